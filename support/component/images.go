@@ -8,9 +8,9 @@ import (
 	"strings"
 
 	corev1 "k8s.io/api/core/v1"
-	"k8s.io/apimachinery/pkg/api/resource"
 
 	hyperv1 "github.com/openshift/hypershift/api/hypershift/v1beta1"
+	"github.com/openshift/hypershift/support/quantity"
 )
 
 // MissingImagesError says that the release payload lacks images that a component needs.
@@ -87,11 +87,11 @@ func setRequests(container *corev1.Container, value string) error {
 	}
 	for pair := range strings.SplitSeq(value, ",") {
 		name, amount, ok := strings.Cut(strings.TrimSpace(pair), "=")
-		quantity, err := resource.ParseQuantity(amount)
-		if !ok || err != nil || quantity.Sign() < 0 {
+		request, err := quantity.Parse(amount)
+		if !ok || err != nil || request.Sign() < 0 {
 			return fmt.Errorf("%q is not a request; write it as in cpu=500m,memory=1Gi", pair)
 		}
-		container.Resources.Requests[corev1.ResourceName(name)] = quantity
+		container.Resources.Requests[corev1.ResourceName(name)] = request
 	}
 	return nil
 }

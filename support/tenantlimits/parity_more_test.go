@@ -31,6 +31,10 @@ func TestRequests(t *testing.T) {
 		"cpu=1e9":                  false,
 		"cpu=1,":                   false,
 		"cpu=99999999999999999999": false,
+		"cpu=1e0":                  true,
+		// To compare these two would take hours.
+		"cpu=1e2000000000":  false,
+		"cpu=1e-2000000000": false,
 	} {
 		t.Run("When a request is "+value+", API server and operator should say the same", func(t *testing.T) {
 			clusters.agree(t, annotated(hyperv1.ResourceRequestOverrideAnnotationPrefix+"/etcd.etcd", value), allowed)

@@ -10,6 +10,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/resource"
 
 	hyperv1 "github.com/openshift/hypershift/api/hypershift/v1beta1"
+	"github.com/openshift/hypershift/support/quantity"
 )
 
 const (
@@ -32,7 +33,7 @@ func (l *Limits) bounds() ([]bound, error) {
 	}
 	for _, entry := range l.Resources {
 		name, amount, ok := strings.Cut(entry, "=")
-		most, err := resource.ParseQuantity(amount)
+		most, err := quantity.Parse(amount)
 		if !ok || name == "" || err != nil || most.Sign() <= 0 {
 			return nil, fmt.Errorf("--%s %q: it is not of the form resource=quantity, such as cpu=64", maxResources, entry)
 		}
@@ -61,7 +62,7 @@ func (l *Limits) requests(hc *hyperv1.HostedCluster) []string {
 func within(text string, bounds []bound) bool {
 	for pair := range strings.SplitSeq(text, ",") {
 		name, amount, _ := strings.Cut(strings.TrimSpace(pair), "=")
-		request, err := resource.ParseQuantity(amount)
+		request, err := quantity.Parse(amount)
 		fits := func(b bound) bool { return b.name == name && request.Cmp(b.most) <= 0 }
 		if err != nil || request.Sign() < 0 || !slices.ContainsFunc(bounds, fits) {
 			return false
@@ -70,7 +71,8 @@ func within(text string, bounds []bound) bool {
 	return true
 }
 
-// celRequests says that no annotation sets a request that is larger than allowed.
+// celRequests says that no annotation sets a request that is larger than allowed. CEL's isQuantity and its comparisons
+// take hours for the exponents that quantity.Pattern refuses.
 func (l *Limits) celRequests(annotations string) string {
 	if slices.Contains(l.Resources, "*") {
 		return "true"
@@ -79,8 +81,8 @@ func (l *Limits) celRequests(annotations string) string {
 	fits := []string{"false"}
 	for _, b := range bounds {
 		amount := fmt.Sprintf("r.trim().substring(%d)", len(b.name)+1)
-		fits = append(fits, fmt.Sprintf("(r.trim().startsWith('%s=') && isQuantity(%s) && !quantity(%s).isGreaterThan(quantity('%s')) && !quantity(%s).isLessThan(quantity('0')))",
-			b.name, amount, amount, b.most.String(), amount))
+		fits = append(fits, fmt.Sprintf("(r.trim().startsWith('%s=') && %s.matches(r'%s') && !quantity(%s).isGreaterThan(quantity('%s')) && !quantity(%s).isLessThan(quantity('0')))",
+			b.name, amount, quantity.Pattern, amount, b.most.String(), amount))
 	}
 	return fmt.Sprintf("%s.all(k, !k.startsWith('%s') || %s[k].split(',').all(r, %s))", annotations, requestPrefix, annotations, strings.Join(fits, " || "))
 }

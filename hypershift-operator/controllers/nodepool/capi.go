@@ -146,7 +146,7 @@ func seconds(d *metav1.Duration) *int32 {
 	if d == nil {
 		return nil
 	}
-	return ptr.To(int32(d.Seconds()))
+	return wholeSeconds(d.Duration)
 }
 
 // applyMachineDeployment makes machines that are replaced to be updated.

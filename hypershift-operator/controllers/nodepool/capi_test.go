@@ -3,6 +3,7 @@
 package nodepool
 
 import (
+	"math"
 	"testing"
 	"time"
 
@@ -217,4 +218,5 @@ func TestSeconds(t *testing.T) {
 	g := NewWithT(t)
 	g.Expect(seconds(nil)).To(BeNil())
 	g.Expect(seconds(&metav1.Duration{Duration: 90 * time.Second})).To(HaveValue(BeEquivalentTo(90)))
+	g.Expect(seconds(&metav1.Duration{Duration: 999999 * time.Hour})).To(HaveValue(BeEquivalentTo(math.MaxInt32)))
 }
