@@ -8,7 +8,7 @@ import configv1 "github.com/openshift/api/config/v1"
 // resource of config.openshift.io that the guest gets; Secrets and ConfigMaps that it names are read from the
 // HostedCluster's namespace.
 //
-// +kubebuilder:validation:XValidation:rule=`!has(self.oauth) || !has(self.oauth.tokenConfig) || !has(self.oauth.tokenConfig.accessTokenInactivityTimeout) || duration(self.oauth.tokenConfig.accessTokenInactivityTimeout) >= duration('300s')`,message=`configuration.oauth.tokenConfig.accessTokenInactivityTimeout must be at least 300s`
+// +kubebuilder:validation:XValidation:rule=`!has(self.oauth) || !has(self.oauth.tokenConfig) || !has(self.oauth.tokenConfig.accessTokenInactivityTimeout) || [self.oauth.tokenConfig.accessTokenInactivityTimeout].all(d, !d.matches(r'^[+-]?([0-9]{1,5}(\.[0-9]+)?[hm]|[0-9]{1,9}(\.[0-9]+)?(s|ms|us|µs|ns)){1,9}$') || duration(d) >= duration('300s'))`,message=`configuration.oauth.tokenConfig.accessTokenInactivityTimeout must be at least 300s`
 type ClusterConfiguration struct {
 	// apiServer configures the API server: certificates, audit, TLS profile.
 	// +optional

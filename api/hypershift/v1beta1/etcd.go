@@ -149,8 +149,8 @@ type PersistentVolumeEtcdStorageSpec struct {
 	// size is the size of each volume, e.g. "8Gi". With a Kubernetes payload it can be raised later, where the StorageClass allows volumes to grow.
 	// +kubebuilder:default="8Gi"
 	// +optional
-	// +kubebuilder:validation:XValidation:rule=`quantity(string(self)).compareTo(quantity(string(oldSelf))) >= 0`,message=`etcd.managed.storage.persistentVolume.size can only be raised: volumes do not shrink`
-	// +kubebuilder:validation:XValidation:rule=`quantity(string(self)).isGreaterThan(quantity('0'))`,message=`etcd.managed.storage.persistentVolume.size must be greater than 0`
+	// +kubebuilder:validation:XValidation:rule=`[string(self), string(oldSelf)].exists(s, !s.matches(r'^[0-9]+(\.[0-9]*)?([KMGTPE]i|[mkMGTPE]|[eE][0-9]{1,3})?$')) || quantity(string(self)).compareTo(quantity(string(oldSelf))) >= 0`,message=`etcd.managed.storage.persistentVolume.size can only be raised: volumes do not shrink`
+	// +kubebuilder:validation:XValidation:rule=`string(self).matches(r'^[0-9]+(\.[0-9]*)?([KMGTPE]i|[mkMGTPE]|[eE][0-9]{1,3})?$') && quantity(string(self)).isGreaterThan(quantity('0'))`,message=`etcd.managed.storage.persistentVolume.size must be a quantity greater than 0, such as 8Gi`
 	Size *resource.Quantity `json:"size,omitempty"`
 }
 

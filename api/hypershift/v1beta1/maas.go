@@ -200,14 +200,14 @@ type MAASNodePoolPlatform struct {
 	// of this and the other time-outs does not roll the pool.
 	//
 	// +optional
-	// +kubebuilder:validation:XValidation:rule=`self.matches(r'^([0-9]+(\.[0-9]+)?(ns|us|µs|ms|s|m|h))+$')`,message=`allocateTimeout must be a duration such as 30m or 1h30m`
+	// +kubebuilder:validation:XValidation:rule=`self != '' && self.matches(r'^([0-9]{1,5}(\.[0-9]+)?h)?([0-9]{1,6}(\.[0-9]+)?m)?([0-9]{1,8}(\.[0-9]+)?s)?([0-9]{1,9}(\.[0-9]+)?(ms|us|µs|ns)){0,3}$')`,message=`allocateTimeout must be a duration of at most 99999h, such as 30m or 1h30m`
 	AllocateTimeout *metav1.Duration `json:"allocateTimeout,omitempty"`
 
 	// deployTimeout bounds the installation of a machine by MAAS before another is tried. Absent means 60m; real metal takes
 	// 20 to 35 minutes.
 	//
 	// +optional
-	// +kubebuilder:validation:XValidation:rule=`self.matches(r'^([0-9]+(\.[0-9]+)?(ns|us|µs|ms|s|m|h))+$')`,message=`deployTimeout must be a duration such as 30m or 1h30m`
+	// +kubebuilder:validation:XValidation:rule=`self != '' && self.matches(r'^([0-9]{1,5}(\.[0-9]+)?h)?([0-9]{1,6}(\.[0-9]+)?m)?([0-9]{1,8}(\.[0-9]+)?s)?([0-9]{1,9}(\.[0-9]+)?(ms|us|µs|ns)){0,3}$')`,message=`deployTimeout must be a duration of at most 99999h, such as 30m or 1h30m`
 	DeployTimeout *metav1.Duration `json:"deployTimeout,omitempty"`
 
 	// bootTimeout is the part for booting and fetching the configuration of the time that a machine may take from Deployed until its
@@ -215,13 +215,13 @@ type MAASNodePoolPlatform struct {
 	// Absent means 20m.
 	//
 	// +optional
-	// +kubebuilder:validation:XValidation:rule=`self.matches(r'^([0-9]+(\.[0-9]+)?(ns|us|µs|ms|s|m|h))+$')`,message=`bootTimeout must be a duration such as 30m or 1h30m`
+	// +kubebuilder:validation:XValidation:rule=`self != '' && self.matches(r'^([0-9]{1,5}(\.[0-9]+)?h)?([0-9]{1,6}(\.[0-9]+)?m)?([0-9]{1,8}(\.[0-9]+)?s)?([0-9]{1,9}(\.[0-9]+)?(ms|us|µs|ns)){0,3}$')`,message=`bootTimeout must be a duration of at most 99999h, such as 30m or 1h30m`
 	BootTimeout *metav1.Duration `json:"bootTimeout,omitempty"`
 
 	// joinTimeout is the other part, from then until the machine's Node is there. Absent means 15m.
 	//
 	// +optional
-	// +kubebuilder:validation:XValidation:rule=`self.matches(r'^([0-9]+(\.[0-9]+)?(ns|us|µs|ms|s|m|h))+$')`,message=`joinTimeout must be a duration such as 30m or 1h30m`
+	// +kubebuilder:validation:XValidation:rule=`self != '' && self.matches(r'^([0-9]{1,5}(\.[0-9]+)?h)?([0-9]{1,6}(\.[0-9]+)?m)?([0-9]{1,8}(\.[0-9]+)?s)?([0-9]{1,9}(\.[0-9]+)?(ms|us|µs|ns)){0,3}$')`,message=`joinTimeout must be a duration of at most 99999h, such as 30m or 1h30m`
 	JoinTimeout *metav1.Duration `json:"joinTimeout,omitempty"`
 }
 

@@ -68,13 +68,13 @@ type NodePoolSpec struct {
 	// nodeDrainTimeout bounds the draining of a node. 0 or absent waits for ever.
 	//
 	// +optional
-	// +kubebuilder:validation:XValidation:rule=`self.matches(r'^([0-9]+(\.[0-9]+)?(ns|us|µs|ms|s|m|h))+$')`,message=`nodeDrainTimeout must be a duration such as 30m or 1h30m`
+	// +kubebuilder:validation:XValidation:rule=`self != '' && self.matches(r'^([0-9]{1,5}(\.[0-9]+)?h)?([0-9]{1,6}(\.[0-9]+)?m)?([0-9]{1,8}(\.[0-9]+)?s)?([0-9]{1,9}(\.[0-9]+)?(ms|us|µs|ns)){0,3}$')`,message=`nodeDrainTimeout must be a duration of at most 99999h, such as 30m or 1h30m`
 	NodeDrainTimeout *metav1.Duration `json:"nodeDrainTimeout,omitempty"`
 
 	// nodeVolumeDetachTimeout bounds the wait for volumes to be detached. 0 or absent waits for ever.
 	//
 	// +optional
-	// +kubebuilder:validation:XValidation:rule=`self.matches(r'^([0-9]+(\.[0-9]+)?(ns|us|µs|ms|s|m|h))+$')`,message=`nodeVolumeDetachTimeout must be a duration such as 30m or 1h30m`
+	// +kubebuilder:validation:XValidation:rule=`self != '' && self.matches(r'^([0-9]{1,5}(\.[0-9]+)?h)?([0-9]{1,6}(\.[0-9]+)?m)?([0-9]{1,8}(\.[0-9]+)?s)?([0-9]{1,9}(\.[0-9]+)?(ms|us|µs|ns)){0,3}$')`,message=`nodeVolumeDetachTimeout must be a duration of at most 99999h, such as 30m or 1h30m`
 	NodeVolumeDetachTimeout *metav1.Duration `json:"nodeVolumeDetachTimeout,omitempty"`
 
 	// nodeLabels are put on the nodes.

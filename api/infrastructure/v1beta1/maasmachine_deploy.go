@@ -25,26 +25,26 @@ type MachineTimeouts struct {
 	// allocate bounds the wait for a machine that fits. Default 10m.
 	//
 	// +optional
-	// +kubebuilder:validation:XValidation:rule=`self.matches(r'^([0-9]+(\.[0-9]+)?(ns|us|µs|ms|s|m|h))+$')`,message=`timeouts.allocate must be a duration such as 30m or 1h30m`
+	// +kubebuilder:validation:XValidation:rule=`self != '' && self.matches(r'^([0-9]{1,5}(\.[0-9]+)?h)?([0-9]{1,6}(\.[0-9]+)?m)?([0-9]{1,8}(\.[0-9]+)?s)?([0-9]{1,9}(\.[0-9]+)?(ms|us|µs|ns)){0,3}$')`,message=`timeouts.allocate must be a duration of at most 99999h, such as 30m or 1h30m`
 	Allocate *metav1.Duration `json:"allocate,omitempty"`
 
 	// deploy bounds the installation by MAAS. Default 60m; real metal takes 20 to 35 minutes.
 	//
 	// +optional
-	// +kubebuilder:validation:XValidation:rule=`self.matches(r'^([0-9]+(\.[0-9]+)?(ns|us|µs|ms|s|m|h))+$')`,message=`timeouts.deploy must be a duration such as 30m or 1h30m`
+	// +kubebuilder:validation:XValidation:rule=`self != '' && self.matches(r'^([0-9]{1,5}(\.[0-9]+)?h)?([0-9]{1,6}(\.[0-9]+)?m)?([0-9]{1,8}(\.[0-9]+)?s)?([0-9]{1,9}(\.[0-9]+)?(ms|us|µs|ns)){0,3}$')`,message=`timeouts.deploy must be a duration of at most 99999h, such as 30m or 1h30m`
 	Deploy *metav1.Duration `json:"deploy,omitempty"`
 
 	// boot is the part for booting and fetching the configuration of the time that a machine may take from Deployed until its Node is
 	// there: with join it makes the whole. It also bounds how long a machine that is switched off may take to come on. Default 20m.
 	//
 	// +optional
-	// +kubebuilder:validation:XValidation:rule=`self.matches(r'^([0-9]+(\.[0-9]+)?(ns|us|µs|ms|s|m|h))+$')`,message=`timeouts.boot must be a duration such as 30m or 1h30m`
+	// +kubebuilder:validation:XValidation:rule=`self != '' && self.matches(r'^([0-9]{1,5}(\.[0-9]+)?h)?([0-9]{1,6}(\.[0-9]+)?m)?([0-9]{1,8}(\.[0-9]+)?s)?([0-9]{1,9}(\.[0-9]+)?(ms|us|µs|ns)){0,3}$')`,message=`timeouts.boot must be a duration of at most 99999h, such as 30m or 1h30m`
 	Boot *metav1.Duration `json:"boot,omitempty"`
 
 	// join is the other part, from then until its Node is there. Default 15m.
 	//
 	// +optional
-	// +kubebuilder:validation:XValidation:rule=`self.matches(r'^([0-9]+(\.[0-9]+)?(ns|us|µs|ms|s|m|h))+$')`,message=`timeouts.join must be a duration such as 30m or 1h30m`
+	// +kubebuilder:validation:XValidation:rule=`self != '' && self.matches(r'^([0-9]{1,5}(\.[0-9]+)?h)?([0-9]{1,6}(\.[0-9]+)?m)?([0-9]{1,8}(\.[0-9]+)?s)?([0-9]{1,9}(\.[0-9]+)?(ms|us|µs|ns)){0,3}$')`,message=`timeouts.join must be a duration of at most 99999h, such as 30m or 1h30m`
 	Join *metav1.Duration `json:"join,omitempty"`
 }
 

@@ -71,19 +71,19 @@ func boundKind(scheme *runtime.Scheme, gvk schema.GroupVersionKind, root object)
 	return err
 }
 
-// decoder says how the values of a Go type that decodes itself are bounded.
-type decoder func(schema object)
+// decoder bounds the values of a Go type that decodes itself, in the schema of the field at a path.
+type decoder func(schema object, path string)
 
 // decoders are the types that decode themselves. One that accepts all JSON needs no bound.
 var decoders = map[reflect.Type]decoder{
-	reflect.TypeFor[metav1.Duration]():      boundPattern(durationPattern),
+	reflect.TypeFor[metav1.Duration]():      boundDuration,
 	reflect.TypeFor[metav1.Time]():          boundPattern(dateTimePattern),
 	reflect.TypeFor[resource.Quantity]():    boundQuantity,
 	reflect.TypeFor[intstr.IntOrString]():   boundInteger(math.MinInt32, math.MaxInt32),
 	reflect.TypeFor[ipnet.IPNet]():          boundNetwork,
 	reflect.TypeFor[[]byte]():               boundPattern(base64Pattern),
-	reflect.TypeFor[runtime.RawExtension](): func(object) {},
-	reflect.TypeFor[apiextensionsv1.JSON](): func(object) {},
+	reflect.TypeFor[runtime.RawExtension](): func(object, string) {},
+	reflect.TypeFor[apiextensionsv1.JSON](): func(object, string) {},
 }
 
 // alsoDeclared are types that decode themselves to accept a second form beside the one that their declaration and the
@@ -102,7 +102,7 @@ func boundType(s object, t reflect.Type, path string) error {
 		refuseArrays(s)
 	}
 	if apply := decoders[t]; apply != nil {
-		apply(s)
+		apply(s, path)
 		return nil
 	}
 	if reflect.PointerTo(t).Implements(unmarshaler) && !slices.Contains(alsoDeclared, t) {
@@ -117,9 +117,9 @@ func boundType(s object, t reflect.Type, path string) error {
 		return boundNested(s, "additionalProperties", t.Elem(), path+"{}")
 	case reflect.Int8, reflect.Int16, reflect.Int32:
 		limit := math.Pow(2, float64(t.Bits()-1))
-		boundInteger(-limit, limit-1)(s)
+		boundInteger(-limit, limit-1)(s, path)
 	case reflect.Uint8, reflect.Uint16, reflect.Uint32:
-		boundInteger(0, math.Pow(2, float64(t.Bits()))-1)(s)
+		boundInteger(0, math.Pow(2, float64(t.Bits()))-1)(s, path)
 	case reflect.Uint, reflect.Uint64:
 		boundAtLeast(s, 0)
 	}

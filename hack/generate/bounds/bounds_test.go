@@ -10,7 +10,14 @@ import (
 	"sigs.k8s.io/yaml"
 
 	"github.com/openshift/hypershift/hack/generate/bounds"
+	"github.com/openshift/hypershift/support/quantity"
 )
+
+// durations is the pattern of durations.
+const durations = `^[+-]?(0|(0*[0-9]{1,5}(\.[0-9]*)?h|0*[0-9]{1,7}(\.[0-9]*)?m|0*[0-9]{1,9}(\.[0-9]*)?s` +
+	`|0*[0-9]{1,12}(\.[0-9]*)?ms|0*[0-9]{1,15}(\.[0-9]*)?(us|µs|μs)|0*[0-9]{1,18}(\.[0-9]*)?ns` +
+	`|\.[0-9]+(h|m|s|ms|us|µs|μs|ns)){1,9}` +
+	`|0*[0-9]{6}(\.[0-9]*)?h([0-9]{1,7}(\.[0-9]*)?m)?([0-9]{1,9}(\.[0-9]*)?s)?|2562047h47m16\.854775807s)$`
 
 // crd is a CRD of a kind with some fields of spec.
 func crd(t *testing.T, kind, fields string) map[string]any {
@@ -38,6 +45,24 @@ func TestApply(t *testing.T) {
 		},
 		"leaves a kind as it is that has no Go type": {
 			"Another", "{replicas: {type: integer}}", "{replicas: {type: integer}}",
+		},
+		"bounds a duration by a rule, whose message has an example": {
+			"NodePool", "{nodeDrainTimeout: {type: string}}", "{nodeDrainTimeout: {type: string, maxLength: 64, x-kubernetes-validations: [" +
+				"{message: 'nodeDrainTimeout must be a duration of at most 999999h, such as 30m or 1h30m', rule: 'self.matches(r''" + durations + "'')'}]}}",
+		},
+		"keeps the rule of a field that bounds its text itself": {
+			"NodePool", "{nodeDrainTimeout: {type: string, x-kubernetes-validations: [{rule: 'self.matches(r''^[0-9]h$'')'}]}}",
+			"{nodeDrainTimeout: {type: string, maxLength: 64, x-kubernetes-validations: [{rule: 'self.matches(r''^[0-9]h$'')'}]}}",
+		},
+		"does not rely on a rule that only compares with the value before": {
+			"NodePool", "{nodeDrainTimeout: {type: string, maxLength: 9, x-kubernetes-validations: [{rule: 'oldSelf.matches(r''^0'')'}]}}",
+			"{nodeDrainTimeout: {type: string, maxLength: 9, x-kubernetes-validations: [{rule: 'oldSelf.matches(r''^0'')'}, " +
+				"{message: 'nodeDrainTimeout must be a duration of at most 999999h, such as 30m or 1h30m', rule: 'self.matches(r''" + durations + "'')'}]}}",
+		},
+		"bounds a quantity by a rule, whose message has an example": {
+			"NodePool", "{platform: {properties: {kubevirt: {properties: {compute: {properties: {memory: {pattern: '^.*$'}}}}}}}}",
+			"{platform: {properties: {kubevirt: {properties: {compute: {properties: {memory: {maxLength: 256, x-kubernetes-validations: [" +
+				"{message: 'memory must be a quantity such as 8Gi', rule: 'type(self) == int || self.matches(r''" + quantity.Pattern + "'')'}]}}}}}}}}",
 		},
 		"refuses arrays in the place of text that has a format": {
 			"NodePool", "{clusterName: {type: string, format: uri}}", "{clusterName: {type: string, format: uri, minItems: 1, maxItems: 0}}",

@@ -5,7 +5,10 @@ package bounds
 import (
 	"fmt"
 	"math"
+	"slices"
 	"strings"
+
+	"github.com/openshift/hypershift/support/quantity"
 )
 
 const validations = "x-kubernetes-validations"
@@ -15,19 +18,16 @@ const (
 	// and offsets that do not exist.
 	dateTimePattern = `^[0-9]{4}-[0-9]{2}-[0-9]{2}T[0-9]{2}:[0-9]{2}:[0-9]{2}([.,][0-9]+)?` +
 		`(Z|[+-]([01][0-9]|2[0-4]):([0-5][0-9]|60))$`
-	// quantityPattern accepts the text that resource.Quantity decodes. Kubernetes' own pattern also accepts exponents
-	// that are no int64 and exponents with a fraction. An exponent of many digits would make a program that compares
-	// the quantity allocate a number of that many digits.
-	quantityPattern = `^[+-]?([0-9]+(\.[0-9]*)?|\.[0-9]+)([KMGTPE]i|[numkMGTPE]|[eE][+-]?0*[0-9]{1,3})?$`
-	// quantityLength bounds the time that a program needs to decode a quantity.
-	quantityLength = 256
-	// durationPattern accepts up to nine parts with so few digits that no sum of them exceeds a time.Duration. Up to 999999 hours are
-	// accepted as the first part, and the longest duration as Go writes it. CEL's duration() would accept each duration, but it fails
-	// for others: the API server then refuses each update of an object that was stored with one, also of its finalizers.
+	// durationPattern accepts up to nine parts with so few digits that no sum of them exceeds a time.Duration. Up to
+	// 999999 hours are accepted as the first part, and the longest duration as Go writes it. CEL's duration() would accept
+	// each duration, but it fails for others: the API server then refuses each update of an object that was stored with
+	// one, also of its finalizers.
 	durationPattern = `^[+-]?(0|(0*[0-9]{1,5}(\.[0-9]*)?h|0*[0-9]{1,7}(\.[0-9]*)?m|0*[0-9]{1,9}(\.[0-9]*)?s` +
 		`|0*[0-9]{1,12}(\.[0-9]*)?ms|0*[0-9]{1,15}(\.[0-9]*)?(us|µs|μs)|0*[0-9]{1,18}(\.[0-9]*)?ns` +
 		`|\.[0-9]+(h|m|s|ms|us|µs|μs|ns)){1,9}` +
 		`|0*[0-9]{6}(\.[0-9]*)?h([0-9]{1,7}(\.[0-9]*)?m)?([0-9]{1,9}(\.[0-9]*)?s)?|2562047h47m16\.854775807s)$`
+	// durationLength bounds the cost of a rule for a duration. Go writes at most 24 characters.
+	durationLength = 64
 	// base64Pattern accepts what encoding/base64 decodes.
 	base64Pattern = `^([A-Za-z0-9+/]{4})*([A-Za-z0-9+/]{2}==|[A-Za-z0-9+/]{3}=)?$`
 )
@@ -38,7 +38,7 @@ func refuseArrays(s object) {
 }
 
 // boundNetwork accepts networks in CIDR form.
-func boundNetwork(s object) {
+func boundNetwork(s object, _ string) {
 	rules, _ := s[validations].([]any)
 	for _, rule := range rules {
 		if r, ok := rule.(object); ok && strings.Contains(fmt.Sprint(r["rule"]), "isCIDR(self)") {
@@ -48,19 +48,49 @@ func boundNetwork(s object) {
 	addRule(s, `self == '' || isCIDR(self)`, "must be a network in CIDR form, such as 10.0.0.0/16")
 }
 
-// boundQuantity accepts the quantities that Go decodes soon. The pattern applies to text, and each integer is a
-// quantity.
-func boundQuantity(s object) {
-	s["pattern"] = quantityPattern
+// boundDuration accepts the durations that Go decodes.
+func boundDuration(s object, path string) {
+	boundText(s, path, durationPattern, durationLength, "self.matches(r'%s')", "a duration of at most 999999h, such as 30m or 1h30m")
+}
+
+// boundQuantity accepts the quantities that Go decodes soon. Each integer is a quantity.
+func boundQuantity(s object, path string) {
+	delete(s, "pattern") // Kubernetes' own.
+	boundText(s, path, quantity.Pattern, quantity.MaxLength, "type(self) == int || self.matches(r'%s')", "a quantity such as 8Gi")
+}
+
+// boundText bounds text by a rule, whose message says what to write. The API server says of a pattern nothing but the
+// pattern. A field that bounds its text by a rule of its own keeps that one: the tests of support/kinds prove that Go
+// decodes what it accepts. A field in a list has a pattern, since rules for each item cost too much, and so has one with a
+// format, whose text CEL may have parsed.
+func boundText(s object, path, pattern string, length int, rule, form string) {
 	if s["maxLength"] == nil {
-		s["maxLength"] = quantityLength
+		s["maxLength"] = length
 	}
+	switch name := path[strings.LastIndex(path, ".")+1:]; {
+	case hasForm(s):
+	case strings.ContainsAny(path, "[{"), s["format"] != nil:
+		boundPattern(pattern)(s, path)
+	default:
+		addRule(s, fmt.Sprintf(rule, pattern), fmt.Sprintf("%s must be %s", name, form))
+	}
+}
+
+// hasForm reports whether a rule of a schema bounds its text.
+func hasForm(s object) bool {
+	rules, _ := s[validations].([]any)
+	return slices.ContainsFunc(rules, func(rule any) bool {
+		r, _ := rule.(object)
+		text := fmt.Sprint(r["rule"])
+		return !strings.Contains(text, "oldSelf") &&
+			(strings.Contains(text, "self.matches(r'^") || strings.Contains(text, "string(self).matches(r'^"))
+	})
 }
 
 // boundPattern returns a decoder of a type whose text has a pattern. A field with another pattern has that one as a
 // rule.
 func boundPattern(pattern string) decoder {
-	return func(s object) {
+	return func(s object, _ string) {
 		if before, ok := s["pattern"]; ok && before != pattern {
 			addRule(s, fmt.Sprintf("self.matches(r'%s')", pattern), "must match "+pattern)
 			return
@@ -72,7 +102,7 @@ func boundPattern(pattern string) decoder {
 // boundInteger returns a decoder of integers in a range. Tighter bounds of the field stay. Text in the place of a
 // number is not affected.
 func boundInteger(low, high float64) decoder {
-	return func(s object) {
+	return func(s object, _ string) {
 		boundAtLeast(s, low)
 		if s["format"] == "int32" { // Also of uint32: the API server refuses a limit that is no int32.
 			high = min(high, math.MaxInt32)
