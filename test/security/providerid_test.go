@@ -19,7 +19,7 @@ func TestProviderIDOfAnotherMachine(t *testing.T) {
 	g := newGuest(t, "providerid")
 	g.configured()
 	g.kubelets()
-	kubelet, provider := g.as("system:node:worker-1", "system:nodes"), g.by(g.users(pki.ProviderUser))
+	kubelet, provider := g.by(g.users("system:node:worker-1", "system:nodes")), g.by(g.users(pki.ProviderUser))
 	node := func(id string) *corev1.Node {
 		return &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "worker-1"}, Spec: corev1.NodeSpec{ProviderID: id}}
 	}

@@ -135,6 +135,8 @@ func TestNamesThatATenantChooses(t *testing.T) {
 	tests := []struct {
 		name, tenant, secret string
 		choose               func(hc *hyperv1.HostedCluster)
+		// refuses is what the operator says of an object of the same name in the hosted namespace that it did not make.
+		refuses string
 	}{
 		{name: "When the audit webhook's Secret is called like one of the control plane, it should not overwrite it", tenant: "audit", secret: "root-ca",
 			choose: func(hc *hyperv1.HostedCluster) {
@@ -147,12 +149,14 @@ func TestNamesThatATenantChooses(t *testing.T) {
 				hc.Annotations = map[string]string{hyperv1.ClusterAPIProviderMAASImage: "upstream:1"}
 			}},
 		{name: "When the credentials' Secret is called like the pull secret, it should not overwrite it", tenant: "reserved", secret: "pull-secret",
-			choose: func(hc *hyperv1.HostedCluster) { hc.Spec.Platform.MAAS.IdentityRef.Name = "pull-secret" }},
+			choose:  func(hc *hyperv1.HostedCluster) { hc.Spec.Platform.MAAS.IdentityRef.Name = "pull-secret" },
+			refuses: "an object of that name is there"},
 		{name: "When an encryption key is called like the pull secret, it should not overwrite it", tenant: "encryption", secret: "pull-secret",
 			choose: func(hc *hyperv1.HostedCluster) {
 				hc.Spec.SecretEncryption = &hyperv1.SecretEncryptionSpec{Type: hyperv1.AESCBC,
 					AESCBC: &hyperv1.AESCBCSpec{ActiveKey: corev1.LocalObjectReference{Name: "pull-secret"}}}
-			}},
+			},
+			refuses: "an object of that name is there"},
 		{name: "When the credentials of a plugin are called like a CA, it should not overwrite it", tenant: "plugin", secret: "root-ca",
 			choose: func(hc *hyperv1.HostedCluster) {
 				hc.Spec.SecretEncryption = &hyperv1.SecretEncryptionSpec{Type: hyperv1.KMS, KMS: &hyperv1.KMSSpec{Provider: hyperv1.KMSPlugin,
@@ -173,10 +177,14 @@ func TestNamesThatATenantChooses(t *testing.T) {
 					"key":           []byte("mine"),
 					"MAAS_ENDPOINT": []byte(fixture.Endpoint), "MAAS_API_KEY": []byte(fixture.APIKey)}},
 			)
-			o.pass()
+			told, _ := o.pass()
 			kept := &corev1.Secret{}
 			o.read(kept, tt.secret)
 			o.Expect(kept.Data).To(HaveKeyWithValue("ca.key", BeEquivalentTo("the control plane's")))
+			if tt.refuses != "" {
+				o.Expect(told).To(MatchError(ContainSubstring(tt.refuses)))
+				return
+			}
 			copies := &corev1.SecretList{}
 			o.Expect(o.client.List(t.Context(), copies, client.InNamespace(o.hosted()), client.MatchingLabels{hyperv1.UserCopyLabel: "true"})).To(Succeed())
 			o.Expect(copies.Items).NotTo(BeEmpty(), "the tenant's own object is copied under a name that nothing else has")
