@@ -214,7 +214,7 @@ func newManager(config *rest.Config, f *runFlags, platforms registry.Registry) (
 				&admissionv1.MutatingWebhookConfiguration{}: {Field: fields.OneTermEqualSelector("metadata.name", operatorwebhook.Name)},
 			},
 		},
-	})
+	}, program.OfTenants)
 	if err != nil {
 		return nil, fmt.Errorf("setting up the manager: %w", err)
 	}

@@ -10,6 +10,7 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/client-go/kubernetes/scheme"
 	"k8s.io/client-go/rest"
 	"k8s.io/utils/clock"
@@ -19,6 +20,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/cluster"
 	ctrlmetrics "sigs.k8s.io/controller-runtime/pkg/metrics"
 
+	hyperv1 "github.com/openshift/hypershift/api/hypershift/v1beta1"
 	"github.com/openshift/hypershift/support/informers"
 	"github.com/openshift/hypershift/support/logging"
 	"github.com/openshift/hypershift/support/undecodable"
@@ -33,9 +35,19 @@ const (
 // recorderName is the controller that events about objects are from that cannot be decoded.
 const recorderName = "decoder"
 
+// Conditions has the type of the condition of a kind that is false while an object cannot be decoded. The controller of
+// the kind computes it otherwise.
+type Conditions map[schema.GroupKind]string
+
+// OfTenants are the Conditions of the kinds that tenants write.
+var OfTenants = Conditions{
+	hyperv1.GroupVersion.WithKind("HostedCluster").GroupKind(): string(hyperv1.ReconciliationSucceeded),
+	hyperv1.GroupVersion.WithKind("NodePool").GroupKind():      string(hyperv1.ReconciliationSucceeded),
+}
+
 // NewManager returns a manager of controllers of a cluster, which is Management or Guest, that logs what they change as
-// logging.NewManager does.
-func NewManager(of string, config *rest.Config, options ctrl.Options) (ctrl.Manager, error) {
+// logging.NewManager does. Objects of the kinds of conditions have one while they cannot be decoded.
+func NewManager(of string, config *rest.Config, options ctrl.Options, conditions ...Conditions) (ctrl.Manager, error) {
 	w, err := watchOver(of, config, options.Scheme, &options.Cache)
 	if err != nil {
 		return nil, err
@@ -45,6 +57,11 @@ func NewManager(of string, config *rest.Config, options ctrl.Options) (ctrl.Mana
 		return nil, err
 	}
 	w.reports.Record(mgr.GetEventRecorder(recorderName))
+	for _, types := range conditions {
+		if err := mgr.Add(undecodable.NewConditions(w.filter, types, mgr.GetAPIReader(), mgr.GetClient())); err != nil {
+			return nil, err
+		}
+	}
 	return mgr, mgr.AddReadyzCheck("caches-"+of, w.informers.Check)
 }
 
@@ -71,6 +88,7 @@ type watched struct {
 	config    *rest.Config
 	informers *informers.Set
 	reports   *undecodable.Reports
+	filter    *undecodable.Filter
 }
 
 func watchOver(of string, config *rest.Config, known *runtime.Scheme, options *cache.Options) (*watched, error) {
@@ -89,7 +107,8 @@ func watchOver(of string, config *rest.Config, known *runtime.Scheme, options *c
 		config: rest.CopyConfig(config), informers: informers.New(known, clock.RealClock{}), reports: undecodable.NewReports(objects),
 	}
 	synced.Add(of, w.informers)
-	w.config.Wrap(undecodable.New(known, w.reports, w.informers.Lookup).Wrap)
+	w.filter = undecodable.New(known, w.reports, w.informers.Lookup)
+	w.config.Wrap(w.filter.Wrap)
 	options.NewInformer = w.informers.NewInformer
 	return w, nil
 }

@@ -101,7 +101,7 @@ func hostedClusters() []rbacv1.PolicyRule {
 	return []rbacv1.PolicyRule{
 		// Policies on metadata ask for the verb administer, see support/protected.
 		reads(group, "hostedclusters", "patch", protected.Right),
-		of(group, "hostedclusters/status", "update"),
+		of(group, "hostedclusters/status", "update", "patch"),
 		reads(group, "nodepools", "patch", "delete"),
 		of(group, "nodepools/status", "patch"),
 		reads(group, "hostedcontrolplanes", "create", "update", "patch", "delete"),

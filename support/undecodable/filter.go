@@ -5,7 +5,7 @@
 // An API server can store what our types cannot decode: an object of before a rule of its CRD, for instance. A client
 // decodes a list as one document, so a single such object fails each list and each watch of the kind. The Filter works
 // below the clients: it decodes the items of lists and the events of watches one by one, takes out those that fail, and
-// reports them by an event, a metric and the log.
+// reports them by an event, a metric and the log, and with Conditions by a condition.
 //
 // A cache keeps the last state of such an object that could be decoded. The object never appears as deleted, since the
 // deletion of a parent could release machines. It appears again when it can be decoded.

@@ -15,7 +15,7 @@ import (
 	ctrl "sigs.k8s.io/controller-runtime"
 )
 
-// Reason is the reason of the events about objects that cannot be decoded.
+// Reason is the reason of the events and conditions of objects that cannot be decoded.
 const Reason = "Undecodable"
 
 // causeLength bounds what an event and the log repeat of an error, which quotes the object.
@@ -35,9 +35,14 @@ type Reports struct {
 
 	mu       sync.Mutex
 	recorder events.EventRecorder
-	// versions are the resource versions of the objects that were reported.
-	versions map[reported]string
+	// found is called for each version of an object; nil for nothing.
+	found func(*object)
+	// last is what was reported of each object.
+	last map[reported]report
 }
+
+// report is why a version of an object could not be decoded.
+type report struct{ version, cause string }
 
 // reported is the identity of an object.
 type reported struct {
@@ -47,7 +52,7 @@ type reported struct {
 
 // NewReports returns Reports that set a metric.
 func NewReports(metric *prometheus.GaugeVec) *Reports {
-	return &Reports{metric: metric, versions: map[reported]string{}}
+	return &Reports{metric: metric, last: map[reported]report{}}
 }
 
 // Record has events recorded from now on.
@@ -61,27 +66,37 @@ func identity(o *object) reported {
 	return reported{o.GroupVersionKind().GroupKind(), o.Metadata.Namespace, o.Metadata.Name}
 }
 
-// add reports an object, once for each of its versions.
+// message is what users read of an object.
+func message(cause string) string {
+	return "The object cannot be decoded, so changes of it have no effect: " + cause + "; correct the value with kubectl edit"
+}
+
+// add reports an object, once for each cause.
 func (r *Reports) add(o *object, cause error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	id := identity(o)
-	if version, known := r.versions[id]; known && version == o.Metadata.ResourceVersion {
+	id, now := identity(o), report{o.Metadata.ResourceVersion, printable(cause.Error())}
+	before, known := r.last[id]
+	if known && before == now {
 		return
 	}
-	r.versions[id] = o.Metadata.ResourceVersion
+	r.last[id] = now
+	if r.found != nil {
+		r.found(o)
+	}
+	if known && before.cause == now.cause {
+		return
+	}
 	r.metric.WithLabelValues(id.kind.Kind, id.namespace, id.name).Set(1)
-	text := printable(cause.Error())
 	ctrl.Log.WithName("undecodable").Info("Ignoring an object that cannot be decoded",
-		"kind", id.kind.Kind, "namespace", id.namespace, "name", id.name, "cause", text)
+		"kind", id.kind.Kind, "namespace", id.namespace, "name", id.name, "cause", now.cause)
 	if r.recorder == nil {
 		return
 	}
 	about := &metav1.PartialObjectMetadata{TypeMeta: o.TypeMeta}
 	about.Namespace, about.Name = id.namespace, id.name
 	about.UID, about.ResourceVersion = o.Metadata.UID, o.Metadata.ResourceVersion
-	r.recorder.Eventf(about, nil, corev1.EventTypeWarning, Reason, "Decode",
-		"The object cannot be decoded, so changes of it have no effect: %s; correct the value with kubectl edit", text)
+	r.recorder.Eventf(about, nil, corev1.EventTypeWarning, Reason, "Decode", "%s", message(now.cause))
 }
 
 // remove forgets an object that can be decoded or that is deleted.
@@ -96,7 +111,7 @@ func (r *Reports) remove(o *object) {
 func (r *Reports) keep(kind schema.GroupKind, namespace string, failed map[string]bool) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	for id := range r.versions {
+	for id := range r.last {
 		key := id.namespace + "/" + id.name
 		if id.kind == kind && (namespace == "" || namespace == id.namespace) && !failed[key] {
 			r.forget(id)
@@ -105,10 +120,10 @@ func (r *Reports) keep(kind schema.GroupKind, namespace string, failed map[strin
 }
 
 func (r *Reports) forget(id reported) {
-	if _, known := r.versions[id]; !known {
+	if _, known := r.last[id]; !known {
 		return
 	}
-	delete(r.versions, id)
+	delete(r.last, id)
 	r.metric.DeleteLabelValues(id.kind.Kind, id.namespace, id.name)
 }
 

@@ -11,6 +11,8 @@ import (
 	eventsv1 "k8s.io/api/events/v1"
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
@@ -18,6 +20,7 @@ import (
 	testingclock "k8s.io/utils/clock/testing"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/client/apiutil"
 	ctrlmetrics "sigs.k8s.io/controller-runtime/pkg/metrics"
 	metricsserver "sigs.k8s.io/controller-runtime/pkg/metrics/server"
 
@@ -31,8 +34,6 @@ import (
 	"github.com/openshift/hypershift/support/undecodable"
 )
 
-const nodePools = "nodepools.hypershift.openshift.io"
-
 // TestUndecodablePool stores a NodePool that the CRD of 0.1.0 accepted and that Go cannot decode. One such object
 // stopped the operator for all tenants: no list and no watch of NodePools succeeded any more.
 func TestUndecodablePool(t *testing.T) {
@@ -41,18 +42,9 @@ func TestUndecodablePool(t *testing.T) {
 	g, c := NewWithT(t), testenv.Client(t, config, fixture.Scheme())
 	bad, other := fixture.NodePool("attacker"), fixture.NodePool("victim")
 	fixture.Create(t, c, append(fixture.Inputs("attacker"), fixture.HostedCluster("attacker"), fixture.HostedCluster("victim"))...)
-	undecodablePool := func() *unstructured.Unstructured {
-		raw, err := runtime.DefaultUnstructuredConverter.ToUnstructured(bad)
-		g.Expect(err).NotTo(HaveOccurred())
-		obj := &unstructured.Unstructured{Object: raw}
-		obj.SetGroupVersionKind(hyperv1.GroupVersion.WithKind("NodePool"))
-		g.Expect(unstructured.SetNestedField(obj.Object, "99999999999h", "spec", "nodeDrainTimeout")).To(Succeed())
-		return obj
-	}
-	g.Expect(c.Create(t.Context(), undecodablePool())).To(MatchError(apierrors.IsInvalid, "IsInvalid"))
-	withoutRules(t, c, func() {
-		g.Eventually(func() error { return c.Create(t.Context(), undecodablePool()) }, patience, time.Second).Should(Succeed())
-	})
+	stored := withValue(t, bad, "99999999999h", "spec", "nodeDrainTimeout")
+	g.Expect(c.Create(t.Context(), stored.DeepCopy())).To(MatchError(apierrors.IsInvalid, "IsInvalid"))
+	storeWithoutRules(t, c, "nodepools", stored)
 	g.Expect(c.List(t.Context(), &hyperv1.NodePoolList{})).To(MatchError(ContainSubstring("invalid duration")), "it can be decoded")
 
 	asked := manage(t, config)
@@ -63,13 +55,17 @@ func TestUndecodablePool(t *testing.T) {
 		g.Expect(c.List(t.Context(), list, client.InNamespace("attacker"))).To(Succeed())
 		g.Expect(list.Items).To(ContainElement(And(HaveField("Reason", undecodable.Reason), HaveField("Regarding.Name", bad.Name))))
 	}, patience, time.Second).Should(Succeed())
-	g.Expect(reported(t)).To(ConsistOf(bad.Name))
+	g.Expect(reported(t, bad.Namespace)).To(ConsistOf(bad.Name))
+	g.Eventually(func() *metav1.Condition { return conditionOf(t, c, stored, hyperv1.ReconciliationSucceeded) }, patience, time.Second).
+		Should(HaveField("Reason", undecodable.Reason))
 
 	// The owner corrects the value.
 	correct := client.RawPatch(types.MergePatchType, []byte(`{"spec":{"nodeDrainTimeout":"1h"}}`))
 	g.Expect(c.Patch(t.Context(), bad, correct)).To(Succeed())
 	asked.Await(t, &hyperv1.NodePool{}, client.ObjectKeyFromObject(bad))
-	g.Expect(reported(t)).To(BeEmpty())
+	g.Expect(reported(t, bad.Namespace)).To(BeEmpty())
+	g.Eventually(func() *metav1.Condition { return conditionOf(t, c, stored, hyperv1.ReconciliationSucceeded) }, patience, time.Second).
+		Should(Or(BeNil(), HaveField("Reason", Not(Equal(undecodable.Reason)))))
 }
 
 // manage runs the operator's controller of NodePools in all namespaces, as the operator does.
@@ -77,7 +73,7 @@ func manage(t *testing.T, config *rest.Config) *testenv.Requests {
 	t.Helper()
 	mgr, err := program.NewManager(program.Management, config, ctrl.Options{
 		Scheme: fixture.Scheme(), Metrics: metricsserver.Options{BindAddress: "0"},
-	})
+	}, program.OfTenants)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -94,32 +90,60 @@ func manage(t *testing.T, config *rest.Config) *testenv.Requests {
 	return asked
 }
 
-// withoutRules stores objects while the API server accepts any NodePool.
-func withoutRules(t *testing.T, c client.Client, store func()) {
+// withValue returns an object as the API server has it, with a value that its Go type cannot hold.
+func withValue(t *testing.T, obj client.Object, value string, path ...string) *unstructured.Unstructured {
+	t.Helper()
+	g := NewWithT(t)
+	raw, err := runtime.DefaultUnstructuredConverter.ToUnstructured(obj)
+	g.Expect(err).NotTo(HaveOccurred())
+	gvk, err := apiutil.GVKForObject(obj, fixture.Scheme())
+	g.Expect(err).NotTo(HaveOccurred())
+	written := &unstructured.Unstructured{Object: raw}
+	written.SetGroupVersionKind(gvk)
+	g.Expect(unstructured.SetNestedField(written.Object, value, path...)).To(Succeed())
+	return written
+}
+
+// storeWithoutRules stores objects of a kind while the API server accepts any. Afterwards it refuses them again.
+func storeWithoutRules(t *testing.T, c client.Client, resource string, objects ...*unstructured.Unstructured) {
 	t.Helper()
 	g, crd := NewWithT(t), &apiextensionsv1.CustomResourceDefinition{}
-	g.Expect(c.Get(t.Context(), client.ObjectKey{Name: nodePools}, crd)).To(Succeed())
+	g.Expect(c.Get(t.Context(), client.ObjectKey{Name: resource + ".hypershift.openshift.io"}, crd)).To(Succeed())
 	rules := crd.Spec.DeepCopy()
 	all := true
 	for i := range crd.Spec.Versions {
 		crd.Spec.Versions[i].Schema.OpenAPIV3Schema = &apiextensionsv1.JSONSchemaProps{Type: "object", XPreserveUnknownFields: &all}
 	}
 	g.Expect(c.Update(t.Context(), crd)).To(Succeed())
-	store()
+	for _, obj := range objects {
+		g.Eventually(func() error { return c.Create(t.Context(), obj.DeepCopy()) }, patience, time.Second).Should(Succeed())
+	}
 	patch, err := json.Marshal(map[string]any{"spec": map[string]any{"versions": rules.Versions}})
 	g.Expect(err).NotTo(HaveOccurred())
 	g.Expect(c.Patch(t.Context(), crd, client.RawPatch(types.MergePatchType, patch))).To(Succeed())
-	g.Eventually(func() error {
-		invalid := &unstructured.Unstructured{Object: map[string]any{"spec": map[string]any{"nodeDrainTimeout": "99999999999h"}}}
-		invalid.SetGroupVersionKind(hyperv1.GroupVersion.WithKind("NodePool"))
-		invalid.SetNamespace("victim")
-		invalid.SetName("probe")
-		return c.Create(t.Context(), invalid, client.DryRunAll)
-	}, patience, time.Second).Should(MatchError(apierrors.IsInvalid, "IsInvalid"))
+	probe := objects[0].DeepCopy()
+	probe.SetName("probe")
+	g.Eventually(func() error { return c.Create(t.Context(), probe.DeepCopy(), client.DryRunAll) }, patience, time.Second).
+		Should(MatchError(apierrors.IsInvalid, "IsInvalid"))
 }
 
-// reported are the names of the objects that the metric has.
-func reported(t *testing.T) []string {
+// conditionOf returns a condition of an object; nil if it has none of the type.
+func conditionOf(t *testing.T, c client.Client, of *unstructured.Unstructured, conditionType hyperv1.ConditionType) *metav1.Condition {
+	t.Helper()
+	g, now := NewWithT(t), &unstructured.Unstructured{}
+	now.SetGroupVersionKind(of.GroupVersionKind())
+	g.Expect(c.Get(t.Context(), client.ObjectKeyFromObject(of), now)).To(Succeed())
+	written, err := now.MarshalJSON()
+	g.Expect(err).NotTo(HaveOccurred())
+	var read struct {
+		Status struct{ Conditions []metav1.Condition }
+	}
+	g.Expect(json.Unmarshal(written, &read)).To(Succeed())
+	return meta.FindStatusCondition(read.Status.Conditions, string(conditionType))
+}
+
+// reported are the names of the objects of a namespace that the metric has.
+func reported(t *testing.T, namespace string) []string {
 	t.Helper()
 	families, err := ctrlmetrics.Registry.Gather()
 	if err != nil {
@@ -131,10 +155,12 @@ func reported(t *testing.T) []string {
 			continue
 		}
 		for _, metric := range family.GetMetric() {
+			labels := map[string]string{}
 			for _, label := range metric.GetLabel() {
-				if label.GetName() == "name" {
-					names = append(names, label.GetValue())
-				}
+				labels[label.GetName()] = label.GetValue()
+			}
+			if labels["namespace"] == namespace {
+				names = append(names, labels["name"])
 			}
 		}
 	}

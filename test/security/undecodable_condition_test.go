@@ -1,0 +1,112 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package security
+
+import (
+	"net/http"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	. "github.com/onsi/gomega"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/rest"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/cache"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	metricsserver "sigs.k8s.io/controller-runtime/pkg/metrics/server"
+
+	hyperv1 "github.com/openshift/hypershift/api/hypershift/v1beta1"
+	"github.com/openshift/hypershift/hypershift-operator/fixture"
+	"github.com/openshift/hypershift/support/crds"
+	"github.com/openshift/hypershift/support/program"
+	"github.com/openshift/hypershift/support/testenv"
+	"github.com/openshift/hypershift/support/undecodable"
+)
+
+// TestUndecodableCondition stores objects that Go cannot decode. Each gets a condition with the cause, which is written
+// once, and again when it is lost.
+func TestUndecodableCondition(t *testing.T) {
+	for resource, tc := range map[string]struct {
+		obj   client.Object
+		value string
+		path  []string
+		cause string
+	}{
+		"nodepools": {fixture.NodePool("red"), "99999999999h", []string{"spec", "nodeDrainTimeout"}, "invalid duration"},
+		"hostedclusters": {
+			fixture.HostedCluster("red"), "a lot", []string{"spec", "etcd", "managed", "storage", "persistentVolume", "size"},
+			"quantities must match",
+		},
+	} {
+		t.Run(resource, func(t *testing.T) {
+			config := testenv.Start(t, crds.HyperShift)
+			testenv.NeedsServer(t, config)
+			g, c := NewWithT(t), testenv.Client(t, config, fixture.Scheme())
+			fixture.Create(t, c, fixture.Inputs("red")...)
+			first := withValue(t, tc.obj, tc.value, tc.path...)
+			second := first.DeepCopy()
+			second.SetName("second")
+			storeWithoutRules(t, c, resource, first, second)
+
+			other := client.RawPatch(types.MergePatchType, []byte(
+				`{"status":{"conditions":[{"type":"Progressing","status":"True","reason":"A","message":"B","lastTransitionTime":"2026-11-20T12:00:00Z"}]}}`))
+			g.Expect(c.Status().Patch(t.Context(), first.DeepCopy(), other)).To(Succeed())
+
+			patches := followUndecodable(t, config, tc.obj)
+			told := func(obj *unstructured.Unstructured) {
+				t.Helper()
+				g.Eventually(func() *metav1.Condition { return conditionOf(t, c, obj, hyperv1.ReconciliationSucceeded) }, patience, time.Second).Should(And(
+					HaveField("Status", metav1.ConditionFalse), HaveField("Reason", undecodable.Reason),
+					HaveField("Message", And(ContainSubstring(tc.cause), HaveSuffix("correct the value with kubectl edit"))),
+				))
+			}
+			told(first)
+			told(second)
+			g.Expect(conditionOf(t, c, first, hyperv1.HostedClusterProgressing)).To(HaveField("Message", "B"), "other conditions stay")
+			g.Expect(patches.Load()).To(BeEquivalentTo(2))
+
+			// The manager looks at the first object, whose condition stays, before it looks at the second.
+			labeled := client.RawPatch(types.MergePatchType, []byte(`{"metadata":{"labels":{"tier":"one"}}}`))
+			g.Expect(c.Patch(t.Context(), first.DeepCopy(), labeled)).To(Succeed())
+			lost := client.RawPatch(types.MergePatchType, []byte(`{"status":{"conditions":[]}}`))
+			g.Expect(c.Status().Patch(t.Context(), second.DeepCopy(), lost)).To(Succeed())
+			told(second)
+			told(first)
+			g.Expect(patches.Load()).To(BeEquivalentTo(3))
+		})
+	}
+}
+
+// followUndecodable runs a manager that has a cache of a kind, and counts the status patches that it sends.
+func followUndecodable(t *testing.T, config *rest.Config, kind client.Object) *atomic.Int64 {
+	t.Helper()
+	patches := &atomic.Int64{}
+	counted := rest.CopyConfig(config)
+	counted.Wrap(func(next http.RoundTripper) http.RoundTripper {
+		return roundTrip(func(r *http.Request) (*http.Response, error) {
+			if r.Method == http.MethodPatch && strings.HasSuffix(r.URL.Path, "/status") {
+				patches.Add(1)
+			}
+			return next.RoundTrip(r)
+		})
+	})
+	mgr, err := program.NewManager(program.Management, counted, ctrl.Options{
+		Scheme: fixture.Scheme(), Metrics: metricsserver.Options{BindAddress: "0"},
+	}, program.OfTenants)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := mgr.GetCache().GetInformer(t.Context(), kind, cache.BlockUntilSynced(false)); err != nil {
+		t.Fatal(err)
+	}
+	testenv.Run(t, mgr)
+	return patches
+}
+
+type roundTrip func(*http.Request) (*http.Response, error)
+
+func (r roundTrip) RoundTrip(request *http.Request) (*http.Response, error) { return r(request) }
