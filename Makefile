@@ -82,7 +82,7 @@ test-all: ## Run every suite one after another, as before a release: more than t
 	for suite in $(SUITES); do $(MAKE) --no-print-directory $$suite || failed="$$failed $$suite"; done; \
 	[ -z "$$failed" ] || { echo "failed:$$failed" >&2; exit 1; }
 # Each suite is a job of the nightly workflow.
-SUITES := test test-e2e test-ha test-rotation test-race test-takeover test-cluster-api test-kube-versions test-alone fuzz test-mutation
+SUITES := test test-crash test-e2e test-ha test-rotation test-race test-takeover test-cluster-api test-kube-versions test-alone fuzz test-mutation
 
 .PHONY: test-unit
 test-unit: kube-binaries ## Run the tests of every package
@@ -91,6 +91,10 @@ test-unit: kube-binaries ## Run the tests of every package
 .PHONY: test-integration
 test-integration: kube-binaries ## Run the tests that need a kube-apiserver and cross packages
 	go run ./hack/test integration
+
+.PHONY: test-crash
+test-crash: kube-binaries ## Kill the operator and the provider at each of their writes
+	go run ./hack/test crash
 
 .PHONY: test-e2e
 test-e2e: preflight test-environment ## Run all scenarios in the embedded environment, as root

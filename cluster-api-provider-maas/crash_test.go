@@ -41,7 +41,11 @@ type driver struct {
 // machines can't be deployed, so giving up on a machine is interrupted as well.
 func TestCrash(t *testing.T) {
 	t.Parallel()
-	kills := setting(t, crashKillsEnv, 500, strconv.Atoi)
+	kills := 500
+	if testing.Short() {
+		kills = 60
+	}
+	kills = setting(t, crashKillsEnv, kills, strconv.Atoi)
 	cfg := testenv.Start(t, crds.Infrastructure, crds.ClusterAPI)
 	for _, tc := range []struct {
 		name, namespace string
