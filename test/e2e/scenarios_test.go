@@ -33,7 +33,7 @@ var scenarios = []scenario{
 	{name: "dead-bmc", core: true, needs: needs{controlPlanes: 1, machines: 3}, run: (*suite).deadBMC},
 	{name: "network-policies", core: true, needs: needs{controlPlanes: 2, machines: 1}, run: (*suite).networkPolicies},
 	{name: "another-users-key", core: true, needs: needs{controlPlanes: 1, machines: 2}, run: (*suite).anotherUsersKey},
-	{name: "operators-killed", core: true, needs: needs{controlPlanes: 1, machines: 2}, run: (*suite).operatorKills},
+	{name: "operators-killed", needs: needs{controlPlanes: 1, machines: 2}, run: (*suite).operatorKills},
 	{name: "create", core: true, needs: needs{controlPlanes: 1, machines: 2}, run: (*suite).create},
 	{name: "mistakes", core: true, needs: needs{controlPlanes: 1}, run: (*suite).mistakes},
 	{name: "endpoint-migration", needs: needs{controlPlanes: 1, surge: true, machines: 2}, run: (*suite).endpointMigration},
