@@ -28,6 +28,7 @@ import (
 
 	hyperv1 "github.com/openshift/hypershift/api/hypershift/v1beta1"
 	"github.com/openshift/hypershift/cmd/kube"
+	"github.com/openshift/hypershift/cmd/kube/kubetest"
 	"github.com/openshift/hypershift/cmd/root"
 	"github.com/openshift/hypershift/support/releaseinfo"
 	"github.com/openshift/hypershift/support/releaseinfo/releasetest"
@@ -197,11 +198,7 @@ func (u *user) createsKubeconfig(hc *hyperv1.HostedCluster) {
 	u.Expect(o.stderr).To(ContainSubstring("has no kubeconfig yet"))
 	raw, err := os.ReadFile(u.kubeconfig)
 	u.Expect(err).NotTo(HaveOccurred())
-	u.Expect(u.client.Create(u.t.Context(), &corev1.Secret{
-		ObjectMeta: metav1.ObjectMeta{Namespace: "clusters", Name: "demo-admin-kubeconfig"}, Data: map[string][]byte{"kubeconfig": raw},
-	})).To(Succeed())
-	hc.Status.KubeConfig = &corev1.LocalObjectReference{Name: "demo-admin-kubeconfig"}
-	u.Expect(u.client.Status().Update(u.t.Context(), hc)).To(Succeed())
+	u.serves(hc, raw)
 	for _, args := range [][]string{{"--name", "demo"}, nil} {
 		o = u.succeeds("", append([]string{"create", "kubeconfig"}, args...)...)
 		config, err := clientcmd.Load([]byte(o.stdout))
@@ -209,6 +206,35 @@ func (u *user) createsKubeconfig(hc *hyperv1.HostedCluster) {
 		u.Expect(config.CurrentContext).To(Equal("clusters-demo"))
 		u.Expect(config.Contexts).To(HaveLen(1))
 	}
+}
+
+// serves makes what the operators make of a cluster that serves: its control plane with a kubeconfig.
+func (u *user) serves(hc *hyperv1.HostedCluster, kubeconfig []byte) {
+	u.t.Helper()
+	objects := kubetest.Hosted(client.ObjectKeyFromObject(hc), kubeconfig)
+	hcp, secret := &hyperv1.HostedControlPlane{}, &corev1.Secret{}
+	for _, obj := range objects {
+		switch obj := obj.(type) {
+		case *hyperv1.HostedControlPlane:
+			hcp = obj
+		case *corev1.Secret:
+			secret = obj
+		default:
+			u.Expect(u.client.Create(u.t.Context(), obj)).To(Succeed())
+		}
+	}
+	status := hcp.Status
+	hcp.Spec = hyperv1.HostedControlPlaneSpec{
+		ReleaseImage: hc.Spec.Release.Image, Platform: hc.Spec.Platform, Services: hc.Spec.Services, Etcd: hc.Spec.Etcd,
+		InfraID: hc.Spec.InfraID, IssuerURL: "https://issuer.example", PullSecret: hc.Spec.PullSecret, SSHKey: hc.Spec.SSHKey,
+	}
+	u.Expect(u.client.Create(u.t.Context(), hcp)).To(Succeed())
+	hcp.Status = status
+	u.Expect(u.client.Status().Update(u.t.Context(), hcp)).To(Succeed())
+	secret.OwnerReferences[0].UID = hcp.UID
+	u.Expect(u.client.Create(u.t.Context(), secret)).To(Succeed())
+	hc.Status.KubeConfig = &corev1.LocalObjectReference{Name: "demo-admin-kubeconfig"}
+	u.Expect(u.client.Status().Update(u.t.Context(), hc)).To(Succeed())
 }
 
 // dumps collects the cluster; its kubeconfig leads back to the management cluster here.

@@ -71,14 +71,14 @@ func TestCheck(t *testing.T) {
 		// A cache that has had no time yet is no problem.
 		synctest.Wait()
 		g.Expect(set.Check(nil)).To(Succeed())
-		time.Sleep(informers.Timeout)
+		<-time.After(informers.Timeout)
 		g.Expect(set.Check(nil)).To(MatchError(And(ContainSubstring("NodePool"), ContainSubstring("the API server is away"))))
 		g.Expect(metricstest.Of(t, metric)).To(HaveKeyWithValue(sample, 0.0))
 		g.Expect(set.Lookup(gvk, key)).To(BeNil())
 
 		// It is filled.
 		s.fails.Store(false)
-		time.Sleep(informers.Timeout)
+		<-time.After(informers.Timeout)
 		g.Expect(set.Check(nil)).To(Succeed())
 		g.Expect(metricstest.Of(t, metric)).To(HaveKeyWithValue(sample, 1.0))
 		g.Expect(set.Lookup(gvk, key)).To(HaveField("Name", "pool"))
@@ -86,9 +86,9 @@ func TestCheck(t *testing.T) {
 		// Later it cannot list again.
 		s.fails.Store(true)
 		s.watch.Load().Error(&apierrors.NewResourceExpired("too old").ErrStatus)
-		time.Sleep(informers.Timeout / 2)
+		<-time.After(informers.Timeout / 2)
 		g.Expect(set.Check(nil)).To(Succeed(), "a failure of a minute is no problem")
-		time.Sleep(informers.Timeout)
+		<-time.After(informers.Timeout)
 		g.Expect(set.Check(nil)).To(MatchError(ContainSubstring("stale")))
 		g.Expect(set.Lookup(gvk, key)).To(HaveField("Name", "pool"))
 	})
