@@ -8,6 +8,9 @@ SHELL := /bin/bash
 BIN := $(CURDIR)/bin
 export GOBIN := $(BIN)
 export KUBEBUILDER_ASSETS := $(BIN)/kube
+# Paths are trimmed and cgo is off, so that tests, programs and all clones share Go's build cache.
+export GOFLAGS := $(GOFLAGS) -trimpath
+export CGO_ENABLED ?= 0
 export HYPERSHIFT_DEV_DIR ?= /var/lib/hypershift-maas
 
 VERSION ?= $(shell git describe --always --dirty --match 'v[0-9]*' 2>/dev/null || echo unknown)
@@ -17,8 +20,9 @@ HYPERSHIFT_IMAGE ?=
 LDFLAGS := -s -w -X github.com/openshift/hypershift/support/version.commit=$(VERSION) \
 	-X github.com/openshift/hypershift/cmd/install.builtImage=$(HYPERSHIFT_IMAGE)
 
-# Statically linked, paths trimmed: the same sources give the same program anywhere.
-STATIC_BUILD := CGO_ENABLED=0 go build -trimpath -ldflags '-s -w'
+# The same sources give the same program anywhere.
+STATIC_FLAGS := -trimpath -ldflags '-s -w'
+STATIC_BUILD := go build $(STATIC_FLAGS)
 
 # The programs of the product image and those of the embedded environment. Go decides by itself what is stale.
 PRODUCT := hypershift hcp hypershift-operator control-plane-operator ignition-server cluster-api-provider-maas node-network
@@ -51,8 +55,10 @@ $(PRODUCT) $(TOOLS):
 	CGO_ENABLED=0 go build -trimpath -ldflags '$(LDFLAGS)' -o $(BIN)/$@ $(or $(package/$@),./$@)
 
 $(BIN)/golangci-lint-$(GOLANGCI_LINT_VERSION):
-	go install github.com/golangci/golangci-lint/v2/cmd/golangci-lint@$(GOLANGCI_LINT_VERSION)
-	mv $(BIN)/golangci-lint $@
+	hack/cached $@ $(GOLANGCI_LINT_VERSION) -- bash -ec 'go install github.com/golangci/golangci-lint/v2/cmd/golangci-lint@$(GOLANGCI_LINT_VERSION) && mv $(BIN)/golangci-lint $@'
+
+.PHONY: lint-binary
+lint-binary: $(BIN)/golangci-lint-$(GOLANGCI_LINT_VERSION)
 
 .PHONY: lint
 lint: $(BIN)/golangci-lint-$(GOLANGCI_LINT_VERSION) ## Check style and the borders between packages
@@ -60,16 +66,23 @@ lint: $(BIN)/golangci-lint-$(GOLANGCI_LINT_VERSION) ## Check style and the borde
 	cd api && $< run --config ../.golangci.yaml ./...
 
 .PHONY: verify
-verify: verify-generate verify-api verify-modules verify-constants verify-licences verify-scripts ## Check all that needs no test: generated code, API, modules, names, scripts
+verify: verify-generate verify-api verify-modules verify-suites verify-constants verify-licences verify-scripts ## Check all that needs no test: generated code, API, modules, names, scripts
 	go vet ./hack/...
 	gofmt -l $$(git ls-files '*.go') | (! grep .)
 	@# What becomes known overnight is shown, and fails no change that has nothing to do with it: verify-vulnerabilities itself does.
 	-@$(MAKE) --no-print-directory verify-vulnerabilities
 
 .PHONY: test
-test: lint verify kube-binaries environment ## Lint, then every test: unit, races, integration, a node's death, end to end, and ten seconds of each fuzz target
-	@# The end-to-end tests wait more than they work: what they leave of the machine is for the others.
-	go run ./hack/test environment,ha-short,e2e+unit,api,race,integration,fuzz
+test: ## Run lint and every short test: unit, integration, and the core scenarios of test-e2e
+	@# The scenarios wait more than they work: the other stages use what they leave of the processors.
+	go run ./hack/test build environment,e2e-short+lint,verify,unit,api,integration
+
+.PHONY: test-all
+test-all: ## Run every suite one after another, as before a release: more than ten hours
+	for suite in $(SUITES); do $(MAKE) --no-print-directory $$suite || failed="$$failed $$suite"; done; \
+	[ -z "$$failed" ] || { echo "failed:$$failed" >&2; exit 1; }
+# Each suite is a job of the nightly workflow.
+SUITES := test test-e2e test-ha test-rotation test-race test-takeover test-cluster-api test-kube-versions test-alone fuzz test-mutation
 
 .PHONY: test-unit
 test-unit: kube-binaries ## Run the tests of every package
@@ -80,19 +93,23 @@ test-integration: kube-binaries ## Run the tests that need a kube-apiserver and 
 	go run ./hack/test integration
 
 .PHONY: test-e2e
-test-e2e: preflight environment ## Run the whole journey in the embedded environment, as root
+test-e2e: preflight test-environment ## Run all scenarios in the embedded environment, as root
 	go run ./hack/test e2e
 
 .PHONY: test-ha
-test-ha: preflight environment ## A highly available cluster on three management nodes that die, are drained, cut off and lose a disk, taken back to a backup, and on two, as root
+test-ha: preflight test-environment ## Run the scenarios of highly available clusters, as root
 	go run ./hack/test ha
 
 .PHONY: test-rotation
-test-rotation: preflight environment ## Certificates of ten minutes and all signers rotate for an hour (HYPERSHIFT_ROTATION) while clients write, as root
+test-rotation: preflight test-environment ## Rotate all signers for an hour (HYPERSHIFT_ROTATION) while clients write, as root
 	go run ./hack/test rotation
 
 .PHONY: environment
-environment: build kube-binaries os-binaries images ## Build all that the embedded environment runs
+environment: build kube-binaries os-binaries images ## Build what the embedded environment runs
+
+.PHONY: test-environment
+test-environment: upgrade-programs ## Build what tests of the embedded environment run: also the releases that they upgrade from
+	$(MAKE) --no-print-directory environment
 
 # Whether this machine can carry the environment is said before the long build.
 .PHONY: as-root preflight
@@ -114,7 +131,7 @@ demo-down: ## Remove every trace of the demo
 export BENCH_SETTLED ?= 5m
 
 .PHONY: bench
-bench: kube-binaries $(if $(filter 0,$(shell id -u)),environment) ## Measure: Go benchmarks of every package; as root also what a hosted cluster costs in the embedded environment
+bench: kube-binaries $(if $(filter 0,$(shell id -u)),test-environment) ## Measure: Go benchmarks of every package; as root also what a hosted cluster costs in the embedded environment
 	go test -timeout 40m -run '^$$' -bench . -benchtime 1x ./...
 
 .PHONY: clean

@@ -5,7 +5,7 @@
 cloud-os: $(BIN)/cloud-os/usr/bin/cloud-init ## Unpack the operating system of cloud images into bin/cloud-os
 
 $(BIN)/cloud-os/usr/bin/cloud-init: hack/cloud-os | os-commands
-	hack/cloud-os $(BIN)/cloud-os
+	hack/cached $(BIN)/cloud-os packages hack/cloud-os /etc/os-release -- hack/cloud-os $(BIN)/cloud-os
 	touch $@
 
 environment: cloud-os

@@ -17,8 +17,13 @@ kube_ldflags = -s -w \
 kube-binaries: $(addprefix $(BIN)/kube/,$(KUBE_PROGRAMS)) ## Build kube-apiserver, etcd, kubectl and the rest into bin/kube/
 
 # Go would take half a minute just to find out that nothing changed, so make decides by the module's own files.
-$(BIN)/kube/kube: $(KUBE_DIR)/main.go $(KUBE_DIR)/go.mod $(KUBE_DIR)/go.sum
-	cd $(KUBE_DIR) && CGO_ENABLED=0 go build -trimpath -ldflags '$(call kube_ldflags,$(KUBE_VERSION))' -o $@ .
+KUBE_SOURCES := $(addprefix $(KUBE_DIR)/,main.go go.mod go.sum)
+# build_kube builds the program that $@ names, as the version $(1).
+build_kube = hack/cached $@ '$(1)' $(KUBE_SOURCES) -- \
+	go -C $(KUBE_DIR) build -trimpath -ldflags '$(call kube_ldflags,$(1))' -o $@ .
+
+$(BIN)/kube/kube: $(KUBE_SOURCES)
+	CGO_ENABLED=0 $(call build_kube,$(KUBE_VERSION))
 
 $(addprefix $(BIN)/kube/,$(KUBE_PROGRAMS)): | $(BIN)/kube/kube
 	ln -sf kube $@
@@ -32,25 +37,28 @@ stamp/patch := $(KUBE_PREVIOUS_MINOR).1
 KUBE_STAMPED := $(addprefix $(BIN)/kube-,$(addsuffix /kube,previous patch))
 
 $(KUBE_STAMPED): $(BIN)/kube-%/kube: $(BIN)/kube/kube
-	cd $(KUBE_DIR) && CGO_ENABLED=0 go build -trimpath -ldflags '$(call kube_ldflags,$(stamp/$*))' -o $@ .
+	CGO_ENABLED=0 $(call build_kube,$(stamp/$*))
 	ln -sf kube $(@D)/kubelet
+
+.PHONY: upgrade-programs
+upgrade-programs: $(KUBE_STAMPED) $(addprefix $(BIN)/node/,kubelet-previous kubelet-patch)
 
 # The object store of the environment. It is small, and devcluster does not start without it.
 build: $(BIN)/s3
 $(BIN)/s3: $(addprefix test/devcluster/s3/,main.go go.mod go.sum)
-	cd test/devcluster/s3 && $(STATIC_BUILD) -o $@ .
+	hack/cached $@ static $^ -- go -C test/devcluster/s3 build $(STATIC_FLAGS) -o $@ .
 
 # What the images hold besides the product's programs.
 IMAGE_BINARIES := $(BIN)/images/coredns $(BIN)/images/cluster-api
 
 $(BIN)/images/coredns: $(addprefix test/devcluster/coredns/,main.go go.mod go.sum)
-	cd test/devcluster/coredns && $(STATIC_BUILD) -o $@ .
+	hack/cached $@ static $^ -- go -C test/devcluster/coredns build $(STATIC_FLAGS) -o $@ .
 
 $(BIN)/images/cluster-api: $(addprefix test/devcluster/clusterapi/,go.mod go.sum)
-	cd test/devcluster/clusterapi && $(STATIC_BUILD) -o $@ sigs.k8s.io/cluster-api
+	hack/cached $@ static $^ -- go -C test/devcluster/clusterapi build $(STATIC_FLAGS) -o $@ sigs.k8s.io/cluster-api
 
 # What the node images are made of, each with its checksum as publishers have it.
-NODE_FILES := $(addprefix $(BIN)/node/,kubelet kubelet-previous kubelet-patch runc containerd.tgz cni-plugins.tgz)
+NODE_FILES := $(addprefix $(BIN)/node/,kubelet runc containerd.tgz cni-plugins.tgz)
 node_checksum = sha256sum < $@ | cut -d' ' -f1 > $@.sha256
 node_archive = tar --sort=name --mtime=@0 --owner=0 --group=0 --numeric-owner -czf $@
 
@@ -74,7 +82,7 @@ image-programs:
 	$(STATIC_BUILD) -o $(BIN)/images/ ./test/devcluster/pause ./test/devcluster/web ./test/standin
 
 .PHONY: images
-images: product node-agent devcluster kube-binaries $(KUBE_STAMPED) image-programs $(IMAGE_BINARIES) $(NODE_FILES) | os-commands ## Build the container images into bin/images/oci
+images: product node-agent devcluster kube-binaries image-programs $(IMAGE_BINARIES) $(NODE_FILES) | os-commands ## Build the container images into bin/images/oci
 	$(BIN)/devcluster images build
 
 # Programs of the host that the environment runs as they are; "command:package" each. Other files may add to it.
@@ -93,9 +101,13 @@ os-binaries: $(BIN)/os/usr/bin/containerd | os-commands ## Unpack containerd and
 # A machine finds this tree as /opt/os.
 OS_PACKAGES := containerd runc libseccomp2
 $(BIN)/os/usr/bin/containerd:
+	hack/cached $(BIN)/os '$(OS_PACKAGES)' /etc/os-release -- $(MAKE) --no-print-directory unpack-os
+
+.PHONY: unpack-os
+unpack-os:
 	mkdir -p $(BIN)/os/packages
 	cd $(BIN)/os/packages && download='apt-get -q -o APT::Sandbox::User=root download $(OS_PACKAGES)'; \
 		$$download || { apt-get update -q && $$download; }
 	for package in $(BIN)/os/packages/*.deb; do dpkg -x $$package $(BIN)/os; done
 	rm -rf $(BIN)/os/packages $(BIN)/os/etc $(BIN)/os/lib $(BIN)/os/usr/share
-	touch $@
+	touch $(BIN)/os/usr/bin/containerd

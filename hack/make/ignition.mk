@@ -14,9 +14,8 @@ BLKID_HEADER := $(firstword $(wildcard /usr/include/blkid/blkid.h) $(BLKID)/usr/
 ignition-binary: $(BIN)/ignition ## Build Ignition, which configures machines, into bin/
 
 $(BIN)/ignition: $(IGNITION_DIR)/go.mod $(IGNITION_DIR)/go.sum | $(BLKID_HEADER)
-	cd $(IGNITION_DIR) && CGO_ENABLED=1 CGO_CFLAGS="-I$(BLKID)/usr/include" \
-		CGO_LDFLAGS="$$(printf -- '-L%s ' $(BLKID)/usr/lib/*-linux-gnu)" \
-		go build -trimpath -ldflags '$(IGNITION_LDFLAGS)' -o $@ $(ignition_package)
+	CGO_ENABLED=1 CGO_CFLAGS="-I$(BLKID)/usr/include" CGO_LDFLAGS="$$(printf -- '-L%s ' $(BLKID)/usr/lib/*-linux-gnu)" \
+		hack/cached $@ '$(IGNITION_LDFLAGS)' $^ -- go -C $(IGNITION_DIR) build -trimpath -ldflags '$(IGNITION_LDFLAGS)' -o $@ $(ignition_package)
 
 # The .so of the package is a link to the installed library, which may be of another version: the static one is linked.
 $(BLKID)/usr/include/blkid/blkid.h:

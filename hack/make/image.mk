@@ -12,8 +12,8 @@ CNI_PLUGINS := main/bridge main/loopback main/ptp meta/portmap ipam/host-local
 product: $(PRODUCT) $(BIN)/cni/ptp
 
 $(BIN)/cni/ptp: $(addprefix test/devcluster/cni/,go.mod go.sum)
-	mkdir -p $(BIN)/cni
-	cd test/devcluster/cni && $(STATIC_BUILD) -o $(BIN)/cni/ $(addprefix github.com/containernetworking/plugins/plugins/,$(CNI_PLUGINS))
+	hack/cached $(BIN)/cni "static $(CNI_PLUGINS) $$(go env GOOS)" $^ -- \
+		go -C test/devcluster/cni build $(STATIC_FLAGS) -o $(BIN)/cni/ $(addprefix github.com/containernetworking/plugins/plugins/,$(CNI_PLUGINS))
 	touch $@
 
 .PHONY: image

@@ -9,6 +9,11 @@ verify-modules: ## Check that every go.mod is tidy, and that the module can be p
 	@for module in $(MODULES:go.mod=.); do (cd $$module && go mod tidy -diff) || { echo "$$module: run go mod tidy" >&2; exit 1; }; done
 	git ls-files -z | go run ./hack/modulefiles
 
+.PHONY: verify-suites
+verify-suites: ## Check that the nightly workflow runs every suite of `make test-all`
+	@diff <(printf '%s\n' $(SUITES)) <(sed -n '/^ *suite:$$/,/^ *runs-on:/ s/^ *- //p' .github/workflows/nightly.yaml) \
+		|| { echo "the suites of the Makefile and of .github/workflows/nightly.yaml differ" >&2; exit 1; }
+
 .PHONY: verify-constants
 verify-constants: ## Check that names which cross packages are written once
 	git ls-files -z '*.go' | go run ./hack/constants
@@ -34,12 +39,17 @@ verify-vulnerabilities: ## Look for known holes in what we call, where the datab
 
 # A Debian package that is unpacked, never installed.
 $(BIN)/shellcheck:
-	rm -rf $@.package && mkdir -p $@.package
-	cd $@.package && download='apt-get -q -o APT::Sandbox::User=root download shellcheck'; \
+	hack/cached $@ package /etc/os-release -- $(MAKE) --no-print-directory unpack-shellcheck
+
+.PHONY: unpack-shellcheck
+unpack-shellcheck: private target := $(BIN)/shellcheck
+unpack-shellcheck:
+	rm -rf $(target).package && mkdir -p $(target).package
+	cd $(target).package && download='apt-get -q -o APT::Sandbox::User=root download shellcheck'; \
 		$$download || { apt-get update -q && $$download; }
-	cd $@.package && dpkg -x shellcheck_*.deb .
-	mv $@.package/usr/bin/shellcheck $@
-	rm -rf $@.package
+	cd $(target).package && dpkg -x shellcheck_*.deb .
+	mv $(target).package/usr/bin/shellcheck $(target)
+	rm -rf $(target).package
 
 # `make licences` writes the line where it is missing.
 .PHONY: licences verify-licences

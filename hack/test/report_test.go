@@ -8,14 +8,15 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 )
 
-// command is a stage whose command is a shell script.
-func command(script string) stage { return stage{command: []string{"sh", "-c", script}} }
+// command is a stage whose command is a shell script that prints events.
+func command(script string) stage { return stage{command: []string{"sh", "-c", script}, events: true} }
 
-// TestRun is about what becomes of a stage whose command does not do as it should: whoever reads the last line must see it.
+// TestRun asserts that a stage whose command misbehaves shows up in the last line.
 func TestRun(t *testing.T) {
 	const passes = `echo '{"Action":"pass","Package":"p","Test":"TestA"}'; `
 	listing := errors.New("no such module")
@@ -25,16 +26,25 @@ func TestRun(t *testing.T) {
 		passed   int
 		failures []string
 	}{
-		{"passes", command(passes), 1, nil},
-		{"passes and ends badly without a failed test", command(passes + "exit 3"), 1, []string{"FAIL unit: exit status 3"}},
-		{"fails in a test, which says it", command(passes + `echo '{"Action":"fail","Package":"p","Test":"TestB"}'; exit 1`), 1, []string{"FAIL p TestB"}},
-		{"is killed", command(passes + "kill -KILL $$"), 1, []string{"FAIL unit: signal: killed"}},
-		{"prints what is no event", command("echo 'go: downloading'; " + passes), 1, nil},
-		{"is not there", stage{command: []string{"/no/such/program"}}, 0, []string{"FAIL unit: starting /no/such/program: fork/exec /no/such/program: no such file or directory"}},
-		{"has no folder to run in", stage{dir: "/no/such/folder", command: []string{"true"}}, 0, []string{"FAIL unit: starting true: chdir /no/such/folder: no such file or directory"}},
-		{"does not know its packages", stage{packages: func() ([]string, error) { return nil, listing }}, 0, []string{"FAIL unit: listing packages: no such module"}},
+		{"tests pass", command(passes), 1, nil},
+		{"tests pass, the command fails", command(passes + "exit 3"), 1, []string{"FAIL unit: exit status 3"}},
+		{
+			"a failed test is counted once",
+			command(passes + `echo '{"Action":"fail","Package":"p","Test":"TestB"}'; exit 1`), 1, []string{"FAIL p TestB"},
+		},
+		{"the command is killed", command(passes + "kill -KILL $$"), 1, []string{"FAIL unit: signal: killed"}},
+		{"a line is no event", command("echo 'go: downloading'; " + passes), 1, nil},
+		{
+			"the command does not exist", stage{command: []string{"/no/such/program"}, events: true}, 0,
+			[]string{"FAIL unit: starting /no/such/program: fork/exec /no/such/program: no such file or directory"},
+		},
+		{
+			"the packages cannot be listed", stage{packages: func() ([]string, error) { return nil, listing }}, 0,
+			[]string{"FAIL unit: listing packages: no such module"},
+		},
+		{"a command without events passes", stage{command: []string{"echo", "built"}}, 1, nil},
 	} {
-		t.Run("When a stage "+tc.name+", it should be counted as it ended", func(t *testing.T) {
+		t.Run(tc.name, func(t *testing.T) {
 			r := tc.stage.run("unit")
 			if r.passed != tc.passed {
 				t.Errorf("passed = %d, want %d", r.passed, tc.passed)
@@ -43,6 +53,18 @@ func TestRun(t *testing.T) {
 				t.Errorf("failures (-want +got):\n%s", diff)
 			}
 		})
+	}
+}
+
+func TestRunNamesTheLogOfACommandThatFails(t *testing.T) {
+	t.Setenv("TMPDIR", t.TempDir())
+	r := stage{command: []string{"sh", "-c", "echo broken; exit 2"}}.run("lint")
+	if len(r.failures) != 1 || !strings.Contains(r.failures[0], "hypershift-test-lint.log") {
+		t.Fatalf("failures = %q, want one with the log file", r.failures)
+	}
+	file := strings.TrimPrefix(r.failures[0][strings.Index(r.failures[0], "see "):], "see ")
+	if content, err := os.ReadFile(file); err != nil || string(content) != "broken\n" {
+		t.Errorf("log = %q (%v)", content, err)
 	}
 }
 
@@ -57,43 +79,47 @@ func TestEnvironmentOfAStage(t *testing.T) {
 	if err != nil || string(said) != "1m word\n" {
 		t.Errorf("the command saw %q (%v)", said, err)
 	}
-	s = command("")
+	s = command(`test "$GOMEGA_DEFAULT_EVENTUALLY_TIMEOUT" = 5m`)
 	s.env = []string{"GOMEGA_DEFAULT_EVENTUALLY_TIMEOUT=5m"}
-	s.command[2] = `test "$GOMEGA_DEFAULT_EVENTUALLY_TIMEOUT" = 5m`
 	if r := s.run("unit"); len(r.failures) > 0 {
-		t.Errorf("a stage's own patience does not count: %v", r.failures)
+		t.Errorf("the stage's own timeout has no effect: %v", r.failures)
 	}
 }
 
-func TestGoTest(t *testing.T) {
-	got, err := stage{args: []string{"-race", "-timeout=1m"}, packages: only("./a", "./b/...")}.goTest()
+func TestArgv(t *testing.T) {
+	got, err := stage{args: []string{"-race"}, packages: only("./a", "./b/..."), nice: true}.argv()
 	if err != nil {
 		t.Fatal(err)
 	}
-	if diff := cmp.Diff(strings.Fields("go test -json -race -timeout=1m ./a ./b/..."), got); diff != "" {
+	if diff := cmp.Diff(strings.Fields("nice -n 10 go test -json -race ./a ./b/..."), got); diff != "" {
 		t.Errorf("the command (-want +got):\n%s", diff)
 	}
 }
 
-// TestSideBySide: chains run at once, the stages of a chain one after another, and nothing of any is lost.
-func TestSideBySide(t *testing.T) {
+// named registers a stage for the time of a test.
+func named(t *testing.T, dir, name, script string) string {
+	s := command(script)
+	s.dir = dir
+	stages[name] = s
+	t.Cleanup(func() { delete(stages, name) })
+	return name
+}
+
+func TestRunPhases(t *testing.T) {
 	dir := t.TempDir()
-	named := func(name, script string) string {
-		s := command(script)
-		s.dir = dir
-		stages[name] = s
-		t.Cleanup(func() { delete(stages, name) })
-		return name
-	}
-	one := `echo '{"Action":"pass","Package":"p","Test":"TestA"}'; `
-	// Each of two chains waits for the other, so that they end well only where they run at once.
+	const one = `echo '{"Action":"pass","Package":"p","Test":"TestA"}'; `
+	// Each of two chains waits for the other: both end only if they run at the same time.
 	meet := func(own, other string) string {
 		return one + "touch " + own + "; for i in $(seq 2400); do test -e " + other + " && exit 0; sleep 0.05; done; exit 9"
 	}
-	first := named("first", meet("first", "second"))
-	second := named("second", "("+meet("second", "first")+") && exit 1")
-	third := named("third", `test -e second || exit 1; echo '{"Action":"skip","Package":"p","Test":"TestB"}'`)
-	all := sideBySide([][]string{{first}, {second, third}})
+	first := named(t, dir, "first", meet("first", "second"))
+	second := named(t, dir, "second", "("+meet("second", "first")+") && exit 1")
+	third := named(t, dir, "third", `test -e second || exit 1; echo '{"Action":"skip","Package":"p","Test":"TestB"}'`)
+	never := named(t, dir, "never", "touch never")
+	var all report
+	for _, r := range runPhases([]phase{{{first}, {second, third}}, {{never}}}) {
+		all.add(r.report)
+	}
 	if all.passed != 2 {
 		t.Errorf("passed = %d, want 2", all.passed)
 	}
@@ -101,7 +127,33 @@ func TestSideBySide(t *testing.T) {
 		t.Errorf("failures (-want +got):\n%s", diff)
 	}
 	if diff := cmp.Diff([]string{"SKIP p TestB: no reason given"}, all.skips); diff != "" {
-		t.Errorf("a stage that fails keeps the next from running (-want +got):\n%s", diff)
+		t.Errorf("a stage that fails stops its chain (-want +got):\n%s", diff)
+	}
+	if _, err := os.Stat(filepath.Join(dir, "never")); err == nil {
+		t.Error("a phase runs after one with a failure")
+	}
+}
+
+func TestPrintTable(t *testing.T) {
+	r := newReport(false)
+	r.read(strings.NewReader(strings.Join([]string{
+		`{"Action":"pass","Package":"p","Test":"TestFast","Elapsed":0.5}`,
+		`{"Action":"pass","Package":"p","Test":"TestSlow","Elapsed":90}`,
+		`{"Action":"pass","Package":"p","Test":"TestSlow/sub","Elapsed":90}`,
+	}, "\n")))
+	var out strings.Builder
+	printTable(&out, []result{{report: *r, name: "unit", wall: 2 * time.Minute, processor: time.Minute}})
+	want := `
+STAGE  WALL  PROCESSOR  PASSED  FAILED  SKIPPED
+unit   2m0s  1m0s       3       0       0
+
+SLOWEST TESTS  WALL
+p TestSlow     1m30s
+p TestFast     500ms
+
+`
+	if diff := cmp.Diff(want, out.String()); diff != "" {
+		t.Errorf("table (-want +got):\n%s", diff)
 	}
 }
 
@@ -111,20 +163,20 @@ func TestFailures(t *testing.T) {
 		events   []string
 		failures []string
 	}{
-		{"two packages fail in one test each, both should be named", []string{
+		{"names both of two failed packages", []string{
 			`{"Action":"fail","Package":"a","Test":"TestA"}`, `{"Action":"fail","Package":"a"}`, `{"Action":"fail","Package":"b","Test":"TestA"}`, `{"Action":"fail","Package":"b"}`},
 			[]string{"FAIL a TestA", "FAIL b TestA"}},
-		{"a package fails whose name another begins with, it should be named", []string{
+		{"names a package whose name is the beginning of another", []string{
 			`{"Action":"fail","Package":"a/b","Test":"TestA"}`, `{"Action":"fail","Package":"a/b"}`, `{"Action":"fail","Package":"a"}`},
 			[]string{"FAIL a/b TestA", "FAIL a "}},
-		{"a subtest fails, it and its test should be named", []string{
+		{"names a failed subtest and its test", []string{
 			`{"Action":"fail","Package":"a","Test":"TestA/sub"}`, `{"Action":"fail","Package":"a","Test":"TestA"}`, `{"Action":"fail","Package":"a"}`},
 			[]string{"FAIL a TestA/sub", "FAIL a TestA"}},
-		{"a test dies with its package, the package should be named", []string{
+		{"names a package that died", []string{
 			`{"Action":"run","Package":"a","Test":"TestA"}`, `{"Action":"output","Package":"a","Output":"exit status 2\n"}`, `{"Action":"fail","Package":"a"}`},
 			[]string{"FAIL a "}},
 	} {
-		t.Run("When "+tc.name, func(t *testing.T) {
+		t.Run(tc.name, func(t *testing.T) {
 			r := newReport(false)
 			r.read(strings.NewReader(strings.Join(tc.events, "\n")))
 			if diff := cmp.Diff(tc.failures, r.failures); diff != "" {
@@ -138,7 +190,7 @@ func TestOutputIsNotKept(t *testing.T) {
 	r := newReport(false)
 	r.read(strings.NewReader(`{"Action":"output","Package":"p","Test":"TestA","Output":"much\n"}` + "\n" + `{"Action":"pass","Package":"p","Test":"TestA"}`))
 	if len(r.output) > 0 {
-		t.Errorf("what a test said that passed is kept: %v", r.output)
+		t.Errorf("the output of a passed test is kept: %v", r.output)
 	}
 }
 
@@ -149,26 +201,24 @@ func TestReason(t *testing.T) {
 		"a_test.go:9: needs a disk": {"--- SKIP: TestA (0.00s)\n", "    a_test.go:9: needs a disk\n", "    a_test.go:10: and more\n"},
 	} {
 		if got := reason(output); got != want {
-			t.Errorf("of %q the reason is %q and not %q", output, got, want)
+			t.Errorf("reason(%q) = %q, want %q", output, got, want)
 		}
 	}
 }
 
-// TestStaged: what has a stage of its own is not tested with all others, where it would want a machine for itself; all else is.
-func TestStaged(t *testing.T) {
+func TestHasOwnStage(t *testing.T) {
 	for name, want := range map[string]bool{
 		"hack/test": false, "test/machine": false, "test/devcluster/lifecycle": false, "test/journey": false, "test/standin/lab": false, "support/testenv": false,
 		"test/devcluster": true, "test/ha": true, "test/takeover": true, "test/e2e": true, "test/integration/fields": true, "test/security": true,
 		"hypershift-operator/security": false, "cmd/e2e": false, "test/hardware": false,
 	} {
-		if got := staged("github.com/openshift/hypershift/" + name); got != want {
-			t.Errorf("that package %s has a stage of its own is %t", name, got)
+		if got := hasOwnStage("github.com/openshift/hypershift/" + name); got != want {
+			t.Errorf("hasOwnStage(%s) = %t", name, got)
 		}
 	}
 }
 
-// TestStages: the folders of each stage are there.
-func TestStages(t *testing.T) {
+func TestStagesNameExistingFolders(t *testing.T) {
 	for name, s := range stages {
 		if s.command != nil || name == "unit" {
 			continue
@@ -179,7 +229,7 @@ func TestStages(t *testing.T) {
 		}
 		for _, pkg := range packages {
 			if !strings.HasPrefix(pkg, ".") {
-				continue // go list said it
+				continue
 			}
 			folder := filepath.Join("..", "..", s.dir, strings.TrimSuffix(pkg, "/..."))
 			if info, err := os.Stat(folder); err != nil || !info.IsDir() {

@@ -5,6 +5,7 @@ package images
 import (
 	"context"
 	"fmt"
+	"os"
 	"os/exec"
 	"path/filepath"
 	"strings"
@@ -25,9 +26,13 @@ type Release struct {
 // previous is the suffix of the minor before.
 const previous = "-previous"
 
-// Releases are those of this build's Kubernetes and of the minor before, from which people upgrade.
+// Releases returns this build's Kubernetes and, if it is built too, the minor before, from which tests upgrade.
 func Releases(ctx context.Context, bin string) ([]Release, error) {
-	return versioned(ctx, bin, Release{Folder: "kube"}, Release{Folder: "kube" + previous, Suffix: previous})
+	releases := []Release{{Folder: "kube"}}
+	if _, err := os.Stat(filepath.Join(bin, "kube"+previous, "kubelet")); err == nil {
+		releases = append(releases, Release{Folder: "kube" + previous, Suffix: previous})
+	}
+	return versioned(ctx, bin, releases...)
 }
 
 // Patch is the patch that follows the release of the minor before. Only nodes come to it, so that it has their programs alone, and not
@@ -57,11 +62,11 @@ func versioned(ctx context.Context, bin string, releases ...Release) ([]Release,
 func KubeletVersion(ctx context.Context, kubelet string) (string, error) {
 	out, err := exec.CommandContext(ctx, kubelet, "--version").Output()
 	if err != nil {
-		return "", fmt.Errorf("asking %s, which `make images` builds, for its version: %w", kubelet, err)
+		return "", fmt.Errorf("asking %s for its version: %w; build it with make images or make test-environment", kubelet, err)
 	}
 	version, found := strings.CutPrefix(strings.TrimSpace(string(out)), "Kubernetes v")
 	if !found {
-		return "", fmt.Errorf("%s says its version is %q: build it with make images", kubelet, strings.TrimSpace(string(out)))
+		return "", fmt.Errorf("%s says its version is %q: build it with make images or make test-environment", kubelet, strings.TrimSpace(string(out)))
 	}
 	return version, nil
 }

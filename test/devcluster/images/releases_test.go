@@ -19,8 +19,7 @@ func kubelet(g Gomega, bin, folder, script string) {
 func TestReleases(t *testing.T) {
 	g, bin := NewWithT(t), t.TempDir()
 	kubelet(g, bin, "kube", `test "$*" = --version && echo 'Kubernetes v1.36.4'`)
-	_, err := Releases(t.Context(), bin)
-	g.Expect(err).To(MatchError(And(ContainSubstring("kube-previous/kubelet"), ContainSubstring("make images"))), "people upgrade from somewhere")
+	g.Expect(Releases(t.Context(), bin)).To(HaveLen(1), "a demo needs no earlier minor")
 	kubelet(g, bin, "kube-previous", "echo 'Kubernetes v1.35.9'")
 	kubelet(g, bin, "kube-patch", "echo 'Kubernetes v1.35.10'")
 	releases, err := Releases(t.Context(), bin)

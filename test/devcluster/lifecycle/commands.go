@@ -37,8 +37,8 @@ func (e *Environment) ListImages(ctx context.Context, args []string) error {
 	if err != nil {
 		return err
 	}
-	for i, name := range []string{"release", "release-previous"} {
-		specs[name] = Payload(releases[i].Version)
+	for _, release := range releases {
+		specs["release"+release.Suffix] = Payload(release.Version)
 	}
 	names := slices.Sorted(maps.Keys(specs))
 	if len(args) == 0 {

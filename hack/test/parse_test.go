@@ -18,7 +18,7 @@ func TestRead(t *testing.T) {
 		failures, skips []string
 	}{
 		{
-			name: "When tests pass, it should count the tests and not the package",
+			name: "counts passed tests without their package",
 			events: []string{
 				`{"Action":"pass","Package":"p","Test":"TestA"}`,
 				`{"Action":"pass","Package":"p","Test":"TestA/sub"}`,
@@ -27,7 +27,7 @@ func TestRead(t *testing.T) {
 			passed: 2,
 		},
 		{
-			name: "When a test fails, it should count the test once and its package not again",
+			name: "counts a failed test once",
 			events: []string{
 				`{"Action":"fail","Package":"p","Test":"TestA"}`,
 				`{"Action":"fail","Package":"p"}`,
@@ -35,12 +35,12 @@ func TestRead(t *testing.T) {
 			failures: []string{"FAIL p TestA"},
 		},
 		{
-			name:     "When a package does not build, it should count as a failure",
+			name:     "counts a package that does not build as a failure",
 			events:   []string{`{"Action":"fail","Package":"p"}`},
 			failures: []string{"FAIL p "},
 		},
 		{
-			name: "When a test is skipped, it should say why",
+			name: "gives the reason of a skipped test",
 			events: []string{
 				`{"Action":"output","Package":"p","Test":"TestA","Output":"=== RUN   TestA\n"}`,
 				`{"Action":"output","Package":"p","Test":"TestA","Output":"    a_test.go:7: needs root\n"}`,
@@ -68,18 +68,25 @@ func TestRead(t *testing.T) {
 func TestParse(t *testing.T) {
 	for _, tc := range []struct {
 		name, args string
-		chains     [][]string
+		phases     []phase
 		failure    string
 	}{
-		{name: "When one stage is named, it should run alone", args: "unit", chains: [][]string{{"unit"}}},
-		{name: "When chains are joined, they should run side by side", args: "e2e+unit,api,fuzz", chains: [][]string{{"e2e"}, {"unit", "api", "fuzz"}}},
-		{name: "When a stage does not exist, it should be named", args: "e2e+units", failure: `"units" is no stage; name one of ` + known()},
-		{name: "When nothing is named, it should say how", failure: "name the stages, as in e2e+unit,fuzz, of " + known()},
+		{name: "one stage runs alone", args: "unit", phases: []phase{{{"unit"}}}},
+		{
+			name: "joined chains run side by side", args: "e2e+unit,api,lint",
+			phases: []phase{{{"e2e"}, {"unit", "api", "lint"}}},
+		},
+		{name: "arguments run one after another", args: "build e2e+unit", phases: []phase{{{"build"}}, {{"e2e"}, {"unit"}}}},
+		{name: "an unknown stage is named", args: "e2e+units", failure: `unknown stage "units"; known stages: ` + known()},
+		{
+			name:    "no argument is an error with an example",
+			failure: "name the stages to run, as in: build e2e+lint,unit; known stages: " + known(),
+		},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
-			chains, err := parse(strings.Fields(tc.args))
-			if diff := cmp.Diff(tc.chains, chains); diff != "" {
-				t.Errorf("chains (-want +got):\n%s", diff)
+			phases, err := parse(strings.Fields(tc.args))
+			if diff := cmp.Diff(tc.phases, phases); diff != "" {
+				t.Errorf("phases (-want +got):\n%s", diff)
 			}
 			if failure := fmt.Sprint(err); tc.failure != "" && failure != tc.failure || tc.failure == "" && err != nil {
 				t.Errorf("failure = %v, want %q", err, tc.failure)

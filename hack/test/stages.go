@@ -1,0 +1,103 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"os/exec"
+	"slices"
+	"strings"
+)
+
+// stage is one run of go test, or of a command.
+type stage struct {
+	// dir is the folder to run in; empty for the current one.
+	dir string
+	// env is added to the environment.
+	env []string
+	// args are further arguments of go test.
+	args []string
+	// packages lists what go test tests. It is nil for a stage with a command.
+	packages func() ([]string, error)
+	// command runs in place of go test. Its output goes to a log file unless events is true.
+	command []string
+	// events reports that the command prints the events of go test -json.
+	events bool
+	// nice lowers the priority: the embedded environment beside it has deadlines, and this stage has none.
+	nice bool
+}
+
+var stages = map[string]stage{
+	"build":  {command: []string{"make", "--no-print-directory", "test-environment", "lint-binary"}},
+	"lint":   {command: []string{"make", "--no-print-directory", "lint"}, nice: true},
+	"verify": {command: []string{"make", "--no-print-directory", "verify"}, nice: true},
+	// Each test has timeouts of its own. The timeouts here end a run that hangs.
+	"unit": {args: []string{"-vet=off", "-timeout=40m"}, packages: unit, nice: true},
+	"api":  {dir: "api", args: []string{"-vet=off", "-timeout=10m"}, packages: only("./..."), nice: true},
+	"race": {
+		env:  []string{"CGO_ENABLED=1", "GOMEGA_DEFAULT_EVENTUALLY_TIMEOUT=3m"},
+		args: []string{"-race", "-vet=off", "-timeout=60m"}, packages: withoutEnvironment,
+	},
+	"integration": {args: []string{"-vet=off", "-timeout=20m"}, packages: only(integration...), nice: true},
+	"management":  {args: []string{"-vet=off", "-timeout=20m"}, packages: only(management...)},
+	// One embedded environment exists per host: a stage that brings one up runs in the same chain as the others.
+	"environment": verbose("./test/devcluster", "-timeout=20m"),
+	"ha":          verbose("./test/ha", "-timeout=90m", "-run=TestHighlyAvailable|TestTwoNodes"),
+	"ha-short":    verbose("./test/ha", "-timeout=40m", "-short", "-run=TestHighlyAvailable"),
+	"rotation":    verbose("./test/ha", "-timeout=3h", "-run=TestRotation"),
+	"takeover":    verbose("./test/takeover", "-timeout=15m"),
+	"e2e":         verbose("./test/e2e/...", "-timeout=90m"),
+	"e2e-short":   verbose("./test/e2e/...", "-timeout=40m", "-short"),
+}
+
+// verbose is a stage in the embedded environment. It shows the progress of its tests.
+func verbose(pkg string, args ...string) stage {
+	return stage{args: append([]string{"-vet=off", "-count=1", "-p=1", "-v"}, args...), packages: only(pkg)}
+}
+
+// eventually sets how long Gomega's Eventually waits by default. Gomega's own default of one second is too short for a
+// process to start on a busy machine.
+const eventually = "GOMEGA_DEFAULT_EVENTUALLY_TIMEOUT=1m"
+
+// management depends on the version of the management cluster's kube-apiserver: the CRDs and their rules, the webhook,
+// server-side apply, and the installation.
+var management = []string{
+	"./support/testenv/...", "./support/manifest/...", "./hypershift-operator/webhook/...", "./cmd/install/...", "./cmd/root/...",
+	"./test/integration/...", "./test/security/...",
+}
+
+// integration crosses packages, with a kube-apiserver.
+var integration = []string{"./test/integration/...", "./test/security/...", "./test/clusterapi/..."}
+
+// only lists fixed packages.
+func only(patterns ...string) func() ([]string, error) {
+	return func() ([]string, error) { return patterns, nil }
+}
+
+// unit lists all packages with tests but those that have a stage of their own.
+func unit() ([]string, error) {
+	out, err := exec.Command("go", "list", "-f", "{{if or .TestGoFiles .XTestGoFiles}}{{.ImportPath}}{{end}}", "./...").Output()
+	if err != nil {
+		return nil, err
+	}
+	return slices.DeleteFunc(strings.Fields(string(out)), hasOwnStage), nil
+}
+
+// withoutEnvironment lists all packages that need no embedded environment. Those that do run binaries without the race
+// detector.
+func withoutEnvironment() ([]string, error) {
+	packages, err := unit()
+	return append(packages, integration...), err
+}
+
+// hasOwnStage reports whether another stage than unit tests a package.
+func hasOwnStage(pkg string) bool {
+	_, folder, _ := strings.Cut(pkg, "/test/")
+	folder, rest, _ := strings.Cut(folder, "/")
+	switch folder {
+	case "integration", "security", "clusterapi", "takeover", "e2e", "ha":
+		return true
+	case "devcluster":
+		return rest == ""
+	}
+	return false
+}
