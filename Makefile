@@ -119,8 +119,16 @@ preflight: as-root devcluster os-commands
 	$(BIN)/devcluster preflight
 
 .PHONY: demo
-demo: preflight environment ## Bring up a hosted cluster on MAAS on this machine, show it, leave it running
-	$(BIN)/hypershift-demo up
+demo: as-root ## Bring up a hosted cluster on MAAS on this machine, show it, leave it running
+	@go run ./hack/steps -log $(BIN)/logs/demo.log \
+		'Debian packages;os-commands;about 30 s' \
+		'Check of this machine;preflight;about 2 min' \
+		'Operating systems for the machines;os-binaries cloud-os;about 30 s' \
+		'HyperShift;build;about 2 min' \
+		'Kubernetes $(KUBE_VERSION);kube-binaries;about 5 min' \
+		'CoreDNS, Cluster API and Ignition;$(IMAGE_BINARIES) ignition-binary;about 1 min' \
+		'Container images;environment;about 20 s'
+	@$(BIN)/hypershift-demo up
 
 .PHONY: demo-down
 demo-down: ## Remove every trace of the demo

@@ -13,6 +13,9 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/go-logr/logr"
+	ctrllog "sigs.k8s.io/controller-runtime/pkg/log"
+
 	"github.com/openshift/hypershift/test/devcluster/env"
 	"github.com/openshift/hypershift/test/devcluster/lifecycle"
 	"github.com/openshift/hypershift/test/devcluster/supervise"
@@ -21,6 +24,7 @@ import (
 
 func main() {
 	machine.Init(nil)
+	ctrllog.SetLogger(logr.Discard())
 	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGINT, syscall.SIGTERM)
 	err := run(ctx)
 	stop()

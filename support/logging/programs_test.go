@@ -1,0 +1,60 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package logging_test
+
+import (
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+)
+
+// TestEveryProgramSetsALogger: controller-runtime prints a stack trace after half a minute in a program that sets none.
+func TestEveryProgramSetsALogger(t *testing.T) {
+	const module, log = "github.com/openshift/hypershift/", "sigs.k8s.io/controller-runtime/pkg/log"
+	root := filepath.Join("..", "..")
+	list := func(args ...string) []string {
+		cmd := exec.Command("go", append([]string{"list"}, args...)...)
+		cmd.Dir = root
+		out, err := cmd.Output()
+		if err != nil {
+			t.Fatalf("go list %s: %v", strings.Join(args, " "), err)
+		}
+		return strings.Fields(string(out))
+	}
+	for _, program := range list("-f", `{{if eq .Name "main"}}{{.ImportPath}}{{end}}`, "./...") {
+		deps := list("-deps", program)
+		if !strings.Contains(strings.Join(deps, "\n")+"\n", log+"\n") {
+			continue
+		}
+		if !anySource(t, root, deps, module, "SetLogger(") {
+			t.Errorf("%s uses controller-runtime and sets no logger; call log.SetLogger in main", program)
+		}
+	}
+}
+
+// anySource reports whether the source of one of our packages contains a text.
+func anySource(t *testing.T, root string, packages []string, module, text string) bool {
+	t.Helper()
+	for _, pkg := range packages {
+		folder, ours := strings.CutPrefix(pkg, module)
+		if !ours {
+			continue
+		}
+		files, err := filepath.Glob(filepath.Join(root, folder, "*.go"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, file := range files {
+			source, err := os.ReadFile(file)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if strings.Contains(string(source), text) && !strings.HasSuffix(file, "_test.go") {
+				return true
+			}
+		}
+	}
+	return false
+}
