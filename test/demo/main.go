@@ -90,10 +90,11 @@ func walk(ctx context.Context, w *journey.Walker) error {
 	}
 	w.Mark()
 	// Composing virtual machines is for administrators of MAAS; for bare metal alone the key of any user does.
-	if err := w.EnsureCluster(ctx, cluster, 2, "--image", "ubuntu/noble", "--maas-api-key-file", w.AdminKeyFile()); err != nil {
+	count, err := w.EnsureCluster(ctx, cluster, 2, "--image", "ubuntu/noble", "--maas-api-key-file", w.AdminKeyFile())
+	if err != nil {
 		return err
 	}
-	if err := w.FollowCluster(ctx, cluster, 2); err != nil {
+	if err := w.FollowCluster(ctx, cluster, count); err != nil {
 		return err
 	}
 	if err := measure(ctx, w, cluster, &w.Stock); err != nil {
@@ -121,10 +122,11 @@ func measure(ctx context.Context, w *journey.Walker, cluster string, boot *journ
 // compose adds virtual machines to the cluster, which MAAS makes on two LXD hosts.
 func compose(ctx context.Context, w *journey.Walker) error {
 	w.Say("\nA pool of virtual machines, which MAAS composes on its LXD hosts, beside the metal:")
-	if err := w.EnsureVirtualPool(ctx, cluster, virtual, 2); err != nil {
+	count, err := w.EnsureVirtualPool(ctx, cluster, virtual, 2)
+	if err != nil {
 		return err
 	}
-	if err := w.FollowVirtualPool(ctx, cluster, virtual, 2); err != nil {
+	if err := w.FollowVirtualPool(ctx, cluster, virtual, count); err != nil {
 		return err
 	}
 	return w.Type(ctx, w.Guest(cluster, "get", "nodes", "-o", "wide")...)
@@ -134,7 +136,7 @@ func compose(ctx context.Context, w *journey.Walker) error {
 func pass(ctx context.Context, w *journey.Walker) error {
 	w.Say("\nA second cluster comes and goes, to show how one is destroyed; its machine has an image with Ignition:")
 	before := w.Memory()
-	if err := w.EnsureCluster(ctx, passing, 1, "--image", "custom/kubernetes-node"); err != nil {
+	if _, err := w.EnsureCluster(ctx, passing, 1, "--image", "custom/kubernetes-node"); err != nil {
 		return err
 	}
 	if err := w.FollowPool(ctx, passing, 1); err != nil {

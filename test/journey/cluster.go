@@ -162,15 +162,22 @@ func describeMachine(m infrav1.MaasMachine) string {
 	return strings.TrimSpace(name + " " + words)
 }
 
-// NodesReady checks that exactly count nodes of the hosted cluster are there and Ready.
-func (w *Walker) NodesReady(cluster string, count int) Check {
+// NodesReady checks that exactly count nodes of the hosted cluster exist and are Ready.
+func (w *Walker) NodesReady(cluster string, count int) Check { return w.nodesReady(cluster, count) }
+
+// PoolNodesReady checks that exactly count nodes of one pool exist and are Ready, whatever other pools have.
+func (w *Walker) PoolNodesReady(cluster, pool string, count int) Check {
+	return w.nodesReady(cluster, count, client.MatchingLabels{hyperv1.NodePoolLabel: pool})
+}
+
+func (w *Walker) nodesReady(cluster string, count int, of ...client.ListOption) Check {
 	return func(ctx context.Context) (bool, string, error) {
 		guest, err := w.GuestClient(cluster)
 		if err != nil {
 			return false, "", err
 		}
 		nodes := &corev1.NodeList{}
-		if err := guest.List(ctx, nodes); err != nil {
+		if err := guest.List(ctx, nodes, of...); err != nil {
 			return false, "", err
 		}
 		ready := 0

@@ -67,10 +67,10 @@ func (w *Walker) Diagnose(ctx context.Context, cluster string) {
 func (w *Walker) diagnosePods(ctx context.Context, namespace string) {
 	for _, pod := range w.objects(ctx, "get", "pods", "-n", namespace) {
 		for _, c := range pod.Status.ContainerStatuses {
-			if c.Ready && c.RestartCount == 0 {
-				continue
+			if c.Ready {
+				continue // The log of a container that is well is no reason.
 			}
-			w.Say("pod %s/%s container %s: ready=%t, %d restarts; its last lines:", namespace, pod.Metadata.Name, c.Name, c.Ready, c.RestartCount)
+			w.Say("pod %s/%s container %s is not ready, %d restarts; its last lines:", namespace, pod.Metadata.Name, c.Name, c.RestartCount)
 			logs, err := w.Read(ctx, "kubectl", "logs", "-n", namespace, pod.Metadata.Name, "-c", c.Name, "--tail=15")
 			if err != nil {
 				logs = err.Error()

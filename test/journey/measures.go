@@ -10,10 +10,6 @@ import (
 	"strconv"
 	"strings"
 	"time"
-
-	"sigs.k8s.io/controller-runtime/pkg/client"
-
-	hyperv1 "github.com/openshift/hypershift/api/hypershift/v1beta1"
 )
 
 // Goals on a warm machine of two cores.
@@ -29,24 +25,6 @@ const (
 
 // Mark starts the clock of what is measured from here on: the creation of a cluster.
 func (w *Walker) Mark() { w.began = time.Now() }
-
-// EnsureCluster creates the cluster unless an earlier run has.
-func (w *Walker) EnsureCluster(ctx context.Context, name string, replicas int, extra ...string) error {
-	c, err := w.Management()
-	if err != nil {
-		return err
-	}
-	hc := &hyperv1.HostedCluster{}
-	err = c.Get(ctx, client.ObjectKey{Namespace: Namespace, Name: name}, hc)
-	if err == nil {
-		w.Say("The cluster %s is there already, from an earlier run.", name)
-		return nil
-	}
-	if client.IgnoreNotFound(err) != nil {
-		return err
-	}
-	return w.CreateCluster(ctx, name, replicas, extra...)
-}
 
 // PrintMeasures prints what was measured beside the goals.
 func (w *Walker) PrintMeasures(ctx context.Context) {

@@ -127,7 +127,7 @@ func (w *Walker) FollowCluster(ctx context.Context, name string, replicas int) e
 	if err := w.SaveKubeconfig(ctx, name); err != nil {
 		return err
 	}
-	return w.Reach(ctx, StageNodes, nodesLimit, w.NodesReady(name, replicas))
+	return w.Reach(ctx, StageNodes, nodesLimit, w.PoolNodesReady(name, name, replicas))
 }
 
 // FollowPool waits in one stage until a pool has its nodes, as its status tells.

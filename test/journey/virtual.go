@@ -8,10 +8,8 @@ import (
 	"slices"
 	"strings"
 
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	hyperv1 "github.com/openshift/hypershift/api/hypershift/v1beta1"
 	"github.com/openshift/hypershift/support/maas"
 )
 
@@ -26,19 +24,6 @@ func (w *Walker) CreateVirtualPool(ctx context.Context, cluster, pool string, re
 	argv := []string{"hypershift", "create", "nodepool", "maas", "--name", pool, "--cluster-name", cluster, "--replicas", fmt.Sprint(replicas),
 		"--lxd-enabled", "--min-cpu", "2", "--min-memory", "2048", "--lxd-disk-size", "10", "--erase", "None", "--image", "ubuntu/noble"}
 	return w.Type(ctx, append(argv, extra...)...)
-}
-
-// EnsureVirtualPool is CreateVirtualPool, unless an earlier run made the pool.
-func (w *Walker) EnsureVirtualPool(ctx context.Context, cluster, pool string, replicas int) error {
-	c, err := w.Management()
-	if err != nil {
-		return err
-	}
-	err = c.Get(ctx, client.ObjectKey{Namespace: Namespace, Name: pool}, &hyperv1.NodePool{})
-	if apierrors.IsNotFound(err) {
-		return w.CreateVirtualPool(ctx, cluster, pool, replicas)
-	}
-	return err
 }
 
 // FollowVirtualPool waits until a pool of virtual machines has its nodes, and tells where each of them went.
