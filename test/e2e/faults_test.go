@@ -40,12 +40,16 @@ func (s *suite) failedDeployment(t *testing.T) {
 	s.heal(t)
 }
 
-// providerKills kills the provider 20 times, each time at a random moment after MAAS has given a machine away or taken
+// providerKills kills the provider 20 times, and five times with -short, each time at a random moment after MAAS has given a machine away or taken
 // one back: when the provider is about to write down what happened.
 func (s *suite) providerKills(t *testing.T) {
 	random := rand.New(rand.NewPCG(7, 7))
 	stranger := bystander(t, "cluster-api-provider-maas")
-	for range 20 {
+	kills := 20
+	if testing.Short() {
+		kills = 5
+	}
+	for range kills {
 		before := len(s.allocations(t))
 		if before > 1 {
 			s.scale(t, cluster, 1)

@@ -21,48 +21,77 @@ import (
 	"github.com/openshift/hypershift/test/machine/gpt"
 )
 
-// TestJourney is one walk: each part leans on the ones before it.
+// TestJourney is one walk: each part builds on the ones before it. With -short it takes the core parts only, as
+// `make test` does; `make test-e2e` takes all.
 func TestJourney(t *testing.T) {
 	s := start(t)
-	for _, part := range []struct {
-		name string
-		run  func(*suite, *testing.T)
-	}{
-		{"When a cluster is created, it should get its nodes out of MAAS", (*suite).create},
-		{"When the guest is looked at, its Infrastructure should say None", (*suite).infrastructure},
-		{"When the disk wipe is on, it should remove partition 5 and no other", (*suite).diskWipe},
-		{"When a workload runs, it should serve, log and exec", (*suite).workload},
-		{"When the guest sends its API server into the management network, it should find walls", (*suite).walls},
-		{"When nothing changes, nothing should be written", (*suite).quiet},
-		{"When a pool has constraints, it should get a machine that satisfies them", (*suite).constraints},
-		{"When a pool has a stock image of MAAS, cloud-init should make its machines nodes", (*suite).ubuntu},
-		{"When workers are virtual machines, MAAS should compose them on hosts of different zones", (*suite).virtual},
-		{"When something is wrong, a condition should say so soon", (*suite).mistakes},
-		{"When an LXD host vanished, its machines should be on the other one, beside metal, and in the end deleted", (*suite).vanished},
-		{"When the release goes up by a minor, status should be true at every moment", (*suite).upgradeMinor},
-		{"When a pool is updated in place, its machine should stay, and go back from what it cannot run", (*suite).inPlace},
-		{"When the cluster gets another address, nodes and clients should follow, and no write be lost", (*suite).goOver},
-		{"When images of the same version are given, their digests should tell them apart", (*suite).upgradeDigest},
-		{"When a pool gets a configuration that cannot be used, no machine should be touched", (*suite).badConfiguration},
-		{"When a BMC is dead, another machine should take the place", (*suite).deadBMC},
-		{"When the key of another user is given, no machine should be lost", (*suite).anotherUsersKey},
-		{"When all that the management cluster had of a cluster is lost, a backup should bring it back, and its nodes and pods run on", (*suite).restore},
-		{"When a pool is scaled up and down, machines should come and go", (*suite).scaling},
-		{"When a pool of no machine tells what the next one has, it should get one, and that go off again", (*suite).wake},
-		{"When a machine fails to deploy, another should take its place", (*suite).failedDeployment},
-		{"When the provider is killed, no machine should leak", (*suite).providerKills},
-		{"When MAAS is away for a minute, the pool should scale afterwards", (*suite).maasAway},
-		{"When operators and the API server are killed, all should recover", (*suite).operatorKills},
-		{"When the cluster is destroyed, nothing should be left", (*suite).destroy},
-		{"When clusters are of other platforms, each should get a Ready node from its stand-in, and be deleted whole", (*suite).platforms},
-		{"When all of that was done, the operator should have lacked no right, and used each", (*suite).rights},
-	} {
+	for _, part := range parts {
+		if testing.Short() && !part.core {
+			continue
+		}
 		ok := t.Run(part.name, func(t *testing.T) { part.run(s, t) })
 		if !ok {
-			t.Fatalf("stopping here: what follows leans on %q", part.name)
+			t.Fatalf("stopping here: the next parts build on %q", part.name)
 		}
 	}
 	s.Timeline.Print(s.Out)
+}
+
+// parts of the journey. Each core part leaves what the next core part needs, without the others between them.
+var parts = []struct {
+	name string
+	core bool
+	run  func(*suite, *testing.T)
+}{
+	{"When a cluster is created, it should get its nodes out of MAAS", true, (*suite).create},
+	{"When the guest is looked at, its Infrastructure should say None", true, (*suite).infrastructure},
+	{"When the disk wipe is on, it should remove partition 5 and no other", true, (*suite).diskWipe},
+	{"When a workload runs, it should serve, log and exec", true, (*suite).workload},
+	{"When the guest sends its API server into the management network, it should find walls", true, (*suite).walls},
+	{"When nothing changes, nothing should be written", false, (*suite).quiet},
+	{"When a pool has constraints, it should get a machine that satisfies them", false, (*suite).constraints},
+	{"When a pool has a stock image of MAAS, cloud-init should make its machines nodes", false, (*suite).ubuntu},
+	{"When workers are virtual machines, MAAS should compose them on hosts of different zones", true, (*suite).virtual},
+	{"When something is wrong, a condition should say so soon", true, (*suite).mistakes},
+	{
+		"When an LXD host vanished, its machines should be on the other one, beside metal, and in the end deleted",
+		true, (*suite).vanished,
+	},
+	{"When the release goes up by a minor, status should be true at every moment", true, (*suite).upgradeMinor},
+	{
+		"When a pool is updated in place, its machine should stay, and go back from what it cannot run",
+		false, (*suite).inPlace,
+	},
+	{
+		"When the cluster gets another address, nodes and clients should follow, and no write be lost",
+		false, (*suite).goOver,
+	},
+	{"When images of the same version are given, their digests should tell them apart", false, (*suite).upgradeDigest},
+	{
+		"When a pool gets a configuration that cannot be used, no machine should be touched",
+		false, (*suite).badConfiguration,
+	},
+	{"When a BMC is dead, another machine should take the place", true, (*suite).deadBMC},
+	{"When the key of another user is given, no machine should be lost", true, (*suite).anotherUsersKey},
+	{
+		"When all that the management cluster had of a cluster is lost, a backup should bring it back, and its nodes and pods run on",
+		false, (*suite).restore,
+	},
+	{"When a pool is scaled up and down, machines should come and go", false, (*suite).scaling},
+	{
+		"When a pool of no machine tells what the next one has, it should get one, and that go off again",
+		false, (*suite).wake,
+	},
+	{"When a machine fails to deploy, another should take its place", false, (*suite).failedDeployment},
+	{"When the provider is killed, no machine should leak", true, (*suite).providerKills},
+	{"When MAAS is away for a minute, the pool should scale afterwards", false, (*suite).maasAway},
+	{"When operators and the API server are killed, all should recover", true, (*suite).operatorKills},
+	{"When the cluster is destroyed, nothing should be left", true, (*suite).destroy},
+	{
+		"When clusters are of other platforms, each should get a Ready node from its stand-in, and be deleted whole",
+		false, (*suite).platforms,
+	},
+	{"When all of that was done, the operator should have lacked no right, and used each", true, (*suite).rights},
 }
 
 func (s *suite) create(t *testing.T) {
