@@ -45,6 +45,7 @@ func TestRun(t *testing.T) {
 		{"a command without events passes", stage{command: []string{"echo", "built"}}, 1, nil},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
+			t.Chdir(t.TempDir())
 			r := tc.stage.run("unit")
 			if r.passed != tc.passed {
 				t.Errorf("passed = %d, want %d", r.passed, tc.passed)
@@ -57,9 +58,9 @@ func TestRun(t *testing.T) {
 }
 
 func TestRunNamesTheLogOfACommandThatFails(t *testing.T) {
-	t.Setenv("TMPDIR", t.TempDir())
+	t.Chdir(t.TempDir())
 	r := stage{command: []string{"sh", "-c", "echo broken; exit 2"}}.run("lint")
-	if len(r.failures) != 1 || !strings.Contains(r.failures[0], "hypershift-test-lint.log") {
+	if len(r.failures) != 1 || !strings.Contains(r.failures[0], "lint.log") {
 		t.Fatalf("failures = %q, want one with the log file", r.failures)
 	}
 	file := strings.TrimPrefix(r.failures[0][strings.Index(r.failures[0], "see "):], "see ")

@@ -105,12 +105,18 @@ func (s stage) goTest(cmd *exec.Cmd, name string) *report {
 	return r
 }
 
+// logFolder takes the output of commands that print no events.
+var logFolder = filepath.Join("bin", "logs")
+
 // tail is how many of its last lines are shown of a command that fails.
 const tail = 60
 
 // logged runs a command whose output goes to a log file. It shows the last lines when the command fails.
 func logged(cmd *exec.Cmd, name string) *report {
-	file, err := os.Create(filepath.Join(os.TempDir(), "hypershift-test-"+name+".log"))
+	if err := os.MkdirAll(logFolder, 0o755); err != nil {
+		return failed("FAIL %s: %v", name, err)
+	}
+	file, err := os.Create(filepath.Join(logFolder, name+".log"))
 	if err != nil {
 		return failed("FAIL %s: %v", name, err)
 	}
