@@ -9,7 +9,7 @@ BIN := $(CURDIR)/bin
 export GOBIN := $(BIN)
 export KUBEBUILDER_ASSETS := $(BIN)/kube
 # Paths are trimmed and cgo is off, so that tests, programs and all clones share Go's build cache.
-export GOFLAGS := $(GOFLAGS) -trimpath
+export GOFLAGS := $(strip $(filter-out -trimpath,$(shell go env GOFLAGS)) -trimpath)
 export CGO_ENABLED ?= 0
 export HYPERSHIFT_DEV_DIR ?= /var/lib/hypershift-maas
 
