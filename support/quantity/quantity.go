@@ -23,7 +23,8 @@ var pattern = regexp.MustCompile(Pattern)
 // Parse parses a quantity as resource.ParseQuantity does, if it has the Pattern and at most MaxLength bytes.
 func Parse(text string) (resource.Quantity, error) {
 	if len(text) > MaxLength || !pattern.MatchString(text) {
-		return resource.Quantity{}, fmt.Errorf("%.20q is not a quantity; write a number with a unit, such as 500m or 8Gi", text)
+		return resource.Quantity{}, fmt.Errorf(
+			"%.20q is not a quantity; write a number with a unit, such as 500m or 8Gi", text)
 	}
 	return resource.ParseQuantity(text)
 }

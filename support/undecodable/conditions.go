@@ -40,7 +40,9 @@ type location struct {
 
 // NewConditions returns Conditions for objects that a Filter finds. conditions has the type of the condition of each
 // kind. reader must not be a cache.
-func NewConditions(f *Filter, conditions map[schema.GroupKind]string, reader client.Reader, writer client.StatusClient) *Conditions {
+func NewConditions(
+	f *Filter, conditions map[schema.GroupKind]string, reader client.Reader, writer client.StatusClient,
+) *Conditions {
 	backoff := workqueue.NewTypedItemExponentialFailureRateLimiter[location](time.Second, time.Minute)
 	c := &Conditions{
 		filter: f, types: conditions, reader: reader, writer: writer, clock: clock.RealClock{},

@@ -50,13 +50,15 @@ func boundNetwork(s object, _ string) {
 
 // boundDuration accepts the durations that Go decodes.
 func boundDuration(s object, path string) {
-	boundText(s, path, durationPattern, durationLength, "self.matches(r'%s')", "a duration of at most 999999h, such as 30m or 1h30m")
+	boundText(s, path, durationPattern, durationLength,
+		"self.matches(r'%s')", "a duration of at most 999999h, such as 30m or 1h30m")
 }
 
 // boundQuantity accepts the quantities that Go decodes soon. Each integer is a quantity.
 func boundQuantity(s object, path string) {
 	delete(s, "pattern") // Kubernetes' own.
-	boundText(s, path, quantity.Pattern, quantity.MaxLength, "type(self) == int || self.matches(r'%s')", "a quantity such as 8Gi")
+	boundText(s, path, quantity.Pattern, quantity.MaxLength,
+		"type(self) == int || self.matches(r'%s')", "a quantity such as 8Gi")
 }
 
 // boundText bounds text by a rule, whose message says what to write. The API server says of a pattern nothing but the
