@@ -29,8 +29,8 @@ func New(out io.Writer, c clock.Clock) *Reporter {
 	return &Reporter{out: out, clock: c, start: c.Now()}
 }
 
-// Printf prints a line, unless it is the same as the last. What a message brings from a cluster can neither begin another line
-// nor control the terminal.
+// Printf prints a line, unless it is the same as the last. What a message brings from a cluster can neither begin
+// another line nor control the terminal.
 func (r *Reporter) Printf(format string, args ...any) {
 	line := terminal.Line(fmt.Sprintf(format, args...))
 	if line == r.last {

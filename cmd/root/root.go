@@ -116,8 +116,9 @@ func Main(cmd *cobra.Command) int {
 	return Run(ctx, cmd, os.Stderr)
 }
 
-// Run runs a program with the arguments that it has, and returns its exit code. Errors from before a command's own code are
-// mistakes in the command line. All output is cleaned: names, messages and errors of a cluster cannot control the terminal.
+// Run runs a program with the arguments that it has, and returns its exit code. Errors from before a command's own code
+// are mistakes in the command line. All output is cleaned: names, messages and errors of a cluster cannot control the
+// terminal.
 func Run(ctx context.Context, cmd *cobra.Command, stderr io.Writer) int {
 	ctrllog.SetLogger(logr.Discard())
 	stderr = terminal.NewWriter(stderr)

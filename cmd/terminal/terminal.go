@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package terminal makes text from a cluster safe to print. Names, conditions and logs may hold what a tenant or a guest
-// wrote; a terminal would execute the escape sequences in it.
+// Package terminal makes text from a cluster safe to print. Names, conditions and logs may hold what a tenant or a
+// guest wrote; a terminal would execute the escape sequences in it.
 package terminal
 
 import (
@@ -12,8 +12,8 @@ import (
 	"unicode/utf8"
 )
 
-// Clean returns text with each character that could control a terminal written as an escape such as \x1b. Line feeds and
-// tabs stay.
+// Clean returns text with each character that could control a terminal written as an escape such as \x1b. Line feeds
+// and tabs stay.
 func Clean(text string) string { return clean(text, "\n\t") }
 
 // Line is Clean for text that must stay on one line: line feeds become \n, and tabs become \t.
@@ -39,7 +39,8 @@ func clean(text, keep string) string {
 	return out.String()
 }
 
-// harmless reports whether a terminal only shows a character. Format characters (Cf) reverse or hide the text around them.
+// harmless reports whether a terminal only shows a character. Format characters (Cf) reverse or hide the text around
+// them.
 func harmless(r rune, keep string) bool {
 	return strings.ContainsRune(keep, r) || unicode.IsGraphic(r) && !unicode.In(r, unicode.Zl, unicode.Zp)
 }

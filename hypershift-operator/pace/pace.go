@@ -19,8 +19,8 @@ const (
 	lastBackoff  = 10 * time.Second
 )
 
-// Options are those of a controller of tenants' objects. It reconciles several objects at once, shares its workers among
-// their namespaces, and tries a failing object again after a second at first and after ten seconds at most.
+// Options are those of a controller of tenants' objects. It reconciles several objects at once, shares its workers
+// among their namespaces, and tries a failing object again after a second at first and after ten seconds at most.
 func Options() controller.Options {
 	return controller.Options{
 		MaxConcurrentReconciles: workers,

@@ -29,9 +29,9 @@ func Taken(hcp *hyperv1.HostedControlPlane, image string) (string, bool) {
 	return "", false
 }
 
-// OfPool is the pull spec that a pool's release is read by: what spec names, by the digest that it had when it was first
-// read, be it by the control plane (nil for none). So machines differ neither among each other nor from it because a tag was
-// moved.
+// OfPool is the pull spec that a pool's release is read by: what spec names, by the digest that it had when it was
+// first read, be it by the control plane (nil for none). So machines differ neither among each other nor from it
+// because a tag was moved.
 func OfPool(pool *hyperv1.NodePool, hcp *hyperv1.HostedControlPlane) string {
 	image := pool.Spec.Release.Image
 	if resolved := pool.Status.ResolvedRelease; resolved != nil {
@@ -47,8 +47,8 @@ func OfPool(pool *hyperv1.NodePool, hcp *hyperv1.HostedControlPlane) string {
 	return image
 }
 
-// annotated is the release that the annotation of 0.1.0 and of backups names. Tenants write annotations: it counts only as far
-// as spec could say the same, with a digest of the very repository.
+// annotated is the release that the annotation of 0.1.0 and of backups names. Tenants write annotations: it counts only
+// as far as spec could say the same, with a digest of the very repository.
 func annotated(pool *hyperv1.NodePool) (string, bool) {
 	image := pool.Spec.Release.Image
 	named, pinned, ok := strings.Cut(pool.Annotations[hyperv1.NodePoolResolvedReleaseAnnotation], " ")

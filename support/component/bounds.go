@@ -8,22 +8,24 @@ import (
 	"k8s.io/utils/ptr"
 )
 
-// Sizes of scratch volumes whose manifest names none. The kubelet evicts a pod whose volume is larger, so that a program that writes
-// without end takes the disk or the memory of its node from no other.
+// Sizes of scratch volumes whose manifest names none. The kubelet evicts a pod whose volume is larger, so that a
+// program that writes without end takes the disk or the memory of its node from no other.
 var (
 	scratchSize       = resource.MustParse("1Gi")
 	scratchMemorySize = resource.MustParse("16Mi")
 )
 
-// leastRequests are those of containers whose manifest names none. The scheduler counts a container without requests as nothing.
+// leastRequests are those of containers whose manifest names none. The scheduler counts a container without requests as
+// nothing.
 var leastRequests = corev1.ResourceList{
 	corev1.ResourceCPU:    resource.MustParse("10m"),
 	corev1.ResourceMemory: resource.MustParse("32Mi"),
 }
 
-// Bound limits what the containers of a pod use. Each emptyDir has a size and each container requests. Processor time has no limit:
-// with requests a busy node shares it out, and a limit would only slow down what runs. Memory has one where the manifest knows the most
-// that its program needs; a hosted API server or etcd grows with what its users store.
+// Bound limits what the containers of a pod use. Each emptyDir has a size and each container requests. Processor time
+// has no limit: with requests a busy node shares it out, and a limit would only slow down what runs. Memory has one
+// where the manifest knows the most that its program needs; a hosted API server or etcd grows with what its users
+// store.
 func Bound(pod *corev1.PodSpec) {
 	for i := range pod.Volumes {
 		volume := pod.Volumes[i].EmptyDir

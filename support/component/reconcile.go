@@ -259,7 +259,8 @@ func (c *Component) apply(ctx context.Context, scope *Scope, obj client.Object, 
 	return nil
 }
 
-// refuseCopy keeps the component from going on with a Secret or ConfigMap that a user may have written: what obj does not set would stay.
+// refuseCopy keeps the component from going on with a Secret or ConfigMap that a user may have written: what obj does
+// not set would stay.
 func (c *Component) refuseCopy(ctx context.Context, scope *Scope, obj client.Object) error {
 	var live client.Object
 	switch obj.(type) {

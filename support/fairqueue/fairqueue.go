@@ -4,7 +4,8 @@
 //
 // Deduplication, delays, rate limits and metrics are those of client-go's work queue. This package decides only which
 // request is handed out next: the namespaces take turns, and a namespace may take a worker only while it holds fewer
-// workers than are free. One namespace thus holds at most half of the workers, a second one half of the rest, and so on.
+// workers than are free. One namespace thus holds at most half of the workers, a second one half of the rest, and so
+// on.
 package fairqueue
 
 import (

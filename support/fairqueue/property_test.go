@@ -15,7 +15,8 @@ import (
 	"github.com/openshift/hypershift/support/testenv"
 )
 
-// TestRandomOperations does what controllers do in a random order, and compares with sets of what is due and what is with workers.
+// TestRandomOperations does what controllers do in a random order, and compares with sets of what is due and what is
+// with workers.
 func TestRandomOperations(t *testing.T) {
 	random := testenv.Random(t)
 	for range 200 {
@@ -78,7 +79,8 @@ func runOperations(t *testing.T, random *rand.Rand, workers int) {
 	}
 }
 
-// TestWorkersAtOnce has real workers empty a queue: no request is lost, none is with two workers, and no worker sleeps while one is allowed.
+// TestWorkersAtOnce has real workers empty a queue: no request is lost, none is with two workers, and no worker sleeps
+// while one is allowed.
 func TestWorkersAtOnce(t *testing.T) {
 	const namespaces, names, rounds = 5, 20, 20
 	q := newQueue(t, workers)

@@ -25,8 +25,8 @@ const (
 	copyCut = 63 - len(CopyPrefix) - 1 - copyHash
 )
 
-// Use says what a copy is made for. Copies of one object for different uses have different names: each holds only what its use needs,
-// and a use that refuses an object does not find what another use copied.
+// Use says what a copy is made for. Copies of one object for different uses have different names: each holds only what
+// its use needs, and a use that refuses an object does not find what another use copied.
 type Use string
 
 // Uses of copies.
@@ -51,8 +51,9 @@ const (
 	UsePlatform Use = "platform"
 )
 
-// CopyName returns the name of the copy of a user's Secret or ConfigMap in the hosted namespace; empty for an empty name. No other object of
-// a hosted namespace has a name of this form, so a user who chooses the source's name cannot choose an object of the control plane.
+// CopyName returns the name of the copy of a user's Secret or ConfigMap in the hosted namespace; empty for an empty
+// name. No other object of a hosted namespace has a name of this form, so a user who chooses the source's name cannot
+// choose an object of the control plane.
 func CopyName(use Use, source string) string {
 	if source == "" {
 		return ""
@@ -113,9 +114,10 @@ func ReadTrusted(ctx context.Context, reader client.Reader, key client.ObjectKey
 	return Trusted(obj)
 }
 
-// Trusted returns an error for an object of a hosted namespace that a user may have written: a copy, or an object that the operator of
-// version 0.1.0 wrote, since its copies had the names that their users chose. Every program that reads an object of the control plane by
-// its name asks Trusted before it uses the content. An object that does not exist is trusted.
+// Trusted returns an error for an object of a hosted namespace that a user may have written: a copy, or an object that
+// the operator of version 0.1.0 wrote, since its copies had the names that their users chose. Every program that reads
+// an object of the control plane by its name asks Trusted before it uses the content. An object that does not exist is
+// trusted.
 func Trusted(obj client.Object) error {
 	owned := obj.GetAnnotations()[hyperv1.HostedClusterAnnotation] != "" && obj.GetLabels()[hyperv1.OperatorObjectLabel] == ""
 	if !owned && !IsCopy(obj) {

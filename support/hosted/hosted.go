@@ -22,10 +22,12 @@ const (
 	KubeconfigKey       = "kubeconfig"
 	// KubeletClientCA is the ConfigMap with the CAs that kubelets trust clients by.
 	KubeletClientCA = "kubelet-client-ca"
-	// LastValidSpec is the Secret with the last spec of the HostedControlPlane that could work, as JSON under LastValidSpecKey.
+	// LastValidSpec is the Secret with the last spec of the HostedControlPlane that could work, as JSON under
+	// LastValidSpecKey.
 	LastValidSpec    = "last-valid-spec"
 	LastValidSpecKey = "spec.json"
-	// KubevirtCredentials is the Secret with the kubeconfig of the cluster that runs virtual machines. A payload's own operators look there.
+	// KubevirtCredentials is the Secret with the kubeconfig of the cluster that runs virtual machines. A payload's own
+	// operators look there.
 	KubevirtCredentials = "kubevirt-infra-credentials"
 )
 

@@ -31,8 +31,8 @@ const (
 	EnvRefuseAddresses = "MAAS_REFUSE_ADDRESSES"
 )
 
-// NewGuard reads lists of ranges such as "10.0.0.0/8,fd00::/8". In a pod, it refuses the API of the cluster that the pod is in,
-// and the addresses of EnvRefuseAddresses.
+// NewGuard reads lists of ranges such as "10.0.0.0/8,fd00::/8". In a pod, it refuses the API of the cluster that the
+// pod is in, and the addresses of EnvRefuseAddresses.
 func NewGuard(allow, refuse string) (*Guard, error) {
 	guard, err := addressguard.New(allow, refuse)
 	if err != nil {

@@ -17,7 +17,8 @@ import (
 // every is how often the addresses are read again.
 const every = time.Minute
 
-// nodePorts are where the parts of Kubernetes listen on a node: etcd, kubelet, kube-proxy, controller-manager, scheduler.
+// nodePorts are where the parts of Kubernetes listen on a node: etcd, kubelet, kube-proxy, controller-manager,
+// scheduler.
 var nodePorts = []uint16{2379, 2380, 2381, 10249, 10250, 10255, 10256, 10257, 10259}
 
 // Known are the addresses that were read last. The zero value knows none; call Refresh before using it.

@@ -1,9 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package protected says who may set and remove the annotations, labels and finalizers of HyperShift, and has the API server enforce it.
+// Package protected says who may set and remove the annotations, labels and finalizers of HyperShift, and has the API
+// server enforce it.
 //
-// Tenants write HostedClusters, NodePools, Secrets and ConfigMaps, and with them all metadata of these objects. Metadata that decides
-// about ownership or isolation is changed by the operator and by administrators only. Table lists every key; Objects returns the policies.
+// Tenants write HostedClusters, NodePools, Secrets and ConfigMaps, and with them all metadata of these objects.
+// Metadata that decides about ownership or isolation is changed by the operator and by administrators only. Table lists
+// every key; Objects returns the policies.
 package protected
 
 import (
@@ -12,8 +14,8 @@ import (
 	"strings"
 )
 
-// Right is the verb on hostedclusters.hypershift.openshift.io, in all namespaces, that lets a user change protected metadata. The
-// operator has it, and so has every user with the verb "*", such as cluster-admin.
+// Right is the verb on hostedclusters.hypershift.openshift.io, in all namespaces, that lets a user change protected
+// metadata. The operator has it, and so has every user with the verb "*", such as cluster-admin.
 const Right = "administer"
 
 // Writer is who sets a key.
@@ -44,8 +46,8 @@ const (
 // Kind is a kind of object that carries a key.
 type Kind string
 
-// The kinds that the policies cover. Elsewhere stands for objects that tenants cannot write: those of hosted namespaces, of guests and of
-// management nodes.
+// The kinds that the policies cover. Elsewhere stands for objects that tenants cannot write: those of hosted
+// namespaces, of guests and of management nodes.
 const (
 	HostedCluster Kind = "HostedCluster"
 	NodePool      Kind = "NodePool"

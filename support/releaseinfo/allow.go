@@ -13,8 +13,8 @@ func (r *Registry) allow(image, spec string) error {
 	return nil
 }
 
-// allowMirror refuses a place of an image that is neither the image itself nor the place that an administrator's override
-// gives it.
+// allowMirror refuses a place of an image that is neither the image itself nor the place that an administrator's
+// override gives it.
 func (l *lookup) allowMirror(spec string) error {
 	if spec == Override(l.image, l.options.Overrides) {
 		return nil

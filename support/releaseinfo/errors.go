@@ -61,8 +61,8 @@ func (e *Error) Error() string {
 	return fmt.Sprintf("cannot read release image %q: %s; %s", e.Image, e.cause(), advice[e.Reason])
 }
 
-// cause describes the error in one line. Errors of the network are described by their class: they name addresses and repeat
-// what was answered there.
+// cause describes the error in one line. Errors of the network are described by their class: they name addresses and
+// repeat what was answered there.
 func (e *Error) cause() string {
 	ours := e.Reason == ReasonInvalidReference || e.Reason == ReasonNotAllowed || errors.Is(e.Err, errNotARelease) || refusedImage(e.Err)
 	if !ours || safeerror.Network(e.Err) {

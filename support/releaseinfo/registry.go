@@ -39,9 +39,9 @@ type Options struct {
 	// Mirrors are tried before the registry that a pull spec names. Components keep their names, as the container
 	// runtime has its own mirrors.
 	Mirrors []Mirror
-	// Allow refuses pull specs with an error for users: the releases that are looked up, as callers name them, and the mirrors
-	// that are tried for any image. Images that a release names, and what Overrides make of an allowed one, are not checked.
-	// Nil allows everything.
+	// Allow refuses pull specs with an error for users: the releases that are looked up, as callers name them, and the
+	// mirrors that are tried for any image. Images that a release names, and what Overrides make of an allowed one, are
+	// not checked. Nil allows everything.
 	Allow func(image string) error
 	// Timeout bounds what is asked of one registry; 0 means 30 seconds. A mirror that does not answer takes no time from the next.
 	Timeout time.Duration

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package safeerror describes errors of network calls for conditions, events and logs that tenants read. A description never
-// repeats an address, a host name, a header or a part of the answer: whoever chooses what the operator calls would learn from
-// them what is in the network around it.
+// Package safeerror describes errors of network calls for conditions, events and logs that tenants read. A description
+// never repeats an address, a host name, a header or a part of the answer: whoever chooses what the operator calls
+// would learn from them what is in the network around it.
 package safeerror
 
 import (

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package syntax holds what the writers of configuration files have in common. Each syntax has a package below with one writer:
-// what it writes is read back as exactly the value that it was given, or it refuses the value.
+// Package syntax holds what the writers of configuration files have in common. Each syntax has a package below with one
+// writer: what it writes is read back as exactly the value that it was given, or it refuses the value.
 package syntax
 
 import (
@@ -25,7 +25,8 @@ func Refuse(field, format string, arguments ...any) error {
 	return &Error{Field: field, Reason: fmt.Sprintf(format, arguments...)}
 }
 
-// Printable refuses text that is not valid UTF-8 or has control characters, of which line breaks are the ones that matter most.
+// Printable refuses text that is not valid UTF-8 or has control characters, of which line breaks are the ones that
+// matter most.
 func Printable(field, text string) error {
 	if !utf8.ValidString(text) {
 		return Refuse(field, "is not valid UTF-8")

@@ -16,8 +16,8 @@ var reservedLabels = []string{"app", "name", "control-plane", "job-name", "state
 // reservedDomains are the domains of labels that decide what a pod may reach or who reaches it. Subdomains count too.
 var reservedDomains = []string{"hypershift.openshift.io", "kubevirt.io", "cluster.x-k8s.io"}
 
-// ReservedLabel reports whether tenants must not give pods a label of this key: Services, NetworkPolicies or controllers select
-// by it.
+// ReservedLabel reports whether tenants must not give pods a label of this key: Services, NetworkPolicies or
+// controllers select by it.
 func ReservedLabel(key string) bool {
 	if slices.Contains(reservedLabels, key) || slices.Contains(reservedDomains, key) {
 		return true

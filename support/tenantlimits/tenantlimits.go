@@ -30,8 +30,8 @@ type Limits struct {
 	NodeLabels []string
 	// Taints are the keys of taints that may be tolerated.
 	Taints []string
-	// Networks are NetworkAttachmentDefinitions, as <namespace>/<name>, that virtual machines may be in beside those of the
-	// tenant's and of the hosted namespace.
+	// Networks are NetworkAttachmentDefinitions, as <namespace>/<name>, that virtual machines may be in beside those of
+	// the tenant's and of the hosted namespace.
 	Networks []string
 	// HostDevices are the devices of hosts that virtual machines may have.
 	HostDevices []string

@@ -29,8 +29,9 @@ func logins(secret string) *hyperv1.ClusterConfiguration {
 	}}}}
 }
 
-// TestOperatorTokenByKubevirtCredentials: a tenant of version 0.1.0 got the token of the operator. The kubeconfig that the cluster names is
-// absent, and the Secret of an identity provider is called like the copy that the operator connects with.
+// TestOperatorTokenByKubevirtCredentials: a tenant of version 0.1.0 got the token of the operator. The kubeconfig that
+// the cluster names is absent, and the Secret of an identity provider is called like the copy that the operator
+// connects with.
 func TestOperatorTokenByKubevirtCredentials(t *testing.T) {
 	var calls atomic.Int32
 	server := httptest.NewTLSServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) { calls.Add(1) }))
@@ -58,8 +59,8 @@ func TestOperatorTokenByKubevirtCredentials(t *testing.T) {
 	o.read(&corev1.Secret{}, hcp.Spec.Configuration.OAuth.IdentityProviders[0].HTPasswd.FileData.Name)
 }
 
-// TestObjectsOfTheControlPlaneByIdentityProviders: a tenant of version 0.1.0 chose the kubeconfig of Cluster API, the encryption of
-// Secrets with the images that it runs, and the spec that the control plane goes by.
+// TestObjectsOfTheControlPlaneByIdentityProviders: a tenant of version 0.1.0 chose the kubeconfig of Cluster API, the
+// encryption of Secrets with the images that it runs, and the spec that the control plane goes by.
 func TestObjectsOfTheControlPlaneByIdentityProviders(t *testing.T) {
 	for tenant, name := range map[string]string{
 		"mallory-capi": hosted.ClusterAPIKubeconfig("victim"), "mallory-provider": hosted.ProviderKubeconfig("victim"),

@@ -21,15 +21,16 @@ import (
 // tick is the resolution of a simulated day at the operator's workers.
 const tick = 100 * time.Millisecond
 
-// load is what one tenant has the operator do: so many pools, each reconciled again that long after a reconcile that took that long.
+// load is what one tenant has the operator do: so many pools, each reconciled again that long after a reconcile that
+// took that long.
 type load struct {
 	tenant        string
 	pools         int
 	takes, pauses time.Duration
 }
 
-// day simulates workers of the operator and returns how long each tenant's requests waited and were reconciled, sorted. Time is
-// counted and not measured, so that the figures are the same on each machine.
+// day simulates workers of the operator and returns how long each tenant's requests waited and were reconciled, sorted.
+// Time is counted and not measured, so that the figures are the same on each machine.
 func day(ticks int, loads ...load) map[string][]time.Duration {
 	options := pace.Options()
 	clock := clocktesting.NewFakeClock(time.Unix(0, 0))
@@ -125,7 +126,8 @@ func TestNextInLine(t *testing.T) {
 	g.Expect(taken).To(Equal(request("victim", 0)))
 }
 
-// BenchmarkNeighbour tells how much longer a tenant's reconciles take beside each attack, in percent of what they take alone.
+// BenchmarkNeighbour tells how much longer a tenant's reconciles take beside each attack, in percent of what they take
+// alone.
 func BenchmarkNeighbour(b *testing.B) {
 	const ticks = 10 * 60 * 10
 	alone := p99(day(ticks, victim)["victim"])

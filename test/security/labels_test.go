@@ -19,7 +19,8 @@ import (
 // guestManifests holds what runs in the guest cluster. The tenant's labels are on pods of the management cluster.
 const guestManifests = "control-plane-operator/guestcomponents"
 
-// TestLabelsOfServicesAreReserved: a pod that a tenant gave the label of a Service or a monitor is taken for one of ours.
+// TestLabelsOfServicesAreReserved: a pod that a tenant gave the label of a Service or a monitor is taken for one of
+// ours.
 func TestLabelsOfServicesAreReserved(t *testing.T) {
 	root, keys := os.DirFS("../.."), map[string]string{}
 	for _, folder := range []string{"hypershift-operator", "control-plane-operator"} {

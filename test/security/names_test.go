@@ -32,7 +32,8 @@ import (
 	"github.com/openshift/hypershift/support/platforms"
 )
 
-// usedNames are the names of Secrets and ConfigMaps that a control plane, its managers and the platforms use, as the code makes them.
+// usedNames are the names of Secrets and ConfigMaps that a control plane, its managers and the platforms use, as the
+// code makes them.
 func usedNames(t *testing.T) []string {
 	t.Helper()
 	g := NewWithT(t)
@@ -129,8 +130,8 @@ func mentioned(value any, used sets.Set[string]) {
 	}
 }
 
-// TestNamesOfTheControlPlane: no name that a program of ours uses has the form of a copy's name. The list is made by the code that uses the
-// names, so a component with a new name is covered when it is added.
+// TestNamesOfTheControlPlane: no name that a program of ours uses has the form of a copy's name. The list is made by
+// the code that uses the names, so a component with a new name is covered when it is added.
 func TestNamesOfTheControlPlane(t *testing.T) {
 	for _, name := range usedNames(t) {
 		for _, use := range []hosted.Use{
@@ -146,8 +147,9 @@ func TestNamesOfTheControlPlane(t *testing.T) {
 
 const stolen = "a tenant wrote this"
 
-// TestReferencesByNamesOfTheControlPlane refers to an object of each used name, by identity providers and by each other field. Version 0.1.0
-// put the tenant's content under the name, where the programs of the control plane, its managers and the operator read it.
+// TestReferencesByNamesOfTheControlPlane refers to an object of each used name, by identity providers and by each other
+// field. Version 0.1.0 put the tenant's content under the name, where the programs of the control plane, its managers
+// and the operator read it.
 func TestReferencesByNamesOfTheControlPlane(t *testing.T) {
 	o := newOperator(t, "mallory-names")
 	hc := fixture.HostedCluster(o.tenant)

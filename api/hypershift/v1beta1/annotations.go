@@ -165,16 +165,16 @@ const (
 
 // Annotations on the namespace of a control plane.
 const (
-	// NamespaceReleasedAnnotation is on a namespace that may be deleted, with any value. The operator sets it when the machines are gone;
-	// an administrator may set it too.
+	// NamespaceReleasedAnnotation is on a namespace that may be deleted, with any value. The operator sets it when the
+	// machines are gone; an administrator may set it too.
 	NamespaceReleasedAnnotation = "hypershift.openshift.io/namespace-released"
-	// ServedClusterAnnotation is <UID of the namespace>/<UID of the HostedCluster>. It proves that this namespace was not restored from a
-	// backup and that its HostedCluster has existed in this management cluster.
+	// ServedClusterAnnotation is <UID of the namespace>/<UID of the HostedCluster>. It proves that this namespace was not
+	// restored from a backup and that its HostedCluster has existed in this management cluster.
 	ServedClusterAnnotation = "hypershift.openshift.io/served-cluster"
 	// OrphanedSinceAnnotation is the time in RFC 3339 at which the operator found that the HostedCluster is gone.
 	OrphanedSinceAnnotation = "hypershift.openshift.io/orphaned-since"
-	// OrphanPolicyAnnotation says what becomes of the namespace when its HostedCluster is gone: OrphanPolicyKeep or OrphanPolicyDelete.
-	// Without it the operator deletes a namespace that it has served, after a grace period.
+	// OrphanPolicyAnnotation says what becomes of the namespace when its HostedCluster is gone: OrphanPolicyKeep or
+	// OrphanPolicyDelete. Without it the operator deletes a namespace that it has served, after a grace period.
 	OrphanPolicyAnnotation = "hypershift.openshift.io/orphan-policy"
 )
 
@@ -186,16 +186,18 @@ const (
 	OrphanPolicyDelete = "delete"
 )
 
-// Labels and annotations of Secrets and ConfigMaps in a hosted namespace. They say where an object comes from: only the programs of the
-// product write there, and they never keep a label or an annotation of an object that a user wrote.
+// Labels and annotations of Secrets and ConfigMaps in a hosted namespace. They say where an object comes from: only the
+// programs of the product write there, and they never keep a label or an annotation of an object that a user wrote.
 const (
-	// UserCopyLabel is "true" on a copy of an object that a user wrote. The programs never read a copy as an object of their own.
+	// UserCopyLabel is "true" on a copy of an object that a user wrote. The programs never read a copy as an object of
+	// their own.
 	UserCopyLabel = "hypershift.openshift.io/user-copy"
 	// UserCopySourceAnnotation is, on such a copy, the name of the object that it was made from.
 	UserCopySourceAnnotation = "hypershift.openshift.io/user-copy-source"
 	// UserCopyUnusedSinceAnnotation is, on such a copy, since when nothing has used it.
 	UserCopyUnusedSinceAnnotation = "hypershift.openshift.io/user-copy-unused-since"
-	// OperatorObjectLabel is "true" on a Secret or ConfigMap that the hypershift-operator writes under a name of its own choice.
+	// OperatorObjectLabel is "true" on a Secret or ConfigMap that the hypershift-operator writes under a name of its own
+	// choice.
 	OperatorObjectLabel = "hypershift.openshift.io/operator-object"
 )
 
@@ -228,9 +230,9 @@ const (
 	NodePoolTargetConfigVersionAnnotation = "hypershift.openshift.io/nodePoolTargetConfigVersion"
 	// NodePoolPlatformMachineTemplateAnnotation is the machine template that the pool has come to.
 	NodePoolPlatformMachineTemplateAnnotation = "hypershift.openshift.io/nodePoolPlatformMachineTemplate"
-	// NodePoolResolvedReleaseAnnotation on a NodePool repeats status.resolvedRelease: spec.release.image and, after a space, the
-	// pull spec by digest. It is read only while status has none, as after an upgrade from 0.1.0 or a restore, and only where it
-	// names a digest of the repository that spec names.
+	// NodePoolResolvedReleaseAnnotation on a NodePool repeats status.resolvedRelease: spec.release.image and, after a
+	// space, the pull spec by digest. It is read only while status has none, as after an upgrade from 0.1.0 or a restore,
+	// and only where it names a digest of the repository that spec names.
 	NodePoolResolvedReleaseAnnotation = "hypershift.openshift.io/nodePoolResolvedRelease"
 	// NodePoolFirstReleaseAnnotation on a NodePool is the digest of the first release that it was seen with. The hash that replaces
 	// machines holds the digest of every other one, so that pools from before digests counted keep the hash that they had.

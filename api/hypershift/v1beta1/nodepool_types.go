@@ -226,7 +226,8 @@ type NodePoolStatus struct {
 	// +optional
 	Version string `json:"version,omitempty"`
 
-	// resolvedRelease is what spec.release.image named when the pool first read it. A tag that is moved later changes nothing.
+	// resolvedRelease is what spec.release.image named when the pool first read it. A tag that is moved later changes
+	// nothing.
 	//
 	// +optional
 	ResolvedRelease *NodePoolResolvedRelease `json:"resolvedRelease,omitempty"`

@@ -226,8 +226,8 @@ func TestRefusedProvider(t *testing.T) {
 	g.Expect(w.condition(hyperv1.ValidHostedControlPlaneConfiguration)).To(Equal("True/AsExpected"))
 }
 
-// TestLastValidSpecOfAUser: in version 0.1.0 a Secret that a user called last-valid-spec was copied under that name, and a spec that no limit
-// had seen was in force.
+// TestLastValidSpecOfAUser: in version 0.1.0 a Secret that a user called last-valid-spec was copied under that name,
+// and a spec that no limit had seen was in force.
 func TestLastValidSpecOfAUser(t *testing.T) {
 	for name, meta := range map[string]metav1.ObjectMeta{
 		"a copy":                  {Labels: map[string]string{hyperv1.UserCopyLabel: "true"}},

@@ -63,8 +63,8 @@ func boundQuantity(s object, path string) {
 
 // boundText bounds text by a rule, whose message says what to write. The API server says of a pattern nothing but the
 // pattern. A field that bounds its text by a rule of its own keeps that one: the tests of support/kinds prove that Go
-// decodes what it accepts. A field in a list has a pattern, since rules for each item cost too much, and so has one with a
-// format, whose text CEL may have parsed.
+// decodes what it accepts. A field in a list has a pattern, since rules for each item cost too much, and so has one
+// with a format, whose text CEL may have parsed.
 func boundText(s object, path, pattern string, length int, rule, form string) {
 	if s["maxLength"] == nil {
 		s["maxLength"] = length

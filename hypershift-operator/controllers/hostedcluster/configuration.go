@@ -47,7 +47,8 @@ func (r *Reconciler) validate(s *scope) error {
 	)
 }
 
-// validateMirrors refuses sources and mirrors that would be read as others in the list of the control plane's environment.
+// validateMirrors refuses sources and mirrors that would be read as others in the list of the control plane's
+// environment.
 func validateMirrors(hc *hyperv1.HostedCluster) error {
 	_, err := imageMirrors(hc.Spec.ImageContentSources)
 	return err

@@ -54,7 +54,8 @@ func (s *scope) autoscaled() bool {
 	return slices.ContainsFunc(s.pools, func(pool hyperv1.NodePool) bool { return pool.Spec.AutoScaling != nil })
 }
 
-// shapeControlPlane copies the spec. References point to the copies in the hosted namespace, so no name of a user's choice is read there.
+// shapeControlPlane copies the spec. References point to the copies in the hosted namespace, so no name of a user's
+// choice is read there.
 func (s *scope) shapeControlPlane(hcp *hyperv1.HostedControlPlane) error {
 	from, to := s.hc.Spec.DeepCopy(), &hcp.Spec
 	hosted.PointToCopies(from)

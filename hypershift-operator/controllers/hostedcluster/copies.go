@@ -16,8 +16,8 @@ import (
 	"github.com/openshift/hypershift/support/upsert"
 )
 
-// This file copies what users wrote beside a HostedCluster into the hosted namespace. All copies with names that follow from names of a user's
-// choice are written by keepCopy, under names that nothing else has.
+// This file copies what users wrote beside a HostedCluster into the hosted namespace. All copies with names that follow
+// from names of a user's choice are written by keepCopy, under names that nothing else has.
 
 // copySecret copies the given keys of a Secret beside the HostedCluster into the hosted namespace. All must be there.
 func (r *Reconciler) copySecret(ctx context.Context, s *scope, use hosted.Use, name string, keys ...string) error {
@@ -63,8 +63,8 @@ func (r *Reconciler) copyWholeConfigMap(ctx context.Context, s *scope, use hoste
 	return r.keepCopy(ctx, s, use, name, target, func() { target.Data, target.BinaryData = source.Data, source.BinaryData })
 }
 
-// keepCopy writes the copy of a user's object. It takes over an object of that name which no cluster owns, such as one that a restore wrote:
-// only copies have such names.
+// keepCopy writes the copy of a user's object. It takes over an object of that name which no cluster owns, such as one
+// that a restore wrote: only copies have such names.
 func (r *Reconciler) keepCopy(ctx context.Context, s *scope, use hosted.Use, source string, target client.Object, shape func()) error {
 	target.SetNamespace(s.namespace)
 	target.SetName(hosted.CopyName(use, source))

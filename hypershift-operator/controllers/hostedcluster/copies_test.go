@@ -23,8 +23,8 @@ import (
 	"github.com/openshift/hypershift/support/platforms"
 )
 
-// nameReferences gives each field that names an object a name of its own, and makes the structures that lead to it. It tells a reference by
-// the name of its Go type, so a reference of a new type is found too.
+// nameReferences gives each field that names an object a name of its own, and makes the structures that lead to it. It
+// tells a reference by the name of its Go type, so a reference of a new type is found too.
 func nameReferences(value reflect.Value, path string, depth int, names map[string]string) {
 	const deepest = 12
 	if depth > deepest {
@@ -60,8 +60,8 @@ func isReference(kind string) bool {
 	return strings.Contains(kind, "Reference") || strings.Contains(kind, "SecretRef")
 }
 
-// TestNoReferenceOfAUserReachesTheControlPlane covers each field of HostedCluster that names an object, for each platform. A field that is
-// added later fails here unless it names a copy in the HostedControlPlane.
+// TestNoReferenceOfAUserReachesTheControlPlane covers each field of HostedCluster that names an object, for each
+// platform. A field that is added later fails here unless it names a copy in the HostedControlPlane.
 func TestNoReferenceOfAUserReachesTheControlPlane(t *testing.T) {
 	for _, platform := range platforms.Known() {
 		t.Run(string(platform), func(t *testing.T) {
@@ -159,7 +159,8 @@ func (s *world) servingDeployment() *appsv1.Deployment {
 	}}
 }
 
-// asVersion010 makes the hosted namespace what version 0.1.0 left: no marks, copies by the user's names, and a HostedControlPlane that names them.
+// asVersion010 makes the hosted namespace what version 0.1.0 left: no marks, copies by the user's names, and a
+// HostedControlPlane that names them.
 func (s *world) asVersion010() {
 	s.t.Helper()
 	secrets, configMaps := &corev1.SecretList{}, &corev1.ConfigMapList{}

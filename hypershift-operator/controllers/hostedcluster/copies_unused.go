@@ -27,15 +27,15 @@ import (
 )
 
 const (
-	// unusedFor is how long nothing must have used a copy before it is deleted. The operators of the control plane read some copies without
-	// mounting them, and may act on an earlier HostedControlPlane for a moment.
+	// unusedFor is how long nothing must have used a copy before it is deleted. The operators of the control plane read
+	// some copies without mounting them, and may act on an earlier HostedControlPlane for a moment.
 	unusedFor = 10 * time.Minute
 	// unusedPoll is how soon the users of a copy are looked for again: no watch tells that the last pod is gone.
 	unusedPoll = 2 * time.Minute
 )
 
-// removeUnusedCopies deletes copies that nothing uses any more, among them those of version 0.1.0, which had the names that users chose. It
-// runs after the HostedControlPlane names the new copies.
+// removeUnusedCopies deletes copies that nothing uses any more, among them those of version 0.1.0, which had the names
+// that users chose. It runs after the HostedControlPlane names the new copies.
 func (r *Reconciler) removeUnusedCopies(ctx context.Context, s *scope) (ctrl.Result, error) {
 	candidates, err := r.copiesNotNamed(ctx, s)
 	if err != nil || len(candidates) == 0 {
@@ -118,8 +118,9 @@ func (r *Reconciler) copiesNotNamed(ctx context.Context, s *scope) ([]client.Obj
 	return found, nil
 }
 
-// namedInControlPlane are the names that the control plane's operators read, whether or not a pod mounts them. The fixed names are among them:
-// an operator of version 0.1.0 did not mark them, and a source that is missing keeps its copy.
+// namedInControlPlane are the names that the control plane's operators read, whether or not a pod mounts them. The
+// fixed names are among them: an operator of version 0.1.0 did not mark them, and a source that is missing keeps its
+// copy.
 func (s *scope) namedInControlPlane() sets.Set[string] {
 	named := sets.New(naming.PullSecret, naming.SAKey, hosted.KubevirtCredentials)
 	if s.hc.Spec.SSHKey.Name != "" {
@@ -137,8 +138,8 @@ func (s *scope) namedInControlPlane() sets.Set[string] {
 	return named
 }
 
-// usedByWorkloads are the names of Secrets and ConfigMaps that Deployments, pods or backups of the hosted namespace use, and those that the
-// control plane goes by while its spec is invalid.
+// usedByWorkloads are the names of Secrets and ConfigMaps that Deployments, pods or backups of the hosted namespace
+// use, and those that the control plane goes by while its spec is invalid.
 func (r *Reconciler) usedByWorkloads(ctx context.Context, s *scope) (sets.Set[string], error) {
 	used := sets.New[string]()
 	if err := r.addLastValid(ctx, s, used); err != nil {

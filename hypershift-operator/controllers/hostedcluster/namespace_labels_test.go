@@ -16,7 +16,8 @@ import (
 	"github.com/openshift/hypershift/support/tenantlimits"
 )
 
-// TestPoliciesSelectByReservedLabels: a tenant who could give pods a label that a NetworkPolicy selects by would open it.
+// TestPoliciesSelectByReservedLabels: a tenant who could give pods a label that a NetworkPolicy selects by would open
+// it.
 func TestPoliciesSelectByReservedLabels(t *testing.T) {
 	for _, platform := range []hyperv1.PlatformType{hyperv1.KubevirtPlatform, hyperv1.MAASPlatform, hyperv1.AWSPlatform} {
 		t.Run("of platform "+string(platform), func(t *testing.T) {

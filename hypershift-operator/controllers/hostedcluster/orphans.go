@@ -43,11 +43,12 @@ const (
 	stateUnproven = "unproven"
 )
 
-// Janitor finds what HostedClusters have left that are gone without their deletion: a user who removed a finalizer leaves a namespace with a
-// control plane, its machines and rights outside of it. The janitor runs the deletion that the finalizer would have run.
+// Janitor finds what HostedClusters have left that are gone without their deletion: a user who removed a finalizer
+// leaves a namespace with a control plane, its machines and rights outside of it. The janitor runs the deletion that
+// the finalizer would have run.
 //
-// It acts only on a namespace with our label and annotation which remembers that this operator served the HostedCluster in it. It reads past
-// the cache, and reads again before each step, that the HostedCluster does not exist.
+// It acts only on a namespace with our label and annotation which remembers that this operator served the HostedCluster
+// in it. It reads past the cache, and reads again before each step, that the HostedCluster does not exist.
 type Janitor struct {
 	// Clusters is the controller whose deletion runs.
 	Clusters *Reconciler
@@ -57,7 +58,8 @@ type Janitor struct {
 	Grace time.Duration
 
 	mu sync.Mutex
-	// seen is when the janitor first saw what a HostedCluster without a namespace left; zero where it took the namespace apart itself.
+	// seen is when the janitor first saw what a HostedCluster without a namespace left; zero where it took the namespace
+	// apart itself.
 	seen map[client.ObjectKey]time.Time
 }
 
@@ -117,7 +119,8 @@ func (j *Janitor) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Result,
 	return j.leftovers(ctx, key)
 }
 
-// exists reports whether the API server has a HostedCluster. It lists, since a Get answers NotFound where the kind is not served.
+// exists reports whether the API server has a HostedCluster. It lists, since a Get answers NotFound where the kind is
+// not served.
 func (j *Janitor) exists(ctx context.Context, key client.ObjectKey) (bool, error) {
 	list := &metav1.PartialObjectMetadataList{}
 	list.SetGroupVersionKind(hyperv1.GroupVersion.WithKind("HostedClusterList"))
@@ -193,7 +196,8 @@ func (j *Janitor) paused(ctx context.Context, key client.ObjectKey, namespace st
 	return pause.Until(hcp.Spec.PausedUntil, j.Clusters.Clock.Now()), nil
 }
 
-// graceLeft returns how long the janitor still waits. The beginning is kept in the namespace, so a restart of the operator loses nothing.
+// graceLeft returns how long the janitor still waits. The beginning is kept in the namespace, so a restart of the
+// operator loses nothing.
 func (j *Janitor) graceLeft(ctx context.Context, key client.ObjectKey, namespace *corev1.Namespace) (time.Duration, error) {
 	now := j.Clusters.Clock.Now()
 	since, err := time.Parse(time.RFC3339, namespace.Annotations[hyperv1.OrphanedSinceAnnotation])

@@ -20,7 +20,8 @@ import (
 	"github.com/openshift/hypershift/support/upsert"
 )
 
-// servedRecord is what the namespace of a control plane remembers of its HostedCluster: all that a deletion needs. It holds nothing secret.
+// servedRecord is what the namespace of a control plane remembers of its HostedCluster: all that a deletion needs. It
+// holds nothing secret.
 type servedRecord struct {
 	// Namespace is the UID of the namespace. A namespace that was restored from a backup has another one.
 	Namespace types.UID `json:"namespace"`
@@ -50,8 +51,8 @@ func servedIn(namespace *corev1.Namespace) (record servedRecord, proven bool) {
 	return record, record.Cluster != "" && record.Namespace != "" && record.Namespace == namespace.UID
 }
 
-// missing returns a HostedCluster that is gone as far as a deletion needs it. An administrator may have a namespace deleted that remembers
-// nothing; then the Cluster in it says what it can.
+// missing returns a HostedCluster that is gone as far as a deletion needs it. An administrator may have a namespace
+// deleted that remembers nothing; then the Cluster in it says what it can.
 func (r *Reconciler) missing(ctx context.Context, key client.ObjectKey, namespace *corev1.Namespace) (*hyperv1.HostedCluster, error) {
 	record, _ := servedIn(namespace)
 	hc := &hyperv1.HostedCluster{ObjectMeta: metav1.ObjectMeta{Namespace: key.Namespace, Name: key.Name, UID: record.Cluster}}
@@ -69,7 +70,8 @@ func (r *Reconciler) missing(ctx context.Context, key client.ObjectKey, namespac
 	return hc, nil
 }
 
-// guess finds infrastructure and platform of a HostedCluster by the Cluster in its namespace. It leaves both empty without one.
+// guess finds infrastructure and platform of a HostedCluster by the Cluster in its namespace. It leaves both empty
+// without one.
 func (r *Reconciler) guess(ctx context.Context, hc *hyperv1.HostedCluster, namespace string) error {
 	found := &clusterv1.ClusterList{}
 	if err := r.LiveReader.List(ctx, found, client.InNamespace(namespace)); err != nil {

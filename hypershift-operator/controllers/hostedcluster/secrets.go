@@ -187,8 +187,9 @@ func (r *Reconciler) reconcileTrustBundle(ctx context.Context, s *scope) (ctrl.R
 	return ctrl.Result{}, err
 }
 
-// dropTrustBundle deletes the copy of a trust bundle that is no longer named. An operator of version 0.1.0 copied a ConfigMap of the same name
-// there for spec.configuration; that one stays until nothing uses it, as all copies of that version do.
+// dropTrustBundle deletes the copy of a trust bundle that is no longer named. An operator of version 0.1.0 copied a
+// ConfigMap of the same name there for spec.configuration; that one stays until nothing uses it, as all copies of that
+// version do.
 func (r *Reconciler) dropTrustBundle(ctx context.Context, s *scope, target *corev1.ConfigMap) error {
 	err := r.Client.Get(ctx, client.ObjectKeyFromObject(target), target)
 	if apierrors.IsNotFound(err) || err == nil && target.Labels[hyperv1.OperatorObjectLabel] == "" {

@@ -32,7 +32,8 @@ func secretOf(meta metav1.ObjectMeta, data map[string]string) *corev1.Secret {
 	return secret
 }
 
-// contents are the Secrets of the hosted namespace that are the cluster's, as "name/key=value". A copy is under the name of its source.
+// contents are the Secrets of the hosted namespace that are the cluster's, as "name/key=value". A copy is under the
+// name of its source.
 func (d *desk) contents(t *testing.T) map[string]string {
 	t.Helper()
 	secrets := &corev1.SecretList{}

@@ -55,9 +55,9 @@ func (r *Reconciler) SetupWithManager(mgr ctrl.Manager) error {
 	return nil
 }
 
-// owner maps an object to the HostedCluster that it was made for. The object's own annotation counts only where no other
-// tenant can write it: beside that cluster, in the operator's namespace, or in a namespace that the cluster names. In a
-// hosted namespace the annotation of the namespace counts.
+// owner maps an object to the HostedCluster that it was made for. The object's own annotation counts only where no
+// other tenant can write it: beside that cluster, in the operator's namespace, or in a namespace that the cluster
+// names. In a hosted namespace the annotation of the namespace counts.
 func (r *Reconciler) owner(ctx context.Context, obj client.Object) []reconcile.Request {
 	request, points := backPointer(obj)
 	namespace := obj.GetNamespace()

@@ -9,8 +9,8 @@ import (
 	"github.com/openshift/hypershift/support/upsert"
 )
 
-// rememberRelease notes which digest spec names, and which was the pool's first. It writes the status at once: machines must not
-// be made of a release that the next reconcile may read otherwise.
+// rememberRelease notes which digest spec names, and which was the pool's first. It writes the status at once: machines
+// must not be made of a release that the next reconcile may read otherwise.
 func (r *Reconciler) rememberRelease(ctx context.Context, s *scope) error {
 	digest := s.release.Digest()
 	if digest == "" {

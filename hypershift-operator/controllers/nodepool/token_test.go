@@ -264,8 +264,9 @@ func TestTokenConfig(t *testing.T) {
 	g.Expect(key).To(Equal(client.ObjectKey{Namespace: "clusters-demo", Name: "token-demo-hash"}))
 }
 
-// TestConfigurationHashFollowsTheHostedControlPlane: the ignition-server waits until its HostedControlPlane has the configuration that the
-// token names. References have the names of copies there, or, until the operator has moved a cluster of version 0.1.0, of users.
+// TestConfigurationHashFollowsTheHostedControlPlane: the ignition-server waits until its HostedControlPlane has the
+// configuration that the token names. References have the names of copies there, or, until the operator has moved a
+// cluster of version 0.1.0, of users.
 func TestConfigurationHashFollowsTheHostedControlPlane(t *testing.T) {
 	configuration := &hyperv1.ClusterConfiguration{Proxy: &configv1.ProxySpec{TrustedCA: configv1.ConfigMapNameReference{Name: "proxy-ca"}}}
 	for name, tc := range map[string]struct {

@@ -44,8 +44,8 @@ func (r *Reconciler) SetupWithManager(mgr ctrl.Manager) error {
 	return nil
 }
 
-// poolByAnnotation maps what a pool made back to it. Cluster API copies the annotation from a set to its machines. Of an
-// object in another namespace it counts only if that is the hosted namespace of a cluster beside the pool.
+// poolByAnnotation maps what a pool made back to it. Cluster API copies the annotation from a set to its machines. Of
+// an object in another namespace it counts only if that is the hosted namespace of a cluster beside the pool.
 func (r *Reconciler) poolByAnnotation(ctx context.Context, obj client.Object) []reconcile.Request {
 	namespace, name, ok := strings.Cut(obj.GetAnnotations()[hyperv1.NodePoolAnnotation], "/")
 	if !ok {
@@ -90,7 +90,8 @@ func (r *Reconciler) poolsOfHosted(ctx context.Context, hosted string) []reconci
 	return r.pools(ctx, clusterNamespace, func(pool *hyperv1.NodePool) bool { return pool.Spec.ClusterName == cluster })
 }
 
-// clusterOf returns the HostedCluster that a hosted namespace is of. Only administrators and the operator annotate namespaces.
+// clusterOf returns the HostedCluster that a hosted namespace is of. Only administrators and the operator annotate
+// namespaces.
 func (r *Reconciler) clusterOf(ctx context.Context, hosted string) (namespace, name string, ok bool) {
 	obj := &metav1.PartialObjectMetadata{}
 	obj.SetGroupVersionKind(corev1.SchemeGroupVersion.WithKind("Namespace"))

@@ -85,7 +85,8 @@ func (e *elsewhere) policy() (*networkingv1.NetworkPolicy, error) {
 	return policy, e.infra.Admin.Get(e.t.Context(), client.ObjectKey{Namespace: fixture.InfraNamespace, Name: "virt-launcher-" + infraID}, policy)
 }
 
-// useKubeconfig changes the user's Secret. Time passes before: a kubeconfig that changes again at once is used a few seconds later.
+// useKubeconfig changes the user's Secret. Time passes before: a kubeconfig that changes again at once is used a few
+// seconds later.
 func (e *elsewhere) useKubeconfig(user string) {
 	e.t.Helper()
 	e.clock.SetTime(e.clock.Now().Add(time.Minute))

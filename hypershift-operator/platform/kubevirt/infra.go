@@ -108,9 +108,10 @@ type target struct {
 	credentials *hyperv1.KubevirtPlatformCredentials
 }
 
-// use calls act with the place of the virtual machines. c is the management cluster. An error of another cluster is an infraError, but for
-// NotFound and AlreadyExists, which act may ask for. After an error, act is called again about the same subject only after a
-// while, which doubles: until then use returns the error. A cluster whose answers differ each time is so not called more often.
+// use calls act with the place of the virtual machines. c is the management cluster. An error of another cluster is an
+// infraError, but for NotFound and AlreadyExists, which act may ask for. After an error, act is called again about the
+// same subject only after a while, which doubles: until then use returns the error. A cluster whose answers differ each
+// time is so not called more often.
 func (i *infraClusters) use(ctx context.Context, c client.Client, at target, about string, act func(ctx context.Context, where place) error) error {
 	if at.credentials == nil {
 		return act(ctx, place{Client: c, namespace: at.hosted})
@@ -216,7 +217,8 @@ func (i *infraClusters) begin(cluster *infraCluster, about string) error {
 	return nil
 }
 
-// end remembers a failure, of the connection for all subjects and else for one, and doubles the wait with each in a row.
+// end remembers a failure, of the connection for all subjects and else for one, and doubles the wait with each in a
+// row.
 func (i *infraClusters) end(cluster *infraCluster, about string, err error) error {
 	told := tell(err)
 	i.mu.Lock()
@@ -264,8 +266,8 @@ func (i *infraClusters) remember(at target, about string, value any) {
 	cluster.found[about] = finding{value: value, until: i.now().Add(goodFor)}
 }
 
-// forget drops what was found out of a cluster about some subjects, or about all when none is named. The connection stays,
-// with what failed there.
+// forget drops what was found out of a cluster about some subjects, or about all when none is named. The connection
+// stays, with what failed there.
 func (i *infraClusters) forget(hosted string, about ...string) {
 	i.mu.Lock()
 	defer i.mu.Unlock()

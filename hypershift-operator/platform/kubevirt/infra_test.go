@@ -210,7 +210,8 @@ func TestWaits(t *testing.T) {
 	}
 }
 
-// TestNotYet: a cluster that answers each call with another error is called less and less, however often it is reconciled.
+// TestNotYet: a cluster that answers each call with another error is called less and less, however often it is
+// reconciled.
 func TestNotYet(t *testing.T) {
 	for name, answer := range map[string]func(n int) error{
 		"a conflict":             func(n int) error { return apierrors.NewConflict(anyKind, fmt.Sprint(n), errors.New("not yet")) },

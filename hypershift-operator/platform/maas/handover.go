@@ -33,8 +33,8 @@ func (p *Platform) kept(cluster platform.Cluster) metav1.ObjectMeta {
 	return metav1.ObjectMeta{Namespace: p.namespace, Name: copyPrefix + cluster.Namespace}
 }
 
-// mirrorOf is where a provider finds the credentials that can only read them from its own namespace. It has no name where the
-// HostedCluster names no Secret.
+// mirrorOf is where a provider finds the credentials that can only read them from its own namespace. It has no name
+// where the HostedCluster names no Secret.
 func mirrorOf(cluster platform.Cluster) *corev1.Secret {
 	return &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: cluster.Namespace, Name: mirrorName(cluster.HostedCluster)}}
 }

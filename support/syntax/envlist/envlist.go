@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package envlist writes lists that are separated by commas, such as NO_PROXY and values of command line flags, and lists of
-// key=value pairs. Neither has escapes.
+// Package envlist writes lists that are separated by commas, such as NO_PROXY and values of command line flags, and
+// lists of key=value pairs. Neither has escapes.
 package envlist
 
 import (

@@ -11,7 +11,8 @@ import (
 	"github.com/openshift/hypershift/support/syntax/ini"
 )
 
-// read is what a strict reader makes of a section: a reader that knows quotes, comments and continued lines must not find any.
+// read is what a strict reader makes of a section: a reader that knows quotes, comments and continued lines must not
+// find any.
 func read(text string) (section string, pairs [][2]string) {
 	for line := range strings.Lines(text) {
 		line = strings.TrimSuffix(line, "\n")

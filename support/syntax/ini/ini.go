@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package ini writes the INI dialect of AWS's client libraries, which differ in how they read quotes, comments and spaces. Names and
-// values have only characters that all of them read alike: those of regions, ARNs, paths of files and keys.
+// Package ini writes the INI dialect of AWS's client libraries, which differ in how they read quotes, comments and
+// spaces. Names and values have only characters that all of them read alike: those of regions, ARNs, paths of files and
+// keys.
 package ini
 
 import (

@@ -29,7 +29,8 @@ type Server struct {
 	Clock  clock.Clock
 	// Meter gives requests their price.
 	Meter *load.Meter
-	// Observe is called for every request that was answered, with the user's name, which is empty for anonymous requests; nil observes nothing.
+	// Observe is called for every request that was answered, with the user's name, which is empty for anonymous requests;
+	// nil observes nothing.
 	Observe func(operation, user string, status int)
 
 	print    *render.Printer

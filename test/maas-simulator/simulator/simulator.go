@@ -242,8 +242,8 @@ func (s *Simulator) count(operation, user string, status int) {
 	s.counts[user][Count{operation, status}]++
 }
 
-// Requests returns how many requests of the users were answered, by operation and status, since the start or the last ResetRequests; of all
-// users when none is named.
+// Requests returns how many requests of the users were answered, by operation and status, since the start or the last
+// ResetRequests; of all users when none is named.
 func (s *Simulator) Requests(users ...string) map[Count]int {
 	s.mu.Lock()
 	defer s.mu.Unlock()

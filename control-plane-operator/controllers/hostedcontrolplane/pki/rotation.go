@@ -18,8 +18,8 @@ import (
 	"github.com/openshift/hypershift/support/upsert"
 )
 
-// everySigner stands in the annotation for all signers but that of the provider's break-glass certificates. Tenants may write this entry; the
-// provider's signer is named by itself, which an admission policy allows administrators only.
+// everySigner stands in the annotation for all signers but that of the provider's break-glass certificates. Tenants may
+// write this entry; the provider's signer is named by itself, which an admission policy allows administrators only.
 const everySigner = "all"
 
 // Signers are the Secrets of all that can be rotated: the authorities and the keys of service account tokens.

@@ -163,7 +163,8 @@ func TestRotate(t *testing.T) {
 	})
 }
 
-// TestProvidersSigner: tenants may rotate all signers of their cluster, and not that of the provider's break-glass certificates.
+// TestProvidersSigner: tenants may rotate all signers of their cluster, and not that of the provider's break-glass
+// certificates.
 func TestProvidersSigner(t *testing.T) {
 	g := NewWithT(t)
 	requests, err := requestsOf("all=1")

@@ -65,8 +65,8 @@ func rollAll(t *testing.T, scope *component.Scope) (said []string) {
 	return said
 }
 
-// TestPlantedObjects covers each Secret and ConfigMap that the components and the PKI of a control plane make: one that a user may have
-// written is refused, and not completed or read.
+// TestPlantedObjects covers each Secret and ConfigMap that the components and the PKI of a control plane make: one that
+// a user may have written is refused, and not completed or read.
 func TestPlantedObjects(t *testing.T) {
 	given := everythingNeeds(t)
 	scope := newScope(controlPlane(everything), given...)

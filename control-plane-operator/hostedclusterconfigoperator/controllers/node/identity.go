@@ -12,8 +12,9 @@ import (
 	"github.com/openshift/hypershift/control-plane-operator/hostedclusterconfigoperator/controllers/csrapproval"
 )
 
-// impersonated returns the Machine whose provider ID a node has that goes by the name of another Machine; nil for none. The admission policy
-// hypershift-node-identity refuses such nodes; this finds those that an administrator of the guest made, or that are older.
+// impersonated returns the Machine whose provider ID a node has that goes by the name of another Machine; nil for none.
+// The admission policy hypershift-node-identity refuses such nodes; this finds those that an administrator of the guest
+// made, or that are older.
 func impersonated(node *corev1.Node, machines []clusterv1.Machine) *clusterv1.Machine {
 	own := machineOf(node.Name, machines)
 	if own == nil || node.Spec.ProviderID == "" || own.Spec.ProviderID == node.Spec.ProviderID {

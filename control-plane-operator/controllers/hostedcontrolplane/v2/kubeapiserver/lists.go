@@ -37,7 +37,8 @@ func featureGates(hcp *hyperv1.HostedControlPlane) (string, error) {
 	return envlist.JoinPairs("configuration.featureGate.customNoUpgrade", gates...)
 }
 
-// corsOrigins are regular expressions. The flag reads them as comma-separated values, in which quotes mean something too.
+// corsOrigins are regular expressions. The flag reads them as comma-separated values, in which quotes mean something
+// too.
 func corsOrigins(hcp *hyperv1.HostedControlPlane) (string, error) {
 	if hcp.Spec.Configuration == nil || hcp.Spec.Configuration.APIServer == nil {
 		return "", nil
