@@ -171,7 +171,8 @@ func run(ctx context.Context, f *runFlags) error {
 	if err := addMetrics(mgr, image, imageID); err != nil {
 		return err
 	}
-	if err := addControllers(mgr, f, platforms, image, overrides, release.NewReader(overrides).Limited(f.limits.Image)); err != nil {
+	if err := addControllers(mgr, f, platforms, image, overrides,
+		release.NewReader(overrides).Limited(f.limits.Image)); err != nil {
 		return err
 	}
 	ctrl.Log.Info("Starting the operator", "namespace", f.namespace, "image", image, "commit", version.Commit())
@@ -183,7 +184,8 @@ func run(ctx context.Context, f *runFlags) error {
 
 // plugins makes those of the platforms whose kinds the installer has put in the management cluster.
 func (f *runFlags) plugins(counts prometheus.Registerer) (registry.Registry, error) {
-	plugins, err := f.platforms.New(platform.Environment{Namespace: f.namespace, LogEnv: logging.Environment(), Metrics: counts, Own: &f.own})
+	plugins, err := f.platforms.New(platform.Environment{Namespace: f.namespace, LogEnv: logging.Environment(),
+		Metrics: counts, Own: &f.own})
 	if err != nil {
 		return registry.Registry{}, err
 	}
@@ -288,7 +290,8 @@ func addControllers(mgr ctrl.Manager, f *runFlags, platforms registry.Registry, 
 		Recorder: mgr.GetEventRecorder("hostedcluster"), Releases: releases, Platforms: platforms,
 		Settings: hostedcluster.Settings{
 			OperatorNamespace: f.namespace, OperatorImage: image, ControlPlaneOperatorImage: f.cpoImage,
-			Limits: &f.limits, EgressBlocks: blocks, RegistryOverrides: overrides, PassedEnv: passed, PlatformMonitoring: f.ocpMonitoring,
+			Limits: &f.limits, EgressBlocks: blocks, RegistryOverrides: overrides, PassedEnv: passed,
+			PlatformMonitoring:  f.ocpMonitoring,
 			EnableCIDebugOutput: f.ciDebugOutput,
 		},
 	}

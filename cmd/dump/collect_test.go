@@ -167,8 +167,13 @@ func TestCollectGuest(t *testing.T) {
 		server func(t *testing.T) *kubetest.Server
 		says   string
 	}{
-		"has no kubeconfig":           {func(t *testing.T) *kubetest.Server { t.Helper(); return sick(t) }, "find its kubeconfig: it has no kubeconfig yet"},
-		"has one that cannot be read": {func(t *testing.T) *kubetest.Server { t.Helper(); return known(t, []byte("sesame: [")) }, "Secret clusters-demo-v1/admin-kubeconfig is refused: "},
+		"has no kubeconfig": {func(t *testing.T) *kubetest.Server { t.Helper(); return sick(t) },
+			"find its kubeconfig: it has no kubeconfig yet"},
+		"has one that cannot be read": {func(t *testing.T) *kubetest.Server {
+			t.Helper()
+			return known(t,
+				[]byte("sesame: ["))
+		}, "Secret clusters-demo-v1/admin-kubeconfig is refused: "},
 		"is down": {func(t *testing.T) *kubetest.Server {
 			t.Helper()
 			g := guest(t)

@@ -74,7 +74,8 @@ func TestOperatorFlags(t *testing.T) {
 		adds, drops []string
 	}{
 		{name: "When prefixes are replaced, the operator should be told of them", args: []string{"--registry-overrides=a=b,c=d"}, adds: []string{"--registry-overrides=a=b,c=d"}},
-		{name: "nodes that are closed to tenants' endpoints are told to the operator", args: []string{"--refuse-node-addresses"}, adds: []string{"--refuse-node-addresses"}},
+		{name: "nodes that are closed to tenants' endpoints are told to the operator",
+			args: []string{"--refuse-node-addresses"}, adds: []string{"--refuse-node-addresses"}},
 		{name: "When ranges are closed to hosted pods, the operator should be told of them", args: []string{"--hcp-egress-block-cidrs=10.0.0.0/8"}, adds: []string{"--hcp-egress-block-cidrs=10.0.0.0/8"}},
 		{name: "When all clusters get one control-plane-operator, it should be that", args: []string{"--control-plane-operator-image=r/cpo:1"}, adds: []string{"--control-plane-operator-image=r/cpo:1"}},
 		{name: "When control planes are to log more, the operator should see to it", args: []string{"--enable-ci-debug-output"}, adds: []string{"--enable-ci-debug-output"}},

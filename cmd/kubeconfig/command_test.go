@@ -87,7 +87,8 @@ func TestCommand(t *testing.T) {
 		copied.Data["kubeconfig"] = []byte(withExec)
 		g.Expect(s.Client.Update(t.Context(), copied)).To(Succeed())
 		out, _, err := prints(t, s, "--name=a")
-		g.Expect(err).To(MatchError(ContainSubstring("Secret clusters/a-admin-kubeconfig is refused: users[].user.exec runs")))
+		g.Expect(err).To(MatchError(ContainSubstring(
+			"Secret clusters/a-admin-kubeconfig is refused: users[].user.exec runs")))
 		g.Expect(out).To(BeEmpty())
 	})
 	for name, tt := range map[string]struct {
@@ -95,9 +96,10 @@ func TestCommand(t *testing.T) {
 		forbid string
 		says   string
 	}{
-		"it is not up yet":            {[]string{"--name=young"}, "", "it has no kubeconfig yet: its API server is not up"},
-		"it is in another namespace":  {[]string{"--name=b"}, "", "read HostedCluster clusters/b: "},
-		"its Secret may not be read":  {[]string{"--name=b", "--namespace=team"}, "/secrets/", "HostedCluster team/b: read Secret team/b-admin-kubeconfig: "},
+		"it is not up yet":           {[]string{"--name=young"}, "", "it has no kubeconfig yet: its API server is not up"},
+		"it is in another namespace": {[]string{"--name=b"}, "", "read HostedCluster clusters/b: "},
+		"its Secret may not be read": {[]string{"--name=b", "--namespace=team"}, "/secrets/",
+			"HostedCluster team/b: read Secret team/b-admin-kubeconfig: "},
 		"clusters may not be listed":  {nil, "/hostedclusters", "list HostedClusters: "},
 		"one of all cannot be read":   {nil, "/namespaces/team", "read Secret team/b-admin-kubeconfig"},
 		"the command line has a name": {[]string{"a"}, "", `unknown command "a"`},

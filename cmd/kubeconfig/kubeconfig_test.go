@@ -96,7 +96,8 @@ func TestCollect(t *testing.T) {
 		},
 		{
 			name: "When the Secret holds no kubeconfig it should say so", ask: "a",
-			says: "Secret clusters-a/admin-kubeconfig is refused: it holds no kubeconfig", objs: [][]client.Object{owned(t, a, "{")},
+			says: "Secret clusters-a/admin-kubeconfig is refused: it holds no kubeconfig",
+			objs: [][]client.Object{owned(t, a, "{")},
 		},
 		{
 			name: "When the kubeconfig runs a program it should be refused", ask: "a", says: "users[].user.exec runs a program",

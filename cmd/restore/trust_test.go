@@ -145,7 +145,8 @@ func TestSecretsOfABackup(t *testing.T) {
 		w.Expect(w.client.Get(t.Context(), copied, &corev1.Secret{})).NotTo(Succeed())
 	})
 	t.Run("refuses a cluster with another key of secretEncryption", func(t *testing.T) {
-		of(t, encrypted, key("another")).refused("no Secret that spec.secretEncryption.aescbc names has it; create the Secret again")
+		of(t, encrypted, key("another")).refused(
+			"no Secret that spec.secretEncryption.aescbc names has it; create the Secret again")
 	})
 	t.Run("writes nothing of a Secret but its data and the record of its rotation", func(t *testing.T) {
 		w := newWorld(t, hostedCluster())

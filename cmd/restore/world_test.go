@@ -95,21 +95,23 @@ func newWorld(t *testing.T, objects ...client.Object) *world {
 		Containers: []corev1.Container{{Name: "control-plane-operator", Image: "registry/hypershift:1"}}}
 	hcp := &hyperv1.HostedControlPlane{ObjectMeta: metav1.ObjectMeta{Namespace: "clusters-demo", Name: "demo", Annotations: map[string]string{hyperv1.RestoringAnnotation: "true"}}}
 	there := append(objects, operator, hcp, w.authority)
-	w.client = interceptor.NewClient(fake.NewClientBuilder().WithScheme(kube.Scheme).WithObjects(there...).Build(), interceptor.Funcs{
-		Create: func(ctx context.Context, c client.WithWatch, obj client.Object, opts ...client.CreateOption) error {
-			if pod, ok := obj.(*corev1.Pod); ok {
-				pod.Status.Phase = corev1.PodRunning
-			}
-			return c.Create(ctx, obj, opts...)
-		},
-		Get: func(ctx context.Context, c client.WithWatch, key client.ObjectKey, obj client.Object, opts ...client.GetOption) error {
-			err := c.Get(ctx, key, obj, opts...)
-			if hcp, ok := obj.(*hyperv1.HostedControlPlane); ok && err == nil {
-				err = w.report(ctx, hcp)
-			}
-			return err
-		},
-	})
+	w.client = interceptor.NewClient(fake.NewClientBuilder().WithScheme(kube.Scheme).WithObjects(there...).Build(),
+		interceptor.Funcs{
+			Create: func(ctx context.Context, c client.WithWatch, obj client.Object, opts ...client.CreateOption) error {
+				if pod, ok := obj.(*corev1.Pod); ok {
+					pod.Status.Phase = corev1.PodRunning
+				}
+				return c.Create(ctx, obj, opts...)
+			},
+			Get: func(ctx context.Context, c client.WithWatch, key client.ObjectKey, obj client.Object,
+				opts ...client.GetOption) error {
+				err := c.Get(ctx, key, obj, opts...)
+				if hcp, ok := obj.(*hyperv1.HostedControlPlane); ok && err == nil {
+					err = w.report(ctx, hcp)
+				}
+				return err
+			},
+		})
 	w.backup()
 	return w
 }

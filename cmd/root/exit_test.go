@@ -109,15 +109,17 @@ func TestGroups(t *testing.T) {
 func TestRunCleansOutput(t *testing.T) {
 	g := NewWithT(t)
 	var stdout, stderr strings.Builder
-	cmd := &cobra.Command{Use: "x", SilenceErrors: true, SilenceUsage: true, RunE: func(cmd *cobra.Command, _ []string) error {
-		cmd.Println("name \x1b]0;out\x07")
-		cmd.PrintErrln("name \x1b]0;err\x07")
-		return errors.New("condition \x1b[2J\rok")
-	}}
+	cmd := &cobra.Command{Use: "x", SilenceErrors: true, SilenceUsage: true,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			cmd.Println("name \x1b]0;out\x07")
+			cmd.PrintErrln("name \x1b]0;err\x07")
+			return errors.New("condition \x1b[2J\rok")
+		}}
 	cmd.SetArgs([]string{})
 	cmd.SetOut(&stdout)
 	cmd.SetErr(&stderr)
 	g.Expect(root.Run(t.Context(), cmd, &stderr)).To(Equal(1))
 	g.Expect(stdout.String() + stderr.String()).To(And(
-		ContainSubstring(`\x1b]0;out\x07`), ContainSubstring(`\x1b]0;err\x07`), ContainSubstring(`Error: condition \x1b[2J\rok`), Not(ContainSubstring("\x1b"))))
+		ContainSubstring(`\x1b]0;out\x07`), ContainSubstring(`\x1b]0;err\x07`),
+		ContainSubstring(`Error: condition \x1b[2J\rok`), Not(ContainSubstring("\x1b"))))
 }

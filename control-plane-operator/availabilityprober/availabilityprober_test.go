@@ -46,9 +46,11 @@ func TestRun(t *testing.T) {
 		o    options
 		want string
 	}{
-		"no target":             {options{}, "--target is missing"},
-		"an API in other words": {options{target: "https://x", requiredAPIs: []string{"config.openshift.io/v1"}, kubeconfig: kubeconfigFile(t, &rest.Config{Host: "https://x"})}, "write it as group,version,kind"},
-		"no kubeconfig":         {options{target: "https://x", infrastructure: true, kubeconfig: "missing"}, "--kubeconfig: reading kubeconfig missing"},
+		"no target": {options{}, "--target is missing"},
+		"an API in other words": {options{target: "https://x", requiredAPIs: []string{"config.openshift.io/v1"},
+			kubeconfig: kubeconfigFile(t, &rest.Config{Host: "https://x"})}, "write it as group,version,kind"},
+		"no kubeconfig": {options{target: "https://x", infrastructure: true, kubeconfig: "missing"},
+			"--kubeconfig: reading kubeconfig missing"},
 	}
 	for name, tc := range wrong {
 		t.Run("When it is started with "+name+" it should say what is wrong", func(t *testing.T) {

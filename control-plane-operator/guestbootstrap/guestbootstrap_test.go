@@ -34,7 +34,8 @@ func TestBind(t *testing.T) {
 
 func TestRun(t *testing.T) {
 	t.Run("When there is no kubeconfig it should say so at once", func(t *testing.T) {
-		NewWithT(t).Expect(run(t.Context(), "missing")).To(MatchError(ContainSubstring("--kubeconfig: reading kubeconfig missing")))
+		NewWithT(t).Expect(run(t.Context(), "missing")).To(
+			MatchError(ContainSubstring("--kubeconfig: reading kubeconfig missing")))
 	})
 	t.Run("When the API server does not answer it should go on until it is stopped", func(t *testing.T) {
 		g := NewWithT(t)

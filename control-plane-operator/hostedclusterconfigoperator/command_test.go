@@ -86,7 +86,8 @@ func TestArguments(t *testing.T) {
 		g.Expect(os.WriteFile(config, []byte(text), 0o600)).To(Succeed())
 		t.Setenv("KUBECONFIG", config)
 		o := &options{targetKubeconfig: "/no/such/kubeconfig"}
-		g.Expect(o.manage(t.Context(), nil)).To(MatchError(ContainSubstring("--target-kubeconfig: reading kubeconfig /no/such/kubeconfig")))
+		g.Expect(o.manage(t.Context(), nil)).To(
+			MatchError(ContainSubstring("--target-kubeconfig: reading kubeconfig /no/such/kubeconfig")))
 	})
 }
 

@@ -124,7 +124,8 @@ func (o *options) connect(managementConfig, guestConfig *rest.Config) (*clusters
 	}
 	// Other Secrets than the one that is watched are read by name.
 	uncached := client.Options{Cache: &client.CacheOptions{DisableFor: []client.Object{&corev1.Secret{}}}}
-	management, err := program.AddCluster(mgr, program.Management, managementConfig, managementScheme(), managementCache(o.namespace), uncached)
+	management, err := program.AddCluster(mgr, program.Management, managementConfig, managementScheme(),
+		managementCache(o.namespace), uncached)
 	if err != nil {
 		return nil, fmt.Errorf("connecting to the management cluster: %w", err)
 	}

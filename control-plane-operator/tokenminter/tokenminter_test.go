@@ -75,7 +75,8 @@ func TestMinter(t *testing.T) {
 		away.Host = "https://127.0.0.1:1"
 		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
 		defer cancel()
-		NewWithT(t).Expect(mint(ctx, append(args, "--kubeconfig="+kubeconfigFile(t, away))...)).To(Succeed(), "not an error: the pod would be started again and again")
+		NewWithT(t).Expect(mint(ctx, append(args, "--kubeconfig="+kubeconfigFile(t, away))...)).To(Succeed(),
+			"not an error: the pod would be started again and again")
 		NewWithT(t).Expect(ctx.Err()).To(HaveOccurred())
 	})
 	t.Run("When the kubeconfig is in a Secret of the cluster around, it should be read there", func(t *testing.T) {

@@ -73,13 +73,15 @@ func programs() []program {
 	now := clock.RealClock{}
 	calls := slices.Clip(maas.NewMetrics(prometheus.NewRegistry()).Collectors())
 	return []program{
-		{"hypershift-operator", "port 9000", append(append(calls, operator.Orphaned.Collectors()...), operator.New(nil, now), operator.Info("", "", ""))},
+		{"hypershift-operator", "port 9000", append(append(calls, operator.Orphaned.Collectors()...), operator.New(nil, now),
+			operator.Info("", "", ""))},
 		{"virtual-ip", "port 9466 of each node, where `hypershift install --api-virtual-ip` has nodes hold addresses", virtualip.NewMetrics().Collectors()},
 		{"cluster-api-provider-maas", "port 8080 (`--metrics-bind-addr`), one in each hosted namespace", append(calls, provider.New(nil, now))},
 		{"control-plane-operator", "port 8080, with a Kubernetes payload", append(append(controlplane.NewEtcd().Collectors(), controlplane.NewEtcdBackup().Collectors()...), controlplane.New(nil, "", now))},
 		{"hosted-cluster-config-operator", "port 8080, with a Kubernetes payload", csrapproval.Collectors()},
 		{"ignition-server", "port 8080", token.Collectors()},
-		{"Every program with controllers", "the ports above, virtual-ip excepted", []prometheus.Collector{informers.NewMetric(), undecodable.NewMetric()}},
+		{"Every program with controllers", "the ports above, virtual-ip excepted",
+			[]prometheus.Collector{informers.NewMetric(), undecodable.NewMetric()}},
 	}
 }
 

@@ -31,7 +31,8 @@ var stages = map[string]stage{
 	"lint":   {command: []string{"make", "--no-print-directory", "lint"}, nice: true},
 	"verify": {command: []string{"make", "--no-print-directory", "verify"}, nice: true},
 	// What tests are made of is compiled while the scenarios wait for machines.
-	"compile": {command: []string{"go", "list", "-test", "-export", "-f", "{{with .Error}}{{.}}{{end}}", "./..."}, nice: true},
+	"compile": {command: []string{"go", "list", "-test", "-export", "-f", "{{with .Error}}{{.}}{{end}}", "./..."},
+		nice: true},
 	// Each test has timeouts of its own. The timeouts here end a run that hangs.
 	// With -short, tests that kill a program at each of its writes leave out most of them: all are in crash.
 	"unit":  {args: []string{"-vet=off", "-timeout=40m", "-short"}, packages: unit, nice: true},

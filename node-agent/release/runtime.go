@@ -32,7 +32,8 @@ const (
 var (
 	//go:embed files/containerd.toml
 	containerdText     string
-	containerdTemplate = template.Must(template.New("containerd.toml").Funcs(template.FuncMap{"toml": toml.String}).Parse(containerdText))
+	containerdTemplate = template.Must(template.New("containerd.toml").Funcs(template.FuncMap{"toml": toml.String}).Parse(
+		containerdText))
 	//go:embed files/crictl.yaml
 	crictlConfig []byte
 )

@@ -112,7 +112,8 @@ func New(allow, refuse string) (*Guard, error) {
 		return nil, err
 	}
 	guard := &Guard{Allow: allowed, Refuse: refused}
-	at, err := netip.ParseAddrPort(net.JoinHostPort(os.Getenv("KUBERNETES_SERVICE_HOST"), os.Getenv("KUBERNETES_SERVICE_PORT")))
+	at, err := netip.ParseAddrPort(net.JoinHostPort(os.Getenv("KUBERNETES_SERVICE_HOST"),
+		os.Getenv("KUBERNETES_SERVICE_PORT")))
 	if err == nil {
 		guard.RefuseAt = append(guard.RefuseAt, at)
 	}

@@ -57,7 +57,8 @@ func Parse(file []byte) (Credentials, error) {
 	}
 	if credentials.AccessKeyID == "" || credentials.SecretAccessKey == "" {
 		return Credentials{}, fmt.Errorf(
-			"it is no AWS credentials file with a profile [%s] that has aws_access_key_id and aws_secret_access_key", DefaultProfile)
+			"it is no AWS credentials file with a profile [%s] that has aws_access_key_id and aws_secret_access_key",
+			DefaultProfile)
 	}
 	return credentials, nil
 }
@@ -73,7 +74,8 @@ func (c *Credentials) set(line string) error {
 		return nil
 	}
 	target := map[string]*string{
-		"aws_access_key_id": &c.AccessKeyID, "aws_secret_access_key": &c.SecretAccessKey, "aws_session_token": &c.SessionToken,
+		"aws_access_key_id": &c.AccessKeyID, "aws_secret_access_key": &c.SecretAccessKey,
+		"aws_session_token": &c.SessionToken,
 	}[key]
 	if target == nil {
 		if !knownKey.MatchString(key) {

@@ -22,11 +22,13 @@ func TestParse(t *testing.T) {
 		file string
 		want awscredentials.Credentials
 	}{
-		"keys":                                {"[default]\n" + keys, want},
-		"keys of a session":                   {"[default]\n" + keys + "aws_session_token=hunter3\n", session},
-		"a region and comments":               {"# mine\n; too\n[default] # x\r\n" + keys + "region = eu-west-1\noutput=json\n", want},
+		"keys":              {"[default]\n" + keys, want},
+		"keys of a session": {"[default]\n" + keys + "aws_session_token=hunter3\n", session},
+		"a region and comments": {"# mine\n; too\n[default] # x\r\n" + keys +
+			"region = eu-west-1\noutput=json\n", want},
 		"another profile that runs a program": {"[other]\ncredential_process = /bin/sh\n[default]\n" + keys, want},
-		"a comment behind a value":            {"[default]\naws_access_key_id = AKIDEXAMPLE # mine\nAWS_SECRET_ACCESS_KEY = hunter2/+=\n", want},
+		"a comment behind a value": {
+			"[default]\naws_access_key_id = AKIDEXAMPLE # mine\nAWS_SECRET_ACCESS_KEY = hunter2/+=\n", want},
 	} {
 		t.Run("takes "+name, func(t *testing.T) {
 			g := NewWithT(t)
@@ -34,13 +36,15 @@ func TestParse(t *testing.T) {
 		})
 	}
 	for _, key := range []string{
-		"credential_process", "source_profile", "role_arn", "credential_source", "web_identity_token_file", "sso_session", "sso_start_url",
+		"credential_process", "source_profile", "role_arn", "credential_source", "web_identity_token_file", "sso_session",
+		"sso_start_url",
 		"ca_bundle", "endpoint_url", "services",
 	} {
 		t.Run("refuses "+key+" and names it", func(t *testing.T) {
 			g := NewWithT(t)
 			_, err := awscredentials.Parse([]byte("[default]\n" + keys + key + " = hunter2\n"))
-			g.Expect(err).To(MatchError(And(ContainSubstring("line 4"), ContainSubstring(key+" is refused"), Not(ContainSubstring("hunter2")))))
+			g.Expect(err).To(MatchError(And(ContainSubstring("line 4"), ContainSubstring(key+" is refused"),
+				Not(ContainSubstring("hunter2")))))
 		})
 	}
 	for name, file := range map[string]string{
@@ -66,7 +70,8 @@ func TestParse(t *testing.T) {
 // read again.
 func FuzzParse(f *testing.F) {
 	for _, seed := range []string{
-		"[default]\n" + keys, "[default]\n" + keys + "credential_process = /bin/sh\n", "[default]\r\n" + keys + "\taws_session_token = x\n",
+		"[default]\n" + keys, "[default]\n" + keys + "credential_process = /bin/sh\n", "[default]\r\n" + keys +
+			"\taws_session_token = x\n",
 		"[[default]]\n" + keys, "[default\n" + keys, "[default]\n=\n", "[default]\n \n" + keys, keys,
 	} {
 		f.Add([]byte(seed))

@@ -233,7 +233,8 @@ func TestASnapshotThatIsNotTheHeadersIsNotWritten(t *testing.T) {
 	t.Run("cancelled", func(t *testing.T) {
 		ctx, cancel := context.WithCancel(t.Context())
 		cancel()
-		if err := Write(ctx, io.Discard, f.contents, bytes.NewReader(f.snapshot), nil, f.identity.Recipient()); !errors.Is(err, context.Canceled) {
+		if err := Write(ctx, io.Discard, f.contents, bytes.NewReader(f.snapshot), nil,
+			f.identity.Recipient()); !errors.Is(err, context.Canceled) {
 			t.Errorf("got %v", err)
 		}
 	})

@@ -160,7 +160,8 @@ func TestFullDisk(t *testing.T) {
 func TestNobodyToEncryptFor(t *testing.T) {
 	f := newFixture(t)
 	var file bytes.Buffer
-	if err := Write(t.Context(), &file, f.contents, bytes.NewReader(f.snapshot), nil); err == nil || !strings.Contains(err.Error(), "encrypting the backup") {
+	if err := Write(t.Context(), &file, f.contents, bytes.NewReader(f.snapshot), nil); err == nil ||
+		!strings.Contains(err.Error(), "encrypting the backup") {
 		t.Errorf("got %v", err)
 	}
 	if file.Len() > 0 {
@@ -171,7 +172,8 @@ func TestNobodyToEncryptFor(t *testing.T) {
 // TestWhatIsKeptOfASecret: a restorer writes it into another namespace, where labels and annotations decide something.
 func TestWhatIsKeptOfASecret(t *testing.T) {
 	immutable := true
-	record := map[string]string{"hypershift.openshift.io/rotated-for": "2026", "hypershift.openshift.io/former-since": "2026-11-01T02:03:04Z"}
+	record := map[string]string{"hypershift.openshift.io/rotated-for": "2026",
+		"hypershift.openshift.io/former-since": "2026-11-01T02:03:04Z"}
 	annotations := maps.Clone(record)
 	annotations["hypershift.openshift.io/revoke-for"] = "2"
 	kept := Of(&corev1.Secret{
@@ -180,7 +182,8 @@ func TestWhatIsKeptOfASecret(t *testing.T) {
 		Type: corev1.SecretTypeTLS, Data: map[string][]byte{"k": []byte("v")}, Immutable: &immutable,
 	})
 	want := corev1.Secret{
-		TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "Secret"}, ObjectMeta: metav1.ObjectMeta{Name: "a", Annotations: record},
+		TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "Secret"}, ObjectMeta: metav1.ObjectMeta{Name: "a",
+			Annotations: record},
 		Type: corev1.SecretTypeTLS, Data: map[string][]byte{"k": []byte("v")},
 	}
 	if !equality.Semantic.DeepEqual(kept, want) {

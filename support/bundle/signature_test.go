@@ -52,7 +52,8 @@ func (a authorityFixture) signer(t *testing.T, cluster string) *Signer {
 func (f fixture) signed(t *testing.T, signer *Signer) Contents {
 	t.Helper()
 	var file bytes.Buffer
-	if err := Write(t.Context(), &file, f.contents, bytes.NewReader(f.snapshot), signer, f.identity.Recipient()); err != nil {
+	if err := Write(t.Context(), &file, f.contents, bytes.NewReader(f.snapshot), signer,
+		f.identity.Recipient()); err != nil {
 		t.Fatal(err)
 	}
 	contents, _, err := read(&file, f.identity)
@@ -82,17 +83,21 @@ func TestVerify(t *testing.T) {
 		"accepts what the signer of the cluster signed": {signed, ours.public, nil},
 		"refuses another authority":                     {signed, other.public, ErrSignature},
 		"refuses no authority":                          {signed, nil, ErrSignature},
-		"refuses the signer of another cluster":         {f.signed(t, ours.signer(t, "clusters/other")), ours.public, ErrSignature},
-		"refuses no signature":                          {f.signed(t, nil), ours.public, ErrUnsigned},
-		"refuses the name of another cluster":           {changed(func(c *Contents) { c.Header.Name = "other" }), ours.public, ErrSignature},
-		"refuses other entries":                         {changed(func(c *Contents) { c.sum = newEntries().digest() }), ours.public, ErrSignature},
+		"refuses the signer of another cluster": {f.signed(t, ours.signer(t, "clusters/other")), ours.public,
+			ErrSignature},
+		"refuses no signature": {f.signed(t, nil), ours.public, ErrUnsigned},
+		"refuses the name of another cluster": {changed(func(c *Contents) { c.Header.Name = "other" }),
+			ours.public, ErrSignature},
+		"refuses other entries": {changed(func(c *Contents) { c.sum = newEntries().digest() }),
+			ours.public, ErrSignature},
 		"refuses a certificate for another key": {changed(func(c *Contents) {
 			c.signature.Certificate = ours.signer(t, cluster).certificate
 		}), ours.public, ErrSignature},
 		"refuses a certificate that was changed": {changed(func(c *Contents) {
 			c.signature.Certificate.Key = other.public
 		}), ours.public, ErrSignature},
-		"refuses a certificate without a key": {changed(func(c *Contents) { c.signature.Certificate.Key = nil }), ours.public, ErrSignature},
+		"refuses a certificate without a key": {changed(func(c *Contents) { c.signature.Certificate.Key = nil }),
+			ours.public, ErrSignature},
 	} {
 		t.Run(name, func(t *testing.T) {
 			if err := tt.contents.Verify(tt.key); !errors.Is(err, tt.want) || tt.want == nil && err != nil {

@@ -203,7 +203,8 @@ func TestImages(t *testing.T) {
 		obj, err := web(func(c *Component) { c.Name = "web" }).Render(t.Context(), s)
 		g := NewWithT(t)
 		g.Expect(err).NotTo(HaveOccurred())
-		g.Expect(obj.(*appsv1.Deployment).Spec.Template.Spec.Containers[0].Resources.Requests.Cpu().String()).To(Equal("10m"), "the least of all")
+		g.Expect(obj.(*appsv1.Deployment).Spec.Template.Spec.Containers[0].Resources.Requests.Cpu().String()).To(
+			Equal("10m"), "the least of all")
 	})
 	t.Run("When an annotation gives one request, the others should be the manifest's", func(t *testing.T) {
 		g := NewWithT(t)

@@ -40,8 +40,9 @@ func New(name string, workers int, limiter Limiter, c clock.WithTicker) priority
 	delaying := workqueue.NewTypedDelayingQueueWithConfig(workqueue.TypedDelayingQueueConfig[reconcile.Request]{
 		Name: name, Clock: c, Queue: gate,
 	})
-	return &queue{turns: turns, limiter: limiter, TypedRateLimitingInterface: workqueue.NewTypedRateLimitingQueueWithConfig(limiter,
-		workqueue.TypedRateLimitingQueueConfig[reconcile.Request]{Name: name, Clock: c, DelayingQueue: delaying})}
+	return &queue{turns: turns, limiter: limiter,
+		TypedRateLimitingInterface: workqueue.NewTypedRateLimitingQueueWithConfig(limiter,
+			workqueue.TypedRateLimitingQueueConfig[reconcile.Request]{Name: name, Clock: c, DelayingQueue: delaying})}
 }
 
 // queue adds priorities to a rate limiting queue.

@@ -273,7 +273,10 @@ func metric(t *testing.T, name string) float64 {
 	}
 	for _, family := range families {
 		for _, m := range family.GetMetric() {
-			ours := slices.ContainsFunc(m.GetLabel(), func(l *dto.LabelPair) bool { return l.GetName() == "name" && l.GetValue() == "fairqueue-test" })
+			ours := slices.ContainsFunc(m.GetLabel(), func(l *dto.LabelPair) bool {
+				return l.GetName() == "name" &&
+					l.GetValue() == "fairqueue-test"
+			})
 			if family.GetName() == name && ours {
 				return m.GetGauge().GetValue() + m.GetCounter().GetValue() + float64(m.GetHistogram().GetSampleCount())
 			}

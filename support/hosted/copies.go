@@ -119,7 +119,8 @@ func ReadTrusted(ctx context.Context, reader client.Reader, key client.ObjectKey
 // an object of the control plane by its name asks Trusted before it uses the content. An object that does not exist is
 // trusted.
 func Trusted(obj client.Object) error {
-	owned := obj.GetAnnotations()[hyperv1.HostedClusterAnnotation] != "" && obj.GetLabels()[hyperv1.OperatorObjectLabel] == ""
+	owned := obj.GetAnnotations()[hyperv1.HostedClusterAnnotation] != "" &&
+		obj.GetLabels()[hyperv1.OperatorObjectLabel] == ""
 	if !owned && !IsCopy(obj) {
 		return nil
 	}

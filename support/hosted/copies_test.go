@@ -17,7 +17,8 @@ import (
 )
 
 func TestCopyName(t *testing.T) {
-	for _, source := range []string{"a", "pull-secret", "a.b.c", strings.Repeat("x", 253), strings.Repeat("y", 36) + ".z", "-", "Ä/../x"} {
+	for _, source := range []string{"a", "pull-secret", "a.b.c", strings.Repeat("x", 253), strings.Repeat("y", 36) + ".z",
+		"-", "Ä/../x"} {
 		t.Run("the copy of "+source+" is a DNS label that only copies have", func(t *testing.T) {
 			g := NewWithT(t)
 			name := hosted.CopyName(hosted.UseConfiguration, source)
@@ -30,7 +31,8 @@ func TestCopyName(t *testing.T) {
 	}
 	t.Run("names of other objects are no names of copies", func(t *testing.T) {
 		for _, name := range []string{
-			"", "user-ca-bundle", "user-data-pool-0123abcd", "user-data-user-x-0123456789abcdef0123-0123abcd", "root-ca", "xuser-a-0123456789abcdef0123",
+			"", "user-ca-bundle", "user-data-pool-0123abcd", "user-data-user-x-0123456789abcdef0123-0123abcd", "root-ca",
+			"xuser-a-0123456789abcdef0123",
 		} {
 			NewWithT(t).Expect(hosted.IsCopyName(name)).To(BeFalse(), name)
 		}
@@ -44,13 +46,18 @@ func TestTrusted(t *testing.T) {
 		meta    metav1.ObjectMeta
 		trusted bool
 	}{
-		"an object that does not exist is trusted":                      {metav1.ObjectMeta{}, true},
-		"an object of the control-plane-operator is trusted":            {metav1.ObjectMeta{Name: "root-ca"}, true},
-		"an object of the hypershift-operator is trusted":               {metav1.ObjectMeta{Name: "x", Annotations: owned, Labels: map[string]string{hyperv1.OperatorObjectLabel: "true"}}, true},
-		"a copy is refused":                                             {metav1.ObjectMeta{Name: "x", Labels: map[string]string{hyperv1.UserCopyLabel: "true"}}, false},
-		"an object with the name of a copy is refused":                  {metav1.ObjectMeta{Name: hosted.CopyName(hosted.UseConfiguration, "x")}, false},
-		"an object that version 0.1.0 may have copied is refused":       {metav1.ObjectMeta{Name: "root-ca", Annotations: owned}, false},
-		"an object that was copied and then taken over is refused, too": {metav1.ObjectMeta{Name: "root-ca", Annotations: owned, OwnerReferences: []metav1.OwnerReference{{Kind: "HostedControlPlane"}}}, false},
+		"an object that does not exist is trusted":           {metav1.ObjectMeta{}, true},
+		"an object of the control-plane-operator is trusted": {metav1.ObjectMeta{Name: "root-ca"}, true},
+		"an object of the hypershift-operator is trusted": {metav1.ObjectMeta{Name: "x", Annotations: owned,
+			Labels: map[string]string{hyperv1.OperatorObjectLabel: "true"}}, true},
+		"a copy is refused": {metav1.ObjectMeta{Name: "x",
+			Labels: map[string]string{hyperv1.UserCopyLabel: "true"}}, false},
+		"an object with the name of a copy is refused": {
+			metav1.ObjectMeta{Name: hosted.CopyName(hosted.UseConfiguration, "x")}, false},
+		"an object that version 0.1.0 may have copied is refused": {metav1.ObjectMeta{Name: "root-ca",
+			Annotations: owned}, false},
+		"an object that was copied and then taken over is refused, too": {metav1.ObjectMeta{Name: "root-ca",
+			Annotations: owned, OwnerReferences: []metav1.OwnerReference{{Kind: "HostedControlPlane"}}}, false},
 	} {
 		t.Run(name, func(t *testing.T) {
 			err := hosted.Trusted(&corev1.Secret{ObjectMeta: tc.meta})
@@ -70,17 +77,21 @@ func configuration() *hyperv1.ClusterConfiguration {
 		APIServer: &configv1.APIServerSpec{
 			ClientCA: configv1.ConfigMapNameReference{Name: "client-ca"},
 			ServingCerts: configv1.APIServerServingCerts{NamedCertificates: []configv1.APIServerNamedServingCert{
-				{ServingCertificate: configv1.SecretNameReference{Name: "cert"}}, {ServingCertificate: configv1.SecretNameReference{Name: "cert"}},
+				{ServingCertificate: configv1.SecretNameReference{Name: "cert"}},
+				{ServingCertificate: configv1.SecretNameReference{Name: "cert"}},
 			}},
 		},
 		Authentication: &configv1.AuthenticationSpec{
-			WebhookTokenAuthenticator: &configv1.WebhookTokenAuthenticator{KubeConfig: configv1.SecretNameReference{Name: "hook"}},
+			WebhookTokenAuthenticator: &configv1.WebhookTokenAuthenticator{KubeConfig: configv1.SecretNameReference{
+				Name: "hook"}},
 			OIDCProviders: []configv1.OIDCProvider{{ExternalClaimsSources: []configv1.ExternalClaimsSource{{
 				TLS: configv1.ExternalSourceTLS{CertificateAuthority: configv1.ExternalSourceCertificateAuthorityConfigMapReference{Name: "claims-ca"}}}}}},
 		},
-		OAuth: &configv1.OAuthSpec{IdentityProviders: []configv1.IdentityProvider{{IdentityProviderConfig: configv1.IdentityProviderConfig{
-			OpenID: &configv1.OpenIDIdentityProvider{ClientSecret: configv1.SecretNameReference{Name: "oidc"}, CA: configv1.ConfigMapNameReference{Name: "oidc-ca"}},
-		}}}},
+		OAuth: &configv1.OAuthSpec{IdentityProviders: []configv1.IdentityProvider{
+			{IdentityProviderConfig: configv1.IdentityProviderConfig{
+				OpenID: &configv1.OpenIDIdentityProvider{ClientSecret: configv1.SecretNameReference{Name: "oidc"},
+					CA: configv1.ConfigMapNameReference{Name: "oidc-ca"}},
+			}}}},
 		Image: &configv1.ImageSpec{AdditionalTrustedCA: configv1.ConfigMapNameReference{}},
 	}
 }
@@ -95,14 +106,17 @@ func TestConfigurationReferences(t *testing.T) {
 		}
 		found = append(found, kind+" "+*ref.Name+" for "+string(ref.Use))
 	}
-	g.Expect(found).To(ConsistOf("ConfigMap client-ca for configuration", "Secret cert for configuration", "Secret cert for configuration",
-		"Secret hook for token-webhook", "Secret oidc for configuration", "ConfigMap claims-ca for configuration", "ConfigMap oidc-ca for configuration"))
+	g.Expect(found).To(ConsistOf("ConfigMap client-ca for configuration", "Secret cert for configuration",
+		"Secret cert for configuration",
+		"Secret hook for token-webhook", "Secret oidc for configuration", "ConfigMap claims-ca for configuration",
+		"ConfigMap oidc-ca for configuration"))
 
 	before := configuration()
 	copied := hosted.Configuration(before)
 	g.Expect(before).To(Equal(configuration()), "the user's is not changed")
 	g.Expect(copied.APIServer.ClientCA.Name).To(Equal(hosted.CopyName(hosted.UseConfiguration, "client-ca")))
-	g.Expect(copied.Authentication.WebhookTokenAuthenticator.KubeConfig.Name).To(Equal(hosted.CopyName(hosted.UseTokenWebhook, "hook")))
+	g.Expect(copied.Authentication.WebhookTokenAuthenticator.KubeConfig.Name).To(
+		Equal(hosted.CopyName(hosted.UseTokenWebhook, "hook")))
 	g.Expect(copied.Image.AdditionalTrustedCA.Name).To(BeEmpty())
 	g.Expect(hosted.Configuration(nil)).To(BeNil())
 }
@@ -110,7 +124,8 @@ func TestConfigurationReferences(t *testing.T) {
 func TestUpgradeReferences(t *testing.T) {
 	g := NewWithT(t)
 	older := func() *hyperv1.HostedControlPlaneSpec {
-		return &hyperv1.HostedControlPlaneSpec{Configuration: configuration(), AuditWebhook: &corev1.LocalObjectReference{Name: "audit"}}
+		return &hyperv1.HostedControlPlaneSpec{Configuration: configuration(),
+			AuditWebhook: &corev1.LocalObjectReference{Name: "audit"}}
 	}
 	spec := older()
 	hosted.UpgradeReferences(spec, older())

@@ -69,7 +69,8 @@ func Configuration(configuration *hyperv1.ClusterConfiguration) *hyperv1.Cluster
 }
 
 func references(
-	configuration *hyperv1.ClusterConfiguration, audit *corev1.LocalObjectReference, encryption *hyperv1.SecretEncryptionSpec, etcd *hyperv1.EtcdSpec,
+	configuration *hyperv1.ClusterConfiguration, audit *corev1.LocalObjectReference,
+	encryption *hyperv1.SecretEncryptionSpec, etcd *hyperv1.EtcdSpec,
 ) []Reference {
 	var all []Reference
 	add := func(use Use, name *string) {
@@ -110,7 +111,8 @@ func references(
 // forgotten.
 func inConfiguration(configuration *hyperv1.ClusterConfiguration) []Reference {
 	var hook *string
-	if authentication := configuration.Authentication; authentication != nil && authentication.WebhookTokenAuthenticator != nil {
+	if authentication := configuration.Authentication; authentication != nil &&
+		authentication.WebhookTokenAuthenticator != nil {
 		hook = &authentication.WebhookTokenAuthenticator.KubeConfig.Name
 	}
 	var all []Reference
@@ -155,5 +157,6 @@ func visit(value reflect.Value, found func(name *string, configMap bool)) {
 }
 
 func isReference(kind string) bool {
-	return kind == "LocalObjectReference" || strings.HasSuffix(kind, "Reference") && (strings.Contains(kind, "Secret") || strings.Contains(kind, "ConfigMap"))
+	return kind == "LocalObjectReference" || strings.HasSuffix(kind, "Reference") &&
+		(strings.Contains(kind, "Secret") || strings.Contains(kind, "ConfigMap"))
 }

@@ -65,12 +65,13 @@ func TestLayersAreReadWithinBounds(t *testing.T) {
 		layer []byte
 		says  string
 	}{
-		"gzip":                    {zipped(t, small), ""},
-		"several gzip members":    {append(zipped(t, small[:100]), zipped(t, small[100:])...), ""},
-		"a plain archive":         {small, ""},
-		"nothing":                 {nil, ""},
-		"an empty archive":        {make([]byte, 1024), ""},
-		"zstd":                    {[]byte("\x28\xb5\x2f\xfd\x04\x00crafted"), "it is compressed with zstd: only gzip and plain tar are read"},
+		"gzip":                 {zipped(t, small), ""},
+		"several gzip members": {append(zipped(t, small[:100]), zipped(t, small[100:])...), ""},
+		"a plain archive":      {small, ""},
+		"nothing":              {nil, ""},
+		"an empty archive":     {make([]byte, 1024), ""},
+		"zstd": {[]byte("\x28\xb5\x2f\xfd\x04\x00crafted"),
+			"it is compressed with zstd: only gzip and plain tar are read"},
 		"xz":                      {[]byte("\xfd7zXZ\x00rest"), "compressed in an unknown way"},
 		"a gzip that is cut off":  {zipped(t, small)[:30], "unexpected EOF"},
 		"a gzip with no header":   {[]byte(gzipMagic), "EOF"},

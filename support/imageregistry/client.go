@@ -89,7 +89,8 @@ func (c *Client) options(ctx context.Context) []remote.Option {
 		backoff = remote.Backoff{Duration: 200 * time.Millisecond, Factor: 3, Jitter: 0.2, Steps: 3}
 	}
 	options := []remote.Option{
-		remote.WithContext(ctx), remote.WithRetryBackoff(backoff), remote.WithTransport(&checked{next: carrier, plainHTTP: c.Insecure}),
+		remote.WithContext(ctx), remote.WithRetryBackoff(backoff),
+		remote.WithTransport(&checked{next: carrier, plainHTTP: c.Insecure}),
 	}
 	if c.Keychain != nil {
 		options = append(options, remote.WithAuthFromKeychain(c.Keychain))

@@ -47,7 +47,8 @@ func TestNoFallbackToPlainHTTP(t *testing.T) {
 			ref, err := client.Parse(strings.Replace(host, "127.0.0.1", as, 1) + "/release:1")
 			g.Expect(err).NotTo(HaveOccurred())
 			_, err = client.Get(t.Context(), ref)
-			g.Expect(err).To(MatchError(And(ContainSubstring("HTTP response to HTTPS client"), Not(ContainSubstring("http://")))))
+			g.Expect(err).To(MatchError(And(ContainSubstring("HTTP response to HTTPS client"),
+				Not(ContainSubstring("http://")))))
 			_, err = client.Head(t.Context(), ref)
 			g.Expect(err).To(HaveOccurred())
 			g.Expect(client.Write(t.Context(), ref, image(t))).NotTo(Succeed())

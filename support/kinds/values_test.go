@@ -14,7 +14,8 @@ import (
 
 // shapes are one value of each JSON type.
 var shapes = []string{
-	`null`, `true`, `1`, `1.5`, `"a"`, `[]`, `{}`, `[null]`, `{"a":null}`, `[1]`, `["a"]`, `[{}]`, `{"a":1}`, `{"a":"a"}`, `{"a":{}}`,
+	`null`, `true`, `1`, `1.5`, `"a"`, `[]`, `{}`, `[null]`, `{"a":null}`, `[1]`, `["a"]`, `[{}]`, `{"a":1}`, `{"a":"a"}`,
+	`{"a":{}}`,
 }
 
 // numbers are at the limits of Go's types, and in each form that JSON has.

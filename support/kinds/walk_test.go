@@ -60,7 +60,8 @@ func below(n node) []node {
 	if n.schema.Items != nil && n.schema.Items.Schema != nil && n.goType.Kind() == reflect.Slice {
 		all = append(all, below(node{n.path + "[]", n.schema.Items.Schema, n.goType.Elem()})...)
 	}
-	if n.schema.AdditionalProperties != nil && n.schema.AdditionalProperties.Schema != nil && n.goType.Kind() == reflect.Map {
+	if n.schema.AdditionalProperties != nil && n.schema.AdditionalProperties.Schema != nil &&
+		n.goType.Kind() == reflect.Map {
 		all = append(all, below(node{n.path + "{}", n.schema.AdditionalProperties.Schema, n.goType.Elem()})...)
 	}
 	if n.goType.Kind() == reflect.Struct && !decodesItself(n.goType) {
@@ -112,7 +113,8 @@ type server struct {
 func newServer(t *testing.T, n node) server {
 	t.Helper()
 	internal := &apiextensions.JSONSchemaProps{}
-	if err := apiextensionsv1.Convert_v1_JSONSchemaProps_To_apiextensions_JSONSchemaProps(n.schema, internal, nil); err != nil {
+	if err := apiextensionsv1.Convert_v1_JSONSchemaProps_To_apiextensions_JSONSchemaProps(n.schema, internal,
+		nil); err != nil {
 		t.Fatal(err)
 	}
 	openAPI, _, err := validation.NewSchemaValidator(internal)

@@ -53,7 +53,8 @@ func (a *Access) Config(o Options) (*rest.Config, error) {
 	config := a.config()
 	if a.ProxyURL != "" {
 		if o.Guard == nil {
-			return nil, &FieldError{Field: "clusters[].cluster.proxy-url", Reason: "is not followed here; set the proxy in the environment"}
+			return nil, &FieldError{Field: "clusters[].cluster.proxy-url",
+				Reason: "is not followed here; set the proxy in the environment"}
 		}
 		proxy, err := url.Parse(a.ProxyURL)
 		if err != nil {

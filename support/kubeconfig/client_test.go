@@ -112,7 +112,8 @@ func TestGuard(t *testing.T) {
 		NewWithT(t).Expect(errors.As(err, &stopped)).To(BeTrue(), "%v", err)
 	})
 	t.Run("stops a call of a proxy", func(t *testing.T) {
-		through := strings.Replace(string(raw), "server: "+server.URL, "server: https://203.0.113.1\n    proxy-url: "+server.URL, 1)
+		through := strings.Replace(string(raw), "server: "+server.URL, "server: https://203.0.113.1\n    proxy-url: "+
+			server.URL, 1)
 		_, err := get(t, []byte(through), kubeconfig.Options{Guard: &addressguard.Guard{}}, "/")
 		var stopped *addressguard.RefusedError
 		NewWithT(t).Expect(errors.As(err, &stopped)).To(BeTrue(), "%v", err)

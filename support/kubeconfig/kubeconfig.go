@@ -103,7 +103,8 @@ func of(cluster *clientcmdapi.Cluster, user *clientcmdapi.AuthInfo) *Access {
 		CA: slices.Clone(cluster.CertificateAuthorityData),
 	}
 	if user != nil {
-		access.ClientCertificate, access.ClientKey = slices.Clone(user.ClientCertificateData), slices.Clone(user.ClientKeyData)
+		access.ClientCertificate, access.ClientKey = slices.Clone(user.ClientCertificateData),
+			slices.Clone(user.ClientKeyData)
 		access.Token = user.Token
 	}
 	return access
@@ -162,7 +163,8 @@ func checkCluster(cluster *clientcmdapi.Cluster) error {
 
 func isURL(text string, schemes ...string) bool {
 	u, err := url.Parse(text)
-	return err == nil && slices.Contains(schemes, u.Scheme) && u.Hostname() != "" && u.User == nil && u.RawQuery == "" && u.Fragment == ""
+	return err == nil && slices.Contains(schemes, u.Scheme) && u.Hostname() != "" && u.User == nil && u.RawQuery == "" &&
+		u.Fragment == ""
 }
 
 // Encode writes a kubeconfig with one context, cluster and user of a name.
@@ -180,7 +182,8 @@ func (a *Access) Encode(name string) ([]byte, error) {
 
 // Cluster is the access as the cluster of a kubeconfig.
 func (a *Access) Cluster() *clientcmdapi.Cluster {
-	return &clientcmdapi.Cluster{Server: a.Server, TLSServerName: a.TLSServerName, ProxyURL: a.ProxyURL, CertificateAuthorityData: a.CA}
+	return &clientcmdapi.Cluster{Server: a.Server, TLSServerName: a.TLSServerName, ProxyURL: a.ProxyURL,
+		CertificateAuthorityData: a.CA}
 }
 
 // User is the access as the user of a kubeconfig.

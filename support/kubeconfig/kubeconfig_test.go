@@ -24,7 +24,8 @@ func written(t testing.TB, change func(*clientcmdapi.Cluster, *clientcmdapi.Auth
 	cluster, user := &clientcmdapi.Cluster{Server: "https://api.example:6443"}, &clientcmdapi.AuthInfo{Token: "hunter2"}
 	change(cluster, user)
 	raw, err := clientcmd.Write(clientcmdapi.Config{
-		CurrentContext: "c", Contexts: map[string]*clientcmdapi.Context{"c": {Cluster: "c", AuthInfo: "u", Namespace: "demo"}},
+		CurrentContext: "c", Contexts: map[string]*clientcmdapi.Context{"c": {Cluster: "c", AuthInfo: "u",
+			Namespace: "demo"}},
 		Clusters: map[string]*clientcmdapi.Cluster{"c": cluster}, AuthInfos: map[string]*clientcmdapi.AuthInfo{"u": user},
 	})
 	if err != nil {
@@ -36,25 +37,56 @@ func written(t testing.TB, change func(*clientcmdapi.Cluster, *clientcmdapi.Auth
 // refused are the fields that no kubeconfig may have, by their names in client-go's types.
 var refused = map[string]func(*clientcmdapi.Cluster, *clientcmdapi.AuthInfo){
 	"users[].user.exec": func(_ *clientcmdapi.Cluster, u *clientcmdapi.AuthInfo) {
-		u.Exec = &clientcmdapi.ExecConfig{Command: "hunter2", APIVersion: "client.authentication.k8s.io/v1", InteractiveMode: "Never"}
+		u.Exec = &clientcmdapi.ExecConfig{Command: "hunter2", APIVersion: "client.authentication.k8s.io/v1",
+			InteractiveMode: "Never"}
 	},
 	"users[].user.auth-provider": func(_ *clientcmdapi.Cluster, u *clientcmdapi.AuthInfo) {
 		u.AuthProvider = &clientcmdapi.AuthProviderConfig{Name: "hunter2"}
 	},
-	"users[].user.tokenFile":          func(_ *clientcmdapi.Cluster, u *clientcmdapi.AuthInfo) { u.TokenFile = "/hunter2" },
-	"users[].user.client-certificate": func(_ *clientcmdapi.Cluster, u *clientcmdapi.AuthInfo) { u.ClientCertificate = "/hunter2" },
-	"users[].user.client-key":         func(_ *clientcmdapi.Cluster, u *clientcmdapi.AuthInfo) { u.ClientKey = "/hunter2" },
-	"users[].user.username":           func(_ *clientcmdapi.Cluster, u *clientcmdapi.AuthInfo) { u.Password = "hunter2" },
-	"users[].user.as":                 func(_ *clientcmdapi.Cluster, u *clientcmdapi.AuthInfo) { u.Impersonate = "hunter2" },
-	"users[].user.as-uid":             func(_ *clientcmdapi.Cluster, u *clientcmdapi.AuthInfo) { u.ImpersonateUID = "hunter2" },
-	"users[].user.as-groups":          func(_ *clientcmdapi.Cluster, u *clientcmdapi.AuthInfo) { u.ImpersonateGroups = []string{"hunter2"} },
+	"users[].user.tokenFile": func(_ *clientcmdapi.Cluster,
+		u *clientcmdapi.AuthInfo) {
+		u.TokenFile = "/hunter2"
+	},
+	"users[].user.client-certificate": func(_ *clientcmdapi.Cluster,
+		u *clientcmdapi.AuthInfo) {
+		u.ClientCertificate = "/hunter2"
+	},
+	"users[].user.client-key": func(_ *clientcmdapi.Cluster,
+		u *clientcmdapi.AuthInfo) {
+		u.ClientKey = "/hunter2"
+	},
+	"users[].user.username": func(_ *clientcmdapi.Cluster, u *clientcmdapi.AuthInfo) { u.Password = "hunter2" },
+	"users[].user.as": func(_ *clientcmdapi.Cluster,
+		u *clientcmdapi.AuthInfo) {
+		u.Impersonate = "hunter2"
+	},
+	"users[].user.as-uid": func(_ *clientcmdapi.Cluster,
+		u *clientcmdapi.AuthInfo) {
+		u.ImpersonateUID = "hunter2"
+	},
+	"users[].user.as-groups": func(_ *clientcmdapi.Cluster,
+		u *clientcmdapi.AuthInfo) {
+		u.ImpersonateGroups = []string{"hunter2"}
+	},
 	"users[].user.as-user-extra": func(_ *clientcmdapi.Cluster, u *clientcmdapi.AuthInfo) {
 		u.ImpersonateUserExtra = map[string][]string{"x": {"hunter2"}}
 	},
-	"clusters[].cluster.certificate-authority":    func(c *clientcmdapi.Cluster, _ *clientcmdapi.AuthInfo) { c.CertificateAuthority = "/hunter2" },
-	"clusters[].cluster.insecure-skip-tls-verify": func(c *clientcmdapi.Cluster, _ *clientcmdapi.AuthInfo) { c.InsecureSkipTLSVerify = true },
-	"clusters[].cluster.server":                   func(c *clientcmdapi.Cluster, _ *clientcmdapi.AuthInfo) { c.Server = "http://hunter2" },
-	"clusters[].cluster.proxy-url":                func(c *clientcmdapi.Cluster, _ *clientcmdapi.AuthInfo) { c.ProxyURL = "https://u:hunter2@proxy" },
+	"clusters[].cluster.certificate-authority": func(c *clientcmdapi.Cluster,
+		_ *clientcmdapi.AuthInfo) {
+		c.CertificateAuthority = "/hunter2"
+	},
+	"clusters[].cluster.insecure-skip-tls-verify": func(c *clientcmdapi.Cluster,
+		_ *clientcmdapi.AuthInfo) {
+		c.InsecureSkipTLSVerify = true
+	},
+	"clusters[].cluster.server": func(c *clientcmdapi.Cluster,
+		_ *clientcmdapi.AuthInfo) {
+		c.Server = "http://hunter2"
+	},
+	"clusters[].cluster.proxy-url": func(c *clientcmdapi.Cluster,
+		_ *clientcmdapi.AuthInfo) {
+		c.ProxyURL = "https://u:hunter2@proxy"
+	},
 }
 
 func TestParse(t *testing.T) {
@@ -74,16 +106,21 @@ func TestParse(t *testing.T) {
 		NewWithT(t).Expect(err).To(MatchError(ContainSubstring("tokenFile")))
 	})
 	for name, raw := range map[string]string{
-		"nothing":                           "",
-		"text":                              "hunter2",
-		"a kubeconfig without a context":    "apiVersion: v1\nkind: Config\nusers: [{name: u, user: {token: hunter2}}]\n",
-		"a context without its cluster":     "apiVersion: v1\nkind: Config\ncurrent-context: c\ncontexts: [{name: c, context: {cluster: x, user: u}}]\n",
-		"more than a Secret holds":          strings.Repeat("#", 2<<20),
-		"a certificate that is none":        string(written(t, func(_ *clientcmdapi.Cluster, u *clientcmdapi.AuthInfo) { u.ClientCertificateData = []byte("hunter2") })),
-		"a server with a user in its URL":   string(written(t, func(c *clientcmdapi.Cluster, _ *clientcmdapi.AuthInfo) { c.Server = "https://a:hunter2@host" })),
-		"a server with a query":             string(written(t, func(c *clientcmdapi.Cluster, _ *clientcmdapi.AuthInfo) { c.Server = "https://host?hunter2" })),
-		"a server without a host":           string(written(t, func(c *clientcmdapi.Cluster, _ *clientcmdapi.AuthInfo) { c.Server = "https://:1" })),
-		"a proxy that is a file of a shell": string(written(t, func(c *clientcmdapi.Cluster, _ *clientcmdapi.AuthInfo) { c.ProxyURL = "file:///hunter2" })),
+		"nothing":                        "",
+		"text":                           "hunter2",
+		"a kubeconfig without a context": "apiVersion: v1\nkind: Config\nusers: [{name: u, user: {token: hunter2}}]\n",
+		"a context without its cluster":  "apiVersion: v1\nkind: Config\ncurrent-context: c\ncontexts: [{name: c, context: {cluster: x, user: u}}]\n",
+		"more than a Secret holds":       strings.Repeat("#", 2<<20),
+		"a certificate that is none": string(written(t,
+			func(_ *clientcmdapi.Cluster, u *clientcmdapi.AuthInfo) { u.ClientCertificateData = []byte("hunter2") })),
+		"a server with a user in its URL": string(written(t,
+			func(c *clientcmdapi.Cluster, _ *clientcmdapi.AuthInfo) { c.Server = "https://a:hunter2@host" })),
+		"a server with a query": string(written(t,
+			func(c *clientcmdapi.Cluster, _ *clientcmdapi.AuthInfo) { c.Server = "https://host?hunter2" })),
+		"a server without a host": string(written(t,
+			func(c *clientcmdapi.Cluster, _ *clientcmdapi.AuthInfo) { c.Server = "https://:1" })),
+		"a proxy that is a file of a shell": string(written(t,
+			func(c *clientcmdapi.Cluster, _ *clientcmdapi.AuthInfo) { c.ProxyURL = "file:///hunter2" })),
 	} {
 		t.Run("refuses "+name+" and repeats none of it", func(t *testing.T) {
 			g := NewWithT(t)
@@ -93,8 +130,10 @@ func TestParse(t *testing.T) {
 	}
 	t.Run("reads server, token and namespace, and writes them again", func(t *testing.T) {
 		g := NewWithT(t)
-		want := &kubeconfig.Access{Server: "https://api.example:6443", Token: "hunter2", Namespace: "demo", TLSServerName: "n"}
-		access, err := kubeconfig.Parse(written(t, func(c *clientcmdapi.Cluster, _ *clientcmdapi.AuthInfo) { c.TLSServerName = "n" }))
+		want := &kubeconfig.Access{Server: "https://api.example:6443", Token: "hunter2", Namespace: "demo",
+			TLSServerName: "n"}
+		access, err := kubeconfig.Parse(written(t,
+			func(c *clientcmdapi.Cluster, _ *clientcmdapi.AuthInfo) { c.TLSServerName = "n" }))
 		g.Expect(err).NotTo(HaveOccurred())
 		g.Expect(access).To(Equal(want))
 		raw, err := access.Encode("mine")
@@ -118,13 +157,18 @@ func TestReadFile(t *testing.T) {
 // TestEveryFieldIsDecided fails when client-go gives kubeconfigs a field that Parse neither takes nor refuses.
 func TestEveryFieldIsDecided(t *testing.T) {
 	decided := map[string]string{
-		"Cluster.Server": "taken", "Cluster.TLSServerName": "taken", "Cluster.CertificateAuthorityData": "taken", "Cluster.ProxyURL": "taken",
+		"Cluster.Server": "taken", "Cluster.TLSServerName": "taken", "Cluster.CertificateAuthorityData": "taken",
+		"Cluster.ProxyURL":              "taken",
 		"Cluster.InsecureSkipTLSVerify": "refused", "Cluster.CertificateAuthority": "refused",
-		"Cluster.DisableCompression": "no effect on security", "Cluster.LocationOfOrigin": "not in the file", "Cluster.Extensions": "not followed",
+		"Cluster.DisableCompression": "no effect on security", "Cluster.LocationOfOrigin": "not in the file",
+		"Cluster.Extensions":             "not followed",
 		"AuthInfo.ClientCertificateData": "taken", "AuthInfo.ClientKeyData": "taken", "AuthInfo.Token": "taken",
-		"AuthInfo.ClientCertificate": "refused", "AuthInfo.ClientKey": "refused", "AuthInfo.TokenFile": "refused", "AuthInfo.Impersonate": "refused",
-		"AuthInfo.ImpersonateUID": "refused", "AuthInfo.ImpersonateGroups": "refused", "AuthInfo.ImpersonateUserExtra": "refused",
-		"AuthInfo.Username": "refused", "AuthInfo.Password": "refused", "AuthInfo.AuthProvider": "refused", "AuthInfo.Exec": "refused",
+		"AuthInfo.ClientCertificate": "refused", "AuthInfo.ClientKey": "refused", "AuthInfo.TokenFile": "refused",
+		"AuthInfo.Impersonate":    "refused",
+		"AuthInfo.ImpersonateUID": "refused", "AuthInfo.ImpersonateGroups": "refused",
+		"AuthInfo.ImpersonateUserExtra": "refused",
+		"AuthInfo.Username":             "refused", "AuthInfo.Password": "refused", "AuthInfo.AuthProvider": "refused",
+		"AuthInfo.Exec":             "refused",
 		"AuthInfo.LocationOfOrigin": "not in the file", "AuthInfo.Extensions": "not followed",
 	}
 	for _, of := range []reflect.Type{reflect.TypeFor[clientcmdapi.Cluster](), reflect.TypeFor[clientcmdapi.AuthInfo]()} {
@@ -144,7 +188,8 @@ func FuzzParse(f *testing.F) {
 		f.Add(written(f, change))
 	}
 	f.Add(written(f, func(c *clientcmdapi.Cluster, u *clientcmdapi.AuthInfo) {
-		c.Extensions = map[string]runtime.Object{"x": &runtime.Unknown{Raw: []byte(`{}`), ContentType: runtime.ContentTypeJSON}}
+		c.Extensions = map[string]runtime.Object{"x": &runtime.Unknown{Raw: []byte(`{}`),
+			ContentType: runtime.ContentTypeJSON}}
 	}))
 	f.Add([]byte("apiVersion: v1\nkind: Config\ncurrent-context: c\ncontexts: [{name: c}]\nclusters: [{name: '', cluster: {server: 'https://h'}}]\n"))
 	f.Fuzz(func(t *testing.T, raw []byte) {
@@ -153,8 +198,10 @@ func FuzzParse(f *testing.F) {
 			return
 		}
 		config, err := access.Config(kubeconfig.Options{})
-		if err == nil && (config.ExecProvider != nil || config.AuthProvider != nil || config.BearerTokenFile != "" || config.CAFile != "" ||
-			config.CertFile != "" || config.KeyFile != "" || config.Insecure || config.Impersonate.UserName != "" || !strings.HasPrefix(config.Host, "https://")) {
+		if err == nil && (config.ExecProvider != nil || config.AuthProvider != nil || config.BearerTokenFile != "" ||
+			config.CAFile != "" ||
+			config.CertFile != "" || config.KeyFile != "" || config.Insecure || config.Impersonate.UserName != "" ||
+			!strings.HasPrefix(config.Host, "https://")) {
 			t.Fatalf("a program, a file or another user came through: %+v", config)
 		}
 		text, err := access.Encode("c")

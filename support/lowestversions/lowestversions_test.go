@@ -10,16 +10,18 @@ import (
 )
 
 func TestBelow(t *testing.T) {
-	entries := map[string]lowestversions.Entry{"runc": {Lowest: "1.3.6", Reason: "holes", Advisories: "https://example.com"}}
+	entries := map[string]lowestversions.Entry{"runc": {Lowest: "1.3.6", Reason: "holes",
+		Advisories: "https://example.com"}}
 	const low = "runc 1.3.5: holes; use 1.3.6 or later, see https://example.com"
 	for name, tt := range map[string]struct {
 		version string
 		want    []string
 	}{
-		"tells a lower version":                    {"1.3.5", []string{low}},
-		"accepts the lowest version":               {"1.3.6", nil},
-		"accepts a later version with a v":         {"v1.10.0", nil},
-		"tells a prerelease of the lowest version": {"1.3.6-rc.1", []string{"runc 1.3.6-rc.1: holes; use 1.3.6 or later, see https://example.com"}},
+		"tells a lower version":            {"1.3.5", []string{low}},
+		"accepts the lowest version":       {"1.3.6", nil},
+		"accepts a later version with a v": {"v1.10.0", nil},
+		"tells a prerelease of the lowest version": {"1.3.6-rc.1",
+			[]string{"runc 1.3.6-rc.1: holes; use 1.3.6 or later, see https://example.com"}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			got, err := lowestversions.Below(entries, map[string]string{"runc": tt.version, "other": "0.1"})

@@ -152,7 +152,8 @@ func TestNewGuard(t *testing.T) {
 		t.Setenv(maas.EnvRefuseAddresses, "10.0.0.5:6443, [fd00::5]:6443,")
 		guard, err := maas.NewGuard("", "")
 		g.Expect(err).NotTo(HaveOccurred())
-		for address, called := range map[string]bool{"10.0.0.5:6443": false, "[fd00::5]:6443": false, "10.96.0.1:443": false, "10.0.0.5:5240": true} {
+		for address, called := range map[string]bool{"10.0.0.5:6443": false, "[fd00::5]:6443": false, "10.96.0.1:443": false,
+			"10.0.0.5:5240": true} {
 			g.Expect(guard.Control("tcp", address, nil) == nil).To(Equal(called), address)
 		}
 		t.Setenv(maas.EnvRefuseAddresses, "10.0.0.5")

@@ -29,16 +29,21 @@ func apiServer(endpoint string) []client.Object {
 	named := metav1.ObjectMeta{Namespace: "default", Name: "kubernetes"}
 	return []client.Object{
 		&discoveryv1.EndpointSlice{ObjectMeta: named, AddressType: discoveryv1.AddressTypeIPv4,
-			Endpoints: []discoveryv1.Endpoint{{Addresses: []string{endpoint}}}, Ports: []discoveryv1.EndpointPort{{Port: ptr.To[int32](6443)}}},
-		&corev1.Service{ObjectMeta: named, Spec: corev1.ServiceSpec{ClusterIPs: []string{"10.96.0.1", "None"}, Ports: []corev1.ServicePort{{Port: 443}}}},
+			Endpoints: []discoveryv1.Endpoint{{Addresses: []string{endpoint}}},
+			Ports:     []discoveryv1.EndpointPort{{Port: ptr.To[int32](6443)}}},
+		&corev1.Service{ObjectMeta: named, Spec: corev1.ServiceSpec{ClusterIPs: []string{"10.96.0.1", "None"},
+			Ports: []corev1.ServicePort{{Port: 443}}}},
 	}
 }
 
 func cluster(objects ...client.Object) client.WithWatch {
 	objects = append(objects,
-		&corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "node"}, Spec: corev1.NodeSpec{PodCIDRs: []string{"10.244.1.7/24", "fd00:244::/64", "nonsense"}},
-			Status: corev1.NodeStatus{Addresses: []corev1.NodeAddress{{Address: "192.168.0.20"}, {Address: "node.example.com"}, {Address: "2001:db8::20"}}}},
-		&networkingv1.ServiceCIDR{ObjectMeta: metav1.ObjectMeta{Name: "kubernetes"}, Spec: networkingv1.ServiceCIDRSpec{CIDRs: []string{"10.96.0.0/16"}}})
+		&corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "node"},
+			Spec: corev1.NodeSpec{PodCIDRs: []string{"10.244.1.7/24", "fd00:244::/64", "nonsense"}},
+			Status: corev1.NodeStatus{Addresses: []corev1.NodeAddress{{Address: "192.168.0.20"}, {Address: "node.example.com"},
+				{Address: "2001:db8::20"}}}},
+		&networkingv1.ServiceCIDR{ObjectMeta: metav1.ObjectMeta{Name: "kubernetes"},
+			Spec: networkingv1.ServiceCIDRSpec{CIDRs: []string{"10.96.0.0/16"}}})
 	return fake.NewClientBuilder().WithScheme(clientgoscheme.Scheme).WithObjects(objects...).Build()
 }
 
@@ -89,7 +94,8 @@ func TestRefresh(t *testing.T) {
 		})
 		g.Expect(known.Refresh(t.Context(), c, c)).To(Succeed())
 		g.Expect(known.Contains(netip.MustParseAddrPort("10.96.7.7:80"))).To(BeFalse())
-		g.Expect(known.API()).To(Equal([]netip.AddrPort{netip.MustParseAddrPort("10.96.0.1:443"), netip.MustParseAddrPort("192.168.0.10:6443")}))
+		g.Expect(known.API()).To(Equal([]netip.AddrPort{netip.MustParseAddrPort("10.96.0.1:443"),
+			netip.MustParseAddrPort("192.168.0.10:6443")}))
 	})
 	t.Run("after an error the last addresses stay", func(t *testing.T) {
 		g, known := NewWithT(t), &managementnetwork.Known{}
@@ -115,14 +121,16 @@ func TestRefresh(t *testing.T) {
 		slice.Endpoints[0].Addresses = []string{"192.168.0.11"}
 		g.Expect(c.Update(t.Context(), slice)).To(Succeed())
 		clock.Step(time.Minute)
-		g.Eventually(func() bool { return known.Contains(netip.MustParseAddrPort("192.168.0.11:6443")) }).WithTimeout(time.Minute).Should(BeTrue())
+		g.Eventually(func() bool { return known.Contains(netip.MustParseAddrPort("192.168.0.11:6443")) }).WithTimeout(
+			time.Minute).Should(BeTrue())
 		cancel()
 		g.Expect(<-ended).To(Succeed())
 	})
 }
 
 func failing(c client.WithWatch, list func(client.ObjectList) error) client.Client {
-	return interceptor.NewClient(c, interceptor.Funcs{List: func(ctx context.Context, c client.WithWatch, into client.ObjectList, opts ...client.ListOption) error {
+	return interceptor.NewClient(c, interceptor.Funcs{List: func(ctx context.Context, c client.WithWatch,
+		into client.ObjectList, opts ...client.ListOption) error {
 		if err := list(into); err != nil {
 			return err
 		}

@@ -104,7 +104,8 @@ func watchOver(of string, config *rest.Config, known *runtime.Scheme, options *c
 		return nil, err
 	}
 	w := &watched{
-		config: rest.CopyConfig(config), informers: informers.New(known, clock.RealClock{}), reports: undecodable.NewReports(objects),
+		config: rest.CopyConfig(config), informers: informers.New(known, clock.RealClock{}),
+		reports: undecodable.NewReports(objects),
 	}
 	synced.Add(of, w.informers)
 	w.filter = undecodable.New(known, w.reports, w.informers.Lookup)

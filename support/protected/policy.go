@@ -60,7 +60,8 @@ func (t target) policy() *admissionv1.ValidatingAdmissionPolicy {
 		ResourceRules: []admissionv1.NamedRuleWithOperations{{RuleWithOperations: admissionv1.RuleWithOperations{
 			Operations: []admissionv1.OperationType{admissionv1.Create, admissionv1.Update},
 			Rule: admissionv1.Rule{
-				APIGroups: []string{t.group}, APIVersions: []string{"*"}, Resources: t.resources, Scope: ptr.To(admissionv1.AllScopes),
+				APIGroups: []string{t.group}, APIVersions: []string{"*"}, Resources: t.resources,
+				Scope: ptr.To(admissionv1.AllScopes),
 			},
 		}}},
 	}
@@ -78,7 +79,8 @@ func (t target) policy() *admissionv1.ValidatingAdmissionPolicy {
 	// The API server asks for the user's rights last, and only for a request that the rules would refuse.
 	spec.MatchConditions = []admissionv1.MatchCondition{
 		{Name: "changes-protected-metadata", Expression: "!((" + strings.Join(changes, ") && (") + "))"},
-		{Name: "by-a-tenant", Expression: fmt.Sprintf("!authorizer.group('%s').resource('hostedclusters').check('%s').allowed()", hyperv1.GroupVersion.Group, Right)},
+		{Name: "by-a-tenant", Expression: fmt.Sprintf(
+			"!authorizer.group('%s').resource('hostedclusters').check('%s').allowed()", hyperv1.GroupVersion.Group, Right)},
 	}
 	return &admissionv1.ValidatingAdmissionPolicy{ObjectMeta: metav1.ObjectMeta{Name: Name + t.suffix}, Spec: spec}
 }
@@ -105,11 +107,14 @@ func (t target) rules() []admissionv1.Validation {
 // unchanged has some keys of a map stay as they are.
 func unchanged(kind Kind, form Form, field string, names []string) admissionv1.Validation {
 	before, after := maps(field)
-	differs := fmt.Sprintf("%s[?k].orValue('') != %s[?k].orValue('') || (k in %s) != (k in %s)", before, after, before, after)
+	differs := fmt.Sprintf("%s[?k].orValue('') != %s[?k].orValue('') || (k in %s) != (k in %s)", before, after, before,
+		after)
 	return admissionv1.Validation{
-		Expression:        fmt.Sprintf("%s.all(k, !(%s))", celList(names), differs),
-		Message:           fmt.Sprintf("a protected %s of this %s may be changed by the operator and administrators only; see %s", form, kind, page),
-		MessageExpression: fmt.Sprintf("'%s ' + %s.filter(k, %s).join(', ') + '%s'", form, celList(names), differs, onlyAdministrators(kind)),
+		Expression: fmt.Sprintf("%s.all(k, !(%s))", celList(names), differs),
+		Message: fmt.Sprintf("a protected %s of this %s may be changed by the operator and administrators only; see %s",
+			form, kind, page),
+		MessageExpression: fmt.Sprintf("'%s ' + %s.filter(k, %s).join(', ') + '%s'", form, celList(names), differs,
+			onlyAdministrators(kind)),
 	}
 }
 
@@ -128,7 +133,8 @@ func kept(kind Kind, names []string) admissionv1.Validation {
 func signerKept() admissionv1.Validation {
 	before, after := maps("annotations")
 	entries := func(annotations string) string {
-		return fmt.Sprintf("%s[?'%s'].orValue('').split(',').map(e, e.trim()).filter(e, e.startsWith('%s'))", annotations, hyperv1.RotateSignersAnnotation, ProviderSigner)
+		return fmt.Sprintf("%s[?'%s'].orValue('').split(',').map(e, e.trim()).filter(e, e.startsWith('%s'))", annotations,
+			hyperv1.RotateSignersAnnotation, ProviderSigner)
 	}
 	return admissionv1.Validation{
 		Expression: entries(before) + " == " + entries(after),
@@ -143,7 +149,8 @@ func onlyAdministrators(kind Kind) string {
 
 // maps are the CEL expressions of a map in the metadata before and after the request.
 func maps(field string) (before, after string) {
-	return fmt.Sprintf("(oldObject == null ? {} : oldObject.metadata.?%s.orValue({}))", field), fmt.Sprintf("object.metadata.?%s.orValue({})", field)
+	return fmt.Sprintf("(oldObject == null ? {} : oldObject.metadata.?%s.orValue({}))", field),
+		fmt.Sprintf("object.metadata.?%s.orValue({})", field)
 }
 
 func celList(values []string) string { return "['" + strings.Join(values, "', '") + "']" }

@@ -27,7 +27,8 @@ import (
 type users struct{ authorizer.Authorizer }
 
 func (users) Authorize(_ context.Context, a authorizer.Attributes) (authorizer.Decision, string, error) {
-	right := a.GetVerb() == protected.Right && a.GetResource() == "hostedclusters" && a.GetAPIGroup() == "hypershift.openshift.io" && a.GetNamespace() == ""
+	right := a.GetVerb() == protected.Right && a.GetResource() == "hostedclusters" &&
+		a.GetAPIGroup() == "hypershift.openshift.io" && a.GetNamespace() == ""
 	if right && a.GetUser().GetName() == "operator" {
 		return authorizer.DecisionAllow, "", nil
 	}
@@ -38,7 +39,8 @@ func (users) Authorize(_ context.Context, a authorizer.Attributes) (authorizer.D
 func refusals(t *testing.T, suffix, name string, before, after client.Object) []string {
 	t.Helper()
 	env, err := environment.MustBaseEnvSet(environment.DefaultCompatibilityVersion()).NewExpressionsEnv().Extend(
-		cel.Variable("object", cel.DynType), cel.Variable("oldObject", cel.DynType), cel.Variable("authorizer", library.AuthorizerType))
+		cel.Variable("object", cel.DynType), cel.Variable("oldObject", cel.DynType),
+		cel.Variable("authorizer", library.AuthorizerType))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -110,7 +112,8 @@ func clusterWith(annotations, labels texts, finalizers ...string) *hyperv1.Hoste
 }
 
 func poolWith(annotations texts, finalizers ...string) *hyperv1.NodePool {
-	return &hyperv1.NodePool{ObjectMeta: metav1.ObjectMeta{Namespace: "tenant", Name: "demo", Annotations: annotations, Finalizers: finalizers}}
+	return &hyperv1.NodePool{ObjectMeta: metav1.ObjectMeta{Namespace: "tenant", Name: "demo", Annotations: annotations,
+		Finalizers: finalizers}}
 }
 
 func TestPolicies(t *testing.T) {
@@ -127,33 +130,55 @@ func TestPolicies(t *testing.T) {
 		before, after client.Object
 		says          string
 	}{
-		"creates a cluster":                  {"-clusters", nil, clusterWith(nil, nil), ""},
-		"restarts the control plane":         {"-clusters", clusterWith(nil, nil, ours), clusterWith(texts{hyperv1.RestartDateAnnotation: "now"}, nil, ours), ""},
-		"removes a finalizer of another":     {"-clusters", clusterWith(nil, nil, ours, "x/y"), clusterWith(nil, nil, ours), ""},
-		"adds the finalizer":                 {"-clusters", nil, clusterWith(nil, nil, ours), ""},
-		"removes the finalizer":              {"-clusters", clusterWith(nil, nil, ours, "x/y"), clusterWith(nil, nil, "x/y"), "finalizer hypershift.openshift.io/finalizer of this HostedCluster"},
-		"removes all finalizers":             {"-clusters", clusterWith(nil, nil, ours), clusterWith(nil, nil), "is removed by the operator"},
-		"keeps the namespace":                {"-clusters", clusterWith(nil, nil), clusterWith(texts{hyperv1.SkipDeleteHostedControlPlaneNamespaceAnnotation: "true"}, nil), "skip-delete-hosted-controlplane-namespace"},
-		"takes over machines":                {"-clusters", nil, clusterWith(texts{hyperv1.RestoredInfrastructureAnnotation: "uid"}, nil), "restored-infrastructure of this HostedCluster"},
-		"sets a protected key to nothing":    {"-clusters", nil, clusterWith(texts{hyperv1.RestoredInfrastructureAnnotation: ""}, nil), "restored-infrastructure"},
-		"silences alerts":                    {"-clusters", clusterWith(nil, nil), clusterWith(nil, texts{hyperv1.SilenceClusterAlertsLabel: "true"}), "label hypershift.openshift.io/silence-cluster-alerts"},
-		"rotates own signers":                {"-clusters", clusterWith(nil, nil), clusterWith(texts{rotate: "all=1,system-admin-signer=2"}, nil), ""},
-		"rotates the provider's signer":      {"-clusters", clusterWith(nil, nil), clusterWith(texts{rotate: "all=1, sre-system-admin-signer=2"}, nil), "belongs to the provider"},
-		"takes the provider's rotation back": {"-clusters", clusterWith(texts{rotate: "sre-system-admin-signer=2"}, nil), clusterWith(nil, nil), "belongs to the provider"},
-		"keeps the provider's rotation":      {"-clusters", clusterWith(texts{rotate: "sre-system-admin-signer=2"}, nil), clusterWith(texts{rotate: "all=1,sre-system-admin-signer=2"}, nil), ""},
-		"scales a pool":                      {"-pools", poolWith(resolved, ours), poolWith(resolved, ours), ""},
-		"resolves a release":                 {"-pools", nil, poolWith(resolved), "nodePoolResolvedRelease"},
-		"changes a resolved release":         {"-pools", poolWith(resolved), poolWith(texts{hyperv1.NodePoolResolvedReleaseAnnotation: "a c"}), "nodePoolResolvedRelease"},
-		"removes a resolved release":         {"-pools", poolWith(resolved), poolWith(nil), "nodePoolResolvedRelease"},
-		"removes a pool's finalizer":         {"-pools", poolWith(nil, ours), poolWith(nil), "of this NodePool is removed by the operator"},
-		"writes a Secret":                    {"-secrets", nil, secret(texts{"a": "b"}), ""},
-		"points a Secret to a cluster":       {"-secrets", nil, secret(texts{hyperv1.HostedClusterAnnotation: "victim/demo"}), "hypershift.openshift.io/cluster of this Secret"},
-		"points a ConfigMap to a cluster": {"-configmaps", &corev1.ConfigMap{}, &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{
-			Annotations: texts{hyperv1.HostedClusterAnnotation: "victim/demo"}}}, "of this ConfigMap"},
-		"labels a namespace":              {"-namespaces", namespace(nil, nil), namespace(nil, texts{"a": "b"}), ""},
-		"claims a namespace":              {"-namespaces", nil, namespace(texts{hyperv1.HostedClusterAnnotation: "tenant/demo"}, nil), "hypershift.openshift.io/cluster"},
-		"escapes the policies of Secrets": {"-namespaces", namespace(nil, nil), namespace(nil, texts{hyperv1.ControlPlaneNamespaceLabel: "true"}), "hosted-control-plane"},
-		"weakens Pod Security": {"-namespaces", namespace(nil, nil), namespace(texts{hyperv1.PodSecurityAdmissionLabelOverrideAnnotation: "privileged"}, nil),
+		"creates a cluster": {"-clusters", nil, clusterWith(nil, nil), ""},
+		"restarts the control plane": {"-clusters", clusterWith(nil, nil, ours),
+			clusterWith(texts{hyperv1.RestartDateAnnotation: "now"}, nil, ours), ""},
+		"removes a finalizer of another": {"-clusters", clusterWith(nil, nil, ours, "x/y"), clusterWith(nil, nil, ours),
+			""},
+		"adds the finalizer": {"-clusters", nil, clusterWith(nil, nil, ours), ""},
+		"removes the finalizer": {"-clusters", clusterWith(nil, nil, ours, "x/y"), clusterWith(nil, nil, "x/y"),
+			"finalizer hypershift.openshift.io/finalizer of this HostedCluster"},
+		"removes all finalizers": {"-clusters", clusterWith(nil, nil, ours), clusterWith(nil, nil),
+			"is removed by the operator"},
+		"keeps the namespace": {"-clusters", clusterWith(nil, nil),
+			clusterWith(texts{hyperv1.SkipDeleteHostedControlPlaneNamespaceAnnotation: "true"}, nil),
+			"skip-delete-hosted-controlplane-namespace"},
+		"takes over machines": {"-clusters", nil,
+			clusterWith(texts{hyperv1.RestoredInfrastructureAnnotation: "uid"}, nil),
+			"restored-infrastructure of this HostedCluster"},
+		"sets a protected key to nothing": {"-clusters", nil,
+			clusterWith(texts{hyperv1.RestoredInfrastructureAnnotation: ""}, nil), "restored-infrastructure"},
+		"silences alerts": {"-clusters", clusterWith(nil, nil),
+			clusterWith(nil, texts{hyperv1.SilenceClusterAlertsLabel: "true"}),
+			"label hypershift.openshift.io/silence-cluster-alerts"},
+		"rotates own signers": {"-clusters", clusterWith(nil, nil),
+			clusterWith(texts{rotate: "all=1,system-admin-signer=2"}, nil), ""},
+		"rotates the provider's signer": {"-clusters", clusterWith(nil, nil),
+			clusterWith(texts{rotate: "all=1, sre-system-admin-signer=2"}, nil), "belongs to the provider"},
+		"takes the provider's rotation back": {"-clusters", clusterWith(texts{rotate: "sre-system-admin-signer=2"}, nil),
+			clusterWith(nil, nil), "belongs to the provider"},
+		"keeps the provider's rotation": {"-clusters", clusterWith(texts{rotate: "sre-system-admin-signer=2"}, nil),
+			clusterWith(texts{rotate: "all=1,sre-system-admin-signer=2"}, nil), ""},
+		"scales a pool":      {"-pools", poolWith(resolved, ours), poolWith(resolved, ours), ""},
+		"resolves a release": {"-pools", nil, poolWith(resolved), "nodePoolResolvedRelease"},
+		"changes a resolved release": {"-pools", poolWith(resolved),
+			poolWith(texts{hyperv1.NodePoolResolvedReleaseAnnotation: "a c"}), "nodePoolResolvedRelease"},
+		"removes a resolved release": {"-pools", poolWith(resolved), poolWith(nil), "nodePoolResolvedRelease"},
+		"removes a pool's finalizer": {"-pools", poolWith(nil, ours), poolWith(nil),
+			"of this NodePool is removed by the operator"},
+		"writes a Secret": {"-secrets", nil, secret(texts{"a": "b"}), ""},
+		"points a Secret to a cluster": {"-secrets", nil,
+			secret(texts{hyperv1.HostedClusterAnnotation: "victim/demo"}), "hypershift.openshift.io/cluster of this Secret"},
+		"points a ConfigMap to a cluster": {"-configmaps", &corev1.ConfigMap{},
+			&corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{
+				Annotations: texts{hyperv1.HostedClusterAnnotation: "victim/demo"}}}, "of this ConfigMap"},
+		"labels a namespace": {"-namespaces", namespace(nil, nil), namespace(nil, texts{"a": "b"}), ""},
+		"claims a namespace": {"-namespaces", nil,
+			namespace(texts{hyperv1.HostedClusterAnnotation: "tenant/demo"}, nil), "hypershift.openshift.io/cluster"},
+		"escapes the policies of Secrets": {"-namespaces", namespace(nil, nil),
+			namespace(nil, texts{hyperv1.ControlPlaneNamespaceLabel: "true"}), "hosted-control-plane"},
+		"weakens Pod Security": {"-namespaces", namespace(nil, nil),
+			namespace(texts{hyperv1.PodSecurityAdmissionLabelOverrideAnnotation: "privileged"}, nil),
 			"pod-security-admission-label-override"},
 	} {
 		t.Run("when a tenant "+name, func(t *testing.T) {
@@ -171,7 +196,8 @@ func TestPolicies(t *testing.T) {
 
 // TestEveryProtectedKeyIsRefused has each row of the table: none is documented without being enforced.
 func TestEveryProtectedKeyIsRefused(t *testing.T) {
-	suffixes := map[protected.Kind]string{protected.HostedCluster: "-clusters", protected.NodePool: "-pools", protected.Secret: "-secrets",
+	suffixes := map[protected.Kind]string{protected.HostedCluster: "-clusters", protected.NodePool: "-pools",
+		protected.Secret:    "-secrets",
 		protected.ConfigMap: "-configmaps", protected.Namespace: "-namespaces"}
 	for _, row := range protected.Table() {
 		for _, kind := range row.On {
@@ -189,9 +215,11 @@ func TestEveryProtectedKeyIsRefused(t *testing.T) {
 			}
 			g := NewWithT(t)
 			removed := refusals(t, suffixes[kind], "tenant", marked, plain)
-			g.Expect(len(removed) > 0).To(Equal(row.Writer != protected.Tenant), "removing %s of a %s: %v", row.Key, kind, removed)
+			g.Expect(len(removed) > 0).To(Equal(row.Writer != protected.Tenant), "removing %s of a %s: %v", row.Key, kind,
+				removed)
 			added := refusals(t, suffixes[kind], "tenant", plain, marked)
-			g.Expect(len(added) > 0).To(Equal(row.Writer != protected.Tenant && row.Form != protected.Finalizer), "adding %s to a %s: %v", row.Key, kind, added)
+			g.Expect(len(added) > 0).To(Equal(row.Writer != protected.Tenant && row.Form != protected.Finalizer),
+				"adding %s to a %s: %v", row.Key, kind, added)
 		}
 	}
 }

@@ -99,7 +99,8 @@ func Find(key string) []Row {
 func Markdown() string {
 	rows := Table()
 	slices.SortStableFunc(rows, func(a, b Row) int {
-		return cmp.Or(cmp.Compare(order(a.Writer), order(b.Writer)), strings.Compare(string(a.Form), string(b.Form)), strings.Compare(a.Key, b.Key))
+		return cmp.Or(cmp.Compare(order(a.Writer), order(b.Writer)), strings.Compare(string(a.Form), string(b.Form)),
+			strings.Compare(a.Key, b.Key))
 	})
 	text := &strings.Builder{}
 	text.WriteString("| key | form | on | set by | what it decides |\n|---|---|---|---|---|\n")

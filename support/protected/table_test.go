@@ -131,7 +131,8 @@ func TestRows(t *testing.T) {
 			id := strings.Join([]string{row.Key, string(row.Form), string(kind)}, " ")
 			g.Expect(seen[id]).To(BeFalse(), "two rows for %s", id)
 			seen[id] = true
-			g.Expect(kind == protected.Elsewhere).To(Equal(row.Writer == protected.Programs), "%s: programs write where tenants do not", id)
+			g.Expect(kind == protected.Elsewhere).To(Equal(row.Writer == protected.Programs),
+				"%s: programs write where tenants do not", id)
 		}
 		if row.Writer == protected.Administrator || row.Writer == protected.Operator {
 			g.Expect(row.Key).NotTo(HaveSuffix("*"), "the policies know complete names only")

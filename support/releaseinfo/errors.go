@@ -64,7 +64,8 @@ func (e *Error) Error() string {
 // cause describes the error in one line. Errors of the network are described by their class: they name addresses and
 // repeat what was answered there.
 func (e *Error) cause() string {
-	ours := e.Reason == ReasonInvalidReference || e.Reason == ReasonNotAllowed || errors.Is(e.Err, errNotARelease) || refusedImage(e.Err)
+	ours := e.Reason == ReasonInvalidReference || e.Reason == ReasonNotAllowed || errors.Is(e.Err, errNotARelease) ||
+		refusedImage(e.Err)
 	if !ours || safeerror.Network(e.Err) {
 		return safeerror.Text(e.Err)
 	}

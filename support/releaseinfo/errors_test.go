@@ -19,8 +19,9 @@ import (
 func TestErrorHidesWhatWasCalled(t *testing.T) {
 	call := func(location string) error {
 		return &url.Error{Op: "Get", URL: location, Err: &net.OpError{
-			Op: "dial", Net: "tcp", Source: &net.TCPAddr{IP: net.IPv4(10, 244, 0, 5)}, Addr: &net.TCPAddr{IP: net.IPv4(10, 9, 8, 7)},
-			Err: os.NewSyscallError("connect", syscall.ECONNREFUSED),
+			Op: "dial", Net: "tcp", Source: &net.TCPAddr{IP: net.IPv4(10, 244, 0, 5)},
+			Addr: &net.TCPAddr{IP: net.IPv4(10, 9, 8, 7)},
+			Err:  os.NewSyscallError("connect", syscall.ECONNREFUSED),
 		}}
 	}
 	err := &releaseinfo.Error{Reason: releaseinfo.ReasonUnreachable, Image: "r/release:1",

@@ -198,7 +198,8 @@ func readFiles(layer v1.Layer, into map[string][]byte) error {
 			continue
 		}
 		if header.Size > maxFileSize {
-			return fmt.Errorf("%w that can be read: %s has %d bytes, more than the %d that are read", errNotARelease, name, header.Size, maxFileSize)
+			return fmt.Errorf("%w that can be read: %s has %d bytes, more than the %d that are read", errNotARelease, name,
+				header.Size, maxFileSize)
 		}
 		if into[name], err = io.ReadAll(r); err != nil {
 			return err

@@ -17,12 +17,15 @@ func (l *Limits) hostNames(hc *hyperv1.HostedCluster) []string {
 	for _, service := range hc.Spec.Services {
 		for _, name := range publishedNames(service.ServicePublishingStrategy) {
 			if name != "" && !allowsHostName(l.Domains, name) {
-				refusals = append(refusals, fmt.Sprintf("spec.services: host name %s of %s is in none of --allowed-domains of `hypershift install`", name, service.Service))
+				refusals = append(refusals, fmt.Sprintf(
+					"spec.services: host name %s of %s is in none of --allowed-domains of `hypershift install`", name,
+					service.Service))
 			}
 		}
 	}
 	if name := hc.Spec.KubeAPIServerDNSName; name != "" && !allowsHostName(l.Domains, name) {
-		refusals = append(refusals, fmt.Sprintf("spec.kubeAPIServerDNSName: %s is in none of --allowed-domains of `hypershift install`", name))
+		refusals = append(refusals, fmt.Sprintf(
+			"spec.kubeAPIServerDNSName: %s is in none of --allowed-domains of `hypershift install`", name))
 	}
 	return refusals
 }

@@ -32,7 +32,8 @@ func ofLabels(hc *hyperv1.HostedCluster) []string {
 	var refusals []string
 	for key := range hc.Spec.Labels {
 		if ReservedLabel(key) {
-			refusals = append(refusals, fmt.Sprintf("spec.labels: %s is reserved, since Services and NetworkPolicies select by it; choose another label", key))
+			refusals = append(refusals, fmt.Sprintf(
+				"spec.labels: %s is reserved, since Services and NetworkPolicies select by it; choose another label", key))
 		}
 	}
 	return refusals

@@ -43,7 +43,8 @@ func TestRequests(t *testing.T) {
 	t.Run("When there is no limit, all should be allowed", func(t *testing.T) {
 		l := limited()
 		l.Resources = []string{"*"}
-		newServer(t, l, "hostedclusters").agree(t, annotated(hyperv1.ResourceRequestOverrideAnnotationPrefix+"/etcd.etcd", "cpu=10000"), true)
+		newServer(t, l, "hostedclusters").agree(t, annotated(hyperv1.ResourceRequestOverrideAnnotationPrefix+"/etcd.etcd",
+			"cpu=10000"), true)
 	})
 }
 
@@ -62,12 +63,14 @@ func TestHostNames(t *testing.T) {
 			for _, publish := range []func(*hyperv1.HostedCluster){
 				func(hc *hyperv1.HostedCluster) { hc.Spec.KubeAPIServerDNSName = name },
 				func(hc *hyperv1.HostedCluster) {
-					hc.Spec.Services = []hyperv1.ServicePublishingStrategyMapping{{Service: hyperv1.APIServer, ServicePublishingStrategy: hyperv1.ServicePublishingStrategy{
-						Type: hyperv1.Route, Route: &hyperv1.RoutePublishingStrategy{Hostname: name}}}}
+					hc.Spec.Services = []hyperv1.ServicePublishingStrategyMapping{{Service: hyperv1.APIServer,
+						ServicePublishingStrategy: hyperv1.ServicePublishingStrategy{
+							Type: hyperv1.Route, Route: &hyperv1.RoutePublishingStrategy{Hostname: name}}}}
 				},
 				func(hc *hyperv1.HostedCluster) {
-					hc.Spec.Services = []hyperv1.ServicePublishingStrategyMapping{{Service: hyperv1.APIServer, ServicePublishingStrategy: hyperv1.ServicePublishingStrategy{
-						Type: hyperv1.LoadBalancer, LoadBalancer: &hyperv1.LoadBalancerPublishingStrategy{Hostname: name}}}}
+					hc.Spec.Services = []hyperv1.ServicePublishingStrategyMapping{{Service: hyperv1.APIServer,
+						ServicePublishingStrategy: hyperv1.ServicePublishingStrategy{
+							Type: hyperv1.LoadBalancer, LoadBalancer: &hyperv1.LoadBalancerPublishingStrategy{Hostname: name}}}}
 				},
 			} {
 				clusters.agree(t, cluster(publish), allowed)
@@ -82,12 +85,15 @@ func TestVirtualMachines(t *testing.T) {
 		block   hyperv1.KubevirtNodePoolPlatform
 		allowed bool
 	}{
-		"nothing":                           {hyperv1.KubevirtNodePoolPlatform{}, true},
-		"an allowed disk":                   {disk("a.example/disk:1"), true},
-		"a disk of another registry":        {disk("evil.example/disk:1"), false},
-		"a file of a web server":            {disk("https://a.example/disk"), false},
-		"a node by an allowed label":        {hyperv1.KubevirtNodePoolPlatform{NodeSelector: map[string]string{"team": "red"}}, true},
-		"a node by its role":                {hyperv1.KubevirtNodePoolPlatform{NodeSelector: map[string]string{"node-role.kubernetes.io/control-plane": ""}}, false},
+		"nothing":                    {hyperv1.KubevirtNodePoolPlatform{}, true},
+		"an allowed disk":            {disk("a.example/disk:1"), true},
+		"a disk of another registry": {disk("evil.example/disk:1"), false},
+		"a file of a web server":     {disk("https://a.example/disk"), false},
+		"a node by an allowed label": {
+			hyperv1.KubevirtNodePoolPlatform{NodeSelector: map[string]string{"team": "red"}}, true},
+		"a node by its role": {
+			hyperv1.KubevirtNodePoolPlatform{NodeSelector: map[string]string{"node-role.kubernetes.io/control-plane": ""}},
+			false},
 		"a network of its own":              {network("blue"), true},
 		"a network of the tenant":           {network("tenant/blue"), true},
 		"a network of the hosted namespace": {network("tenant-c/blue"), true},
@@ -99,17 +105,20 @@ func TestVirtualMachines(t *testing.T) {
 		"an allowed device":                 {device("example.com/gpu"), true},
 		"another device":                    {device("example.com/disk-controller"), false},
 	} {
-		t.Run("When a pool of virtual machines has "+name+", API server and operator should say the same", func(t *testing.T) {
-			g, pool := NewWithT(t), &hyperv1.NodePool{ObjectMeta: metav1.ObjectMeta{Namespace: "tenant", Name: "p"}}
-			pool.Spec.ClusterName, pool.Spec.Release.Image, pool.Spec.Platform.Kubevirt = "c", release, &tc.block
-			g.Expect(len(pools.limits.NodePool(pool)) == 0).To(Equal(tc.allowed), "the operator: %v", pools.limits.NodePool(pool))
-			g.Expect(len(pools.refusals(pool, nil)) == 0).To(Equal(tc.allowed), "the API server: %v", pools.refusals(pool, nil))
-		})
+		t.Run("When a pool of virtual machines has "+name+", API server and operator should say the same",
+			func(t *testing.T) {
+				g, pool := NewWithT(t), &hyperv1.NodePool{ObjectMeta: metav1.ObjectMeta{Namespace: "tenant", Name: "p"}}
+				pool.Spec.ClusterName, pool.Spec.Release.Image, pool.Spec.Platform.Kubevirt = "c", release, &tc.block
+				g.Expect(len(pools.limits.NodePool(pool)) == 0).To(Equal(tc.allowed), "the operator: %v",
+					pools.limits.NodePool(pool))
+				g.Expect(len(pools.refusals(pool, nil)) == 0).To(Equal(tc.allowed), "the API server: %v", pools.refusals(pool, nil))
+			})
 	}
 }
 
 func disk(image string) hyperv1.KubevirtNodePoolPlatform {
-	return hyperv1.KubevirtNodePoolPlatform{RootVolume: &hyperv1.KubevirtRootVolume{Image: &hyperv1.KubevirtDiskImage{ContainerDiskImage: &image}}}
+	return hyperv1.KubevirtNodePoolPlatform{
+		RootVolume: &hyperv1.KubevirtRootVolume{Image: &hyperv1.KubevirtDiskImage{ContainerDiskImage: &image}}}
 }
 
 func network(name string) hyperv1.KubevirtNodePoolPlatform {

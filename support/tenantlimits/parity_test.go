@@ -109,7 +109,8 @@ func limited() *tenantlimits.Limits {
 	return &tenantlimits.Limits{
 		Registries: []string{"a.example", "quay.io/okd", "b.example:5000/team*"}, ImageAnnotations: []string{"cluster-autoscaler-image"},
 		PriorityClasses: []string{"mine", "team-*"}, NodeLabels: []string{"team", "hypershift.openshift.io/*"}, Taints: []string{"team"},
-		Networks: []string{"shared/blue", "public/*"}, HostDevices: []string{"example.com/gpu"}, Domains: []string{"clusters.example", ".red.example"},
+		Networks: []string{"shared/blue", "public/*"}, HostDevices: []string{"example.com/gpu"},
+		Domains:   []string{"clusters.example", ".red.example"},
 		Resources: []string{"cpu=2", "memory=4Gi"},
 	}
 }
@@ -195,9 +196,10 @@ func TestAnnotations(t *testing.T) {
 		key, value string
 		allowed    bool
 	}{
-		"an image that is allowed":        {domain + "cluster-autoscaler-image", "a.example/x:1", true},
-		"an image of another registry":    {domain + "cluster-autoscaler-image", "evil.example/x:1", false},
-		"one image of several":            {domain + "cluster-autoscaler-image", "a=a.example/x:1, b=evil.example/x:1", false},
+		"an image that is allowed":     {domain + "cluster-autoscaler-image", "a.example/x:1", true},
+		"an image of another registry": {domain + "cluster-autoscaler-image", "evil.example/x:1", false},
+		"one image of several": {domain + "cluster-autoscaler-image", "a=a.example/x:1, b=evil.example/x:1",
+			false},
 		"several images that are allowed": {domain + "cluster-autoscaler-image", "a=a.example/x:1, b=a.example/y:1", true},
 		"an image of another name":        {domain + "other-image", "x", false},
 		"several images":                  {domain + "other-images", "x", false},

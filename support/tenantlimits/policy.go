@@ -56,7 +56,8 @@ func policy(name, resource string, validations []admissionv1.Validation) []clien
 func (l *Limits) ofPools() []admissionv1.Validation {
 	block := "object.spec.platform.?kubevirt."
 	network := fmt.Sprintf("(!n.name.contains('/') || n.name.startsWith(object.metadata.namespace + '/') || "+
-		"n.name.startsWith(object.metadata.namespace + '-' + object.spec.clusterName + '/') || %s)", celAllowed(l.Networks, "n.name"))
+		"n.name.startsWith(object.metadata.namespace + '-' + object.spec.clusterName + '/') || %s)",
+		celAllowed(l.Networks, "n.name"))
 	return []admissionv1.Validation{
 		l.ofRelease(),
 		{
@@ -91,7 +92,8 @@ func (l *Limits) ofPublishing() []admissionv1.Validation {
 	return []admissionv1.Validation{
 		{
 			Expression: fmt.Sprintf("object.spec.?services.orValue([]).all(s, %s && %s)",
-				l.celHostName(strategy+"?route.?hostname.orValue('')"), l.celHostName(strategy+"?loadBalancer.?hostname.orValue('')")),
+				l.celHostName(strategy+"?route.?hostname.orValue('')"),
+				l.celHostName(strategy+"?loadBalancer.?hostname.orValue('')")),
 			Message: "spec.services: a host name is in none of --allowed-domains of `hypershift install`",
 		},
 		{

@@ -44,7 +44,8 @@ func (l *Limits) virtualMachines(pool *hyperv1.NodePool, block *hyperv1.Kubevirt
 	for _, network := range block.AdditionalNetworks {
 		if !l.allowsNetwork(pool, network.Name) {
 			refusals = append(refusals, fmt.Sprintf(
-				"%sadditionalNetworks: %s is none of --allowed-kubevirt-networks of `hypershift install`", kubevirtField, network.Name))
+				"%sadditionalNetworks: %s is none of --allowed-kubevirt-networks of `hypershift install`", kubevirtField,
+				network.Name))
 		}
 	}
 	for _, device := range block.KubevirtHostDevices {

@@ -51,7 +51,8 @@ func (l *Limits) requests(hc *hyperv1.HostedCluster) []string {
 	var refusals []string
 	for key, value := range hc.Annotations {
 		if strings.HasPrefix(key, requestPrefix) && !within(value, bounds) {
-			refusals = append(refusals, fmt.Sprintf("annotation %s: %q is not within --%s of `hypershift install` (%s); write it as in cpu=500m,memory=1Gi",
+			refusals = append(refusals, fmt.Sprintf(
+				"annotation %s: %q is not within --%s of `hypershift install` (%s); write it as in cpu=500m,memory=1Gi",
 				key, value, maxResources, strings.Join(l.Resources, ",")))
 		}
 	}
@@ -84,5 +85,6 @@ func (l *Limits) celRequests(annotations string) string {
 		fits = append(fits, fmt.Sprintf("(r.trim().startsWith('%s=') && %s.matches(r'%s') && !quantity(%s).isGreaterThan(quantity('%s')) && !quantity(%s).isLessThan(quantity('0')))",
 			b.name, amount, quantity.Pattern, amount, b.most.String(), amount))
 	}
-	return fmt.Sprintf("%s.all(k, !k.startsWith('%s') || %s[k].split(',').all(r, %s))", annotations, requestPrefix, annotations, strings.Join(fits, " || "))
+	return fmt.Sprintf("%s.all(k, !k.startsWith('%s') || %s[k].split(',').all(r, %s))", annotations, requestPrefix,
+		annotations, strings.Join(fits, " || "))
 }

@@ -72,9 +72,12 @@ func (l *Limits) flags() []flag {
 		{"allowed-taints", "keys of taints that HostedClusters may tolerate; * for all", &l.Taints, defaultTaints},
 		{"allowed-kubevirt-networks", "networks of other namespaces, as NAMESPACE/NAME, for virtual machines of NodePools; * for all (default: none)",
 			&l.Networks, nil},
-		{"allowed-host-devices", "host devices that virtual machines of NodePools may have; * for all (default: none)", &l.HostDevices, nil},
-		{"allowed-domains", "DNS domains in which HostedClusters may publish host names; * for all", &l.Domains, defaultDomains},
-		{maxResources, "largest requests that annotations of HostedClusters may set for a container; * for no limit", &l.Resources, defaultResources},
+		{"allowed-host-devices", "host devices that virtual machines of NodePools may have; * for all (default: none)",
+			&l.HostDevices, nil},
+		{"allowed-domains", "DNS domains in which HostedClusters may publish host names; * for all", &l.Domains,
+			defaultDomains},
+		{maxResources, "largest requests that annotations of HostedClusters may set for a container; * for no limit",
+			&l.Resources, defaultResources},
 	}
 }
 

@@ -26,7 +26,8 @@ func TestFlags(t *testing.T) {
 		{name: "When registries are named, it should allow those alone", args: []string{"--allowed-registries", "a.example,b.example/c"}, registries: []string{"a.example", "b.example/c"}},
 		{name: "When an asterisk is in the middle, it should be refused", args: []string{"--allowed-registries", "*.example/x"}, says: "an asterisk may only be at the end"},
 		{name: "When an entry could end the text of a rule, it should be refused", args: []string{"--allowed-taints", "x'"}, says: `--allowed-taints "x'"`},
-		{name: "When a largest request has no quantity, it should be refused", args: []string{"--max-resource-request", "cpu"}, says: "such as cpu=64"},
+		{name: "When a largest request has no quantity, it should be refused", args: []string{"--max-resource-request",
+			"cpu"}, says: "such as cpu=64"},
 		{name: "When an entry is a digest, it should be refused", args: []string{"--allowed-registries", "a.example/b@sha256:1"}, says: "no scheme, tag or digest"},
 	} {
 		t.Run(tt.name, func(t *testing.T) {

@@ -74,7 +74,8 @@ func (a answer) RoundTrip(r *http.Request) (*http.Response, error) { return a(r)
 // get returns what the client reads of an answer.
 func (l *lab) get(path, body string, headers ...string) string {
 	l.t.Helper()
-	request, err := http.NewRequestWithContext(l.t.Context(), http.MethodGet, "https://kubernetes.example"+path, http.NoBody)
+	request, err := http.NewRequestWithContext(l.t.Context(), http.MethodGet, "https://kubernetes.example"+path,
+		http.NoBody)
 	l.g.Expect(err).NotTo(HaveOccurred())
 	request.Header.Set("Accept", strings.Join(append(headers, "application/json"), ","))
 	response, err := l.filter.Wrap(answer(func(*http.Request) (*http.Response, error) {
@@ -136,14 +137,17 @@ func TestList(t *testing.T) {
 		path, body string
 		forgets    bool
 	}{
-		"a list has it with another value":     {pools, list(pool("bad", "4", "1h"), good), true},
-		"a list does not have it":              {pools, list(good), true},
-		"a list of its namespace is empty":     {"/apis/hypershift.openshift.io/v1beta1/namespaces/a/nodepools", list(), true},
-		"a list of another namespace is empty": {"/apis/hypershift.openshift.io/v1beta1/namespaces/b/nodepools", list(), false},
-		"a list of some objects is empty":      {pools + "?labelSelector=a%3Db", list(), false},
-		"a page of a list is empty":            {pools + "?limit=1", list(), false},
-		"a watch tells of another value":       {pools + "?watch=true", `{"type":"MODIFIED","object":` + pool("bad", "4", "1h") + `}`, true},
-		"a watch tells that it is deleted":     {pools + "?watch=true", `{"type":"DELETED","object":` + bad + `}`, true},
+		"a list has it with another value": {pools, list(pool("bad", "4", "1h"), good), true},
+		"a list does not have it":          {pools, list(good), true},
+		"a list of its namespace is empty": {"/apis/hypershift.openshift.io/v1beta1/namespaces/a/nodepools", list(),
+			true},
+		"a list of another namespace is empty": {"/apis/hypershift.openshift.io/v1beta1/namespaces/b/nodepools", list(),
+			false},
+		"a list of some objects is empty": {pools + "?labelSelector=a%3Db", list(), false},
+		"a page of a list is empty":       {pools + "?limit=1", list(), false},
+		"a watch tells of another value": {pools + "?watch=true", `{"type":"MODIFIED","object":` +
+			pool("bad", "4", "1h") + `}`, true},
+		"a watch tells that it is deleted": {pools + "?watch=true", `{"type":"DELETED","object":` + bad + `}`, true},
 	} {
 		t.Run("stops or continues to report when "+name, func(t *testing.T) {
 			l := newLab(t)
@@ -189,9 +193,11 @@ func TestWatch(t *testing.T) {
 	t.Run("tells that it is deleted", func(t *testing.T) {
 		l := newLab(t)
 		read := l.get(pools+"?watch=true", event("DELETED", bad))
-		l.g.Expect(read).To(And(HavePrefix(`{"type":"DELETED"`), ContainSubstring(`"uid-bad"`), Not(ContainSubstring(tooLong))))
+		l.g.Expect(read).To(And(HavePrefix(`{"type":"DELETED"`), ContainSubstring(`"uid-bad"`),
+			Not(ContainSubstring(tooLong))))
 		l.cache("uid-bad")
 		read = l.get(pools+"?watch=true", event("DELETED", bad))
-		l.g.Expect(read).To(And(HavePrefix(`{"type":"DELETED"`), ContainSubstring(`"resourceVersion":"2"`), ContainSubstring("cached")))
+		l.g.Expect(read).To(And(HavePrefix(`{"type":"DELETED"`), ContainSubstring(`"resourceVersion":"2"`),
+			ContainSubstring("cached")))
 	})
 }

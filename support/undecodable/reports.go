@@ -68,7 +68,8 @@ func identity(o *object) reported {
 
 // message is what users read of an object.
 func message(cause string) string {
-	return "The object cannot be decoded, so changes of it have no effect: " + cause + "; correct the value with kubectl edit"
+	return "The object cannot be decoded, so changes of it have no effect: " + cause +
+		"; correct the value with kubectl edit"
 }
 
 // add reports an object, once for each cause.

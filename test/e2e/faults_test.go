@@ -92,7 +92,8 @@ func (s *suite) allocationsChange(t *testing.T, before int) {
 // forgetLeader spares the next provider the wait for the lease of the one that was killed.
 func (s *suite) forgetLeader(t *testing.T) {
 	t.Helper()
-	lease := &coordinationv1.Lease{ObjectMeta: metav1.ObjectMeta{Namespace: journey.HostedNamespace(s.cluster), Name: providerLease}}
+	lease := &coordinationv1.Lease{ObjectMeta: metav1.ObjectMeta{Namespace: journey.HostedNamespace(s.cluster),
+		Name: providerLease}}
 	NewWithT(t).Expect(client.IgnoreNotFound(s.c.Delete(t.Context(), lease))).To(Succeed())
 }
 
@@ -140,7 +141,8 @@ func (s *suite) operatorKills(t *testing.T) {
 	g.Expect(err).NotTo(HaveOccurred())
 	kept := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "kept"}, Data: map[string]string{"a": "b"}}
 	g.Expect(guest.Create(t.Context(), kept)).To(Succeed())
-	operators := []pods{{journey.OperatorNamespace, "operator"}, {journey.HostedNamespace(s.cluster), "control-plane-operator"}}
+	operators := []pods{{journey.OperatorNamespace, "operator"},
+		{journey.HostedNamespace(s.cluster), "control-plane-operator"}}
 	before := make([]int32, len(operators))
 	for i, operator := range operators {
 		before[i], _, err = s.restarts(t.Context(), operator)
@@ -177,7 +179,8 @@ func (s *suite) restarted(t *testing.T, operator pods, before int32) {
 	t.Helper()
 	s.reach(t, operator.app+" back", soon, func(ctx context.Context) (bool, string, error) {
 		restarts, ready, err := s.restarts(ctx, operator)
-		return restarts > before && ready, fmt.Sprintf("%d restarts before the kill, %d now, ready: %t", before, restarts, ready), err
+		return restarts > before && ready, fmt.Sprintf("%d restarts before the kill, %d now, ready: %t", before, restarts,
+			ready), err
 	})
 }
 

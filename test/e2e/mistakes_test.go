@@ -51,7 +51,8 @@ func (s *suite) unreachable(t *testing.T) {
 }
 
 func (s *suite) unknownRelease(t *testing.T) {
-	s.must(t, s.CreateCluster(t.Context(), "mistakes-release", 0, "--network-type", "Other", "--release-image", env.Registry+"/hypershift/release:none"))
+	s.must(t, s.CreateCluster(t.Context(), "mistakes-release", 0, "--network-type", "Other", "--release-image",
+		env.Registry+"/hypershift/release:none"))
 	s.reach(t, "unknown release reported", soon, journey.ClusterCondition(s.c, "mistakes-release",
 		string(hyperv1.ValidReleaseImage), "False", hyperv1.InvalidImageReason))
 	s.must(t, s.DestroyCluster(t.Context(), "mistakes-release"))
@@ -73,7 +74,8 @@ func (s *suite) noMachineFits(t *testing.T) {
 
 func (s *suite) createPool(t *testing.T, name string, flags ...string) {
 	t.Helper()
-	argv := append([]string{"hypershift", "create", "nodepool", "maas", "--name", name, "--cluster-name", s.cluster, "--replicas", "1", "--erase", "None"}, flags...)
+	argv := append([]string{"hypershift", "create", "nodepool", "maas", "--name", name, "--cluster-name", s.cluster,
+		"--replicas", "1", "--erase", "None"}, flags...)
 	s.must(t, s.Type(t.Context(), argv...))
 }
 

@@ -17,7 +17,8 @@ func (s *suite) constraints(t *testing.T) {
 	g := NewWithT(t)
 	s.createCluster(t, 0)
 	s.must(t, s.Type(t.Context(), "hypershift", "create", "nodepool", "maas", "--name", "big", "--cluster-name", s.cluster,
-		"--replicas", "1", "--erase", "None", "--min-cpu", "8", "--min-memory", "16384", "--tags", "gpu", "--zone", "az2", "--resource-pool", "accelerated"))
+		"--replicas", "1", "--erase", "None", "--min-cpu", "8", "--min-memory", "16384", "--tags", "gpu", "--zone", "az2",
+		"--resource-pool", "accelerated"))
 	s.must(t, s.FollowMachines(t.Context(), s.c, s.cluster, "big", 1))
 	machines, err := journey.Machines(t.Context(), s.c, s.cluster, "big")
 	g.Expect(err).NotTo(HaveOccurred())

@@ -200,7 +200,8 @@ func (s *suite) takenOver() journey.Check {
 	deployed := journey.MachinesDeployed(s.c, s.cluster, s.cluster, 2)
 	return func(ctx context.Context) (bool, string, error) {
 		infra := &infrav1.MaasCluster{}
-		if err := s.c.Get(ctx, client.ObjectKey{Namespace: journey.HostedNamespace(s.cluster), Name: s.cluster}, infra); err != nil {
+		if err := s.c.Get(ctx, client.ObjectKey{Namespace: journey.HostedNamespace(s.cluster), Name: s.cluster},
+			infra); err != nil {
 			return false, "", err
 		}
 		restored := meta.FindStatusCondition(infra.Status.Conditions, "MachinesRestored")

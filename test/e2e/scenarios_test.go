@@ -26,7 +26,8 @@ type scenario struct {
 // waits until no other scenario runs, so that short ones stand beside it.
 var scenarios = []scenario{
 	{name: "upgrade", core: true, needs: needs{controlPlanes: 1, surge: true, machines: 3}, run: (*suite).upgradeMinor},
-	{name: "lxd", core: true, admin: true, needs: needs{controlPlanes: 1, machines: 1, lxdHosts: 2}, run: (*suite).virtual},
+	{name: "lxd", core: true, admin: true, needs: needs{controlPlanes: 1, machines: 1, lxdHosts: 2},
+		run: (*suite).virtual},
 	{name: "in-place", needs: needs{controlPlanes: 1, machines: 3}, run: (*suite).inPlace},
 	{name: "platforms", needs: needs{controlPlanes: 2, machines: 2}, run: (*suite).platforms},
 	{name: "provider-killed", core: true, needs: needs{controlPlanes: 1, machines: 4}, run: (*suite).providerKills},
@@ -36,7 +37,8 @@ var scenarios = []scenario{
 	{name: "operators-killed", needs: needs{controlPlanes: 1, machines: 2}, run: (*suite).operatorKills},
 	{name: "create", core: true, needs: needs{controlPlanes: 1, machines: 2}, run: (*suite).create},
 	{name: "mistakes", core: true, needs: needs{controlPlanes: 1}, run: (*suite).mistakes},
-	{name: "endpoint-migration", needs: needs{controlPlanes: 1, surge: true, machines: 2}, run: (*suite).endpointMigration},
+	{name: "endpoint-migration", needs: needs{controlPlanes: 1, surge: true, machines: 2},
+		run: (*suite).endpointMigration},
 	{name: "rebuilt-images", needs: needs{controlPlanes: 1, surge: true, machines: 3}, run: (*suite).upgradeDigest},
 	{name: "maas-away", needs: needs{controlPlanes: 1, machines: 2}, run: (*suite).maasAway},
 	{name: "failed-deployment", needs: needs{controlPlanes: 1, machines: 3}, run: (*suite).failedDeployment},

@@ -11,7 +11,8 @@ import (
 )
 
 func TestFitting(t *testing.T) {
-	large, small := scenario{needs: needs{controlPlanes: 2, machines: 3}}, scenario{needs: needs{controlPlanes: 1, machines: 1}}
+	large, small := scenario{needs: needs{controlPlanes: 2, machines: 3}},
+		scenario{needs: needs{controlPlanes: 1, machines: 1}}
 	for _, tc := range []struct {
 		name    string
 		free    amount

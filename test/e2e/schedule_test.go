@@ -203,7 +203,8 @@ func (a *schedule) print(out io.Writer) {
 	second := time.Second
 	for _, r := range a.results {
 		if r.ran {
-			fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%s\n", r.name, r, r.took.Round(second), r.waited.Round(second), r.waitAlone.Round(second))
+			fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%s\n", r.name, r, r.took.Round(second), r.waited.Round(second),
+				r.waitAlone.Round(second))
 		}
 	}
 	_ = w.Flush()

@@ -74,7 +74,8 @@ func (s *suite) told(t *testing.T) map[string]string {
 	var told map[string]string
 	s.reach(t, "next machine told of", soon, func(ctx context.Context) (bool, string, error) {
 		md := &clusterv1.MachineDeployment{}
-		if err := s.c.Get(ctx, client.ObjectKey{Namespace: journey.HostedNamespace(s.cluster), Name: sleeper}, md); err != nil {
+		if err := s.c.Get(ctx, client.ObjectKey{Namespace: journey.HostedNamespace(s.cluster), Name: sleeper},
+			md); err != nil {
 			return false, "", err
 		}
 		told = map[string]string{}
@@ -92,7 +93,8 @@ func (s *suite) told(t *testing.T) map[string]string {
 // ask is what the autoscaler does to a pool.
 func (s *suite) ask(t *testing.T, machines int) {
 	t.Helper()
-	s.must(t, s.Type(t.Context(), "kubectl", "scale", "machinedeployment", sleeper, "-n", journey.HostedNamespace(s.cluster), "--replicas="+strconv.Itoa(machines)))
+	s.must(t, s.Type(t.Context(), "kubectl", "scale", "machinedeployment", sleeper, "-n",
+		journey.HostedNamespace(s.cluster), "--replicas="+strconv.Itoa(machines)))
 }
 
 // newcomer is the machine that MAAS has given away since.

@@ -60,7 +60,8 @@ func (s *suite) badConfiguration(t *testing.T) {
 	g.Expect(after.machineUIDs()).To(Equal(before.machineUIDs()), "a machine was touched for a configuration that cannot be used")
 	g.Expect(after.secrets()).To(Equal(before.secrets()), "a configuration that cannot be used was handed out")
 	s.configure(t, `[]`)
-	s.reach(t, "configuration well again", soon, journey.PoolCondition(s.c, s.cluster, hyperv1.NodePoolValidMachineConfigConditionType, "True"))
+	s.reach(t, "configuration well again", soon,
+		journey.PoolCondition(s.c, s.cluster, hyperv1.NodePoolValidMachineConfigConditionType, "True"))
 	g.Expect(s.c.Delete(t.Context(), config)).To(Succeed())
 	after, err = s.sample(t.Context())
 	s.must(t, err)
@@ -173,7 +174,8 @@ func (s *suite) setKey(t *testing.T, file string) {
 	g := NewWithT(t)
 	key, err := os.ReadFile(file)
 	g.Expect(err).NotTo(HaveOccurred())
-	secret := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: journey.Namespace, Name: s.cluster + "-maas-credentials"}}
+	secret := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: journey.Namespace, Name: s.cluster +
+		"-maas-credentials"}}
 	g.Expect(s.c.Get(t.Context(), client.ObjectKeyFromObject(secret), secret)).To(Succeed())
 	read := secret.DeepCopy()
 	secret.Data[maas.SecretKeyAPIKey] = []byte(strings.TrimSpace(string(key)))

@@ -49,7 +49,8 @@ func (s *suite) ubuntu(t *testing.T) {
 // container runtime.
 func (s *suite) podRuns(node string) journey.Check {
 	return func(ctx context.Context) (bool, string, error) {
-		out, err := s.Read(ctx, s.Guest(s.cluster, "get", "pods", "--all-namespaces", "--field-selector", "spec.nodeName="+node,
+		out, err := s.Read(ctx, s.Guest(s.cluster, "get", "pods", "--all-namespaces", "--field-selector", "spec.nodeName="+
+			node,
 			"-o", "jsonpath={range .items[*]}{.metadata.name}={.status.phase} {end}")...)
 		phases := strings.Fields(out)
 		running := 0

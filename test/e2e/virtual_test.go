@@ -44,7 +44,8 @@ func (s *suite) virtual(t *testing.T) {
 	on, err = journey.OnHosts(t.Context(), s.maas)
 	s.must(t, err)
 	g.Expect(on).To(Equal(map[string]int{"lxd-2": 2}), "the drained host is empty")
-	s.must(t, s.Type(t.Context(), "hypershift", "drain", "lxd-host", "lxd-1", "--undo", "--credentials-secret", credentials))
+	s.must(t, s.Type(t.Context(), "hypershift", "drain", "lxd-host", "lxd-1", "--undo", "--credentials-secret",
+		credentials))
 	s.vanished(t)
 	s.destroy(t)
 	on, err = journey.OnHosts(t.Context(), s.maas)

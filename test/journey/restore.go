@@ -120,7 +120,8 @@ func MAASAsked(ctx context.Context, users ...string) (map[string]int, error) {
 		Count     int
 	}
 	asked := map[string]int{}
-	err := readJSON(ctx, http.DefaultClient, "http://"+env.MAASAdmin+"/requests?"+url.Values{"user": users}.Encode(), &rows)
+	err := readJSON(ctx, http.DefaultClient, "http://"+env.MAASAdmin+"/requests?"+url.Values{"user": users}.Encode(),
+		&rows)
 	for _, row := range rows {
 		asked[row.Operation] += row.Count
 	}

@@ -58,7 +58,8 @@ func TestForgedBackup(t *testing.T) {
 	secret := func(name string, kind corev1.SecretType) corev1.Secret {
 		labels := map[string]string{"cluster.x-k8s.io/cluster-name": "demo-x7k2p"}
 		return corev1.Secret{
-			ObjectMeta: metav1.ObjectMeta{Name: name, Labels: labels}, Type: kind, Data: map[string][]byte{"value": []byte("kubeconfig")},
+			ObjectMeta: metav1.ObjectMeta{Name: name, Labels: labels}, Type: kind,
+			Data: map[string][]byte{"value": []byte("kubeconfig")},
 		}
 	}
 	const opaque = corev1.SecretTypeOpaque
@@ -67,10 +68,13 @@ func TestForgedBackup(t *testing.T) {
 		checked bool
 		says    string
 	}{
-		"is refused without a signature":                    {secret(hosted.RootCA, opaque), false, "--bundle-sha256"},
-		"is refused with a kubeconfig of Cluster API":       {secret("demo-x7k2p-kubeconfig", opaque), true, `"demo-x7k2p-kubeconfig"`},
-		"is refused with a token of a service account":      {secret(hosted.EtcdSigner, corev1.SecretTypeServiceAccountToken), true, "-token"},
-		"is refused with a Secret of credentials":           {secret("kubevirt-infra-credentials", opaque), true, "kubevirt-infra-"},
+		"is refused without a signature": {secret(hosted.RootCA, opaque), false, "--bundle-sha256"},
+		"is refused with a kubeconfig of Cluster API": {secret("demo-x7k2p-kubeconfig", opaque), true,
+			`"demo-x7k2p-kubeconfig"`},
+		"is refused with a token of a service account": {secret(hosted.EtcdSigner,
+			corev1.SecretTypeServiceAccountToken), true, "-token"},
+		"is refused with a Secret of credentials": {secret("kubevirt-infra-credentials", opaque), true,
+			"kubevirt-infra-"},
 		"is refused with a signer of backups":               {secret(hosted.BackupSigner, opaque), true, hosted.BackupSigner},
 		"is refused with a name that leads out of a folder": {secret("../root-ca", opaque), true, "../root-ca"},
 	} {

@@ -25,7 +25,8 @@ import (
 func logins(secret string) *hyperv1.ClusterConfiguration {
 	return &hyperv1.ClusterConfiguration{OAuth: &configv1.OAuthSpec{IdentityProviders: []configv1.IdentityProvider{{
 		Name: "users", MappingMethod: configv1.MappingMethodClaim, IdentityProviderConfig: configv1.IdentityProviderConfig{
-			Type: configv1.IdentityProviderTypeHTPasswd, HTPasswd: &configv1.HTPasswdIdentityProvider{FileData: configv1.SecretNameReference{Name: secret}}},
+			Type:     configv1.IdentityProviderTypeHTPasswd,
+			HTPasswd: &configv1.HTPasswdIdentityProvider{FileData: configv1.SecretNameReference{Name: secret}}},
 	}}}}
 }
 
@@ -42,13 +43,16 @@ func TestOperatorTokenByKubevirtCredentials(t *testing.T) {
 	o := newOperator(t, "mallory-kubevirt")
 	hc := fixture.HostedCluster(o.tenant)
 	hc.Spec.Platform = hyperv1.PlatformSpec{Type: hyperv1.KubevirtPlatform, Kubevirt: &hyperv1.KubevirtPlatformSpec{
-		Credentials: &hyperv1.KubevirtPlatformCredentials{InfraNamespace: "vms", InfraKubeConfigSecret: &hyperv1.KubeconfigSecretRef{Name: "absent", Key: "kubeconfig"}}}}
+		Credentials: &hyperv1.KubevirtPlatformCredentials{InfraNamespace: "vms",
+			InfraKubeConfigSecret: &hyperv1.KubeconfigSecretRef{Name: "absent", Key: "kubeconfig"}}}}
 	hc.Annotations = map[string]string{hyperv1.ClusterAPIKubeVirtProviderImage: "registry.example/capk:1"}
 	hc.Spec.Configuration = logins(hosted.KubevirtCredentials)
 	fixture.Create(t, o.client, append(fixture.Inputs(o.tenant), hc, &corev1.Secret{
-		ObjectMeta: metav1.ObjectMeta{Namespace: o.tenant, Name: hosted.KubevirtCredentials}, StringData: map[string]string{"kubeconfig": kubeconfig}})...)
+		ObjectMeta: metav1.ObjectMeta{Namespace: o.tenant, Name: hosted.KubevirtCredentials},
+		StringData: map[string]string{"kubeconfig": kubeconfig}})...)
 	o.pass()
-	err := o.client.Get(t.Context(), client.ObjectKey{Namespace: o.hosted(), Name: hosted.KubevirtCredentials}, &corev1.Secret{})
+	err := o.client.Get(t.Context(), client.ObjectKey{Namespace: o.hosted(), Name: hosted.KubevirtCredentials},
+		&corev1.Secret{})
 	o.Expect(apierrors.IsNotFound(err)).To(BeTrue(), "%v", err)
 	o.Expect(calls.Load()).To(BeZero(), "the operator called the tenant's server")
 	o.Expect(o.condition(hyperv1.PlatformCredentialsFound)).To(HaveField("Status", metav1.ConditionFalse))
@@ -65,7 +69,8 @@ func TestObjectsOfTheControlPlaneByIdentityProviders(t *testing.T) {
 	for tenant, name := range map[string]string{
 		"mallory-capi": hosted.ClusterAPIKubeconfig("victim"), "mallory-provider": hosted.ProviderKubeconfig("victim"),
 		"mallory-spec": hosted.LastValidSpec, "mallory-keys": "kas-secret-encryption-config", "mallory-hooks": "kas-webhooks",
-		"mallory-hcco": "hcco-kubeconfig", "mallory-admin": hosted.ServiceNetworkKubeconfig, "mallory-roles": "cloud-controller-creds",
+		"mallory-hcco": "hcco-kubeconfig", "mallory-admin": hosted.ServiceNetworkKubeconfig,
+		"mallory-roles": "cloud-controller-creds",
 	} {
 		t.Run("a Secret "+name+" of a tenant does not take the place of the control plane's", func(t *testing.T) {
 			o := newOperator(t, tenant)

@@ -70,15 +70,18 @@ func serve(t *testing.T, c client.Client, hc *hyperv1.HostedCluster, kubeconfig 
 	hcp := &hyperv1.HostedControlPlane{
 		ObjectMeta: metav1.ObjectMeta{Namespace: fixture.Hosted(hc.Namespace), Name: hc.Name},
 		Spec: hyperv1.HostedControlPlaneSpec{
-			ReleaseImage: hc.Spec.Release.Image, PullSecret: hc.Spec.PullSecret, SSHKey: hc.Spec.SSHKey, IssuerURL: "https://kubernetes.default.svc",
-			InfraID: "demo-x7k2p", Platform: hc.Spec.Platform, Networking: hc.Spec.Networking, Etcd: hc.Spec.Etcd, Services: hc.Spec.Services,
+			ReleaseImage: hc.Spec.Release.Image, PullSecret: hc.Spec.PullSecret, SSHKey: hc.Spec.SSHKey,
+			IssuerURL: "https://kubernetes.default.svc",
+			InfraID:   "demo-x7k2p", Platform: hc.Spec.Platform, Networking: hc.Spec.Networking, Etcd: hc.Spec.Etcd,
+			Services: hc.Spec.Services,
 		},
 	}
 	fixture.Create(t, c, hcp)
 	hcp.Status.KubeConfig = &hyperv1.KubeconfigSecretRef{Name: "admin-kubeconfig", Key: "kubeconfig"}
 	hcp.Status.Conditions = []metav1.Condition{}
 	NewWithT(t).Expect(c.Status().Update(t.Context(), hcp)).To(Succeed())
-	secret := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: hcp.Namespace, Name: "admin-kubeconfig"}, Data: map[string][]byte{"kubeconfig": kubeconfig}}
+	secret := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: hcp.Namespace, Name: "admin-kubeconfig"},
+		Data: map[string][]byte{"kubeconfig": kubeconfig}}
 	NewWithT(t).Expect(controllerutil.SetControllerReference(hcp, secret, c.Scheme())).To(Succeed())
 	fixture.Create(t, c, secret)
 }

@@ -42,7 +42,8 @@ func day(ticks int, loads ...load) map[string][]time.Duration {
 	for _, l := range loads {
 		by[l.tenant] = l
 		for i := range l.pools {
-			due[i%10] = append(due[i%10], reconcile.Request{NamespacedName: client.ObjectKey{Namespace: l.tenant, Name: fmt.Sprint(i)}})
+			due[i%10] = append(due[i%10], reconcile.Request{NamespacedName: client.ObjectKey{Namespace: l.tenant,
+				Name: fmt.Sprint(i)}})
 		}
 	}
 	for now := range ticks {
@@ -76,10 +77,11 @@ var victim = load{tenant: "victim", pools: 10, takes: time.Second, pauses: 10 * 
 
 // attacks are loads that a tenant can cause.
 var attacks = map[string][]load{
-	"500 pools with a black-hole registry":     {{tenant: "a", pools: 500, takes: 15 * time.Second}},
-	"500 pools whose annotations flap":         {{tenant: "a", pools: 500, takes: tick}},
-	"a MAAS that does not answer":              {{tenant: "a", pools: 500, takes: 5 * time.Second, pauses: time.Second}},
-	"three tenants with a black-hole registry": {{tenant: "a", pools: 500, takes: 15 * time.Second}, {tenant: "b", pools: 500, takes: 15 * time.Second}, {tenant: "c", pools: 500, takes: 15 * time.Second}},
+	"500 pools with a black-hole registry": {{tenant: "a", pools: 500, takes: 15 * time.Second}},
+	"500 pools whose annotations flap":     {{tenant: "a", pools: 500, takes: tick}},
+	"a MAAS that does not answer":          {{tenant: "a", pools: 500, takes: 5 * time.Second, pauses: time.Second}},
+	"three tenants with a black-hole registry": {{tenant: "a", pools: 500, takes: 15 * time.Second},
+		{tenant: "b", pools: 500, takes: 15 * time.Second}, {tenant: "c", pools: 500, takes: 15 * time.Second}},
 }
 
 // TestFairQueues has tenants do what slows the operator down, beside one that does nothing special.

@@ -25,7 +25,8 @@ const operatorImage = "registry.example/hypershift:1"
 func limits(t *testing.T) *tenantlimits.Limits {
 	t.Helper()
 	l := &tenantlimits.Limits{
-		ImageAnnotations: []string{"cluster-autoscaler-image"}, Domains: []string{"clusters.example"}, Resources: []string{"cpu=64", "memory=256Gi"},
+		ImageAnnotations: []string{"cluster-autoscaler-image"}, Domains: []string{"clusters.example"},
+		Resources:       []string{"cpu=64", "memory=256Gi"},
 		PriorityClasses: []string{"hypershift-control-plane"}, NodeLabels: []string{"hypershift.openshift.io/*", "kubernetes.io/arch"}, Taints: []string{"hypershift.openshift.io/*"},
 	}
 	if err := l.Complete(operatorImage); err != nil {
@@ -77,15 +78,18 @@ var choices = []struct {
 	{"a label that opens the management network", "spec.labels", func(hc *hyperv1.HostedCluster) {
 		hc.Spec.Labels = map[string]string{hyperv1.NeedManagementKASAccessLabel: "true"}
 	}},
-	{"an image of a foreign registry where the annotation is allowed", "--allowed-registries", func(hc *hyperv1.HostedCluster) {
-		hc.Annotations = map[string]string{"hypershift.openshift.io/cluster-autoscaler-image": "evil.example/autoscaler:1"}
-	}},
+	{"an image of a foreign registry where the annotation is allowed", "--allowed-registries",
+		func(hc *hyperv1.HostedCluster) {
+			hc.Annotations = map[string]string{"hypershift.openshift.io/cluster-autoscaler-image": "evil.example/autoscaler:1"}
+		}},
 	{"to be taken for a virtual machine", "spec.labels", func(hc *hyperv1.HostedCluster) {
 		hc.Spec.Labels = map[string]string{"kubevirt.io": "virt-launcher"}
 	}},
-	{"to be taken for etcd", "spec.labels", func(hc *hyperv1.HostedCluster) { hc.Spec.Labels = map[string]string{"app": "etcd"} }},
+	{"to be taken for etcd", "spec.labels",
+		func(hc *hyperv1.HostedCluster) { hc.Spec.Labels = map[string]string{"app": "etcd"} }},
 	{"all processors of a node", "--max-resource-request", func(hc *hyperv1.HostedCluster) {
-		hc.Annotations = map[string]string{hyperv1.ResourceRequestOverrideAnnotationPrefix + "/kube-apiserver.kube-apiserver": "cpu=10000"}
+		hc.Annotations = map[string]string{hyperv1.ResourceRequestOverrideAnnotationPrefix +
+			"/kube-apiserver.kube-apiserver": "cpu=10000"}
 	}},
 	{"the host name of somebody else", "--allowed-domains", func(hc *hyperv1.HostedCluster) {
 		hc.Spec.KubeAPIServerDNSName = "console.management.example"
@@ -181,7 +185,8 @@ func TestChoicesOfATenant(t *testing.T) {
 			g, pool := NewWithT(t), fixture.NodePool("choices")
 			pool.Spec.Platform = hyperv1.NodePoolPlatform{Type: hyperv1.KubevirtPlatform, Kubevirt: &tt.block}
 			pool.Spec.Platform.Kubevirt.RootVolume = cmp.Or(tt.block.RootVolume, &hyperv1.KubevirtRootVolume{})
-			g.Eventually(func() error { return c.Create(t.Context(), pool.DeepCopy(), client.DryRunAll) }, patience, 50*time.Millisecond).
+			g.Eventually(func() error { return c.Create(t.Context(), pool.DeepCopy(), client.DryRunAll) }, patience,
+				50*time.Millisecond).
 				Should(MatchError(ContainSubstring(tt.says)))
 			g.Expect(l.NodePool(pool)).To(ConsistOf(ContainSubstring(tt.says)))
 		})
@@ -193,10 +198,12 @@ var virtualMachines = []struct {
 	name, says string
 	block      hyperv1.KubevirtNodePoolPlatform
 }{
-	{"a disk of a foreign registry", "--allowed-registries", hyperv1.KubevirtNodePoolPlatform{RootVolume: &hyperv1.KubevirtRootVolume{
-		Image: &hyperv1.KubevirtDiskImage{ContainerDiskImage: ptr.To("evil.example/disk:1")}}}},
-	{"a disk of a web server", "--allowed-registries", hyperv1.KubevirtNodePoolPlatform{RootVolume: &hyperv1.KubevirtRootVolume{
-		Image: &hyperv1.KubevirtDiskImage{ContainerDiskImage: ptr.To("https://10.9.8.7/disk")}}}},
+	{"a disk of a foreign registry", "--allowed-registries",
+		hyperv1.KubevirtNodePoolPlatform{RootVolume: &hyperv1.KubevirtRootVolume{
+			Image: &hyperv1.KubevirtDiskImage{ContainerDiskImage: ptr.To("evil.example/disk:1")}}}},
+	{"a disk of a web server", "--allowed-registries",
+		hyperv1.KubevirtNodePoolPlatform{RootVolume: &hyperv1.KubevirtRootVolume{
+			Image: &hyperv1.KubevirtDiskImage{ContainerDiskImage: ptr.To("https://10.9.8.7/disk")}}}},
 	{"the nodes of the management control plane", "--allowed-node-labels", hyperv1.KubevirtNodePoolPlatform{
 		NodeSelector: map[string]string{"node-role.kubernetes.io/control-plane": ""}}},
 	{"another tenant's network", "--allowed-kubevirt-networks", hyperv1.KubevirtNodePoolPlatform{

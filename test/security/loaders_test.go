@@ -46,7 +46,8 @@ func TestCredentialsFileRunsNoProgram(t *testing.T) {
 	ran := filepath.Join(t.TempDir(), "ran")
 	program := filepath.Join(t.TempDir(), "program")
 	g.Expect(os.WriteFile(program, []byte("#!/bin/sh\ntouch "+ran+"\n"), 0o700)).To(Succeed())
-	for _, line := range []string{"credential_process = " + program, "source_profile = other", "web_identity_token_file = /var/run/secrets/kubernetes.io/serviceaccount/token"} {
+	for _, line := range []string{"credential_process = " + program, "source_profile = other",
+		"web_identity_token_file = /var/run/secrets/kubernetes.io/serviceaccount/token"} {
 		_, err := storage(t, "https://store.example", "[default]\n"+line+"\n"+storeKeys[10:])
 		g.Expect(err).To(MatchError(ContainSubstring("is refused, since it may run programs, read files or call services")))
 	}
@@ -62,14 +63,16 @@ func TestObjectStoreInsideTheManagementNetwork(t *testing.T) {
 	t.Setenv("KUBERNETES_SERVICE_HOST", "172.30.0.1")
 	t.Setenv("KUBERNETES_SERVICE_PORT", "443")
 	for _, endpoint := range []string{
-		url, strings.Replace(url, "127.0.0.1", "localhost", 1), "http://169.254.169.254", "https://10.1.2.3", "https://192.0.2.7:6443", "https://172.30.0.1",
+		url, strings.Replace(url, "127.0.0.1", "localhost", 1), "http://169.254.169.254", "https://10.1.2.3",
+		"https://192.0.2.7:6443", "https://172.30.0.1",
 	} {
 		t.Run("When a tenant backs up to "+endpoint+", it should not be called", func(t *testing.T) {
 			g := NewWithT(t)
 			store, err := storage(t, endpoint, storeKeys)
 			g.Expect(err).NotTo(HaveOccurred())
 			err = store.Put(t.Context(), "clusters-demo/x", strings.NewReader("backup"))
-			g.Expect(err).To(MatchError(And(ContainSubstring("blocked by the address policy"), ContainSubstring("--object-store-allow-cidrs"))))
+			g.Expect(err).To(MatchError(And(ContainSubstring("blocked by the address policy"),
+				ContainSubstring("--object-store-allow-cidrs"))))
 		})
 	}
 	NewWithT(t).Expect(reached.Load()).To(BeZero())
@@ -97,7 +100,8 @@ func TestKubeconfigSendsNoFile(t *testing.T) {
 		"as: system:masters": "users[].user.as",
 	} {
 		_, err := kubeconfig.Load([]byte("apiVersion: v1\nkind: Config\ncurrent-context: c\ncontexts: [{name: c, context: {cluster: c, user: u}}]\n"+
-			"clusters: [{name: c, cluster: {server: '"+server.URL+"'}}]\nusers: [{name: u, user: {"+user+"}}]\n"), kubeconfig.Options{})
+			"clusters: [{name: c, cluster: {server: '"+server.URL+"'}}]\nusers: [{name: u, user: {"+user+"}}]\n"),
+			kubeconfig.Options{})
 		g.Expect(err).To(MatchError(And(HavePrefix(field), Not(ContainSubstring(loot)))))
 	}
 	g.Expect(got.Load()).To(BeZero())
@@ -114,7 +118,8 @@ func TestRegistryWithoutTLS(t *testing.T) {
 	provider, err := releaseinfo.NewRegistry(releaseinfo.Options{Timeout: time.Minute})
 	g.Expect(err).NotTo(HaveOccurred())
 	host := strings.TrimPrefix(url, "http://")
-	_, err = provider.Lookup(t.Context(), host+"/release:1", []byte(`{"auths":{"`+host+`":{"username":"tenant","password":"hunter2"}}}`))
+	_, err = provider.Lookup(t.Context(), host+"/release:1",
+		[]byte(`{"auths":{"`+host+`":{"username":"tenant","password":"hunter2"}}}`))
 	g.Expect(releaseinfo.ReasonOf(err)).To(Equal(releaseinfo.ReasonUnreachable))
 	g.Expect(err).To(MatchError(ContainSubstring("serves HTTPS")))
 	g.Expect(reached.Load()).To(BeZero())
@@ -127,10 +132,12 @@ func TestHostilePayloads(t *testing.T) {
 	NewWithT(t).Expect(err).NotTo(HaveOccurred())
 	t.Run("When a layer is compressed with zstd, it should be refused", func(t *testing.T) {
 		g := NewWithT(t)
-		image, err := mutate.AppendLayers(empty.Image, static.NewLayer([]byte("\x28\xb5\x2f\xfd\x04\x00crafted"), types.OCILayerZStd))
+		image, err := mutate.AppendLayers(empty.Image, static.NewLayer([]byte("\x28\xb5\x2f\xfd\x04\x00crafted"),
+			types.OCILayerZStd))
 		g.Expect(err).NotTo(HaveOccurred())
 		_, err = provider.Lookup(t.Context(), registry.Push(t, registry.Host+"/release:zstd", image), nil)
-		g.Expect(err).To(MatchError(And(ContainSubstring("compressed with zstd"), ContainSubstring(registry.Host+"/release"), ContainSubstring("layer sha256:"))))
+		g.Expect(err).To(MatchError(And(ContainSubstring("compressed with zstd"), ContainSubstring(registry.Host+"/release"),
+			ContainSubstring("layer sha256:"))))
 	})
 	t.Run("When a manifest is larger than any, it should not be read", func(t *testing.T) {
 		registry.Intercept(func(w http.ResponseWriter, r *http.Request) bool {

@@ -39,15 +39,20 @@ func tenant(t *testing.T, admin client.Client, namespace string) client.Client {
 	t.Helper()
 	g := NewWithT(t)
 	role := "metadata-" + rights.TenantRole
-	g.Expect(admin.Create(t.Context(), &rbacv1.ClusterRole{ObjectMeta: metav1.ObjectMeta{Name: role}, Rules: rights.Tenant()})).To(Succeed())
+	g.Expect(admin.Create(t.Context(), &rbacv1.ClusterRole{ObjectMeta: metav1.ObjectMeta{Name: role},
+		Rules: rights.Tenant()})).To(Succeed())
 	hc, pool := fixture.HostedCluster(namespace), fixture.NodePool(namespace)
 	hc.Finalizers, pool.Finalizers = []string{hyperv1.HostedClusterFinalizer}, []string{hyperv1.HostedClusterFinalizer}
 	fixture.Create(t, admin, append(fixture.Inputs(namespace), hc, pool)...)
-	g.Expect(admin.Create(t.Context(), &rbacv1.RoleBinding{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "tenants"},
+	g.Expect(admin.Create(t.Context(), &rbacv1.RoleBinding{ObjectMeta: metav1.ObjectMeta{Namespace: namespace,
+		Name: "tenants"},
 		Subjects: []rbacv1.Subject{{APIGroup: rbacv1.GroupName, Kind: rbacv1.UserKind, Name: namespace}},
 		RoleRef:  rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: role}})).To(Succeed())
 	user := fixture.As(t, namespace, "system:authenticated")
-	g.Eventually(func() error { return user.List(t.Context(), &hyperv1.NodePoolList{}, client.InNamespace(namespace)) }).WithTimeout(patience).
+	g.Eventually(func() error {
+		return user.List(t.Context(), &hyperv1.NodePoolList{},
+			client.InNamespace(namespace))
+	}).WithTimeout(patience).
 		Should(Succeed(), "rights take a moment to be in force")
 	return user
 }
@@ -67,20 +72,27 @@ func TestMetadataOfATenant(t *testing.T) {
 		obj         client.Object
 		patch, says string
 	}{
-		"removes the finalizer of a HostedCluster": {fixture.HostedCluster(name), `{"metadata":{"finalizers":null}}`, "is removed by the operator"},
-		"removes the finalizer of a NodePool":      {fixture.NodePool(name), `{"metadata":{"finalizers":null}}`, "is removed by the operator"},
-		"resolves a release himself": {fixture.NodePool(name), `{"metadata":{"annotations":{"hypershift.openshift.io/nodePoolResolvedRelease":"a evil.example/b@sha256:0"}}}`,
+		"removes the finalizer of a HostedCluster": {fixture.HostedCluster(name), `{"metadata":{"finalizers":null}}`,
+			"is removed by the operator"},
+		"removes the finalizer of a NodePool": {fixture.NodePool(name), `{"metadata":{"finalizers":null}}`,
+			"is removed by the operator"},
+		"resolves a release himself": {fixture.NodePool(name),
+			`{"metadata":{"annotations":{"hypershift.openshift.io/nodePoolResolvedRelease":"a evil.example/b@sha256:0"}}}`,
 			"nodePoolResolvedRelease"},
 		"keeps the namespace of a deleted cluster": {fixture.HostedCluster(name),
-			`{"metadata":{"annotations":{"hypershift.openshift.io/skip-delete-hosted-controlplane-namespace":"true"}}}`, "skip-delete"},
+			`{"metadata":{"annotations":{"hypershift.openshift.io/skip-delete-hosted-controlplane-namespace":"true"}}}`,
+			"skip-delete"},
 		"rotates the provider's break-glass signer": {fixture.HostedCluster(name),
-			`{"metadata":{"annotations":{"hypershift.openshift.io/rotate-signers":"sre-system-admin-signer=1"}}}`, "belongs to the provider"},
-		"points a Secret to another tenant's cluster": {secret, `{"metadata":{"annotations":{"hypershift.openshift.io/cluster":"victim/demo"}}}`, "of this Secret"},
+			`{"metadata":{"annotations":{"hypershift.openshift.io/rotate-signers":"sre-system-admin-signer=1"}}}`,
+			"belongs to the provider"},
+		"points a Secret to another tenant's cluster": {secret,
+			`{"metadata":{"annotations":{"hypershift.openshift.io/cluster":"victim/demo"}}}`, "of this Secret"},
 	} {
 		t.Run("when a tenant "+what+", it is refused", func(t *testing.T) {
 			g := NewWithT(t)
 			// The API server takes a moment to learn of a policy.
-			g.Eventually(func() error { return user.Patch(t.Context(), tc.obj, merge(tc.patch), client.DryRunAll) }, patience, 50*time.Millisecond).
+			g.Eventually(func() error { return user.Patch(t.Context(), tc.obj, merge(tc.patch), client.DryRunAll) }, patience,
+				50*time.Millisecond).
 				Should(MatchError(And(ContainSubstring(protected.Name), ContainSubstring(tc.says))))
 			g.Expect(operator.Patch(t.Context(), tc.obj, merge(tc.patch), client.DryRunAll)).To(Succeed(), "the operator may")
 			g.Expect(admin.Patch(t.Context(), tc.obj, merge(tc.patch), client.DryRunAll)).To(Succeed(), "an administrator may")
@@ -88,7 +100,8 @@ func TestMetadataOfATenant(t *testing.T) {
 	}
 	t.Run("when a tenant applies a manifest without finalizers, the finalizer stays", func(t *testing.T) {
 		g, hc := NewWithT(t), fixture.HostedCluster(name)
-		hc.Annotations = map[string]string{hyperv1.RestartDateAnnotation: "2026-11-26", hyperv1.RotateSignersAnnotation: "all=1"}
+		hc.Annotations = map[string]string{hyperv1.RestartDateAnnotation: "2026-11-26",
+			hyperv1.RotateSignersAnnotation: "all=1"}
 		gvk, err := apiutil.GVKForObject(hc, user.Scheme())
 		g.Expect(err).NotTo(HaveOccurred())
 		hc.SetGroupVersionKind(gvk)

@@ -41,7 +41,8 @@ func usedNames(t *testing.T) []string {
 	hcp.UID = "1234"
 	hcp.Spec.KubeAPIServerDNSName = "api.example.com"
 	hcp.Spec.SecretEncryption = &hyperv1.SecretEncryptionSpec{Type: hyperv1.AESCBC,
-		AESCBC: &hyperv1.AESCBCSpec{ActiveKey: corev1.LocalObjectReference{Name: hosted.CopyName(hosted.UseEncryptionKey, "key")}}}
+		AESCBC: &hyperv1.AESCBCSpec{ActiveKey: corev1.LocalObjectReference{Name: hosted.CopyName(hosted.UseEncryptionKey,
+			"key")}}}
 	c := fake.NewClientBuilder().WithScheme(planes.Scheme()).WithObjects(hcp).Build()
 	scope := &component.Scope{Client: c, HCP: hcp, Version: "1.36.3", Images: anyImage{}, Infra: &component.Infra{
 		API: component.Endpoint{Host: "192.0.2.10", Port: 30443}, Ignition: component.Endpoint{Host: "192.0.2.10"}}}
@@ -66,9 +67,11 @@ func usedNames(t *testing.T) []string {
 		}
 		hc := fixture.HostedCluster("clusters")
 		hc.Spec.InfraID = hcp.Spec.InfraID
-		hc.Spec.Platform = hyperv1.PlatformSpec{Type: platformType, MAAS: hc.Spec.Platform.MAAS, AWS: &hyperv1.AWSPlatformSpec{},
+		hc.Spec.Platform = hyperv1.PlatformSpec{Type: platformType, MAAS: hc.Spec.Platform.MAAS,
+			AWS:   &hyperv1.AWSPlatformSpec{},
 			Agent: &hyperv1.AgentPlatformSpec{}, Kubevirt: &hyperv1.KubevirtPlatformSpec{}}
-		if provider := plugin.Provider(platform.Cluster{HostedCluster: hc, ControlPlane: hcp, Namespace: hcp.Namespace}); provider != nil {
+		if provider := plugin.Provider(platform.Cluster{HostedCluster: hc, ControlPlane: hcp,
+			Namespace: hcp.Namespace}); provider != nil {
 			components = append(components, provider)
 		}
 	}
@@ -114,7 +117,8 @@ func mentioned(value any, used sets.Set[string]) {
 			named, _ := field.(map[string]any)
 			switch name := named["name"].(type) {
 			case string:
-				if slices.Contains([]string{"secret", "configMap", "secretRef", "configMapRef", "secretKeyRef", "configMapKeyRef"}, key) {
+				if slices.Contains([]string{"secret", "configMap", "secretRef", "configMapRef", "secretKeyRef", "configMapKeyRef"},
+					key) {
 					used.Insert(name)
 				}
 			}
@@ -135,7 +139,8 @@ func mentioned(value any, used sets.Set[string]) {
 func TestNamesOfTheControlPlane(t *testing.T) {
 	for _, name := range usedNames(t) {
 		for _, use := range []hosted.Use{
-			hosted.UseConfiguration, hosted.UseTokenWebhook, hosted.UseAuditWebhook, hosted.UseEncryptionKey, hosted.UseKMSCredentials,
+			hosted.UseConfiguration, hosted.UseTokenWebhook, hosted.UseAuditWebhook, hosted.UseEncryptionKey,
+			hosted.UseKMSCredentials,
 			hosted.UseEtcdClient, hosted.UseBackupKey, hosted.UseBackupStorage, hosted.UsePlatform,
 		} {
 			g := NewWithT(t)
@@ -154,23 +159,31 @@ func TestReferencesByNamesOfTheControlPlane(t *testing.T) {
 	o := newOperator(t, "mallory-names")
 	hc := fixture.HostedCluster(o.tenant)
 	hc.Spec.InfraID = planes.ControlPlane().Spec.InfraID
-	hc.Spec.Configuration = &hyperv1.ClusterConfiguration{OAuth: &configv1.OAuthSpec{}, APIServer: &configv1.APIServerSpec{}}
-	names := append(usedNames(t), "hypershift-operator", "capi-webhooks-tls", "sa-signing-key", "ssh-key", "kms-creds", "cloud-controller-creds",
+	hc.Spec.Configuration = &hyperv1.ClusterConfiguration{OAuth: &configv1.OAuthSpec{},
+		APIServer: &configv1.APIServerSpec{}}
+	names := append(usedNames(t), "hypershift-operator", "capi-webhooks-tls", "sa-signing-key", "ssh-key", "kms-creds",
+		"cloud-controller-creds",
 		hosted.ClusterAPIKubeconfig(hc.Spec.InfraID), hosted.ProviderKubeconfig(hc.Spec.InfraID))
 	slices.Sort(names)
 	names = slices.Compact(names)
-	data := map[string]string{"x": stolen, "key": stolen, "webhook-kubeconfig": stolen, "kubeconfig": stolen, "value": stolen, "ca.crt": stolen, "spec.json": stolen}
+	data := map[string]string{"x": stolen, "key": stolen, "webhook-kubeconfig": stolen, "kubeconfig": stolen,
+		"value": stolen, "ca.crt": stolen, "spec.json": stolen}
 	objects := append(fixture.Inputs(o.tenant), hc)
 	for i, name := range names {
 		meta := metav1.ObjectMeta{Namespace: o.tenant, Name: name,
 			Labels: map[string]string{hyperv1.OperatorObjectLabel: "true", hyperv1.NodePoolAnnotation: "x"}}
-		objects = append(objects, &corev1.Secret{ObjectMeta: meta, StringData: data}, &corev1.ConfigMap{ObjectMeta: meta, Data: data})
+		objects = append(objects, &corev1.Secret{ObjectMeta: meta, StringData: data},
+			&corev1.ConfigMap{ObjectMeta: meta, Data: data})
 		hc.Spec.Configuration.OAuth.IdentityProviders = append(hc.Spec.Configuration.OAuth.IdentityProviders,
-			configv1.IdentityProvider{Name: fmt.Sprintf("secret-%d", i), MappingMethod: configv1.MappingMethodClaim, IdentityProviderConfig: configv1.IdentityProviderConfig{
-				Type: configv1.IdentityProviderTypeHTPasswd, HTPasswd: &configv1.HTPasswdIdentityProvider{FileData: configv1.SecretNameReference{Name: name}}}},
-			configv1.IdentityProvider{Name: fmt.Sprintf("config-%d", i), MappingMethod: configv1.MappingMethodClaim, IdentityProviderConfig: configv1.IdentityProviderConfig{
-				Type: configv1.IdentityProviderTypeBasicAuth, BasicAuth: &configv1.BasicAuthIdentityProvider{OAuthRemoteConnectionInfo: configv1.OAuthRemoteConnectionInfo{
-					URL: "https://users.example", CA: configv1.ConfigMapNameReference{Name: name}}}}})
+			configv1.IdentityProvider{Name: fmt.Sprintf("secret-%d", i), MappingMethod: configv1.MappingMethodClaim,
+				IdentityProviderConfig: configv1.IdentityProviderConfig{
+					Type:     configv1.IdentityProviderTypeHTPasswd,
+					HTPasswd: &configv1.HTPasswdIdentityProvider{FileData: configv1.SecretNameReference{Name: name}}}},
+			configv1.IdentityProvider{Name: fmt.Sprintf("config-%d", i), MappingMethod: configv1.MappingMethodClaim,
+				IdentityProviderConfig: configv1.IdentityProviderConfig{
+					Type: configv1.IdentityProviderTypeBasicAuth,
+					BasicAuth: &configv1.BasicAuthIdentityProvider{OAuthRemoteConnectionInfo: configv1.OAuthRemoteConnectionInfo{
+						URL: "https://users.example", CA: configv1.ConfigMapNameReference{Name: name}}}}})
 	}
 	hc.Spec.AuditWebhook = &corev1.LocalObjectReference{Name: "kas-webhooks"}
 	hc.Spec.SecretEncryption = &hyperv1.SecretEncryptionSpec{Type: hyperv1.AESCBC,
@@ -189,7 +202,8 @@ func TestReferencesByNamesOfTheControlPlane(t *testing.T) {
 		copies++
 		o.Expect(hosted.IsCopyName(obj.GetName())).To(BeTrue(), "%T %s holds what a tenant wrote", obj, obj.GetName())
 		o.Expect(hosted.Trusted(obj)).NotTo(Succeed(), "%T %s", obj, obj.GetName())
-		o.Expect(obj.GetLabels()).To(And(HaveKey(hyperv1.UserCopyLabel), Not(HaveKey(hyperv1.NodePoolAnnotation))), "labels of tenants are not copied")
+		o.Expect(obj.GetLabels()).To(And(HaveKey(hyperv1.UserCopyLabel), Not(HaveKey(hyperv1.NodePoolAnnotation))),
+			"labels of tenants are not copied")
 		o.Expect(obj.GetOwnerReferences()).To(BeEmpty())
 	}
 	for i := range secrets.Items {

@@ -23,11 +23,15 @@ func TestRegistryOfATenant(t *testing.T) {
 		name, tenant string
 		attack       func(hc *hyperv1.HostedCluster, pool *hyperv1.NodePool, internal string)
 	}{
-		{"in an annotation that resolves the release", "registry-annotation", func(_ *hyperv1.HostedCluster, pool *hyperv1.NodePool, internal string) {
-			pool.Annotations = map[string]string{hyperv1.NodePoolResolvedReleaseAnnotation: pool.Spec.Release.Image + " " + internal + "/release@" + digest}
-		}},
-		{"as a mirror of the release's", "registry-mirror", func(hc *hyperv1.HostedCluster, _ *hyperv1.NodePool, internal string) {
-			hc.Spec.ImageContentSources = []hyperv1.ImageContentSource{{Source: "registry.invalid", Mirrors: []string{internal + "/mirror"}}}
+		{"in an annotation that resolves the release", "registry-annotation",
+			func(_ *hyperv1.HostedCluster, pool *hyperv1.NodePool, internal string) {
+				pool.Annotations = map[string]string{hyperv1.NodePoolResolvedReleaseAnnotation: pool.Spec.Release.Image + " " +
+					internal + "/release@" + digest}
+			}},
+		{"as a mirror of the release's", "registry-mirror", func(hc *hyperv1.HostedCluster, _ *hyperv1.NodePool,
+			internal string) {
+			hc.Spec.ImageContentSources = []hyperv1.ImageContentSource{{Source: "registry.invalid",
+				Mirrors: []string{internal + "/mirror"}}}
 		}},
 		{"as the release", "registry-release", func(_ *hyperv1.HostedCluster, pool *hyperv1.NodePool, internal string) {
 			pool.Spec.Release.Image = internal + "/release:1"

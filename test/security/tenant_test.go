@@ -186,7 +186,8 @@ func TestNamesThatATenantChooses(t *testing.T) {
 				return
 			}
 			copies := &corev1.SecretList{}
-			o.Expect(o.client.List(t.Context(), copies, client.InNamespace(o.hosted()), client.MatchingLabels{hyperv1.UserCopyLabel: "true"})).To(Succeed())
+			o.Expect(o.client.List(t.Context(), copies, client.InNamespace(o.hosted()),
+				client.MatchingLabels{hyperv1.UserCopyLabel: "true"})).To(Succeed())
 			o.Expect(copies.Items).NotTo(BeEmpty(), "the tenant's own object is copied under a name that nothing else has")
 			for i := range copies.Items {
 				o.Expect(hosted.IsCopyName(copies.Items[i].Name)).To(BeTrue(), copies.Items[i].Name)

@@ -59,14 +59,16 @@ func TestUndecodableCondition(t *testing.T) {
 			patches := followUndecodable(t, config, tc.obj)
 			told := func(obj *unstructured.Unstructured) {
 				t.Helper()
-				g.Eventually(func() *metav1.Condition { return conditionOf(t, c, obj, hyperv1.ReconciliationSucceeded) }, patience, time.Second).Should(And(
+				g.Eventually(func() *metav1.Condition { return conditionOf(t, c, obj, hyperv1.ReconciliationSucceeded) }, patience,
+					time.Second).Should(And(
 					HaveField("Status", metav1.ConditionFalse), HaveField("Reason", undecodable.Reason),
 					HaveField("Message", And(ContainSubstring(tc.cause), HaveSuffix("correct the value with kubectl edit"))),
 				))
 			}
 			told(first)
 			told(second)
-			g.Expect(conditionOf(t, c, first, hyperv1.HostedClusterProgressing)).To(HaveField("Message", "B"), "other conditions stay")
+			g.Expect(conditionOf(t, c, first, hyperv1.HostedClusterProgressing)).To(HaveField("Message", "B"),
+				"other conditions stay")
 			g.Expect(patches.Load()).To(BeEquivalentTo(2))
 
 			// The manager looks at the first object, whose condition stays, before it looks at the second.

@@ -41,11 +41,13 @@ func TestUndecodablePool(t *testing.T) {
 	testenv.NeedsServer(t, config)
 	g, c := NewWithT(t), testenv.Client(t, config, fixture.Scheme())
 	bad, other := fixture.NodePool("attacker"), fixture.NodePool("victim")
-	fixture.Create(t, c, append(fixture.Inputs("attacker"), fixture.HostedCluster("attacker"), fixture.HostedCluster("victim"))...)
+	fixture.Create(t, c, append(fixture.Inputs("attacker"), fixture.HostedCluster("attacker"),
+		fixture.HostedCluster("victim"))...)
 	stored := withValue(t, bad, "99999999999h", "spec", "nodeDrainTimeout")
 	g.Expect(c.Create(t.Context(), stored.DeepCopy())).To(MatchError(apierrors.IsInvalid, "IsInvalid"))
 	storeWithoutRules(t, c, "nodepools", stored)
-	g.Expect(c.List(t.Context(), &hyperv1.NodePoolList{})).To(MatchError(ContainSubstring("invalid duration")), "it can be decoded")
+	g.Expect(c.List(t.Context(), &hyperv1.NodePoolList{})).To(MatchError(ContainSubstring("invalid duration")),
+		"it can be decoded")
 
 	asked := manage(t, config)
 	fixture.Create(t, c, other)
@@ -53,10 +55,12 @@ func TestUndecodablePool(t *testing.T) {
 	g.Eventually(func(g Gomega) {
 		list := &eventsv1.EventList{}
 		g.Expect(c.List(t.Context(), list, client.InNamespace("attacker"))).To(Succeed())
-		g.Expect(list.Items).To(ContainElement(And(HaveField("Reason", undecodable.Reason), HaveField("Regarding.Name", bad.Name))))
+		g.Expect(list.Items).To(ContainElement(And(HaveField("Reason", undecodable.Reason),
+			HaveField("Regarding.Name", bad.Name))))
 	}, patience, time.Second).Should(Succeed())
 	g.Expect(reported(t, bad.Namespace)).To(ConsistOf(bad.Name))
-	g.Eventually(func() *metav1.Condition { return conditionOf(t, c, stored, hyperv1.ReconciliationSucceeded) }, patience, time.Second).
+	g.Eventually(func() *metav1.Condition { return conditionOf(t, c, stored, hyperv1.ReconciliationSucceeded) }, patience,
+		time.Second).
 		Should(HaveField("Reason", undecodable.Reason))
 
 	// The owner corrects the value.
@@ -64,7 +68,8 @@ func TestUndecodablePool(t *testing.T) {
 	g.Expect(c.Patch(t.Context(), bad, correct)).To(Succeed())
 	asked.Await(t, &hyperv1.NodePool{}, client.ObjectKeyFromObject(bad))
 	g.Expect(reported(t, bad.Namespace)).To(BeEmpty())
-	g.Eventually(func() *metav1.Condition { return conditionOf(t, c, stored, hyperv1.ReconciliationSucceeded) }, patience, time.Second).
+	g.Eventually(func() *metav1.Condition { return conditionOf(t, c, stored, hyperv1.ReconciliationSucceeded) }, patience,
+		time.Second).
 		Should(Or(BeNil(), HaveField("Reason", Not(Equal(undecodable.Reason)))))
 }
 
@@ -112,7 +117,8 @@ func storeWithoutRules(t *testing.T, c client.Client, resource string, objects .
 	rules := crd.Spec.DeepCopy()
 	all := true
 	for i := range crd.Spec.Versions {
-		crd.Spec.Versions[i].Schema.OpenAPIV3Schema = &apiextensionsv1.JSONSchemaProps{Type: "object", XPreserveUnknownFields: &all}
+		crd.Spec.Versions[i].Schema.OpenAPIV3Schema = &apiextensionsv1.JSONSchemaProps{Type: "object",
+			XPreserveUnknownFields: &all}
 	}
 	g.Expect(c.Update(t.Context(), crd)).To(Succeed())
 	for _, obj := range objects {
@@ -128,7 +134,8 @@ func storeWithoutRules(t *testing.T, c client.Client, resource string, objects .
 }
 
 // conditionOf returns a condition of an object; nil if it has none of the type.
-func conditionOf(t *testing.T, c client.Client, of *unstructured.Unstructured, conditionType hyperv1.ConditionType) *metav1.Condition {
+func conditionOf(t *testing.T, c client.Client, of *unstructured.Unstructured,
+	conditionType hyperv1.ConditionType) *metav1.Condition {
 	t.Helper()
 	g, now := NewWithT(t), &unstructured.Unstructured{}
 	now.SetGroupVersionKind(of.GroupVersionKind())

@@ -201,7 +201,8 @@ func TestConditionsOfATenant(t *testing.T) {
 	management := kubetest.Start(t, hc)
 	for _, args := range [][]string{
 		{"create", "kubeconfig", "--name", "\x1b[2J\x1b]0;title\x07"},
-		{"create", "etcd-backup", "--name", "demo", "--encryption-key", "k", "--pvc", "\u009b2J\u202e", "--wait", "--timeout", "1ms"},
+		{"create", "etcd-backup", "--name", "demo", "--encryption-key", "k", "--pvc", "\u009b2J\u202e", "--wait",
+			"--timeout", "1ms"},
 		{"dump", "cluster", "--name", "\x1b[2J", "--artifact-dir", t.TempDir()},
 	} {
 		g.Expect(runCLI(t, management, args...)).NotTo(MatchRegexp("[\x1b\u009b\u202e]"))

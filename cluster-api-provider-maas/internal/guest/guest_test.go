@@ -138,8 +138,10 @@ func TestKubeconfig(t *testing.T) {
 	err := newGuest(t, "{").nodes.SetProviderID(t.Context(), key, nil, id, "az1")
 	g.Expect(err).To(MatchError(ContainSubstring(`key "value" of Secret ns/demo-kubeconfig is unusable`)))
 	t.Run("one that names a file or a program is refused, and nothing is called", func(t *testing.T) {
-		for _, field := range []string{"tokenFile: /var/run/secrets/kubernetes.io/serviceaccount/token", "exec: {apiVersion: client.authentication.k8s.io/v1, command: sh}"} {
-			g, w := NewWithT(t), newGuest(t, strings.Replace(kubeconfig, "users: [{name: u, user: {", "users: [{name: u, user: {"+field+", ", 1))
+		for _, field := range []string{"tokenFile: /var/run/secrets/kubernetes.io/serviceaccount/token",
+			"exec: {apiVersion: client.authentication.k8s.io/v1, command: sh}"} {
+			g, w := NewWithT(t), newGuest(t, strings.Replace(kubeconfig, "users: [{name: u, user: {",
+				"users: [{name: u, user: {"+field+", ", 1))
 			err := w.nodes.SetProviderID(t.Context(), key, []string{"a"}, id, "az1")
 			g.Expect(err).To(MatchError(ContainSubstring("users[].user.")))
 			g.Expect(w.dialed).To(BeNil())

@@ -226,8 +226,10 @@ func TestGuestOverHTTPS(t *testing.T) {
 		http.Error(w, "who are you", http.StatusUnauthorized)
 	}))
 	t.Cleanup(server.Close)
-	ca := base64.StdEncoding.EncodeToString(pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: server.Certificate().Raw}))
-	m := newMany(nil, interceptor.Funcs{}, kubeconfigSecret("demo-kubeconfig", strings.ReplaceAll(servers(server.URL), "server:", "certificate-authority-data: "+ca+", server:")))
+	ca := base64.StdEncoding.EncodeToString(pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE",
+		Bytes: server.Certificate().Raw}))
+	m := newMany(nil, interceptor.Funcs{}, kubeconfigSecret("demo-kubeconfig",
+		strings.ReplaceAll(servers(server.URL), "server:", "certificate-authority-data: "+ca+", server:")))
 	m.Connect = nil
 	err := m.set(t, key)
 	g.Expect(err).To(MatchError(ContainSubstring("cluster ns/demo")))

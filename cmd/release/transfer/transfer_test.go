@@ -175,11 +175,13 @@ func TestAdvice(t *testing.T) {
 		err  error
 		want string
 	}{
-		"there is no such image":      {&transport.Error{StatusCode: http.StatusNotFound}, "check the name and the tag"},
-		"nobody is let in":            {&transport.Error{StatusCode: http.StatusUnauthorized}, refused},
-		"this user is not let in":     {fmt.Errorf("get: %w", &transport.Error{StatusCode: http.StatusForbidden}), refused},
-		"the registry is full":        {&transport.Error{StatusCode: http.StatusInsufficientStorage}, "the registry has a problem: try again later"},
-		"the registry is not reached": {errors.New("connection refused"), "check that the registry can be reached from here by HTTPS, and --ca-file"},
+		"there is no such image":  {&transport.Error{StatusCode: http.StatusNotFound}, "check the name and the tag"},
+		"nobody is let in":        {&transport.Error{StatusCode: http.StatusUnauthorized}, refused},
+		"this user is not let in": {fmt.Errorf("get: %w", &transport.Error{StatusCode: http.StatusForbidden}), refused},
+		"the registry is full": {&transport.Error{StatusCode: http.StatusInsufficientStorage},
+			"the registry has a problem: try again later"},
+		"the registry is not reached": {errors.New("connection refused"),
+			"check that the registry can be reached from here by HTTPS, and --ca-file"},
 	} {
 		t.Run("When "+name+" it should say what to do", func(t *testing.T) {
 			NewWithT(t).Expect(advice(tt.err, refused)).To(Equal(tt.want))

@@ -78,7 +78,8 @@ func rights() []client.Object {
 	const group = "certificates.k8s.io"
 	of := func(verb string) rbacv1.PolicyRule {
 		return rbacv1.PolicyRule{APIGroups: []string{group}, Resources: []string{"signers"}, Verbs: []string{verb},
-			ResourceNames: []string{"hypershift.openshift.io/" + hostedA + ".customer-break-glass", "hypershift.openshift.io/" + hostedA + ".sre-break-glass"}}
+			ResourceNames: []string{"hypershift.openshift.io/" + hostedA + ".customer-break-glass", "hypershift.openshift.io/" +
+				hostedA + ".sre-break-glass"}}
 	}
 	subjects := []rbacv1.Subject{{APIGroup: rbacv1.GroupName, Kind: rbacv1.UserKind, Name: "operator-a"}}
 	return []client.Object{

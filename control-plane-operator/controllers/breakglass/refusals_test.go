@@ -93,7 +93,8 @@ func TestWaits(t *testing.T) {
 
 	web := map[string]string{"app": "web"}
 	outdated := &appsv1.Deployment{
-		ObjectMeta: metav1.ObjectMeta{Namespace: hostedA, Name: "web", Labels: map[string]string{hyperv1.ManagedByLabel: "control-plane-operator"}},
+		ObjectMeta: metav1.ObjectMeta{Namespace: hostedA, Name: "web",
+			Labels: map[string]string{hyperv1.ManagedByLabel: "control-plane-operator"}},
 		Spec: appsv1.DeploymentSpec{Selector: &metav1.LabelSelector{MatchLabels: web}, Template: corev1.PodTemplateSpec{
 			ObjectMeta: metav1.ObjectMeta{Labels: web}, Spec: corev1.PodSpec{Containers: []corev1.Container{{Name: "web", Image: "web"}}},
 		}},

@@ -133,7 +133,8 @@ func (r *Signer) sign(ctx context.Context, asked csr) (ctrl.Result, error) {
 		})
 	}
 	secret := &corev1.Secret{}
-	if err := hosted.ReadTrusted(ctx, r.Client, client.ObjectKey{Namespace: r.Namespace, Name: signers[class]}, secret); err != nil {
+	if err := hosted.ReadTrusted(ctx, r.Client, client.ObjectKey{Namespace: r.Namespace, Name: signers[class]},
+		secret); err != nil {
 		return ctrl.Result{}, fmt.Errorf("reading the signer of CertificateSigningRequest %s: %w", asked.Name, err)
 	}
 	if supportpki.Revoking(secret) {

@@ -168,7 +168,8 @@ func addEtcd(pod *corev1.PodSpec) {
 		LocalObjectReference: corev1.LocalObjectReference{Name: pki.EtcdBundle}}})
 	mount(pod, "signer", backup.ConfigDir+"/"+backup.SignerDir, corev1.VolumeSource{
 		Secret: &corev1.SecretVolumeSource{SecretName: hosted.BackupSigner, Optional: ptr.To(true)}})
-	mount(pod, "scratch", backup.ScratchDir, corev1.VolumeSource{EmptyDir: &corev1.EmptyDirVolumeSource{SizeLimit: ptr.To(scratchSize.DeepCopy())}})
+	mount(pod, "scratch", backup.ScratchDir,
+		corev1.VolumeSource{EmptyDir: &corev1.EmptyDirVolumeSource{SizeLimit: ptr.To(scratchSize.DeepCopy())}})
 }
 
 func mount(pod *corev1.PodSpec, name, path string, source corev1.VolumeSource) {

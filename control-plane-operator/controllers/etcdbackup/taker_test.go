@@ -157,7 +157,8 @@ func TestPodsOfBackups(t *testing.T) {
 		}))
 		d.g.Expect(pod.NodeSelector).To(Equal(placed.Spec.NodeSelector))
 		d.g.Expect(pod.Tolerations).To(Equal(placed.Spec.Tolerations))
-		d.g.Expect(pod.Containers[0].Env).To(ConsistOf(HaveField("Name", "HTTPS_PROXY"), HaveField("Name", objectstore.EnvHostIP)))
+		d.g.Expect(pod.Containers[0].Env).To(ConsistOf(HaveField("Name", "HTTPS_PROXY"),
+			HaveField("Name", objectstore.EnvHostIP)))
 		d.g.Expect(*pod.SecurityContext.RunAsUser).To(Equal(int64(1042)))
 		d.g.Expect(*pod.SecurityContext.FSGroup).To(Equal(int64(1042)), "or it could not read the Secrets")
 		restricted := pod.Containers[0].SecurityContext

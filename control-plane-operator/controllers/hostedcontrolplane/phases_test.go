@@ -76,10 +76,14 @@ func TestReadRelease(t *testing.T) {
 		hosting, running    string
 		err, says           string
 	}{
-		"When the cluster has one release, both sides should run it":          {guest: next, secret: "pull-secret", hosting: "1.36.4", running: "1.36.4"},
-		"When the control plane has one of its own, the guest should not":     {guest: "registry.example/release:1.36.3", controlPlane: next, secret: "pull-secret", hosting: "1.36.4", running: "1.36.3"},
-		"When the release is nowhere, it should be said":                      {guest: gone, secret: "pull-secret", err: unknown, says: unknown},
-		"When the guest's release is nowhere, it should be said":              {guest: gone, controlPlane: next, secret: "pull-secret", hosting: "1.36.4", err: unknown, says: unknown},
+		"When the cluster has one release, both sides should run it": {guest: next, secret: "pull-secret",
+			hosting: "1.36.4", running: "1.36.4"},
+		"When the control plane has one of its own, the guest should not": {guest: "registry.example/release:1.36.3",
+			controlPlane: next, secret: "pull-secret", hosting: "1.36.4", running: "1.36.3"},
+		"When the release is nowhere, it should be said": {guest: gone, secret: "pull-secret",
+			err: unknown, says: unknown},
+		"When the guest's release is nowhere, it should be said": {guest: gone, controlPlane: next,
+			secret: "pull-secret", hosting: "1.36.4", err: unknown, says: unknown},
 		"When the pull secret is not there, it should be named":               {guest: next, secret: "mine", err: "clusters-demo/mine", says: "clusters-demo/mine"},
 		"When it is another distribution's, it should be said what to remove": {guest: other, secret: "pull-secret", hosting: "4.20.0", running: "4.20.0", err: phase.ErrStop.Error(), says: "control-plane-operator-image"},
 	} {

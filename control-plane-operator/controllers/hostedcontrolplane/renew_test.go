@@ -162,7 +162,8 @@ func TestValidate(t *testing.T) {
 	for name, what := range map[string]string{"When the last one cannot be read, the pass should fail": "", "When the last one is none, the pass should fail and name its Secret": "clusters-demo/last-valid-spec"} {
 		t.Run(name, func(t *testing.T) {
 			secret := secretOf("last-valid-spec", map[string][]byte{"spec.json": []byte("{")})
-			secret.OwnerReferences = []metav1.OwnerReference{*metav1.NewControllerRef(fakeWorld(t).begin().hcp, hyperv1.GroupVersion.WithKind("HostedControlPlane"))}
+			secret.OwnerReferences = []metav1.OwnerReference{*metav1.NewControllerRef(fakeWorld(t).begin().hcp,
+				hyperv1.GroupVersion.WithKind("HostedControlPlane"))}
 			w := fakeWorld(t, secret)
 			want := MatchError(ContainSubstring(what))
 			if what == "" {

@@ -74,7 +74,8 @@ func (r *Reconciler) rememberedSpec(ctx context.Context, hcp *hyperv1.HostedCont
 	}
 	// A copy of a tenant's Secret has no owner. Its spec would bypass all limits.
 	if !metav1.IsControlledBy(secret, hcp) {
-		return nil, fmt.Errorf("reading the last valid spec: Secret %s/%s was not written by this control plane; delete it", hcp.Namespace, validSpecSecret)
+		return nil, fmt.Errorf("reading the last valid spec: Secret %s/%s was not written by this control plane; delete it",
+			hcp.Namespace, validSpecSecret)
 	}
 	spec := &hyperv1.HostedControlPlaneSpec{}
 	if err := json.Unmarshal(secret.Data[validSpecKey], spec); err != nil {

@@ -238,7 +238,8 @@ func TestLastValidSpecOfAUser(t *testing.T) {
 			g := NewWithT(t)
 			meta.Namespace, meta.Name = namespace, "last-valid-spec"
 			w.create(&corev1.Secret{ObjectMeta: meta, Data: map[string][]byte{"spec.json": []byte(`{"infraID":"evil"}`)}})
-			g.Expect(w.pass()).To(MatchError(ContainSubstring("last-valid-spec is refused: it may be a copy of an object that a user wrote")))
+			g.Expect(w.pass()).To(MatchError(ContainSubstring(
+				"last-valid-spec is refused: it may be a copy of an object that a user wrote")))
 		})
 	}
 }

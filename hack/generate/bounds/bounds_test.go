@@ -22,7 +22,8 @@ const durations = `^[+-]?(0|(0*[0-9]{1,5}(\.[0-9]*)?h|0*[0-9]{1,7}(\.[0-9]*)?m|0
 // crd is a CRD of a kind with some fields of spec.
 func crd(t *testing.T, kind, fields string) map[string]any {
 	t.Helper()
-	text := "{metadata: {name: x}, spec: {group: hypershift.openshift.io, names: {kind: " + kind + "}, versions: [{name: v1beta1, " +
+	text := "{metadata: {name: x}, spec: {group: hypershift.openshift.io, names: {kind: " + kind +
+		"}, versions: [{name: v1beta1, " +
 		"schema: {openAPIV3Schema: {properties: {metadata: {type: object}, spec: {properties: " + fields + "}}}}}]}}"
 	var out map[string]any
 	if err := yaml.Unmarshal([]byte(text), &out); err != nil {
@@ -47,7 +48,8 @@ func TestApply(t *testing.T) {
 			"Another", "{replicas: {type: integer}}", "{replicas: {type: integer}}",
 		},
 		"bounds a duration by a rule, whose message has an example": {
-			"NodePool", "{nodeDrainTimeout: {type: string}}", "{nodeDrainTimeout: {type: string, maxLength: 64, x-kubernetes-validations: [" +
+			"NodePool", "{nodeDrainTimeout: {type: string}}",
+			"{nodeDrainTimeout: {type: string, maxLength: 64, x-kubernetes-validations: [" +
 				"{message: 'nodeDrainTimeout must be a duration of at most 999999h, such as 30m or 1h30m', rule: 'self.matches(r''" + durations + "'')'}]}}",
 		},
 		"keeps the rule of a field that bounds its text itself": {
@@ -62,10 +64,12 @@ func TestApply(t *testing.T) {
 		"bounds a quantity by a rule, whose message has an example": {
 			"NodePool", "{platform: {properties: {kubevirt: {properties: {compute: {properties: {memory: {pattern: '^.*$'}}}}}}}}",
 			"{platform: {properties: {kubevirt: {properties: {compute: {properties: {memory: {maxLength: 256, x-kubernetes-validations: [" +
-				"{message: 'memory must be a quantity such as 8Gi', rule: 'type(self) == int || self.matches(r''" + quantity.Pattern + "'')'}]}}}}}}}}",
+				"{message: 'memory must be a quantity such as 8Gi', rule: 'type(self) == int || self.matches(r''" +
+				quantity.Pattern + "'')'}]}}}}}}}}",
 		},
 		"refuses arrays in the place of text that has a format": {
-			"NodePool", "{clusterName: {type: string, format: uri}}", "{clusterName: {type: string, format: uri, minItems: 1, maxItems: 0}}",
+			"NodePool", "{clusterName: {type: string, format: uri}}",
+			"{clusterName: {type: string, format: uri, minItems: 1, maxItems: 0}}",
 		},
 	} {
 		t.Run(name, func(t *testing.T) {

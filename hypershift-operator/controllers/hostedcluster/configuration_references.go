@@ -39,7 +39,8 @@ func (r *Reconciler) copyReference(ctx context.Context, s *scope, ref hosted.Ref
 		return r.copyWholeConfigMap(ctx, s, ref.Use, *ref.Name)
 	}
 	if ref.Use == hosted.UseTokenWebhook {
-		if err := r.checkWebhook(ctx, s, *ref.Name, configv1.KubeConfigKey, webhookkubeconfig.Webhook{Decides: true}); err != nil {
+		if err := r.checkWebhook(ctx, s, *ref.Name, configv1.KubeConfigKey,
+			webhookkubeconfig.Webhook{Decides: true}); err != nil {
 			return fmt.Errorf("authentication.webhookTokenAuthenticator.kubeConfig: %w", err)
 		}
 	}

@@ -59,7 +59,8 @@ func TestConfigurationIsCopied(t *testing.T) {
 		g.Expect(string(secret.Type)).To(Equal("test/type"))
 		g.Expect(secret.Annotations).To(HaveKeyWithValue(hyperv1.HostedClusterAnnotation, "clusters/demo"))
 	}
-	copied := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: s.namespace, Name: hosted.CopyName(hosted.UseConfiguration, "ca")}}
+	copied := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: s.namespace,
+		Name: hosted.CopyName(hosted.UseConfiguration, "ca")}}
 	g.Expect(d.has(t, copied)).To(BeTrue())
 	g.Expect(copied.Data).To(Equal(ca.Data))
 	g.Expect(copied.BinaryData).To(Equal(ca.BinaryData))
@@ -94,17 +95,19 @@ func TestConfigurationIsRefused(t *testing.T) {
 	}{
 		"a webhook that would run a program is refused, and the others are copied": {"program", "", "missing",
 			[]string{"authentication.webhookTokenAuthenticator.kubeConfig: the Secret clusters/program", "there is no Secret clusters/missing"}},
-		"a webhook whose Secret lacks the key is refused":   {"keyless", "", "", []string{`has no key "kubeConfig"`}},
-		"a copy of another cluster is left":                 {"", "", "theirs", []string{"HostedCluster others/demo"}},
-		"a ConfigMap copy of another cluster is left":       {"", "theirs", "", []string{"HostedCluster others/demo"}},
-		"a missing ConfigMap is named":                      {"", "missing", "", []string{"spec.configuration: ", "there is no ConfigMap clusters/missing"}},
+		"a webhook whose Secret lacks the key is refused": {"keyless", "", "", []string{`has no key "kubeConfig"`}},
+		"a copy of another cluster is left":               {"", "", "theirs", []string{"HostedCluster others/demo"}},
+		"a ConfigMap copy of another cluster is left":     {"", "theirs", "", []string{"HostedCluster others/demo"}},
+		"a missing ConfigMap is named": {"", "missing", "",
+			[]string{"spec.configuration: ", "there is no ConfigMap clusters/missing"}},
 		"the name of a Secret of the control plane is free": {"", "", naming.PullSecret, nil},
 		"the name of the trust bundle is free":              {"", naming.TrustBundle, "", nil},
 	} {
 		t.Run(name, func(t *testing.T) {
 			g, s := NewWithT(t), withScope()
 			d := newDesk(beside("program", "kubeConfig", kubeconfigOf(`{"exec":{"apiVersion":"client.authentication.k8s.io/v1","command":"sh","interactiveMode":"Never"}}`)),
-				beside("keyless", "x", "y"), beside("theirs", "x", "y"), beside(naming.PullSecret, "x", "y"), config("theirs"), config(naming.TrustBundle),
+				beside("keyless", "x", "y"), beside("theirs", "x", "y"), beside(naming.PullSecret, "x", "y"), config("theirs"),
+				config(naming.TrustBundle),
 				&corev1.Secret{ObjectMeta: theirs}, &corev1.ConfigMap{ObjectMeta: theirs})
 			s.hc.Spec.Configuration = asking(tc.hook, tc.ca, tc.cert)
 			_, err := d.reconcileConfigRefs(t.Context(), s)
@@ -115,15 +118,18 @@ func TestConfigurationIsRefused(t *testing.T) {
 				g.Expect(err).NotTo(HaveOccurred())
 			}
 			for _, name := range []string{"program", "keyless"} {
-				g.Expect(d.has(t, s.secret(hosted.CopyName(hosted.UseTokenWebhook, name)))).To(BeFalse(), "a webhook that is refused must not be copied")
+				g.Expect(d.has(t, s.secret(hosted.CopyName(hosted.UseTokenWebhook, name)))).To(BeFalse(),
+					"a webhook that is refused must not be copied")
 			}
 			g.Expect(d.has(t, s.secret(naming.PullSecret))).To(BeFalse())
-			g.Expect(d.has(t, &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: s.namespace, Name: naming.TrustBundle}})).To(BeFalse())
+			g.Expect(d.has(t, &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: s.namespace,
+				Name: naming.TrustBundle}})).To(BeFalse())
 		})
 	}
 	t.Run("a kubeconfig that one use refuses is not found under the name of another use", func(t *testing.T) {
 		g, s := NewWithT(t), withScope()
-		program := beside("program", "webhook-kubeconfig", kubeconfigOf(`{"exec":{"apiVersion":"client.authentication.k8s.io/v1","command":"sh","interactiveMode":"Never"}}`))
+		program := beside("program", "webhook-kubeconfig",
+			kubeconfigOf(`{"exec":{"apiVersion":"client.authentication.k8s.io/v1","command":"sh","interactiveMode":"Never"}}`))
 		d := newDesk(program)
 		s.hc.Spec.Configuration = asking("", "", "program")
 		s.hc.Spec.AuditWebhook = &corev1.LocalObjectReference{Name: "program"}

@@ -64,7 +64,8 @@ func (s *scope) shapeControlPlane(hcp *hyperv1.HostedControlPlane) error {
 		return fmt.Errorf("platform %s has no traits", from.Platform.Type)
 	}
 	to.Platform = from.Platform
-	if virtual := to.Platform.Kubevirt; virtual != nil && virtual.Credentials != nil && virtual.Credentials.InfraKubeConfigSecret != nil {
+	if virtual := to.Platform.Kubevirt; virtual != nil && virtual.Credentials != nil &&
+		virtual.Credentials.InfraKubeConfigSecret != nil {
 		virtual.Credentials.InfraKubeConfigSecret.Name = hosted.KubevirtCredentials
 	}
 	if to.Platform.MAAS != nil {

@@ -60,12 +60,16 @@ func (r *Reconciler) copyWholeConfigMap(ctx context.Context, s *scope, use hoste
 		return err
 	}
 	target := &corev1.ConfigMap{}
-	return r.keepCopy(ctx, s, use, name, target, func() { target.Data, target.BinaryData = source.Data, source.BinaryData })
+	return r.keepCopy(ctx, s, use, name, target, func() {
+		target.Data, target.BinaryData = source.Data,
+			source.BinaryData
+	})
 }
 
 // keepCopy writes the copy of a user's object. It takes over an object of that name which no cluster owns, such as one
 // that a restore wrote: only copies have such names.
-func (r *Reconciler) keepCopy(ctx context.Context, s *scope, use hosted.Use, source string, target client.Object, shape func()) error {
+func (r *Reconciler) keepCopy(ctx context.Context, s *scope, use hosted.Use, source string, target client.Object,
+	shape func()) error {
 	target.SetNamespace(s.namespace)
 	target.SetName(hosted.CopyName(use, source))
 	result, err := upsert.Object(ctx, r.Client, target, func() error {
@@ -111,7 +115,8 @@ func (r *Reconciler) sourceSecret(ctx context.Context, s *scope, name string, ke
 }
 
 // sourceConfigMap is sourceSecret for a ConfigMap.
-func (r *Reconciler) sourceConfigMap(ctx context.Context, s *scope, name string, keys ...string) (*corev1.ConfigMap, error) {
+func (r *Reconciler) sourceConfigMap(ctx context.Context, s *scope, name string, keys ...string) (*corev1.ConfigMap,
+	error) {
 	source := &corev1.ConfigMap{}
 	if err := r.source(ctx, s, name, "ConfigMap", source); err != nil {
 		return nil, err

@@ -98,7 +98,8 @@ func TestCopiesOfVersion010(t *testing.T) {
 	s.user("audit", map[string][]byte{"webhook-kubeconfig": []byte(kubeconfigOf(`{"token":"t"}`))})
 	s.user("key", map[string][]byte{"key": []byte("0123456789abcdef0123456789abcdef")})
 	s.user("cert", map[string][]byte{"tls.crt": []byte("c")})
-	fixture.Create(t, c, &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: s.namespace, Name: "cas"}, Data: map[string]string{"ca-bundle.crt": "a"}})
+	fixture.Create(t, c, &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: s.namespace, Name: "cas"},
+		Data: map[string]string{"ca-bundle.crt": "a"}})
 	s.mustPass()
 	s.asVersion010()
 
@@ -108,7 +109,8 @@ func TestCopiesOfVersion010(t *testing.T) {
 		hosted.CopyName(hosted.UseConfiguration, "cert"): &corev1.Secret{},
 		hosted.CopyName(hosted.UseConfiguration, "cas"):  &corev1.ConfigMap{},
 	}
-	old := map[string]client.Object{"audit": &corev1.Secret{}, "key": &corev1.Secret{}, "cert": &corev1.Secret{}, "cas": &corev1.ConfigMap{}}
+	old := map[string]client.Object{"audit": &corev1.Secret{}, "key": &corev1.Secret{}, "cert": &corev1.Secret{},
+		"cas": &corev1.ConfigMap{}}
 
 	again, err := s.pass()
 	s.Expect(err).NotTo(HaveOccurred())
@@ -150,13 +152,15 @@ func TestCopiesOfVersion010(t *testing.T) {
 // servingDeployment mounts a Secret by the name that a user of version 0.1.0 chose.
 func (s *world) servingDeployment() *appsv1.Deployment {
 	labels := map[string]string{"app": "kube-apiserver"}
-	return &appsv1.Deployment{ObjectMeta: metav1.ObjectMeta{Namespace: s.hosted(), Name: "kube-apiserver"}, Spec: appsv1.DeploymentSpec{
-		Selector: &metav1.LabelSelector{MatchLabels: labels},
-		Template: corev1.PodTemplateSpec{ObjectMeta: metav1.ObjectMeta{Labels: labels}, Spec: corev1.PodSpec{
-			Containers: []corev1.Container{{Name: "x", Image: "x"}},
-			Volumes:    []corev1.Volume{{Name: "named-0", VolumeSource: corev1.VolumeSource{Secret: &corev1.SecretVolumeSource{SecretName: "cert"}}}},
-		}},
-	}}
+	return &appsv1.Deployment{ObjectMeta: metav1.ObjectMeta{Namespace: s.hosted(), Name: "kube-apiserver"},
+		Spec: appsv1.DeploymentSpec{
+			Selector: &metav1.LabelSelector{MatchLabels: labels},
+			Template: corev1.PodTemplateSpec{ObjectMeta: metav1.ObjectMeta{Labels: labels}, Spec: corev1.PodSpec{
+				Containers: []corev1.Container{{Name: "x", Image: "x"}},
+				Volumes: []corev1.Volume{{Name: "named-0",
+					VolumeSource: corev1.VolumeSource{Secret: &corev1.SecretVolumeSource{SecretName: "cert"}}}},
+			}},
+		}}
 }
 
 // asVersion010 makes the hosted namespace what version 0.1.0 left: no marks, copies by the user's names, and a

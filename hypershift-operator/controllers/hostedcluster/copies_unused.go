@@ -58,7 +58,8 @@ func (r *Reconciler) removeUnusedCopies(ctx context.Context, s *scope) (ctrl.Res
 }
 
 // removeUnused deletes a copy that was unused for long enough. Otherwise it returns when to look again.
-func (r *Reconciler) removeUnused(ctx context.Context, s *scope, copied client.Object, used bool) (time.Duration, error) {
+func (r *Reconciler) removeUnused(ctx context.Context, s *scope, copied client.Object, used bool) (time.Duration,
+	error) {
 	text, marked := copied.GetAnnotations()[hyperv1.UserCopyUnusedSinceAnnotation]
 	since, err := time.Parse(time.RFC3339, text)
 	switch {
@@ -98,7 +99,8 @@ func (r *Reconciler) copiesNotNamed(ctx context.Context, s *scope) ([]client.Obj
 		}
 		for i := range list.Items {
 			item := &list.Items[i]
-			if tenancy.Owner(item) != s.backPointer() || len(item.OwnerReferences) > 0 || item.Labels[hyperv1.OperatorObjectLabel] != "" ||
+			if tenancy.Owner(item) != s.backPointer() || len(item.OwnerReferences) > 0 ||
+				item.Labels[hyperv1.OperatorObjectLabel] != "" ||
 				named.Has(item.Name) || !item.DeletionTimestamp.IsZero() {
 				continue
 			}

@@ -156,7 +156,8 @@ func (r *Reconciler) deleteNamespace(ctx context.Context, s *scope) (string, err
 	}
 	if s.hc.Annotations[hyperv1.SkipDeleteHostedControlPlaneNamespaceAnnotation] == "true" {
 		// The janitor keeps it too when the cluster is gone.
-		err := upsert.Patch(ctx, r.Client, namespace, func() { annotate(namespace, hyperv1.OrphanPolicyAnnotation, hyperv1.OrphanPolicyKeep) })
+		err := upsert.Patch(ctx, r.Client, namespace,
+			func() { annotate(namespace, hyperv1.OrphanPolicyAnnotation, hyperv1.OrphanPolicyKeep) })
 		return "", client.IgnoreNotFound(err)
 	}
 	if namespace.DeletionTimestamp == nil {

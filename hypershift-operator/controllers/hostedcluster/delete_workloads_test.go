@@ -51,7 +51,8 @@ func TestStopWorkloads(t *testing.T) {
 	err = c.Get(ctx, client.ObjectKeyFromObject(orphan), orphan)
 	s.Expect(apierrors.IsNotFound(err) || orphan.DeletionTimestamp != nil).To(BeTrue(), "a ReplicaSet of nobody would keep its pods for ever")
 	s.Expect(c.Get(ctx, client.ObjectKeyFromObject(user), user)).To(Succeed())
-	s.Expect(user.DeletionGracePeriodSeconds).To(HaveValue(BeNumerically("<=", 2)), "the pod's own grace period of 135 s is cut short")
+	s.Expect(user.DeletionGracePeriodSeconds).To(HaveValue(BeNumerically("<=", 2)),
+		"the pod's own grace period of 135 s is cut short")
 	s.Expect(c.Get(ctx, client.ObjectKeyFromObject(etcd), etcd)).To(Succeed())
 	s.Expect(etcd.DeletionTimestamp).To(BeNil())
 
@@ -84,13 +85,15 @@ func TestWorkloadsEndInOrder(t *testing.T) {
 		refuse, did, is string
 		fails           bool
 	}{
-		"When something uses etcd, etcd should stay":         {pods: []*corev1.Pod{user, store}, did: deployments + hurried, is: `Waiting for 1 pod in namespace clusters-demo to stop: of-deployment on node "dead"`},
+		"When something uses etcd, etcd should stay": {pods: []*corev1.Pod{user, store}, did: deployments + hurried,
+			is: `Waiting for 1 pod in namespace clusters-demo to stop: of-deployment on node "dead"`},
 		"When nothing uses etcd, it should end":              {pods: []*corev1.Pod{store, nobodys, elsewhere}, did: deployments + etcd, is: `Waiting for 1 pod in namespace clusters-demo to stop: of-etcd on node "dead"`},
 		"When nothing runs, there should be no wait":         {pods: []*corev1.Pod{nobodys}, did: deployments + etcd},
 		"When Deployments cannot be deleted, it should fail": {refuse: "delete all v1.Deployment", fails: true},
 		"When etcd cannot be deleted, it should fail":        {refuse: "delete all v1.StatefulSet", did: deployments, fails: true},
-		"When pods cannot be deleted, it should fail":        {pods: []*corev1.Pod{user}, refuse: "delete v1.Pod", did: deployments, fails: true},
-		"When pods cannot be listed, it should fail":         {refuse: "list v1.PodList", did: deployments, fails: true},
+		"When pods cannot be deleted, it should fail": {pods: []*corev1.Pod{user}, refuse: "delete v1.Pod",
+			did: deployments, fails: true},
+		"When pods cannot be listed, it should fail": {refuse: "list v1.PodList", did: deployments, fails: true},
 	} {
 		t.Run(name, func(t *testing.T) {
 			g, d := NewWithT(t), newDesk(there(tc.pods...)...)

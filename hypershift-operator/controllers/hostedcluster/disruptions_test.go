@@ -239,31 +239,34 @@ func disruptions(t *testing.T, c client.WithWatch) {
 		s.Expect(s.cluster().Status.IgnitionEndpoint).To(Equal(endpoint))
 	})
 
-	t.Run("When the CA of the proxy is called as the trust bundle's copy is, each should have a copy of its own", func(t *testing.T) {
-		s := newWorld(t, c, "proxy-ca")
-		s.start(func(hc *hyperv1.HostedCluster) {
-			hc.Spec.AdditionalTrustBundle = nil
-			hc.Spec.Configuration = &hyperv1.ClusterConfiguration{Proxy: &configv1.ProxySpec{TrustedCA: configv1.ConfigMapNameReference{Name: naming.TrustBundle}}}
+	t.Run("When the CA of the proxy is called as the trust bundle's copy is, each should have a copy of its own",
+		func(t *testing.T) {
+			s := newWorld(t, c, "proxy-ca")
+			s.start(func(hc *hyperv1.HostedCluster) {
+				hc.Spec.AdditionalTrustBundle = nil
+				hc.Spec.Configuration = &hyperv1.ClusterConfiguration{
+					Proxy: &configv1.ProxySpec{TrustedCA: configv1.ConfigMapNameReference{Name: naming.TrustBundle}}}
+			})
+			fixture.Create(t, c, &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: s.namespace,
+				Name: naming.TrustBundle},
+				Data: map[string]string{naming.TrustBundleKey: "proxy's"}})
+			s.mustPass()
+			counted := fixture.NewFaulty(c)
+			s.Reconciler.Client = counted
+			s.mustPass()
+			s.Expect(counted.Log).To(BeEmpty())
+			s.Reconciler.Client = c
+			s.change(func(hc *hyperv1.HostedCluster) {
+				hc.Spec.AdditionalTrustBundle = &corev1.LocalObjectReference{Name: fixture.TrustBundle}
+			})
+			s.mustPass()
+			bundle, proxys := &corev1.ConfigMap{}, &corev1.ConfigMap{}
+			s.get(bundle, naming.TrustBundle)
+			s.Expect(bundle.Data).To(HaveKey(naming.TrustBundleKey))
+			s.Expect(bundle.Data).NotTo(HaveKeyWithValue(naming.TrustBundleKey, "proxy's"))
+			s.get(proxys, hosted.CopyName(hosted.UseConfiguration, naming.TrustBundle))
+			s.Expect(proxys.Data).To(HaveKeyWithValue(naming.TrustBundleKey, "proxy's"))
 		})
-		fixture.Create(t, c, &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: s.namespace, Name: naming.TrustBundle},
-			Data: map[string]string{naming.TrustBundleKey: "proxy's"}})
-		s.mustPass()
-		counted := fixture.NewFaulty(c)
-		s.Reconciler.Client = counted
-		s.mustPass()
-		s.Expect(counted.Log).To(BeEmpty())
-		s.Reconciler.Client = c
-		s.change(func(hc *hyperv1.HostedCluster) {
-			hc.Spec.AdditionalTrustBundle = &corev1.LocalObjectReference{Name: fixture.TrustBundle}
-		})
-		s.mustPass()
-		bundle, proxys := &corev1.ConfigMap{}, &corev1.ConfigMap{}
-		s.get(bundle, naming.TrustBundle)
-		s.Expect(bundle.Data).To(HaveKey(naming.TrustBundleKey))
-		s.Expect(bundle.Data).NotTo(HaveKeyWithValue(naming.TrustBundleKey, "proxy's"))
-		s.get(proxys, hosted.CopyName(hosted.UseConfiguration, naming.TrustBundle))
-		s.Expect(proxys.Data).To(HaveKeyWithValue(naming.TrustBundleKey, "proxy's"))
-	})
 
 	t.Run("When a Secret of the configuration is called as one of the control plane's, that one should stay", func(t *testing.T) {
 		s := newWorld(t, c, "pull-secret-name")

@@ -157,8 +157,10 @@ func (j *Janitor) orphan(ctx context.Context, key client.ObjectKey, namespace *c
 		return j.takeApart(ctx, key, namespace)
 	case !proven:
 		metrics.Orphaned.Set(namespace.Name, stateUnproven)
-		j.event(namespace, "OrphanedControlPlane", "HostedCluster %s does not exist, and no record shows that it did in this management cluster. "+
-			"Restore it, or have its control plane deleted by the annotation %s=%s of this namespace", key, hyperv1.OrphanPolicyAnnotation, hyperv1.OrphanPolicyDelete)
+		j.event(namespace, "OrphanedControlPlane",
+			"HostedCluster %s does not exist, and no record shows that it did in this management cluster. "+
+				"Restore it, or have its control plane deleted by the annotation %s=%s of this namespace", key,
+			hyperv1.OrphanPolicyAnnotation, hyperv1.OrphanPolicyDelete)
 		return ctrl.Result{}, nil
 	}
 	paused, err := j.paused(ctx, key, namespace.Name)
@@ -198,7 +200,8 @@ func (j *Janitor) paused(ctx context.Context, key client.ObjectKey, namespace st
 
 // graceLeft returns how long the janitor still waits. The beginning is kept in the namespace, so a restart of the
 // operator loses nothing.
-func (j *Janitor) graceLeft(ctx context.Context, key client.ObjectKey, namespace *corev1.Namespace) (time.Duration, error) {
+func (j *Janitor) graceLeft(ctx context.Context, key client.ObjectKey, namespace *corev1.Namespace) (time.Duration,
+	error) {
 	now := j.Clusters.Clock.Now()
 	since, err := time.Parse(time.RFC3339, namespace.Annotations[hyperv1.OrphanedSinceAnnotation])
 	if err == nil && !since.After(now) {
@@ -210,14 +213,18 @@ func (j *Janitor) graceLeft(ctx context.Context, key client.ObjectKey, namespace
 	if err != nil {
 		return 0, fmt.Errorf("marking namespace %s as orphaned: %w", namespace.Name, err)
 	}
-	ctrl.LoggerFrom(ctx).Info("The HostedCluster of a control plane is gone", "namespace", namespace.Name, "grace", j.Grace.String())
-	j.event(namespace, "OrphanedControlPlane", "HostedCluster %s is gone and its control plane is not. It is deleted with its machines after %s, unless "+
-		"the HostedCluster is created again or the annotation %s=%s is set on this namespace", key, j.Grace, hyperv1.OrphanPolicyAnnotation, hyperv1.OrphanPolicyKeep)
+	ctrl.LoggerFrom(ctx).Info("The HostedCluster of a control plane is gone", "namespace", namespace.Name, "grace",
+		j.Grace.String())
+	j.event(namespace, "OrphanedControlPlane",
+		"HostedCluster %s is gone and its control plane is not. It is deleted with its machines after %s, unless "+
+			"the HostedCluster is created again or the annotation %s=%s is set on this namespace", key, j.Grace,
+		hyperv1.OrphanPolicyAnnotation, hyperv1.OrphanPolicyKeep)
 	return j.Grace, nil
 }
 
 // takeApart runs the deletion of the HostedCluster. It stops when the HostedCluster is there again.
-func (j *Janitor) takeApart(ctx context.Context, key client.ObjectKey, namespace *corev1.Namespace) (ctrl.Result, error) {
+func (j *Janitor) takeApart(ctx context.Context, key client.ObjectKey, namespace *corev1.Namespace) (ctrl.Result,
+	error) {
 	metrics.Orphaned.Set(namespace.Name, stateDeleting)
 	hc, err := j.Clusters.missing(ctx, key, namespace)
 	if err != nil {
@@ -235,7 +242,8 @@ func (j *Janitor) takeApart(ctx context.Context, key client.ObjectKey, namespace
 		j.apart(key)
 		result, err := p.Run(logging.InPhase(ctx, p.Name), s)
 		if errors.Is(err, phase.ErrStop) {
-			ctrl.LoggerFrom(ctx).V(1).Info("Deleting an orphaned control plane", "namespace", namespace.Name, "waitsFor", s.deletion)
+			ctrl.LoggerFrom(ctx).V(1).Info("Deleting an orphaned control plane", "namespace", namespace.Name, "waitsFor",
+				s.deletion)
 			return result, nil
 		}
 		if err != nil {

@@ -33,7 +33,8 @@ type servedRecord struct {
 
 // markServed writes into the namespace which HostedCluster is served in it.
 func (r *Reconciler) markServed(ctx context.Context, s *scope, namespace *corev1.Namespace) error {
-	raw, err := json.Marshal(servedRecord{Namespace: namespace.UID, Cluster: s.hc.UID, InfraID: s.hc.Spec.InfraID, Platform: s.hc.Spec.Platform})
+	raw, err := json.Marshal(servedRecord{Namespace: namespace.UID, Cluster: s.hc.UID, InfraID: s.hc.Spec.InfraID,
+		Platform: s.hc.Spec.Platform})
 	if err != nil {
 		return fmt.Errorf("recording HostedCluster %s in namespace %s: %w", s.key(), s.namespace, err)
 	}
@@ -53,9 +54,11 @@ func servedIn(namespace *corev1.Namespace) (record servedRecord, proven bool) {
 
 // missing returns a HostedCluster that is gone as far as a deletion needs it. An administrator may have a namespace
 // deleted that remembers nothing; then the Cluster in it says what it can.
-func (r *Reconciler) missing(ctx context.Context, key client.ObjectKey, namespace *corev1.Namespace) (*hyperv1.HostedCluster, error) {
+func (r *Reconciler) missing(ctx context.Context, key client.ObjectKey,
+	namespace *corev1.Namespace) (*hyperv1.HostedCluster, error) {
 	record, _ := servedIn(namespace)
-	hc := &hyperv1.HostedCluster{ObjectMeta: metav1.ObjectMeta{Namespace: key.Namespace, Name: key.Name, UID: record.Cluster}}
+	hc := &hyperv1.HostedCluster{ObjectMeta: metav1.ObjectMeta{Namespace: key.Namespace, Name: key.Name,
+		UID: record.Cluster}}
 	hc.Spec.InfraID, hc.Spec.Platform = record.InfraID, record.Platform
 	if record.Platform.Type == "" {
 		if err := r.guess(ctx, hc, namespace.Name); err != nil {

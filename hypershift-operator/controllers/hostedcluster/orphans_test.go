@@ -43,10 +43,13 @@ func newOrphanage(t *testing.T, more ...client.Object) *orphanage {
 	t.Helper()
 	space := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{
 		Name: "clusters-demo", UID: "space-uid", Labels: map[string]string{hyperv1.ControlPlaneNamespaceLabel: "true"},
-		Annotations: map[string]string{hyperv1.HostedClusterAnnotation: "clusters/demo", hyperv1.ServedClusterAnnotation: servedBy},
+		Annotations: map[string]string{hyperv1.HostedClusterAnnotation: "clusters/demo",
+			hyperv1.ServedClusterAnnotation: servedBy},
 	}}
-	capi := &clusterv1.Cluster{ObjectMeta: metav1.ObjectMeta{Namespace: "clusters-demo", Name: "infra", Finalizers: []string{"test/machines"}}}
-	role := &rbacv1.ClusterRole{ObjectMeta: metav1.ObjectMeta{Name: "of-demo", Labels: map[string]string{ownerNamespace: "clusters", ownerName: "demo"}}}
+	capi := &clusterv1.Cluster{ObjectMeta: metav1.ObjectMeta{Namespace: "clusters-demo", Name: "infra",
+		Finalizers: []string{"test/machines"}}}
+	role := &rbacv1.ClusterRole{ObjectMeta: metav1.ObjectMeta{Name: "of-demo",
+		Labels: map[string]string{ownerNamespace: "clusters", ownerName: "demo"}}}
 	credentials := &corev1.Secret{ObjectMeta: ours(fixture.OperatorNamespace, fixture.CredentialsCopy("clusters").Name),
 		Data: map[string][]byte{"MAAS_ENDPOINT": []byte(fixture.Endpoint), "MAAS_API_KEY": []byte(fixture.APIKey)}}
 	hcp := &hyperv1.HostedControlPlane{ObjectMeta: ours("clusters-demo", "demo")}
@@ -97,7 +100,8 @@ func (o *orphanage) released() {
 // gone expects that nothing is left.
 func (o *orphanage) gone() {
 	o.t.Helper()
-	for _, obj := range []client.Object{o.capi, o.space, &rbacv1.ClusterRole{ObjectMeta: metav1.ObjectMeta{Name: "of-demo"}}, o.credentials()} {
+	for _, obj := range []client.Object{o.capi, o.space,
+		&rbacv1.ClusterRole{ObjectMeta: metav1.ObjectMeta{Name: "of-demo"}}, o.credentials()} {
 		o.Expect(o.has(o.t, obj)).To(BeFalse(), "%T %s", obj, obj.GetName())
 	}
 }
@@ -172,14 +176,23 @@ func (o *orphanage) annotate(key, value string) {
 func TestJanitorKeeps(t *testing.T) {
 	hc := &hyperv1.HostedCluster{ObjectMeta: metav1.ObjectMeta{Namespace: "clusters", Name: "demo"}}
 	for name, prepare := range map[string]func(o *orphanage){
-		"a cluster that exists":       func(o *orphanage) { o.Expect(o.server.Create(o.t.Context(), hc.DeepCopy())).To(Succeed()) },
-		"what an administrator keeps": func(o *orphanage) { o.annotate(hyperv1.OrphanPolicyAnnotation, hyperv1.OrphanPolicyKeep) },
+		"a cluster that exists": func(o *orphanage) {
+			o.Expect(o.server.Create(o.t.Context(),
+				hc.DeepCopy())).To(Succeed())
+		},
+		"what an administrator keeps": func(o *orphanage) {
+			o.annotate(hyperv1.OrphanPolicyAnnotation,
+				hyperv1.OrphanPolicyKeep)
+		},
 		"a namespace that was restored": func(o *orphanage) {
 			o.annotate(hyperv1.ServedClusterAnnotation, `{"namespace":"former-uid","cluster":"cluster-uid"}`)
 		},
-		"a namespace of an older operator":      func(o *orphanage) { o.annotate(hyperv1.ServedClusterAnnotation, "") },
-		"a record that cannot be read":          func(o *orphanage) { o.annotate(hyperv1.ServedClusterAnnotation, "{") },
-		"a namespace of another cluster":        func(o *orphanage) { o.annotate(hyperv1.HostedClusterAnnotation, "clusters/other") },
+		"a namespace of an older operator": func(o *orphanage) { o.annotate(hyperv1.ServedClusterAnnotation, "") },
+		"a record that cannot be read":     func(o *orphanage) { o.annotate(hyperv1.ServedClusterAnnotation, "{") },
+		"a namespace of another cluster": func(o *orphanage) {
+			o.annotate(hyperv1.HostedClusterAnnotation,
+				"clusters/other")
+		},
 		"a namespace without a cluster's name":  func(o *orphanage) { o.annotate(hyperv1.HostedClusterAnnotation, "") },
 		"a control plane that is paused":        func(o *orphanage) { o.pause("true") },
 		"a control plane that is paused longer": func(o *orphanage) { o.pause("2126-01-01T00:00:00Z") },
@@ -289,7 +302,8 @@ func TestJanitorDies(t *testing.T) {
 func counting(c client.Client, before func() error) client.Client {
 	watching, _ := c.(client.WithWatch)
 	return interceptor.NewClient(watching, interceptor.Funcs{
-		Patch: func(ctx context.Context, c client.WithWatch, obj client.Object, patch client.Patch, opts ...client.PatchOption) error {
+		Patch: func(ctx context.Context, c client.WithWatch, obj client.Object, patch client.Patch,
+			opts ...client.PatchOption) error {
 			if err := before(); err != nil {
 				return err
 			}
@@ -301,7 +315,8 @@ func counting(c client.Client, before func() error) client.Client {
 			}
 			return c.Delete(ctx, obj, opts...)
 		},
-		DeleteAllOf: func(ctx context.Context, c client.WithWatch, obj client.Object, opts ...client.DeleteAllOfOption) error {
+		DeleteAllOf: func(ctx context.Context, c client.WithWatch, obj client.Object,
+			opts ...client.DeleteAllOfOption) error {
 			if err := before(); err != nil {
 				return err
 			}

@@ -172,11 +172,15 @@ func TestCopiedAuditWebhook(t *testing.T) {
 	}
 	const field = "spec.auditWebhook: "
 	for name, test := range map[string]copying{
-		"there is none":           {run: run, objects: with("audit", good)},
-		"there is one":            {run: run, edit: named("audit"), objects: with("audit", good), want: map[string]string{"copy of audit/webhook-kubeconfig": good["webhook-kubeconfig"]}},
-		"it is missing":           {run: run, edit: named("audit"), fails: field + "there is no Secret clusters/audit"},
-		"it reads our files":      {run: run, edit: named("audit"), objects: with("audit", kubeconfig("{tokenFile: /var/run/token}")), fails: field + "the Secret clusters/audit, key webhook-kubeconfig: "},
-		"the name is another's":   {run: run, edit: named("pull-secret"), objects: with("pull-secret", good), want: map[string]string{"copy of pull-secret/webhook-kubeconfig": good["webhook-kubeconfig"]}},
+		"there is none": {run: run, objects: with("audit", good)},
+		"there is one": {run: run, edit: named("audit"), objects: with("audit", good),
+			want: map[string]string{"copy of audit/webhook-kubeconfig": good["webhook-kubeconfig"]}},
+		"it is missing": {run: run, edit: named("audit"), fails: field + "there is no Secret clusters/audit"},
+		"it reads our files": {run: run, edit: named("audit"),
+			objects: with("audit", kubeconfig("{tokenFile: /var/run/token}")), fails: field +
+				"the Secret clusters/audit, key webhook-kubeconfig: "},
+		"the name is another's": {run: run, edit: named("pull-secret"), objects: with("pull-secret", good),
+			want: map[string]string{"copy of pull-secret/webhook-kubeconfig": good["webhook-kubeconfig"]}},
 		"it cannot be copied now": {run: run, edit: named("audit"), objects: with("audit", good), refuse: "create v1.Secret", fails: field},
 	} {
 		t.Run("When "+name, test.check)

@@ -69,7 +69,8 @@ func TestSecrets(t *testing.T) {
 		source.Data["ca-bundle.crt"] = []byte("CA")
 		s.Expect(c.Update(t.Context(), source)).To(Succeed())
 		s.mustPass()
-		s.Expect(s.copied(hosted.UseBackupStorage, "s3")).To(Equal(map[string]string{"credentials": "mine", "ca-bundle.crt": "CA"}))
+		s.Expect(s.copied(hosted.UseBackupStorage, "s3")).To(Equal(map[string]string{"credentials": "mine",
+			"ca-bundle.crt": "CA"}))
 		s.Expect(s.readBy(s.cluster())).To(ContainElements("age", "s3"), "else nobody would notice when they change")
 	})
 
@@ -103,7 +104,8 @@ func TestSecrets(t *testing.T) {
 			_, err = s.pass()
 			s.Expect(err).To(MatchError(ContainSubstring("the Secret own-etcd/etcd-tls: " + says)))
 			s.Expect(s.condition(hyperv1.UnmanagedEtcdAvailable).Message).To(ContainSubstring(says))
-			s.Expect(s.copied(hosted.UseEtcdClient, "etcd-tls")).To(Equal(copied), "API servers that run would end with half of another certificate")
+			s.Expect(s.copied(hosted.UseEtcdClient, "etcd-tls")).To(Equal(copied),
+				"API servers that run would end with half of another certificate")
 			source.Data[key] = good
 		}
 		s.Expect(c.Update(t.Context(), source)).To(Succeed())

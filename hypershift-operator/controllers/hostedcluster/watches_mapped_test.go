@@ -45,24 +45,32 @@ func TestMapped(t *testing.T) {
 		refuse string
 		want   []reconcile.Request
 	}{
-		"two clusters read it":               {inside("clusters", fixture.TrustBundle, nil), "", requestsOf("clusters", "demo", "second")},
-		"it points to one that reads it":     {inside("clusters", fixture.TrustBundle, to("clusters/demo")), "", requestsOf("clusters", "demo", "demo", "second")},
+		"two clusters read it": {inside("clusters", fixture.TrustBundle, nil), "",
+			requestsOf("clusters", "demo", "second")},
+		"it points to one that reads it": {inside("clusters", fixture.TrustBundle, to("clusters/demo")), "",
+			requestsOf("clusters", "demo", "demo", "second")},
 		"it points to nobody":                {inside("clusters", "x", to("demo")), "", nil},
 		"its namespace is no hosted one":     {inside("pretends", "x", nil), "", nil},
 		"its namespace is hosted":            {inside("clusters-demo", "x", nil), "", requestsOf("clusters", "demo")},
 		"its namespace is, whatever it says": {inside("clusters-demo", "x", to("a/b")), "", requestsOf("clusters", "demo")},
 		"it points to another tenant's":      {inside("a", "x", to("clusters/demo")), "", nil},
-		"it points there from the agents":    {inside("agents", "x", to("clusters/second")), "", requestsOf("clusters", "second")},
-		"other agents point there":           {inside("agents", "x", to("clusters/demo")), "", nil},
-		"agents point to no cluster":         {inside("agents", "x", to("clusters/gone")), "", nil},
-		"the operator made it":               {inside("hypershift", "x", to("clusters/demo")), "", requestsOf("clusters", "demo")},
-		"it is a namespace":                  {hostedNamespace("clusters-demo", "clusters/demo", ""), "", requestsOf("clusters", "demo")},
-		"its namespace cannot be read":       {inside("clusters-demo", "x", nil), "get v1.PartialObjectMetadata", nil},
-		"clusters cannot be listed":          {inside("clusters-demo", "x", nil), "list v1beta1.HostedClusterList", requestsOf("clusters", "demo")},
+		"it points there from the agents": {inside("agents", "x", to("clusters/second")), "",
+			requestsOf("clusters", "second")},
+		"other agents point there":   {inside("agents", "x", to("clusters/demo")), "", nil},
+		"agents point to no cluster": {inside("agents", "x", to("clusters/gone")), "", nil},
+		"the operator made it": {inside("hypershift", "x", to("clusters/demo")), "",
+			requestsOf("clusters", "demo")},
+		"it is a namespace": {hostedNamespace("clusters-demo", "clusters/demo", ""), "",
+			requestsOf("clusters", "demo")},
+		"its namespace cannot be read": {inside("clusters-demo", "x", nil), "get v1.PartialObjectMetadata", nil},
+		"clusters cannot be listed": {inside("clusters-demo", "x", nil), "list v1beta1.HostedClusterList",
+			requestsOf("clusters", "demo")},
 	} {
 		t.Run("When "+name, func(t *testing.T) {
-			d := newDesk(fixture.HostedCluster("clusters"), second, hostedNamespace("clusters-demo", "clusters/demo", ""), pretends,
-				&corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "a"}}, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "agents"}})
+			d := newDesk(fixture.HostedCluster("clusters"), second, hostedNamespace("clusters-demo", "clusters/demo", ""),
+				pretends,
+				&corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "a"}},
+				&corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "agents"}})
 			d.Settings.OperatorNamespace = "hypershift"
 			d.refuse = test.refuse
 			if diff := cmp.Diff(test.want, d.ownerOrReader(t.Context(), test.obj)); diff != "" {

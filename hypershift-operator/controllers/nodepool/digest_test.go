@@ -121,17 +121,19 @@ func TestDigests(t *testing.T) {
 		b.Expect(string(b.tokenOf(before).Data["release"])).To(Equal(pinned))
 	})
 
-	t.Run("When the pool is from 0.1.0, which noted the digest in an annotation, its machines should stay", func(t *testing.T) {
-		b, first, pinned := startBuilds(newWorld(t, c, "annotated"))
-		before := b.userData()
-		b.push("first", "2")
-		b.restart()
-		b.unresolved()
-		b.mustPass()
-		b.Expect(b.userData()).To(Equal(before))
-		b.Expect(b.pool().Status.ResolvedRelease).To(Equal(&hyperv1.NodePoolResolvedRelease{Image: first, PinnedImage: pinned}))
-		b.rests()
-	})
+	t.Run("When the pool is from 0.1.0, which noted the digest in an annotation, its machines should stay",
+		func(t *testing.T) {
+			b, first, pinned := startBuilds(newWorld(t, c, "annotated"))
+			before := b.userData()
+			b.push("first", "2")
+			b.restart()
+			b.unresolved()
+			b.mustPass()
+			b.Expect(b.userData()).To(Equal(before))
+			b.Expect(b.pool().Status.ResolvedRelease).To(Equal(&hyperv1.NodePoolResolvedRelease{Image: first,
+				PinnedImage: pinned}))
+			b.rests()
+		})
 
 	t.Run("When a tenant writes another registry into the annotation, nothing should call it", func(t *testing.T) {
 		b, first, pinned := startBuilds(newWorld(t, c, "elsewhere"))

@@ -34,7 +34,8 @@ func TestRememberRelease(t *testing.T) {
 			w.Expect(w.pool().Annotations[first]).To(Equal(test.first))
 			w.Expect(w.pool().Annotations[resolved]).To(Equal(test.resolved))
 			if image, pinned, ok := strings.Cut(test.resolved, " "); ok {
-				w.Expect(w.pool().Status.ResolvedRelease).To(Equal(&hyperv1.NodePoolResolvedRelease{Image: image, PinnedImage: pinned}))
+				w.Expect(w.pool().Status.ResolvedRelease).To(Equal(&hyperv1.NodePoolResolvedRelease{Image: image,
+					PinnedImage: pinned}))
 			} else {
 				w.Expect(w.pool().Status.ResolvedRelease).To(BeNil())
 			}

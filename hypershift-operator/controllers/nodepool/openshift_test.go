@@ -41,7 +41,8 @@ func (s *world) openShift(upgrade hyperv1.UpgradeType) {
 	pool.Spec.Platform.MAAS.Image = "custom/rhcos"
 	pool.Spec.Management.UpgradeType = upgrade
 	fixture.Create(s.t, s.client, pool, &corev1.Secret{
-		ObjectMeta: metav1.ObjectMeta{Namespace: s.namespace, Name: "demo-admin-kubeconfig"}, Data: map[string][]byte{"kubeconfig": []byte(guestKubeconfig)}})
+		ObjectMeta: metav1.ObjectMeta{Namespace: s.namespace, Name: "demo-admin-kubeconfig"},
+		Data:       map[string][]byte{"kubeconfig": []byte(guestKubeconfig)}})
 }
 
 // coreConfigs makes what an OpenShift control-plane-operator makes.

@@ -114,7 +114,8 @@ func TestReleaseLooksOn(t *testing.T) {
 func TestRememberedRelease(t *testing.T) {
 	g := NewWithT(t)
 	s, r := released(nil, func(s *scope) {
-		s.pool.Status.ResolvedRelease = &hyperv1.NodePoolResolvedRelease{Image: fixture.ReleaseImage, PinnedImage: "registry.example/release@sha256:gone"}
+		s.pool.Status.ResolvedRelease = &hyperv1.NodePoolResolvedRelease{Image: fixture.ReleaseImage,
+			PinnedImage: "registry.example/release@sha256:gone"}
 	})
 	err := r.lookup(t.Context(), s)
 	g.Expect(err).To(MatchError(And(ContainSubstring("manifest unknown"), ContainSubstring(fixture.ReleaseImage))))

@@ -36,7 +36,8 @@ func (r refusals) of(verb string, obj any, subresource ...string) error {
 
 // on is a reconciler of a server that holds objects and refuses some requests.
 func on(refused refusals, objects ...client.Object) *Reconciler {
-	whole := fake.NewClientBuilder().WithScheme(fixture.Scheme()).WithObjects(objects...).WithStatusSubresource(&hyperv1.NodePool{}).Build()
+	whole := fake.NewClientBuilder().WithScheme(fixture.Scheme()).WithObjects(objects...).WithStatusSubresource(
+		&hyperv1.NodePool{}).Build()
 	return &Reconciler{Releases: fixture.Payloads(), Platforms: fixture.Platforms(nil), Client: interceptor.NewClient(whole, interceptor.Funcs{
 		Get: func(ctx context.Context, c client.WithWatch, key client.ObjectKey, obj client.Object, opts ...client.GetOption) error {
 			if err := refused.of("get", obj); err != nil {
@@ -68,7 +69,8 @@ func on(refused refusals, objects ...client.Object) *Reconciler {
 			}
 			return c.Patch(ctx, obj, patch, opts...)
 		},
-		SubResourcePatch: func(ctx context.Context, c client.Client, name string, obj client.Object, patch client.Patch, opts ...client.SubResourcePatchOption) error {
+		SubResourcePatch: func(ctx context.Context, c client.Client, name string, obj client.Object, patch client.Patch,
+			opts ...client.SubResourcePatchOption) error {
 			if err := refused.of("patch", obj, name); err != nil {
 				return err
 			}

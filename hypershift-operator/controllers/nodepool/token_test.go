@@ -268,7 +268,8 @@ func TestTokenConfig(t *testing.T) {
 // configuration that the token names. References have the names of copies there, or, until the operator has moved a
 // cluster of version 0.1.0, of users.
 func TestConfigurationHashFollowsTheHostedControlPlane(t *testing.T) {
-	configuration := &hyperv1.ClusterConfiguration{Proxy: &configv1.ProxySpec{TrustedCA: configv1.ConfigMapNameReference{Name: "proxy-ca"}}}
+	configuration := &hyperv1.ClusterConfiguration{
+		Proxy: &configv1.ProxySpec{TrustedCA: configv1.ConfigMapNameReference{Name: "proxy-ca"}}}
 	for name, tc := range map[string]struct {
 		controlPlane, want *hyperv1.ClusterConfiguration
 		again              bool

@@ -26,9 +26,11 @@ func TestPools(t *testing.T) {
 	stranger := fixture.NodePool("clusters")
 	stranger.Name, stranger.Spec.ClusterName = "stranger", "other"
 	hosted := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "clusters-demo", Annotations: map[string]string{hyperv1.HostedClusterAnnotation: "clusters/demo"}}}
-	others := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "elsewhere-demo", Annotations: map[string]string{hyperv1.HostedClusterAnnotation: "elsewhere/demo"}}}
+	others := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "elsewhere-demo",
+		Annotations: map[string]string{hyperv1.HostedClusterAnnotation: "elsewhere/demo"}}}
 	plain := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "elsewhere"}}
-	r := &Reconciler{Client: fake.NewClientBuilder().WithScheme(fixture.Scheme()).WithObjects(pool, stranger, hosted, others, plain).Build()}
+	r := &Reconciler{Client: fake.NewClientBuilder().WithScheme(fixture.Scheme()).WithObjects(pool, stranger, hosted,
+		others, plain).Build()}
 	config := func(namespace, name string, labels map[string]string) *corev1.ConfigMap {
 		return &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: name, Labels: labels}}
 	}
@@ -69,7 +71,8 @@ func TestPools(t *testing.T) {
 	t.Run("When another tenant's object carries a pool's annotation it should be none", func(t *testing.T) {
 		g := NewWithT(t)
 		for _, namespace := range []string{"elsewhere", "elsewhere-demo", "gone"} {
-			secret := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Annotations: map[string]string{hyperv1.NodePoolAnnotation: "clusters/demo"}}}
+			secret := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: namespace,
+				Annotations: map[string]string{hyperv1.NodePoolAnnotation: "clusters/demo"}}}
 			g.Expect(r.poolsOfSecret(t.Context(), secret)).To(BeEmpty(), namespace)
 		}
 	})
@@ -126,8 +129,9 @@ func TestPoolsOf(t *testing.T) {
 		"When the CA is another cluster's, it should be that one's pools":         {r.poolsOfSecret, secret("clusters-other", "ignition-server-ca-cert"), asked("c")},
 		"When a Secret is a pool's, it should be that pool":                       {r.poolsOfSecret, secret("clusters-demo", "token-a-1"), asked("a")},
 		"When a cluster changes, it should be its pools":                          {r.poolsOfCluster, fixture.HostedCluster("clusters"), asked("a", "b")},
-		"When an annotation names no pool, it should be none": {r.poolByAnnotation, &corev1.Secret{ObjectMeta: metav1.ObjectMeta{
-			Annotations: map[string]string{hyperv1.NodePoolAnnotation: "nothing"}}}, nil},
+		"When an annotation names no pool, it should be none": {r.poolByAnnotation,
+			&corev1.Secret{ObjectMeta: metav1.ObjectMeta{
+				Annotations: map[string]string{hyperv1.NodePoolAnnotation: "nothing"}}}, nil},
 		"When pools cannot be listed, it should be none": {(&Reconciler{Client: answering(c, "list .*", testenv.ErrRefused)}).poolsOfCluster, fixture.HostedCluster("clusters"), nil},
 		"When the namespace cannot be read, it should be none": {(&Reconciler{Client: answering(c, "get .*", testenv.ErrRefused)}).poolsOfConfig,
 			config("clusters-demo", "x", map[string]string{coreConfigLabel: "true"}), nil},

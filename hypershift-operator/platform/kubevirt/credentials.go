@@ -77,7 +77,8 @@ func (p *Platform) ReconcileCredentials(ctx context.Context, c client.Client, cl
 
 // userKubeconfig is what the provider gets, or why there is nothing for it. The provider would run programs and read
 // files that a kubeconfig names, with the rights that it has in the management cluster.
-func userKubeconfig(ctx context.Context, c client.Client, key client.ObjectKey, credentials *hyperv1.KubevirtPlatformCredentials) (data map[string][]byte, why string, err error) {
+func userKubeconfig(ctx context.Context, c client.Client, key client.ObjectKey,
+	credentials *hyperv1.KubevirtPlatformCredentials) (data map[string][]byte, why string, err error) {
 	source := &corev1.Secret{}
 	err = c.Get(ctx, key, source)
 	field := credentials.InfraKubeConfigSecret.Key

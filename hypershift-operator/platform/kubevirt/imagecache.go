@@ -146,7 +146,8 @@ func (p *Platform) keep(ctx context.Context, c client.Client, at target, pool pl
 		}
 		name = cache.GetName()
 		if len(validation.IsDNS1123Subdomain(name)) > 0 {
-			return &infraError{reason: reasonFailed, message: "it has a DataVolume for the disk image whose name is none of Kubernetes"}
+			return &infraError{reason: reasonFailed,
+				message: "it has a DataVolume for the disk image whose name is none of Kubernetes"}
 		}
 		return nil
 	})

@@ -112,7 +112,8 @@ type target struct {
 // infraError, but for NotFound and AlreadyExists, which act may ask for. After an error, act is called again about the
 // same subject only after a while, which doubles: until then use returns the error. A cluster whose answers differ each
 // time is so not called more often.
-func (i *infraClusters) use(ctx context.Context, c client.Client, at target, about string, act func(ctx context.Context, where place) error) error {
+func (i *infraClusters) use(ctx context.Context, c client.Client, at target, about string,
+	act func(ctx context.Context, where place) error) error {
 	if at.credentials == nil {
 		return act(ctx, place{Client: c, namespace: at.hosted})
 	}
@@ -193,7 +194,8 @@ func (i *infraClusters) cluster(at target, raw []byte) (*infraCluster, error) {
 		}
 	}
 	i.known[at.hosted] = &infraCluster{
-		fingerprint: fingerprint, place: where, user: at.user, made: now, used: now, found: map[string]finding{}, failed: map[string]*setback{},
+		fingerprint: fingerprint, place: where, user: at.user, made: now, used: now, found: map[string]finding{},
+		failed: map[string]*setback{},
 	}
 	return i.known[at.hosted], nil
 }
@@ -272,7 +274,10 @@ func (i *infraClusters) forget(hosted string, about ...string) {
 	i.mu.Lock()
 	defer i.mu.Unlock()
 	if cluster := i.known[hosted]; cluster != nil {
-		maps.DeleteFunc(cluster.found, func(each string, _ finding) bool { return len(about) == 0 || slices.Contains(about, each) })
+		maps.DeleteFunc(cluster.found, func(each string, _ finding) bool {
+			return len(about) == 0 ||
+				slices.Contains(about, each)
+		})
 	}
 }
 

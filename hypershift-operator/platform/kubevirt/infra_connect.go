@@ -112,8 +112,9 @@ func tell(err error) error {
 	case apierrors.IsForbidden(err) && errors.As(err, &status):
 		return &infraError{reason: reasonForbidden, message: "its kubeconfig lacks a right: " + condition.Shorten(status.Status().Message, mostWords)}
 	case errors.As(err, &refused):
-		return &infraError{reason: reasonRefused, connection: true, message: "its address is blocked by the address policy; " +
-			"an administrator can allow it with hypershift install --kubevirt-allow-cidrs"}
+		return &infraError{reason: reasonRefused, connection: true,
+			message: "its address is blocked by the address policy; " +
+				"an administrator can allow it with hypershift install --kubevirt-allow-cidrs"}
 	case errors.As(err, &large):
 		message := fmt.Sprintf("its answer is larger than %d bytes", large.Limit)
 		return &infraError{reason: reasonFailed, connection: true, message: message}

@@ -74,7 +74,8 @@ func TestCalls(t *testing.T) {
 			w.Header().Set("Content-Type", r.Header.Get("Content-Type"))
 			w.WriteHeader(http.StatusCreated)
 			body, _ := io.ReadAll(r.Body)
-			_, _ = w.Write(bytes.Replace(body, []byte(`"generateName":"kv-boot-image-cache-"`), []byte(`"name":"kv-boot-image-cache-1"`), 1))
+			_, _ = w.Write(bytes.Replace(body, []byte(`"generateName":"kv-boot-image-cache-"`),
+				[]byte(`"name":"kv-boot-image-cache-1"`), 1))
 		case strings.HasSuffix(r.URL.Path, "/datavolumes"):
 			_, _ = w.Write([]byte(`{"apiVersion":"cdi.kubevirt.io/v1beta1","kind":"DataVolumeList","items":[]}`))
 		case strings.HasSuffix(r.URL.Path, "/networks/cluster"):

@@ -145,7 +145,8 @@ func TestClusterThatCannotBeUsed(t *testing.T) {
 		{"When nobody answers, it should say so without the address", kubeconfigOf(gone), local(), "InfraClusterUnreachable", "does not answer"},
 		{"When somebody else answers, it should say so", fmt.Sprintf(`{"apiVersion":"v1","kind":"Config","current-context":"a","contexts":[{"name":"a","context":{"cluster":"a","user":"a"}}],
 			"clusters":[{"name":"a","cluster":{"server":%q}}],"users":[{"name":"a","user":{"token":"SECRET"}}]}`, server.URL), local(), "InfraClusterUnreachable", "vouches"},
-		{"When it goes on for ever, it should be cut off", kubeconfigOf(unending), local(), "InfraClusterRequestFailed", "its answer is larger than"},
+		{"When it goes on for ever, it should be cut off", kubeconfigOf(unending), local(), "InfraClusterRequestFailed",
+			"its answer is larger than"},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			g, p := NewWithT(t), &Platform{}
@@ -185,7 +186,8 @@ func TestParallelCalls(t *testing.T) {
 }
 
 // growing are the waits after failures in a row.
-var growing = []time.Duration{10 * time.Second, 20 * time.Second, 40 * time.Second, 80 * time.Second, 2 * time.Minute, 2 * time.Minute}
+var growing = []time.Duration{10 * time.Second, 20 * time.Second, 40 * time.Second, 80 * time.Second, 2 * time.Minute,
+	2 * time.Minute}
 
 // TestWaits: a cluster of other people that does not answer is asked less and less, and at once when it has answered.
 func TestWaits(t *testing.T) {
@@ -197,7 +199,8 @@ func TestWaits(t *testing.T) {
 		g.Expect(clusters.end(cluster, "x", down)).To(MatchError(down))
 		g.Expect(down.again).To(Equal(wait), "the condition is looked at when the next call may go")
 		clock.SetTime(clock.Now().Add(wait - time.Second))
-		g.Expect(clusters.begin(cluster, "another subject")).To(MatchError(down), "what is known is told instead of another call")
+		g.Expect(clusters.begin(cluster, "another subject")).To(MatchError(down),
+			"what is known is told instead of another call")
 		clock.SetTime(clock.Now().Add(time.Second))
 	}
 	for what, answer := range map[string]error{"answered": nil, "refused one thing": &infraError{reason: reasonForbidden}} {
@@ -214,11 +217,17 @@ func TestWaits(t *testing.T) {
 // reconciled.
 func TestNotYet(t *testing.T) {
 	for name, answer := range map[string]func(n int) error{
-		"a conflict":             func(n int) error { return apierrors.NewConflict(anyKind, fmt.Sprint(n), errors.New("not yet")) },
+		"a conflict": func(n int) error {
+			return apierrors.NewConflict(anyKind, fmt.Sprint(n),
+				errors.New("not yet"))
+		},
 		"an error of the server": func(n int) error { return apierrors.NewInternalError(fmt.Errorf("not yet, try %d", n)) },
-		"a missing right":        func(n int) error { return apierrors.NewForbidden(anyKind, "it", fmt.Errorf("not yet, try %d", n)) },
-		"a name that is taken":   func(n int) error { return apierrors.NewAlreadyExists(anyKind, fmt.Sprint(n)) },
-		"a missing kind":         func(n int) error { return apierrors.NewNotFound(anyKind, fmt.Sprint(n)) },
+		"a missing right": func(n int) error {
+			return apierrors.NewForbidden(anyKind, "it",
+				fmt.Errorf("not yet, try %d", n))
+		},
+		"a name that is taken": func(n int) error { return apierrors.NewAlreadyExists(anyKind, fmt.Sprint(n)) },
+		"a missing kind":       func(n int) error { return apierrors.NewNotFound(anyKind, fmt.Sprint(n)) },
 	} {
 		t.Run(name, func(t *testing.T) {
 			g, a := NewWithT(t), newAbroad(t)
@@ -282,7 +291,8 @@ func TestNotYet(t *testing.T) {
 func TestUnusedConnections(t *testing.T) {
 	g, a := NewWithT(t), newAbroad(t)
 	a.clock.SetTime(a.clock.Now().Add(unusedFor + time.Second))
-	_, err := a.infra.cluster(target{hosted: "clusters-other", user: "clusters", credentials: elsewhere()}, []byte(goodKubeconfig))
+	_, err := a.infra.cluster(target{hosted: "clusters-other", user: "clusters", credentials: elsewhere()},
+		[]byte(goodKubeconfig))
 	g.Expect(err).NotTo(HaveOccurred())
 	g.Expect(a.infra.known).To(HaveLen(1))
 }
@@ -341,9 +351,11 @@ func TestKubeconfig(t *testing.T) {
 		{"When the user's Secret is not there, it should name it", elsewhere(), nil, "", "Secret clusters/infra has no kubeconfig under config"},
 		{"When it is under another key, it should name that which is asked for", elsewhere(), []client.Object{userSecret("kubeconfig", goodKubeconfig)}, "", "under config"},
 		{"When it would run a program, it should not be used", elsewhere(), []client.Object{
-			userSecret("config", strings.Replace(goodKubeconfig, "{token: SECRET}", "{exec: {apiVersion: client.authentication.k8s.io/v1, command: sh}}", 1))}, "", "users[].user.exec runs a program"},
+			userSecret("config", strings.Replace(goodKubeconfig, "{token: SECRET}",
+				"{exec: {apiVersion: client.authentication.k8s.io/v1, command: sh}}", 1))}, "", "users[].user.exec runs a program"},
 		{"When anybody on the way could answer, it should not be used", elsewhere(), []client.Object{
-			userSecret("config", strings.Replace(goodKubeconfig, "https://", "http://", 1))}, "", "clusters[].cluster.server must be a URL of https://"},
+			userSecret("config", strings.Replace(goodKubeconfig, "https://", "http://", 1))}, "",
+			"clusters[].cluster.server must be a URL of https://"},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			g := NewWithT(t)

@@ -23,15 +23,17 @@ func TestCredentialsThatAUserPlanted(t *testing.T) {
 	server := httptest.NewTLSServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) { calls.Add(1) }))
 	t.Cleanup(server.Close)
 	planted := &corev1.Secret{
-		ObjectMeta: metav1.ObjectMeta{Namespace: "clusters-demo", Name: infraCredentials, Annotations: map[string]string{hyperv1.HostedClusterAnnotation: "clusters/demo"}},
-		Data:       map[string][]byte{kubeconfigKey: []byte(kubeconfigOf(server))}}
+		ObjectMeta: metav1.ObjectMeta{Namespace: "clusters-demo", Name: infraCredentials,
+			Annotations: map[string]string{hyperv1.HostedClusterAnnotation: "clusters/demo"}},
+		Data: map[string][]byte{kubeconfigKey: []byte(kubeconfigOf(server))}}
 	p := &Platform{infra: infraClusters{guard: local(), timeout: patient}}
 	cluster := testCluster(elsewhere())
 
 	credentials, err := p.ReconcileCredentials(t.Context(), testClient(t, planted), cluster)
 	g.Expect(err).NotTo(HaveOccurred())
 	g.Expect(credentials.Condition.Status).To(Equal(metav1.ConditionFalse))
-	g.Expect(credentials.Condition.Message).To(ContainSubstring("is refused: it may be a copy of an object that a user wrote"))
+	g.Expect(credentials.Condition.Message).To(
+		ContainSubstring("is refused: it may be a copy of an object that a user wrote"))
 	g.Expect(credentials.Hash).To(BeEmpty())
 	_, err = infraTarget(cluster).kubeconfig(t.Context(), testClient(t, planted.DeepCopy()))
 	g.Expect(err).To(HaveOccurred())

@@ -146,7 +146,8 @@ func TestReadsThatFail(t *testing.T) {
 	}{
 		{"When the user's Secret cannot be read", is("clusters", "creds"), false, "reading the MAAS credentials in Secret clusters/creds"},
 		{"When the last copy cannot be read", is(theCopy.Namespace, theCopy.Name), false, "reading the copy of the MAAS credentials in Secret hypershift/maas-credentials-clusters-demo"},
-		{"When the copy of an older operator cannot be read", is("clusters-demo", mirrorName(testCluster().HostedCluster)), false, "Secret clusters-demo/user-creds-"},
+		{"When the copy of an older operator cannot be read", is("clusters-demo", mirrorName(testCluster().HostedCluster)),
+			false, "Secret clusters-demo/user-creds-"},
 		{"When machines cannot be listed", never, true, "listing MaasMachines of namespace clusters-demo"},
 		{"When the Role cannot be read", role, false, "Role"},
 		{"When the RoleBinding cannot be read", binding, false, "RoleBinding"},

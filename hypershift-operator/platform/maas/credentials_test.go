@@ -259,7 +259,8 @@ func TestProvider(t *testing.T) {
 	t.Run("When another image runs it should get the key as upstream's provider wants it", func(t *testing.T) {
 		g := NewWithT(t)
 		g.Expect(provider(t, New(Options{ProviderImage: "upstream:1"}), testCluster()).Env).To(ContainElement(And(
-			HaveField("Name", maas.SecretKeyAPIKey), HaveField("ValueFrom.SecretKeyRef.Name", mirrorName(testCluster().HostedCluster)))))
+			HaveField("Name", maas.SecretKeyAPIKey), HaveField("ValueFrom.SecretKeyRef.Name",
+				mirrorName(testCluster().HostedCluster)))))
 	})
 }
 

@@ -36,7 +36,8 @@ func (p *Platform) kept(cluster platform.Cluster) metav1.ObjectMeta {
 // mirrorOf is where a provider finds the credentials that can only read them from its own namespace. It has no name
 // where the HostedCluster names no Secret.
 func mirrorOf(cluster platform.Cluster) *corev1.Secret {
-	return &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: cluster.Namespace, Name: mirrorName(cluster.HostedCluster)}}
+	return &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: cluster.Namespace,
+		Name: mirrorName(cluster.HostedCluster)}}
 }
 
 func mirrorName(hc *hyperv1.HostedCluster) string {

@@ -77,7 +77,8 @@ func TestUnknownSecret(t *testing.T) {
 	asked := func(t *testing.T, objects ...client.Object) client.Client {
 		t.Helper()
 		return interceptor.NewClient(testClient(t, objects...).(client.WithWatch), interceptor.Funcs{
-			Get: func(ctx context.Context, c client.WithWatch, key client.ObjectKey, obj client.Object, opts ...client.GetOption) error {
+			Get: func(ctx context.Context, c client.WithWatch, key client.ObjectKey, obj client.Object,
+				opts ...client.GetOption) error {
 				if key.Name == "" {
 					return errors.New("resource name may not be empty")
 				}
@@ -92,7 +93,8 @@ func TestUnknownSecret(t *testing.T) {
 		got, err := p.ReconcileCredentials(t.Context(), c, unknown)
 		g.Expect(err).NotTo(HaveOccurred())
 		g.Expect(got.Hash).To(Equal(known.Hash))
-		g.Expect(got.Condition).To(And(HaveField("Status", metav1.ConditionFalse), HaveField("Message", ContainSubstring("identityRef.name"))))
+		g.Expect(got.Condition).To(And(HaveField("Status", metav1.ConditionFalse),
+			HaveField("Message", ContainSubstring("identityRef.name"))))
 		g.Expect(handed(t, c)).To(Equal(before))
 	})
 	t.Run("has no credentials without a copy", func(t *testing.T) {

@@ -74,7 +74,8 @@ func New(o Options) *Platform {
 		o.Images = withClient(o, listImages)
 	}
 	return &Platform{
-		namespace: cmp.Or(o.Namespace, "hypershift"), providerImage: o.ProviderImage, guard: o.Guard, own: o.Own, logEnv: o.LogEnv,
+		namespace: cmp.Or(o.Namespace, "hypershift"), providerImage: o.ProviderImage, guard: o.Guard, own: o.Own,
+		logEnv: o.LogEnv,
 		checks: newChecks(o, o.WhoAmI), images: newChecks(o, o.Images),
 	}
 }

@@ -33,7 +33,8 @@ func FuzzJoinPairs(f *testing.F) {
 	f.Add("a=evil.example,quay.io", "mirror.example")
 	f.Add("quay.io", "mirror.example,b=c")
 	f.Fuzz(func(t *testing.T, key, value string) {
-		text, err := envlist.JoinPairs("spec.list", envlist.Pair{Key: key, Value: value}, envlist.Pair{Key: "last", Value: "1"})
+		text, err := envlist.JoinPairs("spec.list", envlist.Pair{Key: key, Value: value},
+			envlist.Pair{Key: "last", Value: "1"})
 		if err != nil {
 			if !strings.HasPrefix(err.Error(), "spec.list ") {
 				t.Errorf("the error names no field: %v", err)

@@ -28,13 +28,15 @@ func read(text string) (section string, pairs [][2]string) {
 
 func FuzzSection(f *testing.F) {
 	for _, value := range []string{
-		"eu-north-1", "arn:aws:iam::123456789012:role/demo", "eu-north-1\ncredential_process = /bin/evil", "x\r\n[other]", "a # b", "a ; b", " a",
+		"eu-north-1", "arn:aws:iam::123456789012:role/demo", "eu-north-1\ncredential_process = /bin/evil", "x\r\n[other]",
+		"a # b", "a ; b", " a",
 		`"a"`, "", "\u2028credential_process=x", "a\\", "wJalrXUtnFEMI/K7MDENG+bPxRfiCYEXAMPLEKEY==",
 	} {
 		f.Add("region", value)
 	}
 	f.Fuzz(func(t *testing.T, key, value string) {
-		text, err := ini.Section("default", ini.Pair{Field: "spec.field", Key: key, Value: value}, ini.Pair{Key: "last", Value: "1"})
+		text, err := ini.Section("default", ini.Pair{Field: "spec.field", Key: key, Value: value},
+			ini.Pair{Key: "last", Value: "1"})
 		if err != nil {
 			if !strings.Contains(err.Error(), "spec.field") && !strings.Contains(err.Error(), "key") {
 				t.Errorf("the error names no field: %v", err)

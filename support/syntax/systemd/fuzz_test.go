@@ -40,11 +40,13 @@ func read(t *testing.T, text string) map[string]string {
 }
 
 func FuzzEnvironmentFile(f *testing.F) {
-	for _, value := range []string{"http://user:pa$$w\"ord@proxy.example:3128", "a\nLD_PRELOAD=/evil.so", `a\`, "`id`", "", "ä", "\xff", "a\x00b"} {
+	for _, value := range []string{"http://user:pa$$w\"ord@proxy.example:3128", "a\nLD_PRELOAD=/evil.so", `a\`, "`id`",
+		"", "ä", "\xff", "a\x00b"} {
 		f.Add("HTTP_PROXY", value)
 	}
 	f.Fuzz(func(t *testing.T, name, value string) {
-		text, err := systemd.EnvironmentFile(systemd.Variable{Field: "spec.proxy", Name: name, Value: value}, systemd.Variable{Name: "LAST", Value: "1"})
+		text, err := systemd.EnvironmentFile(systemd.Variable{Field: "spec.proxy", Name: name, Value: value},
+			systemd.Variable{Name: "LAST", Value: "1"})
 		if err != nil {
 			return
 		}

@@ -53,7 +53,8 @@ func read(t *testing.T, text string) string {
 }
 
 func FuzzString(f *testing.F) {
-	for _, text := range []string{"", "https://registry.example", "a\"\n[host.\"evil\"]", `\`, "\x00\a\v\x7f", "ä\U0001F600", "\xff", "\u2028"} {
+	for _, text := range []string{"", "https://registry.example", "a\"\n[host.\"evil\"]", `\`, "\x00\a\v\x7f",
+		"ä\U0001F600", "\xff", "\u2028"} {
 		f.Add(text)
 	}
 	f.Fuzz(func(t *testing.T, text string) {

@@ -35,21 +35,27 @@ func TestWrongValuesGetOneSentence(t *testing.T) {
 		values     []any
 		sentence   string
 	}{
-		{"nodepool", "spec.nodeDrainTimeout", durations(), "nodeDrainTimeout must be a duration of at most 99999h, such as 30m or 1h30m"},
-		{"nodepool", "spec.nodeVolumeDetachTimeout", durations(), "nodeVolumeDetachTimeout must be a duration of at most 99999h, such as 30m or 1h30m"},
-		{"nodepool", "spec.platform.maas.deployTimeout", durations(), "deployTimeout must be a duration of at most 99999h, such as 30m or 1h30m"},
-		{"maasmachine", "spec.timeouts.boot", durations(), "timeouts.boot must be a duration of at most 99999h, such as 30m or 1h30m"},
+		{"nodepool", "spec.nodeDrainTimeout", durations(),
+			"nodeDrainTimeout must be a duration of at most 99999h, such as 30m or 1h30m"},
+		{"nodepool", "spec.nodeVolumeDetachTimeout", durations(),
+			"nodeVolumeDetachTimeout must be a duration of at most 99999h, such as 30m or 1h30m"},
+		{"nodepool", "spec.platform.maas.deployTimeout", durations(),
+			"deployTimeout must be a duration of at most 99999h, such as 30m or 1h30m"},
+		{"maasmachine", "spec.timeouts.boot", durations(),
+			"timeouts.boot must be a duration of at most 99999h, such as 30m or 1h30m"},
 		// An API server that compares one of the last two does not answer for hours.
 		{
 			"hostedcluster", etcdSize, []any{"8 GB", "8Gb", "", 0, "1e2000000000", "1e-2000000000"},
 			"etcd.managed.storage.persistentVolume.size must be a quantity greater than 0, such as 8Gi",
 		},
 		{
-			"hostedcluster", oauth, under([]string{"oauth", "tokenConfig", "accessTokenInactivityTimeout"}, "5 minutes", "99999999999h", ""),
+			"hostedcluster", oauth, under([]string{"oauth", "tokenConfig", "accessTokenInactivityTimeout"}, "5 minutes",
+				"99999999999h", ""),
 			"accessTokenInactivityTimeout must be a duration of at most 999999h, such as 30m or 1h30m",
 		},
 		{
-			"hostedcluster", oauth, under([]string{"oauth", "tokenConfig", "accessTokenInactivityTimeout"}, "1m", "-10m", "299s"),
+			"hostedcluster", oauth, under([]string{"oauth", "tokenConfig", "accessTokenInactivityTimeout"}, "1m", "-10m",
+				"299s"),
 			"configuration.oauth.tokenConfig.accessTokenInactivityTimeout must be at least 300s",
 		},
 		{"nodepool", virtualized, memory("a lot", "1e2000000000"), "memory must be a quantity such as 8Gi"},

@@ -138,7 +138,8 @@ func TestDurations(t *testing.T) {
 
 func TestRulesOfAUser(t *testing.T) {
 	set := func() *faults.Set {
-		s, _ := newSet(faults.Rule{Kind: faults.Error, User: "al*"}, faults.Rule{Kind: faults.PowerError, User: "alice", Machines: 1})
+		s, _ := newSet(faults.Rule{Kind: faults.Error, User: "al*"}, faults.Rule{Kind: faults.PowerError, User: "alice",
+			Machines: 1})
 		return s
 	}
 	t.Run("the requests of other users and of nobody are spared", func(t *testing.T) {

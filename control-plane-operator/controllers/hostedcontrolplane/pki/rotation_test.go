@@ -151,7 +151,8 @@ func TestRotate(t *testing.T) {
 		g := NewWithT(t)
 		w.roll()
 		root := w.secret(RootCA)
-		w.annotate(map[string]string{RotationAnnotation: "all=1,system-admin-signer=lost-laptop," + SREBreakGlassSigner + "=1", OverlapAnnotation: "0s"})
+		w.annotate(map[string]string{RotationAnnotation: "all=1,system-admin-signer=lost-laptop," + SREBreakGlassSigner +
+			"=1", OverlapAnnotation: "0s"})
 		settle()
 		g.Expect(w.stages()).To(Equal(map[string]pki.Stage{SystemAdminSigner: pki.Trusting}))
 		g.Expect(w.secret(RootCA).ResourceVersion).To(Equal(root.ResourceVersion))

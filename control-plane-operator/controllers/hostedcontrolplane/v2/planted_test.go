@@ -18,7 +18,8 @@ import (
 
 // planted is what version 0.1.0 made of a user's object: it has the name that the user chose.
 func planted(made client.Object) client.Object {
-	meta := metav1.ObjectMeta{Namespace: namespace, Name: made.GetName(), Annotations: map[string]string{hyperv1.HostedClusterAnnotation: "clusters/demo"}}
+	meta := metav1.ObjectMeta{Namespace: namespace, Name: made.GetName(),
+		Annotations: map[string]string{hyperv1.HostedClusterAnnotation: "clusters/demo"}}
 	if _, is := made.(*corev1.ConfigMap); is {
 		return &corev1.ConfigMap{ObjectMeta: meta, Data: map[string]string{"x": "a user wrote this"}}
 	}

@@ -17,7 +17,8 @@ import (
 // Validate says what of a HostedControlPlane the components of the Kubernetes distribution cannot do, and cannot leave out
 // either; nil if there is nothing.
 func Validate(hcp *hyperv1.HostedControlPlane) error {
-	return errors.Join(kubeapiserver.ValidateEncryption(hcp), kubeapiserver.ValidateLists(hcp), validateRestore(hcp), validatePlatform(hcp), etcd.ValidateEndpoint(hcp))
+	return errors.Join(kubeapiserver.ValidateEncryption(hcp), kubeapiserver.ValidateLists(hcp), validateRestore(hcp),
+		validatePlatform(hcp), etcd.ValidateEndpoint(hcp))
 }
 
 // Refusals says what components leave out of a HostedControlPlane, since by halves it would be dangerous.

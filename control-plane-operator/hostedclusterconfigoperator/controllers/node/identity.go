@@ -34,9 +34,11 @@ func (r *Reconciler) refuse(ctx context.Context, node *corev1.Node, victim *clus
 		return
 	}
 	csrapproval.CountRefusal()
-	ctrl.LoggerFrom(ctx).Info("Refused a node with the provider ID of another Machine", "machine", victim.Name, "providerID", node.Spec.ProviderID)
+	ctrl.LoggerFrom(ctx).Info("Refused a node with the provider ID of another Machine", "machine", victim.Name,
+		"providerID", node.Spec.ProviderID)
 	if r.Recorder != nil {
 		r.Recorder.Eventf(victim, nil, corev1.EventTypeWarning, csrapproval.IdentityRefused, "Refuse",
-			"Node %s of the guest has the provider ID %s of this Machine and the name of another one; delete the Node", node.Name, node.Spec.ProviderID)
+			"Node %s of the guest has the provider ID %s of this Machine and the name of another one; delete the Node",
+			node.Name, node.Spec.ProviderID)
 	}
 }

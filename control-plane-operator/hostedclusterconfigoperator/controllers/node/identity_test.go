@@ -19,7 +19,8 @@ func TestImpersonated(t *testing.T) {
 		}
 		return m
 	}
-	machines := []clusterv1.Machine{machine("a", "worker-1", "maas:///az1/aaa"), machine("b", "", "maas:///az1/bbb"), machine("c", "worker-3", "")}
+	machines := []clusterv1.Machine{machine("a", "worker-1", "maas:///az1/aaa"), machine("b", "", "maas:///az1/bbb"),
+		machine("c", "worker-3", "")}
 	for name, tc := range map[string]struct{ node, id, victim string }{
 		"its own provider ID":               {"worker-1", "maas:///az1/aaa", ""},
 		"no provider ID":                    {"worker-1", "", ""},

@@ -161,7 +161,8 @@ func TestProvidersAreHonouredWholeOrNot(t *testing.T) {
 func issuersOf(t *testing.T, hcp *hyperv1.HostedControlPlane) []string {
 	t.Helper()
 	file := &corev1.ConfigMap{}
-	if err := adaptAuthentication(t.Context(), &component.Scope{Client: hostedClient(), HCP: hcp, Version: "1.36.3"}, file); err != nil {
+	if err := adaptAuthentication(t.Context(), &component.Scope{Client: hostedClient(), HCP: hcp, Version: "1.36.3"},
+		file); err != nil {
 		t.Fatal(err)
 	}
 	var config apiserverv1.AuthenticationConfiguration

@@ -35,7 +35,8 @@ func TestClientSigners(t *testing.T) {
 	} {
 		t.Run("When the user's signers have "+tc.name+" it should never keep the cluster's own out", func(t *testing.T) {
 			g, file := NewWithT(t), &corev1.ConfigMap{}
-			g.Expect(adaptClientSigners(t.Context(), &component.Scope{Client: hostedClient(own, tc.users), HCP: hcp}, file)).To(Succeed())
+			g.Expect(adaptClientSigners(t.Context(), &component.Scope{Client: hostedClient(own, tc.users), HCP: hcp},
+				file)).To(Succeed())
 			trusted, err := cert.ParseCertsPEM([]byte(file.Data[clientSignersKey]))
 			g.Expect(err).NotTo(HaveOccurred())
 			var names []string

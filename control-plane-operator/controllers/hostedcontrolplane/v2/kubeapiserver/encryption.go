@@ -54,7 +54,8 @@ func adaptEncryption(ctx context.Context, scope *component.Scope, secret *corev1
 		return err
 	}
 	live := &corev1.Secret{}
-	err = hosted.ReadTrusted(ctx, scope.Client, client.ObjectKey{Namespace: scope.HCP.Namespace, Name: EncryptionSecret}, live)
+	err = hosted.ReadTrusted(ctx, scope.Client, client.ObjectKey{Namespace: scope.HCP.Namespace, Name: EncryptionSecret},
+		live)
 	if client.IgnoreNotFound(err) != nil {
 		return fmt.Errorf("reading Secret %s: %w", EncryptionSecret, err)
 	}

@@ -80,7 +80,8 @@ func (f fleet) runs(live *corev1.Secret) bool {
 // annotateEncryption marks the pods with the configuration that they are made for.
 func annotateEncryption(ctx context.Context, scope *component.Scope, template *corev1.PodTemplateSpec) error {
 	live := &corev1.Secret{}
-	err := hosted.ReadTrusted(ctx, scope.Client, client.ObjectKey{Namespace: scope.HCP.Namespace, Name: EncryptionSecret}, live)
+	err := hosted.ReadTrusted(ctx, scope.Client, client.ObjectKey{Namespace: scope.HCP.Namespace, Name: EncryptionSecret},
+		live)
 	if client.IgnoreNotFound(err) != nil {
 		return fmt.Errorf("reading Secret %s: %w", EncryptionSecret, err)
 	}

@@ -36,7 +36,8 @@ func TestIssuerCA(t *testing.T) {
 				objects = append(objects, &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: "clusters-demo", Name: "issuer-ca"}, Data: tc.data})
 			}
 			file := &corev1.ConfigMap{}
-			g.Expect(adaptAuthentication(t.Context(), &component.Scope{Client: hostedClient(objects...), HCP: hcp, Version: "1.36.3"}, file)).To(Succeed())
+			g.Expect(adaptAuthentication(t.Context(), &component.Scope{Client: hostedClient(objects...), HCP: hcp,
+				Version: "1.36.3"}, file)).To(Succeed())
 			if tc.want != "" {
 				g.Expect(refusals(t, hcp, objects...)).To(MatchError(ContainSubstring(tc.want)))
 				g.Expect(file.Data["auth.yaml"]).NotTo(ContainSubstring("sso.example.com"), "without its CA an issuer is not asked at all")

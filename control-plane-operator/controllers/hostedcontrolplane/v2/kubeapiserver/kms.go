@@ -101,7 +101,8 @@ func (p plugins) write(secret *corev1.Secret) error {
 // runPlugins adds the plugins of the configuration of now to the pod of an API server.
 func runPlugins(ctx context.Context, scope *component.Scope, pod *corev1.PodSpec) error {
 	live := &corev1.Secret{}
-	err := hosted.ReadTrusted(ctx, scope.Client, client.ObjectKey{Namespace: scope.HCP.Namespace, Name: EncryptionSecret}, live)
+	err := hosted.ReadTrusted(ctx, scope.Client, client.ObjectKey{Namespace: scope.HCP.Namespace, Name: EncryptionSecret},
+		live)
 	if client.IgnoreNotFound(err) != nil {
 		return fmt.Errorf("reading Secret %s: %w", EncryptionSecret, err)
 	}
@@ -145,7 +146,8 @@ func addPlugin(pod *corev1.PodSpec, plugin hyperv1.KMSPluginSpec) {
 		Name: name, Image: plugin.Image, Args: plugin.Args, RestartPolicy: ptr.To(corev1.ContainerRestartPolicyAlways),
 		// It is the tenant's program in a pod of high priority: the kernel ends it alone where it grows without end.
 		Resources: corev1.ResourceRequirements{
-			Requests: corev1.ResourceList{corev1.ResourceCPU: resource.MustParse("10m"), corev1.ResourceMemory: resource.MustParse("32Mi")},
+			Requests: corev1.ResourceList{corev1.ResourceCPU: resource.MustParse("10m"),
+				corev1.ResourceMemory: resource.MustParse("32Mi")},
 			Limits: corev1.ResourceList{
 				corev1.ResourceCPU: resource.MustParse("2"), corev1.ResourceMemory: resource.MustParse("1Gi"),
 				corev1.ResourceEphemeralStorage: resource.MustParse("1Gi"),
@@ -153,7 +155,8 @@ func addPlugin(pod *corev1.PodSpec, plugin hyperv1.KMSPluginSpec) {
 		},
 		VolumeMounts: []corev1.VolumeMount{{Name: name, MountPath: path.Dir(hyperv1.KMSPluginSocket)}},
 	}
-	mount(pod, name, path.Dir(socketOf(plugin.Name)), corev1.VolumeSource{EmptyDir: &corev1.EmptyDirVolumeSource{SizeLimit: ptr.To(resource.MustParse("16Mi"))}})
+	mount(pod, name, path.Dir(socketOf(plugin.Name)),
+		corev1.VolumeSource{EmptyDir: &corev1.EmptyDirVolumeSource{SizeLimit: ptr.To(resource.MustParse("16Mi"))}})
 	if credentials := reference.Name(plugin.Credentials); credentials != "" {
 		volume := "credentials-" + name
 		pod.Volumes = append(pod.Volumes, corev1.Volume{Name: volume, VolumeSource: corev1.VolumeSource{Secret: &corev1.SecretVolumeSource{SecretName: credentials}}})

@@ -112,7 +112,8 @@ func TestCredentialsOfTheControlPlane(t *testing.T) {
 	secret := func(name string, owners ...metav1.OwnerReference) *corev1.Secret {
 		return &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: "clusters-demo", Name: name, OwnerReferences: owners}}
 	}
-	scope := &component.Scope{Client: hostedClient(secret("vault-token"), secret("root-ca", metav1.OwnerReference{Name: "demo"}), secret("sa-signing-key")), HCP: &hyperv1.HostedControlPlane{}}
+	scope := &component.Scope{Client: hostedClient(secret("vault-token"),
+		secret("root-ca", metav1.OwnerReference{Name: "demo"}), secret("sa-signing-key")), HCP: &hyperv1.HostedControlPlane{}}
 	scope.HCP.Namespace = "clusters-demo"
 	for name, says := range map[string]string{
 		"": "", "vault-token": "", "not-there-yet": "", "root-ca": "give yours another name", "sa-signing-key": "give yours another name",

@@ -60,8 +60,9 @@ func validateNames(hcp *hyperv1.HostedControlPlane) error {
 		for _, name := range named.Names {
 			host := strings.TrimPrefix(name, "*.")
 			if len(validation.IsDNS1123Subdomain(strings.ToLower(host))) > 0 {
-				failures = append(failures, fmt.Errorf("configuration.apiServer.servingCerts.namedCertificates: %q is no host name; "+
-					"write it as in api.example.com or *.example.com", name))
+				failures = append(failures, fmt.Errorf(
+					"configuration.apiServer.servingCerts.namedCertificates: %q is no host name; "+
+						"write it as in api.example.com or *.example.com", name))
 			}
 		}
 	}

@@ -14,25 +14,30 @@ import (
 
 func TestValidateLists(t *testing.T) {
 	gates := func(names ...configv1.FeatureGateName) *hyperv1.ClusterConfiguration {
-		return &hyperv1.ClusterConfiguration{FeatureGate: &configv1.FeatureGateSpec{FeatureGateSelection: configv1.FeatureGateSelection{
-			CustomNoUpgrade: &configv1.CustomFeatureGates{Enabled: names}}}}
+		return &hyperv1.ClusterConfiguration{FeatureGate: &configv1.FeatureGateSpec{
+			FeatureGateSelection: configv1.FeatureGateSelection{
+				CustomNoUpgrade: &configv1.CustomFeatureGates{Enabled: names}}}}
 	}
 	server := func(spec configv1.APIServerSpec) *hyperv1.ClusterConfiguration {
 		return &hyperv1.ClusterConfiguration{APIServer: &spec}
 	}
 	named := func(names ...string) *hyperv1.ClusterConfiguration {
-		return server(configv1.APIServerSpec{ServingCerts: configv1.APIServerServingCerts{NamedCertificates: []configv1.APIServerNamedServingCert{{Names: names}}}})
+		return server(configv1.APIServerSpec{ServingCerts: configv1.APIServerServingCerts{
+			NamedCertificates: []configv1.APIServerNamedServingCert{{Names: names}}}})
 	}
 	for name, tc := range map[string]struct {
 		config *hyperv1.ClusterConfiguration
 		says   string
 	}{
-		"accepts no configuration":                  {nil, ""},
-		"accepts a feature gate":                    {gates("InPlacePodVerticalScaling"), ""},
-		"refuses a gate that is several":            {gates("A=true,B"), "configuration.featureGate.customNoUpgrade"},
-		"accepts a regular expression":              {server(configv1.APIServerSpec{AdditionalCORSAllowedOrigins: []string{`//console\.example\.com(:|\z)`}}), ""},
-		"refuses an origin that is several":         {server(configv1.APIServerSpec{AdditionalCORSAllowedOrigins: []string{"a,.*"}}), "additionalCORSAllowedOrigins"},
-		"refuses an origin with a quote":            {server(configv1.APIServerSpec{AdditionalCORSAllowedOrigins: []string{`"a`}}), "additionalCORSAllowedOrigins"},
+		"accepts no configuration":       {nil, ""},
+		"accepts a feature gate":         {gates("InPlacePodVerticalScaling"), ""},
+		"refuses a gate that is several": {gates("A=true,B"), "configuration.featureGate.customNoUpgrade"},
+		"accepts a regular expression": {
+			server(configv1.APIServerSpec{AdditionalCORSAllowedOrigins: []string{`//console\.example\.com(:|\z)`}}), ""},
+		"refuses an origin that is several": {
+			server(configv1.APIServerSpec{AdditionalCORSAllowedOrigins: []string{"a,.*"}}), "additionalCORSAllowedOrigins"},
+		"refuses an origin with a quote": {
+			server(configv1.APIServerSpec{AdditionalCORSAllowedOrigins: []string{`"a`}}), "additionalCORSAllowedOrigins"},
 		"accepts host names of a certificate":       {named("api.example.com", "*.Example.com"), ""},
 		"refuses a host name that is several":       {named("api.example.com,kubernetes.default.svc"), "namedCertificates"},
 		"refuses a host name that is another field": {named("a:b"), "namedCertificates"},

@@ -64,7 +64,8 @@ func TestWebhooks(t *testing.T) {
 			g := NewWithT(t)
 			hcp, audit, tokens := callers(tc.kubeconfig)
 			file := &corev1.Secret{}
-			g.Expect(adaptWebhooks(t.Context(), &component.Scope{Client: hostedClient(audit, tokens), HCP: hcp}, file)).To(Succeed())
+			g.Expect(adaptWebhooks(t.Context(), &component.Scope{Client: hostedClient(audit, tokens), HCP: hcp},
+				file)).To(Succeed())
 			flags := strings.Join(args(hcp, 1, file.Data), "\n")
 			for _, name := range both {
 				wanted := ContainSubstring("-config-file=" + webhooksDir + "/" + name)
