@@ -191,11 +191,8 @@ func (o *Options) complete(flags *pflag.FlagSet) error {
 	if _, err := releaseinfo.ParseOverrides(o.registryOverrides); err != nil {
 		return fmt.Errorf("--registry-overrides: %w", err)
 	}
-	if _, err := maas.ParsePrefixes(o.egressBlocks); err != nil {
-		return fmt.Errorf("--hcp-egress-block-cidrs: %w", err)
-	}
-	if _, err := maas.ParsePrefixes(o.storeAllow); err != nil {
-		return fmt.Errorf("%s: %w", objectstore.AllowFlag, err)
+	if err := o.checkRanges(); err != nil {
+		return err
 	}
 	if err := o.virtualIP.complete(flags); err != nil {
 		return err
@@ -213,6 +210,16 @@ func (o *Options) complete(flags *pflag.FlagSet) error {
 		return err
 	}
 	return o.limits.Complete(o.image)
+}
+
+func (o *Options) checkRanges() error {
+	if _, err := maas.ParsePrefixes(o.egressBlocks); err != nil {
+		return fmt.Errorf("--hcp-egress-block-cidrs: %w", err)
+	}
+	if _, err := maas.ParsePrefixes(o.storeAllow); err != nil {
+		return fmt.Errorf("%s: %w", objectstore.AllowFlag, err)
+	}
+	return nil
 }
 
 func (o *Options) checkChoices() error {

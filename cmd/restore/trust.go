@@ -37,7 +37,8 @@ func (r *restoring) trust(ctx context.Context) error {
 		return fmt.Errorf("--from %s: %w, so it does not show who made it; give its checksum with --bundle-sha256, "+
 			"as status.sha256 of the HCPEtcdBackup has it", r.from, err)
 	case err != nil && r.verificationKey != "":
-		return fmt.Errorf("--from %s: the key of --verification-key %s did not sign this backup of HostedCluster %s/%s",
+		return fmt.Errorf("--from %s: the key of --verification-key %s did not sign this backup of HostedCluster %s/%s; "+
+			"give the key of the management cluster that made it, or its checksum with --bundle-sha256",
 			r.from, r.verificationKey, r.contents.Header.Namespace, r.contents.Header.Name)
 	case err != nil:
 		return fmt.Errorf("--from %s: %w; give its checksum with --bundle-sha256, "+

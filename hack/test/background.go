@@ -10,7 +10,7 @@ import (
 	"syscall"
 )
 
-// lowest is the priority of what may only use processor time that nobody else wants.
+// lowest is the priority of what may only use processor time that is left over.
 const lowest = 19
 
 // background gives a command a session of its own, at the lowest priority. Linux shares processor time among sessions

@@ -72,6 +72,14 @@ func (s stage) report(name string) (*report, time.Duration) {
 	}
 	cmd := exec.Command(argv[0], argv[1:]...)
 	cmd.Dir, cmd.Env = s.dir, slices.Concat(os.Environ(), []string{eventually}, s.env)
+	if s.environment && !keeps() {
+		release, err := takeEnvironment(testDir())
+		if err != nil {
+			return failed("FAIL %s: %v", name, err), 0
+		}
+		defer release()
+		cmd.Env = append(cmd.Env, dirVariable+"="+testDir())
+	}
 	if s.nice {
 		background(cmd)
 	}

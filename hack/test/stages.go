@@ -24,6 +24,8 @@ type stage struct {
 	events bool
 	// nice lowers the priority: the embedded environment beside it has deadlines, and this stage has none.
 	nice bool
+	// environment reports that the stage brings up the embedded environment.
+	environment bool
 }
 
 var stages = map[string]stage{
@@ -56,7 +58,8 @@ var stages = map[string]stage{
 
 // verbose is a stage in the embedded environment. It shows the progress of its tests.
 func verbose(pkg string, args ...string) stage {
-	return stage{args: append([]string{"-vet=off", "-count=1", "-p=1", "-v"}, args...), packages: only(pkg)}
+	args = append([]string{"-vet=off", "-count=1", "-p=1", "-v"}, args...)
+	return stage{args: args, packages: only(pkg), environment: true}
 }
 
 // eventually sets how long Gomega's Eventually waits by default. Gomega's own default of one second is too short for a

@@ -80,11 +80,7 @@ type Authority struct{ key ed25519.PrivateKey }
 
 // NewAuthority makes the data of an authority's Secret.
 func NewAuthority() (map[string][]byte, error) {
-	public, private, err := ed25519.GenerateKey(rand.Reader)
-	if err != nil {
-		return nil, fmt.Errorf("making a key that signs backups: %w", err)
-	}
-	encoded, err := encodePrivate(private)
+	public, encoded, err := newKey()
 	if err != nil {
 		return nil, err
 	}
@@ -107,11 +103,7 @@ func ReadAuthority(data map[string][]byte) (*Authority, error) {
 
 // Issue makes the data of the Secret of a cluster's signer.
 func (a *Authority) Issue(cluster string) (map[string][]byte, error) {
-	public, private, err := ed25519.GenerateKey(rand.Reader)
-	if err != nil {
-		return nil, fmt.Errorf("making a key that signs backups: %w", err)
-	}
-	encoded, err := encodePrivate(private)
+	public, encoded, err := newKey()
 	if err != nil {
 		return nil, err
 	}
@@ -215,12 +207,17 @@ func (e entries) add(name string, content []byte) {
 
 func (e entries) digest() digest { return digest{value: e.hash.Sum(nil)} }
 
-func encodePrivate(key ed25519.PrivateKey) ([]byte, error) {
-	der, err := x509.MarshalPKCS8PrivateKey(key)
+// newKey generates a key. It returns the public part, and the private part in PEM.
+func newKey() (ed25519.PublicKey, []byte, error) {
+	public, private, err := ed25519.GenerateKey(rand.Reader)
 	if err != nil {
-		return nil, fmt.Errorf("encoding a key that signs backups: %w", err)
+		return nil, nil, fmt.Errorf("generating a key that signs backups: %w", err)
 	}
-	return pem.EncodeToMemory(&pem.Block{Type: "PRIVATE KEY", Bytes: der}), nil
+	der, err := x509.MarshalPKCS8PrivateKey(private)
+	if err != nil {
+		return nil, nil, fmt.Errorf("encoding a key that signs backups: %w", err)
+	}
+	return public, pem.EncodeToMemory(&pem.Block{Type: "PRIVATE KEY", Bytes: der}), nil
 }
 
 func decodePrivate(text []byte) (ed25519.PrivateKey, error) {

@@ -127,18 +127,17 @@ func TestKeysThatCannotBeRead(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	one, two := newAuthority(t).signer(t, "a/b"), newAuthority(t)
-	issued, err := two.authority.Issue("a/b")
+	other, err := newAuthority(t).authority.Issue("a/b")
 	if err != nil {
 		t.Fatal(err)
 	}
-	mixed, err := encodePrivate(one.key)
+	issued, err := newAuthority(t).authority.Issue("a/b")
 	if err != nil {
 		t.Fatal(err)
 	}
 	_, noAuthority := ReadAuthority(map[string][]byte{AuthorityKey: authority[VerificationKey]})
-	_, noSigner := ReadSigner(map[string][]byte{SignerKey: mixed, SignerCertificate: issued[SignerCertificate]})
-	_, noCertificate := ReadSigner(map[string][]byte{SignerKey: mixed, SignerCertificate: []byte("{")})
+	_, noSigner := ReadSigner(map[string][]byte{SignerKey: other[SignerKey], SignerCertificate: issued[SignerCertificate]})
+	_, noCertificate := ReadSigner(map[string][]byte{SignerKey: other[SignerKey], SignerCertificate: []byte("{")})
 	_, noKey := ParseVerificationKey(authority[AuthorityKey])
 	for want, err := range map[string]error{
 		`key "authority-key": it is no private key`:          noAuthority,

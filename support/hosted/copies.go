@@ -124,6 +124,6 @@ func Trusted(obj client.Object) error {
 	if !owned && !IsCopy(obj) {
 		return nil
 	}
-	return fmt.Errorf("%T %s is refused: it may be a copy of an object that a user wrote; delete it so that it is made anew",
+	return fmt.Errorf("%T %s is refused: it may be a copy of an object that a user wrote; delete it, and the operator creates it again",
 		obj, client.ObjectKeyFromObject(obj))
 }

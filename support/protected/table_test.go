@@ -61,7 +61,7 @@ var notMetadata = map[string]string{
 	"infrastructure.cluster.x-k8s.io":      "a group",
 }
 
-// TestEveryConstantHasARow fails when a constant of api/ is added for which nobody has decided who may write it.
+// TestEveryConstantHasARow fails when a constant of api/ is added without a row that says who may write it.
 func TestEveryConstantHasARow(t *testing.T) {
 	found := 0
 	err := filepath.WalkDir("../../api", func(path string, entry fs.DirEntry, err error) error {

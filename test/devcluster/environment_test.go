@@ -4,6 +4,7 @@ package main
 
 import (
 	"bufio"
+	"cmp"
 	"context"
 	"encoding/json"
 	"fmt"
@@ -42,7 +43,9 @@ func newWhole(t *testing.T) *whole {
 	if testing.Short() {
 		t.Skip("takes half a minute")
 	}
-	e, err := env.New(filepath.Join(t.TempDir(), "env"), built)
+	// `make test` names a folder, of which its next run removes what a killed run left there.
+	dir := cmp.Or(os.Getenv(env.DirVariable), filepath.Join(t.TempDir(), "env"))
+	e, err := env.New(dir, built)
 	NewWithT(t).Expect(err).NotTo(HaveOccurred())
 	if err := (&lifecycle.Environment{Env: e}).Startable(t.Context()); err != nil {
 		t.Skip(err)

@@ -25,7 +25,7 @@ const inPlacePool, inPlaceIgnition = "inplace", "ignited"
 
 // inPlace has two machines of the release before come to its next patch and then to this build's minor, and then one of
 // them to another configuration, and not to one with which its kubelet does not start. They stay the machines that they
-// are: MAAS is asked to change nothing, the Nodes are the same and not booted anew, and a workload with a budget is
+// are: MAAS is asked to change nothing, the Nodes are the same and not rebooted, and a workload with a budget is
 // never without pods.
 func (s *suite) inPlace(t *testing.T) {
 	s.createCluster(t, 1)

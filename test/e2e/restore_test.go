@@ -25,7 +25,7 @@ import (
 )
 
 // restore loses all that the management cluster has of the cluster, etcd's volume too, and brings it back from a backup
-// in the object store. Its machines ran all the while, and nobody but the control plane noticed.
+// in the object store. Its machines ran all the while, and only the control plane noticed.
 func (s *suite) restore(t *testing.T) {
 	g := NewWithT(t)
 	s.createCluster(t, 2)
@@ -83,7 +83,7 @@ func (s *suite) settled(t *testing.T, guest client.Client) (found map[string]str
 	return found
 }
 
-// lose ends the management side of the cluster as a fire would: nobody gets to clean up. What a user has in a
+// lose ends the management side of the cluster as a fire would: nothing is cleaned up. What a user has in a
 // repository is returned, ready to be made again: Secrets, ConfigMaps, the HostedCluster with the ports that nodes
 // know, and pools.
 func (s *suite) lose(t *testing.T) []client.Object {
@@ -150,7 +150,7 @@ func (s *suite) force(ctx context.Context, namespace string) error {
 	return nil
 }
 
-// repository is what a user has of the cluster elsewhere, or writes anew: what is made of it is not there, and neither
+// repository is what a user has of the cluster elsewhere, or writes again: what is made of it is not there, and neither
 // is what operators noted on it.
 func (s *suite) repository(t *testing.T) []client.Object {
 	t.Helper()

@@ -91,7 +91,7 @@ var choices = []struct {
 		hc.Annotations = map[string]string{hyperv1.ResourceRequestOverrideAnnotationPrefix +
 			"/kube-apiserver.kube-apiserver": "cpu=10000"}
 	}},
-	{"the host name of somebody else", "--allowed-domains", func(hc *hyperv1.HostedCluster) {
+	{"the host name of another service", "--allowed-domains", func(hc *hyperv1.HostedCluster) {
 		hc.Spec.KubeAPIServerDNSName = "console.management.example"
 	}},
 	{"what is allowed", "", func(hc *hyperv1.HostedCluster) {

@@ -65,13 +65,13 @@ type NodePoolSpec struct {
 	// +optional
 	Config []corev1.LocalObjectReference `json:"config,omitempty"`
 
-	// nodeDrainTimeout bounds the draining of a node. 0 or absent waits for ever.
+	// nodeDrainTimeout bounds the draining of a node. 0 or absent waits indefinitely.
 	//
 	// +optional
 	// +kubebuilder:validation:XValidation:rule=`self != '' && self.matches(r'^([0-9]{1,5}(\.[0-9]+)?h)?([0-9]{1,6}(\.[0-9]+)?m)?([0-9]{1,8}(\.[0-9]+)?s)?([0-9]{1,9}(\.[0-9]+)?(ms|us|µs|ns)){0,3}$')`,message=`nodeDrainTimeout must be a duration of at most 99999h, such as 30m or 1h30m`
 	NodeDrainTimeout *metav1.Duration `json:"nodeDrainTimeout,omitempty"`
 
-	// nodeVolumeDetachTimeout bounds the wait for volumes to be detached. 0 or absent waits for ever.
+	// nodeVolumeDetachTimeout bounds the wait for volumes to be detached. 0 or absent waits indefinitely.
 	//
 	// +optional
 	// +kubebuilder:validation:XValidation:rule=`self != '' && self.matches(r'^([0-9]{1,5}(\.[0-9]+)?h)?([0-9]{1,6}(\.[0-9]+)?m)?([0-9]{1,8}(\.[0-9]+)?s)?([0-9]{1,9}(\.[0-9]+)?(ms|us|µs|ns)){0,3}$')`,message=`nodeVolumeDetachTimeout must be a duration of at most 99999h, such as 30m or 1h30m`

@@ -176,7 +176,7 @@ func TestAdvice(t *testing.T) {
 		want string
 	}{
 		"there is no such image":  {&transport.Error{StatusCode: http.StatusNotFound}, "check the name and the tag"},
-		"nobody is let in":        {&transport.Error{StatusCode: http.StatusUnauthorized}, refused},
+		"no user is let in":       {&transport.Error{StatusCode: http.StatusUnauthorized}, refused},
 		"this user is not let in": {fmt.Errorf("get: %w", &transport.Error{StatusCode: http.StatusForbidden}), refused},
 		"the registry is full": {&transport.Error{StatusCode: http.StatusInsufficientStorage},
 			"the registry has a problem: try again later"},

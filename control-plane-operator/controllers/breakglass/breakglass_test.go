@@ -250,8 +250,8 @@ func (w *world) revokes(signer string) {
 	kept := w.secret(hostedA, first.Status.PreviousSigner.Name)
 	w.Expect(kept.Data).To(Equal(map[string][]byte{"ca.crt": former}), "and not its key")
 
-	asked := w.asks("meanwhile", "system:sre-break-glass:anna", signer)
-	w.approves(hostedA, "meanwhile")
+	asked := w.asks("between", "system:sre-break-glass:anna", signer)
+	w.approves(hostedA, "between")
 	w.passes(asked)
 	w.Expect(asked.Status.Certificate).To(BeEmpty(), "it would be refused in a minute")
 

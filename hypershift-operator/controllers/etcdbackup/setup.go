@@ -17,8 +17,8 @@ import (
 	"github.com/openshift/hypershift/hypershift-operator/pace"
 )
 
-// asking is how often the management cluster is asked for the kind: `install --exclude-etcd` leaves it out, maybe for
-// ever, and a later install adds it without a change that would restart the operator. The gaps grow from 5 s to 5
+// asking is how often the management cluster is asked for the kind: `install --exclude-etcd` leaves it out, maybe
+// permanently, and a later install adds it without a change that would restart the operator. The gaps grow from 5 s to 5
 // minutes.
 var asking = wait.Backoff{Duration: 5 * time.Second, Factor: 2, Steps: 7, Cap: 5 * time.Minute}
 

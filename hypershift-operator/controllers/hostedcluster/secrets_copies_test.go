@@ -243,8 +243,8 @@ func TestCopiedEtcdBackup(t *testing.T) {
 	const field = "spec.etcd.managed.automatedBackup."
 	public := map[string]string{"copy of age/recipients": "public"}
 	for name, test := range map[string]copying{
-		"nothing is scheduled":    {run: run, objects: with("s3", nil)},
-		"etcd is somebody else's": {run: run, edit: func(hc *hyperv1.HostedCluster) { hc.Spec.Etcd.Managed = nil }},
+		"nothing is scheduled": {run: run, objects: with("s3", nil)},
+		"etcd is unmanaged":    {run: run, edit: func(hc *hyperv1.HostedCluster) { hc.Spec.Etcd.Managed = nil }},
 		"the key is missing": {run: run, edit: scheduled("age", ""), fails: field +
 			"encryptionKey: there is no Secret clusters/age"},
 		"it is kept elsewhere": {run: run, edit: scheduled("age", ""), objects: with("s3", nil), want: public},

@@ -49,7 +49,7 @@ func TestMapped(t *testing.T) {
 			requestsOf("clusters", "demo", "second")},
 		"it points to one that reads it": {inside("clusters", fixture.TrustBundle, to("clusters/demo")), "",
 			requestsOf("clusters", "demo", "demo", "second")},
-		"it points to nobody":                {inside("clusters", "x", to("demo")), "", nil},
+		"it points to no cluster":            {inside("clusters", "x", to("demo")), "", nil},
 		"its namespace is no hosted one":     {inside("pretends", "x", nil), "", nil},
 		"its namespace is hosted":            {inside("clusters-demo", "x", nil), "", requestsOf("clusters", "demo")},
 		"its namespace is, whatever it says": {inside("clusters-demo", "x", to("a/b")), "", requestsOf("clusters", "demo")},

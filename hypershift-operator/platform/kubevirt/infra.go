@@ -33,7 +33,7 @@ const (
 	goodFor             = 5 * time.Minute
 	firstWait, lastWait = 10 * time.Second, 2 * time.Minute
 	busyWait            = 2 * time.Second
-	// renewWait is how long a connection is used before another kubeconfig makes a new one, whose waits begin anew.
+	// renewWait is how long a connection is used before another kubeconfig makes a new one, without backoff.
 	renewWait = 10 * time.Second
 	// unusedFor is how long a connection that is not used any more is kept.
 	unusedFor = time.Hour

@@ -142,7 +142,7 @@ func TestRulesOfAUser(t *testing.T) {
 			Machines: 1})
 		return s
 	}
-	t.Run("the requests of other users and of nobody are spared", func(t *testing.T) {
+	t.Run("the requests of other users and without a user are spared", func(t *testing.T) {
 		g, s := NewWithT(t), set()
 		g.Expect(s.Request("zones.read", faults.Target{User: "alice"})).To(HaveKey(faults.Error))
 		g.Expect(s.Request("zones.read", faults.Target{User: "bob"})).To(BeEmpty())

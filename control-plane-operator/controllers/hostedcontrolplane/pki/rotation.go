@@ -19,7 +19,7 @@ import (
 )
 
 // everySigner stands in the annotation for all signers but that of the provider's break-glass certificates. Tenants may
-// write this entry; the provider's signer is named by itself, which an admission policy allows administrators only.
+// write this entry. The provider's signer has an entry of its own, which an admission policy reserves to administrators.
 const everySigner = "all"
 
 // Signers are the Secrets of all that can be rotated: the authorities and the keys of service account tokens.
