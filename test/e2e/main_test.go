@@ -132,27 +132,36 @@ func (s *suite) fault(t *testing.T, rule faults.Rule) (id int, heal func()) {
 	return added.ID, heal
 }
 
-// admin sends a request to the simulator's admin port and returns the answer.
+// admin sends a request to the simulator's admin port and returns the answer, or fails the test.
 func (s *suite) admin(ctx context.Context, t *testing.T, method, path string, body []byte) []byte {
 	t.Helper()
-	request, err := http.NewRequestWithContext(ctx, method, "http://"+env.MAASAdmin+path, bytes.NewReader(body))
+	answer, err := callSimulator(ctx, method, path, body)
 	if err != nil {
 		t.Fatal(err)
+	}
+	return answer
+}
+
+// callSimulator sends a request to the simulator's admin port and returns the answer.
+func callSimulator(ctx context.Context, method, path string, body []byte) ([]byte, error) {
+	request, err := http.NewRequestWithContext(ctx, method, "http://"+env.MAASAdmin+path, bytes.NewReader(body))
+	if err != nil {
+		return nil, err
 	}
 	request.Header.Set("Content-Type", "application/json")
 	response, err := http.DefaultClient.Do(request)
 	if err != nil {
-		t.Fatal(err)
+		return nil, err
 	}
 	defer response.Body.Close()
 	text, err := io.ReadAll(response.Body)
 	if err != nil {
-		t.Fatal(err)
+		return nil, err
 	}
 	if response.StatusCode >= 300 {
-		t.Fatalf("%s %s of the simulator's admin port: %s: %s", method, path, response.Status, text)
+		return nil, fmt.Errorf("%s %s of the simulator's admin port: %s: %s", method, path, response.Status, text)
 	}
-	return text
+	return text, nil
 }
 
 // scale runs what a user types.

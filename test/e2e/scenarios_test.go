@@ -56,6 +56,7 @@ var scenarios = []scenario{
 // scenario runs alone with `go test ./test/e2e -run TestE2E/upgrade`.
 func TestE2E(t *testing.T) {
 	s := start(t)
+	t.Run("released", s.released)
 	s.must(t, s.Install(t.Context(), s.standIns(t)...))
 	available, err := s.capacity(t.Context())
 	s.must(t, err)

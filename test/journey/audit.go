@@ -10,6 +10,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"time"
 
 	rbacv1 "k8s.io/api/rbac/v1"
 )
@@ -29,9 +30,11 @@ type event struct {
 	// ObjectRef is nil for what is no object, such as discovery.
 	ObjectRef   *struct{ APIGroup, Resource, Subresource string }
 	Annotations map[string]string
+	// RequestReceivedTimestamp is when the API server received the request.
+	RequestReceivedTimestamp time.Time
 }
 
-// Asked reads the audit log. Account is namespace:name.
+// Asked reads the audit log from AuditFrom on. Account is namespace:name.
 func (w *Walker) Asked(account string) (Asked, error) {
 	files, err := filepath.Glob(w.Path(auditLog))
 	if err != nil {
@@ -42,14 +45,14 @@ func (w *Walker) Asked(account string) (Asked, error) {
 	}
 	asked := Asked{Granted: map[string][]string{}, Denied: map[string][]string{}}
 	for _, file := range files {
-		if err := asked.read(file, "system:serviceaccount:"+account); err != nil {
+		if err := asked.read(file, "system:serviceaccount:"+account, w.AuditFrom); err != nil {
 			return Asked{}, err
 		}
 	}
 	return asked, nil
 }
 
-func (a Asked) read(file, user string) error {
+func (a Asked) read(file, user string, from time.Time) error {
 	f, err := os.Open(file)
 	if err != nil {
 		return err
@@ -60,7 +63,8 @@ func (a Asked) read(file, user string) error {
 	for lines.Scan() {
 		var e event
 		// The last line may be half written.
-		if json.Unmarshal(lines.Bytes(), &e) == nil && e.User.Username == user && e.ObjectRef != nil {
+		if json.Unmarshal(lines.Bytes(), &e) == nil && e.User.Username == user && e.ObjectRef != nil &&
+			!e.RequestReceivedTimestamp.Before(from) {
 			a.add(e)
 		}
 	}

@@ -49,6 +49,11 @@ var wellWhenFalse = map[string]bool{
 	"RemoteConnectionProbe": true,
 }
 
+// Well reports whether a condition of this type has the status that it should have.
+func Well(conditionType, status string) bool {
+	return (status == "True") != wellWhenFalse[conditionType]
+}
+
 // Diagnose tells what stands in the way: the conditions that are not as they should be, and the last log lines of the
 // containers that are not ready. Other clusters are left out.
 func (w *Walker) Diagnose(ctx context.Context, cluster string) {
@@ -108,7 +113,7 @@ func (o object) complaints() string {
 	}
 	b.WriteString("\n")
 	for _, c := range o.Status.Conditions {
-		if (c.Status == "True") != wellWhenFalse[c.Type] {
+		if Well(c.Type, c.Status) {
 			continue
 		}
 		fmt.Fprintf(&b, "  %s=%s %s: %s\n", c.Type, c.Status, c.Reason, c.Message)

@@ -39,6 +39,12 @@ func (w *Walker) PatchReleaseImage(ctx context.Context) (string, error) {
 	return environment.BuildPatchPayload(ctx)
 }
 
+// Publish brings a released version of the product into the environment's registry.
+func (w *Walker) Publish(ctx context.Context, version string) (lifecycle.Published, error) {
+	environment := lifecycle.Environment{Env: w.environment(), Out: w.Out}
+	return environment.Publish(ctx, version)
+}
+
 // RebuiltReleaseImage makes a release payload of the version of another one whose Kubernetes images have other digests, as
 // when somebody built them again, and returns its pull spec by digest.
 func (w *Walker) RebuiltReleaseImage(ctx context.Context, release string) (string, error) {

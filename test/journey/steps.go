@@ -58,11 +58,16 @@ func (w *Walker) Install(ctx context.Context, extra ...string) error {
 	if err != nil {
 		return err
 	}
+	// The store of backups is on the host, as are MAAS and the registry.
+	flags := []string{"--object-store-allow-cidrs", env.Gateway + "/32"}
+	return w.InstallImage(ctx, specs["hypershift"], append(flags, extra...)...)
+}
+
+// InstallImage installs the operator of an image; extra flags come last.
+func (w *Walker) InstallImage(ctx context.Context, image string, extra ...string) error {
 	argv := []string{"hypershift", "install",
-		"--hypershift-image", specs["hypershift"],
+		"--hypershift-image", image,
 		"--hcp-egress-block-cidrs", strings.Join([]string{env.Gateway + "/32", env.PodNetwork, env.ServiceNetwork}, ","),
-		// The store of backups is on the host, as are MAAS and the registry.
-		"--object-store-allow-cidrs", env.Gateway + "/32",
 		"--additional-trust-bundle", w.environment().RegistryCA()}
 	if err := w.Type(ctx, append(argv, extra...)...); err != nil {
 		return err

@@ -19,12 +19,17 @@ import (
 type Walker struct {
 	// Bin is the folder of our programs.
 	Bin string
+	// Hypershift is the path of the hypershift command; empty for the one in Bin.
+	Hypershift string
 	// Dir is the folder of the embedded environment.
 	Dir string
 	// Env are variables that commands get beside those of this process, as in os.Environ.
 	Env []string
 	// Out takes what a person is shown.
 	Out io.Writer
+
+	// AuditFrom is where Asked begins to read the audit log; zero for its beginning.
+	AuditFrom time.Time
 
 	Timeline Timeline
 	// Another is what a second cluster adds to Memory, in bytes; zero when there was none.
@@ -86,6 +91,9 @@ func (w *Walker) command(ctx context.Context, argv ...string) *exec.Cmd {
 
 // program finds one of ours, or of Kubernetes, before one that the machine happens to have.
 func (w *Walker) program(name string) string {
+	if name == "hypershift" && w.Hypershift != "" {
+		return w.Hypershift
+	}
 	for _, folder := range []string{w.Bin, filepath.Join(w.Bin, "kube")} {
 		path := filepath.Join(folder, name)
 		if _, err := os.Stat(path); err == nil {

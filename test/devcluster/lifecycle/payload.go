@@ -30,7 +30,7 @@ func (e *Environment) buildPayloads(ctx context.Context) error {
 		return err
 	}
 	for _, release := range releases {
-		if err := e.buildPayload(ctx, release, specs); err != nil {
+		if err := e.buildPayload(ctx, e.payload(release, specs)); err != nil {
 			return err
 		}
 	}
@@ -47,28 +47,44 @@ func (e *Environment) BuildPatchPayload(ctx context.Context) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	return Payload(release.Version), e.buildPayload(ctx, release, specs)
+	return Payload(release.Version), e.buildPayload(ctx, e.payload(release, specs))
+}
+
+// payload describes a release payload.
+type payload struct {
+	images.Release
+	// command is the hypershift command that builds it, and product the image of the same version.
+	command, product string
+	// target is where it is pushed to.
+	target string
+	// specs are the pull specifications of the environment's images, by name.
+	specs map[string]string
+}
+
+// payload returns the payload that this build makes of a Kubernetes.
+func (e *Environment) payload(release images.Release, specs map[string]string) payload {
+	return payload{release, e.Program("hypershift"), specs["hypershift"], Payload(release.Version), specs}
 }
 
 // buildPayload makes one with the command that users have for their own, from a registry with the names and layouts of the public one.
 // What the environment has in other versions, or not at all, is said.
-func (e *Environment) buildPayload(ctx context.Context, release images.Release, specs map[string]string) error {
+func (e *Environment) buildPayload(ctx context.Context, p payload) error {
 	args := []string{
-		"release", "build", "--kubernetes", "v" + release.Version, "--to", Payload(release.Version), "--arch", runtime.GOARCH,
+		"release", "build", "--kubernetes", "v" + p.Version, "--to", p.target, "--arch", runtime.GOARCH,
 		"--image-repository", env.Registry + "/" + images.Published, "--ca-file", e.RegistryCA(),
 		"--component-version", "etcd=" + images.EtcdVersion, "--component-version", "coredns=" + images.CoreDNSVersion,
 		"--component-version", "pause=" + images.PauseVersion, "--component-version", "cluster-api=" + images.ClusterAPIVersion,
-		"--product-image", specs["hypershift"], "--without", "cluster-autoscaler,crictl",
-		"--kubelet", e.nodeFile("kubelet" + release.Suffix), "--containerd", e.nodeFile("containerd.tgz"), "--runc", e.nodeFile("runc"),
+		"--product-image", p.product, "--without", "cluster-autoscaler,crictl",
+		"--kubelet", e.nodeFile("kubelet" + p.Suffix), "--containerd", e.nodeFile("containerd.tgz"), "--runc", e.nodeFile("runc"),
 		"--cni-plugins", e.nodeFile("cni-plugins.tgz"),
 	}
-	for _, name := range slices.Sorted(maps.Keys(specs)) {
-		if component, of := strings.CutSuffix(name, release.Others); of && release.Others != "" {
-			args = append(args, "--component", component+"="+specs[name])
+	for _, name := range slices.Sorted(maps.Keys(p.specs)) {
+		if component, of := strings.CutSuffix(name, p.Others); of && p.Others != "" {
+			args = append(args, "--component", component+"="+p.specs[name])
 		}
 	}
-	if out, err := exec.CommandContext(ctx, e.Program("hypershift"), args...).CombinedOutput(); err != nil {
-		return fmt.Errorf("building the release payload with hypershift %s: %w: %s", strings.Join(args, " "), err, strings.TrimSpace(string(out)))
+	if out, err := exec.CommandContext(ctx, p.command, args...).CombinedOutput(); err != nil {
+		return fmt.Errorf("building the release payload with %s %s: %w: %s", p.command, strings.Join(args, " "), err, strings.TrimSpace(string(out)))
 	}
 	return nil
 }

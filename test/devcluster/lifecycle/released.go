@@ -1,0 +1,79 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package lifecycle
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+
+	"github.com/openshift/hypershift/support/containerimage"
+	"github.com/openshift/hypershift/test/devcluster/env"
+	"github.com/openshift/hypershift/test/devcluster/images"
+)
+
+// ErrNotBuilt is the error of Publish when the programs of the version are not built.
+var ErrNotBuilt = errors.New("its programs are not built: run make released-programs")
+
+// Published is a released version of the product in the environment's registry.
+type Published struct {
+	// Command is the path of its hypershift command.
+	Command string
+	// Product is the pull specification of its image.
+	Product string
+	// Payload is the pull specification of the release payload that its command made of this build's Kubernetes.
+	Payload string
+}
+
+// Publish pushes the product image of a released version, such as "0.1.0", and a release payload. It returns
+// ErrNotBuilt if bin/released has no programs of the version.
+func (e *Environment) Publish(ctx context.Context, version string) (Published, error) {
+	programs := filepath.Join(e.Bin, "released", version)
+	p := Published{Command: filepath.Join(programs, "hypershift"), Payload: Payload("by-" + version)}
+	if _, err := os.Stat(p.Command); errors.Is(err, fs.ErrNotExist) {
+		return Published{}, fmt.Errorf("publishing HyperShift %s: %w", version, ErrNotBuilt)
+	}
+	product, err := e.pushProduct(ctx, programs, version)
+	if err != nil {
+		return Published{}, fmt.Errorf("publishing HyperShift %s: %w", version, err)
+	}
+	p.Product = product
+	specs, err := images.Pullspecs(e.Images(), env.Registry)
+	if err != nil {
+		return Published{}, err
+	}
+	releases, err := images.Releases(ctx, e.Bin)
+	if err != nil {
+		return Published{}, err
+	}
+	return p, e.buildPayload(ctx, payload{releases[0], p.Command, p.Product, p.Payload, specs})
+}
+
+// pushProduct builds and pushes the product image of programs, and returns its pull specification.
+func (e *Environment) pushProduct(ctx context.Context, programs, version string) (string, error) {
+	base, err := containerimage.Base()
+	if err != nil {
+		return "", err
+	}
+	ca, err := os.ReadFile(e.RegistryCA())
+	if err != nil {
+		return "", err
+	}
+	image := containerimage.Product(programs, base)
+	image.Name += "-" + version
+	built := filepath.Join(e.Dir, "released", version)
+	if err := os.MkdirAll(filepath.Dir(built), 0o755); err != nil {
+		return "", err
+	}
+	if err := images.Build(built, []containerimage.Image{image}); err != nil {
+		return "", err
+	}
+	if err := images.Push(ctx, built, env.Registry, ca); err != nil {
+		return "", err
+	}
+	specs, err := images.Pullspecs(built, env.Registry)
+	return specs[image.Name], err
+}

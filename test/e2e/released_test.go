@@ -1,0 +1,96 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package e2e
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/blang/semver/v4"
+	. "github.com/onsi/gomega"
+	corev1 "k8s.io/api/core/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/openshift/hypershift/test/devcluster/lifecycle"
+	"github.com/openshift/hypershift/test/journey"
+)
+
+// released runs before all scenarios, since it installs the operator: it makes a cluster with the last released
+// version, upgrades the operator to this build, and asserts that neither the machines nor the users of the cluster
+// notice it.
+func (s *suite) released(t *testing.T) {
+	version := s.lastRelease(t)
+	published, err := s.Publish(t.Context(), version)
+	if errors.Is(err, lifecycle.ErrNotBuilt) {
+		t.Skip(err)
+	}
+	s.must(t, err)
+	own := s.of(t, scenario{name: "released"}, &sync.RWMutex{})
+	own.Hypershift = published.Command
+	s.must(t, own.InstallImage(t.Context(), published.Product))
+	own.createCluster(t, 2, "--image", ignitionImage, "--release-image", published.Payload)
+	s.must(t, own.RunWorkload(t.Context(), own.cluster))
+	own.atRest(t)
+
+	before := own.look(t)
+	watch := own.watch(t, before)
+	own.Hypershift = ""
+	s.must(t, own.Install(t.Context(), s.standIns(t)...))
+	own.reach(t, "the operator has taken over", soon, own.operatorRuns)
+	own.atRest(t)
+	seen := watch.stop()
+	own.Say("%s", seen)
+	g := NewWithT(t)
+	g.Expect(seen.noticed).To(BeEmpty(), "a user notices the upgrade of the operator")
+	g.Expect(before.worse(own.look(t))).To(BeEmpty(), "conditions are worse than before the upgrade")
+
+	// From here on, only this build's operator has made requests with the rights of this build.
+	s.AuditFrom = time.Now()
+	own.scale(t, own.cluster, 3)
+	own.reach(t, "a third node ready", long, own.NodesReady(own.cluster, 3))
+	own.destroy(t)
+}
+
+// lastRelease is the newest version whose programs are built. It skips the test when there is none, as in a clone
+// without the history of the repository.
+func (s *suite) lastRelease(t *testing.T) string {
+	t.Helper()
+	folders, err := os.ReadDir(filepath.Join(s.Bin, "released"))
+	if err != nil || len(folders) == 0 {
+		t.Skip("no programs of a released version: make released-programs builds them")
+	}
+	versions := make([]semver.Version, 0, len(folders))
+	for _, folder := range folders {
+		versions = append(versions, parseVersion(folder.Name()))
+	}
+	return slices.MaxFunc(versions, semver.Version.Compare).String()
+}
+
+// operatorRuns checks that all pods of the operator run the image of the Deployment, which Install has changed.
+func (s *suite) operatorRuns(ctx context.Context) (bool, string, error) {
+	pods := &corev1.PodList{}
+	if err := s.c.List(ctx, pods, client.InNamespace(journey.OperatorNamespace)); err != nil {
+		return false, "", err
+	}
+	images := map[string]int{}
+	for i := range pods.Items {
+		for _, container := range pods.Items[i].Spec.Containers {
+			images[container.Image]++
+		}
+	}
+	return len(images) == 1, fmt.Sprintf("%d images of the operator run", len(images)), nil
+}
+
+// atRest waits until the management cluster is not written to for 15 s, and the cluster is available.
+func (s *suite) atRest(t *testing.T) {
+	t.Helper()
+	s.reach(t, "management cluster at rest", long, journey.All(
+		journey.ClusterAvailable(s.c, s.cluster), s.Quiet(s.Path("kubeconfig"), rest)))
+}
