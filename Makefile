@@ -92,6 +92,10 @@ test-unit: kube-binaries ## Run the tests of every package
 test-integration: kube-binaries ## Run the tests that need a kube-apiserver and cross packages
 	go run ./hack/test integration
 
+.PHONY: test-repeat
+test-repeat: kube-binaries ## Run the tests of changed packages 20 times under load (REPEAT_BASE names the commit to compare with)
+	go run ./hack/test repeat
+
 .PHONY: test-crash
 test-crash: kube-binaries ## Kill the operator and the provider at each of their writes
 	go run ./hack/test crash

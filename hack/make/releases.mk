@@ -8,6 +8,13 @@ release-programs: ## Build the programs of RELEASE, such as 0.1.0, into the cach
 	@[ -n '$(RELEASE)' ] || { echo "RELEASE is missing: make release-programs RELEASE=0.1.0" >&2; exit 2; }
 	@go run ./hack/releases programs '$(RELEASE)'
 
+# What upgrades of the operator are tested from. Its programs are built once for each machine.
+.PHONY: released-programs
+released-programs: ## Build the programs of the last release, from which tests upgrade the operator
+	go run ./hack/releases last $(BIN)/released
+
+test-environment: released-programs
+
 .PHONY: verify-releases
 verify-releases: ## Check the table of releases against the changelog and the repository
 	go run ./hack/releases verify

@@ -6,6 +6,8 @@
 //
 //	go run ./hack/releases verify              check the table against the changelog and the repository
 //	go run ./hack/releases programs VERSION    build the programs of a release into the cache, and print their folder
+//	go run ./hack/releases last FOLDER         link the programs of the last release into FOLDER/VERSION; a clone that
+//	                                           lacks its commit gets a notice, and no folder
 package main
 
 import (
@@ -14,6 +16,7 @@ import (
 	"fmt"
 	"os"
 	"os/signal"
+	"path/filepath"
 	"syscall"
 
 	"github.com/openshift/hypershift/hack/releases/table"
@@ -39,8 +42,10 @@ func run(ctx context.Context, arguments []string) error {
 		return verify(ctx, ".", releases)
 	case len(arguments) == 2 && arguments[0] == "programs":
 		return printPrograms(ctx, releases, arguments[1])
+	case len(arguments) == 2 && arguments[0] == "last":
+		return linkLast(ctx, releases, arguments[1])
 	default:
-		return errors.New("the command is not known; use verify or programs VERSION")
+		return errors.New("the command is not known; use verify, programs VERSION or last FOLDER")
 	}
 }
 
@@ -59,4 +64,28 @@ func printPrograms(ctx context.Context, releases table.Table, version string) er
 	}
 	fmt.Println(folder)
 	return nil
+}
+
+// linkLast makes FOLDER/VERSION of the last release, and removes what FOLDER has of others.
+func linkLast(ctx context.Context, releases table.Table, folder string) error {
+	release := releases.Releases[len(releases.Releases)-1]
+	cache, err := cacheFolder()
+	if err != nil {
+		return err
+	}
+	if err := os.RemoveAll(folder); err != nil {
+		return err
+	}
+	built, err := programs(ctx, ".", cache, release)
+	if errors.Is(err, errNoCommit) {
+		fmt.Fprintf(os.Stderr, "releases: upgrades from the last release are not tested: %v\n", err)
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	if err := os.MkdirAll(folder, 0o755); err != nil {
+		return err
+	}
+	return os.Symlink(built, filepath.Join(folder, release.Version))
 }

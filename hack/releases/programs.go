@@ -63,6 +63,9 @@ func programs(ctx context.Context, repository, cache string, release table.Relea
 	return target, nil
 }
 
+// errNoCommit is the error of a clone that lacks the commit of a release.
+var errNoCommit = errors.New("this clone lacks commit")
+
 // hasCommit returns an error with the remedy when the clone lacks the commit of a release.
 func hasCommit(ctx context.Context, repository string, release table.Release) error {
 	if _, err := git(ctx, repository, "cat-file", "-e", release.Commit+"^{commit}"); err == nil {
@@ -76,7 +79,7 @@ func hasCommit(ctx context.Context, repository string, release table.Release) er
 	if shallow {
 		remedy = "git fetch --unshallow"
 	}
-	return fmt.Errorf("this clone lacks commit %.8s of release %s; run `%s`", release.Commit, release.Version, remedy)
+	return fmt.Errorf("%w %.8s of release %s; run `%s`", errNoCommit, release.Commit, release.Version, remedy)
 }
 
 func isShallow(ctx context.Context, repository string) (bool, error) {

@@ -83,6 +83,11 @@ func (s stage) report(name string) (*report, time.Duration) {
 	if s.nice {
 		background(cmd)
 	}
+	if s.load {
+		stop := make(chan struct{})
+		burn(stop)
+		defer close(stop)
+	}
 	var r *report
 	if s.command != nil && !s.events {
 		r = s.logged(cmd, name)

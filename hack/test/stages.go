@@ -26,6 +26,8 @@ type stage struct {
 	nice bool
 	// environment reports that the stage brings up the embedded environment.
 	environment bool
+	// load reports that the processors are kept busy meanwhile.
+	load bool
 }
 
 var stages = map[string]stage{
@@ -44,6 +46,8 @@ var stages = map[string]stage{
 		env:  []string{"CGO_ENABLED=1", "GOMEGA_DEFAULT_EVENTUALLY_TIMEOUT=3m"},
 		args: []string{"-race", "-vet=off", "-timeout=60m"}, packages: withoutEnvironment,
 	},
+	// A test that fails once in twenty times under load is not finished.
+	"repeat":      {args: []string{"-vet=off", "-timeout=3h", "-short", "-count=20"}, packages: changed, load: true},
 	"integration": {args: []string{"-vet=off", "-timeout=20m"}, packages: only(integration...), nice: true},
 	"management":  {args: []string{"-vet=off", "-timeout=20m"}, packages: only(management...)},
 	// One embedded environment exists per host: a stage that brings one up runs in the same chain as the others.
@@ -86,29 +90,43 @@ func only(patterns ...string) func() ([]string, error) {
 
 // unit lists all packages with tests but those that have a stage of their own.
 func unit() ([]string, error) {
-	out, err := exec.Command("go", "list", "-f", "{{if or .TestGoFiles .XTestGoFiles}}{{.ImportPath}}{{end}}", "./...").Output()
-	if err != nil {
-		return nil, err
-	}
-	return slices.DeleteFunc(strings.Fields(string(out)), hasOwnStage), nil
+	packages, err := tested()
+	return slices.DeleteFunc(packages, hasOwnStage), err
 }
 
-// withoutEnvironment lists all packages that need no embedded environment. Those that do run binaries without the race
-// detector.
+// withoutEnvironment lists all packages with tests that need no embedded environment. Those that do run binaries
+// without the race detector.
 func withoutEnvironment() ([]string, error) {
-	packages, err := unit()
-	return append(packages, integration...), err
+	packages, err := tested()
+	return slices.DeleteFunc(packages, needsEnvironment), err
+}
+
+// tested lists all packages with tests.
+func tested() ([]string, error) {
+	out, err := exec.Command("go", "list", "-f", "{{if or .TestGoFiles .XTestGoFiles}}{{.ImportPath}}{{end}}", "./...").Output()
+	return strings.Fields(string(out)), err
 }
 
 // hasOwnStage reports whether another stage than unit tests a package.
 func hasOwnStage(pkg string) bool {
-	_, folder, _ := strings.Cut(pkg, "/test/")
-	folder, rest, _ := strings.Cut(folder, "/")
-	switch folder {
-	case "integration", "security", "clusterapi", "takeover", "e2e", "ha":
+	folder, _ := testFolder(pkg)
+	return needsEnvironment(pkg) || folder == "integration" || folder == "security" || folder == "clusterapi"
+}
+
+// needsEnvironment reports whether tests of a package run in the embedded environment.
+func needsEnvironment(pkg string) bool {
+	switch folder, rest := testFolder(pkg); folder {
+	case "takeover", "e2e", "ha":
 		return true
 	case "devcluster":
 		return rest == ""
 	}
 	return false
+}
+
+// testFolder returns the folder below test/ that a package is in, and the path below that folder.
+func testFolder(pkg string) (folder, rest string) {
+	_, below, _ := strings.Cut(pkg, "/test/")
+	folder, rest, _ = strings.Cut(below, "/")
+	return folder, rest
 }
