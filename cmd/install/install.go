@@ -44,6 +44,7 @@ type install struct {
 	connection       kube.Connection
 	waitEstablished  bool
 	waitForAvailable bool
+	dryRun           bool
 }
 
 // NewCommand makes `install` and `install render`. parts makes those of the platforms, anew for each command.
@@ -58,6 +59,7 @@ func NewCommand(parts func() []Part) *cobra.Command {
 	i.Options.addFlags(cmd.Flags())
 	cmd.Flags().BoolVar(&i.waitForAvailable, "wait-until-available", false, "wait until the operator is available, at most 5 minutes")
 	cmd.Flags().BoolVar(&i.waitEstablished, "wait-until-crds-established", false, "wait until the CRDs are served, at most 5 minutes")
+	cmd.Flags().BoolVar(&i.dryRun, "dry-run", false, "print what would change, and change nothing")
 	i.connection.AddFlags(cmd.Flags())
 	cmd.AddCommand(newRenderCommand(parts()))
 	return cmd
@@ -80,6 +82,9 @@ func (i *install) run(cmd *cobra.Command, _ []string) error {
 	}
 	if err := i.checkVirtualIP(cmd.Context(), c, cmd.Flags().Changed(virtualIPFlag)); err != nil {
 		return err
+	}
+	if i.dryRun {
+		return i.plan(cmd.Context(), c, cmd.OutOrStdout())
 	}
 	return i.install(cmd.Context(), c, progress.New(cmd.ErrOrStderr(), clock.RealClock{}))
 }
