@@ -43,7 +43,11 @@ func run(ctx context.Context, arguments []string) error {
 	case len(arguments) == 2 && arguments[0] == "programs":
 		return printPrograms(ctx, releases, arguments[1])
 	case len(arguments) == 2 && arguments[0] == "last":
-		return linkLast(ctx, releases, arguments[1])
+		cache, err := cacheFolder()
+		if err != nil {
+			return err
+		}
+		return linkLast(ctx, ".", cache, releases, arguments[1])
 	default:
 		return errors.New("the command is not known; use verify, programs VERSION or last FOLDER")
 	}
@@ -67,16 +71,12 @@ func printPrograms(ctx context.Context, releases table.Table, version string) er
 }
 
 // linkLast makes FOLDER/VERSION of the last release, and removes what FOLDER has of others.
-func linkLast(ctx context.Context, releases table.Table, folder string) error {
+func linkLast(ctx context.Context, repository, cache string, releases table.Table, folder string) error {
 	release := releases.Releases[len(releases.Releases)-1]
-	cache, err := cacheFolder()
-	if err != nil {
-		return err
-	}
 	if err := os.RemoveAll(folder); err != nil {
 		return err
 	}
-	built, err := programs(ctx, ".", cache, release)
+	built, err := programs(ctx, repository, cache, release)
 	if errors.Is(err, errNoCommit) {
 		fmt.Fprintf(os.Stderr, "releases: upgrades from the last release are not tested: %v\n", err)
 		return nil

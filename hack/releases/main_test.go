@@ -129,3 +129,20 @@ func TestVerify(t *testing.T) {
 		f.g.Expect(verifyOf(t, f)).To(Succeed())
 	})
 }
+
+func TestLinkLast(t *testing.T) {
+	f := newFixture(t)
+	folder := filepath.Join(t.TempDir(), "released")
+	f.g.Expect(os.MkdirAll(filepath.Join(folder, "0.0.9"), 0o755)).To(Succeed())
+	releases := table.Table{Releases: []table.Release{{Version: "0.0.9", Commit: "none"}, f.release}}
+	for range 2 {
+		f.g.Expect(linkLast(t.Context(), f.root, f.cache, releases, folder)).To(Succeed())
+		f.g.Expect(filepath.Glob(filepath.Join(folder, "*", "hypershift"))).To(ConsistOf(
+			filepath.Join(folder, "0.1.0", "hypershift")), "only the last release is linked")
+	}
+	t.Run("leaves no folder in a clone that lacks the commit", func(t *testing.T) {
+		shallow := f.shallow(t)
+		f.g.Expect(linkLast(t.Context(), shallow.root, t.TempDir(), releases, folder)).To(Succeed())
+		f.g.Expect(filepath.Glob(filepath.Join(folder, "*"))).To(BeEmpty())
+	})
+}
