@@ -22,10 +22,9 @@ import (
 	"github.com/openshift/hypershift/test/journey"
 )
 
-// released runs before all scenarios, since it installs the operator: it makes a cluster with the last released
-// version, upgrades the operator to this build, and asserts that neither the machines nor the users of the cluster
-// notice it.
-func (s *suite) released(t *testing.T) {
+// released makes a cluster with the last released version, upgrades the operator to this build, and asserts that
+// neither the machines nor the users of the cluster notice it. It calls upgraded when the operator is this build's.
+func (s *suite) released(t *testing.T, upgraded func()) {
 	version := s.lastRelease(t)
 	published, err := s.Publish(t.Context(), version)
 	if errors.Is(err, lifecycle.ErrNotBuilt) {
@@ -37,14 +36,15 @@ func (s *suite) released(t *testing.T) {
 	s.must(t, own.InstallImage(t.Context(), published.Product))
 	own.createCluster(t, 2, "--image", ignitionImage, "--release-image", published.Payload)
 	s.must(t, own.RunWorkload(t.Context(), own.cluster))
-	own.atRest(t)
+	own.atRest(t, rest)
 
 	before := own.look(t)
 	watch := own.watch(t, before)
 	own.Hypershift = ""
 	s.must(t, own.Install(t.Context(), s.standIns(t)...))
 	own.reach(t, "the operator has taken over", soon, own.operatorRuns)
-	own.atRest(t)
+	// Components follow one another, with pauses while a new leader takes over.
+	own.atRest(t, 2*rest)
 	seen := watch.stop()
 	own.Say("%s", seen)
 	g := NewWithT(t)
@@ -53,6 +53,7 @@ func (s *suite) released(t *testing.T) {
 
 	// From here on, only this build's operator has made requests with the rights of this build.
 	s.AuditFrom = time.Now()
+	upgraded()
 	own.scale(t, own.cluster, 3)
 	own.reach(t, "a third node ready", long, own.NodesReady(own.cluster, 3))
 	own.destroy(t)
@@ -88,9 +89,9 @@ func (s *suite) operatorRuns(ctx context.Context) (bool, string, error) {
 	return len(images) == 1, fmt.Sprintf("%d images of the operator run", len(images)), nil
 }
 
-// atRest waits until the management cluster is not written to for 15 s, and the cluster is available.
-func (s *suite) atRest(t *testing.T) {
+// atRest waits until the management cluster is not written to for a while, and the cluster is available.
+func (s *suite) atRest(t *testing.T, window time.Duration) {
 	t.Helper()
 	s.reach(t, "management cluster at rest", long, journey.All(
-		journey.ClusterAvailable(s.c, s.cluster), s.Quiet(s.Path("kubeconfig"), rest)))
+		journey.ClusterAvailable(s.c, s.cluster), s.Quiet(s.Path("kubeconfig"), window)))
 }

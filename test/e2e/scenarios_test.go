@@ -4,6 +4,7 @@ package e2e
 
 import (
 	"strings"
+	"sync"
 	"testing"
 
 	. "github.com/onsi/gomega"
@@ -53,10 +54,18 @@ var scenarios = []scenario{
 }
 
 // TestE2E runs the scenarios in one environment, as many at a time as fit into it. With -short it runs the core set. A
-// scenario runs alone with `go test ./test/e2e -run TestE2E/upgrade`.
+// scenario runs alone with `go test ./test/e2e -run TestE2E/upgrade`. The one named released begins first, since it
+// installs the operator, and ends beside the others.
 func TestE2E(t *testing.T) {
 	s := start(t)
-	t.Run("released", s.released)
+	upgraded, ended := make(chan struct{}), make(chan struct{})
+	go func() {
+		defer close(ended)
+		signal := sync.OnceFunc(func() { close(upgraded) })
+		defer signal()
+		t.Run("released", func(t *testing.T) { s.released(t, signal) })
+	}()
+	<-upgraded
 	s.must(t, s.Install(t.Context(), s.standIns(t)...))
 	available, err := s.capacity(t.Context())
 	s.must(t, err)
@@ -68,6 +77,7 @@ func TestE2E(t *testing.T) {
 	}
 	all := &schedule{free: available}
 	all.run(t, s, chosen)
+	<-ended
 	all.print(s.Out)
 	s.rights(t, all.complete())
 }

@@ -18,6 +18,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/openshift/hypershift/support/maas"
+	"github.com/openshift/hypershift/test/journey"
 )
 
 // needs is what a scenario takes of the environment at the same time, at most.
@@ -75,6 +76,9 @@ func (s *suite) capacity(ctx context.Context) (amount, error) {
 	}
 	free := amount{}
 	for i := range pods.Items {
+		if strings.HasPrefix(pods.Items[i].Namespace, journey.HostedNamespace("")) {
+			continue // Scenarios account for their control planes.
+		}
 		for _, c := range pods.Items[i].Spec.Containers {
 			free.cpu -= int(c.Resources.Requests.Cpu().MilliValue())
 		}
