@@ -23,7 +23,8 @@ import (
 )
 
 // released makes a cluster with the last released version, upgrades the operator to this build, and asserts that
-// neither the machines nor the users of the cluster notice it. It calls upgraded when the operator is this build's.
+// neither the machines nor the users of the cluster notice it. Without -short it goes back to the release, and forward
+// again. It calls upgraded when the operator is this build's.
 func (s *suite) released(t *testing.T, upgraded func()) {
 	version := s.lastRelease(t)
 	published, err := s.Publish(t.Context(), version)
@@ -38,25 +39,40 @@ func (s *suite) released(t *testing.T, upgraded func()) {
 	s.must(t, own.RunWorkload(t.Context(), own.cluster))
 	own.atRest(t, rest)
 
-	before := own.look(t)
-	watch := own.watch(t, before)
-	own.Hypershift = ""
-	s.must(t, own.Install(t.Context(), s.standIns(t)...))
-	own.reach(t, "the operator has taken over", soon, own.operatorRuns)
-	// Components follow one another, with pauses while a new leader takes over.
-	own.atRest(t, 2*rest)
-	seen := watch.stop()
-	own.Say("%s", seen)
-	g := NewWithT(t)
-	g.Expect(seen.noticed).To(BeEmpty(), "a user notices the upgrade of the operator")
-	g.Expect(before.worse(own.look(t))).To(BeEmpty(), "conditions are worse than before the upgrade")
-
+	this := func() error {
+		own.Hypershift = ""
+		return own.Install(t.Context(), s.standIns(t)...)
+	}
+	own.unnoticed(t, this)
+	if !testing.Short() {
+		own.unnoticed(t, func() error {
+			own.Hypershift = published.Command
+			return own.InstallImage(t.Context(), published.Product)
+		})
+		own.unnoticed(t, this)
+	}
 	// From here on, only this build's operator has made requests with the rights of this build.
 	s.AuditFrom = time.Now()
 	upgraded()
 	own.scale(t, own.cluster, 3)
 	own.reach(t, "a third node ready", long, own.NodesReady(own.cluster, 3))
 	own.destroy(t)
+}
+
+// unnoticed changes the operator and asserts that neither the machines nor the users of the cluster notice it.
+func (s *suite) unnoticed(t *testing.T, install func() error) {
+	t.Helper()
+	before := s.look(t)
+	watch := s.watch(t, before)
+	s.must(t, install())
+	s.reach(t, "the operator has taken over", soon, s.operatorRuns)
+	// Components follow one another, with pauses while a new leader takes over.
+	s.atRest(t, 2*rest)
+	seen := watch.stop()
+	s.Say("%s", seen)
+	g := NewWithT(t)
+	g.Expect(seen.noticed).To(BeEmpty(), "a user notices the change of the operator")
+	g.Expect(before.worse(s.look(t))).To(BeEmpty(), "conditions are worse than before the change")
 }
 
 // lastRelease is the newest version whose programs are built. It skips the test when there is none, as in a clone
