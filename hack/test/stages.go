@@ -39,7 +39,12 @@ var stages = map[string]stage{
 		nice: true},
 	// Each test has timeouts of its own. The timeouts here end a run that hangs.
 	// With -short, tests that kill a program at each of its writes leave out most of them: all are in crash.
-	"unit":  {args: []string{"-vet=off", "-timeout=40m", "-short"}, packages: unit, nice: true},
+	"unit": {args: []string{"-vet=off", "-timeout=40m", "-short"}, packages: unit, nice: true},
+	// Beside the scenarios a process may wait long for a processor.
+	"plain": {
+		env:  []string{"GOMEGA_DEFAULT_EVENTUALLY_TIMEOUT=5m"},
+		args: []string{"-vet=off", "-timeout=40m", "-short"}, packages: plain, nice: true,
+	},
 	"crash": {args: []string{"-vet=off", "-timeout=60m"}, packages: only(crash...)},
 	"api":   {dir: "api", args: []string{"-vet=off", "-timeout=10m"}, packages: only("./..."), nice: true},
 	"race": {
@@ -88,10 +93,36 @@ func only(patterns ...string) func() ([]string, error) {
 	return func() ([]string, error) { return patterns, nil }
 }
 
-// unit lists all packages with tests but those that have a stage of their own.
+// unit lists the packages whose tests start a kube-apiserver, but those that have a stage of their own.
 func unit() ([]string, error) {
-	packages, err := tested()
-	return slices.DeleteFunc(packages, hasOwnStage), err
+	packages, servers, err := split()
+	return slices.DeleteFunc(packages, func(pkg string) bool { return !servers[pkg] }), err
+}
+
+// plain lists the packages whose tests start no kube-apiserver, but those that have a stage of their own.
+func plain() ([]string, error) {
+	packages, servers, err := split()
+	return slices.DeleteFunc(packages, func(pkg string) bool { return servers[pkg] }), err
+}
+
+// split lists all packages with tests but those that have a stage of their own, and which of them start a
+// kube-apiserver.
+func split() (packages []string, servers map[string]bool, err error) {
+	if packages, err = tested(); err != nil {
+		return nil, nil, err
+	}
+	// With -test, go list also lists the program of each package's tests, which is called PACKAGE.test.
+	format := `{{if eq .Name "main"}}{{$path := .ImportPath}}{{range .Deps}}{{if eq . "` + module + `/support/testenv"}}{{$path}}
+{{end}}{{end}}{{end}}`
+	out, err := exec.Command("go", "list", "-test", "-f", format, "./...").Output()
+	if err != nil {
+		return nil, nil, err
+	}
+	servers = map[string]bool{}
+	for program := range strings.FieldsSeq(string(out)) {
+		servers[strings.TrimSuffix(program, ".test")] = true
+	}
+	return slices.DeleteFunc(packages, hasOwnStage), servers, nil
 }
 
 // withoutEnvironment lists all packages with tests that need no embedded environment. Those that do run binaries
