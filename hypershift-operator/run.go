@@ -44,6 +44,7 @@ import (
 	"github.com/openshift/hypershift/support/program"
 	"github.com/openshift/hypershift/support/readthrough"
 	"github.com/openshift/hypershift/support/releaseinfo"
+	"github.com/openshift/hypershift/support/systemtrust"
 	"github.com/openshift/hypershift/support/tenantlimits"
 	"github.com/openshift/hypershift/support/version"
 )
@@ -53,6 +54,8 @@ const (
 	platformsEnv      = "PLATFORMS_INSTALLED"
 	leaderElectionID  = "hypershift-operator-leader-elect"
 	operatorContainer = "operator"
+
+	loosestLevelFlag = "loosest-pod-security-level"
 )
 
 // passedEnv is environment that control-plane-operators get as it is, where it is set.
@@ -82,6 +85,7 @@ type runFlags struct {
 	defaultingWebhook                     bool
 	webhookPort                           int
 	egressBlocks, storeAllow              string
+	loosestLevel                          string
 	limits                                tenantlimits.Limits
 	log                                   logging.Options
 	// platforms are the flags of each.
@@ -114,6 +118,8 @@ func newRunCommand() *cobra.Command {
 	flags.StringVar(&f.storeAllow, "object-store-allow-cidrs", "",
 		"ranges that object stores of tenants may be in although they would be refused")
 	flags.BoolVar(&f.ocpMonitoring, "enable-ocp-cluster-monitoring", false, "have OpenShift's own Prometheus scrape control planes")
+	flags.StringVar(&f.loosestLevel, loosestLevelFlag, "baseline", "how far the annotation of a HostedCluster with an OpenShift release may "+
+		"loosen the Pod Security level of its control plane: privileged, baseline or restricted")
 	f.platforms.AddFlags(flags)
 	flags.BoolVar(&f.own.WholeNodes, "refuse-node-addresses", false,
 		"call no port of the management cluster's nodes for tenants, such as of a MAAS there; without it, no port of Kubernetes")
@@ -277,6 +283,9 @@ func addControllers(mgr ctrl.Manager, f *runFlags, platforms registry.Registry, 
 	if _, err := maasapi.ParsePrefixes(f.storeAllow); err != nil {
 		return fmt.Errorf("--object-store-allow-cidrs: %w", err)
 	}
+	if !slices.Contains(hostedcluster.PodSecurityLevels(), f.loosestLevel) {
+		return fmt.Errorf("--%s %q: use one of %s", loosestLevelFlag, f.loosestLevel, strings.Join(hostedcluster.PodSecurityLevels(), ", "))
+	}
 	passed := environment()
 	for name, ranges := range map[string]string{
 		objectstore.EnvAllowCIDRs: f.storeAllow, objectstore.EnvRefuseCIDRs: f.egressBlocks,
@@ -291,6 +300,8 @@ func addControllers(mgr ctrl.Manager, f *runFlags, platforms registry.Registry, 
 		Settings: hostedcluster.Settings{
 			OperatorNamespace: f.namespace, OperatorImage: image, ControlPlaneOperatorImage: f.cpoImage,
 			Limits: &f.limits, EgressBlocks: blocks, RegistryOverrides: overrides, PassedEnv: passed,
+			LoosestPodSecurity:  f.loosestLevel,
+			SystemTrust:         systemtrust.FromEnvironment(os.Getenv).Read,
 			PlatformMonitoring:  f.ocpMonitoring,
 			EnableCIDebugOutput: f.ciDebugOutput,
 		},

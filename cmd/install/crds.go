@@ -13,6 +13,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/openshift/hypershift/support/crds"
+	"github.com/openshift/hypershift/support/management"
+	"github.com/openshift/hypershift/support/monitoringcrds"
 	"github.com/openshift/hypershift/support/operatorwebhook"
 )
 
@@ -40,6 +42,9 @@ func (o *Options) definitions() ([]*apiextensionsv1.CustomResourceDefinition, er
 	for _, crd := range all {
 		o.convert(crd)
 	}
+	if o.bringsMonitoringKinds() {
+		all = append(all, monitoringcrds.Definitions()...)
+	}
 	if o.excludeEtcd {
 		all = slices.DeleteFunc(all, func(crd *apiextensionsv1.CustomResourceDefinition) bool { return crd.Name == etcdBackupCRD })
 	}
@@ -62,12 +67,12 @@ func ofClusterAPI(crd *apiextensionsv1.CustomResourceDefinition) bool {
 	return strings.HasSuffix(crd.Spec.Group, "cluster.x-k8s.io") && crd.Spec.Group != "infrastructure.cluster.x-k8s.io"
 }
 
-// foreign finds the Cluster API CRDs that somebody else has installed: they are left alone when they serve the version that
-// is needed. Replacing them would take the conversion webhooks from their owner.
+// foreign finds the CRDs of Cluster API and of monitoring that another product has installed. They are left alone; those of
+// Cluster API must serve the version that is needed. Replacing them would take the conversion webhooks from their owner.
 func foreign(ctx context.Context, c client.Client, wanted []*apiextensionsv1.CustomResourceDefinition) (map[string]bool, error) {
 	others := map[string]bool{}
 	for _, crd := range wanted {
-		if !ofClusterAPI(crd) {
+		if !ofClusterAPI(crd) && crd.Spec.Group != management.Monitoring {
 			continue
 		}
 		existing := &apiextensionsv1.CustomResourceDefinition{}
@@ -77,6 +82,12 @@ func foreign(ctx context.Context, c client.Client, wanted []*apiextensionsv1.Cus
 		}
 		if err != nil {
 			return nil, fmt.Errorf("read CRD %s: %w", crd.Name, err)
+		}
+		if crd.Spec.Group == management.Monitoring {
+			if others[crd.Name], err = ofOthers(ctx, c, existing); err != nil {
+				return nil, err
+			}
+			continue
 		}
 		if appliedByUs(existing) {
 			continue

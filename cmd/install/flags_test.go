@@ -79,6 +79,8 @@ func TestOperatorFlags(t *testing.T) {
 		{name: "When ranges are closed to hosted pods, the operator should be told of them", args: []string{"--hcp-egress-block-cidrs=10.0.0.0/8"}, adds: []string{"--hcp-egress-block-cidrs=10.0.0.0/8"}},
 		{name: "When all clusters get one control-plane-operator, it should be that", args: []string{"--control-plane-operator-image=r/cpo:1"}, adds: []string{"--control-plane-operator-image=r/cpo:1"}},
 		{name: "When control planes are to log more, the operator should see to it", args: []string{"--enable-ci-debug-output"}, adds: []string{"--enable-ci-debug-output"}},
+		{name: "clusters may loosen Pod Security as far as the operator is told", args: []string{"--loosest-pod-security-level=privileged"}, adds: []string{"--loosest-pod-security-level=privileged"}},
+		{name: "minimal CRDs change nothing of the operator", args: []string{"--install-monitoring-crds=false"}},
 		{name: "When OpenShift scrapes control planes, the operator should prepare them", args: []string{"--platform-monitoring=All"}, adds: []string{"--enable-ocp-cluster-monitoring"}},
 		{name: "When OpenShift scrapes the operator alone, control planes should not change", args: []string{"--platform-monitoring=OperatorOnly"}},
 		{name: "When nobody is to set defaults, the operator should not serve them", args: []string{"--enable-defaulting-webhook=false"}, drops: []string{"--enable-defaulting-webhook"}},

@@ -153,10 +153,15 @@ func (i *install) installCRDs(ctx context.Context, c client.Client, report *prog
 			}
 		}
 	}
-	for name := range others {
-		report.Printf("CRD %s belongs to another installation of Cluster API and is left as it is", name)
+	applied := 0
+	for _, crd := range wanted {
+		if !others[crd.Name] {
+			applied++
+			continue
+		}
+		report.Printf("CRD %s belongs to another product and is left as it is", crd.Name)
 	}
-	report.Printf("%d CRDs applied", len(wanted)-len(others))
+	report.Printf("%d CRDs applied", applied)
 	// The operator's init container waits for them too.
 	if !i.waitEstablished && !i.waitForAvailable {
 		return nil

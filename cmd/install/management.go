@@ -32,7 +32,9 @@ func (i *install) discover(ctx context.Context, c client.Client, told bool) erro
 		if err != nil {
 			return err
 		}
-		i.apis = found
+		if i.apis, err = withoutOwn(ctx, c, found); err != nil {
+			return err
+		}
 	}
 	if !i.apis.Has(management.Configuration) {
 		return nil

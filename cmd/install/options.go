@@ -18,6 +18,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation"
 	"sigs.k8s.io/yaml"
 
+	hyperv1 "github.com/openshift/hypershift/api/hypershift/v1beta1"
 	"github.com/openshift/hypershift/support/maas"
 	"github.com/openshift/hypershift/support/management"
 	"github.com/openshift/hypershift/support/objectstore"
@@ -38,6 +39,9 @@ const (
 	scopeAll       = "all"
 	scopeCRDs      = "crds"
 	scopeResources = "resources"
+
+	loosestLevelFlag = "loosest-pod-security-level"
+	baselineLevel    = "baseline"
 )
 
 // imageVariables says which environment variable of the operator an image of --image-refs goes to.
@@ -100,6 +104,8 @@ type Options struct {
 	defaultingWebhook bool
 	metricsSet        string
 	monitoring        string
+	monitoringKinds   monitoringKinds
+	loosestLevel      string
 	certRotationScale time.Duration
 	extraEnv          map[string]string
 	excludeEtcd       bool
@@ -160,6 +166,12 @@ func (o *Options) addFlags(flags *pflag.FlagSet) {
 	flags.StringVar(&o.metricsSet, "metrics-set", "Telemetry", "metrics that are kept of control planes: Telemetry, SRE or All")
 	flags.StringVar(&o.monitoring, "platform-monitoring", monitorNothing,
 		"what the management cluster's own Prometheus (OpenShift's) scrapes: None, OperatorOnly, or All for control planes too; another Prometheus needs no flag")
+	flags.BoolVar(&o.monitoringKinds.bring, monitoringCRDsFlag, true,
+		"install minimal CRDs of ServiceMonitor, PodMonitor and PrometheusRule, which OpenShift releases need; "+
+			"without the flag not where the management cluster is OpenShift or serves these kinds")
+	flags.StringVar(&o.loosestLevel, loosestLevelFlag, baselineLevel,
+		"how far the annotation "+hyperv1.PodSecurityAdmissionLabelOverrideAnnotation+" of a HostedCluster with an "+
+			"OpenShift release may loosen the Pod Security level of its control plane: privileged, baseline or restricted")
 	flags.StringSliceVar((*[]string)(&o.apis), apisFlag, nil,
 		"optional APIs of the management cluster that are used: "+strings.Join(management.Groups(), ", ")+" (default: for install those that the cluster serves, for render none)")
 	flags.DurationVar(&o.certRotationScale, "cert-rotation-scale", maxCertScale, "what counts as a day when operators of OpenShift releases rotate certificates; for tests, at most 24h. Clusters of Kubernetes releases heed an annotation instead: hypershift.openshift.io/certificate-validity")
@@ -200,6 +212,7 @@ func (o *Options) complete(flags *pflag.FlagSet) error {
 	if o.development && len(o.virtualIP.addresses) > 0 {
 		return fmt.Errorf("--%s runs pods of the operator's image, which --development leaves out", virtualIPFlag)
 	}
+	o.monitoringKinds.set = flags.Changed(monitoringCRDsFlag)
 	if err := o.checkChoices(); err != nil {
 		return err
 	}
@@ -241,6 +254,7 @@ func (o *Options) checkChoices() error {
 		{"image-pull-policy", o.pullPolicy, []string{"Always", "IfNotPresent", "Never"}},
 		{"metrics-set", o.metricsSet, []string{"Telemetry", "SRE", "All"}},
 		{"platform-monitoring", o.monitoring, []string{monitorNothing, monitorOperator, monitorAll}},
+		{loosestLevelFlag, o.loosestLevel, []string{"privileged", baselineLevel, "restricted"}},
 		{"install-scope", o.scope, []string{scopeAll, scopeCRDs, scopeResources}},
 	} {
 		if err := oneOf(c.flag, c.value, c.of...); err != nil {

@@ -155,7 +155,7 @@ func TestInstallOrder(t *testing.T) {
 		g, w := NewWithT(t), newWrites(definition("machines.cluster.x-k8s.io", "", "v1beta2"))
 		said, err := w.install(t, "--install-scope=crds", "--limit-crd-install=none")
 		g.Expect(err).NotTo(HaveOccurred())
-		g.Expect(said).To(ContainSubstring("CRD machines.cluster.x-k8s.io belongs to another installation of Cluster API and is left as it is"))
+		g.Expect(said).To(ContainSubstring("CRD machines.cluster.x-k8s.io belongs to another product and is left as it is"))
 		g.Expect(w.all).NotTo(ContainElement(HaveSuffix(" machines.cluster.x-k8s.io")))
 		g.Expect(w.all).To(ContainElement("apply CustomResourceDefinition machinesets.cluster.x-k8s.io"))
 	})

@@ -212,6 +212,9 @@ func (o *Options) operatorContainer() corev1.Container {
 	if o.monitoring == monitorAll {
 		args = append(args, "--enable-ocp-cluster-monitoring")
 	}
+	if o.loosestLevel != baselineLevel {
+		args = append(args, "--"+loosestLevelFlag+"="+o.loosestLevel)
+	}
 	if o.defaultingWebhook {
 		args = append(args, "--enable-defaulting-webhook")
 	}

@@ -11,6 +11,10 @@ const (
 	// UserCABundle is the ConfigMap with the CAs that the user brought, under UserCABundleKey.
 	UserCABundle    = "user-ca-bundle"
 	UserCABundleKey = "ca-bundle.crt"
+	// PayloadTrust is the ConfigMap with all CAs that the operators of an OpenShift payload trust, under PayloadTrustKey.
+	// They mount it over the bundle of their image.
+	PayloadTrust    = "openshift-config-managed-trusted-ca-bundle"
+	PayloadTrustKey = "ca-bundle.crt"
 	// ServiceAccountKey is the Secret with the keys of service account tokens.
 	ServiceAccountKey = "sa-signing-key"
 	// ServiceNetworkKubeconfig is the Secret with an administrator's kubeconfig that leads through the hosted namespace, under KubeconfigKey.

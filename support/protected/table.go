@@ -146,7 +146,7 @@ func choices() []Row {
 		hyperv1.OauthLoginURLOverrideAnnotation, hyperv1.ResourceBasedControlPlaneAutoscalingAnnotation,
 		hyperv1.ClusterSizeOverrideAnnotation,
 		hyperv1.HostedClusterScopeAnnotation)...)
-	all = append(all, on(clusters, Tenant, "A Pod Security level; it only tightens.",
+	all = append(all, on(clusters, Tenant, "A Pod Security level; limited by `--loosest-pod-security-level`.",
 		hyperv1.PodSecurityAdmissionLabelOverrideAnnotation)...)
 	all = append(all, on(clusters, Tenant, "Nodes of the management cluster; limited by `--allowed-node-labels`.",
 		hyperv1.RequestServingNodeAdditionalSelectorAnnotation)...)
@@ -192,7 +192,7 @@ func programs() []Row {
 	all = append(all, on(hosted, Programs, "Copies of users' objects.",
 		hyperv1.UserCopySourceAnnotation, hyperv1.UserCopyUnusedSinceAnnotation)...)
 	return append(all, as(Label, on(hosted, Programs, "Pods, nodes and objects of control planes.",
-		hyperv1.UserCopyLabel, hyperv1.OperatorObjectLabel,
+		hyperv1.UserCopyLabel, hyperv1.OperatorObjectLabel, hyperv1.MinimalCRDLabel,
 		hyperv1.SecretGrantLabel, hyperv1.NodeCredentialsLabel, hyperv1.ControlPlaneComponentLabel,
 		hyperv1.ClusterMonitoringLabel, hyperv1.ManagedByLabel,
 		hyperv1.NeedManagementKASAccessLabel, hyperv1.OperatorComponentLabel, hyperv1.InfraIDLabel,

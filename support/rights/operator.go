@@ -79,10 +79,11 @@ func core() []rbacv1.PolicyRule {
 		of("authentication.k8s.io", "tokenreviews", "create"),
 		of("authorization.k8s.io", "subjectaccessreviews", "create"),
 		of("events.k8s.io", "events", "create", "patch"),
-		of("", "events", "create", "patch"), // Handed on to the config operator of an OpenShift payload.
+		// Created ones are handed on to the config operator of an OpenShift payload. Listed ones say why pods are refused.
+		of("", "events", "create", "patch", "list"),
 		reads("apps", "deployments", "deletecollection"),
 		of("apps", "replicasets", "deletecollection"),
-		of("apps", "statefulsets", "deletecollection"),
+		of("apps", "statefulsets", "list", "deletecollection"),
 		rule("", []string{"serviceaccounts"}, []string{"create", "patch"}, managers...),
 		rule("apps", []string{"deployments"}, []string{"create", "patch", "delete"}, managers...),
 		// One of them says which virtual IP the nodes hold.

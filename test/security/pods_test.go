@@ -19,6 +19,7 @@ import (
 	v2 "github.com/openshift/hypershift/control-plane-operator/controllers/hostedcontrolplane/v2"
 	"github.com/openshift/hypershift/hypershift-operator/fixture"
 	"github.com/openshift/hypershift/support/component"
+	"github.com/openshift/hypershift/support/management"
 )
 
 const enforceLabel = "pod-security.kubernetes.io/enforce"
@@ -159,14 +160,18 @@ func TestLevelOfAHostedNamespace(t *testing.T) {
 	for _, tt := range []struct {
 		name, tenant, release string
 		ofCluster, given      map[string]string
+		scc                   bool
 		want                  string
 	}{
 		{name: "When a tenant asks for privileged, it should stay restricted", tenant: "loosen", release: fixture.ReleaseImage, want: "restricted",
 			ofCluster: map[string]string{hyperv1.PodSecurityAdmissionLabelOverrideAnnotation: "privileged"}},
-		{name: "When the payload's operator says that its pods pass, it should be restricted", tenant: "labelled", release: fixture.OCPImage, want: "restricted"},
+		{name: "When the payload's operator says that its pods pass, it should be restricted", tenant: "labelled", release: fixture.OCPImage, scc: true, want: "restricted"},
+		{name: "When nothing adds to its pods what they lack, it should keep them off the node", tenant: "plain", release: fixture.OCPImage, want: "baseline"},
+		{name: "When a tenant asks for privileged, its OpenShift payload should get baseline at most", tenant: "loosened", release: fixture.OCPImage, scc: true, want: "baseline",
+			ofCluster: map[string]string{hyperv1.PodSecurityAdmissionLabelOverrideAnnotation: "privileged"}},
 		{name: "When the operator of an OpenShift payload says nothing, it should keep its pods off the node", tenant: "unlabelled", release: fixture.OCPImage, want: "baseline",
 			ofCluster: map[string]string{hyperv1.ControlPlaneOperatorImageAnnotation: "registry.example/old:1"}},
-		{name: "When a tenant hides the label, it should count all the same", tenant: "hidden", release: fixture.OCPImage, want: "restricted",
+		{name: "When a tenant hides the label, it should count all the same", tenant: "hidden", release: fixture.OCPImage, scc: true, want: "restricted",
 			ofCluster: map[string]string{hyperv1.ControlPlaneOperatorImageLabelsAnnotation: "io.openshift.hypershift.restricted-psa=false"}},
 		{name: "When a tenant asks for more, it should be more", tenant: "tighten", release: fixture.OCPImage, want: "restricted",
 			ofCluster: map[string]string{
@@ -177,6 +182,9 @@ func TestLevelOfAHostedNamespace(t *testing.T) {
 			given: map[string]string{hyperv1.PodSecurityAdmissionLabelOverrideAnnotation: "privileged", hyperv1.HostedClusterAnnotation: "administrator/demo"}},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
+			if tt.scc {
+				fixture.Serve(t, management.Security)
+			}
 			o := newOperator(t, tt.tenant)
 			if tt.given != nil {
 				o.Expect(o.client.Create(t.Context(), &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: o.hosted(), Annotations: tt.given}})).To(Succeed())

@@ -98,8 +98,9 @@ const (
 	DisableMonitoringServices = "hypershift.openshift.io/disable-monitoring-services"
 	// EnableMetricsForwarding forwards metrics of the control plane into the hosted cluster.
 	EnableMetricsForwarding = "hypershift.openshift.io/enable-metrics-forwarding"
-	// PodSecurityAdmissionLabelOverrideAnnotation is a stricter Pod Security level of the control plane's namespace than its payload asks
-	// for; on the namespace itself it is the level.
+	// PodSecurityAdmissionLabelOverrideAnnotation of a HostedCluster asks for a Pod Security level of the control plane's namespace. It
+	// tightens the level that the payload gives; it loosens that of an OpenShift payload as far as the installation allows. On the
+	// namespace itself it is the level.
 	PodSecurityAdmissionLabelOverrideAnnotation = "hypershift.openshift.io/pod-security-admission-label-override"
 	// EnsureExistsPullSecretReconcile makes the guest's pull secret once and leaves it alone then.
 	EnsureExistsPullSecretReconcile = "hypershift.openshift.io/ensureexists-pullsecret-reconcile"
@@ -196,6 +197,8 @@ const (
 	UserCopySourceAnnotation = "hypershift.openshift.io/user-copy-source"
 	// UserCopyUnusedSinceAnnotation is, on such a copy, since when nothing has used it.
 	UserCopyUnusedSinceAnnotation = "hypershift.openshift.io/user-copy-unused-since"
+	// MinimalCRDLabel is "true" on a CRD of another product's kind that `hypershift install` brings because no product serves the kind.
+	MinimalCRDLabel = "hypershift.openshift.io/minimal-crd"
 	// OperatorObjectLabel is "true" on a Secret or ConfigMap that the hypershift-operator writes under a name of its own
 	// choice.
 	OperatorObjectLabel = "hypershift.openshift.io/operator-object"

@@ -145,6 +145,7 @@ const (
 	AsExpectedReason                      = "AsExpected"
 	NotFoundReason                        = "NotFound"
 	WaitingForAvailableReason             = "WaitingForAvailable"
+	ControlPlanePodsFailingReason         = "ControlPlanePodsFailing"
 	WaitingForDependenciesReason          = "WaitingForDependencies"
 	WaitingForRolloutCompleteReason       = "WaitingForRolloutComplete"
 	WaitingForOperandsReason              = "WaitingForOperands"

@@ -57,6 +57,11 @@ type Settings struct {
 	Limits *tenantlimits.Limits
 	// EgressBlocks are ranges that pods which act for a guest never reach, besides those of the management cluster that can be found out.
 	EgressBlocks []netip.Prefix
+	// LoosestPodSecurity is how far the annotation of a HostedCluster may loosen the Pod Security level of a payload
+	// that brings its own operators: one of PodSecurityLevels, or empty for baseline.
+	LoosestPodSecurity string
+	// SystemTrust returns the CAs that the operator trusts, as PEM; nil for none.
+	SystemTrust func() ([]byte, error)
 	// PlatformMonitoring has OpenShift's own Prometheus scrape control planes.
 	PlatformMonitoring bool
 	// EnableCIDebugOutput makes control planes log more.
@@ -112,6 +117,7 @@ func (r *Reconciler) phases(s *scope) []phase.Phase[*scope] {
 		{Name: "kubeconfig and password copies", Run: r.reconcileAccess},
 		{Name: "configuration", Critical: true, Run: r.reconcileConfiguration},
 		{Name: "control plane namespace", Critical: true, Run: r.reconcileNamespace},
+		{Name: "failing pods", Run: r.watchFailures},
 		{Name: "pull secret", Critical: true, Run: r.reconcilePullSecret},
 		{Name: "platform credentials", Run: r.reconcileCredentials},
 		{Name: "secret encryption", Critical: true, Run: r.reconcileSecretEncryption},
@@ -134,6 +140,8 @@ func (r *Reconciler) phases(s *scope) []phase.Phase[*scope] {
 		{Name: "network policies", Run: r.reconcileNetworkPolicies},
 		{Name: "platform monitoring", Run: r.reconcilePlatformMonitoring},
 		{Name: "rights to sign break-glass certificates", Run: r.reconcilePKIRoles},
+		{Name: "right to read how extension API servers authenticate", Run: r.reconcileAuthenticationReader},
+		{Name: "CAs that the payload's operators trust", Run: r.reconcilePayloadTrust},
 		{Name: "signer of backups", Run: r.reconcileBackupSigner},
 		{Name: "control-plane-operator", Run: r.reconcileControlPlaneOperator},
 		{Name: "config operator rights", Run: r.reconcileConfigOperatorRights},

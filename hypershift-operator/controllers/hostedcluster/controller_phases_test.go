@@ -44,12 +44,14 @@ func TestPhases(t *testing.T) {
 	theirs := withScope(func(s *scope) { s.refused = "it is theirs" })
 	for name, tc := range map[string]struct{ got, want []string }{
 		"When a cluster lives, it should go through these": {marked(r.phases(withScope())), []string{
-			"pause~", "kubeconfig and password copies", "configuration*", "control plane namespace*", "pull secret*", "platform credentials",
+			"pause~", "kubeconfig and password copies", "configuration*", "control plane namespace*", "failing pods", "pull secret*", "platform credentials",
 			"secret encryption*", "audit webhook", "SSH key", "additional trust bundle", "service account signing key", "etcd client certificate",
 			"etcd backup secrets", "configuration references", "proxy", "secrets of the CLI", "release image*", "hosted control plane*",
 			"issuer of service accounts", "connection of nodes", "release payload*", "pod security", "default requests",
 			"network policies",
-			"platform monitoring", "rights to sign break-glass certificates", "signer of backups", "control-plane-operator",
+			"platform monitoring", "rights to sign break-glass certificates",
+			"right to read how extension API servers authenticate", "CAs that the payload's operators trust", "signer of backups",
+			"control-plane-operator",
 			"config operator rights", "Cluster API cluster", "Cluster API manager", "Cluster API provider", "unused copies",
 			"Route of the ignition-server",
 		}},

@@ -190,12 +190,13 @@ func whyNamespaceStays(namespace *corev1.Namespace) string {
 	return ". " + strings.Join(reasons, ". ")
 }
 
-// deleteClusterRoles removes what lives outside of any namespace.
+// deleteClusterRoles removes the rights of a cluster outside of its namespace.
 func (r *Reconciler) deleteClusterRoles(ctx context.Context, s *scope) (string, error) {
 	owned := client.MatchingLabels(s.ownerLabels())
 	return "", errors.Join(
 		r.Client.DeleteAllOf(ctx, &rbacv1.ClusterRoleBinding{}, owned),
 		r.Client.DeleteAllOf(ctx, &rbacv1.ClusterRole{}, owned),
+		r.dropAuthenticationReader(ctx, s),
 	)
 }
 

@@ -13,6 +13,7 @@ import (
 	ctrl "sigs.k8s.io/controller-runtime"
 
 	hyperv1 "github.com/openshift/hypershift/api/hypershift/v1beta1"
+	"github.com/openshift/hypershift/support/management"
 	"github.com/openshift/hypershift/support/upsert"
 )
 
@@ -31,6 +32,9 @@ var levels = []string{privileged, baseline, restricted}
 // restrictedPods is the label of a payload's control-plane-operator whose pods all pass the level restricted.
 const restrictedPods = "io.openshift.hypershift.restricted-psa"
 
+// PodSecurityLevels are the levels that a hosted namespace can have, of which the later forbid more.
+func PodSecurityLevels() []string { return slices.Clone(levels) }
+
 // reconcilePodSecurity has the API server refuse pods that could hurt the node they run on. The namespace is made restricted, and
 // stays it until the payload turns out to be one that cannot live with that.
 func (r *Reconciler) reconcilePodSecurity(ctx context.Context, s *scope) (ctrl.Result, error) {
@@ -38,27 +42,65 @@ func (r *Reconciler) reconcilePodSecurity(ctx context.Context, s *scope) (ctrl.R
 	if err != nil {
 		return ctrl.Result{}, err
 	}
+	loosest := r.loosestLevel(s)
 	namespace := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: s.namespace}}
 	_, err = upsert.Object(ctx, r.Client, namespace, func() error {
-		setPodSecurity(namespace, levelOf(level, s.hc.Annotations, namespace.Annotations))
+		setPodSecurity(namespace, levelOf(level, loosest, s.hc.Annotations, namespace.Annotations))
 		return nil
 	})
+	s.reportLooserLevel(namespace)
 	return ctrl.Result{}, err
 }
 
-// levelOf is the payload's level, or a stricter one that the cluster's annotation asks for. The same annotation of the namespace,
-// which only an administrator can give it, decides alone.
-func levelOf(payload string, ofCluster, ofNamespace map[string]string) string {
+// levelOf returns the payload's level, or the one that the cluster's annotation asks for: a stricter one, or a looser
+// one down to loosest. The same annotation of the namespace decides alone: only an administrator can write it.
+func levelOf(payload, loosest string, ofCluster, ofNamespace map[string]string) string {
 	key := hyperv1.PodSecurityAdmissionLabelOverrideAnnotation
 	if decided := ofNamespace[key]; slices.Contains(levels, decided) {
 		return decided
 	}
-	return levels[max(slices.Index(levels, payload), slices.Index(levels, ofCluster[key]))]
+	asked := slices.Index(levels, ofCluster[key])
+	if asked < 0 {
+		return payload
+	}
+	bound := min(slices.Index(levels, payload), slices.Index(levels, loosest))
+	return levels[max(asked, bound)]
 }
 
-// payloadLevel is the strictest level that the pods of the payload pass. Ours pass all; of those of another operator only its image
-// can tell, and older ones that do not say run as root, yet touch nothing of their node.
+// loosestLevel returns how far the annotation of a HostedCluster may loosen the level. Pods of a Kubernetes payload pass
+// the level restricted, so nothing loosens theirs.
+func (r *Reconciler) loosestLevel(s *scope) string {
+	switch {
+	case !s.distribution().OwnOperators:
+		return restricted
+	case slices.Contains(levels, r.Settings.LoosestPodSecurity):
+		return r.Settings.LoosestPodSecurity
+	default:
+		return baseline
+	}
+}
+
+// reportLooserLevel says that the annotation of the HostedCluster asks for more than the installation allows.
+func (s *scope) reportLooserLevel(namespace *corev1.Namespace) {
+	asked := slices.Index(levels, s.hc.Annotations[hyperv1.PodSecurityAdmissionLabelOverrideAnnotation])
+	got := namespace.Labels[enforceLabel]
+	valid, set := s.conditions[string(hyperv1.ValidHostedClusterConfiguration)]
+	if asked < 0 || asked >= slices.Index(levels, got) || !set || valid.Status != metav1.ConditionTrue {
+		return
+	}
+	valid.Message = fmt.Sprintf("%s; the annotation %s asks for %s, and this installation allows %s for this release; "+
+		"an administrator can allow more by hypershift install --loosest-pod-security-level",
+		valid.Message, hyperv1.PodSecurityAdmissionLabelOverrideAnnotation, levels[asked], got)
+	s.setCondition(valid)
+}
+
+// payloadLevel is the strictest level that the pods of the payload pass. Ours pass all. The label of another operator's image
+// promises it for management clusters whose SecurityContextConstraints add what its pods lack; elsewhere it sets the user
+// of a pod and nothing else. Older operators run as root, and use nothing of their node.
 func (r *Reconciler) payloadLevel(ctx context.Context, s *scope) (string, error) {
+	if s.distribution().OwnOperators && !r.managementHas(management.Security, "SecurityContextConstraints") {
+		return baseline, nil
+	}
 	able, err := r.operatorIsAble(ctx, s, restrictedPods)
 	if err != nil || !able {
 		return baseline, err

@@ -5,6 +5,7 @@ package hostedcluster
 import (
 	"context"
 	"strconv"
+	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -104,10 +105,7 @@ func TestMadeNamespace(t *testing.T) {
 	}
 	t.Run("When OpenShift assigns user IDs, none should be", func(t *testing.T) {
 		g, d, s := NewWithT(t), newDesk(), withScope()
-		version := schema.GroupVersion{Group: "security.openshift.io", Version: "v1"}
-		kinds := meta.NewDefaultRESTMapper([]schema.GroupVersion{version})
-		kinds.Add(version.WithKind("SecurityContextConstraints"), meta.RESTScopeRoot)
-		d.Client = serving{d.Client, kinds}
+		d.Client = assigningUsers(d.Client)
 		_, err := d.reconcileNamespace(t.Context(), s)
 		g.Expect(err).NotTo(HaveOccurred())
 		g.Expect(s.securityUserID()).To(BeNil())
@@ -165,6 +163,14 @@ func (o operators) Labels(context.Context, string, release.Access) (map[string]s
 	return o.labels, o.err
 }
 
+// assigningUsers is a management cluster that serves OpenShift's SecurityContextConstraints.
+func assigningUsers(c client.Client) client.Client {
+	version := schema.GroupVersion{Group: "security.openshift.io", Version: "v1"}
+	kinds := meta.NewDefaultRESTMapper([]schema.GroupVersion{version})
+	kinds.Add(version.WithKind("SecurityContextConstraints"), meta.RESTScopeRoot)
+	return serving{c, kinds}
+}
+
 // TestPayloadsLevel tells how strict a hosted namespace is with the pods of a payload.
 func TestPayloadsLevel(t *testing.T) {
 	const said = hyperv1.ControlPlaneOperatorImageLabelsAnnotation
@@ -175,18 +181,22 @@ func TestPayloadsLevel(t *testing.T) {
 		err         error
 		want        string
 	}{
-		"it is ours":                         {fixture.ReleaseImage, nil, nil, errNotNow, restricted},
-		"its image says it can":              {fixture.OCPImage, map[string]string{restrictedPods: "true"}, nil, nil, restricted},
-		"its image says it cannot":           {fixture.OCPImage, map[string]string{restrictedPods: "false"}, nil, nil, baseline},
-		"its image says nothing":             {fixture.OCPImage, nil, nil, nil, baseline},
-		"the cluster says it can":            {fixture.OCPImage, nil, map[string]string{said: "a=b," + restrictedPods + "=true"}, errNotNow, restricted},
-		"the cluster says it cannot":         {fixture.OCPImage, map[string]string{restrictedPods: "true"}, map[string]string{said: restrictedPods + "=false"}, nil, restricted},
-		"the cluster asks for more":          {fixture.OCPImage, nil, map[string]string{hyperv1.PodSecurityAdmissionLabelOverrideAnnotation: restricted}, nil, restricted},
-		"nobody can read the image just now": {fixture.OCPImage, nil, nil, errNotNow, ""},
+		"it is ours":                          {fixture.ReleaseImage, nil, nil, errNotNow, restricted},
+		"nothing but a user is added to pods": {fixture.OCPImage, map[string]string{restrictedPods: "true"}, nil, nil, baseline},
+		"its image says it can":               {fixture.OCPImage, map[string]string{restrictedPods: "true"}, nil, nil, restricted},
+		"its image says it cannot":            {fixture.OCPImage, map[string]string{restrictedPods: "false"}, nil, nil, baseline},
+		"its image says nothing":              {fixture.OCPImage, nil, nil, nil, baseline},
+		"the cluster says it can":             {fixture.OCPImage, nil, map[string]string{said: "a=b," + restrictedPods + "=true"}, errNotNow, restricted},
+		"the cluster says it cannot":          {fixture.OCPImage, map[string]string{restrictedPods: "true"}, map[string]string{said: restrictedPods + "=false"}, nil, restricted},
+		"the cluster asks for more":           {fixture.OCPImage, nil, map[string]string{hyperv1.PodSecurityAdmissionLabelOverrideAnnotation: restricted}, nil, restricted},
+		"nobody can read the image just now":  {fixture.OCPImage, nil, nil, errNotNow, ""},
 	} {
 		t.Run("When "+name, func(t *testing.T) {
 			g, d := NewWithT(t), newDesk(hostedNamespace("clusters-demo", "clusters/demo", "1001"))
 			d.Releases = operators{fixture.Payloads(), test.labels, test.err}
+			if !strings.HasPrefix(name, "nothing but a user") {
+				d.Client = assigningUsers(d.Client)
+			}
 			s := withScope(func(s *scope) { s.release, s.hc.Annotations = fixture.Payloads()[test.image], test.annotations })
 			_, err := d.reconcilePodSecurity(t.Context(), s)
 			got := hostedNamespace("clusters-demo", "", "")

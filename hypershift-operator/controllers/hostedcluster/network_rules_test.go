@@ -163,21 +163,26 @@ func TestPodSecurityLevel(t *testing.T) {
 		return map[string]string{hyperv1.PodSecurityAdmissionLabelOverrideAnnotation: level}
 	}
 	for name, test := range map[string]struct {
-		payload            string
+		payload, loosest   string
 		cluster, namespace map[string]string
 		want               string
 	}{
-		"the payload's":                              {restricted, nil, nil, restricted},
-		"an older payload's":                         {baseline, nil, nil, baseline},
-		"a user cannot loosen it":                    {restricted, override(privileged), nil, restricted},
-		"a user tightens it":                         {baseline, override(restricted), nil, restricted},
-		"the user's word is none":                    {restricted, override("open"), nil, restricted},
-		"an administrator decided for the namespace": {restricted, override(restricted), override(privileged), privileged},
-		"and tightened it":                           {baseline, nil, override(restricted), restricted},
-		"an administrator's word is none":            {baseline, nil, override("open"), baseline},
+		"the payload's":                              {restricted, baseline, nil, nil, restricted},
+		"an older payload's":                         {baseline, baseline, nil, nil, baseline},
+		"a user cannot loosen what may not be":       {restricted, restricted, override(privileged), nil, restricted},
+		"a user loosens it":                          {restricted, baseline, override(baseline), nil, baseline},
+		"a user loosens it as far as is allowed":     {restricted, baseline, override(privileged), nil, baseline},
+		"a user loosens it all the way":              {restricted, privileged, override(privileged), nil, privileged},
+		"a bound does not tighten a payload's":       {baseline, restricted, override(privileged), nil, baseline},
+		"a user tightens it":                         {baseline, baseline, override(restricted), nil, restricted},
+		"a user tightens it within a wider bound":    {baseline, privileged, override(restricted), nil, restricted},
+		"the user's word is none":                    {restricted, privileged, override("open"), nil, restricted},
+		"an administrator decided for the namespace": {restricted, restricted, override(restricted), override(privileged), privileged},
+		"and tightened it":                           {baseline, baseline, nil, override(restricted), restricted},
+		"an administrator's word is none":            {baseline, baseline, nil, override("open"), baseline},
 	} {
 		t.Run(name, func(t *testing.T) {
-			if got := levelOf(test.payload, test.cluster, test.namespace); got != test.want {
+			if got := levelOf(test.payload, test.loosest, test.cluster, test.namespace); got != test.want {
 				t.Errorf("%s, want %s", got, test.want)
 			}
 		})

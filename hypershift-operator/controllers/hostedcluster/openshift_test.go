@@ -50,11 +50,8 @@ var payloadLines = []struct {
 	// Dockerfile.control-plane of release-4.14 and -4.15 has no label for Pod Security.
 	{version: "4.14.40"},
 	{version: "4.15.40"},
-	// Its Dockerfile is based on origin-base:4.16 and says restricted-psa.
-	{version: "4.16.30", labels: []string{restrictedPods}, changes: []string{
-		"-    pod-security.kubernetes.io/audit: baseline", "-    pod-security.kubernetes.io/enforce: baseline", "-    pod-security.kubernetes.io/warn: baseline",
-		"+    pod-security.kubernetes.io/audit: restricted", "+    pod-security.kubernetes.io/enforce: restricted", "+    pod-security.kubernetes.io/warn: restricted",
-	}},
+	// Its Dockerfile is based on origin-base:4.16 and says restricted-psa, which counts where OpenShift's SCCs are served.
+	{version: "4.16.30", labels: []string{restrictedPods}},
 	{version: "4.17.20", labels: []string{restrictedPods}},
 	{version: "4.18.20", labels: []string{restrictedPods}},
 	// control-plane-operator/controllers/hostedcontrolplane/v2/capi_manager of release-4.19: Cluster API v1.9 knows the gate.

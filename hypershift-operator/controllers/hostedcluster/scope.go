@@ -15,6 +15,7 @@ import (
 	hyperv1 "github.com/openshift/hypershift/api/hypershift/v1beta1"
 	"github.com/openshift/hypershift/hypershift-operator/naming"
 	"github.com/openshift/hypershift/hypershift-operator/platform"
+	"github.com/openshift/hypershift/hypershift-operator/podfailure"
 	"github.com/openshift/hypershift/support/condition"
 	"github.com/openshift/hypershift/support/distributions"
 	"github.com/openshift/hypershift/support/releaseinfo"
@@ -67,6 +68,9 @@ type scope struct {
 	// report before the status is computed.
 	ignitionServer   *appsv1.Deployment
 	ignitionEndpoint string
+
+	// failures are what keeps pods of the control plane from running; set by report before the status is computed.
+	failures []podfailure.Finding
 
 	// conditions are those that phases set in this pass, by type. Those that nobody set keep their last state.
 	conditions map[string]metav1.Condition

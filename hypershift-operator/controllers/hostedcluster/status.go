@@ -26,7 +26,7 @@ import (
 func (r *Reconciler) report(ctx context.Context, s *scope, failure error) error {
 	unread := r.observeAccess(ctx, s)
 	if s.refused == "" {
-		unread = errors.Join(r.observeIgnition(ctx, s), unread)
+		unread = errors.Join(r.observeIgnition(ctx, s), r.observeFailures(ctx, s), unread)
 	}
 	s.failure = errors.Join(failure, unread)
 	before := s.hc.Status.DeepCopy()

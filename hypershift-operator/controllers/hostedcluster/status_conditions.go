@@ -19,7 +19,7 @@ import (
 // copied are the conditions that the control-plane-operator reports and the HostedCluster only repeats.
 var copied = []hyperv1.ConditionType{
 	hyperv1.ClusterVersionProgressing, hyperv1.ClusterVersionReleaseAccepted, hyperv1.ClusterVersionUpgradeable,
-	hyperv1.ClusterVersionAvailable, hyperv1.HostedClusterDegraded, hyperv1.EtcdAvailable, hyperv1.KubeAPIServerAvailable,
+	hyperv1.ClusterVersionAvailable, hyperv1.EtcdAvailable, hyperv1.KubeAPIServerAvailable,
 	hyperv1.InfrastructureReady, hyperv1.ExternalDNSReachable, hyperv1.ValidHostedControlPlaneConfiguration,
 	hyperv1.ValidReleaseInfo, hyperv1.ValidIDPConfiguration, hyperv1.DataPlaneConnectionAvailable,
 	hyperv1.ControlPlaneConnectionAvailable, hyperv1.ConfigOperatorReconciliationSucceeded,
@@ -54,6 +54,7 @@ func conditions(s *scope, status hyperv1.HostedClusterStatus) []metav1.Condition
 	return append(all,
 		clusterVersionSucceeding(reported),
 		available(reported, s),
+		degraded(reported, s),
 		progressing(s, status.Version),
 		ignitionAvailable(s),
 		reconciliationActive(s.hc.Spec.PausedUntil, s.now),
@@ -99,7 +100,8 @@ func available(reported []metav1.Condition, s *scope) metav1.Condition {
 		return condition.False(conditionType, hyperv1.WaitingForAvailableReason, why)
 	}
 	if s.hcp == nil || c.Status == metav1.ConditionUnknown {
-		return condition.False(conditionType, hyperv1.WaitingForAvailableReason, "Waiting for the hosted control plane to become available")
+		return condition.False(conditionType, hyperv1.WaitingForAvailableReason,
+			sentences("Waiting for the hosted control plane to become available", s.whatFails(true)))
 	}
 	// A component that is not there yet is no news where the control plane cannot begin at all.
 	for _, cause := range []hyperv1.ConditionType{hyperv1.ValidHostedControlPlaneConfiguration, hyperv1.ValidReleaseInfo} {
@@ -107,7 +109,7 @@ func available(reported []metav1.Condition, s *scope) metav1.Condition {
 			return condition.False(conditionType, found.Reason, found.Message)
 		}
 	}
-	return condition.False(conditionType, c.Reason, c.Message)
+	return condition.False(conditionType, c.Reason, sentences(c.Message, s.whatFails(true)))
 }
 
 // obstacle is the first of this pass's conditions that keeps a control plane from coming up.

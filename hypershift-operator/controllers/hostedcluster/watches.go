@@ -56,12 +56,13 @@ func (r *Reconciler) SetupWithManager(mgr ctrl.Manager) error {
 }
 
 // owner maps an object to the HostedCluster that it was made for. The object's own annotation counts only where no
-// other tenant can write it: beside that cluster, in the operator's namespace, or in a namespace that the cluster
-// names. In a hosted namespace the annotation of the namespace counts.
+// other tenant can write it: beside that cluster, in the operator's namespace, in kube-system, or in a namespace that
+// the cluster names. In a hosted namespace the annotation of the namespace counts.
 func (r *Reconciler) owner(ctx context.Context, obj client.Object) []reconcile.Request {
 	request, points := backPointer(obj)
 	namespace := obj.GetNamespace()
-	if points && (namespace == "" || namespace == request.Namespace || namespace == r.Settings.OperatorNamespace) {
+	if points && slices.Contains([]string{"", request.Namespace, r.Settings.OperatorNamespace, metav1.NamespaceSystem},
+		namespace) {
 		return []reconcile.Request{request}
 	}
 	if namespace == "" {

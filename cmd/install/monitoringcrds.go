@@ -1,0 +1,67 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package install
+
+import (
+	"context"
+	"fmt"
+	"slices"
+
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	hyperv1 "github.com/openshift/hypershift/api/hypershift/v1beta1"
+	"github.com/openshift/hypershift/support/management"
+	"github.com/openshift/hypershift/support/monitoringcrds"
+)
+
+const monitoringCRDsFlag = "install-monitoring-crds"
+
+// monitoringKinds is the flag of the monitoring kinds. Where it is not set, the management cluster decides.
+type monitoringKinds struct{ set, bring bool }
+
+// bringsMonitoringKinds reports whether the minimal CRDs of the monitoring kinds are installed. OpenShift has these kinds,
+// and so has a cluster with a Prometheus operator.
+func (o *Options) bringsMonitoringKinds() bool {
+	if o.monitoringKinds.set {
+		return o.monitoringKinds.bring
+	}
+	return !o.apis.Has(management.Security) && !o.apis.Has(management.Monitoring)
+}
+
+// withoutOwn leaves the monitoring group out of the APIs that were found if a CRD of ours serves it: an installation that
+// runs again must come to the same result.
+func withoutOwn(ctx context.Context, c client.Client, found management.APIs) (management.APIs, error) {
+	if !found.Has(management.Monitoring) {
+		return found, nil
+	}
+	crd, name := &apiextensionsv1.CustomResourceDefinition{}, "servicemonitors."+management.Monitoring
+	if err := c.Get(ctx, client.ObjectKey{Name: name}, crd); err != nil {
+		if apierrors.IsNotFound(err) {
+			return found, nil // Served without a CRD.
+		}
+		return nil, fmt.Errorf("read CRD %s: %w", name, err)
+	}
+	if !monitoringcrds.Minimal(crd) {
+		return found, nil
+	}
+	return slices.DeleteFunc(found, func(group string) bool { return group == management.Monitoring }), nil
+}
+
+// ofOthers reports whether a monitoring kind was defined by another product, and is left alone. A definition that was
+// applied over one of ours loses the label that says it is ours, so that nothing deletes it by that label.
+func ofOthers(ctx context.Context, c client.Client, existing *apiextensionsv1.CustomResourceDefinition) (bool, error) {
+	if monitoringcrds.Minimal(existing) {
+		return false, nil
+	}
+	if !monitoringcrds.Labeled(existing) {
+		return true, nil
+	}
+	patch := client.RawPatch("application/merge-patch+json",
+		fmt.Appendf(nil, `{"metadata":{"labels":{%q:null}}}`, hyperv1.MinimalCRDLabel))
+	if err := c.Patch(ctx, existing, patch); err != nil {
+		return true, fmt.Errorf("remove the label %s from CRD %s: %w", hyperv1.MinimalCRDLabel, existing.Name, err)
+	}
+	return true, nil
+}

@@ -1,0 +1,125 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package hostedcluster
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/utils/ptr"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	hyperv1 "github.com/openshift/hypershift/api/hypershift/v1beta1"
+	"github.com/openshift/hypershift/hypershift-operator/podfailure"
+	"github.com/openshift/hypershift/support/condition"
+	"github.com/openshift/hypershift/support/management"
+)
+
+// failurePoll is how often pods are read while a control plane is not well.
+const failurePoll = 15 * time.Second
+
+// monitoringKinds are those that the control-plane-operator of an OpenShift payload watches on every management cluster.
+var monitoringKinds = []string{"PodMonitor", "PrometheusRule", "ServiceMonitor"}
+
+// watchFailures has a cluster reconciled again while its control plane is not well. Nothing else tells of a pod that is
+// refused or a container that ends.
+func (r *Reconciler) watchFailures(_ context.Context, s *scope) (ctrl.Result, error) {
+	if unwell(s) {
+		return ctrl.Result{RequeueAfter: failurePoll}, nil
+	}
+	return ctrl.Result{}, nil
+}
+
+// unwell reports that the control plane is not available or degraded, by its own conditions or those of the
+// HostedCluster.
+func unwell(s *scope) bool {
+	reported := reportedBy(s.hcp)
+	return !condition.IsTrue(reported, string(hyperv1.HostedControlPlaneAvailable)) ||
+		condition.IsTrue(reported, string(hyperv1.HostedClusterDegraded)) ||
+		condition.IsTrue(s.hc.Status.Conditions, string(hyperv1.HostedClusterDegraded))
+}
+
+// observeFailures finds out what keeps the pods of the control plane from running. Pods and events are read where the
+// control plane is not well or a Deployment lacks pods.
+func (r *Reconciler) observeFailures(ctx context.Context, s *scope) error {
+	if s.hcp == nil || !s.hc.DeletionTimestamp.IsZero() || !s.hcp.DeletionTimestamp.IsZero() {
+		return nil
+	}
+	if missing := r.missingKinds(s); len(missing) > 0 {
+		s.failures = append(s.failures, podfailure.Finding{Stuck: true, Message: fmt.Sprintf(
+			"The management cluster does not serve %s of %s/v1, without which the control-plane-operator of this release does not work; "+
+				"run hypershift install --install-monitoring-crds", strings.Join(missing, ", "), management.Monitoring)})
+	}
+	here := client.InNamespace(s.namespace)
+	deployments := &appsv1.DeploymentList{}
+	if err := r.LiveReader.List(ctx, deployments, here); err != nil {
+		return fmt.Errorf("listing Deployments of namespace %s: %w", s.namespace, err)
+	}
+	if !unwell(s) && !slices.ContainsFunc(deployments.Items, unavailable) {
+		return nil
+	}
+	sets, pods, events := &appsv1.StatefulSetList{}, &corev1.PodList{}, &corev1.EventList{}
+	for what, list := range map[string]client.ObjectList{"StatefulSets": sets, "Pods": pods} {
+		if err := r.LiveReader.List(ctx, list, here); err != nil {
+			return fmt.Errorf("listing %s of namespace %s: %w", what, s.namespace, err)
+		}
+	}
+	if slices.ContainsFunc(sets.Items, func(set appsv1.StatefulSet) bool { return podfailure.LacksPods(&set) }) {
+		if err := r.LiveReader.List(ctx, events, here, client.MatchingFields{"reason": "FailedCreate"}); err != nil {
+			return fmt.Errorf("listing Events of namespace %s: %w", s.namespace, err)
+		}
+	}
+	s.failures = append(s.failures, podfailure.Find(podfailure.Namespace{
+		Deployments: deployments.Items, StatefulSets: sets.Items, Pods: pods.Items, Events: events.Items,
+	}, s.now)...)
+	return nil
+}
+
+// missingKinds are the kinds that an OpenShift payload needs and the management cluster does not serve.
+func (r *Reconciler) missingKinds(s *scope) []string {
+	if s.release == nil || !s.distribution().OwnOperators {
+		return nil
+	}
+	return slices.DeleteFunc(slices.Clone(monitoringKinds), func(kind string) bool {
+		return r.managementHas(management.Monitoring, kind)
+	})
+}
+
+func unavailable(d appsv1.Deployment) bool {
+	return d.Status.AvailableReplicas < ptr.Deref(d.Spec.Replicas, 1)
+}
+
+// whatFails says what keeps pods from running; empty if nothing does. Containers that ended once count where all is true.
+func (s *scope) whatFails(all bool) string {
+	return podfailure.Text(slices.DeleteFunc(slices.Clone(s.failures), func(f podfailure.Finding) bool { return !all && !f.Stuck }))
+}
+
+// degraded repeats what the control plane reports, and adds pods that do not run.
+func degraded(reported []metav1.Condition, s *scope) metav1.Condition {
+	conditionType := string(hyperv1.HostedClusterDegraded)
+	c := condition.Copy(reported, conditionType, hyperv1.StatusUnknownReason)
+	why := s.whatFails(false)
+	switch {
+	case why == "":
+		return c
+	case c.Status == metav1.ConditionTrue:
+		return condition.True(conditionType, c.Reason, sentences(c.Message, why))
+	default:
+		return condition.True(conditionType, hyperv1.ControlPlanePodsFailingReason, why)
+	}
+}
+
+// sentences joins two texts that are not empty.
+func sentences(first, second string) string {
+	if first == "" || second == "" {
+		return first + second
+	}
+	return strings.TrimSuffix(first, ".") + ". " + second
+}

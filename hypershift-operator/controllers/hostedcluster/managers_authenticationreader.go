@@ -1,0 +1,66 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package hostedcluster
+
+import (
+	"context"
+	"fmt"
+
+	rbacv1 "k8s.io/api/rbac/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	hyperv1 "github.com/openshift/hypershift/api/hypershift/v1beta1"
+	"github.com/openshift/hypershift/support/upsert"
+)
+
+// authenticationReaderRole is a Role of kube-system that every kube-apiserver has. It gives the ConfigMap
+// extension-apiserver-authentication: CAs and names of headers, nothing secret.
+const authenticationReaderRole = "extension-apiserver-authentication-reader"
+
+// reconcileAuthenticationReader lets the PKI operator of an OpenShift payload read how its metrics endpoint recognizes
+// clients, without which it does not start. OpenShift gives this right to all service accounts; here one of each such
+// control plane gets it.
+func (r *Reconciler) reconcileAuthenticationReader(ctx context.Context, s *scope) (ctrl.Result, error) {
+	if !s.distribution().OwnOperators {
+		return ctrl.Result{}, nil
+	}
+	if _, disabled := s.hc.Annotations[hyperv1.DisablePKIReconciliationAnnotation]; disabled {
+		return ctrl.Result{}, r.dropAuthenticationReader(ctx, s)
+	}
+	binding := s.authenticationReader()
+	_, err := upsert.Object(ctx, r.Client, binding, func() error {
+		if err := s.claimClusterWide(binding); err != nil {
+			return err
+		}
+		s.own(binding)
+		binding.RoleRef = rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "Role", Name: authenticationReaderRole}
+		binding.Subjects = []rbacv1.Subject{{Kind: rbacv1.ServiceAccountKind, Namespace: s.namespace, Name: pkiOperatorName}}
+		return nil
+	})
+	return ctrl.Result{}, err
+}
+
+// dropAuthenticationReader takes the right back. A RoleBinding of that name that is not this cluster's stays.
+func (r *Reconciler) dropAuthenticationReader(ctx context.Context, s *scope) error {
+	binding := s.authenticationReader()
+	key := client.ObjectKeyFromObject(binding)
+	if err := r.Client.Get(ctx, key, binding); err != nil {
+		if client.IgnoreNotFound(err) == nil {
+			return nil
+		}
+		return fmt.Errorf("reading RoleBinding %s: %w", key, err)
+	}
+	if binding.Labels[ownerNamespace] != s.hc.Namespace || binding.Labels[ownerName] != s.hc.Name {
+		return nil
+	}
+	_, err := upsert.Gone(ctx, r.Client, binding)
+	return err
+}
+
+func (s *scope) authenticationReader() *rbacv1.RoleBinding {
+	return &rbacv1.RoleBinding{ObjectMeta: metav1.ObjectMeta{
+		Namespace: metav1.NamespaceSystem, Name: s.namespace + "-authentication-reader",
+	}}
+}

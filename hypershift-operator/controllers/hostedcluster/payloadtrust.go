@@ -1,0 +1,61 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package hostedcluster
+
+import (
+	"context"
+	"fmt"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	ctrl "sigs.k8s.io/controller-runtime"
+
+	"github.com/openshift/hypershift/support/hosted"
+	"github.com/openshift/hypershift/support/reference"
+	"github.com/openshift/hypershift/support/systemtrust"
+	"github.com/openshift/hypershift/support/upsert"
+)
+
+// maxPayloadTrust is what a ConfigMap can hold, with room for its metadata.
+const maxPayloadTrust = 1<<20 - 4096
+
+// reconcilePayloadTrust writes the CAs that the operators of an OpenShift payload trust. They mount the bundle over that
+// of their image, so it holds the CAs of the operator's image, those of the installation, and those of the cluster.
+func (r *Reconciler) reconcilePayloadTrust(ctx context.Context, s *scope) (ctrl.Result, error) {
+	if !s.distribution().OwnOperators {
+		return ctrl.Result{}, nil
+	}
+	if reference.Name(s.hc.Spec.AdditionalTrustBundle) != "" && len(s.trustBundle) == 0 {
+		return ctrl.Result{}, nil // The phase that reads it failed: the bundle of before stays.
+	}
+	target := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: s.namespace, Name: hosted.PayloadTrust}}
+	bundle, err := r.payloadTrust(s)
+	if err != nil {
+		return ctrl.Result{}, err
+	}
+	if len(bundle) == 0 {
+		return ctrl.Result{}, r.drop(ctx, s, target)
+	}
+	_, err = upsert.Object(ctx, r.Client, target, func() error {
+		target.Data = map[string]string{hosted.PayloadTrustKey: string(bundle)}
+		return s.claim(target)
+	})
+	return ctrl.Result{}, err
+}
+
+// payloadTrust is that bundle; empty where the operator knows no CA.
+func (r *Reconciler) payloadTrust(s *scope) ([]byte, error) {
+	var system []byte
+	if r.Settings.SystemTrust != nil {
+		var err error
+		if system, err = r.Settings.SystemTrust(); err != nil {
+			return nil, err
+		}
+	}
+	bundle := systemtrust.Merge(system, s.trustBundle)
+	if excess := len(bundle) - maxPayloadTrust; excess > 0 {
+		return nil, fmt.Errorf("the CAs of the system and of spec.additionalTrustBundle are %d bytes too long for ConfigMap %s/%s; "+
+			"remove those from spec.additionalTrustBundle that are not needed", excess, s.namespace, hosted.PayloadTrust)
+	}
+	return bundle, nil
+}
