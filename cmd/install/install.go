@@ -153,15 +153,13 @@ func (i *install) installCRDs(ctx context.Context, c client.Client, report *prog
 			}
 		}
 	}
-	applied := 0
-	for _, crd := range wanted {
-		if !others[crd.Name] {
-			applied++
-			continue
+	for name := range others {
+		if err := dropLabel(ctx, c, name); err != nil {
+			return err
 		}
-		report.Printf("CRD %s belongs to another product and is left as it is", crd.Name)
+		report.Printf("CRD %s belongs to another product and is left as it is", name)
 	}
-	report.Printf("%d CRDs applied", applied)
+	report.Printf("%d CRDs applied", len(wanted)-len(others))
 	// The operator's init container waits for them too.
 	if !i.waitEstablished && !i.waitForAvailable {
 		return nil

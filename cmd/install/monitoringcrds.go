@@ -9,6 +9,7 @@ import (
 
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	hyperv1 "github.com/openshift/hypershift/api/hypershift/v1beta1"
@@ -49,19 +50,19 @@ func withoutOwn(ctx context.Context, c client.Client, found management.APIs) (ma
 	return slices.DeleteFunc(found, func(group string) bool { return group == management.Monitoring }), nil
 }
 
-// ofOthers reports whether a monitoring kind was defined by another product, and is left alone. A definition that was
-// applied over one of ours loses the label that says it is ours, so that nothing deletes it by that label.
-func ofOthers(ctx context.Context, c client.Client, existing *apiextensionsv1.CustomResourceDefinition) (bool, error) {
-	if monitoringcrds.Minimal(existing) {
-		return false, nil
+// dropLabel removes the label of minimal CRDs from one that another product has applied its definition over, so that
+// nothing deletes it by that label.
+func dropLabel(ctx context.Context, c client.Client, name string) error {
+	existing := &apiextensionsv1.CustomResourceDefinition{}
+	if err := c.Get(ctx, client.ObjectKey{Name: name}, existing); err != nil {
+		return fmt.Errorf("read CRD %s: %w", name, err)
 	}
 	if !monitoringcrds.Labeled(existing) {
-		return true, nil
+		return nil
 	}
-	patch := client.RawPatch("application/merge-patch+json",
-		fmt.Appendf(nil, `{"metadata":{"labels":{%q:null}}}`, hyperv1.MinimalCRDLabel))
+	patch := client.RawPatch(types.MergePatchType, fmt.Appendf(nil, `{"metadata":{"labels":{%q:null}}}`, hyperv1.MinimalCRDLabel))
 	if err := c.Patch(ctx, existing, patch); err != nil {
-		return true, fmt.Errorf("remove the label %s from CRD %s: %w", hyperv1.MinimalCRDLabel, existing.Name, err)
+		return fmt.Errorf("remove the label %s from CRD %s: %w", hyperv1.MinimalCRDLabel, name, err)
 	}
-	return true, nil
+	return nil
 }

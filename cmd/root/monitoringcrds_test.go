@@ -58,10 +58,11 @@ func TestMonitoringCRDs(t *testing.T) {
 		u.succeeds("", "install", "--install-scope", "resources")
 		NewWithT(t).Expect(u.installed().monitors).To(BeFalse())
 	})
-	t.Run("the definition of a Prometheus operator that is applied over one of them is left alone, and loses the label", func(t *testing.T) {
+	t.Run("a Prometheus operator's definition in the place of one is left alone, and loses the label", func(t *testing.T) {
 		g, crd := NewWithT(t), u.monitoringKind()
+		spec := apiextensionsv1.JSONSchemaProps{Type: "object", XPreserveUnknownFields: ptr.To(true)}
 		crd.Spec.Versions[0].Schema.OpenAPIV3Schema = &apiextensionsv1.JSONSchemaProps{Type: "object",
-			Properties: map[string]apiextensionsv1.JSONSchemaProps{"spec": {Type: "object", XPreserveUnknownFields: ptr.To(true)}}}
+			Properties: map[string]apiextensionsv1.JSONSchemaProps{"spec": spec}}
 		g.Expect(u.client.Update(t.Context(), crd)).To(Succeed())
 		said := crds("--install-monitoring-crds")
 		g.Expect(said).To(ContainSubstring("CRD servicemonitors.monitoring.coreos.com belongs to another product and is left as it is"))

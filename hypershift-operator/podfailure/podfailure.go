@@ -132,9 +132,11 @@ func when(e *corev1.Event) time.Time {
 var podName = regexp.MustCompile(`^(?:create Pod \S+ in StatefulSet \S+ failed error: )?(?:pods "[^"]*" is )?`)
 
 func refusal(kind, name, message string) Finding {
-	text := fmt.Sprintf("Pods of %s %s cannot be created: %s", kind, name, quote(podName.ReplaceAllString(message, ""), false))
+	text := fmt.Sprintf("Pods of %s %s cannot be created: %s", kind, name,
+		quote(podName.ReplaceAllString(message, ""), false))
 	if strings.Contains(message, "violates PodSecurity") {
-		text += "; an administrator sets the level of the namespace by its annotation " + hyperv1.PodSecurityAdmissionLabelOverrideAnnotation
+		text += "; an administrator sets the level of the namespace by its annotation " +
+			hyperv1.PodSecurityAdmissionLabelOverrideAnnotation
 	}
 	return Finding{Message: text, Stuck: true}
 }
@@ -195,7 +197,8 @@ func isOperator(pod *corev1.Pod) bool {
 // quote is a message in one line. What is too long loses its beginning if the end matters, as in a log.
 func quote(message string, end bool) string {
 	line := strings.Join(strings.FieldsFunc(strings.ToValidUTF8(message, "?"), func(r rune) bool {
-		return r <= ' ' || r >= 0x7f && r <= 0xa0 || r >= 0x200b && r <= 0x200f || r >= 0x2028 && r <= 0x202e || r >= 0x2066 && r <= 0x2069
+		return r <= ' ' || r >= 0x7f && r <= 0xa0 || r >= 0x200b && r <= 0x200f ||
+			r >= 0x2028 && r <= 0x202e || r >= 0x2066 && r <= 0x2069
 	}), " ")
 	line = strings.TrimSuffix(line, ".")
 	switch {
