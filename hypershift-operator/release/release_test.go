@@ -57,6 +57,10 @@ func TestSkew(t *testing.T) {
 		{"When the pool is four minors behind it should tell", "4.15.0", "4.19.1", false, true},
 		{"When the pool is newer it should refuse", "4.19.2", "4.19.1", true, false},
 		{"When the cluster is of the next major it should count on", "4.21.0", "5.0.0", false, false},
+		{"a pool of 5.0 below a cluster of 4.23, which is the same line, is accepted", "5.0.1", "4.23.1", false, false},
+		{"a pool of 5.0 with a later patch than its cluster of 4.23 is newer", "5.0.2", "4.23.1", true, false},
+		{"a pool of 5.1 is newer than a cluster of 4.23", "5.1.0", "4.23.9", true, false},
+		{"a pool of 4.23 is not newer than a cluster of 5.0", "4.23.1", "5.0.1", false, false},
 		{"When the cluster's version is not known it should accept", "4.19.1", "", false, false},
 	} {
 		t.Run(tc.name, func(t *testing.T) {

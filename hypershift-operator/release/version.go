@@ -107,7 +107,7 @@ func SameMinor(a, b string) bool {
 // because they are newer. Nodes that are too old are Skew's.
 func Newer(pool, cluster string) error {
 	p, c, ok := parseBoth(pool, cluster)
-	if !ok || !p.GT(c) {
+	if !ok || !continued(p).GT(continued(c)) {
 		return nil
 	}
 	return fmt.Errorf("the release of the pool has version %s, newer than the cluster's %s: upgrade the cluster first, or choose an older release",
@@ -127,6 +127,14 @@ func parseBoth(a, b string) (va, vb semver.Version, ok bool) {
 	va, errA := semver.Parse(a)
 	vb, errB := semver.Parse(b)
 	return va, vb, errA == nil && errB == nil
+}
+
+// continued returns OpenShift 5.x as the version of OpenShift 4 that it continues: 5.0.1 and 4.23.1 are the same.
+func continued(v semver.Version) semver.Version {
+	if v.Major >= 5 {
+		v.Major, v.Minor = 4, v.Minor+minorsOf5
+	}
+	return v
 }
 
 // line numbers the minor versions of one distribution in a row, over the step from 4 to 5.
