@@ -92,7 +92,8 @@ func state() []Row {
 		hyperv1.NodePoolFirstReleaseAnnotation, hyperv1.NodePoolCurrentReleaseAnnotation,
 		hyperv1.NodePoolCurrentConfigAnnotation,
 		hyperv1.NodePoolCurrentConfigVersionAnnotation, hyperv1.NodePoolTargetConfigVersionAnnotation,
-		hyperv1.NodePoolPlatformMachineTemplateAnnotation, hyperv1.NodePoolUserDataFormatAnnotation)...)
+		hyperv1.NodePoolPlatformMachineTemplateAnnotation, hyperv1.NodePoolUserDataFormatAnnotation,
+		hyperv1.NodePoolOSImageStreamAnnotation)...)
 	all = append(all, on(clusters, Operator, "Nodes and sizes that were chosen for the control plane.",
 		hyperv1.HostedClusterScheduledAnnotation, hyperv1.RecommendedClusterSizeAnnotation)...)
 	return append(all, as(Label, on(clusters, Operator, "The size of the control plane.",

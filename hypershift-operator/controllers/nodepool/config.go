@@ -79,7 +79,7 @@ func (r *Reconciler) reconcileConfig(ctx context.Context, s *scope) (ctrl.Result
 	}
 	s.accept(conditionType, hyperv1.AllIsWellMessage)
 	if s.config.stream != "" {
-		if err := s.validatePlatform(); err != nil {
+		if err := errors.Join(s.validatePlatform(), r.keepStream(ctx, s)); err != nil {
 			return ctrl.Result{}, err
 		}
 	}
@@ -231,15 +231,20 @@ func (s *scope) nodeImages() []string {
 // hashConfig computes what rolls the pool. Only the names of the pull secret and the trust bundle are in it: nodes take
 // changed content without being replaced.
 func (s *scope) hashConfig() error {
+	var err error
+	s.config.hash, s.config.hashWithoutVersion, err = s.hashes(s.config.stream)
+	return err
+}
+
+// hashes returns the hashes that the pool's configuration has with an operating system stream.
+func (s *scope) hashes(stream string) (hash, withoutVersion string, err error) {
 	global, err := globalConfig(s.hc, s.distribution(), s.release.Version())
 	if err != nil {
-		return err
+		return "", "", err
 	}
 	names := s.hc.Spec.PullSecret.Name + reference.Name(s.hc.Spec.AdditionalTrustBundle)
 	if s.config.format != hyperv1.UserDataIgnition {
 		names += string(s.config.format)
 	}
-	s.config.hash = naming.Hash(s.config.raw + s.releaseIdentity() + names + global + s.config.stream)
-	s.config.hashWithoutVersion = naming.Hash(s.config.raw + names + s.config.stream)
-	return nil
+	return naming.Hash(s.config.raw + s.releaseIdentity() + names + global + stream), naming.Hash(s.config.raw + names + stream), nil
 }

@@ -137,7 +137,7 @@ func TestTokenOfEveryLine(t *testing.T) {
 				"pull-secret-hash": "217e580d", "additional-trust-bundle-hash": "f70119c9", "hc-configuration-hash": "77074ba4",
 			}
 			if release.AtLeast(minor+".1", "5.0.0") {
-				want["os-stream"] = "rhel-10"
+				want["os-stream"] = "rhel-9"
 			}
 			got := map[string]string{}
 			for key, value := range token.Data {

@@ -3,14 +3,21 @@
 package nodepool
 
 import (
+	"context"
+	"errors"
 	"fmt"
 	"regexp"
+	"slices"
 
+	"k8s.io/utils/ptr"
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
+
+	configv1 "github.com/openshift/api/config/v1"
 
 	hyperv1 "github.com/openshift/hypershift/api/hypershift/v1beta1"
 	"github.com/openshift/hypershift/hypershift-operator/release"
 	"github.com/openshift/hypershift/support/nodeinput"
+	"github.com/openshift/hypershift/support/upsert"
 )
 
 // Streams of RHEL CoreOS.
@@ -19,47 +26,129 @@ const (
 	streamRHEL10 = "rhel-10"
 )
 
-// chooseStream is the stream that the payload makes nodes of; empty with one that has a single stream, so that its pools keep their
-// hash. RHEL 10 has no runc, so a pool that asks for runc stays with RHEL 9 (openshift/hypershift hypershift-operator nodepool/stream.go, 2026).
+// streamsGate is the feature gate with which a machine-config operator installs the stream that it is told. In hosted clusters the
+// default feature set of 5.0 and 5.1 does not have it (openshift/api features, August 2026).
+const streamsGate = "OSStreams"
+
+// chooseStream returns the stream that the payload makes nodes of. It returns an empty string for a payload with a single stream, so
+// that the pools of such a payload keep their hash. The field of the pool decides; without it, keptStream does.
 func (s *scope) chooseStream(documents []string) (string, error) {
-	wanted := ""
+	explicit := ""
 	if s.pool.Spec.OSImageStream != nil {
-		wanted = s.pool.Spec.OSImageStream.Name
+		explicit = s.pool.Spec.OSImageStream.Name
 	}
-	if streams := s.distribution().OSStreams; !release.AtLeast(s.release.Version(), streams) { // Nothing is at least none.
-		if wanted == streamRHEL10 && s.distribution().OwnOperators {
+	if streams := s.distribution().OSStreams; !release.AtLeast(s.release.Version(), streams) { // No version is at least "".
+		if explicit == streamRHEL10 && s.distribution().OwnOperators {
 			return "", fmt.Errorf("spec.osImageStream.name is %s, which needs OpenShift %s or newer, and the release is %s: set %s, or choose a newer release",
-				wanted, streams, s.release.Version(), streamRHEL9)
+				explicit, streams, s.release.Version(), streamRHEL9)
 		}
 		return "", nil
 	}
 	runc := nodeinput.UsesRunc(documents)
-	switch {
-	case wanted == streamRHEL10 && runc:
-		return "", fmt.Errorf("spec.osImageStream.name is %s, which has no runc, and a ContainerRuntimeConfig of spec.config sets defaultRuntime runc: change one of them", wanted)
-	case wanted != "":
-		return wanted, nil
-	case runc:
-		return streamRHEL9, nil
+	switch kept := s.pool.Annotations[hyperv1.NodePoolOSImageStreamAnnotation]; {
+	case explicit == streamRHEL10 && runc:
+		return "", fmt.Errorf("spec.osImageStream.name is %s, which has no runc, and a ContainerRuntimeConfig of spec.config sets defaultRuntime runc: change one of them",
+			explicit)
+	case explicit == streamRHEL9 && kept == streamRHEL10 && s.inPlace() && len(s.machines) > 0:
+		return "", fmt.Errorf("spec.osImageStream.name is %s, and the nodes run %s, from which no update in place leads back: create another NodePool", explicit, kept)
+	case explicit != "":
+		return explicit, nil
+	case kept == streamRHEL10 && runc:
+		return "", errors.New("the nodes run rhel-10, which has no runc, and a ContainerRuntimeConfig of spec.config sets defaultRuntime runc: " +
+			"remove that, or create another NodePool")
+	case kept == streamRHEL9, kept == streamRHEL10:
+		return kept, nil
 	}
-	return streamRHEL10, nil
+	return s.firstStream(runc)
+}
+
+// firstStream returns the stream of a pool that none was decided for: the one that its nodes were configured for by 0.1.0, or else the one
+// that they run, or else the release's default. A rollout that has begun goes on, since RHEL 10 cannot go back to RHEL 9 in place.
+func (s *scope) firstStream(runc bool) (string, error) {
+	if runc {
+		return streamRHEL9, nil // RHEL 10 has no runc.
+	}
+	began, err := s.configuredFor(streamRHEL10)
+	if err != nil {
+		return "", err
+	}
+	nine, ten := countStreams(s.machines)
+	status := s.pool.Status
+	switch {
+	case began, ten > 0:
+		return streamRHEL10, nil
+	case nine > 0:
+		return streamRHEL9, nil
+	case status.OSImageStream != nil:
+		return status.OSImageStream.Name, nil
+	case status.Version != "" && !release.AtLeast(status.Version, s.distribution().OSStreams):
+		return streamRHEL9, nil // Its nodes, of which none is there now, ran a release with this stream only.
+	case s.installsStreams():
+		return streamRHEL10, nil
+	}
+	return streamRHEL9, nil
+}
+
+// configuredFor reports whether the pool, or a machine of it, has the configuration that this reconcile renders with a stream.
+func (s *scope) configuredFor(stream string) (bool, error) {
+	hash, _, err := s.hashes(stream)
+	if err != nil {
+		return false, err
+	}
+	if s.pool.Annotations[hyperv1.NodePoolCurrentConfigVersionAnnotation] == hash {
+		return true, nil
+	}
+	return slices.ContainsFunc(s.machines, func(machine *clusterv1.Machine) bool {
+		_, of := s.parseSecretName(ptr.Deref(machine.Spec.Bootstrap.DataSecretName, ""))
+		return of == hash
+	}), nil
+}
+
+// installsStreams reports whether the release's machine-config operator installs the stream that it is told, or only the oldest.
+func (s *scope) installsStreams() bool {
+	if s.hc.Spec.Configuration == nil || s.hc.Spec.Configuration.FeatureGate == nil {
+		return false
+	}
+	switch gates := s.hc.Spec.Configuration.FeatureGate; gates.FeatureSet {
+	case configv1.TechPreviewNoUpgrade, configv1.DevPreviewNoUpgrade:
+		return true
+	case configv1.CustomNoUpgrade:
+		return gates.CustomNoUpgrade != nil && slices.Contains(gates.CustomNoUpgrade.Enabled, configv1.FeatureGateName(streamsGate))
+	}
+	return false
+}
+
+// keepStream remembers the stream of the pool's nodes.
+func (r *Reconciler) keepStream(ctx context.Context, s *scope) error {
+	if s.pool.Annotations[hyperv1.NodePoolOSImageStreamAnnotation] == s.config.stream {
+		return nil
+	}
+	return upsert.Patch(ctx, r.Client, s.pool, func() { annotate(s.pool, hyperv1.NodePoolOSImageStreamAnnotation, s.config.stream) })
 }
 
 // coreOS is how a node calls its operating system: Red Hat Enterprise Linux CoreOS 9.6.20260101-0, and before 4.19 418.94.202501010000-0.
 var coreOS = regexp.MustCompile(`CoreOS (?:(9|10)\.|4\d\d\.(9)\d\.)`)
 
-// osStream is the stream that most nodes of a pool run; nil while none tells.
-func osStream(machines []*clusterv1.Machine) *hyperv1.OSImageStreamReference {
-	count := map[string]int{}
+// countStreams returns how many nodes report each stream.
+func countStreams(machines []*clusterv1.Machine) (nine, ten int) {
 	for _, machine := range machines {
 		if machine.Status.NodeInfo == nil {
 			continue
 		}
-		if major := coreOS.FindStringSubmatch(machine.Status.NodeInfo.OSImage); major != nil {
-			count["rhel-"+major[1]+major[2]]++
+		switch major := coreOS.FindStringSubmatch(machine.Status.NodeInfo.OSImage); {
+		case major == nil:
+		case "rhel-"+major[1]+major[2] == streamRHEL10:
+			ten++
+		default:
+			nine++
 		}
 	}
-	switch nine, ten := count[streamRHEL9], count[streamRHEL10]; {
+	return nine, ten
+}
+
+// osStream returns the stream that most nodes of a pool run; nil if no node reports one.
+func osStream(machines []*clusterv1.Machine) *hyperv1.OSImageStreamReference {
+	switch nine, ten := countStreams(machines); {
 	case nine == 0 && ten == 0:
 		return nil
 	case nine >= ten:

@@ -8,9 +8,14 @@ import (
 	. "github.com/onsi/gomega"
 
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/utils/ptr"
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 
+	configv1 "github.com/openshift/api/config/v1"
+
 	hyperv1 "github.com/openshift/hypershift/api/hypershift/v1beta1"
+	"github.com/openshift/hypershift/hypershift-operator/fixture"
+	"github.com/openshift/hypershift/support/releaseinfo"
 )
 
 // TestStreamOfMostNodes: a pool on its way from one stream to the other says what most of its nodes run.
@@ -47,6 +52,158 @@ func TestStreamOfMostNodes(t *testing.T) {
 			NewWithT(t).Expect(got).To(Equal(&hyperv1.OSImageStreamReference{Name: tc.want}))
 		})
 	}
+}
+
+// TestFirstStream has pools of release 5.0 without spec.osImageStream.
+func TestFirstStream(t *testing.T) {
+	const nine, ten = "Red Hat Enterprise Linux CoreOS 9.6.20260101-0", "Red Hat Enterprise Linux CoreOS 10.1.20260101-0"
+	const runc = "apiVersion: machineconfiguration.openshift.io/v1\nkind: ContainerRuntimeConfig\nspec: {containerRuntimeConfig: {defaultRuntime: runc}}\n"
+	runs := func(images ...string) func(*scope) {
+		return func(s *scope) {
+			for _, image := range images {
+				s.machines = append(s.machines, &clusterv1.Machine{Status: clusterv1.MachineStatus{NodeInfo: &corev1.NodeSystemInfo{OSImage: image}}})
+			}
+		}
+	}
+	gates := func(set configv1.FeatureSet, enabled ...configv1.FeatureGateName) func(*scope) {
+		return func(s *scope) {
+			gate := &configv1.FeatureGateSpec{FeatureGateSelection: configv1.FeatureGateSelection{FeatureSet: set}}
+			if len(enabled) > 0 {
+				gate.CustomNoUpgrade = &configv1.CustomFeatureGates{Enabled: enabled}
+			}
+			s.hc.Spec.Configuration = &hyperv1.ClusterConfiguration{FeatureGate: gate}
+		}
+	}
+	kept := func(stream string) func(*scope) {
+		return func(s *scope) { annotate(s.pool, hyperv1.NodePoolOSImageStreamAnnotation, stream) }
+	}
+	asks := func(stream string) func(*scope) {
+		return func(s *scope) { s.pool.Spec.OSImageStream = &hyperv1.OSImageStreamReference{Name: stream} }
+	}
+	preview := gates(configv1.TechPreviewNoUpgrade)
+	for name, tc := range map[string]struct {
+		documents string
+		with      []func(*scope)
+		want      string
+		fails     string
+	}{
+		"a new pool has RHEL 9":                                          {want: "rhel-9"},
+		"a new pool has RHEL 10 where the operators install it":          {with: []func(*scope){preview}, want: "rhel-10"},
+		"a gate of its own counts":                                       {with: []func(*scope){gates(configv1.CustomNoUpgrade, "OSStreams")}, want: "rhel-10"},
+		"other gates of its own do not":                                  {with: []func(*scope){gates(configv1.CustomNoUpgrade, "Other")}, want: "rhel-9"},
+		"a new pool with runc has RHEL 9":                                {documents: runc, with: []func(*scope){preview}, want: "rhel-9"},
+		"a pool whose nodes run RHEL 9 keeps it":                         {with: []func(*scope){preview, runs(nine, nine)}, want: "rhel-9"},
+		"a pool whose nodes run RHEL 10 keeps it":                        {with: []func(*scope){runs(ten, ten)}, want: "rhel-10"},
+		"a rollout to RHEL 10 that has begun goes on":                    {with: []func(*scope){runs(nine, nine, ten)}, want: "rhel-10"},
+		"a pool without nodes keeps what its nodes ran":                  {with: []func(*scope){preview, func(s *scope) { s.pool.Status.OSImageStream = &hyperv1.OSImageStreamReference{Name: "rhel-9"} }}, want: "rhel-9"},
+		"a pool that was scaled to none before the upgrade keeps RHEL 9": {with: []func(*scope){preview, func(s *scope) { s.pool.Status.Version = "4.22.9" }}, want: "rhel-9"},
+		"what was decided stays, whatever nodes run":                     {with: []func(*scope){runs(ten), kept("rhel-9")}, want: "rhel-9"},
+		"the field wins":                                                 {with: []func(*scope){runs(nine), kept("rhel-9"), asks("rhel-10")}, want: "rhel-10"},
+		"another value of the annotation is ignored":                     {with: []func(*scope){kept("rhel-8")}, want: "rhel-9"},
+		"runc on nodes with RHEL 10 is refused":                          {documents: runc, with: []func(*scope){kept("rhel-10")}, fails: "remove that, or create another NodePool"},
+		"machines that are replaced go back to RHEL 9":                   {with: []func(*scope){runs(ten), kept("rhel-10"), asks("rhel-9")}, want: "rhel-9"},
+		"machines that are updated in place do not": {with: []func(*scope){runs(ten), kept("rhel-10"), asks("rhel-9"), func(s *scope) {
+			s.pool.Spec.Management.UpgradeType = hyperv1.UpgradeTypeInPlace
+		}}, fails: "no update in place leads back"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			g, s := NewWithT(t), pass()
+			s.pool.Spec.Management.UpgradeType, s.pool.Status.Version = hyperv1.UpgradeTypeReplace, ""
+			s.release = releaseinfo.New("r", releaseinfo.Payload{Version: "5.0.1", Distribution: releaseinfo.OpenShift})
+			for _, with := range tc.with {
+				with(s)
+			}
+			stream, err := s.chooseStream([]string{tc.documents})
+			if tc.fails != "" {
+				g.Expect(err).To(MatchError(ContainSubstring(tc.fails)))
+				return
+			}
+			g.Expect(err).NotTo(HaveOccurred())
+			g.Expect(stream).To(Equal(tc.want))
+		})
+	}
+}
+
+// TestStreamOfEarlierOperator has pools that 0.1.0 configured for RHEL 10, which it took for the default from 5.0 on: they keep their hash.
+func TestStreamOfEarlierOperator(t *testing.T) {
+	configured := func() *scope {
+		s := pass()
+		s.release = releaseinfo.New("r", releaseinfo.Payload{Version: "5.0.1", Distribution: releaseinfo.OpenShift})
+		return s
+	}
+	before := configured()
+	before.config.stream = "rhel-10"
+	NewWithT(t).Expect(before.hashConfig()).To(Succeed())
+	for name, had := range map[string]func(*scope){
+		"the pool has its configuration": func(s *scope) {
+			annotate(s.pool, hyperv1.NodePoolCurrentConfigVersionAnnotation, before.config.hash)
+		},
+		"a machine is being installed with its configuration": func(s *scope) {
+			s.machines = []*clusterv1.Machine{{Spec: clusterv1.MachineSpec{Bootstrap: clusterv1.Bootstrap{
+				DataSecretName: ptr.To(userDataPrefix + "-" + s.pool.Name + "-" + before.config.hash)}}}}
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			g, s := NewWithT(t), configured()
+			had(s)
+			var err error
+			s.config.stream, err = s.chooseStream(nil)
+			g.Expect(err).NotTo(HaveOccurred())
+			g.Expect(s.hashConfig()).To(Succeed())
+			g.Expect(s.config.hash).To(Equal(before.config.hash))
+		})
+	}
+}
+
+// TestUpgradeKeepsStream takes a pool with nodes of RHEL 9 from 4.20 to 5.0, gives it the field, and takes the field away again.
+func TestUpgradeKeepsStream(t *testing.T) {
+	const image = "registry.example/ocp-release:5.0.1"
+	c := fixture.Start(t)
+	s := newWorld(t, c, "keeps-stream")
+	payloads := fixture.Payloads()
+	haproxy, _ := payloads[fixture.OCPImage].ComponentImage("haproxy-router")
+	payloads[image] = releaseinfo.New(image, releaseinfo.Payload{
+		Version: "5.0.1", Distribution: releaseinfo.OpenShift, Components: map[string]string{"haproxy-router": haproxy},
+	})
+	s.Releases = payloads
+	s.openShift(hyperv1.UpgradeTypeReplace)
+	s.coreConfigs()
+	s.mustPass()
+	machine := s.birth("one")
+	s.serve(machine)
+	look(s, machine, "one").Status.NodeInfo = &corev1.NodeSystemInfo{OSImage: "Red Hat Enterprise Linux CoreOS 9.6.20260101-0"}
+	s.Expect(c.Status().Update(t.Context(), machine)).To(Succeed())
+	s.mustPass()
+	s.Expect(s.pool().Annotations).NotTo(HaveKey(hyperv1.NodePoolOSImageStreamAnnotation))
+	stream := func() string {
+		return string(s.tokenOf(*s.deployment().Spec.Template.Spec.Bootstrap.DataSecretName).Data[hyperv1.TokenSecretOSStreamKey])
+	}
+	s.Expect(stream()).To(BeEmpty())
+
+	hc := &hyperv1.HostedCluster{}
+	s.Expect(c.Get(t.Context(), ctrlKey(s.namespace, fixture.ClusterName), hc)).To(Succeed())
+	hc.Spec.Release.Image = image
+	hc.Spec.Configuration = &hyperv1.ClusterConfiguration{FeatureGate: &configv1.FeatureGateSpec{
+		FeatureGateSelection: configv1.FeatureGateSelection{FeatureSet: configv1.TechPreviewNoUpgrade}}}
+	s.Expect(c.Update(t.Context(), hc)).To(Succeed())
+	s.change(func(p *hyperv1.NodePool) { p.Spec.Release.Image = image })
+	s.mustPass()
+	s.Expect(stream()).To(Equal("rhel-9"), "an upgrade does not change the stream, though new pools would have another one")
+	s.Expect(s.pool().Annotations).To(HaveKeyWithValue(hyperv1.NodePoolOSImageStreamAnnotation, "rhel-9"))
+
+	before := s.deployment().Spec.Template
+	s.change(func(p *hyperv1.NodePool) { p.Spec.OSImageStream = &hyperv1.OSImageStreamReference{Name: "rhel-9"} })
+	s.mustPass()
+	s.Expect(s.deployment().Spec.Template).To(Equal(before), "the field with the stream of the nodes rolls nothing")
+	s.change(func(p *hyperv1.NodePool) { p.Spec.OSImageStream.Name = "rhel-10" })
+	s.mustPass()
+	s.Expect(stream()).To(Equal("rhel-10"))
+	after := s.deployment().Spec.Template
+	s.Expect(after).NotTo(Equal(before))
+	s.change(func(p *hyperv1.NodePool) { p.Spec.OSImageStream = nil })
+	s.mustPass()
+	s.Expect(s.deployment().Spec.Template).To(Equal(after), "the removal of the field rolls nothing")
+	s.Expect(stream()).To(Equal("rhel-10"))
 }
 
 // TestNoStreams: a release of Kubernetes has no streams, whatever is asked for; that this changes nothing is said elsewhere.
