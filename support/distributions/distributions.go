@@ -38,6 +38,8 @@ type Traits struct {
 	// NodeTLSProfile is the first release whose nodes are configured with the TLS profile of the cluster's API server, so that another
 	// one must replace them; empty means none.
 	NodeTLSProfile string
+	// Reports are the first releases whose operators report a condition of the HostedControlPlane, for those that not all releases report.
+	Reports map[hyperv1.ConditionType]string
 	// NodeVersion is the version of a node that is compared with the control plane's.
 	NodeVersion func(hyperv1.NodeVersion) string
 }
@@ -57,7 +59,12 @@ var table = map[releaseinfo.Distribution]Traits{
 		TLSFlags:            "4.23.0", // openshift/hypershift main of August 2026, which calls itself 5.1
 		NodeTLSProfile:      "4.23.0", // the same
 		OSStreams:           "5.0.0",  // openshift/enhancements hypershift/dual-stream-rhel-nodepool
-		NodeVersion:         func(v hyperv1.NodeVersion) string { return v.OCPVersion },
+		Reports: map[hyperv1.ConditionType]string{ // control-plane-operator/ of openshift/hypershift release-4.14 to release-5.1, August 2026
+			hyperv1.DataPlaneConnectionAvailable:          "4.21.0",
+			hyperv1.ControlPlaneConnectionAvailable:       "4.22.0",
+			hyperv1.ConfigOperatorReconciliationSucceeded: "4.23.0",
+		},
+		NodeVersion: func(v hyperv1.NodeVersion) string { return v.OCPVersion },
 	},
 	releaseinfo.Kubernetes: {
 		Oldest:              semver.MustParse("1.31.0"),
@@ -74,6 +81,16 @@ var table = map[releaseinfo.Distribution]Traits{
 
 // Of returns the traits of a distribution. One that nobody knows has none: releaseinfo reads every payload as one of the table.
 func Of(distribution releaseinfo.Distribution) Traits { return table[distribution] }
+
+// ReportedBySome reports whether there are releases whose operators do not report a condition.
+func ReportedBySome(conditionType hyperv1.ConditionType) bool {
+	for _, traits := range table {
+		if _, some := traits.Reports[conditionType]; some {
+			return true
+		}
+	}
+	return false
+}
 
 // Newest is the first version of the newest minor that is known; the zero version of a distribution that nobody knows.
 func (t Traits) Newest() semver.Version {

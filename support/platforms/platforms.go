@@ -56,6 +56,8 @@ type Traits struct {
 	// MachinePods labels the pods in hosted namespaces that are machines. What runs in them is the guest's: they are kept away from the
 	// control plane as any machine is. Empty where machines are no pods.
 	MachinePods map[string]string
+	// Conditions are those of a HostedControlPlane that say something of clusters of this platform only.
+	Conditions []hyperv1.ConditionType
 	// Beside are rights to kinds of other people that the operator acts on in hosted namespaces.
 	Beside []rbacv1.PolicyRule
 	// Passes are rights that the operator has only to pass them on to the provider outside of hosted namespaces.
@@ -92,6 +94,7 @@ var table = []Traits{
 		Architectures: []string{"amd64", "s390x"}, DefaultUpgradeType: hyperv1.UpgradeTypeReplace,
 		KeepsOutdatedUserData: true, HealthCheck: cloudHealth, CRDs: crds.KubeVirt, ExternalInfra: true,
 		MachinePods: map[string]string{"kubevirt.io": "virt-launcher"},
+		Conditions:  []hyperv1.ConditionType{hyperv1.ValidKubeVirtInfraNetworkMTU},
 		// One for each pool that keeps its disk image.
 		Beside: []rbacv1.PolicyRule{{APIGroups: []string{"cdi.kubevirt.io"}, Resources: []string{"datavolumes"}, Verbs: []string{"list", "create", "delete"}}},
 	},
@@ -99,6 +102,10 @@ var table = []Traits{
 		Type: hyperv1.AWSPlatform, ControlPlaneType: hyperv1.AWSPlatform, InfrastructureType: configv1.AWSPlatformType,
 		Architectures: []string{"amd64", "arm64"}, DefaultUpgradeType: hyperv1.UpgradeTypeReplace,
 		KeepsOutdatedUserData: true, ScalesFromZero: true, HealthCheck: cloudHealth, CRDs: crds.AWS, ExternalInfra: true,
+		Conditions: []hyperv1.ConditionType{
+			hyperv1.ValidAWSIdentityProvider, hyperv1.ValidAWSKMSConfig,
+			hyperv1.AWSDefaultSecurityGroupCreated, hyperv1.AWSDefaultSecurityGroupDeleted,
+		},
 		NodeLabels: map[string]string{"hypershift.openshift.io/nodepool-globalps-enabled": "true"}, // It takes pull secrets of the guest's users.
 	},
 }

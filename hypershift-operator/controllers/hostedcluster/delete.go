@@ -54,6 +54,11 @@ type stepFunc func(ctx context.Context, s *scope) (waitsFor string, err error)
 func step(name string, run stepFunc) phase.Phase[*scope] {
 	return phase.Phase[*scope]{Name: "deleting the " + name, Critical: true, Run: func(ctx context.Context, s *scope) (ctrl.Result, error) {
 		waitsFor, err := run(ctx, s)
+		if phase.Outdated(err) {
+			// The next reconcile follows at once with the object as it is now: nothing failed.
+			s.deletion = fmt.Sprintf("Deleting the %s", name)
+			return ctrl.Result{}, err
+		}
 		if err != nil {
 			s.deletion = fmt.Sprintf("Deleting the %s failed and is tried again: %v", name, err)
 			return ctrl.Result{}, err
@@ -107,7 +112,8 @@ func (r *Reconciler) deleteMachines(ctx context.Context, s *scope) (string, erro
 	if err != nil || gone {
 		return "", err
 	}
-	waitsFor := fmt.Sprintf("Waiting for Cluster API to delete Cluster %s/%s with its machines", cluster.Namespace, cluster.Name)
+	waitsFor := fmt.Sprintf("Waiting for Cluster API to delete Cluster %s/%s with its machines%s",
+		cluster.Namespace, cluster.Name, s.remainingInGuest())
 	if !s.platformServed {
 		return waitsFor, nil
 	}
@@ -116,6 +122,19 @@ func (r *Reconciler) deleteMachines(ctx context.Context, s *scope) (string, erro
 		waitsFor += ". " + why
 	}
 	return waitsFor, err
+}
+
+// remainingInGuest repeats what a control plane that is being deleted still waits for in its cluster, such as persistent volumes.
+// Cluster API deletes the control plane with the Cluster, so the Cluster waits for the same. It is empty without a wait.
+func (s *scope) remainingInGuest() string {
+	if s.hcp == nil || s.hcp.DeletionTimestamp.IsZero() {
+		return ""
+	}
+	destroyed := condition.Copy(s.hcp.Status.Conditions, string(hyperv1.CloudResourcesDestroyed), "")
+	if destroyed.Status != metav1.ConditionFalse || destroyed.Message == "" {
+		return ""
+	}
+	return ". The hosted control plane first removes what the hosted cluster has made outside: " + strings.TrimSuffix(destroyed.Message, ".")
 }
 
 // releaseManagers lets the managers of machines go, now that there are no machines.
@@ -141,8 +160,8 @@ func (r *Reconciler) deleteControlPlane(ctx context.Context, s *scope) (string, 
 	if err != nil || gone {
 		return "", err
 	}
-	return fmt.Sprintf("Waiting for HostedControlPlane %s/%s to be deleted; its operators have yet to remove the finalizers %v",
-		hcp.Namespace, hcp.Name, hcp.Finalizers), nil
+	return fmt.Sprintf("Waiting for HostedControlPlane %s/%s to be deleted; its operators have yet to remove the finalizers %v%s",
+		hcp.Namespace, hcp.Name, hcp.Finalizers, s.remainingInGuest()), nil
 }
 
 func (r *Reconciler) deleteNamespace(ctx context.Context, s *scope) (string, error) {

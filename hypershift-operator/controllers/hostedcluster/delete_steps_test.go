@@ -5,6 +5,7 @@ package hostedcluster
 import (
 	"context"
 	"errors"
+	"fmt"
 	"testing"
 	"time"
 
@@ -13,7 +14,9 @@ import (
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/utils/ptr"
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -49,6 +52,17 @@ func TestStep(t *testing.T) {
 			g.Expect(s.deletion).To(Equal(tc.says))
 		})
 	}
+}
+
+// TestStepMeetsAnotherWriter: an outdated object is no failure.
+func TestStepMeetsAnotherWriter(t *testing.T) {
+	g, s := NewWithT(t), withScope()
+	conflict := apierrors.NewConflict(schema.GroupResource{Resource: "hostedcontrolplanes"}, "demo", errNotNow)
+	_, err := step("hosted control plane", func(context.Context, *scope) (string, error) {
+		return "", fmt.Errorf("writing: %w", conflict)
+	}).Run(t.Context(), s)
+	g.Expect(apierrors.IsConflict(err)).To(BeTrue())
+	g.Expect(s.deletion).To(Equal("Deleting the hosted control plane"))
 }
 
 // going are the objects of a cluster that is deleted, as a deletion finds them.

@@ -9,6 +9,7 @@ import (
 	. "github.com/onsi/gomega"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -73,4 +74,40 @@ func TestCleanupIsAskedForLate(t *testing.T) {
 	s.Expect(err).NotTo(HaveOccurred())
 	s.Expect(s.controlPlane().Annotations).To(HaveKeyWithValue(hyperv1.CleanupCloudResourcesAnnotation, "true"),
 		"what the guest has in a cloud is taken away though the deletion had begun")
+}
+
+// TestDeletionNamesWhatIsLeft has a control plane that waits for volumes of its cluster, while Cluster API waits for the control plane.
+func TestDeletionNamesWhatIsLeft(t *testing.T) {
+	c := fixture.Start(t)
+	s := newWorld(t, c, "left-volume")
+	s.up()
+	cluster, hcp := &clusterv1.Cluster{}, s.controlPlane()
+	s.get(cluster, s.cluster().Spec.InfraID)
+	for _, obj := range []client.Object{cluster, hcp} {
+		obj.SetFinalizers(append(obj.GetFinalizers(), "test/program"))
+		s.Expect(c.Update(t.Context(), obj)).To(Succeed())
+	}
+	s.Expect(c.Delete(t.Context(), s.cluster())).To(Succeed())
+	_, err := s.pass()
+	s.Expect(err).NotTo(HaveOccurred())
+	s.Expect(s.condition(hyperv1.HostedClusterAvailable).Message).NotTo(ContainSubstring("The hosted control plane first"))
+
+	hcp = s.controlPlane()
+	s.Expect(c.Delete(t.Context(), hcp)).To(Succeed()) // As Cluster API does.
+	hcp = s.controlPlane()
+	for _, reported := range []metav1.Condition{
+		is(hyperv1.CloudResourcesDestroyed, metav1.ConditionFalse, "RemainingCloudResources", "Remaining resources: persistent-volumes"),
+		is(hyperv1.AWSDefaultSecurityGroupDeleted, metav1.ConditionTrue, "AsExpected", "All is well"),
+	} {
+		meta.SetStatusCondition(&hcp.Status.Conditions, reported)
+	}
+	s.Expect(c.Status().Update(t.Context(), hcp)).To(Succeed())
+	_, err = s.pass()
+	s.Expect(err).NotTo(HaveOccurred())
+	message := s.condition(hyperv1.HostedClusterAvailable).Message
+	s.Expect(message).To(And(ContainSubstring("Waiting for Cluster API to delete Cluster"), ContainSubstring("Remaining resources: persistent-volumes")))
+	destroyed := s.condition(hyperv1.CloudResourcesDestroyed)
+	s.Expect(destroyed.Status).To(Equal(metav1.ConditionFalse))
+	s.Expect(destroyed.Reason).To(Equal("RemainingCloudResources"))
+	s.Expect(meta.FindStatusCondition(s.cluster().Status.Conditions, string(hyperv1.AWSDefaultSecurityGroupDeleted))).To(BeNil())
 }

@@ -74,6 +74,7 @@ func computeStatus(s *scope) hyperv1.HostedClusterStatus {
 	if s.wanted != nil {
 		status.PayloadArch = payloadArch(s.wanted)
 	}
+	s.clearUnreported()
 	status.Conditions = condition.Merge(s.kept(), s.hc.Generation, conditions(s, status)...)
 	return status
 }

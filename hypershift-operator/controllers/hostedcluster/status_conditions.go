@@ -6,14 +6,19 @@ import (
 	"cmp"
 	"fmt"
 	"net"
+	"slices"
 	"strconv"
 
+	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	configv1 "github.com/openshift/api/config/v1"
 
 	hyperv1 "github.com/openshift/hypershift/api/hypershift/v1beta1"
+	"github.com/openshift/hypershift/hypershift-operator/release"
 	"github.com/openshift/hypershift/support/condition"
+	"github.com/openshift/hypershift/support/distributions"
+	"github.com/openshift/hypershift/support/platforms"
 )
 
 // copied are the conditions that the control-plane-operator reports and the HostedCluster only repeats.
@@ -30,20 +35,19 @@ func conditions(s *scope, status hyperv1.HostedClusterStatus) []metav1.Condition
 	reported := reportedBy(s.hcp)
 	var all []metav1.Condition
 	for _, conditionType := range copied {
-		if _, set := s.conditions[string(conditionType)]; set {
+		if _, set := s.conditions[string(conditionType)]; set || s.neverReported(conditionType) {
 			continue
 		}
 		all = append(all, condition.Copy(reported, string(conditionType), hyperv1.StatusUnknownReason))
 	}
-	for _, optional := range []hyperv1.ConditionType{
-		hyperv1.ClusterVersionRetrievedUpdates, hyperv1.HostedClusterRestoredFromBackup, hyperv1.EtcdBackupSucceeded,
+	traits, _ := platforms.Of(s.hc.Spec.Platform.Type)
+	for _, optional := range slices.Concat(traits.Conditions, []hyperv1.ConditionType{
+		hyperv1.CloudResourcesDestroyed, hyperv1.ClusterVersionRetrievedUpdates, hyperv1.HostedClusterRestoredFromBackup, hyperv1.EtcdBackupSucceeded,
 		hyperv1.EtcdDataEncryptionUpToDate, hyperv1.KMSPluginAvailable, hyperv1.CertificatesValid, hyperv1.SignersUpToDate,
 		hyperv1.PublishedAddressUpToDate,
 		hyperv1.EtcdMembersHealthy, hyperv1.EtcdRecoveryActive, hyperv1.EtcdDiskFast, hyperv1.EtcdVolumesResized,
 		hyperv1.ControlPlanePodsScheduled,
-		hyperv1.ValidKubeVirtInfraNetworkMTU,
-		hyperv1.ValidAWSIdentityProvider, hyperv1.ValidAWSKMSConfig, hyperv1.AWSDefaultSecurityGroupCreated, hyperv1.AWSDefaultSecurityGroupDeleted,
-	} {
+	}) {
 		if c := condition.Copy(reported, string(optional), ""); c.Status != metav1.ConditionUnknown {
 			all = append(all, c)
 		}
@@ -60,6 +64,38 @@ func conditions(s *scope, status hyperv1.HostedClusterStatus) []metav1.Condition
 		reconciliationActive(s.hc.Spec.PausedUntil, s.now),
 		reconciliationSucceeded(s.failure),
 	)
+}
+
+// neverReported reports whether no operator of the control plane's release writes a condition. While the release is unknown, as during a
+// deletion, the last status decides.
+func (s *scope) neverReported(conditionType hyperv1.ConditionType) bool {
+	if meta.FindStatusCondition(reportedBy(s.hcp), string(conditionType)) != nil {
+		return false
+	}
+	if s.release != nil {
+		first, some := s.distribution().Reports[conditionType]
+		return some && !release.AtLeast(s.release.Version(), first)
+	}
+	last := s.hc.Status.Conditions
+	return distributions.ReportedBySome(conditionType) && len(last) > 0 && meta.FindStatusCondition(last, string(conditionType)) == nil
+}
+
+// clearUnreported removes conditions that no operator of the release reports, and those of other platforms.
+func (s *scope) clearUnreported() {
+	for _, conditionType := range copied {
+		if _, set := s.conditions[string(conditionType)]; !set && s.neverReported(conditionType) {
+			s.clear(conditionType)
+		}
+	}
+	own, _ := platforms.Of(s.hc.Spec.Platform.Type)
+	for _, other := range platforms.Known() {
+		traits, _ := platforms.Of(other)
+		for _, conditionType := range traits.Conditions {
+			if !slices.Contains(own.Conditions, conditionType) {
+				s.clear(conditionType)
+			}
+		}
+	}
 }
 
 func reportedBy(hcp *hyperv1.HostedControlPlane) []metav1.Condition {

@@ -12,6 +12,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	hyperv1 "github.com/openshift/hypershift/api/hypershift/v1beta1"
+	"github.com/openshift/hypershift/support/releaseinfo"
 )
 
 // repeated are the conditions that a HostedCluster has as its control plane reports them: those that are always there, and those that
@@ -26,8 +27,13 @@ var (
 	sometimesRepeated = []string{
 		"ClusterVersionRetrievedUpdates", "HostedClusterRestoredFromBackup", "EtcdBackupSucceeded", "EtcdDataEncryptionUpToDate",
 		"KMSPluginAvailable", "CertificatesValid", "SignersUpToDate", "PublishedAddressUpToDate", "EtcdMembersHealthy", "EtcdRecoveryActive",
-		"EtcdDiskFast", "EtcdVolumesResized", "ControlPlanePodsScheduled", "ValidKubeVirtInfraNetworkMTU", "ValidAWSIdentityProvider",
-		"ValidAWSKMSConfig", "AWSDefaultSecurityGroupCreated", "AWSDefaultSecurityGroupDeleted",
+		"EtcdDiskFast", "EtcdVolumesResized", "ControlPlanePodsScheduled", "CloudResourcesDestroyed",
+	}
+	ofPlatforms = map[hyperv1.PlatformType][]string{
+		hyperv1.AWSPlatform: {
+			"ValidAWSIdentityProvider", "ValidAWSKMSConfig", "AWSDefaultSecurityGroupCreated", "AWSDefaultSecurityGroupDeleted",
+		},
+		hyperv1.KubevirtPlatform: {"ValidKubeVirtInfraNetworkMTU"},
 	}
 )
 
@@ -71,6 +77,72 @@ func TestRepeatedConditions(t *testing.T) {
 		NewWithT(t).Expect(got.Message).To(Equal("mend that"))
 		NewWithT(t).Expect(got.LastTransitionTime.Time).To(BeTemporally("==", now.Add(-time.Hour)))
 	})
+}
+
+// TestConditionsOfPlatforms has operators that report conditions of AWS whatever the platform is.
+func TestConditionsOfPlatforms(t *testing.T) {
+	var reported []metav1.Condition
+	for _, conditionTypes := range ofPlatforms {
+		for _, conditionType := range conditionTypes {
+			reported = append(reported, is(hyperv1.ConditionType(conditionType), metav1.ConditionTrue, "R", "m"))
+		}
+	}
+	for _, platformType := range []hyperv1.PlatformType{hyperv1.MAASPlatform, hyperv1.AWSPlatform, hyperv1.KubevirtPlatform} {
+		t.Run("a cluster on "+string(platformType)+" has those of its platform only", func(t *testing.T) {
+			s := withScope(reporting(reported...), func(s *scope) {
+				s.hc.Spec.Platform.Type = platformType
+				s.hc.Status.Conditions = reported // An earlier operator repeated them all.
+			})
+			conditions := computeStatus(s).Conditions
+			for of, conditionTypes := range ofPlatforms {
+				for _, conditionType := range conditionTypes {
+					c := meta.FindStatusCondition(conditions, conditionType)
+					NewWithT(t).Expect(c != nil).To(Equal(of == platformType), conditionType)
+				}
+			}
+		})
+	}
+}
+
+// TestConditionsOfReleases has conditions that operators report from some release on.
+func TestConditionsOfReleases(t *testing.T) {
+	later := []string{"DataPlaneConnectionAvailable", "ControlPlaneConnectionAvailable", "ConfigOperatorReconciliationSucceeded"}
+	unknown := func(s *scope) {
+		for _, conditionType := range later {
+			s.hc.Status.Conditions = append(s.hc.Status.Conditions, is(hyperv1.ConditionType(conditionType), metav1.ConditionUnknown, "StatusUnknown", "Not reported yet"))
+		}
+	}
+	settled := func(s *scope) { s.hc.Status.Conditions = []metav1.Condition{is("EtcdAvailable", "True", "R", "m")} }
+	version := func(version string) func(*scope) {
+		return func(s *scope) {
+			s.release = releaseinfo.New("r", releaseinfo.Payload{Version: version, Distribution: releaseinfo.OpenShift})
+		}
+	}
+	for name, tc := range map[string]struct {
+		with []func(*scope)
+		want []string
+	}{
+		"4.20 reports none":                         {[]func(*scope){version("4.20.9")}, nil},
+		"4.20 reports none, and those of before go": {[]func(*scope){version("4.20.9"), unknown}, nil},
+		"4.21 reports one":                          {[]func(*scope){version("4.21.0-rc.1")}, later[:1]},
+		"4.22 reports two":                          {[]func(*scope){version("4.22.3")}, later[:2]},
+		"5.0 reports all":                           {[]func(*scope){version("5.0.0")}, later},
+		"an operator that reports more than its release is repeated": {[]func(*scope){version("4.20.9"), reporting(is("DataPlaneConnectionAvailable", "True", "R", "m"))}, later[:1]},
+		"a new cluster whose release is not read has all":            {nil, later},
+		"a cluster that had none has none while it is deleted":       {[]func(*scope){settled}, nil},
+		"a cluster that had all has all while it is deleted":         {[]func(*scope){unknown}, later},
+	} {
+		t.Run(name, func(t *testing.T) {
+			var got []string
+			conditions := computeStatus(withScope(tc.with...)).Conditions
+			for _, conditionType := range later {
+				if meta.FindStatusCondition(conditions, conditionType) != nil {
+					got = append(got, conditionType)
+				}
+			}
+			NewWithT(t).Expect(got).To(Equal(tc.want))
+		})
+	}
 }
 
 // TestWhyNotAvailable has the order in which reasons are told.
