@@ -84,11 +84,15 @@ func (r *Reconciler) reportProvider(s *scope) {
 	}
 }
 
-// wantsManagers tells whether there is something for Cluster API and the provider to do: a cluster, unless its machines are
-// somebody else's business.
+// wantsManagers reports whether Cluster API and the provider run for the cluster. They run from the beginning, before the control plane
+// has an address: an operator of an OpenShift payload takes the ControlPlaneComponents that exist for all, and would else report a
+// complete control plane when there is none.
 func (r *Reconciler) wantsManagers(s *scope) bool {
-	_, disabled := s.hc.Annotations[hyperv1.DisableMachineManagement]
-	return !disabled && s.platform.InfraCluster(s.cluster(r.Settings.OperatorImage)) != nil
+	if _, disabled := s.hc.Annotations[hyperv1.DisableMachineManagement]; disabled {
+		return false
+	}
+	c := s.cluster(r.Settings.OperatorImage)
+	return s.platform.InfraCluster(c) != nil || s.platform.Provider(c) != nil
 }
 
 // leave lets a manager be that this pass has nothing to ask of. It may have machines to release, so it stays if it is
