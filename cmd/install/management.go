@@ -7,6 +7,8 @@ import (
 	"fmt"
 
 	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -25,7 +27,11 @@ const (
 	platformTrustDir   = "/etc/hypershift/platform-trust"
 )
 
-// discover asks the management cluster which optional APIs it serves, unless the flag says so, and for the proxy that it goes through.
+// ingressDomainEnv tells the operators of OpenShift payloads below which domain Routes without a host get one.
+const ingressDomainEnv = "DEFAULT_INGRESS_DOMAIN"
+
+// discover asks the management cluster which optional APIs it serves, unless the flag says so, for the proxy that it goes through, and for
+// the domain of its Routes.
 func (i *install) discover(ctx context.Context, c client.Client, told bool) error {
 	if !told {
 		found, err := management.Discover(c.RESTMapper())
@@ -39,21 +45,41 @@ func (i *install) discover(ctx context.Context, c client.Client, told bool) erro
 	if !i.apis.Has(management.Configuration) {
 		return nil
 	}
-	proxy := &unstructured.Unstructured{}
-	proxy.SetGroupVersionKind(schema.GroupVersionKind{Group: management.Configuration, Version: "v1", Kind: "Proxy"})
-	if err := c.Get(ctx, client.ObjectKey{Name: "cluster"}, proxy); err != nil {
-		if client.IgnoreNotFound(err) == nil {
-			return nil
+	i.platformEnv = map[string]string{}
+	for _, source := range []struct {
+		kind   string
+		fields map[string][]string
+	}{
+		{"Proxy", map[string][]string{
+			"HTTP_PROXY": {"status", "httpProxy"}, "HTTPS_PROXY": {"status", "httpsProxy"}, "NO_PROXY": {"status", "noProxy"},
+		}},
+		{"Ingress", map[string][]string{ingressDomainEnv: {"spec", "domain"}}},
+	} {
+		configured, err := readConfiguration(ctx, c, source.kind)
+		if err != nil {
+			return err
 		}
-		return fmt.Errorf("read the management cluster's Proxy: %w", err)
-	}
-	i.proxy = map[string]string{}
-	for variable, field := range map[string]string{"HTTP_PROXY": "httpProxy", "HTTPS_PROXY": "httpsProxy", "NO_PROXY": "noProxy"} {
-		if value, _, _ := unstructured.NestedString(proxy.Object, "status", field); value != "" {
-			i.proxy[variable] = value
+		for variable, field := range source.fields {
+			if value, _, _ := unstructured.NestedString(configured, field...); value != "" {
+				i.platformEnv[variable] = value
+			}
 		}
 	}
 	return nil
+}
+
+// readConfiguration returns the object cluster of a kind of OpenShift's configuration; nil if it does not exist or the kind is not served.
+func readConfiguration(ctx context.Context, c client.Client, kind string) (map[string]any, error) {
+	configured := &unstructured.Unstructured{}
+	configured.SetGroupVersionKind(schema.GroupVersionKind{Group: management.Configuration, Version: "v1", Kind: kind})
+	err := c.Get(ctx, client.ObjectKey{Name: "cluster"}, configured)
+	if apierrors.IsNotFound(err) || meta.IsNoMatchError(err) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, fmt.Errorf("read the management cluster's %s: %w", kind, err)
+	}
+	return configured.Object, nil
 }
 
 // user is who the operator's pods run as; where the management cluster gives each namespace users of its own, it chooses.

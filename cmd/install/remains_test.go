@@ -261,10 +261,28 @@ func TestDiscover(t *testing.T) {
 			g.Expect(err).NotTo(HaveOccurred())
 			g.Expect(i.apis).To(Equal(tt.apis))
 			if len(tt.proxy) == 0 {
-				g.Expect(i.proxy).To(BeEmpty())
+				g.Expect(i.platformEnv).To(BeEmpty())
 				return
 			}
-			g.Expect(i.proxy).To(Equal(tt.proxy))
+			g.Expect(i.platformEnv).To(Equal(tt.proxy))
 		})
 	}
+}
+
+// TestDiscoverIngressDomain has a management cluster that has a domain for Routes.
+func TestDiscoverIngressDomain(t *testing.T) {
+	g := NewWithT(t)
+	version := schema.GroupVersion{Group: management.Configuration, Version: "v1"}
+	mapper := meta.NewDefaultRESTMapper([]schema.GroupVersion{version})
+	for _, kind := range []string{"Proxy", "Ingress"} {
+		mapper.Add(version.WithKind(kind), meta.RESTScopeRoot)
+	}
+	ingress := &unstructured.Unstructured{Object: map[string]any{"spec": map[string]any{"domain": "apps.example"}}}
+	ingress.SetGroupVersionKind(version.WithKind("Ingress"))
+	ingress.SetName("cluster")
+	c := fake.NewClientBuilder().WithScheme(kube.Scheme).WithRESTMapper(mapper).WithObjects(ingress).Build()
+	i := &install{}
+	g.Expect(i.discover(t.Context(), c, false)).To(Succeed())
+	g.Expect(i.platformEnv).To(Equal(map[string]string{"DEFAULT_INGRESS_DOMAIN": "apps.example"}))
+	g.Expect(i.environment()).To(ContainElement(corev1.EnvVar{Name: "DEFAULT_INGRESS_DOMAIN", Value: "apps.example"}))
 }

@@ -259,7 +259,7 @@ func (o *Options) environment() []corev1.EnvVar {
 	}
 	more := map[string]string{}
 	maps.Copy(more, o.images)
-	maps.Copy(more, o.proxy)
+	maps.Copy(more, o.platformEnv)
 	maps.Copy(more, o.extraEnv)
 	for _, name := range slices.Sorted(maps.Keys(more)) {
 		env = append(env, corev1.EnvVar{Name: name, Value: more[name]})

@@ -23,6 +23,7 @@ const (
 	TrustBundleKey   = hosted.UserCABundleKey
 	SAKey            = hosted.ServiceAccountKey
 	CAPIWebhookCert  = "capi-webhooks-tls"
+	KASServingCert   = "kas-server-crt"
 	IgnitionServerCA = hosted.IgnitionServerCA
 )
 

@@ -145,6 +145,7 @@ func (r *Reconciler) phases(s *scope) []phase.Phase[*scope] {
 		{Name: "signer of backups", Run: r.reconcileBackupSigner},
 		{Name: "control-plane-operator", Run: r.reconcileControlPlaneOperator},
 		{Name: "config operator rights", Run: r.reconcileConfigOperatorRights},
+		{Name: "restart with a new certificate", Run: r.restartWithCertificate},
 		{Name: "Cluster API cluster", Run: r.reconcileCAPICluster},
 		{Name: "Cluster API manager", Run: r.reconcileCAPIManager},
 		{Name: "Cluster API provider", Run: r.reconcileCAPIProvider},

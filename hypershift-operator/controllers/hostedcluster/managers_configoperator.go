@@ -15,6 +15,9 @@ import (
 const (
 	configOperatorName   = "hosted-cluster-config-operator"
 	configOperatorEvents = configOperatorName + "-events"
+	// olderConfigOperatorAccount is the service account of config operators that the first kind of control-plane-operator deploys, in some
+	// releases up to 4.19.
+	olderConfigOperatorAccount = "hosted-cluster-config"
 )
 
 // reconcileConfigOperatorRights lets the config operator of an OpenShift payload tell in the hosted namespace who leads it and what
@@ -39,7 +42,11 @@ func (r *Reconciler) reconcileConfigOperatorRights(ctx context.Context, s *scope
 	_, err = upsert.Object(ctx, r.Client, binding, func() error {
 		s.own(binding)
 		binding.RoleRef = rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "Role", Name: configOperatorEvents}
-		binding.Subjects = []rbacv1.Subject{{Kind: rbacv1.ServiceAccountKind, Namespace: s.namespace, Name: configOperatorName}}
+		binding.Subjects = nil
+		for _, account := range []string{configOperatorName, olderConfigOperatorAccount} {
+			binding.Subjects = append(binding.Subjects,
+				rbacv1.Subject{Kind: rbacv1.ServiceAccountKind, Namespace: s.namespace, Name: account})
+		}
 		return nil
 	})
 	return ctrl.Result{}, err

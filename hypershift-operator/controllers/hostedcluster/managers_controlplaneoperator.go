@@ -8,14 +8,18 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"strconv"
 	"strings"
+	"time"
 
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	hyperv1 "github.com/openshift/hypershift/api/hypershift/v1beta1"
 	"github.com/openshift/hypershift/hypershift-operator/platform"
 	"github.com/openshift/hypershift/support/component"
+	"github.com/openshift/hypershift/support/condition"
 	"github.com/openshift/hypershift/support/syntax/envlist"
 )
 
@@ -100,10 +104,67 @@ func (r *Reconciler) controlPlaneOperatorEnv(s *scope, image string) ([]corev1.E
 	if s.securityUID != "" {
 		set("DEFAULT_SECURITY_CONTEXT_UID", s.securityUID)
 	}
-	for _, name := range slices.Sorted(maps.Keys(r.Settings.PassedEnv)) {
-		set(name, r.Settings.PassedEnv[name])
+	passed := maps.Clone(r.Settings.PassedEnv)
+	if s.distribution().OwnOperators {
+		passed = s.withCertificateTimes(passed)
+	}
+	for _, name := range slices.Sorted(maps.Keys(passed)) {
+		set(name, passed[name])
 	}
 	return env, nil
+}
+
+// withCertificateTimes adds what the cluster's annotations say of its certificates: an operator of an OpenShift payload reads its
+// environment only. Values that it cannot read would stop it, so they are reported instead.
+func (s *scope) withCertificateTimes(env map[string]string) map[string]string {
+	var refused []string
+	for _, setting := range []struct {
+		annotation, variable, remedy string
+		valid                        func(string) bool
+	}{
+		{hyperv1.CertificateValidityAnnotation, "CERTIFICATE_VALIDITY", "a duration such as 8760h", isDuration},
+		{hyperv1.CertificateRenewalAnnotation, "CERTIFICATE_RENEWAL_PERCENTAGE", "a number between 0 and 1 such as 0.3", isPart},
+	} {
+		value := s.hc.Annotations[setting.annotation]
+		switch {
+		case value == "":
+		case !setting.valid(value):
+			refused = append(refused, fmt.Sprintf("annotation %s: %q is not %s", setting.annotation, value, setting.remedy))
+		default:
+			env = maps.Clone(env)
+			if env == nil {
+				env = map[string]string{}
+			}
+			env[setting.variable] = value
+		}
+	}
+	if len(refused) > 0 {
+		s.noteWithoutEffect(strings.Join(refused, "; "))
+	}
+	return env
+}
+
+// noteWithoutEffect adds to a configuration that is valid what of it has no effect.
+func (s *scope) noteWithoutEffect(what string) {
+	conditionType := string(hyperv1.ValidHostedClusterConfiguration)
+	message := hyperv1.AllIsWellMessage
+	if c, set := s.conditions[conditionType]; set {
+		if c.Status != metav1.ConditionTrue {
+			return
+		}
+		message = c.Message
+	}
+	s.setCondition(condition.True(conditionType, hyperv1.AsExpectedReason, message+"; without effect: "+what))
+}
+
+func isDuration(text string) bool {
+	d, err := time.ParseDuration(text)
+	return err == nil && d > 0
+}
+
+func isPart(text string) bool {
+	part, err := strconv.ParseFloat(text, 64)
+	return err == nil && part > 0 && part < 1
 }
 
 // imageMirrors writes mirrors as source=mirror pairs; none are a lone "=", which a flag of old operators needs.

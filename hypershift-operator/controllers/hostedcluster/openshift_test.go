@@ -296,8 +296,16 @@ func TestConfigOperatorEvents(t *testing.T) {
 	hc.Spec.Release.Image = fixture.OCPImage
 	fixture.Create(t, c, append(fixture.Inputs(s.namespace), hc)...)
 	s.mustPass()
-	account := fixture.As(t, "system:serviceaccount:"+s.hosted()+":"+configOperatorName, "system:serviceaccounts")
-	t.Run("When the payload's config operator tells of an event, it should be let", func(t *testing.T) {
+	for _, name := range []string{"hosted-cluster-config", configOperatorName} {
+		configOperatorWrites(t, s, name)
+	}
+}
+
+// configOperatorWrites has the service account of a payload's config operator write an event, and read what it may not.
+func configOperatorWrites(t *testing.T, s *world, name string) {
+	t.Helper()
+	account := fixture.As(t, "system:serviceaccount:"+s.hosted()+":"+name, "system:serviceaccounts")
+	t.Run("the config operator with the service account "+name+" may write events", func(t *testing.T) {
 		NewWithT(t).Eventually(func() error {
 			return account.Create(t.Context(), &corev1.Event{
 				ObjectMeta:     metav1.ObjectMeta{Namespace: s.hosted(), GenerateName: "leader-"},
@@ -306,7 +314,7 @@ func TestConfigOperatorEvents(t *testing.T) {
 			})
 		}, "1m", "100ms").Should(Succeed())
 	})
-	t.Run("When it wants more by that, it should be refused", func(t *testing.T) {
+	t.Run("the service account "+name+" may read no Secrets by that", func(t *testing.T) {
 		err := account.List(t.Context(), &corev1.SecretList{}, client.InNamespace(s.hosted()))
 		NewWithT(t).Expect(apierrors.IsForbidden(err)).To(BeTrue(), "%v", err)
 	})
