@@ -30,8 +30,8 @@ const (
 // ingressDomainEnv tells the operators of OpenShift payloads below which domain Routes without a host get one.
 const ingressDomainEnv = "DEFAULT_INGRESS_DOMAIN"
 
-// discover asks the management cluster which optional APIs it serves, unless the flag says so, for the proxy that it goes through, and for
-// the domain of its Routes.
+// discover asks the management cluster which optional APIs it serves, unless the flag says so, for the proxy that it
+// goes through, and for the domain of its Routes.
 func (i *install) discover(ctx context.Context, c client.Client, told bool) error {
 	if !told {
 		found, err := management.Discover(c.RESTMapper())
@@ -68,7 +68,8 @@ func (i *install) discover(ctx context.Context, c client.Client, told bool) erro
 	return nil
 }
 
-// readConfiguration returns the object cluster of a kind of OpenShift's configuration; nil if it does not exist or the kind is not served.
+// readConfiguration returns the object cluster of a kind of OpenShift's configuration; nil if it does not exist or the
+// kind is not served.
 func readConfiguration(ctx context.Context, c client.Client, kind string) (map[string]any, error) {
 	configured := &unstructured.Unstructured{}
 	configured.SetGroupVersionKind(schema.GroupVersionKind{Group: management.Configuration, Version: "v1", Kind: kind})

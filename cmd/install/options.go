@@ -118,7 +118,8 @@ type Options struct {
 
 	// apis are the optional APIs of the management cluster; for a cluster that can be asked they are found out where the flag is not set.
 	apis management.APIs
-	// platformEnv is environment that follows from the management cluster's configuration: its proxy, and the domain of its Routes.
+	// platformEnv is environment that follows from the management cluster's configuration: its proxy, and the domain of
+	// its Routes.
 	platformEnv map[string]string
 
 	// What the files hold.

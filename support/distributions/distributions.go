@@ -38,7 +38,8 @@ type Traits struct {
 	// NodeTLSProfile is the first release whose nodes are configured with the TLS profile of the cluster's API server, so that another
 	// one must replace them; empty means none.
 	NodeTLSProfile string
-	// Reports are the first releases whose operators report a condition of the HostedControlPlane, for those that not all releases report.
+	// Reports are the first releases whose operators report a condition of the HostedControlPlane, for those that not all
+	// releases report.
 	Reports map[hyperv1.ConditionType]string
 	// NodeVersion is the version of a node that is compared with the control plane's.
 	NodeVersion func(hyperv1.NodeVersion) string
@@ -59,7 +60,8 @@ var table = map[releaseinfo.Distribution]Traits{
 		TLSFlags:            "4.23.0", // openshift/hypershift main of August 2026, which calls itself 5.1
 		NodeTLSProfile:      "4.23.0", // the same
 		OSStreams:           "5.0.0",  // openshift/enhancements hypershift/dual-stream-rhel-nodepool
-		Reports: map[hyperv1.ConditionType]string{ // control-plane-operator/ of openshift/hypershift release-4.14 to release-5.1, August 2026
+		// control-plane-operator/ of openshift/hypershift release-4.14 to release-5.1, August 2026
+		Reports: map[hyperv1.ConditionType]string{
 			hyperv1.DataPlaneConnectionAvailable:          "4.21.0",
 			hyperv1.ControlPlaneConnectionAvailable:       "4.22.0",
 			hyperv1.ConfigOperatorReconciliationSucceeded: "4.23.0",

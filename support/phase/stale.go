@@ -42,8 +42,8 @@ func withoutOutdated(err error) (rest error, dropped bool) {
 	return err, false
 }
 
-// Outdated reports whether a failure only means that the reconcile saw an outdated object: the next reconcile follows soon, and the
-// failure is not reported.
+// Outdated reports whether a failure only means that the reconcile saw an outdated object: the next reconcile follows
+// soon, and the failure is not reported.
 func Outdated(err error) bool { return err != nil && outdated(err) }
 
 // outdated tells whether all that err joins is a conflict, or an object that exists already although it was not seen.

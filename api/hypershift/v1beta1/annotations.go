@@ -263,8 +263,9 @@ const (
 	// NodePoolUserDataFormatAnnotation keeps at a NodePool what the machines of its image read their first-boot configuration as, and why:
 	// another format would replace them. Without it, and without machines, the choice is made again.
 	NodePoolUserDataFormatAnnotation = "hypershift.openshift.io/nodePoolUserDataFormat"
-	// NodePoolOSImageStreamAnnotation on a NodePool is the operating system stream that its nodes were last configured for. A pool without
-	// spec.osImageStream keeps it, so that neither an upgrade nor the removal of the field replaces nodes.
+	// NodePoolOSImageStreamAnnotation on a NodePool is the operating system stream that its nodes were last configured
+	// for. A pool without spec.osImageStream keeps it, so that neither an upgrade nor the removal of the field replaces
+	// nodes.
 	NodePoolOSImageStreamAnnotation = "hypershift.openshift.io/nodePoolOSImageStream"
 	// TokenSecretArchitectureAnnotation is the architecture of the machines that the token is for, if it is not amd64: their
 	// Ignition is told which program to fetch.

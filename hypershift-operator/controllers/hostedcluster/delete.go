@@ -124,8 +124,9 @@ func (r *Reconciler) deleteMachines(ctx context.Context, s *scope) (string, erro
 	return waitsFor, err
 }
 
-// remainingInGuest repeats what a control plane that is being deleted still waits for in its cluster, such as persistent volumes.
-// Cluster API deletes the control plane with the Cluster, so the Cluster waits for the same. It is empty without a wait.
+// remainingInGuest repeats what a control plane that is being deleted still waits for in its cluster, such as
+// persistent volumes. Cluster API deletes the control plane with the Cluster, so the Cluster waits for the same. It is
+// empty without a wait.
 func (s *scope) remainingInGuest() string {
 	if s.hcp == nil || s.hcp.DeletionTimestamp.IsZero() {
 		return ""
@@ -134,7 +135,8 @@ func (s *scope) remainingInGuest() string {
 	if destroyed.Status != metav1.ConditionFalse || destroyed.Message == "" {
 		return ""
 	}
-	return ". The hosted control plane first removes what the hosted cluster has made outside: " + strings.TrimSuffix(destroyed.Message, ".")
+	return ". The hosted control plane first removes what the hosted cluster has made outside: " +
+		strings.TrimSuffix(destroyed.Message, ".")
 }
 
 // releaseManagers lets the managers of machines go, now that there are no machines.
@@ -160,7 +162,8 @@ func (r *Reconciler) deleteControlPlane(ctx context.Context, s *scope) (string, 
 	if err != nil || gone {
 		return "", err
 	}
-	return fmt.Sprintf("Waiting for HostedControlPlane %s/%s to be deleted; its operators have yet to remove the finalizers %v%s",
+	return fmt.Sprintf("Waiting for HostedControlPlane %s/%s to be deleted; its operators have yet to remove the "+
+		"finalizers %v%s",
 		hcp.Namespace, hcp.Name, hcp.Finalizers, s.remainingInGuest()), nil
 }
 

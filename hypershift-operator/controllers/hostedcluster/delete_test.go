@@ -76,7 +76,8 @@ func TestCleanupIsAskedForLate(t *testing.T) {
 		"what the guest has in a cloud is taken away though the deletion had begun")
 }
 
-// TestDeletionNamesWhatIsLeft has a control plane that waits for volumes of its cluster, while Cluster API waits for the control plane.
+// TestDeletionNamesWhatIsLeft has a control plane that waits for volumes of its cluster, while Cluster API waits for
+// the control plane.
 func TestDeletionNamesWhatIsLeft(t *testing.T) {
 	c := fixture.Start(t)
 	s := newWorld(t, c, "left-volume")
@@ -96,7 +97,8 @@ func TestDeletionNamesWhatIsLeft(t *testing.T) {
 	s.Expect(c.Delete(t.Context(), hcp)).To(Succeed()) // As Cluster API does.
 	hcp = s.controlPlane()
 	for _, reported := range []metav1.Condition{
-		is(hyperv1.CloudResourcesDestroyed, metav1.ConditionFalse, "RemainingCloudResources", "Remaining resources: persistent-volumes"),
+		is(hyperv1.CloudResourcesDestroyed, metav1.ConditionFalse, "RemainingCloudResources",
+			"Remaining resources: persistent-volumes"),
 		is(hyperv1.AWSDefaultSecurityGroupDeleted, metav1.ConditionTrue, "AsExpected", "All is well"),
 	} {
 		meta.SetStatusCondition(&hcp.Status.Conditions, reported)
@@ -105,9 +107,11 @@ func TestDeletionNamesWhatIsLeft(t *testing.T) {
 	_, err = s.pass()
 	s.Expect(err).NotTo(HaveOccurred())
 	message := s.condition(hyperv1.HostedClusterAvailable).Message
-	s.Expect(message).To(And(ContainSubstring("Waiting for Cluster API to delete Cluster"), ContainSubstring("Remaining resources: persistent-volumes")))
+	s.Expect(message).To(ContainSubstring("Waiting for Cluster API to delete Cluster"))
+	s.Expect(message).To(ContainSubstring("Remaining resources: persistent-volumes"))
 	destroyed := s.condition(hyperv1.CloudResourcesDestroyed)
 	s.Expect(destroyed.Status).To(Equal(metav1.ConditionFalse))
 	s.Expect(destroyed.Reason).To(Equal("RemainingCloudResources"))
-	s.Expect(meta.FindStatusCondition(s.cluster().Status.Conditions, string(hyperv1.AWSDefaultSecurityGroupDeleted))).To(BeNil())
+	ofAWS := meta.FindStatusCondition(s.cluster().Status.Conditions, string(hyperv1.AWSDefaultSecurityGroupDeleted))
+	s.Expect(ofAWS).To(BeNil())
 }

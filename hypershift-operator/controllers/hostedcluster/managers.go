@@ -84,9 +84,9 @@ func (r *Reconciler) reportProvider(s *scope) {
 	}
 }
 
-// wantsManagers reports whether Cluster API and the provider run for the cluster. They run from the beginning, before the control plane
-// has an address: an operator of an OpenShift payload takes the ControlPlaneComponents that exist for all, and would else report a
-// complete control plane when there is none.
+// wantsManagers reports whether Cluster API and the provider run for the cluster. They run from the beginning, before
+// the control plane has an address: an operator of an OpenShift payload takes the ControlPlaneComponents that exist for
+// all, and would else report a complete control plane when there is none.
 func (r *Reconciler) wantsManagers(s *scope) bool {
 	if _, disabled := s.hc.Annotations[hyperv1.DisableMachineManagement]; disabled {
 		return false

@@ -15,8 +15,8 @@ import (
 const (
 	configOperatorName   = "hosted-cluster-config-operator"
 	configOperatorEvents = configOperatorName + "-events"
-	// olderConfigOperatorAccount is the service account of config operators that the first kind of control-plane-operator deploys, in some
-	// releases up to 4.19.
+	// olderConfigOperatorAccount is the service account of config operators that the first kind of control-plane-operator
+	// deploys, in some releases up to 4.19.
 	olderConfigOperatorAccount = "hosted-cluster-config"
 )
 

@@ -114,8 +114,8 @@ func (r *Reconciler) controlPlaneOperatorEnv(s *scope, image string) ([]corev1.E
 	return env, nil
 }
 
-// withCertificateTimes adds what the cluster's annotations say of its certificates: an operator of an OpenShift payload reads its
-// environment only. Values that it cannot read would stop it, so they are reported instead.
+// withCertificateTimes adds what the cluster's annotations say of its certificates: an operator of an OpenShift payload
+// reads its environment only. Values that it cannot read would stop it, so they are reported instead.
 func (s *scope) withCertificateTimes(env map[string]string) map[string]string {
 	var refused []string
 	for _, setting := range []struct {
@@ -123,7 +123,7 @@ func (s *scope) withCertificateTimes(env map[string]string) map[string]string {
 		valid                        func(string) bool
 	}{
 		{hyperv1.CertificateValidityAnnotation, "CERTIFICATE_VALIDITY", "a duration such as 8760h", isDuration},
-		{hyperv1.CertificateRenewalAnnotation, "CERTIFICATE_RENEWAL_PERCENTAGE", "a number between 0 and 1 such as 0.3", isPart},
+		{hyperv1.CertificateRenewalAnnotation, "CERTIFICATE_RENEWAL_PERCENTAGE", "a number between 0 and 1", isPart},
 	} {
 		value := s.hc.Annotations[setting.annotation]
 		switch {

@@ -14,14 +14,16 @@ import (
 	"github.com/openshift/hypershift/hypershift-operator/naming"
 )
 
-// secondOperator is the label of a payload's control-plane-operator of the second kind, which rolls pods with the certificates that they
-// mount. The images of 4.14 to 4.19 do not have it.
+// secondOperator is the label of a payload's control-plane-operator of the second kind, which rolls pods with the
+// certificates that they mount. The images of 4.14 to 4.19 do not have it.
 const secondOperator = "io.openshift.hypershift.control-plane-operator.v2-isdefault"
 
-// restartWithCertificate restarts the pods of a control plane whose operator does not, when the API server's serving certificate changes.
-// The first certificate that it sees is only remembered.
+// restartWithCertificate restarts the pods of a control plane whose operator does not, when the API server's serving
+// certificate changes. The first certificate that it sees is only remembered.
 func (r *Reconciler) restartWithCertificate(ctx context.Context, s *scope) (ctrl.Result, error) {
-	if s.hc.Annotations[hyperv1.HasBeenAvailableAnnotation] != "true" || s.hc.Annotations[hyperv1.DisablePKIReconciliationAnnotation] == "true" {
+	annotations := s.hc.Annotations
+	if annotations[hyperv1.HasBeenAvailableAnnotation] != "true" ||
+		annotations[hyperv1.DisablePKIReconciliationAnnotation] == "true" {
 		return ctrl.Result{}, nil
 	}
 	able, err := r.operatorIsAble(ctx, s, secondOperator)
@@ -33,7 +35,8 @@ func (r *Reconciler) restartWithCertificate(ctx context.Context, s *scope) (ctrl
 		if client.IgnoreNotFound(err) == nil {
 			return ctrl.Result{}, nil
 		}
-		return ctrl.Result{}, fmt.Errorf("reading the API server's serving certificate, Secret %s: %w", client.ObjectKeyFromObject(secret), err)
+		return ctrl.Result{}, fmt.Errorf("reading the API server's serving certificate, Secret %s: %w",
+			client.ObjectKeyFromObject(secret), err)
 	}
 	certificate := secret.Data[corev1.TLSCertKey]
 	if len(certificate) == 0 {

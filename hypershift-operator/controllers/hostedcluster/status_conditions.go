@@ -42,7 +42,8 @@ func conditions(s *scope, status hyperv1.HostedClusterStatus) []metav1.Condition
 	}
 	traits, _ := platforms.Of(s.hc.Spec.Platform.Type)
 	for _, optional := range slices.Concat(traits.Conditions, []hyperv1.ConditionType{
-		hyperv1.CloudResourcesDestroyed, hyperv1.ClusterVersionRetrievedUpdates, hyperv1.HostedClusterRestoredFromBackup, hyperv1.EtcdBackupSucceeded,
+		hyperv1.CloudResourcesDestroyed,
+		hyperv1.ClusterVersionRetrievedUpdates, hyperv1.HostedClusterRestoredFromBackup, hyperv1.EtcdBackupSucceeded,
 		hyperv1.EtcdDataEncryptionUpToDate, hyperv1.KMSPluginAvailable, hyperv1.CertificatesValid, hyperv1.SignersUpToDate,
 		hyperv1.PublishedAddressUpToDate,
 		hyperv1.EtcdMembersHealthy, hyperv1.EtcdRecoveryActive, hyperv1.EtcdDiskFast, hyperv1.EtcdVolumesResized,
@@ -66,8 +67,8 @@ func conditions(s *scope, status hyperv1.HostedClusterStatus) []metav1.Condition
 	)
 }
 
-// neverReported reports whether no operator of the control plane's release writes a condition. While the release is unknown, as during a
-// deletion, the last status decides.
+// neverReported reports whether no operator of the control plane's release writes a condition. While the release is
+// unknown, as during a deletion, the last status decides.
 func (s *scope) neverReported(conditionType hyperv1.ConditionType) bool {
 	if meta.FindStatusCondition(reportedBy(s.hcp), string(conditionType)) != nil {
 		return false
@@ -77,7 +78,8 @@ func (s *scope) neverReported(conditionType hyperv1.ConditionType) bool {
 		return some && !release.AtLeast(s.release.Version(), first)
 	}
 	last := s.hc.Status.Conditions
-	return distributions.ReportedBySome(conditionType) && len(last) > 0 && meta.FindStatusCondition(last, string(conditionType)) == nil
+	return distributions.ReportedBySome(conditionType) && len(last) > 0 &&
+		meta.FindStatusCondition(last, string(conditionType)) == nil
 }
 
 // clearUnreported removes conditions that no operator of the release reports, and those of other platforms.

@@ -87,7 +87,8 @@ func TestConditionsOfPlatforms(t *testing.T) {
 			reported = append(reported, is(hyperv1.ConditionType(conditionType), metav1.ConditionTrue, "R", "m"))
 		}
 	}
-	for _, platformType := range []hyperv1.PlatformType{hyperv1.MAASPlatform, hyperv1.AWSPlatform, hyperv1.KubevirtPlatform} {
+	platforms := []hyperv1.PlatformType{hyperv1.MAASPlatform, hyperv1.AWSPlatform, hyperv1.KubevirtPlatform}
+	for _, platformType := range platforms {
 		t.Run("a cluster on "+string(platformType)+" has those of its platform only", func(t *testing.T) {
 			s := withScope(reporting(reported...), func(s *scope) {
 				s.hc.Spec.Platform.Type = platformType
@@ -106,13 +107,17 @@ func TestConditionsOfPlatforms(t *testing.T) {
 
 // TestConditionsOfReleases has conditions that operators report from some release on.
 func TestConditionsOfReleases(t *testing.T) {
-	later := []string{"DataPlaneConnectionAvailable", "ControlPlaneConnectionAvailable", "ConfigOperatorReconciliationSucceeded"}
+	later := []string{
+		"DataPlaneConnectionAvailable", "ControlPlaneConnectionAvailable", "ConfigOperatorReconciliationSucceeded",
+	}
 	unknown := func(s *scope) {
 		for _, conditionType := range later {
-			s.hc.Status.Conditions = append(s.hc.Status.Conditions, is(hyperv1.ConditionType(conditionType), metav1.ConditionUnknown, "StatusUnknown", "Not reported yet"))
+			c := is(hyperv1.ConditionType(conditionType), metav1.ConditionUnknown, "StatusUnknown", "Not reported yet")
+			s.hc.Status.Conditions = append(s.hc.Status.Conditions, c)
 		}
 	}
 	settled := func(s *scope) { s.hc.Status.Conditions = []metav1.Condition{is("EtcdAvailable", "True", "R", "m")} }
+	one := reporting(is("DataPlaneConnectionAvailable", "True", "R", "m"))
 	version := func(version string) func(*scope) {
 		return func(s *scope) {
 			s.release = releaseinfo.New("r", releaseinfo.Payload{Version: version, Distribution: releaseinfo.OpenShift})
@@ -127,7 +132,7 @@ func TestConditionsOfReleases(t *testing.T) {
 		"4.21 reports one":                          {[]func(*scope){version("4.21.0-rc.1")}, later[:1]},
 		"4.22 reports two":                          {[]func(*scope){version("4.22.3")}, later[:2]},
 		"5.0 reports all":                           {[]func(*scope){version("5.0.0")}, later},
-		"an operator that reports more than its release is repeated": {[]func(*scope){version("4.20.9"), reporting(is("DataPlaneConnectionAvailable", "True", "R", "m"))}, later[:1]},
+		"an operator that reports more than its release is repeated": {[]func(*scope){version("4.20.9"), one}, later[:1]},
 		"a new cluster whose release is not read has all":            {nil, later},
 		"a cluster that had none has none while it is deleted":       {[]func(*scope){settled}, nil},
 		"a cluster that had all has all while it is deleted":         {[]func(*scope){unknown}, later},

@@ -246,5 +246,6 @@ func (s *scope) hashes(stream string) (hash, withoutVersion string, err error) {
 	if s.config.format != hyperv1.UserDataIgnition {
 		names += string(s.config.format)
 	}
-	return naming.Hash(s.config.raw + s.releaseIdentity() + names + global + stream), naming.Hash(s.config.raw + names + stream), nil
+	hash = naming.Hash(s.config.raw + s.releaseIdentity() + names + global + stream)
+	return hash, naming.Hash(s.config.raw + names + stream), nil
 }

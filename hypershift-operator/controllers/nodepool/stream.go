@@ -26,44 +26,48 @@ const (
 	streamRHEL10 = "rhel-10"
 )
 
-// streamsGate is the feature gate with which a machine-config operator installs the stream that it is told. In hosted clusters the
-// default feature set of 5.0 and 5.1 does not have it (openshift/api features, August 2026).
+// streamsGate is the feature gate with which a machine-config operator installs the stream that it is told. In hosted
+// clusters the default feature set of 5.0 and 5.1 does not have it (openshift/api features, August 2026).
 const streamsGate = "OSStreams"
 
-// chooseStream returns the stream that the payload makes nodes of. It returns an empty string for a payload with a single stream, so
-// that the pools of such a payload keep their hash. The field of the pool decides; without it, keptStream does.
+// chooseStream returns the stream that the payload makes nodes of. It returns an empty string for a payload with a
+// single stream, so that the pools of such a payload keep their hash. The field of the pool decides; without it, what
+// was decided before, or firstStream.
 func (s *scope) chooseStream(documents []string) (string, error) {
 	explicit := ""
 	if s.pool.Spec.OSImageStream != nil {
 		explicit = s.pool.Spec.OSImageStream.Name
 	}
-	if streams := s.distribution().OSStreams; !release.AtLeast(s.release.Version(), streams) { // No version is at least "".
+	streams := s.distribution().OSStreams
+	if !release.AtLeast(s.release.Version(), streams) { // No version is at least "".
 		if explicit == streamRHEL10 && s.distribution().OwnOperators {
-			return "", fmt.Errorf("spec.osImageStream.name is %s, which needs OpenShift %s or newer, and the release is %s: set %s, or choose a newer release",
-				explicit, streams, s.release.Version(), streamRHEL9)
+			return "", fmt.Errorf("spec.osImageStream.name is %s, which needs OpenShift %s or newer, and the release is %s: "+
+				"set %s, or choose a newer release", explicit, streams, s.release.Version(), streamRHEL9)
 		}
 		return "", nil
 	}
 	runc := nodeinput.UsesRunc(documents)
 	switch kept := s.pool.Annotations[hyperv1.NodePoolOSImageStreamAnnotation]; {
 	case explicit == streamRHEL10 && runc:
-		return "", fmt.Errorf("spec.osImageStream.name is %s, which has no runc, and a ContainerRuntimeConfig of spec.config sets defaultRuntime runc: change one of them",
-			explicit)
+		return "", fmt.Errorf("spec.osImageStream.name is %s, which has no runc, and a ContainerRuntimeConfig of "+
+			"spec.config sets defaultRuntime runc: change one of them", explicit)
 	case explicit == streamRHEL9 && kept == streamRHEL10 && s.inPlace() && len(s.machines) > 0:
-		return "", fmt.Errorf("spec.osImageStream.name is %s, and the nodes run %s, from which no update in place leads back: create another NodePool", explicit, kept)
+		return "", fmt.Errorf("spec.osImageStream.name is %s, and the nodes run %s, from which no update in place leads "+
+			"back: create another NodePool", explicit, kept)
 	case explicit != "":
 		return explicit, nil
 	case kept == streamRHEL10 && runc:
-		return "", errors.New("the nodes run rhel-10, which has no runc, and a ContainerRuntimeConfig of spec.config sets defaultRuntime runc: " +
-			"remove that, or create another NodePool")
+		return "", errors.New("the nodes run rhel-10, which has no runc, and a ContainerRuntimeConfig of spec.config " +
+			"sets defaultRuntime runc: remove that, or create another NodePool")
 	case kept == streamRHEL9, kept == streamRHEL10:
 		return kept, nil
 	}
 	return s.firstStream(runc)
 }
 
-// firstStream returns the stream of a pool that none was decided for: the one that its nodes were configured for by 0.1.0, or else the one
-// that they run, or else the release's default. A rollout that has begun goes on, since RHEL 10 cannot go back to RHEL 9 in place.
+// firstStream returns the stream of a pool that none was decided for: the one that its nodes were configured for by
+// 0.1.0, or else the one that they run, or else the release's default. A rollout that has begun goes on, since RHEL 10
+// cannot go back to RHEL 9 in place.
 func (s *scope) firstStream(runc bool) (string, error) {
 	if runc {
 		return streamRHEL9, nil // RHEL 10 has no runc.
@@ -89,7 +93,8 @@ func (s *scope) firstStream(runc bool) (string, error) {
 	return streamRHEL9, nil
 }
 
-// configuredFor reports whether the pool, or a machine of it, has the configuration that this reconcile renders with a stream.
+// configuredFor reports whether the pool, or a machine of it, has the configuration that this reconcile renders with a
+// stream.
 func (s *scope) configuredFor(stream string) (bool, error) {
 	hash, _, err := s.hashes(stream)
 	if err != nil {
@@ -104,7 +109,8 @@ func (s *scope) configuredFor(stream string) (bool, error) {
 	}), nil
 }
 
-// installsStreams reports whether the release's machine-config operator installs the stream that it is told, or only the oldest.
+// installsStreams reports whether the release's machine-config operator installs the stream that it is told, or only
+// the oldest.
 func (s *scope) installsStreams() bool {
 	if s.hc.Spec.Configuration == nil || s.hc.Spec.Configuration.FeatureGate == nil {
 		return false
@@ -113,7 +119,8 @@ func (s *scope) installsStreams() bool {
 	case configv1.TechPreviewNoUpgrade, configv1.DevPreviewNoUpgrade:
 		return true
 	case configv1.CustomNoUpgrade:
-		return gates.CustomNoUpgrade != nil && slices.Contains(gates.CustomNoUpgrade.Enabled, configv1.FeatureGateName(streamsGate))
+		return gates.CustomNoUpgrade != nil &&
+			slices.Contains(gates.CustomNoUpgrade.Enabled, configv1.FeatureGateName(streamsGate))
 	}
 	return false
 }
@@ -123,7 +130,9 @@ func (r *Reconciler) keepStream(ctx context.Context, s *scope) error {
 	if s.pool.Annotations[hyperv1.NodePoolOSImageStreamAnnotation] == s.config.stream {
 		return nil
 	}
-	return upsert.Patch(ctx, r.Client, s.pool, func() { annotate(s.pool, hyperv1.NodePoolOSImageStreamAnnotation, s.config.stream) })
+	return upsert.Patch(ctx, r.Client, s.pool, func() {
+		annotate(s.pool, hyperv1.NodePoolOSImageStreamAnnotation, s.config.stream)
+	})
 }
 
 // coreOS is how a node calls its operating system: Red Hat Enterprise Linux CoreOS 9.6.20260101-0, and before 4.19 418.94.202501010000-0.

@@ -57,11 +57,13 @@ func TestStreamOfMostNodes(t *testing.T) {
 // TestFirstStream has pools of release 5.0 without spec.osImageStream.
 func TestFirstStream(t *testing.T) {
 	const nine, ten = "Red Hat Enterprise Linux CoreOS 9.6.20260101-0", "Red Hat Enterprise Linux CoreOS 10.1.20260101-0"
-	const runc = "apiVersion: machineconfiguration.openshift.io/v1\nkind: ContainerRuntimeConfig\nspec: {containerRuntimeConfig: {defaultRuntime: runc}}\n"
+	const runc = "apiVersion: machineconfiguration.openshift.io/v1\nkind: ContainerRuntimeConfig\n" +
+		"spec: {containerRuntimeConfig: {defaultRuntime: runc}}\n"
 	runs := func(images ...string) func(*scope) {
 		return func(s *scope) {
 			for _, image := range images {
-				s.machines = append(s.machines, &clusterv1.Machine{Status: clusterv1.MachineStatus{NodeInfo: &corev1.NodeSystemInfo{OSImage: image}}})
+				info := &corev1.NodeSystemInfo{OSImage: image}
+				s.machines = append(s.machines, &clusterv1.Machine{Status: clusterv1.MachineStatus{NodeInfo: info}})
 			}
 		}
 	}
@@ -80,31 +82,44 @@ func TestFirstStream(t *testing.T) {
 	asks := func(stream string) func(*scope) {
 		return func(s *scope) { s.pool.Spec.OSImageStream = &hyperv1.OSImageStreamReference{Name: stream} }
 	}
+	type preps []func(*scope)
 	preview := gates(configv1.TechPreviewNoUpgrade)
+	ran := func(s *scope) { s.pool.Status.OSImageStream = &hyperv1.OSImageStreamReference{Name: "rhel-9"} }
+	older := func(s *scope) { s.pool.Status.Version = "4.22.9" }
+	inPlace := func(s *scope) { s.pool.Spec.Management.UpgradeType = hyperv1.UpgradeTypeInPlace }
 	for name, tc := range map[string]struct {
 		documents string
-		with      []func(*scope)
+		with      preps
 		want      string
 		fails     string
 	}{
-		"a new pool has RHEL 9":                                          {want: "rhel-9"},
-		"a new pool has RHEL 10 where the operators install it":          {with: []func(*scope){preview}, want: "rhel-10"},
-		"a gate of its own counts":                                       {with: []func(*scope){gates(configv1.CustomNoUpgrade, "OSStreams")}, want: "rhel-10"},
-		"other gates of its own do not":                                  {with: []func(*scope){gates(configv1.CustomNoUpgrade, "Other")}, want: "rhel-9"},
-		"a new pool with runc has RHEL 9":                                {documents: runc, with: []func(*scope){preview}, want: "rhel-9"},
-		"a pool whose nodes run RHEL 9 keeps it":                         {with: []func(*scope){preview, runs(nine, nine)}, want: "rhel-9"},
-		"a pool whose nodes run RHEL 10 keeps it":                        {with: []func(*scope){runs(ten, ten)}, want: "rhel-10"},
-		"a rollout to RHEL 10 that has begun goes on":                    {with: []func(*scope){runs(nine, nine, ten)}, want: "rhel-10"},
-		"a pool without nodes keeps what its nodes ran":                  {with: []func(*scope){preview, func(s *scope) { s.pool.Status.OSImageStream = &hyperv1.OSImageStreamReference{Name: "rhel-9"} }}, want: "rhel-9"},
-		"a pool that was scaled to none before the upgrade keeps RHEL 9": {with: []func(*scope){preview, func(s *scope) { s.pool.Status.Version = "4.22.9" }}, want: "rhel-9"},
-		"what was decided stays, whatever nodes run":                     {with: []func(*scope){runs(ten), kept("rhel-9")}, want: "rhel-9"},
-		"the field wins":                                                 {with: []func(*scope){runs(nine), kept("rhel-9"), asks("rhel-10")}, want: "rhel-10"},
-		"another value of the annotation is ignored":                     {with: []func(*scope){kept("rhel-8")}, want: "rhel-9"},
-		"runc on nodes with RHEL 10 is refused":                          {documents: runc, with: []func(*scope){kept("rhel-10")}, fails: "remove that, or create another NodePool"},
-		"machines that are replaced go back to RHEL 9":                   {with: []func(*scope){runs(ten), kept("rhel-10"), asks("rhel-9")}, want: "rhel-9"},
-		"machines that are updated in place do not": {with: []func(*scope){runs(ten), kept("rhel-10"), asks("rhel-9"), func(s *scope) {
-			s.pool.Spec.Management.UpgradeType = hyperv1.UpgradeTypeInPlace
-		}}, fails: "no update in place leads back"},
+		"a new pool has RHEL 9":                                 {want: "rhel-9"},
+		"a new pool has RHEL 10 where the operators install it": {with: preps{preview}, want: "rhel-10"},
+		"a gate of its own counts": {
+			with: preps{gates(configv1.CustomNoUpgrade, "OSStreams")}, want: "rhel-10",
+		},
+		"other gates of its own do not": {
+			with: preps{gates(configv1.CustomNoUpgrade, "Other")}, want: "rhel-9",
+		},
+		"a new pool with runc has RHEL 9":             {documents: runc, with: preps{preview}, want: "rhel-9"},
+		"a pool whose nodes run RHEL 9 keeps it":      {with: preps{preview, runs(nine, nine)}, want: "rhel-9"},
+		"a pool whose nodes run RHEL 10 keeps it":     {with: preps{runs(ten, ten)}, want: "rhel-10"},
+		"a rollout to RHEL 10 that has begun goes on": {with: preps{runs(nine, nine, ten)}, want: "rhel-10"},
+		"a pool without nodes keeps what they ran":    {with: preps{preview, ran}, want: "rhel-9"},
+		"a pool scaled to none before keeps RHEL 9":   {with: preps{preview, older}, want: "rhel-9"},
+		"what was decided stays, whatever nodes run":  {with: preps{runs(ten), kept("rhel-9")}, want: "rhel-9"},
+		"the field wins": {
+			with: preps{runs(nine), kept("rhel-9"), asks("rhel-10")}, want: "rhel-10",
+		},
+		"another value of the annotation is ignored": {with: preps{kept("rhel-8")}, want: "rhel-9"},
+		"runc on RHEL 10 is refused": {
+			documents: runc, with: preps{kept("rhel-10")}, fails: "remove that",
+		},
+		"machines that are replaced go back to RHEL 9": {
+			with: preps{runs(ten), kept("rhel-10"), asks("rhel-9")}, want: "rhel-9",
+		},
+		"machines that are updated in place do not": {
+			with: preps{runs(ten), kept("rhel-10"), asks("rhel-9"), inPlace}, fails: "no update in place leads back"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			g, s := NewWithT(t), pass()
@@ -124,7 +139,8 @@ func TestFirstStream(t *testing.T) {
 	}
 }
 
-// TestStreamOfEarlierOperator has pools that 0.1.0 configured for RHEL 10, which it took for the default from 5.0 on: they keep their hash.
+// TestStreamOfEarlierOperator has pools that 0.1.0 configured for RHEL 10, which it took for the default from 5.0 on:
+// they keep their hash.
 func TestStreamOfEarlierOperator(t *testing.T) {
 	configured := func() *scope {
 		s := pass()
@@ -155,7 +171,8 @@ func TestStreamOfEarlierOperator(t *testing.T) {
 	}
 }
 
-// TestUpgradeKeepsStream takes a pool with nodes of RHEL 9 from 4.20 to 5.0, gives it the field, and takes the field away again.
+// TestUpgradeKeepsStream takes a pool with nodes of RHEL 9 from 4.20 to 5.0, gives it the field, and takes the field
+// away again.
 func TestUpgradeKeepsStream(t *testing.T) {
 	const image = "registry.example/ocp-release:5.0.1"
 	c := fixture.Start(t)
@@ -171,12 +188,14 @@ func TestUpgradeKeepsStream(t *testing.T) {
 	s.mustPass()
 	machine := s.birth("one")
 	s.serve(machine)
-	look(s, machine, "one").Status.NodeInfo = &corev1.NodeSystemInfo{OSImage: "Red Hat Enterprise Linux CoreOS 9.6.20260101-0"}
+	const nine = "Red Hat Enterprise Linux CoreOS 9.6.20260101-0"
+	look(s, machine, "one").Status.NodeInfo = &corev1.NodeSystemInfo{OSImage: nine}
 	s.Expect(c.Status().Update(t.Context(), machine)).To(Succeed())
 	s.mustPass()
 	s.Expect(s.pool().Annotations).NotTo(HaveKey(hyperv1.NodePoolOSImageStreamAnnotation))
 	stream := func() string {
-		return string(s.tokenOf(*s.deployment().Spec.Template.Spec.Bootstrap.DataSecretName).Data[hyperv1.TokenSecretOSStreamKey])
+		token := s.tokenOf(*s.deployment().Spec.Template.Spec.Bootstrap.DataSecretName)
+		return string(token.Data[hyperv1.TokenSecretOSStreamKey])
 	}
 	s.Expect(stream()).To(BeEmpty())
 
@@ -188,7 +207,7 @@ func TestUpgradeKeepsStream(t *testing.T) {
 	s.Expect(c.Update(t.Context(), hc)).To(Succeed())
 	s.change(func(p *hyperv1.NodePool) { p.Spec.Release.Image = image })
 	s.mustPass()
-	s.Expect(stream()).To(Equal("rhel-9"), "an upgrade does not change the stream, though new pools would have another one")
+	s.Expect(stream()).To(Equal("rhel-9"), "an upgrade keeps the stream, though new pools would have another one")
 	s.Expect(s.pool().Annotations).To(HaveKeyWithValue(hyperv1.NodePoolOSImageStreamAnnotation, "rhel-9"))
 
 	before := s.deployment().Spec.Template

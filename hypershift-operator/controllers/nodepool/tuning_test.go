@@ -128,7 +128,7 @@ func TestStream(t *testing.T) {
 		"When the release has one stream, it should name none, so that no node is replaced": {version: "4.22.1"},
 		"When RHEL 9 is asked of such a release, it should be what it has":                  {version: "4.22.1", wanted: "rhel-9"},
 		"When RHEL 10 is asked of such a release, it should be refused":                     {version: "4.22.1", wanted: "rhel-10", fails: "needs OpenShift 5.0.0 or newer, and the release is 4.22.1"},
-		"a new pool of a release with both has RHEL 9, which all its operators install":     {version: "5.0.0", want: "rhel-9"},
+		"a new pool of a release with both has RHEL 9":                                      {version: "5.0.0", want: "rhel-9"},
 		"When RHEL 9 is asked of it, it should be that":                                     {version: "5.1.0", wanted: "rhel-9", want: "rhel-9"},
 		"When the pool runs runc, it should stay with RHEL 9":                               {version: "5.1.0", document: runc, want: "rhel-9"},
 		"When the pool runs runc and asks for RHEL 10, it should be refused":                {version: "5.1.0", document: runc, wanted: "rhel-10", fails: "has no runc"},
