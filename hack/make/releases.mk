@@ -20,3 +20,13 @@ verify-releases: ## Check the table of releases against the changelog and the re
 	go run ./hack/releases verify
 
 verify: verify-releases
+
+.PHONY: names
+names: ## Write the page of the names that users depend on
+	go run ./hack/names -write
+
+.PHONY: verify-names
+verify-names: ## Check that no name that users depend on goes without a line in the changelog
+	go run ./hack/names
+
+verify: verify-names
