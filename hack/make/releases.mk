@@ -30,3 +30,10 @@ verify-names: ## Check that no name that users depend on goes without a line in 
 	go run ./hack/names
 
 verify: verify-names
+
+.PHONY: verify-crds
+verify-crds: ## Check that no CRD breaks what users of the last release have
+	go run ./hack/crdcompat
+	go run ./hack/crdcompat -stored
+
+verify: verify-crds

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 
 // Command names lists the names that users depend on: conditions, reasons, annotations, labels, events, metrics, flags,
-// exit codes and fields of JSON output. It writes them to docs/reference/names.md. Without -write it fails when that page
-// is stale, or when a name of the last release is gone and the changelog does not say so under "Removed" or "Deprecated".
+// exit codes and fields of JSON output. It writes them to docs/reference/names.md. Without -write it fails when that
+// page is stale, or when a name of the last release is gone and the changelog does not say so under "Removed" or
+// "Deprecated".
 //
 // Usage, in the root of the repository:
 //
@@ -80,7 +81,8 @@ func check(release table.Release, names []name) error {
 		return errors.Join(append(failures, err)...)
 	}
 	for _, lost := range unannounced(parseList(string(before)), names, announced(string(news), release.Version)) {
-		failures = append(failures, fmt.Errorf("%s %q of %s is gone; keep it, or name it in a line under \"Removed\" or \"Deprecated\" of %s",
+		failures = append(failures, fmt.Errorf(
+			"%s %q of %s is gone; keep it, or name it under \"Removed\" or \"Deprecated\" of %s",
 			lost.kind, lost.text, release.Version, changelog))
 	}
 	return errors.Join(failures...)

@@ -18,8 +18,9 @@ func tree(t *testing.T) string {
 		"docs/reference/metrics.md": "| `a_total` | counter | `namespace`, `name` | text with `code` |\n",
 		"docs/reference/cli/hypershift_create.md": "### Options\n\n```\n  -f, --file string   a file, not --this\n" +
 			"      --name string   a name\n```\n\n### Examples\n\n  --no-option\n",
-		"api/v1/conditions.go": "package v1\n\ntype ConditionType string\n\nconst (\n\tAvailable ConditionType = \"Available\"\n" +
-			"\tAsExpectedReason = \"AsExpected\"\n\tgroup = \"hypershift.openshift.io\"\n\tPauseAnnotation = group + \"/pause\"\n" +
+		"api/v1/conditions.go": "package v1\n\ntype ConditionType string\n\nconst (\n" +
+			"\tAvailable ConditionType = \"Available\"\n\tAsExpectedReason = \"AsExpected\"\n" +
+			"\tgroup = \"hypershift.openshift.io\"\n\tPauseAnnotation = group + \"/pause\"\n" +
 			"\tSizeLabel = \"hypershift.openshift.io/size\"\n\tFinalizer = \"hypershift.openshift.io/finalizer\"\n)\n",
 		"api/v1/conditions_test.go": "package v1\n\nconst TestReason = \"InTests\"\n",
 		"hypershift-operator/run.go": "package run\n\nimport v1 \"example.com/api/v1\"\n\nconst reasonPaused = \"Paused\"\n" +
@@ -60,8 +61,10 @@ func TestCollect(t *testing.T) {
 	}
 }
 
-const news = "# Changelog\n\n## [Unreleased]\n\n### Changed\n\n- `Paused`\n\n### Removed\n\n- The flag `--file` of `hypershift create`;\n" +
-	"  the reason `Started`.\n\n## [0.1.1] - 2026-12-01\n\n### Deprecated\n\n- `a_total`\n\n## [0.1.0] - 2026-11-26\n\n### Removed\n\n- `OK`\n"
+const news = "# Changelog\n\n## [Unreleased]\n\n### Changed\n\n- `Paused`\n\n" +
+	"### Removed\n\n- The flag `--file` of `hypershift create`;\n" +
+	"  the reason `Started`.\n\n## [0.1.1] - 2026-12-01\n\n### Deprecated\n\n- `a_total`\n\n" +
+	"## [0.1.0] - 2026-11-26\n\n### Removed\n\n- `OK`\n"
 
 func TestUnannounced(t *testing.T) {
 	words := announced(news, "0.1.0")

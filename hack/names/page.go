@@ -103,8 +103,8 @@ func announced(changelog, since string) map[string]bool {
 	return words
 }
 
-// unannounced returns the names that are gone, but for those that the changelog names: each as a whole, or by its words,
-// such as the command and the flag in `hypershift install` and `--image`.
+// unannounced returns the names that are gone, but for those that the changelog names: each as a whole, or by its
+// words, such as the command and the flag in `hypershift install` and `--image`.
 func unannounced(before, now []name, words map[string]bool) []name {
 	return slices.DeleteFunc(slices.Clone(before), func(n name) bool {
 		if slices.Contains(now, n) || words[n.text] {

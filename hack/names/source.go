@@ -17,7 +17,8 @@ import (
 
 // programs are the folders with the sources of what users run.
 var programs = []string{
-	"api", "cluster-api-provider-maas", "cmd", "control-plane-operator", "hypershift-operator", "ignition-server", "node-agent",
+	"api", "cluster-api-provider-maas", "cmd", "control-plane-operator", "hypershift-operator", "ignition-server",
+	"node-agent",
 	"node-network", "product-cli", "support",
 }
 
