@@ -37,3 +37,9 @@ verify-crds: ## Check that no CRD breaks what users of the last release have
 	go run ./hack/crdcompat -stored
 
 verify: verify-crds
+
+.PHONY: verify-frozen
+verify-frozen: ## Check that nothing changes that would replace machines of the last release's clusters
+	go run ./hack/frozen
+
+verify: verify-frozen
