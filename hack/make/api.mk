@@ -12,6 +12,7 @@ $(CONTROLLER_GEN):
 generate: $(CONTROLLER_GEN) ## Make deep copies, CRDs and the reference pages
 	$(GENERATE)
 	go run ./cmd/docs docs/reference/cli
+	go run ./hack/names -write
 
 .PHONY: verify-generate
 verify-generate: $(CONTROLLER_GEN) ## Check that generated files are fresh

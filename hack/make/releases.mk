@@ -20,3 +20,26 @@ verify-releases: ## Check the table of releases against the changelog and the re
 	go run ./hack/releases verify
 
 verify: verify-releases
+
+.PHONY: names
+names: ## Write the page of the names that users depend on
+	go run ./hack/names -write
+
+.PHONY: verify-names
+verify-names: ## Check that no name that users depend on goes without a line in the changelog
+	go run ./hack/names
+
+verify: verify-names
+
+.PHONY: verify-crds
+verify-crds: ## Check that no CRD breaks what users of the last release have
+	go run ./hack/crdcompat
+	go run ./hack/crdcompat -stored
+
+verify: verify-crds
+
+.PHONY: verify-frozen
+verify-frozen: ## Check that nothing changes that would replace machines of the last release's clusters
+	go run ./hack/frozen
+
+verify: verify-frozen

@@ -87,7 +87,8 @@ func isShallow(ctx context.Context, repository string) (bool, error) {
 	return strings.TrimSpace(out) == "true", err
 }
 
-// build checks a release out and runs its own `make build`. The repository registers the worktree, which is undone at the end.
+// build checks a release out and runs its own `make build`. The repository registers the worktree, which is undone at
+// the end.
 func build(ctx context.Context, repository, source string, release table.Release) (err error) {
 	if _, err := git(ctx, repository, "worktree", "add", "--detach", source, release.Commit); err != nil {
 		return err
