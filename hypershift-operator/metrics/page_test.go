@@ -83,7 +83,7 @@ func TestFailuresOfThePage(t *testing.T) {
 	}{
 		{"HostedCluster", "hypershift_hostedclusters_failure_conditions",
 			[]string{"HostedClusterRestoredFromBackup", "ControlPlanePodsScheduled", "EtcdMembersHealthy", "EtcdDiskFast", "EtcdVolumesResized", "EtcdRecoveryActive",
-				"SignersUpToDate", "PublishedAddressUpToDate", "ClusterVersionRetrievedUpdates"}, nil,
+				"SignersUpToDate", "PublishedAddressUpToDate", "ClusterVersionRetrievedUpdates", "CloudResourcesDestroyed"}, nil,
 			func(conditionType string, status metav1.ConditionStatus) client.Object {
 				return hostedCluster(func(hc *hyperv1.HostedCluster) {
 					hc.Status.Conditions = []metav1.Condition{{Type: conditionType, Status: status}}
