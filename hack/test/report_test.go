@@ -221,7 +221,8 @@ func TestHasOwnStage(t *testing.T) {
 
 func TestStagesNameExistingFolders(t *testing.T) {
 	for name, s := range stages {
-		if s.command != nil || name == "unit" {
+		// Those of unit and plain are listed by go list; those of repeat depend on what has changed.
+		if s.command != nil || name == "unit" || name == "plain" || name == "repeat" {
 			continue
 		}
 		packages, err := s.packages()
