@@ -111,6 +111,9 @@ func (s *Server) answer(w http.ResponseWriter, r *http.Request) (operation, user
 		return "unversioned", user, *c.fixed
 	}
 	operation, answer = s.faulty(w, c)
+	if c.user != nil {
+		user = c.user.Name // Known since the operation has authenticated the caller.
+	}
 	return operation, user, answer
 }
 
