@@ -28,15 +28,24 @@ func TestUsers(t *testing.T) {
 	me := site.Do("carol", "GET", "users/?op=whoami").Object()
 	g.Expect(me).To(And(HaveKeyWithValue("username", "carol"), HaveKeyWithValue("is_superuser", true)))
 
-	// A request is counted after its answer is written.
-	g.Eventually(func() string {
-		_, answer := send(site, "GET /requests?user=carol", "")
-		return answer
-	}).Should(ContainSubstring("whoami"))
-	_, answer := send(site, "GET /requests?user=alice", "")
+	code, answer := send(site, "GET /requests?user=carol", "")
+	g.Expect(code).To(Equal(200))
+	g.Expect(answer).To(ContainSubstring("whoami"))
+	_, answer = send(site, "GET /requests?user=alice", "")
 	g.Expect(answer).To(MatchJSON(`[]`))
 
-	code, answer := send(site, "PUT /users/dave", `{"key": "only:two"}`)
+	code, answer = send(site, "PUT /users/dave", `{"key": "only:two"}`)
 	g.Expect(code).To(Equal(400))
 	g.Expect(answer).To(ContainSubstring("consumer:token:secret"))
+}
+
+// TestFaultOfAUser hits the requests of one user and no other's.
+func TestFaultOfAUser(t *testing.T) {
+	g := NewWithT(t)
+	site := simtest.New(t, simtest.Rack)
+	code, answer := send(site, "POST /faults", `{"kind": "error", "operation": "zones.read", "status": 502, "user": "alice"}`)
+	g.Expect(code).To(Equal(201), answer)
+	g.Expect(site.Do("alice", "GET", "zones/").Code).To(Equal(502))
+	g.Expect(site.Do("bob", "GET", "zones/").Code).To(Equal(200))
+	g.Expect(site.Do("", "GET", "zones/").Code).To(Equal(401))
 }
