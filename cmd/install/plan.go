@@ -90,7 +90,9 @@ func (p *plan) add(ctx context.Context, c client.Client, obj client.Object, out 
 }
 
 // preview returns an object as it is, nil if there is none, and as it would be.
-func preview(ctx context.Context, c client.Client, obj client.Object) (before, after *unstructured.Unstructured, err error) {
+func preview(ctx context.Context, c client.Client, obj client.Object) (
+	before, after *unstructured.Unstructured, err error,
+) {
 	after, err = objects.ToUnstructured(obj)
 	if err != nil {
 		return nil, nil, err
@@ -175,14 +177,16 @@ func (p *plan) addImages(before, after *unstructured.Unstructured) {
 // print writes the totals, and what follows for hosted clusters.
 func (p *plan) print(ctx context.Context, c client.Client, out io.Writer) error {
 	for _, name := range slices.Sorted(maps.Keys(p.images)) {
-		fmt.Fprintf(out, "\nThe image of container %s changes\n  from %s\n  to   %s\n", name, p.images[name][0], p.images[name][1])
+		image := p.images[name]
+		fmt.Fprintf(out, "\nThe image of container %s changes\n  from %s\n  to   %s\n", name, image[0], image[1])
 	}
 	if len(p.images) > 0 {
 		if err := printControlPlanes(ctx, c, out); err != nil {
 			return err
 		}
 	}
-	_, err := fmt.Fprintf(out, "\n%d objects to create, %d to change, %d unchanged. Nothing was changed.\n", p.create, p.change, p.same)
+	_, err := fmt.Fprintf(out, "\n%d objects to create, %d to change, %d unchanged. Nothing was changed.\n",
+		p.create, p.change, p.same)
 	return err
 }
 
@@ -195,7 +199,8 @@ func printControlPlanes(ctx context.Context, c client.Client, out io.Writer) err
 	if len(clusters.Items) == 0 {
 		return nil
 	}
-	fmt.Fprintf(out, "\nThe control planes of these HostedClusters take the image, unless an OpenShift payload brings their operators:\n")
+	fmt.Fprint(out, "\nThe control planes of these HostedClusters take the image, "+
+		"unless an OpenShift payload brings their operators:\n")
 	for i := range clusters.Items {
 		fmt.Fprintf(out, "  %s\n", client.ObjectKeyFromObject(&clusters.Items[i]))
 	}

@@ -61,11 +61,12 @@ func folders(files []string) []string {
 func burn(stop <-chan struct{}) {
 	for range 2 * runtime.NumCPU() {
 		go func() {
-			for {
+			for ended := false; !ended; {
 				select {
 				case <-stop:
-					return
+					ended = true
 				default:
+					runtime.Gosched()
 				}
 			}
 		}()

@@ -20,7 +20,8 @@ func TestChanged(t *testing.T) {
 		g.Expect(os.WriteFile(file, []byte(content), 0o644)).To(Succeed())
 	}
 	git := func(args ...string) {
-		out, err := exec.Command("git", append([]string{"-c", "user.name=t", "-c", "user.email=t@example.com"}, args...)...).CombinedOutput()
+		args = append([]string{"-c", "user.name=t", "-c", "user.email=t@example.com"}, args...)
+		out, err := exec.Command("git", args...).CombinedOutput()
 		g.Expect(err).NotTo(HaveOccurred(), string(out))
 	}
 	write("go.mod", "module "+module+"\n\ngo 1.26\n")

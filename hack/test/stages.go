@@ -112,8 +112,8 @@ func split() (packages []string, servers map[string]bool, err error) {
 		return nil, nil, err
 	}
 	// With -test, go list also lists the program of each package's tests, which is called PACKAGE.test.
-	format := `{{if eq .Name "main"}}{{$path := .ImportPath}}{{range .Deps}}{{if eq . "` + module + `/support/testenv"}}{{$path}}
-{{end}}{{end}}{{end}}`
+	format := `{{if eq .Name "main"}}{{$path := .ImportPath}}{{range .Deps}}` +
+		`{{if eq . "` + module + `/support/testenv"}}{{println $path}}{{end}}{{end}}{{end}}`
 	out, err := exec.Command("go", "list", "-test", "-f", format, "./...").Output()
 	if err != nil {
 		return nil, nil, err
@@ -134,7 +134,8 @@ func withoutEnvironment() ([]string, error) {
 
 // tested lists all packages with tests.
 func tested() ([]string, error) {
-	out, err := exec.Command("go", "list", "-f", "{{if or .TestGoFiles .XTestGoFiles}}{{.ImportPath}}{{end}}", "./...").Output()
+	const format = "{{if or .TestGoFiles .XTestGoFiles}}{{.ImportPath}}{{end}}"
+	out, err := exec.Command("go", "list", "-f", format, "./...").Output()
 	return strings.Fields(string(out)), err
 }
 

@@ -43,6 +43,9 @@ func (s *suite) released(t *testing.T, upgraded func()) {
 		own.Hypershift = ""
 		return own.Install(t.Context(), s.standIns(t)...)
 	}
+	calls, err := own.maasChanges(t.Context())
+	s.must(t, err)
+	NewWithT(t).Expect(calls).NotTo(BeEmpty(), "MAAS counts the calls that made the machines")
 	own.unnoticed(t, this)
 	if !testing.Short() {
 		own.unnoticed(t, func() error {

@@ -38,3 +38,14 @@ func TestUsers(t *testing.T) {
 	g.Expect(code).To(Equal(400))
 	g.Expect(answer).To(ContainSubstring("consumer:token:secret"))
 }
+
+// TestFaultOfAUser hits the requests of one user and no other's.
+func TestFaultOfAUser(t *testing.T) {
+	g := NewWithT(t)
+	site := simtest.New(t, simtest.Rack)
+	code, answer := send(site, "POST /faults", `{"kind": "error", "operation": "zones.read", "status": 502, "user": "alice"}`)
+	g.Expect(code).To(Equal(201), answer)
+	g.Expect(site.Do("alice", "GET", "zones/").Code).To(Equal(502))
+	g.Expect(site.Do("bob", "GET", "zones/").Code).To(Equal(200))
+	g.Expect(site.Do("", "GET", "zones/").Code).To(Equal(401))
+}

@@ -45,9 +45,7 @@ func (s *Server) faulty(w http.ResponseWriter, c *call) (string, reply) {
 
 // target is the machine or the VM host that the request's path names.
 func (c *call) target() (t faults.Target) {
-	if c.user != nil {
-		t.User = c.user.Name
-	}
+	t.User = c.caller
 	if len(c.path) == 0 {
 		return t
 	}

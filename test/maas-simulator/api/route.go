@@ -65,6 +65,8 @@ type call struct {
 	// form is the body, or the query where there is no body.
 	form form.Values
 	user *inventory.User
+	// caller is the name of the user whose key the request names, before anything is verified; empty for none.
+	caller string
 	// after is what happens once the answer is made.
 	after func() error
 	// printed is how many machines the answer prints.
