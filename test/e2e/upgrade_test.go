@@ -50,8 +50,7 @@ func (s *suite) upgradeDigest(t *testing.T) {
 // asserts that no sample lied.
 func (s *suite) upgrade(t *testing.T, release string) {
 	g := NewWithT(t)
-	history, err := s.record(t.Context())
-	g.Expect(err).NotTo(HaveOccurred())
+	history := s.record(t)
 	for _, kind := range []string{"hostedcluster", "nodepool"} {
 		s.must(t, s.Type(t.Context(), "kubectl", "patch", kind, s.cluster, "-n", journey.Namespace, "--type=merge",
 			"-p", fmt.Sprintf(`{"spec":{"release":{"image":%q}}}`, release)))
@@ -78,13 +77,17 @@ type record struct {
 	lies                        []string
 }
 
-// record starts with what is there before the upgrade.
-func (s *suite) record(ctx context.Context) (*record, error) {
-	now, err := s.sample(ctx)
-	if err != nil {
-		return nil, err
-	}
-	return &record{before: now, oldSecrets: now.secrets()}, nil
+// record starts with what is there before the upgrade, once the pool has said the version of its nodes: what it says
+// for the first time only later is no lie.
+func (s *suite) record(t *testing.T) *record {
+	var now *sample
+	s.reach(t, "pool says its version", soon, func(ctx context.Context) (done bool, said string, err error) {
+		if now, err = s.sample(ctx); err != nil {
+			return false, "", err
+		}
+		return now.poolDone(), now.String(), nil
+	})
+	return &record{before: now, oldSecrets: now.secrets()}
 }
 
 // sample looks once and notes each claim of status that is not true.
