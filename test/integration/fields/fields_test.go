@@ -83,7 +83,7 @@ func TestExcuses(t *testing.T) {
 }
 
 // readElsewhere are fields that are read for OpenShift payloads, and without effect with others.
-var readElsewhere = []string{"networking.apiServer.port"}
+var readElsewhere = []string{"networking.apiServer.port", "configuration.featureGate.featureSet"}
 
 // TestReportsAreTrue: what is read has an effect, so that nobody must be told otherwise.
 func TestReportsAreTrue(t *testing.T) {
