@@ -321,7 +321,7 @@ func TestForeignClusterAPI(t *testing.T) {
 		return u.client.Update(t.Context(), old)
 	}).Should(Succeed())
 	o = u.succeeds("", "install", "--install-scope", "crds", "--wait-until-crds-established", "--limit-crd-install", "none", "--exclude-etcd")
-	u.Expect(o.stderr).To(ContainSubstring("machines.cluster.x-k8s.io belongs to another installation"))
+	u.Expect(o.stderr).To(ContainSubstring("machines.cluster.x-k8s.io belongs to another product"))
 	u.Expect(u.gets(&apiextensionsv1.CustomResourceDefinition{}, "", "nodepools.hypershift.openshift.io")).To(Succeed())
 	for _, name := range []string{"maasmachines.infrastructure.cluster.x-k8s.io", "hcpetcdbackups.hypershift.openshift.io"} {
 		u.Expect(apierrors.IsNotFound(u.gets(&apiextensionsv1.CustomResourceDefinition{}, "", name))).To(BeTrue(), name)
