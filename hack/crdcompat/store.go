@@ -72,7 +72,7 @@ func storeRelease(ctx context.Context, release table.Release) error {
 // checkStored compares what is stored of a release with its commit. A clone that lacks the commit has nothing to
 // compare with.
 func checkStored(ctx context.Context, release table.Release) error {
-	if _, err := git(ctx, "cat-file", "-e", release.Commit+"^{commit}"); err != nil {
+	if !hasCommit(ctx, release.Commit) {
 		fmt.Printf("%s of %s is not compared with commit %.8s, which this clone lacks\n", releasesFolder, release.Version,
 			release.Commit)
 		return nil
@@ -99,6 +99,12 @@ func checkStored(ctx context.Context, release table.Release) error {
 		}))
 	}
 	return errors.Join(failures...)
+}
+
+// hasCommit tells whether this clone has it.
+func hasCommit(ctx context.Context, commit string) bool {
+	_, err := git(ctx, "cat-file", "-e", commit+"^{commit}")
+	return err == nil
 }
 
 // objectFolders are the folders of a commit with objects that a version accepts, and where they are stored.
