@@ -57,6 +57,10 @@ $(PRODUCT) $(TOOLS):
 $(BIN)/golangci-lint-$(GOLANGCI_LINT_VERSION):
 	hack/cached $@ $(GOLANGCI_LINT_VERSION) -- bash -ec 'go install github.com/golangci/golangci-lint/v2/cmd/golangci-lint@$(GOLANGCI_LINT_VERSION) && mv $(BIN)/golangci-lint $@'
 
+.PHONY: hooks
+hooks: ## Let git check the subjects of commits in this clone
+	git config core.hooksPath hack/hooks
+
 .PHONY: lint-binary
 lint-binary: $(BIN)/golangci-lint-$(GOLANGCI_LINT_VERSION)
 
