@@ -26,10 +26,22 @@ type Entry struct {
 	Advisories string `json:"advisories"`
 }
 
+// Lines are the lowest versions of a server that is maintained in several lines, such as 3.4 and 3.5.
+type Lines struct {
+	// Lowest are semantic versions without a leading v, one for each line, in rising order.
+	Lowest []string `json:"lowest"`
+	// Reason says what is wrong with lower ones.
+	Reason string `json:"reason"`
+	// Advisories is a URL with details.
+	Advisories string `json:"advisories"`
+}
+
 // Table is the table of lowest versions.
 type Table struct {
 	// Components are parts of a release payload, by name.
 	Components map[string]Entry `json:"components"`
+	// Servers are programs that users run beside the product, by name.
+	Servers map[string]Lines `json:"servers"`
 	// Modules are Go modules by path, and the toolchain as "go".
 	Modules map[string]Entry `json:"modules"`
 }
@@ -66,4 +78,31 @@ func Below(entries map[string]Entry, versions map[string]string) ([]string, erro
 		}
 	}
 	return low, nil
+}
+
+// BelowLines describes a version of a server that is lower than the lowest one of its line, or than all lines. It
+// returns "" for others, also for a server without an entry. A version that is no semantic version is an error.
+func (t Table) BelowLines(server, text string) (string, error) {
+	entry, ok := t.Servers[server]
+	if !ok {
+		return "", nil
+	}
+	version, err := semver.ParseTolerant(text)
+	if err != nil {
+		return "", fmt.Errorf("version %q of %s: %w", text, server, err)
+	}
+	for _, line := range entry.Lowest {
+		lowest, err := semver.Parse(line)
+		if err != nil {
+			return "", fmt.Errorf("the table of lowest versions has version %q of %s: %w", line, server, err)
+		}
+		if version.LT(lowest) {
+			return fmt.Sprintf("version %s has a known hole: %s; upgrade to %s or later, see %s",
+				text, entry.Reason, line, entry.Advisories), nil
+		}
+		if version.Major == lowest.Major && version.Minor == lowest.Minor {
+			return "", nil
+		}
+	}
+	return "", nil
 }

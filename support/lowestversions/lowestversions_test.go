@@ -50,3 +50,55 @@ func TestTable(t *testing.T) {
 		}
 	}
 }
+
+func TestBelowLines(t *testing.T) {
+	table := lowestversions.Table{Servers: map[string]lowestversions.Lines{
+		"maas": {Lowest: []string{"3.2.11", "3.4.4"}, Reason: "a hole", Advisories: "https://example.com"}}}
+	low := func(version, better string) string {
+		return "version " + version + " has a known hole: a hole; upgrade to " + better + " or later, see https://example.com"
+	}
+	for name, tt := range map[string]struct{ version, want string }{
+		"names the version that repairs the line":     {"3.4.3", low("3.4.3", "3.4.4")},
+		"accepts the version that repairs the line":   {"3.4.4", ""},
+		"accepts a later version of the line":         {"3.2.12", ""},
+		"names the next line for one between":         {"3.3.9", low("3.3.9", "3.4.4")},
+		"names the oldest line for an older one":      {"2.9.2", low("2.9.2", "3.2.11")},
+		"accepts a newer line":                        {"3.7.0", ""},
+		"accepts a newer major version":               {"4.0.0", ""},
+		"tells a prerelease of the version that does": {"3.4.4-rc1", low("3.4.4-rc1", "3.4.4")},
+	} {
+		t.Run(name, func(t *testing.T) {
+			got, err := table.BelowLines("maas", tt.version)
+			if err != nil || got != tt.want {
+				t.Errorf("got %q, %v; want %q", got, err, tt.want)
+			}
+		})
+	}
+	if _, err := table.BelowLines("maas", "new"); err == nil {
+		t.Error("a version that cannot be compared is accepted")
+	}
+	if got, err := table.BelowLines("other", "0.1"); err != nil || got != "" {
+		t.Errorf("a server without an entry: got %q, %v", got, err)
+	}
+}
+
+// TestServers checks that each lowest version of the table can be compared, and that lines are in rising order.
+func TestServers(t *testing.T) {
+	table, err := lowestversions.Read()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for name, entry := range table.Servers {
+		if entry.Reason == "" || entry.Advisories == "" {
+			t.Errorf("%s: %+v", name, entry)
+		}
+		for _, lowest := range entry.Lowest {
+			if got, err := table.BelowLines(name, lowest); err != nil || got != "" {
+				t.Errorf("%s %s: got %q, %v", name, lowest, got, err)
+			}
+			if got, err := table.BelowLines(name, lowest+"-rc1"); err != nil || got == "" {
+				t.Errorf("%s %s-rc1: got %q, %v", name, lowest, got, err)
+			}
+		}
+	}
+}

@@ -35,6 +35,8 @@ import (
 const (
 	// pollEvery is how often MAAS is asked for its zones, which also tells whether it answers and takes the API key.
 	pollEvery = time.Minute
+	// versionEvery is how often MAAS is asked for its version, which an upgrade of MAAS changes.
+	versionEvery = time.Hour
 	// problemEvery is how soon a MAAS that failed is asked again.
 	problemEvery = 15 * time.Second
 	// deletePollEvery is how soon a deletion looks again for machines that are left.
@@ -80,6 +82,7 @@ type scope struct {
 	user maas.User
 	// Set by the phases.
 	zones    []maas.Zone
+	version  maas.Version
 	problem  *machine.Problem
 	endpoint *machine.Problem
 	// dns is the name that was made in MAAS; empty while there is none.
@@ -148,6 +151,10 @@ func (r *Reconciler) connect(ctx context.Context, s *scope) (ctrl.Result, error)
 	if err == nil {
 		s.identity = id
 		s.zones, err = id.Inventory.Zones(ctx, pollEvery)
+	}
+	if err == nil {
+		// The version serves a warning only: without an answer there is none.
+		s.version, _ = id.Inventory.Version(ctx, versionEvery)
 	}
 	if err == nil {
 		err = r.sameUser(ctx, s)

@@ -51,6 +51,12 @@ type world struct {
 
 func newWorld(t *testing.T, cfg *rest.Config, machines ...simtest.Machine) *world {
 	t.Helper()
+	return newWorldOf(t, cfg, "", machines...)
+}
+
+// newWorldOf returns a world whose MAAS has a version, such as "3.4.3"; "" is the simulator's default.
+func newWorldOf(t *testing.T, cfg *rest.Config, version string, machines ...simtest.Machine) *world {
+	t.Helper()
 	g := NewWithT(t)
 	s := runtime.NewScheme()
 	for _, add := range []func(*runtime.Scheme) error{clientgoscheme.AddToScheme, clusterv1.AddToScheme, infrav1.AddToScheme} {
@@ -59,8 +65,8 @@ func newWorld(t *testing.T, cfg *rest.Config, machines ...simtest.Machine) *worl
 	c := testenv.Client(t, cfg, s)
 	namespace := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{GenerateName: "provider-"}}
 	g.Expect(c.Create(t.Context(), namespace)).To(Succeed())
-	region, err := simulator.New(simulator.Options{Seed: []byte(simtest.Seed(machines...)), RandomSeed: 1, Users: []simulator.User{
-		{Name: provider, Admin: true}, {Name: "alice"}}})
+	region, err := simulator.New(simulator.Options{Seed: []byte(simtest.Seed(machines...)), RandomSeed: 1, Version: version,
+		Users: []simulator.User{{Name: provider, Admin: true}, {Name: "alice"}}})
 	g.Expect(err).NotTo(HaveOccurred())
 	w := &world{WithT: g, Simulator: region, t: t, cfg: cfg, client: c, namespace: namespace.Name, endpoint: simtest.Listen(t, region),
 		clock: clocktesting.NewFakePassiveClock(time.Now()), recorder: events.NewFakeRecorder(100)}
@@ -188,10 +194,25 @@ func TestReconciler(t *testing.T) {
 		"When failures are few, old or the image's, there should be no quarantine": neverQuarantined,
 		"When MAAS did not take a machine back, it should be asked until it does":  takesBack,
 		"When it takes the place of a lost one, it should say which machines run":  restores,
+		"When MAAS has a version with a known hole, it should warn":                warnsOfHoles,
 		"When machines wait for a successor, they should not wait for ever":        keptForNobody,
 	} {
 		t.Run(name, func(t *testing.T) { test(t, cfg) })
 	}
+}
+
+func warnsOfHoles(t *testing.T, cfg *rest.Config) {
+	w := newWorldOf(t, cfg, "3.4.3", simtest.Machine{ID: "a"})
+	w.add(infrav1.MaasClusterSpec{}, map[string]string{infrav1.CustomDNSAnnotation: ""})
+	w.reconcile(0)
+	w.expect(cluster.ConditionMAAS, "True AsExpected", "MAAS version 3.4.3 has a known hole")
+	w.expect(cluster.ConditionMAAS, "True AsExpected", "upgrade to 3.4.4 or later")
+
+	repaired := newWorldOf(t, cfg, "3.4.4", simtest.Machine{ID: "a"})
+	repaired.add(infrav1.MaasClusterSpec{}, map[string]string{infrav1.CustomDNSAnnotation: ""})
+	repaired.reconcile(0)
+	c := meta.FindStatusCondition(repaired.infra().Status.Conditions, cluster.ConditionMAAS)
+	repaired.Expect(c.Message).NotTo(ContainSubstring("known hole"))
 }
 
 func given(t *testing.T, cfg *rest.Config) {

@@ -6,6 +6,7 @@ import (
 	"context"
 	"maps"
 	"slices"
+	"strings"
 
 	"k8s.io/apimachinery/pkg/api/equality"
 	"k8s.io/apimachinery/pkg/api/meta"
@@ -15,6 +16,7 @@ import (
 
 	infrav1 "github.com/openshift/hypershift/api/infrastructure/v1beta1"
 	"github.com/openshift/hypershift/support/condition"
+	"github.com/openshift/hypershift/support/lowestversions"
 	"github.com/openshift/hypershift/support/upsert"
 )
 
@@ -107,12 +109,27 @@ func (s *scope) conditions() []metav1.Condition {
 	return all
 }
 
-// warning is what should be better with a MAAS that works; empty when nothing should.
+// warning describes what should be better with a MAAS that works; empty when nothing should.
 func (s *scope) warning() string {
 	if s.identity == nil {
 		return ""
 	}
-	return s.identity.Client.PlainHTTP()
+	warnings := []string{s.identity.Client.PlainHTTP(), knownHole(s.version.Version)}
+	return strings.Join(slices.DeleteFunc(warnings, func(w string) bool { return w == "" }), ". ")
+}
+
+// knownHole describes a version of MAAS with a known hole. It returns "" for others, and for a version that cannot be
+// compared, such as one of a developer.
+func knownHole(version string) string {
+	table, err := lowestversions.Read()
+	if err != nil {
+		return ""
+	}
+	low, err := table.BelowLines("maas", version)
+	if err != nil || low == "" {
+		return ""
+	}
+	return "MAAS " + low
 }
 
 func (s *scope) apiServer() metav1.Condition {

@@ -32,6 +32,7 @@ type Ages struct {
 
 // API is what an Inventory reads.
 type API interface {
+	GetVersion(ctx context.Context) (maas.Version, error)
 	WhoAmI(ctx context.Context) (maas.User, error)
 	ListMachines(ctx context.Context, filter maas.MachineFilter) ([]maas.Machine, error)
 	GetMachine(ctx context.Context, systemID string) (*maas.Machine, error)
@@ -53,8 +54,9 @@ type Inventory struct {
 	clock clock.PassiveClock
 	ages  Ages
 
-	user  *shared[maas.User]
-	owned *shared[listed]
+	user    *shared[maas.User]
+	version *shared[maas.Version]
+	owned   *shared[listed]
 	// allocated are those of them that are not installed yet.
 	allocated *shared[listed]
 	survey    *shared[listed]
@@ -95,6 +97,7 @@ func New(api API, c clock.PassiveClock, ages Ages) *Inventory {
 		taken: map[string]time.Time{}, ready: map[string]*readyList{}, held: map[int]*shared[[]maas.HeldAddress]{},
 		projects: map[int]*shared[maas.VMHostParameters]{}}
 	i.user = newShared(c, ages.Failure, api.WhoAmI)
+	i.version = newShared(c, ages.Failure, api.GetVersion)
 	i.owned, i.allocated = i.newOwned(dearRest), i.newOwned(readyRest, maas.StatusAllocated)
 	i.survey = i.newReady(maas.MachineFilter{}, dearRest)
 	i.hosts = newShared(c, ages.Failure, i.loadHosts)
@@ -104,6 +107,11 @@ func New(api API, c clock.PassiveClock, ages Ages) *Inventory {
 	i.zones, i.pools, i.tags = newShared(c, ages.Failure, api.ListZones), newShared(c, ages.Failure, api.ListPools), newShared(c, ages.Failure, api.ListTags)
 	i.subnets, i.ranges = newShared(c, ages.Failure, api.ListSubnets), newShared(c, ages.Failure, api.ListAddressRanges)
 	return i
+}
+
+// Version returns the version of MAAS, as it was at most maxAge ago.
+func (i *Inventory) Version(ctx context.Context, maxAge time.Duration) (maas.Version, error) {
+	return i.version.get(ctx, maxAge)
 }
 
 // Images returns the images that MAAS holds.

@@ -108,6 +108,10 @@ func (f *fake) ListPools(context.Context) ([]maas.Pool, error) { return nil, f.c
 func (f *fake) ListTags(context.Context) ([]maas.Tag, error)   { return nil, f.count("tags") }
 
 func (f *fake) ListSubnets(context.Context) ([]maas.Subnet, error) { return nil, f.count("subnets") }
+func (f *fake) GetVersion(context.Context) (maas.Version, error) {
+	return maas.Version{}, nil
+}
+
 func (f *fake) ListAddressRanges(context.Context) ([]maas.AddressRange, error) {
 	return nil, f.count("ranges")
 }
