@@ -26,8 +26,9 @@ const (
 
 // valueFiles are golden files of keys and values, by the prefix of their keys.
 var valueFiles = map[string]string{
-	"pki": controlPlane + "/pki/testdata/frozen.yaml",
-	"api": controlPlane + "/infra/testdata/frozen.yaml",
+	"pool": "hypershift-operator/controllers/nodepool/testdata/frozen.yaml",
+	"pki":  controlPlane + "/pki/testdata/frozen.yaml",
+	"api":  controlPlane + "/infra/testdata/frozen.yaml",
 }
 
 // wholeFiles are golden files of which each byte counts, by their keys.

@@ -63,11 +63,20 @@ type ruleCase struct {
 	Refuse map[string]any `json:"refuse"`
 }
 
+// ownData is the folder with the rules and objects of today.
+const ownData = "testdata"
+
 func readSuites(t *testing.T) map[string]suite {
 	t.Helper()
-	paths, err := filepath.Glob("testdata/rules/*.yaml")
+	return readSuitesOf(t, ownData)
+}
+
+// readSuitesOf reads the suites of a folder that has the form of testdata.
+func readSuitesOf(t *testing.T, data string) map[string]suite {
+	t.Helper()
+	paths, err := filepath.Glob(filepath.Join(data, "rules", "*.yaml"))
 	if err != nil || len(paths) == 0 {
-		t.Fatalf("there are no suites in testdata/rules: %v", err)
+		t.Fatalf("there are no suites in %s: %v", data, err)
 	}
 	suites := map[string]suite{}
 	for _, path := range paths {
@@ -89,11 +98,17 @@ func readYAML(t *testing.T, path string, into any) {
 	}
 }
 
-// readObject reads a base object, without the strictness that only structs know.
+// read reads a base object, without the strictness that only structs know.
 func (b base) read(t *testing.T) *unstructured.Unstructured {
 	t.Helper()
+	return b.readOf(t, ownData)
+}
+
+// readOf reads a base object of a folder that has the form of testdata.
+func (b base) readOf(t *testing.T, data string) *unstructured.Unstructured {
+	t.Helper()
 	object := &unstructured.Unstructured{}
-	readYAML(t, filepath.Join("testdata", "objects", b.File+".yaml"), &object.Object)
+	readYAML(t, filepath.Join(data, "objects", b.File+".yaml"), &object.Object)
 	object.SetNamespace(namespace)
 	return object
 }
