@@ -30,12 +30,12 @@ import (
 // guest is the API server that a machine's kubelet speaks to, and that kubelet.
 type guest struct {
 	mu sync.Mutex
-	// annotations are the Node's, version is that of the Node, and patches are what was written to it, in order.
+	// annotations holds the annotations of the Node, version its resource version, and patches the changes in order.
 	annotations map[string]string
 	version     int
 	patches     []string
-	// kubelet is the version that runs; empty for none. ends is how often it ended by itself, once more whenever somebody asks for a
-	// broken one. stale is what is said of the one before until its restart is through.
+	// kubelet is the running version; empty for none. ends is how often it has exited; it increases with each query for a
+	// broken kubelet. stale is the value for the previous kubelet until the restart is complete.
 	kubelet     string
 	broken      bool
 	ends, stale int
@@ -71,7 +71,7 @@ users: [{name: default, user: {client-certificate: %s, client-key: %s}}]
 `, server.URL, base64.StdEncoding.EncodeToString(ca), pki, pki))
 }
 
-// startKubelet is what a restart of the units comes to: a kubelet with a configuration that it cannot read ends again and again.
+// startKubelet simulates a restart of the units: a kubelet with an invalid configuration exits repeatedly.
 func (m *machine) startKubelet() {
 	m.guest.mu.Lock()
 	defer m.guest.mu.Unlock()
@@ -188,7 +188,7 @@ func (m *machine) says() (current, state, message string) {
 	return a[currentAnnotation], a[stateAnnotation], a[messageAnnotation]
 }
 
-// follower is the machine's. It asks without a pause, and waits for what comes as long as a busy machine needs.
+// follower returns the follower of the machine. It polls without a delay, with timeouts that suit a busy computer.
 func (m *machine) follower() *follower {
 	m.put("/opt/hypershift/bin/node-agent", "this program")
 	m.program = "this program"

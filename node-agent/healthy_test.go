@@ -29,7 +29,7 @@ func member(t *testing.T) (*machine, *follower) {
 	return m, m.follower()
 }
 
-// TestHealthy: whether a machine goes back hangs on what is said here of its Node.
+// TestHealthy: the reported health of the Node decides whether the machine rolls back.
 func TestHealthy(t *testing.T) {
 	t.Parallel()
 	for name, tt := range map[string]struct {
@@ -83,7 +83,8 @@ func TestHealthy(t *testing.T) {
 	})
 }
 
-// TestRenewProgram: a node-agent that does not run cannot be replaced by the next one, so it is tried before it takes the place of this one.
+// TestRenewProgram: a node-agent that does not run could not be replaced by the next one. It is therefore tried before
+// it replaces this one.
 func TestRenewProgram(t *testing.T) {
 	t.Parallel()
 	became := errors.New("it is another program from here on")
@@ -131,7 +132,7 @@ func TestRenewProgram(t *testing.T) {
 	}
 }
 
-// TestAsk is about a machine that does not know where to ask, or has nothing to show.
+// TestAsk is about a machine without the address of the ignition-server, or without a certificate.
 func TestAsk(t *testing.T) {
 	t.Parallel()
 	for name, tt := range map[string]struct {

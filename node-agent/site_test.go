@@ -53,7 +53,7 @@ func TestNeighbours(t *testing.T) {
 	})
 }
 
-// TestProxy has a registry that is behind a proxy, by a name that nobody here can resolve.
+// TestProxy has a registry behind a proxy, with a name that does not resolve here.
 func TestProxy(t *testing.T) {
 	m := newMachine(t)
 	var mu sync.Mutex

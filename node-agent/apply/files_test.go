@@ -99,7 +99,8 @@ func TestModes(t *testing.T) {
 	}
 }
 
-// TestSecretsOnTheWay looks at each file when its content is there and nothing else is: it may be for one user only, who does not have it yet.
+// TestSecretsOnTheWay checks each file after its content was written and before its owner was set: only root may read
+// it then.
 func TestSecretsOnTheWay(t *testing.T) {
 	t.Parallel()
 	g, m := newMachine(t)

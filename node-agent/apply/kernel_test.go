@@ -36,7 +36,7 @@ func booted(t *testing.T, arguments string) (*GomegaWithT, *hosttest.Machine) {
 	return g, m
 }
 
-// arguments gives them to the kernel. A machine that starts anew is gone.
+// arguments applies the kernel arguments. A reboot ends the machine.
 func arguments(t *testing.T, m *hosttest.Machine, wanted ...string) error {
 	t.Helper()
 	ctx, cancel := context.WithCancel(t.Context())
@@ -173,7 +173,7 @@ func TestKernelArgumentsOverBoots(t *testing.T) {
 	})
 }
 
-// TestKernelArgumentsFail: the machine must not start anew with what the boot loader does not have.
+// TestKernelArgumentsFail: the machine must not reboot if the boot loader does not have the arguments.
 func TestKernelArgumentsFail(t *testing.T) {
 	t.Parallel()
 	fails := errors.New("no space left on device")

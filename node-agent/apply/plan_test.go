@@ -152,7 +152,8 @@ func TestPlanLostPower(t *testing.T) {
 	g.Expect(cuts).To(BeNumerically(">", 15), "each change and each program is a step")
 }
 
-// TestPlanFails has one thing of each kind go wrong. What comes after it must not be done, and the plan not count as applied.
+// TestPlanFails lets one item of each kind fail. Later items must not be applied, and the plan must not count as
+// applied.
 func TestPlanFails(t *testing.T) {
 	t.Parallel()
 	const unit = nodeplan.UnitDir + "own.service"

@@ -167,7 +167,8 @@ func TestWatchEnds(t *testing.T) {
 	})
 }
 
-// TestSmallAnswers: a Node has megabytes of images in its status, which a thousand machines should not be sent with each change.
+// TestSmallAnswers: the status of a Node contains megabytes of images, which must not be sent to a thousand machines
+// with each change.
 func TestSmallAnswers(t *testing.T) {
 	t.Parallel()
 	var accepted []string

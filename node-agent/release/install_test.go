@@ -124,7 +124,7 @@ func TestIncomplete(t *testing.T) {
 	})
 }
 
-// TestCannotUnpack: what the disk does not take must not be left out of what counts as whole.
+// TestCannotUnpack: an installation with a file that could not be written must not count as complete.
 func TestCannotUnpack(t *testing.T) {
 	t.Parallel()
 	long := "usr/share/" + strings.Repeat("x", 300)

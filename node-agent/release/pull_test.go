@@ -218,7 +218,8 @@ func TestTrust(t *testing.T) {
 	})
 }
 
-// TestPlainHTTP has a registry without TLS, which only a proxy reaches. It is this machine and not the loopback, for which no proxy is ever asked.
+// TestPlainHTTP has a registry without TLS that only a proxy reaches. Its address is not the loopback address, for
+// which a proxy is never used.
 func TestPlainHTTP(t *testing.T) {
 	t.Parallel()
 	const outside = "0.0.0.0:1"

@@ -37,7 +37,8 @@ func installation() takeover.Installation {
 		Keyfiles: map[string][]byte{"bond0.nmconnection": []byte("[connection]\nid=bond0\n"), "a.nmconnection": []byte("[ipv4]\n")}}
 }
 
-// entry is one of an archive in the new ASCII format of cpio(5): 110 bytes of header, the name and the content, each up to a boundary of four.
+// entry returns an archive entry in the new ASCII format of cpio(5): a header of 110 bytes, the name and the content,
+// each padded to four bytes.
 func entry(inode, mode, links, name, content string) string {
 	number := func(n int) string {
 		return strings.ToUpper(hex.EncodeToString([]byte{byte(n >> 24), byte(n >> 16), byte(n >> 8), byte(n)}))
@@ -83,7 +84,7 @@ func unpacked(t *testing.T, archive []byte) map[string]string {
 	}
 }
 
-// TestArchiveForCpio has the archive read by a program that nobody here wrote.
+// TestArchiveForCpio reads the archive with an independent program.
 func TestArchiveForCpio(t *testing.T) {
 	if _, err := exec.LookPath("cpio"); err != nil {
 		t.Skip("the program cpio is not there: `make os-commands` installs it")

@@ -18,7 +18,7 @@ import (
 type machine struct {
 	*GomegaWithT
 	host *host.Host
-	// chosen is the disk that a person named; empty for nobody.
+	// chosen is the disk given by the user; empty for none.
 	chosen string
 }
 

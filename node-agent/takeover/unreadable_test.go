@@ -17,7 +17,7 @@ func (m machine) unreadable(path string) {
 	m.Expect(os.MkdirAll(m.host.Path(path+"/x"), 0o755)).To(Succeed())
 }
 
-// TestUnreadable: a disk is overwritten by what is found here, so what cannot be known is not guessed.
+// TestUnreadable: these data decide which disk is overwritten, so unknown values are errors and not guessed.
 func TestUnreadable(t *testing.T) {
 	t.Parallel()
 	for name, path := range map[string]string{
@@ -72,7 +72,8 @@ func TestUnreadable(t *testing.T) {
 	}
 }
 
-// TestNotPrepared has the machine refuse what is written. There must be nothing that could be started, and nothing be fetched for nothing.
+// TestNotPrepared lets writes fail. Afterwards nothing must be startable, and nothing must have been downloaded
+// unnecessarily.
 func TestNotPrepared(t *testing.T) {
 	t.Parallel()
 	for name, tt := range map[string]struct {

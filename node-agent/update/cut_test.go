@@ -33,8 +33,8 @@ func (w *world) starts() (update.State, error) {
 	return w.update.Settle(w.t.Context())
 }
 
-// TestCutOff takes the power away at each step of the way to a configuration, and at some step of what follows that, and starts the machine again.
-// It must come to the whole of the one configuration, or to the whole of the other.
+// TestCutOff simulates a power loss at each step of an update, and a second one at some later step, and starts the
+// machine again. It must end up with one complete configuration or the other.
 func TestCutOff(t *testing.T) {
 	t.Parallel()
 	for name, unhealthy := range map[string]error{"to a configuration": nil, "to a configuration and back": errUnhealthy} {

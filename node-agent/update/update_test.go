@@ -137,7 +137,7 @@ func TestSecretsOnTheWayBack(t *testing.T) {
 	w.Expect(back).To(Equal(2))
 }
 
-// TestUsersOnTheWay: who is made while an update is under way goes with it only when that is what the update makes.
+// TestUsersOnTheWay: a user created during an update is removed by a rollback only if the update itself created users.
 func TestUsersOnTheWay(t *testing.T) {
 	t.Parallel()
 	const guest = "guest:x:1300:1300::/home/guest:/bin/sh\n"
@@ -174,7 +174,7 @@ func TestUsersOnTheWay(t *testing.T) {
 	}
 }
 
-// TestNewerProgram: who brings the machine back is the node-agent that took it away, whatever the configuration says of it.
+// TestNewerProgram: a rollback does not replace the node-agent, whatever the configuration contains.
 func TestNewerProgram(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -218,7 +218,7 @@ func TestIgnition(t *testing.T) {
 	}
 }
 
-// TestDeafSystemd has no program of the units succeed. That is no reason to be in between.
+// TestDeafSystemd lets all systemctl calls fail. The machine must still end up with one complete configuration.
 func TestDeafSystemd(t *testing.T) {
 	t.Parallel()
 	deaf := func(w *world) {

@@ -25,7 +25,7 @@ import (
 
 const madeName = "demo-1b9f10.maas"
 
-// endpointScope is a MaasCluster for which nobody has named an endpoint yet.
+// endpointScope returns a MaasCluster without an endpoint.
 func endpointScope(change ...func(*scope)) *scope {
 	s := &scope{owner: &clusterv1.Cluster{}, infra: &infrav1.MaasCluster{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "demo", UID: "0f3c61f2-3f43-4f0b-8c55-1f0a5a1b9f10"},
 		Spec: infrav1.MaasClusterSpec{DNSDomain: "maas"}}}
@@ -159,7 +159,7 @@ func answering(t *testing.T, text string) *identity.Identity {
 	return &identity.Identity{Client: c}
 }
 
-// TestFindDNS: MAAS lists names of machines that nobody made, without an identifier, which cannot be changed.
+// TestFindDNS: MAAS also lists the automatic names of machines, without an ID; they cannot be changed.
 func TestFindDNS(t *testing.T) {
 	for name, tc := range map[string]struct {
 		text string

@@ -87,7 +87,7 @@ func (w *world) credentials(key string) {
 	w.Expect(err).NotTo(HaveOccurred())
 }
 
-// dns are the names that somebody gave addresses in MAAS, with these.
+// dns returns the DNS names with addresses in MAAS.
 func (w *world) dns() map[string][]string {
 	names := map[string][]string{}
 	for _, r := range w.DB.DNSResources.All() {

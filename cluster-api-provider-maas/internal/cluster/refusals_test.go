@@ -27,7 +27,7 @@ import (
 	"github.com/openshift/hypershift/test/maas-simulator/status"
 )
 
-// between has an API server and a MAAS answer the reconciler that refuse each request once.
+// between connects the reconciler to an API server and a MAAS that fail each request once.
 func (w *world) between() *testenv.Grudging {
 	w.t.Helper()
 	server := testenv.NewGrudging(testenv.Client(w.t, w.cfg, w.client.Scheme()))
@@ -42,7 +42,7 @@ func (w *world) between() *testenv.Grudging {
 	return server
 }
 
-// against makes passes until nobody refuses anything any more.
+// against reconciles until no request fails any more.
 func (w *world) against(server *testenv.Grudging) {
 	w.t.Helper()
 	pass := func() (ctrl.Result, error) {
@@ -58,7 +58,7 @@ func (w *world) against(server *testenv.Grudging) {
 	})
 }
 
-// TestRefusals leads a MaasCluster through its life, between an API server and a MAAS that refuse each request once.
+// TestRefusals runs the lifecycle of a MaasCluster with an API server and a MAAS that fail each request once.
 func TestRefusals(t *testing.T) {
 	w := newWorld(t, testenv.Start(t, crds.Infrastructure, crds.ClusterAPI), simtest.Machine{ID: "mole01", Hostname: "mole"}, simtest.Machine{ID: "rat001"})
 	server := w.between()

@@ -97,7 +97,7 @@ func TestRestoreWithoutMAAS(t *testing.T) {
 	g.Expect(p.infra.Annotations).To(HaveKey(infrav1.RestoredAtAnnotation))
 }
 
-// TestMayLeak: a MaasCluster does not go while something of it may be left in MAAS, and says what a person can do.
+// TestMayLeak: a MaasCluster is not deleted while something of it may remain in MAAS, and its status has the remedy.
 func TestMayLeak(t *testing.T) {
 	away, missing := &machine.Problem{Reason: "MAASUnreachable", Message: "nobody answers"}, &machine.Problem{Reason: "MAASCredentialsMissing", Message: "no Secret"}
 	left := &machine.Problem{Reason: "OrphansLeft", Message: "mole01 stays"}
@@ -168,7 +168,8 @@ func TestSameUser(t *testing.T) {
 	}
 }
 
-// TestUserOfRecords: machines that were handed over under another MAAS user cannot be seen with these credentials either.
+// TestUserOfRecords: machines whose release was delegated under another MAAS user are not visible with these
+// credentials either.
 func TestUserOfRecords(t *testing.T) {
 	for user, reason := range map[string]string{"": "", "admin": "", "alice": "CredentialsOfAnotherUser"} {
 		g := NewWithT(t)

@@ -26,7 +26,8 @@ import (
 
 func unchanged(*infrav1.MaasCluster) error { return nil }
 
-// TestSuspects: which machines of the user may be orphans of this cluster. An unmarked one is young for five minutes.
+// TestSuspects: which machines of the user may be orphans of this cluster. A machine without annotations is ignored for
+// five minutes.
 func TestSuspects(t *testing.T) {
 	mark := func(uid string) map[string]string { return map[string]string{maas.AnnotationClusterUID: uid} }
 	owned := func() []maas.Machine {
@@ -179,7 +180,8 @@ func TestSurveyDue(t *testing.T) {
 	g.Expect(p.surveyDue(p.scope)).To(BeTrue())
 }
 
-// TestMachinesOfCluster: those that Cluster API's label names, by the Cluster or, where that is gone, by the MaasCluster.
+// TestMachinesOfCluster: the machines with the label of Cluster API, by the name of the Cluster or, without a Cluster,
+// by the label of the MaasCluster.
 func TestMachinesOfCluster(t *testing.T) {
 	g, p := NewWithT(t), newPlace(t, "admin", unchanged, []infrav1.MaasMachine{{}, {}})
 	names := func() (all []string) {

@@ -19,20 +19,21 @@ import (
 	"github.com/openshift/hypershift/support/maas"
 )
 
-// fake counts what is asked of it. A list passes through the hook, during which the world may change.
+// fake counts calls. Each list calls the hook, in which a test may change the data.
 type fake struct {
 	mu       sync.Mutex
 	machines map[string]maas.Machine
 	err      error
 	during   func()
 	calls    map[string]int
-	// each is what a machine of a list by ids costs on the clock, patience what a call may cost; printed counts machines.
+	// each is the simulated duration per machine of a list by IDs, patience the longest simulated call. printed counts the
+	// rendered machines.
 	clock    *clocktesting.FakePassiveClock
 	each     time.Duration
 	patience time.Duration
 	printed  int
 	hosts    []maas.VMHost
-	// takes is what every other call costs on the clock.
+	// takes is the simulated duration of every other call.
 	takes time.Duration
 }
 

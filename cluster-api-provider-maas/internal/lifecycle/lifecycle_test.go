@@ -54,8 +54,8 @@ func TestEveryStatus(t *testing.T) {
 	}
 }
 
-// TestEveryStateEnds walks all states, one that is not known among them, in every stage: each is acted on at once, is final, or has a
-// deadline with something else after it.
+// TestEveryStateEnds covers all states, including an unknown one, in every stage. Each has an immediate action, is
+// final, or has a timeout with another action after it.
 func TestEveryStateEnds(t *testing.T) {
 	for _, status := range append(maas.Statuses(), 42) {
 		for _, power := range []maas.PowerState{maas.PowerOn, maas.PowerOff} {
@@ -140,7 +140,7 @@ func TestOverdue(t *testing.T) {
 	}
 }
 
-// TestWhatHelps: the states that MAAS never ends on its own tell the person who reads them what to do.
+// TestWhatHelps: the message of a state that MAAS never ends itself contains the remedy.
 func TestWhatHelps(t *testing.T) {
 	for status, help := range map[maas.Status]string{
 		maas.StatusFailedTesting:     "override the failed tests there",
@@ -199,7 +199,7 @@ func TestOddMachines(t *testing.T) {
 	}
 }
 
-// TestOwnerless: in some states a machine that we hold has an owner, so one without has been taken from us.
+// TestOwnerless: in some states an allocated machine has an owner, so one without an owner has been lost.
 func TestOwnerless(t *testing.T) {
 	owned := []string{"Allocated", "Deploying", "Deployed", "Failed deployment"}
 	for _, status := range maas.Statuses() {

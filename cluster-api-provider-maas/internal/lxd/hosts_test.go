@@ -26,7 +26,7 @@ func TestAvailable(t *testing.T) {
 		{ID: 9, Name: "a", Total: lxd.Size{Cores: 4}, Free: lxd.Size{Cores: 4}},
 		{ID: 7, Name: "b", ZoneID: 3, Zone: "north", PoolID: 2, Pool: "gold", Tags: []string{"ssd"}, Architectures: []string{"amd64/generic"},
 			Total: lxd.Size{Cores: 25, MemoryMiB: 500, DiskBytes: 100},
-			// Cores and disk are those that MAAS calls not available, memory that which it calls used: the larger of the two counts.
+			// Cores and disk come from the unavailable resources, memory from the used ones: the larger value counts.
 			Free:   lxd.Size{Cores: 22, MemoryMiB: 200, DiskBytes: 70},
 			Stores: map[string]int64{"slow": 4, "fast": 9}, DefaultStore: "fast"},
 	}
@@ -82,7 +82,7 @@ func TestExactFit(t *testing.T) {
 	}
 }
 
-// TestMostRoom: among stores without a default, the one with the most room takes the disk, and the name decides between equals.
+// TestMostRoom: without a default storage pool, the one with the most free space gets the disk. The name breaks ties.
 func TestMostRoom(t *testing.T) {
 	t.Parallel()
 	for name, tc := range map[string]struct {
@@ -104,7 +104,8 @@ func TestMostRoom(t *testing.T) {
 	}
 }
 
-// TestSelectChangesNothing: a provider asks again and again with one list of hosts, and what peers keep must count once each time.
+// TestSelectChangesNothing: Select is called repeatedly with one list of hosts, and reservations of peers must be
+// subtracted once each time.
 func TestSelectChangesNothing(t *testing.T) {
 	t.Parallel()
 	hosts := lxd.Available([]maas.VMHost{host("a", stores(map[string]int64{"default": 130e9}))})
@@ -120,7 +121,7 @@ func TestSelectChangesNothing(t *testing.T) {
 	}
 }
 
-// TestReservationsCount: each part of what a peer keeps is missing to those who come after it, until MAAS reports it.
+// TestReservationsCount: each resource that a peer reserves is unavailable to later machines until MAAS reports it.
 func TestReservationsCount(t *testing.T) {
 	t.Parallel()
 	for name, tc := range map[string]struct {
@@ -148,7 +149,7 @@ func TestReservationsCount(t *testing.T) {
 	}
 }
 
-// TestReportedAt: a list that MAAS made in the moment in which it composed may lack the machine, so that it counts still.
+// TestReportedAt: a list from the moment of the compose call may lack the machine, so its reservation still counts.
 func TestReportedAt(t *testing.T) {
 	t.Parallel()
 	big := with(small, func(w *lxd.Wish) { w.Cores = 15 })

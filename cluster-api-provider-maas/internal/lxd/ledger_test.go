@@ -66,7 +66,8 @@ func TestPlaceIsWrittenDown(t *testing.T) {
 	}
 }
 
-// TestEachPartIsReserved: what one machine was given is missing to the next, before the cache or MAAS shows it.
+// TestEachPartIsReserved: resources reserved for one machine are unavailable to the next, before the cache or MAAS
+// shows them.
 func TestEachPartIsReserved(t *testing.T) {
 	t.Parallel()
 	for name, wish := range map[string]lxd.Wish{
@@ -88,7 +89,7 @@ func TestEachPartIsReserved(t *testing.T) {
 	}
 }
 
-// TestReserveAgain: a machine does not stand in its own way, whether the cache shows its place or not.
+// TestReserveAgain: the reservation of a machine does not count against itself, whether the cache shows it or not.
 func TestReserveAgain(t *testing.T) {
 	t.Parallel()
 	b := newBench(t, host("a"))
@@ -99,7 +100,7 @@ func TestReserveAgain(t *testing.T) {
 	}
 }
 
-// TestRefusedGivesUp: who finds no host any more keeps none from others.
+// TestRefusedGivesUp: a machine without a host loses its reservation.
 func TestRefusedGivesUp(t *testing.T) {
 	t.Parallel()
 	b := newBench(t, host("a"))
@@ -114,7 +115,8 @@ func TestRefusedGivesUp(t *testing.T) {
 	}
 }
 
-// TestGoneIsForgotten: the place of a MaasMachine that the cache does not show any more is free, and the ledger does not grow for ever.
+// TestGoneIsForgotten: the reservation of a MaasMachine that is not in the cache is dropped, so the ledger does not
+// grow indefinitely.
 func TestGoneIsForgotten(t *testing.T) {
 	t.Parallel()
 	b := newBench(t, host("a"))
@@ -131,7 +133,8 @@ func TestGoneIsForgotten(t *testing.T) {
 	}
 }
 
-// TestLeavingMeanwhile: a machine that was placed a moment ago and is deleted now takes room, and keeps no sibling away.
+// TestLeavingMeanwhile: a machine that was placed a moment ago and is now deleted uses resources, but does not count
+// for anti-affinity.
 func TestLeavingMeanwhile(t *testing.T) {
 	t.Parallel()
 	leaving := bare("1")
@@ -151,7 +154,7 @@ func TestLeavingMeanwhile(t *testing.T) {
 	}
 }
 
-// TestNewerPlaceCounts: of the ledger and the annotation, the later one tells where a machine is.
+// TestNewerPlaceCounts: the later of the ledger entry and the annotation is used.
 func TestNewerPlaceCounts(t *testing.T) {
 	t.Parallel()
 	apart := func(w *lxd.Wish) { w.Apart = true }
@@ -182,7 +185,7 @@ func TestNewerPlaceCounts(t *testing.T) {
 	}
 }
 
-// TestComposedBeforeTheCacheKnows: MAAS reports the machine, the annotation says only that it was asked for.
+// TestComposedBeforeTheCacheKnows: MAAS reports the machine, while the annotation in the cache only has the request.
 func TestComposedBeforeTheCacheKnows(t *testing.T) {
 	t.Parallel()
 	asked := peer("1", "a", "az1", unreported, func(p *lxd.Peer) { p.Cores, p.At = 8, now })

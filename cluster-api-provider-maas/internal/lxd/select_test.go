@@ -181,7 +181,7 @@ func known(peers ...lxd.Peer) func() ([]lxd.Peer, error) {
 	return func() ([]lxd.Peer, error) { return peers, nil }
 }
 
-// TestReserveMeanwhile has a second machine come while the first one looks which others there are: they go to different hosts.
+// TestReserveMeanwhile adds a second machine while the first one lists its peers: they go to different hosts.
 func TestReserveMeanwhile(t *testing.T) {
 	ledger, hosts, second := lxd.NewLedger(), lxd.Available([]maas.VMHost{host("a"), host("b")}), make(chan string, 1)
 	one, two := lxd.Peer{UID: "1", Group: "p"}, lxd.Peer{UID: "2", Group: "p"}
@@ -220,7 +220,8 @@ func TestReserveAfterRestart(t *testing.T) {
 	}
 }
 
-// TestComposedMeanwhile has MAAS report a machine in a list that was made after it was composed, and not in one from before.
+// TestComposedMeanwhile: MAAS includes a machine in a list that was read after it was composed, but not in an earlier
+// one.
 func TestComposedMeanwhile(t *testing.T) {
 	ledger, big := lxd.NewLedger(), with(small, func(w *lxd.Wish) { w.Cores = 8 })
 	peers := []lxd.Peer{{UID: "1"}, {UID: "2"}}

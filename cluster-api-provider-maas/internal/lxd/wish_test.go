@@ -160,7 +160,8 @@ func TestHostnameOfCluster(t *testing.T) {
 	}
 }
 
-// TestBrokenPlacement: half of a place is none. It would otherwise hold room on no host, or be taken for a machine without name.
+// TestBrokenPlacement: an incomplete placement counts as none. Otherwise it would reserve resources on no host, or be
+// taken for a machine without a name.
 func TestBrokenPlacement(t *testing.T) {
 	for name, text := range map[string]string{
 		"has no host name":                   `{"host": "a", "cores": 2}`,

@@ -109,7 +109,7 @@ func theirs(k *rack, uid string) {
 	})
 }
 
-// TestFurthestStays: of machines that lost answers brought, the one that costs the most to get again stays.
+// TestFurthestStays: of several allocations with lost answers, the one with the most progress stays.
 func TestFurthestStays(t *testing.T) {
 	t.Parallel()
 	for name, tc := range map[string]struct {
@@ -140,7 +140,8 @@ func TestFurthestStays(t *testing.T) {
 	}
 }
 
-// TestAllocationIsNotedFirst: who comes after a crash must know that MAAS was asked, as whom, and with which key.
+// TestAllocationIsNotedFirst: the attempt, the MAAS user and the key are recorded before the call, for the reconcile
+// after a crash.
 func TestAllocationIsNotedFirst(t *testing.T) {
 	t.Parallel()
 	k := seeker(t, "alice", sibling("self"), simtest.Machine{ID: "ready1"})
@@ -178,7 +179,8 @@ func TestAllocationIsNotedFirst(t *testing.T) {
 	k.expectReason(result, err, ReasonUnavailable, 15*time.Second)
 }
 
-// TestAllocated: what MAAS gave is written down, told, and not picked again. A virtual machine that nobody asked for is said.
+// TestAllocated: the allocated machine is recorded, reported, and not picked again. A virtual machine that was not
+// requested is reported.
 func TestAllocated(t *testing.T) {
 	t.Parallel()
 	for name, tc := range map[string]struct {
@@ -225,7 +227,7 @@ func TestAllocated(t *testing.T) {
 	}
 }
 
-// TestRefuse: a machine that is not what was asked for goes back, and is not taken again before MAAS had time to hear of it.
+// TestRefuse: a machine that does not match is released, and is set aside for a while.
 func TestRefuse(t *testing.T) {
 	t.Parallel()
 	elsewhere := placement.Request{Subnet: &maas.Subnet{ID: 9, CIDR: "10.9.0.0/24"}}

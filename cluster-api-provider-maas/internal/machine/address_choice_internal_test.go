@@ -52,7 +52,8 @@ func TestAddressCondition(t *testing.T) {
 	}
 }
 
-// TestEnsureAddress: an address is chosen once, and written down before a machine is taken. What keeps it from that is told.
+// TestEnsureAddress: an address is chosen once, and recorded before a machine is allocated. A problem with it is
+// reported.
 func TestEnsureAddress(t *testing.T) {
 	t.Parallel()
 	ranged := within("10.0.0.50", "10.0.0.51")
@@ -107,7 +108,7 @@ func TestEnsureAddress(t *testing.T) {
 	}
 }
 
-// TestOwnAddressIsClaimed: the address that a machine carries is kept, and no sibling chooses it, though nobody wrote it down yet.
+// TestOwnAddressIsClaimed: a machine keeps its address, and no sibling chooses it, even if it is not recorded yet.
 func TestOwnAddressIsClaimed(t *testing.T) {
 	t.Parallel()
 	subnet := &maas.Subnet{ID: 1, CIDR: "10.0.0.0/24"}

@@ -47,7 +47,8 @@ var marksOfSelf = map[string]string{
 	maas.AnnotationClusterUID: "cluster", maas.AnnotationPool: "pool",
 }
 
-// TestMark: a machine tells in MAAS whose it is, over what an older allocation left there, and as long as it is ours alone.
+// TestMark: the ownership annotations of a machine replace older ones, as long as the machine belongs to this
+// MaasMachine.
 func TestMark(t *testing.T) {
 	t.Parallel()
 	failed := annotated(FailuresAnnotation, `[{"systemID": "m1"}]`)
@@ -152,7 +153,8 @@ func TestAdvance(t *testing.T) {
 	}
 }
 
-// TestAdvanceFailed: one that failed makes room for another one, once that is written down, and one that leaves goes on leaving.
+// TestAdvanceFailed: a failed machine is replaced after the failure was recorded, and a machine that is being released
+// stays so.
 func TestAdvanceFailed(t *testing.T) {
 	t.Parallel()
 	k := holder(t, status.FailedDeployment)
@@ -169,7 +171,7 @@ func TestAdvanceFailed(t *testing.T) {
 	}
 }
 
-// TestAdvanceWellAgain: one that runs counts no more as one that failed; that this could not be written is told.
+// TestAdvanceWellAgain: a running machine no longer counts as failed; a failed write of that is an error.
 func TestAdvanceWellAgain(t *testing.T) {
 	t.Parallel()
 	k := holder(t, status.Deployed)
@@ -190,7 +192,8 @@ func TestAdvanceWellAgain(t *testing.T) {
 	}
 }
 
-// TestEvaluateVirtual: one that was made for the MaasMachine is deleted when it leaves, and judged as any other before that.
+// TestEvaluateVirtual: a virtual machine composed for the MaasMachine is deleted at the end, and evaluated like any
+// other machine before.
 func TestEvaluateVirtual(t *testing.T) {
 	t.Parallel()
 	vm := &maas.Machine{SystemID: "v1", Hostname: "vm-1", PowerType: "lxd", Status: maas.StatusCommissioning, Owner: "alice"}

@@ -31,7 +31,8 @@ func failedOn(t *testing.T, failures ...failure) func(*infrav1.MaasMachine) {
 	}
 }
 
-// TestBackground: failed machines are given back beside all else, each in its own time. What MAAS has back is written down.
+// TestBackground: failed machines are released concurrently with the other phases, each in its own time. Completed
+// releases are recorded.
 func TestBackground(t *testing.T) {
 	t.Parallel()
 	refuse := func(k *rack) {
@@ -90,7 +91,7 @@ func TestBackground(t *testing.T) {
 	}
 }
 
-// TestBackgroundIsCutOff: of what nobody learnt nothing is told, and what could not be written down is told.
+// TestBackgroundIsCutOff: a cancelled reconcile reports nothing, and a failed write is an error.
 func TestBackgroundIsCutOff(t *testing.T) {
 	t.Parallel()
 	self := func() *infrav1.MaasMachine { return sibling("self", failedOn(t, failure{SystemID: "failed"})) }
@@ -107,7 +108,8 @@ func TestBackgroundIsCutOff(t *testing.T) {
 	}
 }
 
-// TestFormerly: what is given back in the background is given back as if it were held, by the same user, and with its address.
+// TestFormerly: a machine is released in the background as if it were still allocated, by the same user and with its
+// address.
 func TestFormerly(t *testing.T) {
 	t.Parallel()
 	k := holder(t, status.Deployed, annotated(AddressAnnotation, `{"ip": "10.0.0.9", "systemID": "m1"}`))
@@ -127,7 +129,8 @@ func TestFormerly(t *testing.T) {
 	}
 }
 
-// TestBackgroundTakesAddressOff: a failed machine goes on carrying the address until that is free, and counts as not back before.
+// TestBackgroundTakesAddressOff: a failed machine keeps the address until it is unassigned, and does not count as
+// released before.
 func TestBackgroundTakesAddressOff(t *testing.T) {
 	t.Parallel()
 	k := addressed(t, "admin")

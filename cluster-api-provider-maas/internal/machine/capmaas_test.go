@@ -37,7 +37,8 @@ func TestFromCAPMAAS(t *testing.T) {
 	}
 }
 
-// capmaas is a rack whose machine one CAPMAAS deployed: without key and marks, and with all that it leaves on a MaasMachine.
+// capmaas is a fixture whose machine was deployed by CAPMAAS: without a key and annotations, and with everything that
+// CAPMAAS leaves on a MaasMachine.
 func capmaas(t *testing.T, cfg *rest.Config, user string, lxd bool) *world {
 	t.Helper()
 	w := newRack(t, cfg, user)

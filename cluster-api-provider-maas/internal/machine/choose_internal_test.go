@@ -32,7 +32,8 @@ func away(k *rack, operations ...string) {
 	}
 }
 
-// TestChooseMachine: MAAS picks and no list is made, but where some of the machines that it might pick must not be taken.
+// TestChooseMachine: MAAS picks and no list is read, unless some of the machines that it might pick must not be
+// allocated.
 func TestChooseMachine(t *testing.T) {
 	t.Parallel()
 	quarantined := func(r quarantine.Record) func(*rack) {
@@ -159,7 +160,7 @@ func TestChooseNothing(t *testing.T) {
 	}
 }
 
-// takesMeanwhile has somebody take the machine while the bootstrap data is read.
+// takesMeanwhile allocates the machine to another user while the bootstrap data is read.
 func takesMeanwhile(k *rack) client.Reader {
 	return interceptor.NewClient(k.Reader.(client.WithWatch), interceptor.Funcs{
 		Get: func(ctx context.Context, c client.WithWatch, key client.ObjectKey, obj client.Object, opts ...client.GetOption) error {
@@ -168,7 +169,7 @@ func takesMeanwhile(k *rack) client.Reader {
 		}})
 }
 
-// TestNoCapacity: who waits for long is looked at more seldom, and after a while it is said that it took too long.
+// TestNoCapacity: the delay grows with the time waited, and after a while the condition reports a timeout.
 func TestNoCapacity(t *testing.T) {
 	t.Parallel()
 	for waited, tc := range map[time.Duration]struct {
@@ -205,7 +206,8 @@ func TestNoCapacity(t *testing.T) {
 	}
 }
 
-// TestExplain: a name that MAAS does not have is said, with those that it has in their order; what can't be read is left out.
+// TestExplain: the message reports a name that MAAS does not have, with a sorted list of the existing ones. A list that
+// cannot be read is omitted.
 func TestExplain(t *testing.T) {
 	t.Parallel()
 	has := func(kind, name, names string) string {

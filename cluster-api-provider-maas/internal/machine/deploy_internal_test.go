@@ -90,7 +90,8 @@ func TestDeploy(t *testing.T) {
 	}
 }
 
-// TestDeployRequest: the image, the user-data with a token of the Machine's own, and where the system runs, are those that were asked for.
+// TestDeployRequest: the request has the image, the user data with a token for this Machine only, and the requested
+// place of the system.
 func TestDeployRequest(t *testing.T) {
 	t.Parallel()
 	bearer := func(token string) string { return "Bearer " + base64.StdEncoding.EncodeToString([]byte(token)) }
@@ -108,7 +109,7 @@ func TestDeployRequest(t *testing.T) {
 		if m.Ephemeral != inMemory || !strings.Contains(image, m.Series) || m.Series == "" {
 			t.Errorf("it runs %s/%s in memory: %t", m.OSystem, m.Series, m.Ephemeral)
 		}
-		// It begins anew after that: the first refusal of the next row pauses for the shortest time.
+		// The backoff starts again: the first error of the next series has the shortest delay.
 		if pause := k.refusals.add("m1", Problem{}, k.site.Clock.Now()); pause > 18*time.Second {
 			t.Errorf("what MAAS refused before counts still: it pauses for %s", pause)
 		}

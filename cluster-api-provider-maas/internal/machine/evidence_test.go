@@ -54,7 +54,7 @@ func (w *world) addPlain(name string) {
 	w.add(name, infrav1.MaasMachineSpec{Image: "custom/node", MinCPU: ptr.To(1), MinMemory: ptr.To(1024)})
 }
 
-// later runs passes, each of which reads MAAS anew though nothing moves.
+// later runs reconciles, each of which reads MAAS again although nothing changes.
 func (w *world) later(name string, n int) {
 	for range n {
 		w.clock.SetTime(w.clock.Now().Add(3 * time.Minute))

@@ -10,7 +10,8 @@ import (
 	"github.com/openshift/hypershift/support/maas"
 )
 
-// FuzzProviderID reads the machine out of a provider ID: what was written is found again, also where a zone has a slash in its name.
+// FuzzProviderID parses the machine out of a provider ID. The parsed ID equals the written one, even if the zone name
+// contains a slash.
 func FuzzProviderID(f *testing.F) {
 	f.Add("default", "wq4h8c", "maas:///default/wq4h8c")
 	f.Add("", "a", "")

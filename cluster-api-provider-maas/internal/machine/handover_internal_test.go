@@ -39,7 +39,7 @@ func (k *rack) witness() *witness {
 	return w
 }
 
-// TestOverdue: a machine that MAAS does not take back holds its MaasMachine for as long as a release may take, and no longer.
+// TestOverdue: a machine that MAAS does not release blocks its MaasMachine only until the release timeout.
 func TestOverdue(t *testing.T) {
 	t.Parallel()
 	for name, tc := range map[string]struct {
@@ -65,7 +65,7 @@ func TestOverdue(t *testing.T) {
 	}
 }
 
-// TestHandOverRecord: all that is needed to give the machine back is on the MaasCluster before the MaasMachine goes.
+// TestHandOverRecord: everything needed to release the machine is on the MaasCluster before the MaasMachine is deleted.
 func TestHandOverRecord(t *testing.T) {
 	t.Parallel()
 	erase := &infrav1.EraseConfig{Mode: "Secure"}
@@ -124,7 +124,8 @@ func TestHandOverRecord(t *testing.T) {
 	k.expectEvents()
 }
 
-// TestGiveBackHandedOver: the cluster gives back what is certainly that of the MaasMachine which is gone, as that would have done it.
+// TestGiveBackHandedOver: the MaasCluster releases only what certainly belongs to the deleted MaasMachine, as the
+// MaasMachine would have done.
 func TestGiveBackHandedOver(t *testing.T) {
 	t.Parallel()
 	const uid = "0f3c61f2-3f43-4f0b-8c55-1f0a5a6d9f10"

@@ -25,7 +25,8 @@ import (
 	"github.com/openshift/hypershift/test/maas-simulator/status"
 )
 
-// TestHandOver is about machines that MAAS does not take back: their MaasMachines go, and the MaasCluster goes on.
+// TestHandOver is about machines that MAAS does not release: their MaasMachines are deleted, and the MaasCluster
+// continues the release.
 func TestHandOver(t *testing.T) {
 	cfg := testenv.Start(t, crds.Infrastructure, crds.ClusterAPI)
 	for name, test := range map[string]func(*testing.T, *rest.Config){

@@ -25,8 +25,8 @@ import (
 	"github.com/openshift/hypershift/test/maas-simulator/status"
 )
 
-// TestKeep is about roll-outs in which a machine goes before its successor comes, in a rack that is full. Cluster API makes the successor
-// when the old Machine is gone.
+// TestKeep is about rollouts that delete a machine before its successor is created, in a MAAS without free machines.
+// Cluster API creates the successor when the old Machine is gone.
 func TestKeep(t *testing.T) {
 	cfg := testenv.Start(t, crds.Infrastructure, crds.ClusterAPI)
 	for name, test := range map[string]func(*testing.T, *rest.Config){
@@ -62,7 +62,8 @@ func (w *world) join(deployment, set, name string, spec infrav1.MaasMachineSpec)
 
 func (w *world) holds(name string) string { return ptr.Deref(w.machine(name).Spec.SystemID, "") }
 
-// rolls makes the MachineDeployment "workers", whose machines are those of the second set by now. What it was from the first is in was.
+// rolls creates the MachineDeployment "workers", whose machines are now those of the second set. The functions in was
+// edit the template of the first set.
 func (w *world) rolls(mutate func(*clusterv1.MachineDeployment), was ...func(*clusterv1.MachineDeployment)) {
 	w.t.Helper()
 	md := &clusterv1.MachineDeployment{ObjectMeta: metav1.ObjectMeta{Name: "workers"}, Spec: clusterv1.MachineDeploymentSpec{

@@ -28,7 +28,8 @@ import (
 	"github.com/openshift/hypershift/test/maas-simulator/simulator/simtest"
 )
 
-// life is the MaasMachine "m" with all that Cluster API makes for it, in a fake client, and a simulated MAAS of the same clock.
+// life is the MaasMachine "m" with the objects that Cluster API creates for it, in a fake client, and a simulated MAAS
+// with the same clock.
 type life struct {
 	*Reconciler
 	site *simtest.Site
@@ -110,7 +111,7 @@ func (l *life) expect(after, again time.Duration, ready string, events ...string
 	}
 }
 
-// soon tells that a pass is repeated after a time, and a little more, so that not all are at once.
+// soon reports whether a reconcile is requeued after a duration, plus jitter.
 func soon(result ctrl.Result, after time.Duration) bool {
 	return result.RequeueAfter >= after && result.RequeueAfter <= after+after/5
 }

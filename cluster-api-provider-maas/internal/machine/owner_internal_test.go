@@ -124,7 +124,7 @@ func TestOurs(t *testing.T) {
 	}
 }
 
-// TestHolding: of the machines with our key, those that somebody else works off already, or that MAAS takes back, are not taken up again.
+// TestHolding: machines with the key are not adopted if they are released by another component, or by MAAS.
 func TestHolding(t *testing.T) {
 	t.Parallel()
 	self := sibling("self")
@@ -153,8 +153,8 @@ func TestHolding(t *testing.T) {
 	}
 }
 
-// TestAdopt: of several machines that lost answers brought, the one that has come furthest stays. It is written down before the others go:
-// a process that dies in between, or comes too late, has given nothing back.
+// TestAdopt: of several allocations with lost answers, the one with the most progress stays. It is recorded before the
+// others are released. A process that is interrupted in between, or is too late, has released nothing.
 func TestAdopt(t *testing.T) {
 	t.Parallel()
 	seeds := []simtest.Machine{allocated("aaaaa1", "self", status.Allocated), allocated("aaaaa2", "self", status.Deployed), allocated("aaaaa3", "self", status.Allocated)}
@@ -274,7 +274,8 @@ func TestCredentialsAreTold(t *testing.T) {
 	}
 }
 
-// TestOutstandingIsTold: machines that MAAS does not take back are told for as long as there are any, and that there are none any more.
+// TestOutstandingIsTold: the condition reports pending releases while there are any, and that there are none
+// afterwards.
 func TestOutstandingIsTold(t *testing.T) {
 	t.Parallel()
 	r, _, _ := quiet()

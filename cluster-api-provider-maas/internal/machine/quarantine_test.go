@@ -25,7 +25,8 @@ import (
 	"github.com/openshift/hypershift/test/maas-simulator/simulator/simtest"
 )
 
-// TestQuarantine is about machines on which deployments fail: in the Rack, that is the cheapest one, which MAAS would pick first.
+// TestQuarantine is about machines on which deployments fail: in the Rack, the cheapest machine, which MAAS would pick
+// first.
 func TestQuarantine(t *testing.T) {
 	cfg := testenv.Start(t, crds.Infrastructure, crds.ClusterAPI)
 	for name, test := range map[string]func(*testing.T, *rest.Config){

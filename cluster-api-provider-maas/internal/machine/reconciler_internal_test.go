@@ -35,7 +35,7 @@ import (
 	"github.com/openshift/hypershift/test/maas-simulator/status"
 )
 
-// TestDefaults: what nobody sets has the values that the documentation names, and what somebody sets stays.
+// TestDefaults: unset fields have the documented defaults, and set fields keep their values.
 func TestDefaults(t *testing.T) {
 	t.Parallel()
 	r := &Reconciler{}
@@ -67,7 +67,8 @@ func TestDefaults(t *testing.T) {
 	}
 }
 
-// TestPhases: which steps stop the pass when they fail: none is taken on a machine that was not read, and a Node holds up nothing.
+// TestPhases: which phases stop the reconcile when they fail. No phase acts on a machine that was not read, and the
+// Node phase blocks no other.
 func TestPhases(t *testing.T) {
 	t.Parallel()
 	r, _, _ := quiet()
@@ -78,7 +79,7 @@ func TestPhases(t *testing.T) {
 	}
 }
 
-// TestFetch: what belongs to a MaasMachine is read; what is not there yet is waited for, and what can't be read is an error.
+// TestFetch: fetch reads the related objects. It waits for missing ones, and an unreadable one is an error.
 func TestFetch(t *testing.T) {
 	t.Parallel()
 	for name, tc := range map[string]struct {
@@ -246,7 +247,8 @@ func TestPrerequisites(t *testing.T) {
 	}
 }
 
-// TestProblem: a call that failed is made again soon, or when MAAS says; who was interrupted or came too late has learnt nothing.
+// TestProblem: a failed call is retried soon, or when MAAS permits. A cancelled reconcile or a conflict reports
+// nothing.
 func TestProblem(t *testing.T) {
 	t.Parallel()
 	r, _, _ := quiet()

@@ -19,7 +19,7 @@ import (
 	"github.com/openshift/hypershift/test/maas-simulator/simulator/simtest"
 )
 
-// TestAwaitsRestore: nothing is allocated for a MaasCluster in another one's place before somebody looked what that one had.
+// TestAwaitsRestore: a restored MaasCluster allocates nothing until the machines of the lost one are known.
 func TestAwaitsRestore(t *testing.T) {
 	t.Parallel()
 	from, at := map[string]string{infrav1.RestoredFromAnnotation: "former"}, map[string]string{infrav1.RestoredFromAnnotation: "former", infrav1.RestoredAtAnnotation: "now"}

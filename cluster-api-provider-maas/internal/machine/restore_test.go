@@ -76,7 +76,8 @@ func running(t *testing.T, cfg *rest.Config) *world {
 	return w
 }
 
-// lose takes all away by force that the management cluster knows of the cluster, and makes a MaasCluster in the place of the lost one.
+// lose removes by force everything that the management cluster has of the cluster, and creates a MaasCluster that
+// replaces the lost one.
 func (w *world) lose(restoredFrom string) {
 	w.t.Helper()
 	for _, list := range []client.ObjectList{&infrav1.MaasMachineList{}, &clusterv1.MachineList{}, &infrav1.MaasClusterList{}} {
@@ -124,7 +125,7 @@ func (w *world) returns(pool, name string) string {
 	return w.holds(name)
 }
 
-// untouched tells that MAAS was asked to do nothing to a machine but to write down whose it is.
+// untouched checks that the only MAAS calls about machines wrote ownership annotations.
 func (w *world) untouched() {
 	w.t.Helper()
 	for _, op := range w.wrote() {

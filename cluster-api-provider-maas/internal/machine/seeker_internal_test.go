@@ -21,8 +21,8 @@ import (
 	"github.com/openshift/hypershift/test/maas-simulator/simulator/simtest"
 )
 
-// seeker is a rack with all that a MaasMachine needs to get a machine and to have it installed: a Machine, a MaasCluster, bootstrap data,
-// and a clock that is MAAS's too.
+// seeker returns a fixture with everything that a MaasMachine needs to be allocated and deployed: a Machine, a
+// MaasCluster, bootstrap data, and a clock shared with MAAS.
 func seeker(t *testing.T, user string, self *infrav1.MaasMachine, machines ...simtest.Machine) *rack {
 	t.Helper()
 	return seekerOf(t, user, self, simtest.Seed(machines...))

@@ -76,8 +76,8 @@ func deaf(r *Reconciler, cause error) {
 	r.Client = interceptor.NewClient(r.Client.(client.WithWatch), interceptor.Funcs{List: func(context.Context, client.WithWatch, client.ObjectList, ...client.ListOption) error { return cause }})
 }
 
-// TestOccupied: a machine that a sibling still has in some way is not to be taken, though MAAS calls it Ready; one that may be Ready makes
-// this provider name the machine that it wants.
+// TestOccupied: a machine that a sibling still uses is not allocated, even if MAAS reports it as Ready. If one may be
+// Ready, the provider picks the machine itself.
 func TestOccupied(t *testing.T) {
 	t.Parallel()
 	failed := func(released bool) func(*infrav1.MaasMachine) {
@@ -333,7 +333,8 @@ func TestRefusedElsewhere(t *testing.T) {
 	}
 }
 
-// TestPeers: siblings count for the places of virtual machines by the UID under which they were allocated, and keep room until they are gone.
+// TestPeers: siblings count for the placement of virtual machines by the UID of their allocation, and keep their
+// reservation until they are gone.
 func TestPeers(t *testing.T) {
 	t.Parallel()
 	place := lxd.Placement{Host: "h", Hostname: "vm-1", Cores: 2, At: noon}

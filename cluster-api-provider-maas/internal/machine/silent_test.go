@@ -29,8 +29,8 @@ func (w *world) emptyGuest(refuse *error) client.Client {
 	return inside
 }
 
-// lostSystem is a machine whose system was to replace itself, and did not come back. All that MAAS knows of it is that it is Deployed and on,
-// also after a power cycle: whether it is silent or has an empty disk is the same to the provider.
+// lostSystem is a machine whose operating system should replace itself and did not come back. MAAS only knows that it
+// is Deployed and on, also after a power cycle. The provider cannot distinguish a hanging machine from an empty disk.
 func lostSystem(t *testing.T, cfg *rest.Config) {
 	w := newWorld(t, cfg, simtest.Machine{ID: "aaaaaa"})
 	var none error

@@ -112,7 +112,8 @@ func TestReadySumsUp(t *testing.T) {
 	}
 }
 
-// TestMAASAwayLeavesWhatRuns: a MAAS that can't be asked says nothing about a machine that runs, but about its credentials.
+// TestMAASAwayLeavesWhatRuns: an unreachable MAAS changes no condition of a running machine, except that of the
+// credentials.
 func TestMAASAwayLeavesWhatRuns(t *testing.T) {
 	t.Parallel()
 	r, clock, recorder := quiet()
@@ -140,7 +141,8 @@ func TestMAASAwayLeavesWhatRuns(t *testing.T) {
 	}
 }
 
-// TestStateSince: for how long a machine is in a state decides when it is given up. No restart, and no MAAS that is away, may begin it anew.
+// TestStateSince: the time that a machine is in a state decides when it fails. Neither a restart nor an unreachable
+// MAAS may reset it.
 func TestStateSince(t *testing.T) {
 	t.Parallel()
 	r, clock, _ := quiet()
@@ -167,7 +169,7 @@ func TestStateSince(t *testing.T) {
 			t.Errorf("when %s, it is in its state since %s, and not %s", step.what, got, step.want)
 		}
 	}
-	// What was lost starts anew: the next machine has all of its time.
+	// After a loss the time starts again: the next machine has the full timeout.
 	m.Spec.SystemID, m.Spec.ProviderID = nil, nil
 	clock.SetTime(noon.Add(time.Hour))
 	pass(r, m, func(s *scope) { s.findings.problem = &Problem{ReasonNoCapacity, "none"} })
@@ -179,7 +181,8 @@ func TestStateSince(t *testing.T) {
 	}
 }
 
-// TestFailureFields: only what nothing but a replacement mends is told to Cluster API as terminal, and taken back when it was wrong.
+// TestFailureFields: only a problem that needs a replacement is terminal for Cluster API, and it is cleared if it was
+// wrong.
 func TestFailureFields(t *testing.T) {
 	t.Parallel()
 	r, _, _ := quiet()
@@ -246,7 +249,8 @@ func TestEventsOnChange(t *testing.T) {
 	}
 }
 
-// TestDeletingTellsWhy: one that is deleted is not ready, and says what it waits for: a problem before the state of the machine.
+// TestDeletingTellsWhy: a deleted MaasMachine is not ready, and reports what it waits for. A problem takes precedence
+// over the state of the machine.
 func TestDeletingTellsWhy(t *testing.T) {
 	t.Parallel()
 	stuck := lifecycle.Outcome{Action: lifecycle.Stuck, Reason: lifecycle.ReasonReleaseFailed, Message: "the BMC is dead"}
@@ -270,7 +274,8 @@ func TestDeletingTellsWhy(t *testing.T) {
 	}
 }
 
-// TestNodeInTime: a Node is waited for as long as booting and joining may take, to the second, and only from the deployment on.
+// TestNodeInTime: the timeout for a Node is the sum of the boot and join timeouts, to the second, and starts at the
+// deployment.
 func TestNodeInTime(t *testing.T) {
 	t.Parallel()
 	limit := infrav1.DefaultBootTimeout + infrav1.DefaultJoinTimeout
@@ -310,8 +315,8 @@ func TestNodeInTime(t *testing.T) {
 	}
 }
 
-// TestExcluded: machines that failed lately are told once each, as many as the API takes; a longer list would keep all of the status from
-// being written.
+// TestExcluded: recently failed machines are listed once each, at most as many as the API accepts. A longer list would
+// prevent writing the status.
 func TestExcluded(t *testing.T) {
 	t.Parallel()
 	r, _, _ := quiet()
@@ -329,7 +334,7 @@ func TestExcluded(t *testing.T) {
 	}
 }
 
-// TestAddressesAreBounded: a machine with hundreds of addresses must not keep its status from being written; names come first.
+// TestAddressesAreBounded: a machine with hundreds of addresses must not prevent writing the status. Names come first.
 func TestAddressesAreBounded(t *testing.T) {
 	t.Parallel()
 	m := &maas.Machine{Hostname: "mole", FQDN: "mole"}
@@ -362,7 +367,8 @@ func TestNote(t *testing.T) {
 	}
 }
 
-// TestNoticedLoss: who saw once that a machine was taken away does not take it for his because it looks so again.
+// TestNoticedLoss: after a noticed loss the MaasMachine does not take the machine back, even if it looks like its own
+// again.
 func TestNoticedLoss(t *testing.T) {
 	t.Parallel()
 	for reason, want := range map[string]bool{

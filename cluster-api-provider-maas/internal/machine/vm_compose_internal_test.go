@@ -52,7 +52,8 @@ func composing(t *testing.T, is status.Status) (*rack, *maas.Machine) {
 	return k, m
 }
 
-// TestComposeVM: a virtual machine is made on the best host, written down before and after, and allocated when MAAS has commissioned it.
+// TestComposeVM: a virtual machine is composed on the best host, recorded before and after the call, and allocated when
+// MAAS has commissioned it.
 func TestComposeVM(t *testing.T) {
 	t.Parallel()
 	k := composer(t, "admin")
@@ -126,7 +127,8 @@ func TestBeforeVM(t *testing.T) {
 	k.expectEvents()
 }
 
-// TestWish: a virtual machine is wished for in the zone of the Machine, else in those of the cluster, on the subnet of its address.
+// TestWish: a virtual machine is requested in the zone of the Machine, else in those of the cluster, and on the subnet
+// of its address.
 func TestWish(t *testing.T) {
 	t.Parallel()
 	for name, tc := range map[string]struct {
@@ -152,7 +154,8 @@ func TestWish(t *testing.T) {
 	}
 }
 
-// TestHostRefuses: the next host is asked where one refuses, and MAAS's words are told where all do. What no other host mends is told at once.
+// TestHostRefuses: if a host rejects the call, the next one is tried, and the MAAS errors are reported if all do. A
+// problem that another host would not fix is reported immediately.
 func TestHostRefuses(t *testing.T) {
 	t.Parallel()
 	rule := func(host string, code int, words string) faults.Rule {
@@ -248,7 +251,7 @@ func TestHostsAsListed(t *testing.T) {
 	}
 }
 
-// TestPeersUnseen: who can't see its siblings places nothing.
+// TestPeersUnseen: without a list of the siblings nothing is placed.
 func TestPeersUnseen(t *testing.T) {
 	t.Parallel()
 	k := composer(t, "admin")
@@ -307,7 +310,7 @@ func TestRaiseVM(t *testing.T) {
 	}
 }
 
-// TestTakeVM: one that an earlier pass allocated is taken up.
+// TestTakeVM: a virtual machine that an earlier reconcile allocated is adopted.
 func TestTakeVM(t *testing.T) {
 	t.Parallel()
 	k, _ := composing(t, status.Allocated)

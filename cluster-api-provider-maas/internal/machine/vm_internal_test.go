@@ -37,7 +37,8 @@ func placed(systemID string) func(*infrav1.MaasMachine) {
 
 func held(m *infrav1.MaasMachine) { m.Spec.SystemID = ptr.To("wq4h8c") }
 
-// TestStepsOfVirtualMachines: of host, resources, creation and deployment, the one that it hangs on tells why, and those after it wait.
+// TestStepsOfVirtualMachines: of host, resources, creation and deployment, the current step has the reason, and the
+// later ones are waiting.
 func TestStepsOfVirtualMachines(t *testing.T) {
 	t.Parallel()
 	problem := func(reason string) func(*scope) {
@@ -83,7 +84,8 @@ func TestStepsOfVirtualMachines(t *testing.T) {
 	}
 }
 
-// TestWhereItIs: the status tells the host and what the virtual machine takes, first as it is asked for, then as MAAS says that it is.
+// TestWhereItIs: the status has the host and the resources of the virtual machine, first as requested, then as MAAS
+// reports them.
 func TestWhereItIs(t *testing.T) {
 	t.Parallel()
 	r, _, _ := quiet()
@@ -152,7 +154,7 @@ func TestWithoutEffect(t *testing.T) {
 	}
 }
 
-// TestLooks: MAAS looks anew at a host once for all machines on it, and what it found is believed for a while.
+// TestLooks: MAAS refreshes a host once for all its machines, and the result is used for a while.
 func TestLooks(t *testing.T) {
 	t.Parallel()
 	l := newLooks()
@@ -206,7 +208,8 @@ func TestAvoided(t *testing.T) {
 	}
 }
 
-// TestComposed: only a virtual machine that was made for this MaasMachine is deleted. A release leaves any other one on its host.
+// TestComposed: only a virtual machine that was composed for this MaasMachine is deleted. Any other one is released and
+// stays on its host.
 func TestComposed(t *testing.T) {
 	t.Parallel()
 	const uid, other = "0f3c61f2-3f43-4f0b-8c55-1f0a5a6d9f10", "1f3c61f2-3f43-4f0b-8c55-1f0a5a6d9f10"

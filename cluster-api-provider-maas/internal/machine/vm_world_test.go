@@ -15,7 +15,8 @@ import (
 	"github.com/openshift/hypershift/test/maas-simulator/inventory"
 )
 
-// lxdHost is an LXD host of a world. What is left empty makes one with 16 cores and 64 GiB in the zone and the pool default.
+// lxdHost is an LXD host of a fixture. The defaults of empty fields are 16 cores, 64 GiB, and the zone and the pool
+// default.
 type lxdHost struct {
 	name, zone, project string
 	cores, memory       int

@@ -212,7 +212,7 @@ func (w *world) edit(systemID string, change func(*inventory.Machine)) {
 	})
 }
 
-// slow lets MAAS take a day over something, or for ever, until it is told not to.
+// slow makes MAAS take a day for an operation, or indefinitely, until the returned function is called.
 func (w *world) slow(kind faults.Kind) (mend func()) {
 	w.t.Helper()
 	return simtest.Fault(w.t, w.Simulator, faults.Rule{Kind: kind, Delay: faults.Duration(24 * time.Hour)})
@@ -224,12 +224,12 @@ func (w *world) refuse(operation, machine string, code int, message string) (men
 	return simtest.Refuse(w.t, w.Simulator, operation, machine, code, message)
 }
 
-// held are the machines that somebody has.
+// held returns the machines with an owner.
 func (w *world) held() []*inventory.Machine {
 	return slices.DeleteFunc(w.Machines(), func(m *inventory.Machine) bool { return m.Owner == "" })
 }
 
-// passes runs several passes, each of which sees MAAS anew.
+// passes runs several reconciles, each of which reads MAAS again.
 func (w *world) passes(name string, n int) {
 	w.t.Helper()
 	for range n {

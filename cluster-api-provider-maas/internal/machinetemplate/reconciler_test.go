@@ -211,7 +211,8 @@ func TestCapacity(t *testing.T) {
 	})
 }
 
-// TestRefusals: between an API server and a MAAS that refuse each request once, each pass fails, and the next one goes on.
+// TestRefusals: with an API server and a MAAS that fail each request once, each reconcile fails, and the next one
+// continues.
 func TestRefusals(t *testing.T) {
 	cfg := testenv.Start(t, crds.Infrastructure, crds.ClusterAPI)
 	for name, seed := range map[string]string{"chooses": simtest.Rack, "composes": simtest.WithVMHost} {

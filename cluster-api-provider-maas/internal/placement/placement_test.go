@@ -66,7 +66,7 @@ func vm(hostname string) func(*maas.Machine) {
 	return func(m *maas.Machine) { m.PowerType, m.Hostname = "lxd", hostname }
 }
 
-// TestWhoElseMayHaveIt: what nobody writes into a MaasMachine, and a machine must be or have all the same.
+// TestWhoElseMayHaveIt: requirements that are not in the MaasMachine spec.
 func TestWhoElseMayHaveIt(t *testing.T) {
 	composed := lxd.Hostname("0a1b2c3d-0a1b-0a1b-0a1b-0a1b2c3d4e5f", "cluster", 0)
 	subnet := &maas.Subnet{ID: 7, CIDR: "10.0.7.0/24"}
@@ -180,7 +180,7 @@ func TestExplain(t *testing.T) {
 	}
 }
 
-// TestExplainNeverContradictsCandidates: whatever is asked for, there is an explanation exactly when there is no candidate.
+// TestExplainNeverContradictsCandidates: for any request, there is an explanation if and only if there is no candidate.
 func TestExplainNeverContradictsCandidates(t *testing.T) {
 	var ready []maas.Machine
 	for i := range 20 {

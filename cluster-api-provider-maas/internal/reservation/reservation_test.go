@@ -38,7 +38,8 @@ func TestFor(t *testing.T) {
 	}
 }
 
-// TestRecordsSurvive: what one process wrote down the next one reads, and what a person broke is no reservation: its machine goes back.
+// TestRecordsSurvive: a process reads the records of an earlier one. An invalid record is no reservation, so its
+// machine is released.
 func TestRecordsSurvive(t *testing.T) {
 	t.Parallel()
 	infra := &infrav1.MaasCluster{}
