@@ -100,7 +100,7 @@ func TestHeaders(t *testing.T) {
 	g.Expect(request.Header).To(Equal(http.Header{"Authorization": {"Bearer last"}, "Nodepool": {"clusters/demo"}}))
 }
 
-// TestServerFiles: what the first stage left is all by which the server is known.
+// TestServerFiles covers missing and damaged files of the first stage, which are the only data about the server.
 func TestServerFiles(t *testing.T) {
 	t.Parallel()
 	for name, tt := range map[string]struct{ path, text, says string }{

@@ -45,7 +45,7 @@ func newNode(t *testing.T) (*machine, *follower) {
 	return m, m.follower()
 }
 
-// later makes the plan of a later configuration of the machine's.
+// later sets the plan of a later configuration, an edited copy of the current plan.
 func (m *machine) later(edit func(*nodeplan.Plan)) {
 	m.t.Helper()
 	raw, err := json.Marshal(m.plan)
@@ -97,7 +97,7 @@ func (m *machine) isNew() {
 	m.Expect(slots).To(HaveLen(1), "the former release makes room")
 }
 
-// without takes out of a machine's files what an update may leave there.
+// without removes the files that an update may leave behind.
 func without(files map[string]string) map[string]string {
 	for path := range files {
 		if strings.HasPrefix(path, "/var/lib/hypershift/update/") {
@@ -178,7 +178,7 @@ func TestFollow(t *testing.T) {
 	})
 }
 
-// TestRollBack asks for configurations with which the Node does not become Ready.
+// TestRollBack requests configurations with which the Node does not become Ready.
 func TestRollBack(t *testing.T) {
 	for _, tc := range []struct {
 		name string
@@ -237,7 +237,7 @@ func TestRollBack(t *testing.T) {
 		m.host.Run = stopAt(m.host.Run, "systemctl restart --no-block hypershift-containerd.service kubelet.service", func() {
 			m.guest.mu.Lock()
 			defer m.guest.mu.Unlock()
-			m.guest.kubelet = "" // It hangs.
+			m.guest.kubelet = "" // The kubelet hangs.
 		})
 		m.want("new")
 		m.Expect(m.heed(f)).To(Succeed())
@@ -284,7 +284,7 @@ func TestNotTaken(t *testing.T) {
 	}
 }
 
-// inUse are a machine's files without a release that is there for the next attempt.
+// inUse removes a release that is stored for the next attempt.
 func inUse(files map[string]string) map[string]string {
 	const slots = "/opt/hypershift/node/"
 	current := files[slots+"current"]
@@ -296,7 +296,7 @@ func inUse(files map[string]string) map[string]string {
 	return files
 }
 
-// cutOff is what a machine's program dies of.
+// cutOff is the panic value of a simulated power loss.
 type cutOff struct{}
 
 // TestCutOff simulates a power loss after each file change of an update, and starts the machine again.
@@ -304,7 +304,7 @@ func TestCutOff(t *testing.T) {
 	for _, broken := range []bool{false, true} {
 		name, step := "to it", 2
 		if broken {
-			name, step = "back from it", 5 // Half of the way is the same.
+			name, step = "back from it", 5 // Half of the changes are the same as without the rollback.
 		}
 		changes := 0
 		for cut := 1; cut == 1 || cut <= changes; cut += step {

@@ -27,7 +27,7 @@ import (
 	"github.com/openshift/hypershift/node-agent/cluster"
 )
 
-// guest is the API server that a machine's kubelet speaks to, and that kubelet.
+// guest simulates a kubelet and the API server that it connects to.
 type guest struct {
 	mu sync.Mutex
 	// annotations holds the annotations of the Node, version its resource version, and patches the changes in order.
@@ -39,13 +39,13 @@ type guest struct {
 	kubelet     string
 	broken      bool
 	ends, stale int
-	// away answers nothing.
+	// away makes the API server fail all requests.
 	away bool
-	// news wakes watches.
+	// news wakes the watches.
 	news chan struct{}
 }
 
-// join makes the machine one that has joined a guest.
+// join makes the machine a node of a guest.
 func (m *machine) join() {
 	m.t.Helper()
 	m.guest.annotations, m.guest.news = map[string]string{}, make(chan struct{}, 100)
@@ -83,7 +83,8 @@ func (m *machine) startKubelet() {
 	}
 }
 
-// endings is what systemd says of the kubelet: right after a restart still what it said before that.
+// endings returns how often the kubelet has exited, as systemd reports it. Right after a restart, it is still the
+// previous value.
 func (g *guest) endings() int {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -98,7 +99,7 @@ func (g *guest) endings() int {
 	return g.ends
 }
 
-// forNode is the ignition-server's answer to a Node.
+// forNode handles requests of a Node to the ignition-server.
 func (m *machine) forNode(w http.ResponseWriter, r *http.Request) {
 	switch {
 	case r.URL.Path == "/healthz":
@@ -115,7 +116,7 @@ func (m *machine) forNode(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// api is the guest's.
+// api is the handler of the guest's API server.
 func (m *machine) api(w http.ResponseWriter, r *http.Request) {
 	g := &m.guest
 	g.mu.Lock()
@@ -171,7 +172,7 @@ func (g *guest) patch(r *http.Request) {
 	g.news <- struct{}{}
 }
 
-// want has the config operator ask for a configuration.
+// want simulates the config operator that requests a configuration.
 func (m *machine) want(hash string) {
 	m.guest.mu.Lock()
 	defer m.guest.mu.Unlock()
@@ -180,7 +181,7 @@ func (m *machine) want(hash string) {
 	m.guest.news <- struct{}{}
 }
 
-// says is what the Node says of the machine.
+// says returns the configuration, the state and the message in the annotations of the Node.
 func (m *machine) says() (current, state, message string) {
 	m.guest.mu.Lock()
 	defer m.guest.mu.Unlock()
@@ -198,7 +199,7 @@ func (m *machine) follower() *follower {
 	}
 }
 
-// heed has the machine look at its Node once.
+// heed lets the follower process the annotations of its Node once.
 func (m *machine) heed(f *follower) error {
 	m.guest.mu.Lock()
 	now := maps.Clone(m.guest.annotations)

@@ -19,7 +19,7 @@ import (
 	"github.com/openshift/hypershift/support/nodeplan"
 )
 
-// member is a machine whose kubelet is a member of a guest, and nothing else.
+// member returns a machine that only has a kubelet that has joined a guest.
 func member(t *testing.T) (*machine, *follower) {
 	t.Helper()
 	m := newMachine(t)
@@ -52,7 +52,7 @@ func TestHealthy(t *testing.T) {
 			m, f := member(t)
 			f.ready = time.Minute
 			if strings.Contains(tt.says, "Ready") || strings.Contains(tt.says, "cannot be asked") || strings.Contains(tt.says, "heard of") {
-				f.ready = 300 * time.Millisecond // Long enough for one look on a busy machine.
+				f.ready = 300 * time.Millisecond // This is long enough for one check on a busy machine.
 			}
 			tt.harm(m, f)
 			err := f.healthy(t.Context())
@@ -132,7 +132,7 @@ func TestRenewProgram(t *testing.T) {
 	}
 }
 
-// TestAsk is about a machine without the address of the ignition-server, or without a certificate.
+// TestAsk covers a machine with missing or damaged data about the ignition-server, or without a certificate.
 func TestAsk(t *testing.T) {
 	t.Parallel()
 	for name, tt := range map[string]struct {
@@ -155,7 +155,7 @@ func TestAsk(t *testing.T) {
 	}
 }
 
-// TestTell: an update that ended is told as it ended, by its own configuration.
+// TestTell checks that the annotations report how an update ended, with the configuration of that update.
 func TestTell(t *testing.T) {
 	t.Parallel()
 	for name, tt := range map[string]struct {

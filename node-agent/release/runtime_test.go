@@ -96,7 +96,7 @@ func TestForPeople(t *testing.T) {
 	})
 }
 
-// TestUnits: what systemd is asked for, and what is said when it refuses.
+// TestUnits checks the systemctl calls, and the errors when they fail.
 func TestUnits(t *testing.T) {
 	t.Parallel()
 	const reload, both = "systemctl daemon-reload", "hypershift-containerd.service kubelet.service"

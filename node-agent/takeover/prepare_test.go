@@ -65,7 +65,7 @@ func TestArchiveBytes(t *testing.T) {
 			entry("00000000", "00000000", "00000001", "TRAILER!!!", "")))
 }
 
-// unpacked are the files of an archive.
+// unpacked returns the files in an archive.
 func unpacked(t *testing.T, archive []byte) map[string]string {
 	t.Helper()
 	g := NewWithT(t)
@@ -107,7 +107,7 @@ func TestArchiveForCpio(t *testing.T) {
 	}
 }
 
-// orders are what Ignition itself reads out of the live system's config.
+// orders returns the files that Ignition itself reads from the config of the live system.
 func orders(t *testing.T, config string) map[string]string {
 	t.Helper()
 	g := NewWithT(t)
@@ -175,13 +175,13 @@ func TestArchiveOrders(t *testing.T) {
 	}
 }
 
-// mirror serves the files of a live system, and counts what was fetched.
+// mirror serves the files of a live system, and records which were fetched.
 type mirror struct {
 	*httptest.Server
 	mu      sync.Mutex
 	files   map[string][]byte
 	fetched []string
-	// cut is the file of which half is sent.
+	// cut names the file of which only half is sent.
 	cut string
 }
 
@@ -192,7 +192,7 @@ func newMirror(t *testing.T) *mirror {
 	NewWithT(t).Expect(err).NotTo(HaveOccurred())
 	NewWithT(t).Expect(z.Close()).To(Succeed())
 	for initramfs.Len()%4 == 0 {
-		initramfs.WriteByte(0) // It must not end at a boundary, for the next one to be seen.
+		initramfs.WriteByte(0) // The initramfs must not end at a boundary of four bytes, so that the test covers the padding.
 	}
 	m := &mirror{files: map[string][]byte{
 		"/kernel": []byte("vmlinuz"), "/initramfs": initramfs.Bytes(),
@@ -284,7 +284,7 @@ func TestPrepare(t *testing.T) {
 			m, mirror := newMachine(t), newMirror(t)
 			_, err := m.prepare(t, mirror, mirror.live(), installation())
 			m.Expect(err).NotTo(HaveOccurred())
-			// Another release is wanted now.
+			// The mirror now has another release.
 			mirror.fetched = nil
 			for name := range mirror.files {
 				mirror.files[name] = append(mirror.files[name], "of another release"...)
@@ -314,7 +314,7 @@ func TestPrepare(t *testing.T) {
 	})
 }
 
-// aligned is a file up to the next boundary of four bytes.
+// aligned pads content to a multiple of four bytes.
 func aligned(content []byte) []byte {
 	return append(bytes.Clone(content), make([]byte, (4-len(content)%4)%4)...)
 }

@@ -11,7 +11,7 @@ import (
 	"github.com/openshift/hypershift/node-agent/takeover"
 )
 
-// unreadable has a folder be where the kernel or udev has something to read.
+// unreadable replaces a file of the kernel or of udev with a directory, so that it cannot be read.
 func (m machine) unreadable(path string) {
 	m.Expect(os.RemoveAll(m.host.Path(path))).To(Succeed())
 	m.Expect(os.MkdirAll(m.host.Path(path+"/x"), 0o755)).To(Succeed())
@@ -102,7 +102,7 @@ func TestNotPrepared(t *testing.T) {
 	}
 }
 
-// TestBoundaries is about the least that there can be.
+// TestBoundaries covers minimal inputs.
 func TestBoundaries(t *testing.T) {
 	t.Parallel()
 	t.Run("When the firmware's variable has its attributes only, it should not count as secure boot", func(t *testing.T) {

@@ -58,7 +58,7 @@ func TestBegin(t *testing.T) {
 	})
 }
 
-// TestNotBegun: what cannot be kept is not changed, and takes no room.
+// TestNotBegun checks that an update changes nothing if it cannot store the previous state, and leaves no data behind.
 func TestNotBegun(t *testing.T) {
 	t.Parallel()
 	for name, tt := range map[string]struct {

@@ -31,7 +31,7 @@ import (
 func (w *world) between() *testenv.Grudging {
 	w.t.Helper()
 	server := testenv.NewGrudging(testenv.Client(w.t, w.cfg, w.client.Scheme()))
-	// What MAAS refuses is told in conditions by most phases, and asked again as after any problem by all.
+	// Most phases report a MAAS error in a condition. All of them retry as after any other problem.
 	server.Soon = 15 * time.Second
 	machines := &machine.Reconciler{Client: server, Reader: server, Recorder: w.recorder, Clock: w.clock}
 	machines.Default()
@@ -105,7 +105,7 @@ func TestRefusals(t *testing.T) {
 	w.Expect(w.dns()).To(BeEmpty())
 }
 
-// TestRefusalsOfAnEndpoint is about an endpoint that the Cluster names.
+// TestRefusalsOfAnEndpoint covers an endpoint that the Cluster specifies.
 func TestRefusalsOfAnEndpoint(t *testing.T) {
 	w := newWorld(t, testenv.Start(t, crds.Infrastructure, crds.ClusterAPI))
 	w.owner.Spec.ControlPlaneEndpoint = clusterv1.APIEndpoint{Host: "vip.example.com", Port: 443}

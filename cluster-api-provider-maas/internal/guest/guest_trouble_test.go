@@ -26,7 +26,7 @@ import (
 	"github.com/openshift/hypershift/cluster-api-provider-maas/internal/guest"
 )
 
-// writes counts and refuses what is written to a guest.
+// writes counts the writes to a guest, and can reject them.
 type writes struct {
 	n       int
 	refusal error
@@ -46,12 +46,12 @@ func kubeconfigSecret(name, text string) *corev1.Secret {
 	return &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: name}, Data: map[string][]byte{"value": []byte(text)}}
 }
 
-// servers is a kubeconfig of another server.
+// servers returns a kubeconfig for another server.
 func servers(host string) string {
 	return strings.ReplaceAll(kubeconfig, "https://guest.example.com:6443", host)
 }
 
-// many is a world of several guests: it connects to whom the kubeconfig names.
+// many is a fixture with several guests. It connects to the server in the kubeconfig.
 type many struct {
 	*guest.Nodes
 	management client.Client
@@ -172,7 +172,7 @@ func TestForget(t *testing.T) {
 	other := client.ObjectKey{Namespace: "ns", Name: "other"}
 	guests := map[string]client.Client{"https://a": fakeclient.NewClientBuilder().WithObjects(node("mole", "")).Build(), "https://b": fakeclient.NewClientBuilder().WithObjects(node("mole", "")).Build()}
 	m := newMany(guests, interceptor.Funcs{}, kubeconfigSecret("demo-kubeconfig", servers("https://a")), kubeconfigSecret("other-kubeconfig", servers("https://b")))
-	m.Forget(key) // Nothing is known of it yet.
+	m.Forget(key) // The key is not known yet.
 	g.Expect(m.set(t, key)).To(Succeed())
 	g.Expect(m.set(t, other)).To(Succeed(), "clusters of one namespace are told apart")
 	m.Forget(key)
@@ -203,7 +203,7 @@ func TestGuestsDoNotWaitForEachOther(t *testing.T) {
 	g.Expect(slow).NotTo(HaveOccurred())
 }
 
-// TestNamesInTheirOrder: the full name is asked for only where no Node has the host name.
+// TestNamesInTheirOrder checks that the full name is looked up only if no Node has the host name.
 func TestNamesInTheirOrder(t *testing.T) {
 	g := NewWithT(t)
 	w := newGuest(t, kubeconfig, node("mole.maas", ""), node("mole", ""))

@@ -130,7 +130,7 @@ func with(statuses map[string]maas.Status) *fake {
 
 const owned, byID = "list [] [me]", "list by id"
 
-// site is an inventory of n machines that are Deployed, and a clock.
+// site returns an inventory of n Deployed machines, and its fake MAAS with a clock.
 func site(n int) (*inventory.Inventory, *fake) {
 	statuses := map[string]maas.Status{}
 	for i := range n {
@@ -141,7 +141,7 @@ func site(n int) (*inventory.Inventory, *fake) {
 	return inventory.New(f, f.clock, inventory.Ages{}), f
 }
 
-// poll reads the machines each interval for some time, as reconciles do.
+// poll reads the machines at each interval for a duration, as reconciles do.
 func poll(t *testing.T, i *inventory.Inventory, f *fake, n int, every, during time.Duration) {
 	t.Helper()
 	for end := f.clock.Now().Add(during); f.clock.Now().Before(end); {
@@ -303,7 +303,7 @@ func TestMachinesThatAreNotOurs(t *testing.T) {
 	g.Expect(f.calls["get"]).To(Equal(3))
 }
 
-// unfiltered is a MAAS that knows no filter by owner.
+// unfiltered is a MAAS that has no filter by owner.
 type unfiltered struct{ *fake }
 
 func (u unfiltered) ListMachines(ctx context.Context, filter maas.MachineFilter) ([]maas.Machine, error) {

@@ -14,7 +14,7 @@ import (
 	"github.com/openshift/hypershift/support/maas"
 )
 
-// TestEveryStatus states, apart from the table of the code, what each of the 23 states leads to in each stage.
+// TestEveryStatus lists, independently of the table in the code, the action for each of the 23 states in each stage.
 func TestEveryStatus(t *testing.T) {
 	want := map[string][4]lifecycle.Action{ // Acquired, Installing, Provisioned, Leaving
 		"New":                         {"Lost", "Lost", "Lost", "Gone"},
@@ -61,7 +61,7 @@ func TestEveryStateEnds(t *testing.T) {
 		for _, power := range []maas.PowerState{maas.PowerOn, maas.PowerOff} {
 			for stage := lifecycle.Acquired; stage <= lifecycle.Leaving; stage++ {
 				if !status.Known() && stage == lifecycle.Provisioned {
-					continue // Whether such a machine is ill, its Node tells.
+					continue // In this stage the Node shows whether such a machine is healthy.
 				}
 				got := lifecycle.Evaluate(stage, &maas.Machine{Status: status, Owner: "me", PowerState: power, PowerType: "ipmi"})
 				switch got.Action {
@@ -83,7 +83,7 @@ func TestEveryStateEnds(t *testing.T) {
 	}
 }
 
-// TestSentence: what a condition says of a machine, to the letter.
+// TestSentence checks the exact text about a machine in a condition.
 func TestSentence(t *testing.T) {
 	for name, tc := range map[string]struct {
 		machine maas.Machine
@@ -107,7 +107,7 @@ func TestSentence(t *testing.T) {
 	}
 }
 
-// TestOverdue: what a condition says of a machine that stayed in a state for too long, and what is done then.
+// TestOverdue checks the message and the next action for a machine that stayed in a state for too long.
 func TestOverdue(t *testing.T) {
 	const console = "look at its power and its console in MAAS"
 	for name, tc := range map[string]struct {

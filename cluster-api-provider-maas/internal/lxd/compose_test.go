@@ -188,7 +188,7 @@ func TestOneHost(t *testing.T) {
 	}
 }
 
-// TestRefusedByTheHost sees the refusals as MAAS makes them.
+// TestRefusedByTheHost checks the errors that MAAS itself returns.
 func TestRefusedByTheHost(t *testing.T) {
 	t.Parallel()
 	s, c := region(t)

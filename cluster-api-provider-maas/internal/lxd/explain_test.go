@@ -91,7 +91,7 @@ func TestWhatIsWrongWithHosts(t *testing.T) {
 	}
 }
 
-// TestSuits: what is asked for is found, though other hosts lack it.
+// TestSuits checks that a matching host is found even if other hosts do not match.
 func TestSuits(t *testing.T) {
 	t.Parallel()
 	for name, wish := range map[string]func(*lxd.Wish){
@@ -166,7 +166,8 @@ func TestNamedHostThatIsThere(t *testing.T) {
 	}
 }
 
-// TestApart: with hosts left that have siblings only, one that is gone is awaited, and one that leaves is none.
+// TestApart covers anti-affinity when every host has a sibling: the machine waits until one is gone. A sibling that is
+// being deleted does not count.
 func TestApart(t *testing.T) {
 	t.Parallel()
 	apart := with(small, func(w *lxd.Wish) { w.Apart = true })

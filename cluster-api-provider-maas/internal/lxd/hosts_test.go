@@ -12,7 +12,7 @@ import (
 	"github.com/openshift/hypershift/support/maas"
 )
 
-// TestAvailable reads hosts as MAAS lists them.
+// TestAvailable converts hosts as MAAS lists them.
 func TestAvailable(t *testing.T) {
 	t.Parallel()
 	full := maas.VMHost{ID: 7, Name: "b", Type: "lxd", Zone: maas.Zone{ID: 3, Name: "north"}, Pool: maas.Pool{ID: 2, Name: "gold"}, Tags: []string{"ssd"}, Architectures: []string{"amd64/generic"},
@@ -22,7 +22,7 @@ func TestAvailable(t *testing.T) {
 	got := lxd.Available([]maas.VMHost{full, {ID: 8, Name: "c", Type: "virsh"}, {ID: 9, Name: "a", Type: "lxd", Total: maas.Resources{Cores: 4}, Available: maas.Resources{Cores: 4}},
 		{ID: 10, Name: "d", Type: "lxd", Capabilities: []string{"fixed_local_storage"}}})
 	want := []lxd.Host{
-		// An old MAAS tells neither capabilities nor ratios.
+		// An old MAAS returns neither capabilities nor overcommit ratios.
 		{ID: 9, Name: "a", Total: lxd.Size{Cores: 4}, Free: lxd.Size{Cores: 4}},
 		{ID: 7, Name: "b", ZoneID: 3, Zone: "north", PoolID: 2, Pool: "gold", Tags: []string{"ssd"}, Architectures: []string{"amd64/generic"},
 			Total: lxd.Size{Cores: 25, MemoryMiB: 500, DiskBytes: 100},
@@ -35,7 +35,8 @@ func TestAvailable(t *testing.T) {
 	}
 }
 
-// TestExactFit: a host that has just what is asked for takes it, and one that has a little less does not.
+// TestExactFit checks that a host with exactly the requested resources is selected, and a host with slightly less is
+// not.
 func TestExactFit(t *testing.T) {
 	t.Parallel()
 	disk := func(free int64) func(*maas.VMHost) {
@@ -91,7 +92,7 @@ func TestMostRoom(t *testing.T) {
 	}{
 		"When one has more, it should be that":       {map[string]int64{"a": 70e9, "b": 90e9, "c": 80e9}, "b"},
 		"When two are equal, the name should decide": {map[string]int64{"c": 90e9, "b": 90e9, "a": 1e9}, "b"},
-		// More than fits into 32 bits, and less than a gigabyte apart.
+		// The values exceed 32 bits, and differ by less than a gigabyte.
 		"When they differ by a byte, it should be the larger": {map[string]int64{"a": 9e12, "b": 9e12 + 1}, "b"},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -12,7 +12,7 @@ import (
 	"github.com/openshift/hypershift/support/maas"
 )
 
-// bench is a ledger, with what is the same for all who reserve there.
+// bench is a ledger with the parameters that are the same for all reservations.
 type bench struct {
 	*lxd.Ledger
 	t     *testing.T
@@ -25,7 +25,7 @@ func newBench(t *testing.T, hosts ...maas.VMHost) *bench {
 	return &bench{Ledger: lxd.NewLedger(), t: t, hosts: lxd.Available(hosts), asOf: now}
 }
 
-// place reserves for a machine while the cache shows these peers, and returns the host; empty when there is none.
+// place reserves a host for a machine while the cache shows these peers. It returns the host, or "" if none matches.
 func (b *bench) place(uid string, wish lxd.Wish, peers ...lxd.Peer) string {
 	b.t.Helper()
 	place, choice, refusal, err := b.Reserve(uid, "vm-"+uid, now, wish, b.hosts, b.asOf, known(peers...), nil)
@@ -40,13 +40,13 @@ func (b *bench) place(uid string, wish lxd.Wish, peers ...lxd.Peer) string {
 	return place.Host
 }
 
-// cores is a wish for so many of the sixteen of a host.
+// cores returns a request for n of the sixteen cores of a host.
 func cores(n int) lxd.Wish { return with(small, func(w *lxd.Wish) { w.Cores = n }) }
 
-// bare is a MaasMachine as the cache shows it before its place is there.
+// bare returns a MaasMachine as the cache shows it before it has a placement.
 func bare(uid string) lxd.Peer { return lxd.Peer{UID: uid, Group: "p"} }
 
-// TestPlaceIsWrittenDown: what is reserved is all that a later process needs to know.
+// TestPlaceIsWrittenDown checks that a placement contains everything that a later process needs.
 func TestPlaceIsWrittenDown(t *testing.T) {
 	t.Parallel()
 	h := host("h", in("az3"), stores(map[string]int64{"default": 1e9, "nvme": 1e12}))
@@ -126,7 +126,7 @@ func TestGoneIsForgotten(t *testing.T) {
 	if got := b.place("2", cores(10), bare("2")); got != "a" {
 		t.Error("a MaasMachine that is gone keeps its place")
 	}
-	// Should its UID turn up again, which a cache that was behind may show, it has no place.
+	// If a stale cache shows the UID again, it must not have a reservation.
 	b.Forget("2")
 	if got := b.place("3", cores(10), bare("1"), bare("3")); got != "a" {
 		t.Error("what was forgotten came back")
@@ -194,7 +194,7 @@ func TestComposedBeforeTheCacheKnows(t *testing.T) {
 		t.Fatalf("the first goes to %q", got)
 	}
 	b.Composed("1", now.Add(time.Minute))
-	b.Composed("9", now.Add(time.Minute)) // Nobody has a place for it.
+	b.Composed("9", now.Add(time.Minute)) // No reservation has this UID.
 	b.hosts, b.asOf = lxd.Available([]maas.VMHost{host("a", using(8, 0))}), now.Add(2*time.Minute)
 	if got := b.place("2", cores(8), asked, bare("2")); got != "a" {
 		t.Error("a machine that MAAS reports counts twice")
@@ -204,7 +204,7 @@ func TestComposedBeforeTheCacheKnows(t *testing.T) {
 	}
 }
 
-// TestComposedAsWrittenDown: the time that is written down stays, though the ledger has another one.
+// TestComposedAsWrittenDown checks that the recorded compose time takes precedence over the time in the ledger.
 func TestComposedAsWrittenDown(t *testing.T) {
 	t.Parallel()
 	b := newBench(t, host("a"))

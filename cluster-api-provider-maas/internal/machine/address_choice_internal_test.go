@@ -14,14 +14,14 @@ import (
 	"github.com/openshift/hypershift/test/maas-simulator/simulator/simtest"
 )
 
-// within is a MaasMachine that is to have an address of a range.
+// within requests a static address of a range.
 func within(start, end string) func(*infrav1.MaasMachine) {
 	return func(m *infrav1.MaasMachine) {
 		m.Spec.StaticIP = &infrav1.StaticIPConfig{Range: &infrav1.IPRange{Start: start, End: end}}
 	}
 }
 
-// TestAddressCondition: which address the machine has, or why it has none.
+// TestAddressCondition checks that the condition reports the address of the machine, or why it has none.
 func TestAddressCondition(t *testing.T) {
 	t.Parallel()
 	carries := &maas.Machine{Interfaces: []maas.Interface{{Name: "eth0", Links: []maas.Link{{Mode: "static", IPAddress: staticIP}}}}}

@@ -22,7 +22,7 @@ import (
 
 const staticIP = "10.0.0.77"
 
-// addressed is a rack whose MaasMachine has the machine m1, allocated, and is to have the static address there.
+// addressed returns a fixture whose MaasMachine has the allocated machine m1 and requests the static address on it.
 func addressed(t *testing.T, user string) *rack {
 	t.Helper()
 	self := sibling("self", running("m1"), annotated(AddressAnnotation, `{"ip": "`+staticIP+`"}`))
@@ -42,7 +42,7 @@ func (k *rack) reread() {
 	k.scope = &scope{machine: k.machine, infra: k.infra, identity: k.identity, user: k.user, observed: m}
 }
 
-// links are those of the machine, in MAAS: "auto", "static 10.0.0.77".
+// links returns the links of machine m1 in MAAS: "auto", "static 10.0.0.77".
 func (k *rack) links() []string {
 	k.t.Helper()
 	m, err := k.identity.Client.GetMachine(k.t.Context(), "m1")
@@ -70,7 +70,7 @@ func (k *rack) expectLinks(what string, want ...string) {
 	}
 }
 
-// expectEvents are the reasons of what people were told since the last look.
+// expectEvents compares the reasons of the events since the last call with want.
 func (k *rack) expectEvents(want ...string) {
 	k.t.Helper()
 	var got []string
@@ -126,7 +126,7 @@ func TestPlaceThatIsCutOff(t *testing.T) {
 	}
 }
 
-// TestPlaceForbidden tells what it takes, since MAAS does not.
+// TestPlaceForbidden checks that the message names the required permission, since the MAAS error does not.
 func TestPlaceForbidden(t *testing.T) {
 	t.Parallel()
 	k := addressed(t, "alice")
@@ -266,7 +266,7 @@ func TestUnallocatedVM(t *testing.T) {
 	if _, err := k.discardUnallocated(t.Context(), k.scope); err == nil || k.findings.problem == nil || k.findings.problem.Reason != ReasonAllocationUncertain {
 		t.Errorf("who was asked a moment ago may still compose: %v, %+v", err, k.findings.problem)
 	}
-	placed("v1")(self) // MAAS made it, and has it no more.
+	placed("v1")(self) // MAAS composed it, and has since deleted it.
 	k.findings = findings{}
 	if _, err := k.discardUnallocated(t.Context(), k.scope); err != nil || k.findings.problem != nil {
 		t.Errorf("one that is gone is waited for: %v, %+v", err, k.findings.problem)

@@ -22,19 +22,19 @@ import (
 	"github.com/openshift/hypershift/test/maas-simulator/status"
 )
 
-// holder is a seeker that alice's machine m1, in a state, was allocated for.
+// holder returns a fixture whose MaasMachine has alice's machine m1, in the given state.
 func holder(t *testing.T, is status.Status, change ...func(*infrav1.MaasMachine)) *rack {
 	t.Helper()
 	self := sibling("self", append([]func(*infrav1.MaasMachine){annotated(UIDAnnotation, "self"), holds("m1")}, change...)...)
 	return seeker(t, "alice", self, simtest.Machine{ID: "m1", Hostname: "mole", Status: is, Owner: "alice", AgentName: maas.AllocationKey("self"), Power: "on"}).look("m1")
 }
 
-// holds has a machine that does not run yet.
+// holds gives the MaasMachine a machine that does not run yet.
 func holds(id string) func(*infrav1.MaasMachine) {
 	return func(m *infrav1.MaasMachine) { m.Spec.SystemID = &id }
 }
 
-// deployCondition is one that tells of the deployment, since a while before a site begins.
+// deployCondition sets the only condition. Its transition time is counted back from the start of the simulation.
 func deployCondition(c metav1.Condition, ago time.Duration) func(*infrav1.MaasMachine) {
 	return func(m *infrav1.MaasMachine) {
 		c.LastTransitionTime = metav1.NewTime(simtest.Start.Add(-ago))
@@ -112,7 +112,7 @@ func remark(k *rack, marks map[string]string) {
 	k.look("m1")
 }
 
-// TestAdvance: each state has its next step, and its time until the next look.
+// TestAdvance checks the next action in each state, and the delay until the next reconcile.
 func TestAdvance(t *testing.T) {
 	t.Parallel()
 	exhausted := deployCondition(condition.False(ConditionDeployed, ReasonAttemptsExhausted, "it is kept"), 0)
@@ -218,7 +218,8 @@ func TestEvaluateVirtual(t *testing.T) {
 	}
 }
 
-// TestPowerOn: a machine is switched on, and not again before it had time to boot. That MAAS does not do it is told.
+// TestPowerOn checks that a machine is switched on, but not again before it had time to boot. A failed call is
+// reported.
 func TestPowerOn(t *testing.T) {
 	t.Parallel()
 	k := holder(t, status.Deployed)
@@ -248,7 +249,7 @@ func TestPowerOn(t *testing.T) {
 	k.expectEvents()
 }
 
-// TestPowerOnIsKnown: what MAAS answers is known to the next pass.
+// TestPowerOnIsKnown checks that the next reconcile uses the answer of MAAS without another read.
 func TestPowerOnIsKnown(t *testing.T) {
 	t.Parallel()
 	k := holder(t, status.Deployed)
@@ -263,7 +264,7 @@ func TestPowerOnIsKnown(t *testing.T) {
 	}
 }
 
-// TestNotRunningSince: a machine that ran is off since its condition says so.
+// TestNotRunningSince checks that the Deployed condition provides the time since when a machine has not been running.
 func TestNotRunningSince(t *testing.T) {
 	t.Parallel()
 	for name, tc := range map[string]struct {
@@ -281,7 +282,8 @@ func TestNotRunningSince(t *testing.T) {
 	}
 }
 
-// TestLimits: the MaasMachine says how long it may take to install and to boot, and the provider how long all else.
+// TestLimits checks the timeouts: those for deployment and boot are in the MaasMachine, the others in the settings of
+// the provider.
 func TestLimits(t *testing.T) {
 	t.Parallel()
 	r, _, _ := quiet()
@@ -306,7 +308,7 @@ func TestLimits(t *testing.T) {
 	expect()
 }
 
-// TestPoolIsMarked: without a deployment the set is what a pool is known by.
+// TestPoolIsMarked checks that the MachineSet names the pool if there is no MachineDeployment.
 func TestPoolIsMarked(t *testing.T) {
 	t.Parallel()
 	k := holder(t, status.Allocated, func(m *infrav1.MaasMachine) { m.Labels = map[string]string{clusterv1.MachineSetNameLabel: "set"} })

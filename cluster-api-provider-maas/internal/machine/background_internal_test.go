@@ -21,7 +21,7 @@ import (
 	"github.com/openshift/hypershift/test/maas-simulator/status"
 )
 
-// failedOn is a MaasMachine on whose former machines a deployment failed.
+// failedOn records failed deployments on earlier machines of the MaasMachine.
 func failedOn(t *testing.T, failures ...failure) func(*infrav1.MaasMachine) {
 	t.Helper()
 	return func(m *infrav1.MaasMachine) {
@@ -38,7 +38,7 @@ func TestBackground(t *testing.T) {
 	refuse := func(k *rack) {
 		simtest.Refuse(k.t, k.site.Simulator, "machine.release", "failed", http.StatusServiceUnavailable, "the BMC is dead")
 	}
-	// left are those that are not back, as "id action reason".
+	// left holds the machines that are not released yet, as "id action reason".
 	for name, tc := range map[string]struct {
 		failed status.Status
 		set    func(*rack)
@@ -62,7 +62,7 @@ func TestBackground(t *testing.T) {
 			}
 			k := seeker(t, "alice", sibling("self", annotated(UIDAnnotation, "self"), failedOn(t, failures...)), allocated("failed", "self", tc.failed), allocated("other1", "self", status.FailedDeployment))
 			for _, id := range []string{"failed", "other1"} {
-				k.site.Change(id, func(m *inventory.Machine) { m.PowerState = "on" }) // A release takes its time then.
+				k.site.Change(id, func(m *inventory.Machine) { m.PowerState = "on" }) // A release then takes some time.
 			}
 			if tc.failed == status.Ready {
 				k.site.Change("failed", func(m *inventory.Machine) { m.Owner, m.AgentName = "", "" })
@@ -155,7 +155,7 @@ func TestBackgroundTakesAddressOff(t *testing.T) {
 	k.expectLinks("at the end", "auto")
 }
 
-// TestOutstandingCondition: the reason is that of the last one, the words those of all.
+// TestOutstandingCondition checks that the condition has the reason of the last machine, and the messages of all.
 func TestOutstandingCondition(t *testing.T) {
 	t.Parallel()
 	before := []metav1.Condition{condition.False(ConditionOutstanding, lifecycle.ReasonReleasing, "")}

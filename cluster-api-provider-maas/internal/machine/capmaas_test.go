@@ -121,7 +121,7 @@ func finalizerOnly(t *testing.T, cfg *rest.Config) {
 	w.Expect(w.gone("m")).To(BeTrue())
 }
 
-// byKubeadm makes a MaasMachine whose Machine is bootstrapped by kubeadm.
+// byKubeadm creates a MaasMachine whose Machine has a kubeadm bootstrap config.
 func (w *world) byKubeadm(name string) {
 	w.t.Helper()
 	w.add(name, infrav1.MaasMachineSpec{Image: "ubuntu/jammy"})

@@ -87,7 +87,7 @@ func TestChooseMachine(t *testing.T) {
 			k.infra.Spec.FailureDomains = []string{"north", "south"}
 			maybe(tc.set, k)
 			if k.machine.Spec.StaticIP == nil {
-				away(k, "subnets.read") // It is not needed.
+				away(k, "subnets.read") // The list of subnets is not needed.
 			}
 			k.asked("")
 			_, err := k.choose(t.Context(), k.scope)
@@ -102,7 +102,7 @@ func TestChooseMachine(t *testing.T) {
 	}
 }
 
-// TestChooseContested: a machine on which a sibling still has its address is left alone.
+// TestChooseContested checks that a machine is not allocated while a sibling still has its address on it.
 func TestChooseContested(t *testing.T) {
 	t.Parallel()
 	k := seeker(t, "alice", sibling("self"), simtest.Machine{ID: "cheap1", CPU: 1}, simtest.Machine{ID: "dear01", CPU: 64})
@@ -114,7 +114,7 @@ func TestChooseContested(t *testing.T) {
 	}
 }
 
-// TestChooseNothing: what keeps a MaasMachine from a machine is told before one is taken.
+// TestChooseNothing checks that a problem with the MaasMachine is reported before a machine is allocated.
 func TestChooseNothing(t *testing.T) {
 	t.Parallel()
 	ignition := map[string][]byte{bootstrapKey: []byte(`{"ignition": {"version": "3.4.0"}}`)}
@@ -239,7 +239,7 @@ func TestExplain(t *testing.T) {
 	}
 }
 
-// TestZonesOf are in the order of their machines, and each is asked once.
+// TestZonesOf checks that zonesOf returns each zone once, in the order of the machines.
 func TestZonesOf(t *testing.T) {
 	t.Parallel()
 	var machines []maas.Machine
@@ -251,7 +251,7 @@ func TestZonesOf(t *testing.T) {
 	}
 }
 
-// TestBootstrapIsAwaited: data that is not there yet names where it is looked for.
+// TestBootstrapIsAwaited checks that the message about missing bootstrap data names the Secret.
 func TestBootstrapIsAwaited(t *testing.T) {
 	t.Parallel()
 	k := seeker(t, "alice", sibling("self"))

@@ -24,7 +24,7 @@ func FuzzProviderID(f *testing.F) {
 			t.Fatalf("%q names the machine %q", foreign, read(foreign))
 		}
 		if strings.Contains(systemID, "/") {
-			return // MAAS makes them of letters and digits.
+			return // MAAS generates system IDs from letters and digits.
 		}
 		for _, mode := range []infrav1.ProvisioningMode{infrav1.ProvisioningModeBareMetal, infrav1.ProvisioningModeLXD} {
 			id := formatProviderID(infrav1.MaasMachineSpec{ProvisioningMode: mode}, &maas.Machine{SystemID: systemID, Zone: maas.Zone{Name: zone}})

@@ -25,7 +25,7 @@ import (
 	"github.com/openshift/hypershift/test/maas-simulator/status"
 )
 
-// witness remembers what events were about: "*v1beta1.MaasCluster demo Warning Reason".
+// witness records the object, type and reason of events: "*v1beta1.MaasCluster demo Warning Reason".
 type witness struct{ saw []string }
 
 func (w *witness) Eventf(regarding, _ runtime.Object, kind, reason, _, _ string, _ ...any) {
@@ -100,7 +100,7 @@ func TestHandOverRecord(t *testing.T) {
 			tc.change(k)
 			w := k.witness()
 			tc.want.Since = simtest.Start
-			for range 2 { // A second time it is nothing new.
+			for range 2 { // The second call must change nothing.
 				if err := k.handOver(t.Context(), k.scope, lifecycle.Outcome{Message: "dead BMC"}); err != nil {
 					t.Fatal(err)
 				}
@@ -191,7 +191,8 @@ func TestGiveBackHandedOver(t *testing.T) {
 	}
 }
 
-// TestGiveBackAsItWasSaid: disks are erased, the address is taken off, and MAAS's log tells for whom.
+// TestGiveBackAsItWasSaid checks that the disks are erased and the address is unassigned, and that the MAAS log names
+// the MaasMachine.
 func TestGiveBackAsItWasSaid(t *testing.T) {
 	t.Parallel()
 	k := addressed(t, "admin")
@@ -219,7 +220,8 @@ func TestGiveBackAsItWasSaid(t *testing.T) {
 	k.expectLinks("at the end", "auto")
 }
 
-// TestHandOverOutstanding: the cluster goes on with what is not back, and the MaasMachine waits for nothing more.
+// TestHandOverOutstanding checks that the MaasCluster continues the pending releases, and that the MaasMachine no
+// longer waits for them.
 func TestHandOverOutstanding(t *testing.T) {
 	t.Parallel()
 	found := func() *rack {
@@ -251,7 +253,8 @@ func TestHandOverOutstanding(t *testing.T) {
 	}
 }
 
-// TestTakesOver: a cluster without its finalizer may go at any time.
+// TestTakesOver checks that releases are delegated only to a MaasCluster with its finalizer: without it, the
+// MaasCluster could be deleted at any time.
 func TestTakesOver(t *testing.T) {
 	t.Parallel()
 	s := &scope{machine: sibling("self")}

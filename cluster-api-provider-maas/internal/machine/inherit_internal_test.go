@@ -14,7 +14,7 @@ import (
 	"github.com/openshift/hypershift/test/maas-simulator/status"
 )
 
-// heir is a MaasMachine for which m1 was kept, with the key of the one before it.
+// heir returns a fixture with a MaasMachine for which m1 is reserved. m1 has the key of the previous MaasMachine.
 func heir(t *testing.T, change ...func(*infrav1.MaasMachine)) *rack {
 	t.Helper()
 	k := seeker(t, "alice", sibling("self", change...), allocated("m1", "old", status.Allocated), simtest.Machine{ID: "ready1"})

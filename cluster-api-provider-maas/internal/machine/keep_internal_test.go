@@ -22,7 +22,7 @@ import (
 	"github.com/openshift/hypershift/test/maas-simulator/status"
 )
 
-// keeper is a MaasMachine that is deleted and whose machine, which MAAS has back, is to be kept.
+// keeper returns a fixture with a deleted MaasMachine. Its machine is released in MAAS and is to be reserved.
 func keeper(t *testing.T) *rack {
 	t.Helper()
 	self := sibling("self", holds("m1"), annotated(UIDAnnotation, "self"), annotated(KeptAnnotation, "pool"), func(m *infrav1.MaasMachine) {
@@ -33,7 +33,7 @@ func keeper(t *testing.T) *rack {
 	return k
 }
 
-// reserves has the MaasCluster know of a machine that is kept.
+// reserves records a reserved machine on the MaasCluster.
 func (k *rack) reserves(id string, record reservation.Record) {
 	k.t.Helper()
 	if err := reservation.Records.Set(k.infra, id, record); err != nil {
@@ -133,7 +133,7 @@ func TestKeepIsWrittenFirst(t *testing.T) {
 	}
 }
 
-// newKept is a machine that a roll-out replaces.
+// newKept returns a fixture with a machine that a rollout replaces.
 func newKept(t *testing.T) *rack {
 	t.Helper()
 	r, s := newRollOut().among(t)

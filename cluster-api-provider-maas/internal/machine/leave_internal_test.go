@@ -23,7 +23,7 @@ import (
 	"github.com/openshift/hypershift/test/maas-simulator/status"
 )
 
-// flags lists phases: which stop the pass when they fail.
+// flags returns the name of each phase, and whether its failure stops the reconcile.
 func flags(t *testing.T, phases []phase.Phase[*scope]) []string {
 	t.Helper()
 	var all []string
@@ -70,7 +70,7 @@ func TestDeletionPhases(t *testing.T) {
 	}
 }
 
-// TestWholeLife: from nothing to a Node's machine and back, pass by pass.
+// TestWholeLife runs a MaasMachine from creation to deletion, reconcile by reconcile.
 func TestWholeLife(t *testing.T) {
 	t.Parallel()
 	l := newLife(t, "alice", simtest.Seed(simtest.Machine{ID: "aaaaa1"}))
@@ -86,7 +86,7 @@ func TestWholeLife(t *testing.T) {
 	}
 }
 
-// TestReleaseRefused: what MAAS refuses to take back is said, asked for again ever more rarely, and never forgotten.
+// TestReleaseRefused checks that a rejected release is reported, retried with a backoff, and never forgotten.
 func TestReleaseRefused(t *testing.T) {
 	t.Parallel()
 	l := newLife(t, "alice", simtest.Seed(simtest.Machine{ID: "aaaaa1"})).runs()
@@ -94,7 +94,7 @@ func TestReleaseRefused(t *testing.T) {
 	l.remove()
 	l.expect(time.Second, 15*time.Second, "False MAASUnavailable", "Warning MAASUnavailable")
 	l.site.ResetRequests()
-	// The refusal stands: MAAS is not asked before its pause is over.
+	// MAAS is not called before the backoff ends.
 	l.expect(time.Second, 2*time.Minute, "False MAASUnavailable")
 	if n := l.site.Load.Report().Of("machine.release").Calls; n != 0 {
 		t.Errorf("MAAS was asked %d times", n)
@@ -297,7 +297,7 @@ func TestReleaseFails(t *testing.T) {
 	}
 }
 
-// TestNothingIsLeft: what still carries our key is given back too, and the MaasMachine stays until that is done.
+// TestNothingIsLeft checks that all machines with the allocation key are released before the MaasMachine is gone.
 func TestNothingIsLeft(t *testing.T) {
 	t.Parallel()
 	released := func(s *scope) { s.findings.outcome = lifecycle.Outcome{Action: lifecycle.Gone, Message: "it is back"} }

@@ -97,8 +97,8 @@ func brokenAndFixed(t *testing.T, cfg *rest.Config) {
 	w.expectAllFree("nobody else would ever give it back")
 }
 
-// markStayed is a machine that was marked broken and then fixed, and that another client with the same MAAS user then
-// allocated.
+// markStayed covers a machine that was marked broken and then fixed, and that another client with the same MAAS user
+// then allocated.
 func markStayed(t *testing.T, cfg *rest.Config) {
 	w := newRack(t, cfg, "alice")
 	w.addPlain("m")

@@ -17,7 +17,7 @@ import (
 	"github.com/openshift/hypershift/test/maas-simulator/simulator/simtest"
 )
 
-// recordFailure has it known on the MaasCluster that a machine failed.
+// recordFailure records a failed machine on the MaasCluster.
 func recordFailure(t *testing.T, k *rack, id string, record quarantine.Record) {
 	t.Helper()
 	if err := quarantine.Records.Set(k.infra, id, record); err != nil {
@@ -130,7 +130,7 @@ func TestWellAgain(t *testing.T) {
 	}
 }
 
-// TestUntagged: MAAS is asked for machines without the tags of the spec and of the quarantine, as far as it has them.
+// TestUntagged checks that the request excludes the tags of the spec and of the quarantine, as far as MAAS has them.
 func TestUntagged(t *testing.T) {
 	t.Parallel()
 	for name, tc := range map[string]struct {

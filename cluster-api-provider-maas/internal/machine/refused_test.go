@@ -21,7 +21,7 @@ func (w *world) between() *testenv.Grudging {
 	w.t.Helper()
 	c := testenv.Client(w.t, w.cfg, scheme())
 	server := testenv.NewGrudging(c)
-	// What MAAS refuses is told in conditions by most phases, and asked again soon by all.
+	// Most phases report a MAAS error in a condition. All of them retry soon.
 	server.Soon = 20 * time.Second
 	w.kube, w.transport = server, server.Transport(w.transport)
 	w.restart()

@@ -30,7 +30,7 @@ import (
 	"github.com/openshift/hypershift/test/maas-simulator/status"
 )
 
-// TestRestore is about clusters whose management side was lost while their machines run on.
+// TestRestore covers clusters whose management cluster was lost while their machines keep running.
 func TestRestore(t *testing.T) {
 	cfg := testenv.Start(t, crds.Infrastructure, crds.ClusterAPI)
 	for name, test := range map[string]func(*testing.T, *rest.Config){
@@ -62,7 +62,7 @@ func TestRestore(t *testing.T) {
 	}
 }
 
-// running has a cluster with two machines of pool "workers" and one of pool "others", which all run.
+// running returns a fixture with two machines of pool "workers" and one of pool "others", all running.
 func running(t *testing.T, cfg *rest.Config) *world {
 	t.Helper()
 	w := newWorld(t, cfg, simtest.Machine{ID: "aaaaaa"}, simtest.Machine{ID: "bbbbbb"}, simtest.Machine{ID: "cccccc"}, simtest.Machine{ID: "dddddd"})
@@ -113,10 +113,10 @@ func (w *world) lose(restoredFrom string) {
 	w.wrote()
 }
 
-// uid is that of the MaasCluster.
+// uid returns the UID of the MaasCluster.
 func (w *world) uid() string { return string(w.cluster().UID) }
 
-// returns makes a new MaasMachine of a pool, and has it looked at until it should be Ready.
+// returns creates a MaasMachine of a pool, reconciles it until it is Ready, and returns its machine.
 func (w *world) returns(pool, name string) string {
 	w.t.Helper()
 	w.join(pool, pool+"-y", name, infrav1.MaasMachineSpec{})

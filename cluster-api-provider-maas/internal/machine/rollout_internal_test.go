@@ -22,7 +22,7 @@ import (
 	"github.com/openshift/hypershift/support/maas"
 )
 
-// rollOut is a MachineDeployment of two machines, which replaces those of an older MachineSet one after the other.
+// rollOut is a MachineDeployment of two machines. It replaces those of an older MachineSet one by one.
 type rollOut struct {
 	deployment *clusterv1.MachineDeployment
 	set        *clusterv1.MachineSet
@@ -48,7 +48,7 @@ func newRollOut() *rollOut {
 	return o
 }
 
-// among is the reconciler that sees the roll-out, and the scope of the machine in it.
+// among returns a reconciler whose cache has the rollout, and the scope of its machine.
 func (o *rollOut) among(t *testing.T) (*Reconciler, *scope) {
 	t.Helper()
 	r := among(t, o.machine)
@@ -63,7 +63,7 @@ func (o *rollOut) among(t *testing.T) (*Reconciler, *scope) {
 			t.Fatal(err)
 		}
 	}
-	// Writes are made on what was read last.
+	// Updates need the latest version.
 	if err := r.Client.Get(t.Context(), client.ObjectKeyFromObject(o.machine), o.machine); err != nil {
 		t.Fatal(err)
 	}
@@ -139,7 +139,7 @@ func TestIntend(t *testing.T) {
 	}
 }
 
-// same is a pool that makes new machines as it made this one.
+// same makes the template of the MachineDeployment equal to that of the MachineSet.
 func same(o *rollOut) { o.deployment.Spec.Template.Spec = o.set.Spec.Template.Spec }
 
 // TestIntendLost: a lost machine is not reserved.

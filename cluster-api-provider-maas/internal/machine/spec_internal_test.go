@@ -20,7 +20,8 @@ import (
 	"github.com/openshift/hypershift/support/maas"
 )
 
-// TestStage: which states are errors depends on how far the machine had come, whatever process looks at it.
+// TestStage checks that the stage, which decides which states are errors, depends only on the progress of the machine,
+// and not on the process.
 func TestStage(t *testing.T) {
 	t.Parallel()
 	failed := func(released bool) func(*scope) {

@@ -21,7 +21,7 @@ import (
 	"github.com/openshift/hypershift/test/maas-simulator/simulator/simtest"
 )
 
-// outdated reads a MaasMachine as it once was, as the cache of a process does that a lost node still runs.
+// outdated returns a client that shows an earlier version of a MaasMachine, like the cache of a process on a lost node.
 func (w *world) outdated(former *infrav1.MaasMachine) client.Client {
 	w.t.Helper()
 	real := testenv.Client(w.t, w.cfg, scheme())
@@ -88,7 +88,7 @@ func TestOutdatedPass(t *testing.T) {
 	}
 }
 
-// holders says who has which machine of MAAS, and in which state.
+// holders returns the owner and the state of each machine in MAAS.
 func (w *world) holders() map[string]string {
 	all := map[string]string{}
 	for _, m := range w.Machines() {

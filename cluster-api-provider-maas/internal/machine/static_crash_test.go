@@ -48,7 +48,7 @@ func (f *fuse) done() error {
 	return nil
 }
 
-// kube is the API server as the process with the fuse sees it.
+// fused returns a client of the API server that fails writes once the fuse burns.
 func (w *world) fused(f *fuse) client.Client {
 	c := testenv.Client(w.t, w.cfg, scheme())
 	guard := func(write func() error) error {
@@ -70,7 +70,7 @@ func (w *world) fused(f *fuse) client.Client {
 	})
 }
 
-// die runs one incarnation until its fuse burns, or for some passes when the work is done before that.
+// die runs one provider process until its fuse burns or its work is done.
 func (w *world) die(name string, f *fuse) {
 	w.kube = w.fused(f)
 	w.before, w.after = func(string) error { return f.before() }, func(string) error { return f.done() }
@@ -85,7 +85,8 @@ func (w *world) die(name string, f *fuse) {
 	w.restart()
 }
 
-// lagging is the API server through a stale cache: it shows the MaasMachines, but none of the later writes to them.
+// lagging returns a client that acts like a stale cache: it shows the MaasMachines, but none of the later writes to
+// them.
 func (w *world) lagging() client.Client {
 	seen := &infrav1.MaasMachineList{}
 	w.Expect(w.client.List(w.t.Context(), seen, client.InNamespace(w.namespace))).To(Succeed())

@@ -26,7 +26,7 @@ import (
 
 var noon = time.Date(2026, 11, 22, 12, 0, 0, 0, time.UTC)
 
-// quiet is a reconciler without an API server, at noon.
+// quiet returns a reconciler without an API server, whose clock is at noon.
 func quiet() (*Reconciler, *clocktesting.FakePassiveClock, *events.FakeRecorder) {
 	clock, recorder := clocktesting.NewFakePassiveClock(noon), events.NewFakeRecorder(10)
 	r := &Reconciler{Clock: clock, Recorder: recorder}
@@ -34,7 +34,7 @@ func quiet() (*Reconciler, *clocktesting.FakePassiveClock, *events.FakeRecorder)
 	return r, clock, recorder
 }
 
-// pass is one reconcile: what its phases found, after what earlier ones left in the status.
+// pass simulates one reconcile: change sets the findings of the phases, and m has the status of earlier reconciles.
 func pass(r *Reconciler, m *infrav1.MaasMachine, change func(*scope)) {
 	s := &scope{machine: m}
 	if since := m.Status.StateSince; s.systemID() != "" && since != nil {
@@ -46,7 +46,7 @@ func pass(r *Reconciler, m *infrav1.MaasMachine, change func(*scope)) {
 	r.tell(s, before)
 }
 
-// holding is a MaasMachine that has a machine.
+// holding returns a MaasMachine that has a machine.
 func holding() *infrav1.MaasMachine {
 	return &infrav1.MaasMachine{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "m", UID: "uid", CreationTimestamp: metav1.NewTime(noon)},
 		Spec: infrav1.MaasMachineSpec{SystemID: ptr.To("wq4h8c"), ProviderID: ptr.To("maas:///az1/wq4h8c")}}
@@ -61,7 +61,7 @@ func runs(s *scope) {
 	s.findings.ready, s.findings.outcome = true, lifecycle.Outcome{Action: lifecycle.Running, Reason: lifecycle.ReasonDeployed, Message: "it runs"}
 }
 
-// conditionsOf prints "Ready False NoCapacity", those that are there in their order.
+// conditionsOf returns the existing conditions of these types, in the given order, as "Ready False NoCapacity".
 func conditionsOf(m *infrav1.MaasMachine, kinds ...string) []string {
 	var all []string
 	for _, kind := range kinds {
@@ -72,7 +72,7 @@ func conditionsOf(m *infrav1.MaasMachine, kinds ...string) []string {
 	return all
 }
 
-// TestReadySumsUp: Ready tells the first step that is not done, and why.
+// TestReadySumsUp checks that Ready reports the first step that is not done, and why.
 func TestReadySumsUp(t *testing.T) {
 	t.Parallel()
 	problem := func(s *scope) { s.user, s.findings.problem = "me", &Problem{ReasonNoCapacity, "none"} }
@@ -133,7 +133,7 @@ func TestMAASAwayLeavesWhatRuns(t *testing.T) {
 	if n := len(recorder.Events); n != 1 {
 		t.Errorf("%d events, and one should tell that it runs", n)
 	}
-	// One that was never installed is another matter: there, nothing goes on.
+	// A machine that was never deployed differs: without MAAS, it is not Ready.
 	m = holding()
 	pass(r, m, func(s *scope) { s.findings.problem = &Problem{ReasonUnreachable, "down"} })
 	if diff := cmp.Diff([]string{"Ready False MAASUnreachable"}, conditionsOf(m, ConditionCredentials, ConditionReady)); diff != "" {
@@ -216,7 +216,7 @@ func TestFailureFields(t *testing.T) {
 	}
 }
 
-// TestEventsOnChange: an event tells what is new, and is not repeated as long as the reason stays.
+// TestEventsOnChange checks that an event is sent for a new reason, and not repeated while the reason stays.
 func TestEventsOnChange(t *testing.T) {
 	t.Parallel()
 	r, _, recorder := quiet()
@@ -354,7 +354,8 @@ func TestAddressesAreBounded(t *testing.T) {
 	}
 }
 
-// TestNote: an event is as long as the API server takes, and ends with a whole letter.
+// TestNote checks that the text of an event is not longer than the API server accepts, and ends with a complete
+// character.
 func TestNote(t *testing.T) {
 	t.Parallel()
 	for _, text := range []string{strings.Repeat("a", 999) + "ü" + strings.Repeat("b", 100), strings.Repeat("ü", 2000), "a" + strings.Repeat("ü", 2000)} {

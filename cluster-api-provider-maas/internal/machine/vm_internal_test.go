@@ -17,7 +17,7 @@ import (
 	"github.com/openshift/hypershift/support/maas"
 )
 
-// virtual is a MaasMachine that asks for a virtual machine.
+// virtual returns a MaasMachine that requests a virtual machine.
 func virtual(change ...func(*infrav1.MaasMachine)) *infrav1.MaasMachine {
 	m := sibling("vm", func(m *infrav1.MaasMachine) { m.Spec.ProvisioningMode = infrav1.ProvisioningModeLXD })
 	for _, do := range change {
@@ -26,7 +26,7 @@ func virtual(change ...func(*infrav1.MaasMachine)) *infrav1.MaasMachine {
 	return m
 }
 
-// placed has a place on host h1 for the virtual machine, which MAAS may have made.
+// placed sets a placement on host h1. systemID is empty until MAAS has composed the virtual machine.
 func placed(systemID string) func(*infrav1.MaasMachine) {
 	return func(m *infrav1.MaasMachine) {
 		if err := lxd.SetPlacement(m, lxd.Placement{Host: "h1", HostID: 1, Zone: "az1", Project: "p", Hostname: "vm-1", Cores: 2, MemoryMiB: 4096, DiskGB: 60, SystemID: systemID, At: noon}); err != nil {
@@ -127,7 +127,7 @@ func TestWhereItIs(t *testing.T) {
 	}
 }
 
-// TestWithoutEffect: no field does nothing in silence.
+// TestWithoutEffect checks that fields without effect are reported.
 func TestWithoutEffect(t *testing.T) {
 	t.Parallel()
 	for name, tc := range map[string]struct {
@@ -169,7 +169,7 @@ func TestLooks(t *testing.T) {
 	if !l.due(2, noon.Add(1)) {
 		t.Error("hosts wait for each other")
 	}
-	at := noon.Add(lookAgainEvery) // It was looked at then.
+	at := noon.Add(lookAgainEvery) // The last refresh was at this time.
 	l.note(1, "no route to host")
 	for after, want := range map[time.Duration]string{0: "no route to host", staleLook - 1: "no route to host", staleLook: ""} {
 		if got := l.words(1, at.Add(after)); got != want {
@@ -188,7 +188,7 @@ func TestLooks(t *testing.T) {
 	}
 }
 
-// TestAvoided: hosts on which a try failed, and those that do not answer, are taken last.
+// TestAvoided checks that hosts with a failed attempt and hosts that do not answer are avoided.
 func TestAvoided(t *testing.T) {
 	t.Parallel()
 	r, _, _ := quiet()
@@ -202,7 +202,7 @@ func TestAvoided(t *testing.T) {
 		r.looks.note(id, words)
 	}
 	got := r.avoided(&scope{machine: m}, hosts)
-	delete(got, "") // A machine of metal had no host.
+	delete(got, "") // A failed bare metal machine has no host.
 	if diff := cmp.Diff(map[string]bool{"away": true, "failed": true}, got); diff != "" {
 		t.Errorf("-want +got:\n%s", diff)
 	}
@@ -234,7 +234,8 @@ func TestComposed(t *testing.T) {
 	}
 }
 
-// TestVMName: each try has a name of its own, as MAAS keeps that of one which failed for as long as it has it.
+// TestVMName checks that each attempt has its own name: MAAS keeps the name of a failed virtual machine as long as it
+// has the machine.
 func TestVMName(t *testing.T) {
 	t.Parallel()
 	const uid = "0f3c61f2-3f43-4f0b-8c55-1f0a5a6d9f10"

@@ -23,7 +23,7 @@ type lxdHost struct {
 	stores              map[string]int64
 }
 
-// newLXD has the machines of simtest.Rack, LXD hosts, and an administrator's key.
+// newLXD returns a fixture with the machines of simtest.Rack, LXD hosts, and an administrator's key.
 func newLXD(t *testing.T, cfg *rest.Config, hosts ...lxdHost) *world {
 	t.Helper()
 	w := newRack(t, cfg, "admin")
@@ -69,7 +69,7 @@ func (w *world) dropHost(id int) {
 	})).To(Succeed())
 }
 
-// addVM makes a MaasMachine of 2 cores and 4 GiB in provisioningMode lxd.
+// addVM creates a MaasMachine with 2 cores and 4 GiB in provisioningMode lxd.
 func (w *world) addVM(name string, change ...func(*infrav1.MaasMachineSpec)) {
 	w.t.Helper()
 	spec := infrav1.MaasMachineSpec{Image: "custom/node", MinCPU: ptr.To(2), MinMemory: ptr.To(4096), ProvisioningMode: infrav1.ProvisioningModeLXD,
@@ -80,7 +80,7 @@ func (w *world) addVM(name string, change ...func(*infrav1.MaasMachineSpec)) {
 	w.add(name, spec)
 }
 
-// vms are the virtual machines that MAAS has.
+// vms returns the virtual machines in MAAS.
 func (w *world) vms() []*inventory.Machine {
 	var all []*inventory.Machine
 	for _, m := range w.Machines() {
@@ -91,7 +91,7 @@ func (w *world) vms() []*inventory.Machine {
 	return all
 }
 
-// composing runs passes until the MaasMachine has a virtual machine in MAAS, and no further.
+// composing reconciles the MaasMachine until it has a virtual machine in MAAS, and no further.
 func (w *world) composing(name string) *inventory.Machine {
 	w.t.Helper()
 	place := &lxd.Placement{}

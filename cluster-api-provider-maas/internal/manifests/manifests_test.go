@@ -122,7 +122,8 @@ func TestComponentsStateNothing(t *testing.T) {
 	}
 }
 
-// TestVersions: a version is read with or without its v, and that of a candidate belongs to the series that it is for.
+// TestVersions checks that a version is parsed with or without its v, and that a release candidate belongs to the
+// series of its release.
 func TestVersions(t *testing.T) {
 	for version, want := range map[string]map[string]any{
 		"1.4.2":         {"major": int64(1), "minor": int64(4), "contract": "v1beta2"},

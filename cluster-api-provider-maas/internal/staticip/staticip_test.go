@@ -235,7 +235,7 @@ func TestGatewayThatMAASDoesNotHave(t *testing.T) {
 	g.Expect(refusal.Message).To(ContainSubstring("that of 10.9.0.0/24 is 10.9.0.254: set the subnet's in MAAS"))
 }
 
-// TestRangeThatIsTold: a message names the configured range, whatever field it comes from.
+// TestRangeThatIsTold checks that a message names the configured range, whatever field it comes from.
 func TestRangeThatIsTold(t *testing.T) {
 	for name, tc := range map[string]struct {
 		spec infrav1.StaticIPConfig
