@@ -23,7 +23,7 @@ import (
 	"github.com/openshift/hypershift/test/maas-simulator/simulator/simtest"
 )
 
-// The size of the benchmark, and how long it watches a settled provider.
+// Variables for the size of the benchmark, and for how long it observes a settled provider.
 const (
 	benchMachinesEnv = "BENCH_MACHINES"
 	benchSettledEnv  = "BENCH_SETTLED"
@@ -33,9 +33,9 @@ const (
 type counter struct {
 	next http.RoundTripper
 	mu   sync.Mutex
-	// reads and writes by method; lists are the polls that all machines share.
+	// reads and writes are by method; lists counts the polls that all machines share.
 	reads, writes, lists int
-	// seen are the writes that pause has told of.
+	// seen is the number of writes that pause has reported.
 	seen int
 }
 
@@ -62,7 +62,7 @@ func (c *counter) take() (reads, writes, lists int) {
 	return reads, writes, lists
 }
 
-// pause is how many writes passed through since it was last called.
+// pause returns the number of writes since its last call.
 func (c *counter) pause() int {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -71,7 +71,7 @@ func (c *counter) pause() int {
 	return n
 }
 
-// seed is a site with n equal machines.
+// seed returns the data of a MAAS with n equal machines.
 func seed(n int) []byte {
 	var machines []map[string]any
 	for i := range n {
@@ -92,19 +92,19 @@ func seed(n int) []byte {
 		"machines":       machines,
 	})
 	if err != nil {
-		panic(err) // Maps and texts always encode.
+		panic(err) // Maps and strings can always be encoded.
 	}
 	return text
 }
 
-// region runs a simulated MAAS in which nothing takes time.
+// region runs a simulated MAAS in which all operations are immediate.
 func region(t testing.TB, machines int, rules ...faults.Rule) (endpoint, key string) {
 	t.Helper()
 	s := simulated(t, machines, rules...)
 	return simtest.Serve(t, s), s.Key("alice")
 }
 
-// simulated makes a MAAS that is not served yet.
+// simulated creates a simulated MAAS without a server.
 func simulated(t testing.TB, machines int, rules ...faults.Rule) *simulator.Simulator {
 	t.Helper()
 	s, err := simulator.New(simulator.Options{Seed: seed(machines), RandomSeed: 1})
@@ -130,8 +130,8 @@ func setting[T any](t testing.TB, name string, otherwise T, parse func(string) (
 	return value
 }
 
-// TestSimulator leads machines through their life against the simulator, as a plain user: first MAAS is not available for
-// a while, then one machine fails to deploy and one breaks.
+// TestSimulator runs the lifecycle of machines against the simulator as a plain user. First MAAS is unavailable for a
+// while, then one machine fails to deploy and one breaks.
 func TestSimulator(t *testing.T) {
 	t.Parallel()
 	cfg := testenv.Start(t, crds.Infrastructure, crds.ClusterAPI)
@@ -155,8 +155,8 @@ func TestSimulator(t *testing.T) {
 	s.Expect(s.machines()).To(BeEmpty())
 }
 
-// BenchmarkMachines leads machines from Pending to Deployed to gone, at the pace of production. BENCH_MACHINES (1000) is their
-// number, BENCH_SETTLED (1m) how long the settled provider is watched.
+// BenchmarkMachines runs machines from Pending to Deployed to deleted, with the timing of production. BENCH_MACHINES
+// (1000) is their number. BENCH_SETTLED (1m) is how long the settled provider is observed.
 func BenchmarkMachines(b *testing.B) {
 	n := setting(b, benchMachinesEnv, 1000, strconv.Atoi)
 	watched := setting(b, benchSettledEnv, time.Minute, time.ParseDuration)
@@ -183,7 +183,7 @@ func (s *world) measure(b *testing.B, n int, watched time.Duration) {
 	peak := peakHeap(ctx)
 	s.Eventually(s.unready, 15*time.Minute, time.Second).Should(BeEmpty())
 	b.ReportMetric(time.Since(start).Seconds(), "s-to-deployed")
-	// Events, which are sent in the background, belong to what came before.
+	// Events are sent asynchronously and belong to the previous phase.
 	s.Eventually(kube.pause, time.Minute, 3*time.Second).Should(BeZero())
 	s.report(b, kube, region, n, "up")
 
@@ -214,7 +214,7 @@ func (s *world) report(b *testing.B, kube, region *counter, n int, phase string)
 	b.ReportMetric(float64(kubeWrites)/float64(n), phase+"-kube-writes/machine")
 }
 
-// peakHeap samples the heap until the context ends.
+// peakHeap samples the heap size until the context ends.
 func peakHeap(ctx context.Context) <-chan uint64 {
 	result := make(chan uint64, 1)
 	go func() {

@@ -20,25 +20,25 @@ import (
 	"github.com/openshift/hypershift/test/maas-simulator/faults"
 )
 
-// crashKillsEnv is how often TestCrash kills.
+// crashKillsEnv is the variable with the number of kills in TestCrash.
 const crashKillsEnv = "CRASH_KILLS"
 
-// driver has MaasMachines come and go in waves while it kills their provider.
+// driver creates and deletes MaasMachines in waves while it kills their provider.
 type driver struct {
 	*world
-	// kube reaches the management cluster, and region MAAS.
+	// kube is the connection to the management cluster, region that to MAAS.
 	kube   http.RoundTripper
 	region *maas.Client
 	random *rand.Rand
-	// crest is the number of MaasMachines at which a wave turns, and ebb is set from there on; turned is set when it does.
+	// crest is the number of MaasMachines at which a wave turns. ebb is true from then on; turned is set at that moment.
 	crest       int
 	ebb, turned bool
-	// kills are counted by their moment.
+	// kills counts the kills by moment.
 	kills map[moment]int
 }
 
-// TestCrash kills the process of the provider around a random call, again and again, while machines are created and deleted. Two
-// machines can't be deployed, so giving up on a machine is interrupted as well.
+// TestCrash repeatedly kills the provider around a random call while machines are created and deleted. Two machines
+// cannot be deployed, so retries with another machine are interrupted as well.
 func TestCrash(t *testing.T) {
 	t.Parallel()
 	kills := 500
@@ -55,7 +55,7 @@ func TestCrash(t *testing.T) {
 		{"When the provider is killed around a write to the management cluster, it should leak and lose nothing", "clusters-kube", true},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
-			t.Parallel() // Most of a life is spent waiting for caches.
+			t.Parallel() // The processes mostly wait for caches.
 			d := newDriver(t, cfg, tc.namespace)
 			d.waves(tc.kube, kills/2, d.settle)
 			d.Expect(d.machines()).To(BeEmpty())
@@ -80,7 +80,8 @@ func newDriverAt(t *testing.T, cfg *rest.Config, namespace, endpoint, key string
 	return d
 }
 
-// waves kills the provider so many times, and has it settle whenever a wave turns, and at the end, when nothing is wanted any more.
+// waves kills the provider the given number of times. It calls settle whenever a wave turns, and at the end, when no
+// machine is desired.
 func (d *driver) waves(kube bool, kills int, settle func()) {
 	d.t.Helper()
 	for n := range kills {
@@ -99,7 +100,7 @@ func (d *driver) waves(kube bool, kills int, settle func()) {
 	settle()
 }
 
-// crash runs one process of the provider until it is killed.
+// crash runs one provider process until it is killed.
 func (d *driver) crash(at killPoint) {
 	d.t.Helper()
 	l := d.live(at)
@@ -111,12 +112,13 @@ func (d *driver) crash(at killPoint) {
 			d.kills[at.when]++
 			return
 		case <-time.After(time.Second):
-			// It has nothing to do, or not enough.
+			// The process has nothing or too little to do.
 		}
 	}
 }
 
-// stir creates some machines and deletes one now and then, until there are enough; and then deletes, until there is none.
+// stir creates some machines and sometimes deletes one, until there are enough. Then it deletes machines until there is
+// none.
 func (d *driver) stir() {
 	d.t.Helper()
 	living := d.living()
@@ -137,13 +139,14 @@ func (d *driver) stir() {
 	}
 }
 
-// living are the MaasMachines that are not being deleted.
+// living returns the MaasMachines that are not being deleted.
 func (d *driver) living() []infrav1.MaasMachine {
 	d.t.Helper()
 	return slices.DeleteFunc(d.machines(), func(m infrav1.MaasMachine) bool { return !m.DeletionTimestamp.IsZero() })
 }
 
-// settle lets a process live until everything is as it should be, and checks that allocations and MaasMachines are one to one.
+// settle runs a process until all objects are in their desired state. It checks that allocations and MaasMachines match
+// one to one.
 func (d *driver) settle() {
 	d.t.Helper()
 	l := d.live(killPoint{})
@@ -153,7 +156,7 @@ func (d *driver) settle() {
 	d.expectNoLeak(d.allocated())
 }
 
-// allocated tells for which MaasMachine each machine is allocated in MAAS.
+// allocated returns, for each allocated machine in MAAS, the UID of its MaasMachine.
 func (d *driver) allocated() map[string]string {
 	d.t.Helper()
 	machines, err := d.region.ListMachines(d.t.Context(), maas.MachineFilter{})
@@ -167,7 +170,7 @@ func (d *driver) allocated() map[string]string {
 	return allocated
 }
 
-// expectEveryMoment checks that the kills are as many as asked for, and spread over all moments.
+// expectEveryMoment checks the number of kills, and that they cover all moments.
 func (d *driver) expectEveryMoment(kills int) {
 	d.t.Helper()
 	sum := 0

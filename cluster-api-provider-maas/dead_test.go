@@ -18,8 +18,9 @@ import (
 	"github.com/openshift/hypershift/test/maas-simulator/simulator/simtest"
 )
 
-// TestDeadBMC has the power controllers of two machines die after their deployment: the process lets their MaasMachines go, is killed, and
-// the next one gives the machines back when they answer again.
+// TestDeadBMC lets the power controllers of two machines fail after their deployment. The provider removes the
+// finalizers of their MaasMachines and is killed. The next process releases the machines once the power controllers
+// answer again.
 func TestDeadBMC(t *testing.T) {
 	t.Parallel()
 	d := newDriver(t, testenv.Start(t, crds.Infrastructure, crds.ClusterAPI), "clusters-dead")

@@ -16,7 +16,7 @@ import (
 	"github.com/openshift/hypershift/test/maas-simulator/simulator/simtest"
 )
 
-// unwell makes a fifth of all calls fail: refused before anything is done, or done and the answer lost or cut off.
+// unwell makes a fifth of all calls fail: the call is rejected, or it is done and its answer is lost or truncated.
 var unwell = []faults.Rule{
 	{Kind: faults.Error, Rate: 0.05, Status: http.StatusInternalServerError},
 	{Kind: faults.Error, Rate: 0.05, Status: http.StatusServiceUnavailable},
@@ -45,7 +45,7 @@ func TestFaults(t *testing.T) {
 	b.expectNoLeak(marksOf(s))
 }
 
-// marksOf tells for which MaasMachine each machine is allocated.
+// marksOf returns, for each machine, the UID of the MaasMachine in its ownership annotations.
 func marksOf(s *simulator.Simulator) map[string]string {
 	marks := map[string]string{}
 	for _, m := range s.Machines() {

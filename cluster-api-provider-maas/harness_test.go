@@ -35,10 +35,10 @@ import (
 
 const testNamespace = "clusters-demo"
 
-// patience is how long machines may take to become what they should be, on a computer that has other work too.
+// patience is the timeout for machines to reach their desired state, on a computer that is also busy otherwise.
 const patience = 5 * time.Minute
 
-// world is a management cluster with a Cluster whose machines come and go, beside a MAAS.
+// world is a management cluster with a Cluster whose machines are created and deleted, and a MAAS.
 type world struct {
 	*WithT
 	t         testing.TB
@@ -48,12 +48,12 @@ type world struct {
 	endpoint  string
 	key       string
 	next      int
-	// vm makes add ask for virtual machines, of as many cores; zero is 1.
+	// vm makes add request virtual machines, with this number of cores; zero means 1.
 	vm    bool
 	cores int
 }
 
-// newWorld makes its namespace.
+// newWorld creates the fixture and its namespace.
 func newWorld(t testing.TB, cfg *rest.Config, namespace, endpoint, key string) *world {
 	t.Helper()
 	g := NewWithT(t)
@@ -83,7 +83,7 @@ func (b *world) create(obj client.Object) {
 	b.Expect(b.client.Create(b.t.Context(), obj)).To(Succeed())
 }
 
-// add makes a Machine with its MaasMachine, as Cluster API would.
+// add creates a Machine with its MaasMachine, as Cluster API does.
 func (b *world) add() {
 	b.t.Helper()
 	b.next++
@@ -112,7 +112,7 @@ func (b *world) remove(m infrav1.MaasMachine) {
 	b.Expect(client.IgnoreNotFound(b.client.Delete(b.t.Context(), &m))).To(Succeed())
 }
 
-// unready says which MaasMachines are not as they should be; living ones Ready, deleted ones gone.
+// unready returns the MaasMachines that are not in their desired state: Ready, or gone if deleted.
 func (b *world) unready() []string {
 	b.t.Helper()
 	var all []string
@@ -132,18 +132,18 @@ func (b *world) unready() []string {
 	return all
 }
 
-// tempo is how fast an incarnation lives.
+// tempo is the timing of a provider instance.
 type tempo struct {
 	timing machine.Timing
 	ages   inventory.Ages
-	// workers are the MaasMachines worked on at once.
+	// workers is the number of MaasMachines that are reconciled concurrently.
 	workers int
-	// qps and burst bound the calls to the management cluster; negative is no bound.
+	// qps and burst limit the calls to the management cluster; a negative value means no limit.
 	qps   float32
 	burst int
 }
 
-// hasty makes minutes into fractions of a second.
+// hasty shortens minutes to fractions of a second.
 var hasty = tempo{
 	timing: machine.Timing{Poll: 50 * time.Millisecond, Settled: 500 * time.Millisecond, Doubt: time.Second, Compose: time.Second,
 		Problem: 50 * time.Millisecond, Deploy: 10 * time.Minute, Allocate: 10 * time.Minute},
@@ -152,22 +152,22 @@ var hasty = tempo{
 	qps:     -1,
 }
 
-// wire is what an incarnation of the provider reaches the world through; nil transports are the usual ones.
+// wire holds the connections of a provider instance; nil transports mean the default.
 type wire struct {
 	kube func(http.RoundTripper) http.RoundTripper
 	maas http.RoundTripper
-	// watch is shared with providers of other namespaces; nil means watches of its own.
+	// watch is shared with providers of other namespaces; nil means separate watches.
 	watch cache.NewCacheFunc
 }
 
-// incarnate runs a provider with nothing in memory until the context ends.
+// incarnate runs a provider instance without prior state until the context ends.
 func (b *world) incarnate(ctx context.Context, w wire, pace tempo) error {
 	cfg := rest.CopyConfig(b.cfg)
 	cfg.QPS, cfg.Burst = pace.qps, pace.burst
 	if w.kube != nil {
 		cfg.Wrap(w.kube)
 	}
-	var grace time.Duration // A killed process does not say goodbye.
+	var grace time.Duration // A killed process does not shut down gracefully.
 	mgr, err := ctrl.NewManager(cfg, ctrl.Options{Scheme: newScheme(), Metrics: metricsserver.Options{BindAddress: "0"},
 		HealthProbeBindAddress: "0", GracefulShutdownTimeout: &grace, Cache: cache.Options{DefaultNamespaces: map[string]cache.Config{b.namespace: {}}},
 		NewCache: w.watch,
@@ -197,7 +197,8 @@ func (b *world) incarnate(ctx context.Context, w wire, pace tempo) error {
 	return mgr.Start(ctx)
 }
 
-// converge runs one incarnation that nobody disturbs until everything is as it should be, and what else is asked for is there.
+// converge runs one instance without faults until all objects are in their desired state and the additional conditions
+// hold.
 func (b *world) converge(w wire, pace tempo, within time.Duration, there ...func() bool) {
 	b.t.Helper()
 	ctx, cancel := context.WithCancel(b.t.Context())
@@ -211,7 +212,7 @@ func (b *world) converge(w wire, pace tempo, within time.Duration, there ...func
 	b.Expect(<-done).To(Succeed())
 }
 
-// expectNoLeak checks that MaasMachines and allocations of MAAS, each with the UID of its mark, are one to one.
+// expectNoLeak checks that MaasMachines and MAAS allocations, each with the UID of its annotation, match one to one.
 func (b *world) expectNoLeak(allocated map[string]string) {
 	b.t.Helper()
 	want := map[string]string{}

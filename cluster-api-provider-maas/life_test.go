@@ -28,16 +28,16 @@ import (
 	"github.com/openshift/hypershift/support/maas"
 )
 
-// moment is when, around a call, a process is killed.
+// moment is when, relative to a call, a process is killed.
 type moment string
 
 const (
 	beforeSend moment = "before it was sent"
-	// underWay: the call arrives when its process is dead already.
+	// underWay: the call arrives after its process has died.
 	underWay moment = "while it was under way"
 	// afterSend: the call was done, and its answer is lost.
 	afterSend moment = "after it was done"
-	// afterAnswer: the process has its answer and may have begun to act on it.
+	// afterAnswer: the process has the answer and may have begun to act on it.
 	afterAnswer moment = "after its answer"
 )
 
@@ -45,34 +45,35 @@ var moments = []moment{beforeSend, underWay, afterSend, afterAnswer}
 
 // killPoint is the call at which a process is killed.
 type killPoint struct {
-	// kube tells a write to the management cluster from a call of MAAS.
+	// kube distinguishes a write to the management cluster from a call to MAAS.
 	kube bool
 	when moment
-	// nth counts such calls from the start of the process; zero is never.
+	// nth counts these calls from the start of the process; zero means never.
 	nth int64
-	// late is how much of the time that a call may be under way passes, or of that which a process has after its answer: from 0 to 1.
+	// late is the fraction, from 0 to 1, of the maximum delay. The delay is that of the call after the process, or that of
+	// the process after its answer.
 	late float64
 }
 
-// portion is how much of a time passes.
+// portion returns the fraction of a duration that passes.
 func (p killPoint) portion(of time.Duration) time.Duration {
 	return time.Duration(p.late * float64(of))
 }
 
-// life is one process of the provider, and the two proxies through which it sees the world. They are its own, so that what a
-// dead process had under way is not taken for a call of the next one.
+// life is one provider process and the two proxies of its connections. Each process has its own proxies, so that a call
+// of a dead process is not taken for one of the next process.
 type life struct {
 	at    killPoint
 	calls atomic.Int64
-	// struck is set when the call came.
+	// struck is set when the call has come.
 	struck atomic.Bool
-	// kill sends SIGKILL; dead is closed when the process is gone.
+	// kill sends SIGKILL; dead is closed when the process has ended.
 	kill   context.CancelFunc
 	dead   chan struct{}
 	output words
 }
 
-// words are what a process says. They may be read while it goes on.
+// words is the output of a process. It may be read while the process runs.
 type words struct {
 	mu   sync.Mutex
 	said bytes.Buffer
@@ -85,7 +86,7 @@ func (w *words) Write(more []byte) (int, error) {
 	return w.said.Write(more)
 }
 
-// Bytes are those so far.
+// Bytes returns the output so far.
 func (w *words) Bytes() []byte {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -94,8 +95,9 @@ func (w *words) Bytes() []byte {
 
 func (w *words) String() string { return string(w.Bytes()) }
 
-// hurried are the flags that make minutes into fractions of a second. Doubts are longer by seconds than a call is under way (lateness, latest): what
-// comes before the call, and counts too, takes long on a busy machine.
+// hurried holds flags that shorten minutes to fractions of a second. The timeouts for unknown outcomes are seconds
+// longer than a call may take (lateness, latest): the time before the call counts too, and may be long on a busy
+// machine.
 var hurried = []string{
 	"--metrics-bind-addr=0", "--health-addr=0", "--kube-api-qps=-1", "--machine-concurrency=5",
 	"--poll-interval=100ms", "--settled-poll-interval=1s", "--allocation-doubt=5s", "--compose-doubt=5s",
@@ -104,7 +106,7 @@ var hurried = []string{
 const kubeconfig = `{"apiVersion": "v1", "kind": "Config", "current-context": "test", "contexts": [{"name": "test", "context": {"cluster": "test"}}],
 	"clusters": [{"name": "test", "cluster": {"server": %q}}]}`
 
-// live starts a process of the provider, with more flags than the usual ones.
+// live starts a provider process with additional flags.
 func (d *driver) live(at killPoint, flags ...string) *life {
 	d.t.Helper()
 	ctx, cancel := context.WithCancel(d.t.Context())
@@ -118,19 +120,19 @@ func (d *driver) live(at killPoint, flags ...string) *life {
 	cmd.Env = append(os.Environ(), providerEnv+"=1", "KUBECONFIG="+config, "GOGC=off",
 		maas.SecretKeyEndpoint+"="+region, maas.SecretKeyAPIKey+"="+d.key)
 	cmd.Stdout, cmd.Stderr = &l.output, &l.output
-	_, err := cmd.StdinPipe() // It ends with this process, whatever becomes of it.
+	_, err := cmd.StdinPipe() // The process ends with this one in any case.
 	d.Expect(err).NotTo(HaveOccurred())
 	d.Expect(cmd.Start()).To(Succeed())
 	go func() {
-		_ = cmd.Wait() // How a killed process ends says nothing.
+		_ = cmd.Wait() // The exit status of a killed process does not matter.
 		close(l.dead)
 	}()
 	d.t.Cleanup(l.kill)
 	return l
 }
 
-// between starts a proxy to a server, which passes all calls on but for the one to die at among those that count. It returns the
-// address that stands for the server's.
+// between starts a proxy to a server. It forwards all calls except the one at which the process is killed, among those
+// that count. It returns the address of the proxy.
 func (l *life) between(b *world, server string, transport http.RoundTripper, counts func(*http.Request) bool) string {
 	target, err := url.Parse(server)
 	b.Expect(err).NotTo(HaveOccurred())
@@ -138,9 +140,9 @@ func (l *life) between(b *world, server string, transport http.RoundTripper, cou
 		Transport:     transport,
 		FlushInterval: -1,
 		Rewrite:       func(r *httputil.ProxyRequest) { r.Out.URL.Scheme, r.Out.URL.Host = target.Scheme, target.Host },
-		// The provider must see what it would see without a proxy.
+		// The provider must see the same errors as without a proxy.
 		ErrorHandler: func(http.ResponseWriter, *http.Request, error) { panic(http.ErrAbortHandler) },
-		ErrorLog:     log.New(io.Discard, "", 0), // That processes end in the middle of an answer is no news.
+		ErrorLog:     log.New(io.Discard, "", 0), // Processes that end during an answer are expected.
 	}
 	front := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if counts(r) && l.calls.Add(1) == l.at.nth {
@@ -149,16 +151,16 @@ func (l *life) between(b *world, server string, transport http.RoundTripper, cou
 			proxy.ServeHTTP(w, r)
 		}
 	}))
-	b.t.Cleanup(front.Close) // It waits for what is under way.
+	b.t.Cleanup(front.Close) // Close waits for calls in progress.
 	return front.URL + target.Path
 }
 
-// changes tells whether a call of the management cluster writes something that matters; nothing depends on an event.
+// changes reports whether a call to the management cluster writes an object other than an event.
 func changes(r *http.Request) bool {
 	return r.Method != http.MethodGet && path.Base(r.URL.Path) != "events" && path.Base(path.Dir(r.URL.Path)) != "events"
 }
 
-// strike lets the call get as far as it may, and kills.
+// strike lets the call proceed to the chosen moment, and kills the process.
 func (l *life) strike(w http.ResponseWriter, r *http.Request, server http.Handler) {
 	defer panic(http.ErrAbortHandler)
 	defer l.kill()
@@ -176,7 +178,7 @@ func (l *life) strike(w http.ResponseWriter, r *http.Request, server http.Handle
 		l.kill()
 		<-l.dead
 		<-time.After(l.at.portion(lateness(r)))
-		if time.Since(came) < latest { // Later than that it is lost: no provider waits for what may come at any time.
+		if time.Since(came) < latest { // A later call is dropped: no provider waits for calls that may arrive at any time.
 			server.ServeHTTP(answer, call)
 		}
 	case afterSend:
@@ -188,11 +190,11 @@ func (l *life) strike(w http.ResponseWriter, r *http.Request, server http.Handle
 	}
 }
 
-// latest is how long a call may be under way on a machine that is so busy that the end of a process takes seconds.
+// latest is how long a call may be in progress on a machine that is so busy that ending a process takes seconds.
 const latest = 2 * time.Second
 
-// lateness is how long a call may be under way after its process. An allocation and a composition, which take a real MAAS seconds, are
-// what the provider waits for.
+// lateness returns how long a call may be in progress after its process has died. The provider waits for allocations
+// and compositions, which take seconds in a real MAAS.
 func lateness(r *http.Request) time.Duration {
 	if op := r.URL.Query().Get("op"); op == "allocate" || op == "compose" {
 		return 500 * time.Millisecond
@@ -200,12 +202,12 @@ func lateness(r *http.Request) time.Duration {
 	return 20 * time.Millisecond
 }
 
-// give sends the whole of an answer at once.
+// give sends a complete answer at once.
 func give(w http.ResponseWriter, answer *httptest.ResponseRecorder) {
 	maps.Copy(w.Header(), answer.Header())
 	w.Header().Set("Content-Length", strconv.Itoa(answer.Body.Len()))
 	w.WriteHeader(answer.Code)
 	if _, err := w.Write(answer.Body.Bytes()); err == nil {
-		_ = http.NewResponseController(w).Flush() // Who is not there any more needs no answer.
+		_ = http.NewResponseController(w).Flush() // A client that is gone needs no answer.
 	}
 }

@@ -23,26 +23,29 @@ import (
 )
 
 const (
-	// benchClustersEnv is how many clusters there are (50), with loadMachines each.
+	// benchClustersEnv is the variable with the number of clusters (50), with loadMachines each.
 	benchClustersEnv = "BENCH_CLUSTERS"
 	loadMachines     = 20
-	// loadSite is how many machines MAAS has; those of no cluster are of the same user, and run.
+	// loadSite is the number of machines in MAAS. Those without a cluster belong to the same user and are running.
 	loadSite = 1000
-	// loadWatched is how long the load is counted while machines move.
+	// loadWatched is how long the load is measured while machines are deployed.
 	loadWatched = 3 * time.Minute
 )
 
-// regionCost is what a region of MAAS 3.4 takes, measured; it has as many workers as it has cores, four at most.
+// regionCost is the measured cost of requests to a MAAS 3.4 region. A region has as many workers as cores, but at most
+// four.
 var regionCost = load.Cost{Workers: 4, Request: 15 * time.Millisecond, Machine: 25 * time.Millisecond}
 
-// site is a MAAS with many clusters, each with a provider of its own, which share one management cluster and its watches.
+// site is a MAAS with many clusters. Each cluster has its own provider; all share one management cluster and its
+// watches.
 type site struct {
 	*simulator.Simulator
 	b        *testing.B
 	clusters []*world
 }
 
-// BenchmarkLoad counts what the providers of many clusters cost one MAAS: while all machines are installed, and when nothing moves.
+// BenchmarkLoad measures the load of many providers on one MAAS: while all machines are deployed, and when nothing
+// changes.
 func BenchmarkLoad(b *testing.B) {
 	watched := setting(b, benchSettledEnv, time.Minute, time.ParseDuration)
 	clusters := setting(b, benchClustersEnv, 50, strconv.Atoi)
@@ -114,7 +117,7 @@ func (s *site) unready() []string {
 	return all
 }
 
-// count lets requests take their time for a while, and reports what they took.
+// count simulates the duration of requests for a while, and reports the total.
 func (s *site) count(phase string, during time.Duration) {
 	s.cost(regionCost)
 	s.ResetRequests()

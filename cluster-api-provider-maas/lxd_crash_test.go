@@ -18,10 +18,10 @@ import (
 	"github.com/openshift/hypershift/test/maas-simulator/simulator/simtest"
 )
 
-// crashLXDKillsEnv is how often TestCrashLXD kills.
+// crashLXDKillsEnv is the variable with the number of kills in TestCrashLXD.
 const crashLXDKillsEnv = "CRASH_LXD_KILLS"
 
-// hostsOf is a MAAS without machines, with n LXD hosts of 16 cores and 64 GiB.
+// hostsOf returns a MAAS without machines, with n LXD hosts of 16 cores and 64 GiB.
 func hostsOf(t testing.TB, n int, rules ...faults.Rule) *simulator.Simulator {
 	t.Helper()
 	var hosts []simtest.VMHost
@@ -38,8 +38,8 @@ func hostsOf(t testing.TB, n int, rules ...faults.Rule) *simulator.Simulator {
 	return s
 }
 
-// TestCrashLXD kills the process of the provider around a random call while virtual machines come and go on five hosts. One is not
-// commissioned and one not deployed, so giving up on a machine is interrupted as well.
+// TestCrashLXD kills the provider around a random call while virtual machines are created and deleted on five hosts.
+// One fails commissioning and one fails to deploy, so retries with another machine are interrupted as well.
 func TestCrashLXD(t *testing.T) {
 	t.Parallel()
 	kills := setting(t, crashLXDKillsEnv, 24, strconv.Atoi)
@@ -71,8 +71,8 @@ func newVMDriver(t *testing.T, cfg *rest.Config, namespace string) *driver {
 	return d
 }
 
-// settleVMs lets a process live until everything is as it should be, and checks that the virtual machines in MAAS, whoever has them, and
-// MaasMachines are one to one.
+// settleVMs runs a process until all objects are in their desired state. It checks that MaasMachines and all virtual
+// machines in MAAS, whatever their owner, match one to one.
 func (d *driver) settleVMs() {
 	d.t.Helper()
 	d.settle()

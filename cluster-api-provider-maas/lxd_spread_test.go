@@ -18,10 +18,10 @@ import (
 	"github.com/openshift/hypershift/test/maas-simulator/simulator/simtest"
 )
 
-// evenly is how twenty machines of one pool are spread over five hosts.
+// evenly is the even distribution of twenty machines of one pool over five hosts.
 var evenly = map[string]int{"h0": 4, "h1": 4, "h2": 4, "h3": 4, "h4": 4}
 
-// perHost counts the MaasMachines by the host that their status names.
+// perHost counts the MaasMachines by the host in their status.
 func (b *world) perHost() map[string]int {
 	b.t.Helper()
 	hosts := map[string]int{}
@@ -31,7 +31,7 @@ func (b *world) perHost() map[string]int {
 	return hosts
 }
 
-// composing counts the calls that compose, and tells of each.
+// composing counts the compose calls, and reports each of them.
 type composing struct {
 	next  http.RoundTripper
 	mu    sync.Mutex
@@ -52,7 +52,7 @@ func (c *composing) RoundTrip(r *http.Request) (*http.Response, error) {
 	return c.next.RoundTrip(r)
 }
 
-// TestTwentyAtOnce has twenty machines of one pool composed at once on five hosts that have room for four each.
+// TestTwentyAtOnce composes twenty machines of one pool concurrently, on five hosts with capacity for four each.
 func TestTwentyAtOnce(t *testing.T) {
 	t.Parallel()
 	cfg := testenv.Start(t, crds.Infrastructure, crds.ClusterAPI)
@@ -86,7 +86,7 @@ func TestTwentyAtOnce(t *testing.T) {
 	}
 }
 
-// dieAt runs a provider until it has composed some machines, and forgets it.
+// dieAt runs a provider until it has composed n machines, then ends it.
 func (b *world) dieAt(calls *composing, n int) {
 	b.t.Helper()
 	ctx, cancel := context.WithCancel(b.t.Context())
@@ -95,13 +95,14 @@ func (b *world) dieAt(calls *composing, n int) {
 			cancel()
 		}
 	}
-	_ = b.incarnate(ctx, wire{maas: calls}, hasty) // It was told to end.
-	calls.mu.Lock()                                // What it had under way ends a moment later.
+	_ = b.incarnate(ctx, wire{maas: calls}, hasty) // The instance was cancelled.
+	calls.mu.Lock()                                // Calls in progress end a moment later.
 	defer calls.mu.Unlock()
 	calls.then = nil
 }
 
-// BenchmarkLXD makes twenty virtual machines at once on five hosts that have room for four each, at the pace of production.
+// BenchmarkLXD creates twenty virtual machines concurrently, on five hosts with capacity for four each, with the timing
+// of production.
 func BenchmarkLXD(b *testing.B) {
 	const n = 20
 	cfg := testenv.Start(b, crds.Infrastructure, crds.ClusterAPI)

@@ -11,7 +11,7 @@ import (
 	ctrl "sigs.k8s.io/controller-runtime"
 )
 
-// providerEnv makes the test binary be the provider itself, for the tests that need a real process.
+// providerEnv makes the test binary run as the provider, for tests that need a real process.
 const providerEnv = "TEST_AS_PROVIDER"
 
 func TestMain(m *testing.M) {
@@ -20,12 +20,12 @@ func TestMain(m *testing.M) {
 		main()
 		return
 	}
-	// What a provider logs while it is killed and lied to is no news.
+	// The log of a provider that is killed and gets injected errors is of no interest.
 	ctrl.SetLogger(logr.Discard())
 	os.Exit(m.Run())
 }
 
-// dieWithParent ends this process when the other end of its standard input is gone.
+// dieWithParent ends this process when the other end of its standard input is closed.
 func dieWithParent() {
 	_, _ = io.Copy(io.Discard, os.Stdin)
 	os.Exit(1)

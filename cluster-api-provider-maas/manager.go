@@ -34,10 +34,10 @@ import (
 	"github.com/openshift/hypershift/support/program"
 )
 
-// leaderElectionID is upstream's, so that the two never work side by side in one namespace.
+// leaderElectionID is that of upstream, so that the two never run at the same time in one namespace.
 const leaderElectionID = "controller-leader-election-capmaas"
 
-// newScheme knows the kinds that the provider reads and writes.
+// newScheme returns a scheme with the kinds that the provider reads and writes.
 func newScheme() *runtime.Scheme {
 	scheme := runtime.NewScheme()
 	for _, add := range []func(*runtime.Scheme) error{clientgoscheme.AddToScheme, clusterv1.AddToScheme, infrav1.AddToScheme} {
@@ -94,7 +94,7 @@ func newManager(ctx context.Context, cfg *rest.Config, o *options, m *maas.Metri
 	return mgr, addControllers(ctx, mgr, o, identities)
 }
 
-// tenantGuard is what the operator says of endpoints that tenants choose; nil where no operator does.
+// tenantGuard returns the address policy of the operator for endpoints that tenants choose; nil without an operator.
 func tenantGuard() (*maas.Guard, error) {
 	refuse, told := os.LookupEnv(maas.EnvRefuseCIDRs)
 	if !told {
@@ -143,7 +143,7 @@ func managerOptions(o *options, config *rest.Config) ctrl.Options {
 		RenewDeadline:                 &o.renewDeadline,
 		RetryPeriod:                   &o.retryDelay,
 		Cache:                         cache.Options{SyncPeriod: &o.syncPeriod},
-		// Secrets are read when they are needed, and never kept.
+		// Secrets are read when they are needed, and never cached.
 		Client: client.Options{Cache: &client.CacheOptions{DisableFor: []client.Object{&corev1.Secret{}}}},
 	}
 	if o.namespace != "" {
@@ -152,7 +152,7 @@ func managerOptions(o *options, config *rest.Config) ctrl.Options {
 	return options
 }
 
-// home is the namespace of the lease and of the credentials.
+// home returns the namespace of the lease and of the credentials.
 func (o *options) home() string {
 	if o.namespace != "" {
 		return o.namespace

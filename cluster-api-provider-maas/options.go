@@ -12,13 +12,13 @@ import (
 	"github.com/openshift/hypershift/support/maas"
 )
 
-// credentialsSecretEnv names the Secret with the MAAS credentials, as --credentials-secret does.
+// credentialsSecretEnv is the variable with the name of the MAAS credentials Secret, like --credentials-secret.
 const credentialsSecretEnv = "MAAS_CREDENTIALS_SECRET"
 
-// credentialsNamespaceEnv names the namespace of that Secret.
+// credentialsNamespaceEnv is the variable with the namespace of that Secret.
 const credentialsNamespaceEnv = "MAAS_CREDENTIALS_NAMESPACE"
 
-// options are the flags of the process.
+// options holds the flags of the process.
 type options struct {
 	namespace, podNamespace                  string
 	credentialsSecret, credentialsNamespace  string
@@ -40,7 +40,7 @@ type options struct {
 
 func defaultOptions() *options {
 	return &options{
-		// The downward API tells where the process runs when no namespace confines it.
+		// NAMESPACE is set through the downward API: the namespace of the pod, used when --namespace is empty.
 		podNamespace:         os.Getenv("NAMESPACE"),
 		credentialsSecret:    os.Getenv(credentialsSecretEnv),
 		credentialsNamespace: os.Getenv(credentialsNamespaceEnv),
@@ -79,7 +79,7 @@ func (o *options) addFlags(flags *pflag.FlagSet) {
 	o.log.AddFlags(flags)
 }
 
-// environment holds the credentials that the process was started with.
+// environment returns the credentials in the environment of the process.
 func environment() map[string][]byte {
 	data := map[string][]byte{}
 	for _, key := range []string{maas.SecretKeyEndpoint, maas.SecretKeyAPIKey, maas.SecretKeyCABundle} {

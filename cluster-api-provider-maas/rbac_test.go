@@ -24,7 +24,7 @@ import (
 	"github.com/openshift/hypershift/support/testenv"
 )
 
-// TestRights runs the provider with the rights that its manifests give it, and no more.
+// TestRights runs the provider with exactly the permissions in its manifests.
 func TestRights(t *testing.T) {
 	t.Parallel()
 	admin := testenv.Start(t, crds.Infrastructure, crds.ClusterAPI)
@@ -47,7 +47,7 @@ func TestRights(t *testing.T) {
 	s.converge(wire{}, hasty, patience, func() bool {
 		s.Expect(s.client.Get(t.Context(), client.ObjectKeyFromObject(template), template)).To(Succeed())
 		return len(template.Status.Capacity) > 0
-	}, func() bool { // While it runs: events are sent in the background.
+	}, func() bool { // Check while it runs, since events are sent asynchronously.
 		s.Expect(s.client.List(t.Context(), told)).To(Succeed())
 		return len(told.Items) > 0
 	})

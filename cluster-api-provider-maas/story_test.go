@@ -25,8 +25,8 @@ import (
 	"github.com/openshift/hypershift/support/testenv"
 )
 
-// TestStory is the debugging story of docs/reference/logging.md: somebody breaks MAAS's key, and log and metrics of the provider's
-// process tell it. The process logs as much as it can, and no secret is in it.
+// TestStory is the debugging scenario of docs/reference/logging.md: the MAAS key becomes invalid, and the log and the
+// metrics of the provider show it. The process logs at the highest verbosity, and the log contains no secret.
 func TestStory(t *testing.T) {
 	t.Parallel()
 	const userData = "#cloud-config\nchpasswd: correct-horse-battery"
@@ -74,7 +74,7 @@ func TestStory(t *testing.T) {
 		"what was read from MAAS":     {"msg": "Read from MAAS", "operation": "machines.list", "code": 200.0},
 		"what is done to one machine": {"msg": "Changed MAAS", "operation": "machines.allocate", "namespace": "clusters-story", "name": "m-3"},
 	}
-	d.Eventually(func() []string { // What a status says is told a moment after it is written.
+	d.Eventually(func() []string { // The log follows the status with a short delay.
 		lines := parseLog(t, l.output.Bytes())
 		var untold []string
 		for what, want := range told {
@@ -102,7 +102,7 @@ func TestStory(t *testing.T) {
 
 const tick = 200 * time.Millisecond
 
-// change updates an object that nobody else writes.
+// change updates an object that has no other writer.
 func (b *world) change(obj client.Object, how func()) {
 	b.t.Helper()
 	b.Expect(b.client.Get(b.t.Context(), client.ObjectKeyFromObject(obj), obj)).To(Succeed())
@@ -110,7 +110,7 @@ func (b *world) change(obj client.Object, how func()) {
 	b.Expect(b.client.Update(b.t.Context(), obj)).To(Succeed())
 }
 
-// reason is that of a MaasMachine's condition Ready.
+// reason returns the reason of the condition Ready of a MaasMachine.
 func (b *world) reason(name string) string {
 	m := &infrav1.MaasMachine{}
 	if err := b.client.Get(b.t.Context(), client.ObjectKey{Namespace: b.namespace, Name: name}, m); err != nil {
@@ -122,10 +122,10 @@ func (b *world) reason(name string) string {
 	return ""
 }
 
-// line is what a line of the log says, or what must be said by one.
+// line is a line of the log, or the fields that a line must have.
 type line map[string]any
 
-// in tells that another line says all that this one does.
+// in reports whether another line has all fields of this one.
 func (want line) in(other line) bool {
 	for key, value := range want {
 		if other[key] != value {
@@ -135,7 +135,7 @@ func (want line) in(other line) bool {
 	return true
 }
 
-// parseLog reads a log in which every line must be JSON, but for the last one, which a kill may have cut.
+// parseLog parses a log. Every line must be JSON, except the last one, which a kill may have truncated.
 func parseLog(t *testing.T, log []byte) []line {
 	t.Helper()
 	var all []line
@@ -145,7 +145,7 @@ func parseLog(t *testing.T, log []byte) []line {
 	for scanner.Scan() {
 		l := line{}
 		if err := json.Unmarshal(scanner.Bytes(), &l); err != nil {
-			// What the runtime reports, of a panic or a race, is many lines.
+			// The Go runtime reports a panic or a race in several lines.
 			t.Fatalf("%v: %s", err, log[bytes.Index(log, scanner.Bytes()):])
 		}
 		all = append(all, l)

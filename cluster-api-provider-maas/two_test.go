@@ -14,8 +14,8 @@ import (
 	"github.com/openshift/hypershift/support/testenv"
 )
 
-// TestTwoProcesses runs two providers without leader election over the same machines, as a Deployment does for a moment whose pod a lost
-// node still runs: they may do things twice, and must neither leak nor lose.
+// TestTwoProcesses runs two providers without leader election for the same machines, as happens briefly if a lost node
+// still runs the pod of a Deployment. They may repeat actions, but must not leak or lose machines.
 func TestTwoProcesses(t *testing.T) {
 	t.Parallel()
 	d := newDriver(t, testenv.Start(t, crds.Infrastructure, crds.ClusterAPI), "clusters-two")
@@ -46,7 +46,8 @@ func TestTwoProcesses(t *testing.T) {
 		d.remove(m)
 	}
 	d.Eventually(d.unready, patience, tick).Should(BeEmpty())
-	// What both allocated for one MaasMachine is given back by a sweep, at the latest before the cluster goes.
+	// If both allocated a machine for one MaasMachine, a sweep releases one of them, at the latest before the MaasCluster
+	// is deleted.
 	infra := &infrav1.MaasCluster{ObjectMeta: d.meta("demo")}
 	d.Expect(d.client.Delete(t.Context(), infra)).To(Succeed())
 	d.Eventually(func() bool {

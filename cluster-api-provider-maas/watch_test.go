@@ -11,11 +11,12 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// sharedWatch is one set of watches for the providers of many namespaces: what fifty times five watches cost a small machine is not what a
-// benchmark of MAAS is to measure. Each provider still has its own memory of MAAS, and hears of its namespace only.
+// sharedWatch is one set of watches for the providers of many namespaces. Fifty times five watches are expensive on a
+// small machine, and a benchmark of MAAS must not measure them. Each provider still has its own inventory, and sees its
+// namespace only.
 type sharedWatch struct{ cache.Cache }
 
-// newSharedWatch watches until the context ends.
+// newSharedWatch runs the watches until the context ends.
 func newSharedWatch(ctx context.Context, cfg *rest.Config) (sharedWatch, error) {
 	all, err := cache.New(cfg, cache.Options{Scheme: newScheme()})
 	if err != nil {
@@ -25,7 +26,7 @@ func newSharedWatch(ctx context.Context, cfg *rest.Config) (sharedWatch, error) 
 	return sharedWatch{all}, nil
 }
 
-// of makes a manager see one namespace of it.
+// of returns a cache for one namespace.
 func (w sharedWatch) of(namespace string) cache.NewCacheFunc {
 	return func(*rest.Config, cache.Options) (cache.Cache, error) { return namespaced{w.Cache, namespace}, nil }
 }
@@ -36,13 +37,13 @@ type namespaced struct {
 	namespace string
 }
 
-// Start waits for the end: whoever made the watches started them.
+// Start waits for the end; the watches were started by their creator.
 func (n namespaced) Start(ctx context.Context) error {
 	<-ctx.Done()
 	return nil
 }
 
-// GetInformer tells of objects in the namespace.
+// GetInformer returns an informer for the objects in the namespace.
 func (n namespaced) GetInformer(ctx context.Context, obj client.Object, opts ...cache.InformerGetOption) (cache.Informer, error) {
 	all, err := n.Cache.GetInformer(ctx, obj, opts...)
 	return narrowed{all, n.namespace}, err
@@ -53,7 +54,7 @@ type narrowed struct {
 	namespace string
 }
 
-// AddEventHandlerWithOptions leaves out what is in other namespaces.
+// AddEventHandlerWithOptions omits objects in other namespaces.
 func (n narrowed) AddEventHandlerWithOptions(
 	handler toolscache.ResourceEventHandler, o toolscache.HandlerOptions,
 ) (toolscache.ResourceEventHandlerRegistration, error) {

@@ -18,8 +18,8 @@ import (
 	"github.com/openshift/hypershift/support/testenv"
 )
 
-// TestWatches has one case for each kind that a controller of the provider waits for. What is asked for does not exist, so nothing
-// but the watch can be what asks.
+// TestWatches has one case for each kind that a controller of the provider watches. The requested objects do not exist,
+// so only the watch can cause the request.
 func TestWatches(t *testing.T) {
 	const namespace = "default"
 	cfg := testenv.Start(t, crds.Infrastructure, crds.ClusterAPI)

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Command control-plane-operator runs the control plane of one hosted cluster (run), configures the guest from inside
-// (hosted-cluster-config-operator), and holds the small programs that its pods start with.
+// Command control-plane-operator runs the control plane of one hosted cluster (run), configures the guest through its
+// API (hosted-cluster-config-operator), and contains the small programs that its pods start with.
 package main
 
 import (
@@ -37,7 +37,7 @@ func command() *cobra.Command {
 	}
 	root.AddCommand(run.NewCommand(), hostedclusterconfigoperator.NewCommand(), availabilityprober.NewCommand(), guestbootstrap.NewCommand(), backup.NewCommand(),
 		etcdrestore.NewCommand(), tokenminter.NewCommand())
-	// Pods of other operators start a program by its own name.
+	// Pods of other operators start a subcommand under its own program name.
 	if name := filepath.Base(os.Args[0]); name != root.Name() {
 		if sub, _, err := root.Find([]string{name}); err == nil && sub != root {
 			root.SetArgs(append([]string{name}, os.Args[1:]...))

@@ -20,7 +20,7 @@ import (
 
 const initPoll = 2 * time.Second
 
-// coreCRDs are the kinds that the controllers watch, whatever platforms there are.
+// coreCRDs are the kinds that the controllers watch on every platform.
 var coreCRDs = []string{
 	"hostedclusters.hypershift.openshift.io", "nodepools.hypershift.openshift.io", "hostedcontrolplanes.hypershift.openshift.io",
 	"clusters.cluster.x-k8s.io", "machines.cluster.x-k8s.io", "machinesets.cluster.x-k8s.io", "machinedeployments.cluster.x-k8s.io",
@@ -57,8 +57,8 @@ func newInitCommand() *cobra.Command {
 	return cmd
 }
 
-// waitForCRDs waits until what the controllers watch is served, and what is there of the kinds of platforms too. A platform whose kinds
-// are not there is none to wait for.
+// waitForCRDs waits until all kinds that the controllers watch are served, and all existing kinds of platforms too. It
+// does not wait for kinds of platforms that are not installed.
 func waitForCRDs(ctx context.Context, c client.Reader, platforms registry.Registry, timeout time.Duration) error {
 	var missing []string
 	err := wait.PollUntilContextTimeout(ctx, initPoll, timeout, true, func(ctx context.Context) (bool, error) {
@@ -78,7 +78,7 @@ func waitForCRDs(ctx context.Context, c client.Reader, platforms registry.Regist
 	return nil
 }
 
-// present are those of some CRDs that are there, served or not.
+// present returns the names of existing CRDs, whether or not they are served yet.
 func present(ctx context.Context, c client.Reader, names []string) ([]string, error) {
 	var there []string
 	for _, name := range names {

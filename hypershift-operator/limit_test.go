@@ -26,8 +26,8 @@ import (
 	"github.com/openshift/hypershift/support/testenv"
 )
 
-// TestOperatorWithoutMAAS runs the operator where the kinds of MAAS are not installed, and neither is that of etcd backups: it serves the
-// other platforms, and starts again when they come.
+// TestOperatorWithoutMAAS runs the operator without the kinds of MAAS and without the kind of etcd backups. The
+// operator serves the other platforms, and stops for a restart when the MAAS kinds are installed.
 func TestOperatorWithoutMAAS(t *testing.T) {
 	g := NewWithT(t)
 	config := testenv.Start(t, "hypershift", "clusterapi")
@@ -36,7 +36,7 @@ func TestOperatorWithoutMAAS(t *testing.T) {
 	kept := excludeBackups(t, config, c)
 	mgr, err := ctrl.NewManager(config, ctrl.Options{
 		Scheme: fixture.Scheme(), Metrics: metricsserver.Options{BindAddress: "0"},
-		// Another test of this process runs controllers of the same names.
+		// Another test in this process runs controllers with the same names.
 		Controller: controllerconfig.Controller{SkipNameValidation: ptr.To(true)},
 	})
 	g.Expect(err).NotTo(HaveOccurred())
@@ -66,7 +66,7 @@ func TestOperatorWithoutMAAS(t *testing.T) {
 	g.Eventually(reason("wants-maas", hyperv1.SupportedHostedCluster), patience, tick).Should(Equal(hyperv1.UnsupportedHostedClusterReason))
 	g.Expect(platforms.Why(hyperv1.MAASPlatform)).To(And(ContainSubstring("does not serve maasclusters.infrastructure.cluster.x-k8s.io"), ContainSubstring("hypershift install")))
 
-	// Another install, without --exclude-etcd, changes nothing that would restart the operator.
+	// A later install without --exclude-etcd makes no change that would restart the operator.
 	backup := &hyperv1.HCPEtcdBackup{
 		ObjectMeta: metav1.ObjectMeta{Namespace: "without-maas-demo", Name: "asked"},
 		Spec: hyperv1.HCPEtcdBackupSpec{Storage: hyperv1.HCPEtcdBackupStorage{
@@ -92,7 +92,8 @@ func TestOperatorWithoutMAAS(t *testing.T) {
 	g.Eventually(stopped, patience, tick).Should(Receive(MatchError(ContainSubstring("the kinds of platform MAAS are served now"))))
 }
 
-// excludeBackups takes the kind of etcd backups out of the management cluster, and returns it as it can be created again.
+// excludeBackups deletes the CRD of etcd backups from the management cluster, and returns a copy that can be created
+// again.
 func excludeBackups(t *testing.T, config *rest.Config, c client.Client) *apiextensionsv1.CustomResourceDefinition {
 	t.Helper()
 	crd := &apiextensionsv1.CustomResourceDefinition{ObjectMeta: metav1.ObjectMeta{Name: "hcpetcdbackups.hypershift.openshift.io"}}

@@ -17,18 +17,18 @@ import (
 	"github.com/openshift/hypershift/hypershift-operator/platform/registry"
 )
 
-// newcomersRetry is how soon the API server is asked again when it did not tell.
+// newcomersRetry is the delay before the API server is asked again after an error.
 const newcomersRetry = 10 * time.Second
 
-// newcomers ends the operator when a platform that was switched off gets its kinds: the container starts again and serves it. What
-// is watched is chosen once, at the start.
+// newcomers stops the operator when the kinds of a disabled platform become available. The container then restarts and
+// serves the platform, because the watches are chosen only once, at startup.
 type newcomers struct {
 	cache     cache.Cache
 	reader    client.Reader
 	platforms registry.Registry
 }
 
-// NeedLeaderElection lets each of several operators learn of the kinds.
+// NeedLeaderElection returns false, so that every replica detects the kinds.
 func (*newcomers) NeedLeaderElection() bool { return false }
 
 // Start implements manager.Runnable.
@@ -62,7 +62,7 @@ func (n *newcomers) Start(ctx context.Context) error {
 		arrived, err := n.platforms.Arrived(ctx, n.reader)
 		again = nil
 		if err != nil {
-			// An API server that is busy is asked again: to end the operator for that would serve nobody.
+			// Retry if the API server is busy: stopping the operator would not help.
 			klog.FromContext(ctx).Error(err, "Cannot tell yet whether the kinds of another platform are served")
 			again = time.After(newcomersRetry)
 		}

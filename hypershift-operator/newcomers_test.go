@@ -25,7 +25,7 @@ import (
 	"github.com/openshift/hypershift/support/crds"
 )
 
-// announced is a cache that tells of what a test says.
+// announced is a cache whose events come from the test.
 type announced struct {
 	cache.Cache
 	informer *controllertest.FakeInformer
@@ -36,7 +36,7 @@ func (a *announced) GetInformer(context.Context, client.Object, ...cache.Informe
 	return a.informer, nil
 }
 
-// TestNewcomers has a management cluster that does not answer at first when the kinds of MAAS have come.
+// TestNewcomers checks the retries when the API server fails while the kinds of MAAS become available.
 func TestNewcomers(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		g := NewWithT(t)
@@ -67,7 +67,7 @@ func TestNewcomers(t *testing.T) {
 		refused.Store(true)
 		informer.Add(&metav1.PartialObjectMetadata{})
 		<-time.After(3 * newcomersRetry)
-		synctest.Wait() // The third retry is due now as well.
+		synctest.Wait() // The third retry is also due now.
 		g.Expect(ended).NotTo(Receive(), "the operator goes on")
 		refused.Store(false)
 		<-time.After(newcomersRetry)

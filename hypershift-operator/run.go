@@ -49,7 +49,7 @@ import (
 	"github.com/openshift/hypershift/support/version"
 )
 
-// Environment that the installer sets.
+// Environment variables that the installer sets, and other fixed names.
 const (
 	platformsEnv      = "PLATFORMS_INSTALLED"
 	leaderElectionID  = "hypershift-operator-leader-elect"
@@ -58,7 +58,7 @@ const (
 	loosestLevelFlag = "loosest-pod-security-level"
 )
 
-// passedEnv is environment that control-plane-operators get as it is, where it is set.
+// passedEnv are environment variables that control-plane-operators get unchanged if they are set.
 var passedEnv = []string{
 	"CERT_ROTATION_SCALE", "METRICS_SET", "HYPERSHIFT_FEATURESET", "ENABLE_CVO_MANAGEMENT_CLUSTER_METRICS_ACCESS",
 	"CERTIFICATE_VALIDITY", "CERTIFICATE_RENEWAL_PERCENTAGE", "RHOBS_MONITORING", "CVO_PROMETHEUS_URL", "ENABLE_SIZE_TAGGING",
@@ -66,14 +66,15 @@ var passedEnv = []string{
 	"DEFAULT_INGRESS_DOMAIN",
 }
 
-// shared are the kinds that everybody in the management cluster uses. Users' own carry no label of ours, and neither does what the
-// control-plane-operator of a release payload makes, so the operator knows the metadata of all and the content of what it read.
+// shared are kinds that all users of the management cluster use. Users' objects do not carry the operator's labels, and
+// neither do the objects of a release payload's control-plane-operator. So the operator caches the metadata of all
+// objects, and the content only of those that it has read.
 var shared = []client.Object{
 	&corev1.Namespace{}, &corev1.Secret{}, &corev1.ConfigMap{}, &corev1.Service{}, &corev1.ServiceAccount{}, &appsv1.Deployment{},
 	&rbacv1.Role{}, &rbacv1.RoleBinding{}, &rbacv1.ClusterRole{}, &rbacv1.ClusterRoleBinding{}, &networkingv1.NetworkPolicy{},
 }
 
-// runFlags are the flags of run.
+// runFlags are the flags of the run command.
 type runFlags struct {
 	namespace, podName                    string
 	metricsAddr, healthAddr               string
@@ -89,9 +90,9 @@ type runFlags struct {
 	loosestLevel                          string
 	limits                                tenantlimits.Limits
 	log                                   logging.Options
-	// platforms are the flags of each.
+	// platforms are the flags of each platform.
 	platforms registry.Options
-	// own are the addresses of the management cluster, which are not called for tenants.
+	// own are the addresses of the management cluster, which must not be called on behalf of tenants.
 	own managementnetwork.Known
 }
 
@@ -130,7 +131,7 @@ func newRunCommand() *cobra.Command {
 	return cmd
 }
 
-// addCompatibilityFlags accepts flags that installers of the compatible product pass and that have no effect here.
+// addCompatibilityFlags accepts flags that installers of the compatible product set and that have no effect here.
 func addCompatibilityFlags(cmd *cobra.Command, f *runFlags) {
 	flags := cmd.Flags()
 	flags.BoolVar(&f.isolation, "enable-dedicated-request-serving-isolation", false, "accepted for compatibility, has no effect")
@@ -189,7 +190,7 @@ func run(ctx context.Context, f *runFlags) error {
 	return nil
 }
 
-// plugins makes those of the platforms whose kinds the installer has put in the management cluster.
+// plugins creates the plugins of the platforms whose kinds the installer has installed in the management cluster.
 func (f *runFlags) plugins(counts prometheus.Registerer) (registry.Registry, error) {
 	plugins, err := f.platforms.New(platform.Environment{Namespace: f.namespace, LogEnv: logging.Environment(),
 		Metrics: counts, Own: &f.own})
@@ -200,7 +201,7 @@ func (f *runFlags) plugins(counts prometheus.Registerer) (registry.Registry, err
 }
 
 func newManager(config *rest.Config, f *runFlags, platforms registry.Registry) (ctrl.Manager, error) {
-	// Ten workers of two controllers write bursts of small objects for each new cluster.
+	// Two controllers with ten workers each write bursts of small objects for each new cluster.
 	config.QPS, config.Burst = 100, 200
 	config.UserAgent = "hypershift-operator/" + version.Commit()
 	scheme, err := newScheme(platforms)
@@ -218,7 +219,7 @@ func newManager(config *rest.Config, f *runFlags, platforms registry.Registry) (
 		NewClient:                     readthrough.NewClient(logging.NewClient, shared...),
 		Cache: cache.Options{
 			DefaultTransform: readthrough.Lean,
-			// The operator may see no webhook configuration but its own.
+			// The operator may only read its own webhook configuration.
 			ByObject: map[client.Object]cache.ByObject{
 				&admissionv1.MutatingWebhookConfiguration{}: {Field: fields.OneTermEqualSelector("metadata.name", operatorwebhook.Name)},
 			},
@@ -230,7 +231,7 @@ func newManager(config *rest.Config, f *runFlags, platforms registry.Registry) (
 	return mgr, errors.Join(mgr.AddHealthzCheck("ping", healthz.Ping), mgr.AddReadyzCheck("ping", healthz.Ping))
 }
 
-// addMetrics lets the operator tell what its cache holds.
+// addMetrics registers the metrics that are computed from the operator's cache.
 func addMetrics(mgr ctrl.Manager, image, imageID string) error {
 	for _, c := range append(metrics.Orphaned.Collectors(),
 		metrics.New(mgr.GetClient(), clock.RealClock{}),
@@ -243,7 +244,7 @@ func addMetrics(mgr ctrl.Manager, image, imageID string) error {
 	return nil
 }
 
-// supported are the minor versions that are known, of every distribution.
+// supported returns the known minor versions of all distributions.
 func supported() []string {
 	var minors []string
 	for _, distribution := range distributions.Known() {
@@ -252,8 +253,8 @@ func supported() []string {
 	return minors
 }
 
-// ownImage is the image of the operator's own pod, which carries the in-tree managers too, and its digest where the kubelet has told
-// it.
+// ownImage returns the image of the operator's own pod, which also contains the in-tree managers. id is its digest if
+// the kubelet has reported it.
 func ownImage(ctx context.Context, reader client.Reader, f *runFlags) (image, id string, err error) {
 	if f.operatorImage != "" {
 		return f.operatorImage, "", nil

@@ -39,14 +39,15 @@ const (
 	tick      = 100 * time.Millisecond
 )
 
-// TestOperator runs the whole operator as the program does, on a real API server: nothing here calls a reconciler, so it
-// also proves the watches.
+// TestOperator runs the complete operator as the binary does, on a real API server. It calls no reconciler directly, so
+// it also tests the watches.
 func TestOperator(t *testing.T) {
 	config := testenv.Start(t, crds.Folders...)
 	c, err := client.New(config, client.Options{Scheme: fixture.Scheme()})
 	g := NewWithT(t)
 	g.Expect(err).NotTo(HaveOccurred())
-	// Without an election: it is lost when a busy API server does not answer for ten seconds, and nothing starts the operator again here.
+	// Without leader election: a busy API server that does not answer for ten seconds would end the leadership, and
+	// nothing restarts the operator here.
 	flags := &runFlags{
 		namespace: "default", metricsAddr: "0", healthAddr: "0", defaultingWebhook: true, webhookPort: testenv.FreePort(t), platforms: registry.All(),
 		limits: tenantlimits.Limits{Registries: []string{"registry.example"}},
@@ -89,7 +90,7 @@ func TestOperator(t *testing.T) {
 		hcp := &hyperv1.HostedControlPlane{}
 		eventually(hcp, fixture.ClusterName, nil)
 
-		// What the control-plane-operator would do.
+		// Create what the control-plane-operator would create.
 		hosted := metav1.ObjectMeta{Namespace: fixture.Hosted(namespace)}
 		named := func(name string) metav1.ObjectMeta { m := hosted; m.Name = name; return m }
 		fixture.Create(t, c,
@@ -113,7 +114,7 @@ func TestOperator(t *testing.T) {
 		})
 		eventually(&appsv1.Deployment{}, "capi-provider", nil)
 
-		// What the ignition-server would do.
+		// Do what the ignition-server would do.
 		g.Eventually(func(g Gomega) {
 			tokens := &corev1.SecretList{}
 			g.Expect(c.List(ctx, tokens, client.InNamespace(hosted.Namespace))).To(Succeed())
@@ -194,7 +195,7 @@ func TestOperator(t *testing.T) {
 	})
 }
 
-// traffic notes the kinds that are watched over all namespaces, by whether that brings their content.
+// traffic records the kinds that are watched in all namespaces, and whether the watch transfers their content.
 type traffic struct {
 	next            http.RoundTripper
 	mu              sync.Mutex

@@ -16,7 +16,7 @@ import (
 	"github.com/openshift/hypershift/hypershift-operator/platform/registry"
 )
 
-// newScheme knows all kinds that the operator reads or writes.
+// newScheme returns a scheme with all kinds that the operator reads or writes.
 func newScheme(platforms registry.Registry) (*runtime.Scheme, error) {
 	scheme := runtime.NewScheme()
 	err := errors.Join(

@@ -22,16 +22,17 @@ import (
 )
 
 const (
-	// supportedVersions is the ConfigMap in which `hypershift version`, and what shows releases to choose from, looks for what the
-	// operator is. Its key of the same name holds the minor versions of OpenShift; whoever reads that knows of no other distribution.
+	// supportedVersions is the ConfigMap that describes the operator. `hypershift version` and tools that list releases
+	// read it. Its key of the same name holds the minor versions of OpenShift, because readers of that key know no other
+	// distribution.
 	supportedVersions           = "supported-versions"
 	supportedKubernetesVersions = "supported-kubernetes-versions"
 	supportedVersionsLabel      = "hypershift.openshift.io/supported-versions"
-	// versionsRetry is how soon it is told again what could not be told, versionsEvery how often it is looked whether somebody changed it.
+	// versionsRetry is the delay after a failed write; versionsEvery is the interval between checks for changes by others.
 	versionsRetry, versionsEvery = 10 * time.Second, 5 * time.Minute
 )
 
-// addVersions has the working operator tell which one it is, and correct what somebody made of that.
+// addVersions makes the leading operator publish its version, and undo changes that others made.
 func addVersions(mgr ctrl.Manager, namespace string) error {
 	return mgr.Add(manager.RunnableFunc(func(ctx context.Context) error {
 		tellVersions(ctx, mgr.GetClient(), namespace, versionsRetry, versionsEvery)
@@ -39,7 +40,8 @@ func addVersions(mgr ctrl.Manager, namespace string) error {
 	}))
 }
 
-// tellVersions tells until the context ends. It is for people only: an operator that may not tell goes on working.
+// tellVersions publishes the versions until the context ends. They are only informative, so errors do not stop the
+// operator.
 func tellVersions(ctx context.Context, c client.Client, namespace string, retry, every time.Duration) {
 	for ctx.Err() == nil {
 		next := every

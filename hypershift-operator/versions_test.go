@@ -50,7 +50,7 @@ func TestPublishVersions(t *testing.T) {
 	}
 }
 
-// TestToldVersionsAreThoseThatRun: what is told is what the operator takes, and nothing else.
+// TestToldVersionsAreThoseThatRun checks that the published versions are exactly those that the operator accepts.
 func TestToldVersionsAreThoseThatRun(t *testing.T) {
 	takes := func(distribution releaseinfo.Distribution, minor string) error {
 		return release.Supported(releaseinfo.New("registry.example/release", releaseinfo.Payload{Version: minor + ".9", Distribution: distribution}), "")

@@ -30,10 +30,10 @@ import (
 	"github.com/openshift/hypershift/support/version"
 )
 
-// virtualIPLease is the Lease that names the holder.
+// virtualIPLease is the name of the Lease of the virtual IP's holder.
 const virtualIPLease = "api-virtual-ip"
 
-// virtualIPFlags are the flags of virtual-ip.
+// virtualIPFlags are the flags of the virtual-ip command.
 type virtualIPFlags struct {
 	addresses               []string
 	networkInterface        string
@@ -100,7 +100,7 @@ func (f *virtualIPFlags) run(ctx context.Context) error {
 	return f.serve(ctx, config, holder)
 }
 
-// parse checks the flags.
+// parse validates the flags and returns the addresses.
 func (f *virtualIPFlags) parse() ([]netip.Addr, error) {
 	if len(f.addresses) == 0 || f.nodeName == "" || f.namespace == "" {
 		return nil, errors.New("--address, --node-name and --namespace are required")
@@ -116,8 +116,8 @@ func (f *virtualIPFlags) parse() ([]netip.Addr, error) {
 	return addresses, nil
 }
 
-// leases is a client that notices soon when an API server is gone: a request that takes longer than the time between two renewals has
-// failed, and the next one goes by another connection, which HTTP/2 would not open.
+// leases returns a client that quickly detects an unreachable API server. A request times out after the time between
+// two renewals, and the next one uses a new connection, which HTTP/2 would not open.
 func (f *virtualIPFlags) leases(config *rest.Config) (coordination.LeasesGetter, error) {
 	quick := rest.CopyConfig(config)
 	quick.Timeout = f.lease / 6

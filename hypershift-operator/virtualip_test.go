@@ -25,7 +25,7 @@ func TestVirtualIPFlags(t *testing.T) {
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			cmd := newVirtualIPCommand()
-			cmd.SetArgs(append([]string{}, tt.args...)) // Without any, a command takes those of the test's own process.
+			cmd.SetArgs(append([]string{}, tt.args...)) // Without arguments, cobra would use those of the test binary.
 			cmd.SilenceErrors, cmd.SilenceUsage = true, true
 			NewWithT(t).Expect(cmd.ExecuteContext(t.Context())).To(MatchError(ContainSubstring(tt.says)))
 		})

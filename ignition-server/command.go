@@ -118,9 +118,9 @@ func (o *options) manager(config *rest.Config, log *slog.Logger) (ctrl.Manager, 
 	mgr, err := program.NewManager(program.Management, config, ctrl.Options{
 		Scheme:  scheme,
 		Metrics: metrics.Serving(o.metricsAddr, config),
-		// Each replica serves from its own memory, so each of them runs the controller: there is no leader.
+		// Each replica serves from its own memory, so each replica runs the controller, without leader election.
 		Cache: cache.Options{DefaultNamespaces: map[string]cache.Config{o.namespace: {}}},
-		// Secrets can only be read by name.
+		// The server may read Secrets only by name.
 		Client: client.Options{Cache: &client.CacheOptions{DisableFor: []client.Object{&corev1.Secret{}}}},
 	})
 	if err != nil {
@@ -148,7 +148,7 @@ func (o *options) manager(config *rest.Config, log *slog.Logger) (ctrl.Manager, 
 	})
 }
 
-// credentials asks the guest when a machine wants to join, and not before: until then its API may be away.
+// credentials does not call the guest before a machine joins: until then its API may be unavailable.
 func (o *options) credentials(mgr ctrl.Manager) (*bootstrap.Credentials, error) {
 	access, err := kubeconfig.ReadFile(o.guestKubeconfig)
 	if err != nil {
@@ -165,7 +165,7 @@ func (o *options) credentials(mgr ctrl.Manager) (*bootstrap.Credentials, error) 
 	return bootstrap.New(guest, mgr.GetAPIReader(), o.namespace, clock.RealClock{}), nil
 }
 
-// ca is beside the serving certificate. A Secret that has none gives machines nothing to know the server by later.
+// ca returns the CA next to the serving certificate. If the Secret has none, machines get no CA for later requests.
 func (o *options) ca() []byte {
 	content, err := os.ReadFile(filepath.Join(filepath.Dir(o.certFile), "ca.crt"))
 	if err != nil {
@@ -174,7 +174,8 @@ func (o *options) ca() []byte {
 	return content
 }
 
-// mirrors are where this process reads release images: what the flag says, and then what the environment says.
+// mirrors returns the mirrors from which this process reads release images: those of the flag, and then those of the
+// environment.
 func (o *options) mirrors() ([]releaseinfo.Mirror, error) {
 	fromFlag, err := releaseinfo.ParseMirrors(o.registryOverrides)
 	if err != nil {
@@ -187,7 +188,7 @@ func (o *options) mirrors() ([]releaseinfo.Mirror, error) {
 	return slices.Concat(fromFlag, fromEnvironment), nil
 }
 
-// addServer runs the HTTPS listener beside the controllers, with a certificate that may change at any time.
+// addServer runs the HTTPS listener in the manager, with a certificate that may change at any time.
 func (o *options) addServer(mgr ctrl.Manager, handler http.Handler) error {
 	watcher, err := certwatcher.New(o.certFile, o.keyFile)
 	if err != nil {
@@ -199,7 +200,8 @@ func (o *options) addServer(mgr ctrl.Manager, handler http.Handler) error {
 		ReadTimeout:       30 * time.Second,
 		WriteTimeout:      2 * time.Minute,
 		TLSNextProto:      map[string]func(*http.Server, *tls.Conn, http.Handler){},
-		// Machines that boot have no certificate. One that is shown is verified for each request, by the CAs of that time.
+		// Machines that boot have no certificate. The handler verifies a client certificate on each request, with the CAs at
+		// that time.
 		TLSConfig: &tls.Config{MinVersion: tls.VersionTLS12, GetCertificate: watcher.GetCertificate, ClientAuth: tls.RequestClientCert},
 	}
 	return errors.Join(mgr.Add(watcher), mgr.Add(manager.RunnableFunc(func(ctx context.Context) error {

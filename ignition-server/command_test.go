@@ -43,7 +43,7 @@ const (
 	patient = 3 * time.Minute
 )
 
-// TestProcess runs the whole process against a real API server: a token Secret appears, a machine gets its
+// TestProcess runs the complete process against a real API server: a token Secret appears, a machine gets its
 // configuration, and a change of an input reaches the next machine.
 func TestProcess(t *testing.T) {
 	g := NewWithT(t)
@@ -160,7 +160,7 @@ func readToken(t *testing.T, c client.Client) *corev1.Secret {
 	return secret
 }
 
-// get answers 0 while the server is not up.
+// get returns 0 while the server is not running.
 func get(t *testing.T, url, tok string) (int, string) {
 	t.Helper()
 	transport := &http.Transport{TLSClientConfig: &tls.Config{InsecureSkipVerify: true}}
@@ -182,7 +182,7 @@ func get(t *testing.T, url, tok string) (int, string) {
 	return resp.StatusCode, string(body)
 }
 
-// getWith shows a certificate of its own making.
+// getWith sends a request with a self-made certificate.
 func getWith(t *testing.T, url string) int {
 	t.Helper()
 	pair, err := tls.LoadX509KeyPair(certificate(t))

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// ignition-server serves the configuration of nodes to machines that boot.
+// ignition-server serves the configuration of nodes to booting machines.
 package main
 
 import (

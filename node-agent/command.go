@@ -20,7 +20,7 @@ import (
 	"github.com/openshift/hypershift/support/nodeplan"
 )
 
-// retry is how long a step that failed waits for the next attempt.
+// retry is the delay before a failed step is retried.
 const retry = 10 * time.Second
 
 func command() *cobra.Command {
@@ -50,7 +50,7 @@ func command() *cobra.Command {
 	return cmd
 }
 
-// until does something until it succeeds.
+// until repeats a function until it succeeds.
 func until(ctx context.Context, h *host.Host, wait time.Duration, do func(context.Context, *host.Host) error) error {
 	for {
 		err := do(ctx, h)
@@ -66,14 +66,14 @@ func until(ctx context.Context, h *host.Host, wait time.Duration, do func(contex
 	}
 }
 
-// step is one of those that make a machine a node.
+// step is one step of making a machine a node.
 type step struct {
 	name string
 	do   func(context.Context, *host.Host, *nodeplan.Plan) error
 }
 
-// steps bring a machine to its plan. Each does nothing where it was done before, so that a machine that lost its power between any two of
-// them goes on.
+// steps apply the plan to a machine. Each step is idempotent, so a machine that loses power between two steps can
+// continue.
 var steps = []step{
 	{"applying the node plan", apply.Plan},
 	{"giving the kernel its arguments", apply.KernelArguments},
@@ -83,7 +83,7 @@ var steps = []step{
 	{"configuring the container runtime", release.Configure},
 }
 
-// run brings the machine from any state to a node: that of its plan, or that of what it was on its way to when it stopped.
+// run makes the machine a node, from any state: according to its plan, or according to the interrupted update.
 func run(ctx context.Context, h *host.Host) error {
 	state, err := update.Load(h)
 	if err != nil {
@@ -99,7 +99,7 @@ func run(ctx context.Context, h *host.Host) error {
 		step{"starting what follows the pool's configuration", release.Follow})
 }
 
-// bring does the steps, and then some more.
+// bring runs the steps, then the additional ones.
 func bring(ctx context.Context, h *host.Host, more ...step) error {
 	plan, err := plan(ctx, h)
 	if err != nil {
@@ -114,7 +114,7 @@ func bring(ctx context.Context, h *host.Host, more ...step) error {
 	return nil
 }
 
-// updating is this machine, as an update sees it.
+// updating returns this machine as the subject of an update.
 func updating(h *host.Host, healthy func(context.Context) error) *update.Machine {
 	return &update.Machine{Host: h, Healthy: healthy, Bring: func(ctx context.Context) error {
 		return bring(ctx, h, step{"restarting the node", release.Restart})
@@ -132,7 +132,8 @@ func sandbox(ctx context.Context, h *host.Host) error {
 	return nil
 }
 
-// kubelet becomes the kubelet. A Node cannot be renamed, and the kernel's host name may still be that of the installer.
+// kubelet replaces this process by the kubelet. It sets the node name, since a Node cannot be renamed and the host name
+// in the kernel may still be that of the installer.
 func kubelet(h *host.Host, args []string) error {
 	program := release.Program(h, "kubelet")
 	argv := append([]string{program, "--hostname-override=" + nodeName(h)}, args...)
@@ -142,7 +143,7 @@ func kubelet(h *host.Host, args []string) error {
 	return nil
 }
 
-// nodeName is what /etc/hostname says, or else the kernel, in lower case.
+// nodeName returns the name in /etc/hostname, else the host name in the kernel, in lower case.
 func nodeName(h *host.Host) string {
 	name, err := h.Read("/etc/hostname")
 	if text := strings.TrimSpace(string(name)); err == nil && text != "" {

@@ -20,21 +20,22 @@ import (
 )
 
 const (
-	// serverDir is where the first stage left what it takes to reach the ignition-server.
+	// serverDir holds what the first boot stage wrote for access to the ignition-server.
 	serverDir = "/etc/hypershift/ignition-server/"
-	// planPath keeps the plan: a machine that starts again needs no server, and its token may have ended.
+	// planPath holds the plan. A machine that boots again thus needs no server; its token may have expired.
 	planPath = nodeplan.Path
-	// joined is there as soon as the kubelet has its first certificate.
+	// joined exists once the kubelet has its first certificate.
 	joined = cluster.Kubeconfig
 
-	// planAge is how long the plan of a machine that has not joined is used: the bootstrap token in it lives for an hour.
+	// planAge is how long the plan of a machine that has not joined is used. The bootstrap token in it is valid for an
+	// hour.
 	planAge = 40 * time.Minute
 
 	fetchTimeout = time.Minute
 	maxPlan      = 64 << 20
 )
 
-// plan is the one that the machine has, or else the one that the ignition-server has for it.
+// plan returns the plan on the machine, else the one from the ignition-server.
 func plan(ctx context.Context, h *host.Host) (*nodeplan.Plan, error) {
 	raw, err := h.Read(planPath)
 	if err != nil {
@@ -58,7 +59,8 @@ func plan(ctx context.Context, h *host.Host) (*nodeplan.Plan, error) {
 	return parsed, nil
 }
 
-// outdated tells that the machine came back too late to join by its plan. What Ignition has written it does not write again.
+// outdated reports whether the plan is too old to join the cluster with it. A plan that Ignition wrote is not outdated,
+// since it cannot be fetched again.
 func outdated(h *host.Host) bool {
 	info, err := os.Stat(h.Path(planPath))
 	return err == nil && time.Since(info.ModTime()) > planAge && !h.Exists(joined) && h.Exists(serverDir+"headers")
@@ -84,7 +86,7 @@ func fetch(ctx context.Context, h *host.Host) ([]byte, error) {
 	return body, err
 }
 
-// get returns the body of a good answer, and its headers.
+// get returns the body and the headers of a successful response.
 func get(client *http.Client, request *http.Request) ([]byte, http.Header, error) {
 	defer client.CloseIdleConnections()
 	ctx, cancel := context.WithTimeout(request.Context(), fetchTimeout)
@@ -104,7 +106,7 @@ func get(client *http.Client, request *http.Request) ([]byte, http.Header, error
 	return body, answer.Header, nil
 }
 
-// client trusts the cluster's own CA and nobody else, and goes through no proxy, as to the API server.
+// client returns an HTTP client that trusts only the CA of the cluster. It uses no proxy, as for the API server.
 func client(h *host.Host) (*http.Client, error) {
 	ca, err := h.Read(serverDir + "ca.crt")
 	if err != nil {
@@ -117,7 +119,7 @@ func client(h *host.Host) (*http.Client, error) {
 	return &http.Client{Transport: &http.Transport{TLSClientConfig: &tls.Config{MinVersion: tls.VersionTLS12, RootCAs: roots}}}, nil
 }
 
-// addHeaders adds the lines "name: value" that the first stage left, the token among them.
+// addHeaders adds the headers that the first boot stage wrote as lines "name: value". The token is one of them.
 func addHeaders(h *host.Host, request *http.Request) error {
 	text, err := h.Read(serverDir + "headers")
 	if err != nil {

@@ -51,7 +51,8 @@ func TestSentence(t *testing.T) {
 			g, got := NewWithT(t), sentence(tt.text)
 			g.Expect(got).To(Equal(tt.want))
 			g.Expect(utf8.ValidString(got)).To(BeTrue())
-			// The API server hands back what JSON made of it. Were that another text, the Node would be told again whenever it is looked at.
+			// The API server returns what JSON encoding made of the text. If that differed, the Node would be annotated again at
+			// each event.
 			raw, err := json.Marshal(got)
 			g.Expect(err).NotTo(HaveOccurred())
 			back := ""
@@ -99,7 +100,7 @@ func TestHeaders(t *testing.T) {
 	g.Expect(request.Header).To(Equal(http.Header{"Authorization": {"Bearer last"}, "Nodepool": {"clusters/demo"}}))
 }
 
-// TestServerFiles: what the first stage left is all by which the server is known.
+// TestServerFiles covers missing and damaged files of the first stage, which are the only data about the server.
 func TestServerFiles(t *testing.T) {
 	t.Parallel()
 	for name, tt := range map[string]struct{ path, text, says string }{

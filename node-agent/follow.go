@@ -21,7 +21,7 @@ import (
 	"github.com/openshift/hypershift/support/nodeplan"
 )
 
-// Annotations of the Node, and the states in one of them.
+// Annotations of the Node, and the values of the state annotation.
 const (
 	desiredAnnotation = nodeupdate.Desired
 	currentAnnotation = nodeupdate.Current
@@ -37,22 +37,22 @@ const (
 	failed     = nodeupdate.Failed
 )
 
-// maxMessage keeps what a registry says from filling an annotation.
+// maxMessage limits the length of an annotation, since a message may come from a registry.
 const maxMessage = 1000
 
-// follower brings the machine to the configuration that its Node's annotation names.
+// follower updates the machine to the configuration in the annotation of its Node.
 type follower struct {
 	host *host.Host
 	node *cluster.Node
-	// arch is the machine's architecture, in Go's words.
+	// arch is the architecture of the machine, as in GOARCH.
 	arch string
-	// ready is how long a Node may take to be Ready, alive how long its kubelet must have run then, poll how often it is asked, and
-	// retry how soon what failed is tried again, at first and at most.
+	// ready is the timeout for the Node to become Ready. alive is how long its kubelet must have run then, and poll how
+	// often this is checked. retryFirst and retryMax are the first and the longest delay before a retry.
 	ready, alive, poll   time.Duration
 	retryFirst, retryMax time.Duration
-	// watchMax is the longest wait for an API server that is away.
+	// watchMax is the longest delay before an unreachable API server is tried again.
 	watchMax time.Duration
-	// become starts a newer node-agent in the place of this one. It comes back only with an error.
+	// become replaces this process by the newer node-agent. It returns only with an error.
 	become func() error
 }
 
@@ -74,7 +74,7 @@ func followCommand(h *host.Host) *cobra.Command {
 	return cmd
 }
 
-// run follows the Node until the machine stops.
+// run follows the annotations of the Node until the machine stops.
 func (f *follower) run(ctx context.Context) error {
 	if err := f.settle(ctx); err != nil {
 		return err
@@ -92,7 +92,7 @@ func (f *follower) run(ctx context.Context) error {
 				wait = f.retryFirst
 			} else if again != nil {
 				latest = now
-				continue // It is tried again in its time, not because of what this program said.
+				continue // A retry is scheduled; the node-agent's own annotations must not trigger it earlier.
 			}
 			latest = now
 		case <-again:
@@ -111,14 +111,14 @@ func (f *follower) run(ctx context.Context) error {
 	}
 }
 
-// watch hands on what the Node's annotations are, the latest first.
+// watch sends the annotations of the Node to the channel; a newer value replaces an unread one.
 func (f *follower) watch(ctx context.Context, seen chan cluster.Annotations) {
 	wait := f.retryFirst
 	for ctx.Err() == nil {
 		err := f.node.Watch(ctx, func(now cluster.Annotations) {
 			wait = f.retryFirst
 			select {
-			case <-seen: // Nobody took the one before.
+			case <-seen: // Drop the unread value.
 			default:
 			}
 			annotations := cluster.Annotations{}
@@ -129,7 +129,7 @@ func (f *follower) watch(ctx context.Context, seen chan cluster.Annotations) {
 			continue
 		}
 		if !f.host.Exists(cluster.Kubeconfig) {
-			wait = f.retryFirst // The kubelet is about to join.
+			wait = f.retryFirst // The kubelet will join soon.
 		}
 		if ctx.Err() == nil {
 			f.host.Say("cannot follow the Node, trying again in %s: %v", wait, err)
@@ -142,14 +142,14 @@ func (f *follower) watch(ctx context.Context, seen chan cluster.Annotations) {
 	}
 }
 
-// heed does what the Node's annotations ask for, and says on the Node how that went. Its error is for another attempt. That an address cannot be
-// gone by keeps no configuration from the machine.
+// heed applies the annotations of the Node, and reports the result on the Node. After an error it is retried. An
+// unreachable address does not prevent a new configuration.
 func (f *follower) heed(ctx context.Context, now cluster.Annotations) error {
 	moved := f.move(ctx, now)
 	return errors.Join(moved, f.configure(ctx, now))
 }
 
-// configure brings the machine to the configuration that the Node's annotations ask for.
+// configure updates the machine to the configuration in the annotations of the Node.
 func (f *follower) configure(ctx context.Context, now cluster.Annotations) error {
 	state, err := f.settled(ctx)
 	if err != nil {
@@ -160,7 +160,7 @@ func (f *follower) configure(ctx context.Context, now cluster.Annotations) error
 		return err
 	}
 	desired := now[desiredAnnotation]
-	// Who takes the answer away wants another attempt.
+	// Removing the state annotation requests another attempt.
 	if _, told := now[stateAnnotation]; state.Phase != "" && (state.Hash != desired || !told) {
 		if err := update.Forget(f.host); err != nil {
 			return err
@@ -182,7 +182,7 @@ func (f *follower) configure(ctx context.Context, now cluster.Annotations) error
 	return f.tell(ctx, now, current, state)
 }
 
-// take gets the desired configuration ready, and changes nothing when that fails.
+// take prepares the desired configuration. If that fails, the machine is unchanged.
 func (f *follower) take(ctx context.Context, now cluster.Annotations, current, desired string) error {
 	if err := f.say(ctx, now, cluster.Annotations{currentAnnotation: current, stateAnnotation: working, messageAnnotation: ""}); err != nil {
 		return err
@@ -202,7 +202,7 @@ func (f *follower) take(ctx context.Context, now cluster.Annotations, current, d
 	return nil
 }
 
-// settle ends an update that a stop of this program interrupted. The Node is told when it is looked at next.
+// settle completes an interrupted update. The Node is annotated at the next event.
 func (f *follower) settle(ctx context.Context) error {
 	_, err := f.settled(ctx)
 	return err
@@ -220,7 +220,7 @@ func (f *follower) settled(ctx context.Context) (update.State, error) {
 	return state, f.removeOld(ctx)
 }
 
-// tell says how the machine stands, when it is on its way to nothing.
+// tell reports the current configuration on the Node when no update is in progress.
 func (f *follower) tell(ctx context.Context, now cluster.Annotations, current string, state update.State) error {
 	want := cluster.Annotations{currentAnnotation: current, stateAnnotation: done, messageAnnotation: ""}
 	switch state.Phase {
@@ -241,7 +241,7 @@ func (f *follower) tell(ctx context.Context, now cluster.Annotations, current st
 	return f.say(ctx, now, want)
 }
 
-// say writes what the Node does not say yet, and remembers it.
+// say writes the annotations that differ, and updates now with them.
 func (f *follower) say(ctx context.Context, now, want cluster.Annotations) error {
 	changes := cluster.Annotations{}
 	for key, value := range want {
@@ -259,7 +259,8 @@ func (f *follower) say(ctx context.Context, now, want cluster.Annotations) error
 	return nil
 }
 
-// sentence is a message that fits into an annotation, which comes back as it was written: what is no UTF-8 would not, half a letter neither.
+// sentence shortens a message to the length of an annotation and makes it valid UTF-8. Otherwise the API server would
+// not return it unchanged.
 func sentence(text string) string {
 	text = strings.ToValidUTF8(text, "?")
 	if len(text) > maxMessage {

@@ -21,8 +21,8 @@ import (
 	"github.com/openshift/hypershift/support/nodeplan"
 )
 
-// newNode is a machine that runs configuration old as a Node, and whose ignition-server has configuration new: another release, another
-// kubelet.yaml, a file and a unit less, a file and a unit more.
+// newNode returns a node with configuration old, and an ignition-server with configuration new. They differ in the
+// release, kubelet.yaml, one file and one unit.
 func newNode(t *testing.T) (*machine, *follower) {
 	t.Helper()
 	m := newMachine(t)
@@ -45,7 +45,7 @@ func newNode(t *testing.T) (*machine, *follower) {
 	return m, m.follower()
 }
 
-// later makes the plan of a later configuration of the machine's.
+// later sets the plan of a later configuration, an edited copy of the current plan.
 func (m *machine) later(edit func(*nodeplan.Plan)) {
 	m.t.Helper()
 	raw, err := json.Marshal(m.plan)
@@ -73,7 +73,7 @@ func (m *machine) release(version string) nodeplan.Image {
 	return nodeplan.Image{Name: name, Sources: []nodeplan.Source{{Image: name, CAs: m.plan.Node.Sources[0].CAs}}}
 }
 
-// isNew tells that the machine runs the whole of configuration new, and nothing of old.
+// isNew checks that the machine runs configuration new completely, and that nothing of old is left.
 func (m *machine) isNew() {
 	m.t.Helper()
 	m.Expect(m.read("/opt/hypershift/node/current/usr/bin/kubelet")).To(Equal("kubelet of 2"))
@@ -97,7 +97,7 @@ func (m *machine) isNew() {
 	m.Expect(slots).To(HaveLen(1), "the former release makes room")
 }
 
-// without takes out of a machine's files what an update may leave there.
+// without removes the files that an update may leave behind.
 func without(files map[string]string) map[string]string {
 	for path := range files {
 		if strings.HasPrefix(path, "/var/lib/hypershift/update/") {
@@ -178,7 +178,7 @@ func TestFollow(t *testing.T) {
 	})
 }
 
-// TestRollBack asks for configurations with which the Node does not become Ready.
+// TestRollBack requests configurations with which the Node does not become Ready.
 func TestRollBack(t *testing.T) {
 	for _, tc := range []struct {
 		name string
@@ -237,7 +237,7 @@ func TestRollBack(t *testing.T) {
 		m.host.Run = stopAt(m.host.Run, "systemctl restart --no-block hypershift-containerd.service kubelet.service", func() {
 			m.guest.mu.Lock()
 			defer m.guest.mu.Unlock()
-			m.guest.kubelet = "" // It hangs.
+			m.guest.kubelet = "" // The kubelet hangs.
 		})
 		m.want("new")
 		m.Expect(m.heed(f)).To(Succeed())
@@ -246,7 +246,7 @@ func TestRollBack(t *testing.T) {
 	})
 }
 
-// TestNotTaken asks for configurations that cannot be had. The machine must be as it was.
+// TestNotTaken requests configurations that are not available. The machine must stay unchanged.
 func TestNotTaken(t *testing.T) {
 	for _, tc := range []struct {
 		name string
@@ -284,7 +284,7 @@ func TestNotTaken(t *testing.T) {
 	}
 }
 
-// inUse are a machine's files without a release that is there for the next attempt.
+// inUse removes a release that is stored for the next attempt.
 func inUse(files map[string]string) map[string]string {
 	const slots = "/opt/hypershift/node/"
 	current := files[slots+"current"]
@@ -296,15 +296,15 @@ func inUse(files map[string]string) map[string]string {
 	return files
 }
 
-// cutOff is what a machine's program dies of.
+// cutOff is the panic value of a simulated power loss.
 type cutOff struct{}
 
-// TestCutOff takes the power away after each change of a file on the way to a configuration, and starts the machine again.
+// TestCutOff simulates a power loss after each file change of an update, and starts the machine again.
 func TestCutOff(t *testing.T) {
 	for _, broken := range []bool{false, true} {
 		name, step := "to it", 2
 		if broken {
-			name, step = "back from it", 5 // Half of the way is the same.
+			name, step = "back from it", 5 // Half of the changes are the same as without the rollback.
 		}
 		changes := 0
 		for cut := 1; cut == 1 || cut <= changes; cut += step {
@@ -360,7 +360,7 @@ func normalBoot(files map[string]string) map[string]string {
 	return files
 }
 
-// dies tells whether the machine was cut off while it looked at its Node.
+// dies reports whether the machine lost power while it handled the annotations of its Node.
 func (m *machine) dies(f *follower) (died bool) {
 	m.t.Helper()
 	defer func() {
@@ -396,7 +396,8 @@ func TestTooManyStarts(t *testing.T) {
 	m.Expect(state + message).To(ContainSubstring("RolledBackconfiguration new was taken back: the machine was started 3 times"))
 }
 
-// TestFollowRuns has the whole service at work: what the Node is asked for reaches it by its watch, also when the API server was away.
+// TestFollowRuns runs the complete service: a requested configuration reaches it through the watch of its Node, also
+// after the API server was unreachable.
 func TestFollowRuns(t *testing.T) {
 	m, f := newNode(t)
 	m.guest.away = true

@@ -27,25 +27,25 @@ import (
 	"github.com/openshift/hypershift/node-agent/cluster"
 )
 
-// guest is the API server that a machine's kubelet speaks to, and that kubelet.
+// guest simulates a kubelet and the API server that it connects to.
 type guest struct {
 	mu sync.Mutex
-	// annotations are the Node's, version is that of the Node, and patches are what was written to it, in order.
+	// annotations holds the annotations of the Node, version its resource version, and patches the changes in order.
 	annotations map[string]string
 	version     int
 	patches     []string
-	// kubelet is the version that runs; empty for none. ends is how often it ended by itself, once more whenever somebody asks for a
-	// broken one. stale is what is said of the one before until its restart is through.
+	// kubelet is the running version; empty for none. ends is how often it has exited; it increases with each query for a
+	// broken kubelet. stale is the value for the previous kubelet until the restart is complete.
 	kubelet     string
 	broken      bool
 	ends, stale int
-	// away answers nothing.
+	// away makes the API server fail all requests.
 	away bool
-	// news wakes watches.
+	// news wakes the watches.
 	news chan struct{}
 }
 
-// join makes the machine one that has joined a guest.
+// join makes the machine a node of a guest.
 func (m *machine) join() {
 	m.t.Helper()
 	m.guest.annotations, m.guest.news = map[string]string{}, make(chan struct{}, 100)
@@ -71,7 +71,7 @@ users: [{name: default, user: {client-certificate: %s, client-key: %s}}]
 `, server.URL, base64.StdEncoding.EncodeToString(ca), pki, pki))
 }
 
-// startKubelet is what a restart of the units comes to: a kubelet with a configuration that it cannot read ends again and again.
+// startKubelet simulates a restart of the units: a kubelet with an invalid configuration exits repeatedly.
 func (m *machine) startKubelet() {
 	m.guest.mu.Lock()
 	defer m.guest.mu.Unlock()
@@ -83,7 +83,8 @@ func (m *machine) startKubelet() {
 	}
 }
 
-// endings is what systemd says of the kubelet: right after a restart still what it said before that.
+// endings returns how often the kubelet has exited, as systemd reports it. Right after a restart, it is still the
+// previous value.
 func (g *guest) endings() int {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -98,7 +99,7 @@ func (g *guest) endings() int {
 	return g.ends
 }
 
-// forNode is the ignition-server's answer to a Node.
+// forNode handles requests of a Node to the ignition-server.
 func (m *machine) forNode(w http.ResponseWriter, r *http.Request) {
 	switch {
 	case r.URL.Path == "/healthz":
@@ -115,7 +116,7 @@ func (m *machine) forNode(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// api is the guest's.
+// api is the handler of the guest's API server.
 func (m *machine) api(w http.ResponseWriter, r *http.Request) {
 	g := &m.guest
 	g.mu.Lock()
@@ -171,7 +172,7 @@ func (g *guest) patch(r *http.Request) {
 	g.news <- struct{}{}
 }
 
-// want has the config operator ask for a configuration.
+// want simulates the config operator that requests a configuration.
 func (m *machine) want(hash string) {
 	m.guest.mu.Lock()
 	defer m.guest.mu.Unlock()
@@ -180,7 +181,7 @@ func (m *machine) want(hash string) {
 	m.guest.news <- struct{}{}
 }
 
-// says is what the Node says of the machine.
+// says returns the configuration, the state and the message in the annotations of the Node.
 func (m *machine) says() (current, state, message string) {
 	m.guest.mu.Lock()
 	defer m.guest.mu.Unlock()
@@ -188,7 +189,7 @@ func (m *machine) says() (current, state, message string) {
 	return a[currentAnnotation], a[stateAnnotation], a[messageAnnotation]
 }
 
-// follower is the machine's. It asks without a pause, and waits for what comes as long as a busy machine needs.
+// follower returns the follower of the machine. It polls without a delay, with timeouts that suit a busy computer.
 func (m *machine) follower() *follower {
 	m.put("/opt/hypershift/bin/node-agent", "this program")
 	m.program = "this program"
@@ -198,7 +199,7 @@ func (m *machine) follower() *follower {
 	}
 }
 
-// heed has the machine look at its Node once.
+// heed lets the follower process the annotations of its Node once.
 func (m *machine) heed(f *follower) error {
 	m.guest.mu.Lock()
 	now := maps.Clone(m.guest.annotations)

@@ -19,7 +19,7 @@ import (
 	"github.com/openshift/hypershift/support/nodeplan"
 )
 
-// member is a machine whose kubelet is a member of a guest, and nothing else.
+// member returns a machine that only has a kubelet that has joined a guest.
 func member(t *testing.T) (*machine, *follower) {
 	t.Helper()
 	m := newMachine(t)
@@ -29,7 +29,7 @@ func member(t *testing.T) (*machine, *follower) {
 	return m, m.follower()
 }
 
-// TestHealthy: whether a machine goes back hangs on what is said here of its Node.
+// TestHealthy: the reported health of the Node decides whether the machine rolls back.
 func TestHealthy(t *testing.T) {
 	t.Parallel()
 	for name, tt := range map[string]struct {
@@ -52,7 +52,7 @@ func TestHealthy(t *testing.T) {
 			m, f := member(t)
 			f.ready = time.Minute
 			if strings.Contains(tt.says, "Ready") || strings.Contains(tt.says, "cannot be asked") || strings.Contains(tt.says, "heard of") {
-				f.ready = 300 * time.Millisecond // Long enough for one look on a busy machine.
+				f.ready = 300 * time.Millisecond // This is long enough for one check on a busy machine.
 			}
 			tt.harm(m, f)
 			err := f.healthy(t.Context())
@@ -83,7 +83,8 @@ func TestHealthy(t *testing.T) {
 	})
 }
 
-// TestRenewProgram: a node-agent that does not run cannot be replaced by the next one, so it is tried before it takes the place of this one.
+// TestRenewProgram: a node-agent that does not run could not be replaced by the next one. It is therefore tried before
+// it replaces this one.
 func TestRenewProgram(t *testing.T) {
 	t.Parallel()
 	became := errors.New("it is another program from here on")
@@ -131,7 +132,7 @@ func TestRenewProgram(t *testing.T) {
 	}
 }
 
-// TestAsk is about a machine that does not know where to ask, or has nothing to show.
+// TestAsk covers a machine with missing or damaged data about the ignition-server, or without a certificate.
 func TestAsk(t *testing.T) {
 	t.Parallel()
 	for name, tt := range map[string]struct {
@@ -154,7 +155,7 @@ func TestAsk(t *testing.T) {
 	}
 }
 
-// TestTell: an update that ended is told as it ended, by its own configuration.
+// TestTell checks that the annotations report how an update ended, with the configuration of that update.
 func TestTell(t *testing.T) {
 	t.Parallel()
 	for name, tt := range map[string]struct {

@@ -36,7 +36,7 @@ import (
 	"github.com/openshift/hypershift/support/releaseinfo/releasetest"
 )
 
-// machine is one that the first stage has run on, with an ignition-server and a registry that it reaches.
+// machine is a machine after the first stage. It can reach an ignition-server and a registry.
 type machine struct {
 	*GomegaWithT
 	t        *testing.T
@@ -46,15 +46,15 @@ type machine struct {
 	plan     nodeplan.Plan
 
 	mu sync.Mutex
-	// commands are the programs that ran; failAt makes the one with that number fail, counted from 1.
+	// commands holds the commands that ran. The command with the number failAt fails, counted from 1.
 	commands []string
 	failAt   int
-	// images are those that the container runtime has.
+	// images holds the images of the container runtime.
 	images []string
-	// requests counts those that the ignition-server got, and status is what it answers with.
+	// requests is the number of requests to the ignition-server, and status is the status code of its answers.
 	requests, status int
 
-	// next is the plan of a later configuration, and program the node-agent that the server has.
+	// next is the plan of a later configuration. program is the node-agent that the ignition-server serves.
 	next    nodeplan.Plan
 	program string
 	guest   guest
@@ -116,7 +116,7 @@ func nodeFiles() map[string]string {
 	return files
 }
 
-// push makes an image of files and pushes it, in an index with this machine's architecture.
+// push builds an image of these files and pushes it in an index with this machine's architecture.
 func (m *machine) push(name string, files map[string]string) string {
 	m.t.Helper()
 	index := mutate.AppendManifests(empty.Index, mutate.IndexAddendum{
@@ -155,7 +155,7 @@ func imageOf(t *testing.T, files map[string]string) v1.Image {
 
 func second(_ int, err error) error { return err }
 
-// ignition is the server.
+// ignition is the handler of the ignition-server.
 func (m *machine) ignition(w http.ResponseWriter, r *http.Request) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -176,7 +176,7 @@ func (m *machine) ignition(w http.ResponseWriter, r *http.Request) {
 	_ = json.NewEncoder(w).Encode(m.plan)
 }
 
-// run stands for the machine's programs.
+// run simulates the programs of the machine.
 func (m *machine) run(_ context.Context, stdin io.Reader, program string, args ...string) ([]byte, error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -244,7 +244,7 @@ func (m *machine) mustRun() {
 	m.Expect(run(m.t.Context(), m.host)).To(Succeed())
 }
 
-// state is every file of the machine that is not the test's, with its mode and content.
+// state returns the mode and content of every file on the machine, and the target of every link.
 func (m *machine) state() map[string]string {
 	m.t.Helper()
 	all := map[string]string{}

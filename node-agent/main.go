@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// node-agent makes a machine that runs cloud-init a node of its cluster: it applies the node plan that the ignition-server has for
-// the machine, and brings kubelet and container runtime of the release.
+// node-agent makes a machine that runs cloud-init a node of its cluster. It applies the node plan from the
+// ignition-server, and installs the kubelet and the container runtime of the release.
 package main
 
 import (

@@ -16,21 +16,21 @@ import (
 	"github.com/openshift/hypershift/support/nodeplan"
 )
 
-// address is where a machine finds its control plane.
+// address holds the addresses of the control plane.
 type address struct {
-	// api is the URL of the API server, and ignition the host of the ignition-server; empty where that is not known.
+	// api is the URL of the API server, ignition the host of the ignition-server; empty if unknown.
 	api, ignition string
 }
 
 func (a address) String() string { return strings.TrimSpace(a.api + " " + a.ignition) }
 
-// parseAddress reads what an annotation says; nothing when it says nothing.
+// parseAddress parses an annotation; an empty annotation yields the zero address.
 func parseAddress(text string) address {
 	api, ignition, _ := strings.Cut(text, " ")
 	return address{api, ignition}
 }
 
-// goesBy is the address that the machine's files have.
+// goesBy returns the address in the files of the machine.
 func goesBy(h *host.Host) (address, error) {
 	api, err := cluster.Server(h)
 	if err != nil {
@@ -40,9 +40,10 @@ func goesBy(h *host.Host) (address, error) {
 	return address{api, hostOf(strings.TrimSpace(string(server)))}, err
 }
 
-// move has the machine go by the address that its Node asks for. The kubelet reads its kubeconfig when it starts, so it is started anew; pods
-// run on meanwhile. What the Node says that the machine goes by is what the kubelet that runs goes by: it is said before the files change and
-// after the kubelet is started, so that a machine that stops in between starts it once more.
+// move switches the machine to the address in the annotation of its Node. It restarts the kubelet, which reads its
+// kubeconfig only at startup; pods keep running. The current address on the Node is that of the running kubelet. move
+// writes it before it changes the files, and again after the restart. A machine that is interrupted in between restarts
+// the kubelet once more.
 func (f *follower) move(ctx context.Context, now cluster.Annotations) error {
 	at, err := goesBy(f.host)
 	if err != nil {
@@ -57,7 +58,7 @@ func (f *follower) move(ctx context.Context, now cluster.Annotations) error {
 	}
 	told, known := now[currentAddress]
 	if wanted == at && !known && f.direct(at) {
-		return nil // It is told with the configuration.
+		return nil // It is reported with the configuration.
 	}
 	if wanted == at && told == at.String() && f.direct(at) {
 		return f.tellAddress(ctx, now, at, "")
@@ -79,12 +80,13 @@ func (f *follower) move(ctx context.Context, now cluster.Annotations) error {
 	return f.tellAddress(ctx, now, wanted, "")
 }
 
-// tellAddress says on the Node what the machine goes by.
+// tellAddress reports the current address on the Node.
 func (f *follower) tellAddress(ctx context.Context, now cluster.Annotations, at address, message string) error {
 	return f.say(ctx, now, cluster.Annotations{currentAddress: at.String(), addressMessage: message})
 }
 
-// reach makes sure that both servers answer at an address before the machine depends on it: this Node's API server, and its ignition-server.
+// reach checks that both servers answer at an address before the machine depends on it: the API server for this Node,
+// and the ignition-server.
 func (f *follower) reach(ctx context.Context, wanted address) error {
 	if err := (&cluster.Node{Host: f.host, Name: f.node.Name, Server: wanted.api}).Reach(ctx); err != nil {
 		return err
@@ -100,7 +102,7 @@ func (f *follower) reach(ctx context.Context, wanted address) error {
 	return err
 }
 
-// goBy changes the files, and starts the kubelet anew when the one that runs goes by another API server.
+// goBy changes the files. It restarts the kubelet if the running one uses another API server.
 func (f *follower) goBy(ctx context.Context, running, wanted address) error {
 	server, err := f.host.Read(nodeplan.ServerEndpoint)
 	if err != nil {
@@ -124,10 +126,10 @@ func (f *follower) goBy(ctx context.Context, running, wanted address) error {
 	return release.RestartKubelet(ctx, f.host)
 }
 
-// noProxy begins the line of the units' environment that lists what is reached without the proxy.
+// noProxy is the prefix of the line with the proxy exceptions in the environment of the units.
 const noProxy = `NO_PROXY="`
 
-// direct tells whether the kubelet reaches an API server without the proxy that the machine may have.
+// direct reports whether the kubelet reaches an API server without the proxy of the machine, if there is one.
 func (f *follower) direct(a address) bool {
 	environment, err := f.host.Read(nodeplan.ProxyEnvironment)
 	if err != nil || environment == nil {
@@ -142,7 +144,7 @@ func (f *follower) direct(a address) bool {
 	return true
 }
 
-// goDirect has the kubelet reach an API server without the proxy.
+// goDirect adds the API server to the proxy exceptions of the kubelet.
 func (f *follower) goDirect(a address) error {
 	if f.direct(a) {
 		return nil
@@ -156,7 +158,7 @@ func (f *follower) goDirect(a address) error {
 	return err
 }
 
-// hostOf is the host of a URL, of host:port or of a host.
+// hostOf returns the host of a URL, of host:port or of a plain host.
 func hostOf(text string) string {
 	if u, err := url.Parse(text); err == nil && u.Host != "" {
 		return u.Hostname()
@@ -167,7 +169,7 @@ func hostOf(text string) string {
 	return text
 }
 
-// withHost is host[:port] with another host.
+// withHost replaces the host in host[:port].
 func withHost(text, to string) string {
 	if _, port, err := net.SplitHostPort(text); err == nil {
 		return net.JoinHostPort(to, port)

@@ -18,7 +18,7 @@ import (
 
 const restart = "systemctl restart kubelet.service"
 
-// otherServer is another address of the guest's API server.
+// otherServer starts another server for the guest's API and returns its URL.
 func (m *machine) otherServer() string {
 	m.t.Helper()
 	server := httptest.NewTLSServer(http.HandlerFunc(m.api))
@@ -27,7 +27,8 @@ func (m *machine) otherServer() string {
 	return server.URL
 }
 
-// otherAddress is another one of both servers. What the ignition-server was known by is only a name.
+// otherAddress returns another address of both servers. It replaces the current host of the ignition-server with a name
+// that has no server.
 func (m *machine) otherAddress() string {
 	m.t.Helper()
 	endpoint := strings.TrimSpace(m.read(nodeplan.ServerEndpoint))
@@ -35,14 +36,14 @@ func (m *machine) otherAddress() string {
 	return m.otherServer() + " " + hostOf(endpoint)
 }
 
-// moveTo has the config operator ask for an address.
+// moveTo simulates the config operator that requests an address.
 func (m *machine) moveTo(text string) {
 	m.guest.mu.Lock()
 	defer m.guest.mu.Unlock()
 	m.guest.annotations[desiredAddress] = text
 }
 
-// addressed is what the Node says of the machine's address.
+// addressed returns the address and the message in the annotations of the Node.
 func (m *machine) addressed() (current, message string) {
 	m.guest.mu.Lock()
 	defer m.guest.mu.Unlock()
@@ -173,7 +174,7 @@ func TestMove(t *testing.T) {
 	})
 }
 
-// stranger is an API server that does not know this Node's cluster.
+// stranger starts an API server of another cluster, which rejects this Node, and returns its URL.
 func (m *machine) stranger() string {
 	server := httptest.NewTLSServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { http.Error(w, "who is this", http.StatusUnauthorized) }))
 	m.t.Cleanup(server.Close)

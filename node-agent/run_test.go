@@ -20,7 +20,7 @@ import (
 	"github.com/openshift/hypershift/support/nodeplan"
 )
 
-// nowhere is a mirror that is away.
+// nowhere is a mirror that cannot be reached.
 var nowhere = nodeplan.Source{Image: "127.0.0.1:1/not/there:1"}
 
 func TestRun(t *testing.T) {
@@ -93,7 +93,8 @@ func TestRun(t *testing.T) {
 	})
 }
 
-// TestIgnition starts a machine that Ignition has configured: its files are there, and the plan says what is left.
+// TestIgnition starts a machine that Ignition has configured. Its files exist, and the plan contains only the remaining
+// steps.
 func TestIgnition(t *testing.T) {
 	ignited := func(t *testing.T) *machine {
 		m := newMachine(t)
@@ -139,7 +140,7 @@ func TestIgnition(t *testing.T) {
 	})
 }
 
-// normal is the state of a machine without what differs between two machines of this test.
+// normal returns the state of a machine without the values that differ between two machines of this test.
 func (m *machine) normal() map[string]string {
 	m.t.Helper()
 	all := m.state()
@@ -153,7 +154,7 @@ func (m *machine) normal() map[string]string {
 	return all
 }
 
-// TestLostPower cuts the machine off at each of its programs, and starts it again.
+// TestLostPower simulates a power loss at each command, then starts the machine again.
 func TestLostPower(t *testing.T) {
 	whole := newMachine(t)
 	whole.mustRun()
@@ -173,7 +174,7 @@ func TestLostPower(t *testing.T) {
 	}
 }
 
-// TestHeal starts a machine whose disk has what a crash could leave.
+// TestHeal starts a machine with disk contents that a crash could have left.
 func TestHeal(t *testing.T) {
 	for _, tc := range []struct {
 		name string
@@ -315,7 +316,7 @@ func TestKernelArguments(t *testing.T) {
 	})
 }
 
-// stopAt ends the world when a program was run.
+// stopAt calls stop after a command has run.
 func stopAt(run host.Run, command string, stop func()) host.Run {
 	return func(ctx context.Context, stdin io.Reader, program string, args ...string) ([]byte, error) {
 		out, err := run(ctx, stdin, program, args...)
@@ -350,7 +351,7 @@ func TestNodeName(t *testing.T) {
 	})
 }
 
-// TestHostileImage unpacks what wants out of its folder.
+// TestHostileImage unpacks images that try to write outside of their directory.
 func TestHostileImage(t *testing.T) {
 	for name, files := range map[string]map[string]string{
 		"climbs":        {"../../../etc/evil": "x"},

@@ -17,7 +17,7 @@ import (
 	"github.com/openshift/hypershift/support/nodeplan"
 )
 
-// TestNeighbours has on the machine what a site may have put there before.
+// TestNeighbours covers files that a site may have installed on the machine before.
 func TestNeighbours(t *testing.T) {
 	t.Run("When the distribution's container runtime is there, it should be left as it is", func(t *testing.T) {
 		m := newMachine(t)
@@ -53,7 +53,7 @@ func TestNeighbours(t *testing.T) {
 	})
 }
 
-// TestProxy has a registry that is behind a proxy, by a name that nobody here can resolve.
+// TestProxy covers a registry behind a proxy, whose name does not resolve on this machine.
 func TestProxy(t *testing.T) {
 	m := newMachine(t)
 	var mu sync.Mutex
@@ -68,7 +68,7 @@ func TestProxy(t *testing.T) {
 	_, port, err := net.SplitHostPort(m.registry.Host)
 	m.Expect(err).NotTo(HaveOccurred())
 	outside := "registry.invalid:" + port
-	// It is this machine, and not the loopback, for which no proxy is ever asked.
+	// This address is the local machine, but not the loopback address, for which a proxy is never used.
 	const direct = "0.0.0.0"
 	m.plan.Proxy = nodeplan.Proxy{HTTPS: proxy.URL, NoProxy: direct}
 	m.plan.Node.Sources = []nodeplan.Source{{Image: strings.Replace(m.plan.Node.Name, m.registry.Host, outside, 1), Insecure: true}}
@@ -98,7 +98,7 @@ func TestProxy(t *testing.T) {
 	})
 }
 
-// tunnel joins a connection of a proxy's client to a server.
+// tunnel connects a client of the proxy with a server.
 func tunnel(w http.ResponseWriter, server string) {
 	w.WriteHeader(http.StatusOK)
 	client, buffered, err := http.NewResponseController(w).Hijack()

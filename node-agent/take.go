@@ -22,15 +22,16 @@ import (
 
 const (
 	architecture = runtime.GOARCH
-	// nextProgram is where a newer node-agent is tried before it takes the place of this one.
+	// nextProgram is the path where a newer node-agent is tried before it replaces this one.
 	nextProgram = nodeplan.Program + ".next"
-	// maxEnds is how often a kubelet may end by itself before its configuration is given up.
+	// maxEnds is how often a kubelet may exit before its configuration is rolled back.
 	maxEnds = 5
-	// patience is how many times longer a machine may take that cannot ask the API server: that may be away for its own reasons.
+	// patience multiplies the timeout while the API server cannot be reached, since that may have unrelated causes.
 	patience = 3
 )
 
-// currentHash names the configuration that the machine runs. Plans of older servers do not say it, but what the machine was installed with does.
+// currentHash returns the hash of the configuration that the machine runs. Plans of older servers do not contain it;
+// the headers from the installation do.
 func currentHash(h *host.Host) (string, error) {
 	raw, err := h.Read(planPath)
 	if err != nil {
@@ -52,8 +53,8 @@ func currentHash(h *host.Host) (string, error) {
 	return "", err
 }
 
-// prepare brings all that a configuration needs onto the machine, beside what is in use, and begins. Until it comes back without an error
-// the machine is as it was.
+// prepare fetches everything that a configuration needs, beside the files in use, and begins the update. The machine is
+// unchanged unless prepare succeeds.
 func (f *follower) prepare(ctx context.Context, hash string) error {
 	if err := f.renewProgram(ctx); err != nil {
 		return fmt.Errorf("fetching node-agent: %w", err)
@@ -78,13 +79,14 @@ func (f *follower) prepare(ctx context.Context, hash string) error {
 	return updating(f.host, f.healthy).Begin(target)
 }
 
-// answer is what the ignition-server gave to this Node.
+// answer is a response of the ignition-server.
 type answer struct {
 	body   []byte
 	header http.Header
 }
 
-// ask asks the ignition-server by the kubelet's certificate. The token that the machine was installed with may have ended long ago.
+// ask sends a request to the ignition-server with the kubelet's certificate. The token from the installation may have
+// expired long ago.
 func (f *follower) ask(ctx context.Context, path string) (answer, error) {
 	endpoint, err := f.host.Read(nodeplan.ServerEndpoint)
 	if err != nil {
@@ -96,7 +98,7 @@ func (f *follower) ask(ctx context.Context, path string) (answer, error) {
 	return f.askAt(ctx, strings.TrimSpace(string(endpoint)), path)
 }
 
-// askAt asks the ignition-server at host[:port].
+// askAt sends a request to the ignition-server at host[:port].
 func (f *follower) askAt(ctx context.Context, endpoint, path string) (answer, error) {
 	ca, err := f.host.Read(nodeplan.ServerCA)
 	if err != nil {
@@ -114,7 +116,8 @@ func (f *follower) askAt(ctx context.Context, endpoint, path string) (answer, er
 	return answer{body, header}, err
 }
 
-// renewProgram has this program be that of the ignition-server, which renders the plan that it is to understand.
+// renewProgram replaces this program by that of the ignition-server, which renders the plan that the program must
+// understand.
 func (f *follower) renewProgram(ctx context.Context) error {
 	served, err := f.ask(ctx, "/node-agent/"+f.arch)
 	if err != nil {
@@ -141,7 +144,7 @@ func (f *follower) renewProgram(ctx context.Context) error {
 	return f.become()
 }
 
-// healthy waits until the Node is Ready with the kubelet of the machine's current release, and that has run for a while.
+// healthy waits until the Node is Ready with the kubelet of the current release, and the kubelet has run for a while.
 func (f *follower) healthy(ctx context.Context) error {
 	version, err := release.Version(ctx, f.host)
 	if err != nil {
@@ -151,7 +154,7 @@ func (f *follower) healthy(ctx context.Context) error {
 	answered, reason, before := time.Duration(0), "it was not asked yet", f.ended(ctx)
 	for answered < f.ready && time.Since(started) < patience*f.ready {
 		ends := f.ended(ctx)
-		before = min(before, ends) // The restart, which nobody waits for, begins a new count.
+		before = min(before, ends) // The asynchronous restart resets the counter.
 		if ends-before >= maxEnds {
 			return fmt.Errorf("the kubelet %s ended %d times: `journalctl -u kubelet` on the machine says why", version, ends-before)
 		}
@@ -181,7 +184,7 @@ func (f *follower) healthy(ctx context.Context) error {
 	return fmt.Errorf("the Node was not Ready with kubelet %s in %s: %s", version, time.Since(started).Round(time.Second), reason)
 }
 
-// ended is how often systemd says that the kubelet ended by itself; nothing when it does not say.
+// ended returns how often the kubelet has exited according to systemd; zero if that is unknown.
 func (f *follower) ended(ctx context.Context) int {
 	ends, err := release.Ended(ctx, f.host)
 	if err != nil {
@@ -190,7 +193,7 @@ func (f *follower) ended(ctx context.Context) int {
 	return ends
 }
 
-// removeOld frees what the release took that the machine came from.
+// removeOld removes the files of the previous release.
 func (f *follower) removeOld(ctx context.Context) error {
 	return release.RemoveOthers(ctx, f.host, nil)
 }

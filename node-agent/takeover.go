@@ -17,7 +17,7 @@ import (
 	"github.com/openshift/hypershift/node-agent/takeover"
 )
 
-// takeoverOptions are the flags of takeover.
+// takeoverOptions holds the flags of takeover.
 type takeoverOptions struct {
 	stream, ignition, network, folder string
 	installation                      takeover.Installation
@@ -77,10 +77,10 @@ func (o *takeoverOptions) run(ctx context.Context, h *host.Host, out io.Writer) 
 	return err
 }
 
-// quoted is a word of a shell.
+// quoted quotes text for a shell.
 func quoted(text string) string { return "'" + strings.ReplaceAll(text, "'", `'\''`) + "'" }
 
-// keyfiles are the files of a folder; none when no folder is named.
+// keyfiles reads the files of a folder; none if no folder is given.
 func keyfiles(folder string) (map[string][]byte, error) {
 	if folder == "" {
 		return nil, nil

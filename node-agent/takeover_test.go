@@ -19,7 +19,8 @@ import (
 	"github.com/openshift/hypershift/node-agent/host"
 )
 
-// TestTakeoverCommand goes with a stream, a config and a network from files to what a person is to type.
+// TestTakeoverCommand runs the command with a stream, a config and network files. It checks the commands that are
+// printed for the user.
 func TestTakeoverCommand(t *testing.T) {
 	const artifact = "a file of the live system"
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { fmt.Fprint(w, artifact) }))
@@ -40,7 +41,7 @@ func TestTakeoverCommand(t *testing.T) {
 	in := func(name string) string { return filepath.Join(inputs, name) }
 	tests := map[string]struct {
 		args []string
-		// want is a part of the output, and at where the initramfs is then.
+		// want is a part of the output. at is the directory that then has the initramfs.
 		want, at, wantErr string
 	}{
 		"When all is given, it should say what overwrites the disk": {

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Command node-network is the default network of a guest cluster of the Kubernetes distribution. It runs on every node, in
-// the node's own network namespace. Pods get addresses of their node's spec.podCIDRs by the CNI plugins ptp and host-local;
-// each node has a route to the pods of every other node by that node's InternalIP, so the nodes must share a layer 2
-// network; and what pods send out of the cluster carries the node's address.
+// Command node-network is the default network of a guest cluster of the Kubernetes distribution. It runs on every node,
+// in the node's own network namespace. Pods get addresses from their node's spec.podCIDRs by the CNI plugins ptp and
+// host-local. Each node has a route to the pods of every other node by that node's InternalIP, so the nodes must share
+// a layer 2 network. Pod traffic that leaves the cluster has the node's source address.
 package main
 
 import (
@@ -26,10 +26,10 @@ import (
 	"github.com/openshift/hypershift/support/kubeconfig"
 )
 
-// pluginSource is where the image keeps the CNI plugins; on the host they are in the same place.
+// pluginSource is the image's folder of the CNI plugins. The folder on the host has the same path.
 const pluginSource = "/opt/cni/bin"
 
-// options are the flags.
+// options are the command line flags.
 type options struct {
 	nodeName, kubeconfig, hostRoot string
 	clusterNetworks                []string
@@ -63,7 +63,7 @@ func command() *cobra.Command {
 	return cmd
 }
 
-// cluster is the pod's own, unless a kubeconfig is named.
+// cluster returns the configuration for the pod's own cluster, unless a kubeconfig is set.
 func (o options) cluster() (*rest.Config, error) {
 	if o.kubeconfig == "" {
 		return rest.InClusterConfig()

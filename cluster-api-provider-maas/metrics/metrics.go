@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package metrics is what the provider tells a Prometheus about machines, computed from the cache when it is scraped.
+// Package metrics exports Prometheus metrics about machines, computed from the cache at each scrape.
 package metrics
 
 import (
@@ -22,7 +22,7 @@ import (
 	"github.com/openshift/hypershift/support/metrics"
 )
 
-// unallocated is the state of a MaasMachine that has no machine of MAAS.
+// unallocated is the state of a MaasMachine without a MAAS machine.
 const unallocated = "Unallocated"
 
 var (
@@ -37,7 +37,7 @@ type machineMetrics struct {
 	deploy, join                                                     *prometheus.HistogramVec
 }
 
-// New returns the collector of the machines that a cache holds.
+// New returns a collector for the machines in a cache.
 func New(reader client.Reader, clock clock.PassiveClock) prometheus.Collector {
 	s := metrics.NewSnapshot(clock)
 	m := &machineMetrics{

@@ -36,7 +36,7 @@ func maasMachine(name, state string, conditions ...metav1.Condition) *infrav1.Ma
 	return m
 }
 
-// is is a condition that turned True so long after the start; negative is before it.
+// is returns a condition that became True at the given time after the start; a negative duration is before it.
 func is(conditionType string, after time.Duration) metav1.Condition {
 	return metav1.Condition{Type: conditionType, Status: metav1.ConditionTrue, LastTransitionTime: metav1.NewTime(start.Add(after))}
 }

@@ -23,7 +23,7 @@ import (
 	"github.com/openshift/hypershift/support/metrics/metricstest"
 )
 
-// site is a cache that holds objects, and whose lists of a kind may fail.
+// site returns a cache with objects, in which lists of a kind may fail.
 func site(t *testing.T, refuse func(client.ObjectList) error, objects ...client.Object) client.Client {
 	t.Helper()
 	scheme := runtime.NewScheme()
@@ -39,7 +39,7 @@ func site(t *testing.T, refuse func(client.ObjectList) error, objects ...client.
 
 func answers(client.ObjectList) error { return nil }
 
-// TestCacheThatFails: half of a picture would look like machines that vanish.
+// TestCacheThatFails: partial metrics would look like machines that disappear.
 func TestCacheThatFails(t *testing.T) {
 	down := errors.New("the cache is not synced")
 	for name, refuse := range map[string]func(client.ObjectList) error{
@@ -64,7 +64,8 @@ func TestCacheThatFails(t *testing.T) {
 	}
 }
 
-// TestWhoseTheyAre: machines and clusters are those of the Cluster that their label names; a MaasCluster without one bears its name.
+// TestWhoseTheyAre: the cluster label of a metric is the Cluster in the label of the object, or else the name of the
+// MaasCluster.
 func TestWhoseTheyAre(t *testing.T) {
 	g := NewWithT(t)
 	labelled := maasCluster(t, quarantine.Record{Hostname: "a", Failures: 4}, quarantine.Record{Hostname: "b", Failures: 1, Quarantined: true}, quarantine.Record{Hostname: "c", Failures: 1})
@@ -76,7 +77,8 @@ func TestWhoseTheyAre(t *testing.T) {
 		`capmaas_machine_deploy_failures{` + of + `}`:                             6, `capmaas_machines_quarantined{` + of + `}`: 1, `capmaas_machines_unreleased{` + of + `}`: 0}))
 }
 
-// TestTimesThatCannotBe: a clock that was set back makes no negative time, and half of a way no time at all.
+// TestTimesThatCannotBe: a clock that was set back does not yield a negative duration. Without one of the two
+// conditions there is no duration.
 func TestTimesThatCannotBe(t *testing.T) {
 	g := NewWithT(t)
 	for name, tc := range map[string]struct {
@@ -95,7 +97,8 @@ func TestTimesThatCannotBe(t *testing.T) {
 	}
 }
 
-// TestDeadlinesAreBuckets: what takes longer than it may by default is told apart from what is in time.
+// TestDeadlinesAreBuckets: the default timeouts are bucket boundaries, so that durations beyond a timeout are
+// distinguishable.
 func TestDeadlinesAreBuckets(t *testing.T) {
 	g := NewWithT(t)
 	g.Expect(deployBuckets).To(ContainElement(infrav1.DefaultDeployTimeout.Seconds()))

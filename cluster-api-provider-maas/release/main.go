@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Command release writes the files that clusterctl installs the provider from.
+// Command release writes the files from which clusterctl installs the provider.
 package main
 
 import (

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package backup holds the command that asks for a backup of a hosted control plane.
+// Package backup holds the command that requests a backup of a hosted control plane.
 package backup
 
 import (
@@ -38,7 +38,7 @@ type options struct {
 	timeout                     time.Duration
 }
 
-// NewCreateCommand makes `create etcd-backup`.
+// NewCreateCommand returns the command `create etcd-backup`.
 func NewCreateCommand() *cobra.Command {
 	var connection kube.Connection
 	var o options
@@ -94,7 +94,7 @@ func (o *options) validate() error {
 	return nil
 }
 
-// request is the HCPEtcdBackup that is asked for.
+// request returns the HCPEtcdBackup to create.
 func (o *options) request(now time.Time) *hyperv1.HCPEtcdBackup {
 	backup := &hyperv1.HCPEtcdBackup{
 		ObjectMeta: metav1.ObjectMeta{
@@ -138,7 +138,7 @@ func (o *options) run(ctx context.Context, c client.Client, report *progress.Rep
 	return o.follow(ctx, c, report, client.ObjectKeyFromObject(backup))
 }
 
-// follow waits until a backup is over, and fails with what it failed of.
+// follow waits until a backup has ended. If the backup failed, it returns the reason.
 func (o *options) follow(ctx context.Context, c client.Client, report *progress.Reporter, key client.ObjectKey) error {
 	backup := &hyperv1.HCPEtcdBackup{}
 	var completed *metav1.Condition

@@ -94,7 +94,7 @@ func TestRequest(t *testing.T) {
 	}
 }
 
-// ended has each backup over at once, as the condition says.
+// ended returns a client in which each backup ends immediately, with this condition.
 func ended(condition metav1.Condition, objects ...client.Object) client.Client {
 	condition.Type = hyperv1.HCPEtcdBackupCompleted
 	return fake.NewClientBuilder().WithScheme(kube.Scheme).WithObjects(objects...).WithStatusSubresource(&hyperv1.HCPEtcdBackup{}).

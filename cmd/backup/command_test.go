@@ -71,7 +71,7 @@ func TestCommand(t *testing.T) {
 	})
 }
 
-// TestFollow ends with the backup, and tells of it what there is to tell.
+// TestFollow checks that follow ends with the backup, and what it reports.
 func TestFollow(t *testing.T) {
 	key := client.ObjectKey{Namespace: "clusters-demo", Name: "b"}
 	follow := func(t *testing.T, progressed string, condition *metav1.Condition, args ...string) (string, error) {

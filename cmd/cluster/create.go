@@ -24,12 +24,12 @@ import (
 	"github.com/openshift/hypershift/support/platforms"
 )
 
-// FieldOwner owns the fields that the commands apply.
+// FieldOwner is the field owner of the commands in server-side apply.
 const FieldOwner = "hypershift-cli"
 
 const pollInterval = 2 * time.Second
 
-// create is the state of one `create cluster`.
+// create holds the state of one `create cluster`.
 type create struct {
 	Options
 	platform   Platform
@@ -43,7 +43,7 @@ type create struct {
 	timeout         time.Duration
 }
 
-// NewCreateCommand makes `create cluster <platform>` with the defaults of a program.
+// NewCreateCommand returns the command `create cluster <platform>` with the defaults of a program.
 func NewCreateCommand(platform Platform, defaults Defaults) *cobra.Command {
 	c := &create{platform: platform}
 	name := strings.ToLower(string(platform.Type()))
@@ -124,7 +124,7 @@ func (c *create) connect() (client.Client, error) {
 	return c.client, err
 }
 
-// tellOmitted names the Secrets that are not rendered: without them the cluster waits.
+// tellOmitted lists the Secrets that are not rendered: the cluster waits until they exist.
 func (c *create) tellOmitted(objs []client.Object, report *progress.Reporter) {
 	var omitted []string
 	for _, obj := range objs {
@@ -172,8 +172,8 @@ func (c *create) apply(ctx context.Context, objs []client.Object, report *progre
 	return nil
 }
 
-// rehearse has the server check cluster and NodePool before anything is made for them, so that a refused one leaves no
-// Secrets behind. Both need their namespace, which can stay.
+// rehearse has the server validate cluster and NodePool in a dry run before anything else is created, so that a
+// rejected cluster leaves no Secrets behind. Both need their namespace, which may stay.
 func rehearse(ctx context.Context, cl client.Client, objs []client.Object) error {
 	for _, obj := range objs {
 		var err error
@@ -194,7 +194,8 @@ func rehearse(ctx context.Context, cl client.Client, objs []client.Object) error
 	return nil
 }
 
-// createOrApply creates what must not be there yet and applies the rest. A Namespace that exists is left as it is.
+// createOrApply creates the objects that must not exist yet and applies the others. It does not change an existing
+// Namespace.
 func createOrApply(ctx context.Context, cl client.Client, obj client.Object) error {
 	switch obj.(type) {
 	case *hyperv1.HostedCluster:

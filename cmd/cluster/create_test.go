@@ -28,7 +28,7 @@ import (
 	"github.com/openshift/hypershift/cmd/progress"
 )
 
-// plain is a platform with nothing of its own.
+// plain is a platform without flags or objects.
 type plain struct{}
 
 func (plain) Type() hyperv1.PlatformType                  { return hyperv1.NonePlatform }
@@ -38,7 +38,7 @@ func (plain) Apply(hc *hyperv1.HostedCluster)             { hc.Spec.Platform.Typ
 func (plain) ApplyNodePool(pool *hyperv1.NodePool)        { pool.Spec.Platform.Type = hyperv1.NonePlatform }
 func (plain) Objects(string, string) []client.Object      { return nil }
 
-// parse gives the options that a command line stands for.
+// parse returns the options of a command line.
 func parse(t *testing.T, args ...string) *create {
 	t.Helper()
 	c := &create{platform: plain{}}

@@ -23,7 +23,7 @@ import (
 	"github.com/openshift/hypershift/cmd/progress"
 )
 
-// destroy is the state of one `destroy cluster`.
+// destroy holds the state of one `destroy cluster`.
 type destroy struct {
 	connection     kube.Connection
 	platform       hyperv1.PlatformType
@@ -34,7 +34,7 @@ type destroy struct {
 	cloudResources bool
 }
 
-// NewDestroyCommand makes `destroy cluster <platform>`.
+// NewDestroyCommand returns the command `destroy cluster <platform>`.
 func NewDestroyCommand(platform hyperv1.PlatformType) *cobra.Command {
 	d := &destroy{platform: platform}
 	cmd := &cobra.Command{
@@ -129,7 +129,8 @@ func lookGone(ctx context.Context, c client.Client, key client.ObjectKey) (progr
 	for _, condition := range hc.Status.Conditions {
 		switch condition.Type {
 		case string(hyperv1.HostedClusterAvailable):
-			// Of a cluster that is deleted it says what the deletion waits for; until the operator saw the deletion, nothing of use.
+			// For a deleted cluster, the condition names what the deletion waits for. Before the operator has observed the
+			// deletion, the condition is outdated.
 			if condition.Status == metav1.ConditionFalse && condition.ObservedGeneration == hc.Generation {
 				message += "; " + condition.Message
 			}
@@ -140,8 +141,9 @@ func lookGone(ctx context.Context, c client.Client, key client.ObjectKey) (progr
 	return progress.State{Message: message}, nil
 }
 
-// deleteLeftovers deletes what the create command made beside the cluster. Without infrastructure id (an earlier destroy was
-// stopped half-way) it goes by name, and only takes what is labelled as safe to delete.
+// deleteLeftovers deletes the objects that the create command made beside the cluster. If the infrastructure ID is
+// unknown, because an earlier destroy was interrupted, it selects them by name, and only those labeled as safe to
+// delete.
 func (d *destroy) deleteLeftovers(ctx context.Context, c client.Client) (int, error) {
 	var secrets corev1.SecretList
 	if err := c.List(ctx, &secrets, client.InNamespace(d.namespace), client.HasLabels{hyperv1.AutoCreatedForInfraLabel}); err != nil {

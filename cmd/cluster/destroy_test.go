@@ -39,7 +39,7 @@ func labelled(obj client.Object, name, infraID string) client.Object {
 	return obj
 }
 
-// leftovers are what belongs to demo, what belongs to another cluster, and what a user made.
+// leftovers returns objects of demo, of another cluster, and of a user.
 func leftovers() []client.Object {
 	return []client.Object{
 		labelled(&corev1.Secret{}, "demo-pull-secret", "demo-abcde"),
@@ -193,7 +193,7 @@ func TestLookGone(t *testing.T) {
 func TestLookGoneTellsWhatTheOperatorWaitsFor(t *testing.T) {
 	for observed, says := range map[int64]OmegaMatcher{
 		2: ContainSubstring("MAAS does not answer"),
-		1: Not(ContainSubstring("MAAS does not answer")), // From before the deletion.
+		1: Not(ContainSubstring("MAAS does not answer")), // The message predates the deletion.
 	} {
 		g := NewWithT(t)
 		hc := hostedCluster("a")

@@ -22,7 +22,7 @@ import (
 	"github.com/openshift/hypershift/api/util/ipnet"
 )
 
-// made is what a command line stands for.
+// made returns the objects that a command line creates.
 func made(t *testing.T, args ...string) []client.Object {
 	t.Helper()
 	c := parse(t, append([]string{"--infra-id", "demo-abcde"}, args...)...)
@@ -34,7 +34,7 @@ func made(t *testing.T, args ...string) []client.Object {
 	return objs
 }
 
-// both finds cluster and pool.
+// both returns the cluster and the pool.
 func both(objs []client.Object) (hc *hyperv1.HostedCluster, pool *hyperv1.NodePool) {
 	for _, obj := range objs {
 		switch obj := obj.(type) {
@@ -47,7 +47,7 @@ func both(objs []client.Object) (hc *hyperv1.HostedCluster, pool *hyperv1.NodePo
 	return hc, pool
 }
 
-// TestFlags shows what each flag changes of cluster and pool; what the test does not change itself has to be as without the flag.
+// TestFlags checks what each flag changes in cluster and pool. All other fields must be as without the flag.
 func TestFlags(t *testing.T) {
 	type change func(hc *hyperv1.HostedCluster, pool *hyperv1.NodePool)
 	key := filepath.Join(t.TempDir(), "key.pub")
@@ -133,7 +133,8 @@ func TestFlags(t *testing.T) {
 	}
 }
 
-// TestFewestFlags is the cluster that one gets who says nothing: it decides what a cluster is for its whole life.
+// TestFewestFlags checks the cluster that a user gets without optional flags: these defaults last as long as the
+// cluster.
 func TestFewestFlags(t *testing.T) {
 	g := NewWithT(t)
 	hc, pool := both(made(t))
@@ -159,7 +160,8 @@ func TestFewestFlags(t *testing.T) {
 	g.Expect(pool.Spec.Management.AutoRepair).To(BeFalse())
 }
 
-// TestNamedObjectsAreThere makes each Secret and ConfigMap that the cluster names, of the type and with the key that the operator reads.
+// TestNamedObjectsAreThere checks that each Secret and ConfigMap that the cluster names is created, with the type and
+// key that the operator reads.
 func TestNamedObjectsAreThere(t *testing.T) {
 	g := NewWithT(t)
 	objs := made(t, "--generate-ssh", "--additional-trust-bundle", filepath.Join("..", "root", "testdata", "ca.pem"), "--namespace=team")
@@ -196,7 +198,7 @@ func TestNamedObjectsAreThere(t *testing.T) {
 func TestRefusals(t *testing.T) {
 	for _, tt := range []struct {
 		name, args string
-		says       string // Empty where it is taken.
+		says       string // Empty if the flags are valid.
 	}{
 		{"the name is missing", "--name=", "--name is required"},
 		{"the name is no label", "--name=A_b", `--name "A_b": `},

@@ -33,7 +33,7 @@ const (
 	encryptionKeySize = 32
 )
 
-// objects returns everything that makes the cluster, in the order in which it is applied.
+// objects returns all objects of the cluster, in the order in which they are applied.
 func (o *Options) objects(platform Platform) ([]client.Object, error) {
 	if o.infraID == "" {
 		o.infraID = o.name + "-" + utilrand.String(5)
@@ -58,7 +58,7 @@ func (o *Options) objects(platform Platform) ([]client.Object, error) {
 	return append([]client.Object{namespace}, objs...), nil
 }
 
-// label marks what `destroy cluster` may delete.
+// label marks the objects that `destroy cluster` may delete.
 func (o *Options) label(obj client.Object) {
 	labels := maps.Clone(obj.GetLabels())
 	if labels == nil {

@@ -22,15 +22,15 @@ import (
 	"github.com/openshift/hypershift/support/releaseinfo"
 )
 
-// Defaults are what differs between the programs.
+// Defaults holds what differs between the programs.
 type Defaults struct {
-	// ControllerAvailability is how often control-plane components run.
+	// ControllerAvailability is the default availability policy of control plane components.
 	ControllerAvailability hyperv1.AvailabilityPolicy
-	// Developer shows the flags that are of use to developers only.
+	// Developer enables the flags that only developers need.
 	Developer bool
 }
 
-// Options are the flags that every platform has.
+// Options holds the flags of every platform.
 type Options struct {
 	name, namespace, infraID     string
 	baseDomain, baseDomainPrefix string
@@ -58,7 +58,7 @@ type Options struct {
 	sshKeyFile                        string
 	generateSSH                       bool
 
-	// What the files hold.
+	// Contents of the files that the flags name.
 	pullSecret, trustBundle, sshKey, sshPrivateKey []byte
 	imageContentSources                            []hyperv1.ImageContentSource
 }
@@ -198,7 +198,7 @@ func (o *Options) checkNetworks() error {
 	return nil
 }
 
-// readFiles reads what the flags name.
+// readFiles reads the files that the flags name.
 func (o *Options) readFiles(stdin io.Reader) error {
 	var err error
 	if o.pullSecret, err = read("pull-secret", o.pullSecretFile, stdin); err != nil {

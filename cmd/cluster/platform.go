@@ -19,7 +19,7 @@ type Platform interface {
 	Type() hyperv1.PlatformType
 	// AddFlags adds the platform's own flags.
 	AddFlags(flags *pflag.FlagSet)
-	// Complete checks the flags and reads what they name. It may ask the management cluster.
+	// Complete checks the flags and reads the files that they name. It may call the management cluster.
 	Complete(ctx context.Context, env Environment) error
 	// Apply writes the platform's part into the HostedCluster.
 	Apply(hc *hyperv1.HostedCluster)
@@ -29,14 +29,14 @@ type Platform interface {
 	Objects(namespace, name string) []client.Object
 }
 
-// Environment is what a platform can learn from.
+// Environment holds what a platform can use in Complete.
 type Environment struct {
-	// Name and Namespace are those of the cluster.
+	// Name and Namespace are the name and namespace of the cluster.
 	Name, Namespace string
-	// Client connects to the management cluster when it is called for the first time.
+	// Client connects to the management cluster on the first call.
 	Client func() (client.Client, error)
-	// Stdin is where a flag with the value "-" is read from.
+	// Stdin is the input for flags with the value "-".
 	Stdin io.Reader
-	// Stderr is where warnings go; nil for nowhere.
+	// Stderr receives warnings; nil discards them.
 	Stderr io.Writer
 }

@@ -29,7 +29,7 @@ import (
 	"github.com/openshift/hypershift/cmd/progress"
 )
 
-// secretive is a platform that has a Secret, asks the management cluster, and may refuse.
+// secretive is a platform that has a Secret, calls the management cluster, and may fail.
 type secretive struct {
 	plain
 	asks    bool
@@ -49,7 +49,7 @@ func (secretive) Objects(namespace, name string) []client.Object {
 	return []client.Object{&corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: name + "-none-credentials"}, Data: map[string][]byte{"key": []byte("sesame")}}}
 }
 
-// types runs a command as a user types it.
+// types runs a command with the arguments that a user types.
 func types(t *testing.T, cmd *cobra.Command, stdin string, args ...string) (stdout, stderr string, err error) {
 	t.Helper()
 	t.Setenv("KUBECONFIG", filepath.Join(t.TempDir(), "none"))
@@ -60,7 +60,7 @@ func types(t *testing.T, cmd *cobra.Command, stdin string, args ...string) (stdo
 	cmd.SetIn(strings.NewReader(stdin))
 	cmd.SetOut(&out)
 	cmd.SetErr(&said)
-	cmd.SetArgs(append([]string{}, args...)) // Nil would be those of the test.
+	cmd.SetArgs(append([]string{}, args...)) // Cobra replaces nil with the arguments of the test binary.
 	err = cmd.ExecuteContext(t.Context())
 	return out.String(), said.String(), err
 }
@@ -125,7 +125,7 @@ func TestCreateRenders(t *testing.T) {
 	}
 }
 
-// TestRequired asks for what nobody could choose in a user's place.
+// TestRequired checks that flags without a possible default are required.
 func TestRequired(t *testing.T) {
 	for says, args := range map[string][]string{"--name is required": {"--release-image=r/a:1"}, "--release-image is required": {"--name=demo"}, "unknown command": {"stray"}} {
 		_, _, err := types(t, NewCreateCommand(plain{}, Defaults{ControllerAvailability: hyperv1.SingleReplica}), "", append(args, "--render")...)
@@ -133,7 +133,7 @@ func TestRequired(t *testing.T) {
 	}
 }
 
-// closed is where nobody reads any more.
+// closed is a writer that always fails.
 type closed struct{}
 
 func (closed) Write([]byte) (int, error) { return 0, os.ErrClosed }
@@ -219,7 +219,8 @@ func TestDestroyCommand(t *testing.T) {
 	}
 }
 
-// TestLeftoversByName goes by the names that the create command gives, where nothing else is known of a cluster.
+// TestLeftoversByName checks that leftovers are found by the names of the create command if nothing else is known of a
+// cluster.
 func TestLeftoversByName(t *testing.T) {
 	for name, want := range map[string]bool{
 		"demo-pull-secret": true, "demo-ssh-key": true, "demo-etcd-encryption-key": true, "demo-user-ca-bundle": true, "demo-maas-credentials": true,
@@ -230,7 +231,7 @@ func TestLeftoversByName(t *testing.T) {
 	}
 }
 
-// TestDestroyGone goes on where a cluster goes by itself meanwhile.
+// TestDestroyGone checks that the command continues if the cluster disappears concurrently.
 func TestDestroyGone(t *testing.T) {
 	gone := func(ctx context.Context, c client.WithWatch, obj client.Object) error {
 		return c.Delete(ctx, &hyperv1.HostedCluster{ObjectMeta: metav1.ObjectMeta{Namespace: obj.GetNamespace(), Name: obj.GetName()}})
@@ -252,7 +253,7 @@ func TestDestroyGone(t *testing.T) {
 	g.Expect(lines[len(lines)-1]).To(HaveSuffix("cluster clusters/demo destroyed, 4 of its Secrets and ConfigMaps deleted"))
 }
 
-// TestAnnotatedAlready writes nothing on a cluster that is told already: a second destroy only waits.
+// TestAnnotatedAlready checks that an annotated cluster is not written again: a second destroy only waits.
 func TestAnnotatedAlready(t *testing.T) {
 	hc := hostedCluster()
 	hc.Annotations = map[string]string{hyperv1.CleanupCloudResourcesAnnotation: "true"}
@@ -265,7 +266,7 @@ func TestAnnotatedAlready(t *testing.T) {
 	NewWithT(t).Expect(d.destroy(t.Context(), c, progress.New(&strings.Builder{}, clock.RealClock{}))).To(Succeed())
 }
 
-// TestStateOfPools counts pools that say nothing of their size, and tells of the first that lacks nodes.
+// TestStateOfPools checks that pools without a size are counted, and that the first pool that lacks nodes is reported.
 func TestStateOfPools(t *testing.T) {
 	hc := &hyperv1.HostedCluster{}
 	hc.Status.Conditions = []metav1.Condition{condition("Available", "True", "AsExpected", "")}
@@ -280,7 +281,8 @@ func TestStateOfPools(t *testing.T) {
 	g.Expect(both.Message).To(ContainSubstring("nodes: one 0/2, two 1/2, scaled 3/0; NodePool one"))
 }
 
-// TestReadyConditions tells of the cause and not of what follows from it, in the order in which conditions come to hold.
+// TestReadyConditions checks that the cause is reported and not its effects, in the order in which conditions become
+// true.
 func TestReadyConditions(t *testing.T) {
 	g := NewWithT(t)
 	hc := &hyperv1.HostedCluster{}

@@ -15,7 +15,7 @@ import (
 
 const sshKeyBits = 3072
 
-// generateSSHKey makes a key pair in formats that OpenSSH reads.
+// generateSSHKey creates a key pair in formats that OpenSSH reads.
 func generateSSHKey() (private, public []byte, err error) {
 	key, err := rsa.GenerateKey(rand.Reader, sshKeyBits)
 	if err != nil {
@@ -30,7 +30,7 @@ func generateSSHKey() (private, public []byte, err error) {
 	return private, fmt.Appendf(nil, "ssh-rsa %s\n", base64.StdEncoding.EncodeToString(wire)), nil
 }
 
-// positive is the number as RFC 4251 writes it: a leading zero byte keeps it from being read as negative.
+// positive encodes the number as in RFC 4251: a leading zero byte keeps it from being read as negative.
 func positive(n *big.Int) []byte {
 	if n.BitLen()%8 == 0 {
 		return append([]byte{0}, n.Bytes()...)

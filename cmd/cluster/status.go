@@ -16,7 +16,7 @@ import (
 	"github.com/openshift/hypershift/cmd/progress"
 )
 
-// readyConditions are those of a cluster that is available, in the order in which they come to hold.
+// readyConditions lists the conditions of an available cluster, in the order in which they become true.
 var readyConditions = []string{
 	string(hyperv1.ReconciliationActive), string(hyperv1.ValidHostedClusterConfiguration), string(hyperv1.ValidReleaseImage),
 	string(hyperv1.SupportedHostedCluster), string(hyperv1.PlatformCredentialsFound), string(hyperv1.ValidHostedControlPlaneConfiguration),
@@ -50,7 +50,7 @@ func look(ctx context.Context, c client.Client, key client.ObjectKey) (progress.
 	return stateOf(hc, pools.Items), nil
 }
 
-// stateOf tells how far a cluster is.
+// stateOf describes the progress of a cluster.
 func stateOf(hc *hyperv1.HostedCluster, pools []hyperv1.NodePool) progress.State {
 	if !meta.IsStatusConditionTrue(hc.Status.Conditions, string(hyperv1.HostedClusterAvailable)) {
 		blocking := progress.FirstUnmet(hc.Status.Conditions, readyConditions...)

@@ -10,7 +10,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-// TestFresh keeps the committed pages in step with the flags.
+// TestFresh checks that the committed pages match the flags.
 func TestFresh(t *testing.T) {
 	fresh := t.TempDir()
 	if err := write(fresh); err != nil {

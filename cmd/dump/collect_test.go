@@ -41,7 +41,7 @@ func pod(namespace, name string, restarts int32) *corev1.Pod {
 	return p
 }
 
-// sick is a management cluster with a hosted cluster, and what is not to be in a dump of it.
+// sick returns a management cluster with a hosted cluster, and objects that must not be in a dump of it.
 func sick(t *testing.T, more ...client.Object) *kubetest.Server {
 	t.Helper()
 	hc := &hyperv1.HostedCluster{ObjectMeta: at("clusters", "demo.v1")}
@@ -299,7 +299,7 @@ func TestArchive(t *testing.T) {
 		t.Run("When only "+strings.Join(args, "")+" is given, it should say what is required", func(t *testing.T) {
 			g, cmd := NewWithT(t), NewCommand()
 			cmd.SilenceErrors, cmd.SilenceUsage = true, true
-			cmd.SetArgs(append([]string{}, args...)) // Nil would be those of the test.
+			cmd.SetArgs(append([]string{}, args...)) // Cobra replaces nil with the arguments of the test binary.
 			err := cmd.ExecuteContext(t.Context())
 			g.Expect(err).To(MatchError("--name and --artifact-dir are required"))
 			g.Expect(exit.Code(err)).To(Equal(exit.Usage))
@@ -307,7 +307,7 @@ func TestArchive(t *testing.T) {
 	}
 }
 
-// TestOfPlatform tells what makes a guest a cluster from what its users have.
+// TestOfPlatform checks that platform namespaces of a guest are distinguished from those of its users.
 func TestOfPlatform(t *testing.T) {
 	for name, want := range map[string]bool{
 		"openshift": true, "openshift-dns": true, "kube-system": true, "hypershift-network": true,

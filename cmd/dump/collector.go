@@ -33,17 +33,18 @@ var (
 	}
 )
 
-// hostGroups are the API groups of the assisted service (Agent, InfraEnv) and of the bare metal operator (BareMetalHost).
+// hostGroups are the API groups of the assisted service (Agent, InfraEnv) and of the bare metal operator
+// (BareMetalHost).
 var hostGroups = []string{"agent-install.openshift.io", "metal3.io"}
 
-// collector writes what it finds in one cluster below a folder.
+// collector writes the objects of one cluster to a folder.
 type collector struct {
 	folder    folder
 	dynamic   dynamic.Interface
 	clientset kubernetes.Interface
 	resources []metav1.APIResource
 	failures  []string
-	// received is how many bytes the API server has sent.
+	// received is the number of bytes that the API server has sent.
 	received atomic.Int64
 }
 
@@ -78,7 +79,7 @@ func newCollector(config *rest.Config, root *os.Root) (*collector, error) {
 	return c, nil
 }
 
-// addResource takes a resource that can be listed and whose names are safe in paths.
+// addResource adds a resource that can be listed and whose names are safe in paths.
 func (c *collector) addResource(r metav1.APIResource) {
 	resource, sub, isSub := strings.Cut(r.Name, "/")
 	if !slices.Contains(r.Verbs, "list") || isSub && checkName(resource) == nil && checkName(sub) == nil {
@@ -101,7 +102,7 @@ func (c *collector) addResource(r metav1.APIResource) {
 	c.resources = append(c.resources, r)
 }
 
-// note adds a line to the index of what is not in the dump.
+// note adds a line to the index of what was not collected.
 func (c *collector) note(what string, err error) {
 	switch {
 	case err == nil || len(c.failures) > maxFailures:
@@ -131,7 +132,7 @@ func (c *collector) namespace(ctx context.Context, namespace string) {
 	c.logs(ctx, namespace)
 }
 
-// hosts collects what a namespace has of hosts that wait to be machines, and nothing else: other teams may keep theirs there.
+// hosts collects the host objects of a namespace and nothing else: other teams may use the namespace too.
 func (c *collector) hosts(ctx context.Context, namespace string) {
 	for _, r := range c.resources {
 		if r.Namespaced && slices.Contains(hostGroups, r.Group) {
@@ -165,7 +166,7 @@ func (c *collector) list(ctx context.Context, r metav1.APIResource, namespace st
 	c.note("write "+what, c.folder.write([]byte(terminal.Clean(string(text))), parts...))
 }
 
-// pages reads a list piece by piece. What was read before an error is returned with it.
+// pages reads a list page by page. If it fails, it returns the error and what it has read before.
 func (c *collector) pages(
 	ctx context.Context, gvr schema.GroupVersionResource, namespace string,
 ) (*unstructured.UnstructuredList, error) {
@@ -241,12 +242,12 @@ func (c *collector) log(ctx context.Context, namespace, pod, container string, p
 	c.note("write the log of "+namespace+"/"+pod, err)
 }
 
-// finish writes what could not be collected.
+// finish writes the index of what was not collected.
 func (c *collector) finish() error {
 	if len(c.failures) == 0 {
 		return nil
 	}
-	// It is the one file that is written however full the dump is.
+	// The index is written even if the dump is full.
 	c.folder.left = maxTotal
 	if err := c.folder.write([]byte(strings.Join(c.failures, "\n")+"\n"), index); err != nil {
 		return fmt.Errorf("write %s: %w", index, err)

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package dump holds the command that collects what is needed to understand a cluster's trouble.
+// Package dump holds the command that collects the data for the diagnosis of a cluster's problem.
 package dump
 
 import (
@@ -25,7 +25,7 @@ import (
 	"github.com/openshift/hypershift/support/kubeconfig"
 )
 
-// dump is the state of one `dump cluster`.
+// dump holds the state of one `dump cluster`.
 type dump struct {
 	connection        kube.Connection
 	name, namespace   string
@@ -36,7 +36,7 @@ type dump struct {
 	guest, all        bool
 }
 
-// NewCommand makes `dump cluster`.
+// NewCommand returns the command `dump cluster`.
 func NewCommand() *cobra.Command {
 	d := &dump{}
 	cmd := &cobra.Command{
@@ -90,7 +90,7 @@ func (d *dump) run(cmd *cobra.Command, _ []string) error {
 	return nil
 }
 
-// collect goes on after a failure: half a dump is better than none. The failures are in the dump too.
+// collect continues after a failure: a partial dump is better than none. The dump also lists the failures.
 func (d *dump) collect(ctx context.Context, config *rest.Config, root *os.Root, report *progress.Reporter) error {
 	management, err := newCollector(config, root)
 	if err != nil {
@@ -127,7 +127,7 @@ func (d *dump) collect(ctx context.Context, config *rest.Config, root *os.Root, 
 	return management.finish()
 }
 
-// agents is the namespace of the hosts that a cluster's machines may be; empty where there are none.
+// agents returns the namespace of the cluster's Agents; empty if there is none.
 func (d *dump) agents(hc *hyperv1.HostedCluster) string {
 	if d.agentNamespace == "" && hc.Spec.Platform.Agent != nil {
 		return hc.Spec.Platform.Agent.AgentNamespace
@@ -135,13 +135,13 @@ func (d *dump) agents(hc *hyperv1.HostedCluster) string {
 	return d.agentNamespace
 }
 
-// collectGuest trusts nothing of the guest: its API server may be under a tenant's control.
+// collectGuest does not trust the guest: its API server may be under a tenant's control.
 func (d *dump) collectGuest(ctx context.Context, c client.Client, cluster client.ObjectKey, root *os.Root) (err error) {
 	access, err := guest.Find(ctx, c, cluster)
 	if err != nil {
 		return fmt.Errorf("find its kubeconfig: %w", err)
 	}
-	// Lists of a guest are longer than the answers that are allowed elsewhere; the collector has bounds of its own.
+	// Lists of a guest exceed the default response limit; the collector has its own limits.
 	config, err := access.Config(kubeconfig.Options{MaxAnswer: -1})
 	if err != nil {
 		return fmt.Errorf("use its kubeconfig: %w", err)
@@ -184,7 +184,7 @@ func (d *dump) collectNamespaces(ctx context.Context, guest *collector) error {
 	return nil
 }
 
-// ofPlatform tells the namespaces of a guest that hold what makes it a cluster, and nothing of those who use it.
+// ofPlatform reports whether a namespace of a guest belongs to the platform and not to its users.
 func ofPlatform(namespace string) bool {
 	return namespace == "openshift" || strings.HasPrefix(namespace, "openshift-") || strings.HasPrefix(namespace, "kube-") ||
 		strings.HasPrefix(namespace, "hypershift-")

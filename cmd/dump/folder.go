@@ -13,21 +13,21 @@ import (
 	"github.com/openshift/hypershift/cmd/terminal"
 )
 
-// index is the file of the dump that lists what is not in it.
+// index is the file of the dump that lists what was not collected.
 const index = "not-collected.txt"
 
-// errFull reports that a cluster sent as much as is kept of one.
+// errFull reports that the files of a cluster have reached the limit.
 var errFull = errors.New("the dump of this cluster is full")
 
-// folder is where the files of one cluster go. No name leads out of it: os.Root follows no path and no link to
-// elsewhere.
+// folder is the folder for the files of one cluster. No name leads out of it: os.Root follows no path and no link to
+// other folders.
 type folder struct {
 	root *os.Root
-	// left is how many bytes may be written yet.
+	// left is the number of bytes that may still be written.
 	left int64
 }
 
-// openFolder makes a folder, and opens it.
+// openFolder creates a folder and opens it.
 func openFolder(name string) (*os.Root, error) {
 	if err := os.MkdirAll(name, 0o700); err != nil {
 		return nil, fmt.Errorf("make the folder of the dump: %w", err)
@@ -39,7 +39,7 @@ func openFolder(name string) (*os.Root, error) {
 	return root, nil
 }
 
-// write makes the file <parts...>. Each part is one element of the path: one that is not a plain name is refused.
+// write creates the file <parts...>. Each part is one element of the path; a part that is not a plain name is an error.
 func (f *folder) write(text []byte, parts ...string) error {
 	for _, part := range parts {
 		if err := checkName(part); err != nil {
@@ -56,14 +56,13 @@ func (f *folder) write(text []byte, parts ...string) error {
 	return f.root.WriteFile(name, text, 0o600)
 }
 
-// plain is what the API allows in names of namespaces, pods, containers, API groups and resources, as DNS subdomains.
-// Longer ones fit no file system.
+// plain matches the names that the API allows for namespaces, pods, containers, API groups and resources (DNS
+// subdomains). File systems do not support longer names.
 var plain = regexp.MustCompile(`^[a-z0-9]([-a-z0-9.]*[a-z0-9])?$`)
 
 const maxName = 253
 
-// checkName refuses names that the API of Kubernetes would not have accepted. They come from a cluster that cannot be
-// trusted.
+// checkName rejects names that the Kubernetes API would not accept. The names come from a cluster that is not trusted.
 func checkName(name string) error {
 	if len(name) > maxName || !plain.MatchString(name) || strings.Contains(name, "..") {
 		return fmt.Errorf("refuse the name '%s': it is no DNS name", terminal.Line(name[:min(len(name), maxName)]))

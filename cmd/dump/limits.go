@@ -13,41 +13,41 @@ import (
 	"k8s.io/client-go/rest"
 )
 
-// What one cluster may send. Its API server may be a tenant's: it must not fill memory or disk, nor keep the command
-// waiting.
+// Limits for the data of one cluster. Its API server may be under a tenant's control: it must not fill memory or disk,
+// nor block the command.
 const (
 	callTimeout = 30 * time.Second
-	// maxTime bounds the collection of one cluster.
+	// maxTime limits the collection of one cluster.
 	maxTime = 30 * time.Minute
-	// maxAnswer bounds one answer, in bytes, and pageSize how many objects are asked for at once.
+	// maxAnswer limits one response, in bytes; pageSize is the number of objects in one request.
 	maxAnswer, pageSize = 32 << 20, 500
-	// maxPages and maxList (bytes) bound the objects of one kind in one namespace, which are in memory together.
+	// maxPages and maxList (bytes) limit the objects of one kind in one namespace, which are in memory at the same time.
 	maxPages, maxList = 100, 128 << 20
-	// maxTotal bounds the files of one cluster, in bytes.
+	// maxTotal limits the files of one cluster, in bytes.
 	maxTotal = 4 << 30
-	// maxResources bounds the kinds of one cluster, and maxFailures the lines about what was not collected.
+	// maxResources limits the kinds of one cluster; maxFailures limits the lines about what was not collected.
 	maxResources, maxFailures = 2_000, 2_000
-	// maxLogLines and maxLogBytes bound the log of one container.
+	// maxLogLines and maxLogBytes limit the log of one container.
 	maxLogLines, maxLogBytes = 20_000, 16 << 20
 )
 
-// errRedirect keeps the credentials from where an API server points.
+// errRedirect stops redirects, so that the credentials are not sent to a URL that an API server chooses.
 var errRedirect = errors.New("the API server redirects to another URL, which is not followed")
 
-// bounded returns a configuration whose clients follow no redirect and fail on answers beyond maxAnswer. Received
-// counts the bytes of all answers.
+// bounded returns a configuration whose clients follow no redirect and fail on responses larger than maxAnswer.
+// received counts the bytes of all responses.
 func bounded(config *rest.Config, received *atomic.Int64) *rest.Config {
 	config = rest.CopyConfig(config)
 	config.Timeout = callTimeout
-	// A dump is some thousand small reads, and a person waits for it.
+	// A dump consists of some thousand small reads, and the user waits for it.
 	config.QPS, config.Burst = 200, 400
-	// Reading all that there is means reading what is deprecated too.
+	// The dump also reads deprecated APIs, since it reads all of them.
 	config.WarningHandler = rest.NoWarnings{}
 	config.Wrap(func(next http.RoundTripper) http.RoundTripper { return &limits{next: next, received: received} })
 	return config
 }
 
-// limits bounds what an API server answers.
+// limits limits the responses of an API server.
 type limits struct {
 	next     http.RoundTripper
 	received *atomic.Int64
@@ -66,7 +66,7 @@ func (l *limits) RoundTrip(request *http.Request) (*http.Response, error) {
 	return answer, nil
 }
 
-// limitedBody fails, unlike io.LimitReader, when there is more than its bound.
+// limitedBody fails on a body above its limit; io.LimitReader would truncate it silently.
 type limitedBody struct {
 	io.ReadCloser
 	left     int64

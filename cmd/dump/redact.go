@@ -10,8 +10,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 )
 
-// userinfo is the user and the password of a URL, also where the URL itself is escaped, as in the files of node
-// configuration.
+// userinfo matches the user and the password of a URL, also in an escaped URL, as in the files of node configuration.
 var userinfo = []struct {
 	pattern *regexp.Regexp
 	with    string
@@ -28,8 +27,8 @@ func redactURLs(text string) string {
 	return text
 }
 
-// redact keeps the keys of a Secret and the size of each value, and drops what repeats the values or only fills
-// space. Of URLs it drops user and password: those of a proxy lie in many objects.
+// redact keeps the keys of a Secret and the size of each value, and removes fields that repeat the values or have no
+// use. It removes user and password from URLs: many objects contain the URL of a proxy.
 func redact(obj *unstructured.Unstructured) {
 	unstructured.RemoveNestedField(obj.Object, "metadata", "managedFields")
 	unstructured.RemoveNestedField(obj.Object, "metadata", "annotations", corev1.LastAppliedConfigAnnotation)
@@ -56,7 +55,7 @@ func redactSecret(obj *unstructured.Unstructured) {
 	}
 }
 
-// redactValue redacts the URLs of a value and of all below it.
+// redactValue redacts the URLs in a value, recursively.
 func redactValue(value any) any {
 	switch value := value.(type) {
 	case string:

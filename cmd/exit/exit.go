@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package exit tells mistakes of the caller from failures, and both to the shell.
+// Package exit distinguishes usage errors from failures, and maps both to exit codes.
 package exit
 
 import "errors"
@@ -24,7 +24,7 @@ func UsageError(err error) error {
 	return usageError{err}
 }
 
-// Code is the exit code for an error.
+// Code returns the exit code for an error.
 func Code(err error) int {
 	if err == nil {
 		return OK

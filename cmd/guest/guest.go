@@ -21,13 +21,13 @@ import (
 	"github.com/openshift/hypershift/support/kubeconfig"
 )
 
-// ErrNone reports a hosted cluster that has no kubeconfig. Errors that wrap it say why.
+// ErrNone reports that a hosted cluster has no kubeconfig. Errors that wrap it give the reason.
 var ErrNone = errors.New("it has no kubeconfig")
 
 var errNotReady = fmt.Errorf("%w yet: its API server is not up; wait for condition Available", ErrNone)
 
-// Find reads the admin kubeconfig of a hosted cluster from its hosted namespace. It returns an error that wraps
-// ErrNone where there is none, and one that apierrors.IsForbidden recognizes for a user without rights in that
+// Find reads the admin kubeconfig of a hosted cluster from its hosted namespace. It returns an error that wraps ErrNone
+// if there is none. It returns an error that apierrors.IsForbidden recognizes if the user has no permissions in that
 // namespace.
 func Find(ctx context.Context, c client.Reader, cluster client.ObjectKey) (*kubeconfig.Access, error) {
 	if err := CheckNamespace(ctx, c, cluster); err != nil {
@@ -82,8 +82,8 @@ func parse(key client.ObjectKey, raw []byte) (*kubeconfig.Access, error) {
 	return access, nil
 }
 
-// CheckNamespace refuses a hosted namespace that is not this cluster's: two pairs of namespace and name can make one
-// name. The error wraps ErrNone. A namespace that does not exist is not refused.
+// CheckNamespace rejects a hosted namespace that belongs to another cluster: two pairs of namespace and name can
+// produce the same name. The error wraps ErrNone. A namespace that does not exist is not an error.
 func CheckNamespace(ctx context.Context, c client.Reader, cluster client.ObjectKey) error {
 	name := kube.HostedNamespace(cluster.Namespace, cluster.Name)
 	namespace := &corev1.Namespace{}

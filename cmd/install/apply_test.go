@@ -81,7 +81,7 @@ func TestForeign(t *testing.T) {
 	}
 }
 
-// reader answers with one CRD, its managed fields included, which the fake client would drop.
+// reader returns a client that answers with one CRD, including its managed fields, which the fake client would drop.
 func reader(crd *apiextensionsv1.CustomResourceDefinition) client.Client {
 	return fake.NewClientBuilder().WithScheme(kube.Scheme).WithInterceptorFuncs(interceptor.Funcs{
 		Get: func(ctx context.Context, c client.WithWatch, key client.ObjectKey, obj client.Object, opts ...client.GetOption) error {

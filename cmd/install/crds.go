@@ -23,7 +23,7 @@ const (
 	capiVersion   = "v1beta2"
 )
 
-// definitions returns the CRDs that the flags ask for.
+// definitions returns the CRDs that the flags select.
 func (o *Options) definitions() ([]*apiextensionsv1.CustomResourceDefinition, error) {
 	folders := []string{crds.HyperShift, crds.Certificates, crds.ClusterAPI}
 	for _, traits := range providers() {
@@ -51,7 +51,7 @@ func (o *Options) definitions() ([]*apiextensionsv1.CustomResourceDefinition, er
 	return all, nil
 }
 
-// convert says who converts Cluster API's kinds. Where no pod of the operator runs, they are served in the stored version only.
+// convert configures the conversion of Cluster API's kinds. If no operator pod runs, only the stored version is served.
 func (o *Options) convert(crd *apiextensionsv1.CustomResourceDefinition) {
 	switch {
 	case !ofClusterAPI(crd):
@@ -62,13 +62,14 @@ func (o *Options) convert(crd *apiextensionsv1.CustomResourceDefinition) {
 	}
 }
 
-// ofClusterAPI tells the kinds that several products may have installed.
+// ofClusterAPI reports whether a CRD is of Cluster API, which several products may install.
 func ofClusterAPI(crd *apiextensionsv1.CustomResourceDefinition) bool {
 	return strings.HasSuffix(crd.Spec.Group, "cluster.x-k8s.io") && crd.Spec.Group != "infrastructure.cluster.x-k8s.io"
 }
 
-// foreign finds the CRDs of Cluster API and of monitoring that another product has installed. They are left alone; those of
-// Cluster API must serve the version that is needed. Replacing them would take the conversion webhooks from their owner.
+// foreign returns the CRDs of Cluster API and of monitoring that another product has installed. They stay unchanged,
+// since a replacement would break the other product's conversion webhooks. CRDs of Cluster API must serve the required
+// version.
 func foreign(ctx context.Context, c client.Client, wanted []*apiextensionsv1.CustomResourceDefinition) (map[string]bool, error) {
 	others := map[string]bool{}
 	for _, crd := range wanted {

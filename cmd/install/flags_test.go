@@ -20,7 +20,7 @@ import (
 	"github.com/openshift/hypershift/support/management"
 )
 
-// completed is what a command line comes to, which names an image unless it says so itself.
+// completed returns the completed options of a command line. It adds an image if the command line names none.
 func completed(t *testing.T, args ...string) (*Options, error) {
 	t.Helper()
 	t.Setenv(imageEnv, "registry.example/hypershift:1")
@@ -42,7 +42,7 @@ func installation(t *testing.T, args ...string) *Options {
 	return o
 }
 
-// the finds the one object of a kind and name that an installation makes.
+// the returns the only object of a kind and name in an installation.
 func the[T client.Object](t *testing.T, o *Options, name string) T {
 	t.Helper()
 	for _, obj := range o.resources() {
@@ -55,7 +55,7 @@ func the[T client.Object](t *testing.T, o *Options, name string) T {
 	return none
 }
 
-// described is the operator's container in lines: its arguments, and its environment as NAME=value.
+// described lists the operator container's arguments, and its environment as NAME=value.
 func described(t *testing.T, o *Options) []string {
 	t.Helper()
 	c := the[*appsv1.Deployment](t, o, operatorName).Spec.Template.Spec.Containers[0]
@@ -66,7 +66,7 @@ func described(t *testing.T, o *Options) []string {
 	return lines
 }
 
-// TestOperatorFlags shows what each flag changes of the operator, and that it changes nothing else.
+// TestOperatorFlags checks what each flag changes in the operator, and that it changes nothing else.
 func TestOperatorFlags(t *testing.T) {
 	for _, tt := range []struct {
 		name        string
@@ -124,7 +124,7 @@ func TestOperatorFlags(t *testing.T) {
 
 var equateEmpty = cmp.Transformer("length", func(lines []string) string { return strings.Join(lines, "\n") })
 
-// TestImagesOfAList shows which programs of a list of images the operator takes over from its own choice.
+// TestImagesOfAList checks which images of --image-refs override the operator's defaults.
 func TestImagesOfAList(t *testing.T) {
 	var tags []string
 	for _, name := range []string{"hypershift-operator", "apiserver-network-proxy", "cluster-api", "cluster-api-provider-maas", "cluster-api-provider-aws", "something-else"} {
@@ -143,7 +143,7 @@ func TestImagesOfAList(t *testing.T) {
 	g.Expect(pod.InitContainers[0].Image).To(Equal("r/hypershift-operator:1"), "what prepares the operator is the same program")
 }
 
-// refusedParts is a platform's part whose flags are wrong.
+// refusedParts is a platform part whose Complete fails.
 type refusedParts struct{ err error }
 
 func (refusedParts) AddFlags(*pflag.FlagSet)              {}
@@ -155,7 +155,7 @@ func withParts(o *Options, parts ...Part) (*Options, error) {
 	return o, o.completeParts()
 }
 
-// addedParts is a platform's part that adds something.
+// addedParts is a platform part with an Addition.
 type addedParts struct {
 	of func(namespace string) Addition
 }
@@ -202,7 +202,7 @@ func TestParts(t *testing.T) {
 func TestRefusals(t *testing.T) {
 	for _, tt := range []struct {
 		name, args string
-		says       string // Empty where it is taken.
+		says       string // Empty if the flags are valid.
 	}{
 		{"the namespace is no label", "--namespace=A_b", `--namespace "A_b"`},
 		{"there is no namespace", "--namespace=", `--namespace ""`},
@@ -249,7 +249,7 @@ func TestRefusals(t *testing.T) {
 	}
 }
 
-// TestMissingFiles names the flag whose file cannot be read.
+// TestMissingFiles checks that the error names the flag whose file cannot be read.
 func TestMissingFiles(t *testing.T) {
 	for _, flag := range []string{"pull-secret", "additional-trust-bundle", "image-refs"} {
 		t.Run("When the file of --"+flag+" is missing it should name both", func(t *testing.T) {
@@ -260,7 +260,7 @@ func TestMissingFiles(t *testing.T) {
 	}
 }
 
-// TestPullSecret follows the credentials from the file to those who pull with them.
+// TestPullSecret checks that the credentials of the file reach the pods that use them for pulls.
 func TestPullSecret(t *testing.T) {
 	g := NewWithT(t)
 	const secret = `{"auths":{"quay.example":{"username":"u","password":"sesame"}}}`
@@ -286,7 +286,7 @@ func TestPullSecret(t *testing.T) {
 	}
 }
 
-// TestTrust follows CAs from the file, and those of OpenShift, to where the operator reads them.
+// TestTrust checks that CAs from the file and from OpenShift reach the paths from which the operator reads them.
 func TestTrust(t *testing.T) {
 	ca := filepath.Join("..", "root", "testdata", "ca.pem")
 	for _, tt := range []struct {

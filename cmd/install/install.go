@@ -30,7 +30,7 @@ import (
 	"github.com/openshift/hypershift/support/operatorwebhook"
 )
 
-// FieldOwner owns the fields that install applies.
+// FieldOwner is the field owner of server-side apply in install.
 const FieldOwner = "hypershift"
 
 const (
@@ -38,7 +38,7 @@ const (
 	waitInterval = time.Second
 )
 
-// install is the state of one `install`.
+// install holds the state of one `install`.
 type install struct {
 	Options
 	connection       kube.Connection
@@ -47,7 +47,8 @@ type install struct {
 	dryRun           bool
 }
 
-// NewCommand makes `install` and `install render`. parts makes those of the platforms, anew for each command.
+// NewCommand returns the commands `install` and `install render`. parts creates the install parts of the platforms,
+// once for each command.
 func NewCommand(parts func() []Part) *cobra.Command {
 	i := &install{Options: Options{parts: parts()}}
 	cmd := &cobra.Command{
@@ -121,7 +122,7 @@ func (i *install) install(ctx context.Context, c client.Client, report *progress
 	return i.waitAvailable(ctx, c, report)
 }
 
-// dropWebhook removes what an earlier installation left, when nothing answers it any more.
+// dropWebhook removes the webhook of an earlier installation if no pod serves it any more.
 func (i *install) dropWebhook(ctx context.Context, c client.Client) error {
 	if i.servesWebhook() {
 		return nil
@@ -133,7 +134,7 @@ func (i *install) dropWebhook(ctx context.Context, c client.Client) error {
 	return nil
 }
 
-// installCRDs has the server check all of them before it changes the first.
+// installCRDs has the server validate all CRDs before it changes the first.
 func (i *install) installCRDs(ctx context.Context, c client.Client, report *progress.Reporter) error {
 	wanted, err := i.definitions()
 	if err != nil {
@@ -160,7 +161,7 @@ func (i *install) installCRDs(ctx context.Context, c client.Client, report *prog
 		report.Printf("CRD %s belongs to another product and is left as it is", name)
 	}
 	report.Printf("%d CRDs applied", len(wanted)-len(others))
-	// The operator's init container waits for them too.
+	// The operator's init container also waits for the CRDs.
 	if !i.waitEstablished && !i.waitForAvailable {
 		return nil
 	}
@@ -186,7 +187,8 @@ func lookCRDs(ctx context.Context, c client.Client, wanted []*apiextensionsv1.Cu
 	return progress.State{Done: true, Message: "the CRDs are served"}, nil
 }
 
-// applyResource creates PriorityClasses only: their value cannot be changed, and somebody may have chosen another.
+// applyResource applies an object. It only creates PriorityClasses: their value is immutable, and an administrator may
+// have chosen another.
 func applyResource(ctx context.Context, c client.Client, obj client.Object) error {
 	if _, ok := obj.(*schedulingv1.PriorityClass); ok {
 		if err := c.Create(ctx, obj); err != nil && !apierrors.IsAlreadyExists(err) {
@@ -220,7 +222,7 @@ func available(d *appsv1.Deployment) bool {
 	return d.Status.ObservedGeneration >= d.Generation && d.Status.UpdatedReplicas == want && d.Status.AvailableReplicas == want
 }
 
-// podProblem says what keeps the newest pod from running.
+// podProblem describes why the newest pod does not run.
 func podProblem(pods []corev1.Pod) string {
 	var newest *corev1.Pod
 	for i := range pods {

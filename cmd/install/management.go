@@ -21,17 +21,17 @@ import (
 const (
 	apisFlag = "management-apis"
 
-	// OpenShift fills in the CAs that its administrator trusts where it finds the label.
+	// OpenShift injects the CAs that its administrator trusts into ConfigMaps with this label.
 	platformTrustName  = "openshift-config-managed-trusted-ca-bundle"
 	platformTrustLabel = "config.openshift.io/inject-trusted-cabundle"
 	platformTrustDir   = "/etc/hypershift/platform-trust"
 )
 
-// ingressDomainEnv tells the operators of OpenShift payloads below which domain Routes without a host get one.
+// ingressDomainEnv tells the operators of OpenShift payloads the domain of Routes that have no host.
 const ingressDomainEnv = "DEFAULT_INGRESS_DOMAIN"
 
-// discover asks the management cluster which optional APIs it serves, unless the flag says so, for the proxy that it
-// goes through, and for the domain of its Routes.
+// discover reads three things from the management cluster: the optional APIs that it serves, unless the flag lists
+// them, its proxy, and the domain of its Routes.
 func (i *install) discover(ctx context.Context, c client.Client, told bool) error {
 	if !told {
 		found, err := management.Discover(c.RESTMapper())
@@ -68,8 +68,8 @@ func (i *install) discover(ctx context.Context, c client.Client, told bool) erro
 	return nil
 }
 
-// readConfiguration returns the object cluster of a kind of OpenShift's configuration; nil if it does not exist or the
-// kind is not served.
+// readConfiguration returns the object named cluster of an OpenShift configuration kind; nil if it does not exist or
+// the kind is not served.
 func readConfiguration(ctx context.Context, c client.Client, kind string) (map[string]any, error) {
 	configured := &unstructured.Unstructured{}
 	configured.SetGroupVersionKind(schema.GroupVersionKind{Group: management.Configuration, Version: "v1", Kind: kind})
@@ -83,7 +83,7 @@ func readConfiguration(ctx context.Context, c client.Client, kind string) (map[s
 	return configured.Object, nil
 }
 
-// user is who the operator's pods run as; where the management cluster gives each namespace users of its own, it chooses.
+// user returns the user ID of the operator's pods; nil if the management cluster assigns user IDs to each namespace.
 func (o *Options) user() *int64 {
 	if o.apis.Has(management.Security) {
 		return nil
@@ -91,7 +91,7 @@ func (o *Options) user() *int64 {
 	return ptr.To[int64](1000)
 }
 
-// trust is a ConfigMap of CAs and where the operator finds them.
+// trust is a ConfigMap of CAs and its mount path in the operator.
 type trust struct {
 	volume, configMap, dir string
 	optional               *bool

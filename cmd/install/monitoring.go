@@ -23,20 +23,21 @@ import (
 	"github.com/openshift/hypershift/support/rights"
 )
 
-// What --platform-monitoring takes.
+// Values of --platform-monitoring.
 const (
 	monitorNothing  = "None"
 	monitorOperator = "OperatorOnly"
 	monitorAll      = "All"
 )
 
-// prometheusBinding lets OpenShift's Prometheus find what to scrape in the operator's namespace.
+// prometheusBinding lets OpenShift's Prometheus discover scrape targets in the operator's namespace.
 const prometheusBinding = rights.PrometheusRole
 
 //go:embed manifests
 var manifests embed.FS
 
-// ownNamespace is labelled for OpenShift's Prometheus where that is to scrape the operator; others find the ServiceMonitor.
+// ownNamespace returns the operator's namespace. It has the label of OpenShift's Prometheus if that is to scrape the
+// operator; other Prometheus servers find the ServiceMonitor.
 func (o *Options) ownNamespace() *corev1.Namespace {
 	labels := map[string]string{componentLabel: operatorName}
 	if o.platformMonitors() {
@@ -49,7 +50,7 @@ func (o *Options) platformMonitors() bool {
 	return o.monitoring == monitorOperator || o.monitoring == monitorAll
 }
 
-// monitors are what a Prometheus operator makes a Prometheus scrape and record of the operator.
+// monitors returns the objects that make a Prometheus operator scrape and record the operator's metrics.
 func (o *Options) monitors() []client.Object {
 	var objs []client.Object
 	if o.platformMonitors() {
@@ -89,13 +90,13 @@ func (o *Options) recordingRules() *monitoringv1.PrometheusRule {
 func load[T client.Object](file string) T {
 	obj, err := manifest.LoadAs[T](kube.Scheme, manifests, "manifests/"+file)
 	if err != nil {
-		// A file that is part of the program cannot be read: a defect that its first run shows.
+		// An embedded file cannot be read: a defect of the build that the first run shows.
 		panic(err)
 	}
 	return obj
 }
 
-// dropMonitors removes what an earlier installation let the platform's Prometheus do, when that is not asked for any more.
+// dropMonitors removes the monitoring objects of an earlier installation if they are not requested any more.
 func (i *install) dropMonitors(ctx context.Context, c client.Client) error {
 	if i.platformMonitors() {
 		return nil

@@ -19,11 +19,12 @@ import (
 
 const monitoringCRDsFlag = "install-monitoring-crds"
 
-// monitoringKinds is the flag of the monitoring kinds. Where it is not set, the management cluster decides.
+// monitoringKinds holds the flag of the monitoring kinds. If the flag is not set, the result depends on the management
+// cluster.
 type monitoringKinds struct{ set, bring bool }
 
-// bringsMonitoringKinds reports whether the minimal CRDs of the monitoring kinds are installed. OpenShift has these kinds,
-// and so has a cluster with a Prometheus operator.
+// bringsMonitoringKinds reports whether the minimal CRDs of the monitoring kinds are installed. OpenShift has these
+// kinds, and so does a cluster with a Prometheus operator.
 func (o *Options) bringsMonitoringKinds() bool {
 	if o.monitoringKinds.set {
 		return o.monitoringKinds.bring
@@ -31,8 +32,8 @@ func (o *Options) bringsMonitoringKinds() bool {
 	return !o.apis.Has(management.Security) && !o.apis.Has(management.Monitoring)
 }
 
-// withoutOwn leaves the monitoring group out of the APIs that were found if a CRD of ours serves it: an installation that
-// runs again must come to the same result.
+// withoutOwn removes the monitoring group from the discovered APIs if one of our CRDs serves it. A repeated
+// installation must have the same result.
 func withoutOwn(ctx context.Context, c client.Client, found management.APIs) (management.APIs, error) {
 	if !found.Has(management.Monitoring) {
 		return found, nil
@@ -40,7 +41,7 @@ func withoutOwn(ctx context.Context, c client.Client, found management.APIs) (ma
 	crd, name := &apiextensionsv1.CustomResourceDefinition{}, "servicemonitors."+management.Monitoring
 	if err := c.Get(ctx, client.ObjectKey{Name: name}, crd); err != nil {
 		if apierrors.IsNotFound(err) {
-			return found, nil // Served without a CRD.
+			return found, nil // The API is served without a CRD.
 		}
 		return nil, fmt.Errorf("read CRD %s: %w", name, err)
 	}
@@ -50,8 +51,8 @@ func withoutOwn(ctx context.Context, c client.Client, found management.APIs) (ma
 	return slices.DeleteFunc(found, func(group string) bool { return group == management.Monitoring }), nil
 }
 
-// dropLabel removes the label of minimal CRDs from one that another product has applied its definition over, so that
-// nothing deletes it by that label.
+// dropLabel removes the label of minimal CRDs from a CRD that another product has since applied, so that nothing
+// deletes it by that label.
 func dropLabel(ctx context.Context, c client.Client, name string) error {
 	existing := &apiextensionsv1.CustomResourceDefinition{}
 	if err := c.Get(ctx, client.ObjectKey{Name: name}, existing); err != nil {

@@ -10,11 +10,12 @@ import (
 	"k8s.io/utils/ptr"
 )
 
-// monitoringNamespaces have what reads metrics.
+// monitoringNamespaces selects the namespaces of the monitoring stack.
 var monitoringNamespaces = metav1.LabelSelector{MatchLabels: map[string]string{"network.openshift.io/policy-group": "monitoring"}}
 
-// networkPolicy lets everybody call the operator's webhook, since nobody can tell where an API server's requests come from, and those
-// who monitor read its metrics. The operator calls whatever tenants name, but nothing on the link of its node.
+// networkPolicy returns the operator's NetworkPolicy. Any source may call the webhook, since the source of an API
+// server's requests is not known. The monitoring namespaces may read the metrics. The operator may call any address
+// that tenants name, except link-local addresses of its node.
 func (o *Options) networkPolicy() *networkingv1.NetworkPolicy {
 	port := func(name string) []networkingv1.NetworkPolicyPort {
 		return []networkingv1.NetworkPolicyPort{{Protocol: ptr.To(corev1.ProtocolTCP), Port: ptr.To(intstr.FromString(name))}}

@@ -30,10 +30,10 @@ import (
 const (
 	imageEnv     = "HYPERSHIFT_IMAGE"
 	maxCertScale = 24 * time.Hour
-	// platformsEnv tells the operator which platforms' kinds there are.
+	// platformsEnv lists for the operator the platforms whose CRDs are installed.
 	platformsEnv = "PLATFORMS_INSTALLED"
 
-	// developmentImage stands in a Deployment without pods, which the API server wants to have an image.
+	// developmentImage is the image of a Deployment without pods; the API server requires an image.
 	developmentImage = "hypershift-operator:development"
 
 	scopeAll       = "all"
@@ -44,7 +44,7 @@ const (
 	baselineLevel    = "baseline"
 )
 
-// imageVariables says which environment variable of the operator an image of --image-refs goes to.
+// imageVariables maps the tags of --image-refs to the operator's environment variables.
 func imageVariables() map[string]string {
 	variables := map[string]string{"apiserver-network-proxy": "IMAGE_KONNECTIVITY", "cluster-api": "IMAGE_CLUSTER_API"}
 	for _, traits := range providers() {
@@ -53,7 +53,7 @@ func imageVariables() map[string]string {
 	return variables
 }
 
-// providers are the platforms that have a Cluster API provider.
+// providers returns the platforms that have a Cluster API provider.
 func providers() []platforms.Traits {
 	return slices.DeleteFunc(allPlatforms(), func(t platforms.Traits) bool { return t.CRDs == "" })
 }
@@ -67,7 +67,7 @@ func allPlatforms() []platforms.Traits {
 	return all
 }
 
-// platformNames are what --limit-crd-install takes.
+// platformNames returns the values that --limit-crd-install accepts.
 func platformNames() []string {
 	var names []string
 	for _, traits := range allPlatforms() {
@@ -76,13 +76,13 @@ func platformNames() []string {
 	return names
 }
 
-// operatorTag is the image of --image-refs that replaces the operator's own.
+// operatorTag is the tag in --image-refs that replaces the operator's image.
 const operatorTag = "hypershift-operator"
 
-// builtImage is the operator's image that belongs to this program, set by the linker; empty in a build that belongs to none.
+// builtImage is the operator image of this build, set by the linker; empty if the build has none.
 var builtImage string
 
-// Options are the flags of install.
+// Options holds the flags of install.
 type Options struct {
 	namespace         string
 	image             string
@@ -112,22 +112,23 @@ type Options struct {
 	platforms         []string
 	scope             string
 
-	// parts are those of the platforms, and addition is what their flags come to.
+	// parts are the install parts of the platforms; addition is the sum of what their flags add.
 	parts    []Part
 	addition Addition
 
-	// apis are the optional APIs of the management cluster; for a cluster that can be asked they are found out where the flag is not set.
+	// apis are the optional APIs of the management cluster. If the flag is not set, install discovers them.
 	apis management.APIs
-	// platformEnv is environment that follows from the management cluster's configuration: its proxy, and the domain of
-	// its Routes.
+	// platformEnv holds environment variables that depend on the management cluster's configuration: its proxy, and the
+	// domain of its Routes.
 	platformEnv map[string]string
 
-	// What the files hold.
+	// Contents of the files that the flags name.
 	pullSecret, trustBundle []byte
 	images                  map[string]string
 }
 
-// withoutEffect are flags of the compatible product about things that are not in this one, or always on.
+// withoutEffect lists flags of the compatible product for features that this product does not have, or that are always
+// on.
 var withoutEffect = []string{
 	"enable-validating-webhook", "enable-conversion-webhook", "disable-capi-conversion-webhook",
 	"disable-capi-migration", "enable-dedicated-request-serving-isolation", "enable-etcd-recovery", "tech-preview-no-upgrade",
@@ -187,7 +188,7 @@ func (o *Options) addFlags(flags *pflag.FlagSet) {
 	}
 }
 
-// complete checks the flags and reads what they name.
+// complete checks the flags and reads the files that they name.
 func (o *Options) complete(flags *pflag.FlagSet) error {
 	if problems := validation.IsDNS1123Label(o.namespace); len(problems) > 0 {
 		return fmt.Errorf("--namespace %q: %s", o.namespace, strings.Join(problems, "; "))
@@ -322,7 +323,7 @@ func (o *Options) readImages() error {
 	return nil
 }
 
-// completeImage makes sure that the operator's image is one that somebody chose: there is none that would fit any program.
+// completeImage requires an explicit operator image: no default would fit every build.
 func (o *Options) completeImage() error {
 	switch {
 	case o.image != "":
@@ -352,5 +353,5 @@ func readFile(flag, name string) ([]byte, error) {
 	return content, nil
 }
 
-// BuiltImage is the product's image that belongs to this program; empty in a build that belongs to none.
+// BuiltImage returns the operator image of this build; empty if the build has none.
 func BuiltImage() string { return builtImage }

@@ -25,11 +25,11 @@ import (
 	"github.com/openshift/hypershift/cmd/progress"
 )
 
-// writes notes what is written to a management cluster, and lets one of the writes fail.
+// writes records what is written to a management cluster, and can fail one of the writes.
 type writes struct {
 	client.Client
 	all []string
-	// fails is the write that is refused, by what it begins with; empty for none.
+	// fails is the prefix of the write that fails; empty for none.
 	fails string
 }
 
@@ -49,7 +49,7 @@ func newWrites(objects ...client.Object) *writes {
 		Delete: func(_ context.Context, _ client.WithWatch, obj client.Object, _ ...client.DeleteOption) error {
 			return note("delete", fmt.Sprintf("%T %s", obj, obj.GetName()))
 		},
-		// Nothing needs to be there afterwards, and the fake client would take its time over all the CRDs.
+		// The test does not read the objects, and the fake client is slow with all the CRDs.
 		Apply: func(_ context.Context, _ client.WithWatch, obj runtime.ApplyConfiguration, opts ...client.ApplyOption) error {
 			raw, err := json.Marshal(obj)
 			if err != nil {
@@ -267,7 +267,7 @@ func TestRender(t *testing.T) {
 	})
 }
 
-// closed is where nobody reads any more.
+// closed is a writer that always fails.
 type closed struct{}
 
 func (closed) Write([]byte) (int, error) { return 0, os.ErrClosed }

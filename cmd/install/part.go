@@ -11,25 +11,25 @@ import (
 type Part interface {
 	// AddFlags adds the platform's flags.
 	AddFlags(flags *pflag.FlagSet)
-	// Complete checks the flags, reads the files that they name, and says what the operator gets in its namespace. An error is about
-	// a flag, and names it.
+	// Complete checks the flags, reads the files that they name, and returns what the operator gets in its namespace. Its
+	// errors name the flag.
 	Complete(namespace string) (Addition, error)
 }
 
 // Addition is what a platform's flags add to the operator. The zero value adds nothing.
 type Addition struct {
-	// Args are of the operator's command `run`.
+	// Args are arguments of the operator's command `run`.
 	Args []string
-	// Secrets are those of its namespace that it reads as files.
+	// Secrets are Secrets of the operator's namespace that it reads as files.
 	Secrets []SecretFiles
-	// Objects are there before the operator.
+	// Objects are applied before the operator.
 	Objects []client.Object
 }
 
-// SecretFiles is a Secret that the operator sees as a folder.
+// SecretFiles is a Secret that is mounted into the operator.
 type SecretFiles struct{ Name, Dir string }
 
-// completeParts asks all platforms.
+// completeParts completes the parts of all platforms.
 func (o *Options) completeParts() error {
 	o.addition = Addition{}
 	for _, part := range o.parts {

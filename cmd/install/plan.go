@@ -25,14 +25,14 @@ import (
 // plan is what an installation would change.
 type plan struct {
 	create, change, same int
-	// images maps the containers of the operator to the image that each has now and gets.
+	// images maps the operator's containers to their current and new image.
 	images map[string][2]string
 }
 
-// maxPaths is how many changed fields are printed of one object.
+// maxPaths is the number of changed fields that are printed for one object.
 const maxPaths = 4
 
-// plan asks the API server what the installation would change, and prints it. Nothing is changed.
+// plan asks the API server what the installation would change, and prints it. It changes nothing.
 func (i *install) plan(ctx context.Context, c client.Client, out io.Writer) error {
 	var all []client.Object
 	if i.scope != scopeResources {
@@ -62,7 +62,7 @@ func (i *install) plan(ctx context.Context, c client.Client, out io.Writer) erro
 	return p.print(ctx, c, out)
 }
 
-// add compares one object with what the API server has and would have.
+// add compares the current object with the result of a dry run.
 func (p *plan) add(ctx context.Context, c client.Client, obj client.Object, out io.Writer) error {
 	before, after, err := preview(ctx, c, obj)
 	if err != nil {
@@ -89,7 +89,7 @@ func (p *plan) add(ctx context.Context, c client.Client, obj client.Object, out 
 	return err
 }
 
-// preview returns an object as it is, nil if there is none, and as it would be.
+// preview returns an object as it is, nil if it does not exist, and as it would be.
 func preview(ctx context.Context, c client.Client, obj client.Object) (
 	before, after *unstructured.Unstructured, err error,
 ) {
@@ -105,7 +105,7 @@ func preview(ctx context.Context, c client.Client, obj client.Object) (
 	case err != nil:
 		return nil, nil, fmt.Errorf("read %s: %w", objects.Describe(obj), err)
 	}
-	// An installation leaves a PriorityClass that is there as it is.
+	// An installation does not change an existing PriorityClass.
 	if _, ok := obj.(*schedulingv1.PriorityClass); ok {
 		return before, before, nil
 	}
@@ -116,7 +116,7 @@ func preview(ctx context.Context, c client.Client, obj client.Object) (
 	return before, after, nil
 }
 
-// content leaves out what the API server counts.
+// content removes the fields that the API server maintains.
 func content(u *unstructured.Unstructured) map[string]any {
 	u = u.DeepCopy()
 	unstructured.RemoveNestedField(u.Object, "status")
@@ -126,7 +126,7 @@ func content(u *unstructured.Unstructured) map[string]any {
 	return u.Object
 }
 
-// differences lists the paths of fields that differ. It names no values, which may be secret.
+// differences lists the paths of fields that differ. It omits the values, which may be secret.
 func differences(path string, before, after any) []string {
 	if reflect.DeepEqual(before, after) {
 		return nil
@@ -154,7 +154,7 @@ func differences(path string, before, after any) []string {
 	return all
 }
 
-// addImages notes which images of a Deployment change.
+// addImages records which images of a Deployment change.
 func (p *plan) addImages(before, after *unstructured.Unstructured) {
 	images := func(u *unstructured.Unstructured) map[string]string {
 		containers, _, _ := unstructured.NestedSlice(u.Object, "spec", "template", "spec", "containers")
@@ -174,7 +174,7 @@ func (p *plan) addImages(before, after *unstructured.Unstructured) {
 	}
 }
 
-// print writes the totals, and what follows for hosted clusters.
+// print writes the totals, and the consequences for hosted clusters.
 func (p *plan) print(ctx context.Context, c client.Client, out io.Writer) error {
 	for _, name := range slices.Sorted(maps.Keys(p.images)) {
 		image := p.images[name]
@@ -190,7 +190,7 @@ func (p *plan) print(ctx context.Context, c client.Client, out io.Writer) error 
 	return err
 }
 
-// printControlPlanes names the hosted clusters whose control plane takes the new image.
+// printControlPlanes lists the hosted clusters whose control plane gets the new image.
 func printControlPlanes(ctx context.Context, c client.Client, out io.Writer) error {
 	var clusters hyperv1.HostedClusterList
 	if err := c.List(ctx, &clusters); err != nil && !meta.IsNoMatchError(err) && !apierrors.IsNotFound(err) {

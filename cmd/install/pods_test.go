@@ -23,7 +23,7 @@ import (
 	"github.com/openshift/hypershift/support/management"
 )
 
-// matches tells whether a selector finds pods with these labels.
+// matches reports whether a selector matches these labels.
 func matches(t *testing.T, selector *metav1.LabelSelector, of map[string]string) bool {
 	t.Helper()
 	s, err := metav1.LabelSelectorAsSelector(selector)
@@ -33,7 +33,7 @@ func matches(t *testing.T, selector *metav1.LabelSelector, of map[string]string)
 	return s.Matches(labels.Set(of))
 }
 
-// port is the port of a container by its name; 0 when there is none.
+// port returns the container port with this name; 0 if there is none.
 func port(c corev1.Container, name intstr.IntOrString) int32 {
 	for _, p := range c.Ports {
 		if p.Name == name.StrVal {
@@ -43,7 +43,7 @@ func port(c corev1.Container, name intstr.IntOrString) int32 {
 	return 0
 }
 
-// TestPartsFitTogether finds the operator's pods the way that each other object looks for them.
+// TestPartsFitTogether checks that the selectors of all other objects match the operator's pods.
 func TestPartsFitTogether(t *testing.T) {
 	g := NewWithT(t)
 	o := installation(t, "--namespace=other", "--replicas=2", "--management-apis", management.Monitoring)
@@ -97,7 +97,7 @@ func TestPartsFitTogether(t *testing.T) {
 	}
 }
 
-// TestPodsAskForLittle shows that no pod may do more than its work.
+// TestPodsAskForLittle checks that no pod has more permissions than its work needs.
 func TestPodsAskForLittle(t *testing.T) {
 	for name, user := range map[string]*int64{"": ptrTo(1000), management.Security: nil} {
 		t.Run("When the management cluster has "+name+" the operator should be who it may be", func(t *testing.T) {
@@ -127,7 +127,7 @@ func TestPodsAskForLittle(t *testing.T) {
 
 func ptrTo(n int64) *int64 { return &n }
 
-// reaches tells whether an egress rule lets an address of the outside be called.
+// reaches reports whether an egress rule allows calls to an external address.
 func reaches(rule networkingv1.NetworkPolicyEgressRule, address string) bool {
 	ip := netip.MustParseAddr(address)
 	return slices.ContainsFunc(rule.To, func(to networkingv1.NetworkPolicyPeer) bool {
@@ -149,12 +149,12 @@ func TestNetworkPolicy(t *testing.T) {
 	g.Expect(policy.Spec.Egress).To(HaveLen(1))
 	for address, want := range map[string]bool{
 		"192.0.2.1": true, "10.0.0.1": true, "2001:db8::1": true,
-		"169.254.169.254": false, "169.254.0.1": false, "fe80::1": false, // What a cloud tells its machines alone, and what is on the link of the node.
-		"169.254.20.10": true, // The cache of names that nodes may have.
+		"169.254.169.254": false, "169.254.0.1": false, "fe80::1": false, // The metadata service of a cloud, and link-local addresses of the node.
+		"169.254.20.10": true, // The DNS cache of the node (NodeLocal DNSCache).
 	} {
 		g.Expect(reaches(policy.Spec.Egress[0], address)).To(Equal(want), address)
 	}
-	from := map[string]bool{} // Whether a port is for some only.
+	from := map[string]bool{} // The value is true if only some sources may call the port.
 	for _, rule := range policy.Spec.Ingress {
 		for _, p := range rule.Ports {
 			g.Expect(port(pod.Spec.Containers[0], *p.Port)).NotTo(BeZero(), p.Port.StrVal)
@@ -164,7 +164,7 @@ func TestNetworkPolicy(t *testing.T) {
 	g.Expect(from).To(Equal(map[string]bool{"manager": false, "metrics": true}), "an API server may call from anywhere, and metrics are for who monitors")
 }
 
-// TestVirtualIPPods follows the flags about addresses to the pods that hold them.
+// TestVirtualIPPods checks how the virtual IP flags configure the pods.
 func TestVirtualIPPods(t *testing.T) {
 	holder := func(t *testing.T, args ...string) *appsv1.DaemonSet {
 		t.Helper()
@@ -220,7 +220,7 @@ func TestVirtualIPPods(t *testing.T) {
 	})
 }
 
-// TestPodProblemOfSeveral looks at the newest pod, and at what it waits for first.
+// TestPodProblemOfSeveral checks that the newest pod is reported, with the first thing that it waits for.
 func TestPodProblemOfSeveral(t *testing.T) {
 	at := func(second int64, name string, reason string) corev1.Pod {
 		p := corev1.Pod{}

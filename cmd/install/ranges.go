@@ -10,10 +10,10 @@ import (
 	"github.com/openshift/hypershift/support/maas"
 )
 
-// Ranges is the part of a platform whose tenants name addresses that the operator calls: where those may be, by --PLATFORM-allow-cidrs and
-// --PLATFORM-refuse-cidrs.
+// Ranges is the install part of a platform on which tenants name addresses that the operator calls.
+// --PLATFORM-allow-cidrs and --PLATFORM-refuse-cidrs restrict these addresses.
 type Ranges struct {
-	// Platform is the platform's name in flags, and Of is whose addresses they are, as in "MAAS endpoints of tenants".
+	// Platform is the platform's name in flags. Of describes the addresses, as in "MAAS endpoints of tenants".
 	Platform, Of string
 
 	allow, refuse string

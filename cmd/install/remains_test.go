@@ -28,7 +28,7 @@ import (
 
 var errNoRights = errors.New("no rights")
 
-// cluster is a management cluster that has objects, and answers some calls otherwise.
+// cluster returns a management cluster with objects, in which funcs intercept calls.
 func cluster(funcs interceptor.Funcs, objects ...client.Object) client.Client {
 	return fake.NewClientBuilder().WithScheme(kube.Scheme).WithObjects(objects...).WithInterceptorFuncs(funcs).Build()
 }
@@ -51,7 +51,7 @@ func exists(t *testing.T, c client.Client, obj client.Object) bool {
 	return c.Get(t.Context(), client.ObjectKeyFromObject(obj), obj) == nil
 }
 
-// TestDropWebhook removes a webhook that nobody answers: it would be called for each write.
+// TestDropWebhook checks that a webhook without a server is removed: the API server would call it for each write.
 func TestDropWebhook(t *testing.T) {
 	webhook := func() *admissionv1.MutatingWebhookConfiguration {
 		return &admissionv1.MutatingWebhookConfiguration{ObjectMeta: metav1.ObjectMeta{Name: operatorwebhook.Name}}
@@ -83,7 +83,8 @@ func TestDropWebhook(t *testing.T) {
 	}
 }
 
-// TestDropMonitors takes the platform's Prometheus its right when nobody asks for it any more.
+// TestDropMonitors checks that the platform's Prometheus loses its permissions when monitoring is not requested any
+// more.
 func TestDropMonitors(t *testing.T) {
 	for flag, left := range map[string]bool{monitorNothing: false, monitorOperator: true, monitorAll: true} {
 		t.Run("When the platform is to scrape "+flag+" its right should be there only where it needs it", func(t *testing.T) {
@@ -103,7 +104,7 @@ func TestDropMonitors(t *testing.T) {
 	}
 }
 
-// held is what an earlier installation announced.
+// held returns what an earlier installation announced.
 func held(labels map[string]string) []client.Object {
 	name := "hypershift-virtual-ip"
 	return []client.Object{
@@ -196,7 +197,7 @@ func TestCheckVirtualIP(t *testing.T) {
 	}
 }
 
-// served is a management cluster that serves optional groups, with what it says of its proxy.
+// served returns a management cluster that serves optional API groups, with this proxy configuration.
 func served(proxy map[string]any, funcs interceptor.Funcs, kinds map[string]string) client.Client {
 	var groups []schema.GroupVersion
 	for group := range kinds {
@@ -269,7 +270,7 @@ func TestDiscover(t *testing.T) {
 	}
 }
 
-// TestDiscoverIngressDomain has a management cluster that has a domain for Routes.
+// TestDiscoverIngressDomain uses a management cluster with a domain for Routes.
 func TestDiscoverIngressDomain(t *testing.T) {
 	g := NewWithT(t)
 	version := schema.GroupVersion{Group: management.Configuration, Version: "v1"}

@@ -16,7 +16,7 @@ import (
 	"github.com/openshift/hypershift/cmd/objects"
 )
 
-// render is the state of one `install render`.
+// render holds the state of one `install render`.
 type render struct {
 	Options
 	format     string

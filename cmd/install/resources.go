@@ -41,7 +41,7 @@ const (
 	healthPort  = 8081
 )
 
-// priorityClasses keep control planes running when a management cluster is short of room.
+// priorityClasses keep control planes running when a management cluster is short of resources.
 func priorityClasses() []client.Object {
 	class := func(name string, value int32, description string) client.Object {
 		return &schedulingv1.PriorityClass{
@@ -56,7 +56,7 @@ func priorityClasses() []client.Object {
 	}
 }
 
-// resources returns all objects but the CRDs, in the order in which they are applied.
+// resources returns all objects except the CRDs, in the order in which they are applied.
 func (o *Options) resources() []client.Object {
 	objs := priorityClasses()
 	objs = append(objs, o.ownNamespace())
@@ -96,7 +96,7 @@ func (o *Options) pullSecretIn(namespace string) *corev1.Secret {
 	}
 }
 
-// servesWebhook tells whether there is a pod that answers the webhook.
+// servesWebhook reports whether a pod serves the webhook.
 func (o *Options) servesWebhook() bool { return o.defaultingWebhook && !o.development }
 
 func (o *Options) deployment() *appsv1.Deployment {
@@ -135,7 +135,8 @@ func (o *Options) deployment() *appsv1.Deployment {
 	}
 }
 
-// disruptionBudget lets one of several operator pods go at a time, so that a drain of many nodes leaves one that answers webhooks.
+// disruptionBudget allows one of several operator pods to be evicted at a time, so that a drain of many nodes leaves
+// one that answers webhooks.
 func (o *Options) disruptionBudget() []client.Object {
 	if o.replicas < 2 || o.development {
 		return nil
@@ -150,7 +151,7 @@ func (o *Options) disruptionBudget() []client.Object {
 	}}
 }
 
-// spread keeps several operator pods on different nodes where there are any.
+// spread prefers different nodes for several operator pods.
 func spread(labels map[string]string) *corev1.Affinity {
 	return &corev1.Affinity{PodAntiAffinity: &corev1.PodAntiAffinity{
 		PreferredDuringSchedulingIgnoredDuringExecution: []corev1.WeightedPodAffinityTerm{{
@@ -162,7 +163,7 @@ func spread(labels map[string]string) *corev1.Affinity {
 	}}
 }
 
-// container is what both containers of the operator have in common.
+// container returns what both containers of the operator have in common.
 func (o *Options) container(name string, args ...string) corev1.Container {
 	c := corev1.Container{
 		Name:            name,
@@ -228,7 +229,7 @@ func (o *Options) operatorContainer() corev1.Container {
 	probe := func(path string) *corev1.Probe {
 		return &corev1.Probe{
 			ProbeHandler: corev1.ProbeHandler{HTTPGet: &corev1.HTTPGetAction{Path: path, Port: intstr.FromString("health")}},
-			// Long enough for a management cluster that is busy, short enough for people who wait for the first start.
+			// Long enough for a busy management cluster, short enough for users who wait for the first start.
 			PeriodSeconds: 5, TimeoutSeconds: 5, FailureThreshold: 6,
 		}
 	}

@@ -30,14 +30,14 @@ import (
 const (
 	virtualIPFlag = "api-virtual-ip"
 	virtualIPName = nodeaddress.VirtualIPComponent
-	// virtualIPHealthPort is asked on the node alone.
+	// virtualIPHealthPort is reachable on the node only.
 	virtualIPHealthPort  = 9467
 	virtualIPMetricsPort = 9466
-	// minVirtualIPLease is the least that the program takes.
+	// minVirtualIPLease is the shortest lease that the program accepts.
 	minVirtualIPLease = 6 * time.Second
 )
 
-// virtualIP are the flags about addresses that the management cluster's nodes hold in turn.
+// virtualIP holds the flags of the addresses that move between the management cluster's nodes.
 type virtualIP struct {
 	addresses        []string
 	networkInterface string
@@ -79,10 +79,11 @@ func (v *virtualIP) complete(flags *pflag.FlagSet) error {
 	return nil
 }
 
-// virtualIPNamespace is one of its own: its pods use their node's network, which the operator's need not.
+// virtualIPNamespace returns a separate namespace: its pods use the host network, which the operator's pods do not
+// need.
 func (o *Options) virtualIPNamespace() string { return o.namespace + "-virtual-ip" }
 
-// virtualIPObjects are what holds the addresses; none without any.
+// virtualIPObjects returns the objects that announce the addresses; none if there are no addresses.
 func (o *Options) virtualIPObjects() []client.Object {
 	if len(o.virtualIP.addresses) == 0 {
 		return nil
@@ -116,7 +117,7 @@ func (o *Options) virtualIPBinding(meta metav1.ObjectMeta, role rbacv1.RoleRef) 
 	return &rbacv1.RoleBinding{ObjectMeta: meta, RoleRef: role, Subjects: o.virtualIPSubjects()}
 }
 
-// virtualIPReviews lets the pods ask who may read their metrics.
+// virtualIPReviews lets the pods check which users may read their metrics.
 func (o *Options) virtualIPReviews() *rbacv1.ClusterRoleBinding {
 	return &rbacv1.ClusterRoleBinding{
 		ObjectMeta: metav1.ObjectMeta{Name: o.virtualIPNamespace()}, Subjects: o.virtualIPSubjects(),
@@ -140,7 +141,7 @@ func (o *Options) virtualIPDaemonSet(meta metav1.ObjectMeta) *appsv1.DaemonSet {
 				ServiceAccountName: virtualIPName,
 				HostNetwork:        true,
 				NodeSelector:       nodes,
-				// Where the API of the management cluster runs nothing else may, and its nodes are the ones that stay.
+				// The taint keeps other pods off control plane nodes, and these nodes are the permanent ones.
 				Tolerations:                   []corev1.Toleration{{Key: "node-role.kubernetes.io/control-plane", Operator: corev1.TolerationOpExists}},
 				PriorityClassName:             "system-node-critical",
 				TerminationGracePeriodSeconds: ptr.To[int64](10),
@@ -184,7 +185,7 @@ func (o *Options) virtualIPContainer() corev1.Container {
 		Resources: corev1.ResourceRequirements{Requests: corev1.ResourceList{
 			corev1.ResourceCPU: resource.MustParse("10m"), corev1.ResourceMemory: resource.MustParse("50Mi"),
 		}},
-		// Capabilities are root's: a program of another user has those that it was given only to hand them on.
+		// Capabilities need root: for another user the kernel adds them only to the bounding and inheritable sets.
 		SecurityContext: &corev1.SecurityContext{
 			RunAsUser:                ptr.To[int64](0),
 			AllowPrivilegeEscalation: ptr.To(false),
@@ -196,7 +197,8 @@ func (o *Options) virtualIPContainer() corev1.Container {
 	}
 }
 
-// checkVirtualIP looks at what an earlier installation announces: hosted clusters live on it, so that it goes only when told.
+// checkVirtualIP checks which addresses an earlier installation announces. Hosted clusters depend on them, so they are
+// removed only if the user requests it.
 func (i *install) checkVirtualIP(ctx context.Context, c client.Client, told bool) error {
 	switch {
 	case i.scope == scopeCRDs:
@@ -218,7 +220,7 @@ func (i *install) checkVirtualIP(ctx context.Context, c client.Client, told bool
 	return fmt.Errorf("the management cluster holds the virtual IP %s: keep it with --%s %s, or remove it with --%s ''", addresses, virtualIPFlag, addresses, virtualIPFlag)
 }
 
-// refuseTaken finds addresses that are a node's own.
+// refuseTaken rejects addresses that belong to a node.
 func (i *install) refuseTaken(ctx context.Context, c client.Client) error {
 	var nodes corev1.NodeList
 	if err := c.List(ctx, &nodes); err != nil {
@@ -236,7 +238,7 @@ func (i *install) refuseTaken(ctx context.Context, c client.Client) error {
 	return nil
 }
 
-// dropVirtualIP removes what an earlier installation announced, when that is not asked for any more.
+// dropVirtualIP removes the objects of an earlier installation if no address is requested any more.
 func (i *install) dropVirtualIP(ctx context.Context, c client.Client) error {
 	if len(i.virtualIP.addresses) > 0 {
 		return nil

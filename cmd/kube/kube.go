@@ -22,7 +22,7 @@ import (
 	infrav1 "github.com/openshift/hypershift/api/infrastructure/v1beta1"
 )
 
-// Scheme knows every kind that the commands handle.
+// Scheme contains every kind that the commands use.
 var Scheme = newScheme()
 
 func newScheme() *runtime.Scheme {
@@ -37,13 +37,13 @@ func newScheme() *runtime.Scheme {
 		monitoringv1.AddToScheme(scheme),
 	)
 	if err != nil {
-		// Kinds that contradict each other are a defect of the program that its first run shows.
+		// Conflicting kinds are a defect of the program that its first run shows.
 		panic(err)
 	}
 	return scheme
 }
 
-// Connection is how a command finds the management cluster.
+// Connection holds the flags that select the management cluster.
 type Connection struct {
 	kubeconfig string
 	context    string

@@ -12,7 +12,7 @@ import (
 	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
 )
 
-// kubeconfig writes one with two clusters, of which the first is the current.
+// kubeconfig writes a kubeconfig with two clusters; the first is the current one.
 func kubeconfig(t *testing.T) string {
 	t.Helper()
 	config := clientcmdapi.NewConfig()
@@ -68,7 +68,7 @@ func TestConfig(t *testing.T) {
 	}
 }
 
-// TestHostedNamespace names namespaces as the operator does: a dot is none that a namespace may have.
+// TestHostedNamespace checks that the names equal the operator's: a namespace name cannot contain a dot.
 func TestHostedNamespace(t *testing.T) {
 	for cluster, want := range map[string]string{"demo": "clusters-demo", "demo.v1.2": "clusters-demo-v1-2"} {
 		NewWithT(t).Expect(HostedNamespace("clusters", cluster)).To(Equal(want))

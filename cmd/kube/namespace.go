@@ -4,7 +4,8 @@ package kube
 
 import "strings"
 
-// HostedNamespace is the namespace of a hosted cluster's control plane and Machines, as the operator names it.
+// HostedNamespace returns the namespace of a hosted cluster's control plane and Machines. The operator uses the same
+// name.
 func HostedNamespace(namespace, cluster string) string {
 	return namespace + "-" + strings.ReplaceAll(cluster, ".", "-")
 }

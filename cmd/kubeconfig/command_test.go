@@ -69,7 +69,7 @@ func TestCommand(t *testing.T) {
 		g.Expect(config.Contexts).To(And(HaveLen(2), HaveKey("clusters-a"), HaveKey("team-b")))
 		g.Expect(config.Contexts["team-b"].Namespace).To(Equal("default"))
 	})
-	// A tenant with the tenant role has no rights in the hosted namespace and none on namespaces.
+	// A tenant with the tenant role has no permissions in the hosted namespace, and none to read namespaces.
 	tenant := func(r *http.Request) bool { return strings.Contains(r.URL.Path+"/", "/namespaces/clusters-a/") }
 	t.Run("gives a tenant the copy beside the HostedCluster", func(t *testing.T) {
 		g, s := NewWithT(t), serve(t)

@@ -19,7 +19,7 @@ import (
 	"github.com/openshift/hypershift/cmd/kube"
 )
 
-// NewCreateCommand makes `create kubeconfig`.
+// NewCreateCommand returns the command `create kubeconfig`.
 func NewCreateCommand() *cobra.Command {
 	var connection kube.Connection
 	var namespace, name string
@@ -85,7 +85,7 @@ func add(ctx context.Context, c client.Client, merged *clientcmdapi.Config, hc *
 	cluster := client.ObjectKeyFromObject(hc)
 	access, err := guest.Find(ctx, c, cluster)
 	if apierrors.IsForbidden(err) {
-		// A tenant has no rights in the hosted namespace.
+		// A tenant has no permissions in the hosted namespace.
 		access, err = guest.FindAsTenant(ctx, c, hc)
 	}
 	if err != nil {

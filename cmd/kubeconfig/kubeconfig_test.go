@@ -18,7 +18,7 @@ import (
 	"github.com/openshift/hypershift/cmd/kube/kubetest"
 )
 
-// cluster is a HostedCluster with its hosted namespace; an empty server means that it has no kubeconfig yet.
+// cluster returns a HostedCluster with its hosted namespace; an empty server means that it has no kubeconfig yet.
 func cluster(t *testing.T, namespace, name, server string) []client.Object {
 	t.Helper()
 	hc := &hyperv1.HostedCluster{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: name}}
@@ -49,7 +49,7 @@ func secret(namespace, name string, text []byte) *corev1.Secret {
 	return &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: name}, Data: data}
 }
 
-// owned is the Secret of a hosted namespace with another content.
+// owned replaces the content of the Secret in the hosted namespace.
 func owned(t *testing.T, objects []client.Object, text string) []client.Object {
 	t.Helper()
 	var all []client.Object

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package lxdhost makes MAAS machines into LXD hosts, and empties them again.
+// Package lxdhost creates LXD hosts from MAAS machines, and drains them.
 //
-// It speaks with MAAS alone, as a person at its pages would: a host is a thing of the MAAS, that clusters of many management
-// clusters may use, and so it has no object in one of them.
+// It only calls MAAS, as a user of the MAAS UI would. A host is a resource of MAAS that clusters of many management
+// clusters may use, so no management cluster has an object for it.
 package lxdhost
 
 import (
@@ -23,10 +23,10 @@ import (
 	"github.com/openshift/hypershift/support/maas"
 )
 
-// pollInterval is how often MAAS is asked how far something is: it takes minutes.
+// pollInterval is how often MAAS is polled for progress: operations take minutes.
 const pollInterval = 5 * time.Second
 
-// connection is how a command reaches MAAS, and the management cluster where it needs one.
+// connection holds the flags for the connection to MAAS, and to the management cluster if it is needed.
 type connection struct {
 	credentials platform.Credentials
 	secret      string
@@ -48,7 +48,7 @@ func (c *connection) addFlags(flags *pflag.FlagSet, what string) {
 	flags.DurationVar(&c.timeout, "timeout", 2*time.Hour, "longest wait until "+what+"; 0 waits for ever")
 }
 
-// open connects to MAAS as an administrator: everything about VM hosts is for administrators.
+// open connects to MAAS as an administrator: all operations on VM hosts require one.
 func (c *connection) open(cmd *cobra.Command) (*maas.Client, error) {
 	config, err := c.config(cmd)
 	if err != nil {
@@ -92,7 +92,7 @@ func (c *connection) config(cmd *cobra.Command) (maas.Config, error) {
 	return config, nil
 }
 
-// hostOn finds the LXD host that runs on a machine; nil when none does.
+// hostOn returns the LXD host that runs on a machine; nil if there is none.
 func hostOn(ctx context.Context, m *maas.Client, systemID string) (*maas.VMHost, error) {
 	return findHost(ctx, m, func(h *maas.VMHost) bool { return h.Host != nil && h.Host.SystemID == systemID })
 }
@@ -113,7 +113,7 @@ func findHost(ctx context.Context, m *maas.Client, is func(*maas.VMHost) bool) (
 	return nil, nil
 }
 
-// sizes says what an LXD host has.
+// sizes describes the resources of an LXD host.
 func sizes(h *maas.VMHost) string {
 	return fmt.Sprintf("%d cores, %d MiB, %d GB of disk in zone %s, pool %s", h.Total.Cores, h.Total.Memory, h.Total.LocalStorage/1_000_000_000, h.Zone.Name, h.Pool.Name)
 }

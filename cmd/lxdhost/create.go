@@ -17,7 +17,7 @@ import (
 	"github.com/openshift/hypershift/support/maas"
 )
 
-// create is the state of one `create lxd-host`.
+// create holds the state of one `create lxd-host`.
 type create struct {
 	connection
 	machine string
@@ -33,7 +33,7 @@ type create struct {
 	memoryOverCommit float64
 }
 
-// NewCreateCommand makes `create lxd-host`.
+// NewCreateCommand returns the command `create lxd-host`.
 func NewCreateCommand() *cobra.Command {
 	c := &create{connection: newConnection()}
 	cmd := &cobra.Command{
@@ -68,7 +68,7 @@ func (c *create) check() error {
 		return errors.New("--zone, --tags, --cpu and --memory choose a machine of --pool: leave them out with --machine")
 	case c.cpu < 0 || c.memory < 0:
 		return errors.New("--cpu and --memory must not be negative")
-	case !(c.cpuOverCommit >= 0.1 && c.cpuOverCommit <= 10): // Not a number is not either.
+	case !(c.cpuOverCommit >= 0.1 && c.cpuOverCommit <= 10): // The negation also rejects NaN.
 		return errors.New("--cpu-over-commit must be between 0.1 and 10")
 	case !(c.memoryOverCommit >= 0.1 && c.memoryOverCommit <= 10):
 		return errors.New("--memory-over-commit must be between 0.1 and 10")
@@ -87,10 +87,10 @@ func (c *create) run(cmd *cobra.Command, _ []string) error {
 	return c.make(cmd.Context(), m, progress.New(cmd.ErrOrStderr(), clock.RealClock{}))
 }
 
-// make is safe to be cut between any two lines: each step looks at what MAAS says and does what is missing.
+// make can be interrupted at any point and repeated: each step reads the state from MAAS and does what is missing.
 func (c *create) make(ctx context.Context, m *maas.Client, report *progress.Reporter) error {
 	if _, err := findHost(ctx, m, func(*maas.VMHost) bool { return false }); err != nil {
-		return err // a MAAS without VM hosts is to be known before a machine is taken
+		return err // Detect a MAAS without VM hosts before a machine is allocated.
 	}
 	machine, err := c.find(ctx, m, report)
 	if err != nil {
@@ -113,7 +113,7 @@ func (c *create) make(ctx context.Context, m *maas.Client, report *progress.Repo
 	return nil
 }
 
-// deploy starts the installation, unless that was done.
+// deploy starts the deployment, unless it is already started.
 func (c *create) deploy(ctx context.Context, m *maas.Client, machine *maas.Machine, report *progress.Reporter) error {
 	if machine.Status != maas.StatusAllocated {
 		return nil
@@ -154,7 +154,7 @@ func (c *create) await(ctx context.Context, m *maas.Client, machine *maas.Machin
 	return host, errors.Join(err, failed)
 }
 
-// tune gives the host its over-commit and its tags, where they differ.
+// tune sets the over-commit ratios and tags of the host, if they differ.
 func (c *create) tune(ctx context.Context, m *maas.Client, host *maas.VMHost) error {
 	if host.CPUOverCommitRatio != c.cpuOverCommit || host.MemoryOverCommitRatio != c.memoryOverCommit {
 		ratio := func(f float64) string { return strconv.FormatFloat(f, 'f', -1, 64) }

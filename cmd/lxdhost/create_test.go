@@ -45,7 +45,7 @@ func TestCreate(t *testing.T) {
 	}
 }
 
-// TestCreateAgain shows what a command does that is given again after the host is there.
+// TestCreateAgain repeats the command after the host exists.
 func TestCreateAgain(t *testing.T) {
 	t.Run("When the machine was named it should change nothing", func(t *testing.T) {
 		w := newWorld(t, rack())
@@ -65,8 +65,8 @@ func TestCreateAgain(t *testing.T) {
 	})
 }
 
-// TestCreateCut cuts the command after each of its calls, before and after MAAS did what it was asked; given again it ends with one
-// machine and one host.
+// TestCreateCut interrupts the command at each of its calls, before and after MAAS has processed it. A repeated run
+// ends with one machine and one host.
 func TestCreateCut(t *testing.T) {
 	for _, kind := range []faults.Kind{faults.Error, faults.LostAnswer} {
 		for _, operation := range []string{"machines.allocate", "machine.set_workload_annotations", "machine.deploy", "vm-host.update", "vm-host.add_tag"} {

@@ -18,7 +18,7 @@ import (
 	"github.com/openshift/hypershift/support/maas"
 )
 
-// drain is the state of one `drain lxd-host`.
+// drain holds the state of one `drain lxd-host`.
 type drain struct {
 	connection
 	host    string
@@ -26,7 +26,7 @@ type drain struct {
 	undo    bool
 }
 
-// NewDrainCommand makes `drain lxd-host NAME`.
+// NewDrainCommand returns the command `drain lxd-host NAME`.
 func NewDrainCommand() *cobra.Command {
 	d := &drain{connection: newConnection()}
 	cmd := &cobra.Command{
@@ -59,8 +59,8 @@ func (d *drain) run(cmd *cobra.Command) error {
 	return d.drain(cmd.Context(), m, d.kube.Client, progress.New(cmd.ErrOrStderr(), clock.RealClock{}))
 }
 
-// drain is safe to be cut between any two lines: what is done is seen in MAAS and in the management cluster, which is connected to only
-// where the host has VMs.
+// drain can be interrupted at any point and repeated: MAAS and the management cluster show which steps are done. It
+// connects to the management cluster only if the host has VMs.
 func (d *drain) drain(ctx context.Context, m *maas.Client, connect func() (client.Client, error), report *progress.Reporter) error {
 	host, err := findHost(ctx, m, func(h *maas.VMHost) bool { return h.Name == d.host })
 	if err != nil {
@@ -92,7 +92,8 @@ func (d *drain) drain(ctx context.Context, m *maas.Client, connect func() (clien
 	return d.giveBack(ctx, m, host, report)
 }
 
-// rounds is how often a host is looked at anew: a provider that read its tags a moment before they changed may place one more VM there.
+// rounds is how often the VMs of a host are listed again: a provider that read the host's tags just before they changed
+// may place one more VM there.
 const rounds = 3
 
 // empty replaces the VMs of the host until none is left.
@@ -114,7 +115,7 @@ func (d *drain) empty(ctx context.Context, m *maas.Client, host *maas.VMHost, co
 		host.Name, rounds, maas.DrainTag)
 }
 
-// replaceAll replaces VMs one by one. Those that no Machine stands for are named and left alone.
+// replaceAll replaces VMs one by one. It reports VMs that no Machine represents, and does not change them.
 func (d *drain) replaceAll(ctx context.Context, k client.Client, m *maas.Client, vms []maas.Machine, report *progress.Reporter) error {
 	var foreign []string
 	for i := range vms {
@@ -133,7 +134,7 @@ func (d *drain) replaceAll(ctx context.Context, k client.Client, m *maas.Client,
 	return nil
 }
 
-// giveBack releases the host's machine, and the VM host with it: MAAS does both in one transaction.
+// giveBack releases the host's machine and with it the VM host: MAAS does both in one transaction.
 func (d *drain) giveBack(ctx context.Context, m *maas.Client, host *maas.VMHost, report *progress.Reporter) error {
 	if host.Host == nil || host.Host.SystemID == "" {
 		return fmt.Errorf("MAAS does not know the machine of VM host %s: it was not made by MAAS, remove it there by hand", host.Name)
@@ -151,7 +152,7 @@ func (d *drain) giveBack(ctx context.Context, m *maas.Client, host *maas.VMHost,
 	return d.awaitReady(ctx, m, host.Host.SystemID, report)
 }
 
-// withoutHost ends a release that was stopped after MAAS had removed the VM host.
+// withoutHost completes a release that was interrupted after MAAS had removed the VM host.
 func (d *drain) withoutHost(ctx context.Context, m *maas.Client, report *progress.Reporter) error {
 	machines, err := m.ListMachines(ctx, maas.MachineFilter{Hostnames: []string{d.host}})
 	if err != nil {

@@ -24,7 +24,7 @@ import (
 	"github.com/openshift/hypershift/test/maas-simulator/status"
 )
 
-// compose makes a VM on a host.
+// compose creates a VM on a host.
 func (w *world) compose(host, name string) string {
 	w.t.Helper()
 	hosts, err := w.maas.ListVMHosts(w.t.Context())
@@ -40,16 +40,16 @@ func (w *world) compose(host, name string) string {
 	return ""
 }
 
-// clusterAPI is a management cluster with one MachineSet: when one of its Machines is deleted the VM goes, and another is composed on
-// the other host, as Cluster API and the provider do.
+// clusterAPI is a management cluster with one MachineSet. When one of its Machines is deleted, the VM is removed and
+// another is composed on the other host, as Cluster API and the provider do.
 type clusterAPI struct {
 	client.Client
 	w *world
-	// missing is the most machines of the set that were not Ready when one was deleted.
+	// missing is the largest number of machines of the set that were not Ready at a deletion.
 	missing int
 	deleted []string
 	made    int
-	// blind is how many more VMs are placed by who has not seen yet that the first host is drained.
+	// blind is the number of further VMs that are placed by a provider which has not yet seen the drain of the first host.
 	blind int
 }
 
@@ -107,7 +107,7 @@ func (c *clusterAPI) replace(ctx context.Context, k client.Client, machine *clus
 	if err := k.Get(ctx, client.ObjectKeyFromObject(machine), infra); err != nil {
 		return err
 	}
-	// The fake client's Delete is this very function, and so the objects go by DeleteAllOf.
+	// The fake client's Delete calls this function, so the objects are removed with DeleteAllOf.
 	in, field := client.InNamespace(machine.Namespace), client.MatchingLabels{"gone": machine.Name}
 	for _, obj := range []client.Object{machine, infra} {
 		obj.SetLabels(map[string]string{"gone": machine.Name})
@@ -139,7 +139,7 @@ func (w *world) drain(c *clusterAPI, change func(*drain)) error {
 	}, w.report())
 }
 
-// site has two LXD hosts, of which the first runs on a machine that MAAS deployed.
+// site returns a MAAS with two LXD hosts; the first runs on a machine that MAAS has deployed.
 func site(t *testing.T) *world {
 	return newWorld(t, simtest.WithVMHosts(
 		simtest.Seed(simtest.Machine{ID: "aaaaa1", Hostname: "lxd-1", Status: status.Deployed, Owner: "admin", Power: "on"}),
@@ -203,7 +203,7 @@ func TestDrain(t *testing.T) {
 			ended <- d.drain(ctx, w.maas, func() (client.Client, error) { return watched{c, reports}, nil }, w.report())
 		}()
 		<-reports
-		<-reports // it asked twice, and goes on asking
+		<-reports // The command has polled twice, and continues to poll.
 		stop()
 		w.Expect(<-ended).To(MatchError(context.Canceled))
 		w.Expect(c.deleted).To(BeEmpty())
@@ -238,7 +238,7 @@ func TestDrain(t *testing.T) {
 	})
 }
 
-// watched tells of each list of Machines.
+// watched reports each list of Machines.
 type watched struct {
 	client.Client
 	lists chan<- string
@@ -248,7 +248,7 @@ func (w watched) List(ctx context.Context, list client.ObjectList, options ...cl
 	if _, machines := list.(*clusterv1.MachineList); machines {
 		select {
 		case w.lists <- "listed":
-		case <-ctx.Done(): // Who reads them has seen enough.
+		case <-ctx.Done(): // The reader has stopped.
 		}
 	}
 	return w.Client.List(ctx, list, options...)

@@ -28,7 +28,7 @@ import (
 	"github.com/openshift/hypershift/test/maas-simulator/simulator/simtest"
 )
 
-// typed runs a command as a user types it.
+// typed runs a command with the arguments that a user types.
 func typed(t *testing.T, cmd *cobra.Command, stdin string, args ...string) (said string, err error) {
 	t.Helper()
 	t.Setenv("MAAS_API_KEY", "")
@@ -37,7 +37,7 @@ func typed(t *testing.T, cmd *cobra.Command, stdin string, args ...string) (said
 	cmd.SetIn(strings.NewReader(stdin))
 	cmd.SetOut(&out)
 	cmd.SetErr(&out)
-	cmd.SetArgs(append([]string{}, args...)) // Nil would be those of the test.
+	cmd.SetArgs(append([]string{}, args...)) // Cobra replaces nil with the arguments of the test binary.
 	err = cmd.ExecuteContext(t.Context())
 	return out.String(), err
 }
@@ -79,7 +79,7 @@ func TestCreateUsage(t *testing.T) {
 	})
 }
 
-// TestOpen shows who may make hosts.
+// TestOpen checks which users may create hosts.
 func TestOpen(t *testing.T) {
 	t.Run("When the user is no administrator, no machine should be taken", func(t *testing.T) {
 		w := newWorld(t, rack())
@@ -122,7 +122,7 @@ func TestOpen(t *testing.T) {
 	})
 }
 
-// TestTune changes of a host what differs, and nothing else.
+// TestTune checks that only the settings of a host that differ are changed.
 func TestTune(t *testing.T) {
 	w := newWorld(t, rack())
 	w.Expect(w.create(func(c *create) { c.machine, c.hostTags = "small", []string{"gold"} })).To(Succeed())
@@ -138,7 +138,7 @@ func TestTune(t *testing.T) {
 	w.Expect(w.hosts()[0].MemoryOverCommit).To(Equal(1.0))
 }
 
-// owner is a reference to what a Machine or MaasMachine belongs to.
+// owner returns an owner reference of a Machine or MaasMachine.
 func owner(apiVersion, kind, name string, controller bool) metav1.OwnerReference {
 	return metav1.OwnerReference{APIVersion: apiVersion, Kind: kind, Name: name, UID: "uid", Controller: &controller}
 }
@@ -215,7 +215,7 @@ func TestOwnerOf(t *testing.T) {
 	}
 }
 
-// TestDeleting tells in one line what holds a Machine back.
+// TestDeleting checks that the reason for a pending deletion is reported in one line.
 func TestDeleting(t *testing.T) {
 	machine := &clusterv1.Machine{ObjectMeta: metav1.ObjectMeta{Namespace: hosted, Name: "node"}}
 	g := NewWithT(t)
@@ -227,7 +227,8 @@ func TestDeleting(t *testing.T) {
 	g.Expect(deleting(machine)).To(Equal("Machine clusters-demo/node is being deleted: Drain not completed: * Pod a/b: cannot evict, PodDisruptionBudget c"))
 }
 
-// TestReplacedMeanwhile ends a wait for a Machine in whose place another of that name is: a command that was stopped is given again later.
+// TestReplacedMeanwhile checks that the wait ends if another Machine of the same name exists: an interrupted command
+// may be repeated later.
 func TestReplacedMeanwhile(t *testing.T) {
 	w := site(t)
 	c := newClusterAPI(w)
@@ -239,7 +240,7 @@ func TestReplacedMeanwhile(t *testing.T) {
 	w.Expect(w.out.String()).To(ContainSubstring("VM a (zzzzzz) is gone"))
 }
 
-// TestReleaseHeldUp leaves a host on which somebody composed meanwhile.
+// TestReleaseHeldUp checks that a host is not released if another user has composed a VM on it.
 func TestReleaseHeldUp(t *testing.T) {
 	w := site(t)
 	host, err := findHost(t.Context(), w.maas, func(h *maas.VMHost) bool { return h.Name == "lxd-1" })

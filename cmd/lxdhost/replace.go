@@ -19,8 +19,8 @@ import (
 	"github.com/openshift/hypershift/support/maas"
 )
 
-// replace deletes the Machine of a VM and waits until the VM is gone and the Machine's owner is complete again. It reports false for a
-// VM that no Machine of the management cluster stands for.
+// replace deletes the Machine of a VM. It waits until the VM is gone and the Machine's owner has all its machines
+// again. It returns false for a VM that no Machine of the management cluster represents.
 func (d *drain) replace(ctx context.Context, k client.Client, m *maas.Client, vm *maas.Machine, report *progress.Reporter) (bool, error) {
 	machine, err := machineOf(ctx, k, vm.SystemID)
 	if err != nil || machine == nil {
@@ -33,7 +33,7 @@ func (d *drain) replace(ctx context.Context, k client.Client, m *maas.Client, vm
 	if owner == nil {
 		return true, fmt.Errorf("Machine %s on VM %s has no MachineSet that would replace it: delete it by hand when it may go", client.ObjectKeyFromObject(machine), naming(vm))
 	}
-	// Of one pool, one machine is missing at a time.
+	// At most one machine of a pool is missing at a time.
 	if machine.DeletionTimestamp.IsZero() {
 		if err := d.awaitOwner(ctx, k, owner, report); err != nil {
 			return true, err
@@ -49,7 +49,7 @@ func (d *drain) replace(ctx context.Context, k client.Client, m *maas.Client, vm
 	return true, d.awaitOwner(ctx, k, owner, report)
 }
 
-// machineOf finds the Machine that a VM was composed for; nil when there is none.
+// machineOf returns the Machine for which a VM was composed; nil if there is none.
 func machineOf(ctx context.Context, k client.Client, systemID string) (*clusterv1.Machine, error) {
 	var all infrav1.MaasMachineList
 	if err := k.List(ctx, &all); err != nil {
@@ -77,7 +77,7 @@ func machineOf(ctx context.Context, k client.Client, systemID string) (*clusterv
 	return nil, nil
 }
 
-// ownerOf is the MachineSet that replaces the Machine; nil when nothing does.
+// ownerOf returns the MachineSet that replaces the Machine; nil if there is none.
 func ownerOf(ctx context.Context, k client.Client, machine *clusterv1.Machine) (*clusterv1.MachineSet, error) {
 	for _, ref := range machine.OwnerReferences {
 		if ref.Kind != "MachineSet" || ref.Controller == nil || !*ref.Controller {
@@ -93,7 +93,7 @@ func ownerOf(ctx context.Context, k client.Client, machine *clusterv1.Machine) (
 	return nil, nil
 }
 
-// awaitGone waits for Cluster API to drain the node and for MAAS to be rid of the VM.
+// awaitGone waits until Cluster API has drained the node and MAAS has removed the VM.
 func (d *drain) awaitGone(ctx context.Context, k client.Client, m *maas.Client, machine *clusterv1.Machine, vm *maas.Machine, report *progress.Reporter) error {
 	key := client.ObjectKeyFromObject(machine)
 	return report.Wait(ctx, "deletion of Machine "+key.String(), d.timeout, d.interval, func(ctx context.Context) (progress.State, error) {
@@ -113,7 +113,7 @@ func (d *drain) awaitGone(ctx context.Context, k client.Client, m *maas.Client, 
 	})
 }
 
-// deleting says what the deletion of a Machine waits for: a PodDisruptionBudget for instance.
+// deleting describes what blocks the deletion of a Machine, such as a PodDisruptionBudget.
 func deleting(machine *clusterv1.Machine) string {
 	message := "Machine " + client.ObjectKeyFromObject(machine).String() + " is being deleted"
 	for _, condition := range machine.Status.Conditions {
@@ -124,8 +124,8 @@ func deleting(machine *clusterv1.Machine) string {
 	return message
 }
 
-// awaitOwner waits until the MachineSet has all its machines, each Ready. One that was deleted is waited for no longer. The machines
-// are counted here, since the set's own figures are those of before the deletion for a while.
+// awaitOwner waits until the MachineSet has all its machines, each Ready. If the MachineSet is deleted, it stops
+// waiting. It counts the machines itself, since the set's status is outdated for a while after the deletion.
 func (d *drain) awaitOwner(ctx context.Context, k client.Client, owner *clusterv1.MachineSet, report *progress.Reporter) error {
 	key := client.ObjectKeyFromObject(owner)
 	return report.Wait(ctx, "MachineSet "+key.String(), d.timeout, d.interval, func(ctx context.Context) (progress.State, error) {
@@ -147,7 +147,7 @@ func (d *drain) awaitOwner(ctx context.Context, k client.Client, owner *clusterv
 	})
 }
 
-// machinesOf counts the Machines of a set, those that are being deleted among all only.
+// machinesOf counts the Machines of a set. Machines that are being deleted count in all, but not in ready.
 func machinesOf(ctx context.Context, k client.Client, set *clusterv1.MachineSet) (ready, all int, err error) {
 	var machines clusterv1.MachineList
 	if err := k.List(ctx, &machines, client.InNamespace(set.Namespace)); err != nil {

@@ -10,15 +10,16 @@ import (
 	"github.com/openshift/hypershift/support/maas"
 )
 
-// How a machine that was taken is known: by the agent_name of its allocation, which MAAS overwrites when it makes the VM host, and
-// from before that by a workload annotation, which says what the machine was taken for, and then that the host is there.
+// These constants identify a machine that the command has allocated. The agent_name of the allocation does so first,
+// but MAAS overwrites it when it creates the VM host. A workload annotation, which is set before that, records the
+// purpose of the machine, and later that the host exists.
 const (
 	takenAgent      = "hypershift-lxd-host"
 	takenAnnotation = "hypershift-lxd-host"
 	takenDone       = "ready"
 )
 
-// purpose is what the machine was taken for: a command that is given again goes on with the machine of its own purpose.
+// purpose returns what the machine is allocated for. A repeated command continues with the machine of its own purpose.
 func (c *create) purpose() string {
 	if c.machine != "" {
 		return "machine"
@@ -26,7 +27,7 @@ func (c *create) purpose() string {
 	return "pool." + c.pool
 }
 
-// find returns the machine to be the host: one that an earlier run took, or one that is taken now.
+// find returns the machine for the host: one that an earlier run has allocated, or a new allocation.
 func (c *create) find(ctx context.Context, m *maas.Client, report *progress.Reporter) (*maas.Machine, error) {
 	if c.machine != "" {
 		return c.findNamed(ctx, m, report)
@@ -41,12 +42,12 @@ func (c *create) find(ctx context.Context, m *maas.Client, report *progress.Repo
 	}
 	return c.take(ctx, m, maas.AllocateRequest{
 		Pool: c.pool, Zone: c.zone, Tags: c.tags, CPUCount: c.cpu, MemoryMiB: c.memory,
-		// Where nothing fits, MAAS would compose a VM, which is no host.
+		// If no machine matches, MAAS would otherwise compose a VM, which cannot be a host.
 		NotPodTypes: []string{"lxd", "virsh"},
 	}, report)
 }
 
-// takenOfPool finds the machine that a run which was stopped took of the pool; nil when there is none.
+// takenOfPool returns the machine that an interrupted run has allocated from the pool; nil if there is none.
 func (c *create) takenOfPool(ctx context.Context, m *maas.Client) (*maas.Machine, error) {
 	machines, err := m.ListMachines(ctx, maas.MachineFilter{
 		Pools: []string{c.pool}, Statuses: []maas.Status{maas.StatusAllocated, maas.StatusDeploying, maas.StatusFailedDeployment, maas.StatusDeployed},
@@ -59,7 +60,7 @@ func (c *create) takenOfPool(ctx context.Context, m *maas.Client) (*maas.Machine
 			return &machines[i], nil
 		}
 	}
-	// A run may have been stopped before it could annotate.
+	// An earlier run may have been interrupted before it set the annotation.
 	if machines, err = m.ListMachines(ctx, maas.MachineFilter{AgentNames: []string{takenAgent + "." + c.purpose()}}); err != nil || len(machines) == 0 {
 		return nil, err
 	}
@@ -98,7 +99,7 @@ func (c *create) findNamed(ctx context.Context, m *maas.Client, report *progress
 	return machine, c.annotate(ctx, m, machine)
 }
 
-// named finds a machine by system id, else by name.
+// named returns a machine by system ID, else by name.
 func named(ctx context.Context, m *maas.Client, name string) (*maas.Machine, error) {
 	machine, err := m.GetMachine(ctx, name)
 	if err == nil || !maas.IsNotFound(err) {
@@ -127,7 +128,7 @@ func (c *create) take(ctx context.Context, m *maas.Client, request maas.Allocate
 	return machine, c.annotate(ctx, m, machine)
 }
 
-// annotate says on the machine what it was taken for.
+// annotate records on the machine what it is allocated for.
 func (c *create) annotate(ctx context.Context, m *maas.Client, machine *maas.Machine) error {
 	if machine.Annotations[takenAnnotation] != "" {
 		return nil

@@ -17,7 +17,7 @@ import (
 	"github.com/openshift/hypershift/test/maas-simulator/simulator/simtest"
 )
 
-// world is a simulated MAAS where nothing takes time, called as an administrator.
+// world is a simulated MAAS without delays. The commands call it as an administrator.
 type world struct {
 	*GomegaWithT
 	*simulator.Simulator
@@ -39,7 +39,7 @@ func newWorld(t *testing.T, seed string) *world {
 	return w
 }
 
-// connection asks often, and gives up before a test does.
+// connection polls often, and times out before the test does.
 func (w *world) connection() connection {
 	return connection{interval: time.Millisecond, timeout: time.Minute}
 }
@@ -53,7 +53,7 @@ func (w *world) create(change func(*create)) error {
 	return c.make(w.t.Context(), w.maas, w.report())
 }
 
-// owned lists the machines that somebody has.
+// owned lists the machines that have an owner.
 func (w *world) owned() []string {
 	names := []string{}
 	for _, m := range w.Machines() {
@@ -66,7 +66,7 @@ func (w *world) owned() []string {
 
 func (w *world) hosts() []inventory.VMHost {
 	var hosts []inventory.VMHost
-	_ = w.DB.View(func() error { // View's function returns nil always.
+	_ = w.DB.View(func() error { // The function of View always returns nil.
 		for _, h := range w.DB.VMHosts.All() {
 			hosts = append(hosts, *h.Clone())
 		}
@@ -75,7 +75,7 @@ func (w *world) hosts() []inventory.VMHost {
 	return hosts
 }
 
-// rack is three machines of a pool for hosts, of growing size, and one of another pool.
+// rack returns the seed of three machines of increasing size in a pool for hosts, and one in another pool.
 func rack() string {
 	return simtest.Seed(
 		simtest.Machine{ID: "aaaaa1", Hostname: "small", Pool: "hosts", Zone: "az1", CPU: 8, Memory: 16384},

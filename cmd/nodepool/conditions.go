@@ -8,7 +8,7 @@ import (
 	hyperv1 "github.com/openshift/hypershift/api/hypershift/v1beta1"
 )
 
-// ReadyConditions are those of a NodePool that is ready, in the order in which they come to hold.
+// ReadyConditions lists the conditions of a ready NodePool, in the order in which they become true.
 var ReadyConditions = []string{
 	hyperv1.NodePoolReconciliationActiveConditionType, hyperv1.NodePoolValidReleaseImageConditionType,
 	hyperv1.NodePoolValidPlatformConfigConditionType, hyperv1.NodePoolValidPlatformImageType, hyperv1.NodePoolValidArchPlatform,
@@ -18,7 +18,7 @@ var ReadyConditions = []string{
 	hyperv1.NodePoolReadyConditionType,
 }
 
-// Conditions gives the conditions of a NodePool the type that all others have.
+// Conditions converts the conditions of a NodePool to metav1.Condition.
 func Conditions(pool *hyperv1.NodePool) []metav1.Condition {
 	var conditions []metav1.Condition
 	for _, c := range pool.Status.Conditions {

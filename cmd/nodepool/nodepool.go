@@ -28,7 +28,7 @@ import (
 	"github.com/openshift/hypershift/support/platforms"
 )
 
-// create is the state of one `create nodepool`.
+// create holds the state of one `create nodepool`.
 type create struct {
 	platform   Platform
 	connection kube.Connection
@@ -44,7 +44,7 @@ type create struct {
 	timeout                      time.Duration
 }
 
-// NewCreateCommand makes `create nodepool <platform>`.
+// NewCreateCommand returns the command `create nodepool <platform>`.
 func NewCreateCommand(platform Platform) *cobra.Command {
 	c := &create{platform: platform}
 	cmd := &cobra.Command{
@@ -179,7 +179,7 @@ func (c *create) nodePool() *hyperv1.NodePool {
 	return pool
 }
 
-// destroy is the state of one `destroy nodepool`.
+// destroy holds the state of one `destroy nodepool`.
 type destroy struct {
 	connection      kube.Connection
 	name, namespace string
@@ -187,7 +187,7 @@ type destroy struct {
 	timeout         time.Duration
 }
 
-// NewDestroyCommand makes `destroy nodepool`.
+// NewDestroyCommand returns the command `destroy nodepool`.
 func NewDestroyCommand() *cobra.Command {
 	d := &destroy{}
 	cmd := &cobra.Command{

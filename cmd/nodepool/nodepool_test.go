@@ -82,7 +82,7 @@ func TestDefaults(t *testing.T) {
 	g.Expect(*pool.Spec.Replicas).To(BeEquivalentTo(2))
 }
 
-// heir takes its labels from the cluster.
+// heir is a platform that takes its labels from the cluster.
 type heir struct {
 	plain
 	refuses error

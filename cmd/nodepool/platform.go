@@ -21,10 +21,10 @@ type Platform interface {
 	Apply(pool *hyperv1.NodePool)
 }
 
-// Inheritor is a Platform whose flags may be left out where the cluster says it.
+// Inheritor is a Platform whose omitted flags default to values of the HostedCluster.
 type Inheritor interface {
-	// Incomplete tells whether a flag is left out.
+	// Incomplete reports whether a flag is omitted.
 	Incomplete() bool
-	// Inherit takes what is left out from the cluster. An error is about a flag, and names it.
+	// Inherit sets the omitted flags from the HostedCluster. Its errors name the flag.
 	Inherit(hc *hyperv1.HostedCluster) error
 }

@@ -33,7 +33,7 @@ func ofPlatform(platform hyperv1.PlatformType) *hyperv1.HostedCluster {
 	return hc
 }
 
-// types runs a command as a user types it.
+// types runs a command with the arguments that a user types.
 func types(t *testing.T, cmd *cobra.Command, args ...string) (stdout, stderr string, err error) {
 	t.Helper()
 	t.Setenv("KUBECONFIG", filepath.Join(t.TempDir(), "none"))
@@ -43,12 +43,12 @@ func types(t *testing.T, cmd *cobra.Command, args ...string) (stdout, stderr str
 	var out, said strings.Builder
 	cmd.SetOut(&out)
 	cmd.SetErr(&said)
-	cmd.SetArgs(append([]string{}, args...)) // Nil would be those of the test.
+	cmd.SetArgs(append([]string{}, args...)) // Cobra replaces nil with the arguments of the test binary.
 	err = cmd.ExecuteContext(t.Context())
 	return out.String(), said.String(), err
 }
 
-// choosy is a platform whose flags may be wrong, and which inherits what they leave out.
+// choosy is a platform that can reject its flags and inherits the omitted ones.
 type choosy struct {
 	heir
 	wrong error
@@ -176,7 +176,7 @@ func TestDestroyCommand(t *testing.T) {
 	})
 }
 
-// TestMachinesThatCannotBeSeen says what was asked for; a wait goes on and asks again.
+// TestMachinesThatCannotBeSeen checks that the error names the request. A wait retries it.
 func TestMachinesThatCannotBeSeen(t *testing.T) {
 	refused := errors.New("no rights")
 	pool := nodePool()
@@ -204,14 +204,15 @@ func TestMachinesThatCannotBeSeen(t *testing.T) {
 	}
 }
 
-// lost is a platform that cannot tell where machines are.
+// lost is a platform whose Place always fails.
 type lost struct{ plain }
 
 func (lost) Place(context.Context, client.Reader, *clusterv1.Machine) (string, error) {
 	return "", errors.New("no place")
 }
 
-// TestConditions keeps what a NodePool says, so that the first cause is told and not what follows from it.
+// TestConditions checks that the conversion keeps the content of the conditions: the first cause is reported, not its
+// effects.
 func TestConditions(t *testing.T) {
 	g, now := NewWithT(t), metav1.Unix(1, 0)
 	pool := &hyperv1.NodePool{}
@@ -220,7 +221,7 @@ func TestConditions(t *testing.T) {
 	g.Expect(Conditions(pool)).To(Equal([]metav1.Condition{{Type: "Ready", Status: metav1.ConditionFalse, Reason: "Why", Message: "because", LastTransitionTime: now}}))
 }
 
-// TestCauses tells of what a user can mend before what follows from it.
+// TestCauses checks that causes a user can fix are reported before their effects.
 func TestCauses(t *testing.T) {
 	for cause, effect := range map[string]string{
 		hyperv1.NodePoolValidReleaseImageConditionType: hyperv1.NodePoolValidMachineConfigConditionType,

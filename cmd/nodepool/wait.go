@@ -19,9 +19,10 @@ import (
 
 const pollInterval = 2 * time.Second
 
-// Placer is a Platform that can tell more about a machine than its name.
+// Placer is a Platform that can describe where a machine runs.
 type Placer interface {
-	// Place says what a Machine got, such as the hardware and the host that it is on; empty when it got nothing yet.
+	// Place describes the machine behind a Machine, such as its hardware and host. It returns "" if no machine is assigned
+	// yet.
 	Place(ctx context.Context, c client.Reader, machine *clusterv1.Machine) (string, error)
 }
 
@@ -57,7 +58,7 @@ func (c *create) look(ctx context.Context, cl client.Client, key client.ObjectKe
 	return progress.State{Message: message + "; " + blocking, Blocking: blocking}, nil
 }
 
-// machines tells of each Machine of the pool.
+// machines describes the state of each Machine of the pool.
 func (c *create) machines(ctx context.Context, cl client.Client, pool client.ObjectKey) ([]string, error) {
 	namespace := kube.HostedNamespace(c.namespace, c.clusterName)
 	list := &clusterv1.MachineList{}

@@ -20,7 +20,7 @@ import (
 	"github.com/openshift/hypershift/cmd/progress"
 )
 
-// placing is a platform that knows where machines are.
+// placing is a platform that implements Placer.
 type placing struct{ plain }
 
 func (placing) Place(_ context.Context, _ client.Reader, machine *clusterv1.Machine) (string, error) {

@@ -21,7 +21,7 @@ import (
 	"github.com/openshift/hypershift/cmd/kube"
 )
 
-// foreign is of a kind that the commands do not know.
+// foreign is of a kind that the scheme of the commands does not contain.
 type foreign struct{ metav1.ObjectMeta }
 
 func (*foreign) GetObjectKind() schema.ObjectKind { return schema.EmptyObjectKind }
@@ -79,7 +79,7 @@ func TestWriteStops(t *testing.T) {
 	})
 }
 
-// limited takes so many writes.
+// limited fails after a number of writes.
 type limited struct {
 	strings.Builder
 	left int
@@ -93,7 +93,7 @@ func (l *limited) Write(p []byte) (int, error) {
 	return l.Builder.Write(p)
 }
 
-// TestToUnstructuredOfTemplates leaves out times that no manifest has, wherever they are.
+// TestToUnstructuredOfTemplates checks that server-set timestamps are removed at every level.
 func TestToUnstructuredOfTemplates(t *testing.T) {
 	g := NewWithT(t)
 	now := metav1.Unix(1, 0)

@@ -9,10 +9,11 @@ import (
 	"os"
 )
 
-// private is the mode of what may hold credentials.
+// private is the mode of files that may contain credentials.
 const private = 0o600
 
-// WriteFile writes a file that may hold credentials: for its owner alone, also where it was there before, and whole or not at all.
+// WriteFile writes a file that may contain credentials. Only its owner can read it, also if the file existed before. If
+// the write fails, no partial file remains.
 func WriteFile(name string, write func(io.Writer) error) error {
 	f, err := os.OpenFile(name, os.O_CREATE|os.O_TRUNC|os.O_WRONLY, private)
 	if err != nil {
@@ -31,7 +32,8 @@ func WriteFile(name string, write func(io.Writer) error) error {
 	return nil
 }
 
-// protect takes a file from others that could read it before. A device or a pipe stays as it is.
+// protect removes the permissions of other users from a file that existed before. It does not change a device or a
+// pipe.
 func protect(f *os.File) (regular bool, err error) {
 	info, err := f.Stat()
 	if err != nil || !info.Mode().IsRegular() {

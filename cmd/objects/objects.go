@@ -18,7 +18,7 @@ import (
 	"github.com/openshift/hypershift/cmd/kube"
 )
 
-// ToUnstructured returns the object as it is written in a manifest: with its kind, without what only a server sets.
+// ToUnstructured returns the object as in a manifest: with its kind, without the fields that only a server sets.
 func ToUnstructured(obj client.Object) (*unstructured.Unstructured, error) {
 	gvk, err := apiutil.GVKForObject(obj, kube.Scheme)
 	if err != nil {
@@ -38,7 +38,7 @@ func ToUnstructured(obj client.Object) (*unstructured.Unstructured, error) {
 	return u, nil
 }
 
-// Write prints the objects as YAML documents. Secrets are left out unless sensitive.
+// Write prints the objects as YAML documents. It omits Secrets unless sensitive is true.
 func Write(w io.Writer, objs []client.Object, sensitive bool) error {
 	for _, obj := range objs {
 		if _, secret := obj.(*corev1.Secret); secret && !sensitive {
@@ -59,7 +59,7 @@ func Write(w io.Writer, objs []client.Object, sensitive bool) error {
 	return nil
 }
 
-// Apply applies the object server-side and takes over its fields. dryRun only has the server check it.
+// Apply applies the object server-side and takes ownership of its fields. With dryRun, the server only validates it.
 func Apply(ctx context.Context, c client.Client, owner string, obj client.Object, dryRun bool) error {
 	u, err := ToUnstructured(obj)
 	if err != nil {
@@ -75,7 +75,7 @@ func Apply(ctx context.Context, c client.Client, owner string, obj client.Object
 	return nil
 }
 
-// Describe names the object for people: Kind namespace/name.
+// Describe returns a readable name of the object: Kind namespace/name.
 func Describe(obj client.Object) string {
 	kind := fmt.Sprintf("%T", obj)
 	if gvk, err := apiutil.GVKForObject(obj, kube.Scheme); err == nil {

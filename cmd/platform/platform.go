@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package platform knows all platforms of the commands. A platform is a folder below this one, and a line here.
+// Package platform lists all platforms of the commands. A platform is a folder below this one, and an entry here.
 package platform
 
 import (
@@ -14,18 +14,18 @@ import (
 	"github.com/openshift/hypershift/cmd/platform/none"
 )
 
-// Platform makes what one platform adds to the commands, anew for each program.
+// Platform creates what one platform adds to the commands. Each program gets new values.
 type Platform struct {
-	// Cluster is its part of `create cluster`, and NodePool that of `create nodepool`.
+	// Cluster creates the platform's part of `create cluster`, and NodePool its part of `create nodepool`.
 	Cluster  func() cluster.Platform
 	NodePool func() nodepool.Platform
-	// Install is its part of `install`; nil where it has none.
+	// Install creates the platform's part of `install`; nil if it has none.
 	Install func() install.Part
-	// Developer platforms are not in the program of those who only have clusters.
+	// Developer platforms are available in hypershift only, not in hcp.
 	Developer bool
 }
 
-// All are the platforms, in the order in which they are shown.
+// All returns the platforms, in display order.
 func All() []Platform {
 	return []Platform{
 		{
@@ -41,7 +41,7 @@ func All() []Platform {
 	}
 }
 
-// InstallParts are those of all platforms that have one.
+// InstallParts returns the install part of each platform that has one.
 func InstallParts() []install.Part {
 	var parts []install.Part
 	for _, p := range All() {

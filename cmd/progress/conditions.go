@@ -9,8 +9,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// FirstUnmet describes the first of these conditions, in the order in which they come to hold, that is there and not True: it is what
-// is in the way.
+// FirstUnmet describes the first of these conditions that exists and is not True. inOrder lists them in the order in
+// which they become true, so the first unmet one is the cause.
 func FirstUnmet(conditions []metav1.Condition, inOrder ...string) string {
 	for _, wanted := range inOrder {
 		got := meta.FindStatusCondition(conditions, wanted)

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package progress tells people what a command waits for, and waits.
+// Package progress waits for a state and reports the progress to the user.
 package progress
 
 import (
@@ -16,7 +16,7 @@ import (
 	"github.com/openshift/hypershift/cmd/terminal"
 )
 
-// Reporter prints one line for each thing that happens, with the time of day and the time since the start.
+// Reporter prints one line for each event, with the time of day and the time since the start.
 type Reporter struct {
 	out   io.Writer
 	clock clock.Clock
@@ -24,13 +24,13 @@ type Reporter struct {
 	last  string
 }
 
-// New makes a Reporter that starts now.
+// New returns a Reporter that starts now.
 func New(out io.Writer, c clock.Clock) *Reporter {
 	return &Reporter{out: out, clock: c, start: c.Now()}
 }
 
-// Printf prints a line, unless it is the same as the last. What a message brings from a cluster can neither begin
-// another line nor control the terminal.
+// Printf prints a line, unless it equals the previous one. Text from a cluster can neither start another line nor
+// control the terminal.
 func (r *Reporter) Printf(format string, args ...any) {
 	line := terminal.Line(fmt.Sprintf(format, args...))
 	if line == r.last {
@@ -41,18 +41,18 @@ func (r *Reporter) Printf(format string, args ...any) {
 	fmt.Fprintf(r.out, "%s %6s  %s\n", now.UTC().Format(time.RFC3339), now.Sub(r.start).Round(time.Second), line)
 }
 
-// State is what a wait saw.
+// State is what a wait observed.
 type State struct {
 	// Done ends the wait.
 	Done bool
-	// Message says what is there, or what is still missing.
+	// Message describes what exists, or what is still missing.
 	Message string
-	// Blocking says what seems to be in the way, for the error of a wait that took too long; empty means Message.
+	// Blocking describes the likely cause of the delay, for the error of a wait that times out; empty means Message.
 	Blocking string
 }
 
-// Wait asks until it is done, reporting each new message. timeout 0 waits until the context ends. An error of look that
-// is passing (the API server is restarted) is reported and asked again.
+// Wait calls look until it is done, and reports each new message. A timeout of 0 waits until the context ends. A
+// transient error of look, such as during a restart of the API server, is reported and retried.
 func (r *Reporter) Wait(ctx context.Context, what string, timeout, interval time.Duration, look func(context.Context) (State, error)) error {
 	if timeout > 0 {
 		var cancel context.CancelFunc

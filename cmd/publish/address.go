@@ -19,9 +19,9 @@ import (
 
 const addressFlag = "external-api-server-address"
 
-// Address is the flag that says where the ports of the management cluster's nodes are reached.
+// Address holds the flag with the address of the management cluster's node ports.
 type Address struct {
-	// Host is a DNS name or an IP address; after Complete never empty.
+	// Host is a DNS name or an IP address; it is not empty after Complete.
 	Host string
 }
 
@@ -31,8 +31,8 @@ func (a *Address) AddFlags(flags *pflag.FlagSet) {
 		"rather a DNS name or a virtual IP than one node's (default: the virtual IP that install set up, or the address of the first Ready node)")
 }
 
-// Complete takes the virtual IP of the management cluster where no address was given. Without one it takes that of the first Ready
-// node by name, and warns when other nodes could have served in its place: the cluster lives and dies with that node.
+// Complete uses the management cluster's virtual IP if no address is given. Without a virtual IP it uses the address of
+// the first Ready node by name. It warns if other nodes could serve instead: the cluster then depends on that node.
 func (a *Address) Complete(ctx context.Context, connect func() (client.Client, error), stderr io.Writer) error {
 	if a.Host != "" {
 		a.warnOfOneNode(ctx, connect, stderr)
@@ -43,7 +43,7 @@ func (a *Address) Complete(ctx context.Context, connect func() (client.Client, e
 		return err
 	}
 	virtual, err := nodeaddress.FindVirtual(ctx, c)
-	// Who may see nodes, but not what runs on them, chooses as if there were none.
+	// A user without permission to read the DaemonSet gets the same choice as without a virtual IP.
 	if err != nil && !apierrors.IsForbidden(err) {
 		return fmt.Errorf("%w; set --%s", err, addressFlag)
 	}
@@ -65,10 +65,11 @@ func (a *Address) Complete(ctx context.Context, connect func() (client.Client, e
 	return nil
 }
 
-// asking bounds how long a user who named an address waits for a warning.
+// asking limits how long a user who passed an address waits for a warning.
 const asking = 3 * time.Second
 
-// warnOfOneNode warns of a given address that is one node's, among several. Who has no cluster at hand, or may not see its nodes, chose by themselves.
+// warnOfOneNode warns if the given address is that of one node among several. It stays silent if the cluster is not
+// reachable or the user may not list its nodes.
 func (a *Address) warnOfOneNode(ctx context.Context, connect func() (client.Client, error), stderr io.Writer) {
 	if net.ParseIP(a.Host) == nil || stderr == nil {
 		return
@@ -88,7 +89,7 @@ func (a *Address) warnOfOneNode(ctx context.Context, connect func() (client.Clie
 	}
 }
 
-// warnOf says what it means that a cluster is reached by one node; nil takes no warnings.
+// warnOf warns that the cluster depends on one node; a nil stderr suppresses it.
 func warnOf(node nodeaddress.Address, stderr io.Writer) {
 	if stderr == nil {
 		return

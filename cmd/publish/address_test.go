@@ -26,7 +26,7 @@ func node(name, address string) client.Object {
 	}}
 }
 
-// virtualIP is what holds 10.0.0.5 on so many nodes that are fit.
+// virtualIP returns the DaemonSet that announces 10.0.0.5, with this number of suitable nodes.
 func virtualIP(fit int32) client.Object {
 	return &appsv1.DaemonSet{
 		ObjectMeta: metav1.ObjectMeta{

@@ -7,7 +7,7 @@ import (
 	hyperv1 "github.com/openshift/hypershift/api/hypershift/v1beta1"
 )
 
-// NodePort publishes every service on ports of the management cluster's nodes, which are reached under address.
+// NodePort publishes every service on ports of the management cluster's nodes, which are reachable at address.
 func NodePort(address string) []hyperv1.ServicePublishingStrategyMapping {
 	var services []hyperv1.ServicePublishingStrategyMapping
 	for _, service := range []hyperv1.ServiceType{
@@ -24,8 +24,9 @@ func NodePort(address string) []hyperv1.ServicePublishingStrategyMapping {
 	return services
 }
 
-// LoadBalancedAPI publishes the API by a load balancer, which moves its address when a node dies, and the rest on ports of
-// the management cluster's nodes: without it machines cannot be installed, but those that run do not need it.
+// LoadBalancedAPI publishes the API through a load balancer, which moves its address when a node fails. The other
+// services use ports of the management cluster's nodes. Machines need these ports for installation only; running
+// machines do not need them.
 func LoadBalancedAPI(address string) []hyperv1.ServicePublishingStrategyMapping {
 	services := NodePort(address)
 	for i := range services {
@@ -36,7 +37,7 @@ func LoadBalancedAPI(address string) []hyperv1.ServicePublishingStrategyMapping 
 	return services
 }
 
-// LoadBalancer publishes the API by a load balancer, and the rest by Routes.
+// LoadBalancer publishes the API through a load balancer, and the other services through Routes.
 func LoadBalancer() []hyperv1.ServicePublishingStrategyMapping {
 	services := []hyperv1.ServicePublishingStrategyMapping{{
 		Service:                   hyperv1.APIServer,

@@ -33,7 +33,7 @@ func TestLoadBalancedAPI(t *testing.T) {
 	}))
 }
 
-// TestStrategy refuses an address where there are no ports that it could be of.
+// TestStrategy checks that an address is rejected if the strategy has no node ports.
 func TestStrategy(t *testing.T) {
 	away := errors.New("no such host")
 	for _, tt := range []struct {

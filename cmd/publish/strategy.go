@@ -19,7 +19,8 @@ const (
 	byNodePort = "NodePort"
 )
 
-// Strategy are the flags of platforms that leave the way to the user: management clusters without Routes have ports of their nodes only.
+// Strategy holds the flags of platforms that let the user choose the strategy. Management clusters without Routes
+// support node ports only.
 type Strategy struct {
 	Address
 	way string
@@ -31,7 +32,7 @@ func (s *Strategy) AddFlags(flags *pflag.FlagSet) {
 	s.Address.AddFlags(flags)
 }
 
-// Complete finds out the address of the ports, and refuses one where there are none.
+// Complete determines the address of the node ports. It rejects an address if the strategy has no node ports.
 func (s *Strategy) Complete(ctx context.Context, connect func() (client.Client, error), stderr io.Writer) error {
 	switch {
 	case s.way == byNodePort:
@@ -44,7 +45,7 @@ func (s *Strategy) Complete(ctx context.Context, connect func() (client.Client, 
 	return nil
 }
 
-// Services are what a HostedCluster says of it.
+// Services returns the service publishing strategies of the HostedCluster.
 func (s *Strategy) Services() []hyperv1.ServicePublishingStrategyMapping {
 	if s.way == byNodePort {
 		return NodePort(s.Host)

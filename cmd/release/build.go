@@ -24,10 +24,10 @@ import (
 	"github.com/openshift/hypershift/support/releaseinfo"
 )
 
-// pushTimeout bounds the push of a payload, which is a few kilobytes.
+// pushTimeout limits the push of a payload, which has a few kilobytes.
 const pushTimeout = 2 * time.Minute
 
-// build is what `release build` was told.
+// build holds the flags of `release build`.
 type build struct {
 	registry     registryFlags
 	version      string
@@ -37,7 +37,7 @@ type build struct {
 	versions     map[string]string
 	to           string
 
-	// All below belongs to --kubernetes.
+	// All fields below belong to --kubernetes.
 	kubernetes      string
 	imageRepository string
 	productImage    string
@@ -114,7 +114,7 @@ func (b *build) run(cmd *cobra.Command, _ []string) error {
 	return b.finish(cmd, client, payload)
 }
 
-// payload is one of --component alone.
+// payload returns a payload with the images of --component only.
 func (b *build) payload() (releaseinfo.Payload, error) {
 	p := releaseinfo.Payload{
 		Version: b.version, Architecture: cmp.Or(b.arch, "amd64"), Components: b.components, ComponentVersions: b.versions,
@@ -142,7 +142,7 @@ func (b *build) payload() (releaseinfo.Payload, error) {
 	return p, nil
 }
 
-// validate looks at the flags that both ways of building have.
+// validate checks the flags that both ways to build have.
 func (b *build) validate() error {
 	if b.to == "" {
 		return errors.New("--to is required, e.g. registry.example.com/release:" + cmp.Or(b.version, strings.TrimPrefix(b.kubernetes, "v")))
@@ -158,7 +158,7 @@ func (b *build) validate() error {
 	return nil
 }
 
-// finish pushes the payload, which makes all that was done before usable.
+// finish pushes the payload. It does so last: only the payload makes the pushed images usable.
 func (b *build) finish(cmd *cobra.Command, client *transfer.Client, p releaseinfo.Payload) error {
 	ctx, cancel := context.WithTimeout(cmd.Context(), pushTimeout)
 	defer cancel()
@@ -178,7 +178,7 @@ func (b *build) finish(cmd *cobra.Command, client *transfer.Client, p releaseinf
 	return err
 }
 
-// downloadDir is where downloads are kept.
+// downloadDir returns the folder of cached downloads.
 func (b *build) downloadDir() (string, error) {
 	if b.cache != "" {
 		return b.cache, nil

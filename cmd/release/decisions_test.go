@@ -19,7 +19,7 @@ import (
 	"github.com/openshift/hypershift/support/releaseinfo"
 )
 
-// planned is what flags of `release build` come to, without a registry.
+// planned returns the plan for these flags of `release build`, without a registry.
 func planned(t *testing.T, args ...string) (*build, *plan, error) {
 	t.Helper()
 	b := &build{programs: map[string]*string{}}
@@ -105,7 +105,7 @@ func TestPlan(t *testing.T) {
 	}
 }
 
-// TestRepository is where images go that are made here: somewhere that who pushes the release may push to.
+// TestRepository checks where images that the command builds are pushed: to a repository that the user may write to.
 func TestRepository(t *testing.T) {
 	for _, tt := range []struct{ args, tag, want string }{
 		{"", "node", "r.example/team/node"},
@@ -140,7 +140,7 @@ func TestChanges(t *testing.T) {
 	g.Expect(exit.Code(difference{}.print(&out, "yaml"))).To(Equal(exit.Usage))
 }
 
-// TestArguments tells how many images a command is about, before any registry is asked.
+// TestArguments checks that the number of images is validated before the command calls a registry.
 func TestArguments(t *testing.T) {
 	for name, tt := range map[string]struct {
 		args []string
@@ -179,7 +179,7 @@ func TestArguments(t *testing.T) {
 	}
 }
 
-// kept writes images into a folder, each marked as a release of a version; an empty one is none.
+// kept writes images into a folder, each marked as a release of a version. An empty version means an unmarked image.
 func kept(t *testing.T, versions ...string) string {
 	t.Helper()
 	g, dir := NewWithT(t), t.TempDir()
@@ -195,7 +195,7 @@ func kept(t *testing.T, versions ...string) string {
 	return dir
 }
 
-// TestFolder refuses what nobody could tell a release from.
+// TestFolder checks that a folder without exactly one identifiable release is rejected.
 func TestFolder(t *testing.T) {
 	for name, tt := range map[string]struct {
 		versions []string
@@ -247,7 +247,7 @@ func TestFolder(t *testing.T) {
 	}
 }
 
-// TestMirrorDamaged pushes no release that names an image which is not what it says.
+// TestMirrorDamaged checks that no release is pushed if the content of one of its images does not match.
 func TestMirrorDamaged(t *testing.T) {
 	w := newWorld(t)
 	spec := w.own.PushRelease(t, releaseinfo.Payload{Version: "1.36.3", Distribution: releaseinfo.Kubernetes, Components: map[string]string{"etcd": w.product}})

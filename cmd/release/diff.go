@@ -16,13 +16,13 @@ import (
 	"github.com/openshift/hypershift/support/releaseinfo"
 )
 
-// change is what one part is in two releases; empty where a release does not have it.
+// change is the value of one part in two releases; empty if a release does not have it.
 type change struct {
 	From string `json:"from,omitempty"`
 	To   string `json:"to,omitempty"`
 }
 
-// difference is what two releases do not have in common.
+// difference lists the parts in which two releases differ.
 type difference struct {
 	Release    change            `json:"release"`
 	Version    change            `json:"version"`

@@ -21,13 +21,13 @@ import (
 )
 
 const (
-	// refAnnotation is where an OCI layout says what an image is called (OCI image-spec, annotations).
+	// refAnnotation is the annotation with the name of an image in an OCI layout (OCI image-spec, annotations).
 	refAnnotation = "org.opencontainers.image.ref.name"
 	// releaseAnnotation marks the release in a folder.
 	releaseAnnotation = "io.hypershift.release"
 )
 
-// toFolder writes the release last: a folder that has it is complete.
+// toFolder writes the release image last: a folder that contains it is complete.
 func (c *copying) toFolder(ctx context.Context, dir string) error {
 	store, err := layout.FromPath(dir)
 	if err != nil {
@@ -51,7 +51,7 @@ func (c *copying) toFolder(ctx context.Context, dir string) error {
 	return ctx.Err()
 }
 
-// keep writes an image, or completes one that is there.
+// keep writes an image, or completes an existing one.
 func keep(store layout.Path, image *transfer.Image, annotations map[string]string) error {
 	digest, err := image.Content.Digest()
 	if err != nil {
@@ -64,7 +64,7 @@ func keep(store layout.Path, image *transfer.Image, annotations map[string]strin
 	return store.ReplaceImage(image.Content.(v1.Image), match.Digests(digest), options)
 }
 
-// folder is a release that --to-dir wrote.
+// folder is a release that --to-dir has written.
 type folder struct {
 	dir      string
 	client   *transfer.Client
@@ -109,7 +109,7 @@ func (f *folder) image(_ context.Context, spec string) (*transfer.Image, error) 
 	return nil, fmt.Errorf("--from-dir: %s does not hold %s: copy the release to it again with --to-dir", f.dir, spec)
 }
 
-// is asks by digest where there is one: one image may have several names.
+// is compares by digest if the reference has one: an image may have several names.
 func (f *folder) is(entry v1.Descriptor, spec string) bool {
 	if ref, err := imageregistry.Parse(spec); err == nil {
 		if digest, ok := ref.(name.Digest); ok {

@@ -11,7 +11,7 @@ import (
 	"github.com/openshift/hypershift/support/lowestversions"
 )
 
-// warn tells of parts with known holes. It stops nothing: a user may have to build an old release again.
+// warn lists parts with known vulnerabilities. It is only a warning: a user may have to rebuild an old release.
 func warn(out io.Writer, versions map[string]string) {
 	table, err := lowestversions.Read()
 	if err != nil {
@@ -19,7 +19,7 @@ func warn(out io.Writer, versions map[string]string) {
 		return
 	}
 	for _, name := range slices.Sorted(maps.Keys(versions)) {
-		// One by one, so that a version that cannot be compared hides no other.
+		// Each version is compared separately, so that one that cannot be parsed hides no other.
 		low, err := lowestversions.Below(table.Components, map[string]string{name: versions[name]})
 		if err != nil {
 			fmt.Fprintln(out, "Warning: cannot tell whether there are known holes:", err)

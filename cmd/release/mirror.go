@@ -19,7 +19,7 @@ import (
 	"github.com/openshift/hypershift/support/releaseinfo"
 )
 
-// mirror is what `release mirror` was told.
+// mirror holds the flags of `release mirror`.
 type mirror struct {
 	registry           registryFlags
 	to, toDir, fromDir string
@@ -104,7 +104,7 @@ func (m *mirror) validate(args []string) error {
 
 // source is where a release is copied from.
 type source interface {
-	// release finds the release image that was named, if one was.
+	// release finds the release image that args name, if any.
 	release(ctx context.Context, args []string) (*transfer.Image, error)
 	// image finds an image by a pull spec of the release.
 	image(ctx context.Context, spec string) (*transfer.Image, error)
@@ -120,13 +120,13 @@ func (f *fromRegistry) image(ctx context.Context, spec string) (*transfer.Image,
 	return f.client.Find(ctx, spec, nil)
 }
 
-// copying is the state of a copy.
+// copying holds the state of a copy.
 type copying struct {
 	client *transfer.Client
 	from   source
 	out    io.Writer
 
-	// start finds these.
+	// Set by start.
 	release *transfer.Image
 	payload releaseinfo.Payload
 	images  map[string]*transfer.Image

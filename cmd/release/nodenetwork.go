@@ -16,8 +16,8 @@ import (
 	"github.com/openshift/hypershift/support/imageregistry"
 )
 
-// nodeNetwork makes an image of those layers of the product's image that nodes run, so that they need not pull the operators. It is nil where
-// the product's image does not say which they are: then nodes pull all of it.
+// nodeNetwork returns an image with the layers of the product's image that nodes run, so that nodes do not pull the
+// operators. It returns nil if the product's image does not label these layers: nodes then pull the complete image.
 func nodeNetwork(product *transfer.Image, architectures []string) (v1.ImageIndex, error) {
 	index := mutate.IndexMediaType(empty.Index, types.OCIImageIndex)
 	for _, arch := range architectures {
@@ -36,7 +36,7 @@ func nodeNetwork(product *transfer.Image, architectures []string) (v1.ImageIndex
 	return index, nil
 }
 
-// lowest is the image of the lowest layers, as many as the whole one says by its label.
+// lowest returns an image of the lowest layers; the label of the complete image gives their number.
 func lowest(whole v1.Image, arch string) (v1.Image, error) {
 	config, err := imageregistry.ConfigFile(whole, "of the product")
 	if err != nil {

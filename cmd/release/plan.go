@@ -20,18 +20,18 @@ import (
 	"github.com/openshift/hypershift/support/releaseinfo"
 )
 
-// optional is what a release can do without.
+// optional lists the components that a release can omit.
 var optional = []string{"cluster-autoscaler", "crictl"}
 
-// plan is what a release of published images is made of.
+// plan describes the parts of a release of published images.
 type plan struct {
 	version       string
 	architectures []string
-	// images are pull specs by component.
+	// images maps components to pull specs.
 	images map[string]string
-	// sources are those of the node image; none where an image is given.
+	// sources are the sources of the node image; none if an existing image is given.
 	sources []nodeimage.Source
-	// versions are those of the parts that nobody replaced.
+	// versions are the versions of the parts that the user did not replace.
 	versions map[string]string
 }
 
@@ -78,7 +78,7 @@ func (p *plan) architecture() string {
 	return p.architectures[0]
 }
 
-// parts are the names under which versions of components are told, where they are others than the component's tag.
+// parts maps component tags to the names of their versions, if the names differ.
 var parts = map[string]string{"cluster-capi-controllers": "cluster-api", "pod": "pause"}
 
 func (b *build) planImages(p *plan, release published.Release) error {
@@ -132,7 +132,7 @@ func (b *build) planNode(p *plan, release published.Release) error {
 	return nil
 }
 
-// repository is where an image goes that is made here.
+// repository returns the repository for an image that is built here.
 func (b *build) repository(tag string) (string, error) {
 	if b.nodeTo != "" && tag == published.NodeImage {
 		return b.nodeTo, nil

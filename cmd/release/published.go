@@ -22,11 +22,11 @@ import (
 	"github.com/openshift/hypershift/support/releaseinfo"
 )
 
-// downloadRetry is how long the first pause is before a download is tried again.
+// downloadRetry is the first pause before a download is retried.
 const downloadRetry = 2 * time.Second
 
-// runPublished makes a release of what the Kubernetes project publishes. It looks for everything and builds the node image before it pushes
-// anything.
+// runPublished builds a release from the images that the Kubernetes project publishes. It finds everything and builds
+// the node image before it pushes anything.
 func (b *build) runPublished(cmd *cobra.Command) error {
 	p, err := b.plan()
 	if err != nil {
@@ -56,17 +56,17 @@ func (b *build) runPublished(cmd *cobra.Command) error {
 	return b.finish(cmd, client, payload)
 }
 
-// making is the state of a release that is made of published images.
+// making is the state of a release that is built from published images.
 type making struct {
 	*build
 	*plan
 	client *transfer.Client
-	// scratch holds the layers of the node image until they are pushed.
+	// scratch is the folder of the node image's layers until they are pushed.
 	scratch string
-	// out is told of every component.
+	// out gets one line for each component.
 	out io.Writer
 
-	// gather finds the images, and builds those by component that are made here.
+	// gather sets found to the existing images, and made to the images that are built here, by component.
 	found map[string]*transfer.Image
 	made  map[string]v1.ImageIndex
 }
@@ -90,7 +90,7 @@ func (m *making) gather(ctx context.Context) error {
 	return m.gatherNode(ctx)
 }
 
-// gatherNetwork takes of the product's image what nodes run, unless an image of its own is given.
+// gatherNetwork extracts the layers that nodes run from the product's image, unless a separate image is given.
 func (m *making) gatherNetwork() error {
 	if _, given := m.components[published.NodeNetwork]; given {
 		return nil
@@ -122,7 +122,7 @@ func (m *making) gatherNode(ctx context.Context) error {
 	return nil
 }
 
-// publish pushes what the payload names, and returns the payload.
+// publish pushes the images of the payload, and returns the payload.
 func (m *making) publish(ctx context.Context) (releaseinfo.Payload, error) {
 	p := releaseinfo.Payload{
 		Version: m.plan.version, Distribution: releaseinfo.Kubernetes, Architecture: m.architecture(),
@@ -145,7 +145,7 @@ func (m *making) publish(ctx context.Context) (releaseinfo.Payload, error) {
 	return p, nil
 }
 
-// place is where the payload finds an image: where it is, or in the mirror.
+// place returns the image's location in the payload: its source, or the mirror.
 func (m *making) place(ctx context.Context, tag string, image *transfer.Image) (string, error) {
 	if m.mirrorTo == "" {
 		return image.Ref.Name(), nil

@@ -18,10 +18,10 @@ import (
 	"github.com/openshift/hypershift/support/releaseinfo"
 )
 
-// answerTimeout is how long a registry may think before it answers; some look at a large upload first.
+// answerTimeout is how long a registry may take to answer; some process a large upload first.
 const answerTimeout = 5 * time.Minute
 
-// registryFlags say how to talk to registries.
+// registryFlags holds the flags for the access to registries.
 type registryFlags struct {
 	caFile, pullSecretFile string
 	insecure               bool
@@ -48,7 +48,7 @@ func (r *registryFlags) read() (ca, pullSecret []byte, err error) {
 	return ca, pullSecret, nil
 }
 
-// client talks to registries as the flags say. Its errors are mistakes in the command line.
+// client returns a registry client for the flags. Its errors are usage errors.
 func (r *registryFlags) client() (*transfer.Client, error) {
 	ca, pullSecret, err := r.read()
 	if err != nil {
@@ -68,7 +68,8 @@ func (r *registryFlags) client() (*transfer.Client, error) {
 	return client, nil
 }
 
-// downloads fetches programs from where they are published. Their certificates are always verified, since their checksums come from there too.
+// downloads returns the HTTP client for published programs. It always verifies certificates, since the checksums come
+// from the same servers.
 func (r *registryFlags) downloads() (*http.Client, error) {
 	ca, _, err := r.read()
 	if err != nil {

@@ -12,14 +12,15 @@ import (
 	"github.com/openshift/hypershift/support/releaseinfo"
 )
 
-// NewCommand makes `release`.
+// NewCommand returns the command `release`.
 func NewCommand() *cobra.Command {
 	cmd := &cobra.Command{Use: "release", Short: "Make, read, compare and mirror release payloads"}
 	cmd.AddCommand(newBuildCommand(), newInfoCommand(), newDiffCommand(), newMirrorCommand())
 	return cmd
 }
 
-// newPrintCommand makes of cmd one that looks up so many releases and prints what it makes of them. The hint is for who names another number.
+// newPrintCommand completes cmd so that it reads a number of releases and prints them with print. The hint is part of
+// the error about a wrong number of arguments.
 func newPrintCommand(cmd *cobra.Command, images int, hint string, print func(w io.Writer, releases []*releaseinfo.ReleaseImage, output string) error) *cobra.Command {
 	var registry registryFlags
 	var output string

@@ -128,8 +128,8 @@ func TestBuildPublished(t *testing.T) {
 	})
 }
 
-// nodeFrom are the arguments of a build with a node image of programs in folders by architecture; containerd, the CNI plugins and crictl are
-// archives, which nodeimage's tests have.
+// nodeFrom returns the arguments of a build whose node image comes from programs in folders by architecture. It omits
+// containerd, the CNI plugins and crictl: they are archives, which the tests of nodeimage cover.
 func (w *world) nodeFrom(arch string) []string {
 	args := w.build("--without", "crictl")
 	for flag, program := range map[string]string{"kubelet": "kubelet", "runc": "runc"} {
@@ -215,7 +215,7 @@ func TestBuildRefuses(t *testing.T) {
 			w := newWorld(t)
 			arguments := tc.more(w)
 			var kept []string
-			var side sync.Mutex // Images of an index are pushed side by side.
+			var side sync.Mutex // Images of an index are pushed concurrently.
 			w.own.Intercept(func(rw http.ResponseWriter, r *http.Request) bool {
 				write := r.Method != http.MethodGet && r.Method != http.MethodHead
 				if write && strings.Contains(r.URL.Path, tc.path) {
@@ -238,7 +238,7 @@ func TestBuildRefuses(t *testing.T) {
 	}
 }
 
-// TestBuildAgain breaks a build off, finishes it, and makes it a third time.
+// TestBuildAgain interrupts a build, completes it, and repeats it.
 func TestBuildAgain(t *testing.T) {
 	w := newWorld(t)
 	arguments := w.withNode("--mirror-to", w.own.Host+"/mirror")

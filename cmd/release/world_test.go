@@ -31,13 +31,14 @@ import (
 	"github.com/openshift/hypershift/support/releaseinfo/releasetest"
 )
 
-// published are the images of Kubernetes 1.36.3 in the registry of the project.
+// publishedImages are the images of Kubernetes 1.36.3 in the project's registry.
 var publishedImages = []string{
 	"etcd:3.6.8-0", "pause:3.10.2", "coredns/coredns:v1.14.2", "kube-apiserver:v1.36.3", "kube-controller-manager:v1.36.3", "kube-scheduler:v1.36.3",
 	"kube-proxy:v1.36.3", "cluster-api/cluster-api-controller:v1.13.6", "autoscaling/cluster-autoscaler:v1.36.0",
 }
 
-// world is what one test has: a registry that has what the project publishes, one's own registry, and programs for nodes in a folder.
+// world is the fixture of a test: a registry with the project's images, a private registry, and a folder of programs
+// for nodes.
 type world struct {
 	*testing.T
 	Gomega
@@ -63,7 +64,7 @@ func newWorld(t *testing.T) *world {
 	return w
 }
 
-// publish pushes an image for architectures as the project does.
+// publish pushes an image for several architectures, as the project does.
 func (w *world) publish(image string, architectures ...string) {
 	w.Helper()
 	w.public.PushIndex(w.T, w.public.Host+"/"+image, index(w.T, image, architectures...))
@@ -87,7 +88,7 @@ func single(t *testing.T, text, arch string) v1.Image {
 	return image
 }
 
-// labelled is an image of the product with two layers, of which as many as the label says are for nodes.
+// labelled returns an image of the product with two layers. The label gives the number of layers that nodes need.
 func labelled(t *testing.T, layers string) v1.ImageIndex {
 	t.Helper()
 	g := NewWithT(t)
@@ -102,7 +103,7 @@ func labelled(t *testing.T, layers string) v1.ImageIndex {
 	return all
 }
 
-// image pulls an image as a node of an architecture does.
+// image pulls an image as a node of this architecture does.
 func (w *world) image(spec, arch string) v1.Image {
 	w.Helper()
 	ref, err := name.NewDigest(spec)
@@ -114,7 +115,7 @@ func (w *world) image(spec, arch string) v1.Image {
 	return image
 }
 
-// files are the contents of an image's layers.
+// files returns the contents of an image's layers.
 func (w *world) files(image v1.Image) []string {
 	w.Helper()
 	layers, err := image.Layers()
@@ -138,7 +139,7 @@ func (w *world) write(file, content string) string {
 	return path
 }
 
-// program writes a program's header and its checksum.
+// program writes the header of a program and its checksum.
 func (w *world) program(name, arch string) {
 	header := make([]byte, 20)
 	copy(header, "\x7fELF")
@@ -149,7 +150,7 @@ func (w *world) program(name, arch string) {
 	w.write(arch+"/"+name+".sha256", hex.EncodeToString(digest[:])+"\n")
 }
 
-// run runs `release` with arguments and returns what it printed for programs and for people.
+// run runs `release` with arguments and returns its standard output and standard error.
 func (w *world) run(args ...string) (out, said string, err error) {
 	w.Helper()
 	var stdout, stderr bytes.Buffer
@@ -162,7 +163,7 @@ func (w *world) run(args ...string) (out, said string, err error) {
 	return strings.TrimSpace(stdout.String()), stderr.String(), err
 }
 
-// build are the arguments of a build of Kubernetes 1.36.3, with a node image that is there.
+// build returns the arguments of a build of Kubernetes 1.36.3 with an existing node image.
 func (w *world) build(more ...string) []string {
 	return append([]string{
 		"build", "--kubernetes", "v1.36.3", "--to", w.own.Host + "/team/release:1.36.3", "--image-repository", w.public.Host,
@@ -170,7 +171,7 @@ func (w *world) build(more ...string) []string {
 	}, more...)
 }
 
-// withNode adds a node image that is there.
+// withNode adds an existing node image.
 func (w *world) withNode(more ...string) []string {
 	node := w.own.PushIndex(w.T, w.own.Host+"/mine/node:1", index(w.T, "node", "amd64", "arm64"))
 	return w.build(append([]string{"--component", "node=" + node}, more...)...)
@@ -184,10 +185,10 @@ func (w *world) release(registry *releasetest.Registry, spec string) *releaseinf
 	return found
 }
 
-// pushed counts the requests that a registry gets for writing.
+// pushed records the write requests that a registry receives.
 func (w *world) pushed(registry *releasetest.Registry) *[]string {
 	all := &[]string{}
-	var side sync.Mutex // Layers are pushed side by side.
+	var side sync.Mutex // Layers are pushed concurrently.
 	registry.Intercept(func(_ http.ResponseWriter, r *http.Request) bool {
 		if r.Method != http.MethodGet && r.Method != http.MethodHead {
 			side.Lock()
@@ -199,7 +200,7 @@ func (w *world) pushed(registry *releasetest.Registry) *[]string {
 	return all
 }
 
-// has asks a registry for an image of a release, as a node does.
+// has checks that the registry serves an image of a release to a node.
 func (w *world) has(registry *releasetest.Registry, spec string) {
 	w.Helper()
 	ref, err := name.NewDigest(spec)
@@ -209,7 +210,7 @@ func (w *world) has(registry *releasetest.Registry, spec string) {
 	w.Expect(err).NotTo(HaveOccurred())
 }
 
-// archives writes an archive of programs for each architecture, with its checksum, and returns their place.
+// archives writes an archive of programs and its checksum for each architecture, and returns their path.
 func (w *world) archives(name string, programs ...string) string {
 	for _, arch := range []string{"amd64", "arm64"} {
 		var content bytes.Buffer

@@ -17,7 +17,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// attach feeds pods by way of the API server, as `kubectl attach -i` does.
+// attach returns a feeder that sends input through the API server, as `kubectl attach -i` does.
 func attach(config *rest.Config) (feeder, error) {
 	clients, err := kubernetes.NewForConfig(config)
 	if err != nil {

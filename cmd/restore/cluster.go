@@ -23,7 +23,8 @@ import (
 // operatorName is the Deployment of the control-plane-operator.
 const operatorName = "control-plane-operator"
 
-// find reads the HostedCluster, and refuses one that would lose what it has, or that the backup is not of.
+// find reads the HostedCluster. It returns an error if the restore would destroy its data, or if the backup is of
+// another cluster.
 func (r *restoring) find(ctx context.Context) error {
 	header := r.contents.Header
 	key := client.ObjectKey{Namespace: cmp.Or(r.namespace, header.Namespace), Name: cmp.Or(r.name, header.Name)}
@@ -63,7 +64,8 @@ func (r *restoring) hostedNamespace() string {
 	return kube.HostedNamespace(r.cluster.Namespace, r.cluster.Name)
 }
 
-// awaitControlPlane waits for the control-plane-operator, which makes nothing yet: its pods say how pods look here.
+// awaitControlPlane waits for the control-plane-operator, whose Deployment is the template for the restore pods. It
+// creates nothing yet.
 func (r *restoring) awaitControlPlane(ctx context.Context) error {
 	namespace := r.hostedNamespace()
 	return r.report.Wait(ctx, "the control plane in namespace "+namespace, r.timeout, pollInterval, func(ctx context.Context) (progress.State, error) {
@@ -83,7 +85,7 @@ func (r *restoring) awaitControlPlane(ctx context.Context) error {
 	})
 }
 
-// awaitCluster waits until the cluster is available, and tells when its nodes can't find it.
+// awaitCluster waits until the cluster is available, and reports if its nodes cannot reach it.
 func (r *restoring) awaitCluster(ctx context.Context) error {
 	key := client.ObjectKeyFromObject(r.cluster)
 	err := r.report.Wait(ctx, "HostedCluster "+key.String(), r.timeout, pollInterval, func(ctx context.Context) (progress.State, error) {
@@ -94,7 +96,7 @@ func (r *restoring) awaitCluster(ctx context.Context) error {
 		if err := r.client.Get(ctx, client.ObjectKey{Namespace: r.hostedNamespace(), Name: r.cluster.Name}, hcp); err != nil {
 			return progress.State{}, err
 		}
-		// The HostedCluster repeats it, and may yet have what was true before.
+		// The HostedCluster copies this condition, and may still have the previous value.
 		if !meta.IsStatusConditionTrue(hcp.Status.Conditions, string(hyperv1.HostedControlPlaneAvailable)) {
 			return progress.State{Message: progress.FirstUnmet(hcp.Status.Conditions, string(hyperv1.HostedControlPlaneAvailable))}, nil
 		}
@@ -114,7 +116,7 @@ func (r *restoring) awaitCluster(ctx context.Context) error {
 	return nil
 }
 
-// lostInfrastructure is the UID by which MAAS knows the cluster; empty for a platform whose machines are not ours.
+// lostInfrastructure returns the UID under which MAAS knows the cluster; empty for other platforms.
 func (r *restoring) lostInfrastructure() string {
 	if r.infrastructure != "" {
 		return r.infrastructure
@@ -127,7 +129,8 @@ func (r *restoring) lostInfrastructure() string {
 	return ""
 }
 
-// knowsMachines refuses to restore a cluster on MAAS whose machines would not be found: it would get others, and those that run would be nobody's.
+// knowsMachines rejects the restore of a cluster on MAAS if its machines cannot be found. The cluster would get new
+// machines, and nothing would own the running ones.
 func (r *restoring) knowsMachines() error {
 	if r.cluster.Spec.Platform.Type != hyperv1.MAASPlatform || r.lostInfrastructure() != "" || r.discardData {
 		return nil

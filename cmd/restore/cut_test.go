@@ -33,7 +33,8 @@ import (
 
 var errDied = errors.New("the command died")
 
-// cut refuses the write of a number, before or after it is done, and all reads that come after it: so ends a command that dies.
+// cut fails the write with number at, before or after it is done, and all later reads. This simulates a command that
+// dies.
 func (w *world) cut(at int, done bool) *int {
 	writes, dead := 0, false
 	write := func(do func() error) error {
@@ -66,8 +67,8 @@ func (w *world) cut(at int, done bool) *int {
 	return &writes
 }
 
-// TestRestoreCut has the command die at each of its writes, before and after it is done. Given again it ends as if nothing had happened: with the
-// keys and the data of one backup, at one revision, and nothing else.
+// TestRestoreCut lets the command die at each of its writes, before and after the write is done. A repeated run ends as
+// an uninterrupted one: with the keys and the data of one backup, at one revision, and nothing else.
 func TestRestoreCut(t *testing.T) {
 	whole := newWorld(t, hostedCluster())
 	whole.options.wait = true
@@ -86,7 +87,7 @@ func TestRestoreCut(t *testing.T) {
 				w.get("clusters", "demo", hc)
 				if hc.Annotations[hyperv1.RestoringAnnotation] == "" {
 					w.ended()
-					return // It died when all was done but the removal of its pods, which the next restore removes.
+					return // It died when only the removal of its pods was left. The next restore removes them.
 				}
 				w.options.wait = true
 				w.Expect(w.run()).To(Succeed(), w.said.String())
@@ -106,7 +107,7 @@ func TestRestoreCut(t *testing.T) {
 	}
 }
 
-// ended looks for what a restore is to end with.
+// ended checks the state after a restore.
 func (w *world) ended() {
 	w.t.Helper()
 	w.Expect(w.fed).To(Equal(map[string]string{"restore-etcd-0": w.snapshot, "restore-etcd-1": w.snapshot, "restore-etcd-2": w.snapshot}))
@@ -133,7 +134,7 @@ func TestUsage(t *testing.T) {
 			cmd.SilenceErrors, cmd.SilenceUsage = true, true
 			cmd.SetOut(io.Discard)
 			cmd.SetErr(io.Discard)
-			cmd.SetArgs(append([]string{}, tt.args...)) // Nil would be those of the test.
+			cmd.SetArgs(append([]string{}, tt.args...)) // Cobra replaces nil with the arguments of the test binary.
 			err := cmd.ExecuteContext(t.Context())
 			g.Expect(err).To(MatchError(And(ContainSubstring(tt.says), Not(ContainSubstring("\n")))))
 			g.Expect(exit.Code(err)).To(Equal(tt.code))
@@ -141,7 +142,7 @@ func TestUsage(t *testing.T) {
 	}
 }
 
-// TestUnreadable ends before the management cluster is asked for anything.
+// TestUnreadable checks that the command fails before it calls the management cluster.
 func TestUnreadable(t *testing.T) {
 	for name, tt := range map[string]struct {
 		spoil func(w *world)
@@ -177,7 +178,7 @@ func TestUnreadable(t *testing.T) {
 	}
 }
 
-// run of a part needs a cluster and a client alone.
+// part returns a run that has only a cluster and a client.
 func part(t *testing.T, hc *hyperv1.HostedCluster, objects ...client.Object) *restoring {
 	t.Helper()
 	r := &restoring{cluster: hc, report: progress.New(&bytes.Buffer{}, clock.RealClock{}), options: options{timeout: time.Minute}}
@@ -186,7 +187,7 @@ func part(t *testing.T, hc *hyperv1.HostedCluster, objects ...client.Object) *re
 	return r
 }
 
-// TestBegin takes the time of an earlier run of the same restore only.
+// TestBegin checks that a run takes the start time only from an earlier run of the same restore.
 func TestBegin(t *testing.T) {
 	pod := func(name, label string, finalizers ...string) *corev1.Pod {
 		return &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "clusters-demo", Name: name, Labels: map[string]string{restoreLabel: label}, Finalizers: finalizers}}
@@ -219,7 +220,7 @@ func TestBegin(t *testing.T) {
 	}
 }
 
-// TestClaim makes volumes as the control plane would make them, and leaves those that are there.
+// TestClaim checks that volumes are created as the control plane would create them, and that existing ones stay.
 func TestClaim(t *testing.T) {
 	sized := func(size, class *string) *hyperv1.HostedCluster {
 		return hostedCluster(func(hc *hyperv1.HostedCluster) {
@@ -310,7 +311,7 @@ func TestSaid(t *testing.T) {
 	})
 }
 
-// TestLostInfrastructure finds by which UID MAAS knows the machines, through any number of restores.
+// TestLostInfrastructure checks that the UID under which MAAS knows the machines is found after any number of restores.
 func TestLostInfrastructure(t *testing.T) {
 	object := func(kind, uid, from string) unstructured.Unstructured {
 		u := unstructured.Unstructured{}
@@ -352,7 +353,7 @@ func TestLostInfrastructure(t *testing.T) {
 	}
 }
 
-// TestMembers is how many etcds there are: a restore with another number would lose some of them.
+// TestMembers checks the number of etcd members: a restore with another number would lose some of them.
 func TestMembers(t *testing.T) {
 	for policy, want := range map[hyperv1.AvailabilityPolicy][]string{
 		hyperv1.HighlyAvailable: {"etcd-0", "etcd-1", "etcd-2"}, hyperv1.SingleReplica: {"etcd-0"}, "": {"etcd-0"},

@@ -17,11 +17,12 @@ import (
 	"github.com/openshift/hypershift/cmd/progress"
 )
 
-// notesName is the ConfigMap in which the control-plane-operator notes how far each member of etcd is.
+// notesName is the ConfigMap in which the control-plane-operator records the progress of each etcd member.
 const notesName = "etcd-members"
 
-// discard takes etcd and its data from a cluster that lives, where the user said so: it goes back to the backup. The API server goes first, so
-// that nobody is told what will not have been. Keys stay: they are those of the backup, or putKeys says which is not.
+// discard deletes etcd and its data from a running cluster if the user requested it: the cluster returns to the backup.
+// It deletes the API server first, so that no client reads data that the restore discards. The keys stay: they equal
+// those of the backup, or putKeys names the one that differs.
 func (r *restoring) discard(ctx context.Context) error {
 	if !r.discardData {
 		return nil
@@ -43,13 +44,14 @@ func (r *restoring) discard(ctx context.Context) error {
 	})
 }
 
-// waitsForBackup tells that the control-plane-operator has said so: nothing is put back any more, and what it reports from here on is new.
+// waitsForBackup reports whether the control-plane-operator has confirmed that it waits. From then on it recreates
+// nothing, and its reports are current.
 func waitsForBackup(hcp *hyperv1.HostedControlPlane) bool {
 	c := meta.FindStatusCondition(hcp.Status.Conditions, string(hyperv1.HostedControlPlaneAvailable))
 	return hcp.Annotations[hyperv1.RestoringAnnotation] != "" && c != nil && c.Reason == hyperv1.WaitingForBackupReason
 }
 
-// deleteData deletes what is left, and names the first of it.
+// deleteData deletes what is left, and returns the name of the first object.
 func (r *restoring) deleteData(ctx context.Context, namespace string) (string, error) {
 	objects := []client.Object{&appsv1.Deployment{ObjectMeta: metav1.ObjectMeta{Name: "kube-apiserver"}}, &appsv1.StatefulSet{ObjectMeta: metav1.ObjectMeta{Name: etcdName}},
 		&corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: notesName}}}
@@ -75,8 +77,8 @@ func (r *restoring) deleteData(ctx context.Context, namespace string) (string, e
 	return left, nil
 }
 
-// data are the volumes of all members and the pods that use them, unless an earlier run of this command has filled them all. Some of them are not kept:
-// where the others go follows from where all are.
+// data returns the volumes of all members and the pods that use them, unless an earlier run of this command has filled
+// all volumes. It keeps no subset: the placement of the volumes depends on all of them.
 func (r *restoring) data(ctx context.Context) ([]client.Object, error) {
 	var objects []client.Object
 	all := true

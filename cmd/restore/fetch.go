@@ -17,8 +17,8 @@ import (
 	"github.com/openshift/hypershift/support/objectstore"
 )
 
-// fetch gets the backup to this machine: it is read once for each member, and once before anything is written. What was fetched is encrypted as it
-// was in the store, and release removes it.
+// fetch copies the backup to this machine: it is read once before anything is written, and once for each member. The
+// copy is encrypted as in the store, and release removes it.
 func (r *restoring) fetch(ctx context.Context) (release func(), err error) {
 	scheme, path, isURL := strings.Cut(r.from, "://")
 	if !isURL {

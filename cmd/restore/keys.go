@@ -20,7 +20,8 @@ import (
 	"github.com/openshift/hypershift/support/reference"
 )
 
-// putKeys writes the Secrets of the backup into the hosted namespace. One of other content is somebody's, and not overwritten.
+// putKeys writes the Secrets of the backup into the hosted namespace. It does not overwrite an existing Secret with
+// other content.
 func (r *restoring) putKeys(ctx context.Context) error {
 	hcp := &hyperv1.HostedControlPlane{}
 	name := client.ObjectKey{Namespace: r.hostedNamespace(), Name: r.cluster.Name}
@@ -46,8 +47,8 @@ func (r *restoring) putKeys(ctx context.Context) error {
 	return nil
 }
 
-// own makes the control plane the owner of a signer, as the control-plane-operator does. The keys of service accounts
-// have none.
+// own makes the control plane the owner of a signer, as the control-plane-operator does. The service account keys have
+// no owner.
 func (r *restoring) own(hcp *hyperv1.HostedControlPlane, secret *corev1.Secret) error {
 	if secret.Name == hosted.ServiceAccountKey {
 		return nil
@@ -66,8 +67,8 @@ func (r *restoring) same(ctx context.Context, wanted *corev1.Secret, key client.
 	return nil
 }
 
-// knowsEncryptionKey refuses a HostedCluster without the key that encrypts Secrets in the backup: its API server
-// could not read them.
+// knowsEncryptionKey rejects a HostedCluster without the key that encrypts Secrets in the backup: its API server could
+// not read them.
 func (r *restoring) knowsEncryptionKey(ctx context.Context) error {
 	names := r.contents.EncryptionKeys()
 	if len(names) == 0 {

@@ -27,19 +27,20 @@ import (
 
 const (
 	etcdName = "etcd"
-	// dataPath is etcd's data folder, and dataClaim starts the names of its volumes' claims: the StatefulSet takes them as they are.
+	// dataPath is etcd's data folder. dataClaim is the prefix of the names of its PersistentVolumeClaims: the StatefulSet
+	// adopts existing claims.
 	dataPath, dataClaim = "/var/lib/data", "data-"
-	// defaultSize is what the control plane asks for where the cluster does not say.
+	// defaultSize is the default size of the control plane.
 	defaultSize = "8Gi"
-	// podPrefix starts the names of the pods that fill volumes.
+	// podPrefix is the prefix of the names of the pods that fill volumes.
 	podPrefix = "restore-"
-	// restoreLabel marks the pods that fill volumes, and tells from which backup, and when that began.
+	// restoreLabel marks the pods that fill volumes. Its value identifies the backup and the start of the restore.
 	restoreLabel = "hypershift.openshift.io/etcd-restore"
-	// writesPerSecond is more than an etcd writes for any length of time, and leastBump more than it writes in a day or two.
+	// writesPerSecond is more than an etcd can sustain. leastBump is more than it writes in a day or two.
 	writesPerSecond, leastBump = 10_000, 1_000_000_000
 )
 
-// members are the pods of etcd.
+// members returns the names of etcd's pods.
 func (r *restoring) members() []string {
 	replicas := 1
 	if r.cluster.Spec.ControllerAvailabilityPolicy == hyperv1.HighlyAvailable {
@@ -52,8 +53,9 @@ func (r *restoring) members() []string {
 	return all
 }
 
-// putMembers fills the volume of each member with the snapshot, one after the other. Before, all pods that do so are there and wait: where volumes
-// stay with a node, their places are the members' places, and the scheduler forgets a pod that has ended.
+// putMembers fills the volume of each member with the snapshot, one after the other. All pods that fill volumes exist
+// and wait before that: local volumes determine the nodes of the members, and the scheduler ignores completed pods when
+// it spreads them.
 func (r *restoring) putMembers(ctx context.Context) error {
 	for _, member := range r.members() {
 		if err := r.place(ctx, member); err != nil {
@@ -69,7 +71,7 @@ func (r *restoring) putMembers(ctx context.Context) error {
 	return nil
 }
 
-// putClaim tells whether the volume has its place already.
+// putClaim creates the claim of a member, and reports whether it is bound.
 func (r *restoring) putClaim(ctx context.Context, member string) (bound bool, err error) {
 	claim := &corev1.PersistentVolumeClaim{
 		ObjectMeta: metav1.ObjectMeta{Namespace: r.hostedNamespace(), Name: dataClaim + member, Labels: map[string]string{"app": etcdName}},
@@ -94,24 +96,24 @@ func (r *restoring) putClaim(ctx context.Context, member string) (bound bool, er
 	return claim.Spec.VolumeName != "", nil
 }
 
-// filler is the pod that fills the volume of a member.
+// filler returns the key of the pod that fills the volume of a member.
 func (r *restoring) filler(member string) client.ObjectKey {
 	return client.ObjectKey{Namespace: r.hostedNamespace(), Name: podPrefix + member}
 }
 
-// snapshotID tells snapshots apart.
+// snapshotID identifies a snapshot.
 func (r *restoring) snapshotID() string {
 	sum := r.contents.Header.Snapshot.SHA256
 	return sum[:min(len(sum), 16)]
 }
 
-// backupID tells restores apart. Members that were made from different snapshots, or that begin at different revisions, would be one cluster that
-// does not agree on its data.
+// backupID identifies a restore. Members that were made from different snapshots, or that begin at different revisions,
+// would form one cluster with inconsistent data.
 func (r *restoring) backupID() string {
 	return fmt.Sprintf("%s.%d", r.snapshotID(), r.began.Unix())
 }
 
-// begin is when this restore began: now, unless the pods of an earlier run of this command tell of another time.
+// begin sets the start time of this restore: now, unless the pods of an earlier run of this command have another.
 func (r *restoring) begin(ctx context.Context) error {
 	pods := &corev1.PodList{}
 	if err := r.client.List(ctx, pods, client.InNamespace(r.hostedNamespace()), client.HasLabels{restoreLabel}); err != nil {
@@ -128,17 +130,18 @@ func (r *restoring) begin(ctx context.Context) error {
 	return nil
 }
 
-// bump is by how much the restored revisions are higher than the snapshot's. They come to where a cluster would be today that has written
-// writesPerSecond since the epoch: so they are higher than what any life of this cluster has come to, be it one that was restored, from the same
-// backup or a later one. Who watched any of them sees that time has passed, and starts anew.
+// bump returns by how much the restored revisions exceed the snapshot's. The result is the revision of a cluster that
+// has written writesPerSecond since the epoch. It is higher than any revision this cluster has reached before, also
+// after restores from the same backup or a later one. Clients that watched the cluster before see a newer revision, and
+// list again.
 func (r *restoring) bump() int64 {
 	if raised := r.began.Unix()*writesPerSecond - r.contents.Header.Snapshot.Revision; raised > 0 {
 		return raised
 	}
-	return leastBump // A clock that is far behind.
+	return leastBump // The clock is far behind.
 }
 
-// filled tells that the volume of a member has the data of this backup already, by an earlier run of this command.
+// filled reports whether an earlier run of this command has already filled the volume of a member from this backup.
 func (r *restoring) filled(ctx context.Context, member string) (bool, error) {
 	pod := &corev1.Pod{}
 	if err := r.client.Get(ctx, r.filler(member), pod); err != nil {
@@ -147,7 +150,8 @@ func (r *restoring) filled(ctx context.Context, member string) (bool, error) {
 	return pod.Status.Phase == corev1.PodSucceeded && pod.DeletionTimestamp.IsZero() && pod.Labels[restoreLabel] == r.backupID(), nil
 }
 
-// place runs a pod with the member's volume that waits for the snapshot. Any other of an earlier run has nobody who feeds it.
+// place runs a pod that mounts the member's volume and waits for the snapshot. It replaces a pod of any other earlier
+// run, which no command would feed.
 func (r *restoring) place(ctx context.Context, member string) error {
 	key := r.filler(member)
 	if filled, err := r.filled(ctx, member); filled || err != nil {
@@ -179,7 +183,7 @@ func (r *restoring) place(ctx context.Context, member string) error {
 	return r.awaitPod(ctx, key, corev1.PodRunning)
 }
 
-// fill sends the snapshot to the pod that waits for it.
+// fill sends the snapshot to the waiting pod.
 func (r *restoring) fill(ctx context.Context, member string) error {
 	key := r.filler(member)
 	if filled, err := r.filled(ctx, member); filled || err != nil {
@@ -197,7 +201,7 @@ func (r *restoring) fill(ctx context.Context, member string) error {
 	return r.awaitPod(ctx, key, corev1.PodSucceeded)
 }
 
-// pod runs as the control-plane-operator does, with its image.
+// pod returns a pod that has the image and the settings of the control-plane-operator.
 func (r *restoring) pod(ctx context.Context, name, member string) (*corev1.Pod, error) {
 	operator := &appsv1.Deployment{}
 	key := client.ObjectKey{Namespace: r.hostedNamespace(), Name: operatorName}
@@ -208,7 +212,7 @@ func (r *restoring) pod(ctx context.Context, name, member string) (*corev1.Pod, 
 	container := from.Containers[0]
 	var nodes *corev1.NodeAffinity
 	if from.Affinity != nil {
-		nodes = from.Affinity.NodeAffinity // Nodes that are set aside for control planes are for volumes too.
+		nodes = from.Affinity.NodeAffinity // Nodes reserved for control planes are also for their volumes.
 	}
 	return &corev1.Pod{
 		ObjectMeta: metav1.ObjectMeta{Namespace: key.Namespace, Name: name, Labels: map[string]string{restoreLabel: r.backupID()}},
@@ -230,7 +234,8 @@ func (r *restoring) pod(ctx context.Context, name, member string) (*corev1.Pod, 
 	}, nil
 }
 
-// keepApart places the volumes by the rule that etcd's own pods are placed by: one that came elsewhere would leave its member without a place for good.
+// keepApart places the volumes by the same rule as etcd's pods: a volume in another place would leave its member
+// unschedulable.
 func (r *restoring) keepApart(pod *corev1.Pod) {
 	zones, hosts := component.Apart(map[string]string{restoreLabel: r.backupID()})
 	pod.Spec.Affinity.PodAntiAffinity = zones
@@ -279,7 +284,7 @@ func (r *restoring) removePod(ctx context.Context, pod *corev1.Pod) error {
 	})
 }
 
-// removePods removes what filled volumes: it has the claims in use.
+// removePods removes the pods that filled volumes: they keep the claims in use.
 func (r *restoring) removePods(ctx context.Context) error {
 	err := r.client.DeleteAllOf(ctx, &corev1.Pod{}, client.InNamespace(r.hostedNamespace()), client.HasLabels{restoreLabel})
 	if err != nil {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package restore holds the command that brings a hosted control plane back from a bundle. Each step can be done again: a command that died is
-// started anew, and goes on.
+// Package restore holds the command that restores a hosted control plane from a bundle. Each step is repeatable: after
+// an interruption, the user runs the command again and it continues.
 package restore
 
 import (
@@ -29,7 +29,7 @@ import (
 
 const pollInterval = 2 * time.Second
 
-// feeder gives a pod its standard input, and returns when the pod has taken all of it.
+// feeder sends a pod its standard input, and returns when the pod has read all of it.
 type feeder func(ctx context.Context, key client.ObjectKey, container string, input io.Reader) error
 
 // options are the flags of the command.
@@ -37,7 +37,8 @@ type options struct {
 	from, keyFile   string
 	s3              objectstore.Config
 	namespace, name string
-	// sha256 and verificationKey are what the bundle must match; both empty means the key of this management cluster.
+	// sha256 and verificationKey are what the bundle must match. If both are empty, the key of this management cluster
+	// applies.
 	sha256, verificationKey string
 	operatorNamespace       string
 	infrastructure          string
@@ -52,7 +53,7 @@ type restoring struct {
 	client client.Client
 	feed   feeder
 	report *progress.Reporter
-	// Set by fetch: where the backup is on this machine.
+	// Set by fetch: the local path of the backup.
 	file string
 	// Set by read.
 	identities []age.Identity
@@ -64,7 +65,7 @@ type restoring struct {
 	began time.Time
 }
 
-// NewCommand makes `restore cluster`.
+// NewCommand returns the command `restore cluster`.
 func NewCommand() *cobra.Command {
 	var connection kube.Connection
 	var o options
@@ -119,7 +120,7 @@ func NewCommand() *cobra.Command {
 	return cmd
 }
 
-// run restores: what can be refused is refused before anything is written.
+// run restores the cluster. It does all checks before it writes anything.
 func (r *restoring) run(ctx context.Context) error {
 	release, err := r.fetch(ctx)
 	if err != nil {
@@ -140,7 +141,7 @@ func (r *restoring) run(ctx context.Context) error {
 	return nil
 }
 
-// read opens the bundle, and reads all of it once: a damaged one is found before anything is made of it.
+// read opens the bundle and reads it completely once, so that a damaged bundle is found before anything is created.
 func (r *restoring) read(context.Context) error {
 	text, err := os.ReadFile(r.keyFile)
 	if err != nil {
@@ -185,12 +186,13 @@ func (r *restoring) open(use func(bundle.Contents, io.Reader) error) error {
 	return nil
 }
 
-// announce writes on the HostedCluster that nothing is to be made but by this restore, and whose machines are its own, before the
-// infrastructure cluster is made.
+// announce annotates the HostedCluster before the infrastructure cluster is created. The annotations block everything
+// except this restore, and identify the machines that belong to the cluster.
 func (r *restoring) announce(ctx context.Context) error {
 	lost := r.lostInfrastructure()
 	if r.cluster.Annotations[hyperv1.RestoringAnnotation] == "" {
-		// What fills a volume now is left of a restore that has ended, and the volumes have been written since.
+		// Pods that fill volumes now belong to an earlier restore that has ended; the cluster has written to the volumes
+		// since.
 		if err := r.removePods(ctx); err != nil {
 			return err
 		}
@@ -207,7 +209,7 @@ func (r *restoring) announce(ctx context.Context) error {
 	})
 }
 
-// resume has the control plane start.
+// resume removes the annotation, so that the control plane starts.
 func (r *restoring) resume(ctx context.Context) error {
 	err := upsert.Patch(ctx, r.client, r.cluster, func() { delete(r.cluster.Annotations, hyperv1.RestoringAnnotation) })
 	if err != nil {

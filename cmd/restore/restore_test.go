@@ -151,7 +151,8 @@ func TestRestore(t *testing.T) {
 	})
 }
 
-// A cluster lives several lives, and none of its clients may take one for another.
+// TestBump checks that revisions only increase over several restores, so that no client takes one state of the cluster
+// for another.
 func TestBump(t *testing.T) {
 	const backup, writes = 5_000, 1_000 // The backup's revision, and what each life writes in a second.
 	day := func(n int) time.Time { return time.Date(2026, 11, n, 0, 0, 0, 0, time.UTC) }
@@ -181,7 +182,7 @@ func TestBump(t *testing.T) {
 	}
 }
 
-// stored moves the backup into an object store, with the credentials of who restores in the environment.
+// stored moves the backup into an object store, and sets its credentials in the environment.
 func (w *world) stored() *storetest.Store {
 	s := storetest.New(w.t)
 	content, err := os.ReadFile(w.options.from)

@@ -22,8 +22,8 @@ import (
 	"github.com/openshift/hypershift/support/hosted"
 )
 
-// trust refuses a bundle that does not show who made it. Anybody who knows the recipients' public keys can encrypt
-// one, and its store may be a tenant's.
+// trust rejects a bundle of unknown origin. Anyone who knows the recipients' public keys can encrypt a bundle, and its
+// store may belong to a tenant.
 func (r *restoring) trust(ctx context.Context) error {
 	if r.sha256 != "" {
 		return r.checkSum()
@@ -53,7 +53,7 @@ func (r *restoring) trust(ctx context.Context) error {
 	return nil
 }
 
-// checkSum compares the file with the checksum that the user knows.
+// checkSum compares the file with the checksum that the user passed.
 func (r *restoring) checkSum() error {
 	file, err := os.Open(r.file)
 	if err != nil {
@@ -72,8 +72,8 @@ func (r *restoring) checkSum() error {
 	return nil
 }
 
-// authority is the public key by which a bundle is known. It is nil, which verifies nothing, where this management
-// cluster has none.
+// authority returns the public key that verifies bundles. It is nil, which disables the verification, if this
+// management cluster has no key.
 func (r *restoring) authority(ctx context.Context) (ed25519.PublicKey, error) {
 	if r.verificationKey != "" {
 		text, err := os.ReadFile(r.verificationKey)

@@ -20,7 +20,7 @@ import (
 	"github.com/openshift/hypershift/support/bundle"
 )
 
-// refused expects that nothing is written.
+// refused expects that the restore fails and writes nothing.
 func (w *world) refused(says string) {
 	w.t.Helper()
 	writes := w.cut(0, false)
@@ -36,7 +36,7 @@ func (w *world) sum() string {
 }
 
 func TestTrust(t *testing.T) {
-	// as makes a backup that another than this management cluster signed, or none.
+	// as creates a backup that is signed by another management cluster, or unsigned.
 	as := func(t *testing.T, signedBy map[string][]byte) *world {
 		t.Helper()
 		w := newWorld(t, hostedCluster())

@@ -34,7 +34,7 @@ import (
 	"github.com/openshift/hypershift/support/hosted"
 )
 
-// world is a management cluster whose pods start at once, and end when they are fed.
+// world is a management cluster whose pods start immediately, and end when they have read their input.
 type world struct {
 	*WithT
 	t        *testing.T
@@ -43,19 +43,19 @@ type world struct {
 	fed      map[string]string
 	snapshot string
 	options  options
-	// phase is how pods end.
+	// phase is the final phase of the pods.
 	phase corev1.PodPhase
-	// waiting are the pods that fill volumes, as they were each time that one was fed.
+	// waiting records the pods that fill volumes, at each time that one was fed.
 	waiting [][]corev1.Pod
-	// late is how many looks the control-plane-operator takes to go on.
+	// late is the number of reads after which the control-plane-operator continues.
 	late int
-	// forgets makes bundles that do not tell of the MaasCluster.
+	// forgets creates bundles without the MaasCluster.
 	forgets bool
-	// authority is the Secret of the management cluster that signs bundles; signedBy is the data of the one that
+	// authority is the Secret with which the management cluster signs bundles. signedBy is the data of the Secret that
 	// signed this bundle, nil for none.
 	authority *corev1.Secret
 	signedBy  map[string][]byte
-	// change is done to the bundle before it is written.
+	// change modifies the bundle before it is written.
 	change func(*bundle.Contents)
 }
 
@@ -71,14 +71,15 @@ func hostedCluster(change ...func(*hyperv1.HostedCluster)) *hyperv1.HostedCluste
 	return hc
 }
 
-// filledPod is left of an earlier run, which began at second 1,790,000,000 and filled the volume of a member from a snapshot.
+// filledPod returns a pod of an earlier run that began at second 1,790,000,000 and filled the volume of a member from a
+// snapshot.
 func filledPod(member, snapshot string) *corev1.Pod {
 	sum := sha256.Sum256([]byte(snapshot))
 	return &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "clusters-demo", Name: podPrefix + member, Labels: map[string]string{restoreLabel: hex.EncodeToString(sum[:])[:16] + ".1790000000"}},
 		Status: corev1.PodStatus{Phase: corev1.PodSucceeded}}
 }
 
-// livingClaim has data that a restore gives up.
+// livingClaim returns a claim with data that a restore discards.
 func livingClaim(member string) *corev1.PersistentVolumeClaim {
 	return &corev1.PersistentVolumeClaim{ObjectMeta: metav1.ObjectMeta{Namespace: "clusters-demo", Name: dataClaim + member, Labels: map[string]string{"data": "old"}}}
 }
@@ -116,7 +117,8 @@ func newWorld(t *testing.T, objects ...client.Object) *world {
 	return w
 }
 
-// report is what the control-plane-operator says, which takes a few looks to take up that it may go on.
+// report sets the status as the control-plane-operator does. It takes a few reads until it notices that it may
+// continue.
 func (w *world) report(ctx context.Context, hcp *hyperv1.HostedControlPlane) error {
 	hc := &hyperv1.HostedCluster{}
 	if err := w.client.Get(ctx, client.ObjectKey{Namespace: "clusters", Name: "demo"}, hc); err != nil {

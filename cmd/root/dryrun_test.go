@@ -14,7 +14,7 @@ import (
 	hyperv1 "github.com/openshift/hypershift/api/hypershift/v1beta1"
 )
 
-// TestInstallDryRun previews a first installation, a second one without a change, and a change of the image.
+// TestInstallDryRun previews a first installation, a second one without changes, and one with a new image.
 func TestInstallDryRun(t *testing.T) {
 	u := newUser(t)
 	first := []string{"install", "--hypershift-image", "registry.example/hypershift:1"}

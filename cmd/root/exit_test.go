@@ -15,8 +15,8 @@ import (
 	"github.com/openshift/hypershift/cmd/root"
 )
 
-// TestEachCommandRefuses types something that no command takes to each of them: it is the user's mistake, said in one line, with nothing printed that
-// a pipe would take for an answer.
+// TestEachCommandRefuses passes an invalid argument to each command. The command reports a usage error in one line. It
+// prints nothing on standard output, which a pipe would take for a result.
 func TestEachCommandRefuses(t *testing.T) {
 	t.Setenv("KUBECONFIG", filepath.Join(t.TempDir(), "none"))
 	for _, program := range []func() *cobra.Command{root.Hypershift, root.HCP} {
@@ -51,7 +51,7 @@ func TestEachCommandRefuses(t *testing.T) {
 	}
 }
 
-// TestNegativeDurations: a wait that ends before it begins would never end.
+// TestNegativeDurations checks that negative durations are rejected: a wait of negative length would never end.
 func TestNegativeDurations(t *testing.T) {
 	t.Setenv("KUBECONFIG", filepath.Join(t.TempDir(), "none"))
 	for flag, command := range map[string]string{
@@ -66,7 +66,7 @@ func TestNegativeDurations(t *testing.T) {
 	}
 }
 
-// TestGroups shows what there is to who names a group alone, and says what is wrong to who mistypes.
+// TestGroups checks that a group without a subcommand prints its help, and that a mistyped subcommand is an error.
 func TestGroups(t *testing.T) {
 	for _, args := range []string{"create", "create cluster", "destroy --help", "dump -h", "restore"} {
 		t.Run("When it is "+args+" it should print help", func(t *testing.T) {

@@ -22,7 +22,7 @@ import (
 	"github.com/openshift/hypershift/support/testenv"
 )
 
-// installed is what of an installation depends on the management cluster.
+// installed is the part of an installation that depends on the management cluster.
 type installed struct {
 	groups                        []string
 	user                          *int64
@@ -68,7 +68,7 @@ func (u *user) installed() installed {
 	return i
 }
 
-// TestManagementAPIs installs on a plain Kubernetes, on one that gets a Prometheus operator, and on OpenShift.
+// TestManagementAPIs installs on plain Kubernetes, on Kubernetes that gets a Prometheus operator, and on OpenShift.
 func TestManagementAPIs(t *testing.T) {
 	u := newUser(t)
 	t.Setenv("HYPERSHIFT_IMAGE", "registry.example/hypershift:1")
@@ -127,7 +127,7 @@ func clusterProxy(address string) *unstructured.Unstructured {
 	return proxy
 }
 
-// uninstalls deletes what render prints, as `kubectl delete -f` does, and looks for what is left.
+// uninstalls deletes the objects that render prints, as `kubectl delete -f` does, and checks that nothing is left.
 func (u *user) uninstalls(t *testing.T, flags ...string) {
 	t.Helper()
 	g := NewWithT(t)

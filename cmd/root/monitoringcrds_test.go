@@ -18,7 +18,7 @@ import (
 	"github.com/openshift/hypershift/support/testenv"
 )
 
-// monitoringKind is the CRD of ServiceMonitor; nil where there is none.
+// monitoringKind returns the CRD of ServiceMonitor; nil if it does not exist.
 func (u *user) monitoringKind() *apiextensionsv1.CustomResourceDefinition {
 	u.t.Helper()
 	crd := &apiextensionsv1.CustomResourceDefinition{}

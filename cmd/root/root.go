@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package root puts the commands together to the programs hypershift and hcp.
+// Package root assembles the commands into the programs hypershift and hcp.
 package root
 
 import (
@@ -34,7 +34,7 @@ import (
 	"github.com/openshift/hypershift/cmd/version"
 )
 
-// Hypershift is the program for those who run and develop a management cluster.
+// Hypershift returns the program for administrators and developers of a management cluster.
 func Hypershift() *cobra.Command {
 	cmd := newRoot("hypershift", "Host control planes on a management cluster")
 	defaults := cluster.Defaults{ControllerAvailability: hyperv1.SingleReplica, Developer: true}
@@ -49,7 +49,7 @@ func Hypershift() *cobra.Command {
 	return cmd
 }
 
-// HCP is the program for those who have clusters.
+// HCP returns the program for users of hosted clusters.
 func HCP() *cobra.Command {
 	cmd := newRoot("hcp", "Create and destroy hosted clusters")
 	addShared(cmd, cluster.Defaults{ControllerAvailability: hyperv1.HighlyAvailable})
@@ -66,7 +66,7 @@ func newRoot(name, short string) *cobra.Command {
 	}
 }
 
-// addShared adds the commands of both programs, for each platform. It returns the command create.
+// addShared adds the commands that both programs have, for each platform. It returns the command create.
 func addShared(root *cobra.Command, defaults cluster.Defaults) *cobra.Command {
 	createCluster := group("cluster", "Create a hosted cluster")
 	createPool := group("nodepool", "Create a NodePool")
@@ -88,8 +88,8 @@ func addShared(root *cobra.Command, defaults cluster.Defaults) *cobra.Command {
 	return create
 }
 
-// group is a command that only holds others. Cobra would answer a mistyped one of them with help and success, and one that
-// is followed by flags with a complaint about the flags.
+// group returns a command that only contains others. By default, Cobra answers a mistyped subcommand with help and
+// success, and one followed by flags with an error about the flags.
 func group(use, short string) *cobra.Command {
 	return &cobra.Command{
 		Use:                use,
@@ -116,9 +116,8 @@ func Main(cmd *cobra.Command) int {
 	return Run(ctx, cmd, os.Stderr)
 }
 
-// Run runs a program with the arguments that it has, and returns its exit code. Errors from before a command's own code
-// are mistakes in the command line. All output is cleaned: names, messages and errors of a cluster cannot control the
-// terminal.
+// Run runs a program with its arguments and returns its exit code. Errors that occur before a command's own code runs
+// are usage errors. All output is cleaned: names, messages and errors of a cluster cannot control the terminal.
 func Run(ctx context.Context, cmd *cobra.Command, stderr io.Writer) int {
 	ctrllog.SetLogger(logr.Discard())
 	stderr = terminal.NewWriter(stderr)
@@ -144,7 +143,8 @@ func Run(ctx context.Context, cmd *cobra.Command, stderr io.Writer) int {
 	return exit.Code(err)
 }
 
-// refuseNegative refuses a duration below zero: none of the commands' means anything, and a wait of that length would never end.
+// refuseNegative rejects negative durations. No command gives them a meaning, and a wait of negative length would never
+// end.
 func refuseNegative(flags *pflag.FlagSet) error {
 	var err error
 	flags.Visit(func(f *pflag.Flag) {

@@ -37,7 +37,7 @@ import (
 
 const apiKey = "consumer:token:sesame"
 
-// outcome is what a user sees of a command.
+// outcome is the visible result of a command.
 type outcome struct {
 	code           int
 	stdout, stderr string
@@ -54,7 +54,7 @@ func hypershift(ctx context.Context, stdin string, args ...string) outcome {
 	return outcome{code, stdout.String(), stderr.String()}
 }
 
-// user types commands against a management cluster.
+// user runs commands against a management cluster.
 type user struct {
 	*GomegaWithT
 	t          *testing.T
@@ -107,7 +107,7 @@ func (u *user) gets(obj client.Object, namespace, name string) error {
 	return u.client.Get(u.t.Context(), client.ObjectKey{Namespace: namespace, Name: name}, obj)
 }
 
-// TestJourney types what the README tells a user to type, against a real API server without controllers.
+// TestJourney runs the commands of the README against a real API server without controllers.
 func TestJourney(t *testing.T) {
 	u := newUser(t)
 	registry := releasetest.Start(t)
@@ -208,7 +208,7 @@ func (u *user) createsKubeconfig(hc *hyperv1.HostedCluster) {
 	}
 }
 
-// serves makes what the operators make of a cluster that serves: its control plane with a kubeconfig.
+// serves creates what the operators create for a running cluster: its control plane with a kubeconfig.
 func (u *user) serves(hc *hyperv1.HostedCluster, kubeconfig []byte) {
 	u.t.Helper()
 	objects := kubetest.Hosted(client.ObjectKeyFromObject(hc), kubeconfig)
@@ -237,7 +237,7 @@ func (u *user) serves(hc *hyperv1.HostedCluster, kubeconfig []byte) {
 	u.Expect(u.client.Status().Update(u.t.Context(), hc)).To(Succeed())
 }
 
-// dumps collects the cluster; its kubeconfig leads back to the management cluster here.
+// dumps collects the cluster; its kubeconfig points to the management cluster here.
 func (u *user) dumps() {
 	u.t.Helper()
 	dir := u.t.TempDir()
@@ -278,7 +278,7 @@ func (u *user) leavesNothing() {
 	u.Expect(configMaps.Items).To(BeEmpty())
 }
 
-// readyNode makes a node of the management cluster.
+// readyNode creates a node of the management cluster.
 func (u *user) readyNode(address string) {
 	u.t.Helper()
 	node := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "management"}}
@@ -328,7 +328,7 @@ func TestForeignClusterAPI(t *testing.T) {
 	}
 }
 
-// TestUsage needs no cluster: each mistake in the command line is named, and ends with exit code 2.
+// TestUsage checks, without a cluster, that each usage error is named and ends with exit code 2.
 func TestUsage(t *testing.T) {
 	t.Setenv("MAAS_API_KEY", "")
 	cluster := func(more ...string) []string {

@@ -12,7 +12,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// TestVirtualIP gives the nodes of a management cluster a virtual IP, has a cluster use it, and takes it away.
+// TestVirtualIP adds a virtual IP to the nodes of a management cluster, has a cluster use it, and removes it.
 func TestVirtualIP(t *testing.T) {
 	u := newUser(t)
 	t.Setenv("HYPERSHIFT_IMAGE", "registry.example/hypershift:1")

@@ -16,8 +16,7 @@ import (
 	"github.com/openshift/hypershift/cmd/kube"
 )
 
-// TestDefaultingWebhook installs the webhook, has the operator's service account do what the operator does with it, and
-// takes it away again.
+// TestDefaultingWebhook installs the webhook, uses it with the operator's service account, and removes it.
 func TestDefaultingWebhook(t *testing.T) {
 	const name = "hypershift.openshift.io"
 	u := newUser(t)
@@ -44,7 +43,7 @@ func TestDefaultingWebhook(t *testing.T) {
 	u.Expect(list.Items).To(HaveLen(1))
 	for i := range list.Items[0].Webhooks {
 		u.Expect(list.Items[0].Webhooks[i].FailurePolicy).To(HaveValue(Equal(admissionv1.Ignore)))
-		list.Items[0].Webhooks[i].ClientConfig.CABundle = config.CAData // Any authority will do.
+		list.Items[0].Webhooks[i].ClientConfig.CABundle = config.CAData // Any CA is valid here.
 	}
 	u.Expect(operator.Update(t.Context(), &list.Items[0])).To(Succeed())
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package terminal makes text from a cluster safe to print. Names, conditions and logs may hold what a tenant or a
-// guest wrote; a terminal would execute the escape sequences in it.
+// Package terminal makes text from a cluster safe to print. Names, conditions and logs may contain text that a tenant
+// or a guest wrote; a terminal would execute the escape sequences in it.
 package terminal
 
 import (
@@ -39,8 +39,8 @@ func clean(text, keep string) string {
 	return out.String()
 }
 
-// harmless reports whether a terminal only shows a character. Format characters (Cf) reverse or hide the text around
-// them.
+// harmless reports whether a terminal only displays a character. Format characters (Cf) are not harmless: they reverse
+// or hide the text around them.
 func harmless(r rune, keep string) bool {
 	return strings.ContainsRune(keep, r) || unicode.IsGraphic(r) && !unicode.In(r, unicode.Zl, unicode.Zp)
 }
@@ -61,10 +61,10 @@ func escape(r rune) string {
 	return fmt.Sprintf(`\U%08x`, r)
 }
 
-// writer cleans what is written to another writer.
+// writer cleans the text before it writes to another writer.
 type writer struct {
 	to io.Writer
-	// partial is the beginning of a character whose other bytes have not been written yet.
+	// partial is the beginning of a UTF-8 character whose remaining bytes are not written yet.
 	partial []byte
 }
 

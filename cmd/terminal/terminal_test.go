@@ -35,7 +35,7 @@ func TestClean(t *testing.T) {
 	}
 }
 
-// FuzzClean: no input leads to a control or format character.
+// FuzzClean checks that no input leads to a control or format character.
 func FuzzClean(f *testing.F) {
 	for _, seed := range []string{"", "a", "\x1b[2J", "\u202e", "\xff\xfe", "\n"} {
 		f.Add(seed)

@@ -23,12 +23,12 @@ func prints(t *testing.T, args ...string) (string, error) {
 	var out strings.Builder
 	cmd.SetOut(&out)
 	cmd.SetErr(&out)
-	cmd.SetArgs(append([]string{}, args...)) // Nil would be those of the test.
+	cmd.SetArgs(append([]string{}, args...)) // Cobra replaces nil with the arguments of the test binary.
 	err := cmd.ExecuteContext(t.Context())
 	return out.String(), err
 }
 
-// TestClient tells the program's own revision in every form.
+// TestClient checks that every output format contains the program's revision.
 func TestClient(t *testing.T) {
 	g := NewWithT(t)
 	text, err := prints(t, "--client-only")

@@ -19,7 +19,7 @@ import (
 	"github.com/openshift/hypershift/support/version"
 )
 
-// Keys of the operator's ConfigMap, which is called like the first.
+// Keys of the operator's ConfigMap. The name of the ConfigMap is the first key.
 const (
 	supportedVersions           = "supported-versions"
 	supportedKubernetesVersions = "supported-kubernetes-versions"
@@ -33,13 +33,13 @@ type Info struct {
 	Server string `json:"server,omitempty"`
 	// Supported lists the minor versions of OpenShift that the operator can host, newest first.
 	Supported []string `json:"supportedVersions,omitempty"`
-	// SupportedKubernetes lists those of Kubernetes.
+	// SupportedKubernetes lists the minor versions of Kubernetes that the operator can host.
 	SupportedKubernetes []string `json:"supportedKubernetesVersions,omitempty"`
-	// ServerError says why nothing is known of the operator.
+	// ServerError is the reason why the operator's data is missing.
 	ServerError string `json:"serverError,omitempty"`
 }
 
-// NewCommand makes `version`.
+// NewCommand returns the command `version`.
 func NewCommand() *cobra.Command {
 	var connection kube.Connection
 	var namespace, output string
@@ -89,7 +89,7 @@ func readServer(cmd *cobra.Command, connection *kube.Connection, namespace strin
 	return err
 }
 
-// minors reads one of the lists; an operator of upstream has the first only.
+// minors parses one of the lists. The ConfigMap of the upstream operator has the first list only.
 func minors(cm *corev1.ConfigMap, key string) ([]string, error) {
 	raw, ok := cm.Data[key]
 	if !ok && key != supportedVersions {

@@ -64,7 +64,7 @@ func NewCommand() *cobra.Command {
 	return cmd
 }
 
-// check is one thing to wait for.
+// check is one condition that the prober waits for.
 type check struct {
 	name string
 	run  func(context.Context) error
@@ -122,7 +122,8 @@ func (o options) checks() ([]check, error) {
 	return checks, nil
 }
 
-// probe asks the target without verifying its certificate: no secret is sent, and which CA is right is not known here.
+// probe requests the target without verifying its certificate: the request carries no secret, and the prober does not
+// know which CA is right.
 //
 //nolint:gosec // see above
 func (o options) probe(ctx context.Context) error {

@@ -59,7 +59,7 @@ func TestRun(t *testing.T) {
 	}
 }
 
-// kubeconfigFile writes the access of config into a file.
+// kubeconfigFile writes a kubeconfig for config to a file.
 func kubeconfigFile(t *testing.T, config *rest.Config) string {
 	t.Helper()
 	c := clientcmdapi.NewConfig()
@@ -80,7 +80,7 @@ func kubeconfigFile(t *testing.T, config *rest.Config) string {
 func TestChecks(t *testing.T) {
 	config := testenv.Start(t)
 	file := kubeconfigFile(t, config)
-	// A check gives up after ten seconds, also where it is the machine that is busy, and is made again.
+	// A check times out after ten seconds, also on a busy machine, and is repeated.
 	outcome := func(g Gomega, o options) AsyncAssertion {
 		o.target, o.kubeconfig = "https://unused", file
 		checks, err := o.checks()

@@ -35,14 +35,14 @@ import (
 
 const object = "clusters-demo/20261120T100000Z-mine.tar.gz.age"
 
-// startEtcd runs an etcd on a data folder, and returns a client of it.
+// startEtcd runs an etcd on a data directory, and returns a client for it.
 func startEtcd(t *testing.T, dir string) *clientv3.Client {
 	t.Helper()
 	clientURL, peerURL := "http://"+testenv.FreeAddress(t), "http://"+testenv.FreeAddress(t)
 	cmd := exec.Command(filepath.Join(os.Getenv("KUBEBUILDER_ASSETS"), "etcd"), "--name=m", "--data-dir="+dir, "--log-level=error",
 		"--listen-client-urls="+clientURL, "--advertise-client-urls="+clientURL, "--listen-peer-urls="+peerURL,
 		"--initial-advertise-peer-urls="+peerURL, "--initial-cluster=m="+peerURL,
-		"--unsafe-no-fsync") // A busy disk has etcd refuse what takes it longer than seconds.
+		"--unsafe-no-fsync") // On a busy disk, etcd rejects requests that take longer than a few seconds.
 	if err := cmd.Start(); err != nil {
 		t.Fatalf("this test needs etcd: run `make kube-binaries`: %v", err)
 	}
@@ -61,7 +61,7 @@ func startEtcd(t *testing.T, dir string) *clientv3.Client {
 	return c
 }
 
-// shared lets several backups be taken of one client.
+// shared allows several backups with one client.
 type shared struct{ Etcd }
 
 func (shared) Close() error { return nil }
@@ -169,7 +169,7 @@ func restore(t *testing.T, snapshot io.Reader) *clientv3.Client {
 	return startEtcd(t, filepath.Join(dir, "data"))
 }
 
-// open is the storage as a pod opens it: with files of a Secret.
+// open opens the storage as a pod does: with the files of a Secret.
 func open(t *testing.T, s *storetest.Store) Storage {
 	t.Helper()
 	t.Setenv(objectstore.EnvAllowCIDRs, "127.0.0.0/8")
@@ -182,7 +182,7 @@ func open(t *testing.T, s *storetest.Store) Storage {
 	return storage
 }
 
-// What a user can do about storage is one sentence.
+// An error of the storage is one sentence that says what the user can do.
 func TestWhatStorageRefusesIsSaid(t *testing.T) {
 	for _, tc := range []struct {
 		name  string
@@ -249,7 +249,7 @@ func TestLeftoversAreSwept(t *testing.T) {
 	}
 }
 
-// A store need not know of uploads for backups to be kept in it.
+// A store need not support listing uploads to store backups.
 func TestAStoreWithoutAListOfUploads(t *testing.T) {
 	for name, status := range map[string]int{"nobody ever uploaded in parts": http.StatusNotFound, "it does not keep them": http.StatusNotImplemented} {
 		t.Run(name, func(t *testing.T) {
@@ -269,7 +269,7 @@ func TestAStoreWithoutAListOfUploads(t *testing.T) {
 	}
 }
 
-// An upload that is cut off, by whatever side, never becomes a backup.
+// An upload that either side interrupts never becomes a backup.
 func TestNoHalfObject(t *testing.T) {
 	s := storetest.New(t)
 	root := t.TempDir()

@@ -31,40 +31,40 @@ import (
 	"github.com/openshift/hypershift/support/upsert"
 )
 
-// What the pod has of the task, below ConfigDir.
+// Paths of the task's files in the pod, below ConfigDir.
 const (
 	ConfigDir = "/etc/backup"
-	// TaskFile is a Task as Encode writes it.
+	// TaskFile holds a Task in the format of Encode.
 	TaskFile = "task.json.gz"
-	// TaskDir, CredentialsDir and EtcdDir are folders of it.
+	// TaskDir, CredentialsDir, EtcdDir and EtcdCADir are directories below ConfigDir.
 	TaskDir, CredentialsDir, EtcdDir, EtcdCADir = "task", "credentials", "etcd", "etcd-ca"
-	// SignerDir is the folder with the data of the signer's Secret, see support/bundle.
+	// SignerDir is the directory with the data of the signer's Secret, see support/bundle.
 	SignerDir = "signer"
-	// ScratchDir is where the pod has room for a snapshot.
+	// ScratchDir is the directory with space for a snapshot.
 	ScratchDir = "/var/tmp/backup"
 )
 
-// Task is what one pod is to do.
+// Task describes the work of one pod.
 type Task struct {
-	// Namespace and Backup name the HCPEtcdBackup whose status tells of it.
+	// Namespace and Backup name the HCPEtcdBackup whose status reports the task.
 	Namespace string `json:"namespace"`
 	Backup    string `json:"backup"`
-	// Storage is where the bundle is kept, under the name Object.
+	// Storage is where the bundle is stored, under the name Object.
 	Storage hyperv1.HCPEtcdBackupStorage `json:"storage"`
 	Object  string                       `json:"object"`
-	// Delete removes the bundle; all below is for one that is made.
+	// Delete removes the bundle. All fields below are only for a task that creates one.
 	Delete bool `json:"delete,omitempty"`
 	// Etcd is a URL of etcd.
 	Etcd string `json:"etcd,omitempty"`
-	// Recipients are public keys of age.
+	// Recipients are age public keys.
 	Recipients []string `json:"recipients,omitempty"`
-	// Contents is all of the bundle but the snapshot.
+	// Contents holds everything in the bundle except the snapshot.
 	Contents bundle.Contents `json:"contents,omitzero"`
-	// Signer signs the bundle. It comes from a Secret of its own, and nil leaves the bundle unsigned.
+	// Signer signs the bundle. It comes from a separate Secret; nil leaves the bundle unsigned.
 	Signer *bundle.Signer `json:"-"`
 }
 
-// Encode writes a task, small enough for a Secret.
+// Encode returns the task in compressed form, small enough for a Secret.
 func (t Task) Encode() ([]byte, error) {
 	var file bytes.Buffer
 	compressed := gzip.NewWriter(&file)
@@ -74,7 +74,7 @@ func (t Task) Encode() ([]byte, error) {
 	return file.Bytes(), nil
 }
 
-// ReadTask reads what Encode wrote.
+// ReadTask decodes the output of Encode.
 func ReadTask(file []byte) (Task, error) {
 	compressed, err := gzip.NewReader(bytes.NewReader(file))
 	if err != nil {
@@ -135,7 +135,8 @@ func run(ctx context.Context, dir string) error {
 	return Do(ctx, management, task, storage, func(context.Context) (Etcd, error) { return dial(dir, task.Etcd) }, ScratchDir)
 }
 
-// signer reads the key that signs the bundle. A management cluster whose operator is older than this program has none.
+// signer reads the key that signs the bundle. There is none if the operator of the management cluster is older than
+// this program.
 func signer(dir string) (*bundle.Signer, error) {
 	data := map[string][]byte{}
 	for _, key := range []string{bundle.SignerKey, bundle.SignerCertificate} {
@@ -171,7 +172,7 @@ func dial(dir, url string) (Etcd, error) {
 	})
 }
 
-// Do does a task, and writes into the status of its HCPEtcdBackup how far it is and what was stored.
+// Do runs a task. It writes the progress and the stored bundle into the status of the task's HCPEtcdBackup.
 func Do(ctx context.Context, management client.Client, task Task, storage Storage, dial func(context.Context) (Etcd, error), scratch string) error {
 	if task.Delete {
 		return storage.Delete(ctx, task.Object)
@@ -188,7 +189,7 @@ func Do(ctx context.Context, management client.Client, task Task, storage Storag
 		Dial: dial, Storage: storage, Name: task.Object, Contents: task.Contents, Signer: task.Signer,
 		Recipients: recipients, Scratch: scratch, Now: time.Now,
 		Report: func(ctx context.Context, progress string) {
-			// That nobody is told how far it is does not stop a backup.
+			// A failed progress report does not stop the backup.
 			if err := upsert.Status(ctx, management, asked, func() { asked.Status.Progress = progress }); err != nil {
 				ctrl.LoggerFrom(ctx).Error(err, "Cannot report progress")
 			}

@@ -22,17 +22,17 @@ import (
 )
 
 const (
-	// partSize is how much of an upload is in memory. Ten thousand of them, which is what S3 allows, are 160 GiB.
+	// partSize is the part of an upload that is in memory, in bytes. S3 allows ten thousand parts, which is 160 GiB.
 	partSize = 16 << 20
-	// abandoned is the age at which an upload belongs to nobody: no Job lives as long.
+	// abandoned is the age at which an incomplete upload has no owner any more: no Job runs that long.
 	abandoned = 2 * Deadline
 )
 
-// bucket is a bucket of S3, or of what speaks its protocol.
+// bucket is a bucket of S3 or of an S3-compatible store.
 type bucket struct {
 	spec   hyperv1.HCPEtcdBackupS3
 	client *minio.Client
-	// now tells the time.
+	// now returns the current time.
 	now func() time.Time
 }
 
@@ -51,7 +51,7 @@ func newBucket(spec hyperv1.HCPEtcdBackupS3, dir string) (*bucket, error) {
 
 func (b *bucket) key(name string) string { return path.Join(strings.Trim(b.spec.KeyPrefix, "/"), name) }
 
-// Put implements Storage. An upload in parts is an object only once it was completed.
+// Put implements Storage. A multipart upload becomes an object only when it is completed.
 func (b *bucket) Put(ctx context.Context, name string, content io.Reader) error {
 	options := minio.PutObjectOptions{ContentType: "application/octet-stream", PartSize: partSize}
 	if b.spec.KMSKeyARN != "" {
@@ -65,7 +65,7 @@ func (b *bucket) Put(ctx context.Context, name string, content io.Reader) error 
 	return b.explain(err)
 }
 
-// whole hides which error ended a reader: the client takes io.ErrUnexpectedEOF for the end of what is to be stored.
+// whole hides which error ended a reader: the S3 client treats io.ErrUnexpectedEOF as the end of the content.
 type whole struct{ r io.Reader }
 
 // Read implements io.Reader.
@@ -95,14 +95,14 @@ func (b *bucket) Delete(ctx context.Context, name string) error {
 	if err == nil || noUploads(err) {
 		err = b.client.RemoveObject(ctx, b.spec.Bucket, b.key(name), minio.RemoveObjectOptions{})
 	}
-	// Without its bucket there is nothing that could be deleted.
+	// If the bucket does not exist, there is nothing to delete.
 	if minio.ToErrorResponse(err).Code == minio.NoSuchBucket {
 		return nil
 	}
 	return b.explain(err)
 }
 
-// Sweep implements Storage. Of other names only uploads are aborted whose process cannot live any more.
+// Sweep implements Storage. For other names, it only aborts uploads whose process cannot be running any more.
 func (b *bucket) Sweep(ctx context.Context, name string) error {
 	var all []string
 	for upload := range b.client.ListIncompleteUploads(ctx, b.spec.Bucket, b.key(path.Dir(name))+"/", true) {
@@ -124,7 +124,8 @@ func (b *bucket) Sweep(ctx context.Context, name string) error {
 	return nil
 }
 
-// noUploads is how stores answer that have no list of uploads: one where nobody ever uploaded in parts, and one that does not keep them.
+// noUploads reports whether the error comes from a store that has no list of uploads: either it never had a multipart
+// upload, or it does not keep them.
 func noUploads(err error) bool {
 	response := minio.ToErrorResponse(err)
 	return response.Code == minio.NoSuchUpload || response.StatusCode == http.StatusNotImplemented
@@ -133,7 +134,7 @@ func noUploads(err error) bool {
 // URL implements Storage.
 func (b *bucket) URL(name string) string { return "s3://" + b.spec.Bucket + "/" + b.key(name) }
 
-// explain says what a user can do about an answer of the storage. No answer has a secret in it.
+// explain adds what the user can do about an error of the storage. No error contains a secret.
 func (b *bucket) explain(err error) error {
 	if err == nil {
 		return nil

@@ -12,7 +12,7 @@ import (
 	"github.com/openshift/hypershift/support/bundle"
 )
 
-// mountedSigner is a folder with the signer of a cluster, and the key that verifies what it signs.
+// mountedSigner returns a directory with the signer of a cluster, and the key that verifies its signatures.
 func mountedSigner(t *testing.T, cluster string) (dir string, key ed25519.PublicKey) {
 	t.Helper()
 	data, err := bundle.NewAuthority()

@@ -19,14 +19,15 @@ import (
 	"github.com/openshift/hypershift/support/bundle"
 )
 
-// Etcd is what a snapshot is taken of: one member.
+// Etcd is the one etcd member that a snapshot is taken from.
 type Etcd interface {
 	SnapshotWithVersion(ctx context.Context) (*clientv3.SnapshotResponse, error)
 	Close() error
 }
 
-// take writes a snapshot of etcd to a file, and looks whether it is whole. A file, since etcd keeps all that is deleted meanwhile until
-// the snapshot was read, and storage may be slow; and since its name in the bundle is followed by its size.
+// take writes a snapshot of etcd to a file and checks that it is complete. It uses a file for two reasons. Etcd keeps
+// all data that is deleted during the read until the snapshot was read, and the storage may be slow. Also, the bundle
+// needs the size of the snapshot before its content.
 func take(ctx context.Context, etcd Etcd, path string, progress func(int64)) (bundle.Snapshot, error) {
 	response, err := etcd.SnapshotWithVersion(ctx)
 	if err != nil {
@@ -53,7 +54,8 @@ func save(path string, content io.Reader, progress func(int64)) error {
 	return errors.Join(err, file.Close())
 }
 
-// inspect says what is in a snapshot, and is an error unless it is whole: etcd ends it with a checksum, and etcdutl walks all pages.
+// inspect returns what is in a snapshot, and an error unless it is complete: etcd ends it with a checksum, and etcdutl
+// reads all pages.
 func inspect(path string) (bundle.Snapshot, error) {
 	size, sum, err := sum(path)
 	if err != nil {
@@ -66,7 +68,8 @@ func inspect(path string) (bundle.Snapshot, error) {
 	return bundle.Snapshot{Revision: status.Revision, Keys: status.TotalKey, Size: size, SHA256: sum}, nil
 }
 
-// sum is the size and the checksum of the file. What etcd sends ends with the checksum of what is before.
+// sum returns the size and the checksum of the file. A snapshot of etcd ends with the checksum of the content before
+// it.
 func sum(path string) (int64, string, error) {
 	file, err := os.Open(path)
 	if err != nil {
@@ -91,7 +94,7 @@ func sum(path string) (int64, string, error) {
 	return info.Size(), hex.EncodeToString(content.Sum(nil)), nil
 }
 
-// counted tells how much was read.
+// counted is a reader that reports how many bytes were read.
 type counted struct {
 	r    io.Reader
 	n    int64

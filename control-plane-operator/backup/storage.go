@@ -15,21 +15,22 @@ import (
 	hyperv1 "github.com/openshift/hypershift/api/hypershift/v1beta1"
 )
 
-// Storage keeps bundles by name. What is under a name is always whole: one that was cut off never gets it.
+// Storage stores bundles by name. The content under a name is always complete: an interrupted write never gets the
+// name.
 type Storage interface {
-	// Put stores what content yields, in place of what had the name.
+	// Put stores the content under the name and replaces what was stored there.
 	Put(ctx context.Context, name string, content io.Reader) error
 	// Get reads what is stored.
 	Get(ctx context.Context, name string) (io.ReadCloser, error)
-	// Delete removes what is stored, and what is left of attempts to store it. That there is nothing is no error.
+	// Delete removes what is stored, and the remains of attempts to store it. It returns no error if there is nothing.
 	Delete(ctx context.Context, name string) error
-	// Sweep removes what attempts that were cut off have left beside name.
+	// Sweep removes the remains of interrupted attempts beside name.
 	Sweep(ctx context.Context, name string) error
-	// URL says where a name is, for people and for who restores.
+	// URL returns the location of a name, for users and for the restore.
 	URL(name string) string
 }
 
-// Open makes the storage of a spec. Its credentials are files of a folder.
+// Open returns the storage of a spec. Its credentials are files in a directory.
 func Open(spec hyperv1.HCPEtcdBackupStorage, credentials string) (Storage, error) {
 	switch spec.StorageType {
 	case hyperv1.S3BackupStorage:
@@ -40,13 +41,13 @@ func Open(spec hyperv1.HCPEtcdBackupStorage, credentials string) (Storage, error
 	return nil, fmt.Errorf("storage.storageType %s is not supported: use S3 or PVC", spec.StorageType)
 }
 
-// VolumeDir is where the pod has the volume of a claim.
+// VolumeDir is where the volume of a claim is mounted in the pod.
 const VolumeDir = "/var/lib/backup"
 
-// folder is a volume.
+// folder stores bundles on a volume.
 type folder struct{ claim, root string }
 
-// partial is how the names of files end that are being written.
+// partial is the suffix of files that are not completely written.
 const partial = ".partial"
 
 // Put implements Storage.
@@ -65,7 +66,7 @@ func (f folder) Put(_ context.Context, name string, content io.Reader) (err erro
 		}
 	}()
 	_, err = io.Copy(file, content)
-	// The name must not be on the disk before the content is.
+	// The name must not be on the disk before the content is: flush the file before the rename.
 	if err = errors.Join(err, file.Sync(), file.Close()); err != nil {
 		return f.explain(err)
 	}
@@ -88,7 +89,7 @@ func (f folder) Delete(_ context.Context, name string) error {
 	return nil
 }
 
-// Sweep implements Storage. Backups of a control plane are made one after the other: all that is partial is left over.
+// Sweep implements Storage. Backups of a control plane run one after the other, so every partial file is a leftover.
 func (f folder) Sweep(_ context.Context, name string) error {
 	left, err := filepath.Glob(filepath.Join(f.root, filepath.Dir(name), "*"+partial))
 	for _, path := range left {

@@ -20,7 +20,7 @@ import (
 	"github.com/openshift/hypershift/support/objectstore/storetest"
 )
 
-// fullDisk has what is written to a file find no room.
+// fullDisk makes writes to a file fail as on a full disk.
 func fullDisk(t *testing.T, path string) {
 	t.Helper()
 	if err := errors.Join(os.MkdirAll(filepath.Dir(path), 0o700), os.Symlink("/dev/full", path)); err != nil {

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package backup is the program that takes a backup of a hosted control plane, and removes one. It runs in a Job of the hosted
-// namespace, which the etcdbackup controller makes:
+// Package backup is the program that takes a backup of a hosted control plane, and removes one. It runs in a Job in the
+// hosted namespace, which the etcdbackup controller creates:
 //
 //	etcd -> snapshot in scratch -> inspected -> bundle, encrypted -> storage -> read back, decrypted, inspected -> status
 //
-// It may die at any line: the next attempt begins with removing what this one left, and writes under the same name.
+// It may stop at any line: the next attempt first removes the remains of this one, and writes under the same name.
 package backup
 
 import (
@@ -25,44 +25,44 @@ import (
 	"github.com/openshift/hypershift/support/bundle"
 )
 
-// Deadline is how long all attempts at a backup may take together: 8 GiB over a link of 100 Mbit/s take 12 minutes each way.
+// Deadline limits all attempts at a backup together: 8 GiB over a link of 100 Mbit/s take 12 minutes each way.
 const Deadline = time.Hour
 
 // Taker takes one backup.
 type Taker struct {
-	// Dial reaches one member of etcd.
+	// Dial connects to one member of etcd.
 	Dial func(ctx context.Context) (Etcd, error)
-	// Storage takes the bundle under Name.
+	// Storage stores the bundle under Name.
 	Storage Storage
 	Name    string
-	// Contents is all of the bundle but the snapshot.
+	// Contents holds everything in the bundle except the snapshot.
 	Contents bundle.Contents
 	// Signer signs the bundle; nil leaves it unsigned.
 	Signer *bundle.Signer
 	// Recipients can open the bundle.
 	Recipients []age.Recipient
-	// Scratch is a folder with room for the snapshot.
+	// Scratch is a directory with space for the snapshot.
 	Scratch string
-	// Report is told how far the backup is, at most every few seconds.
+	// Report receives the progress of the backup, at most every few seconds.
 	Report func(ctx context.Context, progress string)
-	// Now tells the time.
+	// Now returns the current time.
 	Now func() time.Time
 
 	reported time.Time
 }
 
-// Result is what was stored.
+// Result describes the stored bundle.
 type Result struct {
 	URL string
-	// Size is in bytes, and SHA256 the hexadecimal checksum, of the bundle.
+	// Size is the size of the bundle in bytes, and SHA256 its hexadecimal checksum.
 	Size   int64
 	SHA256 string
-	// Snapshot is what was read back out of the storage.
+	// Snapshot describes the snapshot that was read back from the storage.
 	Snapshot bundle.Snapshot
 	Created  time.Time
 }
 
-// Take takes the backup. The result is of what was read back; what cannot be read back does not stay.
+// Take takes the backup. The result describes what was read back; a bundle that cannot be read back is deleted.
 func (t *Taker) Take(ctx context.Context) (Result, error) {
 	if err := t.Storage.Sweep(ctx, t.Name); err != nil {
 		return Result{}, err
@@ -72,7 +72,8 @@ func (t *Taker) Take(ctx context.Context) (Result, error) {
 	if err := t.snapshot(ctx, path); err != nil {
 		return Result{}, full(err)
 	}
-	// It opens this bundle beside the user's keys, which need not be here, and is forgotten.
+	// This temporary identity can open the bundle, so that verify does not need the users' private keys. It is never
+	// stored.
 	witness, err := age.GenerateX25519Identity()
 	if err != nil {
 		return Result{}, err
@@ -118,7 +119,7 @@ func (t *Taker) upload(ctx context.Context, path string, recipients []age.Recipi
 	}()
 	sum, size := sha256.New(), &counted{r: out, tell: func(int64) {}}
 	err = t.Storage.Put(ctx, t.Name, io.TeeReader(size, sum))
-	// Whoever writes must not wait for a reader that gave up.
+	// The writer must not wait for a reader that has stopped.
 	_ = out.CloseWithError(errors.New("the storage took no more"))
 	<-written
 	if err != nil {
@@ -130,9 +131,9 @@ func (t *Taker) upload(ctx context.Context, path string, recipients []age.Recipi
 	}, nil
 }
 
-// verify reads back what was stored, as who restores it will.
+// verify reads the stored bundle back, as a restore does.
 func (t *Taker) verify(ctx context.Context, path string, stored Result, witness age.Identity) error {
-	// There is room for one snapshot only.
+	// The scratch directory has space for only one snapshot.
 	if err := os.Remove(path); err != nil {
 		return err
 	}
@@ -158,7 +159,7 @@ func (t *Taker) verify(ctx context.Context, path string, stored Result, witness 
 	return nil
 }
 
-// tell reports now and then: each report is a write of the management cluster's API.
+// tell reports the progress at intervals, since each report is a write to the management cluster's API.
 func (t *Taker) tell(ctx context.Context, format string, args ...any) {
 	const pace = 5 * time.Second
 	if now := t.Now(); now.Sub(t.reported) >= pace {

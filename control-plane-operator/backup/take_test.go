@@ -31,7 +31,7 @@ import (
 
 var errBroken = errors.New("the connection broke")
 
-// canned is an etcd that sends what it has, and how that ends.
+// canned is an etcd that sends fixed content and ends with a fixed error.
 type canned struct {
 	content []byte
 	end     error
@@ -60,11 +60,11 @@ func (e endsWith) Read([]byte) (int, error) {
 	return 0, io.EOF
 }
 
-// shelf is a storage that may fail, and counts what it is asked.
+// shelf is a storage that may fail, and records its calls.
 type shelf struct {
 	folder
 	sweeps, puts, gets, deletes error
-	// instead is what it returns of what it was given.
+	// instead replaces the content that Get returns.
 	instead func([]byte) []byte
 	asked   []string
 }
@@ -106,7 +106,7 @@ func newShelf(t *testing.T) *shelf {
 	return &shelf{folder: folder{claim: "backups", root: t.TempDir()}}
 }
 
-// takes has a backup of an etcd made, and says who was asked.
+// takes takes a backup of an etcd.
 func takes(t *testing.T, etcd Etcd, storage Storage, edit ...func(*Taker)) (Result, error) {
 	t.Helper()
 	key, err := age.GenerateX25519Identity()
@@ -126,13 +126,13 @@ func takes(t *testing.T, etcd Etcd, storage Storage, edit ...func(*Taker)) (Resu
 	return result, err
 }
 
-// checked ends content with its checksum, as etcd does.
+// checked appends its checksum to the content, as etcd does.
 func checked(content string) []byte {
 	sum := sha256.Sum256([]byte(content))
 	return append([]byte(content), sum[:]...)
 }
 
-// TestSnapshotsThatAreNone: what is not whole is never stored.
+// TestSnapshotsThatAreNone: an incomplete snapshot is never stored.
 func TestSnapshotsThatAreNone(t *testing.T) {
 	for name, tc := range map[string]struct {
 		etcd *canned
@@ -176,7 +176,7 @@ func TestSnapshotsThatAreNone(t *testing.T) {
 	})
 }
 
-// failedBackups are those of an etcd that is well.
+// failedBackups runs backups of a healthy etcd that fail.
 func failedBackups(t *testing.T, c *clientv3.Client) {
 	t.Helper()
 	good := &canned{content: snapshot(t, c)}
@@ -238,7 +238,7 @@ func snapshot(t *testing.T, c *clientv3.Client) []byte {
 	return content
 }
 
-// asked is a management cluster with a backup that somebody asked for. What refuses is told of each status that is to be written.
+// asked returns a management cluster with a requested backup. refuses is called for each status write.
 func asked(refuses func(*hyperv1.HCPEtcdBackup) error) (client.Client, *hyperv1.HCPEtcdBackup) {
 	scheme := runtime.NewScheme()
 	utilruntime.Must(hyperv1.AddToScheme(scheme))

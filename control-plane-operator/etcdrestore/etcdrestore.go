@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package etcdrestore makes the data of a member of etcd from a snapshot that comes by standard input. Each member is made from the same
-// snapshot, with the same token and list of members: so their ids agree, they are one cluster from the first moment, and none of them has
-// to copy the data of another.
+// Package etcdrestore creates the data of an etcd member from a snapshot on standard input. Each member is created from
+// the same snapshot, with the same token and member list. The members therefore have matching IDs and form one cluster
+// from the start, and none of them has to copy the data of another.
 package etcdrestore
 
 import (
@@ -22,21 +22,21 @@ import (
 )
 
 const (
-	// workFolder holds what is not a member's data yet.
+	// workFolder holds data that is not complete yet.
 	workFolder = "restore"
-	// memberFolder is where etcd keeps its data in its data folder.
+	// memberFolder is etcd's directory in its data directory.
 	memberFolder = "member"
 )
 
-// Member says which member of which cluster is made, and where.
+// Member describes the member to create, its cluster and its location.
 type Member struct {
-	// Namespace is the hosted namespace, Name the pod of the member, Members the pods of all.
+	// Namespace is the hosted namespace, Name the pod of the member, and Members the pods of all members.
 	Namespace, Name string
 	Members         []string
-	// DataDir is etcd's data folder, the root of its volume.
+	// DataDir is etcd's data directory, the root of its volume.
 	DataDir string
-	// RevisionBump is by how much revisions rise over the snapshot's, so that nobody who watched the lost cluster sees time go back. All members
-	// have the same.
+	// RevisionBump is added to the revision of the snapshot, so that watchers of the lost cluster never see revisions
+	// decrease. All members use the same value.
 	RevisionBump uint64
 }
 
@@ -57,13 +57,13 @@ func NewCommand() *cobra.Command {
 	cmd.Flags().StringVar(&m.DataDir, "data-dir", etcd.DataDir, "etcd's data folder")
 	cmd.Flags().Uint64Var(&m.RevisionBump, "revision-bump", 0, "How much higher than in the snapshot revisions are, the same for all members (required)")
 	if err := cmd.MarkFlagRequired("revision-bump"); err != nil {
-		panic(err) // A flag that is not there is a defect that the first run shows.
+		panic(err) // A missing flag is a programming error, which the first run shows.
 	}
 	return cmd
 }
 
-// Restore reads the snapshot to its end, makes the data beside where it belongs, and moves it there in one step: a volume has all of it or
-// none. A volume that has data is left alone.
+// Restore reads the complete snapshot, creates the data in a work directory, and moves it into place in one step: a
+// volume has all of the data or none. A volume with data is not changed.
 func (m Member) Restore(from io.Reader) error {
 	target, work := filepath.Join(m.DataDir, memberFolder), filepath.Join(m.DataDir, workFolder)
 	if _, err := os.Stat(target); !errors.Is(err, fs.ErrNotExist) {

@@ -20,14 +20,14 @@ import (
 	"github.com/openshift/hypershift/support/testenv"
 )
 
-// member runs a real etcd over a data folder, as a cluster of one, and returns a client of it.
+// member runs a real etcd on a data directory, as a cluster of one, and returns a client for it.
 func member(t *testing.T, dataDir string) *clientv3.Client {
 	t.Helper()
 	client, peer := "http://"+testenv.FreeAddress(t), "http://"+testenv.FreeAddress(t)
 	output := &bytes.Buffer{}
 	cmd := exec.CommandContext(t.Context(), filepath.Join(binaries(t), "etcd"), "--name", "etcd-0", "--data-dir", dataDir, "--listen-client-urls", client,
 		"--advertise-client-urls", client, "--listen-peer-urls", peer, "--initial-advertise-peer-urls", peer, "--initial-cluster", "etcd-0="+peer,
-		"--unsafe-no-fsync") // A busy disk has etcd refuse what takes it longer than seconds.
+		"--unsafe-no-fsync") // On a busy disk, etcd rejects requests that take longer than a few seconds.
 	cmd.Stdout, cmd.Stderr = output, output
 	if err := cmd.Start(); err != nil {
 		t.Fatal(err)
@@ -65,7 +65,7 @@ func binaries(t *testing.T) string {
 	return folder
 }
 
-// taken is a snapshot of an etcd in which hello is world, and its revision.
+// taken returns a snapshot of an etcd in which the key hello has the value world, and its revision.
 func taken(t *testing.T) ([]byte, int64) {
 	t.Helper()
 	g, c := NewWithT(t), member(t, t.TempDir())
@@ -78,7 +78,7 @@ func taken(t *testing.T) ([]byte, int64) {
 	return text, put.Header.Revision
 }
 
-// bump is what `hypershift restore cluster` asks for nowadays.
+// bump is the current value of `hypershift restore cluster`.
 const bump = 17_000_000_000_000
 
 func only(dir string) Member {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package guestbootstrap makes the hosted-cluster-config-operator an administrator of the guest. It is the one thing
-// that must be done with the administrator's own credentials, so the operator itself never holds them.
+// Package guestbootstrap makes the hosted-cluster-config-operator an administrator of the guest. Only this step needs
+// the administrator's credentials, so that the operator itself never has them.
 package guestbootstrap
 
 import (

@@ -23,7 +23,7 @@ import (
 	"github.com/openshift/hypershift/support/testenv"
 )
 
-// TestCorefile gives the Corefile of the guest to the very program of the payload, on a machine that knows no name server.
+// TestCorefile runs the payload's CoreDNS with the guest's Corefile, on a machine without a name server.
 func TestCorefile(t *testing.T) {
 	program := findProgram(t)
 	g := NewWithT(t)
@@ -37,7 +37,7 @@ func TestCorefile(t *testing.T) {
 		".:53 {", ".:"+port+" {\n    bind 127.0.0.1", "/etc/resolv.conf", resolv, "        ready\n", "        ready 127.0.0.1:"+ready+"\n",
 		"prometheus :9153", "prometheus "+testenv.FreeAddress(t),
 	).Replace(cm.Data["Corefile"])
-	// The kubernetes plugin has no API server here, and health a port of its own.
+	// The kubernetes plugin has no API server here, and health needs a free port.
 	text = regexp.MustCompile(`(?s)\n +kubernetes .*?ttl 30\n +}`).ReplaceAllString(text, "")
 	text = regexp.MustCompile(`(?s)\n +health {.*?}`).ReplaceAllString(text, "")
 	text = strings.Replace(text, "\n    bind 127.0.0.1", "", 1)

@@ -19,11 +19,12 @@ import (
 )
 
 const (
-	// dnsAddressIndex is the place of the DNS Service in the service network, which kubelets are told too.
+	// dnsAddressIndex is the index of the DNS Service's address in the service network. Kubelets are configured with the
+	// same address.
 	dnsAddressIndex = 10
-	// criticalOnly is the taint of nodes that are kept for what a cluster cannot do without, such as DNS.
+	// criticalOnly is the taint of nodes that are reserved for critical components, such as DNS.
 	criticalOnly = "CriticalAddonsOnly"
-	// passingTaints is the prefix of those that the control plane puts on a node which is cordoned or not well, and takes off again.
+	// passingTaints is the prefix of taints that the control plane sets on a cordoned or unhealthy node and removes later.
 	passingTaints = "node.kubernetes.io/"
 )
 
@@ -58,7 +59,7 @@ func adaptCoreDNS(_ context.Context, scope *component.Scope, deployment *appsv1.
 	return nil
 }
 
-// dnsAddresses is the tenth address of each service network.
+// dnsAddresses returns the tenth address of each service network.
 func dnsAddresses(hcp *hyperv1.HostedControlPlane) ([]string, error) {
 	var addresses []string
 	for _, network := range hcp.Spec.Networking.ServiceNetwork {
@@ -81,8 +82,9 @@ func infrastructureReplicas(hcp *hyperv1.HostedControlPlane) int32 {
 	return 1
 }
 
-// dnsReplicas are what the availability policy asks for, and no more than nodes that can run them: two on one node would both stay there when the
-// next node joins, and the budget of two would never let the second of them go from the only node that there is.
+// dnsReplicas returns the replicas for the availability policy, but no more than there are nodes for DNS. Two replicas
+// on one node would both stay there when the next node joins. Also, a disruption budget for two would block the drain
+// of the only node.
 func dnsReplicas(scope *component.Scope) int32 {
 	replicas := int32(0)
 	for i := range scope.GuestNodes {
@@ -93,7 +95,7 @@ func dnsReplicas(scope *component.Scope) int32 {
 	return max(1, min(replicas, infrastructureReplicas(scope.HCP)))
 }
 
-// runsDNS tells whether a node is one for DNS. One that is cordoned, or not well, still is: it comes back, or is deleted.
+// runsDNS reports whether DNS may run on a node. A cordoned or unhealthy node counts: it recovers, or is deleted.
 func runsDNS(node *corev1.Node) bool {
 	return !slices.ContainsFunc(node.Spec.Taints, func(taint corev1.Taint) bool {
 		return taint.Effect != corev1.TaintEffectPreferNoSchedule && taint.Key != criticalOnly && !strings.HasPrefix(taint.Key, passingTaints)

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package guestcomponents lists the components of the Kubernetes distribution that run in the guest, on its nodes. They
+// Package guestcomponents lists the components of the Kubernetes distribution that run on the nodes of the guest. They
 // are components like those of the control plane: the hosted-cluster-config-operator rolls them out, and a release is
 // rolled out when they are.
 package guestcomponents
@@ -17,7 +17,7 @@ import (
 //go:embed manifests
 var manifests embed.FS
 
-// The names of the components, of their images in the payload and of their workloads in the namespace kube-system.
+// Names of the components, of their images in the payload and of their workloads in the namespace kube-system.
 const (
 	kubeProxy   = "kube-proxy"
 	nodeNetwork = "node-network"
@@ -29,7 +29,7 @@ func Kubernetes() []*component.Component {
 	return []*component.Component{newKubeProxy(), newNodeNetwork(), newCoreDNS()}
 }
 
-// Wanted names the components that a cluster runs.
+// Wanted returns the names of the components that a cluster runs.
 func Wanted(hcp *hyperv1.HostedControlPlane) []string {
 	if kubecontrollermanager.AllocatesNodeCIDRs(hcp) {
 		return []string{coreDNS, kubeProxy, nodeNetwork}

@@ -26,7 +26,7 @@ const (
 	apiPortVariable = "KUBERNETES_SERVICE_PORT"
 )
 
-// reachAPI makes client-go's in-cluster configuration use the published address, which works before kube-proxy does.
+// reachAPI sets the published address for client-go's in-cluster configuration; it works before kube-proxy does.
 func reachAPI(hcp *hyperv1.HostedControlPlane, container *corev1.Container) {
 	endpoint := hcp.Status.ControlPlaneEndpoint
 	container.Env = append(container.Env,
@@ -35,7 +35,8 @@ func reachAPI(hcp *hyperv1.HostedControlPlane, container *corev1.Container) {
 	)
 }
 
-// ReachesAPI is host:port by which the pods of a template were told to reach the API; empty for those that find it as any pod does.
+// ReachesAPI returns the host:port that reachAPI set for the pods of a template; empty for pods that use the kubernetes
+// Service.
 func ReachesAPI(template corev1.PodTemplateSpec) string {
 	told := map[string]string{}
 	for _, container := range template.Spec.Containers {
@@ -76,11 +77,11 @@ func newKubeProxy() *component.Component {
 	}
 }
 
-// fields is a part of KubeProxyConfiguration, whose Go types are not worth a dependency.
+// fields is a part of KubeProxyConfiguration. Its Go types would need another dependency.
 type fields map[string]any
 
-// proxyConfig leaves the kernel's connection tracking as the machine's image set it: limits of the host are not for a
-// pod to choose, and some machines do not let it.
+// proxyConfig keeps the connection tracking settings of the machine's image: a pod must not choose limits of the host,
+// and some machines do not allow it.
 func proxyConfig(hcp *hyperv1.HostedControlPlane) (string, error) {
 	raw, err := yaml.Marshal(fields{
 		"apiVersion":         "kubeproxy.config.k8s.io/v1alpha1",
@@ -97,8 +98,8 @@ func proxyConfig(hcp *hyperv1.HostedControlPlane) (string, error) {
 	return string(raw), nil
 }
 
-// newNodeNetwork runs the default network where nodes get their pod CIDRs from the control plane, which is what it works
-// with, and takes it away where the user brings a network.
+// newNodeNetwork runs the default network if nodes get their pod CIDRs from the control plane, which it requires. It is
+// removed if the user installs a network plugin.
 func newNodeNetwork() *component.Component {
 	return &component.Component{
 		Name:      nodeNetwork,

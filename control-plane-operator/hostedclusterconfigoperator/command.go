@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package hostedclusterconfigoperator is the subcommand that configures a guest cluster from inside. It has two clients:
-// one for the hosted namespace of the management cluster, one for the guest.
+// Package hostedclusterconfigoperator is the subcommand that configures a guest cluster through its API. It has two
+// clients: one for the hosted namespace of the management cluster, one for the guest.
 package hostedclusterconfigoperator
 
 import (

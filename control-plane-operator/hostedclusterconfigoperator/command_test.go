@@ -55,7 +55,7 @@ func TestSetUp(t *testing.T) {
 	}
 }
 
-// TestArguments: what is wrong with the command line is said before anything is connected to.
+// TestArguments: errors in the command line are reported before any connection.
 func TestArguments(t *testing.T) {
 	needed := []string{"--namespace=clusters-demo", "--hosted-control-plane=demo", "--target-kubeconfig=/no/such/kubeconfig"}
 	for name, tc := range map[string]struct {
@@ -91,7 +91,7 @@ func TestArguments(t *testing.T) {
 	})
 }
 
-// TestEnvironment: the namespace may come from the pod itself, and a flag goes before it.
+// TestEnvironment: the namespace may come from the pod's environment, and a flag takes precedence.
 func TestEnvironment(t *testing.T) {
 	g := NewWithT(t)
 	t.Setenv("POD_NAMESPACE", "clusters-demo")
@@ -101,7 +101,8 @@ func TestEnvironment(t *testing.T) {
 	g.Expect(cmd.Flags().Lookup("namespace").Value.String()).To(Equal("another"))
 }
 
-// TestCaches: a guest may hold more than a control plane's pod has room for, and of a hosted namespace's Secrets one is the operator's to watch.
+// TestCaches: a guest may have more objects than fit into a control plane's pod, and the operator may watch only one
+// Secret of a hosted namespace.
 func TestCaches(t *testing.T) {
 	g := NewWithT(t)
 	management := managementCache("clusters-demo")

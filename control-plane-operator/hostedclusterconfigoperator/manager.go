@@ -54,7 +54,7 @@ import (
 
 const leaderElectionID = "hosted-cluster-config-operator-leader-elect"
 
-// managementScheme knows the kinds of the hosted namespace.
+// managementScheme contains the kinds of the hosted namespace.
 func managementScheme() *runtime.Scheme {
 	scheme := runtime.NewScheme()
 	utilruntime.Must(clientgoscheme.AddToScheme(scheme))
@@ -63,7 +63,7 @@ func managementScheme() *runtime.Scheme {
 	return scheme
 }
 
-// GuestScheme knows the kinds of the guest.
+// GuestScheme contains the kinds of the guest.
 func GuestScheme() *runtime.Scheme {
 	scheme := runtime.NewScheme()
 	utilruntime.Must(clientgoscheme.AddToScheme(scheme))
@@ -72,7 +72,7 @@ func GuestScheme() *runtime.Scheme {
 	return scheme
 }
 
-// clusters are the two sides of the operator.
+// clusters are the clients of the two clusters of the operator.
 type clusters struct {
 	mgr        ctrl.Manager
 	management cluster.Cluster
@@ -89,7 +89,7 @@ func (o *options) manage(ctx context.Context, releases releaseinfo.Provider) err
 	if err != nil {
 		return fmt.Errorf("--target-kubeconfig: %w", err)
 	}
-	// Its caches hold all objects of some kinds, and it watches without end.
+	// No limit: the caches list all objects of some kinds, and watches have no end.
 	guestConfig, err := access.Config(kubeconfig.Options{MaxAnswer: -1})
 	if err != nil {
 		return fmt.Errorf("--target-kubeconfig %s: %w", o.targetKubeconfig, err)
@@ -106,7 +106,7 @@ func (o *options) manage(ctx context.Context, releases releaseinfo.Provider) err
 
 func (o *options) connect(managementConfig, guestConfig *rest.Config) (*clusters, error) {
 	guestConfig.QPS, guestConfig.Burst = 100, 200
-	// That Endpoints are deprecated is true and said with every read; clients of the guest still look for them.
+	// Suppress the warning that Endpoints are deprecated: clients in the guest still read them.
 	guestConfig.WarningHandler = rest.NoWarnings{}
 	mgr, err := program.NewManager(program.Guest, guestConfig, ctrl.Options{
 		Scheme:                        GuestScheme(),
@@ -122,7 +122,7 @@ func (o *options) connect(managementConfig, guestConfig *rest.Config) (*clusters
 	if err != nil {
 		return nil, fmt.Errorf("making the manager: %w", err)
 	}
-	// Other Secrets than the one that is watched are read by name.
+	// Secrets other than the watched one are read by name.
 	uncached := client.Options{Cache: &client.CacheOptions{DisableFor: []client.Object{&corev1.Secret{}}}}
 	management, err := program.AddCluster(mgr, program.Management, managementConfig, managementScheme(),
 		managementCache(o.namespace), uncached)
@@ -137,8 +137,8 @@ func (o *options) connect(managementConfig, guestConfig *rest.Config) (*clusters
 		mgr.AddHealthzCheck("healthz", healthz.Ping), mgr.AddReadyzCheck("readyz", healthz.Ping))
 }
 
-// managementCache keeps what the hosted namespace has, and of its Secrets the one that tells of the encryption of Secrets: the
-// operator has no right to any other but the pull secret.
+// managementCache caches the hosted namespace, and of its Secrets only the encryption configuration: the operator has
+// no permission for others except the pull secret.
 func managementCache(namespace string) cache.Options {
 	return cache.Options{
 		DefaultNamespaces: map[string]cache.Config{namespace: {}},
@@ -148,8 +148,8 @@ func managementCache(namespace string) cache.Options {
 	}
 }
 
-// guestCache keeps what this operator made, and all nodes and their requests: a guest may hold a hundred thousand other
-// objects, which would not fit into a control plane pod.
+// guestCache caches the objects that this operator created, and all nodes and their certificate requests. A guest may
+// have a hundred thousand other objects, which would not fit into a control plane pod.
 func guestCache() cache.Options {
 	all := cache.ByObject{Label: labels.Everything()}
 	return cache.Options{
@@ -173,7 +173,8 @@ func (o *options) addControllers(c *clusters, releases releaseinfo.Provider) err
 	return o.setUp(controllers)
 }
 
-// ofTheGuest are the controllers that look after the guest as a whole. The clientset is for what is no object: a kubelet's answer, metrics.
+// ofTheGuest returns the controllers for the guest as a whole. The clientset is for requests that are not objects: a
+// kubelet's health, metrics.
 func (o *options) ofTheGuest(c *clusters, guest kubernetes.Interface, controlPlane client.ObjectKey, gate pause.Gate, releases releaseinfo.Provider) map[string]func() error {
 	kept := c.management.GetCache()
 	return map[string]func() error{
@@ -210,7 +211,7 @@ func (o *options) ofTheGuest(c *clusters, guest kubernetes.Interface, controlPla
 	}
 }
 
-// ofNodes are the controllers that look after its nodes.
+// ofNodes returns the controllers for the guest's nodes.
 func (o *options) ofNodes(c *clusters, controlPlane client.ObjectKey, gate pause.Gate) map[string]func() error {
 	kept := c.management.GetCache()
 	return map[string]func() error{
@@ -254,7 +255,8 @@ func (o *options) ofNodes(c *clusters, controlPlane client.ObjectKey, gate pause
 	}
 }
 
-// setUp sets up those of the controllers that are asked for; all when none are named. A name that is none's would be waited for in vain.
+// setUp sets up the selected controllers, or all if none are named. An unknown name is an error: it would have no
+// effect.
 func (o *options) setUp(controllers map[string]func() error) error {
 	for _, name := range o.controllers {
 		if controllers[name] == nil {

@@ -66,7 +66,7 @@ func create(t *testing.T, c client.Client, objects ...client.Object) {
 	}
 }
 
-// apiServerRuns reports what the control-plane-operator would.
+// apiServerRuns reports a version as the control-plane-operator does.
 func apiServerRuns(t *testing.T, management client.Client, version string) {
 	t.Helper()
 	kas := &hyperv1.ControlPlaneComponent{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "kube-apiserver"}}
@@ -80,7 +80,7 @@ func apiServerRuns(t *testing.T, management client.Client, version string) {
 	}
 }
 
-// joinRequest is what the kubelet of worker-1 asks for first.
+// joinRequest returns the first request of worker-1's kubelet.
 func joinRequest(t *testing.T) *certificatesv1.CertificateSigningRequest {
 	t.Helper()
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
@@ -103,7 +103,7 @@ func joinRequest(t *testing.T) *certificatesv1.CertificateSigningRequest {
 	}
 }
 
-// TestOperator runs the whole operator between two real API servers.
+// TestOperator runs the complete operator between two real API servers.
 func TestOperator(t *testing.T) {
 	managementConfig, guestConfig := testenv.Start(t, crds.HyperShift, crds.ClusterAPI), testenv.Start(t)
 	management, guest := newClient(t, managementConfig, true), newClient(t, guestConfig, false)
@@ -146,7 +146,7 @@ func TestOperator(t *testing.T) {
 
 	t.Run("When the control plane is published the guest should learn its address", func(t *testing.T) {
 		g := NewWithT(t)
-		before := hcp.DeepCopy() // A patch: the operator may have written by now.
+		before := hcp.DeepCopy() // Use a patch: the operator may have written concurrently.
 		hcp.Status.ControlPlaneEndpoint = hyperv1.APIEndpoint{Host: "192.0.2.10", Port: 30443}
 		g.Expect(management.Status().Patch(t.Context(), hcp, client.MergeFrom(before))).To(Succeed())
 		g.Eventually(slice).WithTimeout(patience).Should(Equal([]string{"192.0.2.10"}))

@@ -33,7 +33,7 @@ import (
 	"github.com/openshift/hypershift/support/testenv"
 )
 
-// watchedManagement is a management cluster whose client notes what is read.
+// watchedManagement is a management cluster whose client records reads.
 type watchedManagement struct {
 	cluster.Cluster
 	requests *testenv.Requests
@@ -42,13 +42,13 @@ type watchedManagement struct {
 // GetClient implements cluster.Cluster.
 func (w watchedManagement) GetClient() client.Client { return w.requests }
 
-// sides are the clients of a test and of the controllers that it watches.
+// sides holds the clients of a test and of the controllers under test.
 type sides struct {
 	guestConfig, managementConfig *rest.Config
 	guest, management             client.Client
 }
 
-// watch runs one controller of the operator, and returns the clients that it has.
+// watch runs one controller of the operator, and returns its clients.
 func (s *sides) watch(t *testing.T, name string) (guest, management *testenv.Requests) {
 	t.Helper()
 	o := &options{namespace: namespace, controlPlane: "absent", metricsAddr: "0", healthAddr: "0", countsNodes: true, controllers: []string{name}}
@@ -65,8 +65,8 @@ func (s *sides) watch(t *testing.T, name string) (guest, management *testenv.Req
 	return guest, management
 }
 
-// TestWatches runs each controller alone. The HostedControlPlane that it is for does not exist, so nothing but the watch can be what
-// asks for it.
+// TestWatches runs each controller alone. Its HostedControlPlane does not exist, so only the watch can trigger a
+// reconcile.
 func TestWatches(t *testing.T) {
 	s := &sides{managementConfig: testenv.Start(t, crds.HyperShift, crds.ClusterAPI), guestConfig: testenv.Start(t)}
 	s.management, s.guest = newClient(t, s.managementConfig, true), newClient(t, s.guestConfig, false)
@@ -89,7 +89,7 @@ func TestWatches(t *testing.T) {
 		machine.Annotations = map[string]string{"touched": machine.ResourceVersion}
 		return s.management.Update(t.Context(), machine)
 	}
-	// controlPlane is another than the operator's: it is watched all the same.
+	// controlPlane returns another one than the operator's: it is watched too.
 	controlPlane := func(name string) *hyperv1.HostedControlPlane {
 		hcp := fixture.GuestControlPlane()
 		hcp.Namespace, hcp.Name = namespace, name
@@ -139,7 +139,7 @@ func TestWatches(t *testing.T) {
 				}
 				return s.guest
 			}
-			// The next controller must find nothing when it begins, or that would be what it asks for.
+			// The next controller must find nothing when it starts, or that would trigger its reconcile.
 			t.Cleanup(func() {
 				for _, obj := range objects {
 					if err := side(obj).Delete(context.WithoutCancel(t.Context()), obj); client.IgnoreNotFound(err) != nil {
@@ -148,7 +148,7 @@ func TestWatches(t *testing.T) {
 				}
 			})
 			_, management := s.watch(t, name)
-			if name == "connection" || name == "address" { // The one looks once without being told, and for the other the Machine is there already.
+			if name == "connection" || name == "address" { // The connection controller checks once without an event, and for the address controller the Machine exists already.
 				management.Await(t, &hyperv1.HostedControlPlane{}, absent)
 			}
 			for _, obj := range objects {
@@ -179,7 +179,7 @@ func TestWatches(t *testing.T) {
 			t.Helper()
 			t.Run(what, func(t *testing.T) { management.Expect(t, &hyperv1.HostedControlPlane{}, key, change) })
 		}
-		management.Await(t, &hyperv1.HostedControlPlane{}, absent) // The Machine is there already.
+		management.Await(t, &hyperv1.HostedControlPlane{}, absent) // The Machine exists already.
 		csr := joinRequest(t)
 		csr.Name = "issued"
 		create(t, s.guest, csr)
@@ -235,7 +235,7 @@ func TestWatches(t *testing.T) {
 	})
 }
 
-// certificate is one that is good for nothing.
+// certificate returns a certificate without any use.
 func certificate(t *testing.T) []byte {
 	t.Helper()
 	ca, err := certs.NewCA(certs.Name{CommonName: "demo"}, time.Now())

@@ -4,13 +4,13 @@ package metrics
 
 import "github.com/prometheus/client_golang/prometheus"
 
-// Etcd is what is known of the members of a hosted cluster's etcd.
+// Etcd holds the metrics of the members of a hosted cluster's etcd.
 type Etcd struct {
-	// Healthy, Leader, Size and InUse are by namespace and member.
+	// The gauges have the labels namespace and member.
 	Healthy, Leader, Size, InUse, Fsync *prometheus.GaugeVec
 }
 
-// NewEtcd makes the families, empty.
+// NewEtcd returns the metric families without values.
 func NewEtcd() *Etcd {
 	gauge := func(name, help string) *prometheus.GaugeVec {
 		return prometheus.NewGaugeVec(prometheus.GaugeOpts{Name: "hypershift_control_plane_etcd_" + name, Help: help}, []string{"namespace", "member"})
@@ -24,7 +24,7 @@ func NewEtcd() *Etcd {
 	}
 }
 
-// Collectors are the families.
+// Collectors returns the metric families.
 func (e *Etcd) Collectors() []prometheus.Collector {
 	return []prometheus.Collector{e.Healthy, e.Leader, e.Size, e.InUse, e.Fsync}
 }

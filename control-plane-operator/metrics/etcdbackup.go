@@ -8,13 +8,13 @@ import (
 	hyperv1 "github.com/openshift/hypershift/api/hypershift/v1beta1"
 )
 
-// EtcdBackup is what is known of the backups of a hosted cluster.
+// EtcdBackup holds the metrics of the backups of a hosted cluster.
 type EtcdBackup struct {
-	// LastGood and Size are by namespace.
+	// LastGood and Size have the label namespace.
 	LastGood, Size *prometheus.GaugeVec
 }
 
-// NewEtcdBackup makes the families, empty.
+// NewEtcdBackup returns the metric families without values.
 func NewEtcdBackup() *EtcdBackup {
 	gauge := func(name, help string) *prometheus.GaugeVec {
 		return prometheus.NewGaugeVec(prometheus.GaugeOpts{Name: "hypershift_control_plane_etcd_backup_" + name, Help: help}, []string{"namespace"})
@@ -25,12 +25,12 @@ func NewEtcdBackup() *EtcdBackup {
 	}
 }
 
-// Collectors are the families.
+// Collectors returns the metric families.
 func (e *EtcdBackup) Collectors() []prometheus.Collector {
 	return []prometheus.Collector{e.LastGood, e.Size}
 }
 
-// Take sets the gauges to the last good backup, which is nil if there is none.
+// Take sets the gauges to the last successful backup, which is nil if there is none.
 func (e *EtcdBackup) Take(namespace string, good *hyperv1.HCPEtcdBackup) {
 	switch {
 	case e == nil:

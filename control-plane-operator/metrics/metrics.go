@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package metrics is what the control-plane-operator tells a Prometheus about a hosted control plane.
+// Package metrics contains the control-plane-operator's Prometheus metrics of a hosted control plane.
 package metrics
 
 import (

@@ -19,7 +19,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/manager"
 )
 
-// bare is a manager of which only is there what the options look at.
+// bare is a manager that only implements what the options use.
 type bare struct {
 	manager.Manager
 	client client.Client
@@ -31,7 +31,7 @@ func (b bare) GetClient() client.Client       { return b.client }
 func (b bare) GetRESTMapper() meta.RESTMapper { return b.mapper }
 func (b bare) GetConfig() *rest.Config        { return b.config }
 
-// managing is a manager of a management cluster of some version; routes tells whether that has Routes.
+// managing returns a manager of a management cluster of some version; routes says whether it has Routes.
 func managing(t *testing.T, minor int, routes bool) bare {
 	t.Helper()
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
@@ -116,7 +116,7 @@ func TestReconcilerIsMadeOfOptions(t *testing.T) {
 	})
 }
 
-// TestWhatNobodyCanAskFor is left out: a controller of a kind that is not there ends the operator.
+// TestWhatNobodyCanAskFor: a controller is skipped if its kind is not served, because its watch would end the operator.
 func TestWhatNobodyCanAskFor(t *testing.T) {
 	for name, add := range map[string]func(manager.Manager) error{"break-glass certificates": started(t, nil).breakGlass, "backups": started(t, nil).backUp} {
 		t.Run("When the management cluster has no kind for "+name+" they should be left out", func(t *testing.T) {

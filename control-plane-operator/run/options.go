@@ -47,7 +47,7 @@ type options struct {
 	log              logging.Options
 }
 
-// optionsFromEnvironment reads what the environment says; flags win over it.
+// optionsFromEnvironment reads the environment; flags take precedence.
 func optionsFromEnvironment(getenv func(string) string) *options {
 	o := &options{
 		namespace:           getenv("MY_NAMESPACE"),
@@ -120,10 +120,10 @@ func (o *options) validate() error {
 	return nil
 }
 
-// orOwn is the operator's own image where neither flag nor environment names one.
+// orOwn returns the image, or the operator's own one if neither flag nor environment sets it.
 func (o *options) orOwn(image string) string { return cmp.Or(image, o.operatorImage) }
 
-// staticImages are the images that the operator brings itself, by payload tag.
+// staticImages returns the images that the operator provides, by payload tag.
 func (o *options) staticImages() map[string]string {
 	static := map[string]string{
 		"controlplane-operator":          o.operatorImage,

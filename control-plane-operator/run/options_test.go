@@ -14,7 +14,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 )
 
-// parse makes options of an environment and a command line.
+// parse returns options from an environment and a command line.
 func parse(t *testing.T, environment map[string]string, args ...string) (*options, error) {
 	t.Helper()
 	o := optionsFromEnvironment(func(name string) string { return environment[name] })

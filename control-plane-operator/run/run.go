@@ -49,10 +49,10 @@ import (
 
 const leaderElectionID = "control-plane-operator-leader-elect"
 
-// Times of the leader lease: a control plane operator that loses the management API for a minute goes on.
+// Timing of the leader lease: a control plane operator continues if it loses the management API for a minute.
 var leaseDuration, renewDeadline, retryPeriod = 60 * time.Second, 40 * time.Second, 15 * time.Second
 
-// Scheme knows all kinds that the operator reads or writes in the management cluster.
+// Scheme contains all kinds that the operator reads or writes in the management cluster.
 func Scheme() *runtime.Scheme {
 	scheme := runtime.NewScheme()
 	utilruntime.Must(clientgoscheme.AddToScheme(scheme))
@@ -128,7 +128,7 @@ func (o *options) run(ctx context.Context) error {
 	return start(ctx, mgr)
 }
 
-// keepEtcd looks after the members of etcd.
+// keepEtcd sets up the controller of etcd's members.
 func keepEtcd(mgr manager.Manager) error {
 	families := metrics.NewEtcd()
 	for _, c := range families.Collectors() {
@@ -146,7 +146,8 @@ func keepEtcd(mgr manager.Manager) error {
 	return nil
 }
 
-// breakGlass signs break-glass certificates and revokes them. It is left out where nobody can ask.
+// breakGlass sets up signing and revocation of break-glass certificates. It is skipped if the management cluster does
+// not serve the kind of the requests.
 func (o *options) breakGlass(mgr manager.Manager) error {
 	asked, err := serves(mgr.GetRESTMapper(), certificatesv1alpha1.GroupVersion.WithKind("CertificateRevocationRequest"))
 	if err != nil || !asked {
@@ -162,7 +163,7 @@ func (o *options) breakGlass(mgr manager.Manager) error {
 	return nil
 }
 
-// backUp is left out where nobody can ask: `install --exclude-etcd` leaves the kind out.
+// backUp is skipped if the management cluster does not serve the kind: `install --exclude-etcd` leaves it out.
 func (o *options) backUp(mgr manager.Manager) error {
 	asked, err := serves(mgr.GetRESTMapper(), hyperv1.GroupVersion.WithKind("HCPEtcdBackup"))
 	if err != nil || !asked {
@@ -230,10 +231,10 @@ func (o *options) reconciler(mgr manager.Manager) (*hostedcontrolplane.Reconcile
 	}, nil
 }
 
-// sameNodeSince is the first Kubernetes whose Services can always prefer the pods of a node.
+// sameNodeSince is the first Kubernetes version whose Services can prefer pods on the same node.
 const sameNodeSince = "1.35"
 
-// serves tells whether the management cluster has a kind that not every one has.
+// serves reports whether the management cluster serves an optional kind.
 func serves(mapper meta.RESTMapper, kind schema.GroupVersionKind) (bool, error) {
 	_, err := mapper.RESTMapping(kind.GroupKind(), kind.Version)
 	if meta.IsNoMatchError(err) {
@@ -268,7 +269,7 @@ func inherit(getenv func(string) string) []corev1.EnvVar {
 	for _, name := range slices.Concat(inheritedVariables, logging.PassedEnv) {
 		value := getenv(name)
 		if name == "NO_PROXY" && value != "" {
-			// The hosted API server is a neighbour in the same namespace.
+			// The hosted API server is in the same namespace, so requests to it bypass the proxy.
 			value += ",kube-apiserver"
 		}
 		if value != "" {

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package tokenminter keeps a token of a service account of the guest in a file, for a program beside it that shows the token to a cloud.
+// Package tokenminter keeps a token of a guest service account in a file, for another container that presents the token
+// to a cloud provider.
 package tokenminter
 
 import (
@@ -26,11 +27,11 @@ import (
 
 const (
 	requestTimeout = 10 * time.Second
-	// kubeconfigKey is where Secrets of kubeconfigs have it.
+	// kubeconfigKey is the key in kubeconfig Secrets.
 	kubeconfigKey = "kubeconfig"
-	// lifetime is what is asked for; the API server may give less or more.
+	// lifetime is the requested lifetime; the API server may grant less or more.
 	lifetime = time.Hour
-	// retry is how soon a token is asked for again when there was none: the guest's API may not serve yet.
+	// retry is the interval at which a failed token request is repeated: the guest's API may not serve yet.
 	retry = 5 * time.Second
 )
 
@@ -43,7 +44,7 @@ type options struct {
 	log                       logging.Options
 }
 
-// NewCommand makes the subcommand, with the flags that release payloads' token-minter has.
+// NewCommand returns the subcommand, with the flags of the token-minter of release payloads.
 func NewCommand() *cobra.Command {
 	var o options
 	cmd := &cobra.Command{
@@ -84,7 +85,7 @@ func (o *options) validate() error {
 	return nil
 }
 
-// run mints until the context ends: anew when four fifths of a token's life are over.
+// run mints tokens until the context ends: it replaces a token after four fifths of its lifetime.
 func (o *options) run(ctx context.Context) error {
 	log := ctrl.Log.WithName("token-minter").WithValues("serviceAccount", o.namespace+"/"+o.name)
 	for {
@@ -107,8 +108,8 @@ func (o *options) run(ctx context.Context) error {
 	}
 }
 
-// guestConfig is read each time, since the kubeconfig's certificate is renewed in place. The Secret may come after the program: a volume
-// of it would keep the pod from starting until then.
+// guestConfig is read for each token, since the kubeconfig's certificate is renewed in place. The Secret may be created
+// after the program starts; a volume would keep the pod from starting until then.
 func (o *options) guestConfig(ctx context.Context) (*rest.Config, error) {
 	if o.secretName == "" {
 		access, err := kubeconfig.ReadFile(o.kubeconfig)
@@ -136,7 +137,7 @@ func (o *options) guestConfig(ctx context.Context) (*rest.Config, error) {
 	return config, nil
 }
 
-// mint writes a new token and tells until when it is good.
+// mint writes a new token and returns its expiry time.
 func (o *options) mint(ctx context.Context) (time.Time, error) {
 	ctx, cancel := context.WithTimeout(ctx, requestTimeout)
 	defer cancel()
@@ -160,14 +161,14 @@ func (o *options) mint(ctx context.Context) (time.Time, error) {
 	return request.Status.ExpirationTimestamp.Time, write(o.file, request.Status.Token)
 }
 
-// write lets readers see the old token or the new one, and never half of one.
+// write replaces the file atomically, so that readers never see a partial token.
 func write(file, token string) error {
 	next, err := os.CreateTemp(filepath.Dir(file), ".token-")
 	if err != nil {
 		return fmt.Errorf("making the token file: %w", err)
 	}
 	_, err = next.WriteString(token)
-	// The reader is another container, which may run as another user of the pod's group.
+	// The reader is another container, which may run as another user in the pod's group.
 	err = errors.Join(err, next.Chmod(0o640), next.Close())
 	if err == nil {
 		err = os.Rename(next.Name(), file)

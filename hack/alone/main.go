@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Command alone runs each subtest by itself, as a person does who looks into one: a subtest that passes only after an earlier one
-// fails here.
+// Command alone runs each subtest alone, as a developer does to debug it. A subtest that passes only after an earlier
+// one fails here.
 //
 // Usage: go run ./hack/alone PACKAGE... All subtests of the packages must pass together.
 package main
@@ -30,7 +30,7 @@ func main() {
 	}
 }
 
-// check joins the errors of all packages that the patterns name.
+// check joins the errors of all packages that match the patterns.
 func check(ctx context.Context, patterns []string, out io.Writer) error {
 	if len(patterns) == 0 {
 		return errors.New("no package is named: give a folder, such as ./support/pause, or more")
@@ -54,7 +54,7 @@ func check(ctx context.Context, patterns []string, out io.Writer) error {
 	return errors.Join(errs...)
 }
 
-// testProgram is the compiled tests of a package, which run in its folder.
+// testProgram is the test binary of a package, which runs in its folder.
 type testProgram struct{ dir, file string }
 
 func (p testProgram) check(ctx context.Context, out io.Writer) error {
@@ -90,7 +90,7 @@ func (p testProgram) run(ctx context.Context, args ...string) (string, error) {
 
 var began = regexp.MustCompile(`(?m)^=== RUN +(\S+)$`)
 
-// subtests are the names of those that ran and have none below them.
+// subtests returns the names of the tests that ran and have no subtests.
 func subtests(said string) []string {
 	var all, leaves []string
 	for _, line := range began.FindAllStringSubmatch(said, -1) {
@@ -104,7 +104,7 @@ func subtests(said string) []string {
 	return leaves
 }
 
-// pattern matches one test, as -run takes it: an expression for each part of the name.
+// pattern returns a -run pattern that matches one test: an expression for each part of the name.
 func pattern(name string) string {
 	parts := strings.Split(name, "/")
 	for i, part := range parts {

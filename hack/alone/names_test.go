@@ -30,7 +30,7 @@ func TestSubtests(t *testing.T) {
 	}
 }
 
-// TestPattern: a pattern fits one test, though names have in them what patterns are made of.
+// TestPattern checks that a pattern matches exactly one test, although names contain characters of patterns.
 func TestPattern(t *testing.T) {
 	names := []string{"TestA/one", "TestA/one#01", "TestA/one_more", "TestA/a+b(c).*", "TestA/aab(c).*", "TestAB/one", "TestA/one/deep"}
 	for _, name := range names {

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Command constants reads names of Go files from its standard input, each ended by a NUL as `git ls-files -z` prints them, and fails
-// for string literals that repeat what an exported constant of api names: an annotation, label, finalizer, condition or
-// key of a Secret. Written twice, the two sides of a contract drift apart unseen.
+// Command constants reads names of Go files from its standard input, each terminated by a NUL as `git ls-files -z`
+// prints them. It fails for string literals that repeat the value of an exported constant of api: an annotation, label,
+// finalizer, condition or key of a Secret. With two copies, the two sides of a contract could diverge unnoticed.
 //
-// Tests may spell such a name out, since that pins what is on the wire.
+// Tests may repeat such a name, since they pin what is transmitted.
 package main
 
 import (
@@ -27,7 +27,7 @@ func main() {
 	}
 }
 
-// check joins an error for each literal that repeats a constant. Names are relative to root.
+// check joins an error for each literal that repeats a constant. The names are relative to root.
 func check(root string, names io.Reader) error {
 	raw, err := io.ReadAll(names)
 	if err != nil {
@@ -68,7 +68,7 @@ func check(root string, names io.Reader) error {
 	return errors.Join(errs...)
 }
 
-// collect adds a file's constants that cross packages, by value.
+// collect adds the constants of a file that packages share, by value.
 func collect(file *ast.File, constants map[string][]string) {
 	for _, declaration := range file.Decls {
 		block, ok := declaration.(*ast.GenDecl)
@@ -91,7 +91,7 @@ func collect(file *ast.File, constants map[string][]string) {
 	}
 }
 
-// ofConditions tells whether a block lists types of conditions, by type or by the names of some.
+// ofConditions reports whether a block lists condition types, by their type or by some of their names.
 func ofConditions(block *ast.GenDecl) bool {
 	for _, spec := range block.Specs {
 		constant, ok := spec.(*ast.ValueSpec)
@@ -123,22 +123,22 @@ func text(constant *ast.ValueSpec, i int) (string, bool) {
 }
 
 var (
-	// qualified are names of annotations, labels and finalizers, with the domain that they belong to.
+	// qualified matches names of annotations, labels and finalizers with their domain.
 	qualified = regexp.MustCompile(`^([a-z0-9-]+\.)+[a-z]+/.`)
-	// compound are conditions of two words or more: Ready or Available may be anybody's.
+	// compound matches conditions of two words or more: Ready or Available may belong to other APIs.
 	compound = regexp.MustCompile(`^[A-Z]+[a-z]+[A-Z]\w+$`)
-	// spelled are keys that are neither a word of English nor what a flag may be called, such as old-key.pub.
+	// spelled matches keys that are neither an English word nor a possible flag name, such as old-key.pub.
 	spelled = regexp.MustCompile(`^[\w-]+[_.]\w`)
 )
 
-// shared tells whether a constant names something that packages must agree on, and whether its value can mean nothing else.
+// shared reports whether a constant names something that packages share, and whether its value is unambiguous.
 func shared(name, value string, condition bool) bool {
 	return qualified.MatchString(value) ||
 		condition && compound.MatchString(value) ||
 		strings.HasSuffix(name, "Key") && spelled.MatchString(value)
 }
 
-// repeats lists the literals of a file that are written in api.
+// repeats lists the literals of a file that api defines as constants.
 func repeats(files *token.FileSet, file *ast.File, constants map[string][]string) []error {
 	var errs []error
 	ast.Inspect(file, func(node ast.Node) bool {

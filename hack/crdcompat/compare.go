@@ -33,13 +33,13 @@ const (
 	schemasChanged     = "schemas-changed"
 )
 
-// change is a difference that can refuse, lose or change an object of a user.
+// change is a difference that can reject, lose or change a user's object.
 type change struct {
 	// CRD is the name of the CRD, such as nodepools.hypershift.openshift.io.
 	CRD string
-	// Version is the version of the API; empty for what is about all versions.
+	// Version is the API version; empty for a change of all versions.
 	Version string
-	// Path is the field, with "[]" for items and "{}" for values of maps; empty for what is about no field.
+	// Path is the field, with "[]" for items and "{}" for map values; empty if the change is not about a field.
 	Path string
 	// Kind is one of the kinds above.
 	Kind string
@@ -53,8 +53,7 @@ func (c change) String() string {
 	return strings.Join(parts, " ") + ": " + c.Detail
 }
 
-// compare returns the changes between two sets of CRDs. Kinds, versions and fields that are new change nothing for the
-// objects that exist.
+// compare returns the changes between two sets of CRDs. New kinds, versions and fields do not affect existing objects.
 func compare(before, after []*apiextensionsv1.CustomResourceDefinition) []change {
 	var changes []change
 	for _, old := range before {
@@ -101,7 +100,7 @@ func compareCRD(old, now *apiextensionsv1.CustomResourceDefinition) []change {
 	return changes
 }
 
-// namesLost describes the names of a kind that no longer lead to it.
+// namesLost describes the names that no longer refer to a kind.
 func namesLost(old, now apiextensionsv1.CustomResourceDefinitionNames) string {
 	if old.Kind != now.Kind || old.ListKind != now.ListKind {
 		return arrow("kind", old.Kind+" "+old.ListKind, now.Kind+" "+now.ListKind)
@@ -156,7 +155,7 @@ func subresources(of *apiextensionsv1.CustomResourceSubresources) map[string]str
 	return out
 }
 
-// arrow describes a value that changed.
+// arrow describes a changed value.
 func arrow(name, from, to string) string {
 	for _, value := range []*string{&from, &to} {
 		if *value == "" {

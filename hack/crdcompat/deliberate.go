@@ -21,10 +21,10 @@ type entry struct {
 	Reason string `json:"reason"`
 	// Change is the kind of the change.
 	Change string `json:"change"`
-	// CRD and Path are where; absent for everywhere.
+	// CRD and Path restrict the entry; empty matches everything.
 	CRD  string `json:"crd,omitempty"`
 	Path string `json:"path,omitempty"`
-	// Detail is what; absent for all of that kind.
+	// Detail restricts the entry; empty matches all changes of that kind.
 	Detail string `json:"detail,omitempty"`
 }
 
@@ -37,7 +37,7 @@ func (e entry) matches(c change) bool {
 		c.Detail)
 }
 
-// readDeliberate reads the deliberate changes since a release; there are none when the file does not exist.
+// readDeliberate reads the deliberate changes since a release; there are none if the file does not exist.
 func readDeliberate(path string) ([]entry, error) {
 	data, err := os.ReadFile(path)
 	if errors.Is(err, os.ErrNotExist) {

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Command crdcompat compares the CRDs of this tree with those of the last release, and fails for each difference that
-// can refuse, lose or change an object that users have, unless the deliberate changes of that release name it.
+// Command crdcompat compares the CRDs of this tree with those of the last release. It fails for each difference that
+// can reject, lose or change an existing object, unless the deliberate changes of that release list it.
 //
-// The CRDs of a release are stored in hack/releases/VERSION/crds, without descriptions; beside them are the examples
-// and the objects that its tests store. They are copies, so that the comparison also runs in a shallow clone and the
-// tests need no git; `make verify-crds` compares them with the commit where the clone has it.
+// The CRDs of a release are stored in hack/releases/VERSION/crds, without descriptions, next to the examples and the
+// objects that its tests store. They are copies, so that the comparison also runs in a shallow clone and the tests need
+// no git. `make verify-crds` compares them with the commit if the clone has it.
 //
 // Usage, in the root of the repository:
 //

@@ -56,7 +56,7 @@ func parse(t *testing.T, text string) []*apiextensionsv1.CustomResourceDefinitio
 	return []*apiextensionsv1.CustomResourceDefinition{crd}
 }
 
-// mutated replaces a part of the released CRD.
+// mutated returns the released CRD with one part replaced.
 func mutated(t *testing.T, from, to string) []*apiextensionsv1.CustomResourceDefinition {
 	t.Helper()
 	NewWithT(t).Expect(strings.Count(releasedCRD, from)).To(Equal(1), from)

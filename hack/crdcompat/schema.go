@@ -21,7 +21,7 @@ func (w *walker) add(path, kind, detail string) {
 	w.changes = append(w.changes, change{CRD: w.crd, Version: w.version, Path: path, Kind: kind, Detail: detail})
 }
 
-// schema compares a field and all below it.
+// schema compares a field recursively.
 func (w *walker) schema(path string, old, now *apiextensionsv1.JSONSchemaProps) {
 	w.types(path, old, now)
 	w.values(path, old, now)
@@ -32,7 +32,7 @@ func (w *walker) schema(path string, old, now *apiextensionsv1.JSONSchemaProps) 
 	w.nested(path+"{}", valuesOf(old), valuesOf(now))
 }
 
-// nested compares what lists or maps hold. A schema of anything has neither items nor values.
+// nested compares the elements of lists or maps. A schema without a type has neither items nor values.
 func (w *walker) nested(path string, old, now *apiextensionsv1.JSONSchemaProps) {
 	switch {
 	case old == nil:
@@ -72,7 +72,7 @@ func (w *walker) types(path string, old, now *apiextensionsv1.JSONSchemaProps) {
 	}
 }
 
-// values compares which values are accepted, and which one stands for none.
+// values compares the accepted values and the default.
 func (w *walker) values(path string, old, now *apiextensionsv1.JSONSchemaProps) {
 	before, after := rawOf(old.Default), rawOf(now.Default)
 	if before != after {

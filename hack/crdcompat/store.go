@@ -21,13 +21,13 @@ import (
 	"github.com/openshift/hypershift/hack/releases/table"
 )
 
-// sourceFolder is where CRDs are in a commit.
+// sourceFolder is the folder of the CRDs in a commit.
 const sourceFolder = "support/crds"
 
 const storedHeader = "# A copy of the released CRD without descriptions; do not edit.\n" +
 	"# `go run ./hack/crdcompat -store %s` writes it.\n"
 
-// crdFolder is where the CRDs of a release are stored.
+// crdFolder returns the folder with the stored CRDs of a release.
 func crdFolder(release table.Release) string {
 	return filepath.Join(releasesFolder, release.Version, "crds")
 }
@@ -69,8 +69,7 @@ func storeRelease(ctx context.Context, release table.Release) error {
 	return nil
 }
 
-// checkStored compares what is stored of a release with its commit. A clone that lacks the commit has nothing to
-// compare with.
+// checkStored compares the stored files of a release with its commit. It does nothing in a clone that lacks the commit.
 func checkStored(ctx context.Context, release table.Release) error {
 	if !hasCommit(ctx, release.Commit) {
 		fmt.Printf("%s of %s is not compared with commit %.8s, which this clone lacks\n", releasesFolder, release.Version,
@@ -101,20 +100,20 @@ func checkStored(ctx context.Context, release table.Release) error {
 	return errors.Join(failures...)
 }
 
-// hasCommit tells whether this clone has it.
+// hasCommit reports whether this clone has the commit.
 func hasCommit(ctx context.Context, commit string) bool {
 	_, err := git(ctx, "cat-file", "-e", commit+"^{commit}")
 	return err == nil
 }
 
-// objectFolders are the folders of a commit with objects that a version accepts, and where they are stored.
+// objectFolders maps folders of a commit, with objects that the version accepts, to their storage folders.
 var objectFolders = map[string]string{
 	"docs/examples/":                         "examples",
 	"test/integration/api/testdata/objects/": "objects",
 	"test/integration/api/testdata/rules/":   "rules",
 }
 
-// released returns what is stored of a release, by path.
+// released returns the files to store for a release, by path.
 func released(ctx context.Context, release table.Release) (map[string][]byte, error) {
 	files := map[string][]byte{}
 	err := eachFile(ctx, release, sourceFolder+"/", func(name string, content []byte) error {
@@ -140,7 +139,7 @@ func released(ctx context.Context, release table.Release) (map[string][]byte, er
 	return files, nil
 }
 
-// eachFile calls a function with each YAML file below a folder of a release.
+// eachFile calls do for each YAML file below a folder of a release.
 func eachFile(ctx context.Context, release table.Release, folder string, do func(name string,
 	content []byte) error) error {
 	list, err := git(ctx, "ls-tree", "-r", "--name-only", release.Commit, folder)
@@ -171,7 +170,7 @@ func withoutDescriptions(content []byte) ([]byte, error) {
 	return yaml.Marshal(crd)
 }
 
-// removeDescriptions removes descriptions, which are texts; a field that is called description is a mapping, and stays.
+// removeDescriptions removes descriptions, which are strings. A field named description is a mapping, and stays.
 func removeDescriptions(value any) {
 	switch value := value.(type) {
 	case map[string]any:

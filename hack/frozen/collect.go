@@ -24,14 +24,14 @@ const (
 	nodeConfig   = "ignition-server/nodeconfig/testdata"
 )
 
-// valueFiles are golden files of keys and values, by the prefix of their keys.
+// valueFiles maps prefixes of keys to golden files of keys and values.
 var valueFiles = map[string]string{
 	"pool": "hypershift-operator/controllers/nodepool/testdata/frozen.yaml",
 	"pki":  controlPlane + "/pki/testdata/frozen.yaml",
 	"api":  controlPlane + "/infra/testdata/frozen.yaml",
 }
 
-// wholeFiles are golden files of which each byte counts, by their keys.
+// wholeFiles maps keys to golden files that are compared byte for byte.
 var wholeFiles = map[string]string{
 	"user-data/cloud-config":        "hypershift-operator/controllers/nodepool/cloudconfig/testdata/user-data.yaml",
 	"node-agent/first-stage":        "hypershift-operator/controllers/nodepool/cloudconfig/files",
@@ -41,7 +41,7 @@ var wholeFiles = map[string]string{
 	"node-agent/plan-of-all":        nodeConfig + "/full-plan.txt",
 }
 
-// objectFiles are golden files of objects, some kinds of which count, by the prefix of their keys.
+// objectFiles lists golden files of objects, the relevant kinds, and the prefix of their keys.
 var objectFiles = []struct {
 	prefix, folder string
 	keep           func(object) bool
@@ -102,7 +102,7 @@ func readGolden(name string, into any) error {
 	return yaml.UnmarshalStrict(data, into)
 }
 
-// digestOfFiles is that of a file, or of all files in a folder with their names.
+// digestOfFiles returns the digest of a file, or of all files in a folder with their names.
 func digestOfFiles(root string) (string, error) {
 	hash := sha256.New()
 	err := filepath.WalkDir(root, func(name string, entry fs.DirEntry, err error) error {

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Command frozen compares what machines and nodes of running clusters depend on with the last release: what rolls a
-// NodePool, user-data, what node-agent reads, subjects of certificates, names and ports of Services. The values come
-// from golden files, which tests compare with the programs. A value that differs needs an entry in
-// hack/releases/VERSION/frozen-changes.yaml that says why, and how running pools are carried over.
+// Command frozen compares values that machines and nodes of running clusters depend on with the last release: what
+// causes a rollout of a NodePool, user-data, what node-agent reads, subjects of certificates, names and ports of
+// Services. The values come from golden files, which tests compare with the programs. A value that differs needs an
+// entry in hack/releases/VERSION/frozen-changes.yaml, with the reason and how running pools migrate.
 //
 // Usage, in the root of the repository:
 //
@@ -60,7 +60,7 @@ func pathOf(release table.Release, name string) string {
 	return filepath.Join("hack", "releases", release.Version, name)
 }
 
-// text writes values one a line, in the order of their keys.
+// text writes the values, one per line, in the order of their keys.
 func text(release table.Release, values map[string]string) string {
 	var out strings.Builder
 	fmt.Fprintf(&out, "# What running clusters of %s depend on; do not edit.\n"+
@@ -75,9 +75,9 @@ func text(release table.Release, values map[string]string) string {
 // entry is a deliberate change. A "*" in Key stands for any text.
 type entry struct {
 	Key string `json:"key"`
-	// Reason says why the value changes.
+	// Reason is why the value changes.
 	Reason string `json:"reason"`
-	// Carried says how running clusters are carried over: what keeps the old value, until when, and that no machine is
+	// Carried describes how running clusters migrate: what keeps the old value, until when, and that no machine is
 	// replaced.
 	Carried string `json:"carried"`
 }

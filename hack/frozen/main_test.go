@@ -18,7 +18,7 @@ const (
 	other    = "---\nkind: Deployment\nmetadata: {name: demo}\nspec: {replicas: 1}\n"
 )
 
-// golden makes a tree with golden files, some of which are replaced.
+// golden creates a tree of golden files, some with replaced content.
 func golden(t *testing.T, replaced map[string]string) string {
 	t.Helper()
 	root := t.TempDir()

@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Command fuzz runs the fuzz targets of all modules whose folders it is given, one after the other, as `go test -fuzz` can run but one at
-// a time. Usage: go run ./hack/fuzz [-time 10m] [-only PATTERN] [-workers N] [-json] FOLDER...
+// Command fuzz runs the fuzz targets of all modules in the given folders, one after the other, since `go test -fuzz`
+// runs only one at a time. Usage: go run ./hack/fuzz [-time 10m] [-only PATTERN] [-workers N] [-json] FOLDER...
 //
-// What ends a target is an interrupt, not -fuzztime: until Go 1.27 a deadline that meets a busy machine is itself reported as a failure
-// (https://go.dev/issue/75804). `go test -exec` runs the test program under this one, as fuzz -interrupt-after 10m PROGRAM ARGUMENT...
+// An interrupt ends a target, not -fuzztime: until Go 1.27, a deadline on a busy machine is itself reported as a
+// failure (https://go.dev/issue/75804). `go test -exec` runs the test program under this one, as fuzz -interrupt-after
+// 10m PROGRAM ARGUMENT...
 package main
 
 import (
@@ -26,9 +27,9 @@ import (
 	"time"
 )
 
-// target is one function FuzzX.
+// target is one FuzzX function.
 type target struct {
-	// module is the folder of its go.mod, pkg the package.
+	// module is the folder of its go.mod; pkg is the package.
 	module, pkg, name string
 }
 
@@ -83,14 +84,14 @@ func run(ctx context.Context, modules []string, args []string, only string) erro
 	return errors.Join(append(failures, ctx.Err())...)
 }
 
-// interrupted runs a program, interrupts it when its time is over, and returns its exit status.
+// interrupted runs a program, interrupts it after the given time, and returns its exit status.
 func interrupted(ctx context.Context, after time.Duration, program []string) int {
 	ctx, cancel := context.WithTimeout(ctx, after)
 	defer cancel()
 	cmd := exec.CommandContext(ctx, program[0], program[1:]...)
 	cmd.Cancel = func() error { return cmd.Process.Signal(os.Interrupt) }
 	cmd.Stdin, cmd.Stdout, cmd.Stderr = os.Stdin, os.Stdout, os.Stderr
-	// A program that ends well for being interrupted is told from one that does not by its own exit status.
+	// The exit status shows whether the program handled the interrupt successfully.
 	if err := cmd.Run(); cmd.ProcessState == nil {
 		fmt.Fprintln(os.Stderr, "fuzz:", err)
 		return 1
@@ -101,7 +102,7 @@ func interrupted(ctx context.Context, after time.Duration, program []string) int
 	return 1
 }
 
-// goTest is how each target is run: self is this program, which interrupts it.
+// goTest returns the command for each target; self is this program, which interrupts the target.
 func goTest(self string, each time.Duration, workers int, asJSON bool) []string {
 	args := []string{"test", "-run", "^$", "-exec", fmt.Sprintf("%s -interrupt-after %s", self, each), "-timeout", "0"}
 	if workers > 0 {
@@ -120,7 +121,7 @@ func (t target) fuzz(ctx context.Context, args []string, out io.Writer) error {
 	return cmd.Run()
 }
 
-// listed is what `go list -json` says of a package.
+// listed is the output of `go list -json` for a package.
 type listed struct {
 	Dir, ImportPath           string
 	TestGoFiles, XTestGoFiles []string
@@ -128,7 +129,7 @@ type listed struct {
 
 var declaration = regexp.MustCompile(`(?m)^func (Fuzz\w*)\(\w+ \*testing\.F\) `)
 
-// discover finds the targets in the test files that this system would build.
+// discover returns the targets in the test files that this system would build.
 func discover(ctx context.Context, module string) ([]target, error) {
 	cmd := exec.CommandContext(ctx, "go", "list", "-json=Dir,ImportPath,TestGoFiles,XTestGoFiles", "./...")
 	cmd.Dir, cmd.Stderr = module, os.Stderr

@@ -12,7 +12,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-// module writes a Go module of one package.
+// module writes a Go module with one package.
 func module(t *testing.T, test string) string {
 	t.Helper()
 	dir := t.TempDir()
@@ -53,7 +53,7 @@ func TestRun(t *testing.T) {
 func TestFuzz(t *testing.T) {
 	t.Run("When a target crashes it should say so, after giving it its time", func(t *testing.T) {
 		dir := t.TempDir()
-		// To build a real one takes minutes: the whole standard library is compiled anew.
+		// A real test binary takes minutes to build: the complete standard library is compiled again.
 		program := "#!/bin/sh\necho \"$*\"\nexit 1\n"
 		if err := os.WriteFile(filepath.Join(dir, "go"), []byte(program), 0o700); err != nil {
 			t.Fatal(err)
@@ -86,7 +86,7 @@ func TestInterrupted(t *testing.T) {
 			for after := tt.after; ; after *= 2 {
 				got := interrupted(t.Context(), after, []string{"sh", "-c", tt.script, "sh", began})
 				if _, err := os.Stat(began); err != nil && after < time.Minute {
-					continue // It was interrupted before it could say what that is to do.
+					continue // The interrupt arrived before the program could set its exit status for it.
 				}
 				if got != tt.want {
 					t.Errorf("exit status %d, want %d", got, tt.want)

@@ -17,7 +17,7 @@ Every kind that can be written in YAML, field by field. A field in **bold** is r
 refuses, with the message that it gives. ` + "`kubectl explain`" + ` tells the same on a cluster.
 `
 
-// referencePage makes docs/reference/api.md.
+// referencePage generates docs/reference/api.md.
 func referencePage(generator) ([]file, error) {
 	var page strings.Builder
 	page.WriteString(referenceHeader)
@@ -78,7 +78,7 @@ func (f fieldDoc) heading() string {
 	return "`" + f.name + "`"
 }
 
-// link names the type of a field, and links to it when it is described on the page.
+// link returns the type name of a field, with a link if the page describes the type.
 func (p *typePackage) link(f fieldDoc) string {
 	name := strings.ReplaceAll(f.typeText, "|", "\\|")
 	if _, ok := p.types[f.base]; !ok {
@@ -87,7 +87,7 @@ func (p *typePackage) link(f fieldDoc) string {
 	return fmt.Sprintf("[`%s`](#%s)", name, p.anchor(f.base))
 }
 
-// description is the field's comment and what its markers say.
+// description returns the field's comment and the content of its markers.
 func (f fieldDoc) description() string {
 	parts := []string{f.doc}
 	if value := f.markers.text("kubebuilder:default=", "kubebuilder:default:="); value != "" {

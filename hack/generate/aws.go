@@ -10,8 +10,8 @@ import (
 	"slices"
 )
 
-// awsModule is the provider of AWS. It is no requirement of ours, since it would bring the client libraries of AWS along, so its sum is
-// here and not in go.sum.
+// awsModule is the AWS provider. It is not a requirement of our module, since it would add the AWS client libraries.
+// Its sum is therefore here and not in go.sum.
 const (
 	awsModule    = "sigs.k8s.io/cluster-api-provider-aws/v2@v2.13.0"
 	awsModuleSum = "h1:yQz7GBrIkPLuEJ5MXNuZ/6eUssTJK8reUnZ6t5QIPnU="
@@ -20,7 +20,7 @@ const (
 // awsResources are the kinds that the provider's controllers watch, without those of EKS and ROSA.
 var awsResources = []string{"awsclusters", "awsmachinepools", "awsmachines", "awsmachinetemplates"}
 
-// awsCRDs takes the CRDs that the provider publishes, with the versions that are served.
+// awsCRDs returns the CRDs that the provider publishes, with the served versions only.
 func awsCRDs(g generator) ([]file, error) {
 	folder, err := g.download(awsModule, awsModuleSum)
 	if err != nil {
@@ -45,7 +45,7 @@ func awsCRDs(g generator) ([]file, error) {
 	return files, nil
 }
 
-// trimToServed takes away versions that no API server would serve, and descriptions.
+// trimToServed removes descriptions, and versions that no API server would serve.
 func trimToServed(crd object) error {
 	served := slices.DeleteFunc(versions(crd), func(version object) bool { return version["served"] != true })
 	list := make([]any, 0, len(served))
@@ -61,8 +61,8 @@ func trimToServed(crd object) error {
 	return nil
 }
 
-// download returns the folder of a module at a version, which must be what the sum says. It runs outside of our module, which does not
-// require the other.
+// download returns the folder of a module at a version, and verifies its sum. It runs outside our module, which does
+// not require the other.
 func (g generator) download(module, sum string) (string, error) {
 	command := exec.Command("go", "mod", "download", "-json", module)
 	command.Dir = g.scratch

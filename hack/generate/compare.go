@@ -11,18 +11,18 @@ import (
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 )
 
-// elsewhere are the parts of the reference that belong to platforms which are not kept here.
+// elsewhere lists the parts of the reference for platforms that this repository does not support.
 var elsewhere = []string{
 	"platform.azure", "platform.gcp", "platform.ibmcloud", "platform.openstack", "platform.powervs",
 }
 
-// facets are what a schema says of one field beside its type.
+// facets are the properties of a field in a schema.
 type facets struct {
 	Type, Default, Enum, Bounds, Pattern, List string
 	Required                                   bool
 }
 
-// compare prints how much of the schemas in another folder ours cover: fields, and what is said of each.
+// compare prints how much of the schemas in another folder our schemas cover: fields, and their properties.
 func compare(folder string) error {
 	reference, err := readCRDs(folder)
 	if err != nil {

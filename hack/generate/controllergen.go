@@ -11,16 +11,17 @@ import (
 	"strings"
 )
 
-// apiPackages are the folders of api/ that hold types.
+// apiPackages are the folders of api/ with types.
 var apiPackages = []string{"hypershift/v1beta1", "certificates/v1alpha1", "infrastructure/v1beta1", "agent/v1beta1", "kubevirt/v1alpha1"}
 
-// wirePackages are the folders of api/ with types of which no CRD is made: parts of kinds, and kinds of which the operator needs a part only and
-// whose CRDs are published by who owns them.
+// wirePackages are the folders of api/ with types that need no CRD: parts of kinds, and kinds of other projects, of
+// which the operator needs only a part.
 var wirePackages = []string{"util/contract", "aws/v1beta2"}
 
 const deepCopyFile = "zz_generated.deepcopy.go"
 
-// deepCopies runs controller-gen once a package, since it can put the result elsewhere for one package at a time only.
+// deepCopies runs controller-gen once for each package, since it can write the result to another folder for one package
+// only.
 func deepCopies(g generator) ([]file, error) {
 	var files []file
 	for _, pkg := range slices.Concat(apiPackages, wirePackages) {
@@ -37,7 +38,7 @@ func deepCopies(g generator) ([]file, error) {
 	return files, nil
 }
 
-// crdsOf makes the CRDs of some packages, seen from the Go module in folder dir, and returns them by their names.
+// crdsOf generates the CRDs of some packages, as seen from the Go module in folder dir, and returns them by name.
 func (g generator) crdsOf(dir string, generatorOption string, packages ...string) (map[string]object, error) {
 	out, err := os.MkdirTemp(g.scratch, "crds-")
 	if err != nil {
@@ -62,7 +63,7 @@ func (g generator) runControllerGen(dir string, args ...string) error {
 	return nil
 }
 
-// moduleFolder returns where the Go tool keeps a module that the root module requires.
+// moduleFolder returns the folder in which the Go tool stores a module that the root module requires.
 func moduleFolder(module string) (string, error) {
 	out, err := exec.Command("go", "list", "-m", "-f", "{{.Dir}}", module).Output()
 	if err != nil {

@@ -21,7 +21,7 @@ const (
 	madeBy          = "# Made by `make generate`; do not edit.\n"
 )
 
-// customResources makes the CRDs of every folder of support/crds.
+// customResources generates the CRDs of every folder of support/crds.
 func customResources(g generator) ([]file, error) {
 	var files []file
 	for _, make := range []func(generator) ([]file, error){ownCRDs, clusterAPICRDs, awsCRDs, openshiftCRDs} {
@@ -34,7 +34,7 @@ func customResources(g generator) ([]file, error) {
 	return files, nil
 }
 
-// folderOfVersion says which folder of support/crds the kinds of a group and version are kept in: providers share a group.
+// folderOfVersion maps a group and version to its folder of support/crds: providers share a group.
 var folderOfVersion = map[string]string{
 	"hypershift.openshift.io/v1beta1":                  "hypershift",
 	"certificates.hypershift.openshift.io/v1alpha1":    "certificates",
@@ -71,8 +71,8 @@ func ownCRDs(g generator) ([]file, error) {
 	return files, nil
 }
 
-// clusterAPICRDs makes the CRDs of the version that our managers use, which is the stored one, and of the version before it, which the
-// managers of OpenShift payloads up to 4.22 and the watches of all of them use.
+// clusterAPICRDs generates the CRDs with two versions. Our managers use the first, which is the stored one. The
+// managers of OpenShift payloads up to 4.22, and the watches of all managers, use the previous one.
 func clusterAPICRDs(g generator) ([]file, error) {
 	packages := []string{
 		"core/v1beta1", "core/v1beta2", "addons/v1beta1", "addons/v1beta2", "ipam/v1beta1", "ipam/v1beta2", "runtime/v1alpha1", "runtime/v1beta2",
@@ -98,7 +98,7 @@ func clusterAPICRDs(g generator) ([]file, error) {
 	return files, nil
 }
 
-// guestResources are the kinds of config.openshift.io that a guest cluster has.
+// guestResources are the kinds of config.openshift.io in a hosted cluster.
 var guestResources = []string{
 	"apiservers", "authentications", "builds", "clusteroperators", "clusterversions", "dnses", "featuregates", "images",
 	"imagedigestmirrorsets", "imagetagmirrorsets", "infrastructures", "ingresses", "networks", "oauths", "operatorhubs",

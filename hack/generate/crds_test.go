@@ -72,7 +72,8 @@ func TestVersions(t *testing.T) {
 	}
 }
 
-// TestManifests: of the CRDs that OpenShift publishes for one resource, that of the Default feature set is taken.
+// TestManifests checks that, of the CRDs that OpenShift publishes for one resource, the one of the Default feature set
+// is used.
 func TestManifests(t *testing.T) {
 	for name, tc := range map[string]struct {
 		files []string
@@ -103,7 +104,7 @@ func TestManifests(t *testing.T) {
 	}
 }
 
-// TestApplyGraft works with the CRDs of the module that we build with.
+// TestApplyGraft uses the CRDs of the module version that we build with.
 func TestApplyGraft(t *testing.T) {
 	ours := func(t *testing.T) object {
 		t.Helper()
@@ -156,7 +157,7 @@ func TestReadObjects(t *testing.T) {
 	g.Expect(err).To(MatchError(os.ErrNotExist))
 }
 
-// TestWithoutControllerGen: a tool that was not built is named, before anything in the tree is touched.
+// TestWithoutControllerGen checks that the error names a missing tool, before anything in the tree changes.
 func TestWithoutControllerGen(t *testing.T) {
 	g := NewWithT(t)
 	t.Chdir(t.TempDir())

@@ -14,7 +14,7 @@ import (
 	"sigs.k8s.io/yaml"
 )
 
-// fieldListPath is the list of every field that was ever published. Fields are added to it and never taken away.
+// fieldListPath is the list of all fields that were ever published. Fields are added to it and never removed.
 const fieldListPath = "api/fields.txt"
 
 const fieldListHeader = `# Every field of our kinds that was ever published: kind, version, path, type. ` + "`make generate`" + ` adds fields and takes
@@ -22,10 +22,10 @@ const fieldListHeader = `# Every field of our kinds that was ever published: kin
 # version of the API.
 `
 
-// ownFolders are the folders of support/crds whose fields we answer for.
+// ownFolders are the folders of support/crds whose fields this project guarantees.
 var ownFolders = []string{"hypershift", "certificates", "infrastructure", "agent", "kubevirt"}
 
-// fieldList adds the fields of the CRDs that were just made to the list.
+// fieldList adds the fields of the newly generated CRDs to the list.
 func fieldList(g generator) ([]file, error) {
 	fields := map[string]string{}
 	for _, f := range g.made {
@@ -60,7 +60,7 @@ func isOwn(path string) bool {
 	return err == nil && slices.Contains(ownFolders, filepath.Dir(relative))
 }
 
-// verifyFields fails when the CRDs in the tree lack a field of the list, or have it with another type.
+// verifyFields fails if the CRDs in the tree lack a field of the list, or have it with another type.
 func verifyFields() error {
 	published, err := readFieldList()
 	if err != nil {
@@ -92,7 +92,7 @@ func verifyFields() error {
 	return nil
 }
 
-// accepts tells whether a field of one type takes every value of another.
+// accepts reports whether a field of one type accepts every value of another.
 func accepts(now, published string) bool {
 	widened := now == "int-or-string" && (strings.HasPrefix(published, "integer") || published == "string")
 	return now == published || widened
@@ -146,7 +146,7 @@ func fieldsOf(crd *apiextensionsv1.CustomResourceDefinition) map[string]string {
 	return fields
 }
 
-// walk visits a schema and all below it; items have "[]" and the values of maps "{}" at the end of their path.
+// walk visits a schema recursively. The path of items ends with "[]", that of map values with "{}".
 func walk(path string, schema *apiextensionsv1.JSONSchemaProps, visit func(path string, schema *apiextensionsv1.JSONSchemaProps, required bool)) {
 	var into func(path string, schema *apiextensionsv1.JSONSchemaProps, required bool)
 	into = func(path string, schema *apiextensionsv1.JSONSchemaProps, required bool) {

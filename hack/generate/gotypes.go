@@ -98,7 +98,7 @@ func fieldsOfStruct(body *ast.StructType) []fieldDoc {
 	return fields
 }
 
-// yamlType names a type as one thinks of it in YAML: without pointers.
+// yamlType returns the type as YAML shows it: without pointers.
 func yamlType(expression ast.Expr) string {
 	switch e := expression.(type) {
 	case *ast.StarExpr:
@@ -116,7 +116,7 @@ func yamlType(expression ast.Expr) string {
 	}
 }
 
-// writtenAs names Go types that are something else in YAML.
+// writtenAs maps Go types to different YAML types.
 var writtenAs = map[string]string{
 	"ipnet.IPNet":        "string",
 	"metav1.Duration":    "string",
@@ -139,10 +139,10 @@ func baseType(expression ast.Expr) string {
 	}
 }
 
-// foremost are the kinds that users write.
+// foremost lists the kinds that users write.
 var foremost = []string{"NodePool", "HostedCluster"}
 
-// kinds are the types that can be written in YAML by themselves, those that users write first.
+// kinds returns the types that can be separate YAML documents, those that users write first.
 func (p *typePackage) kinds() []*typeDoc {
 	var kinds []*typeDoc
 	for _, name := range p.order {
@@ -159,7 +159,7 @@ func (p *typePackage) kinds() []*typeDoc {
 	return kinds
 }
 
-// reachable lists the kinds, each before the types that its fields lead to. Fields of embedded types become its own.
+// reachable lists the kinds, each followed by the types of its fields. Fields of embedded types become its own.
 func (p *typePackage) reachable() []*typeDoc {
 	var listed []*typeDoc
 	seen := map[string]bool{}

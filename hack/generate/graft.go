@@ -19,7 +19,7 @@ func openManifests(pkg string) (manifests, error) {
 	return manifests{folder: filepath.Join(module, pkg, "zz_generated.crd-manifests")}, nil
 }
 
-// crd reads the CRD of a resource as a hosted cluster with the Default feature set has it.
+// crd reads the CRD of a resource for a hosted cluster with the Default feature set.
 func (m manifests) crd(resource string) (object, error) {
 	for _, variant := range []string{"", "-Default", "-Hypershift", "-Hypershift-Default"} {
 		paths, err := filepath.Glob(filepath.Join(m.folder, "*_"+resource+variant+".crd.yaml"))
@@ -33,14 +33,15 @@ func (m manifests) crd(resource string) (object, error) {
 	return nil, fmt.Errorf("%s has no CRD of %s for the Default feature set", m.folder, resource)
 }
 
-// graft says that a part of our schema is that of a CRD of OpenShift. controller-gen knows nothing of feature gates, so
-// what it makes of OpenShift's types lacks enums and rules and has fields that no release serves.
+// graft replaces a part of our schema with that of an OpenShift CRD. controller-gen ignores feature gates: its output
+// for OpenShift's types lacks enums and rules, and has fields that no release serves.
 type graft struct {
-	// into is a path in our CRD's schema, from a source path in the CRD of a resource of a package of openshift/api.
+	// into is a path in our CRD's schema. from is the source path in the CRD of a resource of pkg, a package of
+	// openshift/api.
 	into, pkg, resource, from string
 }
 
-// grafts apply to HostedCluster and HostedControlPlane alike; a path that one of them lacks does not apply to it.
+// grafts apply to both HostedCluster and HostedControlPlane. A path that one of them lacks is skipped for it.
 var grafts = []graft{
 	{"spec.configuration.apiServer", "config/v1", "apiservers", "spec"},
 	// HyperShift serves the OIDC fields that standalone OpenShift has behind a gate.
@@ -101,7 +102,7 @@ func (g graft) apply(ours object) error {
 	return nil
 }
 
-// replace puts a schema in the place of another, of which it keeps what we say.
+// replace replaces a schema, and keeps our own parts of it.
 func replace(properties object, key string, scion object) {
 	before, _ := properties[key].(object)
 	strip(scion)
@@ -114,7 +115,7 @@ func replace(properties object, key string, scion object) {
 	properties[key] = scion
 }
 
-// property finds the schema of a field such as "spec.platform". A missing one is an empty schema.
+// property returns the schema of a field such as "spec.platform". A missing one is an empty schema.
 func property(crd object, path string) (object, error) {
 	schema, err := at(crd, "spec", "versions", "schema", "openAPIV3Schema")
 	if err != nil {

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Command generate makes everything that follows from the types in api/: deep copies, CRDs, the field list and the
-// reference page; and the page of the metrics that the programs register. With -check it writes nothing and fails when a file is stale.
+// Command generate generates everything that depends on the types in api/: deep copies, CRDs, the field list and the
+// reference page. It also generates the page of the metrics that the programs register. With -check it writes nothing
+// and fails if a file is stale.
 //
 // Run it in the root of the repository.
 package main
@@ -17,25 +18,25 @@ import (
 	"strings"
 )
 
-// file is one generated file; its path is relative to the root of the repository.
+// file is a generated file; its path is relative to the root of the repository.
 type file struct {
 	path string
 	data []byte
 }
 
-// step makes the files of one kind.
+// step generates the files of one kind.
 type step struct {
 	name string
 	make func(generator) ([]file, error)
 }
 
-// generator is what the steps have in common.
+// generator holds what the steps share.
 type generator struct {
 	// controllerGen is the path of the controller-gen binary.
 	controllerGen string
-	// scratch is an empty folder that is gone afterwards.
+	// scratch is an empty folder that is removed at the end.
 	scratch string
-	// made are the files of the steps before.
+	// made are the files of the previous steps.
 	made []file
 }
 
@@ -130,7 +131,7 @@ func verify(files []file, stale []string) error {
 	return errors.Join(problems...)
 }
 
-// staleFiles lists the CRDs in the tree that no step makes any more.
+// staleFiles lists the CRDs in the tree that no step generates any more.
 func staleFiles(files []file) ([]string, error) {
 	made := map[string]bool{}
 	for _, f := range files {

@@ -10,7 +10,7 @@ import (
 	. "github.com/onsi/gomega"
 )
 
-// inTree makes a tree with some files and goes there.
+// inTree creates a tree with some files and makes it the working directory.
 func inTree(t *testing.T, files map[string]string) {
 	t.Helper()
 	t.Chdir(t.TempDir())

@@ -8,10 +8,10 @@ import (
 	"strings"
 )
 
-// markers are the lines of a comment that begin with "+", without it.
+// markers are the lines of a comment that begin with "+", without the "+".
 type markers []string
 
-// splitComment parts a comment into what is for people and what is for machines.
+// splitComment splits a comment into documentation and markers.
 func splitComment(groups ...*ast.CommentGroup) (string, markers) {
 	var doc []string
 	var found markers
@@ -40,7 +40,7 @@ func (m markers) has(name string) bool {
 	return false
 }
 
-// text returns what follows the first of some prefixes that there is.
+// text returns what follows the first of the prefixes that exists.
 func (m markers) text(prefixes ...string) string {
 	for _, prefix := range prefixes {
 		for _, marker := range m {
@@ -78,7 +78,7 @@ func (m markers) rules() []string {
 	return messages
 }
 
-// bounds puts lengths and limits into words.
+// bounds describes lengths and limits in words.
 func (m markers) bounds() string {
 	var parts []string
 	for _, bound := range []struct{ marker, before, after string }{

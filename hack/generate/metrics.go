@@ -63,7 +63,7 @@ The rules ` + "`hypershift:controlplane:component_*`" + ` need kube-state-metric
 What the programs log is on [another page](logging.md).
 `
 
-// program is who registers metrics.
+// program is a program that registers metrics.
 type program struct {
 	name, where string
 	collectors  []prometheus.Collector
@@ -85,7 +85,7 @@ func programs() []program {
 	}
 }
 
-// metricsPage makes docs/reference/metrics.md.
+// metricsPage generates docs/reference/metrics.md.
 func metricsPage(generator) ([]file, error) {
 	var page strings.Builder
 	page.WriteString(metricsHeader)

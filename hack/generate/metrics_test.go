@@ -18,10 +18,10 @@ import (
 
 const monitoring = "../../docs/examples/monitoring/"
 
-// ours is how the names of our metrics start.
+// ours matches the names of our metrics.
 var ours = regexp.MustCompile(`\b(hypershift|capmaas|maas_client|ign_server)_\w+`)
 
-// series are the names under which Prometheus stores our metrics.
+// series returns the names under which Prometheus stores our metrics.
 func series(g Gomega) map[string]bool {
 	all := map[string]bool{}
 	for _, p := range programs() {

@@ -15,7 +15,7 @@ import (
 // object is a YAML mapping.
 type object = map[string]any
 
-// at follows a path of keys; it returns an error that says where the path ends. A number picks from a list.
+// at follows a path of keys; its error names the point where the path ends. A number selects an element of a list.
 func at(o object, path ...string) (object, error) {
 	for i, key := range path {
 		next, ok := o[key].(object)
@@ -50,7 +50,7 @@ func readObject(path string) (object, error) {
 	return o, nil
 }
 
-// readObjects reads the YAML files of a folder, by the names of the objects in them.
+// readObjects reads the YAML files of a folder, by object name.
 func readObjects(folder string) (map[string]object, error) {
 	paths, err := filepath.Glob(filepath.Join(folder, "*.yaml"))
 	if err != nil {
@@ -67,11 +67,11 @@ func readObjects(folder string) (map[string]object, error) {
 	return objects, nil
 }
 
-// unknownFormats are formats of OpenShift's schemas that API servers warn of and do nothing about.
+// unknownFormats are formats of OpenShift's schemas that API servers ignore with a warning.
 var unknownFormats = []string{"hostname", "ip"}
 
-// strip removes what is only meant for people, and formats that servers warn of. A property may itself be called
-// "description", so it goes by the place in the schema.
+// strip removes descriptions, and formats that servers warn about. A property may itself be named "description", so
+// strip depends on the position in the schema.
 func strip(schema object) {
 	delete(schema, "description")
 	if format, ok := schema["format"].(string); ok && slices.Contains(unknownFormats, format) {

@@ -20,7 +20,8 @@ import (
 	"github.com/openshift/hypershift/support/containerimage"
 )
 
-// build writes the OCI layout: the image for all architectures, and what is attached to it. It returns the image's digest.
+// build writes the OCI layout: the image for all architectures, and its attached artifacts. It returns the image's
+// digest.
 func build(o options) (v1.Hash, error) {
 	base, err := containerimage.Base()
 	if err != nil {
@@ -80,7 +81,7 @@ func fill(store layout.Path, o options, base []containerimage.File) (v1.Hash, er
 	return index.Digest()
 }
 
-// nameAnnotation is where an OCI layout says what an image is called (OCI image-spec, annotations).
+// nameAnnotation is the annotation with the name of an image in an OCI layout (OCI image-spec, annotations).
 const nameAnnotation = "org.opencontainers.image.ref.name"
 
 func imageFor(arch, programs string, o options, base []containerimage.File, scratch string) (v1.Image, error) {
@@ -112,13 +113,13 @@ func imageFor(arch, programs string, o options, base []containerimage.File, scra
 	return built, nil
 }
 
-// described is what something can be attached to.
+// described is a type that artifacts can be attached to.
 type described interface {
 	partial.Describable
 	partial.WithRawManifest
 }
 
-// attach makes an artifact that refers to subject (OCI image-spec, "subject"), which registries list with it.
+// attach returns an artifact that refers to subject (OCI image-spec, "subject"); registries list it for the subject.
 func attach(subject described, mediaType types.MediaType, content []byte) (v1.Image, error) {
 	to, err := partial.Descriptor(subject)
 	if err != nil {

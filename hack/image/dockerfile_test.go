@@ -22,7 +22,7 @@ import (
 	"github.com/openshift/hypershift/support/containerimage"
 )
 
-// fakeGo makes an empty program of each one that `go build` is asked for, and leaves all else to Go.
+// fakeGo creates an empty program for each one that `go build` names, and delegates everything else to Go.
 const fakeGo = `#!/bin/sh
 [ "$1" != -C ] || shift 2
 [ "$1" = build ] || { [ "$1" = mod ] || exec REAL "$@"; exit 0; }
@@ -33,10 +33,11 @@ mkdir -p "$target"
 for program in "$@"; do : > "$target${program##*/}"; chmod 755 "$target${program##*/}"; done
 `
 
-// instruction is a command of the Dockerfile with its continued lines.
+// instruction matches an instruction of the Dockerfile with its continued lines.
 var instruction = regexp.MustCompile(`(?m)^(RUN|COPY|LABEL|USER|ENTRYPOINT|ENV) ((?:.*\\\n)*.*)$`)
 
-// What docker would run is run here, with a Go that compiles nothing, and its files are compared with those that hack/image packs.
+// TestDockerfile runs the instructions of the Dockerfile with a Go that compiles nothing, and compares the files with
+// those that hack/image packs.
 func TestDockerfile(t *testing.T) {
 	g := NewWithT(t)
 	text, err := os.ReadFile("../../Dockerfile")
@@ -77,7 +78,7 @@ func TestDockerfile(t *testing.T) {
 	))
 }
 
-// runInstruction runs a RUN, whose /image and /below are folders in root.
+// runInstruction runs a RUN instruction, with folders in root for /image and /below.
 func runInstruction(t *testing.T, root, command string) {
 	t.Helper()
 	real, err := exec.LookPath("go")
@@ -93,7 +94,7 @@ func runInstruction(t *testing.T, root, command string) {
 	}
 	cmd := exec.CommandContext(t.Context(), "sh", "-ec", "umask 022; "+command)
 	cmd.Dir = "../.."
-	// Nothing of the fake Go may come into the cache, or out of it.
+	// No output of the fake Go may be read from or written to the cache.
 	cmd.Env = append(os.Environ(), "PATH="+tools+":"+os.Getenv("PATH"), "TARGETARCH=amd64", "VERSION=v1", "MAKEFLAGS=", "MAKELEVEL=",
 		"HYPERSHIFT_CACHE=off")
 	if out, err := cmd.CombinedOutput(); err != nil {
@@ -101,7 +102,7 @@ func runInstruction(t *testing.T, root, command string) {
 	}
 }
 
-// packed describes what is in a layer by its path.
+// packed describes the files of a layer, by path.
 func packed(t *testing.T, files []containerimage.File) map[string]string {
 	t.Helper()
 	g := NewWithT(t)
@@ -130,7 +131,7 @@ func isData(files []containerimage.File, name string) bool {
 	return slices.ContainsFunc(files, func(f containerimage.File) bool { return f.Path == "/"+name && f.Data != nil })
 }
 
-// onDisk describes what is in a folder by its path, with the content of what is no program.
+// onDisk describes the files of a folder, by path, with the content of files that are not programs.
 func onDisk(t *testing.T, dir string) map[string]string {
 	t.Helper()
 	g := NewWithT(t)

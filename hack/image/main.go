@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Command image makes the product's image for several architectures from programs that are already built, with a bill of materials
-// and a statement of where it comes from, and pushes it. It needs no container engine, and the same programs, certificates and
-// version give the same digests.
+// Command image builds the product's image for several architectures from programs that are already built, with a bill
+// of materials and a provenance statement, and pushes it. It needs no container engine. The same programs, certificates
+// and version give the same digests.
 package main
 
 import (
@@ -33,15 +33,15 @@ func command() *cobra.Command {
 	return root
 }
 
-// options say what is built.
+// options holds the flags of the build.
 type options struct {
-	// programs is the folder that holds a folder of programs for each architecture.
+	// programs is the folder with one folder of programs for each architecture.
 	programs string
-	// to is the OCI layout that is written.
+	// to is the OCI layout to write.
 	to string
-	// architectures are those of the image, in Go's words.
+	// architectures are the architectures of the image, in Go's notation (GOARCH).
 	architectures []string
-	// version, revision and created (Unix seconds) are those of the sources.
+	// version, revision and created (Unix seconds) describe the sources.
 	version, revision string
 	created           int64
 }

@@ -26,7 +26,7 @@ import (
 	"github.com/openshift/hypershift/support/containerimage"
 )
 
-// programs are as many links to this test, which is a Go program as well.
+// programs links this test, which is also a Go program, under the names of the programs.
 func programs(t *testing.T, architectures ...string) string {
 	t.Helper()
 	self, err := os.Executable()
@@ -95,7 +95,7 @@ func TestPush(t *testing.T) {
 	g.Expect(origin.Predicate.Definition.Dependencies[0].Digest).To(Equal(map[string]string{"gitCommit": "0123abcd"}))
 }
 
-// attached reads the one artifact of a type that a registry lists with an image.
+// attached reads the only artifact of a type that a registry lists for an image.
 func attached(t *testing.T, image name.Digest, mediaType types.MediaType, into any) {
 	t.Helper()
 	g := NewWithT(t)
@@ -126,7 +126,8 @@ func content(t *testing.T, layer v1.Layer) []byte {
 	return raw
 }
 
-// checkBill finds each program, a module that this test is linked from, and nothing that is referred to and not there.
+// checkBill checks that the bill lists each program and a module that this test is linked from, and that all its
+// references resolve.
 func checkBill(t *testing.T, bill document) {
 	t.Helper()
 	ids, names := map[string]bool{documentID: true}, map[string]string{}

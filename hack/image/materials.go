@@ -24,7 +24,7 @@ import (
 
 const spdxMediaType types.MediaType = "application/spdx+json"
 
-// The parts of a document of SPDX 2.3 that say which modules each program is made of.
+// These types are the parts of an SPDX 2.3 document that list the modules of each program.
 type (
 	document struct {
 		Version       string         `json:"spdxVersion"`
@@ -69,11 +69,12 @@ type (
 const (
 	documentID = "SPDXRef-DOCUMENT"
 	imageID    = "SPDXRef-image"
-	// unknown is SPDX's word for what nobody looked into.
+	// unknown is SPDX's value for information that was not determined.
 	unknown = "NOASSERTION"
 )
 
-// billOfMaterials is the SPDX document of an image: its programs with their checksums, and the modules that Go linked into each.
+// billOfMaterials returns the SPDX document of an image: its programs with their checksums, and the modules that Go
+// linked into each.
 func billOfMaterials(image v1.Image, arch, programs string, o options) (v1.Image, error) {
 	digest, err := image.Digest()
 	if err != nil {
@@ -103,7 +104,7 @@ func billOfMaterials(image v1.Image, arch, programs string, o options) (v1.Image
 	return attach(image, spdxMediaType, raw)
 }
 
-// add describes a program and what it is linked from.
+// add describes a program and the modules that it is linked from.
 func (d *document) add(program string, modules map[string]pkg) error {
 	info, err := buildinfo.ReadFile(program)
 	if err != nil {
@@ -128,7 +129,7 @@ func (d *document) add(program string, modules map[string]pkg) error {
 	link("stdlib", strings.TrimPrefix(info.GoVersion, "go"))
 	for _, dep := range info.Deps {
 		if dep.Replace != nil && dep.Replace.Version == "" {
-			continue // It lies in our own tree.
+			continue // The module is in this repository.
 		}
 		if dep.Replace != nil {
 			dep = dep.Replace
@@ -138,7 +139,7 @@ func (d *document) add(program string, modules map[string]pkg) error {
 	return nil
 }
 
-// module is a Go module, by the package URL that vulnerability databases look it up with.
+// module describes a Go module. Vulnerability databases find it by its package URL.
 func module(path, version string) pkg {
 	return pkg{
 		ID: elementID("module", path+"-"+version), Name: path, Version: version, Download: unknown, Purpose: "LIBRARY",
@@ -148,7 +149,7 @@ func module(path, version string) pkg {
 
 var notInID = regexp.MustCompile(`[^a-zA-Z0-9.-]+`)
 
-// elementID has only the characters that SPDX allows in one.
+// elementID returns an ID with only the characters that SPDX allows.
 func elementID(kind, name string) string {
 	return "SPDXRef-" + kind + "-" + notInID.ReplaceAllString(name, "-")
 }

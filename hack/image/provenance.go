@@ -16,10 +16,11 @@ import (
 
 const inTotoMediaType types.MediaType = "application/vnd.in-toto+json"
 
-// buildType names how the image is made. It is a name and not an address.
+// buildType identifies the build process. It is a name and not an address.
 const buildType = "tag:hypershift-maas,2026:make-image/v1"
 
-// An in-toto statement, version 1, with the predicate of SLSA's provenance, version 1: what the image was made from, and how.
+// These types form an in-toto statement, version 1, with a SLSA provenance predicate, version 1: what the image was
+// built from, and how.
 type (
 	statement struct {
 		Type          string     `json:"_type"`
@@ -50,7 +51,8 @@ type (
 	}
 )
 
-// provenance says where the image comes from: the commit, the toolchain, and the files of the build machine that are in it.
+// provenance describes the origin of the image: the commit, the toolchain, and the files of the build machine that it
+// contains.
 func provenance(index v1.ImageIndex, o options, base []containerimage.File) (v1.Image, error) {
 	digest, err := index.Digest()
 	if err != nil {

@@ -13,8 +13,8 @@ import (
 	"github.com/google/go-containerregistry/pkg/v1/remote"
 )
 
-// push sends the image of an OCI layout to where image says, and after it what is attached to it. It returns the pull specification
-// by digest. The tag moves only when all of the image is there.
+// push pushes the image of an OCI layout to the reference image, and then its attached artifacts. It returns the pull
+// specification by digest. It moves the tag only after the complete image is pushed.
 func push(ctx context.Context, from, image string) (string, error) {
 	target, err := name.NewTag(image, name.StrictValidation)
 	if err != nil {

@@ -2,10 +2,10 @@
 
 // Command kubemodule prints the go.mod of a module that builds the programs of one version of Kubernetes.
 //
-// Usage: go run ./hack/kubemodule VERSION > go.mod where VERSION is such as v1.31.14.
+// Usage: go run ./hack/kubemodule VERSION > go.mod, where VERSION is for example v1.31.14.
 //
-// The go.mod of k8s.io/kubernetes replaces its libraries by folders of its own repository, which a module that depends on
-// it does not have. The printed one replaces them by the versions of them that were published with it.
+// The go.mod of k8s.io/kubernetes replaces its libraries with folders of its own repository, which a dependent module
+// does not have. The printed go.mod replaces them with the versions that were published with it.
 package main
 
 import (
@@ -20,7 +20,7 @@ import (
 
 const kubernetes = "k8s.io/kubernetes"
 
-// module is what `go mod edit -json` says of a go.mod, as far as it matters here.
+// module holds the relevant part of the output of `go mod edit -json`.
 type module struct {
 	Go      string
 	GoDebug []setting `json:"Godebug"`
@@ -61,7 +61,7 @@ func run(out io.Writer, version string) error {
 	return err
 }
 
-// librariesOf is the version under which the libraries of a version of Kubernetes are published: v0.31.14 for v1.31.14.
+// librariesOf returns the version of the libraries of a version of Kubernetes: v0.31.14 for v1.31.14.
 func librariesOf(version string) (string, error) {
 	rest, ok := strings.CutPrefix(version, "v1.")
 	if !ok || strings.Count(rest, ".") != 1 {
@@ -70,8 +70,8 @@ func librariesOf(version string) (string, error) {
 	return "v0." + rest, nil
 }
 
-// dependent is the text of a go.mod that depends on a version of Kubernetes. It keeps the language version and the runtime
-// settings of Kubernetes, so that a newer toolchain builds what the project's own would.
+// dependent returns the text of a go.mod that depends on a version of Kubernetes. It keeps the language version and the
+// runtime settings of Kubernetes, so that a newer toolchain builds the same programs as the project's own.
 func (m module) dependent(version, libraries string) string {
 	var text strings.Builder
 	fmt.Fprintf(&text, "module kube-apiserver\n\ngo %s\n\n", m.Go)
@@ -90,7 +90,7 @@ func (m module) dependent(version, libraries string) string {
 	return text.String()
 }
 
-// goCommand runs the go command outside of any module and decodes the JSON that it prints.
+// goCommand runs the go command outside any module and decodes the JSON that it prints.
 func goCommand(into any, args ...string) error {
 	cmd := exec.Command("go", args...)
 	cmd.Env = append(os.Environ(), "GOWORK=off")
@@ -105,7 +105,7 @@ func goCommand(into any, args ...string) error {
 	return nil
 }
 
-// complaint is what a failed go command said; `go mod download -json` says it in its output.
+// complaint returns the error text of a failed go command; `go mod download -json` prints it to its output.
 func complaint(out []byte, err error) string {
 	var failed *exec.ExitError
 	if errors.As(err, &failed) {

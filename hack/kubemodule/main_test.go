@@ -99,7 +99,7 @@ func TestLibrariesOf(t *testing.T) {
 	}
 }
 
-// publish makes a folder the only module proxy, and puts one version of Kubernetes there.
+// publish makes a folder the only module proxy, and adds one version of Kubernetes.
 func publish(t *testing.T, version, goMod string) {
 	t.Helper()
 	g := NewWithT(t)

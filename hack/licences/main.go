@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Command licences reads names of Go files from its standard input, each ended by a NUL as `git ls-files -z` prints them, and fails for
-// those whose first line does not name the licence. With -write it adds the line.
+// Command licences reads names of Go files from its standard input, each terminated by a NUL as `git ls-files -z`
+// prints them. It fails for files whose first line does not name the license. With -write it adds the line.
 package main
 
 import (
@@ -25,7 +25,7 @@ func main() {
 	}
 }
 
-// check joins the errors of all files. Generated ones carry what their generator writes.
+// check joins the errors of all files. Generated files are exempt: their generator writes their header.
 func check(root string, names io.Reader, write bool) error {
 	raw, err := io.ReadAll(names)
 	if err != nil {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Command lowestversions fails when a go.mod that its arguments name, or a default of `hypershift release build`, has
-// a version with a known hole: one below the table of support/lowestversions.
+// Command lowestversions fails if a go.mod in its arguments, or a default of `hypershift release build`, has a version
+// with a known vulnerability: one below the table of support/lowestversions.
 package main
 
 import (
@@ -36,7 +36,7 @@ func check(files []string) error {
 	return errors.Join(failures...)
 }
 
-// required are the modules of a go.mod with their versions, and the toolchain as "go".
+// required returns the modules of a go.mod with their versions, and the toolchain as "go".
 func required(file string) (map[string]string, error) {
 	content, err := os.ReadFile(file)
 	if err != nil {
@@ -59,7 +59,7 @@ func required(file string) (map[string]string, error) {
 	return versions, nil
 }
 
-// checkDefaults asks for all minors that are known.
+// checkDefaults checks the defaults of all supported minors.
 func checkDefaults(table lowestversions.Table) error {
 	var failures []error
 	for _, version := range published.Minors() {

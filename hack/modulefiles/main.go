@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Command modulefiles reads file names from its standard input, each ended by a NUL as `git ls-files -z` prints them, and fails
-// for those that keep the Go module from being packaged: a proxy refuses the whole module for one of them.
+// Command modulefiles reads file names from its standard input, each terminated by a NUL as `git ls-files -z` prints
+// them. It fails for names that prevent packaging of the Go module: a proxy rejects a module that contains one.
 package main
 
 import (
@@ -22,7 +22,7 @@ func main() {
 	}
 }
 
-// check joins the errors of all names that no module may hold.
+// check joins an error for each name that a module must not contain.
 func check(names io.Reader) error {
 	var errs []error
 	lines := bufio.NewScanner(names)
@@ -35,7 +35,7 @@ func check(names io.Reader) error {
 	return errors.Join(append(errs, lines.Err())...)
 }
 
-// untilNUL is a bufio.SplitFunc.
+// untilNUL is a bufio.SplitFunc that splits at NUL bytes.
 func untilNUL(data []byte, atEOF bool) (advance int, token []byte, err error) {
 	if i := bytes.IndexByte(data, 0); i >= 0 {
 		return i + 1, data[:i], nil

@@ -11,16 +11,16 @@ import (
 	"sigs.k8s.io/yaml"
 )
 
-// equivalent is a change that no test can catch, since nobody could see it.
+// equivalent is a change that no test can catch, since it has no visible effect.
 type equivalent struct {
-	// File is the path of the changed file from the module's folder.
+	// File is the path of the changed file, relative to the module's folder.
 	File string `json:"file"`
-	// Change is the change as it is printed for a survivor.
+	// Change is the change, in the form that is printed for a survivor.
 	Change string `json:"change"`
 	Reason string `json:"reason"`
 }
 
-// readEquivalents reads the list. Without the file there are none.
+// readEquivalents reads the list. If the file does not exist, the list is empty.
 func readEquivalents(path string) ([]equivalent, error) {
 	text, err := os.ReadFile(path)
 	if errors.Is(err, os.ErrNotExist) {
@@ -41,7 +41,7 @@ func readEquivalents(path string) ([]equivalent, error) {
 	return known, nil
 }
 
-// matching finds the package's changes that are on the list, and fails for an entry that fits none of them.
+// matching returns the package's changes that are on the list, and an error for an entry that matches none of them.
 func matching(known []equivalent, p *sourcePackage) (map[int]bool, error) {
 	same := map[int]bool{}
 	for _, e := range known {

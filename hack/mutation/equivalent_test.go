@@ -44,7 +44,7 @@ func TestReadEquivalents(t *testing.T) {
 	})
 }
 
-// TestTheList: each entry of the list that is in use names a file that is there.
+// TestTheList checks that each entry of the list names an existing file.
 func TestTheList(t *testing.T) {
 	g := NewWithT(t)
 	known, err := readEquivalents("equivalent.yaml")

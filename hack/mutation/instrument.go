@@ -16,7 +16,7 @@ import (
 	"strings"
 )
 
-// helperFile is the file that is added to the package for as long as it is tested.
+// helperFile is the file that is added to the package during its tests.
 const helperFile = "zz_mutation.go"
 
 //go:embed helpers.go.txt
@@ -30,7 +30,7 @@ type aliases struct {
 	texts   []string
 }
 
-// of names a type.
+// of returns a name for a type.
 func (a *aliases) of(t types.Type) string {
 	text := types.TypeString(t, func(p *types.Package) string {
 		if p == a.own {
@@ -49,7 +49,7 @@ func (a *aliases) of(t types.Type) string {
 	return fmt.Sprintf("mutantType%d_", i)
 }
 
-// render writes the helper file with the types and imports that some text needs.
+// render writes the helper file with the types and imports that the text uses.
 func (a *aliases) render(name, used string) []byte {
 	var types strings.Builder
 	for i, text := range a.texts {
@@ -67,7 +67,7 @@ func (a *aliases) render(name, used string) []byte {
 	return []byte(text)
 }
 
-// mutate finds the changes and leaves out those that would not compile.
+// mutate finds the changes and omits those that would not compile.
 func (p *sourcePackage) mutate() error {
 	p.find()
 	for range 50 {
@@ -90,7 +90,8 @@ func (p *sourcePackage) mutate() error {
 
 var mentions = regexp.MustCompile(`mutant[A-Z]\w*(?:\[[^\]]*\])?\((\d+)|mutantType\d+_`)
 
-// blame finds the changes that may have caused an error: the last that it names, the last before its place, or all that use a type.
+// blame marks the changes that may have caused an error: the last one that the error names, the last one before its
+// position, or all that use a type.
 func (p *sourcePackage) blame(problem types.Error, changed map[string][]byte, bad map[int]bool) {
 	at := p.fset.Position(problem.Pos)
 	text := changed[at.Filename]
@@ -108,13 +109,13 @@ func (p *sourcePackage) blame(problem types.Error, changed map[string][]byte, ba
 		}
 		return
 	}
-	// An error at the beginning of an expression is about the change further on that it quotes.
+	// An error at the beginning of an expression refers to a later change that it quotes.
 	if named := mentions.FindAllStringSubmatch(problem.Msg, -1); len(named) > 0 && named[len(named)-1][1] != "" {
 		id, _ := strconv.Atoi(named[len(named)-1][1])
 		bad[id] = true
 		return
 	}
-	// The call that the error is in begins before it, or at it.
+	// The call that contains the error begins before it, or at it.
 	id := 0
 	for _, match := range mentions.FindAllSubmatchIndex(text, -1) {
 		if match[0] > at.Offset && id != 0 {
@@ -129,14 +130,14 @@ func (p *sourcePackage) blame(problem types.Error, changed map[string][]byte, ba
 	}
 }
 
-// edit is a text to be put in somewhere.
+// edit is a text to insert at an offset.
 type edit struct {
 	offset, size, id int
 	closes           bool
 	text             string
 }
 
-// instrument builds all changes into the files at once, each behind a switch.
+// instrument builds all changes into the files at once, each controlled by a switch.
 func (p *sourcePackage) instrument() map[string][]byte {
 	edits := map[string][]edit{}
 	for _, m := range p.mutants {
@@ -157,7 +158,7 @@ func (p *sourcePackage) instrument() map[string][]byte {
 	return changed
 }
 
-// apply puts texts into a source so that what wraps the larger piece is outside.
+// apply inserts texts into a source so that the text around the larger piece is outside.
 func apply(source []byte, edits []edit) []byte {
 	slices.SortFunc(edits, func(a, b edit) int {
 		if c := cmp.Compare(a.offset, b.offset); c != 0 {

@@ -11,7 +11,8 @@ import (
 	. "github.com/onsi/gomega"
 )
 
-// TestApply: what wraps the larger piece is outside, and of two that wrap the same the first.
+// TestApply checks that the text around the larger piece is outside, and that the first of two edits of the same piece
+// is outside.
 func TestApply(t *testing.T) {
 	wrapped := func(start, end, id int, before, after string) []edit {
 		return []edit{{offset: start, size: end - start, id: id, text: before}, {offset: end, size: end - start, id: id, text: after, closes: true}}
@@ -38,7 +39,7 @@ func TestApply(t *testing.T) {
 	}
 }
 
-// TestLeavesOutWhatDoesNotCompile: one change that the compiler refuses must not take others with it.
+// TestLeavesOutWhatDoesNotCompile checks that a change that does not compile does not remove other changes.
 func TestLeavesOutWhatDoesNotCompile(t *testing.T) {
 	for name, tc := range map[string]struct {
 		code string
@@ -66,7 +67,7 @@ func TestLeavesOutWhatDoesNotCompile(t *testing.T) {
 	}
 }
 
-// TestInstrument: what is built is the package as it was, but for its switches.
+// TestInstrument checks that the built package equals the original, except for its switches.
 func TestInstrument(t *testing.T) {
 	g, p := NewWithT(t), inMemory(t, `import "errors"
 type T struct { E error }

@@ -12,7 +12,7 @@ import (
 	"strings"
 )
 
-// returnEarly makes a function do nothing.
+// returnEarly makes a function return without doing anything.
 func (f *finder) returnEarly(n *ast.FuncDecl) {
 	object, ok := f.info.Defs[n.Name].(*types.Func)
 	if !ok || n.Body == nil || len(n.Body.List) == 0 || n.Name.Name == "main" || n.Name.Name == "init" {
@@ -32,7 +32,7 @@ func (f *finder) returnEarly(n *ast.FuncDecl) {
 	})
 }
 
-// dropStatements leaves out statements that declare nothing and end nothing.
+// dropStatements omits statements that neither declare something nor end a function.
 func (f *finder) dropStatements(statements []ast.Stmt) {
 	for _, s := range statements {
 		switch s := s.(type) {
@@ -58,8 +58,8 @@ func (f *finder) dropStatements(statements []ast.Stmt) {
 	}
 }
 
-// logs tells whether a call is one of a logger. What a log says, under which keys, is for people: a test that repeats it proves nothing.
-// What must be in a log, or must not, is for tests to say, and left alone here.
+// logs reports whether a call is one of a logger. The message and keys of a log line are for people, so a test that
+// repeats them proves nothing. Tests must define what a log must or must not contain; such calls are not changed.
 func (f *finder) logs(call *ast.CallExpr) bool {
 	method, ok := call.Fun.(*ast.SelectorExpr)
 	if !ok {
@@ -94,7 +94,7 @@ func (f *finder) swallowErrors(n *ast.ReturnStmt) {
 	}
 }
 
-// negate turns a condition round. That an error's presence is looked at shows wherever a test gets further, and is left alone.
+// negate inverts a condition. It skips error checks: inverting them has an obvious effect in every test that continues.
 func (f *finder) negate(e ast.Expr) {
 	text := f.text(e)
 	if isLogical(e) || f.negated[e] || text == "err != nil" {
@@ -110,7 +110,7 @@ func isLogical(e ast.Expr) bool {
 	return ok && (b.Op == token.LAND || b.Op == token.LOR)
 }
 
-// swapped is what an operator is mistaken for.
+// swapped maps an operator to the one it is easily confused with.
 var swapped = map[token.Token]token.Token{
 	token.LSS: token.LEQ, token.LEQ: token.LSS, token.GTR: token.GEQ, token.GEQ: token.GTR, token.LAND: token.LOR, token.LOR: token.LAND,
 }
@@ -133,7 +133,8 @@ func (f *finder) swapOperator(e *ast.BinaryExpr) {
 	})
 }
 
-// replaceLiteral changes a number or a name. A text with a space is a sentence for people, which tests should not repeat.
+// replaceLiteral changes a number or a name. A text with a space is a sentence for people, which tests should not
+// repeat.
 func (f *finder) replaceLiteral(e *ast.BasicLit) {
 	switch e.Kind {
 	case token.INT:
@@ -145,7 +146,8 @@ func (f *finder) replaceLiteral(e *ast.BasicLit) {
 	}
 }
 
-// findSpoken finds the name of a phase, with which errors and log lines begin: words for people, also where it is one word only.
+// findSpoken finds the name of a phase, which begins errors and log lines: text for people, even if it is a single
+// word.
 func (f *finder) findSpoken(e *ast.CompositeLit) {
 	named, ok := f.info.TypeOf(e).(*types.Named)
 	if !ok || named.Obj().Name() != "Phase" {
@@ -158,7 +160,7 @@ func (f *finder) findSpoken(e *ast.CompositeLit) {
 	}
 }
 
-// dropElements leaves out what a literal lists.
+// dropElements omits elements of a literal.
 func (f *finder) dropElements(e *ast.CompositeLit) {
 	t := f.info.TypeOf(e)
 	if t == nil {
@@ -195,7 +197,7 @@ func (f *finder) dropFields(e *ast.CompositeLit, t *types.Struct) {
 	}
 }
 
-// isLiteral says whether another kind of change covers a value.
+// isLiteral reports whether another kind of change covers a value.
 func isLiteral(e ast.Expr) bool {
 	switch e := e.(type) {
 	case *ast.BasicLit:
@@ -229,7 +231,7 @@ func (f *finder) dropKeys(e *ast.CompositeLit) {
 	}
 }
 
-// dropFromChain leaves out a call that returns its own receiver's type, such as the Watches of a controller's builder.
+// dropFromChain omits a call that returns its own receiver's type, such as the Watches of a controller's builder.
 func (f *finder) dropFromChain(e *ast.CallExpr) {
 	method, ok := e.Fun.(*ast.SelectorExpr)
 	if !ok || f.info.Selections[method] == nil || f.info.Selections[method].Kind() != types.MethodVal {

@@ -14,7 +14,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-// compiled is what the packages of this test import, and where that is.
+// compiled provides the packages that this test imports, and their paths.
 var compiled = sync.OnceValues(func() (*token.FileSet, error) {
 	fset := token.NewFileSet()
 	var err error
@@ -24,7 +24,7 @@ var compiled = sync.OnceValues(func() (*token.FileSet, error) {
 
 var imports types.Importer
 
-// inMemory is a package of one file.
+// inMemory returns a package with one file.
 func inMemory(t *testing.T, text string) *sourcePackage {
 	t.Helper()
 	fset, err := compiled()
@@ -41,7 +41,7 @@ func inMemory(t *testing.T, text string) *sourcePackage {
 	return p
 }
 
-// changes are those of a package, without that its functions do nothing where that is not what is asked.
+// changes returns the changes of a package. Unless all is true, it omits those that make a function return early.
 func changes(p *sourcePackage, all bool) []string {
 	found := []string{}
 	for _, m := range p.mutants {

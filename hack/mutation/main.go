@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Command mutation asks whether the tests of a package would notice if its code were wrong. It makes small wrong changes, one at
-// a time, and runs the tests that reach each: a change that no test fails on has survived.
+// Command mutation checks whether the tests of a package would detect wrong code. It makes small wrong changes, one at
+// a time, and runs the tests that reach each change. A change that fails no test has survived.
 //
-// Usage: go run ./hack/mutation --package PATTERN [--package PATTERN ...] [flags]. README.md says how it works.
+// Usage: go run ./hack/mutation --package PATTERN [--package PATTERN ...] [flags]. README.md describes how it works.
 package main
 
 import (
@@ -22,7 +22,7 @@ import (
 	"time"
 )
 
-// options is what the command line asks for.
+// options holds the flags of the command line.
 type options struct {
 	packages   list
 	tests      list
@@ -37,13 +37,13 @@ type options struct {
 	verbose    bool
 }
 
-// list is a flag that may be given more than once.
+// list is a flag that can be repeated.
 type list []string
 
 func (l *list) String() string     { return strings.Join(*l, ",") }
 func (l *list) Set(s string) error { *l = append(*l, s); return nil }
 
-// pattern is a flag that is a regular expression. Empty, it matches all.
+// pattern is a flag with a regular expression. An empty one matches everything.
 type pattern struct{ *regexp.Regexp }
 
 func (p *pattern) String() string {
@@ -61,7 +61,7 @@ func (p *pattern) Set(s string) (err error) {
 
 func (p *pattern) matches(m *mutant) bool { return p.Regexp == nil || p.MatchString(m.String()) }
 
-// errBelow says that the tests of a package catch too little.
+// errBelow reports that the tests of a package catch too few changes.
 var errBelow = errors.New("under the threshold")
 
 func main() {
@@ -88,7 +88,7 @@ func main() {
 	}
 }
 
-// mutate tries the packages one after the other and writes survivors as they are found, and a table at the end.
+// mutate tries the packages one after the other. It writes survivors as they are found, and a table at the end.
 func mutate(ctx context.Context, o options, out io.Writer) error {
 	if len(o.packages) == 0 {
 		return errors.New("no package is named: give --package with a folder, such as --package ./support/pause")
@@ -117,7 +117,7 @@ func mutate(ctx context.Context, o options, out io.Writer) error {
 	return nil
 }
 
-// result is what became of the changes of one package.
+// result counts what happened to the changes of one package.
 type result struct {
 	folder                     string
 	mutants, unreached         int

@@ -15,7 +15,7 @@ import (
 	. "github.com/onsi/gomega"
 )
 
-// TestToy changes a package of a few functions whose tests leave some gaps.
+// TestToy changes a package of a few functions whose tests have some gaps.
 func TestToy(t *testing.T) {
 	before, err := os.ReadFile("testdata/toy/toy.go")
 	if err != nil {

@@ -19,7 +19,7 @@ type mutant struct {
 	wraps  []wrap
 }
 
-// wrap puts text around a piece of a file.
+// wrap inserts text around a part of a file.
 type wrap struct {
 	start, end    int
 	before, after string
@@ -27,22 +27,22 @@ type wrap struct {
 
 func (m *mutant) String() string { return fmt.Sprintf("%s:%d: %s", m.file, m.line, m.change) }
 
-// isAt says whether the change is in a file, or at one line of it.
+// isAt reports whether the change is in a file, or on one line of it.
 func (m *mutant) isAt(place string) bool {
 	return place == "" || place == m.file || place == fmt.Sprintf("%s:%d", m.file, m.line)
 }
 
-// finder walks a file and notes the changes that can be made to it.
+// finder visits a file and records the changes that can be made to it.
 type finder struct {
 	*sourcePackage
 	file    *ast.File
 	name    string
 	negated map[ast.Expr]bool
-	// spoken are the names that only people read.
+	// spoken contains the names that only people read.
 	spoken map[ast.Expr]bool
 }
 
-// find notes all changes of the package.
+// find records all changes of the package.
 func (p *sourcePackage) find() {
 	for _, file := range p.files {
 		f := &finder{sourcePackage: p, file: file, name: p.fset.Position(file.Pos()).Filename, negated: map[ast.Expr]bool{}, spoken: map[ast.Expr]bool{}}
@@ -50,7 +50,7 @@ func (p *sourcePackage) find() {
 	}
 }
 
-// visit finds what can be changed at a node, and says whether to look inside.
+// visit finds the changes at a node, and reports whether to visit its children.
 func (f *finder) visit(n ast.Node) bool {
 	switch n := n.(type) {
 	case *ast.ImportSpec, *ast.TypeSpec, *ast.StructType:
@@ -104,7 +104,7 @@ func (f *finder) visitExpression(e ast.Expr) {
 	}
 }
 
-// add notes a change whose text is made for the identifier that it gets.
+// add records a change. wraps creates its text for the assigned ID.
 func (f *finder) add(at ast.Node, change string, wraps func(id int) []wrap) {
 	id := len(f.mutants) + 1
 	f.mutants = append(f.mutants, &mutant{
@@ -122,7 +122,7 @@ func (f *finder) text(n ast.Node) string {
 	return string(f.sources[f.name][f.offset(n.Pos()):f.offset(n.End())])
 }
 
-// shortText is the first line of a node's text.
+// shortText returns the first line of a node's text.
 func (f *finder) shortText(n ast.Node) string {
 	text := strings.Join(strings.Fields(f.text(n)), " ")
 	if r := []rune(text); len(r) > 90 {
@@ -131,14 +131,14 @@ func (f *finder) shortText(n ast.Node) string {
 	return text
 }
 
-// wrapCall puts an expression into a call of one of our helpers.
+// wrapCall wraps an expression in a call of one of our helpers.
 func (f *finder) wrapCall(e ast.Expr, becomes, helper string) {
 	f.add(e, f.shortText(e)+" -> "+becomes, func(id int) []wrap {
 		return []wrap{f.around(e, fmt.Sprintf("%s(%d, ", helper, id), ")")}
 	})
 }
 
-// typeArgument names the type of a constant where the compiler could not infer it.
+// typeArgument returns the type of a constant if the compiler could not infer it.
 func (f *finder) typeArgument(e ast.Expr) string {
 	t := f.info.TypeOf(e)
 	basic, plain := t.(*types.Basic)

@@ -12,15 +12,15 @@ import (
 )
 
 const (
-	// quick is how long the tests that are asked first may take together.
+	// quick is the total duration of the first batch of tests.
 	quick = 2 * time.Second
-	// growth is how much longer than the tests asked before those may take that are asked next.
+	// growth is the factor between the durations of successive batches.
 	growth = 4
 )
 
-// batches puts tests into the order in which a change is most cheaply caught, and says which are asked together: a process for each
-// would start a kube-apiserver each time, and one for all would go on for minutes where the first test tells. A test that takes little
-// time, or has caught others, comes first.
+// batches sorts tests so that a change is caught at the lowest cost, and groups them. A process for each test would
+// start a kube-apiserver each time; one process for all would run for minutes even if the first test fails. A test that
+// is fast, or has caught other changes, comes first.
 func batches(tests []*test) [][]*test {
 	sorted := slices.Clone(tests)
 	slices.SortStableFunc(sorted, func(a, b *test) int { return cmp.Compare(a.price(), b.price()) })
@@ -36,7 +36,7 @@ func batches(tests []*test) [][]*test {
 	return all
 }
 
-// price is what it costs to ask a test, set against the hope that it tells.
+// price is the duration of a test, reduced by the number of changes that it has caught.
 func (t *test) price() time.Duration { return t.took / time.Duration(1+t.caught) }
 
 func total(tests []*test) (sum time.Duration) {
@@ -46,14 +46,15 @@ func total(tests []*test) (sum time.Duration) {
 	return sum
 }
 
-// patience has Gomega's waits that name no timeout end when tests would have been through twice: what a change prevents never comes.
+// patience sets Gomega's default timeout to twice the duration of the tests, since a change can prevent the awaited
+// state.
 func patience(took time.Duration) string {
 	return "GOMEGA_DEFAULT_EVENTUALLY_TIMEOUT=" + max(10*time.Second, min(time.Minute, 2*took)).String()
 }
 
 var failure = regexp.MustCompile(`(?m)^ *--- FAIL: ([^/\s]+)\S* \(`)
 
-// credit notes which of the tests failed. One that panicked or hung is not named.
+// credit records which of the tests failed. A test that panicked or timed out is not named.
 func credit(tests []*test, log []byte) {
 	named := failure.FindSubmatch(log)
 	for _, t := range tests {
@@ -63,14 +64,14 @@ func credit(tests []*test, log []byte) {
 	}
 }
 
-// untilFailure keeps what tests say and ends them once one has failed: what it would still clean up is ended with it. The buffer is a field,
-// since by its other methods a copy would go past Write.
+// untilFailure buffers the output of tests and ends them once one has failed, including their cleanup. The buffer is a
+// named field: if it were embedded, a copy could use its other methods and bypass Write.
 type untilFailure struct {
 	said bytes.Buffer
 	end  context.CancelFunc
 }
 
-// Bytes are all that was said.
+// Bytes returns the complete output.
 func (u *untilFailure) Bytes() []byte { return u.said.Bytes() }
 
 // Write implements io.Writer.

@@ -19,7 +19,7 @@ import (
 	"strings"
 )
 
-// sourcePackage is the package whose code is changed.
+// sourcePackage is the package that is changed.
 type sourcePackage struct {
 	Dir, Name, ImportPath string
 	GoFiles               []string
@@ -36,7 +36,7 @@ type sourcePackage struct {
 	aliases aliases
 }
 
-// load reads and type-checks a package, without its tests.
+// load parses and type-checks a package, without its tests.
 func load(ctx context.Context, folder string) (*sourcePackage, error) {
 	out, err := output(exec.CommandContext(ctx, "go", "list", "-json=Dir,Name,ImportPath,GoFiles,Module", folder))
 	if err != nil {
@@ -63,10 +63,10 @@ func load(ctx context.Context, folder string) (*sourcePackage, error) {
 	return p, nil
 }
 
-// dependencies imports packages from what the go command compiled of them.
+// dependencies imports packages from the go command's export data.
 func dependencies(ctx context.Context, fset *token.FileSet, folder string) (types.Importer, error) {
 	out, err := output(exec.CommandContext(ctx, "go", "list", "-export", "-deps", "-f", "{{.ImportPath}} {{.Export}}",
-		folder, "os", "strconv", "sync")) // The last are what the helper file imports.
+		folder, "os", "strconv", "sync")) // The last ones are imported by the helper file.
 	if err != nil {
 		return nil, fmt.Errorf("compiling what the package imports: %w", err)
 	}
@@ -104,7 +104,7 @@ func (p *sourcePackage) check(sources map[string][]byte) ([]*ast.File, *types.In
 	return files, info, checked, wrong
 }
 
-// output runs a command and puts what it complains of into the error.
+// output runs a command and adds its standard error to the error.
 func output(cmd *exec.Cmd) ([]byte, error) {
 	out, err := cmd.Output()
 	var exit *exec.ExitError

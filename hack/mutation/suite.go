@@ -19,7 +19,7 @@ import (
 	"time"
 )
 
-// suite is the compiled tests of a package whose changes are all built in.
+// suite is the compiled tests of a package with all changes built in.
 type suite struct {
 	temporary string
 	programs  []program
@@ -32,26 +32,27 @@ type program struct {
 	path, dir string
 }
 
-// test is a test function, how long it takes when nothing is changed, and how many changes it has caught in this run.
+// test is a test function, its duration without changes, and the number of changes it has caught in this run.
 type test struct {
 	program
 	name   string
 	took   time.Duration
 	caught int
-	// parallel tests go on when others have begun, so that nobody can tell which of them reaches a place.
+	// parallel tests overlap with others, so it is unknown which of them reaches a place.
 	parallel bool
 }
 
-// slowest is how much slower than before a test may become before it is taken for hanging, leeway what it may take beside: a
+// slowest is the factor by which a test may become slower before it counts as hanging. leeway is added to that: a
 // kube-apiserver starts.
 const (
 	slowest = 6
 	leeway  = 2 * time.Minute
-	// notStarted is what support/testenv says when a busy machine has no kube-apiserver in time, which proves nothing.
+	// notStarted is the message of support/testenv if a busy machine does not start a kube-apiserver in time. It proves
+	// nothing about a change.
 	notStarted = "starting a kube-apiserver"
 )
 
-// newSuite compiles the tests once, through an overlay: nothing is written into the tree.
+// newSuite compiles the tests once, with an overlay: it writes nothing into the tree.
 func newSuite(ctx context.Context, p *sourcePackage, folders []string) (*suite, error) {
 	temporary, err := os.MkdirTemp("", "mutation-")
 	if err != nil {
@@ -103,7 +104,7 @@ func (s *suite) compile(ctx context.Context, p *sourcePackage, folders []string)
 		if _, err := output(exec.CommandContext(ctx, "go", "test", "-c", "-vet=off", "-overlay", file, "-o", compiled.path, folder)); err != nil {
 			return fmt.Errorf("compiling the tests of %s: %w", folder, err)
 		}
-		if _, err := os.Stat(compiled.path); err == nil { // A package without tests leaves none.
+		if _, err := os.Stat(compiled.path); err == nil { // A package without tests produces no binary.
 			s.programs = append(s.programs, compiled)
 			s.tests = append(s.tests, testsOf(compiled, sources[i])...)
 		}
@@ -111,7 +112,7 @@ func (s *suite) compile(ctx context.Context, p *sourcePackage, folders []string)
 	return nil
 }
 
-// catches says whether a test fails when a change is made.
+// catches reports whether a test fails with this change.
 func (s *suite) catches(ctx context.Context, m *mutant) (bool, error) {
 	for _, batch := range batches(s.reached[m.id]) {
 		for _, program := range s.programs {
@@ -139,13 +140,15 @@ func (s *suite) catches(ctx context.Context, m *mutant) (bool, error) {
 	return false, nil
 }
 
-// failed tells whether tests were run and failed, or were ended since one did. What kept them from being run proves nothing.
+// failed reports whether tests ran and failed, or were ended because one had failed. An error that kept the tests from
+// running proves nothing.
 func failed(err error) bool {
 	var exit *exec.ExitError
 	return errors.As(err, &exit) || errors.Is(err, context.Canceled)
 }
 
-// run runs tests of one program in a temporary folder of their own until the first fails, and ends what they leave running.
+// run runs tests of one program in a separate temporary folder until the first fails, and ends the processes that they
+// leave.
 func (s *suite) run(ctx context.Context, tests []*test, limit time.Duration, env ...string) ([]byte, error) {
 	folder, err := os.MkdirTemp(s.temporary, "run")
 	if err != nil {
@@ -165,7 +168,7 @@ func (s *suite) run(ctx context.Context, tests []*test, limit time.Duration, env
 	log := &untilFailure{end: end}
 	cmd.Stdout, cmd.Stderr = log, log
 	err = cmd.Run()
-	if errors.Is(err, exec.ErrWaitDelay) { // The tests passed, and a server that they left had their output still.
+	if errors.Is(err, exec.ErrWaitDelay) { // The tests passed, and a server that they left running still has their output open.
 		err = nil
 	}
 	killUsersOf(folder)
@@ -173,7 +176,8 @@ func (s *suite) run(ctx context.Context, tests []*test, limit time.Duration, env
 	return log.Bytes(), err
 }
 
-// killUsersOf ends processes that name a folder in their arguments: the kube-apiserver and etcd of a test that was cut off.
+// killUsersOf ends processes that have the folder in their arguments: the kube-apiserver and etcd of an interrupted
+// test.
 func killUsersOf(folder string) {
 	lines, _ := filepath.Glob("/proc/[0-9]*/cmdline")
 	for _, path := range lines {
@@ -187,7 +191,7 @@ func killUsersOf(folder string) {
 	}
 }
 
-// sample picks some changes, the same for the same seed, and puts them back into order.
+// sample selects some changes, the same ones for the same seed, in their original order.
 func sample(mutants []*mutant, seed uint64, most int) []*mutant {
 	if most <= 0 || most >= len(mutants) {
 		return mutants

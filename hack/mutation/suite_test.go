@@ -16,7 +16,7 @@ import (
 	. "github.com/onsi/gomega"
 )
 
-// stage has programs that stand for compiled tests: shell scripts, which write down how they were called.
+// stage provides fake compiled tests: shell scripts that record their calls.
 type stage struct {
 	*GomegaWithT
 	*suite
@@ -30,7 +30,7 @@ func newStage(t *testing.T) *stage {
 	return s
 }
 
-// program is a script that has tests.
+// program adds a compiled test: a script with its tests.
 func (s *stage) program(name, script string, tests ...*test) {
 	s.t.Helper()
 	p := program{path: filepath.Join(s.folder, name), dir: s.folder}
@@ -52,7 +52,7 @@ func (s *stage) calls() []string {
 	return strings.Split(strings.TrimSpace(string(text)), "\n")
 }
 
-// tries says whether a change is caught by some tests.
+// tries reports whether the tests catch a change.
 func (s *stage) tries(tests ...*test) (bool, error) {
 	s.reached[7] = tests
 	return s.catches(s.t.Context(), &mutant{id: 7, file: "shop.go", line: 3, change: "a -> not so"})
@@ -108,7 +108,8 @@ func TestCatches(t *testing.T) {
 	})
 }
 
-// TestCatchesNothing: what keeps tests from being run at all is no test that fails, and would make a package look better than it is.
+// TestCatchesNothing checks that an error before the tests run is not counted as a failed test, which would make a
+// package look better than it is.
 func TestCatchesNothing(t *testing.T) {
 	t.Run("When there is no place for a test's files, it should fail and not count", func(t *testing.T) {
 		s, a := newStage(t), &test{name: "TestA"}
@@ -140,7 +141,7 @@ func TestCatchesNothing(t *testing.T) {
 	})
 }
 
-// TestRun: what tests leave behind goes with them.
+// TestRun checks that files and processes that tests leave behind are removed.
 func TestRun(t *testing.T) {
 	s, a := newStage(t), &test{name: "TestA"}
 	s.program("one", `echo "$TMPDIR $GIVEN"; echo data > "$TMPDIR/data"; tail -f "$TMPDIR/data" > /dev/null 2>&1 &

@@ -26,7 +26,7 @@ type testSources struct {
 	Dir                       string
 	TestGoFiles, XTestGoFiles []string
 
-	// announced are the texts of the files, by path, in which each test says its name when it begins.
+	// announced maps the paths of the files to their text, in which each test announces its name at its start.
 	announced map[string][]byte
 	names     []string
 	parallel  map[string]bool
@@ -49,7 +49,8 @@ func readTests(ctx context.Context, folder string) (testSources, error) {
 	return s, nil
 }
 
-// announce has each test of a file note in the environment that it has begun: the helpers of the changed package look there.
+// announce makes each test of a file record its start in the environment, where the helpers of the changed package read
+// it.
 func (s *testSources) announce(path string) error {
 	text, err := os.ReadFile(path)
 	if err != nil {
@@ -98,8 +99,8 @@ func testsOf(p program, sources testSources) (tests []*test) {
 	return tests
 }
 
-// trace runs the tests once with nothing changed, to learn which changes each reaches and how long it takes. One process runs all that do
-// not run beside each other, since each process has a kube-apiserver to start.
+// trace runs the tests once without changes, to learn which changes each test reaches and how long it takes. All tests
+// that do not run in parallel share one process, since each process starts a kube-apiserver.
 func (s *suite) trace(ctx context.Context, run, skip string) error {
 	wanted, err := regexp.Compile(run)
 	if err != nil {
@@ -134,8 +135,8 @@ func (s *suite) trace(ctx context.Context, run, skip string) error {
 	return nil
 }
 
-// traceTests runs tests in one process. From one that fails on, they are run again once: a busy machine may have kept a kube-apiserver
-// from starting.
+// traceTests runs tests in one process. If one fails, it runs that test and the later ones again once: a busy machine
+// may have failed to start a kube-apiserver.
 func (s *suite) traceTests(ctx context.Context, tests ...*test) error {
 	var failed *test
 	for {
@@ -147,7 +148,7 @@ func (s *suite) traceTests(ctx context.Context, tests ...*test) error {
 	}
 }
 
-// traceOnce returns the tests from the first that failed on, and an error that names it.
+// traceOnce returns the first failed test and all later ones, and an error that names it.
 func (s *suite) traceOnce(ctx context.Context, tests []*test) (left []*test, err error) {
 	file := filepath.Join(s.temporary, "trace")
 	defer os.RemoveAll(file)
@@ -176,7 +177,8 @@ func (s *suite) traceOnce(ctx context.Context, tests []*test) (left []*test, err
 	return left, fmt.Errorf("%s fails with nothing changed: %w\n%s", left[0].name, failure, log)
 }
 
-// note reads lines of a test and a change that it reached. What a package does before any test begins is reached by each.
+// note reads lines with a test and a change that it reached. Every test reaches what a package does before the first
+// test begins.
 func (s *suite) note(lines string, tests, left []*test) error {
 	for line := range strings.Lines(lines) {
 		name, number, _ := strings.Cut(strings.TrimSpace(line), " ")
@@ -195,7 +197,7 @@ func (s *suite) note(lines string, tests, left []*test) error {
 
 var success = regexp.MustCompile(`(?m)^--- (?:PASS|SKIP): (\S+) \(([0-9.]+)s\)`)
 
-// passed are the tests that passed, or had nothing to do here, and how long each took.
+// passed returns the tests that passed or were skipped, with their duration.
 func passed(log []byte) map[string]time.Duration {
 	took := map[string]time.Duration{}
 	for _, line := range success.FindAllSubmatch(log, -1) {

@@ -25,7 +25,7 @@ func TestReadTests(t *testing.T) {
 		`func TestTip(t *testing.T) { _ = mutantOS.Setenv("MUTANT_TEST", "TestTip");`)))
 }
 
-// TestAnnounce: only what go test runs says its name, in a file with one test as well.
+// TestAnnounce checks that only functions that go test runs announce their name, also in a file with one test.
 func TestAnnounce(t *testing.T) {
 	for name, tc := range map[string]struct {
 		code     string

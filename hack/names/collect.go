@@ -12,7 +12,7 @@ import (
 	"strings"
 )
 
-// collect returns all names in the files of a tree, in the order of kinds and texts.
+// collect returns all names in the files of a tree, sorted by kind and text.
 func collect(tree string) ([]name, error) {
 	var names []name
 	for _, of := range []func(string) ([]name, error){sourceNames, metricNames, flagNames} {
@@ -31,10 +31,10 @@ func collect(tree string) ([]name, error) {
 	return slices.Compact(names), nil
 }
 
-// metricRow is a row of the page of metrics: name, type and labels.
+// metricRow matches a row of the metrics page: name, type and labels.
 var metricRow = regexp.MustCompile("^\\| `([a-z0-9_:]+)` \\| [a-z]+ \\| ([^|]*) \\|")
 
-// metricNames reads the generated page of metrics.
+// metricNames reads the generated metrics page.
 func metricNames(tree string) ([]name, error) {
 	data, err := os.ReadFile(filepath.Join(tree, "docs", "reference", "metrics.md"))
 	if err != nil {
@@ -57,10 +57,10 @@ func metricNames(tree string) ([]name, error) {
 	return names, nil
 }
 
-// flagLine is a line of a command's options.
+// flagLine matches a line of a command's options.
 var flagLine = regexp.MustCompile(`^ +(?:-([A-Za-z0-9]), )?--([a-z0-9][a-zA-Z0-9.-]*)`)
 
-// flagNames reads the generated pages of commands.
+// flagNames reads the generated command pages.
 func flagNames(tree string) ([]name, error) {
 	pages, err := filepath.Glob(filepath.Join(tree, "docs", "reference", "cli", "*.md"))
 	if err != nil || len(pages) == 0 {

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 
 // Command names lists the names that users depend on: conditions, reasons, annotations, labels, events, metrics, flags,
-// exit codes and fields of JSON output. It writes them to docs/reference/names.md. Without -write it fails when that
-// page is stale, or when a name of the last release is gone and the changelog does not say so under "Removed" or
+// exit codes and fields of JSON output. It writes them to docs/reference/names.md. Without -write it fails if that page
+// is stale. It also fails if a name of the last release is gone and the changelog does not list it under "Removed" or
 // "Deprecated".
 //
 // Usage, in the root of the repository:
@@ -61,7 +61,7 @@ func run(write bool, store, tree string) error {
 	}
 }
 
-// storePath is the file with the names of a release, one a line.
+// storePath returns the file with the names of a release, one per line.
 func storePath(release table.Release) string {
 	return filepath.Join("hack", "releases", release.Version, "names.txt")
 }

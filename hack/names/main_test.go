@@ -10,7 +10,7 @@ import (
 	. "github.com/onsi/gomega"
 )
 
-// tree makes a small repository.
+// tree creates a small repository.
 func tree(t *testing.T) string {
 	t.Helper()
 	root := t.TempDir()

@@ -40,7 +40,7 @@ const footer = `
 - [Versions and support](support-policy.md)
 `
 
-// render makes the page.
+// render returns the page.
 func render(names []name) string {
 	var out strings.Builder
 	out.WriteString(header)
@@ -57,7 +57,7 @@ func render(names []name) string {
 	return out.String()
 }
 
-// list writes names as a release stores them, one a line.
+// list writes names in the stored form of a release, one per line.
 func list(names []name) string {
 	var out strings.Builder
 	for _, n := range names {
@@ -81,7 +81,7 @@ var (
 	codeSpan       = regexp.MustCompile("`[^`]+`")
 )
 
-// announced returns the code spans below "Removed" and "Deprecated" of all versions after the given one.
+// announced returns the code spans under "Removed" and "Deprecated" of all versions after the given one.
 func announced(changelog, since string) map[string]bool {
 	words := map[string]bool{}
 	counts := false
@@ -103,8 +103,8 @@ func announced(changelog, since string) map[string]bool {
 	return words
 }
 
-// unannounced returns the names that are gone, but for those that the changelog names: each as a whole, or by its
-// words, such as the command and the flag in `hypershift install` and `--image`.
+// unannounced returns the names that are gone and that the changelog does not contain. The changelog may contain the
+// complete name, or its words, such as the command and the flag in `hypershift install` and `--image`.
 func unannounced(before, now []name, words map[string]bool) []name {
 	return slices.DeleteFunc(slices.Clone(before), func(n name) bool {
 		if slices.Contains(now, n) || words[n.text] {

@@ -15,14 +15,14 @@ import (
 	"strings"
 )
 
-// programs are the folders with the sources of what users run.
+// programs lists the source folders of the programs for users.
 var programs = []string{
 	"api", "cluster-api-provider-maas", "cmd", "control-plane-operator", "hypershift-operator", "ignition-server",
 	"node-agent",
 	"node-network", "product-cli", "support",
 }
 
-// sourceNames reads constants, events and fields of JSON in the Go sources of the programs.
+// sourceNames reads constants, events and JSON fields in the Go sources of the programs.
 func sourceNames(tree string) ([]name, error) {
 	s := sources{constants: map[string]ast.Expr{}}
 	for _, folder := range programs {
@@ -42,7 +42,7 @@ func sourceNames(tree string) ([]name, error) {
 // sources are the parsed files.
 type sources struct {
 	files []source
-	// constants are the values of constants by package and name, such as "v1beta1.NodePoolAnnotation".
+	// constants maps the package and name of a constant to its value, such as "v1beta1.NodePoolAnnotation".
 	constants map[string]ast.Expr
 }
 
@@ -65,15 +65,15 @@ func (s *sources) read(tree, path string) error {
 	return nil
 }
 
-// constant is one with a value of its own.
+// constant is a constant with an explicit value.
 type constant struct {
 	name  string
 	value ast.Expr
-	// condition reports that its type is ConditionType.
+	// condition reports whether its type is ConditionType.
 	condition bool
 }
 
-// eachConstant calls a function with each constant that has a value of its own.
+// eachConstant calls do for each constant with an explicit value.
 func eachConstant(file *ast.File, do func(constant)) {
 	for _, declaration := range file.Decls {
 		general, ok := declaration.(*ast.GenDecl)
@@ -108,10 +108,11 @@ func (s *sources) names() []name {
 	return names
 }
 
-// depth bounds how far a constant leads to others.
+// depth limits how many constants text follows.
 const depth = 5
 
-// text returns the value of a constant that is a text, a sum of texts, or another such constant; else nothing.
+// text returns the value of a constant that is a string, a concatenation of strings, or another such constant;
+// otherwise "".
 func (s *sources) text(pkg string, value ast.Expr, level int) string {
 	if level > depth {
 		return ""
@@ -133,7 +134,7 @@ func (s *sources) text(pkg string, value ast.Expr, level int) string {
 		if imported, ok := value.X.(*ast.Ident); ok {
 			return s.text(pkg, s.constants[packageOf(imported.Name)+"."+value.Sel.Name], level+1)
 		}
-	case *ast.CallExpr: // a conversion
+	case *ast.CallExpr: // A conversion.
 		if len(value.Args) == 1 {
 			return s.text(pkg, value.Args[0], level+1)
 		}
@@ -141,7 +142,7 @@ func (s *sources) text(pkg string, value ast.Expr, level int) string {
 	return ""
 }
 
-// packageOf returns the name of a package by what the sources import it as.
+// packageOf returns the name under which the sources import a package.
 func packageOf(imported string) string {
 	switch imported {
 	case "hyperv1", "infrav1":
@@ -157,7 +158,7 @@ var (
 	byReason  = regexp.MustCompile(`^[Rr]eason[A-Z]|Reason$`)
 )
 
-// classify tells by its identifier and form what a constant names for users.
+// classify determines what a constant names for users, from its identifier and form.
 func classify(path string, c constant, text string) (name, bool) {
 	if number, ok := c.value.(*ast.BasicLit); ok && number.Kind == token.INT {
 		return name{"exit-code", number.Value + " " + c.name}, filepath.Dir(path) == filepath.Join("cmd", "exit")
@@ -193,7 +194,7 @@ func classifyQualified(identifier, text string, own bool) (name, bool) {
 	}
 }
 
-// events returns the reasons of events: the fourth argument of an event recorder.
+// events returns the reasons of events: the fourth argument of an event recorder call.
 func (s *sources) events(source source) []name {
 	const reason = 3
 	var names []name
@@ -212,7 +213,7 @@ func (s *sources) events(source source) []name {
 	return names
 }
 
-// jsonFields returns the fields of the types of commands that are JSON.
+// jsonFields returns the JSON fields of the types in the commands.
 func jsonFields(source source) []name {
 	folder := strings.TrimPrefix(filepath.ToSlash(filepath.Dir(source.path)), "cmd/")
 	var names []name

@@ -70,7 +70,7 @@ func printPrograms(ctx context.Context, releases table.Table, version string) er
 	return nil
 }
 
-// linkLast makes FOLDER/VERSION of the last release, and removes what FOLDER has of others.
+// linkLast links the programs of the last release to FOLDER/VERSION, and removes other releases from FOLDER.
 func linkLast(ctx context.Context, repository, cache string, releases table.Table, folder string) error {
 	release := releases.Releases[len(releases.Releases)-1]
 	if err := os.RemoveAll(folder); err != nil {

@@ -14,7 +14,7 @@ import (
 	"github.com/openshift/hypershift/hack/releases/table"
 )
 
-// makefile is the one of a released version: it counts how often it built.
+// makefile is the Makefile of a released version: it counts its builds.
 const makefile = `build:
 	mkdir -p bin/node-agent
 	echo "$(VERSION) $$GOTOOLCHAIN" > bin/hypershift
@@ -22,7 +22,7 @@ const makefile = `build:
 	echo built >> "$(LOG)"
 `
 
-// fixture is a repository with one commit that is released, and one after it.
+// fixture is a repository with one released commit, and a later one.
 type fixture struct {
 	g       *WithT
 	root    string

@@ -34,7 +34,7 @@ func cacheFolder() (string, error) {
 	return filepath.Join(user, "hypershift-maas"), nil
 }
 
-// programs builds the programs of a release, unless the cache has them, and returns their folder.
+// programs builds the programs of a release, unless they are in the cache, and returns their folder.
 func programs(ctx context.Context, repository, cache string, release table.Release) (string, error) {
 	folder := filepath.Join(cache, "releases", release.Version)
 	target := filepath.Join(folder, "bin")
@@ -66,7 +66,7 @@ func programs(ctx context.Context, repository, cache string, release table.Relea
 // errNoCommit is the error of a clone that lacks the commit of a release.
 var errNoCommit = errors.New("this clone lacks commit")
 
-// hasCommit returns an error with the remedy when the clone lacks the commit of a release.
+// hasCommit returns an error with the remedy if the clone lacks the commit of a release.
 func hasCommit(ctx context.Context, repository string, release table.Release) error {
 	if _, err := git(ctx, repository, "cat-file", "-e", release.Commit+"^{commit}"); err == nil {
 		return nil
@@ -87,14 +87,14 @@ func isShallow(ctx context.Context, repository string) (bool, error) {
 	return strings.TrimSpace(out) == "true", err
 }
 
-// build checks a release out and runs its own `make build`. The repository registers the worktree, which is undone at
-// the end.
+// build checks out a release and runs its own `make build`. The repository registers the worktree; build removes the
+// registration at the end.
 func build(ctx context.Context, repository, source string, release table.Release) (err error) {
 	if _, err := git(ctx, repository, "worktree", "add", "--detach", source, release.Commit); err != nil {
 		return err
 	}
 	defer func() {
-		// The programs are moved out of the worktree later: only the registration goes here.
+		// The programs are moved out of the worktree later: only the registration is removed here.
 		err = errors.Join(err, unregister(context.WithoutCancel(ctx), repository, source))
 	}()
 	fmt.Fprintf(os.Stderr, "Building the programs of release %s; this takes some minutes.\n", release.Version)
@@ -115,13 +115,13 @@ func unregister(ctx context.Context, repository, source string) error {
 	return err
 }
 
-// ofThisMake are variables that a calling make exports for its own targets and children.
+// ofThisMake lists variables that a calling make exports to its targets and child processes.
 var ofThisMake = []string{
 	"MAKEFLAGS", "MFLAGS", "MAKELEVEL", "MAKEOVERRIDES", "MAKEFILE_LIST", "BIN", "GOBIN", "VERSION", "GOTOOLCHAIN",
 }
 
-// buildEnvironment removes what a calling make set. The Go toolchain of this program builds the release: what differs
-// between two versions then comes from their sources, and both share Go's build cache.
+// buildEnvironment removes the variables of a calling make. The Go toolchain of this program builds the release:
+// differences between two versions then come only from their sources, and both share Go's build cache.
 func buildEnvironment(environment []string) []string {
 	kept := slices.DeleteFunc(slices.Clone(environment), func(entry string) bool {
 		name, _, _ := strings.Cut(entry, "=")

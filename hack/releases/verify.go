@@ -13,8 +13,8 @@ import (
 	"github.com/openshift/hypershift/hack/releases/table"
 )
 
-// verify checks that the changelog has each release with its day, and that the repository has each commit. The latter
-// is skipped in a shallow clone.
+// verify checks that the changelog lists each release with its date, and that the repository has each commit. It skips
+// the commits in a shallow clone.
 func verify(ctx context.Context, repository string, releases table.Table) error {
 	changelog, err := os.ReadFile(filepath.Join(repository, "CHANGELOG.md"))
 	if err != nil {

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Command steps runs make targets one after another and shows one line for each, with its number, an estimate and the
-// time that it took. What the targets print goes to a log file. When one fails, the last lines of the log are shown.
+// Command steps runs make targets one after another. It shows one line for each, with its number, an estimate and its
+// duration. The output of the targets goes to a log file. If a target fails, it shows the last lines of the log.
 //
 // Usage: go run ./hack/steps -log FILE 'NAME;TARGET;ESTIMATE'...
 //
-// An estimate is a text such as "about 6 min"; it is the time of a first build on two cores, and may be empty.
+// An estimate is a text such as "about 6 min"; it is the duration of a first build on two cores, and may be empty.
 package main
 
 import (
@@ -98,7 +98,7 @@ func (s step) run(ctx context.Context, screen *screen, log io.Writer, title stri
 	return err
 }
 
-// tail is how many lines of the log are shown when a step fails.
+// tail is the number of log lines that are shown if a step fails.
 const tail = 25
 
 func lastLines(name string) string {

@@ -15,7 +15,7 @@ good: ; @echo compiling
 bad: ; @echo undefined: x; exit 3
 `
 
-// runSteps runs steps of makefile, and returns what is shown and the log.
+// runSteps runs steps of makefile, and returns the displayed text and the log.
 func runSteps(t *testing.T, args ...string) (shown, log string, err error) {
 	t.Helper()
 	t.Chdir(t.TempDir())

@@ -10,7 +10,7 @@ import (
 	"time"
 )
 
-// screen shows the step that runs. On a terminal its line counts the seconds; elsewhere each line is written once.
+// screen shows the current step. On a terminal its line counts the seconds; otherwise each line is written once.
 type screen struct {
 	out      io.Writer
 	terminal bool
@@ -25,7 +25,7 @@ func newScreen(out io.Writer) *screen {
 	return &screen{out: out, terminal: err == nil && info.Mode()&os.ModeCharDevice != 0}
 }
 
-// begin shows that a step runs, until the returned function is called.
+// begin shows a running step until the returned function is called.
 func (s *screen) begin(line string) (done func()) {
 	if !s.terminal {
 		fmt.Fprintln(s.out, line)

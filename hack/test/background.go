@@ -10,18 +10,18 @@ import (
 	"syscall"
 )
 
-// lowest is the priority of what may only use processor time that is left over.
+// lowest is the nice value of processes that only get spare CPU time.
 const lowest = 19
 
-// background gives a command a session of its own, at the lowest priority. Linux shares processor time among sessions
-// first (autogroups, sched(7)): a nice value alone would count among the processes of this session only, and not
-// against the daemons of the embedded environment. An interrupt of this program ends the command too.
+// background runs a command in its own session, at the lowest priority. Linux divides CPU time among sessions first
+// (autogroups, sched(7)). A nice value alone would count only among the processes of this session, and not against the
+// daemons of the embedded environment. An interrupt of this program also ends the command.
 func background(cmd *exec.Cmd) {
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true}
 }
 
-// lower lowers the priority of a command that background prepared and that was started. It returns what to call when
-// the command has ended. A kernel without autogroups keeps the nice value that the command began with.
+// lower lowers the priority of a started command that background has prepared. Call the returned function after the
+// command has ended. A kernel without autogroups keeps the nice value that the command started with.
 func lower(process *os.Process) (ended func()) {
 	_ = os.WriteFile(fmt.Sprintf("/proc/%d/autogroup", process.Pid), fmt.Append(nil, lowest), 0)
 	interrupts := make(chan os.Signal, 1)

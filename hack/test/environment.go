@@ -16,21 +16,21 @@ import (
 // dirVariable names the folder of the embedded environment.
 const dirVariable = "HYPERSHIFT_DEV_DIR"
 
-// lockFolder has the locks of running tests. It is emptied at each start of the machine.
+// lockFolder holds the locks of running tests. It is emptied at each boot of the machine.
 const lockFolder = "/run"
 
-// keeps reports whether the user keeps the environment after the tests: it is then where the demo would be.
+// keeps reports whether the user keeps the environment after the tests: it is then in the demo's folder.
 func keeps() bool { return os.Getenv("HYPERSHIFT_E2E_KEEP") != "" }
 
-// testDir is the folder of the environment that the stages bring up. It is not the demo's, so that what lies in it is
-// always left over from tests.
+// testDir returns the folder of the environment that the stages bring up. It is not the demo's folder, so everything in
+// it is left over from tests.
 func testDir() string {
 	return cmp.Or(os.Getenv("HYPERSHIFT_TEST_DIR"), "/var/lib/hypershift-maas-test")
 }
 
-// takeEnvironment makes sure that no other run uses the environment in the folder, and removes what a run left there
-// that was killed. It returns what to call when the stage has ended. It does nothing for a user who cannot have an
-// environment.
+// takeEnvironment ensures that no other run uses the environment in the folder, and removes what a killed run left
+// there. Call the returned function after the stage has ended. It does nothing for a user without root permissions, who
+// cannot have an environment.
 func takeEnvironment(dir string) (release func(), err error) {
 	if os.Getuid() != 0 {
 		return func() {}, nil

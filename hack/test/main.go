@@ -1,12 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 
 // Command test runs the stages of our tests. It prints a line when a stage starts and ends, then a table of all stages
-// with the ten slowest tests, and in its last line how many tests passed, failed and were skipped.
+// with the ten slowest tests. Its last line is how many tests passed, failed and were skipped.
 //
 // Usage: go run ./hack/test PHASE...
 //
-// Phases run one after another. A phase is one or more chains joined by a plus, which run side by side. A chain is one
-// or more stages joined by commas, which run one after another: build e2e+lint,unit. A phase with a failure is the last.
+// Phases run one after another. A phase is one or more chains joined by a plus, which run in parallel. A chain is one
+// or more stages joined by commas, which run one after another: build e2e+lint,unit. A phase with a failure is the
+// last.
 package main
 
 import (
@@ -42,7 +43,7 @@ func main() {
 // phase is a list of chains that run side by side. A chain is a list of stages that run one after another.
 type phase [][]string
 
-// parse reads the phases to run.
+// parse parses the phases to run.
 func parse(args []string) ([]phase, error) {
 	if len(args) == 0 {
 		return nil, errors.New("name the stages to run, as in: build e2e+lint,unit; known stages: " + known())

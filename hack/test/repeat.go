@@ -13,11 +13,11 @@ import (
 	"strings"
 )
 
-// module is the path of the module, which begins the path of each package.
+// module is the path of the module, the prefix of each package path.
 const module = "github.com/openshift/hypershift"
 
 // changed lists the packages of unit and integration tests with a file that differs from the commit REPEAT_BASE. Its
-// default is where this branch left origin/main.
+// default is the merge base of this branch and origin/main.
 func changed() ([]string, error) {
 	base := cmp.Or(os.Getenv("REPEAT_BASE"), mergeBase(), "HEAD~1")
 	out, err := exec.Command("git", "diff", "--name-only", base).Output()
@@ -46,7 +46,7 @@ func mergeBase() string {
 	return strings.TrimSpace(string(out))
 }
 
-// folders are the folders of files. Test data counts as the folder of the package that reads it.
+// folders returns the folders of files. Test data counts as the folder of the package that reads it.
 func folders(files []string) []string {
 	var all []string
 	for _, file := range files {
@@ -57,7 +57,7 @@ func folders(files []string) []string {
 	return slices.Compact(all)
 }
 
-// burn keeps every processor busy twice over until stop is closed, as other programs on the machine of a user do.
+// burn runs two busy loops per processor until stop is closed, to simulate other programs on a user's machine.
 func burn(stop <-chan struct{}) {
 	for range 2 * runtime.NumCPU() {
 		go func() {

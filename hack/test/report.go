@@ -18,13 +18,13 @@ type event struct {
 	Elapsed                                   float64
 }
 
-// timing is how long a top-level test took.
+// timing is the duration of a top-level test.
 type timing struct {
 	name string
 	took time.Duration
 }
 
-// report counts what the tests of a stage did.
+// report counts the results of the tests of a stage.
 type report struct {
 	passed          int
 	failures, skips []string
@@ -110,7 +110,7 @@ func (r *report) fail(e event, key string) {
 	}
 }
 
-// reason is what a skipped test printed.
+// reason returns what a skipped test printed.
 func reason(output []string) string {
 	for _, line := range output {
 		text := strings.TrimSpace(line)

@@ -16,7 +16,7 @@ import (
 // command is a stage whose command is a shell script that prints events.
 func command(script string) stage { return stage{command: []string{"sh", "-c", script}, events: true} }
 
-// TestRun asserts that a stage whose command misbehaves shows up in the last line.
+// TestRun checks that the last line shows a stage whose command misbehaves.
 func TestRun(t *testing.T) {
 	const passes = `echo '{"Action":"pass","Package":"p","Test":"TestA"}'; `
 	listing := errors.New("no such module")
@@ -97,7 +97,7 @@ func TestArgv(t *testing.T) {
 	}
 }
 
-// named registers a stage for the time of a test.
+// named registers a stage for the duration of a test.
 func named(t *testing.T, dir, name, script string) string {
 	s := command(script)
 	s.dir = dir
@@ -221,7 +221,7 @@ func TestHasOwnStage(t *testing.T) {
 
 func TestStagesNameExistingFolders(t *testing.T) {
 	for name, s := range stages {
-		// Those of unit and plain are listed by go list; those of repeat depend on what has changed.
+		// go list provides the packages of unit and plain; those of repeat depend on the changes.
 		if s.command != nil || name == "unit" || name == "plain" || name == "repeat" {
 			continue
 		}

@@ -14,12 +14,12 @@ import (
 	"time"
 )
 
-// result is what a stage did.
+// result is the result of a stage.
 type result struct {
 	report
 	name string
 	wall time.Duration
-	// processor is the time that the stage's processes used. Daemons of the embedded environment do not count.
+	// processor is the CPU time of the stage's processes, without daemons of the embedded environment.
 	processor time.Duration
 }
 
@@ -128,10 +128,10 @@ func (s stage) goTest(cmd *exec.Cmd, name string) *report {
 // logFolder takes the output of commands that print no events.
 var logFolder = filepath.Join("bin", "logs")
 
-// tail is how many of its last lines are shown of a command that fails.
+// tail is the number of last lines that are shown of a failed command.
 const tail = 60
 
-// logged runs a command whose output goes to a log file. It shows the last lines when the command fails.
+// logged runs a command whose output goes to a log file. It shows the last lines if the command fails.
 func (s stage) logged(cmd *exec.Cmd, name string) *report {
 	if err := os.MkdirAll(logFolder, 0o755); err != nil {
 		return failed("FAIL %s: %v", name, err)
@@ -169,7 +169,7 @@ func lastLines(file io.ReadSeeker) string {
 	return strings.Join(lines[max(0, len(lines)-tail):], "\n")
 }
 
-// argv is the stage's command.
+// argv returns the stage's command.
 func (s stage) argv() ([]string, error) {
 	argv := s.command
 	if argv == nil {

@@ -26,7 +26,7 @@ type stage struct {
 	nice bool
 	// environment reports that the stage brings up the embedded environment.
 	environment bool
-	// load reports that the processors are kept busy meanwhile.
+	// load reports that the processors are kept busy at the same time.
 	load bool
 }
 
@@ -34,13 +34,13 @@ var stages = map[string]stage{
 	"build":  {command: []string{"make", "--no-print-directory", "test-environment", "lint-binary"}},
 	"lint":   {command: []string{"make", "--no-print-directory", "lint"}, nice: true},
 	"verify": {command: []string{"make", "--no-print-directory", "verify"}, nice: true},
-	// What tests are made of is compiled while the scenarios wait for machines.
+	// This stage compiles the dependencies of the tests while the scenarios wait for machines.
 	"compile": {command: []string{"go", "list", "-test", "-export", "-f", "{{with .Error}}{{.}}{{end}}", "./..."},
 		nice: true},
-	// Each test has timeouts of its own. The timeouts here end a run that hangs.
-	// With -short, tests that kill a program at each of its writes leave out most of them: all are in crash.
+	// Each test has its own timeouts. The timeouts here end a run that hangs. With -short, tests that kill a program at
+	// each of its writes skip most of the writes: stage crash runs all.
 	"unit": {args: []string{"-vet=off", "-timeout=40m", "-short"}, packages: unit, nice: true},
-	// Beside the scenarios a process may wait long for a processor.
+	// While the scenarios run, a process may wait long for CPU time.
 	"plain": {
 		env:  []string{"GOMEGA_DEFAULT_EVENTUALLY_TIMEOUT=5m"},
 		args: []string{"-vet=off", "-timeout=40m", "-short"}, packages: plain, nice: true,
@@ -51,7 +51,7 @@ var stages = map[string]stage{
 		env:  []string{"CGO_ENABLED=1", "GOMEGA_DEFAULT_EVENTUALLY_TIMEOUT=3m"},
 		args: []string{"-race", "-vet=off", "-timeout=60m"}, packages: withoutEnvironment,
 	},
-	// A test that fails once in twenty times under load is not finished.
+	// A test that fails once in twenty runs under load is not acceptable.
 	"repeat":      {args: []string{"-vet=off", "-timeout=3h", "-short", "-count=20"}, packages: changed, load: true},
 	"integration": {args: []string{"-vet=off", "-timeout=20m"}, packages: only(integration...), nice: true},
 	"management":  {args: []string{"-vet=off", "-timeout=20m"}, packages: only(management...)},
@@ -65,7 +65,7 @@ var stages = map[string]stage{
 	"e2e-short":   verbose("./test/e2e/...", "-timeout=40m", "-short"),
 }
 
-// verbose is a stage in the embedded environment. It shows the progress of its tests.
+// verbose returns a stage in the embedded environment. It shows the progress of its tests.
 func verbose(pkg string, args ...string) stage {
 	args = append([]string{"-vet=off", "-count=1", "-p=1", "-v"}, args...)
 	return stage{args: args, packages: only(pkg), environment: true}
@@ -82,10 +82,10 @@ var management = []string{
 	"./test/integration/...", "./test/security/...",
 }
 
-// crash has the tests that -short makes short.
+// crash lists the packages whose tests -short reduces.
 var crash = []string{"./cluster-api-provider-maas", "./hypershift-operator/controllers/hostedcluster"}
 
-// integration crosses packages, with a kube-apiserver.
+// integration lists packages with tests across packages, with a kube-apiserver.
 var integration = []string{"./test/integration/...", "./test/security/...", "./test/clusterapi/..."}
 
 // only lists fixed packages.
@@ -93,20 +93,19 @@ func only(patterns ...string) func() ([]string, error) {
 	return func() ([]string, error) { return patterns, nil }
 }
 
-// unit lists the packages whose tests start a kube-apiserver, but those that have a stage of their own.
+// unit lists the packages whose tests start a kube-apiserver, except those with a separate stage.
 func unit() ([]string, error) {
 	packages, servers, err := split()
 	return slices.DeleteFunc(packages, func(pkg string) bool { return !servers[pkg] }), err
 }
 
-// plain lists the packages whose tests start no kube-apiserver, but those that have a stage of their own.
+// plain lists the packages whose tests start no kube-apiserver, except those with a separate stage.
 func plain() ([]string, error) {
 	packages, servers, err := split()
 	return slices.DeleteFunc(packages, func(pkg string) bool { return servers[pkg] }), err
 }
 
-// split lists all packages with tests but those that have a stage of their own, and which of them start a
-// kube-apiserver.
+// split lists all packages with tests, except those with a separate stage, and which of them start a kube-apiserver.
 func split() (packages []string, servers map[string]bool, err error) {
 	if packages, err = tested(); err != nil {
 		return nil, nil, err
@@ -139,7 +138,7 @@ func tested() ([]string, error) {
 	return strings.Fields(string(out)), err
 }
 
-// hasOwnStage reports whether another stage than unit tests a package.
+// hasOwnStage reports whether a stage other than unit tests a package.
 func hasOwnStage(pkg string) bool {
 	folder, _ := testFolder(pkg)
 	return needsEnvironment(pkg) || folder == "integration" || folder == "security" || folder == "clusterapi"

@@ -11,10 +11,10 @@ import (
 	"time"
 )
 
-// slowest is how many of the slowest tests the table names.
+// slowest is the number of slow tests in the table.
 const slowest = 10
 
-// printTable prints what each stage took, and the slowest tests.
+// printTable prints the duration of each stage, and the slowest tests.
 func printTable(out io.Writer, results []result) {
 	w := tabwriter.NewWriter(out, 0, 0, 2, ' ', 0)
 	fmt.Fprintln(w, "\nSTAGE\tWALL\tPROCESSOR\tPASSED\tFAILED\tSKIPPED")

@@ -12,7 +12,7 @@ import (
 	"github.com/openshift/hypershift/support/metrics"
 )
 
-// transitions are the conditions of a HostedCluster of which it is measured how long they take.
+// transitions are the conditions of a HostedCluster whose transition time is measured.
 var transitions = []hyperv1.ConditionType{hyperv1.EtcdAvailable, hyperv1.InfrastructureReady, hyperv1.ExternalDNSReachable,
 	hyperv1.KubeAPIServerAvailable, hyperv1.HostedClusterAvailable}
 
@@ -22,7 +22,7 @@ var identityProviders = []configv1.IdentityProviderType{
 	configv1.IdentityProviderTypeLDAP, configv1.IdentityProviderTypeOpenID, configv1.IdentityProviderTypeRequestHeader,
 }
 
-// clusterLabels name a HostedCluster; _id is spec.clusterID.
+// clusterLabels identify a HostedCluster; _id is spec.clusterID.
 var clusterLabels = []string{"namespace", "name", "_id"}
 
 type clusterMetrics struct {
@@ -88,7 +88,7 @@ func labelsOf(hc *hyperv1.HostedCluster, more ...string) []string {
 	return append([]string{hc.Namespace, hc.Name, hc.Spec.ClusterID}, more...)
 }
 
-// durations are only there while what they measure goes on.
+// durations sets gauges that exist only while the process that they measure runs.
 func (m *clusterMetrics) durations(hc *hyperv1.HostedCluster) {
 	now := m.snapshot.Clock
 	age := now.Since(hc.CreationTimestamp.Time).Seconds()
@@ -97,7 +97,7 @@ func (m *clusterMetrics) durations(hc *hyperv1.HostedCluster) {
 	}
 	var history []configv1.UpdateHistory
 	if hc.Status.Version != nil {
-		history = hc.Status.Version.History // The newest comes first.
+		history = hc.Status.Version.History // The newest entry comes first.
 	}
 	switch {
 	case !completed(history):
@@ -151,7 +151,7 @@ func (m *clusterMetrics) state(hc *hyperv1.HostedCluster) {
 	}
 }
 
-// set is how a label says that a field is set, whose value may hold a password.
+// set returns a label value that shows whether a field is set. The field's value may contain a password.
 func set(value string) string {
 	if value == "" {
 		return ""

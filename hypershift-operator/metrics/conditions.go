@@ -10,7 +10,8 @@ import (
 	"github.com/openshift/hypershift/support/platforms"
 )
 
-// Conditions that say whether all is well, in the words of the label "condition": "not_Available" is a failure, and so is "Degraded".
+// Conditions that count as failures, with their values of the label "condition": "not_Available" is a failure, and so
+// is "Degraded".
 var (
 	clusterFailures = failures(
 		[]hyperv1.ConditionType{
@@ -37,7 +38,7 @@ var (
 		hyperv1.NodePoolUpdatingPlatformMachineTemplateConditionType)
 )
 
-// failure is what the status of a condition must be, and how the failure is called when it is not.
+// failure is the normal status of a condition, and the label value if it has another status.
 type failure struct {
 	want metav1.ConditionStatus
 	name string
@@ -54,7 +55,7 @@ func failures(goodWhenTrue []hyperv1.ConditionType, goodWhenFalse ...hyperv1.Con
 	return all
 }
 
-// startAtZero makes a series for each failure of each platform, so that an alert sees the first one rise.
+// startAtZero creates a series for each failure and platform, so that an alert detects the first increase.
 func startAtZero(byPlatform, byFailure *prometheus.GaugeVec, known map[string]failure) {
 	for _, platform := range platforms.Known() {
 		byPlatform.WithLabelValues(string(platform)).Set(0)

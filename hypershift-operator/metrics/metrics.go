@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package metrics is what the operator tells a Prometheus about HostedClusters and NodePools, under the names and labels that
-// HyperShift gave them, so that its dashboards and alerts work here. All of it is computed from the cache when it is scraped.
+// Package metrics exports Prometheus metrics of HostedClusters and NodePools. They have the names and labels of
+// HyperShift, so that its dashboards and alerts work here. All are computed from the cache during a scrape.
 package metrics
 
 import (
@@ -18,10 +18,11 @@ import (
 	"github.com/openshift/hypershift/support/version"
 )
 
-// transitionBuckets are HyperShift's: control planes take minutes. Machines take longer, and have a histogram of the provider's.
+// transitionBuckets are those of HyperShift: control planes take minutes. Machines take longer; the provider has its
+// own histogram for them.
 var transitionBuckets = []float64{5, 10, 20, 30, 60, 90, 120, 180, 240, 300, 360, 480, 600}
 
-// New returns the collector of a management cluster that a cache holds.
+// New returns the collector of the management cluster that reader reads.
 func New(reader client.Reader, clock clock.PassiveClock) prometheus.Collector {
 	s := metrics.NewSnapshot(clock)
 	clusters, pools := newClusterMetrics(s), newPoolMetrics(s)
@@ -44,7 +45,7 @@ func New(reader client.Reader, clock clock.PassiveClock) prometheus.Collector {
 	return s
 }
 
-// Info returns the collector that says which operator this is.
+// Info returns the collector of the operator's image, digest and supported versions.
 func Info(image, imageID, supported string) prometheus.Collector {
 	gauge := prometheus.NewGauge(prometheus.GaugeOpts{
 		Name: "hypershift_operator_info",

@@ -23,7 +23,7 @@ import (
 	"github.com/openshift/hypershift/support/metrics/metricstest"
 )
 
-// scheme is made once, which takes long.
+// scheme is created only once, because that is slow.
 var scheme = sync.OnceValue(fixture.Scheme)
 
 var (
@@ -55,7 +55,7 @@ func nodePool(change func(*hyperv1.NodePool)) *hyperv1.NodePool {
 	return np
 }
 
-// ago is a moment before now.
+// ago returns the time d before now.
 func ago(d time.Duration) metav1.Time { return metav1.NewTime(now.Add(-d)) }
 
 func history(entries ...configv1.UpdateHistory) func(*hyperv1.HostedCluster) {
@@ -74,7 +74,7 @@ func TestMetrics(t *testing.T) {
 		name    string
 		objects []client.Object
 		want    metricstest.Samples
-		// absent are names that must not be there.
+		// absent are metrics that must not exist.
 		absent []string
 	}{
 		{

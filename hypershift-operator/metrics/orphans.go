@@ -10,7 +10,7 @@ type Orphans struct {
 	removed prometheus.Counter
 }
 
-// Orphaned are the counts of this operator.
+// Orphaned are the metrics of this operator.
 var Orphaned = Orphans{
 	present: prometheus.NewGaugeVec(prometheus.GaugeOpts{
 		Name: "hypershift_orphaned_control_planes",
@@ -22,23 +22,23 @@ var Orphaned = Orphans{
 	}),
 }
 
-// Collectors are what to register.
+// Collectors returns the collectors to register.
 func (o Orphans) Collectors() []prometheus.Collector {
 	return []prometheus.Collector{o.present, o.removed}
 }
 
-// Set says what the operator does about the control plane in a namespace.
+// Set records the state of the control plane in a namespace.
 func (o Orphans) Set(namespace, state string) {
 	o.Forget(namespace)
 	o.present.WithLabelValues(namespace, state).Set(1)
 }
 
-// Forget drops what was said of a namespace.
+// Forget removes the state of a namespace.
 func (o Orphans) Forget(namespace string) {
 	o.present.DeletePartialMatch(prometheus.Labels{"namespace": namespace})
 }
 
-// Deleted counts a control plane that was deleted.
+// Deleted counts a deleted control plane.
 func (o Orphans) Deleted(namespace string) {
 	o.Forget(namespace)
 	o.removed.Inc()

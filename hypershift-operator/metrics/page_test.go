@@ -27,7 +27,7 @@ var (
 	conditionType = regexp.MustCompile("`([A-Za-z]+)`")
 )
 
-// documented is what the page of conditions calls good, by type of condition, under a heading.
+// documented returns the good status of each condition type according to the conditions page, under a heading.
 func documented(t *testing.T, heading string) map[string]metav1.ConditionStatus {
 	t.Helper()
 	raw, err := os.ReadFile(conditionsPage)
@@ -58,7 +58,7 @@ func documented(t *testing.T, heading string) map[string]metav1.ConditionStatus 
 	return all
 }
 
-// failureCounts are what is counted of an object that a client has.
+// failureCounts returns the nonzero failure metrics of an object.
 func failureCounts(t *testing.T, object client.Object, family string) metricstest.Samples {
 	t.Helper()
 	reader := fake.NewClientBuilder().WithScheme(scheme()).WithObjects(object).Build()
@@ -71,13 +71,14 @@ func failureCounts(t *testing.T, object client.Object, family string) metricstes
 	return counted
 }
 
-// TestFailuresOfThePage: an alert on conditions that are not as they should be means by that what the page for users means.
+// TestFailuresOfThePage checks that the failure metrics and the conditions page agree on the normal status of each
+// condition.
 func TestFailuresOfThePage(t *testing.T) {
 	for _, tc := range []struct {
 		heading, family string
-		// uncounted are in the page, and not in the metric that HyperShift's alerts know.
+		// uncounted are on the page, but not in the metric that HyperShift's alerts use.
 		uncounted []string
-		// others are those that the page tells the meaning of, or that are not there while all is well.
+		// others are conditions without a good status on the page, or that are absent while all is well.
 		others map[string]metav1.ConditionStatus
 		with   func(conditionType string, status metav1.ConditionStatus) client.Object
 	}{

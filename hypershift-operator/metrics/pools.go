@@ -16,10 +16,11 @@ import (
 	"github.com/openshift/hypershift/support/metrics"
 )
 
-// unsupportedPlatform is why the CPUs of machines are not counted: MAAS tells them of its machines, no cloud of a type.
+// unsupportedPlatform is the reason why the CPUs of machines are not counted: MAAS reports them per machine, not per
+// instance type as a cloud does.
 const unsupportedPlatform = "unsupported platform"
 
-// poolTransitions are the conditions of a NodePool of which it is measured how long they take.
+// poolTransitions are the conditions of a NodePool whose transition time is measured.
 var poolTransitions = map[string]bool{
 	hyperv1.NodePoolReachedIgnitionEndpoint: true, hyperv1.NodePoolAllMachinesReadyConditionType: true,
 	hyperv1.NodePoolAllNodesHealthyConditionType: true,
@@ -117,7 +118,7 @@ func (m *poolMetrics) ofPool(pool *hyperv1.NodePool, hc *hyperv1.HostedCluster, 
 	}
 }
 
-// conditionsOf gives the conditions of a NodePool, which are of a type of their own, the form that others have.
+// conditionsOf converts the conditions of a NodePool, which have their own type, to metav1.Condition.
 func conditionsOf(pool *hyperv1.NodePool) []metav1.Condition {
 	var all []metav1.Condition
 	for _, c := range pool.Status.Conditions {
@@ -126,7 +127,8 @@ func conditionsOf(pool *hyperv1.NodePool) []metav1.Condition {
 	return all
 }
 
-// wantedMachines are the machines that Cluster API is asked for, which an autoscaler changes and a NodePool does not tell.
+// wantedMachines returns the replicas that Cluster API is asked for. An autoscaler changes them, and a NodePool does
+// not report them.
 func wantedMachines(ctx context.Context, reader client.Reader) (map[client.ObjectKey]int32, error) {
 	deployments, sets := &clusterv1.MachineDeploymentList{}, &clusterv1.MachineSetList{}
 	if err := reader.List(ctx, deployments); err != nil {

@@ -28,13 +28,14 @@ import (
 	"github.com/openshift/hypershift/support/metrics/metricstest"
 )
 
-// samples are what a management cluster with these objects tells.
+// samples returns the metrics of a management cluster with these objects.
 func samples(t *testing.T, objects ...client.Object) metricstest.Samples {
 	t.Helper()
 	return metricstest.Of(t, New(fake.NewClientBuilder().WithScheme(scheme()).WithObjects(objects...).Build(), clocktesting.NewFakePassiveClock(now)))
 }
 
-// TestUnreadCache: while one kind cannot be read nothing is told, instead of half of it, which would look like clusters that are gone.
+// TestUnreadCache checks that no metrics are exported while one kind cannot be read. Partial metrics would look like
+// deleted clusters.
 func TestUnreadCache(t *testing.T) {
 	for _, kind := range []client.ObjectList{&hyperv1.HostedClusterList{}, &hyperv1.NodePoolList{}, &clusterv1.MachineDeploymentList{}, &clusterv1.MachineSetList{}} {
 		t.Run(reflect.TypeOf(kind).Elem().Name(), func(t *testing.T) {
@@ -60,7 +61,7 @@ func TestUnreadCache(t *testing.T) {
 	}
 }
 
-// TestGone: what is told of a cluster ends with it.
+// TestGone checks that the metrics of a cluster disappear with it.
 func TestGone(t *testing.T) {
 	g, hc := NewWithT(t), hostedCluster(nil)
 	c := fake.NewClientBuilder().WithScheme(scheme()).WithObjects(hc, nodePool(nil)).Build()
@@ -73,7 +74,7 @@ func TestGone(t *testing.T) {
 	g.Expect(after).To(HaveKeyWithValue(`hypershift_nodepools{platform="MAAS"}`, 1.0))
 }
 
-// TestSeveral: clusters and pools are counted by platform, and pools by their own cluster.
+// TestSeveral checks that clusters and pools are counted by platform, and pools by their own cluster.
 func TestSeveral(t *testing.T) {
 	other := func(namespace, name, id string, platform hyperv1.PlatformType) client.Object {
 		return hostedCluster(func(hc *hyperv1.HostedCluster) {
@@ -111,7 +112,8 @@ func TestSeveral(t *testing.T) {
 		"no machines are 0 CPUs on each platform")
 }
 
-// TestWantedMachines: how many machines a pool wants is what Cluster API is asked for, in place or by replacement, and else what the pool says.
+// TestWantedMachines checks the desired size of a pool. It is the number of replicas in Cluster API, for in-place and
+// replace upgrades, or else that of the pool.
 func TestWantedMachines(t *testing.T) {
 	meta := metav1.ObjectMeta{Namespace: "clusters-demo", Name: "demo"}
 	elsewhere := metav1.ObjectMeta{Namespace: "clusters-other", Name: "demo"}
@@ -145,7 +147,7 @@ func TestWantedMachines(t *testing.T) {
 	})
 }
 
-// TestDurations: what takes time is told while it does, and not before or after.
+// TestDurations checks that a duration is exported only while the process that it measures runs.
 func TestDurations(t *testing.T) {
 	const rollingOut, upgrading = "hypershift_cluster_initial_rolling_out_duration_seconds", "hypershift_cluster_upgrading_duration_seconds"
 	const deleting, resources = "hypershift_cluster_deleting_duration_seconds", "hypershift_cluster_guest_cloud_resources_deleting_duration_seconds"
@@ -191,7 +193,7 @@ func TestDurations(t *testing.T) {
 	}
 }
 
-// TestProxy: each part that is set is told by itself, and of the bundle whether it is valid.
+// TestProxy checks that each proxy field is exported separately, and that the bundle's validity is exported.
 func TestProxy(t *testing.T) {
 	for _, tc := range []struct {
 		name   string
@@ -221,7 +223,8 @@ func TestProxy(t *testing.T) {
 	}
 }
 
-// TestIdentityProviders: each type that OpenShift has a block for starts at zero, and two of one type are two.
+// TestIdentityProviders checks that each type of OpenShift starts at zero, and that two providers of one type count as
+// two.
 func TestIdentityProviders(t *testing.T) {
 	g := NewWithT(t)
 	got, blocks := samples(t), 0
@@ -240,9 +243,9 @@ func TestIdentityProviders(t *testing.T) {
 	g.Expect(got).To(HaveKeyWithValue(`hypershift_cluster_identity_providers{identity_provider="GitHub"}`, 0.0))
 }
 
-// TestTransitions: how long it took is counted for each stage by itself, of clusters and of pools.
+// TestTransitions checks that transition times are counted separately for each condition, of clusters and of pools.
 func TestTransitions(t *testing.T) {
-	// What came before the process is not counted.
+	// Transitions before the start of the process are not counted.
 	reached := func(seconds int) metav1.Time { return metav1.NewTime(now.Add(time.Duration(seconds) * time.Second)) }
 	var clusterSays []metav1.Condition
 	var poolSays []hyperv1.NodePoolCondition
@@ -267,7 +270,7 @@ func TestTransitions(t *testing.T) {
 	NewWithT(t).Expect(sums).To(Equal(want))
 }
 
-// TestResolution: from 5 s to 10 min a quantile is told within a factor of two.
+// TestResolution checks that a quantile between 5 s and 10 min is accurate within a factor of two.
 func TestResolution(t *testing.T) {
 	g := NewWithT(t)
 	for _, wanted := range []string{"hypershift_hosted_cluster_transition_seconds", "hypershift_nodepools_transition_seconds"} {

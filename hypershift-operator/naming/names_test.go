@@ -9,7 +9,8 @@ import (
 	. "github.com/onsi/gomega"
 )
 
-// TestInfraIDCharacters: an identity is part of host names, whatever characters the cluster's name has.
+// TestInfraIDCharacters checks that an infrastructure ID can be part of host names, whatever characters the cluster's
+// name contains.
 func TestInfraIDCharacters(t *testing.T) {
 	for _, tc := range []struct{ name, cluster, prefix string }{
 		{"When all characters fit, they should stay", "az-09", "az-09-"},
@@ -27,7 +28,7 @@ func TestInfraIDCharacters(t *testing.T) {
 	}
 }
 
-// TestJoinBounds: a name that just fits is never touched, since what exists has it.
+// TestJoinBounds checks that a name that just fits stays unchanged, because existing objects have it.
 func TestJoinBounds(t *testing.T) {
 	for _, tc := range []struct {
 		name, base, suffix string

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package naming derives the names and hashes that both controllers, the payload's own operators and the ignition-server
-// agree on. They are a wire format: changing one rolls or orphans what exists.
+// Package naming derives the names and hashes that both controllers, the payload's own operators and the
+// ignition-server share. They are a wire format: a change would roll out or orphan existing objects.
 package naming
 
 import (
@@ -27,17 +27,18 @@ const (
 	IgnitionServerCA = hosted.IgnitionServerCA
 )
 
-// ControlPlaneNamespace is the namespace of a HostedCluster's control plane.
+// ControlPlaneNamespace returns the namespace of a HostedCluster's control plane.
 func ControlPlaneNamespace(hc *hyperv1.HostedCluster) string {
 	return ControlPlaneNamespaceOf(hc.Namespace, hc.Name)
 }
 
-// ControlPlaneNamespaceOf is that of a HostedCluster which may be gone.
+// ControlPlaneNamespaceOf returns the namespace of a HostedCluster's control plane by name; the HostedCluster may not
+// exist.
 func ControlPlaneNamespaceOf(namespace, name string) string {
 	return fmt.Sprintf("%s-%s", namespace, strings.ReplaceAll(name, ".", "-"))
 }
 
-// InfraID makes the identity of a cluster's infrastructure: its name cut to what fits, and five random characters.
+// InfraID generates the ID of a cluster's infrastructure: the truncated name and five random characters.
 func InfraID(clusterName string) string {
 	const maxBase = 21
 	base := strings.Map(func(r rune) rune {
@@ -52,7 +53,7 @@ func InfraID(clusterName string) string {
 	return strings.TrimRight(base, "-") + "-" + utilrand.String(5)
 }
 
-// Join joins base and suffix with a dash; where that is longer than limit, a hash stands in for what is cut off.
+// Join joins base and suffix with a dash. If the result exceeds limit, a hash replaces the truncated part.
 func Join(base, suffix string, limit int) string {
 	const hashWithDash = 9
 	name := base + "-" + suffix
@@ -73,9 +74,9 @@ func cut(text string, limit int) string {
 	return text[:limit]
 }
 
-// Hash is FNV-1a over a text, as 8 hex digits.
+// Hash returns the FNV-1a hash of a text as 8 hex digits.
 func Hash(text string) string { return nodeinput.Hash(text) }
 
-// HashValue is Hash over a value's default text form. Bytes print as a list of decimal numbers; that is what the
-// ignition-server computes too.
+// HashValue returns the Hash of a value's default text form. Bytes are formatted as a list of decimal numbers, as in
+// the ignition-server.
 func HashValue(value any) string { return nodeinput.HashValue(value) }

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package pace says how fast the controllers of the operator work, and how they share their workers among namespaces.
+// Package pace configures the concurrency and backoff of the operator's controllers, and how they share their workers
+// among namespaces.
 package pace
 
 import (
@@ -13,14 +14,14 @@ import (
 )
 
 const (
-	// workers let clusters that wait for a registry or a platform not delay others.
+	// workers is high enough that clusters that wait for a registry or a platform do not delay others.
 	workers      = 10
 	firstBackoff = time.Second
 	lastBackoff  = 10 * time.Second
 )
 
-// Options are those of a controller of tenants' objects. It reconciles several objects at once, shares its workers
-// among their namespaces, and tries a failing object again after a second at first and after ten seconds at most.
+// Options returns the options of a controller of tenants' objects. It reconciles several objects concurrently, and
+// shares its workers among their namespaces. It retries a failed object after 1 s at first and after 10 s at most.
 func Options() controller.Options {
 	return controller.Options{
 		MaxConcurrentReconciles: workers,

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package platform says what the operator needs of a platform.
+// Package platform defines the interface between the operator and its platforms.
 //
-// A platform is one package below this one that implements Platform and Options, one line in package registry, and a row of
-// support/platforms. Both controllers ask the plugin and never compare a platform type. docs/how-to/add-a-platform.md
-// leads through it.
+// A platform is one package below this one that implements Platform and Options, one line in package registry, and a
+// row of support/platforms. Both controllers call the plugin and never compare a platform type.
+// docs/how-to/add-a-platform.md describes the steps.
 package platform
 
 import (
@@ -27,42 +27,43 @@ import (
 	"github.com/openshift/hypershift/support/releaseinfo"
 )
 
-// ProviderName is what the Cluster API provider of every platform is called.
+// ProviderName is the name of every platform's Cluster API provider.
 const ProviderName = "capi-provider"
 
-// Cluster is what a plugin may know of one hosted cluster. Plugins do not change what it points to.
+// Cluster is the part of a hosted cluster that a plugin may read. Plugins do not change the objects that it points to.
 type Cluster struct {
-	// HostedCluster is always there.
+	// HostedCluster is never nil.
 	HostedCluster *hyperv1.HostedCluster
-	// ControlPlane is nil until the HostedControlPlane exists, and when it is gone.
+	// ControlPlane is nil until the HostedControlPlane exists, and after its deletion.
 	ControlPlane *hyperv1.HostedControlPlane
 	// Namespace is the hosted control plane's namespace.
 	Namespace string
-	// OperatorImage is the product's own image, which carries the in-tree providers.
+	// OperatorImage is the product's own image, which contains the in-tree providers.
 	OperatorImage string
-	// NodePools are those of the cluster, by name.
+	// NodePools are the cluster's NodePools, sorted by name.
 	NodePools []hyperv1.NodePool
-	// CredentialsHash changes when the content of the platform's credentials does; empty without credentials.
+	// CredentialsHash changes with the content of the platform's credentials; empty without credentials.
 	CredentialsHash string
 }
 
-// Pool is what a plugin may know of one NodePool.
+// Pool is the part of a NodePool that a plugin may read.
 type Pool struct {
 	// NodePool is the pool itself.
 	NodePool *hyperv1.NodePool
 	// HostedCluster is the cluster that the pool belongs to.
 	HostedCluster *hyperv1.HostedCluster
-	// Release is the pool's payload: its distribution, and the images that its machines start from; nil while it could not be
-	// read.
+	// Release is the pool's payload: its distribution, and the images that machines boot from. It is nil while the payload
+	// cannot be read.
 	Release *releaseinfo.ReleaseImage
-	// Stream of the operating system is the one that the pool's nodes are to run; empty where the payload has one only, and while it is not
-	// chosen.
+	// Stream is the desired operating system stream of the pool's nodes. It is empty if the payload has only one, or
+	// before one is chosen.
 	Stream string
-	// Kept is what an ImageKeeper said in this pass; nil for other platforms, and before it was asked.
+	// Kept is the status that an ImageKeeper returned in this reconcile; nil for other platforms, and before KeepImage is
+	// called.
 	Kept *hyperv1.NodePoolPlatformStatus
 }
 
-// Distribution is what the pool's release payload carries; empty while the payload could not be read.
+// Distribution returns the distribution of the pool's release payload; empty while the payload cannot be read.
 func (p Pool) Distribution() releaseinfo.Distribution {
 	if p.Release == nil {
 		return ""
@@ -70,244 +71,255 @@ func (p Pool) Distribution() releaseinfo.Distribution {
 	return p.Release.Distribution()
 }
 
-// UserData is what a pool's machines read their first-boot configuration as.
+// UserData describes the format in which a pool's machines read their first-boot configuration.
 type UserData struct {
 	Format hyperv1.UserDataFormat
-	// Why ends the sentence "Machines get ...", for users; empty where there is nothing to choose.
+	// Why completes the sentence "Machines get ..." for users; empty if there is no choice.
 	Why string
-	// Waiting says what is waited for before there is a format; empty for nothing.
+	// Waiting says what must happen before the format is known; empty for nothing.
 	Waiting string
-	// Keep is what the pool's annotation is to hold so that the choice stays; empty to choose again at the next pass.
+	// Keep is the value of the pool's annotation that preserves the choice; empty to choose again at the next reconcile.
 	Keep string
-	// Again is when another choice may be due; zero for when something changes.
+	// Again is the time until the choice must be checked again; zero to wait for a change.
 	Again time.Duration
 }
 
-// Object is one object that a plugin wants to exist. Object holds its kind, name and namespace; Mutate shapes it after it
-// was read, and must leave alone what others own.
+// Object is a desired object of a plugin. Object contains its kind, name, and namespace. Mutate sets the plugin's
+// fields after the object was read, and must not change fields of other owners.
 type Object struct {
 	Object client.Object
 	Mutate func() error
-	// MutateStatus shapes the status too: that of an infrastructure cluster which the provider leaves alone, since it is managed
-	// externally, as the trait ExternalInfra says. It is nil where the provider writes it.
+	// MutateStatus also sets the status, for an infrastructure cluster that is managed externally, as the trait
+	// ExternalInfra says. It is nil if the provider writes the status.
 	MutateStatus func()
 }
 
-// Credentials is what a plugin found out about the platform's credentials.
+// Credentials is the state of the platform's credentials.
 type Credentials struct {
 	// Condition is PlatformCredentialsFound of the HostedCluster.
 	Condition metav1.Condition
-	// Hash changes when their content does; empty when there is nothing that a provider could use.
+	// Hash changes with the content of the credentials; empty if a provider cannot use them.
 	Hash string
-	// CheckAgain is when the plugin wants to look again, zero for no wish.
+	// CheckAgain is the time until the plugin must be called again; zero for no request.
 	CheckAgain time.Duration
 }
 
-// Fault is an error of ValidateNodePool that has a condition of its own, instead of ValidPlatformConfig: what is missing is not in the
-// pool's settings, and may come without a change of them.
+// Fault is an error of ValidateNodePool with its own condition instead of ValidPlatformConfig. What is missing is not
+// part of the pool's settings, and may appear without a change of them.
 type Fault struct {
 	// Condition is of type NodePoolValidPlatformImageType or NodePoolAWSSecurityGroupAvailableConditionType.
 	Condition string
-	// Reason and Message are the condition's while it is False.
+	// Reason and Message belong to the condition while it is False.
 	Reason, Message string
 }
 
-// Error is the message.
+// Error returns the message.
 func (f *Fault) Error() string { return f.Message }
 
-// MachineStart is how far a machine is on its way to a Node.
+// MachineStart is the progress of a machine towards a Node.
 type MachineStart struct {
-	// Begun is when the platform got what it now makes a Node of; zero while the machine waits for what a new one would wait
-	// for too, such as capacity.
+	// Begun is when the platform got the resource that is to become the Node. It is zero while the machine waits for
+	// something that a replacement would wait for too, such as capacity.
 	Begun time.Time
-	// Reason and Message say why the machine will never be a Node, so that only another one helps; empty while it may.
+	// Reason and Message say why the machine will never become a Node, so that it must be replaced; empty while it may.
 	Reason, Message string
 }
 
-// MachineCapacity is what the next machine of a template brings.
+// MachineCapacity is the capacity of the next machine of a template.
 type MachineCapacity struct {
-	// Resources are those of the whole machine; empty while nobody has said it.
+	// Resources are those of the complete machine; empty while they are unknown.
 	Resources corev1.ResourceList
-	// Zone is the one that all machines of the template are in; empty where they may be in several.
+	// Zone is the zone of all machines of the template; empty if they may be in several zones.
 	Zone string
 }
 
-// Finding is a condition of a NodePool that tells what was found for it.
+// Finding is a condition of a NodePool that reports what a Finder found for it.
 type Finding struct {
-	// Condition is of the types of Fault.
+	// Condition is one of the condition types of Fault.
 	Condition string
 	// Message says what was found.
 	Message string
 }
 
-// Finder is a Platform that finds things for a pool in its payload or its cluster.
+// Finder is a Platform that finds resources for a pool in its payload or its cluster.
 type Finder interface {
-	// Findings are those of a pool whose payload is known. What ValidateNodePool says of a condition counts more.
+	// Findings returns the findings for a pool whose payload is known. A Fault of ValidateNodePool takes precedence over a
+	// finding with the same condition.
 	Findings(pool Pool) []Finding
 }
 
-// ProviderChooser is a Platform whose provider may be another program than the product's own.
+// ProviderChooser is a Platform whose provider may be a program other than the product's own.
 type ProviderChooser interface {
-	// NotHonored says in sentences for users what the chosen provider is known not to do; empty for the product's own.
+	// NotHonored lists, in sentences for users, what the chosen provider does not implement; empty for the product's own.
 	NotHonored(cluster Cluster) string
 }
 
-// Identifier is a Platform whose clusters get an identity of their own in their spec.
+// Identifier is a Platform that writes an identity into the spec of each cluster.
 type Identifier interface {
-	// Identify writes what is absent of it. It is called once for each cluster, before anything is made.
+	// Identify sets the missing fields of the identity. It is called once for each cluster, before any object is created.
 	Identify(hc *hyperv1.HostedCluster)
 }
 
-// IssuerPublisher is a Platform whose cloud wants to know who signs the tokens of a cluster's service accounts.
+// IssuerPublisher is a Platform whose cloud must know the issuer of the cluster's service account tokens.
 type IssuerPublisher interface {
-	// IssuerFinalizer is on a HostedCluster from before its documents are published until they are gone.
+	// IssuerFinalizer returns the finalizer of the HostedCluster. It is present from before the documents are published
+	// until they are deleted.
 	IssuerFinalizer() string
-	// IssuerDocuments are to be published, by their path under the issuer's URL. There are none where that is not the operator's to do, and
-	// then the condition, which has no type where there is nothing to tell, says why.
+	// IssuerDocuments returns the documents to publish, by their path under the issuer's URL. It returns none if the
+	// operator must not publish them. The condition then says why; its type is empty if there is nothing to report.
 	IssuerDocuments(ctx context.Context, c client.Reader, cluster Cluster) (map[string][]byte, metav1.Condition, error)
-	// PublishIssuer publishes them. It says in ValidOIDCConfiguration how that went, and when to look again.
+	// PublishIssuer publishes the documents. It returns the condition ValidOIDCConfiguration, and the time until the next
+	// check.
 	PublishIssuer(ctx context.Context, cluster Cluster, documents map[string][]byte) (metav1.Condition, time.Duration)
-	// WithdrawIssuer removes what may be published. The error is for users.
+	// WithdrawIssuer deletes the documents that may be published. The error is for users.
 	WithdrawIssuer(ctx context.Context, cluster Cluster) error
 }
 
-// Kept is what became of the image that a pool's machines start from.
+// Kept is the state of the image that a pool's machines boot from.
 type Kept struct {
-	// Condition is ValidPlatformImage of the NodePool.
+	// Condition is the condition ValidPlatformImage of the NodePool.
 	Condition metav1.Condition
 	// Status is the NodePool's status.platform; nil for none.
 	Status *hyperv1.NodePoolPlatformStatus
-	// Missing tells that no machine can be made yet, for the reason in the condition.
+	// Missing reports that no machine can be created yet, for the reason in the condition.
 	Missing bool
-	// CheckAgain is when the plugin wants to look again, zero for no wish.
+	// CheckAgain is the time until the plugin must be called again; zero for no request.
 	CheckAgain time.Duration
 }
 
-// ImageKeeper is a Platform that may keep the image of a pool's machines where these start.
+// ImageKeeper is a Platform that may store the image of a pool's machines where they boot.
 type ImageKeeper interface {
-	// KeepImage keeps what the pool asks for, and nothing else. The error is for what the next pass may not run into.
+	// KeepImage stores the image that the pool needs, and deletes others. The error is for failures that the next
+	// reconcile may not hit.
 	KeepImage(ctx context.Context, c client.Client, pool Pool) (Kept, error)
-	// DropImage removes what was kept for a pool that goes, whose HostedCluster may be nil. waitsFor says what is not gone yet.
+	// DropImage deletes the stored image of a pool that is being deleted, whose HostedCluster may be nil. waitsFor says
+	// what still exists.
 	DropImage(ctx context.Context, c client.Client, pool Pool) (waitsFor string, err error)
 }
 
-// EffectReporter is a Platform with fields that may change nothing.
+// EffectReporter is a Platform with fields that may have no effect.
 type EffectReporter interface {
-	// WithoutEffect lists those that the pool sets in vain, as paths below spec.
+	// WithoutEffect lists the fields that the pool sets without effect, as paths below spec.
 	WithoutEffect(pool *hyperv1.NodePool) []string
 }
 
-// MachineReporter is a Platform that tells more of a pool's machines than how they are on their way to a Node.
+// MachineReporter is a Platform that reports more about a pool's machines than their progress towards a Node.
 type MachineReporter interface {
-	// MachineConditions are conditions of the NodePool from its infrastructure machines, of which there is one at least.
+	// MachineConditions returns conditions of the NodePool from its infrastructure machines, of which there is at least
+	// one.
 	MachineConditions(machines []client.Object) []metav1.Condition
 }
 
-// Connection is how far that is which leads nodes to their control plane.
+// Connection is the state of the network path from nodes to their control plane.
 type Connection struct {
-	// Conditions are the HostedCluster's. Gone are the types of those that have nothing to tell any more.
+	// Conditions are conditions of the HostedCluster. Gone are the types of conditions that no longer apply.
 	Conditions []metav1.Condition
 	Gone       []hyperv1.ConditionType
-	// CheckAgain is when the plugin wants to look again, zero for no wish.
+	// CheckAgain is the time until the plugin must be called again; zero for no request.
 	CheckAgain time.Duration
 }
 
-// Connector is a Platform that looks after the network of its nodes, such as what leads them to their control plane.
+// Connector is a Platform that manages the network of its nodes, such as their path to the control plane.
 type Connector interface {
-	// Connect keeps up to date what it made for that. The Connection holds with an error too.
+	// Connect updates the resources that it created for that. The Connection is valid even with an error.
 	Connect(ctx context.Context, c client.Client, cluster Cluster) (Connection, error)
-	// Disconnect takes it away, before the control plane goes. waitsFor says what is not gone yet.
+	// Disconnect deletes these resources before the control plane is deleted. waitsFor says what still exists.
 	Disconnect(ctx context.Context, c client.Client, cluster Cluster) (waitsFor string, err error)
 }
 
-// OperatorAdapter is a Platform in whose cloud the control-plane-operators of release payloads act.
+// OperatorAdapter is a Platform whose cloud the control-plane-operators of release payloads use.
 type OperatorAdapter interface {
-	// AdaptControlPlaneOperator gives the Deployment what the operator needs for that; its first container is the operator.
+	// AdaptControlPlaneOperator adds what the operator needs for that to its Deployment. The first container is the
+	// operator.
 	AdaptControlPlaneOperator(cluster Cluster, deployment *appsv1.Deployment)
 }
 
-// Environment is what the operator tells a plugin that is being made. The zero value works, for tests.
+// Environment is what a new plugin gets from the operator. The zero value works, for tests.
 type Environment struct {
-	// Namespace is the operator's own; empty means "hypershift".
+	// Namespace is the operator's namespace; empty means "hypershift".
 	Namespace string
-	// ProviderImage is the Cluster API provider that the installer chose for the platform; empty leaves it to the plugin.
+	// ProviderImage is the Cluster API provider image that the installer chose for the platform; if empty, the plugin
+	// chooses it.
 	ProviderImage string
-	// LogEnv is the environment that makes a program of ours log as the operator does.
+	// LogEnv is the environment that makes the product's other programs log as the operator does.
 	LogEnv []corev1.EnvVar
-	// Metrics takes what the plugin counts; nil counts nothing.
+	// Metrics registers the plugin's metrics; nil disables them.
 	Metrics prometheus.Registerer
-	// Own knows the management cluster's addresses, which are not called for tenants; nil knows none.
+	// Own knows the management cluster's addresses, which the plugin must not contact for tenants; nil knows none.
 	Own *managementnetwork.Known
 }
 
-// Options are the operator's flags for one platform, and make its plugin when they are parsed.
+// Options are the operator's flags for one platform. They create its plugin after parsing.
 type Options interface {
-	// AddFlags adds the flags, whose names begin with the platform's, or are the compatible product's.
+	// AddFlags adds the flags. Their names begin with the platform's name, or are those of the compatible product.
 	AddFlags(flags *pflag.FlagSet)
-	// New makes the plugin. An error is about the flags, and names them.
+	// New creates the plugin. An error is about the flags, and names them.
 	New(env Environment) (Platform, error)
 }
 
-// Platform is one platform's plugin. Its methods may be called at the same time for different clusters, and each must
-// come back soon: an endpoint of the platform that does not answer must not hold a worker.
+// Platform is one platform's plugin. Its methods may be called concurrently for different clusters. Each must return
+// soon: an endpoint of the platform that does not answer must not block a worker.
 type Platform interface {
 	// AddToScheme registers the kinds that the plugin reads and writes.
 	AddToScheme(scheme *runtime.Scheme) error
-	// CRDs names what the management cluster must serve for the platform, beside what all platforms need. Where one is absent the
-	// platform is off and its clusters are told so.
+	// CRDs returns the CRDs that the management cluster must serve for the platform, in addition to those of all
+	// platforms. If one is missing, the platform is disabled, and its clusters report that.
 	CRDs() []string
-	// Underway are the reasons of MachineProblem which only mean that something takes its time, besides those that begin with
-	// "Waiting".
+	// Underway returns the reasons of MachineProblem that only mean that an operation is in progress, in addition to those
+	// that begin with "Waiting".
 	Underway() []string
 
-	// ValidateHostedCluster refuses what the API server's validation cannot see. The error is for users.
+	// ValidateHostedCluster rejects what the API server's validation cannot check. The error is for users.
 	ValidateHostedCluster(hc *hyperv1.HostedCluster) error
-	// InfraCluster is the Cluster API infrastructure cluster. nil means that there is none, and then no Cluster
-	// either, or that it cannot be made yet.
+	// InfraCluster returns the Cluster API infrastructure cluster. nil means that it cannot be created yet, or that there
+	// is none; without one there is no Cluster either.
 	InfraCluster(cluster Cluster) *Object
-	// ReconcileCredentials brings the credentials into the hosted namespace. What a user has to mend is in the
-	// condition; an error is for what the next pass may not run into.
+	// ReconcileCredentials copies the credentials into the hosted control plane namespace. The condition reports what a
+	// user has to fix. The error is for failures that the next reconcile may not hit.
 	ReconcileCredentials(ctx context.Context, c client.Client, cluster Cluster) (Credentials, error)
-	// CredentialsSecret names the user's Secret beside the HostedCluster that the credentials come from; empty for none.
+	// CredentialsSecret returns the name of the user's Secret with the credentials, in the HostedCluster's namespace;
+	// empty for none.
 	CredentialsSecret(hc *hyperv1.HostedCluster) string
-	// DeleteCredentials removes what ReconcileCredentials made outside the hosted namespace.
+	// DeleteCredentials deletes the objects that ReconcileCredentials created outside the hosted control plane namespace.
 	DeleteCredentials(ctx context.Context, c client.Client, cluster Cluster) error
-	// Provider is the Cluster API provider, a component named ProviderName; nil means that there is none.
+	// Provider returns the Cluster API provider, a component named ProviderName; nil means that there is none.
 	Provider(cluster Cluster) *component.Component
-	// ReconcileSecretEncryption brings what encryption of type kms needs into the hosted namespace.
+	// ReconcileSecretEncryption creates what encryption of type kms needs in the hosted control plane namespace.
 	ReconcileSecretEncryption(ctx context.Context, c client.Client, cluster Cluster) error
-	// OrphanedMachines is called on each pass of a deletion. It lets go of machines that can never be released,
-	// and otherwise says in a sentence why the deletion waits; empty when it has nothing to say.
+	// OrphanedMachines is called in each reconcile of a deletion. It removes machines that can never be released.
+	// Otherwise it returns a sentence that says what the deletion waits for; empty for nothing to report.
 	OrphanedMachines(ctx context.Context, c client.Client, cluster Cluster) (string, error)
 
-	// ValidateNodePool refuses what the API server's validation cannot see. The error is for users.
+	// ValidateNodePool rejects what the API server's validation cannot check. The error is for users.
 	ValidateNodePool(pool Pool) error
-	// MachineTemplate is the template that the pool's machines are made from, without name and namespace. nil means
-	// that the platform makes no machines.
+	// MachineTemplate returns the template of the pool's machines, without name and namespace. nil means that the platform
+	// creates no machines.
 	MachineTemplate(pool Pool) client.Object
-	// RollingTemplate is a copy of a template without what may change without replacing machines.
+	// RollingTemplate returns a copy of a template without the fields that may change without replacing machines.
 	RollingTemplate(template client.Object) client.Object
-	// MachineCapacity is what the provider said on a template that exists.
+	// MachineCapacity returns the capacity that the provider reported on an existing template.
 	MachineCapacity(template client.Object) MachineCapacity
-	// AdjustMachine gives an infrastructure machine that exists what the pool now says of all that RollingTemplate leaves out.
-	// The pool's HostedCluster may be gone.
+	// AdjustMachine sets, on an existing infrastructure machine, the pool's current values of the fields that
+	// RollingTemplate omits. The pool's HostedCluster may be gone.
 	AdjustMachine(pool Pool, machine client.Object)
-	// MachineTemplates is an empty list of the template's kind, for cleaning up; nil if there is none.
+	// MachineTemplates returns an empty list of the template's kind, for cleaning up; nil if there is none.
 	MachineTemplates() client.ObjectList
-	// UserDataFormat is what the pool's machines read their first-boot configuration as. running tells that the pool has machines.
+	// UserDataFormat returns the format in which the pool's machines read their first-boot configuration. running reports
+	// whether the pool has machines.
 	UserDataFormat(ctx context.Context, c client.Reader, pool Pool, running bool) (UserData, error)
 	// CustomizeIgnition adds to the first-boot configuration what machines of this platform need.
 	CustomizeIgnition(pool Pool, config *ignition.Config)
-	// MachineProblem reads an infrastructure machine's conditions: the reason and an actionable message of what is
-	// wrong or being waited for; empty when all is well.
+	// MachineProblem reads an infrastructure machine's conditions. It returns the reason and an actionable message of what
+	// is wrong or being waited for; empty if there is no problem.
 	MachineProblem(machine client.Object) (reason, message string)
-	// MachineStart is how far an infrastructure machine is on its way to a Node.
+	// MachineStart returns the progress of an infrastructure machine towards a Node.
 	MachineStart(machine client.Object) MachineStart
-	// NodeStartup is how long a machine of the pool may take until its Node is there, when it waits for nothing; zero leaves
-	// it to the platform's traits.
+	// NodeStartup returns how long a machine of the pool may take to become a Node when it does not wait for capacity.
+	// Zero means that the platform's traits apply.
 	NodeStartup(pool Pool) time.Duration
-	// Machines is an empty list of the infrastructure machines' kind; nil if there is none.
+	// Machines returns an empty list of the infrastructure machines' kind; nil if there is none.
 	Machines() client.ObjectList
-	// Watched are the kinds in hosted namespaces whose changes concern the HostedCluster or its NodePools.
+	// Watched returns the kinds in hosted control plane namespaces whose changes concern the HostedCluster or its
+	// NodePools.
 	Watched() []client.Object
 }

@@ -11,14 +11,15 @@ import (
 	"github.com/openshift/hypershift/api/util/contract"
 )
 
-// ProviderSays is what a provider of Cluster API's contract v1beta1 says of a machine. The zero value says nothing.
+// ProviderSays is what a provider of Cluster API's contract v1beta1 reports about a machine. The zero value reports
+// nothing.
 type ProviderSays struct {
-	// FailureReason and FailureMessage are why it gave the machine up; nil or empty while it has not.
+	// FailureReason and FailureMessage are the machine's terminal failure; nil or empty if there is none.
 	FailureReason, FailureMessage *string
 	Conditions                    []contract.Condition
 }
 
-// Failure is why the provider gave the machine up; empty while it has not.
+// Failure returns the terminal failure of the machine; empty if there is none.
 func (s ProviderSays) Failure() (reason, message string) {
 	if reason = ptr.Deref(s.FailureReason, ""); reason == "" {
 		return "", ""
@@ -26,7 +27,7 @@ func (s ProviderSays) Failure() (reason, message string) {
 	return reason, cmp.Or(ptr.Deref(s.FailureMessage, ""), "the provider gave the machine up")
 }
 
-// Problem is why the provider gave the machine up, or else the first of these stages that the machine has not reached.
+// Problem returns the terminal failure of the machine, or else the first of these stages that it has not reached.
 func (s ProviderSays) Problem(stages ...string) (reason, message string) {
 	if reason, message := s.Failure(); reason != "" {
 		return reason, message
@@ -39,7 +40,7 @@ func (s ProviderSays) Problem(stages ...string) (reason, message string) {
 	return "", ""
 }
 
-// StartedWith is the start of a machine that begins when it reaches a stage.
+// StartedWith returns the start of a machine, which begins when the machine reaches a stage.
 func (s ProviderSays) StartedWith(stage string) MachineStart {
 	var start MachineStart
 	if c := contract.Find(s.Conditions, stage); c != nil && c.Status == metav1.ConditionTrue {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package podfailure finds out what keeps the pods of a control plane from running: admission that refuses them, and
-// containers that end and start again.
+// Package podfailure finds out what keeps the pods of a control plane from running: admission that rejects them, and
+// containers that exit and restart.
 package podfailure
 
 import (
@@ -20,35 +20,37 @@ import (
 )
 
 const (
-	// recent is how long a container is told of after its last failure. It is longer than the kubelet waits before it
-	// starts a container again.
+	// recent is how long a container is reported after its last failure. It is longer than the kubelet's maximum restart
+	// delay.
 	recent = 6 * time.Minute
-	// loop is the number of restarts from which a container is in a loop. Fewer are common while a control plane comes up.
+	// loop is the number of restarts from which a container counts as crash looping. Fewer are common while a control
+	// plane starts.
 	loop = 2
-	// named is the number of findings that a text names.
+	// named is the number of findings that a message lists.
 	named = 3
-	// maxMessage is the length of a quoted message, in bytes.
+	// maxMessage is the maximum length of a quoted message, in bytes.
 	maxMessage = 400
 )
 
-// Namespace is what was read of a hosted namespace.
+// Namespace holds the objects of a hosted namespace that Find needs.
 type Namespace struct {
 	Deployments  []appsv1.Deployment
 	StatefulSets []appsv1.StatefulSet
 	Pods         []corev1.Pod
-	// Events are those that say why a StatefulSet has no pod.
+	// Events are the events that explain why a StatefulSet has no pod.
 	Events []corev1.Event
 }
 
 // Finding is one reason why pods do not run.
 type Finding struct {
-	// Message is a sentence without its full stop.
+	// Message is a sentence without its final period.
 	Message string
-	// Stuck reports that the pods will not run without a change. Else a container has ended, and may run next time.
+	// Stuck reports that the pods will not run without a change. Otherwise a container has exited, and may run after its
+	// restart.
 	Stuck bool
 }
 
-// Find returns the findings, refusals first, in an order that does not change from one call to the next.
+// Find returns the findings, rejected pods first, in a stable order.
 func Find(in Namespace, now time.Time) []Finding {
 	var refused, restarting []Finding
 	for i := range in.Deployments {
@@ -70,7 +72,7 @@ func Find(in Namespace, now time.Time) []Finding {
 	return append(refused, restarting...)
 }
 
-// Text joins findings to one message; empty for none.
+// Text joins findings into one message; empty if there are none.
 func Text(findings []Finding) string {
 	var all []string
 	for _, f := range findings[:min(len(findings), named)] {
@@ -82,7 +84,7 @@ func Text(findings []Finding) string {
 	return strings.Join(all, ". ")
 }
 
-// refusedDeployment is why a Deployment's newest pods cannot be created; empty if they can.
+// refusedDeployment returns why a Deployment's newest pods cannot be created; empty if they can.
 func refusedDeployment(d *appsv1.Deployment) string {
 	for _, c := range d.Status.Conditions {
 		if c.Type == appsv1.DeploymentReplicaFailure && c.Status == corev1.ConditionTrue {
@@ -92,7 +94,7 @@ func refusedDeployment(d *appsv1.Deployment) string {
 	return ""
 }
 
-// refusedStatefulSet is the last event about a StatefulSet that lacks pods; empty without one.
+// refusedStatefulSet returns the message of the last event about a StatefulSet that lacks pods; empty without one.
 func refusedStatefulSet(s *appsv1.StatefulSet, events []corev1.Event) string {
 	if !LacksPods(s) {
 		return ""
@@ -111,10 +113,10 @@ func refusedStatefulSet(s *appsv1.StatefulSet, events []corev1.Event) string {
 	return last.Message
 }
 
-// LacksPods reports that not all pods of a StatefulSet have been created.
+// LacksPods reports whether some pods of a StatefulSet have not been created.
 func LacksPods(s *appsv1.StatefulSet) bool { return s.Status.Replicas < ptr.Deref(s.Spec.Replicas, 1) }
 
-// when is the last time of an event.
+// when returns the last time of an event.
 func when(e *corev1.Event) time.Time {
 	at := e.LastTimestamp.Time
 	if e.Series != nil && e.Series.LastObservedTime.After(at) {
@@ -128,7 +130,7 @@ func when(e *corev1.Event) time.Time {
 	return at
 }
 
-// podName is how the API server begins a refusal. The name of the pod is another one at each attempt.
+// podName matches the beginning of an API server's rejection. The name of the pod differs in each attempt.
 var podName = regexp.MustCompile(`^(?:create Pod \S+ in StatefulSet \S+ failed error: )?(?:pods "[^"]*" is )?`)
 
 func refusal(kind, name, message string) Finding {
@@ -141,8 +143,8 @@ func refusal(kind, name, message string) Finding {
 	return Finding{Message: text, Stuck: true}
 }
 
-// restarts are the containers of a pod that ended a short time ago and are started again. Pods of Jobs are not among
-// them: a Job reports its own failures.
+// restarts returns findings for the containers of a pod that exited recently and are restarted. It skips pods of Jobs,
+// because a Job reports its own failures.
 func restarts(pod *corev1.Pod, now time.Time) []Finding {
 	if !pod.DeletionTimestamp.IsZero() || pod.Spec.RestartPolicy != corev1.RestartPolicyAlways {
 		return nil
@@ -159,7 +161,7 @@ func restarts(pod *corev1.Pod, now time.Time) []Finding {
 	return found
 }
 
-// restart is the finding about one container, or none.
+// restart returns the finding about one container, or none.
 func restart(pod *corev1.Pod, status corev1.ContainerStatus, now time.Time) []Finding {
 	ended := status.State.Terminated
 	if ended == nil {
@@ -176,7 +178,7 @@ func restart(pod *corev1.Pod, status corev1.ContainerStatus, now time.Time) []Fi
 	return []Finding{{Message: text, Stuck: status.RestartCount >= loop}}
 }
 
-// lastEnd is when a container ended; now if nothing says when.
+// lastEnd returns when a container exited; now if the status does not say.
 func lastEnd(ended *corev1.ContainerStateTerminated, now time.Time) time.Time {
 	if ended.FinishedAt.IsZero() {
 		return now
@@ -184,8 +186,8 @@ func lastEnd(ended *corev1.ContainerStateTerminated, now time.Time) time.Time {
 	return ended.FinishedAt.Time
 }
 
-// isOperator reports whether a pod calls the management cluster. The messages of other pods are not repeated: they
-// connect to addresses that a tenant chose, and say what was found there.
+// isOperator reports whether a pod calls the management cluster. The messages of other pods are not quoted, because
+// these pods connect to addresses that a tenant chose and their messages may reveal the responses.
 func isOperator(pod *corev1.Pod) bool {
 	if pod.Labels[hyperv1.NeedManagementKASAccessLabel] == "true" {
 		return true
@@ -194,7 +196,7 @@ func isOperator(pod *corev1.Pod) bool {
 	return account != "" && account != "default" && ptr.Deref(pod.Spec.AutomountServiceAccountToken, true)
 }
 
-// quote is a message in one line. What is too long loses its beginning if the end matters, as in a log.
+// quote returns a message as one line. If it is too long, it loses its beginning if the end matters, as in a log.
 func quote(message string, end bool) string {
 	line := strings.Join(strings.FieldsFunc(strings.ToValidUTF8(message, "?"), func(r rune) bool {
 		return r <= ' ' || r >= 0x7f && r <= 0xa0 || r >= 0x200b && r <= 0x200f ||

@@ -14,10 +14,10 @@ import (
 	"github.com/openshift/hypershift/support/releaseinfo/releasetest"
 )
 
-// nowhere is a registry that nobody runs.
+// nowhere is a registry that does not exist.
 const nowhere = "127.0.0.1:1"
 
-// TestWays: a payload is read from where the installer and the cluster say that it is.
+// TestWays checks that a payload is read from the overrides of the installer and the mirrors of the cluster.
 func TestWays(t *testing.T) {
 	registry := releasetest.Start(t)
 	for _, tc := range []struct {
@@ -47,7 +47,7 @@ func TestWays(t *testing.T) {
 	}
 }
 
-// TestReadersAreKept: who reaches registries in the same way shares what was read, and nobody else does.
+// TestReadersAreKept checks that only clusters with the same access to registries share a cache.
 func TestReadersAreKept(t *testing.T) {
 	g, reader := NewWithT(t), NewReader(nil)
 	of := func(access Access) *releaseinfo.Registry {
@@ -80,7 +80,7 @@ func TestReadersAreKept(t *testing.T) {
 	g.Expect(err).To(MatchError(ContainSubstring("spec.additionalTrustBundle")))
 }
 
-// TestOfPool: which digest a pool's machines get, when somebody moves the tag that spec names.
+// TestOfPool checks which digest a pool's machines get after the tag in the spec was moved.
 func TestOfPool(t *testing.T) {
 	digest := "sha256:" + strings.Repeat("0", 64)
 	hcp := &hyperv1.HostedControlPlane{ObjectMeta: metav1.ObjectMeta{Annotations: map[string]string{hyperv1.ReleaseImageSourceAnnotation: "r:1"}},
@@ -125,13 +125,13 @@ func TestOfPool(t *testing.T) {
 	}
 }
 
-// TestNothingTaken: a control plane that took nothing yet took not the release that nobody named.
+// TestNothingTaken checks that an empty image does not match a control plane without a release.
 func TestNothingTaken(t *testing.T) {
 	_, taken := Taken(&hyperv1.HostedControlPlane{}, "")
 	NewWithT(t).Expect(taken).To(BeFalse())
 }
 
-// TestOddVersions: what runs came from somewhere, and versions that are none decide nothing.
+// TestOddVersions checks that unknown or invalid versions do not block a release.
 func TestOddVersions(t *testing.T) {
 	payload := func(version string, distribution releaseinfo.Distribution) *releaseinfo.ReleaseImage {
 		return releaseinfo.New("image", releaseinfo.Payload{Version: version, Distribution: distribution})

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package release reads the payloads of hosted clusters and decides which of them a cluster or pool may move to.
+// Package release reads the release payloads of hosted clusters and decides which of them a cluster or pool may use.
 package release
 
 import (
@@ -17,17 +17,17 @@ import (
 )
 
 const (
-	// A worker must not be held for long by one cluster's registry.
+	// lookupTimeout is short, so that the registry of one cluster does not block a worker for long.
 	lookupTimeout = 15 * time.Second
-	// readers bounds how many different sets of CAs and mirrors are remembered.
+	// readers is the maximum number of cached registry clients, one for each set of CAs and mirrors.
 	readers = 128
 )
 
-// Access says how one cluster reaches its registries.
+// Access describes how one cluster accesses its registries.
 type Access struct {
 	// PullSecret is the content of a .dockerconfigjson.
 	PullSecret []byte
-	// TrustBundle holds PEM certificates that are trusted besides the system's.
+	// TrustBundle holds PEM certificates that are trusted in addition to those of the system.
 	TrustBundle []byte
 	// Mirrors are tried first.
 	Mirrors []hyperv1.ImageContentSource
@@ -48,12 +48,12 @@ type Reader struct {
 	byAccess  *lru.Cache
 }
 
-// NewReader makes a Reader; overrides maps prefixes of image references to what replaces them.
+// NewReader returns a Reader; overrides maps prefixes of image references to their replacements.
 func NewReader(overrides map[string]string) *Reader {
 	return &Reader{overrides: overrides, byAccess: lru.New(readers)}
 }
 
-// Limited has the reader call no registry for a release or a mirror that allow refuses, whatever named it.
+// Limited makes the reader reject all releases and mirrors for which allow returns an error, and returns the reader.
 func (r *Reader) Limited(allow func(image string) error) *Reader {
 	r.allow = allow
 	return r
@@ -77,7 +77,7 @@ func (r *Reader) Labels(ctx context.Context, image string, access Access) (map[s
 	return registry.Labels(ctx, image, access.PullSecret)
 }
 
-// registry keeps one registry client, and with it a cache, for each set of CAs and mirrors.
+// registry returns the registry client, which has a cache, for a set of CAs and mirrors.
 func (r *Reader) registry(access Access) (*releaseinfo.Registry, error) {
 	key := key(access)
 	if known, ok := r.byAccess.Get(key); ok {

@@ -11,8 +11,9 @@ import (
 	"github.com/openshift/hypershift/support/imageregistry"
 )
 
-// Taken is the pull spec under which a control plane took what its HostedCluster calls image, and whether it did: with a
-// Kubernetes payload that names the digest, so that whoever asks gets the same release, wherever a tag points to by now.
+// Taken returns the pull spec that a control plane uses for image, the name in its HostedCluster, and whether it uses
+// image at all. For a Kubernetes payload the pull spec contains the digest, so that all readers get the same release
+// even if the tag moves.
 func Taken(hcp *hyperv1.HostedControlPlane, image string) (string, bool) {
 	if hcp == nil || image == "" {
 		return "", false
@@ -29,9 +30,9 @@ func Taken(hcp *hyperv1.HostedControlPlane, image string) (string, bool) {
 	return "", false
 }
 
-// OfPool is the pull spec that a pool's release is read by: what spec names, by the digest that it had when it was
-// first read, be it by the control plane (nil for none). So machines differ neither among each other nor from it
-// because a tag was moved.
+// OfPool returns the pull spec of a pool's release. It is the image of the spec, pinned to the digest of its first
+// read. That read was by the pool or by the control plane (nil for none). So a moved tag causes no differences between
+// machines, or between them and the control plane.
 func OfPool(pool *hyperv1.NodePool, hcp *hyperv1.HostedControlPlane) string {
 	image := pool.Spec.Release.Image
 	if resolved := pool.Status.ResolvedRelease; resolved != nil {
@@ -47,8 +48,8 @@ func OfPool(pool *hyperv1.NodePool, hcp *hyperv1.HostedControlPlane) string {
 	return image
 }
 
-// annotated is the release that the annotation of 0.1.0 and of backups names. Tenants write annotations: it counts only
-// as far as spec could say the same, with a digest of the very repository.
+// annotated returns the release in the annotation of version 0.1.0 and of backups. Tenants can write annotations, so it
+// is only accepted if the spec could name the same release: a digest in the same repository.
 func annotated(pool *hyperv1.NodePool) (string, bool) {
 	image := pool.Spec.Release.Image
 	named, pinned, ok := strings.Cut(pool.Annotations[hyperv1.NodePoolResolvedReleaseAnnotation], " ")

@@ -15,14 +15,14 @@ import (
 	"github.com/openshift/hypershift/support/releaseinfo"
 )
 
-// minorsOf5 is what has to be added to the minor of OpenShift 5 to continue that of 4.
+// minorsOf5 is the offset that continues the minor versions of OpenShift 4 with those of OpenShift 5.
 const minorsOf5 = 23
 
 // MaxSkew is how many minor versions nodes may lag behind their control plane.
 const MaxSkew = 3
 
-// Supported tells in an error for users why a control plane may not run a version, or may not go there from the one it
-// runs; running is empty for a new cluster.
+// Supported returns an error for users if a control plane may not run a version, or may not change to it from the
+// running one; running is empty for a new cluster.
 func Supported(payload *releaseinfo.ReleaseImage, running string) error {
 	wanted, err := semver.Parse(payload.Version())
 	if err != nil {
@@ -51,7 +51,8 @@ func Supported(payload *releaseinfo.ReleaseImage, running string) error {
 	return known(wanted, payload.Distribution(), line(from))
 }
 
-// known tells in an error for users that a version is of a line that came after this operator, and after the one that runs.
+// known returns an error for users if a minor version is newer than those that this operator knows and newer than the
+// running one.
 func known(wanted semver.Version, distribution releaseinfo.Distribution, running int) error {
 	newest := distributions.Of(distribution).Newest()
 	if line(wanted) <= max(line(newest), running) {
@@ -61,9 +62,9 @@ func known(wanted semver.Version, distribution releaseinfo.Distribution, running
 		"or have it tried with the annotation %s=true", wanted, newest.Major, newest.Minor, distribution, hyperv1.SkipReleaseImageValidation)
 }
 
-// Step tells in an error for users that a control plane would leave out minor versions on its way up from the one that it
-// runs, which neither etcd's content nor clients are prepared for. The operators in an OpenShift payload see to that
-// themselves; running is empty for a new cluster.
+// Step returns an error for users if an upgrade of a control plane would skip minor versions. Neither the data in etcd
+// nor clients support that. The operators of an OpenShift payload check this themselves. running is empty for a new
+// cluster.
 func Step(payload *releaseinfo.ReleaseImage, running string) error {
 	wanted, from, ok := parseBoth(payload.Version(), running)
 	if !ok || distributions.Of(payload.Distribution()).OwnOperators || line(wanted)-line(from) <= 1 {
@@ -73,7 +74,7 @@ func Step(payload *releaseinfo.ReleaseImage, running string) error {
 		from, wanted, line(wanted)-line(from), from.Major, from.Minor+1)
 }
 
-// NextMinor is the first version of the minor that follows that of version; empty when version is none.
+// NextMinor returns the first version of the next minor version; empty if version is invalid.
 func NextMinor(version string) string {
 	v, err := semver.Parse(version)
 	if err != nil {
@@ -82,7 +83,8 @@ func NextMinor(version string) string {
 	return fmt.Sprintf("%d.%d.0", v.Major, v.Minor+1)
 }
 
-// Oldest is the oldest of versions, with or without a leading "v"; empty when there is none. What is no version is left out.
+// Oldest returns the oldest of versions, with or without a leading "v"; empty if there is none. It ignores invalid
+// versions.
 func Oldest(versions ...string) string {
 	var all []semver.Version
 	for _, version := range versions {
@@ -96,15 +98,15 @@ func Oldest(versions ...string) string {
 	return slices.MinFunc(all, semver.Version.Compare).String()
 }
 
-// SameMinor tells whether two versions differ in their patch level only.
+// SameMinor reports whether two versions differ only in their patch level.
 func SameMinor(a, b string) bool {
 	va, errA := semver.Parse(a)
 	vb, errB := semver.Parse(b)
 	return errA == nil && errB == nil && va.Major == vb.Major && va.Minor == vb.Minor
 }
 
-// Newer tells in an error for users why nodes of version pool may not run below a control plane of version cluster:
-// because they are newer. Nodes that are too old are Skew's.
+// Newer returns an error for users if nodes of version pool are newer than a control plane of version cluster. Skew
+// checks for nodes that are too old.
 func Newer(pool, cluster string) error {
 	p, c, ok := parseBoth(pool, cluster)
 	if !ok || !continued(p).GT(continued(c)) {
@@ -114,7 +116,7 @@ func Newer(pool, cluster string) error {
 		pool, cluster)
 }
 
-// Skew tells in an error for users that nodes are too far behind their control plane.
+// Skew returns an error for users if nodes are too many minor versions behind their control plane.
 func Skew(pool, cluster string) error {
 	p, c, ok := parseBoth(pool, cluster)
 	if !ok || line(c)-line(p) <= MaxSkew {
@@ -129,7 +131,7 @@ func parseBoth(a, b string) (va, vb semver.Version, ok bool) {
 	return va, vb, errA == nil && errB == nil
 }
 
-// continued returns OpenShift 5.x as the version of OpenShift 4 that it continues: 5.0.1 and 4.23.1 are the same.
+// continued converts OpenShift 5.x to the version of OpenShift 4 that it continues: 5.0.1 and 4.23.1 are the same.
 func continued(v semver.Version) semver.Version {
 	if v.Major >= 5 {
 		v.Major, v.Minor = 4, v.Minor+minorsOf5
@@ -137,7 +139,7 @@ func continued(v semver.Version) semver.Version {
 	return v
 }
 
-// line numbers the minor versions of one distribution in a row, over the step from 4 to 5.
+// line returns a consecutive number of the minor version, across the step from OpenShift 4 to 5.
 func line(v semver.Version) int {
 	minor := int(min(v.Minor, math.MaxInt32))
 	if v.Major >= 5 {
@@ -151,7 +153,7 @@ func withoutPrerelease(v semver.Version) semver.Version {
 	return v
 }
 
-// AtLeast tells whether a version is the given one or newer, its pre-releases included.
+// AtLeast reports whether a version is at least floor, including pre-releases of floor.
 func AtLeast(version, floor string) bool {
 	v, f, ok := parseBoth(version, floor)
 	return ok && withoutPrerelease(v).GTE(f)

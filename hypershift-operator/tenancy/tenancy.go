@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package tenancy tells what in the management cluster belongs to a hosted cluster. The names of a cluster, its pools and the
-// Secrets that it points to are chosen by a tenant, so a name proves nothing: ours is what we made, and it says so.
+// Package tenancy determines which objects of the management cluster belong to a hosted cluster. A tenant chooses the
+// names of a cluster, its pools and its Secrets, so a name proves nothing. An object belongs to a cluster if its
+// annotation says so.
 package tenancy
 
 import (
@@ -17,14 +18,15 @@ import (
 	"github.com/openshift/hypershift/support/upsert"
 )
 
-// Owner is the HostedCluster that an object says it was made for, as namespace/name; empty when it says nothing. A UID would
-// tell more, but a cluster that is restored from a backup has another one.
+// Owner returns the HostedCluster for which an object was created, as namespace/name; empty if it has no annotation. A
+// UID would be more precise, but it changes when a cluster is restored from a backup.
 func Owner(obj client.Object) string {
 	return obj.GetAnnotations()[hyperv1.HostedClusterAnnotation]
 }
 
-// Namespace says why a cluster may not have a namespace for its control plane: it is there, and neither made for this cluster
-// nor given to it by an administrator, who alone can annotate a namespace. Empty when the cluster may.
+// Namespace returns why a cluster may not use a namespace for its control plane; empty if it may. It may not if the
+// namespace exists, was not created for this cluster, and was not assigned to it by an administrator. Only an
+// administrator can annotate a namespace.
 func Namespace(ctx context.Context, c client.Reader, name string, cluster client.ObjectKey) (why string, err error) {
 	namespace := &corev1.Namespace{}
 	if err := c.Get(ctx, client.ObjectKey{Name: name}, namespace); err != nil {
@@ -36,7 +38,7 @@ func Namespace(ctx context.Context, c client.Reader, name string, cluster client
 	return Refusal(namespace, cluster), nil
 }
 
-// Refusal is Namespace for a namespace that was read.
+// Refusal is like Namespace, for a namespace that was already read.
 func Refusal(namespace *corev1.Namespace, cluster client.ObjectKey) string {
 	switch owner := Owner(namespace); owner {
 	case cluster.String():
@@ -49,7 +51,7 @@ func Refusal(namespace *corev1.Namespace, cluster client.ObjectKey) string {
 	}
 }
 
-// Claim marks an object as made for a cluster, and refuses one that exists and was not.
+// Claim marks an object as created for a cluster. It fails if the object exists and was not created for it.
 func Claim(obj client.Object, cluster client.ObjectKey) error {
 	owner := Owner(obj)
 	switch {
@@ -69,7 +71,7 @@ func Claim(obj client.Object, cluster client.ObjectKey) error {
 	return nil
 }
 
-// Gone deletes what was made for a cluster, and leaves what only has the name.
+// Gone deletes objects that were created for a cluster, and keeps others with the same names.
 func Gone(ctx context.Context, c client.Client, cluster client.ObjectKey, objects ...client.Object) error {
 	var failures []error
 	for _, obj := range objects {

@@ -20,7 +20,7 @@ import (
 
 var demo = client.ObjectKey{Namespace: "clusters", Name: "demo"}
 
-// made says for which cluster an object was made; empty for none.
+// made returns the annotation of an object that was created for a cluster; nil if owner is empty.
 func made(owner string) map[string]string {
 	if owner == "" {
 		return nil
@@ -28,7 +28,7 @@ func made(owner string) map[string]string {
 	return map[string]string{hyperv1.HostedClusterAnnotation: owner}
 }
 
-// TestNamespace: a control plane lives in a namespace that was made for it or given to it, and in no other.
+// TestNamespace checks that a control plane only uses a namespace that was created for it or assigned to it.
 func TestNamespace(t *testing.T) {
 	for _, tc := range []struct {
 		name  string
@@ -65,7 +65,7 @@ func TestNamespace(t *testing.T) {
 	})
 }
 
-// TestClaim: what is there without a mark is somebody's, and is not taken over.
+// TestClaim checks that existing objects without the annotation are not taken over.
 func TestClaim(t *testing.T) {
 	for _, tc := range []struct {
 		name, owner, version, says string
@@ -100,7 +100,7 @@ func TestClaim(t *testing.T) {
 	}
 }
 
-// TestGone: what was made for a cluster goes with it, and what only has the name stays.
+// TestGone checks that objects of a cluster are deleted, and that others with the same names stay.
 func TestGone(t *testing.T) {
 	secret := func(name, owner string) client.Object {
 		return &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: "hypershift", Name: name, Annotations: made(owner)}}

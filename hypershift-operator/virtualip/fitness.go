@@ -9,18 +9,19 @@ import (
 	"time"
 )
 
-// Check says why this node should not have the addresses now; nil when it may.
+// Check returns why this node should not have the addresses now; nil if it may.
 type Check func(ctx context.Context) error
 
 const (
-	// checkTimeout is how long a check may take.
+	// checkTimeout is the maximum duration of a check.
 	checkTimeout = time.Second
-	// strikes are the checks in a row that must fail before a holder gives up: what is late once is no reason to move.
+	// strikes is the number of consecutive failed checks after which a holder gives up. A single late response is not a
+	// reason to move.
 	strikes = 3
 )
 
-// Answers checks that a server on this node, such as kube-proxy, says that it is well. One that never answered is taken for not being
-// there: not every cluster has that server.
+// Answers checks that a server on this node, such as kube-proxy, reports that it is healthy. A server that has never
+// answered counts as not installed, because not every cluster runs it.
 func Answers(url string) Check {
 	seen := false
 	plain := &http.Client{Timeout: checkTimeout}
@@ -45,7 +46,7 @@ func Answers(url string) Check {
 	}
 }
 
-// check asks all checks, and stops at the first that fails.
+// check runs the checks until the first one fails.
 func (h *Holder) check(ctx context.Context) error {
 	for _, address := range h.Addresses {
 		if err := h.Network.Check(address); err != nil {
@@ -60,7 +61,7 @@ func (h *Holder) check(ctx context.Context) error {
 	return nil
 }
 
-// becomeFit waits until the checks pass; false when the context ended first.
+// becomeFit waits until the checks pass; it returns false if the context ends first.
 func (h *Holder) becomeFit(ctx context.Context) bool {
 	said := ""
 	tick := time.NewTicker(h.times().retry)
@@ -106,5 +107,5 @@ func (h *Holder) guard(ctx context.Context, end context.CancelCauseFunc) {
 	}
 }
 
-// Fit tells whether this node has, or waits for, the addresses.
+// Fit reports whether this node has the addresses or competes for them.
 func (h *Holder) Fit() bool { return h.fit.Load() }

@@ -12,7 +12,8 @@ import (
 	. "github.com/onsi/gomega"
 )
 
-// TestServersOnTheNode: a node stands back for a server that was there and is ill or gone, and not for one that a cluster never had.
+// TestServersOnTheNode checks that a node gives up if a server on it was healthy and now fails. It does not give up for
+// a server that the cluster never had.
 func TestServersOnTheNode(t *testing.T) {
 	server := func(t *testing.T, status *atomic.Int32) *httptest.Server {
 		t.Helper()

@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package virtualip lets one node of the management cluster hold addresses, under which the ports of all nodes are reached, and another
-// one when that does not renew its Lease.
+// Package virtualip assigns virtual IP addresses to one node of the management cluster. They lead to the ports of all
+// nodes. If that node stops renewing its Lease, another node takes over the addresses.
 //
-// Two nodes never hold an address at once: it goes before the Lease is given up, and each renewal has the kernel keep the address for
-// less time than others wait for the Lease. So it also goes from a node whose process was killed, or stands still.
+// Two nodes never have an address at the same time. The holder removes it before it releases the Lease, and each
+// renewal sets a lifetime in the kernel that is shorter than the Lease. So the address also disappears from a node
+// whose process was killed or is stopped.
 package virtualip
 
 import (
@@ -20,57 +21,60 @@ import (
 	"k8s.io/client-go/tools/leaderelection/resourcelock"
 )
 
-// MinLease is the shortest Lease: the kernel counts the life of an address in seconds, and looks a second late.
+// MinLease is the shortest Lease duration: the kernel counts the lifetime of an address in seconds, and may expire it a
+// second late.
 const MinLease = 6 * time.Second
 
-// When an address is announced, in renewals: at first often, then as a reminder for who missed it.
+// Intervals between announcements of an address, in renewals: often at first, then as a reminder for hosts that missed
+// it.
 const (
 	announceFirst = 5
 	announceEvery = 30
 )
 
-// errLate means that a Lease was renewed, or the address put on, too late for the address to go in time.
+// errLate means that the renewal of a Lease, or the assignment of the address, took too long for the address to expire
+// in time.
 var errLate = errors.New("the renewal took too long")
 
-// Network puts addresses on this node.
+// Network manages addresses on this node.
 type Network interface {
-	// Check says why this node cannot have the address now.
+	// Check returns why this node cannot have the address now; nil if it can.
 	Check(address netip.Addr) error
-	// Hold puts it on for a lifetime, and tells whether it was not there.
+	// Hold assigns the address for a lifetime, and reports whether it was not assigned before.
 	Hold(address netip.Addr, lifetime time.Duration) (added bool, err error)
-	// Drop takes it off; that it is not there is no error.
+	// Drop removes the address; it is not an error if the address is not assigned.
 	Drop(address netip.Addr) error
-	// Announce tells the segment where it is.
+	// Announce announces the location of the address to the network segment.
 	Announce(address netip.Addr) error
 }
 
-// Holder holds the addresses on this node while it has the Lease.
+// Holder assigns the addresses to this node while it holds the Lease.
 type Holder struct {
 	Addresses []netip.Addr
 	Network   Network
 	// Lock is the Lease, with this node's name as identity.
 	Lock resourcelock.Interface
-	// Lease is how long others wait for a holder that does not renew; MinLease or more.
+	// Lease is the duration after which other nodes may take over an unrenewed Lease; at least MinLease.
 	Lease time.Duration
-	// Checks must pass on a node that holds the addresses.
+	// Checks must pass on a node that has the addresses.
 	Checks  []Check
 	Metrics *Metrics
 	Log     logr.Logger
 
 	fit atomic.Bool
-	// The rest belongs to the goroutine of the election.
+	// Only the leader election goroutine uses the other fields.
 	held     bool
 	renewals int
 	endTerm  context.CancelCauseFunc
 }
 
-// times are derived from the Lease, in the order in which they pass after a renewal that was the last.
+// times are derived from the Lease, in the order in which they elapse after the last renewal.
 type times struct {
 	// retry is the time between renewals.
 	retry time.Duration
-	// deadline is how long a renewal is tried.
+	// deadline is how long a renewal is retried.
 	deadline time.Duration
-	// life is when the kernel takes the address off.
+	// life is when the kernel removes the address.
 	life time.Duration
 }
 
@@ -78,12 +82,12 @@ func (h *Holder) times() times {
 	return times{retry: h.Lease / 6, deadline: h.Lease / 3, life: h.Lease * 2 / 3}
 }
 
-// Run stands for the Lease again and again, until the context ends. Then the address is off and the Lease given up.
+// Run competes for the Lease until the context ends. On return, the addresses are removed and the Lease is released.
 func (h *Holder) Run(ctx context.Context) error {
 	if h.Lease < MinLease {
 		return fmt.Errorf("a lease of %s is too short: the least is %s", h.Lease, MinLease)
 	}
-	// What an earlier process left is not ours before we have the Lease.
+	// Remove addresses of an earlier process: this node does not hold the Lease yet.
 	h.drop("start")
 	for h.becomeFit(ctx) {
 		gaveUp, err := h.term(ctx)
@@ -97,7 +101,7 @@ func (h *Holder) Run(ctx context.Context) error {
 	return nil
 }
 
-// letOthersTry waits for a Lease's time before this node stands again after it gave up.
+// letOthersTry waits for the duration of a Lease after this node has given it up.
 func (h *Holder) letOthersTry(ctx context.Context) {
 	h.fit.Store(false)
 	select {
@@ -106,7 +110,8 @@ func (h *Holder) letOthersTry(ctx context.Context) {
 	}
 }
 
-// term waits for the Lease and holds the addresses until it is lost, or until this node gives up since it is not fit any more.
+// term waits for the Lease and keeps the addresses until the Lease is lost or this node gives it up because its checks
+// fail.
 func (h *Holder) term(ctx context.Context) (gaveUp bool, err error) {
 	t := h.times()
 	term, end := context.WithCancelCause(ctx)
@@ -139,7 +144,7 @@ func (h *Holder) term(ctx context.Context) (gaveUp bool, err error) {
 	return true, nil
 }
 
-// renewed follows each renewal, which was asked for at a time.
+// renewed assigns the addresses after each renewal, which was requested at the given time.
 func (h *Holder) renewed(asked time.Time) {
 	for _, address := range h.Addresses {
 		err := h.holdUntil(address, asked.Add(h.times().life))
@@ -156,8 +161,9 @@ func (h *Holder) renewed(asked time.Time) {
 	h.renewals++
 }
 
-// holdUntil has the kernel keep an address until a moment. The kernel is told of a time that is left: when this process stood still on the way,
-// so that the address would outlive the Lease, it is told again, or the address goes.
+// holdUntil makes the kernel keep an address until a point in time. The kernel only accepts a remaining lifetime. If
+// this process was stopped in between, the address could outlive the Lease. In that case, holdUntil sets the lifetime
+// again, or returns errLate.
 func (h *Holder) holdUntil(address netip.Addr, end time.Time) error {
 	for {
 		began := time.Now()
@@ -190,7 +196,7 @@ func (h *Holder) hold(address netip.Addr, life time.Duration) error {
 	return nil
 }
 
-// drop takes the addresses off. What fails goes by itself when its life ends.
+// drop removes the addresses. If the removal fails, the kernel removes the address at the end of its lifetime.
 func (h *Holder) drop(why string) {
 	for _, address := range h.Addresses {
 		if err := h.Network.Drop(address); err != nil {
@@ -204,15 +210,15 @@ func (h *Holder) drop(why string) {
 	h.held, h.renewals = false, 0
 }
 
-// lock is a Lease whose renewals keep the addresses.
+// lock is a Lease whose renewals extend the lifetime of the addresses.
 type lock struct {
 	resourcelock.Interface
 	holder *Holder
-	// named is whom the Lease named when it was last read or written; empty for nobody.
+	// named is the holder of the Lease when it was last read or written; empty if there is none.
 	named string
 }
 
-// Get reads whom the Lease names.
+// Get reads the Lease and records its holder.
 func (l *lock) Get(ctx context.Context) (*resourcelock.LeaderElectionRecord, []byte, error) {
 	record, raw, err := l.Interface.Get(ctx)
 	if err == nil {
@@ -221,7 +227,7 @@ func (l *lock) Get(ctx context.Context) (*resourcelock.LeaderElectionRecord, []b
 	return record, raw, err
 }
 
-// Create takes a Lease that was not there.
+// Create creates the Lease with this node as its holder.
 func (l *lock) Create(ctx context.Context, record resourcelock.LeaderElectionRecord) error {
 	asked := time.Now()
 	if err := l.Interface.Create(ctx, record); err != nil {
@@ -232,8 +238,9 @@ func (l *lock) Create(ctx context.Context, record resourcelock.LeaderElectionRec
 	return nil
 }
 
-// Update takes, renews or gives up the Lease. Before it is given up the addresses go: the next holder may be quick. It may even have the Lease by
-// now, when this process stood still, and the election, which reads the Lease before it gives it up, does not look whose it is.
+// Update takes, renews or releases the Lease. It removes the addresses before it releases the Lease, because the next
+// holder may take over immediately. Another node may already hold the Lease if this process was stopped. The leader
+// elector reads the Lease before it releases it, but does not check the holder, so Update does.
 func (l *lock) Update(ctx context.Context, record resourcelock.LeaderElectionRecord) error {
 	if record.HolderIdentity != l.Identity() {
 		l.holder.drop("the lease is given up")

@@ -18,7 +18,8 @@ import (
 	"github.com/openshift/hypershift/support/testenv"
 )
 
-// TestHolder lets two nodes stand for addresses, in network namespaces that share a segment. All watch that no two have one at once.
+// TestHolder lets two nodes, in network namespaces on one segment, compete for addresses. Each case checks that the
+// nodes never have an address at the same time.
 func TestHolder(t *testing.T) {
 	config := testenv.Start(t)
 	for _, tt := range []struct {
@@ -42,7 +43,7 @@ func TestHolder(t *testing.T) {
 	}
 }
 
-// both has a hold the addresses, and b wait for them.
+// both makes a the holder of the addresses, and lets b wait for them.
 func both(w *world, a, b *node) (stop func()) {
 	w.t.Helper()
 	stop = w.start(a)
@@ -112,7 +113,8 @@ func cable(w *world, a, b *node) {
 	w.lacks(a)
 }
 
-// left: what nobody gave a life stays until the program starts, also when it does not reach the API.
+// left checks that an address without a lifetime stays until the program starts and is then removed, even if the API is
+// unreachable.
 func left(w *world, a, b *node) {
 	link, err := b.Handle.LinkByName(segment.Interface)
 	w.Expect(err).NotTo(HaveOccurred())

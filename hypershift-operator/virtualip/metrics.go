@@ -8,13 +8,13 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 )
 
-// Metrics tell who holds an address.
+// Metrics show which node holds an address.
 type Metrics struct {
 	held  *prometheus.GaugeVec
 	taken *prometheus.CounterVec
 }
 
-// NewMetrics makes metrics that no registry has yet.
+// NewMetrics returns metrics that are not registered yet.
 func NewMetrics() *Metrics {
 	return &Metrics{
 		held: prometheus.NewGaugeVec(prometheus.GaugeOpts{
@@ -28,7 +28,7 @@ func NewMetrics() *Metrics {
 	}
 }
 
-// Collectors are what a registry takes.
+// Collectors returns the collectors to register.
 func (m *Metrics) Collectors() []prometheus.Collector { return []prometheus.Collector{m.held, m.taken} }
 
 func (m *Metrics) set(address netip.Addr, held bool) {

@@ -22,26 +22,26 @@ import (
 	"github.com/openshift/hypershift/hypershift-operator/virtualip"
 )
 
-// diary is a Lease and a network that write down what is done to them.
+// diary is a fake Lease and network that records all calls.
 type diary struct {
-	// refuses is what the network says to an address.
+	// refuses is the error that the network returns for an address.
 	refuses error
 
 	mu     sync.Mutex
 	lines  []string
 	record *resourcelock.LeaderElectionRecord
-	// unread says that another wrote the record, and that nobody has read it since.
+	// unread reports that another node wrote the record and that it has not been read since.
 	unread bool
 }
 
-// taken is another node that takes the Lease.
+// taken simulates another node that takes the Lease.
 func (d *diary) taken(by string) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	d.record, d.unread = &resourcelock.LeaderElectionRecord{HolderIdentity: by, LeaseDurationSeconds: 6}, true
 }
 
-// writable refuses, as an API server does, what is written over something that was not read.
+// writable returns a conflict, as an API server does, for a write over an unread record.
 func (d *diary) writable() error {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -51,7 +51,7 @@ func (d *diary) writable() error {
 	return nil
 }
 
-// write leaves out what only goes on: renewals while the address is there.
+// write records a line, except for renewals while the address is assigned.
 func (d *diary) write(line string) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -109,7 +109,8 @@ func (d *diary) RecordEvent(string) {}
 func (d *diary) Identity() string   { return "a" }
 func (d *diary) Describe() string   { return "a diary" }
 
-// TestOrder holds that no address is there without the Lease. No time passes but what is waited for: one that stood still would lose the Lease.
+// TestOrder checks that no address is assigned without the Lease. Time only advances while the test waits, because a
+// delay would lose the Lease.
 func TestOrder(t *testing.T) {
 	for _, tt := range []struct {
 		name    string
@@ -144,7 +145,8 @@ func TestOrder(t *testing.T) {
 	}
 }
 
-// TestTaken has another node take the Lease while this one stands still, and end then: what is not its own any more is not its to give up.
+// TestTaken lets another node take the Lease while this one is stopped, and then ends this one. It must not release a
+// Lease that it no longer holds.
 func TestTaken(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		g, d := NewWithT(t), &diary{}

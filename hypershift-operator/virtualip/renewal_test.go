@@ -12,11 +12,11 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-// slow is a node whose process stands still while the kernel is told of an address.
+// slow is a Network whose calls block, as if the process were stopped while it sets an address in the kernel.
 type slow struct {
 	stills []time.Duration
 	told   []time.Duration
-	// until is when the kernel takes the address off; zero when it is off.
+	// until is when the kernel removes the address; zero if it is not assigned.
 	until time.Time
 }
 
@@ -42,7 +42,7 @@ func TestRenewed(t *testing.T) {
 		asked  time.Duration
 		stills []time.Duration
 		told   []time.Duration
-		// keeps is how long after the Lease was asked for the kernel keeps the address; zero for not at all.
+		// keeps is how long the kernel keeps the address after the renewal was requested; zero if it is not assigned.
 		keeps time.Duration
 	}{
 		"When all is quick, the address should be kept for its time":                 {told: []time.Duration{4 * time.Second}, keeps: 4 * time.Second},

@@ -37,7 +37,8 @@ const (
 	namespace = "default"
 	patience  = 3 * time.Minute
 	pace      = 20 * time.Millisecond
-	// childEnv has this program be a holder of its own, which a test can kill: its value is the identity.
+	// childEnv makes this test binary run as a holder in its own process, which a test can kill. Its value is the
+	// identity.
 	childEnv      = "VIRTUAL_IP_CHILD"
 	childLeaseEnv = "VIRTUAL_IP_CHILD_LEASE"
 )
@@ -55,7 +56,7 @@ func TestMain(m *testing.M) {
 	os.Exit(m.Run())
 }
 
-// child holds in the network namespace that it inherited as file 3.
+// child runs a holder in the network namespace that it inherited as file descriptor 3.
 func child() error {
 	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGTERM)
 	defer stop()
@@ -92,7 +93,7 @@ func newHolder(config *rest.Config, lease, identity string, network *host.Networ
 	}
 }
 
-// world is a segment with two nodes, which stand for one Lease.
+// world is a network segment with two nodes that compete for one Lease.
 type world struct {
 	*WithT
 	t       *testing.T
@@ -106,13 +107,13 @@ type world struct {
 type node struct {
 	*segment.Node
 	name string
-	// away cuts the node off from the API.
+	// away disconnects the node from the API.
 	away atomic.Bool
-	// sick fails the node's health check.
+	// sick makes the node's health check fail.
 	sick atomic.Bool
 }
 
-// newWorld looks on all the time whether both nodes have an address at once.
+// newWorld continuously checks that the two nodes never have an address at the same time.
 func newWorld(t *testing.T, config *rest.Config, lease string) *world {
 	t.Helper()
 	w := &world{WithT: NewWithT(t), t: t, config: config, lease: lease, segment: segment.New(t)}
@@ -141,8 +142,8 @@ func newWorld(t *testing.T, config *rest.Config, lease string) *world {
 	return w
 }
 
-// look believes that both have it when the first still does after the second was seen with it: an address that moves back needs a second.
-// A look that took longer saw nothing.
+// look counts an address as duplicate only if the first node still has it after the second was seen with it. An address
+// needs a second to move back, so slower checks are discarded.
 func (w *world) look() {
 	for _, address := range addresses {
 		began := time.Now()
@@ -152,7 +153,7 @@ func (w *world) look() {
 	}
 }
 
-// start has a node stand; what it returns ends it as SIGTERM does.
+// start runs a holder on a node; the returned function ends it as SIGTERM does.
 func (w *world) start(n *node) (stop func()) {
 	w.t.Helper()
 	var network *host.Network
@@ -187,7 +188,7 @@ func (w *world) start(n *node) (stop func()) {
 	return stop
 }
 
-// spawn has a node stand in a process of its own.
+// spawn runs a holder on a node in a separate process.
 func (w *world) spawn(n *node) *exec.Cmd {
 	w.t.Helper()
 	file := filepath.Join(w.t.TempDir(), "kubeconfig")
@@ -213,14 +214,15 @@ func (w *world) holds(n *node) {
 	w.Eventually(func() bool { return n.Has(addresses[0]) && n.Has(addresses[1]) }, patience, pace).Should(BeTrue(), "node %s should hold the addresses", n.name)
 }
 
-// lacks waits until a node has none.
+// lacks waits until a node has no address.
 func (w *world) lacks(n *node) {
 	w.t.Helper()
 	w.Eventually(func() bool { return n.Has(addresses[0]) || n.Has(addresses[1]) }, patience, pace).Should(BeFalse(), "node %s should lack the addresses", n.name)
 }
 
-// usurps tells whether a node has an address while the Lease names another. That the other renews all the time is no promise: the API server of a
-// busy machine may take longer to answer than a holder waits, and then the address moves by right.
+// usurps reports whether a node has an address while the Lease names another holder. It does not assume that the other
+// holder always renews in time. The API server of a busy machine may answer too late, and then the address moves
+// correctly.
 func (w *world) usurps(n *node) bool {
 	if !n.Has(addresses[0]) {
 		return false
@@ -229,7 +231,7 @@ func (w *world) usurps(n *node) bool {
 	return err == nil && holder != n.name && n.Has(addresses[0])
 }
 
-// holder is who the Lease names.
+// holder returns the identity that the Lease names.
 func (w *world) holder() (string, error) {
 	lease, err := kubernetes.NewForConfigOrDie(w.config).CoordinationV1().Leases(namespace).Get(context.Background(), w.lease, metav1.GetOptions{})
 	if err != nil {
@@ -238,7 +240,7 @@ func (w *world) holder() (string, error) {
 	return ptr.Deref(lease.Spec.HolderIdentity, ""), nil
 }
 
-// gate lets no request through while the API is away.
+// gate blocks requests while the API is unreachable.
 type gate struct {
 	inner http.RoundTripper
 	away  *atomic.Bool

@@ -18,7 +18,7 @@ import (
 	"github.com/openshift/hypershift/support/pki"
 )
 
-// TestAgain: as long as a former authority is trusted somewhere, somebody has to come back to end that.
+// TestAgain checks that the controller requeues while a previous CA is still trusted, so that it can remove it later.
 func TestAgain(t *testing.T) {
 	for name, objects := range map[string]func() []client.Object{
 		"defaults are set": func() []client.Object { return []client.Object{operatorwebhook.Configuration(operatorNamespace)} },

@@ -42,9 +42,9 @@ func serve(t *testing.T, config *rest.Config, port int) (stop func()) {
 	g := NewWithT(t)
 	mgr, err := ctrl.NewManager(config, ctrl.Options{
 		Scheme: fixture.Scheme(), Metrics: metricsserver.Options{BindAddress: "0"},
-		// Several replicas run in this process.
+		// This process runs several replicas.
 		Controller: controllerconfig.Controller{SkipNameValidation: ptr.To(true)},
-		// As the operator reads: an event of the metadata, and a content that is older, would be missed.
+		// Use the operator's own client: a metadata event with older content in the cache would be missed otherwise.
 		NewClient: readthrough.NewClient(client.New, &corev1.Secret{}),
 	})
 	g.Expect(err).NotTo(HaveOccurred())
@@ -52,8 +52,8 @@ func serve(t *testing.T, config *rest.Config, port int) (stop func()) {
 	return testenv.Run(t, mgr)
 }
 
-// install registers the webhook as the installer does. The API server finds the operator by its Service, which here leads
-// to this process.
+// install registers the webhook as the installer does. The API server normally finds the operator by its Service; here
+// it connects to this process.
 func install(t *testing.T, c client.Client, port int) {
 	t.Helper()
 	service := &corev1.Service{
@@ -63,13 +63,13 @@ func install(t *testing.T, c client.Client, port int) {
 	config := operatorwebhook.Configuration(operatorNamespace)
 	for i := range config.Webhooks {
 		config.Webhooks[i].ClientConfig.Service.Port = ptr.To(int32(port))
-		// An answer that comes later is passed over, and the object refused: a busy machine gets the most that there is.
+		// The API server ignores a late response and rejects the object. A busy machine needs the maximum timeout.
 		config.Webhooks[i].TimeoutSeconds = ptr.To[int32](30)
 	}
 	fixture.Create(t, c, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: operatorNamespace}}, service, config)
 }
 
-// pool is what a user who says little writes.
+// pool is a NodePool with only the required fields.
 func pool(name, cluster string) *unstructured.Unstructured {
 	return &unstructured.Unstructured{Object: map[string]any{
 		"apiVersion": hyperv1.GroupVersion.String(), "kind": "NodePool",

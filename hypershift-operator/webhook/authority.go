@@ -22,15 +22,15 @@ import (
 	"github.com/openshift/hypershift/support/pki"
 )
 
-// overlap is how long the authority before the current one stays trusted: replicas that have not seen the new certificate yet serve one
-// of the old authority, and an object that cannot be converted stops whoever reads it.
+// overlap is how long the previous CA stays trusted. Replicas that have not read the new certificate yet serve one of
+// the previous CA, and clients cannot read objects whose conversion fails.
 const overlap = time.Hour
 
-// clusterAPI is the label of Cluster API's CRDs, whoever installed them.
+// clusterAPI is the label that Cluster API's CRDs have with every installer.
 var clusterAPI = client.MatchingLabels{"cluster.x-k8s.io/provider": "cluster-api"}
 
-// announce tells the API server which authority to expect, and returns when to look again. An installation without a webhook stays
-// without.
+// announce configures the CA in the API server, and returns the delay until the next check. It does nothing if the
+// installation has no webhook.
 func (c *Certificate) announce(ctx context.Context, ca *pki.KeyPair) (time.Duration, error) {
 	young := c.Clock.Now().Sub(ca.Cert.NotBefore) < overlap
 	overlapping, err := c.announceDefaults(ctx, ca.CertPEM, young)
@@ -90,7 +90,7 @@ func (c *Certificate) announceConversion(ctx context.Context, ca []byte, young b
 	return overlapping, nil
 }
 
-// authorityPatch changes the authority and nothing else, and only of the object that was read.
+// authorityPatch changes only the CA, and only if the object has not changed since it was read.
 func authorityPatch(crd *apiextensionsv1.CustomResourceDefinition, ca []byte) client.Patch {
 	config := map[string]any{"clientConfig": map[string]any{"caBundle": ca}}
 	raw, err := json.Marshal(map[string]any{
@@ -98,12 +98,13 @@ func authorityPatch(crd *apiextensionsv1.CustomResourceDefinition, ca []byte) cl
 		"spec":     map[string]any{"conversion": map[string]any{"webhook": config}},
 	})
 	if err != nil {
-		panic(err) // Strings and bytes can always be written.
+		panic(err) // Strings and bytes can always be encoded.
 	}
 	return client.RawPatch(types.MergePatchType, raw)
 }
 
-// bundle is what the API server shall trust, where it trusts now: the authority, and while that is young the one before it.
+// bundle returns the desired CA bundle in place of the bundle now. It contains the current CA, and the previous CA
+// while the current one is young.
 func bundle(ca, now []byte, young bool) []byte {
 	before, after, found := bytes.Cut(now, ca)
 	switch {
@@ -116,7 +117,7 @@ func bundle(ca, now []byte, young bool) []byte {
 	}
 }
 
-// first is the first certificate of a bundle; nothing where there is none.
+// first returns the first certificate of a bundle; nil if there is none.
 func first(bundle []byte) []byte {
 	block, _ := pem.Decode(bundle)
 	if block == nil || block.Type != "CERTIFICATE" {

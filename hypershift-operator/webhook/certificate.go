@@ -33,7 +33,7 @@ import (
 	"github.com/openshift/hypershift/support/upsert"
 )
 
-// Secrets in the operator's namespace, and what their certificates are called.
+// Secrets in the operator's namespace, and the common names of their certificates.
 const (
 	caSecret      = "webhook-serving-ca"
 	caName        = "hypershift-webhook-ca"
@@ -42,30 +42,30 @@ const (
 )
 
 const (
-	// recheck is how often expiry is looked at; certificates are renewed a month before it.
+	// recheck is the interval between expiry checks; certificates are renewed a month before they expire.
 	recheck = 12 * time.Hour
-	// retry is the wait after somebody else, likely another replica, has written first.
+	// retry is the delay after a write conflict, usually with another replica.
 	retry = time.Second
 )
 
-// caRenewBefore is the remaining life at which the authority is replaced. It exceeds the life of the certificates that it
-// signs, so that none of them is cut short.
+// caRenewBefore is the remaining validity at which the CA is replaced. It exceeds the validity of the certificates that
+// the CA signs, so that none of them outlives it.
 const caRenewBefore = pki.DefaultValidity + pki.DefaultRenewBefore
 
-// Certificate makes and renews the certificate of the webhook server and the authority that signs it, and tells the API
-// server about the authority. Replicas need no leader for it: the first one's write wins, and all others take it over.
+// Certificate creates and renews the certificate of the webhook server and its CA, and configures the CA in the API
+// server. Replicas need no leader election for this: the first write succeeds, and the other replicas use its result.
 type Certificate struct {
 	Client client.Client
-	// Reader reads past caches: CRDs are large, seldom read, and few of them are ours.
+	// Reader is uncached: CRDs are large, rarely read, and the operator needs only a few of them.
 	Reader client.Reader
 	Clock  clock.PassiveClock
-	// Namespace is the operator's own.
+	// Namespace is the operator's own namespace.
 	Namespace string
 
 	serving atomic.Pointer[tls.Certificate]
 }
 
-// Serving returns the certificate in use; it has the form that tls.Config wants.
+// Serving returns the current certificate, with the signature that tls.Config requires.
 func (c *Certificate) Serving(*tls.ClientHelloInfo) (*tls.Certificate, error) {
 	if pair := c.serving.Load(); pair != nil {
 		return pair, nil
@@ -73,7 +73,7 @@ func (c *Certificate) Serving(*tls.ClientHelloInfo) (*tls.Certificate, error) {
 	return nil, errors.New("the certificate of the webhook server is not made yet")
 }
 
-// SetupWithManager registers the controller. All its events lead to the same request.
+// SetupWithManager registers the controller. All events map to the same request.
 func (c *Certificate) SetupWithManager(mgr ctrl.Manager) error {
 	request := ctrl.Request{NamespacedName: client.ObjectKey{Namespace: c.Namespace, Name: servingSecret}}
 	same := ctrlhandler.EnqueueRequestsFromMapFunc(func(context.Context, client.Object) []ctrl.Request { return []ctrl.Request{request} })
@@ -101,7 +101,8 @@ func (c *Certificate) SetupWithManager(mgr ctrl.Manager) error {
 	return nil
 }
 
-// Reconcile makes what is missing or about to expire. The API server learns of an authority before its certificate is used.
+// Reconcile creates or renews missing and expiring certificates. It configures a CA in the API server before the
+// webhook server uses its certificate.
 func (c *Certificate) Reconcile(ctx context.Context, _ ctrl.Request) (ctrl.Result, error) {
 	again, err := c.ensure(ctx)
 	if apierrors.IsConflict(err) || apierrors.IsAlreadyExists(err) {
@@ -110,7 +111,7 @@ func (c *Certificate) Reconcile(ctx context.Context, _ ctrl.Request) (ctrl.Resul
 	return ctrl.Result{RequeueAfter: again}, err
 }
 
-// ensure returns when to look again.
+// ensure creates and renews the certificates, and returns the delay until the next check.
 func (c *Certificate) ensure(ctx context.Context) (again time.Duration, err error) {
 	ca, err := c.ensureCA(ctx)
 	if err != nil {
@@ -137,7 +138,7 @@ func (c *Certificate) ensureCA(ctx context.Context) (*pki.KeyPair, error) {
 	secret := c.secret(caSecret)
 	_, err := upsert.Object(ctx, c.Client, secret, func() error {
 		now := c.Clock.Now()
-		// Authorities are kept for ever by default; this one has a single client, which learns a new one at once.
+		// EnsureCA never renews a CA by default. This CA has only one client, which learns about a new CA immediately.
 		if old, err := pki.CAOf(secret); err != nil || old.Cert.NotAfter.Sub(now) <= caRenewBefore {
 			secret.Data = nil
 		}

@@ -27,7 +27,7 @@ import (
 
 const operatorNamespace = "hypershift"
 
-// world is a management cluster that has the webhook configuration, and one replica of the operator.
+// world is a management cluster with the webhook configuration, and one replica of the operator.
 type world struct {
 	*WithT
 	ctx    context.Context
@@ -43,7 +43,7 @@ func newWorld(t *testing.T, objects ...client.Object) world {
 	return world{NewWithT(t), t.Context(), counted, now, &Certificate{Client: counted, Reader: counted, Clock: now, Namespace: operatorNamespace}, writes}
 }
 
-// reconcile makes a pass, and returns when the next one is.
+// reconcile runs one reconcile, and returns the delay until the next one.
 func (s world) reconcile() time.Duration {
 	result, err := s.cert.Reconcile(s.ctx, ctrl.Request{})
 	s.Expect(err).NotTo(HaveOccurred())
@@ -57,7 +57,7 @@ func (s world) secret(name string) *corev1.Secret {
 	return secret
 }
 
-// trusted is the certificate that is served, after a check that the API server trusts it as the Service's.
+// trusted returns the served certificate, after it checks that the API server trusts it for the Service.
 func (s world) trusted() *x509.Certificate {
 	pair, err := s.cert.Serving(nil)
 	s.Expect(err).NotTo(HaveOccurred())
@@ -182,7 +182,7 @@ func TestCertificate(t *testing.T) {
 	})
 }
 
-// crd is one of Cluster API's kinds, converted by the operator in a namespace.
+// crd returns a CRD of Cluster API whose conversion webhook is the operator in a namespace.
 func crd(name, namespace string) *apiextensionsv1.CustomResourceDefinition {
 	crd := &apiextensionsv1.CustomResourceDefinition{ObjectMeta: metav1.ObjectMeta{
 		Name: name, Labels: map[string]string{"cluster.x-k8s.io/provider": "cluster-api"},

@@ -20,9 +20,11 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/webhook/conversion"
 )
 
-// newConverter answers the API server with objects of Cluster API in the version that it asks for, by Cluster API's own functions.
+// newConverter returns a handler that converts objects of Cluster API to the version that the API server requests. It
+// uses Cluster API's own conversion functions.
 //
-// References to other kinds carry a version in v1beta1 and none in v1beta2: it is the one that the management cluster prefers.
+// References to other kinds have a version in v1beta1 and none in v1beta2. The converter sets the version that the
+// management cluster prefers.
 func newConverter(mapper meta.RESTMapper) (http.Handler, error) {
 	scheme := runtime.NewScheme()
 	builder := runtime.NewSchemeBuilder(

@@ -59,7 +59,7 @@ func TestEveryServedVersionIsConverted(t *testing.T) {
 	}
 }
 
-// review is what the API server asks and gets.
+// review sends a conversion request as the API server does, and returns the response.
 func review(g Gomega, convert http.Handler, version string, object map[string]any) *unstructured.Unstructured {
 	raw, err := json.Marshal(object)
 	g.Expect(err).NotTo(HaveOccurred())
@@ -90,7 +90,8 @@ func TestReferenceToAnUnknownKind(t *testing.T) {
 	g.Expect(err).To(MatchError(ContainSubstring("Rack.infrastructure.example")))
 }
 
-// convertedBy has the API server ask this process to convert, as the installer says it.
+// convertedBy configures the API server to send conversion requests to this process, as the installer does for the
+// operator.
 func convertedBy(t *testing.T, c client.Client, port int) {
 	t.Helper()
 	fixture.Create(t, c, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: operatorNamespace}}, &corev1.Service{
@@ -109,11 +110,12 @@ func convertedBy(t *testing.T, c client.Client, port int) {
 	}
 }
 
-// converted is a management cluster whose API server has Cluster API's kinds converted by an operator, and clients of both versions.
+// converted is a management cluster whose API server uses an operator to convert Cluster API's kinds, with clients of
+// both versions.
 type converted struct {
 	*WithT
 	config *rest.Config
-	// stored speaks v1beta2, old v1beta1.
+	// stored uses v1beta2, old uses v1beta1.
 	stored, old client.Client
 	port        int
 }
@@ -134,7 +136,7 @@ func newConverted(t *testing.T) converted {
 	return w
 }
 
-// awaitConversion waits until the API server has got the authority, for each of the kinds: the operator tells it of one after another.
+// awaitConversion waits until the CA is configured for each of the kinds: the operator updates one CRD after another.
 func (w converted) awaitConversion(ctx context.Context) {
 	deployment := oldDeployment("probe")
 	set := &clusterv1beta1.MachineSet{ObjectMeta: deployment.ObjectMeta, Spec: clusterv1beta1.MachineSetSpec{
@@ -147,7 +149,7 @@ func (w converted) awaitConversion(ctx context.Context) {
 	}, patience, tick).Should(Succeed())
 }
 
-// authorities are those that the API server trusts with the conversion of Cluster API's kinds.
+// authorities returns the CAs that the API server trusts for the conversion of Cluster API's kinds.
 func (w converted) authorities(ctx context.Context, g Gomega) map[string]string {
 	list, seen := &apiextensionsv1.CustomResourceDefinitionList{}, map[string]string{}
 	g.Expect(w.stored.List(ctx, list, clusterAPI)).To(Succeed())
@@ -157,7 +159,7 @@ func (w converted) authorities(ctx context.Context, g Gomega) map[string]string 
 	return seen
 }
 
-// oldDeployment is what a config operator of an OpenShift payload or an older Cluster API would write.
+// oldDeployment is an object that a config operator of an OpenShift payload or an older Cluster API would write.
 func oldDeployment(name string) *clusterv1beta1.MachineDeployment {
 	return &clusterv1beta1.MachineDeployment{
 		ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: name},

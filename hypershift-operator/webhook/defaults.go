@@ -15,13 +15,13 @@ import (
 	"github.com/openshift/hypershift/support/platforms"
 )
 
-// defaults fills what is absent in an object of a namespace from other objects of the cluster. What is there already
-// stays, and so does what is of the wrong type: the API server's validation comes next and has the better message. An
-// error says what could not be read; what was filled before it counts.
+// defaults sets absent fields of an object in a namespace from other objects of the cluster. Existing values stay, even
+// if they have the wrong type: the API server validates them next, and returns a better error message. An error means
+// that an object could not be read; fields that were set before it remain set.
 type defaults func(ctx context.Context, cluster client.Reader, namespace string, obj map[string]any) error
 
 // nodePoolDefaults takes the release and the platform from the pool's HostedCluster, and the upgrade type from the
-// platform. Without a HostedCluster there is nothing to take, which is no error.
+// platform. Without a HostedCluster it sets nothing and returns no error.
 func nodePoolDefaults(ctx context.Context, cluster client.Reader, namespace string, pool map[string]any) error {
 	hc, err := hostedClusterOf(ctx, cluster, namespace, pool)
 	if hc != nil {
@@ -51,8 +51,8 @@ func hostedClusterOf(ctx context.Context, cluster client.Reader, namespace strin
 	return hc, nil
 }
 
-// hostedClusterDefaults gives services that are published on node ports the address that `create cluster` gives them: the
-// management cluster's virtual IP, or that of its first Ready node.
+// hostedClusterDefaults sets the address of services that are published by NodePort, as `create cluster` does. It is
+// the management cluster's virtual IP, or the address of its first Ready node.
 func hostedClusterDefaults(ctx context.Context, cluster client.Reader, _ string, hc map[string]any) error {
 	services, _, _ := unstructured.NestedFieldNoCopy(hc, "spec", "services")
 	list, _ := services.([]any)
@@ -81,12 +81,12 @@ func lacksAddress(service map[string]any) bool {
 	return kind == string(hyperv1.NodePort) && address == "" && err == nil
 }
 
-// fill sets a field that is absent or empty, which is what Go clients send for a required one that they do not set.
+// fill sets a field that is absent or empty. Go clients send an empty value for a required field that is not set.
 func fill(obj map[string]any, value string, path ...string) {
 	current, _, err := unstructured.NestedString(obj, path...)
 	if err != nil || current != "" || value == "" {
 		return
 	}
-	// It fails where a parent is no object, which the API server then says.
+	// It fails if a parent is not an object, which the API server then reports.
 	_ = unstructured.SetNestedField(obj, value, path...)
 }

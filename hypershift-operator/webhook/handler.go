@@ -11,17 +11,17 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/webhook/admission"
 )
 
-// handler answers admission requests for one kind. It never refuses: what it cannot default goes on to the API server's
-// validation as it is.
+// handler answers admission requests for one kind. It never rejects an object: if it cannot set a default, the API
+// server validates the unchanged object.
 type handler struct {
-	// cluster reads past caches: a NodePool often comes right after its HostedCluster.
+	// cluster is uncached: a NodePool is often created right after its HostedCluster.
 	cluster  client.Reader
 	defaults defaults
 }
 
 // Handle implements admission.Handler.
 //
-// It works on JSON and not on Go types, which would add empty values to the object that the user did not write.
+// It works on JSON instead of Go types, which would add empty values that the user did not write.
 func (h handler) Handle(ctx context.Context, req admission.Request) admission.Response {
 	var obj map[string]any
 	if err := json.Unmarshal(req.Object.Raw, &obj); err != nil {

@@ -20,7 +20,8 @@ import (
 	"github.com/openshift/hypershift/support/pki"
 )
 
-// TestAuthorityIsToldFirst: a certificate whose authority the API server was not told of is not served: it would stop whoever creates pools.
+// TestAuthorityIsToldFirst checks that a certificate is not served before the API server trusts its CA. Otherwise,
+// users could not create pools.
 func TestAuthorityIsToldFirst(t *testing.T) {
 	down := errors.New("timed out")
 	for _, tc := range []struct {
@@ -99,7 +100,7 @@ func TestAuthorityIsToldFirst(t *testing.T) {
 	})
 }
 
-// TestBundle: what the API server trusts beside the authority is the one before it, for an hour, and nothing else.
+// TestBundle checks that the API server trusts only the previous CA besides the current one, and only for an hour.
 func TestBundle(t *testing.T) {
 	authority := func(name string) []byte {
 		pair, err := pki.EnsureCA(&corev1.Secret{}, pki.Name{CommonName: name}, time.Now())

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package webhook answers the API server: it sets those defaults of HostedClusters and NodePools that depend on other objects of the
-// cluster, so that no schema can hold them, and converts objects of Cluster API between their versions. Nothing relies on the defaults
-// for safety.
+// Package webhook implements admission and conversion webhooks. It sets those defaults of HostedClusters and NodePools
+// that depend on other objects of the cluster, which a schema cannot express. It also converts objects of Cluster API
+// between their versions. No security property depends on the defaults.
 package webhook
 
 import (
@@ -20,27 +20,27 @@ import (
 	"github.com/openshift/hypershift/support/operatorwebhook"
 )
 
-// Options say where the webhooks are served.
+// Options configure where the webhooks are served.
 type Options struct {
-	// Namespace is the operator's own: it holds the Service that the certificate is for, and the certificate's Secrets.
+	// Namespace is the operator's own namespace. It contains the webhook's Service and the certificate's Secrets.
 	Namespace string
-	// Port is what the server listens on.
+	// Port is the port of the webhook server.
 	Port int
-	// Defaults says whether defaults are set as well. Without, objects are only converted.
+	// Defaults enables the defaulting webhooks. Without it, the server only converts objects.
 	Defaults bool
-	// Clock tells when certificates have to be renewed.
+	// Clock determines when certificates are renewed.
 	Clock clock.PassiveClock
 }
 
-// Setup adds the server of the webhooks and the controller of its certificate to the manager. Every replica serves, leader
-// or not.
+// Setup adds the webhook server and its certificate controller to the manager. Every replica serves, whether or not it
+// is the leader.
 func Setup(mgr ctrl.Manager, o Options) error {
 	certificate := &Certificate{Client: mgr.GetClient(), Reader: mgr.GetAPIReader(), Clock: o.Clock, Namespace: o.Namespace}
 	server := ctrlwebhook.NewServer(ctrlwebhook.Options{
 		Port: o.Port,
 		TLSOpts: []func(*tls.Config){func(c *tls.Config) {
 			c.MinVersion = tls.VersionTLS12
-			// Every pod may call it. HTTP/2 has had defects by which one client stops a server.
+			// Every pod can connect to this server. In HTTP/2, several defects have allowed one client to stop a server.
 			c.NextProtos = []string{"http/1.1"}
 			c.GetCertificate = certificate.Serving
 		}},

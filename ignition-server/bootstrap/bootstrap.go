@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package bootstrap makes what a machine asks for its node's first certificate with: a token of the guest that lives for an hour, is
-// good for one Machine, and goes when that has joined.
+// Package bootstrap creates the credentials with which a machine requests its node's first certificate: a bootstrap
+// token of the guest. A token is valid for an hour and for one Machine, and is removed when that Machine has joined.
 package bootstrap
 
 import (
@@ -31,26 +31,26 @@ import (
 )
 
 const (
-	// Lifetime is how long a machine may take from getting its configuration until its kubelet asks for a certificate: firmware that
-	// takes ten minutes for a reboot, and then pulling the kubelet's image.
+	// Lifetime is the maximum time from the download of a machine's configuration until its kubelet requests a
+	// certificate. It covers firmware that takes ten minutes for a reboot, and then the pull of the kubelet's image.
 	Lifetime = time.Hour
-	// again is how long a machine that asks repeatedly gets the same token.
+	// again is how long a machine that repeats its request gets the same token.
 	again = time.Minute
-	// perSecond and atOnce bound how many Secrets of the guest somebody who has the token of a pool can make.
+	// perSecond and atOnce limit how many Secrets in the guest a client with the token of a pool can create.
 	perSecond, atOnce = 1, 100
 )
 
-// ErrNoMachine tells that a token is of a Machine that there is not.
+// ErrNoMachine means that the Machine of a token does not exist.
 var ErrNoMachine = errors.New("the Machine that the token was made for does not exist")
 
-// errTooMany tells that machines ask for tokens faster than machines boot.
+// errTooMany means that machines request tokens faster than machines can boot.
 var errTooMany = errors.New("too many machines ask for bootstrap tokens")
 
-// Credentials makes what machines join with. It is safe for concurrent use.
+// Credentials creates the credentials with which machines join. It is safe for concurrent use.
 type Credentials struct {
-	// Guest makes bootstrap tokens.
+	// Guest creates bootstrap tokens.
 	Guest client.Writer
-	// Management reads the Machines of Namespace, as they are now.
+	// Management reads the current Machines of Namespace, not cached ones.
 	Management client.Reader
 	Namespace  string
 	Clock      clock.PassiveClock
@@ -60,13 +60,13 @@ type Credentials struct {
 	recent map[string]made
 }
 
-// made is a token that a machine got.
+// made is a token that was created for a machine.
 type made struct {
 	token string
 	at    time.Time
 }
 
-// New makes the credentials of one hosted cluster.
+// New returns the Credentials of one hosted cluster.
 func New(guest client.Writer, management client.Reader, namespace string, clock clock.PassiveClock) *Credentials {
 	return &Credentials{
 		Guest: guest, Management: management, Namespace: namespace, Clock: clock,
@@ -74,8 +74,8 @@ func New(guest client.Writer, management client.Reader, namespace string, clock 
 	}
 }
 
-// Payload is the configuration of an entry with credentials of the one machine that asks. A machine that is a node gets none. Machines
-// that nobody made a Machine for join with what their cluster has in common.
+// Payload returns the configuration of an entry with credentials for the requesting machine. A machine that is already
+// a node gets none. In a cluster without Machines, all machines join with the credentials of the cluster.
 func (c *Credentials) Payload(ctx context.Context, e token.Entry) ([]byte, error) {
 	bootstrapToken, shared, err := c.tokenOf(ctx, e.Machine)
 	if err != nil {
@@ -87,8 +87,8 @@ func (c *Credentials) Payload(ctx context.Context, e token.Entry) ([]byte, error
 	return nodeconfig.WithBootstrap(e.Payload, func(kubeconfig []byte) ([]byte, error) { return withToken(kubeconfig, bootstrapToken) })
 }
 
-// tokenOf is the bootstrap token of a Machine; empty for a node. Without a Machine's name it is one that the first Machine to use it keeps
-// for itself.
+// tokenOf returns the bootstrap token of a Machine; empty for a node. Without a Machine's name, the token belongs to
+// the first Machine that uses it. shared reports whether machines join with the credentials of the cluster.
 func (c *Credentials) tokenOf(ctx context.Context, name string) (bootstrapToken string, shared bool, err error) {
 	if name == "" {
 		machines := &clusterv1.MachineList{}
@@ -116,7 +116,7 @@ func (c *Credentials) tokenOf(ctx context.Context, name string) (bootstrapToken 
 	return bootstrapToken, false, err
 }
 
-// remembered is the token that a Machine just got, or else a new one.
+// remembered returns the recent token of a Machine, or else a new one.
 func (c *Credentials) remembered(ctx context.Context, machine string) (string, error) {
 	if known := c.known(machine); known != "" {
 		return known, nil
@@ -131,7 +131,7 @@ func (c *Credentials) remembered(ctx context.Context, machine string) (string, e
 	return bootstrapToken, nil
 }
 
-// known is the token that a Machine just got; empty for none. What is too old for that is forgotten.
+// known returns the recent token of a Machine; empty for none. It forgets tokens that are older than again.
 func (c *Credentials) known(machine string) string {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -140,12 +140,12 @@ func (c *Credentials) known(machine string) string {
 	return c.recent[machine].token
 }
 
-// mint makes a bootstrap token in the guest.
+// mint creates a bootstrap token in the guest.
 func (c *Credentials) mint(ctx context.Context, machine string) (string, error) {
 	if !c.limit.TryAccept() {
 		return "", errTooMany
 	}
-	// Its letters and digits are those that a bootstrap token is made of, and its 22 are 110 random bits.
+	// A bootstrap token consists of such letters and digits. The 22 that are used are 110 random bits.
 	text := strings.ToLower(rand.Text())
 	id, secret := text[:6], text[6:22]
 	err := c.Guest.Create(ctx, c.secret(id, secret, machine))
@@ -171,7 +171,7 @@ func (c *Credentials) secret(id, secret, machine string) *corev1.Secret {
 	return s
 }
 
-// withToken replaces the credentials of a kubeconfig; an empty token leaves none.
+// withToken replaces the credentials in a kubeconfig; an empty token removes them.
 func withToken(raw []byte, bootstrapToken string) ([]byte, error) {
 	if _, err := kubeconfig.Parse(raw); err != nil {
 		return nil, fmt.Errorf("read the bootstrap kubeconfig: %w", err)

@@ -32,7 +32,7 @@ import (
 	"github.com/openshift/hypershift/support/testenv"
 )
 
-// world is a real API server that is management cluster and guest in one.
+// world is a real API server that is both the management cluster and the guest.
 type world struct {
 	*GomegaWithT
 	t           *testing.T
@@ -77,7 +77,7 @@ func newWorld(t *testing.T, config *rest.Config, c client.WithWatch, machines ..
 	return w
 }
 
-// kubeconfig is what the configuration of a machine lets its kubelet join with.
+// kubeconfig returns the configuration with which a machine's kubelet joins.
 func (w *world) kubeconfig(machine string) *rest.Config {
 	w.t.Helper()
 	payload, err := w.credentials.Payload(w.t.Context(), token.Entry{Payload: w.payload, Machine: machine})
@@ -95,7 +95,7 @@ func (w *world) configIn(payload []byte) *rest.Config {
 	return config
 }
 
-// whoami asks the API server whom it takes the bearer of a kubeconfig for.
+// whoami returns the user that the API server authenticates from a kubeconfig.
 func (w *world) whoami(config *rest.Config) authenticationv1.UserInfo {
 	w.t.Helper()
 	c, err := client.New(config, client.Options{Scheme: w.client.Scheme()})
@@ -108,7 +108,7 @@ func (w *world) whoami(config *rest.Config) authenticationv1.UserInfo {
 	return review.Status.UserInfo
 }
 
-// madeFor are the bootstrap tokens of a Machine.
+// madeFor returns the bootstrap tokens of a Machine.
 func (w *world) madeFor(machine string) []corev1.Secret {
 	w.t.Helper()
 	secrets := &corev1.SecretList{}

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package endpoint is the HTTP face of the ignition-server. With the bearer token of the user-data, a machine gets its
-// configuration (GET /ignition) and the program that makes it a node (GET /node-agent/<architecture>). With the certificate of its kubelet
-// a Node of a pool that is updated in place gets the plan of a configuration of its pool (GET /node-config/<hash>), and the program.
+// Package endpoint is the HTTP API of the ignition-server. With the bearer token in its user-data, a machine gets its
+// configuration (GET /ignition) and the program node-agent (GET /node-agent/<architecture>). A Node of a pool that is
+// updated in place authenticates with the certificate of its kubelet. It gets the plan of a configuration of its pool
+// (GET /node-config/<hash>), and the program.
 package endpoint
 
 import (
@@ -28,54 +29,54 @@ import (
 )
 
 const (
-	// markTimeout bounds the writes to the management cluster that follow a served request.
+	// markTimeout limits the writes to the management cluster that follow a served request.
 	markTimeout = 10 * time.Second
-	// credentialsTimeout bounds how long a machine waits for its credentials, before it is told to ask again.
+	// credentialsTimeout limits how long a machine waits for its credentials before it must retry.
 	credentialsTimeout = 15 * time.Second
 )
 
-// programPath is before the architecture.
+// programPath is the path before the architecture.
 const programPath = "/node-agent/"
 
-// configPath is before the hash of a configuration.
+// configPath is the path before the hash of a configuration.
 const configPath = "/node-config/"
 
-// architectures are those that the product's image has node-agent for.
+// architectures are the architectures for which the product's image contains node-agent.
 var architectures = []string{"amd64", "arm64"}
 
 var ignitionPath = regexp.MustCompile(`^/ignition[^/\s]*$`)
 
-// Tokens tells what a token stands for.
+// Tokens resolves tokens.
 type Tokens interface {
 	Get(token string) (token.Entry, bool)
-	// Config returns the configuration of a pool (<namespace>/<name>) that has this hash.
+	// Config returns the configuration of a pool (<namespace>/<name>) with this hash.
 	Config(pool, hash string) (token.Entry, bool)
 }
 
-// Credentials puts into a configuration what the one machine that asks for it joins with.
+// Credentials adds the credentials of the requesting machine to a configuration.
 type Credentials interface {
 	Payload(ctx context.Context, e token.Entry) ([]byte, error)
 }
 
-// Observer is told about requests.
+// Observer is notified of requests.
 type Observer interface {
 	// Served is called after a machine got its configuration.
 	Served(ctx context.Context, e token.Entry) error
-	// Missed is called when a token is not known.
+	// Missed is called when a token is unknown.
 	Missed()
-	// Refused is called when nothing is served to a certificate.
+	// Refused is called when a certificate is rejected.
 	Refused()
 }
 
-// Server is the handler.
+// Server is the HTTP handler.
 type Server struct {
 	Tokens      Tokens
 	Credentials Credentials
 	Nodes       Nodes
 	Observer    Observer
-	// Programs holds node-agent, in a file for each architecture in Go's words.
+	// Programs holds node-agent, in a file for each architecture in Go's spelling.
 	Programs fs.FS
-	// CA is what Nodes know the server by later (PEM); nil, or an empty one, for servers whose CA is not known.
+	// CA returns the server's CA (PEM), by which Nodes verify it later; nil, or an empty result, if the CA is unknown.
 	CA  func() []byte
 	Log *slog.Logger
 }
@@ -85,7 +86,7 @@ func (h *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	arch, isProgram := strings.CutPrefix(r.URL.Path, programPath)
 	hash, isConfig := strings.CutPrefix(r.URL.Path, configPath)
 	switch {
-	case r.URL.Path == "/healthz": // Who answers at all is well.
+	case r.URL.Path == "/healthz": // A server that answers is healthy.
 	case r.Method != http.MethodGet && (isProgram || isConfig || ignitionPath.MatchString(r.URL.Path)):
 		w.Header().Set("Allow", http.MethodGet)
 		http.Error(w, "only GET is served here", http.StatusMethodNotAllowed)
@@ -102,7 +103,7 @@ func (h *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// authorized lets those through that have a token, and says what it stands for.
+// authorized calls serve with the entry of the request's token, and rejects requests without a valid token.
 func (h *Server) authorized(w http.ResponseWriter, r *http.Request, serve func(http.ResponseWriter, *http.Request, token.Entry)) {
 	bearer, ok := bearerToken(r.Header.Get("Authorization"))
 	if !ok {
@@ -111,7 +112,7 @@ func (h *Server) authorized(w http.ResponseWriter, r *http.Request, serve func(h
 	}
 	entry, ok := h.Tokens.Get(bearer)
 	if !ok {
-		// Ignition gives up on 4xx and tries again on 5xx: the token may be in the cache in a moment.
+		// Ignition stops on 4xx and retries on 5xx: the token may be in the cache in a moment.
 		h.Observer.Missed()
 		http.Error(w, "no node configuration is held for this token (yet)", http.StatusNetworkAuthenticationRequired)
 		return
@@ -140,12 +141,13 @@ func (h *Server) serve(w http.ResponseWriter, r *http.Request, entry token.Entry
 		h.Log.Info("a machine hung up", "nodePool", entry.NodePool, "error", err)
 		return
 	}
-	// The machine must not wait for what follows; a writer that cannot flush sends all when the handler returns.
+	// The machine must not wait for the following calls. A writer that cannot flush sends everything when the handler
+	// returns.
 	_ = http.NewResponseController(w).Flush()
 	h.served(r.Context(), entry)
 }
 
-// program serves node-agent with its checksum (RFC 9530), by which the machine knows that it has all of it.
+// program serves node-agent with its checksum (RFC 9530), so that the machine can verify that the download is complete.
 func (h *Server) program(w http.ResponseWriter, arch string) {
 	if !slices.Contains(architectures, arch) {
 		http.Error(w, "there is no node-agent for this architecture; there is one for "+strings.Join(architectures, " and "), http.StatusNotFound)
@@ -166,7 +168,8 @@ func (h *Server) program(w http.ResponseWriter, arch string) {
 	}
 }
 
-// withProgram has Ignition fetch node-agent as it fetched its configuration: from the same address, with the same token.
+// withProgram makes Ignition fetch node-agent in the same way as its configuration: from the same address, with the
+// same token.
 func (h *Server) withProgram(r *http.Request, entry token.Entry, payload []byte) ([]byte, error) {
 	return nodeconfig.WithProgram(payload, func() (nodeconfig.Program, error) {
 		arch := cmp.Or(entry.Architecture, hyperv1.ArchitectureAMD64)
@@ -180,8 +183,8 @@ func (h *Server) withProgram(r *http.Request, entry token.Entry, payload []byte)
 	})
 }
 
-// personal is the configuration with the machine's own credentials. That these cannot be made now, since the guest's API is away, is
-// nothing that a machine should give up for.
+// personal returns the configuration with the machine's own credentials. If they cannot be created, because the guest's
+// API is unavailable, the machine must retry.
 func (h *Server) personal(w http.ResponseWriter, r *http.Request, entry token.Entry) ([]byte, bool) {
 	ctx, cancel := context.WithTimeout(r.Context(), credentialsTimeout)
 	defer cancel()
@@ -195,7 +198,7 @@ func (h *Server) personal(w http.ResponseWriter, r *http.Request, entry token.En
 }
 
 func (h *Server) served(ctx context.Context, entry token.Entry) {
-	// The machine may hang up as soon as it has its configuration, which must not keep it from being marked.
+	// The machine may close the connection as soon as it has its configuration. It must be marked nevertheless.
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), markTimeout)
 	defer cancel()
 	h.Log.Info("served a node configuration", "nodePool", entry.NodePool, "machine", entry.Machine, "secret", entry.Secret.Name)

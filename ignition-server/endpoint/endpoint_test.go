@@ -38,7 +38,7 @@ func (f fakeTokens) Config(pool, hash string) (token.Entry, bool) {
 	return token.Entry{}, false
 }
 
-// fakeCredentials gives each machine its name.
+// fakeCredentials gives each machine its name as credentials.
 type fakeCredentials struct{}
 
 func (fakeCredentials) Payload(_ context.Context, e token.Entry) ([]byte, error) {
@@ -54,7 +54,7 @@ func (fakeCredentials) Payload(_ context.Context, e token.Entry) ([]byte, error)
 type fakeObserver struct {
 	served []token.Entry
 	missed int
-	// refused counts certificates.
+	// refused counts rejected certificates.
 	refused int
 	err     error
 }
@@ -67,7 +67,7 @@ func (f *fakeObserver) Served(ctx context.Context, e token.Entry) error {
 func (f *fakeObserver) Missed()  { f.missed++ }
 func (f *fakeObserver) Refused() { f.refused++ }
 
-// newServer is one that asks fakes.
+// newServer returns a server with fakes.
 func newServer(tokens fakeTokens, observer *fakeObserver, programs fs.FS, log *slog.Logger) *Server {
 	return &Server{Tokens: tokens, Credentials: fakeCredentials{}, Observer: observer, Programs: programs, Log: log}
 }
@@ -165,10 +165,11 @@ func TestProgram(t *testing.T) {
 	})
 }
 
-// withoutProgram is a configuration that Ignition has to be told of where node-agent is.
+// withoutProgram is a configuration that lacks the address of node-agent.
 const withoutProgram = `{"ignition":{"version":"3.4.0"},"storage":{"files":[{"path":"/opt/hypershift/bin/node-agent"}]}}`
 
-// TestIgnitionFetchesTheProgram does what Ignition does with what it is told: it asks that address with those headers, and checks the sum.
+// TestIgnitionFetchesTheProgram fetches the program as Ignition does: from the given address, with the given headers.
+// It verifies the checksum.
 func TestIgnitionFetchesTheProgram(t *testing.T) {
 	programs := fstest.MapFS{"amd64": {Data: []byte("a program")}, "arm64": {Data: []byte("another")}}
 	for arch, want := range map[string]string{"": "a program", "amd64": "a program", "arm64": "another"} {

@@ -20,12 +20,12 @@ import (
 	"github.com/openshift/hypershift/support/nodeplan"
 )
 
-// cutLine is a machine's connection that breaks while the answer is written.
+// cutLine is a machine's connection that breaks while the response is written.
 type cutLine struct{ *httptest.ResponseRecorder }
 
 func (cutLine) Write([]byte) (int, error) { return 0, errors.New("connection reset by peer") }
 
-// asking is a request of who has the token, and of who shows a certificate, if there is one.
+// asking returns a request with a certificate, or with the token if certificate is nil.
 func asking(t *testing.T, path string, certificate *tls.Certificate) *http.Request {
 	t.Helper()
 	request := httptest.NewRequestWithContext(t.Context(), http.MethodGet, path, nil)
@@ -42,7 +42,8 @@ func asking(t *testing.T, path string, certificate *tls.Certificate) *http.Reque
 	return request
 }
 
-// TestHangUp: a machine that has not got its configuration has not reached it, whatever was written for it.
+// TestHangUp checks that a machine which did not receive its complete configuration is not marked as having received
+// it.
 func TestHangUp(t *testing.T) {
 	today := newSigner(t)
 	tokens := inPlaceTokens()

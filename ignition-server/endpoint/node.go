@@ -14,15 +14,16 @@ import (
 	"github.com/openshift/hypershift/ignition-server/nodeconfig"
 )
 
-// Nodes tells which Node shows a certificate.
+// Nodes identifies Nodes by their certificates.
 type Nodes interface {
-	// Identify returns identity.ErrNotANode and identity.ErrNoMachine for those that nothing is served to.
+	// Identify returns identity.ErrNotANode and identity.ErrNoMachine for clients that the server rejects.
 	Identify(ctx context.Context, chain []*x509.Certificate) (identity.Node, error)
 }
 
 func hasCertificate(r *http.Request) bool { return r.TLS != nil && len(r.TLS.PeerCertificates) > 0 }
 
-// identified lets those through whose certificate is that of a Node with a Machine. The connection has proved that they have its key.
+// identified calls serve if the client's certificate is that of a Node with a Machine. The TLS connection has proved
+// that the client has the key.
 func (h *Server) identified(w http.ResponseWriter, r *http.Request, serve func(identity.Node)) {
 	if !hasCertificate(r) {
 		http.Error(w, "show the certificate of this machine's kubelet", http.StatusUnauthorized)
@@ -44,14 +45,14 @@ func (h *Server) identified(w http.ResponseWriter, r *http.Request, serve func(i
 	}
 }
 
-// refuse tells a Node, and the log, why nothing is served to it. The reason holds nothing of a configuration.
+// refuse sends the reason of a rejection to a Node and logs it. The reason contains nothing of a configuration.
 func (h *Server) refuse(w http.ResponseWriter, status int, node identity.Node, reason string) {
 	h.Observer.Refused()
 	h.Log.Info("refused a node", "node", node.Name, "nodePool", node.NodePool, "status", status, "reason", reason)
 	http.Error(w, reason, status)
 }
 
-// serveNode serves the plan of a configuration of the Node's own pool.
+// serveNode serves the plan of a configuration in the Node's own pool.
 func (h *Server) serveNode(w http.ResponseWriter, r *http.Request, node identity.Node, hash string) {
 	entry, ok := h.Tokens.Config(node.NodePool, hash)
 	switch {
@@ -82,7 +83,7 @@ func (h *Server) serveNode(w http.ResponseWriter, r *http.Request, node identity
 	h.served(r.Context(), entry)
 }
 
-// server is what the machine that asks knows this server by.
+// server returns the host and CA by which the requesting machine knows this server.
 func (h *Server) server(r *http.Request) nodeconfig.Server {
 	if h.CA == nil {
 		return nodeconfig.Server{}

@@ -82,7 +82,7 @@ func (s *signer) pem() string {
 	return string(pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: s.certificate.Raw}))
 }
 
-// client is a client's certificate; edit changes what is in it.
+// client returns a client's certificate; edit changes its content.
 func (s *signer) client(name, group string, edit func(*x509.Certificate)) *tls.Certificate {
 	template := &x509.Certificate{Subject: pkix.Name{CommonName: name, Organization: []string{group}}, ExtKeyUsage: []x509.ExtKeyUsage{x509.ExtKeyUsageClientAuth}}
 	if edit != nil {
@@ -107,7 +107,8 @@ func machineOf(name, pool string, deleted bool) *clusterv1.Machine {
 	return m
 }
 
-// hosted is a hosted namespace with the Machines of some pools, whose nodes have certificates of these authorities.
+// hosted returns the Nodes of a hosted namespace with the Machines of some pools. signers issue the certificates of the
+// nodes.
 func hosted(t *testing.T, hooks interceptor.Funcs, signers ...*signer) *identity.Nodes {
 	t.Helper()
 	bundle := ""
@@ -231,7 +232,7 @@ func TestNodes(t *testing.T) {
 	})
 }
 
-// ask is what a machine does: it shows its certificate when it connects.
+// ask sends a request with a client certificate, as a machine does.
 func ask(t *testing.T, handler *Server, certificate *tls.Certificate, path string) (int, string) {
 	t.Helper()
 	handler.CA = func() []byte { return []byte("the CA\n") }

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package identity tells by the certificate of a kubelet which pool's machine is asking. A Node needs no token for what its machine is to
-// run next: it has an identity that the guest gave it, and that ends when its Machine does.
+// Package identity identifies the pool of a requesting machine by the certificate of its kubelet. A Node needs no token
+// for its next configuration: the guest gave it an identity, which ends with its Machine.
 package identity
 
 import (
@@ -27,32 +27,32 @@ const (
 	bundleKey  = "ca.crt"
 )
 
-// ErrNotANode is of who shows no certificate of a node of this cluster.
+// ErrNotANode means that the client has no certificate of a node of this cluster.
 var ErrNotANode = errors.New("the certificate is not that of a node of this cluster")
 
-// ErrNoMachine is of a node that has no Machine that stays.
+// ErrNoMachine means that a node has no Machine, or that its Machine is being deleted.
 var ErrNoMachine = errors.New("this node has no Machine, or one that is being deleted")
 
-// Node is who is asking.
+// Node identifies the client.
 type Node struct {
-	// Name is the Node's, and Machine its Machine's.
+	// Name is the name of the Node, and Machine that of its Machine.
 	Name, Machine string
 	// NodePool is <namespace>/<name> of the Machine's pool.
 	NodePool string
 }
 
-// Nodes knows the nodes of one hosted cluster.
+// Nodes identifies the nodes of one hosted cluster.
 type Nodes struct {
-	// Client reads the CAs of nodes, of which there are two while their signer rotates.
+	// Client reads the CAs of nodes. There are two during a rotation of their signer.
 	Client client.Reader
-	// Management reads the Machines of Namespace, as they are now.
+	// Management reads the current Machines of Namespace, not cached ones.
 	Management client.Reader
 	Namespace  string
 	Clock      clock.PassiveClock
 }
 
-// Identify tells who shows a chain of certificates, whose key the TLS connection has proved. Its errors are ErrNotANode and ErrNoMachine,
-// or what kept it from finding out.
+// Identify returns the Node of a certificate chain, whose key the TLS connection has proved. It returns ErrNotANode,
+// ErrNoMachine, or the error of a failed lookup.
 func (n *Nodes) Identify(ctx context.Context, chain []*x509.Certificate) (Node, error) {
 	name, err := n.verify(ctx, chain)
 	if err != nil {
@@ -71,7 +71,7 @@ func (n *Nodes) Identify(ctx context.Context, chain []*x509.Certificate) (Node, 
 	return Node{Name: name, Machine: machines.Items[at].Name, NodePool: machines.Items[at].Annotations[hyperv1.NodePoolAnnotation]}, nil
 }
 
-// verify returns the Node's name that a certificate of the guest says.
+// verify returns the Node's name from a certificate of the guest.
 func (n *Nodes) verify(ctx context.Context, chain []*x509.Certificate) (string, error) {
 	if len(chain) == 0 {
 		return "", ErrNotANode
@@ -94,7 +94,7 @@ func (n *Nodes) verify(ctx context.Context, chain []*x509.Certificate) (string, 
 	if err != nil {
 		return "", fmt.Errorf("%w: %w", ErrNotANode, err)
 	}
-	// The same CA signs for others too.
+	// The same CA also signs certificates of other clients.
 	name, ok := strings.CutPrefix(chain[0].Subject.CommonName, userPrefix)
 	if !ok || name == "" || !slices.Contains(chain[0].Subject.Organization, group) {
 		return "", fmt.Errorf("%w: it is that of %q", ErrNotANode, chain[0].Subject.CommonName)

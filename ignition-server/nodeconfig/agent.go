@@ -21,8 +21,8 @@ const agentUnitName = "hypershift-node-agent.service"
 //go:embed files/hypershift-node-agent.service
 var agentUnit string
 
-// addAgent has a machine that Ignition configures run node-agent at each boot, with what is left to do in its plan. The program itself is
-// fetched by Ignition: WithProgram says from where.
+// addAgent makes a machine that Ignition configures run node-agent at each boot. The plan contains the remaining steps.
+// Ignition fetches the program itself; WithProgram sets its address.
 func addAgent(base *types.Config, rest *nodeplan.Plan) error {
 	plan, err := json.Marshal(rest)
 	if err != nil {
@@ -35,22 +35,23 @@ func addAgent(base *types.Config, rest *nodeplan.Plan) error {
 	return nil
 }
 
-// Program is node-agent as a machine fetches it.
+// Program describes node-agent for the download by a machine.
 type Program struct {
-	// URL is where it is served, with the same certificate as the configuration.
+	// URL is the program's address. The server uses the same certificate as for the configuration.
 	URL string
-	// Authorization is the header that the server wants.
+	// Authorization is the required header.
 	Authorization string
-	// Content is what its checksum is made of.
+	// Content is the content of the program, for its checksum.
 	Content []byte
-	// Server is where the machine asks for later configurations.
+	// Server is the server of later configurations.
 	Server Server
 }
 
-// WithProgram has Ignition fetch node-agent, which is far too large to stand in the configuration, and check it. A node plan is left as it
-// is: its machine has the program already, and what is not needed is not asked for.
+// WithProgram makes Ignition fetch node-agent, which is far too large for the configuration, and verify its checksum.
+// It returns a node plan unchanged, and does not call program: a machine with a plan already has the program.
 func WithProgram(config []byte, program func() (Program, error)) ([]byte, error) {
-	// A plan has fields of the same names, such as kernelArguments, that mean something else: it is told by having no version of Ignition.
+	// A plan has fields of the same names, such as kernelArguments, with another meaning. The missing version of Ignition
+	// identifies it.
 	var kind struct{ Ignition types.Ignition }
 	if err := json.Unmarshal(config, &kind); err != nil {
 		return nil, fmt.Errorf("read the node configuration: %w", err)

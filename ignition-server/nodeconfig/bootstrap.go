@@ -17,8 +17,9 @@ const bootstrapKubeconfigPath = nodeplan.BootstrapKubeconfig
 
 var errNoBootstrap = errors.New("the node configuration has no file " + bootstrapKubeconfigPath)
 
-// WithBootstrap replaces the bootstrap kubeconfig of a rendered configuration, in either form, by what change makes of it. That a
-// configuration has none is an error: it would be served with what all machines have in common.
+// WithBootstrap applies change to the bootstrap kubeconfig of a rendered configuration, which is an Ignition config or
+// a node plan. A configuration without a bootstrap kubeconfig is an error: it would be served with the shared
+// credentials of all machines.
 func WithBootstrap(config []byte, change func(kubeconfig []byte) ([]byte, error)) ([]byte, error) {
 	if plan, err := nodeplan.Parse(config); err == nil {
 		return planWithBootstrap(plan, change)

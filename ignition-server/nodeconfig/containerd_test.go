@@ -23,18 +23,18 @@ import (
 	"github.com/google/go-containerregistry/pkg/v1/tarball"
 )
 
-// node is a folder that stands for a machine's root, with a containerd of its own.
+// node is a folder in place of a machine's root, with its own containerd.
 type node struct {
 	t       *testing.T
 	root    string
 	address string
-	// daemonEnv is all that containerd has for an environment; nil for what the test itself has.
+	// daemonEnv is the complete environment of containerd; nil for the environment of the test.
 	daemonEnv []string
 }
 
 func newNode(t *testing.T, raw []byte) *node {
 	t.Helper()
-	// The test's own folder has a name that is too long for a socket in it.
+	// The test's own folder has a name that is too long for a socket.
 	root, err := os.MkdirTemp("", "node")
 	if err != nil {
 		t.Fatal(err)
@@ -47,7 +47,7 @@ func newNode(t *testing.T, raw []byte) *node {
 		}
 		path := filepath.Join(n.root, f.Path)
 		n.must(os.MkdirAll(filepath.Dir(path), 0o755))
-		// Paths inside files are of the machine's root, which is a folder here.
+		// Paths in the files are relative to the machine's root, which is a folder here.
 		text := strings.ReplaceAll(string(content(t, f)), `"/etc/containerd`, `"`+n.root+`/etc/containerd`)
 		n.must(os.WriteFile(path, []byte(text), os.FileMode(*f.Mode)))
 	}
@@ -61,7 +61,7 @@ func (n *node) must(err error) {
 	}
 }
 
-// needContainerd has tests find the programs of the embedded environment's machines, or be left out.
+// needContainerd finds the programs of the embedded environment's machines, or skips the test.
 func needContainerd(t *testing.T) {
 	t.Helper()
 	for dir, _ := os.Getwd(); dir != filepath.Dir(dir); dir = filepath.Dir(dir) {
@@ -76,7 +76,8 @@ func needContainerd(t *testing.T) {
 	}
 }
 
-// outsideAddress is an address of this machine that is not on the loopback: containerd speaks plain HTTP to that.
+// outsideAddress returns an address of this machine that is not on the loopback interface: containerd uses plain HTTP
+// on loopback.
 func outsideAddress(t *testing.T) string {
 	t.Helper()
 	addresses, err := net.InterfaceAddrs()
@@ -92,7 +93,7 @@ func outsideAddress(t *testing.T) string {
 	return ""
 }
 
-// startContainerd runs a containerd of its own, below the node's root, until the test ends.
+// startContainerd runs a containerd below the node's root until the test ends.
 func (n *node) startContainerd() {
 	n.t.Helper()
 	n.address = filepath.Join(n.root, "run/containerd.sock")
@@ -121,7 +122,7 @@ config_path = %q
 	n.t.Cleanup(func() { cancel(); _ = cmd.Wait() })
 }
 
-// imageOf makes an image of files; a content that starts with "-> " makes a symbolic link.
+// imageOf returns an image with files; a content that starts with "-> " is a symbolic link.
 func imageOf(t *testing.T, files map[string]string) v1.Image {
 	t.Helper()
 	var buf bytes.Buffer

@@ -11,7 +11,7 @@ import (
 	"github.com/openshift/hypershift/support/releaseinfo"
 )
 
-// FuzzUserConfig reads what the operator may accept of a user's documents: what it accepts is rendered.
+// FuzzUserConfig checks that every user document which the operator accepts can be rendered.
 func FuzzUserConfig(f *testing.F) {
 	f.Add(fullInput().Config)
 	f.Add(machineConfig("a", "/etc/a", "x"))
@@ -31,10 +31,10 @@ func FuzzUserConfig(f *testing.F) {
 	})
 }
 
-// line is what may stand in a line of containerd's files: a table, or a setting whose text breaks out of no quotes.
+// line matches the valid lines of containerd's files: a table, or a setting whose text does not end its quotes.
 var line = regexp.MustCompile(`^(\[host(\."[^"\\]*")?\]|[a-z_]+ = ("[^"\\]*"|true|\[("[^"\\]*"(, )?)*\]))?$`)
 
-// FuzzHosts makes containerd's files of what tenants say of registries.
+// FuzzHosts renders containerd's files from tenants' registry settings.
 func FuzzHosts(f *testing.F) {
 	f.Add("registry.example/product", "mirror.example:5000/product")
 	f.Add("docker.io", "mirror.example/hub")
@@ -55,7 +55,7 @@ func FuzzHosts(f *testing.F) {
 	})
 }
 
-// FuzzProxy writes a proxy into the environment of units: what is accepted is read as it was written.
+// FuzzProxy checks that an accepted proxy is read from the environment of units exactly as it was written.
 func FuzzProxy(f *testing.F) {
 	f.Add("http://user:p$a\"s`s\\w'ord 1@proxy.example:3128", ".svc,10.0.0.0/8")
 	f.Add("https://proxy", "*")

@@ -10,12 +10,12 @@ import (
 	"github.com/openshift/hypershift/support/nodeinput"
 )
 
-// TestEveryInputIsInTheTable finds an input that somebody added without saying what its change does to machines.
+// TestEveryInputIsInTheTable fails if an input was added without a row that states how its change affects machines.
 func TestEveryInputIsInTheTable(t *testing.T) {
 	input := reflect.TypeFor[Input]()
 	for i := range input.NumField() {
 		name := input.Field(i).Name
-		// That is the name of all the others together.
+		// ConfigHash identifies all other inputs together.
 		if name != "ConfigHash" && !slices.ContainsFunc(nodeinput.Inputs, func(in nodeinput.Input) bool { return in.Feeds == name }) {
 			t.Errorf("Input.%s has no row in nodeinput.Inputs: say there what it renders and what its change does", name)
 		}

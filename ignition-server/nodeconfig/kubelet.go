@@ -28,7 +28,7 @@ func (in Input) kubeletConfiguration(patches []nodeinput.KubeletPatch) ([]byte, 
 		"clusterDNS":               dns,
 		"clusterDomain":            "cluster.local",
 		"containerRuntimeEndpoint": "unix:///run/hypershift/containerd/containerd.sock",
-		// MAAS images may come with swap; pods do not get any unless memorySwap says so.
+		// MAAS images may have swap enabled. Pods get no swap unless memorySwap allows it.
 		"failSwapOn":         false,
 		"rotateCertificates": true,
 		"serverTLSBootstrap": true,

@@ -13,15 +13,16 @@ import (
 	"github.com/openshift/hypershift/support/nodeplan"
 )
 
-// Server is what a machine asks again by, when it is a Node.
+// Server identifies the ignition-server for the later requests of a Node.
 type Server struct {
-	// Host is the host[:port] under which it was asked.
+	// Host is the host[:port] that the machine called.
 	Host string
-	// CA is what its certificate is from (PEM); empty when it is not known, and then machines keep what they have.
+	// CA is the CA of the server's certificate (PEM). If it is empty because it is unknown, machines keep their current
+	// files.
 	CA []byte
 }
 
-// files are those by which node-agent knows the server.
+// files returns the files from which node-agent reads the server's address and CA.
 func (s Server) files() map[string][]byte {
 	if len(s.CA) == 0 {
 		return nil
@@ -29,8 +30,8 @@ func (s Server) files() map[string][]byte {
 	return map[string][]byte{nodeplan.ServerCA: s.CA, nodeplan.ServerEndpoint: []byte(s.Host + "\n")}
 }
 
-// ForNode is a node plan for a machine that is a Node: it has its identity, so nothing to join with is in it. A server whose CA is another
-// today is known by that from then on.
+// ForNode returns the node plan for a machine that already is a Node. The Node has its identity, so the plan has no
+// bootstrap credentials. The plan updates the server's CA on the machine.
 func ForNode(rendered []byte, server Server) ([]byte, error) {
 	plan, err := nodeplan.Parse(rendered)
 	if err != nil {
@@ -45,7 +46,8 @@ func ForNode(rendered []byte, server Server) ([]byte, error) {
 	return json.Marshal(plan)
 }
 
-// addServer tells a machine that Ignition configures where it is to ask again. What a MachineConfig brings there stays.
+// addServer adds the server's address and CA to the configuration of a machine that Ignition configures. Files that a
+// MachineConfig sets at these paths stay.
 func addServer(config *types.Config, server Server) {
 	for _, path := range []string{nodeplan.ServerCA, nodeplan.ServerEndpoint} {
 		content, known := server.files()[path]
@@ -55,7 +57,7 @@ func addServer(config *types.Config, server Server) {
 	}
 }
 
-// owned are the files and links of a configuration that Ignition applies, units among them.
+// owned returns the files and links of a configuration that Ignition applies, including its units.
 func owned(model types.Config, user []types.Config) []string {
 	for _, cfg := range user {
 		model = igncfg.Merge(model, cfg)

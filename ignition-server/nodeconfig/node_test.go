@@ -13,7 +13,8 @@ import (
 	"github.com/openshift/hypershift/support/nodeplan"
 )
 
-// TestOwned holds what Ignition writes against what node-agent would: a machine that goes from one to the other in place loses nothing.
+// TestOwned compares the files that Ignition writes with those of node-agent. A machine that migrates in place from
+// Ignition to node-agent must lose no file.
 func TestOwned(t *testing.T) {
 	g := NewWithT(t)
 	in := fullInput()
@@ -33,8 +34,8 @@ func TestOwned(t *testing.T) {
 	g.Expect(rest.Paths()).NotTo(ContainElement(nodeplan.Program))
 }
 
-// TestOursReplace: an image may have a file of the same name, for which neither Ignition nor node-agent should give up. What a user brings is
-// the user's to say.
+// TestOursReplace covers images that contain a file of the same name. Neither Ignition nor node-agent may fail because
+// of it. The user's own files follow the user's settings.
 func TestOursReplace(t *testing.T) {
 	g := NewWithT(t)
 	in := fullInput()
@@ -48,7 +49,7 @@ func TestOursReplace(t *testing.T) {
 	for _, f := range planned(t, in).Files {
 		g.Expect(f.Keep).To(Equal(kept[f.Path]), f.Path)
 	}
-	delete(kept, nodeplan.Program) // It is told when it is asked for.
+	delete(kept, nodeplan.Program) // Its source is set when a machine requests it.
 	var theirs []string
 	for path, keep := range kept {
 		if keep {

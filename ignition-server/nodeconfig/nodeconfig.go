@@ -26,37 +26,38 @@ import (
 	"github.com/openshift/hypershift/support/releaseinfo"
 )
 
-// Input is all that a node's configuration depends on.
+// Input holds all inputs of a node's configuration.
 type Input struct {
-	// ConfigHash names the configuration among those of the pool; the machine tells by it what it runs.
+	// ConfigHash identifies the configuration among those of the pool. The machine uses it to identify its current
+	// configuration.
 	ConfigHash string
-	// NodePool is the name of the pool, which the node carries as a label.
+	// NodePool is the name of the pool, which is a label of the node.
 	NodePool string
-	// ServiceCIDRs are the service networks of the guest; the DNS service has the 10th address of each.
+	// ServiceCIDRs are the service networks of the guest. The DNS service has the 10th address of each.
 	ServiceCIDRs []string
-	// BootstrapKubeconfig lets the kubelet ask for its first certificate.
+	// BootstrapKubeconfig is the kubeconfig with which the kubelet requests its first certificate.
 	BootstrapKubeconfig []byte
-	// ClientCA signs those who may talk to the kubelet (PEM).
+	// ClientCA (PEM) signs the clients of the kubelet.
 	ClientCA []byte
 	// PullSecret is a .dockerconfigjson; empty means anonymous pulls.
 	PullSecret []byte
-	// TrustBundle holds CAs of registries that the operating system does not know (PEM); may be empty.
+	// TrustBundle holds additional CAs of registries that the operating system does not trust (PEM); may be empty.
 	TrustBundle []byte
-	// Proxy is how the node reaches what is outside of its cluster; zero for directly.
+	// Proxy holds the proxy settings of the node; zero for none.
 	Proxy nodeinput.Proxy
-	// ProxyCA holds the CAs that the proxy has its certificates from (PEM); may be empty.
+	// ProxyCA holds the CAs of the proxy's certificates (PEM); may be empty.
 	ProxyCA []byte
-	// Image says which registries may be used, and how; nil for all.
+	// Image holds the registry settings of the cluster; nil allows all registries.
 	Image *configv1.ImageSpec
 	// RegistryCAs are the CAs of single registries (PEM), by host[:port].
 	RegistryCAs map[string][]byte
 	// SSHKeys are authorized for user "core".
 	SSHKeys []string
-	// Mirrors say where else images can be pulled from.
+	// Mirrors are alternative locations of images.
 	Mirrors []releaseinfo.Mirror
-	// NodeImage holds /usr/bin/kubelet.
+	// NodeImage contains /usr/bin/kubelet.
 	NodeImage string
-	// PodImage runs as the sandbox of each pod.
+	// PodImage is the sandbox image of each pod.
 	PodImage string
 	// Config holds the user's YAML documents (MachineConfig, KubeletConfig, ...), separated by lines of three dashes.
 	Config string
@@ -84,7 +85,7 @@ var (
 	followUnit string
 )
 
-// Render returns the Ignition config (JSON) of a node. Its errors are about the input and say what to change.
+// Render returns the Ignition config (JSON) of a node. Its errors describe problems of the input and their remedies.
 func Render(in Input) ([]byte, error) {
 	if err := in.check(); err != nil {
 		return nil, err
@@ -121,8 +122,8 @@ func (in Input) check() error {
 	}
 }
 
-// model is the node's configuration without the user's Ignition configs. node-agent starts its units when all that they need is there. A container
-// runtime of the machine's image keeps its socket and its folders.
+// model returns the node's configuration without the user's Ignition configs. node-agent starts its units when all
+// their dependencies exist. A container runtime in the machine's image keeps its socket and its folders.
 func (in Input) model(user *nodeinput.Config) (types.Config, error) {
 	kubelet, err := in.kubeletConfiguration(user.Kubelet)
 	if err != nil {
@@ -177,7 +178,7 @@ func (in Input) passwd() types.Passwd {
 	return types.Passwd{Users: []types.PasswdUser{{Name: "core", SSHAuthorizedKeys: keys}}}
 }
 
-// clusterDNS is the 10th address of each service network, where the guest's DNS service is.
+// clusterDNS returns the addresses of the guest's DNS service: the 10th address of each service network.
 func (in Input) clusterDNS() ([]string, error) {
 	var addresses []string
 	for _, cidr := range in.ServiceCIDRs {
@@ -200,7 +201,7 @@ func (in Input) clusterDNS() ([]string, error) {
 	return addresses, nil
 }
 
-// merged lays the user's configs over the base, in order, and validates the outcome: two valid configs may contradict
+// merged merges the user's configs into the base, in order, and validates the result: two valid configs may contradict
 // each other.
 func merged(base types.Config, user []types.Config) ([]byte, error) {
 	for _, cfg := range user {

@@ -123,7 +123,7 @@ func TestRenderGolden(t *testing.T) {
 	}
 }
 
-// readable writes an Ignition config as a person would list what is on the machine.
+// readable renders an Ignition config as a readable list of the files on the machine.
 func readable(t *testing.T, raw []byte) string {
 	t.Helper()
 	cfg := parse(t, raw)

@@ -23,11 +23,11 @@ import (
 	"github.com/openshift/hypershift/support/releaseinfo"
 )
 
-// maxContent bounds what a compressed file can grow to.
+// maxContent limits the size of a file after decompression.
 const maxContent = 32 << 20
 
-// RenderPlan returns the node plan (JSON) of a node whose machine runs cloud-init: the same model as Render's, in a form that
-// node-agent applies. Its errors are about the input and say what to change.
+// RenderPlan returns the node plan (JSON) of a machine with cloud-init. It renders the same model as Render, in the
+// format of node-agent. Its errors describe problems of the input and their remedies.
 func RenderPlan(in Input) ([]byte, error) {
 	if err := in.check(); err != nil {
 		return nil, err
@@ -54,7 +54,8 @@ func RenderPlan(in Input) ([]byte, error) {
 	return json.Marshal(plan)
 }
 
-// releasePlan says what of the release a machine installs, and where from. The rest of a node is Ignition's part where there is one.
+// releasePlan returns a plan with only the parts of the release that a machine installs, and their sources. On machines
+// with Ignition, Ignition applies the rest.
 func (in Input) releasePlan(user *nodeinput.Config) (*nodeplan.Plan, error) {
 	if _, err := releaseinfo.Keychain(in.PullSecret); err != nil {
 		return nil, err
@@ -66,7 +67,7 @@ func (in Input) releasePlan(user *nodeinput.Config) (*nodeplan.Plan, error) {
 	return plan, in.addSources(plan, slices.Concat(in.Mirrors, user.Mirrors))
 }
 
-// addSources says where the two images come from that are needed before there is a container runtime to know it.
+// addSources adds the sources of the two images that are needed before the machine has a container runtime.
 func (in Input) addSources(plan *nodeplan.Plan, mirrors []releaseinfo.Mirror) error {
 	registries, err := nodeinput.ReadRegistries(in.Image, mirrors, in.NodeImage, in.PodImage)
 	if err != nil {
@@ -89,7 +90,8 @@ func (in Input) addSources(plan *nodeplan.Plan, mirrors []releaseinfo.Mirror) er
 	return nil
 }
 
-// addModel says of a model what node-agent applies. What it cannot was refused when the MachineConfigs were read.
+// addModel adds the parts of a model that node-agent applies. MachineConfigs with other parts were rejected when they
+// were read.
 func addModel(plan *nodeplan.Plan, model types.Config) error {
 	for _, argument := range model.KernelArguments.ShouldExist {
 		plan.KernelArguments = append(plan.KernelArguments, string(argument))
@@ -136,7 +138,7 @@ func planFile(f types.File) (nodeplan.File, error) {
 	return planned, nil
 }
 
-// contentOf is never nil.
+// contentOf returns the content of a resource, which is never nil.
 func contentOf(resource types.Resource) ([]byte, error) {
 	if ptr.Deref(resource.Source, "") == "" {
 		return []byte{}, nil

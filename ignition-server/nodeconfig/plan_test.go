@@ -89,8 +89,8 @@ func readablePlan(plan *nodeplan.Plan) string {
 	return b.String()
 }
 
-// TestOneModel holds the two renderings together: Ignition writes what node-agent would, and beside that node-agent, its unit, and a plan of
-// what is left.
+// TestOneModel compares the two renderings. Ignition writes the same files as node-agent. In addition it writes
+// node-agent, its unit, and a plan with the remaining steps.
 func TestOneModel(t *testing.T) {
 	g := NewWithT(t)
 	raw, err := Render(fullInput())
@@ -111,7 +111,7 @@ func TestOneModel(t *testing.T) {
 	g.Expect(rest.Users).To(BeEmpty())
 }
 
-// TestNoScripts reads all that a worker gets: none of it is for an interpreter.
+// TestNoScripts checks that no file of a worker is a script for an interpreter.
 func TestNoScripts(t *testing.T) {
 	g := NewWithT(t)
 	for _, f := range planned(t, fullInput()).Files {
@@ -122,7 +122,8 @@ func TestNoScripts(t *testing.T) {
 	}
 }
 
-// TestUpgradesOfPackages reads what needrestart is told, which unattended-upgrades runs after it: a line of Perl.
+// TestUpgradesOfPackages checks the configuration of needrestart, which runs after unattended-upgrades. It is a line of
+// Perl.
 func TestUpgradesOfPackages(t *testing.T) {
 	g := NewWithT(t)
 	plan := planned(t, fullInput())
@@ -214,7 +215,8 @@ func TestPlanRefusals(t *testing.T) {
 	})
 }
 
-// TestProxyOfUnits: what programs read, some of which take an empty variable for a proxy of no name.
+// TestProxyOfUnits checks the variables that programs read. Some programs treat an empty variable as a proxy without a
+// name.
 func TestProxyOfUnits(t *testing.T) {
 	for _, tc := range []struct {
 		name  string
@@ -239,7 +241,8 @@ func TestProxyOfUnits(t *testing.T) {
 	}
 }
 
-// TestContent: a small file must not fill the memory of the server, nor the disk of each node.
+// TestContent checks the size limit: a small compressed file must not fill the memory of the server or the disk of each
+// node.
 func TestContent(t *testing.T) {
 	packed := func(size int64) string {
 		var b bytes.Buffer

@@ -29,7 +29,7 @@ import (
 	"github.com/openshift/hypershift/support/syntax/systemd"
 )
 
-// fetchVariable has this test binary fetch a URL and end, as a program of a node would with the environment that it has.
+// fetchVariable makes this test binary fetch a URL and exit, like a program of a node with the same environment.
 const fetchVariable = "NODECONFIG_TEST_FETCH"
 
 func TestMain(m *testing.M) {
@@ -43,7 +43,7 @@ func TestMain(m *testing.M) {
 	os.Exit(m.Run())
 }
 
-// fetch does what programs in Go do by default about proxies. Whom they trust is not the question here.
+// fetch uses proxies as Go programs do by default. It does not verify certificates, which this test does not cover.
 func fetch(url string) error {
 	client := &http.Client{Transport: &http.Transport{Proxy: http.ProxyFromEnvironment, TLSClientConfig: &tls.Config{InsecureSkipVerify: true}}}
 	response, err := client.Get(url)
@@ -53,13 +53,13 @@ func fetch(url string) error {
 	return response.Body.Close()
 }
 
-// The registry's name is known to the proxy only, and the password has all characters that quoting could get wrong.
+// Only the proxy can resolve the registry's name. The password contains all characters that quoting could break.
 const (
 	hiddenRegistry = "registry.corp.example"
 	proxyPassword  = "p$a\"s`s\\w'ord 1"
 )
 
-// office is a network out of which only a proxy leads.
+// office is a network that can be left only through a proxy.
 type office struct {
 	t        *testing.T
 	registry *releasetest.Registry
@@ -74,7 +74,7 @@ func newOffice(t *testing.T) *office {
 	return o
 }
 
-// connect opens a tunnel to the registry, and to nobody else.
+// connect opens a tunnel to the registry, and to no other host.
 func (o *office) connect(w http.ResponseWriter, r *http.Request) {
 	r.Header.Set("Authorization", r.Header.Get("Proxy-Authorization"))
 	if user, password, _ := r.BasicAuth(); user != "node" || password != proxyPassword {
@@ -92,7 +92,8 @@ func (o *office) connect(w http.ResponseWriter, r *http.Request) {
 	}
 	defer outside.Close()
 	o.tunnels.Add(1)
-	// The answer is written by hand: one of the server's may be behind the first bytes of the tunnel.
+	// The response is written directly to the connection, because the server's own response could follow the first bytes
+	// of the tunnel.
 	inside, first, err := http.NewResponseController(w).Hijack()
 	if err != nil {
 		return
@@ -103,7 +104,7 @@ func (o *office) connect(w http.ResponseWriter, r *http.Request) {
 	_, _ = io.Copy(inside, outside)
 }
 
-// input is that of a node in the office, as the cluster's configuration has it.
+// input returns the input of a node in the office, as rendered from the cluster's configuration.
 func (o *office) input() Input {
 	in := minimalInput()
 	url := strings.Replace(o.proxy.URL, "http://", "http://node:p%24a%22s%60s%5Cw%27ord%201@", 1)
@@ -112,13 +113,14 @@ func (o *office) input() Input {
 	return in
 }
 
-// push makes an image of files and names it as nodes know it.
+// push pushes an image with files and returns the name that nodes use for it.
 func (o *office) push(repository string, files map[string]string) string {
 	pushed := o.registry.Push(o.t, o.registry.Host+"/"+repository+":1", imageOf(o.t, files))
 	return strings.Replace(pushed, o.registry.Host, hiddenRegistry, 1)
 }
 
-// environmentOf is what systemd gives to the programs of a unit: of the unit's file and drop-ins, the EnvironmentFiles.
+// environmentOf returns the environment that systemd gives to a unit's programs: the EnvironmentFiles of the unit's
+// file and drop-ins.
 func environmentOf(t *testing.T, raw []byte, unit string) []string {
 	t.Helper()
 	var env []string
@@ -146,8 +148,8 @@ func environmentOf(t *testing.T, raw []byte, unit string) []string {
 	return env
 }
 
-// environmentFile reads lines of NAME="value": within double quotes a backslash takes the meaning of the characters that mean
-// something to a shell, and nothing is expanded (systemd.exec(5)).
+// environmentFile reads lines of NAME="value". Within double quotes, a backslash escapes the characters that are
+// special to a shell, and nothing is expanded (systemd.exec(5)).
 func environmentFile(text string) []string {
 	var env []string
 	for line := range strings.Lines(text) {
@@ -206,7 +208,7 @@ func TestUnitsUseTheProxy(t *testing.T) {
 	}
 }
 
-// TestContainerdPullsThroughTheProxy is the same with a real containerd, asked as the kubelet asks it.
+// TestContainerdPullsThroughTheProxy is the same test with a real containerd, called as the kubelet calls it.
 func TestContainerdPullsThroughTheProxy(t *testing.T) {
 	needContainerd(t)
 	g, o := NewWithT(t), newOffice(t)
@@ -220,7 +222,8 @@ func TestContainerdPullsThroughTheProxy(t *testing.T) {
 	g.Expect(o.tunnels.Load()).To(BeNumerically(">", 0))
 }
 
-// pull asks containerd for an image as the kubelet does: by PullImage of the CRI, a call of gRPC without its library.
+// pull requests an image from containerd as the kubelet does: by PullImage of the CRI. It makes the gRPC call without
+// the gRPC library.
 func (n *node) pull(image string) error {
 	field := func(message []byte) []byte {
 		return append(binary.AppendUvarint([]byte{0x0a}, uint64(len(message))), message...)
@@ -245,14 +248,14 @@ func (n *node) pull(image string) error {
 	if _, err := io.Copy(io.Discard, response.Body); err != nil {
 		return err
 	}
-	// An answer without a body has what else would follow it in its header.
+	// A response without a body has its trailers in the header.
 	if status := response.Trailer.Get("Grpc-Status") + response.Header.Get("Grpc-Status"); status != "0" {
 		return fmt.Errorf("PullImage %s: status %s: %s%s", image, status, response.Trailer.Get("Grpc-Message"), response.Header.Get("Grpc-Message"))
 	}
 	return nil
 }
 
-// TestMirrorSourcePolicy asks a real containerd for an image that the mirror lacks and the source has.
+// TestMirrorSourcePolicy requests an image that the mirror lacks and the source has, from a real containerd.
 func TestMirrorSourcePolicy(t *testing.T) {
 	needContainerd(t)
 	for policy, contacted := range map[string]bool{"AllowContactingSource": true, "NeverContactSource": false} {

@@ -11,12 +11,13 @@ import (
 )
 
 const (
-	// proxyPath holds the proxy in the environment of units. Its URL may hold a password, so only root may read it.
+	// proxyPath holds the proxy variables for the environment of units. The URL may contain a password, so only root may
+	// read the file.
 	proxyPath   = nodeplan.ProxyEnvironment
 	proxyDropin = "[Service]\nEnvironmentFile=" + proxyPath + "\n"
 )
 
-// proxyFiles gives the proxy to the units of the node.
+// proxyFiles returns the file with the proxy variables of the node's units.
 func (in Input) proxyFiles() ([]types.File, error) {
 	if in.Proxy.IsZero() {
 		return nil, nil
@@ -42,7 +43,7 @@ func (in Input) proxyFiles() ([]types.File, error) {
 	return []types.File{file(proxyPath, 0o600, text)}, nil
 }
 
-// addProxy has the units read the proxy.
+// addProxy makes the units read the proxy variables.
 func (in Input) addProxy(units []types.Unit) []types.Unit {
 	if in.Proxy.IsZero() {
 		return units

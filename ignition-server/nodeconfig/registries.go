@@ -20,15 +20,15 @@ const (
 	bundlePath  = hostsDir + "/additional-trust-bundle.crt"
 	proxyCAPath = hostsDir + "/proxy-ca.crt"
 
-	// containerd 1 ignores a file that has no such table.
+	// containerd 1 ignores a file without such a table.
 	emptyHosts = "\n[host]\n"
-	// blocked leaves nobody to pull from: containerd asks a registry for images only if it can pull and resolve. Without a
-	// server of its own containerd would take that line back.
+	// blocked forbids pulls: containerd pulls images only from a registry with the capabilities pull and resolve. Without
+	// a server line, containerd would ignore this setting.
 	blocked = "capabilities = [\"push\"]\n"
 	nowhere = "server = \"https://not-allowed.invalid\"\n" + blocked
 )
 
-// registryFiles tells containerd which CAs to trust, which registries not to use, and which mirrors to try.
+// registryFiles returns containerd's files: the CAs to trust, the forbidden registries, and the mirrors to try.
 func (in Input) registryFiles(mirrors []releaseinfo.Mirror) ([]types.File, error) {
 	registries, err := nodeinput.ReadRegistries(in.Image, mirrors, in.NodeImage, in.PodImage)
 	if err != nil {
@@ -46,7 +46,7 @@ func (in Input) registryFiles(mirrors []releaseinfo.Mirror) ([]types.File, error
 	return r.files, nil
 }
 
-// bundle is a file of CAs that every registry may have its certificate from.
+// bundle is a file of CAs that are trusted for every registry.
 type bundle struct {
 	path string
 	pem  []byte
@@ -59,15 +59,16 @@ func (in Input) bundles() []bundle {
 
 func registryCAPath(host string) string { return path.Join(hostsDir, host, "ca.crt") }
 
-// registryRenderer writes containerd's files.
+// registryRenderer renders containerd's files.
 type registryRenderer struct {
 	nodeinput.Registries
-	// trusted are the files of CAs that every registry may have its certificate from.
+	// trusted are the files of CAs that are trusted for every registry.
 	trusted []string
 	files   []types.File
 }
 
-// hosts are the registries that need a file of their own, sorted. The others have that of all, which may forbid them.
+// hosts returns the registries that need their own file, sorted. All others use the default file, which may forbid
+// them.
 func (r *registryRenderer) hosts(cas map[string][]byte) []string {
 	hosts := r.Names()
 	for host := range cas {
@@ -99,7 +100,8 @@ func (r *registryRenderer) addHost(host string, ca []byte) {
 	r.files = append(r.files, file(path.Join(hostsDir, host, "hosts.toml"), 0o644, []byte(r.hostsFile(host, trusted))))
 }
 
-// hostsFile is tried from its tables, in order, to its first lines, which are of the registry itself.
+// hostsFile renders the file of a registry. containerd tries its tables in order, and then the registry itself, whose
+// settings are the first lines.
 func (r *registryRenderer) hostsFile(host string, trusted []string) string {
 	settings := r.Hosts[host]
 	server := host
@@ -144,7 +146,7 @@ func trust(paths []string) string {
 	return "ca = " + toml.Strings(paths...) + "\n"
 }
 
-// pullSecretFile gives the pull secret to the kubelet, which reads config.json in its root folder.
+// pullSecretFile writes the pull secret for the kubelet, which reads config.json in its root folder.
 func (in Input) pullSecretFile() []types.File {
 	if len(in.PullSecret) == 0 {
 		return nil

@@ -19,14 +19,14 @@ import (
 	"github.com/openshift/hypershift/support/nodeinput"
 )
 
-// Hashes are of what the operator wrote a token for. An empty one is not compared.
+// Hashes are the hashes of the inputs for which the operator wrote a token. An empty hash is not compared.
 type Hashes struct {
 	// PullSecret, TrustBundle and Configuration are computed by package nodeinput.
 	PullSecret, TrustBundle, Configuration string
 }
 
-// check waits for a control plane that has another configuration than the token was written for: what is rendered from that
-// would be said to be good before anybody has seen the new one.
+// check returns a Problem while the control plane has another configuration than the token was written for. Otherwise
+// an outdated configuration would be reported as valid before the new one is rendered.
 func (h Hashes) check(hcp *hyperv1.HostedControlPlane, in nodeconfig.Input) error {
 	configuration, err := nodeinput.ConfigurationHash(hcp.Spec.Configuration)
 	if err != nil {
@@ -45,7 +45,7 @@ func (h Hashes) check(hcp *hyperv1.HostedControlPlane, in nodeconfig.Input) erro
 	return nil
 }
 
-// gatherConfiguration reads what the cluster's configuration says of nodes: its proxy, and its registries.
+// gatherConfiguration reads the node settings of the cluster's configuration: its proxy and its registries.
 func (g *Generator) gatherConfiguration(ctx context.Context, hcp *hyperv1.HostedControlPlane, in *nodeconfig.Input) error {
 	configuration := hcp.Spec.Configuration
 	if configuration == nil {
@@ -81,8 +81,8 @@ func invalid(field, configMap string, err error) *Problem {
 	return &Problem{Reason: ReasonInvalidConfig, Message: fmt.Sprintf("%s: the ConfigMap %s: %v", field, configMap, err)}
 }
 
-// apiServerHost is where the kubelet finds the API server; a long-lived connection to it should not hang on a proxy. Empty
-// when the kubeconfig cannot be read, which the kubelet would say.
+// apiServerHost returns the host of the API server. A long-lived connection from the kubelet to it should not depend on
+// a proxy. Empty if the kubeconfig is unreadable; the kubelet reports that error.
 func apiServerHost(raw []byte) string {
 	access, err := kubeconfig.Parse(raw)
 	if err != nil {

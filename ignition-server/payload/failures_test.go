@@ -27,7 +27,8 @@ import (
 	"github.com/openshift/hypershift/support/releaseinfo/releasetest"
 )
 
-// TestUnreadable: what cannot be read is not what is not there. It is tried again at once and with a growing pause, and nobody is told to wait for it.
+// TestUnreadable distinguishes read errors from missing objects. A read error is retried at once with backoff, and is
+// not reported as a wait.
 func TestUnreadable(t *testing.T) {
 	t.Parallel()
 	registry := releasetest.Start(t)
@@ -84,7 +85,7 @@ func TestTwoControlPlanes(t *testing.T) {
 	g.Expect(err).To(MatchError(And(HavePrefix(payload.ReasonWaiting+": Waiting for one HostedControlPlane"), ContainSubstring("there are 2"))), "it does not take any of them")
 }
 
-// TestWhichConfigMaps tells by which changes machines get another configuration.
+// TestWhichConfigMaps checks which ConfigMaps cause a new configuration of machines.
 func TestWhichConfigMaps(t *testing.T) {
 	t.Parallel()
 	control := func(proxy *configv1.ProxySpec, image *configv1.ImageSpec) *hyperv1.HostedControlPlane {
@@ -121,7 +122,7 @@ func TestWhichConfigMaps(t *testing.T) {
 	}
 }
 
-// TestHostileConfig unpacks what somebody may have put into a token Secret.
+// TestHostileConfig unpacks malicious content of a token Secret.
 func TestHostileConfig(t *testing.T) {
 	t.Parallel()
 	const limit = 32 << 20

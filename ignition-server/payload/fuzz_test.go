@@ -7,7 +7,7 @@ import (
 	"testing"
 )
 
-// FuzzUnpack reads the data of Secrets, and finds again what was packed.
+// FuzzUnpack unpacks the data of Secrets, and checks that Unpack reverses Pack.
 func FuzzUnpack(f *testing.F) {
 	packed, err := Pack([]byte("kind: MachineConfig\n"))
 	if err != nil {

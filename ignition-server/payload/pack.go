@@ -10,10 +10,10 @@ import (
 	"io"
 )
 
-// maxConfigSize bounds what a compressed config can grow to; Secrets hold at most 1 MiB.
+// maxConfigSize limits the size of a config after decompression. Secrets hold at most 1 MiB.
 const maxConfigSize = 32 << 20
 
-// Pack compresses and encodes text as the data of token Secrets is.
+// Pack compresses and encodes text in the format of token Secrets.
 func Pack(text []byte) ([]byte, error) {
 	var buf bytes.Buffer
 	w := gzip.NewWriter(&buf)
@@ -26,7 +26,7 @@ func Pack(text []byte) ([]byte, error) {
 	return []byte(base64.StdEncoding.EncodeToString(buf.Bytes())), nil
 }
 
-// Unpack reverses Pack. It also reads gzip that was not encoded.
+// Unpack reverses Pack. It also reads gzip without the encoding.
 func Unpack(packed []byte) ([]byte, error) {
 	if len(packed) == 0 {
 		return nil, nil

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package payload gathers what a node's configuration depends on from the hosted namespace, and renders it.
+// Package payload gathers the inputs of a node's configuration from the hosted namespace, and renders it.
 package payload
 
 import (
@@ -25,18 +25,18 @@ import (
 	"github.com/openshift/hypershift/support/releaseinfo"
 )
 
-// Objects of the hosted namespace that the payload is made from, and their keys.
+// Objects of the hosted namespace with inputs of the payload, and their keys.
 const (
 	sshKeyKey   = "id_rsa.pub"
 	clientCAKey = "ca.crt"
 )
 
-// Reasons of a Problem besides those of the release image.
+// Reasons of a Problem, in addition to those of the release image.
 const (
 	ReasonInvalidConfig           = "InvalidConfig"
 	ReasonWaiting                 = "WaitingForControlPlane"
 	ReasonUnsupportedDistribution = "UnsupportedDistribution"
-	// ReasonOutdated is that of a control plane that has not come to what the token was written for.
+	// ReasonOutdated means that the control plane does not have the configuration of the token yet.
 	ReasonOutdated = "WaitingForConfiguration"
 )
 
@@ -45,27 +45,27 @@ const (
 	releaseRetry = time.Minute
 )
 
-// Request is what one token Secret asks for.
+// Request is the request of one token Secret.
 type Request struct {
 	// NodePool is <namespace>/<name>.
 	NodePool string
-	// ConfigHash names the configuration among those of the pool.
+	// ConfigHash identifies the configuration among those of the pool.
 	ConfigHash string
 	// Release is the pull spec of the pool's release payload.
 	Release string
 	// Config holds the packed YAML documents of the pool.
 	Config []byte
-	// Format is that of the user-data that the token is in; empty for Ignition.
+	// Format is the format of the user-data that contains the token; empty for Ignition.
 	Format hyperv1.UserDataFormat
-	// Hashes tell what the token was written for.
+	// Hashes identify the inputs for which the token was written.
 	Hashes Hashes
 }
 
-// Problem is why there is no payload, for the user to read.
+// Problem explains to the user why there is no payload.
 type Problem struct {
 	Reason  string
 	Message string
-	// RetryAfter is when to try again without any object having changed; 0 means never.
+	// RetryAfter is the delay before a retry without a change of any object; 0 means no retry.
 	RetryAfter time.Duration
 }
 
@@ -77,7 +77,8 @@ type Generator struct {
 	Client client.Reader
 	// Namespace is the hosted namespace.
 	Namespace string
-	// Mirrors say where this process reads release images. Nodes get the names as they are, and mirrors of their own.
+	// Mirrors are the mirrors from which this process reads release images. Nodes get the original image names, and their
+	// own mirrors.
 	Mirrors []releaseinfo.Mirror
 
 	mu       sync.Mutex
@@ -85,12 +86,12 @@ type Generator struct {
 	provider releaseinfo.Provider
 }
 
-// IsInputConfigMap tells the ConfigMaps that payloads are rendered from whatever the cluster's configuration names.
+// IsInputConfigMap reports whether payloads always depend on the ConfigMap, whatever the cluster's configuration names.
 func IsInputConfigMap(name string) bool {
 	return name == hosted.KubeletClientCA || name == hosted.UserCABundle
 }
 
-// Names tells the ConfigMaps that a control plane's configuration has nodes made from.
+// Names reports whether a control plane's configuration names the ConfigMap as an input of nodes.
 func Names(hcp *hyperv1.HostedControlPlane, configMap string) bool {
 	proxyCA, registryCAs := namedCAs(hcp.Spec.Configuration)
 	return configMap == proxyCA || configMap == registryCAs
@@ -154,7 +155,7 @@ func (g *Generator) hostedControlPlane(ctx context.Context) (*hyperv1.HostedCont
 	return &list.Items[0], nil
 }
 
-// gather reads all inputs but the release image.
+// gather reads all inputs except the release image.
 func (g *Generator) gather(ctx context.Context, hcp *hyperv1.HostedControlPlane) (nodeconfig.Input, error) {
 	in := nodeconfig.Input{}
 	for _, network := range hcp.Spec.Networking.ServiceNetwork {
@@ -239,7 +240,7 @@ func missingComponent(release, tag string) *Problem {
 		"release image %s has no component %q; build it with `hypershift release build --component %s=...`", release, tag, tag)}
 }
 
-// releases keeps one provider, and with it its cache, for as long as its options do not change.
+// releases returns a provider. It reuses the provider, and its cache, while its options do not change.
 func (g *Generator) releases(trustBundle []byte, mirrors []releaseinfo.Mirror) (releaseinfo.Provider, error) {
 	g.mu.Lock()
 	defer g.mu.Unlock()

@@ -41,7 +41,7 @@ func scheme(t *testing.T) *runtime.Scheme {
 
 func meta(name string) metav1.ObjectMeta { return metav1.ObjectMeta{Namespace: hosted, Name: name} }
 
-// world is a hosted namespace in which everything is there.
+// world returns the objects of a complete hosted namespace.
 func world(registry *releasetest.Registry) map[string]client.Object {
 	return map[string]client.Object{
 		"hcp": &hyperv1.HostedControlPlane{ObjectMeta: meta("demo"), Spec: hyperv1.HostedControlPlaneSpec{

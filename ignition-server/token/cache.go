@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package token keeps the bearer tokens that machines fetch their configuration with: it renders the configuration of
-// each token Secret, holds it in memory, rotates tokens and drops expired ones.
+// Package token manages the bearer tokens with which machines fetch their configuration. It renders the configuration
+// of each token Secret, caches it in memory, rotates tokens and drops expired ones.
 package token
 
 import (
@@ -14,33 +14,33 @@ import (
 	"github.com/openshift/hypershift/support/machinetoken"
 )
 
-// TTL is how long a token is served without being seen in its Secret again. A live Secret is reconciled at least every
-// half TTL.
+// TTL is how long the cache serves a token after it last saw the token in its Secret. A live Secret is reconciled at
+// least every half TTL.
 const TTL = 11 * time.Hour
 
-// Entry is what a token stands for.
+// Entry is the data of a token.
 type Entry struct {
 	// Secret holds the token.
 	Secret types.NamespacedName
 	// NodePool is <namespace>/<name> of the pool.
 	NodePool string
-	// Machine is the name of the Machine whose token it is; empty for the token that all machines of the pool may have.
+	// Machine is the name of the Machine to which the token belongs; empty for the token of all machines of the pool.
 	Machine string
-	// Architecture is that of the pool's machines, in Go's words; empty for amd64.
+	// Architecture is the architecture of the pool's machines, in Go's spelling; empty for amd64.
 	Architecture string
-	// Hash names the configuration among those of the pool.
+	// Hash identifies the configuration among those of the pool.
 	Hash string
-	// Payload is the configuration of a node, in JSON; nil while it could not be rendered.
+	// Payload is the configuration of a node, in JSON; nil if it could not be rendered.
 	Payload []byte
-	// InPlace is what Nodes of the pool are updated by; nil for a pool whose machines are replaced.
+	// InPlace is the configuration for updates of the pool's Nodes; nil for a pool that replaces its machines.
 	InPlace *InPlace
 }
 
-// InPlace is a configuration for machines that are Nodes.
+// InPlace is a configuration for machines that already are Nodes.
 type InPlace struct {
-	// Plan is the node plan, in JSON; nil where there can be none.
+	// Plan is the node plan, in JSON; nil if the configuration cannot be applied in place.
 	Plan []byte
-	// Refusal says why there is none, and what to do.
+	// Refusal states why there is no plan, and the remedy.
 	Refusal string
 }
 
@@ -58,13 +58,13 @@ type held struct {
 	expires time.Time
 }
 
-// NewCache makes an empty cache.
+// NewCache returns an empty cache.
 func NewCache(c clock.PassiveClock) *Cache {
 	return &Cache{clock: c, secrets: map[types.NamespacedName]*held{}, tokens: map[string]*held{}}
 }
 
-// Put makes tokens, and no other tokens of the same Secret, stand for the entry. A nil payload keeps the one that the
-// Secret had: machines that boot now should not wait for a mistake to be corrected.
+// Put sets the entry of tokens, and removes other tokens of the same Secret. A nil payload keeps the Secret's previous
+// payload: machines that boot now should not wait until the user corrects a mistake.
 func (c *Cache) Put(e Entry, tokens ...string) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -85,7 +85,7 @@ func (c *Cache) Put(e Entry, tokens ...string) {
 	c.secrets[e.Secret] = h
 }
 
-// Get returns what a token stands for. Tokens of single machines are made of those that are held.
+// Get returns the entry of a token. The cache derives the tokens of single machines from the cached tokens.
 func (c *Cache) Get(token string) (Entry, bool) {
 	c.mu.RLock()
 	defer c.mu.RUnlock()
@@ -101,7 +101,7 @@ func (c *Cache) Get(token string) (Entry, bool) {
 	return entry, true
 }
 
-// Config returns a configuration of a pool by its name among them.
+// Config returns the configuration of a pool with the given hash.
 func (c *Cache) Config(pool, hash string) (Entry, bool) {
 	c.mu.RLock()
 	defer c.mu.RUnlock()
@@ -126,7 +126,7 @@ func (c *Cache) ofMachine(token string) (*held, string) {
 	return nil, ""
 }
 
-// Drop forgets the tokens of a Secret.
+// Drop removes the tokens of a Secret.
 func (c *Cache) Drop(secret types.NamespacedName) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -142,7 +142,7 @@ func (c *Cache) drop(secret types.NamespacedName) {
 	delete(c.secrets, secret)
 }
 
-// Len counts the tokens.
+// Len returns the number of tokens.
 func (c *Cache) Len() int {
 	c.mu.RLock()
 	defer c.mu.RUnlock()

@@ -30,12 +30,12 @@ import (
 	"github.com/openshift/hypershift/support/hosted"
 )
 
-// LookInterval is how soon a change of what can only be read by name is noticed.
+// LookInterval is the polling interval for Secrets, which the controller may read only by name.
 const LookInterval = 20 * time.Second
 
-// Generator renders the configuration that a token Secret asks for.
+// Generator renders the configuration for a token Secret.
 type Generator interface {
-	// Generate returns the configuration of a node. Its *payload.Problem is for the user to solve; other errors are retried.
+	// Generate returns the configuration of a node. A *payload.Problem needs the user's action; other errors are retried.
 	Generate(ctx context.Context, request payload.Request) ([]byte, error)
 }
 
@@ -46,12 +46,12 @@ type Reconciler struct {
 	Generator Generator
 	Clock     clock.PassiveClock
 	Recorder  events.EventRecorder
-	// Look is how often a token and the Secrets that its payload is rendered from are read; zero means LookInterval.
+	// Look is the polling interval of a token and the Secrets of its payload; zero means LookInterval.
 	Look time.Duration
 }
 
-// SetupWithManager watches the Roles by which token Secrets may be read, and of what their payloads are rendered from all but the
-// Secrets: those have to be read by name, so they are looked at again by time.
+// SetupWithManager watches the Roles that grant access to token Secrets, and the inputs of payloads except Secrets.
+// Secrets can only be read by name, so they are polled.
 func (r *Reconciler) SetupWithManager(mgr ctrl.Manager) error {
 	all := handler.EnqueueRequestsFromMapFunc(r.allTokens)
 	return ctrl.NewControllerManagedBy(mgr).
@@ -62,7 +62,7 @@ func (r *Reconciler) SetupWithManager(mgr ctrl.Manager) error {
 		Complete(r)
 }
 
-// granted tells the Roles of token Secrets, which are called as those are.
+// granted selects the Roles of token Secrets. Each Role has the name of its Secret.
 var granted = predicate.NewPredicateFuncs(func(obj client.Object) bool {
 	return obj.GetLabels()[hyperv1.SecretGrantLabel] == hosted.IgnitionServer
 })
@@ -74,11 +74,11 @@ func (r *Reconciler) configMapChanged(ctx context.Context, obj client.Object) []
 	return nil
 }
 
-// named tells whether the configuration of the namespace's control plane names the ConfigMap.
+// named reports whether the configuration of the namespace's control plane names the ConfigMap.
 func (r *Reconciler) named(ctx context.Context, obj client.Object) bool {
 	var list hyperv1.HostedControlPlaneList
 	if err := r.Client.List(ctx, &list, client.InNamespace(obj.GetNamespace())); err != nil {
-		return true // Rendering once too often is harmless.
+		return true // An unnecessary rendering is harmless.
 	}
 	return slices.ContainsFunc(list.Items, func(hcp hyperv1.HostedControlPlane) bool { return payload.Names(&hcp, obj.GetName()) })
 }
@@ -87,7 +87,7 @@ func (r *Reconciler) allTokens(ctx context.Context, obj client.Object) []reconci
 	var roles rbacv1.RoleList
 	err := r.Client.List(ctx, &roles, client.InNamespace(obj.GetNamespace()), client.MatchingLabels{hyperv1.SecretGrantLabel: hosted.IgnitionServer})
 	if err != nil {
-		// The cache answers this list; when it cannot, the next look at each token follows.
+		// The cache answers this list. If it fails, the next poll of each token follows.
 		ctrl.LoggerFrom(ctx).Error(err, "listing the Roles of token Secrets")
 		return nil
 	}
@@ -98,7 +98,7 @@ func (r *Reconciler) allTokens(ctx context.Context, obj client.Object) []reconci
 	return requests
 }
 
-// Reconcile brings the cache and the Secret to what the Secret asks for.
+// Reconcile updates the cache and the Secret as the Secret requests.
 func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Result, error) {
 	secret := &corev1.Secret{}
 	err := r.Client.Get(ctx, req.NamespacedName, secret)
@@ -130,7 +130,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 
 func (r *Reconciler) expire(ctx context.Context, secret *corev1.Secret) error {
 	r.Cache.Drop(client.ObjectKeyFromObject(secret))
-	// The UID keeps a Secret alive that was made anew under the same name.
+	// The UID precondition protects a new Secret of the same name.
 	err := r.Client.Delete(ctx, secret, client.Preconditions{UID: ptr.To(secret.UID)})
 	if client.IgnoreNotFound(err) != nil {
 		return fmt.Errorf("delete expired token Secret %s: %w", client.ObjectKeyFromObject(secret), err)
@@ -138,8 +138,9 @@ func (r *Reconciler) expire(ctx context.Context, secret *corev1.Secret) error {
 	return nil
 }
 
-// rotate replaces a token that has lived for half its time, and returns when it is due again. The old one stays valid
-// until then: machines may still boot with it. Secrets that expire keep theirs, as no user-data would follow.
+// rotate replaces a token after half its lifetime, and returns the time until the next rotation. The old token stays
+// valid until then, because machines may still boot with it. Secrets that expire keep their token, because no new
+// user-data would follow.
 func (r *Reconciler) rotate(ctx context.Context, secret *corev1.Secret, now time.Time) (time.Duration, error) {
 	if due := untilRotation(secret, now); due > 0 {
 		return due, nil
@@ -152,7 +153,7 @@ func (r *Reconciler) rotate(ctx context.Context, secret *corev1.Secret, now time
 	}
 	secret.Data[TokenKey] = []byte(uuid.NewString())
 	secret.Annotations[GeneratedAnnotation] = now.UTC().Format(time.RFC3339Nano)
-	// An update, not a patch: of two replicas that rotate at once, one must lose.
+	// An update, not a patch: if two replicas rotate at once, one must fail.
 	if err := r.Client.Update(ctx, secret); err != nil {
 		return 0, fmt.Errorf("rotate the token of Secret %s: %w", client.ObjectKeyFromObject(secret), err)
 	}
@@ -184,7 +185,7 @@ func (r *Reconciler) serve(ctx context.Context, secret *corev1.Secret, wake time
 	return ctrl.Result{RequeueAfter: min(wake, cmp.Or(r.Look, LookInterval))}, nil
 }
 
-// render makes the configuration of machines that boot, and that of Nodes which are updated in place.
+// render renders the configuration of machines that boot, and the plan of Nodes that are updated in place.
 func (r *Reconciler) render(ctx context.Context, secret *corev1.Secret) ([]byte, *InPlace, error) {
 	start := r.Clock.Now()
 	request := requestOf(secret)
@@ -201,7 +202,7 @@ func (r *Reconciler) render(ctx context.Context, secret *corev1.Secret) ([]byte,
 	}
 	request.Format = hyperv1.UserDataCloudConfig
 	plan, err := r.Generator.Generate(ctx, request)
-	// A machine that boots can have what one that runs cannot, such as other partitions.
+	// Some settings, such as other partitions, work only for a machine that boots.
 	if problem, ok := errors.AsType[*payload.Problem](err); ok {
 		return rendered, &InPlace{Refusal: problem.Message}, nil
 	}
@@ -219,8 +220,8 @@ func requestOf(secret *corev1.Secret) payload.Request {
 		Config:     secret.Data[ConfigKey],
 		Format:     hyperv1.UserDataFormat(secret.Annotations[FormatAnnotation]),
 	}
-	// What was rendered once is rendered again from what the control plane has: with a token of an outdated configuration
-	// machines may still be on their way, and its hashes are of a past that does not come back.
+	// A token that was rendered before is rendered again from the control plane's current data. Machines may still boot
+	// with the token of an outdated configuration, whose hashes never match again.
 	if string(secret.Data[ReasonKey]) != hyperv1.AsExpectedReason {
 		request.Hashes = payload.Hashes{
 			PullSecret:    string(secret.Data[PullSecretHashKey]),
@@ -231,7 +232,8 @@ func requestOf(secret *corev1.Secret) payload.Request {
 	return request
 }
 
-// report writes the outcome to the Secret, from where the NodePool takes it, and that tokens of single machines are taken here.
+// report writes the outcome to the Secret, where the NodePool controller reads it. It also sets
+// MachineTokensAnnotation, because this server accepts tokens of single machines.
 func (r *Reconciler) report(ctx context.Context, secret *corev1.Secret, rendered []byte, problem *payload.Problem) error {
 	want := map[string][]byte{ReasonKey: []byte(hyperv1.AsExpectedReason), MessageKey: []byte("Payload generated successfully")}
 	if problem != nil {
@@ -264,7 +266,7 @@ func (r *Reconciler) report(ctx context.Context, secret *corev1.Secret, rendered
 	return nil
 }
 
-// Served is called when a machine has got its configuration.
+// Served records that a machine received its configuration.
 func (r *Reconciler) Served(ctx context.Context, e Entry) error {
 	requests.WithLabelValues(e.NodePool).Inc()
 	secret := &corev1.Secret{}

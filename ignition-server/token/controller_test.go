@@ -29,10 +29,10 @@ const namespace = "default"
 
 var start = time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
 
-// fakeGenerator answers with the release that it is asked for, or an error.
+// fakeGenerator returns the requested release, or an error.
 type fakeGenerator struct {
 	err error
-	// planErr is of node plans only.
+	// planErr is the error for node plans only.
 	planErr error
 	asked   []payload.Request
 }
@@ -315,7 +315,7 @@ func TestReconcile(t *testing.T) {
 	})
 }
 
-// interruptedClient lets something happen just before an update.
+// interruptedClient calls a function just before an update.
 type interruptedClient struct {
 	client.Client
 	before func()

@@ -33,7 +33,7 @@ import (
 var (
 	now     = time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
 	errAway = errors.New("the API server is away")
-	// key is of the token Secret of pool a.
+	// key is the key of the token Secret of pool a.
 	key = client.ObjectKey{Namespace: "hosted", Name: "token-a-0a1b"}
 )
 
@@ -47,14 +47,14 @@ func tokenSecret(generated time.Time) *corev1.Secret {
 	return secret
 }
 
-// rendering answers with a release's name, or an error.
+// rendering returns a release's name, or an error.
 type rendering struct{ err error }
 
 func (r *rendering) Generate(_ context.Context, request payload.Request) ([]byte, error) {
 	return []byte(`{"release":"` + request.Release + `"}`), r.err
 }
 
-// newReconciler has an API server that fails as hooks say.
+// newReconciler returns a reconciler whose API server fails as hooks define.
 func newReconciler(t *testing.T, hooks interceptor.Funcs, objects ...client.Object) (*GomegaWithT, *Reconciler, *clocktesting.FakePassiveClock) {
 	t.Helper()
 	scheme := runtime.NewScheme()
@@ -68,12 +68,12 @@ func newReconciler(t *testing.T, hooks interceptor.Funcs, objects ...client.Obje
 
 func (r *Reconciler) serves(token string) bool { _, ok := r.Cache.Get(token); return ok }
 
-// TestAwayAPIServer: machines boot also while the management cluster's API is away.
+// TestAwayAPIServer checks that machines can boot while the management cluster's API is unavailable.
 func TestAwayAPIServer(t *testing.T) {
 	t.Parallel()
 	for name, tt := range map[string]struct {
 		hooks func(away *bool) interceptor.Funcs
-		// due is whether the token is to be rotated, and ends whether its Secret is to end.
+		// due reports whether the token must be rotated, and ends whether its Secret has expired.
 		due, ends bool
 		says      string
 		served    bool
@@ -168,7 +168,7 @@ func TestServedMarks(t *testing.T) {
 	})
 }
 
-// TestWhoIsRenderedAnew maps changes to the tokens that they matter to.
+// TestWhoIsRenderedAnew maps changes to the tokens that they affect.
 func TestWhoIsRenderedAnew(t *testing.T) {
 	t.Parallel()
 	role := func(namespace, name, grant string) *rbacv1.Role {
@@ -251,7 +251,7 @@ func TestSecretReading(t *testing.T) {
 	})
 }
 
-// TestCacheByConfiguration is about Nodes, which name a configuration of their pool.
+// TestCacheByConfiguration covers Nodes, which request a configuration of their pool by its hash.
 func TestCacheByConfiguration(t *testing.T) {
 	t.Parallel()
 	g, clock := NewWithT(t), clocktesting.NewFakePassiveClock(now)

@@ -39,7 +39,7 @@ func init() {
 	metrics.Registry.MustRegister(Collectors()...)
 }
 
-// Collectors are the metrics of the ignition-server.
+// Collectors returns the metrics of the ignition-server.
 func Collectors() []prometheus.Collector {
 	return []prometheus.Collector{requests, cachedTokens, rotations, misses, refusals, generationSeconds}
 }
@@ -47,5 +47,5 @@ func Collectors() []prometheus.Collector {
 // Missed counts a request whose token is not in the cache.
 func (r *Reconciler) Missed() { misses.Inc() }
 
-// Refused counts a request with a certificate that nothing is served to.
+// Refused counts a request with a rejected certificate.
 func (r *Reconciler) Refused() { refusals.Inc() }

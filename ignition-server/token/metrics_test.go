@@ -15,7 +15,7 @@ import (
 	"github.com/openshift/hypershift/support/metrics/metricstest"
 )
 
-// TestMetrics: each thing that happens to a token is counted once, in the registry that the metrics endpoint serves.
+// TestMetrics checks that each event of a token is counted once, in the registry of the metrics endpoint.
 func TestMetrics(t *testing.T) {
 	g, r, clock := newReconciler(t, interceptor.Funcs{}, tokenSecret(now))
 	served := func() metricstest.Samples { return metricstest.Of(t, metrics.Registry.(prometheus.Collector)) }
@@ -40,7 +40,7 @@ func TestMetrics(t *testing.T) {
 	g.Expect(after).To(HaveKeyWithValue(`ign_server_payload_cache_total`, 2.0), "the former token and the new one")
 }
 
-// TestSecondsToRender: their buckets are those that dashboards know.
+// TestSecondsToRender checks that the buckets match those in the dashboards.
 func TestSecondsToRender(t *testing.T) {
 	g, rendered := NewWithT(t), &dto.Metric{}
 	g.Expect(generationSeconds.Write(rendered)).To(Succeed())
@@ -51,7 +51,8 @@ func TestSecondsToRender(t *testing.T) {
 	g.Expect(bounds).To(Equal([]float64{5, 15, 30, 45, 60}))
 }
 
-// TestConfigWithoutName: a node that names no configuration gets none, also where the pool's has no name.
+// TestConfigWithoutName checks that a node which requests no configuration gets none, even if the pool's configuration
+// has no name.
 func TestConfigWithoutName(t *testing.T) {
 	g, r, _ := newReconciler(t, interceptor.Funcs{})
 	r.Cache.Put(Entry{Secret: key, NodePool: "clusters/a", Payload: []byte("1")}, "a")

@@ -19,15 +19,15 @@ const (
 	NodePoolAnnotation = hyperv1.NodePoolAnnotation
 	// UpgradeTypeAnnotation holds the pool's upgrade type.
 	UpgradeTypeAnnotation = hyperv1.TokenSecretNodePoolUpgradeTypeAnnotation
-	// FormatAnnotation holds the format of the user-data that the token is in; absent for Ignition.
+	// FormatAnnotation holds the format of the user-data that contains the token; absent for Ignition.
 	FormatAnnotation = hyperv1.TokenSecretUserDataFormatAnnotation
 	// ArchitectureAnnotation holds the architecture of the pool's machines; absent for amd64.
 	ArchitectureAnnotation = hyperv1.TokenSecretArchitectureAnnotation
-	// GeneratedAnnotation holds when the token was made (RFC3339Nano).
+	// GeneratedAnnotation holds the creation time of the token (RFC3339Nano).
 	GeneratedAnnotation = hyperv1.TokenSecretLastGenerationTimeAnnotation
-	// ExpirationAnnotation holds when the Secret ends (RFC3339); absent means never.
+	// ExpirationAnnotation holds the time when the Secret expires (RFC3339); absent means never.
 	ExpirationAnnotation = hyperv1.IgnitionServerTokenExpirationTimestampAnnotation
-	// MachineTokensAnnotation is set to "true" here, where tokens of single machines are taken.
+	// MachineTokensAnnotation is set to "true" by this server, because it accepts tokens of single machines.
 	MachineTokensAnnotation = hyperv1.MachineTokensAnnotation
 	// ReachedAnnotation is set to "True" once a machine has fetched its configuration.
 	ReachedAnnotation = hyperv1.TokenSecretIgnitionReachedAnnotation
@@ -39,11 +39,11 @@ const (
 	OldTokenKey = hyperv1.TokenSecretOldTokenKey
 	ReleaseKey  = hyperv1.TokenSecretReleaseKey
 	ConfigKey   = hyperv1.TokenSecretConfigKey
-	// PullSecretHashKey and the next two hold what the Secret was written for.
+	// PullSecretHashKey and the next two hold the hashes of the inputs for which the Secret was written.
 	PullSecretHashKey    = hyperv1.TokenSecretPullSecretHashKey
 	TrustBundleHashKey   = hyperv1.TokenSecretAdditionalTrustBundleHashKey
 	ConfigurationHashKey = hyperv1.TokenSecretHCConfigurationHashKey
-	// PayloadKey holds the Ignition config, packed, of pools that are upgraded in place.
+	// PayloadKey holds the Ignition config, packed, for pools that are upgraded in place.
 	PayloadKey = hyperv1.TokenSecretPayloadKey
 	ReasonKey  = hyperv1.TokenSecretReasonKey
 	MessageKey = hyperv1.TokenSecretMessageKey
@@ -51,12 +51,13 @@ const (
 
 const upgradeTypeInPlace = string(hyperv1.UpgradeTypeInPlace)
 
-// IsTokenSecret tells token Secrets from all others.
+// IsTokenSecret reports whether a Secret with these annotations is a token Secret.
 func IsTokenSecret(annotations map[string]string) bool {
 	return annotations[ConfigAnnotation] == "true"
 }
 
-// configHash is the end of the name of a pool's token Secret: token-<pool>-<hash>. Empty for one that is called otherwise.
+// configHash returns the hash from the name of a pool's token Secret: token-<pool>-<hash>. Empty if the name has
+// another form.
 func configHash(secret *corev1.Secret) string {
 	_, pool, _ := strings.Cut(secret.Annotations[NodePoolAnnotation], "/")
 	hash, ok := strings.CutPrefix(secret.Name, "token-"+pool+"-")
@@ -66,8 +67,8 @@ func configHash(secret *corev1.Secret) string {
 	return hash
 }
 
-// expiration returns when the Secret ends. A time that cannot be read counts as passed, so that a damaged Secret is not
-// served for ever.
+// expiration returns when the Secret expires. An unreadable time counts as passed, so that a damaged Secret is not
+// served indefinitely.
 func expiration(secret *corev1.Secret) (at time.Time, set bool) {
 	text, set := secret.Annotations[ExpirationAnnotation]
 	if !set {
@@ -80,7 +81,7 @@ func expiration(secret *corev1.Secret) (at time.Time, set bool) {
 	return at, true
 }
 
-// untilRotation is how long the token is still to be used; a time that cannot be read counts as long ago.
+// untilRotation returns the time until the token must be rotated. An unreadable time counts as long ago.
 func untilRotation(secret *corev1.Secret, now time.Time) time.Duration {
 	at, err := time.Parse(time.RFC3339Nano, secret.Annotations[GeneratedAnnotation])
 	if err != nil {

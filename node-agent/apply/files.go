@@ -56,7 +56,7 @@ func writeFile(h *host.Host, f nodeplan.File) error {
 	if f.Keep && present != nil && !bytes.Equal(present, content) {
 		return errors.New("the image has it with another content: set overwrite in the MachineConfig to replace it")
 	}
-	// Nobody but root reads it before it has its owner and its mode.
+	// Only root can read the file until it has its owner and its mode.
 	if _, err := h.Write(f.Path, content, 0o600); err != nil {
 		return err
 	}
@@ -66,8 +66,8 @@ func writeFile(h *host.Host, f nodeplan.File) error {
 	return os.Chmod(h.Path(f.Path), fileMode(f.Mode))
 }
 
-// appended is a content with what it does not end with yet: what was appended before the machine lost its power, or by an earlier plan that had
-// the first of it, is not appended again.
+// appended appends the pieces that the content does not end with yet. Pieces are not appended again after a power loss,
+// or after an earlier plan that had the first of them.
 func appended(present []byte, pieces [][]byte) []byte {
 	has := len(pieces)
 	for !bytes.HasSuffix(present, bytes.Join(pieces[:has], nil)) {
@@ -102,7 +102,7 @@ func makeLink(h *host.Host, l nodeplan.Link) error {
 	return os.Link(target, link)
 }
 
-// fileMode says a Unix mode in Go's words.
+// fileMode converts a Unix mode to a Go file mode.
 func fileMode(mode uint32) fs.FileMode {
 	m := fs.FileMode(mode & 0o777)
 	for bit, flag := range map[uint32]fs.FileMode{0o4000: fs.ModeSetuid, 0o2000: fs.ModeSetgid, 0o1000: fs.ModeSticky} {
@@ -113,7 +113,7 @@ func fileMode(mode uint32) fs.FileMode {
 	return m
 }
 
-// own gives a file to its owner.
+// own sets the owner of a file.
 func own(h *host.Host, path string, o nodeplan.Owner) error {
 	if o == (nodeplan.Owner{}) {
 		return nil
@@ -129,7 +129,8 @@ func own(h *host.Host, path string, o nodeplan.Owner) error {
 	return os.Lchown(h.Path(path), uid, gid)
 }
 
-// number finds the third field of a name's line in /etc/passwd or /etc/group; a number stands for itself, and nothing for root.
+// number returns the ID (third field) of a name in /etc/passwd or /etc/group. A numeric name is returned as it is; an
+// empty name means root.
 func number(h *host.Host, database, name string) (int, error) {
 	if name == "" {
 		return 0, nil
@@ -147,7 +148,7 @@ func number(h *host.Host, database, name string) (int, error) {
 	return strconv.Atoi(fields[2])
 }
 
-// entry is a name's line in /etc/passwd or /etc/group, nil for none.
+// entry returns the line of a name in /etc/passwd or /etc/group; nil if there is none.
 func entry(h *host.Host, database, name string) ([]string, error) {
 	text, err := h.Read(database)
 	if err != nil {

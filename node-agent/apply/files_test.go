@@ -24,7 +24,7 @@ func TestFiles(t *testing.T) {
 		return all
 	}
 	for name, tt := range map[string]struct {
-		// present is what is there; empty for nothing.
+		// present is the existing content; empty for no file.
 		present    string
 		file       nodeplan.File
 		want, says string
@@ -93,13 +93,14 @@ func TestModes(t *testing.T) {
 			g.Expect(m.Mode("/srv")).To(Equal(want | fs.ModeDir))
 			g.Expect(m.Mode("/opt/a/b")).To(Equal(want | fs.ModeDir))
 			g.Expect(m.Mode("/opt/a").Perm()).To(BeEquivalentTo(0o755), "folders on the way are for all")
-			g.Expect(os.Chmod(m.Path("/srv"), 0o700)).To(Succeed()) // So that it can be removed.
+			g.Expect(os.Chmod(m.Path("/srv"), 0o700)).To(Succeed()) // The directory can only be removed with this mode.
 			g.Expect(os.Chmod(m.Path("/opt/a/b"), 0o700)).To(Succeed())
 		})
 	}
 }
 
-// TestSecretsOnTheWay looks at each file when its content is there and nothing else is: it may be for one user only, who does not have it yet.
+// TestSecretsOnTheWay checks each file after its content was written and before its owner was set: only root may read
+// it then.
 func TestSecretsOnTheWay(t *testing.T) {
 	t.Parallel()
 	g, m := newMachine(t)
@@ -113,7 +114,7 @@ func TestSecretsOnTheWay(t *testing.T) {
 	g.Expect(m.Mode(apply.Mark)).To(BeEquivalentTo(0o600))
 }
 
-// TestOwners is for root, as all others can give files to themselves only.
+// TestOwners requires root: other users can assign files to themselves only.
 func TestOwners(t *testing.T) {
 	t.Parallel()
 	if os.Getuid() != 0 {
@@ -156,7 +157,7 @@ func TestOwners(t *testing.T) {
 	})
 }
 
-// TestDamagedDatabases: files must not fall to root, or to anybody else, for that.
+// TestDamagedDatabases checks that a damaged user database does not make a file owned by root or by any other user.
 func TestDamagedDatabases(t *testing.T) {
 	t.Parallel()
 	for name, tt := range map[string]struct{ passwd, says string }{

@@ -16,15 +16,15 @@ import (
 
 const (
 	grubDropIn = "/etc/default/grub.d/90-hypershift.cfg"
-	// rebootedFor holds the arguments that the machine was to be started anew for, and the boot in which that was asked for.
+	// rebootedFor holds the arguments for which a reboot was requested, and the boot ID of the request.
 	rebootedFor = "/var/lib/hypershift/rebooted-for"
-	// bootFinished is made by cloud-init at the end of its last stage: MAAS knows then that the machine is deployed.
+	// bootFinished is created by cloud-init at the end of its last stage. MAAS knows then that the machine is deployed.
 	bootFinished = "/var/lib/cloud/instance/boot-finished"
 	bootPoll     = time.Second
 )
 
-// KernelArguments has the kernel started with the plan's arguments, and without those that an earlier plan had it started with: by a
-// drop-in of the boot loader and one reboot.
+// KernelArguments sets the kernel arguments of the plan and removes those of an earlier plan. It uses a drop-in of the
+// boot loader and one reboot.
 func KernelArguments(ctx context.Context, h *host.Host, plan *nodeplan.Plan) error {
 	running, err := h.Read("/proc/cmdline")
 	if err != nil {
@@ -59,7 +59,7 @@ func KernelArguments(ctx context.Context, h *host.Host, plan *nodeplan.Plan) err
 		return err
 	}
 	if len(missing)+len(dropped) == 0 {
-		return nil // It was asked for others, and never started with them.
+		return nil // Other arguments were requested, but the kernel never booted with them.
 	}
 	return reboot(ctx, h, wanted, mark)
 }
@@ -81,7 +81,7 @@ func writeArguments(h *host.Host, wanted string) error {
 	return err
 }
 
-// reboot waits for cloud-init, and comes back only when it was not possible.
+// reboot waits for cloud-init, then reboots. It returns only if that failed.
 func reboot(ctx context.Context, h *host.Host, wanted, mark string) error {
 	h.Say("the kernel needs the arguments \"%s\": restarting the machine when cloud-init is through", wanted)
 	for !h.Exists(bootFinished) {
@@ -101,7 +101,7 @@ func reboot(ctx context.Context, h *host.Host, wanted, mark string) error {
 	return ctx.Err()
 }
 
-// SwapOff turns off the swap that the machine's own /etc/fstab names, and takes it out there: MAAS gives Ubuntu a swap file.
+// SwapOff disables the swap in /etc/fstab, now and for later boots, since MAAS gives Ubuntu a swap file.
 func SwapOff(ctx context.Context, h *host.Host, _ *nodeplan.Plan) error {
 	const fstab = "/etc/fstab"
 	text, err := h.Read(fstab)
@@ -124,7 +124,7 @@ func SwapOff(ctx context.Context, h *host.Host, _ *nodeplan.Plan) error {
 		}
 		if len(strings.Fields(string(active))) > swapHeader {
 			if err := h.Do(ctx, "swapoff", fields[0]); err != nil {
-				// What is not in use needs not be turned off, and the kubelet starts with swap too.
+				// Swap that is not active cannot be turned off, and the kubelet also starts with swap.
 				h.Say("swap on %s stays for now: %v", fields[0], err)
 			}
 		}
@@ -137,11 +137,11 @@ func SwapOff(ctx context.Context, h *host.Host, _ *nodeplan.Plan) error {
 	return err
 }
 
-// swapHeader is how many words the first line of /proc/swaps has.
+// swapHeader is the number of words in the first line of /proc/swaps.
 const swapHeader = 5
 
-// KernelSettings loads the modules and sets what the plan has files for. A kernel that has them built in, or refuses some, may do all
-// the same; the kubelet would say.
+// KernelSettings loads the modules and applies the sysctls in the files of the plan. Errors are logged only: a kernel
+// may have a module built in. The kubelet reports what it really lacks.
 func KernelSettings(ctx context.Context, h *host.Host, _ *nodeplan.Plan) error {
 	modules, err := h.Read("/etc/modules-load.d/90-hypershift-node.conf")
 	if err != nil {

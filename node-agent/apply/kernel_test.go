@@ -26,7 +26,7 @@ const (
 	restart     = "systemctl reboot"
 )
 
-// booted is a machine whose kernel was started with arguments, and which cloud-init is through with.
+// booted returns a machine that was booted with these kernel arguments, and on which cloud-init has finished.
 func booted(t *testing.T, arguments string) (*GomegaWithT, *hosttest.Machine) {
 	t.Helper()
 	g, m := newMachine(t)
@@ -36,7 +36,7 @@ func booted(t *testing.T, arguments string) (*GomegaWithT, *hosttest.Machine) {
 	return g, m
 }
 
-// arguments gives them to the kernel. A machine that starts anew is gone.
+// arguments applies the kernel arguments. A reboot ends the machine.
 func arguments(t *testing.T, m *hosttest.Machine, wanted ...string) error {
 	t.Helper()
 	ctx, cancel := context.WithCancel(t.Context())
@@ -56,7 +56,7 @@ func arguments(t *testing.T, m *hosttest.Machine, wanted ...string) error {
 	return apply.KernelArguments(ctx, m.Host, &nodeplan.Plan{KernelArguments: wanted})
 }
 
-// reboots is a machine's boot with what the boot loader has now.
+// reboots simulates a boot with the arguments that the boot loader has now.
 func reboots(m *hosttest.Machine, id, with string) {
 	m.Put(bootID, id+"\n")
 	m.Put(cmdline, "BOOT_IMAGE=/vmlinuz "+with+"\n")
@@ -104,7 +104,7 @@ func TestKernelArguments(t *testing.T) {
 	}
 }
 
-// TestKernelArgumentsOverBoots goes on with a machine over its restarts.
+// TestKernelArgumentsOverBoots follows a machine across its reboots.
 func TestKernelArgumentsOverBoots(t *testing.T) {
 	t.Parallel()
 	started := func(t *testing.T) (*GomegaWithT, *hosttest.Machine) {
@@ -173,7 +173,7 @@ func TestKernelArgumentsOverBoots(t *testing.T) {
 	})
 }
 
-// TestKernelArgumentsFail: the machine must not start anew with what the boot loader does not have.
+// TestKernelArgumentsFail: the machine must not reboot if the boot loader does not have the arguments.
 func TestKernelArgumentsFail(t *testing.T) {
 	t.Parallel()
 	fails := errors.New("no space left on device")

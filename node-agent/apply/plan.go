@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package apply brings a machine to what its node plan says, and its kernel to what a node needs.
+// Package apply applies a node plan to a machine, and sets up the kernel for a node.
 package apply
 
 import (
@@ -15,10 +15,11 @@ import (
 	"github.com/openshift/hypershift/support/nodeplan"
 )
 
-// Mark is the file with the checksum of the plan that was applied to its end.
+// Mark is the file with the checksum of the last plan that was applied completely.
 const Mark = "/var/lib/hypershift/applied"
 
-// Plan makes users, files and units, once in a machine's life, as Ignition does: what an administrator changes later stays.
+// Plan creates users, files and units. It applies each plan once, as Ignition does, so later changes of an
+// administrator stay.
 func Plan(ctx context.Context, h *host.Host, plan *nodeplan.Plan) error {
 	raw, err := json.Marshal(plan)
 	if err != nil {
@@ -65,8 +66,8 @@ func units(ctx context.Context, h *host.Host, plan *nodeplan.Plan) error {
 	return nil
 }
 
-// switchUnit does what systemd does at the first boot of a machine with Ignition. It waits for no unit: one of them may wait for
-// this program.
+// switchUnit does what systemd does at the first boot of a machine with Ignition. It does not wait for the unit, which
+// may itself wait for this program.
 func switchUnit(ctx context.Context, h *host.Host, u nodeplan.Unit) error {
 	switch {
 	case u.Masked:
@@ -82,7 +83,7 @@ func switchUnit(ctx context.Context, h *host.Host, u nodeplan.Unit) error {
 	return h.Do(ctx, "systemctl", "start", "--no-block", u.Name)
 }
 
-// mask takes the unit's own file away, as Ignition does: systemd masks by a link, and only where nothing is.
+// mask removes the file of the unit, as Ignition does: systemd masks a unit with a link, and only if no file exists.
 func mask(ctx context.Context, h *host.Host, unit string) error {
 	if target, err := os.Readlink(h.Path(nodeplan.UnitDir + unit)); err != nil || target != os.DevNull {
 		if err := h.Remove(nodeplan.UnitDir + unit); err != nil {

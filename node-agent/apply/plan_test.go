@@ -20,7 +20,7 @@ import (
 	"github.com/openshift/hypershift/support/nodeplan"
 )
 
-// newMachine has root, and "me", who is the user that runs the test.
+// newMachine returns a machine with the users root and "me", where "me" is the user that runs the test.
 func newMachine(t *testing.T) (*GomegaWithT, *hosttest.Machine) {
 	t.Helper()
 	m := hosttest.New(t)
@@ -29,7 +29,7 @@ func newMachine(t *testing.T) (*GomegaWithT, *hosttest.Machine) {
 	return NewWithT(t), m
 }
 
-// whole has one of each kind of thing.
+// whole returns a plan with at least one item of each kind.
 func whole() *nodeplan.Plan {
 	return &nodeplan.Plan{
 		Version:     nodeplan.Version,
@@ -102,10 +102,10 @@ func TestPlan(t *testing.T) {
 	})
 }
 
-// TestPlanLostPower takes the power away at each step, and starts the machine again.
+// TestPlanLostPower simulates a power loss at each step, then starts the machine again.
 func TestPlanLostPower(t *testing.T) {
 	t.Parallel()
-	// systemd, useradd and the like leave what a second run meets.
+	// programs simulates systemd, useradd and similar programs, whose effects a second run encounters.
 	programs := func(m *hosttest.Machine) func(string, io.Reader) ([]byte, error) {
 		return func(command string, _ io.Reader) ([]byte, error) {
 			switch {
@@ -125,7 +125,7 @@ func TestPlanLostPower(t *testing.T) {
 		m.Program = programs(m)
 		m.Put("/etc/motd", "Welcome\n")
 		m.Put(nodeplan.UnitDir+"noise.timer", "[Timer]\n")
-		m.Put("/home/me/.ssh/authorized_keys", "ssh-rsa theirs") // Without an end of its line.
+		m.Put("/home/me/.ssh/authorized_keys", "ssh-rsa theirs") // The last line has no newline.
 		return m
 	}
 	g, m := NewWithT(t), start(t)
@@ -152,7 +152,8 @@ func TestPlanLostPower(t *testing.T) {
 	g.Expect(cuts).To(BeNumerically(">", 15), "each change and each program is a step")
 }
 
-// TestPlanFails has one thing of each kind go wrong. What comes after it must not be done, and the plan not count as applied.
+// TestPlanFails lets one item of each kind fail. Later items must not be applied, and the plan must not count as
+// applied.
 func TestPlanFails(t *testing.T) {
 	t.Parallel()
 	const unit = nodeplan.UnitDir + "own.service"
@@ -176,7 +177,7 @@ func TestPlanFails(t *testing.T) {
 	for name, tt := range map[string]struct {
 		harm func(*hosttest.Machine)
 		says string
-		// not is a program that must not run.
+		// not is a command that must not run.
 		not string
 	}{
 		"a group cannot be made":                    {fails("groupadd ops"), "group ops: no space left", "chpasswd --encrypted"},
@@ -268,7 +269,7 @@ func TestUnits(t *testing.T) {
 	for name, tt := range map[string]struct {
 		prepare func(*hosttest.Machine)
 		unit    nodeplan.Unit
-		// want is what is at the unit's path, and ran what was run behind the reading of units.
+		// want is the content at the unit's path. ran holds the commands that ran after the units were read.
 		want string
 		ran  []string
 	}{

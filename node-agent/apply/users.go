@@ -78,7 +78,7 @@ func user(ctx context.Context, h *host.Host, u nodeplan.User) error {
 	return authorize(h, u)
 }
 
-// setPassword gives the hash to chpasswd on its standard input: every process may read the arguments of another.
+// setPassword passes the hash to chpasswd on its standard input, since every process can read the arguments of another.
 func setPassword(ctx context.Context, h *host.Host, u nodeplan.User) error {
 	if u.PasswordHash == "" {
 		return nil
@@ -87,7 +87,7 @@ func setPassword(ctx context.Context, h *host.Host, u nodeplan.User) error {
 	return err
 }
 
-// KeysOf is where a user's keys are, or will be.
+// KeysOf returns the current or future path of a user's authorized keys.
 func KeysOf(h *host.Host, u nodeplan.User) string {
 	home := cmp.Or(u.Home, "/home/"+u.Name)
 	if fields, err := entry(h, "/etc/passwd", u.Name); err == nil && len(fields) > homeField {
@@ -97,12 +97,12 @@ func KeysOf(h *host.Host, u nodeplan.User) string {
 }
 
 const (
-	// homeField is where a line of /etc/passwd has the user's folder.
+	// homeField is the index of the home folder in a line of /etc/passwd.
 	homeField = 5
 	keysFile  = "/.ssh/authorized_keys"
 )
 
-// authorize adds keys to those that the user has.
+// authorize adds keys to the authorized keys of the user.
 func authorize(h *host.Host, u nodeplan.User) error {
 	if len(u.SSHKeys) == 0 {
 		return nil
@@ -117,7 +117,7 @@ func authorize(h *host.Host, u nodeplan.User) error {
 	owner, dir := nodeplan.Owner{User: fields[2], Group: fields[3]}, fields[5]+"/.ssh"
 	path := dir + "/authorized_keys"
 	for _, own := range []string{dir, path} {
-		// The folder is the user's, who may lead root anywhere from there.
+		// The user owns the folder, and a link there could make root write anywhere.
 		if _, err := os.Readlink(h.Path(own)); err == nil {
 			return fmt.Errorf("%s is a link: keys are written to the user's own folder only", own)
 		}
@@ -141,7 +141,7 @@ func authorize(h *host.Host, u nodeplan.User) error {
 	return errors.Join(own(h, dir, owner), own(h, path, owner))
 }
 
-// flags are those of a program.
+// flags holds the arguments of a program.
 type flags []string
 
 func (f flags) text(name, value string) flags {

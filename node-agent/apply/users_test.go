@@ -18,7 +18,7 @@ import (
 
 const reload = "systemctl daemon-reload"
 
-// ran are the programs of a plan before the units.
+// ran applies a plan and returns the commands that ran before the units were read.
 func ran(t *testing.T, m *hosttest.Machine, plan *nodeplan.Plan) []string {
 	t.Helper()
 	NewWithT(t).Expect(apply.Plan(t.Context(), m.Host, plan)).To(Succeed())
@@ -62,7 +62,7 @@ func TestUsers(t *testing.T) {
 	}
 }
 
-// nothingIsNone has an empty list be no list.
+// nothingIsNone makes an empty list equal to nil.
 var nothingIsNone = cmp.Transformer("none", func(list []string) string { return strings.Join(list, "\n") })
 
 func TestGroups(t *testing.T) {
@@ -98,7 +98,8 @@ func TestGroups(t *testing.T) {
 	})
 }
 
-// TestPassword: what is in a command line can be read by every user of the machine.
+// TestPassword checks that the password hash is passed on standard input: every user of the machine can read command
+// lines.
 func TestPassword(t *testing.T) {
 	t.Parallel()
 	g, m := newMachine(t)
@@ -183,7 +184,7 @@ func TestKeys(t *testing.T) {
 	})
 }
 
-// TestKeysOf is about users that the machine may not have yet.
+// TestKeysOf covers users that may not exist on the machine yet.
 func TestKeysOf(t *testing.T) {
 	t.Parallel()
 	for want, user := range map[string]nodeplan.User{
@@ -201,7 +202,7 @@ func TestKeysOf(t *testing.T) {
 	})
 }
 
-// TestHostileHome has a user's own folder lead to what is root's.
+// TestHostileHome covers a user who replaced the key file or its directory with a link to files of root.
 func TestHostileHome(t *testing.T) {
 	t.Parallel()
 	users := &nodeplan.Plan{Users: []nodeplan.User{{Name: "me", SSHKeys: []string{"ssh-ed25519 AAAA"}}}}

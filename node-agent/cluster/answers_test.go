@@ -22,7 +22,7 @@ const (
 	nodePath  = "/api/v1/nodes/worker-1"
 )
 
-// TestStatus has servers that answer what a real one would only in bad times.
+// TestStatus covers answers that a real server gives only when it has a problem.
 func TestStatus(t *testing.T) {
 	t.Parallel()
 	const lease = `{"spec": {"renewTime": "2026-01-02T03:04:05.000006Z"}}`
@@ -104,7 +104,7 @@ func TestAnnotate(t *testing.T) {
 	})
 }
 
-// event is what a watch is sent.
+// event returns an event of a watch.
 func event(kind, annotation string) string {
 	return fmt.Sprintf(`{"type": %q, "object": {"metadata": {"annotations": {"a": %q}}}}`, kind, annotation) + "\n"
 }
@@ -167,7 +167,8 @@ func TestWatchEnds(t *testing.T) {
 	})
 }
 
-// TestSmallAnswers: a Node has megabytes of images in its status, which a thousand machines should not be sent with each change.
+// TestSmallAnswers: the status of a Node contains megabytes of images, which must not be sent to a thousand machines
+// with each change.
 func TestSmallAnswers(t *testing.T) {
 	t.Parallel()
 	var accepted []string

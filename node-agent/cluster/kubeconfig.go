@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package cluster is the guest as the kubelet of this machine may see it: its own Node, by the kubelet's own certificate.
+// Package cluster accesses the guest cluster with the kubelet's certificate. It may only access the Node of this
+// machine.
 package cluster
 
 import (
@@ -16,10 +17,10 @@ import (
 	"github.com/openshift/hypershift/node-agent/host"
 )
 
-// Kubeconfig is the kubelet's own. It is there when the machine has joined.
+// Kubeconfig is the kubeconfig of the kubelet. It exists once the machine has joined.
 const Kubeconfig = "/var/lib/kubelet/kubeconfig"
 
-// kubeconfig is what the kubelet writes into its kubeconfig.
+// kubeconfig is the part of the kubelet's kubeconfig that is used.
 type kubeconfig struct {
 	Clusters []struct {
 		Cluster struct {
@@ -45,14 +46,15 @@ func readKubeconfig(h *host.Host) (*kubeconfig, error) {
 		return nil, errors.New("this machine has not joined its cluster yet: there is no " + Kubeconfig)
 	}
 	k := &kubeconfig{}
-	// What it holds is not repeated: it may have keys.
+	// The error does not quote the content, which may include keys.
 	if err := yaml.Unmarshal(raw, k); err != nil || len(k.Clusters) != 1 || len(k.Users) != 1 {
 		return nil, errors.New(Kubeconfig + " is not as the kubelet writes it, with one cluster and one user")
 	}
 	return k, nil
 }
 
-// TLS shows the certificate that the kubelet has now to a server of this CA. The kubelet renews it every few days.
+// TLS returns a configuration with the given server CA and the current certificate of the kubelet. It reads the
+// certificate for each handshake, since the kubelet renews it every few days.
 func TLS(h *host.Host, ca []byte) (*tls.Config, error) {
 	roots := x509.NewCertPool()
 	if !roots.AppendCertsFromPEM(ca) {
@@ -75,7 +77,7 @@ func TLS(h *host.Host, ca []byte) (*tls.Config, error) {
 	}, nil
 }
 
-// Server is the URL of the API server that the kubelet goes by when it starts.
+// Server returns the URL of the API server that the kubelet uses after its next start.
 func Server(h *host.Host) (string, error) {
 	k, err := readKubeconfig(h)
 	if err != nil {
@@ -84,14 +86,14 @@ func Server(h *host.Host) (string, error) {
 	return k.Clusters[0].Cluster.Server, nil
 }
 
-// SetServer changes that, and nothing else.
+// SetServer changes the URL of the API server in the kubeconfig, and nothing else.
 func SetServer(h *host.Host, url string) error {
 	raw, err := h.Read(Kubeconfig)
 	if err != nil {
 		return err
 	}
 	var all map[string]any
-	problem := errors.New(Kubeconfig + " is not as the kubelet writes it") // What it holds is not repeated: it may have keys.
+	problem := errors.New(Kubeconfig + " is not as the kubelet writes it") // The error does not quote the content, which may include keys.
 	if err := yaml.Unmarshal(raw, &all); err != nil {
 		return problem
 	}
@@ -115,7 +117,7 @@ func SetServer(h *host.Host, url string) error {
 	return err
 }
 
-// connect makes a client of the guest's API, and says where that is.
+// connect returns a client for the API of the guest cluster, and its URL.
 func connect(h *host.Host) (*http.Client, string, error) {
 	k, err := readKubeconfig(h)
 	if err != nil {

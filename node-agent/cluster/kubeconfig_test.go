@@ -31,7 +31,7 @@ import (
 
 const clientPEM = "/var/lib/kubelet/pki/kubelet-client-current.pem"
 
-// member is a machine that has joined a cluster whose API server is a handler of the test.
+// member is a machine that has joined a cluster. The API server of the cluster is a handler of the test.
 type member struct {
 	*GomegaWithT
 	*hosttest.Machine
@@ -39,7 +39,7 @@ type member struct {
 	node   *cluster.Node
 
 	mu sync.Mutex
-	// shown are the names in the certificates that the server was shown.
+	// shown holds the common names of the client certificates that the server received.
 	shown []string
 }
 
@@ -72,7 +72,7 @@ func (m *member) kubeconfig(ca, user string) {
 	m.PutMode(cluster.Kubeconfig, "{apiVersion: v1, kind: Config, clusters: [{name: c, cluster: {server: \""+m.server.URL+"\", "+ca+"}}], users: [{name: u, user: {"+user+"}}]}\n", 0o600)
 }
 
-// pair is a certificate with its key.
+// pair returns a certificate and its key, in PEM.
 func pair(t *testing.T, name string) string {
 	t.Helper()
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)

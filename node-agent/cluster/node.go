@@ -19,29 +19,29 @@ import (
 )
 
 const (
-	// requestTimeout bounds one request that is answered at once.
+	// requestTimeout limits a request other than a watch.
 	requestTimeout = 20 * time.Second
-	// watchTime is how long the API server keeps a watch.
+	// watchTime is how long the API server keeps a watch open.
 	watchTime = 10 * time.Minute
 	maxAnswer = 8 << 20
-	// metadataOnly keeps the status of a Node, which changes often and is large, from being sent.
+	// metadataOnly requests no status of the Node, which is large and changes often.
 	metadataOnly = "application/json;as=PartialObjectMetadata;g=meta.k8s.io;v=v1"
 	listMetadata = "application/json;as=PartialObjectMetadataList;g=meta.k8s.io;v=v1"
 )
 
-// Node is this machine's Node.
+// Node accesses the Node of this machine.
 type Node struct {
 	Host *host.Host
-	// Name is the Node's.
+	// Name is the name of the Node.
 	Name string
-	// Server is the URL of the API server; empty for the one that the kubelet goes by.
+	// Server is the URL of the API server; empty means that of the kubelet.
 	Server string
 }
 
-// Annotations are those of the Node.
+// Annotations holds the annotations of the Node.
 type Annotations map[string]string
 
-// object is what is read of a Node's metadata.
+// object is the part of a Node's metadata that is read.
 type object struct {
 	Metadata struct {
 		Annotations     Annotations `json:"annotations"`
@@ -49,18 +49,18 @@ type object struct {
 	} `json:"metadata"`
 }
 
-// Status is how the Node is doing.
+// Status is the health of the Node.
 type Status struct {
 	Ready bool
-	// Reason is what the kubelet says about that.
+	// Reason is the kubelet's message about readiness.
 	Reason string
-	// Version is the kubelet's, such as v1.36.3.
+	// Version is the version of the kubelet, such as v1.36.3.
 	Version string
-	// Renewed is when the kubelet last said that it lives.
+	// Renewed is when the kubelet last renewed its lease.
 	Renewed time.Time
 }
 
-// Status asks how the Node is doing.
+// Status reads the health of the Node.
 func (n *Node) Status(ctx context.Context) (Status, error) {
 	var node struct {
 		Status struct {
@@ -91,7 +91,7 @@ func (n *Node) Status(ctx context.Context) (Status, error) {
 	return status, nil
 }
 
-// Reach asks for the Node, and nothing of it.
+// Reach checks that the Node can be read.
 func (n *Node) Reach(ctx context.Context) error {
 	return n.do(ctx, http.MethodGet, "/api/v1/nodes/"+url.PathEscape(n.Name), metadataOnly, nil, nil)
 }
@@ -112,7 +112,8 @@ func (n *Node) Annotate(ctx context.Context, changes Annotations) error {
 	return n.do(ctx, http.MethodPatch, "/api/v1/nodes/"+url.PathEscape(n.Name), metadataOnly, body, nil)
 }
 
-// Watch hands the Node's annotations to see, now and whenever the Node changes, until the connection ends. That it ends is no error.
+// Watch calls see with the annotations of the Node, now and after each change, until the connection ends. The end of
+// the connection is not an error.
 func (n *Node) Watch(ctx context.Context, see func(Annotations)) error {
 	ctx, cancel := context.WithTimeout(ctx, watchTime+requestTimeout)
 	defer cancel()
@@ -153,7 +154,7 @@ func (n *Node) Watch(ctx context.Context, see func(Annotations)) error {
 	}
 }
 
-// do makes a request, and reads the answer into what is given.
+// do sends a request and decodes the response into the given value.
 func (n *Node) do(ctx context.Context, method, path, accept string, body []byte, into any) error {
 	ctx, cancel := context.WithTimeout(ctx, requestTimeout)
 	defer cancel()
@@ -172,7 +173,7 @@ func (n *Node) do(ctx context.Context, method, path, accept string, body []byte,
 	return nil
 }
 
-// request returns the body of an answer that is no refusal; done ends it.
+// request returns the body of a successful response; the caller must call done.
 func (n *Node) request(ctx context.Context, method, path, accept string, body []byte) (answer io.Reader, done func(), err error) {
 	client, server, err := connect(n.Host)
 	if err != nil {
@@ -189,9 +190,9 @@ func (n *Node) request(ctx context.Context, method, path, accept string, body []
 		client.CloseIdleConnections()
 		return nil, nil, err
 	}
-	done = func() { _ = response.Body.Close(); client.CloseIdleConnections() } // What was sent was read.
+	done = func() { _ = response.Body.Close(); client.CloseIdleConnections() } // The response has been read.
 	if response.StatusCode >= http.StatusMultipleChoices {
-		said, _ := io.ReadAll(io.LimitReader(response.Body, 300)) // A hint at most.
+		said, _ := io.ReadAll(io.LimitReader(response.Body, 300)) // The text is only a hint, so a read error does not matter.
 		done()
 		return nil, nil, fmt.Errorf("the API server answered %s: %s", response.Status, strings.TrimSpace(string(said)))
 	}

@@ -26,7 +26,7 @@ import (
 
 const patient = 2 * time.Minute
 
-// joined is a machine with the kubelet's files of a Node.
+// joined returns the Node of a machine that has the kubelet's files.
 func joined(t *testing.T, config *rest.Config, name string) *cluster.Node {
 	t.Helper()
 	h := &host.Host{Root: t.TempDir()}
@@ -44,7 +44,7 @@ func joined(t *testing.T, config *rest.Config, name string) *cluster.Node {
 	return &cluster.Node{Host: h, Name: name}
 }
 
-// TestNode speaks to a real API server with what a kubelet may.
+// TestNode calls a real API server with the permissions of a kubelet.
 func TestNode(t *testing.T) {
 	g := NewWithT(t)
 	config, users := testenv.StartNodes(t)

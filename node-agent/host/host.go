@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package host is the machine that node-agent works on: its files, below a root folder that tests choose, and its programs.
+// Package host accesses the machine of node-agent: its files, below a root folder that tests set, and its programs.
 package host
 
 import (
@@ -17,18 +17,18 @@ import (
 	"syscall"
 )
 
-// Run runs a program of the machine and returns what it wrote to its standard output.
+// Run runs a program and returns its standard output.
 type Run func(ctx context.Context, stdin io.Reader, program string, args ...string) ([]byte, error)
 
 // Host is a machine.
 type Host struct {
-	// Root is the folder that is the machine's root; empty for the machine itself.
+	// Root is the root folder of the machine; empty means /.
 	Root string
 	// Run runs programs.
 	Run Run
-	// Log gets one line for each step.
+	// Log receives one line for each step.
 	Log io.Writer
-	// Changed is called after each change of a file; nil for nothing. Tests cut the machine off there.
+	// Changed is called after each file change; it may be nil. Tests simulate a power loss there.
 	Changed func(path string)
 }
 
@@ -38,21 +38,21 @@ func (h *Host) changed(path string) {
 	}
 }
 
-// Path is where a file of the machine is.
+// Path returns the path of a file of the machine below Root.
 func (h *Host) Path(path string) string { return filepath.Join("/", h.Root, path) }
 
-// Say writes a line to the journal. It must hold no secret.
+// Say writes a line to the journal. It must not contain secrets.
 func (h *Host) Say(format string, args ...any) {
 	fmt.Fprintf(h.Log, "node-agent: "+format+"\n", args...)
 }
 
-// Do runs a program for what it does.
+// Do runs a program and discards its output.
 func (h *Host) Do(ctx context.Context, program string, args ...string) error {
 	_, err := h.Run(ctx, nil, program, args...)
 	return err
 }
 
-// Exec is the Run of a machine. Its errors have the last of what the program wrote to its standard error.
+// Exec implements Run for a real machine. Its errors include the end of the program's standard error.
 func Exec(ctx context.Context, stdin io.Reader, program string, args ...string) ([]byte, error) {
 	cmd := exec.CommandContext(ctx, program, args...) //nolint:gosec // The programs are named in this room; no argument is read by a shell.
 	var stdout, stderr bytes.Buffer
@@ -66,7 +66,7 @@ func Exec(ctx context.Context, stdin io.Reader, program string, args ...string) 
 	return stdout.Bytes(), nil
 }
 
-// Read returns the content of a file, nil when there is none.
+// Read returns the content of a file; nil if it does not exist.
 func (h *Host) Read(path string) ([]byte, error) {
 	content, err := os.ReadFile(h.Path(path))
 	if errors.Is(err, fs.ErrNotExist) {
@@ -75,14 +75,14 @@ func (h *Host) Read(path string) ([]byte, error) {
 	return content, err
 }
 
-// Exists tells whether there is something at a path.
+// Exists reports whether a path exists.
 func (h *Host) Exists(path string) bool {
 	_, err := os.Lstat(h.Path(path))
 	return err == nil
 }
 
-// Write brings a file to a content and a mode in one step, which is through when the machine loses its power after it. It tells
-// whether that changed anything.
+// Write sets the content and the mode of a file atomically. The content is on disk before the rename. It reports
+// whether the file changed.
 func (h *Host) Write(path string, content []byte, mode fs.FileMode) (changed bool, err error) {
 	target := h.Path(path)
 	if same(target, content, mode) {
@@ -107,7 +107,7 @@ func (h *Host) Write(path string, content []byte, mode fs.FileMode) (changed boo
 	return true, nil
 }
 
-// Remove takes a file or a link away, if there is one.
+// Remove removes a file or a link; a missing one is not an error.
 func (h *Host) Remove(path string) error {
 	err := os.Remove(h.Path(path))
 	if errors.Is(err, fs.ErrNotExist) || errors.Is(err, syscall.ENOTDIR) {
@@ -128,7 +128,7 @@ func same(target string, content []byte, mode fs.FileMode) bool {
 	return err == nil && bytes.Equal(present, content)
 }
 
-// Link brings a symbolic link to a target in one step.
+// Link sets the target of a symbolic link atomically.
 func (h *Host) Link(path, target string) error {
 	link := h.Path(path)
 	if present, err := os.Readlink(link); err == nil && present == target {
@@ -151,7 +151,7 @@ func (h *Host) Link(path, target string) error {
 	return nil
 }
 
-// HasSystemd tells whether the machine's first process is systemd, which then keeps its cgroups.
+// HasSystemd reports whether the first process of the machine is systemd, which then manages the cgroups.
 func (h *Host) HasSystemd() bool {
 	name, err := h.Read("/proc/1/comm")
 	return err == nil && strings.TrimSpace(string(name)) == "systemd"

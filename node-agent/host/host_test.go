@@ -15,14 +15,14 @@ import (
 	"github.com/openshift/hypershift/node-agent/host"
 )
 
-// newHost tells which files changed.
+// newHost returns a host in a temporary directory, and the list of files that it has changed.
 func newHost(t *testing.T) (*GomegaWithT, *host.Host, *[]string) {
 	t.Helper()
 	changed := &[]string{}
 	return NewWithT(t), &host.Host{Root: t.TempDir(), Log: &strings.Builder{}, Changed: func(path string) { *changed = append(*changed, path) }}, changed
 }
 
-// there are the names in a folder.
+// there returns the names in a directory.
 func there(g *GomegaWithT, h *host.Host, folder string) []string {
 	entries, err := os.ReadDir(h.Path(folder))
 	g.Expect(err).NotTo(HaveOccurred())

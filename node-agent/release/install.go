@@ -21,30 +21,30 @@ const (
 	nodeDir = "/opt/hypershift/node"
 	// current is a link to the installation in use.
 	current = nodeDir + "/current"
-	// manifestName is written last, into the folder that is then renamed: what has it is whole.
+	// manifestName is written last, before the folder is renamed. A folder with this file is complete.
 	manifestName = "installed.json"
 	partialName  = ".partial"
 	pluginDir    = "/opt/cni/bin"
 )
 
-// required are the programs that a node image must bring.
+// required lists the programs that a node image must contain.
 var required = []string{"kubelet", "containerd", "containerd-shim-runc-v2", "ctr", "runc"}
 
-// manifest says what an installation was made of.
+// manifest describes the source and the files of an installation.
 type manifest struct {
-	// Image is the name that the plan had for it.
+	// Image is the name of the image in the plan.
 	Image string `json:"image"`
-	// Files are the checksums (SHA-256) of its files.
+	// Files holds the SHA-256 checksums of the files.
 	Files map[string]string `json:"files"`
 }
 
-// Program is where a program of the release is.
+// Program returns the path of a program of the release.
 func Program(h *host.Host, program string) string {
 	return h.Path(current + "/usr/bin/" + program)
 }
 
-// Install makes the node image's files the current installation, in one step, and pulls them where they are not there yet. What is there is
-// checked at each boot: a machine may lose its power before its disk has all that was written.
+// Install atomically makes the files of the node image the current installation, and pulls the image if necessary. The
+// files are verified at each boot, since a machine may lose power before its disk has everything that was written.
 func Install(ctx context.Context, h *host.Host, plan *nodeplan.Plan) error {
 	if wrong := installed(h, current, plan.Node.Name); wrong != "" {
 		slot, err := fetch(ctx, h, plan, wrong)
@@ -61,13 +61,13 @@ func Install(ctx context.Context, h *host.Host, plan *nodeplan.Plan) error {
 	return nil
 }
 
-// Fetch brings the node image's files onto the machine, beside those in use.
+// Fetch installs the files of the node image beside those in use.
 func Fetch(ctx context.Context, h *host.Host, plan *nodeplan.Plan) error {
 	_, err := fetch(ctx, h, plan, "it is to be used next")
 	return err
 }
 
-// fetch returns the folder, beside the link to the current one, that has the node image's files.
+// fetch returns the folder with the files of the node image, relative to the folder of the current link.
 func fetch(ctx context.Context, h *host.Host, plan *nodeplan.Plan, why string) (slot string, err error) {
 	slots, err := filepath.Glob(h.Path(nodeDir + "/sha256-*"))
 	if err != nil {
@@ -81,14 +81,14 @@ func fetch(ctx context.Context, h *host.Host, plan *nodeplan.Plan, why string) (
 	h.Say("installing %s: %s", plan.Node.Name, why)
 	err = pull(ctx, h, plan, plan.Node, func(image v1.Image) error { slot, err = install(h, plan.Node.Name, image); return err })
 	if err != nil {
-		// Half of it is of no use, and takes the room of what is.
+		// A partial installation is useless and takes disk space.
 		return "", errors.Join(err, os.RemoveAll(h.Path(nodeDir+"/"+partialName)))
 	}
 	h.Say("installed %s", plan.Node.Name)
 	return slot, nil
 }
 
-// installed says what is wrong with the installation in a folder; empty for nothing.
+// installed returns the problem with the installation in a folder; empty if there is none.
 func installed(h *host.Host, folder, image string) string {
 	raw, err := h.Read(folder + "/" + manifestName)
 	if err != nil || raw == nil {
@@ -137,7 +137,7 @@ func install(h *host.Host, name string, image v1.Image) (slot string, err error)
 	}
 	folder := strings.ReplaceAll(digest.String(), ":", "-")
 	target := h.Path(nodeDir + "/" + folder)
-	if err := os.RemoveAll(target); err != nil { // A damaged one.
+	if err := os.RemoveAll(target); err != nil { // Remove a damaged installation.
 		return "", err
 	}
 	if err := os.Rename(partial, target); err != nil {
@@ -146,7 +146,7 @@ func install(h *host.Host, name string, image v1.Image) (slot string, err error)
 	return folder, nil
 }
 
-// installPlugins copies the CNI plugins to where networks look for them. Others that are there stay.
+// installPlugins copies the CNI plugins to the folder in which networks look for them. Other plugins there stay.
 func installPlugins(h *host.Host) error {
 	plugins, err := filepath.Glob(h.Path(current + pluginDir + "/*"))
 	if err != nil {
@@ -164,7 +164,7 @@ func installPlugins(h *host.Host) error {
 	return nil
 }
 
-// RemoveOthers frees what earlier installations took. Programs that still run keep their files until they end.
+// RemoveOthers removes earlier installations. Running programs keep their files until they exit.
 func RemoveOthers(_ context.Context, h *host.Host, _ *nodeplan.Plan) error {
 	in, err := os.Readlink(h.Path(current))
 	if err != nil {

@@ -22,7 +22,7 @@ func TestUnpack(t *testing.T) {
 	t.Parallel()
 	for name, tt := range map[string]struct {
 		layers []layer
-		// want is what there is beside the programs; an empty text is for nothing.
+		// want holds the files besides the programs; an empty text means no file.
 		want map[string]string
 	}{
 		"When files have modes, they should keep them, but not the right to be another user": {
@@ -66,7 +66,8 @@ func TestUnpack(t *testing.T) {
 	}
 }
 
-// TestHostileImage unpacks what wants out of its folder. Either it does not come out, or nothing of it is used.
+// TestHostileImage unpacks images that try to write outside of their directory. Either nothing is written there, or no
+// part of the image is used.
 func TestHostileImage(t *testing.T) {
 	t.Parallel()
 	up := strings.Repeat("../", 12)
@@ -95,7 +96,7 @@ func TestHostileImage(t *testing.T) {
 	}
 }
 
-// TestIncomplete installs what cannot run a node. What is there goes on.
+// TestIncomplete installs images that cannot run a node. The current installation stays in use.
 func TestIncomplete(t *testing.T) {
 	t.Parallel()
 	for _, name := range []string{"kubelet", "containerd", "containerd-shim-runc-v2", "ctr", "runc"} {
@@ -124,7 +125,7 @@ func TestIncomplete(t *testing.T) {
 	})
 }
 
-// TestCannotUnpack: what the disk does not take must not be left out of what counts as whole.
+// TestCannotUnpack: an installation with a file that could not be written must not count as complete.
 func TestCannotUnpack(t *testing.T) {
 	t.Parallel()
 	long := "usr/share/" + strings.Repeat("x", 300)
@@ -219,7 +220,7 @@ func TestInstallAgain(t *testing.T) {
 	})
 }
 
-// TestInstallLostPower takes the power away at each change. What is current is whole, whenever that was.
+// TestInstallLostPower simulates a power loss at each change. The current installation must be complete at any time.
 func TestInstallLostPower(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -290,7 +291,7 @@ func TestRemoveOthers(t *testing.T) {
 	})
 }
 
-// TestNoRoom has the disk refuse what an installation needs.
+// TestNoRoom covers directories and files that cannot be created.
 func TestNoRoom(t *testing.T) {
 	t.Parallel()
 	t.Run("When no folder can be made, it should say so", func(t *testing.T) {

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package release brings the programs of a release onto a machine: the kubelet, and the container runtime that it was tested with.
+// Package release installs the programs of a release on a machine: the kubelet, and the container runtime that was
+// tested with it.
 package release
 
 import (
@@ -23,10 +24,11 @@ import (
 	"github.com/openshift/hypershift/support/releaseinfo"
 )
 
-// pullTimeout bounds one attempt to pull from one source, over a slow line too.
+// pullTimeout limits one attempt to pull from one source. It allows for a slow connection.
 const pullTimeout = 30 * time.Minute
 
-// pull hands the image to use as this machine's architecture has it, from the first source that works. use reads from the registry.
+// pull passes the image for the architecture of this machine to use, from the first source that works. The function use
+// reads from the registry.
 func pull(ctx context.Context, h *host.Host, plan *nodeplan.Plan, image nodeplan.Image, use func(v1.Image) error) error {
 	keychain, err := releaseinfo.Keychain(plan.PullSecret)
 	if err != nil {
@@ -66,7 +68,7 @@ func pullFrom(ctx context.Context, h *host.Host, plan *nodeplan.Plan, source nod
 	return use(image)
 }
 
-// transport trusts what the system does and the source's CAs, and goes through the plan's proxy.
+// transport returns a transport that trusts the CAs of the system and of the source, and uses the proxy of the plan.
 func transport(h *host.Host, plan *nodeplan.Plan, source nodeplan.Source) (*http.Transport, error) {
 	t, err := imageregistry.NewTransport(nil, source.Insecure)
 	if err != nil {
@@ -92,7 +94,7 @@ func transport(h *host.Host, plan *nodeplan.Plan, source nodeplan.Source) (*http
 	return t, nil
 }
 
-// read is a file as the plan has it, or else the machine: a plan is pulled for before it is applied.
+// read returns a file from the plan, else from the machine. Images are pulled before their plan is applied.
 func read(h *host.Host, plan *nodeplan.Plan, path string) ([]byte, error) {
 	for _, f := range plan.Files {
 		if f.Path == path && f.Content != nil {

@@ -21,7 +21,7 @@ import (
 	"github.com/openshift/hypershift/support/nodeplan"
 )
 
-// blobs lets a registry answer otherwise when it is asked for content.
+// blobs answers the requests for blobs in place of the registry.
 func blobs(answer func(http.ResponseWriter)) func(http.ResponseWriter, *http.Request) bool {
 	return func(w http.ResponseWriter, r *http.Request) bool {
 		if r.Method != http.MethodGet || !strings.Contains(r.URL.Path, "/blobs/") {
@@ -32,7 +32,7 @@ func blobs(answer func(http.ResponseWriter)) func(http.ResponseWriter, *http.Req
 	}
 }
 
-// TestDamagedOnTheWay has the registry, or what is before it, send something else than was asked for.
+// TestDamagedOnTheWay covers a registry, or a proxy in front of it, that does not send the requested content.
 func TestDamagedOnTheWay(t *testing.T) {
 	t.Parallel()
 	for name, tt := range map[string]struct {
@@ -76,7 +76,7 @@ func TestDamagedOnTheWay(t *testing.T) {
 	}
 }
 
-// TestLayers has one of an image's layers be what it should not be, in a way that the others are whole.
+// TestLayers covers an image with one invalid layer, whose other layers are complete.
 func TestLayers(t *testing.T) {
 	t.Parallel()
 	t.Run("When a lower layer does not come, the image should not be taken for one without it", func(t *testing.T) {
@@ -108,7 +108,7 @@ func TestLayers(t *testing.T) {
 		w.registry.Intercept(blobs(func(answer http.ResponseWriter) {
 			content, err := evil[0].Compressed()
 			if err == nil {
-				_ = http.NewResponseController(answer).Flush() // Its size is not said before.
+				_ = http.NewResponseController(answer).Flush() // The answer must not announce its size.
 				_, _ = io.Copy(answer, content)
 			}
 		}))
@@ -218,7 +218,8 @@ func TestTrust(t *testing.T) {
 	})
 }
 
-// TestPlainHTTP has a registry without TLS, which only a proxy reaches. It is this machine and not the loopback, for which no proxy is ever asked.
+// TestPlainHTTP has a registry without TLS that only a proxy reaches. Its address is not the loopback address, for
+// which a proxy is never used.
 func TestPlainHTTP(t *testing.T) {
 	t.Parallel()
 	const outside = "0.0.0.0:1"
@@ -247,7 +248,7 @@ func TestPlainHTTP(t *testing.T) {
 func TestPullSecret(t *testing.T) {
 	t.Parallel()
 	const password = "hunter2"
-	// guarded asks for a name and a password.
+	// guarded makes the registry require a user name and a password.
 	guarded := func(w *world) {
 		want := "Basic " + base64.StdEncoding.EncodeToString([]byte("me:"+password))
 		w.registry.Intercept(func(answer http.ResponseWriter, r *http.Request) bool {
@@ -298,7 +299,7 @@ func TestPullSecret(t *testing.T) {
 }
 
 func TestMain(m *testing.M) {
-	// What an administrator's shell has must not decide what is pulled from where.
+	// The proxy settings of the user's shell must not affect the tests.
 	for _, name := range []string{"HTTP_PROXY", "HTTPS_PROXY", "NO_PROXY", "http_proxy", "https_proxy", "no_proxy"} {
 		_ = os.Unsetenv(name)
 	}

@@ -25,7 +25,7 @@ const (
 
 	machineDropIn = "/etc/kubernetes/kubelet.conf.d/00-hypershift-machine.conf"
 	resolvConf    = "/run/systemd/resolve/resolv.conf"
-	// unifiedHierarchy is only there with cgroups of version 2.
+	// unifiedHierarchy exists only with cgroups v2.
 	unifiedHierarchy = "/sys/fs/cgroup/cgroup.controllers"
 )
 
@@ -38,7 +38,8 @@ var (
 	crictlConfig []byte
 )
 
-// Configure writes what depends on the machine: who keeps its cgroups, and where its name servers are.
+// Configure writes the settings that depend on the machine: the manager of its cgroups, and the path of its resolver
+// configuration.
 func Configure(_ context.Context, h *host.Host, plan *nodeplan.Plan) error {
 	var config bytes.Buffer
 	if err := containerdTemplate.Execute(&config, map[string]any{"PodImage": plan.Pod.Name, "Systemd": h.HasSystemd()}); err != nil {
@@ -65,14 +66,14 @@ func kubeletDropIn(h *host.Host) []byte {
 	if !h.Exists(unifiedHierarchy) {
 		lines = append(lines, "failCgroupV1: false")
 	}
-	// The stub resolver of systemd-resolved listens on the loopback, which is another one in a pod.
+	// The stub resolver of systemd-resolved listens on the loopback address, which differs in a pod.
 	if h.Exists(resolvConf) {
 		lines = append(lines, "resolvConf: "+resolvConf)
 	}
 	return []byte(strings.Join(lines, "\n") + "\n")
 }
 
-// forPeople puts crictl into the PATH of who looks for what is wrong. What is there already is theirs.
+// forPeople adds crictl to the PATH for administrators. It does not replace an existing file.
 func forPeople(h *host.Host) error {
 	if _, err := os.Stat(Program(h, "crictl")); err != nil {
 		return nil //nolint:nilerr // A node does without.
@@ -89,8 +90,8 @@ func forPeople(h *host.Host) error {
 	return err
 }
 
-// Start starts the container runtime and the kubelet, without waiting for them. They are not enabled: at each boot this program
-// makes sure first that all they need is there.
+// Start starts the container runtime and the kubelet without waiting for them. They are not enabled: at each boot this
+// program first checks that everything they need is present.
 func Start(ctx context.Context, h *host.Host, _ *nodeplan.Plan) error {
 	if err := h.Do(ctx, "systemctl", "daemon-reload"); err != nil {
 		return err
@@ -101,7 +102,7 @@ func Start(ctx context.Context, h *host.Host, _ *nodeplan.Plan) error {
 	return nil
 }
 
-// Follow starts the unit that brings this node to other configurations, where the plan is recent enough to have it.
+// Follow starts the unit that applies later configurations to this node. Older plans do not have the unit.
 func Follow(ctx context.Context, h *host.Host, _ *nodeplan.Plan) error {
 	if !h.Exists(nodeplan.UnitDir + nodeplan.FollowUnit) {
 		return nil
@@ -109,7 +110,7 @@ func Follow(ctx context.Context, h *host.Host, _ *nodeplan.Plan) error {
 	return h.Do(ctx, "systemctl", "start", "--no-block", nodeplan.FollowUnit)
 }
 
-// Restart is Start for a node that runs. Containers run on meanwhile.
+// Restart restarts the container runtime and the kubelet of a running node. Containers keep running.
 func Restart(ctx context.Context, h *host.Host, _ *nodeplan.Plan) error {
 	if err := h.Do(ctx, "systemctl", "daemon-reload"); err != nil {
 		return err
@@ -120,7 +121,7 @@ func Restart(ctx context.Context, h *host.Host, _ *nodeplan.Plan) error {
 	return nil
 }
 
-// RestartKubelet has the kubelet start anew, and waits until systemd has done it. Containers run on meanwhile.
+// RestartKubelet restarts the kubelet and waits for systemd. Containers keep running.
 func RestartKubelet(ctx context.Context, h *host.Host) error {
 	if err := h.Do(ctx, "systemctl", "restart", kubeletUnit); err != nil {
 		return fmt.Errorf("the kubelet cannot be restarted: %w", err)
@@ -128,7 +129,7 @@ func RestartKubelet(ctx context.Context, h *host.Host) error {
 	return nil
 }
 
-// Ended is how often the kubelet has ended by itself since it was started.
+// Ended returns how often systemd has restarted the kubelet since its unit was started.
 func Ended(ctx context.Context, h *host.Host) (int, error) {
 	out, err := h.Run(ctx, nil, "systemctl", "show", "--property=NRestarts", "--value", kubeletUnit)
 	if err != nil {
@@ -137,7 +138,7 @@ func Ended(ctx context.Context, h *host.Host) (int, error) {
 	return strconv.Atoi(strings.TrimSpace(string(out)))
 }
 
-// Version is that of the release's kubelet, as a Node says it.
+// Version returns the version of the release's kubelet, in the format of a Node status.
 func Version(ctx context.Context, h *host.Host) (string, error) {
 	out, err := h.Run(ctx, nil, Program(h, "kubelet"), "--version")
 	if err != nil {

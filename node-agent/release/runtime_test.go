@@ -63,7 +63,7 @@ func TestConfigure(t *testing.T) {
 	}
 }
 
-// TestForPeople: who looks for what is wrong has a tool in the PATH, unless there is one.
+// TestForPeople: administrators have crictl in the PATH, unless one exists already.
 func TestForPeople(t *testing.T) {
 	t.Parallel()
 	configured := func(t *testing.T, theirs ...string) (*GomegaWithT, *hosttest.Machine, error) {
@@ -96,7 +96,7 @@ func TestForPeople(t *testing.T) {
 	})
 }
 
-// TestUnits: what systemd is asked for, and what is said when it refuses.
+// TestUnits checks the systemctl calls, and the errors when they fail.
 func TestUnits(t *testing.T) {
 	t.Parallel()
 	const reload, both = "systemctl daemon-reload", "hypershift-containerd.service kubelet.service"

@@ -19,11 +19,11 @@ import (
 	"github.com/openshift/hypershift/support/nodeplan"
 )
 
-// imageName is the annotation by which containerd names what it imports.
+// imageName is the annotation with the name that containerd gives an imported image.
 const imageName = "io.containerd.image.name"
 
-// Sandbox brings the pod image into the container runtime: that would pull it by itself, but without the pull secret, which the
-// kubelet gives it for the images of containers only.
+// Sandbox imports the pod image into the container runtime. The runtime would pull the image without the pull secret,
+// which the kubelet passes only for the images of containers.
 func Sandbox(ctx context.Context, h *host.Host, plan *nodeplan.Plan) error {
 	ctr := func(stdin io.Reader, args ...string) ([]byte, error) {
 		return h.Run(ctx, stdin, Program(h, "ctr"), append([]string{"--address", socket, "--namespace", "k8s.io", "images"}, args...)...)
@@ -44,12 +44,12 @@ func Sandbox(ctx context.Context, h *host.Host, plan *nodeplan.Plan) error {
 			return err
 		}
 	}
-	// Without the label the kubelet may collect the image as unused.
+	// Without the label, the kubelet may remove the image as unused.
 	_, err = ctr(nil, "label", plan.Pod.Name, "io.cri-containerd.pinned=pinned")
 	return err
 }
 
-// inArchive hands an image to use as an archive of an OCI layout, in which it has its name.
+// inArchive passes an image to use, as an archive in OCI layout that contains its name.
 func inArchive(image v1.Image, name string, use func(io.Reader) error) (err error) {
 	dir, err := os.MkdirTemp("", "hypershift-pod-image-*")
 	if err != nil {

@@ -21,7 +21,7 @@ import (
 
 const ctr = current + "/usr/bin/ctr --address /run/hypershift/containerd/containerd.sock --namespace k8s.io images "
 
-// archived are the files of an archive.
+// archived returns the files in an archive.
 func archived(t *testing.T, archive io.Reader) map[string][]byte {
 	t.Helper()
 	files, reader := map[string][]byte{}, tar.NewReader(archive)
@@ -45,7 +45,7 @@ func archived(t *testing.T, archive io.Reader) map[string][]byte {
 func TestSandbox(t *testing.T) {
 	folder := t.TempDir()
 	t.Setenv("TMPDIR", folder)
-	// world has a runtime that answers; its images are what it has.
+	// world returns a machine with a container runtime. has is the runtime's list of images.
 	world := func(t *testing.T, has string, imported func(io.Reader) error) (*world, *nodeplan.Plan) {
 		w := newWorld(t)
 		plan := &nodeplan.Plan{Pod: w.push("pod", layer{"pause": program("pause")})}

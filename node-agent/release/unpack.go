@@ -22,13 +22,13 @@ import (
 )
 
 const (
-	// maxInstalled bounds the files of an image in bytes, each of which costs entryCost more.
+	// maxInstalled limits the total size of an image's files in bytes. Each file counts entryCost in addition.
 	maxInstalled = 4 << 30
 	entryCost    = 4 << 10
 )
 
-// unpack writes the files of an image below a folder, and returns their checksums. Nothing leaves the folder, whatever the
-// image says; devices, owners and the right to become another user are left out.
+// unpack writes the files of an image to a folder, and returns their checksums. It never writes outside the folder,
+// whatever the image contains. It ignores devices, owners and setuid bits.
 func unpack(image v1.Image, dir string) (sums map[string]string, err error) {
 	root, err := os.OpenRoot(dir)
 	if err != nil {
@@ -42,7 +42,8 @@ func unpack(image v1.Image, dir string) (sums map[string]string, err error) {
 	for {
 		header, err := archive.Next()
 		if errors.Is(err, io.EOF) {
-			// The archive ends well although a layer did not come, or is another than its checksum says: that is told behind its end.
+			// The archive may end normally although a layer is missing or has the wrong checksum. Reading to the end reports
+			// that error.
 			_, err := io.Copy(io.Discard, content)
 			return sums, err
 		}
@@ -83,14 +84,15 @@ func unpackEntry(root *os.Root, header *tar.Header, content io.Reader, sums map[
 	}
 }
 
-// inside is a link's target as it is from the folder of the link: one that begins at the image's root must not lead to the machine's.
+// inside returns a link target relative to the folder of the link. An absolute target must not lead to the root of the
+// machine.
 func inside(file, target string) string {
 	if !path.IsAbs(target) {
 		return target
 	}
 	relative, err := filepath.Rel("/"+path.Dir(file), target)
 	if err != nil {
-		return target // Both are absolute, so this does not happen.
+		return target // Both paths are absolute, so this does not happen.
 	}
 	return relative
 }
@@ -108,7 +110,7 @@ func writeChecked(root *os.Root, file string, mode fs.FileMode, content io.Reade
 	return hex.EncodeToString(hash.Sum(nil)), nil
 }
 
-// damaged names a file that has not the content that it was unpacked with; empty for none.
+// damaged returns a file whose content differs from the unpacked one; empty if there is none.
 func damaged(dir string, sums map[string]string) string {
 	for _, file := range slices.Sorted(maps.Keys(sums)) {
 		if sum, err := checksum(filepath.Join(dir, file)); err != nil || sum != sums[file] {

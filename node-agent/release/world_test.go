@@ -32,7 +32,7 @@ const (
 	caPath  = "/etc/containerd/certs.d/ca.crt"
 )
 
-// world is a machine and a registry that it reaches.
+// world is a machine and a registry that it can reach.
 type world struct {
 	*GomegaWithT
 	*hosttest.Machine
@@ -47,19 +47,19 @@ func newWorld(t *testing.T) *world {
 	return w
 }
 
-// file is one of an image: text is the content of a regular one, and where a link leads.
+// file is a file in an image. text is the content of a regular file, or the target of a link.
 type file struct {
 	kind byte
 	mode int64
 	text string
 }
 
-// layer is a layer's files. They are in it in the order of their names.
+// layer holds the files of a layer by name. The layer contains them in the order of their names.
 type layer map[string]file
 
 func program(text string) file { return file{tar.TypeReg, 0o755, text} }
 
-// programs is a layer that a node needs, and more of it.
+// programs returns a layer with the programs that a node needs, and the files of more.
 func programs(more ...layer) layer {
 	files := layer{"opt/cni/bin/bridge": program("bridge"), "opt/cni/bin/ptp": program("ptp")}
 	for _, name := range []string{"kubelet", "containerd", "containerd-shim-runc-v2", "ctr", "runc"} {
@@ -105,7 +105,7 @@ func imageOf(t *testing.T, layers ...layer) v1.Image {
 	return image
 }
 
-// push makes an image of layers be had from the registry, and says how.
+// push pushes an image of these layers to the registry, and returns its reference for a plan.
 func (w *world) push(name string, layers ...layer) nodeplan.Image {
 	w.t.Helper()
 	index := mutate.AppendManifests(empty.Index, mutate.IndexAddendum{
@@ -119,7 +119,7 @@ func (w *world) install(image nodeplan.Image) error {
 	return release.Install(w.t.Context(), w.Host, &nodeplan.Plan{Node: image})
 }
 
-// installed are the files of an installation, from its root, without the list of them.
+// installed returns the files of the current installation by their path in it, without the list of files.
 func (w *world) installed() map[string]string {
 	w.t.Helper()
 	folder, err := filepath.EvalSymlinks(w.Path(current))
@@ -133,7 +133,7 @@ func (w *world) installed() map[string]string {
 	return all
 }
 
-// whole are the files of an image of programs only.
+// whole returns the files of an image that contains the programs only.
 func whole() map[string]string {
 	all := map[string]string{}
 	for name, f := range programs() {
@@ -142,7 +142,7 @@ func whole() map[string]string {
 	return all
 }
 
-// slots are the installations that the machine has, and what is left of others.
+// slots returns the installations on the machine, including leftovers of incomplete ones.
 func (w *world) slots() []string {
 	w.t.Helper()
 	found, err := filepath.Glob(w.Path(nodeDir + "/*"))

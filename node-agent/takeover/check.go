@@ -12,17 +12,17 @@ import (
 )
 
 const (
-	// secureBoot is UEFI's variable SecureBoot, behind four bytes of attributes (UEFI specification, 3.3).
+	// secureBoot is the UEFI variable SecureBoot; four bytes of attributes precede its value (UEFI specification, 3.3).
 	secureBoot = "/sys/firmware/efi/efivars/SecureBoot-8be4df61-93ca-11d2-aa0d-00e098032b8c"
 	lockdown   = "/sys/kernel/security/lockdown"
 	disabled   = "/proc/sys/kernel/kexec_load_disabled"
 
-	// memory is what a live system with its root file system in the initramfs needs by Fedora CoreOS's guide (4 GiB), less what firmware
-	// and kernel keep of it, in KiB.
+	// memory is the required memory in KiB. A live system with its root file system in the initramfs needs 4 GiB,
+	// according to the guide of Fedora CoreOS. The limit is lower, since the firmware and the kernel reserve a part.
 	memory = 7 << 19
 )
 
-// Check refuses a machine on which another kernel cannot be started, or has no room.
+// Check returns an error if the machine cannot start another kernel, or lacks memory.
 func Check(h *host.Host) error {
 	variable, err := h.Read(secureBoot)
 	if err != nil {
@@ -35,7 +35,7 @@ func Check(h *host.Host) error {
 	if err != nil {
 		return err
 	}
-	// kernel_lockdown(7): the mode in force is in brackets.
+	// kernel_lockdown(7): the active mode is in brackets.
 	if strings.Contains(string(locked), "[") && !strings.Contains(string(locked), "[none]") {
 		return fmt.Errorf("the kernel is locked down (%s), and starts no other: start it without lockdown=", strings.TrimSpace(string(locked)))
 	}

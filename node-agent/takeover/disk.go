@@ -14,14 +14,14 @@ import (
 	"github.com/openshift/hypershift/node-agent/host"
 )
 
-// mounts are where the running system lies. What else is mounted may lie elsewhere, and is left alone.
+// mounts lists the mount points of the running system. Other mounts may be on other disks, which are not touched.
 var mounts = []string{"/", "/boot", "/boot/efi"}
 
 const byID = "/dev/disk/by-id"
 
-// Disk is the disk that the machine's system lies on and its firmware starts from, by the name that it has under another kernel too: its
-// path below /dev/disk/by-id. It refuses a system that lies on several disks, or on what is made of disks (LVM, RAID, bcache, multipath):
-// writing one of them would leave the others with the rest of it.
+// Disk returns the disk of the running system, from which the firmware boots. It returns a path below /dev/disk/by-id,
+// which is the same under another kernel. It rejects a system on several disks, or on a combined device (LVM, RAID,
+// bcache, multipath). Overwriting one disk would leave remains on the others.
 func Disk(h *host.Host) (string, error) {
 	devices, err := mounted(h)
 	if err != nil {
@@ -48,7 +48,7 @@ func Disk(h *host.Host) (string, error) {
 	return stableName(h, found)
 }
 
-// mounted is the device, as major:minor, of each mount point; of those above each other, the last.
+// mounted returns the device of each mount point, as major:minor. The last mount at a mount point counts.
 func mounted(h *host.Host) (map[string]string, error) {
 	text, err := h.Read("/proc/self/mountinfo")
 	if err != nil {
@@ -56,7 +56,7 @@ func mounted(h *host.Host) (map[string]string, error) {
 	}
 	devices := map[string]string{}
 	for line := range strings.Lines(string(text)) {
-		// proc_pid_mountinfo(5): id, parent, major:minor, root, mount point.
+		// proc_pid_mountinfo(5): ID, parent, major:minor, root, mount point.
 		if fields := strings.Fields(line); len(fields) > 5 {
 			devices[fields[4]] = fields[2]
 		}
@@ -64,7 +64,7 @@ func mounted(h *host.Host) (map[string]string, error) {
 	return devices, nil
 }
 
-// diskOf is the kernel's name of the disk that has the device, which must be that disk or a partition of it.
+// diskOf returns the kernel name of the disk of a device, which must be a disk or a partition.
 func diskOf(h *host.Host, device string) (string, error) {
 	path, err := filepath.EvalSymlinks(h.Path("/sys/dev/block/" + device))
 	if errors.Is(err, fs.ErrNotExist) {
@@ -95,7 +95,7 @@ func names(entries []os.DirEntry) []string {
 	return all
 }
 
-// whole refuses a name that is not that of a disk: of nothing, or of a partition.
+// whole returns an error if the path is missing or is a partition.
 func whole(h *host.Host, disk string) error {
 	target, err := os.Readlink(h.Path(disk))
 	if errors.Is(err, fs.ErrNotExist) {
@@ -110,10 +110,11 @@ func whole(h *host.Host, disk string) error {
 	return nil
 }
 
-// worldwide begin the names that udev takes from the disk's own identity, not from its maker's words: those last.
+// worldwide lists the prefixes of names that udev derives from the unique ID of the disk. They outlast names that
+// contain the vendor's text.
 var worldwide = []string{"wwn-", "nvme-eui.", "nvme-uuid."}
 
-// stableName is the best of the names that udev gave to the disk.
+// stableName returns the most stable of the names that udev gave to the disk.
 func stableName(h *host.Host, disk string) (string, error) {
 	entries, err := os.ReadDir(h.Path(byID))
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
@@ -132,7 +133,7 @@ func stableName(h *host.Host, disk string) (string, error) {
 	isWorldwide := func(link string) bool {
 		return slices.ContainsFunc(worldwide, func(prefix string) bool { return strings.HasPrefix(link, prefix) })
 	}
-	best := links[0] // os.ReadDir sorts.
+	best := links[0] // os.ReadDir returns sorted names.
 	if i := slices.IndexFunc(links, isWorldwide); i >= 0 {
 		best = links[i]
 	}

@@ -20,34 +20,36 @@ import (
 	"sigs.k8s.io/yaml"
 )
 
-// Where a live system looks, by coreos-installer's and Ignition's documentation.
+// Paths that a live system reads, according to the documentation of coreos-installer and Ignition.
 const (
 	// liveConfig is the Ignition config of the live system, in its initramfs.
 	liveConfig = "config.ign"
-	// liveNetwork holds NetworkManager's keyfiles, in its initramfs.
+	// liveNetwork is the folder of the NetworkManager keyfiles, in its initramfs.
 	liveNetwork = "etc/coreos-firstboot-network"
-	// installerConfig has the live system run coreos-installer by itself, and restart when that is through.
+	// installerConfig makes the live system run coreos-installer automatically, and reboot afterwards.
 	installerConfig = "/etc/coreos/installer.d/0000-takeover.yaml"
-	// installedConfig is where the live system has the Ignition config of the installed one; installer.d holds nothing but its configs.
+	// installedConfig is the path, in the live system, of the Ignition config of the installed system. It is not in
+	// installer.d, which may contain only configs of coreos-installer.
 	installedConfig = "/etc/hypershift/takeover.ign"
 
-	// alignment is where the kernel looks for the next archive of an initramfs (initramfs buffer format).
+	// alignment is the alignment of the archives in an initramfs, in bytes (initramfs buffer format).
 	alignment = 4
 )
 
-// Installation is what a live system is to do.
+// Installation describes what a live system installs.
 type Installation struct {
-	// Disk is the path of the disk that is written, below /dev/disk/by-id.
+	// Disk is the path of the disk that is overwritten, below /dev/disk/by-id.
 	Disk string
-	// Ignition is the config of the installed system. It holds a token.
+	// Ignition is the config of the installed system. It contains a token.
 	Ignition []byte
-	// Keyfiles are NetworkManager's, by file name, for the live and the installed system; none means DHCP. They may hold secrets.
+	// Keyfiles holds NetworkManager keyfiles by file name, for the live and the installed system. Empty means DHCP. They
+	// may contain secrets.
 	Keyfiles map[string][]byte
-	// KernelArguments are those of every start of the installed system, beside its own.
+	// KernelArguments holds additional kernel arguments for every boot of the installed system.
 	KernelArguments []string
 }
 
-// validate refuses what a live system would stumble over when nobody can reach it any more.
+// validate rejects an input that would make the live system fail when it is no longer reachable.
 func (i Installation) validate() error {
 	if _, report, err := config.Parse(i.Ignition); err != nil {
 		return fmt.Errorf("Ignition would not take the config: %w: %s", err, strings.TrimSpace(report.String()))
@@ -68,8 +70,8 @@ func (i Installation) validate() error {
 	return nil
 }
 
-// Archive is what follows the live system's initramfs: a cpio archive that makes it an unattended installation, as `coreos-installer pxe
-// customize` would. The same installation makes the same bytes.
+// Archive returns a cpio archive to append to the initramfs of the live system. It makes the system an unattended
+// installation, as `coreos-installer pxe customize` does. The output is deterministic.
 func (i Installation) Archive() ([]byte, error) {
 	if err := i.validate(); err != nil {
 		return nil, err
@@ -85,9 +87,10 @@ func (i Installation) Archive() ([]byte, error) {
 	return pack(files)
 }
 
-// liveConfig has the live system find its orders. All of it is inline: nothing is fetched before the disk is written.
+// liveConfig returns the Ignition config of the live system. All content is inline, so nothing is fetched before the
+// disk is overwritten.
 func (i Installation) liveConfig() ([]byte, error) {
-	// coreos-installer's config: its long options without the dashes.
+	// The keys are the long options of coreos-installer without the dashes.
 	orders := map[string]any{"dest-device": i.Disk, "ignition-file": installedConfig, "offline": true}
 	if len(i.Keyfiles) > 0 {
 		orders["copy-network"] = true
@@ -110,7 +113,8 @@ func (i Installation) liveConfig() ([]byte, error) {
 	})
 }
 
-// pack writes files of root's alone, in the order of their names, each behind the folders that lead to it: the kernel makes none by itself.
+// pack writes files that only root can read, sorted by name. It writes the parent folders before each file, since the
+// kernel does not create them.
 func pack(files map[string][]byte) ([]byte, error) {
 	var out bytes.Buffer
 	archive := cpio.NewWriter(&out)

@@ -18,20 +18,20 @@ import (
 	"github.com/openshift/hypershift/support/download"
 )
 
-// Prepared is a takeover that only has to be started.
+// Prepared is a takeover that is ready to start.
 type Prepared struct {
-	// Release is that of the live system, Disk the one that it will write.
+	// Release is the release of the live system. Disk is the disk that it overwrites.
 	Release, Disk string
-	// Kernel and Initramfs are files, CommandLine what the kernel gets; it holds no secret, the initramfs does.
+	// Kernel and Initramfs are file paths; CommandLine is the kernel command line. Only the initramfs contains secrets.
 	Kernel, Initramfs, CommandLine string
 }
 
-// stalled is how long a server may say nothing.
+// stalled is how long a download may make no progress.
 const stalled = time.Minute
 
-// Prepare brings everything that a takeover needs into a folder of the machine, which takes twice the size of the live system. It changes
-// nothing else, and may be called again: what came before is not fetched anew. The installation's disk is found when none is named. Unless all
-// went well, there is nothing that could be started, of an earlier call neither.
+// Prepare writes everything that a takeover needs to a folder of the machine, which needs twice the size of the live
+// system. It changes nothing else and can be repeated: it keeps completed downloads. It finds the disk if none is
+// given. On failure no startable initramfs remains, not even from an earlier call.
 func Prepare(ctx context.Context, h *host.Host, client *http.Client, live *Live, installation Installation, folder string) (*Prepared, error) {
 	initramfs := filepath.Join(folder, "initramfs")
 	if err := h.Remove(initramfs); err != nil {
@@ -80,7 +80,8 @@ func Prepare(ctx context.Context, h *host.Host, client *http.Client, live *Live,
 	return &Prepared{live.Release, installation.Disk, kernel, initramfs, commandLine}, nil
 }
 
-// commandLine has the live system run Ignition, which looks for its config in the initramfs, and speak where the machine's system speaks.
+// commandLine returns arguments that make the live system run Ignition, with its config from the initramfs. The
+// consoles are those of the running system.
 func commandLine(h *host.Host) (string, error) {
 	running, err := h.Read("/proc/cmdline")
 	if err != nil {
@@ -90,14 +91,14 @@ func commandLine(h *host.Host) (string, error) {
 	return strings.Join(append([]string{"ignition.firstboot", "ignition.platform.id=metal"}, consoles...), " "), nil
 }
 
-// fetcher fetches files into a folder.
+// fetcher downloads files into a folder.
 type fetcher struct {
 	host   *host.Host
 	getter *download.Getter
 	folder string
 }
 
-// fetch returns where the artifact is, and has fetched it if it was not there.
+// fetch returns the path of an artifact, and downloads it if it is missing.
 func (f fetcher) fetch(ctx context.Context, name string, artifact Artifact) (string, error) {
 	path := filepath.Join(f.folder, name)
 	if download.Verify(f.host.Path(path), artifact.SHA256) == nil {
@@ -115,10 +116,10 @@ func (f fetcher) fetch(ctx context.Context, name string, artifact Artifact) (str
 	return path, nil
 }
 
-// onlyRoot is the mode of a file that none but root reads.
+// onlyRoot is the mode of a file that only root can read.
 const onlyRoot = 0o600
 
-// concatenate writes what the kernel unpacks one after the other: the files, and then the archive.
+// concatenate writes the files and then the archive. The kernel unpacks them in this order.
 func concatenate(target string, archive []byte, files ...string) error {
 	return download.Complete(target, onlyRoot, func(out io.Writer) error {
 		for _, path := range files {

@@ -37,7 +37,8 @@ func installation() takeover.Installation {
 		Keyfiles: map[string][]byte{"bond0.nmconnection": []byte("[connection]\nid=bond0\n"), "a.nmconnection": []byte("[ipv4]\n")}}
 }
 
-// entry is one of an archive in the new ASCII format of cpio(5): 110 bytes of header, the name and the content, each up to a boundary of four.
+// entry returns an archive entry in the new ASCII format of cpio(5): a header of 110 bytes, the name and the content,
+// each padded to four bytes.
 func entry(inode, mode, links, name, content string) string {
 	number := func(n int) string {
 		return strings.ToUpper(hex.EncodeToString([]byte{byte(n >> 24), byte(n >> 16), byte(n >> 8), byte(n)}))
@@ -64,7 +65,7 @@ func TestArchiveBytes(t *testing.T) {
 			entry("00000000", "00000000", "00000001", "TRAILER!!!", "")))
 }
 
-// unpacked are the files of an archive.
+// unpacked returns the files in an archive.
 func unpacked(t *testing.T, archive []byte) map[string]string {
 	t.Helper()
 	g := NewWithT(t)
@@ -83,7 +84,7 @@ func unpacked(t *testing.T, archive []byte) map[string]string {
 	}
 }
 
-// TestArchiveForCpio has the archive read by a program that nobody here wrote.
+// TestArchiveForCpio reads the archive with an independent program.
 func TestArchiveForCpio(t *testing.T) {
 	if _, err := exec.LookPath("cpio"); err != nil {
 		t.Skip("the program cpio is not there: `make os-commands` installs it")
@@ -106,7 +107,7 @@ func TestArchiveForCpio(t *testing.T) {
 	}
 }
 
-// orders are what Ignition itself reads out of the live system's config.
+// orders returns the files that Ignition itself reads from the config of the live system.
 func orders(t *testing.T, config string) map[string]string {
 	t.Helper()
 	g := NewWithT(t)
@@ -174,13 +175,13 @@ func TestArchiveOrders(t *testing.T) {
 	}
 }
 
-// mirror serves the files of a live system, and counts what was fetched.
+// mirror serves the files of a live system, and records which were fetched.
 type mirror struct {
 	*httptest.Server
 	mu      sync.Mutex
 	files   map[string][]byte
 	fetched []string
-	// cut is the file of which half is sent.
+	// cut names the file of which only half is sent.
 	cut string
 }
 
@@ -191,7 +192,7 @@ func newMirror(t *testing.T) *mirror {
 	NewWithT(t).Expect(err).NotTo(HaveOccurred())
 	NewWithT(t).Expect(z.Close()).To(Succeed())
 	for initramfs.Len()%4 == 0 {
-		initramfs.WriteByte(0) // It must not end at a boundary, for the next one to be seen.
+		initramfs.WriteByte(0) // The initramfs must not end at a boundary of four bytes, so that the test covers the padding.
 	}
 	m := &mirror{files: map[string][]byte{
 		"/kernel": []byte("vmlinuz"), "/initramfs": initramfs.Bytes(),
@@ -283,7 +284,7 @@ func TestPrepare(t *testing.T) {
 			m, mirror := newMachine(t), newMirror(t)
 			_, err := m.prepare(t, mirror, mirror.live(), installation())
 			m.Expect(err).NotTo(HaveOccurred())
-			// Another release is wanted now.
+			// The mirror now has another release.
 			mirror.fetched = nil
 			for name := range mirror.files {
 				mirror.files[name] = append(mirror.files[name], "of another release"...)
@@ -313,7 +314,7 @@ func TestPrepare(t *testing.T) {
 	})
 }
 
-// aligned is a file up to the next boundary of four bytes.
+// aligned pads content to a multiple of four bytes.
 func aligned(content []byte) []byte {
 	return append(bytes.Clone(content), make([]byte, (4-len(content)%4)%4)...)
 }

@@ -1,8 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package takeover prepares a machine on which MAAS installed Ubuntu to become a CoreOS machine: it looks whether that can be done, finds
-// the disk, fetches a live system, and wraps into its initramfs what it is to install. It starts nothing, and writes nowhere but to a
-// folder: docs/design/rhcos-takeover.md says what follows, and why that is left to a person.
+// Package takeover prepares a machine on which MAAS installed Ubuntu to become a CoreOS machine. It checks whether that
+// is possible, finds the disk, downloads a live system, and adds the installation to its initramfs.
+//
+// It starts nothing, and writes only to one folder. docs/design/rhcos-takeover.md describes the next steps, and why an
+// administrator does them.
 package takeover
 
 import (
@@ -16,7 +18,7 @@ import (
 // Artifact is a published file.
 type Artifact struct {
 	Location string `json:"location"`
-	// SHA256 is its checksum in lower case hexadecimal.
+	// SHA256 is the checksum in lower case hexadecimal.
 	SHA256 string `json:"sha256"`
 }
 
@@ -24,15 +26,16 @@ type Artifact struct {
 type Live struct {
 	Release string
 	Kernel  Artifact
-	// Initramfs and RootFS become one: with the root file system in it, the live system needs no network.
+	// Initramfs and RootFS are concatenated. With the root file system in it, the live system needs no network.
 	Initramfs, RootFS Artifact
 }
 
-// archNames are CoreOS's names of architectures, by Go's.
+// archNames maps Go architectures to those of CoreOS.
 var archNames = map[string]string{"amd64": "x86_64", "arm64": "aarch64"}
 
-// FromStream finds the live system of an architecture, by Go's name, in CoreOS's stream metadata: what `openshift-install coreos
-// print-stream-json` prints, coreos-stream.json of the payload's component machine-os-images, and Fedora CoreOS's streams.
+// FromStream returns the live system of a Go architecture from CoreOS stream metadata. The metadata is the output of
+// `openshift-install coreos print-stream-json`, coreos-stream.json in the payload component machine-os-images, or a
+// stream of Fedora CoreOS.
 func FromStream(stream []byte, arch string) (*Live, error) {
 	var metadata struct {
 		Architectures map[string]struct {
@@ -70,7 +73,7 @@ func FromStream(stream []byte, arch string) (*Live, error) {
 	return live, nil
 }
 
-// complete refuses what could not be checked when it came.
+// complete returns an error if the artifact could not be downloaded and verified.
 func (a Artifact) complete() error {
 	switch {
 	case !strings.HasPrefix(a.Location, "https://") && !strings.HasPrefix(a.Location, "http://"):

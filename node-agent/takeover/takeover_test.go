@@ -14,18 +14,18 @@ import (
 	"github.com/openshift/hypershift/node-agent/takeover"
 )
 
-// machine is a folder with what the kernel shows of a machine.
+// machine is a directory with the files in which the kernel describes a machine.
 type machine struct {
 	*GomegaWithT
 	host *host.Host
-	// chosen is the disk that a person named; empty for nobody.
+	// chosen is the disk given by the user; empty for none.
 	chosen string
 }
 
-// flat is MAAS's storage layout of that name: one disk, its second partition is the root.
+// flat is the mount table with MAAS's storage layout "flat": one disk, whose second partition is the root.
 const flat = "22 1 8:2 / / rw,relatime shared:1 - ext4 /dev/sda2 rw\n30 22 8:1 / /boot/efi rw - vfat /dev/sda1 rw\n31 22 8:17 / /srv rw - xfs /dev/sdb1 rw\n"
 
-// newMachine has two disks, of which the first has the system, and 8 GiB of memory.
+// newMachine returns a machine with two disks and 8 GiB of memory. The system is on the first disk.
 func newMachine(t *testing.T) machine {
 	m := machine{GomegaWithT: NewWithT(t), host: &host.Host{Root: t.TempDir(), Log: io.Discard}}
 	m.put("/proc/self/mountinfo", flat)
@@ -48,7 +48,7 @@ func (m machine) put(path, text string) {
 	m.Expect(os.WriteFile(target, []byte(text), 0o600)).To(Succeed())
 }
 
-// disk shows a disk in /sys, with its partitions.
+// disk adds a disk with its partitions to /sys.
 func (m machine) disk(name, number string, partitions map[string]string) {
 	m.device("/sys/devices/pci0/"+name, number)
 	for partition, number := range partitions {
@@ -69,7 +69,7 @@ func (m machine) link(path, target string) {
 	m.Expect(os.Symlink(relative, m.host.Path(path))).To(Succeed())
 }
 
-// names are the links that udev made.
+// names sets the links in /dev/disk/by-id, which udev creates.
 func (m machine) names(links map[string]string) {
 	m.Expect(os.RemoveAll(m.host.Path("/dev/disk/by-id"))).To(Succeed())
 	for name, device := range links {
@@ -104,7 +104,7 @@ func TestDisk(t *testing.T) {
 		},
 		"When something is mounted over the root, it should be the last, which is what runs": {
 			change: func(m machine) { m.put("/proc/self/mountinfo", flat+"40 1 8:17 / / rw - ext4 /dev/sdb1 rw\n") },
-			// /boot/efi is still on the first one.
+			// /boot/efi is still on sda.
 			wantErr: "/ lies on sdb, and /boot/efi on sda: choose a storage layout with one disk in MAAS",
 		},
 		"When the disk has no name that lasts, it should be refused": {

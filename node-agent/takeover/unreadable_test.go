@@ -11,13 +11,13 @@ import (
 	"github.com/openshift/hypershift/node-agent/takeover"
 )
 
-// unreadable has a folder be where the kernel or udev has something to read.
+// unreadable replaces a file of the kernel or of udev with a directory, so that it cannot be read.
 func (m machine) unreadable(path string) {
 	m.Expect(os.RemoveAll(m.host.Path(path))).To(Succeed())
 	m.Expect(os.MkdirAll(m.host.Path(path+"/x"), 0o755)).To(Succeed())
 }
 
-// TestUnreadable: a disk is overwritten by what is found here, so what cannot be known is not guessed.
+// TestUnreadable: these data decide which disk is overwritten, so unknown values are errors and not guessed.
 func TestUnreadable(t *testing.T) {
 	t.Parallel()
 	for name, path := range map[string]string{
@@ -72,7 +72,8 @@ func TestUnreadable(t *testing.T) {
 	}
 }
 
-// TestNotPrepared has the machine refuse what is written. There must be nothing that could be started, and nothing be fetched for nothing.
+// TestNotPrepared lets writes fail. Afterwards nothing must be startable, and nothing must have been downloaded
+// unnecessarily.
 func TestNotPrepared(t *testing.T) {
 	t.Parallel()
 	for name, tt := range map[string]struct {
@@ -101,7 +102,7 @@ func TestNotPrepared(t *testing.T) {
 	}
 }
 
-// TestBoundaries is about the least that there can be.
+// TestBoundaries covers minimal inputs.
 func TestBoundaries(t *testing.T) {
 	t.Parallel()
 	t.Run("When the firmware's variable has its attributes only, it should not count as secure boot", func(t *testing.T) {

@@ -19,19 +19,19 @@ import (
 
 const (
 	indexName = "/index.json"
-	// partial is after the name of a folder that is not whole yet.
+	// partial is the suffix of a folder that is incomplete.
 	partial = ".partial"
 )
 
-// entry is one path as it was.
+// entry describes a path before the update.
 type entry struct {
 	Path string `json:"path"`
-	// Kind is empty for a path where nothing was.
+	// Kind is empty if the path did not exist.
 	Kind string `json:"kind,omitempty"`
 	Mode uint32 `json:"mode,omitempty"`
 	UID  int    `json:"uid,omitempty"`
 	GID  int    `json:"gid,omitempty"`
-	// Target is a link's, and Content names the file beside the index that holds a file's.
+	// Target is the target of a link. Content is the name of the file beside the index with the content of a file.
 	Target  string `json:"target,omitempty"`
 	Content string `json:"content,omitempty"`
 }
@@ -41,7 +41,7 @@ const (
 	aLink = "link"
 )
 
-// keep copies what is at these paths to where restore finds it: all of it, or nothing.
+// keep backs up the given paths for restore, either all of them or none.
 func keep(h *host.Host, paths []string) error {
 	if err := os.RemoveAll(h.Path(beforeDir)); err != nil {
 		return err
@@ -113,7 +113,7 @@ func readIndex(h *host.Host) ([]entry, error) {
 	return index, nil
 }
 
-// restore brings back what was kept. Done again it comes to the same.
+// restore restores the backup. It is idempotent.
 func restore(h *host.Host, index []entry) error {
 	for _, e := range index {
 		if err := e.restore(h); err != nil {
@@ -136,7 +136,7 @@ func (e entry) restore(h *host.Host) error {
 		if err != nil {
 			return err
 		}
-		// Nobody but root reads it before it has its owner and its mode.
+		// Only root can read the file until it has its owner and its mode.
 		if _, err := h.Write(e.Path, content, 0o600); err != nil {
 			return err
 		}
@@ -145,13 +145,13 @@ func (e entry) restore(h *host.Host) error {
 	return h.Remove(e.Path)
 }
 
-// enabledBy are the links by which systemd starts a unit at boot.
+// enabledBy returns the links through which systemd starts a unit at boot.
 func enabledBy(h *host.Host, unit string) []string {
 	var links []string
 	for _, kind := range []string{"*.wants", "*.requires"} {
 		found, err := filepath.Glob(h.Path(unitDir + kind + "/" + unit))
 		if err != nil {
-			continue // The name of a unit has no pattern in it.
+			continue // The name of a unit contains no pattern.
 		}
 		for _, path := range found {
 			links = append(links, "/"+strings.TrimPrefix(strings.TrimPrefix(path, h.Path("/")), "/"))

@@ -58,7 +58,7 @@ func TestBegin(t *testing.T) {
 	})
 }
 
-// TestNotBegun: what cannot be kept is not changed, and takes no room.
+// TestNotBegun checks that an update changes nothing if it cannot store the previous state, and leaves no data behind.
 func TestNotBegun(t *testing.T) {
 	t.Parallel()
 	for name, tt := range map[string]struct {
@@ -93,7 +93,8 @@ func TestNotBegun(t *testing.T) {
 	})
 }
 
-// TestDamaged has what an update keeps be damaged. The machine must say so, and neither guess nor forget that it is on its way.
+// TestDamaged damages the state of an update. The machine must report an error, and must not guess or forget that an
+// update is in progress.
 func TestDamaged(t *testing.T) {
 	t.Parallel()
 	begun := func(t *testing.T) *world {
@@ -192,7 +193,7 @@ func TestUnderway(t *testing.T) {
 	}
 }
 
-// TestChangedUnits: who runs is disturbed only by what changes for it.
+// TestChangedUnits: a unit is restarted only if it changes.
 func TestChangedUnits(t *testing.T) {
 	t.Parallel()
 	for name, tt := range map[string]struct {

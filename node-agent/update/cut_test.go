@@ -15,7 +15,7 @@ import (
 	"github.com/openshift/hypershift/node-agent/update"
 )
 
-// starts is what node-agent does when the machine starts: first all that the kubelet needs, then the rest.
+// starts simulates the start of node-agent at boot: first everything that the kubelet needs, then the rest.
 func (w *world) starts() (update.State, error) {
 	before, err := update.Load(w.Host)
 	if err != nil {
@@ -33,8 +33,8 @@ func (w *world) starts() (update.State, error) {
 	return w.update.Settle(w.t.Context())
 }
 
-// TestCutOff takes the power away at each step of the way to a configuration, and at some step of what follows that, and starts the machine again.
-// It must come to the whole of the one configuration, or to the whole of the other.
+// TestCutOff simulates a power loss at each step of an update, and a second one at some later step, and starts the
+// machine again. It must end up with one complete configuration or the other.
 func TestCutOff(t *testing.T) {
 	t.Parallel()
 	for name, unhealthy := range map[string]error{"to a configuration": nil, "to a configuration and back": errUnhealthy} {
@@ -44,7 +44,7 @@ func TestCutOff(t *testing.T) {
 			whole, old := newWorldOf(t, start.Copy(t)), start.files()
 			whole.healthy["new\n"] = unhealthy
 			want := whole.goes()
-			// The steps to a configuration are those of the way back too. What is not the first cut is the second one.
+			// An update and its rollback have the same steps, so the first cut skips steps. The second cut covers the others.
 			all, steps, each, cuts, underway := whole.files(), 1, 3, 0, 0
 			if unhealthy == nil {
 				each = 5
@@ -95,7 +95,7 @@ func TestCutOff(t *testing.T) {
 func TestStarts(t *testing.T) {
 	t.Parallel()
 	loses := errors.New("the machine loses its power")
-	// goesOut has the machine die of the new configuration whenever it is brought to it.
+	// goesOut makes the machine lose its power each time the new configuration was applied.
 	goesOut := func(w *world) *int {
 		died := new(int)
 		w.update.Bring = func(ctx context.Context) error {
@@ -173,7 +173,8 @@ func TestStarts(t *testing.T) {
 	})
 }
 
-// TestBringFails has the machine not come to a configuration, or not even to the one that it had.
+// TestBringFails covers a configuration that cannot be applied, and a previous configuration that cannot be applied
+// again.
 func TestBringFails(t *testing.T) {
 	t.Parallel()
 	full, worse := errors.New("no space left on device"), errors.New("the registry is away")

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package update brings a machine that is a Node from one configuration to another, and back when its Node does not become Ready.
+// Package update moves a node from one configuration to another, and back if its Node does not become Ready.
 //
-// Before anything is changed, all that will be is kept, and a state is written that says what the machine is on its way to. Whatever happens
-// after that, a start of the machine comes to the whole of the one configuration or to the whole of the other.
+// Before a change, it backs up everything that will change and writes a state with the target of the update. Whatever
+// happens afterwards, the next start of the machine ends up with one complete configuration or the other.
 package update
 
 import (
@@ -21,45 +21,46 @@ const (
 	statePath  = dir + "/state.json"
 	targetPath = dir + "/target.json"
 	beforeDir  = dir + "/before"
-	// roomPath keeps room on the disk: one that the configuration fills must not keep the machine from going back.
+	// roomPath reserves disk space: a configuration that fills the disk must not prevent a rollback.
 	roomPath = dir + "/room"
 	roomSize = 1 << 20
 	bootID   = "/proc/sys/kernel/random/boot_id"
 )
 
-// Phase is what the machine is on its way to; empty for nothing.
+// Phase is the phase of an update; empty without an update.
 type Phase string
 
 const (
-	// Switching is a machine that goes to the wanted configuration.
+	// Switching means that the machine changes to the desired configuration.
 	Switching Phase = "Switching"
-	// Restoring is one that goes back.
+	// Restoring means that the machine rolls back.
 	Restoring Phase = "Restoring"
-	// RolledBack is one that went back.
+	// RolledBack means that the machine has rolled back.
 	RolledBack Phase = "RolledBack"
-	// Failed is one that went back, and whose Node is not Ready with what it had either.
+	// Failed means that the machine has rolled back, but its Node is not Ready with the previous configuration either.
 	Failed Phase = "Failed"
 )
 
-// State is how far an update is. The zero value is that of a machine that runs the configuration in its plan, and was never asked for another.
+// State is the progress of an update. The zero value means that the machine runs the configuration in its plan, without
+// an update.
 type State struct {
 	Phase Phase `json:"phase"`
-	// Hash is the configuration that was wanted.
+	// Hash identifies the desired configuration.
 	Hash string `json:"hash"`
-	// Message says why the machine goes back, or went.
+	// Message is the reason for the rollback.
 	Message string `json:"message,omitempty"`
-	// Starts counts how often the machine was brought to it: one that does not survive that goes back.
+	// Starts counts the attempts to apply the configuration. A machine that exceeds the limit rolls back.
 	Starts int `json:"starts,omitempty"`
-	// Boot is the boot in which the machine was brought to it; empty before.
+	// Boot is the boot ID in which the configuration was applied; empty before.
 	Boot string `json:"boot,omitempty"`
-	// Restart are the user's units that the configuration changes.
+	// Restart lists the units of the user that the configuration changes.
 	Restart []string `json:"restart,omitempty"`
 }
 
-// Underway tells that the machine is between two configurations.
+// Underway reports whether the machine is between two configurations.
 func (s State) Underway() bool { return s.Phase == Switching || s.Phase == Restoring }
 
-// Load reads how far an update is.
+// Load reads the progress of an update.
 func Load(h *host.Host) (State, error) {
 	raw, err := h.Read(statePath)
 	if err != nil || raw == nil {
@@ -83,12 +84,12 @@ func (s State) save(h *host.Host) error {
 	return nil
 }
 
-// Forget takes the outcome of an update away, when another configuration is wanted.
+// Forget removes the result of an update, for example when another configuration is desired.
 func Forget(h *host.Host) error {
 	return h.Remove(statePath)
 }
 
-// cleanUp takes away what was kept for the way back.
+// cleanUp removes the backup for a rollback.
 func cleanUp(h *host.Host) error {
 	return errors.Join(os.RemoveAll(h.Path(beforeDir)), os.RemoveAll(h.Path(beforeDir+partial)), os.RemoveAll(h.Path(targetPath)), os.RemoveAll(h.Path(roomPath)))
 }

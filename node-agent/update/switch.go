@@ -11,7 +11,7 @@ import (
 	"github.com/openshift/hypershift/support/nodeplan"
 )
 
-// forward brings the machine to the wanted configuration. Each of its steps may have been done before.
+// forward applies the desired configuration. Each of its steps is idempotent.
 func (m *Machine) forward(ctx context.Context, s *State) error {
 	if s.Starts >= maxStarts {
 		return fmt.Errorf("the machine was started %d times on its way to the configuration, and did not arrive", s.Starts)
@@ -38,7 +38,7 @@ func (m *Machine) forward(ctx context.Context, s *State) error {
 	return m.bring(ctx, *s)
 }
 
-// removeOld takes away what the former configuration had and this one has not. What it was is kept.
+// removeOld removes what the previous configuration has and the desired one does not. A backup of it exists.
 func (m *Machine) removeOld(ctx context.Context, target *nodeplan.Plan) error {
 	former, err := m.former()
 	if err != nil {
@@ -64,7 +64,7 @@ func (m *Machine) removeOld(ctx context.Context, target *nodeplan.Plan) error {
 	return nil
 }
 
-// former is the plan that the machine had.
+// former returns the previous plan.
 func (m *Machine) former() (*nodeplan.Plan, error) {
 	index, err := readIndex(m.Host)
 	if err != nil {
@@ -78,7 +78,7 @@ func (m *Machine) former() (*nodeplan.Plan, error) {
 	return nil, errors.New("the former plan was not kept")
 }
 
-// back brings the machine to what it had.
+// back restores the previous configuration.
 func (m *Machine) back(ctx context.Context, s State) error {
 	index, err := readIndex(m.Host)
 	if err != nil {
@@ -112,7 +112,8 @@ func (m *Machine) back(ctx context.Context, s State) error {
 	return nil
 }
 
-// disable stops a unit that the former configuration has not, and takes away by what it would start that was not there.
+// disable stops a unit that the previous configuration does not have, and removes the links added since that would
+// start it.
 func (m *Machine) disable(ctx context.Context, unit string, known func(path string) bool) error {
 	if !known(unitDir+unit) && m.Host.Exists(unitDir+unit) {
 		if err := m.Host.Do(ctx, "systemctl", "disable", "--now", unit); err != nil {
@@ -130,7 +131,7 @@ func (m *Machine) disable(ctx context.Context, unit string, known func(path stri
 	return nil
 }
 
-// allUnits are those of the former plan and of the wanted one.
+// allUnits returns the units of the previous plan and of the desired one.
 func (m *Machine) allUnits() ([]string, error) {
 	former, err := m.former()
 	if err != nil {
@@ -145,7 +146,7 @@ func (m *Machine) allUnits() ([]string, error) {
 	return slices.Compact(units), nil
 }
 
-// bring brings the machine to the plan that it has now, and notes that it did in this boot.
+// bring applies the current plan of the machine, and records the boot in which it did.
 func (m *Machine) bring(ctx context.Context, s State) error {
 	if err := m.Bring(ctx); err != nil {
 		return err

@@ -18,32 +18,33 @@ import (
 
 const (
 	unitDir = nodeplan.UnitDir
-	// maxStarts is how often a machine is brought to a configuration before it is given up.
+	// maxStarts is the maximum number of attempts to apply a configuration.
 	maxStarts = 3
 )
 
-// own are the units of a node. What runs in them is restarted by Bring.
+// own lists the units of a node. Bring restarts them.
 var own = []string{"hypershift-containerd.service", "kubelet.service", "hypershift-node-agent.service", nodeplan.FollowUnit}
 
-// stays is what a machine keeps, whatever its configuration says: its identity, and how it asks for another configuration.
+// stays lists the files that stay whatever the configuration: the identity of the machine, and its access to other
+// configurations.
 var stays = []string{nodeplan.BootstrapKubeconfig, nodeplan.ServerCA, nodeplan.ServerEndpoint, nodeplan.Program, nodeplan.Path}
 
-// databases hold the machine's users.
+// databases lists the files with the users and groups of the machine.
 var databases = []string{"/etc/passwd", "/etc/group", "/etc/shadow", "/etc/gshadow"}
 
-// Machine is one that goes from one configuration to another.
+// Machine is a machine that is updated.
 type Machine struct {
 	Host *host.Host
-	// Bring brings the machine to the plan at nodeplan.Path, and restarts the node's units.
+	// Bring applies the plan at nodeplan.Path and restarts the units of the node.
 	Bring func(ctx context.Context) error
-	// Healthy waits until the Node is Ready with what was brought. Its error says why it is not.
+	// Healthy waits until the Node is Ready with the applied configuration. Its error gives the reason if it is not.
 	Healthy func(ctx context.Context) error
 }
 
-// Begin keeps what the machine has, and writes what it is on its way to. The machine is not changed.
+// Begin makes the backup and writes the target of the update. The configuration of the machine is not changed.
 func (m *Machine) Begin(target *nodeplan.Plan) error {
 	if err := m.begin(target); err != nil {
-		// What was kept takes room that the disk may not have.
+		// The backup may take space that the disk lacks.
 		return errors.Join(err, cleanUp(m.Host))
 	}
 	return nil
@@ -54,7 +55,7 @@ func (m *Machine) begin(target *nodeplan.Plan) error {
 	if err != nil {
 		return err
 	}
-	// What the former configuration brought is no file of the image.
+	// A file of the previous configuration is not a file of the image.
 	for i := range target.Files {
 		if slices.Contains(former.Paths(), target.Files[i].Path) {
 			target.Files[i].Keep = false
@@ -76,7 +77,7 @@ func (m *Machine) begin(target *nodeplan.Plan) error {
 	return State{Phase: Switching, Hash: target.ConfigHash, Restart: m.changedUnits(target)}.save(m.Host)
 }
 
-// plan reads a plan that the machine has.
+// plan reads a plan on the machine.
 func (m *Machine) plan(path string) (*nodeplan.Plan, error) {
 	raw, err := m.Host.Read(path)
 	if err != nil {
@@ -85,7 +86,7 @@ func (m *Machine) plan(path string) (*nodeplan.Plan, error) {
 	return nodeplan.Parse(raw)
 }
 
-// touched is all that an update from one plan to another may change.
+// touched returns all paths that an update from one plan to another may change.
 func (m *Machine) touched(former, target *nodeplan.Plan) []string {
 	paths := slices.Concat([]string{nodeplan.Path, apply.Mark}, former.Paths(), target.Paths())
 	for _, unit := range slices.Concat(unitsOf(former), unitsOf(target)) {
@@ -101,7 +102,7 @@ func (m *Machine) touched(former, target *nodeplan.Plan) []string {
 	return slices.DeleteFunc(paths, func(p string) bool { return p == nodeplan.Program })
 }
 
-// unitsOf are the names of the units that a plan has.
+// unitsOf returns the names of the units in a plan.
 func unitsOf(p *nodeplan.Plan) []string {
 	var names []string
 	for _, u := range p.Units {
@@ -116,7 +117,7 @@ func unitsOf(p *nodeplan.Plan) []string {
 	return slices.Compact(names)
 }
 
-// unitOf is the unit that a file is of: one of its drop-ins, or itself.
+// unitOf returns the unit to which a file belongs: the unit itself or one of its drop-ins.
 func unitOf(file string) string {
 	name, ok := strings.CutPrefix(file, unitDir)
 	if !ok {
@@ -129,7 +130,7 @@ func unitOf(file string) string {
 	return unit
 }
 
-// changedUnits are those of the user that the plan has otherwise than the machine.
+// changedUnits returns the units of the user that differ between the plan and the machine.
 func (m *Machine) changedUnits(target *nodeplan.Plan) []string {
 	var changed []string
 	for _, u := range target.Units {
@@ -150,7 +151,7 @@ func (m *Machine) changedUnits(target *nodeplan.Plan) []string {
 	return changed
 }
 
-// Resume brings a machine that starts, or starts again, to the whole of what it is on its way to. It does not wait for the Node.
+// Resume applies the target configuration completely when the machine starts. It does not wait for the Node.
 func (m *Machine) Resume(ctx context.Context) error {
 	s, err := Load(m.Host)
 	if err != nil {
@@ -171,7 +172,8 @@ func (m *Machine) Resume(ctx context.Context) error {
 	return cleanUp(m.Host)
 }
 
-// Settle goes on until the machine runs one whole configuration, and returns how that went: the zero State for the wanted one.
+// Settle continues until the machine runs one complete configuration, and returns the result: the zero State for the
+// desired one.
 func (m *Machine) Settle(ctx context.Context) (State, error) {
 	for {
 		s, err := Load(m.Host)
@@ -197,14 +199,14 @@ func (m *Machine) Settle(ctx context.Context) (State, error) {
 	}
 }
 
-// conclude takes the machine to its next state, when it was brought to this one and is healthy, or is not.
+// conclude sets the next state after the configuration was applied; unhealthy is nil if the Node is healthy.
 func (m *Machine) conclude(s State, unhealthy error) error {
 	switch {
 	case s.Phase == Switching && unhealthy != nil:
 		_, err := m.turn(s, unhealthy)
 		return err
 	case s.Phase == Switching:
-		// From here on there is no way back.
+		// No rollback is possible from here on.
 		if err := Forget(m.Host); err != nil {
 			return err
 		}
@@ -220,7 +222,7 @@ func (m *Machine) conclude(s State, unhealthy error) error {
 	return cleanUp(m.Host)
 }
 
-// turn has the machine go back.
+// turn starts the rollback.
 func (m *Machine) turn(s State, why error) (State, error) {
 	m.Host.Say("going back to the former configuration: %v", why)
 	if err := m.Host.Remove(roomPath); err != nil {

@@ -96,7 +96,7 @@ func TestBack(t *testing.T) {
 	})
 }
 
-// TestWhatWasThere goes back to what only a site's own hand can have made.
+// TestWhatWasThere rolls back to a state that only manual changes can have created.
 func TestWhatWasThere(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -120,7 +120,8 @@ func TestWhatWasThere(t *testing.T) {
 	}
 }
 
-// TestSecretsOnTheWayBack: a file may be for one user only, and is root's until it is given to that user.
+// TestSecretsOnTheWayBack checks that a restored file is owned by root until it gets its owner, since only one user may
+// be allowed to read it.
 func TestSecretsOnTheWayBack(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -137,7 +138,7 @@ func TestSecretsOnTheWayBack(t *testing.T) {
 	w.Expect(back).To(Equal(2))
 }
 
-// TestUsersOnTheWay: who is made while an update is under way goes with it only when that is what the update makes.
+// TestUsersOnTheWay: a user created during an update is removed by a rollback only if the update itself created users.
 func TestUsersOnTheWay(t *testing.T) {
 	t.Parallel()
 	const guest = "guest:x:1300:1300::/home/guest:/bin/sh\n"
@@ -174,7 +175,7 @@ func TestUsersOnTheWay(t *testing.T) {
 	}
 }
 
-// TestNewerProgram: who brings the machine back is the node-agent that took it away, whatever the configuration says of it.
+// TestNewerProgram: a rollback does not replace the node-agent, whatever the configuration contains.
 func TestNewerProgram(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -188,7 +189,7 @@ func TestNewerProgram(t *testing.T) {
 	w.Expect(w.Text(nodeplan.Program)).To(Equal("newer"))
 }
 
-// TestIgnition is about a machine whose files Ignition wrote: its plan says their names only.
+// TestIgnition covers a machine whose files Ignition wrote: its plan contains only their names.
 func TestIgnition(t *testing.T) {
 	t.Parallel()
 	for name, unhealthy := range map[string]error{"it comes to another": nil, "it goes back": errUnhealthy} {
@@ -210,7 +211,7 @@ func TestIgnition(t *testing.T) {
 				w.Expect(w.Exists("/etc/app/only-old")).To(BeFalse())
 				return
 			}
-			before["/var/lib/hypershift/applied"] = w.files()["/var/lib/hypershift/applied"] // Another plan was applied.
+			before["/var/lib/hypershift/applied"] = w.files()["/var/lib/hypershift/applied"] // The record of the applied plan differs.
 			if diff := cmp.Diff(before, w.files()); diff != "" {
 				t.Errorf("-want +got:\n%s", diff)
 			}
@@ -218,7 +219,7 @@ func TestIgnition(t *testing.T) {
 	}
 }
 
-// TestDeafSystemd has no program of the units succeed. That is no reason to be in between.
+// TestDeafSystemd lets all systemctl calls fail. The machine must still end up with one complete configuration.
 func TestDeafSystemd(t *testing.T) {
 	t.Parallel()
 	deaf := func(w *world) {
@@ -249,7 +250,7 @@ func TestDeafSystemd(t *testing.T) {
 			raw, err := w.Read(nodeplan.Path)
 			if err == nil && strings.Contains(string(raw), `"configHash":"old"`) {
 				deafer := w.Machine.Program
-				w.Machine.Program = answer // The plan's own units are not to be started by a deaf one.
+				w.Machine.Program = answer // While the old plan is applied, systemctl works.
 				defer func() { w.Machine.Program = deafer }()
 			}
 			return w.bring(ctx)

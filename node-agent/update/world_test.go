@@ -28,22 +28,22 @@ const (
 	room   = dir + "/room"
 	bootID = "/proc/sys/kernel/random/boot_id"
 	wants  = nodeplan.UnitDir + "multi-user.target.wants/"
-	// requires is a second way by which a unit may be started.
+	// requires is a second directory through which a unit can be started.
 	requires = nodeplan.UnitDir + "graphical.target.requires/"
 
 	changed = "/etc/app/changed"
 )
 
-// world is a machine that runs the configuration old, and the one that it is to go to.
+// world is a machine that runs the configuration "old", and the target configuration.
 type world struct {
 	*GomegaWithT
 	*hosttest.Machine
 	t      *testing.T
 	update *update.Machine
 	target *nodeplan.Plan
-	// healthy is what the Node says with a content of the file that both configurations have.
+	// healthy has the health of the Node for each content of the file that both configurations have.
 	healthy map[string]error
-	// brought are the configurations that the machine was brought to, in order.
+	// brought holds the hashes of the configurations that were applied, in order.
 	brought []string
 }
 
@@ -115,7 +115,7 @@ func (w *world) plan(p *nodeplan.Plan) {
 	w.PutMode(nodeplan.Path, string(raw), 0o600)
 }
 
-// bring is the part of node-agent that an update does not know.
+// bring applies the plan on the machine. It stands in for the parts of node-agent outside of package update.
 func (w *world) bring(ctx context.Context) error {
 	raw, err := w.Read(nodeplan.Path)
 	if err != nil {
@@ -129,7 +129,7 @@ func (w *world) bring(ctx context.Context) error {
 	return apply.Plan(ctx, w.Host, plan)
 }
 
-// program is what systemd and the tools of users leave.
+// program simulates the effects of systemd and of the user management tools.
 func (w *world) program(command string, _ io.Reader) ([]byte, error) {
 	words := strings.Fields(command)
 	last := words[len(words)-1]
@@ -155,19 +155,19 @@ func (w *world) program(command string, _ io.Reader) ([]byte, error) {
 	return nil, nil
 }
 
-// boots is another start of the machine.
+// boots simulates another boot of the machine.
 func (w *world) boots(id string) {
 	w.t.Helper()
 	w.Put(bootID, id+"\n")
 }
 
-// files are those of the machine, but for what an update keeps and where nothing is decided by it.
+// files returns the files of the machine, without the data of an update and without /proc.
 func (w *world) files() map[string]string {
 	w.t.Helper()
 	return w.Files(dir, "/proc")
 }
 
-// kept is what an update has on the machine.
+// kept returns the names of the files that an update has stored.
 func (w *world) kept() []string {
 	w.t.Helper()
 	paths, err := filepath.Glob(w.Path(dir + "/*"))
@@ -179,7 +179,7 @@ func (w *world) kept() []string {
 	return paths
 }
 
-// goes has the machine go to the wanted configuration, and returns how that ended.
+// goes updates the machine to the target configuration, and returns the result.
 func (w *world) goes() update.State {
 	w.t.Helper()
 	w.Expect(w.update.Begin(w.target)).To(Succeed())
@@ -188,7 +188,7 @@ func (w *world) goes() update.State {
 	return ended
 }
 
-// settles has the machine end what it is on its way to.
+// settles completes the update in progress, and returns the result.
 func (w *world) settles() update.State {
 	w.t.Helper()
 	ended, err := w.update.Settle(w.t.Context())

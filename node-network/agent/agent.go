@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package agent keeps the network of one node as the cluster's Node objects say.
+// Package agent keeps the network of one node in the state that the cluster's Node objects define.
 package agent
 
 import (
@@ -24,37 +24,37 @@ import (
 )
 
 const (
-	// resync is how often the node is looked at although nothing changed: somebody may have removed a route or rule.
+	// resync is the interval of reconciles without a change: another program may have removed a route or rule.
 	resync = time.Minute
-	// retry is the pause after something failed; it doubles up to resync while it goes on failing.
+	// retry is the delay after a failure. It doubles up to resync while the failures continue.
 	retry = 2 * time.Second
 )
 
-// Routes are those of the node that the agent made.
+// Routes are the node's routes that the agent created.
 type Routes interface {
 	// List returns the agent's own routes only.
 	List() ([]host.Route, error)
-	// Replace makes a route; one to the same network is replaced.
+	// Replace creates a route; it replaces a route to the same network.
 	Replace(host.Route) error
-	// Delete removes a route; one that is gone is no error.
+	// Delete removes a route; a missing route is no error.
 	Delete(host.Route) error
-	// MTU is that of the interface which has the address, in bytes.
+	// MTU returns the MTU, in bytes, of the interface with the address.
 	MTU(netip.Addr) (int, error)
 }
 
-// Masquerade gives what pods send out of the cluster the node's address.
+// Masquerade translates the source address of pod traffic that leaves the cluster to the node's address.
 type Masquerade interface {
-	// Ensure makes the rules what they must be; it does nothing if they are.
+	// Ensure writes the rules; it does nothing if they are up to date.
 	Ensure(pods, cluster []netip.Prefix) error
 }
 
 // Config is the node's CNI configuration.
 type Config interface {
-	// Ensure writes the configuration; it does nothing if it is there.
+	// Ensure writes the configuration; it does nothing if it is up to date.
 	Ensure(host.CNI) error
 }
 
-// Agent works for one node. All fields are needed.
+// Agent configures the network of one node. All fields are required.
 type Agent struct {
 	// NodeName is the name of the node.
 	NodeName string
@@ -65,7 +65,7 @@ type Agent struct {
 	Masquerade      Masquerade
 }
 
-// Run keeps the node's network until the context ends.
+// Run reconciles the node's network until the context ends.
 func (a *Agent) Run(ctx context.Context, client kubernetes.Interface) error {
 	factory := informers.NewSharedInformerFactoryWithOptions(client, 0, informers.WithTransform(trim))
 	nodes := factory.Core().V1().Nodes()
@@ -78,7 +78,7 @@ func (a *Agent) Run(ctx context.Context, client kubernetes.Interface) error {
 	defer factory.Shutdown()
 	for _, known := range factory.WaitForCacheSync(ctx.Done()) {
 		if !known {
-			return nil // It is to end. Nodes that it was not told of yet are not gone, and their routes stay.
+			return nil // The agent is stopping. It does not know all nodes yet, so it must keep their routes.
 		}
 	}
 	return a.loop(ctx, lister, changed)
@@ -107,7 +107,8 @@ func (a *Agent) loop(ctx context.Context, nodes corelisters.NodeLister, changed 
 	}
 }
 
-// trim keeps only what the agent reads, so that the heartbeats of a thousand nodes wake nobody and cost little memory.
+// trim keeps only the fields that the agent reads. So the heartbeats of a thousand nodes cause no reconcile and cost
+// little memory.
 func trim(object any) (any, error) {
 	node, ok := object.(*corev1.Node)
 	if !ok {
@@ -124,7 +125,7 @@ func notify(changed chan<- struct{}) cache.ResourceEventHandlerFuncs {
 	wake := func() {
 		select {
 		case changed <- struct{}{}:
-		default: // the loop is about to look anyway
+		default: // A reconcile is already pending.
 		}
 	}
 	return cache.ResourceEventHandlerFuncs{
@@ -144,8 +145,8 @@ func same(before, after any) bool {
 	return okA && okB && equality.Semantic.DeepEqual(a.Spec, b.Spec) && equality.Semantic.DeepEqual(a.Status, b.Status)
 }
 
-// reconcile does the parts one by one; a failing one does not keep the others from being done. The CNI configuration is
-// last: once it is there, pods are started, and they need the rest.
+// reconcile updates the parts one by one. A failure of the routes does not prevent the other parts. The CNI
+// configuration is last: once it exists, pods start, and they need the other parts.
 func (a *Agent) reconcile(lister corelisters.NodeLister) error {
 	nodes, err := lister.List(labels.Everything())
 	if err != nil {
@@ -162,7 +163,7 @@ func (a *Agent) reconcile(lister corelisters.NodeLister) error {
 	return errors.Join(append(errs, a.reconcileConfig(desired))...)
 }
 
-// reconcileRoutes replaces in one step what leads elsewhere now, and removes what leads nowhere any more.
+// reconcileRoutes replaces changed routes in one step, and removes routes that are no longer needed.
 func (a *Agent) reconcileRoutes(desired []host.Route) error {
 	existing, err := a.Routes.List()
 	if err != nil {

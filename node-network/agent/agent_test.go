@@ -21,7 +21,7 @@ import (
 	"github.com/openshift/hypershift/node-network/host"
 )
 
-// machine stands for the node's kernel and files. It counts what was written.
+// machine is a fake of the node's kernel and files. It counts the writes.
 type machine struct {
 	mutex    sync.Mutex
 	routes   []host.Route
@@ -66,7 +66,7 @@ func (m *machine) MTU(address netip.Addr) (int, error) {
 	return 1500, m.fail("mtu")
 }
 
-// masquerade and config are two more faces of the same machine.
+// masquerade and config implement two more interfaces of the same machine.
 type masquerade struct{ *machine }
 
 func (m masquerade) Ensure(pods, _ []netip.Prefix) error {
@@ -185,7 +185,7 @@ func TestRun(t *testing.T) {
 		routes := func() []host.Route { found, _ := m.List(); return found }
 		g.Eventually(func() *host.CNI { m.mutex.Lock(); defer m.mutex.Unlock(); return m.config }).ShouldNot(BeNil())
 		g.Expect(routes()).To(BeEmpty())
-		// What comes between the list and the watch, the stand-in for the API server tells nobody.
+		// The fake API server does not report changes between the list and the watch.
 		g.Eventually(client.Actions).Should(ContainElement(HaveField("GetVerb()", "watch")))
 
 		_, err := client.CoreV1().Nodes().Create(ctx, node("b", []string{"10.0.2.0/24"}, "192.0.2.2"), metav1.CreateOptions{})

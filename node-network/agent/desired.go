@@ -13,19 +13,19 @@ import (
 	"github.com/openshift/hypershift/node-network/host"
 )
 
-// Desired is what the network of one node must be.
+// Desired is the desired state of the network of one node.
 type Desired struct {
-	// PodNetworks are the node's own; none until the cluster has given it some.
+	// PodNetworks are the node's pod networks; none until the cluster has assigned some.
 	PodNetworks []netip.Prefix
 	// Addresses are the node's InternalIPs.
 	Addresses []netip.Addr
-	// Routes lead to the pods of the other nodes, sorted.
+	// Routes are the routes to the pods of the other nodes, sorted.
 	Routes []host.Route
-	// Problems are nodes that cannot be reached as they are, each with the reason.
+	// Problems are the errors of nodes that cannot be reached as configured.
 	Problems []error
 }
 
-// Desire computes what the network of the named node must be from all nodes of the cluster.
+// Desire computes the desired network of the named node from all nodes of the cluster.
 func Desire(nodeName string, nodes []*corev1.Node) Desired {
 	var desired Desired
 	for _, node := range nodes {
@@ -74,7 +74,7 @@ func podNetworks(node *corev1.Node) ([]netip.Prefix, error) {
 	return networks, nil
 }
 
-// internalAddresses leaves out what is no IP address.
+// internalAddresses returns the node's InternalIPs, without invalid addresses.
 func internalAddresses(node *corev1.Node) []netip.Addr {
 	var addresses []netip.Addr
 	for _, address := range node.Status.Addresses {

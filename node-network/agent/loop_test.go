@@ -20,10 +20,11 @@ import (
 	"github.com/openshift/hypershift/node-network/host"
 )
 
-// TestEndsBeforeItKnows ends the agent while the API server is away. It does not know the other nodes, so their routes are not for it to remove.
+// TestEndsBeforeItKnows stops the agent while the API server is unavailable. The agent does not know the other nodes,
+// so it must not remove their routes.
 func TestEndsBeforeItKnows(t *testing.T) {
 	t.Parallel()
-	for range 12 { // What is ready first in the loop is a matter of chance.
+	for range 12 { // The loop chooses at random between ready channels.
 		g := NewWithT(t)
 		there := []host.Route{route("10.0.2.0/24", "192.0.2.2"), route("10.0.3.0/24", "192.0.2.3")}
 		m := &machine{routes: slices.Clone(there)}
@@ -44,7 +45,7 @@ func TestEndsBeforeItKnows(t *testing.T) {
 	}
 }
 
-// attempts counts when the node was looked at, since the beginning.
+// attempts records the times of reconciles, relative to start.
 type attempts struct {
 	*machine
 	start time.Time
@@ -60,7 +61,7 @@ func (a *attempts) Ensure([]netip.Prefix, []netip.Prefix) error {
 	return nil
 }
 
-// looped lets the agent work for a while of a clock of its own, and tell when it looked at the node.
+// looped runs the agent with a fake clock and returns the times of its reconciles.
 func looped(t *testing.T, fails bool, during func(a *attempts, changed chan struct{})) []time.Duration {
 	t.Helper()
 	var at []time.Duration
@@ -83,7 +84,7 @@ func looped(t *testing.T, fails bool, during func(a *attempts, changed chan stru
 	return at
 }
 
-// passes lets time go by.
+// passes advances the clock.
 func passes(d time.Duration) {
 	<-time.After(d)
 	synctest.Wait()
@@ -115,18 +116,18 @@ func TestLoop(t *testing.T) {
 	})
 	t.Run("When it works again it should be tried soon if it fails another time", func(t *testing.T) {
 		at := looped(t, true, func(a *attempts, _ chan struct{}) {
-			passes(7 * time.Second) // 0, 2, 6
+			passes(7 * time.Second) // reconciles at 0, 2 and 6 seconds
 			a.fails.Store(false)
-			passes(8 * time.Second) // 14
+			passes(8 * time.Second) // at 14
 			a.fails.Store(true)
-			passes(65 * time.Second) // 74, 76
-			passes(2 * time.Second)  // 80
+			passes(65 * time.Second) // at 74 and 76
+			passes(2 * time.Second)  // at 80
 		})
 		NewWithT(t).Expect(at).To(Equal(seconds(0, 2, 6, 14, 74, 76, 80)))
 	})
 	t.Run("When a node changes while it fails it should be tried at once, and soon after that", func(t *testing.T) {
 		at := looped(t, true, func(_ *attempts, changed chan struct{}) {
-			passes(15 * time.Second) // 0, 2, 6, 14
+			passes(15 * time.Second) // at 0, 2, 6 and 14
 			changed <- struct{}{}
 			passes(3 * time.Second)
 		})

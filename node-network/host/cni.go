@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package host is what the node network changes on a node: its CNI plugins and configuration, its routes, its packet
-// filter rules.
+// Package host changes the network of a node: its CNI plugins and configuration, its routes, and its packet filter
+// rules.
 package host
 
 import (
@@ -17,11 +17,11 @@ import (
 	"k8s.io/klog/v2"
 )
 
-// CNI is what the CNI configuration of a node depends on.
+// CNI holds the inputs of a node's CNI configuration.
 type CNI struct {
-	// PodNetworks are the networks that the node's pods get addresses of, one for each address family.
+	// PodNetworks are the networks from which the node's pods get addresses, one for each address family.
 	PodNetworks []netip.Prefix
-	// MTU of the pods' interfaces in bytes; zero leaves it to the kernel.
+	// MTU of the pods' interfaces in bytes; zero uses the kernel's default.
 	MTU int
 }
 
@@ -31,7 +31,7 @@ type ConfigFile struct {
 	Path string
 }
 
-// Ensure writes the configuration, unless the file has it already.
+// Ensure writes the configuration, unless the file already contains it.
 func (f ConfigFile) Ensure(cni CNI) error {
 	content, err := cni.conflist()
 	if err != nil {
@@ -66,7 +66,7 @@ func (c CNI) conflist() ([]byte, error) {
 	}
 	ptp := object{
 		"type":   "ptp",
-		"ipMasq": false, // the agent's own rules know the whole cluster
+		"ipMasq": false, // The agent's own rules cover the complete cluster.
 		"ipam":   object{"type": "host-local", "ranges": ranges, "routes": routes},
 	}
 	if c.MTU > 0 {
@@ -79,8 +79,8 @@ func (c CNI) conflist() ([]byte, error) {
 	return append(content, '\n'), err
 }
 
-// InstallPlugins copies the CNI plugins to a folder of the host. Those that are there already are left alone; a plugin that
-// is running is replaced, not overwritten.
+// InstallPlugins copies the CNI plugins to a folder of the host. It skips plugins that already have the same content.
+// It replaces the file of another plugin instead of overwriting it, because the plugin may be running.
 func InstallPlugins(from, to string) error {
 	plugins, err := os.ReadDir(from)
 	if err != nil {
@@ -110,8 +110,8 @@ func installPlugin(from, to string) error {
 	return replaceFile(to, content, 0o755)
 }
 
-// replaceFile writes a file in one step: whoever reads it sees the old content or the new. The temporary name begins with
-// a dot, which CNI runtimes pass over.
+// replaceFile writes a file in one step: a reader sees either the old or the new content. The temporary name begins
+// with a dot, so that CNI runtimes ignore it.
 //
 //nolint:gosec // The paths are those of the agent's flags, and the folders are read by the container runtime.
 func replaceFile(path string, content []byte, mode fs.FileMode) error {

@@ -18,7 +18,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// names are those in a folder.
+// names returns the names of the files in a folder.
 func names(g *GomegaWithT, folder string) []string {
 	entries, err := os.ReadDir(folder)
 	g.Expect(err).NotTo(HaveOccurred())
@@ -29,7 +29,7 @@ func names(g *GomegaWithT, folder string) []string {
 	return all
 }
 
-// TestConfigFileInBadTimes: once it is there pods are started, so it must not be there by halves.
+// TestConfigFileInBadTimes checks that a failed write leaves no partial file: pods start once the file exists.
 func TestConfigFileInBadTimes(t *testing.T) {
 	t.Parallel()
 	cni := CNI{PodNetworks: prefixes("10.0.1.0/24")}
@@ -71,7 +71,7 @@ func TestConfigFileInBadTimes(t *testing.T) {
 
 func TestInstallPluginsInBadTimes(t *testing.T) {
 	t.Parallel()
-	// imaged is the folder of an image with plugins, in which one comes before the other.
+	// imaged returns an image's folder with plugins, in which one plugin sorts before the other.
 	imaged := func(t *testing.T) string {
 		from := t.TempDir()
 		for _, name := range []string{"bridge", "ptp"} {
@@ -113,7 +113,7 @@ func TestInstallPluginsInBadTimes(t *testing.T) {
 	})
 }
 
-// TestFromKernel reads what only somebody else can have made with the agent's number.
+// TestFromKernel reads routes with the agent's protocol number, including those that another program must have created.
 func TestFromKernel(t *testing.T) {
 	t.Parallel()
 	network := func(text string) *net.IPNet {
@@ -149,7 +149,7 @@ func TestFromKernel(t *testing.T) {
 	}
 }
 
-// TestMasqueradeForgets: rules that could not be read back are not taken for written.
+// TestMasqueradeForgets checks that rules which could not be read back are written again.
 func TestMasqueradeForgets(t *testing.T) {
 	t.Parallel()
 	g := NewWithT(t)
@@ -166,7 +166,7 @@ func TestMasqueradeForgets(t *testing.T) {
 	g.Expect(k.written).To(HaveLen(3), "what cannot be seen is written again")
 }
 
-// deaf is a kernel that takes rules, and does not always say which it has.
+// deaf is a kernel that accepts rules but may fail to return them.
 type deaf struct {
 	kernel
 	deaf error
@@ -179,7 +179,7 @@ func (d *deaf) Read() (string, error) {
 	return d.kernel.Read()
 }
 
-// TestExpressions looks at what the kernel compares, by a header of each family.
+// TestExpressions evaluates the comparisons of the kernel with a packet header of each family.
 func TestExpressions(t *testing.T) {
 	t.Parallel()
 	for name, tt := range map[string]struct {
@@ -200,7 +200,7 @@ func TestExpressions(t *testing.T) {
 	}
 }
 
-// matches tells whether a packet from one address to another is a rule's, as the kernel would.
+// matches reports whether a rule matches a packet between two addresses. It evaluates the rule as the kernel does.
 func matches(t *testing.T, rule Rule, packet [2]string) bool {
 	t.Helper()
 	from, to := netip.MustParseAddr(packet[0]), netip.MustParseAddr(packet[1])

@@ -17,8 +17,8 @@ import (
 	"github.com/openshift/hypershift/support/netlists/churn"
 )
 
-// ownNetwork gives the test a network namespace of its own, with the interface node0 in it, and ends with the test: the
-// thread is never unlocked, so the runtime throws it away.
+// ownNetwork gives the test its own network namespace, with the interface node0. The namespace ends with the test: the
+// thread stays locked, so the runtime terminates it.
 func ownNetwork(t *testing.T) {
 	t.Helper()
 	if os.Geteuid() != 0 {
@@ -81,7 +81,8 @@ func TestRoutesOfTheKernel(t *testing.T) {
 	g.Expect(err).To(MatchError(ContainSubstring("no network interface of this node has its InternalIP 192.0.2.77")))
 }
 
-// TestBusyKernel has addresses come and go on a node that has so many that the kernel tells of them in several parts.
+// TestBusyKernel adds and removes addresses on a node with so many addresses that the kernel reports them in several
+// messages.
 func TestBusyKernel(t *testing.T) {
 	ownNetwork(t)
 	g := NewWithT(t)

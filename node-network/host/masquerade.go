@@ -10,38 +10,39 @@ import (
 	"k8s.io/klog/v2"
 )
 
-// multicast is never given another source address.
+// multicast destinations are never masqueraded.
 var multicast = []netip.Prefix{netip.MustParsePrefix("224.0.0.0/4"), netip.MustParsePrefix("ff00::/8")}
 
-// Rule says what happens to packets that leave the node.
+// Rule defines the treatment of packets that leave the node.
 type Rule struct {
-	// From are the packets' sources.
+	// From is the network of the packets' sources.
 	From netip.Prefix
-	// To are their destinations; the zero value is all.
+	// To is the network of their destinations; the zero value matches all.
 	To netip.Prefix
-	// Masquerade gives them the node's address; otherwise they stay as they are, and later rules do not see them.
+	// Masquerade translates the source address to the node's address. Otherwise the packets are unchanged, and later rules
+	// do not apply to them.
 	Masquerade bool
 }
 
-// PacketFilter is the kernel's table of rules that is the agent's own; no other program's rules are in it.
+// PacketFilter is the agent's own table of rules in the kernel. It contains no rules of other programs.
 type PacketFilter interface {
-	// Write replaces the whole table at once: no packet sees half of it.
+	// Write replaces the complete table at once, so that no packet is filtered by a partial table.
 	Write(rules []Rule) error
-	// Read returns what tells two contents of the table apart.
+	// Read returns a text that changes with the content of the table.
 	Read() (string, error)
 }
 
-// Masquerade gives what this node's pods send out of the cluster the node's address.
+// Masquerade translates the source address of this node's pod traffic that leaves the cluster to the node's address.
 type Masquerade struct {
-	// Filter is the kernel's.
+	// Filter is the kernel's packet filter.
 	Filter PacketFilter
 
-	// written are the rules that were written last, and read what the kernel then said the table was.
+	// written are the last written rules, and read is the table's content that the kernel returned then.
 	written []Rule
 	read    string
 }
 
-// Ensure writes the rules if they are others than before or if somebody changed the table.
+// Ensure writes the rules if they differ from the last ones, or if another program changed the table.
 func (m *Masquerade) Ensure(pods, cluster []netip.Prefix) error {
 	rules := rulesOf(pods, cluster)
 	if m.written != nil && slices.Equal(rules, m.written) {
@@ -61,7 +62,7 @@ func (m *Masquerade) Ensure(pods, cluster []netip.Prefix) error {
 	return nil
 }
 
-// rulesOf lets what stays in the cluster pass, for each range of pods, and masquerades the rest.
+// rulesOf returns rules for each pod network. They leave traffic within the cluster unchanged and masquerade the rest.
 func rulesOf(pods, cluster []netip.Prefix) []Rule {
 	rules := []Rule{}
 	for _, from := range sorted(pods) {

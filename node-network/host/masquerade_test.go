@@ -12,7 +12,7 @@ import (
 	. "github.com/onsi/gomega"
 )
 
-// kernel keeps no rule but remembers what was written.
+// kernel applies no rules, but records what is written.
 type kernel struct {
 	table   string
 	written [][]Rule

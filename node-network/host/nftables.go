@@ -20,7 +20,7 @@ const (
 	register  = 1
 )
 
-// NFTables is the PacketFilter of the kernel, which is spoken to by netlink: no program is needed.
+// NFTables is the kernel's PacketFilter. It uses netlink, so it needs no program.
 type NFTables struct{}
 
 func table() *nftables.Table {
@@ -33,7 +33,7 @@ func chain() *nftables.Chain {
 	}
 }
 
-// Write implements PacketFilter. The table is made first so that there is one to delete.
+// Write implements PacketFilter. It first creates the table, so that deleting it never fails.
 func (NFTables) Write(rules []Rule) error {
 	connection, err := nftables.New()
 	if err != nil {
@@ -73,7 +73,8 @@ func (NFTables) Read() (string, error) {
 	return text.String(), nil
 }
 
-// family says where the header of IP has what: the number of the family, and the offsets of source and destination, in bytes (RFC 791, RFC 8200).
+// family describes the IP header of an address family: the family's number, and the offsets of source and destination,
+// in bytes (RFC 791, RFC 8200).
 type family struct {
 	number              byte
 	source, destination uint32
@@ -102,7 +103,7 @@ func (r Rule) expressions() []expr.Any {
 	return append(all, &expr.Verdict{Kind: expr.VerdictReturn})
 }
 
-// within compares the address at an offset of the header with a prefix.
+// within returns expressions that compare the address at an offset of the header with a prefix.
 func within(prefix netip.Prefix, offset uint32) []expr.Any {
 	address := prefix.Masked().Addr().AsSlice()
 	size := uint32(prefix.Addr().BitLen() / 8) //nolint:gosec // 4 or 16

@@ -14,11 +14,11 @@ import (
 	"github.com/openshift/hypershift/support/netlists"
 )
 
-// routeProtocol marks the routes that are the agent's own, so that it never removes another's. The numbers that
-// /etc/iproute2/rt_protos knows are left out.
+// routeProtocol marks the agent's own routes, so that it never removes other routes. It is not one of the numbers in
+// /etc/iproute2/rt_protos.
 const routeProtocol = 89
 
-// Route leads to the pods of another node.
+// Route is a route to the pods of another node.
 type Route struct {
 	// To is a pod network of the node.
 	To netip.Prefix
@@ -31,7 +31,7 @@ type Routes struct {
 	handle *netlink.Handle
 }
 
-// NewRoutes opens the routes of the caller's network namespace.
+// NewRoutes opens the routes of the current network namespace.
 func NewRoutes() (*Routes, error) {
 	handle, err := netlink.NewHandle(unix.NETLINK_ROUTE)
 	if err != nil {
@@ -77,7 +77,7 @@ func (r Route) toKernel() *netlink.Route {
 	}
 }
 
-// Replace makes the route, in place of one to the same network.
+// Replace creates the route; it replaces a route to the same network.
 func (r *Routes) Replace(route Route) error {
 	err := r.handle.RouteReplace(route.toKernel())
 	if errors.Is(err, unix.ENETUNREACH) || errors.Is(err, unix.EHOSTUNREACH) {
@@ -99,7 +99,7 @@ func (r *Routes) Delete(route Route) error {
 	return nil
 }
 
-// MTU is that of the interface which has the address, in bytes.
+// MTU returns the MTU, in bytes, of the interface with the address.
 func (r *Routes) MTU(address netip.Addr) (int, error) {
 	links, err := netlists.Whole(r.handle.LinkList)
 	if err != nil {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package addressguard keeps a client that calls an address of a tenant's choice from calling what the tenant cannot
-// reach.
+// Package addressguard restricts clients that connect to addresses chosen by a tenant. It blocks addresses that the
+// tenant cannot reach without the client.
 package addressguard
 
 import (
@@ -13,45 +13,47 @@ import (
 	"syscall"
 )
 
-// never are the addresses that no service of a tenant has: the host itself, its link, and the metadata services of
+// never lists the addresses that no tenant service uses: the host itself, its link, and the metadata services of
 // clouds.
 var never = mustPrefixes(
 	"0.0.0.0/8", "127.0.0.0/8", "169.254.0.0/16", "224.0.0.0/3", "100.100.100.200/32", "192.0.0.192/32",
 	"::/128", "::1/128", "fe80::/10", "ff00::/8", "fd00:ec2::254/128", "fd20:ce::254/128",
 )
 
-// embedding are the IPv6 ranges that stand for an IPv4 address, which is in their last four bytes.
+// embedding lists the IPv6 ranges that embed an IPv4 address in their last four bytes.
 var embedding = mustPrefixes("64:ff9b::/96", "::/96")
 
-// Guard keeps a client that calls an endpoint of a tenant's choice from calling what the tenant cannot reach. Private
-// networks are allowed, since MAAS, object stores and other clusters are there.
+// Guard blocks connections to addresses that a tenant cannot reach, for clients whose endpoint the tenant chooses.
+// Guard allows private networks, because MAAS, object stores and other clusters are there.
 type Guard struct {
-	// Allow are ranges that are called whatever else is said. Refuse are ranges that are not called, beside the
-	// addresses that no service of a tenant has.
+	// Allow lists ranges that are always allowed. Refuse lists ranges that are blocked in addition to the addresses that
+	// no tenant service uses. Allow takes precedence over the other fields.
 	Allow, Refuse []netip.Prefix
-	// RefuseAt are single ports that are not called, such as that of the management cluster's API.
+	// RefuseAt lists single ports that are blocked, such as that of the management cluster's API.
 	RefuseAt []netip.AddrPort
-	// Own knows addresses of the management cluster, which are not called either; nil knows none.
+	// Own holds addresses of the management cluster, which are blocked too; nil holds none.
 	Own Own
 }
 
-// Own knows addresses.
+// Own is a set of addresses.
 type Own interface {
-	// Contains reports whether an address is known.
+	// Contains reports whether the set contains an address.
 	Contains(at netip.AddrPort) bool
 }
 
-// RefusedError reports a call that a Guard stopped before it left. It doesn't tell the address that a name stands for.
+// RefusedError reports a connection that a Guard blocked before it was made. It does not reveal the address that a name
+// resolves to.
 type RefusedError struct{}
 
-// Error says which addresses are refused. The caller adds the flag by which an administrator allows them.
+// Error names the kinds of addresses that are blocked. The caller adds the flag with which an administrator allows
+// them.
 func (*RefusedError) Error() string {
 	return "its address is blocked by the address policy " +
 		"(the host, its link, metadata services, or the management cluster)"
 }
 
-// check refuses an address. It is asked about the address that a connection is about to go to, after names were
-// resolved, so that a name which changes its address in between gains nothing.
+// check returns an error for a blocked address. It sees the resolved address of the connection, so a name that changes
+// its address after an earlier check cannot bypass it.
 func (g *Guard) check(at netip.AddrPort) error {
 	address := plain(at.Addr())
 	switch {
@@ -69,7 +71,7 @@ func (g *Guard) check(at netip.AddrPort) error {
 	return nil
 }
 
-// Control implements the hook of net.Dialer of that name; a nil Guard refuses nothing.
+// Control implements the Control hook of net.Dialer; a nil Guard allows every address.
 func (g *Guard) Control(_, address string, _ syscall.RawConn) error {
 	if g == nil {
 		return nil
@@ -81,7 +83,7 @@ func (g *Guard) Control(_, address string, _ syscall.RawConn) error {
 	return g.check(at)
 }
 
-// plain is an address without a zone, and the IPv4 one that an IPv6 one stands for.
+// plain returns an address without its zone. It returns the embedded IPv4 address of an IPv6 address that has one.
 func plain(address netip.Addr) netip.Addr {
 	address = address.Unmap().WithZone("")
 	if contains(embedding, address) && address != netip.IPv6Loopback() && address != netip.IPv6Unspecified() {
@@ -100,8 +102,8 @@ func contains(prefixes []netip.Prefix, address netip.Addr) bool {
 	return false
 }
 
-// New reads lists of ranges such as "10.0.0.0/8,fd00::/8". In a pod, it refuses the API of the cluster that the pod
-// is in.
+// New parses lists of ranges such as "10.0.0.0/8,fd00::/8". In a pod, the Guard also blocks the API of the cluster in
+// which the pod runs.
 func New(allow, refuse string) (*Guard, error) {
 	allowed, err := ParsePrefixes(allow)
 	if err != nil {
@@ -120,7 +122,7 @@ func New(allow, refuse string) (*Guard, error) {
 	return guard, nil
 }
 
-// ParsePrefixes reads ranges that are separated by commas; an empty text is none.
+// ParsePrefixes parses comma-separated ranges; an empty text has none.
 func ParsePrefixes(text string) ([]netip.Prefix, error) {
 	var prefixes []netip.Prefix
 	for part := range strings.SplitSeq(text, ",") {

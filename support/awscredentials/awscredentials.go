@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package awscredentials reads AWS credentials files that a tenant wrote. AWS's libraries run the program that such a
-// file names (credential_process), read other files and profiles, and call other services. This package takes keys
-// and nothing else.
+// Package awscredentials parses AWS credentials files that a tenant provides. The AWS libraries run the program that
+// such a file names (credential_process), read other files and profiles, and call other services. This package reads
+// only keys.
 package awscredentials
 
 import (
@@ -12,27 +12,27 @@ import (
 	"unicode"
 )
 
-// DefaultProfile is the profile that is read.
+// DefaultProfile is the profile that Parse reads.
 const DefaultProfile = "default"
 
-// maxSize is the largest file that is read, in bytes.
+// maxSize is the maximum size of a credentials file, in bytes.
 const maxSize = 64 << 10
 
-// Credentials are keys of one user, and the token of a session if the keys belong to one.
+// Credentials holds the access keys of one user, and a session token if the keys belong to a session.
 type Credentials struct {
 	AccessKeyID, SecretAccessKey, SessionToken string
 }
 
-// knownKey is a key whose name may be repeated in an error. Anything else may be a misplaced secret.
+// knownKey matches keys whose names an error may repeat. Anything else may be a misplaced secret.
 var knownKey = regexp.MustCompile(`^[a-z_]{1,40}$`)
 
-// ignored are keys of a profile without effect on which credentials are used.
+// ignored lists the keys of a profile that do not affect which credentials are used.
 var ignored = map[string]bool{"region": true, "output": true}
 
-// advice is what a profile may hold.
+// advice names the keys that a profile may contain.
 const advice = "use aws_access_key_id, aws_secret_access_key and aws_session_token"
 
-// Parse reads the profile "default". Its errors repeat no value.
+// Parse reads the profile "default". Its errors contain no values.
 func Parse(file []byte) (Credentials, error) {
 	credentials := Credentials{}
 	if len(file) > maxSize {
@@ -63,7 +63,7 @@ func Parse(file []byte) (Credentials, error) {
 	return credentials, nil
 }
 
-// set reads a line of the profile.
+// set parses one line of the profile.
 func (c *Credentials) set(line string) error {
 	key, value, found := strings.Cut(line, "=")
 	if !found || unicode.IsSpace(rune(line[0])) {
@@ -90,7 +90,7 @@ func (c *Credentials) set(line string) error {
 	return nil
 }
 
-// stripComment drops a comment behind a value, which a space precedes.
+// stripComment removes a comment that follows a value and a space or tab.
 func stripComment(text string) string {
 	for _, mark := range []string{" #", " ;", "\t#", "\t;"} {
 		text, _, _ = strings.Cut(text, mark)

@@ -66,8 +66,8 @@ func TestParse(t *testing.T) {
 	}
 }
 
-// FuzzParse reads what a tenant wrote. What is taken is of visible characters, and is the same when it is written and
-// read again.
+// FuzzParse parses arbitrary files. The parsed values contain only visible characters, and do not change when they are
+// written and parsed again.
 func FuzzParse(f *testing.F) {
 	for _, seed := range []string{
 		"[default]\n" + keys, "[default]\n" + keys + "credential_process = /bin/sh\n", "[default]\r\n" + keys +

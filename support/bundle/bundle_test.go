@@ -26,7 +26,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 )
 
-// fixture is a bundle, what it is made of, and who opens it.
+// fixture holds a bundle, its contents, and the identity that opens it.
 type fixture struct {
 	contents Contents
 	snapshot []byte
@@ -107,7 +107,7 @@ func TestABundleIsReadAsItWasWritten(t *testing.T) {
 	}
 }
 
-// What comes out of a bundle is what age, gzip and tar make of it without this package.
+// The test reads a bundle with age, gzip and tar, without this package.
 func TestABundleIsReadByOtherPrograms(t *testing.T) {
 	f := newFixture(t)
 	plain, err := age.Decrypt(bytes.NewReader(f.file), f.identity)
@@ -177,7 +177,7 @@ func TestStorageThatBreaksOffIsNoDamage(t *testing.T) {
 	}
 }
 
-// A file without its end is no backup, wherever it is cut.
+// Open refuses a truncated file, wherever it is cut.
 func TestNoPrefixOfABundleIsOne(t *testing.T) {
 	f := newFixture(t)
 	f.snapshot = []byte("small")

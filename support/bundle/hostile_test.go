@@ -22,13 +22,14 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// part is an entry of an archive that another program made. Size, where it is set, is what the entry claims.
+// part is an entry of an archive that another program wrote. size, if it is set, is the size in the entry's tar header.
 type part struct {
 	name, text string
 	size       int64
 }
 
-// archived is a file that is encrypted for the identity and has these entries; tail is what follows the archive inside of gzip.
+// archived returns a file that is encrypted for the identity and has these entries. tail follows the archive inside the
+// gzip stream.
 func archived(t *testing.T, identity *age.X25519Identity, tail string, parts ...part) []byte {
 	t.Helper()
 	var file bytes.Buffer
@@ -74,7 +75,8 @@ func headerOf(snapshot string, change func(*Header)) part {
 	return part{name: headerEntry, text: string(raw)}
 }
 
-// TestArchivesOfOthers: who has a public key can make a file that opens. What such a file says of itself is held against what it is.
+// TestArchivesOfOthers checks that Open validates the claims of a file. With a public key, any program can create a
+// file that decrypts.
 func TestArchivesOfOthers(t *testing.T) {
 	const text = "snapshot"
 	me := identity(t)
@@ -129,7 +131,7 @@ func TestArchivesOfOthers(t *testing.T) {
 	})
 }
 
-// disk is full after some bytes.
+// disk accepts a number of bytes and is full afterwards.
 type disk struct{ left int }
 
 func (d *disk) Write(p []byte) (int, error) {
@@ -142,7 +144,8 @@ func (d *disk) Write(p []byte) (int, error) {
 	return len(p), nil
 }
 
-// TestFullDisk: wherever the disk is full, whoever waits for a backup must learn that there is none.
+// TestFullDisk checks that Write returns an error wherever the disk becomes full. Otherwise the caller would rely on an
+// incomplete backup.
 func TestFullDisk(t *testing.T) {
 	f := newFixture(t)
 	f.snapshot = []byte("small")
@@ -169,7 +172,8 @@ func TestNobodyToEncryptFor(t *testing.T) {
 	}
 }
 
-// TestWhatIsKeptOfASecret: a restorer writes it into another namespace, where labels and annotations decide something.
+// TestWhatIsKeptOfASecret checks which metadata a bundle keeps. A restorer writes the Secret into another namespace,
+// where labels and annotations have effects.
 func TestWhatIsKeptOfASecret(t *testing.T) {
 	immutable := true
 	record := map[string]string{"hypershift.openshift.io/rotated-for": "2026",
@@ -213,7 +217,7 @@ func TestWriteSaysItsFormat(t *testing.T) {
 	}
 }
 
-// TestSecretFile opens what somebody took for a backup.
+// TestSecretFile opens a file of secrets that is not a backup.
 func TestSecretFile(t *testing.T) {
 	_, _, err := Open(strings.NewReader("hunter2 is my password\n"), identity(t))
 	if !errors.Is(err, ErrForeign) || strings.Contains(err.Error(), "hunter2") {

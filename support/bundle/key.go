@@ -11,16 +11,17 @@ import (
 	corev1 "k8s.io/api/core/v1"
 )
 
-// The keys of the Secret that a backup is encrypted with. Whoever writes needs the recipients only, so that a management cluster
-// whose Secrets are stolen gives away no backup; `age-keygen` makes both.
+// The keys of the Secret with which a backup is encrypted. A writer needs only the recipients. Secrets stolen from a
+// management cluster then do not decrypt a backup. `age-keygen` creates both.
 const (
-	// RecipientsKey has public keys of age ("age1..."), one a line: with the private key of any of them a bundle can be opened.
+	// RecipientsKey has public keys of age ("age1..."), one per line. The private key of any of them opens a bundle.
 	RecipientsKey = "recipients"
-	// IdentityKey has private keys of age ("AGE-SECRET-KEY-1..."), one a line.
+	// IdentityKey has private keys of age ("AGE-SECRET-KEY-1..."), one per line.
 	IdentityKey = "identity"
 )
 
-// Recipients reads whom a bundle is encrypted for. A Secret without RecipientsKey may have IdentityKey, whose public keys are taken.
+// Recipients returns the recipients for whom a bundle is encrypted. If a Secret has no RecipientsKey, Recipients uses
+// the public keys of its IdentityKey.
 func Recipients(secret *corev1.Secret) ([]age.Recipient, error) {
 	text, ok := secret.Data[RecipientsKey]
 	if !ok && len(secret.Data[IdentityKey]) > 0 {
@@ -28,18 +29,18 @@ func Recipients(secret *corev1.Secret) ([]age.Recipient, error) {
 	}
 	recipients, err := age.ParseRecipients(strings.NewReader(string(text)))
 	if err != nil {
-		// What the library says of the line may quote it, and somebody may have put the private key there.
+		// Do not wrap the library's error: it may quote the line, and a user may have put the private key there.
 		return nil, fmt.Errorf("key %q of Secret %s has no public keys of age (\"age1...\", one a line, as age-keygen -y prints them)", RecipientsKey, secret.Name)
 	}
 	return recipients, nil
 }
 
-// Identities reads what a bundle is opened with.
+// Identities returns the identities that open a bundle.
 func Identities(secret *corev1.Secret) ([]age.Identity, error) {
 	return ParseIdentities(string(secret.Data[IdentityKey]), fmt.Sprintf("key %q of Secret %s", IdentityKey, secret.Name))
 }
 
-// ParseIdentities reads private keys as age-keygen writes them. An error names source, and no key.
+// ParseIdentities parses private keys as age-keygen writes them. An error names source, and contains no key.
 func ParseIdentities(text, source string) ([]age.Identity, error) {
 	identities, err := age.ParseIdentities(strings.NewReader(text))
 	if err != nil {

@@ -18,26 +18,27 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 )
 
-// What may be wrong with a bundle. All but ErrKey mean that another one must be taken.
+// Why a bundle cannot be read. All errors except ErrKey mean that another bundle must be used.
 var (
-	// ErrKey: the bundle is one, and none of the private keys opens it.
+	// ErrKey means that the file is a bundle, and none of the private keys opens it.
 	ErrKey = errors.New("none of the keys opens the backup: it was encrypted for others; give the private key that belongs to the recipients " +
 		"of the time when it was made")
-	// ErrForeign: the file is no bundle.
+	// ErrForeign means that the file is not a bundle.
 	ErrForeign = errors.New("the file is no backup of a hosted control plane")
-	// ErrDamaged: the file is not as it was written. A last part that is missing and one that was altered look the same: neither is
-	// authentic.
+	// ErrDamaged means that the file is not as it was written. A truncated file and an altered one cannot be
+	// distinguished: neither is authentic.
 	ErrDamaged = errors.New("the backup is damaged: it is cut off or was altered")
-	// ErrNewer: the bundle is of a later format.
+	// ErrNewer means that the bundle has a later format.
 	ErrNewer = errors.New("the backup is of a newer format than this program reads; use the program of the release that made it")
 )
 
-// maxEntry bounds what is read into memory of an entry other than the snapshot. A thousand machines take some 10 MiB.
+// maxEntry is the maximum size in bytes of an entry that is read into memory, that is, of all but the snapshot. A
+// thousand machines take about 10 MiB.
 const maxEntry = 256 << 20
 
-// Open reads all of a bundle up to its snapshot, and returns a reader of that. The snapshot must not be used before the reader has said
-// io.EOF: only then it is known to be whole and unaltered, otherwise the reader returns an error. Errors are those of this package,
-// wrapped, or those of r.
+// Open reads a bundle up to its snapshot, and returns a reader of the snapshot. The caller must not use the snapshot
+// before the reader returns io.EOF. Only then it is known to be complete and unaltered; otherwise the reader returns an
+// error. Errors wrap those of this package, or those of r.
 func Open(r io.Reader, identities ...age.Identity) (Contents, io.Reader, error) {
 	file := &source{r: r}
 	plain, err := age.Decrypt(file, identities...)
@@ -50,7 +51,7 @@ func Open(r io.Reader, identities ...age.Identity) (Contents, io.Reader, error) 
 	case errors.Is(err, io.ErrUnexpectedEOF), errors.Is(err, io.EOF):
 		return Contents{}, nil, ErrDamaged
 	case err != nil:
-		return Contents{}, nil, ErrForeign // Its cause would repeat the first line of what may be a file of secrets.
+		return Contents{}, nil, ErrForeign // Do not wrap the cause: it would repeat the first line of what may be a file of secrets.
 	}
 	compressed, err := gzip.NewReader(plain)
 	if err != nil {
@@ -70,7 +71,7 @@ type opened struct {
 	snapshot   Snapshot
 	sum        hash.Hash
 	read       int64
-	// entries is the digest of what a signature covers.
+	// entries computes the digest of the signed entries.
 	entries entries
 }
 
@@ -127,7 +128,7 @@ func (o *opened) decode(entry *tar.Header, into any) error {
 	return nil
 }
 
-// Read reads the snapshot, and says io.EOF after all that follows it was found in order too.
+// Read reads the snapshot. It returns io.EOF after it has also verified everything that follows the snapshot.
 func (o *opened) Read(p []byte) (int, error) {
 	n, err := o.archive.Read(p)
 	o.sum.Write(p[:n])
@@ -148,14 +149,14 @@ func (o *opened) end() error {
 	if _, err := o.archive.Next(); !errors.Is(err, io.EOF) {
 		return o.file.damage(err)
 	}
-	// The end of what is encrypted is behind that of the archive.
+	// The encrypted stream ends after the archive.
 	if _, err := io.Copy(io.Discard, o.compressed); err != nil {
 		return o.file.damage(err)
 	}
 	return io.EOF
 }
 
-// source is the file, and what went wrong when it was read.
+// source wraps the file and remembers a read error.
 type source struct {
 	r   io.Reader
 	err error
@@ -170,11 +171,12 @@ func (s *source) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// damage is why the file cannot be read on: storage that broke off, or what is in it.
+// damage returns the reason why the file cannot be read further: the read error of the storage, or the error in its
+// contents.
 func (s *source) damage(err error) error {
 	if s.err != nil {
 		return s.err
 	}
-	// What io.EOF means to a reader must not stay in the chain.
+	// Do not wrap err: a reader would take io.EOF in the chain for the end of the snapshot.
 	return fmt.Errorf("%w: %v", ErrDamaged, err) //nolint:errorlint // see above
 }

@@ -14,9 +14,9 @@ import (
 	"github.com/openshift/hypershift/support/pki"
 )
 
-// restored are the Secrets of a hosted namespace that a restorer writes, with their types. Leaf certificates and
-// kubeconfigs are made again from the CAs. The writer and the restorer share this list: a Secret of another name or
-// type is in no bundle of ours.
+// restored lists the Secrets of a hosted namespace that a restorer writes, with their types. Leaf certificates and
+// kubeconfigs are regenerated from the CAs. The writer and the restorer share this list. A bundle of this product has
+// no Secret with another name or type.
 var restored = map[string]corev1.SecretType{
 	hosted.RootCA:              corev1.SecretTypeOpaque,
 	hosted.ClusterSignerCA:     corev1.SecretTypeOpaque,
@@ -31,14 +31,14 @@ var restored = map[string]corev1.SecretType{
 	hosted.ServiceAccountKey:   corev1.SecretTypeOpaque,
 }
 
-// Restored reports whether a restorer writes the Secret of a name.
+// Restored reports whether a restorer writes the Secret with this name.
 func Restored(name string) bool {
 	_, ok := restored[name]
 	return ok
 }
 
-// Of returns what a bundle keeps of a Secret: its data, and how far the rotation of a signer is. Labels, owners and
-// other annotations decide something in a management cluster, and stay there.
+// Of returns the part of a Secret that a bundle keeps: its data, and the rotation state of a signer. Labels, owners and
+// other annotations have effects in a management cluster, so the bundle does not keep them.
 func Of(secret *corev1.Secret) corev1.Secret {
 	return corev1.Secret{
 		TypeMeta:   metav1.TypeMeta{APIVersion: "v1", Kind: "Secret"},
@@ -47,17 +47,17 @@ func Of(secret *corev1.Secret) corev1.Secret {
 	}
 }
 
-// unexpectedError reports a bundle that holds what no bundle of ours does.
+// unexpectedError reports a bundle with something that no bundle of this product has.
 type unexpectedError struct{ what string }
 
-// Error says what should not be there.
+// Error names the unexpected item.
 func (e *unexpectedError) Error() string {
 	return "the backup holds " + e.what + ", which a backup of this product does not; take another backup"
 }
 
-// Restorable returns the Secrets of a bundle as a restorer writes them into a namespace, without anything but their
-// data and the record of a rotation. A Secret that is not on the list of this package is an error, unless it is one
-// of EncryptionKeys.
+// Restorable returns the Secrets of a bundle as a restorer writes them into a namespace. They have only their data and
+// the rotation record. Restorable returns an error for a Secret that this package does not list, except those of
+// EncryptionKeys, which it omits.
 func (c Contents) Restorable(namespace string) ([]corev1.Secret, error) {
 	var all []corev1.Secret
 	keys := c.EncryptionKeys()
@@ -81,8 +81,8 @@ func (c Contents) Restorable(namespace string) ([]corev1.Secret, error) {
 	return all, nil
 }
 
-// EncryptionKeys are the names of the Secrets in the bundle with the keys that encrypt Secrets in etcd, the active
-// one first. The user has them too. A restorer compares them and does not write them.
+// EncryptionKeys returns the names of the Secrets in the bundle with the keys that encrypt Secrets in etcd, the active
+// one first. The user has these Secrets too. A restorer compares them and does not write them.
 func (c Contents) EncryptionKeys() []string {
 	var names []string
 	for i := range c.Objects {

@@ -15,19 +15,21 @@ import (
 	"hash"
 )
 
-// A bundle is encrypted to public keys, so that anybody can make one. Its signature shows which management cluster
-// made it:
+// A bundle is encrypted to public keys, so anyone with a public key can make one. Its signature shows which management
+// cluster made it:
 //
-//	authority (one for each management cluster)  -- certifies -->  signer (one for each hosted cluster)  -- signs -->  bundle
+// 	authority (one for each management cluster)
+// 	  -- certifies --> signer (one for each hosted cluster)
+// 	  -- signs --> bundle
 //
-// The authority's key stays in the namespace of the operator. A control plane has the key of its own signer only, and
+// The authority's key stays in the namespace of the operator. A control plane has only the key of its own signer, and
 // cannot sign for another cluster.
 
 // The keys of the Secret of an authority, in the namespace of the operator.
 const (
 	// AuthorityKey is the private key: PKCS #8 in PEM, of Ed25519.
 	AuthorityKey = "authority-key"
-	// VerificationKey is the public key in PEM. Whoever restores on another management cluster needs it, or the
+	// VerificationKey is the public key in PEM. To restore on another management cluster, a user needs this key or the
 	// checksum of the bundle.
 	VerificationKey = "verification-key"
 )
@@ -36,31 +38,31 @@ const (
 const (
 	// SignerKey is the private key: PKCS #8 in PEM, of Ed25519.
 	SignerKey = "signer-key"
-	// SignerCertificate is a Certificate.
+	// SignerCertificate is a Certificate in JSON.
 	SignerCertificate = "signer-certificate"
 )
 
 // Why a signature is not accepted.
 var (
-	// ErrUnsigned: the bundle does not show who made it, as those of release 0.1.0.
+	// ErrUnsigned means that the bundle has no signature, as those of release 0.1.0.
 	ErrUnsigned = errors.New("the backup is not signed")
-	// ErrSignature: the bundle was not signed by this authority for its cluster.
+	// ErrSignature means that this authority did not sign the bundle for its cluster.
 	ErrSignature = errors.New("the backup is not signed by this management cluster")
 )
 
-// What is signed begins with what it is, so that no signature can be used for something else.
+// Signed data begins with its purpose, so that a signature is not valid for another purpose.
 const (
 	certificateContext = "hypershift.openshift.io/backup-signer/v1\n"
 	contentsContext    = "hypershift.openshift.io/backup/v1\n"
 )
 
-// Certificate says that a key is the signer of a hosted cluster's bundles.
+// Certificate states that a key is the signer of a hosted cluster's bundles.
 type Certificate struct {
 	// Cluster is the HostedCluster, as namespace/name.
 	Cluster string `json:"cluster"`
-	// Key is the public key.
+	// Key is the signer's public key.
 	Key ed25519.PublicKey `json:"key"`
-	// Signature is the authority's.
+	// Signature is the authority's signature.
 	Signature []byte `json:"signature"`
 }
 
@@ -68,7 +70,7 @@ func (c Certificate) signed() []byte {
 	return fmt.Appendf(nil, "%s%d\n%s\n%x\n", certificateContext, len(c.Cluster), c.Cluster, []byte(c.Key))
 }
 
-// Signature is in a bundle.
+// Signature is the signature of a bundle.
 type Signature struct {
 	Certificate Certificate `json:"certificate"`
 	// Value is the signer's signature.
@@ -78,7 +80,7 @@ type Signature struct {
 // Authority certifies signers.
 type Authority struct{ key ed25519.PrivateKey }
 
-// NewAuthority makes the data of an authority's Secret.
+// NewAuthority returns the data of a new authority's Secret.
 func NewAuthority() (map[string][]byte, error) {
 	public, encoded, err := newKey()
 	if err != nil {
@@ -92,7 +94,7 @@ func NewAuthority() (map[string][]byte, error) {
 	return map[string][]byte{AuthorityKey: encoded, VerificationKey: text}, nil
 }
 
-// ReadAuthority reads the data of an authority's Secret.
+// ReadAuthority parses the data of an authority's Secret.
 func ReadAuthority(data map[string][]byte) (*Authority, error) {
 	key, err := decodePrivate(data[AuthorityKey])
 	if err != nil {
@@ -101,7 +103,7 @@ func ReadAuthority(data map[string][]byte) (*Authority, error) {
 	return &Authority{key: key}, nil
 }
 
-// Issue makes the data of the Secret of a cluster's signer.
+// Issue returns the data of the Secret of a new signer for a cluster.
 func (a *Authority) Issue(cluster string) (map[string][]byte, error) {
 	public, encoded, err := newKey()
 	if err != nil {
@@ -116,7 +118,7 @@ func (a *Authority) Issue(cluster string) (map[string][]byte, error) {
 	return map[string][]byte{SignerKey: encoded, SignerCertificate: text}, nil
 }
 
-// Issued reports whether data is that of a signer of the cluster, and certified by this authority.
+// Issued reports whether data belongs to a signer of the cluster that this authority certified.
 func (a *Authority) Issued(cluster string, data map[string][]byte) bool {
 	signer, err := ReadSigner(data)
 	return err == nil && signer.certificate.Cluster == cluster && a.verifies(signer.certificate)
@@ -133,7 +135,7 @@ type Signer struct {
 	certificate Certificate
 }
 
-// ReadSigner reads the data of a signer's Secret.
+// ReadSigner parses the data of a signer's Secret.
 func ReadSigner(data map[string][]byte) (*Signer, error) {
 	key, err := decodePrivate(data[SignerKey])
 	if err != nil {
@@ -153,7 +155,7 @@ func (s *Signer) sign(sum digest) Signature {
 	return Signature{Certificate: s.certificate, Value: ed25519.Sign(s.key, sum.signed())}
 }
 
-// ParseVerificationKey reads the public key of an authority.
+// ParseVerificationKey parses the public key of an authority.
 func ParseVerificationKey(text []byte) (ed25519.PublicKey, error) {
 	block, _ := pem.Decode(text)
 	if block == nil || block.Type != "PUBLIC KEY" {
@@ -170,8 +172,8 @@ func ParseVerificationKey(text []byte) (ed25519.PublicKey, error) {
 	return key, nil
 }
 
-// Verify returns nil if the authority with this public key certified the signer of the contents for the cluster in
-// their header. All of a bundle is covered: the header has the checksum of the snapshot.
+// Verify returns nil if the authority with this public key certified the contents' signer for the cluster in their
+// header. The signature covers the complete bundle: the header has the checksum of the snapshot.
 func (c Contents) Verify(authority ed25519.PublicKey) error {
 	if c.signature == nil {
 		return ErrUnsigned
@@ -187,7 +189,7 @@ func (c Contents) Verify(authority ed25519.PublicKey) error {
 	return nil
 }
 
-// Digest is the hexadecimal checksum of what is signed. Two readings of one bundle have the same.
+// Digest returns the hexadecimal checksum of the signed entries. It is the same each time a bundle is read.
 func (c Contents) Digest() string { return hex.EncodeToString(c.sum.value) }
 
 // digest is the checksum of the entries of a bundle.

@@ -48,7 +48,7 @@ func (a authorityFixture) signer(t *testing.T, cluster string) *Signer {
 	return signer
 }
 
-// read opens a bundle of the fixture with a signer.
+// signed returns the contents of a bundle of the fixture that a signer signed.
 func (f fixture) signed(t *testing.T, signer *Signer) Contents {
 	t.Helper()
 	var file bytes.Buffer

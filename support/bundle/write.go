@@ -19,9 +19,9 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 )
 
-// Write writes a bundle as it reads the snapshot, of which no more than some hundred KiB are in memory. The snapshot must be the one
-// that the header tells of: of another size or with another checksum it is an error. What was written before an error is no bundle:
-// Open refuses it. A nil signer leaves the bundle unsigned.
+// Write writes a bundle while it reads the snapshot. It holds at most some hundred KiB of the snapshot in memory. The
+// snapshot must have the size and the checksum in the header; otherwise Write returns an error. After an error, what
+// was written is not a bundle: Open refuses it. A nil signer leaves the bundle unsigned.
 func Write(
 	ctx context.Context, w io.Writer, contents Contents, snapshot io.Reader, signer *Signer, recipients ...age.Recipient,
 ) error {
@@ -38,7 +38,7 @@ func Write(
 	if err := writeSnapshot(archive, contents.Header, &cancelled{ctx, snapshot}); err != nil {
 		return err
 	}
-	// Only the last of them writes what tells a whole bundle from the beginning of one.
+	// Closing encrypted last writes the final part, which distinguishes a complete bundle from a truncated one.
 	for _, c := range []io.Closer{archive, compressed, encrypted} {
 		if err := c.Close(); err != nil {
 			return fmt.Errorf("writing the end of the backup: %w", err)
@@ -110,9 +110,9 @@ func named(name string, size int64, header Header) *tar.Header {
 	return &tar.Header{Name: name, Size: size, Mode: 0o600, ModTime: header.Created, Format: tar.FormatPAX}
 }
 
-// cancelled reads until its context ends.
+// cancelled is a reader that fails when its context ends.
 type cancelled struct {
-	// A reader has no other way to know of it.
+	// Read has no context parameter.
 	ctx context.Context
 	r   io.Reader
 }

@@ -13,7 +13,8 @@ import (
 
 const roleFile = "role.yaml"
 
-// access is who the pods of a component with a Role are, and that they have its rights; nothing without a Role.
+// access returns the service account of a component with a Role, and the binding that gives it the Role; nothing
+// without a Role.
 func (c *Component) access(auxiliary []string) []client.Object {
 	if !slices.Contains(auxiliary, roleFile) {
 		return nil

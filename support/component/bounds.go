@@ -8,24 +8,23 @@ import (
 	"k8s.io/utils/ptr"
 )
 
-// Sizes of scratch volumes whose manifest names none. The kubelet evicts a pod whose volume is larger, so that a
-// program that writes without end takes the disk or the memory of its node from no other.
+// The default sizes of scratch volumes. The kubelet evicts a pod whose volume exceeds its size, so a program that
+// writes without limit does not exhaust its node's disk or memory for others.
 var (
 	scratchSize       = resource.MustParse("1Gi")
 	scratchMemorySize = resource.MustParse("16Mi")
 )
 
-// leastRequests are those of containers whose manifest names none. The scheduler counts a container without requests as
-// nothing.
+// leastRequests are the default requests of containers. The scheduler does not count a container without requests.
 var leastRequests = corev1.ResourceList{
 	corev1.ResourceCPU:    resource.MustParse("10m"),
 	corev1.ResourceMemory: resource.MustParse("32Mi"),
 }
 
-// Bound limits what the containers of a pod use. Each emptyDir has a size and each container requests. Processor time
-// has no limit: with requests a busy node shares it out, and a limit would only slow down what runs. Memory has one
-// where the manifest knows the most that its program needs; a hosted API server or etcd grows with what its users
-// store.
+// Bound limits the resources of a pod's containers. Each emptyDir gets a size, and each container gets requests. CPU
+// has no limit: a busy node divides CPU time according to the requests, and a limit would only slow down programs.
+// Memory has a limit only if the manifest sets the maximum that its program needs. The memory of a hosted API server or
+// etcd grows with the data that its users store.
 func Bound(pod *corev1.PodSpec) {
 	for i := range pod.Volumes {
 		volume := pod.Volumes[i].EmptyDir
@@ -48,7 +47,7 @@ func Bound(pod *corev1.PodSpec) {
 func bindRequests(container *corev1.Container) {
 	for name, least := range leastRequests {
 		_, requested := container.Resources.Requests[name]
-		_, limited := container.Resources.Limits[name] // The API server takes the limit for the request.
+		_, limited := container.Resources.Limits[name] // The API server sets the request to the limit.
 		if requested || limited {
 			continue
 		}

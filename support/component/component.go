@@ -2,9 +2,10 @@
 
 // Package component is the framework of hosted control plane components.
 //
-// A component is a folder of manifests, functions that adapt them to one hosted cluster, and options. The framework
-// decides whether the component is wanted, waits for what it depends on, gives its pods what all pods of a control plane
-// have (images of the payload, priority, placement, labels), applies it, and reports in a ControlPlaneComponent.
+// A component consists of a folder of manifests, functions that adapt them to one hosted cluster, and options. The
+// framework decides whether the component is enabled and waits for its dependencies. It gives the component's pods the
+// common settings of a control plane: images of the payload, priority, placement, labels. It then applies the component
+// and reports in a ControlPlaneComponent.
 //
 //	enabled? --no--> delete all of it
 //	   | yes
@@ -26,13 +27,13 @@ import (
 	hyperv1 "github.com/openshift/hypershift/api/hypershift/v1beta1"
 )
 
-// Images finds the image of a payload's tag.
+// Images returns the images of a payload by tag.
 type Images interface {
 	// ComponentImage returns the pull spec of tag and whether the payload has it.
 	ComponentImage(tag string) (string, bool)
 }
 
-// Scope is what a pass knows about the hosted control plane that the components are part of. Components only read it.
+// Scope holds the state of the hosted control plane in one reconcile. Components only read it.
 type Scope struct {
 	// Client reads and writes the management cluster.
 	Client client.Client
@@ -40,23 +41,23 @@ type Scope struct {
 	HCP *hyperv1.HostedControlPlane
 	// Version is the version that the components must reach.
 	Version string
-	// Images finds component images: the payload's, and those that the operator brings itself.
+	// Images returns component images, both the payload's and the operator's own.
 	Images Images
-	// Infra says where the published endpoints are; nil until they are known.
+	// Infra holds the published endpoints; nil until they are known.
 	Infra *Infra
-	// Operator names the operator that rolls the components out, in labels and as the owner of fields; empty means the
-	// control-plane-operator.
+	// Operator is the name of the operator that rolls out the components, for labels and as the field owner; empty means
+	// the control-plane-operator.
 	Operator string
-	// Guest is the guest cluster; nil in an operator that rolls no component of the guest out.
+	// Guest is the guest cluster; nil in an operator without components in the guest cluster.
 	Guest *Guest
-	// GuestNodes are the guest's nodes as the pass found them; none where Guest is nil.
+	// GuestNodes are the nodes of the guest cluster at the start of the reconcile; empty if Guest is nil.
 	GuestNodes []corev1.Node
-	// ControlPlaneVersion is what components that others depend on must have reached; empty means Version. It differs
-	// while a control plane runs another release than its guest.
+	// ControlPlaneVersion is the version that dependencies must have reached; empty means Version. It differs from Version
+	// while the control plane runs another release than its guest cluster.
 	ControlPlaneVersion string
-	// MetricsSet says which metrics monitors keep; see TelemetryMetrics.
+	// MetricsSet determines which metrics the monitors keep; see TelemetryMetrics.
 	MetricsSet string
-	// PodUID runs pods as this user where the management cluster does not choose one; nil leaves the choice to the image.
+	// PodUID is the user ID of pods if the management cluster does not choose one; nil means the user of the image.
 	PodUID *int64
 }
 
@@ -70,55 +71,59 @@ type Endpoint struct {
 
 // Infra holds the published endpoints of a hosted control plane.
 type Infra struct {
-	// API is where nodes and users reach the kube-apiserver.
+	// API is the address at which nodes and users reach the kube-apiserver.
 	API Endpoint
-	// Ignition is where machines reach the ignition-server; only its Host is known before the component runs.
+	// Ignition is the address at which machines reach the ignition-server; only its Host is known before the component
+	// runs.
 	Ignition Endpoint
-	// APINames and IgnitionNames are further hosts that their certificates name: those of former addresses, and of one that is to come.
+	// APINames and IgnitionNames are additional hosts in their certificates: those of previous addresses, and of a future
+	// address.
 	APINames, IgnitionNames []string
 }
 
 // Component is one part of a hosted control plane.
 type Component struct {
-	// Name is the name of the workload and of its ControlPlaneComponent.
+	// Name is the name of the workload and of the ControlPlaneComponent.
 	Name string
-	// Manifests is the folder: exactly one of deployment.yaml, statefulset.yaml, daemonset.yaml, job.yaml and
-	// cronjob.yaml, and any number of auxiliary manifests, which are applied in the order of their file names before the workload. Monitors
-	// and recording rules among them are applied where the management cluster has their kinds.
-	// With a role.yaml come a service account of the component's name and the binding that gives it that role.
+	// Manifests is the folder of manifests. It has exactly one of deployment.yaml, statefulset.yaml, daemonset.yaml,
+	// job.yaml and cronjob.yaml. Any number of auxiliary manifests are applied before the workload, in the order of their
+	// file names. Monitors and recording rules among them are applied only if the management cluster serves their kinds.
+	// For a role.yaml, the framework adds a service account with the component's name and a binding to the role.
 	Manifests fs.FS
-	// Images are pull specs by tag that win over those of the scope.
+	// Images has pull specs by tag, which take precedence over those of the scope.
 	Images map[string]string
 	// Adapters change single manifests, by file name.
 	Adapters map[string]Adapter
-	// Enabled tells whether the component is wanted; nil means always. What is not wanted is deleted.
+	// Enabled reports whether the component should run; nil means always. A component that should not run is deleted.
 	Enabled func(context.Context, *Scope) (bool, error)
-	// Dependencies are components that must be available at the wanted version before this one is applied.
+	// Dependencies are the components that must be available at the desired version before this one is applied.
 	Dependencies []string
-	// Options say what is particular about the component's pods.
+	// Options configure the component's pods.
 	Options
 }
 
-// Options say what is particular about a component's pods.
+// Options configure a component's pods.
 type Options struct {
 	// RequestServing marks pods that serve requests of users and nodes.
 	RequestServing bool
 	// MultiZone spreads the replicas over zones and hosts.
 	MultiZone bool
-	// ManagementAccess gives pods a token for the management cluster and labels them as needing to reach it.
+	// ManagementAccess gives pods a token for the management cluster, and the label for access to its API server.
 	ManagementAccess bool
-	// UserCAs lets pods trust the CAs that the user of the cluster brought.
+	// UserCAs makes pods trust the CAs that the user of the cluster provides.
 	UserCAs bool
-	// Held keeps the Deployment until Release is called: its pods are needed for longer than the objects around them.
+	// Held retains a deleted Deployment until Release is called, because its pods are needed longer than the related
+	// objects.
 	Held bool
-	// Singleton runs one replica whatever the availability policy says.
+	// Singleton runs one replica, regardless of the availability policy.
 	Singleton bool
 	// HighlyAvailableReplicas is the number of replicas of a highly available control plane; zero means 2.
 	HighlyAvailableReplicas int32
-	// Priority is the pods' priority class; empty means the one of ordinary components.
+	// Priority is the pods' priority class; empty means PriorityDefault.
 	Priority PriorityClass
-	// Guest runs the component in the guest. Its manifests say their namespaces, and its pods get the payload's images, roll with what they mount, and have
-	// nothing else of what all pods of a control plane have. Only Deployments and DaemonSets can run there.
+	// Guest runs the component in the guest cluster. Its manifests set their namespaces. Its pods get the payload's
+	// images, and roll when the objects that they mount change. They get no other common settings of a control plane. Only
+	// Deployments and DaemonSets are supported.
 	Guest bool
 	// Prober makes pods wait for the API server before they start.
 	Prober *Prober
@@ -130,7 +135,7 @@ type Adapter struct {
 	enabled func(*Scope) bool
 }
 
-// Adapt makes an Adapter of a function over the manifest's own type.
+// Adapt returns an Adapter that calls a function with the manifest's own type.
 func Adapt[T client.Object](adapt func(context.Context, *Scope, T) error) Adapter {
 	return Adapter{adapt: func(ctx context.Context, scope *Scope, obj client.Object) error {
 		typed, ok := obj.(T)
@@ -141,12 +146,12 @@ func Adapt[T client.Object](adapt func(context.Context, *Scope, T) error) Adapte
 	}}
 }
 
-// When limits a manifest to the control planes for which enabled is true; elsewhere it is deleted.
+// When limits a manifest to control planes for which enabled returns true; in others it is deleted.
 func When(enabled func(*Scope) bool) Adapter {
 	return Adapter{enabled: enabled}
 }
 
-// When returns the adapter limited to the control planes for which enabled is true.
+// When returns the adapter limited to control planes for which enabled returns true.
 func (a Adapter) When(enabled func(*Scope) bool) Adapter {
 	a.enabled = enabled
 	return a
@@ -156,10 +161,10 @@ func (a Adapter) wants(scope *Scope) bool {
 	return a.enabled == nil || a.enabled(scope)
 }
 
-// workloadFiles are the names of the manifest that holds a component's pods.
+// workloadFiles lists the possible names of the workload's manifest.
 var workloadFiles = []string{"deployment.yaml", "statefulset.yaml", "daemonset.yaml", "job.yaml", "cronjob.yaml"}
 
-// files splits the folder's manifests into auxiliary ones, in order, and the workload.
+// files returns the names of the folder's manifests: the auxiliary ones, in order, and the workload.
 func (c *Component) files() (auxiliary []string, workload string, err error) {
 	entries, err := fs.ReadDir(c.Manifests, ".")
 	if err != nil {
@@ -182,16 +187,17 @@ func (c *Component) files() (auxiliary []string, workload string, err error) {
 	return auxiliary, workload, nil
 }
 
-// kubeAPIServer is the component that nearly all others need.
+// kubeAPIServer is the component on which nearly all others depend.
 const kubeAPIServer = "kube-apiserver"
 
-// withoutAPI lists the components that start before, or work without, the hosted API server.
+// withoutAPI lists the components that start before the hosted API server or work without it.
 var withoutAPI = []string{
 	kubeAPIServer, "etcd", "featuregate-generator", "control-plane-operator", "cluster-api", "capi-provider",
 	"karpenter-operator", "karpenter", "router", "ignition-server", "ignition-server-proxy",
 }
 
-// dependencies are those declared, and the API server for all that need it; an etcd that is not ours is none.
+// dependencies returns the declared dependencies, and the API server for all components that need it. It omits an etcd
+// that the user manages.
 func (c *Component) dependencies(hcp *hyperv1.HostedControlPlane) []string {
 	all := slices.Clone(c.Dependencies)
 	if !slices.Contains(withoutAPI, c.Name) && !strings.HasPrefix(c.Name, "etcd-") {

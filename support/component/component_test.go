@@ -34,7 +34,7 @@ func newScheme() *runtime.Scheme {
 	return scheme
 }
 
-// known is newScheme for who adds nothing to it.
+// known is a scheme for tests that do not change it.
 var known = newScheme()
 
 type payload map[string]string
@@ -102,7 +102,7 @@ spec:
 `
 )
 
-// web is a component that depends on nothing.
+// web returns a component without dependencies.
 func web(edit ...func(*Component)) *Component {
 	c := &Component{
 		Name: "etcd-web",
@@ -129,7 +129,7 @@ func gone(t testing.TB, s *Scope, name string, obj client.Object) bool {
 	return apierrors.IsNotFound(s.Client.Get(t.Context(), client.ObjectKey{Namespace: namespace, Name: name}, obj))
 }
 
-// reported is a condition of the component's report as status/reason.
+// reported returns a condition of the ControlPlaneComponent as status/reason.
 func reported(t testing.TB, s *Scope, c *Component, conditionType string) string {
 	t.Helper()
 	cpc := get(t, s, c.Name, &hyperv1.ControlPlaneComponent{})
@@ -140,7 +140,7 @@ func reported(t testing.TB, s *Scope, c *Component, conditionType string) string
 	return string(found.Status) + "/" + found.Reason
 }
 
-// finish reports all pods of the Deployment as ready.
+// finish sets all pods of the Deployment to ready.
 func finish(t testing.TB, s *Scope) {
 	t.Helper()
 	d := get(t, s, "web", &appsv1.Deployment{})

@@ -20,10 +20,10 @@ import (
 
 const configHashAnnotation = hyperv1.ComponentConfigHashAnnotation
 
-// reloadedAnnotation marks a ConfigMap, by any value, whose changes are not for pods that run: they must not restart them.
+// reloadedAnnotation, with any value, marks a ConfigMap whose changes must not restart running pods.
 const reloadedAnnotation = "component.hypershift.openshift.io/not-for-running-pods"
 
-// stamp marks pods with a hash over what they mount: when that changes, they roll.
+// stamp annotates the pod template with a hash of the mounted objects: a change of the hash rolls the pods.
 func (c *Component) stamp(ctx context.Context, scope *Scope, w *workload) error {
 	hash, err := configHash(ctx, c.target(scope), w.object.GetNamespace(), &w.template.Spec)
 	if err != nil {
@@ -33,7 +33,7 @@ func (c *Component) stamp(ctx context.Context, scope *Scope, w *workload) error 
 	return nil
 }
 
-// configHash is a hash over all ConfigMaps and Secrets that a pod mounts.
+// configHash returns a hash of all ConfigMaps and Secrets that a pod mounts.
 func configHash(ctx context.Context, cluster client.Reader, namespace string, pod *corev1.PodSpec) (string, error) {
 	configMaps, secrets := mounted(pod)
 	key := func(name string) client.ObjectKey {
@@ -61,7 +61,7 @@ func configHash(ctx context.Context, cluster client.Reader, namespace string, po
 	return hex.EncodeToString(sum.Sum(nil))[:16], nil
 }
 
-// read fetches a mounted object; one that is not there yet counts as empty, and the kubelet waits for it.
+// read reads a mounted object. A missing object counts as empty, and the kubelet waits for it.
 func read(ctx context.Context, cluster client.Reader, key client.ObjectKey, obj client.Object) error {
 	err := cluster.Get(ctx, key, obj)
 	if client.IgnoreNotFound(err) != nil {

@@ -12,7 +12,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// hashOf is the hash over what a pod mounts, with all that is in the namespace.
+// hashOf returns the hash of the objects that a pod mounts, in a cluster with these objects.
 func hashOf(t *testing.T, pod corev1.PodSpec, objects ...client.Object) string {
 	t.Helper()
 	hash, err := configHash(t.Context(), newScope(objects...).Client, namespace, &pod)
@@ -38,7 +38,7 @@ func credentials(name string, data map[string][]byte) *corev1.Secret {
 	return &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: name}, Data: data}
 }
 
-// TestWhatRollsPods: pods roll for what reaches them, and for nothing else.
+// TestWhatRollsPods checks that pods roll when mounted data changes, and only then.
 func TestWhatRollsPods(t *testing.T) {
 	pod := corev1.PodSpec{Volumes: []corev1.Volume{mountsConfigMap("a"), mountsSecret("b"), {Name: "scratch"}}}
 	binary := settings("a", nil)
@@ -89,7 +89,8 @@ func TestWhatRollsPods(t *testing.T) {
 	})
 }
 
-// TestWhatCannotBeReadRollsNothing: a hash of what could not be read would restart all pods, and again when it can.
+// TestWhatCannotBeReadRollsNothing checks that a failed read is an error. A hash without the unread object would
+// restart all pods, and again after the next successful read.
 func TestWhatCannotBeReadRollsNothing(t *testing.T) {
 	for name, volume := range map[string]corev1.Volume{"a ConfigMap": mountsConfigMap("a"), "a Secret": mountsSecret("a")} {
 		t.Run("When "+name+" cannot be read it should be an error", func(t *testing.T) {

@@ -42,7 +42,7 @@ const (
 	secretMode    int32 = 0o640
 )
 
-// setDefaults gives a workload what all workloads of a hosted control plane have.
+// setDefaults sets the common settings of all workloads of a hosted control plane.
 func (c *Component) setDefaults(ctx context.Context, scope *Scope, w *workload) error {
 	labels := w.object.GetLabels()
 	if labels == nil {
@@ -74,7 +74,7 @@ func (c *Component) setDefaults(ctx context.Context, scope *Scope, w *workload) 
 	return c.stamp(ctx, scope, w)
 }
 
-// setReplicas chooses the number of replicas unless the manifest does.
+// setReplicas sets the number of replicas if the manifest has none.
 func (c *Component) setReplicas(hcp *hyperv1.HostedControlPlane, w *workload) {
 	if w.replicas == nil {
 		return
@@ -89,7 +89,7 @@ func (c *Component) setReplicas(hcp *hyperv1.HostedControlPlane, w *workload) {
 	}
 }
 
-// Replicas is the number of replicas that the component runs with.
+// Replicas returns the component's number of replicas.
 func (c *Component) Replicas(hcp *hyperv1.HostedControlPlane) int32 {
 	switch {
 	case c.Singleton || hcp.Spec.ControllerAvailabilityPolicy != hyperv1.HighlyAvailable:
@@ -103,7 +103,7 @@ func (c *Component) Replicas(hcp *hyperv1.HostedControlPlane) int32 {
 	}
 }
 
-// setStrategy keeps a Deployment serving while it rolls, unless the manifest chooses.
+// setStrategy sets a rollout strategy that keeps a Deployment serving, if the manifest has none.
 func (c *Component) setStrategy(d *appsv1.Deployment) {
 	d.Spec.RevisionHistoryLimit = ptr.To[int32](2)
 	if d.Spec.Strategy.Type != "" {
@@ -125,7 +125,8 @@ func (c *Component) setStrategy(d *appsv1.Deployment) {
 func (c *Component) setPodMetadata(hcp *hyperv1.HostedControlPlane, pod *corev1.PodTemplateSpec) {
 	labels := map[string]string{}
 	for key, value := range hcp.Spec.Labels {
-		// Services and NetworkPolicies go by reserved labels: they decide what a pod reaches, and who reaches it.
+		// Users must not set reserved labels. Services and NetworkPolicies select by them, so they decide which connections a
+		// pod can make and accept.
 		if !tenantlimits.ReservedLabel(key) {
 			labels[key] = value
 		}
@@ -165,11 +166,13 @@ func (c *Component) setPodSpec(scope *Scope, pod *corev1.PodSpec) {
 	}
 }
 
-// thriftyGC has a Go program collect its garbage when there is half as much of it as of what is in use, instead of as much: a control plane of single
-// replicas takes a fifth less memory (docs/performance.md), and its API server, which has little to do in such, somewhat more processor time.
+// thriftyGC is the GOGC of programs in a control plane of single replicas: Go collects garbage when it reaches half of
+// the memory in use, instead of all of it. Such a control plane uses a fifth less memory (docs/performance.md). Its API
+// server, which has little load, uses somewhat more CPU time.
 const thriftyGC = "50"
 
-// setThrift has the programs of a control plane of single replicas live on less memory, unless somebody chose. All of them are written in Go.
+// setThrift reduces the memory of programs in a control plane of single replicas, unless the manifest sets GOGC. All
+// programs are written in Go.
 func setThrift(hcp *hyperv1.HostedControlPlane, pod *corev1.PodSpec) {
 	if hcp.Spec.ControllerAvailabilityPolicy == hyperv1.HighlyAvailable {
 		return
@@ -182,8 +185,8 @@ func setThrift(hcp *hyperv1.HostedControlPlane, pod *corev1.PodSpec) {
 	}
 }
 
-// restrict gives a pod what the Pod Security level "restricted" asks of pods. Who runs it, where the management cluster chooses no
-// user, is uid.
+// restrict sets the fields that the Pod Security level "restricted" requires of pods. uid is the user ID if the
+// management cluster does not choose one.
 func restrict(pod *corev1.PodSpec, uid *int64) {
 	if pod.SecurityContext == nil {
 		pod.SecurityContext = &corev1.PodSecurityContext{RunAsUser: uid, FSGroup: uid}
@@ -197,8 +200,8 @@ const (
 	netBindService = corev1.Capability("NET_BIND_SERVICE")
 )
 
-// setContainer gives a container a read-only root, so that nothing survives in it unnoticed, and takes what the Pod Security level
-// "restricted" does.
+// setContainer gives a container a read-only root file system, so that no change in it persists unnoticed. It removes
+// everything that the Pod Security level "restricted" forbids.
 func setContainer(container *corev1.Container) {
 	container.TerminationMessagePolicy = corev1.TerminationMessageFallbackToLogsOnError
 	if container.SecurityContext == nil {
@@ -211,7 +214,8 @@ func setContainer(container *corev1.Container) {
 	container.SecurityContext.Capabilities = &corev1.Capabilities{Drop: []corev1.Capability{"ALL"}, Add: allowed(container.SecurityContext.Capabilities)}
 }
 
-// allowed is what a manifest adds and the Pod Security level "restricted" lets pass, which is one capability.
+// allowed returns the capabilities of a manifest that the Pod Security level "restricted" allows, which is only
+// NET_BIND_SERVICE.
 func allowed(wanted *corev1.Capabilities) []corev1.Capability {
 	if wanted != nil && slices.Contains(wanted.Add, netBindService) {
 		return []corev1.Capability{netBindService}
@@ -228,8 +232,8 @@ func setMode(volume *corev1.Volume) {
 	}
 }
 
-// DisruptionBudget fits a PodDisruptionBudget to the availability policy: one pod of several may go at a time, and a
-// single one goes only by its owner's hand.
+// DisruptionBudget adapts a PodDisruptionBudget to the availability policy. Of several pods, one may be evicted at a
+// time. A single pod may not be evicted.
 func DisruptionBudget() Adapter {
 	return Adapt(func(_ context.Context, scope *Scope, pdb *policyv1.PodDisruptionBudget) error {
 		one := intstr.FromInt32(1)
@@ -243,7 +247,8 @@ func DisruptionBudget() Adapter {
 	})
 }
 
-// OfSeveral limits a manifest, such as a PodDisruptionBudget, to control planes whose components have several replicas.
+// OfSeveral reports whether the components of a control plane have several replicas. It limits manifests such as a
+// PodDisruptionBudget.
 func OfSeveral(scope *Scope) bool {
 	return scope.HCP.Spec.ControllerAvailabilityPolicy == hyperv1.HighlyAvailable
 }

@@ -17,7 +17,7 @@ import (
 	hyperv1 "github.com/openshift/hypershift/api/hypershift/v1beta1"
 )
 
-// rendered is the Deployment of a component in a control plane that edit changes.
+// rendered returns the Deployment of a component in a control plane that edit changes.
 func rendered(t *testing.T, edit func(*Scope), options Options) *appsv1.Deployment {
 	t.Helper()
 	s := newScope()

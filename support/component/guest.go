@@ -17,23 +17,23 @@ import (
 )
 
 const (
-	// GuestLabel marks the objects in a guest that an operator of its control plane keeps.
+	// GuestLabel is the label of objects in a guest cluster that an operator of its control plane manages.
 	GuestLabel = "hypershift.openshift.io/managed"
-	// GuestFieldOwner is the name under which a guest's API server keeps the fields that are applied there.
+	// GuestFieldOwner is the field owner of objects that are applied in a guest cluster.
 	GuestFieldOwner = "hosted-cluster-config-operator"
-	// ReasonPodsFailing of RolloutComplete: pods of the component do not start, and will not by waiting.
+	// ReasonPodsFailing is a reason of RolloutComplete: pods of the component do not start, and waiting does not help.
 	ReasonPodsFailing = "PodsFailing"
 )
 
-// Guest is the cluster whose control plane is hosted, for the components that run there.
+// Guest is the guest cluster, for components that run in it.
 type Guest struct {
-	// Client reads and writes the guest. Its cache must hold all Nodes and what carries GuestLabel.
+	// Client reads and writes the guest cluster. Its cache must have all Nodes and all objects with GuestLabel.
 	Client client.Client
-	// Live reads Pods past the cache, which does not hold them.
+	// Live reads Pods without the cache, which does not have them.
 	Live client.Reader
 }
 
-// Nodes are the guest's.
+// Nodes returns the nodes of the guest cluster.
 func (g *Guest) Nodes(ctx context.Context) ([]corev1.Node, error) {
 	nodes := &corev1.NodeList{}
 	if err := g.Client.List(ctx, nodes); err != nil {
@@ -42,8 +42,8 @@ func (g *Guest) Nodes(ctx context.Context) ([]corev1.Node, error) {
 	return nodes.Items, nil
 }
 
-// guestWorkload fits a workload of the guest: the payload's images, a hash of what it mounts, and nothing else. What else
-// pods of a control plane have means nothing there.
+// guestWorkload sets the payload's images and the hash of the mounted objects of a workload in the guest cluster. The
+// other common settings of a control plane do not apply there.
 func (c *Component) guestWorkload(ctx context.Context, scope *Scope, w *workload) error {
 	if err := c.setImages(scope, &w.template.Spec); err != nil {
 		return err
@@ -51,8 +51,8 @@ func (c *Component) guestWorkload(ctx context.Context, scope *Scope, w *workload
 	return c.stamp(ctx, scope, w)
 }
 
-// guestHealth is that of a workload on the guest's nodes as far as there are nodes: a cluster without any is complete, and one
-// that is not Ready holds up nobody. A failing pod is told of by name.
+// guestHealth returns the health of a workload in the guest cluster. In a cluster without nodes, the rollout is
+// complete. A node that is not Ready does not delay it. The message names failing pods.
 func guestHealth(ctx context.Context, guest *Guest, nodes []corev1.Node, obj client.Object) (health, error) {
 	var h health
 	var selector *metav1.LabelSelector
@@ -77,7 +77,7 @@ func guestHealth(ctx context.Context, guest *Guest, nodes []corev1.Node, obj cli
 	return h, err
 }
 
-// daemonSetHealth leaves as many pods out as there are nodes that are not Ready.
+// daemonSetHealth ignores as many missing pods as there are nodes that are not Ready.
 func daemonSetHealth(d *appsv1.DaemonSet, notReady []string) health {
 	h := health{available: available(), rolledOut: rolledOut()}
 	s, wanted := d.Status, max(d.Status.DesiredNumberScheduled-int32(len(notReady)), 0) //nolint:gosec // a list that fits into memory
@@ -94,10 +94,10 @@ func daemonSetHealth(d *appsv1.DaemonSet, notReady []string) health {
 	return h
 }
 
-// maxNamed is how many nodes or pods a message names.
+// maxNamed is the maximum number of nodes or pods in a message.
 const maxNamed = 3
 
-// notReady are the names of the nodes that are not Ready, sorted.
+// notReady returns the names of the nodes that are not Ready, sorted.
 func notReady(nodes []corev1.Node) []string {
 	var names []string
 	for i := range nodes {
@@ -112,10 +112,10 @@ func notReady(nodes []corev1.Node) []string {
 	return names
 }
 
-// maxPods bounds what is read to find a failing pod: a few are enough to tell of.
+// maxPods is the maximum number of pods to search for failing pods: a message names only a few.
 const maxPods = 500
 
-// failingPods says which pods of a workload do not start and why; empty if none fails.
+// failingPods describes pods of a workload that do not start, with the reasons; empty if none fails.
 func failingPods(ctx context.Context, reader client.Reader, namespace string, selector *metav1.LabelSelector) (string, error) {
 	labels, err := metav1.LabelSelectorAsSelector(selector)
 	if err != nil {
@@ -136,24 +136,24 @@ func failingPods(ctx context.Context, reader client.Reader, namespace string, se
 	return strings.Join(failing[:min(len(failing), maxNamed)], "; "), nil
 }
 
-// failureReasons are those for which a container waits that does not start by itself.
+// failureReasons lists the reasons of waiting containers that will not start without intervention.
 var failureReasons = []string{
 	"CrashLoopBackOff", "ImagePullBackOff", "ErrImagePull", "InvalidImageName", "ErrImageNeverPull", "CreateContainerConfigError",
 	"CreateContainerError", "RunContainerError",
 }
 
-// failure says why a pod does not run, empty if nothing is wrong with it.
+// failure returns the reason why a pod does not run; empty if it has no problem.
 func failure(pod *corev1.Pod) string {
 	for _, c := range slices.Concat(pod.Status.InitContainerStatuses, pod.Status.ContainerStatuses) {
 		if waiting := c.State.Waiting; waiting != nil && slices.Contains(failureReasons, waiting.Reason) {
-			// The back-off of a pull and of a crash change their words all the time, so that only the reason is told.
+			// Use only the reason: the messages of pull and crash back-offs change constantly.
 			return fmt.Sprintf("pod %s on node %s: %s of image %s", pod.Name, pod.Spec.NodeName, waiting.Reason, c.Image)
 		}
 	}
 	return ""
 }
 
-// target is the cluster that the component's objects live in.
+// target returns the client of the cluster that has the component's objects.
 func (c *Component) target(scope *Scope) client.Client {
 	if c.Guest {
 		return scope.Guest.Client
@@ -161,7 +161,7 @@ func (c *Component) target(scope *Scope) client.Client {
 	return scope.Client
 }
 
-// markGuest labels an object of the guest as kept.
+// markGuest labels an object of the guest cluster as managed.
 func markGuest(obj client.Object) {
 	labels := obj.GetLabels()
 	if labels == nil {
@@ -171,7 +171,7 @@ func markGuest(obj client.Object) {
 	obj.SetLabels(labels)
 }
 
-// ApplyGuest brings one object of a guest to its wanted shape, and marks it as kept.
+// ApplyGuest applies an object in a guest cluster, and labels it as managed.
 func ApplyGuest(ctx context.Context, guest client.Client, obj client.Object) error {
 	markGuest(obj)
 	_, err := upsert.Apply(ctx, guest, GuestFieldOwner, obj)

@@ -20,12 +20,13 @@ import (
 	hyperv1 "github.com/openshift/hypershift/api/hypershift/v1beta1"
 )
 
-// broken makes an adapter of the config fail, or mends it.
+// broken makes the adapter of config.yaml return an error; nil repairs it.
 func broken(c *Component, why error) {
 	c.Adapters = map[string]Adapter{"config.yaml": Adapt(func(context.Context, *Scope, *corev1.ConfigMap) error { return why })}
 }
 
-// TestReportOutlivesErrors: a component that cannot be rolled out may still serve, and others go by its report.
+// TestReportOutlivesErrors checks that an error keeps the previous report. A component that cannot be rolled out may
+// still serve, and other components depend on its report.
 func TestReportOutlivesErrors(t *testing.T) {
 	g, s, c := NewWithT(t), newScope(), web()
 	broken(c, errAway)
@@ -90,7 +91,8 @@ func TestDone(t *testing.T) {
 	})
 }
 
-// TestComponentsThatTheAPIServerNeeds wait for none, or nothing would ever begin.
+// TestComponentsThatTheAPIServerNeeds checks that these components do not wait for the API server: otherwise no control
+// plane would start.
 func TestComponentsThatTheAPIServerNeeds(t *testing.T) {
 	hcp := newScope().HCP
 	for _, name := range []string{"kube-apiserver", "etcd", "control-plane-operator", "cluster-api", "capi-provider", "router", "ignition-server-proxy", "karpenter"} {
@@ -147,7 +149,7 @@ func TestWhyADeploymentIsNotAvailable(t *testing.T) {
 	g.Expect(healthOf(d).rolledOut.Message).To(Equal("Deployment web: 0 of 1 replicas updated, 0 available"), "Kubernetes runs one where nobody says how many")
 }
 
-// TestFailingPods: of many pods that fail a few are told of, and the same ones each time.
+// TestFailingPods checks that the message names a few of many failing pods, and always the same ones.
 func TestFailingPods(t *testing.T) {
 	pod := func(name string, init bool, reason string) client.Object {
 		status := []corev1.ContainerStatus{{Image: "i", State: corev1.ContainerState{Waiting: &corev1.ContainerStateWaiting{Reason: reason}}}}

@@ -17,7 +17,7 @@ import (
 // heldBy is the finalizer of the Deployments of held components.
 const heldBy = hyperv1.ControlPlaneComponentFinalizer
 
-// Release lets go of the Deployment of a held component, if there is one.
+// Release removes the finalizer from the Deployment of a held component, if the Deployment exists.
 func Release(ctx context.Context, c client.Client, key client.ObjectKey) error {
 	live := &appsv1.Deployment{}
 	err := c.Get(ctx, key, live)
@@ -30,8 +30,9 @@ func Release(ctx context.Context, c client.Client, key client.ObjectKey) error {
 	return finalizer.Remove(ctx, c, live, heldBy)
 }
 
-// endDeletion ends a deletion of the component's Deployment by hand, so that the next pass makes a new one: its finalizer
-// would keep it terminating, and nobody would look after its pods, for as long as the cluster lives.
+// endDeletion completes the deletion of the component's Deployment by a user, so that the next reconcile creates a new
+// one. Otherwise the finalizer would keep the Deployment terminating for the life of the cluster, and no controller
+// would manage its pods.
 func (c *Component) endDeletion(ctx context.Context, scope *Scope) (terminating bool, err error) {
 	live, key := &appsv1.Deployment{}, client.ObjectKey{Namespace: scope.HCP.Namespace, Name: c.Name}
 	err = scope.Client.Get(ctx, key, live)

@@ -13,9 +13,9 @@ import (
 	"github.com/openshift/hypershift/support/quantity"
 )
 
-// MissingImagesError says that the release payload lacks images that a component needs.
+// MissingImagesError reports that the release payload lacks images that a component needs.
 type MissingImagesError struct {
-	// Tags are the payload tags that are missing, sorted.
+	// Tags are the missing tags of the payload, sorted.
 	Tags []string
 }
 
@@ -23,7 +23,8 @@ func (e *MissingImagesError) Error() string {
 	return fmt.Sprintf("the release payload has no image for %s; use a payload that has it", strings.Join(e.Tags, ", "))
 }
 
-// image is the pull spec of a tag, and whether there is one. What names its registry is no tag of a payload: somebody brings it.
+// image returns the pull spec of a tag, and whether there is one. A name with a slash is not a tag of the payload: it
+// is already a pull spec.
 func (c *Component) image(scope *Scope, tag string) (string, bool) {
 	if strings.Contains(tag, "/") {
 		return tag, true
@@ -34,7 +35,7 @@ func (c *Component) image(scope *Scope, tag string) (string, bool) {
 	return scope.Images.ComponentImage(tag)
 }
 
-// setImages replaces tags by the pull specs of their images.
+// setImages replaces the tags with the pull specs of their images.
 func (c *Component) setImages(scope *Scope, pod *corev1.PodSpec) error {
 	var missing []string
 	for _, containers := range [][]corev1.Container{pod.InitContainers, pod.Containers} {

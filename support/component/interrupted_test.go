@@ -30,7 +30,8 @@ import (
 
 var errAway = errors.New("the API server is away")
 
-// outage fails the call of a number, counted from zero: before it does anything, or a write after, when only its answer is lost.
+// outage fails one call, by its number counted from zero. The call fails before it has an effect. With after set, only
+// writes are counted, and the write succeeds but its answer is lost.
 type outage struct {
 	number, calls int
 	after         bool
@@ -50,12 +51,12 @@ func (o *outage) strikes(r testenv.Request) error {
 	return errAway
 }
 
-// through has all calls of a client pass the outage.
+// through returns a client whose calls are subject to the outage.
 func (o *outage) through(c client.Client) client.Client {
 	return testenv.Intercept(c.(client.WithWatch), o.strikes)
 }
 
-// left is all that there is in the management cluster, without what each write changes.
+// left returns all objects in the management cluster, without the fields that each write changes.
 func left(t *testing.T, c client.Client) string {
 	t.Helper()
 	var all strings.Builder
@@ -88,12 +89,12 @@ func left(t *testing.T, c client.Client) string {
 	return all.String()
 }
 
-// interruption is a way that a component goes: begin brings it to where that starts, and each pass from there on may be cut off.
+// interruption is a scenario of a component: begin prepares it, and a call in each reconcile after that may fail.
 type interruption struct {
 	name string
-	// passes are how many it takes when nothing is in the way.
+	// passes is the number of reconciles without failures.
 	passes int
-	// replaces tells that something goes away for good, so that an answer which is lost matters too.
+	// replaces reports that the scenario deletes objects, so that the test must cover lost answers too.
 	replaces bool
 	begin    func(t *testing.T, s *Scope) *Component
 }
@@ -151,7 +152,7 @@ func interruptions() []interruption {
 	}
 }
 
-// few are the kinds that interruptions are about: the fake API server looks through all that it has at each write.
+// few is a scheme with only the kinds in interruptions: the fake API server searches all its objects at each write.
 func few() *runtime.Scheme {
 	scheme := runtime.NewScheme()
 	for _, add := range []func(*runtime.Scheme) error{
@@ -162,7 +163,8 @@ func few() *runtime.Scheme {
 	return scheme
 }
 
-// TestInterrupted: whichever call fails, the pass says so, and the next ones come to where they would have come without.
+// TestInterrupted checks that the reconcile returns an error, whichever call fails, and that the next reconciles reach
+// the same state as without the failure.
 func TestInterrupted(t *testing.T) {
 	scheme, scope := few(), newScope()
 	for _, way := range interruptions() {

@@ -22,18 +22,19 @@ import (
 	"github.com/openshift/hypershift/support/management"
 )
 
-// TelemetryMetrics is the set of metrics in which monitors keep what their manifests say. With any other, all are kept.
+// TelemetryMetrics is the set of metrics with which monitors keep only the metrics in their manifests. With any other
+// set, they keep all metrics.
 const TelemetryMetrics = "Telemetry"
 
 const (
-	// clusterLabel of a metric is the ID of the hosted cluster, as the telemetry of OpenShift wants it.
+	// clusterLabel is the label of metrics with the ID of the hosted cluster, as OpenShift's telemetry expects it.
 	clusterLabel = "_id"
-	// namespaceWord stands for the hosted namespace in the expressions of recording rules.
+	// namespaceWord is the placeholder of the hosted namespace in the expressions of recording rules.
 	namespaceWord = "NAMESPACE"
 )
 
-// fitMonitor makes a monitor or recording rule one of this control plane: it looks at no other namespace, and what it finds has the
-// cluster's ID. Other objects are left as they are.
+// fitMonitor adapts a monitor or recording rule to this control plane. It selects only the hosted namespace, and adds
+// the cluster's ID to the metrics. It does not change other objects.
 func (c *Component) fitMonitor(scope *Scope, obj client.Object) {
 	switch o := obj.(type) {
 	case *monitoringv1.ServiceMonitor:
@@ -72,14 +73,14 @@ func fitEndpoint(scope *Scope, target, metrics *[]monitoringv1.RelabelConfig) {
 	}
 }
 
-// optional tells whether an object is of a kind that the management cluster may lack.
+// optional reports whether an object has a kind that the management cluster may lack.
 func optional(scheme *runtime.Scheme, obj client.Object) bool {
 	gvk, err := apiutil.GVKForObject(obj, scheme)
 	return err == nil && gvk.Group == management.Monitoring
 }
 
-// uncached is an object of an optional kind as clients read and write it past their caches, which would watch the kind, and for ever if
-// it went.
+// uncached converts an object of an optional kind to an unstructured one, which clients read and write without a cache.
+// A cache would watch the kind, and never stop if the kind is removed.
 func uncached(scheme *runtime.Scheme, obj client.Object) (client.Object, error) {
 	gvk, err := apiutil.GVKForObject(obj, scheme)
 	if err != nil {
@@ -94,8 +95,8 @@ func uncached(scheme *runtime.Scheme, obj client.Object) (client.Object, error) 
 	return u, nil
 }
 
-// applyOptional applies an object of an optional kind where the management cluster has it, and the user does not decline: then what is
-// there goes.
+// applyOptional applies an object of an optional kind if the management cluster serves the kind. If the user has
+// disabled monitoring, it deletes the object.
 func (c *Component) applyOptional(ctx context.Context, scope *Scope, obj client.Object, result *outcome) error {
 	c.fitMonitor(scope, obj)
 	u, err := uncached(scope.Client.Scheme(), obj)
@@ -111,7 +112,8 @@ func (c *Component) applyOptional(ctx context.Context, scope *Scope, obj client.
 	return nil
 }
 
-// absent tells of an error that the kind is not there: never was, went after a client had learnt of it, or is going.
+// absent reports whether an error means that the kind does not exist: it was never there, was removed after the client
+// discovered it, or is being removed.
 func absent(err error) bool {
 	return meta.IsNoMatchError(err) || apierrors.IsNotFound(err) || apierrors.IsMethodNotSupported(err)
 }

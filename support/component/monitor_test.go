@@ -35,7 +35,7 @@ spec:
     spec: {containers: [{name: web, image: web}]}
 `
 
-// monitored is a component with a monitor.
+// monitored returns a component with a monitor.
 func monitored(set string) (*Component, *Scope) {
 	scope := newScope()
 	scheme := newScheme()

@@ -39,7 +39,7 @@ spec:
     - {record: down, expr: 'vector(0)'}
 `
 
-// watched is a component with all kinds of monitors.
+// watched returns a component with all kinds of monitors.
 func watched(set string) (*Component, *Scope) {
 	c, s := monitored(set)
 	c.Manifests = manifests(map[string]string{
@@ -107,7 +107,7 @@ func TestMonitorsOfACluster(t *testing.T) {
 	})
 }
 
-// TestClustersWithoutMonitors: not every management cluster has somebody who monitors.
+// TestClustersWithoutMonitors checks management clusters without the kinds of the Prometheus operator.
 func TestClustersWithoutMonitors(t *testing.T) {
 	noKind := &meta.NoKindMatchError{GroupKind: schema.GroupKind{Group: "monitoring.coreos.com", Kind: "ServiceMonitor"}}
 	without := func(s *Scope, why error) {

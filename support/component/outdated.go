@@ -14,11 +14,12 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// goneAfter is how long after its last moment a pod that is being deleted still counts: one of a dead host is never gone.
+// goneAfter is the time after the end of its grace period for which a terminating pod still counts. A pod on a dead
+// host never disappears.
 const goneAfter = 5 * time.Minute
 
-// Outdated names, sorted, the workloads of the control plane and their pods that run with other contents of what they mount than
-// those of now. Pods on their way out count: they still serve.
+// Outdated returns the sorted names of the control plane's workloads and pods that run with previous contents of the
+// objects that they mount. Terminating pods count: they still serve.
 func Outdated(ctx context.Context, c client.Reader, namespace string, now time.Time) ([]string, error) {
 	workloads, err := controlPlaneWorkloads(ctx, c, namespace)
 	if err != nil {
@@ -56,8 +57,9 @@ func Outdated(ctx context.Context, c client.Reader, namespace string, now time.T
 	return outdated, nil
 }
 
-// Refresh has the workloads of the control plane take what they mount as it is now, and changes nothing else of them: for one that
-// is paused, whose certificates are renewed all the same.
+// Refresh updates the config hash of the control plane's workloads, so that they use the current contents of the
+// objects that they mount. It changes nothing else. It serves paused control planes, whose certificates are renewed
+// too.
 func Refresh(ctx context.Context, c client.Client, namespace string) error {
 	workloads, err := controlPlaneWorkloads(ctx, c, namespace)
 	if err != nil {
@@ -80,7 +82,7 @@ func Refresh(ctx context.Context, c client.Client, namespace string) error {
 	return nil
 }
 
-// controlPlaneWorkloads are those that the control-plane-operator rolls out.
+// controlPlaneWorkloads returns the workloads that the control-plane-operator rolls out.
 func controlPlaneWorkloads(ctx context.Context, c client.Reader, namespace string) ([]*workload, error) {
 	options := []client.ListOption{client.InNamespace(namespace), client.MatchingLabels{managedByLabel: managedByValue}}
 	deployments, sets := &appsv1.DeploymentList{}, &appsv1.StatefulSetList{}

@@ -15,7 +15,7 @@ import (
 	hyperv1 "github.com/openshift/hypershift/api/hypershift/v1beta1"
 )
 
-// fits tells whether a node has what a term of affinity asks for.
+// fits reports whether a node matches a term of node affinity.
 func fits(t *testing.T, term corev1.NodeSelectorTerm, node *corev1.Node) bool {
 	t.Helper()
 	if len(term.MatchExpressions) == 0 {
@@ -36,7 +36,7 @@ func fits(t *testing.T, term corev1.NodeSelectorTerm, node *corev1.Node) bool {
 	return true
 }
 
-// liked is how much a pod is drawn to a node, and allowed whether it may run there at all.
+// liked returns the weight of a node for a pod, and whether the pod may run there.
 func liked(t *testing.T, pod corev1.PodSpec, node *corev1.Node) (weight int32, allowed bool) {
 	t.Helper()
 	for i := range node.Spec.Taints {
@@ -63,7 +63,7 @@ func liked(t *testing.T, pod corev1.PodSpec, node *corev1.Node) (weight int32, a
 	return weight, true
 }
 
-// reserved is a node that is set aside by labels, and by taints of the same names.
+// reserved returns a node that is reserved by labels, and by taints with the same keys.
 func reserved(set map[string]string) *corev1.Node {
 	node := &corev1.Node{}
 	node.Labels = set
@@ -73,7 +73,7 @@ func reserved(set map[string]string) *corev1.Node {
 	return node
 }
 
-// TestNodes: which nodes of the management cluster a control plane is drawn to, and which are not its.
+// TestNodes checks which nodes of the management cluster a control plane prefers, and which it must not use.
 func TestNodes(t *testing.T) {
 	const controlPlane, cluster, serving = "hypershift.openshift.io/control-plane", "hypershift.openshift.io/cluster", "hypershift.openshift.io/request-serving-component"
 	nodes := map[string]*corev1.Node{
@@ -91,7 +91,7 @@ func TestNodes(t *testing.T) {
 		name    string
 		edit    func(*Scope)
 		options Options
-		// want are the nodes that the pod may run on, by how much it likes them.
+		// want has the nodes on which the pod may run, with their weights.
 		want map[string]int32
 	}{
 		{"an ordinary pod", nil, Options{}, map[string]int32{"any": 0, "of control planes": 50, "of this cluster": 150}},
@@ -120,7 +120,8 @@ func TestNodes(t *testing.T) {
 	}
 }
 
-// TestNeighbours: pods of a control plane like to be on one host, where they are near each other, and replicas do not.
+// TestNeighbours checks that the pods of a control plane prefer one host, for short network paths, and that the
+// replicas of a component do not.
 func TestNeighbours(t *testing.T) {
 	labelsOf := func(name, namespace string) labels.Set {
 		return labels.Set{hyperv1.ControlPlaneComponentLabel: name, hyperv1.ControlPlaneNamespaceLabel: namespace}

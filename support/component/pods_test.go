@@ -15,7 +15,7 @@ import (
 	hyperv1 "github.com/openshift/hypershift/api/hypershift/v1beta1"
 )
 
-// renderedOf is the Deployment that comes of a manifest.
+// renderedOf returns the Deployment that the framework renders from a manifest.
 func renderedOf(t *testing.T, text string, edit ...func(*Scope, *Component)) *appsv1.Deployment {
 	t.Helper()
 	s, c := newScope(), web(func(c *Component) { c.Name, c.Manifests = "web", manifests(map[string]string{"deployment.yaml": text}) })
@@ -53,7 +53,8 @@ spec:
       - {name: scratch, emptyDir: {}}
 `
 
-// TestWhatAManifestChooses: what a manifest says is kept, but for what would take pods out of their bounds.
+// TestWhatAManifestChooses checks that the settings of a manifest are kept, except those that would violate the limits
+// of pods.
 func TestWhatAManifestChooses(t *testing.T) {
 	highly := func(s *Scope, c *Component) {
 		highlyAvailable(s)
@@ -122,7 +123,7 @@ func TestWhatAManifestChooses(t *testing.T) {
 	})
 }
 
-// TestPullSecret: nodes pull the payload with the user's credentials.
+// TestPullSecret checks that nodes pull the payload with the user's credentials.
 func TestPullSecret(t *testing.T) {
 	NewWithT(t).Expect(rendered(t, nil, Options{}).Spec.Template.Spec.ImagePullSecrets).To(Equal([]corev1.LocalObjectReference{{Name: "pull-secret"}}))
 }
@@ -152,7 +153,7 @@ func TestProberReadsItsKubeconfig(t *testing.T) {
 	NewWithT(t).Expect(prober.VolumeMounts).To(ContainElement(corev1.VolumeMount{Name: "keys", MountPath: "/var/kubeconfig", ReadOnly: true}))
 }
 
-// TestProberWithoutKubeconfig: one that has nothing to ask for but health needs no credentials.
+// TestProberWithoutKubeconfig checks that a prober that only checks the API server's health gets no credentials.
 func TestProberWithoutKubeconfig(t *testing.T) {
 	g := NewWithT(t)
 	prober := rendered(t, nil, Options{Prober: &Prober{}}).Spec.Template.Spec.InitContainers[0]

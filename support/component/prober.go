@@ -18,11 +18,11 @@ const (
 
 // Prober makes pods wait in an init container until the hosted API server is ready.
 type Prober struct {
-	// KubeconfigVolume names the pod's volume with a kubeconfig for the checks below; empty if there are none.
+	// KubeconfigVolume is the name of the pod's volume with a kubeconfig for the checks below; empty if there are none.
 	KubeconfigVolume string
-	// RequiredAPIs must be served by the hosted API server.
+	// RequiredAPIs are the kinds that the hosted API server must serve.
 	RequiredAPIs []schema.GroupVersionKind
-	// WaitForInfrastructure waits until the guest's Infrastructure has a name.
+	// WaitForInfrastructure waits until the guest cluster's Infrastructure has a name.
 	WaitForInfrastructure bool
 	// WaitForClusterRoleBinding waits for a ClusterRoleBinding of this name; empty waits for none.
 	WaitForClusterRoleBinding string

@@ -25,10 +25,10 @@ import (
 	"github.com/openshift/hypershift/support/upsert"
 )
 
-// fieldOwner is the name under which the API server keeps the fields that the control-plane-operator applies.
+// fieldOwner is the field owner of objects that the control-plane-operator applies.
 const fieldOwner = "control-plane-component"
 
-// outcome is what one pass over a component found, from which its status is computed.
+// outcome is the result of one reconcile of a component, from which its status is computed.
 type outcome struct {
 	unmet     []string
 	health    *health
@@ -36,8 +36,8 @@ type outcome struct {
 	err       error
 }
 
-// Reconcile brings the component to what the scope asks for and writes its ControlPlaneComponent. An error is also in
-// that object's conditions.
+// Reconcile applies the component for the scope and writes its ControlPlaneComponent. That object's conditions also
+// have the error.
 func (c *Component) Reconcile(ctx context.Context, scope *Scope) error {
 	if c.Enabled != nil {
 		wanted, err := c.Enabled(ctx, scope)
@@ -68,7 +68,7 @@ func (c *Component) roll(ctx context.Context, scope *Scope) outcome {
 			return result
 		}
 	}
-	// After the Role: the API server lets nobody but an administrator bind one that is not there.
+	// Apply the binding after the Role: the API server lets only an administrator bind a Role that does not exist.
 	for _, obj := range c.access(auxiliary) {
 		if result.err = c.own(scope, obj); result.err == nil {
 			result.err = c.apply(ctx, scope, obj, &result)
@@ -82,7 +82,7 @@ func (c *Component) roll(ctx context.Context, scope *Scope) outcome {
 	return result
 }
 
-// unmet lists the dependencies that are not available at the wanted release.
+// unmet returns the dependencies that are not available at the desired release.
 func (c *Component) unmet(ctx context.Context, scope *Scope) ([]string, error) {
 	var unmet []string
 	for _, name := range c.dependencies(scope.HCP) {
@@ -98,8 +98,9 @@ func (c *Component) unmet(ctx context.Context, scope *Scope) ([]string, error) {
 	return unmet, nil
 }
 
-// Done tells whether a component is available and has rolled out version, as the HostedControlPlane asks for it in its
-// generation: two releases may have the same version, and what was said of the last one says nothing of the next.
+// Done reports whether a component is available and has rolled out version for the HostedControlPlane's generation. The
+// generation matters because two releases may have the same version: the status for the previous release says nothing
+// about the next.
 func Done(c *hyperv1.ControlPlaneComponent, version string, generation int64) bool {
 	return c.Status.Version == version && c.Status.ObservedGeneration >= generation &&
 		meta.IsStatusConditionTrue(c.Status.Conditions, string(hyperv1.ControlPlaneComponentAvailable)) &&
@@ -115,7 +116,7 @@ func (c *Component) load(scope *Scope, file string) (client.Object, error) {
 	return obj, c.own(scope, obj)
 }
 
-// own makes an object one of the component's.
+// own sets the namespace and the owner of an object of the component.
 func (c *Component) own(scope *Scope, obj client.Object) error {
 	if c.Guest {
 		return nil
@@ -132,7 +133,8 @@ func (c *Component) own(scope *Scope, obj client.Object) error {
 		o.ImagePullSecrets = []corev1.LocalObjectReference{{Name: pullSecretName}}
 	}
 	if _, workload := obj.(*appsv1.Deployment); c.Held && !workload {
-		// What a held Deployment works with, its account and Role above all, outlives the control plane too: it goes with the namespace.
+		// The service account, the Role and the other objects that a held Deployment needs outlive the control plane too.
+		// They are deleted with the namespace.
 		return nil
 	}
 	if err := controllerutil.SetControllerReference(scope.HCP, obj, scope.Client.Scheme()); err != nil {
@@ -169,7 +171,8 @@ func (c *Component) applyAuxiliary(ctx context.Context, scope *Scope, file strin
 	return c.apply(ctx, scope, obj, result)
 }
 
-// Render returns the component's workload as it would be applied; Infra and payload of the scope must be known.
+// Render returns the component's workload as it would be applied. The scope must have Infra and the images of the
+// payload.
 func (c *Component) Render(ctx context.Context, scope *Scope) (client.Object, error) {
 	_, file, err := c.files()
 	if err != nil {
@@ -225,8 +228,8 @@ func (c *Component) applyWorkload(ctx context.Context, scope *Scope, result *out
 	return &h, nil
 }
 
-// replaceJob deletes a Job of an older manifest, since its pod template cannot be changed, and tells whether the way is
-// free for the new one.
+// replaceJob deletes a Job of an older manifest, because its pod template is immutable. It reports whether the new Job
+// can be applied.
 func (c *Component) replaceJob(ctx context.Context, scope *Scope, wanted *batchv1.Job) (bool, error) {
 	live := &batchv1.Job{}
 	err := scope.Client.Get(ctx, client.ObjectKeyFromObject(wanted), live)
@@ -259,8 +262,8 @@ func (c *Component) apply(ctx context.Context, scope *Scope, obj client.Object, 
 	return nil
 }
 
-// refuseCopy keeps the component from going on with a Secret or ConfigMap that a user may have written: what obj does
-// not set would stay.
+// refuseCopy returns an error if a user may have written the existing Secret or ConfigMap: an apply would keep the
+// fields that obj does not set.
 func (c *Component) refuseCopy(ctx context.Context, scope *Scope, obj client.Object) error {
 	var live client.Object
 	switch obj.(type) {

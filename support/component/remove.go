@@ -13,7 +13,7 @@ import (
 	hyperv1 "github.com/openshift/hypershift/api/hypershift/v1beta1"
 )
 
-// remove deletes all that the component may have made.
+// remove deletes all objects that the component may have created.
 func (c *Component) remove(ctx context.Context, scope *Scope) error {
 	auxiliary, workloadFile, err := c.files()
 	if err != nil {
@@ -35,7 +35,8 @@ func (c *Component) remove(ctx context.Context, scope *Scope) error {
 	return errors.Join(failures...)
 }
 
-// delete removes obj if it is there and ours: an object of the same name that someone else made is none of our business.
+// delete deletes obj if it exists and belongs to the component. It leaves an object with the same name that another
+// user created.
 func (c *Component) delete(ctx context.Context, scope *Scope, obj client.Object) error {
 	ours := scope.made
 	if optional(scope.Client.Scheme(), obj) {
@@ -43,7 +44,7 @@ func (c *Component) delete(ctx context.Context, scope *Scope, obj client.Object)
 		if obj, err = uncached(scope.Client.Scheme(), obj); err != nil {
 			return err
 		}
-		// What belongs to a held component has no owner; its label says whose it is.
+		// Objects of a held component have no owner; their label identifies the component.
 		ours = func(obj client.Object) bool { return obj.GetLabels()[componentLabel] == c.Name }
 	}
 	if c.Guest {
@@ -52,7 +53,7 @@ func (c *Component) delete(ctx context.Context, scope *Scope, obj client.Object)
 	return c.deleteFrom(ctx, c.target(scope), obj, ours)
 }
 
-// made tells whether obj is one that components of this control plane made beside it.
+// made reports whether the hosted control plane of the scope owns obj.
 func (s *Scope) made(obj client.Object) bool { return metav1.IsControlledBy(obj, s.HCP) }
 
 func (c *Component) deleteFrom(ctx context.Context, cluster client.Client, obj client.Object, ours func(client.Object) bool) error {

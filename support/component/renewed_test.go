@@ -18,7 +18,7 @@ import (
 	"github.com/openshift/hypershift/support/testenv"
 )
 
-// member is a StatefulSet that mounts the Secret web-keys.
+// member returns a StatefulSet that mounts the Secret web-keys.
 func member(managedBy string) *appsv1.StatefulSet {
 	set := &appsv1.StatefulSet{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "etcd", Labels: map[string]string{managedByLabel: managedBy}}}
 	set.Spec.Template.Labels = map[string]string{componentLabel: "etcd"}
@@ -100,7 +100,8 @@ spec:
     spec: {containers: [{name: web, image: web}]}
 `
 
-// TestComponentsOfTheGuest: what is removed in a guest was made there by us, as users have all rights in it.
+// TestComponentsOfTheGuest checks that only objects that this product created are deleted in a guest cluster: users
+// have all rights there.
 func TestComponentsOfTheGuest(t *testing.T) {
 	inGuest := func(files map[string]string) (*Component, *Scope) {
 		s := newScope()
@@ -152,7 +153,7 @@ func TestComponentsOfTheGuest(t *testing.T) {
 	})
 }
 
-// TestLeftAlone: what goes already is not deleted a second time.
+// TestLeftAlone checks that an object that is already being deleted is not deleted again.
 func TestLeftAlone(t *testing.T) {
 	g, s := NewWithT(t), newScope()
 	c := web(func(c *Component) { c.Manifests = manifests(map[string]string{"job.yaml": jobYAML}) })

@@ -16,24 +16,24 @@ import (
 	hyperv1 "github.com/openshift/hypershift/api/hypershift/v1beta1"
 )
 
-// PriorityClass says how dearly pods hold on to their place.
+// PriorityClass is the name of a priority class, which determines how likely pods are preempted.
 type PriorityClass string
 
-// The priority classes of a hosted control plane, which `hypershift install` makes.
+// The priority classes of a hosted control plane, which `hypershift install` creates.
 const (
 	PriorityDefault     PriorityClass = "hypershift-control-plane"
 	PriorityAPICritical PriorityClass = "hypershift-api-critical"
 	PriorityEtcd        PriorityClass = "hypershift-etcd"
 )
 
-// priorityOverrides are the annotations by which a user chooses other priority classes.
+// priorityOverrides has the annotations with which a user chooses other priority classes.
 var priorityOverrides = map[PriorityClass]string{
 	PriorityDefault:     hyperv1.ControlPlanePriorityClass,
 	PriorityAPICritical: hyperv1.APICriticalPriorityClass,
 	PriorityEtcd:        hyperv1.EtcdPriorityClass,
 }
 
-// Labels and taints of management cluster nodes that are set aside for control planes.
+// Labels and taints of management cluster nodes that are reserved for control planes.
 const (
 	controlPlaneNodeKey   = "hypershift.openshift.io/control-plane"
 	clusterNodeKey        = hyperv1.HostedClusterLabel
@@ -89,12 +89,12 @@ func (c *Component) tolerations(hcp *hyperv1.HostedControlPlane) []corev1.Tolera
 	return append(all, hcp.Spec.Tolerations...)
 }
 
-// deadNode is how long, in seconds after a node was found dead, what runs once in a highly available control plane waits for it. Kubernetes' own five
-// minutes are for pods that others stand in for.
+// deadNode is the time, in seconds, after which a single pod of a highly available control plane is evicted from a dead
+// node. Kubernetes' default of five minutes suits pods with other replicas.
 const deadNode = 60
 
-// giveUp are tolerations of a node that is dead or cut off which end soon, but for what somebody tolerates already. Where the node lives all the same,
-// the lease of such a component keeps the two from working at once.
+// giveUp returns short tolerations for dead and unreachable nodes, except for taints that are already tolerated. If the
+// node is still alive, the component's lease prevents both pods from working at the same time.
 func giveUp(tolerated []corev1.Toleration) []corev1.Toleration {
 	var all []corev1.Toleration
 	for _, key := range []string{corev1.TaintNodeNotReady, corev1.TaintNodeUnreachable} {
@@ -127,21 +127,22 @@ func (c *Component) nodeAffinity(hcp *hyperv1.HostedControlPlane) *corev1.NodeAf
 	return affinity
 }
 
-// spread keeps replicas apart.
+// spread spreads the replicas over hosts and zones.
 func (c *Component) spread(namespace string, w *workload, affinity *corev1.Affinity) {
 	zones, hosts := Apart(map[string]string{componentLabel: c.Name, hostedControlPlaneLabel: namespace})
 	affinity.PodAntiAffinity = zones
 	if _, revisions := w.object.(*appsv1.Deployment); revisions {
-		// Pods of the last revision are about to go.
+		// Do not count pods of the previous revision: they are about to be deleted.
 		hosts.MatchLabelKeys = []string{appsv1.DefaultDeploymentUniqueLabelKey}
 	}
 	w.template.Spec.TopologySpreadConstraints = append(w.template.Spec.TopologySpreadConstraints, hosts)
 }
 
-// Apart keeps pods of some labels on different hosts and, where there are several, zones. Zones are a preference: metal often has one, or
-// none that is labelled. A host gets a second replica only when all that may be used have one, so that a host which died leaves none without a
-// place, and so that two hosts are enough: a third member of etcd that waits for a host of its own would keep the others from ever being updated, and
-// protect from nothing, as two of three must live either way.
+// Apart spreads pods with these labels over hosts and, if there are several, zones. Zones are a preference: bare metal
+// often has one zone, or no zone labels. A host gets a second replica only if every usable host has one. A dead host
+// then leaves no replica unscheduled, and two hosts are sufficient. If a third etcd member waited for its own host, the
+// others could never be updated. Waiting would not improve availability either, because two of three members must run
+// in any case.
 func Apart(labels map[string]string) (*corev1.PodAntiAffinity, corev1.TopologySpreadConstraint) {
 	zones := &corev1.PodAntiAffinity{PreferredDuringSchedulingIgnoredDuringExecution: []corev1.WeightedPodAffinityTerm{
 		{Weight: 100, PodAffinityTerm: podTerm(zoneTopology, labels)},
@@ -149,7 +150,7 @@ func Apart(labels map[string]string) (*corev1.PodAntiAffinity, corev1.TopologySp
 	return zones, corev1.TopologySpreadConstraint{
 		MaxSkew: 1, TopologyKey: hostTopology, WhenUnsatisfiable: corev1.DoNotSchedule,
 		LabelSelector: &metav1.LabelSelector{MatchLabels: labels},
-		// Hosts that are cordoned or dead are no reason to wait.
+		// Do not wait for cordoned or dead hosts.
 		NodeTaintsPolicy: ptr.To(corev1.NodeInclusionPolicyHonor),
 	}
 }
@@ -158,7 +159,8 @@ func podTerm(topology string, labels map[string]string) corev1.PodAffinityTerm {
 	return corev1.PodAffinityTerm{TopologyKey: topology, LabelSelector: &metav1.LabelSelector{MatchLabels: labels}}
 }
 
-// addTmp gives every container a writable /tmp, and lets the cluster autoscaler evict pods in spite of such volumes.
+// addTmp gives every container a writable /tmp, and lets the cluster autoscaler evict pods despite their scratch
+// volumes.
 func addTmp(pod *corev1.PodTemplateSpec) {
 	spec := &pod.Spec
 	spec.Volumes = append(spec.Volumes, corev1.Volume{Name: tmpVolume, VolumeSource: corev1.VolumeSource{EmptyDir: &corev1.EmptyDirVolumeSource{}}})

@@ -14,8 +14,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// replaceStatefulSet deletes a StatefulSet that asks for volumes of another size, which cannot be changed, and leaves its pods and volumes
-// to the next one, which takes them over as they are. It tells whether the way is free for that.
+// replaceStatefulSet deletes a StatefulSet with volumes of another size, because that size is immutable. It keeps the
+// pods and volumes, which the next StatefulSet adopts unchanged. It reports whether the new StatefulSet can be applied.
 func (c *Component) replaceStatefulSet(ctx context.Context, scope *Scope, wanted *appsv1.StatefulSet) (bool, error) {
 	live := &appsv1.StatefulSet{}
 	err := scope.Client.Get(ctx, client.ObjectKeyFromObject(wanted), live)
@@ -26,7 +26,7 @@ func (c *Component) replaceStatefulSet(ctx context.Context, scope *Scope, wanted
 		return false, fmt.Errorf("reading StatefulSet %s: %w", wanted.Name, err)
 	}
 	if !live.DeletionTimestamp.IsZero() {
-		// What is applied now would go with it.
+		// An apply now would be lost with the deletion.
 		return false, nil
 	}
 	if slices.EqualFunc(live.Spec.VolumeClaimTemplates, wanted.Spec.VolumeClaimTemplates, sameSize) {

@@ -29,7 +29,8 @@ spec:
 `
 }
 
-// TestReplaceStatefulSet: what a StatefulSet makes its claims by cannot be changed.
+// TestReplaceStatefulSet checks that a StatefulSet is replaced when its volume claim templates change: they are
+// immutable.
 func TestReplaceStatefulSet(t *testing.T) {
 	g, s := NewWithT(t), newScope()
 	var orphaned []bool

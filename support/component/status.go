@@ -37,7 +37,7 @@ func (c *Component) report(ctx context.Context, scope *Scope, result outcome) er
 	return nil
 }
 
-// status computes the new status from the old one and what the pass found.
+// status computes the new status from the old one and the result of the reconcile.
 func (c *Component) status(old hyperv1.ControlPlaneComponentStatus, scope *Scope, result outcome) hyperv1.ControlPlaneComponentStatus {
 	next := *old.DeepCopy()
 	h := c.assess(next.Conditions, result)
@@ -47,15 +47,15 @@ func (c *Component) status(old hyperv1.ControlPlaneComponentStatus, scope *Scope
 	if result.resources != nil && result.err == nil {
 		next.Resources = result.resources
 	}
-	// Others wait for this version, so it is only written when all pods run it.
+	// Other components wait for this version, so it is set only when all pods run it.
 	if h.rolledOut.Status == metav1.ConditionTrue {
 		next.Version = scope.Version
 	}
 	return next
 }
 
-// assess turns what a pass found into the two conditions. While dependencies or an error keep the component from being
-// rolled out, what was last known about its availability stays.
+// assess returns the two conditions for the result of a reconcile. While dependencies or an error prevent a rollout,
+// the last known availability stays.
 func (c *Component) assess(old []metav1.Condition, result outcome) health {
 	known := unavailable(reasonNotFound, fmt.Sprintf("Component %s is not there yet", c.Name))
 	if last := meta.FindStatusCondition(old, string(hyperv1.ControlPlaneComponentAvailable)); last != nil {

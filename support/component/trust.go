@@ -17,13 +17,13 @@ const (
 	userCADir       = "/etc/pki/user-ca"
 	userCAConfigMap = hosted.UserCABundle
 	certDirVariable = "SSL_CERT_DIR"
-	// systemCADirs are those that Go programs read where the variable is not set.
+	// systemCADirs are the folders that Go programs read if the variable is not set.
 	systemCADirs = "/etc/ssl/certs:/etc/pki/tls/certs"
 )
 
-// trustUserCAs lets all containers of a pod trust the CAs that the user brought, besides those of their image. Programs
-// of the payload need no more than this, as Go programs read every folder of SSL_CERT_DIR. They read them once: the hash
-// over what a pod mounts rolls it when the CAs change.
+// trustUserCAs makes all containers of a pod trust the CAs that the user provides, in addition to those of their image.
+// For programs of the payload this is sufficient, because Go programs read every folder in SSL_CERT_DIR. They read them
+// only once. When the CAs change, the hash of the mounted objects therefore rolls the pod.
 func trustUserCAs(hcp *hyperv1.HostedControlPlane, pod *corev1.PodSpec) {
 	if hcp.Spec.AdditionalTrustBundle == nil {
 		return
@@ -43,7 +43,7 @@ func trustUserCAs(hcp *hyperv1.HostedControlPlane, pod *corev1.PodSpec) {
 	}
 }
 
-// addCertDir adds the folder of the user's CAs to those that certificates are read from.
+// addCertDir adds the folder of the user's CAs to the folders from which programs read certificates.
 func addCertDir(env []corev1.EnvVar) []corev1.EnvVar {
 	i := slices.IndexFunc(env, func(e corev1.EnvVar) bool { return e.Name == certDirVariable })
 	if i < 0 {

@@ -16,7 +16,7 @@ import (
 	"github.com/openshift/hypershift/support/condition"
 )
 
-// Reasons of the conditions of a ControlPlaneComponent.
+// The reasons of the conditions of a ControlPlaneComponent.
 const (
 	reasonNotFound             = "NotFound"
 	reasonWaitingForAvailable  = "WaitingForAvailable"
@@ -28,7 +28,7 @@ const (
 	reasonJobFailed            = "JobFailed"
 )
 
-// workload is what the kinds of workload have in common.
+// workload is the common part of all kinds of workload.
 type workload struct {
 	object   client.Object
 	template *corev1.PodTemplateSpec
@@ -53,7 +53,7 @@ func newWorkload(obj client.Object) (*workload, error) {
 	}
 }
 
-// health is what the live workload says about itself.
+// health is the health that the live workload reports.
 type health struct {
 	available, rolledOut metav1.Condition
 }
@@ -95,7 +95,7 @@ func deploymentHealth(d *appsv1.Deployment) health {
 		h.available = unavailable(reasonWaitingForAvailable, fmt.Sprintf("Deployment %s is not available: %s", d.Name, c.Message))
 	}
 	wanted, s := ptr.Deref(d.Spec.Replicas, 1), d.Status
-	// Pods of another revision are gone, and enough of this one serve.
+	// The rollout is complete when pods of other revisions are gone and enough pods of this one serve.
 	done := s.ObservedGeneration >= d.Generation && s.Replicas == wanted && s.UpdatedReplicas == wanted && s.AvailableReplicas >= enough(wanted)
 	if !done {
 		h.rolledOut = rollingOut(reasonWaitingForRollout, fmt.Sprintf("Deployment %s: %d of %d replicas updated, %d available",
@@ -104,7 +104,8 @@ func deploymentHealth(d *appsv1.Deployment) health {
 	return h
 }
 
-// enough is how many of some replicas have to serve: one dead host holds nothing up. Of three members it is the quorum.
+// enough returns how many replicas must serve. One dead host does not block a rollout. Of three members, the result is
+// the quorum.
 func enough(wanted int32) int32 {
 	if wanted < 2 {
 		return wanted
@@ -127,7 +128,7 @@ func statefulSetHealth(s *appsv1.StatefulSet) health {
 		h.available = unavailable(reasonWaitingForAvailable, fmt.Sprintf("StatefulSet %s has no available replica", s.Name))
 	}
 	wanted, status := ptr.Deref(s.Spec.Replicas, 1), s.Status
-	// One whose host died is not replaced before the host is gone, and counts for no revision.
+	// A pod on a dead host is not replaced before the host is removed, and counts for no revision.
 	former := status.CurrentRevision != status.UpdateRevision && status.CurrentReplicas > 0
 	done := status.ObservedGeneration >= s.Generation && !former &&
 		status.UpdatedReplicas >= enough(wanted) && status.AvailableReplicas >= enough(wanted) && status.Replicas <= wanted

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package condition builds and reads status conditions by pure functions.
+// Package condition builds and reads status conditions with pure functions.
 package condition
 
 import (
@@ -11,23 +11,23 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// Limits of the API server's schema for a condition, in bytes.
+// The maximum lengths of a condition's fields in the API server's schema, in bytes.
 const (
 	MaxReason  = 1024
 	MaxMessage = 32768
 )
 
-// True is a condition that holds.
+// True returns a condition with status True.
 func True(conditionType, reason, message string) metav1.Condition {
 	return build(conditionType, metav1.ConditionTrue, reason, message)
 }
 
-// False is a condition that does not hold.
+// False returns a condition with status False.
 func False(conditionType, reason, message string) metav1.Condition {
 	return build(conditionType, metav1.ConditionFalse, reason, message)
 }
 
-// Unknown is a condition that nobody has set yet.
+// Unknown returns a condition with status Unknown.
 func Unknown(conditionType, reason, message string) metav1.Condition {
 	return build(conditionType, metav1.ConditionUnknown, reason, message)
 }
@@ -41,9 +41,9 @@ func build(conditionType string, status metav1.ConditionStatus, reason, message 
 	}
 }
 
-// Merge returns existing with each of wanted in it, marked with the generation that it was observed at. A condition that
-// keeps its status keeps its transition time, and conditions that wanted does not name stay as they are. existing is not
-// changed.
+// Merge returns a copy of existing with each condition of wanted set to the observed generation. A condition that keeps
+// its status keeps its transition time. Conditions that are not in wanted do not change. Merge does not change
+// existing.
 func Merge(existing []metav1.Condition, generation int64, wanted ...metav1.Condition) []metav1.Condition {
 	merged := append([]metav1.Condition(nil), existing...)
 	for _, c := range wanted {
@@ -53,7 +53,8 @@ func Merge(existing []metav1.Condition, generation int64, wanted ...metav1.Condi
 	return merged
 }
 
-// Copy takes conditionType from the conditions of another object, or says that it is not known yet.
+// Copy returns conditionType from the conditions of another object. If it is not there, Copy returns an unknown
+// condition with unknownReason.
 func Copy(from []metav1.Condition, conditionType, unknownReason string) metav1.Condition {
 	c := meta.FindStatusCondition(from, conditionType)
 	if c == nil {
@@ -62,12 +63,12 @@ func Copy(from []metav1.Condition, conditionType, unknownReason string) metav1.C
 	return build(conditionType, c.Status, c.Reason, c.Message)
 }
 
-// IsTrue tells whether conditionType is there and true.
+// IsTrue reports whether conditionType is present and true.
 func IsTrue(conditions []metav1.Condition, conditionType string) bool {
 	return meta.IsStatusConditionTrue(conditions, conditionType)
 }
 
-// Count says how many there are of what a noun names, whose plural ends in s: "1 machine", "2 machines".
+// Count formats a number and a noun whose plural ends in s: "1 machine", "2 machines".
 func Count(n int, noun string) string {
 	if n == 1 {
 		return "1 " + noun
@@ -75,7 +76,7 @@ func Count(n int, noun string) string {
 	return strconv.Itoa(n) + " " + noun + "s"
 }
 
-// Shorten cuts text to limit bytes at a rune's start and marks the cut.
+// Shorten truncates text to limit bytes without splitting a rune, and ends truncated text with "...".
 func Shorten(text string, limit int) string {
 	const mark = "..."
 	if len(text) <= limit {

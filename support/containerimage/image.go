@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package containerimage makes container images of programs that are already built, without a container engine: the same programs
+// Package containerimage builds container images of compiled programs without a container engine. The same programs
 // give the same images.
 package containerimage
 
@@ -16,30 +16,32 @@ import (
 // NonRoot is the user, "uid:gid", of images that need no privilege.
 const NonRoot = "65532:65532"
 
-// searchPath is where container runtimes look for programs when an image does not say.
+// searchPath is the default search path for programs of container runtimes, for images that set none.
 const searchPath = "PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
 
-// Image is what an image is made of.
+// Image describes a container image.
 type Image struct {
-	// Name is the last part of its repository.
+	// Name is the last part of the image's repository.
 	Name string
-	// Reference is the repository, without a registry, and the tag by which it is published; empty where who pushes it decides.
+	// Reference is the repository, without a registry, and the tag under which the image is published. It is empty if the
+	// pusher chooses it.
 	Reference string
-	// Below are the files of a layer of their own below Files, for images that share it or have nothing else; may be nil.
+	// Below are the files of a separate layer below Files, for images that share that layer or consist only of it; may be
+	// nil.
 	Below []File
-	// Files are its file system, all in one layer.
+	// Files are the files of the image's upper layer.
 	Files []File
-	// Entrypoint is what it runs.
+	// Entrypoint is the command that the image runs.
 	Entrypoint []string
-	// User is the numeric "uid:gid" that it runs as; empty is root.
+	// User is the numeric "uid:gid" that the image runs as; empty is root.
 	User string
-	// Env is its environment, KEY=VALUE.
+	// Env is the environment of the command, as KEY=VALUE.
 	Env []string
-	// Labels are those of its configuration; may be nil.
+	// Labels are the labels in the image's configuration; may be nil.
 	Labels map[string]string
 }
 
-// FilesByLayer are its files, a list for each layer, from the lowest.
+// FilesByLayer returns a list of files for each layer, the lowest layer first.
 func (i Image) FilesByLayer() [][]File {
 	if len(i.Below) == 0 {
 		return [][]File{i.Files}
@@ -47,7 +49,7 @@ func (i Image) FilesByLayer() [][]File {
 	return [][]File{i.Below, i.Files}
 }
 
-// Assemble makes the image, for Linux on an architecture in Go's words, from the layers that hold its files.
+// Assemble builds the image for Linux from the layers with its files. arch is an architecture as Go names it.
 func Assemble(image Image, arch string, layers ...v1.Layer) (v1.Image, error) {
 	base := mutate.ConfigMediaType(mutate.MediaType(empty.Image, types.OCIManifestSchema1), types.OCIConfigJSON)
 	var parts []mutate.Addendum

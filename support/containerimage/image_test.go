@@ -27,7 +27,7 @@ func source(t *testing.T, text string, mode fs.FileMode) string {
 	return file
 }
 
-// entry is what a layer says of a file.
+// entry is a file in a layer.
 type entry struct {
 	Name, Link, Text string
 	Type             byte
@@ -77,7 +77,7 @@ func TestWriteLayer(t *testing.T) {
 		{Name: "usr/", Type: tar.TypeDir, Mode: 0o755},
 		{Name: "usr/bin/", Type: tar.TypeDir, Mode: 0o755},
 		{Name: "usr/bin/program", Text: "program", Type: tar.TypeReg, Mode: 0o755},
-		// What they are links of comes before them, whatever their names.
+		// Hard links follow their targets, whatever their names.
 		{Name: "a", Link: "usr/bin/program", Type: tar.TypeLink, Mode: 0o755},
 		{Name: "usr/bin/zz", Link: "usr/bin/program", Type: tar.TypeLink, Mode: 0o755},
 	}
@@ -172,7 +172,7 @@ func TestAssemble(t *testing.T) {
 	g.Expect(Image{Files: image.Files}.FilesByLayer()).To(HaveLen(1), "an empty layer is none")
 }
 
-// TestProduct: nodes pull the lowest layer alone, so that it has to hold all that they run and no operator.
+// TestProduct checks that the lowest layer has everything that nodes run, and no operator: nodes pull only that layer.
 func TestProduct(t *testing.T) {
 	g, bin := NewWithT(t), t.TempDir()
 	for _, name := range ProductFiles() {

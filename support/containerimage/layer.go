@@ -15,31 +15,31 @@ import (
 	"time"
 )
 
-// File is one entry of an image's file system. Exactly one of Source, Data, Link and HardLink says what it holds; a File
-// with none of them is a folder.
+// File is one entry of an image's file system. At most one of Source, Data, Link and HardLink is set and gives its
+// content; a File with none of them is a folder.
 type File struct {
-	// Path is absolute, as the container sees it.
+	// Path is the absolute path in the container.
 	Path string
-	// Source is a file of the build machine.
+	// Source is the path of a file on the build machine.
 	Source string
-	// Data is the content itself.
+	// Data is the content.
 	Data []byte
 	// Link is the target of a symbolic link.
 	Link string
-	// HardLink is the Path of an earlier File: the same file by a second name.
+	// HardLink is the Path of an earlier File, which gets a second name.
 	HardLink string
-	// Mode is 0755 for what has a Source and for folders, 0644 for Data, unless set.
+	// Mode defaults to 0755 for a Source and for folders, and to 0644 for Data.
 	Mode fs.FileMode
-	// BindsLowPorts gives the file the capability cap_net_bind_service=+ep. Where a container may not have that, the kernel does not
-	// start the program at all.
+	// BindsLowPorts gives the file the capability cap_net_bind_service=+ep. In a container that may not have the
+	// capability, the kernel does not start the program.
 	BindsLowPorts bool
 }
 
-// netBindService is the extended attribute of capabilities(7): revision 2, effective, with bit 10 of what is permitted.
+// netBindService is the extended attribute of capabilities(7): revision 2, effective, with bit 10 of the permitted set.
 const netBindService = "\x01\x00\x00\x02\x00\x04\x00\x00" + "\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00"
 
-// WriteLayer writes the files into a tar file at target. The same files give the same bytes: entries are sorted, owned by root
-// and of the year 1970.
+// WriteLayer writes the files into a tar file at target. The same files give the same bytes: entries are sorted, owned
+// by root and dated 1970.
 func WriteLayer(target string, files []File) error {
 	out, err := os.Create(target)
 	if err != nil {
@@ -51,7 +51,7 @@ func WriteLayer(target string, files []File) error {
 	return nil
 }
 
-// withParents sorts the files, hard links last, and adds the folders that they are in.
+// withParents sorts the files, hard links last, and adds their parent folders.
 func withParents(files []File) []File {
 	byPath := map[string]File{}
 	for _, file := range files {
@@ -134,7 +134,7 @@ func writeSource(archive *tar.Writer, header *tar.Header, source string) error {
 	return err
 }
 
-// mode is what the tar header carries: Go keeps the sticky bit elsewhere than Unix.
+// mode returns the mode for the tar header. Go and Unix use different bits for the sticky bit.
 func (f File) mode() fs.FileMode {
 	mode := f.Mode.Perm()
 	if mode == 0 {

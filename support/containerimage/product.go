@@ -12,28 +12,28 @@ import (
 	"strings"
 )
 
-// ProductPrograms are the programs of the product's image.
+// ProductPrograms lists the programs in the product's image.
 var ProductPrograms = []string{
 	"hypershift", "hcp", "hypershift-operator", "control-plane-operator", "ignition-server", "cluster-api-provider-maas", NodeNetwork,
 }
 
-// NodeAgentArchitectures are those of machines: the image for one architecture has node-agent for all, since a control plane may run on
-// another than its nodes.
+// NodeAgentArchitectures lists the architectures of machines. The image of each architecture has node-agent for all of
+// them, because a control plane may run on another architecture than its nodes.
 var NodeAgentArchitectures = []string{"amd64", "arm64"}
 
-// NodeNetwork is the program that nodes run out of the product's image.
+// NodeNetwork is the program in the product's image that nodes run.
 const NodeNetwork = "node-network"
 
-// NodeNetworkLayers is the label that says how many of the product's image's layers, from the lowest, hold all that nodes run: a release
-// payload makes an image of those, so that nodes need not pull the operators.
+// NodeNetworkLayers is the label with the number of the product image's lowest layers that have everything that nodes
+// run. A release payload makes an image of these layers, so that nodes do not pull the operators.
 const NodeNetworkLayers = "io.hypershift.node-network.layers"
 
 const nodeAgentDir = "/usr/share/hypershift/node-agent"
 
-// CNIPlugins are those that node-network installs on nodes.
+// CNIPlugins lists the CNI plugins that node-network installs on nodes.
 var CNIPlugins = []string{"bridge", "host-local", "loopback", "portmap", "ptp"}
 
-// ProductFiles are the programs of Go in the product's image, by their places in the folder bin.
+// ProductFiles lists the Go programs in the product's image, as paths in the folder bin.
 func ProductFiles() []string {
 	files := slices.Clone(ProductPrograms)
 	for _, plugin := range CNIPlugins {
@@ -45,8 +45,9 @@ func ProductFiles() []string {
 	return files
 }
 
-// Product is the product's image, of programs that lie in the folder bin, of CNI plugins in bin/cni, and of node-agent for those
-// architectures that are in bin/node-agent. base is the rest of its file system. What nodes run is in the lowest layer, see NodeNetworkLayers.
+// Product describes the product's image. The programs are in the folder bin, and the CNI plugins in bin/cni. The image
+// has node-agent for the architectures in bin/node-agent. base is the rest of the file system. The lowest layer has
+// everything that nodes run, see NodeNetworkLayers.
 func Product(bin string, base []File) Image {
 	image := Image{
 		Name: "hypershift", User: NonRoot, Entrypoint: []string{"/usr/bin/hypershift"}, Labels: map[string]string{NodeNetworkLayers: "1"}, Below: slices.Clone(base),
@@ -68,12 +69,13 @@ func Product(bin string, base []File) Image {
 			image.Files = append(image.Files, File{Path: nodeAgentDir + "/" + arch, Source: source})
 		}
 	}
-	// What deploys the upstream provider starts /manager.
+	// Deployments of the upstream provider run /manager.
 	image.Files = append(image.Files, File{Path: "/manager", Link: "/usr/bin/cluster-api-provider-maas"})
 	return image
 }
 
-// Base is what programs expect of a file system besides themselves: accounts, /tmp, and the CA certificates that this machine trusts.
+// Base returns the files that programs need besides themselves: accounts, /tmp, and the CA certificates that this
+// machine trusts.
 func Base() ([]File, error) {
 	certificates, err := systemCertificates()
 	if err != nil {
@@ -88,7 +90,7 @@ func Base() ([]File, error) {
 	}, nil
 }
 
-// certificateBundles is where the distributions keep the CA certificates that their hosts trust.
+// certificateBundles lists where Linux distributions store the CA certificates that their hosts trust.
 var certificateBundles = []string{
 	"/etc/ssl/certs/ca-certificates.crt",
 	"/etc/pki/tls/certs/ca-bundle.crt",

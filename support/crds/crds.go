@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package crds holds the CustomResourceDefinitions that the product installs, as `make generate` makes them.
+// Package crds embeds the CustomResourceDefinitions that the product installs. `make generate` generates them.
 package crds
 
 import (
@@ -14,28 +14,29 @@ import (
 	"sigs.k8s.io/yaml"
 )
 
-// The folders: each is a set of CRDs that is installed as a whole.
+// The folders: each is a set of CRDs that is installed together.
 const (
-	// HyperShift is hypershift.openshift.io: on the management cluster.
+	// HyperShift has the kinds of hypershift.openshift.io, for the management cluster.
 	HyperShift = "hypershift"
-	// Certificates is certificates.hypershift.openshift.io: on the management cluster.
+	// Certificates has the kinds of certificates.hypershift.openshift.io, for the management cluster.
 	Certificates = "certificates"
-	// Infrastructure is the Maas* kinds of infrastructure.cluster.x-k8s.io: on the management cluster.
+	// Infrastructure has the Maas* kinds of infrastructure.cluster.x-k8s.io, for the management cluster.
 	Infrastructure = "infrastructure"
-	// Agent is the kinds of the provider of the platform Agent: on the management cluster.
+	// Agent has the kinds of the infrastructure provider of the platform Agent, for the management cluster.
 	Agent = "agent"
-	// KubeVirt is the kinds of the provider of the platform KubeVirt: on the management cluster.
+	// KubeVirt has the kinds of the infrastructure provider of the platform KubeVirt, for the management cluster.
 	KubeVirt = "kubevirt"
-	// AWS is the kinds of the provider of the platform AWS, as it publishes them, without descriptions: on the management cluster.
+	// AWS has the kinds of the infrastructure provider of the platform AWS, for the management cluster. They are as the
+	// provider publishes them, without descriptions.
 	AWS = "aws"
-	// ClusterAPI is Cluster API's own kinds, stored as v1beta2 and served in the version before it too: on the management cluster. Who
-	// converts is for the installer to say, by support/operatorwebhook.
+	// ClusterAPI has Cluster API's own kinds, for the management cluster. They are stored as v1beta2 and also served in
+	// the previous version. The installer sets the conversion webhook with support/operatorwebhook.
 	ClusterAPI = "clusterapi"
-	// OpenShift is config.openshift.io: in every guest cluster.
+	// OpenShift has the kinds of config.openshift.io, for every guest cluster.
 	OpenShift = "openshift"
 )
 
-// Folders are all of them.
+// Folders lists all folders.
 var Folders = []string{HyperShift, Certificates, Infrastructure, Agent, KubeVirt, AWS, ClusterAPI, OpenShift}
 
 // FS holds the YAML files, one CRD each, by folder.
@@ -43,7 +44,7 @@ var Folders = []string{HyperShift, Certificates, Infrastructure, Agent, KubeVirt
 //go:embed */*.yaml
 var FS embed.FS
 
-// Load reads the CRDs of one folder, in order of their names. It returns an error when there is no such folder.
+// Load returns the CRDs of one folder, ordered by name. It returns an error if the folder does not exist.
 func Load(folder string) ([]*apiextensionsv1.CustomResourceDefinition, error) {
 	entries, err := FS.ReadDir(folder)
 	if err != nil {
@@ -64,7 +65,7 @@ func Load(folder string) ([]*apiextensionsv1.CustomResourceDefinition, error) {
 	return crds, nil
 }
 
-// Names are the names of the CRDs of one folder, in their order; none where there is no such folder.
+// Names returns the names of the CRDs of one folder, in order; none if the folder does not exist.
 func Names(folder string) []string {
 	files, err := fs.Glob(FS, path.Join(folder, "*.yaml"))
 	if err != nil {

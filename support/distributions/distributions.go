@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package distributions holds what differs between the distributions of release payloads as data, as package platforms does
-// for platforms. Code that has to know "who reads node configurations?" asks a row of this table and compares no distribution itself.
+// Package distributions holds the differences between the distributions of release payloads as data, as package
+// platforms does for platforms. Code reads a row of this table, for example to learn which operator reads node
+// configurations, and does not compare distributions itself.
 package distributions
 
 import (
@@ -17,31 +18,34 @@ import (
 type Traits struct {
 	// Oldest is the oldest version that a control plane may run.
 	Oldest semver.Version
-	// Minors are the minor versions that are known, newest first.
+	// Minors lists the known minor versions, newest first.
 	Minors []string
-	// Versions are those that the distribution has at all, of any age.
+	// Versions is the range of all versions of the distribution, of any age.
 	Versions semver.Range
-	// OwnOperators tells whether a payload brings its own control-plane-operator and ignition-server. Then reading node configurations,
-	// updating nodes in place, and deciding which upgrades they can do is theirs; else it is ours.
+	// OwnOperators reports whether a payload has its own control-plane-operator and ignition-server. These then read node
+	// configurations, update nodes in place, and decide which upgrades they support; otherwise the operators of this
+	// product do.
 	OwnOperators bool
-	// ReleaseByDigest tells whether a release is handed on by its digest. Operators of a payload compare the release's image
-	// with what the user wrote.
+	// ReleaseByDigest reports whether the release image is passed on by its digest. The operators of a payload compare the
+	// release image with the one that the user specified.
 	ReleaseByDigest bool
-	// MaxPods is how many pods a node takes, where its configuration says nothing else.
+	// MaxPods is the maximum number of pods on a node, unless its configuration sets another.
 	MaxPods int32
-	// NodeReserves is what the kubelet keeps of a node for the system besides its eviction thresholds, where its configuration says nothing else.
+	// NodeReserves is what the kubelet reserves for the system in addition to its eviction thresholds, unless its
+	// configuration sets another.
 	NodeReserves corev1.ResourceList
-	// PreflightChecksGate, CRDMigrationPhases and TLSFlags are the first releases whose Cluster API manager is given these flags.
+	// PreflightChecksGate, CRDMigrationPhases and TLSFlags are the first releases whose Cluster API manager gets these
+	// flags.
 	PreflightChecksGate, CRDMigrationPhases, TLSFlags string
 	// OSStreams is the first release with a choice of operating system streams; empty means none.
 	OSStreams string
-	// NodeTLSProfile is the first release whose nodes are configured with the TLS profile of the cluster's API server, so that another
-	// one must replace them; empty means none.
+	// NodeTLSProfile is the first release that configures its nodes with the TLS profile of the cluster's API server. A
+	// change of the profile must then replace the nodes. Empty means none.
 	NodeTLSProfile string
-	// Reports are the first releases whose operators report a condition of the HostedControlPlane, for those that not all
-	// releases report.
+	// Reports has the first release whose operators report a condition of the HostedControlPlane. It lists only conditions
+	// that not all releases report.
 	Reports map[hyperv1.ConditionType]string
-	// NodeVersion is the version of a node that is compared with the control plane's.
+	// NodeVersion returns the version of a node to compare with the control plane's version.
 	NodeVersion func(hyperv1.NodeVersion) string
 }
 
@@ -58,7 +62,7 @@ var table = map[releaseinfo.Distribution]Traits{
 		PreflightChecksGate: "4.19.0", // Cluster API v1.9, of openshift/hypershift release-4.19
 		CRDMigrationPhases:  "4.20.0", // Cluster API v1.10, of openshift/hypershift release-4.20
 		TLSFlags:            "4.23.0", // openshift/hypershift main of August 2026, which calls itself 5.1
-		NodeTLSProfile:      "4.23.0", // the same
+		NodeTLSProfile:      "4.23.0", // as TLSFlags
 		OSStreams:           "5.0.0",  // openshift/enhancements hypershift/dual-stream-rhel-nodepool
 		// control-plane-operator/ of openshift/hypershift release-4.14 to release-5.1, August 2026
 		Reports: map[hyperv1.ConditionType]string{
@@ -81,10 +85,11 @@ var table = map[releaseinfo.Distribution]Traits{
 	},
 }
 
-// Of returns the traits of a distribution. One that nobody knows has none: releaseinfo reads every payload as one of the table.
+// Of returns the traits of a distribution. An unknown distribution has none: releaseinfo assigns each payload a
+// distribution of the table.
 func Of(distribution releaseinfo.Distribution) Traits { return table[distribution] }
 
-// ReportedBySome reports whether there are releases whose operators do not report a condition.
+// ReportedBySome reports whether some releases report a condition and others do not.
 func ReportedBySome(conditionType hyperv1.ConditionType) bool {
 	for _, traits := range table {
 		if _, some := traits.Reports[conditionType]; some {
@@ -94,7 +99,7 @@ func ReportedBySome(conditionType hyperv1.ConditionType) bool {
 	return false
 }
 
-// Newest is the first version of the newest minor that is known; the zero version of a distribution that nobody knows.
+// Newest returns the first version of the newest known minor; the zero version for an unknown distribution.
 func (t Traits) Newest() semver.Version {
 	if len(t.Minors) == 0 {
 		return semver.Version{}

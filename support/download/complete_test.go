@@ -36,7 +36,7 @@ func textOf(t *testing.T, path string) string {
 	return string(raw)
 }
 
-// TestComplete: who finds the file relies on it, also after the machine lost its power or its disk was full.
+// TestComplete checks that a file exists only if it is complete, also after a power failure or when the disk was full.
 func TestComplete(t *testing.T) {
 	full := &fs.PathError{Op: "write", Path: "file", Err: syscall.ENOSPC}
 	t.Run("When the disk is full, what was there before should stay and nothing be left over", func(t *testing.T) {
@@ -96,7 +96,7 @@ func TestVerify(t *testing.T) {
 	g.Expect(Verify(filepath.Dir(file), sum(""))).NotTo(Succeed(), "a folder is no file")
 }
 
-// TestBrokenConnection: the second try begins anew, and nothing of the first is in the file.
+// TestBrokenConnection checks that the second try starts again, and that the file has nothing of the first try.
 func TestBrokenConnection(t *testing.T) {
 	var asked atomic.Int64
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
@@ -133,7 +133,7 @@ func TestWhatNobodyNeedAskAgain(t *testing.T) {
 	}
 }
 
-// down never answers, and notes when it was asked.
+// down refuses each connection, and records the times of the requests.
 type down struct{ at []time.Time }
 
 // RoundTrip implements http.RoundTripper.

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package download fetches files over HTTP, and knows them by their checksum.
+// Package download fetches files over HTTP and verifies their checksums.
 package download
 
 import (
@@ -17,25 +17,26 @@ import (
 	"time"
 )
 
-// Getter says how files are fetched. Without more than a client it tries once, and waits for as long as its context lives.
+// Getter configures how files are fetched. With only a Client, it tries once and waits until its context ends.
 type Getter struct {
-	// Client asks. Whether it verifies certificates, and which, is its own.
+	// Client sends the requests. Its configuration decides which server certificates are accepted.
 	Client *http.Client
-	// Secure refuses all but https.
+	// Secure refuses all URLs except https.
 	Secure bool
-	// Limit bounds all tries of one download; zero leaves that to the context.
+	// Limit is the maximum time for all tries of one download; zero leaves the limit to the context.
 	Limit time.Duration
-	// Silence is how long a server may say nothing; zero is as long as it likes.
+	// Silence is the maximum time for which a server may send nothing; zero means no limit.
 	Silence time.Duration
-	// Retries are the tries after the first: a server that is busy or a connection that breaks is no reason to start all over.
+	// Retries is the number of tries after the first. A busy server or a broken connection should not fail the complete
+	// operation.
 	Retries int
-	// Pause comes before the first retry, and is doubled before each that follows.
+	// Pause is the wait before the first retry. It doubles before each further retry.
 	Pause time.Duration
-	// Mode is that of the files that File makes; zero lets none but their owner read them.
+	// Mode is the mode of the files that File creates; zero means that only their owner can read them.
 	Mode os.FileMode
 }
 
-// MismatchError is of content that is not what its checksum says.
+// MismatchError reports content that does not match its checksum.
 type MismatchError struct{ Got, Wanted string }
 
 // Error implements error.
@@ -43,7 +44,7 @@ func (e *MismatchError) Error() string {
 	return fmt.Sprintf("its SHA-256 is %s, and %s is wanted", e.Got, e.Wanted)
 }
 
-// Verify tells whether a file is there and has a SHA-256, which is given in hexadecimal.
+// Verify returns nil if the file exists and has the SHA-256 wanted, in hexadecimal.
 func Verify(path, wanted string) error {
 	file, err := os.Open(path)
 	if err != nil {
@@ -64,14 +65,15 @@ func copyVerified(to io.Writer, from io.Reader, wanted string) error {
 	return nil
 }
 
-// File brings what is at url to its place, when it is whole and has the SHA-256, which is given in hexadecimal.
+// File downloads url to target. It creates target only when the content is complete and has the SHA-256 wanted, in
+// hexadecimal.
 func (g *Getter) File(ctx context.Context, url, target, wanted string) error {
 	return g.Get(ctx, url, func(body io.Reader) error {
 		return Complete(target, cmp.Or(g.Mode, private), func(file io.Writer) error { return copyVerified(file, body, wanted) })
 	})
 }
 
-// Get has read read what is at url, once for each try.
+// Get fetches url and calls read with the body, once for each try.
 func (g *Getter) Get(ctx context.Context, url string, read func(io.Reader) error) error {
 	if g.Secure && !strings.HasPrefix(url, "https://") {
 		return errors.New("it is not fetched: use https, or a file")
@@ -94,7 +96,7 @@ func (g *Getter) Get(ctx context.Context, url string, read func(io.Reader) error
 	}
 }
 
-// once says whether a failure would be the same again.
+// once makes one try. final reports whether a retry would fail in the same way.
 func (g *Getter) once(ctx context.Context, url string, read func(io.Reader) error) (final bool, err error) {
 	ctx, heard, stop := g.listen(ctx)
 	defer stop()
@@ -117,7 +119,7 @@ func (g *Getter) once(ctx context.Context, url string, read func(io.Reader) erro
 	return false, nil
 }
 
-// listen returns a context that ends when nothing has been heard for too long.
+// listen returns a context that ends when the server has sent nothing for the time Silence. heard restarts that time.
 func (g *Getter) listen(parent context.Context) (ctx context.Context, heard, stop func()) {
 	ctx, cancel := context.WithCancelCause(parent)
 	if g.Silence == 0 {
@@ -127,7 +129,7 @@ func (g *Getter) listen(parent context.Context) (ctx context.Context, heard, sto
 	return ctx, func() { watch.Reset(g.Silence) }, func() { watch.Stop(); cancel(nil) }
 }
 
-// listener calls a function with each part that a reader gives.
+// listener calls a function after each read.
 type listener struct {
 	io.Reader
 	heard func()
@@ -141,13 +143,14 @@ func (l listener) Read(p []byte) (int, error) {
 }
 
 const (
-	// private is the mode of a file that none but its owner reads.
+	// private is a mode with which only the owner can read a file.
 	private os.FileMode = 0o600
-	// partial is what the name of a file ends with that is not complete.
+	// partial is the file name suffix of an incomplete file.
 	partial = ".partial"
 )
 
-// Complete writes a file that is there only when it is complete, and on the disk. What a machine that lost its power left of it is written over.
+// Complete writes a file that exists only when it is complete and synced to disk. It overwrites what a power failure
+// left of an earlier try.
 func Complete(target string, mode os.FileMode, write func(io.Writer) error) error {
 	file, err := os.OpenFile(target+partial, os.O_CREATE|os.O_TRUNC|os.O_WRONLY, mode)
 	if err != nil {

@@ -27,7 +27,7 @@ func sum(text string) string {
 	return hex.EncodeToString(digest[:])
 }
 
-// mirror answers each request with the next of some status codes, and the last one for ever.
+// mirror answers the requests with the status codes in order, and repeats the last one indefinitely.
 func mirror(t *testing.T, codes ...int) (server *httptest.Server, asked *atomic.Int64) {
 	t.Helper()
 	asked = &atomic.Int64{}
@@ -90,7 +90,7 @@ func TestMode(t *testing.T) {
 	}
 }
 
-// tries counts the requests that a client makes. Not each of them comes as far as the server when the client gives up soon.
+// tries counts the requests of a client. A request does not always reach the server if the client cancels it early.
 type tries struct {
 	http.RoundTripper
 	count int
@@ -102,7 +102,8 @@ func (t *tries) RoundTrip(request *http.Request) (*http.Response, error) {
 	return t.RoundTripper.RoundTrip(request)
 }
 
-// TestStalledServer has a server that begins to answer, or does not, and then says nothing until it is left.
+// TestStalledServer uses a server that stops before or during its answer, and sends nothing until the client
+// disconnects.
 func TestStalledServer(t *testing.T) {
 	for name, begin := range map[string]string{"When a server takes the request and says nothing, it should be left": "", "When a server stops in the middle, it should be left": "half"} {
 		t.Run(name, func(t *testing.T) {
@@ -126,7 +127,7 @@ func TestStalledServer(t *testing.T) {
 }
 
 func TestEnds(t *testing.T) {
-	// Each has a server of its own: one that is slow may count a request after its client has left.
+	// Each call uses its own server: a slow server may count a request after its client has disconnected.
 	get := func(ctx context.Context, getter Getter) (asked *atomic.Int64, err error) {
 		server, asked := mirror(t, http.StatusServiceUnavailable)
 		getter.Client = server.Client()
@@ -152,7 +153,7 @@ func TestEnds(t *testing.T) {
 	})
 }
 
-// slow says a little at a time.
+// slow sends one byte after each pause.
 type slow struct {
 	pause time.Duration
 	left  int

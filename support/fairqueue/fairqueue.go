@@ -3,9 +3,8 @@
 // Package fairqueue is a work queue that shares a controller's workers among namespaces.
 //
 // Deduplication, delays, rate limits and metrics are those of client-go's work queue. This package decides only which
-// request is handed out next: the namespaces take turns, and a namespace may take a worker only while it holds fewer
-// workers than are free. One namespace thus holds at most half of the workers, a second one half of the rest, and so
-// on.
+// request is next. The namespaces take turns, and a namespace gets a worker only while it uses fewer workers than are
+// free. One namespace thus uses at most half of the workers, a second one half of the rest, and so on.
 package fairqueue
 
 import (
@@ -22,15 +21,15 @@ import (
 // Limiter is the rate limiter of a controller.
 type Limiter = workqueue.TypedRateLimiter[reconcile.Request]
 
-// For returns the constructor of queues for controllers with that many workers, for controller.Options.NewQueue.
+// For returns the constructor of queues for controllers with this number of workers, for controller.Options.NewQueue.
 func For(workers int) func(name string, limiter Limiter) workqueue.TypedRateLimitingInterface[reconcile.Request] {
 	return func(name string, limiter Limiter) workqueue.TypedRateLimitingInterface[reconcile.Request] {
 		return New(name, workers, limiter, clock.RealClock{})
 	}
 }
 
-// New makes a queue for a controller with that many workers. The clock times delays and metrics; an unnamed queue has
-// no metrics.
+// New returns a queue for a controller with this number of workers. The clock times delays and metrics; an unnamed
+// queue has no metrics.
 func New(name string, workers int, limiter Limiter, c clock.WithTicker) priorityqueue.PriorityQueue[reconcile.Request] {
 	turns := newTurns(workers)
 	gate := &gate{turns: turns, Typed: workqueue.NewTypedWithConfig(workqueue.TypedQueueConfig[reconcile.Request]{
@@ -85,7 +84,7 @@ func (q *queue) GetWithPriority() (request reconcile.Request, priority int, shut
 	return request, q.turns.priorityOf(request), shutdown
 }
 
-// gate lets a worker wait until a request is there that it may take. The embedded queue wakes one worker for each new
+// gate blocks a worker until there is a request that it may process. The embedded queue wakes one worker for each new
 // request. That is too few here: a worker that becomes free can allow the requests of several namespaces.
 type gate struct {
 	*workqueue.Typed[reconcile.Request]
@@ -102,7 +101,7 @@ func (g *gate) Add(request reconcile.Request) {
 	g.changed.Signal()
 }
 
-// Get implements workqueue.TypedInterface. Requests that are left at a shutdown are dropped, as controllers expect.
+// Get implements workqueue.TypedInterface. A shutdown drops the remaining requests, as controllers expect.
 func (g *gate) Get() (request reconcile.Request, shutdown bool) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -112,7 +111,7 @@ func (g *gate) Get() (request reconcile.Request, shutdown bool) {
 	if g.ShuttingDown() {
 		return reconcile.Request{}, true
 	}
-	// It does not block: only Get makes Len smaller, and the lock is held.
+	// Typed.Get does not block: only Get reduces Len, and this goroutine has the lock.
 	return g.Typed.Get()
 }
 
@@ -129,7 +128,7 @@ func (g *gate) ShutDown() {
 	g.wakeAll()
 }
 
-// ShutDownWithDrain is ShutDown: controllers do not drain their queues.
+// ShutDownWithDrain calls ShutDown: controllers do not drain their queues.
 func (g *gate) ShutDownWithDrain() { g.ShutDown() }
 
 func (g *gate) wakeAll() {

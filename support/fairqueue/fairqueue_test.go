@@ -24,7 +24,7 @@ import (
 
 const workers = 10
 
-// queue is a queue under test, on a clock that stands still.
+// queue is a queue under test with a fake clock.
 type queue struct {
 	priorityqueue.PriorityQueue[reconcile.Request]
 	clock *clocktesting.FakeClock
@@ -49,7 +49,7 @@ func (q queue) fill(namespace string, n int) {
 	}
 }
 
-// take hands out all requests that workers may have now.
+// take returns all requests that workers may process now.
 func (q queue) take() (taken []reconcile.Request) {
 	for q.Len() > 0 {
 		request, _ := q.Get()
@@ -109,7 +109,7 @@ func TestWorkersAreShared(t *testing.T) {
 		q.fill("b", 50)
 		for range 50 {
 			first, _ := q.Get()
-			q.Add(first) // It flaps.
+			q.Add(first) // The object is reconciled again and again.
 			q.Done(first)
 			second, _ := q.Get()
 			q.Done(second)
@@ -264,7 +264,7 @@ func TestMetrics(t *testing.T) {
 	g.Expect(metric(t, "workqueue_work_duration_seconds")).To(BeEquivalentTo(1))
 }
 
-// metric returns the value of the queue named fairqueue-test, and of a histogram its count.
+// metric returns the value of a metric of the queue fairqueue-test; for a histogram, its count.
 func metric(t *testing.T, name string) float64 {
 	t.Helper()
 	families, err := ctrlmetrics.Registry.(prometheus.Gatherer).Gather()

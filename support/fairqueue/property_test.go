@@ -15,8 +15,8 @@ import (
 	"github.com/openshift/hypershift/support/testenv"
 )
 
-// TestRandomOperations does what controllers do in a random order, and compares with sets of what is due and what is
-// with workers.
+// TestRandomOperations calls the queue as controllers do, in a random order. It compares the queue with sets of the
+// requests that are due and those that workers process.
 func TestRandomOperations(t *testing.T) {
 	random := testenv.Random(t)
 	for range 200 {
@@ -79,8 +79,8 @@ func runOperations(t *testing.T, random *rand.Rand, workers int) {
 	}
 }
 
-// TestWorkersAtOnce has real workers empty a queue: no request is lost, none is with two workers, and no worker sleeps
-// while one is allowed.
+// TestWorkersAtOnce drains a queue with concurrent workers. No request is lost or processed by two workers at the same
+// time, and no worker sleeps while it may process a request.
 func TestWorkersAtOnce(t *testing.T) {
 	const namespaces, names, rounds = 5, 20, 20
 	q := newQueue(t, workers)

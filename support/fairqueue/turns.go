@@ -10,27 +10,28 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 )
 
-// turns orders requests. It implements workqueue.Queue, whose methods the work queue calls under its lock.
+// turns orders requests. It implements workqueue.Queue; the work queue calls its methods with its lock held.
 type turns struct {
 	mu sync.Mutex
-	// free is the number of workers that hold no request.
+	// free is the number of idle workers.
 	free int
 	// tick numbers requests and turns.
 	tick uint64
-	// namespaces are those that have requests here or hold workers.
+	// namespaces has the namespaces with waiting requests or busy workers.
 	namespaces map[string]*namespace
-	// waiting are the requests here, and priorities those of requests that come with one, here or delayed.
+	// waiting has the requests in this queue. priorities has the priorities of requests that were added with one, waiting
+	// or delayed.
 	waiting    map[reconcile.Request]*entry
 	priorities map[reconcile.Request]int
-	// taken are the requests that workers hold, with their priority.
+	// taken has the requests that workers process, with their priorities.
 	taken map[reconcile.Request]int
 }
 
-// namespace is what one namespace has waiting, and how many workers it holds.
+// namespace has the waiting requests of one namespace, and the number of workers that it uses.
 type namespace struct {
 	entries entries
 	held    int
-	// turn is when it got a request last, or when its first request came.
+	// turn is the tick at which the namespace last got a worker, or at which its first request was added.
 	turn uint64
 }
 
@@ -62,10 +63,10 @@ func (t *turns) Push(request reconcile.Request) {
 	heap.Push(&n.entries, e)
 }
 
-// Touch implements workqueue.Queue. It has nothing to do: prefer moves a request whose priority rises.
+// Touch implements workqueue.Queue. It does nothing: prefer moves a request whose priority rises.
 func (*turns) Touch(reconcile.Request) {}
 
-// Len implements workqueue.Queue. It is the number of requests that a worker may take now.
+// Len implements workqueue.Queue. It returns the number of requests that a worker may process now.
 func (t *turns) Len() int {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -78,8 +79,8 @@ func (t *turns) Len() int {
 	return n
 }
 
-// Pop implements workqueue.Queue. It takes the request with the highest priority, and among namespaces with one of the
-// same priority that of the namespace which waits longest.
+// Pop implements workqueue.Queue. It returns the request with the highest priority. Among namespaces with the same
+// priority, it chooses the one that has waited longest.
 func (t *turns) Pop() reconcile.Request {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -94,7 +95,7 @@ func (t *turns) Pop() reconcile.Request {
 		}
 	}
 	if best == nil {
-		return reconcile.Request{} // Len was zero: the work queue does not ask.
+		return reconcile.Request{} // Len was zero: the work queue does not call Pop then.
 	}
 	best.turn = t.next()
 	best.held++
@@ -111,7 +112,7 @@ func (t *turns) allows(n *namespace) bool {
 	return len(n.entries) > 0 && n.held < t.free
 }
 
-// release returns the worker that a request holds.
+// release makes the worker of a request idle.
 func (t *turns) release(request reconcile.Request) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -127,8 +128,8 @@ func (t *turns) release(request reconcile.Request) {
 	}
 }
 
-// prefer keeps the highest priority that a request was added with, and moves one that waits here behind those which
-// have that priority already.
+// prefer records the highest priority with which a request was added. It moves a waiting request behind those that
+// already have that priority.
 func (t *turns) prefer(request reconcile.Request, priority int) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -142,7 +143,7 @@ func (t *turns) prefer(request reconcile.Request, priority int) {
 	}
 }
 
-// priorityOf returns the priority of a request that a worker holds.
+// priorityOf returns the priority of a request that a worker processes.
 func (t *turns) priorityOf(request reconcile.Request) int {
 	t.mu.Lock()
 	defer t.mu.Unlock()

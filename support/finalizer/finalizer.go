@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package finalizer puts finalizers on objects and takes them off.
+// Package finalizer adds and removes finalizers of objects.
 //
-// A patch carries the whole list of finalizers, so one that is made from an outdated object would drop what another writer
-// has added since, or bring back what it has removed. Each write here holds only for the version of the object that it was
-// made from; on an outdated one it ends in a conflict.
+// A patch has the complete list of finalizers. A patch made from an outdated object would remove finalizers that
+// another writer has added since, or restore finalizers that it has removed. Each write here therefore applies only to
+// the version of the object from which it was made; on an outdated one it fails with a conflict.
 package finalizer
 
 import (
@@ -18,8 +18,9 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
 )
 
-// Add puts a finalizer on obj, which must have been read before. also makes other changes of metadata and spec that must be
-// there before anything is made for the object; nil for none. Nothing is written when nothing changes.
+// Add adds a finalizer to obj, which must be an object read from the API. also makes other changes of metadata and spec
+// that must be stored before the controller creates anything for the object; nil for none. Add writes nothing if
+// nothing changes.
 func Add(ctx context.Context, c client.Client, obj client.Object, name string, also func() error) error {
 	before := obj.DeepCopyObject().(client.Object)
 	controllerutil.AddFinalizer(obj, name)
@@ -31,8 +32,8 @@ func Add(ctx context.Context, c client.Client, obj client.Object, name string, a
 	return patch(ctx, c, before, obj, "adding", name)
 }
 
-// Remove takes finalizers off obj, which must have been read before; an object that is gone has none. Nothing is written
-// when it carries none of them.
+// Remove removes finalizers of obj, which must be an object read from the API. A deleted object is no error. Remove
+// writes nothing if obj has none of the finalizers.
 func Remove(ctx context.Context, c client.Client, obj client.Object, names ...string) error {
 	before := obj.DeepCopyObject().(client.Object)
 	for _, name := range names {

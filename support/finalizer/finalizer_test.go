@@ -21,7 +21,7 @@ const (
 	theirs = "test.hypershift/theirs"
 )
 
-// TestTwoWriters has one writer act on an object as it was before another writer wrote.
+// TestTwoWriters writes an object that another writer has changed since it was read.
 func TestTwoWriters(t *testing.T) {
 	c, err := client.New(testenv.Start(t), client.Options{})
 	if err != nil {

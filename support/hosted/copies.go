@@ -15,18 +15,20 @@ import (
 	hyperv1 "github.com/openshift/hypershift/api/hypershift/v1beta1"
 )
 
-// CopyPrefix begins the names of all copies of users' objects.
+// CopyPrefix is the prefix of the names of all copies of users' objects.
 const CopyPrefix = "user-"
 
 const (
-	// copyHash is how many hex digits end the name of a copy. Names of other objects may end in a hash of 8 digits.
+	// copyHash is the number of hex digits at the end of a copy's name. Names of other objects may end in a hash of 8
+	// digits.
 	copyHash = 20
-	// copyCut is how much of the source's name a copy keeps, so that its name is a DNS label.
+	// copyCut is the maximum number of characters of the source's name in a copy's name, so that the copy's name is a DNS
+	// label.
 	copyCut = 63 - len(CopyPrefix) - 1 - copyHash
 )
 
-// Use says what a copy is made for. Copies of one object for different uses have different names: each holds only what
-// its use needs, and a use that refuses an object does not find what another use copied.
+// Use is the purpose of a copy. Copies of one object for different uses have different names. Each copy has only what
+// its use needs, and a use that refuses an object does not find another use's copy.
 type Use string
 
 // Uses of copies.
@@ -52,8 +54,8 @@ const (
 )
 
 // CopyName returns the name of the copy of a user's Secret or ConfigMap in the hosted namespace; empty for an empty
-// name. No other object of a hosted namespace has a name of this form, so a user who chooses the source's name cannot
-// choose an object of the control plane.
+// name. No other object of a hosted namespace has a name of this form. A user who chooses the source's name therefore
+// cannot select an object of the control plane.
 func CopyName(use Use, source string) string {
 	if source == "" {
 		return ""
@@ -74,12 +76,12 @@ var copyName = regexp.MustCompile(fmt.Sprintf(`^%s[a-z0-9-]*-[0-9a-f]{%d}$`, Cop
 // IsCopyName reports whether a name has the form of CopyName.
 func IsCopyName(name string) bool { return copyName.MatchString(name) }
 
-// IsCopy reports whether an object of a hosted namespace is a copy of an object that a user wrote.
+// IsCopy reports whether an object of a hosted namespace is a copy of a user's object.
 func IsCopy(obj client.Object) bool {
 	return obj.GetLabels()[hyperv1.UserCopyLabel] != "" || IsCopyName(obj.GetName())
 }
 
-// MarkCopy marks an object that was just made or is kept as the copy of a user's object.
+// MarkCopy marks an object as a copy of a user's object that is in use.
 func MarkCopy(obj client.Object, source string) {
 	labels, annotations := obj.GetLabels(), obj.GetAnnotations()
 	if labels == nil {
@@ -96,7 +98,7 @@ func MarkCopy(obj client.Object, source string) {
 	obj.SetAnnotations(annotations)
 }
 
-// MarkOperatorObject marks an object that the hypershift-operator writes under a name of its own choice.
+// MarkOperatorObject marks an object whose name the hypershift-operator chooses.
 func MarkOperatorObject(obj client.Object) {
 	labels := obj.GetLabels()
 	if labels == nil {
@@ -106,7 +108,7 @@ func MarkOperatorObject(obj client.Object) {
 	obj.SetLabels(labels)
 }
 
-// ReadTrusted reads an object of the control plane by its name, and refuses one that is not Trusted.
+// ReadTrusted reads an object of the control plane by its name. It returns an error if the object is not Trusted.
 func ReadTrusted(ctx context.Context, reader client.Reader, key client.ObjectKey, obj client.Object) error {
 	if err := reader.Get(ctx, key, obj); err != nil {
 		return err
@@ -114,10 +116,10 @@ func ReadTrusted(ctx context.Context, reader client.Reader, key client.ObjectKey
 	return Trusted(obj)
 }
 
-// Trusted returns an error for an object of a hosted namespace that a user may have written: a copy, or an object that
-// the operator of version 0.1.0 wrote, since its copies had the names that their users chose. Every program that reads
-// an object of the control plane by its name asks Trusted before it uses the content. An object that does not exist is
-// trusted.
+// Trusted returns an error for an object of a hosted namespace whose content may come from a user. Such an object is a
+// copy, or the operator of version 0.1.0 wrote it: users chose the names of that version's copies. Every program that
+// reads an object of the control plane by its name calls Trusted before it uses the content. An object that does not
+// exist is trusted.
 func Trusted(obj client.Object) error {
 	owned := obj.GetAnnotations()[hyperv1.HostedClusterAnnotation] != "" &&
 		obj.GetLabels()[hyperv1.OperatorObjectLabel] == ""

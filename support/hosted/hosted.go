@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package hosted names the objects of a hosted namespace that more than one program reads or writes. They are a wire format: an
-// OpenShift payload's own operators use the same.
+// Package hosted names the objects of a hosted namespace that more than one program reads or writes. The names are an
+// interface between programs: an OpenShift payload's own operators use the same.
 package hosted
 
 // Secrets and ConfigMaps of a hosted namespace.
 const (
 	// PullSecret is the Secret with the cluster's pull secret.
 	PullSecret = "pull-secret"
-	// UserCABundle is the ConfigMap with the CAs that the user brought, under UserCABundleKey.
+	// UserCABundle is the ConfigMap with the CAs that the user provides, under UserCABundleKey.
 	UserCABundle    = "user-ca-bundle"
 	UserCABundleKey = "ca-bundle.crt"
 	// PayloadTrust is the ConfigMap with all CAs that the operators of an OpenShift payload trust, under PayloadTrustKey.
@@ -17,21 +17,21 @@ const (
 	PayloadTrustKey = "ca-bundle.crt"
 	// ServiceAccountKey is the Secret with the keys of service account tokens.
 	ServiceAccountKey = "sa-signing-key"
-	// ServiceNetworkKubeconfig is the Secret with an administrator's kubeconfig that leads through the hosted namespace, under KubeconfigKey.
+	// ServiceNetworkKubeconfig is the Secret with an administrator's kubeconfig for the API server's Service in the hosted
+	// namespace, under KubeconfigKey.
 	ServiceNetworkKubeconfig = "service-network-admin-kubeconfig"
-	// IgnitionServerCA is the Secret with the CA that machines trust the ignition-server by.
+	// IgnitionServerCA is the Secret with the CA with which machines verify the ignition-server.
 	IgnitionServerCA = "ignition-server-ca-cert"
-	// BootstrapKubeconfig is the Secret with which kubelets ask for their first certificate, under KubeconfigKey.
+	// BootstrapKubeconfig is the Secret with which kubelets request their first certificate, under KubeconfigKey.
 	BootstrapKubeconfig = "bootstrap-kubeconfig"
 	KubeconfigKey       = "kubeconfig"
-	// KubeletClientCA is the ConfigMap with the CAs that kubelets trust clients by.
+	// KubeletClientCA is the ConfigMap with the CAs with which kubelets verify clients.
 	KubeletClientCA = "kubelet-client-ca"
-	// LastValidSpec is the Secret with the last spec of the HostedControlPlane that could work, as JSON under
-	// LastValidSpecKey.
+	// LastValidSpec is the Secret with the last valid spec of the HostedControlPlane, as JSON under LastValidSpecKey.
 	LastValidSpec    = "last-valid-spec"
 	LastValidSpecKey = "spec.json"
 	// KubevirtCredentials is the Secret with the kubeconfig of the cluster that runs virtual machines. A payload's own
-	// operators look there.
+	// operators expect this name.
 	KubevirtCredentials = "kubevirt-infra-credentials"
 )
 
@@ -55,12 +55,13 @@ const (
 	BackupAuthority = "backup-authority"
 )
 
-// IgnitionServer is the service account of the program that serves node configuration.
+// IgnitionServer is the service account of the ignition-server, which serves node configuration.
 const IgnitionServer = "ignition-server"
 
-// ClusterAPIKubeconfig names the Secret with the kubeconfig of Cluster API's own controllers, under the key value. Cluster API makes
-// the name of its Cluster's.
+// ClusterAPIKubeconfig returns the name of the Secret with the kubeconfig of Cluster API's own controllers, under the
+// key value. Cluster API derives this name from the name of its Cluster.
 func ClusterAPIKubeconfig(infraID string) string { return infraID + "-kubeconfig" }
 
-// ProviderKubeconfig names the Secret with the kubeconfig of the platform's provider, under the key value.
+// ProviderKubeconfig returns the name of the Secret with the kubeconfig of the platform's infrastructure provider,
+// under the key value.
 func ProviderKubeconfig(infraID string) string { return infraID + "-provider-kubeconfig" }

@@ -11,10 +11,9 @@ import (
 	hyperv1 "github.com/openshift/hypershift/api/hypershift/v1beta1"
 )
 
-// Reference is a field that names a Secret or ConfigMap which a user wrote, and which is copied into the hosted
-// namespace.
+// Reference is a field that names a user's Secret or ConfigMap, which the operator copies into the hosted namespace.
 type Reference struct {
-	// Use is what the copy is made for.
+	// Use is the purpose of the copy.
 	Use Use
 	// ConfigMap reports that the field names a ConfigMap; otherwise it names a Secret.
 	ConfigMap bool
@@ -22,17 +21,17 @@ type Reference struct {
 	Name *string
 }
 
-// Copy is the name of the copy.
+// Copy returns the name of the copy.
 func (r Reference) Copy() string { return CopyName(r.Use, *r.Name) }
 
-// References returns the references of a HostedCluster to objects that are copied under names made by CopyName. The
-// pull secret, the SSH key, the trust bundle and the signing key of service accounts are not among them: their copies
-// have fixed names.
+// References returns the references of a HostedCluster to objects that are copied under names made by CopyName. It does
+// not return the pull secret, the SSH key, the trust bundle and the signing key of service accounts: their copies have
+// fixed names.
 func References(spec *hyperv1.HostedClusterSpec) []Reference {
 	return references(spec.Configuration, spec.AuditWebhook, spec.SecretEncryption, &spec.Etcd)
 }
 
-// PointToCopies makes each reference of a spec that a user wrote name the copy in the hosted namespace. The caller
+// PointToCopies changes each reference in a user's spec to the name of the copy in the hosted namespace. The caller
 // passes a deep copy.
 func PointToCopies(spec *hyperv1.HostedClusterSpec) {
 	for _, ref := range References(spec) {
@@ -40,9 +39,9 @@ func PointToCopies(spec *hyperv1.HostedClusterSpec) {
 	}
 }
 
-// UpgradeReferences takes over from the spec of now the names of copies for references that an operator of version
-// 0.1.0 wrote. A reference whose copy the spec of now does not name stays: the copy of that version is kept for as
-// long.
+// UpgradeReferences changes references that an operator of version 0.1.0 wrote to the names of the copies. It changes
+// only references whose copy the current spec (now) names. For the others, the operator keeps the copy of version
+// 0.1.0.
 func UpgradeReferences(spec, now *hyperv1.HostedControlPlaneSpec) {
 	copies := map[string]bool{}
 	for _, ref := range ControlPlaneReferences(now) {
@@ -60,8 +59,8 @@ func ControlPlaneReferences(spec *hyperv1.HostedControlPlaneSpec) []Reference {
 	return references(spec.Configuration, spec.AuditWebhook, spec.SecretEncryption, &spec.Etcd)
 }
 
-// Configuration returns the configuration as the HostedControlPlane has it: each reference names the copy in the hosted
-// namespace.
+// Configuration returns the configuration as the HostedControlPlane has it: each reference has the name of the copy in
+// the hosted namespace.
 func Configuration(configuration *hyperv1.ClusterConfiguration) *hyperv1.ClusterConfiguration {
 	spec := hyperv1.HostedClusterSpec{Configuration: configuration.DeepCopy()}
 	PointToCopies(&spec)
@@ -107,8 +106,7 @@ func references(
 	return all
 }
 
-// inConfiguration finds the references by their types, so that a reference that is added to the API later is not
-// forgotten.
+// inConfiguration finds the references by their types, so that it also finds references that the API adds later.
 func inConfiguration(configuration *hyperv1.ClusterConfiguration) []Reference {
 	var hook *string
 	if authentication := configuration.Authentication; authentication != nil &&
@@ -128,8 +126,8 @@ func inConfiguration(configuration *hyperv1.ClusterConfiguration) []Reference {
 	return all
 }
 
-// visit calls found for each reference to a Secret or ConfigMap below a pointer. It tells references by the names of
-// their Go types, of which OpenShift's API has several: SecretNameReference, ConfigMapNameReference,
+// visit calls found for each reference to a Secret or ConfigMap below a pointer. It identifies references by the names
+// of their Go types, of which OpenShift's API has several: SecretNameReference, ConfigMapNameReference,
 // ClientSecretSecretReference and others.
 func visit(value reflect.Value, found func(name *string, configMap bool)) {
 	if kind := value.Type().Name(); value.Kind() == reflect.Struct && value.CanAddr() && isReference(kind) {

@@ -15,24 +15,24 @@ import (
 )
 
 const (
-	// MaxLayer bounds an unpacked layer in bytes. The largest of a node image has about 130 MB, and of an OpenShift base
-	// image 250 MB.
+	// MaxLayer is the maximum size of an unpacked layer, in bytes. The largest layer of a node image has about 130 MB, and
+	// that of an OpenShift base image 250 MB.
 	MaxLayer = 1 << 30
-	// MaxLayers bounds the layers of an image; container runtimes refuse more than 127.
+	// MaxLayers is the maximum number of layers of an image; container runtimes refuse more than 127.
 	MaxLayers = 127
 )
 
-// ImageError reports an image that is not read because of what it is. It names images, layers and sizes, and no
-// address.
+// ImageError reports an image that exceeds a limit or has an unsupported format. Its text has images, layers and sizes,
+// and no address.
 type ImageError struct{ text string }
 
-// Error says what is refused.
+// Error returns the text of the error.
 func (e *ImageError) Error() string { return e.text }
 
 func refuse(format string, args ...any) error { return &ImageError{text: fmt.Sprintf(format, args...)} }
 
-// ConfigFile reads an image's configuration, unless its manifest says that it is larger than MaxMetadata. The library
-// reads as much as the manifest says.
+// ConfigFile reads an image's configuration. It returns an error if the size in the manifest exceeds MaxMetadata,
+// because the library reads as many bytes as the manifest says.
 func ConfigFile(image v1.Image, named string) (*v1.ConfigFile, error) {
 	if err := checkConfig(image, named); err != nil {
 		return nil, err
@@ -51,14 +51,14 @@ func checkConfig(image v1.Image, named string) error {
 	return nil
 }
 
-// Bound returns an image whose configuration and layers can be read within bounds: a layer is gzip or plain tar, and
-// unpacks to MaxLayer bytes at most. named is the image in errors. What is read of the image but this, such as a
-// compressed layer, stays as it is.
+// Bound returns an image with limits on its configuration and layers. A layer must be gzip or plain tar, and unpack to
+// at most MaxLayer bytes. named is the name of the image in errors. Bound does not change other methods, such as those
+// for compressed layers.
 func Bound(image v1.Image, named string) v1.Image {
 	return &bounded{Image: image, named: named, limit: MaxLayer}
 }
 
-// bounded is an image with bounds.
+// bounded is an image with limits.
 type bounded struct {
 	v1.Image
 	named string
@@ -145,7 +145,7 @@ const (
 	formatsRead = "only gzip and plain tar are read; build the image with gzip"
 )
 
-// unpack reads a layer by its content, since media types are often wrong.
+// unpack detects the format of a layer by its content, because media types are often wrong.
 func unpack(compressed io.Reader) (io.Reader, error) {
 	buffered := bufio.NewReader(compressed)
 	start, err := buffered.Peek(tarBlock)
@@ -164,7 +164,7 @@ func unpack(compressed io.Reader) (io.Reader, error) {
 	return nil, refuse("it is compressed in an unknown way: %s", formatsRead)
 }
 
-// layerContent is an unpacked layer, which fails when there is more than its bound.
+// layerContent is an unpacked layer. Its reader fails if the layer exceeds the limit.
 type layerContent struct {
 	io.Reader
 	compressed  io.Closer

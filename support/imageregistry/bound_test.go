@@ -121,7 +121,7 @@ func TestLayersAreReadWithinBounds(t *testing.T) {
 	})
 }
 
-// claiming is an image whose manifest says that its configuration is large.
+// claiming is an image with a large configuration size in its manifest.
 type claiming struct {
 	v1.Image
 	size int64
@@ -153,7 +153,7 @@ func TestConfigurationsAreReadWithinBounds(t *testing.T) {
 	g.Expect(err).NotTo(HaveOccurred())
 }
 
-// FuzzUnpack reads a layer of any content. It ends, and yields no more than its bound.
+// FuzzUnpack unpacks layers with arbitrary content. Reading a layer ends, and returns no more bytes than the limit.
 func FuzzUnpack(f *testing.F) {
 	small := archive(f, 10)
 	f.Add(small)

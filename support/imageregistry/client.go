@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package imageregistry is the only way by which our programs read images. Its client speaks HTTPS, also to private
-// addresses and to localhost, where the library would fall back to plain HTTP. What a registry says of sizes is not
-// trusted: manifests, configurations and layers have bounds.
+// Package imageregistry reads images for all programs of this product. Its client uses HTTPS also for private addresses
+// and localhost, for which the library would fall back to plain HTTP. It does not trust the sizes that a registry
+// reports: manifests, configurations and layers have limits.
 package imageregistry
 
 import (
@@ -22,20 +22,20 @@ import (
 	"github.com/google/go-containerregistry/pkg/v1/remote/transport"
 )
 
-// Client reads images from registries, and writes them. It is safe for concurrent use.
+// Client reads and writes images in registries. It is safe for concurrent use.
 type Client struct {
-	// Transport carries the requests; nil trusts the CAs of the system, see NewTransport.
+	// Transport sends the requests; nil trusts the CAs of the system, see NewTransport.
 	Transport http.RoundTripper
-	// Keychain finds credentials; nil means none.
+	// Keychain provides credentials; nil means none.
 	Keychain authn.Keychain
-	// Insecure allows plain HTTP too. It is for a registry that its user called insecure, and never for one that a
-	// tenant chose and the management cluster calls.
+	// Insecure also allows plain HTTP. It is only for registries that the user declares insecure. It is never for a
+	// registry that a tenant chose and that the management cluster calls.
 	Insecure bool
-	// Backoff says how requests are repeated; the zero value means three attempts within a second.
+	// Backoff configures the retries of requests; the zero value means three attempts within a second.
 	Backoff remote.Backoff
 }
 
-// NewTransport makes an HTTP transport for registries that trusts the system's CAs and those of the PEM bundle.
+// NewTransport returns an HTTP transport for registries that trusts the CAs of the system and of the PEM bundle.
 // insecure accepts any certificate.
 func NewTransport(caBundle []byte, insecure bool) (*http.Transport, error) {
 	base, ok := remote.DefaultTransport.(*http.Transport)
@@ -59,15 +59,15 @@ func NewTransport(caBundle []byte, insecure bool) (*http.Transport, error) {
 	return t, nil
 }
 
-// Parse checks the spelling of a pull spec.
+// Parse validates and parses a pull spec.
 func Parse(spec string) (name.Reference, error) { return (&Client{}).Parse(spec) }
 
-// Parse reads a pull spec.
+// Parse parses a pull spec.
 func (c *Client) Parse(spec string) (name.Reference, error) {
 	return name.ParseReference(spec, c.names()...)
 }
 
-// Repository reads the name of a repository.
+// Repository parses the name of a repository.
 func (c *Client) Repository(spec string) (name.Repository, error) {
 	return name.NewRepository(spec, c.names()...)
 }
@@ -98,20 +98,21 @@ func (c *Client) options(ctx context.Context) []remote.Option {
 	return options
 }
 
-// Head asks which manifest a reference names.
+// Head returns the descriptor of the manifest to which a reference points.
 func (c *Client) Head(ctx context.Context, ref name.Reference) (*v1.Descriptor, error) {
 	descriptor, err := remote.Head(ref, c.options(ctx)...)
 	return descriptor, primary(err)
 }
 
-// Get reads the manifest that a reference names. What its Image and ImageIndex return must be read through Bound and
-// ConfigFile.
+// Get reads the manifest to which a reference points. Callers must use Bound and ConfigFile to read the results of its
+// Image and ImageIndex.
 func (c *Client) Get(ctx context.Context, ref name.Reference) (*remote.Descriptor, error) {
 	descriptor, err := remote.Get(ref, c.options(ctx)...)
 	return descriptor, primary(err)
 }
 
-// Image reads the image that a reference names, in an index the one for a platform. It is bounded, see Bound.
+// Image reads the image to which a reference points. From an index, it reads the image for the platform. The image has
+// limits, see Bound.
 func (c *Client) Image(ctx context.Context, ref name.Reference, platform v1.Platform) (v1.Image, error) {
 	image, err := remote.Image(ref, append(c.options(ctx), remote.WithPlatform(platform))...)
 	if err != nil {
@@ -131,8 +132,8 @@ func (c *Client) Write(ctx context.Context, target name.Reference, content remot
 	return fmt.Errorf("%T is no image", content)
 }
 
-// primary drops the answer to a fallback without TLS: the library asks private addresses for it, which a client that
-// is not insecure refuses, and an insecure registry's answer to HTTPS is what matters.
+// primary removes the error of the fallback to plain HTTP. The library tries the fallback for private addresses. A
+// client that is not insecure refuses it, and for an insecure registry the answer to HTTPS is the relevant one.
 func primary(err error) error {
 	if err == nil {
 		return nil
@@ -146,20 +147,20 @@ func primary(err error) error {
 	return err
 }
 
-// primaryError is the failure of the first attempt. The library's type of both keeps them to itself.
+// primaryError is the error of the first attempt. The library's error type for both attempts does not export them.
 type primaryError struct {
 	text string
 	all  error
 }
 
-// Error is that of the first attempt.
+// Error returns the text of the first attempt's error.
 func (e *primaryError) Error() string { return e.text }
 
-// Is looks for a cause of any attempt.
+// Is checks the causes of all attempts.
 func (e *primaryError) Is(target error) bool { return errors.Is(e.all, target) }
 
-// As looks for a cause of any attempt. Where the attempt without TLS was sent, an answer of the registry may be one to
-// that, and does not count.
+// As checks the causes of all attempts. If the attempt without TLS was sent, a registry's answer may belong to that
+// attempt. As ignores it then.
 func (e *primaryError) As(target any) bool {
 	if _, answer := target.(**transport.Error); answer && !errors.Is(e.all, ErrPlainHTTP) {
 		return false

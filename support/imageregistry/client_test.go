@@ -24,7 +24,7 @@ import (
 	"github.com/openshift/hypershift/support/releaseinfo/releasetest"
 )
 
-// plain is a registry without TLS on the loopback, and counts what it is asked.
+// plain is a registry without TLS on the loopback address that counts its requests.
 func plain(t *testing.T) (host string, asked *atomic.Int32) {
 	t.Helper()
 	asked = &atomic.Int32{}

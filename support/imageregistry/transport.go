@@ -9,14 +9,14 @@ import (
 	"strings"
 )
 
-// ErrPlainHTTP reports a request without TLS that was not sent. It would carry the pull secret, and anyone on the way
-// could answer it.
+// ErrPlainHTTP reports a request without TLS that was not sent. The request would reveal the pull secret, and anyone on
+// the network path could answer it.
 var ErrPlainHTTP = errors.New("plain HTTP is refused; serve the registry with HTTPS")
 
-// MaxMetadata bounds manifests, configurations, tokens and other answers but layers, in bytes.
+// MaxMetadata is the maximum size in bytes of manifests, configurations, tokens and all other answers except layers.
 const MaxMetadata = 4 << 20
 
-// checked sends requests by HTTPS only, and bounds answers that are no layers.
+// checked sends requests only by HTTPS, and limits the size of answers that are not layers.
 type checked struct {
 	next      http.RoundTripper
 	plainHTTP bool
@@ -42,8 +42,8 @@ func tooLarge(request *http.Request) error {
 	return refuse("the registry's answer to %s is larger than %d bytes", request.URL.Path, MaxMetadata)
 }
 
-// isBlob reports whether a request reads a layer or a configuration, or was redirected from such a request. The
-// digest in the manifest and the bounds of Bound and ConfigFile hold for those.
+// isBlob reports whether a request reads a layer or a configuration, or was redirected from such a request. Layers and
+// configurations are limited by Bound and ConfigFile, and verified against the digest in the manifest.
 func isBlob(request *http.Request) bool {
 	for ; request != nil; request = before(request) {
 		if strings.Contains(request.URL.Path, "/blobs/") {
@@ -60,7 +60,7 @@ func before(request *http.Request) *http.Request {
 	return request.Response.Request
 }
 
-// metadataBody fails when there is more than its bound.
+// metadataBody is a body whose reader fails if the body exceeds the limit.
 type metadataBody struct {
 	io.ReadCloser
 	left    int64

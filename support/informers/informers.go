@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package informers watches over the caches of a manager: it reports those that do not have the state of the API
-// server, and finds the last state that they have of an object.
+// Package informers monitors the caches of a manager. It reports caches that are not in sync with the API server, and
+// finds the last known state of an object.
 package informers
 
 import (
@@ -22,11 +22,11 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client/apiutil"
 )
 
-// Timeout is how long a cache may be without the state of the API server before it counts as failing. It is longer than
-// the longest pause between two attempts of an informer.
+// Timeout is the time for which a cache may be out of sync with the API server before it counts as failing. It is
+// longer than the longest backoff between two attempts of an informer.
 const Timeout = 2 * time.Minute
 
-// Set is the informers of a manager. It is safe for concurrent use.
+// Set holds the informers of a manager. It is safe for concurrent use.
 type Set struct {
 	scheme *runtime.Scheme
 	clock  clock.PassiveClock
@@ -35,7 +35,7 @@ type Set struct {
 	all []*informer
 }
 
-// informer is one of the Set, and what is known of its failures.
+// informer is an informer of the Set, with a record of its failures.
 type informer struct {
 	toolscache.SharedIndexInformer
 
@@ -44,19 +44,20 @@ type informer struct {
 	created time.Time
 
 	mu sync.Mutex
-	// since is the first of a row of failures, last the latest of it. Both are zero before the first failure.
+	// since is the time of the first consecutive failure, and last that of the latest one. Both are zero before the first
+	// failure.
 	since, last time.Time
 	// version is the resource version that the informer had at the latest failure.
 	version string
 	cause   error
 }
 
-// New returns an empty Set for the informers of kinds of a scheme.
+// New returns an empty Set for the informers of a scheme's kinds.
 func New(scheme *runtime.Scheme, clock clock.PassiveClock) *Set {
 	return &Set{scheme: scheme, clock: clock}
 }
 
-// NewInformer makes an informer of the Set. It is the NewInformer of cache.Options.
+// NewInformer adds an informer to the Set. It implements the NewInformer field of cache.Options.
 func (s *Set) NewInformer(
 	lw toolscache.ListerWatcher, kind runtime.Object, resync time.Duration, by toolscache.Indexers,
 ) toolscache.SharedIndexInformer {
@@ -71,7 +72,7 @@ func (s *Set) NewInformer(
 	if typed, err := s.scheme.New(gvk); err == nil {
 		i.typed = fmt.Sprintf("%T", typed) == fmt.Sprintf("%T", kind)
 	}
-	// It fails for an informer that runs already, which a new one does not.
+	// This fails only for a running informer; this one is new.
 	_ = i.SetWatchErrorHandlerWithContext(func(ctx context.Context, r *toolscache.Reflector, err error) {
 		i.failed(s.clock.Now(), err)
 		toolscache.DefaultWatchErrorHandler(ctx, r, err)
@@ -82,7 +83,7 @@ func (s *Set) NewInformer(
 	return i.SharedIndexInformer
 }
 
-// Lookup returns the last state that an informer has of an object; nil if none has it.
+// Lookup returns the last state of an object in an informer's cache; nil if no cache has it.
 func (s *Set) Lookup(gvk schema.GroupVersionKind, key types.NamespacedName) runtime.Object {
 	for _, i := range s.list() {
 		if i.gvk != gvk || !i.typed || i.IsStopped() {
@@ -101,7 +102,7 @@ func (s *Set) Lookup(gvk schema.GroupVersionKind, key types.NamespacedName) runt
 	return nil
 }
 
-// Check is a check of readiness: it fails while a cache does not have the state of the API server.
+// Check is a readiness check. It fails while a cache is out of sync with the API server.
 func (s *Set) Check(*http.Request) error {
 	var problems []error
 	for _, i := range s.list() {
@@ -118,7 +119,7 @@ func (s *Set) list() []*informer {
 	return append([]*informer(nil), s.all...)
 }
 
-// failed records a failure to list or watch. That a watch ends is none.
+// failed records a failure to list or watch. The regular end of a watch is not a failure.
 func (i *informer) failed(now time.Time, err error) {
 	if apierrors.IsResourceExpired(err) || apierrors.IsGone(err) ||
 		errors.Is(err, io.EOF) || errors.Is(err, context.Canceled) {
@@ -133,7 +134,7 @@ func (i *informer) failed(now time.Time, err error) {
 	i.last, i.version, i.cause = now, version, err
 }
 
-// problem returns why the informer does not have the state of the API server; nil if it has it.
+// problem returns the reason why the informer is out of sync with the API server; nil if it is in sync.
 func (i *informer) problem(now time.Time) error {
 	i.mu.Lock()
 	defer i.mu.Unlock()

@@ -27,7 +27,7 @@ import (
 
 const sample = `hypershift_cache_synced{cluster="management",kind="NodePool"}`
 
-// server is an API server that fails or answers with one NodePool.
+// server is a fake API server that fails, or answers with one NodePool.
 type server struct {
 	fails atomic.Bool
 	lists atomic.Int64
@@ -53,7 +53,7 @@ func (s *server) follow(_ context.Context, options metav1.ListOptions) (watch.In
 }
 
 func TestCheck(t *testing.T) {
-	// The handler of errors waits by a clock that it read before the test's own began.
+	// The default error handlers rate-limit with a start time from before the test's fake clock.
 	handlers := utilruntime.ErrorHandlers
 	utilruntime.ErrorHandlers = nil
 	defer func() { utilruntime.ErrorHandlers = handlers }()
@@ -68,7 +68,7 @@ func TestCheck(t *testing.T) {
 		gvk, key := hyperv1.GroupVersion.WithKind("NodePool"), types.NamespacedName{Namespace: "a", Name: "pool"}
 		go informer.RunWithContext(t.Context())
 
-		// A cache that has had no time yet is no problem.
+		// The cache has not had time to fill yet: this is not a problem.
 		synctest.Wait()
 		g.Expect(set.Check(nil)).To(Succeed())
 		<-time.After(informers.Timeout)
@@ -76,14 +76,14 @@ func TestCheck(t *testing.T) {
 		g.Expect(metricstest.Of(t, metric)).To(HaveKeyWithValue(sample, 0.0))
 		g.Expect(set.Lookup(gvk, key)).To(BeNil())
 
-		// It is filled.
+		// The cache fills.
 		s.fails.Store(false)
 		<-time.After(informers.Timeout)
 		g.Expect(set.Check(nil)).To(Succeed())
 		g.Expect(metricstest.Of(t, metric)).To(HaveKeyWithValue(sample, 1.0))
 		g.Expect(set.Lookup(gvk, key)).To(HaveField("Name", "pool"))
 
-		// Later it cannot list again.
+		// The API server fails later, and the informer cannot list again.
 		s.fails.Store(true)
 		s.watch.Load().Error(&apierrors.NewResourceExpired("too old").ErrStatus)
 		<-time.After(informers.Timeout / 2)

@@ -8,14 +8,14 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 )
 
-// Metric is whether each cache has the state of the API server. It is computed when it is scraped.
+// Metric reports for each cache whether it is in sync with the API server. It is computed at each scrape.
 type Metric struct {
 	mu    sync.Mutex
 	sets  map[string]*Set
 	gauge *prometheus.GaugeVec
 }
 
-// NewMetric returns a Metric of no caches.
+// NewMetric returns a Metric without caches.
 func NewMetric() *Metric {
 	return &Metric{sets: map[string]*Set{}, gauge: prometheus.NewGaugeVec(prometheus.GaugeOpts{
 		Name: "hypershift_cache_synced",
@@ -23,14 +23,14 @@ func NewMetric() *Metric {
 	}, []string{"cluster", "kind"})}
 }
 
-// Add reports the caches of a cluster, in the place of those that were reported of it before.
+// Add adds the caches of a cluster. It replaces those that were added for the cluster before.
 func (m *Metric) Add(cluster string, set *Set) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	m.sets[cluster] = set
 }
 
-// Collectors are the families.
+// Collectors returns the metric families.
 func (m *Metric) Collectors() []prometheus.Collector { return []prometheus.Collector{m.gauge} }
 
 // Describe implements prometheus.Collector.

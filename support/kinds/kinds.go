@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package kinds knows the Go type of every kind whose CustomResourceDefinition is in support/crds.
+// Package kinds registers the Go types of all kinds whose CustomResourceDefinitions are in support/crds.
 package kinds
 
 import (
@@ -29,7 +29,7 @@ import (
 	"github.com/openshift/hypershift/support/crds"
 )
 
-// byFolder are the packages of the kinds of each folder of support/crds.
+// byFolder lists the functions that register the kinds of each folder of support/crds.
 var byFolder = map[string][]func(*runtime.Scheme) error{
 	crds.HyperShift:     {hyperv1.AddToScheme},
 	crds.Certificates:   {certificatesv1alpha1.AddToScheme},
@@ -44,8 +44,8 @@ var byFolder = map[string][]func(*runtime.Scheme) error{
 	crds.OpenShift: {configv1.Install},
 }
 
-// Scheme returns a scheme of the kinds of some folders of support/crds, or of all folders when none is given. The kinds
-// of AWS have the fields only that the product reads.
+// Scheme returns a scheme with the kinds of some folders of support/crds, or of all folders if none is given. The types
+// of the kinds of AWS have only the fields that the product reads.
 func Scheme(folders ...string) (*runtime.Scheme, error) {
 	if len(folders) == 0 {
 		folders = slices.Sorted(maps.Keys(byFolder))

@@ -14,12 +14,12 @@ import (
 	"github.com/openshift/hypershift/support/crds"
 )
 
-// clusterClasses have schemas of variables that contain themselves, which no schema of a CRD can describe. No program
-// of ours reads them, and tenants have no right to write them.
+// clusterClasses have recursive schemas of variables, which the schema of a CRD cannot express. No program of this
+// product reads them, and tenants have no right to write them.
 const clusterClasses = "clusterclasses.cluster.x-k8s.io"
 
-// TestDecodable tries, for each field of each kind, values that the API server may accept. One that it accepts and that
-// the Go type cannot decode would stop each program that lists the kind.
+// TestDecodable tries, for each field of each kind, values that the API server may accept. If the API server accepts a
+// value that the Go type cannot decode, each program that lists the kind stops.
 func TestDecodable(t *testing.T) {
 	known := verdicts{}
 	for _, folder := range crds.Folders {
@@ -39,7 +39,8 @@ func TestDecodable(t *testing.T) {
 	}
 }
 
-// TestFindsUndecodable holds the search above against a part of the NodePool of 0.1.0.
+// TestFindsUndecodable runs the search of TestDecodable on a part of the NodePool CRD of version 0.1.0, which has such
+// values.
 func TestFindsUndecodable(t *testing.T) {
 	g := NewWithT(t)
 	data, err := os.ReadFile("testdata/nodepools-0.1.0.yaml")

@@ -12,13 +12,13 @@ import (
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 )
 
-// shapes are one value of each JSON type.
+// shapes has one or more values of each JSON type.
 var shapes = []string{
 	`null`, `true`, `1`, `1.5`, `"a"`, `[]`, `{}`, `[null]`, `{"a":null}`, `[1]`, `["a"]`, `[{}]`, `{"a":1}`, `{"a":"a"}`,
 	`{"a":{}}`,
 }
 
-// numbers are at the limits of Go's types, and in each form that JSON has.
+// numbers has numbers at the limits of Go's types, in each notation that JSON allows.
 var numbers = []string{
 	`0`, `-0`, `-1`, `1.0`, `1e3`, `1e-7`, `127`, `128`, `-129`, `255`, `256`, `32768`, `65536`, `2147483647`,
 	`2147483648`, `-2147483648`, `-2147483649`,
@@ -29,7 +29,7 @@ var numbers = []string{
 	`1e19`, `1e20`, `1e21`, `100000000000000000000000`, `1e39`, `1e300`, `-1e300`, `0.1`,
 }
 
-// forms are texts of the types that decode themselves: valid ones, and ones that another parser than Go's accepts.
+// forms has texts for types with their own decoding: valid texts, and texts that a parser other than Go's accepts.
 var forms = []string{
 	"", " ", "a", "null", "true", "NaN", "Infinity", "0", "-0", "+0", "1", "-1", "+1", "2147483648",
 	"9223372036854775808", "\u0000", "é", "１", "１h",
@@ -67,11 +67,11 @@ var forms = []string{
 	"::ffff:10.0.0.1/120", "fe80::1%eth0/64", "::1", "0x0a.0.0.0/8", "https://example.com", "http://[::1%25eth0]/",
 }
 
-// long asks for all values at each leaf.
+// long enables all values at each leaf.
 var long = os.Getenv("HYPERSHIFT_TEST_LONG") == "1"
 
-// values lists what is tried at a node. A string decodes each text and a bool decodes no number, so the forms and the
-// numbers are tried at them only in a long test.
+// values returns the values that the test tries at a node. A string decodes each text, and a bool decodes no number.
+// The test therefore tries forms and numbers for these types only if long is set.
 func (n node) values() []string {
 	if !n.leaf() {
 		return shapes
@@ -87,7 +87,7 @@ func (n node) values() []string {
 	}
 }
 
-// texts are the forms in JSON.
+// texts returns the forms as JSON strings.
 func texts() []string {
 	var raw []string
 	for _, text := range forms {
@@ -99,7 +99,7 @@ func texts() []string {
 	return raw
 }
 
-// named are the values that a schema names.
+// named returns the enum and default values in a schema.
 func named(schema *apiextensionsv1.JSONSchemaProps) []string {
 	var raw []string
 	for _, value := range schema.Enum {

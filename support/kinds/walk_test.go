@@ -24,15 +24,15 @@ import (
 	kjson "sigs.k8s.io/json"
 )
 
-// node is a field, item or value of a kind: what the API server and Go know of it.
+// node is a field, item or value of a kind, with its schema in the API server and its Go type.
 type node struct {
 	path   string
 	schema *apiextensionsv1.JSONSchemaProps
 	goType reflect.Type
 }
 
-// nodes lists what the schema and the Go type of each version of a kind have in common, without metadata, which the API
-// server decodes itself.
+// nodes returns the nodes that are both in the schema and in the Go type, for each version of a kind. It omits
+// metadata, which the API server decodes itself.
 func nodes(t *testing.T, crd *apiextensionsv1.CustomResourceDefinition, scheme *runtime.Scheme) []node {
 	t.Helper()
 	var all []node
@@ -86,7 +86,7 @@ func fields(n node, t reflect.Type) []node {
 	return all
 }
 
-// leaf reports whether the Go type has no fields or items of its own.
+// leaf reports whether the Go type has neither fields nor items.
 func (n node) leaf() bool {
 	switch n.goType.Kind() {
 	case reflect.Struct, reflect.Map:
@@ -133,7 +133,7 @@ func newServer(t *testing.T, n node) server {
 	return s
 }
 
-// accepts reports whether the API server would store a value, and returns what it would send of it afterwards.
+// accepts reports whether the API server would store a value, and returns the value as it would be stored.
 func (s server) accepts(t *testing.T, raw string) (stored []byte, ok bool) {
 	t.Helper()
 	var value any
@@ -157,10 +157,10 @@ func (s server) accepts(t *testing.T, raw string) (stored []byte, ok bool) {
 	return stored, true
 }
 
-// verdicts holds what was found for each pair of a schema and a Go type, so that each pair is tried only once.
+// verdicts caches the result for each pair of a schema and a Go type, so that each pair is tried only once.
 type verdicts map[string]string
 
-// undecodable lists the values of a kind that the API server accepts and that our types cannot decode.
+// undecodable lists the values of a kind that the API server accepts and that the Go types cannot decode.
 func (v verdicts) undecodable(
 	t *testing.T, crd *apiextensionsv1.CustomResourceDefinition, scheme *runtime.Scheme,
 ) []string {

@@ -18,27 +18,28 @@ import (
 )
 
 const (
-	// MaxAnswer bounds an answer of an API server, in bytes, unless Options say otherwise.
+	// MaxAnswer is the maximum size of an API server's answer, in bytes, unless Options set another.
 	MaxAnswer = 4 << 20
-	// MaxList is a bound for lists of thousands of objects, in bytes.
+	// MaxList is a maximum size for lists of thousands of objects, in bytes.
 	MaxList = 64 << 20
 
 	dialTimeout = 10 * time.Second
 )
 
-// Options say how an API server is called.
+// Options configure the connection to an API server.
 type Options struct {
-	// Guard is the address policy where a tenant chose the server; nil allows every address.
+	// Guard is the address policy for a server that a tenant chose; nil allows every address.
 	Guard *addressguard.Guard
-	// Timeout bounds each request. Zero leaves that to the context of the request, as watches need it.
+	// Timeout is the time limit of each request. Zero leaves the limit to the request's context, as watches need it.
 	Timeout time.Duration
-	// MaxAnswer bounds each answer but watches, in bytes. Zero means MaxAnswer, negative means no bound.
+	// MaxAnswer is the maximum size of each answer except watches, in bytes. Zero means the constant MaxAnswer, negative
+	// means no limit.
 	MaxAnswer int64
-	// UserAgent is sent along; empty means that of client-go.
+	// UserAgent is the User-Agent header; empty means that of client-go.
 	UserAgent string
 }
 
-// Load reads a kubeconfig and returns a client configuration, see Parse and Access.Config.
+// Load parses a kubeconfig and returns a client configuration, see Parse and Access.Config.
 func Load(raw []byte, o Options) (*rest.Config, error) {
 	access, err := Parse(raw)
 	if err != nil {
@@ -47,8 +48,8 @@ func Load(raw []byte, o Options) (*rest.Config, error) {
 	return access.Config(o)
 }
 
-// Config returns a client configuration. Its clients follow no redirect, and fail on answers that are larger than the
-// bound. A proxy of the kubeconfig's is used only with a Guard, which checks its address.
+// Config returns a client configuration. Its clients do not follow redirects, and fail on answers that exceed the
+// maximum size. They use a proxy of the kubeconfig only with a Guard, which checks the proxy's address.
 func (a *Access) Config(o Options) (*rest.Config, error) {
 	config := a.config()
 	if a.ProxyURL != "" {
@@ -84,21 +85,22 @@ func (a *Access) config() *rest.Config {
 	}
 }
 
-// TooLargeError reports an answer that is larger than the bound.
+// TooLargeError reports an answer that exceeds the maximum size.
 type TooLargeError struct {
-	// Limit is the bound in bytes.
+	// Limit is the maximum size in bytes.
 	Limit int64
 }
 
-// Error says the bound.
+// Error returns a message with the limit.
 func (e *TooLargeError) Error() string {
 	return fmt.Sprintf("the answer of the API server is larger than %d bytes", e.Limit)
 }
 
-// ErrRedirect keeps a client from sending its credentials to where a server points.
+// ErrRedirect reports a redirect that was not followed. Following it would send the client's credentials to the URL in
+// the answer.
 var ErrRedirect = errors.New("the API server redirects to another URL, which is not followed; name that URL in the kubeconfig")
 
-// bounded bounds answers and refuses redirects.
+// bounded limits the size of answers and refuses redirects.
 type bounded struct {
 	next  http.RoundTripper
 	limit int64
@@ -122,17 +124,18 @@ func (b *bounded) RoundTrip(request *http.Request) (*http.Response, error) {
 	return answer, nil
 }
 
-// WrappedRoundTripper lets client-go find the transport below.
+// WrappedRoundTripper returns the wrapped transport, for client-go.
 func (b *bounded) WrappedRoundTripper() http.RoundTripper { return b.next }
 
-// endless reports whether a request asks for a stream: a watch, or a log that is followed. Its reader handles one
+// endless reports whether a request asks for a stream: a watch, or a followed log. The reader of a stream handles one
 // event at a time.
 func endless(query url.Values) bool {
 	on := func(key string) bool { return query.Get(key) == "true" || query.Get(key) == "1" }
 	return on("watch") || on("follow")
 }
 
-// limitedBody fails, unlike io.LimitReader, when there is more than its bound.
+// limitedBody is a body whose reader fails if the body exceeds the limit. The reader of io.LimitReader would return
+// io.EOF.
 type limitedBody struct {
 	io.ReadCloser
 	limit, left int64
@@ -140,7 +143,7 @@ type limitedBody struct {
 
 // Read implements io.Reader.
 func (l *limitedBody) Read(p []byte) (int, error) {
-	// One byte more than is allowed tells an answer of exactly the bound from a larger one.
+	// Reading one byte more distinguishes an answer of exactly the limit from a larger one.
 	if int64(len(p)) > l.left+1 {
 		p = p[:l.left+1]
 	}

@@ -89,7 +89,7 @@ func TestAnswersAreBounded(t *testing.T) {
 	}
 }
 
-// TestRedirects: the token goes to the server that the kubeconfig names, and to no other.
+// TestRedirects checks that the client sends the token only to the server in the kubeconfig.
 func TestRedirects(t *testing.T) {
 	var calls atomic.Int32
 	other, _ := serve(t, func(http.ResponseWriter, *http.Request) { calls.Add(1) })

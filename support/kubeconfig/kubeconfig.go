@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package kubeconfig loads kubeconfigs out of clusters. A kubeconfig can name programs, files and other users:
-// client-go follows them with the rights of the program that reads it. This package takes a server, its CA, and a
+// Package kubeconfig loads kubeconfigs from clusters. A kubeconfig can name programs, files and other users. client-go
+// uses them with the rights of the program that reads the kubeconfig. This package accepts only a server, its CA, and a
 // client certificate or a token as data. It refuses everything else.
 package kubeconfig
 
@@ -17,30 +17,30 @@ import (
 	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
 )
 
-// maxSize is the largest kubeconfig that is read, in bytes. A Secret holds no more.
+// maxSize is the maximum size of a kubeconfig, in bytes. A Secret cannot be larger.
 const maxSize = 1 << 20
 
-// ErrNone reports content that is no kubeconfig. Errors of this package repeat nothing of the content.
+// ErrNone reports content that is not a kubeconfig. Errors of this package contain nothing of the content.
 var ErrNone = errors.New("it holds no kubeconfig with a current context")
 
 // FieldError reports a field that a kubeconfig must not have.
 type FieldError struct {
-	// Field is the name as in the file, such as "users[].user.exec".
+	// Field is the name in the file, such as "users[].user.exec".
 	Field string
-	// Reason says why it is refused, and what to use instead.
+	// Reason explains why the field is refused, and what to use instead.
 	Reason string
 }
 
 // Error names the field.
 func (e *FieldError) Error() string { return e.Field + " " + e.Reason }
 
-// Access is the current context of a kubeconfig: where an API server is, and as whom to call it.
+// Access is the current context of a kubeconfig: the address of an API server, and the credentials for it.
 type Access struct {
-	// Server is a URL of https.
+	// Server is an https URL.
 	Server string
 	// TLSServerName is the name in the server's certificate; empty means the host of Server.
 	TLSServerName string
-	// ProxyURL is the proxy to the server; empty means the one of the environment.
+	// ProxyURL is the proxy to the server; empty means the proxy of the environment.
 	ProxyURL string
 	// CA is PEM; empty means the certificate authorities of the system.
 	CA []byte
@@ -52,7 +52,7 @@ type Access struct {
 	Namespace string
 }
 
-// Parse reads a kubeconfig. A refused field in any of its contexts, clusters and users is a FieldError.
+// Parse parses a kubeconfig. It returns a FieldError for a refused field in any of the contexts, clusters and users.
 func Parse(raw []byte) (*Access, error) {
 	if len(raw) > maxSize {
 		return nil, fmt.Errorf("it is larger than %d bytes", maxSize)
@@ -84,7 +84,7 @@ func Parse(raw []byte) (*Access, error) {
 	return access, nil
 }
 
-// ReadFile is Parse for a file that is mounted from a Secret.
+// ReadFile parses a file that is mounted from a Secret, see Parse.
 func ReadFile(path string) (*Access, error) {
 	raw, err := os.ReadFile(path)
 	if err != nil {
@@ -167,7 +167,7 @@ func isURL(text string, schemes ...string) bool {
 		u.Fragment == ""
 }
 
-// Encode writes a kubeconfig with one context, cluster and user of a name.
+// Encode returns a kubeconfig whose only context, cluster and user have this name.
 func (a *Access) Encode(name string) ([]byte, error) {
 	config := clientcmdapi.NewConfig()
 	config.Clusters[name], config.AuthInfos[name] = a.Cluster(), a.User()
@@ -180,13 +180,13 @@ func (a *Access) Encode(name string) ([]byte, error) {
 	return raw, nil
 }
 
-// Cluster is the access as the cluster of a kubeconfig.
+// Cluster returns the cluster of a kubeconfig.
 func (a *Access) Cluster() *clientcmdapi.Cluster {
 	return &clientcmdapi.Cluster{Server: a.Server, TLSServerName: a.TLSServerName, ProxyURL: a.ProxyURL,
 		CertificateAuthorityData: a.CA}
 }
 
-// User is the access as the user of a kubeconfig.
+// User returns the user of a kubeconfig.
 func (a *Access) User() *clientcmdapi.AuthInfo {
 	return &clientcmdapi.AuthInfo{ClientCertificateData: a.ClientCertificate, ClientKeyData: a.ClientKey, Token: a.Token}
 }

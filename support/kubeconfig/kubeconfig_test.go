@@ -18,7 +18,7 @@ import (
 	"github.com/openshift/hypershift/support/kubeconfig"
 )
 
-// written is a kubeconfig with a cluster and a user that a test changes.
+// written returns a kubeconfig whose cluster and user a test changes.
 func written(t testing.TB, change func(*clientcmdapi.Cluster, *clientcmdapi.AuthInfo)) []byte {
 	t.Helper()
 	cluster, user := &clientcmdapi.Cluster{Server: "https://api.example:6443"}, &clientcmdapi.AuthInfo{Token: "hunter2"}
@@ -34,7 +34,7 @@ func written(t testing.TB, change func(*clientcmdapi.Cluster, *clientcmdapi.Auth
 	return raw
 }
 
-// refused are the fields that no kubeconfig may have, by their names in client-go's types.
+// refused lists the refused fields, by their names in client-go's types, with changes that set them.
 var refused = map[string]func(*clientcmdapi.Cluster, *clientcmdapi.AuthInfo){
 	"users[].user.exec": func(_ *clientcmdapi.Cluster, u *clientcmdapi.AuthInfo) {
 		u.Exec = &clientcmdapi.ExecConfig{Command: "hunter2", APIVersion: "client.authentication.k8s.io/v1",
@@ -154,7 +154,7 @@ func TestReadFile(t *testing.T) {
 	g.Expect(kubeconfig.ReadFile(file)).To(HaveField("Token", "hunter2"))
 }
 
-// TestEveryFieldIsDecided fails when client-go gives kubeconfigs a field that Parse neither takes nor refuses.
+// TestEveryFieldIsDecided fails if client-go adds a field to kubeconfigs that Parse neither accepts nor refuses.
 func TestEveryFieldIsDecided(t *testing.T) {
 	decided := map[string]string{
 		"Cluster.Server": "taken", "Cluster.TLSServerName": "taken", "Cluster.CertificateAuthorityData": "taken",
@@ -180,8 +180,8 @@ func TestEveryFieldIsDecided(t *testing.T) {
 	}
 }
 
-// FuzzParse reads what a tenant wrote. What is taken names no file, no program and no other user, and is the same
-// when written again.
+// FuzzParse parses arbitrary kubeconfigs. An accepted kubeconfig names no file, no program and no other user, and does
+// not change when it is written again.
 func FuzzParse(f *testing.F) {
 	f.Add(written(f, func(*clientcmdapi.Cluster, *clientcmdapi.AuthInfo) {}))
 	for _, change := range refused {

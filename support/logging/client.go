@@ -15,9 +15,10 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/log"
 )
 
-// NewClient is the client.NewClientFunc of all managers: its client logs each write that the API server took, by verb and name
-// and never by content. The line carries what the context's logger knows: controller, object that is reconciled, phase. A write that
-// fails is not logged: whoever handles its error does.
+// NewClient is the client.NewClientFunc of all managers. Its client logs each write that the API server accepted, with
+// the verb and the object's name, and never with its content. The line has the values of the context's logger: the
+// controller, the reconciled object, and the phase. The client does not log a failed write: the caller handles the
+// error.
 func NewClient(config *rest.Config, options client.Options) (client.Client, error) {
 	if config.WarningHandler == nil && config.WarningHandlerWithContext == nil {
 		config = rest.CopyConfig(config)
@@ -30,7 +31,8 @@ func NewClient(config *rest.Config, options client.Options) (client.Client, erro
 	return interceptor.NewClient(inner, writes()), nil
 }
 
-// warnings logs what the API server says about a call that it took: it concerns who writes the product, not who runs it.
+// warnings logs the warnings of the API server about accepted calls. They concern the developers of the product, not
+// its users.
 type warnings struct{}
 
 // HandleWarningHeaderWithContext implements rest.WarningHandlerWithContext.
@@ -89,7 +91,7 @@ func wrote(ctx context.Context, c client.Client, verb string, obj client.Object,
 	return nil
 }
 
-// named is what the generated apply configurations have in common.
+// named has the common methods of the generated apply configurations.
 type named interface {
 	GetKind() *string
 	GetName() *string

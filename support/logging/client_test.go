@@ -22,7 +22,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/log"
 )
 
-// writer is a client that logs, of an API server that takes or refuses all.
+// writer returns a logging client of a fake API server. Each write returns err.
 func writer(err error) client.Client {
 	return interceptor.NewClient(fake.NewClientBuilder().WithInterceptorFuncs(interceptor.Funcs{
 		Create: func(context.Context, client.WithWatch, client.Object, ...client.CreateOption) error { return err },

@@ -16,8 +16,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/log"
 )
 
-// NewManager makes a manager that logs what its controllers change: its client logs writes, its recorders log events. An
-// options.NewClient of the caller's must build on NewClient.
+// NewManager returns a manager that logs the changes of its controllers: its client logs writes, and its recorders log
+// events. If the caller sets options.NewClient, it must use NewClient.
 func NewManager(config *rest.Config, options ctrl.Options) (ctrl.Manager, error) {
 	if options.NewClient == nil {
 		options.NewClient = NewClient
@@ -31,19 +31,19 @@ func NewManager(config *rest.Config, options ctrl.Options) (ctrl.Manager, error)
 
 type manager struct{ ctrl.Manager }
 
-// GetEventRecorder returns a recorder whose events are logged too.
+// GetEventRecorder returns a recorder that also logs its events.
 func (m *manager) GetEventRecorder(name string) events.EventRecorder {
 	return &recorder{EventRecorder: m.Manager.GetEventRecorder(name), scheme: m.GetScheme(), log: m.GetLogger().WithValues("controller", name)}
 }
 
-// recorder logs events: every change of state that a person would want to know is one.
+// recorder logs events: each change of state that matters to users is an event.
 type recorder struct {
 	events.EventRecorder
 	scheme *runtime.Scheme
 	log    logr.Logger
 }
 
-// Eventf logs an event and records it.
+// Eventf records an event and logs it.
 func (r *recorder) Eventf(regarding, related runtime.Object, eventtype, reason, action, note string, args ...any) {
 	r.EventRecorder.Eventf(regarding, related, eventtype, reason, action, note, args...)
 	details := []any{"type", eventtype, "reason", reason}
@@ -56,7 +56,7 @@ func (r *recorder) Eventf(regarding, related runtime.Object, eventtype, reason, 
 	r.log.V(Changes).Info(fmt.Sprintf(note, args...), details...)
 }
 
-// InPhase returns a context whose lines say which phase of a reconcile they are from.
+// InPhase returns a context whose logger adds the phase of a reconcile to each line.
 func InPhase(ctx context.Context, phase string) context.Context {
 	return log.IntoContext(ctx, log.FromContext(ctx).WithValues("phase", phase))
 }

@@ -25,7 +25,7 @@ import (
 	"github.com/openshift/hypershift/support/testenv"
 )
 
-// secret is what no line may hold.
+// secret is a text that no line may contain.
 const secret = "correct-horse-battery"
 
 func lines(t *testing.T, out *bytes.Buffer) []map[string]any {

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package logging is how every program of the product logs: the same flags, the same keys, and a line for each write to
-// Kubernetes and each event, so that no reconciler has to log by itself. docs/reference/logging.md says what is logged at which level.
+// Package logging configures the logs of all programs of the product. The programs have the same flags and keys, and
+// log each write to Kubernetes and each event. Reconcilers therefore need no log statements of their own.
+// docs/reference/logging.md lists what each level logs.
 package logging
 
 import (
@@ -21,26 +22,27 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/log/zap"
 )
 
-// What is logged at which level. Errors are logged at every level.
+// The log levels. Errors are logged at every level.
 const (
-	// Changes are what a person on call wants to know: events, and calls that change something in MAAS.
+	// Changes is the level of events, and of calls that change something in MAAS. It is meant for on-call engineers.
 	Changes = 0
-	// Writes are the writes to Kubernetes.
+	// Writes is the level of writes to Kubernetes.
 	Writes = 1
-	// Reads are what is read from MAAS.
+	// Reads is the level of reads from MAAS.
 	Reads = 2
-	// MaxLevel is as far as it goes. At 5, the queue of controller-runtime (0.24, kubernetes-sigs/controller-runtime#3588) logs its items
-	// while they change, which can crash the program; above 5, the Kubernetes client prints what it sends, Secrets included.
+	// MaxLevel is the maximum level. At 5, the queue of controller-runtime (0.24, kubernetes-sigs/controller-runtime#3588)
+	// logs its items while they change, which can crash the program. Above 5, the Kubernetes client logs what it sends,
+	// including Secrets.
 	MaxLevel = 4
 )
 
-// Environment variables that hold the defaults of the flags; operators pass them on to the programs that they run.
+// Environment variables with the defaults of the flags. Operators pass them to the programs that they run.
 const (
 	LevelEnv  = "HYPERSHIFT_LOG_LEVEL"
 	FormatEnv = "HYPERSHIFT_LOG_FORMAT"
 )
 
-// PassedEnv are the variables that an operator gives to the programs that it runs, where it has them itself.
+// PassedEnv lists the environment variables that an operator passes to the programs that it runs, if they are set.
 var PassedEnv = []string{LevelEnv, FormatEnv}
 
 const (
@@ -48,17 +50,17 @@ const (
 	formatConsole = "console"
 )
 
-// Options are the flags of a program's log.
+// Options holds the values of a program's log flags.
 type Options struct {
 	level  int
 	format string
 }
 
-// AddFlags adds --log-level, which may be written -v or --v as well, and --log-format.
+// AddFlags adds --log-level, with the aliases -v and --v, and --log-format.
 func (o *Options) AddFlags(flags *pflag.FlagSet) {
 	level, err := strconv.Atoi(os.Getenv(LevelEnv))
 	if err != nil {
-		level = Changes // Without the variable, or with nonsense in it.
+		level = Changes // The variable is not set or not a number.
 	}
 	format := os.Getenv(FormatEnv)
 	if format == "" {
@@ -70,10 +72,11 @@ func (o *Options) AddFlags(flags *pflag.FlagSet) {
 	flags.StringVar(&o.format, "log-format", format, fmt.Sprintf("How lines look: %s or %s. [%s]", formatJSON, formatConsole, FormatEnv))
 }
 
-// Install makes the log of this process what the flags say, that of the Kubernetes client and of controller-runtime included.
+// Install configures the log of this process from the flags, including those of the Kubernetes client and
+// controller-runtime. It writes to standard error.
 func (o *Options) Install() error { return o.InstallTo(os.Stderr) }
 
-// InstallTo is Install with lines that go to w.
+// InstallTo configures the log of this process as Install does, and writes to w.
 func (o *Options) InstallTo(w io.Writer) error {
 	logger, err := o.logger(w)
 	if err != nil {
@@ -81,7 +84,7 @@ func (o *Options) InstallTo(w io.Writer) error {
 	}
 	ctrl.SetLogger(logger)
 	klog.SetLoggerWithOptions(logger, klog.ContextualLogger(true))
-	// What does not know loggers asks klog's own flag whether to log.
+	// Code that does not use a logger checks klog's own flag.
 	flags := flag.NewFlagSet("klog", flag.ContinueOnError)
 	klog.InitFlags(flags)
 	return flags.Set("v", strconv.Itoa(o.clamped()))
@@ -102,7 +105,7 @@ func (o *Options) logger(w io.Writer) (logr.Logger, error) {
 
 func (o *Options) clamped() int { return min(max(o.level, Changes), MaxLevel) }
 
-// readable writes times as people read them, in UTC, and levels as the flag counts them.
+// readable formats times for people, in UTC, and levels with the numbers of the flag.
 func readable(config *zapcore.EncoderConfig) {
 	config.EncodeLevel = func(level zapcore.Level, encoder zapcore.PrimitiveArrayEncoder) {
 		if level < zapcore.InfoLevel {
@@ -117,7 +120,7 @@ func readable(config *zapcore.EncoderConfig) {
 	config.EncodeDuration = zapcore.StringDurationEncoder
 }
 
-// Environment is PassedEnv where this process has it.
+// Environment returns the variables of PassedEnv that are set in this process.
 func Environment() []corev1.EnvVar {
 	var all []corev1.EnvVar
 	for _, name := range PassedEnv {

@@ -10,7 +10,8 @@ import (
 	"testing"
 )
 
-// TestEveryProgramSetsALogger: controller-runtime prints a stack trace after half a minute in a program that sets none.
+// TestEveryProgramSetsALogger checks that each program sets a logger. In a program without one, controller-runtime
+// prints a stack trace after half a minute.
 func TestEveryProgramSetsALogger(t *testing.T) {
 	const module, log = "github.com/openshift/hypershift/", "sigs.k8s.io/controller-runtime/pkg/log"
 	root := filepath.Join("..", "..")
@@ -34,7 +35,7 @@ func TestEveryProgramSetsALogger(t *testing.T) {
 	}
 }
 
-// anySource reports whether the source of one of our packages contains a text.
+// anySource reports whether the source of one of this module's packages contains a text.
 func anySource(t *testing.T, root string, packages []string, module, text string) bool {
 	t.Helper()
 	for _, pkg := range packages {

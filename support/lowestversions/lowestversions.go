@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package lowestversions knows the lowest versions without a known hole of what the product ships and depends on.
+// Package lowestversions lists the lowest versions without a known vulnerability of what the product ships and depends
+// on.
 package lowestversions
 
 import (
@@ -20,7 +21,7 @@ var text []byte
 type Entry struct {
 	// Lowest is a semantic version without a leading v.
 	Lowest string `json:"lowest"`
-	// Reason says what is wrong with lower ones.
+	// Reason describes the problem of lower versions.
 	Reason string `json:"reason"`
 	// Advisories is a URL with details.
 	Advisories string `json:"advisories"`
@@ -36,9 +37,9 @@ type Lines struct {
 	Advisories string `json:"advisories"`
 }
 
-// Table is the table of lowest versions.
+// Table has the lowest versions.
 type Table struct {
-	// Components are parts of a release payload, by name.
+	// Components are the parts of a release payload, by name.
 	Components map[string]Entry `json:"components"`
 	// Servers are programs that users run beside the product, by name.
 	Servers map[string]Lines `json:"servers"`
@@ -46,7 +47,7 @@ type Table struct {
 	Modules map[string]Entry `json:"modules"`
 }
 
-// Read returns the table that this program was built with.
+// Read returns the table that is embedded in this program.
 func Read() (Table, error) {
 	table := Table{}
 	if err := yaml.UnmarshalStrict(text, &table); err != nil {
@@ -55,8 +56,8 @@ func Read() (Table, error) {
 	return table, nil
 }
 
-// Below describes each of versions, sorted by name, that is lower than the entry of its name. Names without an entry
-// are left out. A version that is no semantic version is an error.
+// Below describes each of versions, sorted by name, that is lower than the entry of the same name. It ignores names
+// without an entry. It returns an error for a version that is not a semantic version.
 func Below(entries map[string]Entry, versions map[string]string) ([]string, error) {
 	var low []string
 	for _, name := range slices.Sorted(maps.Keys(versions)) {

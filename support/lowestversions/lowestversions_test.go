@@ -35,7 +35,7 @@ func TestBelow(t *testing.T) {
 	}
 }
 
-// TestTable: all that the table says can be compared and has a reason.
+// TestTable checks that all versions of the table can be compared, and that all entries have a reason.
 func TestTable(t *testing.T) {
 	table, err := lowestversions.Read()
 	if err != nil {

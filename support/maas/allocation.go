@@ -7,39 +7,41 @@ import (
 	"regexp"
 )
 
-// AllocationKeyPrefix starts the agent_name of every allocation made for a MaasMachine.
+// AllocationKeyPrefix is the prefix of the agent_name of every allocation for a MaasMachine.
 const AllocationKeyPrefix = "hypershift-maasmachine-"
 
-// Workload annotations of an allocation made for a MaasMachine. MAAS clears them when a release ends; they stay on a machine that is
-// marked as broken and as fixed.
+// The workload annotations of an allocation for a MaasMachine. MAAS clears them when a release ends. They stay on a
+// machine that is marked as broken and then as fixed.
 const (
 	AnnotationMachineUID = "hypershift-machine-uid"
 	AnnotationMachine    = "hypershift-machine"
 	AnnotationNamespace  = "hypershift-namespace"
 	AnnotationCluster    = "hypershift-cluster"
 	AnnotationClusterUID = "hypershift-cluster-uid"
-	// AnnotationPool names the MachineDeployment, or the MachineSet without one, whose machine it is.
+	// AnnotationPool has the name of the machine's MachineDeployment, or of its MachineSet if there is no
+	// MachineDeployment.
 	AnnotationPool = "hypershift-pool"
 )
 
-// AllocationKey is the agent_name of the allocation made for the MaasMachine with a UID. MAAS stores it in the transaction
-// that allocates, so a process that died before it could write down what it got finds it again.
+// AllocationKey returns the agent_name of the allocation for the MaasMachine with a UID. MAAS stores it in the same
+// transaction as the allocation. A process that crashed before it recorded the allocation can therefore find it again.
 func AllocationKey(uid string) string { return AllocationKeyPrefix + uid }
 
-// Allocation says what a machine was allocated for.
+// Allocation identifies the objects for which a machine was allocated.
 type Allocation struct {
-	// UID is that of the MaasMachine, ClusterUID that of its MaasCluster.
+	// UID is the UID of the MaasMachine, ClusterUID that of its MaasCluster.
 	UID, ClusterUID string
 }
 
-// Comment is the comment of the call that allocates. MAAS never shows an agent_name, but its event log keeps the comment.
+// Comment returns the comment for the allocate call. MAAS never shows an agent_name, but its event log keeps the
+// comment.
 func (a Allocation) Comment(machine string) string {
 	return fmt.Sprintf("for MaasMachine %s (uid %s, cluster %s)", machine, a.UID, a.ClusterUID)
 }
 
 var allocationComment = regexp.MustCompile(`for MaasMachine \S+ \(uid ([^\s,]+), cluster ([^\s)]*)\)`)
 
-// AllocationOf finds the comment of an allocation in the description of an event.
+// AllocationOf parses the comment of an allocation in the description of an event. It returns false if there is none.
 func AllocationOf(description string) (Allocation, bool) {
 	found := allocationComment.FindStringSubmatch(description)
 	if found == nil {

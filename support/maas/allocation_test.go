@@ -14,7 +14,8 @@ import (
 	"github.com/openshift/hypershift/test/maas-simulator/simulator/simtest"
 )
 
-// TestAllocationIsFoundAgain: a process that dies between the allocation and its own notes finds by the event log for whom it was.
+// TestAllocationIsFoundAgain finds an allocation in the event log, as after a crash between the allocation and its
+// record.
 func TestAllocationIsFoundAgain(t *testing.T) {
 	g := NewWithT(t)
 	s, err := simulator.New(simulator.Options{Seed: []byte(simtest.Seed(simtest.Machine{ID: "wq4h8c"})), RandomSeed: 1})

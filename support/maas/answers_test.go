@@ -43,14 +43,15 @@ func TestStringMap(t *testing.T) {
 	}
 }
 
-// TestAddressesOfNames: a name keeps an empty entry for a machine that gave its address back.
+// TestAddressesOfNames checks that IPs ignores empty entries. A DNS resource keeps an empty entry for a machine that
+// released its address.
 func TestAddressesOfNames(t *testing.T) {
 	g := NewWithT(t)
 	g.Expect(maas.DNSResource{}.IPs()).To(BeEmpty())
 	g.Expect(maas.DNSResource{IPAddresses: []maas.IPAddress{{IP: ""}, {IP: "10.0.0.2"}, {}, {IP: "10.0.0.1"}}}.IPs()).To(Equal([]string{"10.0.0.2", "10.0.0.1"}))
 }
 
-// TestEmptyAnswers: MAAS answers a change of power with nothing when there was nothing to do.
+// TestEmptyAnswers checks empty answers to power calls. MAAS sends them when there is nothing to change.
 func TestEmptyAnswers(t *testing.T) {
 	for name, answer := range map[string]http.HandlerFunc{"null": body("null"), "nothing": status(204)} {
 		t.Run("When the answer is "+name+", it should be no error", func(t *testing.T) {
@@ -70,7 +71,8 @@ func TestEmptyAnswers(t *testing.T) {
 	}
 }
 
-// TestBoundOfAnswers: whoever chooses the endpoint must not fill the memory of the operator.
+// TestBoundOfAnswers checks the size limit of answers: the server of a tenant's endpoint must not exhaust the
+// operator's memory.
 func TestBoundOfAnswers(t *testing.T) {
 	const answer = `{"version": "3.6.5"}`
 	for name, tc := range map[string]struct {
@@ -97,7 +99,8 @@ func TestBoundOfAnswers(t *testing.T) {
 	})
 }
 
-// TestBoundsOfLists: an empty object takes a hundred times the memory of its text.
+// TestBoundsOfLists checks the limits of lists and objects: an empty object takes a hundred times the memory of its
+// text.
 func TestBoundsOfLists(t *testing.T) {
 	for name, answer := range map[string]string{
 		"a list of very many machines": "[" + strings.TrimSuffix(strings.Repeat("{},", 60_000), ",") + "]",

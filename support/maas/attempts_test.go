@@ -21,13 +21,14 @@ import (
 	"github.com/openshift/hypershift/support/maas"
 )
 
-// transport answers attempts one after the other, the last for ever, without a network. An answer is an error, or a status and a text.
+// transport answers the attempts in order without a network, and repeats the last answer indefinitely. An answer is an
+// error, or a status and a text.
 type transport struct {
 	answers []any
-	// asked are the requests, with the deadlines that each had left.
+	// asked has the requests, and left the time until each request's deadline.
 	asked []*http.Request
 	left  []time.Duration
-	// before is done before each answer.
+	// before runs before each answer.
 	before func()
 }
 
@@ -50,7 +51,7 @@ func (s *transport) RoundTrip(req *http.Request) (*http.Response, error) {
 	}
 }
 
-// over is a clock on which every wait is over at once.
+// over is a clock whose timers fire at once.
 type over struct {
 	clock.RealClock
 	waited []time.Duration
@@ -71,8 +72,8 @@ var (
 	errReset = &net.OpError{Op: "read", Err: errors.New("connection reset by peer")}
 )
 
-// TestRepeatedPosts: a POST may be repeated only when MAAS can't have seen it, since a second release could hit a machine that was
-// allocated anew in between.
+// TestRepeatedPosts checks that a POST is repeated only if MAAS cannot have received it. Otherwise a second release
+// could release a machine that another user has allocated in between.
 func TestRepeatedPosts(t *testing.T) {
 	for name, tc := range map[string]struct {
 		answers []any
@@ -173,7 +174,7 @@ func TestDelays(t *testing.T) {
 	})
 }
 
-// TestRateLimit: of several answers that limit the rate of calls, the longest counts, whoever got it.
+// TestRateLimit checks that the longest delay of several rate-limit answers applies, whichever call received it.
 func TestRateLimit(t *testing.T) {
 	t.Run("When MAAS does not say how long, the next call should be sent", func(t *testing.T) {
 		g := NewWithT(t)
@@ -191,7 +192,7 @@ func TestRateLimit(t *testing.T) {
 		var c *maas.Client
 		inner := status(429, "Retry-After", "90")
 		c = newClient(t, maas.Config{Clock: still, Retry: maas.RetryPolicy{Attempts: -1}, Endpoint: answers(t, &calls, func(w http.ResponseWriter, r *http.Request) {
-			// While the first is under way, a second one is answered.
+			// MAAS answers a second call while the first is in progress.
 			_, err := c.ListPools(r.Context())
 			if maas.RetryAfter(err) != 90*time.Second {
 				t.Errorf("the inner call: %v", err)
@@ -234,9 +235,10 @@ func TestDeadlines(t *testing.T) {
 	}
 }
 
-// TestPatience: a MAAS that needs long for its machines is given longer, to a bound, until it is quick again.
+// TestPatience checks that the timeout of machine lists grows up to a limit while MAAS is slow, and is reset when MAAS
+// is fast again.
 func TestPatience(t *testing.T) {
-	const read = time.Hour // Long, so that what a test takes does not count.
+	const read = time.Hour // Long enough that the duration of the test does not matter.
 	still := clocktesting.NewFakeClock(time.Now())
 	server := &transport{answers: []any{nil}}
 	c := newClient(t, maas.Config{Endpoint: "https://maas/MAAS", Transport: server, ReadTimeout: read, Retry: maas.RetryPolicy{Attempts: -1}, Clock: still})

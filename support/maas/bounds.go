@@ -10,17 +10,19 @@ import (
 )
 
 const (
-	// maxMachinesBody bounds a list of machines in bytes. One with few interfaces takes some 15 KB, one with many up to
-	// 60 KB.
+	// maxMachinesBody is the maximum size of a list of machines, in bytes. A machine with few interfaces takes about 15
+	// KB, one with many up to 60 KB.
 	maxMachinesBody = 128 << 20
-	// maxListBody bounds another list, and maxObjectBody anything else, in bytes.
+	// maxListBody is the maximum size of another list, and maxObjectBody that of any other answer, in bytes.
 	maxListBody   = 16 << 20
 	maxObjectBody = 4 << 20
-	// maxItems bounds the objects of a list: in memory an empty one takes a hundred times what it takes in an answer.
+	// maxItems is the maximum number of objects in a list. An empty object takes a hundred times as much memory as in the
+	// answer.
 	maxItems = 50_000
 )
 
-// maxBody is the bound of an answer in bytes. The endpoint may be a tenant's.
+// maxBody returns the maximum size of an answer, in bytes. Answers are limited because a tenant may choose the
+// endpoint.
 func (c *Client) maxBody(out any) int64 {
 	bound := int64(maxObjectBody)
 	if _, machines := out.(*[]Machine); machines {
@@ -35,7 +37,7 @@ type tooLargeError struct{}
 
 func (*tooLargeError) Error() string { return "the answer of MAAS is larger than the client allows" }
 
-// boundedReader fails, unlike io.LimitReader, when there is more than its bound.
+// boundedReader fails if there is more data than its limit. The reader of io.LimitReader would return io.EOF.
 type boundedReader struct {
 	reader io.Reader
 	left   int64
@@ -54,7 +56,7 @@ func (r *boundedReader) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// kindOf names a value by its first token, as the JSON decoder does.
+// kindOf returns the kind of a value by its first token, in the words of the JSON decoder's errors.
 func kindOf(start json.Token) string {
 	switch start.(type) {
 	case json.Delim:
@@ -67,7 +69,7 @@ func kindOf(start json.Token) string {
 	return "number"
 }
 
-// decode reads JSON. A list is read object by object, so that its text is never in memory at once.
+// decode decodes JSON. It decodes a list object by object, so that the complete text is never in memory.
 func decode(body io.Reader, out any) error {
 	decoder := json.NewDecoder(body)
 	list := reflect.ValueOf(out).Elem()
@@ -79,7 +81,7 @@ func decode(body io.Reader, out any) error {
 		return err
 	}
 	if start == nil {
-		return nil // A list that is null has no objects.
+		return nil // A null list has no objects.
 	}
 	if start != json.Delim('[') {
 		return &json.UnmarshalTypeError{Value: kindOf(start), Type: list.Type()}

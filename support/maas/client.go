@@ -24,53 +24,54 @@ type Client struct {
 	key  apiKey
 	cfg  Config
 	http *http.Client
-	// pause is what a server that limits the rate of calls asked for.
+	// pause holds the delay that a rate-limiting server requested.
 	pause pause
-	// patience is for lists of machines.
+	// patience adapts the timeout of machine lists.
 	patience patience
-	// health is how MAAS answered last.
+	// health remembers the latest failures, for the log.
 	health health
 }
 
-// Endpoint returns the URL below which the client calls, without credentials.
+// Endpoint returns the base URL of the calls, without credentials.
 func (c *Client) Endpoint() string { return c.base.String() }
 
-// String names the client by its endpoint. It keeps the API key, which the configuration holds too, out of what prints a client.
+// String returns the client's name with its endpoint. It prevents that printing a client prints the API key in its
+// configuration.
 func (c *Client) String() string { return "MAAS at " + c.Endpoint() }
 
-// GoString is String.
+// GoString returns the same as String.
 func (c *Client) GoString() string { return c.String() }
 
-// CloseIdleConnections gives up the connections that no call uses.
+// CloseIdleConnections closes the connections that no call uses.
 func (c *Client) CloseIdleConnections() { c.http.CloseIdleConnections() }
 
 // call is one request of the API.
 type call struct {
-	// name is the operation in metrics: a small set of values.
+	// name is the operation's name in metrics: one of a small set of values.
 	name string
-	// what says the operation to a person, e.g. "deploy machine wq4h8c".
+	// what describes the operation in errors, e.g. "deploy machine wq4h8c".
 	what string
-	// systemID is the machine that the call is about; empty where it is about none, or the answer tells.
+	// systemID is the machine of the call. It is empty if the call is not about a machine, or if the answer names it.
 	systemID string
 	method   string
 	path     string
 	op       string
-	// params are sent in the query of GET and DELETE, in the form of POST and PUT.
+	// params are sent in the query of GET and DELETE, and in the form of POST and PUT.
 	params url.Values
-	// timeout overrides that of the configuration.
+	// timeout overrides the timeout of the configuration.
 	timeout time.Duration
 }
 
 func (c call) inBody() bool { return c.method == http.MethodPost || c.method == http.MethodPut }
 
-// idempotent tells whether a call may be repeated when nobody knows what became of it. No POST is: a repeated release could
-// hit a machine that was allocated anew in between.
+// idempotent reports whether a call may be repeated when its outcome is unknown. A POST may not: a repeated release
+// could release a machine that another user has allocated in between.
 func (c call) idempotent() bool { return c.method != http.MethodPost }
 
-// collection tells that a call is about all objects of a kind and not about one: "machines/", and not "machines/wq4h8c/".
+// collection reports whether a call is about all objects of a kind: "machines/", but not "machines/wq4h8c/".
 func (c call) collection() bool { return strings.Count(strings.Trim(c.path, "/"), "/") == 0 }
 
-// do sends a call, repeats it where that is safe, and decodes the answer into out unless that is nil.
+// do sends a call, retries it if that is safe, and decodes the answer into out unless out is nil.
 func (c *Client) do(ctx context.Context, request call, out any) error {
 	start := c.cfg.Clock.Now()
 	if err := c.pause.left(request, start); err != nil {
@@ -107,7 +108,8 @@ func (c call) retriable(err error) bool {
 		http.StatusServiceUnavailable, http.StatusGatewayTimeout)
 }
 
-// delay doubles with each attempt, has full jitter around its mean, and is at least what MAAS asked for.
+// delay returns the delay before the next attempt. It doubles with each attempt, has full jitter around its mean, and
+// is at least the delay that MAAS requested.
 func (c *Client) delay(attempt int, err error) time.Duration {
 	policy := c.cfg.Retry
 	mean := policy.BaseDelay << (attempt - 1)
@@ -163,7 +165,7 @@ func (c *Client) newRequest(ctx context.Context, request call) (*http.Request, e
 		}
 	}
 	if request.op != "" {
-		// The one spelling that every version of MAAS understands.
+		// All versions of MAAS accept op in the query.
 		query.Set("op", request.op)
 	}
 	u.RawQuery = query.Encode()
@@ -209,7 +211,7 @@ func (c *Client) read(request call, resp *http.Response, out any) error {
 func (c *Client) readError(request call, resp *http.Response, body io.Reader) error {
 	text, err := io.ReadAll(io.LimitReader(body, 64<<10))
 	if err != nil {
-		text = nil // The status says enough.
+		text = nil // The status is sufficient.
 	}
 	if why := foreign(request, resp.StatusCode, resp.Header.Get("Content-Type"), strings.TrimSpace(string(text))); why != "" {
 		return &EndpointError{Operation: request.what, Endpoint: c.base.Host, Err: fmt.Errorf("HTTP %d: %s", resp.StatusCode, c.key.scrub(shorten(why)))}
@@ -234,7 +236,7 @@ func (c *Client) unreachable(request call, err error, sent bool) error {
 	return &UnreachableError{Operation: request.what, Endpoint: c.base.Host, Sent: sent, Err: err}
 }
 
-// failedToDial tells that not one byte of a call can have left.
+// failedToDial reports that no byte of a call can have been sent.
 func failedToDial(err error) bool {
 	var op *net.OpError
 	if errors.As(err, &op) && op.Op == "dial" {
@@ -254,14 +256,14 @@ func retryAfter(header string, now time.Time) time.Duration {
 	return 0
 }
 
-// closeBody reads a short rest of the answer, so that its connection can be used again.
+// closeBody reads a short remainder of the answer, so that its connection can be reused.
 func closeBody(body io.ReadCloser) {
-	// Nothing depends on the rest of an answer, nor on how its connection closes.
+	// Ignore errors: neither the remainder of an answer nor the close of its connection matters.
 	_, _ = io.CopyN(io.Discard, body, 64<<10)
 	_ = body.Close()
 }
 
-// Raw returns the answer of a GET below "/api/2.0/" as it is, for what this client has no type.
+// Raw returns the unparsed answer of a GET below "/api/2.0/", for objects without a type in this package.
 func (c *Client) Raw(ctx context.Context, path string, params url.Values) (json.RawMessage, error) {
 	var raw json.RawMessage
 	err := c.do(ctx, call{name: "raw", what: "read " + path, method: http.MethodGet, path: path, params: params}, &raw)

@@ -21,7 +21,7 @@ import (
 
 const key = "consumerkey:tokenkey01:tokensecret"
 
-// quick repeats at once.
+// quick retries without a noticeable delay.
 var quick = maas.RetryPolicy{BaseDelay: time.Microsecond, MaxDelay: time.Millisecond}
 
 func newClient(t *testing.T, cfg maas.Config) *maas.Client {
@@ -58,7 +58,7 @@ func TestWhatIsSentArrives(t *testing.T) {
 	g.Expect(m.Status).To(Equal(maas.StatusDiskErasing), "before MAAS 3.5 only erase itself erases")
 }
 
-// TestDecoding reads a machine as a MAAS prints it, which no code of ours wrote.
+// TestDecoding decodes a machine as a real MAAS prints it, which this repository's code did not write.
 func TestDecoding(t *testing.T) {
 	g := NewWithT(t)
 	var calls atomic.Int32
@@ -101,7 +101,7 @@ func TestStatusesAreThoseOfMAAS(t *testing.T) {
 		g.Expect(unknown.Known()).To(BeFalse())
 	}
 	g.Expect(maas.Status(23).String()+maas.Status(23).Word()).To(Equal("Status 2323"), "the first that a newer MAAS may add")
-	// Of these, the word in filters is not the name in small letters.
+	// For these states, the word in filters is not the name in lower case.
 	odd := []maas.Status{maas.StatusReleasingFailed, maas.StatusFailedToEnterRescueMode, maas.StatusFailedToExitRescueMode}
 	for _, known := range maas.Statuses() {
 		g.Expect(known.Known()).To(BeTrue())
@@ -129,7 +129,8 @@ func TestFilters(t *testing.T) {
 	}
 }
 
-// TestDNSNameWithoutAddresses: an empty value clears, an absent one would not.
+// TestDNSNameWithoutAddresses checks that an empty value is sent, which clears the addresses. An omitted value would
+// not.
 func TestDNSNameWithoutAddresses(t *testing.T) {
 	g := NewWithT(t)
 	c, ctx := region(t, "3.4", "admin"), t.Context()

@@ -24,55 +24,55 @@ const (
 	defaultDialTimeout  = 5 * time.Second
 )
 
-// Config says how to reach a MAAS and as whom. Endpoint and APIKey are required.
+// Config configures the connection to a MAAS and its credentials. Endpoint and APIKey are required.
 type Config struct {
-	// Endpoint is the URL of the region, e.g. "https://maas.example.com:5443/MAAS"; one that ends in "/api/2.0/" is
-	// understood as well.
+	// Endpoint is the URL of the region, e.g. "https://maas.example.com:5443/MAAS". It may end in "/api/2.0/".
 	Endpoint string
 	// APIKey is "consumer:token:secret", as "maas apikey" prints it.
 	APIKey string
 	// CABundle is PEM; empty means the certificate authorities of the system.
 	CABundle []byte
-	// ReadTimeout bounds one attempt of a GET; a list of machines may take three times as long, since MAAS is slow to print
-	// many, and longer after one that took too long. Zero means 20 s.
+	// ReadTimeout is the time limit of one attempt of a GET. Zero means 20 s. A list of machines may take three times as
+	// long, because MAAS needs long for many machines. After a list that timed out, it may take even longer.
 	ReadTimeout time.Duration
-	// WriteTimeout bounds one attempt of any other call. Zero means 60 s: MAAS asks its racks before it answers.
+	// WriteTimeout is the time limit of one attempt of any other call. Zero means 60 s: MAAS calls its racks before it
+	// answers.
 	WriteTimeout time.Duration
-	// DialTimeout bounds the connection and the TLS handshake. Zero means 5 s.
+	// DialTimeout is the time limit of the connection and of the TLS handshake. Zero means 5 s.
 	DialTimeout time.Duration
-	// MaxBody bounds what is read of any answer, in bytes. Zero means 128 MiB of a list of machines, 16 MiB of another
-	// list, and 4 MiB of anything else.
+	// MaxBody is the maximum size of any answer, in bytes. Zero means 128 MiB for a list of machines, 16 MiB for another
+	// list, and 4 MiB for anything else.
 	MaxBody int64
-	// Retry says how calls are repeated; the zero value means its defaults.
+	// Retry configures the retries of calls; the zero value means its defaults.
 	Retry RetryPolicy
 	// Metrics counts the calls; nil counts nothing.
 	Metrics *Metrics
-	// Clock tells the time of signatures and delays; nil means the real one.
+	// Clock provides the time for signatures and delays; nil means the real one.
 	Clock clock.Clock
 	// Transport replaces the HTTP transport, for tests; nil makes one with a connection pool.
 	Transport http.RoundTripper
-	// Guard says what may be called where the endpoint is the choice of somebody who is not trusted; nil allows all. Through a proxy,
-	// it is the proxy that is called.
+	// Guard is the address policy for an endpoint that an untrusted user chooses; nil allows all addresses. With a proxy,
+	// the policy applies to the proxy's address.
 	Guard *Guard
-	// UserAgent is sent along; empty means "hypershift-maas".
+	// UserAgent is the User-Agent header; empty means "hypershift-maas".
 	UserAgent string
 }
 
-// RetryPolicy bounds how an idempotent call is repeated on 429, 502, 503, 504 and connection errors.
+// RetryPolicy configures the retries of an idempotent call on 429, 502, 503, 504 and connection errors.
 type RetryPolicy struct {
-	// Attempts counts the first one too. Zero means 3, negative means one only.
+	// Attempts is the maximum number of attempts, including the first. Zero means 3, negative means 1.
 	Attempts int
-	// BaseDelay is the mean delay before the second attempt, doubled for each further one. Zero means 500 ms.
+	// BaseDelay is the mean delay before the second attempt. It doubles for each further attempt. Zero means 500 ms.
 	BaseDelay time.Duration
-	// MaxDelay bounds a delay, but not what the server asks for with Retry-After. Zero means 10 s.
+	// MaxDelay is the maximum delay, except for delays that the server requests with Retry-After. Zero means 10 s.
 	MaxDelay time.Duration
-	// Budget is the time since the first attempt after which no further one starts. Zero means 12 s, which lets a caller
-	// report an unreachable MAAS within half a minute. A server that asks for more is given it: the caller gets the error, with
-	// its RetryAfter.
+	// Budget is the time since the first attempt after which no further attempt starts. Zero means 12 s, so that a caller
+	// can report an unreachable MAAS within half a minute. If the server requests a longer delay, the caller gets the
+	// error with its RetryAfter.
 	Budget time.Duration
 }
 
-// NewClient checks the configuration and returns a client. It makes no call.
+// NewClient validates the configuration and returns a client. It makes no call.
 func NewClient(cfg Config) (*Client, error) {
 	base, err := parseEndpoint(cfg.Endpoint)
 	if err != nil {
@@ -95,7 +95,7 @@ func NewClient(cfg Config) (*Client, error) {
 		cfg:  cfg,
 		http: &http.Client{
 			Transport: transport,
-			// A redirect would carry the signature to another host.
+			// Do not follow redirects: they would send the signature to another host.
 			CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
 		},
 	}, nil
@@ -149,7 +149,7 @@ func newTransport(cfg Config) (*http.Transport, error) {
 	}, nil
 }
 
-// parseEndpoint returns the URL below which all calls are, with a slash at its end.
+// parseEndpoint returns the base URL of all calls, with a trailing slash.
 func parseEndpoint(endpoint string) (*url.URL, error) {
 	const want = `it must look like "https://maas.example.com:5443/MAAS"`
 	if strings.TrimSpace(endpoint) == "" {
@@ -157,7 +157,7 @@ func parseEndpoint(endpoint string) (*url.URL, error) {
 	}
 	u, err := url.Parse(strings.TrimSpace(endpoint))
 	if err != nil {
-		// The text of a parse error repeats its input, which may hold a password.
+		// Do not wrap the parse error: it repeats its input, which may contain a password.
 		return nil, errors.New("the MAAS endpoint is not a URL: " + want)
 	}
 	switch {

@@ -13,7 +13,7 @@ import (
 	"github.com/openshift/hypershift/test/maas-simulator/simulator/simtest"
 )
 
-// region runs a simulated region for each version whose answers differ.
+// region returns a client of a simulated region of a version.
 func region(t *testing.T, version, user string) *maas.Client {
 	t.Helper()
 	s, err := simulator.New(simulator.Options{Seed: []byte(simtest.WithVMHost), Version: version, RandomSeed: 1})

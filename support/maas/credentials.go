@@ -10,7 +10,7 @@ import (
 	hyperv1 "github.com/openshift/hypershift/api/hypershift/v1beta1"
 )
 
-// Keys of a Secret that holds the credentials of a MAAS. Each of the first two has a second spelling.
+// The keys of a Secret with the credentials of a MAAS. Each key has an alternative name.
 const (
 	SecretKeyEndpoint    = hyperv1.MAASEndpointKey
 	SecretKeyAPIKey      = hyperv1.MAASAPIKeyKey
@@ -20,7 +20,7 @@ const (
 	SecretKeyCABundleAlt = "maas-ca-bundle"
 )
 
-// apiKey is a parsed API key. It prints as nothing, so that a stray %v can't leak it.
+// apiKey is a parsed API key. Formatting it does not print it, so that a stray %v cannot leak it.
 type apiKey struct {
 	consumer, token, secret string
 }
@@ -41,8 +41,9 @@ func parseAPIKey(s string) (apiKey, error) {
 	return apiKey{consumer: parts[0], token: parts[1], secret: parts[2]}, nil
 }
 
-// PlainHTTP says what is wrong with an endpoint without TLS, and what to do, in a sentence without its dot; empty for one with TLS. The method PLAINTEXT of OAuth, the only
-// one that MAAS takes, puts the secret of the key into each call.
+// PlainHTTP returns a sentence, without the final dot, that describes the problem of an endpoint without TLS and its
+// remedy. It returns an empty text for an endpoint with TLS. MAAS supports only the PLAINTEXT method of OAuth, which
+// puts the secret of the key into each call.
 func PlainHTTP(endpoint string) string {
 	u, err := parseEndpoint(endpoint)
 	if err != nil || u.Scheme == "https" {
@@ -51,11 +52,11 @@ func PlainHTTP(endpoint string) string {
 	return "The MAAS endpoint is plain http, so that every call sends the API key in the clear: give MAAS a certificate and use https"
 }
 
-// PlainHTTP is PlainHTTP of the endpoint that the client calls.
+// PlainHTTP returns the result of the function PlainHTTP for the client's endpoint.
 func (c *Client) PlainHTTP() string { return PlainHTTP(c.base.String()) }
 
-// ConfigFromSecret reads endpoint, API key and CA bundle from the data of a Secret, in either spelling. An
-// error names the key that is missing or malformed, never its value.
+// ConfigFromSecret reads the endpoint, the API key and the CA bundle from the data of a Secret, with either key names.
+// An error names the missing or malformed key, and never has its value.
 func ConfigFromSecret(data map[string][]byte) (Config, error) {
 	cfg := Config{
 		Endpoint: firstOf(data, SecretKeyEndpoint, SecretKeyEndpointAlt),

@@ -6,9 +6,9 @@
 //	client, err := maas.NewClient(cfg)
 //	machine, err := client.AllocateMachine(ctx, maas.AllocateRequest{CPUCount: 8, Zone: "az1", AgentName: key})
 //
-// Every call takes a context, has a time-out of its own, and fails with a *Error (MAAS answered) or a *UnreachableError
-// (it did not). Calls that may be repeated without harm are repeated a bounded number of times. The API key is
-// never part of an error, a log line or a metric.
+// Every call takes a context and has its own timeout. It fails with an *Error (MAAS refused), an *EndpointError (the
+// answer is not from a MAAS API) or an *UnreachableError (no usable answer). The client retries calls that are safe to
+// repeat, up to a limit. Errors, log lines and metrics never contain the API key.
 //
-// The types of this package are the JSON of the API, so a server can be written with them too.
+// The types of this package have the JSON format of the API, so that they are suitable for a server too.
 package maas

@@ -12,24 +12,25 @@ import (
 	"time"
 )
 
-// maxMessage bounds what an error keeps of MAAS's words: a refused deployment lists every image there is.
+// maxMessage is the maximum length of MAAS's message in an error, in bytes: for a refused deployment, MAAS lists all
+// images.
 const maxMessage = 2000
 
 // Error is a refusal by MAAS.
 type Error struct {
-	// Operation says what was asked, e.g. "deploy machine wq4h8c".
+	// Operation describes the call, e.g. "deploy machine wq4h8c".
 	Operation string
 	// StatusCode is the HTTP status.
 	StatusCode int
-	// Message is what MAAS said, without secrets; it may be empty.
+	// Message is MAAS's message, without secrets; it may be empty.
 	Message string
-	// Fields are the messages of a validation error by parameter; nil when MAAS gave none.
+	// Fields are the messages of a validation error by parameter; nil if MAAS sent none.
 	Fields map[string][]string
-	// RetryAfter is how long MAAS asked to wait; zero when it did not.
+	// RetryAfter is the delay that MAAS requested; zero if it requested none.
 	RetryAfter time.Duration
 }
 
-// Error tells the operation, MAAS's words and the HTTP status.
+// Error returns the operation, MAAS's message and the HTTP status.
 func (e *Error) Error() string {
 	message := e.Message
 	if message == "" {
@@ -38,7 +39,7 @@ func (e *Error) Error() string {
 	return fmt.Sprintf("cannot %s: %s (HTTP %d)", e.Operation, message, e.StatusCode)
 }
 
-// hint says what a status means on the MAAS API where the server says nothing.
+// hint explains a status in the MAAS API if the server sends no message.
 func (e *Error) hint() string {
 	switch e.StatusCode {
 	case http.StatusUnauthorized:
@@ -52,19 +53,19 @@ func (e *Error) hint() string {
 	return "MAAS gives no reason"
 }
 
-// UnreachableError is a call that got no answer, or one that was no answer of a MAAS.
+// UnreachableError reports a call without an answer, or with an incomplete or too large answer.
 type UnreachableError struct {
-	// Operation says what was asked.
+	// Operation describes the call.
 	Operation string
-	// Endpoint is host and port.
+	// Endpoint is the host and port.
 	Endpoint string
-	// Sent tells whether MAAS may have received the call, and thus may have done what was asked.
+	// Sent reports whether MAAS may have received the call, and thus may have carried it out.
 	Sent bool
 	// Err is the cause.
 	Err error
 }
 
-// Error tells the operation, the endpoint and the cause.
+// Error returns the operation, the endpoint and the cause.
 func (e *UnreachableError) Error() string {
 	return fmt.Sprintf("cannot %s: MAAS at %s does not answer: %v", e.Operation, e.Endpoint, e.Err)
 }
@@ -72,25 +73,25 @@ func (e *UnreachableError) Error() string {
 // Unwrap returns the cause.
 func (e *UnreachableError) Unwrap() error { return e.Err }
 
-// EndpointError is an answer that no MAAS gives: that of a proxy, of a login page, of another server, or of a MAAS below another
-// path. It says nothing about what was asked for.
+// EndpointError reports an answer that is not from a MAAS API: from a proxy, a login page, another server, or a MAAS
+// below another path. It says nothing about the object of the call.
 type EndpointError struct {
-	// Operation says what was asked.
+	// Operation describes the call.
 	Operation string
-	// Endpoint is host and port.
+	// Endpoint is the host and port.
 	Endpoint string
-	// Done tells whether the answer claims success, so that what was asked for may have been done.
+	// Done reports whether the answer indicates success, so that the call may have been carried out.
 	Done bool
-	// Err says what is wrong with the answer.
+	// Err describes the problem of the answer.
 	Err error
 }
 
-// Error tells the operation, the endpoint and what is wrong with the answer.
+// Error returns the operation, the endpoint and the problem of the answer.
 func (e *EndpointError) Error() string {
 	return fmt.Sprintf("cannot %s: the answer of %s is not that of a MAAS API, check the endpoint: %v", e.Operation, e.Endpoint, e.Err)
 }
 
-// Unwrap returns what is wrong with the answer.
+// Unwrap returns the problem of the answer.
 func (e *EndpointError) Unwrap() error { return e.Err }
 
 func hasStatus(err error, codes ...int) bool {
@@ -98,47 +99,47 @@ func hasStatus(err error, codes ...int) bool {
 	return errors.As(err, &e) && slices.Contains(codes, e.StatusCode)
 }
 
-// unknownObject is how every version of MAAS ends its words about an object that it does not have.
+// unknownObject is the end of the message of all MAAS versions about an object that does not exist.
 const unknownObject = " matches the given query"
 
-// IsNotFound tells that MAAS says that it does not know the object. A 404 in other words says something else: that an address is
-// in use, or that what answers is no MAAS.
+// IsNotFound reports whether MAAS says that the object does not exist. A 404 with another message has another meaning:
+// an address is in use, or the server is not a MAAS.
 func IsNotFound(err error) bool {
 	var e *Error
 	return errors.As(err, &e) && e.StatusCode == http.StatusNotFound && strings.Contains(e.Message, unknownObject)
 }
 
-// IsConflict tells that the object's state does not allow the operation, or that nothing matches an allocation.
+// IsConflict reports whether the object's state does not allow the operation, or nothing matches an allocation.
 func IsConflict(err error) bool { return hasStatus(err, http.StatusConflict) }
 
-// IsUnauthorized tells that MAAS refuses the API key.
+// IsUnauthorized reports whether MAAS refuses the API key.
 func IsUnauthorized(err error) bool { return hasStatus(err, http.StatusUnauthorized) }
 
-// IsForbidden tells that the user of the API key lacks a right.
+// IsForbidden reports whether the user of the API key lacks a right.
 func IsForbidden(err error) bool { return hasStatus(err, http.StatusForbidden) }
 
-// IsInvalid tells that MAAS refuses a parameter; Fields of the *Error may tell which.
+// IsInvalid reports whether MAAS refuses a parameter; Fields of the *Error may name it.
 func IsInvalid(err error) bool { return hasStatus(err, http.StatusBadRequest) }
 
-// IsGone tells that this MAAS does not have the endpoint any more.
+// IsGone reports whether this version of MAAS no longer has the API endpoint.
 func IsGone(err error) bool { return hasStatus(err, http.StatusGone) }
 
-// IsUnreachable tells that no answer of a MAAS came.
+// IsUnreachable reports whether the call got no answer from a MAAS.
 func IsUnreachable(err error) bool {
 	var silent *UnreachableError
 	var foreign *EndpointError
 	return errors.As(err, &silent) || errors.As(err, &foreign)
 }
 
-// IsUnavailable tells that MAAS answers, but cannot serve now: it is busy, its rack or power driver fails, a proxy has no
-// region to ask.
+// IsUnavailable reports whether MAAS answers, but cannot serve the call now: it is busy, its rack or power driver
+// fails, or a proxy reaches no region.
 func IsUnavailable(err error) bool {
 	var e *Error
 	return errors.As(err, &e) && (e.StatusCode == http.StatusTooManyRequests || e.StatusCode >= 500)
 }
 
-// IsUncertain tells that the operation may have been done although the call failed. A 503 is not such a failure: MAAS rolls its
-// transaction back before it says that it is busy, and a proxy says it when it has no region to ask.
+// IsUncertain reports whether the operation may have been carried out although the call failed. A 503 does not count:
+// MAAS sends it after it has rolled back its transaction, and a proxy sends it when it reaches no region.
 func IsUncertain(err error) bool {
 	var silent *UnreachableError
 	if errors.As(err, &silent) {
@@ -151,7 +152,7 @@ func IsUncertain(err error) bool {
 	return hasStatus(err, http.StatusInternalServerError, http.StatusBadGateway, http.StatusGatewayTimeout)
 }
 
-// RetryAfter is how long MAAS, or a proxy before it, asked to wait; zero when it did not.
+// RetryAfter returns the delay that MAAS, or a proxy in front of it, requested; zero if it requested none.
 func RetryAfter(err error) time.Duration {
 	var e *Error
 	if errors.As(err, &e) {
@@ -160,7 +161,7 @@ func RetryAfter(err error) time.Duration {
 	return 0
 }
 
-// FieldMessages returns what MAAS said about one parameter of a call that it refused.
+// FieldMessages returns MAAS's messages about one parameter of a refused call.
 func FieldMessages(err error, field string) []string {
 	var e *Error
 	if errors.As(err, &e) {
@@ -169,8 +170,8 @@ func FieldMessages(err error, field string) []string {
 	return nil
 }
 
-// foreign says why a 403 or 404 can't be MAAS's word on what was asked for; empty when it may be. MAAS refuses in plain text, a
-// list that the key may not read is empty there, and an object that it does not have is named.
+// foreign returns the reason why a 403 or 404 cannot be MAAS's answer to the call; empty if it can be. MAAS refuses in
+// plain text. It returns an empty list instead of refusing one, and names an object that does not exist.
 func foreign(request call, status int, contentType, text string) string {
 	if status != http.StatusForbidden && status != http.StatusNotFound {
 		return ""
@@ -189,7 +190,7 @@ func foreign(request call, status int, contentType, text string) string {
 	return ""
 }
 
-// newError reads the body of a refusal: an object of messages by parameter, a list of messages, or text.
+// newError parses the body of a refusal: an object of messages by parameter, a list of messages, or text.
 func newError(operation string, status int, contentType string, body []byte, key apiKey) *Error {
 	e := &Error{Operation: operation, StatusCode: status}
 	switch {
@@ -197,7 +198,7 @@ func newError(operation string, status int, contentType string, body []byte, key
 		e.Message = unauthorizedMessage(string(body))
 	case e.readFields(body), e.readList(body):
 	case strings.HasPrefix(contentType, "text/html") && strings.Contains(string(body), "<"):
-		// The page of a proxy or of Django says nothing to a person who reads a condition.
+		// Omit the page of a proxy or of Django: it does not help readers of a condition.
 	default:
 		e.Message = strings.TrimSpace(string(body))
 	}
@@ -211,7 +212,7 @@ func newError(operation string, status int, contentType string, body []byte, key
 	return e
 }
 
-// unauthorizedMessage keeps the part of a 401 that is safe: for a wrong signature, MAAS prints the right one.
+// unauthorizedMessage returns a message for a 401 without secrets: for a wrong signature, MAAS prints the correct one.
 func unauthorizedMessage(body string) string {
 	for text, message := range map[string]string{
 		"Expired timestamp":    "MAAS refuses the signature as too old: the clocks of MAAS and of this host differ by more than five minutes",
@@ -275,7 +276,7 @@ func shorten(s string) string {
 	return strings.ToValidUTF8(s[:maxMessage], "") + "..."
 }
 
-// scrub removes the parts of the key that a server may have echoed.
+// scrub removes the parts of the key, which a server may repeat in its answer.
 func (k apiKey) scrub(s string) string {
 	for _, part := range []string{k.secret, k.token, k.consumer} {
 		if len(part) >= 6 {

@@ -19,7 +19,7 @@ import (
 	"github.com/openshift/hypershift/support/maas"
 )
 
-// refusal is the error of a deployment that a server answers like that.
+// refusal returns the error of a deployment for an answer of the server.
 func refusal(t *testing.T, answer http.HandlerFunc) error {
 	t.Helper()
 	var calls atomic.Int32
@@ -44,7 +44,7 @@ func TestKindsOfErrors(t *testing.T) {
 		"401": {says(401, "text/plain", "no"), []string{"unauthorized"}},
 		"403": {says(403, "text/plain", "no"), []string{"forbidden"}},
 		"404": {says(404, "text/plain", "No Machine matches the given query."), []string{"not found"}},
-		// What MAAS says of an address that somebody has.
+		// MAAS sends this message for an address that is in use.
 		"404 about another thing": {says(404, "text/plain", "The IP address is in use."), nil},
 		"409":                     {says(409, "text/plain", "no"), []string{"conflict"}},
 		"410":                     {says(410, "text/plain", "no"), []string{"gone"}},
@@ -128,7 +128,8 @@ func TestFieldMessages(t *testing.T) {
 	g.Expect(maas.FieldMessages(errors.New("zone"), "zone")).To(BeEmpty())
 }
 
-// TestLongErrors: conditions and events hold what an error says, and have bounds of their own.
+// TestLongErrors checks that long messages are truncated: conditions and events contain errors, and have their own
+// limits.
 func TestLongErrors(t *testing.T) {
 	for name, text := range map[string]string{
 		"it is one text":           strings.Repeat("an image, ", 30_000),

@@ -15,7 +15,7 @@ import (
 	"github.com/openshift/hypershift/support/maas"
 )
 
-// says answers with a status and a document of a media type.
+// says answers with a status, a media type and a body.
 func says(code int, media, text string) http.HandlerFunc {
 	return func(w http.ResponseWriter, _ *http.Request) {
 		w.Header().Set("Content-Type", media)
@@ -24,7 +24,8 @@ func says(code int, media, text string) http.HandlerFunc {
 	}
 }
 
-// TestWhoSaysSo is about answers on which the fate of a machine hangs: who takes a proxy's for MAAS's gives a machine up that runs.
+// TestWhoSaysSo checks the source of answers that decide about a machine. If the controller takes a proxy's answer for
+// MAAS's, it loses track of a running machine.
 func TestWhoSaysSo(t *testing.T) {
 	const text, page, object = "text/plain; charset=utf-8", "text/html; charset=utf-8", "application/json"
 	get := func(ctx context.Context, c *maas.Client) error { _, err := c.GetMachine(ctx, "wq4h8c"); return err }

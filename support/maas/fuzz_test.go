@@ -28,7 +28,7 @@ func FuzzDecodeMachine(f *testing.F) {
 		if json.Unmarshal(data, &m) != nil {
 			return
 		}
-		// What was read once must survive a round trip: the simulator writes with the same types.
+		// A decoded machine must survive a round trip: the simulator writes the same types.
 		text, err := json.Marshal(&m)
 		if err != nil {
 			t.Fatalf("a machine that was read can't be written: %v", err)
@@ -67,7 +67,7 @@ func FuzzError(f *testing.F) {
 	})
 }
 
-// FuzzCredentials reads what a tenant has put into a Secret.
+// FuzzCredentials parses arbitrary content of a tenant's Secret.
 func FuzzCredentials(f *testing.F) {
 	f.Add("https://maas.example.com:5443/MAAS", "consumer:token:secret")
 	f.Add(" http://[::1]:5240/MAAS/api/2.0/ ", "a:b:c\n")
@@ -91,7 +91,7 @@ func FuzzCredentials(f *testing.F) {
 	})
 }
 
-// recorder answers all calls and remembers the last URL.
+// recorder answers all calls, and records the last URL.
 type recorder struct{ url string }
 
 func (r *recorder) RoundTrip(req *http.Request) (*http.Response, error) {
@@ -99,7 +99,7 @@ func (r *recorder) RoundTrip(req *http.Request) (*http.Response, error) {
 	return &http.Response{StatusCode: http.StatusNotFound, Body: http.NoBody, Request: req, Header: http.Header{}}, nil
 }
 
-// FuzzSystemID asks for machines by names that users, backups and MAAS itself choose.
+// FuzzSystemID reads machines with arbitrary system IDs: they come from users, backups and MAAS.
 func FuzzSystemID(f *testing.F) {
 	for _, id := range []string{"wq4h8c", "", ".", "..", "../users", "a/b", "a?op=release", "a#b", "%2e%2e", "\x00"} {
 		f.Add(id)
@@ -111,7 +111,7 @@ func FuzzSystemID(f *testing.F) {
 			t.Fatal("nobody has that machine")
 		}
 		if asked.url == "" {
-			return // Refused before anybody was asked.
+			return // The client refused the ID before it sent a request.
 		}
 		name, ours := strings.CutPrefix(asked.url, "https://maas/MAAS/api/2.0/machines/")
 		name, whole := strings.CutSuffix(name, "/")
@@ -121,7 +121,7 @@ func FuzzSystemID(f *testing.F) {
 	})
 }
 
-// FuzzGuard reads the ranges of a flag.
+// FuzzGuard parses the ranges of a flag.
 func FuzzGuard(f *testing.F) {
 	f.Add("10.0.0.0/8, fd00::/8", "127.0.0.0/8")
 	f.Add("10.0.0.1", ",,")

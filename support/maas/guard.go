@@ -11,28 +11,29 @@ import (
 	"github.com/openshift/hypershift/support/addressguard"
 )
 
-// Guard is the address policy of a client whose endpoint is a tenant's choice.
+// Guard is the address policy of a client whose endpoint a tenant chooses.
 type Guard = addressguard.Guard
 
-// Own knows addresses of the management cluster.
+// Own is a set of addresses of the management cluster.
 type Own = addressguard.Own
 
-// RefusedAddressError is a call that a Guard stopped before it left.
+// RefusedAddressError reports a connection that a Guard blocked before it was made.
 type RefusedAddressError = addressguard.RefusedError
 
-// allowHint is appended to a refused address.
+// allowHint is appended to the error for a blocked address.
 const allowHint = "; an administrator can allow it with hypershift install --maas-allow-cidrs"
 
-// Environment by which the operator tells the provider what NewGuard takes. A provider without it serves no tenants.
+// The environment variables with which the operator passes the arguments of NewGuard to the provider. A provider
+// without them serves no tenants.
 const (
 	EnvAllowCIDRs  = "MAAS_ALLOW_CIDRS"
 	EnvRefuseCIDRs = "MAAS_REFUSE_CIDRS"
-	// EnvRefuseAddresses lists single ports, such as 10.0.0.5:6443, that are refused.
+	// EnvRefuseAddresses lists single ports that are blocked, such as 10.0.0.5:6443.
 	EnvRefuseAddresses = "MAAS_REFUSE_ADDRESSES"
 )
 
-// NewGuard reads lists of ranges such as "10.0.0.0/8,fd00::/8". In a pod, it refuses the API of the cluster that the
-// pod is in, and the addresses of EnvRefuseAddresses.
+// NewGuard parses lists of ranges such as "10.0.0.0/8,fd00::/8". In a pod, the Guard also blocks the API of the cluster
+// in which the pod runs. It always blocks the addresses in EnvRefuseAddresses.
 func NewGuard(allow, refuse string) (*Guard, error) {
 	guard, err := addressguard.New(allow, refuse)
 	if err != nil {
@@ -51,5 +52,5 @@ func NewGuard(allow, refuse string) (*Guard, error) {
 	return guard, nil
 }
 
-// ParsePrefixes reads ranges that are separated by commas; an empty text is none.
+// ParsePrefixes parses comma-separated ranges; an empty text has none.
 func ParsePrefixes(text string) ([]netip.Prefix, error) { return addressguard.ParsePrefixes(text) }

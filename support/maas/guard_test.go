@@ -24,8 +24,8 @@ func ranges(t *testing.T, text string) []netip.Prefix {
 	return prefixes
 }
 
-// TestGuardRefuses is about addresses that answer the host which calls them and nobody else: a tenant who names one as his MAAS would
-// read what he may not.
+// TestGuardRefuses checks addresses that only the calling host can reach. With such an address as the MAAS endpoint, a
+// tenant could read data without permission.
 func TestGuardRefuses(t *testing.T) {
 	for name, address := range map[string]string{
 		"the host itself":                              "127.0.0.1:5240",
@@ -63,7 +63,7 @@ func TestGuardRefuses(t *testing.T) {
 func TestGuardAllows(t *testing.T) {
 	for _, address := range []string{
 		"10.0.0.5:5240", "172.16.0.1:5240", "192.168.1.1:443", "100.64.0.1:443", "203.0.113.7:443", "[fd00:1::5]:443", "[2001:db8::5]:443",
-		// The neighbours of what is refused.
+		// The addresses next to the blocked ranges.
 		"1.0.0.1:80", "126.255.255.255:80", "128.0.0.1:80", "169.253.255.255:80", "169.255.0.1:80", "223.255.255.255:80",
 		"100.100.100.199:80", "100.100.100.201:80", "192.0.0.191:80", "192.0.0.193:80",
 		"[fd00:ec2::253]:80", "[fd20:ce::255]:80", "[fec0::1]:80", "[64:ff9b::a00:5]:443", "[::ffff:10.0.0.5]:443",
@@ -191,7 +191,8 @@ func TestParsePrefixes(t *testing.T) {
 	g.Expect(err).To(MatchError(And(ContainSubstring(`"10.0.0.0/33"`), ContainSubstring("10.0.0.0/8"))))
 }
 
-// TestGuardStopsCalls goes the whole way, by address and by a name, of which the guard sees what it stands for.
+// TestGuardStopsCalls tests the complete call, by address and by name. For a name, the guard checks the resolved
+// address.
 func TestGuardStopsCalls(t *testing.T) {
 	var calls atomic.Int32
 	endpoint := answers(t, &calls, body(`{"version": "3.6.5"}`))

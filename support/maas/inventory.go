@@ -19,7 +19,8 @@ func fetch[T any](ctx context.Context, c *Client, request call) (T, error) {
 	return answer, err
 }
 
-// GetVersion returns the version of MAAS. The server answers it to anyone, so it says nothing about the API key.
+// GetVersion returns the version of MAAS. MAAS requires no authentication for it, so success does not prove that the
+// API key is valid.
 func (c *Client) GetVersion(ctx context.Context) (Version, error) {
 	return fetch[Version](ctx, c, read("version", "read the version", "version/"))
 }
@@ -53,25 +54,25 @@ func (c *Client) ListTags(ctx context.Context) ([]Tag, error) {
 	return fetch[[]Tag](ctx, c, read("tags.list", "list tags", "tags/"))
 }
 
-// CreateTag makes a tag without definition. It needs an administrator.
+// CreateTag creates a tag without a definition. It requires an administrator.
 func (c *Client) CreateTag(ctx context.Context, name, comment string) (Tag, error) {
 	return fetch[Tag](ctx, c, call{name: "tags.create", what: "create tag " + name, method: http.MethodPost, path: "tags/",
 		params: params{}.add("name", name).add("comment", comment).values()})
 }
 
-// DeleteTag removes a tag. It needs an administrator.
+// DeleteTag deletes a tag. It requires an administrator.
 func (c *Client) DeleteTag(ctx context.Context, name string) error {
 	return c.do(ctx, call{name: "tags.delete", what: "delete tag " + name, method: http.MethodDelete, path: tagPath(name)}, nil)
 }
 
-// ListTagMachines returns the machines that carry a tag.
+// ListTagMachines returns the machines with a tag.
 func (c *Client) ListTagMachines(ctx context.Context, name string) ([]Machine, error) {
 	request := read("tags.machines", "list machines of tag "+name, tagPath(name))
 	request.op = "machines"
 	return fetch[[]Machine](ctx, c, request)
 }
 
-// UpdateTagMachines adds and removes members by system id. It needs an administrator.
+// UpdateTagMachines adds and removes a tag's machines by system ID. It requires an administrator.
 func (c *Client) UpdateTagMachines(ctx context.Context, name string, add, remove []string) (TagUpdate, error) {
 	return fetch[TagUpdate](ctx, c, call{name: "tags.update_nodes", what: "change the machines of tag " + name, method: http.MethodPost,
 		path: tagPath(name), op: "update_nodes", params: params{}.add("add", add...).add("remove", remove...).values()})
@@ -89,7 +90,7 @@ const (
 	ImagesUploaded ImageType = "uploaded"
 )
 
-// ListBootResources returns the images that MAAS holds.
+// ListBootResources returns the images in MAAS.
 func (c *Client) ListBootResources(ctx context.Context, kind ImageType) ([]BootResource, error) {
 	request := read("boot-resources.list", "list images", "boot-resources/")
 	request.params = params{}.add("type", string(kind)).values()
@@ -99,9 +100,9 @@ func (c *Client) ListBootResources(ctx context.Context, kind ImageType) ([]BootR
 // EventFilter selects entries of the event log.
 type EventFilter struct {
 	SystemIDs, Hostnames []string
-	// Level is the least one: DEBUG, INFO, WARNING, ERROR. Empty means INFO.
+	// Level is the lowest level to return: DEBUG, INFO, WARNING, ERROR. Empty means INFO.
 	Level string
-	// Limit bounds the page, at most 1000. Zero means 100.
+	// Limit is the maximum number of entries in the page, at most 1000. Zero means 100.
 	Limit int
 }
 

@@ -10,8 +10,8 @@ import (
 	"net/url"
 )
 
-// MachineFilter selects machines: a machine must match each field that is set, and for fields with several
-// values any of them; but it must carry all of Tags and none of NotTags.
+// MachineFilter selects machines. A machine must match each field that is set. For fields with several values, it must
+// match any of them, except that it must have all of Tags and none of NotTags.
 type MachineFilter struct {
 	SystemIDs, Hostnames, MACAddresses, Domains, AgentNames []string
 	Statuses                                                []Status
@@ -53,28 +53,28 @@ func (c *Client) GetMachine(ctx context.Context, systemID string) (*Machine, err
 	return c.machine(ctx, call{name: "machines.get", what: "read machine " + systemID, systemID: systemID, method: http.MethodGet, path: machinePath(systemID)})
 }
 
-// AllocateRequest says which machine is wanted. Zero fields ask for nothing.
+// AllocateRequest selects the machine to allocate. Zero fields do not restrict the selection.
 type AllocateRequest struct {
-	// Name is the host name, SystemID the id of the one machine that will do; with a SystemID MAAS never composes a VM.
+	// Name is the host name. SystemID is the ID of the only acceptable machine; with a SystemID, MAAS never composes a VM.
 	Name, SystemID string
 	Architecture   string
-	// CPUCount and MemoryMiB are minima.
+	// CPUCount and MemoryMiB are minimums.
 	CPUCount, MemoryMiB int
-	// Tags must all be there, none of NotTags may.
+	// Tags are the tags that the machine must have, and NotTags those that it must not have.
 	Tags, NotTags []string
 	// Zone and Pool are names.
 	Zone, Pool         string
 	NotZones, NotPools []string
-	// Storage is "[label:]GB[(tag,...)],...", the first being the root disk. GB is 10^9 bytes.
+	// Storage is "[label:]GB[(tag,...)],...", where the first disk is the root disk. GB is 10^9 bytes.
 	Storage string
 	// Interfaces is "label:key=value,...;label2:...".
 	Interfaces  string
 	Subnets     []string
 	NotPodTypes []string
-	// AgentName is stored with the allocation, in the same transaction, and can be listed by.
+	// AgentName is stored with the allocation, in the same transaction. ListMachines can filter by it.
 	AgentName string
 	Comment   string
-	// DryRun only chooses.
+	// DryRun selects a machine without allocating it.
 	DryRun bool
 }
 
@@ -88,27 +88,28 @@ func (r AllocateRequest) params() url.Values {
 	return p.add("agent_name", r.AgentName).add("comment", r.Comment).flag("dry_run", r.DryRun).values()
 }
 
-// AllocateMachine acquires the cheapest Ready machine that matches. IsConflict tells that none does. The caller must check
-// what it got: where nothing matches, a MAAS with VM hosts may compose a machine that ignores name and pool.
+// AllocateMachine allocates the cheapest Ready machine that matches. IsConflict is true for the error if none matches.
+// The caller must check the machine: if nothing matches, a MAAS with VM hosts may compose a machine that ignores name
+// and pool.
 func (c *Client) AllocateMachine(ctx context.Context, request AllocateRequest) (*Machine, error) {
 	return c.machine(ctx, call{name: "machines.allocate", what: "allocate a machine", method: http.MethodPost, path: "machines/", op: "allocate", params: request.params()})
 }
 
-// DeployRequest says what to install.
+// DeployRequest configures a deployment.
 type DeployRequest struct {
-	// DistroSeries is "<os>/<series>" or "custom/<image>". It alone decides; MAAS does not read an osystem.
+	// DistroSeries is "<os>/<series>" or "custom/<image>". MAAS reads only this field, and no osystem.
 	DistroSeries string
-	// UserData is handed to the machine as it is. Nil sends none.
+	// UserData is passed to the machine unchanged. Nil sends none.
 	UserData []byte
 	Comment  string
-	// Ephemeral runs the image from memory.
+	// Ephemeral deploys the image into memory.
 	Ephemeral bool
 	HWEKernel string
-	// RegisterVMHost makes the machine an LXD VM host of MAAS. It needs an administrator.
+	// RegisterVMHost registers the machine as an LXD VM host in MAAS. It requires an administrator.
 	RegisterVMHost bool
 }
 
-// DeployMachine starts the installation of an Allocated (or Ready) machine.
+// DeployMachine starts the deployment of an Allocated (or Ready) machine.
 func (c *Client) DeployMachine(ctx context.Context, systemID string, request DeployRequest) (*Machine, error) {
 	p := params{}
 	p.add("distro_series", request.DistroSeries).add("comment", request.Comment).add("hwe_kernel", request.HWEKernel)
@@ -119,16 +120,16 @@ func (c *Client) DeployMachine(ctx context.Context, systemID string, request Dep
 	return c.machine(ctx, machineOp("deploy", systemID, p))
 }
 
-// ReleaseRequest says how to give a machine back.
+// ReleaseRequest configures the release of a machine.
 type ReleaseRequest struct {
 	Comment string
-	// Erase wipes the disks; SecureErase and QuickErase say how, where the disk can.
+	// Erase erases the disks. SecureErase and QuickErase choose the method, if the disk supports it.
 	Erase, SecureErase, QuickErase bool
-	// Force removes the VM hosts on the machine and their VMs.
+	// Force also removes the VM hosts on the machine and their VMs.
 	Force bool
 }
 
-// ReleaseMachine starts to give a machine back; nothing happens to one that is Ready or Releasing.
+// ReleaseMachine starts the release of a machine. It has no effect on a machine that is Ready or Releasing.
 func (c *Client) ReleaseMachine(ctx context.Context, systemID string, request ReleaseRequest) (*Machine, error) {
 	p := params{}
 	p.add("comment", request.Comment).flag("erase", request.Erase || request.SecureErase || request.QuickErase)
@@ -136,17 +137,18 @@ func (c *Client) ReleaseMachine(ctx context.Context, systemID string, request Re
 	return c.machine(ctx, machineOp("release", systemID, p))
 }
 
-// AbortMachine stops what is running: a deployment (back to Allocated), commissioning, testing, erasing.
+// AbortMachine stops the running operation: a deployment (back to Allocated), commissioning, testing or erasing.
 func (c *Client) AbortMachine(ctx context.Context, systemID, comment string) (*Machine, error) {
 	return c.machine(ctx, machineOp("abort", systemID, params{}.add("comment", comment)))
 }
 
-// PowerOnMachine switches on a machine that is owned. The answer may be empty.
+// PowerOnMachine powers on an owned machine. The answer may be empty.
 func (c *Client) PowerOnMachine(ctx context.Context, systemID, comment string) (*Machine, error) {
 	return c.maybeMachine(ctx, machineOp("power_on", systemID, params{}.add("comment", comment)))
 }
 
-// PowerOffMachine switches a machine off; hard does not ask its operating system. The answer is empty when it is off already.
+// PowerOffMachine powers off a machine; hard does so without its operating system. The answer is empty if the machine
+// is already off.
 func (c *Client) PowerOffMachine(ctx context.Context, systemID string, hard bool, comment string) (*Machine, error) {
 	mode := "soft"
 	if hard {
@@ -155,7 +157,7 @@ func (c *Client) PowerOffMachine(ctx context.Context, systemID string, hard bool
 	return c.maybeMachine(ctx, machineOp("power_off", systemID, params{}.add("stop_mode", mode).add("comment", comment)))
 }
 
-// QueryPowerState asks the machine's power driver now, which can take a minute.
+// QueryPowerState queries the machine's power driver, which can take a minute.
 func (c *Client) QueryPowerState(ctx context.Context, systemID string) (PowerState, error) {
 	var answer struct {
 		State PowerState `json:"state"`
@@ -166,17 +168,17 @@ func (c *Client) QueryPowerState(ctx context.Context, systemID string) (PowerSta
 	return answer.State, err
 }
 
-// MarkMachineBroken takes an owned machine out of use; the comment becomes its error description.
+// MarkMachineBroken marks an owned machine as Broken; the comment becomes its error description.
 func (c *Client) MarkMachineBroken(ctx context.Context, systemID, comment string) (*Machine, error) {
 	return c.machine(ctx, machineOp("mark_broken", systemID, params{}.add("comment", comment)))
 }
 
-// MarkMachineFixed makes a Broken machine Ready. It needs an administrator.
+// MarkMachineFixed makes a Broken machine Ready. It requires an administrator.
 func (c *Client) MarkMachineFixed(ctx context.Context, systemID, comment string) (*Machine, error) {
 	return c.machine(ctx, machineOp("mark_fixed", systemID, params{}.add("comment", comment)))
 }
 
-// SetWorkloadAnnotations stores texts with an allocation; an empty value removes its key. A release clears them.
+// SetWorkloadAnnotations sets annotations of an allocation; an empty value removes its key. A release clears them.
 func (c *Client) SetWorkloadAnnotations(ctx context.Context, systemID string, annotations map[string]string) (*Machine, error) {
 	p := params{}
 	for key, value := range annotations {
@@ -185,7 +187,7 @@ func (c *Client) SetWorkloadAnnotations(ctx context.Context, systemID string, an
 	return c.machine(ctx, machineOp("set_workload_annotations", systemID, p))
 }
 
-// UpdateMachine changes properties such as hostname, pool, zone or swap_size. It needs an administrator.
+// UpdateMachine changes properties such as hostname, pool, zone or swap_size. It requires an administrator.
 func (c *Client) UpdateMachine(ctx context.Context, systemID string, properties map[string]string) (*Machine, error) {
 	p := params{}
 	for key, value := range properties {
@@ -195,12 +197,13 @@ func (c *Client) UpdateMachine(ctx context.Context, systemID string, properties 
 		path: machinePath(systemID), params: p.values()})
 }
 
-// DeleteMachine removes a machine from MAAS. It needs an administrator.
+// DeleteMachine deletes a machine from MAAS. It requires an administrator.
 func (c *Client) DeleteMachine(ctx context.Context, systemID string) error {
 	return c.do(ctx, call{name: "machines.delete", what: "delete machine " + systemID, systemID: systemID, method: http.MethodDelete, path: machinePath(systemID)}, nil)
 }
 
-// GetPowerParameters returns how MAAS switches a machine, secrets included. It needs an administrator.
+// GetPowerParameters returns the parameters of a machine's power driver, including secrets. It requires an
+// administrator.
 func (c *Client) GetPowerParameters(ctx context.Context, systemID string) (PowerParameters, error) {
 	var answer PowerParameters
 	request := machineOp("power_parameters", systemID, nil)
@@ -233,8 +236,8 @@ func opText(op string) string {
 	return op + " machine "
 }
 
-// machine sends a call that is answered with a machine. An answer that names none is nobody's: it must not pass for a machine that
-// is New and belongs to no one.
+// machine sends a call whose answer is a machine. It returns an error for an answer without a system ID: the caller
+// would take it for a machine that is New and has no owner.
 func (c *Client) machine(ctx context.Context, request call) (*Machine, error) {
 	machine, err := c.maybeMachine(ctx, request)
 	if err == nil && machine.SystemID == "" {
@@ -246,7 +249,7 @@ func (c *Client) machine(ctx context.Context, request call) (*Machine, error) {
 	return machine, nil
 }
 
-// maybeMachine sends a call that is answered with a machine, or with null when there was nothing to do.
+// maybeMachine sends a call whose answer is a machine, or null if there was nothing to do.
 func (c *Client) maybeMachine(ctx context.Context, request call) (*Machine, error) {
 	machine := &Machine{}
 	if err := c.do(ctx, request, machine); err != nil {

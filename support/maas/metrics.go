@@ -15,7 +15,7 @@ type Metrics struct {
 	retries  *prometheus.CounterVec
 }
 
-// NewMetrics registers the metrics of MAAS calls. It panics, as the registry does, when they are registered already.
+// NewMetrics registers the metrics of MAAS calls. It panics if they are already registered.
 func NewMetrics(registry prometheus.Registerer) *Metrics {
 	m := &Metrics{
 		duration: prometheus.NewHistogramVec(prometheus.HistogramOpts{
@@ -32,7 +32,7 @@ func NewMetrics(registry prometheus.Registerer) *Metrics {
 	return m
 }
 
-// Collectors are the metrics.
+// Collectors returns the metrics.
 func (m *Metrics) Collectors() []prometheus.Collector {
 	return []prometheus.Collector{m.duration, m.retries}
 }

@@ -12,8 +12,9 @@ import (
 	"time"
 )
 
-// authorization signs one attempt: OAuth 1.0, PLAINTEXT, whose signature is the (empty) consumer secret, an ampersand and
-// the token secret. MAAS refuses a nonce that it has seen, so each attempt needs a header of its own.
+// authorization returns the header that signs one attempt with OAuth 1.0 PLAINTEXT. The signature is the (empty)
+// consumer secret, an ampersand and the token secret. MAAS refuses a repeated nonce, so each attempt needs its own
+// header.
 func (k apiKey) authorization(now time.Time) (string, error) {
 	nonce := make([]byte, 16)
 	if _, err := rand.Read(nonce); err != nil {
@@ -35,7 +36,7 @@ func (k apiKey) authorization(now time.Time) (string, error) {
 	return "OAuth " + strings.Join(pairs, ", "), nil
 }
 
-// percentEncode encodes as RFC 3986 asks, where a space is %20.
+// percentEncode encodes a text according to RFC 3986, in which a space is %20.
 func percentEncode(s string) string {
 	return strings.ReplaceAll(url.QueryEscape(s), "+", "%20")
 }

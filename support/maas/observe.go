@@ -13,23 +13,24 @@ import (
 	"github.com/openshift/hypershift/support/logging"
 )
 
-// outcome is what became of one attempt of a call.
+// outcome is the result of one attempt of a call.
 type outcome struct {
-	// code is the HTTP status; zero when no answer came.
+	// code is the HTTP status; zero if no answer arrived.
 	code int
 	took time.Duration
-	// out is what the answer was decoded into.
+	// out is the decoded answer.
 	out any
 	err error
 }
 
-// unwell tells that MAAS serves nobody, or not this user, as opposed to what it says of one object.
+// unwell reports whether MAAS serves no calls, or none of this user. An error about a single object does not count.
 func (o outcome) unwell() bool {
 	return o.err != nil && (o.code < 400 || o.code == http.StatusUnauthorized || o.code == http.StatusTooManyRequests || o.code >= 500)
 }
 
-// observe measures an attempt and logs it: a change of MAAS always, a read for who wants to see reads. A read that fails is
-// news when the one before it did not fail like that; all say it again to whom the error goes.
+// observe records and logs an attempt. It always logs changes in MAAS; it logs reads only at the level for reads. A
+// failed read is logged at the level for changes if the previous read of that operation did not fail in the same way.
+// The caller of each failed read gets its error anyway.
 func (c *Client) observe(ctx context.Context, request call, o outcome) {
 	c.cfg.Metrics.observe(request.name, o.code, o.took)
 	changed := c.health.changed(request.name, o)
@@ -50,7 +51,8 @@ func (c *Client) observe(ctx context.Context, request call, o outcome) {
 	}
 }
 
-// details names the call and never says what is sent or what came back, but for the words of an error.
+// details returns the log values of a call. They contain nothing of the request or the answer, except the message of an
+// error.
 func details(request call, o outcome) []any {
 	all := []any{"operation", request.name, "code", o.code, "duration", o.took}
 	systemID, hostname := request.systemID, ""
@@ -69,13 +71,13 @@ func details(request call, o outcome) []any {
 	return all
 }
 
-// health remembers by operation how MAAS failed last.
+// health has the latest failure of each operation.
 type health struct {
 	mu      sync.Mutex
 	failing map[string]int
 }
 
-// changed notes an outcome, and tells whether the last one of its operation was of another kind.
+// changed records an outcome. It reports whether the operation's previous outcome was of another kind.
 func (h *health) changed(operation string, o outcome) bool {
 	h.mu.Lock()
 	defer h.mu.Unlock()

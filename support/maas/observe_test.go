@@ -15,7 +15,7 @@ import (
 	"github.com/openshift/hypershift/support/maas"
 )
 
-// logged is a context whose log, up to a level, goes to lines.
+// logged returns a context with a logger that appends lines up to a level.
 func logged(t *testing.T, level int) (context.Context, *[]string) {
 	t.Helper()
 	lines := &[]string{}
@@ -61,7 +61,8 @@ func TestChangesAreLogged(t *testing.T) {
 	}
 }
 
-// TestLogsNameMachines: who looks for what was done to a machine searches the log for its id.
+// TestLogsNameMachines checks that log lines have the machine's system ID, so that users can find all changes of a
+// machine.
 func TestLogsNameMachines(t *testing.T) {
 	for request, call := range requests() {
 		if !strings.Contains(request, " machines/w/") && !strings.Contains(request, " nodes/w/") {
@@ -76,7 +77,7 @@ func TestLogsNameMachines(t *testing.T) {
 	}
 }
 
-// TestLogsHoldNoContent: what is sent to a machine, and how it is switched, are secrets.
+// TestLogsHoldNoContent checks that the log has no user-data and no power parameters: they are secrets.
 func TestLogsHoldNoContent(t *testing.T) {
 	g := NewWithT(t)
 	ctx, lines := logged(t, logging.MaxLevel)
@@ -94,7 +95,8 @@ func TestLogsHoldNoContent(t *testing.T) {
 	}
 }
 
-// TestReadsAreLoggedWhenTheyChange: hundreds of reads fail alike when MAAS is down, and a person needs to see two lines of it.
+// TestReadsAreLoggedWhenTheyChange checks that repeated failures are logged once. While MAAS is down, hundreds of reads
+// fail in the same way, and two lines are sufficient.
 func TestReadsAreLoggedWhenTheyChange(t *testing.T) {
 	const ill, well = "MAAS does not answer as it should", "MAAS answers again"
 	for name, tc := range map[string]struct {

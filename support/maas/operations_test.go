@@ -16,7 +16,8 @@ import (
 	"github.com/openshift/hypershift/support/metrics/metricstest"
 )
 
-// operationOf is what a request is called in metrics: the kind of object, and MAAS's word for the operation or the verb.
+// operationOf returns the name of a request in metrics: the kind of object, and MAAS's name of the operation, or the
+// verb.
 func operationOf(request string) string {
 	method, rest, _ := strings.Cut(request, " ")
 	rest, _, _ = strings.Cut(rest, " ")
@@ -34,7 +35,7 @@ func operationOf(request string) string {
 	return parts[0] + "." + op
 }
 
-// TestOperations: in metrics, each request counts as what it is. In an error, a person reads which object it was about.
+// TestOperations checks that metrics have the operation of each request, and that errors name the object.
 func TestOperations(t *testing.T) {
 	for request, call := range requests() {
 		t.Run("When MAAS refuses "+request+", it should be said of what", func(t *testing.T) {
@@ -54,7 +55,8 @@ func TestOperations(t *testing.T) {
 	}
 }
 
-// objectsOf are the ids in the path of a request: every second part of it. Of an interface, its machine is told.
+// objectsOf returns the object ID in the path of a request, which is its second part. For an interface, it is the
+// machine's ID.
 func objectsOf(request string) []string {
 	path, _, _ := strings.Cut(strings.Split(request, " ")[1], "?")
 	parts := strings.Split(strings.Trim(path, "/"), "/")

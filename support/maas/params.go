@@ -7,7 +7,7 @@ import (
 	"strconv"
 )
 
-// params collects parameters; what is empty is left out, what is repeated is sent repeatedly.
+// params collects parameters. It omits empty values, and sends repeated keys repeatedly.
 type params url.Values
 
 func (p params) add(key string, values ...string) params {
@@ -33,7 +33,7 @@ func (p params) flag(key string, value bool) params {
 	return p
 }
 
-// set sends a value also when it is empty, which for MAAS is not the same as leaving it out.
+// set also sends an empty value, which MAAS does not treat like an omitted one.
 func (p params) set(key, value string) params {
 	p[key] = []string{value}
 	return p

@@ -9,11 +9,12 @@ import (
 	"time"
 )
 
-// mostDoublings bounds how patient a client becomes: MAAS prints some ten thousand machines in four minutes.
+// mostDoublings is the maximum number of times that the timeout doubles: MAAS prints about ten thousand machines in
+// four minutes.
 const mostDoublings = 2
 
-// patience bounds a list of machines, of which nobody knows how many MAAS has to print. After one that took too long, the next one may
-// take twice as long: a MAAS that is slow is not one that can't be reached.
+// patience adapts the timeout of machine lists, because the number of machines in MAAS is unknown. After a list that
+// timed out, the next one may take twice as long: a slow MAAS is not an unreachable one.
 type patience struct {
 	mu        sync.Mutex
 	doublings int
@@ -25,7 +26,7 @@ func (p *patience) limit(read time.Duration) time.Duration {
 	return 3 * read << p.doublings
 }
 
-// learn notes how a list ended. One that was quick ends the patience, so that a MAAS that hangs is noticed soon.
+// learn records the result of a list. A fast list resets the timeout, so that a hanging MAAS is detected early.
 func (p *patience) learn(ctx context.Context, err error, quick bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()

@@ -9,8 +9,8 @@ import (
 	"time"
 )
 
-// pause keeps a client silent for as long as a server that limits the rate of its calls (429) asks it to be. A 503 asks only who
-// got it to wait: MAAS says it of the power of one machine, too.
+// pause blocks all calls of a client for the time that a rate-limiting server requested (429). A 503 delays only the
+// call that received it: MAAS also sends it for the power of a single machine.
 type pause struct {
 	mu    sync.Mutex
 	until time.Time
@@ -27,7 +27,7 @@ func (p *pause) note(err error, now time.Time) {
 	}
 }
 
-// left is the error of a call that must not be sent yet.
+// left returns the error of a call that must not be sent yet; nil if it may be sent.
 func (p *pause) left(request call, now time.Time) error {
 	p.mu.Lock()
 	defer p.mu.Unlock()

@@ -12,14 +12,14 @@ const (
 	providerSchemeLXD = "maas-lxd:///"
 )
 
-// ProviderID names a machine of MAAS in Cluster API and in Nodes: maas:///<zone>/<system id>, or maas-lxd:///<zone>/<system id> for a
-// virtual machine of provisioningMode lxd.
+// ProviderID identifies a machine of MAAS in Cluster API and in Nodes. The format is maas:///<zone>/<system id>, or
+// maas-lxd:///<zone>/<system id> for a virtual machine of provisioningMode lxd.
 type ProviderID struct {
 	Zone, SystemID string
 	LXD            bool
 }
 
-// String formats it.
+// String returns the provider ID as a text.
 func (p ProviderID) String() string {
 	scheme := providerScheme
 	if p.LXD {
@@ -28,8 +28,8 @@ func (p ProviderID) String() string {
 	return fmt.Sprintf("%s%s/%s", scheme, p.Zone, p.SystemID)
 }
 
-// ParseProviderID reads both forms, and, of what a user or a backup wrote, what follows the last slash as the system id; ok tells that it
-// is one of the two forms.
+// ParseProviderID parses both formats. For any other text, as from a user or a backup, it returns false, and the text
+// after the last slash as the system ID.
 func ParseProviderID(text string) (id ProviderID, ok bool) {
 	rest, lxd := strings.CutPrefix(text, providerSchemeLXD)
 	plain := false

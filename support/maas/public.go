@@ -12,8 +12,8 @@ import (
 	"syscall"
 )
 
-// Public puts an error into words for somebody who chose the endpoint and may not learn what answers there: the status and what it
-// means on a MAAS, or why there is no connection, and no word of the answer.
+// Public describes an error for a user that chose the endpoint and must not learn what its server answers. The text has
+// the status and its meaning for MAAS, or the reason why there is no connection, and nothing of the answer.
 func Public(err error) string {
 	var refusal *Error
 	var foreign *EndpointError
@@ -21,7 +21,7 @@ func Public(err error) string {
 	switch {
 	case errors.As(err, &refusal):
 		if refusal.StatusCode == http.StatusUnauthorized {
-			return refusal.Error() // One of our own sentences.
+			return refusal.Error() // unauthorizedMessage chose the message, so it is not from the server.
 		}
 		return (&Error{Operation: refusal.Operation, StatusCode: refusal.StatusCode}).Error()
 	case errors.As(err, &foreign):

@@ -21,7 +21,8 @@ import (
 	"github.com/openshift/hypershift/support/maas"
 )
 
-// TestPublicRepeatsNothing: who may name any endpoint must not read through our conditions what answers there.
+// TestPublicRepeatsNothing checks that conditions do not reveal a server's answers to a user that can choose any
+// endpoint.
 func TestPublicRepeatsNothing(t *testing.T) {
 	const inside = "word-from-inside"
 	const text, page, object = "text/plain", "text/html", "application/json"
@@ -54,7 +55,7 @@ func TestPublicRepeatsNothing(t *testing.T) {
 	})
 }
 
-// TestPublicHelps: a tenant has to learn what to mend.
+// TestPublicHelps checks that a tenant learns what to fix.
 func TestPublicHelps(t *testing.T) {
 	secured := httptest.NewTLSServer(body("{}"))
 	t.Cleanup(secured.Close)

@@ -16,7 +16,7 @@ import (
 	"github.com/openshift/hypershift/support/maas"
 )
 
-// requests are the methods of the client, by what each sends: method, path with op, parameters.
+// requests returns the client's methods by the request that each sends: method, path with op, and parameters.
 func requests() map[string]func(context.Context, *maas.Client) error {
 	one := 1
 	return map[string]func(context.Context, *maas.Client) error{
@@ -190,7 +190,7 @@ func TestRequests(t *testing.T) {
 	}
 }
 
-// only keeps only the error of a call.
+// only discards the result of a call and returns its error.
 func only[T any](call func(context.Context, *maas.Client) (T, error)) func(context.Context, *maas.Client) error {
 	return func(ctx context.Context, c *maas.Client) error {
 		_, err := call(ctx, c)
@@ -198,7 +198,7 @@ func only[T any](call func(context.Context, *maas.Client) (T, error)) func(conte
 	}
 }
 
-// ignoreShape forgives that the test's server answers an object where a list is due.
+// ignoreShape ignores the error for an object in place of a list, which the test's server sends.
 func ignoreShape(err error) error {
 	if err != nil && strings.Contains(err.Error(), "cannot unmarshal object") {
 		return nil

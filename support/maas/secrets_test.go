@@ -16,7 +16,8 @@ import (
 	"github.com/openshift/hypershift/support/maas"
 )
 
-// TestEchoedKeyIsHidden: a server, or a proxy that shows what it was sent, may put parts of the API key into its answer.
+// TestEchoedKeyIsHidden checks that errors have no part of the API key. A server, or a proxy that shows the request,
+// may repeat it in its answer.
 func TestEchoedKeyIsHidden(t *testing.T) {
 	for name, tc := range map[string]struct {
 		code        int
@@ -51,7 +52,7 @@ func TestEchoedKeyIsHidden(t *testing.T) {
 	})
 }
 
-// TestClientPrintsNoKey: a client is a field of reconcilers, which somebody may print.
+// TestClientPrintsNoKey checks that printing a client, for example as a field of a reconciler, does not print the key.
 func TestClientPrintsNoKey(t *testing.T) {
 	c := newClient(t, maas.Config{Endpoint: "https://maas/MAAS"})
 	holder := struct{ MAAS *maas.Client }{c}
@@ -130,7 +131,7 @@ func TestAPIKey(t *testing.T) {
 func TestPlainHTTP(t *testing.T) {
 	for endpoint, plain := range map[string]bool{
 		"http://maas:5240/MAAS": true, "HTTP://maas/MAAS": true, "https://maas:5443/MAAS": false,
-		// Of what is no endpoint, another error tells.
+		// PlainHTTP is empty for invalid endpoints: NewClient reports them.
 		"maas": false, "": false,
 	} {
 		t.Run("When the endpoint is "+endpoint+", it should be told whether the key goes in the clear", func(t *testing.T) {

@@ -4,7 +4,7 @@ package maas
 
 import "strconv"
 
-// Status is the state of a machine. A newer MAAS may send numbers that are not named here.
+// Status is the state of a machine. A newer MAAS may send numbers that this package does not know.
 type Status int
 
 // The states of a machine, with MAAS's own numbers.
@@ -34,7 +34,7 @@ const (
 	StatusFailedTesting
 )
 
-// statusText holds, for each state, its name in answers and its word in filters.
+// statusText has the name in answers and the word in filters of each state.
 var statusText = [...]struct{ name, word string }{
 	StatusNew:                     {"New", "new"},
 	StatusCommissioning:           {"Commissioning", "commissioning"},
@@ -61,7 +61,7 @@ var statusText = [...]struct{ name, word string }{
 	StatusFailedTesting:           {"Failed testing", "failed_testing"},
 }
 
-// Statuses returns every state that this package names.
+// Statuses returns every state that this package knows.
 func Statuses() []Status {
 	all := make([]Status, len(statusText))
 	for i := range all {
@@ -70,7 +70,7 @@ func Statuses() []Status {
 	return all
 }
 
-// Known tells whether this package names the state.
+// Known reports whether this package knows the state.
 func (s Status) Known() bool { return s >= 0 && int(s) < len(statusText) }
 
 // String returns the name that MAAS prints, e.g. "Failed deployment".
@@ -89,10 +89,10 @@ func (s Status) Word() string {
 	return statusText[s].word
 }
 
-// PowerState is what MAAS last saw of a machine's power.
+// PowerState is the last power state that MAAS observed on a machine.
 type PowerState string
 
-// The power states. Unknown is usual for machines whose power MAAS can't query.
+// The power states. Unknown is usual for machines whose power MAAS cannot query.
 const (
 	PowerOn      PowerState = "on"
 	PowerOff     PowerState = "off"

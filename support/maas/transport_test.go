@@ -19,7 +19,7 @@ import (
 	"github.com/openshift/hypershift/support/metrics/metricstest"
 )
 
-// answers makes a server that gives its answers one after the other, the last for ever.
+// answers starts a server that sends its answers in order, and repeats the last one indefinitely.
 func answers(t *testing.T, calls *atomic.Int32, handlers ...http.HandlerFunc) string {
 	t.Helper()
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -53,7 +53,7 @@ func drop(w http.ResponseWriter, _ *http.Request) {
 func breakOff(w http.ResponseWriter, r *http.Request) {
 	w.Header().Set("Content-Length", "1000")
 	_, _ = w.Write([]byte(`{"version": "3.`))
-	_ = http.NewResponseController(w).Flush() // Its beginning arrives.
+	_ = http.NewResponseController(w).Flush() // Send the beginning of the answer.
 	panic(http.ErrAbortHandler)
 }
 
@@ -115,7 +115,7 @@ func TestUncertain(t *testing.T) {
 
 func TestUnreachable(t *testing.T) {
 	g := NewWithT(t)
-	const address = "127.0.0.1:1" // Nobody listens there, nor will meanwhile.
+	const address = "127.0.0.1:1" // No program listens on this port.
 	c := newClient(t, maas.Config{Endpoint: "http://" + address + "/MAAS"})
 	_, err := c.AllocateMachine(t.Context(), maas.AllocateRequest{})
 	g.Expect(maas.IsUnreachable(err)).To(BeTrue())
@@ -186,7 +186,7 @@ func TestRetryAfterIsTold(t *testing.T) {
 	g.Expect(maas.IsUnavailable(err)).To(BeTrue())
 }
 
-// TestMetricsOfNoAnswer: alerts count calls without an answer apart from those that MAAS refused.
+// TestMetricsOfNoAnswer checks that metrics separate calls without an answer from refused ones, as alerts require.
 func TestMetricsOfNoAnswer(t *testing.T) {
 	counted := maas.NewMetrics(prometheus.NewRegistry())
 	c := newClient(t, maas.Config{Endpoint: "https://maas/MAAS", Transport: &transport{answers: []any{errReset}}, Metrics: counted})
@@ -224,9 +224,10 @@ func TestMetrics(t *testing.T) {
 	}))
 }
 
-// TestConnectionsAreReused: what a call leaves of an answer is read to its end, or its connection would be lost.
+// TestConnectionsAreReused checks that the client reads the remainder of an answer, which is necessary to reuse the
+// connection.
 func TestConnectionsAreReused(t *testing.T) {
-	page := strings.Repeat("x", 100<<10) // More than an error keeps.
+	page := strings.Repeat("x", 100<<10) // More than an error reads.
 	version := func(ctx context.Context, c *maas.Client) error { _, err := c.GetVersion(ctx); return err }
 	remove := func(ctx context.Context, c *maas.Client) error { return c.DeleteMachine(ctx, "wq4h8c") }
 	for name, tc := range map[string]struct {
@@ -255,7 +256,8 @@ func TestConnectionsAreReused(t *testing.T) {
 			for range calls {
 				g.Expect(tc.call(t.Context(), c) != nil).To(Equal(tc.fails))
 			}
-			// A transport drops a connection whose request it does not know to be written 50 ms after the answer, as on a busy machine.
+			// A transport drops a connection if it does not know within 50 ms after the answer that the request was written, as
+			// on a busy machine.
 			g.Expect(opened.Load()).To(BeNumerically("<", calls/2))
 			c.CloseIdleConnections()
 			before := opened.Load()
@@ -269,7 +271,7 @@ func TestSlowLists(t *testing.T) {
 	g := NewWithT(t)
 	var calls atomic.Int32
 	endpoint := answers(t, &calls, func(w http.ResponseWriter, r *http.Request) {
-		var answer <-chan time.Time // The first list and the one of a named machine get none, however long they wait.
+		var answer <-chan time.Time // The first list and the list of a named machine get no answer.
 		if calls.Load() > 1 && !r.URL.Query().Has("id") {
 			answer = time.After(time.Second)
 		}

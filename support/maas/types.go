@@ -4,7 +4,7 @@ package maas
 
 import "encoding/json"
 
-// Version tells which MAAS answers.
+// Version is the version of a MAAS.
 type Version struct {
 	Version      string   `json:"version"`
 	Subversion   string   `json:"subversion"`
@@ -28,7 +28,7 @@ type Zone struct {
 	ResourceURI string `json:"resource_uri"`
 }
 
-// Pool is a resource pool. The default one has id 0.
+// Pool is a resource pool. The default pool has ID 0.
 type Pool struct {
 	ID          int    `json:"id"`
 	Name        string `json:"name"`
@@ -36,7 +36,7 @@ type Pool struct {
 	ResourceURI string `json:"resource_uri"`
 }
 
-// Tag marks machines. MAAS itself computes the members of a tag that has a definition.
+// Tag is a tag of machines. MAAS computes the machines of a tag with a definition.
 type Tag struct {
 	Name        string `json:"name"`
 	Definition  string `json:"definition"`
@@ -45,13 +45,13 @@ type Tag struct {
 	ResourceURI string `json:"resource_uri"`
 }
 
-// TagUpdate counts what a change of a tag's members did.
+// TagUpdate counts the machines that were added to a tag and removed from it.
 type TagUpdate struct {
 	Added   int `json:"added"`
 	Removed int `json:"removed"`
 }
 
-// Domain is a DNS domain. The default one has id 0. TTL is in seconds; nil means MAAS's default.
+// Domain is a DNS domain. The default domain has ID 0. TTL is in seconds; nil means MAAS's default.
 type Domain struct {
 	ID                  int    `json:"id"`
 	Name                string `json:"name"`
@@ -62,8 +62,8 @@ type Domain struct {
 	ResourceURI         string `json:"resource_uri"`
 }
 
-// DNSResource is a name with its addresses. AddressTTL is in seconds; nil means that of the domain. An ID of -1 means
-// that MAAS made it up for a machine.
+// DNSResource is a DNS name with its addresses. AddressTTL is in seconds; nil means the TTL of the domain. An ID of -1
+// means that MAAS generated the name for a machine.
 type DNSResource struct {
 	ID              int                 `json:"id"`
 	FQDN            string              `json:"fqdn"`
@@ -73,8 +73,7 @@ type DNSResource struct {
 	ResourceURI     string              `json:"resource_uri"`
 }
 
-// IPs returns the addresses that the name has now. An address that a machine gave back leaves an empty entry, which is
-// left out.
+// IPs returns the current addresses of the name. It omits the empty entries that released addresses leave.
 func (r DNSResource) IPs() []string {
 	var ips []string
 	for _, address := range r.IPAddresses {
@@ -94,7 +93,7 @@ type DNSResourceRecord struct {
 	RRData string `json:"rrdata"`
 }
 
-// IPAddress is an address that MAAS knows.
+// IPAddress is an address in MAAS.
 type IPAddress struct {
 	ID            int         `json:"id"`
 	IP            string      `json:"ip"`
@@ -107,7 +106,7 @@ type IPAddress struct {
 	ResourceURI   string      `json:"resource_uri"`
 }
 
-// Subnet is a network of addresses.
+// Subnet is an IP subnet.
 type Subnet struct {
 	ID          int      `json:"id"`
 	Name        string   `json:"name"`
@@ -124,7 +123,7 @@ type Subnet struct {
 	ResourceURI string   `json:"resource_uri"`
 }
 
-// IPRange is a stretch of a subnet.
+// IPRange is a range of addresses in a subnet.
 type IPRange struct {
 	Start        string   `json:"start"`
 	End          string   `json:"end"`
@@ -132,7 +131,7 @@ type IPRange struct {
 	Purpose      []string `json:"purpose"`
 }
 
-// AddressRange is a part of a subnet that people set aside; both ends are included.
+// AddressRange is a range of a subnet that administrators set aside; both ends are included.
 type AddressRange struct {
 	ID int `json:"id"`
 	// Type is "dynamic" or "reserved".
@@ -143,16 +142,16 @@ type AddressRange struct {
 	Comment string  `json:"comment"`
 }
 
-// HeldAddress is an address of a subnet that somebody has.
+// HeldAddress is a used address of a subnet.
 type HeldAddress struct {
 	IP        string `json:"ip"`
 	AllocType int    `json:"alloc_type"`
 	User      string `json:"user"`
-	// Node is nil where no node has it.
+	// Node is nil if no node has the address.
 	Node *HolderSummary `json:"node_summary"`
 }
 
-// HolderSummary names the node that has an address.
+// HolderSummary identifies the node that has an address.
 type HolderSummary struct {
 	SystemID string `json:"system_id"`
 	Hostname string `json:"hostname"`
@@ -178,7 +177,7 @@ type BootResource struct {
 	ID int `json:"id"`
 	// Type is "Synced" or "Uploaded".
 	Type string `json:"type"`
-	// Name is "<os>/<series>" for a synced one; an uploaded custom image has no prefix here.
+	// Name is "<os>/<series>" for a synced image; an uploaded custom image has no prefix here.
 	Name         string `json:"name"`
 	Architecture string `json:"architecture"`
 	SubArches    string `json:"subarches"`
@@ -187,7 +186,7 @@ type BootResource struct {
 	ResourceURI  string `json:"resource_uri"`
 }
 
-// Resources are sizes of a VM host: memory in MiB, local storage in bytes.
+// Resources are the resources of a VM host: memory in MiB, local storage in bytes.
 type Resources struct {
 	Cores        int   `json:"cores"`
 	Memory       int   `json:"memory"`
@@ -215,7 +214,7 @@ type VMHost struct {
 	ResourceURI           string        `json:"resource_uri"`
 }
 
-// StoragePool is a place for disks on a VM host; sizes are in bytes.
+// StoragePool is a storage pool for disks on a VM host; sizes are in bytes.
 type StoragePool struct {
 	ID        string `json:"id"`
 	Name      string `json:"name"`
@@ -236,7 +235,7 @@ type Event struct {
 	Type        string `json:"type"`
 	Description string `json:"description"`
 	Username    string `json:"username"`
-	// Created is in a format of MAAS's own, e.g. "Fri, 20 Nov. 2026 14:57:25".
+	// Created is in MAAS's own format, e.g. "Fri, 20 Nov. 2026 14:57:25".
 	Created string `json:"created"`
 }
 
@@ -248,5 +247,5 @@ type EventPage struct {
 	PrevURI string  `json:"prev_uri"`
 }
 
-// ConfigValue is a setting of MAAS: a text, number, boolean or null.
+// ConfigValue is the JSON value of a setting: a string, number, boolean or null.
 type ConfigValue = json.RawMessage

@@ -4,7 +4,7 @@ package maas
 
 import "encoding/json"
 
-// Machine is a machine as MAAS prints it. Fields of other versions are ignored.
+// Machine is a machine in the JSON format of MAAS. Fields of other MAAS versions are ignored.
 type Machine struct {
 	SystemID       string     `json:"system_id"`
 	Hostname       string     `json:"hostname"`
@@ -22,7 +22,8 @@ type Machine struct {
 	PowerState     PowerState `json:"power_state"`
 	PowerType      string     `json:"power_type"`
 	BIOSBootMethod string     `json:"bios_boot_method"`
-	// CPUCount counts cores, CPUSpeed is in MHz, MemoryMiB in MiB, StorageMB in MB (10^6) of all physical disks.
+	// CPUCount is the number of cores. CPUSpeed is in MHz, MemoryMiB in MiB. StorageMB is the size of all physical disks
+	// in MB (10^6 bytes).
 	CPUCount  int     `json:"cpu_count"`
 	CPUSpeed  int     `json:"cpu_speed"`
 	MemoryMiB int     `json:"memory"`
@@ -65,7 +66,7 @@ type Gateway struct {
 	LinkID    *int   `json:"link_id"`
 }
 
-// Reference points at another object. Which field holds its identity depends on the kind.
+// Reference refers to another object. The kind determines which field identifies it.
 type Reference struct {
 	ID          *int   `json:"id,omitempty"`
 	Name        string `json:"name,omitempty"`
@@ -74,7 +75,7 @@ type Reference struct {
 	Incomplete  bool   `json:"__incomplete__,omitempty"`
 }
 
-// ConstraintsByType tells, in the answer of an allocation, which ids satisfied each labelled constraint.
+// ConstraintsByType has the IDs that satisfy each labelled constraint, in the answer to an allocation.
 type ConstraintsByType struct {
 	Storage    map[string][]int `json:"storage,omitempty"`
 	Interfaces map[string][]int `json:"interfaces,omitempty"`
@@ -104,7 +105,7 @@ type Interface struct {
 	ResourceURI string          `json:"resource_uri"`
 }
 
-// Link is a configuration of an interface on a subnet.
+// Link connects an interface to a subnet.
 type Link struct {
 	ID        int     `json:"id"`
 	Mode      string  `json:"mode"`
@@ -112,7 +113,7 @@ type Link struct {
 	IPAddress string  `json:"ip_address,omitempty"`
 }
 
-// DiscoveredSubnet is an address that MAAS saw on an interface without having given it.
+// DiscoveredSubnet is an address that MAAS observed on an interface and did not assign.
 type DiscoveredSubnet struct {
 	Subnet    *Subnet `json:"subnet,omitempty"`
 	IPAddress string  `json:"ip_address,omitempty"`
@@ -153,13 +154,13 @@ type Partition struct {
 	ResourceURI string   `json:"resource_uri"`
 }
 
-// PowerParameters say how MAAS switches a machine; they hold secrets.
+// PowerParameters are the parameters of a machine's power driver, including secrets.
 type PowerParameters map[string]any
 
-// StringMap is a JSON object of texts; a value of another type is kept as its JSON.
+// StringMap is a JSON object of strings; for a value of another type, it has the JSON text.
 type StringMap map[string]string
 
-// UnmarshalJSON accepts null and values of any type.
+// UnmarshalJSON decodes an object with values of any type, or null.
 func (m *StringMap) UnmarshalJSON(data []byte) error {
 	var raw map[string]json.RawMessage
 	if err := json.Unmarshal(data, &raw); err != nil {

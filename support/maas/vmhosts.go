@@ -9,10 +9,10 @@ import (
 	"time"
 )
 
-// DrainTag on a VM host says that no new VM of ours is to be composed there.
+// DrainTag is the tag of a VM host on which this product must not compose new VMs.
 const DrainTag = "hypershift-drain"
 
-// ListVMHosts returns the VM hosts. IsGone tells that this MAAS has none any more.
+// ListVMHosts returns the VM hosts. IsGone is true for the error if this version of MAAS no longer has VM hosts.
 func (c *Client) ListVMHosts(ctx context.Context) ([]VMHost, error) {
 	return fetch[[]VMHost](ctx, c, read("vm-hosts.list", "list VM hosts", "vm-hosts/"))
 }
@@ -22,8 +22,8 @@ func (c *Client) GetVMHost(ctx context.Context, id int) (VMHost, error) {
 	return fetch[VMHost](ctx, c, read("vm-hosts.get", "read VM host "+strconv.Itoa(id), vmHostPath(id)))
 }
 
-// CreateVMHost registers a VM host; properties are those of MAAS (type, power_address, name, zone, pool, password,
-// project, ...). It needs an administrator.
+// CreateVMHost registers a VM host. properties are those of MAAS (type, power_address, name, zone, pool, password,
+// project, ...). It requires an administrator.
 func (c *Client) CreateVMHost(ctx context.Context, properties map[string]string) (VMHost, error) {
 	p := params{}
 	for key, value := range properties {
@@ -32,7 +32,8 @@ func (c *Client) CreateVMHost(ctx context.Context, properties map[string]string)
 	return fetch[VMHost](ctx, c, call{name: "vm-hosts.create", what: "register VM host " + properties["name"], method: http.MethodPost, path: "vm-hosts/", params: p.values()})
 }
 
-// UpdateVMHost changes properties such as tags, zone, pool, cpu_over_commit_ratio, default_storage_pool. It needs an administrator.
+// UpdateVMHost changes properties such as tags, zone, pool, cpu_over_commit_ratio, default_storage_pool. It requires an
+// administrator.
 func (c *Client) UpdateVMHost(ctx context.Context, id int, properties map[string]string) (VMHost, error) {
 	p := params{}
 	for key, value := range properties {
@@ -41,45 +42,47 @@ func (c *Client) UpdateVMHost(ctx context.Context, id int, properties map[string
 	return fetch[VMHost](ctx, c, call{name: "vm-hosts.update", what: "update VM host " + strconv.Itoa(id), method: http.MethodPut, path: vmHostPath(id), params: p.values()})
 }
 
-// RefreshVMHost has MAAS look at the host and its VMs anew. It needs an administrator.
+// RefreshVMHost makes MAAS refresh its data about the host and its VMs. It requires an administrator.
 func (c *Client) RefreshVMHost(ctx context.Context, id int) (VMHost, error) {
 	return fetch[VMHost](ctx, c, vmHostOp("refresh", "look anew at", id, nil))
 }
 
-// AddVMHostTag tags a VM host; nothing happens to one that has the tag. It needs an administrator.
+// AddVMHostTag adds a tag to a VM host. It has no effect if the host has the tag. It requires an administrator.
 func (c *Client) AddVMHostTag(ctx context.Context, id int, tag string) (VMHost, error) {
 	return fetch[VMHost](ctx, c, vmHostOp("add_tag", "tag", id, params{}.add("tag", tag)))
 }
 
-// RemoveVMHostTag takes a tag off a VM host; nothing happens to one that lacks it. It needs an administrator.
+// RemoveVMHostTag removes a tag from a VM host. It has no effect if the host lacks the tag. It requires an
+// administrator.
 func (c *Client) RemoveVMHostTag(ctx context.Context, id int, tag string) (VMHost, error) {
 	return fetch[VMHost](ctx, c, vmHostOp("remove_tag", "untag", id, params{}.add("tag", tag)))
 }
 
-// VMHostParameters say how MAAS reaches a VM host. What is secret of them is not read.
+// VMHostParameters are the parameters with which MAAS connects to a VM host. The secret parameters are not decoded.
 type VMHostParameters struct {
 	PowerAddress string `json:"power_address"`
-	// Project is the LXD project in which MAAS composes; empty for a virsh host.
+	// Project is the LXD project in which MAAS composes VMs; empty for a virsh host.
 	Project string `json:"project"`
 }
 
-// GetVMHostParameters tells address and project of a VM host. It needs an administrator.
+// GetVMHostParameters returns the address and the project of a VM host. It requires an administrator.
 func (c *Client) GetVMHostParameters(ctx context.Context, id int) (VMHostParameters, error) {
 	request := vmHostOp("parameters", "read the parameters of", id, nil)
 	request.method = http.MethodGet
 	return fetch[VMHostParameters](ctx, c, request)
 }
 
-// DeleteVMHost removes a VM host and its machines from MAAS; decompose destroys the VMs too. It needs an administrator.
+// DeleteVMHost removes a VM host and its machines from MAAS; decompose destroys the VMs too. It requires an
+// administrator.
 func (c *Client) DeleteVMHost(ctx context.Context, id int, decompose bool) error {
 	return c.do(ctx, call{name: "vm-hosts.delete", what: "remove VM host " + strconv.Itoa(id), method: http.MethodDelete, path: vmHostPath(id),
 		params: params{}.flag("decompose", decompose).values()}, nil)
 }
 
-// composeTimeout bounds a call that makes a VM, for which MAAS gives its rack 120 s.
+// composeTimeout is the time limit of a call that composes a VM, for which MAAS allows its rack 120 s.
 const composeTimeout = 130 * time.Second
 
-// ComposeRequest says which VM to make. Zone, pool and domain are ids; nil leaves them to MAAS.
+// ComposeRequest configures the VM to compose. Zone, pool and domain are IDs; if they are nil, MAAS chooses.
 type ComposeRequest struct {
 	Hostname             string
 	Cores, MemoryMiB     int
@@ -89,7 +92,7 @@ type ComposeRequest struct {
 	Architecture, Pinned string
 }
 
-// ComposeMachine makes a VM and returns a machine of which only SystemID and ResourceURI are set. It needs an administrator.
+// ComposeMachine composes a VM. It returns a machine with only SystemID and ResourceURI. It requires an administrator.
 func (c *Client) ComposeMachine(ctx context.Context, vmHostID int, request ComposeRequest) (*Machine, error) {
 	p := params{}.add("hostname", request.Hostname).number("cores", request.Cores).number("memory", request.MemoryMiB)
 	p.add("storage", request.Storage).add("interfaces", request.Interfaces).add("architecture", request.Architecture)

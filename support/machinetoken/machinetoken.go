@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package machinetoken makes tokens that are good for one machine out of the token that a pool's machines have in common.
+// Package machinetoken derives a token for a single machine from the token that all machines of a pool share.
 //
-// A provider that writes the user-data of single machines puts such a token in the place of the pool's. The ignition-server, which
-// knows the pool's, can tell by it which machine is asking; from it neither the pool's token nor that of another machine can be found out.
+// A provider that writes the user-data of single machines replaces the pool's token with the machine's. The
+// ignition-server knows the pool's token, and can therefore identify the requesting machine. A machine's token reveals
+// neither the pool's token nor that of another machine.
 package machinetoken
 
 import (
@@ -16,20 +17,21 @@ import (
 )
 
 const (
-	// prefix begins the tokens of machines; those of pools are UUIDs.
+	// prefix is the prefix of the tokens of machines; those of pools are UUIDs.
 	prefix = "machine"
-	// purpose keeps the digest apart from whatever else may once be made of a pool's token.
+	// purpose separates this digest from others that may be derived from a pool's token later.
 	purpose = "hypershift.openshift.io/machine-token\n"
 )
 
-// Derive makes the token of a Machine, named as Cluster API names it.
+// Derive returns the token of a Machine, which it identifies by the name in Cluster API.
 func Derive(pool []byte, machine string) string {
 	mac := hmac.New(sha256.New, pool)
 	mac.Write([]byte(purpose + machine))
 	return strings.Join([]string{prefix, machine, hex.EncodeToString(mac.Sum(nil))}, ":")
 }
 
-// Machine is the Machine that a token says it is of; false for a token of a pool. Verify tells whether that is true.
+// Machine returns the name of the Machine in a token; false for a token of a pool. Verify checks that the token is
+// genuine.
 func Machine(token string) (string, bool) {
 	parts := strings.Split(token, ":")
 	if len(parts) != 3 || parts[0] != prefix || parts[1] == "" {
@@ -38,13 +40,14 @@ func Machine(token string) (string, bool) {
 	return parts[1], true
 }
 
-// Verify tells whether the token of a machine was made of a pool's token.
+// Verify reports whether the token of a machine was derived from a pool's token.
 func Verify(token string, pool []byte) bool {
 	machine, ok := Machine(token)
 	return ok && len(pool) > 0 && hmac.Equal([]byte(token), []byte(Derive(pool, machine)))
 }
 
-// Personalize puts a Machine's token into user-data in the place of the pool's, which stands there as the base64 of a bearer token.
+// Personalize replaces the pool's token in user-data with the Machine's. The user-data has the pool's token as the
+// base64 of a bearer token.
 func Personalize(userData, pool []byte, machine string) []byte {
 	if len(pool) == 0 {
 		return userData

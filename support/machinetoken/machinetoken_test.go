@@ -49,7 +49,8 @@ func TestPersonalize(t *testing.T) {
 	g.Expect(mine).NotTo(Equal(string(Personalize(userData, []byte(pool), "workers-b"))))
 }
 
-// FuzzVerify: whatever is sent as a token, what is taken for a machine's was made for that machine with the pool's token.
+// FuzzVerify checks arbitrary tokens. Verify accepts only tokens that were derived from the pool's token for their
+// machine.
 func FuzzVerify(f *testing.F) {
 	f.Add(Derive([]byte(pool), "workers-a"))
 	f.Add(Derive([]byte(other), "workers-a"))

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package management says which of the optional APIs a management cluster serves. Nothing of them is required: what needs one is done
-// where it is.
+// Package management detects which optional APIs a management cluster serves. None of them is required. A feature that
+// needs one is active only where the cluster serves it.
 package management
 
 import (
@@ -12,33 +12,33 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 )
 
-// The groups of APIs that only some management clusters serve.
+// The API groups that only some management clusters serve.
 const (
-	// Routes publish services by host names, in OpenShift.
+	// Routes is the group of OpenShift's Routes, which publish services by host names.
 	Routes = "route.openshift.io"
-	// Security is OpenShift's, whose SecurityContextConstraints choose the user of each pod.
+	// Security is the group of OpenShift's SecurityContextConstraints, which choose the user of each pod.
 	Security = "security.openshift.io"
-	// Configuration is OpenShift's: its proxy, and the registries that mirror others.
+	// Configuration is the group of OpenShift's configuration: its proxy, and the mirror registries.
 	Configuration = "config.openshift.io"
-	// Monitoring is the Prometheus operator's, in OpenShift and elsewhere.
+	// Monitoring is the group of the Prometheus operator, in OpenShift and elsewhere.
 	Monitoring = "monitoring.coreos.com"
 )
 
-// telling is the kind of each group that tells whether the group is there.
+// telling has one kind of each group. The cluster serves the group if it serves the kind.
 var telling = map[string]string{
 	Routes: "Route", Security: "SecurityContextConstraints", Configuration: "Proxy", Monitoring: "ServiceMonitor",
 }
 
-// Groups are all optional groups, sorted.
+// Groups returns all optional groups, sorted.
 func Groups() []string { return []string{Configuration, Monitoring, Routes, Security} }
 
 // APIs are the optional groups that a management cluster serves.
 type APIs []string
 
-// Has tells whether a group is served.
+// Has reports whether the cluster serves a group.
 func (a APIs) Has(group string) bool { return slices.Contains(a, group) }
 
-// Discover asks a management cluster for them.
+// Discover returns the optional groups that a management cluster serves.
 func Discover(mapper meta.RESTMapper) (APIs, error) {
 	var found APIs
 	for _, group := range Groups() {
@@ -53,7 +53,8 @@ func Discover(mapper meta.RESTMapper) (APIs, error) {
 	return found, nil
 }
 
-// Serves tells whether the management cluster has a kind. It asks again whenever it has not, so one that comes later is found.
+// Serves reports whether the management cluster serves a kind. After a negative answer it asks the cluster again, so it
+// also finds a kind that is installed later.
 func Serves(mapper meta.RESTMapper, kind schema.GroupKind) (bool, error) {
 	_, err := mapper.RESTMapping(kind)
 	if meta.IsNoMatchError(err) {

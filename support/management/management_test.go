@@ -13,7 +13,7 @@ import (
 	"k8s.io/client-go/rest"
 )
 
-// serving is a management cluster that has some kinds, and fails when it is asked for others.
+// serving is a management cluster that serves some kinds, and returns an error for the group broken.
 type serving struct {
 	meta.RESTMapper
 	kinds  []schema.GroupKind

@@ -10,7 +10,7 @@ import (
 	"k8s.io/client-go/rest"
 )
 
-// AtLeast tells whether a management cluster runs a version of Kubernetes, such as "1.35", or a later one.
+// AtLeast reports whether a management cluster runs a Kubernetes version such as "1.35", or a later one.
 func AtLeast(config *rest.Config, wanted string) (bool, error) {
 	client, err := discovery.NewDiscoveryClientForConfig(config)
 	if err != nil {
@@ -20,7 +20,7 @@ func AtLeast(config *rest.Config, wanted string) (bool, error) {
 	if err != nil {
 		return false, fmt.Errorf("asking the management cluster for its version: %w", err)
 	}
-	// Vendors write what is theirs where a pre-release has its name, so that what follows the numbers says nothing.
+	// Ignore what follows the numbers: vendors write their own suffix at the place of a pre-release.
 	runs, err := version.ParseGeneric(info.GitVersion)
 	if err != nil {
 		return false, fmt.Errorf("reading the version of the management cluster: %w", err)

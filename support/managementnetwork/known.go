@@ -14,14 +14,14 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// every is how often the addresses are read again.
+// every is the interval between two refreshes of the addresses.
 const every = time.Minute
 
-// nodePorts are where the parts of Kubernetes listen on a node: etcd, kubelet, kube-proxy, controller-manager,
+// nodePorts lists the ports of Kubernetes components on a node: etcd, kubelet, kube-proxy, controller-manager,
 // scheduler.
 var nodePorts = []uint16{2379, 2380, 2381, 10249, 10250, 10255, 10256, 10257, 10259}
 
-// Known are the addresses that were read last. The zero value knows none; call Refresh before using it.
+// Known holds the addresses of the last refresh. The zero value has none; call Refresh before using it.
 type Known struct {
 	// WholeNodes extends Contains to every port of the nodes, not just those of Kubernetes.
 	WholeNodes bool
@@ -29,7 +29,7 @@ type Known struct {
 	addresses atomic.Pointer[Addresses]
 }
 
-// Contains reports whether an address is the management cluster's own. Of a node, these are the ports of Kubernetes: a
+// Contains reports whether an address belongs to the management cluster. Of a node, only the ports of Kubernetes do: a
 // MAAS or another cluster may share a host with it.
 func (k *Known) Contains(at netip.AddrPort) bool {
 	known := k.addresses.Load()
@@ -52,7 +52,7 @@ func (k *Known) Contains(at netip.AddrPort) bool {
 	return k.WholeNodes || slices.Contains(nodePorts, at.Port()) || slices.ContainsFunc(known.API, isAPI)
 }
 
-// API returns where the API server of the management cluster listens.
+// API returns the addresses of the management cluster's API server.
 func (k *Known) API() []netip.AddrPort {
 	if known := k.addresses.Load(); known != nil {
 		return known.API
@@ -60,7 +60,7 @@ func (k *Known) API() []netip.AddrPort {
 	return nil
 }
 
-// Refresh reads the addresses; after an error the last ones stay.
+// Refresh reads the addresses. After an error, the previous addresses stay.
 func (k *Known) Refresh(ctx context.Context, live, nodes client.Reader) error {
 	found, err := Read(ctx, live, nodes)
 	if err != nil {
@@ -70,7 +70,8 @@ func (k *Known) Refresh(ctx context.Context, live, nodes client.Reader) error {
 	return nil
 }
 
-// Refresher returns a runnable that refreshes each minute until its context ends. It runs without leader election.
+// Refresher returns a runnable that refreshes the addresses each minute until its context ends. It runs without leader
+// election.
 func (k *Known) Refresher(live, nodes client.Reader, c clock.WithTicker) *Refresher {
 	return &Refresher{known: k, live: live, nodes: nodes, clock: c}
 }

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package managementnetwork finds out which addresses the management cluster has: its API server, nodes, pods and
-// Services. A program that calls addresses which tenants choose does not call these.
+// Package managementnetwork determines the addresses of the management cluster: its API server, nodes, pods and
+// Services. Programs that call addresses chosen by tenants block these addresses.
 package managementnetwork
 
 import (
@@ -20,19 +20,19 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// Addresses are those of a management cluster, as far as its API tells them.
+// Addresses holds the addresses of a management cluster that its API reports.
 type Addresses struct {
-	// API is where the API server listens, by its Service and without, sorted.
+	// API has the addresses of the API server, both of its Service and of its endpoints, sorted.
 	API []netip.AddrPort
-	// Nodes are the addresses of the nodes, inside and outside.
+	// Nodes has the internal and external addresses of the nodes.
 	Nodes []netip.Addr
-	// Pods are the ranges that nodes give to pods; a network plugin may use others.
+	// Pods has the pod ranges of the nodes; a network plugin may use others.
 	Pods []netip.Prefix
-	// Services are the ranges of Services. Clusters before Kubernetes 1.33 do not tell them.
+	// Services has the ranges of Services. Clusters before Kubernetes 1.33 do not report them.
 	Services []netip.Prefix
 }
 
-// Read finds out the addresses. The live reader reads single objects past a cache; nodes may come from one.
+// Read reads the addresses from the API. The live reader reads without a cache; nodes may read from one.
 func Read(ctx context.Context, live, nodes client.Reader) (*Addresses, error) {
 	found := &Addresses{}
 	if err := found.readAPI(ctx, live); err != nil {
@@ -65,7 +65,7 @@ func (a *Addresses) readAPI(ctx context.Context, live client.Reader) error {
 	return nil
 }
 
-// addAPI skips what is no address: a headless Service has "None".
+// addAPI ignores hosts that are not addresses: a headless Service has "None".
 func (a *Addresses) addAPI(hosts []string, port int32) {
 	for _, host := range hosts {
 		if addr, err := netip.ParseAddr(host); err == nil {

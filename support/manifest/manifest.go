@@ -12,7 +12,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// Load reads the one object in file as its Go type. A field that the type does not have is an error.
+// Load reads the single object in file as its Go type. It returns an error for a field that the type does not have.
 func Load(scheme *runtime.Scheme, files fs.FS, file string) (client.Object, error) {
 	raw, err := fs.ReadFile(files, file)
 	if err != nil {
@@ -30,7 +30,7 @@ func Load(scheme *runtime.Scheme, files fs.FS, file string) (client.Object, erro
 	return obj, nil
 }
 
-// LoadAs reads the one object in file, which must be a T.
+// LoadAs reads the single object in file, which must be a T.
 func LoadAs[T client.Object](scheme *runtime.Scheme, files fs.FS, file string) (T, error) {
 	var none T
 	obj, err := Load(scheme, files, file)

@@ -11,21 +11,21 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 )
 
-// Family describes the metrics of one name.
+// Family describes the metrics with one name.
 type Family struct {
 	Name, Type, Help string
 	Labels           []string
 }
 
-// parts is a collector that consists of others.
+// parts is a collector that consists of other collectors.
 type parts interface{ Collectors() []prometheus.Collector }
 
-// description is how a prometheus.Desc, which keeps what it knows to itself, prints.
+// description matches the text of a prometheus.Desc, whose fields are not exported.
 var description = regexp.MustCompile(`^Desc\{fqName: ("(?:[^"\\]|\\.)*"), help: ("(?:[^"\\]|\\.)*"), constLabels: \{(.*)\}, variableLabels: \{(.*)\}\}$`)
 
 var constLabel = regexp.MustCompile(`(\w+)="`)
 
-// Families describes what collectors have, in their order.
+// Families returns the metric families of collectors, in order.
 func Families(collectors ...prometheus.Collector) ([]Family, error) {
 	var all []Family
 	for _, c := range collectors {
@@ -85,7 +85,7 @@ func parse(desc *prometheus.Desc) (Family, error) {
 	return family, nil
 }
 
-// typeOf goes from the narrow interfaces to the wide ones: each counter is a gauge to Go.
+// typeOf checks the specific types first: each prometheus.Counter also implements prometheus.Gauge's methods in Go.
 func typeOf(c prometheus.Collector) string {
 	switch c.(type) {
 	case *prometheus.CounterVec:

@@ -17,13 +17,14 @@ import (
 	metricsserver "sigs.k8s.io/controller-runtime/pkg/metrics/server"
 )
 
-// Serving is how every program of ours serves its metrics at an address: by TLS, with a certificate that it signs itself, and to those
-// who may `get` the path in the cluster of config. Who that is its API server tells, by TokenReview and SubjectAccessReview. (The
-// filter of controller-runtime asks the same; it would bring the whole of an API server's libraries with it.)
+// Serving returns the options with which every program of this product serves its metrics. The endpoint uses TLS with a
+// self-signed certificate. It answers clients that may `get` the path in the cluster of config, according to
+// TokenReview and SubjectAccessReview. The filter of controller-runtime does the same, but depends on all libraries of
+// an API server.
 func Serving(address string, config *rest.Config) metricsserver.Options {
 	return metricsserver.Options{
 		BindAddress: address, SecureServing: true,
-		// HTTP/2 lets a client without rights open streams as fast as it can.
+		// Disable HTTP/2: it lets a client without rights open streams without a limit on their rate.
 		TLSOpts: []func(*tls.Config){func(c *tls.Config) { c.MinVersion, c.NextProtos = tls.VersionTLS12, []string{"http/1.1"} }},
 		FilterProvider: func(*rest.Config, *http.Client) (metricsserver.Filter, error) {
 			reviews, err := kubernetes.NewForConfig(config)
@@ -37,7 +38,7 @@ func Serving(address string, config *rest.Config) metricsserver.Options {
 	}
 }
 
-// guarded is a handler for those who may get its path.
+// guarded wraps a handler for clients that may `get` its path.
 type guarded struct {
 	reviews kubernetes.Interface
 	log     logr.Logger
@@ -73,7 +74,7 @@ func (g *guarded) ServeHTTP(w http.ResponseWriter, request *http.Request) {
 	}
 }
 
-// userOf is whose token it is; nil when it is nobody's.
+// userOf returns the user of a token; nil if the token is not valid.
 func (g *guarded) userOf(request *http.Request, token string) (*authenticationv1.UserInfo, error) {
 	review := &authenticationv1.TokenReview{Spec: authenticationv1.TokenReviewSpec{Token: token}}
 	review, err := g.reviews.AuthenticationV1().TokenReviews().Create(request.Context(), review, metav1.CreateOptions{})

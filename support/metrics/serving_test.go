@@ -63,7 +63,7 @@ func TestServing(t *testing.T) {
 	} {
 		t.Run("When "+tt.name+" asks, it should get nothing", func(t *testing.T) {
 			g := NewWithT(t)
-			// A busy API server may not say in ten seconds who it is, which is an error of its own.
+			// A busy API server may fail to review the token within ten seconds. The status code is then a different one.
 			g.Eventually(func() int {
 				answer := ask(tt.authorization)
 				g.Expect(answer.Body.String()).NotTo(ContainSubstring("secret_metric"))
@@ -72,7 +72,7 @@ func TestServing(t *testing.T) {
 		})
 	}
 	t.Run("When one who may read metrics asks, it should get them", func(t *testing.T) {
-		// The API server takes a moment to learn of a binding, and what it said before is remembered for half a minute.
+		// The API server needs a moment to observe a binding, and caches an earlier answer for half a minute.
 		NewWithT(t).Eventually(func() string { return ask("Bearer " + prometheus).Body.String() }, "2m").Should(Equal("secret_metric 1"))
 	})
 }

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package metrics holds what the programs' own metrics have in common: gauges that are computed from a cache at the moment
-// when somebody scrapes them, and the description of all families for the reference page.
+// Package metrics holds the common parts of the programs' own metrics. These are gauges that are computed from a cache
+// at each scrape, and the description of all families for the reference page.
 package metrics
 
 import (
@@ -18,14 +18,15 @@ import (
 	"github.com/openshift/hypershift/support/logging"
 )
 
-// scrapeTimeout ends before a Prometheus gives up, with what takes no time: a cache that is not there yet.
+// scrapeTimeout is shorter than the scrape timeout of Prometheus. It ends a scrape that waits for a cache that is not
+// filled yet.
 const scrapeTimeout = 5 * time.Second
 
-// Snapshot is a collector of gauges that say how things are now. Between two scrapes it does nothing.
+// Snapshot is a collector of gauges that report the current state. Between two scrapes it does nothing.
 type Snapshot struct {
-	// Compute sets the gauges, which are empty when it starts, from objects in a cache.
+	// Compute sets the gauges from objects in a cache. The gauges are empty when it starts.
 	Compute func(ctx context.Context) error
-	// Clock tells the time.
+	// Clock provides the current time.
 	Clock clock.PassiveClock
 
 	start      time.Time
@@ -33,11 +34,12 @@ type Snapshot struct {
 	histograms []*prometheus.HistogramVec
 
 	mu sync.Mutex
-	// reached are the moments at which objects that are there took conditions: of the last scrape, and of this one.
+	// before and now have the moments at which existing objects reached conditions: those of the last scrape, and those of
+	// this one.
 	before, now map[moment]bool
 }
 
-// moment is when an object took a condition.
+// moment is the time at which an object reached a condition.
 type moment struct {
 	object    types.UID
 	condition string
@@ -46,25 +48,25 @@ type moment struct {
 
 // NewSnapshot returns a collector without families.
 func NewSnapshot(clock clock.PassiveClock) *Snapshot {
-	// The API tells times in seconds.
+	// Times in the API have a resolution of one second.
 	return &Snapshot{Clock: clock, start: clock.Now().Truncate(time.Second)}
 }
 
-// Gauge adds a family.
+// Gauge adds a family of gauges.
 func (s *Snapshot) Gauge(name, help string, labels ...string) *prometheus.GaugeVec {
 	gauge := prometheus.NewGaugeVec(prometheus.GaugeOpts{Name: name, Help: help}, labels)
 	s.gauges = append(s.gauges, gauge)
 	return gauge
 }
 
-// Histogram adds a family that counts on from scrape to scrape.
+// Histogram adds a family of histograms, which accumulate from scrape to scrape.
 func (s *Snapshot) Histogram(name, help string, buckets []float64, labels ...string) *prometheus.HistogramVec {
 	histogram := prometheus.NewHistogramVec(prometheus.HistogramOpts{Name: name, Help: help, Buckets: buckets}, labels)
 	s.histograms = append(s.histograms, histogram)
 	return histogram
 }
 
-// Collectors are the families.
+// Collectors returns the families.
 func (s *Snapshot) Collectors() []prometheus.Collector {
 	var all []prometheus.Collector
 	for _, gauge := range s.gauges {
@@ -83,8 +85,8 @@ func (s *Snapshot) Describe(ch chan<- *prometheus.Desc) {
 	}
 }
 
-// Collect implements prometheus.Collector. While the cache cannot be read there are no values, rather than a scrape that fails and
-// takes the other metrics of the process along.
+// Collect implements prometheus.Collector. While the cache cannot be read, it returns no values. An error would fail
+// the scrape, and with it the other metrics of the process.
 func (s *Snapshot) Collect(ch chan<- prometheus.Metric) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -104,8 +106,8 @@ func (s *Snapshot) Collect(ch chan<- prometheus.Metric) {
 	}
 }
 
-// Reached tells, once for each time that an object takes a condition, that it did since the process started. What happened before
-// was counted by the process before.
+// Reached reports whether an object has reached a condition since the process started. It returns true only once for
+// each transition. The previous process has counted earlier transitions.
 func (s *Snapshot) Reached(obj metav1.Object, c *metav1.Condition) bool {
 	if c == nil || c.Status != metav1.ConditionTrue {
 		return false

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package monitoringcrds has definitions of the kinds by which a Prometheus operator is told what to scrape. The
-// control-plane-operators of OpenShift payloads watch these kinds on every management cluster, and end where one is not
-// served. The definitions are minimal: they accept anything, and no program reads the objects.
+// Package monitoringcrds has definitions of the kinds that tell a Prometheus operator what to scrape. The
+// control-plane-operators of OpenShift payloads watch these kinds on every management cluster, and exit if it does not
+// serve one. The definitions are minimal: they accept any object, and no program reads the objects.
 package monitoringcrds
 
 import (
@@ -45,14 +45,14 @@ func definition(kind string) *apiextensionsv1.CustomResourceDefinition {
 				Schema: &apiextensionsv1.CustomResourceValidation{OpenAPIV3Schema: &apiextensionsv1.JSONSchemaProps{
 					Type: "object", XPreserveUnknownFields: ptr.To(true),
 				}},
-				// A Prometheus operator that finds these definitions and keeps them writes a status.
+				// A Prometheus operator that finds and keeps these definitions writes a status.
 				Subresources: &apiextensionsv1.CustomResourceSubresources{Status: &apiextensionsv1.CustomResourceSubresourceStatus{}},
 			}},
 		},
 	}
 }
 
-// Names are the names of the definitions.
+// Names returns the names of the definitions.
 func Names() []string {
 	var names []string
 	for _, crd := range Definitions() {
@@ -61,8 +61,8 @@ func Names() []string {
 	return names
 }
 
-// Minimal reports whether a CRD of the cluster is still one of these. The label alone does not show it: a Prometheus
-// operator's definition that is applied over one of these keeps the label. Its schema has properties.
+// Minimal reports whether a CRD of the cluster is still one of these. The label alone does not show it: if a Prometheus
+// operator's definition is applied over one of these, the label stays. That definition's schema has properties.
 func Minimal(crd *apiextensionsv1.CustomResourceDefinition) bool {
 	if !Labeled(crd) || len(crd.Spec.Versions) != 1 || crd.Spec.Versions[0].Schema == nil {
 		return false

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package namespaceguard keeps people from deleting the namespace of a control plane. With the namespace the managers of
-// machines would go first, and nobody could run them again in there: its machines would never be released.
+// Package namespaceguard prevents the deletion of a control plane's namespace. Deleting the namespace would first
+// delete the managers of the machines. They could not run in that namespace again, so the machines would never be
+// released.
 package namespaceguard
 
 import (
@@ -16,14 +17,15 @@ import (
 )
 
 const (
-	// Name is the policy and its binding.
+	// Name is the name of the policy and of its binding.
 	Name = "hypershift-control-plane-namespaces"
-	// ReleasedAnnotation is on a namespace that may be deleted, with any value: the operator sets it when the machines
-	// are gone. A person who knows better may set it too.
+	// ReleasedAnnotation, with any value, allows the deletion of the namespace that carries it. The operator sets it when
+	// the machines are gone. An administrator may set it too.
 	ReleasedAnnotation = hyperv1.NamespaceReleasedAnnotation
 )
 
-// Objects are what has the API server refuse. The rule asks for no identity, so an operator that runs elsewhere obeys it too.
+// Objects returns the admission policy and its binding. The rule does not check the user's identity, so it also applies
+// to an operator that runs outside of the cluster.
 func Objects() []client.Object {
 	return []client.Object{policy(), &admissionv1.ValidatingAdmissionPolicyBinding{
 		ObjectMeta: metav1.ObjectMeta{Name: Name},

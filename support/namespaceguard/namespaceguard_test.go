@@ -50,7 +50,7 @@ func TestGuard(t *testing.T) {
 				g.Expect(c.Delete(t.Context(), namespace)).To(Succeed())
 				return
 			}
-			// The API server takes a moment to learn of a policy.
+			// The API server takes a moment to load a policy.
 			g.Eventually(func() error { return c.Delete(t.Context(), namespace, client.DryRunAll) }, time.Minute, 50*time.Millisecond).
 				Should(MatchError(ContainSubstring(tt.says)))
 		})

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package netlists lists what the kernel has of a node's network.
+// Package netlists lists the kernel's objects of a node's network.
 package netlists
 
 import (
@@ -9,11 +9,13 @@ import (
 	"github.com/vishvananda/netlink"
 )
 
-// tries is how often something is listed that changed while the kernel told of it. A second one is enough, but where pods come and go all the time.
+// tries is the maximum number of attempts to list objects that change during the dump. A second attempt is enough,
+// except where pods start and stop all the time.
 const tries = 100
 
-// Whole lists again what changed while the kernel told of it: as pods come and go, so do interfaces, addresses and routes, and what was told is then
-// neither what was there before nor what is there now. The error is that of the list, or netlink.ErrDumpInterrupted after a hundred tries.
+// Whole repeats a list that changed while the kernel dumped it. Interfaces, addresses and routes change as pods start
+// and stop. An interrupted dump matches neither the state before the change nor the state after it. Whole returns the
+// error of the list, or netlink.ErrDumpInterrupted after a hundred attempts.
 func Whole[T any](list func() ([]T, error)) (all []T, err error) {
 	for range tries {
 		if all, err = list(); !errors.Is(err, netlink.ErrDumpInterrupted) {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package nodeaddress finds an address under which a cluster's node ports are reached.
+// Package nodeaddress finds an address at which a cluster's node ports are reachable.
 package nodeaddress
 
 import (
@@ -19,7 +19,7 @@ var types = []corev1.NodeAddressType{corev1.NodeExternalDNS, corev1.NodeExternal
 
 var errNone = errors.New("the management cluster has no Ready node with an address")
 
-// Address is where a node is reached.
+// Address is the address of a node.
 type Address struct {
 	// Node is the node's name.
 	Node string
@@ -27,8 +27,8 @@ type Address struct {
 	Host string
 }
 
-// Find returns the management cluster's virtual IP, or the address of the first Ready node by name that has one, a DNS name or an IP
-// address.
+// Find returns the management cluster's virtual IP. Without one, it returns the address of the first Ready node, by
+// name, that has an address: a DNS name or an IP address.
 func Find(ctx context.Context, c client.Reader) (string, error) {
 	virtual, err := FindVirtual(ctx, c)
 	if err != nil || virtual.Host != "" {
@@ -41,7 +41,8 @@ func Find(ctx context.Context, c client.Reader) (string, error) {
 	return all[0].Host, nil
 }
 
-// All returns the addresses of the Ready nodes that have one, by name; an error if there are none.
+// All returns the addresses of the Ready nodes that have one, sorted by node name. It returns an error if there are
+// none.
 func All(ctx context.Context, c client.Reader) ([]Address, error) {
 	var nodes corev1.NodeList
 	if err := c.List(ctx, &nodes); err != nil {

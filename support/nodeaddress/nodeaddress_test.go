@@ -103,7 +103,8 @@ func TestAll(t *testing.T) {
 	g.Expect(All(t.Context(), c)).To(Equal([]Address{{Node: "a", Host: "1"}, {Node: "c", Host: "3"}}), "a pressure is no readiness")
 }
 
-// TestSilentAPIServer: a name of nobody must not be taken for an address that nodes and clients then use for ever.
+// TestSilentAPIServer checks that a failed lookup yields an error. Nodes and clients would keep using an empty or wrong
+// address indefinitely.
 func TestSilentAPIServer(t *testing.T) {
 	silent := errors.New("no route to host")
 	for name, kind := range map[string]client.ObjectList{"nodes": &corev1.NodeList{}, "virtual IPs": &appsv1.DaemonSetList{}} {

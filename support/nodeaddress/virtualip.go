@@ -13,18 +13,20 @@ import (
 	hyperv1 "github.com/openshift/hypershift/api/hypershift/v1beta1"
 )
 
-// VirtualIPComponent is the value of the label hyperv1.OperatorComponentLabel of what holds virtual IPs, and its name.
+// VirtualIPComponent is the name of the component that holds virtual IPs. It is also the component's value of the label
+// hyperv1.OperatorComponentLabel.
 const VirtualIPComponent = "api-virtual-ip"
 
-// Virtual is an address that one node after the other holds.
+// Virtual is a virtual IP, which moves between nodes.
 type Virtual struct {
-	// Host is the first address; empty when the management cluster has none.
+	// Host is the first address; empty if the management cluster has none.
 	Host string
 	// Fit is the number of nodes that can hold it.
 	Fit int32
 }
 
-// FindVirtual returns the virtual IP that `hypershift install --api-virtual-ip` gave the management cluster, if any.
+// FindVirtual returns the virtual IP that `hypershift install --api-virtual-ip` gave the management cluster. It returns
+// a zero Virtual if there is none.
 func FindVirtual(ctx context.Context, c client.Reader) (Virtual, error) {
 	var sets appsv1.DaemonSetList
 	if err := c.List(ctx, &sets, client.MatchingLabels{hyperv1.OperatorComponentLabel: VirtualIPComponent}); err != nil {

@@ -20,12 +20,12 @@ type Applier int
 const (
 	// ByIgnition is the image's own Ignition, before the operating system starts.
 	ByIgnition Applier = iota
-	// ByNodeAgent is node-agent, on an operating system that runs: it changes no disks and fetches nothing, but can have the
-	// kernel started anew with other arguments.
+	// ByNodeAgent is node-agent, on a running operating system. It changes no disks and fetches nothing, but it can
+	// restart the machine with other kernel arguments.
 	ByNodeAgent
 )
 
-// kernelArgument is one that the boot loader's configuration can hold without quoting.
+// kernelArgument matches an argument that the boot loader's configuration can hold without quoting.
 var kernelArgument = regexp.MustCompile(`^[A-Za-z0-9_.,:=/@%+-]+$`)
 
 func readKernelArguments(c *Config, _ string, raw json.RawMessage) error {
@@ -55,7 +55,7 @@ func checkKernelArgument(argument string) error {
 	return nil
 }
 
-// applicable refuses what only Ignition can do, before there is an operating system.
+// applicable rejects settings that only Ignition can apply, before the operating system starts.
 func applicable(cfg ignition.Config) error {
 	const otherwise = "use an image that runs Ignition, or remove it"
 	storage := cfg.Storage

@@ -12,13 +12,13 @@ import (
 	"github.com/openshift/hypershift/support/releaseinfo"
 )
 
-// machineConfig is one with a spec in YAML's flow form.
+// machineConfig returns a MachineConfig with a spec in YAML's flow form.
 func machineConfig(spec string) string {
 	return "kind: MachineConfig\nmetadata: {name: mine}\nspec: " + spec + "\n"
 }
 
-// TestAppliers: node-agent changes an operating system that runs, Ignition makes one. What the one can't do is refused before a machine
-// is made, and not found out on it.
+// TestAppliers checks that settings which the applier does not support are rejected before a machine is created.
+// node-agent changes a running operating system; Ignition provisions one.
 func TestAppliers(t *testing.T) {
 	config := func(rest string) string { return machineConfig("{config: {ignition: {version: 3.4.0}" + rest + "}}") }
 	for name, tc := range map[string]struct{ text, ignition, agent string }{
@@ -71,7 +71,7 @@ func TestAppliers(t *testing.T) {
 	})
 }
 
-// TestEmptyFields: a typed client writes fields out that nobody set.
+// TestEmptyFields covers typed clients, which serialize fields that are not set.
 func TestEmptyFields(t *testing.T) {
 	for _, empty := range []string{"null", `""`, "[]", "{}", "false"} {
 		_, err := nodeinput.Read(machineConfig("{kernelType: "+empty+", fips: "+empty+", extensions: "+empty+"}"), releaseinfo.Kubernetes)
@@ -83,7 +83,7 @@ func TestEmptyFields(t *testing.T) {
 	}
 }
 
-// TestWholeObjects: what `kubectl get -o yaml` prints is a document, too.
+// TestWholeObjects checks that the output of `kubectl get -o yaml` is accepted as a document.
 func TestWholeObjects(t *testing.T) {
 	text := "apiVersion: machineconfiguration.openshift.io/v1\nkind: MachineConfig\nmetadata: {name: mine, uid: x, resourceVersion: \"7\"}\n" +
 		"spec: {config: {ignition: {version: 3.2.0}}}\nstatus: {conditions: []}\n"
@@ -93,7 +93,7 @@ func TestWholeObjects(t *testing.T) {
 	}
 }
 
-// TestReserved: who changes one of these locks the control plane out of his nodes.
+// TestReserved covers fields whose change would lock the control plane out of the node.
 func TestReserved(t *testing.T) {
 	for field, value := range map[string]string{
 		"apiVersion": "x", "kind": "x", "authentication": "{anonymous: {enabled: true}}", "authorization": "{mode: AlwaysAllow}", "clusterDNS": "[10.0.0.1]",
@@ -129,7 +129,7 @@ func TestKubeletPatches(t *testing.T) {
 				t.Fatal(err)
 			}
 			read.Kubelet[0].Apply(tc.have)
-			read.Kubelet[0].Apply(tc.have) // A patch that is applied again changes nothing.
+			read.Kubelet[0].Apply(tc.have) // Applying a patch again changes nothing.
 			if diff := cmp.Diff(tc.want, tc.have); diff != "" {
 				t.Errorf("-want +got:\n%s", diff)
 			}
@@ -137,7 +137,8 @@ func TestKubeletPatches(t *testing.T) {
 	}
 }
 
-// TestOrder: the order in which a NodePool lists its ConfigMaps has no effect, those of one name excepted.
+// TestOrder checks that the order in which a NodePool lists its ConfigMaps has no effect, except for documents of the
+// same name.
 func TestOrder(t *testing.T) {
 	one := "kind: KubeletConfig\nmetadata: {name: a}\nspec: {kubeletConfig: {maxPods: 1}}\n"
 	two := "kind: KubeletConfig\nmetadata: {name: b}\nspec: {kubeletConfig: {maxPods: 2}}\n"

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package nodeinput reads what the configuration of a node is made from, and refuses what nodes cannot honour. The operator
-// and the ignition-server both read by it: what one accepts the other renders.
+// Package nodeinput reads the inputs of a node's configuration and rejects settings that nodes do not support. The
+// operator and the ignition-server share this package, so the server can render everything that the operator accepts.
 package nodeinput
 
 import (
@@ -27,33 +27,34 @@ const (
 	builtInSelectorLabel = machineConfigGroup + "/mco-built-in"
 )
 
-// Config is what YAML documents (MachineConfig, KubeletConfig, ...) ask of a node.
+// Config is the node configuration that YAML documents (MachineConfig, KubeletConfig, ...) request.
 type Config struct {
-	// Documents are the documents in their order, each with what its consumer in an OpenShift payload selects it by.
+	// Documents are the documents in their order. Each has the labels or selectors by which its consumer in an OpenShift
+	// payload selects it.
 	Documents []string
-	// Ignition, Kubelet and Mirrors are what the documents say, in the order of their names; of the Kubernetes distribution
-	// only. An OpenShift payload reads its documents itself.
+	// Ignition, Kubelet and Mirrors are the contents of the documents, sorted by document name. They are set for the
+	// Kubernetes distribution only: an OpenShift payload reads its documents itself.
 	Ignition []ignition.Config
 	Kubelet  []KubeletPatch
 	Mirrors  []releaseinfo.Mirror
-	// KernelArguments are those that MachineConfigs ask for; only where node-agent applies them.
+	// KernelArguments are the arguments that MachineConfigs request. They are set only where node-agent applies them.
 	KernelArguments []string
 
 	appliedBy Applier
 }
 
-// openShiftKinds are what an OpenShift payload makes nodes of.
+// openShiftKinds are the kinds from which an OpenShift payload configures nodes.
 var openShiftKinds = []string{
 	"MachineConfig", "KubeletConfig", "ContainerRuntimeConfig", "ImageContentSourcePolicy", "ImageDigestMirrorSet", "ImageTagMirrorSet",
 	"ClusterImagePolicy",
 }
 
-// Read reads documents for nodes of a distribution that Ignition applies them to. Its errors name the document and what to change.
+// Read reads documents for nodes of a distribution, applied by Ignition. Its errors name the document and the remedy.
 func Read(text string, distribution releaseinfo.Distribution) (*Config, error) {
 	return ReadFor(text, distribution, ByIgnition)
 }
 
-// ReadFor is Read with the program that applies the documents: what each can do differs a little.
+// ReadFor is Read for documents that the given program applies. The two programs support slightly different settings.
 func ReadFor(text string, distribution releaseinfo.Distribution, by Applier) (*Config, error) {
 	objects, err := split(text)
 	if err != nil {
@@ -107,7 +108,7 @@ func split(text string) ([]*unstructured.Unstructured, error) {
 	}
 }
 
-// normalized gives a document what its consumer selects it by.
+// normalized returns the document with the labels or selectors by which its consumer selects it.
 func normalized(object *unstructured.Unstructured) (string, error) {
 	object = object.DeepCopy()
 	var err error
@@ -135,7 +136,7 @@ func normalized(object *unstructured.Unstructured) (string, error) {
 	return string(rendered), nil
 }
 
-// specOf are the fields of a document's spec.
+// specOf returns the fields of a document's spec.
 func specOf(object *unstructured.Unstructured) (map[string]json.RawMessage, error) {
 	raw, err := json.Marshal(object.Object["spec"])
 	if err != nil {

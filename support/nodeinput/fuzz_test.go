@@ -13,7 +13,7 @@ import (
 	"github.com/openshift/hypershift/support/releaseinfo"
 )
 
-// FuzzRead reads the documents of a NodePool's ConfigMaps. What is accepted is accepted again as it is handed on.
+// FuzzRead reads the documents of a NodePool's ConfigMaps. An accepted document is accepted again in its rendered form.
 func FuzzRead(f *testing.F) {
 	for _, text := range []string{
 		"kind: MachineConfig\nmetadata: {name: a}\nspec: {config: {ignition: {version: 3.2.0}, storage: {files: [{path: /etc/a, contents: {source: 'data:,x'}}]}}}\n",
@@ -47,7 +47,7 @@ func FuzzRead(f *testing.F) {
 	})
 }
 
-// FuzzMirrorEndpoint makes URLs that containerd calls: of the host that the mirror names, and no other.
+// FuzzMirrorEndpoint checks that the URLs which containerd calls have the host that the mirror names, and no other.
 func FuzzMirrorEndpoint(f *testing.F) {
 	f.Add("registry.example/product", "mirror.example:5000/cache/product")
 	f.Add("docker.io", "mirror.example/hub/")

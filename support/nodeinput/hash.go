@@ -11,20 +11,21 @@ import (
 	hyperv1 "github.com/openshift/hypershift/api/hypershift/v1beta1"
 )
 
-// Hash is FNV-1a over a text, as 8 hex digits. It and the next two are a wire format: an ignition-server computes them
-// from what the control plane has, to tell whether that is what a token Secret was written for.
+// Hash returns the FNV-1a hash of a text as 8 hex digits. Hash, HashValue and ConfigurationHash are a wire format. An
+// ignition-server computes them from the control plane's data to check whether a token Secret was written for that
+// data.
 func Hash(text string) string {
 	h := fnv.New32a()
 	h.Write([]byte(text)) // never fails
 	return fmt.Sprintf("%08x", h.Sum32())
 }
 
-// HashValue is Hash over a value's default text form. Bytes print as a list of decimal numbers.
+// HashValue returns the Hash of a value's default text form. Bytes print as a list of decimal numbers.
 func HashValue(value any) string {
 	return Hash(fmt.Sprintf("%v", value))
 }
 
-// ConfigurationHash is Hash over the JSON of a cluster's spec.configuration.
+// ConfigurationHash returns the Hash of the JSON of a cluster's spec.configuration.
 func ConfigurationHash(configuration *hyperv1.ClusterConfiguration) (string, error) {
 	raw, err := json.Marshal(configuration)
 	if err != nil {
@@ -33,7 +34,8 @@ func ConfigurationHash(configuration *hyperv1.ClusterConfiguration) (string, err
 	return Hash(string(WithoutEmptyImportMode(raw))), nil
 }
 
-// WithoutEmptyImportMode drops a field that older operators do not know from JSON that is hashed.
+// WithoutEmptyImportMode removes imageStreamImportMode from the JSON if it is empty. Older operators do not know the
+// field, so it must not change the hash.
 func WithoutEmptyImportMode(raw []byte) []byte {
 	for _, text := range []string{`,"imageStreamImportMode":""`, `"imageStreamImportMode":"",`, `"imageStreamImportMode":""`} {
 		raw = bytes.ReplaceAll(raw, []byte(text), nil)

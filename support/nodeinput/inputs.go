@@ -7,51 +7,54 @@ import (
 	"strings"
 )
 
-// Effect is what a change of an input does.
+// Effect is the effect of a change to an input.
 type Effect string
 
 // The effects of a change.
 const (
-	// ReplacesMachines: the input is part of the hash that names a pool's configuration.
+	// ReplacesMachines is the effect of inputs that are part of the hash of a pool's configuration.
 	ReplacesMachines Effect = "replaces machines"
-	// NewMachines take the change when they are made; those that run keep what they were made with.
+	// NewMachines is the effect of inputs that only new machines receive. Running machines keep the values that they were
+	// created with.
 	NewMachines Effect = "new machines only"
-	// Fixed inputs do not change in the life of a pool.
+	// Fixed is the effect of inputs that cannot change during the life of a pool.
 	Fixed Effect = "cannot change"
-	// Nothing: no node of the Kubernetes distribution has it.
+	// Nothing is the effect of inputs that no node of the Kubernetes distribution receives.
 	Nothing Effect = "reaches no node"
 )
 
-// Files that a change of registries rewrites.
+// registryFiles is the folder of the files that a change of registries rewrites.
 const registryFiles = "/etc/containerd/certs.d/"
 
-// planFile says what of the release a machine installs, and where from.
+// planFile names the parts of the release that a machine installs, and their sources.
 const planFile = "/var/lib/hypershift/plan.json"
 
-// proxyFiles is what a proxy is rendered to.
+// proxyFiles are the files that contain the proxy settings.
 var proxyFiles = []string{
 	"/etc/kubernetes/proxy.env", planFile,
 	"unit hypershift-containerd.service", "unit kubelet.service",
 }
 
-// credentialFiles is what a pull secret is rendered to.
+// credentialFiles are the files that contain the pull secret.
 var credentialFiles = []string{
 	"/var/lib/kubelet/config.json", planFile,
 }
 
-// Input is one thing that a node of the Kubernetes distribution is made from.
+// Input is one input of the configuration of a node of the Kubernetes distribution.
 type Input struct {
-	// Field is where the user writes it: kind and path. "Content of" is what the object holds that a field names.
+	// Field is the kind and path of the field that the user sets. The prefix "Content of" means the content of the object
+	// that the field names.
 	Field string
-	// Feeds names the field of the ignition-server's input that it becomes; empty for none.
+	// Feeds names the corresponding field of the ignition-server's input; empty for none.
 	Feeds string
-	// Renders are the files that it changes on a machine, a folder for all below it, "unit name" or "user name".
+	// Renders are the files that the input changes on a machine. An entry may also be a folder, for all files in it, "unit
+	// name" or "user name".
 	Renders []string
 	Effect  Effect
 }
 
-// Inputs is the one table of all that nodes are made from. Tests hold it against what the hash is over, what the ignition-server
-// takes, and the files that change.
+// Inputs lists all inputs of a node's configuration. Tests compare it with the inputs of the hash, the
+// ignition-server's input, and the files that change.
 var Inputs = []Input{
 	{"NodePool spec.release", "NodeImage", []string{planFile}, ReplacesMachines},
 	{"NodePool spec.release", "PodImage", []string{planFile}, ReplacesMachines},
@@ -92,7 +95,7 @@ var Inputs = []Input{
 	{"The control plane's CA of kubelet clients", "ClientCA", []string{"/etc/kubernetes/pki/kubelet-client-ca.crt"}, NewMachines},
 }
 
-// Table writes the inputs as a table of Markdown.
+// Table renders the inputs as a Markdown table.
 func Table() string {
 	var b strings.Builder
 	b.WriteString("| input | on the machine | a change |\n|---|---|---|\n")

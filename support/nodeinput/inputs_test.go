@@ -15,7 +15,7 @@ import (
 
 var update = flag.Bool("update", false, "write the table into the documentation")
 
-// page is where users find the table, between these marks.
+// page is the page with the table, between these markers.
 const (
 	page  = "../../docs/reference/node-configuration.md"
 	begin = "<!-- inputs: go test ./support/nodeinput -run Documented -update -->\n"

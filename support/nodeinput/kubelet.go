@@ -17,7 +17,7 @@ type KubeletPatch struct {
 	fields map[string]any
 }
 
-// reservedFields keep the kubelet in its cluster; to change them would lock the control plane out of the node.
+// reservedFields keep the kubelet in its cluster. Changing them would lock the control plane out of the node.
 var reservedFields = []string{
 	"apiVersion", "kind", "authentication", "authorization", "clusterDNS", "clusterDomain",
 	"rotateCertificates", "serverTLSBootstrap", "staticPodPath",
@@ -40,7 +40,8 @@ func readKubelet(c *Config, _ string, raw json.RawMessage) error {
 	return nil
 }
 
-// Apply merges the patch into a KubeletConfiguration by RFC 7386: objects are merged, null removes, all else is replaced.
+// Apply merges the patch into a KubeletConfiguration by RFC 7386: it merges objects, removes fields that are null in
+// the patch, and replaces all other values.
 func (p KubeletPatch) Apply(configuration map[string]any) { mergeInto(configuration, p.fields) }
 
 func mergeInto(target, patch map[string]any) {

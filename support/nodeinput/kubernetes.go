@@ -21,8 +21,8 @@ import (
 // fieldReader reads one field of a kind into the configuration.
 type fieldReader func(c *Config, name string, raw json.RawMessage) error
 
-// readers lists, for each kind, the fields that a node of the Kubernetes distribution can honour. Others are refused, not
-// ignored.
+// readers lists, for each kind, the fields that a node of the Kubernetes distribution supports. Other fields are
+// rejected, not ignored.
 var readers = map[string]map[string]fieldReader{
 	"MachineConfig":            {"config": readIgnition, "kernelArguments": readKernelArguments},
 	"KubeletConfig":            {"kubeletConfig": readKubelet, "machineConfigPoolSelector": ignoreField},
@@ -33,7 +33,7 @@ var readers = map[string]map[string]fieldReader{
 
 func kubernetesKinds() []string { return slices.Sorted(maps.Keys(readers)) }
 
-// honour reads documents in the order of their names, so that the order of the ConfigMaps has no effect.
+// honour reads documents sorted by name, so that the order of the ConfigMaps has no effect.
 func (c *Config) honour(objects []*unstructured.Unstructured) error {
 	objects = slices.Clone(objects)
 	slices.SortStableFunc(objects, func(a, b *unstructured.Unstructured) int { return strings.Compare(a.GetName(), b.GetName()) })
@@ -45,7 +45,8 @@ func (c *Config) honour(objects []*unstructured.Unstructured) error {
 	return c.checkMerged()
 }
 
-// topLevel are the fields that an object may have beside its spec; a typo of "spec" would be a field that nobody reads.
+// topLevel are the fields that an object may have beside its spec. Without this check, a typo of "spec" would be
+// ignored.
 var topLevel = []string{"apiVersion", "kind", "metadata", "spec", "status"}
 
 func (c *Config) add(object *unstructured.Unstructured) error {
@@ -74,7 +75,7 @@ func (c *Config) add(object *unstructured.Unstructured) error {
 	return nil
 }
 
-// isEmpty tells fields that a typed client writes out although they are not set.
+// isEmpty reports whether a field has an empty value. A typed client serializes such fields although they are not set.
 func isEmpty(raw json.RawMessage) bool {
 	return slices.Contains([]string{"null", `""`, "[]", "{}", "false"}, string(raw))
 }
@@ -96,7 +97,7 @@ func readIgnition(c *Config, _ string, raw json.RawMessage) error {
 	return nil
 }
 
-// checkMerged finds what is only wrong of several Ignition configs together: two valid ones may contradict each other.
+// checkMerged validates the merged Ignition configs: two configs that are valid alone may contradict each other.
 func (c *Config) checkMerged() error {
 	merged := ignition.Config{Ignition: ignition.Ignition{Version: ignition.MaxVersion.String()}}
 	for _, cfg := range c.Ignition {

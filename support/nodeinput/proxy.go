@@ -15,18 +15,18 @@ import (
 	hyperv1 "github.com/openshift/hypershift/api/hypershift/v1beta1"
 )
 
-// Proxy is how a node reaches what is outside of its cluster.
+// Proxy holds the proxy settings by which a node reaches hosts outside of its cluster.
 type Proxy struct {
 	HTTP, HTTPS string
-	// NoProxy is what is reached directly, comma-separated; empty without a proxy.
+	// NoProxy is the comma-separated list of hosts and networks that are reached directly; empty without a proxy.
 	NoProxy string
 }
 
-// IsZero tells that there is no proxy.
+// IsZero reports whether there is no proxy.
 func (p Proxy) IsZero() bool { return p == Proxy{} }
 
-// ReadProxy reads the cluster's proxy (nil for none). direct are hosts that are reached directly beside those of the
-// networks and of spec.noProxy.
+// ReadProxy reads the cluster's proxy (nil for none). direct lists hosts that are reached directly, in addition to the
+// cluster's networks and spec.noProxy.
 func ReadProxy(spec *configv1.ProxySpec, networking hyperv1.ClusterNetworking, direct ...string) Proxy {
 	if spec == nil || spec.HTTPProxy == "" && spec.HTTPSProxy == "" {
 		return Proxy{}
@@ -34,7 +34,7 @@ func ReadProxy(spec *configv1.ProxySpec, networking hyperv1.ClusterNetworking, d
 	return Proxy{HTTP: spec.HTTPProxy, HTTPS: spec.HTTPSProxy, NoProxy: noProxy(spec.NoProxy, networking, direct)}
 }
 
-// Check refuses what programs on a node cannot use. It does not repeat the URLs, which may hold a password.
+// Check rejects settings that programs on a node cannot use. Its errors omit the URLs, which may contain a password.
 func (p Proxy) Check() error {
 	return errors.Join(checkProxyURL("httpProxy", p.HTTP), checkProxyURL("httpsProxy", p.HTTPS), checkNoProxy(p.NoProxy))
 }
@@ -57,7 +57,7 @@ func checkNoProxy(text string) error {
 	return nil
 }
 
-// hasLineBreak finds what would end a line of the file that a node reads the proxy from.
+// hasLineBreak reports whether the text would end a line of the file from which a node reads the proxy settings.
 func hasLineBreak(text string) bool { return strings.ContainsAny(text, "\n\r\x00") }
 
 func noProxy(fromUser string, networking hyperv1.ClusterNetworking, direct []string) string {

@@ -17,7 +17,8 @@ import (
 	"github.com/openshift/hypershift/support/releaseinfo"
 )
 
-// Registries is how a node reaches image registries. containerd knows registries by host, not by repository.
+// Registries holds the settings by which a node reaches image registries. containerd identifies registries by host, not
+// by repository.
 type Registries struct {
 	// Hosts are the settings of each registry that has any.
 	Hosts map[string]Registry
@@ -35,16 +36,16 @@ type Registry struct {
 	Blocked bool
 }
 
-// registryHost is a host with an optional port, the only scope that containerd knows.
+// registryHost matches a host with an optional port, the only scope that containerd supports.
 var registryHost = regexp.MustCompile(`^[a-zA-Z0-9]([a-zA-Z0-9.-]*[a-zA-Z0-9])?(:[0-9]+)?$`)
 
-// repositoryPath is what may come after the host, in a file of containerd and in a URL.
+// repositoryPath matches a path that may follow the host in a containerd file and in a URL.
 var repositoryPath = regexp.MustCompile(`^[a-zA-Z0-9._/-]*$`)
 
 func isDots(element string) bool { return element == "." || element == ".." }
 
-// ReadRegistries reads the cluster's image configuration (nil for none) and all mirrors. The images are those that no node
-// can do without; they must not be forbidden. Its errors name the field and what to change.
+// ReadRegistries reads the cluster's image configuration (nil for none) and all mirrors. images are those that every
+// node needs; the configuration must not forbid them. Its errors name the field and the remedy.
 func ReadRegistries(image *configv1.ImageSpec, mirrors []releaseinfo.Mirror, images ...string) (Registries, error) {
 	r := Registries{Hosts: map[string]Registry{}}
 	for _, m := range mirrors {
@@ -100,7 +101,7 @@ func (r Registries) set(field string, entries []string, set func(*Registry)) err
 	return nil
 }
 
-// forbidUnnamed blocks registries that are known for another reason than being allowed.
+// forbidUnnamed blocks registries that have settings but are not in the list of allowed registries.
 func (r Registries) forbidUnnamed(allowed []string) {
 	if !r.OnlyHosts {
 		return
@@ -111,7 +112,7 @@ func (r Registries) forbidUnnamed(allowed []string) {
 	}
 }
 
-// check refuses a configuration with which no machine could become a node.
+// check rejects a configuration with which no machine could become a node.
 func (r Registries) check(images []string) error {
 	for _, image := range images {
 		host, err := registryOf(image)
@@ -126,19 +127,19 @@ func (r Registries) check(images []string) error {
 	return nil
 }
 
-// Source is one place that an image can be pulled from.
+// Source is a location from which an image can be pulled.
 type Source struct {
-	// Image is its pull spec there.
+	// Image is its pull spec at this location.
 	Image string
 	// Insecure accepts any certificate, and plain HTTP.
 	Insecure bool
 }
 
-// Sources are the places that an image is pulled from, in the order that containerd would try them.
+// Sources returns the locations from which an image is pulled, in the order in which containerd tries them.
 func (r Registries) Sources(image string) []Source {
 	host, err := registryOf(image)
 	if err != nil {
-		return nil // ReadRegistries has refused it.
+		return nil // ReadRegistries has rejected the image.
 	}
 	rest := strings.TrimPrefix(image, host+"/")
 	if host == "docker.io" && !strings.Contains(rest, "/") {
@@ -156,7 +157,7 @@ func (r Registries) Sources(image string) []Source {
 	return append(sources, Source{Image: host + "/" + rest, Insecure: settings.Insecure})
 }
 
-// registryOf is the registry that containerd takes an image from.
+// registryOf returns the registry from which containerd pulls an image.
 func registryOf(image string) (string, error) {
 	first, rest, _ := strings.Cut(image, "/")
 	if rest == "" || first != "localhost" && !strings.ContainsAny(first, ".:") {
@@ -168,11 +169,11 @@ func registryOf(image string) (string, error) {
 	return first, nil
 }
 
-// Names are the registries that have settings, sorted.
+// Names returns the registries that have settings, sorted.
 func (r Registries) Names() []string { return slices.Sorted(maps.Keys(r.Hosts)) }
 
-// MirrorEndpoint says where containerd finds the images of a source. containerd mirrors whole registries and keeps the
-// path of an image, so the mirror's path must end in the source's.
+// MirrorEndpoint returns the source's registry host and the endpoint at which containerd finds its images. containerd
+// mirrors complete registries and keeps the path of an image, so the mirror's path must end in the source's path.
 func MirrorEndpoint(source, destination string) (host, endpoint string, err error) {
 	host, sourcePath, _ := strings.Cut(source, "/")
 	mirrorHost, mirrorPath, _ := strings.Cut(destination, "/")
@@ -197,11 +198,11 @@ func MirrorEndpoint(source, destination string) (host, endpoint string, err erro
 	return host, "https://" + mirrorHost + "/v2" + prefix, nil
 }
 
-// updateServiceKey is no registry: an OpenShift cluster keeps the CA of its update service under it.
+// updateServiceKey is not a registry: an OpenShift cluster stores the CA of its update service under this key.
 const updateServiceKey = "updateservice-registry"
 
-// ReadRegistryCAs reads the ConfigMap of spec.configuration.image.additionalTrustedCA: PEM certificates by registry, where
-// ".." stands for the colon before a port.
+// ReadRegistryCAs reads the ConfigMap of spec.configuration.image.additionalTrustedCA: PEM certificates by registry. In
+// its keys, ".." stands for the colon before a port.
 func ReadRegistryCAs(data map[string]string) (map[string][]byte, error) {
 	cas := map[string][]byte{}
 	for _, key := range slices.Sorted(maps.Keys(data)) {

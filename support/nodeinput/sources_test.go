@@ -17,7 +17,8 @@ import (
 	"github.com/openshift/hypershift/support/releaseinfo"
 )
 
-// TestSources: a machine pulls its first images before there is a container runtime, and must ask the same places as that.
+// TestSources checks that node-agent and containerd use the same sources. A machine pulls its first images before it
+// has a container runtime.
 func TestSources(t *testing.T) {
 	mirrored := func(source string, mirrors ...string) releaseinfo.Mirror {
 		return releaseinfo.Mirror{Source: source, Mirrors: mirrors}
@@ -72,7 +73,7 @@ func TestSources(t *testing.T) {
 	})
 }
 
-// TestMirrorsThatAreNoNames: host and path become a folder and a URL on each machine.
+// TestMirrorsThatAreNoNames covers invalid names: host and path become a folder and a URL on each machine.
 func TestMirrorsThatAreNoNames(t *testing.T) {
 	for _, tc := range []struct{ source, destination, says string }{
 		{"a.example/..", "b.example/..", "is no path of images"},
@@ -118,7 +119,8 @@ func TestCAsOfRegistries(t *testing.T) {
 	}
 }
 
-// TestHashes: an ignition-server of another release computes them too, and a machine is replaced where they differ.
+// TestHashes pins the hashes. An ignition-server of another release computes them too, and a machine is replaced if
+// they differ.
 func TestHashes(t *testing.T) {
 	g := NewWithT(t)
 	g.Expect(nodeinput.Hash("")).To(Equal("811c9dc5"), "the offset of FNV-1a")

@@ -10,13 +10,13 @@ import (
 	"sigs.k8s.io/yaml"
 )
 
-// Tuning is what a node tuning operator makes profiles of, document by document.
+// Tuning holds the documents from which a node tuning operator creates profiles.
 type Tuning struct {
 	// Tuneds and Profiles are the YAML of Tuned and PerformanceProfile objects.
 	Tuneds, Profiles []string
 }
 
-// ReadTuning reads documents for the node tuning operator of an OpenShift payload. Its errors say what to change.
+// ReadTuning reads documents for the node tuning operator of an OpenShift payload. Its errors name the remedy.
 func ReadTuning(text string) (*Tuning, error) {
 	objects, err := split(text)
 	if err != nil {
@@ -50,7 +50,7 @@ func ReadTuning(text string) (*Tuning, error) {
 	return tuning, nil
 }
 
-// checkProfile wants the two sets of CPUs without which the tuning operator makes nothing of a profile.
+// checkProfile checks the two sets of CPUs. The tuning operator ignores a profile that lacks them.
 func checkProfile(profile *unstructured.Unstructured) error {
 	for _, field := range []string{"isolated", "reserved"} {
 		cpus, _, err := unstructured.NestedString(profile.Object, "spec", "cpu", field)
@@ -61,7 +61,7 @@ func checkProfile(profile *unstructured.Unstructured) error {
 	return nil
 }
 
-// Kinds are the kinds of the documents of a text, in their order.
+// Kinds returns the kinds of the documents in a text, in their order.
 func Kinds(text string) ([]string, error) {
 	objects, err := split(text)
 	if err != nil {
@@ -74,7 +74,7 @@ func Kinds(text string) ([]string, error) {
 	return kinds, nil
 }
 
-// UsesRunc tells whether documents that were read make runc the runtime of containers.
+// UsesRunc reports whether the documents select runc as the container runtime.
 func UsesRunc(documents []string) bool {
 	for _, document := range documents {
 		object := &unstructured.Unstructured{}

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package nodeplan is what a machine is made a node by: the ignition-server renders it, node-agent applies it. On a machine with
-// cloud-init it says the same as the Ignition config of the other machines, in a form that needs no Ignition; there it is a file of that
-// config, and holds what is left to do when Ignition is through.
+// Package nodeplan defines the plan that turns a machine into a node: the ignition-server renders it, node-agent
+// applies it. On a machine with cloud-init, the plan replaces the Ignition config and needs no Ignition. On other
+// machines the plan is a file of the Ignition config and contains the steps that follow Ignition.
 package nodeplan
 
 import (
@@ -11,35 +11,36 @@ import (
 	"slices"
 )
 
-// Version is that of the form. A node-agent refuses plans of another: it comes from the server that rendered the plan, so that
-// the two fit together.
+// Version is the version of the plan's format. A node-agent rejects plans of other versions. Machines download
+// node-agent from the server that rendered the plan, so that the two match.
 const Version = 1
 
-// Where a machine has its plan and the program that applies it.
+// Paths of the plan and of the program that applies it.
 const (
 	Path    = "/var/lib/hypershift/plan.json"
 	Program = "/opt/hypershift/bin/node-agent"
 )
 
-// What a machine needs to ask the ignition-server again: its address, and the CA that it has its certificate from.
+// Files that a machine needs to call the ignition-server again: the server's address, and the CA of its certificate.
 const (
 	ServerEndpoint = "/etc/hypershift/ignition-server/endpoint"
 	ServerCA       = "/etc/hypershift/ignition-server/ca.crt"
 )
 
-// BootstrapKubeconfig is what a machine joins with. A Node's plan has none.
+// BootstrapKubeconfig is the kubeconfig with which a machine joins the cluster. The plan of an existing Node has none.
 const BootstrapKubeconfig = "/etc/kubernetes/bootstrap-kubeconfig"
 
 // ProxyEnvironment is the environment of the node's units on a machine that has a proxy.
 const ProxyEnvironment = "/etc/kubernetes/proxy.env"
 
-// FollowUnit is the unit that brings a Node to the configuration that its annotation names.
+// FollowUnit is the unit that applies the configuration named in the Node's annotation.
 const FollowUnit = "hypershift-node-config.service"
 
-// Plan is all that a machine is to have before its kubelet starts.
+// Plan describes the desired state of a machine before its kubelet starts.
 type Plan struct {
 	Version int `json:"version"`
-	// ConfigHash names the configuration of the pool that this is the plan of; empty when the server is older than that.
+	// ConfigHash identifies the configuration of the pool that this plan implements; empty if the server predates the
+	// field.
 	ConfigHash string `json:"configHash,omitempty"`
 
 	Groups      []Group     `json:"groups,omitempty"`
@@ -48,21 +49,21 @@ type Plan struct {
 	Files       []File      `json:"files,omitempty"`
 	Links       []Link      `json:"links,omitempty"`
 	Units       []Unit      `json:"units,omitempty"`
-	// KernelArguments are those that the kernel must have been started with.
+	// KernelArguments are the required kernel arguments.
 	KernelArguments []string `json:"kernelArguments,omitempty"`
 
-	// Node holds the programs of a node, and Pod is the sandbox of each pod.
+	// Node is the image with the node's programs, and Pod is the sandbox image of each pod.
 	Node Image `json:"node"`
 	Pod  Image `json:"pod"`
 	// PullSecret is a .dockerconfigjson; empty for anonymous pulls.
 	PullSecret []byte `json:"pullSecret,omitempty"`
 	Proxy      Proxy  `json:"proxy,omitzero"`
-	// Owned are the files of the configuration that Ignition wrote, for a plan that holds the rest only: a later configuration that no
-	// longer has them takes them away.
+	// Owned are the files that Ignition wrote, in a plan that contains only the remaining steps. node-agent removes those
+	// that a later configuration no longer has.
 	Owned []string `json:"owned,omitempty"`
 }
 
-// Paths are the files and links that a plan has on a machine, units among them.
+// Paths returns the files and links of a plan, including its units.
 func (p *Plan) Paths() []string {
 	paths := slices.Clone(p.Owned)
 	for _, f := range p.Files {
@@ -77,10 +78,10 @@ func (p *Plan) Paths() []string {
 	return paths
 }
 
-// UnitDir is where units are.
+// UnitDir is the folder of systemd units.
 const UnitDir = "/etc/systemd/system/"
 
-// Paths are the files of a unit.
+// Paths returns the files of a unit.
 func (u Unit) Paths() []string {
 	var paths []string
 	if u.Content != "" || u.Masked {
@@ -92,25 +93,25 @@ func (u Unit) Paths() []string {
 	return paths
 }
 
-// Image is one that the machine pulls before it has a container runtime.
+// Image is an image that the machine pulls before it has a container runtime.
 type Image struct {
-	// Name is what it is known by.
+	// Name identifies the image.
 	Name string `json:"name"`
-	// Sources are where it is pulled from, the first that has it.
+	// Sources are the locations of the image. The machine pulls it from the first one that has it.
 	Sources []Source `json:"sources"`
 }
 
-// Source is one place to pull an image from.
+// Source is a location from which an image can be pulled.
 type Source struct {
-	// Image is its pull spec there.
+	// Image is its pull spec at this location.
 	Image string `json:"image"`
 	// Insecure accepts any certificate, and plain HTTP.
 	Insecure bool `json:"insecure,omitempty"`
-	// CAs are files of certificates that are trusted beside the system's.
+	// CAs are certificate files that are trusted in addition to the system's.
 	CAs []string `json:"cas,omitempty"`
 }
 
-// Proxy is what stands between the machine and registries; zero for nothing.
+// Proxy is the proxy between the machine and registries; zero for none.
 type Proxy struct {
 	HTTP    string `json:"http,omitempty"`
 	HTTPS   string `json:"https,omitempty"`
@@ -135,11 +136,11 @@ type File struct {
 	Path  string `json:"path"`
 	Mode  uint32 `json:"mode"`
 	Owner Owner  `json:"owner,omitzero"`
-	// Content replaces what is there; nil keeps it, and makes an empty file where there is none.
+	// Content replaces the existing content. nil keeps it, and creates an empty file if there is none.
 	Content []byte `json:"content,omitzero"`
-	// Append is added at the end, once.
+	// Append is added at the end of the file, once.
 	Append [][]byte `json:"append,omitempty"`
-	// Keep refuses to replace a file that is there with another content.
+	// Keep forbids replacing an existing file that has other content.
 	Keep bool `json:"keep,omitempty"`
 }
 
@@ -179,21 +180,22 @@ type User struct {
 // Unit is a unit of systemd.
 type Unit struct {
 	Name string `json:"name"`
-	// Content is the unit file; empty for a unit that the image has.
+	// Content is the unit file; empty for a unit that is part of the image.
 	Content string   `json:"content,omitempty"`
 	DropIns []DropIn `json:"dropIns,omitempty"`
-	// Enabled has the unit started now and at each boot, or no more; nil leaves it as it is.
+	// Enabled starts the unit now and at each boot if true. If false, the unit is stopped and disabled; nil leaves it
+	// unchanged.
 	Enabled *bool `json:"enabled,omitempty"`
 	Masked  bool  `json:"masked,omitempty"`
 }
 
-// DropIn is a file over a unit's.
+// DropIn is a drop-in file of a unit.
 type DropIn struct {
 	Name    string `json:"name"`
 	Content string `json:"content"`
 }
 
-// Parse reads a plan. Its errors hold nothing of it: it has secrets.
+// Parse reads a plan. Its errors contain nothing of the plan, which holds secrets.
 func Parse(raw []byte) (*Plan, error) {
 	p := &Plan{}
 	if err := json.Unmarshal(raw, p); err != nil || p.Version == 0 {

@@ -13,7 +13,7 @@ import (
 	"github.com/openshift/hypershift/support/nodeplan"
 )
 
-// whole has something in each field, as the two ends of the wire see it.
+// whole returns a plan with every field set.
 func whole() *nodeplan.Plan {
 	return &nodeplan.Plan{
 		Version: nodeplan.Version, ConfigHash: "0a1b", KernelArguments: []string{"quiet"}, PullSecret: []byte("secret"), Owned: []string{"/etc/owned"},
@@ -77,7 +77,8 @@ func TestParse(t *testing.T) {
 	})
 }
 
-// TestPaths: what a later plan no longer has is taken away by these, so that one that is missing stays for ever, and one too many is lost.
+// TestPaths checks that Paths is exact, because node-agent uses it to remove files that a later plan no longer has. A
+// missing path would leave a file behind; an extra one would delete a file.
 func TestPaths(t *testing.T) {
 	plan := whole()
 	g := NewWithT(t)

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package objectstore opens what speaks S3's protocol, with the files of a Secret.
+// Package objectstore opens object stores that speak the S3 protocol, with credentials from the files of a Secret.
 package objectstore
 
 import (
@@ -26,42 +26,43 @@ import (
 
 const dialTimeout = 15 * time.Second
 
-// CredentialsKey and CABundleKey are keys of a Secret that opens a store: an AWS credentials file, and optionally the CAs of the
-// endpoint.
+// CredentialsKey and CABundleKey are keys of a Secret with access to a store: an AWS credentials file, and optionally
+// the CAs of the endpoint.
 const (
 	CredentialsKey = "credentials"
 	CABundleKey    = "ca-bundle.crt"
 )
 
-// Config says which store is opened.
+// Config identifies the store and the credentials for it.
 type Config struct {
-	// Region is the store's, such as eu-west-1.
+	// Region is the store's region, such as eu-west-1.
 	Region string
-	// Endpoint is the store's URL; empty means AWS's own in the region.
+	// Endpoint is the store's URL; empty means AWS in the region.
 	Endpoint string
-	// Dir is a folder with the files of the Secret. They are read once. Empty means the caller's own credentials: AWS_ACCESS_KEY_ID and
-	// AWS_SECRET_ACCESS_KEY of the environment, or else the file that AWS_SHARED_CREDENTIALS_FILE names, or ~/.aws/credentials.
+	// Dir is a folder with the files of the Secret. They are read once. Empty means the caller's own credentials. These
+	// are AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY of the environment, or else the file named by
+	// AWS_SHARED_CREDENTIALS_FILE, or ~/.aws/credentials.
 	Dir string
 	// Key is the name of the credentials file; empty means CredentialsKey.
 	Key string
-	// CABundle is a file of CAs of the endpoint, which must be there; empty means CABundleKey in Dir, if that is there.
+	// CABundle is a file with the CAs of the endpoint, which must exist. Empty means CABundleKey in Dir, if that exists.
 	CABundle string
-	// Guard is the address policy where a tenant chose the endpoint; nil allows every address.
+	// Guard is the address policy if a tenant chose the endpoint; nil allows every address.
 	Guard *addressguard.Guard
 }
 
-// Environment by which the operator tells the pods of hosted control planes where object stores of tenants may be,
-// see GuardFrom. EnvHostIP is the address of the pod's node, which is refused unless it is allowed.
+// Environment variables by which the operator tells the pods of hosted control planes which addresses tenants' object
+// stores may have; see GuardFrom. EnvHostIP is the address of the pod's node, which is refused unless it is allowed.
 const (
 	EnvAllowCIDRs  = "OBJECT_STORE_ALLOW_CIDRS"
 	EnvRefuseCIDRs = "OBJECT_STORE_REFUSE_CIDRS"
 	EnvHostIP      = "OBJECT_STORE_HOST_IP"
 )
 
-// AllowFlag is the flag of install by which an administrator allows ranges.
+// AllowFlag is the flag of install with which an administrator allows address ranges.
 const AllowFlag = "--object-store-allow-cidrs"
 
-// GuardFrom reads the address policy from the environment. It refuses the management cluster's API, and the pod's own
+// GuardFrom reads the address policy from the environment. It refuses the management cluster's API and the pod's own
 // node.
 func GuardFrom(getenv func(string) string) (*addressguard.Guard, error) {
 	guard, err := addressguard.New(getenv(EnvAllowCIDRs), getenv(EnvRefuseCIDRs))
@@ -74,7 +75,8 @@ func GuardFrom(getenv func(string) string) (*addressguard.Guard, error) {
 	return guard, nil
 }
 
-// New makes a client, which asks three times at most. It calls nobody yet. No error has a secret in it.
+// New returns a client that tries each request at most three times. It sends no request yet. Its errors contain no
+// secrets.
 func New(config Config) (*minio.Client, error) {
 	endpoint := &url.URL{Scheme: "https", Host: "s3." + config.Region + ".amazonaws.com"}
 	if config.Endpoint != "" {
@@ -109,7 +111,7 @@ func (c Config) keys() (*credentials.Credentials, error) {
 		return keys, nil
 	}
 	key := cmp.Or(c.Key, CredentialsKey)
-	// The library's own reader of the file runs the program that the file names. A tenant wrote the file.
+	// The library's own reader runs the program that the credentials file names. A tenant wrote the file.
 	file, err := os.ReadFile(filepath.Join(c.Dir, key))
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return nil, fmt.Errorf("reading key %q: %w", key, err)
@@ -121,7 +123,7 @@ func (c Config) keys() (*credentials.Credentials, error) {
 	return credentials.NewStaticV4(read.AccessKeyID, read.SecretAccessKey, read.SessionToken), nil
 }
 
-// transport trusts the CAs of the file beside the system's.
+// transport trusts the CAs of the file in addition to the system's.
 func (c Config) transport() (*http.Transport, error) {
 	transport, err := minio.DefaultTransport(true)
 	if err != nil {

@@ -31,7 +31,7 @@ func files(t *testing.T, content map[string]string) string {
 }
 
 func TestNew(t *testing.T) {
-	// Neither the environment of who runs the tests nor his home counts.
+	// The test must not read the environment or the home folder of the user that runs it.
 	for _, name := range []string{"AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY", "AWS_ACCESS_KEY", "AWS_SECRET_KEY"} {
 		t.Setenv(name, "")
 	}
@@ -100,7 +100,7 @@ func TestNew(t *testing.T) {
 	})
 }
 
-// TestTrust: a store behind a CA of one's own is the usual case of a data centre.
+// TestTrust covers a store with a certificate of a private CA, the usual case in a data center.
 func TestTrust(t *testing.T) {
 	var calls atomic.Int32
 	server := httptest.NewTLSServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {

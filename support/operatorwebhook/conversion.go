@@ -7,11 +7,11 @@ import (
 	"k8s.io/utils/ptr"
 )
 
-// ConversionPath is where objects of Cluster API are sent that are wanted in another version.
+// ConversionPath is the path to which the API server sends Cluster API objects for conversion to another version.
 const ConversionPath = "/convert"
 
-// Convert has the API server ask the operator in namespace whenever an object of this kind is read or written in another version than
-// the stored one. The authority is the operator's to add.
+// Convert makes the API server call the operator in namespace whenever an object of this kind is read or written in
+// another version than the stored one. The operator adds the certificate authority.
 func Convert(crd *apiextensionsv1.CustomResourceDefinition, namespace string) {
 	crd.Spec.Conversion = &apiextensionsv1.CustomResourceConversion{
 		Strategy: apiextensionsv1.WebhookConverter,
@@ -24,8 +24,8 @@ func Convert(crd *apiextensionsv1.CustomResourceDefinition, namespace string) {
 	}
 }
 
-// OnlyStored takes the other versions away, for an installation in which nothing converts. Without a converter the API server would
-// only rename the version, and drop what the other one calls by another name.
+// OnlyStored stops serving the other versions, for an installation without a converter. Without a converter the API
+// server would only change the version, and drop fields that have another name in the other version.
 func OnlyStored(crd *apiextensionsv1.CustomResourceDefinition) {
 	for i := range crd.Spec.Versions {
 		crd.Spec.Versions[i].Served = crd.Spec.Versions[i].Storage
@@ -33,7 +33,7 @@ func OnlyStored(crd *apiextensionsv1.CustomResourceDefinition) {
 	crd.Spec.Conversion = nil
 }
 
-// Converts tells whether the API server asks the operator in namespace about objects of this kind.
+// Converts reports whether the API server calls the operator in namespace to convert objects of this kind.
 func Converts(crd *apiextensionsv1.CustomResourceDefinition, namespace string) bool {
 	conversion := crd.Spec.Conversion
 	if conversion == nil || conversion.Webhook == nil || conversion.Webhook.ClientConfig == nil {

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package operatorwebhook says how the API server calls the operator: for defaults that depend on the cluster, and to convert objects
-// of Cluster API. The installer writes that to the cluster, and the operator adds the certificate authority.
+// Package operatorwebhook configures how the API server calls the operator: for defaults that depend on the cluster,
+// and to convert Cluster API objects. The installer writes the configuration, and the operator adds the certificate
+// authority.
 package operatorwebhook
 
 import (
@@ -12,25 +13,25 @@ import (
 	hyperv1 "github.com/openshift/hypershift/api/hypershift/v1beta1"
 )
 
-// Names that the installer and the operator share.
+// Names shared by the installer and the operator.
 const (
-	// Name is the MutatingWebhookConfiguration.
+	// Name is the name of the MutatingWebhookConfiguration.
 	Name = "hypershift.openshift.io"
-	// Service is the operator's Service, in the operator's namespace.
+	// Service is the name of the operator's Service, in the operator's namespace.
 	Service = "operator"
-	// ServicePort is the port of the Service, and Port the one of the operator's pod behind it.
+	// ServicePort is the port of the Service, and Port is the port of the operator's pod.
 	ServicePort = 443
 	Port        = 9443
-	// HostedClusterPath and NodePoolPath are where objects of the two kinds are sent.
+	// HostedClusterPath and NodePoolPath are the paths to which the API server sends objects of the two kinds.
 	HostedClusterPath = "/mutate-hypershift-openshift-io-v1beta1-hostedcluster"
 	NodePoolPath      = "/mutate-hypershift-openshift-io-v1beta1-nodepool"
 )
 
-// timeoutSeconds bounds how long a user waits for an operator that does not answer.
+// timeoutSeconds limits how long a user's request waits for an operator that does not answer.
 const timeoutSeconds = 15
 
-// Configuration has the API server send new HostedClusters and NodePools to the operator in namespace. An operator that
-// does not answer is passed over: the CRDs hold all that is needed to be safe.
+// Configuration makes the API server send new HostedClusters and NodePools to the operator in namespace. The API server
+// skips an operator that does not answer: the CRDs contain everything that safety requires.
 func Configuration(namespace string) *admissionv1.MutatingWebhookConfiguration {
 	return &admissionv1.MutatingWebhookConfiguration{
 		ObjectMeta: metav1.ObjectMeta{Name: Name},
@@ -48,7 +49,8 @@ func hook(namespace, resource, path string) admissionv1.MutatingWebhook {
 			Namespace: namespace, Name: Service, Path: ptr.To(path), Port: ptr.To[int32](ServicePort),
 		}},
 		Rules: []admissionv1.RuleWithOperations{{
-			// Not updates: what a user takes out of an object must not come back as a choice of ours, such as an upgrade.
+			// Updates are excluded: a field that a user removes from an object must not return as an operator default, such as
+			// an upgrade.
 			Operations: []admissionv1.OperationType{admissionv1.Create},
 			Rule: admissionv1.Rule{
 				APIGroups: []string{hyperv1.GroupVersion.Group}, APIVersions: []string{hyperv1.GroupVersion.Version},

@@ -8,7 +8,7 @@ import (
 	"time"
 )
 
-// FuzzUntil reads what a person wrote: it pauses, it does not, or it is said to be neither.
+// FuzzUntil reads a user's value: it pauses, it does not pause, or it is reported as invalid.
 func FuzzUntil(f *testing.F) {
 	for _, text := range []string{"", "true", "false", "1", "2026-11-20T12:30:00Z", "9999-12-31T23:59:59+14:00", "0000-01-01T00:00:00Z", "tomorrow"} {
 		f.Add(text)

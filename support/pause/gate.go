@@ -13,17 +13,18 @@ import (
 	hyperv1 "github.com/openshift/hypershift/api/hypershift/v1beta1"
 )
 
-// Gate is the pause of a hosted control plane, for controllers of what belongs to it.
+// Gate evaluates the pause of a hosted control plane, for controllers of its objects.
 type Gate struct {
 	// Management reads the HostedControlPlane.
 	Management client.Reader
 	// ControlPlane names the HostedControlPlane.
 	ControlPlane client.ObjectKey
-	// Clock tells whether a pause is over.
+	// Clock provides the time that decides whether a pause has ended.
 	Clock clock.PassiveClock
 }
 
-// State says what the pause means now. A control plane that is gone stays paused for good.
+// State returns what the pause currently means. If the HostedControlPlane no longer exists, the state is paused without
+// end.
 func (g Gate) State(ctx context.Context) (State, error) {
 	hcp := &hyperv1.HostedControlPlane{}
 	err := g.Management.Get(ctx, g.ControlPlane, hcp)

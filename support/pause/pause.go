@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package pause says what a pause means at a moment.
+// Package pause evaluates a pause at a point in time.
 package pause
 
 import (
@@ -8,21 +8,22 @@ import (
 	"time"
 )
 
-// State is what a pause means at a moment.
+// State is the effect of a pause at a point in time.
 type State struct {
-	// Paused tells whether nothing may be done now, but for a deletion.
+	// Paused reports whether reconciliation is paused. A deletion still proceeds.
 	Paused bool
-	// Frozen tells whether not even a deletion may go on, as with a pause of Cluster API.
+	// Frozen reports whether a deletion is paused too, as with a pause of Cluster API.
 	Frozen bool
-	// For is how long the pause lasts yet; zero for a pause without end.
+	// For is the remaining duration of the pause; zero for a pause without end.
 	For time.Duration
-	// Invalid tells that the value is neither a boolean nor a time; it does not pause.
+	// Invalid reports whether the value is neither a boolean nor a time. An invalid value does not pause.
 	Invalid bool
-	// Text says for people until when.
+	// Text describes the end of the pause for users.
 	Text string
 }
 
-// Until reads the field pausedUntil of a HostedCluster, HostedControlPlane or NodePool at a moment. nil and false mean not paused.
+// Until evaluates the field pausedUntil of a HostedCluster, HostedControlPlane or NodePool at the time now. nil and
+// false mean not paused.
 func Until(value *string, now time.Time) State {
 	if value == nil || *value == "" {
 		return State{}

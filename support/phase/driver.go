@@ -18,36 +18,38 @@ import (
 	"github.com/openshift/hypershift/support/pause"
 )
 
-// Driver makes the passes of a reconciler over objects of type T, each with a scope S of its own. The order of a pass:
+// Driver reconciles objects of type T. Each reconcile has its own scope S. The steps of a reconcile are:
 //
-//  1. Fetch the object. One that is gone, or that goes without our finalizer, needs nothing.
-//  2. Observe, which makes the scope.
-//  3. Pause: a paused object gets only the phases that run while paused, and its next pass when the pause ends.
-//  4. Finalizer, before anything is made for the object.
-//  5. Phases, or those of the deletion; when they are through, the finalizer goes, and the pass is over.
-//  6. Report, once, also when phases failed.
+//  1. Fetch the object. An object that is gone, or is being deleted without our finalizer, needs no work.
+//  2. Observe, which creates the scope.
+//  3. Pause: for a paused object, only the phases with WhilePaused run. The next reconcile follows when the pause ends.
+//  4. Finalizer, before anything is created for the object.
+//  5. Phases, or those of the deletion. After a complete deletion, the driver removes the finalizer and stops.
+//  6. Report, once, even if phases failed.
 //
-// The object comes back as soon as a phase asked for, or after a failure as the controller's rate limiter says. Failures that
-// only mean that the pass saw an outdated object are not reported: the next pass follows in a moment.
+// The driver requeues the object as a phase requests. After a failure, the controller's rate limiter decides. Failures
+// that only mean that the reconcile saw an outdated object are not reported: the next reconcile follows soon.
 type Driver[T client.Object, S any] struct {
 	// Client reads the object and writes its finalizers.
 	Client client.Client
-	// Finalizers of the object: the first is ours, the others go with it. Without any, a deletion is nobody's business here.
+	// Finalizers of the object: the first one is ours, and the others are removed with it. Without any, the driver ignores
+	// deletions.
 	Finalizers []string
-	// Observe makes the scope from the object. ErrStop leaves the object alone.
+	// Observe creates the scope from the object. ErrStop skips the object.
 	Observe func(ctx context.Context, obj T) (S, error)
-	// Pause tells whether the object is paused; nil means never.
+	// Pause reports whether the object is paused; nil means never.
 	Pause func(ctx context.Context, scope S) (pause.State, error)
-	// Prepare shapes what else must be on the object before anything is made for it; it is written with the finalizer. May be nil.
+	// Prepare sets what else the object needs before anything is created for it. It is written together with the
+	// finalizer. May be nil.
 	Prepare func(scope S) error
-	// Phases are the steps of a pass, in order; nil when there is nothing to do but report.
+	// Phases returns the steps of a reconcile, in order; nil if there is nothing to do but report.
 	Phases func(scope S) []Phase[S]
-	// Deletion are the steps that take the object apart; nil when there is nothing to take apart.
+	// Deletion returns the steps that clean up after the object; nil if there is nothing to clean up.
 	Deletion func(scope S) []Phase[S]
-	// Report writes the status from what the pass found out and from its failure. May be nil.
+	// Report writes the status from the scope and the failure of the reconcile. May be nil.
 	Report func(ctx context.Context, scope S, failure error) error
-	// Resync is how long after a pass the object comes back at the latest, unless it is paused, to heal what no watch tells of;
-	// nil or zero means never. It is asked after the report.
+	// Resync returns the maximum time until the next reconcile of an object that is not paused. It repairs changes that no
+	// watch reports; nil or zero means never. The driver calls it after the report.
 	Resync func(scope S) time.Duration
 }
 
@@ -87,7 +89,7 @@ func (d Driver[T, S]) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Res
 	return d.advance(ctx, obj, scope, state)
 }
 
-// advance brings an object that is to stay a step closer to its spec.
+// advance reconciles an object that is not being deleted.
 func (d Driver[T, S]) advance(ctx context.Context, obj T, scope S, state pause.State) (ctrl.Result, error) {
 	if len(d.Finalizers) > 0 {
 		prepare := func() error {
@@ -108,7 +110,7 @@ func (d Driver[T, S]) advance(ctx context.Context, obj T, scope S, state pause.S
 	return d.end(ctx, scope, Sooner(result, ctrl.Result{RequeueAfter: state.For}), failure, state)
 }
 
-// delete takes the object apart, and lets it go when all phases of the deletion are through.
+// delete runs the phases of the deletion, and removes the finalizers when all phases are complete.
 func (d Driver[T, S]) delete(ctx context.Context, obj T, scope S) (ctrl.Result, error) {
 	if d.Deletion != nil {
 		result, through, failure := run(ctx, scope, d.Deletion(scope), false)

@@ -28,15 +28,15 @@ const (
 
 var errBroken = errors.New("broken")
 
-// controller drives ConfigMaps and writes down what it did, in order.
+// controller reconciles ConfigMaps and records its actions, in order.
 type controller struct {
 	client client.Client
-	// state, observed, failing and stopping are what the pass meets.
+	// state, observed, failing and stopping are the inputs of the reconcile.
 	state             pause.State
 	observed          error
 	failing, stopping string
 	resync            time.Duration
-	// finalized is whether the finalizer was there when the first phase ran; failure is what was reported.
+	// finalized reports whether the finalizer was set when the first phase ran; failure is the reported failure.
 	finalized bool
 	failure   error
 	did       []string
@@ -87,7 +87,8 @@ func TestDriver(t *testing.T) {
 	}
 	for _, tc := range []struct {
 		name string
-		// finalizers are on the object at first, and left at the end; none left of a deleted object means that it is gone.
+		// finalizers are on the object at first, and left at the end. If none is left on a deleted object, the object is
+		// gone.
 		finalizers, left []string
 		deleted          bool
 		controller       controller

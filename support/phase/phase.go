@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package phase is the one driver of all reconcilers.
+// Package phase provides the driver that all reconcilers share.
 //
-// A pass is a list of named phases that share a scope. A phase that fails does not starve the ones after it, unless it is
-// critical: then those that follow cannot mean anything and are left out until the next pass. What stands around the phases,
-// from reading the object to its status, is the Driver's.
+// A reconcile is a list of named phases that share a scope. The phases after a failed one still run, unless the failed
+// phase is critical: then the others are skipped until the next reconcile, because their results would have no meaning.
+// The Driver does the remaining work, from reading the object to writing its status.
 package phase
 
 import (
@@ -19,24 +19,25 @@ import (
 	"github.com/openshift/hypershift/support/logging"
 )
 
-// Phase is one named step of a pass over the scope S.
+// Phase is one named step of a reconcile over the scope S.
 type Phase[S any] struct {
-	// Name says what the phase does, for errors: "control plane namespace".
+	// Name describes the phase in errors: "control plane namespace".
 	Name string
 	// Critical stops the phases that follow when this one fails.
 	Critical bool
-	// WhilePaused has the phase run also while the object is paused.
+	// WhilePaused makes the phase run also while the object is paused.
 	WhilePaused bool
-	// Run does the work. What it learns goes into the scope; waiting is a Result, not an error.
+	// Run does the work and records its findings in the scope. To wait, it returns a Result, not an error.
 	Run func(ctx context.Context, scope S) (ctrl.Result, error)
 }
 
-// ErrStop ends a pass without a failure: what follows must wait for something that a condition tells of. A phase returns
-// it (wrapped or not) together with its Result.
+// ErrStop ends a reconcile without a failure: the remaining phases must wait for something that a condition reports. A
+// phase returns it (wrapped or not) together with its Result.
 var ErrStop = errors.New("stop")
 
-// run runs the phases in order; of a paused object only those meant for it. It returns the soonest requeue that any phase asked
-// for, whether the pass got through without a stop or failure, and the errors of all that failed, each with its phase's name.
+// run runs the phases in order; for a paused object, only those with WhilePaused. It returns the earliest requeue that
+// any phase requested, and whether all phases ran without a stop or failure. The returned error joins the errors of all
+// failed phases, each with its phase's name.
 func run[S any](ctx context.Context, scope S, phases []Phase[S], paused bool) (result ctrl.Result, through bool, failure error) {
 	var failures []error
 	for _, p := range phases {
@@ -59,7 +60,7 @@ func run[S any](ctx context.Context, scope S, phases []Phase[S], paused bool) (r
 	return result, len(failures) == 0, errors.Join(failures...)
 }
 
-// Sooner returns the result that comes back first; a zero result never comes back.
+// Sooner returns the result with the earlier requeue. A zero result requests no requeue.
 func Sooner(a, b ctrl.Result) ctrl.Result {
 	if a.IsZero() {
 		return b
@@ -70,20 +71,21 @@ func Sooner(a, b ctrl.Result) ctrl.Result {
 	return b
 }
 
-// After asks for another pass after d.
+// After returns a result that requeues the object after d.
 func After(d time.Duration) (ctrl.Result, error) {
 	return ctrl.Result{RequeueAfter: d}, nil
 }
 
-// Done asks for nothing.
+// Done returns a result that requests no requeue.
 func Done() (ctrl.Result, error) {
 	return ctrl.Result{}, nil
 }
 
-// Backoff retries a failing object after first, then after twice as long each time, and never later than after last.
+// Backoff returns a rate limiter with exponential backoff. It retries a failing object after first, then doubles the
+// delay each time, up to last.
 func Backoff(first, last time.Duration) workqueue.TypedRateLimiter[ctrl.Request] {
 	return workqueue.NewTypedItemExponentialFailureRateLimiter[ctrl.Request](first, last)
 }
 
-// Itself is the Observe of a Driver whose phases need to know nothing but the object.
+// Itself is the Observe function of a Driver whose phases need only the object.
 func Itself[T any](_ context.Context, obj T) (T, error) { return obj, nil }

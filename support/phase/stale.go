@@ -10,11 +10,12 @@ import (
 	ctrl "sigs.k8s.io/controller-runtime"
 )
 
-// retryAfter is how soon a pass that saw an outdated object is repeated.
+// retryAfter is the delay after which a reconcile that saw an outdated object is repeated.
 const retryAfter = time.Second
 
-// settle ends a pass whose phases returned result and failure: report, if any, writes the status from what is left of the
-// failure. Failures that only mean that something was outdated ask for another pass soon; nobody needs to hear of them.
+// settle ends a reconcile whose phases returned result and failure. report, if set, writes the status from the
+// remaining failure. Failures that only mean that an object was outdated are not reported; they requeue the object
+// after retryAfter.
 func settle(result ctrl.Result, failure error, report func(failure error) error) (ctrl.Result, error) {
 	failure, old := withoutOutdated(failure)
 	if report != nil {
@@ -23,7 +24,7 @@ func settle(result ctrl.Result, failure error, report func(failure error) error)
 		old = old || alsoOld
 	}
 	if failure != nil {
-		return ctrl.Result{}, failure // The rate limiter says when the object comes back.
+		return ctrl.Result{}, failure // The rate limiter decides when to requeue the object.
 	}
 	if old {
 		result = Sooner(result, ctrl.Result{RequeueAfter: retryAfter})
@@ -31,7 +32,8 @@ func settle(result ctrl.Result, failure error, report func(failure error) error)
 	return result, nil
 }
 
-// withoutOutdated returns what is left of err without failures of outdated objects, and whether there were any.
+// withoutOutdated returns nil and true if err consists only of failures of outdated objects. Otherwise it returns err
+// and false.
 func withoutOutdated(err error) (rest error, dropped bool) {
 	switch {
 	case err == nil:
@@ -46,7 +48,8 @@ func withoutOutdated(err error) (rest error, dropped bool) {
 // soon, and the failure is not reported.
 func Outdated(err error) bool { return err != nil && outdated(err) }
 
-// outdated tells whether all that err joins is a conflict, or an object that exists already although it was not seen.
+// outdated reports whether every joined error is a conflict, or an "already exists" error of an object that the cache
+// did not show.
 func outdated(err error) bool {
 	switch e := err.(type) { //nolint:errorlint // the tree of errors is walked by hand
 	case interface{ Unwrap() []error }:

@@ -11,9 +11,10 @@ import (
 	corev1 "k8s.io/api/core/v1"
 )
 
-// FirstToExpire is when the first of the certificates in a Secret ends that somebody needs; zero for none. That of a leaf's signer is in
-// the signer's Secret. A former authority is only trusted, and goes when it expires; the chain from one counts, as it is all that is
-// known to machines which were installed before.
+// FirstToExpire returns the earliest expiry of the certificates in a Secret that are still needed; zero if there are
+// none. A leaf's signer is not counted: its own Secret covers it. A previous authority is not counted either: it is
+// only trusted, and is dropped when it expires. The chain from a previous authority counts, because machines that were
+// installed before know only that authority.
 func FirstToExpire(secret *corev1.Secret) time.Time {
 	var first time.Time
 	for _, cert := range certificatesOf(secret) {
@@ -24,8 +25,9 @@ func FirstToExpire(secret *corev1.Secret) time.Time {
 	return first
 }
 
-// Overdue is FirstToExpire of those certificates alone that have less than DefaultRenewBefore to live, or than a quarter of a life that
-// is short: what renews itself was renewed before. The last hour of that is left for the renewal.
+// Overdue is FirstToExpire of only the certificates whose renewal is overdue. They have less than DefaultRenewBefore
+// left, or less than a quarter of a short life. The threshold is up to an hour later than that, to leave time for the
+// renewal.
 func Overdue(secret *corev1.Secret, now time.Time) time.Time {
 	var first time.Time
 	for _, cert := range certificatesOf(secret) {
@@ -49,7 +51,8 @@ func certificatesOf(secret *corev1.Secret) []*x509.Certificate {
 	return all
 }
 
-// certificatesIn are the certificates of a file: each, or the first, which is the leaf.
+// certificatesIn returns the certificates of a file: all of them if each is set, else only the first, which is the
+// leaf.
 func certificatesIn(data []byte, each bool) []*x509.Certificate {
 	var all []*x509.Certificate
 	for block, rest := pem.Decode(data); block != nil; block, rest = pem.Decode(rest) {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package pki makes the certificate authorities, certificates, keys and kubeconfigs of a hosted cluster, and says when
-// one of them has to be made anew.
+// Package pki creates the certificate authorities, certificates, keys and kubeconfigs of a hosted cluster, and reports
+// when one of them must be replaced.
 package pki
 
 import (
@@ -27,13 +27,13 @@ import (
 
 const (
 	rsaBits = 2048
-	// CAValidity is how long a certificate authority lasts. Another takes its place step by step, see Rotation.
+	// CAValidity is the life of a certificate authority. A successor replaces it step by step; see Rotation.
 	CAValidity = 10 * 365 * 24 * time.Hour
-	// DefaultValidity is how long a leaf certificate lasts.
+	// DefaultValidity is the life of a leaf certificate.
 	DefaultValidity = 365 * 24 * time.Hour
 	// DefaultRenewBefore is the remaining life at which a leaf certificate is renewed.
 	DefaultRenewBefore = 30 * 24 * time.Hour
-	// backdate covers clocks of nodes that lag behind ours.
+	// backdate covers node clocks that lag behind the clock of the signer.
 	backdate = 5 * time.Minute
 )
 
@@ -41,20 +41,21 @@ const (
 type KeyPair struct {
 	// Cert is the parsed certificate.
 	Cert *x509.Certificate
-	// CertPEM and KeyPEM are what goes into a Secret.
+	// CertPEM and KeyPEM are the PEM data for a Secret.
 	CertPEM, KeyPEM []byte
-	// Chain leads those who know only a former authority to this one (PEM): it goes along with all that the authority signs. Empty
-	// for an authority that had none before it.
+	// Chain (PEM) leads clients that know only a previous authority to this one. Servers send it together with the
+	// certificates that the authority signs. Empty for an authority that has no predecessor.
 	Chain []byte
-	// Others are the authorities that are trusted beside this one while it takes another's place, or another its own (PEM).
+	// Others (PEM) are the authorities that are trusted in addition to this one during a rotation: its predecessor or its
+	// successor.
 	Others []byte
 	key    crypto.Signer
 }
 
-// Trust is the bundle by which certificates are verified that this authority signs, or that one before it signed.
+// Trust returns the bundle that verifies certificates signed by this authority or by its predecessor.
 func (ca *KeyPair) Trust() []byte { return Bundle(ca.CertPEM, ca.Others) }
 
-// sent is the certificate as it is shown to others: with the chain of its signer.
+// sent returns the certificate in the form that is sent to others: with the chain of its signer.
 func (ca *KeyPair) sent(leaf *KeyPair) *KeyPair {
 	own := pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: leaf.Cert.Raw})
 	return &KeyPair{Cert: leaf.Cert, CertPEM: slices.Concat(own, ca.Chain), KeyPEM: leaf.KeyPEM, key: leaf.key}
@@ -74,7 +75,7 @@ func (n Name) subject() pkix.Name {
 	return pkix.Name{CommonName: n.CommonName, Organization: n.Organizations, OrganizationalUnit: n.OrganizationalUnits}
 }
 
-// Leaf says what a certificate is for.
+// Leaf describes the purpose of a certificate.
 type Leaf struct {
 	Name
 	// Server and Client are the extended key usages; at least one must be set.
@@ -83,7 +84,7 @@ type Leaf struct {
 	Hosts []string
 }
 
-// Lifetime says how long leaf certificates last and when they are renewed.
+// Lifetime defines how long leaf certificates last and when they are renewed.
 type Lifetime struct {
 	// Validity is the life of a new certificate; zero means DefaultValidity.
 	Validity time.Duration
@@ -101,18 +102,18 @@ func (l Lifetime) validity() time.Duration {
 	return l.Validity
 }
 
-// expiring tells whether a certificate is in the part of its life in which it is renewed.
+// expiring reports whether a certificate is in the part of its life in which it is renewed.
 func (l Lifetime) expiring(cert *x509.Certificate, now time.Time) bool {
 	life := cert.NotAfter.Sub(cert.NotBefore)
 	if l.RenewAfter > 0 {
 		return now.Sub(cert.NotBefore) >= time.Duration(float64(life)*l.RenewAfter)
 	}
-	// A life that is shorter than the default margin would be renewed on every pass.
+	// A life that is shorter than the default margin would be renewed on every reconcile.
 	margin := min(DefaultRenewBefore, life/4)
 	return cert.NotAfter.Sub(now) <= margin
 }
 
-// NewCA makes a self-signed certificate authority. Authorities have RSA keys, as every client understands them.
+// NewCA creates a self-signed certificate authority. Authorities have RSA keys, because every client supports them.
 func NewCA(name Name, now time.Time) (*KeyPair, error) { return newCA(name, CAValidity, now) }
 
 func newCA(name Name, validity time.Duration, now time.Time) (*KeyPair, error) {
@@ -131,8 +132,8 @@ func newCA(name Name, validity time.Duration, now time.Time) (*KeyPair, error) {
 	return sign(template, template, key, key)
 }
 
-// Issue makes a certificate that ca signs. Leaves have P-256 keys: a control plane needs two dozen of them, and RSA keys
-// would take several seconds of its start on a small machine.
+// Issue creates a certificate that ca signs. Leaves have P-256 keys. A control plane needs two dozen of them, and RSA
+// keys would delay its start by several seconds on a small machine.
 func (ca *KeyPair) Issue(leaf Leaf, lifetime Lifetime, now time.Time) (*KeyPair, error) {
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
 	if err != nil {
@@ -162,7 +163,8 @@ func (l Leaf) usages() []x509.ExtKeyUsage {
 	return usages
 }
 
-// cross is a certificate for the key of next which ca signs: who trusts ca follows it to what next signs.
+// cross returns a certificate for the key of next, signed by ca. With it, clients that trust ca also accept what next
+// signs.
 func (ca *KeyPair) cross(next *KeyPair) ([]byte, error) {
 	serial, err := newSerial()
 	if err != nil {
@@ -240,7 +242,7 @@ func (ca *KeyPair) Hash() string {
 	return hex.EncodeToString(sum[:])
 }
 
-// Mismatch says in which way pair is not what leaf, its signer and its lifetime ask for; empty means that it is.
+// Mismatch describes how pair differs from the given leaf, signer and lifetime; empty if it matches.
 func (ca *KeyPair) Mismatch(pair *KeyPair, leaf Leaf, lifetime Lifetime, now time.Time) string {
 	dns, ips := split(leaf.Hosts)
 	checks := []struct {
@@ -264,7 +266,7 @@ func (ca *KeyPair) Mismatch(pair *KeyPair, leaf Leaf, lifetime Lifetime, now tim
 	return ""
 }
 
-// split tells IP addresses from DNS names and drops empty and repeated hosts.
+// split separates IP addresses from DNS names and drops empty and repeated hosts.
 func split(hosts []string) (dns []string, ips []net.IP) {
 	for i, host := range hosts {
 		if host == "" || slices.Contains(hosts[:i], host) {

@@ -45,7 +45,7 @@ func encoded(t *testing.T, kind string, key any, encode func(any) ([]byte, error
 	return pem.EncodeToMemory(&pem.Block{Type: kind, Bytes: der})
 }
 
-// TestKeysOfUsers: a key that the user brought signs the tokens of a cluster, whatever its kind.
+// TestKeysOfUsers checks that a key which the user provides signs the tokens of a cluster, whatever its type.
 func TestKeysOfUsers(t *testing.T) {
 	curve := curveKey(t)
 	_, edwards, err := ed25519.GenerateKey(rand.Reader)
@@ -76,7 +76,8 @@ func TestKeysOfUsers(t *testing.T) {
 	}
 }
 
-// TestDamagedServiceAccountKey: all tokens hang on the key, so that one which can't be read is a person's to bring back.
+// TestDamagedServiceAccountKey checks that a key which cannot be read is not replaced. All tokens depend on the key, so
+// only an administrator can restore it.
 func TestDamagedServiceAccountKey(t *testing.T) {
 	exchange, err := ecdh.X25519().GenerateKey(rand.Reader)
 	if err != nil {
@@ -109,7 +110,7 @@ func TestDamagedServiceAccountKey(t *testing.T) {
 	})
 }
 
-// TestDamagedNextKeys: what is damaged in the middle of a rotation must not get the current key lost.
+// TestDamagedNextKeys checks that damage to the keys in the middle of a rotation does not lose the current key.
 func TestDamagedNextKeys(t *testing.T) {
 	g := NewWithT(t)
 	secret, r := &corev1.Secret{}, Rotation{Request: "before"}
@@ -160,7 +161,8 @@ func TestSignClient(t *testing.T) {
 	g.Expect(longest.SerialNumber).NotTo(Equal(cert.SerialNumber))
 }
 
-// TestClientTLS: an etcd or an API server of the same authority lets the client in, and one of another is not believed.
+// TestClientTLS checks that an etcd or an API server of the same authority accepts the client, and that the client
+// rejects a server of another authority.
 func TestClientTLS(t *testing.T) {
 	at := time.Now()
 	root, other := ca(t), ca(t)
@@ -233,7 +235,8 @@ func TestAuthorities(t *testing.T) {
 	g.Expect(err).To(MatchError(ContainSubstring("reading a key pair")), "a key of another certificate")
 }
 
-// TestLeafIsRepaired: what somebody changed in a Secret is put right, and the key goes with its certificate.
+// TestLeafIsRepaired checks that a manual change to a Secret is reverted, and that the key is replaced with its
+// certificate.
 func TestLeafIsRepaired(t *testing.T) {
 	root := ca(t)
 	for name, change := range map[string]func(*corev1.Secret){

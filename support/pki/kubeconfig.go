@@ -16,7 +16,8 @@ const (
 	kubeconfigNamespace = "default"
 )
 
-// Kubeconfig renders a kubeconfig for server, whose certificate caBundle (PEM) verifies, with a client certificate.
+// Kubeconfig renders a kubeconfig with a client certificate for server. caBundle (PEM) verifies the server's
+// certificate.
 func Kubeconfig(server string, caBundle []byte, client *KeyPair) ([]byte, error) {
 	config := clientcmdapi.NewConfig()
 	config.Clusters[kubeconfigCluster] = &clientcmdapi.Cluster{Server: server, CertificateAuthorityData: caBundle}

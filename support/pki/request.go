@@ -11,8 +11,8 @@ import (
 	"time"
 )
 
-// SignClient signs a request for a client certificate: of the request it takes subject and key, and nothing else. The certificate (PEM, with
-// the chain of its signer) is good for validity, and no longer than its signer.
+// SignClient signs a request for a client certificate. It takes only the subject and the key from the request. The
+// returned certificate (PEM, with the chain of its signer) is valid for validity, and no longer than its signer.
 func (ca *KeyPair) SignClient(request *x509.CertificateRequest, validity time.Duration, now time.Time) ([]byte, error) {
 	serial, err := newSerial()
 	if err != nil {

@@ -9,27 +9,28 @@ import (
 )
 
 const (
-	// revokeAnnotation of the Secret of an authority asks for its revocation by its value, which is another for each.
+	// revokeAnnotation on the Secret of an authority requests its revocation. Each revocation has a different value.
 	revokeAnnotation = "hypershift.openshift.io/revoke-for"
-	// revokedAnnotation is the value that was last done.
+	// revokedAnnotation is the value of the last completed revocation.
 	revokedAnnotation = "hypershift.openshift.io/revoked-for"
 )
 
-// Revoke asks that the authority in secret gives way to another, and is trusted no longer than it takes everybody to go over to that. mark
-// tells one revocation from others.
+// Revoke requests the replacement of the authority in secret. The old authority is trusted only until all components
+// have migrated to its successor. mark identifies the revocation.
 func Revoke(secret *corev1.Secret, mark string) { annotate(secret, revokeAnnotation, mark) }
 
-// Revoked tells whether the revocation of that mark is done: what the authority signed before is in no bundle any more.
+// Revoked reports whether the revocation identified by mark is complete: no bundle contains the revoked authority.
 func Revoked(secret *corev1.Secret, mark string) bool {
 	return secret.Annotations[revokedAnnotation] == mark
 }
 
-// Revoking tells whether a revocation goes on. What the authority signs meanwhile may be worth nothing in a moment.
+// Revoking reports whether a revocation is in progress. Certificates that the authority signs in this time may soon
+// become invalid.
 func Revoking(secret *corev1.Secret) bool {
 	return secret.Annotations[revokeAnnotation] != secret.Annotations[revokedAnnotation]
 }
 
-// heeding is the rotation with the revocation that is asked for on the Secret.
+// heeding returns the rotation with the revocation that the Secret requests.
 func (r Rotation) heeding(secret *corev1.Secret) Rotation {
 	mark := secret.Annotations[revokeAnnotation]
 	if mark == "" {
@@ -42,7 +43,7 @@ func (r Rotation) heeding(secret *corev1.Secret) Rotation {
 	return r
 }
 
-// revoked notes that the revocation that was asked for is done.
+// revoked records that the requested revocation is complete.
 func revoked(secret *corev1.Secret) {
 	if Revoking(secret) {
 		annotate(secret, revokedAnnotation, secret.Annotations[revokeAnnotation])

@@ -12,21 +12,21 @@ import (
 	corev1 "k8s.io/api/core/v1"
 )
 
-// What the Secret of an authority holds while another takes its place.
+// Keys and annotations of the Secret of an authority during its rotation.
 const (
 	nextCertKey   = "next-ca.crt"
 	nextKeyKey    = "next-ca.key"
 	formerCertKey = "former-ca.crt"
 	chainKey      = "chain-ca.crt"
 
-	// requestAnnotation is the Request that was taken up last.
+	// requestAnnotation is the last Request that was started.
 	requestAnnotation = "hypershift.openshift.io/rotated-for"
-	// formerSinceAnnotation is when all had gone over to the new signer (RFC 3339).
+	// formerSinceAnnotation is the time when all components had migrated to the new signer (RFC 3339).
 	formerSinceAnnotation = "hypershift.openshift.io/former-since"
 )
 
-// RotationRecord returns those annotations of a signer's Secret that record how far its rotation is; nil if there are
-// none. The Secret in a backup keeps them: without them a restored signer would be rotated again.
+// RotationRecord returns the annotations of a signer's Secret that record the progress of its rotation; nil if there
+// are none. A backup includes them: without them a restored signer would be rotated again.
 func RotationRecord(annotations map[string]string) map[string]string {
 	var record map[string]string
 	keep := func(name, value string) {
@@ -44,12 +44,13 @@ func RotationRecord(annotations map[string]string) map[string]string {
 	return record
 }
 
-// Stage is how far the rotation of a signer has come. It is read from the signer's Secret, of which each step is one write:
+// Stage is the progress of the rotation of a signer. It is read from the signer's Secret. Each step is a single write
+// to that Secret:
 //
 //	Settled      one key signs and is trusted        -- requested, or the authority nears its end -->
-//	Trusting     the next key is trusted as well     -- by all who verify -->
-//	Signing      the next key signs                  -- all that it signed is in use -->
-//	Overlapping  the former key is still trusted     -- for as long as what it signed may live --> Settled
+//	Trusting     the next key is trusted as well     -- by all that verify -->
+//	Signing      the next key signs                  -- everything that it signed is in use -->
+//	Overlapping  the former key is still trusted     -- for as long as its signatures may be valid --> Settled
 type Stage string
 
 // The stages, in order.
@@ -60,7 +61,7 @@ const (
 	Overlapping Stage = "Overlapping"
 )
 
-// StageOf reads the stage of the authority, or of the service account keys, that secret holds.
+// StageOf returns the stage of the authority, or of the service account keys, in secret.
 func StageOf(secret *corev1.Secret) Stage {
 	switch {
 	case len(secret.Data[nextKeyKey])+len(secret.Data[nextServiceAccountKey]) > 0:
@@ -74,24 +75,27 @@ func StageOf(secret *corev1.Secret) Stage {
 	}
 }
 
-// Rotation says how a signer is replaced.
+// Rotation defines how a signer is replaced.
 type Rotation struct {
-	// Name is the subject of a first authority; those that follow have the time of their making behind the common name, as some
-	// clients tell authorities by their names alone.
+	// Name is the subject of the first authority. Successors append the time of their creation to the common name, because
+	// some clients distinguish authorities only by name.
 	Name Name
-	// Request asks for a rotation when it is another than the last one that was taken up; empty asks for nothing.
+	// Request starts a rotation if it differs from the last request that was started; empty requests none.
 	Request string
-	// Validity is the life of an authority; zero means CAValidity. The next one comes when a fifth of it is left, two years at most.
+	// Validity is the life of an authority; zero means CAValidity. The successor is created when a fifth of it is left,
+	// but at most two years before the end.
 	Validity time.Duration
-	// Overlap is how long a former signer stays trusted when its successor signs for all. An authority that expires is
-	// dropped then.
+	// Overlap is how long a previous signer stays trusted after its successor signs everything. An authority that expires
+	// is dropped at its expiry.
 	Overlap time.Duration
-	// KeepChain keeps the way from a former authority to this one until the former expires: somebody may know only that one,
-	// and cannot be told of another. Else it goes with the overlap.
+	// KeepChain keeps the chain from a previous authority to this one until the previous one expires. It serves clients
+	// that know only the previous authority and cannot be updated. Otherwise the chain is dropped at the end of the
+	// overlap.
 	KeepChain bool
 }
 
-// renewCABefore is the remaining life at which an authority gets a successor: what it signs until then lasts a year.
+// renewCABefore is the remaining life at which an authority gets a successor. Certificates that it signs until then
+// last a year.
 const renewCABefore = 2 * 365 * 24 * time.Hour
 
 func (r Rotation) validity() time.Duration {
@@ -101,7 +105,7 @@ func (r Rotation) validity() time.Duration {
 	return r.Validity
 }
 
-// Ensure fills secret with an authority unless it holds one, see EnsureCA.
+// Ensure fills secret with an authority unless it holds one; see EnsureCA.
 func (r Rotation) Ensure(secret *corev1.Secret, now time.Time) (*KeyPair, error) {
 	if len(secret.Data[CACertKey]) > 0 || len(secret.Data[CAKeyKey]) > 0 {
 		return EnsureCA(secret, r.Name, now)
@@ -112,14 +116,14 @@ func (r Rotation) Ensure(secret *corev1.Secret, now time.Time) (*KeyPair, error)
 	}
 	setCA(secret, first)
 	if r.Request != "" {
-		// What was asked for before there was anything is done.
+		// A new authority fulfills any rotation that was requested before it existed.
 		annotate(secret, requestAnnotation, r.Request)
 	}
 	return first, nil
 }
 
-// Advance brings the rotation of the authority in secret, or its revocation (see Revoke), one step on, if it is time for one. taken tells that everybody uses what
-// follows from the stage that the secret is in.
+// Advance moves the rotation of the authority in secret, or its revocation (see Revoke), one step forward if a step is
+// due. taken reports whether all components use the state of the current stage.
 func (r Rotation) Advance(secret *corev1.Secret, taken bool, now time.Time) error {
 	ca, err := CAOf(secret)
 	if err != nil {
@@ -157,7 +161,7 @@ func expiresSoon(cert *x509.Certificate, now time.Time) bool {
 	return cert.NotAfter.Sub(now) <= min(renewCABefore, cert.NotAfter.Sub(cert.NotBefore)/5)
 }
 
-// announce makes the next authority.
+// announce creates the next authority.
 func (r Rotation) announce(secret *corev1.Secret, now time.Time) error {
 	name := r.Name
 	name.CommonName = fmt.Sprintf("%s@%d", name.CommonName, now.Unix())
@@ -173,7 +177,7 @@ func (r Rotation) announce(secret *corev1.Secret, now time.Time) error {
 	return nil
 }
 
-// promote has the next authority sign. The key of the former is not needed any more.
+// promote makes the next authority the signer. The previous authority's key is not needed any more.
 func promote(secret *corev1.Secret, ca *KeyPair) error {
 	next, err := Parse(secret.Data[nextCertKey], secret.Data[nextKeyKey])
 	if err != nil {
@@ -192,7 +196,7 @@ func promote(secret *corev1.Secret, ca *KeyPair) error {
 	return nil
 }
 
-// overlapped tells whether a former signer was trusted for long enough. A time that cannot be read is long ago.
+// overlapped reports whether the overlap of the previous signer is over. An unreadable time counts as long ago.
 func (r Rotation) overlapped(secret *corev1.Secret, now time.Time) bool {
 	since, _ := time.Parse(time.RFC3339, secret.Annotations[formerSinceAnnotation])
 	return !now.Before(since.Add(r.Overlap))
@@ -206,7 +210,7 @@ func (r Rotation) forget(secret *corev1.Secret) {
 	}
 }
 
-// pruneChain takes out what leads no longer anywhere.
+// pruneChain removes the expired certificates of the chain.
 func pruneChain(secret *corev1.Secret, now time.Time) {
 	if kept := living(secret.Data[chainKey], now); len(kept) > 0 {
 		set(secret, chainKey, kept)
@@ -215,7 +219,7 @@ func pruneChain(secret *corev1.Secret, now time.Time) {
 	}
 }
 
-// living are the certificates of a bundle that have not expired.
+// living returns the certificates of a bundle that have not expired.
 func living(bundle []byte, now time.Time) []byte {
 	var kept [][]byte
 	for block, rest := pem.Decode(bundle); block != nil; block, rest = pem.Decode(rest) {

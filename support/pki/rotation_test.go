@@ -30,7 +30,7 @@ func newSigner(t *testing.T, r Rotation) *signer {
 	return s
 }
 
-// pass is what a reconcile does: the signer, its leaf, and then a step.
+// pass performs one reconcile: the signer, its leaf, and then a step of the rotation.
 func (s *signer) pass(taken bool) Stage {
 	s.t.Helper()
 	ca, err := s.rotation.Ensure(s.secret, s.now)
@@ -55,7 +55,7 @@ func (s *signer) trust() []byte {
 	return ca.Trust()
 }
 
-// verify checks a certificate with its chain, as a TLS client does that trusts bundle.
+// verify checks a certificate with its chain, as a TLS client that trusts bundle does.
 func verify(shown, bundle []byte, at time.Time) error {
 	roots, between := x509.NewCertPool(), x509.NewCertPool()
 	roots.AppendCertsFromPEM(bundle)
@@ -79,13 +79,13 @@ func TestRotation(t *testing.T) {
 		trusted, shown := [][]byte{s.trust()}, [][]byte{firstLeaf}
 		remember := func() {
 			trusted, shown = append(trusted, s.trust()), append(shown, s.leaf.Data["tls.crt"])
-			// Between two passes a pod has what this one or the last one made.
+			// Between two reconciles, a pod has the files of this reconcile or of the previous one.
 			for _, bundle := range trusted[len(trusted)-2:] {
 				for _, certificate := range shown[len(shown)-2:] {
 					g.Expect(verify(certificate, bundle, s.now)).To(Succeed(), StageOf(s.secret))
 				}
 			}
-			// A machine that was installed long ago has the first authority and nothing else.
+			// A machine that was installed long ago has only the first authority.
 			g.Expect(verify(s.leaf.Data["tls.crt"], first, s.now)).To(Succeed(), StageOf(s.secret))
 		}
 		s.rotation.Request = "once"

@@ -14,11 +14,11 @@ const (
 	CACertKey = "ca.crt"
 	CAKeyKey  = "ca.key"
 
-	// SignerHashAnnotation tracks which signer a leaf's Secret was made with.
+	// SignerHashAnnotation identifies the signer of a leaf certificate in a Secret.
 	SignerHashAnnotation = "hypershiftlite.openshift.io/ca-hash"
 )
 
-// Keys says under which keys of a Secret a leaf certificate is kept.
+// Keys names the keys of a Secret that hold a leaf certificate.
 type Keys struct {
 	// Cert and Key name the certificate and its private key.
 	Cert, Key string
@@ -29,9 +29,9 @@ type Keys struct {
 // TLSKeys is the layout of most leaf Secrets.
 var TLSKeys = Keys{Cert: corev1.TLSCertKey, Key: corev1.TLSPrivateKeyKey, CA: CACertKey}
 
-// EnsureCA fills secret with a certificate authority unless it holds one. An authority that is there is kept, whatever
-// its subject: its certificates are out in the world. For the same reason one that cannot be read is an error and is not
-// replaced: only a person can bring it back, or decide that nobody needs it any more.
+// EnsureCA fills secret with a certificate authority unless it holds one. It keeps an existing authority, whatever its
+// subject, because certificates of that authority are in use. For the same reason an unreadable authority is an error
+// and is not replaced: only an administrator can restore it, or decide that it is no longer needed.
 func EnsureCA(secret *corev1.Secret, name Name, now time.Time) (*KeyPair, error) {
 	ca, err := CAOf(secret)
 	if len(secret.Data[CACertKey]) == 0 && len(secret.Data[CAKeyKey]) == 0 {
@@ -54,7 +54,7 @@ func setCA(secret *corev1.Secret, ca *KeyPair) {
 	set(secret, corev1.TLSPrivateKeyKey, ca.KeyPEM)
 }
 
-// CAOf reads the certificate authority that secret holds.
+// CAOf returns the certificate authority in secret.
 func CAOf(secret *corev1.Secret) (*KeyPair, error) {
 	ca, err := Parse(secret.Data[CACertKey], secret.Data[CAKeyKey])
 	if err != nil {
@@ -64,7 +64,7 @@ func CAOf(secret *corev1.Secret) (*KeyPair, error) {
 	return ca, nil
 }
 
-// EnsureLeaf fills secret with a certificate that ca signs unless it holds one that still fits. It returns the
+// EnsureLeaf fills secret with a certificate that ca signs, unless it holds one that still matches. It returns the
 // certificate in use.
 func EnsureLeaf(secret *corev1.Secret, keys Keys, ca *KeyPair, leaf Leaf, lifetime Lifetime, now time.Time) (*KeyPair, error) {
 	pair, err := Parse(secret.Data[keys.Cert], secret.Data[keys.Key])
@@ -84,7 +84,7 @@ func EnsureLeaf(secret *corev1.Secret, keys Keys, ca *KeyPair, leaf Leaf, lifeti
 	return pair, nil
 }
 
-// setType sets the type of a new Secret; that of an existing one cannot be changed.
+// setType sets the type of a new Secret. The type of an existing Secret is immutable.
 func setType(secret *corev1.Secret) {
 	if secret.Type == "" {
 		secret.Type = corev1.SecretTypeOpaque

@@ -16,7 +16,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 )
 
-// Keys of the Secret with the keys of service account tokens.
+// Keys of the Secret with the signing keys of service account tokens.
 const (
 	ServiceAccountPrivateKey = "service-account.key"
 	ServiceAccountPublicKey  = "service-account.pub"
@@ -25,9 +25,9 @@ const (
 	formerServiceAccountKeys = "former-service-account.pub"
 )
 
-// EnsureServiceAccountKey fills secret with the key pair that signs service account tokens unless it holds one. A key that
-// is there is kept as it is, whatever its type and encoding: every token of the cluster hangs on it. For the same reason one that cannot be
-// read is an error and is not replaced.
+// EnsureServiceAccountKey fills secret with the key pair that signs service account tokens, unless it holds one. It
+// does not change an existing key, whatever its type and encoding: every token of the cluster depends on it. For the
+// same reason an unreadable key is an error and is not replaced.
 func EnsureServiceAccountKey(secret *corev1.Secret) error {
 	key, err := parseSigner(secret.Data[ServiceAccountPrivateKey])
 	switch {
@@ -38,14 +38,14 @@ func EnsureServiceAccountKey(secret *corev1.Secret) error {
 		}
 		key = generated
 		set(secret, ServiceAccountPrivateKey, pem.EncodeToMemory(&pem.Block{Type: "RSA PRIVATE KEY", Bytes: x509.MarshalPKCS1PrivateKey(generated)}))
-		// A public key that belongs to another private key must not survive.
+		// A public key of another private key must not survive.
 		delete(secret.Data, ServiceAccountPublicKey)
 	case err != nil:
 		return fmt.Errorf("reading the key %s of Secret %s/%s: it is none that can sign: restore it, or remove it to have a new one made, "+
 			"with which every token of the cluster has to be made anew", ServiceAccountPrivateKey, secret.Namespace, secret.Name)
 	}
 	setType(secret)
-	// The public half may list old keys too, so one that is there is kept.
+	// The public half may list old keys too, so an existing one is kept.
 	if len(secret.Data[ServiceAccountPublicKey]) > 0 {
 		return nil
 	}
@@ -95,7 +95,8 @@ func parseSigner(keyPEM []byte) (crypto.Signer, error) {
 	return key, nil
 }
 
-// EnsureServiceAccountKey is the function of that name for keys that are rotated: what was asked for before there was a key is done.
+// EnsureServiceAccountKey is the function of that name for keys that are rotated. A new key fulfills any rotation that
+// was requested before it existed.
 func (r Rotation) EnsureServiceAccountKey(secret *corev1.Secret) error {
 	if len(secret.Data[ServiceAccountPrivateKey]) == 0 && r.Request != "" {
 		annotate(secret, requestAnnotation, r.Request)
@@ -103,8 +104,9 @@ func (r Rotation) EnsureServiceAccountKey(secret *corev1.Secret) error {
 	return EnsureServiceAccountKey(secret)
 }
 
-// AdvanceServiceAccountKey brings the rotation of the key that signs service account tokens one step on, if it is time for one. The
-// steps are those of an authority: tokens of the next key are accepted, then it signs, then tokens of the former one are refused.
+// AdvanceServiceAccountKey moves the rotation of the signing key of service account tokens one step forward if a step
+// is due. The steps are those of an authority: tokens of the next key are accepted, then it signs, then tokens of the
+// previous key are refused.
 func (r Rotation) AdvanceServiceAccountKey(secret *corev1.Secret, taken bool, now time.Time) error {
 	switch StageOf(secret) {
 	case Settled:

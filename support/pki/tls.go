@@ -9,7 +9,8 @@ import (
 	"fmt"
 )
 
-// ClientTLS is how a client with a certificate calls a server whose certificate is of one of some authorities (all PEM).
+// ClientTLS returns the TLS configuration of a client with a certificate. The server's certificate must come from one
+// of the authorities. All arguments are PEM.
 func ClientTLS(cert, key, authorities []byte) (*tls.Config, error) {
 	pair, err := tls.X509KeyPair(cert, key)
 	if err != nil {

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package platforms holds what differs between platforms as data.
+// Package platforms holds the differences between platforms as data.
 //
-// Code that has to know "how long may a machine take to start?" or "what does the guest's Infrastructure say?" asks a row of
-// this table and never compares a platform type itself: adding a platform means adding a row here and a folder in
+// Code never compares a platform type itself. It reads a row of this table to answer "how long may a machine take to
+// start?" or "what does the guest's Infrastructure contain?". To add a platform, add a row here and a folder in
 // hypershift-operator/platform.
 package platforms
 
@@ -31,43 +31,46 @@ type HealthCheck struct {
 type Traits struct {
 	// Type is the platform that the row is about.
 	Type hyperv1.PlatformType
-	// ControlPlaneType is the platform type that the HostedControlPlane carries: None where the payload's own
-	// control-plane-operator needs to know nothing of the platform.
+	// ControlPlaneType is the platform type of the HostedControlPlane. It is None where the payload's own
+	// control-plane-operator needs no information about the platform.
 	ControlPlaneType hyperv1.PlatformType
 	// InfrastructureType is the platform type in the guest's Infrastructure resource.
 	InfrastructureType configv1.PlatformType
 	// Architectures are the CPU architectures that NodePools may ask for, in Go's spelling.
 	Architectures []string
-	// DefaultUpgradeType is what a NodePool gets that does not choose.
+	// DefaultUpgradeType is the upgrade type of a NodePool that sets none.
 	DefaultUpgradeType hyperv1.UpgradeType
-	// KeepsOutdatedUserData tells whether machines may still be installing from user-data of an outdated
-	// configuration, so that it must live until the last of them is gone.
+	// KeepsOutdatedUserData reports whether machines may still be installing from user-data of an outdated configuration.
+	// That user-data must then exist until the last of these machines is gone.
 	KeepsOutdatedUserData bool
-	// ScalesFromZero tells whether a pool may be scaled by the autoscaler to and from no machine.
+	// ScalesFromZero reports whether the autoscaler may scale a pool to and from zero machines.
 	ScalesFromZero bool
-	// NodeLabels are those that nodes of pools of upgrade type Replace get beside the pool's: parts of OpenShift in the guest look for them.
+	// NodeLabels are additional labels of nodes in pools with upgrade type Replace. Components of OpenShift in the guest
+	// select nodes by them.
 	NodeLabels map[string]string
 	// HealthCheck holds the defaults of machine health checks.
 	HealthCheck HealthCheck
-	// CRDs is the folder of support/crds that holds the kinds of the platform's Cluster API provider; empty where there is no provider.
+	// CRDs is the folder of support/crds with the CRDs of the platform's Cluster API provider; empty if there is no
+	// provider.
 	CRDs string
-	// ExternalInfra tells whether the operator itself says that the infrastructure cluster is ready: the provider leaves it alone.
+	// ExternalInfra reports whether the operator itself marks the infrastructure cluster as ready. The provider then does
+	// not reconcile it.
 	ExternalInfra bool
-	// MachinePods labels the pods in hosted namespaces that are machines. What runs in them is the guest's: they are kept away from the
-	// control plane as any machine is. Empty where machines are no pods.
+	// MachinePods are the labels of pods in hosted namespaces that are machines. They run the guest's workloads, so they
+	// are isolated from the control plane like any machine. Empty where machines are not pods.
 	MachinePods map[string]string
-	// Conditions are those of a HostedControlPlane that say something of clusters of this platform only.
+	// Conditions are the conditions of a HostedControlPlane that apply only to clusters of this platform.
 	Conditions []hyperv1.ConditionType
-	// Beside are rights to kinds of other people that the operator acts on in hosted namespaces.
+	// Beside are rights to third-party kinds in hosted namespaces that the operator needs.
 	Beside []rbacv1.PolicyRule
-	// Passes are rights that the operator has only to pass them on to the provider outside of hosted namespaces.
+	// Passes are rights that the operator has only to grant them to the provider outside of hosted namespaces.
 	Passes []rbacv1.PolicyRule
 }
 
 var cloudHealth = HealthCheck{NodeUnready: 8 * time.Minute, NodeStartup: 20 * time.Minute}
 
-// A MAAS machine takes 20 to 35 minutes to install, and its firmware alone can take ten to come back after a reboot:
-// shorter time-outs replace machines that are fine.
+// metalHealth has long time-outs, because shorter ones replace healthy machines. A MAAS machine takes 20 to 35 minutes
+// to install, and its firmware alone can take ten minutes after a reboot.
 var metalHealth = HealthCheck{NodeUnready: 16 * time.Minute, NodeStartup: 60 * time.Minute}
 
 var table = []Traits{
@@ -95,7 +98,7 @@ var table = []Traits{
 		KeepsOutdatedUserData: true, HealthCheck: cloudHealth, CRDs: crds.KubeVirt, ExternalInfra: true,
 		MachinePods: map[string]string{"kubevirt.io": "virt-launcher"},
 		Conditions:  []hyperv1.ConditionType{hyperv1.ValidKubeVirtInfraNetworkMTU},
-		// One for each pool that keeps its disk image.
+		// One DataVolume for each pool that keeps its disk image.
 		Beside: []rbacv1.PolicyRule{{APIGroups: []string{"cdi.kubevirt.io"}, Resources: []string{"datavolumes"}, Verbs: []string{"list", "create", "delete"}}},
 	},
 	{
@@ -106,11 +109,11 @@ var table = []Traits{
 			hyperv1.ValidAWSIdentityProvider, hyperv1.ValidAWSKMSConfig,
 			hyperv1.AWSDefaultSecurityGroupCreated, hyperv1.AWSDefaultSecurityGroupDeleted,
 		},
-		NodeLabels: map[string]string{"hypershift.openshift.io/nodepool-globalps-enabled": "true"}, // It takes pull secrets of the guest's users.
+		NodeLabels: map[string]string{"hypershift.openshift.io/nodepool-globalps-enabled": "true"}, // An OpenShift component with the pull secrets of the guest's users selects nodes by this label.
 	},
 }
 
-// Of returns the traits of a platform, and whether the platform is known at all.
+// Of returns the traits of a platform, and whether the platform is known.
 func Of(platform hyperv1.PlatformType) (Traits, bool) {
 	for _, t := range table {
 		if t.Type == platform {
@@ -121,11 +124,11 @@ func Of(platform hyperv1.PlatformType) (Traits, bool) {
 	return Traits{}, false
 }
 
-// Add is for a platform that lives outside of this repository or in a test: it adds a row. It must be called from an init function, before
-// anything asks.
+// Add adds a row for a platform outside of this repository or in a test. It must be called from an init function,
+// before the table is read.
 func Add(row Traits) { table = append(table, row) }
 
-// Known lists the platforms of the table in a fixed order.
+// Known returns the platforms of the table in a fixed order.
 func Known() []hyperv1.PlatformType {
 	known := make([]hyperv1.PlatformType, 0, len(table))
 	for _, t := range table {
@@ -134,7 +137,7 @@ func Known() []hyperv1.PlatformType {
 	return known
 }
 
-// CRDFolders are the folders of support/crds with the kinds of all platforms.
+// CRDFolders returns the folders of support/crds with the CRDs of all platforms.
 func CRDFolders() []string {
 	var folders []string
 	for _, t := range table {
@@ -145,18 +148,19 @@ func CRDFolders() []string {
 	return folders
 }
 
-// Name is what the platform is called in flags and in commands.
+// Name returns the platform's name in flags and commands.
 func (t Traits) Name() string { return strings.ToLower(string(t.Type)) }
 
-// ProviderTag is the image of the platform's Cluster API provider in a list of images.
+// ProviderTag returns the tag of the platform's Cluster API provider in a list of images.
 func (t Traits) ProviderTag() string { return "cluster-api-provider-" + t.Name() }
 
-// ProviderImageEnv is the operator's environment variable with the image of that provider.
+// ProviderImageEnv returns the operator's environment variable that holds the image of the platform's Cluster API
+// provider.
 func (t Traits) ProviderImageEnv() string {
 	return "IMAGE_" + strings.ToUpper(t.Name()) + "_CAPI_PROVIDER"
 }
 
-// Supports tells whether NodePools of the platform may ask for a CPU architecture; an empty one is amd64.
+// Supports reports whether NodePools of the platform may use a CPU architecture; an empty one means amd64.
 func (t Traits) Supports(architecture string) bool {
 	if architecture == "" {
 		architecture = "amd64"

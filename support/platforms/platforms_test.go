@@ -70,7 +70,8 @@ func TestSupports(t *testing.T) {
 	}
 }
 
-// TestNames: flags, images and environment variables of a platform are made of one name, by which others find them.
+// TestNames checks that the flags, images and environment variables of a platform derive from one name. Other programs
+// find them by it.
 func TestNames(t *testing.T) {
 	g := NewWithT(t)
 	seen := map[string]bool{}
@@ -89,7 +90,8 @@ func TestNames(t *testing.T) {
 	g.Expect(CRDFolders()).NotTo(ContainElement(""), "a platform without provider has no kinds")
 }
 
-// TestProviders: who says that an infrastructure cluster is ready is the provider or the operator, and machines of metal are slow.
+// TestProviders checks that either the provider or the operator marks an infrastructure cluster as ready, and that
+// metal machines have long time-outs.
 func TestProviders(t *testing.T) {
 	for _, platform := range Known() {
 		traits, _ := Of(platform)

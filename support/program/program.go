@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package program makes the managers of all programs. One object that cannot be decoded does not stop them, and a cache
-// that does not have the state of the API server makes them not ready.
+// Package program creates the managers of all programs. One object that cannot be decoded does not stop a manager. A
+// manager whose cache does not match the state of the API server is not ready.
 package program
 
 import (
@@ -26,17 +26,17 @@ import (
 	"github.com/openshift/hypershift/support/undecodable"
 )
 
-// The clusters that caches are of, as label of metrics.
+// The clusters of the caches, as a metrics label.
 const (
 	Management = "management"
 	Guest      = "guest"
 )
 
-// recorderName is the controller that events about objects are from that cannot be decoded.
+// recorderName is the name of the controller in events about objects that cannot be decoded.
 const recorderName = "decoder"
 
-// Conditions has the type of the condition of a kind that is false while an object cannot be decoded. The controller of
-// the kind computes it otherwise.
+// Conditions maps each kind to the type of the condition that is false while an object cannot be decoded. Otherwise the
+// kind's controller computes that condition.
 type Conditions map[schema.GroupKind]string
 
 // OfTenants are the Conditions of the kinds that tenants write.
@@ -45,8 +45,9 @@ var OfTenants = Conditions{
 	hyperv1.GroupVersion.WithKind("NodePool").GroupKind():      string(hyperv1.ReconciliationSucceeded),
 }
 
-// NewManager returns a manager of controllers of a cluster, which is Management or Guest, that logs what they change as
-// logging.NewManager does. Objects of the kinds of conditions have one while they cannot be decoded.
+// NewManager returns a manager for controllers of a cluster, which is Management or Guest. It logs changes as
+// logging.NewManager does. For the kinds in conditions, the condition of an object is false while the object cannot be
+// decoded.
 func NewManager(of string, config *rest.Config, options ctrl.Options, conditions ...Conditions) (ctrl.Manager, error) {
 	w, err := watchOver(of, config, options.Scheme, &options.Cache)
 	if err != nil {
@@ -83,7 +84,7 @@ func AddCluster(
 	return other, errors.Join(mgr.Add(other), mgr.AddReadyzCheck("caches-"+of, w.informers.Check))
 }
 
-// watched is what watches over the caches of a cluster.
+// watched holds the monitors of a cluster's caches.
 type watched struct {
 	config    *rest.Config
 	informers *informers.Set
@@ -114,8 +115,8 @@ func watchOver(of string, config *rest.Config, known *runtime.Scheme, options *c
 	return w, nil
 }
 
-// registered registers a metric of the process, and returns the one that another manager of the process registered
-// before.
+// registered registers a metric of the process. If another manager of the process has registered it before, registered
+// returns that one.
 func registered[C prometheus.Collector](metric C) (C, error) {
 	err := ctrlmetrics.Registry.Register(metric)
 	var before prometheus.AlreadyRegisteredError

@@ -18,7 +18,8 @@ import (
 	"github.com/openshift/hypershift/support/testenv"
 )
 
-// TestReadiness asks a manager for the check of its caches, whose results the tests of support/informers cover.
+// TestReadiness checks that a manager has a readiness check of its caches. The tests of support/informers cover the
+// results of that check.
 func TestReadiness(t *testing.T) {
 	g, config := NewWithT(t), &rest.Config{Host: "https://127.0.0.1:1"}
 	address := fmt.Sprintf("127.0.0.1:%d", testenv.FreePort(t))

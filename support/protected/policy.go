@@ -14,21 +14,23 @@ import (
 	hyperv1 "github.com/openshift/hypershift/api/hypershift/v1beta1"
 )
 
-// Name begins the names of the policies and of their bindings.
+// Name is the prefix of the names of the policies and of their bindings.
 const Name = "hypershift-protected-metadata"
 
-// ProviderSigner is the signer of the provider's break-glass certificates in the annotation rotate-signers.
+// ProviderSigner is the name, in the annotation rotate-signers, of the signer of the provider's break-glass
+// certificates.
 const ProviderSigner = "sre-system-admin-signer"
 
-// page is where users find the table.
+// page is the documentation page with the table.
 const page = "docs/reference/protected-metadata.md"
 
-// target is what one policy covers.
+// target is the scope of one policy.
 type target struct {
 	suffix, group string
 	resources     []string
 	kind          Kind
-	// namespaced leaves out hosted namespaces: programs write the objects in them, and tenants have no rights there.
+	// namespaced excludes hosted namespaces: HyperShift's programs write the objects there, and tenants have no rights in
+	// them.
 	namespaced bool
 }
 
@@ -40,8 +42,8 @@ var targets = []target{
 	{"-namespaces", "", []string{"namespaces", "namespaces/status", "namespaces/finalize"}, Namespace, false},
 }
 
-// Objects returns the policies and their bindings. A request that changes no protected key passes whoever sends it:
-// garbage collection, deletion and tools that keep fields which they do not manage work as before.
+// Objects returns the policies and their bindings. Any user may send a request that changes no protected key. Garbage
+// collection, deletion, and tools that keep fields which they do not manage work as before.
 func Objects() []client.Object {
 	var objects []client.Object
 	for _, t := range targets {
@@ -76,7 +78,7 @@ func (t target) policy() *admissionv1.ValidatingAdmissionPolicy {
 		changes = append(changes, rule.Expression)
 		spec.Validations = append(spec.Validations, rule)
 	}
-	// The API server asks for the user's rights last, and only for a request that the rules would refuse.
+	// The API server checks the user's rights last, and only for a request that the rules would refuse.
 	spec.MatchConditions = []admissionv1.MatchCondition{
 		{Name: "changes-protected-metadata", Expression: "!((" + strings.Join(changes, ") && (") + "))"},
 		{Name: "by-a-tenant", Expression: fmt.Sprintf(
@@ -104,7 +106,7 @@ func (t target) rules() []admissionv1.Validation {
 	return rules
 }
 
-// unchanged has some keys of a map stay as they are.
+// unchanged returns a rule that forbids changes to the given keys of a map.
 func unchanged(kind Kind, form Form, field string, names []string) admissionv1.Validation {
 	before, after := maps(field)
 	differs := fmt.Sprintf("%s[?k].orValue('') != %s[?k].orValue('') || (k in %s) != (k in %s)", before, after, before,
@@ -118,7 +120,7 @@ func unchanged(kind Kind, form Form, field string, names []string) admissionv1.V
 	}
 }
 
-// kept has finalizers stay until the operator removes them. Adding one is harmless.
+// kept returns a rule that forbids removing finalizers until the operator removes them. Adding one is harmless.
 func kept(kind Kind, names []string) admissionv1.Validation {
 	const missing = "f in (oldObject == null ? [] : oldObject.metadata.?finalizers.orValue([])) && !(f in object.metadata.?finalizers.orValue([]))"
 	return admissionv1.Validation{
@@ -129,7 +131,7 @@ func kept(kind Kind, names []string) admissionv1.Validation {
 	}
 }
 
-// signerKept has a tenant not rotate the signer of the provider's break-glass certificates.
+// signerKept returns a rule that forbids tenants to rotate the signer of the provider's break-glass certificates.
 func signerKept() admissionv1.Validation {
 	before, after := maps("annotations")
 	entries := func(annotations string) string {
@@ -147,7 +149,7 @@ func onlyAdministrators(kind Kind) string {
 	return fmt.Sprintf(" of this %s may be changed by the operator and administrators only; leave it out, or keep it as it is; see %s", kind, page)
 }
 
-// maps are the CEL expressions of a map in the metadata before and after the request.
+// maps returns the CEL expressions of a map in the metadata before and after the request.
 func maps(field string) (before, after string) {
 	return fmt.Sprintf("(oldObject == null ? {} : oldObject.metadata.?%s.orValue({}))", field),
 		fmt.Sprintf("object.metadata.?%s.orValue({})", field)

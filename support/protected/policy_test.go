@@ -23,7 +23,7 @@ import (
 	"github.com/openshift/hypershift/support/protected"
 )
 
-// users are those of the tests: one has the right to administer.
+// users are the users of the tests. One has the right to administer.
 type users struct{ authorizer.Authorizer }
 
 func (users) Authorize(_ context.Context, a authorizer.Attributes) (authorizer.Decision, string, error) {
@@ -35,7 +35,7 @@ func (users) Authorize(_ context.Context, a authorizer.Attributes) (authorizer.D
 	return authorizer.DecisionNoOpinion, "", nil
 }
 
-// refusals returns what the policy of a kind tells a user who changes before into after; before is nil for a creation.
+// refusals returns the policy's messages for a user that changes before into after; before is nil for a creation.
 func refusals(t *testing.T, suffix, name string, before, after client.Object) []string {
 	t.Helper()
 	env, err := environment.MustBaseEnvSet(environment.DefaultCompatibilityVersion()).NewExpressionsEnv().Extend(
@@ -194,7 +194,7 @@ func TestPolicies(t *testing.T) {
 	}
 }
 
-// TestEveryProtectedKeyIsRefused has each row of the table: none is documented without being enforced.
+// TestEveryProtectedKeyIsRefused covers each row of the table: no key is documented without being enforced.
 func TestEveryProtectedKeyIsRefused(t *testing.T) {
 	suffixes := map[protected.Kind]string{protected.HostedCluster: "-clusters", protected.NodePool: "-pools",
 		protected.Secret:    "-secrets",
@@ -224,7 +224,7 @@ func TestEveryProtectedKeyIsRefused(t *testing.T) {
 	}
 }
 
-// TestBindings: a policy without a binding, or one that is skipped when it fails, refuses nothing.
+// TestBindings checks the bindings. A policy without a binding, or one that is skipped when it fails, refuses nothing.
 func TestBindings(t *testing.T) {
 	g, bound := NewWithT(t), map[string]bool{}
 	for _, obj := range protected.Objects() {

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package protected says who may set and remove the annotations, labels and finalizers of HyperShift, and has the API
-// server enforce it.
+// Package protected defines which users may set and remove the annotations, labels and finalizers of HyperShift. The
+// API server enforces it.
 //
-// Tenants write HostedClusters, NodePools, Secrets and ConfigMaps, and with them all metadata of these objects.
-// Metadata that decides about ownership or isolation is changed by the operator and by administrators only. Table lists
-// every key; Objects returns the policies.
+// Tenants write HostedClusters, NodePools, Secrets and ConfigMaps, and with them all metadata of these objects. Only
+// the operator and administrators change metadata that decides ownership or isolation. Table lists every key; Objects
+// returns the policies.
 package protected
 
 import (
@@ -18,7 +18,7 @@ import (
 // metadata. The operator has it, and so has every user with the verb "*", such as cluster-admin.
 const Right = "administer"
 
-// Writer is who sets a key.
+// Writer is the group of users or programs that sets a key.
 type Writer string
 
 // The writers.
@@ -33,7 +33,7 @@ const (
 	Programs Writer = "programs"
 )
 
-// Form is where in the metadata of an object a key is.
+// Form is the type of metadata: annotation, label or finalizer.
 type Form string
 
 // The forms.
@@ -57,14 +57,14 @@ const (
 	Elsewhere     Kind = "hosted"
 )
 
-// Row says who may set one key on some kinds of objects.
+// Row states which Writer may set one key on some kinds of objects.
 type Row struct {
-	// Key is the complete name. One that ends with "*" stands for all names that begin so.
+	// Key is the complete name. A trailing "*" matches all names with that prefix.
 	Key    string
 	Form   Form
 	On     []Kind
 	Writer Writer
-	// Why is what the key decides, or what limits it.
+	// Why explains what the key decides, or what limits it.
 	Why string
 }
 
@@ -95,7 +95,7 @@ func Find(key string) []Row {
 	return found
 }
 
-// Markdown returns the table as the documentation shows it.
+// Markdown returns the table in the format of the documentation.
 func Markdown() string {
 	rows := Table()
 	slices.SortStableFunc(rows, func(a, b Row) int {

@@ -35,7 +35,7 @@ var (
 	hosted   = []Kind{Elsewhere}
 )
 
-// Table returns all rows. A key that is a constant of api/ has at least one.
+// Table returns all rows. Every key that is a constant of api/ has at least one row.
 func Table() []Row {
 	var all []Row
 	for _, rows := range [][]Row{ownership(), isolation(), state(), images(), choices(), programs(), finalizers()} {
@@ -44,7 +44,7 @@ func Table() []Row {
 	return all
 }
 
-// ownership is what says to which cluster an object belongs.
+// ownership returns the keys that state to which cluster an object belongs.
 func ownership() []Row {
 	all := on(copies, Operator, "The cluster that the operator made the copy for.", hyperv1.HostedClusterAnnotation)
 	all = append(all, on(spaces, Administrator, "The cluster whose control plane lives in the namespace.",
@@ -66,7 +66,7 @@ func ownership() []Row {
 		hyperv1.ControlPlaneNamespaceLabel))...)
 }
 
-// isolation is what tenants could weaken the installation with.
+// isolation returns the keys with which tenants could weaken the isolation of the installation.
 func isolation() []Row {
 	all := on(spaces, Administrator, "The Pod Security level of the namespace.",
 		hyperv1.PodSecurityAdmissionLabelOverrideAnnotation)
@@ -84,7 +84,7 @@ func isolation() []Row {
 		hyperv1.LimitedSupportLabel))...)
 }
 
-// state is what the operator remembers on objects that tenants may write.
+// state returns the keys in which the operator stores state on objects that tenants may write.
 func state() []Row {
 	all := on(pools, Operator, "The release that the pull spec was resolved to.",
 		hyperv1.NodePoolResolvedReleaseAnnotation)
@@ -100,7 +100,8 @@ func state() []Row {
 		hyperv1.HostedClusterSizeLabel))...)
 }
 
-// images are annotations that replace images: `hypershift-tenant-limits` refuses what an installation does not allow.
+// images returns the annotations that replace images. `hypershift-tenant-limits` refuses those that an installation
+// does not allow.
 func images() []Row {
 	const limited = "An image; limited by `--allowed-image-annotations`."
 	all := on(clusters, Tenant, limited,
@@ -120,7 +121,7 @@ func images() []Row {
 		hyperv1.ControlPlanePriorityClass, hyperv1.APICriticalPriorityClass, hyperv1.EtcdPriorityClass)...)
 }
 
-// choices are what users of HyperShift choose for their own clusters and pools.
+// choices returns the settings that users of HyperShift choose for their own clusters and pools.
 func choices() []Row {
 	all := on(clusters, Tenant, "Certificates of the tenant's own control plane.",
 		hyperv1.DisablePKIReconciliationAnnotation, hyperv1.CertificateValidityAnnotation,
@@ -163,7 +164,7 @@ func choices() []Row {
 		hyperv1.SafeToDeleteWithClusterLabel, hyperv1.AutoCreatedForInfraLabel))...)
 }
 
-// programs are keys on objects that no tenant may write.
+// programs returns the keys on objects that no tenant may write.
 func programs() []Row {
 	all := on(hosted, Programs, "Components, releases and restarts of a control plane.",
 		hyperv1.ReleaseImageAnnotation, hyperv1.ReleaseImageSourceAnnotation,
@@ -202,7 +203,7 @@ func programs() []Row {
 		hyperv1.AllowGuestWebhooksServiceLabel))...)
 }
 
-// finalizers hold objects until what was made for them is gone.
+// finalizers returns the finalizers. They keep an object until everything that was created for it is gone.
 func finalizers() []Row {
 	all := on(both, Operator, "Keeps the object until its machines and its control plane are gone.",
 		hyperv1.HostedClusterFinalizer)

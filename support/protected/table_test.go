@@ -23,7 +23,7 @@ import (
 
 var update = flag.Bool("update", false, "write the table into the documentation")
 
-// page is where users find the table, between these marks.
+// page is the page with the table, between these markers.
 const (
 	page  = "../../docs/reference/protected-metadata.md"
 	begin = "<!-- table: go test ./support/protected -run Documented -update -->\n"
@@ -51,17 +51,17 @@ func TestTableIsDocumented(t *testing.T) {
 	}
 }
 
-// metadata is what names of annotations, labels and finalizers look like; prefixes of them, too.
+// metadata matches names and prefixes of annotations, labels and finalizers.
 var metadata = regexp.MustCompile(`^[a-z0-9.-]*(hypershift\.openshift\.io|hypershift\.io|api\.openshift\.com|spectrocloud\.com|cluster\.x-k8s\.io)(/[A-Za-z0-9._/-]*)?$`)
 
-// notMetadata are constants that look like names of metadata and are something else.
+// notMetadata lists constants that look like names of metadata but are not.
 var notMetadata = map[string]string{
 	"hypershift.openshift.io":              "a group",
 	"certificates.hypershift.openshift.io": "a group",
 	"infrastructure.cluster.x-k8s.io":      "a group",
 }
 
-// TestEveryConstantHasARow fails when a constant of api/ is added without a row that says who may write it.
+// TestEveryConstantHasARow fails if a constant of api/ has no row that states its Writer.
 func TestEveryConstantHasARow(t *testing.T) {
 	found := 0
 	err := filepath.WalkDir("../../api", func(path string, entry fs.DirEntry, err error) error {

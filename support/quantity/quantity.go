@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
 // Package quantity parses the quantities that tenants write. resource.ParseQuantity accepts exponents of ten digits. To
-// compare such a quantity, or to parse one that is as small, a program computes a number of that many digits.
+// compare such a quantity, or to parse a very small one, a program computes a number of that many digits.
 package quantity
 
 import (
@@ -12,7 +12,7 @@ import (
 )
 
 // Pattern accepts the text that resource.Quantity decodes, with exponents of at most three digits. Kubernetes' own
-// pattern also accepts exponents that are no int64 and exponents with a fraction.
+// pattern also accepts exponents that do not fit an int64 and exponents with a fraction.
 const Pattern = `^[+-]?([0-9]+(\.[0-9]*)?|\.[0-9]+)([KMGTPE]i|[numkMGTPE]|[eE][+-]?0*[0-9]{1,3})?$`
 
 // MaxLength bounds the time that a program needs to decode a quantity.
@@ -20,7 +20,8 @@ const MaxLength = 256
 
 var pattern = regexp.MustCompile(Pattern)
 
-// Parse parses a quantity as resource.ParseQuantity does, if it has the Pattern and at most MaxLength bytes.
+// Parse parses a quantity as resource.ParseQuantity does. It returns an error for text that does not match Pattern or
+// is longer than MaxLength bytes.
 func Parse(text string) (resource.Quantity, error) {
 	if len(text) > MaxLength || !pattern.MatchString(text) {
 		return resource.Quantity{}, fmt.Errorf(

@@ -21,7 +21,7 @@ func TestParse(t *testing.T) {
 			g.Expect(parsed.Cmp(resource.MustParse(text))).To(BeZero())
 		})
 	}
-	// A comparison of one of the first three would not end within the time of a test.
+	// Comparing any of the first three would exceed the time limit of a test.
 	for _, text := range []string{
 		"1e2000000000", "1e-2000000000", "99999999999999999999e2000000000", "", "much", "8 Gi", "1e1.5",
 		strings.Repeat("9", quantity.MaxLength+1),

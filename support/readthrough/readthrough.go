@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package readthrough gives a manager a client that holds the content of those objects only that were read.
+// Package readthrough gives a manager a client that caches the content of only those objects that were read.
 //
-// Of a kind that everybody in a management cluster uses, such as Secrets, a cache would hold all there are. This client keeps
-// the metadata of all, from a watch, and the content of an object from when it was first read for as long as its metadata says
-// that it is the same. So a settled system reads nothing, and a change is seen as soon as with a cache. Controllers must watch
-// such kinds by metadata (builder.OnlyMetadata), or a second cache with all content starts beside.
+// For a kind that is common in a management cluster, such as Secrets, a normal cache would hold all objects. This
+// client watches the metadata of all objects. It keeps the content of an object from its first read for as long as the
+// metadata is unchanged. So a settled system reads nothing, and a change is visible as soon as with a cache.
+// Controllers must watch such kinds by metadata (builder.OnlyMetadata); otherwise a second cache with all content
+// starts.
 package readthrough
 
 import (
@@ -26,10 +27,10 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client/apiutil"
 )
 
-// lastApplied is where kubectl keeps a copy of what it applied, the data of Secrets included.
+// lastApplied is the annotation in which kubectl stores a copy of the applied object, including the data of Secrets.
 const lastApplied = "kubectl.kubernetes.io/last-applied-configuration"
 
-// NewClient makes the client of a manager, as next does, for a cache that holds but the metadata of some kinds.
+// NewClient wraps next, the constructor of a manager's client, for a cache that holds only the metadata of some kinds.
 func NewClient(next client.NewClientFunc, kinds ...client.Object) client.NewClientFunc {
 	return func(config *rest.Config, options client.Options) (client.Client, error) {
 		r, err := newReader(config, options, kinds...)
@@ -62,8 +63,8 @@ func newReader(config *rest.Config, options client.Options, kinds ...client.Obje
 	return r, nil
 }
 
-// Lean is a transform for caches that drops of metadata what nobody reads there and what is large: the managed fields, and
-// the copy that kubectl keeps of all that it applied.
+// Lean is a transform for caches that drops large, unused metadata: the managed fields, and kubectl's copy of the
+// applied object.
 func Lean(in any) (any, error) {
 	if obj, ok := in.(*metav1.PartialObjectMetadata); ok {
 		obj.ManagedFields = nil
@@ -79,7 +80,8 @@ type reader struct {
 	scheme *runtime.Scheme
 
 	mu sync.Mutex
-	// kinds are those of which the cache holds but metadata; true from when deleted objects are forgotten.
+	// kinds are the kinds of which the cache holds only metadata. The value is true once the handler that drops deleted
+	// objects is registered.
 	kinds map[schema.GroupVersionKind]bool
 	kept  map[types.UID]client.Object
 }
@@ -130,7 +132,7 @@ func (r *reader) List(ctx context.Context, list client.ObjectList, opts ...clien
 	return meta.SetList(list, items)
 }
 
-// lean tells whether an object or list is of a kind of which the cache holds but metadata, and which kind that is.
+// lean returns the kind of an object or list, and reports whether the cache holds only metadata of that kind.
 func (r *reader) lean(ctx context.Context, obj runtime.Object) (schema.GroupVersionKind, bool, error) {
 	switch obj.(type) {
 	case *metav1.PartialObjectMetadata, *metav1.PartialObjectMetadataList:
@@ -152,7 +154,7 @@ func (r *reader) lean(ctx context.Context, obj runtime.Object) (schema.GroupVers
 	return gvk, true, r.forgetDeleted(ctx, gvk)
 }
 
-// read gets the content of an object that the cache knows.
+// read returns the content of an object whose metadata is in the cache.
 func (r *reader) read(ctx context.Context, known *metav1.PartialObjectMetadata, obj client.Object) error {
 	r.mu.Lock()
 	kept := r.kept[known.UID]
@@ -172,7 +174,7 @@ func (r *reader) read(ctx context.Context, known *metav1.PartialObjectMetadata, 
 	return nil
 }
 
-// forgetDeleted has the content of deleted objects of a kind dropped.
+// forgetDeleted registers a handler that drops the content of deleted objects of a kind.
 func (r *reader) forgetDeleted(ctx context.Context, gvk schema.GroupVersionKind) error {
 	known := &metav1.PartialObjectMetadata{}
 	known.SetGroupVersionKind(gvk)

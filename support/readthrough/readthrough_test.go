@@ -28,7 +28,7 @@ const (
 	patience = time.Minute
 )
 
-// wire counts the reads of Secrets by name, and the lists of them with all content.
+// wire counts the reads of Secrets by name, and the lists of Secrets with all content.
 type wire struct {
 	next         http.RoundTripper
 	reads, whole atomic.Int64
@@ -46,7 +46,7 @@ func (w *wire) RoundTrip(r *http.Request) (*http.Response, error) {
 	return w.next.RoundTrip(r)
 }
 
-// start runs a cache as a manager does, and returns the client that reads through it.
+// start runs a cache as a manager does, and returns a client that reads through it.
 func start(t *testing.T, config *rest.Config) (client.Client, *reader, *wire) {
 	t.Helper()
 	g, w := NewWithT(t), &wire{}

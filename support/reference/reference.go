@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package reference reads what a spec refers to.
+// Package reference reads the optional references of a spec.
 package reference
 
 import corev1 "k8s.io/api/core/v1"
 
-// Name is what an optional reference names; empty for none. The API takes a reference with an empty name, which is none.
+// Name returns the name in an optional reference; empty for none. The API accepts a reference with an empty name, which
+// means none.
 func Name(ref *corev1.LocalObjectReference) string {
 	if ref == nil {
 		return ""
@@ -13,7 +14,7 @@ func Name(ref *corev1.LocalObjectReference) string {
 	return ref.Name
 }
 
-// Named is an optional reference to hand on; nil when it names nothing.
+// Named returns an optional reference, or nil if its name is empty.
 func Named(ref *corev1.LocalObjectReference) *corev1.LocalObjectReference {
 	if Name(ref) == "" {
 		return nil

@@ -2,7 +2,7 @@
 
 package releaseinfo
 
-// allow refuses a pull spec that Options.Allow refuses. Image is the name that the caller uses.
+// allow returns an error if Options.Allow refuses spec. image is the name that the caller uses.
 func (r *Registry) allow(image, spec string) error {
 	if r.options.Allow == nil {
 		return nil
@@ -13,8 +13,8 @@ func (r *Registry) allow(image, spec string) error {
 	return nil
 }
 
-// allowMirror refuses a place of an image that is neither the image itself nor the place that an administrator's
-// override gives it.
+// allowMirror checks a location of an image. The image itself, and the location from an administrator's override, are
+// always allowed.
 func (l *lookup) allowMirror(spec string) error {
 	if spec == Override(l.image, l.options.Overrides) {
 		return nil

@@ -11,67 +11,71 @@ import (
 )
 
 const (
-	// bootImagesFile is a ConfigMap with the stream metadata of the CoreOS that a release starts from.
+	// bootImagesFile is a ConfigMap with the stream metadata of the CoreOS version from which the machines of a release
+	// boot.
 	bootImagesFile = "release-manifests/0000_50_installer_coreos-bootimages.yaml"
-	// bootImagesKey is the stream that every release has; streamsKey are several by their names, in releases that have more than one.
+	// bootImagesKey holds the stream that every release has. streamsKey holds several streams by name, in releases that
+	// have more than one.
 	bootImagesKey = "stream"
 	streamsKey    = "streams"
 )
 
-// machineArchitectures are Go's architectures in the words of stream metadata.
+// machineArchitectures maps Go's architecture names to those of stream metadata.
 var machineArchitectures = map[string]string{"": "x86_64", "amd64": "x86_64", "arm64": "aarch64", "ppc64le": "ppc64le", "s390x": "s390x"}
 
-// BootImages are what machines of a release start from: the part of CoreOS's stream metadata that platforms take images from. The zero
-// value is that of a payload that names none, such as one of upstream Kubernetes.
+// BootImages are the images from which machines of a release boot: the part of CoreOS's stream metadata that platforms
+// use. A payload without boot images, such as one of upstream Kubernetes, has the zero value.
 type BootImages struct {
-	// Architectures are by the names of stream metadata, such as x86_64.
+	// Architectures maps architecture names of stream metadata, such as x86_64, to images.
 	Architectures map[string]BootArchitecture `json:"architectures,omitempty"`
-	// Streams are the images of each stream of the operating system, such as rhel-10; empty for a payload with one stream.
+	// Streams maps each stream of the operating system, such as rhel-10, to its images; empty for a payload with one
+	// stream.
 	Streams map[string]BootImages `json:"-"`
 }
 
 // BootArchitecture are the images for one architecture.
 type BootArchitecture struct {
-	// Images are those of platforms that have a store of images of their own.
+	// Images are the images of platforms that have their own image store.
 	Images struct {
-		// AWS are AMIs by region.
+		// AWS maps regions to AMIs.
 		AWS struct {
 			Regions map[string]BootImage `json:"regions,omitempty"`
 		} `json:"aws,omitzero"`
 		// KubeVirt is a container disk.
 		KubeVirt BootImage `json:"kubevirt,omitzero"`
 	} `json:"images,omitzero"`
-	// Artifacts are files.
+	// Artifacts are downloadable files.
 	Artifacts struct {
 		OpenStack struct {
-			// Formats are disks by format, such as qcow2.gz, and part.
+			// Formats maps a disk format, such as qcow2.gz, and a part to a file.
 			Formats map[string]map[string]BootFile `json:"formats,omitempty"`
 		} `json:"openstack,omitzero"`
 	} `json:"artifacts,omitzero"`
-	// Extensions are images that are made beside those of CoreOS.
+	// Extensions are additional images beside those of CoreOS.
 	Extensions struct {
-		// Windows are AMIs of Windows with a licence, by region.
+		// Windows maps regions to AMIs of Windows with a license.
 		Windows struct {
 			Regions map[string]BootImage `json:"regions,omitempty"`
 		} `json:"aws-winli,omitzero"`
 	} `json:"rhel-coreos-extensions,omitzero"`
 }
 
-// BootFile is a file of a web server.
+// BootFile is a file on a web server.
 type BootFile struct {
 	Location string `json:"location,omitempty"`
 }
 
 // BootImage is one image.
 type BootImage struct {
-	// Image is its name in the store.
+	// Image is the image's name in the store.
 	Image string `json:"image,omitempty"`
-	// DigestRef is a reference that always names the same content; empty for images that are no containers.
+	// DigestRef is an image reference with a digest; empty for images that are not containers.
 	DigestRef string `json:"digest-ref,omitempty"`
 }
 
-// AMI is the image for AWS of an architecture, in Go's spelling, and a region. A stream is one of the operating system; empty, or one that
-// the payload does not list, is the stream that every payload has. It is false when the payload names none.
+// AMI returns the AWS image for an architecture, in Go's spelling, and a region. stream is a stream of the operating
+// system. If it is empty or not in the payload, AMI uses the stream that every payload has. The result is false if the
+// payload has no such image.
 func (r *ReleaseImage) AMI(stream, architecture, region string) (string, bool) {
 	images := r.payload.BootImages
 	if named, listed := images.Streams[stream]; listed {
@@ -81,14 +85,15 @@ func (r *ReleaseImage) AMI(stream, architecture, region string) (string, bool) {
 	return image, image != ""
 }
 
-// WindowsAMI is the image of Windows for AWS of an architecture, in Go's spelling, and a region. It is false when the payload names none.
+// WindowsAMI returns the AWS image of Windows for an architecture, in Go's spelling, and a region. The result is false
+// if the payload has no such image.
 func (r *ReleaseImage) WindowsAMI(architecture, region string) (string, bool) {
 	image := r.payload.BootImages.Architectures[machineArchitectures[architecture]].Extensions.Windows.Regions[region].Image
 	return image, image != ""
 }
 
-// KubeVirtDisk is the container disk of an architecture, in Go's spelling, by digest where the payload says one. It is false when the
-// payload names none.
+// KubeVirtDisk returns the container disk for an architecture, in Go's spelling. It returns the reference with a digest
+// if the payload has one. The result is false if the payload has no such image.
 func (r *ReleaseImage) KubeVirtDisk(architecture string) (string, bool) {
 	disk := r.payload.BootImages.Architectures[machineArchitectures[architecture]].Images.KubeVirt
 	if disk.DigestRef != "" {
@@ -97,15 +102,16 @@ func (r *ReleaseImage) KubeVirtDisk(architecture string) (string, bool) {
 	return disk.Image, disk.Image != ""
 }
 
-// OpenStackDisk is the URL of OpenStack's disk for an architecture, in Go's spelling. It is false when the payload names none.
+// OpenStackDisk returns the URL of the OpenStack disk for an architecture, in Go's spelling. The result is false if the
+// payload has no such disk.
 func (r *ReleaseImage) OpenStackDisk(architecture string) (string, bool) {
 	artifacts := r.payload.BootImages.Architectures[machineArchitectures[architecture]].Artifacts
 	url := artifacts.OpenStack.Formats["qcow2.gz"]["disk"].Location
 	return url, url != ""
 }
 
-// decodeBootImages reads the ConfigMap of a payload. What of it cannot be read names no images: most platforms need none, so that it is
-// no reason to refuse the release.
+// decodeBootImages reads the ConfigMap of a payload. Unreadable parts yield no images. They are no reason to reject the
+// release, because most platforms need no boot images.
 func decodeBootImages(raw []byte) BootImages {
 	var config corev1.ConfigMap
 	if yaml.Unmarshal(raw, &config) != nil {

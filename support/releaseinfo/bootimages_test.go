@@ -102,7 +102,8 @@ func TestDecodeBootImages(t *testing.T) {
 	}
 }
 
-// TestStreamsAreReadWhole: of streams of which one can't be read, nobody knows what the others mean.
+// TestStreamsAreReadWhole checks that one unreadable stream discards all streams, because the others cannot be trusted
+// either.
 func TestStreamsAreReadWhole(t *testing.T) {
 	images := decodeBootImages([]byte(`data: {stream: '{"architectures":{"x86_64":{"images":{"aws":{"regions":{"r":{"image":"ami-all"}}}}}}}', ` +
 		`streams: '{"rhel-10":{"architectures":{"x86_64":{"images":{"aws":{"regions":{"r":{"image":"ami-ten"}}}}}}},"rhel-9":7}'}`))

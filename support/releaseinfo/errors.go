@@ -16,25 +16,25 @@ import (
 	"github.com/openshift/hypershift/support/safeerror"
 )
 
-// Reason says why a payload could not be read.
+// Reason is the reason why a payload cannot be read.
 type Reason string
 
 const (
 	// ReasonInvalidReference means that the pull spec or the pull secret is malformed.
 	ReasonInvalidReference Reason = "InvalidReference"
-	// ReasonNotFound means that the registry has no such image, or not for this architecture.
+	// ReasonNotFound means that the registry does not have the image, or not for this architecture.
 	ReasonNotFound Reason = "NotFound"
 	// ReasonUnauthorized means that the registry refused the pull secret.
 	ReasonUnauthorized Reason = "Unauthorized"
-	// ReasonNotARelease means that the image exists and is no release payload.
+	// ReasonNotARelease means that the image exists but is not a release payload.
 	ReasonNotARelease Reason = "NotARelease"
-	// ReasonUnreachable means that the registry did not answer, in time or properly.
+	// ReasonUnreachable means that the registry did not answer in time, or that its answer was invalid.
 	ReasonUnreachable Reason = "Unreachable"
 	// ReasonNotAllowed means that Options.Allow refuses the image or its mirror.
 	ReasonNotAllowed Reason = "NotAllowed"
 )
 
-// mostCause bounds the cause in an error, in bytes.
+// mostCause limits the length of the cause in an error, in bytes.
 const mostCause = 400
 
 var advice = map[Reason]string{
@@ -61,8 +61,8 @@ func (e *Error) Error() string {
 	return fmt.Sprintf("cannot read release image %q: %s; %s", e.Image, e.cause(), advice[e.Reason])
 }
 
-// cause describes the error in one line. Errors of the network are described by their class: they name addresses and
-// repeat what was answered there.
+// cause describes the error in one line. Network errors are described by their class only: they contain addresses and
+// parts of the answer.
 func (e *Error) cause() string {
 	ours := e.Reason == ReasonInvalidReference || e.Reason == ReasonNotAllowed || errors.Is(e.Err, errNotARelease) ||
 		refusedImage(e.Err)
@@ -72,7 +72,7 @@ func (e *Error) cause() string {
 	return condition.Shorten(strings.Join(strings.Fields(e.Err.Error()), " "), mostCause)
 }
 
-// refusedImage reports whether an image is not read because of what it is, such as a layer of an unknown compression.
+// refusedImage reports whether an image is rejected because of its content, such as a layer of an unknown compression.
 func refusedImage(err error) bool {
 	_, refused := errors.AsType[*imageregistry.ImageError](err)
 	return refused
@@ -80,7 +80,7 @@ func refusedImage(err error) bool {
 
 func (e *Error) Unwrap() error { return e.Err }
 
-// ReasonOf returns the reason of a Lookup error, and an empty one for any other error.
+// ReasonOf returns the reason of a Lookup error; empty for any other error.
 func ReasonOf(err error) Reason {
 	if e, ok := errors.AsType[*Error](err); ok {
 		return e.Reason
@@ -88,7 +88,7 @@ func ReasonOf(err error) Reason {
 	return ""
 }
 
-// classify names the reason of an error that came out of a registry call.
+// classify returns an Error with the reason of a failed registry call.
 func classify(image string, err error) *Error {
 	if e, ok := errors.AsType[*Error](err); ok {
 		return e

@@ -15,7 +15,8 @@ import (
 	"github.com/openshift/hypershift/support/releaseinfo"
 )
 
-// TestErrorHidesWhatWasCalled: a tenant who chooses the registry must not read in a condition what answered there.
+// TestErrorHidesWhatWasCalled checks that conditions do not contain the answer. A tenant that chooses the registry must
+// not read answers from the network around the operator.
 func TestErrorHidesWhatWasCalled(t *testing.T) {
 	call := func(location string) error {
 		return &url.Error{Op: "Get", URL: location, Err: &net.OpError{

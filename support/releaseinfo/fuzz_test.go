@@ -10,7 +10,7 @@ import (
 	"github.com/google/go-containerregistry/pkg/name"
 )
 
-// FuzzDecode reads the files of a release payload, which is an image of the tenant's choice.
+// FuzzDecode reads the files of a release payload, which is an image that the tenant chooses.
 func FuzzDecode(f *testing.F) {
 	f.Add([]byte(`{"metadata":{"name":"1.36.3"},"spec":{"tags":[{"name":"etcd","from":{"kind":"DockerImage","name":"r/e@sha256:0"}}]}}`),
 		[]byte(`{"kind":"cincinnati-metadata-v0","version":"1.36.3","metadata":{"release.hypershift.openshift.io/distribution":"Kubernetes"}}`))
@@ -34,7 +34,7 @@ func FuzzDecode(f *testing.F) {
 	})
 }
 
-// FuzzMirrors reads what stands for other places of images: a flag, an environment variable, and what they do to an image.
+// FuzzMirrors reads overrides and mirrors from a flag and an environment variable, and applies them to an image.
 func FuzzMirrors(f *testing.F) {
 	f.Add("quay.io=mirror.example/quay,a.example/x=b.example/x", "quay.io/openshift/release:4.20")
 	f.Add("=", "a:1")

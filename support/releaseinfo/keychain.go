@@ -17,8 +17,8 @@ type pullSecret map[string]authn.AuthConfig
 
 var errPullSecret = errors.New("the pull secret is no valid .dockerconfigjson")
 
-// Keychain reads the content of a .dockerconfigjson; an empty one gives a keychain without credentials. The error
-// holds none of the content.
+// Keychain returns a keychain with the credentials of a .dockerconfigjson. An empty one yields a keychain without
+// credentials. The error does not contain any of the content.
 func Keychain(dockerConfigJSON []byte) (authn.Keychain, error) {
 	if len(dockerConfigJSON) == 0 {
 		return pullSecret{}, nil

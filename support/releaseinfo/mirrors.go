@@ -9,9 +9,9 @@ import (
 	"strings"
 )
 
-// Mirror names other places that hold the images below a source.
+// Mirror lists alternative locations of the images below a source.
 type Mirror struct {
-	// Source is a registry, or a repository or a folder of repositories in one.
+	// Source is a registry, a repository, or a folder of repositories.
 	Source string
 	// Mirrors are tried in order, before the source itself.
 	Mirrors []string
@@ -19,7 +19,8 @@ type Mirror struct {
 	Only bool
 }
 
-// ParseOverrides reads "source=destination,..." as the flag --registry-overrides has it. Empty text and "=" mean none.
+// ParseOverrides parses "source=destination,...", the format of the flag --registry-overrides. Empty text and "=" mean
+// none.
 func ParseOverrides(text string) (map[string]string, error) {
 	overrides := map[string]string{}
 	for pair := range strings.SplitSeq(text, ",") {
@@ -36,7 +37,8 @@ func ParseOverrides(text string) (map[string]string, error) {
 	return overrides, nil
 }
 
-// Override replaces the longest matching prefix of image by its destination. A prefix matches whole path elements only.
+// Override replaces the longest matching prefix of image with its destination. A prefix matches complete path elements
+// only.
 func Override(image string, overrides map[string]string) string {
 	sources := slices.Sorted(maps.Keys(overrides))
 	slices.SortStableFunc(sources, func(a, b string) int { return len(b) - len(a) })
@@ -56,7 +58,8 @@ func replacePrefix(image, source, destination string) (string, bool) {
 	return destination + rest, true
 }
 
-// candidates lists the pull specs to try for an image: its mirrors in order, then itself unless that is forbidden.
+// candidates lists the pull specs to try for an image: its mirrors in order, then the image itself unless the source is
+// forbidden.
 func candidates(image string, mirrors []Mirror) []string {
 	var specs []string
 	forbidden := false

@@ -7,8 +7,8 @@ import (
 	"strings"
 )
 
-// ParseMirrors reads "source=mirror,..." as the environment variable OPENSHIFT_IMG_OVERRIDES has it. A source may come
-// several times; its mirrors are tried in that order. Empty text and "=" mean none.
+// ParseMirrors parses "source=mirror,...", the format of the environment variable OPENSHIFT_IMG_OVERRIDES. A source may
+// occur several times; its mirrors are tried in that order. Empty text and "=" mean none.
 func ParseMirrors(text string) ([]Mirror, error) {
 	var mirrors []Mirror
 	for pair := range strings.SplitSeq(text, ",") {

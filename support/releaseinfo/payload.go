@@ -34,7 +34,7 @@ const (
 	architectureKey         = "release.openshift.io/architecture"
 	buildVersionsAnnotation = "io.openshift.build.versions"
 
-	// maxFileSize bounds what a payload can make a reader hold in memory; the largest real one is below 1 MiB.
+	// maxFileSize limits the memory that a file of a payload can take; the largest real one is below 1 MiB.
 	maxFileSize = 16 << 20
 )
 
@@ -46,7 +46,7 @@ type releaseMetadata struct {
 	Metadata map[string]string `json:"metadata,omitempty"`
 }
 
-// Build makes the image of a release payload.
+// Build returns an image with a release payload.
 func Build(p Payload) (v1.Image, error) {
 	files, err := encode(p)
 	if err != nil {
@@ -73,7 +73,7 @@ func Build(p Payload) (v1.Image, error) {
 }
 
 func rootFS(img v1.Image) v1.RootFS {
-	// The configuration of an image made in memory is always readable.
+	// The configuration of an image built in memory is always readable.
 	cfg, _ := img.ConfigFile()
 	return cfg.RootFS
 }
@@ -124,7 +124,7 @@ func joinVersions(versions map[string]string) string {
 	return strings.Join(parts, ",")
 }
 
-// layerOf has no time stamps, so the same payload has the same digest wherever it is built.
+// layerOf writes no time stamps, so that the same payload always has the same digest.
 func layerOf(files map[string][]byte) (v1.Layer, error) {
 	var buf bytes.Buffer
 	w := tar.NewWriter(&buf)
@@ -145,14 +145,14 @@ func layerOf(files map[string][]byte) (v1.Layer, error) {
 	})
 }
 
-// Read reads the payload in the image of a release, within the bounds of package imageregistry. named is the image in
-// errors, which say so when it is no release.
+// Read reads the payload from the image of a release, within the limits of package imageregistry. named is the image's
+// name in errors. The error says if the image is not a release.
 func Read(img v1.Image, named string) (Payload, error) {
 	return readPayload(imageregistry.Bound(img, named))
 }
 
-// readPayload reads the payload's files from the top layer down, and stops after the layer that has them: those below are
-// a base image of some hundred megabytes.
+// readPayload reads the payload's files from the top layer down. It stops after the layer that contains them: the
+// layers below are a base image of some hundred megabytes.
 func readPayload(img v1.Image) (Payload, error) {
 	layers, err := img.Layers()
 	if err != nil {
@@ -186,7 +186,7 @@ func readFiles(layer v1.Layer, into map[string][]byte) error {
 	for r := tar.NewReader(content); ; {
 		header, err := r.Next()
 		if errors.Is(err, io.EOF) {
-			// A layer with another content than its digest says is told behind the end of the archive.
+			// Read to the end: a mismatch between a layer's content and its digest is reported only there.
 			_, err := io.Copy(io.Discard, content)
 			return err
 		}

@@ -54,14 +54,14 @@ func layerOfBytes(t *testing.T, raw []byte) v1.Layer {
 	return layer
 }
 
-// unreadable is a layer whose content can't be read, such as one that a registry lost.
+// unreadable is a layer whose content cannot be read, such as one that a registry lost.
 type unreadable struct{ v1.Layer }
 
 var errLost = errors.New("blob unknown")
 
 func (unreadable) Compressed() (io.ReadCloser, error) { return nil, errLost }
 
-// stack is an image of which only layers and configuration matter.
+// stack is an image of which only the layers and the configuration are used.
 type stack struct {
 	v1.Image
 	layers []v1.Layer
@@ -125,7 +125,7 @@ func TestRead(t *testing.T) {
 	}
 }
 
-// cutOff is a layer that ends in the middle of the file that matters.
+// cutOff returns a layer that ends in the middle of the payload's file.
 func cutOff(t *testing.T) []byte {
 	t.Helper()
 	content, err := layerWith(t, file{referencesFile, references}).Uncompressed()
@@ -139,14 +139,14 @@ func cutOff(t *testing.T) []byte {
 	return raw[:512+len(references)/2]
 }
 
-// TestReadIsBounded: a payload is an image of the tenant's choice, and the operator has the memory of a pod.
+// TestReadIsBounded checks the memory limit. The tenant chooses the payload, and the operator has the memory of a pod.
 func TestReadIsBounded(t *testing.T) {
 	huge := `{"metadata":{"name":"` + string(bytes.Repeat([]byte("x"), maxFileSize)) + `"}}`
 	_, err := Read(imageWith(t, layerWith(t, file{referencesFile, huge})), "r.example/release:1")
 	NewWithT(t).Expect(err).To(MatchError(errNotARelease))
 }
 
-// TestBuildRoundTrip: what `hypershift release build` writes, the operator reads as it was meant.
+// TestBuildRoundTrip checks that the operator reads what `hypershift release build` writes.
 func TestBuildRoundTrip(t *testing.T) {
 	for name, want := range map[string]Payload{
 		"Kubernetes for one architecture": {Version: "1.36.3", Distribution: Kubernetes, Architecture: "arm64", Components: map[string]string{"etcd": "r/etcd:3", "node": "r/node:1"},
@@ -181,7 +181,7 @@ func TestBuildRoundTrip(t *testing.T) {
 	})
 }
 
-// TestReleaseImageIsItsOwn: payloads are shared by all who look one up.
+// TestReleaseImageIsItsOwn checks that callers cannot change a payload, because all callers of Lookup share it.
 func TestReleaseImageIsItsOwn(t *testing.T) {
 	g := NewWithT(t)
 	p := Payload{Version: "1.0.0", Components: map[string]string{"a": "b"}, ComponentVersions: map[string]string{"a": "1"}}
@@ -197,7 +197,7 @@ func TestReleaseImageIsItsOwn(t *testing.T) {
 	g.Expect(release.Architecture()).To(Equal("amd64"))
 }
 
-// TestFilesForOthers: what else reads OpenShift's payloads, such as `oc adm release info`, reads ours by the same names.
+// TestFilesForOthers checks that our payloads use OpenShift's file names, for tools such as `oc adm release info`.
 func TestFilesForOthers(t *testing.T) {
 	for name, tc := range map[string]struct {
 		images BootImages

@@ -23,7 +23,7 @@ import (
 	"github.com/openshift/hypershift/support/releaseinfo/releasetest"
 )
 
-// answer has a registry answer all requests with a status.
+// answer makes a registry answer all requests with a status.
 func answer(code int) func(http.ResponseWriter, *http.Request) bool {
 	return func(w http.ResponseWriter, _ *http.Request) bool {
 		w.WriteHeader(code)
@@ -75,7 +75,7 @@ func blobsAnswer(code int) func(http.ResponseWriter, *http.Request) bool {
 	}
 }
 
-// TestForbiddenSource: an administrator who forbids a source must not have it asked, not even when its mirror lacks the image.
+// TestForbiddenSource checks that a forbidden source receives no request, not even if its mirror lacks the image.
 func TestForbiddenSource(t *testing.T) {
 	g := NewWithT(t)
 	source, mirror := releasetest.Start(t), releasetest.Start(t)
@@ -96,7 +96,8 @@ func TestForbiddenSource(t *testing.T) {
 	g.Expect(source.Requests()).To(Equal(asked))
 }
 
-// TestErrorOfTheSource: of several places, the error of the one that the user named helps most.
+// TestErrorOfTheSource checks which error is reported when all locations fail. The error of the location that the user
+// named helps most.
 func TestErrorOfTheSource(t *testing.T) {
 	g := NewWithT(t)
 	source, mirror := releasetest.Start(t), releasetest.Start(t)
@@ -143,7 +144,7 @@ func TestTags(t *testing.T) {
 	g.Expect(releaseinfo.ReasonOf(err)).To(Equal(releaseinfo.ReasonUnreachable), "where a tag points may have changed")
 }
 
-// TestCacheHoldsNoMore: who names many images must not fill the operator's memory.
+// TestCacheHoldsNoMore checks the cache's limit. A user with many images must not fill the operator's memory.
 func TestCacheHoldsNoMore(t *testing.T) {
 	g := NewWithT(t)
 	registry := releasetest.Start(t)
@@ -172,7 +173,8 @@ func (k *keychain) Resolve(authn.Resource) (authn.Authenticator, error) {
 	return authn.FromConfig(authn.AuthConfig{Username: "operator", Password: "sesame"}), nil
 }
 
-// TestKeychainOfTheOperator: a tenant who brings a pull secret must not read with the operator's credentials.
+// TestKeychainOfTheOperator checks that a tenant with a pull secret does not read images with the operator's
+// credentials.
 func TestKeychainOfTheOperator(t *testing.T) {
 	g := NewWithT(t)
 	registry := releasetest.Start(t)

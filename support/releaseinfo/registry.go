@@ -27,31 +27,32 @@ const (
 	defaultTagTTL    = time.Minute
 )
 
-// Options configure a Registry. The zero value reads straight from the registries that pull specs name.
+// Options configure a Registry. The zero value reads directly from the registries that pull specs name.
 type Options struct {
-	// CABundle holds PEM certificates that are trusted besides the system's.
+	// CABundle holds PEM certificates that are trusted in addition to the system's.
 	CABundle []byte
-	// Insecure accepts any certificate and plain HTTP. For throw-away registries of a CLI's user only.
+	// Insecure accepts any certificate and plain HTTP. It is only for throw-away registries of a CLI user.
 	Insecure bool
-	// Overrides maps prefixes of pull specs to what replaces them, in the payload's own pull spec and in those of its
-	// components.
+	// Overrides maps prefixes of pull specs to their replacements. They apply to the payload's own pull spec and to those
+	// of its components.
 	Overrides map[string]string
-	// Mirrors are tried before the registry that a pull spec names. Components keep their names, as the container
+	// Mirrors are tried before the registry that a pull spec names. Components keep their names, because the container
 	// runtime has its own mirrors.
 	Mirrors []Mirror
-	// Allow refuses pull specs with an error for users: the releases that are looked up, as callers name them, and the
-	// mirrors that are tried for any image. Images that a release names, and what Overrides make of an allowed one, are
-	// not checked. Nil allows everything.
+	// Allow returns an error for users if a pull spec is refused. It checks the releases that are looked up, as callers
+	// name them, and the mirrors that are tried for any image. It does not check the images that a release names, and the
+	// results of Overrides for an allowed image. Nil allows everything.
 	Allow func(image string) error
-	// Timeout bounds what is asked of one registry; 0 means 30 seconds. A mirror that does not answer takes no time from the next.
+	// Timeout limits the time for one registry; 0 means 30 seconds. A mirror that does not answer does not reduce the time
+	// for the next one.
 	Timeout time.Duration
-	// CacheSize is how many payloads are kept; 0 means 64.
+	// CacheSize is the maximum number of cached payloads; 0 means 64.
 	CacheSize int
-	// TagTTL is how long a tag is believed to point at the same digest; 0 means one minute.
+	// TagTTL is how long the digest of a tag is cached; 0 means one minute.
 	TagTTL time.Duration
 	// Clock is for tests; nil means the real one.
 	Clock clock.PassiveClock
-	// Keychain finds the credentials of a Lookup that brings no pull secret; nil means anonymous.
+	// Keychain provides the credentials of a Lookup without a pull secret; nil means anonymous.
 	Keychain authn.Keychain
 	// Transport is for tests; nil means one that trusts CABundle.
 	Transport http.RoundTripper
@@ -61,7 +62,8 @@ type Options struct {
 type Registry struct {
 	options   Options
 	transport http.RoundTripper
-	// payloads is keyed by digest and credentials: who may not pull an image must not read it from the cache either.
+	// payloads is keyed by digest and credentials: a user that may not pull an image must not read it from the cache
+	// either.
 	payloads *lru.Cache
 	labels   *lru.Cache
 	tags     *lru.Cache
@@ -77,7 +79,7 @@ type resolvedTag struct {
 	until  time.Time
 }
 
-// NewRegistry makes a Registry. It fails when the CA bundle holds no certificate.
+// NewRegistry returns a Registry. It fails if the CA bundle contains no certificate.
 func NewRegistry(o Options) (*Registry, error) {
 	setDefaults(&o)
 	transport := o.Transport
@@ -112,7 +114,7 @@ func setDefaults(o *Options) {
 	}
 }
 
-// NewTransport makes an HTTP transport for registries, see imageregistry.NewTransport.
+// NewTransport returns an HTTP transport for registries; see imageregistry.NewTransport.
 func NewTransport(caBundle []byte, insecure bool) (*http.Transport, error) {
 	return imageregistry.NewTransport(caBundle, insecure)
 }
@@ -133,7 +135,7 @@ func (r *Registry) Lookup(ctx context.Context, image string, pullSecret []byte) 
 	return New(image, *payload), nil
 }
 
-// Labels reads the labels of an image, which need not be a release.
+// Labels returns the labels of an image, which need not be a release.
 func (r *Registry) Labels(ctx context.Context, image string, pullSecret []byte) (map[string]string, error) {
 	call, err := r.call(image, pullSecret)
 	if err != nil {
@@ -170,10 +172,11 @@ type lookup struct {
 	registry *imageregistry.Client
 }
 
-// puller reads what is asked for of an image.
+// puller reads the requested data of an image.
 type puller[T any] func(*lookup, context.Context, name.Digest) (*T, error)
 
-// fromAnyMirror reports the error of the source itself when no mirror has the image: a mirror may be incomplete.
+// fromAnyMirror tries all locations of an image. If all fail, it returns the error of the source, which comes last: a
+// mirror may be incomplete.
 func fromAnyMirror[T any](ctx context.Context, l *lookup, known *lru.Cache, pull puller[T]) (*T, error) {
 	var failure error
 	for _, spec := range candidates(Override(l.image, l.options.Overrides), l.options.Mirrors) {
@@ -268,8 +271,9 @@ func (l *lookup) pullLabels(ctx context.Context, ref name.Digest) (*map[string]s
 	return &file.Config.Labels, nil
 }
 
-// imageOf takes any image of an index: the payloads of all its architectures say the same. What an index holds beside its Linux images,
-// such as the attestation that a builder adds to a single one, makes it no payload of several architectures.
+// imageOf returns any Linux image of an index, because the payloads of all its architectures have the same content.
+// multi counts only Linux images. Other entries, such as the attestation that a builder adds, do not make a payload of
+// several architectures.
 func imageOf(descriptor *remote.Descriptor) (img v1.Image, multi bool, err error) {
 	if !descriptor.MediaType.IsIndex() {
 		img, err = descriptor.Image()

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package releaseinfo reads release payloads: images that say which version they are, which distribution, and
-// which image runs each component.
+// Package releaseinfo reads release payloads: images that contain their version, their distribution, and the image of
+// each component.
 package releaseinfo
 
 import (
@@ -10,7 +10,7 @@ import (
 	"strings"
 )
 
-// Distribution is the kind of Kubernetes that a payload carries.
+// Distribution is the kind of Kubernetes in a payload.
 type Distribution string
 
 const (
@@ -30,11 +30,11 @@ type Provider interface {
 	Lookup(ctx context.Context, image string, pullSecret []byte) (*ReleaseImage, error)
 }
 
-// Payload is what a release payload says. It is the input of Build and New.
+// Payload is the content of a release payload. It is the input of Build and New.
 type Payload struct {
 	// Version is a semantic version without leading "v", e.g. 1.36.3 or 4.19.0.
 	Version string
-	// Distribution defaults to OpenShift, as a payload that does not say is one.
+	// Distribution is the payload's distribution. Empty means OpenShift, because OpenShift payloads do not state one.
 	Distribution Distribution
 	// Architecture is a Go architecture or ArchitectureMulti; empty means amd64.
 	Architecture string
@@ -42,20 +42,20 @@ type Payload struct {
 	Components map[string]string
 	// ComponentVersions maps the name of a part to its version, e.g. kubernetes: 1.33.2.
 	ComponentVersions map[string]string
-	// BootImages are what machines start from.
+	// BootImages are the images from which machines boot.
 	BootImages BootImages
-	// Digest is that of the payload's image, e.g. sha256:0123..., or of the index that holds it. A registry's answer; Build
-	// does not read it. Empty means that it is not known.
+	// Digest is the digest of the payload's image, e.g. sha256:0123..., or of the index that contains it. The registry
+	// provides it; Build ignores it. Empty means unknown.
 	Digest string
 }
 
-// ReleaseImage is a payload that was looked up. It cannot be changed, so it can be shared.
+// ReleaseImage is a payload that was looked up. It is immutable, so it can be shared.
 type ReleaseImage struct {
 	pullSpec string
 	payload  Payload
 }
 
-// New makes a ReleaseImage from what its payload says; pullSpec is the image it came from and may be empty.
+// New returns a ReleaseImage with the given payload. pullSpec is the image that contains it and may be empty.
 func New(pullSpec string, p Payload) *ReleaseImage {
 	p.Components = maps.Clone(p.Components)
 	p.ComponentVersions = maps.Clone(p.ComponentVersions)
@@ -68,14 +68,15 @@ func New(pullSpec string, p Payload) *ReleaseImage {
 	return &ReleaseImage{pullSpec: pullSpec, payload: p}
 }
 
-// PullSpec is the image as the caller named it.
+// PullSpec returns the image as the caller named it.
 func (r *ReleaseImage) PullSpec() string { return r.pullSpec }
 
-// Digest identifies the payload: two of the same version with other images have different ones. Empty when it is not known.
+// Digest identifies the payload: payloads of the same version with other images have different digests. Empty means
+// unknown.
 func (r *ReleaseImage) Digest() string { return r.payload.Digest }
 
-// Pinned is the pull spec that names this very payload, whatever a tag of it points to later: the repository and the digest.
-// A pull spec that had a digest stays as it was written, and so does one whose digest is not known.
+// Pinned returns a pull spec of exactly this payload: the repository and the digest. It does not depend on where a tag
+// points later. A pull spec with a digest, or of an unknown digest, is returned unchanged.
 func (r *ReleaseImage) Pinned() string {
 	if r.payload.Digest == "" || strings.Contains(r.pullSpec, "@") {
 		return r.pullSpec
@@ -87,16 +88,16 @@ func (r *ReleaseImage) Pinned() string {
 	return repository + "@" + r.payload.Digest
 }
 
-// Version is the payload's semantic version without leading "v".
+// Version returns the payload's semantic version without leading "v".
 func (r *ReleaseImage) Version() string { return r.payload.Version }
 
-// Distribution tells upstream Kubernetes from OpenShift.
+// Distribution returns the payload's distribution.
 func (r *ReleaseImage) Distribution() Distribution { return r.payload.Distribution }
 
-// Architecture is a Go architecture (amd64, arm64, ...) or ArchitectureMulti.
+// Architecture returns a Go architecture (amd64, arm64, ...) or ArchitectureMulti.
 func (r *ReleaseImage) Architecture() string { return r.payload.Architecture }
 
-// ComponentImages maps every component's tag to the pull spec of its image. The map is the caller's own.
+// ComponentImages returns a map of every component's tag to the pull spec of its image. The caller may change the map.
 func (r *ReleaseImage) ComponentImages() map[string]string { return maps.Clone(r.payload.Components) }
 
 // ComponentImage returns the image of one component and whether the payload has it.
@@ -105,7 +106,8 @@ func (r *ReleaseImage) ComponentImage(tag string) (string, bool) {
 	return image, ok
 }
 
-// ComponentVersions maps the name of a part (kubernetes, machine-os, ...) to its version. The map is the caller's own.
+// ComponentVersions returns a map of the names of parts (kubernetes, machine-os, ...) to their versions. The caller may
+// change the map.
 func (r *ReleaseImage) ComponentVersions() map[string]string {
 	return maps.Clone(r.payload.ComponentVersions)
 }

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package rights says what service accounts and people may do in the management cluster.
+// Package rights defines the rights of service accounts and users in the management cluster.
 //
-// There is no `*`: the tests in test/security and test/e2e hold each right against what is asked for.
+// There is no `*`: the tests in test/security and test/e2e compare each right with the requests that are made.
 package rights
 
 import (
@@ -19,7 +19,7 @@ import (
 
 var (
 	readOnly = []string{"get", "list", "watch"}
-	// managers are the workloads that the operator runs in each hosted namespace, with a Role of the same name each.
+	// managers are the workloads that the operator runs in each hosted namespace. Each has a Role of the same name.
 	managers = []string{"control-plane-operator", "cluster-api", "capi-provider"}
 )
 
@@ -27,7 +27,7 @@ func rule(group string, resources, verbs []string, names ...string) rbacv1.Polic
 	return rbacv1.PolicyRule{APIGroups: []string{group}, Resources: resources, Verbs: verbs, ResourceNames: names}
 }
 
-// reads is get, list and watch, and what comes on top.
+// reads returns a rule with get, list and watch, and additional verbs.
 func reads(group, resource string, more ...string) rbacv1.PolicyRule {
 	return rule(group, []string{resource}, append(readOnly[:len(readOnly):len(readOnly)], more...))
 }
@@ -36,8 +36,8 @@ func of(group, resource string, verbs ...string) rbacv1.PolicyRule {
 	return rule(group, []string{resource}, verbs)
 }
 
-// Operator is what the hypershift-operator does in all namespaces: it does not know beforehand which are those of tenants and of their
-// control planes. What only some management clusters serve is in it where apis say so.
+// Operator returns the rights of the hypershift-operator in all namespaces. The operator does not know in advance which
+// namespaces belong to tenants and to their control planes. Rights to optional APIs are included if apis contains them.
 func Operator(apis management.APIs) []rbacv1.PolicyRule {
 	rules := append(core(), machines()...)
 	rules = append(rules, hostedClusters()...)
@@ -49,14 +49,15 @@ func Operator(apis management.APIs) []rbacv1.PolicyRule {
 	return rules
 }
 
-// monitoring is given everywhere: a Prometheus operator may come later, and is found without another installation.
+// monitoring is granted on every cluster: a Prometheus operator may be installed later, and then no reinstallation is
+// needed.
 func monitoring() []rbacv1.PolicyRule {
 	monitors, write := append([]string{"controlplane-operator"}, managers...), []string{"get", "create", "patch", "delete"}
 	return []rbacv1.PolicyRule{
 		rule(management.Monitoring, []string{"servicemonitors"}, write, monitors...),
 		rule(management.Monitoring, []string{"podmonitors"}, write, monitors...),
 		rule("", []string{"services"}, []string{"create", "patch"}, managers...),
-		// OpenShift's monitoring is let into the namespaces of control planes where the installer asked for it.
+		// Grants OpenShift's monitoring access to the namespaces of control planes if the installer enabled it.
 		rule("rbac.authorization.k8s.io", []string{"clusterroles"}, []string{"bind"}, PrometheusRole),
 	}
 }
@@ -68,30 +69,31 @@ func core() []rbacv1.PolicyRule {
 		reads("", "configmaps", "create", "update", "delete"),
 		reads("", "serviceaccounts"),
 		reads("", "services"),
-		// The pods of a deleted control plane need not serve out their grace periods.
+		// Deletes the pods of a deleted control plane without waiting for their grace periods.
 		of("", "pods", "list", "delete"),
-		// Policies of hosted namespaces keep pods off the management cluster's own network.
+		// NetworkPolicies of hosted namespaces keep pods off the management cluster's own network.
 		of("", "nodes", "list", "watch"),
 		of("discovery.k8s.io", "endpointslices", "get"),
-		// Addresses of the management cluster are not called for tenants.
+		// The operator does not call addresses of the management cluster on behalf of tenants.
 		of("networking.k8s.io", "servicecidrs", "list"),
-		// Who reads metrics is told by the API server; the managers get the same two rights.
+		// The API server authorizes clients that read metrics. The managers get the same two rights.
 		of("authentication.k8s.io", "tokenreviews", "create"),
 		of("authorization.k8s.io", "subjectaccessreviews", "create"),
 		of("events.k8s.io", "events", "create", "patch"),
-		// Created ones are handed on to the config operator of an OpenShift payload. Listed ones say why pods are refused.
+		// The operator passes the right to create events on to the config operator of an OpenShift payload. It lists events
+		// to find out why pods are refused.
 		of("", "events", "create", "patch", "list"),
 		reads("apps", "deployments", "deletecollection"),
 		of("apps", "replicasets", "deletecollection"),
 		of("apps", "statefulsets", "list", "deletecollection"),
 		rule("", []string{"serviceaccounts"}, []string{"create", "patch"}, managers...),
 		rule("apps", []string{"deployments"}, []string{"create", "patch", "delete"}, managers...),
-		// One of them says which virtual IP the nodes hold.
+		// One of the DaemonSets has the virtual IP that the nodes hold.
 		of("apps", "daemonsets", "list"),
 		reads("networking.k8s.io", "networkpolicies", "create", "update", "delete"),
 		reads("", "limitranges", "create", "update"),
 		reads("apiextensions.k8s.io", "customresourcedefinitions"),
-		// Who converts Cluster API's kinds is said in their CRDs, and by which authority it is known.
+		// The CRDs of Cluster API contain the conversion webhook and its certificate authority.
 		rule("apiextensions.k8s.io", []string{"customresourcedefinitions"}, []string{"patch"}, crds.Names(crds.ClusterAPI)...),
 		rule("admissionregistration.k8s.io", []string{"mutatingwebhookconfigurations"}, []string{"get", "list", "watch", "update"}, operatorwebhook.Name),
 	}
@@ -100,7 +102,7 @@ func core() []rbacv1.PolicyRule {
 func hostedClusters() []rbacv1.PolicyRule {
 	const group = "hypershift.openshift.io"
 	return []rbacv1.PolicyRule{
-		// Policies on metadata ask for the verb administer, see support/protected.
+		// Policies on metadata check the verb administer; see support/protected.
 		reads(group, "hostedclusters", "patch", protected.Right),
 		of(group, "hostedclusters/status", "update", "patch"),
 		reads(group, "nodepools", "patch", "delete"),
@@ -108,13 +110,14 @@ func hostedClusters() []rbacv1.PolicyRule {
 		reads(group, "hostedcontrolplanes", "create", "update", "patch", "delete"),
 		reads(group, "controlplanecomponents", "create", "update", "delete"),
 		of(group, "controlplanecomponents/status", "patch"),
-		// It takes the finalizer off of those whose control plane is gone.
+		// The operator removes the finalizer of backups whose control plane is gone.
 		reads(group, "hcpetcdbackups", "patch"),
 		of(group, "hcpetcdbackups/status", "patch"),
-		// A release payload's control-plane-operator makes them, and waits for their subnets and their endpoint service.
+		// The control-plane-operator of a release payload creates them, and waits for their subnets and their endpoint
+		// service.
 		reads(group, "awsendpointservices", "patch", "delete"),
 		of(group, "awsendpointservices/status", "patch"),
-		// OpenShift wants it of who makes objects that keep their owner from going.
+		// OpenShift requires this right to create objects that block the deletion of their owner.
 		rule(group, []string{"hostedclusters/finalizers", "hostedcontrolplanes/finalizers"}, []string{"update"}),
 	}
 }
@@ -138,7 +141,8 @@ func machines() []rbacv1.PolicyRule {
 	return rules
 }
 
-// infrastructure is what the operator does with the kinds of a platform's provider, which Cluster API wants to be named so.
+// infrastructure returns the rights to the kinds of a platform's provider. Their names follow Cluster API's naming
+// convention.
 func infrastructure(traits platforms.Traits) []rbacv1.PolicyRule {
 	var rules []rbacv1.PolicyRule
 	for _, name := range crds.Names(traits.CRDs) {
@@ -158,20 +162,21 @@ func infrastructure(traits platforms.Traits) []rbacv1.PolicyRule {
 	return rules
 }
 
-// roles let the operator give each manager its rights without having them: those of a release payload's control-plane-operator are wider than
-// its own, and a union of all would be no limit. It may escalate by these names alone. Other Roles that it makes, for single Secrets, and what is
-// bound cluster-wide hold rights that it has itself.
+// roles returns the rights by which the operator grants each manager its rights without having them itself. The rights
+// of a release payload's control-plane-operator exceed the operator's, and the union of all rights would be no limit.
+// The operator may escalate only for these names. Other Roles, for single Secrets, and cluster-wide bindings contain
+// only rights that the operator has itself.
 func roles() []rbacv1.PolicyRule {
 	const group, certificates = "rbac.authorization.k8s.io", "certificates.k8s.io"
 	return []rbacv1.PolicyRule{
 		reads(group, "roles", "create", "update", "delete"),
 		reads(group, "rolebindings", "create", "update", "delete"),
-		// Server-side apply names what it creates, so that the names hold for it too.
+		// Server-side apply creates objects by name, so ResourceNames limit creation too.
 		rule(group, []string{"roles"}, []string{"patch", "escalate", "bind"}, managers...),
 		rule(group, []string{"rolebindings"}, []string{"patch"}, managers...),
 		reads(group, "clusterroles", "create", "update", "deletecollection"),
 		reads(group, "clusterrolebindings", "create", "update", "deletecollection"),
-		// Break-glass certificates are signed by an operator of their own cluster, which this one lets do so.
+		// An operator of the hosted cluster signs break-glass certificates. The hypershift-operator grants it the right.
 		reads(certificates, "certificatesigningrequests"),
 		of(certificates, "certificatesigningrequests/approval", "update"),
 		of(certificates, "certificatesigningrequests/status", "patch"),
@@ -179,7 +184,7 @@ func roles() []rbacv1.PolicyRule {
 	}
 }
 
-// OperatorNamespace is what the hypershift-operator does in its own namespace beside.
+// OperatorNamespace returns the additional rights of the hypershift-operator in its own namespace.
 func OperatorNamespace() []rbacv1.PolicyRule {
 	const lease = "hypershift-operator-leader-elect"
 	return []rbacv1.PolicyRule{
@@ -190,7 +195,8 @@ func OperatorNamespace() []rbacv1.PolicyRule {
 	}
 }
 
-// VirtualIP is what the pods may do in their namespace that hold addresses of the management cluster's nodes in turn.
+// VirtualIP returns the rights, in their namespace, of the pods that hold virtual IPs of the management cluster's
+// nodes.
 func VirtualIP() []rbacv1.PolicyRule {
 	return []rbacv1.PolicyRule{
 		of("coordination.k8s.io", "leases", "create"),

@@ -13,7 +13,7 @@ import (
 	"github.com/openshift/hypershift/support/rights"
 )
 
-// may tells whether rules give a verb on a resource; a name is needed where a rule has names.
+// may reports whether rules grant a verb on a resource. name is required if a rule has resource names.
 func may(rules []rbacv1.PolicyRule, verb, group, resource, name string) bool {
 	return slices.ContainsFunc(rules, func(rule rbacv1.PolicyRule) bool {
 		return slices.Contains(rule.APIGroups, group) && slices.Contains(rule.Resources, resource) && slices.Contains(rule.Verbs, verb) &&
@@ -41,7 +41,7 @@ func TestRightsAreNamed(t *testing.T) {
 	}
 }
 
-// TestWhatMakesAnAdministrator: each of these, without names, is as good as cluster-admin.
+// TestWhatMakesAnAdministrator covers rights that, without resource names, are equivalent to cluster-admin.
 func TestWhatMakesAnAdministrator(t *testing.T) {
 	const rbac = "rbac.authorization.k8s.io"
 	operator := rights.Operator(management.Groups())
@@ -66,7 +66,7 @@ func TestWhatMakesAnAdministrator(t *testing.T) {
 	})
 }
 
-// TestOfATenant: he has what is in his namespace, and no way to more.
+// TestOfATenant checks that tenants have rights to the objects in their namespace, and no way to gain more.
 func TestOfATenant(t *testing.T) {
 	g, tenant := NewWithT(t), rights.Tenant()
 	for _, resource := range []string{"hostedclusters", "nodepools"} {
@@ -94,7 +94,7 @@ func TestOptionalAPIs(t *testing.T) {
 	g.Expect(may(without, "get", management.Monitoring, "servicemonitors", "cluster-api")).To(BeTrue(), "a Prometheus operator may come later")
 }
 
-// TestLeases: one lease each, or one program could take another's.
+// TestLeases checks that each program has its own lease. Otherwise one program could take the lease of another.
 func TestLeases(t *testing.T) {
 	g := NewWithT(t)
 	for lease, rules := range map[string][]rbacv1.PolicyRule{"hypershift-operator-leader-elect": rights.OperatorNamespace(), "api-virtual-ip": rights.VirtualIP()} {

@@ -7,8 +7,8 @@ import rbacv1 "k8s.io/api/rbac/v1"
 // TenantRole is the ClusterRole that an administrator binds to a tenant, in the tenant's namespace.
 const TenantRole = "hypershift-tenant"
 
-// Tenant is what who has clusters does in a namespace of his own. Nothing of it is in a hosted namespace: what is to be seen of a control
-// plane is in the status of the HostedCluster.
+// Tenant returns the rights of a tenant in the tenant's namespace. It grants nothing in a hosted namespace: the status
+// of the HostedCluster contains the tenant's view of a control plane.
 func Tenant() []rbacv1.PolicyRule {
 	const group = "hypershift.openshift.io"
 	write := []string{"create", "update", "patch", "delete"}

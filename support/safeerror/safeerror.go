@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 
 // Package safeerror describes errors of network calls for conditions, events and logs that tenants read. A description
-// never repeats an address, a host name, a header or a part of the answer: whoever chooses what the operator calls
-// would learn from them what is in the network around it.
+// never contains an address, a host name, a header or a part of the answer. A user that chooses what the operator calls
+// could otherwise explore the network around it.
 package safeerror
 
 import (
@@ -69,7 +69,7 @@ var codes = map[transport.ErrorCode]string{
 // Known reports whether err is of a class that Text describes.
 func Known(err error) bool { return known(err) != "" }
 
-// Text describes err in a few words. It returns an empty string for nil.
+// Text returns a short description of err; empty for nil.
 func Text(err error) string {
 	if err == nil {
 		return ""
@@ -80,7 +80,7 @@ func Text(err error) string {
 	return Unknown
 }
 
-// Network reports whether err comes from a network call, of a known class or not.
+// Network reports whether err comes from a network call, whether or not its class is known.
 func Network(err error) bool {
 	return Known(err) || as[*url.Error](err) || as[net.Error](err)
 }
@@ -97,7 +97,7 @@ func known(err error) string {
 	return ""
 }
 
-// status names the status and the error codes of a registry's answer.
+// status returns the status and the error codes of a registry's answer.
 func status(answer *transport.Error) string {
 	text := fmt.Sprintf("the registry answered with status %d", answer.StatusCode)
 	if name := http.StatusText(answer.StatusCode); name != "" {

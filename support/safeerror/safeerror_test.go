@@ -23,10 +23,10 @@ import (
 	"github.com/openshift/hypershift/support/safeerror"
 )
 
-// secrets are what errors below repeat of what was called, and no description may.
+// secrets are details of the call that the errors below contain and that descriptions must not contain.
 var secrets = []string{"10.9.8.7", "10.244.0.5", "internal.example", "hunter2", "X-Secret", "/v2/"}
 
-// dial is an error of a connection, as net/http returns it.
+// dial returns a connection error, in the form that net/http returns it.
 func dial(cause error) error {
 	local, remote := &net.TCPAddr{IP: net.IPv4(10, 244, 0, 5), Port: 41000},
 		&net.TCPAddr{IP: net.IPv4(10, 9, 8, 7), Port: 443}
@@ -35,7 +35,7 @@ func dial(cause error) error {
 	}}
 }
 
-// several are errors that Go joins, as go-containerregistry does with those of https and http.
+// several joins errors as go-containerregistry does for https and http.
 func several(causes ...error) error { return errors.Join(causes...) }
 
 // timedOut is a net.Error of no other class.

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package syntax holds what the writers of configuration files have in common. Each syntax has a package below with one
-// writer: what it writes is read back as exactly the value that it was given, or it refuses the value.
+// Package syntax is shared by the writers of configuration files. Each syntax has a subpackage with one writer. A
+// writer refuses a value unless readers get exactly that value back.
 package syntax
 
 import (
@@ -10,11 +10,11 @@ import (
 	"unicode/utf8"
 )
 
-// Error says that a value cannot be written in a syntax. It does not repeat the value, which may be secret.
+// Error means that a value cannot be written in a syntax. It does not contain the value, which may be secret.
 type Error struct {
 	// Field names the value for users, such as spec.platform.aws.region.
 	Field string
-	// Reason says what is wrong with it.
+	// Reason describes the problem with the value.
 	Reason string
 }
 
@@ -25,8 +25,7 @@ func Refuse(field, format string, arguments ...any) error {
 	return &Error{Field: field, Reason: fmt.Sprintf(format, arguments...)}
 }
 
-// Printable refuses text that is not valid UTF-8 or has control characters, of which line breaks are the ones that
-// matter most.
+// Printable refuses text that is not valid UTF-8 or has control characters. Line breaks are the most important ones.
 func Printable(field, text string) error {
 	if !utf8.ValidString(text) {
 		return Refuse(field, "is not valid UTF-8")
@@ -37,7 +36,7 @@ func Printable(field, text string) error {
 	return nil
 }
 
-// control reports whether a rune is a control character or one that programs take for a line break.
+// control reports whether a rune is a control character or one that programs treat as a line break.
 func control(r rune) bool {
 	return r < ' ' || r >= 0x7f && r < 0xa0 || r == '\u2028' || r == '\u2029'
 }

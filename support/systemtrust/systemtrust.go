@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package systemtrust reads the certificates of the CAs that a program trusts, as text. Go keeps them in a pool that
-// cannot be written out again.
+// Package systemtrust reads the CA certificates that a program trusts, as text. Go's certificate pool cannot be written
+// out again.
 package systemtrust
 
 import (
@@ -13,22 +13,22 @@ import (
 	"path/filepath"
 )
 
-// Variables by which Go programs are told where the certificates are.
+// Environment variables with the locations of the certificates, as Go programs read them.
 const (
 	FileVariable = "SSL_CERT_FILE"
 	DirsVariable = "SSL_CERT_DIR"
 )
 
-// Store says where certificates are. The zero value has none.
+// Store holds the locations of certificates. The zero value has none.
 type Store struct {
-	// Files are alternatives: the first that can be read counts.
+	// Files are alternatives: only the first readable one is used.
 	Files []string
-	// Dirs are all read, with each file in them.
+	// Dirs are folders of which every file is read.
 	Dirs []string
 }
 
-// FromEnvironment returns what a Go program on Linux reads: what the variables name, or else the places of the common
-// distributions. getenv is os.Getenv.
+// FromEnvironment returns the store that a Go program on Linux reads: the locations in the environment variables, or
+// else those of common distributions. getenv is os.Getenv.
 func FromEnvironment(getenv func(string) string) Store {
 	store := Store{
 		Files: []string{"/etc/ssl/certs/ca-certificates.crt", "/etc/pki/tls/certs/ca-bundle.crt", "/etc/ssl/cert.pem"},
@@ -43,8 +43,8 @@ func FromEnvironment(getenv func(string) string) Store {
 	return store
 }
 
-// Read returns the certificates of the store, each once, as PEM. Files that cannot be read or hold none are skipped, as
-// Go skips them. An error says that a folder is there and cannot be listed.
+// Read returns the certificates of the store, each once, as PEM. Like Go, it skips files that are unreadable or contain
+// no certificate. It returns an error if a folder exists but cannot be listed.
 func (s Store) Read() ([]byte, error) {
 	var all [][]byte
 	for _, file := range s.Files {
@@ -67,8 +67,8 @@ func (s Store) Read() ([]byte, error) {
 	return Merge(all...), nil
 }
 
-// Merge returns the certificates of several texts in their order, each once. It leaves out everything else: a bundle
-// with a broken block or a private key would harm the programs that read it.
+// Merge returns the certificates of several texts in their order, each once. It drops everything else: a broken block
+// or a private key in a bundle would harm the programs that read it.
 func Merge(texts ...[]byte) []byte {
 	const certificate = "CERTIFICATE"
 	var merged bytes.Buffer

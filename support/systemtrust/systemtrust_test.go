@@ -26,7 +26,7 @@ func authority(t *testing.T, name string) *pki.KeyPair {
 	return ca
 }
 
-// names are the subjects in a bundle, in its order. A bundle must hold nothing else.
+// names returns the subjects in a bundle, in order. The test fails if the bundle contains anything else.
 func names(t *testing.T, bundle []byte) []string {
 	t.Helper()
 	var all []string

@@ -10,8 +10,8 @@ import (
 	hyperv1 "github.com/openshift/hypershift/api/hypershift/v1beta1"
 )
 
-// hostNames says which host names a cluster publishes outside of the allowed domains: those of Routes, and those that
-// load balancers are annotated with for ExternalDNS.
+// hostNames returns messages for the host names of a cluster that are outside of the allowed domains. It checks the
+// names of Routes, and the ExternalDNS annotations of load balancers.
 func (l *Limits) hostNames(hc *hyperv1.HostedCluster) []string {
 	var refusals []string
 	for _, service := range hc.Spec.Services {
@@ -41,7 +41,7 @@ func publishedNames(strategy hyperv1.ServicePublishingStrategy) []string {
 	return names
 }
 
-// allowsHostName allows names below a domain, and the domain itself.
+// allowsHostName reports whether name is an allowed domain or below one.
 func allowsHostName(domains []string, name string) bool {
 	if slices.Contains(domains, "*") {
 		return true
@@ -51,10 +51,10 @@ func allowsHostName(domains []string, name string) bool {
 	})
 }
 
-// trimmed accepts a domain with dots around it, as ExternalDNS's --domain-filter does.
+// trimmed returns a domain without dots around it, which ExternalDNS's --domain-filter accepts too.
 func trimmed(domain string) string { return strings.Trim(domain, ".") }
 
-// celHostName says that a host name is allowed, or empty.
+// celHostName returns a CEL expression that is true if a host name is empty or allowed.
 func (l *Limits) celHostName(name string) string {
 	if slices.Contains(l.Domains, "*") {
 		return "true"

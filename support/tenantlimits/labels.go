@@ -10,10 +10,11 @@ import (
 	hyperv1 "github.com/openshift/hypershift/api/hypershift/v1beta1"
 )
 
-// reservedLabels are keys without a domain of their own by which Services and NetworkPolicies select pods.
+// reservedLabels are keys without a domain by which Services and NetworkPolicies select pods.
 var reservedLabels = []string{"app", "name", "control-plane", "job-name", "statefulset.kubernetes.io/pod-name"}
 
-// reservedDomains are the domains of labels that decide what a pod may reach or who reaches it. Subdomains count too.
+// reservedDomains are the domains of labels that decide which connections a pod may open or accept. Subdomains are
+// reserved too.
 var reservedDomains = []string{"hypershift.openshift.io", "kubevirt.io", "cluster.x-k8s.io"}
 
 // ReservedLabel reports whether tenants must not give pods a label of this key: Services, NetworkPolicies or
@@ -39,7 +40,7 @@ func ofLabels(hc *hyperv1.HostedCluster) []string {
 	return refusals
 }
 
-// celUnreserved says that a key is not reserved.
+// celUnreserved returns a CEL expression that is true if a key is not reserved.
 func celUnreserved(key string) string {
 	exact, domains, prefix := celList(reservedLabels), celList(reservedDomains), key+".split('/')[0]"
 	return fmt.Sprintf("!(%s in %s) && !(%s in %s) && !(%s.contains('/') && %s.exists(d, %s == d || %s.endsWith('.' + d)))",

@@ -32,7 +32,7 @@ func TestRequests(t *testing.T) {
 		"cpu=1,":                   false,
 		"cpu=99999999999999999999": false,
 		"cpu=1e0":                  true,
-		// To compare these two would take hours.
+		// Comparing these two would take hours.
 		"cpu=1e2000000000":  false,
 		"cpu=1e-2000000000": false,
 	} {

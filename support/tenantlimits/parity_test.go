@@ -21,7 +21,7 @@ import (
 	"github.com/openshift/hypershift/support/tenantlimits"
 )
 
-// server is what an API server makes of the policy for one kind of object.
+// server evaluates the policy for one kind of object as an API server does.
 type server struct {
 	t                    *testing.T
 	limits               *tenantlimits.Limits
@@ -87,7 +87,7 @@ func content(t *testing.T, obj client.Object) map[string]any {
 	return raw
 }
 
-// refusals are the messages for an object that comes, or that changes from another.
+// refusals returns the messages for a created object, or for an update of old.
 func (s *server) refusals(obj, old client.Object) []string {
 	s.t.Helper()
 	for _, match := range s.matches {
@@ -104,7 +104,7 @@ func (s *server) refusals(obj, old client.Object) []string {
 	return messages
 }
 
-// limited allows a little of everything.
+// limited returns limits that allow some values in each list.
 func limited() *tenantlimits.Limits {
 	return &tenantlimits.Limits{
 		Registries: []string{"a.example", "quay.io/okd", "b.example:5000/team*"}, ImageAnnotations: []string{"cluster-autoscaler-image"},
@@ -119,7 +119,7 @@ const release = "a.example/release:1"
 
 func cluster(change func(*hyperv1.HostedCluster)) *hyperv1.HostedCluster {
 	hc := &hyperv1.HostedCluster{ObjectMeta: metav1.ObjectMeta{Name: "c", Namespace: "tenant"}}
-	hc.Spec.Release.Image, hc.Spec.Services = release, []hyperv1.ServicePublishingStrategyMapping{} // The schema wants them.
+	hc.Spec.Release.Image, hc.Spec.Services = release, []hyperv1.ServicePublishingStrategyMapping{} // The schema requires these fields.
 	if change != nil {
 		change(hc)
 	}
@@ -130,7 +130,8 @@ func annotated(key, value string) *hyperv1.HostedCluster {
 	return cluster(func(hc *hyperv1.HostedCluster) { hc.Annotations = map[string]string{key: value} })
 }
 
-// agree holds what the API server says against what the operator says: who escapes the one must meet the other.
+// agree checks that the API server and the operator give the same answer. The operator must catch what the API server
+// misses.
 func (s *server) agree(t *testing.T, hc *hyperv1.HostedCluster, allowed bool) {
 	t.Helper()
 	g := NewWithT(t)
@@ -296,7 +297,8 @@ func TestEverythingAndNothing(t *testing.T) {
 	})
 }
 
-// TestWhatWasThereBefore: what broke a limit before there was one can still go, and be worked on by controllers.
+// TestWhatWasThereBefore checks that objects which violated a limit before it existed can be deleted, and that
+// controllers can update them.
 func TestWhatWasThereBefore(t *testing.T) {
 	s := newServer(t, limited(), "hostedclusters")
 	before := cluster(func(hc *hyperv1.HostedCluster) { hc.Spec.Release.Image = "evil.example/release:1" })
@@ -320,7 +322,7 @@ func TestWhatWasThereBefore(t *testing.T) {
 	}
 }
 
-// TestBindings: a policy that nothing binds, or that is passed over when it fails, refuses nobody.
+// TestBindings checks the bindings. A policy without a binding, or one that is skipped when it fails, refuses nothing.
 func TestBindings(t *testing.T) {
 	g := NewWithT(t)
 	bound := map[string]bool{}

@@ -14,11 +14,12 @@ import (
 	hyperv1 "github.com/openshift/hypershift/api/hypershift/v1beta1"
 )
 
-// Name is the policies' and their bindings' for clusters and, with the suffix "-pools", for pools.
+// Name is the name of the policy for clusters and of its binding. Those for pools have the suffix "-pools".
 const Name = "hypershift-tenant-limits"
 
-// Objects are what has the API server refuse. Objects that go, and changes of neither spec nor annotations, pass: what broke a limit
-// before there was one can still be deleted.
+// Objects returns the admission policies and their bindings. They skip objects that are being deleted, and updates that
+// change neither the spec nor the annotations. So an object that violated a limit before it existed can still be
+// deleted.
 func (l *Limits) Objects() []client.Object {
 	return append(policy(Name, "hostedclusters", l.ofClusters()), policy(Name+"-pools", "nodepools", l.ofPools())...)
 }
@@ -86,7 +87,7 @@ func (l *Limits) ofRelease() admissionv1.Validation {
 	}
 }
 
-// ofPublishing limits the names that services are published by.
+// ofPublishing returns rules for the host names at which services are published.
 func (l *Limits) ofPublishing() []admissionv1.Validation {
 	strategy := "s.?servicePublishingStrategy."
 	return []admissionv1.Validation{
@@ -160,7 +161,7 @@ func (l *Limits) ofClusters() []admissionv1.Validation {
 	return append(validations, l.ofPublishing()...)
 }
 
-// prefixed are the names of annotations with their domain; a lone asterisk stays one of all of ours.
+// prefixed returns the names of annotations with their domain; "*" then matches all annotations of that domain.
 func prefixed(names []string) []string {
 	all := make([]string, 0, len(names))
 	for _, name := range names {
@@ -169,18 +170,19 @@ func prefixed(names []string) []string {
 	return all
 }
 
-// celImage says that an image is allowed, or not named at all.
+// celImage returns a CEL expression that is true if an image is allowed or empty.
 func (l *Limits) celImage(image string) string {
 	return fmt.Sprintf("(%s == '' || !%s.contains('%s') && %s.exists(p, %s.startsWith(p)))", image, image, hiddenFolder, celList(imagePrefixes(l.Registries)), image)
 }
 
-// celAllowed says that a value is one of the entries.
+// celAllowed returns a CEL expression that is true if a value matches an entry.
 func celAllowed(entries []string, value string) string {
 	exact, prefixes := split(entries)
 	return fmt.Sprintf("(%s in %s || %s.exists(e, %s.startsWith(e)))", value, celList(exact), celList(prefixes), value)
 }
 
-// celList is a list of strings; Complete lets no quote into one. CEL wants to know the type of an empty one.
+// celList returns a CEL list of strings. Complete rejects entries with quotes. CEL cannot infer the type of an empty
+// list, so it gets an unused entry.
 func celList(values []string) string {
 	if len(values) == 0 {
 		return "['\\u0000']"

@@ -17,7 +17,7 @@ const (
 	diskField     = kubevirtField + "rootVolume.diskImage.containerDiskImage"
 )
 
-// NodePool says what a pool has that is not allowed; nothing is refused by nil Limits.
+// NodePool returns a message for each setting of a pool that is not allowed; none for nil Limits.
 func (l *Limits) NodePool(pool *hyperv1.NodePool) []string {
 	if l == nil {
 		return nil
@@ -30,7 +30,7 @@ func (l *Limits) NodePool(pool *hyperv1.NodePool) []string {
 	return refusals
 }
 
-// virtualMachines says what the pods of virtual machines would get that is not allowed.
+// virtualMachines returns a message for each setting of virtual machines' pods that is not allowed.
 func (l *Limits) virtualMachines(pool *hyperv1.NodePool, block *hyperv1.KubevirtNodePoolPlatform) []string {
 	var refusals []string
 	if volume := block.RootVolume; volume != nil && volume.Image != nil {
@@ -57,7 +57,8 @@ func (l *Limits) virtualMachines(pool *hyperv1.NodePool, block *hyperv1.Kubevirt
 	return refusals
 }
 
-// allowsNetwork allows networks of the hosted namespace, which a name without a namespace means, and of the tenant's.
+// allowsNetwork reports whether a network is allowed. Networks of the hosted namespace, which is the default for a name
+// without a namespace, and of the tenant's namespace always are.
 func (l *Limits) allowsNetwork(pool *hyperv1.NodePool, network string) bool {
 	own := []string{pool.Namespace + "/", pool.Namespace + "-" + pool.Spec.ClusterName + "/"}
 	return !strings.Contains(network, "/") || hasPrefix(network, own) || allows(l.Networks, network)

@@ -15,7 +15,7 @@ import (
 
 const (
 	maxResources = "max-resource-request"
-	// requestPrefix begins the annotations that set requests of containers.
+	// requestPrefix is the prefix of the annotations that set resource requests of containers.
 	requestPrefix = hyperv1.ResourceRequestOverrideAnnotationPrefix + "/"
 )
 
@@ -25,7 +25,7 @@ type bound struct {
 	most resource.Quantity
 }
 
-// bounds reads Resources. It returns none where everything is allowed.
+// bounds parses Resources. It returns none if everything is allowed.
 func (l *Limits) bounds() ([]bound, error) {
 	var bounds []bound
 	if slices.Contains(l.Resources, "*") {
@@ -42,12 +42,12 @@ func (l *Limits) bounds() ([]bound, error) {
 	return bounds, nil
 }
 
-// requests says which annotations set requests that are larger than allowed, or that are none.
+// requests returns a message for each annotation whose resource requests are larger than allowed or invalid.
 func (l *Limits) requests(hc *hyperv1.HostedCluster) []string {
 	if slices.Contains(l.Resources, "*") {
 		return nil
 	}
-	bounds, _ := l.bounds() // Complete has refused what cannot be read.
+	bounds, _ := l.bounds() // Complete has rejected invalid entries.
 	var refusals []string
 	for key, value := range hc.Annotations {
 		if strings.HasPrefix(key, requestPrefix) && !within(value, bounds) {
@@ -59,7 +59,7 @@ func (l *Limits) requests(hc *hyperv1.HostedCluster) []string {
 	return refusals
 }
 
-// within reports whether all requests in text are named by bounds and no larger.
+// within reports whether bounds covers all requests in text.
 func within(text string, bounds []bound) bool {
 	for pair := range strings.SplitSeq(text, ",") {
 		name, amount, _ := strings.Cut(strings.TrimSpace(pair), "=")
@@ -72,8 +72,8 @@ func within(text string, bounds []bound) bool {
 	return true
 }
 
-// celRequests says that no annotation sets a request that is larger than allowed. CEL's isQuantity and its comparisons
-// take hours for the exponents that quantity.Pattern refuses.
+// celRequests returns a CEL expression that is true if no annotation sets a request larger than allowed. CEL's
+// isQuantity and its comparisons take hours for the exponents that quantity.Pattern refuses.
 func (l *Limits) celRequests(annotations string) string {
 	if slices.Contains(l.Resources, "*") {
 		return "true"

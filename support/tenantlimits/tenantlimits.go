@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package tenantlimits says what those who may write HostedClusters and NodePools may choose of things that touch the management
-// cluster: where images come from, how dearly pods hold on to their place, and on which nodes they run.
+// Package tenantlimits limits what writers of HostedClusters and NodePools may choose where it affects the management
+// cluster: the sources of images, the priority of pods, and the nodes on which they run.
 //
-// An administrator sets the limits at installation. The API server enforces them by the policy that Objects returns, with a message at
-// the moment of the mistake; the operator refuses by HostedCluster and NodePool too, for objects that were there before and
-// management clusters where somebody removed the policy.
+// An administrator sets the limits at installation. The API server enforces them by the policy that Objects returns, so
+// that users see a message at once. The operator enforces them too, by HostedCluster and NodePool: for older objects,
+// and for management clusters where the policy was removed.
 package tenantlimits
 
 import (
@@ -18,30 +18,31 @@ import (
 	hyperv1 "github.com/openshift/hypershift/api/hypershift/v1beta1"
 )
 
-// Limits are lists of what is allowed. An entry that ends with "*" allows all that begin so; "*" alone allows everything.
+// Limits are lists of allowed values. An entry that ends with "*" allows all values with that prefix; "*" alone allows
+// everything.
 type Limits struct {
-	// Registries are registries, or repositories with all that is below them, such as quay.io/openshift-release-dev.
+	// Registries are registries, or repositories including everything below them, such as quay.io/openshift-release-dev.
 	Registries []string
 	// ImageAnnotations are the annotations of a HostedCluster that replace images, without their domain.
 	ImageAnnotations []string
-	// PriorityClasses are those that hosted pods may have.
+	// PriorityClasses are the priority classes that hosted pods may have.
 	PriorityClasses []string
 	// NodeLabels are the keys of labels by which nodes may be selected.
 	NodeLabels []string
 	// Taints are the keys of taints that may be tolerated.
 	Taints []string
-	// Networks are NetworkAttachmentDefinitions, as <namespace>/<name>, that virtual machines may be in beside those of
-	// the tenant's and of the hosted namespace.
+	// Networks are additional NetworkAttachmentDefinitions, as <namespace>/<name>, that virtual machines may use. Those of
+	// the tenant's namespace and of the hosted namespace are always allowed.
 	Networks []string
-	// HostDevices are the devices of hosts that virtual machines may have.
+	// HostDevices are the host devices that virtual machines may use.
 	HostDevices []string
 	// Domains are the DNS domains in which services may be published.
 	Domains []string
-	// Resources are the largest requests of one container, such as cpu=64.
+	// Resources are the largest resource requests of one container, such as cpu=64.
 	Resources []string
 }
 
-// What is allowed unless an administrator says otherwise.
+// Default limits, unless an administrator sets others.
 var (
 	defaultRegistries      = []string{"quay.io/openshift-release-dev", "quay.io/okd"}
 	defaultPriorityClasses = []string{"hypershift-control-plane", "hypershift-api-critical", "hypershift-etcd"}
@@ -88,7 +89,7 @@ func (l *Limits) AddFlags(flags *pflag.FlagSet) {
 	}
 }
 
-// Args are the flags that say the same limits.
+// Args returns the flags that set the same limits.
 func (l *Limits) Args() []string {
 	var args []string
 	for _, f := range l.flags() {
@@ -97,8 +98,8 @@ func (l *Limits) Args() []string {
 	return args
 }
 
-// Complete adds, where no registries were named, those that a release of this operator may come from; an image without a registry adds
-// none. It fails when an entry could not match anything.
+// Complete sets the default registries if none are set: the operator image's own, and those of OpenShift and OKD
+// releases. An operator image without a registry adds none. Complete fails if an entry is not valid.
 func (l *Limits) Complete(operatorImage string) error {
 	if len(l.Registries) == 0 {
 		l.Registries = slices.Clone(defaultRegistries)
@@ -117,7 +118,7 @@ func (l *Limits) Complete(operatorImage string) error {
 	return err
 }
 
-// HostedCluster says what a cluster has that is not allowed; nothing is refused by nil Limits.
+// HostedCluster returns a message for each setting of a cluster that is not allowed; none for nil Limits.
 func (l *Limits) HostedCluster(hc *hyperv1.HostedCluster) []string {
 	if l == nil {
 		return nil
@@ -159,7 +160,7 @@ func (l *Limits) images(hc *hyperv1.HostedCluster) []string {
 	return refusals
 }
 
-// Image refuses an image that is in no allowed registry, whatever names it; nothing is refused by nil Limits.
+// Image returns an error if an image is in no allowed registry. Nil Limits allow every image.
 func (l *Limits) Image(image string) error {
 	if l == nil || allowsImage(l.Registries, image) {
 		return nil
@@ -211,7 +212,7 @@ func unknownLabel(field, key string) string {
 	return fmt.Sprintf("%s: label %s is none of --allowed-node-labels of `hypershift install`", field, key)
 }
 
-// selectedBy are the keys of key=value pairs.
+// selectedBy returns the keys of key=value pairs.
 func selectedBy(pairs string) []string {
 	var keys []string
 	for _, pair := range strings.Split(pairs, ",") {
@@ -222,10 +223,10 @@ func selectedBy(pairs string) []string {
 	return keys
 }
 
-// priorityAnnotations choose priority classes.
+// priorityAnnotations are the annotations that set priority classes.
 var priorityAnnotations = []string{hyperv1.ControlPlanePriorityClass, hyperv1.APICriticalPriorityClass, hyperv1.EtcdPriorityClass}
 
-// imageSuffixes end the names of annotations that replace images.
+// imageSuffixes are the suffixes of annotations that replace images.
 var imageSuffixes = []string{"-image", "-images", "image-overrides", "-registry-overrides"}
 
 func isImageAnnotation(name string) bool {
@@ -241,15 +242,15 @@ func allowsImage(registries []string, image string) bool {
 	return !strings.Contains(image, hiddenFolder) && hasPrefix(image, imagePrefixes(registries))
 }
 
-// hiddenFolder is in no name of an image. One with "/../" could begin as an allowed one does and lead to another: a registry, or a proxy
-// before it, may tidy up the path that it is asked for.
+// hiddenFolder never occurs in a valid image name. A name with "/../" could begin like an allowed one and lead to
+// another image: a registry, or a proxy in front of it, may normalize the path of the request.
 const hiddenFolder = "/."
 
 func hasPrefix(value string, prefixes []string) bool {
 	return slices.ContainsFunc(prefixes, func(prefix string) bool { return strings.HasPrefix(value, prefix) })
 }
 
-// split tells entries that are whole from the beginnings of others.
+// split separates exact entries from prefixes, which end with "*".
 func split(entries []string) (exact, prefixes []string) {
 	for _, entry := range entries {
 		if prefix, cut := strings.CutSuffix(entry, "*"); cut {
@@ -261,8 +262,8 @@ func split(entries []string) (exact, prefixes []string) {
 	return exact, prefixes
 }
 
-// imagePrefixes are what the references of allowed images begin with: what is below a registry, and what is below a repository or
-// in it. A port is no tag, so a registry's name stands for no other port.
+// imagePrefixes returns the prefixes of allowed image references: everything below a registry, and everything below or
+// in a repository. A port is not a tag, so a registry's name does not match the registry on another port.
 func imagePrefixes(registries []string) []string {
 	exact, prefixes := split(registries)
 	for _, entry := range exact {

@@ -79,7 +79,7 @@ func TestEachFlagIsItsOwn(t *testing.T) {
 	}
 }
 
-// TestLimitsOfAnInstallation: what a user of our own commands asks for is allowed where nobody said otherwise.
+// TestLimitsOfAnInstallation checks that the default limits allow what a user of HyperShift's own commands requests.
 func TestLimitsOfAnInstallation(t *testing.T) {
 	g, l, flags := NewWithT(t), &Limits{}, pflag.NewFlagSet("test", pflag.ContinueOnError)
 	l.AddFlags(flags)

@@ -14,32 +14,33 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// ErrRefused is what a request fails with that a Grudging client refuses.
+// ErrRefused is the error of a request that a Grudging client refuses.
 var ErrRefused = errors.New("the server refuses this once")
 
-// Grudging refuses each request once, and all new ones of a pass after the first that it refused, as a server does whose etcd has no leader for a
-// moment. A pass in which one was refused, and which ends well all the same, did not look at the answer.
+// Grudging refuses each distinct request once. After the first refusal in a reconcile it also refuses all other new
+// requests, like a server whose etcd briefly has no leader. A reconcile that succeeds despite a refusal has ignored an
+// error.
 type Grudging struct {
 	client.WithWatch
-	// Soon is how soon a pass may look again without telling of the refusal; zero for never. With it, what another server is asked for by GET
-	// may be wanted and not needed.
+	// Soon is the maximum requeue delay with which a reconcile need not report the refusal; zero for never. If Soon is
+	// set, GET requests to another server may be optional.
 	Soon    time.Duration
 	known   map[string]bool
 	refused string
 }
 
-// NewGrudging wraps a client. It serves one caller at a time.
+// NewGrudging wraps a client. It is not safe for concurrent use.
 func NewGrudging(c client.WithWatch) *Grudging {
 	g := &Grudging{known: map[string]bool{}}
 	g.WithWatch = Intercept(c, g.answer)
 	return g
 }
 
-// most is how many requests a life may have: far more than one has.
+// most is the maximum number of reconciles, far more than any object needs.
 const most = 2000
 
-// Exhaust makes passes until the server refuses nothing any more. Each pass in which it refused something must fail of that, or look again
-// within a minute and tell of it in the conditions.
+// Exhaust runs reconciles until the server has refused each request once. A reconcile with a refusal must fail with it,
+// or requeue within a minute and report it in the conditions.
 func (g *Grudging) Exhaust(t testing.TB, pass func() (ctrl.Result, error), conditions func() any) {
 	t.Helper()
 	quiet := 0
@@ -56,7 +57,7 @@ func (g *Grudging) Exhaust(t testing.TB, pass func() (ctrl.Result, error), condi
 		case err == nil && !g.admits(result.RequeueAfter, conditions):
 			t.Fatalf("the server refused %s, and the pass ended well, to look again in %s", refused, result.RequeueAfter)
 		case err != nil && !g.failsOf(err, conditions):
-			// What was refused after it hides that its error was lost.
+			// An error that comes from a later request hides that the refusal was lost.
 			t.Fatalf("the server refused %s, and the pass failed with something else: %v", refused, err)
 		default:
 			quiet = 0
@@ -65,7 +66,8 @@ func (g *Grudging) Exhaust(t testing.TB, pass func() (ctrl.Result, error), condi
 	t.Fatal("each pass asked the server for something new")
 }
 
-// admits tells that a pass which ended well owned up to the refusal.
+// admits reports whether a reconcile that succeeded has handled the refusal: it requeues soon, or reports the refusal
+// in the conditions.
 func (g *Grudging) admits(again time.Duration, conditions func() any) bool {
 	switch {
 	case again <= 0 || again > time.Minute:
@@ -76,7 +78,7 @@ func (g *Grudging) admits(again time.Duration, conditions func() any) bool {
 	return g.tells(conditions)
 }
 
-// failsOf tells that a pass which failed did so of the refusal, or told of it before it met another one.
+// failsOf reports whether a failed reconcile failed because of the refusal, or reported it before another error.
 func (g *Grudging) failsOf(err error, conditions func() any) bool {
 	optional := g.Soon > 0 && strings.HasPrefix(g.refused, http.MethodGet+" ")
 	return optional || strings.Contains(err.Error(), g.refused) || g.tells(conditions)
@@ -86,7 +88,7 @@ func (g *Grudging) tells(conditions func() any) bool {
 	return strings.Contains(fmt.Sprint(conditions()), g.refused)
 }
 
-// answer refuses a status together with nothing else: in a pass that was refused something it is what tells of that.
+// answer does not refuse writes of a status after another refusal: the status reports that refusal.
 func (g *Grudging) answer(request Request) error {
 	if g.refused != "" && strings.HasSuffix(request.Verb, " status") {
 		return request.Do()
@@ -97,8 +99,8 @@ func (g *Grudging) answer(request Request) error {
 	return request.Do()
 }
 
-// refuse answers what was never asked before. After the first refusal of a pass all else that is new fails as well, and is asked for by the next one:
-// what went through beside a refusal would never be refused by itself.
+// refuse refuses requests that are new. After the first refusal of a reconcile, other new requests fail too, but they
+// are not recorded: a later reconcile tests the refusal of each one on its own.
 func (g *Grudging) refuse(asked string) error {
 	if g.known[asked] {
 		return nil
@@ -109,7 +111,7 @@ func (g *Grudging) refuse(asked string) error {
 	return fmt.Errorf("%w: %s", ErrRefused, asked)
 }
 
-// Transport refuses the requests to another server in the same way.
+// Transport refuses requests to another server in the same way.
 func (g *Grudging) Transport(next http.RoundTripper) http.RoundTripper {
 	return RoundTrip(func(r *http.Request) (*http.Response, error) {
 		if err := g.refuse(r.Method + " " + r.URL.RequestURI()); err != nil {
@@ -119,7 +121,7 @@ func (g *Grudging) Transport(next http.RoundTripper) http.RoundTripper {
 	})
 }
 
-// RoundTrip is an http.RoundTripper.
+// RoundTrip is a function that implements http.RoundTripper.
 type RoundTrip func(*http.Request) (*http.Response, error)
 
 // RoundTrip implements http.RoundTripper.

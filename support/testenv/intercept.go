@@ -16,24 +16,25 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 )
 
-// Request is what a client asks its server.
+// Request is a request of a client.
 type Request struct {
-	// Verb is get, list, create, update, patch, apply, delete or delete all; of a subresource its name follows, as in "patch status".
+	// Verb is get, list, create, update, patch, apply, delete or delete all. For a subresource its name follows, as in
+	// "patch status".
 	Verb string
-	// Of is the object, or the list.
+	// Of is the object or the list.
 	Of runtime.Object
-	// Key is zero for a list and for a delete of all.
+	// Key is zero for a list and for "delete all".
 	Key client.ObjectKey
-	// Fields are what a patch changes: "metadata.labels.app spec.replicas"; empty for all else.
+	// Fields are the fields that a patch changes: "metadata.labels.app spec.replicas"; empty for all other verbs.
 	Fields string
-	// Do sends it.
+	// Do sends the request.
 	Do func() error
 }
 
-// Writes tells whether the server would have to write.
+// Writes reports whether the request is a write.
 func (r Request) Writes() bool { return r.Verb != "get" && r.Verb != "list" }
 
-// String is such as "patch v1.Secret clusters/demo metadata.labels.app".
+// String returns the request in the form "patch v1.Secret clusters/demo metadata.labels.app".
 func (r Request) String() string {
 	kind := strings.TrimPrefix(fmt.Sprintf("%T", r.Of), "*")
 	if u, ok := r.Of.(interface{ GetKind() string }); ok {
@@ -42,7 +43,7 @@ func (r Request) String() string {
 	return strings.TrimSpace(fmt.Sprintf("%s %s %s %s", r.Verb, kind, r.Key, r.Fields))
 }
 
-// Intercept has a client ask on before each request but a watch.
+// Intercept returns a client that calls on in place of each request except watches.
 func Intercept(c client.WithWatch, on func(Request) error) client.WithWatch {
 	funcs := writes(func(verb string, obj client.Object, do func() error) error {
 		return on(Request{Verb: verb, Of: obj, Key: client.ObjectKeyFromObject(obj), Do: do})
@@ -62,7 +63,7 @@ func Intercept(c client.WithWatch, on func(Request) error) client.WithWatch {
 	return interceptor.NewClient(c, funcs)
 }
 
-// writes are the requests that change one object.
+// writes returns interceptors of the requests that change one object.
 func writes(on func(verb string, obj client.Object, do func() error) error) interceptor.Funcs {
 	return interceptor.Funcs{
 		Create: func(ctx context.Context, c client.WithWatch, obj client.Object, opts ...client.CreateOption) error {
@@ -92,13 +93,13 @@ func writes(on func(verb string, obj client.Object, do func() error) error) inte
 	}
 }
 
-// applied is the object that an apply configuration is about.
+// applied returns the object of an apply configuration.
 func applied(obj runtime.ApplyConfiguration) client.Object {
 	content, _ := obj.(interface{ UnstructuredContent() map[string]any })
 	return &unstructured.Unstructured{Object: content.UnstructuredContent()}
 }
 
-// fields are those that a merge patch changes, but for the version that it was made for.
+// fields returns the fields that a merge patch changes, without the resource version.
 func fields(obj client.Object, patch client.Patch) string {
 	content := map[string]any{}
 	data, err := patch.Data(obj)

@@ -23,7 +23,7 @@ import (
 	"github.com/openshift/hypershift/support/management"
 )
 
-// optional are the kinds of the optional groups that anything here asks for or writes, and whether they are in namespaces.
+// optional maps the kinds of the optional groups that HyperShift reads or writes to whether they are namespaced.
 var optional = map[string]map[string]bool{
 	management.Configuration: {"Proxy": false},
 	management.Monitoring:    {"ServiceMonitor": true, "PodMonitor": true, "PrometheusRule": true},
@@ -31,8 +31,8 @@ var optional = map[string]map[string]bool{
 	management.Security:      {"SecurityContextConstraints": false},
 }
 
-// Serve has the API server serve optional groups of a management cluster until gone is called, or the test ends. Their objects may hold anything: whether what
-// is written is what the kinds take is a matter of their Go types.
+// Serve makes the API server serve optional groups of a management cluster until gone is called or the test ends. Their
+// objects may have any content. The kinds' Go types, not the server, check what is written.
 func Serve(t testing.TB, config *rest.Config, groups ...string) (gone func()) {
 	t.Helper()
 	NeedsServer(t, config)
@@ -45,7 +45,7 @@ func Serve(t testing.TB, config *rest.Config, groups ...string) (gone func()) {
 	return Install(t, config, kinds...)
 }
 
-// Install has the API server serve kinds until gone is called, or the test ends.
+// Install makes the API server serve kinds until gone is called or the test ends.
 func Install(t testing.TB, config *rest.Config, kinds ...*apiextensionsv1.CustomResourceDefinition) (gone func()) {
 	t.Helper()
 	NeedsServer(t, config)
@@ -55,7 +55,7 @@ func Install(t testing.TB, config *rest.Config, kinds ...*apiextensionsv1.Custom
 	return gone
 }
 
-// install creates kinds, and waits until a client that is made afterwards knows them.
+// install creates CRDs, and waits until a new client can discover them.
 func install(t testing.TB, config *rest.Config, kinds []*apiextensionsv1.CustomResourceDefinition) {
 	t.Helper()
 	if _, err := envtest.InstallCRDs(config, envtest.CRDInstallOptions{CRDs: kinds, MaxTime: startTimeout}); err != nil {
@@ -64,8 +64,8 @@ func install(t testing.TB, config *rest.Config, kinds []*apiextensionsv1.CustomR
 	known(t, config, "clients to know the CRDs", kinds, func(err error) bool { return err == nil })
 }
 
-// Uninstall deletes kinds, and waits until a client that is made afterwards knows them no more. Who served them again before would have them
-// deleted with the objects of before.
+// Uninstall deletes CRDs, and waits until a new client no longer discovers them. Serving the kinds again earlier would
+// delete the new CRDs together with the old objects.
 func Uninstall(t testing.TB, config *rest.Config, kinds ...*apiextensionsv1.CustomResourceDefinition) {
 	t.Helper()
 	NeedsServer(t, config)
@@ -93,8 +93,8 @@ func Uninstall(t testing.TB, config *rest.Config, kinds ...*apiextensionsv1.Cust
 	known(t, config, "clients to forget the CRDs", kinds, meta.IsNoMatchError)
 }
 
-// known waits until what clients that are made now learn of kinds is as it should be. A client reads the list of all groups at once when it is
-// made, which learns of a kind a moment after its group has begun to serve it.
+// known waits until new clients discover the expected state of kinds. A new client reads the list of all groups at
+// once. That list includes a kind a moment after its group is served.
 func known(t testing.TB, config *rest.Config, what string, kinds []*apiextensionsv1.CustomResourceDefinition, ok func(error) bool) {
 	t.Helper()
 	requests, err := rest.HTTPClientFor(config)

@@ -29,16 +29,17 @@ import (
 	"github.com/openshift/hypershift/support/crds"
 )
 
-// serverVariable, set to "memory", gives tests controller-runtime's client in memory in place of a kube-apiserver, for mutation testing,
-// which runs them thousands of times. It fills in the defaults of CRDs, and validates nothing: what tests say with a real server counts.
+// serverVariable, set to "memory", makes tests use controller-runtime's in-memory client instead of a kube-apiserver.
+// It is for mutation testing, which runs the tests thousands of times. The client sets the defaults of CRDs but
+// validates nothing: only results with a real server count.
 const serverVariable = "HYPERSHIFT_TEST_SERVER"
 
-// memoryHost begins the address of a server in memory, which is none.
+// memoryHost is the prefix of the address of an in-memory server, which does not listen.
 const memoryHost = "memory:"
 
 func inMemory() bool { return os.Getenv(serverVariable) == "memory" }
 
-// NeedsServer skips a test that cannot do with a server in memory.
+// NeedsServer skips a test that cannot use an in-memory server.
 func NeedsServer(t testing.TB, config *rest.Config) {
 	t.Helper()
 	if config == nil && inMemory() || config != nil && strings.HasPrefix(config.Host, memoryHost) {
@@ -46,14 +47,14 @@ func NeedsServer(t testing.TB, config *rest.Config) {
 	}
 }
 
-// store is a server in memory.
+// store is an in-memory server.
 type store struct {
 	once   sync.Once
 	client client.WithWatch
 	crds   []*apiextensionsv1.CustomResourceDefinition
 }
 
-// stores are the servers in memory of this process, by address.
+// stores are the in-memory servers of this process, by address.
 var stores sync.Map
 
 func startInMemory(t testing.TB, folders ...string) *rest.Config {
@@ -71,13 +72,14 @@ func startInMemory(t testing.TB, folders ...string) *rest.Config {
 	return config
 }
 
-// Memory is a client of a server in memory, whatever serverVariable says: for tests to which a kube-apiserver would add nothing.
+// Memory returns a client of an in-memory server, whatever serverVariable is. It is for tests that do not benefit from
+// a kube-apiserver.
 func Memory(t testing.TB, scheme *runtime.Scheme, folders ...string) client.WithWatch {
 	t.Helper()
 	return Client(t, startInMemory(t, folders...), scheme)
 }
 
-// Client is a client of a server that Start gave.
+// Client returns a client of a server that Start returned.
 func Client(t testing.TB, config *rest.Config, scheme *runtime.Scheme) client.WithWatch {
 	t.Helper()
 	if s, ok := stores.Load(config.Host); ok {
@@ -90,7 +92,7 @@ func Client(t testing.TB, config *rest.Config, scheme *runtime.Scheme) client.Wi
 	return c
 }
 
-// open makes the store with the kinds of the first who opens it.
+// open creates the store, with the kinds of the first caller.
 func (s *store) open(t testing.TB, scheme *runtime.Scheme) client.WithWatch {
 	t.Helper()
 	s.once.Do(func() {
@@ -128,7 +130,7 @@ func structural(t testing.TB, version apiextensionsv1.CustomResourceDefinitionVe
 	return s
 }
 
-// asServer fills in what a server does when it is written to.
+// asServer returns interceptors that do what a server does on writes.
 func asServer(scheme *runtime.Scheme, schemas map[schema.GroupVersionKind]*structuralschema.Structural) interceptor.Funcs {
 	return interceptor.Funcs{
 		Create: func(ctx context.Context, c client.WithWatch, obj client.Object, opts ...client.CreateOption) error {
@@ -149,7 +151,7 @@ func asServer(scheme *runtime.Scheme, schemas map[schema.GroupVersionKind]*struc
 	}
 }
 
-// fillIn sets the defaults that a CRD names.
+// fillIn sets the defaults of the object's CRD.
 func fillIn(obj client.Object, scheme *runtime.Scheme, schemas map[schema.GroupVersionKind]*structuralschema.Structural) error {
 	gvk, err := apiutil.GVKForObject(obj, scheme)
 	if err != nil || schemas[gvk] == nil {

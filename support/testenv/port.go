@@ -11,14 +11,14 @@ import (
 	"testing"
 )
 
-// ports counts those that this process was given. Processes that start after one another begin far from each other.
+// ports is the counter of the ports of this process. Processes with consecutive IDs start far apart.
 var ports atomic.Int64
 
 func init() { ports.Store(int64(os.Getpid()) * 97) }
 
-// FreePort is a TCP port of the loopback that nobody listens on, and that no other process is given while this one lives. It lies below those
-// that the kernel gives to connections (net.ipv4.ip_local_port_range, 32768 and up) and below node ports, so that none of the many connections
-// of a test run has it before the test's server does.
+// FreePort returns a TCP port of the loopback address on which no process listens. Other test processes do not get it
+// while this one lives. The port is below the kernel's range for outgoing connections (net.ipv4.ip_local_port_range,
+// 32768 and up) and below node ports. So no connection of a test run takes it before the test's server does.
 func FreePort(t testing.TB) int {
 	t.Helper()
 	var err error
@@ -37,11 +37,11 @@ func FreePort(t testing.TB) int {
 	return 0
 }
 
-// reserved holds what reserve opened.
+// reserved holds the sockets that reserve opened.
 var reserved sync.Map
 
-// reserve keeps a port from tests of other processes until this one ends: between the choice of a port and the server that listens on it lie
-// seconds on a busy machine. Of a socket with a name of the kernel (it is no file) there can be but one.
+// reserve reserves a port until this process ends. On a busy machine, seconds pass between the choice of a port and the
+// start of its server. Only one process can hold an abstract unix socket (a name in the kernel, not a file).
 func reserve(t testing.TB, port int) error {
 	t.Helper()
 	name, err := new(net.ListenConfig).Listen(t.Context(), "unix", "@hypershift-test-port-"+strconv.Itoa(port))
@@ -51,13 +51,13 @@ func reserve(t testing.TB, port int) error {
 	return err
 }
 
-// FreeAddress is the loopback with a FreePort.
+// FreeAddress returns the loopback address with a FreePort.
 func FreeAddress(t testing.TB) string {
 	t.Helper()
 	return address(FreePort(t))
 }
 
-// loopback is where all servers of a test listen.
+// loopback is the address on which all servers of a test listen.
 const loopback = "127.0.0.1"
 
 func address(port int) string { return net.JoinHostPort(loopback, strconv.Itoa(port)) }

@@ -9,11 +9,12 @@ import (
 	"testing"
 )
 
-// SeedEnv names the environment variable that has tests make up what they made up in another run, whose log tells the number.
+// SeedEnv names the environment variable that repeats the random values of another run. The log of that run contains
+// the number.
 const SeedEnv = "HYPERSHIFT_TEST_SEED"
 
-// Random is what a test makes things up with; another one at each call, so that a subtest that runs alone makes up the same. The seed is
-// logged, and that of SeedEnv when it is set.
+// Random returns a source of random numbers. Each call returns a new one, so a subtest that runs alone gets the same
+// numbers. It logs the seed, which SeedEnv can set.
 func Random(t testing.TB) *rand.Rand {
 	t.Helper()
 	seed := rand.Uint64() //nolint:gosec // What a test makes up is no secret.

@@ -11,7 +11,7 @@ import (
 	. "github.com/onsi/gomega"
 )
 
-// overheard is a test whose log is read, and that ends where it fails.
+// overheard is a test that records its log and stops at its first failure.
 type overheard struct {
 	testing.TB
 	log []string
@@ -28,7 +28,7 @@ func (o *overheard) Fatalf(format string, args ...any) {
 	runtime.Goexit()
 }
 
-// draw makes some numbers up, and returns them with the log of the test that did.
+// draw returns random numbers and the log of the test that drew them.
 func draw(t *testing.T) (numbers []uint64, log string) {
 	o, done := &overheard{TB: t}, make(chan struct{})
 	go func() {

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package testenv gives a test a real kube-apiserver and etcd, ports, and random numbers that a later run can have again.
+// Package testenv provides tests with a real kube-apiserver and etcd, ports, and random numbers that a later run can
+// repeat.
 package testenv
 
 import (
@@ -30,16 +31,16 @@ import (
 const assets = "KUBEBUILDER_ASSETS"
 
 const (
-	// startTimeout is how long etcd and the kube-apiserver each may take to start, to serve what they are given and to stop on a machine that has
-	// other work too.
+	// startTimeout is how long etcd and the kube-apiserver may each take to start, to serve new kinds and to stop on a
+	// busy machine.
 	startTimeout = 5 * time.Minute
-	// pace is how often they are asked how far they are.
+	// pace is the polling interval.
 	pace = 50 * time.Millisecond
 )
 
-// Start runs a kube-apiserver that knows the CRDs of some folders of support/crds, and stops it when the test ends. The
-// binaries are those of KUBEBUILDER_ASSETS, or else of bin/kube in the working directory or one above it. The test
-// fails when there are none.
+// Start runs a kube-apiserver with the CRDs of some folders of support/crds, and stops it when the test ends. It finds
+// the binaries in KUBEBUILDER_ASSETS, or else in bin/kube in the working directory or a parent of it. The test fails if
+// there are none.
 func Start(t testing.TB, folders ...string) *rest.Config {
 	t.Helper()
 	if inMemory() {
@@ -49,26 +50,29 @@ func Start(t testing.TB, folders ...string) *rest.Config {
 	return config
 }
 
-// Users makes a client certificate of the server for a user, another one each time.
+// Users returns a new client certificate of the server for a user, on each call.
 type Users func(name string, groups ...string) *rest.Config
 
-// StartUsers is Start for tests that are about who is who. Bootstrap tokens of the server are good, as they are in hosted control planes.
+// StartUsers is Start for tests of authentication and authorization. The server accepts bootstrap tokens, as hosted
+// control planes do.
 func StartUsers(t testing.TB, folders ...string) (*rest.Config, Users) {
 	t.Helper()
 	return start(t, nil, folders...)
 }
 
-// StartNodes is StartUsers for tests of nodes: the server lets a kubelet do what concerns its own Node, as hosted control planes do.
+// StartNodes is StartUsers for tests of nodes: the server authorizes a kubelet for its own Node only, as hosted control
+// planes do.
 func StartNodes(t testing.TB) (*rest.Config, Users) {
 	t.Helper()
 	return start(t, map[string]string{"authorization-mode": "Node,RBAC", "enable-admission-plugins": "NodeRestriction"})
 }
 
-// advertised is the address of the Service "kubernetes" of a test's API server, at which nobody listens: one of those for documentation (RFC 5737).
+// advertised is the address of the Service "kubernetes" of a test's API server. No server listens on it: it is reserved
+// for documentation (RFC 5737).
 const advertised = "192.0.2.2"
 
-// start runs a server with some flags of its own. It is not an envtest.Environment, whose waits for the first namespace and for CRDs end
-// after seconds, whatever else the machine does.
+// start runs a server with additional flags. It does not use envtest.Environment, whose waits for the first namespace
+// and for CRDs end after seconds, even on a busy machine.
 func start(t testing.TB, flags map[string]string, folders ...string) (*rest.Config, Users) {
 	t.Helper()
 	NeedsServer(t, nil)
@@ -82,9 +86,10 @@ func start(t testing.TB, flags map[string]string, folders ...string) (*rest.Conf
 	}
 	server := plane.GetAPIServer().Configure()
 	server.Set("enable-bootstrap-token-auth", "true")
-	// A server that many tests share runs out of addresses of the usual /24: nothing deletes the Services of a hosted namespace.
+	// The usual /24 is too small for a server that many tests share: nothing deletes the Services of a hosted namespace.
 	server.Set("service-cluster-ip-range", "10.0.0.0/16")
-	// Otherwise it takes that of the machine's default route: policies that are rendered of it would be the machine's, and one without a route fails.
+	// The default is the address of the machine's default route. Policies rendered from it would differ between machines,
+	// and a machine without a route would fail.
 	server.Set("advertise-address", advertised)
 	for name, value := range flags {
 		server.Set(name, value)
@@ -119,8 +124,9 @@ func start(t testing.TB, flags map[string]string, folders ...string) (*rest.Conf
 	return config, users
 }
 
-// run starts a server, again and on other ports when another process took one of them before it was bound: a busy machine takes seconds to
-// get there. Ports that envtest would choose are those that the kernel gives to any server of a test.
+// run starts a server. It retries on other ports if another process takes a port before the server binds it, because a
+// busy machine needs seconds to start. It does not use envtest's ports, because the kernel assigns those to any server
+// of a test.
 func run(t testing.TB, plane *envtest.ControlPlane) (err error) {
 	t.Helper()
 	for range 5 {
@@ -130,13 +136,13 @@ func run(t testing.TB, plane *envtest.ControlPlane) (err error) {
 		if err = plane.Start(); err == nil {
 			return nil
 		}
-		_ = plane.Stop() // What it says of a server that never ran is not why.
+		_ = plane.Stop() // Stopping a server that never ran returns an error that is not the cause.
 	}
 	return err
 }
 
-// untilReady waits for what a kube-apiserver makes itself a moment after it calls itself healthy: namespaces, and the range of Services'
-// addresses, which its allocator learns of by a watch.
+// untilReady waits for what a kube-apiserver creates shortly after it reports itself healthy: namespaces, and the range
+// of Services' addresses, which its allocator learns by a watch.
 func untilReady(t testing.TB, config *rest.Config) {
 	t.Helper()
 	c, err := client.New(config, client.Options{})
@@ -153,7 +159,7 @@ func untilReady(t testing.TB, config *rest.Config) {
 	})
 }
 
-// wait tries until something succeeds, also when the test cleans up, where its context has ended.
+// wait retries until try succeeds. It also works during the cleanup of a test, when the test's context has ended.
 func wait(t testing.TB, what string, try func(ctx context.Context) error) {
 	t.Helper()
 	var last error
@@ -166,7 +172,7 @@ func wait(t testing.TB, what string, try func(ctx context.Context) error) {
 	}
 }
 
-// Kubeconfig is a config as a file.
+// Kubeconfig returns a config as the content of a kubeconfig file.
 func Kubeconfig(t testing.TB, config *rest.Config) []byte {
 	t.Helper()
 	NeedsServer(t, config)
@@ -181,7 +187,7 @@ func Kubeconfig(t testing.TB, config *rest.Config) []byte {
 	return raw
 }
 
-// fresh drops the status, which envtest would otherwise take for a CRD that is already served.
+// fresh removes the status, because envtest would otherwise assume that the CRD is already served.
 func fresh(loaded []*apiextensionsv1.CustomResourceDefinition) []*apiextensionsv1.CustomResourceDefinition {
 	for _, crd := range loaded {
 		crd.Status = apiextensionsv1.CustomResourceDefinitionStatus{}

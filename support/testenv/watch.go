@@ -24,15 +24,16 @@ import (
 	metricsserver "sigs.k8s.io/controller-runtime/pkg/metrics/server"
 )
 
-// patience is how long a watch may take to tell of a change, and a manager to have filled its caches or to end, on a machine that has other work
-// too.
+// patience is the timeout for a watch to report a change, and for a manager to fill its caches or to end, on a busy
+// machine.
 const patience = 2 * time.Minute
 
-// Requests is a client that notes which objects are read by name. A reconciler reads the object that it is asked for before it
-// does anything else, so a request for an object that does not exist can be seen, and has no other effect.
+// Requests is a client that records which objects are read by name. A reconciler first reads the object that it is
+// called for. So a reconcile of an object that does not exist can be observed, and has no other effect.
 type Requests struct {
 	client.Client
-	// Listed are objects that do not exist, and are in lists all the same: a watch that maps to all of a list maps to them.
+	// Listed are objects that do not exist but are included in lists. A watch that maps to all objects of a list maps to
+	// them.
 	Listed []client.Object
 
 	mutex sync.Mutex
@@ -86,7 +87,7 @@ func (r *Requests) count(obj client.Object, key client.ObjectKey) int {
 
 func request(obj client.Object, key client.ObjectKey) string { return fmt.Sprintf("%T %s", obj, key) }
 
-// Expect makes a change, and fails the test when no controller asks for an object because of it.
+// Expect makes a change, and fails the test if no controller reconciles an object because of it.
 func (r *Requests) Expect(t *testing.T, obj client.Object, key client.ObjectKey, change func() error) {
 	t.Helper()
 	g := NewWithT(t)
@@ -96,21 +97,22 @@ func (r *Requests) Expect(t *testing.T, obj client.Object, key client.ObjectKey,
 		Should(BeNumerically(">", before), "nobody asked for %T %s", obj, key)
 }
 
-// ExpectCreated creates an object, and fails the test when no controller asks for another because of it, or for that one.
+// ExpectCreated creates an object. It fails the test if no controller reconciles asked because of it.
 func (r *Requests) ExpectCreated(t *testing.T, obj, asked client.Object) {
 	t.Helper()
 	r.Expect(t, asked, client.ObjectKeyFromObject(asked), func() error { return r.Create(t.Context(), obj) })
 }
 
-// Await waits until a controller has asked for an object.
+// Await waits until a controller reconciles an object.
 func (r *Requests) Await(t *testing.T, obj client.Object, key client.ObjectKey) {
 	t.Helper()
 	NewWithT(t).Eventually(func() int { return r.count(obj, key) }).WithContext(t.Context()).WithTimeout(patience).
 		Should(BeNumerically(">", 0), "nobody asked for %T %s", obj, key)
 }
 
-// Manage runs a manager with the controllers that add registers, until the test ends, and returns the client that it gives them. With
-// namespaces it sees nothing of others: on a server that tests share, it would work on their objects too.
+// Manage runs a manager with the controllers that add registers, until the test ends. It returns the client that the
+// controllers use. With namespaces, the manager is limited to them: on a shared server, it would otherwise reconcile
+// the objects of other tests too.
 func Manage(t *testing.T, cfg *rest.Config, scheme *runtime.Scheme, add func(mgr ctrl.Manager) error, namespaces ...string) *Requests {
 	t.Helper()
 	NeedsServer(t, cfg)
@@ -133,7 +135,7 @@ func Manage(t *testing.T, cfg *rest.Config, scheme *runtime.Scheme, add func(mgr
 	return requests
 }
 
-// Run runs a manager until the test ends, or until it is stopped before.
+// Run runs a manager until stop is called or the test ends.
 func Run(t *testing.T, mgr ctrl.Manager) (stop func()) {
 	t.Helper()
 	ctx, cancel := context.WithCancel(t.Context())
@@ -149,7 +151,7 @@ func Run(t *testing.T, mgr ctrl.Manager) (stop func()) {
 	return stop
 }
 
-// Watched is a manager that gives its controllers a client that notes what they read.
+// Watched returns a manager that gives its controllers the client requests, which records their reads.
 func Watched(mgr ctrl.Manager, requests *Requests) ctrl.Manager { return watched{mgr, requests} }
 
 type watched struct {
@@ -160,7 +162,8 @@ type watched struct {
 // GetClient implements ctrl.Manager.
 func (w watched) GetClient() client.Client { return w.requests }
 
-// GetControllerOptions implements ctrl.Manager: the tests of a package register the same controller more than once.
+// GetControllerOptions implements ctrl.Manager. It allows the tests of a package to register the same controller more
+// than once.
 func (w watched) GetControllerOptions() config.Controller {
 	options := w.Manager.GetControllerOptions()
 	options.SkipNameValidation = ptr.To(true)

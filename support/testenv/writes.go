@@ -4,10 +4,10 @@ package testenv
 
 import "sigs.k8s.io/controller-runtime/pkg/client"
 
-// Writes counts what clients ask their server to write, whether or not that succeeds.
+// Writes counts the write requests of clients, whether or not they succeed.
 type Writes struct{ Count int }
 
-// Client is c, counted.
+// Client returns a client that counts the writes of c.
 func (w *Writes) Client(c client.WithWatch) client.WithWatch {
 	return Intercept(c, func(request Request) error {
 		if request.Writes() {
@@ -17,7 +17,7 @@ func (w *Writes) Client(c client.WithWatch) client.WithWatch {
 	})
 }
 
-// Counted is a client and the number of its writes.
+// Counted returns a client and the number of its writes.
 func Counted(c client.WithWatch) (counted client.WithWatch, writes *int) {
 	w := &Writes{}
 	return w.Client(c), &w.Count

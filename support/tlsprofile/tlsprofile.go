@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package tlsprofile turns the hosted cluster's TLS security profile into what servers of Kubernetes and etcd understand.
+// Package tlsprofile translates the hosted cluster's TLS security profile into settings of Kubernetes servers and etcd.
 package tlsprofile
 
 import (
@@ -12,15 +12,15 @@ import (
 	hyperv1 "github.com/openshift/hypershift/api/hypershift/v1beta1"
 )
 
-// Profile is the least that servers of the control plane accept.
+// Profile holds the minimum TLS settings of the control plane's servers.
 type Profile struct {
-	// MinVersion is spelled as Kubernetes does: VersionTLS12.
+	// MinVersion is in Kubernetes' spelling: VersionTLS12.
 	MinVersion string
-	// Ciphers are IANA names; empty means the server's default, as with TLS 1.3, where they cannot be chosen.
+	// Ciphers are IANA names; empty means the server's default, as with TLS 1.3, whose ciphers are not configurable.
 	Ciphers []string
 }
 
-// openSSLNames maps the spelling of TLS profiles to that of Go for the suites that Go has.
+// openSSLNames maps the cipher suites' names in TLS profiles to Go's constants, for the suites that Go supports.
 var openSSLNames = map[string]uint16{
 	"ECDHE-ECDSA-AES128-GCM-SHA256": tls.TLS_ECDHE_ECDSA_WITH_AES_128_GCM_SHA256,
 	"ECDHE-RSA-AES128-GCM-SHA256":   tls.TLS_ECDHE_RSA_WITH_AES_128_GCM_SHA256,
@@ -41,7 +41,7 @@ var openSSLNames = map[string]uint16{
 	"AES256-SHA":                    tls.TLS_RSA_WITH_AES_256_CBC_SHA,
 }
 
-// Of returns the profile of a hosted cluster; Intermediate unless it chooses.
+// Of returns the profile of a hosted cluster; Intermediate if none is set.
 func Of(hcp *hyperv1.HostedControlPlane) Profile {
 	spec := specOf(hcp)
 	profile := Profile{MinVersion: string(spec.MinTLSVersion)}
@@ -73,7 +73,7 @@ func specOf(hcp *hyperv1.HostedControlPlane) configv1.TLSProfileSpec {
 	return fallback
 }
 
-// EtcdMinVersion is the minimum version in etcd's spelling; etcd knows TLS 1.2 and 1.3 only.
+// EtcdMinVersion returns the minimum version in etcd's spelling; etcd supports TLS 1.2 and 1.3 only.
 func (p Profile) EtcdMinVersion() string {
 	if p.MinVersion == string(configv1.VersionTLS13) {
 		return "TLS1.3"

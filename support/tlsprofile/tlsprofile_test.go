@@ -89,7 +89,7 @@ func TestCiphers(t *testing.T) {
 	})
 }
 
-// ianaName spells a suite as Go does: how keys are agreed on, the cipher, its mode and the hash.
+// ianaName returns a suite's name in Go's spelling: key agreement, cipher, mode and hash.
 func ianaName(openSSL string) string {
 	agreement, rest := "TLS_RSA_WITH_", openSSL
 	for _, by := range []string{"ECDHE-ECDSA-", "ECDHE-RSA-", "DHE-RSA-"} {
@@ -107,8 +107,8 @@ func ianaName(openSSL string) string {
 	return agreement + strings.ReplaceAll(rest, "-", "_")
 }
 
-// TestNamesAreThoseOfTheSuites: one that is mistaken for another is weaker than what the user chose, and one that is left out locks out
-// clients which he meant to let in.
+// TestNamesAreThoseOfTheSuites checks the mapping of names. A wrong suite may be weaker than the user's choice, and a
+// missing suite rejects clients that the user wants to accept.
 func TestNamesAreThoseOfTheSuites(t *testing.T) {
 	served := map[string]bool{}
 	for _, suite := range append(tls.CipherSuites(), tls.InsecureCipherSuites()...) {

@@ -18,11 +18,11 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// attempts bounds how often a condition is tried to be written. A later version of the object is tried again.
+// attempts is the maximum number of attempts to write a condition. A later version of the object is tried again.
 const attempts = 10
 
-// Conditions sets a condition false on objects that cannot be decoded. It does not set one true: the controller of the
-// kind has the same condition, and computes it when it can decode the object again.
+// Conditions sets a condition false on objects that cannot be decoded. It never sets one true: the controller of the
+// kind owns the same condition, and computes it when it can decode the object again.
 type Conditions struct {
 	filter *Filter
 	types  map[schema.GroupKind]string
@@ -32,7 +32,7 @@ type Conditions struct {
 	queue  workqueue.TypedRateLimitingInterface[location]
 }
 
-// location is where an object is in the API.
+// location identifies an object in the API.
 type location struct {
 	schema.GroupVersionKind
 	types.NamespacedName

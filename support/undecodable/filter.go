@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package undecodable keeps one object that Go cannot decode from hiding all others of its kind.
+// Package undecodable prevents one object that Go cannot decode from hiding all others of its kind.
 //
-// An API server can store what our types cannot decode: an object of before a rule of its CRD, for instance. A client
-// decodes a list as one document, so a single such object fails each list and each watch of the kind. The Filter works
-// below the clients: it decodes the items of lists and the events of watches one by one, takes out those that fail, and
-// reports them by an event, a metric and the log, and with Conditions by a condition.
+// An API server can store objects that our types cannot decode, for instance an object that is older than a rule of its
+// CRD. A client decodes a list as one document, so a single such object fails each list and each watch of the kind. The
+// Filter works below the clients. It decodes the items of lists and the events of watches one by one, and removes those
+// that fail. It reports them by an event, a metric and the log, and with Conditions by a condition.
 //
-// A cache keeps the last state of such an object that could be decoded. The object never appears as deleted, since the
-// deletion of a parent could release machines. It appears again when it can be decoded.
+// A cache keeps the last state of such an object that could be decoded. The object never appears as deleted, because
+// the deletion of a parent could release machines. It appears again when it can be decoded.
 package undecodable
 
 import (
@@ -28,7 +28,7 @@ import (
 // Lookup returns the last state that a cache holds of an object; nil if it holds none.
 type Lookup func(gvk schema.GroupVersionKind, key types.NamespacedName) runtime.Object
 
-// Filter takes objects that cannot be decoded out of the answers of an API server.
+// Filter removes objects that cannot be decoded from the responses of an API server.
 type Filter struct {
 	scheme  *runtime.Scheme
 	groups  map[string]bool
@@ -36,8 +36,8 @@ type Filter struct {
 	lookup  Lookup
 }
 
-// New returns a Filter for the custom resources of a scheme. The kinds of Kubernetes need none: their API server
-// decodes them with the same types. lookup may be nil.
+// New returns a Filter for the custom resources of a scheme. Built-in kinds of Kubernetes need no filter: their API
+// server decodes them with the same types. lookup may be nil.
 func New(scheme *runtime.Scheme, reports *Reports, lookup Lookup) *Filter {
 	if lookup == nil {
 		lookup = func(schema.GroupVersionKind, types.NamespacedName) runtime.Object { return nil }
@@ -51,7 +51,7 @@ func New(scheme *runtime.Scheme, reports *Reports, lookup Lookup) *Filter {
 	return &Filter{scheme: scheme, groups: groups, reports: reports, lookup: lookup}
 }
 
-// Wrap returns a transport that filters what next answers. Pass it to rest.Config.Wrap.
+// Wrap returns a transport that filters the responses of next. Pass it to rest.Config.Wrap.
 func (f *Filter) Wrap(next http.RoundTripper) http.RoundTripper {
 	return &transport{filter: f, next: next}
 }
@@ -61,7 +61,7 @@ type transport struct {
 	next   http.RoundTripper
 }
 
-// WrappedRoundTripper returns the transport below, which client-go asks for to cancel requests.
+// WrappedRoundTripper returns the wrapped transport. client-go uses it to cancel requests.
 func (t *transport) WrappedRoundTripper() http.RoundTripper { return t.next }
 
 // RoundTrip implements http.RoundTripper.
@@ -86,7 +86,7 @@ func (t *transport) RoundTrip(request *http.Request) (*http.Response, error) {
 	return t.filter.list(response, namespace, complete)
 }
 
-// target returns the group and namespace of a path, and whether it leads to a collection of objects rather than to one.
+// target returns the group and namespace of a path, and reports whether the path is a collection of objects.
 func target(path string) (group, namespace string, collection bool) {
 	_, rest, ok := strings.Cut(path, "/apis/")
 	if !ok {
@@ -102,13 +102,13 @@ func target(path string) (group, namespace string, collection bool) {
 	return "", "", false
 }
 
-// wholeObjects reports whether an answer has objects in JSON, rather than their metadata or tables.
+// wholeObjects reports whether a response contains complete objects in JSON, rather than their metadata or tables.
 func wholeObjects(request *http.Request, response *http.Response) bool {
 	media, _, err := mime.ParseMediaType(response.Header.Get("Content-Type"))
 	return err == nil && media == "application/json" && !strings.Contains(request.Header.Get("Accept"), "as=")
 }
 
-// object is what the Filter reads of an object itself.
+// object holds the fields of an object that the Filter itself reads.
 type object struct {
 	metav1.TypeMeta `json:",inline"`
 
@@ -125,7 +125,7 @@ func (o *object) key() types.NamespacedName {
 	return types.NamespacedName{Namespace: o.Metadata.Namespace, Name: o.Metadata.Name}
 }
 
-// decode decodes an object as the clients do. Objects whose kind has no Go type are left to the clients.
+// decode decodes an object as the clients do. It does not check objects whose kind has no Go type.
 func (f *Filter) decode(raw []byte) (*object, error) {
 	found := &object{}
 	if err := json.Unmarshal(raw, found); err != nil {
@@ -138,7 +138,7 @@ func (f *Filter) decode(raw []byte) (*object, error) {
 	return found, kjson.UnmarshalCaseSensitivePreserveInts(raw, typed)
 }
 
-// lastGood returns the last state of an object that a cache holds, as JSON; nil if it holds none of this very object.
+// lastGood returns the last state of an object that a cache holds, as JSON; nil if the cache does not hold this object.
 func (f *Filter) lastGood(o *object) []byte {
 	known := f.lookup(o.GroupVersionKind(), o.key())
 	if known == nil {

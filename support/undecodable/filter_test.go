@@ -27,7 +27,7 @@ const (
 	sample = `hypershift_undecodable_objects{kind="NodePool",name="bad",namespace="a"}`
 )
 
-// pool writes a NodePool of namespace a; a timeout of 99999999999h cannot be decoded.
+// pool returns a NodePool in namespace a; a timeout of 99999999999h cannot be decoded.
 func pool(name, version, timeout string) string {
 	return fmt.Sprintf(`{"apiVersion":"hypershift.openshift.io/v1beta1","kind":"NodePool",`+
 		`"metadata":{"namespace":"a","name":%q,"uid":"uid-%s","resourceVersion":%q},"spec":{"clusterName":"demo","nodeDrainTimeout":%q}}`, name, name, version, timeout)
@@ -40,14 +40,14 @@ func list(items ...string) string {
 
 const tooLong = "99999999999h"
 
-// lab is a Filter between a client and an API server that gives one answer.
+// lab is a Filter between a client and an API server with a fixed response.
 type lab struct {
 	g        *GomegaWithT
 	t        *testing.T
 	filter   *undecodable.Filter
 	metric   *prometheus.GaugeVec
 	recorder *events.FakeRecorder
-	// cached is what a cache has of the bad pool.
+	// cached is the cache's state of the bad pool.
 	cached runtime.Object
 }
 
@@ -71,7 +71,7 @@ type answer func(*http.Request) (*http.Response, error)
 
 func (a answer) RoundTrip(r *http.Request) (*http.Response, error) { return a(r) }
 
-// get returns what the client reads of an answer.
+// get returns what the client reads from a response.
 func (l *lab) get(path, body string, headers ...string) string {
 	l.t.Helper()
 	request, err := http.NewRequestWithContext(l.t.Context(), http.MethodGet, "https://kubernetes.example"+path,

@@ -23,8 +23,8 @@ type collection struct {
 	Items    []json.RawMessage `json:"items"`
 }
 
-// list filters the answer to a list of a namespace, or of all namespaces. complete says that the list has all objects
-// that there are.
+// list filters the response to a list of a namespace, or of all namespaces. complete reports whether the list contains
+// all existing objects.
 func (f *Filter) list(response *http.Response, namespace string, complete bool) (*http.Response, error) {
 	raw, err := io.ReadAll(response.Body)
 	if closeErr := response.Body.Close(); err == nil {
@@ -63,8 +63,8 @@ func (f *Filter) filterList(raw []byte, namespace string, complete bool) []byte 
 	return raw
 }
 
-// filterItems replaces the items that cannot be decoded with their last good state, or drops them. failed gets their
-// keys.
+// filterItems replaces the items that cannot be decoded with their last good state, or drops them. It adds their keys
+// to failed.
 func (f *Filter) filterItems(raw []byte, failed map[string]bool) []byte {
 	var all collection
 	if err := json.Unmarshal(raw, &all); err != nil {

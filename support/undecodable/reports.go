@@ -18,10 +18,10 @@ import (
 // Reason is the reason of the events and conditions of objects that cannot be decoded.
 const Reason = "Undecodable"
 
-// causeLength bounds what an event and the log repeat of an error, which quotes the object.
+// causeLength limits how much of an error an event and the log repeat. The error quotes the object.
 const causeLength = 300
 
-// NewMetric returns the metric of the objects that cannot be decoded.
+// NewMetric returns the metric that counts the objects that cannot be decoded.
 func NewMetric() *prometheus.GaugeVec {
 	return prometheus.NewGaugeVec(prometheus.GaugeOpts{
 		Name: "hypershift_undecodable_objects",
@@ -29,19 +29,19 @@ func NewMetric() *prometheus.GaugeVec {
 	}, []string{"kind", "namespace", "name"})
 }
 
-// Reports tells of objects that cannot be decoded. It is safe for concurrent use.
+// Reports reports objects that cannot be decoded. It is safe for concurrent use.
 type Reports struct {
 	metric *prometheus.GaugeVec
 
 	mu       sync.Mutex
 	recorder events.EventRecorder
-	// found is called for each version of an object; nil for nothing.
+	// found is called for each version of an object; may be nil.
 	found func(*object)
-	// last is what was reported of each object.
+	// last is the last report of each object.
 	last map[reported]report
 }
 
-// report is why a version of an object could not be decoded.
+// report holds the version of an object and the reason why it cannot be decoded.
 type report struct{ version, cause string }
 
 // reported is the identity of an object.
@@ -55,7 +55,7 @@ func NewReports(metric *prometheus.GaugeVec) *Reports {
 	return &Reports{metric: metric, last: map[reported]report{}}
 }
 
-// Record has events recorded from now on.
+// Record sets the recorder of future events.
 func (r *Reports) Record(recorder events.EventRecorder) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -66,7 +66,7 @@ func identity(o *object) reported {
 	return reported{o.GroupVersionKind().GroupKind(), o.Metadata.Namespace, o.Metadata.Name}
 }
 
-// message is what users read of an object.
+// message returns the text that users read about an object.
 func message(cause string) string {
 	return "The object cannot be decoded, so changes of it have no effect: " + cause +
 		"; correct the value with kubectl edit"
@@ -100,15 +100,15 @@ func (r *Reports) add(o *object, cause error) {
 	r.recorder.Eventf(about, nil, corev1.EventTypeWarning, Reason, "Decode", "%s", message(now.cause))
 }
 
-// remove forgets an object that can be decoded or that is deleted.
+// remove forgets an object that can be decoded or is deleted.
 func (r *Reports) remove(o *object) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.forget(identity(o))
 }
 
-// keep forgets the objects of a kind in a namespace, or in all namespaces for "", that a complete list does not have
-// among those that failed.
+// keep forgets the objects of a kind in a namespace, or in all namespaces for "", that are not among the failed objects
+// of a complete list.
 func (r *Reports) keep(kind schema.GroupKind, namespace string, failed map[string]bool) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -128,7 +128,7 @@ func (r *Reports) forget(id reported) {
 	r.metric.DeleteLabelValues(id.kind.Kind, id.namespace, id.name)
 }
 
-// printable is the beginning of a text without control characters.
+// printable returns the beginning of a text, without control characters.
 func printable(text string) string {
 	text = strings.Map(func(c rune) rune {
 		if !unicode.IsPrint(c) {

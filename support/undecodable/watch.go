@@ -21,9 +21,9 @@ type stream struct {
 	filter *Filter
 	body   io.ReadCloser
 	events *json.Decoder
-	// initial is true while the watch tells what there is, in the place of a list.
+	// initial reports whether the watch still sends the initial objects, which replace a list.
 	initial bool
-	// pending is what the reader has not read yet of the last event.
+	// pending is the unread rest of the last event.
 	pending []byte
 }
 
@@ -50,7 +50,7 @@ func (s *stream) Read(p []byte) (int, error) {
 	return n, nil
 }
 
-// pass returns what the client gets of an event; nil for nothing.
+// pass returns what the client receives for an event; nil for nothing.
 func (s *stream) pass(raw json.RawMessage) []byte {
 	var e event
 	if err := json.Unmarshal(raw, &e); err != nil {
@@ -78,8 +78,8 @@ func (s *stream) pass(raw json.RawMessage) []byte {
 	}
 }
 
-// instead returns what the client gets in the place of an event that it cannot decode. A cache that follows a watch
-// keeps the last good state when it gets nothing; one that starts over needs to be given that state.
+// instead returns what the client receives in place of an event that it cannot decode. A cache that follows a watch
+// keeps the last good state if it receives nothing. A cache that starts over must receive that state.
 func (s *stream) instead(e event, found *object, cause error) []byte {
 	last := s.filter.lastGood(found)
 	switch {
@@ -94,8 +94,8 @@ func (s *stream) instead(e event, found *object, cause error) []byte {
 	}
 }
 
-// deleted returns the last good state of a deleted object with the metadata that it was deleted with; only the metadata
-// if there is none.
+// deleted returns the last good state of a deleted object, with its metadata at the deletion. It returns only the
+// metadata if there is no such state.
 func deleted(raw, last []byte) []byte {
 	var now, fields map[string]json.RawMessage
 	if json.Unmarshal(raw, &now) != nil {

@@ -16,14 +16,15 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client/apiutil"
 )
 
-// HashAnnotation holds a hash of the manifest that an object was last applied with. With it a field that was taken out of
-// the manifest is noticed, which the object alone cannot tell from a field that someone else set.
+// HashAnnotation holds a hash of the last applied manifest. The hash shows that a field was removed from the manifest.
+// The object alone cannot distinguish such a field from one that another writer set.
 const HashAnnotation = "hypershift.openshift.io/manifest-hash"
 
-// Apply brings an object to what obj says, all of it, by server-side apply. The API server keeps for owner the fields that
-// obj sets: one that leaves obj leaves the object, one that somebody changed is put right, and one that obj does not set
-// is its writer's. It makes no API write when the object is so already. Afterwards obj is the object as the server has it:
-// never older than what was written. Apply tells whether it wrote.
+// Apply brings an object to the complete state in obj, by server-side apply. The API server records owner as the owner
+// of the fields in obj. A field that is removed from obj is removed from the object, and a field that another writer
+// changed is reset. A field that obj does not set stays with its writer. Apply makes no API write if the object already
+// matches. Afterwards obj is the object as on the server, and never older than the write. Apply reports whether it
+// wrote.
 func Apply(ctx context.Context, c client.Client, owner string, obj client.Object) (bool, error) {
 	what := describe(c, obj)
 	wanted, err := desired(c.Scheme(), obj)
@@ -50,7 +51,7 @@ func Apply(ctx context.Context, c client.Client, owner string, obj client.Object
 	return true, replace(obj, apply.Object)
 }
 
-// read returns the object as the client sees it, and nil when it does not exist.
+// read returns the object as the client sees it, and nil if it does not exist.
 func read(ctx context.Context, c client.Client, obj client.Object) (any, error) {
 	live := blank(obj)
 	err := c.Get(ctx, client.ObjectKeyFromObject(obj), live)
@@ -60,7 +61,7 @@ func read(ctx context.Context, c client.Client, obj client.Object) (any, error) 
 	if err != nil {
 		return nil, err
 	}
-	// A cached read leaves the kind out.
+	// A cached read does not set the kind.
 	live.GetObjectKind().SetGroupVersionKind(obj.GetObjectKind().GroupVersionKind())
 	return runtime.DefaultUnstructuredConverter.ToUnstructured(live)
 }
@@ -87,7 +88,7 @@ func replace(obj client.Object, content any) error {
 	return nil
 }
 
-// desired renders obj with its kind and its own hash, and without what only the server writes.
+// desired renders obj with its kind and its hash, and without the fields that only the server writes.
 func desired(scheme *runtime.Scheme, obj client.Object) (map[string]any, error) {
 	gvk, err := apiutil.GVKForObject(obj, scheme)
 	if err != nil {
@@ -131,8 +132,9 @@ func dropNulls(value any) {
 	}
 }
 
-// dropEmptied leaves structures out that are to lose their last field, and tells whether there were any. API servers make null of an empty
-// structure that had fields (https://github.com/kubernetes/kubernetes/issues/117447), which the schemas of custom resources refuse.
+// dropEmptied drops structures whose last field is removed, and reports whether there were any. API servers replace an
+// empty structure that had fields with null (https://github.com/kubernetes/kubernetes/issues/117447), which the schemas
+// of custom resources refuse.
 func dropEmptied(wanted map[string]any, current any) (dropped bool) {
 	have, _ := current.(map[string]any)
 	for key, value := range wanted {
@@ -151,7 +153,7 @@ func dropEmptied(wanted map[string]any, current any) (dropped bool) {
 	return dropped
 }
 
-// AppliedFrom tells whether live was last applied from exactly this manifest.
+// AppliedFrom reports whether live was last applied from exactly this manifest.
 func AppliedFrom(scheme *runtime.Scheme, live, obj client.Object) (bool, error) {
 	wanted, err := desired(scheme, obj)
 	if err != nil {

@@ -8,7 +8,8 @@ import (
 	"k8s.io/apimachinery/pkg/api/equality"
 )
 
-// covers tells whether live says all that wanted says. What live says beyond that comes from defaults or other writers.
+// covers reports whether live contains everything in wanted. Additional content of live comes from defaults or other
+// writers.
 func covers(live, wanted any) bool {
 	switch w := wanted.(type) {
 	case map[string]any:
@@ -17,7 +18,7 @@ func covers(live, wanted any) bool {
 		l, _ := live.([]any)
 		return coversList(l, w)
 	case string:
-		// The server leaves an empty string out as a Go client does.
+		// The server omits an empty string, as a Go client does.
 		return live == wanted || (w == "" && live == nil)
 	default:
 		return equality.Semantic.DeepEqual(live, wanted) || (live == nil && isZero(wanted))
@@ -26,8 +27,8 @@ func covers(live, wanted any) bool {
 
 func coversMap(live any, wanted map[string]any) bool {
 	l, ok := live.(map[string]any)
-	// An empty block means something where it is the only sign of a choice (emptyDir: {}) and nothing where the server
-	// fills it (strategy: {}); only the second kind may be missing.
+	// An empty block has a meaning if it is the only sign of a choice (emptyDir: {}), and none if the server fills it
+	// (strategy: {}). Only the second kind may be missing.
 	if !ok {
 		return live == nil && len(wanted) == 0
 	}
@@ -42,7 +43,8 @@ func coversMap(live any, wanted map[string]any) bool {
 	return true
 }
 
-// within is live if it holds all of wanted, and else wanted: a finalizer that others add is their own business.
+// within returns live if it contains all finalizers in wanted, and else wanted. Finalizers of other writers are
+// ignored.
 func within(live, wanted any) any {
 	l, _ := live.([]any)
 	w, _ := wanted.([]any)
@@ -52,7 +54,8 @@ func within(live, wanted any) any {
 	return live
 }
 
-// coversList compares lists of named items by name, since others may add theirs, and all other lists item by item.
+// coversList compares lists of named items by name, because other writers may add items. It compares all other lists
+// item by item.
 func coversList(live, wanted []any) bool {
 	if byName, ok := named(wanted); ok {
 		if liveByName, ok := named(live); ok {

@@ -26,10 +26,10 @@ var (
 	configMaps = schema.GroupResource{Resource: "configmaps"}
 )
 
-// api is an API server that fails as it is told to, and counts what it is asked to write.
+// api is an API server that fails as configured, and counts the write requests.
 type api struct {
 	get, create, update, patch, remove error
-	// applies are the answers to server-side apply, one after the other.
+	// applies are the responses to server-side apply, in order.
 	applies []error
 	writes  []string
 	applied []map[string]any
@@ -139,7 +139,7 @@ func TestNothingToChange(t *testing.T) {
 	g.Expect(server.writes).To(BeEmpty())
 }
 
-// TestLatest: a decision that was made of what is no longer so must not be written.
+// TestLatest checks that a decision based on an outdated object is not written.
 func TestLatest(t *testing.T) {
 	for name, tc := range map[string]struct {
 		write  func(context.Context, client.Client, client.Object, func()) error
@@ -199,7 +199,8 @@ func TestGoneThatIsNot(t *testing.T) {
 	}
 }
 
-// TestApplyThatIsRefused: what an API server refuses is tried once more without what it may have made null of, and no third time.
+// TestApplyThatIsRefused checks the retry of a rejected apply. Apply retries once, without the structures that the API
+// server may have replaced with null, and not again.
 func TestApplyThatIsRefused(t *testing.T) {
 	invalid := apierrors.NewInvalid(schema.GroupKind{Kind: "ConfigMap"}, "demo", nil)
 	there := &unstructured.Unstructured{Object: map[string]any{"apiVersion": "v1", "kind": "ConfigMap",

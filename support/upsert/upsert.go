@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package upsert brings one object of a Kubernetes API to the shape that a caller wants, and makes no API write when it
-// has that shape already.
+// Package upsert brings one object of a Kubernetes API to the state that a caller desires. It makes no API write if the
+// object already has that state.
 //
-// Apply is for an object that the caller renders whole, such as a workload with its rights and configuration. Object,
-// Patch and Status are for one whose shape follows from what is there: a key that is made once, fields that others own.
+// Apply is for an object that the caller renders completely, such as a workload with its rights and configuration.
+// Object, Patch and Status are for an object whose desired state depends on its current state: a key that is created
+// once, or fields of other owners.
 package upsert
 
 import (
@@ -17,7 +18,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client/apiutil"
 )
 
-// Result tells what an upsert wrote.
+// Result states what an upsert wrote.
 type Result string
 
 // The possible results of an upsert.
@@ -27,11 +28,11 @@ const (
 	Updated   Result = "updated"
 )
 
-// Object reads obj by its name, lets mutate shape it, and creates or updates it. Fields that mutate leaves alone keep
-// what the API server or other writers put there, so mutate must set what it owns and touch nothing else. mutate must
-// not change the name or namespace. A status subresource is not written.
+// Object reads obj by its name, calls mutate to change it, and creates or updates it. Fields that mutate does not
+// change keep the values of the API server or of other writers. So mutate must set only the fields that it owns. It
+// must not change the name or namespace. Object does not write a status subresource.
 //
-// It returns an error that names the object; an update conflict stays recognisable by apierrors.IsConflict.
+// It returns an error that names the object. apierrors.IsConflict still recognizes an update conflict.
 func Object(ctx context.Context, c client.Client, obj client.Object, mutate func() error) (Result, error) {
 	what := describe(c, obj)
 	key := client.ObjectKeyFromObject(obj)
@@ -59,7 +60,7 @@ func Object(ctx context.Context, c client.Client, obj client.Object, mutate func
 	return updated(before.(client.Object), obj), nil
 }
 
-// updated tells apart a write that changed something from one that the server's defaulting made equal again.
+// updated returns Updated, or Unchanged if the server's defaulting made the object equal again.
 func updated(before, after client.Object) Result {
 	if before.GetResourceVersion() == after.GetResourceVersion() {
 		return Unchanged
@@ -74,12 +75,13 @@ func create(ctx context.Context, c client.Client, obj client.Object, what string
 	return Created, nil
 }
 
-// Status writes the difference that mutate makes to obj's status subresource; obj must have been read before.
+// Status writes the changes that mutate makes to obj's status subresource; obj must have been read before.
 func Status(ctx context.Context, c client.Client, obj client.Object, mutate func()) error {
 	return status(ctx, c, obj, mutate, client.MergeFrom)
 }
 
-// StatusLatest is Status for findings that hold only for obj as it was read: a conflict when somebody wrote it since.
+// StatusLatest is Status for changes that are valid only for obj as it was read. It returns a conflict if obj was
+// written since.
 func StatusLatest(ctx context.Context, c client.Client, obj client.Object, mutate func()) error {
 	return status(ctx, c, obj, mutate, latest)
 }
@@ -95,12 +97,13 @@ func status(ctx context.Context, c client.Client, obj client.Object, mutate func
 	return nil
 }
 
-// Patch writes the difference that mutate makes to obj's metadata and spec; obj must have been read before.
+// Patch writes the changes that mutate makes to obj's metadata and spec; obj must have been read before.
 func Patch(ctx context.Context, c client.Client, obj client.Object, mutate func()) error {
 	return patch(ctx, c, obj, mutate, client.MergeFrom)
 }
 
-// PatchLatest is Patch for a decision that holds only for obj as it was read: a conflict when somebody wrote it since.
+// PatchLatest is Patch for changes that are valid only for obj as it was read. It returns a conflict if obj was written
+// since.
 func PatchLatest(ctx context.Context, c client.Client, obj client.Object, mutate func()) error {
 	return patch(ctx, c, obj, mutate, latest)
 }
@@ -116,7 +119,7 @@ func patch(ctx context.Context, c client.Client, obj client.Object, mutate func(
 	return nil
 }
 
-// change lets mutate shape obj, and returns the patch that it makes; nil when it changes nothing.
+// change calls mutate on obj, and returns the resulting patch; nil if nothing changes.
 func change(obj client.Object, mutate func(), from func(before client.Object) client.Patch) client.Patch {
 	before := obj.DeepCopyObject().(client.Object)
 	mutate()
@@ -130,7 +133,7 @@ func latest(before client.Object) client.Patch {
 	return client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{})
 }
 
-// Gone deletes obj if it is there, and tells whether it is gone: false means that it is still being deleted.
+// Gone deletes obj if it exists, and reports whether it is gone. False means that it is still being deleted.
 func Gone(ctx context.Context, c client.Client, obj client.Object, opts ...client.DeleteOption) (bool, error) {
 	what := describe(c, obj)
 	err := c.Get(ctx, client.ObjectKeyFromObject(obj), obj)
@@ -149,7 +152,7 @@ func Gone(ctx context.Context, c client.Client, obj client.Object, opts ...clien
 	return false, nil
 }
 
-// describe names obj for a person: kind and namespace/name.
+// describe returns the kind and namespace/name of obj for messages.
 func describe(c client.Client, obj client.Object) string {
 	kind := fmt.Sprintf("%T", obj)
 	if gvk, err := apiutil.GVKForObject(obj, c.Scheme()); err == nil {

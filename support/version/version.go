@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package version tells which build of HyperShift for MAAS this is.
+// Package version identifies the build of HyperShift for MAAS.
 package version
 
 // commit is set by the linker.
 var commit = "unknown"
 
-// Commit is the revision that the program was built from, "unknown" for a build without the Makefile.
+// Commit returns the revision from which the program was built; "unknown" for a build without the Makefile.
 func Commit() string { return commit }

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package webhookkubeconfig checks kubeconfigs that a user writes and an API server of ours follows: what they say happens in its pod,
-// with its files.
+// Package webhookkubeconfig checks kubeconfigs that a user writes and a hosted API server uses. The API server acts on
+// them in its pod, with its files.
 package webhookkubeconfig
 
 import (
@@ -13,14 +13,15 @@ import (
 	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
 )
 
-// Webhook says what is called.
+// Webhook describes the kind of webhook that the API server calls.
 type Webhook struct {
-	// Decides tells that the answers let users in, so that nobody on the way may give them. False for one that is only told.
+	// Decides reports whether the answers authenticate or authorize users, so that the connection must be protected. It is
+	// false for a webhook that only receives data.
 	Decides bool
 }
 
-// Accept returns the kubeconfig as the API server may get it, with what was looked at and nothing else. Its errors repeat nothing of
-// the content.
+// Accept returns the checked kubeconfig for the API server, without anything that was not checked. Its errors contain
+// nothing of the content.
 func (w Webhook) Accept(raw []byte) ([]byte, error) {
 	config, err := clientcmd.Load(raw)
 	if err != nil || len(config.Contexts) == 0 {
@@ -46,7 +47,7 @@ func (w Webhook) Accept(raw []byte) ([]byte, error) {
 	return clientcmd.Write(*config)
 }
 
-// checkUser refuses what would run in the API server's pod, or hand out a file of it.
+// checkUser refuses settings that run programs in the API server's pod or send its files to the webhook.
 func checkUser(user *clientcmdapi.AuthInfo) error {
 	switch {
 	case user.Exec != nil:

@@ -19,7 +19,8 @@ func TestAccept(t *testing.T) {
 	}
 	for name, tc := range map[string]struct {
 		rest string
-		// told is what a webhook is told that is only told; decides what one is whose answers let users in.
+		// told is the result for a webhook that only receives data. decides is the result for one whose answers decide about
+		// users.
 		told, decides string
 	}{
 		"a token":                     {user("token: hunter2"), "", ""},

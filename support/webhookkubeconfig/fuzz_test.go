@@ -14,7 +14,8 @@ import (
 
 const head = "apiVersion: v1\nkind: Config\ncurrent-context: c\ncontexts: [{name: c, context: {cluster: c, user: u}}]\n"
 
-// FuzzAccept reads what a tenant wrote. What is accepted names no file and no program, and is accepted again as it was written out.
+// FuzzAccept reads a tenant's input. An accepted kubeconfig names no file and no program, and its output is accepted
+// again.
 func FuzzAccept(f *testing.F) {
 	for _, rest := range []string{
 		"clusters: [{name: c, cluster: {server: 'https://h'}}]\nusers: [{name: u, user: {token: hunter2}}]\n",

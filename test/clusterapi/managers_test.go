@@ -26,10 +26,10 @@ import (
 	"github.com/openshift/hypershift/control-plane-operator/fixture"
 )
 
-// current is the manager of our own payloads.
+// current is the manager of this project's own payloads.
 const current = "../../bin/images/cluster-api"
 
-// binaries are the managers, oldest first: those that `make test-cluster-api` lists, or else the current one.
+// binaries returns the managers, oldest first: those that `make test-cluster-api` lists, or the current one.
 func binaries(t *testing.T) []string {
 	t.Helper()
 	if list := os.Getenv("CLUSTER_API_MANAGERS"); list != "" {
@@ -41,10 +41,11 @@ func binaries(t *testing.T) []string {
 	return []string{current}
 }
 
-// versionOf names a manager by the folder that it is built into.
+// versionOf returns the name of the folder that a manager is built into.
 func versionOf(binary string) string { return filepath.Base(filepath.Dir(binary)) }
 
-// hostedCluster makes what our operator makes of a HostedCluster with one pool, as far as Cluster API looks at it.
+// hostedCluster creates the objects that the operator creates for a HostedCluster with one pool, as far as Cluster API
+// reads them.
 func (w *world) hostedCluster(edit ...func(*clusterv1.MachineDeployment)) {
 	raw, err := os.ReadFile(w.kubeconfig)
 	w.Expect(err).NotTo(HaveOccurred())
@@ -75,7 +76,7 @@ func infrastructure(kind, name string) clusterv1.ContractVersionedObjectReferenc
 	return clusterv1.ContractVersionedObjectReference{APIGroup: infrav1.GroupVersion.Group, Kind: kind, Name: name}
 }
 
-// template makes what machines of an image are made of.
+// template creates a MaasMachineTemplate with the image.
 func (w *world) template(name, image string) {
 	template := &infrav1.MaasMachineTemplate{ObjectMeta: w.meta(name)}
 	template.Spec.Template.Spec.Image = image
@@ -83,7 +84,8 @@ func (w *world) template(name, image string) {
 	w.create(template)
 }
 
-// pool makes a MachineDeployment of the first template, whose new machines come before old ones go unless it is edited.
+// pool creates a MachineDeployment of the first template. By default, it creates new machines before it deletes old
+// ones.
 func (w *world) pool(name string, edit ...func(*clusterv1.MachineDeployment)) {
 	labels := map[string]string{"pool": name}
 	deployment := &clusterv1.MachineDeployment{ObjectMeta: w.meta(name), Spec: clusterv1.MachineDeploymentSpec{
@@ -112,7 +114,7 @@ func (w *world) meta(name string) metav1.ObjectMeta {
 	return metav1.ObjectMeta{Namespace: namespace, Name: name, Labels: map[string]string{clusterv1.ClusterNameLabel: cluster}}
 }
 
-// controlPlane makes a control plane that is up, as the control-plane-operator says it.
+// controlPlane creates a HostedControlPlane that is up, with the status that the control-plane-operator sets.
 func (w *world) controlPlane() {
 	hcp := fixture.ControlPlane()
 	hcp.ObjectMeta = w.meta(cluster)
@@ -123,7 +125,7 @@ func (w *world) controlPlane() {
 	w.Expect(w.client.Status().Update(w.t.Context(), hcp)).To(Succeed())
 }
 
-// provide is one pass of the infrastructure provider: each MaasMachine becomes a machine with a Node.
+// provide is one reconcile of the fake infrastructure provider: each MaasMachine gets a provider ID and a Node.
 func (w *world) provide(ctx context.Context, g Gomega) {
 	list := &infrav1.MaasMachineList{}
 	g.Expect(w.client.List(ctx, list, client.InNamespace(namespace))).To(Succeed())
@@ -141,13 +143,14 @@ func (w *world) provide(ctx context.Context, g Gomega) {
 	}
 }
 
-// healthy is what a kubelet says of a node that wants nothing. While any of it is missing, Cluster API does not count on the node.
+// healthy holds the conditions that a kubelet reports for a healthy node. Cluster API needs all of them to regard a
+// node as healthy.
 var healthy = map[corev1.NodeConditionType]corev1.ConditionStatus{
 	corev1.NodeReady: corev1.ConditionTrue, corev1.NodeMemoryPressure: corev1.ConditionFalse,
 	corev1.NodeDiskPressure: corev1.ConditionFalse, corev1.NodePIDPressure: corev1.ConditionFalse,
 }
 
-// join has a Node be there and healthy, as a kubelet does.
+// join creates a healthy Node, as a kubelet does.
 func (w *world) join(ctx context.Context, g Gomega, node *corev1.Node) {
 	err := w.client.Create(ctx, node)
 	if apierrors.IsAlreadyExists(err) {
@@ -162,7 +165,7 @@ func (w *world) join(ctx context.Context, g Gomega, node *corev1.Node) {
 	g.Expect(w.client.Status().Update(ctx, node)).To(Succeed())
 }
 
-// running are the Machines whose Nodes are known, by UID.
+// running returns the names of the Machines that have a Node, by UID.
 func (w *world) running(ctx context.Context, g Gomega) map[types.UID]string {
 	list := &clusterv1.MachineList{}
 	g.Expect(w.client.List(ctx, list, client.InNamespace(namespace))).To(Succeed())
@@ -175,7 +178,8 @@ func (w *world) running(ctx context.Context, g Gomega) map[types.UID]string {
 	return found
 }
 
-// awaitMachines provides machines until so many run and the MachineDeployment says so.
+// awaitMachines provides machines until count machines run and the MachineDeployment reports them. It returns their
+// names by UID.
 func (w *world) awaitMachines(ctx context.Context, count int32) map[types.UID]string {
 	w.t.Helper()
 	var found map[types.UID]string
@@ -191,7 +195,8 @@ func (w *world) awaitMachines(ctx context.Context, count int32) map[types.UID]st
 	return found
 }
 
-// readyReplicas is what either version says: a manager of v1beta1 counts them in a field that v1beta2 keeps apart.
+// readyReplicas returns the number of ready replicas of either contract version. A manager of v1beta1 counts them in a
+// field that v1beta2 keeps as deprecated.
 func readyReplicas(deployment *clusterv1.MachineDeployment) int32 {
 	if deployment.Status.Deprecated != nil && deployment.Status.Deprecated.V1Beta1 != nil {
 		return max(ptr.Deref(deployment.Status.ReadyReplicas, 0), deployment.Status.Deprecated.V1Beta1.ReadyReplicas)
@@ -205,7 +210,7 @@ func (w *world) deployment(ctx context.Context, g Gomega, name string) *clusterv
 	return deployment
 }
 
-// change edits a MachineDeployment, which managers write too.
+// change edits a MachineDeployment. It retries, because the managers write the object too.
 func (w *world) change(ctx context.Context, name string, edit func(*clusterv1.MachineDeployment)) {
 	w.t.Helper()
 	w.Eventually(func(g Gomega) {
@@ -215,7 +220,7 @@ func (w *world) change(ctx context.Context, name string, edit func(*clusterv1.Ma
 	}, patience, tick).Should(Succeed())
 }
 
-// TestManagers runs the managers one after the other over the same objects, as upgrades of a payload do.
+// TestManagers runs the managers one after the other on the same objects, as upgrades of a payload do.
 func TestManagers(t *testing.T) {
 	managers := binaries(t)
 	w := newWorld(t)
@@ -245,7 +250,7 @@ func TestManagers(t *testing.T) {
 			grow(stage)
 			stopConverting()
 			if i == len(managers)-1 {
-				// The newest speaks the stored version. The others wait.
+				// Only the newest manager uses the stored version. The others need the conversion webhook.
 				grow(stage)
 			}
 			stopConverting = w.operator()

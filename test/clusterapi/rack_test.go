@@ -28,10 +28,11 @@ import (
 	"github.com/openshift/hypershift/test/maas-simulator/status"
 )
 
-// rivals is a pool that takes any machine that is free.
+// rivals is a pool that accepts any available machine.
 const rivals = "rivals"
 
-// rack is a MAAS all of whose machines one pool has, with our provider between it and the management cluster.
+// rack is a fixture: a MAAS all of whose machines belong to one pool, with this project's provider between MAAS and the
+// management cluster.
 type rack struct {
 	*world
 	maas *simulator.Simulator
@@ -39,7 +40,7 @@ type rack struct {
 
 func newRack(w *world, machines ...simtest.Machine) *rack {
 	w.t.Helper()
-	// What takes no time at all leaves nobody a moment to come in between.
+	// Operations take a second each, so that a rival has time to allocate a machine in between.
 	s, err := simulator.New(simulator.Options{Seed: []byte(simtest.Seed(machines...)), RandomSeed: 1,
 		Durations: lifecycle.Durations{Power: time.Second, Deploy: time.Second}})
 	w.Expect(err).NotTo(HaveOccurred())
@@ -47,25 +48,26 @@ func newRack(w *world, machines ...simtest.Machine) *rack {
 	return &rack{world: w, maas: s}
 }
 
-// in is the rack in a subtest.
+// in returns the fixture for a subtest.
 func (r *rack) in(t *testing.T) *rack {
 	stage := &rack{world: r.world.in(t), maas: r.maas}
 	stage.infrastructure = stage.live
 	return stage
 }
 
-// provider builds our provider and runs it until the test ends.
+// provider builds this project's provider and runs it until the test ends.
 func (w *world) provider(endpoint, key string) {
 	w.t.Helper()
 	binary := filepath.Join(w.t.TempDir(), "provider")
 	out, err := exec.CommandContext(w.t.Context(), "go", "build", "-o", binary, "github.com/openshift/hypershift/cluster-api-provider-maas").CombinedOutput()
 	w.Expect(err).NotTo(HaveOccurred(), string(out))
-	// It looks at MAAS as seldom as it looks at a machine that it keeps, so that a rival may be first.
+	// Both poll intervals are equal, so that a rival may be first.
 	w.process(binary, []string{"KUBECONFIG=" + w.kubeconfig, maas.SecretKeyEndpoint + "=" + endpoint, maas.SecretKeyAPIKey + "=" + key},
 		"--namespace="+namespace, "--metrics-bind-addr=0", "--health-addr=0", "--poll-interval=1s", "--settled-poll-interval=1s")
 }
 
-// live has the kubelet of each machine that runs be there, and the rivals ask for machines once more.
+// live creates the Nodes of deployed machines, as their kubelets do. It also triggers a reconcile of the rivals, and
+// stops the test if one has a machine.
 func (r *rack) live(ctx context.Context, g Gomega) {
 	for _, m := range r.maas.Machines() {
 		if m.Status == status.Deployed {
@@ -87,7 +89,7 @@ func (w *world) machinesOf(ctx context.Context, g Gomega, pool string) []infrav1
 	return list.Items
 }
 
-// compete has as many rivals as there are machines find none.
+// compete creates as many rivals as there are machines, and waits until none of them finds a machine.
 func (r *rack) compete(ctx context.Context) {
 	r.t.Helper()
 	count := len(r.maas.Machines())
@@ -102,7 +104,7 @@ func (r *rack) compete(ctx context.Context) {
 	}, patience, tick).Should(Succeed())
 }
 
-// roll has the pool made anew of another template, and waits until nothing else is left of it.
+// roll changes the template of the pool and waits until all of its machines come from that template.
 func (r *rack) roll(ctx context.Context, template string) {
 	r.t.Helper()
 	r.change(ctx, cluster, func(d *clusterv1.MachineDeployment) { d.Spec.Template.Spec.InfrastructureRef.Name = template })
@@ -113,7 +115,7 @@ func (r *rack) roll(ctx context.Context, template string) {
 	}, patience, tick).Should(Succeed())
 }
 
-// allocations are the UIDs with which each machine was allocated since it is there, as the log of MAAS has it.
+// allocations returns the UIDs of all allocations of each machine, as the event log of MAAS records them.
 func (r *rack) allocations() map[string][]string {
 	found := map[string][]string{}
 	r.Expect(r.maas.DB.View(func() error {
@@ -128,8 +130,9 @@ func (r *rack) allocations() map[string][]string {
 	return found
 }
 
-// TestFullRack has managers, one after the other, roll a pool that has every machine there is: a machine must go before its successor
-// comes, which can get that one only, while others of the cluster ask for machines all the time.
+// TestFullRack lets each manager roll out a pool that has every machine of MAAS. A machine must be released before its
+// successor can be allocated, and no other machine is available. Other machines of the cluster request machines all the
+// time.
 func TestFullRack(t *testing.T) {
 	managers := binaries(t)
 	w := newWorld(t)

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package clusterapi tests that Cluster API's own managers, of the versions that release payloads bring, work on the CRDs that we
-// install and with the objects that our operator makes.
+// Package clusterapi tests Cluster API's own managers, in the versions of the release payloads. They run on the CRDs
+// that the installer applies and on the objects that the operator creates.
 package clusterapi
 
 import (
@@ -48,11 +48,12 @@ const (
 	cluster           = "demo"
 	image             = "custom/node-image"
 	userData          = "user-data"
-	patience          = 8 * time.Minute // A manager is minutes on its way where other tests and an environment run beside.
+	patience          = 8 * time.Minute // A manager takes minutes if other tests and an environment run at the same time.
 	tick              = 250 * time.Millisecond
 )
 
-// world is a management cluster with a hosted cluster whose guest is that same cluster, so that nodes are where a manager looks for them.
+// world is a fixture: a management cluster with a hosted cluster. The same API server is also the guest cluster, so
+// that a manager finds the nodes there.
 type world struct {
 	*WithT
 	t          *testing.T
@@ -60,9 +61,10 @@ type world struct {
 	client     client.Client
 	kubeconfig string
 	certDir    string
-	// port is where the API server has objects converted.
+	// port is the port of the conversion webhook.
 	port int
-	// infrastructure is what each look at the machines does first: it provides them, unless a provider does.
+	// infrastructure runs before each check of the machines. By default it provides them; it does not if a real provider
+	// runs.
 	infrastructure func(context.Context, Gomega)
 }
 
@@ -83,7 +85,7 @@ func newWorld(t *testing.T) *world {
 	return w
 }
 
-// in is the world in a subtest.
+// in returns the fixture for a subtest.
 func (w *world) in(t *testing.T) *world {
 	stage := *w
 	stage.WithT, stage.t = NewWithT(t), t
@@ -107,7 +109,8 @@ func (w *world) writeKubeconfig() {
 	w.Expect(clientcmd.WriteToFile(*config, w.kubeconfig)).To(Succeed())
 }
 
-// writeCertificate makes what the managers' own webhook servers, which nobody calls, will not start without.
+// writeCertificate writes the certificate without which the managers' webhook servers do not start. The API server does
+// not call those servers.
 func (w *world) writeCertificate() {
 	ca, err := pki.NewCA(pki.Name{CommonName: "test"}, time.Now())
 	w.Expect(err).NotTo(HaveOccurred())
@@ -117,7 +120,8 @@ func (w *world) writeCertificate() {
 	w.Expect(os.WriteFile(filepath.Join(w.certDir, "tls.key"), pair.KeyPEM, 0o600)).To(Succeed())
 }
 
-// askForConversion says in the CRDs what the installer says. The operator's Service leads to this process.
+// askForConversion configures the conversion webhook in the CRDs, as the installer does. The operator's Service leads
+// to this process.
 func (w *world) askForConversion() {
 	w.create(&corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: operatorNamespace}}, &corev1.Service{
 		ObjectMeta: metav1.ObjectMeta{Namespace: operatorNamespace, Name: operatorwebhook.Service},
@@ -134,7 +138,7 @@ func (w *world) askForConversion() {
 	}
 }
 
-// operator runs what converts, until the test ends or stop is called.
+// operator runs the conversion webhook until the test ends or stop is called.
 func (w *world) operator() (stop func()) {
 	w.t.Helper()
 	mgr, err := ctrl.NewManager(w.config, ctrl.Options{
@@ -155,12 +159,13 @@ func (w *world) manager(binary string) (stop func()) {
 	)
 }
 
-// process runs a program, with more in its environment than this one has, until the test ends or stop is called.
+// process runs a program until the test ends or stop is called. env is added to the environment of this process.
 func (w *world) process(binary string, env []string, args ...string) (stop func()) {
 	w.t.Helper()
 	log, err := os.Create(filepath.Join(w.t.TempDir(), "log"))
 	w.Expect(err).NotTo(HaveOccurred())
-	// It is stopped below: the context of a test ends before its clean-ups, and who it has killed cannot be asked to end.
+	// The function stop ends the process: the context of a test ends before its clean-ups, and would kill the process
+	// before it can shut down.
 	cmd := exec.CommandContext(context.WithoutCancel(w.t.Context()), binary, args...)
 	cmd.Env = append(os.Environ(), env...)
 	cmd.Stdout, cmd.Stderr = log, log

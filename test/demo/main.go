@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Command demo shows the main job on one machine: a hosted cluster whose nodes come out of MAAS.
+// Command demo shows the main use case on one machine: a hosted cluster whose nodes are machines of MAAS.
 //
 // Usage: demo up | down
 package main
@@ -20,7 +20,7 @@ import (
 	"github.com/openshift/hypershift/test/journey"
 )
 
-// The cluster that is left running, its pool of virtual machines, and the cluster that comes and goes beside it.
+// The cluster that is left running, its pool of virtual machines, and a temporary second cluster.
 const cluster, virtual, passing = "demo", "virtual", "passing"
 
 func main() {
@@ -83,13 +83,13 @@ func up(ctx context.Context, w *journey.Walker) error {
 	return nil
 }
 
-// walk goes from an empty management cluster to a page that is served by a machine of MAAS.
+// walk starts with an empty management cluster and ends with a page that is served by a MAAS machine.
 func walk(ctx context.Context, w *journey.Walker) error {
 	if err := w.Install(ctx); err != nil {
 		return err
 	}
 	w.Mark()
-	// Composing virtual machines is for administrators of MAAS; for bare metal alone the key of any user does.
+	// Only MAAS administrators can compose virtual machines; for bare metal, the key of any user is sufficient.
 	count, err := w.EnsureCluster(ctx, cluster, 2, "--image", "ubuntu/noble", "--maas-api-key-file", w.AdminKeyFile())
 	if err != nil {
 		return err
@@ -112,14 +112,14 @@ func walk(ctx context.Context, w *journey.Walker) error {
 	return compose(ctx, w)
 }
 
-// measure keeps what the first boot of a cluster's machines cost.
+// measure stores the costs of the first boot of a cluster's machines in boot.
 func measure(ctx context.Context, w *journey.Walker, cluster string, boot *journey.Boot) error {
 	measured, err := w.MeasureBoot(ctx, cluster)
 	*boot = measured
 	return err
 }
 
-// compose adds virtual machines to the cluster, which MAAS makes on two LXD hosts.
+// compose adds virtual machines to the cluster, which MAAS composes on two LXD hosts.
 func compose(ctx context.Context, w *journey.Walker) error {
 	w.Say("\nA pool of virtual machines, which MAAS composes on its LXD hosts, beside the metal:")
 	count, err := w.EnsureVirtualPool(ctx, cluster, virtual, 2)
@@ -132,7 +132,7 @@ func compose(ctx context.Context, w *journey.Walker) error {
 	return w.Type(ctx, w.Guest(cluster, "get", "nodes", "-o", "wide")...)
 }
 
-// pass shows, and measures, how a cluster is destroyed: one beside the first, which goes on running.
+// pass shows and measures the destruction of a cluster: a second one, while the first continues to run.
 func pass(ctx context.Context, w *journey.Walker) error {
 	w.Say("\nA second cluster comes and goes, to show how one is destroyed; its machine has an image with Ignition:")
 	before := w.Memory()

@@ -25,25 +25,25 @@ import (
 	"github.com/openshift/hypershift/test/devcluster/lifecycle"
 )
 
-// patience is how long the environment may take for one thing, on a machine that runs other tests beside.
+// patience is the timeout for one operation of the environment, on a machine that runs other tests in parallel.
 const patience = 5 * time.Minute
 
 // built is the folder of the built programs.
 const built = "../../bin"
 
-// whole is an environment of the test's own, run by the built program.
+// whole is an environment of this test, run by the built program.
 type whole struct {
 	env.Env
 	t *testing.T
 }
 
-// newWhole skips the test on a machine that cannot carry the environment, or carries one.
+// newWhole returns an environment. It skips the test on a machine that cannot run one, or already runs one.
 func newWhole(t *testing.T) *whole {
 	t.Helper()
 	if testing.Short() {
 		t.Skip("takes half a minute")
 	}
-	// `make test` names a folder, of which its next run removes what a killed run left there.
+	// `make test` sets a folder; its next run removes what a killed run left there.
 	dir := cmp.Or(os.Getenv(env.DirVariable), filepath.Join(t.TempDir(), "env"))
 	e, err := env.New(dir, built)
 	NewWithT(t).Expect(err).NotTo(HaveOccurred())
@@ -55,7 +55,7 @@ func newWhole(t *testing.T) *whole {
 	return w
 }
 
-// cleanUp tells what may explain a failure before it takes that away.
+// cleanUp prints what may explain a failure before it removes the environment.
 func (w *whole) cleanUp() {
 	ctx := context.WithoutCancel(w.t.Context())
 	if w.t.Failed() {
@@ -132,7 +132,7 @@ metadata: {name: web}
 spec: {type: NodePort, selector: {app: web}, ports: [{port: 80, targetPort: 8080, nodePort: 30080}]}
 `
 
-// page fetches what the workload serves, from the host.
+// page fetches the workload's page from the host.
 func page() (string, error) {
 	client := &http.Client{Timeout: 10 * time.Second, Transport: &http.Transport{DisableKeepAlives: true}}
 	answer, err := client.Get("http://" + env.Gateway + ":30080/")
@@ -149,7 +149,8 @@ func TestEnvironment(t *testing.T) {
 	w := newWhole(t)
 	w.run(g, "up", "--without-maas")
 
-	// What a control plane needs of its cluster: images of the registry, volumes, Services, DNS, logs, exec, NodePorts.
+	// Check what a control plane needs of its cluster: images of the registry, volumes, Services, DNS, logs, exec,
+	// NodePorts.
 	image := strings.TrimSpace(w.run(g, "images", "list", "web"))
 	_, err := w.kubectl(strings.ReplaceAll(workload, "IMAGE", image), "apply", "-f", "-")
 	g.Expect(err).NotTo(HaveOccurred())
@@ -164,7 +165,7 @@ func TestEnvironment(t *testing.T) {
 	g.Expect(volumes).To(HaveLen(1))
 	w.keeps(g)
 
-	// A second one finds everything in its place, and another folder is refused before anything is touched.
+	// A second run changes nothing, and a run in another folder is rejected before it changes anything.
 	w.run(g, "up", "--without-maas")
 	elsewhere := &whole{Env: env.Env{Dir: filepath.Join(t.TempDir(), "other"), Bin: w.Bin}, t: t}
 	out, err := elsewhere.command("up").CombinedOutput()
@@ -172,7 +173,7 @@ func TestEnvironment(t *testing.T) {
 	g.Expect(string(out)).To(ContainSubstring(w.Dir))
 	g.Expect(elsewhere.Dir).NotTo(BeADirectory())
 
-	// The management machine loses its power: up heals it, and nothing that was written is lost.
+	// The management machine loses its power: up restarts it, and no written data is lost.
 	g.Expect(syscall.Kill(managementPID(g, w), syscall.SIGKILL)).To(Succeed())
 	w.run(g, "up", "--without-maas")
 	g.Eventually(page, patience).Should(HavePrefix("Hello from web-"))
@@ -184,7 +185,7 @@ func TestEnvironment(t *testing.T) {
 	w.run(g, "down")
 }
 
-// oneEach has a pod on each node, which asks for a volume, and a Service of all.
+// oneEach is a workload with a pod on each node, each of which has a volume, and one Service.
 const oneEach = `
 apiVersion: apps/v1
 kind: StatefulSet
@@ -228,7 +229,7 @@ func TestNodes(t *testing.T) {
 	g.Expect(err).NotTo(HaveOccurred())
 	g.Expect(volumes).To(HaveLen(3), "each volume is where its pod is")
 
-	// Every pod reaches every other one, and the port of a node leads to all of them.
+	// Every pod reaches every other one, and a node port leads to all pods.
 	addresses, err := w.kubectl("", "get", "pods", "-l", "app=web", "-o", "jsonpath={.items[*].status.podIP}")
 	g.Expect(err).NotTo(HaveOccurred())
 	for _, pod := range []string{"web-0", "web-1", "web-2"} {
@@ -239,7 +240,7 @@ func TestNodes(t *testing.T) {
 		g.Eventually(page, patience).Should(HavePrefix("Hello from "+pod), "by way of the first node's port")
 	}
 
-	// A node that loses its power is started with the disk that it has, and one that is cut off is not reached.
+	// A node that loses its power restarts with its disk, and a disconnected node is unreachable.
 	w.run(g, "node", "stop", "management-3")
 	g.Expect(filepath.Join(w.Dir, "management-3", "root/var/lib/volumes")).To(BeADirectory())
 	w.run(g, "node", "start", "management-3")

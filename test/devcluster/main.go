@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Command devcluster runs the embedded environment: a management cluster, an image registry and a simulated MAAS, all on
-// this machine, in namespaces and a folder of their own.
+// Command devcluster runs the embedded environment: a management cluster, an image registry and a simulated MAAS. All
+// of them run on this machine, in separate namespaces and a separate folder.
 package main
 
 import (

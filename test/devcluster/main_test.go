@@ -11,7 +11,7 @@ import (
 	"github.com/openshift/hypershift/test/devcluster/env"
 )
 
-// execute runs the command line with folders of the test's own.
+// execute runs the command line with the test's own folders.
 func execute(t *testing.T, args ...string) (string, error) {
 	t.Helper()
 	cmd := command()

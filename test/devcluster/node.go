@@ -10,7 +10,7 @@ import (
 	"github.com/openshift/hypershift/test/devcluster/lifecycle"
 )
 
-// nodeCommand does to a node of the management cluster what happens to nodes.
+// nodeCommand returns the command that simulates failures of management cluster nodes.
 func nodeCommand(o *options) *cobra.Command {
 	cmd := &cobra.Command{Use: "node", Short: "Stop and start nodes of the management cluster, or cut them off"}
 	for _, what := range []struct {

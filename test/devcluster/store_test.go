@@ -17,7 +17,7 @@ import (
 	"github.com/openshift/hypershift/test/devcluster/env"
 )
 
-// store is a client of the environment's object store.
+// store returns a client of the environment's object store.
 func (w *whole) store(g Gomega, keys *credentials.Credentials) *minio.Client {
 	ca, err := os.ReadFile(w.StoreCA())
 	g.Expect(err).NotTo(HaveOccurred())
@@ -29,7 +29,7 @@ func (w *whole) store(g Gomega, keys *credentials.Credentials) *minio.Client {
 	return client
 }
 
-// keeps puts an object into the bucket, in parts, with the credentials that users are given. Others get nothing.
+// keeps puts an object into the bucket, in parts, with the credentials of users. Other credentials get no access.
 func (w *whole) keeps(g Gomega) {
 	store := w.store(g, credentials.NewFileAWSCredentials(w.StoreCredentials(), "default"))
 	_, err := store.PutObject(w.t.Context(), env.Bucket, "folder/object", strings.NewReader("kept"), -1, minio.PutObjectOptions{PartSize: 5 << 20})
@@ -39,7 +39,7 @@ func (w *whole) keeps(g Gomega) {
 	g.Expect(minio.ToErrorResponse(err).StatusCode).To(Equal(http.StatusForbidden))
 }
 
-// kept reads it back.
+// kept reads the object back.
 func (w *whole) kept(g Gomega) {
 	store := w.store(g, credentials.NewFileAWSCredentials(w.StoreCredentials(), "default"))
 	object, err := store.GetObject(w.t.Context(), env.Bucket, "folder/object", minio.GetObjectOptions{})

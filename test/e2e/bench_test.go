@@ -13,16 +13,17 @@ import (
 )
 
 const (
-	// another is the cluster that is measured.
+	// another is the measured cluster.
 	another = "another"
-	// settling is how long a control plane is left alone before it is measured: programs give back what they needed to start within two minutes.
+	// settling is how long a control plane runs before it is measured: programs release their startup memory within two
+	// minutes.
 	settling = 150 * time.Second
-	// watching is how long it is measured.
+	// watching is the duration of the measurement.
 	watching = time.Minute
 )
 
-// BenchmarkCluster measures what one more cluster without nodes costs a management cluster that has one, and what its control plane does while
-// nobody asks for anything.
+// BenchmarkCluster measures what a second cluster without nodes costs a management cluster, and what its control plane
+// uses while it is idle.
 func BenchmarkCluster(b *testing.B) {
 	if _, err := os.Stat("../../bin/images/oci"); err != nil {
 		b.Skip("needs the images of the embedded environment: make environment")
@@ -38,7 +39,7 @@ func BenchmarkCluster(b *testing.B) {
 	s.steady(b)
 }
 
-// costly makes a cluster without nodes, and waits until it has settled.
+// costly creates a cluster without nodes, and waits until it has settled.
 func (s *suite) costly(b *testing.B, name string) {
 	b.Helper()
 	s.must(b, s.CreateCluster(b.Context(), name, 0))
@@ -46,7 +47,7 @@ func (s *suite) costly(b *testing.B, name string) {
 	pass(b, settling)
 }
 
-// steady reports what each component takes in a minute.
+// steady reports what each component uses in a minute.
 func (s *suite) steady(b *testing.B) {
 	b.Helper()
 	before, err := s.Costs(b.Context(), another)
@@ -64,7 +65,7 @@ func (s *suite) steady(b *testing.B) {
 	}
 }
 
-// pass lets time pass, which is what is measured.
+// pass waits for the duration of the measurement.
 func pass(b *testing.B, span time.Duration) {
 	b.Helper()
 	timer := time.NewTimer(span)

@@ -26,8 +26,8 @@ import (
 	"github.com/openshift/hypershift/test/journey"
 )
 
-// of makes the suite of a scenario, with a MAAS user of its own. When the scenario fails, what is left of its cluster
-// is destroyed, so that the other scenarios have room.
+// of returns the suite of a scenario, with its own MAAS user. If the scenario fails, the rest of its cluster is
+// destroyed, so that the other scenarios have resources.
 func (s *suite) of(t *testing.T, sc scenario, running *sync.RWMutex) *suite {
 	t.Helper()
 	out := &lines{out: s.Out, prefix: "[" + sc.name + "] "}
@@ -47,7 +47,7 @@ func (s *suite) of(t *testing.T, sc scenario, running *sync.RWMutex) *suite {
 	return own
 }
 
-// removeAfterFailure destroys a hosted cluster that a failed test has left.
+// removeAfterFailure destroys a hosted cluster that remains after a failed test.
 func (s *suite) removeAfterFailure(t *testing.T, platform, cluster string) {
 	t.Helper()
 	if !t.Failed() || os.Getenv("HYPERSHIFT_E2E_KEEP") != "" {
@@ -77,8 +77,8 @@ func (s *suite) alone(f func()) {
 	f()
 }
 
-// createCluster makes the scenario's hosted cluster with a pool of its name, and waits until the nodes are Ready. The
-// pools take common machines unless they say otherwise.
+// createCluster creates the scenario's hosted cluster with a pool of the same name, and waits until the nodes are
+// Ready. The pools use common machines unless flags select others.
 func (s *suite) createCluster(t *testing.T, replicas int, flags ...string) {
 	t.Helper()
 	flags = append([]string{"--maas-api-key-file", s.keyFile, "--maas-resource-pool", workers}, flags...)
@@ -86,7 +86,7 @@ func (s *suite) createCluster(t *testing.T, replicas int, flags ...string) {
 	s.must(t, s.FollowCluster(t.Context(), s.cluster, replicas))
 }
 
-// destroy destroys the scenario's hosted cluster and asserts that nothing of it is left.
+// destroy destroys the scenario's hosted cluster and checks that nothing of it is left.
 func (s *suite) destroy(t *testing.T) {
 	t.Run("destroy", func(t *testing.T) {
 		s.must(t, s.DestroyCluster(t.Context(), s.cluster))

@@ -16,7 +16,7 @@ import (
 	"github.com/openshift/hypershift/test/machine/gpt"
 )
 
-// create makes a cluster on metal, runs a workload in it and destroys it.
+// create creates a cluster on bare metal, runs a workload in it and destroys it.
 func (s *suite) create(t *testing.T) {
 	s.Mark()
 	s.createCluster(t, 2, "--image", ignitionImage)
@@ -34,8 +34,7 @@ func (s *suite) create(t *testing.T) {
 	s.destroy(t)
 }
 
-// infrastructure waits for the Infrastructure of the guest to have the platform None. Nodes become Ready before it is
-// there.
+// infrastructure waits until the guest's Infrastructure has platform None. It may be created after the nodes are Ready.
 func (s *suite) infrastructure(t *testing.T) {
 	s.reach(t, "Infrastructure", soon, func(ctx context.Context) (bool, string, error) {
 		out, err := s.Read(ctx, s.Guest(s.cluster, "get", "infrastructure", "cluster",
@@ -44,7 +43,7 @@ func (s *suite) infrastructure(t *testing.T) {
 	})
 }
 
-// diskWipe has node-agent remove partition 5 of the system disk, and no other one.
+// diskWipe checks that node-agent removes partition 5 of the system disk, and no other one.
 func (s *suite) diskWipe(t *testing.T) {
 	s.createCluster(t, 1, "--image", ignitionImage, "--disk-wipe")
 	machines, err := journey.Machines(t.Context(), s.c, s.cluster, s.cluster)
@@ -76,7 +75,7 @@ func (s *suite) partitions(systemID string) ([]int, error) {
 	return numbers, nil
 }
 
-// quiet waits for a minute without a write, in the management cluster and in the hosted one.
+// quiet waits for a minute without a write in the management cluster and in the hosted cluster.
 func (s *suite) quiet(t *testing.T) {
 	s.createCluster(t, 1)
 	s.alone(func() {

@@ -23,10 +23,10 @@ import (
 	"github.com/openshift/hypershift/test/maas-simulator/faults"
 )
 
-// providerLease is what the provider's leader holds.
+// providerLease is the leader election lease of the provider.
 const providerLease = "controller-leader-election-capmaas"
 
-// failedDeployment has MAAS fail the next installation.
+// failedDeployment makes the next deployment in MAAS fail.
 func (s *suite) failedDeployment(t *testing.T) {
 	s.createCluster(t, 1)
 	earlier, err := s.events(t.Context(), "DeployFailed")
@@ -42,8 +42,8 @@ func (s *suite) failedDeployment(t *testing.T) {
 	s.destroy(t)
 }
 
-// providerKills kills the provider 20 times, and 5 times with -short, each time at a random moment after MAAS has
-// allocated or released a machine: when the provider is about to write down what happened.
+// providerKills kills the provider 20 times, and 5 times with -short. Each kill is at a random time after MAAS has
+// allocated or released a machine, when the provider is about to record the result.
 func (s *suite) providerKills(t *testing.T) {
 	s.createCluster(t, 1)
 	kills, random := 20, rand.New(rand.NewPCG(7, 7))
@@ -72,8 +72,8 @@ func (s *suite) providerKills(t *testing.T) {
 	s.destroy(t)
 }
 
-// allocationsChange waits until MAAS has given a machine away or taken one back. It looks often, so that a kill comes
-// close behind.
+// allocationsChange waits until MAAS has allocated or released a machine. It polls often, so that a kill follows soon
+// after.
 func (s *suite) allocationsChange(t *testing.T, before int) {
 	t.Helper()
 	limit := time.NewTimer(soon)
@@ -89,7 +89,7 @@ func (s *suite) allocationsChange(t *testing.T, before int) {
 	}
 }
 
-// forgetLeader spares the next provider the wait for the lease of the one that was killed.
+// forgetLeader clears the lease of the killed provider, so that the next one does not wait for it.
 func (s *suite) forgetLeader(t *testing.T) {
 	t.Helper()
 	lease := &coordinationv1.Lease{ObjectMeta: metav1.ObjectMeta{Namespace: journey.HostedNamespace(s.cluster),
@@ -97,7 +97,7 @@ func (s *suite) forgetLeader(t *testing.T) {
 	NewWithT(t).Expect(client.IgnoreNotFound(s.c.Delete(t.Context(), lease))).To(Succeed())
 }
 
-// owned tells whether MAAS's allocations and the MaasMachines are the same.
+// owned reports whether MAAS's allocations and the MaasMachines match.
 func (s *suite) owned(ctx context.Context) (bool, string, error) {
 	machines := &infrav1.MaasMachineList{}
 	if err := s.c.List(ctx, machines, client.InNamespace(journey.HostedNamespace(s.cluster))); err != nil {
@@ -121,7 +121,7 @@ func (s *suite) owned(ctx context.Context) (bool, string, error) {
 	return len(owners) == len(allocated), fmt.Sprintf("%d owners, %d allocations", len(owners), len(allocated)), nil
 }
 
-// maasAway has MAAS answer 503 for a minute while a pool scales.
+// maasAway makes MAAS respond with 503 for a minute while a pool scales.
 func (s *suite) maasAway(t *testing.T) {
 	s.createCluster(t, 1)
 	s.fault(t, faults.Rule{Kind: faults.Error, Status: 503, For: faults.Duration(time.Minute)})
@@ -133,7 +133,8 @@ func (s *suite) maasAway(t *testing.T) {
 	s.destroy(t)
 }
 
-// operatorKills kills both operators, the guest's etcd and its API server; what users stored must be there afterwards.
+// operatorKills kills both operators, the guest's etcd and its API server, and checks that the users' data still exists
+// afterwards.
 func (s *suite) operatorKills(t *testing.T) {
 	g := NewWithT(t)
 	s.createCluster(t, 1)
@@ -174,7 +175,7 @@ func (s *suite) operatorKills(t *testing.T) {
 	s.destroy(t)
 }
 
-// restarted waits until an operator's containers were started once more and are ready.
+// restarted waits until an operator's containers have restarted once more and are ready.
 func (s *suite) restarted(t *testing.T, operator pods, before int32) {
 	t.Helper()
 	s.reach(t, operator.app+" back", soon, func(ctx context.Context) (bool, string, error) {
@@ -184,17 +185,17 @@ func (s *suite) restarted(t *testing.T, operator pods, before int32) {
 	})
 }
 
-// pods are those of a namespace with an app label.
+// pods selects the pods of a namespace with an app label.
 type pods struct{ namespace, app string }
 
-// list reads the pods that are there.
+// list returns the existing pods.
 func (s *suite) list(ctx context.Context, of pods) ([]corev1.Pod, error) {
 	list := &corev1.PodList{}
 	err := s.c.List(ctx, list, client.InNamespace(of.namespace), client.MatchingLabels{"app": of.app})
 	return list.Items, err
 }
 
-// replaced tells whether others stand in the place of dead pods, ready.
+// replaced reports whether dead pods are replaced by others that are ready.
 func (s *suite) replaced(ctx context.Context, of pods, dead []corev1.Pod) (bool, string, error) {
 	list, err := s.list(ctx, of)
 	if err != nil {
@@ -211,7 +212,7 @@ func (s *suite) replaced(ctx context.Context, of pods, dead []corev1.Pod) (bool,
 	return ready, fmt.Sprintf("ready: %t", ready), err
 }
 
-// restarts adds up how often the containers of pods were started anew, and tells whether all of them are ready.
+// restarts returns the total number of container restarts, and whether all containers are ready.
 func (s *suite) restarts(ctx context.Context, of pods) (count int32, ready bool, err error) {
 	list, err := s.list(ctx, of)
 	ready = len(list) > 0
@@ -225,7 +226,7 @@ func (s *suite) restarts(ctx context.Context, of pods) (count int32, ready bool,
 	return count, ready, err
 }
 
-// events are the Events of the cluster's machines with a reason, each time that they were told.
+// events returns the Events of the cluster's machines with a reason, once for each occurrence.
 func (s *suite) events(ctx context.Context, reason string) (sets.Set[string], error) {
 	list := &corev1.EventList{}
 	err := s.c.List(ctx, list, client.InNamespace(journey.HostedNamespace(s.cluster)))

@@ -20,13 +20,13 @@ import (
 	"github.com/openshift/hypershift/test/journey"
 )
 
-// Pools that are updated in place, of machines that cloud-init makes nodes, and of those that Ignition does.
+// Pools that are updated in place, one configured by cloud-init and one by Ignition.
 const inPlacePool, inPlaceIgnition = "inplace", "ignited"
 
-// inPlace has two machines of the release before come to its next patch and then to this build's minor, and then one of
-// them to another configuration, and not to one with which its kubelet does not start. They stay the machines that they
-// are: MAAS is asked to change nothing, the Nodes are the same and not rebooted, and a workload with a budget is
-// never without pods.
+// inPlace upgrades two machines of the previous release to its next patch and then to this build's minor. Then one of
+// them gets another configuration. An update to a configuration with which its kubelet does not start must be rolled
+// back. The machines stay the same: MAAS receives no changing requests, the Nodes are neither replaced nor rebooted,
+// and a workload with a disruption budget always has pods.
 func (s *suite) inPlace(t *testing.T) {
 	s.createCluster(t, 1)
 	s.must(t, s.RunWorkload(t.Context(), s.cluster))
@@ -37,7 +37,7 @@ func (s *suite) inPlace(t *testing.T) {
 	s.createPool(t, inPlacePool, "--image", "ubuntu/noble", "--node-upgrade-type", "InPlace", "--release-image", previous)
 	s.createPool(t, inPlaceIgnition, "--image", ignitionImage, "--node-upgrade-type", "InPlace", "--release-image", previous)
 	s.must(t, s.FollowMachines(t.Context(), s.c, s.cluster, inPlacePool, 1))
-	patch, err := s.PatchReleaseImage(t.Context()) // It is made while the machines boot, which wait for nothing here.
+	patch, err := s.PatchReleaseImage(t.Context()) // The payload is built while the machines boot, which do not need it.
 	s.must(t, err)
 	release, err := s.ReleaseImage(t.Context())
 	s.must(t, err)
@@ -76,7 +76,8 @@ func (s *suite) inPlace(t *testing.T) {
 	s.destroy(t)
 }
 
-// upgradeInPlace brings both pools to a release, as their Nodes and their status say, and returns its version.
+// upgradeInPlace upgrades both pools to a release, waits until their Nodes and status confirm it, and returns its
+// version.
 func (s *suite) upgradeInPlace(t *testing.T, guarded *guarded, step, release string) string {
 	t.Helper()
 	_, version, _ := strings.Cut(release, "release:")
@@ -95,11 +96,11 @@ func (s *suite) upgradeInPlace(t *testing.T, guarded *guarded, step, release str
 	return version
 }
 
-// identity is which Node it is, and of which boot.
+// identity returns the UID and the boot ID of a Node.
 func identity(node *corev1.Node) string { return string(node.UID) + " " + node.Status.NodeInfo.BootID }
 
-// nodeOf is a pool's one Node. Its label, by which it is known, comes from the cluster's operator, and may come after
-// it is Ready.
+// nodeOf returns a pool's only Node. The cluster's operator sets the label that identifies it, possibly after the Node
+// is Ready.
 func (s *suite) nodeOf(t *testing.T, guest client.Client, pool string) (node *corev1.Node) {
 	t.Helper()
 	s.reach(t, "node of pool "+pool, soon, func(ctx context.Context) (found bool, _ string, err error) {
@@ -120,7 +121,7 @@ func findNode(ctx context.Context, guest client.Client, pool string) (*corev1.No
 	return &nodes.Items[0], nil
 }
 
-// inPlaceNode checks a pool's Node, which has to be Ready too.
+// inPlaceNode checks a pool's Node, which must also be Ready.
 func inPlaceNode(guest client.Client, pool string, is func(*corev1.Node) bool) journey.Check {
 	return func(ctx context.Context) (bool, string, error) {
 		node, err := findNode(ctx, guest, pool)
@@ -141,14 +142,14 @@ func (s *suite) patchPool(t *testing.T, pool, patch string) {
 	s.must(t, s.Type(t.Context(), "kubectl", "patch", "nodepool", pool, "-n", journey.Namespace, "--type=merge", "-p", patch))
 }
 
-// kubelet gives the pool a KubeletConfig of one line.
+// kubelet sets a KubeletConfig with one line for the pool.
 func (s *suite) kubelet(t *testing.T, line string) {
 	t.Helper()
 	config := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: journey.Namespace, GenerateName: "kubelet-"}, Data: map[string]string{
 		"config": "apiVersion: machineconfiguration.openshift.io/v1\nkind: KubeletConfig\nmetadata: {name: limits}\nspec: {kubeletConfig: {" + line + "}}\n",
 	}}
 	s.must(t, s.c.Create(t.Context(), config))
-	t.Cleanup(func() { _ = s.c.Delete(context.Background(), config) }) // Destroying the cluster leaves what is its user's.
+	t.Cleanup(func() { _ = s.c.Delete(context.Background(), config) }) // Destroying the cluster does not delete its user's objects.
 	s.patchPool(t, inPlacePool, fmt.Sprintf(`{"spec":{"config":[{"name":%q}]}}`, config.Name))
 }
 
@@ -156,11 +157,11 @@ func (s *suite) kubelet(t *testing.T, line string) {
 type guarded struct {
 	guest   client.Client
 	objects []client.Object
-	// lowest is how few of its pods were ever seen available.
+	// lowest is the lowest observed number of available pods.
 	lowest int32
 }
 
-// guard starts two pods on the pool's node, of which one must always be there.
+// guard starts two pods on the pool's node, one of which must always be available.
 func (s *suite) guard(t *testing.T, guest client.Client, node string) *guarded {
 	t.Helper()
 	nodes, err := s.nodes(t.Context())
@@ -192,7 +193,7 @@ func (s *suite) guard(t *testing.T, guest client.Client, node string) *guarded {
 	return g
 }
 
-// while looks at the workload whenever a check is made.
+// while checks the workload at each call of check.
 func (g *guarded) while(check journey.Check) journey.Check {
 	return func(ctx context.Context) (bool, string, error) {
 		d := &appsv1.Deployment{}

@@ -22,8 +22,8 @@ import (
 	"github.com/openshift/hypershift/test/machine"
 )
 
-// kill sends SIGKILL to every process of a namespace's pods that runs the program. A process of that name in another
-// namespace, on the host or in a cluster beside the environment is spared.
+// kill sends SIGKILL to every process of a namespace's pods that runs the program. It does not affect a process of that
+// name in another namespace, on the host or in a cluster beside the environment.
 func (s *suite) kill(ctx context.Context, namespace, name string) error {
 	list := &corev1.PodList{}
 	if err := s.c.List(ctx, list, client.InNamespace(namespace)); err != nil {
@@ -33,7 +33,8 @@ func (s *suite) kill(ctx context.Context, namespace, name string) error {
 	return err
 }
 
-// killIf sends SIGKILL to the processes of the management machine that are meant, and tells how many these were.
+// killIf sends SIGKILL to the processes of the management machine for which meant returns true, and returns their
+// number.
 func (s *suite) killIf(meant func(pid int) bool) (killed int, err error) {
 	management, err := machine.Lookup(env.Env{Dir: s.Dir}.Management())
 	if err != nil {
@@ -55,14 +56,14 @@ func (s *suite) killIf(meant func(pid int) bool) (killed int, err error) {
 	return killed, nil
 }
 
-// isOf tells whether a process is in a container of one of the pods.
+// isOf reports whether a process is in a container of one of the pods.
 func isOf(pid int, pods []corev1.Pod) bool {
 	groups, err := os.ReadFile(fmt.Sprintf("/proc/%d/cgroup", pid))
 	return err == nil && slices.ContainsFunc(pods, func(pod corev1.Pod) bool { return bytes.Contains(groups, []byte("pod"+string(pod.UID))) })
 }
 
-// program is the name of the file that a process runs, whatever it was started as: several images start a /manager. It
-// is empty when the process is gone.
+// program returns the file name of a process's executable, independently of its argv[0]: several images start a
+// /manager. It returns "" if the process has ended.
 func program(pid int) string {
 	file, err := os.Readlink(fmt.Sprintf("/proc/%d/exe", pid))
 	if err != nil {
@@ -71,7 +72,7 @@ func program(pid int) string {
 	return filepath.Base(file)
 }
 
-// bystander is a process of a program with the name of one of ours, in a network namespace of its own, as another
+// bystander starts a process of a program with the name of one of ours, in its own network namespace, as another
 // cluster on this host would run it.
 func bystander(t *testing.T, name string) *os.Process {
 	t.Helper()

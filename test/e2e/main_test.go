@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package e2e tests scenarios of a user in the embedded environment, with everything real but the metal and MAAS
-// itself: machines that fail, processes that are killed, a MAAS that is away.
+// Package e2e tests user scenarios in the embedded environment, where everything is real except the hardware and MAAS
+// itself: failing machines, killed processes, an unavailable MAAS.
 package e2e
 
 import (
@@ -30,19 +30,19 @@ import (
 // ignitionImage is the image of pools whose machines Ignition configures; the others run Ubuntu, the default.
 const ignitionImage = "custom/kubernetes-node"
 
-// workers is the MAAS resource pool of the scenarios' machines. Special machines are in other ones.
+// workers is the MAAS resource pool of the scenarios' machines. Special machines are in other pools.
 const workers = "workers"
 
-// Limits of waits: many times what a quiet computer needs, so that only a hang meets them on one that runs all other
-// tests beside.
+// Timeouts of waits: many times what an idle computer needs, so that only a hang exceeds them on one that runs all
+// other tests in parallel.
 const (
-	// soon is for what takes seconds, such as a condition that tells of a mistake.
+	// soon is for what takes seconds, such as a condition that reports a mistake.
 	soon = 5 * time.Minute
-	// long is for what takes a minute, such as a machine that is installed or given back.
+	// long is for what takes a minute, such as a machine that is deployed or released.
 	long = 10 * time.Minute
 )
 
-// suite is the environment and, in a scenario, what belongs to the scenario alone.
+// suite is the environment and the state of one scenario.
 type suite struct {
 	*journey.Walker
 	c    client.Client
@@ -50,12 +50,12 @@ type suite struct {
 
 	// cluster is the scenario's hosted cluster; user is its MAAS user, with the API key in keyFile.
 	cluster, user, keyFile string
-	// running is held for reading while the scenario runs, and for writing while no other one may.
+	// running is locked for reading while the scenario runs, and for writing while no other scenario may run.
 	running     *sync.RWMutex
 	waitedAlone time.Duration
 }
 
-// start brings up the environment, and takes it down when the test ends. HYPERSHIFT_E2E_KEEP=1 leaves it for a look.
+// start brings up the environment, and takes it down when the test ends. HYPERSHIFT_E2E_KEEP=1 keeps it for inspection.
 func start(tb testing.TB) *suite {
 	tb.Helper()
 	if os.Getuid() != 0 {
@@ -69,7 +69,7 @@ func start(tb testing.TB) *suite {
 	if err != nil {
 		tb.Fatal(err)
 	}
-	log.SetLogger(logr.Discard()) // The clients' failures are in what they return.
+	log.SetLogger(logr.Discard()) // The clients return their errors.
 	s := &suite{Walker: journey.NewWalker(e.Bin, e.Dir, os.Stdout)}
 	if _, err := os.Stat(e.Kubeconfig()); err == nil && os.Getenv("HYPERSHIFT_E2E_KEEP") == "" {
 		tb.Fatalf("an environment is there already in %s: remove it with `make demo-down`", e.Dir)
@@ -96,7 +96,7 @@ func (s *suite) stop(tb testing.TB) {
 	}
 }
 
-// must fails the test on an error, after telling what stands in the way.
+// must fails the test on an error, after it has printed the likely cause.
 func (s *suite) must(tb testing.TB, err error) {
 	tb.Helper()
 	if err == nil {
@@ -116,8 +116,8 @@ func (s *suite) reach(tb testing.TB, what string, limit time.Duration, check jou
 	s.must(tb, s.Reach(tb.Context(), what, limit, check))
 }
 
-// fault makes the simulated MAAS misbehave to the scenario's user and machines. The returned function takes the fault
-// back, as the end of the test does.
+// fault makes the simulated MAAS fail for the scenario's user and machines. The returned function and the end of the
+// test remove the fault.
 func (s *suite) fault(t *testing.T, rule faults.Rule) (id int, heal func()) {
 	t.Helper()
 	rule.User = s.user
@@ -132,7 +132,7 @@ func (s *suite) fault(t *testing.T, rule faults.Rule) (id int, heal func()) {
 	return added.ID, heal
 }
 
-// admin sends a request to the simulator's admin port and returns the answer, or fails the test.
+// admin sends a request to the simulator's admin port and returns the response, or fails the test.
 func (s *suite) admin(ctx context.Context, t *testing.T, method, path string, body []byte) []byte {
 	t.Helper()
 	answer, err := callSimulator(ctx, method, path, body)
@@ -142,7 +142,7 @@ func (s *suite) admin(ctx context.Context, t *testing.T, method, path string, bo
 	return answer
 }
 
-// callSimulator sends a request to the simulator's admin port and returns the answer.
+// callSimulator sends a request to the simulator's admin port and returns the response.
 func callSimulator(ctx context.Context, method, path string, body []byte) ([]byte, error) {
 	request, err := http.NewRequestWithContext(ctx, method, "http://"+env.MAASAdmin+path, bytes.NewReader(body))
 	if err != nil {
@@ -164,13 +164,13 @@ func callSimulator(ctx context.Context, method, path string, body []byte) ([]byt
 	return text, nil
 }
 
-// scale runs what a user types.
+// scale scales a pool with the command of a user.
 func (s *suite) scale(t *testing.T, pool string, replicas int) {
 	t.Helper()
 	s.must(t, s.Type(t.Context(), "kubectl", "scale", "nodepool", pool, "-n", journey.Namespace, fmt.Sprintf("--replicas=%d", replicas)))
 }
 
-// allocations maps the system ids of the machines that the scenario's user has to the machines.
+// allocations maps system IDs to the machines that are allocated to the scenario's user.
 func (s *suite) allocations(t *testing.T) map[string]maas.Machine {
 	t.Helper()
 	given, err := s.allocated(t.Context())

@@ -24,15 +24,16 @@ import (
 	"github.com/openshift/hypershift/test/journey"
 )
 
-// otherAddress is a further one of the management node, such as a virtual IP is.
+// otherAddress is an additional address of the management node, like a virtual IP.
 const otherAddress = "172.30.240.250"
 
-// endpointMigration moves the cluster to another address and back, while a client that was there before writes to the
-// first one: it loses nothing, and no machine is touched.
+// endpointMigration migrates the cluster to another address and back, while an existing client writes to the first
+// address. The client must lose no write, and no machine may be changed.
 func (s *suite) endpointMigration(t *testing.T) {
 	s.createCluster(t, 2)
 	s.must(t, s.Type(t.Context(), "ip", "-n", "hs-mgmt", "address", "replace", otherAddress+"/32", "dev", "hsbr0"))
-	// kube-proxy knows it when it writes all of its rules next; who moves addresses tells it, as our virtual IP does.
+	// kube-proxy would learn the address with its next full sync. Components that move addresses add it themselves, as our
+	// virtual IP does.
 	s.must(t, s.Type(t.Context(), "ip", "netns", "exec", "hs-mgmt", "nft", "add", "element", "ip", "kube-proxy", "nodeport-ips", "{ "+otherAddress+" }"))
 	guest, err := s.GuestClient(s.cluster)
 	s.must(t, err)
@@ -48,7 +49,7 @@ func (s *suite) endpointMigration(t *testing.T) {
 	g.Expect(writer.end()).To(BeEmpty(), "a write was lost")
 	s.Say("%d writes, the slowest took %s", writer.count, writer.slowest.Round(100*time.Millisecond))
 	g.Expect(lost).To(BeEmpty(), "nobody heard of these nodes for a while")
-	// A kubelet that is started anew says that it is not Ready where its API server is slower than its first report.
+	// A restarted kubelet reports that it is not Ready if its API server responds later than its first report.
 	s.reach(t, "the same nodes ready", soon, func(ctx context.Context) (bool, string, error) {
 		now, err := s.standing(ctx)
 		return maps.Equal(now, before), fmt.Sprint(now), err
@@ -57,7 +58,7 @@ func (s *suite) endpointMigration(t *testing.T) {
 	s.destroy(t)
 }
 
-// standing says of each node which one it is, of which boot, and whether it is Ready.
+// standing returns the UID, boot and readiness of each node.
 func (s *suite) standing(ctx context.Context) (map[string]string, error) {
 	nodes, err := s.nodes(ctx)
 	if err != nil {
@@ -70,7 +71,7 @@ func (s *suite) standing(ctx context.Context) (map[string]string, error) {
 	return all, nil
 }
 
-// readiness is what is known of a node: Unknown when its kubelet was not heard of for a while.
+// readiness returns the Ready status of a node: Unknown if its kubelet has not reported for a while.
 func readiness(node *corev1.Node) corev1.ConditionStatus {
 	for _, c := range node.Status.Conditions {
 		if c.Type == corev1.NodeReady {
@@ -92,7 +93,7 @@ func (s *suite) publishAt(t *testing.T, host string) {
 	s.must(t, s.c.Patch(t.Context(), hc, client.MergeFrom(before)))
 }
 
-// goesBy checks that the cluster has come to an address, says how far it is, and notes nodes that are lost on the way.
+// goesBy checks that the cluster uses an address, reports the progress, and records nodes that are lost in between.
 func (s *suite) goesBy(host string, lost map[string]bool) journey.Check {
 	return func(ctx context.Context) (bool, string, error) {
 		hc := &hyperv1.HostedCluster{}
@@ -121,7 +122,7 @@ func (s *suite) goesBy(host string, lost map[string]bool) journey.Check {
 	}
 }
 
-// writer writes to the guest, one write after the other, and tries each again as clients do.
+// writer writes to the guest, one write after the other, and retries each as clients do.
 type writer struct {
 	stop    context.CancelFunc
 	done    sync.WaitGroup
@@ -134,7 +135,7 @@ func (s *suite) write(t *testing.T, guest client.Client) *writer {
 	t.Helper()
 	object := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: metav1.NamespaceDefault, Name: "address"}}
 	s.must(t, guest.Create(t.Context(), object))
-	t.Cleanup(func() { _ = guest.Delete(context.Background(), object) }) // The scenario goes on with the guest as it was.
+	t.Cleanup(func() { _ = guest.Delete(context.Background(), object) }) // The scenario continues with the original guest.
 	w := &writer{}
 	ctx, stop := context.WithCancel(t.Context())
 	w.stop = stop
@@ -161,7 +162,7 @@ func (w *writer) one(ctx context.Context, guest client.Client) {
 	w.slowest = max(w.slowest, time.Since(began))
 }
 
-// end stops writing and tells which writes were lost.
+// end stops the writes and returns the lost ones.
 func (w *writer) end() []error {
 	w.stop()
 	w.done.Wait()

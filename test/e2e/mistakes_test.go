@@ -15,7 +15,7 @@ import (
 	"github.com/openshift/hypershift/test/journey"
 )
 
-// mistakes makes each mistake of a user and reads the condition that reports it.
+// mistakes makes each user mistake and reads the condition that reports it.
 func (s *suite) mistakes(t *testing.T) {
 	s.createCluster(t, 0)
 	for _, tc := range []struct {
@@ -84,7 +84,7 @@ func (s *suite) destroyPool(t *testing.T, name string) {
 	s.must(t, s.Type(t.Context(), "hypershift", "destroy", "nodepool", "--name", name, "--cluster-name", s.cluster))
 }
 
-// noCrashLoop asserts that no mistake has made a container restart.
+// noCrashLoop checks that no mistake has made a container restart.
 func (s *suite) noCrashLoop(t *testing.T) {
 	g := NewWithT(t)
 	for _, namespace := range []string{journey.OperatorNamespace, journey.HostedNamespace(s.cluster)} {

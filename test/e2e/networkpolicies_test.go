@@ -16,8 +16,9 @@ import (
 	"github.com/openshift/hypershift/test/journey"
 )
 
-// networkPolicies has the administrator of a hosted cluster send its API server into the management network and to the
-// control plane of another hosted cluster: the API server proxies requests to a pod whose status names any address.
+// networkPolicies attacks as the administrator of a hosted cluster. Its API server proxies requests to a pod whose
+// status contains any address: here, addresses in the management network and in the control plane of another hosted
+// cluster.
 func (s *suite) networkPolicies(t *testing.T) {
 	s.createCluster(t, 1)
 	other := s.cluster + "-other"
@@ -25,7 +26,7 @@ func (s *suite) networkPolicies(t *testing.T) {
 	s.must(t, s.CreateCluster(t.Context(), other, 0, "--maas-api-key-file", s.keyFile))
 	s.must(t, s.FollowCluster(t.Context(), other, 0))
 	t.Run("kubelet of its own node is reached", func(t *testing.T) {
-		// A kubelet gets the certificate that it serves with some time after its node is Ready.
+		// A kubelet gets its serving certificate some time after its node is Ready.
 		worker := s.workerIP(t)
 		s.reach(t, "kubelet that asks for credentials", soon, journey.Quick(func() (bool, string, error) {
 			said := s.proxied(t, "kubelet", worker, "https", 10250)
@@ -54,8 +55,8 @@ func (s *suite) networkPolicies(t *testing.T) {
 	s.destroy(t)
 }
 
-// blocked waits until the guest's API server does not reach an address: the enforcement of the policies learns of a pod
-// by watching.
+// blocked waits until the guest's API server does not reach an address: the network policy agent learns of a pod
+// through a watch.
 func (s *suite) blocked(t *testing.T, name, ip, scheme string, port int) {
 	t.Helper()
 	s.reach(t, name+" blocked", soon, journey.Quick(func() (bool, string, error) {
@@ -64,7 +65,7 @@ func (s *suite) blocked(t *testing.T, name, ip, scheme string, port int) {
 	}))
 }
 
-// proxied is what the guest's API server says of a pod that claims an address, or what kept it from being asked.
+// proxied returns the response of the guest's API server for a pod with a forged address, or the error of the request.
 func (s *suite) proxied(t *testing.T, name, ip, scheme string, port int) string {
 	t.Helper()
 	guest, err := s.GuestClient(s.cluster)

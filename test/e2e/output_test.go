@@ -8,8 +8,8 @@ import (
 	"sync"
 )
 
-// lines writes to out whole lines only, each with a prefix, so that the output of scenarios that run side by side can
-// be told apart.
+// lines writes only complete lines to out, each with a prefix, so that the output of parallel scenarios can be
+// distinguished.
 type lines struct {
 	out    io.Writer
 	prefix string
@@ -18,7 +18,7 @@ type lines struct {
 	rest []byte
 }
 
-// Write keeps what follows the last newline for the next call.
+// Write buffers what follows the last newline for the next call.
 func (l *lines) Write(text []byte) (int, error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -36,9 +36,9 @@ func (l *lines) Write(text []byte) (int, error) {
 	}
 }
 
-// end writes what has no newline yet.
+// end writes the remaining text that has no newline.
 func (l *lines) end() {
 	if len(l.rest) > 0 {
-		_, _ = l.Write([]byte("\n")) // It is only the test's own output.
+		_, _ = l.Write([]byte("\n")) // This is only the test's own output.
 	}
 }

@@ -28,17 +28,18 @@ import (
 	"github.com/openshift/hypershift/test/standin/lab"
 )
 
-// agents is the namespace of the Agents, which there are none of: the stand-in takes machines of the lab.
+// agents is the namespace of the Agents. There are none: the fake provider uses machines of the simulated MAAS.
 const agents = "agents"
 
-// other is a cluster of a platform beside MAAS, which is called what the commands call the platform.
+// other is a cluster of a platform other than MAAS; its name is that of the platform in the commands.
 type other struct {
 	platform            string
 	cluster, pool       []string
 	providerID, machine string
 }
 
-// others are all platforms beside MAAS. None has no provider and no provider ID: there the user brings a machine.
+// others returns all platforms except MAAS. Platform None has no provider and no provider ID: the user provides a
+// machine.
 func (s *suite) others(t *testing.T) []other {
 	infra, iam := s.awsFiles(t)
 	byNodePort := []string{"--service-publishing-strategy", "NodePort"}
@@ -50,7 +51,7 @@ func (s *suite) others(t *testing.T) []other {
 	}
 }
 
-// awsFiles are what somebody made in AWS, as the commands of the compatible product write it down.
+// awsFiles writes the files that the commands of the compatible product create for resources in AWS.
 func (s *suite) awsFiles(t *testing.T) (infra, iam string) {
 	t.Helper()
 	roles := map[string]string{}
@@ -68,7 +69,7 @@ func (s *suite) awsFiles(t *testing.T) (infra, iam string) {
 	return s.Path("infra.json"), s.Path("iam.json")
 }
 
-// standIns are the flags of an installation that has stand-ins in the place of providers.
+// standIns returns the flags of an installation with fake providers.
 func (s *suite) standIns(t *testing.T) []string {
 	t.Helper()
 	specs, err := images.Pullspecs(env.Env{Dir: s.Dir, Bin: s.Bin}.Images(), env.Registry)
@@ -80,8 +81,8 @@ func (s *suite) standIns(t *testing.T) []string {
 	return flags
 }
 
-// platforms brings up a cluster of each platform beside MAAS and deletes it again, two side by side: the requests of
-// four control planes are more than the two CPUs of the management cluster's node.
+// platforms creates and deletes a cluster of each platform except MAAS, two in parallel: four control planes would
+// request more than the two CPUs of the management cluster's node.
 func (s *suite) platforms(t *testing.T) {
 	s.Say("The providers of AWS, KubeVirt and the assisted service are stand-ins, with machines of the simulated MAAS: there is no cloud here.")
 	s.must(t, s.c.Create(t.Context(), &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{
@@ -121,7 +122,8 @@ func (s *suite) comeAndGo(t *testing.T, clusters []other) {
 	}
 }
 
-// createOther types what a user does, and, where there is a stand-in, says in a Secret where its machines are.
+// createOther runs the commands of a user. If the platform has a fake provider, it writes the location of its machines
+// into a Secret.
 func (s *suite) createOther(t *testing.T, o other) {
 	t.Helper()
 	release, err := s.ReleaseImage(t.Context())
@@ -146,7 +148,7 @@ func (s *suite) createOther(t *testing.T, o other) {
 	})
 }
 
-// providerIDs checks that the Node and the machine of the platform's kind name the same.
+// providerIDs checks that the Node and the machine of the platform's kind have the same provider ID.
 func (s *suite) providerIDs(o other) journey.Check {
 	return func(ctx context.Context) (bool, string, error) {
 		node, err := s.Read(ctx, s.Guest(o.platform, "get", "nodes", "-o", "jsonpath={.items[*].spec.providerID}")...)
@@ -158,8 +160,8 @@ func (s *suite) providerIDs(o other) journey.Check {
 	}
 }
 
-// bringMachine does what docs/how-to/own-machines.md says: a machine of the user's gets the pool's user-data. It is
-// called what MAAS calls it.
+// bringMachine follows docs/how-to/own-machines.md: a machine of the user gets the pool's user-data. The machine keeps
+// its name in MAAS.
 func (s *suite) bringMachine(t *testing.T, pool string) (systemID string) {
 	t.Helper()
 	var userData []byte
@@ -182,7 +184,7 @@ func (s *suite) bringMachine(t *testing.T, pool string) (systemID string) {
 	return m.SystemID
 }
 
-// letIn approves what nodes of a cluster ask for, as its user does where no Machine vouches for them.
+// letIn approves the certificate requests of a cluster's nodes, as its user does if no Machine identifies them.
 func (s *suite) letIn(cluster string) journey.Check {
 	return func(ctx context.Context) (bool, string, error) {
 		guest, err := s.GuestClient(cluster)

@@ -12,7 +12,7 @@ import (
 	"github.com/openshift/hypershift/test/journey"
 )
 
-// constraints gives a pool constraints that one machine of MAAS satisfies.
+// constraints creates a pool with constraints that one MAAS machine satisfies.
 func (s *suite) constraints(t *testing.T) {
 	g := NewWithT(t)
 	s.createCluster(t, 0)
@@ -35,7 +35,7 @@ func (s *suite) constraints(t *testing.T) {
 	s.destroy(t)
 }
 
-// scaling brings a pool from one machine to three and back. The workload moves to the node that is left.
+// scaling scales a pool from one machine to three and back. The workload moves to the remaining node.
 func (s *suite) scaling(t *testing.T) {
 	s.createCluster(t, 1)
 	s.must(t, s.RunWorkload(t.Context(), s.cluster))

@@ -22,9 +22,9 @@ import (
 	"github.com/openshift/hypershift/test/journey"
 )
 
-// released makes a cluster with the last released version, upgrades the operator to this build, and asserts that
-// neither the machines nor the users of the cluster notice it. Without -short it goes back to the release, and forward
-// again. It calls upgraded when the operator is this build's.
+// released creates a cluster with the last released version, upgrades the operator to this build, and checks that
+// neither the machines nor the users of the cluster notice it. Without -short it also downgrades to the release and
+// upgrades again. It calls upgraded when the operator is this build's.
 func (s *suite) released(t *testing.T, upgraded func()) {
 	version := s.lastRelease(t)
 	published, err := s.Publish(t.Context(), version)
@@ -54,7 +54,7 @@ func (s *suite) released(t *testing.T, upgraded func()) {
 		})
 		own.unnoticed(t, this)
 	}
-	// From here on, only this build's operator has made requests with the rights of this build.
+	// From now on, all requests are from this build's operator with this build's permissions.
 	s.AuditFrom = time.Now()
 	upgraded()
 	own.scale(t, own.cluster, 3)
@@ -62,14 +62,14 @@ func (s *suite) released(t *testing.T, upgraded func()) {
 	own.destroy(t)
 }
 
-// unnoticed changes the operator and asserts that neither the machines nor the users of the cluster notice it.
+// unnoticed changes the operator and checks that neither the machines nor the users of the cluster notice it.
 func (s *suite) unnoticed(t *testing.T, install func() error) {
 	t.Helper()
 	before := s.look(t)
 	watch := s.watch(t, before)
 	s.must(t, install())
 	s.reach(t, "the operator has taken over", soon, s.operatorRuns)
-	// Components follow one another, with pauses while a new leader takes over.
+	// Components restart one after another, with pauses for leader elections.
 	s.atRest(t, 2*rest)
 	seen := watch.stop()
 	s.Say("%s", seen)
@@ -78,7 +78,7 @@ func (s *suite) unnoticed(t *testing.T, install func() error) {
 	g.Expect(before.worse(s.look(t))).To(BeEmpty(), "conditions are worse than before the change")
 }
 
-// lastRelease is the newest version whose programs are built. It skips the test when there is none, as in a clone
+// lastRelease returns the newest version whose programs are built. It skips the test if there is none, as in a clone
 // without the history of the repository.
 func (s *suite) lastRelease(t *testing.T) string {
 	t.Helper()
@@ -108,7 +108,7 @@ func (s *suite) operatorRuns(ctx context.Context) (bool, string, error) {
 	return len(images) == 1, fmt.Sprintf("%d images of the operator run", len(images)), nil
 }
 
-// atRest waits until the management cluster is not written to for a while, and the cluster is available.
+// atRest waits until the management cluster has no writes for a while, and the cluster is available.
 func (s *suite) atRest(t *testing.T, window time.Duration) {
 	t.Helper()
 	s.reach(t, "management cluster at rest", long, journey.All(

@@ -22,15 +22,15 @@ import (
 	"github.com/openshift/hypershift/test/journey"
 )
 
-// rest is how long a management cluster must not be written to before it counts as settled.
+// rest is how long a management cluster must have no writes to count as settled.
 const rest = 15 * time.Second
 
-// look is what the users of a cluster have at one time.
+// look is a snapshot of what the users of a cluster have.
 type look struct {
 	sample
-	// pods are those in the default namespace of the hosted cluster.
+	// pods are the pods in the default namespace of the hosted cluster.
 	pods corev1.PodList
-	// changes counts the calls by which the scenario's user changed something in MAAS, by operation.
+	// changes counts the calls of the scenario's user that changed something in MAAS, by operation.
 	changes map[string]int
 }
 
@@ -57,7 +57,7 @@ func (s *suite) lookOnce(ctx context.Context) (*look, error) {
 	return l, guest.List(ctx, &l.pods, client.InNamespace(metav1.NamespaceDefault))
 }
 
-// maasChanges asks the simulated MAAS which calls the scenario's user made that change something.
+// maasChanges returns the changing calls of the scenario's user, as counted by the simulated MAAS.
 func (s *suite) maasChanges(ctx context.Context) (map[string]int, error) {
 	answer, err := callSimulator(ctx, http.MethodGet, "/requests?user="+s.user, nil)
 	if err != nil {
@@ -72,7 +72,7 @@ func (s *suite) maasChanges(ctx context.Context) (map[string]int, error) {
 	}
 	changes := map[string]int{}
 	for _, call := range calls {
-		// Everything else counts as a change, so that an operation that is new is noticed.
+		// All other operations count as changes, so that a new operation is noticed.
 		if _, verb, _ := strings.Cut(call.Operation, "."); !slices.Contains([]string{"read", "whoami"}, verb) {
 			changes[call.Operation] += call.Count
 		}
@@ -80,7 +80,7 @@ func (s *suite) maasChanges(ctx context.Context) (map[string]int, error) {
 	return changes, nil
 }
 
-// differences names what a user of the cluster notices between two looks.
+// differences lists what a user of the cluster notices between two snapshots.
 func (l *look) differences(now *look) []string {
 	var all []string
 	add := func(format string, args ...any) { all = append(all, fmt.Sprintf(format, args...)) }
@@ -112,7 +112,7 @@ func (l *look) differences(now *look) []string {
 	return all
 }
 
-// readyNodes identifies the Nodes that are Ready, each with its boot.
+// readyNodes returns an ID for each Ready Node, with its boot.
 func (l *look) readyNodes() sets.Set[string] {
 	ids := sets.New[string]()
 	for i := range l.nodes.Items {
@@ -126,7 +126,7 @@ func (l *look) readyNodes() sets.Set[string] {
 	return ids
 }
 
-// userPods identifies the pods that users run, with their restarts.
+// userPods returns an ID for each pod of a user, with its restarts.
 func (l *look) userPods() sets.Set[string] {
 	ids := sets.New[string]()
 	for i := range l.pods.Items {
@@ -139,7 +139,7 @@ func (l *look) userPods() sets.Set[string] {
 	return ids
 }
 
-// worse names the conditions of HostedCluster and NodePool that were well and are not any more, or are gone.
+// worse lists the conditions of HostedCluster and NodePool that were normal and no longer are, or are gone.
 func (l *look) worse(now *look) []string {
 	var all []string
 	well := now.well()
@@ -165,20 +165,20 @@ func (l *look) well() sets.Set[string] {
 	return names
 }
 
-// watcher looks at a cluster once a second and writes to its API server.
+// watcher takes a snapshot of a cluster once per second and writes to its API server.
 type watcher struct {
 	cancel context.CancelFunc
 	ended  sync.WaitGroup
 	seen   watched
 }
 
-// watched is what a watcher saw.
+// watched holds the observations of a watcher.
 type watched struct {
 	noticed sets.Set[string]
 	looks   int
-	// away is the longest time between two writes that the hosted cluster's API server took.
+	// away is the longest time between two successful writes to the hosted cluster's API server.
 	away time.Duration
-	// failed counts the writes that it did not take.
+	// failed counts the failed writes.
 	failed int
 }
 
@@ -187,7 +187,7 @@ func (w watched) String() string {
 		w.looks, w.failed, w.away.Round(100*time.Millisecond), sets.List(w.noticed))
 }
 
-// watch starts a watcher that compares each look with the first one.
+// watch starts a watcher that compares each snapshot with the first one.
 func (s *suite) watch(t *testing.T, before *look) *watcher {
 	t.Helper()
 	ctx, cancel := context.WithCancel(t.Context())
@@ -233,7 +233,7 @@ func (w *watcher) write(ctx context.Context, guest client.Client) error {
 	return guest.Create(ctx, cm)
 }
 
-// stop ends the watcher and returns what it saw.
+// stop stops the watcher and returns its observations.
 func (w *watcher) stop() watched {
 	w.cancel()
 	w.ended.Wait()

@@ -24,8 +24,8 @@ import (
 	"github.com/openshift/hypershift/test/journey"
 )
 
-// restore loses all that the management cluster has of the cluster, etcd's volume too, and brings it back from a backup
-// in the object store. Its machines ran all the while, and only the control plane noticed.
+// restore deletes everything of the cluster in the management cluster, including etcd's volume, and restores it from a
+// backup in the object store. The machines run all the time, and only the control plane is affected.
 func (s *suite) restore(t *testing.T) {
 	g := NewWithT(t)
 	s.createCluster(t, 2)
@@ -73,7 +73,7 @@ func (s *suite) restore(t *testing.T) {
 	s.destroy(t)
 }
 
-// settled is what runs when there are two each of machines, Nodes and pods.
+// settled returns what runs in a cluster with two machines, two Nodes and two pods.
 func (s *suite) settled(t *testing.T, guest client.Client) (found map[string]string) {
 	t.Helper()
 	s.reach(t, "two each of machines, Nodes and pods", soon, func(ctx context.Context) (_ bool, _ string, err error) {
@@ -83,9 +83,9 @@ func (s *suite) settled(t *testing.T, guest client.Client) (found map[string]str
 	return found
 }
 
-// lose ends the management side of the cluster as a fire would: nothing is cleaned up. What a user has in a
-// repository is returned, ready to be made again: Secrets, ConfigMaps, the HostedCluster with the ports that nodes
-// know, and pools.
+// lose removes the management side of the cluster without any cleanup, as a disaster would. It returns what a user has
+// in a repository, ready to be created again: Secrets, ConfigMaps, the HostedCluster with the ports that nodes know,
+// and pools.
 func (s *suite) lose(t *testing.T) []client.Object {
 	t.Helper()
 	kept := s.repository(t)
@@ -93,12 +93,12 @@ func (s *suite) lose(t *testing.T) []client.Object {
 	s.must(t, s.Type(t.Context(), "kubectl", "wait", "-n", journey.OperatorNamespace, "--for=delete", "pod", "-l", "app=operator", "--timeout=5m"))
 	hosted := journey.HostedNamespace(s.cluster)
 	s.must(t, s.Type(t.Context(), "kubectl", "annotate", "namespace", hosted, namespaceguard.ReleasedAnnotation+"=by-hand"))
-	// Deployments of the managers have a finalizer, and their ReplicaSets would start other pods.
+	// Deployments of the managers have a finalizer, and their ReplicaSets would start new pods.
 	s.must(t, s.Type(t.Context(), "kubectl", "delete", "deployments,statefulsets,replicasets", "-n", hosted, "--all", "--wait=false"))
 	s.burn(t, hosted)
 	s.must(t, s.Type(t.Context(), "kubectl", "delete", "namespace", hosted, "--wait=false"))
 	gone := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: hosted}}
-	// A look is a command or two for each object, and takes a minute on a busy machine.
+	// One check runs one or two commands for each object, and takes a minute on a busy machine.
 	s.reach(t, "hosted namespace and etcd's volume gone", long, func(ctx context.Context) (bool, string, error) {
 		for _, namespace := range []string{hosted, journey.Namespace} {
 			if err := s.force(ctx, namespace); err != nil {
@@ -112,8 +112,8 @@ func (s *suite) lose(t *testing.T) []client.Object {
 	return kept
 }
 
-// burn ends the processes of a namespace's pods before anything else is deleted: those that would drain nodes and give
-// machines back get to see none of it.
+// burn kills the processes of a namespace's pods before anything else is deleted, so that no controller drains nodes or
+// releases machines.
 func (s *suite) burn(t *testing.T, namespace string) {
 	t.Helper()
 	pods := &corev1.PodList{}
@@ -125,14 +125,14 @@ func (s *suite) burn(t *testing.T, namespace string) {
 	}))
 }
 
-// force deletes what finalizers would keep of the cluster in a namespace, without what they stand for.
+// force deletes the cluster's objects in a namespace despite finalizers, without the cleanup that these protect.
 func (s *suite) force(ctx context.Context, namespace string) error {
 	all, err := s.Read(ctx, "kubectl", "api-resources", "--namespaced", "--verbs=list", "-o", "name")
 	if err != nil {
 		return err
 	}
 	kinds := slices.DeleteFunc(strings.Fields(all), func(kind string) bool {
-		// Those of the managers have a finalizer too.
+		// Deployments of the managers also have a finalizer.
 		return kind != "deployments.apps" && !strings.HasSuffix(kind, hyperv1.GroupVersion.Group) && !strings.HasSuffix(kind, "cluster.x-k8s.io")
 	})
 	names, err := s.Read(ctx, "kubectl", "get", strings.Join(kinds, ","), "-n", namespace, "-o", "name")
@@ -141,17 +141,17 @@ func (s *suite) force(ctx context.Context, namespace string) error {
 	}
 	for name := range strings.FieldsSeq(names) {
 		if !strings.Contains(namespace+"/"+name, s.cluster) {
-			continue // It belongs to another scenario's cluster.
+			continue // The object belongs to another scenario's cluster.
 		}
-		// It may go by itself meanwhile, and the next look sees what is left.
+		// The object may disappear concurrently, and the next check finds what is left.
 		_, _ = s.Read(ctx, "kubectl", "delete", name, "-n", namespace, "--wait=false")
 		_, _ = s.Read(ctx, "kubectl", "patch", name, "-n", namespace, "--type=merge", "-p", `{"metadata":{"finalizers":null}}`)
 	}
 	return nil
 }
 
-// repository is what a user has of the cluster elsewhere, or writes again: what is made of it is not there, and neither
-// is what operators noted on it.
+// repository returns what a user stores of the cluster elsewhere, or writes again. It excludes derived objects and what
+// operators added.
 func (s *suite) repository(t *testing.T) []client.Object {
 	t.Helper()
 	hc, pools := &hyperv1.HostedCluster{}, &hyperv1.NodePoolList{}
@@ -178,12 +178,12 @@ func (s *suite) repository(t *testing.T) []client.Object {
 	return kept
 }
 
-// applied is what a user writes of an object's metadata.
+// applied returns the part of an object's metadata that a user writes.
 func applied(obj client.Object) metav1.ObjectMeta {
 	return metav1.ObjectMeta{Namespace: obj.GetNamespace(), Name: obj.GetName(), Labels: obj.GetLabels()}
 }
 
-// port is that on which a service of the control plane is published; zero for one that is not.
+// port returns the port on which a service of the control plane is published; zero if it is not.
 func (s *suite) port(t *testing.T, service hyperv1.ServiceType) int32 {
 	t.Helper()
 	name, ok := map[hyperv1.ServiceType]string{hyperv1.APIServer: "kube-apiserver", hyperv1.Ignition: "ignition-server"}[service]
@@ -195,7 +195,7 @@ func (s *suite) port(t *testing.T, service hyperv1.ServiceType) int32 {
 	return published.Spec.Ports[0].NodePort
 }
 
-// takenOver checks that the machines that ran are those of Machines again.
+// takenOver checks that the machines that ran belong to Machines again.
 func (s *suite) takenOver() journey.Check {
 	deployed := journey.MachinesDeployed(s.c, s.cluster, s.cluster, 2)
 	return func(ctx context.Context) (bool, string, error) {

@@ -11,8 +11,8 @@ import (
 	"github.com/openshift/hypershift/support/rights"
 )
 
-// unusedRights are what the operator may do and no scenario has it do, by the reason why it is given. The tests of the
-// controllers, which run with the operator's rights, do use them, but for those of OpenShift's management clusters.
+// unusedRights lists the permissions of the operator that no scenario uses, by the reason for each. The tests of the
+// controllers, which run with the operator's permissions, do use them, except those for OpenShift management clusters.
 var unusedRights = map[string][]string{
 	"operators of the clusters sign certificates, and who gives rights away has them": {
 		"get certificates.k8s.io/certificatesigningrequests", "list certificates.k8s.io/certificatesigningrequests",
@@ -95,8 +95,8 @@ var unusedRights = map[string][]string{
 	"the same leader twice is one event that counts to two": {"patch /events"},
 }
 
-// rights asserts that the operator lacks no right that the scenarios needed, and, when all of them ran, that it has
-// none that none of them needed.
+// rights checks that the operator had every permission that the scenarios needed. If all of them ran, it also checks
+// that the operator has no unneeded permission.
 func (s *suite) rights(t *testing.T, complete bool) {
 	t.Helper()
 	g := NewWithT(t)

@@ -19,8 +19,8 @@ import (
 	"github.com/openshift/hypershift/test/journey"
 )
 
-// sample is one look at the cluster and its pool. What status claims is read before what is there, so that a claim is
-// never older than what it is held against.
+// sample is a snapshot of the cluster and its pool. The status is read before the actual state, so that a status is
+// never older than the state that it is compared with.
 type sample struct {
 	cluster  hyperv1.HostedCluster
 	pool     hyperv1.NodePool
@@ -45,7 +45,7 @@ func (s *suite) sample(ctx context.Context) (*sample, error) {
 	return now, s.c.Get(ctx, key, &now.cluster)
 }
 
-// nodes lists those of the hosted cluster.
+// nodes lists the nodes of the hosted cluster.
 func (s *suite) nodes(ctx context.Context) (*corev1.NodeList, error) {
 	guest, err := s.GuestClient(s.cluster)
 	if err != nil {
@@ -55,7 +55,7 @@ func (s *suite) nodes(ctx context.Context) (*corev1.NodeList, error) {
 	return nodes, guest.List(ctx, nodes)
 }
 
-// clusterLooked tells whether the operator has seen the cluster's newest spec.
+// clusterLooked reports whether the operator has observed the cluster's newest spec.
 func (n *sample) clusterLooked() bool {
 	progressing := meta.FindStatusCondition(n.cluster.Status.Conditions, string(hyperv1.HostedClusterProgressing))
 	return progressing != nil && progressing.ObservedGeneration == n.cluster.Generation
@@ -65,7 +65,7 @@ func (n *sample) progressing() bool {
 	return meta.IsStatusConditionTrue(n.cluster.Status.Conditions, string(hyperv1.HostedClusterProgressing))
 }
 
-// newest is the newest entry of the cluster's history.
+// newest returns the newest entry of the cluster's history.
 func (n *sample) newest() configv1.UpdateHistory {
 	if n.cluster.Status.Version == nil || len(n.cluster.Status.Version.History) == 0 {
 		return configv1.UpdateHistory{}
@@ -73,7 +73,7 @@ func (n *sample) newest() configv1.UpdateHistory {
 	return n.cluster.Status.Version.History[0]
 }
 
-// completed is the newest version that the control plane has completed.
+// completed returns the newest version that the control plane has completed.
 func (n *sample) completed() semver.Version {
 	for _, entry := range n.cluster.Status.Version.History {
 		if entry.State == configv1.CompletedUpdate {
@@ -83,7 +83,7 @@ func (n *sample) completed() semver.Version {
 	return semver.Version{}
 }
 
-// poolLooked tells whether the operator has seen the pool's newest spec.
+// poolLooked reports whether the operator has observed the pool's newest spec.
 func (n *sample) poolLooked() bool {
 	for _, c := range n.pool.Status.Conditions {
 		if c.Type == hyperv1.NodePoolUpdatingVersionConditionType {
@@ -102,7 +102,7 @@ func (n *sample) poolTrue(conditionType string) bool {
 	return false
 }
 
-// poolDone tells whether the pool says that all of its nodes have what its spec says.
+// poolDone reports whether the pool's status says that all of its nodes match its spec.
 func (n *sample) poolDone() bool {
 	return n.poolLooked() && !n.poolTrue(hyperv1.NodePoolUpdatingVersionConditionType) && !n.poolTrue(hyperv1.NodePoolUpdatingConfigConditionType) &&
 		n.pool.Status.Version == n.newest().Version
@@ -112,7 +112,7 @@ func (n *sample) currentConfig() string {
 	return n.pool.Annotations[hyperv1.NodePoolCurrentConfigAnnotation]
 }
 
-// secrets are the bootstrap Secrets of the machines: their names hold the hash of release and configuration.
+// secrets returns the names of the machines' bootstrap Secrets, which contain the hash of release and configuration.
 func (n *sample) secrets() sets.Set[string] {
 	names := sets.New[string]()
 	for _, m := range n.machines.Items {
@@ -123,7 +123,7 @@ func (n *sample) secrets() sets.Set[string] {
 	return names
 }
 
-// machineUIDs are those of all machines of the cluster.
+// machineUIDs returns the UIDs of all machines of the cluster.
 func (n *sample) machineUIDs() sets.Set[types.UID] {
 	uids := sets.New[types.UID]()
 	for _, m := range n.machines.Items {
@@ -132,7 +132,7 @@ func (n *sample) machineUIDs() sets.Set[types.UID] {
 	return uids
 }
 
-// newestNode is the newest version that a kubelet says.
+// newestNode returns the newest kubelet version of the nodes.
 func (n *sample) newestNode() semver.Version {
 	newest := semver.Version{}
 	for _, node := range n.nodes.Items {

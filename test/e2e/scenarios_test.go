@@ -10,21 +10,20 @@ import (
 	. "github.com/onsi/gomega"
 )
 
-// scenario is a test of its own: it has a hosted cluster of its own in the shared environment, and removes it in the
-// end.
+// scenario is a test with its own hosted cluster in the shared environment, which it removes at the end.
 type scenario struct {
 	// name is the name of the subtest, of the hosted cluster and of the MAAS user.
 	name string
 	// core scenarios also run with -short, in `make test`.
 	core bool
-	// admin makes the MAAS user an administrator, who may compose virtual machines.
+	// admin makes the MAAS user an administrator, which composing virtual machines requires.
 	admin bool
 	needs needs
 	run   func(*suite, *testing.T)
 }
 
-// scenarios lists all of them; those that take longest come first, so that short ones fill the gaps. operators-killed
-// waits until no other scenario runs, so that short ones stand beside it.
+// scenarios lists all scenarios. The longest ones come first, so that short ones fill the gaps. operators-killed waits
+// until no other scenario runs, so short ones come next to it.
 var scenarios = []scenario{
 	{name: "upgrade", core: true, needs: needs{controlPlanes: 1, surge: true, machines: 3}, run: (*suite).upgradeMinor},
 	{name: "lxd", core: true, admin: true, needs: needs{controlPlanes: 1, machines: 1, lxdHosts: 2},
@@ -53,9 +52,9 @@ var scenarios = []scenario{
 	{name: "quiet", needs: needs{controlPlanes: 1, machines: 1}, run: (*suite).quiet},
 }
 
-// TestE2E runs the scenarios in one environment, as many at a time as fit into it. With -short it runs the core set. A
-// scenario runs alone with `go test ./test/e2e -run TestE2E/upgrade`. The one named released begins first, since it
-// installs the operator, and ends beside the others.
+// TestE2E runs the scenarios in one environment, as many in parallel as fit. With -short it runs the core set. To run
+// one scenario alone, use `go test ./test/e2e -run TestE2E/upgrade`. The one named released starts first, since it
+// installs the operator, and continues in parallel to the others.
 func TestE2E(t *testing.T) {
 	s := start(t)
 	upgraded, ended := make(chan struct{}), make(chan struct{})
@@ -82,7 +81,7 @@ func TestE2E(t *testing.T) {
 	s.rights(t, all.complete())
 }
 
-// TestScenarioNames checks that no scenario's name contains another one's: what is left of a cluster is found by its
+// TestScenarioNames checks that no scenario's name contains another one's: the remains of a cluster are found by its
 // name.
 func TestScenarioNames(t *testing.T) {
 	for i, a := range scenarios {

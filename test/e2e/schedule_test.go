@@ -21,25 +21,25 @@ import (
 	"github.com/openshift/hypershift/test/journey"
 )
 
-// needs is what a scenario takes of the environment at the same time, at most.
+// needs is the maximum that a scenario uses of the environment at the same time.
 type needs struct {
-	// controlPlanes are hosted clusters, and surge is one whose pods are replaced one by one.
+	// controlPlanes is the number of hosted clusters; surge is set if the pods of one are replaced one by one.
 	controlPlanes int
 	surge         bool
-	// machines are those of metal.
+	// machines is the number of bare metal machines.
 	machines int
 	lxdHosts int
 }
 
-// What the parts of a scenario take: the requests of a control plane's pods, those of a second kube-apiserver beside
-// the first one, and the memory that control planes and machines were seen to use.
+// The resources of the parts of a scenario: the requests of a control plane's pods, those of an additional
+// kube-apiserver, and the observed memory usage of control planes and machines.
 const (
-	controlPlaneCPU, surgeCPU         = 510, 250 // thousandths of a CPU
-	controlPlaneMemory, machineMemory = 800, 250 // MiB
+	controlPlaneCPU, surgeCPU         = 510, 250 // In thousandths of a CPU.
+	controlPlaneMemory, machineMemory = 800, 250 // In MiB.
 	machinesOfAnLXDHost               = 2
 )
 
-// amount is what is free in the environment, or taken of it.
+// amount is the free or used capacity of the environment.
 type amount struct{ cpu, memory, machines, lxdHosts, processors int }
 
 func (n needs) amount() amount {
@@ -64,7 +64,7 @@ func (a amount) negative() bool {
 	return min(a.cpu, a.memory, a.machines, a.lxdHosts, a.processors) < 0
 }
 
-// capacity is what the environment has for scenarios.
+// capacity returns the capacity of the environment for scenarios.
 func (s *suite) capacity(ctx context.Context) (amount, error) {
 	nodes := &corev1.NodeList{}
 	if err := s.c.List(ctx, nodes); err != nil {
@@ -77,7 +77,7 @@ func (s *suite) capacity(ctx context.Context) (amount, error) {
 	free := amount{}
 	for i := range pods.Items {
 		if strings.HasPrefix(pods.Items[i].Namespace, journey.HostedNamespace("")) {
-			continue // Scenarios account for their control planes.
+			continue // Scenarios include the requests of their own control planes.
 		}
 		for _, c := range pods.Items[i].Spec.Containers {
 			free.cpu -= int(c.Resources.Requests.Cpu().MilliValue())
@@ -96,12 +96,12 @@ func (s *suite) capacity(ctx context.Context) (amount, error) {
 	}
 	hosts, err := s.maas.ListVMHosts(ctx)
 	free.machines, free.lxdHosts = len(metal), len(hosts)
-	// The processors are those of the computer, whatever the node of the management cluster says that it has.
+	// The number of processors is that of the computer, not the one that the management cluster's node reports.
 	free.processors = runtime.NumCPU()
 	return free, err
 }
 
-// availableMemory is what programs can still have of this computer, in MiB.
+// availableMemory returns the available memory of this computer, in MiB.
 func availableMemory() (int, error) {
 	file, err := os.Open("/proc/meminfo")
 	if err != nil {
@@ -118,7 +118,7 @@ func availableMemory() (int, error) {
 	return 0, fmt.Errorf("reading /proc/meminfo: no MemAvailable")
 }
 
-// result is how a scenario went.
+// result is the result of a scenario.
 type result struct {
 	name              string
 	ran, failed       bool
@@ -136,16 +136,16 @@ func (r result) String() string {
 	return "passed"
 }
 
-// schedule starts scenarios as soon as the environment has what they need.
+// schedule starts scenarios when the environment has the resources that they need.
 type schedule struct {
 	free amount
-	// running is held for reading by each scenario that runs.
+	// running is locked for reading by each running scenario.
 	running sync.RWMutex
 	results []result
 }
 
-// run runs the scenarios and returns when all of them ended. The first one in the list that fits is started next; one
-// that needs more than there is runs when no other does.
+// run runs the scenarios and returns when all of them have ended. It always starts the first one in the list that fits.
+// One that needs more than the total capacity runs when no other does.
 func (a *schedule) run(t *testing.T, s *suite, pending []scenario) {
 	began, ended := time.Now(), make(chan func(), len(pending))
 	for running := 0; len(pending) > 0 || running > 0; {
@@ -170,7 +170,7 @@ func (a *schedule) run(t *testing.T, s *suite, pending []scenario) {
 	}
 }
 
-// fitting is the first scenario that can be started now; -1 when there is none.
+// fitting returns the index of the first scenario that can be started now; -1 if there is none.
 func (a *schedule) fitting(pending []scenario, running int) int {
 	for i := range pending {
 		if running == 0 || !a.free.less(pending[i].needs.amount()).negative() {
@@ -200,7 +200,7 @@ func (a *schedule) complete() bool {
 	return passed == len(scenarios)
 }
 
-// print writes a line a scenario, in the order in which they ended.
+// print writes a line for each scenario, in the order in which they ended.
 func (a *schedule) print(out io.Writer) {
 	w := tabwriter.NewWriter(out, 0, 0, 3, ' ', 0)
 	fmt.Fprintln(w, "SCENARIO\tRESULT\tTOOK\tWAITED FOR ROOM\tWAITED TO BE ALONE")

@@ -21,9 +21,9 @@ import (
 
 const sleeper = "sleeper"
 
-// wake has a pool without machines tell what the next one would have, as the cluster autoscaler reads it, and get one
-// when it is asked for; then go back to none, which leaves the machine off and in MAAS. The autoscaler's own part, a
-// change of the scale, is this test's: its module is not to be had.
+// wake checks a pool without machines. It publishes the capacity of its next machine for the cluster autoscaler, and
+// gets a machine on request. Scaled back to zero, it leaves the machine powered off and in MAAS. The test itself
+// changes the scale, since the autoscaler's module is not available.
 func (s *suite) wake(t *testing.T) {
 	g := NewWithT(t)
 	s.createCluster(t, 1)
@@ -68,7 +68,7 @@ func (s *suite) wake(t *testing.T) {
 	s.destroy(t)
 }
 
-// told is what the autoscaler is told of the pool's next machine.
+// told returns the capacity annotations that the autoscaler reads for the pool's next machine.
 func (s *suite) told(t *testing.T) map[string]string {
 	t.Helper()
 	var told map[string]string
@@ -90,14 +90,14 @@ func (s *suite) told(t *testing.T) map[string]string {
 	return told
 }
 
-// ask is what the autoscaler does to a pool.
+// ask scales a pool as the autoscaler does.
 func (s *suite) ask(t *testing.T, machines int) {
 	t.Helper()
 	s.must(t, s.Type(t.Context(), "kubectl", "scale", "machinedeployment", sleeper, "-n",
 		journey.HostedNamespace(s.cluster), "--replicas="+strconv.Itoa(machines)))
 }
 
-// newcomer is the machine that MAAS has given away since.
+// newcomer returns the machine that MAAS has allocated since.
 func (s *suite) newcomer(t *testing.T, before map[string]maas.Machine) maas.Machine {
 	t.Helper()
 	for id, m := range s.allocations(t) {

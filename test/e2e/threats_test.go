@@ -25,7 +25,7 @@ import (
 	"github.com/openshift/hypershift/test/maas-simulator/faults"
 )
 
-// typo is a node configuration that somebody wrote in a hurry.
+// typo is a node configuration with a typing error.
 const typo = `apiVersion: machineconfiguration.openshift.io/v1
 kind: MachineConfig
 metadata:
@@ -41,7 +41,7 @@ spec:
           source: data:,x
 `
 
-// badConfiguration gives the pool a configuration that no machine could use: not one machine may be touched for it.
+// badConfiguration sets a configuration for the pool that no machine can use, and checks that no machine is changed.
 func (s *suite) badConfiguration(t *testing.T) {
 	g := NewWithT(t)
 	s.createCluster(t, 1)
@@ -75,8 +75,8 @@ func (s *suite) configure(t *testing.T, references string) {
 		"-p", fmt.Sprintf(`{"spec":{"config":%s}}`, references)))
 }
 
-// deadBMC kills the BMC of the machine that the pool is given next: another must take its place, and the dead one goes
-// back when its BMC lives again.
+// deadBMC makes the BMC of the pool's next machine fail. Another machine must take its place, and the failed one must
+// be released when its BMC works again.
 func (s *suite) deadBMC(t *testing.T) {
 	s.createCluster(t, 1)
 	rule, heal := s.fault(t, faults.Rule{Kind: faults.PowerError, Machines: 1})
@@ -96,7 +96,7 @@ func (s *suite) deadBMC(t *testing.T) {
 	s.destroy(t)
 }
 
-// powerless is the machine that a fault for one machine has hit; empty while there is none.
+// powerless returns the machine that a fault for one machine has hit; empty if there is none yet.
 func (s *suite) powerless(ctx context.Context, id int) (string, error) {
 	request, err := http.NewRequestWithContext(ctx, http.MethodGet, "http://"+env.MAASAdmin+"/faults", nil)
 	if err != nil {
@@ -119,7 +119,7 @@ func (s *suite) powerless(ctx context.Context, id int) (string, error) {
 	return "", nil
 }
 
-// inUse maps the system ids that MaasMachines hold to the names of these.
+// inUse maps the system IDs of MaasMachines to their names.
 func (s *suite) inUse(t *testing.T) map[string]string {
 	t.Helper()
 	machines, err := journey.Machines(t.Context(), s.c, s.cluster, s.cluster)
@@ -133,8 +133,8 @@ func (s *suite) inUse(t *testing.T) map[string]string {
 	return used
 }
 
-// anotherUsersKey puts the key of another user of MAAS into the Secret: it is said, no machine is given up or called
-// lost, and with the right key all goes on.
+// anotherUsersKey puts the key of another MAAS user into the Secret. A condition must report it, no machine may be
+// released or reported as lost, and with the right key the cluster must continue.
 func (s *suite) anotherUsersKey(t *testing.T) {
 	g := NewWithT(t)
 	s.createCluster(t, 2)
@@ -168,7 +168,7 @@ func (s *suite) anotherUsersKey(t *testing.T) {
 	s.destroy(t)
 }
 
-// setKey puts the key of a file into the cluster's Secret.
+// setKey writes the key of a file into the cluster's Secret.
 func (s *suite) setKey(t *testing.T, file string) {
 	t.Helper()
 	g := NewWithT(t)
@@ -179,5 +179,5 @@ func (s *suite) setKey(t *testing.T, file string) {
 	g.Expect(s.c.Get(t.Context(), client.ObjectKeyFromObject(secret), secret)).To(Succeed())
 	read := secret.DeepCopy()
 	secret.Data[maas.SecretKeyAPIKey] = []byte(strings.TrimSpace(string(key)))
-	g.Expect(s.c.Patch(t.Context(), secret, client.MergeFrom(read))).To(Succeed()) // Others may write to it too.
+	g.Expect(s.c.Patch(t.Context(), secret, client.MergeFrom(read))).To(Succeed()) // Other clients may write to the Secret too.
 }

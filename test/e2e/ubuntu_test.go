@@ -14,8 +14,8 @@ import (
 	"github.com/openshift/hypershift/test/journey"
 )
 
-// ubuntu makes a pool of a stock image of MAAS beside that of machines with Ignition: cloud-init fetches node-agent,
-// which brings the release's container runtime and kubelet.
+// ubuntu creates a pool with a stock MAAS image, next to one with Ignition: cloud-init fetches node-agent, which
+// installs the release's container runtime and kubelet.
 func (s *suite) ubuntu(t *testing.T) {
 	g := NewWithT(t)
 	const pool = "ubuntu"
@@ -45,7 +45,7 @@ func (s *suite) ubuntu(t *testing.T) {
 	s.destroy(t)
 }
 
-// podRuns checks that each pod that must run on a node does: kube-proxy and the node network, by the release's
+// podRuns checks that each pod that must run on a node does run: kube-proxy and the node network, with the release's
 // container runtime.
 func (s *suite) podRuns(node string) journey.Check {
 	return func(ctx context.Context) (bool, string, error) {

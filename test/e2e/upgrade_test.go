@@ -17,7 +17,8 @@ import (
 	"github.com/openshift/hypershift/test/journey"
 )
 
-// upgradeMinor brings the cluster and its pool from the minor before to this build's, both asked for at once.
+// upgradeMinor upgrades the cluster and its pool from the previous minor to this build's, both requested at the same
+// time.
 func (s *suite) upgradeMinor(t *testing.T) {
 	previous, err := s.PreviousReleaseImage(t.Context())
 	s.must(t, err)
@@ -35,7 +36,7 @@ func (s *suite) upgradeMinor(t *testing.T) {
 	s.destroy(t)
 }
 
-// upgradeDigest brings both to other images of the same version, which only the digest tells apart.
+// upgradeDigest upgrades both to other images of the same version, which differ only in the digest.
 func (s *suite) upgradeDigest(t *testing.T) {
 	release, err := s.ReleaseImage(t.Context())
 	s.must(t, err)
@@ -46,8 +47,8 @@ func (s *suite) upgradeDigest(t *testing.T) {
 	s.destroy(t)
 }
 
-// upgrade gives the cluster and its pool a release, samples what status says once a second until both have it, and
-// asserts that no sample lied.
+// upgrade sets a release for the cluster and its pool, samples their status once per second until both have it, and
+// checks that no sample has a false status.
 func (s *suite) upgrade(t *testing.T, release string) {
 	g := NewWithT(t)
 	history := s.record(t)
@@ -68,17 +69,17 @@ func (s *suite) upgrade(t *testing.T, release string) {
 	s.reach(t, "nodes of the new release ready", soon, s.NodesReady(s.cluster, 2))
 }
 
-// record is what was seen of an upgrade so far.
+// record holds what was observed of an upgrade so far.
 type record struct {
 	before *sample
-	// oldSecrets are the bootstrap Secrets of the machines before the upgrade: a machine that carries one is old.
+	// oldSecrets are the bootstrap Secrets of the machines before the upgrade: a machine with one of them is old.
 	oldSecrets                  sets.Set[string]
 	sawUpdating, sawProgressing bool
 	lies                        []string
 }
 
-// record starts with what is there before the upgrade, once the pool has said the version of its nodes: what it says
-// for the first time only later is no lie.
+// record starts with the state before the upgrade, after the pool has reported the version of its nodes: a first report
+// that comes later is not a false status.
 func (s *suite) record(t *testing.T) *record {
 	var now *sample
 	s.reach(t, "pool says its version", soon, func(ctx context.Context) (done bool, said string, err error) {
@@ -90,7 +91,7 @@ func (s *suite) record(t *testing.T) *record {
 	return &record{before: now, oldSecrets: now.secrets()}
 }
 
-// sample looks once and notes each claim of status that is not true.
+// sample takes one sample and records each false status.
 func (r *record) sample(ctx context.Context, s *suite) (*sample, error) {
 	now, err := s.sample(ctx)
 	if err != nil {
@@ -113,21 +114,21 @@ func (r *record) sample(ctx context.Context, s *suite) (*sample, error) {
 	return now, nil
 }
 
-// clusterDone tells whether the control plane says that it has completed the upgrade.
+// clusterDone reports whether the control plane's status says that it has completed the upgrade.
 func (r *record) clusterDone(now *sample) bool {
 	return now.clusterLooked() && !now.progressing() && r.completed(now)
 }
 
-// completed tells whether the history says so, which it does for good.
+// completed reports whether the history contains the completed upgrade; that entry stays.
 func (r *record) completed(now *sample) bool {
 	newest, before := now.newest(), r.before.newest().StartedTime
 	return newest.State == configv1.CompletedUpdate && !newest.StartedTime.Equal(&before)
 }
 
-// oldLeft tells whether a machine of the old release is there.
+// oldLeft reports whether a machine of the old release exists.
 func (r *record) oldLeft(now *sample) bool { return now.secrets().Intersection(r.oldSecrets).Len() > 0 }
 
-// parseVersion reads "v1.36.3" or "1.36.3"; nothing is the oldest of all.
+// parseVersion parses "v1.36.3" or "1.36.3"; an empty text is the oldest version.
 func parseVersion(text string) semver.Version {
 	v, _ := semver.ParseTolerant(text)
 	return v

@@ -20,8 +20,9 @@ import (
 // virtualPool is a pool of virtual machines.
 const virtualPool = "vms"
 
-// virtual is a cluster whose workers are virtual machines that MAAS composes: one on each LXD host and zone, none where
-// no host has room, and all of them on the other host when one is drained. Composing takes an administrator's key.
+// virtual tests a cluster whose workers are virtual machines composed by MAAS. There is one on each LXD host and zone,
+// and none if no host has capacity. If one host is drained, all of them are on the other. Composing requires an
+// administrator's key.
 func (s *suite) virtual(t *testing.T) {
 	g := NewWithT(t)
 	s.must(t, s.CreateCluster(t.Context(), s.cluster, 0, "--maas-api-key-file", s.keyFile))
@@ -53,11 +54,11 @@ func (s *suite) virtual(t *testing.T) {
 	g.Expect(on).To(BeEmpty(), "virtual machines are deleted, not released")
 }
 
-// vanished has the LXD host of both machines vanish: they are replaced on the other one, beside a pool of metal in the
-// same cluster.
+// vanished removes the LXD host of both machines: they are replaced on the other host. The same cluster also has a pool
+// of bare metal.
 func (s *suite) vanished(t *testing.T) {
-	// This is longer than a busy machine takes from a Node that has just joined to one that is Ready: the replacements
-	// must not be replaced too.
+	// This is longer than a busy machine needs from a new Node to a Ready one, so that the replacements are not replaced
+	// too.
 	s.must(t, s.Type(t.Context(), "kubectl", "annotate", "nodepool", virtualPool, "-n", journey.Namespace,
 		hyperv1.MachineHealthCheckTimeoutAnnotation+"=2m"))
 	s.admin(t.Context(), t, http.MethodPost, "/vm-hosts/lxd-2/away", nil)
@@ -74,7 +75,7 @@ func (s *suite) vanished(t *testing.T) {
 	back()
 }
 
-// providerIDsOfNodes are those that the kubelets reported, by the name of the node.
+// providerIDsOfNodes returns the provider IDs reported by the kubelets, by node name.
 func (s *suite) providerIDsOfNodes(t *testing.T) map[string]string {
 	t.Helper()
 	guest, err := s.GuestClient(s.cluster)
@@ -88,7 +89,7 @@ func (s *suite) providerIDsOfNodes(t *testing.T) map[string]string {
 	return ids
 }
 
-// providerIDsOfMachines are those of the virtual machines, by their names.
+// providerIDsOfMachines returns the provider IDs of the virtual machines, by machine name.
 func (s *suite) providerIDsOfMachines(t *testing.T) map[string]string {
 	t.Helper()
 	machines, err := journey.Machines(t.Context(), s.c, s.cluster, "")

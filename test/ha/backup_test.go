@@ -20,11 +20,11 @@ import (
 	"github.com/openshift/hypershift/test/journey"
 )
 
-// backupName is that of the key and of the volume of scheduled backups.
+// backupName is the name of the key and of the volume of scheduled backups.
 const backupName = "scheduled-backups"
 
-// schedule asks for a backup at a full minute half a minute from now or a little later, and no other one today, onto a volume: a minute that
-// begins before the schedule is read would be tomorrow's.
+// schedule requests one backup for today onto a volume, at a full minute that is at least half a minute away. If the
+// minute began before the schedule is read, the backup would run tomorrow.
 func (s *suite) schedule(t *testing.T) {
 	t.Helper()
 	key, err := age.GenerateX25519Identity()
@@ -43,7 +43,7 @@ func (s *suite) schedule(t *testing.T) {
 		time.Now().UTC().Add(90*time.Second).Format("4 15 * * *"), backupName, backupName)))
 }
 
-// scheduled waits until it is made.
+// scheduled waits until the backup is complete.
 func (s *suite) scheduled(t *testing.T) {
 	t.Helper()
 	s.must(t, s.Reach(t.Context(), "backup of three members by the schedule", 8*time.Minute, func(ctx context.Context) (bool, string, error) {

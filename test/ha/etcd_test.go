@@ -17,10 +17,11 @@ import (
 	"github.com/openshift/hypershift/test/journey"
 )
 
-// anotherRequest is more memory than etcd asks for by itself: nobody else's pods change with it.
+// anotherRequest is more memory than etcd's default request: it changes no pods of other components.
 const anotherRequest = "264Mi"
 
-// etcdChanges asks for other pods of etcd while a member's host is dead, and holds that the members which are left are not stopped for it.
+// etcdChanges changes the pods of etcd while a member's host is down, and checks that the remaining members are not
+// stopped for the change.
 func (s *suite) etcdChanges(t *testing.T) {
 	const node = "management-3"
 	s.under(t, "etcd changes, node dead", func() {
@@ -28,7 +29,8 @@ func (s *suite) etcdChanges(t *testing.T) {
 		s.must(t, s.Reach(t.Context(), "node known to be dead", 5*time.Minute, s.notReady(node)))
 		s.must(t, s.Type(t.Context(), "kubectl", "annotate", "hostedcluster", cluster, "-n", journey.Namespace, "--overwrite",
 			hyperv1.ResourceRequestOverrideAnnotationPrefix+"/etcd.etcd=memory="+anotherRequest))
-		// The cluster's operator may have been on that node, and is elsewhere only when the node has been given up.
+		// The cluster's operator may have been on that node. It runs elsewhere only after its pod has been evicted from the
+		// node.
 		s.must(t, s.Reach(t.Context(), "change of etcd put off", wholeLimit, func(ctx context.Context) (bool, string, error) {
 			c, err := s.members(ctx)
 			return strings.Contains(c.Message, "a change of etcd waits for that"), c.Reason + ": " + c.Message, err
@@ -39,7 +41,7 @@ func (s *suite) etcdChanges(t *testing.T) {
 	})
 }
 
-// changedEtcd checks that all members of etcd have what etcdChanges asks for.
+// changedEtcd checks that all members of etcd have the change of etcdChanges.
 func (s *suite) changedEtcd(ctx context.Context) (bool, string, error) {
 	pods := &corev1.PodList{}
 	if err := s.c.List(ctx, pods, client.InNamespace(journey.HostedNamespace(cluster)), client.MatchingLabels{"app": "etcd"}); err != nil {

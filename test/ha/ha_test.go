@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package ha does to a management cluster of three nodes, with a highly available hosted cluster on it, what happens to such: nodes die, are
-// drained and cut off, a disk is replaced, the release goes up; and counts what clients of the hosted cluster notice.
+// Package ha tests a management cluster of three nodes with a highly available hosted cluster. Nodes fail, are drained
+// and are disconnected, a disk is replaced, and the release is upgraded. The tests count the failures that clients of
+// the hosted cluster see.
 package ha
 
 import (
@@ -31,31 +32,33 @@ import (
 
 const (
 	cluster = "ha"
-	// wholeLimit is how long a control plane may take to be whole again.
+	// wholeLimit is the timeout for a control plane to be complete again.
 	wholeLimit = 8 * time.Minute
 )
 
 var (
-	// usual clients try again long enough for what changes hands, and too short for those that wait until a connection is given up.
+	// usual clients retry long enough for a failover, but not long enough to wait for a connection timeout.
 	usual = limits{request: 5 * time.Second, patience: 30 * time.Second}
-	// patient are the clients of the short form, which runs beside all other tests: only a real outage takes as long.
+	// patient clients are for the short form, which runs in parallel with all other tests: only a real outage takes that
+	// long.
 	patient = limits{request: 15 * time.Second, patience: 2 * time.Minute}
 )
 
-// part is one of the things that happen.
+// part is one of the scenarios.
 type part struct {
 	name string
 	run  func(*suite, *testing.T)
 }
 
-// parts are in the order in which they happen.
+// parts returns the scenarios in the order in which they run.
 func parts() []part {
 	all := []part{
 		{"When a cluster is highly available, its control plane should be spread over three nodes, and backed up by a schedule", (*suite).create},
 		{"When a node dies, the API should stay", (*suite).nodeDies},
 	}
 	if testing.Short() {
-		// The cluster goes with its environment: API servers of three take their time to end, and the journey destroys clusters too.
+		// The cluster is removed with its environment: three API servers take long to stop, and the journey test already
+		// destroys clusters.
 		return all
 	}
 	return append(all,
@@ -69,15 +72,15 @@ func parts() []part {
 		part{"When the cluster is destroyed, nothing should be left", (*suite).destroy})
 }
 
-// suite is what the parts share.
+// suite holds what the parts share.
 type suite struct {
 	*journey.Walker
 	c client.Client
-	// figures are told at the end.
+	// figures are printed at the end.
 	figures []string
 }
 
-// TestHighlyAvailable is short with -short: a node dies, and no more.
+// TestHighlyAvailable only lets a node fail with -short.
 func TestHighlyAvailable(t *testing.T) {
 	s := start(t, 3)
 	for _, part := range parts() {
@@ -91,7 +94,8 @@ func TestHighlyAvailable(t *testing.T) {
 	}
 }
 
-// start brings up an environment of so many nodes, and takes it down when the test ends. HYPERSHIFT_E2E_KEEP=1 leaves it for a look.
+// start brings up an environment with this number of nodes, and takes it down when the test ends. HYPERSHIFT_E2E_KEEP=1
+// keeps it for inspection.
 func start(t *testing.T, nodes int) *suite {
 	t.Helper()
 	if os.Getuid() != 0 {
@@ -142,7 +146,7 @@ func (s *suite) create(t *testing.T) {
 		s.must(t, s.Install(t.Context()))
 	} else {
 		s.installWithVirtualIP(t)
-		// What goes up later begins a release before.
+		// A cluster that is upgraded later starts with the previous release.
 		previous, err := s.PreviousReleaseImage(t.Context())
 		s.must(t, err)
 		flags, workers = append(flags, "--release-image", previous), 1
@@ -155,7 +159,7 @@ func (s *suite) create(t *testing.T) {
 	s.spread(t, map[string]int{"etcd": 3, "kube-apiserver": 3, "kube-controller-manager": 2, "kube-scheduler": 2})
 }
 
-// spread waits until the pods of components are on so many nodes: one on its way out counts too.
+// spread waits until the pods of each component are on this number of nodes. Terminating pods count too.
 func (s *suite) spread(t *testing.T, components map[string]int) {
 	t.Helper()
 	for app, want := range components {
@@ -166,7 +170,7 @@ func (s *suite) spread(t *testing.T, components map[string]int) {
 	}
 }
 
-// nodesOf are the nodes on which pods of a component run, each once.
+// nodesOf returns the distinct nodes on which pods of a component run.
 func (s *suite) nodesOf(ctx context.Context, app string) ([]string, error) {
 	pods := &corev1.PodList{}
 	if err := s.c.List(ctx, pods, client.InNamespace(journey.HostedNamespace(cluster)), client.MatchingLabels{"app": app}); err != nil {
@@ -181,7 +185,7 @@ func (s *suite) nodesOf(ctx context.Context, app string) ([]string, error) {
 	return nodes, nil
 }
 
-// whole checks that all pods of the control plane are ready, and that etcd is well and complete.
+// whole checks that all pods of the control plane are ready, and that etcd is healthy and complete.
 func (s *suite) whole(ctx context.Context) (bool, string, error) {
 	hc := &hyperv1.HostedCluster{}
 	if err := s.c.Get(ctx, client.ObjectKey{Namespace: journey.Namespace, Name: cluster}, hc); err != nil {
@@ -209,7 +213,7 @@ func (s *suite) whole(ctx context.Context) (bool, string, error) {
 	return len(unready) == 0, "not ready: " + strings.Join(unready, ", "), nil
 }
 
-// under does something while administrators write, and holds that none of them lost a write.
+// under calls do while administrators write, and checks that no write is lost.
 func (s *suite) under(t *testing.T, what string, do func()) {
 	t.Helper()
 	config, err := clientcmd.BuildConfigFromFlags("", s.Path(cluster+".kubeconfig"))
@@ -221,7 +225,7 @@ func (s *suite) under(t *testing.T, what string, do func()) {
 	s.writing(t, what, config, most, do)
 }
 
-// writing does something while clients of a configuration write, and holds that none of them lost a write.
+// writing calls do while clients with a configuration write, and checks that no write is lost.
 func (s *suite) writing(t *testing.T, what string, config *rest.Config, most limits, do func()) {
 	t.Helper()
 	load, err := begin(t.Context(), config, most, func(last error) { s.Say("a write of %s is lost: %v", what, last) })
@@ -240,7 +244,7 @@ func (s *suite) writing(t *testing.T, what string, config *rest.Config, most lim
 	NewWithT(t).Expect(counted.Failed).To(BeZero(), counted.String())
 }
 
-// notReady checks that the management cluster knows of a node's end.
+// notReady checks that the management cluster has detected a node's failure.
 func (s *suite) notReady(node string) journey.Check {
 	return func(ctx context.Context) (bool, string, error) {
 		n := &corev1.Node{}
@@ -256,7 +260,7 @@ func (s *suite) notReady(node string) journey.Check {
 	}
 }
 
-// node does to a node what happens to nodes.
+// node runs an operation on a node.
 func (s *suite) node(t *testing.T, what, name string) {
 	t.Helper()
 	s.must(t, s.Type(t.Context(), "devcluster", "node", what, name, "--dir", s.Dir))
@@ -295,7 +299,7 @@ func (s *suite) volumeLost(t *testing.T) {
 		s.node(t, "stop", node)
 		s.node(t, "wipe", node)
 		s.node(t, "start", node)
-		// The manager of etcd gives up no volume that is younger than ten minutes.
+		// The manager of etcd discards no volume younger than ten minutes.
 		s.must(t, s.Reach(t.Context(), "member being replaced", 15*time.Minute, func(ctx context.Context) (bool, string, error) {
 			c, err := s.members(ctx)
 			return c.Reason == hyperv1.EtcdMemberReplacedReason && strings.Contains(c.Message, lost), c.Reason + ": " + c.Message, err
@@ -313,7 +317,7 @@ func (s *suite) volumeLost(t *testing.T) {
 	}
 }
 
-// memberOn is the pod of etcd on a node.
+// memberOn returns the etcd pod on a node.
 func (s *suite) memberOn(t *testing.T, node string) string {
 	t.Helper()
 	pods := &corev1.PodList{}
@@ -327,7 +331,7 @@ func (s *suite) memberOn(t *testing.T, node string) string {
 	return ""
 }
 
-// volumes are the claims of etcd's members, by their pods.
+// volumes returns the UIDs of the claims of etcd's members, by pod.
 func (s *suite) volumes(t *testing.T) map[string]types.UID {
 	t.Helper()
 	claims := &corev1.PersistentVolumeClaimList{}
@@ -339,7 +343,7 @@ func (s *suite) volumes(t *testing.T) map[string]types.UID {
 	return of
 }
 
-// members is what is said of etcd's members.
+// members returns the condition of etcd's members.
 func (s *suite) members(ctx context.Context) (metav1.Condition, error) {
 	hcp := &hyperv1.HostedControlPlane{}
 	if err := s.c.Get(ctx, client.ObjectKey{Namespace: journey.HostedNamespace(cluster), Name: cluster}, hcp); err != nil {

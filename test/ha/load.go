@@ -19,27 +19,27 @@ import (
 )
 
 const (
-	// clients write by turns, each over a connection of its own: which API server a connection ends at is chance, and what becomes of it when
-	// that one is gone is to be seen each time.
+	// clients is the number of clients that write in turn, each over a separate connection. The API server at the other
+	// end of a connection is random, and the test must see what happens when that server disappears.
 	clients = 10
-	// every is 20 writes a second.
+	// every is the interval of 20 writes per second.
 	every = 50 * time.Millisecond
-	// preparing is how long it may take to make what is written to.
+	// preparing is the timeout for the creation of the objects to write.
 	preparing = 3 * time.Minute
-	// objects is how many are written to in turn.
+	// objects is the number of objects that are written in turn.
 	objects = 50
 )
 
-// limits say how long one try of a write may take, and how long a client tries again.
+// limits holds the timeout of one attempt of a write, and how long a client retries.
 type limits struct{ request, patience time.Duration }
 
 func name(n int) string { return fmt.Sprintf("load-%d", n%objects) }
 
-// load writes to a hosted cluster, 20 times a second, by clients that try each write again for a while.
+// load writes to a hosted cluster 20 times per second. Its clients retry each write for a while.
 type load struct {
 	writers []*writer
 	limits
-	// lost is told of each write that fails, when it does.
+	// lost is called for each write that fails, at the time of the failure.
 	lost   func(error)
 	cancel context.CancelFunc
 	all    sync.WaitGroup
@@ -52,15 +52,15 @@ type load struct {
 type writer struct {
 	kubernetes.Interface
 	number int
-	// since is when the last of its writes came through.
+	// since is the time of its last successful write.
 	since time.Time
 }
 
-// count is what became of the writes.
+// count holds the results of the writes.
 type count struct {
-	// Writes is how many there were; Tried those that a second try brought through, and Failed those that nothing did.
+	// Writes is the number of writes; Tried is how many succeeded only after a retry, and Failed how many never did.
 	Writes, Tried, Failed int
-	// Gap is the longest time in which no write of a client came through.
+	// Gap is the longest time without a successful write of a client.
 	Gap  time.Duration
 	last error
 }
@@ -73,7 +73,7 @@ func (c count) String() string {
 	return text
 }
 
-// begin starts to write.
+// begin starts the writes.
 func begin(ctx context.Context, config *rest.Config, most limits, lost func(error)) (*load, error) {
 	l := &load{limits: most, lost: lost}
 	for n := range clients {
@@ -96,7 +96,7 @@ func begin(ctx context.Context, config *rest.Config, most limits, lost func(erro
 	return l, nil
 }
 
-// prepare makes an object that is written to.
+// prepare creates an object to write.
 func prepare(ctx context.Context, client kubernetes.Interface, name string) error {
 	var last error
 	object := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: name}}
@@ -110,16 +110,16 @@ func prepare(ctx context.Context, client kubernetes.Interface, name string) erro
 	return nil
 }
 
-// connect makes a client that shares no connection with others.
+// connect returns a client that shares no connection with others.
 func connect(config *rest.Config, limit time.Duration) (kubernetes.Interface, error) {
 	config = rest.CopyConfig(config)
 	config.Timeout, config.QPS = limit, -1
-	// Clients of the same settings share connections, and a dialer is never the same.
+	// client-go shares connections between clients with the same settings; each dialer makes them different.
 	config.Dial = (&net.Dialer{}).DialContext
 	return kubernetes.NewForConfig(config)
 }
 
-// end stops writing and tells what became of it.
+// end stops the writes and returns their results.
 func (l *load) end() count {
 	l.cancel()
 	l.all.Wait()
@@ -144,7 +144,7 @@ func (l *load) run(ctx context.Context) {
 	}
 }
 
-// write is one write, which is tried again as clients do.
+// write does one write and retries it, as clients do.
 func (l *load) write(ctx context.Context, w *writer, n int) {
 	ctx, cancel := context.WithTimeout(ctx, l.patience)
 	defer cancel()

@@ -23,19 +23,20 @@ import (
 )
 
 const (
-	// size is how many members a highly available etcd has.
+	// size is the number of members of a highly available etcd.
 	size = 3
-	// membersLimit is how long all questions to them may take together.
+	// membersLimit is the timeout for all requests to them together.
 	membersLimit = 30 * time.Second
 )
 
-// reached is a member of etcd, and where this test reaches it.
+// reached is a member of etcd and its URL for this test.
 type reached struct {
 	etcd.Members
 	url string
 }
 
-// agree asks each member of etcd itself: it should have a vote and a leader, know of three members with votes, and store what the others store.
+// agree queries each member of etcd directly. The member must have a vote and a leader, know three voting members, and
+// store the same data as the others.
 func (s *suite) agree(ctx context.Context) (bool, string, error) {
 	ctx, cancel := context.WithTimeout(ctx, membersLimit)
 	defer cancel()
@@ -68,7 +69,7 @@ func (s *suite) agree(ctx context.Context) (bool, string, error) {
 	return same(ctx, asked, revision)
 }
 
-// well is how a member is, or what is wrong with it.
+// well returns the status of a member, or what is wrong with it.
 func well(ctx context.Context, member reached) (*clientv3.StatusResponse, error) {
 	status, err := member.Status(ctx, member.url)
 	if err != nil {
@@ -92,7 +93,8 @@ func well(ctx context.Context, member reached) (*clientv3.StatusResponse, error)
 	return status, nil
 }
 
-// same tells whether members store the same at a revision that each of them has. What was compacted meanwhile differs for a moment.
+// same reports whether members store the same data at a revision that each of them has. Concurrent compaction causes
+// brief differences.
 func same(ctx context.Context, members []reached, revision int64) (bool, string, error) {
 	hashes := map[string]bool{}
 	for _, member := range members {
@@ -105,7 +107,8 @@ func same(ctx context.Context, members []reached, revision int64) (bool, string,
 	return len(members) == size && len(hashes) == 1, fmt.Sprintf("%d members, at revision %d: %v", len(members), revision, hashes), nil
 }
 
-// forward opens a way to a port of a pod, by the API server of the management cluster, as `kubectl port-forward` does. It ends with closing.
+// forward forwards a local port to a port of a pod through the management cluster's API server, as `kubectl
+// port-forward` does. closing stops it.
 func (s *suite) forward(ctx context.Context, pod string, port int) (url string, closing func(), err error) {
 	config, err := clientcmd.BuildConfigFromFlags("", s.Path("kubeconfig"))
 	if err != nil {
@@ -139,6 +142,6 @@ func (s *suite) forward(ctx context.Context, pod string, port int) (url string, 
 		close(stop)
 		return "", nil, err
 	}
-	// Its certificate is good for the name, not for an address.
+	// The certificate is valid for the name, not for an address.
 	return fmt.Sprintf("https://localhost:%d", ports[0].Local), func() { close(stop) }, nil
 }

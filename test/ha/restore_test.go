@@ -22,7 +22,8 @@ import (
 	"github.com/openshift/hypershift/test/journey"
 )
 
-// restore takes a cluster of three members that lives back to a backup. Nobody but the control plane notices: machines, Nodes and pods run on.
+// restore restores a running cluster with three members to a backup. Only the control plane is affected: machines,
+// Nodes and pods continue to run.
 func (s *suite) restore(t *testing.T) {
 	g := NewWithT(t)
 	s.must(t, s.RunWorkload(t.Context(), cluster))
@@ -73,7 +74,7 @@ func note(name string) *corev1.ConfigMap {
 	return &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: name}}
 }
 
-// running is what runs when there are one machine with its Node, and two pods.
+// running returns what runs in a cluster with one machine, its Node, and two pods.
 func (s *suite) running(t *testing.T, m *maas.Client, guest client.Client) (found map[string]string) {
 	t.Helper()
 	s.must(t, s.Reach(t.Context(), "a machine, its Node and two pods", 3*time.Minute, func(ctx context.Context) (_ bool, _ string, err error) {
@@ -83,15 +84,15 @@ func (s *suite) running(t *testing.T, m *maas.Client, guest client.Client) (foun
 	return found
 }
 
-// kept are the pods of the control plane that have no reason to be replaced, by their UIDs. Containers of them may start again, as those do that lose
-// their lease in the guest.
+// kept returns the UIDs of the control plane pods that have no reason to be replaced. Their containers may restart, for
+// example if they lose their lease in the guest.
 func (s *suite) kept(t *testing.T) map[string]string {
 	t.Helper()
 	pods := &corev1.PodList{}
 	s.must(t, s.c.List(t.Context(), pods, client.InNamespace(journey.HostedNamespace(cluster)), client.HasLabels{hyperv1.ControlPlaneComponentLabel}))
 	kept := map[string]string{}
 	for _, pod := range pods.Items {
-		// Those of Jobs end by themselves, and those of etcd are a StatefulSet's.
+		// Pods of Jobs end regularly, and those of etcd belong to a StatefulSet.
 		owner := metav1.GetControllerOf(&pod)
 		if owner != nil && owner.Kind == "ReplicaSet" && pod.DeletionTimestamp.IsZero() && pod.Labels["app"] != "kube-apiserver" {
 			kept[pod.Name] = string(pod.UID)

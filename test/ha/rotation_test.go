@@ -30,14 +30,15 @@ import (
 )
 
 const (
-	// leafLife is how long certificates live in this test, by the real clock; half of that is for everybody to take the next one up.
+	// leafLife is the lifetime of certificates in this test, in real time; clients have half of it to load the next one.
 	leafLife = 10 * time.Minute
-	// rotationLimit is how long a rotation of all signers may take: each of three API servers goes three times, and lets its clients know before.
+	// rotationLimit is the timeout for a rotation of all signers: each of three API servers restarts three times, and
+	// informs its clients before.
 	rotationLimit = 40 * time.Minute
 )
 
-// TestRotation has clients write while the certificates of a highly available cluster, which live ten minutes, are renewed again and again, and
-// all of its signers rotate. HYPERSHIFT_ROTATION says for how long, an hour if it says nothing.
+// TestRotation has clients write while all signers of a highly available cluster rotate. Its certificates live ten
+// minutes and are renewed repeatedly. HYPERSHIFT_ROTATION is the duration, by default one hour.
 func TestRotation(t *testing.T) {
 	span := time.Hour
 	if text := os.Getenv("HYPERSHIFT_ROTATION"); text != "" {
@@ -65,10 +66,11 @@ func TestRotation(t *testing.T) {
 	s.must(t, s.Reach(t.Context(), "node ready", 3*time.Minute, s.NodesReady(cluster, 1)))
 }
 
-// rotate has all signers rotate, one time after the other until span is over, and waits until the last one is through.
+// rotate rotates all signers repeatedly until span is over, and waits until the last rotation is complete.
 func (s *suite) rotate(t *testing.T, span time.Duration) {
 	t.Helper()
-	// under says that the rotation that was asked for last has been seen under way: before, the condition is that of the one before it.
+	// under reports whether the last requested rotation has started: before, the condition describes the previous
+	// rotation.
 	end, times, under := time.Now().Add(span), 0, false
 	s.must(t, s.Reach(t.Context(), "rotations", span+rotationLimit, func(ctx context.Context) (bool, string, error) {
 		hc := &hyperv1.HostedCluster{}
@@ -95,14 +97,14 @@ func (s *suite) rotate(t *testing.T, span time.Duration) {
 	}))
 }
 
-// takenUp tells whether the root CA has been rotated for a mark, or is.
+// takenUp reports whether the root CA has been rotated for a mark, or is being rotated.
 func (s *suite) takenUp(ctx context.Context, mark string) bool {
 	root := &corev1.Secret{}
 	err := s.c.Get(ctx, client.ObjectKey{Namespace: journey.HostedNamespace(cluster), Name: "root-ca"}, root)
 	return err == nil && "all="+root.Annotations["hypershift.openshift.io/rotated-for"] == mark
 }
 
-// bearer is the way in of somebody who knows the authority of today and has a token that lasts: it is told of nothing that is new.
+// bearer returns a configuration with today's CA and a long-lived token. It is not updated after a rotation.
 func (s *suite) bearer(t *testing.T, life time.Duration) *rest.Config {
 	t.Helper()
 	admin, err := clientcmd.BuildConfigFromFlags("", s.Path(cluster+".kubeconfig"))
@@ -117,7 +119,7 @@ func (s *suite) bearer(t *testing.T, life time.Duration) *rest.Config {
 	return &rest.Config{Host: admin.Host, BearerToken: token.Status.Token, TLSClientConfig: rest.TLSClientConfig{CAData: admin.CAData}}
 }
 
-// leaves are the beginnings of the lives of the control plane's certificates, by their Secrets.
+// leaves returns the start times of the control plane's certificates, by Secret.
 func (s *suite) leaves(t *testing.T) map[string]time.Time {
 	t.Helper()
 	secrets := &corev1.SecretList{}
@@ -139,7 +141,7 @@ func (s *suite) leaves(t *testing.T) map[string]time.Time {
 	return begun
 }
 
-// machines are the cluster's own, by their UIDs.
+// machines returns the UIDs of the cluster's machines.
 func (s *suite) machines(t *testing.T) sets.Set[types.UID] {
 	t.Helper()
 	machines := &clusterv1.MachineList{}

@@ -16,10 +16,10 @@ import (
 	"github.com/openshift/hypershift/test/journey"
 )
 
-// zoneLabel is the one that nodes on metal rarely have.
+// zoneLabel is a label that bare metal nodes rarely have.
 const zoneLabel = "topology.kubernetes.io/zone"
 
-// TestTwoNodes has a highly available cluster where there is less than it would like: two nodes, in no zone.
+// TestTwoNodes runs a highly available cluster with fewer nodes than it prefers: two nodes, without zones.
 func TestTwoNodes(t *testing.T) {
 	s := start(t, 2)
 	s.must(t, s.Type(t.Context(), "kubectl", "label", "nodes", "--all", zoneLabel+"-"))
@@ -43,7 +43,8 @@ func TestTwoNodes(t *testing.T) {
 	s.destroy(t)
 }
 
-// cordoned takes the node of a member of etcd that has to start anew: its volume is there and nowhere else. It says so, and the API stays.
+// cordoned cordons the node of an etcd member that must restart: its volume exists only there. The condition reports
+// that, and the API stays available.
 func (s *suite) cordoned(t *testing.T) {
 	t.Helper()
 	const node = "management-2"

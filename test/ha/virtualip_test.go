@@ -21,14 +21,14 @@ import (
 
 const (
 	virtualIPNamespace = "hypershift-virtual-ip"
-	// holdsLabel is on the nodes that may hold the address: all that can be stopped.
+	// holdsLabel selects the nodes that may have the address: all that can be stopped.
 	holdsLabel = "e2e.hypershift.openshift.io/holds-virtual-ip"
 )
 
-// virtualIP is the address of a node that is not there, which MAAS leaves alone.
+// virtualIP is the address of a node that does not exist, which MAAS does not use.
 var virtualIP = env.Nodes(env.MaxNodes)[env.MaxNodes-1].Address
 
-// installWithVirtualIP gives the management cluster an address that outlives each node that may hold it.
+// installWithVirtualIP gives the management cluster an address that survives the failure of each node that may have it.
 func (s *suite) installWithVirtualIP(t *testing.T) {
 	t.Helper()
 	for _, n := range env.Nodes(3) {
@@ -54,7 +54,7 @@ func (s *suite) holderDies(t *testing.T) {
 	})
 }
 
-// published is the address by which nodes and kubeconfigs reach the API.
+// published returns the address at which nodes and kubeconfigs reach the API.
 func (s *suite) published(t *testing.T) string {
 	t.Helper()
 	hc := &hyperv1.HostedCluster{}
@@ -62,7 +62,7 @@ func (s *suite) published(t *testing.T) string {
 	return hc.Status.ControlPlaneEndpoint.Host
 }
 
-// heldBy checks that a node holds the address, and not the one named.
+// heldBy checks that a node has the address, and that it is not the named one.
 func (s *suite) heldBy(not string) journey.Check {
 	return func(ctx context.Context) (bool, string, error) {
 		holder, err := s.holder(ctx)
@@ -70,7 +70,7 @@ func (s *suite) heldBy(not string) journey.Check {
 	}
 }
 
-// holder is the node that holds the address; empty when none does.
+// holder returns the node that has the address; empty if none does.
 func (s *suite) holder(ctx context.Context) (string, error) {
 	lease := &coordinationv1.Lease{}
 	err := s.c.Get(ctx, client.ObjectKey{Namespace: virtualIPNamespace, Name: nodeaddress.VirtualIPComponent}, lease)

@@ -15,26 +15,26 @@ import (
 	rbacv1 "k8s.io/api/rbac/v1"
 )
 
-// auditLog is where the management machine's API server writes what service accounts ask for.
+// auditLog is the audit log of service account requests, written by the management machine's API server.
 const auditLog = "management/root/var/log/kubernetes/audit*.log"
 
-// Asked is what a service account asked of the management cluster: verbs by "group/resource".
+// Asked holds the requests of a service account to the management cluster: verbs by "group/resource".
 type Asked struct {
 	Granted, Denied map[string][]string
 }
 
-// event is what counts of a line of the audit log.
+// event holds the relevant fields of a line of the audit log.
 type event struct {
 	Verb string
 	User struct{ Username string }
-	// ObjectRef is nil for what is no object, such as discovery.
+	// ObjectRef is nil for requests without an object, such as discovery.
 	ObjectRef   *struct{ APIGroup, Resource, Subresource string }
 	Annotations map[string]string
 	// RequestReceivedTimestamp is when the API server received the request.
 	RequestReceivedTimestamp time.Time
 }
 
-// Asked reads the audit log from AuditFrom on. Account is namespace:name.
+// Asked reads the audit log, starting at AuditFrom. account is namespace:name.
 func (w *Walker) Asked(account string) (Asked, error) {
 	files, err := filepath.Glob(w.Path(auditLog))
 	if err != nil {
@@ -62,7 +62,7 @@ func (a Asked) read(file, user string, from time.Time) error {
 	lines.Buffer(nil, 1<<20)
 	for lines.Scan() {
 		var e event
-		// The last line may be half written.
+		// The last line may be incomplete.
 		if json.Unmarshal(lines.Bytes(), &e) == nil && e.User.Username == user && e.ObjectRef != nil &&
 			!e.RequestReceivedTimestamp.Before(from) {
 			a.add(e)
@@ -82,8 +82,8 @@ func (a Asked) add(e event) {
 	}
 }
 
-// Unused lists "verb group/resource" of all rights that nobody asked for, sorted. Who watches may also get and list: an API server that
-// does not stream lists is listed first.
+// Unused lists "verb group/resource" of all granted permissions that no request used, sorted. An account that watches
+// may also get and list: it lists first if the API server does not stream lists.
 func (a Asked) Unused(rules []rbacv1.PolicyRule) []string {
 	var unused []string
 	for _, rule := range rules {

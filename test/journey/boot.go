@@ -22,19 +22,20 @@ import (
 	"github.com/openshift/hypershift/test/devcluster/registry"
 )
 
-// Boot is what the first boot of a pool's machines cost: of each figure the most among them.
+// Boot holds the costs of the first boot of a pool's machines: the maximum of each figure.
 type Boot struct {
-	// Image is what MAAS installed.
+	// Image is the image that MAAS deployed.
 	Image string
 	// UserData is the size of the user-data in MAAS, in bytes.
 	UserData int
-	// Took is the time from Deployed to the Node's Ready, in whole seconds.
+	// Took is the time from Deployed until the Node is Ready, in complete seconds.
 	Took time.Duration
-	// Pulled is what the registry has served to the machine's address, in bytes.
+	// Pulled is the number of bytes that the registry has served to the machine's address.
 	Pulled int64
 }
 
-// MeasureBoot measures the first boot of the machines of a cluster's first pool, whose nodes are Ready and whose addresses nobody had before them.
+// MeasureBoot measures the first boot of the machines of a cluster's first pool. Its nodes must be Ready, and no other
+// machine may have had their addresses before.
 func (w *Walker) MeasureBoot(ctx context.Context, cluster string) (Boot, error) {
 	c, err := w.Management()
 	if err != nil {
@@ -72,7 +73,7 @@ func (w *Walker) MeasureBoot(ctx context.Context, cluster string) (Boot, error) 
 	return boot, nil
 }
 
-// fromDeployedToReady is the time from MAAS's event to the transition that the node tells.
+// fromDeployedToReady returns the time from MAAS's event to the node's transition.
 func (w *Walker) fromDeployedToReady(ctx context.Context, guest client.Client, m infrav1.MaasMachine) (time.Duration, error) {
 	node := &corev1.Node{}
 	if err := guest.Get(ctx, client.ObjectKey{Name: *m.Status.Hostname}, node); err != nil {
@@ -90,7 +91,7 @@ func (w *Walker) fromDeployedToReady(ctx context.Context, guest client.Client, m
 	return 0, fmt.Errorf("node %s does not say whether it is Ready", node.Name)
 }
 
-// deployed is when MAAS called a machine Deployed for the last time.
+// deployed returns when MAAS last set a machine to Deployed.
 func (w *Walker) deployed(ctx context.Context, systemID string) (time.Time, error) {
 	m, err := w.MAAS()
 	if err != nil {
@@ -108,7 +109,7 @@ func (w *Walker) deployed(ctx context.Context, systemID string) (time.Time, erro
 	return time.Time{}, fmt.Errorf("MAAS has no event of the deployment of machine %s", systemID)
 }
 
-// row is what the simulated MAAS tells of a machine on its admin port.
+// row is a machine, as the simulated MAAS reports it on its admin port.
 type row struct {
 	SystemID string   `json:"system_id"`
 	Image    string   `json:"image"`
@@ -116,7 +117,7 @@ type row struct {
 	UserData int      `json:"user_data_bytes"`
 }
 
-// rows are those of all machines, by their system ids.
+// rows returns the rows of all machines, by system ID.
 func (w *Walker) rows(ctx context.Context) (map[string]row, error) {
 	var all []row
 	if err := readJSON(ctx, http.DefaultClient, "http://"+env.MAASAdmin+"/machines", &all); err != nil {
@@ -129,7 +130,7 @@ func (w *Walker) rows(ctx context.Context) (map[string]row, error) {
 	return byID, nil
 }
 
-// served is what the registry has served, by address.
+// served returns the number of bytes that the registry has served, by address.
 func (w *Walker) served(ctx context.Context) (map[string]int64, error) {
 	ca, err := os.ReadFile(w.environment().RegistryCA())
 	if err != nil {

@@ -22,16 +22,16 @@ import (
 )
 
 const (
-	// Namespace is where the journey makes its hosted clusters.
+	// Namespace is the namespace of the scenario's hosted clusters.
 	Namespace = "clusters"
-	// OperatorNamespace is where the hypershift-operator runs.
+	// OperatorNamespace is the namespace of the hypershift-operator.
 	OperatorNamespace = "hypershift"
 )
 
-// HostedNamespace is the namespace of a cluster's control plane.
+// HostedNamespace returns the namespace of a cluster's control plane.
 func HostedNamespace(cluster string) string { return Namespace + "-" + cluster }
 
-// Scheme knows every kind that the journey looks at.
+// Scheme returns a scheme with every kind that the scenario reads.
 func Scheme() *runtime.Scheme {
 	scheme := runtime.NewScheme()
 	for _, add := range []func(*runtime.Scheme) error{
@@ -44,10 +44,10 @@ func Scheme() *runtime.Scheme {
 	return scheme
 }
 
-// Management is a client of the management cluster.
+// Management returns a client of the management cluster.
 func (w *Walker) Management() (client.Client, error) { return connect(w.Path("kubeconfig")) }
 
-// GuestClient is a client of a hosted cluster, whose kubeconfig SaveKubeconfig has written.
+// GuestClient returns a client of a hosted cluster. SaveKubeconfig must have written its kubeconfig.
 func (w *Walker) GuestClient(cluster string) (client.Client, error) {
 	return connect(w.Path(cluster + ".kubeconfig"))
 }
@@ -57,13 +57,13 @@ func connect(kubeconfig string) (client.Client, error) {
 	if err != nil {
 		return nil, fmt.Errorf("reading %s: %w", kubeconfig, err)
 	}
-	// Longer than an API server waits for a webhook that does not answer.
+	// This is longer than an API server waits for an unresponsive webhook.
 	config.Timeout = 30 * time.Second
 	config.QPS, config.Burst = 50, 100
 	return client.New(config, client.Options{Scheme: Scheme()})
 }
 
-// OperatorReady checks that the hypershift-operator serves.
+// OperatorReady checks that the hypershift-operator is available.
 func OperatorReady(c client.Client) Check {
 	return func(ctx context.Context) (bool, string, error) {
 		operator := &appsv1.Deployment{}
@@ -88,7 +88,7 @@ func ClusterAvailable(c client.Client, cluster string) Check {
 	}
 }
 
-// Machines lists the MaasMachines of a cluster; pool "" means those of all pools.
+// Machines lists the MaasMachines of a cluster; pool "" means all pools.
 func Machines(ctx context.Context, c client.Client, cluster, pool string) ([]infrav1.MaasMachine, error) {
 	list := &infrav1.MaasMachineList{}
 	if err := c.List(ctx, list, client.InNamespace(HostedNamespace(cluster))); err != nil {
@@ -106,19 +106,19 @@ func Machines(ctx context.Context, c client.Client, cluster, pool string) ([]inf
 	return mine, nil
 }
 
-// MachinesAllocated checks that count machines of MAAS belong to the cluster.
+// MachinesAllocated checks that count MAAS machines are allocated to the cluster.
 func MachinesAllocated(c client.Client, cluster, pool string, count int) Check {
 	return machines(c, cluster, pool, count, func(m infrav1.MaasMachine) bool { return m.Spec.SystemID != nil })
 }
 
-// MachinesDeploying checks that MAAS installs, or has installed, count machines.
+// MachinesDeploying checks that MAAS deploys, or has deployed, count machines.
 func MachinesDeploying(c client.Client, cluster, pool string, count int) Check {
 	return machines(c, cluster, pool, count, func(m infrav1.MaasMachine) bool {
 		return state(m) == "Deploying" || state(m) == "Deployed"
 	})
 }
 
-// MachinesDeployed checks that MAAS has installed count machines.
+// MachinesDeployed checks that MAAS has deployed count machines.
 func MachinesDeployed(c client.Client, cluster, pool string, count int) Check {
 	return machines(c, cluster, pool, count, func(m infrav1.MaasMachine) bool { return state(m) == "Deployed" })
 }
@@ -165,7 +165,7 @@ func describeMachine(m infrav1.MaasMachine) string {
 // NodesReady checks that exactly count nodes of the hosted cluster exist and are Ready.
 func (w *Walker) NodesReady(cluster string, count int) Check { return w.nodesReady(cluster, count) }
 
-// PoolNodesReady checks that exactly count nodes of one pool exist and are Ready, whatever other pools have.
+// PoolNodesReady checks that exactly count nodes of one pool exist and are Ready; it ignores other pools.
 func (w *Walker) PoolNodesReady(cluster, pool string, count int) Check {
 	return w.nodesReady(cluster, count, client.MatchingLabels{hyperv1.NodePoolLabel: pool})
 }
@@ -199,7 +199,7 @@ func nodeReady(n corev1.Node) bool {
 	return false
 }
 
-// Gone checks that an object is not there any more.
+// Gone checks that an object does not exist any more.
 func Gone(c client.Client, obj client.Object) Check {
 	return func(ctx context.Context) (bool, string, error) {
 		err := c.Get(ctx, client.ObjectKeyFromObject(obj), obj)
@@ -210,7 +210,7 @@ func Gone(c client.Client, obj client.Object) Check {
 	}
 }
 
-// PoolReplicas checks that a NodePool counts as many available nodes.
+// PoolReplicas checks that a NodePool reports count available nodes.
 func PoolReplicas(c client.Client, pool string, count int32) Check {
 	return func(ctx context.Context) (bool, string, error) {
 		np := &hyperv1.NodePool{}
@@ -219,7 +219,7 @@ func PoolReplicas(c client.Client, pool string, count int32) Check {
 	}
 }
 
-// PoolVersion checks that a NodePool says that its nodes have a version, such as "1.36.3".
+// PoolVersion checks that a NodePool reports a version of its nodes, such as "1.36.3".
 func PoolVersion(c client.Client, pool, version string) Check {
 	return func(ctx context.Context) (bool, string, error) {
 		np := &hyperv1.NodePool{}
@@ -228,7 +228,7 @@ func PoolVersion(c client.Client, pool, version string) Check {
 	}
 }
 
-// PoolCondition checks that a condition of a NodePool has one of the reasons; the message must say something.
+// PoolCondition checks that a condition of a NodePool has one of the reasons; its message must not be empty.
 func PoolCondition(c client.Client, pool, conditionType, status string, reasons ...string) Check {
 	return func(ctx context.Context) (bool, string, error) {
 		np := &hyperv1.NodePool{}
@@ -262,7 +262,7 @@ func ClusterCondition(c client.Client, cluster, conditionType, status string, re
 	}
 }
 
-// oneOf tells whether reason contains one of the wanted ones; none wanted means any.
+// oneOf reports whether reason contains one of the wanted ones; an empty list matches any.
 func oneOf(reason string, wanted []string) bool {
 	for _, want := range wanted {
 		if strings.Contains(reason, want) {

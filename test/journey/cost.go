@@ -17,17 +17,17 @@ import (
 	hyperv1 "github.com/openshift/hypershift/api/hypershift/v1beta1"
 )
 
-// Cost is what processes take.
+// Cost is the resource usage of processes.
 type Cost struct {
 	// Memory is the proportional set size, in bytes.
 	Memory int64
-	// Processor is how long they have run so far.
+	// Processor is their CPU time so far.
 	Processor time.Duration
-	// Written is what they have written to disks so far, in bytes.
+	// Written is the number of bytes written to disks so far.
 	Written int64
 }
 
-// Costs is what the components of a hosted control plane take, by their names.
+// Costs returns the resource usage of a hosted control plane's components, by name.
 func (w *Walker) Costs(ctx context.Context, cluster string) (map[string]Cost, error) {
 	c, err := w.Management()
 	if err != nil {
@@ -45,7 +45,7 @@ func (w *Walker) Costs(ctx context.Context, cluster string) (map[string]Cost, er
 	for _, p := range processes {
 		group, err := os.ReadFile(filepath.Join(p, "cgroup"))
 		if err != nil {
-			continue // It has ended meanwhile.
+			continue // The process has ended.
 		}
 		if component := componentOf(pods.Items, string(group)); component != "" {
 			costs[component] = costs[component].plus(costOf(p))
@@ -54,9 +54,9 @@ func (w *Walker) Costs(ctx context.Context, cluster string) (map[string]Cost, er
 	return costs, nil
 }
 
-// componentOf is whose pod a control group is of; empty for none of them.
+// componentOf returns the component whose pod a control group belongs to; empty if none.
 func componentOf(pods []corev1.Pod, group string) string {
-	// Systemd's names of groups have no dashes.
+	// Systemd's names of control groups have no dashes.
 	group = strings.ReplaceAll(group, "_", "-")
 	for i := range pods {
 		if strings.Contains(group, "pod"+string(pods[i].UID)) {
@@ -70,7 +70,7 @@ func (c Cost) plus(other Cost) Cost {
 	return Cost{Memory: c.Memory + other.Memory, Processor: c.Processor + other.Processor, Written: c.Written + other.Written}
 }
 
-// costOf is what one process takes; nothing of one that has ended.
+// costOf returns the resource usage of one process; zero if it has ended.
 func costOf(process string) Cost {
 	read := func(name string) string {
 		text, _ := os.ReadFile(filepath.Join(process, name))
@@ -79,10 +79,10 @@ func costOf(process string) Cost {
 	return Cost{Memory: proportional(process), Processor: processor(read("stat")), Written: written(read("io"))}
 }
 
-// processor is the time in user and kernel mode that a stat file tells, in hundredths of a second. The name of the program, in brackets, may have
-// anything in it.
+// processor returns the user and kernel CPU time of a stat file, whose unit is 1/100 second. The program name, in
+// parentheses, may contain any character.
 func processor(stat string) time.Duration {
-	const user, system = 11, 12 // counted from behind the name
+	const user, system = 11, 12 // Counted from the end of the name.
 	fields := strings.Fields(stat[strings.LastIndex(stat, ")")+1:])
 	if len(fields) <= system {
 		return 0
@@ -95,7 +95,7 @@ func processor(stat string) time.Duration {
 	return total
 }
 
-// written is the number of bytes that an io file tells.
+// written returns the number of written bytes of an io file.
 func written(io string) int64 {
 	for line := range strings.Lines(io) {
 		if value, ok := strings.CutPrefix(line, "write_bytes:"); ok {

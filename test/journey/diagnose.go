@@ -11,7 +11,7 @@ import (
 	hyperv1 "github.com/openshift/hypershift/api/hypershift/v1beta1"
 )
 
-// object is what a diagnosis reads of any Kubernetes object.
+// object holds the fields of any Kubernetes object that a diagnosis reads.
 type object struct {
 	Kind     string
 	Metadata struct {
@@ -36,7 +36,7 @@ type containerView struct {
 	RestartCount int
 }
 
-// wellWhenFalse are the conditions that tell of work or trouble when they are True.
+// wellWhenFalse lists the conditions whose status True means work in progress or a problem.
 var wellWhenFalse = map[string]bool{
 	string(hyperv1.HostedClusterProgressing): true, string(hyperv1.HostedClusterDegraded): true,
 	hyperv1.NodePoolUpdatingVersionConditionType: true, hyperv1.NodePoolUpdatingConfigConditionType: true,
@@ -44,18 +44,18 @@ var wellWhenFalse = map[string]bool{
 	hyperv1.NodePoolAutoscalingEnabledConditionType:              true, hyperv1.NodePoolAutorepairEnabledConditionType: true,
 	string(hyperv1.ClusterVersionProgressing): true, string(hyperv1.ClusterVersionFailing): true,
 	hyperv1.NodePoolClusterNetworkCIDRConflictType: true,
-	// Cluster API's.
+	// These are conditions of Cluster API.
 	"Paused": true, "Deleting": true, "RollingOut": true, "ScalingUp": true, "ScalingDown": true, "Remediating": true, "Updating": true,
 	"RemoteConnectionProbe": true,
 }
 
-// Well reports whether a condition of this type has the status that it should have.
+// Well reports whether a condition of this type has its normal status.
 func Well(conditionType, status string) bool {
 	return (status == "True") != wellWhenFalse[conditionType]
 }
 
-// Diagnose tells what stands in the way: the conditions that are not as they should be, and the last log lines of the
-// containers that are not ready. Other clusters are left out.
+// Diagnose prints likely causes of a failure: the conditions with an abnormal status, and the last log lines of the
+// containers that are not ready. It omits other clusters.
 func (w *Walker) Diagnose(ctx context.Context, cluster string) {
 	hosted := HostedNamespace(cluster)
 	w.Say("What stands in the way:")
@@ -79,7 +79,7 @@ func (w *Walker) diagnosePods(ctx context.Context, namespace string) {
 	for _, pod := range w.objects(ctx, "get", "pods", "-n", namespace) {
 		for _, c := range pod.Status.ContainerStatuses {
 			if c.Ready {
-				continue // The log of a container that is well is no reason.
+				continue // The log of a ready container does not explain the failure.
 			}
 			w.Say("pod %s/%s container %s is not ready, %d restarts; its last lines:", namespace, pod.Metadata.Name, c.Name, c.RestartCount)
 			logs, err := w.Read(ctx, "kubectl", "logs", "-n", namespace, pod.Metadata.Name, "-c", c.Name, "--tail=15")
@@ -104,7 +104,7 @@ func (w *Walker) objects(ctx context.Context, args ...string) []object {
 	return list.Items
 }
 
-// complaints lists the conditions of o that are not well, one a line under its name.
+// complaints lists the conditions of o with an abnormal status, one per line under its name.
 func (o object) complaints() string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "%s %s/%s", o.Kind, o.Metadata.Namespace, o.Metadata.Name)

@@ -12,8 +12,8 @@ import (
 	hyperv1 "github.com/openshift/hypershift/api/hypershift/v1beta1"
 )
 
-// EnsureCluster creates a cluster with one pool of its name unless an earlier run did. It returns how many nodes the
-// pool is to have: an existing pool may have been scaled since.
+// EnsureCluster creates a cluster with one pool of the same name, unless an earlier run did. It returns the desired
+// number of nodes of the pool: an existing pool may have been scaled since.
 func (w *Walker) EnsureCluster(ctx context.Context, name string, replicas int, extra ...string) (int, error) {
 	c, err := w.Management()
 	if err != nil {
@@ -50,7 +50,7 @@ func image(flags []string) []string {
 	return nil
 }
 
-// EnsureVirtualPool is CreateVirtualPool unless an earlier run made the pool. It returns how many nodes it is to have.
+// EnsureVirtualPool is CreateVirtualPool, unless an earlier run created the pool. It returns the pool's replicas.
 func (w *Walker) EnsureVirtualPool(ctx context.Context, cluster, pool string, replicas int) (int, error) {
 	return w.ensurePool(ctx, pool, replicas, func() error { return w.CreateVirtualPool(ctx, cluster, pool, replicas) })
 }

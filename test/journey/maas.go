@@ -12,10 +12,10 @@ import (
 	"github.com/openshift/hypershift/test/devcluster/env"
 )
 
-// MAASKeyFile holds the API key of a plain MAAS user, by which the journey uses MAAS.
+// MAASKeyFile returns the file with the API key of a regular MAAS user, which the scenario uses.
 func (w *Walker) MAASKeyFile() string { return w.Path("maas", "alice.key") }
 
-// MAAS is a client of the environment's MAAS with an administrator's key, to look behind the curtain.
+// MAAS returns a client of the environment's MAAS with an administrator's key, for checks that a user cannot do.
 func (w *Walker) MAAS() (*maas.Client, error) {
 	key, err := os.ReadFile(w.AdminKeyFile())
 	if err != nil {
@@ -24,7 +24,7 @@ func (w *Walker) MAAS() (*maas.Client, error) {
 	return maas.NewClient(maas.Config{Endpoint: env.MAASURL, APIKey: strings.TrimSpace(string(key))})
 }
 
-// MAASReady checks that every machine of MAAS is Ready, nobody's.
+// MAASReady checks that every machine of MAAS is Ready, so that none is allocated.
 func MAASReady(c *maas.Client) Check {
 	return func(ctx context.Context) (bool, string, error) {
 		all, err := c.ListMachines(ctx, maas.MachineFilter{})

@@ -18,15 +18,16 @@ const (
 	goalNode      = 60 * time.Second
 	goalDestroyed = 60 * time.Second
 	goalMemory    = 5 << 30
-	// What MAAS keeps of each machine, and how much longer than by Ignition a node may take by cloud-init.
+	// The maximum size of a machine's user-data in MAAS, and the maximum ratio of the boot times with cloud-init and with
+	// Ignition.
 	goalUserData = 16 << 10
 	goalRatio    = 1.3
 )
 
-// Mark starts the clock of what is measured from here on: the creation of a cluster.
+// Mark starts the clock for later measurements: the creation of a cluster.
 func (w *Walker) Mark() { w.began = time.Now() }
 
-// PrintMeasures prints what was measured beside the goals.
+// PrintMeasures prints the measurements and their goals.
 func (w *Walker) PrintMeasures(ctx context.Context) {
 	w.Say("")
 	w.measure("control plane Available after create", w.Timeline.Took(StageAvailable), goalAvailable)
@@ -63,8 +64,8 @@ func (w *Walker) sayMemory(what string, bytes int64, goal string) {
 	}
 }
 
-// Memory is the proportional set size of all processes in the environment's network namespaces, in bytes; zero when it
-// cannot be read.
+// Memory returns the proportional set size of all processes in the environment's network namespaces, in bytes; zero if
+// it cannot be read.
 func (w *Walker) Memory() int64 {
 	own, err := os.Readlink("/proc/self/ns/net")
 	if err != nil {
@@ -76,7 +77,7 @@ func (w *Walker) Memory() int64 {
 	}
 	var total int64
 	for _, p := range processes {
-		// A process that ends meanwhile uses nothing.
+		// Ignore a process that has ended concurrently.
 		if ns, err := os.Readlink(filepath.Join(p, "ns/net")); err == nil && ns != own {
 			total += proportional(p)
 		}

@@ -15,11 +15,11 @@ import (
 	"github.com/prometheus/common/model"
 )
 
-// pulse are the resources that every cluster writes for as long as it lives; nodes and pods report themselves.
+// pulse lists the resources that every cluster writes continuously; nodes and pods report their status.
 var pulse = []string{"leases", "events", "nodes", "tokenreviews", "subjectaccessreviews", "selfsubjectaccessreviews", "serviceaccounts"}
 
-// Quiet checks that no object of a cluster has been written for a while, which is how a settled system behaves. The
-// kubeconfig names the cluster.
+// Quiet checks that no object of a cluster has been written for a while, as in a settled system. The kubeconfig selects
+// the cluster.
 func (w *Walker) Quiet(kubeconfig string, window time.Duration) Check {
 	var last map[string]float64
 	var since time.Time
@@ -43,7 +43,7 @@ func (w *Walker) Quiet(kubeconfig string, window time.Duration) Check {
 	}
 }
 
-// writes counts the requests of an API server that changed an object, by resource and verb.
+// writes counts an API server's requests that changed an object, by resource and verb.
 func writes(metrics string) (map[string]float64, error) {
 	parser := expfmt.NewTextParser(model.UTF8Validation)
 	families, err := parser.TextToMetricFamilies(strings.NewReader(metrics))
@@ -69,7 +69,7 @@ func labelsOf(m *dto.Metric) map[string]string {
 	return labels
 }
 
-// changed names what was written between two counts, sorted; a first count has nothing to be compared with.
+// changed returns what was written between two counts, sorted; nothing for a first count.
 func changed(before, now map[string]float64) []string {
 	if before == nil {
 		return nil

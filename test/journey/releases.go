@@ -19,34 +19,34 @@ import (
 	"github.com/openshift/hypershift/test/devcluster/lifecycle"
 )
 
-// ReleaseImage is the release payload that the environment has built.
+// ReleaseImage returns the release payload that the environment has built.
 func (w *Walker) ReleaseImage(ctx context.Context) (string, error) {
 	environment := lifecycle.Environment{Env: w.environment(), Out: w.Out}
 	version, err := environment.KubernetesVersion(ctx)
 	return lifecycle.Payload(version), err
 }
 
-// PreviousReleaseImage is the release payload of the minor before, from which people upgrade.
+// PreviousReleaseImage returns the release payload of the previous minor, from which users upgrade.
 func (w *Walker) PreviousReleaseImage(ctx context.Context) (string, error) {
 	environment := lifecycle.Environment{Env: w.environment(), Out: w.Out}
 	version, err := environment.PreviousVersion(ctx)
 	return lifecycle.Payload(version), err
 }
 
-// PatchReleaseImage makes a release payload of the patch that follows the release of the minor before.
+// PatchReleaseImage builds the release payload of the patch after the previous minor's release.
 func (w *Walker) PatchReleaseImage(ctx context.Context) (string, error) {
 	environment := lifecycle.Environment{Env: w.environment(), Out: w.Out}
 	return environment.BuildPatchPayload(ctx)
 }
 
-// Publish brings a released version of the product into the environment's registry.
+// Publish pushes a released version of the product to the environment's registry.
 func (w *Walker) Publish(ctx context.Context, version string) (lifecycle.Published, error) {
 	environment := lifecycle.Environment{Env: w.environment(), Out: w.Out}
 	return environment.Publish(ctx, version)
 }
 
-// RebuiltReleaseImage makes a release payload of the version of another one whose Kubernetes images have other digests, as
-// when somebody built them again, and returns its pull spec by digest.
+// RebuiltReleaseImage builds a copy of a release payload of the same version, whose Kubernetes images have other
+// digests, as after a rebuild. It returns its pull spec by digest.
 func (w *Walker) RebuiltReleaseImage(ctx context.Context, release string) (string, error) {
 	ca, err := os.ReadFile(w.environment().RegistryCA())
 	if err != nil {
@@ -80,7 +80,7 @@ func (w *Walker) RebuiltReleaseImage(ctx context.Context, release string) (strin
 	return strings.TrimSpace(out), err
 }
 
-// rebuild pushes an image of the same files and another digest beside one, and returns its pull spec.
+// rebuild pushes an image with the same files and another digest to the same repository, and returns its pull spec.
 func rebuild(ctx context.Context, image string, options ...remote.Option) (string, error) {
 	options = append(options, remote.WithContext(ctx))
 	ref, err := name.ParseReference(image)

@@ -22,11 +22,11 @@ import (
 	"github.com/openshift/hypershift/test/devcluster/env"
 )
 
-// onDemand is the name of backups that are asked for, and of what they need.
+// onDemand is the name of backups on demand, and of what they need.
 const onDemand = "on-demand"
 
-// BackUp takes a backup into the environment's object store, encrypted for a key whose private part the management
-// cluster never sees, and says where both are.
+// BackUp takes a backup into the environment's object store. It is encrypted for a key whose private part never reaches
+// the management cluster. BackUp returns the file of the key and the URL of the backup.
 func (w *Walker) BackUp(ctx context.Context, c client.Client, cluster string) (keyFile, url string, err error) {
 	identity, err := age.GenerateX25519Identity()
 	if err != nil {
@@ -52,20 +52,20 @@ func (w *Walker) BackUp(ctx context.Context, c client.Client, cluster string) (k
 	return keyFile, backup.Status.SnapshotURL, err
 }
 
-// Restore brings a cluster back from a backup in the environment's object store, whose credentials StoreVariable names;
+// Restore restores a cluster from a backup in the environment's object store, whose credentials StoreVariable names;
 // extra flags come last.
 func (w *Walker) Restore(ctx context.Context, keyFile, url string, extra ...string) error {
 	return w.Type(ctx, append([]string{"hypershift", "restore", "cluster", "--from", url, "--key-file", keyFile,
 		"--s3-endpoint", "https://" + env.S3, "--s3-ca-file", w.environment().StoreCA(), "--wait", "--timeout", "10m"}, extra...)...)
 }
 
-// StoreVariable is the environment variable, and its value, by which commands find the credentials of the object store.
+// StoreVariable returns the environment variable with the object store's credentials for commands, and its value.
 func (w *Walker) StoreVariable() (name, value string) {
 	return "AWS_SHARED_CREDENTIALS_FILE", w.environment().StoreCredentials()
 }
 
-// Running is what a restore must not change: machines in MAAS by their allocation, Nodes and pods of the workload by
-// their UIDs, and how often containers started. Owners are the MAAS users whose machines count; none means all.
+// Running returns what a restore must not change: machines in MAAS by their allocation, Nodes and pods of the workload
+// by their UIDs, and the restart counts of containers. owners are the MAAS users whose machines count; none means all.
 func Running(ctx context.Context, m *maas.Client, guest client.Client, owners ...string) (map[string]string, error) {
 	given, err := Allocated(ctx, m, owners...)
 	if err != nil {
@@ -97,7 +97,7 @@ func Running(ctx context.Context, m *maas.Client, guest client.Client, owners ..
 	return found, nil
 }
 
-// Allocated maps the system ids of allocated machines to the machines; those of the owners only, if there are any.
+// Allocated maps system IDs to allocated machines; only those of the owners, if there are any.
 func Allocated(ctx context.Context, m *maas.Client, owners ...string) (map[string]maas.Machine, error) {
 	all, err := m.ListMachines(ctx, maas.MachineFilter{})
 	if err != nil {
@@ -112,8 +112,8 @@ func Allocated(ctx context.Context, m *maas.Client, owners ...string) (map[strin
 	return given, nil
 }
 
-// MAASAsked counts the requests to the simulated MAAS since its counters began, by operation; those of the users only,
-// if there are any.
+// MAASAsked counts the requests to the simulated MAAS since the start of its counters, by operation; only those of the
+// users, if there are any.
 func MAASAsked(ctx context.Context, users ...string) (map[string]int, error) {
 	var rows []struct {
 		Operation string
@@ -128,10 +128,10 @@ func MAASAsked(ctx context.Context, users ...string) (map[string]int, error) {
 	return asked, err
 }
 
-// changing are in the names of operations by which MAAS does something with machines; the others tell of them.
+// changing lists parts of the names of MAAS operations that change machines; other operations only read.
 var changing = []string{"allocate", "deploy", "release", "abort", "power_on", "power_off", "annotations", "update", "delete", "compose"}
 
-// MAASChanges counts those of MAASAsked that change machines.
+// MAASChanges counts the requests of MAASAsked that change machines.
 func MAASChanges(ctx context.Context, users ...string) (map[string]int, error) {
 	asked, err := MAASAsked(ctx, users...)
 	maps.DeleteFunc(asked, func(operation string, _ int) bool {

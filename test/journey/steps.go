@@ -15,7 +15,7 @@ import (
 	"github.com/openshift/hypershift/test/devcluster/images"
 )
 
-// Deadlines of the stages: many times what a warm machine of two cores needs, so that only a hang meets them.
+// Timeouts of the stages: many times what a warm machine with two cores needs, so that only a hang exceeds them.
 const (
 	operatorLimit  = 5 * time.Minute
 	availableLimit = 10 * time.Minute
@@ -58,12 +58,12 @@ func (w *Walker) Install(ctx context.Context, extra ...string) error {
 	if err != nil {
 		return err
 	}
-	// The store of backups is on the host, as are MAAS and the registry.
+	// The object store for backups is on the host, as are MAAS and the registry.
 	flags := []string{"--object-store-allow-cidrs", env.Gateway + "/32"}
 	return w.InstallImage(ctx, specs["hypershift"], append(flags, extra...)...)
 }
 
-// InstallImage installs the operator of an image; extra flags come last.
+// InstallImage installs the operator from an image; extra flags come last.
 func (w *Walker) InstallImage(ctx context.Context, image string, extra ...string) error {
 	argv := []string{"hypershift", "install",
 		"--hypershift-image", image,
@@ -81,7 +81,7 @@ func (w *Walker) InstallImage(ctx context.Context, image string, extra ...string
 
 func (w *Walker) environment() env.Env { return env.Env{Dir: w.Dir, Bin: w.Bin} }
 
-// CreateCluster makes a hosted cluster with one pool of its name, as a user would; extra flags come last.
+// CreateCluster creates a hosted cluster with one pool of the same name, as a user would; extra flags come last.
 func (w *Walker) CreateCluster(ctx context.Context, name string, replicas int, extra ...string) error {
 	release, err := w.ReleaseImage(ctx)
 	if err != nil {
@@ -90,7 +90,7 @@ func (w *Walker) CreateCluster(ctx context.Context, name string, replicas int, e
 	argv := []string{"hypershift", "create", "cluster", "maas",
 		"--name", name,
 		"--node-pool-replicas", fmt.Sprint(replicas),
-		"--erase", "None", // Nobody else's data is on a machine of the simulator, and erasing takes minutes.
+		"--erase", "None", // Machines of the simulator contain no data of other users, and erasing takes minutes.
 		"--release-image", release,
 		"--pull-secret", w.Path("pull-secret.json"),
 		"--additional-trust-bundle", w.environment().RegistryCA(),
@@ -98,7 +98,7 @@ func (w *Walker) CreateCluster(ctx context.Context, name string, replicas int, e
 	return w.Type(ctx, append(argv, w.credentials(extra)...)...)
 }
 
-// credentials adds the MAAS of the environment unless extra brings its own.
+// credentials adds the environment's MAAS credentials, unless extra contains others.
 func (w *Walker) credentials(extra []string) []string {
 	flags := extra
 	if !has(extra, "--maas-endpoint") {
@@ -119,7 +119,7 @@ func has(flags []string, name string) bool {
 	return false
 }
 
-// FollowCluster waits until a new cluster with one pool has its nodes, a stage a line.
+// FollowCluster waits until a new cluster with one pool has its nodes, with one line for each stage.
 func (w *Walker) FollowCluster(ctx context.Context, name string, replicas int) error {
 	c, err := w.Management()
 	if err != nil {
@@ -137,7 +137,7 @@ func (w *Walker) FollowCluster(ctx context.Context, name string, replicas int) e
 	return w.Reach(ctx, StageNodes, nodesLimit, w.PoolNodesReady(name, name, replicas))
 }
 
-// FollowPool waits in one stage until a pool has its nodes, as its status tells.
+// FollowPool waits in one stage until a pool has its nodes, according to its status.
 func (w *Walker) FollowPool(ctx context.Context, pool string, replicas int32) error {
 	c, err := w.Management()
 	if err != nil {

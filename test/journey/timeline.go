@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package journey walks the road of a user: install, create a cluster, scale it, break it, destroy it, through the same
-// programs that a user types. The demo shows it, the end-to-end tests assert it.
+// Package journey runs the scenario of a user: install, create a cluster, scale it, break it, destroy it, with the
+// programs that a user runs. The demo shows it, and the end-to-end tests check it.
 package journey
 
 import (
@@ -12,25 +12,25 @@ import (
 	"time"
 )
 
-// Timeline remembers how long each stage took.
+// Timeline records how long each stage took.
 type Timeline struct {
 	stages []Stage
 }
 
-// Stage is one finished part of the journey.
+// Stage is one completed stage of the scenario.
 type Stage struct {
-	// Name says what became true: "control plane available".
+	// Name says what became true, such as "control plane available".
 	Name string
 	// Took is the time from the stage's start.
 	Took time.Duration
-	// At is the time since the journey began.
+	// At is the time since the scenario began.
 	At time.Duration
 }
 
 // Add appends a finished stage.
 func (t *Timeline) Add(s Stage) { t.stages = append(t.stages, s) }
 
-// Took returns how long the named stage took when it was first walked, or zero when it was not.
+// Took returns how long the first stage with this name took, or zero if there was none.
 func (t *Timeline) Took(name string) time.Duration {
 	for _, s := range t.stages {
 		if s.Name == name {
@@ -52,7 +52,7 @@ func (t *Timeline) Print(out io.Writer) {
 
 func seconds(d time.Duration) string { return fmt.Sprintf("%.1fs", d.Seconds()) }
 
-// indent puts two spaces before each line of text.
+// indent adds two spaces before each line of text.
 func indent(text string) string {
 	lines := strings.Split(strings.TrimRight(text, "\n"), "\n")
 	return "  " + strings.Join(lines, "\n  ") + "\n"

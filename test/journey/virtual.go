@@ -13,20 +13,21 @@ import (
 	"github.com/openshift/hypershift/support/maas"
 )
 
-// StageVirtual is when the machines of a pool that MAAS composed are nodes.
+// StageVirtual is reached when the machines of a pool that MAAS composed are nodes.
 const StageVirtual = "virtual machines ready"
 
-// AdminKeyFile holds the API key of an administrator of MAAS, which composing needs.
+// AdminKeyFile returns the file with the API key of a MAAS administrator, which is required to compose machines.
 func (w *Walker) AdminKeyFile() string { return w.Path("maas", "admin.key") }
 
-// CreateVirtualPool makes a pool of machines that MAAS composes on its LXD hosts, as a user would; extra flags come last.
+// CreateVirtualPool creates a pool of machines that MAAS composes on its LXD hosts, as a user would; extra flags come
+// last.
 func (w *Walker) CreateVirtualPool(ctx context.Context, cluster, pool string, replicas int, extra ...string) error {
 	argv := []string{"hypershift", "create", "nodepool", "maas", "--name", pool, "--cluster-name", cluster, "--replicas", fmt.Sprint(replicas),
 		"--lxd-enabled", "--min-cpu", "2", "--min-memory", "2048", "--lxd-disk-size", "10", "--erase", "None", "--image", "ubuntu/noble"}
 	return w.Type(ctx, append(argv, extra...)...)
 }
 
-// FollowVirtualPool waits until a pool of virtual machines has its nodes, and tells where each of them went.
+// FollowVirtualPool waits until a pool of virtual machines has its nodes, and prints their hosts.
 func (w *Walker) FollowVirtualPool(ctx context.Context, cluster, pool string, count int) error {
 	c, err := w.Management()
 	if err != nil {
@@ -35,7 +36,7 @@ func (w *Walker) FollowVirtualPool(ctx context.Context, cluster, pool string, co
 	return w.Reach(ctx, StageVirtual, nodesLimit, All(PoolReplicas(c, pool, int32(count)), MachinesOnHosts(c, cluster, pool, count))) //nolint:gosec // a handful
 }
 
-// MachinesOnHosts checks that count virtual machines of a pool are on LXD hosts, and says on which.
+// MachinesOnHosts checks that count virtual machines of a pool are on LXD hosts; its progress names the hosts.
 func MachinesOnHosts(c client.Client, cluster, pool string, count int) Check {
 	return func(ctx context.Context) (bool, string, error) {
 		all, err := Machines(ctx, c, cluster, pool)
@@ -53,7 +54,7 @@ func MachinesOnHosts(c client.Client, cluster, pool string, count int) Check {
 	}
 }
 
-// OnHosts counts the virtual machines of each LXD host, by its name.
+// OnHosts counts the virtual machines of each LXD host, by host name.
 func OnHosts(ctx context.Context, m *maas.Client) (map[string]int, error) {
 	machines, err := m.ListMachines(ctx, maas.MachineFilter{})
 	on := map[string]int{}

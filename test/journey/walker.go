@@ -15,7 +15,7 @@ import (
 	"time"
 )
 
-// Walker walks the journey: it types commands, waits for what they bring, and tells of both.
+// Walker runs the scenario: it runs commands, waits for their results, and prints both.
 type Walker struct {
 	// Bin is the folder of our programs.
 	Bin string
@@ -23,38 +23,39 @@ type Walker struct {
 	Hypershift string
 	// Dir is the folder of the embedded environment.
 	Dir string
-	// Env are variables that commands get beside those of this process, as in os.Environ.
+	// Env are variables for commands, in addition to those of this process, as in os.Environ.
 	Env []string
-	// Out takes what a person is shown.
+	// Out receives the output for users.
 	Out io.Writer
 
-	// AuditFrom is where Asked begins to read the audit log; zero for its beginning.
+	// AuditFrom is the time from which Asked reads the audit log; zero for its beginning.
 	AuditFrom time.Time
 
 	Timeline Timeline
-	// Another is what a second cluster adds to Memory, in bytes; zero when there was none.
+	// Another is what a second cluster adds to Memory, in bytes; zero if there was none.
 	Another int64
-	// Stock and Ignition are the first boots of machines that cloud-init and that Ignition configure; zero when there were none.
+	// Stock and Ignition are the first boots of machines configured by cloud-init and by Ignition; zero if there were
+	// none.
 	Stock, Ignition Boot
 	began           time.Time
 }
 
-// NewWalker starts the clock of a journey in the environment of dir with the programs of bin.
+// NewWalker starts the clock of a scenario in the environment of dir with the programs of bin.
 func NewWalker(bin, dir string, out io.Writer) *Walker {
 	return &Walker{Bin: bin, Dir: dir, Out: out, began: time.Now()}
 }
 
-// Path names a file in the environment's folder.
+// Path returns the path of a file in the environment's folder.
 func (w *Walker) Path(elem ...string) string {
 	return filepath.Join(append([]string{w.Dir}, elem...)...)
 }
 
-// Say tells one line to the person who watches.
+// Say prints one line.
 func (w *Walker) Say(format string, args ...any) {
 	fmt.Fprintf(w.Out, format+"\n", args...)
 }
 
-// Type echoes a command as a user would type it, runs it, and shows what it prints.
+// Type prints a command as a user would type it, runs it, and shows its output.
 func (w *Walker) Type(ctx context.Context, argv ...string) error {
 	w.Say("$ %s", quote(argv))
 	cmd := w.command(ctx, argv...)
@@ -65,7 +66,7 @@ func (w *Walker) Type(ctx context.Context, argv ...string) error {
 	return nil
 }
 
-// Read runs a command quietly and returns what it printed; a failure carries its error output.
+// Read runs a command without printing it and returns its output; its error contains the error output.
 func (w *Walker) Read(ctx context.Context, argv ...string) (string, error) {
 	cmd := w.command(ctx, argv...)
 	var stdout, stderr bytes.Buffer
@@ -76,7 +77,7 @@ func (w *Walker) Read(ctx context.Context, argv ...string) (string, error) {
 	return stdout.String(), nil
 }
 
-// Guest is kubectl against the hosted cluster.
+// Guest returns a kubectl command line for the hosted cluster.
 func (w *Walker) Guest(cluster string, args ...string) []string {
 	return append([]string{"kubectl", "--kubeconfig", w.Path(cluster + ".kubeconfig")}, args...)
 }
@@ -89,7 +90,8 @@ func (w *Walker) command(ctx context.Context, argv ...string) *exec.Cmd {
 	return cmd
 }
 
-// program finds one of ours, or of Kubernetes, before one that the machine happens to have.
+// program returns the path of one of our programs, or of Kubernetes, in preference to one that is installed on the
+// machine.
 func (w *Walker) program(name string) string {
 	if name == "hypershift" && w.Hypershift != "" {
 		return w.Hypershift
@@ -103,11 +105,11 @@ func (w *Walker) program(name string) string {
 	return name
 }
 
-// Check looks once whether a stage is reached; progress says in a few words what it is waiting for.
+// Check checks once whether a stage is reached; progress describes in a few words what it waits for.
 type Check func(ctx context.Context) (done bool, progress string, err error)
 
-// Reach waits until check is done, tells of each change of progress, and adds the stage to the time line. An error of
-// check counts as progress, since a service that restarts answers nothing for a moment.
+// Reach waits until check is done, prints each change of progress, and adds the stage to the timeline. An error of
+// check counts as progress, since a restarting service does not respond for a moment.
 func (w *Walker) Reach(ctx context.Context, name string, limit time.Duration, check Check) error {
 	start := time.Now()
 	ctx, cancel := context.WithTimeoutCause(ctx, limit, fmt.Errorf("not reached in %s", limit))
@@ -142,7 +144,7 @@ func (w *Walker) reached(name string, start time.Time) {
 	w.Say("✔ %7s  %s (%s)", seconds(stage.At), name, seconds(stage.Took))
 }
 
-// quote writes a command line as a shell would take it.
+// quote quotes a command line for a shell.
 func quote(argv []string) string {
 	words := make([]string, len(argv))
 	for i, word := range argv {
@@ -155,7 +157,7 @@ func quote(argv []string) string {
 	return strings.Join(words, " ")
 }
 
-// All is done when every check is, in one look.
+// All returns a Check that is done if all checks are done in one call.
 func All(checks ...Check) Check {
 	return func(ctx context.Context) (bool, string, error) {
 		all, words := true, []string{}
@@ -172,7 +174,7 @@ func All(checks ...Check) Check {
 	}
 }
 
-// Quick makes a Check of a function that needs no context.
+// Quick returns a Check for a function that needs no context.
 func Quick(check func() (bool, string, error)) Check {
 	return func(context.Context) (bool, string, error) { return check() }
 }

@@ -33,7 +33,7 @@ func TestTimeline(t *testing.T) {
 	g.Expect(rows).To(Equal([]string{"STAGE TOOK SINCE START", "available 1.5s 2.0s", "nodes 60.0s 62.0s", "available 3600.0s 7200.0s"}))
 }
 
-// TestQuote: who copies a command line from the demo gets the same words.
+// TestQuote checks that a shell parses a command line from the demo into the same words.
 func TestQuote(t *testing.T) {
 	for want, argv := range map[string][]string{
 		`kubectl get nodes`:                         {"/some/folder/bin/kubectl", "get", "nodes"},
@@ -60,7 +60,7 @@ func TestIndent(t *testing.T) {
 	}
 }
 
-// TestProgram: a user's own kubectl may be of another version.
+// TestProgram checks that our kubectl takes precedence: the user's kubectl may have another version.
 func TestProgram(t *testing.T) {
 	g, bin := NewWithT(t), t.TempDir()
 	put := func(name, script string) {
@@ -91,7 +91,7 @@ func TestProgram(t *testing.T) {
 	g.Expect(w.Guest("demo", "get", "nodes")).To(Equal(strings.Fields("kubectl --kubeconfig /dev/dir/demo.kubeconfig get nodes")))
 }
 
-// TestReachTells: a person sees each change once, and an error of a service that restarts is one of them.
+// TestReachTells checks that each change is printed once, and that an error of a restarting service is one of them.
 func TestReachTells(t *testing.T) {
 	g := NewWithT(t)
 	var shown bytes.Buffer

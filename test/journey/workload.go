@@ -52,8 +52,8 @@ func (w *Walker) RunWorkload(ctx context.Context, cluster string) error {
 	return w.Reach(ctx, "command run", workloadLimit, w.answered(w.Guest(cluster, "exec", "deployment/"+workloadName, "--", "/usr/bin/web", "hostname")...))
 }
 
-// answered runs a command that a kubelet answers, and shows what a user sees. A kubelet gets the certificate that it serves with some time after its
-// node is Ready, and runs pods without it.
+// answered runs a command that a kubelet answers, and shows the output. A kubelet gets its serving certificate some
+// time after its node is Ready, and runs pods without it.
 func (w *Walker) answered(argv ...string) Check {
 	return func(ctx context.Context) (bool, string, error) {
 		out, err := w.Read(ctx, argv...)
@@ -91,7 +91,7 @@ func DeploymentAvailable(c client.Client, namespace, name string, count int32) C
 	}
 }
 
-// pageServed fetches the page through every node's port of the Service.
+// pageServed fetches the page through the Service's port on every node.
 func (w *Walker) pageServed(guest client.Client) Check {
 	return func(ctx context.Context) (bool, string, error) {
 		urls, err := pageURLs(ctx, guest)

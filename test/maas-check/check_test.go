@@ -22,7 +22,7 @@ import (
 	"github.com/openshift/hypershift/test/maas-simulator/status"
 )
 
-// world is a simulated MAAS where nothing takes time.
+// world is a simulated MAAS without delays.
 type world struct {
 	*GomegaWithT
 	*simulator.Simulator
@@ -56,7 +56,7 @@ func (w *world) walk(ctx context.Context, user string, change func(*settings)) e
 	return c.walk(ctx)
 }
 
-// untouched expects that MAAS is as it was.
+// untouched checks that MAAS is unchanged.
 func (w *world) untouched() {
 	w.t.Helper()
 	w.Expect(w.Machines()).To(HaveLen(3))
@@ -69,7 +69,7 @@ func (w *world) untouched() {
 	w.Expect(w.Machine("taken").Owner).To(Equal("alice"))
 }
 
-// writes lists the operations that change something and were asked for.
+// writes lists the requested operations that change something.
 func (w *world) writes() []string {
 	var asked []string
 	for count := range w.Requests() {

@@ -9,7 +9,7 @@ import (
 	"github.com/openshift/hypershift/support/maas"
 )
 
-// look reads, and changes nothing: each line says what was found.
+// look only reads from MAAS, and prints one line for each finding.
 func (c *check) look(ctx context.Context) error {
 	for _, step := range []struct {
 		what string

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Command maas-check walks through what the product asks of a MAAS, against a real one: it looks first, says what it would take, takes
-// that only when it is told to, and gives all of it back.
+// Command maas-check tests what the product needs from a MAAS, against a real one. It first only reads, and prints what
+// it would allocate. It allocates that only with confirmation, and releases all of it.
 //
 // Usage: MAAS_ENDPOINT=... MAAS_API_KEY_FILE=... [CONFIRM=yes] maas-check
 package main
@@ -36,14 +36,14 @@ func main() {
 	}
 }
 
-// settings are what the environment says.
+// settings holds the configuration from the environment.
 type settings struct {
 	maas.Config
-	// Pool and Zone narrow what is taken; empty means any.
+	// Pool and Zone restrict the allocation; empty means any.
 	Pool, Zone string
-	// Image is deployed; empty means MAAS's default.
+	// Image is the image to deploy; empty means MAAS's default.
 	Image string
-	// Confirmed lets the check take what it said.
+	// Confirmed permits the announced allocation.
 	Confirmed bool
 }
 
@@ -66,7 +66,7 @@ func read(getenv func(string) string) (settings, error) {
 	return s, nil
 }
 
-// check is one walk.
+// check is one run of the checks.
 type check struct {
 	settings
 	maas     *maas.Client
@@ -88,7 +88,7 @@ func run(ctx context.Context, getenv func(string) string, out io.Writer) error {
 	return c.walk(ctx)
 }
 
-// walk looks, says, takes and gives back.
+// walk reads, prints the plan, allocates, and releases.
 func (c *check) walk(ctx context.Context) error {
 	if err := c.look(ctx); err != nil {
 		return err

@@ -13,18 +13,18 @@ import (
 	"github.com/openshift/hypershift/support/maas"
 )
 
-// ours is how what the check took is known: the agent_name of an allocation, and the name of a VM.
+// ours identifies what the check has allocated: it is the agent_name of an allocation, and the name of a VM.
 const ours = "hypershift-maas-check"
 
-// longest is the longest wait for one thing: MAAS itself gives a deployment up after an hour.
+// longest is the longest timeout for one operation: MAAS itself fails a deployment after an hour.
 const longest = 70 * time.Minute
 
-// What the VM is to have: the least that an Ubuntu image deploys with.
+// The size of the VM: the minimum with which an Ubuntu image deploys.
 const vmMemoryMiB, vmDiskGB = 2048, 8
 
-// taking is what a walk takes.
+// taking holds the resources that the check uses.
 type taking struct {
-	// machine is a Ready machine of its own, host an LXD host with room; nil where there is none.
+	// machine is a Ready physical machine, and host an LXD host with capacity; nil if there is none.
 	machine *maas.Machine
 	host    *maas.VMHost
 }
@@ -43,7 +43,7 @@ func (t taking) says() []string {
 	return words
 }
 
-// plan chooses without taking: a dry run of allocate might compose a VM.
+// plan selects machine and host without an allocation: a dry run of allocate might compose a VM.
 func (c *check) plan(ctx context.Context) (taking, error) {
 	var t taking
 	machines, err := c.maas.ListMachines(ctx, maas.MachineFilter{Statuses: []maas.Status{maas.StatusReady}, Pools: some(c.Pool), Zones: some(c.Zone)})
@@ -82,10 +82,10 @@ func some(value string) []string {
 	return []string{value}
 }
 
-// take uses what was said, and gives it back whatever happens.
+// take uses the announced resources, and releases them in every case.
 func (c *check) take(ctx context.Context, t taking) (err error) {
 	defer func() {
-		// An interrupt ends the walk and not the giving back.
+		// An interrupt stops the check, but not the release.
 		back, cancel := context.WithTimeout(context.WithoutCancel(ctx), longest)
 		defer cancel()
 		err = errors.Join(err, c.giveBackLeftovers(back))
@@ -152,7 +152,7 @@ func (c *check) useHost(ctx context.Context, host *maas.VMHost) error {
 	return c.deploy(ctx, vm)
 }
 
-// await waits until the machine is in a status, on its way through others.
+// await waits until the machine has a status; it may have the statuses of through before that.
 func (c *check) await(ctx context.Context, m *maas.Machine, want maas.Status, through ...maas.Status) error {
 	var failed error
 	err := c.report.Wait(ctx, "machine "+m.Hostname, longest, c.interval, func(ctx context.Context) (progress.State, error) {
@@ -168,7 +168,7 @@ func (c *check) await(ctx context.Context, m *maas.Machine, want maas.Status, th
 	return errors.Join(err, failed)
 }
 
-// giveBackLeftovers releases and deletes what a walk took, this one or one that was killed.
+// giveBackLeftovers releases and deletes what this check or an earlier one that was killed has allocated.
 func (c *check) giveBackLeftovers(ctx context.Context) error {
 	taken, err := c.maas.ListMachines(ctx, maas.MachineFilter{AgentNames: []string{ours}})
 	if err != nil {

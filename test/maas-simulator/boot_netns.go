@@ -33,7 +33,7 @@ func (o *netnsOptions) addFlags(flags *pflag.FlagSet) {
 	flags.StringVar(&o.bridge, "boot-bridge", "hsbr0", "bridge of this network namespace that the machines are plugged into, for --boot=netns")
 }
 
-// backend checks what machines need before one is asked for.
+// backend verifies the requirements of machines before the first one starts, and returns the backend.
 func (o netnsOptions) backend() (boot.Backend, error) {
 	if os.Geteuid() != 0 {
 		return nil, errors.New("--boot=netns needs root: run as root or choose --boot=none")
@@ -63,7 +63,7 @@ func (o netnsOptions) backend() (boot.Backend, error) {
 			return nil, fmt.Errorf("--boot=netns: %w; build it with make os-binaries ignition-binary, or say where it is with %s", err, path.flag)
 		}
 	}
-	// Whoever deploys no such image does without.
+	// The default need not exist: it is needed only to deploy an image that MAAS ships.
 	if o.cloudOS == "" {
 		o.cloudOS = filepath.Join(filepath.Dir(self), "cloud-os")
 	}

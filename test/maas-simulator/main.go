@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Maas-simulator is a MAAS region API whose machines boot through a backend.
+// Maas-simulator is a simulated MAAS region whose machines boot through a backend.
 package main
 
 import (

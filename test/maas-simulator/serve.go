@@ -26,7 +26,7 @@ import (
 	"github.com/openshift/hypershift/test/maas-simulator/simulator"
 )
 
-// serveOptions are the flags of serve.
+// serveOptions holds the flags of serve.
 type serveOptions struct {
 	listen, adminListen, metadataURL string
 	seed, stateDir, state, keys      string
@@ -47,7 +47,7 @@ func serveCommand() *cobra.Command {
 		Args:  cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if o.boot != "none" && !cmd.Flags().Changed("deploy-duration") {
-				// The installation takes its own time.
+				// The backend's installation takes real time.
 				o.durations.Deploy = 0
 			}
 			return o.run(cmd.Context())
@@ -154,7 +154,7 @@ func (o *serveOptions) simulator() (*simulator.Simulator, error) {
 	return sim, o.writeKeys(sim.Keys())
 }
 
-// place works out where state and keys are.
+// place sets the default paths of the state and the keys.
 func (o *serveOptions) place() error {
 	if o.stateDir == "" {
 		return nil
@@ -181,7 +181,7 @@ func (o *serveOptions) backend() (boot.Backend, error) {
 	return nil, fmt.Errorf("--boot=%s is not known: use none or netns", o.boot)
 }
 
-// readUsers joins the users of the flags with those of the key file.
+// readUsers merges the users of the flags with those of the key file.
 func (o *serveOptions) readUsers() ([]simulator.User, error) {
 	keys := map[string]string{}
 	if o.keys != "" {
@@ -209,7 +209,7 @@ func (o *serveOptions) readUsers() ([]simulator.User, error) {
 	return users, nil
 }
 
-// writeKeys stores the keys where only the caller can read them.
+// writeKeys writes the keys to files that only the current user can read.
 func (o *serveOptions) writeKeys(keys map[string]string) error {
 	if o.keys == "" {
 		if o.state == "" {

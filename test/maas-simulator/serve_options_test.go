@@ -15,7 +15,7 @@ import (
 	"github.com/openshift/hypershift/test/maas-simulator/simulator"
 )
 
-// options are those of serve without a flag, but for what is changed.
+// options returns the default options of serve, with a change.
 func options(change func(*serveOptions)) *serveOptions {
 	o := &serveOptions{
 		listen: "192.0.2.1:5240", users: []string{"admin", "alice"}, admins: []string{"admin"}, version: "3.4", boot: "none", speed: 1, random: 1,
@@ -48,7 +48,8 @@ func readKeys(t *testing.T, path string) map[string]string {
 	return keys
 }
 
-// TestKeyFile: keys that are given are kept, those that are missing are made up, and whoever is in the file is a user.
+// TestKeyFile verifies that keys in the file are kept, that missing keys are generated, and that every user in the file
+// exists.
 func TestKeyFile(t *testing.T) {
 	g := NewWithT(t)
 	path := filepath.Join(t.TempDir(), "keys.json")
@@ -68,7 +69,7 @@ func TestKeyFile(t *testing.T) {
 	})).To(Succeed())
 }
 
-// TestPlaces: a folder holds what has no place of its own.
+// TestPlaces verifies that paths without their own flag are in the state folder.
 func TestPlaces(t *testing.T) {
 	g := NewWithT(t)
 	dir, elsewhere := filepath.Join(t.TempDir(), "a", "b"), t.TempDir()
@@ -95,7 +96,8 @@ func TestPlaces(t *testing.T) {
 	g.Expect(filepath.Join(elsewhere, "c", "keys.json")).To(BeARegularFile())
 }
 
-// TestKeysThatCannotBeKept: a key that nobody can read again is of no use, and is told.
+// TestKeysThatCannotBeKept verifies that serve returns an error if it cannot write a key, because the user could not
+// read it.
 func TestKeysThatCannotBeKept(t *testing.T) {
 	g := NewWithT(t)
 	dir := t.TempDir()
@@ -104,7 +106,7 @@ func TestKeysThatCannotBeKept(t *testing.T) {
 	g.Expect(err).To(MatchError(ContainSubstring("writing the API key of alice: ")))
 }
 
-// TestNamesOfKeyFiles: a user's name is no way out of the folder.
+// TestNamesOfKeyFiles verifies that a user's name cannot lead to a file outside of the folder.
 func TestNamesOfKeyFiles(t *testing.T) {
 	g := NewWithT(t)
 	dir := filepath.Join(t.TempDir(), "state")
@@ -113,7 +115,8 @@ func TestNamesOfKeyFiles(t *testing.T) {
 	g.Expect(filepath.Join(dir, "../../out.key")).NotTo(BeAnExistingFile())
 }
 
-// TestWhatMachinesAreTold: machines fetch their metadata where the API listens, unless it is said otherwise; speed takes nothing off time-outs.
+// TestWhatMachinesAreTold verifies that the default metadata URL is the listen address, and that the speed does not
+// change timeouts.
 func TestWhatMachinesAreTold(t *testing.T) {
 	g := NewWithT(t)
 	s := made(t, options(func(o *serveOptions) { o.speed = 60 }))

@@ -13,69 +13,69 @@ import (
 	"github.com/openshift/hypershift/test/machine/network"
 )
 
-// DefaultCgroupParent is the cgroup below which the machines live when Config names none.
+// DefaultCgroupParent is the parent cgroup of the machines if Config has none.
 const DefaultCgroupParent = "hypershift-maas"
 
-// DefaultPath is the PATH of a machine's processes when Config.Env sets none. /opt/os is where a machine finds the
-// programs of its operating system that the host may lack (containerd, runc, iptables, ...).
+// DefaultPath is the PATH of a machine's processes if Config.Env has none. /opt/os contains the programs of the
+// machine's operating system that the host may lack (containerd, runc, iptables, ...).
 const DefaultPath = "/opt/os/usr/local/sbin:/opt/os/usr/sbin:/opt/os/usr/bin:/opt/os/sbin:/opt/os/bin:" + systemPath
 
-// systemPath is the PATH of a machine that has an operating system of its own.
+// systemPath is the PATH of a machine with its own operating system.
 const systemPath = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
 
-// Config says what a machine is made of. It is kept in the machine's folder, so that Lookup finds the machine again.
+// Config describes a machine. It is stored in the machine's folder, so that Lookup finds the machine again.
 type Config struct {
 	// Name is the name of the machine's network namespace and of its cgroup, such as "hs-mgmt".
 	Name string `json:"name"`
-	// Dir is the machine's folder: its root file system is in Dir/root, its console in Dir/console.log. It must be on
-	// a file system that can carry overlay mounts (ext4, xfs, btrfs) if the machine runs containers.
+	// Dir is the machine's folder: its root file system is in Dir/root, its console in Dir/console.log. If the machine
+	// runs containers, it must be on a file system that supports overlay mounts (ext4, xfs, btrfs).
 	Dir string `json:"dir"`
 	// Hostname is Name if empty.
 	Hostname string `json:"hostname,omitempty"`
-	// System is the folder of an operating system whose /usr the machine sees, read-only, in place of the host's. Such a
-	// machine behaves as one with systemd: its PID 1 runs generators and the units of /usr/lib/systemd/system, it has the
-	// programs of package tools, a boot id and a kernel command line of its own, no swap, and it can reboot. What else the
-	// system has (/etc) must be in the machine's root file system. Empty: the host's.
+	// System is the folder of an operating system whose /usr the machine uses, read-only, instead of the host's; empty
+	// means the host's. Such a machine behaves like one with systemd. Its PID 1 runs generators and the units of
+	// /usr/lib/systemd/system. It has the programs of package tools, its own boot ID and kernel command line, no swap, and
+	// it can reboot. Other parts of the system (/etc) must be in the machine's root file system.
 	System string `json:"system,omitempty"`
-	// Network holds the machine's bridges and links. Zero: loopback only.
+	// Network describes the machine's bridges and links. The zero value has only the loopback device.
 	Network network.Config `json:"network"`
-	// Binds are files and folders of the host that the machine sees, in addition to /usr.
+	// Binds are files and folders of the host that are mounted into the machine, in addition to /usr.
 	Binds []Bind `json:"binds,omitempty"`
-	// Disks are image files of the host that the machine sees as block devices.
+	// Disks are image files of the host that are block devices in the machine.
 	Disks []Disk `json:"disks,omitempty"`
-	// Env is the environment (KEY=VALUE) of every process of the machine; PATH is DefaultPath unless set here, or what
-	// systems set where there is one.
+	// Env is the environment (KEY=VALUE) of every process of the machine. The default PATH is DefaultPath, or systemPath
+	// if System is set.
 	Env []string `json:"env,omitempty"`
 	// CgroupParent is DefaultCgroupParent if empty.
 	CgroupParent string `json:"cgroupParent,omitempty"`
-	// Boot names the Boot, of those given to Init, that runs before the units are started. Empty: none.
+	// Boot is the name of the Boot, of those passed to Init, that runs before the units are started; empty for none.
 	Boot string `json:"boot,omitempty"`
-	// BootData is handed to Boot.
+	// BootData is passed to Boot.
 	BootData []byte `json:"bootData,omitempty"`
-	// Executable is the program that serves as the machine's PID 1; it must call Init first thing in main. Empty: the
-	// caller's own.
+	// Executable is the program that runs as the machine's PID 1; it must call Init first in main. Empty means the
+	// caller's own program.
 	Executable string `json:"executable,omitempty"`
 }
 
-// Bind is a file or folder of the host that the machine sees.
+// Bind is a file or folder of the host that is mounted into the machine.
 type Bind struct {
 	// Source is an absolute path on the host.
 	Source string `json:"source"`
-	// Target is an absolute path in the machine; it is made if it does not exist.
+	// Target is an absolute path in the machine; it is created if it does not exist.
 	Target string `json:"target"`
-	// Writable lets the machine write to it. Zero: read-only.
+	// Writable lets the machine write to it; the default is read-only.
 	Writable bool `json:"writable,omitempty"`
 }
 
-// Disk is an image file that the machine sees as the block device /dev/NAME, and its partitions as /dev/NAME1 and so on.
+// Disk is an image file that is the block device /dev/NAME in the machine, with partitions /dev/NAME1 and so on.
 type Disk struct {
-	// Name is that of the device, such as "sda".
+	// Name is the name of the device, such as "sda".
 	Name string `json:"name"`
 	// Image is an absolute path on the host.
 	Image string `json:"image"`
 }
 
-// system is where the machine's /usr comes from.
+// system returns the root of the system that provides the machine's /usr.
 func (c Config) system() string {
 	if c.System == "" {
 		return "/"
@@ -83,15 +83,15 @@ func (c Config) system() string {
 	return c.System
 }
 
-// Root is the folder on the host that is the machine's root file system.
+// Root returns the folder on the host that is the machine's root file system.
 func (c Config) Root() string { return filepath.Join(c.Dir, "root") }
 
-// Path is where the machine's file is found on the host. It knows nothing of Binds.
+// Path returns the path on the host of a file in the machine. It ignores Binds.
 func (c Config) Path(inMachine string) string {
 	return filepath.Join(c.Root(), path.Clean("/"+inMachine))
 }
 
-// Console is the file that receives what the machine's PID 1 prints.
+// Console returns the file with the output of the machine's PID 1.
 func (c Config) Console() string { return filepath.Join(c.Dir, "console.log") }
 
 var validName = regexp.MustCompile(`^[a-z0-9]([a-z0-9-]{0,38}[a-z0-9])?$`)

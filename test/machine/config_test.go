@@ -121,7 +121,7 @@ func TestApplySysctls(t *testing.T) {
 	g.Expect(refused).To(MatchError(ContainSubstring("not.there stays as it is")))
 }
 
-// A role that is not one of ours is a program of its own: it must go on to its main.
+// TestInit checks that Init returns for an unknown role: the program must continue with its main.
 func TestInit(t *testing.T) {
 	args := os.Args
 	defer func() { os.Args = args }()

@@ -13,7 +13,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// nodes are the devices that every machine has: those of the host that are safe to share.
+// nodes are the devices of every machine: devices of the host that are safe to share.
 var nodes = []struct {
 	name         string
 	major, minor uint32
@@ -68,12 +68,12 @@ func makeNode(path string, mode uint32, device uint64) error {
 	if err := unix.Mknod(path, mode, int(device)); err != nil {
 		return fmt.Errorf("making device %s: %w", path, err)
 	}
-	return os.Chmod(path, fs.FileMode(mode&0o777)) // whatever the umask is
+	return os.Chmod(path, fs.FileMode(mode&0o777)) // This is independent of the umask.
 }
 
-// attach shows the disk's image as a block device. A loop device stays as long as it is open: its file descriptor is
-// left open here on purpose, for the machine's PID 1, so that it goes with the machine, however that ends. A host
-// without loop devices shows the image as a file, which partitioning programs accept too.
+// attach provides the disk's image as a block device. A loop device exists as long as it is open. Its file descriptor
+// stays open deliberately, for the machine's PID 1, so that the device is removed with the machine in every case. On a
+// host without loop devices the image is a file, which partitioning programs also accept.
 func attach(disk Disk, dev string) error {
 	target := filepath.Join(dev, disk.Name)
 	number, err := loop(disk.Image)
@@ -91,7 +91,7 @@ func attach(disk Disk, dev string) error {
 
 const loopMajor = 7
 
-// loop attaches the image to a free loop device, which is left open, and returns the device's number.
+// loop attaches the image to a free loop device, leaves it open, and returns the device's number.
 func loop(image string) (int, error) {
 	file, err := os.OpenFile(image, os.O_RDWR, 0)
 	if err != nil {
@@ -110,13 +110,13 @@ func loop(image string) (int, error) {
 		}
 		err = configureLoop(number, file)
 		if errors.Is(err, unix.EBUSY) {
-			continue // another process was faster
+			continue // Another process used the device first.
 		}
 		return number, err
 	}
 }
 
-// configureLoop leaves the device open, in a way that outlives this program being replaced by the machine's PID 1.
+// configureLoop leaves the device open across the exec of the machine's PID 1.
 func configureLoop(number int, image *os.File) error {
 	path := fmt.Sprintf("/dev/loop%d", number)
 	device, err := os.OpenFile(path, os.O_RDWR, 0)
@@ -128,11 +128,12 @@ func configureLoop(number int, image *os.File) error {
 	if err := unix.IoctlLoopConfigure(int(device.Fd()), config); err != nil {
 		return fmt.Errorf("attaching %s to %s: %w", image.Name(), path, err)
 	}
-	_, err = unix.Dup(int(device.Fd())) // a duplicate is not closed on exec
+	_, err = unix.Dup(int(device.Fd())) // A duplicate is not closed on exec.
 	return err
 }
 
-// partitionNodes makes a device for every partition that the kernel found on the loop device; some kernels do not look.
+// partitionNodes creates a device for every partition that the kernel found on the loop device; some kernels do not
+// scan for them.
 func partitionNodes(sys string, number int, target string) error {
 	found, err := filepath.Glob(filepath.Join(sys, fmt.Sprintf("block/loop%[1]d/loop%[1]dp*/dev", number)))
 	if err != nil {
@@ -147,7 +148,7 @@ func partitionNodes(sys string, number int, target string) error {
 		if _, err := fmt.Sscanf(string(data), "%d:%d", &major, &minor); err != nil {
 			return fmt.Errorf("reading %s: %w", path, err)
 		}
-		name := filepath.Base(filepath.Dir(path)) // such as loop0p5
+		name := filepath.Base(filepath.Dir(path)) // For example loop0p5.
 		if err := makeNode(target+name[strings.LastIndexByte(name, 'p')+1:], unix.S_IFBLK|0o660, unix.Mkdev(major, minor)); err != nil {
 			return err
 		}

@@ -13,22 +13,22 @@ import (
 	"strings"
 )
 
-// skeleton are the folders of an empty root file system.
+// skeleton lists the folders of an empty root file system.
 var skeleton = []string{
 	"dev", "etc/systemd/system", "home", "mnt", "opt", "proc", "root", "run", "srv", "sys", "usr",
 	"var/cache", "var/lib", "var/log/units", "var/spool", "var/usrlocal/bin", "var/usrlocal/sbin",
 }
 
-// hostFiles are copied from the host where it has them: programs of its /usr need them.
+// hostFiles are copied from the host if they exist there: programs of its /usr need them.
 var hostFiles = []string{
 	"etc/alternatives", "etc/ethertypes", "etc/ld.so.cache", "etc/ld.so.conf", "etc/ld.so.conf.d", "etc/login.defs",
 	"etc/os-release", "etc/protocols", "etc/services", "etc/ssl/certs/ca-certificates.crt", "etc/pki/tls/certs/ca-bundle.crt",
 }
 
-// coreUser is the id of user and group core.
+// coreUser is the ID of user and group core.
 const coreUser = 1000
 
-// populate makes the machine's root file system ready to be booted. Files that are there are the machine's own and stay.
+// populate prepares the machine's root file system for the boot. It does not change files that exist.
 func populate(config Config) error {
 	for _, dir := range skeleton {
 		if err := os.MkdirAll(config.Path(dir), 0o755); err != nil {
@@ -66,7 +66,8 @@ func populate(config Config) error {
 	return systemLinks(config)
 }
 
-// makeCoreHome makes the home of the user core, which an operating system of the machine's own does not have.
+// makeCoreHome creates the home of the user core, unless the machine has its own operating system, which lacks that
+// user.
 func makeCoreHome(config Config) error {
 	if config.System != "" {
 		return nil
@@ -78,7 +79,7 @@ func makeCoreHome(config Config) error {
 	return os.Chown(home, coreUser, coreUser)
 }
 
-// etcFiles are the files without which common programs fail. The user core is that of CoreOS node configurations.
+// etcFiles returns the files that common programs require. The user core is the user of CoreOS node configurations.
 func etcFiles(config Config) map[string]string {
 	return map[string]string{
 		"etc/passwd": "root:x:0:0:root:/root:/bin/bash\ncore:x:1000:1000:core:/home/core:/bin/bash\n" +
@@ -96,14 +97,14 @@ func etcFiles(config Config) map[string]string {
 	}
 }
 
-// machineID is the identity that a fresh root file system gets.
+// machineID returns a new machine ID for a root file system.
 func machineID() string {
 	id := make([]byte, 16)
 	_, _ = rand.Read(id) // never fails
 	return hex.EncodeToString(id)
 }
 
-// writeMissing writes a file in one step, so that one that is there is complete.
+// writeMissing writes a file atomically, so that an existing file is complete.
 func writeMissing(path, content string) error {
 	if _, err := os.Lstat(path); err == nil {
 		return nil
@@ -121,7 +122,7 @@ func fileMode(path string) fs.FileMode {
 	return 0o644
 }
 
-// copyMissing copies a file or a folder of files and symbolic links; nothing is copied over what is there.
+// copyMissing copies a file, or a folder of files and symbolic links, without overwriting existing files.
 func copyMissing(from, to string) error {
 	info, err := os.Stat(from)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -146,7 +147,8 @@ func copyMissing(from, to string) error {
 	return os.CopyFS(to, os.DirFS(from))
 }
 
-// systemLinks makes /bin, /lib and the like where they are symbolic links into /usr, and mount points where they are not.
+// systemLinks creates /bin, /lib and similar folders: symbolic links into /usr if the system has links, otherwise mount
+// points.
 func systemLinks(config Config) error {
 	names, err := systemFolders(config.system())
 	if err != nil {
@@ -166,7 +168,7 @@ func systemLinks(config Config) error {
 	return nil
 }
 
-// systemFolders are the folders of a system that hold programs and libraries, besides /usr.
+// systemFolders returns the folders of a system with programs and libraries, besides /usr.
 func systemFolders(system string) ([]string, error) {
 	var names []string
 	for _, pattern := range []string{"bin", "sbin", "lib*"} {

@@ -24,7 +24,8 @@ import (
 const (
 	bootTimeout = 2 * time.Minute
 	testParent  = "machine-test"
-	// starterDir, in the environment, makes the test program start a machine in that folder and wait to be killed.
+	// starterDir is an environment variable. It makes the test program start a machine in that folder and wait to be
+	// killed.
 	starterDir = "MACHINE_TEST_START"
 )
 
@@ -36,7 +37,7 @@ func TestMain(m *testing.M) {
 	os.Exit(m.Run())
 }
 
-// starter starts a machine, says so, and waits to be killed.
+// starter starts a machine, prints that it has started, and waits to be killed.
 func starter(dir string) {
 	if _, err := machine.Start(context.Background(), newConfig(filepath.Base(dir), dir)); err != nil {
 		fmt.Println(err)
@@ -46,7 +47,7 @@ func starter(dir string) {
 	select {}
 }
 
-// writeUnit is a boot that leaves the machine a service, which notes each of its starts.
+// writeUnit is a Boot that adds a service to the machine. The service records each of its starts.
 func writeUnit(_ context.Context, system *machine.System) error {
 	unit := "[Service]\nExecStart=/bin/sh -c 'echo " + string(system.Config.BootData) + " >> /var/starts; exec sleep infinity'\n" +
 		"[Install]\nWantedBy=multi-user.target\n"
@@ -75,7 +76,7 @@ func newConfig(name, dir string) machine.Config {
 	return machine.Config{Name: name, Dir: dir, CgroupParent: testParent, Boot: "write-unit", BootData: []byte("hello")}
 }
 
-// begin starts a machine that is removed at the end of the test, with a check that nothing of it is left.
+// begin starts a machine, and removes it at the end of the test with a check that nothing of it is left.
 func begin(t *testing.T, config machine.Config) *machine.Machine {
 	t.Helper()
 	g := NewWithT(t)
@@ -95,7 +96,7 @@ func removeAll(t *testing.T, config machine.Config) {
 	g.Expect(config.Dir).NotTo(BeAnExistingFile())
 }
 
-// nothingLeft asserts that the host has no process, mount, network namespace, cgroup or loop device of the machine.
+// nothingLeft checks that the host has no process, mount, network namespace, cgroup or loop device of the machine.
 func nothingLeft(t *testing.T, config machine.Config) {
 	t.Helper()
 	g := NewWithT(t)
@@ -117,7 +118,7 @@ func loopFiles(g *WithT) string {
 	g.Expect(err).NotTo(HaveOccurred())
 	var all bytes.Buffer
 	for _, path := range paths {
-		data, _ := os.ReadFile(path) // it may be detached this very moment
+		data, _ := os.ReadFile(path) // The device may be detached concurrently.
 		all.Write(data)
 	}
 	return all.String()
@@ -134,7 +135,7 @@ func console(m *machine.Machine) string {
 	return string(data)
 }
 
-// starts reads what the machine's service notes at each of its starts.
+// starts returns a function that reads the recorded starts of the machine's service.
 func starts(m *machine.Machine) func() string {
 	return func() string {
 		data, _ := os.ReadFile(m.Path("/var/starts"))
@@ -142,7 +143,7 @@ func starts(m *machine.Machine) func() string {
 	}
 }
 
-// sh runs a shell command in the machine and returns what it prints.
+// sh runs a shell command in the machine and returns its output.
 func sh(t *testing.T, m *machine.Machine, command string) string {
 	t.Helper()
 	out, err := m.Exec(t.Context(), "sh", "-c", command)
@@ -150,7 +151,7 @@ func sh(t *testing.T, m *machine.Machine, command string) string {
 	return strings.TrimSpace(out)
 }
 
-// newImage makes a disk image with two partitions, the second of which, at 3 MiB, has content.
+// newImage creates a disk image with two partitions. The second one, at 3 MiB, has content.
 func newImage(t *testing.T) string {
 	t.Helper()
 	g := NewWithT(t)

@@ -10,19 +10,19 @@ import (
 	"github.com/openshift/hypershift/test/machine/tools"
 )
 
-// Boot is what a machine's operating system does before the units start: it runs as the machine's PID 1, in its root
-// file system and network. A Boot that fails stops the machine; the error is the last line of its console.
+// Boot does what a machine's operating system does before the units start. It runs as the machine's PID 1, in its root
+// file system and network. If it fails, the machine stops, and the error is the last line of its console.
 type Boot func(ctx context.Context, system *System) error
 
-// System is the machine as its own PID 1 sees it.
+// System is the machine, as seen by its PID 1.
 type System struct {
-	// Config is what the machine was started with.
+	// Config is the configuration with which the machine was started.
 	Config Config
 }
 
-// Init turns the process into a machine's PID 1, and does not return, if that is what it was started as; else it does
-// nothing. Programs that start machines call it first thing in main (tests: in TestMain). boots are the programs that
-// Config.Boot can name.
+// Init turns the process into a machine's PID 1 and does not return, if the process was started as one; otherwise it
+// does nothing. Programs that start machines must call it first in main (tests: in TestMain). boots are the programs
+// that Config.Boot can name.
 func Init(boots map[string]Boot) {
 	if role, ok := roles[os.Args[0]]; ok {
 		os.Exit(role(boots))
@@ -32,5 +32,6 @@ func Init(boots map[string]Boot) {
 	}
 }
 
-// inMachine tells a machine's programs from those of the host that are named alike.
+// inMachine reports whether the process runs in a machine, to distinguish its programs from those of the host with the
+// same name.
 func inMachine() bool { return exists(insideConfig) }

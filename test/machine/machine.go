@@ -18,33 +18,34 @@ import (
 	"github.com/openshift/hypershift/test/machine/network"
 )
 
-// stopTimeout is how long the units of a machine may take to stop before its PID 1 is killed.
+// stopTimeout is how long the units of a machine may take to stop before PID 1 is killed.
 const stopTimeout = 20 * time.Second
 
-// killTimeout is how long the kernel may take to end all processes of a machine, on a host that has other work too.
+// killTimeout is how long the kernel may take to end all processes of a machine, also on a busy host.
 const killTimeout = 2 * time.Minute
 
-// pollInterval is how often Stop and Wait look whether PID 1 is gone; it may be another process's child.
+// pollInterval is how often Stop and Wait check whether PID 1 has ended; it may be another process's child.
 const pollInterval = 20 * time.Millisecond
 
-// Machine is a machine that was started at some time; it may be running or not.
+// Machine is a machine that was started at some time; it may or may not be running.
 type Machine struct {
 	state state
 }
 
-// Config is what the machine was started with, defaults filled in.
+// Config returns the configuration of the machine, with defaults.
 func (m *Machine) Config() Config { return m.state.Config }
 
-// PID is the host's process id of the machine's PID 1; zero if it never started.
+// PID returns the host's process ID of the machine's PID 1; zero if it never started.
 func (m *Machine) PID() int { return m.state.PID }
 
-// Path is where the machine's file is found on the host.
+// Path returns the path on the host of a file in the machine.
 func (m *Machine) Path(inMachine string) string { return m.state.Config.Path(inMachine) }
 
 // Running reports whether the machine was started and its PID 1 is alive.
 func (m *Machine) Running() bool { return m.state.Ready && m.state.alive() }
 
-// Lookup finds the machine whose folder is dir, whoever started it. The error wraps fs.ErrNotExist if none ever did.
+// Lookup returns the machine whose folder is dir, even if another process started it. The error wraps fs.ErrNotExist if
+// no machine was ever started there.
 func Lookup(dir string) (*Machine, error) {
 	state, err := readState(dir)
 	if err != nil {
@@ -53,10 +54,10 @@ func Lookup(dir string) (*Machine, error) {
 	return &Machine{state: *state}, nil
 }
 
-// Processes lists the host's process ids of all that runs in the machine, containers included.
+// Processes lists the host's process IDs of all processes in the machine, including containers.
 func (m *Machine) Processes() ([]int, error) { return cgroup.Processes(m.state.Config.cgroup()) }
 
-// Wait returns when the machine's PID 1 is gone, or with the context's error.
+// Wait returns when the machine's PID 1 has ended, or with the context's error.
 func (m *Machine) Wait(ctx context.Context) error {
 	ticker := time.NewTicker(pollInterval)
 	defer ticker.Stop()
@@ -70,9 +71,9 @@ func (m *Machine) Wait(ctx context.Context) error {
 	return nil
 }
 
-// Stop shuts the machine down in order, kills what is left when that takes longer than 20 seconds or the context ends,
-// and removes its network namespace and cgroups. Its folder stays. A machine that is not running is no error, so Stop
-// also clears up after a crash.
+// Stop shuts the machine down in order. It kills what is left after 20 seconds or when the context ends. Then it
+// removes the network namespace and cgroups; the folder stays. It accepts a machine that is not running, so Stop also
+// cleans up after a crash.
 func (m *Machine) Stop(ctx context.Context) error {
 	graceful, cancel := context.WithTimeout(ctx, stopTimeout)
 	defer cancel()
@@ -83,8 +84,8 @@ func (m *Machine) Stop(ctx context.Context) error {
 	return m.Kill(ctx)
 }
 
-// Kill ends the machine at once, as if its power were cut, and removes its network namespace and cgroups. It does so even
-// if the context has ended: it is quick, and half of it helps nobody.
+// Kill ends the machine immediately, as if its power were cut, and removes its network namespace and cgroups. It does
+// so even if the context has ended: it is quick, and partial cleanup has no use.
 func (m *Machine) Kill(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), killTimeout)
 	defer cancel()
@@ -109,11 +110,11 @@ func (m *Machine) Remove(ctx context.Context) error {
 	return nil
 }
 
-// signal ignores that the process is gone: whoever asks looks at Running.
+// signal ignores the error that the process is gone: callers check Running.
 func (m *Machine) signal(signal unix.Signal) { _ = unix.Kill(m.state.PID, signal) }
 
-// Command is a command that runs in all of the machine's namespaces, with its environment; argv[0] is looked up in the
-// machine's PATH. The machine must be running when the command is started.
+// Command returns a command that runs in all of the machine's namespaces, with its environment. argv[0] is looked up in
+// the machine's PATH. The machine must be running when the command is started.
 func (m *Machine) Command(ctx context.Context, argv ...string) *exec.Cmd {
 	args := []string{"--target", strconv.Itoa(m.state.PID), "--mount", "--uts", "--ipc", "--net", "--pid", "--cgroup",
 		"--root", "--wd", "--"}
@@ -122,7 +123,7 @@ func (m *Machine) Command(ctx context.Context, argv ...string) *exec.Cmd {
 	return cmd
 }
 
-// Exec runs a command in the machine and returns what it printed on stdout. The error carries what it printed on stderr.
+// Exec runs a command in the machine and returns its standard output. The error contains its standard error.
 func (m *Machine) Exec(ctx context.Context, argv ...string) (string, error) {
 	out, err := m.Command(ctx, argv...).Output()
 	if exit := (*exec.ExitError)(nil); errors.As(err, &exit) {

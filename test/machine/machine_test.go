@@ -146,7 +146,7 @@ func TestStopWhenUnitsDoNotHeed(t *testing.T) {
 	config := newConfig("machine-test-c", filepath.Join(t.TempDir(), "m"))
 	m := begin(t, config)
 	booted(t, m)
-	g.Expect(syscall.Kill(m.PID(), syscall.SIGSTOP)).To(Succeed()) // a machine that hangs
+	g.Expect(syscall.Kill(m.PID(), syscall.SIGSTOP)).To(Succeed()) // This simulates a machine that hangs.
 	ctx, cancel := context.WithTimeout(t.Context(), 100*time.Millisecond)
 	defer cancel()
 	g.Expect(m.Stop(ctx)).To(Succeed(), "the context bounds the shutdown; the power is cut all the same")
@@ -248,7 +248,8 @@ func TestMachineOutlivesItsStarter(t *testing.T) {
 	nothingLeft(t, config)
 }
 
-// A start that is cut short anywhere leaves nothing that a later start or removal cannot deal with.
+// TestStarterKilledAtAnyPoint checks that an interrupted start leaves nothing that a later start or removal cannot
+// handle.
 func TestStarterKilledAtAnyPoint(t *testing.T) {
 	needRoot(t)
 	g := NewWithT(t)
@@ -260,7 +261,7 @@ func TestStarterKilledAtAnyPoint(t *testing.T) {
 		ctx, cancel := context.WithTimeout(t.Context(), delay)
 		cmd := exec.CommandContext(ctx, self)
 		cmd.Env = append(os.Environ(), starterDir+"="+config.Dir)
-		_ = cmd.Run() // it is killed
+		_ = cmd.Run() // The process is killed.
 		cancel()
 
 		m, err := machine.Start(t.Context(), config)

@@ -15,8 +15,8 @@ import (
 	"github.com/openshift/hypershift/test/machine/cgroup"
 )
 
-// tunables are settings of the whole kernel that a kubelet wants changed. A machine gets files of its own in their place,
-// with the values that the kubelet wants, so that nothing changes on the host.
+// tunables are global kernel settings that a kubelet changes. A machine gets its own files instead, with the values
+// that the kubelet requires, so that the host does not change.
 var tunables = map[string]string{
 	"vm/overcommit_memory":      "1",
 	"vm/panic_on_oom":           "0",
@@ -26,7 +26,7 @@ var tunables = map[string]string{
 	"kernel/keys/root_maxbytes": "25000000",
 }
 
-// mountRoot mounts everything that the machine sees below its root folder. It runs in the machine's mount namespace.
+// mountRoot mounts everything below the machine's root folder. It runs in the machine's mount namespace.
 func mountRoot(config Config, hierarchies []cgroup.Hierarchy) error {
 	root := config.Root()
 	if err := unix.Mount("", "/", "", unix.MS_REC|unix.MS_PRIVATE, ""); err != nil {
@@ -60,7 +60,7 @@ func mountRoot(config Config, hierarchies []cgroup.Hierarchy) error {
 	return nil
 }
 
-// mountSystem shows the system's programs, read-only, with a /usr/local of the machine's own.
+// mountSystem mounts the system's programs read-only, with a separate /usr/local for the machine.
 func mountSystem(config Config) error {
 	names, err := systemFolders(config.system())
 	if err != nil {
@@ -81,11 +81,11 @@ func mountSystem(config Config) error {
 	return bind(config.Path("var/usrlocal"), config.Path("usr/local"), true)
 }
 
-// usrFolders must exist in a machine's /usr: pods mount the first, the second is the machine's own. A host whose kernel
-// has no modules lacks the first.
+// usrFolders must exist in a machine's /usr: pods mount the first, and the second belongs to the machine. A host whose
+// kernel has no modules lacks the first.
 var usrFolders = []string{"lib/modules", "local"}
 
-// mountUsr shows the system's /usr, with the folders that it lacks laid under it.
+// mountUsr mounts the system's /usr, and adds the folders that it lacks as a lower layer.
 func mountUsr(config Config) error {
 	usr := filepath.Join(config.system(), "usr")
 	complete := true
@@ -108,7 +108,7 @@ func mountUsr(config Config) error {
 	return nil
 }
 
-// mountKernel mounts proc, sysfs and the temporary file systems. What is the whole kernel's can be read, not written.
+// mountKernel mounts proc, sysfs and the temporary file systems. Global kernel files are read-only.
 func mountKernel(root string) error {
 	const plain = unix.MS_NOSUID | unix.MS_NODEV | unix.MS_NOEXEC
 	for _, m := range []struct {
@@ -131,13 +131,13 @@ func mountKernel(root string) error {
 	}
 	for _, path := range []string{filepath.Join(root, "proc/sys"), filepath.Join(root, "proc/sysrq-trigger")} {
 		if !exists(path) {
-			continue // not every kernel has both
+			continue // Not every kernel has both.
 		}
 		if err := bind(path, path, false); err != nil {
 			return err
 		}
 	}
-	// net belongs to the machine's network namespace.
+	// The net folder belongs to the machine's network namespace.
 	if err := bind(filepath.Join(root, "proc/sys/net"), filepath.Join(root, "proc/sys/net"), true); err != nil {
 		return err
 	}
@@ -164,7 +164,7 @@ func maskTunables(root string) error {
 	return nil
 }
 
-// bind shows source, and what is mounted below it, at target.
+// bind mounts source, with all mounts below it, at target.
 func bind(source, target string, writable bool) error {
 	if err := makeTarget(source, target); err != nil {
 		return fmt.Errorf("mounting %s on %s: %w", source, target, err)
@@ -175,7 +175,7 @@ func bind(source, target string, writable bool) error {
 	return setReadOnly(target, !writable)
 }
 
-// makeTarget makes the file or folder that source is to be mounted on.
+// makeTarget creates the file or folder on which source is mounted.
 func makeTarget(source, target string) error {
 	info, err := os.Stat(source)
 	if err != nil {

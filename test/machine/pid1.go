@@ -38,8 +38,8 @@ var (
 	unitLogDir = "/var/log/units"
 )
 
-// runPID1 reaps every process that nobody else does, until the manager ends, and the machine with it. The manager is a
-// process of its own so that it can wait for its children in peace.
+// runPID1 reaps all orphaned processes until the manager ends, and the machine with it. The manager is a separate
+// process, so that it can wait for its own children.
 func runPID1(map[string]Boot) int {
 	closeOnExec()
 	var manager atomic.Int64
@@ -70,7 +70,7 @@ func runPID1(map[string]Boot) int {
 	return 1
 }
 
-// reap waits for every process that nobody else waits for, until the manager ends, and returns its exit status.
+// reap waits for all child processes until the manager ends, and returns the manager's exit status.
 func reap(manager int) int {
 	for {
 		var status unix.WaitStatus
@@ -85,7 +85,7 @@ func reap(manager int) int {
 	}
 }
 
-// closeOnExec keeps the file descriptors that hold the machine's disks from its other processes.
+// closeOnExec keeps other processes of the machine from inheriting the file descriptors that keep its disks attached.
 func closeOnExec() {
 	entries, _ := os.ReadDir("/proc/self/fd")
 	for _, entry := range entries {
@@ -137,7 +137,7 @@ func manage(ctx context.Context, boots map[string]Boot) error {
 	return runUnits(ctx, config)
 }
 
-// applyFiles makes what the root file system says so: the host name, and the network's kernel settings.
+// applyFiles applies settings of the root file system: the host name, and the network's kernel settings.
 func applyFiles() error {
 	name, err := os.ReadFile("/etc/hostname")
 	if err != nil {
@@ -162,8 +162,8 @@ func applyFiles() error {
 	return nil
 }
 
-// applySysctls goes on after a setting that the kernel refuses, as systemd does, and returns them all: most belong to the
-// whole host.
+// applySysctls continues after a setting that the kernel rejects, as systemd does. It returns all rejected settings:
+// most of them apply to the complete host.
 func applySysctls(dir, content string) error {
 	var refused []error
 	for line := range strings.Lines(content) {
@@ -219,12 +219,12 @@ func runUnits(ctx context.Context, config Config) error {
 	return nil
 }
 
-// errPower is why the manager ends when a program of the machine asked for it.
+// errPower reports that the manager ends because a program of the machine requested it.
 type errPower control.Verb
 
 func (e errPower) Error() string { return "the machine was asked to " + string(e) }
 
-// writeUnitStatus leaves the status where Units finds it.
+// writeUnitStatus writes the status to the file that Units reads.
 func writeUnitStatus(status map[string]units.Status) {
 	data, err := json.Marshal(status)
 	if err == nil {
@@ -238,7 +238,7 @@ func writeUnitStatus(status map[string]units.Status) {
 	}
 }
 
-// Units is how the machine's units are doing; empty before they are started.
+// Units returns the status of the machine's units; empty before they are started.
 func (m *Machine) Units() (map[string]units.Status, error) {
 	status := map[string]units.Status{}
 	data, err := os.ReadFile(filepath.Join("/proc", fmt.Sprint(m.state.PID), "root", unitStatus))
@@ -254,12 +254,12 @@ func (m *Machine) Units() (map[string]units.Status, error) {
 	return status, nil
 }
 
-// groups keeps the processes of each unit in a cgroup of its own.
+// groups uses a separate cgroup for the processes of each unit.
 type groups struct{}
 
 func unitCgroup(unit string) string { return filepath.Join("system.slice", unit) }
 
-// Enter makes the command start as a launcher, which joins the cgroup and becomes the command.
+// Enter starts the command through a launcher, which joins the cgroup and executes the command.
 func (groups) Enter(unit string, cmd *exec.Cmd) {
 	cmd.Args = append([]string{roleLaunch, unit, cmd.Path}, cmd.Args...)
 	cmd.Path = "/proc/self/exe"
@@ -269,7 +269,7 @@ func (groups) Signal(unit string, signal syscall.Signal) error {
 	return cgroup.Signal(unitCgroup(unit), signal)
 }
 
-// runLaunch joins the cgroup of unit os.Args[1] and becomes os.Args[2] with the arguments that follow.
+// runLaunch joins the cgroup of unit os.Args[1] and executes os.Args[2] with the remaining arguments.
 func runLaunch(map[string]Boot) int {
 	name := unitCgroup(os.Args[1])
 	err := cgroup.Create(name)

@@ -16,11 +16,11 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// exitReboot is the exit status of a manager whose machine is to reboot.
+// exitReboot is the exit status of the manager if its machine is to reboot.
 const exitReboot = 86
 
-// snapshot is what a machine has before it boots, so that a reboot can take away what came later. The namespaces stay, as
-// does PID 1: a machine that reboots is on all the time.
+// snapshot records what a machine has before it boots, so that a reboot can remove what was added later. The namespaces
+// and PID 1 stay: they run during the complete reboot.
 type snapshot struct {
 	mounts, links []string
 }
@@ -34,12 +34,12 @@ func takeSnapshot() (snapshot, error) {
 	return snapshot{mounts: mounts, links: links}, err
 }
 
-// restore ends every process and takes away mounts, links, rules and what is in memory.
+// restore ends every process and removes mounts, links, rules and temporary files.
 func (s snapshot) restore(ctx context.Context) error {
-	_ = unix.Kill(-1, unix.SIGKILL) // there may be none
+	_ = unix.Kill(-1, unix.SIGKILL) // There may be no processes.
 	for {
 		if _, err := unix.Wait4(-1, nil, 0, nil); err != nil && !errors.Is(err, unix.EINTR) {
-			break // none is left
+			break // No process is left.
 		}
 	}
 	if err := errors.Join(s.unmount(), s.unlink(ctx), clearRun("/run")); err != nil {
@@ -60,7 +60,7 @@ func mountPoints() ([]string, error) {
 	return points, nil
 }
 
-// unmount takes away what was mounted since, the last one first. Several may be mounted on the same point.
+// unmount removes the mounts that were added, in reverse order. Several may have the same mount point.
 func (s snapshot) unmount() error {
 	now, err := mountPoints()
 	if err != nil {
@@ -74,7 +74,8 @@ func (s snapshot) unmount() error {
 	return nil
 }
 
-// later are the items of now that are not in before, each as often as it is there more, the last one first.
+// later returns the items of now that are not in before, in reverse order. An item that now has more often is returned
+// once for each additional occurrence.
 func later(before, now []string) []string {
 	count := map[string]int{}
 	for _, item := range before {
@@ -102,14 +103,14 @@ func linkNames() ([]string, error) {
 	return names, nil
 }
 
-// unlink deletes the links that came later, and what others were given: addresses and rules.
+// unlink deletes the links that were added later, and addresses and rules of the others.
 func (s snapshot) unlink(ctx context.Context) error {
 	now, err := linkNames()
 	if err != nil {
 		return err
 	}
 	for _, name := range later(s.links, now) {
-		_ = exec.CommandContext(ctx, "ip", "link", "delete", name).Run() // the other end of a pair may be deleted already
+		_ = exec.CommandContext(ctx, "ip", "link", "delete", name).Run() // The other end of a pair may already be deleted.
 	}
 	for _, name := range s.links {
 		if name == "lo" {
@@ -122,14 +123,14 @@ func (s snapshot) unlink(ctx context.Context) error {
 	for _, program := range []string{"iptables", "ip6tables"} {
 		for _, table := range []string{"filter", "nat", "mangle", "raw"} {
 			for _, action := range []string{"-F", "-X"} {
-				_ = exec.CommandContext(ctx, program, "-t", table, action).Run() // a machine without rules may lack the table
+				_ = exec.CommandContext(ctx, program, "-t", table, action).Run() // A machine without rules may lack the table.
 			}
 		}
 	}
 	return nil
 }
 
-// clearRun empties dir but for what belongs to the machine itself.
+// clearRun empties dir, except for files that belong to the machine itself.
 func clearRun(dir string) error {
 	entries, err := os.ReadDir(dir)
 	if err != nil {

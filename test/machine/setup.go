@@ -15,7 +15,7 @@ import (
 	"github.com/openshift/hypershift/test/machine/cgroup"
 )
 
-// The roles that this program can be started in, as argv[0]. The setup becomes PID 1 by replacing itself.
+// These are the roles of this program, passed as argv[0]. The setup becomes PID 1 by exec.
 const (
 	roleSetup   = "machine-setup"
 	rolePID1    = "machine-pid1"
@@ -36,12 +36,12 @@ const (
 	setupResult  = 4
 )
 
-// insideConfig is where PID 1 finds the machine's Config, in the machine.
+// insideConfig is the path of the machine's Config, in the machine.
 const insideConfig = "/run/machine/config.json"
 
-// runSetup builds the machine around itself and becomes its PID 1. It returns only if it fails.
+// runSetup sets up the machine in its own process and becomes its PID 1. It returns only if it fails.
 func runSetup(map[string]Boot) int {
-	runtime.LockOSThread() // cgroup namespaces belong to threads, and the one that calls exec survives
+	runtime.LockOSThread() // Cgroup namespaces belong to threads, and the thread that calls exec survives.
 	unix.CloseOnExec(setupGoAhead)
 	unix.CloseOnExec(setupResult)
 	result := os.NewFile(setupResult, "result")
@@ -107,7 +107,7 @@ func readInsideConfig() (Config, error) {
 	return config, json.Unmarshal(data, &config)
 }
 
-// pivot makes root the process's / and lets go of the host's.
+// pivot makes root the process's / and detaches the host's root.
 func pivot(root string) error {
 	if err := unix.Chdir(root); err != nil {
 		return err

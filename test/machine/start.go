@@ -17,8 +17,8 @@ import (
 	"github.com/openshift/hypershift/test/machine/network"
 )
 
-// Start starts the machine and returns when its root file system, network and devices stand and its PID 1 runs, before
-// it has booted. A machine in config.Dir that runs already is returned as it is. Start needs root.
+// Start starts the machine. It returns when its root file system, network and devices are set up and its PID 1 runs,
+// before it has booted. If the machine in config.Dir already runs, Start returns it. Start needs root.
 func Start(ctx context.Context, config Config) (*Machine, error) {
 	if err := config.validate(); err != nil {
 		return nil, fmt.Errorf("starting a machine: %w", err)
@@ -49,7 +49,7 @@ func (m *Machine) start(ctx context.Context) error {
 	if err := m.state.write(); err != nil {
 		return err
 	}
-	// Another folder may have held a machine of this name.
+	// A machine of this name may have existed in another folder.
 	if err := m.Kill(ctx); err != nil {
 		return fmt.Errorf("clearing up after an earlier run: %w", err)
 	}
@@ -72,8 +72,8 @@ func (m *Machine) start(ctx context.Context) error {
 	return m.state.write()
 }
 
-// spawn starts PID 1 in new namespaces, puts it into its cgroup, and lets it go on. Before that it waits on a pipe: if
-// this process dies, it does too.
+// spawn starts PID 1 in new namespaces, moves it into its cgroup, and lets it continue. Until then it waits on a pipe:
+// if this process dies, it dies too.
 func (m *Machine) spawn() error {
 	console, err := os.OpenFile(m.state.Config.Console(), os.O_CREATE|os.O_WRONLY|os.O_APPEND, 0o600)
 	if err != nil {
@@ -99,7 +99,7 @@ func (m *Machine) spawn() error {
 	if err != nil {
 		return fmt.Errorf("starting its PID 1: %w", err)
 	}
-	go func() { _ = cmd.Wait() }() // reaps; how it ended is on the console
+	go func() { _ = cmd.Wait() }() // Reap the process; its exit is on the console.
 	if err := m.admit(cmd.Process.Pid); err != nil {
 		return err
 	}
@@ -108,7 +108,7 @@ func (m *Machine) spawn() error {
 		return fmt.Errorf("starting its PID 1: %w", err)
 	}
 	goAheadWriter.Close()
-	// The pipe ends without a word when PID 1 has set itself up.
+	// The pipe closes without data if PID 1 has set itself up.
 	failure, err := io.ReadAll(result)
 	if err == nil && len(failure) > 0 {
 		err = errors.New(strings.TrimSpace(string(failure)))

@@ -11,15 +11,15 @@ import (
 	"strings"
 )
 
-// state is what the machine's folder says of it. It is written before anything is made, so that whatever a crash leaves
-// behind can be found again.
+// state is the state file in the machine's folder. It is written before anything is created, so that everything that a
+// crash leaves can be found again.
 type state struct {
 	Config Config `json:"config"`
-	// PID is the host's id of the machine's PID 1; zero until there is one.
+	// PID is the host's process ID of the machine's PID 1; zero until it exists.
 	PID int `json:"pid,omitempty"`
-	// StartTime is the kernel's start time of that process: process ids are used again.
+	// StartTime is the kernel's start time of that process: process IDs are reused.
 	StartTime uint64 `json:"startTime,omitempty"`
-	// Ready says that PID 1 stands on its own. Before, it dies with the process that is starting the machine.
+	// Ready reports whether PID 1 is independent. Before that, it dies with the process that starts the machine.
 	Ready bool `json:"ready,omitempty"`
 }
 
@@ -37,7 +37,7 @@ func readState(dir string) (*state, error) {
 	return s, nil
 }
 
-// write replaces the file in one step: a reader sees the old state or the new one.
+// write replaces the file atomically: a reader sees the old state or the new one.
 func (s *state) write() error {
 	data, err := json.MarshalIndent(s, "", "  ")
 	if err != nil {
@@ -53,7 +53,7 @@ func (s *state) write() error {
 	return nil
 }
 
-// alive is false for a zombie: its namespaces are gone.
+// alive reports whether PID 1 runs; false for a zombie, whose namespaces are gone.
 func (s *state) alive() bool {
 	if s.PID == 0 {
 		return false
@@ -68,7 +68,7 @@ func processStart(pid int) (ticks uint64, zombie bool, err error) {
 	if err != nil {
 		return 0, false, err
 	}
-	// The name of the program, in parentheses, may hold spaces: the fields after it are counted from its end.
+	// The program name, in parentheses, may contain spaces: the fields are counted from its end.
 	_, rest, found := strings.Cut(string(data[strings.LastIndexByte(string(data), ')'):]), " ")
 	fields := strings.Fields(rest)
 	if !found || len(fields) < 20 {

@@ -37,7 +37,8 @@ func TestStateFile(t *testing.T) {
 	})
 }
 
-// TestProcessStart: a process that nobody has waited for still has its id, and a program may have any name.
+// TestProcessStart checks a process that has not been waited for, which still has its ID, and a program with an unusual
+// name.
 func TestProcessStart(t *testing.T) {
 	t.Run("When a machine's process is a zombie it should not run", func(t *testing.T) {
 		g := NewWithT(t)

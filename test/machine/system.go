@@ -13,12 +13,13 @@ import (
 	"github.com/openshift/hypershift/test/machine/tools"
 )
 
-// own are files of the kernel that a machine with a system has copies of, by the name of the copy in ownDir.
+// own lists files of the kernel of which a machine with an operating system has its own copies, by the name of the copy
+// in ownDir.
 var own = map[string]string{"boot-id": "proc/sys/kernel/random/boot_id", "cmdline": "proc/cmdline", "swaps": "proc/swaps"}
 
 const ownDir = "run/machine/kernel"
 
-// mountOwn lays the machine's own over what the kernel says of the host.
+// mountOwn mounts the machine's copies over the files of the host's kernel.
 func mountOwn(root string) error {
 	if err := writeOwn(root); err != nil {
 		return err
@@ -31,7 +32,7 @@ func mountOwn(root string) error {
 	return nil
 }
 
-// writeOwn writes what is new at each boot: an id, and the command line that the boot loader gives to the kernel.
+// writeOwn writes what is new at each boot: a boot ID, and the command line that the boot loader passes to the kernel.
 func writeOwn(root string) error {
 	if err := os.MkdirAll(filepath.Join(root, ownDir), 0o755); err != nil {
 		return err
@@ -46,7 +47,7 @@ func writeOwn(root string) error {
 	return nil
 }
 
-// uuid is a random one, of version 4.
+// uuid returns a random UUID, version 4.
 func uuid() string {
 	b := make([]byte, 16)
 	_, _ = rand.Read(b) // never fails
@@ -54,8 +55,8 @@ func uuid() string {
 	return fmt.Sprintf("%x-%x-%x-%x-%x", b[:4], b[4:6], b[6:8], b[8:10], b[10:])
 }
 
-// prepareSystem links the tools, which are for machines that have their folder in PATH, and does what systemd does before its units: it
-// makes the folders that say that it runs, and runs the generators.
+// prepareSystem links the tools, which are for machines with their folder in PATH. It then does what systemd does
+// before it starts units: it creates the folders that show that systemd runs, and runs the generators.
 func prepareSystem(ctx context.Context, config Config) error {
 	if err := linkTools(); err != nil || config.System == "" {
 		return err
@@ -80,7 +81,7 @@ func linkTools() error {
 
 const generatorDir = "/usr/lib/systemd/system-generators"
 
-// generate runs the programs that make units. One that fails is said on the console, as systemd does.
+// generate runs the programs that generate units. It reports a failed one on the console, as systemd does.
 func generate(ctx context.Context, env []string) error {
 	args := []string{"/run/systemd/generator", "/run/systemd/generator.early", "/run/systemd/generator.late"}
 	for _, dir := range args {

@@ -23,7 +23,7 @@ import (
 	"github.com/openshift/hypershift/support/hosted"
 )
 
-// forged is a backup that a tenant made: the public keys of the recipients are no secret.
+// forged is a backup that a tenant created: the public keys of the recipients are not secret.
 type forged struct {
 	file, keyFile, sum string
 }
@@ -52,8 +52,8 @@ func forge(t *testing.T, secrets ...corev1.Secret) forged {
 	return f
 }
 
-// TestForgedBackup: what a tenant puts into the store of the backups is not restored, and no Secret of its choice is
-// written.
+// TestForgedBackup checks that a bundle that a tenant puts into the backup store is not restored, and that no Secret of
+// its choice is written.
 func TestForgedBackup(t *testing.T) {
 	secret := func(name string, kind corev1.SecretType) corev1.Secret {
 		labels := map[string]string{"cluster.x-k8s.io/cluster-name": "demo-x7k2p"}
@@ -95,7 +95,7 @@ func TestForgedBackup(t *testing.T) {
 	}
 }
 
-// TestSignerOfBackups: each control plane has a key of its own, and none has the one that certifies it.
+// TestSignerOfBackups checks that each control plane has its own key, and that none has the key that certifies it.
 func TestSignerOfBackups(t *testing.T) {
 	o := newOperator(t, "signers")
 	fixture.Create(t, o.client, append(fixture.Inputs(o.tenant), fixture.HostedCluster(o.tenant))...)

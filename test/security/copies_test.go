@@ -21,7 +21,7 @@ import (
 	"github.com/openshift/hypershift/support/hosted"
 )
 
-// logins has the identity provider of a guest read the Secret of a name.
+// logins returns a configuration whose identity provider makes the guest read the Secret with this name.
 func logins(secret string) *hyperv1.ClusterConfiguration {
 	return &hyperv1.ClusterConfiguration{OAuth: &configv1.OAuthSpec{IdentityProviders: []configv1.IdentityProvider{{
 		Name: "users", MappingMethod: configv1.MappingMethodClaim, IdentityProviderConfig: configv1.IdentityProviderConfig{
@@ -30,9 +30,9 @@ func logins(secret string) *hyperv1.ClusterConfiguration {
 	}}}}
 }
 
-// TestOperatorTokenByKubevirtCredentials: a tenant of version 0.1.0 got the token of the operator. The kubeconfig that
-// the cluster names is absent, and the Secret of an identity provider is called like the copy that the operator
-// connects with.
+// TestOperatorTokenByKubevirtCredentials covers an attack on version 0.1.0, in which a tenant got the operator's token.
+// The kubeconfig that the cluster names is absent, and the Secret of an identity provider has the name of the copy that
+// the operator connects with.
 func TestOperatorTokenByKubevirtCredentials(t *testing.T) {
 	var calls atomic.Int32
 	server := httptest.NewTLSServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) { calls.Add(1) }))
@@ -63,8 +63,8 @@ func TestOperatorTokenByKubevirtCredentials(t *testing.T) {
 	o.read(&corev1.Secret{}, hcp.Spec.Configuration.OAuth.IdentityProviders[0].HTPasswd.FileData.Name)
 }
 
-// TestObjectsOfTheControlPlaneByIdentityProviders: a tenant of version 0.1.0 chose the kubeconfig of Cluster API, the
-// encryption of Secrets with the images that it runs, and the spec that the control plane goes by.
+// TestObjectsOfTheControlPlaneByIdentityProviders covers an attack on version 0.1.0. A tenant could choose the
+// kubeconfig of Cluster API, the encryption of Secrets with the images that it runs, and the spec of the control plane.
 func TestObjectsOfTheControlPlaneByIdentityProviders(t *testing.T) {
 	for tenant, name := range map[string]string{
 		"mallory-capi": hosted.ClusterAPIKubeconfig("victim"), "mallory-provider": hosted.ProviderKubeconfig("victim"),

@@ -30,7 +30,7 @@ func TestDump(t *testing.T) {
 	meta := func(namespace string) metav1.ObjectMeta {
 		return metav1.ObjectMeta{Namespace: namespace, Name: "settings"}
 	}
-	// The guest is the same API server: what counts is which of its namespaces are read.
+	// The guest is the same API server: the test checks which of its namespaces are read.
 	fixture.Create(t, c, hc,
 		&corev1.ConfigMap{ObjectMeta: meta("customer"), Data: map[string]string{"password": loot}},
 		&corev1.Secret{ObjectMeta: meta("kube-public"), Data: map[string][]byte{"password": []byte(loot)}},
@@ -64,7 +64,7 @@ func TestDump(t *testing.T) {
 	}
 }
 
-// serve makes the hosted namespace of a cluster with its admin kubeconfig.
+// serve creates the hosted namespace of a cluster with its admin kubeconfig.
 func serve(t *testing.T, c client.Client, hc *hyperv1.HostedCluster, kubeconfig []byte) {
 	t.Helper()
 	hcp := &hyperv1.HostedControlPlane{
@@ -86,7 +86,7 @@ func serve(t *testing.T, c client.Client, hc *hyperv1.HostedCluster, kubeconfig 
 	fixture.Create(t, c, secret)
 }
 
-// read is the text of all files below a folder.
+// read returns the text of all files below a folder.
 func read(t *testing.T, folder string) string {
 	t.Helper()
 	var all strings.Builder

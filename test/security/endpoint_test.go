@@ -23,10 +23,10 @@ import (
 	maasapi "github.com/openshift/hypershift/support/maas"
 )
 
-// loot is what answers inside of the management network and no tenant may read.
+// loot is a response of a service in the management network that no tenant may read.
 const loot = "s3cret-of-the-management-network"
 
-// inner is a service of the management network, here on loopback, that counts who reaches it.
+// inner starts a service of the management network, here on loopback, that counts requests.
 func inner(t *testing.T, answer http.HandlerFunc) (url string, reached *atomic.Int32) {
 	t.Helper()
 	reached = &atomic.Int32{}
@@ -38,7 +38,7 @@ func inner(t *testing.T, answer http.HandlerFunc) (url string, reached *atomic.I
 	return server.URL, reached
 }
 
-// pointAt makes a cluster of a tenant whose credentials point to a URL, and asks what the operator makes of them.
+// pointAt creates a tenant's cluster whose credentials point to a URL, and returns the resulting status.
 func (o *operator) pointAt(endpoint string, guard *maasapi.Guard) (status string) {
 	o.t.Helper()
 	o.clusters.Platforms = fixture.PlatformsWith(&maas.Options{Guard: guard, Clock: o.clusters.Clock})

@@ -18,19 +18,19 @@ import (
 	"github.com/openshift/hypershift/support/fairqueue"
 )
 
-// tick is the resolution of a simulated day at the operator's workers.
+// tick is the time resolution of the simulation.
 const tick = 100 * time.Millisecond
 
-// load is what one tenant has the operator do: so many pools, each reconciled again that long after a reconcile that
-// took that long.
+// load is the work that one tenant causes: a number of pools, each of which is reconciled for a duration and then again
+// after a pause.
 type load struct {
 	tenant        string
 	pools         int
 	takes, pauses time.Duration
 }
 
-// day simulates workers of the operator and returns how long each tenant's requests waited and were reconciled, sorted.
-// Time is counted and not measured, so that the figures are the same on each machine.
+// day simulates workers of the operator. It returns how long each tenant's requests waited and were reconciled, sorted.
+// Time is simulated and not measured, so that the figures are the same on each machine.
 func day(ticks int, loads ...load) map[string][]time.Duration {
 	options := pace.Options()
 	clock := clocktesting.NewFakeClock(time.Unix(0, 0))
@@ -72,7 +72,7 @@ func day(ticks int, loads ...load) map[string][]time.Duration {
 
 func p99(times []time.Duration) time.Duration { return times[len(times)*99/100] }
 
-// The victim has ten pools which reconcile within a second, every ten seconds.
+// The victim has ten pools that reconcile within a second, every ten seconds.
 var victim = load{tenant: "victim", pools: 10, takes: time.Second, pauses: 10 * time.Second}
 
 // attacks are loads that a tenant can cause.
@@ -84,7 +84,7 @@ var attacks = map[string][]load{
 		{tenant: "b", pools: 500, takes: 15 * time.Second}, {tenant: "c", pools: 500, takes: 15 * time.Second}},
 }
 
-// TestFairQueues has tenants do what slows the operator down, beside one that does nothing special.
+// TestFairQueues simulates tenants that slow the operator down, next to one with a normal load.
 func TestFairQueues(t *testing.T) {
 	const ticks = 10 * 60 * 10
 	alone := day(ticks, victim)["victim"]
@@ -103,7 +103,8 @@ func TestFairQueues(t *testing.T) {
 	}
 }
 
-// TestNextInLine: with 500 pools of a tenant in the queue of a controller, another tenant's request is next.
+// TestNextInLine checks that another tenant's request is next, although 500 pools of one tenant are in the queue of a
+// controller.
 func TestNextInLine(t *testing.T) {
 	g, options := NewWithT(t), pace.Options()
 	queue := options.NewQueue("", workqueue.DefaultTypedControllerRateLimiter[reconcile.Request]())
@@ -122,14 +123,14 @@ func TestNextInLine(t *testing.T) {
 	g.Expect(len(slow)).To(BeNumerically("<=", options.MaxConcurrentReconciles/2))
 	queue.Add(request("victim", 0))
 	for range slow {
-		queue.Add(slow[0]) // It flaps while it is reconciled.
+		queue.Add(slow[0]) // The object changes while it is reconciled.
 	}
 	taken, _ := queue.Get()
 	g.Expect(taken).To(Equal(request("victim", 0)))
 }
 
-// BenchmarkNeighbour tells how much longer a tenant's reconciles take beside each attack, in percent of what they take
-// alone.
+// BenchmarkNeighbour reports how much longer a tenant's reconciles take during each attack, in percent of their
+// duration without it.
 func BenchmarkNeighbour(b *testing.B) {
 	const ticks = 10 * 60 * 10
 	alone := p99(day(ticks, victim)["victim"])

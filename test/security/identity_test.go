@@ -31,7 +31,7 @@ import (
 	"github.com/openshift/hypershift/support/testenv"
 )
 
-// guest is an API server that nodes join, and who approves them.
+// guest is an API server that nodes join, with the controllers that approve them.
 type guest struct {
 	*operator
 	config   *rest.Config
@@ -42,7 +42,7 @@ type guest struct {
 	machine  *clusterv1.Machine
 }
 
-// newGuest has one Machine, worker-1, which is about to join.
+// newGuest returns a guest with one Machine, worker-1, which is about to join.
 func newGuest(t *testing.T, tenant string) *guest {
 	o := newOperator(t, tenant)
 	hcp := o.controlPlane()
@@ -58,7 +58,7 @@ func newGuest(t *testing.T, tenant string) *guest {
 	return g
 }
 
-// newMachine is a Machine whose node will have a name.
+// newMachine creates a Machine whose node will have this name.
 func (g *guest) newMachine(name, node string) *clusterv1.Machine {
 	g.t.Helper()
 	machine := &clusterv1.Machine{ObjectMeta: metav1.ObjectMeta{Namespace: g.hosted(), Name: name, Finalizers: []string{"test/machine"}}, Spec: clusterv1.MachineSpec{
@@ -71,11 +71,11 @@ func (g *guest) newMachine(name, node string) *clusterv1.Machine {
 	return machine
 }
 
-// as is a client of the guest with another's name; with none the administrator's.
+// as returns a client of the guest for a user; with an empty name, the administrator's client.
 func (g *guest) as(user string, groups ...string) client.Client {
 	config := rest.CopyConfig(g.config)
 	if user != "" {
-		// What is tested is who may have what approved; anybody may ask.
+		// The test is about which requests are approved; any user may send requests.
 		config.Impersonate.UserName, config.Impersonate.Groups = user, append(groups, "system:masters")
 	}
 	c, err := client.New(config, client.Options{Scheme: fixture.Scheme()})
@@ -83,13 +83,13 @@ func (g *guest) as(user string, groups ...string) client.Client {
 	return c
 }
 
-// ask requests a certificate of worker-1 for a new key, and returns how that was decided; empty for not at all.
+// ask requests a certificate of worker-1 for a new key, and returns the decision; empty if there is none.
 func (g *guest) ask(c client.Client, name string) certificatesv1.RequestConditionType {
 	g.t.Helper()
 	return g.askFor(c, name, "worker-1", certificatesv1.KubeAPIServerClientKubeletSignerName, certificatesv1.UsageClientAuth)
 }
 
-// request is what a kubelet sends, signed by a new key.
+// request returns a kubelet's certificate request, signed by a new key.
 func (g *guest) request(node string, names []string) []byte {
 	g.t.Helper()
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
@@ -100,7 +100,7 @@ func (g *guest) request(node string, names []string) []byte {
 	return pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE REQUEST", Bytes: der})
 }
 
-// askFor requests a certificate of any node, for what a signer signs.
+// askFor requests a certificate of any node, from a signer.
 func (g *guest) askFor(c client.Client, name, node, signer string, usage certificatesv1.KeyUsage) certificatesv1.RequestConditionType {
 	g.t.Helper()
 	var names []string

@@ -44,7 +44,7 @@ import (
 
 const poolToken = "11111111-2222-3333-4444-555555555555"
 
-// configured lets the config operator do its work in the guest.
+// configured runs the config operator in the guest.
 func (g *guest) configured() {
 	g.t.Helper()
 	admin, err := client.New(g.config, client.Options{Scheme: guestfixture.Scheme()})
@@ -57,7 +57,8 @@ func (g *guest) configured() {
 	g.mayIn(g.by(g.users(pki.IgnitionUser)), "create", "", "secrets", "kube-system")
 }
 
-// mayIn waits until somebody has a right in a namespace of the guest: it takes a moment to be in force, and a token to be known.
+// mayIn waits until a client has a permission in a namespace of the guest: permissions and tokens take effect after a
+// short delay.
 func (g *guest) mayIn(who client.Client, verb, group, resource, namespace string) {
 	g.t.Helper()
 	g.Eventually(func() (bool, error) {
@@ -69,7 +70,7 @@ func (g *guest) mayIn(who client.Client, verb, group, resource, namespace string
 	}).WithTimeout(patience).Should(BeTrue(), "%s %s", verb, resource)
 }
 
-// joins is a machine with the bootstrap credentials that it was served.
+// joins returns a client with the bootstrap credentials that a machine received.
 func (g *guest) joins(config *rest.Config) client.Client {
 	g.t.Helper()
 	worker := g.by(config)
@@ -77,7 +78,7 @@ func (g *guest) joins(config *rest.Config) client.Client {
 	return worker
 }
 
-// ignitionServer is that of the guest, with the rights that it has there, and a pool's configuration.
+// ignitionServer starts the guest's ignition-server, with its permissions there and a pool's configuration.
 func (g *guest) ignitionServer() *httptest.Server {
 	g.t.Helper()
 	rights, err := client.New(g.users(pki.IgnitionUser), client.Options{Scheme: fixture.Scheme()})
@@ -96,7 +97,7 @@ func (g *guest) ignitionServer() *httptest.Server {
 	return server
 }
 
-// fetch asks the ignition-server with a token, and returns what the answer lets a kubelet join with.
+// fetch sends a request with a token to the ignition-server, and returns the kubelet's credentials from the response.
 func (g *guest) fetch(server *httptest.Server, bearer string) (int, *rest.Config) {
 	g.t.Helper()
 	request, err := http.NewRequestWithContext(g.t.Context(), http.MethodGet, server.URL+"/ignition", nil)
@@ -132,7 +133,8 @@ func (g *guest) by(config *rest.Config) client.Client {
 	return c
 }
 
-// A machine joins with what is its own. Root on it, who has all that it ever got, is nobody else by that.
+// TestCredentialsOfAMachine checks that a machine joins with its own credentials only. Root on it, with everything that
+// the machine ever received, cannot act as another machine.
 func TestCredentialsOfAMachine(t *testing.T) {
 	g := newGuest(t, "credentials")
 	g.newMachine("workers-b", "worker-2")
@@ -182,7 +184,8 @@ func TestCredentialsOfAMachine(t *testing.T) {
 	})
 }
 
-// A machine that was installed before machines had tokens of their own has its pool's. What it gets by that is good for one machine.
+// TestCredentialsByAPoolsToken covers a machine that was deployed before machines had their own tokens, and uses its
+// pool's token. The credentials that it gets with that token are valid for one machine.
 func TestCredentialsByAPoolsToken(t *testing.T) {
 	g := newGuest(t, "poolcredentials")
 	g.newMachine("workers-b", "worker-2")
@@ -195,7 +198,8 @@ func TestCredentialsByAPoolsToken(t *testing.T) {
 		To(Equal(certificatesv1.CertificateDenied))
 }
 
-// Who takes over the ignition-server, which all machines of the provisioning network can reach, can let machines join.
+// TestIgnitionServerInTheGuest covers an attacker with control of the ignition-server, which all machines of the
+// provisioning network can reach. The attacker can let machines join.
 func TestIgnitionServerInTheGuest(t *testing.T) {
 	g := newGuest(t, "ignition")
 	g.configured()
@@ -221,7 +225,7 @@ func TestIgnitionServerInTheGuest(t *testing.T) {
 		t.Run("When it makes "+name+", it should be refused", func(t *testing.T) {
 			secret := good()
 			change(secret)
-			// An API server takes a moment to learn of a policy.
+			// An API server enforces a new policy after a short delay.
 			NewWithT(t).Eventually(func() error { return server.Create(t.Context(), secret.DeepCopy(), client.DryRunAll) }, patience, "50ms").
 				Should(Or(Satisfy(apierrors.IsForbidden), Satisfy(apierrors.IsInvalid)))
 		})

@@ -29,7 +29,7 @@ import (
 	supportpki "github.com/openshift/hypershift/support/pki"
 )
 
-// controlPlane brings a cluster so far that all of its managers, components and keys are there.
+// controlPlane reconciles a cluster until all of its managers, components and keys exist.
 func (o *operator) controlPlane() *hyperv1.HostedControlPlane {
 	o.t.Helper()
 	fixture.Create(o.t, o.client, append(fixture.Inputs(o.tenant), fixture.HostedCluster(o.tenant), fixture.NodePool(o.tenant))...)
@@ -48,12 +48,12 @@ func (o *operator) controlPlane() *hyperv1.HostedControlPlane {
 	return hcp
 }
 
-// role gives a component of the control plane the rights of its manifest.
+// role grants a component of the control plane the permissions of its manifest.
 func (o *operator) role(c *component.Component) {
 	o.t.Helper()
 	raw, err := fs.ReadFile(c.Manifests, "role.yaml")
 	if err != nil {
-		return // Its pods have no token.
+		return // The pods of this component have no token.
 	}
 	role := &rbacv1.Role{}
 	o.Expect(yaml.Unmarshal(raw, role)).To(Succeed())
@@ -65,7 +65,7 @@ func (o *operator) role(c *component.Component) {
 	})
 }
 
-// accounts are the service accounts of the hosted namespace.
+// accounts returns the service accounts of the hosted namespace.
 func (o *operator) accounts() []string {
 	o.t.Helper()
 	list := &corev1.ServiceAccountList{}
@@ -77,7 +77,7 @@ func (o *operator) accounts() []string {
 	return names
 }
 
-// may asks the API server what a service account of the hosted namespace may do.
+// may asks the API server whether a service account of the hosted namespace has a permission.
 func (o *operator) may(account, verb, group, resource, namespace, name string) bool {
 	o.t.Helper()
 	review := &authorizationv1.SubjectAccessReview{Spec: authorizationv1.SubjectAccessReviewSpec{
@@ -96,7 +96,8 @@ func (o *operator) who(verb, group, resource, namespace, name string) []string {
 	return slices.DeleteFunc(o.accounts(), func(account string) bool { return !o.may(account, verb, group, resource, namespace, name) })
 }
 
-// eventually expects that these service accounts, and no others, may do something with a Secret: rights take a moment to be in force.
+// eventually expects that exactly these service accounts have a permission on a Secret. It waits, since new permissions
+// take effect after a short delay.
 func (o *operator) eventually(verb, namespace, secret string, accounts ...string) {
 	o.t.Helper()
 	o.Eventually(func() []string { return o.who(verb, "", "secrets", namespace, secret) }).WithTimeout(patience).Should(ConsistOf(accounts), "%s %s", verb, secret)
@@ -156,7 +157,7 @@ func TestKeysOfAHostedNamespace(t *testing.T) {
 	})
 }
 
-// administrator tells whether the user of a kubeconfig is in the group that may do everything.
+// administrator reports whether the user of a kubeconfig is in the group with all permissions.
 func (o *operator) administrator(kubeconfig []byte) bool {
 	o.t.Helper()
 	config, err := clientcmd.RESTConfigFromKubeConfig(kubeconfig)

@@ -16,11 +16,12 @@ import (
 	"github.com/openshift/hypershift/support/tenantlimits"
 )
 
-// guestManifests holds what runs in the guest cluster. The tenant's labels are on pods of the management cluster.
+// guestManifests is the folder of what runs in the guest cluster. The tenant's labels are on pods of the management
+// cluster.
 const guestManifests = "control-plane-operator/guestcomponents"
 
-// TestLabelsOfServicesAreReserved: a pod that a tenant gave the label of a Service or a monitor is taken for one of
-// ours.
+// TestLabelsOfServicesAreReserved checks the labels in the selectors of Services and monitors: a pod with such a label
+// from a tenant would be taken for one of ours.
 func TestLabelsOfServicesAreReserved(t *testing.T) {
 	root, keys := os.DirFS("../.."), map[string]string{}
 	for _, folder := range []string{"hypershift-operator", "control-plane-operator"} {
@@ -53,7 +54,7 @@ func TestLabelsOfServicesAreReserved(t *testing.T) {
 	}
 }
 
-// selected are the keys by which a manifest selects pods.
+// selected returns the label keys with which a manifest selects pods.
 func selected(raw []byte) []string {
 	var keys []string
 	service := &corev1.Service{}

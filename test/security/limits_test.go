@@ -21,7 +21,7 @@ import (
 
 const operatorImage = "registry.example/hypershift:1"
 
-// limits are those of an installation that said nothing.
+// limits returns the limits of an installation with default flags.
 func limits(t *testing.T) *tenantlimits.Limits {
 	t.Helper()
 	l := &tenantlimits.Limits{
@@ -35,7 +35,7 @@ func limits(t *testing.T) *tenantlimits.Limits {
 	return l
 }
 
-// choices are what a tenant tries to choose, and what he is told; nothing for what he may.
+// choices lists what a tenant tries to choose, and the error for it; empty if it is permitted.
 var choices = []struct {
 	name, says string
 	choose     func(hc *hyperv1.HostedCluster)
@@ -133,7 +133,7 @@ func TestChoicesThatWereThereBefore(t *testing.T) {
 	})
 }
 
-// install puts the policy into the API server that the tests share, and takes it away with the test.
+// install adds the policy to the API server that the tests share, and removes it when the test ends.
 func install(t *testing.T, c client.Client, l *tenantlimits.Limits) {
 	t.Helper()
 	g, objects := NewWithT(t), l.Objects()
@@ -167,7 +167,7 @@ func TestChoicesOfATenant(t *testing.T) {
 				g.Expect(l.HostedCluster(hc)).To(BeEmpty())
 				return
 			}
-			// The API server takes a moment to learn of a policy.
+			// The API server enforces a new policy after a short delay.
 			g.Eventually(create, patience, 50*time.Millisecond).Should(MatchError(And(ContainSubstring(tenantlimits.Name), ContainSubstring(tt.says))))
 			g.Expect(l.HostedCluster(hc)).To(ConsistOf(ContainSubstring(tt.says)))
 		})
@@ -193,7 +193,7 @@ func TestChoicesOfATenant(t *testing.T) {
 	}
 }
 
-// virtualMachines are what a tenant tries to give the pods of virtual machines.
+// virtualMachines lists what a tenant tries to set for the pods of virtual machines.
 var virtualMachines = []struct {
 	name, says string
 	block      hyperv1.KubevirtNodePoolPlatform

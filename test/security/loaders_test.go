@@ -28,7 +28,7 @@ import (
 
 const storeKeys = "[default]\naws_access_key_id = AKIDEXAMPLE\naws_secret_access_key = hunter2\n"
 
-// storage opens the object store of a tenant as the pod of a backup does, with a credentials file of the tenant's.
+// storage opens the object store of a tenant as the backup pod does, with the tenant's credentials file.
 func storage(t *testing.T, endpoint, credentials string) (backup.Storage, error) {
 	t.Helper()
 	dir := t.TempDir()
@@ -40,7 +40,8 @@ func storage(t *testing.T, endpoint, credentials string) (backup.Storage, error)
 	}}, dir)
 }
 
-// TestCredentialsFileRunsNoProgram: 0.1.0 ran it in the pod of the backup, beside the keys of etcd.
+// TestCredentialsFileRunsNoProgram checks that a program in the file is not run: 0.1.0 ran it in the backup pod, which
+// has the keys of etcd.
 func TestCredentialsFileRunsNoProgram(t *testing.T) {
 	g := NewWithT(t)
 	ran := filepath.Join(t.TempDir(), "ran")
@@ -54,8 +55,8 @@ func TestCredentialsFileRunsNoProgram(t *testing.T) {
 	g.Expect(ran).NotTo(BeAnExistingFile())
 }
 
-// TestObjectStoreInsideTheManagementNetwork: the pod of a backup reaches the API of the management cluster, MAAS and
-// nodes, the tenant does not.
+// TestObjectStoreInsideTheManagementNetwork checks that a tenant cannot use the backup pod to reach the API of the
+// management cluster, MAAS and nodes. The pod can reach them; the tenant cannot.
 func TestObjectStoreInsideTheManagementNetwork(t *testing.T) {
 	url, reached := inner(t, func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusNotFound) })
 	t.Setenv(objectstore.EnvRefuseCIDRs, "10.0.0.0/8")
@@ -86,7 +87,8 @@ func TestObjectStoreInsideTheManagementNetwork(t *testing.T) {
 	})
 }
 
-// TestKubeconfigSendsNoFile: 0.1.0 read the file and sent it, which was the token of the operator's service account.
+// TestKubeconfigSendsNoFile checks that a file named in a kubeconfig is not sent: 0.1.0 sent it, which was the token of
+// the operator's service account.
 func TestKubeconfigSendsNoFile(t *testing.T) {
 	g := NewWithT(t)
 	var got atomic.Int32
@@ -107,8 +109,8 @@ func TestKubeconfigSendsNoFile(t *testing.T) {
 	g.Expect(got.Load()).To(BeZero())
 }
 
-// TestRegistryWithoutTLS: 0.1.0 sent the pull secret in clear to a private address, and believed what anyone on the
-// way answered.
+// TestRegistryWithoutTLS checks that plain HTTP is not used: 0.1.0 sent the pull secret in clear text to a private
+// address, and trusted responses that anyone on the path could forge.
 func TestRegistryWithoutTLS(t *testing.T) {
 	g := NewWithT(t)
 	url, reached := inner(t, func(w http.ResponseWriter, _ *http.Request) {
@@ -125,7 +127,7 @@ func TestRegistryWithoutTLS(t *testing.T) {
 	g.Expect(reached.Load()).To(BeZero())
 }
 
-// TestHostilePayloads: what a payload says of itself fills no memory and reaches no other decoder.
+// TestHostilePayloads checks that a payload's metadata cannot fill the memory or reach another decoder.
 func TestHostilePayloads(t *testing.T) {
 	registry := releasetest.Start(t)
 	provider, err := releaseinfo.NewRegistry(releaseinfo.Options{CABundle: registry.CA, Timeout: time.Minute})

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package security attacks: each test does what a tenant, a guest, a worker or a machine must not get done.
+// Package security simulates attacks: each test tries what a tenant, a guest, a worker or a machine must not be able to
+// do.
 package security
 
 import (
@@ -21,12 +22,13 @@ import (
 	"github.com/openshift/hypershift/hypershift-operator/fixture"
 )
 
-// patience is how long an API server may take to put rights and policies in force that it was given, on a machine that has other work too.
+// patience is how long an API server may take to enforce new permissions and policies, on a busy machine.
 const patience = 2 * time.Minute
 
 func TestMain(m *testing.M) { fixture.Main(m) }
 
-// operator is both of its controllers on a management cluster, for the cluster and pool of one tenant's namespace.
+// operator runs both of the operator's controllers on a management cluster, for the cluster and pool in one tenant's
+// namespace.
 type operator struct {
 	*GomegaWithT
 	t        *testing.T
@@ -52,10 +54,10 @@ func newOperator(t *testing.T, tenant string) *operator {
 	}
 }
 
-// hosted is the namespace that the tenant's control plane would have.
+// hosted returns the namespace of the tenant's control plane.
 func (o *operator) hosted() string { return fixture.Hosted(o.tenant) }
 
-// pass reconciles cluster and pool a few times, and returns what went wrong last.
+// pass reconciles cluster and pool a few times, and returns the last errors.
 func (o *operator) pass() (cluster, pool error) {
 	for range 3 {
 		_, cluster = o.clusters.Reconcile(o.t.Context(), ctrl.Request{NamespacedName: client.ObjectKey{Namespace: o.tenant, Name: fixture.ClusterName}})

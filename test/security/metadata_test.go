@@ -20,7 +20,7 @@ import (
 	"github.com/openshift/hypershift/support/rights"
 )
 
-// protect puts the policies on metadata into the API server that the tests share, and removes them with the test.
+// protect adds the metadata policies to the API server that the tests share, and removes them when the test ends.
 func protect(t *testing.T, admin client.Client) {
 	t.Helper()
 	g, objects := NewWithT(t), protected.Objects()
@@ -34,7 +34,8 @@ func protect(t *testing.T, admin client.Client) {
 	})
 }
 
-// tenant is a user with the tenant role in a namespace, where a HostedCluster and a NodePool carry our finalizer.
+// tenant returns a client with the tenant role in a namespace, in which a HostedCluster and a NodePool have our
+// finalizer.
 func tenant(t *testing.T, admin client.Client, namespace string) client.Client {
 	t.Helper()
 	g := NewWithT(t)
@@ -61,7 +62,7 @@ func merge(patch string) client.Patch {
 	return client.RawPatch("application/merge-patch+json", []byte(patch))
 }
 
-// TestMetadataOfATenant has what a tenant of 0.1.0 could do to metadata that decides.
+// TestMetadataOfATenant tries the changes of security-relevant metadata that a tenant could make with 0.1.0.
 func TestMetadataOfATenant(t *testing.T) {
 	const name = "metadata"
 	admin := fixture.Start(t)
@@ -90,7 +91,7 @@ func TestMetadataOfATenant(t *testing.T) {
 	} {
 		t.Run("when a tenant "+what+", it is refused", func(t *testing.T) {
 			g := NewWithT(t)
-			// The API server takes a moment to learn of a policy.
+			// The API server enforces a new policy after a short delay.
 			g.Eventually(func() error { return user.Patch(t.Context(), tc.obj, merge(tc.patch), client.DryRunAll) }, patience,
 				50*time.Millisecond).
 				Should(MatchError(And(ContainSubstring(protected.Name), ContainSubstring(tc.says))))

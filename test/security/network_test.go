@@ -18,7 +18,8 @@ import (
 	"github.com/openshift/hypershift/hypershift-operator/fixture"
 )
 
-// reaches tells whether the egress policies of the hosted namespace let a pod send to an address outside of all pods, on a port.
+// reaches reports whether the egress policies of the hosted namespace allow a pod to send to an address outside all
+// pods, on a port.
 func (o *operator) reaches(pod map[string]string, to string, port int32) bool {
 	o.t.Helper()
 	policies := &networkingv1.NetworkPolicyList{}
@@ -49,7 +50,7 @@ func listens(ports []networkingv1.NetworkPolicyPort, port int32) bool {
 	return len(ports) == 0 || slices.ContainsFunc(ports, func(p networkingv1.NetworkPolicyPort) bool { return p.Port.IntVal == port })
 }
 
-// api is where the management cluster's API server listens.
+// api returns the address and port of the management cluster's API server.
 func (o *operator) api() (address string, port int32) {
 	o.t.Helper()
 	service := &corev1.Service{}

@@ -24,14 +24,14 @@ import (
 
 const enforceLabel = "pod-security.kubernetes.io/enforce"
 
-// anyImage has an image for every tag.
+// anyImage returns an image for every tag.
 type anyImage struct{}
 
 func (anyImage) ComponentImage(tag string) (string, bool) {
 	return "registry.example/" + tag + ":1", true
 }
 
-// level is what the hosted namespace enforces.
+// level returns the Pod Security level that the hosted namespace enforces.
 func (o *operator) level() string {
 	o.t.Helper()
 	namespace := &corev1.Namespace{}
@@ -42,7 +42,8 @@ func (o *operator) level() string {
 	return namespace.Labels[enforceLabel]
 }
 
-// pods are those of the managers, which this operator runs, and those of the control plane, which the control-plane-operator does.
+// pods returns the pods of the managers, which this operator runs, and those of the control plane, which the
+// control-plane-operator runs.
 func (o *operator) pods() map[string]corev1.PodTemplateSpec {
 	o.t.Helper()
 	all := map[string]corev1.PodTemplateSpec{}
@@ -72,7 +73,7 @@ func (o *operator) pods() map[string]corev1.PodTemplateSpec {
 	return all
 }
 
-// withClaims adds the volumes that the StatefulSet's controller would.
+// withClaims adds the volumes that the StatefulSet controller would add.
 func withClaims(set *appsv1.StatefulSet) corev1.PodTemplateSpec {
 	template := set.Spec.Template
 	for _, claim := range set.Spec.VolumeClaimTemplates {
@@ -83,11 +84,11 @@ func withClaims(set *appsv1.StatefulSet) corev1.PodTemplateSpec {
 	return template
 }
 
-// try asks the API server whether a pod could be made in the hosted namespace.
+// try asks the API server, in a dry run, whether a pod could be created in the hosted namespace.
 func (o *operator) try(template corev1.PodTemplateSpec) error {
 	pod := &corev1.Pod{ObjectMeta: *template.ObjectMeta.DeepCopy(), Spec: *template.Spec.DeepCopy()}
 	pod.Namespace, pod.GenerateName = o.hosted(), "try-"
-	pod.Spec.PriorityClassName = "" // This API server has none of ours.
+	pod.Spec.PriorityClassName = "" // This API server has no priority classes of ours.
 	return o.client.Create(o.t.Context(), pod, client.DryRunAll)
 }
 

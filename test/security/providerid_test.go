@@ -14,7 +14,8 @@ import (
 	"github.com/openshift/hypershift/control-plane-operator/controllers/hostedcontrolplane/pki"
 )
 
-// TestProviderIDOfAnotherMachine: root on a worker registers its Node as a machine that MAAS is installing.
+// TestProviderIDOfAnotherMachine checks an attack of root on a worker: it registers its Node as a machine that MAAS is
+// deploying.
 func TestProviderIDOfAnotherMachine(t *testing.T) {
 	g := newGuest(t, "providerid")
 	g.configured()
@@ -23,7 +24,7 @@ func TestProviderIDOfAnotherMachine(t *testing.T) {
 	node := func(id string) *corev1.Node {
 		return &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "worker-1"}, Spec: corev1.NodeSpec{ProviderID: id}}
 	}
-	// An API server learns of the policy by a watch.
+	// An API server learns of the policy through a watch.
 	g.Eventually(func() bool {
 		return apierrors.IsForbidden(kubelet.Create(t.Context(), node("maas:///az1/victim"), client.DryRunAll))
 	}).WithTimeout(patience).Should(BeTrue())

@@ -15,8 +15,8 @@ import (
 	"github.com/openshift/hypershift/support/releaseinfo/releasetest"
 )
 
-// TestRegistryOfATenant: what a tenant names in an annotation or as a mirror must not be called by the operator, nor be
-// told what answers there.
+// TestRegistryOfATenant checks that the operator does not call an address that a tenant names in an annotation or as a
+// mirror, and does not report to the tenant what responds there.
 func TestRegistryOfATenant(t *testing.T) {
 	digest := "sha256:" + strings.Repeat("0", 64)
 	for _, tt := range []struct {

@@ -26,7 +26,8 @@ import (
 	"github.com/openshift/hypershift/hypershift-operator/fixture"
 )
 
-// issued is a certificate of node worker-1 that was issued by a request, as the guest's own signer issues them.
+// issued returns a configuration with a certificate of node worker-1, issued for a request as the guest's signer issues
+// them.
 func (g *guest) issued(request string) *rest.Config {
 	g.t.Helper()
 	config := g.users("system:node:worker-1", "system:nodes")
@@ -37,7 +38,7 @@ func (g *guest) issued(request string) *rest.Config {
 	return config
 }
 
-// revoking lets the config operator look at Machines and certificates.
+// revoking runs the config operator's reconcile of Machines and certificates.
 func (g *guest) revoking() {
 	g.t.Helper()
 	r := &revocation.Reconciler{Guest: g.admin, Management: g.client, Clock: clock.RealClock{}}
@@ -45,7 +46,7 @@ func (g *guest) revoking() {
 	g.Expect(err).NotTo(HaveOccurred())
 }
 
-// records are the states of what is known of a Machine's certificates.
+// records returns the states of the records of a Machine's certificates.
 func (g *guest) records() map[string]string {
 	g.t.Helper()
 	list := &corev1.ConfigMapList{}
@@ -57,7 +58,7 @@ func (g *guest) records() map[string]string {
 	return states
 }
 
-// leave deletes a Machine, which is gone when MAAS has its hardware back.
+// leave deletes a Machine, which is gone when MAAS has released its hardware.
 func (g *guest) leave() {
 	g.t.Helper()
 	g.Expect(g.client.Delete(g.t.Context(), g.machine)).To(Succeed())
@@ -67,7 +68,7 @@ func (g *guest) leave() {
 	g.Expect(g.client.Update(g.t.Context(), g.machine)).To(Succeed())
 }
 
-// kubelets are given what the Node authorizer gives them, which the test's API server does not have.
+// kubelets grants kubelets the permissions of the Node authorizer, which the test's API server does not have.
 func (g *guest) kubelets() {
 	g.t.Helper()
 	g.Expect(g.admin.Create(g.t.Context(), &rbacv1.ClusterRoleBinding{
@@ -77,7 +78,7 @@ func (g *guest) kubelets() {
 	g.mayIn(g.by(g.users("system:node:worker-1", "system:nodes")), "create", "coordination.k8s.io", "leases", "kube-node-lease")
 }
 
-// writes are what a kubelet's certificate is good for, by what that is called.
+// writes tries the write operations that a kubelet's certificate permits, by name.
 func (g *guest) writes(kubelet client.Client) map[string]error {
 	lease := &coordinationv1.Lease{ObjectMeta: metav1.ObjectMeta{Namespace: "kube-node-lease", GenerateName: "x-"}}
 	account := &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "default"}}
@@ -119,7 +120,7 @@ func TestCertificateOfAMachineThatIsGone(t *testing.T) {
 	g.revoking()
 	g.Expect(g.records()).To(Equal(map[string]string{"node-credentials-workers-a": "revoked"}))
 	t.Run("When another Machine got the hardware and with it the name, the old certificate should write nothing", func(t *testing.T) {
-		// An API server learns of the record by a watch.
+		// An API server learns of the record through a watch.
 		NewWithT(t).Eventually(func() []string {
 			var done []string
 			for what, err := range g.writes(thief) {

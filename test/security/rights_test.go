@@ -35,7 +35,8 @@ func TestNoStars(t *testing.T) {
 	}
 }
 
-// The operator gives away what it has not, by three names and no other.
+// TestOperatorEscalatesByNameOnly checks that the operator can grant permissions that it does not have, but only with
+// three names.
 func TestOperatorEscalatesByNameOnly(t *testing.T) {
 	admin, operator := fixture.Start(t), fixture.AsOperator(t)
 	g := NewWithT(t)

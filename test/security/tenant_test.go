@@ -25,8 +25,8 @@ import (
 	"github.com/openshift/hypershift/support/hosted"
 )
 
-// victim is somebody's namespace that has the name which the tenant's control plane would want, with all that an operator may
-// mistake for its own.
+// victim creates another user's namespace with the name of the tenant's control plane namespace, and with everything
+// that an operator may mistake for its own.
 func (o *operator) victim(annotations map[string]string) {
 	o.t.Helper()
 	meta := func(name string) metav1.ObjectMeta { return metav1.ObjectMeta{Namespace: o.hosted(), Name: name} }
@@ -51,7 +51,7 @@ func (o *operator) victim(annotations map[string]string) {
 	)
 }
 
-// belongings are all objects in the hosted namespace, and the namespace.
+// belongings returns all objects in the hosted namespace, and the namespace.
 func (o *operator) belongings() []client.Object {
 	o.t.Helper()
 	namespace := &corev1.Namespace{}
@@ -135,7 +135,7 @@ func TestNamesThatATenantChooses(t *testing.T) {
 	tests := []struct {
 		name, tenant, secret string
 		choose               func(hc *hyperv1.HostedCluster)
-		// refuses is what the operator says of an object of the same name in the hosted namespace that it did not make.
+		// refuses is the operator's error about an object of the same name in the hosted namespace that it did not create.
 		refuses string
 	}{
 		{name: "When the audit webhook's Secret is called like one of the control plane, it should not overwrite it", tenant: "audit", secret: "root-ca",
@@ -145,7 +145,7 @@ func TestNamesThatATenantChooses(t *testing.T) {
 		{name: "When the credentials' Secret is called like one of the control plane, it should not overwrite it", tenant: "identity", secret: "root-ca",
 			choose: func(hc *hyperv1.HostedCluster) {
 				hc.Spec.Platform.MAAS.IdentityRef.Name = "root-ca"
-				// The in-tree provider's copy is in another namespace.
+				// The copy of the in-tree provider is in another namespace.
 				hc.Annotations = map[string]string{hyperv1.ClusterAPIProviderMAASImage: "upstream:1"}
 			}},
 		{name: "When the credentials' Secret is called like the pull secret, it should not overwrite it", tenant: "reserved", secret: "pull-secret",

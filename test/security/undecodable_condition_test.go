@@ -27,8 +27,8 @@ import (
 	"github.com/openshift/hypershift/support/undecodable"
 )
 
-// TestUndecodableCondition stores objects that Go cannot decode. Each gets a condition with the cause, which is written
-// once, and again when it is lost.
+// TestUndecodableCondition stores objects that Go cannot decode. Each gets a condition with the cause. The condition is
+// written once, and again if it is removed.
 func TestUndecodableCondition(t *testing.T) {
 	for resource, tc := range map[string]struct {
 		obj   client.Object
@@ -71,7 +71,7 @@ func TestUndecodableCondition(t *testing.T) {
 				"other conditions stay")
 			g.Expect(patches.Load()).To(BeEquivalentTo(2))
 
-			// The manager looks at the first object, whose condition stays, before it looks at the second.
+			// The manager processes the first object, whose condition stays, before the second.
 			labeled := client.RawPatch(types.MergePatchType, []byte(`{"metadata":{"labels":{"tier":"one"}}}`))
 			g.Expect(c.Patch(t.Context(), first.DeepCopy(), labeled)).To(Succeed())
 			lost := client.RawPatch(types.MergePatchType, []byte(`{"status":{"conditions":[]}}`))
@@ -83,7 +83,7 @@ func TestUndecodableCondition(t *testing.T) {
 	}
 }
 
-// followUndecodable runs a manager that has a cache of a kind, and counts the status patches that it sends.
+// followUndecodable runs a manager with a cache of a kind, and counts its status patches.
 func followUndecodable(t *testing.T, config *rest.Config, kind client.Object) *atomic.Int64 {
 	t.Helper()
 	patches := &atomic.Int64{}

@@ -35,7 +35,7 @@ import (
 )
 
 // TestUndecodablePool stores a NodePool that the CRD of 0.1.0 accepted and that Go cannot decode. One such object
-// stopped the operator for all tenants: no list and no watch of NodePools succeeded any more.
+// stopped the operator for all tenants: every list and watch of NodePools failed.
 func TestUndecodablePool(t *testing.T) {
 	config := testenv.Start(t, append([]string{crds.HyperShift, crds.ClusterAPI}, platforms.CRDFolders()...)...)
 	testenv.NeedsServer(t, config)
@@ -73,7 +73,7 @@ func TestUndecodablePool(t *testing.T) {
 		Should(Or(BeNil(), HaveField("Reason", Not(Equal(undecodable.Reason)))))
 }
 
-// manage runs the operator's controller of NodePools in all namespaces, as the operator does.
+// manage runs the operator's NodePool controller in all namespaces, as the operator does.
 func manage(t *testing.T, config *rest.Config) *testenv.Requests {
 	t.Helper()
 	mgr, err := program.NewManager(program.Management, config, ctrl.Options{
@@ -95,7 +95,7 @@ func manage(t *testing.T, config *rest.Config) *testenv.Requests {
 	return asked
 }
 
-// withValue returns an object as the API server has it, with a value that its Go type cannot hold.
+// withValue returns an object as stored in the API server, with a value that its Go type cannot hold.
 func withValue(t *testing.T, obj client.Object, value string, path ...string) *unstructured.Unstructured {
 	t.Helper()
 	g := NewWithT(t)
@@ -109,7 +109,8 @@ func withValue(t *testing.T, obj client.Object, value string, path ...string) *u
 	return written
 }
 
-// storeWithoutRules stores objects of a kind while the API server accepts any. Afterwards it refuses them again.
+// storeWithoutRules stores objects of a kind while the API server accepts any. Afterwards the API server rejects them
+// again.
 func storeWithoutRules(t *testing.T, c client.Client, resource string, objects ...*unstructured.Unstructured) {
 	t.Helper()
 	g, crd := NewWithT(t), &apiextensionsv1.CustomResourceDefinition{}
@@ -133,7 +134,7 @@ func storeWithoutRules(t *testing.T, c client.Client, resource string, objects .
 		Should(MatchError(apierrors.IsInvalid, "IsInvalid"))
 }
 
-// conditionOf returns a condition of an object; nil if it has none of the type.
+// conditionOf returns a condition of an object; nil if it has none of this type.
 func conditionOf(t *testing.T, c client.Client, of *unstructured.Unstructured,
 	conditionType hyperv1.ConditionType) *metav1.Condition {
 	t.Helper()
@@ -149,7 +150,7 @@ func conditionOf(t *testing.T, c client.Client, of *unstructured.Unstructured,
 	return meta.FindStatusCondition(read.Status.Conditions, string(conditionType))
 }
 
-// reported are the names of the objects of a namespace that the metric has.
+// reported returns the names of a namespace's objects in the metric.
 func reported(t *testing.T, namespace string) []string {
 	t.Helper()
 	families, err := ctrlmetrics.Registry.Gather()

@@ -16,11 +16,12 @@ import (
 	"github.com/openshift/hypershift/hypershift-operator/fixture"
 )
 
-// harmless is a kubeconfig that names whom to call; its user u is yet to come.
+// harmless is a kubeconfig with a server; its user u is still missing.
 const harmless = "apiVersion: v1\nkind: Config\ncurrent-context: c\ncontexts: [{name: c, context: {cluster: c, user: u}}]\n" +
 	"clusters: [{name: c, cluster: {server: 'https://hook.example'}}]\n"
 
-// The control-plane-operator of an OpenShift payload mounts these kubeconfigs into its API server as they are.
+// TestKubeconfigsOfTenants checks webhook kubeconfigs: the control-plane-operator of an OpenShift payload mounts them
+// into its API server unchanged.
 func TestKubeconfigsOfTenants(t *testing.T) {
 	for tenant, tt := range map[string]struct{ user, says string }{
 		"hook-runs":  {"{exec: {apiVersion: client.authentication.k8s.io/v1, command: /bin/sh, interactiveMode: Never}}", "exec would run a program"},

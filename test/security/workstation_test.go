@@ -28,8 +28,8 @@ import (
 	"github.com/openshift/hypershift/cmd/root"
 )
 
-// paused is a HostedCluster of a tenant that the operator leaves alone, so that the Secret beside it stays as the
-// tenant wrote it.
+// paused returns a tenant's HostedCluster that the operator does not reconcile, so that the Secret beside it keeps the
+// tenant's content.
 func paused(kubeconfig []byte) []client.Object {
 	hc := &hyperv1.HostedCluster{ObjectMeta: metav1.ObjectMeta{Namespace: "clusters", Name: "demo"}}
 	hc.Spec.PausedUntil = ptr.To("true")
@@ -53,13 +53,13 @@ func kubeconfigOf(t *testing.T, cluster *clientcmdapi.Cluster, user *clientcmdap
 	return text
 }
 
-// clusterAt is a server of a test as the cluster of a kubeconfig.
+// clusterAt returns a test server as the cluster of a kubeconfig.
 func clusterAt(server *httptest.Server) *clientcmdapi.Cluster {
 	ca := pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: server.Certificate().Raw})
 	return &clientcmdapi.Cluster{Server: server.URL, CertificateAuthorityData: ca}
 }
 
-// runCLI runs a command of the program hypershift as an administrator does.
+// runCLI runs a hypershift command as an administrator does.
 func runCLI(t *testing.T, management *kubetest.Server, args ...string) (said string) {
 	t.Helper()
 	var out bytes.Buffer
@@ -71,7 +71,8 @@ func runCLI(t *testing.T, management *kubetest.Server, args ...string) (said str
 	return out.String()
 }
 
-// TestKubeconfigOfATenant: a tenant's kubeconfig runs no program on the workstation and sends no file of it.
+// TestKubeconfigOfATenant checks that a tenant's kubeconfig runs no program on the workstation and sends none of its
+// files.
 func TestKubeconfigOfATenant(t *testing.T) {
 	g, dir := NewWithT(t), t.TempDir()
 	ran, secret := filepath.Join(dir, "ran"), filepath.Join(dir, "token")
@@ -102,7 +103,7 @@ func TestKubeconfigOfATenant(t *testing.T) {
 	g.Expect(strings.Join(sent, "")).NotTo(ContainSubstring(loot))
 }
 
-// hostile is an API server of a guest in the hands of a tenant.
+// hostile starts the API server of a guest that a tenant controls.
 func hostile(t *testing.T) []byte {
 	t.Helper()
 	answers := map[string]any{
@@ -160,7 +161,8 @@ func hostilePod(name, container string) corev1.Pod {
 	}
 }
 
-// TestDumpOfAHostileGuest: its names lead to no file outside of the dump, and its text does not control the terminal.
+// TestDumpOfAHostileGuest checks that names lead to no file outside the dump, and that text does not control the
+// terminal.
 func TestDumpOfAHostileGuest(t *testing.T) {
 	g, dir := NewWithT(t), t.TempDir()
 	folder := filepath.Join(dir, "a", "b", "dump")
@@ -194,7 +196,7 @@ func TestDumpOfAHostileGuest(t *testing.T) {
 	g.Expect(string(index)).NotTo(ContainSubstring("\nall is well"), "no line is forged")
 }
 
-// TestConditionsOfATenant: what a tenant has in a condition is printed, and does not control the terminal.
+// TestConditionsOfATenant checks that a tenant's text in a condition is printed, and does not control the terminal.
 func TestConditionsOfATenant(t *testing.T) {
 	g := NewWithT(t)
 	hc := &hyperv1.HostedCluster{ObjectMeta: metav1.ObjectMeta{Namespace: "clusters", Name: "demo"}}

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Command standin runs in the place of the Cluster API providers of AWS, the assisted service and KubeVirt, in the Deployment that the operator
-// renders for them. It is not the cloud: its machines are those of a simulated MAAS, and it knows which provider it plays by its arguments.
+// Command standin replaces the Cluster API providers of AWS, the assisted service and KubeVirt in the Deployment that
+// the operator renders for them. There is no cloud behind it: its machines belong to a simulated MAAS. It selects the
+// provider to imitate by its arguments.
 package main
 
 import (
@@ -28,7 +29,8 @@ import (
 	"github.com/openshift/hypershift/test/standin/lab"
 )
 
-// lease is long enough for a machine of two cores with all of the environment on it: who loses it ends.
+// lease is the lease duration of the leader election. It suits a two-core machine that runs the complete environment: a
+// process that loses the lease exits.
 const lease = 2 * time.Minute
 
 func main() {
@@ -39,7 +41,7 @@ func main() {
 	}
 }
 
-// options are the flags of all three providers. Those that only one has tell which it is.
+// options holds the flags of all three providers. Flags that only one provider has identify the provider.
 type options struct {
 	namespace, health, metrics, agents, gates string
 	elect                                     bool
@@ -65,7 +67,8 @@ func parse(args []string) (options, error) {
 	return o, nil
 }
 
-// contract is what the arguments say: only the provider of agents is told of agents, and only that of AWS of feature gates.
+// contract returns the contract that the arguments select. Only the agent provider gets an agent namespace, and only
+// the AWS provider gets feature gates.
 func (o options) contract() contract.Contract {
 	switch {
 	case o.agents != "":

@@ -14,7 +14,8 @@ import (
 	"sigs.k8s.io/yaml"
 )
 
-// TestInPlaceOfProviders starts the stand-in as the operator's manifests start the providers.
+// TestInPlaceOfProviders starts the fake provider with the arguments from the operator's manifests of the real
+// providers.
 func TestInPlaceOfProviders(t *testing.T) {
 	for platform, kind := range map[string]string{"aws": "AWSCluster", "agent": "AgentCluster", "kubevirt": "KubevirtCluster"} {
 		t.Run("When it is started as the provider of "+platform+", it should know that, and have the mounts that it needs", func(t *testing.T) {
@@ -26,7 +27,7 @@ func TestInPlaceOfProviders(t *testing.T) {
 			manager := deployment.Spec.Template.Spec.Containers[0]
 			args := strings.Split(strings.ReplaceAll(strings.Join(manager.Args, "\n"), "$(MY_NAMESPACE)", "hosted"), "\n")
 			if platform == "agent" {
-				args = append(args, "--agent-namespace=agents") // which the plugin adds
+				args = append(args, "--agent-namespace=agents") // The operator's plugin adds this flag.
 			}
 			o, err := parse(args)
 			g.Expect(err).NotTo(HaveOccurred())

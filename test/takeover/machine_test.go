@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package takeover has a machine that is emulated, with kernels that nobody here made, prepare its takeover by node-agent, load the other
-// kernel by the command that node-agent prints, and start it.
+// Package takeover tests the takeover by node-agent on an emulated machine with kernels of a distribution. The machine
+// prepares the takeover, loads the other kernel with the command that node-agent prints, and starts it.
 package takeover
 
 import (
@@ -24,19 +24,19 @@ import (
 	. "github.com/onsi/gomega"
 )
 
-// limit is how long both systems may take to come up and go down: seconds, but where the host has other work.
+// limit bounds the time in which both systems start and shut down. It takes seconds, except on a busy host.
 const limit = 10 * time.Minute
 
-// file is one of a machine's first file system.
+// file is a file of a machine's initramfs.
 type file struct {
 	content    []byte
 	executable bool
 }
 
-// files are by their paths, without the first slash.
+// files maps paths, without the leading slash, to files.
 type files map[string]file
 
-// archive makes an initramfs, with the folders that lead to its files.
+// archive returns an initramfs with the files and their parent folders.
 func (f files) archive(t *testing.T) []byte {
 	t.Helper()
 	g := NewWithT(t)
@@ -72,7 +72,7 @@ func zipped(t *testing.T, content []byte) []byte {
 	return out.Bytes()
 }
 
-// parts are what the systems are made of: where the Makefile unpacked it.
+// parts reads the parts of the emulated systems from the folder into which the Makefile unpacked them.
 type parts struct {
 	t      *testing.T
 	folder string
@@ -95,12 +95,12 @@ func (p parts) busybox() file {
 	return file{p.read(filepath.Join(p.folder, "bin/busybox")), true}
 }
 
-// libraries is where the loader looks.
+// libraries is the folder in which the dynamic loader searches.
 const libraries = "usr/lib/x86_64-linux-gnu"
 
 var library = regexp.MustCompile(`(/\S+) \(0x`)
 
-// kexec is the program with the libraries that it is linked to.
+// kexec returns the kexec program and the libraries that it is linked to.
 func (p parts) kexec() files {
 	p.t.Helper()
 	program := filepath.Join(p.folder, "sbin/kexec")
@@ -119,7 +119,7 @@ func (p parts) kexec() files {
 	return all
 }
 
-// boot starts a machine with a kernel and a file system, and returns what it said when it was off.
+// boot starts a machine with a kernel and an initramfs. It returns the console output after the machine has shut down.
 func boot(t *testing.T, kernel, initramfs []byte) string {
 	t.Helper()
 	g := NewWithT(t)
@@ -131,7 +131,7 @@ func boot(t *testing.T, kernel, initramfs []byte) string {
 	}
 	ctx, cancel := context.WithTimeout(t.Context(), limit)
 	defer cancel()
-	// Without acceleration: it must come up where a virtual machine has none to give.
+	// No acceleration, because the test also runs in a virtual machine that has none.
 	cmd := exec.CommandContext(ctx, "qemu-system-x86_64", "-accel", "tcg", "-m", "4096", "-nodefaults", "-no-user-config", "-display", "none", "-serial", "stdio",
 		"-no-reboot", "-kernel", write("kernel", kernel), "-initrd", write("initramfs", initramfs), "-append", "console=ttyS0 panic=-1 quiet")
 	said, err := cmd.CombinedOutput()

@@ -25,11 +25,12 @@ const (
 	config  = `{"ignition":{"version":"3.2.0"}}`
 	keyfile = "[connection]\nid=eth0\n"
 
-	// mounts is how the first process of each system begins.
+	// mounts is the beginning of the init script of both systems.
 	mounts = "#!/bin/busybox sh\nexport PATH=/bin:/sbin\n/bin/busybox --install -s /bin\nmkdir -p /proc /sys /dev /tmp\n" +
 		"mount -t proc proc /proc\nmount -t sysfs sys /sys\nmount -t devtmpfs dev /dev\n"
 
-	// installed has node-agent prepare all, and types what node-agent says. There is no systemd that could restart the kernel.
+	// installed is the init script of the first system. It lets node-agent prepare the takeover and runs the commands that
+	// node-agent prints. It calls kexec directly, because there is no systemd to run `systemctl kexec`.
 	installed = mounts + `
 mkdir -p /dev/disk/by-id
 ln -s ../../sda ` + disk + `
@@ -45,7 +46,7 @@ sh -e /typed
 echo "the other kernel was not started"
 poweroff -f
 `
-	// live tells what a live system finds: its command line, and the files of each of the three archives.
+	// live is the init script of the live system. It prints the command line and the files of each of the three archives.
 	live = mounts + `
 echo "live: $(cat /proc/cmdline)"
 for f in /root.squashfs /config.ign /etc/coreos-firstboot-network/*; do
@@ -68,7 +69,7 @@ func TestTakeover(t *testing.T) {
 	g, p := NewWithT(t), parts{t, folder}
 	rootFS := files{"root.squashfs": {content: []byte("the root file system")}}
 	published := map[string][]byte{
-		"kernel": p.kernel(), "rootfs": append(rootFS.archive(t), 0), // It does not end at a boundary.
+		"kernel": p.kernel(), "rootfs": append(rootFS.archive(t), 0), // The size is not a multiple of the block size.
 		"initramfs": zipped(t, files{"init": {[]byte(live), true}, "bin/busybox": p.busybox()}.archive(t)),
 	}
 	first := files{
@@ -100,7 +101,7 @@ func TestTakeover(t *testing.T) {
 	), "it unpacked all three archives")
 }
 
-// member is a file of an archive.
+// member returns a file of an archive.
 func member(t *testing.T, archive []byte, name string) []byte {
 	t.Helper()
 	g := NewWithT(t)

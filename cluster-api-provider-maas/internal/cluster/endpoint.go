@@ -24,7 +24,7 @@ import (
 
 const (
 	defaultPort = 6443
-	// dnsTTL in seconds is short, since control plane machines come and go.
+	// dnsTTL is in seconds. It is short, since control plane machines are replaced.
 	dnsTTL = 10
 )
 
@@ -36,7 +36,7 @@ const (
 	reasonWaitForDNSName  = "WaitForDNSName"
 )
 
-// given tells that somebody else makes the endpoint, and who must not be overruled.
+// given reports whether another component provides the endpoint, which must not be overwritten.
 func (s *scope) given() bool {
 	if _, custom := s.infra.Annotations[infrav1.CustomDNSAnnotation]; custom || annotations.IsExternallyManaged(s.infra) {
 		return true
@@ -48,7 +48,8 @@ func (s *scope) given() bool {
 	return host != "" && host != s.infra.Status.Network.DNSName && host != s.dnsName()
 }
 
-// dnsName is made of the UID and not of chance, so that a pass after a crash makes the same one.
+// dnsName returns a name with a suffix of the UID. The name is not random, so a reconcile after a crash computes the
+// same one.
 func (s *scope) dnsName() string {
 	if s.infra.Status.Network.DNSName != "" {
 		return s.infra.Status.Network.DNSName
@@ -57,7 +58,8 @@ func (s *scope) dnsName() string {
 	return fmt.Sprintf("%s-%s.%s", s.infra.Name, uid[max(0, len(uid)-6):], s.infra.Spec.DNSDomain)
 }
 
-// ensureEndpoint makes sure that the MaasCluster names an endpoint, and makes one in MAAS's DNS only when nobody else does.
+// ensureEndpoint sets the endpoint of the MaasCluster. It creates a name in the DNS of MAAS only if no other component
+// provides an endpoint.
 func (r *Reconciler) ensureEndpoint(ctx context.Context, s *scope) (ctrl.Result, error) {
 	if s.given() {
 		return ctrl.Result{}, r.adoptEndpoint(ctx, s)
@@ -76,7 +78,7 @@ func (r *Reconciler) ensureEndpoint(ctx context.Context, s *scope) (ctrl.Result,
 	return ctrl.Result{}, r.setEndpoint(ctx, s, s.dnsName(), 0)
 }
 
-// adoptEndpoint takes the Cluster's endpoint where the MaasCluster has none.
+// adoptEndpoint copies the endpoint of the Cluster if the MaasCluster has none.
 func (r *Reconciler) adoptEndpoint(ctx context.Context, s *scope) error {
 	if s.infra.Spec.ControlPlaneEndpoint.Host != "" {
 		return nil
@@ -96,7 +98,7 @@ func (r *Reconciler) setEndpoint(ctx context.Context, s *scope, host string, por
 	})
 }
 
-// ensureDNS makes the DNS resource and gives it the addresses of the control plane machines, when they changed.
+// ensureDNS creates the DNS resource and updates its addresses to those of the control plane machines.
 func (r *Reconciler) ensureDNS(ctx context.Context, s *scope) error {
 	name := s.dnsName()
 	machines, err := r.machines(ctx, s, r.Client)
@@ -127,7 +129,7 @@ func (r *Reconciler) ensureDNS(ctx context.Context, s *scope) error {
 	return r.markAttached(ctx, machines, wanted)
 }
 
-// markAttached tells each control plane machine whether an address of it is in DNS.
+// markAttached records in the status of each control plane machine whether one of its addresses is in DNS.
 func (r *Reconciler) markAttached(ctx context.Context, machines []infrav1.MaasMachine, ips []string) error {
 	for i := range machines {
 		m := &machines[i]
@@ -155,8 +157,8 @@ func (s *scope) findDNS(ctx context.Context, name string) (*maas.DNSResource, er
 	return nil, nil
 }
 
-// controlPlaneIPs are the addresses of the control plane machines that run. When there are machines and none runs, what is
-// in DNS is kept: a power flap is no reason to take a cluster off the net.
+// controlPlaneIPs returns the addresses of the running control plane machines. If there are machines but none is
+// running, keep is true and the DNS entries stay: a short power failure must not make the cluster unreachable.
 func controlPlaneIPs(machines []infrav1.MaasMachine, subnets []string) (ips []string, keep bool) {
 	living := 0
 	for i := range machines {
@@ -172,7 +174,8 @@ func controlPlaneIPs(machines []infrav1.MaasMachine, subnets []string) (ips []st
 	return ips, living > 0 && len(ips) == 0
 }
 
-// preferred picks the addresses in the most wanted subnet that the machine has one in; all where none is wanted.
+// preferred returns the addresses in the first preferred subnet in which the machine has one; all addresses without
+// preferred subnets.
 func preferred(addresses []infrav1.MachineAddress, subnets []string) []string {
 	var all []string
 	for _, a := range addresses {
@@ -186,7 +189,7 @@ func preferred(addresses []infrav1.MachineAddress, subnets []string) []string {
 	for _, subnet := range subnets {
 		prefix, err := netip.ParsePrefix(subnet)
 		if err != nil {
-			continue // Validation refuses such a subnet.
+			continue // Validation rejects such a subnet.
 		}
 		in := slices.DeleteFunc(slices.Clone(all), func(ip string) bool {
 			address, err := netip.ParseAddr(ip)
@@ -203,7 +206,7 @@ func sameSet(a, b []string) bool {
 	return slices.Equal(slices.Compact(slices.Sorted(slices.Values(a))), slices.Compact(slices.Sorted(slices.Values(b))))
 }
 
-// removeDNS deletes the name that was made for the cluster. One that others made is none of our business.
+// removeDNS deletes the DNS name that was created for the cluster. It does not touch names that others created.
 func (r *Reconciler) removeDNS(ctx context.Context, s *scope) (ctrl.Result, error) {
 	if s.infra.Status.Network.DNSName == "" && (s.given() || s.problem != nil) {
 		return phase.Done()

@@ -25,7 +25,7 @@ import (
 
 const madeName = "demo-1b9f10.maas"
 
-// endpointScope is a MaasCluster for which nobody has named an endpoint yet.
+// endpointScope returns a MaasCluster without an endpoint.
 func endpointScope(change ...func(*scope)) *scope {
 	s := &scope{owner: &clusterv1.Cluster{}, infra: &infrav1.MaasCluster{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "demo", UID: "0f3c61f2-3f43-4f0b-8c55-1f0a5a1b9f10"},
 		Spec: infrav1.MaasClusterSpec{DNSDomain: "maas"}}}
@@ -89,7 +89,8 @@ func TestDNSName(t *testing.T) {
 	}
 }
 
-// TestNoNameWithoutMAAS: a MAAS that cannot be asked is told of where people look for the endpoint.
+// TestNoNameWithoutMAAS checks that a problem with MAAS also appears in the endpoint condition, where users look for
+// the missing DNS name.
 func TestNoNameWithoutMAAS(t *testing.T) {
 	s := endpointScope(func(s *scope) { s.problem = &machine.Problem{Reason: "MAASUnreachable", Message: "nobody answers"} })
 	result, err := (&Reconciler{}).ensureEndpoint(t.Context(), s)
@@ -147,7 +148,7 @@ func TestControlPlaneIPs(t *testing.T) {
 	}
 }
 
-// answering is the identity of a MAAS that answers everything with the same text.
+// answering returns the identity of a MAAS that answers every request with the same text.
 func answering(t *testing.T, text string) *identity.Identity {
 	t.Helper()
 	c, err := maas.NewClient(maas.Config{Endpoint: "http://maas.example/MAAS", APIKey: "a:b:c", Transport: testenv.RoundTrip(func(r *http.Request) (*http.Response, error) {
@@ -159,7 +160,8 @@ func answering(t *testing.T, text string) *identity.Identity {
 	return &identity.Identity{Client: c}
 }
 
-// TestFindDNS: MAAS lists names of machines that nobody made, without an identifier, which cannot be changed.
+// TestFindDNS checks that the automatic DNS names of machines are skipped. MAAS lists them without an ID, and they
+// cannot be changed.
 func TestFindDNS(t *testing.T) {
 	for name, tc := range map[string]struct {
 		text string
@@ -183,7 +185,8 @@ func TestFindDNS(t *testing.T) {
 	}
 }
 
-// TestRemoveDNS is about a name that cannot be taken away, or that is none of ours; MAAS is not there to ask.
+// TestRemoveDNS covers a DNS name that cannot be removed because MAAS is unreachable, and a name that the provider did
+// not create.
 func TestRemoveDNS(t *testing.T) {
 	away := func(s *scope) { s.problem = &machine.Problem{Reason: "MAASUnreachable", Message: "nobody answers"} }
 	for name, tc := range map[string]struct {
@@ -208,7 +211,7 @@ func TestRemoveDNS(t *testing.T) {
 	}
 }
 
-// TestNameThatStays: MAAS does not say whether the name is there, or does not take it away.
+// TestNameThatStays covers a MAAS that rejects the lookup or the removal of the DNS name.
 func TestNameThatStays(t *testing.T) {
 	for _, operation := range []string{"dnsresources.read", "dnsresource.delete"} {
 		t.Run("When MAAS refuses "+operation+", the MaasCluster should say so, and ask again soon", func(t *testing.T) {

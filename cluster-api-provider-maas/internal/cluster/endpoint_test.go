@@ -53,7 +53,7 @@ func keepsName(t *testing.T, cfg *rest.Config) {
 	w.Expect(w.dns()).To(BeEmpty())
 }
 
-// losesName has a provider that ended between making the name in MAAS and writing it down.
+// losesName covers a provider that crashed after it created the DNS name in MAAS and before it recorded the name.
 func losesName(t *testing.T, cfg *rest.Config) {
 	w := newWorld(t, cfg)
 	w.add(infrav1.MaasClusterSpec{}, nil)
@@ -112,7 +112,8 @@ func pausedByCluster(t *testing.T, cfg *rest.Config) {
 	w.Expect(w.Requests()).To(BeEmpty(), "a pause holds for a deletion too")
 }
 
-// unwritten has an API server that takes no status of the MaasCluster, while it is looked after and while it is paused.
+// unwritten makes the API server reject the status of the MaasCluster, once in a normal reconcile and once while it is
+// paused.
 func unwritten(t *testing.T, cfg *rest.Config) {
 	for _, annotations := range []map[string]string{nil, {clusterv1.PausedAnnotation: "true"}} {
 		w := newWorld(t, cfg)

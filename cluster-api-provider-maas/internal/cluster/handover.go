@@ -21,11 +21,11 @@ import (
 	"github.com/openshift/hypershift/support/upsert"
 )
 
-// reasonNotReleased is that of a MaasCluster whose machines MAAS has not all taken back.
+// reasonNotReleased is the reason on a MaasCluster with machines that MAAS has not released.
 const reasonNotReleased = "MachinesNotReleased"
 
-// takeBack goes on with the machines that MAAS had not taken back when their MaasMachines went. A record goes when MAAS itself says that
-// nothing is left to give back: the machine is free, broken, gone, or somebody else's.
+// takeBack continues the releases that were not done when their MaasMachines were deleted. It removes a record when
+// MAAS reports that nothing is left to release: the machine is free, broken, gone, or allocated to another user.
 func (r *Reconciler) takeBack(ctx context.Context, s *scope) (ctrl.Result, error) {
 	records := handover.Records.Of(s.infra)
 	if s.problem != nil || len(records) == 0 {
@@ -35,7 +35,7 @@ func (r *Reconciler) takeBack(ctx context.Context, s *scope) (ctrl.Result, error
 	s.unreleased = map[string]lifecycle.Outcome{}
 	for _, id := range record.IDs(records) {
 		if records[id].UID == "" {
-			continue // A person broke it, and a person must end it.
+			continue // The annotation is invalid; an administrator must remove it.
 		}
 		left := r.Machines.GiveBack(ctx, s.infra, s.identity, id, records[id])
 		if ctx.Err() != nil {
@@ -56,7 +56,7 @@ func (r *Reconciler) takeBack(ctx context.Context, s *scope) (ctrl.Result, error
 	return result, nil
 }
 
-// unreleasedMachines says which machines are not back, why, and what a person can do; empty when all are.
+// unreleasedMachines describes the machines that are not released, with causes and remedies; empty if there is none.
 func (s *scope) unreleasedMachines() string {
 	records := handover.Records.Of(s.infra)
 	var told []string
@@ -66,7 +66,7 @@ func (s *scope) unreleasedMachines() string {
 	return strings.Join(told[:min(len(told), toldAtMost)], ". ")
 }
 
-// awaitsRecords keeps a MaasCluster that is deleted while a record stands.
+// awaitsRecords reports whether the deletion of a MaasCluster must wait for delegated releases.
 func (s *scope) awaitsRecords() bool {
 	words := s.unreleasedMachines()
 	if words == "" {
@@ -79,7 +79,7 @@ func (s *scope) awaitsRecords() bool {
 	return true
 }
 
-// releasedCondition is there only when a machine was handed over.
+// releasedCondition returns the condition for delegated releases. It is present only if there is or was one.
 func (s *scope) releasedCondition() []metav1.Condition {
 	words := s.unreleasedMachines()
 	switch {

@@ -22,7 +22,7 @@ import (
 	"github.com/openshift/hypershift/cluster-api-provider-maas/internal/machine"
 )
 
-// releases answers for each machine how far its release is.
+// releases is a fake Releaser. It returns the outcome of the release of each machine by system ID.
 type releases map[string]lifecycle.Outcome
 
 // GiveBack implements Releaser.
@@ -30,7 +30,8 @@ func (r releases) GiveBack(_ context.Context, _ *infrav1.MaasCluster, _ *identit
 	return r[systemID]
 }
 
-// handedOver is a MaasCluster with records of these machines, and a reconciler that gives them back.
+// handedOver returns a MaasCluster with these handover records, and a reconciler that releases their machines through
+// r.
 func handedOver(t *testing.T, r releases, records map[string]handover.Record) (*Reconciler, *scope) {
 	t.Helper()
 	infra := &infrav1.MaasCluster{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "demo"}}
@@ -104,7 +105,7 @@ func TestTakeBack(t *testing.T) {
 	})
 }
 
-// TestToldOfHandedOver: in which words a MaasCluster tells of machines that MAAS has not taken back.
+// TestToldOfHandedOver checks the condition and the message of a MaasCluster with machines that MAAS has not released.
 func TestToldOfHandedOver(t *testing.T) {
 	g := NewWithT(t)
 	_, s := handedOver(t, nil, map[string]handover.Record{"mole01": {Machine: "m", UID: "x", Hostname: "mole", Words: "as it was then"}})

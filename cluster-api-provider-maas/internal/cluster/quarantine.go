@@ -26,15 +26,16 @@ import (
 )
 
 const (
-	// forgetFailures is after how long without another one the failures of a machine are forgotten.
+	// forgetFailures is the time after the last failure when the failures of a machine are removed.
 	forgetFailures = 7 * 24 * time.Hour
-	// toldAtMost bounds the condition, which the API server bounds.
+	// toldAtMost limits the length of the condition message, which the API server limits.
 	toldAtMost = 20
 	tagComment = "Deployments failed: no HyperShift cluster takes the machine until the tag is removed from it."
 )
 
-// quarantine keeps machines from being taken, by any cluster, on which deployments failed although the image runs elsewhere. It ends
-// when somebody takes the tag off in MAAS or, where the user of the key can set none, the annotation of the MaasCluster.
+// quarantine prevents the allocation, by any cluster, of machines on which deployments failed although the image runs
+// elsewhere. It ends when an administrator removes the tag in MAAS. If the MAAS user cannot set tags, it ends when the
+// annotation of the MaasCluster is removed.
 func (r *Reconciler) quarantine(ctx context.Context, s *scope) (ctrl.Result, error) {
 	records := quarantine.Records.Of(s.infra)
 	if len(records) == 0 || s.problem != nil {
@@ -64,7 +65,7 @@ func (r *Reconciler) quarantine(ctx context.Context, s *scope) (ctrl.Result, err
 	return phase.Done()
 }
 
-// quarantineAfter is what the annotation of the MaasCluster says, else what the process was told.
+// quarantineAfter returns the limit in the annotation of the MaasCluster, else that of the process.
 func (r *Reconciler) quarantineAfter(s *scope) int {
 	if limit, err := strconv.Atoi(s.infra.Annotations[quarantine.AfterAnnotation]); err == nil {
 		return limit
@@ -72,7 +73,7 @@ func (r *Reconciler) quarantineAfter(s *scope) int {
 	return r.QuarantineAfter
 }
 
-// tagged asks MAAS which of the machines that were tagged still are.
+// tagged returns which of the tagged machines still have the tag in MAAS.
 func (s *scope) tagged(ctx context.Context, records map[string]quarantine.Record) (map[string]bool, error) {
 	var ids []string
 	for id, record := range records {
@@ -94,20 +95,21 @@ func (s *scope) tagged(ctx context.Context, records map[string]quarantine.Record
 	}
 	for _, id := range ids {
 		if _, shown := tagged[id]; !shown {
-			tagged[id] = true // Another user has it: nobody can tell.
+			tagged[id] = true // The machine is allocated to another user, so its tags are unknown.
 		}
 	}
 	return tagged, nil
 }
 
-// runs tells that an image was deployed on another machine, so that it is not the image that is at fault.
+// runs reports whether an image runs on another machine, so that the image is not the cause of the failure.
 func runs(machines []infrav1.MaasMachine, image, otherThan string) bool {
 	return slices.ContainsFunc(machines, func(m infrav1.MaasMachine) bool {
 		return m.Spec.Image == image && m.Spec.SystemID != nil && *m.Spec.SystemID != otherThan && m.Status.Ready
 	})
 }
 
-// confine tags the machine, and says so where that is not to be had.
+// confine tags the machine in MAAS. If the MAAS user cannot set tags, the quarantine is limited to this cluster and the
+// event says so.
 func (r *Reconciler) confine(ctx context.Context, s *scope, id string, record quarantine.Record) error {
 	record.Quarantined = true
 	where := "for all clusters"
@@ -131,7 +133,7 @@ func failed(id string, record quarantine.Record) string {
 	return fmt.Sprintf("machine %s (%s) is not taken any more: %d deployments of %s failed there, which runs on other machines", record.Hostname, id, record.Failures, record.Image)
 }
 
-// tag puts the tag on a machine, and makes the tag where MAAS has none yet.
+// tag adds the tag to a machine, and creates the tag if MAAS does not have it.
 func (s *scope) tag(ctx context.Context, id string) error {
 	if !s.user.IsSuperuser {
 		return &maas.Error{StatusCode: http.StatusForbidden}
@@ -147,7 +149,7 @@ func (s *scope) tag(ctx context.Context, id string) error {
 	return err
 }
 
-// quarantineCondition lists the machines that this cluster put into quarantine; it is there only when there are some, or were.
+// quarantineCondition lists the machines that this cluster quarantined. It is present only if there are or were some.
 func (s *scope) quarantineCondition() []metav1.Condition {
 	records := quarantine.Records.Of(s.infra)
 	var told []string

@@ -28,7 +28,7 @@ import (
 	"github.com/openshift/hypershift/test/maas-simulator/simulator/simtest"
 )
 
-// place is a MaasCluster with MaasMachines, and a reconciler that asks a MAAS as a user.
+// place is a MaasCluster with MaasMachines, a simulated MAAS, and a reconciler that calls it as one MAAS user.
 type place struct {
 	*Reconciler
 	*scope
@@ -68,7 +68,7 @@ func newPlace(t *testing.T, user string, change func(*infrav1.MaasCluster) error
 	return &place{r, &scope{infra: infra, identity: id, user: is}, site}
 }
 
-// told are the events since the last look.
+// told returns the events since it was last called.
 func (p *place) told() []string {
 	told := []string{}
 	for recorded := p.Recorder.(*events.FakeRecorder).Events; len(recorded) > 0; {
@@ -77,7 +77,7 @@ func (p *place) told() []string {
 	return told
 }
 
-// runningOn is a MaasMachine of an image that runs on a machine.
+// runningOn returns a MaasMachine that runs an image on a machine.
 func runningOn(systemID, image string, ready bool) infrav1.MaasMachine {
 	m := infrav1.MaasMachine{Spec: infrav1.MaasMachineSpec{Image: image, SystemID: ptr.To(systemID)}}
 	m.Status.Ready = ready

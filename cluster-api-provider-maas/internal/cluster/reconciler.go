@@ -33,67 +33,68 @@ import (
 )
 
 const (
-	// pollEvery is how often MAAS is asked for its zones, which also tells whether it answers and takes the API key.
+	// pollEvery is how often the zones are read from MAAS. The read also checks that MAAS is reachable and accepts the API
+	// key.
 	pollEvery = time.Minute
-	// versionEvery is how often MAAS is asked for its version, which an upgrade of MAAS changes.
+	// versionEvery is how often the version of MAAS is read, which changes with an upgrade of MAAS.
 	versionEvery = time.Hour
-	// problemEvery is how soon a MAAS that failed is asked again.
+	// problemEvery is the delay before a failed MAAS call is retried.
 	problemEvery = 15 * time.Second
-	// deletePollEvery is how soon a deletion looks again for machines that are left.
+	// deletePollEvery is how often a deletion checks for remaining machines.
 	deletePollEvery = 10 * time.Second
 )
 
-// Reconciler looks after MaasClusters.
+// Reconciler reconciles MaasClusters.
 type Reconciler struct {
-	// Client reads from the cache and writes; Reader reads without a cache.
+	// Client reads from the cache and writes. Reader bypasses the cache.
 	Client client.Client
 	Reader client.Reader
-	// Identities finds the MAAS clients.
+	// Identities resolves credentials to MAAS clients.
 	Identities *identity.Resolver
-	// Machines gives back what MaasMachines handed over.
+	// Machines continues the releases that MaasMachines delegated.
 	Machines Releaser
-	// Nodes is told about clusters that are gone; nil when nobody looks at Nodes.
+	// Nodes drops its cache of a deleted cluster. It may be nil.
 	Nodes    *guest.Nodes
 	Recorder events.EventRecorder
 	Clock    clock.PassiveClock
-	// QuarantineAfter is after how many failed deployments a machine is put into quarantine; zero means never.
+	// QuarantineAfter is the number of failed deployments after which a machine is quarantined; zero means never.
 	QuarantineAfter int
 
 	mu sync.Mutex
-	// young are, by MaasCluster and system id, the allocations without its mark, and since when they are known.
+	// young holds, by MaasCluster and system ID, when an allocation without the annotation of the cluster was first seen.
 	young map[types.UID]map[string]time.Time
-	// surveys are when all machines of the user are to be looked at next, by MaasCluster.
+	// surveys holds, by MaasCluster, the time of the next check of all machines of the user.
 	surveys map[types.UID]time.Time
 }
 
-// Releaser moves a machine that was handed over one step towards being given back, and says how far it is.
+// Releaser does the next step of a delegated release, and returns its progress.
 type Releaser interface {
 	GiveBack(ctx context.Context, infra *infrav1.MaasCluster, id *identity.Identity, systemID string, record handover.Record) lifecycle.Outcome
 }
 
-// scope is what one reconcile knows.
+// scope holds the state of one reconcile.
 type scope struct {
 	// Set by observe; owner is nil when it does not exist.
 	infra *infrav1.MaasCluster
 	owner *clusterv1.Cluster
-	// Set by connect; nil when there are no credentials.
+	// Set by connect; nil without credentials.
 	identity *identity.Identity
-	// user is whose credentials they are; unknown where there is a problem.
+	// user is the MAAS user of the credentials; empty if there is a problem.
 	user maas.User
 	// Set by the phases.
 	zones    []maas.Zone
 	version  maas.Version
 	problem  *machine.Problem
 	endpoint *machine.Problem
-	// dns is the name that was made in MAAS; empty while there is none.
+	// dns is the DNS name created in MAAS; empty while there is none.
 	dns string
-	// Set by handedOver: what MAAS says of the machines that were handed over, by system id.
+	// Set by takeBack: the progress of the delegated releases, by system ID.
 	unreleased map[string]lifecycle.Outcome
-	// Set by sweep: why there may be machines left of the cluster.
+	// Set by sweep: why machines of the cluster may remain in MAAS.
 	left *machine.Problem
 }
 
-// Reconcile brings one MaasCluster closer to what it should be.
+// Reconcile moves one MaasCluster closer to its desired state.
 func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Result, error) {
 	return phase.Driver[*infrav1.MaasCluster, *scope]{
 		Client: r.Client, Finalizers: []string{infrav1.ClusterFinalizer}, Observe: r.observe, Pause: pauseOf,
@@ -113,7 +114,8 @@ func (r *Reconciler) phases(*scope) []phase.Phase[*scope] {
 	}
 }
 
-// observe reads the owner. Cluster API sets it, and its update brings the MaasCluster back.
+// observe reads the owner. It stops without one: Cluster API sets the owner later, and the update triggers another
+// reconcile.
 func (r *Reconciler) observe(ctx context.Context, infra *infrav1.MaasCluster) (*scope, error) {
 	s := &scope{infra: infra}
 	owner, err := util.GetOwnerCluster(ctx, r.Client, infra.ObjectMeta)
@@ -145,7 +147,7 @@ func (s *scope) identitySecret() client.ObjectKey {
 	return client.ObjectKey{Namespace: s.infra.Namespace, Name: s.infra.Spec.IdentityRef.Name}
 }
 
-// connect finds the MAAS client and reads the zones with it.
+// connect resolves the MAAS client and reads the zones.
 func (r *Reconciler) connect(ctx context.Context, s *scope) (ctrl.Result, error) {
 	id, err := r.Identities.For(ctx, s.identitySecret())
 	if err == nil {
@@ -172,7 +174,8 @@ func (r *Reconciler) connect(ctx context.Context, s *scope) (ctrl.Result, error)
 	return phase.After(pollEvery)
 }
 
-// sameUser finds the machines that the user of the credentials can't see, since they were allocated under another one.
+// sameUser reports a problem if machines were allocated by another MAAS user, since the user of the credentials cannot
+// see them.
 func (r *Reconciler) sameUser(ctx context.Context, s *scope) error {
 	user, err := s.identity.Inventory.User(ctx)
 	if err != nil {
@@ -206,7 +209,7 @@ func (r *Reconciler) sameUser(ctx context.Context, s *scope) error {
 	return nil
 }
 
-// machines of the cluster, by the label that Cluster API puts on them.
+// machines lists the machines of the cluster, by the label that Cluster API sets.
 func (r *Reconciler) machines(ctx context.Context, s *scope, reader client.Reader) ([]infrav1.MaasMachine, error) {
 	list := &infrav1.MaasMachineList{}
 	name := s.infra.Labels[clusterv1.ClusterNameLabel]
@@ -222,7 +225,7 @@ func (r *Reconciler) machines(ctx context.Context, s *scope, reader client.Reade
 	return list.Items, nil
 }
 
-// deletion waits for the machines, removes the DNS name that was made, and lets the MaasCluster go.
+// deletion returns the phases that wait for the machines and remove the DNS name. Afterwards the finalizer is removed.
 func (r *Reconciler) deletion(*scope) []phase.Phase[*scope] {
 	return []phase.Phase[*scope]{
 		{Name: "machines", Critical: true, Run: r.awaitMachines},
@@ -243,7 +246,7 @@ func (r *Reconciler) awaitMachines(ctx context.Context, s *scope) (ctrl.Result, 
 	return ctrl.Result{RequeueAfter: deletePollEvery}, phase.ErrStop
 }
 
-// leaveNothing keeps the MaasCluster while something of it may be left in MAAS.
+// leaveNothing keeps the finalizer while something of the MaasCluster may remain in MAAS.
 func (r *Reconciler) leaveNothing(_ context.Context, s *scope) (ctrl.Result, error) {
 	if s.awaitsRecords() || s.endpoint != nil || r.mayLeak(s) {
 		return ctrl.Result{}, phase.ErrStop
@@ -258,8 +261,9 @@ func (r *Reconciler) leaveNothing(_ context.Context, s *scope) (ctrl.Result, err
 	return phase.Done()
 }
 
-// mayLeak tells that machines of the cluster may be left in MAAS: nobody could look, or one could not be released. Nothing is left of
-// a cluster for which MAAS was never asked for a machine, and without any credentials nobody will ever look.
+// mayLeak reports whether machines of the cluster may remain in MAAS: because the sweep failed, or because a release
+// failed. Nothing remains if MAAS was never asked for a machine. Without any credentials a check will never be
+// possible, so the deletion proceeds with a warning.
 func (r *Reconciler) mayLeak(s *scope) bool {
 	if _, asked := s.infra.Annotations[infrav1.OwnerAnnotation]; !asked {
 		return false

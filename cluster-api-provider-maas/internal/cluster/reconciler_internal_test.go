@@ -13,7 +13,8 @@ import (
 	infrav1 "github.com/openshift/hypershift/api/infrastructure/v1beta1"
 )
 
-// TestMemory: a provider that runs for a year remembers no MaasCluster that is gone, and each that is there.
+// TestMemory checks that the reconciler drops its data about a deleted MaasCluster and keeps that of the others.
+// Otherwise its memory would grow without limit.
 func TestMemory(t *testing.T) {
 	g := NewWithT(t)
 	r := &Reconciler{

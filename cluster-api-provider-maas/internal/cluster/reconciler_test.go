@@ -79,7 +79,7 @@ func newWorldOf(t *testing.T, cfg *rest.Config, version string, machines ...simt
 	return w
 }
 
-// provider is the user of MAAS whose key the provider has, an administrator.
+// provider is the MAAS user whose API key the provider uses, an administrator.
 const provider = "provider"
 
 func (w *world) credentials(key string) {
@@ -93,7 +93,7 @@ func (w *world) credentials(key string) {
 	w.Expect(err).NotTo(HaveOccurred())
 }
 
-// dns are the names that somebody gave addresses in MAAS, with these.
+// dns returns the DNS names with addresses in MAAS.
 func (w *world) dns() map[string][]string {
 	names := map[string][]string{}
 	for _, r := range w.DB.DNSResources.All() {
@@ -108,7 +108,7 @@ func (w *world) create(obj client.Object) {
 	w.Expect(w.client.Create(w.t.Context(), obj)).To(Succeed())
 }
 
-// add makes the MaasCluster.
+// add creates the MaasCluster.
 func (w *world) add(spec infrav1.MaasClusterSpec, annotations map[string]string) {
 	w.t.Helper()
 	spec.DNSDomain, spec.IdentityRef = "maas", &infrav1.IdentityReference{Name: "maas"}
@@ -145,7 +145,7 @@ func (w *world) expect(kind, want, message string) {
 	w.Expect(c.Message).To(ContainSubstring(message))
 }
 
-// controlPlane makes a control plane MaasMachine that runs, or not.
+// controlPlane creates a control plane MaasMachine, ready or not.
 func (w *world) controlPlane(name string, ready bool, ips ...string) *infrav1.MaasMachine {
 	w.t.Helper()
 	m := &infrav1.MaasMachine{ObjectMeta: metav1.ObjectMeta{Name: name, Labels: map[string]string{clusterv1.ClusterNameLabel: "demo", clusterv1.MachineControlPlaneLabel: ""}},
@@ -295,7 +295,7 @@ func makesDNS(t *testing.T, cfg *rest.Config) {
 	w.Expect(w.dns()).To(BeEmpty(), "the name goes with the cluster")
 }
 
-// attached names the machines that say that they are in DNS.
+// attached returns the MaasMachines whose status says that they are in DNS.
 func (w *world) attached() []string {
 	w.t.Helper()
 	list := &infrav1.MaasMachineList{}

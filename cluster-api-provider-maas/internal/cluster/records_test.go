@@ -24,7 +24,7 @@ import (
 	"github.com/openshift/hypershift/test/maas-simulator/status"
 )
 
-// remember writes down of the MaasCluster what the machine's reconciler would.
+// remember writes a record to the MaasCluster, as the MaasMachine reconciler does.
 func (w *world) remember(write func(*infrav1.MaasCluster) error) {
 	w.t.Helper()
 	infra := w.infra()
@@ -32,7 +32,8 @@ func (w *world) remember(write func(*infrav1.MaasCluster) error) {
 	w.Expect(w.client.Update(w.t.Context(), infra)).To(Succeed())
 }
 
-// unsuited has a machine on which three deployments of the image failed, which runs on another machine.
+// unsuited creates a quarantine record for a machine on which three deployments failed. The image of these deployments
+// runs on another machine.
 func (w *world) unsuited(id string) {
 	w.t.Helper()
 	w.add(infrav1.MaasClusterSpec{ControlPlaneEndpoint: infrav1.APIEndpoint{Host: "h", Port: 1}}, nil)
@@ -109,7 +110,7 @@ func neverQuarantined(t *testing.T, cfg *rest.Config) {
 
 func (w *world) tagsOf(systemID string) []string { return w.Machine(systemID).Tags }
 
-// takesBack has a machine that MAAS had not taken back when its MaasMachine went.
+// takesBack covers a machine that MAAS had not released when its MaasMachine was deleted.
 func takesBack(t *testing.T, cfg *rest.Config) {
 	w := newWorld(t, cfg, simtest.Machine{ID: "mole01", Hostname: "mole"})
 	machines := &machine.Reconciler{Client: w.client, Reader: w.client, Recorder: w.recorder, Clock: w.clock, Identities: w.reconciler.Identities}
@@ -140,7 +141,7 @@ func takesBack(t *testing.T, cfg *rest.Config) {
 	w.Expect(w.Machine("mole01")).To(And(HaveField("Status", status.Ready), HaveField("Owner", BeEmpty())))
 }
 
-// restores takes the place of a MaasCluster that was lost, of whose machines one runs.
+// restores covers a MaasCluster that replaces a lost one, of which one machine still runs.
 func restores(t *testing.T, cfg *rest.Config) {
 	w := newWorld(t, cfg, simtest.Machine{ID: "mole01", Hostname: "mole"}, simtest.Machine{ID: "rat001"})
 	for id, at := range map[string]status.Status{"mole01": status.Deployed, "rat001": status.Allocated} {
@@ -165,8 +166,8 @@ func restores(t *testing.T, cfg *rest.Config) {
 	w.expect(cluster.ConditionRestored, "True AsExpected", "")
 }
 
-// keptForNobody has machines that are kept for successors. Of one that runs for a lost cluster, no clock ends that, and no pool will come for
-// it when the cluster goes.
+// keptForNobody has machines that are reserved for successors. The reservation of one that runs for a lost cluster has
+// no timeout. It ends with the deletion of the cluster.
 func keptForNobody(t *testing.T, cfg *rest.Config) {
 	w := newWorld(t, cfg)
 	w.add(infrav1.MaasClusterSpec{ControlPlaneEndpoint: infrav1.APIEndpoint{Host: "h", Port: 1}}, map[string]string{infrav1.OwnerAnnotation: provider})
@@ -179,7 +180,7 @@ func keptForNobody(t *testing.T, cfg *rest.Config) {
 	}
 	w.reconcile(0)
 	w.Expect(w.left()).To(ConsistOf("mole01", "rat001"), "both wait for their pool")
-	for range 3 { // The first looks when the next survey is due, the second ends what nobody came for.
+	for range 3 { // The reservation without a successor must end, and an hourly survey must then run.
 		w.reconcile(time.Hour)
 	}
 	w.Expect(reservation.Records.Of(w.infra())).To(And(HaveLen(1), HaveKey("mole01")))

@@ -27,11 +27,11 @@ import (
 	"github.com/openshift/hypershift/test/maas-simulator/status"
 )
 
-// between has an API server and a MAAS answer the reconciler that refuse each request once.
+// between connects the reconciler to an API server and a MAAS that fail each request once.
 func (w *world) between() *testenv.Grudging {
 	w.t.Helper()
 	server := testenv.NewGrudging(testenv.Client(w.t, w.cfg, w.client.Scheme()))
-	// What MAAS refuses is told in conditions by most phases, and asked again as after any problem by all.
+	// Most phases report a MAAS error in a condition. All of them retry as after any other problem.
 	server.Soon = 15 * time.Second
 	machines := &machine.Reconciler{Client: server, Reader: server, Recorder: w.recorder, Clock: w.clock}
 	machines.Default()
@@ -42,7 +42,7 @@ func (w *world) between() *testenv.Grudging {
 	return server
 }
 
-// against makes passes until nobody refuses anything any more.
+// against reconciles until no request fails any more.
 func (w *world) against(server *testenv.Grudging) {
 	w.t.Helper()
 	pass := func() (ctrl.Result, error) {
@@ -58,7 +58,7 @@ func (w *world) against(server *testenv.Grudging) {
 	})
 }
 
-// TestRefusals leads a MaasCluster through its life, between an API server and a MAAS that refuse each request once.
+// TestRefusals runs the lifecycle of a MaasCluster with an API server and a MAAS that fail each request once.
 func TestRefusals(t *testing.T) {
 	w := newWorld(t, testenv.Start(t, crds.Infrastructure, crds.ClusterAPI), simtest.Machine{ID: "mole01", Hostname: "mole"}, simtest.Machine{ID: "rat001"})
 	server := w.between()
@@ -105,7 +105,7 @@ func TestRefusals(t *testing.T) {
 	w.Expect(w.dns()).To(BeEmpty())
 }
 
-// TestRefusalsOfAnEndpoint is about an endpoint that the Cluster names.
+// TestRefusalsOfAnEndpoint covers an endpoint that the Cluster specifies.
 func TestRefusalsOfAnEndpoint(t *testing.T) {
 	w := newWorld(t, testenv.Start(t, crds.Infrastructure, crds.ClusterAPI))
 	w.owner.Spec.ControlPlaneEndpoint = clusterv1.APIEndpoint{Host: "vip.example.com", Port: 443}

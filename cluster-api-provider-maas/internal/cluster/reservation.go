@@ -17,11 +17,11 @@ import (
 	"github.com/openshift/hypershift/support/upsert"
 )
 
-// reasonReservationEnded is that of the event about a machine that nobody came for.
+// reasonReservationEnded is the reason of the event about a machine that is no longer reserved.
 const reasonReservationEnded = "ReservationEnded"
 
-// endReservations forgets which machines are kept for successors that have them by now, or that did not come. The sweep gives back those
-// that nobody has.
+// endReservations removes the reservations whose successor has its machine, or did not appear in time. The sweep
+// releases the machines without an owner.
 func (r *Reconciler) endReservations(ctx context.Context, s *scope) (ctrl.Result, error) {
 	records := reservation.Records.Of(s.infra)
 	if len(records) == 0 {
@@ -38,7 +38,7 @@ func (r *Reconciler) endReservations(ctx context.Context, s *scope) (ctrl.Result
 			result = phase.Sooner(result, ctrl.Result{RequeueAfter: left})
 			continue
 		}
-		// Somebody may sign the record in this moment.
+		// The patch requires the latest version, since a successor may claim the record at the same time.
 		if err := upsert.PatchLatest(ctx, r.Client, s.infra, func() { reservation.Records.Remove(s.infra, id) }); err != nil {
 			return ctrl.Result{}, fmt.Errorf("ending the reservation of machine %s: %w", id, err)
 		}
@@ -47,7 +47,7 @@ func (r *Reconciler) endReservations(ctx context.Context, s *scope) (ctrl.Result
 	return result, nil
 }
 
-// ended says why a machine is not kept any more, or how much longer it is.
+// ended returns why a reservation has ended; if it has not, it returns the remaining time.
 func (r *Reconciler) ended(s *scope, record reservation.Record, id string, machines []infrav1.MaasMachine) (why string, left time.Duration) {
 	var heir, former *infrav1.MaasMachine
 	for i := range machines {
@@ -60,12 +60,12 @@ func (r *Reconciler) ended(s *scope, record reservation.Record, id string, machi
 	}
 	left = record.Since.Add(reservation.Patience).Sub(r.Clock.Now())
 	if record.Restored {
-		left = sweepAge // It runs what the cluster's users run: a person ends it.
+		left = sweepAge // The machine runs workloads, so only an administrator ends the reservation.
 	}
 	switch {
 	case heir != nil && heir.Spec.SystemID != nil && *heir.Spec.SystemID == id:
 		return "its successor has it", 0
-	case former != nil: // It is about to allocate the machine, or to go.
+	case former != nil: // The previous MaasMachine is about to allocate the machine or to be deleted.
 		return "", max(left, time.Second)
 	case !s.infra.DeletionTimestamp.IsZero():
 		return "the cluster is deleted", 0

@@ -17,7 +17,8 @@ import (
 	"github.com/openshift/hypershift/cluster-api-provider-maas/internal/reservation"
 )
 
-// TestEndOfReservation tells, of a machine mole01 that was kept for the successor of a MaasMachine, whether it is kept on, and for how long.
+// TestEndOfReservation checks whether the machine mole01 stays reserved for the successor of a MaasMachine, and for how
+// long.
 func TestEndOfReservation(t *testing.T) {
 	now := time.Date(2026, 11, 24, 12, 0, 0, 0, time.UTC)
 	maasMachine := func(uid string, change ...func(*infrav1.MaasMachine)) infrav1.MaasMachine {

@@ -24,14 +24,15 @@ import (
 )
 
 const (
-	// reasonRestoring tells that MAAS has not told yet which machines the lost cluster had.
+	// reasonRestoring means that the machines of the lost cluster are not known yet.
 	reasonRestoring = "LookingForMachines"
-	// reasonAwaited tells that machines run that no MaasMachine has taken over.
+	// reasonAwaited means that running machines are not claimed by a MaasMachine yet.
 	reasonAwaited = "WaitingForMaasMachines"
 )
 
-// restore keeps the machines that run for the MaasCluster whose place this one takes, each for a MaasMachine of the pool that had it. All of
-// them are written down at once, with the time: who sees that sees all of them, and a pass that dies before it has changed nothing.
+// restore reserves the running machines of the lost MaasCluster, each for a MaasMachine of its pool. It writes all
+// records and the time in one patch. A reader sees either all of them or none, and an interrupted reconcile has changed
+// nothing.
 func (r *Reconciler) restore(ctx context.Context, s *scope) (ctrl.Result, error) {
 	if !machine.AwaitsRestore(s.infra) || s.problem != nil {
 		return phase.Done()
@@ -50,7 +51,8 @@ func (r *Reconciler) restore(ctx context.Context, s *scope) (ctrl.Result, error)
 		}
 	}
 	s.infra.Annotations[infrav1.RestoredAtAnnotation] = now.Format(time.RFC3339)
-	// As if the machines had been asked for under this user: the MaasCluster does not go before somebody looked for what is left.
+	// Set the owner as if this user had allocated the machines: the MaasCluster is then not deleted before the sweep has
+	// looked for leftovers.
 	s.infra.Annotations[infrav1.OwnerAnnotation] = s.user.Username
 	if err := r.Client.Patch(ctx, s.infra, client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{})); err != nil {
 		return ctrl.Result{}, fmt.Errorf("keeping the machines of the lost cluster on MaasCluster %s: %w", client.ObjectKeyFromObject(before), err)
@@ -59,8 +61,8 @@ func (r *Reconciler) restore(ctx context.Context, s *scope) (ctrl.Result, error)
 	return phase.Done()
 }
 
-// running are the machines that are installed, whose marks name the lost MaasCluster, and which carry the key that goes with the marks.
-// What was not installed yet has nothing to lose: the sweep gives it back.
+// running returns the deployed machines whose ownership annotations name the lost MaasCluster, and which have the
+// matching allocation key. A machine that was not deployed yet holds no data; the sweep releases it.
 func (r *Reconciler) running(ctx context.Context, s *scope) (map[string]reservation.Record, error) {
 	owned, err := s.identity.Inventory.Owned(ctx, 0)
 	if err != nil {
@@ -87,12 +89,13 @@ func (r *Reconciler) running(ctx context.Context, s *scope) (map[string]reservat
 	return found, nil
 }
 
-// held tells that a MaasMachine has the machine, as one does that was moved here with its spec.
+// held reports whether a MaasMachine has the machine, for example one that was moved here with its spec.
 func held(machines []infrav1.MaasMachine, systemID string) bool {
 	return slices.ContainsFunc(machines, func(m infrav1.MaasMachine) bool { return m.Spec.SystemID != nil && *m.Spec.SystemID == systemID })
 }
 
-// poolOf is the pool that a machine says it is of. Older marks name its Machine only, whose name is the pool's with two words of chance after it.
+// poolOf returns the pool in the annotations of a machine. Older annotations have only the name of the Machine: that of
+// the pool with two random suffixes.
 func poolOf(m maas.Machine) string {
 	if pool := m.Annotations[maas.AnnotationPool]; pool != "" {
 		return pool
@@ -101,7 +104,7 @@ func poolOf(m maas.Machine) string {
 	return strings.Join(words[:max(0, len(words)-2)], "-")
 }
 
-// restoredCondition tells which machines of the lost cluster have no MaasMachine yet, and what a person can do.
+// restoredCondition lists the machines of the lost cluster without a MaasMachine, and the remedies.
 func (s *scope) restoredCondition() []metav1.Condition {
 	if s.infra.Annotations[infrav1.RestoredFromAnnotation] == "" {
 		return nil

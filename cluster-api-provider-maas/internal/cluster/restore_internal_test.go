@@ -22,13 +22,13 @@ import (
 	"github.com/openshift/hypershift/test/maas-simulator/status"
 )
 
-// successor takes the place of the MaasCluster "lost".
+// successor makes the MaasCluster replace the MaasCluster "lost".
 func successor(infra *infrav1.MaasCluster) error {
 	infra.Annotations = map[string]string{infrav1.RestoredFromAnnotation: "lost"}
 	return nil
 }
 
-// ofLost is a machine that runs for the lost cluster, with a key and marks.
+// ofLost returns a machine that runs for the lost cluster, with its allocation key and ownership annotations.
 func ofLost(id string, change ...func(*simtest.Machine)) simtest.Machine {
 	m := simtest.Machine{ID: id, Hostname: "host-" + id, Status: status.Deployed, Owner: "admin", AgentName: maas.AllocationKey("of-" + id),
 		Annotations: map[string]string{maas.AnnotationClusterUID: "lost", maas.AnnotationMachineUID: "of-" + id, maas.AnnotationPool: "workers"}}
@@ -79,7 +79,7 @@ func TestRestore(t *testing.T) {
 	g.Expect(p.restoredCondition()).To(BeNil(), "it takes nobody's place")
 }
 
-// TestRestoreWithoutMAAS: as long as MAAS has not told all, nothing is written down.
+// TestRestoreWithoutMAAS checks that nothing is recorded before MAAS has returned all machines.
 func TestRestoreWithoutMAAS(t *testing.T) {
 	g, p := NewWithT(t), newPlace(t, "admin", successor, nil, ofLost("mole01"))
 	mend := simtest.Refuse(t, p.site.Simulator, "machines.read", "", http.StatusServiceUnavailable, "busy")
@@ -97,7 +97,7 @@ func TestRestoreWithoutMAAS(t *testing.T) {
 	g.Expect(p.infra.Annotations).To(HaveKey(infrav1.RestoredAtAnnotation))
 }
 
-// TestMayLeak: a MaasCluster does not go while something of it may be left in MAAS, and says what a person can do.
+// TestMayLeak: a MaasCluster is not deleted while something of it may remain in MAAS, and its status has the remedy.
 func TestMayLeak(t *testing.T) {
 	away, missing := &machine.Problem{Reason: "MAASUnreachable", Message: "nobody answers"}, &machine.Problem{Reason: "MAASCredentialsMissing", Message: "no Secret"}
 	left := &machine.Problem{Reason: "OrphansLeft", Message: "mole01 stays"}
@@ -137,7 +137,8 @@ func TestMayLeak(t *testing.T) {
 	}
 }
 
-// TestSameUser: machines that were allocated under another MAAS user cannot be seen with these credentials.
+// TestSameUser covers machines that were allocated under another MAAS user: they are not visible with these
+// credentials.
 func TestSameUser(t *testing.T) {
 	held := func(owner string, systemID bool) infrav1.MaasMachine {
 		m := runningOn("mole01", "noble", true)
@@ -168,7 +169,8 @@ func TestSameUser(t *testing.T) {
 	}
 }
 
-// TestUserOfRecords: machines that were handed over under another MAAS user cannot be seen with these credentials either.
+// TestUserOfRecords: machines whose release was delegated under another MAAS user are not visible with these
+// credentials either.
 func TestUserOfRecords(t *testing.T) {
 	for user, reason := range map[string]string{"": "", "admin": "", "alice": "CredentialsOfAnotherUser"} {
 		g := NewWithT(t)
@@ -184,7 +186,7 @@ func TestUserOfRecords(t *testing.T) {
 	}
 }
 
-// TestEndsReservations: what is kept is looked at when its time is over, and is let go in the words of its end.
+// TestEndsReservations checks that a reservation ends at its timeout, and that an event reports why.
 func TestEndsReservations(t *testing.T) {
 	g := NewWithT(t)
 	p := newPlace(t, "admin", func(infra *infrav1.MaasCluster) error {

@@ -17,7 +17,7 @@ import (
 	infrav1 "github.com/openshift/hypershift/api/infrastructure/v1beta1"
 )
 
-// SetupWithManager has the manager run the reconciler for MaasClusters, their Clusters and their control plane machines.
+// SetupWithManager registers the reconciler for MaasClusters, their Clusters and their control plane machines.
 func (r *Reconciler) SetupWithManager(ctx context.Context, mgr ctrl.Manager, options controller.Options) error {
 	gvk := infrav1.GroupVersion.WithKind("MaasCluster")
 	err := ctrl.NewControllerManagedBy(mgr).
@@ -33,7 +33,8 @@ func (r *Reconciler) SetupWithManager(ctx context.Context, mgr ctrl.Manager, opt
 	return nil
 }
 
-// ofMachine wakes the MaasCluster whose DNS name depends on a control plane machine, or whose deletion waits for a machine.
+// ofMachine returns a request for the MaasCluster whose DNS name depends on a control plane machine, or whose deletion
+// waits for a machine.
 func (r *Reconciler) ofMachine(ctx context.Context, machine client.Object) []reconcile.Request {
 	_, controlPlane := machine.GetLabels()[clusterv1.MachineControlPlaneLabel]
 	if !controlPlane && machine.GetDeletionTimestamp().IsZero() {

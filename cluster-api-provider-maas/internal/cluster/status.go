@@ -20,33 +20,34 @@ import (
 	"github.com/openshift/hypershift/support/upsert"
 )
 
-// Types of conditions.
+// Condition types.
 const (
 	// ConditionReady summarises LoadBalancerReady and MAASAvailable.
 	ConditionReady = clusterv1.ReadyCondition
-	// ConditionEndpoint tells that the endpoint of the API is known.
+	// ConditionEndpoint reports whether the API endpoint is known.
 	ConditionEndpoint = "LoadBalancerReady"
-	// ConditionAPIServer tells that the control plane was seen working once.
+	// ConditionAPIServer reports whether the control plane has been initialized.
 	ConditionAPIServer = "APIServerAvailable"
-	// ConditionMAAS tells that MAAS answers and takes the API key.
+	// ConditionMAAS reports whether MAAS is reachable and accepts the API key.
 	ConditionMAAS = "MAASAvailable"
-	// ConditionQuarantine tells which machines of MAAS are not taken any more, since deployments failed there.
+	// ConditionQuarantine lists the quarantined machines, on which deployments failed.
 	ConditionQuarantine = "MachinesQuarantined"
-	// ConditionReleased tells which machines MAAS has not taken back, although their MaasMachines are gone.
+	// ConditionReleased lists the machines that MAAS has not released, although their MaasMachines are gone.
 	ConditionReleased = "MachinesReleased"
-	// ConditionRestored tells whether the machines of the MaasCluster that was lost have MaasMachines again; only there in its successor.
+	// ConditionRestored reports whether the machines of a lost MaasCluster have MaasMachines again. It is present only on
+	// a restored MaasCluster.
 	ConditionRestored = "MachinesRestored"
-	// ConditionLXD tells about lxdConfig; it is there only where that is asked for.
+	// ConditionLXD reports on lxdConfig. It is present only if lxdConfig is enabled.
 	ConditionLXD = "LXDReady"
 )
 
-// maxFailureDomains is how many the API takes; with one more, no status could be written.
+// maxFailureDomains is the maximum number that the API accepts. With more, the status could not be written.
 const maxFailureDomains = 100
 
 func inNamespace(s *scope) client.ListOption { return client.InNamespace(s.infra.Namespace) }
 
-// report computes the status from what was found, and writes it when it changed. A deletion that waits for machines has asked
-// nobody yet.
+// report computes the status from the results of the phases and writes it if it changed. A deletion that waits for
+// machines has no results yet.
 func (r *Reconciler) report(ctx context.Context, s *scope, _ error) error {
 	if s.paused() {
 		return r.writePaused(ctx, s)
@@ -109,7 +110,7 @@ func (s *scope) conditions() []metav1.Condition {
 	return all
 }
 
-// warning describes what should be better with a MAAS that works; empty when nothing should.
+// warning returns advice for a working MAAS connection; empty if there is none.
 func (s *scope) warning() string {
 	if s.identity == nil {
 		return ""
@@ -139,7 +140,7 @@ func (s *scope) apiServer() metav1.Condition {
 	return condition.False(ConditionAPIServer, "APIServerNotReady", "the control plane is not initialized yet")
 }
 
-// failureDomains are the zones of the spec, else all that MAAS has; none are known while MAAS can't be asked.
+// failureDomains returns the zones of the spec, else all zones of MAAS. It returns none while MAAS cannot be reached.
 func (s *scope) failureDomains() infrav1.FailureDomains {
 	names := map[string]bool{}
 	for _, name := range s.infra.Spec.FailureDomains {
@@ -158,7 +159,7 @@ func (s *scope) failureDomains() infrav1.FailureDomains {
 	return domains[:min(len(domains), maxFailureDomains)]
 }
 
-// writePaused says that nobody looks after the MaasCluster.
+// writePaused sets the Paused condition to true.
 func (r *Reconciler) writePaused(ctx context.Context, s *scope) error {
 	return upsert.Status(ctx, r.Client, s.infra, func() {
 		paused := condition.True(clusterv1.PausedCondition, clusterv1.PausedReason, "the Cluster or this MaasCluster is paused")

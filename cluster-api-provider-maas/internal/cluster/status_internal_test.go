@@ -18,7 +18,7 @@ import (
 	"github.com/openshift/hypershift/support/maas"
 )
 
-// TestConditions: what a MaasCluster tells, as "Type Status Reason Message".
+// TestConditions checks the conditions of a MaasCluster, written as "Type Status Reason Message".
 func TestConditions(t *testing.T) {
 	problem := &machine.Problem{Reason: "MAASUnreachable", Message: "nobody answers"}
 	noName := &machine.Problem{Reason: "WaitForEndpoint", Message: "others are to fill it in"}
@@ -94,7 +94,7 @@ func TestFailureDomains(t *testing.T) {
 	}
 }
 
-// TestComputeStatus: what was there once stays when MAAS or the endpoint cannot be seen.
+// TestComputeStatus checks that the status keeps its values while MAAS or the endpoint is unavailable.
 func TestComputeStatus(t *testing.T) {
 	g := NewWithT(t)
 	p := newPlace(t, "admin", func(infra *infrav1.MaasCluster) error { return nil }, nil)
@@ -123,7 +123,8 @@ func TestComputeStatus(t *testing.T) {
 	}
 }
 
-// TestReportOnce: an event tells when a MaasCluster ceases to be ready, or for another reason, and not each time.
+// TestReportOnce checks that an event is sent when a MaasCluster becomes not ready or when the reason changes, but not
+// on each reconcile.
 func TestReportOnce(t *testing.T) {
 	g := NewWithT(t)
 	p := newPlace(t, "admin", func(infra *infrav1.MaasCluster) error {

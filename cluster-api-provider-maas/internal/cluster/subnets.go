@@ -13,14 +13,14 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// CAPMAAS reads the wanted subnets from this ConfigMap in the namespace of the cluster, separated by commas.
+// CAPMAAS reads the preferred subnets, separated by commas, from this ConfigMap in the namespace of the cluster.
 const (
 	preferredSubnetMap = "maas-preferred-subnet"
 	preferredSubnetKey = "preferredSubnets"
 )
 
-// preferredSubnets are the subnets whose addresses go into DNS, most wanted first: those of the spec, else those that were set for
-// CAPMAAS.
+// preferredSubnets returns the subnets whose addresses are published in DNS, in order of preference: those of the spec,
+// else those that were configured for CAPMAAS.
 func (r *Reconciler) preferredSubnets(ctx context.Context, s *scope) ([]string, error) {
 	if len(s.infra.Spec.PreferredSubnets) > 0 {
 		return s.infra.Spec.PreferredSubnets, nil

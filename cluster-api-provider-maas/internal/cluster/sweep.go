@@ -23,22 +23,26 @@ import (
 )
 
 const (
-	// reasonOrphansLeft tells that what seems to be an orphan could not be looked at, or not be released.
+	// reasonOrphansLeft means that a suspected orphan could not be checked or released.
 	reasonOrphansLeft = "OrphansLeft"
-	// sweepAge is how old the list of machines may be that a sweep looks at; the last one, before the MaasCluster goes, looks now.
+	// sweepAge is the maximum age of the list of machines in a sweep. The last sweep before the deletion of the
+	// MaasCluster reads a new list.
 	sweepAge = 2 * time.Minute
-	// surveyEvery is how often all machines of the user are looked at.
+	// surveyEvery is how often all machines of the user are checked.
 	surveyEvery = time.Hour
-	// sweepAfter is how long a MaasMachine must exist before its allocations are looked at, and an allocation without our mark.
+	// sweepAfter is the minimum age of a MaasMachine before its allocations are checked. It is also the minimum time for
+	// which an allocation lacks the annotation of the cluster.
 	sweepAfter = 5 * time.Minute
-	// keysPerCall bounds the length of a URL.
+	// keysPerCall limits the length of a URL.
 	keysPerCall = 50
-	// eventsRead bounds how far back the event log of a machine is searched for its allocation; one that was never deployed has few.
+	// eventsRead limits how many events of a machine are searched for its allocation. A machine that was never deployed
+	// has few.
 	eventsRead = 100
 )
 
-// sweep releases machines that were allocated for this cluster and belong to no MaasMachine: those whose MaasMachine was
-// removed by force, and second ones that a lost answer left behind. Only what carries our key is touched.
+// sweep releases machines that were allocated for this cluster and belong to no MaasMachine. Either the MaasMachine was
+// removed by force, or the answer to an allocation was lost and a second machine was allocated. sweep only touches
+// machines with an allocation key of this provider.
 func (r *Reconciler) sweep(ctx context.Context, s *scope) (ctrl.Result, error) {
 	if s.problem != nil || machine.AwaitsRestore(s.infra) {
 		return phase.Done()
@@ -57,7 +61,7 @@ func (r *Reconciler) sweep(ctx context.Context, s *scope) (ctrl.Result, error) {
 	if len(suspects) == 0 {
 		return s.swept()
 	}
-	// What exists must not be told from a cache that lags behind.
+	// The list must be current; a cache may lag behind.
 	machines := &infrav1.MaasMachineList{}
 	if err := r.Reader.List(ctx, machines, inNamespace(s)); err != nil {
 		return ctrl.Result{}, fmt.Errorf("listing the MaasMachines in namespace %s: %w", s.infra.Namespace, err)
@@ -74,7 +78,7 @@ func (r *Reconciler) sweep(ctx context.Context, s *scope) (ctrl.Result, error) {
 	return s.swept()
 }
 
-// swept comes back soon while something is left.
+// swept requeues soon while something remains.
 func (s *scope) swept() (ctrl.Result, error) {
 	if s.left != nil {
 		return phase.After(problemEvery)
@@ -82,9 +86,10 @@ func (s *scope) swept() (ctrl.Result, error) {
 	return phase.Done()
 }
 
-// owned lists the machines among which orphans may be. Those that are not installed yet are few, and looked at often. All machines of the
-// user are listed when the MaasCluster goes, and else seldom, since MAAS takes long to print them: what is installed and has no
-// MaasMachine had its finalizer taken off by force. Processes that start together don't ask for that together.
+// owned lists the machines that may be orphans. Machines that are not deployed yet are few, and are checked often. All
+// machines of the user are listed when the MaasCluster is deleted, and otherwise seldom, since MAAS is slow in
+// rendering them. A deployed machine is an orphan only if the finalizer of its MaasMachine was removed by force. The
+// first survey is delayed randomly, so that the clusters do not list all machines at the same time.
 func (r *Reconciler) owned(ctx context.Context, s *scope, all bool) ([]maas.Machine, error) {
 	switch {
 	case !s.infra.DeletionTimestamp.IsZero():
@@ -95,7 +100,7 @@ func (r *Reconciler) owned(ctx context.Context, s *scope, all bool) ([]maas.Mach
 	return s.identity.Inventory.Allocated(ctx, sweepAge)
 }
 
-// surveyDue tells that it is time to look at all machines of the user, and if so notes that it is done.
+// surveyDue reports whether all machines of the user should be checked now, and if so, schedules the next check.
 func (r *Reconciler) surveyDue(s *scope) bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -116,9 +121,12 @@ func (r *Reconciler) surveyDue(s *scope) bool {
 	return is
 }
 
-// suspects are the allocations that are marked as made for this cluster, and those that are not deployed yet: only then may a mark be
-// missing, or be that of an older allocation. One without our mark is looked at when it stays so: each cluster of a busy MAAS would ask
-// about each machine of all others that is about to be installed. Who goes looks at all.
+// suspects returns the allocations with the annotation of this cluster, and those that are not deployed yet. Only the
+// latter may lack the annotation, or have that of an earlier allocation.
+//
+// An allocation without the annotation is checked only after sweepAfter. Otherwise each cluster of a busy MAAS would
+// check every machine of the other clusters that is about to be deployed. A MaasCluster that is being deleted checks
+// all of them.
 func (r *Reconciler) suspects(s *scope, owned []maas.Machine) []maas.Machine {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -149,7 +157,8 @@ func (r *Reconciler) suspects(s *scope, owned []maas.Machine) []maas.Machine {
 	return suspects
 }
 
-// orphaned returns the key of an allocation that no MaasMachine will ever use; none when it is in use, or not ours.
+// orphaned returns the key of an allocation that no MaasMachine will use; empty if it is in use or belongs to another
+// cluster.
 func (r *Reconciler) orphaned(ctx context.Context, s *scope, m maas.Machine, machines []infrav1.MaasMachine) (string, error) {
 	byUID := map[string]*infrav1.MaasMachine{}
 	for i := range machines {
@@ -168,18 +177,19 @@ func (r *Reconciler) orphaned(ctx context.Context, s *scope, m maas.Machine, mac
 		return "", nil
 	}
 	if living := byUID[made.UID]; living != nil && !r.hasAnother(living) {
-		return "", nil // It is being recorded, or given back.
+		return "", nil // The allocation is being recorded or released.
 	}
 	return maas.AllocationKey(made.UID), nil
 }
 
-// hasAnother tells that a MaasMachine has got its machine, and not in this moment.
+// hasAnother reports whether a MaasMachine has its machine, and not only since a moment ago.
 func (r *Reconciler) hasAnother(m *infrav1.MaasMachine) bool {
 	return m.Spec.SystemID != nil && r.Clock.Since(m.CreationTimestamp.Time) > sweepAfter
 }
 
-// allocation finds out what a machine was allocated for: its mark says so, or, where that is missing or of an older allocation,
-// the event log. Either is believed only if the machine carries that key. It is nil when neither knows.
+// allocation returns what a machine was allocated for. It reads the ownership annotations. If they are missing or from
+// an earlier allocation, it reads the event log. Either one counts only if the machine has the matching allocation key.
+// It returns nil if neither is conclusive.
 func (s *scope) allocation(ctx context.Context, m maas.Machine) (*maas.Allocation, error) {
 	mark := maas.Allocation{UID: m.Annotations[maas.AnnotationMachineUID], ClusterUID: m.Annotations[maas.AnnotationClusterUID]}
 	if proven, err := s.proves(ctx, m, mark); proven || err != nil {
@@ -209,7 +219,8 @@ func (s *scope) proves(ctx context.Context, m maas.Machine, made maas.Allocation
 	return key != "", err
 }
 
-// second finds the MaasMachine that got another machine, while this one carries its key as well, without a word of the event log.
+// second returns the key if a MaasMachine has another machine and this machine has its key too, without an event in the
+// log.
 func (r *Reconciler) second(ctx context.Context, s *scope, m maas.Machine, machines []infrav1.MaasMachine) (string, error) {
 	var keys []string
 	for i := range machines {

@@ -26,7 +26,8 @@ import (
 
 func unchanged(*infrav1.MaasCluster) error { return nil }
 
-// TestSuspects: which machines of the user may be orphans of this cluster. An unmarked one is young for five minutes.
+// TestSuspects: which machines of the user may be orphans of this cluster. A machine without annotations is ignored for
+// five minutes.
 func TestSuspects(t *testing.T) {
 	mark := func(uid string) map[string]string { return map[string]string{maas.AnnotationClusterUID: uid} }
 	owned := func() []maas.Machine {
@@ -64,7 +65,7 @@ func TestSuspects(t *testing.T) {
 	expect("who goes looks at all", "marked", "unmarked", "old-mark")
 }
 
-// TestOrphaned: of a machine mole01 that carries some key, which allocation it is an orphan of.
+// TestOrphaned checks of which allocation the machine mole01 is an orphan, given its key and its ownership annotations.
 func TestOrphaned(t *testing.T) {
 	maasMachine := func(uid string, age time.Duration, systemID *string) infrav1.MaasMachine {
 		return infrav1.MaasMachine{ObjectMeta: metav1.ObjectMeta{UID: "uid-" + "of-" + "m", Name: uid, CreationTimestamp: metav1.NewTime(simtest.Start.Add(-age)),
@@ -105,7 +106,7 @@ func TestOrphaned(t *testing.T) {
 				g.Expect(got).To(BeEmpty())
 				return
 			}
-			// Of several keys that were asked for at once the first stands for all.
+			// When several keys are looked up in one call, the first key stands for all of them.
 			g.Expect(got).To(Or(Equal(maas.AllocationKey(tc.want)), Equal(maas.AllocationKey("m01")), Equal(maas.AllocationKey("m51"))))
 		})
 	}
@@ -113,7 +114,7 @@ func TestOrphaned(t *testing.T) {
 
 func numbered(n int) string { return "m" + string(rune('0'+n/10)) + string(rune('0'+n%10)) }
 
-// many makes as many MaasMachines.
+// many returns n MaasMachines.
 func many(n int, one func(int) infrav1.MaasMachine) (all []infrav1.MaasMachine) {
 	for i := range n {
 		all = append(all, one(i+1))
@@ -121,7 +122,7 @@ func many(n int, one func(int) infrav1.MaasMachine) (all []infrav1.MaasMachine) 
 	return all
 }
 
-// TestSweepTells: what cannot be looked at, or not be released, is told, and looked at again soon.
+// TestSweepTells checks that a failed list or release of orphans is reported and retried soon.
 func TestSweepTells(t *testing.T) {
 	orphan := simtest.Machine{ID: "orphan", Hostname: "mole", Status: status.Allocated, Owner: "admin", AgentName: maas.AllocationKey("gone"),
 		Annotations: map[string]string{maas.AnnotationClusterUID: "mine", maas.AnnotationMachineUID: "gone"}}
@@ -166,7 +167,7 @@ func TestSweepTells(t *testing.T) {
 	})
 }
 
-// TestSurveyDue: all machines are looked at once an hour, and not at once when a process starts.
+// TestSurveyDue checks that all machines are surveyed once an hour, but not immediately after the process starts.
 func TestSurveyDue(t *testing.T) {
 	g, p := NewWithT(t), newPlace(t, "admin", unchanged, nil)
 	g.Expect(p.surveyDue(p.scope)).To(BeFalse())
@@ -179,7 +180,8 @@ func TestSurveyDue(t *testing.T) {
 	g.Expect(p.surveyDue(p.scope)).To(BeTrue())
 }
 
-// TestMachinesOfCluster: those that Cluster API's label names, by the Cluster or, where that is gone, by the MaasCluster.
+// TestMachinesOfCluster: the machines with the label of Cluster API, by the name of the Cluster or, without a Cluster,
+// by the label of the MaasCluster.
 func TestMachinesOfCluster(t *testing.T) {
 	g, p := NewWithT(t), newPlace(t, "admin", unchanged, []infrav1.MaasMachine{{}, {}})
 	names := func() (all []string) {

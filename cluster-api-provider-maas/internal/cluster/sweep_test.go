@@ -18,18 +18,19 @@ import (
 	"github.com/openshift/hypershift/test/maas-simulator/simulator/simtest"
 )
 
-// marks are those of a MaasMachine of a cluster.
+// marks returns the ownership annotations for a MaasMachine of a cluster.
 func marks(cluster, machine string) map[string]string {
 	return map[string]string{maas.AnnotationClusterUID: cluster, maas.AnnotationMachineUID: machine}
 }
 
-// addMachine puts a machine into MAAS.
+// addMachine adds a machine to MAAS.
 func (w *world) addMachine(m simtest.Machine) {
 	w.t.Helper()
 	w.Expect(w.DB.Load([]byte(simtest.Seed(m)), w.Now())).To(Succeed())
 }
 
-// addAllocated makes a machine that was allocated for the first UID, and may carry the mark of another.
+// addAllocated adds a machine that is allocated for a MaasMachine with this UID. Its annotations may name another
+// owner.
 func (w *world) addAllocated(id, uid, cluster string, annotations map[string]string) {
 	w.t.Helper()
 	w.addMachine(simtest.Machine{ID: id})
@@ -40,7 +41,7 @@ func (w *world) addAllocated(id, uid, cluster string, annotations map[string]str
 	})
 }
 
-// left are the machines that are not free.
+// left returns the machines with an owner.
 func (w *world) left() []string {
 	var ids []string
 	for _, m := range w.Machines() {
@@ -51,7 +52,7 @@ func (w *world) left() []string {
 	return ids
 }
 
-// addAsked makes a MaasCluster for which MAAS was asked for machines.
+// addAsked creates a MaasCluster for which owner has already requested machines from MAAS, and returns its UID.
 func (w *world) addAsked(owner string) string {
 	w.t.Helper()
 	w.add(infrav1.MaasClusterSpec{ControlPlaneEndpoint: infrav1.APIEndpoint{Host: "h", Port: 1}}, map[string]string{infrav1.OwnerAnnotation: owner})
@@ -80,7 +81,8 @@ func sweepsUnmarked(t *testing.T, cfg *rest.Config) {
 	w.Expect(w.recorder.Events).To(HaveLen(3))
 }
 
-// sweepsSecond: a lost answer left a second machine. While the first is being recorded, neither may be taken.
+// sweepsSecond covers a second machine that a lost answer left allocated. While the first one is being recorded, the
+// sweep must not release either.
 func sweepsSecond(t *testing.T, cfg *rest.Config) {
 	w := newWorld(t, cfg)
 	mine := w.addAsked("provider")

@@ -15,12 +15,14 @@ import (
 	"github.com/openshift/hypershift/support/maas"
 )
 
-// unallocated are the states of a virtual machine that nobody allocated. One that somebody did is among the owned machines, or is his.
+// unallocated holds the states of a virtual machine that is not allocated. An allocated one is among the owned
+// machines, or belongs to another user.
 var unallocated = []maas.Status{maas.StatusNew, maas.StatusCommissioning, maas.StatusFailedCommissioning, maas.StatusReady, maas.StatusTesting,
 	maas.StatusFailedTesting, maas.StatusBroken}
 
-// deleteStrays deletes virtual machines that were composed for this cluster and never allocated, and whose MaasMachine was removed by force.
-// Their names say whose they are. There is no grace: a MaasMachine is there before its virtual machine, and is looked for after it.
+// deleteStrays deletes virtual machines that were composed for this cluster and never allocated, and whose MaasMachine
+// was removed by force. Their names identify the cluster and the MaasMachine. No grace period is needed: a MaasMachine
+// exists before its virtual machine, and the MaasMachines are listed after the virtual machines.
 func (r *Reconciler) deleteStrays(ctx context.Context, s *scope) error {
 	strays, err := s.composed(ctx)
 	if err != nil || len(strays) == 0 {
@@ -41,11 +43,12 @@ func (r *Reconciler) deleteStrays(ctx context.Context, s *scope) error {
 	return nil
 }
 
-// composed lists the virtual machines that were composed for this cluster, that nobody allocated, and that are not handed over.
+// composed lists the virtual machines that were composed for this cluster, that are not allocated, and whose release is
+// not delegated.
 func (s *scope) composed(ctx context.Context) ([]maas.Machine, error) {
 	hosts, _, err := s.identity.Inventory.VMHosts(ctx, sweepAge)
 	if maas.IsGone(err) {
-		return nil, nil // MAAS 4.0 has none any more.
+		return nil, nil // MAAS 4.0 no longer has VM hosts.
 	}
 	var names []string
 	for _, h := range lxd.Available(hosts) {
@@ -62,7 +65,7 @@ func (s *scope) composed(ctx context.Context) ([]maas.Machine, error) {
 	}), err
 }
 
-// deleteOrphan deletes a virtual machine that no MaasMachine uses. A release would leave it on its host for ever.
+// deleteOrphan deletes a virtual machine that no MaasMachine uses. A release would leave it on its host indefinitely.
 func (r *Reconciler) deleteOrphan(ctx context.Context, s *scope, m maas.Machine) error {
 	err := lxd.Delete(ctx, s.identity.Client, m.SystemID)
 	s.identity.Inventory.Forget(m.SystemID)

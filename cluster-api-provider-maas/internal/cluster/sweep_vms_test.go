@@ -32,7 +32,7 @@ func TestStrayVirtualMachines(t *testing.T) {
 	}
 }
 
-// addVM puts a machine into MAAS that was composed on an LXD host.
+// addVM adds a machine to MAAS that was composed on an LXD host.
 func (w *world) addVM(id, hostname string, change ...func(*inventory.Machine)) {
 	w.t.Helper()
 	host := 7
@@ -49,7 +49,7 @@ func (w *world) addVM(id, hostname string, change ...func(*inventory.Machine)) {
 	})).To(Succeed())
 }
 
-// vms are the machines of the LXD host.
+// vms returns the machines in MAAS, all of which are on the LXD host.
 func (w *world) vms() []string {
 	var ids []string
 	for _, m := range w.Machines() {

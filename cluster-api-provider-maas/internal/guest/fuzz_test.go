@@ -8,7 +8,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation"
 )
 
-// FuzzLabelValue spells what MAAS calls a zone, which may be any word, as the guest's API server takes it.
+// FuzzLabelValue converts MAAS zone names, which may be any text. The result must be a valid label value.
 func FuzzLabelValue(f *testing.F) {
 	for _, zone := range []string{"default", "rack 1", "", "-a-", "größer", "a/b", "zone_with_a_name_that_is_as_long_as_a_label_may_be_and_a_little_more-ä"} {
 		f.Add(zone)

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package guest writes the provider ID and the zone of a machine on the Node that runs on it, in the cluster that the machine is for.
+// Package guest sets the provider ID and the zone of a machine on its Node in the guest cluster.
 package guest
 
 import (
@@ -25,33 +25,33 @@ import (
 )
 
 const (
-	// callTimeout bounds a call, so that a guest whose API is away costs a worker seconds and not minutes.
+	// callTimeout limits a call. An unreachable API of a guest cluster thus blocks a worker for seconds and not minutes.
 	callTimeout = 5 * time.Second
-	// listAge is how long one list of nodes serves all machines of a cluster, and how long a failure does.
+	// listAge is how long a list of nodes is used for all machines of a cluster, and how long an error is.
 	listAge = 10 * time.Second
-	// ownKubeconfig and sharedKubeconfig end the names of the Secrets with the provider's and Cluster API's kubeconfig, which the
-	// cluster's name begins; kubeconfigKey is where it is in there.
+	// ownKubeconfig and sharedKubeconfig are suffixes of Secret names, after the name of the cluster. The Secrets hold the
+	// kubeconfigs of the provider and of Cluster API, under kubeconfigKey.
 	ownKubeconfig    = "-provider-kubeconfig"
 	sharedKubeconfig = "-kubeconfig"
 	kubeconfigKey    = "value"
 )
 
-// ErrNoNode tells that the machine's Node has not registered yet.
+// ErrNoNode means that the Node of the machine has not registered yet.
 var ErrNoNode = errors.New("the machine's Node has not registered yet")
 
-// Nodes finds the Nodes of clusters. It is safe for concurrent use.
+// Nodes finds and updates the Nodes of clusters. It is safe for concurrent use.
 type Nodes struct {
 	// Reader reads kubeconfig Secrets.
 	Reader client.Reader
 	Clock  clock.PassiveClock
-	// Connect makes the client of a cluster; nil means a real one.
+	// Connect creates the client of a cluster; nil means a real one.
 	Connect func(*rest.Config) (client.Client, error)
 
 	mu       sync.Mutex
 	clusters map[client.ObjectKey]*cluster
 }
 
-// cluster is what is known of one guest.
+// cluster is the cache for one guest cluster.
 type cluster struct {
 	mu     sync.Mutex
 	digest string
@@ -61,8 +61,8 @@ type cluster struct {
 	err    error
 }
 
-// SetProviderID finds the Node by any of the names and sets its provider ID, which nothing can change later, and its zone where the
-// Node names none. ErrNoNode tells that there is none yet.
+// SetProviderID finds the Node by any of the names. It sets the provider ID, which is immutable afterwards, and the
+// zone if the Node has none. It returns ErrNoNode if there is no Node yet.
 func (n *Nodes) SetProviderID(ctx context.Context, key client.ObjectKey, names []string, providerID, zone string) error {
 	c := n.cluster(key)
 	c.mu.Lock()
@@ -80,10 +80,10 @@ func (n *Nodes) SetProviderID(ctx context.Context, key client.ObjectKey, names [
 	return c.patch(ctx, node, providerID, labelValue(zone))
 }
 
-// notInLabels is what MAAS allows in names, and no API server in the value of a label.
+// notInLabels matches characters that MAAS permits in names, but the API server does not permit in label values.
 var notInLabels = regexp.MustCompile(`[^A-Za-z0-9_.-]`)
 
-// labelValue spells a zone as a label may have it: MAAS allows spaces and letters of all languages in names, and longer ones.
+// labelValue converts a zone name to a label value. MAAS permits spaces, letters of all languages and longer names.
 func labelValue(zone string) string {
 	value := notInLabels.ReplaceAllLiteralString(zone, "-")
 	value = value[:min(len(value), validation.LabelValueMaxLength)]
@@ -102,7 +102,7 @@ func (n *Nodes) cluster(key client.ObjectKey) *cluster {
 	return n.clusters[key]
 }
 
-// Forget drops what is known of a cluster that is gone.
+// Forget drops the cache for a deleted cluster.
 func (n *Nodes) Forget(key client.ObjectKey) {
 	n.mu.Lock()
 	delete(n.clusters, key)
@@ -135,7 +135,7 @@ func (n *Nodes) list(ctx context.Context, key client.ObjectKey, c *cluster) (map
 	return nodes, nil
 }
 
-// connect makes a client when there is none, or when the kubeconfig changed.
+// connect creates a client if there is none, or if the kubeconfig changed.
 func (n *Nodes) connect(ctx context.Context, key client.ObjectKey, c *cluster) error {
 	secret, err := n.kubeconfig(ctx, key)
 	if err != nil {
@@ -145,7 +145,7 @@ func (n *Nodes) connect(ctx context.Context, key client.ObjectKey, c *cluster) e
 	if c.client != nil && c.digest == string(secret.UID)+secret.ResourceVersion {
 		return nil
 	}
-	// A list has all nodes of the cluster.
+	// The limit allows for a list of all nodes of the cluster.
 	options := kubeconfig.Options{Timeout: callTimeout, MaxAnswer: kubeconfig.MaxList}
 	cfg, err := kubeconfig.Load(secret.Data[kubeconfigKey], options)
 	if err != nil {
@@ -159,7 +159,8 @@ func (n *Nodes) connect(ctx context.Context, key client.ObjectKey, c *cluster) e
 	return nil
 }
 
-// kubeconfig is the provider's own, which may do what the provider does and no more, or where nobody made one Cluster API's.
+// kubeconfig returns the Secret with the kubeconfig of the provider, which has minimal permissions. If it does not
+// exist, it returns that of Cluster API.
 func (n *Nodes) kubeconfig(ctx context.Context, key client.ObjectKey) (*corev1.Secret, error) {
 	for _, suffix := range []string{ownKubeconfig, sharedKubeconfig} {
 		secret := &corev1.Secret{}
@@ -182,7 +183,7 @@ func (n *Nodes) make(cfg *rest.Config) (client.Client, error) {
 	return client.New(cfg, client.Options{})
 }
 
-// find prefers an exact name; a short host name also stands for a Node that registered with its domain.
+// find returns the Node with the first of the names that exists, without regard to case; nil if there is none.
 func (c *cluster) find(names []string) *corev1.Node {
 	for _, name := range names {
 		if node := c.nodes[strings.ToLower(name)]; node != nil {

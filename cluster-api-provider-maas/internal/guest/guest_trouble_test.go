@@ -26,7 +26,7 @@ import (
 	"github.com/openshift/hypershift/cluster-api-provider-maas/internal/guest"
 )
 
-// writes counts and refuses what is written to a guest.
+// writes counts the writes to a guest, and can reject them.
 type writes struct {
 	n       int
 	refusal error
@@ -46,12 +46,12 @@ func kubeconfigSecret(name, text string) *corev1.Secret {
 	return &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: name}, Data: map[string][]byte{"value": []byte(text)}}
 }
 
-// servers is a kubeconfig of another server.
+// servers returns a kubeconfig for another server.
 func servers(host string) string {
 	return strings.ReplaceAll(kubeconfig, "https://guest.example.com:6443", host)
 }
 
-// many is a world of several guests: it connects to whom the kubeconfig names.
+// many is a fixture with several guests. It connects to the server in the kubeconfig.
 type many struct {
 	*guest.Nodes
 	management client.Client
@@ -94,7 +94,8 @@ func TestWriteThatFails(t *testing.T) {
 	g.Expect(w2.SetProviderID(t.Context(), key, []string{"mole"}, "maas:///az1/other", "az1")).To(MatchError(ContainSubstring("delete the Node")), "two machines of one name")
 }
 
-// TestKubeconfigThatIsRenewed: certificates are renewed while the provider runs, and a cluster may be made anew under its name.
+// TestKubeconfigThatIsRenewed: certificates are renewed while the provider runs, and a cluster may be recreated with
+// the same name.
 func TestKubeconfigThatIsRenewed(t *testing.T) {
 	g := NewWithT(t)
 	guests := map[string]client.Client{}
@@ -121,7 +122,8 @@ func TestKubeconfigThatIsRenewed(t *testing.T) {
 	g.Expect(m.dialed).To(Equal([]string{"https://a", "https://b", "https://c"}))
 }
 
-// TestOwnKubeconfigFirst: the provider's own kubeconfig may do less than Cluster API's, which is the cluster's administrator.
+// TestOwnKubeconfigFirst: the kubeconfig of the provider has fewer permissions than that of Cluster API, which is the
+// administrator of the cluster.
 func TestOwnKubeconfigFirst(t *testing.T) {
 	g := NewWithT(t)
 	guests := map[string]client.Client{"https://own": fakeclient.NewClientBuilder().WithObjects(node("mole", "")).Build()}
@@ -130,7 +132,8 @@ func TestOwnKubeconfigFirst(t *testing.T) {
 	g.Expect(m.dialed).To(Equal([]string{"https://own"}))
 }
 
-// TestKubeconfigThatCannotBeRead: an API server that does not answer must not make the provider an administrator.
+// TestKubeconfigThatCannotBeRead: if the API server does not answer, the provider must not fall back to the
+// administrator kubeconfig.
 func TestKubeconfigThatCannotBeRead(t *testing.T) {
 	g := NewWithT(t)
 	down := errors.New("etcd has no leader")
@@ -169,7 +172,7 @@ func TestForget(t *testing.T) {
 	other := client.ObjectKey{Namespace: "ns", Name: "other"}
 	guests := map[string]client.Client{"https://a": fakeclient.NewClientBuilder().WithObjects(node("mole", "")).Build(), "https://b": fakeclient.NewClientBuilder().WithObjects(node("mole", "")).Build()}
 	m := newMany(guests, interceptor.Funcs{}, kubeconfigSecret("demo-kubeconfig", servers("https://a")), kubeconfigSecret("other-kubeconfig", servers("https://b")))
-	m.Forget(key) // Nothing is known of it yet.
+	m.Forget(key) // The key is not known yet.
 	g.Expect(m.set(t, key)).To(Succeed())
 	g.Expect(m.set(t, other)).To(Succeed(), "clusters of one namespace are told apart")
 	m.Forget(key)
@@ -178,7 +181,7 @@ func TestForget(t *testing.T) {
 	g.Expect(m.dialed).To(Equal([]string{"https://a", "https://b", "https://a"}), "of one that was made anew, nothing old is believed; the other one stays")
 }
 
-// TestGuestsDoNotWaitForEachOther: a guest that hangs keeps the machines of its own cluster waiting, and nobody else's.
+// TestGuestsDoNotWaitForEachOther: a guest cluster that hangs delays only the machines of that cluster.
 func TestGuestsDoNotWaitForEachOther(t *testing.T) {
 	g := NewWithT(t)
 	asked, answer := make(chan struct{}), make(chan struct{})
@@ -200,7 +203,7 @@ func TestGuestsDoNotWaitForEachOther(t *testing.T) {
 	g.Expect(slow).NotTo(HaveOccurred())
 }
 
-// TestNamesInTheirOrder: the full name is asked for only where no Node has the host name.
+// TestNamesInTheirOrder checks that the full name is looked up only if no Node has the host name.
 func TestNamesInTheirOrder(t *testing.T) {
 	g := NewWithT(t)
 	w := newGuest(t, kubeconfig, node("mole.maas", ""), node("mole", ""))
@@ -214,7 +217,8 @@ func TestNamesInTheirOrder(t *testing.T) {
 	g.Expect(ids).To(Equal(map[string]string{"mole": id, "mole.maas": ""}))
 }
 
-// TestGuestOverHTTPS connects as the provider does: what the guest's API server refuses is told with the cluster that it is about.
+// TestGuestOverHTTPS connects like the provider. An error of the guest API server is reported with the name of the
+// cluster.
 func TestGuestOverHTTPS(t *testing.T) {
 	g := NewWithT(t)
 	var mu sync.Mutex

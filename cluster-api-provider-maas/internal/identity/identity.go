@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package identity turns Secrets and environment variables into MAAS clients, and keeps one client and one inventory for
-// each MAAS and user.
+// Package identity creates MAAS clients from Secrets and environment variables. It caches one client and one inventory
+// for each MAAS and user.
 package identity
 
 import (
@@ -22,42 +22,42 @@ import (
 	"github.com/openshift/hypershift/support/maas"
 )
 
-// rereadAfter is how soon a changed Secret is noticed.
+// rereadAfter is the maximum age of a cached Secret, and so the delay until a change takes effect.
 const rereadAfter = 10 * time.Second
 
-// Identity is one user of one MAAS.
+// Identity is one MAAS user.
 type Identity struct {
-	// Client calls MAAS.
+	// Client calls the MAAS API.
 	Client *maas.Client
-	// Inventory shares what is read of MAAS.
+	// Inventory caches reads from MAAS.
 	Inventory *inventory.Inventory
-	// SetAside remembers machines on which deployments failed.
+	// SetAside holds the machines on which deployments failed.
 	SetAside *inventory.SetAside
 }
 
-// MissingError tells that there are no credentials, or none that can be read.
+// MissingError reports that the credentials are missing or malformed.
 type MissingError struct{ text string }
 
-// Error says where the credentials were looked for and what is wrong with them.
+// Error returns the source of the credentials and the problem.
 func (e *MissingError) Error() string { return e.text }
 
-// IsMissing tells that credentials are absent or malformed, as opposed to refused by MAAS.
+// IsMissing reports whether the credentials are missing or malformed. It is false if MAAS rejected them.
 func IsMissing(err error) bool {
 	var missing *MissingError
 	return errors.As(err, &missing)
 }
 
-// Options say where credentials come from.
+// Options holds the sources of credentials and the settings of the clients.
 type Options struct {
-	// Reader reads Secrets. It should not cache: a Secret is read every ten seconds at most.
+	// Reader reads Secrets, preferably without a cache. Each Secret is read at most once every ten seconds.
 	Reader client.Reader
-	// Secret is that of the process; an empty name means none.
+	// Secret is the default credentials Secret of the process; an empty name means none.
 	Secret client.ObjectKey
-	// Environment is what MAAS_ENDPOINT, MAAS_API_KEY and MAAS_CA_BUNDLE hold, used when there is no Secret.
+	// Environment holds MAAS_ENDPOINT, MAAS_API_KEY and MAAS_CA_BUNDLE. It is used when there is no Secret.
 	Environment map[string][]byte
-	// Template holds the client's time-outs, metrics, transport and clock.
+	// Template holds the timeouts, metrics, transport and clock of the clients.
 	Template maas.Config
-	// Ages say how old what is read of a MAAS may be.
+	// Ages holds the maximum ages of cached reads from MAAS.
 	Ages  inventory.Ages
 	Clock clock.PassiveClock
 }
@@ -68,7 +68,7 @@ type read struct {
 	err  error
 }
 
-// Resolver finds the identity to use. It is safe for concurrent use.
+// Resolver resolves credentials Secrets to identities. It is safe for concurrent use.
 type Resolver struct {
 	options Options
 
@@ -77,12 +77,13 @@ type Resolver struct {
 	identities map[string]*Identity
 }
 
-// NewResolver returns a resolver that has read nothing yet.
+// NewResolver returns a resolver with an empty cache.
 func NewResolver(options Options) *Resolver {
 	return &Resolver{options: options, reads: map[client.ObjectKey]read{}, identities: map[string]*Identity{}}
 }
 
-// For returns the identity of a Secret; an empty name means that of the process. A changed Secret gives another identity.
+// For returns the identity of a Secret; an empty name means the default credentials of the process. A changed Secret
+// yields another identity.
 func (r *Resolver) For(ctx context.Context, secret client.ObjectKey) (*Identity, error) {
 	data, source, err := r.credentials(ctx, secret)
 	if err != nil {
@@ -124,7 +125,7 @@ func (r *Resolver) read(ctx context.Context, key client.ObjectKey) (map[string][
 	secret := &corev1.Secret{}
 	err := r.options.Reader.Get(ctx, key, secret)
 	if err != nil && ctx.Err() != nil {
-		return nil, err // Who asked gave up, which says nothing of the Secret.
+		return nil, err // Do not cache: the context was cancelled.
 	}
 	r.mu.Lock()
 	r.reads[key] = read{at: r.options.Clock.Now(), data: secret.Data, err: err}
@@ -150,7 +151,7 @@ func (r *Resolver) identity(cfg maas.Config, source string) (*Identity, error) {
 	return id, nil
 }
 
-// fingerprint tells configurations apart without keeping the key in a map that a dump would print.
+// fingerprint returns a hash that identifies a configuration. A dump of the map must not reveal the API key.
 func fingerprint(cfg maas.Config) string {
 	h := sha256.New()
 	for _, part := range []string{cfg.Endpoint, cfg.APIKey, string(cfg.CABundle)} {

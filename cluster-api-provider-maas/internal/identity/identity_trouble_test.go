@@ -25,7 +25,7 @@ import (
 	"github.com/openshift/hypershift/test/maas-simulator/simulator/simtest"
 )
 
-// bank is a management cluster whose Secrets are counted when they are read, and that can fail.
+// bank is a management cluster that counts reads of Secrets and that can fail.
 type bank struct {
 	client.Client
 	*identity.Resolver
@@ -61,7 +61,8 @@ func credentials(name, endpoint, apiKey string, more ...string) *corev1.Secret {
 
 func named(name string) client.ObjectKey { return client.ObjectKey{Namespace: "ns", Name: name} }
 
-// TestIdentityOfEach: who differs in MAAS, key or certificates has an identity of his own, and who does not shares one, wherever it is kept.
+// TestIdentityOfEach: a different MAAS, key or CA bundle yields a separate identity. Equal credentials share one,
+// wherever they are stored.
 func TestIdentityOfEach(t *testing.T) {
 	g := NewWithT(t)
 	b := newBank(identity.Options{},
@@ -83,7 +84,7 @@ func TestIdentityOfEach(t *testing.T) {
 	}
 }
 
-// TestIdentityWithCertificates: another bundle is another client, which trusts whom the old one does not.
+// TestIdentityWithCertificates: another CA bundle yields another client, with another set of trusted CAs.
 func TestIdentityWithCertificates(t *testing.T) {
 	g := NewWithT(t)
 	bundles := map[string]string{}
@@ -103,7 +104,8 @@ func TestIdentityWithCertificates(t *testing.T) {
 	}
 }
 
-// TestSecretIsReadAgain: to the millisecond, in ten seconds; a failure no sooner than a success, since all machines ask.
+// TestSecretIsReadAgain: a Secret is read again after exactly ten seconds. That also applies after an error, since all
+// machines ask for it.
 func TestSecretIsReadAgain(t *testing.T) {
 	for name, trouble := range map[string]error{"When it can be read": nil, "When it cannot be read": errors.New("etcd has no leader")} {
 		t.Run(name+", it should be read once in ten seconds", func(t *testing.T) {
@@ -134,7 +136,7 @@ func TestSecretIsReadAgain(t *testing.T) {
 	}
 }
 
-// TestSecretThatComesBack: what was missing is used as soon as it is noticed, and what goes away ends.
+// TestSecretThatComesBack: a created Secret takes effect, and a deleted one no longer does.
 func TestSecretThatComesBack(t *testing.T) {
 	g := NewWithT(t)
 	b := newBank(identity.Options{Secret: named("a")})
@@ -158,8 +160,8 @@ func TestSecretThatComesBack(t *testing.T) {
 	g.Expect(again).To(BeIdenticalTo(first), "what is known of MAAS is known still")
 }
 
-// TestWhichSecret: a cluster's own Secret counts before that of the process, and that before the environment. None stands in for another
-// that is missing: machines would be allocated for the wrong user.
+// TestWhichSecret: the Secret of a cluster takes precedence over that of the process, and that over the environment. A
+// missing Secret has no fallback: machines would be allocated for the wrong user.
 func TestWhichSecret(t *testing.T) {
 	g := NewWithT(t)
 	environment := map[string][]byte{maas.SecretKeyEndpoint: []byte("http://environment/MAAS"), maas.SecretKeyAPIKey: []byte("a:b:c")}
@@ -174,7 +176,7 @@ func TestWhichSecret(t *testing.T) {
 	g.Expect(identity.IsMissing(err)).To(BeTrue())
 }
 
-// TestIsMissing tells through what others wrap around it.
+// TestIsMissing: IsMissing also recognizes a wrapped error.
 func TestIsMissing(t *testing.T) {
 	g := NewWithT(t)
 	_, err := newBank(identity.Options{}).For(t.Context(), client.ObjectKey{})
@@ -183,7 +185,7 @@ func TestIsMissing(t *testing.T) {
 	g.Expect(identity.IsMissing(nil)).To(BeFalse())
 }
 
-// TestManyAtOnce: a hundred reconciles that begin together get one identity, whose inventory asks MAAS once for all.
+// TestManyAtOnce: a hundred concurrent reconciles get one identity, whose inventory calls MAAS once for all.
 func TestManyAtOnce(t *testing.T) {
 	g := NewWithT(t)
 	s := simtest.New(t, simtest.Rack)

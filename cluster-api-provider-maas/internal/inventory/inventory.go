@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package inventory shares what is read of one MAAS between all that reconcile with it, and reads no more than they need: MAAS takes
-// long to print a machine.
+// Package inventory caches reads from one MAAS for all reconcilers that use it, and reads no more than they need. MAAS
+// is slow in rendering machines.
 //
-//	reconcile A ──┐                    ┌── machines by their ids, those that are due with one call
-//	reconcile B ──┼── Inventory ───────┼── Ready machines that fit (only while someone must pick one himself)
-//	reconcile C ──┘                    └── images, zones, pools, tags, subnets and who has their addresses
+//	reconcile A ──┐                    ┌── machines by their IDs, all that are due with one call
+//	reconcile B ──┼── Inventory ───────┼── matching Ready machines (only while the controller picks)
+//	reconcile C ──┘                    └── images, zones, pools, tags, subnets and their addresses in use
 package inventory
 
 import (
@@ -19,18 +19,18 @@ import (
 	"github.com/openshift/hypershift/support/maas"
 )
 
-// Ages say how old what is shared may be; the zero value of each field means its default.
+// Ages holds the maximum ages of cached data. The zero value of a field selects its default, given in parentheses.
 type Ages struct {
-	// Ready is that of the list of Ready machines (10 s); those that we take leave it at once.
+	// Ready is for the list of Ready machines (10 s). Machines that this process allocates leave the list immediately.
 	Ready time.Duration
-	// Names is that of images, pools, tags and subnets (1 min), which people change.
+	// Names is for images, pools, tags and subnets (1 min), which administrators change.
 	Names time.Duration
-	// Failure is how long a failure is handed to others who ask (5 s), so that a MAAS that is down is asked every few
-	// seconds, and not once by each machine.
+	// Failure is how long an error is returned from the cache (5 s). A MAAS that is down is thus called every few seconds,
+	// and not once for each machine.
 	Failure time.Duration
 }
 
-// API is what an Inventory reads.
+// API is the part of the MAAS API that an Inventory reads.
 type API interface {
 	GetVersion(ctx context.Context) (maas.Version, error)
 	WhoAmI(ctx context.Context) (maas.User, error)
@@ -47,8 +47,8 @@ type API interface {
 	ListHeldAddresses(ctx context.Context, subnetID int) ([]maas.HeldAddress, error)
 }
 
-// Inventory holds what was read of one MAAS as one user. It is safe for concurrent use. Machines that it returns are
-// shared: nobody may change them.
+// Inventory caches the data of one MAAS, as seen by one user. It is safe for concurrent use. Returned machines are
+// shared, so callers must not change them.
 type Inventory struct {
 	api   API
 	clock clock.PassiveClock
@@ -57,7 +57,7 @@ type Inventory struct {
 	user    *shared[maas.User]
 	version *shared[maas.Version]
 	owned   *shared[listed]
-	// allocated are those of them that are not installed yet.
+	// allocated lists the owned machines that are not deployed yet.
 	allocated *shared[listed]
 	survey    *shared[listed]
 	hosts     *shared[hostList]
@@ -69,20 +69,20 @@ type Inventory struct {
 	subnets *shared[[]maas.Subnet]
 	ranges  *shared[[]maas.AddressRange]
 
-	// polls reads machines; who has its turn may.
+	// polls serializes the reads of machines.
 	polls gate
 
 	mu       sync.Mutex
 	machines map[string]*entry
-	// atOnce is how many machines the next call asks for, resume until when those that are known must do.
+	// atOnce is the maximum number of machines in the next read. Until resume, cached machines are used.
 	atOnce int
 	resume time.Time
 	taken  map[string]time.Time
-	// ready are the lists of Ready machines by what was asked for.
+	// ready holds the lists of Ready machines by filter.
 	ready map[string]*readyList
-	// held are the addresses of each subnet that somebody has.
+	// held holds the addresses in use by subnet.
 	held map[int]*shared[[]maas.HeldAddress]
-	// projects are those of VM hosts, by host.
+	// projects holds the parameters of VM hosts by host.
 	projects map[int]*shared[maas.VMHostParameters]
 }
 
@@ -114,12 +114,12 @@ func (i *Inventory) Version(ctx context.Context, maxAge time.Duration) (maas.Ver
 	return i.version.get(ctx, maxAge)
 }
 
-// Images returns the images that MAAS holds.
+// Images returns the images in MAAS.
 func (i *Inventory) Images(ctx context.Context) ([]maas.BootResource, error) {
 	return i.images.get(ctx, i.ages.Names)
 }
 
-// Zones returns the availability zones, as they were at most maxAge ago.
+// Zones returns the availability zones, at most maxAge old.
 func (i *Inventory) Zones(ctx context.Context, maxAge time.Duration) ([]maas.Zone, error) {
 	return i.zones.get(ctx, maxAge)
 }

@@ -19,20 +19,21 @@ import (
 	"github.com/openshift/hypershift/support/maas"
 )
 
-// fake counts what is asked of it. A list passes through the hook, during which the world may change.
+// fake counts calls. Each list calls the hook, in which a test may change the data.
 type fake struct {
 	mu       sync.Mutex
 	machines map[string]maas.Machine
 	err      error
 	during   func()
 	calls    map[string]int
-	// each is what a machine of a list by ids costs on the clock, patience what a call may cost; printed counts machines.
+	// each is the simulated duration per machine of a list by IDs, patience the longest simulated call. printed counts the
+	// rendered machines.
 	clock    *clocktesting.FakePassiveClock
 	each     time.Duration
 	patience time.Duration
 	printed  int
 	hosts    []maas.VMHost
-	// takes is what every other call costs on the clock.
+	// takes is the simulated duration of every other call.
 	takes time.Duration
 }
 
@@ -133,7 +134,7 @@ func with(statuses map[string]maas.Status) *fake {
 
 const owned, byID = "list [] [me]", "list by id"
 
-// site is an inventory of n machines that are Deployed, and a clock.
+// site returns an inventory of n Deployed machines, and its fake MAAS with a clock.
 func site(n int) (*inventory.Inventory, *fake) {
 	statuses := map[string]maas.Status{}
 	for i := range n {
@@ -144,7 +145,7 @@ func site(n int) (*inventory.Inventory, *fake) {
 	return inventory.New(f, f.clock, inventory.Ages{}), f
 }
 
-// poll reads the machines each interval for some time, as reconciles do.
+// poll reads the machines at each interval for a duration, as reconciles do.
 func poll(t *testing.T, i *inventory.Inventory, f *fake, n int, every, during time.Duration) {
 	t.Helper()
 	for end := f.clock.Now().Add(during); f.clock.Now().Before(end); {
@@ -306,7 +307,7 @@ func TestMachinesThatAreNotOurs(t *testing.T) {
 	g.Expect(f.calls["get"]).To(Equal(3))
 }
 
-// unfiltered is a MAAS that knows no filter by owner.
+// unfiltered is a MAAS that has no filter by owner.
 type unfiltered struct{ *fake }
 
 func (u unfiltered) ListMachines(ctx context.Context, filter maas.MachineFilter) ([]maas.Machine, error) {

@@ -13,20 +13,20 @@ import (
 )
 
 const (
-	// dearRest is how many times as long as it took a list is not made again that may print a whole site, readyRest a list of those
-	// Ready machines that fit.
+	// dearRest and readyRest limit how often a list is read: it is not read again for that multiple of its duration.
+	// dearRest is for lists that may include all machines of a site, readyRest for lists of matching Ready machines.
 	dearRest, readyRest = 100, 4
-	// composeAge is how old what is known of VM hosts may be.
+	// composeAge is the maximum age of the data about VM hosts.
 	composeAge = 10 * time.Minute
 )
 
-// listed is a list of machines, and when it was asked for.
+// listed is a list of machines, and the time of the call.
 type listed struct {
 	machines []maas.Machine
 	at       time.Time
 }
 
-// newOwned is the list of the user's machines, in some states or in all.
+// newOwned returns the list of the machines of the user, in the given states or in all.
 func (i *Inventory) newOwned(rest int, statuses ...maas.Status) *shared[listed] {
 	list := newShared(i.clock, i.ages.Failure, func(ctx context.Context) (listed, error) { return i.loadOwned(ctx, statuses) })
 	list.rest = rest
@@ -41,15 +41,15 @@ func (i *Inventory) loadOwned(ctx context.Context, statuses []maas.Status) (list
 	start := i.clock.Now()
 	list, err := i.api.ListMachines(ctx, maas.MachineFilter{Owners: []string{user.Username}, Statuses: statuses})
 	if maas.FieldMessages(err, "owner") != nil {
-		// A MAAS that knows no such filter lists them all; current leaves out those of others.
+		// A MAAS without this filter lists all machines; current omits those of other users.
 		list, err = i.api.ListMachines(ctx, maas.MachineFilter{Statuses: statuses})
 	}
 	slices.SortFunc(list, func(a, b maas.Machine) int { return cmp.Compare(a.SystemID, b.SystemID) })
 	return listed{list, start}, err
 }
 
-// Owned returns the machines that belong to the user of the API key, as they were at most maxAge ago, or longer where that list takes
-// long. A maxAge of zero means now.
+// Owned returns the machines of the user of the API key, at most maxAge old, or older if the list takes long to read. A
+// maxAge of zero forces a read.
 func (i *Inventory) Owned(ctx context.Context, maxAge time.Duration) ([]maas.Machine, error) {
 	if maxAge == 0 {
 		i.owned.forget()
@@ -57,12 +57,12 @@ func (i *Inventory) Owned(ctx context.Context, maxAge time.Duration) ([]maas.Mac
 	return i.current(ctx, i.owned, maxAge)
 }
 
-// Allocated returns those of them that are allocated and not installed yet, which are few.
+// Allocated returns the machines of the user that are allocated and not deployed yet, which are few.
 func (i *Inventory) Allocated(ctx context.Context, maxAge time.Duration) ([]maas.Machine, error) {
 	return i.current(ctx, i.allocated, maxAge)
 }
 
-// current is a list of the user's machines, with what is known better since.
+// current returns a list of the machines of the user, with machines that were read more recently replaced.
 func (i *Inventory) current(ctx context.Context, list *shared[listed], maxAge time.Duration) ([]maas.Machine, error) {
 	user, err := i.user.get(ctx, time.Hour)
 	if err != nil {
@@ -86,7 +86,7 @@ func (i *Inventory) current(ctx context.Context, list *shared[listed], maxAge ti
 	return current, nil
 }
 
-// readyList is a list of Ready machines, and when somebody last asked for it.
+// readyList is a list of Ready machines, and when it was last used.
 type readyList struct {
 	*shared[listed]
 	asked time.Time
@@ -103,12 +103,12 @@ func (i *Inventory) newReady(filter maas.MachineFilter, rest int) *shared[listed
 	return list
 }
 
-// Ready returns the machines that can be allocated and that a filter lets pass, without those that were taken since the list was made.
+// Ready returns the Ready machines that match the filter, without those that were taken since the list was read.
 func (i *Inventory) Ready(ctx context.Context, filter maas.MachineFilter) ([]maas.Machine, error) {
 	return i.untaken(i.readyOf(filter).get(ctx, i.ages.Ready))
 }
 
-// Survey returns all machines that can be allocated, for counting them. It may be some minutes old.
+// Survey returns all Ready machines, for counting. The list may be some minutes old.
 func (i *Inventory) Survey(ctx context.Context) ([]maas.Machine, error) {
 	return i.untaken(i.survey.get(ctx, i.ages.Ready))
 }
@@ -131,7 +131,7 @@ func (i *Inventory) readyOf(filter maas.MachineFilter) *shared[listed] {
 	return list.shared
 }
 
-// untaken leaves out what was taken since the list was asked for. What is in a later list is free again.
+// untaken omits the machines that were taken since the list was read. A machine in a later list is free again.
 func (i *Inventory) untaken(list listed, err error) ([]maas.Machine, error) {
 	if err != nil {
 		return nil, err
@@ -153,14 +153,14 @@ func (i *Inventory) untaken(list listed, err error) ([]maas.Machine, error) {
 	}), nil
 }
 
-// Take notes that a machine is not Ready any more.
+// Take records that a machine is no longer Ready.
 func (i *Inventory) Take(systemID string) {
 	i.mu.Lock()
 	i.taken[systemID] = i.clock.Now()
 	i.mu.Unlock()
 }
 
-// Claim takes the first of the candidates that nobody took since they were read, and returns its system id; empty when there
+// Claim takes the first candidate that was not taken since the list was read, and returns its system ID; empty if there
 // is none.
 func (i *Inventory) Claim(candidates []maas.Machine) string {
 	i.mu.Lock()
@@ -174,13 +174,13 @@ func (i *Inventory) Claim(candidates []maas.Machine) string {
 	return ""
 }
 
-// VMHosts returns the VM hosts as they were at most maxAge ago, and when MAAS was asked for them.
+// VMHosts returns the VM hosts, at most maxAge old, and the time of the call.
 func (i *Inventory) VMHosts(ctx context.Context, maxAge time.Duration) (hosts []maas.VMHost, asOf time.Time, err error) {
 	list, err := i.hosts.get(ctx, maxAge)
 	return list.hosts, list.at, err
 }
 
-// Project is the LXD project that MAAS composes in on a VM host.
+// Project returns the LXD project in which MAAS composes on a VM host.
 func (i *Inventory) Project(ctx context.Context, hostID int) (string, error) {
 	i.mu.Lock()
 	project, ok := i.projects[hostID]
@@ -195,7 +195,7 @@ func (i *Inventory) Project(ctx context.Context, hostID int) (string, error) {
 	return parameters.Project, err
 }
 
-// hostList is a list of VM hosts, and when it was asked for.
+// hostList is a list of VM hosts, and the time of the call.
 type hostList struct {
 	hosts []maas.VMHost
 	at    time.Time
@@ -207,7 +207,8 @@ func (i *Inventory) loadHosts(ctx context.Context) (hostList, error) {
 	return hostList{hosts, start}, err
 }
 
-// MayCompose tells whether MAAS has VM hosts, so that it may compose a machine where none fits; also when that can't be found out.
+// MayCompose reports whether MAAS has VM hosts, so that it may compose a machine if none matches. It is also true if
+// this is unknown.
 func (i *Inventory) MayCompose(ctx context.Context) bool {
 	hosts, _, err := i.VMHosts(ctx, composeAge)
 	return len(hosts) > 0 || err != nil && !maas.IsGone(err)

@@ -17,7 +17,7 @@ import (
 	"github.com/openshift/hypershift/test/maas-simulator/status"
 )
 
-// TestOwned: what is listed of a MAAS that others use too, in which order.
+// TestOwned checks the content and the order of the lists of machines when other users share the MAAS.
 func TestOwned(t *testing.T) {
 	g := NewWithT(t)
 	s, err := simulator.New(simulator.Options{Users: []simulator.User{{Name: "me", Admin: true}, {Name: "bob"}}, Seed: []byte(simtest.Seed(

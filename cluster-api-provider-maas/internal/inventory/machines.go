@@ -13,37 +13,37 @@ import (
 )
 
 const (
-	// mostAtOnce bounds how many machines are read with one call. MAAS takes some 25 ms to print one.
+	// mostAtOnce is the maximum number of machines in one call. MAAS takes about 25 ms to render one.
 	mostAtOnce = 50
-	// pollRest is how many times as long as it took a read is not followed by another one of machines that are known: polling keeps a
-	// quarter of one of MAAS's workers busy at most, and gets rarer where MAAS is slow, or has much to do.
+	// pollRest limits how often known machines are read: there is a pause after a read for that multiple of its duration.
+	// Polling thus occupies at most a quarter of one MAAS worker. It slows down when MAAS is slow or busy.
 	pollRest = 3
-	// forgetAfter is how long a machine is remembered that nobody asks for.
+	// forgetAfter is how long an unused machine stays in the cache.
 	forgetAfter = time.Hour
 )
 
-// entry is a machine as MAAS showed it, and how it is asked for.
+// entry is a cached machine, and how it is used.
 type entry struct {
-	// machine is nil when it is not known, at is when MAAS showed it.
+	// machine is nil if it is unknown; at is the time of the read.
 	machine *maas.Machine
 	at      time.Time
-	// maxAge is how old it may be to who last asked for it.
+	// maxAge is the maximum age that the last caller accepted.
 	maxAge time.Duration
 	asked  time.Time
 }
 
-// polled tells that somebody asks for the machine again and again.
+// polled reports whether the machine is requested regularly.
 func (e *entry) polled(now time.Time) bool {
 	return !e.asked.IsZero() && now.Sub(e.asked) <= 2*e.maxAge+time.Minute
 }
 
-// due tells that its time has come, or comes soon: one call reads what several would.
+// due reports whether the machine needs a read now or soon. Reading early lets one call serve several machines.
 func (e *entry) due(now time.Time) bool {
 	return e.polled(now) && (e.machine == nil || now.Sub(e.at) >= e.maxAge*3/4)
 }
 
-// Machine returns a machine as it was at most maxAge ago, or longer where MAAS is slow. maas.IsNotFound tells that MAAS does not have
-// it. One call reads it and the others that are due.
+// Machine returns a machine, at most maxAge old, or older if MAAS is slow. If MAAS does not have the machine,
+// maas.IsNotFound matches the error. One call reads the machine and all others that are due.
 func (i *Inventory) Machine(ctx context.Context, systemID string, maxAge time.Duration) (*maas.Machine, error) {
 	if m := i.fresh(systemID, maxAge); m != nil {
 		return m, nil
@@ -53,7 +53,7 @@ func (i *Inventory) Machine(ctx context.Context, systemID string, maxAge time.Du
 	}
 	defer i.polls.leave()
 	if m := i.fresh(systemID, maxAge); m != nil {
-		return m, nil // Somebody read it meanwhile.
+		return m, nil // Another caller has read it.
 	}
 	if err := i.polls.failed(); err != nil {
 		return nil, err
@@ -67,7 +67,7 @@ func (i *Inventory) Machine(ctx context.Context, systemID string, maxAge time.Du
 	if m := i.known(systemID); m != nil {
 		return m, nil
 	}
-	// A list proves nothing: ask what became of it.
+	// A missing list entry is not proof, so read the machine itself.
 	m, err := i.api.GetMachine(ctx, systemID)
 	if err != nil {
 		return nil, err
@@ -76,7 +76,7 @@ func (i *Inventory) Machine(ctx context.Context, systemID string, maxAge time.Du
 	return m, nil
 }
 
-// fresh notes who asks for a machine, and returns it when what is known of it is new enough, or must do for now.
+// fresh records a request for a machine. It returns the cached machine if it is fresh enough, or if reads are paused.
 func (i *Inventory) fresh(systemID string, maxAge time.Duration) *maas.Machine {
 	i.mu.Lock()
 	defer i.mu.Unlock()
@@ -88,7 +88,7 @@ func (i *Inventory) fresh(systemID string, maxAge time.Duration) *maas.Machine {
 	return nil
 }
 
-// entry returns what is known of a machine; mu must be held.
+// entry returns the cache entry of a machine. The caller must hold mu.
 func (i *Inventory) entry(systemID string) *entry {
 	e, ok := i.machines[systemID]
 	if !ok {
@@ -98,7 +98,7 @@ func (i *Inventory) entry(systemID string) *entry {
 	return e
 }
 
-// due returns the machine and those that are due, the oldest first, as many as one call may read.
+// due returns the machine and the others that are due, the oldest first, at most as many as one call may read.
 func (i *Inventory) due(systemID string) []string {
 	i.mu.Lock()
 	defer i.mu.Unlock()
@@ -117,7 +117,7 @@ func (i *Inventory) due(systemID string) []string {
 	return append([]string{systemID}, others[:min(len(others), i.atOnce-1)]...)
 }
 
-// read lists machines. What it does not show is not known any more.
+// read lists machines. A machine that is not in the list becomes unknown.
 func (i *Inventory) read(ctx context.Context, ids []string, began time.Time) error {
 	list, err := i.api.ListMachines(ctx, maas.MachineFilter{SystemIDs: ids})
 	i.mu.Lock()
@@ -126,7 +126,7 @@ func (i *Inventory) read(ctx context.Context, ids []string, began time.Time) err
 	i.resume = now.Add(pollRest * now.Sub(began))
 	if err != nil {
 		if errors.Is(err, context.DeadlineExceeded) && ctx.Err() == nil {
-			i.atOnce = max(1, len(ids)/2) // MAAS may manage a shorter list.
+			i.atOnce = max(1, len(ids)/2) // MAAS may be fast enough for a shorter list.
 		}
 		return err
 	}
@@ -136,7 +136,7 @@ func (i *Inventory) read(ctx context.Context, ids []string, began time.Time) err
 		shown[list[n].SystemID] = &list[n]
 	}
 	for _, id := range ids {
-		// What a call of ours brought back while the list was under way is newer.
+		// The result of another call that finished during the list call is newer.
 		if e := i.entry(id); !e.at.After(began) {
 			e.machine, e.at = shown[id], now
 		}
@@ -144,14 +144,14 @@ func (i *Inventory) read(ctx context.Context, ids []string, began time.Time) err
 	return nil
 }
 
-// known returns what MAAS last showed of a machine.
+// known returns the cached machine; nil if it is unknown.
 func (i *Inventory) known(systemID string) *maas.Machine {
 	i.mu.Lock()
 	defer i.mu.Unlock()
 	return i.entry(systemID).machine
 }
 
-// Store keeps what a call of ours brought back.
+// Store caches a machine that a call returned.
 func (i *Inventory) Store(m *maas.Machine) {
 	i.mu.Lock()
 	defer i.mu.Unlock()
@@ -159,7 +159,7 @@ func (i *Inventory) Store(m *maas.Machine) {
 	e.machine, e.at = m, i.clock.Now()
 }
 
-// Forget makes the next read of a machine ask MAAS, since a call of ours failed and nobody knows what it did.
+// Forget invalidates a cached machine. It is used after a failed call, whose effect is unknown.
 func (i *Inventory) Forget(systemID string) {
 	i.mu.Lock()
 	defer i.mu.Unlock()

@@ -13,17 +13,18 @@ func (i *Inventory) Subnets(ctx context.Context) ([]maas.Subnet, error) {
 	return i.subnets.get(ctx, i.ages.Names)
 }
 
-// AddressRanges returns the ranges that people set aside in subnets.
+// AddressRanges returns the address ranges that administrators defined in subnets.
 func (i *Inventory) AddressRanges(ctx context.Context) ([]maas.AddressRange, error) {
 	return i.ranges.get(ctx, i.ages.Names)
 }
 
-// HeldAddresses returns who has which address of a subnet. It may be as old as the list of Ready machines.
+// HeldAddresses returns the addresses of a subnet that are in use. The maximum age is that of the list of Ready
+// machines.
 func (i *Inventory) HeldAddresses(ctx context.Context, subnetID int) ([]maas.HeldAddress, error) {
 	return i.heldIn(subnetID).get(ctx, i.ages.Ready)
 }
 
-// ForgetHeldAddresses makes the next HeldAddresses of a subnet ask MAAS.
+// ForgetHeldAddresses invalidates the cached addresses of a subnet.
 func (i *Inventory) ForgetHeldAddresses(subnetID int) { i.heldIn(subnetID).forget() }
 
 func (i *Inventory) heldIn(subnetID int) *shared[[]maas.HeldAddress] {

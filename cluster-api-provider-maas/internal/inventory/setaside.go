@@ -9,14 +9,14 @@ import (
 	"k8s.io/utils/clock"
 )
 
-// SetAside remembers machines on which a deployment failed, so that nobody picks them again at once.
+// SetAside holds the machines on which a deployment failed, so that they are not allocated again soon.
 type SetAside struct {
 	clock clock.PassiveClock
 	mu    sync.Mutex
 	until map[string]time.Time
 }
 
-// NewSetAside returns an empty memory.
+// NewSetAside returns an empty SetAside.
 func NewSetAside(c clock.PassiveClock) *SetAside {
 	return &SetAside{clock: c, until: map[string]time.Time{}}
 }
@@ -30,7 +30,7 @@ func (s *SetAside) Add(systemID string, until time.Time) {
 	}
 }
 
-// Any tells whether some machine is set aside now.
+// Any reports whether any machine is set aside now.
 func (s *SetAside) Any() bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -43,7 +43,7 @@ func (s *SetAside) Any() bool {
 	return false
 }
 
-// Has tells whether a machine is set aside now.
+// Has reports whether a machine is set aside now.
 func (s *SetAside) Has(systemID string) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()

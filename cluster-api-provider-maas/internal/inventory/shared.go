@@ -13,12 +13,13 @@ import (
 	"github.com/openshift/hypershift/support/maas"
 )
 
-// gate lets one call of a kind through at a time, and none for a while after one that failed.
+// gate permits one call at a time, and none for a while after a failed call.
 type gate struct {
 	clock clock.PassiveClock
-	// failureAge is how long an error is told again instead of asking again; longer where MAAS asked for more, or took longer to fail.
+	// failureAge is how long an error is repeated instead of calling again. It is longer if MAAS sent a longer
+	// Retry-After, or if the call took longer to fail.
 	failureAge time.Duration
-	// turn holds one token; who has it may call.
+	// turn holds one token; its owner may call.
 	turn chan struct{}
 
 	err   error
@@ -42,7 +43,7 @@ func (g *gate) enter(ctx context.Context) error {
 
 func (g *gate) leave() { g.turn <- struct{}{} }
 
-// failed returns the error of the last call while it is too soon for another one.
+// failed returns the error of the last call until the next one is permitted.
 func (g *gate) failed() error {
 	if g.clock.Now().Before(g.until) {
 		return g.err
@@ -50,7 +51,7 @@ func (g *gate) failed() error {
 	return nil
 }
 
-// note remembers how a call ended that began at a time.
+// note records the result of a call that started at began.
 func (g *gate) note(began time.Time, err error) {
 	now := g.clock.Now()
 	g.err, g.until = err, now.Add(max(g.failureAge, maas.RetryAfter(err), now.Sub(began)))
@@ -59,11 +60,12 @@ func (g *gate) note(began time.Time, err error) {
 	}
 }
 
-// shared is a value that many ask for and one loads.
+// shared is a cached value that one caller loads for all.
 type shared[T any] struct {
 	gate
 	load func(context.Context) (T, error)
-	// rest is how many times as long as it took a load is not repeated, up to longestRest.
+	// rest limits how often the value is loaded: it is cached for at least that multiple of the duration of the load, up
+	// to longestRest.
 	rest int
 
 	value     T
@@ -72,15 +74,15 @@ type shared[T any] struct {
 	forgotten atomic.Bool
 }
 
-// longestRest bounds how long a dear load is not repeated.
+// longestRest is the longest time that an expensive load is not repeated.
 const longestRest = time.Hour
 
 func newShared[T any](c clock.PassiveClock, failureAge time.Duration, load func(context.Context) (T, error)) *shared[T] {
 	return &shared[T]{gate: newGate(c, failureAge), load: load, rest: 1}
 }
 
-// get returns a value that is no older than maxAge, or than a load that takes long may be: a list of thousands of machines costs MAAS
-// as much as it costs us.
+// get returns the value, at most maxAge old, or older if the load is slow: a list of thousands of machines is as
+// expensive for MAAS as for the controller.
 func (s *shared[T]) get(ctx context.Context, maxAge time.Duration) (T, error) {
 	var none T
 	if err := s.enter(ctx); err != nil {
@@ -106,5 +108,5 @@ func (s *shared[T]) get(ctx context.Context, maxAge time.Duration) (T, error) {
 	return value, nil
 }
 
-// forget makes the next get load anew.
+// forget forces the next get to load the value.
 func (s *shared[T]) forget() { s.forgotten.Store(true) }

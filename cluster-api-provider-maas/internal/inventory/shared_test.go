@@ -15,13 +15,13 @@ import (
 	"github.com/openshift/hypershift/support/maas"
 )
 
-// asks reads something that MAAS is asked for under a name.
+// asks reads one kind of data through the inventory.
 type asks func(ctx context.Context, i *inventory.Inventory) error
 
-// of leaves out what is read.
+// of drops the result and returns the error.
 func of[T any](_ T, err error) error { return err }
 
-// kinds is everything that is shared but for machines, with its name at the fake and its age at which it is read again.
+// kinds lists all shared data except machines: its name in the fake, and the age at which it is read again.
 var kinds = []struct {
 	name string
 	age  time.Duration
@@ -41,7 +41,7 @@ var kinds = []struct {
 	}},
 }
 
-// TestShared: what many reconciles ask for is read once, until it is too old.
+// TestShared checks that data is read once for many reconciles, until it reaches its maximum age.
 func TestShared(t *testing.T) {
 	for _, kind := range kinds {
 		t.Run("When many ask for "+kind.name+", it should be read once for all until it is old", func(t *testing.T) {

@@ -9,7 +9,8 @@ import (
 	"github.com/openshift/hypershift/support/maas"
 )
 
-// userAge is how old what is known of the user may be. A key belongs to one user as long as it lives; what the user may do can change.
+// userAge is the maximum age of the user data. An API key always belongs to the same user, but the permissions of the
+// user may change.
 const userAge = time.Hour
 
 // User returns the user of the API key.

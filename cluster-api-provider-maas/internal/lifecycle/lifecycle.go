@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package lifecycle decides, by a table, what each of MAAS's states means for a machine that a MaasMachine holds.
+// Package lifecycle maps each MAAS state of an allocated machine to an action, by a table.
 //
 //	            Acquired      Installing    Provisioned   Leaving
 //	Allocated   deploy        try another   failed        release
@@ -17,10 +17,11 @@ import (
 	"github.com/openshift/hypershift/support/maas"
 )
 
-// Stage is how far a MaasMachine has come with its machine.
+// Stage is the progress of a MaasMachine with its machine.
 type Stage int
 
-// The stages. A machine leaves when its MaasMachine is deleted, and also when a failed deployment makes room for another try.
+// The stages. A machine is Leaving when its MaasMachine is deleted, and when its deployment failed and another machine
+// will be tried.
 const (
 	Acquired Stage = iota
 	Installing
@@ -28,66 +29,68 @@ const (
 	Leaving
 )
 
-// Action is what to do.
+// Action is the next step for a machine.
 type Action string
 
 // The actions.
 const (
 	// Deploy asks MAAS to install the machine.
 	Deploy Action = "Deploy"
-	// Wait looks again later.
+	// Wait checks the machine again later.
 	Wait Action = "Wait"
-	// Running means that the machine is as it should be.
+	// Running means that the machine is in its desired state.
 	Running Action = "Running"
-	// PowerOn means that the machine is installed and switched off.
+	// PowerOn means that the machine is deployed and powered off.
 	PowerOn Action = "PowerOn"
-	// Retry gives the machine back and takes another one.
+	// Retry releases the machine and allocates another one.
 	Retry Action = "Retry"
-	// Failed is terminal; the machine is still held.
+	// Failed is terminal; the machine is still allocated.
 	Failed Action = "Failed"
-	// Lost is terminal; the machine is not ours any more and must not be touched.
+	// Lost is terminal; the machine no longer belongs to the MaasMachine and must not be touched.
 	Lost Action = "Lost"
-	// Release asks MAAS to take the machine back.
+	// Release asks MAAS to release the machine.
 	Release Action = "Release"
-	// Stuck is a release that failed; it is tried again, slowly, and said.
+	// Stuck means that a release failed. It is retried with a backoff and reported.
 	Stuck Action = "Stuck"
-	// Blocked is a state that MAAS releases no machine from, or a release without an end; a person must look at it.
+	// Blocked is a state from which MAAS does not release machines, or a release that does not end. An administrator must
+	// fix it.
 	Blocked Action = "Blocked"
 	// Gone means that nothing of the allocation is left.
 	Gone Action = "Gone"
 )
 
-// Terminal tells whether only the deletion of the MaasMachine helps.
+// Terminal reports whether only the deletion of the MaasMachine helps.
 func (a Action) Terminal() bool { return a == Failed || a == Lost }
 
-// Limit says which deadline a state has that is waited for.
+// Limit is the kind of timeout of a state.
 type Limit string
 
 // The limits.
 const (
-	// NoLimit is that of a state in which the next step is taken at once, and of one that only a person or a deletion ends.
+	// NoLimit is for states with an immediate next step, and for states that only an administrator or a deletion ends.
 	NoLimit Limit = ""
-	// DeployLimit bounds an installation, BootLimit the time until a machine that is switched on is on.
+	// DeployLimit limits an installation. BootLimit limits the time until a machine that was powered on reports that it is
+	// on.
 	DeployLimit Limit = "Deploy"
 	BootLimit   Limit = "Boot"
-	// ReleaseLimit bounds a release, EraseLimit one that erases disks.
+	// ReleaseLimit limits a release, EraseLimit a release that erases disks.
 	ReleaseLimit Limit = "Release"
 	EraseLimit   Limit = "Erase"
-	// MaintenanceLimit bounds what people do to a machine.
+	// MaintenanceLimit limits the time that administrators work on a machine.
 	MaintenanceLimit Limit = "Maintenance"
 )
 
-// Outcome is an action with the words for a condition.
+// Outcome is an action with the reason and the message of a condition.
 type Outcome struct {
 	Action  Action
 	Reason  string
 	Message string
-	// Limit is the deadline of the state, Then what is done when it has passed.
+	// Limit is the timeout of the state, Then the action after it.
 	Limit Limit
 	Then  Action
 }
 
-// Overdue is the outcome of a state that lasted longer than its limit.
+// Overdue returns the outcome of a state that has exceeded its limit.
 func (o Outcome) Overdue(limit time.Duration) Outcome {
 	late := Outcome{Action: o.Then, Reason: o.Reason, Message: fmt.Sprintf("%s, for more than %s", o.Message, limit)}
 	switch o.Limit {
@@ -100,7 +103,7 @@ func (o Outcome) Overdue(limit time.Duration) Outcome {
 	return late
 }
 
-// Reasons of conditions. Where upstream's provider has one, it is that.
+// Condition reasons. They are those of the upstream provider where it has one.
 const (
 	ReasonDeployed       = "MachineDeployed"
 	ReasonDeploying      = "MachineDeploying"
@@ -118,7 +121,7 @@ const (
 	ReasonReleasing      = "MachineReleasing"
 	ReasonReleaseFailed  = "MachineReleaseFailed"
 	ReasonReleaseBlocked = "MachineReleaseBlocked"
-	// ReasonReleaseTimedOut is a release that MAAS neither ends nor gives up.
+	// ReasonReleaseTimedOut is for a release that MAAS neither completes nor aborts.
 	ReasonReleaseTimedOut = "MachineReleaseTimedOut"
 	ReasonReleased        = "MachineReleased"
 )
@@ -128,7 +131,7 @@ type rule struct {
 	reason string
 	// text follows "machine m3 (wq4h8c) is Testing: ".
 	text string
-	// limit bounds the state, and then is what comes after.
+	// limit is the timeout of the state, then is the action after it.
 	limit Limit
 	then  Action
 }
@@ -159,20 +162,22 @@ var (
 	releasing  = rule{action: Wait, reason: ReasonReleasing, text: "MAAS takes it back"}
 	stuck      = rule{action: Stuck, reason: ReasonReleaseFailed, text: "MAAS could not take it back; the release is asked for again, but the machine may need a person"}
 	blocked    = rule{action: Blocked, reason: ReasonReleaseBlocked, text: "MAAS releases no machine from this state; end it in MAAS"}
-	// An override needs an administrator, and a machine that is marked as broken keeps its data: neither is ours to choose.
+	// An override of the tests needs an administrator, and marking a machine as broken keeps its data. The controller must
+	// not decide either.
 	illBlocked = rule{action: Blocked, reason: ReasonReleaseBlocked, text: "its hardware tests failed, and MAAS releases no such machine: " +
 		"override the failed tests there, after which it is given back, or mark it as broken"}
 	gone      = rule{action: Gone, reason: ReasonReleased}
 	ownerless = rule{action: Lost, reason: ReasonTerminated, text: "nobody has it in MAAS: it was marked as broken and fixed, or taken away, from outside of Cluster API"}
 )
 
-// lostUntil is a state that a held machine can only be in when somebody else took it away.
+// lostUntil returns the row of a state that an allocated machine can only be in if it was released outside the
+// controller.
 func lostUntil(leaving rule) row { return row{released, released, released, leaving} }
 
 func all(living, leaving rule) row { return row{living, living, living, leaving} }
 
-// bounded is a state that is waited for: when it lasts, a machine that was never ready makes room for another one, and one that
-// was is given up.
+// bounded returns the row of a temporary state. After the limit, a machine that was never provisioned is replaced, and
+// a provisioned one fails.
 func bounded(wait rule, limit Limit, leaving rule) row {
 	return row{wait.within(limit, Retry), wait.within(limit, Retry), wait.within(limit, Failed), leaving}
 }
@@ -193,7 +198,7 @@ var table = map[maas.Status]row{
 	maas.StatusDeploying:           bounded(deploying, DeployLimit, release),
 	maas.StatusDeployed:            all(running, release),
 	maas.StatusFailedDeployment:    {failed, failed, undeployed, release},
-	// A release would make a broken machine Ready, and so undo what the person who marked it wanted.
+	// A release would make a broken machine Ready, and so undo the decision of the administrator.
 	maas.StatusBroken: {brokenTry, brokenTry, broken, gone},
 
 	maas.StatusRescueMode:              bounded(care, MaintenanceLimit, blocked),
@@ -205,15 +210,17 @@ var table = map[maas.Status]row{
 	maas.StatusFailedTesting:           {illTry, illTry, ill, illBlocked},
 }
 
-// unknown is the row of what a newer MAAS may have. Nobody can tell whether a machine that runs is ill then: its Node can.
+// unknown is the row for states of a newer MAAS. The state does not show whether a running machine is unhealthy; its
+// Node does.
 var unknown = row{undefined.within(DeployLimit, Retry), undefined.within(DeployLimit, Retry), undefined, undefined.within(ReleaseLimit, Blocked)}
 
-// needsOwner are the states in which a machine that is held has an owner.
+// needsOwner holds the states in which an allocated machine has an owner.
 var needsOwner = map[maas.Status]bool{
 	maas.StatusAllocated: true, maas.StatusDeploying: true, maas.StatusDeployed: true, maas.StatusFailedDeployment: true,
 }
 
-// Evaluate says what to do about a machine that was not allocated anew since; a nil machine is one that MAAS does not have.
+// Evaluate returns the outcome for a machine that was not allocated again by another user. A nil machine is one that
+// MAAS does not have.
 func Evaluate(stage Stage, m *maas.Machine) Outcome {
 	if m == nil {
 		return vanished(stage)
@@ -232,7 +239,8 @@ func Evaluate(stage Stage, m *maas.Machine) Outcome {
 	return Outcome{Action: chosen.action, Reason: chosen.reason, Message: sentence(m, chosen.text), Limit: chosen.limit, Then: chosen.then}
 }
 
-// off is the outcome for a machine that is installed and switched off. One that can't be switched on is as good as broken.
+// off returns the outcome for a machine that is deployed and powered off. A machine that cannot be powered on counts as
+// failed.
 func off(stage Stage, m *maas.Machine) Outcome {
 	outcome := Outcome{Action: PowerOn, Reason: ReasonPoweredOff, Message: fmt.Sprintf("%s, but switched off", Describe(m)), Limit: BootLimit, Then: Retry}
 	if stage == Provisioned {
@@ -241,7 +249,8 @@ func off(stage Stage, m *maas.Machine) Outcome {
 	return outcome
 }
 
-// switchedOff needs certainty: MAAS knows nothing of a machine whose power is manual, unknown or in error.
+// switchedOff reports whether the machine is certainly off. MAAS does not know the power state of a machine whose power
+// is manual, unknown or in error.
 func switchedOff(m *maas.Machine) bool {
 	return m.PowerState == maas.PowerOff && m.PowerType != maas.PowerTypeManual
 }
@@ -253,12 +262,12 @@ func vanished(stage Stage) Outcome {
 	return Outcome{Action: Lost, Reason: ReasonNotFound, Message: "MAAS does not have the machine any more: it was deleted there"}
 }
 
-// Discard is the outcome for a virtual machine that goes with its MaasMachine: whatever state it is in, it is deleted.
+// Discard returns the outcome for a virtual machine that is deleted with its MaasMachine, whatever its state.
 func Discard(m *maas.Machine) Outcome {
 	return Outcome{Action: Release, Reason: ReasonReleasing, Message: fmt.Sprintf("%s: the virtual machine is deleted", Describe(m))}
 }
 
-// TakenOver is the outcome for a machine that was allocated anew, for somebody else.
+// TakenOver returns the outcome for a machine that was released and allocated again for another owner.
 func TakenOver(stage Stage, m *maas.Machine) Outcome {
 	message := fmt.Sprintf("%s, but not for this MaasMachine: it was released from outside of Cluster API, and allocated anew", Describe(m))
 	if stage == Leaving {
@@ -267,7 +276,7 @@ func TakenOver(stage Stage, m *maas.Machine) Outcome {
 	return Outcome{Action: Lost, Reason: ReasonTakenOver, Message: message}
 }
 
-// Foreign is the outcome for a machine that another MAAS user has.
+// Foreign returns the outcome for a machine that is allocated to another MAAS user.
 func Foreign(stage Stage, systemID string) Outcome {
 	message := fmt.Sprintf("machine %s belongs to another MAAS user: it was released from outside of Cluster API, and allocated anew", systemID)
 	if stage == Leaving {
@@ -287,12 +296,12 @@ func sentence(m *maas.Machine, text string) string {
 	return s
 }
 
-// Describe names a machine and its state: "machine m3 (wq4h8c) is Deploying".
+// Describe returns a machine and its state: "machine m3 (wq4h8c) is Deploying".
 func Describe(m *maas.Machine) string {
 	return fmt.Sprintf("machine %s (%s) is %s", m.Hostname, m.SystemID, StateName(m))
 }
 
-// StateName is the state in MAAS's own words, those of a newer MAAS too.
+// StateName returns the state as MAAS names it, including states of a newer MAAS.
 func StateName(m *maas.Machine) string {
 	if m.StatusName != "" {
 		return m.StatusName
@@ -300,7 +309,7 @@ func StateName(m *maas.Machine) string {
 	return m.Status.String()
 }
 
-// Words returns what MAAS itself says about the state beyond its name.
+// Words returns the message of MAAS about the state, if it says more than the name of the state.
 func Words(m *maas.Machine) string {
 	switch {
 	case m.ErrorDescription != "":

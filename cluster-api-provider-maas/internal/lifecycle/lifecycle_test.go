@@ -14,7 +14,7 @@ import (
 	"github.com/openshift/hypershift/support/maas"
 )
 
-// TestEveryStatus states, apart from the table of the code, what each of the 23 states leads to in each stage.
+// TestEveryStatus lists, independently of the table in the code, the action for each of the 23 states in each stage.
 func TestEveryStatus(t *testing.T) {
 	want := map[string][4]lifecycle.Action{ // Acquired, Installing, Provisioned, Leaving
 		"New":                         {"Lost", "Lost", "Lost", "Gone"},
@@ -54,14 +54,14 @@ func TestEveryStatus(t *testing.T) {
 	}
 }
 
-// TestEveryStateEnds walks all states, one that is not known among them, in every stage: each is acted on at once, is final, or has a
-// deadline with something else after it.
+// TestEveryStateEnds covers all states, including an unknown one, in every stage. Each has an immediate action, is
+// final, or has a timeout with another action after it.
 func TestEveryStateEnds(t *testing.T) {
 	for _, status := range append(maas.Statuses(), 42) {
 		for _, power := range []maas.PowerState{maas.PowerOn, maas.PowerOff} {
 			for stage := lifecycle.Acquired; stage <= lifecycle.Leaving; stage++ {
 				if !status.Known() && stage == lifecycle.Provisioned {
-					continue // Whether such a machine is ill, its Node tells.
+					continue // In this stage the Node shows whether such a machine is healthy.
 				}
 				got := lifecycle.Evaluate(stage, &maas.Machine{Status: status, Owner: "me", PowerState: power, PowerType: "ipmi"})
 				switch got.Action {
@@ -83,7 +83,7 @@ func TestEveryStateEnds(t *testing.T) {
 	}
 }
 
-// TestSentence: what a condition says of a machine, to the letter.
+// TestSentence checks the exact text about a machine in a condition.
 func TestSentence(t *testing.T) {
 	for name, tc := range map[string]struct {
 		machine maas.Machine
@@ -107,7 +107,7 @@ func TestSentence(t *testing.T) {
 	}
 }
 
-// TestOverdue: what a condition says of a machine that stayed in a state for too long, and what is done then.
+// TestOverdue checks the message and the next action for a machine that stayed in a state for too long.
 func TestOverdue(t *testing.T) {
 	const console = "look at its power and its console in MAAS"
 	for name, tc := range map[string]struct {
@@ -140,7 +140,7 @@ func TestOverdue(t *testing.T) {
 	}
 }
 
-// TestWhatHelps: the states that MAAS never ends on its own tell the person who reads them what to do.
+// TestWhatHelps: the message of a state that MAAS never ends itself contains the remedy.
 func TestWhatHelps(t *testing.T) {
 	for status, help := range map[maas.Status]string{
 		maas.StatusFailedTesting:     "override the failed tests there",
@@ -199,7 +199,7 @@ func TestOddMachines(t *testing.T) {
 	}
 }
 
-// TestOwnerless: in some states a machine that we hold has an owner, so one without has been taken from us.
+// TestOwnerless: in some states an allocated machine has an owner, so one without an owner has been lost.
 func TestOwnerless(t *testing.T) {
 	owned := []string{"Allocated", "Deploying", "Deployed", "Failed deployment"}
 	for _, status := range maas.Statuses() {

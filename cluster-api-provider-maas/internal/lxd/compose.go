@@ -13,14 +13,15 @@ import (
 	"github.com/openshift/hypershift/support/maas"
 )
 
-// API is what is asked of MAAS about virtual machines.
+// API is the part of the MAAS API for virtual machines.
 type API interface {
 	ComposeMachine(ctx context.Context, vmHostID int, request maas.ComposeRequest) (*maas.Machine, error)
 	ListMachines(ctx context.Context, filter maas.MachineFilter) ([]maas.Machine, error)
 	DeleteMachine(ctx context.Context, systemID string) error
 }
 
-// Request turns a wish into MAAS's parameters, for its place. The zone must be said: MAAS takes the default one else, and not the host's.
+// Request converts a wish and its placement to MAAS parameters. The zone must be explicit: otherwise MAAS uses the
+// default zone instead of that of the host.
 func Request(w Wish, p Placement, host Host) maas.ComposeRequest {
 	request := maas.ComposeRequest{Hostname: p.Hostname, Cores: w.Cores, MemoryMiB: w.MemoryMiB, Storage: fmt.Sprintf("root:%d", w.DiskGB),
 		Interfaces: w.Interfaces, Zone: &host.ZoneID, Pool: &host.PoolID}
@@ -36,7 +37,7 @@ func Request(w Wish, p Placement, host Host) maas.ComposeRequest {
 	return request
 }
 
-// Find returns the virtual machine of a name; nil when MAAS has none.
+// Find returns the virtual machine with a name; nil if MAAS has none.
 func Find(ctx context.Context, api API, name string) (*maas.Machine, error) {
 	machines, err := api.ListMachines(ctx, maas.MachineFilter{Hostnames: []string{name}})
 	if err != nil {
@@ -49,22 +50,22 @@ func Find(ctx context.Context, api API, name string) (*maas.Machine, error) {
 	return &machines[0], nil
 }
 
-// IsVM tells that MAAS switches a machine as one of an LXD host.
+// IsVM reports whether a machine is a virtual machine on an LXD host, by its power type.
 func IsVM(m maas.Machine) bool { return m.PowerType == typeLXD }
 
-// OneHost tells that MAAS refuses to compose for a reason that another host may not have. It may have none left of what it said that it had,
-// not reach the host, or not know it any more.
+// OneHost reports whether MAAS rejected the compose call for a reason that may affect one host only. The host may have
+// fewer resources than it reported, be unreachable, or be unknown to MAAS now.
 func OneHost(err error) bool {
 	return noRoom(err) || !maas.IsUncertain(err) && (maas.IsInvalid(err) || maas.IsConflict(err) || maas.IsUnavailable(err) || maas.IsNotFound(err))
 }
 
-// noRoom tells that a storage pool is full, which MAAS does not expect and says with a 500: nothing was made.
+// noRoom reports whether a storage pool is full. MAAS does not handle this and returns status 500; it composed nothing.
 func noRoom(err error) bool {
 	var refusal *maas.Error
 	return errors.As(err, &refusal) && refusal.StatusCode == http.StatusInternalServerError && strings.Contains(refusal.Message, "Not enough")
 }
 
-// Delete does away with a virtual machine, in MAAS and on its host. One that is not there is no error.
+// Delete deletes a virtual machine in MAAS and on its host. A missing one is not an error.
 func Delete(ctx context.Context, api API, systemID string) error {
 	err := api.DeleteMachine(ctx, systemID)
 	if maas.IsNotFound(err) {
@@ -73,12 +74,12 @@ func Delete(ctx context.Context, api API, systemID string) error {
 	return err
 }
 
-// ReasonIn finds out what MAAS complains about when it does not compose; empty when it is none of what has a reason of its own.
+// ReasonIn derives a condition reason from the error of a compose call; empty if no specific reason matches.
 func ReasonIn(words string) string {
 	words = strings.ToLower(words)
 	for _, sign := range []struct{ text, reason string }{
 		{"overcommit", ReasonInsufficientResources}, {"not enough", ReasonInsufficientResources}, {"no space", ReasonInsufficientResources},
-		// What exceeds all that the host has is refused as a form is.
+		// A request beyond the total capacity of the host fails form validation.
 		{"less than or equal to", ReasonInsufficientResources},
 		{"storage pool", ReasonStoragePoolNotFound}, {"profile", ReasonProfileNotFound}, {"project", ReasonProjectNotFound},
 	} {

@@ -17,7 +17,7 @@ import (
 	"github.com/openshift/hypershift/test/maas-simulator/simulator/simtest"
 )
 
-// region is a MAAS with an LXD host and a machine of metal, and the client of its administrator.
+// region returns a MAAS with an LXD host and a bare metal machine, and a client with administrator rights.
 func region(t *testing.T) (*simtest.Site, *maas.Client) {
 	t.Helper()
 	seed := simtest.WithVMHosts(simtest.Seed(simtest.Machine{ID: "metal1", Hostname: "metal"}),
@@ -30,7 +30,7 @@ func region(t *testing.T) (*simtest.Site, *maas.Client) {
 	return s, c
 }
 
-// composed has MAAS make a small virtual machine at the place that is chosen for it.
+// composed has MAAS compose a small virtual machine at the selected placement.
 func composed(t *testing.T, c *maas.Client, hostname string) (*maas.Machine, error) {
 	t.Helper()
 	listed, err := c.ListVMHosts(t.Context())
@@ -45,7 +45,7 @@ func composed(t *testing.T, c *maas.Client, hostname string) (*maas.Machine, err
 	return c.ComposeMachine(t.Context(), choice.Host.ID, lxd.Request(wish, lxd.Placement{Hostname: hostname, Store: choice.Store}, choice.Host))
 }
 
-// TestComposeFindDelete goes through the life of a virtual machine in MAAS.
+// TestComposeFindDelete runs the lifecycle of a virtual machine in MAAS.
 func TestComposeFindDelete(t *testing.T) {
 	t.Parallel()
 	s, c := region(t)
@@ -86,7 +86,7 @@ func TestComposeFindDelete(t *testing.T) {
 	}
 }
 
-// TestFindLeavesMetal: a machine that bears the name but is switched otherwise was not composed, and must not be deleted as one.
+// TestFindLeavesMetal: a machine with the name but another power type was not composed, and must not be deleted.
 func TestFindLeavesMetal(t *testing.T) {
 	t.Parallel()
 	_, c := region(t)
@@ -95,7 +95,7 @@ func TestFindLeavesMetal(t *testing.T) {
 	}
 }
 
-// careless is a MAAS that answers a filter with more than was asked for, as one behind a proxy that drops parameters does.
+// careless is a MAAS that ignores filters, like one behind a proxy that drops parameters.
 type careless struct {
 	lxd.API
 	machines []maas.Machine
@@ -119,7 +119,7 @@ func TestFindAmongOthers(t *testing.T) {
 	}
 }
 
-// TestDeleteRefused: what MAAS refuses must not count as done.
+// TestDeleteRefused: a rejected deletion must not count as done.
 func TestDeleteRefused(t *testing.T) {
 	t.Parallel()
 	for name, status := range map[string]int{"When the user may not": http.StatusForbidden, "When the host does not answer": http.StatusServiceUnavailable, "When MAAS is broken": http.StatusInternalServerError} {
@@ -146,7 +146,7 @@ func TestDeleteRefused(t *testing.T) {
 	}
 }
 
-// TestDeleteElsewhere: an address where no MAAS is says nothing about a machine.
+// TestDeleteElsewhere: an answer from an address without MAAS is not evidence about a machine.
 func TestDeleteElsewhere(t *testing.T) {
 	t.Parallel()
 	s, c := region(t)
@@ -156,7 +156,8 @@ func TestDeleteElsewhere(t *testing.T) {
 	}
 }
 
-// TestOneHost: another host is tried only after a refusal that certainly made nothing, else there could be two machines.
+// TestOneHost: another host is tried only if the rejected call certainly composed nothing. Otherwise there could be two
+// machines.
 func TestOneHost(t *testing.T) {
 	t.Parallel()
 	for name, tc := range map[string]struct {
@@ -187,7 +188,7 @@ func TestOneHost(t *testing.T) {
 	}
 }
 
-// TestRefusedByTheHost sees the refusals as MAAS makes them.
+// TestRefusedByTheHost checks the errors that MAAS itself returns.
 func TestRefusedByTheHost(t *testing.T) {
 	t.Parallel()
 	s, c := region(t)
@@ -243,7 +244,8 @@ func TestRequestLeavesToMAAS(t *testing.T) {
 	}
 }
 
-// TestReasonAmongSeveral: what several hosts said is one text; what a person can mend by making room comes before a name.
+// TestReasonAmongSeveral: the errors of several hosts are one text. Lack of resources takes precedence over an unknown
+// name, since an administrator can fix it.
 func TestReasonAmongSeveral(t *testing.T) {
 	t.Parallel()
 	for words, want := range map[string]string{

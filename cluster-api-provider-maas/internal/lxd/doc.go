@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package lxd finds a place for a virtual machine among the LXD hosts of a MAAS, and has MAAS compose it there.
+// Package lxd selects an LXD host of MAAS for a virtual machine, and has MAAS compose it there.
 //
 //	hosts ─> select (pure) ─> reserve (ledger, then the MaasMachine) ─> compose ─> allocate and deploy, as any machine
-//	                                                                       └─ refused: another host
+//	                                                                       └─ rejected: another host
 //
-// A virtual machine is found again by its name, which is made of the MaasMachine's UID: MAAS has each host name once.
+// A virtual machine is found by its name, which contains the UID of the MaasMachine. Host names are unique in MAAS.
 package lxd

@@ -10,15 +10,15 @@ import (
 	"github.com/openshift/hypershift/support/condition"
 )
 
-// complaint is what is wrong with some hosts.
+// complaint is a problem that some hosts share.
 type complaint struct {
 	reason    string
 	one, many string
 	hosts     int
 }
 
-// explain counts what is wrong with each host: "3 hosts: 2 lack 16 GiB of memory, 1 is in zone az9". The reason is that of the hosts that came
-// closest.
+// explain counts the problems of the hosts: "3 hosts: 2 lack 16 GiB of memory, 1 is in zone az9". The reason is that of
+// the hosts that met the most constraints.
 func explain(w Wish, hosts []Host, constraints []constraint) Refusal {
 	if len(hosts) == 0 {
 		return Refusal{ReasonHostUnavailable, fmt.Sprintf("asked for %s, but MAAS has no LXD host on which it composes", w)}
@@ -65,7 +65,7 @@ func count(complaints []complaint) string {
 	return strings.Join(words, ", ")
 }
 
-// advice names what there is, where a name was asked for that nobody has.
+// advice lists the available names if the request names something that no host has.
 func advice(reason string, w Wish, hosts []Host) string {
 	switch reason {
 	case ReasonProfileNotFound:

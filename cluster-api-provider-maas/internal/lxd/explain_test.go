@@ -12,7 +12,7 @@ import (
 	"github.com/openshift/hypershift/support/maas"
 )
 
-// told is what a person reads after "asked for ...; ".
+// told returns the message after "asked for ...; ".
 func told(t *testing.T, wish lxd.Wish, hosts []lxd.Host, peers ...lxd.Peer) (reason, text string) {
 	t.Helper()
 	choice, refusal := lxd.Select(wish, hosts, now, peers, nil)
@@ -26,7 +26,7 @@ func told(t *testing.T, wish lxd.Wish, hosts []lxd.Host, peers ...lxd.Peer) (rea
 	return refusal.Reason, text
 }
 
-// TestWhatIsWrongWithHosts: each thing that a host may lack has its own words, for one and for several, and its reason.
+// TestWhatIsWrongWithHosts: each missing requirement has its own text, in the singular and the plural, and its reason.
 func TestWhatIsWrongWithHosts(t *testing.T) {
 	t.Parallel()
 	projected := func(hosts []lxd.Host) {
@@ -91,7 +91,7 @@ func TestWhatIsWrongWithHosts(t *testing.T) {
 	}
 }
 
-// TestSuits: what is asked for is found, though other hosts lack it.
+// TestSuits checks that a matching host is found even if other hosts do not match.
 func TestSuits(t *testing.T) {
 	t.Parallel()
 	for name, wish := range map[string]func(*lxd.Wish){
@@ -124,8 +124,8 @@ func TestSuits(t *testing.T) {
 	}
 }
 
-// TestLeftAfter: what a host has left with the machine on it decides, not what it has before; a large host has more than a small one that is
-// emptier.
+// TestLeftAfter: the free share after placing the machine decides, not the share before. A large host may have more
+// left than an emptier small one.
 func TestLeftAfter(t *testing.T) {
 	t.Parallel()
 	large := host("large", func(h *maas.VMHost) { h.Total.Cores, h.Available.Cores = 100, 50 })
@@ -142,7 +142,7 @@ func TestLeftAfter(t *testing.T) {
 	}
 }
 
-// TestReasonOfTheClosest: the reason is that of the host that lacks least, since that is what a person would mend.
+// TestReasonOfTheClosest: the reason is that of the host that lacks least, since that is the easiest to fix.
 func TestReasonOfTheClosest(t *testing.T) {
 	t.Parallel()
 	hosts := lxd.Available([]maas.VMHost{host("d", in("az8")), host("c", in("az9")), host("a", using(15, 0)), host("b", in("az9"))})
@@ -156,7 +156,7 @@ func TestReasonOfTheClosest(t *testing.T) {
 	}
 }
 
-// TestNamedHostThatIsThere: the hosts that there are help who misspelt a name only.
+// TestNamedHostThatIsThere: the existing hosts are listed only if the requested name does not exist.
 func TestNamedHostThatIsThere(t *testing.T) {
 	t.Parallel()
 	hosts := lxd.Available([]maas.VMHost{host("a"), host("b")})
@@ -166,7 +166,8 @@ func TestNamedHostThatIsThere(t *testing.T) {
 	}
 }
 
-// TestApart: with hosts left that have siblings only, one that is gone is awaited, and one that leaves is none.
+// TestApart covers anti-affinity when every host has a sibling: the machine waits until one is gone. A sibling that is
+// being deleted does not count.
 func TestApart(t *testing.T) {
 	t.Parallel()
 	apart := with(small, func(w *lxd.Wish) { w.Apart = true })
@@ -190,7 +191,7 @@ func TestApart(t *testing.T) {
 	}
 }
 
-// TestWishInWords names each thing that narrows the choice, which a person looks for first.
+// TestWishInWords: the message names each requirement that narrows the choice.
 func TestWishInWords(t *testing.T) {
 	t.Parallel()
 	wish := lxd.Wish{Cores: 1, MemoryMiB: 1024, DiskGB: 8, VMHost: "h", Project: "p", Zones: []string{"az1", "az2"}, ResourcePool: "gold", Tags: []string{"ssd", "rack7"}}

@@ -10,13 +10,13 @@ import (
 	"github.com/openshift/hypershift/support/maas"
 )
 
-// typeLXD is how MAAS names the hosts of this kind, and the power of what it composes there.
+// typeLXD is the MAAS type of LXD hosts, and the power type of their virtual machines.
 const typeLXD = "lxd"
 
-// composable is the capability of a host on which MAAS makes machines.
+// composable is the capability of a host on which MAAS can compose machines.
 const composable = "composable"
 
-// Size is an amount of what a host has.
+// Size is an amount of host resources.
 type Size struct {
 	Cores, MemoryMiB int
 	DiskBytes        int64
@@ -26,7 +26,7 @@ func (s Size) minus(o Size) Size {
 	return Size{s.Cores - o.Cores, s.MemoryMiB - o.MemoryMiB, s.DiskBytes - o.DiskBytes}
 }
 
-// Host is an LXD host with what it has left.
+// Host is an LXD host with its total and free resources.
 type Host struct {
 	ID            int
 	Name          string
@@ -36,17 +36,17 @@ type Host struct {
 	Pool          string
 	Tags          []string
 	Architectures []string
-	// Project is the LXD project that MAAS composes in; empty where nobody asked.
+	// Project is the LXD project in which MAAS composes; empty if it was not read.
 	Project string
-	// Total is what the host may give away, with its over-commit ratios; Free is what is left of it.
+	// Total is the capacity of the host, with its overcommit ratios. Free is the unused part of it.
 	Total, Free Size
-	// Stores are the bytes that are free in each storage pool, DefaultStore names the one that MAAS takes by itself. There are none where
-	// MAAS tells no pools: Free counts then.
+	// Stores holds the free bytes of each storage pool. DefaultStore is the pool that MAAS uses by default. Both are empty
+	// if MAAS reports no pools; Free applies then.
 	Stores       map[string]int64
 	DefaultStore string
 }
 
-// Available are the hosts on which MAAS composes LXD machines, in the order of their names.
+// Available returns the hosts on which MAAS composes LXD machines, sorted by name.
 func Available(listed []maas.VMHost) []Host {
 	var hosts []Host
 	for _, h := range listed {
@@ -72,7 +72,8 @@ func hostOf(h maas.VMHost) Host {
 	return host
 }
 
-// usedOf is what MAAS counts as used, or, where that is more, what it says is not available: that of other projects on the host.
+// usedOf returns the larger of the used resources and the unavailable ones. The latter include those of other projects
+// on the host.
 func usedOf(h maas.VMHost) Size {
 	return Size{
 		Cores:     max(h.Used.Cores, h.Total.Cores-h.Available.Cores),
@@ -81,7 +82,7 @@ func usedOf(h maas.VMHost) Size {
 	}
 }
 
-// overCommitted counts a ratio that MAAS does not tell as none.
+// overCommitted applies an overcommit ratio. A ratio that MAAS does not report counts as 1.
 func overCommitted(total int, ratio float64) int {
 	if ratio <= 0 {
 		return total
@@ -89,7 +90,7 @@ func overCommitted(total int, ratio float64) int {
 	return int(float64(total) * ratio)
 }
 
-// take counts what a reservation keeps, which MAAS does not report yet.
+// take subtracts a reservation that MAAS does not report yet.
 func (h *Host) take(p Placement) {
 	size := p.size()
 	h.Free = h.Free.minus(size)
@@ -99,8 +100,8 @@ func (h *Host) take(p Placement) {
 	}
 }
 
-// storeFor is the storage pool that a disk goes to: the one that is asked for, else the default one, else the one with the most room.
-// Without room there is none, nor where the host tells no pools.
+// storeFor returns the storage pool for the disk: the requested one, else the default one, else the one with the most
+// free space. It reports whether the disk fits. The name is that of the request if the host reports no pools.
 func (h *Host) storeFor(w Wish) (name string, room bool) {
 	need := w.Size().DiskBytes
 	switch {

@@ -12,7 +12,7 @@ import (
 	"github.com/openshift/hypershift/support/maas"
 )
 
-// TestAvailable reads hosts as MAAS lists them.
+// TestAvailable converts hosts as MAAS lists them.
 func TestAvailable(t *testing.T) {
 	t.Parallel()
 	full := maas.VMHost{ID: 7, Name: "b", Type: "lxd", Zone: maas.Zone{ID: 3, Name: "north"}, Pool: maas.Pool{ID: 2, Name: "gold"}, Tags: []string{"ssd"}, Architectures: []string{"amd64/generic"},
@@ -22,11 +22,11 @@ func TestAvailable(t *testing.T) {
 	got := lxd.Available([]maas.VMHost{full, {ID: 8, Name: "c", Type: "virsh"}, {ID: 9, Name: "a", Type: "lxd", Total: maas.Resources{Cores: 4}, Available: maas.Resources{Cores: 4}},
 		{ID: 10, Name: "d", Type: "lxd", Capabilities: []string{"fixed_local_storage"}}})
 	want := []lxd.Host{
-		// An old MAAS tells neither capabilities nor ratios.
+		// An old MAAS returns neither capabilities nor overcommit ratios.
 		{ID: 9, Name: "a", Total: lxd.Size{Cores: 4}, Free: lxd.Size{Cores: 4}},
 		{ID: 7, Name: "b", ZoneID: 3, Zone: "north", PoolID: 2, Pool: "gold", Tags: []string{"ssd"}, Architectures: []string{"amd64/generic"},
 			Total: lxd.Size{Cores: 25, MemoryMiB: 500, DiskBytes: 100},
-			// Cores and disk are those that MAAS calls not available, memory that which it calls used: the larger of the two counts.
+			// Cores and disk come from the unavailable resources, memory from the used ones: the larger value counts.
 			Free:   lxd.Size{Cores: 22, MemoryMiB: 200, DiskBytes: 70},
 			Stores: map[string]int64{"slow": 4, "fast": 9}, DefaultStore: "fast"},
 	}
@@ -35,7 +35,8 @@ func TestAvailable(t *testing.T) {
 	}
 }
 
-// TestExactFit: a host that has just what is asked for takes it, and one that has a little less does not.
+// TestExactFit checks that a host with exactly the requested resources is selected, and a host with slightly less is
+// not.
 func TestExactFit(t *testing.T) {
 	t.Parallel()
 	disk := func(free int64) func(*maas.VMHost) {
@@ -82,7 +83,7 @@ func TestExactFit(t *testing.T) {
 	}
 }
 
-// TestMostRoom: among stores without a default, the one with the most room takes the disk, and the name decides between equals.
+// TestMostRoom: without a default storage pool, the one with the most free space gets the disk. The name breaks ties.
 func TestMostRoom(t *testing.T) {
 	t.Parallel()
 	for name, tc := range map[string]struct {
@@ -91,7 +92,7 @@ func TestMostRoom(t *testing.T) {
 	}{
 		"When one has more, it should be that":       {map[string]int64{"a": 70e9, "b": 90e9, "c": 80e9}, "b"},
 		"When two are equal, the name should decide": {map[string]int64{"c": 90e9, "b": 90e9, "a": 1e9}, "b"},
-		// More than fits into 32 bits, and less than a gigabyte apart.
+		// The values exceed 32 bits, and differ by less than a gigabyte.
 		"When they differ by a byte, it should be the larger": {map[string]int64{"a": 9e12, "b": 9e12 + 1}, "b"},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -104,7 +105,8 @@ func TestMostRoom(t *testing.T) {
 	}
 }
 
-// TestSelectChangesNothing: a provider asks again and again with one list of hosts, and what peers keep must count once each time.
+// TestSelectChangesNothing: Select is called repeatedly with one list of hosts, and reservations of peers must be
+// subtracted once each time.
 func TestSelectChangesNothing(t *testing.T) {
 	t.Parallel()
 	hosts := lxd.Available([]maas.VMHost{host("a", stores(map[string]int64{"default": 130e9}))})
@@ -120,7 +122,7 @@ func TestSelectChangesNothing(t *testing.T) {
 	}
 }
 
-// TestReservationsCount: each part of what a peer keeps is missing to those who come after it, until MAAS reports it.
+// TestReservationsCount: each resource that a peer reserves is unavailable to later machines until MAAS reports it.
 func TestReservationsCount(t *testing.T) {
 	t.Parallel()
 	for name, tc := range map[string]struct {
@@ -148,7 +150,7 @@ func TestReservationsCount(t *testing.T) {
 	}
 }
 
-// TestReportedAt: a list that MAAS made in the moment in which it composed may lack the machine, so that it counts still.
+// TestReportedAt: a list from the moment of the compose call may lack the machine, so its reservation still counts.
 func TestReportedAt(t *testing.T) {
 	t.Parallel()
 	big := with(small, func(w *lxd.Wish) { w.Cores = 15 })

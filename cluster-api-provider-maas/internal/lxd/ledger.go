@@ -7,18 +7,19 @@ import (
 	"time"
 )
 
-// Ledger remembers the places that this process gave away and that the cache may not show yet, so that machines that are placed at once
-// see each other. A restart forgets it: what counts is written down on the MaasMachines.
+// Ledger is the placement cache: it holds the placements of this process that the object cache may not show yet.
+// Concurrent placements thus see each other. A restart loses it, but the MaasMachines hold all that matters.
 type Ledger struct {
 	mu     sync.Mutex
 	places map[string]Peer
 }
 
-// NewLedger returns an empty one.
+// NewLedger returns an empty Ledger.
 func NewLedger() *Ledger { return &Ledger{places: map[string]Peer{}} }
 
-// Reserve selects a host for the machine of a UID and keeps the place. The peers are those that the cache shows, which is read while nobody else
-// reserves: whoever has a place is among them, and who is not is gone. The error is that of read.
+// Reserve selects a host for a machine UID and reserves its placement. The function read returns the peers in the
+// object cache; it runs under the lock. It must return every MaasMachine that has a placement: one that is missing
+// counts as deleted. The error is that of read.
 func (l *Ledger) Reserve(uid, hostname string, now time.Time, wish Wish, hosts []Host, asOf time.Time, read func() ([]Peer, error), avoid map[string]bool) (*Placement, *Choice, Refusal, error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -37,7 +38,8 @@ func (l *Ledger) Reserve(uid, hostname string, now time.Time, wish Wish, hosts [
 	return &p, choice, Refusal{}, nil
 }
 
-// others are the peers without the machine itself, as they are known best. What belongs to a MaasMachine that is gone is forgotten.
+// others returns the peers without the machine itself, each with its newest placement. It drops placements of
+// MaasMachines that no longer exist.
 func (l *Ledger) others(uid string, peers []Peer) []Peer {
 	known := map[string]bool{}
 	var others []Peer
@@ -61,7 +63,7 @@ func (l *Ledger) others(uid string, peers []Peer) []Peer {
 	return others
 }
 
-// Composed notes when MAAS had made the machine.
+// Composed records when MAAS had composed the virtual machine.
 func (l *Ledger) Composed(uid string, at time.Time) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -71,7 +73,7 @@ func (l *Ledger) Composed(uid string, at time.Time) {
 	}
 }
 
-// Forget gives a place up.
+// Forget releases a placement.
 func (l *Ledger) Forget(uid string) {
 	l.mu.Lock()
 	defer l.mu.Unlock()

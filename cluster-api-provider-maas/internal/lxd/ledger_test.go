@@ -12,7 +12,7 @@ import (
 	"github.com/openshift/hypershift/support/maas"
 )
 
-// bench is a ledger, with what is the same for all who reserve there.
+// bench is a ledger with the parameters that are the same for all reservations.
 type bench struct {
 	*lxd.Ledger
 	t     *testing.T
@@ -25,7 +25,7 @@ func newBench(t *testing.T, hosts ...maas.VMHost) *bench {
 	return &bench{Ledger: lxd.NewLedger(), t: t, hosts: lxd.Available(hosts), asOf: now}
 }
 
-// place reserves for a machine while the cache shows these peers, and returns the host; empty when there is none.
+// place reserves a host for a machine while the cache shows these peers. It returns the host, or "" if none matches.
 func (b *bench) place(uid string, wish lxd.Wish, peers ...lxd.Peer) string {
 	b.t.Helper()
 	place, choice, refusal, err := b.Reserve(uid, "vm-"+uid, now, wish, b.hosts, b.asOf, known(peers...), nil)
@@ -40,13 +40,13 @@ func (b *bench) place(uid string, wish lxd.Wish, peers ...lxd.Peer) string {
 	return place.Host
 }
 
-// cores is a wish for so many of the sixteen of a host.
+// cores returns a request for n of the sixteen cores of a host.
 func cores(n int) lxd.Wish { return with(small, func(w *lxd.Wish) { w.Cores = n }) }
 
-// bare is a MaasMachine as the cache shows it before its place is there.
+// bare returns a MaasMachine as the cache shows it before it has a placement.
 func bare(uid string) lxd.Peer { return lxd.Peer{UID: uid, Group: "p"} }
 
-// TestPlaceIsWrittenDown: what is reserved is all that a later process needs to know.
+// TestPlaceIsWrittenDown checks that a placement contains everything that a later process needs.
 func TestPlaceIsWrittenDown(t *testing.T) {
 	t.Parallel()
 	h := host("h", in("az3"), stores(map[string]int64{"default": 1e9, "nvme": 1e12}))
@@ -66,7 +66,8 @@ func TestPlaceIsWrittenDown(t *testing.T) {
 	}
 }
 
-// TestEachPartIsReserved: what one machine was given is missing to the next, before the cache or MAAS shows it.
+// TestEachPartIsReserved: resources reserved for one machine are unavailable to the next, before the cache or MAAS
+// shows them.
 func TestEachPartIsReserved(t *testing.T) {
 	t.Parallel()
 	for name, wish := range map[string]lxd.Wish{
@@ -88,7 +89,7 @@ func TestEachPartIsReserved(t *testing.T) {
 	}
 }
 
-// TestReserveAgain: a machine does not stand in its own way, whether the cache shows its place or not.
+// TestReserveAgain: the reservation of a machine does not count against itself, whether the cache shows it or not.
 func TestReserveAgain(t *testing.T) {
 	t.Parallel()
 	b := newBench(t, host("a"))
@@ -99,7 +100,7 @@ func TestReserveAgain(t *testing.T) {
 	}
 }
 
-// TestRefusedGivesUp: who finds no host any more keeps none from others.
+// TestRefusedGivesUp: a machine without a host loses its reservation.
 func TestRefusedGivesUp(t *testing.T) {
 	t.Parallel()
 	b := newBench(t, host("a"))
@@ -114,7 +115,8 @@ func TestRefusedGivesUp(t *testing.T) {
 	}
 }
 
-// TestGoneIsForgotten: the place of a MaasMachine that the cache does not show any more is free, and the ledger does not grow for ever.
+// TestGoneIsForgotten: the reservation of a MaasMachine that is not in the cache is dropped, so the ledger does not
+// grow indefinitely.
 func TestGoneIsForgotten(t *testing.T) {
 	t.Parallel()
 	b := newBench(t, host("a"))
@@ -124,14 +126,15 @@ func TestGoneIsForgotten(t *testing.T) {
 	if got := b.place("2", cores(10), bare("2")); got != "a" {
 		t.Error("a MaasMachine that is gone keeps its place")
 	}
-	// Should its UID turn up again, which a cache that was behind may show, it has no place.
+	// If a stale cache shows the UID again, it must not have a reservation.
 	b.Forget("2")
 	if got := b.place("3", cores(10), bare("1"), bare("3")); got != "a" {
 		t.Error("what was forgotten came back")
 	}
 }
 
-// TestLeavingMeanwhile: a machine that was placed a moment ago and is deleted now takes room, and keeps no sibling away.
+// TestLeavingMeanwhile: a machine that was placed a moment ago and is now deleted uses resources, but does not count
+// for anti-affinity.
 func TestLeavingMeanwhile(t *testing.T) {
 	t.Parallel()
 	leaving := bare("1")
@@ -151,7 +154,7 @@ func TestLeavingMeanwhile(t *testing.T) {
 	}
 }
 
-// TestNewerPlaceCounts: of the ledger and the annotation, the later one tells where a machine is.
+// TestNewerPlaceCounts: the later of the ledger entry and the annotation is used.
 func TestNewerPlaceCounts(t *testing.T) {
 	t.Parallel()
 	apart := func(w *lxd.Wish) { w.Apart = true }
@@ -182,7 +185,7 @@ func TestNewerPlaceCounts(t *testing.T) {
 	}
 }
 
-// TestComposedBeforeTheCacheKnows: MAAS reports the machine, the annotation says only that it was asked for.
+// TestComposedBeforeTheCacheKnows: MAAS reports the machine, while the annotation in the cache only has the request.
 func TestComposedBeforeTheCacheKnows(t *testing.T) {
 	t.Parallel()
 	asked := peer("1", "a", "az1", unreported, func(p *lxd.Peer) { p.Cores, p.At = 8, now })
@@ -191,7 +194,7 @@ func TestComposedBeforeTheCacheKnows(t *testing.T) {
 		t.Fatalf("the first goes to %q", got)
 	}
 	b.Composed("1", now.Add(time.Minute))
-	b.Composed("9", now.Add(time.Minute)) // Nobody has a place for it.
+	b.Composed("9", now.Add(time.Minute)) // No reservation has this UID.
 	b.hosts, b.asOf = lxd.Available([]maas.VMHost{host("a", using(8, 0))}), now.Add(2*time.Minute)
 	if got := b.place("2", cores(8), asked, bare("2")); got != "a" {
 		t.Error("a machine that MAAS reports counts twice")
@@ -201,7 +204,7 @@ func TestComposedBeforeTheCacheKnows(t *testing.T) {
 	}
 }
 
-// TestComposedAsWrittenDown: the time that is written down stays, though the ledger has another one.
+// TestComposedAsWrittenDown checks that the recorded compose time takes precedence over the time in the ledger.
 func TestComposedAsWrittenDown(t *testing.T) {
 	t.Parallel()
 	b := newBench(t, host("a"))

@@ -16,30 +16,31 @@ import (
 	infrav1 "github.com/openshift/hypershift/api/infrastructure/v1beta1"
 )
 
-// PlacementAnnotation holds, as JSON, where the virtual machine of a MaasMachine is made. It is written before MAAS is asked, so that a
-// restart neither forgets what is reserved nor loses what was made.
+// PlacementAnnotation holds, as JSON, the placement of the virtual machine of a MaasMachine. It is written before MAAS
+// is called, so that a restart loses neither the reservation nor the virtual machine.
 const PlacementAnnotation = "infrastructure.cluster.x-k8s.io/lxd-placement"
 
-// Placement is a place on a host, and the virtual machine there as soon as it is known.
+// Placement is a reservation on a host, and the virtual machine there once it is known.
 type Placement struct {
 	Host    string `json:"host"`
 	HostID  int    `json:"hostID"`
 	Zone    string `json:"zone"`
 	Project string `json:"project,omitempty"`
-	// Hostname is that of the virtual machine.
+	// Hostname is the host name of the virtual machine.
 	Hostname  string `json:"hostname"`
 	Cores     int    `json:"cores"`
 	MemoryMiB int    `json:"memoryMiB"`
 	DiskGB    int    `json:"diskGB"`
-	// Store is the storage pool; empty where MAAS chooses.
+	// Store is the storage pool; empty if MAAS chooses it.
 	Store string `json:"store,omitempty"`
-	// At is when MAAS was asked, Composed when it had answered: what it reports of the host from then on includes the machine.
+	// At is when MAAS was called. Composed is when it had answered: host data that MAAS reports later includes the virtual
+	// machine.
 	At       time.Time `json:"at"`
 	Composed time.Time `json:"composed,omitzero"`
 	SystemID string    `json:"systemID,omitempty"`
 }
 
-// PlacementOf reads the annotation; nil when there is none, or a person broke it.
+// PlacementOf reads the annotation; nil if it is missing or invalid.
 func PlacementOf(m *infrav1.MaasMachine) *Placement {
 	p := &Placement{}
 	if json.Unmarshal([]byte(m.Annotations[PlacementAnnotation]), p) != nil || p.Hostname == "" {
@@ -65,14 +66,17 @@ func (p Placement) size() Size {
 	return Size{Cores: p.Cores, MemoryMiB: p.MemoryMiB, DiskBytes: int64(p.DiskGB) * bytesPerGB}
 }
 
-// reportedAt tells that what MAAS said of its hosts at a time includes the virtual machine.
+// reportedAt reports whether host data from the given time includes the virtual machine.
 func (p Placement) reportedAt(asOf time.Time) bool {
 	return !p.Composed.IsZero() && p.Composed.Before(asOf)
 }
 
-// Hostname is that of the virtual machine of a try, the first of which is 0. MAAS has each name once, so that no try makes two. It names the
-// MaasMachine by its UID, and marks the MaasCluster, which may be empty: MAAS keeps no word of ours on a machine that nobody has allocated, and
-// one whose MaasMachine was removed by force is found by its name alone.
+// Hostname returns the host name of the virtual machine of an attempt; the first attempt is 0. Host names are unique in
+// MAAS, so an attempt never creates two. The name contains the UID of the MaasMachine and a hash of the UID of the
+// MaasCluster, which may be empty.
+//
+// The name is the only link to the MaasMachine: MAAS does not keep other data on a machine that is not allocated. It
+// identifies a virtual machine whose MaasMachine was removed by force.
 func Hostname(uid, cluster string, try int) string {
 	name := "vm-" + uid + mark(cluster)
 	if try == 0 {
@@ -81,7 +85,8 @@ func Hostname(uid, cluster string, try int) string {
 	return name + "-" + strconv.Itoa(try+1)
 }
 
-// mark is short, since a host name has 63 characters at most, and does not look like the number of a try.
+// mark returns a short hash, since a host name has at most 63 characters. It cannot be confused with the number of an
+// attempt.
 func mark(cluster string) string {
 	if cluster == "" {
 		return ""
@@ -92,7 +97,7 @@ func mark(cluster string) string {
 
 var hostname = regexp.MustCompile(`^vm-([0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12})(-c[0-9a-f]{8})?(-[0-9]+)?$`)
 
-// UIDOf is the UID of the MaasMachine in the name of a virtual machine; empty in a name of another kind.
+// UIDOf returns the MaasMachine UID in the name of a virtual machine; empty for any other name.
 func UIDOf(name string) string {
 	parts := hostname.FindStringSubmatch(name)
 	if parts == nil {
@@ -101,7 +106,7 @@ func UIDOf(name string) string {
 	return parts[1]
 }
 
-// MadeFor tells that a name is that of a virtual machine of a MaasCluster, by its UID.
+// MadeFor reports whether a name belongs to a virtual machine of the MaasCluster with the given UID.
 func MadeFor(name, cluster string) bool {
 	parts := hostname.FindStringSubmatch(name)
 	return parts != nil && cluster != "" && parts[2] == mark(cluster)

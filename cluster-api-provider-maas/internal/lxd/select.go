@@ -13,26 +13,27 @@ import (
 	"github.com/openshift/hypershift/support/maas"
 )
 
-// Peer is another MaasMachine with a virtual machine, or with a place for one.
+// Peer is another MaasMachine with a virtual machine or a placement.
 type Peer struct {
 	UID   string
 	Group string
 	Placement
-	// Leaving is set for one that is being deleted: it takes room, and nobody keeps away from it.
+	// Leaving is true for a MaasMachine that is being deleted. It still uses resources, but does not count for
+	// anti-affinity.
 	Leaving bool
 }
 
-// Choice is where a virtual machine goes.
+// Choice is the selected host of a virtual machine.
 type Choice struct {
 	Host Host
-	// Store is the storage pool; empty leaves it to MAAS.
+	// Store is the storage pool; empty if MAAS chooses it.
 	Store string
 }
 
-// Refusal says why a virtual machine goes nowhere.
+// Refusal holds the reason why no host was selected, and a message.
 type Refusal struct{ Reason, Message string }
 
-// Reasons why there is no host.
+// Reasons why no host is available.
 const (
 	ReasonHostUnavailable       = "HostUnavailable"
 	ReasonInsufficientResources = "InsufficientResources"
@@ -41,9 +42,9 @@ const (
 	ReasonStoragePoolNotFound   = "StoragePoolNotFound"
 )
 
-// Select finds the best host: in the zone with the fewest siblings, on the host with the fewest of them, with the most left after it; the
-// name decides between equals. Hosts that were avoided before are taken last. Peers count as far as MAAS does not report them at the time
-// of the list of hosts. A nil choice comes with the reason.
+// Select returns the best host: in the zone with the fewest siblings, then with the fewest siblings on the host, then
+// with the most free resources. The name breaks ties. Hosts in avoid are selected last. A peer counts if the host data,
+// read at asOf, does not include it. If the choice is nil, the Refusal holds the reason.
 func Select(wish Wish, hosts []Host, asOf time.Time, peers []Peer, avoid map[string]bool) (*Choice, Refusal) {
 	hosts = reserved(hosts, asOf, peers)
 	siblings := countSiblings(wish.Group, peers)
@@ -74,7 +75,7 @@ func compareBool(a, b bool) int {
 	return 1
 }
 
-// reserved takes from the hosts what peers keep there and MAAS does not report.
+// reserved subtracts the reservations of peers that MAAS does not report yet from the free resources of the hosts.
 func reserved(hosts []Host, asOf time.Time, peers []Peer) []Host {
 	hosts = slices.Clone(hosts)
 	for _, peer := range peers {
@@ -90,7 +91,7 @@ func reserved(hosts []Host, asOf time.Time, peers []Peer) []Host {
 	return hosts
 }
 
-// counts are siblings by where they are.
+// counts holds the number of siblings by zone and by host.
 type counts struct{ zones, hosts map[string]int }
 
 func countSiblings(group string, peers []Peer) counts {
@@ -104,7 +105,7 @@ func countSiblings(group string, peers []Peer) counts {
 	return c
 }
 
-// leftAfter is the share of the scarcest of cores and memory that a host has left with the machine on it.
+// leftAfter returns the free share of cores or memory, whichever is smaller, after placing the machine on the host.
 func (h *Host) leftAfter(w Wish) float64 {
 	left := h.Free.minus(w.Size())
 	return min(share(left.Cores, h.Total.Cores), share(left.MemoryMiB, h.Total.MemoryMiB))
@@ -117,14 +118,16 @@ func share(part, whole int) float64 {
 	return float64(part) / float64(whole)
 }
 
-// constraint is one thing that a host must have.
+// constraint is one requirement for a host.
 type constraint struct {
 	reason string
-	// lacks says what is wrong with a host: "is in zone az9" of one, "are in zone az9" of several. It is empty for one that suits.
+	// lacks describes the problem of a host, in the singular ("is in zone az9") and the plural ("are in zone az9"). It is
+	// empty for a host that meets the constraint.
 	lacks func(Host) (one, many string)
 }
 
-// constraints are in the order in which they are told: what no room would mend comes first.
+// constraints returns the requirements in the order in which they are checked. Those that more resources would not fix
+// come first.
 func (w Wish) constraints(siblings counts) []constraint {
 	return []constraint{
 		{ReasonHostUnavailable, func(h Host) (string, string) {
@@ -207,7 +210,7 @@ func without(suits bool, verb, what string) (one, many string) {
 	return verb + "s " + what, verb + " " + what
 }
 
-// mebibytes says 16384 as 16 GiB.
+// mebibytes formats an amount of memory: 16384 becomes 16 GiB.
 func mebibytes(n int) string {
 	if n%1024 == 0 {
 		return fmt.Sprintf("%d GiB", n/1024)
@@ -215,7 +218,7 @@ func mebibytes(n int) string {
 	return fmt.Sprintf("%d MiB", n)
 }
 
-// first is the first constraint that a host does not fulfil.
+// first returns the first constraint that a host does not meet; nil if it meets all.
 func first(constraints []constraint, h Host) *constraint {
 	for i := range constraints {
 		if one, _ := constraints[i].lacks(h); one != "" {

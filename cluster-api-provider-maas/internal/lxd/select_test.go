@@ -16,7 +16,7 @@ import (
 
 var now = time.Date(2026, 11, 22, 12, 0, 0, 0, time.UTC)
 
-// host is an LXD host of 16 cores, 64 GiB and 1 TB in zone az1.
+// host returns an LXD host with 16 cores, 64 GiB and 1 TB in zone az1.
 func host(name string, change ...func(*maas.VMHost)) maas.VMHost {
 	size := maas.Resources{Cores: 16, Memory: 65536, LocalStorage: 1e12}
 	h := maas.VMHost{ID: len(name), Name: name, Type: "lxd", Capabilities: []string{"composable"}, Architectures: []string{"amd64/generic"},
@@ -44,7 +44,7 @@ func stores(free map[string]int64) func(*maas.VMHost) {
 	}
 }
 
-// peer is a machine of pool p on a host, which MAAS reports already.
+// peer returns a machine of pool p on a host, which MAAS already reports.
 func peer(uid, host, zone string, change ...func(*lxd.Peer)) lxd.Peer {
 	p := lxd.Peer{UID: uid, Group: "p", Placement: lxd.Placement{Host: host, Zone: zone, Hostname: "vm-" + uid, Cores: 2, MemoryMiB: 4096, DiskGB: 60, At: now.Add(-time.Hour), Composed: now.Add(-time.Hour)}}
 	for _, do := range change {
@@ -176,12 +176,12 @@ func TestReserveAtOnce(t *testing.T) {
 	}
 }
 
-// known is a cache that shows these.
+// known returns a cache that contains these peers.
 func known(peers ...lxd.Peer) func() ([]lxd.Peer, error) {
 	return func() ([]lxd.Peer, error) { return peers, nil }
 }
 
-// TestReserveMeanwhile has a second machine come while the first one looks which others there are: they go to different hosts.
+// TestReserveMeanwhile adds a second machine while the first one lists its peers: they go to different hosts.
 func TestReserveMeanwhile(t *testing.T) {
 	ledger, hosts, second := lxd.NewLedger(), lxd.Available([]maas.VMHost{host("a"), host("b")}), make(chan string, 1)
 	one, two := lxd.Peer{UID: "1", Group: "p"}, lxd.Peer{UID: "2", Group: "p"}
@@ -194,7 +194,7 @@ func TestReserveMeanwhile(t *testing.T) {
 		case host := <-second:
 			t.Errorf("the second got %s before the first was done", host)
 			second <- host
-		case <-time.After(50 * time.Millisecond): // It waits.
+		case <-time.After(50 * time.Millisecond): // The second reservation waits for the first.
 		}
 		return []lxd.Peer{one}, nil
 	}, nil)
@@ -210,7 +210,7 @@ func TestReserveMeanwhile(t *testing.T) {
 	}
 }
 
-// TestReserveAfterRestart has a ledger that knows nothing, and MaasMachines that do.
+// TestReserveAfterRestart covers a new ledger: the reservations are read from the MaasMachines.
 func TestReserveAfterRestart(t *testing.T) {
 	hosts := lxd.Available([]maas.VMHost{host("a"), host("b")})
 	written := []lxd.Peer{peer("1", "a", "az1", unreported), {UID: "2", Group: "p"}}
@@ -220,7 +220,8 @@ func TestReserveAfterRestart(t *testing.T) {
 	}
 }
 
-// TestComposedMeanwhile has MAAS report a machine in a list that was made after it was composed, and not in one from before.
+// TestComposedMeanwhile: MAAS includes a machine in a list that was read after it was composed, but not in an earlier
+// one.
 func TestComposedMeanwhile(t *testing.T) {
 	ledger, big := lxd.NewLedger(), with(small, func(w *lxd.Wish) { w.Cores = 8 })
 	peers := []lxd.Peer{{UID: "1"}, {UID: "2"}}

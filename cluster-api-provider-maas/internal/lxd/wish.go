@@ -12,30 +12,32 @@ import (
 )
 
 const (
-	// defaultDiskGB is the root disk where nobody says a size, as upstream has it; leastMemoryMiB is the least that MAAS composes.
+	// defaultDiskGB is the size of the root disk if none is set, as in upstream CAPMAAS. leastMemoryMiB is the minimum
+	// that MAAS composes.
 	defaultDiskGB, leastMemoryMiB = 60, 1024
 	bytesPerGB                    = 1_000_000_000
 )
 
-// Wish says which virtual machine is wanted, and on which hosts. Empty fields ask for nothing.
+// Wish is a request for a virtual machine and its host. Empty fields request nothing.
 type Wish struct {
-	// Cores, MemoryMiB and DiskGB (10^9 bytes) are exact.
+	// Cores, MemoryMiB and DiskGB (10^9 bytes) are exact values.
 	Cores, MemoryMiB, DiskGB int
-	// Zones are those that will do. Hosts and virtual machine are of the resource pool, the architecture and the tags.
+	// Zones holds the allowed zones. The resource pool, architecture and tags apply to the host and the virtual machine.
 	Zones         []string
 	ResourcePool  string
 	Architecture  string
 	Tags, NotTags []string
-	// VMHost and Store are names, of the host and of its storage pool.
+	// VMHost is the name of the host, Store the name of its storage pool.
 	VMHost, Project, Profile, Store string
-	// Interfaces are in MAAS's words for them.
+	// Interfaces is in the syntax of MAAS.
 	Interfaces string
-	// Group is what machines are siblings by; Apart keeps them on different hosts.
+	// Group is the key by which machines are siblings. Apart requires siblings to be on different hosts.
 	Group string
 	Apart bool
 }
 
-// WishOf is what a MaasMachine asks for; lxdConfig wins over lxd.vmConfig, and both over the defaults of the cluster.
+// WishOf returns the request of a MaasMachine. lxdConfig takes precedence over lxd.vmConfig, and both over the defaults
+// of the cluster.
 func WishOf(spec infrav1.MaasMachineSpec, cluster *infrav1.MaasCluster) Wish {
 	config, older := merged(spec.LXDConfig, defaultsOf(cluster)), vmConfigOf(spec.LXD)
 	return Wish{
@@ -77,7 +79,7 @@ func vmConfigOf(lxd *infrav1.LXDConfig) infrav1.VMConfig {
 	return deref(lxd.VMConfig)
 }
 
-// merged takes each field that the machine leaves empty from the cluster.
+// merged fills each empty field of the machine configuration from the cluster defaults.
 func merged(machine *infrav1.LXDMachineConfig, cluster infrav1.LXDMachineConfig) infrav1.LXDMachineConfig {
 	own := deref(machine)
 	for field, value := range map[*string]string{&own.Profile: cluster.Profile, &own.VMHost: cluster.VMHost, &own.Project: cluster.Project} {
@@ -109,8 +111,8 @@ func store(config infrav1.LXDMachineConfig, older infrav1.VMConfig) string {
 	return older.StoragePool
 }
 
-// diskGB is the largest of what is asked for. The default of lxd.vmConfig can't be told from a size that somebody set to it, so that
-// lxdConfig wins.
+// diskGB returns the larger of the configured disk size and minDiskSize. lxdConfig takes precedence, since the default
+// of lxd.vmConfig cannot be distinguished from an explicit size.
 func diskGB(spec infrav1.MaasMachineSpec, config infrav1.LXDMachineConfig, older infrav1.VMConfig) int {
 	size := defaultDiskGB
 	if older.DiskSize != nil {
@@ -124,8 +126,8 @@ func diskGB(spec infrav1.MaasMachineSpec, config infrav1.LXDMachineConfig, older
 	return max(size, deref(spec.MinDiskSize))
 }
 
-// interfaces are one for each subnet, the first of them on the bridge, and one for each device. MAAS makes those that it is asked for and
-// no other, and one of its own choice where it is asked for none.
+// interfaces returns one interface for each subnet, the first of them on the bridge, and one for each device. MAAS
+// creates only the requested interfaces. If none is requested, it creates one of its choice.
 func interfaces(network *infrav1.LXDNetwork, subnets string) string {
 	var all []string
 	add := func(keys ...string) {
@@ -164,12 +166,12 @@ func nonEmpty(texts []string) []string {
 	return all
 }
 
-// Size is what the virtual machine takes of a host.
+// Size returns the resources that the virtual machine uses on a host.
 func (w Wish) Size() Size {
 	return Size{Cores: w.Cores, MemoryMiB: w.MemoryMiB, DiskBytes: int64(w.DiskGB) * bytesPerGB}
 }
 
-// String says what is asked for: "2 cores, 4096 MiB of memory and a disk of 60 GB".
+// String formats the request: "2 cores, 4096 MiB of memory and a disk of 60 GB".
 func (w Wish) String() string {
 	text := fmt.Sprintf("%s, %d MiB of memory and a disk of %d GB", condition.Count(w.Cores, "core"), w.MemoryMiB, w.DiskGB)
 	for _, part := range []string{

@@ -135,7 +135,8 @@ func TestReasonIn(t *testing.T) {
 	}
 }
 
-// TestHostnameOfCluster: the sweep of one cluster takes what was made for it, and nothing of another.
+// TestHostnameOfCluster checks that the sweep of a cluster matches only the virtual machines that were composed for
+// this cluster.
 func TestHostnameOfCluster(t *testing.T) {
 	const uid, ours, theirs = "0f3c61f2-3f43-4f0b-8c55-1f0a5a6d9f10", "3b0c1a52-0000-4f0b-8c55-1f0a5a6d9f10", "3b0c1a52-0001-4f0b-8c55-1f0a5a6d9f10"
 	for _, try := range []int{0, 1, 998} {
@@ -160,7 +161,8 @@ func TestHostnameOfCluster(t *testing.T) {
 	}
 }
 
-// TestBrokenPlacement: half of a place is none. It would otherwise hold room on no host, or be taken for a machine without name.
+// TestBrokenPlacement: an incomplete placement counts as none. Otherwise it would reserve resources on no host, or be
+// taken for a machine without a name.
 func TestBrokenPlacement(t *testing.T) {
 	for name, text := range map[string]string{
 		"has no host name":                   `{"host": "a", "cores": 2}`,
@@ -179,7 +181,7 @@ func TestBrokenPlacement(t *testing.T) {
 	}
 }
 
-// TestSetPlacementKeepsOthers: the annotations of others stay.
+// TestSetPlacementKeepsOthers checks that SetPlacement keeps the annotations of other owners.
 func TestSetPlacementKeepsOthers(t *testing.T) {
 	m := &infrav1.MaasMachine{}
 	m.Annotations = map[string]string{"theirs": "x"}

@@ -21,13 +21,14 @@ import (
 	"github.com/openshift/hypershift/support/phase"
 )
 
-// allocateTimeout bounds the call that allocates; Timing.Doubt is longer.
+// allocateTimeout is the timeout of the allocate call. Timing.Doubt must be longer.
 const allocateTimeout = 30 * time.Second
 
 //nolint:gosec // It spreads calls in time, and no secret depends on it.
 func jitter(d time.Duration) time.Duration { return d + rand.N(d/5+1) }
 
-// acquire gets a machine for a MaasMachine that holds none: the one that an earlier pass allocated, else a new one.
+// acquire allocates a machine for a MaasMachine without one. It adopts a machine that an earlier reconcile allocated,
+// else it allocates a new one.
 func (r *Reconciler) acquire(ctx context.Context, s *scope) (ctrl.Result, error) {
 	if s.systemID() != "" {
 		return phase.Done()
@@ -61,15 +62,17 @@ func (r *Reconciler) acquire(ctx context.Context, s *scope) (ctrl.Result, error)
 	return r.choose(ctx, s)
 }
 
-// adopt takes up the machine that carries our key; MAAS stored the key in the transaction that allocated it.
+// adopt records the machine that has the allocation key of this MaasMachine. MAAS stored the key in the transaction
+// that allocated the machine.
 func (r *Reconciler) adopt(ctx context.Context, s *scope) (bool, error) {
 	held, err := r.holding(ctx, s)
 	if err != nil || len(held) == 0 {
 		return false, err
 	}
-	// Of several, the one that has come furthest stays.
+	// Of several machines, keep the one with the most progress.
 	slices.SortStableFunc(held, func(a, b maas.Machine) int { return cmp.Compare(progress(b), progress(a)) })
-	// It is written down before the others go: another provider may hold one of them for this MaasMachine by now.
+	// Record it before the others are released: another provider instance may have recorded one of them for this
+	// MaasMachine.
 	if err := r.record(ctx, s, &held[0]); err != nil {
 		return false, err
 	}
@@ -87,7 +90,7 @@ func progress(m maas.Machine) int {
 	return slices.Index([]maas.Status{maas.StatusAllocated, maas.StatusDeploying, maas.StatusDeployed}, m.Status)
 }
 
-// holding lists the machines that are allocated with our key, whatever the MaasMachine itself says.
+// holding lists the machines that are allocated with the key of this MaasMachine, whatever its spec says.
 func (r *Reconciler) holding(ctx context.Context, s *scope) ([]maas.Machine, error) {
 	list, err := s.identity.Client.ListMachines(ctx, maas.MachineFilter{AgentNames: []string{s.key()}})
 	if err != nil {
@@ -105,7 +108,7 @@ func (r *Reconciler) holding(ctx context.Context, s *scope) ([]maas.Machine, err
 	}), nil
 }
 
-// doubtLeft is how long an allocation without an answer may still bring a machine.
+// doubtLeft returns how long an allocation with an unknown outcome may still yield a machine.
 func (r *Reconciler) doubtLeft(s *scope) time.Duration {
 	at := attemptedAt(s.machine)
 	if at.IsZero() {
@@ -122,7 +125,8 @@ func (r *Reconciler) checkImage(ctx context.Context, s *scope) (string, error) {
 	return missingImage(s.machine.Spec.Image, images), nil
 }
 
-// allocate writes down that it asks, asks, and writes down what it got: the machine picked, or, without one, what MAAS picks.
+// allocate records the attempt, calls MAAS, and records the result. It allocates the picked machine; if picked is
+// empty, MAAS picks one.
 func (r *Reconciler) allocate(ctx context.Context, s *scope, request placement.Request, picked string) (ctrl.Result, error) {
 	if err := r.noteUser(ctx, s); err != nil {
 		return ctrl.Result{}, err
@@ -154,7 +158,8 @@ func (r *Reconciler) allocate(ctx context.Context, s *scope, request placement.R
 		return r.refuse(ctx, s, got, wrong)
 	}
 	if picked == "" && got.Pod != nil {
-		// Where it is known that MAAS has VM hosts, a machine is named. They may have come a moment ago.
+		// A machine is picked by name whenever MAAS is known to have VM hosts. Here the VM host may have been added a moment
+		// ago.
 		r.warn(s, "VirtualMachineAllocated", fmt.Sprintf("%s and a virtual machine on VM host %s, which MAAS may have composed for want of metal; delete the Machine to have it replaced",
 			lifecycle.Describe(got), got.Pod.Name))
 	}
@@ -162,7 +167,8 @@ func (r *Reconciler) allocate(ctx context.Context, s *scope, request placement.R
 	return ctrl.Result{}, r.record(ctx, s, got)
 }
 
-// ask allocates the machine picked, or has MAAS pick one in the first of the zones that has one: it prefers none itself.
+// ask allocates the picked machine. If picked is empty, MAAS picks a machine in the first zone that has one. ask tries
+// the zones in order, since MAAS has no preference among them.
 func (s *scope) ask(ctx context.Context, request placement.Request, notTags []string, picked string) (*maas.Machine, error) {
 	zones := request.Zones
 	if len(zones) == 0 || picked != "" {
@@ -184,7 +190,8 @@ func (s *scope) ask(ctx context.Context, request placement.Request, notTags []st
 	return nil, refusal
 }
 
-// notAllocated handles an allocation that failed. While MAAS may have done it, the attempt stays written down.
+// notAllocated handles a failed allocation. The attempt stays recorded while its outcome is unknown, since MAAS may
+// have allocated a machine.
 func (r *Reconciler) notAllocated(ctx context.Context, s *scope, request placement.Request, cause error) (ctrl.Result, error) {
 	if maas.IsUncertain(cause) || ctx.Err() != nil {
 		return r.problem(ctx, s, cause)
@@ -205,10 +212,10 @@ func (r *Reconciler) forgetAttempt(ctx context.Context, s *scope) error {
 	})
 }
 
-// refuse gives back a machine that is not what was asked for.
+// refuse releases a machine that does not match the request.
 func (r *Reconciler) refuse(ctx context.Context, s *scope, got *maas.Machine, wrong []string) (ctrl.Result, error) {
 	message := fmt.Sprintf("MAAS gave machine %s (%s), which does not fit (%s); it is given back", got.Hostname, got.SystemID, strings.Join(wrong, ", "))
-	// It is the one that MAAS would pick again.
+	// MAAS would pick this machine again.
 	s.identity.SetAside.Add(got.SystemID, r.Clock.Now().Add(2*r.Timing.Settled))
 	if err := r.release(ctx, s, got, "it does not fit what was asked for"); err != nil {
 		return r.problem(ctx, s, err)
@@ -220,7 +227,7 @@ func (r *Reconciler) refuse(ctx context.Context, s *scope, got *maas.Machine, wr
 	return r.noCapacity(s, message)
 }
 
-// record writes down which machine is held. From here on it can be found without asking MAAS.
+// record writes the allocated machine to the spec of the MaasMachine. From then on it can be found without MAAS.
 func (r *Reconciler) record(ctx context.Context, s *scope, m *maas.Machine) error {
 	err := r.write(ctx, s, func() error {
 		providerID, systemID := formatProviderID(s.machine.Spec, m), m.SystemID

@@ -22,7 +22,7 @@ import (
 	"github.com/openshift/hypershift/test/maas-simulator/status"
 )
 
-// TestJitter: a delay is never shorter than it was meant, and at most a fifth longer.
+// TestJitter checks that a delay is never shorter than the given one, and at most a fifth longer.
 func TestJitter(t *testing.T) {
 	t.Parallel()
 	seen := map[time.Duration]int{}
@@ -40,12 +40,13 @@ func TestJitter(t *testing.T) {
 	}
 }
 
-// attempted is a MaasMachine for which MAAS was asked for a machine, a while before a site begins.
+// attempted sets the time of an allocation attempt, counted back from the start of the simulation.
 func attempted(ago time.Duration) func(*infrav1.MaasMachine) {
 	return annotated(AttemptAnnotation, simtest.Start.Add(-ago).Format(time.RFC3339Nano))
 }
 
-// TestAcquire: what was allocated already is taken up first, and nothing is asked for that could not be used.
+// TestAcquire checks that an existing allocation is adopted first, and that no machine is requested that could not be
+// used.
 func TestAcquire(t *testing.T) {
 	t.Parallel()
 	refuse := func(operation string) func(*rack) {
@@ -102,14 +103,14 @@ func annotateCluster(infra *infrav1.MaasCluster, key, value string) {
 	infra.Annotations[key] = value
 }
 
-// theirs has alice have the machine, for a MaasMachine.
+// theirs allocates the machine ready1 to alice, for the MaasMachine with this UID.
 func theirs(k *rack, uid string) {
 	k.site.Change("ready1", func(m *inventory.Machine) {
 		m.Status, m.Owner, m.AgentName = status.Allocated, "alice", maas.AllocationKey(uid)
 	})
 }
 
-// TestFurthestStays: of machines that lost answers brought, the one that costs the most to get again stays.
+// TestFurthestStays: of several allocations with lost answers, the one with the most progress stays.
 func TestFurthestStays(t *testing.T) {
 	t.Parallel()
 	for name, tc := range map[string]struct {
@@ -140,7 +141,8 @@ func TestFurthestStays(t *testing.T) {
 	}
 }
 
-// TestAllocationIsNotedFirst: who comes after a crash must know that MAAS was asked, as whom, and with which key.
+// TestAllocationIsNotedFirst: the attempt, the MAAS user and the key are recorded before the call, for the reconcile
+// after a crash.
 func TestAllocationIsNotedFirst(t *testing.T) {
 	t.Parallel()
 	k := seeker(t, "alice", sibling("self"), simtest.Machine{ID: "ready1"})
@@ -178,7 +180,8 @@ func TestAllocationIsNotedFirst(t *testing.T) {
 	k.expectReason(result, err, ReasonUnavailable, 15*time.Second)
 }
 
-// TestAllocated: what MAAS gave is written down, told, and not picked again. A virtual machine that nobody asked for is said.
+// TestAllocated: the allocated machine is recorded, reported, and not picked again. A virtual machine that was not
+// requested is reported.
 func TestAllocated(t *testing.T) {
 	t.Parallel()
 	for name, tc := range map[string]struct {
@@ -225,7 +228,7 @@ func TestAllocated(t *testing.T) {
 	}
 }
 
-// TestRefuse: a machine that is not what was asked for goes back, and is not taken again before MAAS had time to hear of it.
+// TestRefuse: a machine that does not match is released, and is set aside for a while.
 func TestRefuse(t *testing.T) {
 	t.Parallel()
 	elsewhere := placement.Request{Subnet: &maas.Subnet{ID: 9, CIDR: "10.9.0.0/24"}}
@@ -271,7 +274,8 @@ func TestRefuse(t *testing.T) {
 	}
 }
 
-// TestNotAllocated: while MAAS may have done it, the attempt stays written down; after a clear answer it does not.
+// TestNotAllocated checks that the attempt stays recorded while the outcome of the call is unknown, and is removed
+// after a definite answer.
 func TestNotAllocated(t *testing.T) {
 	t.Parallel()
 	none, bad := &maas.Error{StatusCode: http.StatusConflict, Message: "no machine"}, &maas.Error{StatusCode: http.StatusForbidden, Message: "no"}
@@ -321,7 +325,7 @@ func TestNotAllocated(t *testing.T) {
 	}
 }
 
-// TestAskZones: where one zone alone will do, no other is asked; where any will, MAAS is asked once.
+// TestAskZones checks that MAAS is asked for a machine of the given zone only, and without a zone once for any.
 func TestAskZones(t *testing.T) {
 	t.Parallel()
 	for name, tc := range map[string]struct {

@@ -17,21 +17,21 @@ import (
 	"github.com/openshift/hypershift/support/maas"
 )
 
-// AddressAnnotation holds, as JSON, the static address of a MaasMachine. It is written before MAAS is asked for the address, so
-// that it is kept by whoever comes after a crash, and no sibling takes it.
+// AddressAnnotation holds, as JSON, the static address of a MaasMachine. It is written before MAAS is asked for the
+// address. After a crash the address stays, and no sibling uses it.
 const AddressAnnotation = "infrastructure.cluster.x-k8s.io/static-ip"
 
-// address is what the annotation holds.
+// address is the content of the annotation.
 type address struct {
 	IP string `json:"ip"`
-	// SystemID is the machine that MAAS was asked to give the address; empty before that.
+	// SystemID is the machine to which MAAS was asked to assign the address; empty before that.
 	SystemID string `json:"systemID,omitempty"`
-	// Replaced is the mode of the link that made room for the address and comes back when it is given back: auto or dhcp;
-	// empty when there was none.
+	// Replaced is the mode of the link that was removed for the address: auto or dhcp. It is restored when the address is
+	// unassigned; empty when there was none.
 	Replaced string `json:"replaced,omitempty"`
 }
 
-// addressOf reads the annotation; one that a person broke counts as none.
+// addressOf reads the annotation. An invalid annotation counts as empty.
 func addressOf(m *infrav1.MaasMachine) address {
 	var a address
 	if json.Unmarshal([]byte(m.Annotations[AddressAnnotation]), &a) != nil {
@@ -65,7 +65,7 @@ const (
 	ReasonStaticIPTooLate  = "MachineDeployedBefore"
 )
 
-// addressCondition tells which address the machine has, or why it has none.
+// addressCondition reports the address of the machine, or why it has none.
 func (s *scope) addressCondition() metav1.Condition {
 	ip := addressOf(s.machine).IP
 	if s.observed != nil && ip != "" {
@@ -85,10 +85,11 @@ func (s *scope) addressCondition() metav1.Condition {
 	return condition.False(ConditionStaticIP, ReasonStaticIPPending, "an address is to be chosen")
 }
 
-// siblings are the MaasMachines of the namespace but this one. They are shared with the cache: nobody may change them.
+// siblings returns the other MaasMachines of the namespace. They are shared with the cache, so callers must not change
+// them.
 func (r *Reconciler) siblings(ctx context.Context, s *scope) ([]infrav1.MaasMachine, error) {
 	list := &infrav1.MaasMachineList{}
-	// Little is read of what may be a thousand objects.
+	// The copy is avoided: there may be a thousand objects, and few fields are read.
 	if err := r.Client.List(ctx, list, client.InNamespace(s.machine.Namespace), client.UnsafeDisableDeepCopy); err != nil {
 		return nil, fmt.Errorf("listing the MaasMachines of namespace %s: %w", s.machine.Namespace, err)
 	}
@@ -101,8 +102,8 @@ func (r *Reconciler) siblings(ctx context.Context, s *scope) ([]infrav1.MaasMach
 	return others, nil
 }
 
-// ensureAddress makes sure that the MaasMachine has an address written down and that MAAS has the subnet for it. What is wrong with
-// either is told before a machine is taken, since no machine would mend it.
+// ensureAddress records an address for the MaasMachine and finds the subnet of it in MAAS. It reports problems before a
+// machine is allocated, since another machine would not fix them.
 func (r *Reconciler) ensureAddress(ctx context.Context, s *scope) (ctrl.Result, error) {
 	spec := s.machine.Spec.StaticIP
 	if spec == nil || s.subnet != nil {
@@ -125,8 +126,8 @@ func (r *Reconciler) ensureAddress(ctx context.Context, s *scope) (ctrl.Result, 
 	return ctrl.Result{}, nil
 }
 
-// pick chooses an address that neither MAAS nor a sibling has, and writes it down. MAAS is asked first: one that does not answer
-// must not keep those waiting who pick addresses of another.
+// pick chooses an address that neither MAAS nor a sibling uses, and records it. It reads MAAS before it takes the lock:
+// a slow MAAS must not block MaasMachines that use another one.
 func (r *Reconciler) pick(ctx context.Context, s *scope, subnet *maas.Subnet) (ctrl.Result, error) {
 	held, err := s.identity.Inventory.HeldAddresses(ctx, subnet.ID)
 	if err != nil {
@@ -146,7 +147,7 @@ func (r *Reconciler) pick(ctx context.Context, s *scope, subnet *maas.Subnet) (c
 	return ctrl.Result{}, r.keepAddress(ctx, s, address{IP: ip})
 }
 
-// choice is made one after the other, so that no two siblings choose the same address.
+// choice chooses the address under a lock, so that no two siblings choose the same one.
 func (r *Reconciler) choice(ctx context.Context, s *scope, subnet *maas.Subnet, taken *staticip.Taken) (string, *staticip.Refusal, error) {
 	r.claims.mu.Lock()
 	defer r.claims.mu.Unlock()
@@ -156,7 +157,7 @@ func (r *Reconciler) choice(ctx context.Context, s *scope, subnet *maas.Subnet, 
 	}
 	chosen := r.claims.of(s.machine, siblings)
 	if s.observed != nil {
-		// A machine may carry an address that the spec allows and that nobody wrote down: it keeps it.
+		// A machine keeps an address that the spec permits but that is not recorded.
 		if own := staticip.Own(s.observed, s.machine.Spec.StaticIP); own != "" {
 			chosen[s.machine.UID] = own
 			return own, nil, nil

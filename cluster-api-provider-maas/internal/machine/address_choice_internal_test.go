@@ -14,14 +14,14 @@ import (
 	"github.com/openshift/hypershift/test/maas-simulator/simulator/simtest"
 )
 
-// within is a MaasMachine that is to have an address of a range.
+// within requests a static address of a range.
 func within(start, end string) func(*infrav1.MaasMachine) {
 	return func(m *infrav1.MaasMachine) {
 		m.Spec.StaticIP = &infrav1.StaticIPConfig{Range: &infrav1.IPRange{Start: start, End: end}}
 	}
 }
 
-// TestAddressCondition: which address the machine has, or why it has none.
+// TestAddressCondition checks that the condition reports the address of the machine, or why it has none.
 func TestAddressCondition(t *testing.T) {
 	t.Parallel()
 	carries := &maas.Machine{Interfaces: []maas.Interface{{Name: "eth0", Links: []maas.Link{{Mode: "static", IPAddress: staticIP}}}}}
@@ -52,7 +52,8 @@ func TestAddressCondition(t *testing.T) {
 	}
 }
 
-// TestEnsureAddress: an address is chosen once, and written down before a machine is taken. What keeps it from that is told.
+// TestEnsureAddress: an address is chosen once, and recorded before a machine is allocated. A problem with it is
+// reported.
 func TestEnsureAddress(t *testing.T) {
 	t.Parallel()
 	ranged := within("10.0.0.50", "10.0.0.51")
@@ -107,7 +108,7 @@ func TestEnsureAddress(t *testing.T) {
 	}
 }
 
-// TestOwnAddressIsClaimed: the address that a machine carries is kept, and no sibling chooses it, though nobody wrote it down yet.
+// TestOwnAddressIsClaimed: a machine keeps its address, and no sibling chooses it, even if it is not recorded yet.
 func TestOwnAddressIsClaimed(t *testing.T) {
 	t.Parallel()
 	subnet := &maas.Subnet{ID: 1, CIDR: "10.0.0.0/24"}

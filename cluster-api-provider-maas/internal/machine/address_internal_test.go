@@ -22,7 +22,7 @@ import (
 
 const staticIP = "10.0.0.77"
 
-// addressed is a rack whose MaasMachine has the machine m1, allocated, and is to have the static address there.
+// addressed returns a fixture whose MaasMachine has the allocated machine m1 and requests the static address on it.
 func addressed(t *testing.T, user string) *rack {
 	t.Helper()
 	self := sibling("self", running("m1"), annotated(AddressAnnotation, `{"ip": "`+staticIP+`"}`))
@@ -32,7 +32,7 @@ func addressed(t *testing.T, user string) *rack {
 	return k
 }
 
-// reread is what a new process knows: what MAAS and the API server tell.
+// reread resets the fixture to what a new process knows: the data of MAAS and of the API server.
 func (k *rack) reread() {
 	k.t.Helper()
 	m, err := k.identity.Inventory.Refresh(k.t.Context(), "m1")
@@ -42,7 +42,7 @@ func (k *rack) reread() {
 	k.scope = &scope{machine: k.machine, infra: k.infra, identity: k.identity, user: k.user, observed: m}
 }
 
-// links are those of the machine, in MAAS: "auto", "static 10.0.0.77".
+// links returns the links of machine m1 in MAAS: "auto", "static 10.0.0.77".
 func (k *rack) links() []string {
 	k.t.Helper()
 	m, err := k.identity.Client.GetMachine(k.t.Context(), "m1")
@@ -70,7 +70,7 @@ func (k *rack) expectLinks(what string, want ...string) {
 	}
 }
 
-// expectEvents are the reasons of what people were told since the last look.
+// expectEvents compares the reasons of the events since the last call with want.
 func (k *rack) expectEvents(want ...string) {
 	k.t.Helper()
 	var got []string
@@ -82,7 +82,7 @@ func (k *rack) expectEvents(want ...string) {
 	}
 }
 
-// TestPlaceThatIsCutOff: whatever call of MAAS fails, the machine has a network, and the next pass goes on from there.
+// TestPlaceThatIsCutOff: whatever MAAS call fails, the machine has a network, and the next reconcile continues.
 func TestPlaceThatIsCutOff(t *testing.T) {
 	t.Parallel()
 	k := addressed(t, "admin")
@@ -126,7 +126,7 @@ func TestPlaceThatIsCutOff(t *testing.T) {
 	}
 }
 
-// TestPlaceForbidden tells what it takes, since MAAS does not.
+// TestPlaceForbidden checks that the message names the required permission, since the MAAS error does not.
 func TestPlaceForbidden(t *testing.T) {
 	t.Parallel()
 	k := addressed(t, "alice")
@@ -137,7 +137,8 @@ func TestPlaceForbidden(t *testing.T) {
 	k.expectLinks("of a user who may not", "auto")
 }
 
-// TestFreeThatIsCutOff: a machine that is given back gets its old link before it loses the address. Cut off in between, it gets no second one.
+// TestFreeThatIsCutOff: a released machine gets its previous link before it loses the address. After an interruption it
+// does not get a second link.
 func TestFreeThatIsCutOff(t *testing.T) {
 	t.Parallel()
 	k := addressed(t, "admin")
@@ -164,7 +165,8 @@ func TestFreeThatIsCutOff(t *testing.T) {
 	k.expectEvents("StaticIPAssigned", "StaticIPReleased")
 }
 
-// TestFreeWhereNothingCanBeDone: a machine that somebody else has by now keeps the address. A person is told, and nobody waits for ever.
+// TestFreeWhereNothingCanBeDone: a machine that is now allocated to another user keeps the address. An event reports
+// it, and the controller does not wait indefinitely.
 func TestFreeWhereNothingCanBeDone(t *testing.T) {
 	t.Parallel()
 	for is, changes := range map[status.Status]bool{status.Ready: true, status.Broken: true, status.FailedTesting: true, status.New: true, status.Deployed: false, status.Deploying: false, status.Commissioning: false} {
@@ -202,7 +204,7 @@ func TestFreeWhereNothingCanBeDone(t *testing.T) {
 	}
 }
 
-// TestFreeWithoutOldLink: where the network was changed since, the address is free all the same.
+// TestFreeWithoutOldLink: the address is unassigned even if the network was changed since.
 func TestFreeWithoutOldLink(t *testing.T) {
 	t.Parallel()
 	k := addressed(t, "admin")
@@ -222,7 +224,7 @@ func TestFreeWithoutOldLink(t *testing.T) {
 	}
 }
 
-// TestDiscard: a virtual machine is done away with when MAAS does not have it any more, and not because it said so.
+// TestDiscard: a virtual machine counts as deleted when MAAS no longer has it, not when the call succeeds.
 func TestDiscard(t *testing.T) {
 	t.Parallel()
 	vm := func(user string) (*rack, *maas.Machine) {
@@ -255,7 +257,8 @@ func TestDiscard(t *testing.T) {
 	}
 }
 
-// TestUnallocatedVM: one that was composed and never allocated is deleted with its MaasMachine; one that may still turn up is waited for.
+// TestUnallocatedVM: a virtual machine that was composed and never allocated is deleted with its MaasMachine. While the
+// outcome of the compose call is unknown, the deletion waits.
 func TestUnallocatedVM(t *testing.T) {
 	t.Parallel()
 	self := virtual(placed(""), leaving)
@@ -263,7 +266,7 @@ func TestUnallocatedVM(t *testing.T) {
 	if _, err := k.discardUnallocated(t.Context(), k.scope); err == nil || k.findings.problem == nil || k.findings.problem.Reason != ReasonAllocationUncertain {
 		t.Errorf("who was asked a moment ago may still compose: %v, %+v", err, k.findings.problem)
 	}
-	placed("v1")(self) // MAAS made it, and has it no more.
+	placed("v1")(self) // MAAS composed it, and has since deleted it.
 	k.findings = findings{}
 	if _, err := k.discardUnallocated(t.Context(), k.scope); err != nil || k.findings.problem != nil {
 		t.Errorf("one that is gone is waited for: %v, %+v", err, k.findings.problem)

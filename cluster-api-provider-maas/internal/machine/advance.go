@@ -15,8 +15,9 @@ import (
 	"github.com/openshift/hypershift/support/phase"
 )
 
-// mark writes on the allocation whose it is, for people, for the sweep and for a restored cluster, over the marks of an older one: MAAS
-// clears them at the end of a release only, and a machine that was marked as broken and fixed keeps them.
+// mark writes the ownership annotations to the machine in MAAS. Administrators, the sweep and a restored cluster read
+// them. It overwrites the annotations of an earlier allocation: MAAS clears them only at the end of a release, and a
+// machine that was marked broken and then fixed still has them.
 func (r *Reconciler) mark(ctx context.Context, s *scope) (ctrl.Result, error) {
 	m := s.observed
 	if m == nil || s.lost || s.stage() == lifecycle.Leaving || s.gaveUp() || s.marked(m) {
@@ -40,7 +41,8 @@ func (r *Reconciler) mark(ctx context.Context, s *scope) (ctrl.Result, error) {
 	return phase.Done()
 }
 
-// marks are what is to be written. An older allocation may have left its own, which an empty value takes away.
+// marks returns the desired ownership annotations. An empty value removes an annotation that an earlier allocation may
+// have left.
 func (s *scope) marks() map[string]string {
 	return map[string]string{
 		maas.AnnotationMachineUID: s.uid(),
@@ -52,7 +54,8 @@ func (s *scope) marks() map[string]string {
 	}
 }
 
-// marked tells that the machine says all of that; what a reader of older marks did not find is added.
+// marked reports whether the machine has all desired ownership annotations. An annotation missing on a machine with
+// older annotations counts as unset, so mark adds it.
 func (s *scope) marked(m *maas.Machine) bool {
 	for key, value := range s.marks() {
 		if m.Annotations[key] != value {
@@ -67,7 +70,7 @@ func (r *Reconciler) take(s *scope, m *maas.Machine) {
 	s.observed = m
 }
 
-// advance does what the state of the machine asks for.
+// advance does the next step for the state of the machine.
 func (r *Reconciler) advance(ctx context.Context, s *scope) (ctrl.Result, error) {
 	if s.stage() == lifecycle.Leaving {
 		return r.retry(ctx, s)
@@ -96,7 +99,8 @@ func (r *Reconciler) advance(ctx context.Context, s *scope) (ctrl.Result, error)
 	return ctrl.Result{RequeueAfter: jitter(r.Timing.Poll)}, nil
 }
 
-// evaluate says what the state of a machine means. Of a machine that another MAAS user has, there is no state to be seen.
+// evaluate returns the outcome for the state of a machine. The state of a machine that is allocated to another MAAS
+// user cannot be read.
 func (s *scope) evaluate(stage lifecycle.Stage, m *maas.Machine) lifecycle.Outcome {
 	switch {
 	case m == nil && s.foreign:
@@ -109,7 +113,7 @@ func (s *scope) evaluate(stage lifecycle.Stage, m *maas.Machine) lifecycle.Outco
 	return lifecycle.Evaluate(stage, m)
 }
 
-// inTime turns a state that has lasted longer than it may into what comes after it.
+// inTime replaces the outcome if the state has lasted longer than its limit.
 func (r *Reconciler) inTime(s *scope, outcome lifecycle.Outcome) lifecycle.Outcome {
 	if outcome.Limit == lifecycle.NoLimit {
 		return outcome
@@ -138,7 +142,7 @@ func (r *Reconciler) limit(s *scope, limit lifecycle.Limit) time.Duration {
 	return r.Timing.Maintenance
 }
 
-// lasted is how long the machine has been in its state, as the status tells it: a restart forgets none of it.
+// lasted returns how long the machine has been in its state. The start time is in the status, so it survives a restart.
 func (r *Reconciler) lasted(s *scope) time.Duration {
 	if s.observed == nil || s.seen.state != lifecycle.StateName(s.observed) || s.seen.since.IsZero() {
 		return 0
@@ -146,7 +150,7 @@ func (r *Reconciler) lasted(s *scope) time.Duration {
 	return r.Clock.Since(s.seen.since)
 }
 
-// notRunning is how long it is known that the machine does not run.
+// notRunning returns how long the machine has been known not to run.
 func (r *Reconciler) notRunning(s *scope) time.Duration {
 	if condition.IsTrue(s.machine.Status.Conditions, ConditionDeployed) {
 		return 0
@@ -154,7 +158,7 @@ func (r *Reconciler) notRunning(s *scope) time.Duration {
 	return r.Clock.Since(s.since(ConditionDeployed))
 }
 
-// powerOn switches on a machine that is certainly off, and not more often than it takes one to boot.
+// powerOn powers on a machine that MAAS reports as off. It retries only after the time that a boot takes.
 func (r *Reconciler) powerOn(ctx context.Context, s *scope) (ctrl.Result, error) {
 	again := ctrl.Result{RequeueAfter: jitter(r.Timing.Poll)}
 	if !r.powered.due(s.observed.SystemID, r.Clock.Now()) {

@@ -22,19 +22,19 @@ import (
 	"github.com/openshift/hypershift/test/maas-simulator/status"
 )
 
-// holder is a seeker that alice's machine m1, in a state, was allocated for.
+// holder returns a fixture whose MaasMachine has alice's machine m1, in the given state.
 func holder(t *testing.T, is status.Status, change ...func(*infrav1.MaasMachine)) *rack {
 	t.Helper()
 	self := sibling("self", append([]func(*infrav1.MaasMachine){annotated(UIDAnnotation, "self"), holds("m1")}, change...)...)
 	return seeker(t, "alice", self, simtest.Machine{ID: "m1", Hostname: "mole", Status: is, Owner: "alice", AgentName: maas.AllocationKey("self"), Power: "on"}).look("m1")
 }
 
-// holds has a machine that does not run yet.
+// holds gives the MaasMachine a machine that does not run yet.
 func holds(id string) func(*infrav1.MaasMachine) {
 	return func(m *infrav1.MaasMachine) { m.Spec.SystemID = &id }
 }
 
-// deployCondition is one that tells of the deployment, since a while before a site begins.
+// deployCondition sets the only condition. Its transition time is counted back from the start of the simulation.
 func deployCondition(c metav1.Condition, ago time.Duration) func(*infrav1.MaasMachine) {
 	return func(m *infrav1.MaasMachine) {
 		c.LastTransitionTime = metav1.NewTime(simtest.Start.Add(-ago))
@@ -47,7 +47,8 @@ var marksOfSelf = map[string]string{
 	maas.AnnotationClusterUID: "cluster", maas.AnnotationPool: "pool",
 }
 
-// TestMark: a machine tells in MAAS whose it is, over what an older allocation left there, and as long as it is ours alone.
+// TestMark: the ownership annotations of a machine replace older ones, as long as the machine belongs to this
+// MaasMachine.
 func TestMark(t *testing.T) {
 	t.Parallel()
 	failed := annotated(FailuresAnnotation, `[{"systemID": "m1"}]`)
@@ -111,7 +112,7 @@ func remark(k *rack, marks map[string]string) {
 	k.look("m1")
 }
 
-// TestAdvance: each state has its next step, and its time until the next look.
+// TestAdvance checks the next action in each state, and the delay until the next reconcile.
 func TestAdvance(t *testing.T) {
 	t.Parallel()
 	exhausted := deployCondition(condition.False(ConditionDeployed, ReasonAttemptsExhausted, "it is kept"), 0)
@@ -152,7 +153,8 @@ func TestAdvance(t *testing.T) {
 	}
 }
 
-// TestAdvanceFailed: one that failed makes room for another one, once that is written down, and one that leaves goes on leaving.
+// TestAdvanceFailed: a failed machine is replaced after the failure was recorded, and a machine that is being released
+// stays so.
 func TestAdvanceFailed(t *testing.T) {
 	t.Parallel()
 	k := holder(t, status.FailedDeployment)
@@ -169,7 +171,7 @@ func TestAdvanceFailed(t *testing.T) {
 	}
 }
 
-// TestAdvanceWellAgain: one that runs counts no more as one that failed; that this could not be written is told.
+// TestAdvanceWellAgain: a running machine no longer counts as failed; a failed write of that is an error.
 func TestAdvanceWellAgain(t *testing.T) {
 	t.Parallel()
 	k := holder(t, status.Deployed)
@@ -190,7 +192,8 @@ func TestAdvanceWellAgain(t *testing.T) {
 	}
 }
 
-// TestEvaluateVirtual: one that was made for the MaasMachine is deleted when it leaves, and judged as any other before that.
+// TestEvaluateVirtual: a virtual machine composed for the MaasMachine is deleted at the end, and evaluated like any
+// other machine before.
 func TestEvaluateVirtual(t *testing.T) {
 	t.Parallel()
 	vm := &maas.Machine{SystemID: "v1", Hostname: "vm-1", PowerType: "lxd", Status: maas.StatusCommissioning, Owner: "alice"}
@@ -215,7 +218,8 @@ func TestEvaluateVirtual(t *testing.T) {
 	}
 }
 
-// TestPowerOn: a machine is switched on, and not again before it had time to boot. That MAAS does not do it is told.
+// TestPowerOn checks that a machine is switched on, but not again before it had time to boot. A failed call is
+// reported.
 func TestPowerOn(t *testing.T) {
 	t.Parallel()
 	k := holder(t, status.Deployed)
@@ -245,7 +249,7 @@ func TestPowerOn(t *testing.T) {
 	k.expectEvents()
 }
 
-// TestPowerOnIsKnown: what MAAS answers is known to the next pass.
+// TestPowerOnIsKnown checks that the next reconcile uses the answer of MAAS without another read.
 func TestPowerOnIsKnown(t *testing.T) {
 	t.Parallel()
 	k := holder(t, status.Deployed)
@@ -260,7 +264,7 @@ func TestPowerOnIsKnown(t *testing.T) {
 	}
 }
 
-// TestNotRunningSince: a machine that ran is off since its condition says so.
+// TestNotRunningSince checks that the Deployed condition provides the time since when a machine has not been running.
 func TestNotRunningSince(t *testing.T) {
 	t.Parallel()
 	for name, tc := range map[string]struct {
@@ -278,7 +282,8 @@ func TestNotRunningSince(t *testing.T) {
 	}
 }
 
-// TestLimits: the MaasMachine says how long it may take to install and to boot, and the provider how long all else.
+// TestLimits checks the timeouts: those for deployment and boot are in the MaasMachine, the others in the settings of
+// the provider.
 func TestLimits(t *testing.T) {
 	t.Parallel()
 	r, _, _ := quiet()
@@ -303,7 +308,7 @@ func TestLimits(t *testing.T) {
 	expect()
 }
 
-// TestPoolIsMarked: without a deployment the set is what a pool is known by.
+// TestPoolIsMarked checks that the MachineSet names the pool if there is no MachineDeployment.
 func TestPoolIsMarked(t *testing.T) {
 	t.Parallel()
 	k := holder(t, status.Allocated, func(m *infrav1.MaasMachine) { m.Labels = map[string]string{clusterv1.MachineSetNameLabel: "set"} })

@@ -18,7 +18,7 @@ import (
 	"github.com/openshift/hypershift/test/maas-simulator/status"
 )
 
-// TestAttacks is about what others do to MAAS while machines come, run and go.
+// TestAttacks covers MAAS outages and changes by other users while machines are deployed, run and are released.
 func TestAttacks(t *testing.T) {
 	cfg := testenv.Start(t, crds.Infrastructure, crds.ClusterAPI)
 	for name, rule := range map[string]faults.Rule{
@@ -40,7 +40,8 @@ func TestAttacks(t *testing.T) {
 	}
 }
 
-// outage has MAAS away for half an hour while one machine runs, one is given back, one is installed and one is wanted.
+// outage makes MAAS unusable for half an hour. One machine runs, one is being released, one is being deployed, and one
+// is still to be allocated.
 func outage(t *testing.T, cfg *rest.Config, rule faults.Rule) {
 	w := newRack(t, cfg, "alice")
 	w.owned()
@@ -89,7 +90,7 @@ func outage(t *testing.T, cfg *rest.Config, rule faults.Rule) {
 	}, patience, "20ms").Should(BeZero(), "an allocation without an answer must not be forgotten")
 }
 
-// newDeploying is a rack with a MaasMachine whose machine is being installed, and does not come to an end.
+// newDeploying returns a fixture with a MaasMachine whose machine is being deployed; the deployment never ends.
 func newDeploying(t *testing.T, cfg *rest.Config, name string) (w *world, systemID string) {
 	w = newRack(t, cfg, "alice")
 	w.owned()

@@ -17,29 +17,30 @@ import (
 	"github.com/openshift/hypershift/support/phase"
 )
 
-// outstanding are the machines that a deployment failed on, that made room for another one, and that MAAS has not taken back. They
-// are written down on the MaasMachine before they make room, and its finalizer waits for them.
+// outstanding returns the pending releases: machines on which a deployment failed, which were replaced, and which MAAS
+// has not released. They are recorded on the MaasMachine before the replacement, and its finalizer waits for them.
 func (s *scope) outstanding() []failure {
 	return slices.DeleteFunc(failuresOf(s.machine), func(f failure) bool { return f.Released || f.SystemID == s.systemID() })
 }
 
-// GivesBack tells that a MaasMachine is giving a machine back on which a deployment failed.
+// GivesBack reports whether a MaasMachine is releasing a machine on which a deployment failed.
 func GivesBack(m *infrav1.MaasMachine, systemID string) bool {
 	return slices.ContainsFunc(failuresOf(m), func(f failure) bool { return f.SystemID == systemID && !f.Released })
 }
 
-// isOutstanding tells that a machine is outstanding: it must not be taken again, nor for another one.
+// isOutstanding reports whether the release of a machine is pending. Such a machine must not be allocated again, for
+// any MaasMachine.
 func (s *scope) isOutstanding(systemID string) bool {
 	return slices.ContainsFunc(s.outstanding(), func(f failure) bool { return f.SystemID == systemID })
 }
 
-// unreleased is how far a failed machine is, and the MaasMachine as it was when it had that.
+// unreleased holds the progress of a pending release, and the scope of the MaasMachine from when it had the machine.
 type unreleased struct {
 	lifecycle.Outcome
 	former *scope
 }
 
-// background goes on giving back what is outstanding. It stops nothing else: that is its point.
+// background continues the pending releases. It never blocks the other phases.
 func (r *Reconciler) background(ctx context.Context, s *scope) (ctrl.Result, error) {
 	var result ctrl.Result
 	back := map[string]bool{}
@@ -74,7 +75,7 @@ func (r *Reconciler) markReleased(ctx context.Context, s *scope, back map[string
 	return r.write(ctx, s, func() error { return setFailures(s.machine, failures) })
 }
 
-// formerly is the scope of the MaasMachine as it was when it had the machine that failed. Nothing of it is written.
+// formerly returns a scope of the MaasMachine as it was when it had the failed machine. It is never written.
 func (s *scope) formerly(f failure) *scope {
 	m := s.machine.DeepCopy()
 	m.Spec.SystemID, m.Spec.ProviderID = &f.SystemID, nil
@@ -89,7 +90,7 @@ func (s *scope) formerly(f failure) *scope {
 	return former
 }
 
-// giveBackFailed moves a machine one step towards being given back, and says how far it is, in words where that failed.
+// giveBackFailed does the next step of a release, and returns its progress. An error becomes a Stuck outcome.
 func (r *Reconciler) giveBackFailed(ctx context.Context, former *scope) lifecycle.Outcome {
 	_, err := r.observe(ctx, former)
 	var left lifecycle.Outcome
@@ -109,7 +110,7 @@ func (r *Reconciler) giveBackFailed(ctx context.Context, former *scope) lifecycl
 	return lifecycle.Outcome{Action: lifecycle.Stuck, Reason: p.Reason, Message: p.Message}
 }
 
-// outstandingCondition tells which failed machines MAAS has not taken back; nil when there never was one.
+// outstandingCondition reports the failed machines that MAAS has not released; nil when there never was one.
 func (s *scope) outstandingCondition() *metav1.Condition {
 	if len(s.outstanding()) == 0 {
 		if !slices.ContainsFunc(s.machine.Status.Conditions, func(c metav1.Condition) bool { return c.Type == ConditionOutstanding }) {

@@ -21,7 +21,7 @@ import (
 	"github.com/openshift/hypershift/test/maas-simulator/status"
 )
 
-// failedOn is a MaasMachine on whose former machines a deployment failed.
+// failedOn records failed deployments on earlier machines of the MaasMachine.
 func failedOn(t *testing.T, failures ...failure) func(*infrav1.MaasMachine) {
 	t.Helper()
 	return func(m *infrav1.MaasMachine) {
@@ -31,13 +31,14 @@ func failedOn(t *testing.T, failures ...failure) func(*infrav1.MaasMachine) {
 	}
 }
 
-// TestBackground: failed machines are given back beside all else, each in its own time. What MAAS has back is written down.
+// TestBackground: failed machines are released concurrently with the other phases, each in its own time. Completed
+// releases are recorded.
 func TestBackground(t *testing.T) {
 	t.Parallel()
 	refuse := func(k *rack) {
 		simtest.Refuse(k.t, k.site.Simulator, "machine.release", "failed", http.StatusServiceUnavailable, "the BMC is dead")
 	}
-	// left are those that are not back, as "id action reason".
+	// left holds the machines that are not released yet, as "id action reason".
 	for name, tc := range map[string]struct {
 		failed status.Status
 		set    func(*rack)
@@ -61,7 +62,7 @@ func TestBackground(t *testing.T) {
 			}
 			k := seeker(t, "alice", sibling("self", annotated(UIDAnnotation, "self"), failedOn(t, failures...)), allocated("failed", "self", tc.failed), allocated("other1", "self", status.FailedDeployment))
 			for _, id := range []string{"failed", "other1"} {
-				k.site.Change(id, func(m *inventory.Machine) { m.PowerState = "on" }) // A release takes its time then.
+				k.site.Change(id, func(m *inventory.Machine) { m.PowerState = "on" }) // A release then takes some time.
 			}
 			if tc.failed == status.Ready {
 				k.site.Change("failed", func(m *inventory.Machine) { m.Owner, m.AgentName = "", "" })
@@ -90,7 +91,7 @@ func TestBackground(t *testing.T) {
 	}
 }
 
-// TestBackgroundIsCutOff: of what nobody learnt nothing is told, and what could not be written down is told.
+// TestBackgroundIsCutOff: a cancelled reconcile reports nothing, and a failed write is an error.
 func TestBackgroundIsCutOff(t *testing.T) {
 	t.Parallel()
 	self := func() *infrav1.MaasMachine { return sibling("self", failedOn(t, failure{SystemID: "failed"})) }
@@ -107,7 +108,8 @@ func TestBackgroundIsCutOff(t *testing.T) {
 	}
 }
 
-// TestFormerly: what is given back in the background is given back as if it were held, by the same user, and with its address.
+// TestFormerly: a machine is released in the background as if it were still allocated, by the same user and with its
+// address.
 func TestFormerly(t *testing.T) {
 	t.Parallel()
 	k := holder(t, status.Deployed, annotated(AddressAnnotation, `{"ip": "10.0.0.9", "systemID": "m1"}`))
@@ -127,7 +129,8 @@ func TestFormerly(t *testing.T) {
 	}
 }
 
-// TestBackgroundTakesAddressOff: a failed machine goes on carrying the address until that is free, and counts as not back before.
+// TestBackgroundTakesAddressOff: a failed machine keeps the address until it is unassigned, and does not count as
+// released before.
 func TestBackgroundTakesAddressOff(t *testing.T) {
 	t.Parallel()
 	k := addressed(t, "admin")
@@ -152,7 +155,7 @@ func TestBackgroundTakesAddressOff(t *testing.T) {
 	k.expectLinks("at the end", "auto")
 }
 
-// TestOutstandingCondition: the reason is that of the last one, the words those of all.
+// TestOutstandingCondition checks that the condition has the reason of the last machine, and the messages of all.
 func TestOutstandingCondition(t *testing.T) {
 	t.Parallel()
 	before := []metav1.Condition{condition.False(ConditionOutstanding, lifecycle.ReasonReleasing, "")}

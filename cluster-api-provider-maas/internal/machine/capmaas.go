@@ -12,16 +12,17 @@ import (
 	"github.com/openshift/hypershift/support/phase"
 )
 
-// evacuationFinalizer is set by CAPMAAS on the machines of a cluster with LXD hosts, and taken off by a controller of its own that
-// moves their virtual machines away. Where this provider has taken its place nobody does so: MAAS itself refuses to take a machine
-// back as long as it is a VM host.
+// evacuationFinalizer is set by CAPMAAS on the machines of a cluster with LXD hosts. A controller of CAPMAAS removes it
+// after moving the virtual machines away. Without CAPMAAS nothing does so, so this provider removes it. This is safe:
+// MAAS refuses to release a machine while it is a VM host.
 const evacuationFinalizer = "maas.lxd.io/host-evacuation"
 
-// kubeadmBootstrap is the kind of bootstrap whose kubelet does not start on a machine with swap.
+// kubeadmBootstrap is the bootstrap kind whose kubelet does not start on a machine with swap.
 const kubeadmBootstrap = "KubeadmConfig"
 
-// swapOff asks MAAS to install without swap, which it gives to Ubuntu otherwise, where kubeadm is to start the kubelet. Only
-// administrators may; for the others that is told, since the image or the bootstrap data may switch it off as well.
+// swapOff requests an installation without swap if kubeadm starts the kubelet. By default MAAS gives swap to Ubuntu.
+// Only MAAS administrators may change this. For other users swapOff emits a warning and continues, since the image or
+// the bootstrap data may disable swap as well.
 func (r *Reconciler) swapOff(ctx context.Context, s *scope) (ctrl.Result, error) {
 	m := s.observed
 	if m == nil || m.Status != maas.StatusAllocated || s.owner.Spec.Bootstrap.ConfigRef.Kind != kubeadmBootstrap {

@@ -14,7 +14,8 @@ import (
 	"github.com/openshift/hypershift/test/maas-simulator/status"
 )
 
-// TestSwapOff: a machine gets no swap where a kubelet of kubeadm is to run, and MAAS is not asked anywhere else.
+// TestSwapOff checks that swap is turned off only for machines with a kubeadm bootstrap config. MAAS gets no request
+// about any other machine.
 func TestSwapOff(t *testing.T) {
 	t.Parallel()
 	for name, tc := range map[string]struct {

@@ -37,7 +37,8 @@ func TestFromCAPMAAS(t *testing.T) {
 	}
 }
 
-// capmaas is a rack whose machine one CAPMAAS deployed: without key and marks, and with all that it leaves on a MaasMachine.
+// capmaas is a fixture whose machine was deployed by CAPMAAS: without a key and annotations, and with everything that
+// CAPMAAS leaves on a MaasMachine.
 func capmaas(t *testing.T, cfg *rest.Config, user string, lxd bool) *world {
 	t.Helper()
 	w := newRack(t, cfg, user)
@@ -120,7 +121,7 @@ func finalizerOnly(t *testing.T, cfg *rest.Config) {
 	w.Expect(w.gone("m")).To(BeTrue())
 }
 
-// byKubeadm makes a MaasMachine whose Machine is bootstrapped by kubeadm.
+// byKubeadm creates a MaasMachine whose Machine has a kubeadm bootstrap config.
 func (w *world) byKubeadm(name string) {
 	w.t.Helper()
 	w.add(name, infrav1.MaasMachineSpec{Image: "ubuntu/jammy"})

@@ -17,8 +17,9 @@ import (
 	"github.com/openshift/hypershift/support/phase"
 )
 
-// choose allocates a machine that fits, and else says why none does. MAAS picks, and no list is made, unless some of the machines that
-// it might pick must not be taken, or it might compose a machine of its own making, or it had none a moment ago.
+// choose allocates a matching machine, or reports why none matches. By default MAAS picks, and no list is read. The
+// controller picks if some machines must not be allocated, if MAAS might compose a virtual machine, or if MAAS had no
+// machine a moment ago.
 func (r *Reconciler) choose(ctx context.Context, s *scope) (ctrl.Result, error) {
 	r.heed(s)
 	if result, err := r.ensureAddress(ctx, s); err != nil {
@@ -31,7 +32,7 @@ func (r *Reconciler) choose(ctx context.Context, s *scope) (ctrl.Result, error) 
 	if err := r.occupied(ctx, s); err != nil {
 		return ctrl.Result{}, err
 	}
-	// Of a machine that is named MAAS composes none where it is gone meanwhile.
+	// A machine is named, so MAAS does not compose a virtual machine if it is no longer available.
 	mustPick := s.identity.SetAside.Any() || len(s.quarantined) > 0 || s.contested || s.subnet != nil || s.identity.Inventory.MayCompose(ctx)
 	var candidates []maas.Machine
 	if mustPick || s.waitsForCapacity() {
@@ -56,7 +57,7 @@ func (r *Reconciler) choose(ctx context.Context, s *scope) (ctrl.Result, error) 
 	return r.allocate(ctx, s, request, picked)
 }
 
-// candidates are the Ready machines that fit, the best one first.
+// candidates returns the Ready machines that match, the best one first.
 func (r *Reconciler) candidates(ctx context.Context, s *scope, request placement.Request) ([]maas.Machine, error) {
 	ready, err := s.identity.Inventory.Ready(ctx, request.Filter())
 	if err != nil && !placement.HasNone(err) {
@@ -65,7 +66,7 @@ func (r *Reconciler) candidates(ctx context.Context, s *scope, request placement
 	return request.Candidates(ready, s.aside), nil
 }
 
-// zonesOf are the zones of the machines, in their order.
+// zonesOf returns the zones of the machines, in their order, without duplicates.
 func zonesOf(machines []maas.Machine) []string {
 	var zones []string
 	for _, m := range machines {
@@ -76,18 +77,18 @@ func zonesOf(machines []maas.Machine) []string {
 	return zones
 }
 
-// waitsForCapacity tells that an earlier pass found no machine.
+// waitsForCapacity reports whether an earlier reconcile found no machine.
 func (s *scope) waitsForCapacity() bool {
 	c := meta.FindStatusCondition(s.machine.Status.Conditions, ConditionAllocated)
 	return c != nil && (c.Reason == ReasonNoCapacity || c.Reason == ReasonAllocationTimedOut)
 }
 
-// aside tells that a machine must not be taken now, although it is Ready.
+// aside reports whether a Ready machine must not be allocated now.
 func (s *scope) aside(systemID string) bool {
 	return s.identity.SetAside.Has(systemID) || s.quarantined[systemID] || s.occupied[systemID] || s.isOutstanding(systemID)
 }
 
-// checkBootstrap stops before a machine is taken that could not be deployed with what there is.
+// checkBootstrap stops before a machine is allocated that could not be deployed with the current bootstrap data.
 func (r *Reconciler) checkBootstrap(ctx context.Context, s *scope) (ctrl.Result, error) {
 	data, err := r.bootstrap(ctx, s)
 	if err != nil {
@@ -106,7 +107,7 @@ func (r *Reconciler) checkBootstrap(ctx context.Context, s *scope) (ctrl.Result,
 	return ctrl.Result{}, nil
 }
 
-// noCapacity waits the longer, the longer it has waited.
+// noCapacity requeues with a delay that grows with the time already waited.
 func (r *Reconciler) noCapacity(s *scope, message string) (ctrl.Result, error) {
 	r.spread.note(s.machine, "")
 	waited := r.Clock.Since(s.since(ConditionAllocated))
@@ -120,7 +121,8 @@ func (r *Reconciler) noCapacity(s *scope, message string) (ctrl.Result, error) {
 	return ctrl.Result{RequeueAfter: jitter(after)}, phase.ErrStop
 }
 
-// explain counts, and adds when a zone, pool or tag does not exist at all, which more machines would not mend.
+// explain reports how many machines match. It also names a zone, pool or tag that does not exist, since more machines
+// would not fix that.
 func (r *Reconciler) explain(ctx context.Context, s *scope, request placement.Request) string {
 	inventory := s.identity.Inventory
 	ready, err := inventory.Survey(ctx)
@@ -156,7 +158,7 @@ func names[T any](list []T, name func(T) string) []string {
 	return all
 }
 
-// unknownName adds nothing when the names could not be read: the counts say enough.
+// unknownName returns an empty text when the names could not be read: the counts are sufficient.
 func unknownName(err error, kind, name string, known []string) string {
 	if err != nil || slices.Contains(known, name) {
 		return ""

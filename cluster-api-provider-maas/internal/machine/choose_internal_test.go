@@ -32,7 +32,8 @@ func away(k *rack, operations ...string) {
 	}
 }
 
-// TestChooseMachine: MAAS picks and no list is made, but where some of the machines that it might pick must not be taken.
+// TestChooseMachine: MAAS picks and no list is read, unless some of the machines that it might pick must not be
+// allocated.
 func TestChooseMachine(t *testing.T) {
 	t.Parallel()
 	quarantined := func(r quarantine.Record) func(*rack) {
@@ -86,7 +87,7 @@ func TestChooseMachine(t *testing.T) {
 			k.infra.Spec.FailureDomains = []string{"north", "south"}
 			maybe(tc.set, k)
 			if k.machine.Spec.StaticIP == nil {
-				away(k, "subnets.read") // It is not needed.
+				away(k, "subnets.read") // The list of subnets is not needed.
 			}
 			k.asked("")
 			_, err := k.choose(t.Context(), k.scope)
@@ -101,7 +102,7 @@ func TestChooseMachine(t *testing.T) {
 	}
 }
 
-// TestChooseContested: a machine on which a sibling still has its address is left alone.
+// TestChooseContested checks that a machine is not allocated while a sibling still has its address on it.
 func TestChooseContested(t *testing.T) {
 	t.Parallel()
 	k := seeker(t, "alice", sibling("self"), simtest.Machine{ID: "cheap1", CPU: 1}, simtest.Machine{ID: "dear01", CPU: 64})
@@ -113,7 +114,7 @@ func TestChooseContested(t *testing.T) {
 	}
 }
 
-// TestChooseNothing: what keeps a MaasMachine from a machine is told before one is taken.
+// TestChooseNothing checks that a problem with the MaasMachine is reported before a machine is allocated.
 func TestChooseNothing(t *testing.T) {
 	t.Parallel()
 	ignition := map[string][]byte{bootstrapKey: []byte(`{"ignition": {"version": "3.4.0"}}`)}
@@ -159,7 +160,7 @@ func TestChooseNothing(t *testing.T) {
 	}
 }
 
-// takesMeanwhile has somebody take the machine while the bootstrap data is read.
+// takesMeanwhile allocates the machine to another user while the bootstrap data is read.
 func takesMeanwhile(k *rack) client.Reader {
 	return interceptor.NewClient(k.Reader.(client.WithWatch), interceptor.Funcs{
 		Get: func(ctx context.Context, c client.WithWatch, key client.ObjectKey, obj client.Object, opts ...client.GetOption) error {
@@ -168,7 +169,7 @@ func takesMeanwhile(k *rack) client.Reader {
 		}})
 }
 
-// TestNoCapacity: who waits for long is looked at more seldom, and after a while it is said that it took too long.
+// TestNoCapacity: the delay grows with the time waited, and after a while the condition reports a timeout.
 func TestNoCapacity(t *testing.T) {
 	t.Parallel()
 	for waited, tc := range map[time.Duration]struct {
@@ -205,7 +206,8 @@ func TestNoCapacity(t *testing.T) {
 	}
 }
 
-// TestExplain: a name that MAAS does not have is said, with those that it has in their order; what can't be read is left out.
+// TestExplain: the message reports a name that MAAS does not have, with a sorted list of the existing ones. A list that
+// cannot be read is omitted.
 func TestExplain(t *testing.T) {
 	t.Parallel()
 	has := func(kind, name, names string) string {
@@ -237,7 +239,7 @@ func TestExplain(t *testing.T) {
 	}
 }
 
-// TestZonesOf are in the order of their machines, and each is asked once.
+// TestZonesOf checks that zonesOf returns each zone once, in the order of the machines.
 func TestZonesOf(t *testing.T) {
 	t.Parallel()
 	var machines []maas.Machine
@@ -249,7 +251,7 @@ func TestZonesOf(t *testing.T) {
 	}
 }
 
-// TestBootstrapIsAwaited: data that is not there yet names where it is looked for.
+// TestBootstrapIsAwaited checks that the message about missing bootstrap data names the Secret.
 func TestBootstrapIsAwaited(t *testing.T) {
 	t.Parallel()
 	k := seeker(t, "alice", sibling("self"))

@@ -32,7 +32,7 @@ func TestChoose(t *testing.T) {
 	}
 }
 
-// printed is how many machines MAAS printed since the last call, in lists.
+// printed returns the number of machines that MAAS listed since the last call.
 func (w *world) printed() int {
 	defer w.ResetRequests()
 	return w.Load.Report().Of("machines.read").Machines

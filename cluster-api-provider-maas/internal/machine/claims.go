@@ -12,17 +12,17 @@ import (
 	"github.com/openshift/hypershift/cluster-api-provider-maas/internal/staticip"
 )
 
-// refusedFor is how long an address is not picked again that MAAS refused.
+// refusedFor is how long an address that MAAS rejected is not picked again.
 const refusedFor = 10 * time.Minute
 
-// namespacedIP is an address as the MaasMachines of a namespace see it: another namespace may have another MAAS.
+// namespacedIP is an address in the context of a namespace: another namespace may use another MAAS.
 type namespacedIP struct{ namespace, ip string }
 
-// claims remembers the addresses that this process chose and that the cache may not show yet, and those that MAAS refused. A
-// restart forgets them: the cache is whole then, and MAAS refuses an address that somebody has.
+// claims holds the IP reservations of this process that the cache may not show yet, and the addresses that MAAS
+// rejected. A restart loses both. The cache is complete then, and MAAS rejects an address that is in use.
 type claims struct {
 	mu sync.Mutex
-	// chosen are the addresses by namespace and by UID of the MaasMachine.
+	// chosen holds the addresses by namespace and by UID of the MaasMachine.
 	chosen  map[string]map[types.UID]string
 	refused map[namespacedIP]time.Time
 }
@@ -31,7 +31,8 @@ func newClaims() *claims {
 	return &claims{chosen: map[string]map[types.UID]string{}, refused: map[namespacedIP]time.Time{}}
 }
 
-// of returns what was chosen for the MaasMachines of a namespace that are still there; mu must be held.
+// of returns the addresses chosen for the existing siblings of a MaasMachine, and drops the others. The caller must
+// hold mu.
 func (p *claims) of(m *infrav1.MaasMachine, siblings []infrav1.MaasMachine) map[types.UID]string {
 	before, now := p.chosen[m.Namespace], map[types.UID]string{}
 	for i := range siblings {
@@ -43,14 +44,14 @@ func (p *claims) of(m *infrav1.MaasMachine, siblings []infrav1.MaasMachine) map[
 	return now
 }
 
-// refuse notes that MAAS does not give an address.
+// refuse records that MAAS rejected an address.
 func (p *claims) refuse(namespace, ip string, now time.Time) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.refused[namespacedIP{namespace, ip}] = now.Add(refusedFor)
 }
 
-// addRefused adds what MAAS refused a short while ago; mu must be held.
+// addRefused adds the recently rejected addresses to taken. The caller must hold mu.
 func (p *claims) addRefused(namespace string, taken *staticip.Taken, now time.Time) {
 	for refused, until := range p.refused {
 		switch {

@@ -19,7 +19,7 @@ import (
 )
 
 const (
-	// bootstrapKey is where Cluster API keeps bootstrap data in its Secret, formatKey what the data is.
+	// bootstrapKey is the key of the bootstrap data in the Secret of Cluster API. formatKey is the key of its format.
 	bootstrapKey = "value"
 	formatKey    = "format"
 )
@@ -63,7 +63,8 @@ func (r *Reconciler) stop(s *scope, reason, message string) (ctrl.Result, error)
 	return ctrl.Result{RequeueAfter: jitter(r.Timing.Problem)}, phase.ErrStop
 }
 
-// notDeployed gives a machine back at once that can't be deployed as it is; other refusals may pass.
+// notDeployed releases a machine immediately if its network or storage is not deployable. Other errors may be
+// temporary.
 func (r *Reconciler) notDeployed(ctx context.Context, s *scope, err error) (ctrl.Result, error) {
 	s.identity.Inventory.Forget(s.observed.SystemID)
 	if maas.FieldMessages(err, "network") != nil || maas.FieldMessages(err, "storage") != nil {
@@ -72,8 +73,8 @@ func (r *Reconciler) notDeployed(ctx context.Context, s *scope, err error) (ctrl
 	return r.heldUp(ctx, s, err)
 }
 
-// heldUp pauses the longer, the more often in a row MAAS refuses to do something to the machine. When that lasts, another machine
-// is tried. What no machine mends is found out in that way too, since the tries are bounded.
+// heldUp backs off each time in a row that MAAS rejects a change of the machine. When that lasts, another machine is
+// tried. The number of attempts is limited, so a problem that no machine fixes is reported too.
 func (r *Reconciler) heldUp(ctx context.Context, s *scope, err error) (ctrl.Result, error) {
 	if !refused(err) || ctx.Err() != nil {
 		return r.problem(ctx, s, err)
@@ -89,8 +90,8 @@ func (r *Reconciler) heldUp(ctx context.Context, s *scope, err error) (ctrl.Resu
 	return ctrl.Result{RequeueAfter: r.refusals.add(s.observed.SystemID, p, r.Clock.Now())}, phase.ErrStop
 }
 
-// patience is how long a machine is kept to which MAAS refuses to do something. Parameters that it does not take seldom get better;
-// an image may come back, and a power driver too.
+// patience returns how long a machine stays allocated while MAAS rejects a change. Rejected parameters seldom become
+// valid; an image or a power driver may become available again.
 func (r *Reconciler) patience(s *scope, err error) time.Duration {
 	if maas.IsInvalid(err) && !noImage(err) {
 		return r.Timing.Refused
@@ -100,7 +101,7 @@ func (r *Reconciler) patience(s *scope, err error) time.Duration {
 
 func noImage(err error) bool { return maas.FieldMessages(err, "distro_series") != nil }
 
-// pausing repeats the refusal after which the machine is left alone for a while.
+// pausing repeats the last rejection while the backoff for the machine lasts.
 func (r *Reconciler) pausing(s *scope) (ctrl.Result, bool) {
 	p, left := r.refusals.standing(s.observed.SystemID, r.Clock.Now())
 	if left <= 0 {
@@ -110,8 +111,8 @@ func (r *Reconciler) pausing(s *scope) (ctrl.Result, bool) {
 	return ctrl.Result{RequeueAfter: left}, true
 }
 
-// bootstrap reads the Secret with the bootstrap data, once in a pass; it is nil while there is no data. It is not cached: the
-// data of one machine is needed once.
+// bootstrap reads the Secret with the bootstrap data, once per reconcile. It returns nil while there is no data. The
+// Secret is not cached, since the data of one machine is needed once.
 func (r *Reconciler) bootstrap(ctx context.Context, s *scope) (map[string][]byte, error) {
 	name := s.bootstrapSecret()
 	if name == "" || s.bootstrapData != nil {
@@ -128,7 +129,8 @@ func (r *Reconciler) bootstrap(ctx context.Context, s *scope) (map[string][]byte
 	return s.bootstrapData, nil
 }
 
-// userData is the bootstrap data with a token of this machine alone, where there is one of its pool to make it from.
+// userData returns the bootstrap data with a token for this machine only. Without a token of the pool, it returns the
+// bootstrap data unchanged.
 func (s *scope) userData(data map[string][]byte) []byte {
 	return machinetoken.Personalize(data[bootstrapKey], data[hyperv1.UserDataTokenKey], s.owner.Name)
 }

@@ -27,12 +27,12 @@ import (
 	"github.com/openshift/hypershift/test/maas-simulator/status"
 )
 
-// giveData has the Secret hold that.
+// giveData sets the data of the bootstrap Secret.
 func (k *rack) giveData(data map[string][]byte) {
 	k.Reader = fakeclient.NewClientBuilder().WithObjects(&corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "bootstrap"}, Data: data}).Build()
 }
 
-// unreadable has the API server give no Secret.
+// unreadable makes all reads from the API server fail.
 func unreadable(k *rack) {
 	k.Reader = interceptor.NewClient(fakeclient.NewClientBuilder().Build(), interceptor.Funcs{
 		Get: func(context.Context, client.WithWatch, client.ObjectKey, client.Object, ...client.GetOption) error {
@@ -40,7 +40,7 @@ func unreadable(k *rack) {
 		}})
 }
 
-// TestDeploy: MAAS is told all that it needs to install the machine, and what keeps it from that is said.
+// TestDeploy checks that the deployment starts, and that a condition reports why it does not.
 func TestDeploy(t *testing.T) {
 	t.Parallel()
 	answer := func(code int, message string) func(*rack) {
@@ -90,7 +90,8 @@ func TestDeploy(t *testing.T) {
 	}
 }
 
-// TestDeployRequest: the image, the user-data with a token of the Machine's own, and where the system runs, are those that were asked for.
+// TestDeployRequest: the request has the image, the user data with a token for this Machine only, and the requested
+// place of the system.
 func TestDeployRequest(t *testing.T) {
 	t.Parallel()
 	bearer := func(token string) string { return "Bearer " + base64.StdEncoding.EncodeToString([]byte(token)) }
@@ -108,7 +109,7 @@ func TestDeployRequest(t *testing.T) {
 		if m.Ephemeral != inMemory || !strings.Contains(image, m.Series) || m.Series == "" {
 			t.Errorf("it runs %s/%s in memory: %t", m.OSystem, m.Series, m.Ephemeral)
 		}
-		// It begins anew after that: the first refusal of the next row pauses for the shortest time.
+		// The backoff starts again: the first error of the next series has the shortest delay.
 		if pause := k.refusals.add("m1", Problem{}, k.site.Clock.Now()); pause > 18*time.Second {
 			t.Errorf("what MAAS refused before counts still: it pauses for %s", pause)
 		}
@@ -123,7 +124,8 @@ func TestDeployRequest(t *testing.T) {
 	}
 }
 
-// TestDeployLooksAnew: a machine that MAAS does not install may be in another state than it was thought to be.
+// TestDeployLooksAnew checks that the machine is read again after MAAS rejected the deployment: the cached machine may
+// be outdated.
 func TestDeployLooksAnew(t *testing.T) {
 	t.Parallel()
 	k := holder(t, status.Allocated)
@@ -137,7 +139,8 @@ func TestDeployLooksAnew(t *testing.T) {
 	}
 }
 
-// TestGivenUpWhenRefused: MAAS that refuses for longer than it may makes room for another machine.
+// TestGivenUpWhenRefused checks that another machine is tried when MAAS rejects the deployment for longer than the
+// timeout.
 func TestGivenUpWhenRefused(t *testing.T) {
 	t.Parallel()
 	invalid := &maas.Error{StatusCode: http.StatusBadRequest, Fields: map[string][]string{"hwe_kernel": {"none"}}}
@@ -172,7 +175,7 @@ func TestGivenUpWhenRefused(t *testing.T) {
 	}
 }
 
-// TestBootstrapOnce: the Secret is read once in a pass.
+// TestBootstrapOnce checks that the Secret is read once in a reconcile.
 func TestBootstrapOnce(t *testing.T) {
 	t.Parallel()
 	k := holder(t, status.Allocated)

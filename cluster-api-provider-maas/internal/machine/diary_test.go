@@ -9,8 +9,8 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 )
 
-// diary keeps events, as many as there are: a recorder that is full would hold up a reconciler that goes in circles, and the test that is to
-// tell so with it.
+// diary records any number of events. A full recorder would block a reconciler that loops, and with it the test that
+// should detect the loop.
 type diary struct {
 	mu   sync.Mutex
 	told []string

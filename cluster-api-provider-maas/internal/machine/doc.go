@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package machine makes MaasMachines real: it acquires a machine of MAAS, deploys it with the bootstrap data of Cluster API,
-// publishes what it got, and gives it back.
+// Package machine reconciles MaasMachines. It allocates a machine in MAAS, deploys it with the bootstrap data of
+// Cluster API, publishes its status, and releases it.
 //
 //	prerequisites ─> credentials ─> observe ─> acquire ─> mark ─> advance ─> node ─> status
 //
-// A reconcile may die between any two lines. What MAAS did then is found again by the allocation key (see
-// maas.AllocationKey), which MAAS stores in the transaction that allocates.
+// A reconcile can be interrupted at any point. The next reconcile finds an allocated machine by its allocation key (see
+// maas.AllocationKey). MAAS stores the key in the transaction that allocates the machine.
 package machine

@@ -27,7 +27,7 @@ import (
 	"github.com/openshift/hypershift/test/maas-simulator/status"
 )
 
-// TestEvidence is about what may be concluded of a machine, and from whose word.
+// TestEvidence covers which conclusions about a machine the provider may draw, and from which answers.
 func TestEvidence(t *testing.T) {
 	cfg := testenv.Start(t, crds.Infrastructure, crds.ClusterAPI)
 	for name, test := range map[string]func(*testing.T, *rest.Config){
@@ -48,13 +48,13 @@ func TestEvidence(t *testing.T) {
 	}
 }
 
-// addPlain makes a MaasMachine that any machine of the rack suits.
+// addPlain creates a MaasMachine that any machine of the fixture matches.
 func (w *world) addPlain(name string) {
 	w.t.Helper()
 	w.add(name, infrav1.MaasMachineSpec{Image: "custom/node", MinCPU: ptr.To(1), MinMemory: ptr.To(1024)})
 }
 
-// later runs passes, each of which reads MAAS anew though nothing moves.
+// later runs reconciles, each of which reads MAAS again although nothing changes.
 func (w *world) later(name string, n int) {
 	for range n {
 		w.clock.SetTime(w.clock.Now().Add(3 * time.Minute))
@@ -62,7 +62,7 @@ func (w *world) later(name string, n int) {
 	}
 }
 
-// unharmed checks that a MaasMachine that ran is not called ill.
+// unharmed checks that a running MaasMachine is still reported as healthy.
 func (w *world) unharmed(name string, because ...any) {
 	w.t.Helper()
 	w.expect(name, "Ready True Ready", "")
@@ -70,7 +70,7 @@ func (w *world) unharmed(name string, because ...any) {
 	w.Expect(w.machine(name).Status.Ready).To(BeTrue(), because...)
 }
 
-// expectAllFree checks that nothing is left in MAAS.
+// expectAllFree checks that no allocation is left in MAAS.
 func (w *world) expectAllFree(because ...any) {
 	w.t.Helper()
 	for _, m := range w.Machines() {
@@ -197,7 +197,7 @@ func hearsay(t *testing.T, cfg *rest.Config) {
 		w.unharmed("m", name)
 		w.later(goes, 2)
 		mend()
-		if w.gone(goes) { // MAAS itself was asked, on another path.
+		if w.gone(goes) { // This call took another path, so MAAS itself answered it.
 			w.Expect(w.held()).To(HaveLen(1), name)
 			toGo()
 		}

@@ -13,8 +13,8 @@ import (
 	"github.com/openshift/hypershift/test/maas-simulator/simulator/simtest"
 )
 
-// TestLooksAnewAfterFailure: MAAS may have done what it answered with an error, or be in a state that nobody expected. Whatever was known
-// of the machine before is not to be acted on.
+// TestLooksAnewAfterFailure: after an error, MAAS may have done the action, or the machine may be in an unexpected
+// state. Cached data about the machine must not be used.
 func TestLooksAnewAfterFailure(t *testing.T) {
 	t.Parallel()
 	for name, tc := range map[string]struct {

@@ -15,13 +15,14 @@ import (
 	"github.com/openshift/hypershift/support/maas"
 )
 
-// linksChange are the states in which MAAS changes links.
+// linksChange holds the machine states in which MAAS permits changes of links.
 var linksChange = map[maas.Status]bool{
 	maas.StatusNew: true, maas.StatusReady: true, maas.StatusFailedTesting: true, maas.StatusAllocated: true, maas.StatusBroken: true,
 }
 
-// free takes the static address off a machine that was given back, and puts back what was there before. A release does neither:
-// MAAS clears automatic addresses only. It can't be done before the release, since MAAS changes no link of a machine that runs.
+// free unassigns the static address of a released machine and restores the previous link. A release does neither: MAAS
+// clears automatic addresses only. It is not possible before the release, since MAAS permits no link change on a
+// running machine.
 func (r *Reconciler) free(ctx context.Context, s *scope) (ctrl.Result, error) {
 	a, m := addressOf(s.machine), s.observed
 	if a.SystemID == "" || a.SystemID != s.systemID() {
@@ -38,7 +39,8 @@ func (r *Reconciler) free(ctx context.Context, s *scope) (ctrl.Result, error) {
 		return ctrl.Result{}, nil
 	}
 	if !linksChange[m.Status] {
-		// Somebody else was faster, or took it out of use. Waiting for that to end may take for ever.
+		// Another user allocated the machine first, or took it out of service. Waiting for the end of that might take
+		// indefinitely.
 		r.warnKept(s, a, fmt.Sprintf("MAAS changes no link of a machine that is %s", m.StatusName))
 		return ctrl.Result{}, nil
 	}
@@ -49,7 +51,7 @@ func (r *Reconciler) free(ctx context.Context, s *scope) (ctrl.Result, error) {
 	return ctrl.Result{}, nil
 }
 
-// putBack restores the link that made room, before the static one goes: the machine always has a network.
+// putBack restores the replaced link before it removes the static one, so that the machine always has a network.
 func (r *Reconciler) putBack(ctx context.Context, s *scope, a address, nic maas.Interface, link maas.Link) error {
 	if a.Replaced != "" && link.Subnet != nil && len(staticip.Automatic(&nic, link.Subnet.ID)) == 0 {
 		restored, err := s.identity.Client.LinkSubnet(ctx, a.SystemID, nic.ID, maas.LinkRequest{
@@ -58,7 +60,7 @@ func (r *Reconciler) putBack(ctx context.Context, s *scope, a address, nic maas.
 		case err == nil:
 			r.takeInterface(s, restored)
 		case maas.IsInvalid(err):
-			// Somebody changed the network since. That must not keep the address from being free.
+			// The network was changed since. That must not prevent unassigning the address.
 			r.warn(s, "LinkNotRestored", err.Error())
 		default:
 			s.identity.Inventory.Forget(a.SystemID)
@@ -72,9 +74,9 @@ func (r *Reconciler) warnKept(s *scope, a address, why string) {
 	r.warn(s, "StaticIPKept", fmt.Sprintf("machine %s was given back, and keeps the static address %s: %s. Take it off in MAAS when it can be", a.SystemID, a.IP, why))
 }
 
-// occupied notes which machines nobody should get on account of a sibling: they still carry, or may carry, its static address, or the
-// sibling has them. Where they were taken away from it behind our back, its Node is still there, and a second one of the same name
-// could not join.
+// occupied records the machines that must not be allocated because of a sibling. Such a machine is allocated to the
+// sibling, or has or may still get its static address. A machine may have been released outside the controller. The
+// Node of the sibling then still exists, and a second Node of the same name could not join.
 func (r *Reconciler) occupied(ctx context.Context, s *scope) error {
 	siblings, err := r.siblings(ctx, s)
 	if err != nil {

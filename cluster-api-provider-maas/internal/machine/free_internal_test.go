@@ -13,7 +13,7 @@ import (
 	"github.com/openshift/hypershift/test/maas-simulator/status"
 )
 
-// givenBack is a machine that MAAS has back and that still carries the static address.
+// givenBack returns a fixture with a machine that is released in MAAS and still has the static address.
 func givenBack(t *testing.T) *rack {
 	t.Helper()
 	k := addressed(t, "admin")
@@ -26,7 +26,8 @@ func givenBack(t *testing.T) *rack {
 	return k
 }
 
-// TestFreeTells: what came of the address is said, and the link that made room for it is the one that comes back.
+// TestFreeTells checks that events report what happened to the address, and that the link which the static address
+// replaced is restored.
 func TestFreeTells(t *testing.T) {
 	t.Parallel()
 	dhcp := func(k *rack, replaced string) {
@@ -70,7 +71,8 @@ func TestFreeTells(t *testing.T) {
 	}
 }
 
-// TestFreeLooksAnew: after a link that MAAS refused, the machine may be other than it was thought to be.
+// TestFreeLooksAnew checks that the machine is read again after MAAS refused a link: the cached machine may be
+// outdated.
 func TestFreeLooksAnew(t *testing.T) {
 	t.Parallel()
 	k := givenBack(t)

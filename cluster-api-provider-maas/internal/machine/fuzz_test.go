@@ -10,7 +10,8 @@ import (
 	"github.com/openshift/hypershift/support/maas"
 )
 
-// FuzzProviderID reads the machine out of a provider ID: what was written is found again, also where a zone has a slash in its name.
+// FuzzProviderID parses the machine out of a provider ID. The parsed ID equals the written one, even if the zone name
+// contains a slash.
 func FuzzProviderID(f *testing.F) {
 	f.Add("default", "wq4h8c", "maas:///default/wq4h8c")
 	f.Add("", "a", "")
@@ -23,7 +24,7 @@ func FuzzProviderID(f *testing.F) {
 			t.Fatalf("%q names the machine %q", foreign, read(foreign))
 		}
 		if strings.Contains(systemID, "/") {
-			return // MAAS makes them of letters and digits.
+			return // MAAS generates system IDs from letters and digits.
 		}
 		for _, mode := range []infrav1.ProvisioningMode{infrav1.ProvisioningModeBareMetal, infrav1.ProvisioningModeLXD} {
 			id := formatProviderID(infrav1.MaasMachineSpec{ProvisioningMode: mode}, &maas.Machine{SystemID: systemID, Zone: maas.Zone{Name: zone}})

@@ -22,29 +22,30 @@ import (
 	"github.com/openshift/hypershift/support/upsert"
 )
 
-// ReasonHandedOver is that of the event which tells that the MaasCluster goes on giving a machine back.
+// ReasonHandedOver is the reason of the event that reports that the MaasCluster continues the release of a machine.
 const ReasonHandedOver = "MachineHandedOver"
 
-// takesOver tells that there is a MaasCluster that goes on where this MaasMachine ends: it works off what is handed over, and does not
-// go before that.
+// takesOver reports whether a MaasCluster can continue the release after this MaasMachine is deleted. Its finalizer
+// keeps it until all delegated releases are done.
 func (s *scope) takesOver() bool {
 	return s.infra != nil && controllerutil.ContainsFinalizer(s.infra, infrav1.ClusterFinalizer)
 }
 
-// handedOver tells that the MaasCluster looks after the machine of this MaasMachine.
+// handedOver reports whether the release of the machine of this MaasMachine is delegated to the MaasCluster.
 func (s *scope) handedOver(systemID string) bool {
 	record, ok := handover.Records.Of(s.infra)[systemID]
 	return ok && record.UID == s.uid()
 }
 
-// overdue tells that a release has had its time and comes to no end: a machine that MAAS does not take back must not keep its
-// MaasMachine. What MAAS is at ends by itself, or becomes Blocked.
+// overdue reports whether a release has exceeded its timeout without progress. A machine that MAAS does not release
+// must not block the deletion of its MaasMachine. A release that is in progress in MAAS ends, or becomes Blocked.
 func (r *Reconciler) overdue(s *scope, left lifecycle.Outcome) bool {
 	return left.Action != lifecycle.Wait && s.takesOver() && r.Clock.Since(s.machine.DeletionTimestamp.Time) > r.Timing.Release
 }
 
-// handOver writes down on the MaasCluster that the machine of the scope is yet to be given back. It is written before the finalizer of
-// the MaasMachine goes, and only on the MaasCluster as it was read: one that lost its finalizer meanwhile looks after nothing.
+// handOver records on the MaasCluster that the machine of the scope is yet to be released. It writes the record before
+// the finalizer of the MaasMachine is removed. The patch requires the resource version that was read: a MaasCluster
+// that has since lost its finalizer releases nothing.
 func (r *Reconciler) handOver(ctx context.Context, s *scope, left lifecycle.Outcome) error {
 	id, m := s.systemID(), s.machine
 	if s.handedOver(id) {
@@ -68,7 +69,7 @@ func (r *Reconciler) handOver(ctx context.Context, s *scope, left lifecycle.Outc
 	return nil
 }
 
-// GiveBack moves a machine that was handed over one step towards being given back, and says how far it is.
+// GiveBack does the next step of a delegated release, and returns its progress.
 func (r *Reconciler) GiveBack(ctx context.Context, infra *infrav1.MaasCluster, id *identity.Identity, systemID string, record handover.Record) lifecycle.Outcome {
 	now := metav1.NewTime(r.Clock.Now())
 	m := &infrav1.MaasMachine{
@@ -92,7 +93,7 @@ func (r *Reconciler) GiveBack(ctx context.Context, infra *infrav1.MaasCluster, i
 	return left
 }
 
-// handOverOutstanding lets the MaasCluster go on with the machines that a deployment failed on, once the MaasMachine is deleted.
+// handOverOutstanding delegates the release of failed machines to the MaasCluster once the MaasMachine is deleted.
 func (r *Reconciler) handOverOutstanding(ctx context.Context, s *scope) (ctrl.Result, error) {
 	if !s.takesOver() {
 		return phase.Done()
@@ -106,7 +107,8 @@ func (r *Reconciler) handOverOutstanding(ctx context.Context, s *scope) (ctrl.Re
 	return phase.Done()
 }
 
-// note bounds the words of an event as the API server does. MAAS speaks other languages too: no letter is cut in half.
+// note limits the message of an event to the length that the API server accepts. It does not cut a multi-byte
+// character, since MAAS messages may be in any language.
 func note(message string) string {
 	const most = 1000
 	return condition.Shorten(message, most)

@@ -54,7 +54,7 @@ func diesOverHandOver(t *testing.T, cfg *rest.Config) {
 	}
 }
 
-// diesTakingBack has a process die over the work of the MaasCluster.
+// diesTakingBack makes the process crash while it reconciles the MaasCluster.
 func (w *world) diesTakingBack(n int, after bool) {
 	f := &fuse{left: n, after: after}
 	w.kube = w.fused(f)
@@ -86,7 +86,7 @@ func clusterGivenUp(t *testing.T, cfg *rest.Config) {
 	w.Expect(handover.Records.Of(w.cluster())).To(BeEmpty())
 }
 
-// remembering is the API server as a cache shows it that has missed what became of the MaasCluster.
+// remembering returns a client that acts like a stale cache: each read of a MaasCluster returns infra.
 func (w *world) remembering(infra *infrav1.MaasCluster) client.Client {
 	c := testenv.Client(w.t, w.cfg, scheme())
 	return interceptor.NewClient(c, interceptor.Funcs{

@@ -17,7 +17,8 @@ import (
 	"github.com/openshift/hypershift/test/maas-simulator/status"
 )
 
-// erasedLater hands over a machine whose disks are to be erased; that they can't be shows that MAAS was asked for it.
+// erasedLater delegates the release of a machine whose disks must be erased. The erasure fails, which proves that MAAS
+// was asked to erase them.
 func erasedLater(t *testing.T, cfg *rest.Config) {
 	k := newRack(t, cfg, "alice")
 	k.owned()

@@ -18,14 +18,15 @@ import (
 	"github.com/openshift/hypershift/test/maas-simulator/status"
 )
 
-// nothingLeft are the states in which a machine holds nothing of the allocation any more, or somebody wants it as it is.
+// nothingLeft holds the states in which nothing of the allocation is left, or in which an administrator wants the
+// machine to stay as it is.
 var nothingLeft = map[status.Status]bool{
 	status.New: true, status.Commissioning: true, status.FailedCommissioning: true, status.Missing: true, status.Ready: true,
 	status.Retired: true, status.Broken: true,
 }
 
-// TestNoStateHolds has MAAS leave the machine of a deleted MaasMachine in each of its states for ever: the MaasMachine goes, and what
-// is held in MAAS is written down.
+// TestNoStateHolds leaves the machine of a deleted MaasMachine in each MAAS state indefinitely. The MaasMachine is
+// deleted, and the remaining allocation is recorded.
 func TestNoStateHolds(t *testing.T) {
 	cfg := testenv.Start(t, crds.Infrastructure, crds.ClusterAPI)
 	for _, stays := range status.All() {

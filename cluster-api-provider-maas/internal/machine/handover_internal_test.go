@@ -25,7 +25,7 @@ import (
 	"github.com/openshift/hypershift/test/maas-simulator/status"
 )
 
-// witness remembers what events were about: "*v1beta1.MaasCluster demo Warning Reason".
+// witness records the object, type and reason of events: "*v1beta1.MaasCluster demo Warning Reason".
 type witness struct{ saw []string }
 
 func (w *witness) Eventf(regarding, _ runtime.Object, kind, reason, _, _ string, _ ...any) {
@@ -39,7 +39,7 @@ func (k *rack) witness() *witness {
 	return w
 }
 
-// TestOverdue: a machine that MAAS does not take back holds its MaasMachine for as long as a release may take, and no longer.
+// TestOverdue: a machine that MAAS does not release blocks its MaasMachine only until the release timeout.
 func TestOverdue(t *testing.T) {
 	t.Parallel()
 	for name, tc := range map[string]struct {
@@ -65,7 +65,7 @@ func TestOverdue(t *testing.T) {
 	}
 }
 
-// TestHandOverRecord: all that is needed to give the machine back is on the MaasCluster before the MaasMachine goes.
+// TestHandOverRecord: everything needed to release the machine is on the MaasCluster before the MaasMachine is deleted.
 func TestHandOverRecord(t *testing.T) {
 	t.Parallel()
 	erase := &infrav1.EraseConfig{Mode: "Secure"}
@@ -100,7 +100,7 @@ func TestHandOverRecord(t *testing.T) {
 			tc.change(k)
 			w := k.witness()
 			tc.want.Since = simtest.Start
-			for range 2 { // A second time it is nothing new.
+			for range 2 { // The second call must change nothing.
 				if err := k.handOver(t.Context(), k.scope, lifecycle.Outcome{Message: "dead BMC"}); err != nil {
 					t.Fatal(err)
 				}
@@ -124,7 +124,8 @@ func TestHandOverRecord(t *testing.T) {
 	k.expectEvents()
 }
 
-// TestGiveBackHandedOver: the cluster gives back what is certainly that of the MaasMachine which is gone, as that would have done it.
+// TestGiveBackHandedOver: the MaasCluster releases only what certainly belongs to the deleted MaasMachine, as the
+// MaasMachine would have done.
 func TestGiveBackHandedOver(t *testing.T) {
 	t.Parallel()
 	const uid = "0f3c61f2-3f43-4f0b-8c55-1f0a5a6d9f10"
@@ -190,7 +191,8 @@ func TestGiveBackHandedOver(t *testing.T) {
 	}
 }
 
-// TestGiveBackAsItWasSaid: disks are erased, the address is taken off, and MAAS's log tells for whom.
+// TestGiveBackAsItWasSaid checks that the disks are erased and the address is unassigned, and that the MAAS log names
+// the MaasMachine.
 func TestGiveBackAsItWasSaid(t *testing.T) {
 	t.Parallel()
 	k := addressed(t, "admin")
@@ -218,7 +220,8 @@ func TestGiveBackAsItWasSaid(t *testing.T) {
 	k.expectLinks("at the end", "auto")
 }
 
-// TestHandOverOutstanding: the cluster goes on with what is not back, and the MaasMachine waits for nothing more.
+// TestHandOverOutstanding checks that the MaasCluster continues the pending releases, and that the MaasMachine no
+// longer waits for them.
 func TestHandOverOutstanding(t *testing.T) {
 	t.Parallel()
 	found := func() *rack {
@@ -250,7 +253,8 @@ func TestHandOverOutstanding(t *testing.T) {
 	}
 }
 
-// TestTakesOver: a cluster without its finalizer may go at any time.
+// TestTakesOver checks that releases are delegated only to a MaasCluster with its finalizer: without it, the
+// MaasCluster could be deleted at any time.
 func TestTakesOver(t *testing.T) {
 	t.Parallel()
 	s := &scope{machine: sibling("self")}

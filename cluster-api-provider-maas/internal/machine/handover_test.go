@@ -25,7 +25,8 @@ import (
 	"github.com/openshift/hypershift/test/maas-simulator/status"
 )
 
-// TestHandOver is about machines that MAAS does not take back: their MaasMachines go, and the MaasCluster goes on.
+// TestHandOver covers machines that MAAS does not release: their MaasMachines are deleted, and the MaasCluster
+// continues the release.
 func TestHandOver(t *testing.T) {
 	cfg := testenv.Start(t, crds.Infrastructure, crds.ClusterAPI)
 	for name, test := range map[string]func(*testing.T, *rest.Config){
@@ -49,13 +50,13 @@ func TestHandOver(t *testing.T) {
 	}
 }
 
-// stuck takes the power controller of a machine away that runs, and has MAAS notice that it cannot be released.
+// stuck makes the release of a machine fail, as with a broken power controller. The returned function repairs it.
 func (w *world) stuck(systemID string) (mend func()) {
 	w.t.Helper()
 	return simtest.Fault(w.t, w.Simulator, faults.Rule{Kind: faults.ReleaseFails, Machine: systemID})
 }
 
-// newRun is a rack with one MaasMachine that runs, whose cluster is looked after.
+// newRun returns a fixture with one running MaasMachine, whose MaasCluster is reconciled.
 func newRun(t *testing.T, cfg *rest.Config, name string) (w *world, systemID string) {
 	w = newRack(t, cfg, "alice")
 	w.owned()
@@ -64,7 +65,7 @@ func newRun(t *testing.T, cfg *rest.Config, name string) (w *world, systemID str
 	return w, w.runsOn(name)
 }
 
-// minutes lets the reconcilers work for some minutes, in which MAAS does what is due.
+// minutes runs the reconcilers and the simulated MAAS for n minutes.
 func (w *world) minutes(n int, names ...string) {
 	w.t.Helper()
 	for range n {
@@ -75,7 +76,7 @@ func (w *world) minutes(n int, names ...string) {
 	}
 }
 
-// end deletes a MaasMachine now, by the clock of the API server, which says when.
+// end deletes a MaasMachine and sets the clock to the deletion timestamp, which is the time of the API server.
 func (w *world) end(name string) {
 	w.t.Helper()
 	w.remove(name)
@@ -84,14 +85,14 @@ func (w *world) end(name string) {
 	w.pass(name)
 }
 
-// inState checks that MAAS has a machine in a state, once it has done what it was about to do.
+// inState completes the pending work of MAAS, then checks the state of a machine.
 func (w *world) inState(systemID string, wanted status.Status) {
 	w.t.Helper()
 	w.tick()
 	w.Expect(w.Machine(systemID).Status).To(Equal(wanted))
 }
 
-// taken lets the MaasCluster look until nothing that was handed over is left.
+// taken reconciles the MaasCluster until no delegated release is left.
 func (w *world) taken() {
 	w.t.Helper()
 	w.Eventually(func() map[string]handover.Record {
@@ -105,7 +106,7 @@ func (w *world) taken() {
 	}, patience, "20ms").Should(BeEmpty())
 }
 
-// notReleased checks what the MaasCluster says.
+// notReleased checks the MachinesReleased condition of the MaasCluster.
 func (w *world) notReleased(words string) {
 	w.t.Helper()
 	c := meta.FindStatusCondition(w.cluster().Status.Conditions, cluster.ConditionReleased)
@@ -152,7 +153,7 @@ func deadAfterDeploy(t *testing.T, cfg *rest.Config) {
 	w.Expect(strings.Join(w.told(), "\n")).To(ContainSubstring("Normal MachineReleased machine one (aaaaa1) of MaasMachine m, which is gone"))
 }
 
-// earlierNotBack fails over from a machine that MAAS does not take back, and is deleted then.
+// earlierNotBack covers a MaasMachine that is deleted after it replaced a machine which MAAS does not release.
 func earlierNotBack(t *testing.T, cfg *rest.Config) {
 	w := newSick(t, cfg, "alice")
 	w.look()
@@ -339,7 +340,7 @@ func brokenRecord(t *testing.T, cfg *rest.Config) {
 	w.Expect(describe(meta.FindStatusCondition(w.cluster().Status.Conditions, cluster.ConditionReleased))).To(HavePrefix("MachinesReleased True"))
 }
 
-// deadUnnoticed: a BMC that swallows what it is told leaves MAAS waiting for the power to go off.
+// deadUnnoticed covers a BMC that accepts commands without effect: MAAS waits for the power to go off.
 func deadUnnoticed(t *testing.T, cfg *rest.Config) {
 	w, id := newRun(t, cfg, "m")
 	mend := simtest.KillBMC(t, w.Simulator, id)

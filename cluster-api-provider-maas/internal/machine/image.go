@@ -13,8 +13,8 @@ import (
 
 const customPrefix = "custom/"
 
-// missingImage says which image MAAS lacks; it returns nothing when MAAS has it, or when only MAAS can tell: for a bare
-// name and for a release number such as "ubuntu/24.04", MAAS has aliases that it does not list.
+// missingImage returns a message if MAAS lacks the image; empty if MAAS has it, or if only MAAS can decide. MAAS has
+// aliases that it does not list, for a bare name and for a release number such as "ubuntu/24.04".
 func missingImage(image string, images []maas.BootResource) string {
 	osystem, series, ok := strings.Cut(image, "/")
 	if !ok || series == "" || osystem == "ubuntu" && strings.ContainsAny(series, "0123456789") {
@@ -30,7 +30,7 @@ func missingImage(image string, images []maas.BootResource) string {
 	return fmt.Sprintf("MAAS has no image %q; it has %s: import or upload it, or name another one", image, strings.Join(names, ", "))
 }
 
-// imageNames returns the names as a deployment takes them. MAAS lists an uploaded custom image without its prefix.
+// imageNames returns the image names that a deployment accepts. MAAS lists an uploaded custom image without its prefix.
 func imageNames(images []maas.BootResource) []string {
 	var names []string
 	for _, image := range images {
@@ -44,13 +44,13 @@ func imageNames(images []maas.BootResource) []string {
 	return slices.Compact(names)
 }
 
-// The formats of bootstrap data, as Cluster API names them.
+// Formats of bootstrap data, as Cluster API names them.
 const (
 	formatCloudConfig = "cloud-config"
 	formatIgnition    = "ignition"
 )
 
-// formatOf tells the format of bootstrap data: what its Secret says, else what it looks like.
+// formatOf returns the format of bootstrap data: as declared in the Secret, else as detected from the content.
 func formatOf(secret map[string][]byte) string {
 	if declared := string(secret[formatKey]); declared != "" {
 		return declared
@@ -66,8 +66,8 @@ func formatOf(secret map[string][]byte) string {
 	return formatCloudConfig
 }
 
-// refusesFormat says why an image can't take bootstrap data, where that is certain: the images that MAAS syncs know cloud-init
-// only. What is in an uploaded image is known to who made it.
+// refusesFormat returns a message if the image certainly cannot use the bootstrap data. Images that MAAS syncs support
+// cloud-init only. The content of an uploaded image is unknown.
 func refusesFormat(image, format string, images []maas.BootResource) string {
 	synced := slices.ContainsFunc(images, func(r maas.BootResource) bool {
 		_, series, _ := strings.Cut(r.Name, "/")

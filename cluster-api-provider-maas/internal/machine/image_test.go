@@ -16,7 +16,7 @@ func TestMissingImage(t *testing.T) {
 	for image, missing := range map[string]bool{
 		"ubuntu/noble": false, "custom/rhcos": false, "rhel/rhel9": false, "centos/centos9": false,
 		"custom/other": true, "ubuntu/jammy": true, "windows/win2022": true,
-		// MAAS alone knows what these are.
+		// Only MAAS can resolve these names.
 		"rhcos": false, "noble": false, "24.04": false, "ubuntu/24.04": false, "ubuntu/": false,
 	} {
 		got := missingImage(image, images)

@@ -17,7 +17,8 @@ import (
 	"github.com/openshift/hypershift/support/upsert"
 )
 
-// inherit takes over the machine that a roll-out kept for this MaasMachine, with its key. Where there is none that fits, any other is as good.
+// inherit claims a machine that a rollout reserved for this MaasMachine, with its allocation key. If no reserved
+// machine matches, any other machine will do.
 func (r *Reconciler) inherit(ctx context.Context, s *scope) (ctrl.Result, error) {
 	id, record, err := r.heritage(ctx, s)
 	if err != nil || id == "" {
@@ -36,7 +37,8 @@ func (r *Reconciler) inherit(ctx context.Context, s *scope) (ctrl.Result, error)
 	return ctrl.Result{}, r.takeOver(ctx, s, &held[0], record)
 }
 
-// takeOver makes the machine this MaasMachine's. The record is signed first: of several MaasMachines that may, one does.
+// takeOver records the machine in this MaasMachine. It first writes the claim to the record, so that only one of
+// several candidates succeeds.
 func (r *Reconciler) takeOver(ctx context.Context, s *scope, m *maas.Machine, record reservation.Record) error {
 	record.Heir = string(s.machine.UID)
 	if err := r.reserve(ctx, s, m.SystemID, record); err != nil {
@@ -57,8 +59,8 @@ func (r *Reconciler) takeOver(ctx context.Context, s *scope, m *maas.Machine, re
 	return upsert.Patch(ctx, r.Client, s.infra, func() { reservation.Records.Remove(s.infra, m.SystemID) })
 }
 
-// heritage is the first machine that is kept for a MaasMachine like this one, whose record nobody else has signed, and whose former
-// MaasMachine is gone.
+// heritage returns the first machine that is reserved for a MaasMachine like this one. Its record must not be claimed
+// by another MaasMachine, and its previous MaasMachine must be gone.
 func (r *Reconciler) heritage(ctx context.Context, s *scope) (string, reservation.Record, error) {
 	records := reservation.Records.Of(s.infra)
 	if len(records) == 0 || !attemptedAt(s.machine).IsZero() || len(failuresOf(s.machine)) > 0 {

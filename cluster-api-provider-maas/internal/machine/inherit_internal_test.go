@@ -14,7 +14,7 @@ import (
 	"github.com/openshift/hypershift/test/maas-simulator/status"
 )
 
-// heir is a MaasMachine for which m1 was kept, with the key of the one before it.
+// heir returns a fixture with a MaasMachine for which m1 is reserved. m1 has the key of the previous MaasMachine.
 func heir(t *testing.T, change ...func(*infrav1.MaasMachine)) *rack {
 	t.Helper()
 	k := seeker(t, "alice", sibling("self", change...), allocated("m1", "old", status.Allocated), simtest.Machine{ID: "ready1"})
@@ -22,7 +22,8 @@ func heir(t *testing.T, change ...func(*infrav1.MaasMachine)) *rack {
 	return k
 }
 
-// TestInherit: what was kept for a MaasMachine it takes, with its key, before any other. Where that can't be had, any other will do.
+// TestInherit: a MaasMachine takes the machine that is reserved for it, with its key, before any other. If that is not
+// possible, it takes any other.
 func TestInherit(t *testing.T) {
 	t.Parallel()
 	for name, tc := range map[string]struct {
@@ -65,7 +66,7 @@ func TestInherit(t *testing.T) {
 
 func inNorth(m *inventory.Machine) { m.ZoneID = 99 }
 
-// TestInheritIsSignedFirst: of several MaasMachines that may, one has it, whatever cuts it off.
+// TestInheritIsSignedFirst: only one of several MaasMachines claims the machine, wherever it is interrupted.
 func TestInheritIsSignedFirst(t *testing.T) {
 	t.Parallel()
 	for name, tc := range map[string]struct {

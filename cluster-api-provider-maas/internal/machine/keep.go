@@ -23,29 +23,31 @@ import (
 	"github.com/openshift/hypershift/support/upsert"
 )
 
-// KeptAnnotation of a MaasMachine that is deleted tells that its machine is kept for its successor: no other MaasMachine of the namespace
-// takes it in the moment in which MAAS has it back.
+// KeptAnnotation, on a deleted MaasMachine, means that its machine is reserved for its successor. No other MaasMachine
+// of the namespace may allocate the machine in the moment after its release.
 const KeptAnnotation = "infrastructure.cluster.x-k8s.io/kept-for-successor"
 
-// Reasons of the events about machines that are kept.
+// Reasons of the events about reserved machines.
 const (
 	ReasonKept    = "MachineKept"
 	ReasonNotKept = "MachineNotKept"
 )
 
-// keepEvery is how often a machine is looked at that is to be allocated anew: who asks first has it.
+// keepEvery is how often the release of a machine is checked that will be allocated again. It is short, since another
+// user may allocate the machine first.
 const keepEvery = time.Second
 
-// kept tells that the machine of the scope stays with its pool.
+// kept reports whether the machine of the scope is reserved for its pool.
 func (s *scope) kept() bool { return s.machine.Annotations[KeptAnnotation] != "" }
 
-// reserved is the record about a machine that this MaasMachine leaves to its successor.
+// reserved reports whether a record reserves the machine of this MaasMachine for its successor.
 func (s *scope) reserved(systemID string) bool {
 	record, ok := reservation.Records.Of(s.infra)[systemID]
 	return ok && record.UID == s.uid()
 }
 
-// intend writes down, before the machine is given back, that a successor of this MaasMachine wants it. A machine that is ill is not kept.
+// intend records, before the release, that the machine is reserved for a successor of this MaasMachine. An unhealthy
+// machine is not reserved.
 func (r *Reconciler) intend(ctx context.Context, s *scope) error {
 	well := s.observed != nil && s.observed.Status == maas.StatusDeployed && len(failuresOf(s.machine)) == 0 && s.machine.Annotations[UIDAnnotation] != ""
 	if s.kept() || !well || s.lost || s.machine.Spec.IsLXD() || !s.takesOver() || !s.infra.DeletionTimestamp.IsZero() {
@@ -61,7 +63,8 @@ func (r *Reconciler) intend(ctx context.Context, s *scope) error {
 	})
 }
 
-// succeeded tells that a roll-out of the MachineDeployment replaces this MaasMachine, and makes the new one after this one is gone.
+// succeeded reports whether a rollout of the MachineDeployment replaces this MaasMachine, and creates the new one after
+// this one is deleted.
 func (r *Reconciler) succeeded(ctx context.Context, s *scope) (bool, error) {
 	name := s.machine.Labels[clusterv1.MachineDeploymentNameLabel]
 	if s.owner == nil || meta.FindStatusCondition(s.owner.Status.Conditions, clusterv1.MachineOwnerRemediatedCondition) != nil {
@@ -77,7 +80,8 @@ func (r *Reconciler) succeeded(ctx context.Context, s *scope) (bool, error) {
 	return md.DeletionTimestamp.IsZero() && deref(md.Spec.Replicas) > 0 && !surges(md) && r.outdated(set, md), nil
 }
 
-// read reads what the MaasMachine is of; false where there is none, or an older Role does not let us see it.
+// read reads an object that the MaasMachine belongs to. It returns false if there is none, or if an older Role does not
+// permit reading it.
 func (r *Reconciler) read(ctx context.Context, s *scope, name string, obj client.Object) (there bool, _ error) {
 	if name == "" {
 		return false, nil
@@ -92,7 +96,7 @@ func (r *Reconciler) read(ctx context.Context, s *scope, name string, obj client
 	return true, nil
 }
 
-// surges tells that new machines come before old ones go.
+// surges reports whether the rollout creates new machines before it deletes old ones.
 func surges(md *clusterv1.MachineDeployment) bool {
 	strategy := md.Spec.Rollout.Strategy
 	if strategy.Type == clusterv1.OnDeleteMachineDeploymentStrategyType {
@@ -105,8 +109,9 @@ func surges(md *clusterv1.MachineDeployment) bool {
 	return err != nil || surge > 0
 }
 
-// outdated tells that a MachineDeployment makes no Machines by this MachineSet now, as Cluster API decides it. A Machine itself does not
-// tell of which template its bootstrap configuration is.
+// outdated reports whether the MachineDeployment no longer creates Machines with this MachineSet, by the rules of
+// Cluster API. The MachineSets are compared because a Machine does not record the template of its bootstrap
+// configuration.
 func (r *Reconciler) outdated(set *clusterv1.MachineSet, md *clusterv1.MachineDeployment) bool {
 	was, is, after := &set.Spec.Template.Spec, &md.Spec.Template.Spec, md.Spec.Rollout.After
 	again := !after.IsZero() && after.Time.Before(r.Clock.Now()) && set.CreationTimestamp.Before(&after)
@@ -114,8 +119,8 @@ func (r *Reconciler) outdated(set *clusterv1.MachineSet, md *clusterv1.MachineDe
 		!equality.Semantic.DeepEqual(was.Bootstrap, is.Bootstrap)
 }
 
-// keep allocates a machine anew that MAAS has back, with the same key, and leaves it to the successor. The record is written first: from
-// then on nobody gives the machine back for want of an owner.
+// keep allocates a released machine again with the same key, and leaves it to the successor. The record is written
+// first. From then on the sweep does not release the machine for lack of an owner.
 func (r *Reconciler) keep(ctx context.Context, s *scope) (ctrl.Result, error) {
 	id, m := s.systemID(), s.observed
 	if !s.kept() || m == nil || m.Status != maas.StatusReady || !s.takesOver() || !s.infra.DeletionTimestamp.IsZero() {
@@ -142,7 +147,8 @@ func (r *Reconciler) keep(ctx context.Context, s *scope) (ctrl.Result, error) {
 	return ctrl.Result{}, nil
 }
 
-// reserve writes a record, on the MaasCluster as it was read: what else happens to it meanwhile must not be overwritten.
+// reserve writes a record on the MaasCluster at the resource version that was read. It must not overwrite a concurrent
+// change.
 func (r *Reconciler) reserve(ctx context.Context, s *scope, id string, record reservation.Record) error {
 	var encodeErr error
 	err := upsert.PatchLatest(ctx, r.Client, s.infra, func() { encodeErr = reservation.Records.Set(s.infra, id, record) })
@@ -152,7 +158,7 @@ func (r *Reconciler) reserve(ctx context.Context, s *scope, id string, record re
 	return nil
 }
 
-// forgo takes away the record about a machine that did not stay.
+// forgo removes the record of a machine that is not reserved after all.
 func (r *Reconciler) forgo(ctx context.Context, s *scope, id string) error {
 	if !s.reserved(id) {
 		return nil
@@ -160,7 +166,8 @@ func (r *Reconciler) forgo(ctx context.Context, s *scope, id string) error {
 	return upsert.Patch(ctx, r.Client, s.infra, func() { reservation.Records.Remove(s.infra, id) })
 }
 
-// keepsAlready tells that a pass before this one allocated the machine anew, and died before the finalizer went.
+// keepsAlready reports whether an earlier reconcile allocated the machine again, and was interrupted before it removed
+// the finalizer.
 func (r *Reconciler) keepsAlready(ctx context.Context, s *scope) (bool, error) {
 	if !s.reserved(s.systemID()) || s.observed == nil || s.observed.Status != maas.StatusAllocated {
 		return false, nil

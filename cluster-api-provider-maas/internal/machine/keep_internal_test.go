@@ -22,7 +22,7 @@ import (
 	"github.com/openshift/hypershift/test/maas-simulator/status"
 )
 
-// keeper is a MaasMachine that is deleted and whose machine, which MAAS has back, is to be kept.
+// keeper returns a fixture with a deleted MaasMachine. Its machine is released in MAAS and is to be reserved.
 func keeper(t *testing.T) *rack {
 	t.Helper()
 	self := sibling("self", holds("m1"), annotated(UIDAnnotation, "self"), annotated(KeptAnnotation, "pool"), func(m *infrav1.MaasMachine) {
@@ -33,7 +33,7 @@ func keeper(t *testing.T) *rack {
 	return k
 }
 
-// reserves has the MaasCluster know of a machine that is kept.
+// reserves records a reserved machine on the MaasCluster.
 func (k *rack) reserves(id string, record reservation.Record) {
 	k.t.Helper()
 	if err := reservation.Records.Set(k.infra, id, record); err != nil {
@@ -44,7 +44,8 @@ func (k *rack) reserves(id string, record reservation.Record) {
 	}
 }
 
-// TestKeepForSuccessor: a machine that MAAS has back is allocated at once, once it is written down for whom. What does not stay is forgotten.
+// TestKeepForSuccessor: a released machine is allocated again immediately, after the reservation was recorded. A failed
+// reservation is removed.
 func TestKeepForSuccessor(t *testing.T) {
 	t.Parallel()
 	record := reservation.Record{UID: "self", Deployment: "pool", Set: "pool-1", Hostname: "mole", Since: simtest.Start}
@@ -102,7 +103,7 @@ func TestKeepForSuccessor(t *testing.T) {
 	}
 }
 
-// TestKeepIsWrittenFirst: MAAS is not asked for what nobody would know of, and what MAAS said before is not believed when it refuses.
+// TestKeepIsWrittenFirst: without a record MAAS is not called, and cached data is dropped when MAAS rejects the call.
 func TestKeepIsWrittenFirst(t *testing.T) {
 	t.Parallel()
 	k := keeper(t)
@@ -132,14 +133,14 @@ func TestKeepIsWrittenFirst(t *testing.T) {
 	}
 }
 
-// newKept is a machine that a roll-out replaces.
+// newKept returns a fixture with a machine that a rollout replaces.
 func newKept(t *testing.T) *rack {
 	t.Helper()
 	r, s := newRollOut().among(t)
 	return &rack{Reconciler: r, scope: s, t: t}
 }
 
-// TestKeepsAlready: a pass that died after it allocated the machine anew must not give it back.
+// TestKeepsAlready: a machine that an interrupted reconcile allocated again must not be released.
 func TestKeepsAlready(t *testing.T) {
 	t.Parallel()
 	for name, tc := range map[string]struct {
@@ -168,7 +169,7 @@ func TestKeepsAlready(t *testing.T) {
 	}
 }
 
-// TestOutdatedAt: a roll-out that somebody wants at a time begins after it, and with the machines that were there.
+// TestOutdatedAt: a rollout scheduled for a time begins after it, and affects the machines that existed then.
 func TestOutdatedAt(t *testing.T) {
 	t.Parallel()
 	r, _, _ := quiet()

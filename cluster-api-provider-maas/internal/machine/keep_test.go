@@ -25,8 +25,8 @@ import (
 	"github.com/openshift/hypershift/test/maas-simulator/status"
 )
 
-// TestKeep is about roll-outs in which a machine goes before its successor comes, in a rack that is full. Cluster API makes the successor
-// when the old Machine is gone.
+// TestKeep covers rollouts that delete a machine before its successor is created, in a MAAS without free machines.
+// Cluster API creates the successor when the old Machine is gone.
 func TestKeep(t *testing.T) {
 	cfg := testenv.Start(t, crds.Infrastructure, crds.ClusterAPI)
 	for name, test := range map[string]func(*testing.T, *rest.Config){
@@ -49,7 +49,7 @@ func TestKeep(t *testing.T) {
 	}
 }
 
-// join makes a MaasMachine of a set of a MachineDeployment.
+// join creates a MaasMachine of a MachineSet of a MachineDeployment.
 func (w *world) join(deployment, set, name string, spec infrav1.MaasMachineSpec) {
 	w.t.Helper()
 	spec.Erase = &infrav1.EraseConfig{Mode: "Quick"}
@@ -62,7 +62,8 @@ func (w *world) join(deployment, set, name string, spec infrav1.MaasMachineSpec)
 
 func (w *world) holds(name string) string { return ptr.Deref(w.machine(name).Spec.SystemID, "") }
 
-// rolls makes the MachineDeployment "workers", whose machines are those of the second set by now. What it was from the first is in was.
+// rolls creates the MachineDeployment "workers", whose machines are now those of the second set. The functions in was
+// edit the template of the first set.
 func (w *world) rolls(mutate func(*clusterv1.MachineDeployment), was ...func(*clusterv1.MachineDeployment)) {
 	w.t.Helper()
 	md := &clusterv1.MachineDeployment{ObjectMeta: metav1.ObjectMeta{Name: "workers"}, Spec: clusterv1.MachineDeploymentSpec{
@@ -85,7 +86,7 @@ func (w *world) rolls(mutate func(*clusterv1.MachineDeployment), was ...func(*cl
 	w.create(md)
 }
 
-// fullRack has the three machines of MAAS in the first set of a MachineDeployment.
+// fullRack returns a fixture in which the first MachineSet of a MachineDeployment has all three machines of MAAS.
 func fullRack(t *testing.T, cfg *rest.Config, mutate func(*clusterv1.MachineDeployment), was ...func(*clusterv1.MachineDeployment)) *world {
 	t.Helper()
 	w := newWorld(t, cfg, simtest.Machine{ID: "aaaaaa"}, simtest.Machine{ID: "bbbbbb"}, simtest.Machine{ID: "cccccc"})
@@ -100,7 +101,7 @@ func fullRack(t *testing.T, cfg *rest.Config, mutate func(*clusterv1.MachineDepl
 	return w
 }
 
-// leaves has a MaasMachine go, while others are looked at before it.
+// leaves deletes a MaasMachine. In each round, the others are reconciled before it.
 func (w *world) leaves(name string, others ...string) {
 	w.t.Helper()
 	w.remove(name)
@@ -217,12 +218,12 @@ func keptWithoutAnswer(t *testing.T, cfg *rest.Config) {
 	w.expect("new", "Ready True Ready", "")
 }
 
-// unchanged has a MachineDeployment make what it made before.
+// unchanged keeps the template of a MachineDeployment as it was.
 func unchanged(md *clusterv1.MachineDeployment) {
 	md.Spec.Template.Spec.InfrastructureRef.Name = "first"
 }
 
-// bootstrapped has each Machine get a bootstrap configuration, and with it a Secret, of its own.
+// bootstrapped gives each Machine its own bootstrap config, and with it its own Secret.
 func bootstrapped(md *clusterv1.MachineDeployment) {
 	md.Spec.Template.Spec.Bootstrap = clusterv1.Bootstrap{
 		ConfigRef: clusterv1.ContractVersionedObjectReference{APIGroup: "bootstrap.cluster.x-k8s.io", Kind: "KubeadmConfigTemplate", Name: "first"}}
@@ -237,7 +238,8 @@ func somethingElse(t *testing.T, cfg *rest.Config) {
 		},
 		"another bootstrap": bootstrapped,
 		"the same once more": func(md *clusterv1.MachineDeployment) {
-			// After the set was made, in whole seconds, and long before the clock at which the machines run.
+			// The time must be after the creation of the MachineSet, which has whole seconds, and long before the clock of the
+			// machines.
 			md.Spec.Rollout.After = metav1.NewTime(time.Now().Add(2 * time.Second))
 		},
 	} {
@@ -279,7 +281,7 @@ func notSucceeded(t *testing.T, cfg *rest.Config) {
 	})
 }
 
-// givenBack expects of a full rack that a machine which leaves it does not stay.
+// givenBack checks that the machine of a deleted MaasMachine is not reserved.
 func givenBack(t *testing.T, w *world) {
 	t.Helper()
 	was := w.holds("old-1")

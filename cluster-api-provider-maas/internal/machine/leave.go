@@ -15,8 +15,8 @@ import (
 	"github.com/openshift/hypershift/support/phase"
 )
 
-// deletion gives the machine back, and lets the MaasMachine go when nothing of it is left in MAAS. One for which MAAS was never
-// asked for a machine goes also when MAAS can't be asked now.
+// deletion returns the phases that release the machine. The finalizer is removed when nothing of the MaasMachine is
+// left in MAAS. If MAAS was never asked for a machine, there are no phases, so MAAS does not have to be reachable.
 func (r *Reconciler) deletion(s *scope) []phase.Phase[*scope] {
 	if s.systemID() == "" && attemptedAt(s.machine).IsZero() && len(s.outstanding()) == 0 && lxd.PlacementOf(s.machine) == nil {
 		return nil
@@ -33,7 +33,7 @@ func (r *Reconciler) deletion(s *scope) []phase.Phase[*scope] {
 	}
 }
 
-// giveBack releases the machine that the MaasMachine names and waits until MAAS has it back, or until that has taken too long.
+// giveBack releases the machine in spec. It waits until MAAS has released it, or until the release is overdue.
 func (r *Reconciler) giveBack(ctx context.Context, s *scope) (ctrl.Result, error) {
 	if s.systemID() == "" || s.handedOver(s.systemID()) {
 		return phase.Done()
@@ -67,7 +67,7 @@ func (r *Reconciler) giveBack(ctx context.Context, s *scope) (ctrl.Result, error
 	return ctrl.Result{RequeueAfter: r.leaveEvery(s, left)}, phase.ErrStop
 }
 
-// leaveEvery is how often a machine that leaves is looked at: often when it is to be allocated anew.
+// leaveEvery returns how often a release is checked: often if the machine will be allocated again.
 func (r *Reconciler) leaveEvery(s *scope, left lifecycle.Outcome) time.Duration {
 	if s.kept() && left.Action == lifecycle.Wait {
 		return min(keepEvery, r.Timing.Poll)
@@ -75,7 +75,7 @@ func (r *Reconciler) leaveEvery(s *scope, left lifecycle.Outcome) time.Duration 
 	return jitter(r.pollEvery(left))
 }
 
-// pollEvery is how often a release is looked at: seldom when only time or a person helps.
+// pollEvery returns how often a release is checked: seldom if only time or an administrator can help.
 func (r *Reconciler) pollEvery(left lifecycle.Outcome) time.Duration {
 	if left.Action == lifecycle.Stuck || left.Action == lifecycle.Blocked {
 		return r.Timing.Settled
@@ -83,13 +83,14 @@ func (r *Reconciler) pollEvery(left lifecycle.Outcome) time.Duration {
 	return r.Timing.Poll
 }
 
-// leave moves a machine one step towards being given back, and says how far it is.
+// leave does the next step of a release, and returns its progress.
 func (r *Reconciler) leave(ctx context.Context, s *scope, m *maas.Machine) (lifecycle.Outcome, error) {
 	left := r.inTime(s, s.evaluate(lifecycle.Leaving, m))
 	if left.Action != lifecycle.Release && left.Action != lifecycle.Stuck {
 		return left, nil
 	}
-	// A release clears the key when it starts, so what is stuck in one carries none; asking again harms nobody.
+	// A release clears the key when it starts, so a machine that is stuck in a release has none. Repeating the release is
+	// safe.
 	if left.Action == lifecycle.Stuck && !r.released.due(m.SystemID, r.Clock.Now()) {
 		return left, nil
 	}
@@ -112,7 +113,7 @@ func (r *Reconciler) leave(ctx context.Context, s *scope, m *maas.Machine) (life
 	return s.evaluate(lifecycle.Leaving, s.observed), nil
 }
 
-// handBack asks MAAS to take the machine back, or to do away with one that was made for this MaasMachine.
+// handBack releases the machine, or deletes a virtual machine that was composed for this MaasMachine.
 func (r *Reconciler) handBack(ctx context.Context, s *scope, m *maas.Machine) error {
 	if s.composed(m) {
 		return r.discard(ctx, s, m)
@@ -120,7 +121,7 @@ func (r *Reconciler) handBack(ctx context.Context, s *scope, m *maas.Machine) er
 	return r.release(ctx, s, m, fmt.Sprintf("MaasMachine %s/%s is done with it", s.machine.Namespace, s.machine.Name))
 }
 
-// release asks MAAS to take a machine back.
+// release asks MAAS to release a machine.
 func (r *Reconciler) release(ctx context.Context, s *scope, m *maas.Machine, why string) error {
 	released, err := s.identity.Client.ReleaseMachine(ctx, m.SystemID, s.releaseRequest(why))
 	if maas.IsNotFound(err) {
@@ -138,13 +139,14 @@ func (r *Reconciler) release(ctx context.Context, s *scope, m *maas.Machine, why
 	r.refusals.end(m.SystemID)
 	r.take(s, released)
 	if m.Status != maas.StatusReleasingFailed && m.Status != maas.StatusFailedDiskErasing {
-		// That it is released is told when MAAS says so.
+		// The event for the completed release is emitted when MAAS reports it.
 		r.normal(s, lifecycle.ReasonReleasing, fmt.Sprintf("MAAS takes back machine %s (%s): %s", m.Hostname, m.SystemID, why))
 	}
 	return nil
 }
 
-// leftovers releases what carries our key and is not what the MaasMachine names, and waits out an allocation in doubt.
+// leftovers releases other machines that are allocated with the key of this MaasMachine. It also waits while the
+// outcome of an allocation is unknown.
 func (r *Reconciler) leftovers(ctx context.Context, s *scope) (ctrl.Result, error) {
 	held, err := r.holding(ctx, s)
 	if err != nil {

@@ -23,7 +23,7 @@ import (
 	"github.com/openshift/hypershift/test/maas-simulator/status"
 )
 
-// flags lists phases: which stop the pass when they fail.
+// flags returns the name of each phase, and whether its failure stops the reconcile.
 func flags(t *testing.T, phases []phase.Phase[*scope]) []string {
 	t.Helper()
 	var all []string
@@ -36,7 +36,8 @@ func flags(t *testing.T, phases []phase.Phase[*scope]) []string {
 	return all
 }
 
-// TestDeletionPhases: who never asked MAAS for a machine goes though MAAS can't be asked, and nobody else does.
+// TestDeletionPhases: a MaasMachine that never asked MAAS for a machine is deleted even if MAAS is unreachable; any
+// other is not.
 func TestDeletionPhases(t *testing.T) {
 	t.Parallel()
 	r, _, _ := quiet()
@@ -69,7 +70,7 @@ func TestDeletionPhases(t *testing.T) {
 	}
 }
 
-// TestWholeLife: from nothing to a Node's machine and back, pass by pass.
+// TestWholeLife runs a MaasMachine from creation to deletion, reconcile by reconcile.
 func TestWholeLife(t *testing.T) {
 	t.Parallel()
 	l := newLife(t, "alice", simtest.Seed(simtest.Machine{ID: "aaaaa1"}))
@@ -85,7 +86,7 @@ func TestWholeLife(t *testing.T) {
 	}
 }
 
-// TestReleaseRefused: what MAAS refuses to take back is said, asked for again ever more rarely, and never forgotten.
+// TestReleaseRefused checks that a rejected release is reported, retried with a backoff, and never forgotten.
 func TestReleaseRefused(t *testing.T) {
 	t.Parallel()
 	l := newLife(t, "alice", simtest.Seed(simtest.Machine{ID: "aaaaa1"})).runs()
@@ -93,7 +94,7 @@ func TestReleaseRefused(t *testing.T) {
 	l.remove()
 	l.expect(time.Second, 15*time.Second, "False MAASUnavailable", "Warning MAASUnavailable")
 	l.site.ResetRequests()
-	// The refusal stands: MAAS is not asked before its pause is over.
+	// MAAS is not called before the backoff ends.
 	l.expect(time.Second, 2*time.Minute, "False MAASUnavailable")
 	if n := l.site.Load.Report().Of("machine.release").Calls; n != 0 {
 		t.Errorf("MAAS was asked %d times", n)
@@ -104,8 +105,8 @@ func TestReleaseRefused(t *testing.T) {
 	l.expect(time.Minute, 0, "", "Normal MachineReleased")
 }
 
-// TestOverdueRelease: after its time a machine that MAAS does not take back is left to the MaasCluster, if that answers for it. A MAAS that
-// can't be asked has not refused anything.
+// TestOverdueRelease: after the timeout the release is delegated to the MaasCluster, if that has its finalizer. An
+// unreachable MAAS has not rejected anything.
 func TestOverdueRelease(t *testing.T) {
 	t.Parallel()
 	for name, tc := range map[string]struct {
@@ -149,7 +150,8 @@ func TestOverdueRelease(t *testing.T) {
 	}
 }
 
-// TestGiveBackNothing: what is not there, what the cluster looks after, and what is kept already is not given back.
+// TestGiveBackNothing: a machine is not released if it is missing, if its release is delegated, or if it is already
+// reserved.
 func TestGiveBackNothing(t *testing.T) {
 	t.Parallel()
 	for name, tc := range map[string]struct {
@@ -183,7 +185,8 @@ func TestGiveBackNothing(t *testing.T) {
 	}
 }
 
-// TestHowOftenItIsLookedAt: often what MAAS works on, and most often what is to be taken again; seldom what only a person ends.
+// TestHowOftenItIsLookedAt: a release in progress is checked often, a machine that will be allocated again most often.
+// A state that only an administrator ends is checked seldom.
 func TestHowOftenItIsLookedAt(t *testing.T) {
 	t.Parallel()
 	kept := annotated(KeptAnnotation, "pool")
@@ -207,7 +210,8 @@ func TestHowOftenItIsLookedAt(t *testing.T) {
 	}
 }
 
-// TestLeave: a machine is released once, and only one that is ours; a release that failed is repeated from time to time.
+// TestLeave: a machine is released once, and only if it belongs to this MaasMachine. A failed release is repeated from
+// time to time.
 func TestLeave(t *testing.T) {
 	t.Parallel()
 	for name, tc := range map[string]struct {
@@ -256,7 +260,7 @@ func TestLeave(t *testing.T) {
 	}
 }
 
-// TestReleaseFails: what MAAS refuses it is not asked again at once; a MAAS that could not be asked has refused nothing.
+// TestReleaseFails: a rejected release is not repeated immediately. An unreachable MAAS has not rejected anything.
 func TestReleaseFails(t *testing.T) {
 	t.Parallel()
 	for code, remembered := range map[int]bool{http.StatusServiceUnavailable: true, http.StatusConflict: true, http.StatusForbidden: false, http.StatusInternalServerError: true} {
@@ -293,7 +297,7 @@ func TestReleaseFails(t *testing.T) {
 	}
 }
 
-// TestNothingIsLeft: what still carries our key is given back too, and the MaasMachine stays until that is done.
+// TestNothingIsLeft checks that all machines with the allocation key are released before the MaasMachine is gone.
 func TestNothingIsLeft(t *testing.T) {
 	t.Parallel()
 	released := func(s *scope) { s.findings.outcome = lifecycle.Outcome{Action: lifecycle.Gone, Message: "it is back"} }

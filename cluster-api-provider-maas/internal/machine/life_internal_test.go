@@ -28,7 +28,8 @@ import (
 	"github.com/openshift/hypershift/test/maas-simulator/simulator/simtest"
 )
 
-// life is the MaasMachine "m" with all that Cluster API makes for it, in a fake client, and a simulated MAAS of the same clock.
+// life is the MaasMachine "m" with the objects that Cluster API creates for it, in a fake client, and a simulated MAAS
+// with the same clock.
 type life struct {
 	*Reconciler
 	site *simtest.Site
@@ -36,7 +37,7 @@ type life struct {
 	t    *testing.T
 }
 
-// newLife has a MAAS of that seed, which is asked as that user.
+// newLife returns a fixture with a MAAS of this seed, which is called as this user.
 func newLife(t *testing.T, user, seed string, change ...func(*infrav1.MaasMachine)) *life {
 	t.Helper()
 	s := runtime.NewScheme()
@@ -54,7 +55,7 @@ func newLife(t *testing.T, user, seed string, change ...func(*infrav1.MaasMachin
 	return l
 }
 
-// born are the objects with which a MaasMachine begins.
+// born returns the objects that exist when a MaasMachine is created.
 func born(at time.Time, change []func(*infrav1.MaasMachine)) []client.Object {
 	meta := func(name string, labels ...string) metav1.ObjectMeta {
 		m := metav1.ObjectMeta{Namespace: "ns", Name: name, Labels: map[string]string{}, CreationTimestamp: metav1.NewTime(at)}
@@ -78,7 +79,7 @@ func born(at time.Time, change []func(*infrav1.MaasMachine)) []client.Object {
 	return []client.Object{cluster, infra, owner, secret, m}
 }
 
-// try runs one pass, the given time after the last one, in which MAAS has done what it was about to do.
+// try advances MAAS by a duration, then reconciles the MaasMachine.
 func (l *life) try(after time.Duration) (ctrl.Result, error) {
 	for ; after > 0; after -= 5 * time.Second {
 		l.site.Pass(min(after, 5*time.Second))
@@ -95,7 +96,7 @@ func (l *life) pass(after time.Duration) ctrl.Result {
 	return result
 }
 
-// expect runs a pass and says when it is to be repeated, what Ready says, and the events of the pass.
+// expect runs a reconcile and checks its requeue delay, the Ready condition, and its events.
 func (l *life) expect(after, again time.Duration, ready string, events ...string) {
 	l.t.Helper()
 	result := l.pass(after)
@@ -110,12 +111,12 @@ func (l *life) expect(after, again time.Duration, ready string, events ...string
 	}
 }
 
-// soon tells that a pass is repeated after a time, and a little more, so that not all are at once.
+// soon reports whether a reconcile is requeued after a duration, plus jitter.
 func soon(result ctrl.Result, after time.Duration) bool {
 	return result.RequeueAfter >= after && result.RequeueAfter <= after+after/5
 }
 
-// told are the events since the last look: "Warning NoCapacity".
+// told returns the events since the last call: "Warning NoCapacity".
 func told(recorder *events.FakeRecorder) []string {
 	var all []string
 	for len(recorder.Events) > 0 {
@@ -125,7 +126,7 @@ func told(recorder *events.FakeRecorder) []string {
 	return all
 }
 
-// now is the MaasMachine as it is stored; without a name when it is gone.
+// now returns the stored MaasMachine. Its name is empty if it is gone.
 func (l *life) now() *infrav1.MaasMachine {
 	l.t.Helper()
 	m := &infrav1.MaasMachine{}
@@ -144,7 +145,7 @@ func (l *life) infra() *infrav1.MaasCluster {
 	return m
 }
 
-// change edits an object as a person would.
+// change edits an object as a user would.
 func change[T client.Object](l *life, obj T, do func(T)) {
 	l.t.Helper()
 	do(obj)
@@ -153,7 +154,8 @@ func change[T client.Object](l *life, obj T, do func(T)) {
 	}
 }
 
-// remove deletes the MaasMachine now: the fake client asks no other clock when that is.
+// remove advances the clock to the real time and deletes the MaasMachine: the fake client sets the deletion timestamp
+// to the real time.
 func (l *life) remove() {
 	l.t.Helper()
 	l.site.Pass(max(0, time.Now().Truncate(time.Second).Sub(l.Clock.Now())))
@@ -162,7 +164,7 @@ func (l *life) remove() {
 	}
 }
 
-// runs brings the MaasMachine to where its machine runs.
+// runs reconciles the MaasMachine until its machine runs.
 func (l *life) runs() *life {
 	l.t.Helper()
 	l.pass(0)

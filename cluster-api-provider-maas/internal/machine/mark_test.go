@@ -14,7 +14,8 @@ import (
 	"github.com/openshift/hypershift/test/maas-simulator/status"
 )
 
-// markAll leaves the marks of a MaasMachine that is long gone on every machine that is free, as mark_broken and mark_fixed do.
+// markAll sets the annotations of a MaasMachine that is long gone on every free machine, as mark_broken and mark_fixed
+// leave them.
 func (w *world) markAll() {
 	for _, m := range w.Machines() {
 		w.Change(m.SystemID, func(m *inventory.Machine) {
@@ -62,8 +63,8 @@ func diesOverOldMarks(t *testing.T, cfg *rest.Config) {
 	w.Expect(n).To(BeNumerically(">", 7), "that many writes are made until it is deployed")
 }
 
-// diesMarked takes a machine with an old mark through its life, with a death at the n-th write of its making and of its end, and
-// tells whether there were as many writes.
+// diesMarked runs the lifecycle of a machine with an old annotation, and interrupts it at the n-th write of its
+// creation and of its deletion. It reports whether there were that many writes.
 func (w *world) diesMarked(n int, after bool) bool {
 	w.t.Helper()
 	name := fmt.Sprintf("m-%d-%t", n, after)
@@ -96,7 +97,8 @@ func brokenAndFixed(t *testing.T, cfg *rest.Config) {
 	w.expectAllFree("nobody else would ever give it back")
 }
 
-// markStayed is a machine that was marked as broken and fixed, and that somebody else with the same MAAS user allocated then.
+// markStayed covers a machine that was marked broken and then fixed, and that another client with the same MAAS user
+// then allocated.
 func markStayed(t *testing.T, cfg *rest.Config) {
 	w := newRack(t, cfg, "alice")
 	w.addPlain("m")

@@ -16,33 +16,33 @@ import (
 )
 
 const (
-	// AttemptAnnotation holds the time of an allocation whose outcome is not written down yet. It is written before the
-	// call, so that whoever comes after a crash knows that an answer may be under way.
+	// AttemptAnnotation holds the time of an allocation whose outcome is not recorded yet. It is written before the call.
+	// After a crash, the next reconcile knows that a machine may have been allocated.
 	AttemptAnnotation = "infrastructure.cluster.x-k8s.io/allocation-attempt"
-	// UIDAnnotation holds the UID that the allocation's key is made of. It is written before the call, and stays when the
-	// MaasMachine is moved to another management cluster, where it gets another UID.
+	// UIDAnnotation holds the UID from which the allocation key is built. It is written before the call. It stays when the
+	// MaasMachine is moved to another management cluster, where its UID changes.
 	UIDAnnotation = "infrastructure.cluster.x-k8s.io/allocation-uid"
-	// FailuresAnnotation lists, as JSON, the machines on which this MaasMachine could not be deployed.
+	// FailuresAnnotation lists, as JSON, the machines on which the deployment of this MaasMachine failed.
 	FailuresAnnotation = "infrastructure.cluster.x-k8s.io/failed-machines"
 )
 
-// failure is a machine that a MaasMachine could not be deployed on.
+// failure is a machine on which the deployment of a MaasMachine failed.
 type failure struct {
 	SystemID string    `json:"systemID"`
 	Hostname string    `json:"hostname"`
 	At       time.Time `json:"at"`
 	Reason   string    `json:"reason"`
-	// Host is where the machine was, if it was a virtual one.
+	// Host is the LXD host of a virtual machine; empty for bare metal.
 	Host string `json:"host,omitempty"`
-	// Words are what MAAS said.
+	// Words is the message from MAAS.
 	Words string `json:"words,omitempty"`
-	// Released is set when MAAS has the machine back.
+	// Released is true when MAAS has released the machine.
 	Released bool `json:"released,omitempty"`
-	// Address is the static address that the machine still has while it is given back in the background.
+	// Address is the static address that the machine still has while it is released in the background.
 	Address *address `json:"address,omitempty"`
 }
 
-// failuresOf reads the annotation; one that a person broke counts as none.
+// failuresOf reads the annotation. An invalid annotation counts as empty.
 func failuresOf(m *infrav1.MaasMachine) []failure {
 	var failures []failure
 	if json.Unmarshal([]byte(m.Annotations[FailuresAnnotation]), &failures) != nil {
@@ -60,7 +60,7 @@ func setFailures(m *infrav1.MaasMachine, failures []failure) error {
 	return nil
 }
 
-// attemptedAt is the time of an allocation in doubt; zero when there is none.
+// attemptedAt returns the time of an allocation with an unknown outcome; zero when there is none.
 func attemptedAt(m *infrav1.MaasMachine) time.Time {
 	at, err := time.Parse(time.RFC3339Nano, m.Annotations[AttemptAnnotation])
 	if err != nil {
@@ -69,7 +69,7 @@ func attemptedAt(m *infrav1.MaasMachine) time.Time {
 	return at
 }
 
-// AllocationUID is what the key of a MaasMachine's allocation is made of.
+// AllocationUID returns the UID from which the allocation key of a MaasMachine is built.
 func AllocationUID(m *infrav1.MaasMachine) string {
 	if uid := m.Annotations[UIDAnnotation]; uid != "" {
 		return uid
@@ -77,8 +77,9 @@ func AllocationUID(m *infrav1.MaasMachine) string {
 	return string(m.UID)
 }
 
-// write changes the MaasMachine as this pass read it. Another provider, in a pod that a lost node still runs, may have given it another
-// machine since: what this pass knows is about the former one then, the write is a conflict, and the next pass begins with what is there.
+// write patches the MaasMachine at the resource version that this reconcile read. Another provider instance, in a pod
+// on a lost node, may have recorded another machine since. The findings of this reconcile are then about the previous
+// machine, so the write fails with a conflict. The next reconcile starts from the current object.
 func (r *Reconciler) write(ctx context.Context, s *scope, mutate func() error) error {
 	var shapeErr error
 	err := upsert.PatchLatest(ctx, r.Client, s.machine, func() { shapeErr = mutate() })

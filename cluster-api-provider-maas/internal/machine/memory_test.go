@@ -32,7 +32,7 @@ func FuzzAnnotations(f *testing.F) {
 	f.Fuzz(func(t *testing.T, attempt, failures, uid string) {
 		m := &infrav1.MaasMachine{ObjectMeta: metav1.ObjectMeta{UID: "own", Annotations: map[string]string{
 			AttemptAnnotation: attempt, FailuresAnnotation: failures, UIDAnnotation: uid}}}
-		// What a person wrote there must never stop the reconcile.
+		// Annotations that a user edited must never stop the reconcile.
 		attemptedAt(m)
 		failuresOf(m)
 		if got := AllocationUID(m); got == "" || uid != "" && got != uid {

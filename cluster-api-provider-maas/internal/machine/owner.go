@@ -19,10 +19,10 @@ import (
 	"github.com/openshift/hypershift/support/upsert"
 )
 
-// ConditionCredentials tells whether the credentials are those under which the machine can be seen and given back.
+// ConditionCredentials reports whether the credentials belong to the MAAS user that can see and release the machine.
 const ConditionCredentials = "MAASCredentialsUsable"
 
-// aboutCredentials are the problems that other credentials solve.
+// aboutCredentials holds the reasons of problems that other credentials fix.
 var aboutCredentials = []string{ReasonCredentialsMissing, ReasonUnauthorized, ReasonAnotherUser}
 
 func (s *scope) credentialsConditions() []metav1.Condition {
@@ -31,19 +31,20 @@ func (s *scope) credentialsConditions() []metav1.Condition {
 	case problem != nil && slices.Contains(aboutCredentials, problem.Reason):
 		return []metav1.Condition{condition.False(ConditionCredentials, problem.Reason, problem.Message)}
 	case s.user == "":
-		return nil // MAAS was not asked.
+		return nil // MAAS was not called.
 	}
 	return []metav1.Condition{condition.True(ConditionCredentials, "AsExpected", "")}
 }
 
-// AnotherUser says that credentials are those of another MAAS user than machines were allocated under.
+// AnotherUser returns the problem that the credentials belong to another MAAS user than the allocated machines.
 func AnotherUser(whose, owner, user string) Problem {
 	return Problem{ReasonAnotherUser, fmt.Sprintf("%s belongs to the MAAS user %s, and the API key in the Secret with the MAAS credentials is of the user %s, "+
 		"from whom MAAS hides it: put a key of %s there, which every key of that user is. Until then nothing is concluded and nothing is released", whose, owner, user, owner)}
 }
 
-// sameUser stops before anything is concluded from what MAAS shows to another user than the one under whom the machine was
-// allocated, or may have been: it hides the machine, and the allocations by key with it.
+// sameUser stops if the credentials belong to another MAAS user than the one that allocated the machine, or may have
+// allocated it. MAAS hides the machine, and allocations by key, from that user, so the reconcile must not act on what
+// MAAS returns.
 func (r *Reconciler) sameUser(ctx context.Context, s *scope) (ctrl.Result, error) {
 	user, err := s.identity.Inventory.User(ctx)
 	if err != nil {
@@ -62,7 +63,8 @@ func (r *Reconciler) sameUser(ctx context.Context, s *scope) (ctrl.Result, error
 	return r.stop(s, problem.Reason, problem.Message)
 }
 
-// allocation is what is told of the machine in MAAS's event log, where the sweep finds it when the mark was never written.
+// allocation returns the record for the event log of MAAS. The sweep finds it there if the ownership annotations were
+// never written.
 func (s *scope) allocation() maas.Allocation {
 	made := maas.Allocation{UID: s.uid()}
 	if s.infra != nil {
@@ -71,8 +73,8 @@ func (s *scope) allocation() maas.Allocation {
 	return made
 }
 
-// noteUser writes down on the MaasCluster that MAAS is asked for machines, and as which user: it must not go before somebody looked
-// for what is left of it.
+// noteUser records on the MaasCluster the MAAS user that allocates machines. The MaasCluster is then not deleted before
+// the sweep has looked for leftovers.
 func (r *Reconciler) noteUser(ctx context.Context, s *scope) error {
 	if s.infra == nil || s.infra.Annotations[infrav1.OwnerAnnotation] == s.user {
 		return nil
@@ -85,8 +87,8 @@ func (r *Reconciler) noteUser(ctx context.Context, s *scope) error {
 	})
 }
 
-// hidden finds out what it means that MAAS refuses to show the machine, or does not find it. Two answers must agree before
-// anything is concluded: one alone may be that of a proxy that lets some paths pass.
+// hidden handles a machine that MAAS hides or does not find. It acts only if two answers agree: a single one may come
+// from a proxy that passes some paths only.
 func (r *Reconciler) hidden(ctx context.Context, s *scope, cause error) (ctrl.Result, error) {
 	shown, err := s.identity.Client.ListMachines(ctx, maas.MachineFilter{SystemIDs: []string{s.systemID()}})
 	switch {
@@ -98,12 +100,12 @@ func (r *Reconciler) hidden(ctx context.Context, s *scope, cause error) (ctrl.Re
 		return r.stop(s, ReasonForbidden, fmt.Sprintf("%v; under which MAAS user it was allocated is not known: if it was %s, annotate the MaasMachine with %s=%s",
 			cause, s.user, infrav1.OwnerAnnotation, s.user))
 	}
-	// A user sees what is his and what is nobody's.
+	// A MAAS user sees machines that are its own and machines without an owner.
 	s.foreign = maas.IsForbidden(cause)
 	return phase.Done()
 }
 
-// own finds out whether the machine is still the one that was allocated for this MaasMachine, where somebody has it.
+// own checks whether an allocated machine is still allocated for this MaasMachine.
 func (r *Reconciler) own(ctx context.Context, s *scope) (ctrl.Result, error) {
 	m := s.observed
 	if m == nil || lifecycle.Evaluate(lifecycle.Leaving, m).Action != lifecycle.Release {
@@ -119,22 +121,27 @@ func (r *Reconciler) own(ctx context.Context, s *scope) (ctrl.Result, error) {
 	if s.lost || m.Owner != s.user || s.machine.Annotations[infrav1.OwnerAnnotation] != "" {
 		return phase.Done()
 	}
-	// An older provider, or another one, allocated it.
+	// Another provider, or an older version of this one, allocated the machine.
 	return ctrl.Result{}, r.write(ctx, s, func() error {
 		annotate(s.machine, infrav1.OwnerAnnotation, s.user)
 		return nil
 	})
 }
 
-// presumed spares a settled machine the question that own asks: it carries our mark, and was never seen in other hands.
+// presumed reports whether own may skip the call for the machine: it has the ownership annotation of this MaasMachine,
+// and no loss was noticed.
 func (s *scope) presumed(m *maas.Machine) bool {
 	leaving := !s.machine.DeletionTimestamp.IsZero() || s.retrying()
 	return !leaving && m.Owner == s.user && m.Annotations[maas.AnnotationMachineUID] == s.uid() && !noticedLoss(s.machine)
 }
 
-// ours tells whether a machine is still allocated for this MaasMachine: MAAS lists it by our key. Marks do not say it: they outlive
-// an allocation, and those of the next one are written after it. A machine that was not allocated by this provider has no key, and
-// is ours as long as it has no mark of others and nobody was seen taking it away. One that nobody has is ours if we had it last.
+// ours reports whether a machine is still allocated for this MaasMachine, that is, whether MAAS lists it by its key.
+// The ownership annotations are not sufficient: they outlive an allocation, and those of the next one are written after
+// it.
+//
+// A machine that this provider did not allocate has no key. It counts as allocated for this MaasMachine if it has no
+// annotation of another one and no loss was noticed. A machine without an owner counts if its last annotation is that
+// of this MaasMachine.
 func (r *Reconciler) ours(ctx context.Context, s *scope, m *maas.Machine) (bool, error) {
 	mark := m.Annotations[maas.AnnotationMachineUID]
 	switch {

@@ -28,7 +28,7 @@ import (
 	"github.com/openshift/hypershift/test/maas-simulator/status"
 )
 
-// rack is a MAAS, and a reconciler with one MaasMachine that asks it as a user.
+// rack is a simulated MAAS, and a reconciler that manages one MaasMachine as one MAAS user.
 type rack struct {
 	*Reconciler
 	*scope
@@ -57,18 +57,18 @@ func rackOf(t *testing.T, user string, self *infrav1.MaasMachine, seed string) *
 	return &rack{r, &scope{machine: self, infra: infra, identity: id, user: user}, site, t}
 }
 
-// allocated is a machine that alice has, with the key of a MaasMachine.
+// allocated returns a machine that is allocated to alice, with the key of a MaasMachine.
 func allocated(id, uid string, is status.Status) simtest.Machine {
 	return simtest.Machine{ID: id, Hostname: "host-" + id, Status: is, Owner: "alice", AgentName: maas.AllocationKey(uid)}
 }
 
-// asked are the calls of an operation since the last look.
+// asked returns the number of calls of an operation since the last call of asked.
 func (k *rack) asked(operation string) int {
 	defer k.site.ResetRequests()
 	return k.site.Load.Report().Of(operation).Calls
 }
 
-// TestOurs: a machine is given back only when it is certainly that of this MaasMachine.
+// TestOurs checks that a machine is released only if it certainly belongs to this MaasMachine.
 func TestOurs(t *testing.T) {
 	t.Parallel()
 	const uid = "0f3c61f2-3f43-4f0b-8c55-1f0a5a6d9f10"
@@ -124,7 +124,7 @@ func TestOurs(t *testing.T) {
 	}
 }
 
-// TestHolding: of the machines with our key, those that somebody else works off already, or that MAAS takes back, are not taken up again.
+// TestHolding: machines with the key are not adopted if they are released by another component, or by MAAS.
 func TestHolding(t *testing.T) {
 	t.Parallel()
 	self := sibling("self")
@@ -134,7 +134,7 @@ func TestHolding(t *testing.T) {
 	k := newRack(t, "alice", self, allocated("failed", "self", status.FailedDeployment), allocated("before", "self", status.Allocated), allocated("handed", "self", status.Deployed),
 		allocated("kept01", "self", status.Allocated), allocated("leaves", "self", status.Releasing), allocated("runs01", "self", status.Deployed), allocated("theirs", "selfish", status.Allocated))
 	err := errors.Join(handover.Records.Set(k.infra, "handed", handover.Record{UID: "self"}), reservation.Records.Set(k.infra, "kept01", reservation.Record{UID: "self"}),
-		// What others left to the cluster is none of ours, whatever machine it is about.
+		// Records of other MaasMachines do not count, even for the same machines.
 		handover.Records.Set(k.infra, "runs01", handover.Record{UID: "other"}), reservation.Records.Set(k.infra, "before", reservation.Record{UID: "other"}))
 	if err != nil {
 		t.Fatal(err)
@@ -153,8 +153,8 @@ func TestHolding(t *testing.T) {
 	}
 }
 
-// TestAdopt: of several machines that lost answers brought, the one that has come furthest stays. It is written down before the others go:
-// a process that dies in between, or comes too late, has given nothing back.
+// TestAdopt: of several allocations with lost answers, the one with the most progress stays. It is recorded before the
+// others are released. A process that is interrupted in between, or is too late, has released nothing.
 func TestAdopt(t *testing.T) {
 	t.Parallel()
 	seeds := []simtest.Machine{allocated("aaaaa1", "self", status.Allocated), allocated("aaaaa2", "self", status.Deployed), allocated("aaaaa3", "self", status.Allocated)}
@@ -188,7 +188,7 @@ func TestAdopt(t *testing.T) {
 		t.Errorf("it is written down as %v, %v, %v", deref(stored.Spec.SystemID), deref(stored.Spec.ProviderID), stored.Annotations)
 	}
 	mend()
-	// The leftovers are those of the next passes; that of the machine held is none of them.
+	// Later reconciles release the surplus machines, but not the adopted one.
 	if adopted, err := k.adopt(t.Context(), k.scope); err != nil || !adopted {
 		t.Errorf("%t, %v", adopted, err)
 	}
@@ -200,7 +200,7 @@ func TestAdopt(t *testing.T) {
 	}
 }
 
-// TestAsk: MAAS is asked in the zones in their order, and in no other one once it gave a machine, or failed.
+// TestAsk checks that the zones are tried in order until one has a machine, or a call fails.
 func TestAsk(t *testing.T) {
 	t.Parallel()
 	seeds := []simtest.Machine{{ID: "south1", Zone: "south"}, {ID: "east01", Zone: "east"}, {ID: "north1", Zone: "north", CPU: 1}}
@@ -254,7 +254,8 @@ func TestAsk(t *testing.T) {
 	})
 }
 
-// TestCredentialsAreTold: other credentials are asked for only where others would help.
+// TestCredentialsAreTold checks that the credentials condition is false only for problems that other credentials would
+// fix.
 func TestCredentialsAreTold(t *testing.T) {
 	t.Parallel()
 	for reason, want := range map[string]string{
@@ -274,7 +275,8 @@ func TestCredentialsAreTold(t *testing.T) {
 	}
 }
 
-// TestOutstandingIsTold: machines that MAAS does not take back are told for as long as there are any, and that there are none any more.
+// TestOutstandingIsTold: the condition reports pending releases while there are any, and that there are none
+// afterwards.
 func TestOutstandingIsTold(t *testing.T) {
 	t.Parallel()
 	r, _, _ := quiet()
@@ -312,7 +314,7 @@ func TestOutstandingIsTold(t *testing.T) {
 	expect("it is back", "FailedMachinesReleased True MachineReleased")
 }
 
-// TestWhatIsLearnt: the status tells what MAAS says of the machine, and keeps it while MAAS is away.
+// TestWhatIsLearnt checks that the status has the data of the machine in MAAS, and keeps it while MAAS is unreachable.
 func TestWhatIsLearnt(t *testing.T) {
 	t.Parallel()
 	r, _, _ := quiet()

@@ -24,8 +24,8 @@ import (
 	"github.com/openshift/hypershift/test/maas-simulator/status"
 )
 
-// allocatedAnew is the race that killing the provider brought to light: between the allocation and the mark, a machine looks
-// like nobody's, and a MaasMachine that held it before must not take it for its own.
+// allocatedAnew covers a race that killing the provider revealed. Between the allocation and the annotations, a machine
+// seems to have no owner. A MaasMachine that had it before must not adopt it.
 func allocatedAnew(t *testing.T, cfg *rest.Config) {
 	for _, deleted := range []bool{true, false} {
 		w := newWorld(t, cfg, simtest.Machine{ID: "aaaaaa"})
@@ -50,8 +50,8 @@ func allocatedAnew(t *testing.T, cfg *rest.Config) {
 	}
 }
 
-// setAside is the second race that killing the provider brought to light: a machine that failed, and was not Ready when the list
-// was made, is Ready when MAAS picks the cheapest.
+// setAside covers a second race that killing the provider revealed: a failed machine is not Ready when the list is
+// read, but Ready when MAAS picks the cheapest.
 func setAside(t *testing.T, cfg *rest.Config) {
 	w := newWorld(t, cfg, simtest.Machine{ID: "aaaaaa", CPU: 2}, simtest.Machine{ID: "bbbbbb", CPU: 8})
 	simtest.FailDeployments(t, w.Simulator, "aaaaaa", 9)
@@ -80,7 +80,7 @@ func otherUser(t *testing.T, cfg *rest.Config) {
 	w.Expect(w.Machine("aaaaaa").Owner).To(Equal("bob"))
 }
 
-// moved is what clusterctl move and a restored backup do: the object gets another UID.
+// moved covers clusterctl move and a restored backup: the object gets another UID.
 func moved(t *testing.T, cfg *rest.Config) {
 	old := "11111111-2222-3333-4444-555555555555"
 	w := newWorld(t, cfg, simtest.Machine{ID: "aaaaaa", Status: status.Deployed, Owner: "provider", Power: "on", AgentName: maas.AllocationKey(old),
@@ -98,7 +98,7 @@ func moved(t *testing.T, cfg *rest.Config) {
 	w.Expect(w.held()).To(BeEmpty())
 }
 
-// foreign is a machine that upstream's provider allocated: without key and mark.
+// foreign covers a machine that upstream's provider allocated: it has no allocation key and no ownership annotations.
 func foreign(t *testing.T, cfg *rest.Config) {
 	w := newWorld(t, cfg, simtest.Machine{ID: "aaaaaa", Status: status.Deployed, Owner: "provider", Power: "on"})
 	w.add("m", infrav1.MaasMachineSpec{ProviderID: ptr.To("maas:///default/aaaaaa")})

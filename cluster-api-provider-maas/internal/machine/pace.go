@@ -10,24 +10,24 @@ import (
 )
 
 const (
-	// powerOnEvery is longer than a machine takes to show that it is on.
+	// powerOnEvery is longer than a machine takes to report that it is on.
 	powerOnEvery = 5 * time.Minute
-	// releaseAgainEvery is the first pause before a release that failed is asked for again: a BMC that was mended is noticed soon,
-	// one that stays dead costs less and less.
+	// releaseAgainEvery is the first delay before a failed release is retried. It is short, so that a repaired BMC is
+	// noticed soon. The backoff keeps the cost of a dead BMC low.
 	releaseAgainEvery = 30 * time.Second
-	// rarely is the longest pause between two repetitions of what does not help.
+	// rarely is the maximum delay between two retries.
 	rarely = time.Hour
 )
 
-// pace bounds how often something is done to a machine that did not help the last time: each pause is twice as long as the one
-// before, up to rarely. A restart forgets it, which costs one call more.
+// pace limits how often an action on a machine is repeated. Each delay is twice the previous one, up to rarely. A
+// restart loses the state, which costs one extra call.
 type pace struct {
 	first time.Duration
 	mu    sync.Mutex
 	turns map[string]turn
 }
 
-// turn is when something was done, and how long it is not done again.
+// turn holds the time of the last action and the delay before the next one.
 type turn struct {
 	at    time.Time
 	pause time.Duration
@@ -37,13 +37,13 @@ func newPace(first time.Duration) *pace {
 	return &pace{first: first, turns: map[string]turn{}}
 }
 
-// due tells whether it may be done now, and if so notes that it is.
+// due reports whether the action may be done now, and if so, records that it is done.
 func (p *pace) due(systemID string, now time.Time) bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	for id, t := range p.turns {
 		if now.Sub(t.at) > t.pause+rarely {
-			delete(p.turns, id) // It helped, or nobody asks any more.
+			delete(p.turns, id) // The action succeeded, or is no longer requested.
 		}
 	}
 	last, again := p.turns[systemID]
@@ -58,9 +58,9 @@ func (p *pace) due(systemID string, now time.Time) bool {
 	return true
 }
 
-// refusals remember what MAAS refused to do to a machine. The first pause is that after any problem, each further one in a row
-// twice as long, up to most; in between, the refusal is told again and the call is not made. A restart forgets them, which costs
-// one call more.
+// refusals holds the backoff for changes that MAAS rejected, by machine. The first delay is that of any problem; each
+// further one in a row is twice as long, up to most. During the delay, the last rejection is reported again and no call
+// is made. A restart loses the state, which costs one extra call.
 type refusals struct {
 	first, most time.Duration
 	mu          sync.Mutex
@@ -77,7 +77,7 @@ func newRefusals(first, most time.Duration) *refusals {
 	return &refusals{first: first, most: most, bySystemID: map[string]refusal{}}
 }
 
-// add notes one more refusal, and says how long to pause.
+// add records another rejection, and returns the delay before the next call.
 func (r *refusals) add(systemID string, p Problem, now time.Time) time.Duration {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -90,7 +90,7 @@ func (r *refusals) add(systemID string, p Problem, now time.Time) time.Duration 
 	return pause
 }
 
-// standing returns the refusal of which the pause has not passed, and what is left of it; zero when there is none.
+// standing returns the current rejection and the rest of its delay; zero when there is none.
 func (r *refusals) standing(systemID string, now time.Time) (Problem, time.Duration) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -98,15 +98,15 @@ func (r *refusals) standing(systemID string, now time.Time) (Problem, time.Durat
 	return last.problem, max(0, last.until.Sub(now))
 }
 
-// end forgets the refusals of a machine to which MAAS did something, or with which we are done.
+// end removes the rejections of a machine after a successful change, or when the machine is no longer in use.
 func (r *refusals) end(systemID string) {
 	r.mu.Lock()
 	delete(r.bySystemID, systemID)
 	r.mu.Unlock()
 }
 
-// refused tells that MAAS answered, and does not do to this machine what it was asked. Nothing is wrong with the machine when MAAS
-// can't be asked, or takes offence at the user.
+// refused reports whether MAAS answered and rejected the change of this machine. It is false if MAAS is unreachable or
+// rejects the user: then nothing is wrong with the machine.
 func refused(err error) bool {
 	return maas.IsInvalid(err) || maas.IsConflict(err) || maas.IsUnavailable(err)
 }

@@ -20,9 +20,9 @@ import (
 	"github.com/openshift/hypershift/support/phase"
 )
 
-// place gives the machine its static address. It must be done before the deployment: MAAS changes no link of a machine that is
-// being installed or runs. The address is added first and what would choose another one is removed then, so that a refusal leaves
-// the machine as it was, and a machine whose process died in between still has a network.
+// place assigns the static address to the machine. This must be done before the deployment: MAAS permits no link change
+// while a machine is installed or runs. It first adds the address, then removes automatic links. An error thus leaves
+// the machine unchanged, and an interrupted reconcile leaves it with a network.
 //
 //	annotation: address ─> allocate ─> annotation: machine ─> link_subnet STATIC ─> unlink_subnet AUTO ─> deploy
 func (r *Reconciler) place(ctx context.Context, s *scope) (placed bool, result ctrl.Result, err error) {
@@ -35,7 +35,7 @@ func (r *Reconciler) place(ctx context.Context, s *scope) (placed bool, result c
 		nic = staticip.Interface(s.observed, s.subnet)
 	}
 	if nic == nil {
-		// Another machine may have such an interface: this one is given back.
+		// Release this machine: another one may have such an interface.
 		result, err := r.giveUp(ctx, s, lifecycle.Outcome{Action: lifecycle.Retry, Reason: ReasonInterfaceNotFound, Message: fmt.Sprintf(
 			"machine %s (%s) has no enabled interface on subnet %s or its VLAN", s.observed.Hostname, s.observed.SystemID, s.subnet.CIDR)})
 		return false, result, err
@@ -59,7 +59,7 @@ func (r *Reconciler) place(ctx context.Context, s *scope) (placed bool, result c
 	return true, ctrl.Result{}, nil
 }
 
-// noteMachine writes down which machine will have the address, and what its link takes the place of.
+// noteMachine records the machine that gets the address, and the mode of the link that the address replaces.
 func (r *Reconciler) noteMachine(ctx context.Context, s *scope, automatic []maas.Link) error {
 	a := addressOf(s.machine)
 	if a.SystemID == s.observed.SystemID {
@@ -72,7 +72,8 @@ func (r *Reconciler) noteMachine(ctx context.Context, s *scope, automatic []maas
 	return r.keepAddress(ctx, s, a)
 }
 
-// linkAddress adds the address to an interface. With a gateway in the spec, which is the subnet's, it becomes that of the machine.
+// linkAddress adds the address to an interface. If the spec has a gateway, which is that of the subnet, it becomes the
+// default gateway of the machine.
 func (r *Reconciler) linkAddress(ctx context.Context, s *scope, nicID int, ip string) (ctrl.Result, error) {
 	nic, err := s.identity.Client.LinkSubnet(ctx, s.observed.SystemID, nicID, maas.LinkRequest{
 		Mode: "STATIC", Subnet: strconv.Itoa(s.subnet.ID), IPAddress: ip, DefaultGateway: s.machine.Spec.StaticIP.Gateway != "",
@@ -88,10 +89,12 @@ func (r *Reconciler) linkAddress(ctx context.Context, s *scope, nicID int, ip st
 	return r.problem(ctx, s, needsAdministrator(err))
 }
 
-// addressInUse is how MAAS says, with a 404 and without the address, that somebody got an address in the meantime.
+// addressInUse is the message of MAAS, with status 404 and without the address, when the address was assigned
+// concurrently.
 const addressInUse = "IP address is already in use"
 
-// refusesAddress tells that MAAS has nothing against the call but against the address: somebody has it, it is in a dynamic range.
+// refusesAddress reports whether MAAS rejected the address and not the call: the address is in use or in a dynamic
+// range.
 func refusesAddress(err error, ip string) bool {
 	var e *maas.Error
 	if !errors.As(err, &e) {
@@ -101,15 +104,15 @@ func refusesAddress(err error, ip string) bool {
 	return e.Fields["ip_address"] != nil || spoken && (strings.Contains(e.Message, ip) || strings.Contains(e.Message, addressInUse))
 }
 
-// addressRefused picks another address where there is a range. Where there is none, the machine stays allocated: nothing is wrong
-// with it, any other would be refused the same, and as soon as the address is free it goes on.
+// addressRefused picks another address if the spec has a range. Without a range the machine stays allocated: MAAS would
+// reject the address for any other machine too. The reconcile continues once the address is free.
 func (r *Reconciler) addressRefused(ctx context.Context, s *scope, ip string, cause error) (ctrl.Result, error) {
 	fresh, err := s.identity.Inventory.Refresh(ctx, s.observed.SystemID)
 	if err != nil {
 		return r.problem(ctx, s, err)
 	}
 	if _, link := staticip.Find(fresh, ip); link != nil {
-		// An earlier call did it, and its answer was lost.
+		// An earlier call linked the address, and its answer was lost.
 		return ctrl.Result{RequeueAfter: time.Second}, phase.ErrStop
 	}
 	s.identity.Inventory.ForgetHeldAddresses(s.subnet.ID)
@@ -134,7 +137,7 @@ func (r *Reconciler) unlink(ctx context.Context, s *scope, nicID, linkID int) er
 	return nil
 }
 
-// takeInterface keeps what a call answered of one interface. The machine that was observed is shared, and stays as it is.
+// takeInterface stores an interface that MAAS returned. It copies the observed machine, which is shared.
 func (r *Reconciler) takeInterface(s *scope, nic maas.Interface) {
 	m := *s.observed
 	m.Interfaces = slices.Clone(m.Interfaces)
@@ -146,7 +149,7 @@ func (r *Reconciler) takeInterface(s *scope, nic maas.Interface) {
 	r.take(s, &m)
 }
 
-// needsAdministrator adds to a refusal what most likely is behind it.
+// needsAdministrator adds the most likely cause to a permission error.
 func needsAdministrator(err error) error {
 	if !maas.IsForbidden(err) {
 		return err

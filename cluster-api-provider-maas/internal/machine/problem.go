@@ -9,7 +9,7 @@ import (
 	"github.com/openshift/hypershift/support/maas"
 )
 
-// Reasons of conditions while a machine can't be had, or MAAS can't be asked.
+// Reasons of conditions while no machine can be allocated or MAAS cannot be reached.
 const (
 	ReasonWaitingForInfrastructure = "WaitingForClusterInfrastructure"
 	ReasonWaitingForBootstrapData  = "WaitingForBootstrapData"
@@ -37,10 +37,10 @@ const (
 	ReasonInterfaceNotFound        = "InterfaceNotFound"
 )
 
-// Problem says, for a condition, why something can't be done now.
+// Problem is the reason and the message of a condition while a step is not possible.
 type Problem struct{ Reason, Message string }
 
-// ProblemOf turns an error of MAAS or of its credentials into words that a person can act on.
+// ProblemOf converts an error of MAAS or of its credentials into a reason and an actionable message.
 func ProblemOf(err error) Problem {
 	switch {
 	case identity.IsMissing(err):

@@ -40,7 +40,7 @@ func TestProgress(t *testing.T) {
 	}
 }
 
-// frozen has MAAS take every call about a machine, and leave it in the state that it is in.
+// frozen makes MAAS accept every call about a machine and leave the machine in its current state.
 func frozen(w *world, id string) {
 	now := w.Machine(id).Status
 	w.after = func(string) error {
@@ -74,7 +74,7 @@ func deadMachine(t *testing.T, cfg *rest.Config) {
 	w.remove("m")
 	released()
 	w.passes("m", 5)
-	w.expect("m", "Deleting True MachineReleaseFailed", "dead (aaaaaa)") // No MaasCluster looks after it.
+	w.expect("m", "Deleting True MachineReleaseFailed", "dead (aaaaaa)") // No MaasCluster takes over the release.
 	w.Expect(w.Machine("bbbbbb").Status).To(Equal(status.Ready), "the stuck one does not keep the other")
 	w.after = nil
 	w.edit("aaaaaa", func(m *inventory.Machine) { m.Status, m.Owner, m.AgentName = status.Ready, "", "" })
@@ -166,7 +166,8 @@ func failsTests(t *testing.T, cfg *rest.Config) {
 	w.Expect(w.machine("m").Status.FailureReason).To(HaveValue(Equal("UpdateError")))
 }
 
-// everyStateEnds freezes a machine in each state in which it can be while a MaasMachine has it, for a day and a half.
+// everyStateEnds freezes a machine for a day and a half in each state that it can have while it belongs to a
+// MaasMachine.
 func everyStateEnds(t *testing.T, cfg *rest.Config) {
 	const free = "ffffff"
 	for _, stage := range []string{"acquired", "installing", "provisioned", "leaving"} {
@@ -187,7 +188,7 @@ func everyStateEnds(t *testing.T, cfg *rest.Config) {
 	}
 }
 
-// reach brings the MaasMachine m to a stage, and freezes its machine in a state.
+// reach brings the MaasMachine m to a stage, then freezes its machine in a state.
 func (w *world) reach(stage string, now status.Status) {
 	w.t.Helper()
 	installed := w.slow(faults.BootHangs)
@@ -209,7 +210,7 @@ func (w *world) reach(stage string, now status.Status) {
 	w.told()
 }
 
-// cameTo names the end to which the MaasMachine m came; none while it only waits.
+// cameTo names the end state of the MaasMachine m. It returns "" while m only waits.
 func (w *world) cameTo(free string) string {
 	if w.gone("m") {
 		return "gone"

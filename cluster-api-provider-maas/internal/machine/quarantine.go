@@ -13,13 +13,13 @@ import (
 	"github.com/openshift/hypershift/support/upsert"
 )
 
-// setAside keeps the machine held, on which a deployment failed, from being taken again at once: by this process, and, through the
-// MaasCluster, by those that come after it.
+// setAside keeps the machine on which a deployment failed from being allocated again soon. It does so for this process
+// and, through a record on the MaasCluster, for later ones.
 func (r *Reconciler) setAside(ctx context.Context, s *scope) error {
 	id, now := s.systemID(), r.Clock.Now().UTC()
 	s.identity.SetAside.Add(id, now.Add(r.Timing.SetAside))
 	if s.infra == nil || s.observed != nil && s.composed(s.observed) {
-		return nil // A virtual machine does not come back.
+		return nil // A virtual machine is not reused.
 	}
 	record := quarantine.Records.Of(s.infra)[id]
 	by := fmt.Sprintf("%s/%d", s.uid(), len(failuresOf(s.machine))+1)
@@ -35,7 +35,8 @@ func (r *Reconciler) setAside(ctx context.Context, s *scope) error {
 	return errors.Join(err, encodeErr)
 }
 
-// heed sets aside what failed a while ago, for this MaasMachine or for any of the cluster, and notes what is in quarantine.
+// heed sets aside the machines that failed recently, for this MaasMachine or another one of the cluster. It also
+// records the quarantined machines.
 func (r *Reconciler) heed(s *scope) {
 	for _, f := range failuresOf(s.machine) {
 		s.identity.SetAside.Add(f.SystemID, f.At.Add(r.Timing.SetAside))
@@ -47,7 +48,7 @@ func (r *Reconciler) heed(s *scope) {
 	}
 }
 
-// wellAgain forgets the failures of a machine that runs now, unless it was put into quarantine.
+// wellAgain removes the failures of a machine that runs now, unless it is quarantined.
 func (r *Reconciler) wellAgain(ctx context.Context, s *scope) error {
 	record, failed := quarantine.Records.Of(s.infra)[s.systemID()]
 	if !failed || record.Quarantined {
@@ -56,8 +57,8 @@ func (r *Reconciler) wellAgain(ctx context.Context, s *scope) error {
 	return upsert.Patch(ctx, r.Client, s.infra, func() { quarantine.Records.Remove(s.infra, s.systemID()) })
 }
 
-// untagged are the tags that a machine must not carry: those of the spec, and that of the quarantine. A tag that MAAS does not have
-// is on no machine; MAAS refuses to be asked for it.
+// untagged returns the tags that a machine must not have: those of the spec, and the quarantine tag. It omits tags that
+// MAAS does not have: no machine has them, and MAAS rejects a request that names them.
 func (s *scope) untagged(ctx context.Context, notTags []string) ([]string, error) {
 	tags, err := s.identity.Inventory.Tags(ctx)
 	return slices.DeleteFunc(append(slices.Clone(notTags), quarantine.Tag), func(name string) bool {

@@ -17,7 +17,7 @@ import (
 	"github.com/openshift/hypershift/test/maas-simulator/simulator/simtest"
 )
 
-// recordFailure has it known on the MaasCluster that a machine failed.
+// recordFailure records a failed machine on the MaasCluster.
 func recordFailure(t *testing.T, k *rack, id string, record quarantine.Record) {
 	t.Helper()
 	if err := quarantine.Records.Set(k.infra, id, record); err != nil {
@@ -28,7 +28,8 @@ func recordFailure(t *testing.T, k *rack, id string, record quarantine.Record) {
 	}
 }
 
-// TestSetAside: each failure of a machine is counted once, whatever process dies after it; that of a virtual machine is not.
+// TestSetAside: each failure of a machine is counted once, even if the process dies afterwards. That of a virtual
+// machine is not counted.
 func TestSetAside(t *testing.T) {
 	t.Parallel()
 	metal := maas.Machine{SystemID: "x", Hostname: "mole", PowerType: "ipmi"}
@@ -78,7 +79,8 @@ func TestSetAside(t *testing.T) {
 	}
 }
 
-// TestHeed: what failed for any MaasMachine of the cluster is set aside for an hour, and what is in quarantine here alone is known.
+// TestHeed: a machine that failed for any MaasMachine of the cluster is set aside for an hour. Machines that only this
+// cluster has quarantined are known.
 func TestHeed(t *testing.T) {
 	t.Parallel()
 	self := sibling("self")
@@ -100,7 +102,7 @@ func TestHeed(t *testing.T) {
 	}
 }
 
-// TestWellAgain: what runs has not failed, but a quarantine ends only when somebody ends it.
+// TestWellAgain: a running machine loses its failures, but only an administrator ends a quarantine.
 func TestWellAgain(t *testing.T) {
 	t.Parallel()
 	for quarantined, stays := range map[bool]bool{false: false, true: true} {
@@ -128,7 +130,7 @@ func TestWellAgain(t *testing.T) {
 	}
 }
 
-// TestUntagged: MAAS is asked for machines without the tags of the spec and of the quarantine, as far as it has them.
+// TestUntagged checks that the request excludes the tags of the spec and of the quarantine, as far as MAAS has them.
 func TestUntagged(t *testing.T) {
 	t.Parallel()
 	for name, tc := range map[string]struct {

@@ -25,7 +25,8 @@ import (
 	"github.com/openshift/hypershift/test/maas-simulator/simulator/simtest"
 )
 
-// TestQuarantine is about machines on which deployments fail: in the Rack, that is the cheapest one, which MAAS would pick first.
+// TestQuarantine covers machines on which deployments fail: in simtest.Rack, the cheapest machine, which MAAS would
+// pick first.
 func TestQuarantine(t *testing.T) {
 	cfg := testenv.Start(t, crds.Infrastructure, crds.ClusterAPI)
 	for name, test := range map[string]func(*testing.T, *rest.Config){
@@ -41,7 +42,7 @@ func TestQuarantine(t *testing.T) {
 
 const bad = "aaaaa1"
 
-// newSick is a rack whose cheapest machine can't be deployed, in a cluster that the cluster reconciler looks after.
+// newSick returns a fixture whose cheapest machine cannot be deployed, and whose MaasCluster can be reconciled.
 func newSick(t *testing.T, cfg *rest.Config, user string) *world {
 	w := newRack(t, cfg, user)
 	simtest.FailDeployments(t, w.Simulator, "one", 0)
@@ -49,7 +50,7 @@ func newSick(t *testing.T, cfg *rest.Config, user string) *world {
 	return w
 }
 
-// owned makes the MaasCluster that of the Cluster, with an endpoint.
+// owned makes the Cluster the owner of the MaasCluster, and sets an endpoint.
 func (w *world) owned() {
 	owner := &clusterv1.Cluster{}
 	w.get("demo", owner)
@@ -66,13 +67,13 @@ func (w *world) cluster() *infrav1.MaasCluster {
 	return infra
 }
 
-// look lets the cluster reconciler look once.
+// look reconciles the MaasCluster once.
 func (w *world) look() {
 	w.t.Helper()
 	w.Expect(w.glance()).To(Succeed())
 }
 
-// glance is a look that may fail.
+// glance reconciles the MaasCluster once, and returns the error.
 func (w *world) glance() error {
 	w.tick()
 	if w.clusters == nil {

@@ -27,30 +27,32 @@ import (
 	"github.com/openshift/hypershift/support/phase"
 )
 
-// Timing holds the delays and deadlines of a reconcile; the zero value of each field means its default.
+// Timing holds the delays and deadlines of a reconcile. The zero value of a field selects its default, given in
+// parentheses.
 type Timing struct {
-	// Poll is how often MAAS is looked at while a machine moves (10 s), Settled while it does not (2 min).
+	// Poll is the interval between MAAS reads while the state of a machine changes (10 s). Settled is the interval while
+	// it does not (2 min).
 	Poll, Settled time.Duration
-	// Doubt is how long after an allocation without an answer a machine may still turn up (60 s). It must be longer than
-	// the time-out of the call.
+	// Doubt is how long an allocation with an unknown outcome may still yield a machine (60 s). It must be longer than the
+	// timeout of the call.
 	Doubt time.Duration
-	// Allocate is after how long without a machine the condition says so (10 min), Deploy how long an installation may
-	// take (60 min).
+	// Allocate is the time without a machine after which the condition reports a timeout (10 min). Deploy limits an
+	// installation (60 min).
 	Allocate, Deploy time.Duration
-	// Boot is how long a machine may take from Deployed until it has its configuration (20 min), Join from then until its
-	// Node is there (15 min).
+	// Boot limits the time from Deployed until the machine has its configuration (20 min). Join limits the time from then
+	// until its Node registers (15 min).
 	Boot, Join time.Duration
-	// SetAside is how long a machine that failed is not picked again (1 h).
+	// SetAside is how long a failed machine is not allocated again (1 h).
 	SetAside time.Duration
-	// Problem is how soon a call that failed is tried again (15 s).
+	// Problem is the delay before a failed call is retried (15 s).
 	Problem time.Duration
-	// Compose is how long after a call to compose without an answer a virtual machine may still turn up (150 s: MAAS gives its rack 120),
-	// Commission how long its commissioning may take (30 min, as MAAS itself has it).
+	// Compose is how long a compose call with an unknown outcome may still yield a virtual machine (150 s). MAAS gives its
+	// rack controller 120 s. Commission limits the commissioning (30 min, as in MAAS itself).
 	Compose, Commission time.Duration
-	// Refused is how long a machine is kept for which MAAS does not take our parameters (2 min).
+	// Refused is how long a machine stays allocated while MAAS rejects the request parameters (2 min).
 	Refused time.Duration
-	// Release is how long MAAS may take to get a machine back (10 min; MAAS itself gives a release 5), Erase when it erases disks
-	// (24 h), Maintenance how long people may work on a machine that we hold (60 min).
+	// Release limits a release (10 min; MAAS itself limits a release to 5 min). Erase limits a release that erases disks
+	// (24 h). Maintenance limits how long an administrator may work on an allocated machine (60 min).
 	Release, Erase, Maintenance time.Duration
 }
 
@@ -69,19 +71,20 @@ func (t Timing) withDefaults() Timing {
 	return t
 }
 
-// Reconciler makes MaasMachines real.
+// Reconciler reconciles MaasMachines with MAAS.
 type Reconciler struct {
-	// Client reads from the cache and writes; Reader reads Secrets and what must not be stale, without a cache.
+	// Client reads from the cache and writes. Reader bypasses the cache; it reads Secrets and objects that must not be
+	// stale.
 	Client client.Client
 	Reader client.Reader
-	// Identities finds the MAAS clients.
+	// Identities resolves credentials to MAAS clients.
 	Identities *identity.Resolver
-	// Nodes sets provider IDs in guest clusters; nil leaves the Nodes alone.
+	// Nodes sets provider IDs in guest clusters. When it is nil, Nodes are not changed.
 	Nodes    *guest.Nodes
 	Recorder events.EventRecorder
 	Clock    clock.PassiveClock
 	Timing   Timing
-	// Attempts bounds on how many machines one MaasMachine is tried. Zero means 3.
+	// Attempts limits the number of machines on which one MaasMachine is deployed. Zero means 3.
 	Attempts int
 
 	powered, released *pace
@@ -92,7 +95,7 @@ type Reconciler struct {
 	looks             *looks
 }
 
-// Default fills in what was left at its zero value.
+// Default sets the defaults of fields with a zero value and creates the internal state.
 func (r *Reconciler) Default() {
 	r.Timing = r.Timing.withDefaults()
 	r.powered, r.released = newPace(powerOnEvery), newPace(releaseAgainEvery)
@@ -104,44 +107,44 @@ func (r *Reconciler) Default() {
 	}
 }
 
-// scope is what one reconcile knows.
+// scope holds the state of one reconcile.
 type scope struct {
 	// Set by fetch. owner, cluster and infra are nil when they do not exist.
 	machine *infrav1.MaasMachine
 	owner   *clusterv1.Machine
 	cluster *clusterv1.Cluster
 	infra   *infrav1.MaasCluster
-	// Set by GiveBack: what events are about where the MaasMachine is gone; nil means the MaasMachine.
+	// Set by GiveBack: the object of the events when the MaasMachine no longer exists; nil means the MaasMachine.
 	regarding client.Object
-	// Set by fetch: the state in which the last pass left the machine, and since when; zero where none was held then.
+	// Set by fetch: the machine state after the previous reconcile, and its start time; zero if no machine was allocated.
 	seen sighting
 
-	// Set by connect: how MAAS is called, and as which of its users.
+	// Set by connect: the MAAS client, and the MAAS user that it authenticates as.
 	identity *identity.Identity
 	user     string
-	// Set by observe and by each call that changes the machine; nil while there is none.
+	// Set by observe and by each call that changes the machine; nil without a machine.
 	observed *maas.Machine
-	// Set by observe: another MAAS user has the machine, so it can't be read.
+	// Set by observe: the machine is allocated to another MAAS user, so it cannot be read.
 	foreign bool
-	// Set by bootstrap; nil while there is no data.
+	// Set by bootstrap; nil while there is no bootstrap data.
 	bootstrapData map[string][]byte
-	// Set by ensureAddress: where the static address is; nil without one.
+	// Set by ensureAddress: the subnet of the static address; nil without a static address.
 	subnet *maas.Subnet
-	// Set by occupied: machines that are not to be taken on account of siblings, and that some of these may be Ready.
+	// Set by occupied: machines that must not be allocated because of siblings, and whether some of them may be Ready.
 	occupied  map[string]bool
 	contested bool
-	// Set by heed: machines in a quarantine that only this cluster knows of.
+	// Set by heed: quarantined machines that only this cluster knows about.
 	quarantined map[string]bool
-	// Set by own: the machine was allocated anew, for somebody else.
+	// Set by own: the machine was released and allocated again for another owner.
 	lost bool
-	// Set by own and record: this pass saw the machine carry our key.
+	// Set by own and record: this reconcile saw the allocation key on the machine.
 	proven bool
 
-	// What the phases found out, for the status.
+	// The results of the phases, for the status.
 	findings findings
 }
 
-// Reconcile brings one MaasMachine closer to what it should be.
+// Reconcile moves one MaasMachine closer to its desired state.
 func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Result, error) {
 	return phase.Driver[*infrav1.MaasMachine, *scope]{
 		Client: r.Client, Finalizers: []string{infrav1.MachineFinalizer, evacuationFinalizer}, Observe: r.fetch, Pause: pauseOf,
@@ -165,8 +168,8 @@ func (r *Reconciler) phases(*scope) []phase.Phase[*scope] {
 	}
 }
 
-// fetch reads what belongs to the MaasMachine. One without owner or cluster has yet to get them from Cluster API, whose update
-// brings it back.
+// fetch reads the objects that belong to the MaasMachine. It stops when the owner or the Cluster does not exist yet.
+// Cluster API sets them later, and its update triggers another reconcile.
 func (r *Reconciler) fetch(ctx context.Context, machine *infrav1.MaasMachine) (*scope, error) {
 	s := &scope{machine: machine}
 	if machine.UID == "" {
@@ -189,7 +192,7 @@ func (r *Reconciler) fetch(ctx context.Context, machine *infrav1.MaasMachine) (*
 	return s, nil
 }
 
-// sighting is a state of MAAS, and since when a machine was seen in it.
+// sighting is a machine state in MAAS, and the time since which the machine is in it.
 type sighting struct {
 	state string
 	since time.Time
@@ -238,7 +241,8 @@ func (s *scope) paused() bool {
 	return annotations.IsPaused(s.cluster, s.machine)
 }
 
-// prerequisites stops until Cluster API has done its part; a machine that is held already is looked after in any case.
+// prerequisites stops until Cluster API has provided the infrastructure and the bootstrap data. A machine that is
+// already allocated is reconciled regardless.
 func (r *Reconciler) prerequisites(_ context.Context, s *scope) (ctrl.Result, error) {
 	if s.systemID() != "" {
 		return phase.Done()
@@ -252,14 +256,15 @@ func (r *Reconciler) prerequisites(_ context.Context, s *scope) (ctrl.Result, er
 	return phase.Done()
 }
 
-// wait notes why nothing more can be done and lets a watch bring the reconcile back.
+// wait records why the reconcile cannot continue, and stops. A watch triggers the next reconcile.
 func (s *scope) wait(reason, message string) (ctrl.Result, error) {
 	s.findings.problem = &Problem{reason, message}
 	return ctrl.Result{}, phase.ErrStop
 }
 
-// problem notes an error of MAAS and comes back soon, or when MAAS asked for it. A cancelled reconcile is an error: nobody learnt anything;
-// and so is a write that came too late, which MAAS has nothing to do with.
+// problem records a MAAS error and requeues after Timing.Problem, or later if MAAS sends Retry-After. It returns the
+// error itself if the context was cancelled, since nothing was observed. It also returns a write conflict itself, since
+// MAAS did not cause it.
 func (r *Reconciler) problem(ctx context.Context, s *scope, err error) (ctrl.Result, error) {
 	if ctx.Err() != nil || apierrors.IsConflict(err) {
 		return ctrl.Result{}, err
@@ -278,7 +283,7 @@ func (r *Reconciler) connect(ctx context.Context, s *scope) (ctrl.Result, error)
 	return r.sameUser(ctx, s)
 }
 
-// observe reads the machine that the MaasMachine holds, if any.
+// observe reads the machine that is allocated to the MaasMachine, if any.
 func (r *Reconciler) observe(ctx context.Context, s *scope) (ctrl.Result, error) {
 	id := s.systemID()
 	if id == "" {
@@ -295,7 +300,7 @@ func (r *Reconciler) observe(ctx context.Context, s *scope) (ctrl.Result, error)
 	return phase.Done()
 }
 
-// maxAge is how old what is known of the machine may be: little while it moves, much when it is settled.
+// maxAge is the maximum age of the cached machine: long for a settled machine, short while its state changes.
 func (r *Reconciler) maxAge(s *scope) time.Duration {
 	switch {
 	case s.settled():
@@ -306,7 +311,7 @@ func (r *Reconciler) maxAge(s *scope) time.Duration {
 	return r.Timing.Poll
 }
 
-// node sets the provider ID and the zone of the Node, until Cluster API has found the Node by it.
+// node sets the provider ID and the zone of the Node until Cluster API has found the Node by its provider ID.
 func (r *Reconciler) node(ctx context.Context, s *scope) (ctrl.Result, error) {
 	if r.Nodes == nil || s.observed == nil || !s.provisioned() && !s.findings.ready {
 		return phase.Done()

@@ -35,7 +35,7 @@ import (
 	"github.com/openshift/hypershift/test/maas-simulator/status"
 )
 
-// TestDefaults: what nobody sets has the values that the documentation names, and what somebody sets stays.
+// TestDefaults: unset fields have the documented defaults, and set fields keep their values.
 func TestDefaults(t *testing.T) {
 	t.Parallel()
 	r := &Reconciler{}
@@ -67,7 +67,8 @@ func TestDefaults(t *testing.T) {
 	}
 }
 
-// TestPhases: which steps stop the pass when they fail: none is taken on a machine that was not read, and a Node holds up nothing.
+// TestPhases: which phases stop the reconcile when they fail. No phase acts on a machine that was not read, and the
+// Node phase blocks no other.
 func TestPhases(t *testing.T) {
 	t.Parallel()
 	r, _, _ := quiet()
@@ -78,7 +79,7 @@ func TestPhases(t *testing.T) {
 	}
 }
 
-// TestFetch: what belongs to a MaasMachine is read; what is not there yet is waited for, and what can't be read is an error.
+// TestFetch: fetch reads the related objects. It waits for missing ones, and an unreadable one is an error.
 func TestFetch(t *testing.T) {
 	t.Parallel()
 	for name, tc := range map[string]struct {
@@ -126,7 +127,7 @@ func TestFetch(t *testing.T) {
 	}
 }
 
-// TestFetchFails: an API server that does not answer has not said that something is gone.
+// TestFetchFails checks that no object counts as deleted when the API server does not answer.
 func TestFetchFails(t *testing.T) {
 	t.Parallel()
 	down := errors.New("down")
@@ -150,7 +151,8 @@ func TestFetchFails(t *testing.T) {
 	}
 }
 
-// TestSeen: since when the machine is in its state is known from the status, where a machine is held.
+// TestSeen checks that, for an allocated machine, the status provides its state and the time since when it is in this
+// state.
 func TestSeen(t *testing.T) {
 	t.Parallel()
 	since := metav1.NewTime(noon)
@@ -174,7 +176,7 @@ func TestSeen(t *testing.T) {
 	}
 }
 
-// TestPaused: nothing is done to what is paused, alone or with its Cluster, and that is told.
+// TestPaused checks that a pause of the MaasMachine or of its Cluster prevents all changes, and is reported.
 func TestPaused(t *testing.T) {
 	t.Parallel()
 	for name, pauses := range map[string]func(*life){
@@ -215,7 +217,8 @@ func TestPaused(t *testing.T) {
 	}
 }
 
-// TestPrerequisites: no machine is asked for before it can be used; one that is held is looked after in any case.
+// TestPrerequisites checks that no machine is requested before it can be used. An allocated machine is reconciled in
+// any case.
 func TestPrerequisites(t *testing.T) {
 	t.Parallel()
 	for name, tc := range map[string]struct {
@@ -246,7 +249,8 @@ func TestPrerequisites(t *testing.T) {
 	}
 }
 
-// TestProblem: a call that failed is made again soon, or when MAAS says; who was interrupted or came too late has learnt nothing.
+// TestProblem: a failed call is retried soon, or when MAAS permits. A cancelled reconcile or a conflict reports
+// nothing.
 func TestProblem(t *testing.T) {
 	t.Parallel()
 	r, _, _ := quiet()
@@ -270,7 +274,7 @@ func TestProblem(t *testing.T) {
 	}
 }
 
-// TestMaxAge: a machine that is settled is asked for seldom, and one that is to be taken again most often.
+// TestMaxAge checks that a settled machine is read rarely, and a machine that will be allocated again most often.
 func TestMaxAge(t *testing.T) {
 	t.Parallel()
 	settled := func(m *infrav1.MaasMachine) {
@@ -294,7 +298,7 @@ func TestMaxAge(t *testing.T) {
 	}
 }
 
-// TestObserve: a machine that can't be read is no machine that is gone.
+// TestObserve checks that a machine that cannot be read does not count as deleted.
 func TestObserve(t *testing.T) {
 	t.Parallel()
 	k := newRack(t, "alice", sibling("self", running("aaaaa1")), allocated("aaaaa1", "self", status.Deployed))
@@ -314,7 +318,7 @@ func TestObserve(t *testing.T) {
 	}
 }
 
-// TestNodePhase: the Node is looked for until it is found, from the moment on in which its machine runs.
+// TestNodePhase checks that the Node is looked up from the moment its machine runs, until it is found.
 func TestNodePhase(t *testing.T) {
 	t.Parallel()
 	found := func(s *scope) {
@@ -373,7 +377,8 @@ func TestNodePhase(t *testing.T) {
 
 const kubeconfig = "{clusters: [{name: c, cluster: {server: 'https://192.0.2.1'}}], contexts: [{name: c, context: {cluster: c}}], current-context: c}"
 
-// TestEvent: events are about the MaasMachine, or about the MaasCluster that goes on where that is gone.
+// TestEvent checks that events are about the MaasMachine, or, after it is gone, about the MaasCluster that continues
+// its work.
 func TestEvent(t *testing.T) {
 	t.Parallel()
 	var about recorded
@@ -388,7 +393,7 @@ func TestEvent(t *testing.T) {
 	}
 }
 
-// recorded keeps what events are about.
+// recorded holds events with the type of their object.
 type recorded []string
 
 // Eventf implements events.EventRecorder.

@@ -16,12 +16,12 @@ import (
 	"github.com/openshift/hypershift/test/maas-simulator/simulator/simtest"
 )
 
-// between has an API server and a MAAS answer the reconciler that refuse each request once.
+// between connects the reconciler to an API server and a MAAS that fail each request once.
 func (w *world) between() *testenv.Grudging {
 	w.t.Helper()
 	c := testenv.Client(w.t, w.cfg, scheme())
 	server := testenv.NewGrudging(c)
-	// What MAAS refuses is told in conditions by most phases, and asked again soon by all.
+	// Most phases report a MAAS error in a condition. All of them retry soon.
 	server.Soon = 20 * time.Second
 	w.kube, w.transport = server, server.Transport(w.transport)
 	w.restart()
@@ -29,7 +29,7 @@ func (w *world) between() *testenv.Grudging {
 	return server
 }
 
-// against makes passes until nobody refuses anything any more.
+// against reconciles until no request fails any more.
 func (w *world) against(server *testenv.Grudging, name string) {
 	w.t.Helper()
 	server.Exhaust(w.t, func() (ctrl.Result, error) { return w.attempt(name, 5*time.Minute) }, func() any {
@@ -40,7 +40,7 @@ func (w *world) against(server *testenv.Grudging, name string) {
 	})
 }
 
-// TestRefusedRequests leads MaasMachines through their lives, between an API server and a MAAS that refuse each request once.
+// TestRefusedRequests runs the lifecycle of MaasMachines with an API server and a MAAS that fail each request once.
 func TestRefusedRequests(t *testing.T) {
 	cfg := testenv.Start(t, crds.Infrastructure, crds.ClusterAPI)
 	for name, tc := range map[string]struct {

@@ -16,16 +16,17 @@ import (
 	"github.com/openshift/hypershift/support/phase"
 )
 
-// ReasonRestoring tells that a MaasMachine waits until it is known which machines run for the cluster that was lost.
+// ReasonRestoring means that a MaasMachine waits until the running machines of the lost cluster are known.
 const ReasonRestoring = "WaitingForRestoredMachines"
 
-// ClusterUID is what allocations say their MaasCluster is: the UID of the first one, where others took its place.
+// ClusterUID returns the cluster UID that allocations record: the UID of the original MaasCluster if this one was
+// restored, else its own.
 func ClusterUID(infra *infrav1.MaasCluster) string {
 	return cmp.Or(infra.Annotations[infrav1.RestoredFromAnnotation], string(infra.UID))
 }
 
-// AwaitsRestore tells that a MaasCluster takes the place of one that was lost, and that nobody has looked yet which machines that one had:
-// to allocate others would double them, and to sweep would release them. One that is being deleted has nothing to wait for.
+// AwaitsRestore reports whether a restored MaasCluster does not know yet which machines the lost one had. Until then,
+// an allocation would duplicate them and a sweep would release them. A MaasCluster that is being deleted does not wait.
 func AwaitsRestore(infra *infrav1.MaasCluster) bool {
 	return infra != nil && infra.Annotations[infrav1.RestoredFromAnnotation] != "" && infra.Annotations[infrav1.RestoredAtAnnotation] == "" &&
 		infra.DeletionTimestamp.IsZero()
@@ -37,12 +38,13 @@ func (r *Reconciler) awaitRestore(s *scope) (ctrl.Result, error) {
 	return ctrl.Result{RequeueAfter: jitter(r.Timing.Poll)}, phase.ErrStop
 }
 
-// pool is what machines of a kind are known by in MAAS: the MachineDeployment, or the MachineSet where a pool has no other.
+// pool returns the pool name that MAAS records for machines of a kind: the MachineDeployment, else the MachineSet.
 func pool(m *infrav1.MaasMachine) string {
 	return cmp.Or(m.Labels[clusterv1.MachineDeploymentNameLabel], m.Labels[clusterv1.MachineSetNameLabel])
 }
 
-// fits tells whether a machine that is kept can still be had. One that runs is taken as it is: what is wanted of new ones came after it.
+// fits reports whether a reserved machine is usable. A running machine of a restored cluster is used as it is, since
+// the spec of new machines may have changed after its deployment.
 func (r *Reconciler) fits(ctx context.Context, s *scope, m *maas.Machine, restored bool) (bool, ctrl.Result, error) {
 	if restored {
 		return m.Status == maas.StatusDeployed, ctrl.Result{}, r.knowAddress(ctx, s, m)
@@ -58,8 +60,8 @@ func (r *Reconciler) fits(ctx context.Context, s *scope, m *maas.Machine, restor
 	return m.Status == maas.StatusAllocated && len(request.Mismatches(*m)) == 0, ctrl.Result{}, nil
 }
 
-// knowAddress writes down the static address that a machine runs with, so that it is taken off when the machine is given back. What was
-// there before it nobody knows any more: what MAAS gives every machine that it commissions.
+// knowAddress records the static address of a running machine, so that its release unassigns the address. The previous
+// link mode is unknown; auto is assumed, which MAAS gives to every machine that it commissions.
 func (r *Reconciler) knowAddress(ctx context.Context, s *scope, m *maas.Machine) error {
 	if s.machine.Spec.StaticIP == nil || addressOf(s.machine).IP != "" {
 		return nil

@@ -19,7 +19,7 @@ import (
 	"github.com/openshift/hypershift/test/maas-simulator/simulator/simtest"
 )
 
-// TestAwaitsRestore: nothing is allocated for a MaasCluster in another one's place before somebody looked what that one had.
+// TestAwaitsRestore: a restored MaasCluster allocates nothing until the machines of the lost one are known.
 func TestAwaitsRestore(t *testing.T) {
 	t.Parallel()
 	from, at := map[string]string{infrav1.RestoredFromAnnotation: "former"}, map[string]string{infrav1.RestoredFromAnnotation: "former", infrav1.RestoredAtAnnotation: "now"}
@@ -49,7 +49,7 @@ func TestAwaitsRestore(t *testing.T) {
 	}
 }
 
-// TestPool: a machine is marked with the MachineDeployment, which outlives a MachineSet.
+// TestPool checks that the pool of a machine is its MachineDeployment, which outlives a MachineSet.
 func TestPool(t *testing.T) {
 	t.Parallel()
 	for want, labels := range map[string]map[string]string{
@@ -63,7 +63,7 @@ func TestPool(t *testing.T) {
 	}
 }
 
-// TestFits: one that runs is taken as it is; one that is kept must still be what is asked for.
+// TestFits checks that a running machine is taken as it is, while a reserved one must still match the spec.
 func TestFits(t *testing.T) {
 	t.Parallel()
 	allocated, runs := maas.Machine{SystemID: "m1", Status: maas.StatusAllocated, CPUCount: 4}, maas.Machine{SystemID: "m1", Status: maas.StatusDeployed, CPUCount: 4}
@@ -98,7 +98,8 @@ func TestFits(t *testing.T) {
 	}
 }
 
-// TestKnowAddress: the address that a machine of a lost cluster runs with is taken off it when it is given back.
+// TestKnowAddress checks that the address of a machine of a lost cluster is recorded, so that it is unassigned at the
+// release.
 func TestKnowAddress(t *testing.T) {
 	t.Parallel()
 	known := address{IP: staticIP, SystemID: "m1", Replaced: "auto"}

@@ -30,7 +30,7 @@ import (
 	"github.com/openshift/hypershift/test/maas-simulator/status"
 )
 
-// TestRestore is about clusters whose management side was lost while their machines run on.
+// TestRestore covers clusters whose management cluster was lost while their machines keep running.
 func TestRestore(t *testing.T) {
 	cfg := testenv.Start(t, crds.Infrastructure, crds.ClusterAPI)
 	for name, test := range map[string]func(*testing.T, *rest.Config){
@@ -62,7 +62,7 @@ func TestRestore(t *testing.T) {
 	}
 }
 
-// running has a cluster with two machines of pool "workers" and one of pool "others", which all run.
+// running returns a fixture with two machines of pool "workers" and one of pool "others", all running.
 func running(t *testing.T, cfg *rest.Config) *world {
 	t.Helper()
 	w := newWorld(t, cfg, simtest.Machine{ID: "aaaaaa"}, simtest.Machine{ID: "bbbbbb"}, simtest.Machine{ID: "cccccc"}, simtest.Machine{ID: "dddddd"})
@@ -76,7 +76,8 @@ func running(t *testing.T, cfg *rest.Config) *world {
 	return w
 }
 
-// lose takes all away by force that the management cluster knows of the cluster, and makes a MaasCluster in the place of the lost one.
+// lose removes by force everything that the management cluster has of the cluster, and creates a MaasCluster that
+// replaces the lost one.
 func (w *world) lose(restoredFrom string) {
 	w.t.Helper()
 	for _, list := range []client.ObjectList{&infrav1.MaasMachineList{}, &clusterv1.MachineList{}, &infrav1.MaasClusterList{}} {
@@ -112,10 +113,10 @@ func (w *world) lose(restoredFrom string) {
 	w.wrote()
 }
 
-// uid is that of the MaasCluster.
+// uid returns the UID of the MaasCluster.
 func (w *world) uid() string { return string(w.cluster().UID) }
 
-// returns makes a new MaasMachine of a pool, and has it looked at until it should be Ready.
+// returns creates a MaasMachine of a pool, reconciles it until it is Ready, and returns its machine.
 func (w *world) returns(pool, name string) string {
 	w.t.Helper()
 	w.join(pool, pool+"-y", name, infrav1.MaasMachineSpec{})
@@ -124,7 +125,7 @@ func (w *world) returns(pool, name string) string {
 	return w.holds(name)
 }
 
-// untouched tells that MAAS was asked to do nothing to a machine but to write down whose it is.
+// untouched checks that the only MAAS calls about machines wrote ownership annotations.
 func (w *world) untouched() {
 	w.t.Helper()
 	for _, op := range w.wrote() {

@@ -19,10 +19,10 @@ import (
 	"github.com/openshift/hypershift/support/phase"
 )
 
-// eventLimit is how many of MAAS's last events about a machine that failed are told.
+// eventLimit is the number of the latest MAAS events that are reported for a failed machine.
 const eventLimit = 5
 
-// giveUp writes down that the machine failed, once, and starts to give it back unless it was the last try.
+// giveUp records once that the machine failed. It starts to release the machine unless this was the last attempt.
 func (r *Reconciler) giveUp(ctx context.Context, s *scope, outcome lifecycle.Outcome) (ctrl.Result, error) {
 	failures := failuresOf(s.machine)
 	if err := r.setAside(ctx, s); err != nil {
@@ -42,7 +42,8 @@ func (r *Reconciler) giveUp(ctx context.Context, s *scope, outcome lifecycle.Out
 	return r.retry(ctx, s)
 }
 
-// exhausted is terminal: the last machine is kept as it is, for people to look at. What MAAS said of it is asked for once.
+// exhausted sets a terminal outcome. The last machine stays as it is, so that an administrator can inspect it. Its MAAS
+// events are read once.
 func (r *Reconciler) exhausted(ctx context.Context, s *scope, outcome lifecycle.Outcome) (ctrl.Result, error) {
 	message := fmt.Sprintf("deployments failed on %s, no other one is tried; the last: ", condition.Count(len(failuresOf(s.machine))+1, "machine"))
 	if s.gaveUp() {
@@ -55,13 +56,14 @@ func (r *Reconciler) exhausted(ctx context.Context, s *scope, outcome lifecycle.
 	return ctrl.Result{RequeueAfter: jitter(r.Timing.Settled)}, nil
 }
 
-// gaveUp tells that the machine held was the last one to try.
+// gaveUp reports whether the allocated machine was the last attempt.
 func (s *scope) gaveUp() bool {
 	c := meta.FindStatusCondition(s.machine.Status.Conditions, ConditionDeployed)
 	return c != nil && c.Reason == ReasonAttemptsExhausted && s.systemID() != ""
 }
 
-// withEvents adds MAAS's last events about the machine to a message; without them the message must do.
+// withEvents appends the latest MAAS events of the machine to a message. If they cannot be read, it returns the message
+// unchanged.
 func (r *Reconciler) withEvents(ctx context.Context, s *scope, message string) string {
 	page, err := s.identity.Client.ListEvents(ctx, maas.EventFilter{SystemIDs: []string{s.systemID()}, Level: "WARNING", Limit: eventLimit})
 	if err != nil || len(page.Events) == 0 {
@@ -74,8 +76,8 @@ func (r *Reconciler) withEvents(ctx context.Context, s *scope, message string) s
 	return fmt.Sprintf("%s; last events in MAAS: %s", message, strings.Join(words, " | "))
 }
 
-// retry gives the failed machine back, and makes room for another one as soon as MAAS has it, or when MAAS does not take it: a
-// machine whose power does not answer must not keep the MaasMachine from others. It is given back in the background then.
+// retry releases the failed machine. Another machine is tried when MAAS has released it, or when MAAS cannot release
+// it: a machine with unresponsive power must not block the MaasMachine. The release then continues in the background.
 func (r *Reconciler) retry(ctx context.Context, s *scope) (ctrl.Result, error) {
 	left, err := r.leave(ctx, s, s.observed)
 	last := s.lastFailure()
@@ -101,7 +103,8 @@ func (r *Reconciler) retry(ctx context.Context, s *scope) (ctrl.Result, error) {
 	return r.vacate(ctx, s, false)
 }
 
-// vacate makes room for another machine. The failed one is released, or stays in the list of those that are not yet.
+// vacate removes the failed machine from spec, so that another one can be allocated. A machine that is not released yet
+// stays in the list of pending releases.
 func (r *Reconciler) vacate(ctx context.Context, s *scope, released bool) (ctrl.Result, error) {
 	last, failures, own := s.lastFailure(), failuresOf(s.machine), addressOf(s.machine)
 	next := address{IP: own.IP}
@@ -109,7 +112,7 @@ func (r *Reconciler) vacate(ctx context.Context, s *scope, released bool) (ctrl.
 		if f := &failures[i]; f.SystemID == s.systemID() && !f.Released {
 			f.Released = released
 			if !released && own.SystemID == f.SystemID {
-				// MAAS has the address on the failed machine as long as that is not free.
+				// MAAS assigns the address to the failed machine until its release has unassigned it.
 				f.Address, next = &own, address{}
 			}
 		}

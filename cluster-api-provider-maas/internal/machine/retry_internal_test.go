@@ -30,7 +30,7 @@ import (
 	"github.com/openshift/hypershift/test/maas-simulator/status"
 )
 
-// failing has a deployment fail on a machine on h1 for the nth time.
+// failing returns a fixture in which the nth deployment failed, on a machine of host h1.
 func failing(t *testing.T, n int) *rack {
 	t.Helper()
 	self := sibling("self", running("aaaaa1"), annotated(UIDAnnotation, "self"), placed("other"))
@@ -51,7 +51,8 @@ func failing(t *testing.T, n int) *rack {
 
 var deployFailed = lifecycle.Outcome{Action: lifecycle.Retry, Reason: lifecycle.ReasonDeployFailed, Message: "it failed"}
 
-// TestGiveUp: a machine on which a deployment failed is written down before it is given back, and not taken again soon.
+// TestGiveUp checks that a failed deployment is recorded before its machine is released, and that the machine is set
+// aside for a while.
 func TestGiveUp(t *testing.T) {
 	t.Parallel()
 	k := failing(t, 2)
@@ -92,7 +93,8 @@ func TestGiveUp(t *testing.T) {
 	}
 }
 
-// TestExhausted: the last machine is kept for people to look at, and told once in MAAS's words.
+// TestExhausted checks that the last machine stays allocated so that users can inspect it. Its failure is reported
+// once, in MAAS's words.
 func TestExhausted(t *testing.T) {
 	t.Parallel()
 	k := failing(t, 3)
@@ -116,7 +118,7 @@ func TestExhausted(t *testing.T) {
 	}
 }
 
-// TestGaveUp: who gave up does so for the machine that is held only.
+// TestGaveUp checks that gaveUp is true only while the MaasMachine has a machine and its attempts are exhausted.
 func TestGaveUp(t *testing.T) {
 	t.Parallel()
 	for name, tc := range map[string]struct {
@@ -142,7 +144,8 @@ func TestGaveUp(t *testing.T) {
 	}
 }
 
-// TestWithEvents: MAAS's last warnings about the machine are told with what failed; without an answer the rest must do.
+// TestWithEvents checks that MAAS's last warnings about the machine are appended to the failure message. When MAAS does
+// not answer, the message stays as it is.
 func TestWithEvents(t *testing.T) {
 	t.Parallel()
 	l := newLife(t, "alice", simtest.Seed(simtest.Machine{ID: "aaaaa1"}, simtest.Machine{ID: "aaaaa2"}))
@@ -175,7 +178,7 @@ func TestWithEvents(t *testing.T) {
 	}
 }
 
-// TestRetry: another machine is tried as soon as MAAS has the failed one, or does not take it in time.
+// TestRetry checks that another machine is tried once MAAS has released the failed one, or has not released it in time.
 func TestRetry(t *testing.T) {
 	t.Parallel()
 	gone := func(k *rack) {
@@ -232,7 +235,8 @@ func TestRetry(t *testing.T) {
 	}
 }
 
-// TestVacate: nothing of the failed machine stays but what must be given back with it.
+// TestVacate checks that the MaasMachine keeps nothing of the failed machine, except an address that must be released
+// with it.
 func TestVacate(t *testing.T) {
 	t.Parallel()
 	for name, tc := range map[string]struct {
@@ -285,7 +289,7 @@ func TestVacate(t *testing.T) {
 	}
 }
 
-// TestFailsEverywhere: three machines are tried, each once, and the last one stays.
+// TestFailsEverywhere checks that three machines are tried, each once, and that the last one stays allocated.
 func TestFailsEverywhere(t *testing.T) {
 	t.Parallel()
 	l := newLife(t, "alice", simtest.Seed(simtest.Machine{ID: "aaaaa1"}, simtest.Machine{ID: "aaaaa2"}, simtest.Machine{ID: "aaaaa3"}, simtest.Machine{ID: "aaaaa4"}))

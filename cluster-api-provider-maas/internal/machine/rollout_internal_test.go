@@ -22,7 +22,7 @@ import (
 	"github.com/openshift/hypershift/support/maas"
 )
 
-// rollOut is a MachineDeployment of two machines, which replaces those of an older MachineSet one after the other.
+// rollOut is a MachineDeployment of two machines. It replaces those of an older MachineSet one by one.
 type rollOut struct {
 	deployment *clusterv1.MachineDeployment
 	set        *clusterv1.MachineSet
@@ -48,7 +48,7 @@ func newRollOut() *rollOut {
 	return o
 }
 
-// among is the reconciler that sees the roll-out, and the scope of the machine in it.
+// among returns a reconciler whose cache has the rollout, and the scope of its machine.
 func (o *rollOut) among(t *testing.T) (*Reconciler, *scope) {
 	t.Helper()
 	r := among(t, o.machine)
@@ -63,15 +63,15 @@ func (o *rollOut) among(t *testing.T) (*Reconciler, *scope) {
 			t.Fatal(err)
 		}
 	}
-	// Writes are made on what was read last.
+	// Updates need the latest version.
 	if err := r.Client.Get(t.Context(), client.ObjectKeyFromObject(o.machine), o.machine); err != nil {
 		t.Fatal(err)
 	}
 	return r, &scope{machine: o.machine, owner: o.owner, infra: o.infra, observed: o.observed}
 }
 
-// TestIntend: a machine is kept for its successor when there will be one that comes after it is gone, and when it is well. Every other one
-// goes back to all.
+// TestIntend: a healthy machine is reserved if its successor is created after it is gone. Every other machine becomes
+// available to all.
 func TestIntend(t *testing.T) {
 	t.Parallel()
 	for name, tc := range map[string]struct {
@@ -139,10 +139,10 @@ func TestIntend(t *testing.T) {
 	}
 }
 
-// same is a pool that makes new machines as it made this one.
+// same makes the template of the MachineDeployment equal to that of the MachineSet.
 func same(o *rollOut) { o.deployment.Spec.Template.Spec = o.set.Spec.Template.Spec }
 
-// TestIntendLost: what was taken away is nobody's to keep.
+// TestIntendLost: a lost machine is not reserved.
 func TestIntendLost(t *testing.T) {
 	t.Parallel()
 	r, s := newRollOut().among(t)
@@ -152,8 +152,8 @@ func TestIntendLost(t *testing.T) {
 	}
 }
 
-// TestIntendWithoutSight: an older Role does not let the provider see pools: its machines go back to all, as they did. An API server that
-// does not answer is asked again.
+// TestIntendWithoutSight: an older Role does not permit reading MachineDeployments, so machines are not reserved, as
+// before. An API server that does not answer is asked again.
 func TestIntendWithoutSight(t *testing.T) {
 	t.Parallel()
 	forbidden := apierrors.NewForbidden(schema.GroupResource{Resource: "machinedeployments"}, "pool", errors.New("no"))
@@ -169,7 +169,8 @@ func TestIntendWithoutSight(t *testing.T) {
 	}
 }
 
-// TestHeritage: a machine that is kept goes to one successor of its pool, and to nobody who has tried for another already.
+// TestHeritage: a reserved machine goes to one successor of its pool, and not to a MaasMachine that has already tried
+// another machine.
 func TestHeritage(t *testing.T) {
 	t.Parallel()
 	record := reservation.Record{UID: "old", Deployment: "pool", Set: "pool-1", Since: noon}
@@ -206,7 +207,7 @@ func TestHeritage(t *testing.T) {
 			self := sibling("self", func(m *infrav1.MaasMachine) { m.Labels[clusterv1.MachineSetNameLabel] = "pool-2" })
 			maybe(tc.self, self)
 			infra := &infrav1.MaasCluster{}
-			// The first by its id is taken, and one that fits nobody is not in its way.
+			// The first match by ID is claimed; a record without a match before it does not matter.
 			if err := errors.Join(reservation.Records.Set(infra, "x", tc.record), reservation.Records.Set(infra, "a", reservation.Record{UID: "nobody", Deployment: "z"})); err != nil {
 				t.Fatal(err)
 			}

@@ -21,8 +21,8 @@ import (
 	"github.com/openshift/hypershift/test/maas-simulator/simulator/simtest"
 )
 
-// seeker is a rack with all that a MaasMachine needs to get a machine and to have it installed: a Machine, a MaasCluster, bootstrap data,
-// and a clock that is MAAS's too.
+// seeker returns a fixture with everything that a MaasMachine needs to be allocated and deployed: a Machine, a
+// MaasCluster, bootstrap data, and a clock shared with MAAS.
 func seeker(t *testing.T, user string, self *infrav1.MaasMachine, machines ...simtest.Machine) *rack {
 	t.Helper()
 	return seekerOf(t, user, self, simtest.Seed(machines...))
@@ -50,7 +50,7 @@ func seekerOf(t *testing.T, user string, self *infrav1.MaasMachine, seed string)
 	return k
 }
 
-// look has the scope know the machine as MAAS has it.
+// look reads a machine from MAAS into the scope.
 func (k *rack) look(id string) *rack {
 	k.t.Helper()
 	m, err := k.identity.Inventory.Refresh(k.t.Context(), id)
@@ -61,7 +61,7 @@ func (k *rack) look(id string) *rack {
 	return k
 }
 
-// reason is why nothing more can be done; empty when all is well.
+// reason returns the reason of the problem, or "" if there is none.
 func (k *rack) reason() string {
 	if k.findings.problem == nil {
 		return ""
@@ -69,7 +69,8 @@ func (k *rack) reason() string {
 	return k.findings.problem.Reason
 }
 
-// expectReason says why a step ended, and how soon it is taken again. Without a reason it is not to end.
+// expectReason checks the reason with which a phase ended, and its requeue delay. Without a reason, the phase must not
+// end with an error.
 func (k *rack) expectReason(result ctrl.Result, err error, reason string, again time.Duration) {
 	k.t.Helper()
 	if k.reason() != reason || (err != nil) != (reason != "") {
@@ -80,7 +81,7 @@ func (k *rack) expectReason(result ctrl.Result, err error, reason string, again 
 	}
 }
 
-// stored is the MaasMachine as the next process reads it, storedCluster its MaasCluster.
+// stored returns the MaasMachine as the API server has it, storedCluster its MaasCluster.
 func (k *rack) stored() *infrav1.MaasMachine {
 	k.t.Helper()
 	m := &infrav1.MaasMachine{}
@@ -101,7 +102,7 @@ func (k *rack) storedCluster() *infrav1.MaasCluster {
 
 var errUnwritten = errors.New("somebody wrote in between")
 
-// unwritable has the API server refuse to change objects of a kind; writable does so after so many changes.
+// unwritable makes all changes to objects of a kind fail. writable makes them fail after the given number of changes.
 func unwritable[T client.Object](k *rack) { writable[T](k, 0) }
 
 func writable[T client.Object](k *rack, times int) {
@@ -116,7 +117,7 @@ func writable[T client.Object](k *rack, times int) {
 		}})
 }
 
-// maybe does what a case asks for besides; nil for nothing.
+// maybe calls do, unless it is nil.
 func maybe[T any](do func(T), to T) {
 	if do != nil {
 		do(to)

@@ -17,7 +17,7 @@ import (
 	infrav1 "github.com/openshift/hypershift/api/infrastructure/v1beta1"
 )
 
-// SetupWithManager has the manager run the reconciler for MaasMachines, their Machines and their Clusters.
+// SetupWithManager registers the reconciler for MaasMachines, their Machines and their Clusters.
 func (r *Reconciler) SetupWithManager(mgr ctrl.Manager, options controller.Options) error {
 	r.Default()
 	gvk := infrav1.GroupVersion.WithKind("MaasMachine")
@@ -34,7 +34,8 @@ func (r *Reconciler) SetupWithManager(mgr ctrl.Manager, options controller.Optio
 	return nil
 }
 
-// ofCluster wakes the MaasMachines of a Cluster, which wait for its infrastructure or are paused with it.
+// ofCluster returns requests for the MaasMachines of a Cluster: they may wait for its infrastructure, or be paused with
+// it.
 func (r *Reconciler) ofCluster(ctx context.Context, cluster client.Object) []reconcile.Request {
 	list := &infrav1.MaasMachineList{}
 	err := r.Client.List(ctx, list, client.InNamespace(cluster.GetNamespace()), client.MatchingLabels{clusterv1.ClusterNameLabel: cluster.GetName()})

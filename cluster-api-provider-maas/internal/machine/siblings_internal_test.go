@@ -27,7 +27,7 @@ import (
 	"github.com/openshift/hypershift/support/maas"
 )
 
-// sibling is another MaasMachine of the namespace; its UID is its name.
+// sibling returns a MaasMachine of the namespace. Its UID equals its name.
 func sibling(name string, change ...func(*infrav1.MaasMachine)) *infrav1.MaasMachine {
 	m := &infrav1.MaasMachine{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: name, UID: types.UID(name), Labels: map[string]string{clusterv1.MachineDeploymentNameLabel: "pool"}}}
 	for _, do := range change {
@@ -54,7 +54,7 @@ func running(id string) func(*infrav1.MaasMachine) {
 	}
 }
 
-// among is a reconciler at noon whose cache shows these MaasMachines.
+// among returns a reconciler whose clock is at noon, and whose cache has these MaasMachines.
 func among(t *testing.T, siblings ...*infrav1.MaasMachine) *Reconciler {
 	t.Helper()
 	s := runtime.NewScheme()
@@ -71,13 +71,13 @@ func among(t *testing.T, siblings ...*infrav1.MaasMachine) *Reconciler {
 	return r
 }
 
-// deaf has the cache fail.
+// deaf makes all lists of the reconciler fail.
 func deaf(r *Reconciler, cause error) {
 	r.Client = interceptor.NewClient(r.Client.(client.WithWatch), interceptor.Funcs{List: func(context.Context, client.WithWatch, client.ObjectList, ...client.ListOption) error { return cause }})
 }
 
-// TestOccupied: a machine that a sibling still has in some way is not to be taken, though MAAS calls it Ready; one that may be Ready makes
-// this provider name the machine that it wants.
+// TestOccupied: a machine that a sibling still uses is not allocated, even if MAAS reports it as Ready. If one may be
+// Ready, the provider picks the machine itself.
 func TestOccupied(t *testing.T) {
 	t.Parallel()
 	failed := func(released bool) func(*infrav1.MaasMachine) {
@@ -187,7 +187,7 @@ func lxdID(zone string) string {
 	return formatProviderID(infrav1.MaasMachineSpec{ProvisioningMode: infrav1.ProvisioningModeLXD}, &maas.Machine{SystemID: "x", Zone: maas.Zone{Name: zone}})
 }
 
-// TestSpreadAtOnce: machines that are made at once see each other before the cache shows where they are.
+// TestSpreadAtOnce checks that machines created concurrently account for each other before the cache shows their zones.
 func TestSpreadAtOnce(t *testing.T) {
 	t.Parallel()
 	p := newSpread()
@@ -202,19 +202,19 @@ func TestSpreadAtOnce(t *testing.T) {
 	if diff := cmp.Diff(map[string]int{"a": 2, "b": 2, "c": 2}, count); diff != "" {
 		t.Errorf("-want +got:\n%s", diff)
 	}
-	// MAAS had none in a, where the first was looked for, and gave one of b.
+	// MAAS had no machine in the first zone of this sibling, and allocated one in b.
 	p.note(&all[0], "b")
 	if got := p.order(sibling("6"), all, []string{"a", "b", "c"})[0]; got != "a" {
 		t.Errorf("the next one goes to %s", got)
 	}
-	// Nothing could be had anywhere: those who wait are nowhere.
+	// No zone had a machine. Siblings that wait for a machine must not count in any zone.
 	for i := range all {
 		p.note(&all[i], "")
 	}
 	if got := p.order(sibling("7"), all, []string{"c", "a"})[0]; got != "c" {
 		t.Errorf("those who wait for a machine take the zone from one who looks: %s", got)
 	}
-	// What is known of one namespace is not of another, and of those who are gone nothing stays.
+	// Namespaces are independent, and the zones of deleted machines are dropped.
 	other := sibling("8")
 	other.Namespace = "other"
 	p.note(other, "a")
@@ -225,7 +225,8 @@ func TestSpreadAtOnce(t *testing.T) {
 	}
 }
 
-// TestZoneThatIsSaid wins over where siblings are: that of the Machine over that of the MaasMachine.
+// TestZoneThatIsSaid checks that a configured zone takes precedence over zone spreading, and that of the Machine over
+// that of the MaasMachine.
 func TestZoneThatIsSaid(t *testing.T) {
 	t.Parallel()
 	r := among(t)
@@ -242,7 +243,7 @@ func TestZoneThatIsSaid(t *testing.T) {
 	}
 }
 
-// TestGroup: machines of one pool are siblings across its roll-outs.
+// TestGroup checks that the machines of one pool are siblings across its rollouts.
 func TestGroup(t *testing.T) {
 	t.Parallel()
 	groups := map[string]string{}
@@ -265,7 +266,8 @@ func TestGroup(t *testing.T) {
 	}
 }
 
-// TestAddressOfSiblings: no two MaasMachines of a namespace choose one address, whatever the cache and MAAS show of it.
+// TestAddressOfSiblings checks that no two MaasMachines of a namespace choose the same address, whatever the cache and
+// MAAS show.
 func TestAddressOfSiblings(t *testing.T) {
 	t.Parallel()
 	subnet := &maas.Subnet{ID: 1, CIDR: "10.0.0.0/24"}
@@ -317,7 +319,8 @@ func TestAddressOfSiblings(t *testing.T) {
 	}
 }
 
-// TestRefusedElsewhere: MAAS of another namespace may be another one.
+// TestRefusedElsewhere checks that an address that was rejected in another namespace can be chosen: that namespace may
+// use another MAAS.
 func TestRefusedElsewhere(t *testing.T) {
 	t.Parallel()
 	p, subnet := newClaims(), &maas.Subnet{CIDR: "10.0.0.0/24"}
@@ -333,7 +336,8 @@ func TestRefusedElsewhere(t *testing.T) {
 	}
 }
 
-// TestPeers: siblings count for the places of virtual machines by the UID under which they were allocated, and keep room until they are gone.
+// TestPeers: siblings count for the placement of virtual machines by the UID of their allocation, and keep their
+// reservation until they are gone.
 func TestPeers(t *testing.T) {
 	t.Parallel()
 	place := lxd.Placement{Host: "h", Hostname: "vm-1", Cores: 2, At: noon}

@@ -20,7 +20,7 @@ import (
 	"github.com/openshift/hypershift/test/maas-simulator/status"
 )
 
-// emptyGuest gives the reconciler a hosted cluster that has no Nodes, and may get some.
+// emptyGuest connects the reconciler to a hosted cluster without Nodes, and returns a client for that cluster.
 func (w *world) emptyGuest(refuse *error) client.Client {
 	inside := fakeclient.NewClientBuilder().Build()
 	w.reconciler.Nodes = &guest.Nodes{Reader: w.client, Clock: w.clock, Connect: func(*rest.Config) (client.Client, error) { return inside, *refuse }}
@@ -29,8 +29,9 @@ func (w *world) emptyGuest(refuse *error) client.Client {
 	return inside
 }
 
-// lostSystem is a machine whose system was to replace itself, and did not come back. All that MAAS knows of it is that it is Deployed and on,
-// also after a power cycle: whether it is silent or has an empty disk is the same to the provider.
+// lostSystem covers a machine whose operating system should replace itself and did not come back. MAAS only knows that
+// it is Deployed and on, also after a power cycle. The provider cannot distinguish a hanging machine from an empty
+// disk.
 func lostSystem(t *testing.T, cfg *rest.Config) {
 	w := newWorld(t, cfg, simtest.Machine{ID: "aaaaaa"})
 	var none error
@@ -50,7 +51,7 @@ func lostSystem(t *testing.T, cfg *rest.Config) {
 	w.expect("m", "NodeProviderIDSet False NodeTimedOut", "within 55m0s of the deployment: look at the machine's console")
 	w.Expect(w.count("power_on")).To(Equal(1), "it is not switched off and on for ever")
 
-	w.remove("m") // As the health check of a pool with autoRepair does.
+	w.remove("m") // The health check of a pool with autoRepair does the same.
 	w.passes("m", 3)
 	w.Expect(w.gone("m")).To(BeTrue())
 	w.Expect(w.sent("release").Get("erase")).To(Equal("true"))

@@ -27,7 +27,7 @@ func (s *scope) uid() string        { return AllocationUID(s.machine) }
 func (s *scope) key() string        { return maas.AllocationKey(s.uid()) }
 func (s *scope) providerID() string { return deref(s.machine.Spec.ProviderID) }
 
-// systemID is that of the machine held. A user, or a backup, may have given a provider ID only.
+// systemID returns the system ID of the allocated machine. A user or a backup may have set only the provider ID.
 func (s *scope) systemID() string {
 	if id := deref(s.machine.Spec.SystemID); id != "" {
 		return id
@@ -36,7 +36,8 @@ func (s *scope) systemID() string {
 	return id.SystemID
 }
 
-// formatProviderID is fixed when it is first written, and never made anew: a Node's provider ID can't be changed.
+// formatProviderID returns the provider ID for a machine. Once written it is never changed, since the provider ID of a
+// Node is immutable.
 func formatProviderID(spec infrav1.MaasMachineSpec, m *maas.Machine) string {
 	id := maas.ProviderID{Zone: m.Zone.Name, SystemID: m.SystemID, LXD: spec.ProvisioningMode == infrav1.ProvisioningModeLXD}
 	return id.String()
@@ -53,7 +54,7 @@ func (s *scope) bootstrapSecret() string {
 	return deref(s.owner.Spec.Bootstrap.DataSecretName)
 }
 
-// identitySecret names the Secret of the MaasCluster; empty means that of the process.
+// identitySecret returns the credentials Secret of the MaasCluster; empty means the default credentials of the process.
 func (s *scope) identitySecret() client.ObjectKey {
 	if s.infra == nil || s.infra.Spec.IdentityRef == nil {
 		return client.ObjectKey{}
@@ -61,7 +62,8 @@ func (s *scope) identitySecret() client.ObjectKey {
 	return client.ObjectKey{Namespace: s.infra.Namespace, Name: s.infra.Spec.IdentityRef.Name}
 }
 
-// zone is where the machine must be: what the Machine says wins over what the MaasMachine says, which is its template's.
+// zone returns the zone in which the machine must be. The Machine takes precedence over the MaasMachine, whose value
+// comes from its template.
 func (s *scope) zone() string {
 	if zone := s.owner.Spec.FailureDomain; zone != "" {
 		return zone
@@ -76,7 +78,7 @@ func (r *Reconciler) request(ctx context.Context, s *scope) (placement.Request, 
 	return request, err
 }
 
-// timeout is what the MaasMachine says, else the provider's default.
+// timeout returns the timeout in the MaasMachine, else the default of the provider.
 func timeout(set *metav1.Duration, otherwise time.Duration) time.Duration {
 	if set == nil || set.Duration <= 0 {
 		return otherwise
@@ -84,7 +86,8 @@ func timeout(set *metav1.Duration, otherwise time.Duration) time.Duration {
 	return set.Duration
 }
 
-// releaseRequest says how disks are erased. Without an erase mode, MAAS's own settings decide.
+// releaseRequest returns the request with the options to erase disks. Without an erase mode, the settings of MAAS
+// apply.
 func (s *scope) releaseRequest(why string) maas.ReleaseRequest {
 	request := maas.ReleaseRequest{Comment: why}
 	if erase := s.machine.Spec.Erase; erase != nil {
@@ -94,7 +97,7 @@ func (s *scope) releaseRequest(why string) maas.ReleaseRequest {
 	return request
 }
 
-// stage is how far the MaasMachine has come with the machine that it holds.
+// stage returns the lifecycle stage of the MaasMachine and its machine.
 func (s *scope) stage() lifecycle.Stage {
 	switch {
 	case s.retrying():
@@ -107,7 +110,7 @@ func (s *scope) stage() lifecycle.Stage {
 	return lifecycle.Acquired
 }
 
-// retrying tells that the machine held is one on which a deployment failed, and that is being given back.
+// retrying reports whether a deployment failed on the allocated machine, and the machine is being released.
 func (s *scope) retrying() bool {
 	for _, f := range failuresOf(s.machine) {
 		if f.SystemID == s.systemID() && !f.Released {
@@ -117,7 +120,7 @@ func (s *scope) retrying() bool {
 	return false
 }
 
-// settled tells that nothing is expected to change soon.
+// settled reports whether no change is expected soon.
 func (s *scope) settled() bool {
 	return s.provisioned() && deref(s.machine.Status.MachineState) == maas.StatusDeployed.String() && s.machine.DeletionTimestamp.IsZero()
 }

@@ -20,7 +20,8 @@ import (
 	"github.com/openshift/hypershift/support/maas"
 )
 
-// TestStage: which states are errors depends on how far the machine had come, whatever process looks at it.
+// TestStage checks that the stage, which decides which states are errors, depends only on the progress of the machine,
+// and not on the process.
 func TestStage(t *testing.T) {
 	t.Parallel()
 	failed := func(released bool) func(*scope) {
@@ -51,7 +52,7 @@ func TestStage(t *testing.T) {
 	}
 }
 
-// TestErase: MAAS's own settings decide where nobody says how disks are erased.
+// TestErase: without an erase mode, the settings of MAAS apply.
 func TestErase(t *testing.T) {
 	t.Parallel()
 	for mode, want := range map[string]maas.ReleaseRequest{
@@ -71,7 +72,7 @@ func TestErase(t *testing.T) {
 	}
 }
 
-// TestInTime: a state that has a limit may last as long, to the moment; one without lasts for ever.
+// TestInTime: a state with a limit may last exactly that long; one without a limit may last indefinitely.
 func TestInTime(t *testing.T) {
 	t.Parallel()
 	installing := lifecycle.Outcome{Action: lifecycle.Wait, Reason: lifecycle.ReasonDeploying, Limit: lifecycle.DeployLimit, Then: lifecycle.Retry}
@@ -119,7 +120,8 @@ func TestInTime(t *testing.T) {
 	}
 }
 
-// TestDoubt: an allocation without an answer may bring a machine for a minute, and nothing else is asked for until then.
+// TestDoubt: an allocation with an unknown outcome may yield a machine for a minute, and nothing else is allocated
+// until then.
 func TestDoubt(t *testing.T) {
 	t.Parallel()
 	r, _, _ := quiet()
@@ -140,8 +142,8 @@ func TestDoubt(t *testing.T) {
 	}
 }
 
-// TestHeldUp: MAAS that refuses to do something to a machine is asked again, ever more rarely. When that lasts, another machine is tried;
-// a machine that ran is never given back for it, and nothing is concluded from a MAAS that can't be asked.
+// TestHeldUp: a rejected change is retried with a backoff, and after a while another machine is tried. A provisioned
+// machine is never released for that, and an unreachable MAAS is not evidence.
 func TestHeldUp(t *testing.T) {
 	t.Parallel()
 	busy := &maas.Error{StatusCode: http.StatusServiceUnavailable}
@@ -202,7 +204,8 @@ func TestHeldUp(t *testing.T) {
 	})
 }
 
-// TestRefusesAddress: only where MAAS has something against the address itself another one is picked, or the machine kept.
+// TestRefusesAddress: only if MAAS rejects the address itself is another address picked, or does the machine stay
+// allocated.
 func TestRefusesAddress(t *testing.T) {
 	t.Parallel()
 	for name, tc := range map[string]struct {
@@ -238,8 +241,8 @@ func TestIdentitySecret(t *testing.T) {
 	}
 }
 
-// TestRestoredCluster: what was allocated for the cluster that was lost is that of the one which takes its place, and nothing is taken
-// before somebody looked.
+// TestRestoredCluster: allocations for the lost cluster belong to the restored one, and nothing is allocated before
+// they are known.
 func TestRestoredCluster(t *testing.T) {
 	t.Parallel()
 	infra := &infrav1.MaasCluster{ObjectMeta: metav1.ObjectMeta{UID: "new"}}

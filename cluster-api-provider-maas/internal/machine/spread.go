@@ -15,14 +15,14 @@ import (
 	"github.com/openshift/hypershift/support/maas"
 )
 
-// zonesAge is how old the list of MAAS's zones may be that machines are spread over.
+// zonesAge is the maximum age of the list of MAAS zones that is used for zone spreading.
 const zonesAge = time.Minute
 
-// spread remembers in which zone this process looks for machines that the cache does not show yet, so that twenty machines that are
-// made at once do not all go to the zone that was the emptiest. A restart forgets it: the cache is whole then.
+// spread remembers the chosen zones of machines that are not in the cache yet. Without it, twenty machines created
+// together would all go to the emptiest zone. A restart loses it, but the cache is complete then.
 type spread struct {
 	mu sync.Mutex
-	// chosen are the zones by namespace and by UID of the MaasMachine.
+	// chosen holds the zones by namespace and by UID of the MaasMachine.
 	chosen map[string]map[types.UID]string
 }
 
@@ -30,8 +30,9 @@ func newSpread() *spread {
 	return &spread{chosen: map[string]map[types.UID]string{}}
 }
 
-// zones are those in which the machine may be, the most wanted first: the one that the Machine or the MaasMachine names, else those
-// of the cluster, the one with the fewest siblings first. None means that it does not matter.
+// zones returns the zones in which the machine may be, in order of preference. A zone of the Machine or the MaasMachine
+// is the only one. Otherwise they are the zones of the cluster, the one with the fewest siblings first. An empty result
+// means any zone.
 func (r *Reconciler) zones(ctx context.Context, s *scope) ([]string, error) {
 	if zone := s.zone(); zone != "" {
 		return []string{zone}, nil
@@ -54,7 +55,8 @@ func (r *Reconciler) zones(ctx context.Context, s *scope) ([]string, error) {
 	return r.spread.order(s.machine, siblings, allowed), nil
 }
 
-// order sorts zones by how many machines of the same MachineDeployment they have, and notes the first one as that of the machine.
+// order sorts zones by the number of machines of the same MachineDeployment, and records the first zone for the
+// machine.
 func (p *spread) order(m *infrav1.MaasMachine, siblings []infrav1.MaasMachine, zones []string) []string {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -77,7 +79,7 @@ func (p *spread) order(m *infrav1.MaasMachine, siblings []infrav1.MaasMachine, z
 	return zones
 }
 
-// note corrects where a machine is looked for; an empty zone means nowhere for now.
+// note updates the recorded zone of a machine; an empty zone means none for now.
 func (p *spread) note(m *infrav1.MaasMachine, zone string) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -86,8 +88,8 @@ func (p *spread) note(m *infrav1.MaasMachine, zone string) {
 	}
 }
 
-// group is what machines are siblings by: their MachineDeployment, across its MachineSets, else their MachineSet, or that they are
-// of the control plane.
+// group returns the key by which machines are siblings: their MachineDeployment (across its MachineSets), else their
+// MachineSet, else membership in the control plane.
 func group(m *infrav1.MaasMachine) string {
 	for _, label := range []string{clusterv1.MachineDeploymentNameLabel, clusterv1.MachineSetNameLabel} {
 		if name := m.Labels[label]; name != "" {
@@ -101,7 +103,7 @@ func group(m *infrav1.MaasMachine) string {
 	return ""
 }
 
-// zoneOf is where the machine is that a MaasMachine holds; empty when it holds none.
+// zoneOf returns the zone of the machine that is allocated to a MaasMachine; empty without a machine.
 func zoneOf(m *infrav1.MaasMachine) string {
 	id, _ := maas.ParseProviderID(deref(m.Spec.ProviderID))
 	return id.Zone

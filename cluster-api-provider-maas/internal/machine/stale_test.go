@@ -21,7 +21,7 @@ import (
 	"github.com/openshift/hypershift/test/maas-simulator/simulator/simtest"
 )
 
-// outdated reads a MaasMachine as it once was, as the cache of a process does that a lost node still runs.
+// outdated returns a client that shows an earlier version of a MaasMachine, like the cache of a process on a lost node.
 func (w *world) outdated(former *infrav1.MaasMachine) client.Client {
 	w.t.Helper()
 	real := testenv.Client(w.t, w.cfg, scheme())
@@ -36,13 +36,13 @@ func (w *world) outdated(former *infrav1.MaasMachine) client.Client {
 	})
 }
 
-// TestOutdatedPass lets a second provider make one pass over a MaasMachine as it was before the first one gave it another machine: at each
-// step of the first one's way from the machine that failed.
+// TestOutdatedPass lets a second provider reconcile a stale MaasMachine, as it was before the first provider gave it
+// another machine. This happens at each step of the first provider after the machine failed.
 func TestOutdatedPass(t *testing.T) {
 	t.Parallel()
 	cfg := testenv.Start(t, crds.Infrastructure, crds.ClusterAPI)
 	for name, test := range map[string]struct {
-		// at tells that the second provider saw the MaasMachine so.
+		// at reports whether the second provider has this version of the MaasMachine.
 		at func(m *infrav1.MaasMachine) bool
 	}{
 		"nothing was allocated yet":  {func(m *infrav1.MaasMachine) bool { return m.Annotations[machine.AttemptAnnotation] == "" }},
@@ -88,7 +88,7 @@ func TestOutdatedPass(t *testing.T) {
 	}
 }
 
-// holders says who has which machine of MAAS, and in which state.
+// holders returns the owner and the state of each machine in MAAS.
 func (w *world) holders() map[string]string {
 	all := map[string]string{}
 	for _, m := range w.Machines() {

@@ -20,8 +20,8 @@ import (
 	"github.com/openshift/hypershift/test/maas-simulator/status"
 )
 
-// fuse burns at the n-th write of a process, to MAAS or to the API server: that one and all after it fail. It burns before the
-// write, or after it, when its answer is lost.
+// fuse fails the n-th write of a process, to MAAS or to the API server, and all later ones. It fails before the write,
+// or after it, so that the answer is lost.
 type fuse struct {
 	left  int
 	after bool
@@ -48,7 +48,7 @@ func (f *fuse) done() error {
 	return nil
 }
 
-// kube is the API server as the process with the fuse sees it.
+// fused returns a client of the API server that fails writes once the fuse burns.
 func (w *world) fused(f *fuse) client.Client {
 	c := testenv.Client(w.t, w.cfg, scheme())
 	guard := func(write func() error) error {
@@ -70,7 +70,7 @@ func (w *world) fused(f *fuse) client.Client {
 	})
 }
 
-// die runs one incarnation until its fuse burns, or for some passes when the work is done before that.
+// die runs one provider process until its fuse burns or its work is done.
 func (w *world) die(name string, f *fuse) {
 	w.kube = w.fused(f)
 	w.before, w.after = func(string) error { return f.before() }, func(string) error { return f.done() }
@@ -85,7 +85,8 @@ func (w *world) die(name string, f *fuse) {
 	w.restart()
 }
 
-// lagging is the API server as a cache shows it that has seen the MaasMachines, and none of what was written on them since.
+// lagging returns a client that acts like a stale cache: it shows the MaasMachines, but none of the later writes to
+// them.
 func (w *world) lagging() client.Client {
 	seen := &infrav1.MaasMachineList{}
 	w.Expect(w.client.List(w.t.Context(), seen, client.InNamespace(w.namespace))).To(Succeed())
@@ -132,8 +133,8 @@ func dies(t *testing.T, cfg *rest.Config) {
 	w.Expect(n).To(BeNumerically(">", 11), "a machine with a static address takes that many writes until it is deployed")
 }
 
-// diesAt takes a machine through its life, with a death at the n-th write of its making and of its end, and tells whether there
-// were as many writes.
+// diesAt runs the lifecycle of a machine, and interrupts it at the n-th write of its creation and of its deletion. It
+// reports whether there were that many writes.
 func (w *world) diesAt(n int, after bool) bool {
 	w.t.Helper()
 	name := fmt.Sprintf("m-%d-%t", n, after)

@@ -118,7 +118,7 @@ func sharedRange(t *testing.T, cfg *rest.Config) {
 	w.Expect(w.addresses("d")).To(Equal(before[1:2]), "the one that is free again")
 }
 
-// addresses are the static ones that MAAS has for the machines of some MaasMachines.
+// addresses returns the address that MAAS has for the machine of each named MaasMachine.
 func (w *world) addresses(names ...string) []string {
 	w.t.Helper()
 	var all []string

@@ -16,13 +16,13 @@ import (
 	"github.com/openshift/hypershift/test/maas-simulator/status"
 )
 
-// addStatic makes a MaasMachine with a static address.
+// addStatic creates a MaasMachine with a static address.
 func (w *world) addStatic(name string, static infrav1.StaticIPConfig) {
 	w.t.Helper()
 	w.add(name, infrav1.MaasMachineSpec{Image: "custom/node", MinCPU: ptr.To(1), MinMemory: ptr.To(1024), StaticIP: &static})
 }
 
-// until runs passes of some MaasMachines until all have a condition: "Ready True Ready".
+// until reconciles the named MaasMachines until all of them have the condition want, such as "Ready True Ready".
 func (w *world) until(want string, names ...string) {
 	w.t.Helper()
 	w.Eventually(func() []string {
@@ -45,7 +45,7 @@ func describe(c *metav1.Condition) string {
 	return c.Type + " " + string(c.Status) + " " + c.Reason + ": " + c.Message
 }
 
-// leave deletes MaasMachines and runs passes until they are gone.
+// leave deletes the named MaasMachines and reconciles them until they are gone.
 func (w *world) leave(names ...string) {
 	w.t.Helper()
 	for _, name := range names {
@@ -61,7 +61,7 @@ func (w *world) leave(names ...string) {
 	}, patience, "20ms").Should(BeEmpty())
 }
 
-// modes are those of the links of a machine's interface, with the address where there is one.
+// modes returns the mode of each link of a machine's interface, followed by the address if the link has one.
 func (w *world) modes(systemID string, nic int) []string {
 	var modes []string
 	for _, link := range w.Machine(systemID).Interfaces[nic].Links {
@@ -70,7 +70,7 @@ func (w *world) modes(systemID string, nic int) []string {
 	return modes
 }
 
-// hold gives a static address to the machine that no test uses.
+// hold assigns a static address to a machine that no test uses.
 func (w *world) hold(ip string) {
 	w.Change("aaaaa5", func(m *inventory.Machine) {
 		nic := inventory.Interface{ID: 500, Name: "eth0", Type: "physical", Enabled: true, VLANID: ptr.To(1)}

@@ -22,21 +22,22 @@ import (
 	"github.com/openshift/hypershift/support/upsert"
 )
 
-// Types of conditions.
+// Condition types.
 const (
 	// ConditionReady summarises the others; Cluster API mirrors it into InfrastructureReady of the Machine.
 	ConditionReady = clusterv1.ReadyCondition
-	// ConditionAllocated tells that the MaasMachine holds a machine.
+	// ConditionAllocated reports whether a machine is allocated to the MaasMachine.
 	ConditionAllocated = "MachineAllocated"
-	// ConditionDeployed tells that the machine runs its image.
+	// ConditionDeployed reports whether the machine runs its image.
 	ConditionDeployed = "MachineDeployed"
-	// ConditionNode tells that the Node carries the provider ID.
+	// ConditionNode reports whether the Node has the provider ID.
 	ConditionNode = "NodeProviderIDSet"
-	// ConditionStaticIP tells that the machine has its static address; only there with spec.staticIP.
+	// ConditionStaticIP reports whether the machine has its static address. It is present only with spec.staticIP.
 	ConditionStaticIP = "StaticIPAssigned"
-	// ConditionOutstanding tells that MAAS has those machines back on which a deployment failed; only there when it took long.
+	// ConditionOutstanding reports whether MAAS has released the machines on which a deployment failed. It is present only
+	// when the release took long.
 	ConditionOutstanding = "FailedMachinesReleased"
-	// ConditionDeleting is there while the machine is given back.
+	// ConditionDeleting is present while the machine is released.
 	ConditionDeleting = clusterv1.DeletingCondition
 )
 
@@ -48,23 +49,23 @@ const (
 	ReasonNodeFailed     = "NodeProviderUpdateFailed"
 )
 
-// findings are what the phases of one reconcile found out.
+// findings holds the results of the phases of one reconcile.
 type findings struct {
-	// problem says why the next step can't be done now.
+	// problem is the reason why the next step is not possible now.
 	problem *Problem
-	// outcome is what the machine's state means; empty when it was not evaluated.
+	// outcome is the evaluation of the machine state; empty when it was not evaluated.
 	outcome lifecycle.Outcome
-	// ready tells that the machine runs its image.
+	// ready reports whether the machine runs its image.
 	ready bool
-	// outstanding says how far the failed machines are that are given back in the background.
+	// outstanding is the progress of the failed machines that are released in the background.
 	outstanding []unreleased
-	// host says what is wrong with the host of a virtual machine that runs; nil when nothing is.
+	// host is the problem with the host of a running virtual machine; nil without a problem.
 	host *Problem
-	// node is the condition of the Node; nil when it was not looked at.
+	// node is the condition of the Node; nil when the Node was not checked.
 	node *metav1.Condition
 }
 
-// report computes the status from what was found, and writes it when it changed.
+// report computes the status from the findings and writes it if it changed.
 func (r *Reconciler) report(ctx context.Context, s *scope, _ error) error {
 	if s.paused() {
 		return r.writePaused(ctx, s)
@@ -95,7 +96,8 @@ func (r *Reconciler) computeStatus(s *scope) {
 	status.Conditions = condition.Merge(status.Conditions, s.machine.Generation, wanted...)
 }
 
-// conditions of a MaasMachine that lives. A MAAS that can't be asked says nothing about a machine that runs.
+// conditions returns the conditions of a MaasMachine that is not deleted. While MAAS cannot be reached, the conditions
+// of a running machine do not change.
 func (r *Reconciler) conditions(s *scope) []metav1.Condition {
 	allocated, deployed := r.allocatedCondition(s), s.deployedCondition()
 	if s.provisioned() && s.findings.problem != nil && s.findings.outcome.Action == "" {
@@ -165,7 +167,7 @@ func (s *scope) deletingConditions() []metav1.Condition {
 		condition.False(ConditionReady, reason, message))
 }
 
-// excluded are the machines that failed lately and are not tried again, as many as status holds.
+// excluded returns the recently failed machines that are not tried again, at most maxExcluded.
 func (r *Reconciler) excluded(failures []failure) []string {
 	var ids []string
 	for _, f := range failures {
@@ -176,7 +178,8 @@ func (r *Reconciler) excluded(failures []failure) []string {
 	return ids
 }
 
-// observeStatus copies what MAAS says. What was learnt of a machine stays while MAAS can't be asked.
+// observeStatus copies the observed state of MAAS to the status. The last known values stay while MAAS cannot be
+// reached.
 func (r *Reconciler) observeStatus(s *scope) {
 	status := &s.machine.Status
 	failures := failuresOf(s.machine)
@@ -212,7 +215,7 @@ func (r *Reconciler) observeStatus(s *scope) {
 	}
 }
 
-// failure keeps the fields of the older contract. They go away when the machine turns out to be well after all.
+// failure sets the failure fields of the older Cluster API contract. It clears them when the machine recovers.
 func (r *Reconciler) failure(s *scope) {
 	if s.findings.outcome.Action == "" {
 		return
@@ -227,13 +230,14 @@ func (r *Reconciler) failure(s *scope) {
 	}
 }
 
-// noticedLoss tells that an earlier pass saw that the machine was taken away.
+// noticedLoss reports whether an earlier reconcile found that the machine was lost.
 func noticedLoss(m *infrav1.MaasMachine) bool {
 	c := meta.FindStatusCondition(m.Status.Conditions, ConditionDeployed)
 	return c != nil && slices.Contains([]string{lifecycle.ReasonTerminated, lifecycle.ReasonNotFound, lifecycle.ReasonTakenOver, lifecycle.ReasonBroken}, c.Reason)
 }
 
-// since is when a condition took its status; the creation of the MaasMachine while it has none.
+// since returns when a condition took its current status. Without the condition it returns the creation time of the
+// MaasMachine.
 func (s *scope) since(conditionType string) time.Time {
 	if c := meta.FindStatusCondition(s.machine.Status.Conditions, conditionType); c != nil {
 		return c.LastTransitionTime.Time
@@ -241,7 +245,7 @@ func (s *scope) since(conditionType string) time.Time {
 	return s.machine.CreationTimestamp.Time
 }
 
-// tell emits an event when Ready changed its reason, and not each time that the reason is found again.
+// tell emits an event when the reason of Ready changes, and not each time the same reason is found.
 func (r *Reconciler) tell(s *scope, before *infrav1.MaasMachineStatus) {
 	was, is := meta.FindStatusCondition(before.Conditions, ConditionReady), meta.FindStatusCondition(s.machine.Status.Conditions, ConditionReady)
 	if is == nil || was != nil && was.Reason == is.Reason {
@@ -257,14 +261,16 @@ func (r *Reconciler) tell(s *scope, before *infrav1.MaasMachineStatus) {
 	}
 }
 
-// maxAddresses is what the API takes of a MaasMachine, as Cluster API does of a Machine.
+// maxAddresses is the maximum number of addresses that the API accepts in a MaasMachine; Cluster API has the same limit
+// for a Machine.
 const maxAddresses = 128
 
-// maxExcluded is how many machines that failed the API takes.
+// maxExcluded is the maximum number of failed machines that the API accepts.
 const maxExcluded = 20
 
-// addresses of a machine: host name and DNS names in lower case, as kubelets spell them, and every IP as both kinds, since
-// MAAS has no notion of inside and outside. Of more than the list takes, the first ones are told, names before all.
+// addresses returns the addresses of a machine. The host name and the DNS names are in lower case, as kubelets write
+// them. Every IP is listed as internal and as external, since MAAS does not distinguish them. If there are more than
+// maxAddresses, the first ones are listed, and names come before IPs.
 func addresses(m *maas.Machine) []infrav1.MachineAddress {
 	var all []infrav1.MachineAddress
 	add := func(kind infrav1.MachineAddressType, address string) {
@@ -285,7 +291,7 @@ func addresses(m *maas.Machine) []infrav1.MachineAddress {
 	return all
 }
 
-// nodeNames are the names under which the machine's kubelet may register.
+// nodeNames returns the names under which the kubelet of the machine may register.
 func nodeNames(m *maas.Machine) []string {
 	return []string{strings.ToLower(m.Hostname), strings.ToLower(m.FQDN)}
 }
@@ -295,7 +301,7 @@ func nodeFound() *metav1.Condition {
 	return &c
 }
 
-// nodeCondition tells how it went to find the Node, and when that takes longer than it may.
+// nodeCondition reports whether the Node was found, and whether the search exceeds its timeout.
 func (r *Reconciler) nodeCondition(s *scope, err error) *metav1.Condition {
 	name := strings.ToLower(s.observed.Hostname)
 	limit := timeout(s.machine.Spec.Timeouts.Boot, r.Timing.Boot) + timeout(s.machine.Spec.Timeouts.Join, r.Timing.Join)
@@ -315,7 +321,7 @@ func (r *Reconciler) nodeCondition(s *scope, err error) *metav1.Condition {
 	return &c
 }
 
-// writePaused says that nobody looks after the MaasMachine.
+// writePaused sets the Paused condition to true.
 func (r *Reconciler) writePaused(ctx context.Context, s *scope) error {
 	return upsert.Status(ctx, r.Client, s.machine, func() {
 		paused := condition.True(clusterv1.PausedCondition, clusterv1.PausedReason, "the Cluster or this MaasMachine is paused")

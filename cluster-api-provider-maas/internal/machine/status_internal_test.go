@@ -26,7 +26,7 @@ import (
 
 var noon = time.Date(2026, 11, 22, 12, 0, 0, 0, time.UTC)
 
-// quiet is a reconciler without an API server, at noon.
+// quiet returns a reconciler without an API server, whose clock is at noon.
 func quiet() (*Reconciler, *clocktesting.FakePassiveClock, *events.FakeRecorder) {
 	clock, recorder := clocktesting.NewFakePassiveClock(noon), events.NewFakeRecorder(10)
 	r := &Reconciler{Clock: clock, Recorder: recorder}
@@ -34,7 +34,7 @@ func quiet() (*Reconciler, *clocktesting.FakePassiveClock, *events.FakeRecorder)
 	return r, clock, recorder
 }
 
-// pass is one reconcile: what its phases found, after what earlier ones left in the status.
+// pass simulates one reconcile: change sets the findings of the phases, and m has the status of earlier reconciles.
 func pass(r *Reconciler, m *infrav1.MaasMachine, change func(*scope)) {
 	s := &scope{machine: m}
 	if since := m.Status.StateSince; s.systemID() != "" && since != nil {
@@ -46,7 +46,7 @@ func pass(r *Reconciler, m *infrav1.MaasMachine, change func(*scope)) {
 	r.tell(s, before)
 }
 
-// holding is a MaasMachine that has a machine.
+// holding returns a MaasMachine that has a machine.
 func holding() *infrav1.MaasMachine {
 	return &infrav1.MaasMachine{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "m", UID: "uid", CreationTimestamp: metav1.NewTime(noon)},
 		Spec: infrav1.MaasMachineSpec{SystemID: ptr.To("wq4h8c"), ProviderID: ptr.To("maas:///az1/wq4h8c")}}
@@ -61,7 +61,7 @@ func runs(s *scope) {
 	s.findings.ready, s.findings.outcome = true, lifecycle.Outcome{Action: lifecycle.Running, Reason: lifecycle.ReasonDeployed, Message: "it runs"}
 }
 
-// conditionsOf prints "Ready False NoCapacity", those that are there in their order.
+// conditionsOf returns the existing conditions of these types, in the given order, as "Ready False NoCapacity".
 func conditionsOf(m *infrav1.MaasMachine, kinds ...string) []string {
 	var all []string
 	for _, kind := range kinds {
@@ -72,7 +72,7 @@ func conditionsOf(m *infrav1.MaasMachine, kinds ...string) []string {
 	return all
 }
 
-// TestReadySumsUp: Ready tells the first step that is not done, and why.
+// TestReadySumsUp checks that Ready reports the first step that is not done, and why.
 func TestReadySumsUp(t *testing.T) {
 	t.Parallel()
 	problem := func(s *scope) { s.user, s.findings.problem = "me", &Problem{ReasonNoCapacity, "none"} }
@@ -112,7 +112,8 @@ func TestReadySumsUp(t *testing.T) {
 	}
 }
 
-// TestMAASAwayLeavesWhatRuns: a MAAS that can't be asked says nothing about a machine that runs, but about its credentials.
+// TestMAASAwayLeavesWhatRuns: an unreachable MAAS changes no condition of a running machine, except that of the
+// credentials.
 func TestMAASAwayLeavesWhatRuns(t *testing.T) {
 	t.Parallel()
 	r, clock, recorder := quiet()
@@ -132,7 +133,7 @@ func TestMAASAwayLeavesWhatRuns(t *testing.T) {
 	if n := len(recorder.Events); n != 1 {
 		t.Errorf("%d events, and one should tell that it runs", n)
 	}
-	// One that was never installed is another matter: there, nothing goes on.
+	// A machine that was never deployed differs: without MAAS, it is not Ready.
 	m = holding()
 	pass(r, m, func(s *scope) { s.findings.problem = &Problem{ReasonUnreachable, "down"} })
 	if diff := cmp.Diff([]string{"Ready False MAASUnreachable"}, conditionsOf(m, ConditionCredentials, ConditionReady)); diff != "" {
@@ -140,7 +141,8 @@ func TestMAASAwayLeavesWhatRuns(t *testing.T) {
 	}
 }
 
-// TestStateSince: for how long a machine is in a state decides when it is given up. No restart, and no MAAS that is away, may begin it anew.
+// TestStateSince: the time that a machine is in a state decides when it fails. Neither a restart nor an unreachable
+// MAAS may reset it.
 func TestStateSince(t *testing.T) {
 	t.Parallel()
 	r, clock, _ := quiet()
@@ -167,7 +169,7 @@ func TestStateSince(t *testing.T) {
 			t.Errorf("when %s, it is in its state since %s, and not %s", step.what, got, step.want)
 		}
 	}
-	// What was lost starts anew: the next machine has all of its time.
+	// After a loss the time starts again: the next machine has the full timeout.
 	m.Spec.SystemID, m.Spec.ProviderID = nil, nil
 	clock.SetTime(noon.Add(time.Hour))
 	pass(r, m, func(s *scope) { s.findings.problem = &Problem{ReasonNoCapacity, "none"} })
@@ -179,7 +181,8 @@ func TestStateSince(t *testing.T) {
 	}
 }
 
-// TestFailureFields: only what nothing but a replacement mends is told to Cluster API as terminal, and taken back when it was wrong.
+// TestFailureFields: only a problem that needs a replacement is terminal for Cluster API, and it is cleared if it was
+// wrong.
 func TestFailureFields(t *testing.T) {
 	t.Parallel()
 	r, _, _ := quiet()
@@ -213,7 +216,7 @@ func TestFailureFields(t *testing.T) {
 	}
 }
 
-// TestEventsOnChange: an event tells what is new, and is not repeated as long as the reason stays.
+// TestEventsOnChange checks that an event is sent for a new reason, and not repeated while the reason stays.
 func TestEventsOnChange(t *testing.T) {
 	t.Parallel()
 	r, _, recorder := quiet()
@@ -246,7 +249,8 @@ func TestEventsOnChange(t *testing.T) {
 	}
 }
 
-// TestDeletingTellsWhy: one that is deleted is not ready, and says what it waits for: a problem before the state of the machine.
+// TestDeletingTellsWhy: a deleted MaasMachine is not ready, and reports what it waits for. A problem takes precedence
+// over the state of the machine.
 func TestDeletingTellsWhy(t *testing.T) {
 	t.Parallel()
 	stuck := lifecycle.Outcome{Action: lifecycle.Stuck, Reason: lifecycle.ReasonReleaseFailed, Message: "the BMC is dead"}
@@ -270,7 +274,8 @@ func TestDeletingTellsWhy(t *testing.T) {
 	}
 }
 
-// TestNodeInTime: a Node is waited for as long as booting and joining may take, to the second, and only from the deployment on.
+// TestNodeInTime: the timeout for a Node is the sum of the boot and join timeouts, to the second, and starts at the
+// deployment.
 func TestNodeInTime(t *testing.T) {
 	t.Parallel()
 	limit := infrav1.DefaultBootTimeout + infrav1.DefaultJoinTimeout
@@ -310,8 +315,8 @@ func TestNodeInTime(t *testing.T) {
 	}
 }
 
-// TestExcluded: machines that failed lately are told once each, as many as the API takes; a longer list would keep all of the status from
-// being written.
+// TestExcluded: recently failed machines are listed once each, at most as many as the API accepts. A longer list would
+// prevent writing the status.
 func TestExcluded(t *testing.T) {
 	t.Parallel()
 	r, _, _ := quiet()
@@ -329,7 +334,7 @@ func TestExcluded(t *testing.T) {
 	}
 }
 
-// TestAddressesAreBounded: a machine with hundreds of addresses must not keep its status from being written; names come first.
+// TestAddressesAreBounded: a machine with hundreds of addresses must not prevent writing the status. Names come first.
 func TestAddressesAreBounded(t *testing.T) {
 	t.Parallel()
 	m := &maas.Machine{Hostname: "mole", FQDN: "mole"}
@@ -349,7 +354,8 @@ func TestAddressesAreBounded(t *testing.T) {
 	}
 }
 
-// TestNote: an event is as long as the API server takes, and ends with a whole letter.
+// TestNote checks that the text of an event is not longer than the API server accepts, and ends with a complete
+// character.
 func TestNote(t *testing.T) {
 	t.Parallel()
 	for _, text := range []string{strings.Repeat("a", 999) + "ü" + strings.Repeat("b", 100), strings.Repeat("ü", 2000), "a" + strings.Repeat("ü", 2000)} {
@@ -362,7 +368,8 @@ func TestNote(t *testing.T) {
 	}
 }
 
-// TestNoticedLoss: who saw once that a machine was taken away does not take it for his because it looks so again.
+// TestNoticedLoss: after a noticed loss the MaasMachine does not take the machine back, even if it looks like its own
+// again.
 func TestNoticedLoss(t *testing.T) {
 	t.Parallel()
 	for reason, want := range map[string]bool{

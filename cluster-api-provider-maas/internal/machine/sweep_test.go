@@ -17,7 +17,7 @@ import (
 	"github.com/openshift/hypershift/test/maas-simulator/status"
 )
 
-// TestSweep is about what a cluster asks of MAAS for the sake of machines that may have been forgotten.
+// TestSweep covers the requests that a MaasCluster sends to MAAS to find machines without a MaasMachine.
 func TestSweep(t *testing.T) {
 	cfg := testenv.Start(t, crds.Infrastructure, crds.ClusterAPI)
 	for name, test := range map[string]func(*testing.T, *rest.Config){
@@ -29,7 +29,7 @@ func TestSweep(t *testing.T) {
 	}
 }
 
-// lookAsks counts the calls of an operation that a look costs.
+// lookAsks reconciles the MaasCluster and returns the number of calls of an operation.
 func (w *world) lookAsks(operation string) int {
 	w.t.Helper()
 	w.ResetRequests()

@@ -19,8 +19,8 @@ import (
 	"github.com/openshift/hypershift/support/phase"
 )
 
-// acquireVM gets a virtual machine for a MaasMachine that holds none: the one that an earlier pass composed, else a new one. It is allocated
-// as any other as soon as MAAS has commissioned it.
+// acquireVM gets a virtual machine for a MaasMachine without one. It uses one that an earlier reconcile composed, else
+// it composes a new one. Once MAAS has commissioned the virtual machine, it is allocated like any other machine.
 //
 //	annotation: place ─> compose ─> annotation: system id ─> Commissioning ─> Ready ─> allocate ─> spec.systemID
 func (r *Reconciler) acquireVM(ctx context.Context, s *scope) (ctrl.Result, error) {
@@ -45,8 +45,8 @@ func (r *Reconciler) acquireVM(ctx context.Context, s *scope) (ctrl.Result, erro
 	return r.composeVM(ctx, s)
 }
 
-// findVM returns the virtual machine of a place; nil when MAAS has none. Its name is asked for where its id is not known, or not found: one
-// answer alone proves nothing.
+// findVM returns the virtual machine of a placement; nil when MAAS has none. If its system ID is unknown or not found,
+// findVM looks it up by name, since a single answer is not proof.
 func (r *Reconciler) findVM(ctx context.Context, s *scope, place lxd.Placement) (*maas.Machine, error) {
 	if place.SystemID != "" {
 		m, err := s.identity.Inventory.Machine(ctx, place.SystemID, r.Timing.Poll)
@@ -57,7 +57,7 @@ func (r *Reconciler) findVM(ctx context.Context, s *scope, place lxd.Placement) 
 	return lxd.Find(ctx, s.identity.Client, place.Hostname)
 }
 
-// composeVM has MAAS make a virtual machine on the best host, and on the next one where that refuses.
+// composeVM has MAAS compose a virtual machine on the best host. If MAAS rejects that host, it tries the next one.
 func (r *Reconciler) composeVM(ctx context.Context, s *scope) (ctrl.Result, error) {
 	if result, err := r.beforeVM(ctx, s); err != nil {
 		return result, err
@@ -102,7 +102,8 @@ func (r *Reconciler) composeVM(ctx context.Context, s *scope) (ctrl.Result, erro
 	}
 }
 
-// beforeVM stops before a virtual machine is made that could not be deployed with what there is.
+// beforeVM stops before a virtual machine is composed that could not be deployed with the current image and bootstrap
+// data.
 func (r *Reconciler) beforeVM(ctx context.Context, s *scope) (ctrl.Result, error) {
 	if result, err := r.ensureAddress(ctx, s); err != nil {
 		return result, err
@@ -118,7 +119,8 @@ func (r *Reconciler) beforeVM(ctx context.Context, s *scope) (ctrl.Result, error
 	return ctrl.Result{}, r.noteUser(ctx, s)
 }
 
-// wish is what is asked for, with the zones that are allowed and, with a static address, an interface on its subnet.
+// wish returns the request for a virtual machine, with the allowed zones. With a static address it includes an
+// interface on the subnet.
 func (r *Reconciler) wish(ctx context.Context, s *scope) (lxd.Wish, error) {
 	wish := lxd.WishOf(s.machine.Spec, s.infra)
 	wish.Group = group(s.machine)
@@ -133,11 +135,12 @@ func (r *Reconciler) wish(ctx context.Context, s *scope) (lxd.Wish, error) {
 	return wish, ctx.Err()
 }
 
-// hosts are those on which MAAS composes, as of a time. Their projects are asked for only where that matters.
+// hosts returns the hosts on which MAAS can compose, and the time of the list. An error in reading a project matters
+// only if the request names a project.
 func (r *Reconciler) hosts(ctx context.Context, s *scope, wish lxd.Wish) ([]lxd.Host, time.Time, error) {
 	listed, asOf, err := s.identity.Inventory.VMHosts(ctx, r.Timing.Poll)
 	if maas.IsGone(err) {
-		return nil, asOf, nil // MAAS 4.0 has none any more.
+		return nil, asOf, nil // MAAS 4.0 no longer has VM hosts.
 	}
 	if err != nil {
 		return nil, asOf, err
@@ -152,7 +155,7 @@ func (r *Reconciler) hosts(ctx context.Context, s *scope, wish lxd.Wish) ([]lxd.
 	return hosts, asOf, nil
 }
 
-// peers are the MaasMachines of the namespace with virtual machines, or places for them.
+// peers returns the other MaasMachines of the namespace, with the placements of their virtual machines.
 func (r *Reconciler) peers(ctx context.Context, s *scope) ([]lxd.Peer, error) {
 	siblings, err := r.siblings(ctx, s)
 	if err != nil {
@@ -169,7 +172,7 @@ func (r *Reconciler) peers(ctx context.Context, s *scope) ([]lxd.Peer, error) {
 	return peers, nil
 }
 
-// host is where the virtual machine is; empty for a machine of another kind.
+// host returns the host of the virtual machine; empty for other machines.
 func (s *scope) host() string {
 	if place := lxd.PlacementOf(s.machine); place != nil {
 		return place.Host
@@ -177,12 +180,12 @@ func (s *scope) host() string {
 	return ""
 }
 
-// vmName is that of the virtual machine of this try.
+// vmName returns the name of the virtual machine of the current attempt.
 func (s *scope) vmName() string {
 	return lxd.Hostname(s.uid(), s.allocation().ClusterUID, len(failuresOf(s.machine)))
 }
 
-// keepPlace writes down where the virtual machine goes, and whose it is.
+// keepPlace records the placement of the virtual machine and the allocation UID.
 func (r *Reconciler) keepPlace(ctx context.Context, s *scope, place lxd.Placement) error {
 	return r.write(ctx, s, func() error {
 		annotate(s.machine, UIDAnnotation, s.uid())
@@ -190,7 +193,7 @@ func (r *Reconciler) keepPlace(ctx context.Context, s *scope, place lxd.Placemen
 	})
 }
 
-// composedVM writes down what MAAS made.
+// composedVM records the virtual machine that MAAS composed.
 func (r *Reconciler) composedVM(ctx context.Context, s *scope, place lxd.Placement, systemID string) (ctrl.Result, error) {
 	place.SystemID, place.Composed = systemID, r.Clock.Now().UTC()
 	r.places.Composed(s.uid(), place.Composed)
@@ -202,7 +205,8 @@ func (r *Reconciler) composedVM(ctx context.Context, s *scope, place lxd.Placeme
 	return ctrl.Result{RequeueAfter: jitter(r.Timing.Poll)}, phase.ErrStop
 }
 
-// notComposed handles a refusal that no other host would mend. While MAAS may have composed, the place stays written down.
+// notComposed handles an error that another host would not fix. The placement stays recorded while the outcome of the
+// compose call is unknown.
 func (r *Reconciler) notComposed(ctx context.Context, s *scope, cause error) (ctrl.Result, error) {
 	if maas.IsUncertain(cause) || ctx.Err() != nil {
 		return r.problem(ctx, s, cause)
@@ -224,7 +228,8 @@ func (r *Reconciler) unplace(ctx context.Context, s *scope) error {
 	})
 }
 
-// noHost says why there is no host, in MAAS's words where it refused to compose, and looks again the later, the longer it has lasted.
+// noHost reports why there is no host, and requeues with a delay that grows with the time already waited. If MAAS
+// rejected the compose calls, the message includes its errors.
 func (r *Reconciler) noHost(ctx context.Context, s *scope, refusal lxd.Refusal, refusals []string) (ctrl.Result, error) {
 	if err := r.unplace(ctx, s); err != nil {
 		return ctrl.Result{}, err
@@ -241,13 +246,14 @@ func (r *Reconciler) noHost(ctx context.Context, s *scope, refusal lxd.Refusal, 
 	return ctrl.Result{RequeueAfter: jitter(min(max(r.Timing.Poll, waited/4), r.Timing.Settled))}, phase.ErrStop
 }
 
-// beforeAllocation are the states of a virtual machine that nobody has allocated; MAAS names who commissions it as its owner.
+// beforeAllocation holds the states of a virtual machine that is not allocated. In these states the MAAS owner is the
+// user that commissioned it.
 var beforeAllocation = map[maas.Status]bool{
 	maas.StatusNew: true, maas.StatusCommissioning: true, maas.StatusFailedCommissioning: true, maas.StatusReady: true, maas.StatusTesting: true,
 	maas.StatusFailedTesting: true, maas.StatusBroken: true, maas.StatusMissing: true, maas.StatusRetired: true,
 }
 
-// raiseVM brings a virtual machine that MAAS has made closer to being allocated.
+// raiseVM moves a composed virtual machine one step closer to its allocation.
 func (r *Reconciler) raiseVM(ctx context.Context, s *scope, place lxd.Placement, vm *maas.Machine) (ctrl.Result, error) {
 	if place.SystemID == "" {
 		return r.composedVM(ctx, s, place, vm.SystemID)
@@ -271,7 +277,8 @@ func (r *Reconciler) raiseVM(ctx context.Context, s *scope, place lxd.Placement,
 	return r.failVM(ctx, s, place, vm, words)
 }
 
-// takeVM takes up a virtual machine that an earlier pass allocated, and gives one up that somebody else did.
+// takeVM records a virtual machine that an earlier reconcile allocated. If another user allocated it, the attempt
+// fails.
 func (r *Reconciler) takeVM(ctx context.Context, s *scope, place lxd.Placement, vm *maas.Machine) (ctrl.Result, error) {
 	held, err := r.holding(ctx, s)
 	if err != nil {
@@ -285,8 +292,9 @@ func (r *Reconciler) takeVM(ctx context.Context, s *scope, place lxd.Placement, 
 	return r.failVM(ctx, s, place, vm, fmt.Sprintf("%s: somebody else allocated it before this provider could", lifecycle.Describe(vm)))
 }
 
-// failVM writes down that a virtual machine came to nothing, and makes room for another one, on another host where there is one. What is
-// left of it is deleted in the background. The last one is kept as it is, for people to look at.
+// failVM records a failed virtual machine, so that another one can be composed, on another host if possible. The failed
+// one is deleted in the background. The virtual machine of the last attempt is not deleted, so that an administrator
+// can inspect it.
 func (r *Reconciler) failVM(ctx context.Context, s *scope, place lxd.Placement, vm *maas.Machine, words string) (ctrl.Result, error) {
 	failures := failuresOf(s.machine)
 	if len(failures)+1 >= r.Attempts {

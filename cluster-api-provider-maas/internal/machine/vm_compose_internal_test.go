@@ -27,7 +27,7 @@ import (
 
 const vmUID = "0f3c61f2-3f43-4f0b-8c55-1f0a5a6d9f10"
 
-// composer is a rack whose MaasMachine asks for a virtual machine, on hosts of which the first one has the most room.
+// composer returns a fixture whose MaasMachine requests a virtual machine. The first host has the most free resources.
 func composer(t *testing.T, user string, change ...func(*infrav1.MaasMachine)) *rack {
 	t.Helper()
 	self := virtual(append([]func(*infrav1.MaasMachine){annotated(UIDAnnotation, vmUID), func(m *infrav1.MaasMachine) {
@@ -36,7 +36,7 @@ func composer(t *testing.T, user string, change ...func(*infrav1.MaasMachine)) *
 	return seekerOf(t, user, self, simtest.WithVMHosts(simtest.Seed(), simtest.VMHost{Name: "h1", Zone: "az1", CPU: 64, Memory: 1 << 18, Project: "p"}, simtest.VMHost{Name: "h2", Zone: "az2"}))
 }
 
-// composing has MAAS made the virtual machine, which is in a state.
+// composing returns a fixture whose virtual machine was composed and is in the given state.
 func composing(t *testing.T, is status.Status) (*rack, *maas.Machine) {
 	t.Helper()
 	k := composer(t, "admin")
@@ -52,7 +52,8 @@ func composing(t *testing.T, is status.Status) (*rack, *maas.Machine) {
 	return k, m
 }
 
-// TestComposeVM: a virtual machine is made on the best host, written down before and after, and allocated when MAAS has commissioned it.
+// TestComposeVM: a virtual machine is composed on the best host, recorded before and after the call, and allocated when
+// MAAS has commissioned it.
 func TestComposeVM(t *testing.T) {
 	t.Parallel()
 	k := composer(t, "admin")
@@ -86,7 +87,7 @@ func TestComposeVM(t *testing.T) {
 	k.expectEvents("MachineAllocated")
 }
 
-// TestBeforeVM: nothing is made that could not be deployed.
+// TestBeforeVM checks that no virtual machine is composed that could not be deployed.
 func TestBeforeVM(t *testing.T) {
 	t.Parallel()
 	refuse := func(code int) func(*rack) {
@@ -126,7 +127,8 @@ func TestBeforeVM(t *testing.T) {
 	k.expectEvents()
 }
 
-// TestWish: a virtual machine is wished for in the zone of the Machine, else in those of the cluster, on the subnet of its address.
+// TestWish: a virtual machine is requested in the zone of the Machine, else in those of the cluster, and on the subnet
+// of its address.
 func TestWish(t *testing.T) {
 	t.Parallel()
 	for name, tc := range map[string]struct {
@@ -152,7 +154,8 @@ func TestWish(t *testing.T) {
 	}
 }
 
-// TestHostRefuses: the next host is asked where one refuses, and MAAS's words are told where all do. What no other host mends is told at once.
+// TestHostRefuses: if a host rejects the call, the next one is tried, and the MAAS errors are reported if all do. A
+// problem that another host would not fix is reported immediately.
 func TestHostRefuses(t *testing.T) {
 	t.Parallel()
 	rule := func(host string, code int, words string) faults.Rule {
@@ -191,7 +194,7 @@ func TestHostRefuses(t *testing.T) {
 	}
 }
 
-// TestNoHost: the longer there is no host, the more rarely it is looked again, and that it takes too long is told.
+// TestNoHost checks that the delay grows with the time without a host, and that a timeout is reported.
 func TestNoHost(t *testing.T) {
 	t.Parallel()
 	for waited, tc := range map[time.Duration]struct {
@@ -221,7 +224,7 @@ func TestNoHost(t *testing.T) {
 	}
 }
 
-// TestHostsAsListed: MAAS without LXD hosts, and one that does not tell of them, are not the same.
+// TestHostsAsListed distinguishes a MAAS without LXD hosts from a MAAS that cannot list them.
 func TestHostsAsListed(t *testing.T) {
 	t.Parallel()
 	for name, tc := range map[string]struct {
@@ -248,7 +251,7 @@ func TestHostsAsListed(t *testing.T) {
 	}
 }
 
-// TestPeersUnseen: who can't see its siblings places nothing.
+// TestPeersUnseen checks that nothing is composed without a list of the siblings.
 func TestPeersUnseen(t *testing.T) {
 	t.Parallel()
 	k := composer(t, "admin")
@@ -262,7 +265,8 @@ func TestPeersUnseen(t *testing.T) {
 	}
 }
 
-// TestRaiseVM: what becomes of a virtual machine that MAAS has made, and of the next one.
+// TestRaiseVM checks for each state of a composed virtual machine whether the provider waits, or records a failure and
+// tries another one.
 func TestRaiseVM(t *testing.T) {
 	t.Parallel()
 	for name, tc := range map[string]struct {
@@ -307,7 +311,7 @@ func TestRaiseVM(t *testing.T) {
 	}
 }
 
-// TestTakeVM: one that an earlier pass allocated is taken up.
+// TestTakeVM: a virtual machine that an earlier reconcile allocated is adopted.
 func TestTakeVM(t *testing.T) {
 	t.Parallel()
 	k, _ := composing(t, status.Allocated)
@@ -324,7 +328,8 @@ func TestTakeVM(t *testing.T) {
 	}
 }
 
-// TestFailVM: the last virtual machine is kept for people to look at; one that is gone need not be given back.
+// TestFailVM checks that the last virtual machine stays so that users can inspect it, and that a deleted one is not
+// released.
 func TestFailVM(t *testing.T) {
 	t.Parallel()
 	k, vm := composing(t, status.Broken)

@@ -17,14 +17,15 @@ import (
 	"github.com/openshift/hypershift/support/phase"
 )
 
-// lookAgainEvery is how often MAAS is asked to look at a host anew: that lists all that is on it.
+// lookAgainEvery is the minimum time between two refreshes of a host in MAAS. A refresh lists everything on the host.
 const lookAgainEvery = 5 * time.Minute
 
-// staleLook is how long it is believed that a host does not answer about which nobody asks any more.
+// staleLook is how long a host counts as unreachable without a new refresh.
 const staleLook = 2 * lookAgainEvery
 
-// lookAfterHost tells what is wrong with the host of a virtual machine that was made: MAAS has it no more, composes in another project there,
-// or can't reach it. Whether the machine is to be replaced is for the health check of its Node to say: a host may come back.
+// lookAfterHost reports a problem with the host of a virtual machine: MAAS no longer has it, composes in another
+// project of it, or cannot reach it. It does not replace the machine. The health check of its Node decides that, since
+// a host may come back.
 func (r *Reconciler) lookAfterHost(ctx context.Context, s *scope) (ctrl.Result, error) {
 	place := lxd.PlacementOf(s.machine)
 	if place == nil || s.systemID() == "" {
@@ -46,7 +47,7 @@ func (r *Reconciler) lookAfterHost(ctx context.Context, s *scope) (ctrl.Result, 
 	return phase.Done()
 }
 
-// movedProject tells that MAAS composes in another project of the host than that which the virtual machine is in.
+// movedProject reports whether MAAS now composes in another project of the host than that of the virtual machine.
 func (r *Reconciler) movedProject(ctx context.Context, s *scope, place *lxd.Placement) bool {
 	project, err := s.identity.Inventory.Project(ctx, place.HostID)
 	if err != nil || place.Project == "" || project == place.Project {
@@ -57,8 +58,9 @@ func (r *Reconciler) movedProject(ctx context.Context, s *scope, place *lxd.Plac
 	return true
 }
 
-// askAbout has MAAS look anew at a host on which it can't read the power of a virtual machine. Either the host does not answer, or it does:
-// then a virtual machine that somebody deleted in LXD leaves MAAS's list, and the next pass finds that it is gone.
+// askAbout has MAAS refresh a host on which it cannot read the power state of a virtual machine. If the host does not
+// answer, askAbout reports that. If it answers, a virtual machine deleted in LXD disappears from MAAS, and the next
+// reconcile finds that it is gone.
 func (r *Reconciler) askAbout(ctx context.Context, s *scope, host maas.VMHost) {
 	if r.looks.due(host.ID, r.Clock.Now()) {
 		_, err := s.identity.Client.RefreshVMHost(ctx, host.ID)
@@ -75,7 +77,7 @@ func (r *Reconciler) askAbout(ctx context.Context, s *scope, host maas.VMHost) {
 	}
 }
 
-// machineBelow tells of the machine on which a host runs, where MAAS has that.
+// machineBelow describes the machine in MAAS on which a host runs; empty if MAAS has none.
 func (r *Reconciler) machineBelow(ctx context.Context, s *scope, host maas.VMHost) string {
 	if host.Host == nil || host.Host.SystemID == "" {
 		return ""
@@ -90,8 +92,8 @@ func (r *Reconciler) machineBelow(ctx context.Context, s *scope, host maas.VMHos
 	return fmt.Sprintf("; its %s, power %s", lifecycle.Describe(m), m.PowerState)
 }
 
-// reread reads the chosen host once more, right before it is to compose: the list may be as old as a poll, and a host that is being drained
-// takes nothing more. It tells whether to choose anew.
+// reread reads the chosen host again just before the compose call. The list may be as old as a poll interval, and a
+// host that is being drained must get no new virtual machines. It reports whether the host must be chosen again.
 func (r *Reconciler) reread(ctx context.Context, s *scope, hosts *[]lxd.Host, id int) (bool, error) {
 	now, err := s.identity.Client.GetVMHost(ctx, id)
 	if maas.IsNotFound(err) {
@@ -109,7 +111,7 @@ func (r *Reconciler) reread(ctx context.Context, s *scope, hosts *[]lxd.Host, id
 	return true, nil
 }
 
-// avoided are the hosts that are taken last: those on which a try failed, and those that did not answer a short while ago.
+// avoided returns the hosts of last resort: those on which an attempt failed, and those that recently did not answer.
 func (r *Reconciler) avoided(s *scope, hosts []lxd.Host) map[string]bool {
 	avoided := map[string]bool{}
 	for _, f := range failuresOf(s.machine) {
@@ -123,8 +125,8 @@ func (r *Reconciler) avoided(s *scope, hosts []lxd.Host) map[string]bool {
 	return avoided
 }
 
-// looks remember how it went when MAAS looked at a host anew, so that it does so once for all virtual machines on it. A restart forgets them,
-// which costs one call more.
+// looks holds the results of host refreshes, so that each host is refreshed once for all its virtual machines. A
+// restart loses the state, which costs one extra call.
 type looks struct {
 	mu     sync.Mutex
 	byHost map[int]look
@@ -132,13 +134,13 @@ type looks struct {
 
 type look struct {
 	at time.Time
-	// words are why MAAS can't reach the host; empty when it can.
+	// words is the error if MAAS cannot reach the host; empty if it can.
 	words string
 }
 
 func newLooks() *looks { return &looks{byHost: map[int]look{}} }
 
-// due tells whether to look now, and if so notes that somebody does.
+// due reports whether to refresh the host now, and if so, records the refresh.
 func (l *looks) due(host int, now time.Time) bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -156,7 +158,7 @@ func (l *looks) note(host int, words string) {
 	l.byHost[host] = look{l.byHost[host].at, words}
 }
 
-// words are why MAAS can't reach a host, as far as that is known; empty when it can.
+// words returns the last known error in reaching a host; empty if MAAS reaches it.
 func (l *looks) words(host int, now time.Time) string {
 	l.mu.Lock()
 	defer l.mu.Unlock()

@@ -52,7 +52,7 @@ func vmHostChanges(t *testing.T, cfg *rest.Config) {
 	w.expect("m", "LXDHostSelected True HostSelected", "h1")
 }
 
-// on makes a LXD host that of a machine of MAAS.
+// on makes systemID the MAAS machine on which an LXD host runs.
 func (w *world) on(host int, systemID string) {
 	w.t.Helper()
 	w.Expect(w.DB.Update(func() error {

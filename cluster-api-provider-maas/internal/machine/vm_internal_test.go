@@ -17,7 +17,7 @@ import (
 	"github.com/openshift/hypershift/support/maas"
 )
 
-// virtual is a MaasMachine that asks for a virtual machine.
+// virtual returns a MaasMachine that requests a virtual machine.
 func virtual(change ...func(*infrav1.MaasMachine)) *infrav1.MaasMachine {
 	m := sibling("vm", func(m *infrav1.MaasMachine) { m.Spec.ProvisioningMode = infrav1.ProvisioningModeLXD })
 	for _, do := range change {
@@ -26,7 +26,7 @@ func virtual(change ...func(*infrav1.MaasMachine)) *infrav1.MaasMachine {
 	return m
 }
 
-// placed has a place on host h1 for the virtual machine, which MAAS may have made.
+// placed sets a placement on host h1. systemID is empty until MAAS has composed the virtual machine.
 func placed(systemID string) func(*infrav1.MaasMachine) {
 	return func(m *infrav1.MaasMachine) {
 		if err := lxd.SetPlacement(m, lxd.Placement{Host: "h1", HostID: 1, Zone: "az1", Project: "p", Hostname: "vm-1", Cores: 2, MemoryMiB: 4096, DiskGB: 60, SystemID: systemID, At: noon}); err != nil {
@@ -37,7 +37,8 @@ func placed(systemID string) func(*infrav1.MaasMachine) {
 
 func held(m *infrav1.MaasMachine) { m.Spec.SystemID = ptr.To("wq4h8c") }
 
-// TestStepsOfVirtualMachines: of host, resources, creation and deployment, the one that it hangs on tells why, and those after it wait.
+// TestStepsOfVirtualMachines: of host, resources, creation and deployment, the current step has the reason, and the
+// later ones are waiting.
 func TestStepsOfVirtualMachines(t *testing.T) {
 	t.Parallel()
 	problem := func(reason string) func(*scope) {
@@ -83,7 +84,8 @@ func TestStepsOfVirtualMachines(t *testing.T) {
 	}
 }
 
-// TestWhereItIs: the status tells the host and what the virtual machine takes, first as it is asked for, then as MAAS says that it is.
+// TestWhereItIs: the status has the host and the resources of the virtual machine, first as requested, then as MAAS
+// reports them.
 func TestWhereItIs(t *testing.T) {
 	t.Parallel()
 	r, _, _ := quiet()
@@ -125,7 +127,7 @@ func TestWhereItIs(t *testing.T) {
 	}
 }
 
-// TestWithoutEffect: no field does nothing in silence.
+// TestWithoutEffect checks that fields without effect are reported.
 func TestWithoutEffect(t *testing.T) {
 	t.Parallel()
 	for name, tc := range map[string]struct {
@@ -152,7 +154,7 @@ func TestWithoutEffect(t *testing.T) {
 	}
 }
 
-// TestLooks: MAAS looks anew at a host once for all machines on it, and what it found is believed for a while.
+// TestLooks: MAAS refreshes a host once for all its machines, and the result is used for a while.
 func TestLooks(t *testing.T) {
 	t.Parallel()
 	l := newLooks()
@@ -167,7 +169,7 @@ func TestLooks(t *testing.T) {
 	if !l.due(2, noon.Add(1)) {
 		t.Error("hosts wait for each other")
 	}
-	at := noon.Add(lookAgainEvery) // It was looked at then.
+	at := noon.Add(lookAgainEvery) // The last refresh was at this time.
 	l.note(1, "no route to host")
 	for after, want := range map[time.Duration]string{0: "no route to host", staleLook - 1: "no route to host", staleLook: ""} {
 		if got := l.words(1, at.Add(after)); got != want {
@@ -186,7 +188,7 @@ func TestLooks(t *testing.T) {
 	}
 }
 
-// TestAvoided: hosts on which a try failed, and those that do not answer, are taken last.
+// TestAvoided checks that hosts with a failed attempt and hosts that do not answer are avoided.
 func TestAvoided(t *testing.T) {
 	t.Parallel()
 	r, _, _ := quiet()
@@ -200,13 +202,14 @@ func TestAvoided(t *testing.T) {
 		r.looks.note(id, words)
 	}
 	got := r.avoided(&scope{machine: m}, hosts)
-	delete(got, "") // A machine of metal had no host.
+	delete(got, "") // A failed bare metal machine has no host.
 	if diff := cmp.Diff(map[string]bool{"away": true, "failed": true}, got); diff != "" {
 		t.Errorf("-want +got:\n%s", diff)
 	}
 }
 
-// TestComposed: only a virtual machine that was made for this MaasMachine is deleted. A release leaves any other one on its host.
+// TestComposed: only a virtual machine that was composed for this MaasMachine is deleted. Any other one is released and
+// stays on its host.
 func TestComposed(t *testing.T) {
 	t.Parallel()
 	const uid, other = "0f3c61f2-3f43-4f0b-8c55-1f0a5a6d9f10", "1f3c61f2-3f43-4f0b-8c55-1f0a5a6d9f10"
@@ -231,7 +234,8 @@ func TestComposed(t *testing.T) {
 	}
 }
 
-// TestVMName: each try has a name of its own, as MAAS keeps that of one which failed for as long as it has it.
+// TestVMName checks that each attempt has its own name: MAAS keeps the name of a failed virtual machine as long as it
+// has the machine.
 func TestVMName(t *testing.T) {
 	t.Parallel()
 	const uid = "0f3c61f2-3f43-4f0b-8c55-1f0a5a6d9f10"

@@ -14,14 +14,14 @@ import (
 	"github.com/openshift/hypershift/support/phase"
 )
 
-// composed tells that the machine is a virtual machine that was made for this MaasMachine, by this provider or by CAPMAAS. A release would
-// leave it on its host for ever.
+// composed reports whether the machine is a virtual machine that this provider or CAPMAAS composed for this
+// MaasMachine. A release would leave it on its host indefinitely.
 func (s *scope) composed(m *maas.Machine) bool {
 	return lxd.IsVM(*m) && (lxd.UIDOf(m.Hostname) == s.uid() || s.machine.Spec.IsLXD() && m.SystemID == s.systemID())
 }
 
-// discard deletes a virtual machine in MAAS, which destroys it on its host, and looks whether MAAS has it still. It was not released before:
-// between the two somebody else could get it.
+// discard deletes a virtual machine in MAAS, which destroys it on its host, and checks whether MAAS still has it. It
+// does not release it first: between the two calls another user could allocate it.
 func (r *Reconciler) discard(ctx context.Context, s *scope, m *maas.Machine) error {
 	err := lxd.Delete(ctx, s.identity.Client, m.SystemID)
 	s.identity.Inventory.Forget(m.SystemID)
@@ -45,7 +45,8 @@ func (r *Reconciler) discard(ctx context.Context, s *scope, m *maas.Machine) err
 	return nil
 }
 
-// discardUnallocated deletes a virtual machine that was composed and never allocated, and waits for one that may still turn up.
+// discardUnallocated deletes a virtual machine that was composed and never allocated. It waits while the outcome of a
+// compose call is unknown.
 func (r *Reconciler) discardUnallocated(ctx context.Context, s *scope) (ctrl.Result, error) {
 	place := lxd.PlacementOf(s.machine)
 	if place == nil || place.SystemID != "" && place.SystemID == s.systemID() {

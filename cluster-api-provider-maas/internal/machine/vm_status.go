@@ -14,27 +14,27 @@ import (
 	"github.com/openshift/hypershift/support/condition"
 )
 
-// Types of conditions of virtual machines. Each step is True once it is done; that at which the MaasMachine is tells why it is not, and
-// those after it wait.
+// Condition types of virtual machines. Each condition is True once its step is done. The condition of the current step
+// gives the reason why it is not done. The later ones are waiting.
 const (
-	// ConditionLXDHost tells that there is a host for the virtual machine.
+	// ConditionLXDHost reports whether a host is selected for the virtual machine.
 	ConditionLXDHost = "LXDHostSelected"
-	// ConditionLXDResources tells what the virtual machine takes of the host.
+	// ConditionLXDResources reports the resources of the host that the virtual machine uses.
 	ConditionLXDResources = "LXDResourcesAllocated"
-	// ConditionLXDCreated tells that MAAS composed and commissioned the virtual machine, and that it is held.
+	// ConditionLXDCreated reports whether MAAS composed and commissioned the virtual machine, and whether it is allocated.
 	ConditionLXDCreated = "LXDVMCreated"
-	// ConditionLXDDeployed tells that the virtual machine runs its image.
+	// ConditionLXDDeployed reports whether the virtual machine runs its image.
 	ConditionLXDDeployed = "LXDVMDeployed"
 )
 
-// Reasons of those conditions besides the ones that tell what is wrong.
+// Reasons of these conditions when there is no problem.
 const (
 	reasonHostSelected = "HostSelected"
 	reasonVMCreated    = "VMCreated"
 	reasonWaiting      = "Waiting"
 )
 
-// vmConditions tell how far a virtual machine has come.
+// vmConditions returns the conditions that report the progress of a virtual machine.
 func (s *scope) vmConditions(deployed metav1.Condition) []metav1.Condition {
 	place, held := lxd.PlacementOf(s.machine), s.systemID() != ""
 	host, resources, created := s.notYet(ConditionLXDHost), condition.False(ConditionLXDResources, reasonWaiting, "no host is selected"),
@@ -46,7 +46,7 @@ func (s *scope) vmConditions(deployed metav1.Condition) []metav1.Condition {
 			withoutEffect(s.machine.Spec.LXD))
 		created = s.notYet(ConditionLXDCreated)
 	case held:
-		// CAPMAAS made it.
+		// CAPMAAS created the virtual machine.
 		host = condition.True(ConditionLXDHost, reasonHostSelected, s.machine.Status.LXDHost)
 		resources = condition.True(ConditionLXDResources, reasonHostSelected, "")
 	case host.Reason == ReasonVMCreationFailed:
@@ -69,7 +69,7 @@ func (s *scope) vmConditions(deployed metav1.Condition) []metav1.Condition {
 	return []metav1.Condition{host, resources, created, deployed}
 }
 
-// withoutEffect tells what of upstream's spelling MAAS takes no parameter for.
+// withoutEffect lists the upstream fields for which MAAS has no parameter.
 func withoutEffect(spec *infrav1.LXDConfig) string {
 	config, told := deref(deref(spec).VMConfig), ""
 	if len(config.InterfaceLinkModes) > 0 {
@@ -81,7 +81,7 @@ func withoutEffect(spec *infrav1.LXDConfig) string {
 	return told
 }
 
-// notYet says why a step is not done.
+// notYet returns a condition with the reason why a step is not done.
 func (s *scope) notYet(kind string) metav1.Condition {
 	if s.findings.problem != nil {
 		return condition.False(kind, s.findings.problem.Reason, s.findings.problem.Message)
@@ -89,13 +89,13 @@ func (s *scope) notYet(kind string) metav1.Condition {
 	return condition.False(kind, reasonWaiting, "")
 }
 
-// failing tells that the installation of the virtual machine failed.
+// failing reports whether the installation of the virtual machine failed.
 func (s *scope) failing() bool {
 	action := s.findings.outcome.Action
 	return s.systemID() != "" && !s.findings.ready && (action == lifecycle.Retry || action == lifecycle.Failed || s.retrying())
 }
 
-// observeVM tells in the status where the virtual machine is, and what it takes.
+// observeVM sets the host of the virtual machine and its resource usage in the status.
 func (s *scope) observeVM(status *infrav1.MaasMachineStatus) {
 	status.ProvisioningMode = infrav1.ProvisioningModeBareMetal
 	if !s.machine.Spec.IsLXD() {

@@ -127,7 +127,7 @@ func vmAnswerLost(t *testing.T, cfg *rest.Config) {
 	w.Expect(w.vms()).To(BeEmpty())
 }
 
-// cutComposing loses the connection when a machine is composed.
+// cutComposing cuts the connection for the call that composes a machine.
 func cutComposing(op string) error {
 	if op == "compose" {
 		return errCut

@@ -15,14 +15,15 @@ import (
 	"github.com/openshift/hypershift/test/maas-simulator/inventory"
 )
 
-// lxdHost is an LXD host of a world. What is left empty makes one with 16 cores and 64 GiB in the zone and the pool default.
+// lxdHost is an LXD host of a fixture. The defaults of empty fields are 16 cores, 64 GiB, and the zone and the pool
+// default.
 type lxdHost struct {
 	name, zone, project string
 	cores, memory       int
 	stores              map[string]int64
 }
 
-// newLXD has the machines of simtest.Rack, LXD hosts, and an administrator's key.
+// newLXD returns a fixture with the machines of simtest.Rack, LXD hosts, and an administrator's key.
 func newLXD(t *testing.T, cfg *rest.Config, hosts ...lxdHost) *world {
 	t.Helper()
 	w := newRack(t, cfg, "admin")
@@ -68,7 +69,7 @@ func (w *world) dropHost(id int) {
 	})).To(Succeed())
 }
 
-// addVM makes a MaasMachine of 2 cores and 4 GiB in provisioningMode lxd.
+// addVM creates a MaasMachine with 2 cores and 4 GiB in provisioningMode lxd.
 func (w *world) addVM(name string, change ...func(*infrav1.MaasMachineSpec)) {
 	w.t.Helper()
 	spec := infrav1.MaasMachineSpec{Image: "custom/node", MinCPU: ptr.To(2), MinMemory: ptr.To(4096), ProvisioningMode: infrav1.ProvisioningModeLXD,
@@ -79,7 +80,7 @@ func (w *world) addVM(name string, change ...func(*infrav1.MaasMachineSpec)) {
 	w.add(name, spec)
 }
 
-// vms are the virtual machines that MAAS has.
+// vms returns the virtual machines in MAAS.
 func (w *world) vms() []*inventory.Machine {
 	var all []*inventory.Machine
 	for _, m := range w.Machines() {
@@ -90,7 +91,7 @@ func (w *world) vms() []*inventory.Machine {
 	return all
 }
 
-// composing runs passes until the MaasMachine has a virtual machine in MAAS, and no further.
+// composing reconciles the MaasMachine until it has a virtual machine in MAAS, and no further.
 func (w *world) composing(name string) *inventory.Machine {
 	w.t.Helper()
 	place := &lxd.Placement{}

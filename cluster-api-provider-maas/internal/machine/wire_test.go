@@ -14,16 +14,17 @@ import (
 
 var errCut = errors.New("the wire is cut")
 
-// wire is the way to MAAS. It keeps the calls that change something, and a test may cut it.
+// wire is the transport to MAAS. It records the calls that change something, and a test can cut it.
 type wire struct {
 	mu     sync.Mutex
 	writes []call
-	// before may keep a call from being sent, after its answer from being seen; the call is named by its op.
+	// before runs before a call is sent, after runs before its answer is returned. An error from either cuts the
+	// connection. op names the call.
 	before, after func(op string) error
 	direct        http.RoundTripper
 }
 
-// call is one that changes something.
+// call is a recorded call that changes something.
 type call struct {
 	op   string
 	form url.Values
@@ -80,7 +81,7 @@ func formOf(r *http.Request) (url.Values, error) {
 	return url.ParseQuery(string(text))
 }
 
-// wrote returns the ops of the calls that changed something since it was last called.
+// wrote returns the ops of the calls that changed something since wrote was last called.
 func (w *wire) wrote() []string {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -92,7 +93,7 @@ func (w *wire) wrote() []string {
 	return ops
 }
 
-// count is how often an op was called since wrote was.
+// count returns how often an op was called since wrote was last called.
 func (w *wire) count(op string) int {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -105,7 +106,7 @@ func (w *wire) count(op string) int {
 	return n
 }
 
-// sent is the form of the last call of an op.
+// sent returns the form of the last call of an op, or nil if there was none since wrote was last called.
 func (w *wire) sent(op string) url.Values {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -117,7 +118,7 @@ func (w *wire) sent(op string) url.Values {
 	return nil
 }
 
-// once does something before the first call of an op.
+// once calls do before the first call of an op.
 func (w *wire) once(op string, do func()) {
 	var first sync.Once
 	w.before = func(called string) error {

@@ -45,7 +45,7 @@ func scheme() *runtime.Scheme {
 	return s
 }
 
-// patience is how long passes may take on a machine that has other work too.
+// patience is the timeout for reconciles on a computer that is also busy otherwise.
 const patience = 2 * time.Minute
 
 // world is a namespace of a real API server, a simulated MAAS, and a reconciler between the two.
@@ -57,25 +57,25 @@ type world struct {
 	cfg       *rest.Config
 	client    client.Client
 	namespace string
-	// endpoint is where MAAS is; transport is the way to it, kube the way to the API server.
+	// endpoint is the URL of MAAS, transport the connection to it, and kube the connection to the API server.
 	endpoint   string
 	transport  http.RoundTripper
 	kube       client.Client
 	clock      *clocktesting.FakePassiveClock
 	recorder   *diary
 	reconciler *machine.Reconciler
-	// clusters looks after the MaasCluster; nil before its first look.
+	// clusters reconciles the MaasCluster; nil before the first reconcile.
 	clusters *cluster.Reconciler
 	ticks    sync.Mutex
 }
 
-// newWorld has a MAAS with these machines, and a plain user of it.
+// newWorld returns a fixture with these machines in MAAS. The provider's MAAS user is not an administrator.
 func newWorld(t *testing.T, cfg *rest.Config, machines ...simtest.Machine) *world {
 	t.Helper()
 	return newWorldOf(t, cfg, "provider", simtest.Seed(machines...))
 }
 
-// newRack has a MAAS with the machines of simtest.Rack.
+// newRack returns a fixture with the machines of simtest.Rack.
 func newRack(t *testing.T, cfg *rest.Config, user string) *world {
 	t.Helper()
 	return newWorldOf(t, cfg, user, simtest.Rack)
@@ -91,7 +91,7 @@ func newWorldOf(t *testing.T, cfg *rest.Config, user, seed string) *world {
 	return newWorldAt(t, cfg, s, simtest.Listen(t, s), user)
 }
 
-// newWorldAt is a namespace of its own beside a MAAS that is there already.
+// newWorldAt returns a fixture with its own namespace and an existing MAAS.
 func newWorldAt(t *testing.T, cfg *rest.Config, s *simulator.Simulator, endpoint, user string) *world {
 	t.Helper()
 	g := NewWithT(t)
@@ -116,7 +116,7 @@ func newWorldAt(t *testing.T, cfg *rest.Config, s *simulator.Simulator, endpoint
 	return w
 }
 
-// restart forgets all that a process keeps in memory.
+// restart drops everything that a process keeps in memory.
 func (w *world) restart() {
 	w.recorder, w.clusters = &diary{}, nil
 	w.reconciler = &machine.Reconciler{
@@ -150,7 +150,7 @@ func (w *world) get(name string, obj client.Object) {
 	w.Expect(w.client.Get(w.t.Context(), client.ObjectKey{Namespace: w.namespace, Name: name}, obj)).To(Succeed())
 }
 
-// add makes a Machine with its MaasMachine, as Cluster API would.
+// add creates a Machine with its MaasMachine, as Cluster API does.
 func (w *world) add(name string, spec infrav1.MaasMachineSpec) {
 	w.t.Helper()
 	owner := &clusterv1.Machine{
@@ -178,7 +178,7 @@ func (w *world) add(name string, spec infrav1.MaasMachineSpec) {
 	})
 }
 
-// reconcile runs one pass, the given time after the last one; MAAS has done by then what it was about to do.
+// reconcile lets MAAS do the work that is due, advances the clock, and reconciles a MaasMachine.
 func (w *world) reconcile(name string, after time.Duration) ctrl.Result {
 	w.t.Helper()
 	result, err := w.attempt(name, after)
@@ -186,7 +186,7 @@ func (w *world) reconcile(name string, after time.Duration) ctrl.Result {
 	return result
 }
 
-// pass runs one pass and ignores how it ends.
+// pass runs a reconcile and ignores its result.
 func (w *world) pass(name string) {
 	_, _ = w.attempt(name, 11*time.Second)
 }
@@ -197,14 +197,14 @@ func (w *world) attempt(name string, after time.Duration) (ctrl.Result, error) {
 	return w.reconciler.Reconcile(w.t.Context(), ctrl.Request{NamespacedName: client.ObjectKey{Namespace: w.namespace, Name: name}})
 }
 
-// tick lets MAAS do what it was about to do.
+// tick lets MAAS do the work that is due.
 func (w *world) tick() {
 	w.ticks.Lock()
 	defer w.ticks.Unlock()
 	w.Life.Tick(w.t.Context())
 }
 
-// edit changes a machine behind MAAS's back, and ends what MAAS was doing with it.
+// edit changes a machine in the data of MAAS, and cancels its current operation.
 func (w *world) edit(systemID string, change func(*inventory.Machine)) {
 	w.Change(systemID, func(m *inventory.Machine) {
 		m.Task = nil
@@ -212,24 +212,24 @@ func (w *world) edit(systemID string, change func(*inventory.Machine)) {
 	})
 }
 
-// slow lets MAAS take a day over something, or for ever, until it is told not to.
+// slow makes MAAS take a day for an operation, or indefinitely, until the returned function is called.
 func (w *world) slow(kind faults.Kind) (mend func()) {
 	w.t.Helper()
 	return simtest.Fault(w.t, w.Simulator, faults.Rule{Kind: kind, Delay: faults.Duration(24 * time.Hour)})
 }
 
-// refuse lets MAAS refuse an operation on a machine.
+// refuse makes MAAS reject an operation on a machine.
 func (w *world) refuse(operation, machine string, code int, message string) (mend func()) {
 	w.t.Helper()
 	return simtest.Refuse(w.t, w.Simulator, operation, machine, code, message)
 }
 
-// held are the machines that somebody has.
+// held returns the machines with an owner.
 func (w *world) held() []*inventory.Machine {
 	return slices.DeleteFunc(w.Machines(), func(m *inventory.Machine) bool { return m.Owner == "" })
 }
 
-// passes runs several passes, each of which sees MAAS anew.
+// passes runs several reconciles, each of which reads MAAS again.
 func (w *world) passes(name string, n int) {
 	w.t.Helper()
 	for range n {

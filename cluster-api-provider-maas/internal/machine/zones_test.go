@@ -45,7 +45,7 @@ func TestZones(t *testing.T) {
 	}
 }
 
-// site has the given number of machines in each zone. Those of az9 are the cheapest: MAAS would pick them.
+// site returns the given number of machines in each zone. Machines in az9 are the cheapest, so MAAS would pick them.
 func site(zones map[string]int) []simtest.Machine {
 	var machines []simtest.Machine
 	for _, zone := range slices.Sorted(maps.Keys(zones)) {
@@ -60,7 +60,7 @@ func site(zones map[string]int) []simtest.Machine {
 	return machines
 }
 
-// allow sets the zones of the cluster.
+// allow sets the failure domains of the MaasCluster.
 func (w *world) allow(zones ...string) {
 	w.t.Helper()
 	infra := &infrav1.MaasCluster{}
@@ -69,7 +69,7 @@ func (w *world) allow(zones ...string) {
 	w.Expect(w.client.Update(w.t.Context(), infra)).To(Succeed())
 }
 
-// addTo makes MaasMachines of a MachineDeployment.
+// addTo creates MaasMachines of a MachineDeployment.
 func (w *world) addTo(deployment string, names ...string) {
 	w.t.Helper()
 	for _, name := range names {
@@ -80,7 +80,7 @@ func (w *world) addTo(deployment string, names ...string) {
 	}
 }
 
-// expectZones counts the machines that are allocated, by zone.
+// expectZones compares the number of allocated machines in each zone with want.
 func (w *world) expectZones(want map[string]int) {
 	w.t.Helper()
 	got := map[string]int{}
@@ -122,7 +122,7 @@ func spreadsAtOnce(t *testing.T, cfg *rest.Config) {
 	w.allow("az1", "az2", "az3")
 	names := numbered("m", 9)
 	w.addTo("pool", names...)
-	// A cache shows none of what this process writes.
+	// The list is a stale cache: it shows none of the writes of this process.
 	seen := &infrav1.MaasMachineList{}
 	w.Expect(w.client.List(t.Context(), seen, client.InNamespace(w.namespace))).To(Succeed())
 	c := testenv.Client(t, cfg, scheme())

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package machinetemplate tells, in the status of MaasMachineTemplates, what a machine made after them brings: an autoscaler needs it
-// to scale a group that has no machine.
+// Package machinetemplate writes the capacity of a machine to the status of MaasMachineTemplates. An autoscaler needs
+// it to scale a group from zero.
 package machinetemplate
 
 import (
@@ -27,17 +27,17 @@ import (
 	"github.com/openshift/hypershift/support/upsert"
 )
 
-// lookEvery is how often MAAS is asked which machine it would give.
+// lookEvery is how often MAAS is asked which machine it would allocate.
 const lookEvery = 10 * time.Minute
 
 // Reconciler writes the capacity of MaasMachineTemplates.
 type Reconciler struct {
 	Client client.Client
-	// Identities finds the MAAS clients.
+	// Identities resolves credentials to MAAS clients.
 	Identities *identity.Resolver
 }
 
-// SetupWithManager has the manager run the reconciler.
+// SetupWithManager registers the reconciler with the manager.
 func (r *Reconciler) SetupWithManager(mgr ctrl.Manager, options controller.Options) error {
 	err := ctrl.NewControllerManagedBy(mgr).Named("maasmachinetemplate").For(&infrav1.MaasMachineTemplate{}).WithOptions(options).Complete(r)
 	if err != nil {
@@ -46,8 +46,8 @@ func (r *Reconciler) SetupWithManager(mgr ctrl.Manager, options controller.Optio
 	return nil
 }
 
-// Reconcile writes what the next machine brings or, where MAAS has none that fits, what it had the last time, at least what the
-// template asks for.
+// Reconcile writes the capacity of the next machine. If MAAS has no matching machine, the last known capacity stays, or
+// the minimum that the template requires.
 func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Result, error) {
 	template := &infrav1.MaasMachineTemplate{}
 	if err := r.Client.Get(ctx, req.NamespacedName, template); err != nil {
@@ -84,8 +84,8 @@ func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 	return ctrl.Result{RequeueAfter: lookEvery + rand.N(lookEvery/5)}, nil
 }
 
-// cluster finds the Cluster of a template, by its label or, as Cluster API sets it, its owner, and the MaasCluster of that. Each is nil
-// while it does not exist.
+// cluster returns the Cluster of a template and its MaasCluster. It finds the Cluster by the label, or by the owner
+// that Cluster API sets. Each is nil while it does not exist.
 func (r *Reconciler) cluster(ctx context.Context, template *infrav1.MaasMachineTemplate) (*clusterv1.Cluster, *infrav1.MaasCluster, error) {
 	cluster, err := util.GetOwnerCluster(ctx, r.Client, template.ObjectMeta)
 	if name := template.Labels[clusterv1.ClusterNameLabel]; cluster == nil && err == nil && name != "" {
@@ -102,8 +102,8 @@ func (r *Reconciler) cluster(ctx context.Context, template *infrav1.MaasMachineT
 	return cluster, infra, nil
 }
 
-// next is the machine that would be taken; nil when there is none. MAAS is asked to choose without acquiring, which costs it no list.
-// Where it would compose a machine to have one to show, the list of Ready machines must do that is made now and then.
+// next returns the machine that MAAS would allocate; nil if there is none. It uses a dry-run allocation, for which MAAS
+// renders no list. If MAAS might compose a machine in the dry run, next uses the cached list of Ready machines instead.
 func (r *Reconciler) next(ctx context.Context, template *infrav1.MaasMachineTemplate, infra *infrav1.MaasCluster, request placement.Request) (*maas.Machine, error) {
 	var secret client.ObjectKey
 	if ref := infra.Spec.IdentityRef; ref != nil {
@@ -139,7 +139,7 @@ func (r *Reconciler) next(ctx context.Context, template *infrav1.MaasMachineTemp
 	return nil, nil
 }
 
-// guaranteed is what every machine has that the template allows.
+// guaranteed returns the capacity that every machine of the template has.
 func guaranteed(r placement.Request) corev1.ResourceList {
 	return capacity(r.MinCPU, r.MinMemoryMiB, int64(r.MinDiskGB)*placement.BytesPerGB)
 }

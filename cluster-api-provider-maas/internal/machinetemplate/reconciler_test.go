@@ -72,7 +72,7 @@ func (w *world) create(obj client.Object) {
 	w.Expect(w.client.Create(w.t.Context(), obj)).To(Succeed())
 }
 
-// template makes one of the Cluster, or of none, and has it looked at.
+// template creates a template that belongs to the Cluster, or to none, and reconciles it.
 func (w *world) template(cluster string, spec infrav1.MaasMachineSpec) *infrav1.MaasMachineTemplate {
 	w.t.Helper()
 	spec.Image = "ubuntu/noble"
@@ -211,7 +211,8 @@ func TestCapacity(t *testing.T) {
 	})
 }
 
-// TestRefusals: between an API server and a MAAS that refuse each request once, each pass fails, and the next one goes on.
+// TestRefusals: with an API server and a MAAS that fail each request once, each reconcile fails, and the next one
+// continues.
 func TestRefusals(t *testing.T) {
 	cfg := testenv.Start(t, crds.Infrastructure, crds.ClusterAPI)
 	for name, seed := range map[string]string{"chooses": simtest.Rack, "composes": simtest.WithVMHost} {
@@ -220,7 +221,7 @@ func TestRefusals(t *testing.T) {
 			server := testenv.NewGrudging(testenv.Client(t, cfg, w.client.Scheme()))
 			refusing := server.Transport(http.DefaultTransport)
 			transport := testenv.RoundTrip(func(r *http.Request) (*http.Response, error) {
-				if strings.Contains(r.URL.Path, "/vm-hosts/") { // Where nobody tells whether MAAS would compose, it is taken for one that does.
+				if strings.Contains(r.URL.Path, "/vm-hosts/") { // Without an answer, MAAS is assumed to compose.
 					return http.DefaultTransport.RoundTrip(r)
 				}
 				return refusing.RoundTrip(r)
@@ -234,7 +235,7 @@ func TestRefusals(t *testing.T) {
 			w.create(template)
 			var again time.Duration
 			server.Exhaust(t, func() (ctrl.Result, error) {
-				passing.SetTime(passing.Now().Add(time.Minute)) // What failed is not asked again at once.
+				passing.SetTime(passing.Now().Add(time.Minute)) // A failed request is not retried immediately.
 				result, err := w.reconciler.Reconcile(t.Context(), ctrl.Request{NamespacedName: client.ObjectKeyFromObject(template)})
 				again = result.RequeueAfter
 				return result, err

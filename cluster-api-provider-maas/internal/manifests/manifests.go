@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package manifests renders what clusterctl installs the provider from.
+// Package manifests renders the files from which clusterctl installs the provider.
 package manifests
 
 import (
@@ -16,7 +16,7 @@ import (
 )
 
 const (
-	// providerLabel is on every object, so that clusterctl knows whose it is.
+	// providerLabel is set on every object, so that clusterctl knows its provider.
 	providerLabel = "cluster.x-k8s.io/provider"
 	providerName  = "infrastructure-maas"
 )
@@ -24,15 +24,15 @@ const (
 //go:embed files/*.yaml
 var files embed.FS
 
-// Release says what is rendered.
+// Release holds the parameters of the rendered files.
 type Release struct {
-	// Image of the provider.
+	// Image is the image of the provider.
 	Image string
-	// Version is that of the release, with or without a leading v.
+	// Version is the release version, with or without a leading v.
 	Version string
 }
 
-// Render returns the files of a release by their names.
+// Render returns the files of a release by name.
 func (r Release) Render() (map[string][]byte, error) {
 	version, err := semver.ParseTolerant(r.Version)
 	if err != nil {
@@ -48,7 +48,7 @@ func (r Release) Render() (map[string][]byte, error) {
 			return nil, err
 		}
 	}
-	// Variables are clusterctl's to fill in.
+	// clusterctl substitutes the variables.
 	if out["cluster-template.yaml"], err = files.ReadFile("files/cluster-template.yaml"); err != nil {
 		return nil, fmt.Errorf("reading the cluster template: %w", err)
 	}
@@ -57,7 +57,7 @@ func (r Release) Render() (map[string][]byte, error) {
 }
 
 func render(file string, values map[string]any) ([]byte, error) {
-	// The usual delimiters are cloud-init's in these files.
+	// The default delimiters are used by cloud-init in these files.
 	parsed, err := template.New(file).Delims("[[", "]]").Option("missingkey=error").ParseFS(files, "files/"+file)
 	if err != nil {
 		return nil, fmt.Errorf("parsing %s: %w", file, err)
@@ -69,7 +69,7 @@ func render(file string, values map[string]any) ([]byte, error) {
 	return out.Bytes(), nil
 }
 
-// components puts the CRDs before the rest, and the provider's label on all.
+// components puts the CRDs before the other objects, and sets the provider label on all of them.
 func components(rest []byte) ([]byte, error) {
 	list, err := crds.Load(crds.Infrastructure)
 	if err != nil {

@@ -109,7 +109,8 @@ func TestBadInput(t *testing.T) {
 	g.Expect(err).To(MatchError(ContainSubstring("image of the provider is not named")))
 }
 
-// TestComponentsStateNothing: what is applied says what is wanted. A status in it would be that of another cluster's API server.
+// TestComponentsStateNothing: the manifests contain the desired state only. A status would be that of another cluster's
+// API server.
 func TestComponentsStateNothing(t *testing.T) {
 	g := NewWithT(t)
 	names := map[string]bool{}
@@ -121,7 +122,8 @@ func TestComponentsStateNothing(t *testing.T) {
 	}
 }
 
-// TestVersions: a version is read with or without its v, and that of a candidate belongs to the series that it is for.
+// TestVersions checks that a version is parsed with or without its v, and that a release candidate belongs to the
+// series of its release.
 func TestVersions(t *testing.T) {
 	for version, want := range map[string]map[string]any{
 		"1.4.2":         {"major": int64(1), "minor": int64(4), "contract": "v1beta2"},

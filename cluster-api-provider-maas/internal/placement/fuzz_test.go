@@ -14,8 +14,8 @@ import (
 
 var storage = regexp.MustCompile(`^root:[1-9][0-9]*$`)
 
-// FuzzRequest asks for a machine in words that a tenant wrote. A machine that has exactly these fits, one that has none of them does not, and
-// MAAS is asked for these and no others, whatever else its language would make of them.
+// FuzzRequest requests a machine with names chosen by a tenant. A machine with exactly these names matches, one with
+// none of them does not. The parameters for MAAS contain exactly these names, whatever their syntax.
 func FuzzRequest(f *testing.F) {
 	f.Add("az1", "default", "amd64/generic", "ssd", uint32(100))
 	f.Add("az1,az2", "default&tags=x", "amd64", "a,b", uint32(0))

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package placement decides, by pure functions, which MAAS machines fit what is wanted, and says why none does.
+// Package placement selects the MAAS machines that match a request, and explains why none does. All functions are pure.
 package placement
 
 import (
@@ -19,26 +19,26 @@ import (
 	"github.com/openshift/hypershift/support/maas"
 )
 
-// BytesPerGB is the decimal gigabyte in which MAAS counts disks.
+// BytesPerGB is the size of a decimal gigabyte, the unit of disk sizes in MAAS.
 const BytesPerGB = 1_000_000_000
 
-// Request says what a machine must have. Zero fields ask for nothing.
+// Request holds the requirements for a machine. Zero fields require nothing.
 type Request struct {
-	// MinCPU counts cores, MinMemoryMiB is in MiB, MinDiskGB in 10^9 bytes (of the root disk).
+	// MinCPU is in cores, MinMemoryMiB in MiB, MinDiskGB in 10^9 bytes (of the root disk).
 	MinCPU, MinMemoryMiB, MinDiskGB int
-	// Zones are those that will do, the most wanted first.
+	// Zones holds the allowed zones in order of preference.
 	Zones []string
 	Pool  string
 	// Architecture is "amd64" or "amd64/generic".
 	Architecture  string
 	Tags, NotTags []string
-	// Composed lets the virtual machines pass that were composed for a MaasMachine.
+	// Composed permits virtual machines that were composed for a MaasMachine.
 	Composed bool
-	// Subnet is the one that an interface must be able to get an address of.
+	// Subnet is the subnet on which the machine must have an interface.
 	Subnet *maas.Subnet
 }
 
-// Of is what the spec of a MaasMachine asks for, wherever that is.
+// Of returns the requirements of a MaasMachine spec, without a zone.
 func Of(spec infrav1.MaasMachineSpec) Request {
 	return Request{
 		MinCPU:       ptr.Deref(spec.MinCPU, 0),
@@ -51,13 +51,13 @@ func Of(spec infrav1.MaasMachineSpec) Request {
 	}
 }
 
-// constraint is one thing that is asked for.
+// constraint is one requirement for a machine.
 type constraint struct {
-	// suits tells whether a machine has it.
+	// suits reports whether a machine meets the constraint.
 	suits func(maas.Machine) bool
-	// one and many say so of the machines that remain: "is in zone az1", "are in zone az1".
+	// one and many describe the machines that meet the constraint: "is in zone az1", "are in zone az1".
 	one, many string
-	// lacks says what is wrong with a machine that does not suit.
+	// lacks describes the problem of a machine that does not meet the constraint.
 	lacks func(maas.Machine) string
 }
 
@@ -71,7 +71,7 @@ func (r Request) constraints() []constraint {
 	add(len(r.Zones) > 0, within("in zone", r.Zones, func(m maas.Machine) string { return m.Zone.Name }))
 	add(r.Pool != "", within("in resource pool", []string{r.Pool}, func(m maas.Machine) string { return m.Pool.Name }))
 	add(r.Architecture != "", architecture(r.Architecture))
-	all = append(all, // Every machine has at least nothing.
+	all = append(all, // A minimum of zero is met by every machine.
 		atLeast(r.MinCPU, "cores", func(m maas.Machine) int { return m.CPUCount }),
 		atLeast(r.MinMemoryMiB, "MiB of memory", func(m maas.Machine) int { return m.MemoryMiB }),
 		atLeast(r.MinDiskGB, "GB of disk", diskGB))
@@ -88,7 +88,8 @@ func (r Request) constraints() []constraint {
 	return append(all, untagged(quarantine.Tag))
 }
 
-// notComposed leaves out the virtual machines that were composed for a MaasMachine, which is about to have them allocated.
+// notComposed excludes virtual machines that were composed for a MaasMachine, since that MaasMachine will allocate
+// them.
 var notComposed = constraint{
 	suits: func(m maas.Machine) bool { return !lxd.IsVM(m) || lxd.UIDOf(m.Hostname) == "" },
 	one:   "is no virtual machine that was made for a MaasMachine",
@@ -157,8 +158,8 @@ func untagged(tag string) constraint {
 	}
 }
 
-// DiskBytes is the size of the root disk: the first one, which is also the one that MAAS compares where it is asked for storage. There
-// is none in machines that MAAS knows no disk of.
+// DiskBytes returns the size of the root disk in bytes: that of the first disk, which MAAS also compares with a storage
+// request. It is zero if MAAS knows no disk of the machine.
 func DiskBytes(m maas.Machine) int64 {
 	if len(m.PhysicalBlockDevices) == 0 {
 		return 0
@@ -168,7 +169,7 @@ func DiskBytes(m maas.Machine) int64 {
 
 func diskGB(m maas.Machine) int { return int(DiskBytes(m) / BytesPerGB) }
 
-// Mismatches says what a machine lacks of what is wanted; nothing when it fits.
+// Mismatches describes the requirements that a machine does not meet; empty if it matches.
 func (r Request) Mismatches(m maas.Machine) []string {
 	var lacks []string
 	for _, c := range r.constraints() {
@@ -179,8 +180,8 @@ func (r Request) Mismatches(m maas.Machine) []string {
 	return lacks
 }
 
-// Candidates returns the machines that fit and are not set aside: those of the most wanted zone first, and in each zone the cheapest
-// first, which is MAAS's own order.
+// Candidates returns the matching machines that are not set aside. They are sorted by preference of the zone, then by
+// cost, as in MAAS.
 func (r Request) Candidates(ready []maas.Machine, setAside func(systemID string) bool) []maas.Machine {
 	var fit []maas.Machine
 	for _, m := range ready {
@@ -196,8 +197,8 @@ func (r Request) Candidates(ready []maas.Machine, setAside func(systemID string)
 
 func cost(m maas.Machine) float64 { return float64(m.CPUCount) + float64(m.MemoryMiB)/1024 }
 
-// Explain says with counts why no machine is a candidate: "5 of 7 Ready machines are in zone "az1"; none of these has
-// tag "gpu"".
+// Explain explains with counts why no machine is a candidate: "5 of 7 Ready machines are in zone "az1"; none of these
+// has tag "gpu"".
 func (r Request) Explain(ready []maas.Machine, setAside func(systemID string) bool) string {
 	if len(ready) == 0 {
 		return "MAAS has no Ready machine that the user of the API key may see"
@@ -233,7 +234,7 @@ func step(now, before int, c constraint, first bool) string {
 	return fmt.Sprintf("%d %s %s", now, of, c.many)
 }
 
-// Filter selects the Ready machines that fit, as far as MAAS can.
+// Filter returns a filter for the matching Ready machines, as far as MAAS supports the requirements.
 func (r Request) Filter() maas.MachineFilter {
 	filter := maas.MachineFilter{CPUCount: r.MinCPU, MemoryMiB: r.MinMemoryMiB, Tags: r.Tags, Zones: slices.Sorted(slices.Values(r.Zones))}
 	if r.Pool != "" {
@@ -245,7 +246,7 @@ func (r Request) Filter() maas.MachineFilter {
 	return filter
 }
 
-// Allocation turns the request into MAAS's parameters, for a machine in one of the zones; empty is any.
+// Allocation converts the request to MAAS parameters, for a machine in the given zone; an empty zone means any.
 func (r Request) Allocation(zone string) maas.AllocateRequest {
 	request := maas.AllocateRequest{
 		CPUCount:     r.MinCPU,
@@ -262,7 +263,7 @@ func (r Request) Allocation(zone string) maas.AllocateRequest {
 	return request
 }
 
-// HasNone tells that MAAS has no machine that fits, or not even a zone, pool or tag of the name.
+// HasNone reports whether MAAS has no matching machine, or does not know the zone, pool or tag.
 func HasNone(err error) bool {
 	for _, field := range []string{"zone", "pool", "tags", "not_tags", "arch"} {
 		if maas.FieldMessages(err, field) != nil {

@@ -54,19 +54,19 @@ func TestLeast(t *testing.T) {
 	})
 }
 
-// onSubnet is a machine with an enabled interface on a subnet.
+// onSubnet gives a machine an enabled interface on a subnet.
 func onSubnet(id int) func(*maas.Machine) {
 	return func(m *maas.Machine) {
 		m.Interfaces = []maas.Interface{{ID: 1, Enabled: true, Links: []maas.Link{{Subnet: &maas.Subnet{ID: id}}}}}
 	}
 }
 
-// vm is a virtual machine of an LXD host.
+// vm makes a machine a virtual machine of an LXD host.
 func vm(hostname string) func(*maas.Machine) {
 	return func(m *maas.Machine) { m.PowerType, m.Hostname = "lxd", hostname }
 }
 
-// TestWhoElseMayHaveIt: what nobody writes into a MaasMachine, and a machine must be or have all the same.
+// TestWhoElseMayHaveIt covers requirements that are not in the MaasMachine spec.
 func TestWhoElseMayHaveIt(t *testing.T) {
 	composed := lxd.Hostname("0a1b2c3d-0a1b-0a1b-0a1b-0a1b2c3d4e5f", "cluster", 0)
 	subnet := &maas.Subnet{ID: 7, CIDR: "10.0.7.0/24"}
@@ -110,7 +110,7 @@ func TestWhoElseMayHaveIt(t *testing.T) {
 	}
 }
 
-// TestOf: each field of a MaasMachine's spec that says what a machine must have is asked for.
+// TestOf checks that the request contains each requirement in the spec of a MaasMachine.
 func TestOf(t *testing.T) {
 	g := NewWithT(t)
 	g.Expect(placement.Of(infrav1.MaasMachineSpec{})).To(Equal(placement.Request{}))
@@ -180,7 +180,7 @@ func TestExplain(t *testing.T) {
 	}
 }
 
-// TestExplainNeverContradictsCandidates: whatever is asked for, there is an explanation exactly when there is no candidate.
+// TestExplainNeverContradictsCandidates: for any request, there is an explanation if and only if there is no candidate.
 func TestExplainNeverContradictsCandidates(t *testing.T) {
 	var ready []maas.Machine
 	for i := range 20 {
@@ -217,7 +217,7 @@ func TestWhatMAASIsAskedFor(t *testing.T) {
 	g.Expect(placement.Request{}.Filter()).To(Equal(maas.MachineFilter{}))
 }
 
-// TestNoDiskAskedFor: MAAS compares the root disk only where a size is asked for.
+// TestNoDiskAskedFor checks that MAAS compares the root disk only if a size is requested.
 func TestNoDiskAskedFor(t *testing.T) {
 	g := NewWithT(t)
 	g.Expect(placement.Request{}.Allocation("").Storage).To(BeEmpty())

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package record remembers things about machines of MAAS on a MaasCluster, where they outlive MaasMachines and processes: an annotation a
-// machine, so that two writers of different machines never meet.
+// Package record stores records about MAAS machines on a MaasCluster, where they outlive MaasMachines and processes.
+// Each machine has its own annotation, so that writers for different machines never conflict.
 package record
 
 import (
@@ -14,11 +14,11 @@ import (
 	infrav1 "github.com/openshift/hypershift/api/infrastructure/v1beta1"
 )
 
-// Kind is what one sort of annotation tells of a machine.
+// Kind is one kind of record.
 type Kind[R any] struct {
-	// Prefix starts the annotation's key; the system id of the machine follows.
+	// Prefix is the prefix of the annotation key; the system ID of the machine follows.
 	Prefix string
-	// Broken makes the record of an annotation that a person broke; nil means that such a machine has none.
+	// Broken returns the record for an invalid annotation; nil means that an invalid annotation is ignored.
 	Broken func(cause error) R
 }
 
@@ -44,10 +44,10 @@ func (k Kind[R]) Of(infra *infrav1.MaasCluster) map[string]R {
 	return records
 }
 
-// IDs are the system ids of the machines in records, sorted.
+// IDs returns the sorted system IDs of the records.
 func IDs[R any](records map[string]R) []string { return slices.Sorted(maps.Keys(records)) }
 
-// Set puts a record onto a MaasCluster, which the caller writes.
+// Set sets a record on a MaasCluster in memory; the caller writes the MaasCluster.
 func (k Kind[R]) Set(infra *infrav1.MaasCluster, systemID string, r R) error {
 	text, err := json.Marshal(r)
 	if err != nil {
@@ -60,15 +60,15 @@ func (k Kind[R]) Set(infra *infrav1.MaasCluster, systemID string, r R) error {
 	return nil
 }
 
-// Remove takes a record off a MaasCluster, which the caller writes.
+// Remove removes a record from a MaasCluster in memory; the caller writes the MaasCluster.
 func (k Kind[R]) Remove(infra *infrav1.MaasCluster, systemID string) {
 	delete(infra.Annotations, k.Key(systemID))
 }
 
-// Key is that of the annotation about a machine.
+// Key returns the annotation key for a machine.
 func (k Kind[R]) Key(systemID string) string { return k.Prefix + systemID }
 
-// Forget is the command with which a person takes a record away.
+// Forget returns the command that removes a record manually.
 func (k Kind[R]) Forget(infra *infrav1.MaasCluster, systemID string) string {
 	return fmt.Sprintf("kubectl annotate maascluster -n %s %s %s-", infra.Namespace, infra.Name, k.Key(systemID))
 }

@@ -12,7 +12,8 @@ import (
 	"github.com/openshift/hypershift/cluster-api-provider-maas/internal/reservation"
 )
 
-// TestFor: a machine that is kept goes to the next MachineSet of its pool; a restored one to any of its pool.
+// TestFor checks that a reserved machine goes to the next MachineSet of its pool, and a restored one to any MachineSet
+// of its pool.
 func TestFor(t *testing.T) {
 	t.Parallel()
 	kept, restored := reservation.Record{Deployment: "p", Set: "p-1"}, reservation.Record{Deployment: "p", Set: "p-1", Restored: true}
@@ -38,7 +39,8 @@ func TestFor(t *testing.T) {
 	}
 }
 
-// TestRecordsSurvive: what one process wrote down the next one reads, and what a person broke is no reservation: its machine goes back.
+// TestRecordsSurvive: a process reads the records of an earlier one. An invalid record is no reservation, so its
+// machine is released.
 func TestRecordsSurvive(t *testing.T) {
 	t.Parallel()
 	infra := &infrav1.MaasCluster{}

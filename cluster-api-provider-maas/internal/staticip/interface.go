@@ -9,14 +9,14 @@ import (
 	"github.com/openshift/hypershift/support/maas"
 )
 
-// Modes of a link as MAAS prints them.
+// Link modes as MAAS returns them.
 const (
 	modeStatic = "static"
 	modeAuto   = "auto"
 	modeDHCP   = "dhcp"
 )
 
-// Find returns the interface and the link through which a machine has a static address; nil when it does not have it.
+// Find returns the interface and the link with a static address; nil if the machine does not have the address.
 func Find(m *maas.Machine, ip string) (*maas.Interface, *maas.Link) {
 	for i := range m.Interfaces {
 		nic := &m.Interfaces[i]
@@ -29,8 +29,9 @@ func Find(m *maas.Machine, ip string) (*maas.Interface, *maas.Link) {
 	return nil, nil
 }
 
-// Interface returns the interface that gets an address of a subnet: one that is linked to the subnet, else one that hangs on its
-// VLAN; of several the one that the machine boots from, else the first. It is nil when no enabled interface is there.
+// Interface returns the interface that gets an address of a subnet: one with a link to the subnet, else one on its
+// VLAN. If several match, the boot interface takes precedence, else the first one. It returns nil if no enabled
+// interface matches.
 func Interface(m *maas.Machine, subnet *maas.Subnet) *maas.Interface {
 	linked := func(nic *maas.Interface) bool {
 		return slices.ContainsFunc(nic.Links, func(l maas.Link) bool { return l.Subnet != nil && l.Subnet.ID == subnet.ID })
@@ -61,21 +62,21 @@ func first(m *maas.Machine, suits func(*maas.Interface) bool) *maas.Interface {
 	return found
 }
 
-// absorbed tells that an interface is a part of a bond or bridge, which has the addresses in its place.
+// absorbed reports whether an interface is part of a bond or bridge, which has the addresses instead.
 func absorbed(m *maas.Machine, nic *maas.Interface) bool {
 	return slices.ContainsFunc(m.Interfaces, func(other maas.Interface) bool {
 		return (other.Type == "bond" || other.Type == "bridge") && slices.Contains(other.Parents, nic.Name)
 	})
 }
 
-// Automatic are the links of an interface by which MAAS or a DHCP server would choose an address of the subnet.
+// Automatic returns the links through which MAAS or a DHCP server would choose an address of the subnet.
 func Automatic(nic *maas.Interface, subnetID int) []maas.Link {
 	return slices.DeleteFunc(slices.Clone(nic.Links), func(l maas.Link) bool {
 		return l.Subnet == nil || l.Subnet.ID != subnetID || l.Mode != modeAuto && l.Mode != modeDHCP
 	})
 }
 
-// Own returns a static address of the machine that the spec allows; empty when it has none.
+// Own returns a static address of the machine that the spec permits; empty if it has none.
 func Own(m *maas.Machine, spec *infrav1.StaticIPConfig) string {
 	run, refusal := wanted(spec)
 	if refusal != nil {

@@ -11,21 +11,21 @@ import (
 	"github.com/openshift/hypershift/support/maas"
 )
 
-// holdersTold bounds how many holders of addresses a message names.
+// holdersTold is the maximum number of address owners in a message.
 const holdersTold = 3
 
-// surge is what people forget.
+// surge is a hint for a message, since users often overlook it.
 const surge = "a machine that is made before the one that it replaces is gone (maxSurge) needs an address of its own"
 
-// Taken is what can't be had in a subnet.
+// Taken holds the addresses of a subnet that are not available.
 type Taken struct {
 	holders map[netip.Addr]string
 	dynamic []span
 }
 
-// NewTaken reads what MAAS says of a subnet. What the machine with the given system id has itself is not taken; the id is empty
-// where there is no machine yet. The ranges that MAAS calls reserved are free: there, MAAS gives out no address by itself, which
-// makes them the place for those that people choose.
+// NewTaken builds the set of unavailable addresses from MAAS data. Addresses of the machine with the given system ID
+// are available; the ID is empty if there is no machine yet. Reserved ranges of MAAS are available: MAAS does not
+// assign addresses there automatically, so they are the place for chosen addresses.
 func NewTaken(subnet *maas.Subnet, held []maas.HeldAddress, ranges []maas.AddressRange, systemID string) *Taken {
 	t := &Taken{holders: map[netip.Addr]string{}}
 	t.Add(subnet.GatewayIP, "the subnet's gateway")
@@ -57,14 +57,15 @@ func holder(kind, name string) string {
 	return fmt.Sprintf("%s %s in MAAS", kind, name)
 }
 
-// Add notes who has an address, in the place of who was noted before; what is no address is left out.
+// Add records the owner of an address and replaces an earlier owner. An invalid address is ignored.
 func (t *Taken) Add(ip, holder string) {
 	if addr, err := netip.ParseAddr(ip); err == nil {
 		t.holders[addr] = holder
 	}
 }
 
-// by says who has an address, and how far that run of taken addresses goes at least; empty when it is free.
+// by returns the owner of an address and the end of a contiguous range with the same owner; the owner is empty if the
+// address is free.
 func (t *Taken) by(ip netip.Addr) (holder string, until netip.Addr) {
 	if holder, ok := t.holders[ip]; ok {
 		return holder, ip
@@ -77,7 +78,7 @@ func (t *Taken) by(ip netip.Addr) (holder string, until netip.Addr) {
 	return "", ip
 }
 
-// Pick chooses the first address that a spec allows and nobody has.
+// Pick returns the first free address that the spec permits.
 func Pick(spec *infrav1.StaticIPConfig, subnet *maas.Subnet, taken *Taken) (string, *Refusal) {
 	run, refusal := wanted(spec)
 	if refusal != nil {
@@ -105,7 +106,7 @@ func Pick(spec *infrav1.StaticIPConfig, subnet *maas.Subnet, taken *Taken) (stri
 		Text(spec), strings.Join(told, ", "), surge)
 }
 
-// edgesOf are the first and last address of an IPv4 subnet, which no machine can have.
+// edgesOf returns the first and the last address of an IPv4 subnet, which no machine can use.
 func edgesOf(cidr string) map[netip.Addr]bool {
 	prefix, err := netip.ParsePrefix(cidr)
 	if err != nil || !prefix.Addr().Is4() || prefix.Bits() > 30 {

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package staticip decides, by pure functions, which address a machine gets, in which subnet of MAAS and on which of the
-// machine's interfaces.
+// Package staticip chooses the address of a machine, its subnet in MAAS and its interface. All functions are pure.
 package staticip
 
 import (
@@ -14,7 +13,7 @@ import (
 	"github.com/openshift/hypershift/support/maas"
 )
 
-// Reasons of conditions.
+// Condition reasons.
 const (
 	ReasonInvalid             = "StaticIPInvalid"
 	ReasonSubnetNotFound      = "SubnetNotFound"
@@ -24,14 +23,14 @@ const (
 	ReasonRangeExhausted      = "StaticIPRangeExhausted"
 )
 
-// Refusal says why an address can't be had, and what to do.
+// Refusal holds the reason why an address is not available, and a message with the remedy.
 type Refusal struct{ Reason, Message string }
 
 func refuse(reason, format string, args ...any) *Refusal {
 	return &Refusal{reason, fmt.Sprintf(format, args...)}
 }
 
-// span is a run of addresses, both ends included.
+// span is a range of addresses, both ends included.
 type span struct{ first, last netip.Addr }
 
 func (s span) has(ip netip.Addr) bool { return !ip.Less(s.first) && !s.last.Less(ip) }
@@ -41,7 +40,7 @@ func (s span) hasText(ip string) bool {
 	return err == nil && s.has(addr)
 }
 
-// wanted is the run of addresses that a spec allows: one, or a range.
+// wanted returns the range of addresses that a spec permits, which may be a single address.
 func wanted(spec *infrav1.StaticIPConfig) (span, *Refusal) {
 	first, last, field := spec.IP, spec.IP, "staticIP.ip"
 	if spec.Range != nil {
@@ -55,7 +54,7 @@ func wanted(spec *infrav1.StaticIPConfig) (span, *Refusal) {
 	return span{from, to}, nil
 }
 
-// Text names what a spec allows: "10.0.0.7", or "10.0.0.7 to 10.0.0.9".
+// Text formats the addresses that a spec permits: "10.0.0.7", or "10.0.0.7 to 10.0.0.9".
 func Text(spec *infrav1.StaticIPConfig) string {
 	if spec.Range != nil {
 		return fmt.Sprintf("%s to %s", spec.Range.Start, spec.Range.End)
@@ -63,8 +62,8 @@ func Text(spec *infrav1.StaticIPConfig) string {
 	return fmt.Sprintf("%q", spec.IP)
 }
 
-// Subnet finds the subnet of MAAS that an address comes from, and checks that MAAS can do what is asked of it: gateway and name
-// servers are the subnet's, and MAAS gives no machine others.
+// Subnet returns the subnet of an address in MAAS, and checks the gateway and the name servers of the spec. They must
+// be those of the subnet, since MAAS supports no others for a machine.
 func Subnet(spec *infrav1.StaticIPConfig, subnets []maas.Subnet) (*maas.Subnet, *Refusal) {
 	run, refusal := wanted(spec)
 	if refusal != nil {
@@ -87,7 +86,7 @@ func Subnet(spec *infrav1.StaticIPConfig, subnets []maas.Subnet) (*maas.Subnet, 
 	return subnet, nameservers(spec, subnet)
 }
 
-// find takes the subnet that is named, else the smallest one that has the first address.
+// find returns the named subnet, else the smallest one that contains the first address.
 func find(name string, run span, subnets []maas.Subnet) *maas.Subnet {
 	var best *maas.Subnet
 	bits := -1
@@ -146,7 +145,7 @@ func nameservers(spec *infrav1.StaticIPConfig, subnet *maas.Subnet) *Refusal {
 		"set the subnet's in MAAS, or leave staticIP.nameservers empty", strings.Join(spec.Nameservers, ", "), subnet.CIDR, has)
 }
 
-// same compares addresses, of which IPv6 has several spellings.
+// same reports whether two addresses are equal. IPv6 addresses have several notations.
 func same(a, b string) bool {
 	x, err1 := netip.ParseAddr(a)
 	y, err2 := netip.ParseAddr(b)

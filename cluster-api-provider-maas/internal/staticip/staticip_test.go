@@ -185,7 +185,8 @@ func TestLinks(t *testing.T) {
 	g.Expect(staticip.Own(m, &infrav1.StaticIPConfig{IP: "?"})).To(BeEmpty())
 }
 
-// TestEdges: which addresses of a subnet nobody can have. IPv6 has no broadcast address, and a link of two no address to spare.
+// TestEdges: the addresses of a subnet that no machine can have. IPv6 has no broadcast address, and a subnet with two
+// addresses has none to spare.
 func TestEdges(t *testing.T) {
 	for name, tc := range map[string]struct{ cidr, first, want string }{
 		"When it is IPv4, its first address should not be given":              {"10.9.0.0/30", "10.9.0.0", "10.9.0.1"},
@@ -234,7 +235,7 @@ func TestGatewayThatMAASDoesNotHave(t *testing.T) {
 	g.Expect(refusal.Message).To(ContainSubstring("that of 10.9.0.0/24 is 10.9.0.254: set the subnet's in MAAS"))
 }
 
-// TestRangeThatIsTold: a refusal names the range that is meant, wherever it comes from.
+// TestRangeThatIsTold checks that a message names the configured range, whatever field it comes from.
 func TestRangeThatIsTold(t *testing.T) {
 	for name, tc := range map[string]struct {
 		spec infrav1.StaticIPConfig
@@ -248,7 +249,7 @@ func TestRangeThatIsTold(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			g := NewWithT(t)
 			subnets := site()
-			slices.Reverse(subnets) // MAAS's order is not that of people.
+			slices.Reverse(subnets) // MAAS does not sort subnets.
 			subnet, refusal := staticip.Subnet(&tc.spec, subnets)
 			g.Expect(subnet).To(BeNil())
 			g.Expect(refusal.Message).To(Equal(tc.want))
@@ -260,7 +261,8 @@ func TestRangeThatIsTold(t *testing.T) {
 	}
 }
 
-// TestWholeSubnetTaken: a large range that is taken is refused at once, and not address by address: each run of taken ones is one step.
+// TestWholeSubnetTaken: Pick rejects a large taken range immediately. It skips each range of taken addresses in one
+// step.
 func TestWholeSubnetTaken(t *testing.T) {
 	g := NewWithT(t)
 	subnet := &maas.Subnet{ID: 9, CIDR: "fd00::/64"}
@@ -273,7 +275,7 @@ func TestWholeSubnetTaken(t *testing.T) {
 	g.Expect(ip).To(Equal("fd00::ffff:ffff:ffff:fffe"), "the last one is free")
 }
 
-// TestEndOfAddresses: after the last address of all there is none, and the search ends.
+// TestEndOfAddresses: the search ends after the last possible address.
 func TestEndOfAddresses(t *testing.T) {
 	g := NewWithT(t)
 	subnet := &maas.Subnet{ID: 9, CIDR: "255.255.255.0/24"}
@@ -282,7 +284,8 @@ func TestEndOfAddresses(t *testing.T) {
 	g.Expect(refusal.Reason).To(Equal(staticip.ReasonRangeExhausted))
 }
 
-// TestSubnetThatIsNotAligned: MAAS may print a subnet by an address in it; its edges and its name are those of the whole.
+// TestSubnetThatIsNotAligned: MAAS may return a subnet with host bits set. Its edges and its name are those of the
+// masked subnet.
 func TestSubnetThatIsNotAligned(t *testing.T) {
 	g := NewWithT(t)
 	subnets := []maas.Subnet{{ID: 5, CIDR: "10.9.0.7/24"}}
@@ -293,7 +296,7 @@ func TestSubnetThatIsNotAligned(t *testing.T) {
 	g.Expect(ip).To(Equal("10.9.0.1"), "the first address of the subnet is nobody's")
 }
 
-// TestLaterHolderCounts: who has an address is said as it is known best.
+// TestLaterHolderCounts: a later owner of an address replaces an earlier one.
 func TestLaterHolderCounts(t *testing.T) {
 	g := NewWithT(t)
 	subnet := &site()[1]

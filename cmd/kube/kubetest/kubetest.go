@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package kubetest serves objects to the commands from the test's own process, by the protocol of Kubernetes: what a command sends over the
-// wire, and what it makes of an answer, is seen without an API server. Defaults, validation and admission are an API server's: tests of
-// those have one (support/testenv).
+// Package kubetest serves objects to the commands in the test's own process, with the protocol of Kubernetes. It shows
+// what a command sends and how it handles a response, without an API server. It has no defaulting, validation or
+// admission: tests of those use an API server (support/testenv).
 package kubetest
 
 import (
@@ -35,7 +35,7 @@ import (
 	"github.com/openshift/hypershift/cmd/kube"
 )
 
-// kinds are those that are served, and whether they are in namespaces.
+// kinds returns the served kinds, and whether they are namespaced.
 func kinds() map[schema.GroupVersion]map[string]bool {
 	return map[schema.GroupVersion]map[string]bool{
 		corev1.SchemeGroupVersion:      {"ConfigMap": true, "Secret": true, "Pod": true, "Event": true, "Namespace": false, "Node": false, "PersistentVolume": false},
@@ -46,13 +46,14 @@ func kinds() map[schema.GroupVersion]map[string]bool {
 	}
 }
 
-// Server is a management cluster, or a guest, that lives as long as the test.
+// Server is a management cluster or a guest that runs until the test ends.
 type Server struct {
-	// Client reads and writes what is there.
+	// Client reads and writes the objects of the server.
 	Client client.WithWatch
-	// Kubeconfig is a file that leads here.
+	// Kubeconfig is the path of a kubeconfig for the server.
 	Kubeconfig string
-	// Logs are those of containers, as namespace/pod/container, with "/previous" after it those of its life before.
+	// Logs maps namespace/pod/container to the log of a container. The suffix "/previous" is the log of its previous
+	// instance.
 	Logs map[string]string
 
 	url    string
@@ -86,7 +87,7 @@ func (s *Server) config() *clientcmdapi.Config {
 	return config
 }
 
-// KubeconfigText is what leads here, for a Secret.
+// KubeconfigText returns the kubeconfig of the server, for a Secret.
 func (s *Server) KubeconfigText(t testing.TB) []byte {
 	t.Helper()
 	text, err := clientcmd.Write(*s.config())
@@ -96,14 +97,14 @@ func (s *Server) KubeconfigText(t testing.TB) []byte {
 	return text
 }
 
-// Refuse has the server forbid what the function says.
+// Refuse makes the server forbid the requests for which the function returns true.
 func (s *Server) Refuse(what func(*http.Request) bool) {
 	s.side.Lock()
 	defer s.side.Unlock()
 	s.refuse = what
 }
 
-// Writes are the requests so far that were to change something, as "POST /api/v1/namespaces?dryRun=All".
+// Writes returns all write requests so far, as "POST /api/v1/namespaces?dryRun=All".
 func (s *Server) Writes() []string {
 	s.side.Lock()
 	defer s.side.Unlock()
@@ -151,10 +152,11 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 func reply(w http.ResponseWriter, code int, answer any) {
 	w.Header().Set("Content-Type", "application/json")
 	w.WriteHeader(code)
-	_ = json.NewEncoder(w).Encode(answer) // Who asked has gone if this fails.
+	_ = json.NewEncoder(w).Encode(answer) // An error means that the client has disconnected.
 }
 
-// target is what a path is about: /api/v1/namespaces/NAMESPACE/RESOURCE/NAME, or /apis/GROUP/VERSION/...
+// target is the object or list that a path names: /api/v1/namespaces/NAMESPACE/RESOURCE/NAME, or
+// /apis/GROUP/VERSION/...
 type target struct {
 	kind            schema.GroupVersionKind
 	namespace, name string
@@ -266,7 +268,7 @@ func (s *Server) serve(w http.ResponseWriter, r *http.Request, about *target) (a
 	return s.write(r, obj)
 }
 
-// write creates or applies what the request brings.
+// write creates or applies the object of the request.
 func (s *Server) write(r *http.Request, obj *unstructured.Unstructured) (any, error) {
 	ctx := r.Context()
 	body, err := io.ReadAll(r.Body)
@@ -295,7 +297,7 @@ func (s *Server) write(r *http.Request, obj *unstructured.Unstructured) (any, er
 	return obj.Object, err
 }
 
-// decode reads an object in YAML or JSON, or in protobuf, in which Kubernetes' own kinds are sent.
+// decode decodes an object from YAML, JSON, or protobuf, in which clients send Kubernetes' own kinds.
 func decode(contentType string, body []byte, obj *unstructured.Unstructured) error {
 	if contentType != runtime.ContentTypeProtobuf {
 		return yaml.Unmarshal(body, &obj.Object)

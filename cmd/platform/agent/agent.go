@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package agent is platform Agent in the commands: hosts that the assisted service has discovered.
+// Package agent implements platform Agent for the commands: hosts that the assisted service has discovered.
 package agent
 
 import (
@@ -30,7 +30,7 @@ type Cluster struct {
 	dual      bool
 }
 
-// Networks of pods and Services with both kinds of addresses, as the compatible product has them.
+// Dual-stack networks of pods and Services, with the same values as the compatible product.
 var (
 	dualPods     = []string{"10.132.0.0/14", "fd01::/48"}
 	dualServices = []string{"172.31.0.0/16", "fd02::/112"}
@@ -83,7 +83,7 @@ func (p *Cluster) ApplyNodePool(pool *hyperv1.NodePool) { p.pool.Apply(pool) }
 // Objects implements cluster.Platform.
 func (*Cluster) Objects(string, string) []client.Object { return nil }
 
-// NodePool is platform Agent for `create nodepool`, and the part of `create cluster` that is about machines.
+// NodePool is platform Agent for `create nodepool`, and the machine flags of `create cluster`.
 type NodePool struct {
 	labels   string
 	selector *metav1.LabelSelector

@@ -36,7 +36,7 @@ func file(t *testing.T, name, content string) string {
 	return path
 }
 
-// complete parses flags, where INFRA and IAM stand for files with these contents.
+// complete parses flags. In args, INFRA and IAM are replaced by the paths of files with these contents.
 func complete(t *testing.T, infra, iam string, args ...string) (*Cluster, error) {
 	t.Helper()
 	p := &Cluster{}

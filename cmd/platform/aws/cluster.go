@@ -20,7 +20,7 @@ import (
 	"github.com/openshift/hypershift/cmd/publish"
 )
 
-// Cluster is platform AWS for `create cluster`. It makes nothing in AWS.
+// Cluster is platform AWS for `create cluster`. It creates nothing in AWS.
 type Cluster struct {
 	pool                NodePool
 	publishing          publish.Strategy
@@ -35,7 +35,7 @@ type Cluster struct {
 	machines            *ipnet.IPNet
 }
 
-// noPrefix is what --infra-json has for a base domain that is used as it is.
+// noPrefix is the value in --infra-json for a base domain that has no prefix.
 const noPrefix = "none"
 
 // Type implements cluster.Platform.
@@ -152,7 +152,7 @@ func (p *Cluster) Apply(hc *hyperv1.HostedCluster) {
 	}
 }
 
-// applyProxy has nodes go out by the proxy of the network, if it has one and no flag names another.
+// applyProxy configures the proxy of the network for the nodes, unless a flag names another proxy.
 func (p *Cluster) applyProxy(hc *hyperv1.HostedCluster) {
 	if p.infra.ProxyAddr == "" {
 		return
@@ -165,7 +165,7 @@ func (p *Cluster) applyProxy(hc *hyperv1.HostedCluster) {
 	}
 }
 
-// platform is the cluster's place in AWS. What belongs to it is found by a tag, which comes first.
+// platform returns the cluster's AWS platform spec. The tag that identifies the cluster's resources comes first.
 func (p *Cluster) platform() *hyperv1.AWSPlatformSpec {
 	tags := []hyperv1.AWSResourceTag{{Key: "kubernetes.io/cluster/" + p.infra.InfraID, Value: "owned"}}
 	for _, key := range slices.Sorted(maps.Keys(p.tags)) {

@@ -12,7 +12,7 @@ import (
 	hyperv1 "github.com/openshift/hypershift/api/hypershift/v1beta1"
 )
 
-// infrastructure is the network of a cluster, in the file format of the compatible product.
+// infrastructure describes the network of a cluster, in the file format of the compatible product.
 type infrastructure struct {
 	Region           string `json:"region"`
 	InfraID          string `json:"infraID"`
@@ -36,7 +36,7 @@ type zone struct {
 	SubnetID string `json:"subnetID"`
 }
 
-// identities are the roles of a cluster, in the file format of the compatible product.
+// identities describes the roles of a cluster, in the file format of the compatible product.
 type identities struct {
 	ProfileName               string              `json:"profileName"`
 	InfraID                   string              `json:"infraID"`
@@ -48,7 +48,7 @@ type identities struct {
 	SharedControlPlaneRoleARN string              `json:"sharedControlPlaneRoleARN"`
 }
 
-// read reads a file that a flag names.
+// read reads the file named by a flag.
 func read(flag, name string, into any) error {
 	raw, err := os.ReadFile(name)
 	if err != nil {
@@ -60,7 +60,7 @@ func read(flag, name string, into any) error {
 	return nil
 }
 
-// subnet is that of a zone, or the first. Older files have one zone, in fields of its own.
+// subnet returns the subnet of a zone, or the first one. Older files have one zone, in separate fields.
 func (i infrastructure) subnet(name string) (zone, error) {
 	zones := i.Zones
 	if len(zones) == 0 && i.PrivateSubnetID != "" {

@@ -18,20 +18,22 @@ import (
 )
 
 const (
-	// bucketSecret has the credentials of the bucket, and bucketDir is where the operator sees it.
+	// bucketSecret holds the credentials of the bucket; bucketDir is its mount path in the operator.
 	bucketSecret = "hypershift-operator-oidc-provider-s3-credentials"
 	bucketDir    = "/etc/oidc-storage-provider-s3-creds"
-	// bucketConfig tells in kube-public which bucket it is: who makes roles for a cluster names its issuer after it.
+	// bucketConfig is the ConfigMap in kube-public that names the bucket. Tools that create the IAM roles of a cluster
+	// derive its issuer from it.
 	bucketConfig = "oidc-storage-provider-s3-config"
 )
 
-// Install is the platform's part of install: the bucket of the issuers' documents, and the rights to lead nodes to private clusters.
+// Install is the platform's part of install: the bucket of the OIDC issuers' documents, and the permissions for the
+// endpoint services of private clusters.
 type Install struct {
 	bucket, region, endpoint, file, secret, key string
 	link                                        privateLink
 }
 
-// AddFlags implements install.Part. The names are the compatible product's, but for those of endpoints.
+// AddFlags implements install.Part. The names are those of the compatible product, except the flags of endpoints.
 func (i *Install) AddFlags(flags *pflag.FlagSet) {
 	i.link.addFlags(flags)
 	flags.StringVar(&i.bucket, "oidc-storage-provider-s3-bucket-name", "", "bucket that the operator publishes the issuers of AWS clusters in (default: none, who makes clusters does)")
@@ -91,7 +93,8 @@ func (i *Install) issuers(namespace string) (install.Addition, error) {
 	return install.Addition{Args: args, Secrets: []install.SecretFiles{{Name: secret, Dir: bucketDir}}, Objects: objects}, nil
 }
 
-// secretOf is the Secret with credentials: one that is there, or one that is made of a file.
+// secretOf returns the name of the Secret with credentials, and the objects to create: an existing Secret, or one made
+// from a file.
 func secretOf(namespace, flag, file, name, key string) (string, []client.Object, error) {
 	if file == "" {
 		return name, nil, nil

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package aws is platform AWS in the commands. Nothing here calls AWS.
+// Package aws implements platform AWS for the commands. Nothing here calls AWS.
 package aws
 
 import (
@@ -13,10 +13,10 @@ import (
 	hyperv1 "github.com/openshift/hypershift/api/hypershift/v1beta1"
 )
 
-// leastVolume is the smallest root volume in GiB that the API takes.
+// leastVolume is the smallest root volume, in GiB, that the API accepts.
 const leastVolume = 8
 
-// instanceTypes are those of pools that choose none, by architecture.
+// instanceTypes holds the default instance type of each architecture.
 var instanceTypes = map[string]string{"": "m5.large", "amd64": "m5.large", "arm64": "m6g.large"}
 
 // NodePool is platform AWS for `create nodepool`, and the part of `create cluster` that is about machines.
@@ -57,7 +57,8 @@ func (p *NodePool) Complete() error {
 // Incomplete implements nodepool.Inheritor.
 func (p *NodePool) Incomplete() bool { return p.subnet == "" || p.profile == "" }
 
-// Inherit implements nodepool.Inheritor: the first NodePool's subnet, and the profile that is made with the cluster's roles.
+// Inherit implements nodepool.Inheritor. It takes the first NodePool's subnet, and the profile that was created with
+// the cluster's roles.
 func (p *NodePool) Inherit(hc *hyperv1.HostedCluster) error {
 	if p.profile == "" {
 		p.profile = hc.Spec.InfraID + "-worker"

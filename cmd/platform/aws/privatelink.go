@@ -14,12 +14,13 @@ import (
 )
 
 const (
-	// linkSecret has the credentials that endpoint services are made with, and linkDir is where the operator sees it.
+	// linkSecret holds the credentials that create endpoint services; linkDir is its mount path in the operator.
 	linkSecret = "hypershift-operator-aws-credentials"
 	linkDir    = "/etc/provider"
 )
 
-// privateLink gives the operator rights in the management cluster's account, to make endpoint services of private clusters.
+// privateLink holds the flags of the credentials with which the operator creates endpoint services for private
+// clusters, in the management cluster's AWS account.
 type privateLink struct{ platform, region, endpoint, file, secret, key string }
 
 func (l *privateLink) addFlags(flags *pflag.FlagSet) {

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package kubevirt is platform KubeVirt in the commands: virtual machines in the management cluster or another.
+// Package kubevirt implements platform KubeVirt for the commands: virtual machines in the management cluster or another
+// cluster.
 package kubevirt
 
 import (
@@ -24,7 +25,7 @@ import (
 const (
 	credentialsSuffix = "-infra-credentials"
 	kubeconfigKey     = "kubeconfig"
-	// kubeconfigLimit is more than any kubeconfig has, in bytes.
+	// kubeconfigLimit is the maximum size of a kubeconfig, in bytes.
 	kubeconfigLimit = 1 << 20
 )
 
@@ -62,7 +63,7 @@ func (p *Cluster) Complete(ctx context.Context, env cluster.Environment) error {
 	return p.publishing.Complete(ctx, env.Client, env.Stderr)
 }
 
-// readKubeconfig wants both what leads to another cluster and where the virtual machines are there.
+// readKubeconfig requires both the kubeconfig of the other cluster and the namespace of the virtual machines there.
 func (p *Cluster) readKubeconfig(stdin io.Reader) error {
 	switch {
 	case p.kubeconfigFile == "" && p.namespace == "":

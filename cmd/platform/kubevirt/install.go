@@ -4,7 +4,7 @@ package kubevirt
 
 import "github.com/openshift/hypershift/cmd/install"
 
-// NewInstall makes the platform's part of install: where clusters for virtual machines may be.
+// NewInstall returns the platform's part of install: the address ranges that clusters for virtual machines may use.
 func NewInstall() install.Part {
 	return &install.Ranges{Platform: "kubevirt", Of: "clusters of tenants for virtual machines"}
 }

@@ -21,7 +21,7 @@ import (
 	"github.com/openshift/hypershift/cmd/cluster"
 )
 
-// complete parses arguments without a management cluster to ask.
+// complete parses arguments without a management cluster.
 func complete(t *testing.T, args ...string) (*Cluster, error) {
 	t.Helper()
 	p := &Cluster{}

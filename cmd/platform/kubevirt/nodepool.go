@@ -15,7 +15,7 @@ import (
 	hyperv1 "github.com/openshift/hypershift/api/hypershift/v1beta1"
 )
 
-// NodePool is platform KubeVirt for `create nodepool`, and the part of `create cluster` that is about machines.
+// NodePool is platform KubeVirt for `create nodepool`, and the machine flags of `create cluster`.
 type NodePool struct {
 	memory, storageClass, accessModes, volumeMode, cache, multiQueue, qos, disk string
 	size, cores                                                                 uint32

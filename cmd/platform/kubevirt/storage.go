@@ -16,7 +16,8 @@ const (
 	snapshotFlag = "infra-volumesnapshot-class-mapping"
 )
 
-// mappings of storage and snapshot classes, from the cluster that runs the virtual machines to the hosted one.
+// mappings maps storage and snapshot classes of the cluster that runs the virtual machines to classes of the hosted
+// cluster.
 type mappings struct {
 	storageTexts, snapshotTexts []string
 	storage, snapshots          []mapping
@@ -56,7 +57,7 @@ func parseMappings(flag string, texts []string) ([]mapping, error) {
 	return parsed, nil
 }
 
-// driver is nil where nothing is mapped: the payload maps the default class then.
+// driver returns the storage driver; nil if no class is mapped, in which case the payload maps the default class.
 func (m *mappings) driver() *hyperv1.KubevirtStorageDriverSpec {
 	if len(m.storage)+len(m.snapshots) == 0 {
 		return nil

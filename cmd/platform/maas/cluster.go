@@ -38,7 +38,7 @@ type Cluster struct {
 	loadBalancer      bool
 }
 
-// NewCluster makes the platform of the command.
+// NewCluster returns the platform MAAS for `create cluster`.
 func NewCluster() *Cluster { return &Cluster{Credentials: NewCredentials()} }
 
 // Type implements cluster.Platform.

@@ -19,7 +19,8 @@ import (
 
 const key = "consumer:token:sesame"
 
-// complete parses the flags and completes the platform, with standard input, environment and a file "key" to read from.
+// complete parses the flags and completes the platform, with this standard input, environment and content of the file
+// "key".
 func complete(t *testing.T, stdin, environment, file string, args ...string) (*Cluster, error) {
 	t.Helper()
 	dir := t.TempDir()

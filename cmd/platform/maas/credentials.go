@@ -18,22 +18,22 @@ import (
 
 const apiKeyVariable = hyperv1.MAASAPIKeyKey
 
-// Credentials are the flags by which a command reaches a MAAS.
+// Credentials holds the flags with which a command connects to MAAS.
 type Credentials struct {
 	endpoint     string
 	apiKey       string
 	apiKeyFile   string
 	caBundleFile string
 
-	// getenv is os.Getenv; tests set their own.
+	// getenv is os.Getenv; tests replace it.
 	getenv   func(string) string
 	caBundle []byte
 }
 
-// NewCredentials makes the flags.
+// NewCredentials returns Credentials that read the environment of the process.
 func NewCredentials() Credentials { return Credentials{getenv: os.Getenv} }
 
-// spellings are how users of MAAS's other tools call flags of ours.
+// spellings maps the flag names of other MAAS tools to ours.
 var spellings = map[string]string{
 	"maas-server-url": "maas-endpoint", "endpoint": "maas-endpoint", "api-key": "maas-api-key",
 }
@@ -45,7 +45,7 @@ func acceptSpellings(_ *pflag.FlagSet, name string) pflag.NormalizedName {
 	return pflag.NormalizedName(name)
 }
 
-// AddFlags adds --maas-endpoint and its like.
+// AddFlags adds --maas-endpoint and the related flags.
 func (c *Credentials) AddFlags(flags *pflag.FlagSet) {
 	flags.SetNormalizeFunc(acceptSpellings)
 	flags.StringVar(&c.endpoint, "maas-endpoint", "", "URL of MAAS up to and including /MAAS, e.g. https://maas.example.com:5443/MAAS; --maas-server-url and --endpoint are the same")
@@ -54,12 +54,13 @@ func (c *Credentials) AddFlags(flags *pflag.FlagSet) {
 	flags.StringVar(&c.caBundleFile, "maas-ca-bundle", "", "file with the CAs of MAAS's certificate (PEM)")
 }
 
-// Given tells whether one of the flags was.
+// Given reports whether any of the flags is set.
 func (c *Credentials) Given() bool {
 	return c.endpoint != "" || c.apiKey != "" || c.apiKeyFile != "" || c.caBundleFile != ""
 }
 
-// Complete checks the flags and reads what they name. It warns on stderr, which may be nil, of a key that others can read.
+// Complete checks the flags and reads the files that they name. It warns on stderr, which may be nil, if other users
+// can read the key.
 func (c *Credentials) Complete(stdin io.Reader, stderr io.Writer) error {
 	if c.apiKey != "" && stderr != nil {
 		fmt.Fprintln(stderr, "Warning: other users of this computer can read the key in --maas-api-key, and the shell remembers it: rather use --maas-api-key-file or $"+apiKeyVariable)
@@ -82,7 +83,7 @@ func (c *Credentials) Complete(stdin io.Reader, stderr io.Writer) error {
 	return nil
 }
 
-// Config is how the client is made, once the flags are complete.
+// Config returns the configuration of the MAAS client. Call it after Complete.
 func (c *Credentials) Config() maas.Config {
 	return maas.Config{Endpoint: c.endpoint, APIKey: c.apiKey, CABundle: c.caBundle, UserAgent: "hypershift-cli"}
 }
@@ -98,7 +99,7 @@ func checkEndpoint(endpoint string) error {
 	return nil
 }
 
-// readAPIKey never repeats the key in an error.
+// readAPIKey reads the API key. Its errors never contain the key.
 func (c *Credentials) readAPIKey(stdin io.Reader) error {
 	if c.apiKey != "" && c.apiKeyFile != "" {
 		return errors.New("set one of --maas-api-key-file and --maas-api-key")

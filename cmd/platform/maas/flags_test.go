@@ -21,7 +21,7 @@ import (
 	"github.com/openshift/hypershift/cmd/cluster"
 )
 
-// pooled is what the flags of `create nodepool maas` make of a NodePool.
+// pooled returns the MAAS platform of the NodePool that the flags of `create nodepool maas` produce.
 func pooled(t *testing.T, args ...string) (*hyperv1.MAASNodePoolPlatform, error) {
 	t.Helper()
 	p, flags := &NodePool{}, pflag.NewFlagSet("test", pflag.ContinueOnError)
@@ -40,7 +40,7 @@ func pooled(t *testing.T, args ...string) (*hyperv1.MAASNodePoolPlatform, error)
 	return pool.Spec.Platform.MAAS, nil
 }
 
-// TestMachineFlags shows what each flag asks MAAS for, whether the pool is the cluster's first or a later one.
+// TestMachineFlags checks the field that each flag sets, both for the cluster's first pool and for a later one.
 func TestMachineFlags(t *testing.T) {
 	minutes := func(n int) *metav1.Duration { return &metav1.Duration{Duration: time.Duration(n) * time.Minute} }
 	type spec = hyperv1.MAASNodePoolPlatform
@@ -161,7 +161,7 @@ func TestClusterFlags(t *testing.T) {
 		"--maas-dns-domain=d":          func(s *spec) { s.DNSDomain = "d" },
 		"--maas-resource-pool=blue":    func(s *spec) { s.ResourcePool = "blue" },
 		"--maas-failure-domains=a,b":   func(s *spec) { s.FailureDomains = []hyperv1.MAASName{"a", "b"} },
-		"--zone=z2 --resource-pool=of": func(*spec) {}, // These are the pool's.
+		"--zone=z2 --resource-pool=of": func(*spec) {}, // These belong to the pool.
 	} {
 		t.Run("When the flags are "+args+" the cluster should say that of its machines", func(t *testing.T) {
 			want := &spec{IdentityRef: hyperv1.MAASIdentityReference{Name: "demo-maas-credentials"}}
@@ -179,7 +179,7 @@ func TestClusterFlags(t *testing.T) {
 	}
 }
 
-// TestCredentialsRefusals never repeats what may be a secret.
+// TestCredentialsRefusals checks that errors never contain what may be a secret.
 func TestCredentialsRefusals(t *testing.T) {
 	const https = "https://maas.example:5443/MAAS"
 	for _, tt := range []struct {
@@ -226,7 +226,7 @@ func TestCredentialsRefusals(t *testing.T) {
 	})
 }
 
-// TestSecretOfTheCluster holds what is needed and nothing empty.
+// TestSecretOfTheCluster checks that the Secret has the required keys and no empty ones.
 func TestSecretOfTheCluster(t *testing.T) {
 	p, err := complete(t, "", key, "", "--maas-endpoint", "https://maas/MAAS")
 	g := NewWithT(t)
@@ -240,7 +240,7 @@ func TestSecretOfTheCluster(t *testing.T) {
 	g.Expect(hc.Spec.Platform.Type).To(Equal(hyperv1.MAASPlatform))
 }
 
-// TestAddress asks the management cluster where its nodes are reached, and ends with what it says.
+// TestAddress checks that the command reads the node address from the management cluster and returns its error.
 func TestAddress(t *testing.T) {
 	p, flags := NewCluster(), pflag.NewFlagSet("test", pflag.ContinueOnError)
 	p.getenv = func(string) string { return key }

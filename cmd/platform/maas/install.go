@@ -4,7 +4,7 @@ package maas
 
 import "github.com/openshift/hypershift/cmd/install"
 
-// NewInstall makes the platform's part of install: where a MAAS may be.
+// NewInstall returns the platform's part of install: the address ranges that MAAS endpoints may use.
 func NewInstall() install.Part {
 	return &install.Ranges{Platform: "maas", Of: "MAAS endpoints of tenants"}
 }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package maas is platform MAAS in the commands.
+// Package maas implements platform MAAS for the commands.
 package maas
 
 import (
@@ -18,8 +18,8 @@ import (
 	hyperv1 "github.com/openshift/hypershift/api/hypershift/v1beta1"
 )
 
-// NodePool is platform MAAS for `create nodepool`, and the part of `create cluster` that is about machines. Flags that
-// are not set leave the field out, so that the API's default holds.
+// NodePool is platform MAAS for `create nodepool`, and the machine flags of `create cluster`. A flag that is not set
+// leaves its field empty, so that the API's default applies.
 type NodePool struct {
 	flags *pflag.FlagSet
 
@@ -59,8 +59,8 @@ type staticIPFlags struct {
 	nameservers                []string
 }
 
-// defaultImage is what every MAAS ships and nodes of a Kubernetes payload run on. An OpenShift payload needs an image that somebody made, and
-// the operator refuses this one there by saying so.
+// defaultImage is an image that every MAAS provides and that runs nodes of a Kubernetes payload. An OpenShift payload
+// needs a custom image: the operator rejects this one there and reports why.
 const defaultImage = "ubuntu/noble"
 
 // Type implements nodepool.Platform.
@@ -73,7 +73,7 @@ func (p *NodePool) AddFlags(flags *pflag.FlagSet) {
 	p.addMachineFlags(flags)
 }
 
-// addMachineFlags adds the flags that `create cluster` has too.
+// addMachineFlags adds the flags that `create cluster` also has.
 func (p *NodePool) addMachineFlags(flags *pflag.FlagSet) {
 	p.flags = flags
 	flags.StringVar(&p.machineType, "machine-type", "", "MAAS tag that stands for a kind of machine")
@@ -196,7 +196,7 @@ func (p *NodePool) Apply(pool *hyperv1.NodePool) {
 	pool.Spec.Platform = hyperv1.NodePoolPlatform{Type: hyperv1.MAASPlatform, MAAS: platform}
 }
 
-// diskWipe tells "--disk-wipe=false" from a flag that is not given.
+// diskWipe distinguishes "--disk-wipe=false" from a flag that is not set.
 func (p *NodePool) diskWipe() *hyperv1.MAASDiskWipe {
 	wipe := &hyperv1.MAASDiskWipe{Device: p.wipeDevice, Partition: p.wipePartition}
 	if p.flags != nil && p.flags.Changed("disk-wipe") {

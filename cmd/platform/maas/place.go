@@ -15,7 +15,8 @@ import (
 	infrav1 "github.com/openshift/hypershift/api/infrastructure/v1beta1"
 )
 
-// Place implements nodepool.Placer: the machine's name and state in MAAS, and the LXD host of a virtual one.
+// Place implements nodepool.Placer. It returns the machine's name and state in MAAS, and the LXD host of a virtual
+// machine.
 func (*NodePool) Place(ctx context.Context, c client.Reader, machine *clusterv1.Machine) (string, error) {
 	key := client.ObjectKey{Namespace: machine.Namespace, Name: machine.Spec.InfrastructureRef.Name}
 	if key.Name == "" {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package none is platform None in the commands: machines that somebody else makes.
+// Package none implements platform None for the commands: the user provides the machines.
 package none
 
 import (

@@ -22,8 +22,9 @@ import (
 	"github.com/openshift/hypershift/support/containerimage"
 )
 
-// Build makes the image for the architectures, with a layer for each source: a release that changes one of them alone costs nodes that
-// layer. dir holds the layers until the image is pushed. The same files give the same digest. done is told of each file that is in.
+// Build builds the image for the architectures, with one layer for each source: if a release changes one source, nodes
+// pull only that layer. dir holds the layers until the image is pushed. The same files give the same digest. Build
+// calls done for each file that it has added.
 func Build(ctx context.Context, f *Fetcher, sources []Source, architectures []string, dir string, done func(Source)) (v1.ImageIndex, error) {
 	sources = slices.SortedFunc(slices.Values(sources), func(a, b Source) int { return strings.Compare(a.Name, b.Name) })
 	index := mutate.IndexMediaType(empty.Index, types.OCIImageIndex)
@@ -77,7 +78,7 @@ func layerOf(ctx context.Context, f *Fetcher, s Source, arch, dir string) (v1.La
 	return tarball.LayerFromFile(plain+".gz", tarball.WithMediaType(types.OCILayer))
 }
 
-// compress takes little time over it: a fast level gives files that are larger by a tenth.
+// compress uses a fast level, whose files are about a tenth larger.
 func compress(from, to string) error {
 	in, err := os.Open(from)
 	if err != nil {

@@ -19,26 +19,27 @@ import (
 )
 
 const (
-	// downloadTimeout bounds one file; the largest has some 80 MB.
+	// downloadTimeout limits the download of one file; the largest has about 80 MB.
 	downloadTimeout = 30 * time.Minute
-	// maxChecksumFile bounds what is read of a file of checksums.
+	// maxChecksumFile limits how many bytes of a checksum file are read.
 	maxChecksumFile = 1 << 20
 	retries         = 2
-	// readable is the mode of what is kept, which holds no secret: the folder around it decides who gets there.
+	// readable is the mode of cached files. They contain no secret: the permissions of the cache folder control the
+	// access.
 	readable = 0o644
 )
 
-// Fetcher gets the files of sources and verifies them.
+// Fetcher downloads the files of sources and verifies them.
 type Fetcher struct {
-	// Cache is the folder that keeps downloads by their checksum, so that one that was made is not made again.
+	// Cache is the folder of downloaded files, named by their checksum, so that no file is downloaded twice.
 	Cache string
-	// Client downloads; it must verify certificates.
+	// Client downloads the files; it must verify certificates.
 	Client *http.Client
-	// Retry is how long to wait before a download is tried again, which is doubled the next time.
+	// Retry is the pause before a failed download is retried; it doubles for the next retry.
 	Retry time.Duration
 }
 
-// Fetch returns the path of the file, whose checksum is right.
+// Fetch returns the path of the verified file.
 func (f *Fetcher) Fetch(ctx context.Context, s Source) (string, error) {
 	wanted, err := f.checksum(ctx, s)
 	if err != nil {
@@ -57,15 +58,15 @@ func (f *Fetcher) Fetch(ctx context.Context, s Source) (string, error) {
 	return cached, explain(downloading+s.Place, f.getter().File(ctx, s.Place, cached, wanted))
 }
 
-// getter is patient with servers: they are the public's, and what is fetched is large.
+// getter retries and has a long timeout: the servers are public, and the files are large.
 func (f *Fetcher) getter() *download.Getter {
 	return &download.Getter{Client: f.Client, Secure: true, Limit: downloadTimeout, Retries: retries, Pause: f.Retry, Mode: readable}
 }
 
-// downloading begins what is said of a download that failed.
+// downloading is the prefix of messages about a failed download.
 const downloading = "download "
 
-// explain says at what something failed, and what a wrong checksum may come from.
+// explain adds the failed step to an error, and the possible causes of a wrong checksum.
 func explain(at string, err error) error {
 	if err == nil {
 		return nil
@@ -77,7 +78,7 @@ func explain(at string, err error) error {
 	return fmt.Errorf("%s: %w", at, err)
 }
 
-// checksum is the wanted SHA-256 in hexadecimal.
+// checksum returns the expected SHA-256 in hexadecimal.
 func (f *Fetcher) checksum(ctx context.Context, s Source) (string, error) {
 	if digest, ok := strings.CutPrefix(s.Checksum, sha256Prefix); ok {
 		return strings.ToLower(digest), nil
@@ -91,7 +92,7 @@ func (f *Fetcher) checksum(ctx context.Context, s Source) (string, error) {
 
 var checksumLine = regexp.MustCompile(`^([0-9a-fA-F]{64})(?:\s+\*?(\S+))?$`)
 
-// findChecksum reads what sha256sum writes, of one file or of many, signed or not, and a lone checksum.
+// findChecksum parses the output of sha256sum, for one file or many, signed or not, and a lone checksum.
 func findChecksum(content, file, place string) (string, error) {
 	lone := ""
 	for line := range strings.Lines(content) {

@@ -15,7 +15,7 @@ import (
 	. "github.com/onsi/gomega"
 )
 
-// packed is an archive of just these entries.
+// packed returns an archive of these entries.
 func packed(t *testing.T, headers ...tar.Header) []byte {
 	t.Helper()
 	var out bytes.Buffer
@@ -44,7 +44,7 @@ func packed(t *testing.T, headers ...tar.Header) []byte {
 	return out.Bytes()
 }
 
-// TestUnpackHostile takes of an archive what the image needs, and lets it write nowhere else.
+// TestUnpackHostile checks that unpack extracts only the files that the image needs, and writes to no other path.
 func TestUnpackHostile(t *testing.T) {
 	file := func(name string, mode int64) tar.Header {
 		return tar.Header{Name: name, Typeflag: tar.TypeReg, Mode: mode}

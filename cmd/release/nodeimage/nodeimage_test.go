@@ -25,7 +25,7 @@ import (
 	. "github.com/onsi/gomega"
 )
 
-// program is the header of a Linux program, with a text that tells it from others.
+// program returns the header of a Linux program, followed by a text that identifies it.
 func program(arch, text string) []byte {
 	header := make([]byte, 20)
 	copy(header, "\x7fELF")
@@ -60,7 +60,7 @@ func sum(content []byte) string {
 	return hex.EncodeToString(digest[:])
 }
 
-// upstream publishes files by path, as their projects do.
+// upstream serves files by path, as the projects do.
 type upstream struct {
 	*httptest.Server
 	files    map[string][]byte
@@ -95,7 +95,7 @@ func (u *upstream) publish(path string, content []byte, checksums string) {
 	u.files[path+".sha256"] = []byte(checksums)
 }
 
-// sources are all that an image is made of, published for both architectures.
+// sources returns all sources of an image, published for both architectures.
 func (u *upstream) sources(t *testing.T) []Source {
 	for _, arch := range []string{"amd64", "arm64"} {
 		kubelet := program(arch, "kubelet")
@@ -163,7 +163,7 @@ func TestBuild(t *testing.T) {
 	})
 }
 
-// programsOf reads the image's files, and that they are programs of the architecture.
+// programsOf returns the image's files, and checks that they are programs of the architecture.
 func programsOf(t *testing.T, image v1.Image, arch string) map[string]string {
 	t.Helper()
 	g := NewWithT(t)

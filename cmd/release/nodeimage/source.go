@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package nodeimage makes the image of a release that holds what makes a machine a node: kubelet, container runtime and CNI plugins, from
-// the files that their projects publish or from one's own.
+// Package nodeimage builds the node image of a release: kubelet, container runtime and CNI plugins, from the files that
+// their projects publish or from the user's own files.
 package nodeimage
 
 import (
@@ -15,21 +15,22 @@ const archPlaceholder = "{arch}"
 
 const (
 	sha256Prefix = "sha256:"
-	// checksumSuffix is that of the file beside a source that names no other.
+	// checksumSuffix is the suffix of the default checksum file next to a source.
 	checksumSuffix = ".sha256"
 )
 
 // Source is where a file of the image comes from: a program, or a tar archive of programs.
 type Source struct {
-	// Name says what it is, in the words of the flags: kubelet, containerd, ...
+	// Name is the name of the flag: kubelet, containerd, ...
 	Name string
-	// Place is a URL or a path; {arch} in it stands for the architecture in Go's words.
+	// Place is a URL or a path; {arch} in it stands for the architecture in Go's notation (GOARCH).
 	Place string
-	// Checksum is the SHA-256 as "sha256:<hex>", or the URL or path of a file that holds it, which may have {arch} too.
+	// Checksum is the SHA-256 as "sha256:<hex>", or the URL or path of a file that contains it. The URL or path may
+	// contain {arch}.
 	Checksum string
 }
 
-// ParseSource reads PLACE[@CHECKSUM]. Without a checksum it is in the file beside it, PLACE.sha256.
+// ParseSource parses PLACE[@CHECKSUM]. The default checksum is in the file PLACE.sha256.
 func ParseSource(name, text string) (Source, error) {
 	place, checksum := text, text+checksumSuffix
 	if i := strings.LastIndex(text, "@"); i >= 0 {
@@ -46,14 +47,14 @@ func ParseSource(name, text string) (Source, error) {
 	return Source{Name: name, Place: place, Checksum: checksum}, nil
 }
 
-// For is the source with its architecture filled in.
+// For returns the source with {arch} replaced.
 func (s Source) For(arch string) Source {
 	s.Place = strings.ReplaceAll(s.Place, archPlaceholder, arch)
 	s.Checksum = strings.ReplaceAll(s.Checksum, archPlaceholder, arch)
 	return s
 }
 
-// Validate refuses a source that cannot be right for several architectures.
+// Validate rejects a source that cannot be correct for several architectures.
 func (s Source) Validate(architectures []string) error {
 	if len(architectures) > 1 && !strings.Contains(s.Place, archPlaceholder) {
 		return fmt.Errorf("%s is one file for the architectures %s: put {arch} where its place names the architecture, or give one --arch",

@@ -23,11 +23,11 @@ const (
 	programFolder = "/usr/bin/"
 	pluginFolder  = "/opt/cni/bin/"
 	cniPlugins    = "cni-plugins"
-	// maxProgram bounds what one file of an archive may unpack to, in bytes; the largest has some 150 MB.
+	// maxProgram limits the unpacked size of one file of an archive, in bytes; the largest has about 150 MB.
 	maxProgram = 1 << 30
 )
 
-// programs are what the image needs of each source. Of the CNI plugins it takes all that are there.
+// programs lists the files that the image needs from each source. From the CNI plugins it takes all files.
 var programs = map[string][]string{
 	"kubelet":    {"kubelet"},
 	"containerd": {"containerd", "containerd-shim-runc-v2", "ctr"},
@@ -36,10 +36,10 @@ var programs = map[string][]string{
 	cniPlugins:   {"loopback", "portmap"},
 }
 
-// machines are the values of e_machine in the header of an ELF file (System V ABI).
+// machines maps architectures to e_machine in the header of an ELF file (System V ABI).
 var machines = map[string]uint16{"amd64": 62, "arm64": 183}
 
-// unpack returns the files of the image that come from a source, which it leaves in dir.
+// unpack writes the files of a source that the image needs into dir, and returns them.
 func unpack(s Source, arch, from, dir string) ([]containerimage.File, error) {
 	in, err := os.Open(from)
 	if err != nil {
@@ -62,7 +62,7 @@ func unpack(s Source, arch, from, dir string) ([]containerimage.File, error) {
 	return imageFiles(s, arch, files)
 }
 
-// untar writes the regular files that the image takes into dir, by their base names.
+// untar extracts the regular files that the image needs into dir, by their base names.
 func untar(s Source, in io.Reader, dir string) (map[string]string, error) {
 	unzipped, err := gzip.NewReader(in)
 	if err != nil {
@@ -122,7 +122,7 @@ func imageFiles(s Source, arch string, files map[string]string) ([]containerimag
 	return all, nil
 }
 
-// checkArchitecture reads the header of an ELF file: magic number first, e_machine in bytes 18 and 19.
+// checkArchitecture verifies the header of an ELF file: the magic number first, e_machine in bytes 18 and 19.
 func checkArchitecture(file, arch string) error {
 	in, err := os.Open(file)
 	if err != nil {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package published knows what the Kubernetes project and its neighbours publish for each minor of Kubernetes: which versions belong
-// together, and under which names their images and programs lie.
+// Package published lists what the Kubernetes project and related projects publish for each minor version of
+// Kubernetes: which versions belong together, and the names of their images and programs.
 package published
 
 import (
@@ -13,25 +13,26 @@ import (
 	"github.com/blang/semver/v4"
 )
 
-// Registry is where the project publishes its images.
+// Registry is the registry of the Kubernetes project.
 const Registry = "registry.k8s.io"
 
-// NodeNetwork is the component that no public image has: it comes from the product's own.
+// NodeNetwork is a component without a public image: it comes from the product's image.
 const NodeNetwork = "node-network"
 
-// NodeImage is the component that is made of programs, since no public image has a kubelet.
+// NodeImage is the component that is built from programs, since no public image contains a kubelet.
 const NodeImage = "node"
 
-// The names of parts whose versions can be chosen.
+// Names of the parts whose versions can be chosen.
 const (
 	etcd, coreDNS, pause, autoscaler, clusterAPI = "etcd", "coredns", "pause", "cluster-autoscaler", "cluster-api"
 	containerd, runc, cniPlugins, crictl         = "containerd", "runc", "cni-plugins", "crictl"
-	// Kubernetes and its kubelet have one version.
+	// Kubernetes and its kubelet have the same version.
 	kubernetes, kubelet = "kubernetes", "kubelet"
 )
 
-// minors are the versions that belong to a minor of Kubernetes: etcd, CoreDNS and pause as in the constants of kubeadm in its newest known patch,
-// cluster-autoscaler of the same minor, and crictl as the project tests with.
+// minors holds the versions that belong to a minor version of Kubernetes. etcd, CoreDNS and pause are those in the
+// constants of kubeadm in the newest known patch. cluster-autoscaler has the same minor version. crictl is the version
+// that the project tests with.
 var minors = map[uint64]map[string]string{
 	31: {etcd: "3.5.24-0", coreDNS: "v1.11.3", pause: "3.10", autoscaler: "v1.31.1", crictl: "1.31.1"},
 	32: {etcd: "3.5.24-0", coreDNS: "v1.11.3", pause: "3.10", autoscaler: "v1.32.1", crictl: "1.32.0"},
@@ -41,41 +42,42 @@ var minors = map[uint64]map[string]string{
 	36: {etcd: "3.6.8-0", coreDNS: "v1.14.2", pause: "3.10.2", autoscaler: "v1.36.0", crictl: "1.35.0"},
 }
 
-// anyMinor are the versions that serve all minors of the table: the Cluster API whose API is installed with the operator, and the container
-// runtime's releases that contain each other's tested versions.
+// anyMinor holds the versions that suit all minors of the table: the Cluster API whose API is installed with the
+// operator, and the container runtime's releases that contain each other's tested versions.
 var anyMinor = map[string]string{clusterAPI: "v1.13.6", containerd: "2.2.10", runc: "1.3.6", cniPlugins: "1.9.0"}
 
-// Image is a component that has a published image.
+// Image is a component with a published image.
 type Image struct {
 	// Tag is the component's tag in a release payload.
 	Tag string
-	// Repository is the image's, without the registry.
+	// Repository is the repository of the image, without the registry.
 	Repository string
 	// Version is the image's tag.
 	Version string
 }
 
-// Program is a file for nodes that is published for each architecture. {arch} in its places stands for the architecture in Go's words.
+// Program is a file for nodes that is published for each architecture. {arch} in its URLs stands for the architecture
+// in Go's notation (GOARCH).
 type Program struct {
-	// Name is that of its flag.
+	// Name is the name of its flag.
 	Name string
-	// Source is the URL of the file, and Checksums that of the file with its SHA-256.
+	// Source is the URL of the file; Checksums is the URL of the file with its SHA-256.
 	Source, Checksums string
 }
 
-// Release is what belongs to a version of Kubernetes.
+// Release lists what belongs to a version of Kubernetes.
 type Release struct {
-	// Version is that of Kubernetes, without a leading v.
+	// Version is the version of Kubernetes, without a leading v.
 	Version string
 	// Images are the components with a published image, sorted by tag.
 	Images []Image
-	// Programs are those of the node image, sorted by name.
+	// Programs are the programs of the node image, sorted by name.
 	Programs []Program
-	// Versions are those of all parts, by the names with which they are chosen.
+	// Versions maps the name of each part to its version.
 	Versions map[string]string
 }
 
-// Of says what belongs to a version of Kubernetes, such as v1.36.3. chosen are versions of parts that are taken instead of the table's.
+// Of returns the parts for a version of Kubernetes, such as v1.36.3. chosen overrides versions of the table.
 func Of(version string, chosen map[string]string) (Release, error) {
 	v, err := semver.Parse(strings.TrimPrefix(version, "v"))
 	if err != nil {
@@ -98,7 +100,7 @@ func Of(version string, chosen map[string]string) (Release, error) {
 	return Release{Version: v.String(), Images: images(versions), Programs: programs(versions), Versions: versions}, nil
 }
 
-// Minors returns the first version of each minor of Kubernetes that is known here, in order.
+// Minors returns the first version of each supported minor of Kubernetes, in order.
 func Minors() []string {
 	var all []string
 	for _, minor := range slices.Sorted(maps.Keys(minors)) {
@@ -107,7 +109,7 @@ func Minors() []string {
 	return all
 }
 
-// knownMinors is the range of the table in words.
+// knownMinors returns the range of the table as text.
 func knownMinors() string {
 	all := slices.Sorted(maps.Keys(minors))
 	return fmt.Sprintf("1.%d to 1.%d", all[0], all[len(all)-1])
@@ -128,7 +130,7 @@ func images(versions map[string]string) []Image {
 	}
 }
 
-// programs are where the projects publish their programs. containerd's static build runs with any C library.
+// programs returns the URLs of the programs. containerd's static build runs with any C library.
 func programs(versions map[string]string) []Program {
 	const github = "https://github.com/"
 	at := func(name, base, file, checksums string) Program {

@@ -22,14 +22,14 @@ import (
 	"github.com/openshift/hypershift/support/imageregistry"
 )
 
-// pushTimeout bounds one image, of all its architectures; the largest have a gigabyte.
+// pushTimeout limits the push of one image with all its architectures; the largest have a gigabyte.
 const pushTimeout = time.Hour
 
-// Client talks to registries.
+// Client accesses registries.
 type Client struct {
-	// Transport carries the requests.
+	// Transport sends the requests.
 	Transport http.RoundTripper
-	// Keychain finds credentials.
+	// Keychain provides the credentials.
 	Keychain authn.Keychain
 	// Insecure allows plain HTTP.
 	Insecure bool
@@ -41,14 +41,14 @@ type Content interface {
 	Digest() (v1.Hash, error)
 }
 
-// Image is an image that was found.
+// Image is an image that Find has found.
 type Image struct {
-	// Ref is its pull specification by digest, and Named as it was asked for.
+	// Ref is its pull specification by digest; Named is the reference that was requested.
 	Ref   name.Digest
 	Named name.Reference
-	// Architectures are those that it has, sorted.
+	// Architectures are the architectures of the image, sorted.
 	Architectures []string
-	// Content is read when it is needed.
+	// Content is read on demand.
 	Content Content
 }
 
@@ -59,15 +59,15 @@ func (c *Client) registry() *imageregistry.Client {
 	}
 }
 
-// Parse reads a pull specification.
+// Parse parses a pull specification.
 func (c *Client) Parse(spec string) (name.Reference, error) { return c.registry().Parse(spec) }
 
-// Repository reads the name of a repository.
+// Repository parses the name of a repository.
 func (c *Client) Repository(spec string) (name.Repository, error) {
 	return c.registry().Repository(spec)
 }
 
-// Find reads which image a pull specification names now, and refuses one that lacks one of the architectures.
+// Find resolves a pull specification to its current image. It returns an error if one of the architectures is missing.
 func (c *Client) Find(ctx context.Context, spec string, architectures []string) (*Image, error) {
 	ref, err := c.Parse(spec)
 	if err != nil {
@@ -112,7 +112,8 @@ func (i *Image) read(descriptor *remote.Descriptor) error {
 	return err
 }
 
-// architecturesOf are those for which an index has a Linux image. Attestations are images of platform unknown.
+// architecturesOf returns the architectures for which an index has a Linux image. Attestations are images of platform
+// unknown.
 func architecturesOf(index v1.ImageIndex) ([]string, error) {
 	manifest, err := index.IndexManifest()
 	if err != nil {
@@ -127,7 +128,7 @@ func architecturesOf(index v1.ImageIndex) ([]string, error) {
 	return slices.Sorted(maps.Keys(found)), nil
 }
 
-// For is the image for an architecture that it has.
+// For returns the image for an architecture that Architectures lists.
 func (i *Image) For(arch string) (v1.Image, error) {
 	index, ok := i.Content.(v1.ImageIndex)
 	if !ok {
@@ -145,7 +146,7 @@ func (i *Image) For(arch string) (v1.Image, error) {
 	return nil, fmt.Errorf("image %s is not there for %s", i.Ref, arch)
 }
 
-// Any is the image, or one of those of an index for Linux.
+// Any returns the image itself, or one of the Linux images of an index.
 func (i *Image) Any() (v1.Image, error) {
 	index, ok := i.Content.(v1.ImageIndex)
 	if !ok {
@@ -163,8 +164,8 @@ func (i *Image) Any() (v1.Image, error) {
 	return nil, errors.New("its index has no image for Linux")
 }
 
-// Copy pushes the image into a repository, all of it and under the same digest, with the tag that it was asked for by. What is there
-// already is not sent again.
+// Copy pushes the complete image into a repository under the same digest, with the tag that was requested. Existing
+// blobs are not sent again.
 func (c *Client) Copy(ctx context.Context, image *Image, to name.Repository) (name.Digest, error) {
 	var target name.Reference = to.Digest(image.Ref.DigestStr())
 	if tag, ok := image.Named.(name.Tag); ok {
@@ -173,7 +174,7 @@ func (c *Client) Copy(ctx context.Context, image *Image, to name.Repository) (na
 	return c.Push(ctx, target, image.Content)
 }
 
-// Push sends an index or a single image, and returns its pull specification by digest.
+// Push pushes an index or a single image, and returns its pull specification by digest.
 func (c *Client) Push(ctx context.Context, target name.Reference, content Content) (name.Digest, error) {
 	ctx, cancel := context.WithTimeout(ctx, pushTimeout)
 	defer cancel()
@@ -187,17 +188,17 @@ func (c *Client) Push(ctx context.Context, target name.Reference, content Conten
 	return target.Context().Digest(digest.String()), nil
 }
 
-// explain says in one line what a registry answered when an image was to be read, and what to do.
+// explain formats a registry's error about reading an image in one line, with a remedy.
 func explain(spec string, err error) error {
 	return fmt.Errorf("cannot read image %s: %w; %s", spec, oneLine(err), advice(err, "check the name, and the credentials for the registry (--pull-secret)"))
 }
 
-// explainPush says the same of an image that was to be pushed.
+// explainPush formats a registry's error about pushing an image in one line, with a remedy.
 func explainPush(target name.Reference, err error) error {
 	return fmt.Errorf("push %s: %w; %s", target, oneLine(err), advice(err, "check that you may push there, and the credentials for the registry (--pull-secret)"))
 }
 
-// advice is what to do about a failure; refused is what to do where the registry lets nobody in.
+// advice returns the remedy for a failure; refused is the remedy if the registry denies access.
 func advice(err error, refused string) string {
 	answer, ok := errors.AsType[*transport.Error](err)
 	if !ok {
@@ -212,7 +213,7 @@ func advice(err error, refused string) string {
 	return "the registry has a problem: try again later"
 }
 
-// oneLine is an error in one line.
+// oneLine returns the error in one line.
 func oneLine(err error) error {
 	return errors.New(strings.Join(strings.Fields(err.Error()), " "))
 }

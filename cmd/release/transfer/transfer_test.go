@@ -33,7 +33,7 @@ func single(t *testing.T, text, arch string) v1.Image {
 	return image
 }
 
-// index has an image for each platform, such as linux/amd64.
+// index returns an index with an image for each platform, such as linux/amd64.
 func index(t *testing.T, platforms ...string) v1.ImageIndex {
 	t.Helper()
 	all := mutate.IndexMediaType(empty.Index, types.OCIImageIndex)
@@ -168,7 +168,7 @@ func TestCopy(t *testing.T) {
 	})
 }
 
-// TestAdvice tells who is refused from what is not there, and both from a registry that is not reached.
+// TestAdvice checks that denied access, a missing image and an unreachable registry lead to different advice.
 func TestAdvice(t *testing.T) {
 	refused := "check the credentials"
 	for name, tt := range map[string]struct {
@@ -192,7 +192,7 @@ func TestAdvice(t *testing.T) {
 	})
 }
 
-// TestInsecure allows plain HTTP to who asks for it, and to nobody else.
+// TestInsecure checks that plain HTTP is used only if it is requested.
 func TestInsecure(t *testing.T) {
 	for insecure, scheme := range map[bool]string{true: "http", false: "https"} {
 		g := NewWithT(t)

@@ -34,7 +34,8 @@ import (
 	"github.com/openshift/hypershift/support/testenv"
 )
 
-// world is a management cluster with two hosted namespaces, and the operator of the first with the rights that it has.
+// world is a management cluster with two hosted namespaces. The operator of the first one runs with its real
+// permissions.
 type world struct {
 	*WithT
 	t      *testing.T
@@ -73,7 +74,8 @@ func newWorld(t *testing.T) *world {
 	return w
 }
 
-// rights are those that the hypershift-operator gives to who signs for a cluster, and what of the hosted namespace it needs for it.
+// rights returns the permissions that the hypershift-operator grants to a cluster's signer, and those that the signer
+// needs in the hosted namespace.
 func rights() []client.Object {
 	const group = "certificates.k8s.io"
 	of := func(verb string) rbacv1.PolicyRule {
@@ -193,7 +195,7 @@ func TestBreakGlass(t *testing.T) {
 		w.approves(hostedA, "theirs")
 		w.passes(asked)
 		w.Expect(asked.Status).To(Equal(certificatesv1.CertificateSigningRequestStatus{}))
-		// Nor could the operator, if it were taken over.
+		// The operator could not either, if it were compromised.
 		asked.Status.Conditions = []certificatesv1.CertificateSigningRequestCondition{w.signer.said(certificatesv1.CertificateApproved, "Mine", "")}
 		w.Expect(w.signer.Client.SubResource("approval").Update(t.Context(), asked)).To(MatchError(ContainSubstring("user not permitted to approve")))
 	})
@@ -240,7 +242,7 @@ func TestBreakGlass(t *testing.T) {
 	})
 }
 
-// revokes walks through a revocation with a second one behind it, where this test brings the rotation forward.
+// revokes runs a revocation with a second one queued behind it. The test advances the rotation.
 func (w *world) revokes(signer string) {
 	first, second := w.revocation("first"), w.revocation("second")
 	w.look(second)
@@ -299,7 +301,7 @@ func (w *world) look(asked *certificatesv1alpha1.CertificateRevocationRequest) {
 	w.Expect(w.client.Get(w.t.Context(), client.ObjectKeyFromObject(asked), asked)).To(Succeed())
 }
 
-// said are the conditions in few words: = for True, and ! else.
+// said returns the conditions in short form: = for True, and ! otherwise.
 func (w *world) said(asked *certificatesv1alpha1.CertificateRevocationRequest) string {
 	var words []string
 	for _, t := range []string{"SignerClassValid", "RootCertificatesRegenerated", "NewCertificatesTrusted", "LeafCertificatesRegenerated", "PreviousCertificatesRevoked"} {
@@ -312,7 +314,8 @@ func (w *world) said(asked *certificatesv1alpha1.CertificateRevocationRequest) s
 	return strings.Join(words, " ")
 }
 
-// rotate brings the signer a step on, as the controller of the HostedControlPlane does when all pods have taken the last one.
+// rotate advances the signer by one step, as the controller of the HostedControlPlane does when all pods have loaded
+// the last one.
 func (w *world) rotate() {
 	w.t.Helper()
 	secret := w.secret(hostedA, pki.SREBreakGlassSigner)
@@ -320,8 +323,8 @@ func (w *world) rotate() {
 	w.Expect(w.client.Update(w.t.Context(), secret)).To(Succeed())
 }
 
-// TestWatches has one case for each kind that the two controllers wait for. A revocation that goes on asks for itself, so the one that a
-// signer's Secret leads to does not exist.
+// TestWatches has one case for each kind that the two controllers watch. A revocation in progress requeues itself, so
+// the one that a signer's Secret maps to does not exist.
 func TestWatches(t *testing.T) {
 	scheme, config := fixture.Scheme(), testenv.Start(t, crds.Certificates)
 	testenv.NeedsServer(t, config)

@@ -15,7 +15,7 @@ import (
 	supportpki "github.com/openshift/hypershift/support/pki"
 )
 
-// Reasons, in the words of HyperShift.
+// Reasons, as HyperShift names them.
 const (
 	reasonSignerUnknown = "SignerClassUnknown"
 	reasonRootStale     = "RootCertificatesStale"
@@ -23,7 +23,8 @@ const (
 	reasonWaiting       = "WaitingForAvailable"
 )
 
-// conditions say how far a revocation is, by the signer and by who has taken what follows from it.
+// conditions report the progress of a revocation, from the signer and from the pods and workloads that must load the
+// result.
 func conditions(s *scope) []metav1.Condition {
 	if _, known := signers[s.request.Spec.SignerClass]; !known {
 		return []metav1.Condition{condition.False(certificatesv1alpha1.SignerClassValidType, reasonSignerUnknown,
@@ -37,7 +38,7 @@ func conditions(s *scope) []metav1.Condition {
 		return []metav1.Condition{valid, stage(certificatesv1alpha1.RootCertificatesRegeneratedType, false, reasonWaiting,
 			"Waiting for CertificateRevocationRequest "+s.before+", which revokes the same signer")}
 	}
-	// The next signer signs when all pods trust it, and not before.
+	// The next signer signs only when all pods trust it.
 	signs := len(s.previous) > 0 && !bytes.Equal(s.previous, s.signer.Data[supportpki.CACertKey])
 	made := signs || supportpki.StageOf(s.signer) == supportpki.Trusting
 	dropped := supportpki.Revoked(s.signer, string(s.request.UID))

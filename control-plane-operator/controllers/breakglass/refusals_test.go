@@ -23,8 +23,8 @@ import (
 	"github.com/openshift/hypershift/support/testenv"
 )
 
-// TestRefusals leads requests and a revocation through their lives, against a server that refuses each request once: who was approved gets a
-// certificate in the end, and who was denied never does.
+// TestRefusals runs requests and a revocation against a server that fails each request once. An approved request gets a
+// certificate in the end, and a denied one never does.
 func TestRefusals(t *testing.T) {
 	w := newWorld(t)
 	server := testenv.NewGrudging(testenv.Client(t, w.config, fixture.Scheme()))
@@ -67,7 +67,7 @@ func TestRefusals(t *testing.T) {
 	w.Expect(revocation.Status.RevocationTimestamp.Time).To(BeTemporally("==", w.now))
 }
 
-// TestWaits: a revocation that waits for a signer, for another one or for pods says so, and is looked at again.
+// TestWaits: a revocation that waits for a signer, for another one or for pods reports that, and is requeued.
 func TestWaits(t *testing.T) {
 	w := newWorld(t)
 	looks := func(asked *certificatesv1alpha1.CertificateRevocationRequest) time.Duration {
@@ -111,7 +111,7 @@ func TestWaits(t *testing.T) {
 	w.Expect(w.said(first)).To(HaveSuffix("PreviousCertificatesRevoked=AsExpected"))
 }
 
-// TestRevocationGone: who takes a revocation back while it is looked at sees no error of it.
+// TestRevocationGone: a revocation that is deleted during the reconcile causes no error.
 func TestRevocationGone(t *testing.T) {
 	w := newWorld(t)
 	asked := w.revocation("gone")
@@ -128,7 +128,7 @@ func TestRevocationGone(t *testing.T) {
 	w.Expect(w.client.Get(t.Context(), client.ObjectKeyFromObject(asked), asked)).To(MatchError(apierrors.IsNotFound, "IsNotFound"))
 }
 
-// TestSignerWithoutCertificate: nothing is said to be signed by the next signer while nobody knows the former one.
+// TestSignerWithoutCertificate: nothing is reported as signed by the next signer while the previous one is unknown.
 func TestSignerWithoutCertificate(t *testing.T) {
 	g := NewWithT(t)
 	signer := &corev1.Secret{Data: map[string][]byte{"ca.crt": []byte("new")}}

@@ -24,35 +24,35 @@ import (
 	"github.com/openshift/hypershift/support/upsert"
 )
 
-// again is how soon a revocation is looked at again that goes on: no watch tells of pods that have rolled.
+// again is the requeue interval of a revocation in progress: no watch reports that pods have rolled out.
 const again = 10 * time.Second
 
 type revocation = *certificatesv1alpha1.CertificateRevocationRequest
 
-// Revoker brings CertificateRevocationRequests of the hosted namespace to their end, one after another for each signer. The signer's Secret
-// carries the rotation (support/pki), which the controller of the HostedControlPlane brings forward; the Revoker asks for it and says how far
-// it is.
+// Revoker processes the CertificateRevocationRequests of the hosted namespace, one after another for each signer. The
+// signer's Secret carries the rotation (support/pki), which the controller of the HostedControlPlane advances. The
+// Revoker requests the rotation and reports its progress.
 type Revoker struct {
 	// Client reads (cached) and writes the management cluster.
 	Client client.Client
-	// Clock tells when a revocation was asked for.
+	// Clock provides the time of the revocation request.
 	Clock clock.PassiveClock
 }
 
-// scope is one pass over one request.
+// scope is the state of one reconcile of one request.
 type scope struct {
 	request revocation
-	// signer is the Secret of the signer, nil while there is none.
+	// signer is the Secret of the signer, nil if there is none.
 	signer *corev1.Secret
-	// previous is the certificate that is revoked (PEM); empty until it is remembered.
+	// previous is the certificate that is revoked (PEM); empty until it is stored.
 	previous []byte
-	// before names the request that is to be done first; empty if it is this one's turn.
+	// before names the request that must finish first; empty if this request is next.
 	before string
-	// outdated are the pods and workloads that do not yet run with what they mount.
+	// outdated are the pods and workloads that do not yet run with the current content of their mounts.
 	outdated []string
 }
 
-// SetupWithManager watches the requests and the signers. Their CRD must be there.
+// SetupWithManager watches the requests and the signers. The CRD of the requests must be installed.
 func (r *Revoker) SetupWithManager(mgr ctrl.Manager) error {
 	return ctrl.NewControllerManagedBy(mgr).
 		For(&certificatesv1alpha1.CertificateRevocationRequest{}).
@@ -114,7 +114,7 @@ func done(asked revocation) bool {
 	return condition.IsTrue(asked.Status.Conditions, certificatesv1alpha1.PreviousCertificatesRevokedType)
 }
 
-// before finds the request for the same signer that is older and not done.
+// before returns an older request for the same signer that is not done.
 func (r *Revoker) before(ctx context.Context, asked revocation) (string, error) {
 	list := &certificatesv1alpha1.CertificateRevocationRequestList{}
 	if err := r.Client.List(ctx, list, client.InNamespace(asked.Namespace)); err != nil {
@@ -136,10 +136,10 @@ func older(a, b revocation) bool {
 	return a.CreationTimestamp.Before(&b.CreationTimestamp)
 }
 
-// ready tells whether there is a signer, and nothing to wait for.
+// ready reports whether there is a signer, and no other request must finish first.
 func (s *scope) ready() bool { return s.signer != nil && s.before == "" }
 
-// remember keeps the certificate of the signer, and not its key, in a Secret that goes with the request.
+// remember stores the certificate of the signer, without its key, in a Secret that is deleted with the request.
 func (r *Revoker) remember(ctx context.Context, s *scope) (ctrl.Result, error) {
 	if !s.ready() {
 		return ctrl.Result{}, nil
@@ -168,7 +168,7 @@ func (r *Revoker) remember(ctx context.Context, s *scope) (ctrl.Result, error) {
 	})
 }
 
-// revoke asks for the rotation, once.
+// revoke requests the rotation, once.
 func (r *Revoker) revoke(ctx context.Context, s *scope) (ctrl.Result, error) {
 	if !s.ready() {
 		return ctrl.Result{}, nil
@@ -176,7 +176,7 @@ func (r *Revoker) revoke(ctx context.Context, s *scope) (ctrl.Result, error) {
 	return ctrl.Result{}, upsert.Patch(ctx, r.Client, s.signer, func() { supportpki.Revoke(s.signer, string(s.request.UID)) })
 }
 
-// watch finds out who still trusts the former signer when no bundle names it any more.
+// watch finds the pods and workloads that still trust the previous signer after it was removed from all bundles.
 func (r *Revoker) watch(ctx context.Context, s *scope) (ctrl.Result, error) {
 	if !s.ready() || !supportpki.Revoked(s.signer, string(s.request.UID)) {
 		return ctrl.Result{RequeueAfter: again}, nil
@@ -191,7 +191,7 @@ func (r *Revoker) watch(ctx context.Context, s *scope) (ctrl.Result, error) {
 	return ctrl.Result{}, nil
 }
 
-// report says how far it is, unless something failed, which the next pass finds out.
+// report writes the progress. After a failure it writes nothing: the next reconcile finds out.
 func (r *Revoker) report(ctx context.Context, s *scope, failure error) error {
 	if failure != nil {
 		return nil //nolint:nilerr // The driver returns it.

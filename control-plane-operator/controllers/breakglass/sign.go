@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package breakglass signs client certificates for the guest that somebody asks for in the management cluster: a CertificateSigningRequest
-// there, for a signer that is named after the hosted namespace, and a CertificateSigningRequestApproval of the same name in that namespace.
-// It revokes all certificates of a signer, as CertificateRevocationRequests ask, by replacing the signer.
+// Package breakglass signs client certificates for the guest cluster that are requested in the management cluster. A
+// request is a CertificateSigningRequest there, for a signer that is named after the hosted namespace, and a
+// CertificateSigningRequestApproval of the same name in that namespace. The package also revokes all certificates of a
+// signer by replacing the signer, as CertificateRevocationRequests ask.
 package breakglass
 
 import (
@@ -32,10 +33,10 @@ import (
 	"github.com/openshift/hypershift/support/upsert"
 )
 
-// retry is how soon a request is looked at again whose signer is being replaced.
+// retry is the requeue interval of a request whose signer is being replaced.
 const retry = 10 * time.Second
 
-// signers are the Secrets of the signers by their class, which is the last part of a signer's name.
+// signers maps the class of a signer, which is the last part of its name, to the signer's Secret.
 var signers = map[string]string{
 	certificatesv1alpha1.CustomerBreakGlassSigner: pki.CustomerBreakGlassSigner,
 	certificatesv1alpha1.SREBreakGlassSigner:      pki.SREBreakGlassSigner,
@@ -47,13 +48,14 @@ type csr = *certificatesv1.CertificateSigningRequest
 type Signer struct {
 	// Client reads (cached) and writes the management cluster.
 	Client client.Client
-	// Namespace is the hosted namespace. Requests for signers of others are left alone, whatever is approved here.
+	// Namespace is the hosted namespace. The Signer ignores requests for signers of other namespaces, whatever is approved
+	// here.
 	Namespace string
-	// Clock tells when certificates begin.
+	// Clock provides the start time of certificates.
 	Clock clock.PassiveClock
 }
 
-// SetupWithManager watches requests and approvals. The CRD of the latter must be there.
+// SetupWithManager watches requests and approvals. The CRD of the approvals must be installed.
 func (r *Signer) SetupWithManager(mgr ctrl.Manager) error {
 	sameName := handler.EnqueueRequestsFromMapFunc(func(_ context.Context, approval client.Object) []reconcile.Request {
 		return []reconcile.Request{{NamespacedName: client.ObjectKey{Name: approval.GetName()}}}
@@ -81,7 +83,7 @@ func (r *Signer) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Result, 
 	}.Reconcile(ctx, req)
 }
 
-// classOf is the class of the signer that is asked, if that is one of this hosted namespace.
+// classOf returns the class of the requested signer; empty if the signer is not one of this hosted namespace.
 func (r *Signer) classOf(asked csr) string {
 	class, ours := strings.CutPrefix(asked.Spec.SignerName, "hypershift.openshift.io/"+r.Namespace+".")
 	if _, known := signers[class]; !ours || !known {
@@ -96,7 +98,8 @@ func has(asked csr, t certificatesv1.RequestConditionType) bool {
 	})
 }
 
-// approve approves what somebody has approved who may write to the hosted namespace.
+// approve approves a request that has an approval in the hosted namespace. Only a user with write access to that
+// namespace can create one.
 func (r *Signer) approve(ctx context.Context, asked csr) (ctrl.Result, error) {
 	if has(asked, certificatesv1.CertificateApproved) {
 		return ctrl.Result{}, nil
@@ -123,7 +126,7 @@ func (r *Signer) said(t certificatesv1.RequestConditionType, reason, message str
 	}
 }
 
-// sign signs a request, or says for good why it does not.
+// sign signs a request, or rejects it permanently with the reason.
 func (r *Signer) sign(ctx context.Context, asked csr) (ctrl.Result, error) {
 	class := r.classOf(asked)
 	request, err := check(asked, class)
@@ -138,7 +141,7 @@ func (r *Signer) sign(ctx context.Context, asked csr) (ctrl.Result, error) {
 		return ctrl.Result{}, fmt.Errorf("reading the signer of CertificateSigningRequest %s: %w", asked.Name, err)
 	}
 	if supportpki.Revoking(secret) {
-		// What is signed now would be refused in a minute.
+		// A certificate signed now would be rejected in a minute, when the signer is replaced.
 		return ctrl.Result{RequeueAfter: retry}, nil
 	}
 	signer, err := supportpki.CAOf(secret)
@@ -152,7 +155,7 @@ func (r *Signer) sign(ctx context.Context, asked csr) (ctrl.Result, error) {
 	return ctrl.Result{}, upsert.Status(ctx, r.Client, asked, func() { asked.Status.Certificate = certificate })
 }
 
-// lifeOf is how long a certificate is good that is asked for: no longer than break-glass certificates are.
+// lifeOf returns the lifetime of the requested certificate, limited to the lifetime of break-glass certificates.
 func lifeOf(asked csr) time.Duration {
 	if asked.Spec.ExpirationSeconds == nil {
 		return pki.BreakGlassCertificateLife
@@ -163,8 +166,8 @@ func lifeOf(asked csr) time.Duration {
 // usages are those of a client certificate.
 var usages = []certificatesv1.KeyUsage{certificatesv1.UsageClientAuth, certificatesv1.UsageDigitalSignature, certificatesv1.UsageKeyEncipherment}
 
-// check reads a request and says what is wrong with it. The user's name tells who is who in the audit log, and keeps apart from nodes
-// and programs, whose names decide about their rights.
+// check reads a request and returns an error that says what is wrong with it. The user name identifies the user in the
+// audit log. It also keeps break-glass users apart from nodes and programs, whose names decide about their permissions.
 func check(asked csr, class string) (*x509.CertificateRequest, error) {
 	block, _ := pem.Decode(asked.Spec.Request)
 	if block == nil {

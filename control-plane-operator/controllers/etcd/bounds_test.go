@@ -16,7 +16,7 @@ import (
 	component "github.com/openshift/hypershift/control-plane-operator/controllers/hostedcontrolplane/v2/etcd"
 )
 
-// whole is a step with all that goes with it.
+// whole formats a step with all its fields.
 func whole(s step) string {
 	text := string(s.action)
 	if s.member != nil {
@@ -34,17 +34,17 @@ func whole(s step) string {
 	return text
 }
 
-// learner is a member that the cluster has just added.
+// learner makes m a member that the cluster has just added.
 func learner(m *member) {
 	m.status, m.listed = nil, &etcdserverpb.Member{ID: 4, IsLearner: true}
 }
 
-// forgotten is a member that the cluster does not know any more, on a volume that came after.
+// forgotten makes m a member that was removed from the cluster and has a newer volume.
 func forgotten(m *member) {
 	m.status, m.listed, m.note.Volume = nil, nil, "former"
 }
 
-// TestWholeSteps: of whom a step is asked, which note is written, and which alarm goes.
+// TestWholeSteps checks which members execute a step, which note is written, and which alarm is cleared.
 func TestWholeSteps(t *testing.T) {
 	const wait = " | for no reason"
 	joins := component.Note{Stage: component.Joining}
@@ -112,7 +112,7 @@ func TestWholeSteps(t *testing.T) {
 	}
 }
 
-// TestBoundOfYouth: a volume is given up when it is ten minutes old, and not a moment before.
+// TestBoundOfYouth: a volume is given up when it is ten minutes old, and not earlier.
 func TestBoundOfYouth(t *testing.T) {
 	for age, want := range map[time.Duration]string{youngest: "remove etcd-1", youngest - time.Second: ""} {
 		c := three()
@@ -133,7 +133,7 @@ func TestBoundOfYouth(t *testing.T) {
 	}
 }
 
-// TestBoundsOfRoom: at what share of free room a member is stopped for it, and when it takes writes again.
+// TestBoundsOfRoom checks at which share of free space a member is defragmented, and when it accepts writes again.
 func TestBoundsOfRoom(t *testing.T) {
 	full := []*etcdserverpb.AlarmMember{{MemberID: 2, Alarm: etcdserverpb.AlarmType_NOSPACE}}
 	sized := func(c *cluster, size, used int64) {
@@ -174,7 +174,7 @@ func TestBoundsOfRoom(t *testing.T) {
 	}
 }
 
-// TestBoundsOfDisks: when a disk begins and ends to be slow, and when its latency is said anew.
+// TestBoundsOfDisks checks when a disk starts and stops being slow, and when its latency is reported again.
 func TestBoundsOfDisks(t *testing.T) {
 	const ms = time.Millisecond
 	for name, tc := range map[string]struct{ before, want disk }{

@@ -33,26 +33,27 @@ var (
 	noon       = time.Date(2026, time.November, 20, 12, 0, 0, 0, time.UTC)
 )
 
-// cast plays the members of a cluster, and a server with their pods.
+// cast is a fake of a cluster's members, and a server with their pods.
 type cast struct {
 	Members
 	server client.WithWatch
 	r      *Reconciler
 	hcp    *hyperv1.HostedControlPlane
-	// seen is what members answer, by pod.
+	// seen holds the answers of the members, by pod.
 	seen *cluster
-	// refuses are the requests that fail, as did has them.
+	// refuses are the requests that fail, in the form of did.
 	refuses map[string]error
 
 	lock sync.Mutex
-	// dialed are the members that were to be told, time by time; open how many of these clients nobody closed.
+	// dialed are the members of each dial, and open is the number of clients that are not closed.
 	dialed []string
 	open   int
 	did    []string
 	within time.Duration
 }
 
-// newCast are the three members of a cluster that are well, as the notes say too; each has a pod and a claim whose UID is the pod's name.
+// newCast returns the three members of a healthy cluster, with notes that match. Each has a pod and a claim whose UID
+// is the pod's name.
 func newCast(t *testing.T) *cast {
 	t.Helper()
 	c := &cast{hcp: fixture.ControlPlane(), seen: three(), refuses: map[string]error{}}
@@ -76,7 +77,7 @@ func newCast(t *testing.T) *cast {
 	return c
 }
 
-// refuse has the server refuse the requests that begin so, as in "get v1.Pod clusters-demo/etcd-1".
+// refuse makes the server fail the requests with this prefix, as in "get v1.Pod clusters-demo/etcd-1".
 func (c *cast) refuse(what string, err error) {
 	server := testenv.Intercept(c.server, func(r testenv.Request) error {
 		if strings.HasPrefix(r.String(), what) {
@@ -101,7 +102,7 @@ func (c *cast) Close() error {
 	return nil
 }
 
-// told notes a request and how long it may take, and answers.
+// told records a request and its timeout, and answers it.
 func (c *cast) told(ctx context.Context, format string, args ...any) error {
 	c.lock.Lock()
 	defer c.lock.Unlock()

@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package etcd looks after the members of a hosted cluster's etcd. A pass looks at the members, takes at most one step (next),
-// and says what it saw. All that a step needs to know is in etcd itself, in the namespace and in the notes about the members,
-// so an operator that dies between two steps goes on where it was:
+// Package etcd manages the members of a hosted cluster's etcd. A reconcile observes the members, takes at most one step
+// (next), and reports what it observed. All state that a step needs is in etcd itself, in the namespace and in the
+// notes about the members. An operator that stops between two steps therefore continues where it was:
 //
-//	lost volume -> remove -> (renew its volume) -> note "Joining" -> add as learner -> it starts -> note "Started" -> promote
+//	lost volume -> remove -> (renew its volume) -> note "Joining" -> add as learner
+//		-> it starts -> note "Started" -> promote
 //	changed pods -> restart the members one by one (the StatefulSet does not, OnDelete)
 package etcd
 
@@ -33,43 +34,43 @@ import (
 )
 
 const (
-	// settledResync is how often healthy members are asked how they are.
+	// settledResync is the interval at which the status of healthy members is checked.
 	settledResync = 30 * time.Second
-	// stepResync is how soon the next step of a replacement follows.
+	// stepResync is the time until the next step of a replacement.
 	stepResync = 2 * time.Second
-	// Patience is how long a member may take to answer. One that takes longer serves nobody.
+	// Patience is the timeout for an answer of a member. A slower member counts as not serving.
 	Patience = 5 * time.Second
-	// defragmentation is how long a member may take to write its database anew: 8 GiB on a slow disk.
+	// defragmentation is the timeout for a member to rewrite its database: 8 GiB on a slow disk.
 	defragmentation = 5 * time.Minute
 )
 
-// Reconciler looks after the members of managed etcds.
+// Reconciler manages the members of managed etcds.
 type Reconciler struct {
 	// Client writes the management cluster.
 	Client client.Client
-	// Live reads the management cluster without a cache: what is done to a member cannot be undone.
+	// Live reads the management cluster without a cache: an action on a member cannot be undone.
 	Live client.Reader
-	// Clock tells the time.
+	// Clock provides the current time.
 	Clock clock.PassiveClock
-	// Dial makes a client of etcd for some URLs of members.
+	// Dial returns a client of etcd for the given URLs of members.
 	Dial func(ctx context.Context, namespace string, urls []string) (Members, error)
 	// Scrape reads the metrics of a member.
 	Scrape func(ctx context.Context, namespace, url string) (map[string]*dto.MetricFamily, error)
-	// PeerURL and ClientURL are where the member of a pod is reached by the others and by clients.
+	// PeerURL and ClientURL return the URLs at which the other members and clients reach the member of a pod.
 	PeerURL, ClientURL func(namespace, pod string) string
-	// Patience is how long members may take to answer.
+	// Patience is the timeout for answers of members.
 	Patience time.Duration
-	// Metrics take what was seen; nil keeps it.
+	// Metrics record what was observed; nil records nothing.
 	Metrics *Metrics
 
-	// compacted is the revision at which a full etcd was compacted last, so that it is not done over and over where it does not help. An
-	// operator that starts does it once more.
+	// compacted is the revision at which a full etcd was last compacted. It avoids repeating a compaction that does not
+	// help. After a restart the operator compacts once more.
 	compacted int64
-	// disks are those of the members, by pod, since this operator started.
+	// disks holds the disks of the members, by pod, since this operator started.
 	disks map[string]*disk
 }
 
-// SetupWithManager watches HostedControlPlanes and the StatefulSet of etcd; members are asked from time to time.
+// SetupWithManager watches HostedControlPlanes and the StatefulSet of etcd; members are polled.
 func (r *Reconciler) SetupWithManager(mgr ctrl.Manager) error {
 	return ctrl.NewControllerManagedBy(mgr).Named(component.Name).
 		For(&hyperv1.HostedControlPlane{}).
@@ -78,13 +79,13 @@ func (r *Reconciler) SetupWithManager(mgr ctrl.Manager) error {
 		Complete(r)
 }
 
-// scope is one pass.
+// scope is the state of one reconcile.
 type scope struct {
 	hcp    *hyperv1.HostedControlPlane
 	paused bool
 	seen   *cluster
 	step   step
-	// refused says why volumes cannot grow; empty if nobody refused it.
+	// refused is the error for which volumes cannot grow; empty if there is none.
 	refused string
 }
 
@@ -99,7 +100,8 @@ func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 }
 
 func (r *Reconciler) observe(ctx context.Context, hcp *hyperv1.HostedControlPlane) (*scope, error) {
-	// One that is being restored has its members and volumes from somebody else: a step of ours would take from what they were just given.
+	// During a restore, another controller provides the members and volumes: a step here would remove what it has just
+	// provided.
 	if !hcp.DeletionTimestamp.IsZero() || hcp.Spec.Etcd.ManagementType == hyperv1.Unmanaged || hcp.Annotations[hyperv1.RestoringAnnotation] != "" {
 		return nil, phase.ErrStop
 	}
@@ -144,17 +146,17 @@ func resync(s *scope) time.Duration {
 	return settledResync
 }
 
-// take takes one step. Each can be taken again when the operator died before it knew that it was.
+// take takes one step. A step is repeatable, since the operator may stop before it has seen the result.
 func (r *Reconciler) take(ctx context.Context, hcp *hyperv1.HostedControlPlane, next step) error {
 	pod := next.member.pod
 	switch next.action {
 	case note:
 		return r.note(ctx, hcp, pod, next.note)
 	case restart:
-		// That pod, and not its successor of the same name.
+		// Delete that pod, and not its successor of the same name.
 		return r.delete(ctx, next.member.live, client.Preconditions{UID: &next.member.live.UID})
 	case renew:
-		// The claim first: it stays until its pod is gone, and the pod's successor gets a new one.
+		// Delete the claim first: it stays until its pod is gone, and the pod's successor gets a new one.
 		if err := r.delete(ctx, next.member.claim); err != nil {
 			return err
 		}
@@ -163,7 +165,7 @@ func (r *Reconciler) take(ctx context.Context, hcp *hyperv1.HostedControlPlane, 
 	return r.tell(ctx, hcp.Namespace, next)
 }
 
-// tell takes the steps that etcd takes part in.
+// tell takes the steps that need a call to etcd.
 func (r *Reconciler) tell(ctx context.Context, namespace string, next step) error {
 	members, err := r.Dial(ctx, namespace, next.via)
 	if err != nil {

@@ -65,7 +65,7 @@ func TestMembers(t *testing.T) {
 		g, w := NewWithT(t), formed(t, api, hyperv1.HighlyAvailable)
 		w.members["etcd-0"].off = true
 		w.replaceVolume("etcd-1")
-		// Which it stays as: that a leader is gone, the third one learns a moment later.
+		// This state lasts: the third member notices a moment later that the leader is gone.
 		w.goesOn("False/MemberUnhealthy: No answer from etcd-0, etcd-1, and no leader for etcd-2: 0 of 3 members are healthy")
 		for range 5 {
 			w.kubelet()
@@ -97,7 +97,8 @@ func TestMembers(t *testing.T) {
 				return err
 			}
 			for _, m := range list.Members {
-				// Refused until the members have been connected for some seconds. The answer gets lost when the member itself was to give it.
+				// The request is rejected until the members have been connected for some seconds. The answer is lost if the removed
+				// member itself had to send it.
 				for m.Name == "etcd-1" && len(w.done) == 0 && ctx.Err() == nil && !errors.Is(err, rpctypes.ErrMemberNotFound) {
 					try, cancel := context.WithTimeout(ctx, 10*time.Second)
 					_, err = c.MemberRemove(try, m.ID)
@@ -120,7 +121,7 @@ func TestMembers(t *testing.T) {
 		leader := w.leader()
 		w.tell(func(ctx context.Context, c Members) error {
 			var err error
-			for ctx.Err() == nil && !errors.Is(err, rpctypes.ErrNoSpace) { // A busy etcd refuses for other reasons too.
+			for ctx.Err() == nil && !errors.Is(err, rpctypes.ErrNoSpace) { // A busy etcd rejects requests for other reasons too.
 				_, err = c.Put(ctx, "large", strings.Repeat("x", 1<<20))
 			}
 			g.Expect(err).To(MatchError(rpctypes.ErrNoSpace))
@@ -131,7 +132,7 @@ func TestMembers(t *testing.T) {
 		g.Expect(len(w.done)).To(BeNumerically(">=", 5))
 		g.Expect(w.done[0]).To(Equal("compact"))
 		g.Expect(w.done[3:]).To(ContainElement("disarm"))
-		if leader == w.leader() { // The members of a busy machine may have chosen another meanwhile.
+		if leader == w.leader() { // On a busy machine, the members may have elected another leader in the meantime.
 			g.Expect(w.done[1:3]).NotTo(ContainElement("defragment " + leader))
 			g.Expect(w.done[3:]).To(ContainElement("defragment " + leader))
 		}
@@ -197,7 +198,7 @@ func TestMembers(t *testing.T) {
 	})
 }
 
-// formed is a cluster with something in it.
+// formed returns a cluster that contains some data.
 func formed(t *testing.T, api client.WithWatch, policy hyperv1.AvailabilityPolicy, edit ...func(*hyperv1.HostedControlPlane)) *world {
 	t.Helper()
 	w := newWorld(t, api, policy, edit...)
@@ -209,7 +210,8 @@ func formed(t *testing.T, api client.WithWatch, policy hyperv1.AvailabilityPolic
 	return w
 }
 
-// put writes to the cluster, which on a busy machine may refuse for a moment, as when it has just changed its leader.
+// put writes to the cluster. On a busy machine, the cluster may reject that for a moment, for example after a change of
+// leader.
 func (w *world) put(key, value string) {
 	w.t.Helper()
 	w.tell(func(ctx context.Context, c Members) error {
@@ -221,7 +223,7 @@ func (w *world) put(key, value string) {
 	})
 }
 
-// unhurried gives the members, all of which are up, the time that they need to answer.
+// unhurried gives the members, which are all up, the time that they need to answer.
 func (w *world) unhurried() {
 	w.patience = healing
 	w.operator = w.reconciler()
@@ -251,7 +253,7 @@ func (w *world) tell(what func(context.Context, Members) error) {
 	w.must(what(ctx, c))
 }
 
-// untilHealed lets time pass until all is well again, and looks at what was done for it.
+// untilHealed lets time pass until all members are healthy again, and checks the steps that were taken.
 func (w *world) untilHealed(steps []string) {
 	w.t.Helper()
 	NewWithT(w.t).Eventually(func() string {
@@ -268,7 +270,7 @@ func (w *world) untilHealed(steps []string) {
 	}
 }
 
-// read asks a member for what it has itself.
+// read reads from the data of one member.
 func (w *world) read(pod string) string {
 	w.t.Helper()
 	c, err := w.dial(w.t.Context(), namespace, []string{w.clientURL(namespace, pod)})
@@ -282,7 +284,7 @@ func (w *world) read(pod string) string {
 	return string(r.Kvs[0].Value)
 }
 
-// corrupt raises the alarm that etcd raises for a member whose data differs.
+// corrupt raises the alarm of etcd for a member with different data.
 func (w *world) corrupt(pod string) {
 	w.t.Helper()
 	raw, err := clientv3.New(clientv3.Config{Endpoints: []string{w.clientURL(namespace, pod)}, DialTimeout: Patience})
@@ -294,7 +296,7 @@ func (w *world) corrupt(pod string) {
 	w.must(err)
 	alarm := &etcdserverpb.AlarmRequest{Action: etcdserverpb.AlarmRequest_ACTIVATE, MemberID: status.Header.MemberId, Alarm: etcdserverpb.AlarmType_CORRUPT}
 	_, err = etcdserverpb.NewMaintenanceClient(raw.ActiveConnection()).Alarm(ctx, alarm)
-	for err != nil && ctx.Err() == nil { // As put: a busy etcd refuses for a moment. An alarm that is raised twice is one.
+	for err != nil && ctx.Err() == nil { // As in put, a busy etcd rejects requests for a moment. Raising an alarm twice has no further effect.
 		_, err = etcdserverpb.NewMaintenanceClient(raw.ActiveConnection()).Alarm(ctx, alarm)
 	}
 	w.must(err)

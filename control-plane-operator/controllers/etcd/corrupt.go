@@ -11,11 +11,11 @@ import (
 	"go.etcd.io/etcd/api/v3/etcdserverpb"
 )
 
-// hashing is how long members may take to read all that they store: 8 GiB on a slow disk.
+// hashing is the timeout for members to read all data that they store: 8 GiB on a slow disk.
 const hashing = 2 * time.Minute
 
-// hash asks all members at once for a checksum of what they store, while one of them is said to store something else. All are asked at a
-// revision that each has.
+// hash gets a checksum of the data of each healthy member concurrently, while there is an alarm that the data of a
+// member differs. All checksums are taken at a revision that each healthy member has.
 func (r *Reconciler) hash(ctx context.Context, c *cluster, members Members) {
 	if len(c.corrupt()) == 0 {
 		return
@@ -34,7 +34,7 @@ func (r *Reconciler) hash(ctx context.Context, c *cluster, members Members) {
 			continue
 		}
 		all.Go(func() {
-			// One that does not tell agrees with nobody.
+			// A member without a hash does not count as agreeing.
 			if answer, err := members.HashKV(ctx, m.clientURL, revision); err == nil {
 				m.hash = answer
 			}
@@ -43,7 +43,8 @@ func (r *Reconciler) hash(ctx context.Context, c *cluster, members Members) {
 	all.Wait()
 }
 
-// corrupt are the alarms of members whose data differs from that of the others. Etcd serves nobody while there is one.
+// corrupt returns the alarms of members whose data differs from that of the others. Etcd serves no requests while there
+// is one.
 func (c *cluster) corrupt() []*etcdserverpb.AlarmMember {
 	var all []*etcdserverpb.AlarmMember
 	for _, alarm := range c.alarms {
@@ -54,16 +55,17 @@ func (c *cluster) corrupt() []*etcdserverpb.AlarmMember {
 	return all
 }
 
-// distrust is the next step about a member whose data is corrupt: the cluster forgets it, takes the alarm back, and gets it back with an empty
-// volume as one that was lost. It is only taken when all others are well and agree on the data. An alarm of nobody (0) means that etcd itself
-// could not tell whose data is right.
+// distrust returns the next step for a member whose data is corrupt. The member is removed from the cluster and the
+// alarm is cleared. Then the member joins again with an empty volume, like a lost one. These steps are only taken when
+// all other members are healthy and agree on the data. An alarm without a member (ID 0) means that etcd itself could
+// not decide whose data is right.
 func (c *cluster) distrust(via []string) step {
 	for _, alarm := range c.corrupt() {
 		m := c.byID(alarm.MemberID)
 		switch {
 		case alarm.MemberID == 0 || !c.othersAgree(m):
 		case m != nil:
-			// A member that is removed stops before it has answered.
+			// A removed member stops before it has answered, so the call goes to other members.
 			others := c.urls(func(other *member) bool { return other != m && other.healthy() })
 			return step{action: remove, member: m, why: "its data differs from that of the others", via: others}
 		default:
@@ -73,8 +75,8 @@ func (c *cluster) distrust(via []string) step {
 	return step{}
 }
 
-// condemned tells whether the alarm of a member stands that was removed for its data. Another in its place would be one more whose data is in
-// question, and etcd serves nobody before the alarm is taken back.
+// condemned reports whether there is still an alarm of a member that was removed because of its data. While the alarm
+// is active, etcd serves no requests. The data of a replacement would be in question as well.
 func (c *cluster) condemned() bool {
 	return slices.ContainsFunc(c.corrupt(), func(alarm *etcdserverpb.AlarmMember) bool {
 		return alarm.MemberID != 0 && c.byID(alarm.MemberID) == nil
@@ -90,7 +92,7 @@ func (c *cluster) byID(id uint64) *member {
 	return nil
 }
 
-// othersAgree tells whether all listed members but m are well, enough for a quorum, and store the same.
+// othersAgree reports whether all listed members but m are healthy, form a quorum and store the same data.
 func (c *cluster) othersAgree(m *member) bool {
 	var first *member
 	agreeing := 0

@@ -9,13 +9,14 @@ import (
 	clientv3 "go.etcd.io/etcd/client/v3"
 )
 
-// counting writes down who is told what.
+// counting records which member gets which request.
 type counting struct {
 	Members
 	w *world
 }
 
-// patient is for a step: its answer must not get lost because the machine is busy, or nobody knew that it was done.
+// patient returns a context for a step: on a busy machine the answer must not be lost, or the test would not know that
+// the step was done.
 func patient(ctx context.Context) (context.Context, context.CancelFunc) {
 	return context.WithTimeout(context.WithoutCancel(ctx), healing)
 }

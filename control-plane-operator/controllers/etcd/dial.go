@@ -20,8 +20,8 @@ type Members interface {
 	Close() error
 }
 
-// TLSDialer dials with the client certificate of the hosted namespace, as the API server does. It is read each time: certificates
-// are renewed.
+// TLSDialer dials with the client certificate of the hosted namespace, as the API server does. It reads the certificate
+// for each dial, since certificates are renewed.
 func TLSDialer(reader client.Reader) func(context.Context, string, []string) (Members, error) {
 	return func(ctx context.Context, namespace string, urls []string) (Members, error) {
 		config, err := component.ClientTLS(ctx, reader, namespace)

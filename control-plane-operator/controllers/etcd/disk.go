@@ -18,43 +18,44 @@ import (
 )
 
 const (
-	// fsyncFamily is etcd's histogram of how long it takes until what a member must not lose is on its disk, in seconds.
+	// fsyncFamily is etcd's histogram of the time, in seconds, until the write-ahead log is on the disk.
 	fsyncFamily = "etcd_disk_wal_fsync_duration_seconds"
-	// startFamily is when a member's process started. Its histogram began then.
+	// startFamily is the time at which a member's process, and with it its histogram, started.
 	startFamily = "process_start_time_seconds"
-	// diskWindow is how long fsyncs are watched for one finding, and enoughSyncs how many it takes at least.
+	// diskWindow is the duration of one measurement of fsyncs, and enoughSyncs the minimum number of fsyncs in it.
 	diskWindow  = 5 * time.Minute
 	enoughSyncs = 100
-	// tolerable is the longest 99th percentile of fsyncs that etcd's documentation calls fast enough. A disk that was slower is called fast
-	// again below relieved, a bound of etcd's histogram, in as many windows as reliefs says: one at the edge does not change its name all the time.
+	// tolerable is the longest 99th percentile of fsyncs that etcd's documentation calls fast enough. A slow disk counts
+	// as fast again when it was below relieved, a bucket bound of etcd's histogram, in reliefs windows in a row. This
+	// keeps a disk at the limit from alternating.
 	tolerable = 10 * time.Millisecond
 	relieved  = 8 * time.Millisecond
 	reliefs   = 3
-	// restated is by what factor a slow disk's latency must change to be said anew.
+	// restated is the factor by which the latency of a slow disk must change to be reported again.
 	restated = 1.5
 )
 
-// fsyncs is what a member has counted since its process started.
+// fsyncs holds the counters of a member since its process started.
 type fsyncs struct {
 	started float64
 	total   uint64
-	// upTo is how many took as long as a bound in seconds, or less.
+	// upTo maps a bound in seconds to the number of fsyncs that took at most that long.
 	upTo map[float64]uint64
 }
 
-// disk is what is known of the disk under a member. The zero value knows nothing.
+// disk is the state of a member's disk. The zero value has no measurement.
 type disk struct {
 	since  time.Time
 	before *fsyncs
-	// p99 is of the last window; zero before the first has passed.
+	// p99 is the 99th percentile of the last window; zero before the first window has ended.
 	p99 time.Duration
-	// said is the latency that is complained of; zero if the disk is fast.
+	// said is the latency that is reported; zero if the disk is fast.
 	said time.Duration
-	// fast counts the windows in a row in which a slow disk was fast.
+	// fast counts the windows in a row in which a disk that is reported as slow was fast.
 	fast int
 }
 
-// readFsyncs returns nil for metrics of something else than etcd.
+// readFsyncs returns nil if the metrics are not those of etcd.
 func readFsyncs(families map[string]*dto.MetricFamily) *fsyncs {
 	if len(families[fsyncFamily].GetMetric()) == 0 {
 		return nil
@@ -72,10 +73,10 @@ func readFsyncs(families map[string]*dto.MetricFamily) *fsyncs {
 	return read
 }
 
-// due tells whether it is time to look at the disk again.
+// due reports whether the disk must be measured again.
 func (d *disk) due(now time.Time) bool { return d.before == nil || now.Sub(d.since) >= diskWindow }
 
-// take ends a window, unless too little happened in it, or the member restarted.
+// take ends a window, unless it has too few fsyncs. A restart of the member begins a new window.
 func (d *disk) take(now time.Time, read *fsyncs) {
 	if d.before == nil || d.before.started != read.started {
 		d.since, d.before = now, read
@@ -106,8 +107,8 @@ func (d *disk) evaluate() {
 	}
 }
 
-// percentile is how long that share of the fsyncs took at most since before, as far as the buckets tell: between two bounds they are
-// taken for evenly spread. It tells too whether there were enough of them.
+// percentile returns the duration below which the given share of the fsyncs since before is. It interpolates linearly
+// between two bucket bounds. It also reports whether there were enough fsyncs.
 func (f *fsyncs) percentile(share float64, before *fsyncs) (time.Duration, bool) {
 	if f.total < before.total+enoughSyncs {
 		return 0, false
@@ -126,7 +127,7 @@ func (f *fsyncs) percentile(share float64, before *fsyncs) (time.Duration, bool)
 
 func seconds(s float64) time.Duration { return time.Duration(s * float64(time.Second)) }
 
-// legible rounds to what a person reads.
+// legible rounds a duration for messages.
 func legible(d time.Duration) time.Duration {
 	if d < time.Second {
 		return d.Round(time.Millisecond)
@@ -134,7 +135,8 @@ func legible(d time.Duration) time.Duration {
 	return d.Round(100 * time.Millisecond)
 }
 
-// diskFast says which disks are too slow. It says nothing before all have been watched for a while, unless one is slow.
+// diskFast returns a condition that names the slow disks. There is no condition before all disks have been measured,
+// unless one is slow.
 func diskFast(pods []string, disks map[string]*disk) (metav1.Condition, bool) {
 	t := string(hyperv1.EtcdDiskFast)
 	var slow []string

@@ -14,7 +14,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// page is what a member that started at some second tells when of its fsyncs so many took up to 8, 16, 64 and 128 ms, and more.
+// page returns the metrics of a member that started at that second. The numbers are its fsyncs of up to 8, 16, 64 and
+// 128 ms, and longer ones.
 func page(start int, upTo8, upTo16, upTo64, upTo128, more int) string {
 	var text strings.Builder
 	fmt.Fprintf(&text, "# TYPE %s gauge\n%s %d\n# TYPE %s histogram\n", startFamily, startFamily, start, fsyncFamily)
@@ -30,7 +31,7 @@ func page(start int, upTo8, upTo16, upTo64, upTo128, more int) string {
 	return text.String()
 }
 
-// TestDisk has a disk looked at every five minutes and asks what is said of it.
+// TestDisk measures a disk every five minutes and checks the reported condition.
 func TestDisk(t *testing.T) {
 	const fast, unknown = "True", ""
 	quick, slow := page(1, 1000, 0, 0, 0, 0), page(1, 900, 0, 200, 0, 0)

@@ -16,47 +16,47 @@ import (
 	component "github.com/openshift/hypershift/control-plane-operator/controllers/hostedcontrolplane/v2/etcd"
 )
 
-// member is one that the control plane should have.
+// member is a desired member of the control plane's etcd.
 type member struct {
 	pod, clientURL string
-	// note is what is known of it from earlier passes.
+	// note is the persisted state of the member from earlier reconciles.
 	note component.Note
-	// status is its own answer; nil if it gave none.
+	// status is the member's own status; nil if it did not answer.
 	status *clientv3.StatusResponse
-	// listed is what the cluster says of it; nil if the cluster does not know it, or was not asked.
+	// listed is the member in the cluster's list; nil if it is not in the list, or the cluster was not asked.
 	listed *etcdserverpb.Member
-	// hash is of what it stores; nil if it was not asked.
+	// hash is the checksum of the member's data; nil if it was not requested.
 	hash *clientv3.HashKVResponse
-	// live and claim are its pod and the claim of its volume; nil if they do not exist.
+	// live and claim are the member's pod and the claim of its volume; nil if they do not exist.
 	live  *corev1.Pod
 	claim *corev1.PersistentVolumeClaim
 }
 
-// cluster is all that a pass saw.
+// cluster is everything that a reconcile observed.
 type cluster struct {
 	members []*member
-	// revision is what new pods of the StatefulSet are of; empty until its controller has said it.
+	// revision is the revision of new pods of the StatefulSet; empty until its controller has set it.
 	revision string
-	// listed tells whether the cluster said who its members are, which takes a quorum.
+	// listed reports whether the cluster listed its members, which takes a quorum.
 	listed bool
-	// strangers are members that the cluster has and the control plane has not.
+	// strangers are members of the cluster that are not desired members of the control plane.
 	strangers []*etcdserverpb.Member
-	// alarms are raised by members.
+	// alarms are the active alarms of members.
 	alarms []*etcdserverpb.AlarmMember
-	// compacted is the last revision that this operator had forgotten.
+	// compacted is the last revision at which this operator compacted.
 	compacted int64
 }
 
-// answers tells whether a member has joined the cluster and serves.
+// answers reports whether a member has joined the cluster and serves.
 func (m *member) answers() bool { return m.status != nil && m.status.Leader != 0 }
 
-// healthy tells whether a member counts for the quorum.
+// healthy reports whether a member counts for the quorum.
 func (m *member) healthy() bool { return m.answers() && !m.status.IsLearner }
 
-// leads tells whether the others follow a member.
+// leads reports whether the member is the leader.
 func (m *member) leads() bool { return m.answers() && m.status.Leader == m.status.Header.MemberId }
 
-// started tells whether a listed member ever reached the cluster: it is then that it publishes where clients find it.
+// started reports whether a listed member ever joined the cluster: it publishes its client URLs when it joins.
 func (m *member) started() bool { return m.listed != nil && len(m.listed.ClientURLs) > 0 }
 
 func (r *Reconciler) look(ctx context.Context, hcp *hyperv1.HostedControlPlane) (*cluster, error) {
@@ -98,7 +98,7 @@ func (r *Reconciler) lookAt(ctx context.Context, namespace string, m *member) er
 	return nil
 }
 
-// ask asks all members at once how they are.
+// ask gets the status of all members concurrently.
 func (r *Reconciler) ask(ctx context.Context, c *cluster, members Members) {
 	ctx, cancel := context.WithTimeout(ctx, r.Patience)
 	defer cancel()
@@ -113,8 +113,8 @@ func (r *Reconciler) ask(ctx context.Context, c *cluster, members Members) {
 	all.Wait()
 }
 
-// list asks the members that answer who is in the cluster. That they may not know is no failure: it is what a cluster without
-// a quorum is like.
+// list gets the member list from members that answer. It is no failure if they cannot return it: a cluster without a
+// quorum cannot.
 func (r *Reconciler) list(ctx context.Context, namespace string, c *cluster) error {
 	voters := c.urls((*member).healthy)
 	if len(voters) == 0 {

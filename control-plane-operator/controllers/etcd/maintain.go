@@ -13,16 +13,17 @@ import (
 )
 
 const (
-	// worthwhile is the share of a database file that must be free before the member is stopped for a moment to give it back,
-	// and small the size below which it does not matter. A member that is full is not asked for so much.
+	// worthwhile is the share of a database file that must be free before the member is defragmented, which stops it for a
+	// moment. small is the file size in bytes below which it does not matter. For a full member the lower share
+	// worthwhileWhenFull applies.
 	worthwhile, worthwhileWhenFull = 0.3, 0.05
 	small                          = 64 << 20
-	// roomy is the share of the quota below which a member takes writes again.
+	// roomy is the share of the quota below which a member accepts writes again.
 	roomy = 0.9
 )
 
-// maintain is the next step for members that are all well: one at a time gives back what its file holds no data in, and one that
-// refuses writes for want of room gets some. The API server compacts by itself, every few minutes, unless writes are refused.
+// maintain returns the next step when all members are healthy. It defragments one member at a time, and compacts when a
+// member rejects writes for lack of space. The API server compacts every few minutes, unless writes are rejected.
 func (c *cluster) maintain(quota int64) step {
 	if !c.allWell() {
 		return step{}
@@ -54,7 +55,7 @@ func (c *cluster) allWell() bool {
 	return c.listed && len(c.strangers) == 0
 }
 
-// full is an alarm of a member that has no room for writes; nil if there is none.
+// full returns the alarm of a member that has no space for writes; nil if there is none.
 func (c *cluster) full() *etcdserverpb.AlarmMember {
 	for _, alarm := range c.alarms {
 		if alarm.Alarm == etcdserverpb.AlarmType_NOSPACE {
@@ -64,7 +65,7 @@ func (c *cluster) full() *etcdserverpb.AlarmMember {
 	return nil
 }
 
-// mostlyFree is a member whose file is worth to be written anew, the leader after all others; nil if there is none.
+// mostlyFree returns a member whose file is worth defragmenting, the leader last; nil if there is none.
 func (c *cluster) mostlyFree(full *etcdserverpb.AlarmMember) *member {
 	var leader *member
 	for _, m := range c.members {
@@ -80,7 +81,7 @@ func (c *cluster) mostlyFree(full *etcdserverpb.AlarmMember) *member {
 	return leader
 }
 
-// compacted leaves out that there was nothing to compact.
+// compacted ignores the error that there was nothing to compact.
 func compacted(err error) error {
 	if errors.Is(err, rpctypes.ErrCompacted) {
 		return nil

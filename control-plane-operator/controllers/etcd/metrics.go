@@ -4,10 +4,10 @@ package etcd
 
 import "github.com/openshift/hypershift/control-plane-operator/metrics"
 
-// Metrics are those of the members.
+// Metrics holds the gauges of the members.
 type Metrics struct{ *metrics.Etcd }
 
-// take sets the gauges to what a pass saw. Of a member that does not answer no size is known.
+// take sets the gauges to what a reconcile observed. The size of a member that does not answer is unknown.
 func (m *Metrics) take(namespace string, seen *cluster, disks map[string]*disk) {
 	if m == nil {
 		return

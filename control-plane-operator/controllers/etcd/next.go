@@ -12,53 +12,53 @@ import (
 	component "github.com/openshift/hypershift/control-plane-operator/controllers/hostedcontrolplane/v2/etcd"
 )
 
-// action is what is done to a member.
+// action is an operation on a member.
 type action string
 
 const (
 	wait action = ""
-	// note writes down how far the member is.
+	// note stores the progress of the member.
 	note action = "note"
-	// remove has the cluster forget the member.
+	// remove removes the member from the cluster.
 	remove action = "remove"
 	// renew deletes the volume, and the pod that uses it.
 	renew action = "renew the volume"
-	// add has the cluster expect the member, which copies the data before it may vote.
+	// add adds the member to the cluster as a learner, which copies the data before it may vote.
 	add action = "add"
-	// restart deletes the pod, whose successor tries again at once, and is of the newest revision.
+	// restart deletes the pod. Its successor retries immediately and has the newest revision.
 	restart action = "restart"
-	// promote gives a member that has caught up its vote.
+	// promote makes a learner that has caught up a voter.
 	promote action = "promote"
-	// defragment has the member write its database anew, without what is free in it; it answers nobody meanwhile.
+	// defragment makes the member rewrite its database without the free space; it serves no requests until it is done.
 	defragment action = "defragment"
-	// compact has all members forget all but the newest version of everything.
+	// compact makes all members discard all but the newest version of every key.
 	compact action = "compact"
-	// disarm has the cluster take writes again.
+	// disarm clears the alarm, so that the cluster accepts writes again.
 	disarm action = "disarm"
 )
 
 const (
-	// crashes is how often a container must have ended before its data is given up, and youngest the age that a volume must have
-	// reached for it: a new volume does not cure everything, and a member that takes one ill turn after another is for a person.
+	// crashes is how often a container must have ended before its data is given up, and youngest the age that the volume
+	// must have reached. A new volume does not fix everything, and a member that keeps failing needs an administrator.
 	crashes  = 5
 	youngest = 10 * time.Minute
 )
 
-// step is what a pass does, and why. One that waits has a reason if something is under way.
+// step is the action of a reconcile and its reason. A step that waits has a reason if something is in progress.
 type step struct {
 	action action
 	member *member
 	why    string
-	// note goes with the action of that name.
+	// note is set for the action of that name.
 	note component.Note
-	// via are the client URLs of members that can be told.
+	// via are the client URLs of members that can execute the action.
 	via []string
-	// alarm goes with disarm.
+	// alarm is set for disarm.
 	alarm *etcdserverpb.AlarmMember
 }
 
-// next is the next step. Nothing is done to a member that serves unless all others that may vote are well, so that no two are out at a time,
-// and nothing to who belongs to the cluster without a quorum, which listing the members takes.
+// next returns the next step. A serving member is only changed if all other voters are healthy, so that no two are out
+// at the same time. Membership only changes with a quorum, which the member list proves.
 func (c *cluster) next(now time.Time) step {
 	if s := c.revive(); s.action != wait {
 		return s
@@ -94,7 +94,7 @@ func (c *cluster) next(now time.Time) step {
 	return c.roll()
 }
 
-// othersWell tells whether the cluster keeps its quorum, and can still bear nothing else, while m is out.
+// othersWell reports whether the cluster has its quorum while m is out, with all other members healthy.
 func (c *cluster) othersWell(m *member) bool {
 	voters := 0
 	for _, other := range c.members {
@@ -109,7 +109,7 @@ func (c *cluster) othersWell(m *member) bool {
 	return voters > len(c.members)/2 && len(c.strangers) == 0
 }
 
-// unnoted is the note about a member that runs on its volume, unless it was written already.
+// unnoted returns the note about a member that runs on its volume, and whether it is not stored yet.
 func (m *member) unnoted() (component.Note, bool) {
 	if !m.answers() || !m.started() || m.claim == nil {
 		return component.Note{}, false
@@ -118,7 +118,7 @@ func (m *member) unnoted() (component.Note, bool) {
 	return n, n != m.note
 }
 
-// lost says why a member cannot come back; empty means that it can, or that nobody knows.
+// lost returns why a member cannot come back; empty if it can, or if that is unknown.
 func (m *member) lost(now time.Time) string {
 	switch {
 	case m.status != nil || m.claim == nil || !m.claim.DeletionTimestamp.IsZero():
@@ -133,7 +133,7 @@ func (m *member) lost(now time.Time) string {
 	return ""
 }
 
-// learn brings a learner to its vote.
+// learn returns the next step that makes a learner a voter.
 func (m *member) learn(now time.Time, via []string) step {
 	switch {
 	case m.started() && m.answers():
@@ -148,7 +148,7 @@ func (m *member) learn(now time.Time, via []string) step {
 	return step{member: m, why: "it copies the data"}
 }
 
-// rejoin brings a member that the cluster has forgotten back into it, with a volume that the forgotten one did not have.
+// rejoin returns the next step that adds a removed member again, with a volume that the removed one did not have.
 func (m *member) rejoin(via []string) step {
 	switch {
 	case m.claim == nil || !m.claim.DeletionTimestamp.IsZero():
@@ -172,24 +172,25 @@ func (m *member) container() corev1.ContainerStatus {
 	return corev1.ContainerStatus{}
 }
 
-// waits tells whether the kubelet waits until it starts the container again.
+// waits reports whether the kubelet waits before it starts the container again.
 func (m *member) waits() bool {
 	waiting := m.container().State.Waiting
 	return waiting != nil && waiting.Reason == "CrashLoopBackOff" && m.live.DeletionTimestamp.IsZero()
 }
 
-// crashing tells whether a member ends again and again.
+// crashing reports whether the container of a member ends repeatedly.
 func (m *member) crashing() bool {
 	return m.waits() && m.container().RestartCount >= crashes && m.curable()
 }
 
-// curable tells whether a new volume can bring a member back. It does not help one that needs more memory than it may have.
+// curable reports whether a new volume can repair a member. It does not help a member that exceeds its memory limit.
 func (m *member) curable() bool {
 	last := m.container().LastTerminationState.Terminated
 	return last == nil || last.Reason != "OOMKilled"
 }
 
-// until says when the volume of a member is given up that has started to end again and again; empty of one that has not, or was given up.
+// until returns when the volume of a repeatedly ending member will be given up; empty if the member does not end
+// repeatedly, or its volume was given up already.
 func (m *member) until(now time.Time) string {
 	if m.status != nil || m.claim == nil || !m.curable() || m.container().RestartCount < 2 || m.lost(now) != "" {
 		return ""

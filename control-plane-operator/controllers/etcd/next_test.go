@@ -16,7 +16,7 @@ import (
 	component "github.com/openshift/hypershift/control-plane-operator/controllers/hostedcontrolplane/v2/etcd"
 )
 
-// three are members that are well; etcd-0 leads.
+// three returns three healthy members; etcd-0 is the leader.
 func three() *cluster {
 	c := &cluster{listed: true}
 	for i, pod := range []string{"etcd-0", "etcd-1", "etcd-2"} {
@@ -42,7 +42,7 @@ func hashes(c *cluster, of ...uint32) {
 	}
 }
 
-// crashed is a member whose container has ended that often, and waits for its next start.
+// crashed makes m a member whose container has ended that often, and waits for its next start.
 func crashed(m *member, restarts int32, reason string) {
 	m.status = nil
 	m.live.Status.ContainerStatuses = []corev1.ContainerStatus{{
@@ -141,13 +141,13 @@ func TestPatient(t *testing.T) {
 	}
 }
 
-// situation is what is the matter with a cluster, and the step that follows.
+// situation is a state of a cluster, and the expected step.
 type situation struct {
 	edit func(*cluster)
 	want string
 }
 
-// expectSteps holds that each situation of what is otherwise well has its step.
+// expectSteps checks that each change of a healthy cluster leads to its step.
 func expectSteps(t *testing.T, well func() *cluster, next func(*cluster) step, situations map[string]situation) {
 	t.Helper()
 	for name, tc := range situations {
@@ -226,7 +226,7 @@ func TestNext(t *testing.T) {
 	})
 }
 
-// TestCorruptMemberIsNotAsked: a member that is removed stops before it has answered.
+// TestCorruptMemberIsNotAsked: a removed member stops before it has answered.
 func TestCorruptMemberIsNotAsked(t *testing.T) {
 	c := three()
 	c.alarms = corrupt(2)

@@ -18,11 +18,11 @@ type process struct {
 	client, peer, metrics string
 	cmd                   *exec.Cmd
 	ended                 chan struct{}
-	// log is the file that the container writes to.
+	// log is the log file of the container.
 	log      string
 	uid      string
 	restarts int32
-	// off keeps the pod from running, as on a node that is down.
+	// off keeps the pod from running, as on a node that is off.
 	off bool
 }
 
@@ -44,13 +44,13 @@ func (p *process) start(w *world, pod, dir string) {
 	}(p.cmd, p.ended)
 }
 
-// said is what the container wrote so far.
+// said returns the log of the container.
 func (p *process) said() string {
 	text, _ := os.ReadFile(p.log)
 	return string(text)
 }
 
-// readiness is what the kubelet learns by the probe of the component.
+// readiness returns the result of the component's readiness probe.
 func (p *process) readiness() corev1.ConditionStatus {
 	answer, err := (&http.Client{Timeout: time.Second}).Get("http://127.0.0.1:" + p.metrics + "/readyz")
 	if err != nil {

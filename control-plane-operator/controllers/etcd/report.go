@@ -29,7 +29,7 @@ func (r *Reconciler) report(ctx context.Context, s *scope, _ error) error {
 	}
 	before := s.hcp.DeepCopy()
 	s.hcp.Status.Conditions = next
-	// The conditions are one list of several writers.
+	// Several controllers write this list of conditions.
 	patch := client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{})
 	if err := r.Client.Status().Patch(ctx, s.hcp, patch); err != nil {
 		return fmt.Errorf("writing the status of HostedControlPlane %s/%s: %w", s.hcp.Namespace, s.hcp.Name, err)
@@ -37,7 +37,7 @@ func (r *Reconciler) report(ctx context.Context, s *scope, _ error) error {
 	return nil
 }
 
-// conditions say nothing that changes while nothing happens, such as sizes.
+// conditions contain no values that change all the time, such as sizes.
 func (s *scope) conditions(now time.Time) []metav1.Condition {
 	all := []metav1.Condition{s.healthy(now)}
 	active := string(hyperv1.EtcdRecoveryActive)
@@ -53,7 +53,7 @@ func (s *scope) conditions(now time.Time) []metav1.Condition {
 	return all
 }
 
-// replaced says which member is on its way back into the cluster; empty if none is.
+// replaced returns which member is joining the cluster again; empty if none is.
 func (s *scope) replaced() string {
 	for _, m := range s.seen.members {
 		switch {
@@ -93,8 +93,8 @@ func (s *scope) healthy(now time.Time) metav1.Condition {
 	return condition.True(t, hyperv1.AsExpectedReason, c.shared())
 }
 
-// out says which members do not serve: those that are silent, which somebody has to look after, and those that are up and wait for them.
-// Empty if all serve.
+// out returns which members do not serve: those that do not answer, which need attention, and those that run without a
+// leader. Empty if all serve.
 func (c *cluster) out() string {
 	var silent, alone []string
 	for _, m := range c.members {
@@ -116,7 +116,7 @@ func (c *cluster) out() string {
 	return fmt.Sprintf("No answer from %s, and no leader for %s", strings.Join(silent, ", "), strings.Join(alone, ", "))
 }
 
-// shared says which host takes the quorum with it, since several members run there; empty if none does.
+// shared returns which node runs so many members that its failure breaks the quorum; empty if none does.
 func (c *cluster) shared() string {
 	hosts := map[string][]string{}
 	for _, m := range c.members {
@@ -133,7 +133,7 @@ func (c *cluster) shared() string {
 	return ""
 }
 
-// patient says what a member has left that ends again and again, and will be replaced if it goes on so; empty if none is.
+// patient returns when the volume of a repeatedly ending member will be given up; empty if there is no such member.
 func (s *scope) patient(now time.Time) string {
 	if s.paused {
 		return ""
@@ -146,7 +146,7 @@ func (s *scope) patient(now time.Time) string {
 	return ""
 }
 
-// lost are the members whose data is gone, as far as that is certain.
+// lost returns the members whose data is certainly gone.
 func (c *cluster) lost(now time.Time) []string {
 	var lost []string
 	for _, m := range c.members {
@@ -157,7 +157,7 @@ func (c *cluster) lost(now time.Time) []string {
 	return lost
 }
 
-// undecided says what to do about data that the members do not agree on, where no step does.
+// undecided returns what the user can do about members with different data when no step can repair them.
 func (s *scope) undecided() string {
 	if len(s.seen.corrupt()) == 0 || s.step.why != "" {
 		return ""

@@ -11,29 +11,31 @@ import (
 	corev1 "k8s.io/api/core/v1"
 )
 
-// A change of etcd's pods is rolled out here, and not by the StatefulSet, which would stop a member without asking whether the others keep
-// the quorum: it looks at nothing but how its pods are, and goes on over one whose host is dead.
+// This controller rolls out changes of etcd's pods. The StatefulSet would stop a member without checking whether the
+// others have a quorum: it only considers the state of its pods, and proceeds past one on a dead node.
 
-// outdated tells whether the pod of a member is of an older revision of the StatefulSet than new ones are, and stays so.
+// outdated reports whether the pod of a member has an older revision of the StatefulSet than new pods, and is not being
+// deleted.
 func (c *cluster) outdated(m *member) bool {
 	return c.revision != "" && m.live != nil && m.live.DeletionTimestamp.IsZero() &&
 		m.live.Labels[appsv1.StatefulSetRevisionLabel] != c.revision
 }
 
-// ready tells whether the kubelet finds that a member serves, which takes a quorum.
+// ready reports whether the kubelet considers the member ready, which takes a quorum.
 func (m *member) ready() bool {
 	return m.live != nil && m.live.DeletionTimestamp.IsZero() && slices.ContainsFunc(m.live.Status.Conditions, func(condition corev1.PodCondition) bool {
 		return condition.Type == corev1.PodReady && condition.Status == corev1.ConditionTrue
 	})
 }
 
-// serves tells whether a member counts when another is to be stopped: the kubelet and this operator both reach it. Where the operator reaches
-// nobody, it is the operator that has no way to them, such as by a CA that only the next revision trusts, and the kubelet's word is enough.
+// serves reports whether a member counts when another is to be stopped: both the kubelet and this operator reach it. If
+// the operator reaches no member, the problem is on its side, such as a CA that only the next revision trusts. Then the
+// kubelet's result is enough.
 func (c *cluster) serves(m *member) bool {
 	return m.ready() && (m.healthy() || !slices.ContainsFunc(c.members, (*member).answers))
 }
 
-// revive replaces an outdated pod that serves nobody, which costs no quorum, and may be what brings one back.
+// revive replaces an outdated pod that does not serve. This costs no quorum, and may restore it.
 func (c *cluster) revive() step {
 	for _, m := range c.members {
 		if c.outdated(m) && !m.ready() && !m.healthy() {
@@ -43,7 +45,8 @@ func (c *cluster) revive() step {
 	return step{}
 }
 
-// roll replaces outdated pods that serve, one at a time, the one that leads last, and none while another is out.
+// roll replaces outdated pods that serve, one at a time and the leader last. It replaces none while another member is
+// out.
 func (c *cluster) roll() step {
 	var last *member
 	for _, m := range c.members {
@@ -61,7 +64,7 @@ func (c *cluster) roll() step {
 	return step{}
 }
 
-// bears tells whether the cluster serves on while m restarts. One that is alone asks nobody.
+// bears reports whether the cluster keeps serving while m restarts. A single member does not need to check others.
 func (c *cluster) bears(m *member) bool {
 	for _, other := range c.members {
 		if other != m && !c.serves(other) {
@@ -71,7 +74,7 @@ func (c *cluster) bears(m *member) bool {
 	return len(c.strangers) == 0
 }
 
-// held are the members that run a former revision still.
+// held returns the members that still run a previous revision.
 func (c *cluster) held() []string {
 	var held []string
 	for _, m := range c.members {
@@ -82,7 +85,7 @@ func (c *cluster) held() []string {
 	return held
 }
 
-// waiting says what waits for members that are out; empty if nothing does.
+// waiting returns which updates wait for members that are out; empty if none does.
 func (c *cluster) waiting() string {
 	held := c.held()
 	if len(held) == 0 {

@@ -16,7 +16,7 @@ import (
 	"github.com/openshift/hypershift/support/crds"
 )
 
-// changed are three members that are well, whose pods the StatefulSet wants otherwise.
+// changed returns three healthy members whose pods have an old revision of the StatefulSet.
 func changed() *cluster {
 	c := three()
 	c.revision = "new"
@@ -27,14 +27,14 @@ func changed() *cluster {
 	return c
 }
 
-// found has the kubelet find a member ready, or not.
+// found sets whether the kubelet considers a member ready.
 func found(m *member, status corev1.ConditionStatus) {
 	m.live.Status.Conditions = []corev1.PodCondition{{Type: corev1.PodReady, Status: status}}
 }
 
 func updated(m *member) { m.live.Labels[appsv1.StatefulSetRevisionLabel] = "new" }
 
-// dead is a member whose host is.
+// dead makes m a member on a dead node.
 func dead(m *member) {
 	m.status = nil
 	found(m, corev1.ConditionFalse)

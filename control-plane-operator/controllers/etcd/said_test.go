@@ -139,7 +139,7 @@ func TestResized(t *testing.T) {
 	}
 }
 
-// TestConditionsOfMembers: what is said of a cluster, by reason and by what it names.
+// TestConditionsOfMembers checks the reported conditions of a cluster, by reason and by the names in them.
 func TestConditionsOfMembers(t *testing.T) {
 	for name, tc := range map[string]struct {
 		edit       func(*scope)
@@ -199,7 +199,7 @@ func TestConditionsOfMembers(t *testing.T) {
 	}
 }
 
-// lose has a member's volume be another than it started on.
+// lose replaces a member's volume by another than the one it started on.
 func lose(m *member) { m.status, m.note.Volume = nil, "former" }
 
 func TestReport(t *testing.T) {

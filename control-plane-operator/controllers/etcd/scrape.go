@@ -18,10 +18,11 @@ import (
 	component "github.com/openshift/hypershift/control-plane-operator/controllers/hostedcontrolplane/v2/etcd"
 )
 
-// metricsLimit is far more than what a member tells.
+// metricsLimit is the maximum size in bytes of a metrics answer, far more than a member sends.
 const metricsLimit = 16 << 20
 
-// TLSScraper reads the metrics that a member serves beside its clients, as one of them: the port for monitoring is closed to neighbours.
+// TLSScraper reads the metrics of a member at its client port and with a client certificate: network policies close the
+// metrics port to other pods.
 func TLSScraper(reader client.Reader) func(ctx context.Context, namespace, url string) (map[string]*dto.MetricFamily, error) {
 	return func(ctx context.Context, namespace, url string) (map[string]*dto.MetricFamily, error) {
 		config, err := component.ClientTLS(ctx, reader, namespace)
@@ -37,7 +38,7 @@ func scrape(ctx context.Context, config *tls.Config, url string) (map[string]*dt
 	if err != nil {
 		return nil, fmt.Errorf("reading the metrics of %s: %w", url, err)
 	}
-	// No proxy: a member is a neighbour.
+	// No proxy: the member is in the same cluster.
 	transport := &http.Transport{TLSClientConfig: config, DisableKeepAlives: true}
 	response, err := (&http.Client{Transport: transport}).Do(request)
 	if err != nil {
@@ -55,7 +56,8 @@ func scrape(ctx context.Context, config *tls.Config, url string) (map[string]*dt
 	return families, nil
 }
 
-// lookAtDisks asks members that answer how fast their disks are, when it is time. One that does not tell is asked in the next pass.
+// lookAtDisks reads the disk metrics of members that answer, when a measurement is due. A member whose metrics cannot
+// be read is retried in the next reconcile.
 func (r *Reconciler) lookAtDisks(ctx context.Context, namespace string, c *cluster) {
 	if r.disks == nil {
 		r.disks = map[string]*disk{}

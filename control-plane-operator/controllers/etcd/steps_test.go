@@ -25,7 +25,7 @@ import (
 	"github.com/openshift/hypershift/support/phase"
 )
 
-// TestTell: which request a step is, of whom, and how long it may take.
+// TestTell checks which request a step sends, to which members, and its timeout.
 func TestTell(t *testing.T) {
 	full := &etcdserverpb.AlarmMember{MemberID: 2, Alarm: etcdserverpb.AlarmType_NOSPACE}
 	for does, want := range map[action]struct {
@@ -62,7 +62,7 @@ func TestTell(t *testing.T) {
 	})
 }
 
-// TestTakeOnServer has the steps that etcd takes no part in.
+// TestTakeOnServer runs the steps that need no call to etcd.
 func TestTakeOnServer(t *testing.T) {
 	member := func(c *cast) *member {
 		m := c.seen.members[1]
@@ -90,7 +90,7 @@ func TestTakeOnServer(t *testing.T) {
 		g := NewWithT(t)
 		c := newCast(t)
 		next := step{action: renew, member: member(c)}
-		for range 2 { // Who died after it does it again.
+		for range 2 { // An operator that stopped after the step repeats it.
 			g.Expect(c.r.take(t.Context(), c.hcp, next)).To(Succeed())
 			g.Expect(left(c)).To(Equal("etcd-0 etcd-2 data-etcd-0 data-etcd-2"))
 		}
@@ -142,7 +142,7 @@ func TestTakeOnServer(t *testing.T) {
 	})
 }
 
-// TestLook: what is seen of the members, and what cannot be.
+// TestLook checks what is observed of the members, and what cannot be observed.
 func TestLook(t *testing.T) {
 	t.Run("When all are well, all should be seen", func(t *testing.T) {
 		g := NewWithT(t)
@@ -235,7 +235,7 @@ func TestLook(t *testing.T) {
 	}
 }
 
-// TestPassOverMembers is a whole one.
+// TestPassOverMembers runs a complete reconcile.
 func TestPassOverMembers(t *testing.T) {
 	pass := func(t *testing.T, c *cast) (time.Duration, string) {
 		t.Helper()
@@ -313,7 +313,7 @@ func TestPassOverVolumes(t *testing.T) {
 	}
 }
 
-// note is what is in the namespace of a member.
+// note sets the note of a member in the namespace.
 func (c *cast) note(pod, text string) {
 	cm := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: component.NotesConfigMap}}
 	c.edit(cm, func() { cm.Data[pod] = text })

@@ -19,8 +19,8 @@ import (
 	"github.com/openshift/hypershift/support/condition"
 )
 
-// grow asks for the volumes that the spec wants where they are smaller. The claim template of the StatefulSet, by which only new claims are
-// made, and the quota are the component's business.
+// grow requests the size of the spec for volumes that are smaller. The component manages the quota and the claim
+// template of the StatefulSet, which only applies to new claims.
 func (r *Reconciler) grow(ctx context.Context, s *scope) (ctrl.Result, error) {
 	want := component.Size(s.hcp)
 	for _, m := range s.seen.members {
@@ -33,7 +33,7 @@ func (r *Reconciler) grow(ctx context.Context, s *scope) (ctrl.Result, error) {
 		err := r.Client.Patch(ctx, m.claim, client.MergeFrom(before))
 		switch {
 		case apierrors.IsForbidden(err) || apierrors.IsInvalid(err):
-			// The StorageClass does not allow it. It may, one day: the next pass asks again.
+			// The StorageClass does not allow expansion. It may allow it later: the next reconcile tries again.
 			m.claim, s.refused = before, err.Error()
 		case err != nil:
 			return ctrl.Result{}, fmt.Errorf("asking for %s in PersistentVolumeClaim %s: %w", want.String(), client.ObjectKeyFromObject(before), err)
@@ -42,7 +42,7 @@ func (r *Reconciler) grow(ctx context.Context, s *scope) (ctrl.Result, error) {
 	return ctrl.Result{}, nil
 }
 
-// resized says how far volumes are that were asked to grow; of those that never were it says nothing.
+// resized reports the progress of volumes that were asked to grow. There is no condition if none was.
 func (s *scope) resized() (metav1.Condition, bool) {
 	t, want := string(hyperv1.EtcdVolumesResized), component.Size(s.hcp)
 	var growing []string
@@ -65,7 +65,7 @@ func (s *scope) resized() (metav1.Condition, bool) {
 	return condition.False(t, hyperv1.EtcdVolumesGrowReason, fmt.Sprintf("Waiting for the volumes to have %s: %s", want.String(), strings.Join(growing, ", "))), true
 }
 
-// obstacle is what the storage says about a claim that it cannot enlarge, or not yet.
+// obstacle returns what the storage reports about a claim that it cannot enlarge, or cannot enlarge yet.
 func obstacle(claim *corev1.PersistentVolumeClaim) string {
 	for _, c := range claim.Status.Conditions {
 		if c.Status == corev1.ConditionTrue && c.Message != "" {

@@ -19,7 +19,7 @@ import (
 	"github.com/openshift/hypershift/support/testenv"
 )
 
-// TestVolumes runs one real member, on a claim that the API server knows the class of.
+// TestVolumes runs one real member, on a claim whose StorageClass exists in the API server.
 func TestVolumes(t *testing.T) {
 	api := newAPI(t, crds.HyperShift)
 	for class, expands := range map[string]bool{"grows": true, "stays": false} {
@@ -70,7 +70,7 @@ func TestVolumes(t *testing.T) {
 	})
 }
 
-// onClaim is a control plane of one member that has 1Gi of a class.
+// onClaim returns a control plane with one member that has 1Gi of a StorageClass.
 func onClaim(t *testing.T, api client.WithWatch, class string) *world {
 	t.Helper()
 	w := newWorld(t, api, hyperv1.SingleReplica, func(hcp *hyperv1.HostedControlPlane) {
@@ -86,7 +86,7 @@ func onClaim(t *testing.T, api client.WithWatch, class string) *world {
 	return w
 }
 
-// ask is what the user writes.
+// ask sets the size that the user requests.
 func (w *world) ask(size string) {
 	w.t.Helper()
 	paused := w.hcp.Spec.PausedUntil
@@ -96,7 +96,7 @@ func (w *world) ask(size string) {
 	w.must(w.client.Update(w.t.Context(), w.hcp))
 }
 
-// fills is what the storage makes of the claim.
+// fills sets the claim's status as the storage does.
 func (w *world) fills(size string, conditions ...corev1.PersistentVolumeClaimCondition) {
 	w.t.Helper()
 	claim := w.claim("etcd-0")

@@ -39,11 +39,11 @@ import (
 
 const (
 	namespace = fixture.Namespace
-	// healing is how long the cure of a member may take on a machine that has other work too.
+	// healing is the timeout for the repair of a member on a busy machine.
 	healing = 3 * time.Minute
 )
 
-// world is a management cluster whose kubelet runs real etcd members on the loopback.
+// world is a management cluster whose fake kubelet runs real etcd members on the loopback.
 type world struct {
 	t        *testing.T
 	client   client.WithWatch
@@ -51,17 +51,18 @@ type world struct {
 	hcp      *hyperv1.HostedControlPlane
 	members  map[string]*process
 	operator *Reconciler
-	// dies has the operator die after whatever it changes.
+	// dies makes the operator stop after each change.
 	dies bool
-	// patience is how long a member may take to answer a look; a second if zero. Where all are up, it costs nothing to give them more.
+	// patience is the timeout for an answer of a member; a second if zero. If all members are up, a longer timeout costs
+	// nothing.
 	patience time.Duration
-	// done are the steps that etcd took part in.
+	// done are the steps that called etcd.
 	done []string
-	// restarted are the pods that came anew, in their order.
+	// restarted are the pods that were recreated, in their order.
 	restarted []string
-	// revision is what new pods are of.
+	// revision is the revision of new pods.
 	revision string
-	// pages are metrics that members tell in the place of their own.
+	// pages are metrics that replace those of members.
 	pages map[string]string
 }
 
@@ -102,7 +103,7 @@ func newAPI(t *testing.T, folders ...string) client.WithWatch {
 	return api
 }
 
-// tearDown leaves an empty namespace to the next test.
+// tearDown empties the namespace for the next test.
 func (w *world) tearDown() {
 	ctx := context.Background()
 	for _, p := range w.members {
@@ -119,7 +120,7 @@ func (w *world) tearDown() {
 	}
 }
 
-// releaseAll deletes claims, whose finalizer no controller of this API server takes away.
+// releaseAll deletes claims and removes their finalizer, since no controller of this API server does.
 func (w *world) releaseAll(ctx context.Context, claim *corev1.PersistentVolumeClaim) {
 	for pod := range w.members {
 		claim.Namespace, claim.Name = namespace, component.ClaimName(pod)
@@ -146,7 +147,7 @@ func (w *world) must(err error) {
 	}
 }
 
-// kubelet makes pods and claims that are missing, starts what has ended, and says how the containers are.
+// kubelet creates missing pods and claims, starts containers that have ended, and reports the status of the containers.
 func (w *world) kubelet() {
 	w.t.Helper()
 	for pod, p := range w.members {
@@ -200,7 +201,7 @@ func (w *world) runs(p *process, live *corev1.Pod, claim *corev1.PersistentVolum
 	w.must(client.IgnoreNotFound(w.client.Status().Update(w.t.Context(), live)))
 }
 
-// volume is the folder of a claim: a new claim is an empty volume.
+// volume returns the directory of a claim: a new claim has an empty volume.
 func (w *world) volume(claim *corev1.PersistentVolumeClaim) string {
 	dir := filepath.Join(os.TempDir(), "etcd-"+string(claim.UID))
 	w.t.Cleanup(func() { _ = os.RemoveAll(dir) })
@@ -216,7 +217,8 @@ func (w *world) wipe(pod string) {
 	w.must(os.RemoveAll(w.volume(claim)))
 }
 
-// replaceVolume is what a user does, or who cleans up after a node that died with its local volume.
+// replaceVolume replaces a volume as a user does, or a controller that cleans up after a node with a local volume
+// failed.
 func (w *world) replaceVolume(pod string) {
 	w.t.Helper()
 	w.members[pod].stop()
@@ -225,7 +227,7 @@ func (w *world) replaceVolume(pod string) {
 		&corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: pod}},
 	} {
 		w.must(w.client.Delete(w.t.Context(), obj))
-		// No controller of this API server takes the finalizer away once the pod is gone.
+		// No controller of this API server removes the finalizer once the pod is gone.
 		if claim, ok := obj.(*corev1.PersistentVolumeClaim); ok {
 			w.released(claim)
 		}
@@ -242,7 +244,7 @@ func (w *world) released(claim *corev1.PersistentVolumeClaim) {
 	w.must(client.IgnoreNotFound(err))
 }
 
-// config is the member's own configuration, moved to the loopback and without its certificates.
+// config returns the member's own configuration, changed to the loopback and without its certificates.
 func (w *world) config(pod, dir string) string {
 	w.t.Helper()
 	notes, err := component.ReadNotes(w.t.Context(), w.client, namespace)
@@ -268,7 +270,7 @@ func (w *world) config(pod, dir string) string {
 	return moved
 }
 
-// changed has the StatefulSet ask for other pods.
+// changed sets a new revision in the StatefulSet.
 func (w *world) changed(revision string) {
 	w.t.Helper()
 	set := &appsv1.StatefulSet{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: component.Name}}
@@ -280,14 +282,14 @@ func (w *world) changed(revision string) {
 func (w *world) clientURL(_, pod string) string { return "http://127.0.0.1:" + w.members[pod].client }
 func (w *world) peerURL(_, pod string) string   { return "http://127.0.0.1:" + w.members[pod].peer }
 
-// errDied is what the operator that died would have learned.
+// errDied is the result of a call after which the operator stopped.
 var errDied = errors.New("the operator died")
 
 func (w *world) reconciler() *Reconciler {
 	return &Reconciler{Client: w.client, Live: w.client, Clock: w.clock, Dial: w.dial, Scrape: w.scrape, PeerURL: w.peerURL, ClientURL: w.clientURL, Patience: cmp.Or(w.patience, time.Second)}
 }
 
-// scrape is the member's own page, unless a test has it tell another.
+// scrape returns the member's own metrics, unless a test replaces them.
 func (w *world) scrape(ctx context.Context, _, url string) (map[string]*dto.MetricFamily, error) {
 	for pod, text := range w.pages {
 		if w.clientURL(namespace, pod) == url {
@@ -298,7 +300,7 @@ func (w *world) scrape(ctx context.Context, _, url string) (map[string]*dto.Metr
 	return scrape(ctx, nil, url)
 }
 
-// pass is one of an operator that was started a moment ago.
+// pass runs one reconcile of a newly started operator.
 func (w *world) pass() {
 	w.t.Helper()
 	r := w.operator
@@ -315,7 +317,7 @@ func (w *world) pass() {
 	}
 }
 
-// mortal is a client whose user dies after each change of an object.
+// mortal returns a client that fails after each change of an object, as if the operator stopped.
 func mortal(c client.WithWatch) client.WithWatch {
 	return interceptor.NewClient(c, interceptor.Funcs{
 		Create: func(ctx context.Context, c client.WithWatch, obj client.Object, opts ...client.CreateOption) error {
@@ -347,7 +349,7 @@ func (w *world) condition(t hyperv1.ConditionType) string {
 	return fmt.Sprintf("%s/%s: %s", c.Status, c.Reason, c.Message)
 }
 
-// goesOn lets time pass until the condition of the members is as wanted.
+// goesOn lets time pass until the condition of the members is the expected one.
 func (w *world) goesOn(wanted string) {
 	w.t.Helper()
 	NewWithT(w.t).Eventually(func() string {

@@ -28,14 +28,15 @@ import (
 	"github.com/openshift/hypershift/support/reference"
 )
 
-// machineKinds are what nodes are known by in the management cluster: a restorer finds the machines again that were theirs.
+// machineKinds identify nodes in the management cluster: the restore finds the machines of the nodes again by them.
 var machineKinds = []schema.GroupVersionKind{
 	{Group: "cluster.x-k8s.io", Version: "v1beta2", Kind: "Machine"},
 	{Group: "infrastructure.cluster.x-k8s.io", Version: "v1beta1", Kind: "MaasMachine"},
 	{Group: "infrastructure.cluster.x-k8s.io", Version: "v1beta1", Kind: "MaasCluster"},
 }
 
-// task is what the pod is to do. What it says is missing can be mended while the backup waits.
+// task returns the work of the pod. If it returns an error about something missing, the user can fix that while the
+// backup waits.
 func (r *Reconciler) task(ctx context.Context, s *scope) (backup.Task, error) {
 	task := r.location(s.backup)
 	task.Etcd = etcd.URL(s.hcp)
@@ -71,7 +72,7 @@ func (r *Reconciler) secret(ctx context.Context, namespace, name string, into *c
 	return err
 }
 
-// location is where a backup is stored. The name has its time first, so that they sort.
+// location returns where a backup is stored. The name begins with the time, so that names sort by time.
 func (r *Reconciler) location(asked *hyperv1.HCPEtcdBackup) backup.Task {
 	return backup.Task{
 		Namespace: asked.Namespace, Backup: asked.Name, Storage: asked.Spec.Storage,
@@ -103,7 +104,7 @@ func (r *Reconciler) contents(ctx context.Context, hcp *hyperv1.HostedControlPla
 		machines.SetGroupVersionKind(kind)
 		err := r.Live.List(ctx, machines, client.InNamespace(hcp.Namespace))
 		if meta.IsNoMatchError(err) || apierrors.IsNotFound(err) {
-			continue // A platform without machines of this kind.
+			continue // The platform has no machines of this kind.
 		}
 		if err != nil {
 			return contents, fmt.Errorf("listing %ss of namespace %s: %w", kind.Kind, hcp.Namespace, err)
@@ -120,7 +121,7 @@ func trimmed(object unstructured.Unstructured) unstructured.Unstructured {
 	return object
 }
 
-// kept reports whether a snapshot is of no use without a Secret: those that a restorer writes, and the keys of
+// kept reports whether a snapshot is useless without a Secret: those that a restore writes, and the keys of
 // secretEncryption.
 func kept(hcp *hyperv1.HostedControlPlane, secret *corev1.Secret) bool {
 	if bundle.Restored(secret.Name) {
@@ -135,7 +136,7 @@ func header(hcp *hyperv1.HostedControlPlane) bundle.Header {
 	h := bundle.Header{
 		Name: hcp.Name, HostedNamespace: hcp.Namespace, InfraID: hcp.Spec.InfraID, ClusterID: hcp.Spec.ClusterID, ReleaseImage: hcp.Spec.ReleaseImage,
 	}
-	// The hypershift-operator says whose control plane it is: namespace/name.
+	// The hypershift-operator sets the annotation to the HostedCluster of the control plane: namespace/name.
 	if namespace, name, ok := strings.Cut(hcp.Annotations[hyperv1.HostedClusterAnnotation], "/"); ok {
 		h.Namespace, h.Name = namespace, name
 	}
@@ -152,7 +153,8 @@ func (r *Reconciler) paused(hcp *hyperv1.HostedControlPlane) bool {
 	return pause.Until(hcp.Spec.PausedUntil, r.Clock.Now()).Paused
 }
 
-// moving says that Secrets are moved to another key: a snapshot would need the former one too, which is in no spec any more.
+// moving returns why a key migration blocks the backup: a snapshot would also need the previous key, which is no longer
+// in any spec.
 func moving(hcp *hyperv1.HostedControlPlane) string {
 	if c := meta.FindStatusCondition(hcp.Status.Conditions, string(hyperv1.EtcdDataEncryptionUpToDate)); c != nil && c.Status == "False" {
 		return c.Message
@@ -160,7 +162,7 @@ func moving(hcp *hyperv1.HostedControlPlane) string {
 	return ""
 }
 
-// unhealthy says why no snapshot can be taken; empty if one can.
+// unhealthy returns why no snapshot can be taken; empty if one can.
 func unhealthy(hcp *hyperv1.HostedControlPlane) string {
 	for _, t := range []hyperv1.ConditionType{hyperv1.EtcdMembersHealthy, hyperv1.EtcdAvailable} {
 		c := meta.FindStatusCondition(hcp.Status.Conditions, string(t))
@@ -175,5 +177,5 @@ func unhealthy(hcp *hyperv1.HostedControlPlane) string {
 	return ""
 }
 
-// errNoImage is of an operator that was not told its own image.
+// errNoImage is returned if the operator was started without its own image.
 var errNoImage = errors.New("the operator does not know its own image")

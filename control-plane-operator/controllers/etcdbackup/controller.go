@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package etcdbackup has the backups made that HCPEtcdBackups ask for, by Jobs of the hosted namespace, and asks for those of a
-// schedule. An operator that dies between two steps goes on where it was: the names of Job, Secret and stored bundle follow from the
-// HCPEtcdBackup.
+// Package etcdbackup runs the backups that HCPEtcdBackups request, as Jobs in the hosted namespace, and creates the
+// HCPEtcdBackups of a schedule. The names of the Job, the Secret and the stored bundle are derived from the
+// HCPEtcdBackup. An operator that stops between two steps therefore continues where it was.
 package etcdbackup
 
 import (
@@ -30,42 +30,42 @@ import (
 	"github.com/openshift/hypershift/support/upsert"
 )
 
-// Finalizer keeps an HCPEtcdBackup until what is stored of it is gone, if that is to go.
+// Finalizer keeps an HCPEtcdBackup until its stored bundle is deleted, if the deletion policy asks for that.
 const Finalizer = hyperv1.EtcdBackupFinalizer
 
-// waiting is how soon a backup that cannot begin is looked at again, when no watch tells of what it waits for.
+// waiting is the requeue interval of a backup that cannot begin, for causes that no watch reports.
 const waiting = 15 * time.Second
 
-// Reconciler has backups made.
+// Reconciler runs backups as Jobs.
 type Reconciler struct {
 	// Client reads (cached) and writes the management cluster.
 	Client client.Client
-	// Live reads without a cache what the cache has no business to hold: Machines, and pods that ended.
+	// Live reads objects without a cache that the cache does not need to contain: Machines and finished pods.
 	Live client.Reader
-	// Clock tells the time.
+	// Clock provides the current time.
 	Clock clock.PassiveClock
-	// Events tell users what happened.
+	// Events records events for users.
 	Events events.EventRecorder
-	// Image is that of the program that takes a backup: the operator's own.
+	// Image is the image of the program that takes a backup: the operator's own.
 	Image string
-	// Env is what pods inherit from the operator, such as a proxy.
+	// Env holds environment variables that pods get from the operator, such as a proxy.
 	Env []corev1.EnvVar
 	// PodUID runs pods as this user where the management cluster does not choose one; nil leaves the choice to the image.
 	PodUID *int64
 }
 
-// scope is one pass.
+// scope is the state of one reconcile.
 type scope struct {
 	backup *hyperv1.HCPEtcdBackup
-	// hcp is the control plane of the namespace; nil if it is gone or on its way.
+	// hcp is the control plane of the namespace; nil if it is deleted or being deleted.
 	hcp *hyperv1.HostedControlPlane
-	// job is the one that makes the backup; nil if there is none.
+	// job is the Job of the backup; nil if there is none.
 	job *batchv1.Job
-	// outcome is what the pass found out; nil keeps the last.
+	// outcome is the condition that the reconcile computed; nil keeps the previous one.
 	outcome *metav1.Condition
 }
 
-// SetupWithManager watches HCPEtcdBackups, their Jobs, and the control plane that some wait for.
+// SetupWithManager watches HCPEtcdBackups, their Jobs, and the control plane that some backups wait for.
 func (r *Reconciler) SetupWithManager(mgr ctrl.Manager) error {
 	return ctrl.NewControllerManagedBy(mgr).Named("etcdbackup").
 		For(&hyperv1.HCPEtcdBackup{}).
@@ -123,13 +123,13 @@ func (r *Reconciler) observe(ctx context.Context, asked *hyperv1.HCPEtcdBackup) 
 	return s, nil
 }
 
-// over tells whether nothing more happens with a backup but its deletion.
+// over reports whether a backup has ended, so that only its deletion remains.
 func over(asked *hyperv1.HCPEtcdBackup) bool {
 	c := meta.FindStatusCondition(asked.Status.Conditions, hyperv1.HCPEtcdBackupCompleted)
 	return c != nil && (c.Status == metav1.ConditionTrue || c.Reason == hyperv1.BackupFailedReason)
 }
 
-// advance brings a backup one step on: it waits, begins, or is over.
+// advance takes the next step of a backup: it waits, starts, or ends.
 func (r *Reconciler) advance(ctx context.Context, s *scope) (ctrl.Result, error) {
 	if over(s.backup) {
 		return ctrl.Result{}, nil
@@ -164,7 +164,7 @@ func (r *Reconciler) advance(ctx context.Context, s *scope) (ctrl.Result, error)
 	return ctrl.Result{}, nil
 }
 
-// hindrance is why a backup cannot begin now; nil if nothing is in its way.
+// hindrance returns why a backup cannot begin now; nil if it can.
 func (r *Reconciler) hindrance(ctx context.Context, s *scope) *metav1.Condition {
 	no := func(reason, message string) *metav1.Condition {
 		c := condition.False(hyperv1.HCPEtcdBackupCompleted, reason, message)
@@ -199,7 +199,7 @@ func (r *Reconciler) hindrance(ctx context.Context, s *scope) *metav1.Condition 
 	return nil
 }
 
-// active names a backup of the namespace whose Job has not ended; empty if there is none.
+// active returns a backup of the namespace whose Job has not ended; empty if there is none.
 func (r *Reconciler) active(ctx context.Context, self *hyperv1.HCPEtcdBackup) (string, error) {
 	jobs := &batchv1.JobList{}
 	if err := r.Client.List(ctx, jobs, client.InNamespace(self.Namespace), client.MatchingLabels{"app": appLabel}); err != nil {
@@ -214,7 +214,7 @@ func (r *Reconciler) active(ctx context.Context, self *hyperv1.HCPEtcdBackup) (s
 	return "", nil
 }
 
-// follow says how the Job is.
+// follow reports the status of the Job.
 func (r *Reconciler) follow(ctx context.Context, s *scope) error {
 	ended, why := jobOutcome(s.job)
 	switch {
@@ -225,7 +225,7 @@ func (r *Reconciler) follow(ctx context.Context, s *scope) error {
 			s.backup.Status.Size, s.backup.Status.Revision, s.backup.Status.EtcdVersion))
 		r.tell(s, corev1.EventTypeNormal, hyperv1.BackupSucceededReason, "Stored at "+s.backup.Status.SnapshotURL)
 	case ended == batchv1.JobComplete:
-		// The cache may be behind the pod that wrote it.
+		// The cache may not have the status yet that the pod wrote.
 		live := &hyperv1.HCPEtcdBackup{}
 		if err := r.Live.Get(ctx, client.ObjectKeyFromObject(s.backup), live); err != nil {
 			return fmt.Errorf("reading HCPEtcdBackup %s/%s: %w", s.backup.Namespace, s.backup.Name, err)
@@ -250,10 +250,10 @@ func (s *scope) set(status metav1.ConditionStatus, reason, message string) {
 	s.outcome = &metav1.Condition{Type: hyperv1.HCPEtcdBackupCompleted, Status: status, Reason: reason, Message: condition.Shorten(message, maxMessage)}
 }
 
-// maxMessage is how long a message may get: who reads it is a person.
+// maxMessage is the maximum length of a message, so that it stays readable.
 const maxMessage = 1024
 
-// fail ends a backup.
+// fail ends a backup as failed.
 func (r *Reconciler) fail(s *scope, message string) {
 	s.set(metav1.ConditionFalse, hyperv1.BackupFailedReason, message)
 	r.tell(s, corev1.EventTypeWarning, hyperv1.BackupFailedReason, message)

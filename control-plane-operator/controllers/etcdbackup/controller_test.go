@@ -100,7 +100,7 @@ func (w *world) encryption(status metav1.ConditionStatus, message string) {
 	w.must(w.client.Status().Update(w.t.Context(), w.hcp))
 }
 
-// backupOf is a backup as a user asks for it.
+// backupOf returns a backup as a user requests it.
 func backupOf(name string) *hyperv1.HCPEtcdBackup {
 	return &hyperv1.HCPEtcdBackup{
 		ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: name},
@@ -121,7 +121,7 @@ func (w *world) asks(name string, edit ...func(*hyperv1.HCPEtcdBackup)) *hyperv1
 	return asked
 }
 
-// passes lets the controllers look, and returns what the condition says.
+// passes runs the controllers, and returns the condition.
 func (w *world) passes(asked *hyperv1.HCPEtcdBackup) string {
 	w.t.Helper()
 	for range 2 {
@@ -148,7 +148,7 @@ func (w *world) job(name string) *batchv1.Job {
 	return job
 }
 
-// ends has a Job end, with what its last pod said.
+// ends ends a Job, with the message of its last pod.
 func (w *world) ends(job *batchv1.Job, how batchv1.JobConditionType, said string) {
 	w.t.Helper()
 	now := metav1.Now()
@@ -172,7 +172,7 @@ func (w *world) ends(job *batchv1.Job, how batchv1.JobConditionType, said string
 	w.must(w.client.Status().Update(w.t.Context(), job))
 }
 
-// stores is what the pod writes when it has stored a backup.
+// stores sets the status as the pod does when it has stored a backup.
 func (w *world) stores(asked *hyperv1.HCPEtcdBackup) {
 	w.t.Helper()
 	w.must(w.client.Get(w.t.Context(), client.ObjectKeyFromObject(asked), asked))
@@ -181,7 +181,7 @@ func (w *world) stores(asked *hyperv1.HCPEtcdBackup) {
 	w.must(w.client.Status().Update(w.t.Context(), asked))
 }
 
-// backsUp has a whole backup made.
+// backsUp runs a complete backup.
 func (w *world) backsUp(asked *hyperv1.HCPEtcdBackup) {
 	w.t.Helper()
 	w.passes(asked)
@@ -306,7 +306,7 @@ func TestBackups(t *testing.T) {
 	})
 	t.Run("When a backup with the policy Delete is deleted, what is stored should go first, as far as that is possible", func(t *testing.T) {
 		g, w := NewWithT(t), newWorld(t, api)
-		// What is left is told of last.
+		// What is left is reported last.
 		for _, how := range []batchv1.JobConditionType{batchv1.JobComplete, batchv1.JobFailed} {
 			asked := w.asks(strings.ToLower(string(how)), func(b *hyperv1.HCPEtcdBackup) { b.Spec.DeletionPolicy = hyperv1.DeleteBackup })
 			w.backsUp(asked)
@@ -327,7 +327,8 @@ func TestBackups(t *testing.T) {
 			Storage: hyperv1.AutomatedEtcdBackupStorage{Type: "PVC", PVC: &hyperv1.HCPEtcdBackupPVC{ClaimName: "backups"}},
 		}
 		w.must(api.Update(t.Context(), w.hcp))
-		// From when the schedule counts: when it was made after a time of the schedule that the clock has yet to come to, that one is left out.
+		// The schedule counts from this time. If the control plane was created after a due time that the fake clock has not
+		// reached yet, that time is skipped.
 		w.clock.SetTime(w.hcp.CreationTimestamp.Time)
 		var names []string
 		for range 4 {

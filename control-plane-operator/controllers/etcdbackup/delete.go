@@ -17,10 +17,10 @@ import (
 	"github.com/openshift/hypershift/support/phase"
 )
 
-// reasonLeft is of a bundle that was to be removed and is still there.
+// reasonLeft is the event reason for a bundle that should have been removed and is still stored.
 const reasonLeft = "BackupLeft"
 
-// stop ends the Job that makes the backup, so that nothing is stored after what is stored was removed.
+// stop deletes the Job of the backup, so that it stores nothing after the bundle was removed.
 func (r *Reconciler) stop(ctx context.Context, s *scope) (ctrl.Result, error) {
 	if s.job == nil {
 		return ctrl.Result{}, nil
@@ -33,8 +33,8 @@ func (r *Reconciler) stop(ctx context.Context, s *scope) (ctrl.Result, error) {
 	return ctrl.Result{RequeueAfter: waiting}, phase.ErrStop
 }
 
-// remove removes what is stored, if it is to go. It does so as well as it can: storage that is gone, or refuses us, keeps no object
-// of the management cluster for ever, and an event says what was left.
+// remove removes the stored bundle, if the deletion policy asks for that. It makes a best effort: storage that is gone
+// or denies access must not keep an object of the management cluster indefinitely. An event says what was left.
 func (r *Reconciler) remove(ctx context.Context, s *scope) (ctrl.Result, error) {
 	if s.backup.Spec.DeletionPolicy != hyperv1.DeleteBackup || s.hcp == nil {
 		return ctrl.Result{}, nil

@@ -56,7 +56,7 @@ func TestUnhealthy(t *testing.T) {
 	}
 }
 
-// TestWhatIsInTheWay has all that could keep a backup from beginning, and what is done about it.
+// TestWhatIsInTheWay has all causes that keep a backup from starting, and what the controller does about each.
 func TestWhatIsInTheWay(t *testing.T) {
 	plane := func(edit func(*hyperv1.HostedControlPlane)) client.Object {
 		hcp := serving()
@@ -125,7 +125,7 @@ func TestWhatIsMissingForTooLong(t *testing.T) {
 	d.g.Expect(d.pass()).To(HavePrefix("False/BackupFailed: It could not begin within 1h0m0s: spec.encryptionKey"))
 }
 
-// TestCutOff: whatever call fails while a backup begins, the next pass makes up for it, and one Job makes the backup.
+// TestCutOff: whichever call fails while a backup starts, the next reconcile repairs it, and one Job takes the backup.
 func TestCutOff(t *testing.T) {
 	for _, after := range []bool{false, true} {
 		reached := true
@@ -194,7 +194,7 @@ func TestHeader(t *testing.T) {
 	})
 }
 
-// TestMachines: who restores finds the machines again that were the cluster's.
+// TestMachines: a restore finds the machines that belonged to the cluster.
 func TestMachines(t *testing.T) {
 	machine := func(apiVersion, kind, namespace string) client.Object {
 		u := &unstructured.Unstructured{}
@@ -244,7 +244,8 @@ func TestKept(t *testing.T) {
 	}
 }
 
-// TestEachSignerIsKept: without one, all that it let in would have to be let in anew. Break-glass certificates are to be asked for anew anyway.
+// TestEachSignerIsKept: without a signer, everything that it certified would have to be certified again. Break-glass
+// certificates have to be requested again anyway.
 func TestEachSignerIsKept(t *testing.T) {
 	for _, name := range pki.Signers() {
 		breakGlass := name == pki.CustomerBreakGlassSigner || name == pki.SREBreakGlassSigner

@@ -31,15 +31,15 @@ import (
 )
 
 const (
-	// appLabel is the label app of pods and Jobs, and the name of what lets the pods write the status.
+	// appLabel is the app label of pods and Jobs, and the name of the RBAC objects that let the pods write the status.
 	appLabel = "etcd-backup"
-	// attempts is how often a pod may fail: a node that dies and a storage that stumbles are no reason to have no backup.
+	// attempts is how often a pod may fail: a failed node or a temporary error of the storage must not fail the backup.
 	attempts = 3
-	// removal is how long what is stored may take to be removed.
+	// removal is the time limit for the removal of a stored bundle.
 	removal = 10 * time.Minute
 )
 
-// hostIP tells the pod which address its node has: object stores of tenants are not there.
+// hostIP provides the address of the pod's node: no tenant's object store may be at that address.
 var hostIP = corev1.EnvVar{Name: objectstore.EnvHostIP, ValueFrom: &corev1.EnvVarSource{
 	FieldRef: &corev1.ObjectFieldSelector{FieldPath: "status.hostIP"},
 }}
@@ -47,7 +47,7 @@ var hostIP = corev1.EnvVar{Name: objectstore.EnvHostIP, ValueFrom: &corev1.EnvVa
 func jobName(asked *hyperv1.HCPEtcdBackup) string     { return appLabel + "-" + string(asked.UID) }
 func removalName(asked *hyperv1.HCPEtcdBackup) string { return appLabel + "-rm-" + string(asked.UID) }
 
-// begin makes what the pod needs, and the Job last.
+// begin creates what the pod needs, and the Job last.
 func (r *Reconciler) begin(ctx context.Context, s *scope, task backup.Task) error {
 	if r.Image == "" {
 		return errNoImage
@@ -84,7 +84,7 @@ func (r *Reconciler) launch(ctx context.Context, asked *hyperv1.HCPEtcdBackup, j
 	return nil
 }
 
-// allow lets the pods read HCPEtcdBackups and write how far they are, and nothing else.
+// allow lets the pods read HCPEtcdBackups and write their status, and nothing else.
 func (r *Reconciler) allow(ctx context.Context, hcp *hyperv1.HostedControlPlane) error {
 	named := metav1.ObjectMeta{Namespace: hcp.Namespace, Name: appLabel}
 	account, role, binding := &corev1.ServiceAccount{ObjectMeta: named}, &rbacv1.Role{ObjectMeta: named}, &rbacv1.RoleBinding{ObjectMeta: named}
@@ -112,11 +112,11 @@ func (r *Reconciler) allow(ctx context.Context, hcp *hyperv1.HostedControlPlane)
 	return nil
 }
 
-// job is one that does a task. Its pods have what the Pod Security level "restricted" asks for.
+// job returns a Job that runs a task. Its pods meet the Pod Security level "restricted".
 func (r *Reconciler) job(name string, asked *hyperv1.HCPEtcdBackup, deadline time.Duration) *batchv1.Job {
 	labels := map[string]string{
 		"app": appLabel, hyperv1.ManagedByLabel: "control-plane-operator", hyperv1.ControlPlaneNamespaceLabel: asked.Namespace,
-		// It is what lets a pod reach the management cluster's API, and storage outside.
+		// The label lets a pod reach the management cluster's API and external storage.
 		hyperv1.NeedManagementKASAccessLabel: "true",
 	}
 	container := corev1.Container{
@@ -158,10 +158,10 @@ func addStorage(pod *corev1.PodSpec, storage hyperv1.HCPEtcdBackupStorage) {
 		Secret: &corev1.SecretVolumeSource{SecretName: storage.S3.Credentials.Name}})
 }
 
-// scratchSize is more than a snapshot and its bundle take of an etcd with the largest quota of 8 GiB.
+// scratchSize is more than a snapshot and its bundle need for an etcd with the largest quota of 8 GiB.
 var scratchSize = resource.MustParse("20Gi")
 
-// addEtcd gives a pod what etcd's clients authenticate with, the key that signs the bundle, and room for a snapshot.
+// addEtcd mounts the client certificate for etcd, the key that signs the bundle, and space for a snapshot.
 func addEtcd(pod *corev1.PodSpec) {
 	mount(pod, "etcd", backup.ConfigDir+"/"+backup.EtcdDir, corev1.VolumeSource{Secret: &corev1.SecretVolumeSource{SecretName: pki.EtcdClient}})
 	mount(pod, "etcd-ca", backup.ConfigDir+"/"+backup.EtcdCADir, corev1.VolumeSource{ConfigMap: &corev1.ConfigMapVolumeSource{
@@ -179,12 +179,12 @@ func mount(pod *corev1.PodSpec, name, path string, source corev1.VolumeSource) {
 	container.VolumeMounts = append(container.VolumeMounts, corev1.VolumeMount{Name: name, MountPath: path, ReadOnly: readOnly})
 }
 
-// place puts a pod where the control plane may be.
+// place schedules a pod by the placement rules of the control plane.
 func place(hcp *hyperv1.HostedControlPlane, pod *corev1.PodSpec) {
 	pod.NodeSelector, pod.Tolerations = hcp.Spec.NodeSelector, hcp.Spec.Tolerations
 }
 
-// jobOutcome is how a Job ended, and why it failed; empty if it did not end.
+// jobOutcome returns how a Job ended, and why it failed; empty if it has not ended.
 func jobOutcome(job *batchv1.Job) (batchv1.JobConditionType, string) {
 	for _, c := range job.Status.Conditions {
 		if c.Status == corev1.ConditionTrue && (c.Type == batchv1.JobComplete || c.Type == batchv1.JobFailed) {
@@ -194,7 +194,7 @@ func jobOutcome(job *batchv1.Job) (batchv1.JobConditionType, string) {
 	return "", ""
 }
 
-// lastWords is what the last pod of a Job ended with.
+// lastWords returns the error that the last pod of a Job ended with.
 func (r *Reconciler) lastWords(ctx context.Context, job *batchv1.Job) (string, error) {
 	pods := &corev1.PodList{}
 	if err := r.Live.List(ctx, pods, client.InNamespace(job.Namespace), client.MatchingLabels{batchv1.JobNameLabel: job.Name}); err != nil {
@@ -212,7 +212,8 @@ func (r *Reconciler) lastWords(ctx context.Context, job *batchv1.Job) (string, e
 	return complaint(words), nil
 }
 
-// complaint is what a program ended with, out of the end of its log: what comes after the last "Error:" that starts a line.
+// complaint extracts the error of a program from the end of its log: the text after the last "Error:" at the beginning
+// of a line.
 func complaint(log string) string {
 	log = strings.TrimSpace(log)
 	if i := strings.LastIndex("\n"+log, "\nError:"); i >= 0 {
@@ -221,7 +222,7 @@ func complaint(log string) string {
 	return strings.TrimSpace(log)
 }
 
-// tidy removes the task, which has keys in it, and the Job with its pods, from which nothing more can be learned.
+// tidy deletes the task Secret, which contains keys, and the Job with its pods, which are no longer needed.
 func (r *Reconciler) tidy(ctx context.Context, s *scope) (ctrl.Result, error) {
 	if !over(s.backup) {
 		return ctrl.Result{}, nil

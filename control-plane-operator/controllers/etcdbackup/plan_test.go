@@ -57,7 +57,7 @@ func TestSlot(t *testing.T) {
 	}
 }
 
-// finished is a backup that ended so, at a time, newest last.
+// finished returns a backup that ended at that time with that result.
 func finished(name string, at time.Time, status metav1.ConditionStatus, why string) *hyperv1.HCPEtcdBackup {
 	b := backupOf(name)
 	b.CreationTimestamp = metav1.NewTime(at)

@@ -27,23 +27,24 @@ import (
 )
 
 const (
-	// hourly is the schedule where none is given.
+	// hourly is the default schedule.
 	hourly = "0 * * * *"
-	// keptFailures is how many failed backups of a schedule stay, to be looked at.
+	// keptFailures is how many failed backups of a schedule are kept for inspection.
 	keptFailures = 3
 )
 
-// Scheduler asks for the backups of a schedule, lets old ones go, and says on the HostedControlPlane how the last ones went.
+// Scheduler creates the backups of a schedule, deletes old ones, and reports the results of the last ones on the
+// HostedControlPlane.
 type Scheduler struct {
 	// Client reads (cached) and writes the management cluster.
 	Client client.Client
-	// Clock tells the time.
+	// Clock provides the current time.
 	Clock clock.PassiveClock
-	// Metrics take when the last good backup was made; nil keeps it.
+	// Metrics records when the last successful backup was taken; nil records nothing.
 	Metrics *metrics.EtcdBackup
 }
 
-// SetupWithManager watches HostedControlPlanes and what became of their backups.
+// SetupWithManager watches HostedControlPlanes and the results of their backups.
 func (r *Scheduler) SetupWithManager(mgr ctrl.Manager) error {
 	return ctrl.NewControllerManagedBy(mgr).Named("etcdbackupschedule").
 		For(&hyperv1.HostedControlPlane{}).
@@ -63,12 +64,12 @@ func (r *Scheduler) planes(ctx context.Context, changed client.Object) []reconci
 	return requests
 }
 
-// history is what a pass of the Scheduler works on.
+// history is the state of one reconcile of the Scheduler.
 type history struct {
 	hcp *hyperv1.HostedControlPlane
-	// all are the backups of the control plane, the newest first.
+	// all are the backups of the control plane, newest first.
 	all []hyperv1.HCPEtcdBackup
-	// wrong says what is wrong with the schedule.
+	// wrong is the error in the schedule; empty if there is none.
 	wrong string
 }
 
@@ -96,7 +97,7 @@ func (r *Scheduler) observe(ctx context.Context, hcp *hyperv1.HostedControlPlane
 	return &history{hcp: hcp, all: list.Items}, nil
 }
 
-// config is the schedule of a control plane; nil if it has none.
+// config returns the schedule of a control plane; nil if it has none.
 func (h *history) config() *hyperv1.AutomatedEtcdBackupConfig {
 	if h.hcp.Spec.Etcd.Managed == nil {
 		return nil
@@ -104,8 +105,8 @@ func (h *history) config() *hyperv1.AutomatedEtcdBackupConfig {
 	return h.hcp.Spec.Etcd.Managed.AutomatedBackup
 }
 
-// ask asks for the backup of the last time that the schedule names, unless it was asked for. Its name follows from that time, so
-// that nobody asks twice. Times that passed while nobody was there to ask are left out but for the last.
+// ask creates the backup for the latest due time of the schedule, unless it exists. Its name is derived from that time,
+// so that it is created only once. If several times passed while no operator ran, only the last one counts.
 func (r *Scheduler) ask(ctx context.Context, h *history) (ctrl.Result, error) {
 	config := h.config()
 	if config == nil {
@@ -127,7 +128,8 @@ func (r *Scheduler) ask(ctx context.Context, h *history) (ctrl.Result, error) {
 	return ctrl.Result{RequeueAfter: next.Sub(now)}, nil
 }
 
-// since is the time from which on times of the schedule count: that of the last scheduled backup, or the control plane's own.
+// since returns the time after which times of the schedule count: that of the last scheduled backup, or the creation of
+// the control plane.
 func (h *history) since() time.Time {
 	for i := range h.all {
 		if slotTime, ok := h.all[i].Annotations[slotAnnotation]; ok {
@@ -139,11 +141,12 @@ func (h *history) since() time.Time {
 	return h.hcp.CreationTimestamp.UTC()
 }
 
-// slotAnnotation is the time of the schedule that a backup is of.
+// slotAnnotation holds the time of the schedule that a backup belongs to.
 const slotAnnotation = hyperv1.EtcdBackupSlotAnnotation
 
-// slot is the last time of the schedule after since that has come, zero if none has, and the next one. After a long absence it begins a
-// day ago, which saves counting up minutes of years, and further back only where no time has come since.
+// slot returns the last due time of the schedule after since, zero if there is none, and the next time. After a long
+// interruption it begins a day ago, which avoids iterating over years of minutes. It goes further back only if no time
+// was due since then.
 func slot(schedule cron.Schedule, since, now time.Time) (due, next time.Time) {
 	const day = 24 * time.Hour
 	for _, back := range []time.Duration{day, 8 * day, 32 * day, 367 * day} {
@@ -156,14 +159,14 @@ func slot(schedule cron.Schedule, since, now time.Time) (due, next time.Time) {
 	return between(schedule, since.UTC(), now)
 }
 
-// between is slot for a time that is not long.
+// between is slot for a short interval.
 func between(schedule cron.Schedule, since, now time.Time) (due, next time.Time) {
 	next = schedule.Next(since)
 	for !next.IsZero() && !next.After(now) {
 		due, next = next, schedule.Next(next)
 	}
 	if next.IsZero() {
-		next = now.Add(24 * time.Hour) // A time that never comes, such as the 30th of February.
+		next = now.Add(24 * time.Hour) // The schedule has no such time, for example the 30th of February.
 	}
 	return due, next
 }
@@ -185,7 +188,8 @@ func (h *history) backup(config *hyperv1.AutomatedEtcdBackupConfig, due time.Tim
 	}
 }
 
-// retain deletes scheduled backups beyond those that stay; what is stored goes with them. Backups that somebody asked for stay.
+// retain deletes scheduled backups beyond the retention limit, and with them what is stored. Backups that a user
+// requested stay.
 func (r *Scheduler) retain(ctx context.Context, h *history) (ctrl.Result, error) {
 	config := h.config()
 	if config == nil {
@@ -224,7 +228,7 @@ func (r *Scheduler) report(ctx context.Context, h *history, _ error) error {
 	}
 	before := h.hcp.DeepCopy()
 	h.hcp.Status.Conditions = next
-	// The conditions are one list of several writers.
+	// Several controllers write this list of conditions.
 	patch := client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{})
 	if err := r.Client.Status().Patch(ctx, h.hcp, patch); err != nil {
 		return fmt.Errorf("writing the status of HostedControlPlane %s/%s: %w", h.hcp.Namespace, h.hcp.Name, err)
@@ -242,8 +246,8 @@ func (h *history) last(is func(*metav1.Condition) bool) *hyperv1.HCPEtcdBackup {
 	return nil
 }
 
-// condition tells of the last backup that is over; nil if there is none. It says nothing that changes while nothing happens: the age
-// of the last good backup is that at the failure.
+// condition reports the last finished backup; nil if there is none. It contains no values that change all the time: the
+// age of the last successful backup is the age at the time of the failure.
 func (h *history) condition(good *hyperv1.HCPEtcdBackup) *metav1.Condition {
 	var c metav1.Condition
 	t := string(hyperv1.EtcdBackupSucceeded)

@@ -36,7 +36,7 @@ func requestOf(obj client.Object) ctrl.Request {
 	return ctrl.Request{NamespacedName: client.ObjectKeyFromObject(obj)}
 }
 
-// desk is a hosted namespace in a fake API server, where one backup is asked for.
+// desk is a hosted namespace in a fake API server, with one requested backup.
 type desk struct {
 	t      *testing.T
 	g      Gomega
@@ -47,7 +47,7 @@ type desk struct {
 	asked  *hyperv1.HCPEtcdBackup
 }
 
-// serving is a control plane whose etcd serves.
+// serving returns a control plane whose etcd serves.
 func serving() *hyperv1.HostedControlPlane {
 	hcp := fixture.ControlPlane()
 	hcp.UID = "plane"
@@ -70,7 +70,7 @@ func newDesk(t *testing.T, asked *hyperv1.HCPEtcdBackup, objects ...client.Objec
 	return d
 }
 
-// pass lets the controller look, and returns what the condition says.
+// pass runs the controller, and returns the condition.
 func (d *desk) pass() string {
 	d.t.Helper()
 	_, err := d.taker.Reconcile(d.t.Context(), requestOf(d.asked))
@@ -90,7 +90,7 @@ func (d *desk) says() string {
 	return fmt.Sprintf("%s/%s: %s", c.Status, c.Reason, c.Message)
 }
 
-// job is the Job of a name; nil if there is none.
+// job returns the Job of a name; nil if there is none.
 func (d *desk) job(name string) *batchv1.Job {
 	d.t.Helper()
 	job := &batchv1.Job{}
@@ -109,7 +109,7 @@ func (d *desk) ends(name string, how batchv1.JobConditionType, why string) {
 	d.g.Expect(d.client.Status().Update(d.t.Context(), job)).To(Succeed())
 }
 
-// toVolume is a backup that is stored on a volume, and is to go when its object does.
+// toVolume returns a backup on a volume that is deleted with its object.
 func toVolume() *hyperv1.HCPEtcdBackup {
 	asked := backupOf("mine")
 	asked.Spec.Storage = hyperv1.HCPEtcdBackupStorage{StorageType: hyperv1.PVCBackupStorage, PVC: hyperv1.HCPEtcdBackupPVC{ClaimName: "backups"}}
@@ -117,7 +117,7 @@ func toVolume() *hyperv1.HCPEtcdBackup {
 	return asked
 }
 
-// volumes are what a pod mounts: the path, and a word for what is there.
+// volumes returns the mounts of a pod: the path, and a word for its content.
 func volumes(pod corev1.PodSpec) map[string]string {
 	sources := map[string]string{}
 	for _, v := range pod.Volumes {

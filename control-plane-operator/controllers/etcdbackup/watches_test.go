@@ -21,8 +21,8 @@ import (
 	"github.com/openshift/hypershift/support/testenv"
 )
 
-// TestWatches has one case for each kind that moves a backup or a schedule on. What is asked for does not exist, but for the kinds that
-// the controllers are for. The backup comes before the control planes, since each of those would have it looked at too.
+// TestWatches has one case for each kind that triggers a backup or a schedule. The mapped objects do not exist, except
+// for the controllers' own kinds. The backup comes before the control planes, since each of those would trigger it too.
 func TestWatches(t *testing.T) {
 	config := testenv.Start(t, crds.HyperShift)
 	testenv.NeedsServer(t, config)

@@ -34,8 +34,8 @@ const (
 	reasonFormerServed     = "FormerAddressServed"
 )
 
-// goOver keeps the published address in use while the spec asks for another: how far that is comes from the status alone, so that a pass
-// after a crash goes on where the last one ended.
+// goOver keeps the published address in use while the spec asks for another. The progress comes only from the status,
+// so that a reconcile after a restart continues where the last one ended.
 func (r *Reconciler) goOver(s *scope) {
 	s.served = r.Infra.Served(s.valid)
 	if s.infraErr != nil || len(s.served) == 0 {
@@ -48,13 +48,14 @@ func (r *Reconciler) goOver(s *scope) {
 		s.infra = infra.During(published, s.served, wanted)
 		return
 	}
-	// What is waited for is a load balancer. The one that the cluster had may be gone.
+	// The reconcile waits for a load balancer. The previous load balancer of the cluster may be gone.
 	if s.served[0].Type != hyperv1.LoadBalancer {
 		s.infra = infra.During(published, s.served)
 	}
 }
 
-// askAddresses finds out whether the next step can be taken: all API servers name the wanted address, and packets arrive at it.
+// askAddresses checks whether the next step can be taken: all API servers have a certificate for the desired address,
+// and the address is reachable.
 func (r *Reconciler) askAddresses(ctx context.Context, s *scope) (unnamed, unreached, err error) {
 	if s.wanted == nil {
 		return nil, nil, nil
@@ -80,7 +81,7 @@ func (r *Reconciler) askAddresses(ctx context.Context, s *scope) (unnamed, unrea
 	return nil, r.Shows(ctx, address, s.served[0].Host, trust), nil
 }
 
-// namedByAll asks every API server that runs. Those that start later start with the certificate that there is now.
+// namedByAll checks every running API server. API servers that start later load the current certificate.
 func (r *Reconciler) namedByAll(ctx context.Context, s *scope, trust []byte) (unnamed, err error) {
 	pods := &corev1.PodList{}
 	if err := r.Client.List(ctx, pods, client.InNamespace(s.hcp.Namespace), client.MatchingLabels{"app": kubeapiserver.Name}); err != nil {
@@ -107,8 +108,9 @@ func published(endpoint hyperv1.APIEndpoint, a hyperv1.ServedAddress) bool {
 	return endpoint.Host == a.Host && endpoint.Port == a.Port
 }
 
-// nextAddresses takes one step at most, each written down before anything depends on it: nodes are asked to go by an address that all API servers
-// name, kubeconfigs and the guest get it when it is known to work, and a former one goes when nobody goes by it.
+// nextAddresses takes at most one step. Each step is in the status before anything depends on it. Nodes get an address
+// first, when the certificates of all API servers name it. Kubeconfigs and the guest get it when it is known to work. A
+// previous address is dropped when nothing uses it.
 func nextAddresses(s *scope, o observed, now time.Time) ([]hyperv1.ServedAddress, hyperv1.APIEndpoint) {
 	endpoint := hyperv1.APIEndpoint{Host: s.infra.API.Host, Port: s.infra.API.Port}
 	served := slices.Clone(s.served)
@@ -125,7 +127,7 @@ func nextAddresses(s *scope, o observed, now time.Time) ([]hyperv1.ServedAddress
 	case !published(endpoint, served[0]):
 		if o.unreached == nil || arrived(s.hcp, served[0]) {
 			endpoint = hyperv1.APIEndpoint{Host: served[0].Host, Port: served[0].Port}
-			// The guest's own workloads are only told of it now, and who looks whether all have come must look again.
+			// The guest's own workloads learn the address only now, so the check whether all clients use it must start again.
 			served[0].Since = metav1.NewTime(now.Truncate(time.Second))
 		}
 	case len(served) > 1 && unused(s.hcp, served[0]) && !now.Before(droppedAt(s.hcp, served[0])):
@@ -134,14 +136,14 @@ func nextAddresses(s *scope, o observed, now time.Time) ([]hyperv1.ServedAddress
 	return served, endpoint
 }
 
-// prefer puts an address in front, and no second time after it.
+// prefer puts an address first, and removes its other occurrence.
 func prefer(served []hyperv1.ServedAddress, wanted hyperv1.ServedAddress, now time.Time) []hyperv1.ServedAddress {
 	wanted.Since = metav1.NewTime(now.Truncate(time.Second))
 	former := slices.DeleteFunc(slices.Clone(served), func(a hyperv1.ServedAddress) bool { return infra.Same(a, wanted) })
 	return append([]hyperv1.ServedAddress{wanted}, former...)
 }
 
-// use is what is known of an address; nil when what was seen is of the time before.
+// use returns what was observed about an address; nil if the observation predates the change of address.
 func use(hcp *hyperv1.HostedControlPlane, a hyperv1.ServedAddress) *hyperv1.AddressUse {
 	if seen := hcp.Status.AddressUse; seen != nil && seen.Since.Equal(&a.Since) {
 		return seen
@@ -154,19 +156,20 @@ func arrived(hcp *hyperv1.HostedControlPlane, a hyperv1.ServedAddress) bool {
 	return seen != nil && seen.Arrived > 0
 }
 
-// unused tells that all have come to an address, so that no other is needed.
+// unused reports whether all clients use an address, so that no other address is needed.
 func unused(hcp *hyperv1.HostedControlPlane, a hyperv1.ServedAddress) bool {
 	seen := use(hcp, a)
 	return seen != nil && seen.Remaining == 0
 }
 
-// droppedAt is when those go that were before an address.
+// droppedAt returns when the addresses before an address are dropped.
 func droppedAt(hcp *hyperv1.HostedControlPlane, a hyperv1.ServedAddress) time.Time {
-	overlap, _ := infra.Overlap(hcp) // What cannot be read stands in the condition, and the default counts.
+	overlap, _ := infra.Overlap(hcp) // An invalid value is reported in the condition, and the default applies.
 	return a.Since.Add(overlap)
 }
 
-// addressUpToDate says how far the cluster has gone over to the address that the spec asks for. It is not said before there is one.
+// addressUpToDate reports the progress of the migration to the address that the spec asks for. There is no condition
+// before an address is published.
 func addressUpToDate(s *scope, o observed, next hyperv1.HostedControlPlaneStatus) (c metav1.Condition, known bool) {
 	t := string(hyperv1.PublishedAddressUpToDate)
 	if s.infra == nil || len(next.ServedAddresses) == 0 {
@@ -190,7 +193,7 @@ func addressUpToDate(s *scope, o observed, next hyperv1.HostedControlPlaneStatus
 	return formerServed(t, &hyperv1.HostedControlPlane{ObjectMeta: s.hcp.ObjectMeta, Status: next}), true
 }
 
-// unpreferred says why nobody is told of the wanted address yet.
+// unpreferred reports why the desired address is not announced yet.
 func unpreferred(t string, s *scope, o observed, served int, last string) metav1.Condition {
 	if served >= infra.MaxServed {
 		return condition.False(t, reasonAddressWaiting, fmt.Sprintf("%d addresses are served already: nothing goes over to %s before nobody goes by a former one",
@@ -199,7 +202,7 @@ func unpreferred(t string, s *scope, o observed, served int, last string) metav1
 	return condition.False(t, reasonAddressUnnamed, fmt.Sprintf("API servers take a certificate that names %s; %s serves on: %v", s.wanted.Host, last, o.unnamed))
 }
 
-// formerServed says who keeps former addresses from being dropped.
+// formerServed reports what still uses previous addresses, so that they cannot be dropped.
 func formerServed(t string, hcp *hyperv1.HostedControlPlane) metav1.Condition {
 	first := hcp.Status.ServedAddresses[0]
 	to, former := text(first.Host, first.Port), formerOf(hcp.Status.ServedAddresses)

@@ -18,7 +18,7 @@ import (
 	"github.com/openshift/hypershift/support/component"
 )
 
-// apiServer is a pod that runs, unless it is shaped to be another.
+// apiServer returns a running pod, unless shape changes that.
 func apiServer(name, ip string, shape ...func(*corev1.Pod)) *corev1.Pod {
 	pod := &corev1.Pod{
 		ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: name, Labels: map[string]string{"app": "kube-apiserver"}},
@@ -30,7 +30,7 @@ func apiServer(name, ip string, shape ...func(*corev1.Pod)) *corev1.Pod {
 	return pod
 }
 
-// TestAskAddresses: who is asked before a step, at which address, for the certificate of which host.
+// TestAskAddresses checks which server is asked before a step, at which address, and for which host's certificate.
 func TestAskAddresses(t *testing.T) {
 	old, fresh, ported := address("old", time.Hour), address("new", time.Minute), address("new", time.Minute)
 	ported.Port = 30443
@@ -88,7 +88,7 @@ func TestAskAddresses(t *testing.T) {
 	}
 }
 
-// TestServesOn: what a control plane is made with while its spec asks for another address.
+// TestServesOn checks the endpoints of a control plane while its spec asks for another address.
 func TestServesOn(t *testing.T) {
 	balanced, nodePort := address("old", time.Hour), address("old", time.Hour)
 	nodePort.Type = hyperv1.NodePort

@@ -18,12 +18,13 @@ import (
 	"github.com/openshift/hypershift/support/component"
 )
 
-// address is one of a load balancer, that became what it is some time before now.
+// address returns a load balancer's address that was published that long before now.
 func address(host string, age time.Duration) hyperv1.ServedAddress {
 	return hyperv1.ServedAddress{Type: hyperv1.LoadBalancer, Host: host, Port: 6443, Since: metav1.NewTime(now.Add(-age))}
 }
 
-// goingOver is a pass over a control plane that is published at one address, serves some, and is to be at another.
+// goingOver returns the state of a reconcile for a control plane that migrates from the published to the wanted address
+// and serves the others.
 func goingOver(published, wanted string, served ...hyperv1.ServedAddress) *scope {
 	s, _ := healthy()
 	s.infra.API = component.Endpoint{Host: published, Port: 6443}
@@ -42,7 +43,7 @@ func (s *scope) seen(of hyperv1.ServedAddress, arrived, remaining int32) *scope 
 	return s
 }
 
-// TestNextAddresses takes one step from each state in which a control plane can be while it goes from old to new.
+// TestNextAddresses takes one step from each state of a migration from old to new.
 func TestNextAddresses(t *testing.T) {
 	const day = 24 * time.Hour
 	several := []hyperv1.ServedAddress{}
@@ -111,7 +112,7 @@ func TestPublishedPort(t *testing.T) {
 	}
 }
 
-// TestAddressUpToDate looks at what the condition names: which address, who is missing, and until when.
+// TestAddressUpToDate checks what the condition names: which address, what is missing, and until when.
 func TestAddressUpToDate(t *testing.T) {
 	const day = 24 * time.Hour
 	old, fresh := address("old", 3*day), address("new", time.Hour)

@@ -30,12 +30,12 @@ const (
 	nextHost   = "192.0.2.99"
 )
 
-// running is a control plane that runs at formerHost, with one API server whose certificate is what the operator made.
+// running returns a control plane that runs at formerHost, with one API server whose certificate the operator issued.
 func running(t *testing.T) (w *world, refused map[string]error) {
 	t.Helper()
 	w = newWorld(t)
 	for range 4 {
-		_ = w.pass() // What is not rolled out yet is waited for.
+		_ = w.pass() // The reconcile waits for components that are not rolled out yet.
 		w.rollOut()
 	}
 	pod := &corev1.Pod{
@@ -58,7 +58,7 @@ func running(t *testing.T) (w *world, refused map[string]error) {
 	return w, refused
 }
 
-// serving is the certificate of the API servers.
+// serving returns the certificate of the API servers.
 func (w *world) serving() *x509.Certificate {
 	w.t.Helper()
 	secret := &corev1.Secret{}
@@ -71,7 +71,7 @@ func (w *world) serving() *x509.Certificate {
 	return certificate
 }
 
-// names tells which of the two hosts the API servers' certificate names.
+// names returns which of the two hosts the API servers' certificate names.
 func (w *world) names() string {
 	var names []string
 	for _, host := range []string{formerHost, nextHost} {
@@ -82,7 +82,7 @@ func (w *world) names() string {
 	return strings.Join(names, " ")
 }
 
-// kubeconfigServer is the host that a kubeconfig names.
+// kubeconfigServer returns the host in a kubeconfig.
 func (w *world) kubeconfigServer(name string) string {
 	w.t.Helper()
 	secret := &corev1.Secret{}
@@ -104,7 +104,7 @@ func (w *world) publishAt(host string) {
 	})
 }
 
-// served lists the hosts of the served addresses.
+// served returns the hosts of the served addresses.
 func (w *world) served() string {
 	w.get("demo", w.hcp)
 	var hosts []string
@@ -114,7 +114,7 @@ func (w *world) served() string {
 	return strings.Join(hosts, " ")
 }
 
-// used has the config operator tell who goes by the first address.
+// used reports, as the config operator does, how many nodes use the first address.
 func (w *world) used(arrived, remaining int32) {
 	w.t.Helper()
 	w.get("demo", w.hcp)
@@ -129,7 +129,8 @@ func (w *world) addressMessage() string {
 	return meta.FindStatusCondition(w.hcp.Status.Conditions, string(hyperv1.PublishedAddressUpToDate)).Message
 }
 
-// TestGoOver changes the address of a control plane that runs, one pass after the other, as if the operator ended after each.
+// TestGoOver changes the address of a running control plane, one reconcile at a time, as if the operator restarted
+// after each.
 func TestGoOver(t *testing.T) {
 	w, refused := running(t)
 	g := NewWithT(t)
@@ -157,7 +158,7 @@ func TestGoOver(t *testing.T) {
 	g.Expect(w.kubeconfigServer(pki.AdminKubeconfig)).To(Equal(formerHost), "an address that nobody reached is nobody's")
 	g.Expect(w.hcp.Status.ControlPlaneEndpoint.Host).To(Equal(formerHost))
 
-	w.used(1, 2) // A node proves it, although pods of the management cluster do not come to the network of machines.
+	w.used(1, 2) // A node proves that the address works, although pods of the management cluster do not reach the machine network.
 	g.Expect(w.pass()).To(Succeed())
 	w.get("demo", w.hcp)
 	g.Expect(w.hcp.Status.ControlPlaneEndpoint.Host).To(Equal(nextHost))
@@ -194,7 +195,7 @@ func TestGoOver(t *testing.T) {
 	g.Expect(w.writes.Count).To(Equal(writes), "a settled control plane writes nothing")
 }
 
-// TestThinkAgain changes the address while nodes go over to another.
+// TestThinkAgain changes the address while nodes migrate to another.
 func TestThinkAgain(t *testing.T) {
 	w, refused := running(t)
 	g := NewWithT(t)
@@ -218,7 +219,7 @@ func TestThinkAgain(t *testing.T) {
 	g.Expect(w.served()).To(Equal(formerHost))
 }
 
-// TestToLoadBalancer has the load balancer come late, and the way back.
+// TestToLoadBalancer migrates to a load balancer that gets its address late, and back.
 func TestToLoadBalancer(t *testing.T) {
 	w, _ := running(t)
 	g := NewWithT(t)

@@ -26,7 +26,7 @@ func (r *Reconciler) certify(ctx context.Context, s *scope) (ctrl.Result, error)
 	return ctrl.Result{}, s.pkiErr
 }
 
-// certifyPaused renews the certificates of a control plane that is paused.
+// certifyPaused renews the certificates of a paused control plane.
 func (r *Reconciler) certifyPaused(ctx context.Context, s *scope) (ctrl.Result, error) {
 	if !s.paused {
 		return ctrl.Result{}, nil
@@ -34,8 +34,8 @@ func (r *Reconciler) certifyPaused(ctx context.Context, s *scope) (ctrl.Result, 
 	return ctrl.Result{}, r.renew(ctx, s)
 }
 
-// renew keeps the certificates of a control plane that cannot be looked after otherwise, as the last valid spec had it, and has its pods
-// take them: they run out whatever keeps the rest.
+// renew renews certificates by the last valid spec when the rest of the control plane cannot be reconciled, and
+// restarts the pods that use them. Certificates expire regardless of what blocks the rest.
 func (r *Reconciler) renew(ctx context.Context, s *scope) error {
 	spec, err := r.rememberedSpec(ctx, s.hcp)
 	if err != nil || spec == nil || s.hcp.Status.ControlPlaneEndpoint.Host == "" {
@@ -49,7 +49,7 @@ func (r *Reconciler) renew(ctx context.Context, s *scope) error {
 	return component.Refresh(ctx, r.Client, hcp.Namespace)
 }
 
-// certificatesValid names what expires soon although it should have been renewed before.
+// certificatesValid reports certificates that expire soon although they should have been renewed.
 func certificatesValid(secrets []corev1.Secret, now time.Time) metav1.Condition {
 	t := string(hyperv1.CertificatesValid)
 	var expiring []string
@@ -65,14 +65,14 @@ func certificatesValid(secrets []corev1.Secret, now time.Time) metav1.Condition 
 	return condition.False(t, "CertificatesExpiring", "Certificates expire soon: "+strings.Join(expiring, ", "))
 }
 
-// stageReasons are the reasons and words of SignersUpToDate, by how far a rotation has come.
+// stageReasons are the reasons and messages of SignersUpToDate, by the stage of a rotation.
 var stageReasons = map[supportpki.Stage]struct{ reason, does string }{
 	supportpki.Trusting:    {"TrustInProgress", "all pods learn to trust the next signer"},
 	supportpki.Signing:     {"SigningInProgress", "all pods go over to what the next signer signed"},
 	supportpki.Overlapping: {"FormerTrusted", "the former signer is still trusted"},
 }
 
-// signersUpToDate says how far rotations have come. That a former signer is still trusted needs nobody's care.
+// signersUpToDate reports the progress of rotations. A previous signer that is still trusted needs no action.
 func signersUpToDate(secrets []corev1.Secret) metav1.Condition {
 	t := string(hyperv1.SignersUpToDate)
 	rotating := pki.Rotating(secrets)

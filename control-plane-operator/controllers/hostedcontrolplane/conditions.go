@@ -27,10 +27,10 @@ import (
 	"github.com/openshift/hypershift/support/releaseinfo"
 )
 
-// reasonCertificatesFailed is one of Degraded.
+// reasonCertificatesFailed is a reason of Degraded.
 const reasonCertificatesFailed = "CertificatesFailed"
 
-// conditions computes all conditions that this operator answers for. next is the status so far.
+// conditions computes all conditions that this operator owns. next is the status computed so far.
 func conditions(s *scope, o observed, next hyperv1.HostedControlPlaneStatus, now time.Time) []metav1.Condition {
 	all := []metav1.Condition{
 		validConfiguration(s, o.refusals),
@@ -103,7 +103,8 @@ func infrastructureReady(s *scope) metav1.Condition {
 	}
 }
 
-// ownEtcdAvailable is EtcdAvailable of an etcd that the user brings; fault says why it does not serve, nil if it does or was not asked.
+// ownEtcdAvailable returns EtcdAvailable for an etcd that the user provides. fault is why it does not serve, nil if it
+// does or was not asked.
 func ownEtcdAvailable(fault error) metav1.Condition {
 	t := string(hyperv1.EtcdAvailable)
 	if fault == nil {
@@ -122,7 +123,7 @@ func etcdAvailable(hcp *hyperv1.HostedControlPlane, set *appsv1.StatefulSet, own
 	}
 	if replaced := set == nil || !set.DeletionTimestamp.IsZero() || set.Status.ObservedGeneration == 0; replaced &&
 		condition.IsTrue(hcp.Status.Conditions, string(hyperv1.EtcdMembersHealthy)) {
-		// Its successor has taken the members over, or will, and they serve meanwhile.
+		// The operator of the new version manages the members, or will, and they serve in the meantime.
 		return condition.Copy(hcp.Status.Conditions, t, hyperv1.StatusUnknownReason)
 	}
 	if set == nil {
@@ -192,7 +193,8 @@ func degraded(o observed, pkiErr error) metav1.Condition {
 	return condition.True(t, "UnavailableReplicas", strings.Join(short, ", "))
 }
 
-// pluginsAvailable: without a plugin nothing that it encrypted can be read which the API servers have not read before.
+// pluginsAvailable reports the faults of KMS plugins. Without its plugin, encrypted data is only readable if the API
+// servers have read it before.
 func pluginsAvailable(faults []string) metav1.Condition {
 	t := string(hyperv1.KMSPluginAvailable)
 	if len(faults) == 0 {
@@ -202,7 +204,7 @@ func pluginsAvailable(faults []string) metav1.Condition {
 		"; API servers that run go on with what they have decrypted, others do not start: mend the plugin, its key service or spec.secretEncryption.kms.plugin")
 }
 
-// dataEncryption says how far a move to another key has come.
+// dataEncryption reports the progress of a migration to another key.
 func dataEncryption(config *corev1.Secret) metav1.Condition {
 	t := string(hyperv1.EtcdDataEncryptionUpToDate)
 	reason, message, done := kubeapiserver.EncryptionStageOf(config)
@@ -212,20 +214,20 @@ func dataEncryption(config *corev1.Secret) metav1.Condition {
 	return condition.False(t, reason, message)
 }
 
-// externalDNSReachable is for names that ExternalDNS publishes; who sets nodePort.address or a hostname keeps it
-// resolvable.
+// externalDNSReachable is for names that ExternalDNS publishes. A user that sets nodePort.address or a hostname is
+// responsible for its DNS record.
 func externalDNSReachable() metav1.Condition {
 	return condition.Unknown(string(hyperv1.ExternalDNSReachable), hyperv1.StatusUnknownReason, "External DNS is not used")
 }
 
-// available is the first thing that keeps users from the API server, or True.
+// available returns the first condition that keeps users from the API server, or True.
 func available(s *scope, o observed, others []metav1.Condition) metav1.Condition {
 	t := string(hyperv1.HostedControlPlaneAvailable)
 	served := condition.IsTrue(s.hcp.Status.Conditions, t)
 	if c := find(others, hyperv1.ValidHostedControlPlaneConfiguration); c.Status == metav1.ConditionFalse && s.valid == nil && !served {
 		return condition.False(t, c.Reason, c.Message)
 	}
-	// That something could not be looked at in this pass takes no control plane from its users.
+	// An observation that failed in this reconcile does not make a serving control plane unavailable.
 	if c := find(others, hyperv1.InfrastructureReady); c.Status == metav1.ConditionFalse || c.Status == metav1.ConditionUnknown && !served {
 		return condition.False(t, c.Reason, c.Message)
 	}
@@ -240,8 +242,8 @@ func available(s *scope, o observed, others []metav1.Condition) metav1.Condition
 	if o.unhealthy != nil {
 		return condition.False(t, hyperv1.KASLoadBalancerNotReachableReason, o.unhealthy.Error())
 	}
-	// A control plane that was available once serves users also while a component is out, and what runs in the guest is
-	// out as often as a node is.
+	// A control plane that was available once still serves users while a component is unavailable. Components in the guest
+	// are unavailable whenever their node is.
 	if waiting := unavailable(o.components, guestcomponents.Wanted(s.applied())); len(waiting) > 0 && !served {
 		return condition.False(t, hyperv1.ControlPlaneComponentsNotAvailable, "Waiting for components to be available: "+strings.Join(waiting, ", "))
 	}
@@ -268,8 +270,8 @@ func unavailable(components []hyperv1.ControlPlaneComponent, except []string) []
 	return names
 }
 
-// versionConditions say how the release is doing. In OpenShift they come from the guest's ClusterVersion; this
-// distribution has none, so they are said of the components.
+// versionConditions report the state of the release. In OpenShift they come from the guest's ClusterVersion. This
+// distribution has no ClusterVersion, so they are computed from the components.
 func versionConditions(s *scope, o observed, version *hyperv1.ClusterVersionStatus) []metav1.Condition {
 	if version == nil || len(version.History) == 0 {
 		return nil
@@ -297,7 +299,7 @@ func versionConditions(s *scope, o observed, version *hyperv1.ClusterVersionStat
 	}
 }
 
-// releaseAccepted stays as it was in a pass that did not come as far as the release.
+// releaseAccepted keeps its value in a reconcile that did not reach the release phase.
 func releaseAccepted(s *scope) metav1.Condition {
 	t := string(hyperv1.ClusterVersionReleaseAccepted)
 	switch {
@@ -317,7 +319,7 @@ func errorText(err error) string {
 	return err.Error()
 }
 
-// waitingFor names the components that are not rolled out, and what those of the guest say about themselves.
+// waitingFor returns the components that are not rolled out, and the messages of those in the guest.
 func waitingFor(s *scope, components []hyperv1.ControlPlaneComponent) string {
 	if s.release == nil || s.guestRelease == nil {
 		return "the release image"
@@ -332,7 +334,7 @@ func waitingFor(s *scope, components []hyperv1.ControlPlaneComponent) string {
 	return strings.Join(append(hosting, running...), ", ")
 }
 
-// failing joins what components say that are not rolled out for one of some reasons.
+// failing joins the messages of components that are not rolled out for one of the given reasons.
 func failing(components []hyperv1.ControlPlaneComponent, reasons ...string) error {
 	var all []error
 	for i := range components {

@@ -24,8 +24,8 @@ import (
 	"github.com/openshift/hypershift/support/pki"
 )
 
-// TestConditionsNameTheCause looks in each condition for what a person has to look at: an object, a number, a field. "" stands for no message, and
-// $ for its end.
+// TestConditionsNameTheCause checks that each condition names what the user has to look at: an object, a number, a
+// field. "" stands for no message, and $ for its end.
 func TestConditionsNameTheCause(t *testing.T) {
 	conflict := apierrors.NewConflict(schema.GroupResource{Resource: "secrets"}, "root-ca", errors.New("changed"))
 	for name, test := range map[string]struct {
@@ -175,7 +175,8 @@ func TestConditionsNameTheCause(t *testing.T) {
 	}
 }
 
-// membersWell is an etcd whose members were well when last seen, while its StatefulSet has one of three.
+// membersWell sets an etcd whose members were healthy when last observed, while one of three pods of its StatefulSet is
+// ready.
 func membersWell(s *scope, o *observed, going *metav1.Time) {
 	o.etcd.Status.ReadyReplicas, o.etcd.Status.ObservedGeneration, o.etcd.DeletionTimestamp = 1, 1, going
 	s.hcp.Status.Conditions = []metav1.Condition{

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package hostedcontrolplane reconciles a HostedControlPlane: it publishes its endpoints, makes its PKI and rolls out its
-// components from the release payload.
+// Package hostedcontrolplane reconciles a HostedControlPlane: it publishes its endpoints, creates its PKI and rolls out
+// its components from the release payload.
 package hostedcontrolplane
 
 import (
@@ -28,13 +28,14 @@ import (
 	"github.com/openshift/hypershift/support/releaseinfo"
 )
 
-// Finalizer keeps a HostedControlPlane until its control plane is gone.
+// Finalizer keeps a HostedControlPlane until its control plane is deleted.
 const Finalizer = hyperv1.HostedClusterFinalizer
 
 const (
-	// waitRequeue is how soon a control plane that is not ready is looked at again if no watch fires.
+	// waitRequeue is the requeue interval of a control plane that is not ready, for changes that no watch reports.
 	waitRequeue = 15 * time.Second
-	// settledRequeue renews certificates and heals what no watch tells of.
+	// settledRequeue is the requeue interval of a ready control plane. It renews certificates and repairs what no watch
+	// reports.
 	settledRequeue = time.Minute
 )
 
@@ -42,35 +43,36 @@ const (
 type Reconciler struct {
 	// Client reads (cached) and writes the management cluster.
 	Client client.Client
-	// Clock tells the time.
+	// Clock provides the current time.
 	Clock clock.PassiveClock
 	// Releases reads release payloads.
 	Releases releaseinfo.Provider
 	// OperateOnReleaseImage restricts the operator to control planes of this release image; empty means any.
 	OperateOnReleaseImage string
-	// StaticImages are images that the operator brings itself, by tag; they win over the payload's.
+	// StaticImages are the images that the operator provides, by tag. They take precedence over the payload's.
 	StaticImages map[string]string
-	// Components is what the components that run the operator's own image get.
+	// Components configures the components that run the operator's own image.
 	Components v2.Config
 	// Infra publishes endpoints.
 	Infra *infra.Reconciler
-	// PKI keeps certificates and kubeconfigs.
+	// PKI manages certificates and kubeconfigs.
 	PKI *pki.Reconciler
-	// Health asks a published API server whether it is well; an error says why not.
+	// Health checks a published API server; the error says why it is not healthy.
 	Health func(ctx context.Context, e component.Endpoint) error
-	// Plugins asks the API server at a pod's address whether the plugins that encrypt Secrets answer; empty if they do.
+	// Plugins asks the API server at a pod's address whether its encryption plugins answer; empty if they do.
 	Plugins func(ctx context.Context, address string) string
-	// Shows asks the server at host:port for a certificate of these CAs (PEM) that names a host; an error says why it shows none.
+	// Shows checks that the server at host:port has a certificate of these CAs (PEM) that names a host; the error says why
+	// not.
 	Shows func(ctx context.Context, address, host string, cas []byte) error
-	// OwnEtcd asks an etcd that the user brings whether it serves the API server; an error says why not.
+	// OwnEtcd checks that an etcd that the user provides serves the API server; the error says why not.
 	OwnEtcd func(ctx context.Context, reader client.Reader, hcp *hyperv1.HostedControlPlane) error
-	// MetricsSet says which metrics monitors of the components keep.
+	// MetricsSet selects the metrics that the components' monitors keep.
 	MetricsSet string
 	// PodUID runs pods as this user; nil leaves the choice to their images.
 	PodUID *int64
 }
 
-// SetupWithManager watches HostedControlPlanes and all that their reconcile reads or writes.
+// SetupWithManager watches HostedControlPlanes and all objects that their reconcile reads or writes.
 func (r *Reconciler) SetupWithManager(mgr ctrl.Manager) error {
 	all := handler.EnqueueRequestsFromMapFunc(r.everyControlPlane)
 	return ctrl.NewControllerManagedBy(mgr).
@@ -86,7 +88,7 @@ func (r *Reconciler) SetupWithManager(mgr ctrl.Manager) error {
 		Complete(r)
 }
 
-// everyControlPlane maps an input, which has no owner of ours, to the one control plane of its namespace.
+// everyControlPlane maps an input object, which the operator does not own, to the one control plane of its namespace.
 func (r *Reconciler) everyControlPlane(ctx context.Context, obj client.Object) []reconcile.Request {
 	list := &hyperv1.HostedControlPlaneList{}
 	if err := r.Client.List(ctx, list, client.InNamespace(obj.GetNamespace())); err != nil {
@@ -100,38 +102,38 @@ func (r *Reconciler) everyControlPlane(ctx context.Context, obj client.Object) [
 	return requests
 }
 
-// scope is one pass over one control plane.
+// scope is the state of one reconcile of one control plane.
 type scope struct {
 	hcp *hyperv1.HostedControlPlane
 	// paused is set by pause.
 	paused bool
-	// invalid is set by the validation phase: what of the spec cannot work here.
+	// invalid says what in the spec cannot work; set by the validation phase.
 	invalid error
-	// valid is hcp with the last spec that can, which the phases after go by; nil while there was none. Set by the validation
+	// valid is hcp with its last valid spec, which the later phases use; nil if there was none. Set by the validation
 	// phase.
 	valid *hyperv1.HostedControlPlane
-	// release and guestRelease are set by the release phase: what the control plane and its guest run, mostly one and the
-	// same. releaseErr is set when they could not be.
+	// release and guestRelease are the releases of the control plane and of its guest, which are usually the same. Set by
+	// the release phase, which sets releaseErr if they could not be read.
 	release, guestRelease *releaseinfo.ReleaseImage
 	releaseErr            error
 	// infra and waiting are set by the infrastructure phase.
 	infra    *component.Infra
 	waiting  string
 	infraErr error
-	// wanted is the address that the spec asks for, and served are those that are there; set by the infrastructure phase once one was
-	// published. wanted is nil while it is waited for.
+	// wanted is the address that the spec asks for, and served are the published ones. Set by the infrastructure phase
+	// once an address was published. wanted is nil until the address is known.
 	wanted *hyperv1.ServedAddress
 	served []hyperv1.ServedAddress
-	// pkiErr is set by the certificates phase: why certificates or kubeconfigs could not be made.
+	// pkiErr is why certificates or kubeconfigs could not be created; set by the certificates phase.
 	pkiErr error
 	// missing are the payload tags that components lack; set by the components phase.
 	missing []string
-	// placing tells that pods wait for a node; set when the status is computed.
+	// placing reports that pods wait for a node; set when the status is computed.
 	placing bool
 }
 
-// applied is the control plane as it is rolled out: by the spec of this pass, or, in one that did not come as far, by the one
-// that is there.
+// applied returns the control plane as it is rolled out: by the valid spec of this reconcile or, if the reconcile did
+// not get that far, by the existing one.
 func (s *scope) applied() *hyperv1.HostedControlPlane {
 	if s.valid != nil {
 		return s.valid
@@ -141,7 +143,7 @@ func (s *scope) applied() *hyperv1.HostedControlPlane {
 
 // Reconcile implements reconcile.Reconciler.
 func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Result, error) {
-	// All that a control plane has is owned by it, so a deletion is the garbage collector's work.
+	// The HostedControlPlane owns all objects of its control plane, so the garbage collector deletes them.
 	return phase.Driver[*hyperv1.HostedControlPlane, *scope]{
 		Client: r.Client, Finalizers: []string{Finalizer}, Observe: r.begin, Pause: r.pause, Phases: r.phases, Report: r.updateStatus, Resync: resync,
 	}.Reconcile(ctx, req)
@@ -170,7 +172,7 @@ func resync(s *scope) time.Duration {
 	return waitRequeue
 }
 
-// controlPlaneRelease is the release image that the control plane runs.
+// controlPlaneRelease returns the release image that the control plane runs.
 func controlPlaneRelease(hcp *hyperv1.HostedControlPlane) string {
 	if image := hcp.Spec.ControlPlaneReleaseImage; image != nil && *image != "" {
 		return *image

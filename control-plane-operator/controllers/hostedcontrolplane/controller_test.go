@@ -34,7 +34,7 @@ import (
 
 const namespace = fixture.Namespace
 
-// releases answers by image.
+// releases provides payloads by image.
 type releases map[string]releaseinfo.Payload
 
 func (r releases) Lookup(_ context.Context, image string, _ []byte) (*releaseinfo.ReleaseImage, error) {
@@ -74,7 +74,7 @@ func newWorld(t *testing.T) *world {
 	return w
 }
 
-// worldOn has the operator look after a control plane that a server has, or will.
+// worldOn runs the operator for a control plane that a server has, or will have.
 func worldOn(t *testing.T, direct client.WithWatch, hcp *hyperv1.HostedControlPlane) *world {
 	t.Helper()
 	w := &world{t: t, client: direct, clock: clocktesting.NewFakePassiveClock(time.Now().Truncate(time.Second)), hcp: hcp, writes: &testenv.Writes{}}
@@ -126,7 +126,7 @@ func (w *world) pass() error {
 	return err
 }
 
-// condition is the HostedControlPlane's condition as status/reason.
+// condition returns the HostedControlPlane's condition as status/reason.
 func (w *world) condition(t hyperv1.ConditionType) string {
 	w.t.Helper()
 	w.get("demo", w.hcp)
@@ -137,7 +137,7 @@ func (w *world) condition(t hyperv1.ConditionType) string {
 	return string(c.Status) + "/" + c.Reason
 }
 
-// workloads are the names of all Deployments and StatefulSets.
+// workloads returns the names of all Deployments and StatefulSets.
 func (w *world) workloads() []string {
 	w.t.Helper()
 	names := map[string]bool{}
@@ -154,7 +154,7 @@ func (w *world) workloads() []string {
 	return slices.Sorted(maps.Keys(names))
 }
 
-// rollOut does what the cluster's controllers and kubelets would: all pods of all workloads become ready.
+// rollOut acts as the cluster's controllers and kubelets: all pods of all workloads become ready.
 func (w *world) rollOut() {
 	w.t.Helper()
 	deployments, sets := &appsv1.DeploymentList{}, &appsv1.StatefulSetList{}
@@ -186,7 +186,7 @@ func TestControlPlane(t *testing.T) {
 	w := newWorld(t)
 	step := func(name string, do func(t *testing.T)) {
 		t.Helper()
-		// The steps build on each other, so the first that fails ends the test.
+		// The steps depend on each other, so the first failure ends the test.
 		if !t.Run(name, func(t *testing.T) { w.t = t; do(t) }) {
 			t.FailNow()
 		}

@@ -20,7 +20,7 @@ import (
 
 var errRefused = errors.New("refused")
 
-// fakeWorld is the operator with one control plane whose certificates somebody else makes, and a server that is made up.
+// fakeWorld is the operator with one control plane that has PKI reconciliation disabled, and a fake server.
 func fakeWorld(t *testing.T, objects ...client.Object) *world {
 	t.Helper()
 	hcp := fixture.ControlPlane()
@@ -35,7 +35,7 @@ func fakeWorld(t *testing.T, objects ...client.Object) *world {
 	return w
 }
 
-// refuse has the server refuse the requests that begin so, as in "get v1.Secret clusters-demo/root-ca".
+// refuse makes the server fail the requests with this prefix, as in "get v1.Secret clusters-demo/root-ca".
 func (w *world) refuse(what string) {
 	server := testenv.Intercept(w.client, func(r testenv.Request) error {
 		if strings.HasPrefix(r.String(), what) {
@@ -46,7 +46,7 @@ func (w *world) refuse(what string) {
 	w.r.Client, w.r.Infra.Client, w.r.PKI.Client = server, server, server
 }
 
-// begin begins a pass over the control plane as the server has it.
+// begin starts a reconcile of the control plane on the server.
 func (w *world) begin() *scope {
 	w.t.Helper()
 	w.get("demo", w.hcp)

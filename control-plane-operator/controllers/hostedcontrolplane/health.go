@@ -23,12 +23,13 @@ import (
 
 const (
 	healthTimeout = 10 * time.Second
-	// maxHealthAnswer bounds what is read of an answer, which lists some 50 checks.
+	// maxHealthAnswer is the maximum size in bytes of an answer, which lists about 50 checks.
 	maxHealthAnswer = 64 << 10
 )
 
-// AskHealth asks an API server at its published address whether it is well. Its certificate is not verified: the
-// question is whether packets arrive, and nothing secret is sent. A plugin that ails is no fault of the server's.
+// AskHealth checks the health of an API server at its published address. It does not verify the certificate: the
+// question is whether the address is reachable, and the request carries no secret. A failing plugin does not make the
+// server unhealthy.
 func AskHealth(ctx context.Context, e component.Endpoint) error {
 	url := pki.URL(e)
 	status, failed, err := askHealth(ctx, url)
@@ -41,8 +42,8 @@ func AskHealth(ctx context.Context, e component.Endpoint) error {
 	return nil
 }
 
-// AskPlugins asks the API server at a pod's address whether its plugins for encryption answer: empty if they do, or if it does not answer
-// itself, which others say.
+// AskPlugins asks the API server at a pod's address whether its encryption plugins answer. The result is empty if they
+// do. It is also empty if the API server itself does not answer, which other checks report.
 func AskPlugins(ctx context.Context, address string) string {
 	return askPlugins(ctx, "https://"+net.JoinHostPort(address, strconv.Itoa(infra.APIPort)))
 }
@@ -55,7 +56,7 @@ func askPlugins(ctx context.Context, server string) string {
 	return ""
 }
 
-// askHealth returns the status of the answer and the checks that failed, which an API server lists.
+// askHealth returns the status of the answer and the failed checks that the API server lists.
 func askHealth(ctx context.Context, server string) (status int, failed []string, err error) {
 	ctx, cancel := context.WithTimeout(ctx, healthTimeout)
 	defer cancel()
@@ -84,7 +85,8 @@ func askHealth(ctx context.Context, server string) (status int, failed []string,
 	return response.StatusCode, failed, nil
 }
 
-// AskCertificate asks the server at host:port for its certificate, which must name a host and be of one of these CAs (PEM).
+// AskCertificate checks that the certificate of the server at host:port names a host and is signed by one of these CAs
+// (PEM).
 func AskCertificate(ctx context.Context, address, host string, cas []byte) error {
 	ctx, cancel := context.WithTimeout(ctx, healthTimeout)
 	defer cancel()

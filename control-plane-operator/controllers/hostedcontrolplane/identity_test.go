@@ -16,8 +16,8 @@ import (
 	hyperv1 "github.com/openshift/hypershift/api/hypershift/v1beta1"
 )
 
-// rebuild has a control plane go to a release that was built again under the version that runs. What components reported of the
-// first one says nothing of the second.
+// rebuild updates a control plane to a release that was rebuilt under the running version. Reports of components about
+// the first release do not apply to the second.
 func (w *world) rebuild(t *testing.T, version string) {
 	t.Helper()
 	g := NewWithT(t)

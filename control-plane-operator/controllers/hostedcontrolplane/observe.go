@@ -23,38 +23,39 @@ import (
 	"github.com/openshift/hypershift/support/hosted"
 )
 
-// managedByLabel marks the workloads of the control plane.
+// managedByLabel selects the workloads of the control plane.
 var managedByLabel = client.MatchingLabels{hyperv1.ManagedByLabel: "control-plane-operator"}
 
-// observed is what is out there; the status is computed from it and from what the pass found out.
+// observed is the state of the cluster; the status is computed from it and from the results of the phases.
 type observed struct {
 	// etcd and kas are nil if they do not exist.
 	etcd *appsv1.StatefulSet
 	kas  *appsv1.Deployment
-	// deployments are those of the control plane.
+	// deployments are the Deployments of the control plane.
 	deployments []appsv1.Deployment
 	components  []hyperv1.ControlPlaneComponent
-	// hasKubeconfig tells whether the admin kubeconfig exists, hasCustomKubeconfig the one for a name of the user's.
+	// hasKubeconfig reports whether the admin kubeconfig exists, hasCustomKubeconfig whether the one for the user's own
+	// API server name exists.
 	hasKubeconfig, hasCustomKubeconfig bool
-	// encryption is the Secret of the encryption configuration, and encryptionKey the key that the cluster asks for; nil if
-	// there is none.
+	// encryption is the Secret of the encryption configuration, and encryptionKey the key that the cluster asks for; nil
+	// if there is none.
 	encryption    *corev1.Secret
 	encryptionKey *hyperv1.SecretEncryptionKeyStatus
-	// plugins tells whether plugins encrypt, and pluginFaults what is wrong with them, pod by pod.
+	// plugins reports whether plugins encrypt, and pluginFaults lists their faults, pod by pod.
 	plugins      bool
 	pluginFaults []string
-	// secrets are those of the hosted namespace.
+	// secrets are the Secrets of the hosted namespace.
 	secrets []corev1.Secret
-	// refusals say what components leave out of the spec.
+	// refusals list the parts of the spec that components do not apply.
 	refusals []error
 	// unplaced are the pods that the scheduler finds no node for.
 	unplaced []corev1.Pod
-	// ownEtcd says why an etcd that the user brings does not serve; nil if it does or was not asked.
+	// ownEtcd is why an etcd that the user provides does not serve; nil if it does or was not asked.
 	ownEtcd error
-	// unhealthy says why the published API server does not answer; nil if it does or was not asked.
+	// unhealthy is why the published API server does not answer; nil if it does or was not asked.
 	unhealthy error
-	// unnamed says which API server shows no certificate for the wanted address, and unreached why the control plane itself does not reach
-	// the one that nodes are to go by; nil when they do, or when nothing depends on it.
+	// unnamed is which API server has no certificate for the desired address. unreached is why the control plane does not
+	// reach the address that nodes should use. Both are nil if there is no fault, or if nothing depends on the check.
 	unnamed, unreached error
 }
 
@@ -127,7 +128,8 @@ func (r *Reconciler) observeEncryption(ctx context.Context, s *scope, o *observe
 	return r.observePlugins(ctx, s.hcp.Namespace, o)
 }
 
-// observePlugins looks at the plugins beside the API servers, and asks those API servers that run whether theirs answer.
+// observePlugins checks the plugins in the API servers' pods, and asks the running API servers whether their plugins
+// answer.
 func (r *Reconciler) observePlugins(ctx context.Context, namespace string, o *observed) error {
 	pods := &corev1.PodList{}
 	if err := r.Client.List(ctx, pods, client.InNamespace(namespace), client.MatchingLabels{"app": kubeapiserver.Name}); err != nil {
@@ -151,8 +153,8 @@ func (r *Reconciler) observePlugins(ctx context.Context, namespace string, o *ob
 	return nil
 }
 
-// askHealth asks the published API server once its pods are available. A NodePort is not asked: it is an address of the
-// machine network, which pods of the management cluster need not reach.
+// askHealth checks the published API server once its pods are available. It does not check a NodePort: its address is
+// in the machine network, which pods of the management cluster may not reach.
 func (r *Reconciler) askHealth(ctx context.Context, s *scope, o observed) error {
 	strategy, _ := infra.Strategy(s.applied(), hyperv1.APIServer)
 	if s.infra == nil || strategy.Type == hyperv1.NodePort || !deploymentAvailable(o.kas) {
@@ -161,8 +163,8 @@ func (r *Reconciler) askHealth(ctx context.Context, s *scope, o observed) error 
 	return r.Health(ctx, s.infra.API)
 }
 
-// askOwnEtcd asks an etcd that the user brings, unless an API server is available: one that is has asked it itself, and maybe from where
-// this operator is not let through.
+// askOwnEtcd checks an etcd that the user provides, unless an API server is available. An available API server has
+// reached that etcd itself, possibly from a network where this operator is blocked.
 func (r *Reconciler) askOwnEtcd(ctx context.Context, s *scope, o observed) error {
 	hcp := s.applied()
 	if !pki.BringsEtcd(hcp) || deploymentAvailable(o.kas) {
@@ -198,13 +200,13 @@ func (r *Reconciler) updateStatus(ctx context.Context, s *scope, _ error) error 
 	return r.writeStatus(ctx, s.hcp, before)
 }
 
-// writeStatus writes the status if it is another than before.
+// writeStatus writes the status if it changed.
 func (r *Reconciler) writeStatus(ctx context.Context, hcp *hyperv1.HostedControlPlane, before hyperv1.HostedControlPlaneStatus) error {
 	if equality.Semantic.DeepEqual(before, hcp.Status) {
 		return nil
 	}
-	// An update, not a merge patch: the schema wants nulls in the version's history, which a merge patch cannot carry.
-	// Its lock also keeps the conditions that other operators write at the same time.
+	// Use an update, not a merge patch: the schema requires nulls in the version's history, which a merge patch cannot
+	// express. The optimistic lock of the update also preserves the conditions that other operators write concurrently.
 	if err := r.Client.Status().Update(ctx, hcp); err != nil {
 		return fmt.Errorf("writing the status of HostedControlPlane %s/%s: %w", hcp.Namespace, hcp.Name, err)
 	}

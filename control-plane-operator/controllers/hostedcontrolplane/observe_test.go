@@ -25,7 +25,7 @@ import (
 	"github.com/openshift/hypershift/support/phase"
 )
 
-// TestPlugins reports on pods of the API server, whose plugins decrypt its Secrets.
+// TestPlugins reports on pods of the API server whose plugins decrypt its Secrets.
 func TestPlugins(t *testing.T) {
 	pod := func(name, ip string, state corev1.ContainerState) *corev1.Pod {
 		plugin := "kms-vault"
@@ -153,8 +153,8 @@ func TestAskOwnEtcd(t *testing.T) {
 	}
 }
 
-// TestBegin has what keeps an operator from a control plane. None of that may keep a control plane from going: its finalizer is taken off
-// in the pass that begin lets happen.
+// TestBegin has the cases in which an operator does not reconcile a control plane. None of them may block its deletion:
+// begin allows the reconcile that removes the finalizer.
 func TestBegin(t *testing.T) {
 	image := fixture.ControlPlane().Spec.ReleaseImage
 	for name, tc := range map[string]struct {
@@ -220,7 +220,7 @@ func TestResync(t *testing.T) {
 	}
 }
 
-// said notes whether all go by the published address.
+// said sets whether all nodes use the published address.
 func (s *scope) said(status metav1.ConditionStatus) {
 	meta.SetStatusCondition(&s.hcp.Status.Conditions, metav1.Condition{Type: string(hyperv1.PublishedAddressUpToDate), Status: status, Reason: "Said"})
 }

@@ -21,7 +21,7 @@ import (
 	"github.com/openshift/hypershift/support/component"
 )
 
-// deployment is one of the control plane, or of somebody else in its namespace.
+// deployment returns a Deployment of the control plane, or an unrelated one in its namespace.
 func deployment(name string, ours bool) *appsv1.Deployment {
 	d := &appsv1.Deployment{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: name}}
 	if ours {
@@ -30,14 +30,14 @@ func deployment(name string, ours bool) *appsv1.Deployment {
 	return d
 }
 
-// unplacedPod is one that the scheduler found no node for, some time before now.
+// unplacedPod returns a pod that the scheduler has found no node for, since that long before now.
 func unplacedPod(name string, since time.Duration) *corev1.Pod {
 	return &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: name}, Status: corev1.PodStatus{Conditions: []corev1.PodCondition{{
 		Type: corev1.PodScheduled, Status: corev1.ConditionFalse, Reason: corev1.PodReasonUnschedulable, LastTransitionTime: metav1.NewTime(now.Add(-since)),
 	}}}}
 }
 
-// encrypted is a control plane with a key, which the namespace has as key("first-key").
+// encrypted sets an encryption key, which the namespace has as key("first-key").
 func encrypted(hcp *hyperv1.HostedControlPlane) {
 	hcp.Spec.SecretEncryption = &hyperv1.SecretEncryptionSpec{Type: hyperv1.AESCBC, AESCBC: &hyperv1.AESCBCSpec{ActiveKey: corev1.LocalObjectReference{Name: "first-key"}}}
 }
@@ -106,7 +106,7 @@ func TestObserve(t *testing.T) {
 	})
 }
 
-// TestUnseen: what cannot be read is not what is not there.
+// TestUnseen: an object that cannot be read does not count as missing.
 func TestUnseen(t *testing.T) {
 	for _, what := range []string{
 		"list v1.DeploymentList", "list v1beta1.ControlPlaneComponentList", "get v1.StatefulSet clusters-demo/etcd", "get v1.Secret clusters-demo/admin-kubeconfig",

@@ -34,7 +34,7 @@ func (r *Reconciler) phases(*scope) []phase.Phase[*scope] {
 	}
 }
 
-// pause leaves the control plane alone but for its certificates, and looks at it as often as else.
+// pause keeps the control plane unchanged except for its certificates, and requeues at the usual interval.
 func (r *Reconciler) pause(_ context.Context, s *scope) (pause.State, error) {
 	state := pause.Until(s.hcp.Spec.PausedUntil, r.Clock.Now())
 	if s.paused = state.Paused; s.paused && (state.For == 0 || state.For > resync(s)) {
@@ -50,7 +50,7 @@ func (r *Reconciler) publish(ctx context.Context, s *scope) (ctrl.Result, error)
 	if err == nil && s.infra != nil {
 		return ctrl.Result{}, nil
 	}
-	// Certificates run out whatever keeps the endpoints from being looked at.
+	// Certificates expire regardless of what blocks the endpoints.
 	if err := errors.Join(err, r.renew(ctx, s)); err != nil {
 		return ctrl.Result{}, err
 	}
@@ -81,7 +81,7 @@ func (r *Reconciler) lookup(ctx context.Context, hcp *hyperv1.HostedControlPlane
 	return r.Releases.Lookup(ctx, image, pullSecret.Data[corev1.DockerConfigJsonKey])
 }
 
-// images finds images of the payload and those that the operator brings itself.
+// images finds images in the payload and among those that the operator provides.
 type images struct {
 	static  map[string]string
 	release *releaseinfo.ReleaseImage
@@ -95,7 +95,8 @@ func (i images) ComponentImage(tag string) (string, bool) {
 	return i.release.ComponentImage(tag)
 }
 
-// staticImages are those that win over the payload's: what the operator brings itself, and what the cluster names.
+// staticImages returns the images that take precedence over the payload's: those that the operator provides, and those
+// that the cluster specifies.
 func (r *Reconciler) staticImages(hcp *hyperv1.HostedControlPlane) map[string]string {
 	static := map[string]string{}
 	maps.Copy(static, r.StaticImages)

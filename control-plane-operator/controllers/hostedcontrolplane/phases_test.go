@@ -23,7 +23,7 @@ import (
 	"github.com/openshift/hypershift/support/releaseinfo"
 )
 
-// TestPhases: what a failure keeps from being done, and what goes on while a control plane is paused.
+// TestPhases checks which phases a failure skips, and which ones run while a control plane is paused.
 func TestPhases(t *testing.T) {
 	type flags struct{ critical, whilePaused bool }
 	got := map[int]flags{}
@@ -122,7 +122,7 @@ func TestReadRelease(t *testing.T) {
 	})
 }
 
-// asking notes what a registry would be asked, and refuses.
+// asking records the requests to a registry, and fails them.
 type asking struct{ image, secret string }
 
 func (a *asking) Lookup(_ context.Context, image string, secret []byte) (*releaseinfo.ReleaseImage, error) {

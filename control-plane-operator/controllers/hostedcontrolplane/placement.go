@@ -21,14 +21,14 @@ import (
 )
 
 const (
-	// placing is how long a pod may wait for a place before it is told of: most find one with the scheduler's next look.
+	// placing is how long a pod may wait for a node before it is reported: the scheduler's next attempt places most pods.
 	placing = 30 * time.Second
-	// placeless is how many pods are told of by name.
+	// placeless is how many pods are reported by name.
 	placeless = 5
 )
 
-// unplaced are the pods of the hosted namespace that the scheduler finds no node for, sorted by name. young tells that some have not waited
-// long enough to be told of.
+// unplaced returns the pods of the hosted namespace that the scheduler finds no node for, sorted by name. young reports
+// that some have not waited long enough to be reported.
 func (r *Reconciler) unplaced(ctx context.Context, namespace string, now time.Time) (waiting []corev1.Pod, young bool, err error) {
 	pods := &corev1.PodList{}
 	if err := r.Client.List(ctx, pods, client.InNamespace(namespace)); err != nil {
@@ -48,7 +48,7 @@ func (r *Reconciler) unplaced(ctx context.Context, namespace string, now time.Ti
 	return waiting, young, nil
 }
 
-// unscheduled is what the scheduler says of a pod that it finds no node for; nil if it found one, or the pod goes.
+// unscheduled returns the scheduler's condition of a pod without a node; nil if it has one, or is being deleted.
 func unscheduled(pod *corev1.Pod) *corev1.PodCondition {
 	for i, c := range pod.Status.Conditions {
 		if c.Type == corev1.PodScheduled && c.Status == corev1.ConditionFalse && c.Reason == corev1.PodReasonUnschedulable && pod.DeletionTimestamp.IsZero() {
@@ -58,7 +58,8 @@ func unscheduled(pod *corev1.Pod) *corev1.PodCondition {
 	return nil
 }
 
-// podsScheduled names the pods without a node, and the rules that keep them from one. It says nothing while there never were any.
+// podsScheduled reports the pods without a node, and the rules that keep them from one. There is no condition as long
+// as there never were any.
 func podsScheduled(waiting []corev1.Pod, before []metav1.Condition) (metav1.Condition, bool) {
 	t := string(hyperv1.ControlPlanePodsScheduled)
 	if len(waiting) == 0 {
@@ -75,13 +76,14 @@ func podsScheduled(waiting []corev1.Pod, before []metav1.Condition) (metav1.Cond
 }
 
 var (
-	// unschedulable is how the scheduler counts the nodes that it looked at.
+	// unschedulable matches the scheduler's summary of the nodes that it considered.
 	unschedulable = regexp.MustCompile(`^0/(\d+) nodes are available: (.*?)\.?( (?:preemption:|no new claims).*)?$`)
-	// countPattern is the beginning of each of its reasons, which may hold commas.
+	// countPattern matches the beginning of each reason in the summary. A reason may contain commas.
 	countPattern = regexp.MustCompile(`(?:^|, )(\d+) `)
 )
 
-// whyNoNode is the scheduler's message in short: which rule keeps how many nodes from a pod. What it says otherwise is told as it is.
+// whyNoNode shortens the scheduler's message to how many nodes each rule excludes. Any other message is returned
+// unchanged.
 func whyNoNode(message string) string {
 	found := unschedulable.FindStringSubmatch(message)
 	if found == nil {
@@ -102,7 +104,7 @@ func whyNoNode(message string) string {
 	return "no node has a place (" + strings.Join(rules, "; ") + ")"
 }
 
-// rules are the scheduler's words, and what of a hosted cluster's placement they are about.
+// rules map the scheduler's messages to the placement rules of a hosted cluster.
 var rules = []struct{ says, means string }{
 	{"pod anti-affinity", "one is there that it must not share a host with"},
 	{"topology spread", "replicas spread over hosts, and this one has its share"},

@@ -55,7 +55,7 @@ func TestWhyNoNode(t *testing.T) {
 	}
 }
 
-// anyOrder lists as a cache does, in no order of names.
+// anyOrder lists objects in no particular order, as a cache does.
 var anyOrder = interceptor.Funcs{List: func(ctx context.Context, c client.WithWatch, list client.ObjectList, opts ...client.ListOption) error {
 	err := c.List(ctx, list, opts...)
 	if pods, ok := list.(*corev1.PodList); ok {

@@ -18,14 +18,15 @@ import (
 	"github.com/openshift/hypershift/support/phase"
 )
 
-// ownEtcd is a spec by which the keys of a control plane begin with a Secret of that name, which is not there.
+// ownEtcd sets a spec whose PKI depends on a Secret of that name, which does not exist.
 func ownEtcd(hcp *hyperv1.HostedControlPlane, secret string) {
 	hcp.Spec.Etcd = hyperv1.EtcdSpec{ManagementType: hyperv1.Unmanaged, Unmanaged: &hyperv1.UnmanagedEtcdSpec{
 		TLS: hyperv1.EtcdTLSConfig{ClientSecret: corev1.LocalObjectReference{Name: secret}}}}
 	delete(hcp.Annotations, pki.DisableAnnotation)
 }
 
-// TestRenew keeps the certificates of a control plane that is not looked after otherwise, and has them end with the first request.
+// TestRenew renews the certificates of a control plane that cannot be reconciled otherwise, and fails at the first
+// request.
 func TestRenew(t *testing.T) {
 	remembers := func(t *testing.T) (*world, *scope) {
 		t.Helper()
@@ -93,7 +94,7 @@ func TestRenew(t *testing.T) {
 	})
 }
 
-// TestValidate chooses the spec of a pass.
+// TestValidate selects the spec of a reconcile.
 func TestValidate(t *testing.T) {
 	invalid := func(hcp *hyperv1.HostedControlPlane) {
 		hcp.Spec.Services[0].ServicePublishingStrategy = hyperv1.ServicePublishingStrategy{Type: hyperv1.Route, Route: &hyperv1.RoutePublishingStrategy{Hostname: "api.example.com"}}
@@ -177,7 +178,7 @@ func TestValidate(t *testing.T) {
 	}
 }
 
-// TestPass is a whole one, of a control plane whose certificates somebody else makes.
+// TestPass runs a complete reconcile of a control plane with disabled PKI reconciliation.
 func TestPass(t *testing.T) {
 	g := NewWithT(t)
 	w := fakeWorld(t)

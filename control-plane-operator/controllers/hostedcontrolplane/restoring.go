@@ -11,12 +11,13 @@ import (
 	"github.com/openshift/hypershift/support/condition"
 )
 
-// tellRestoring says of a control plane that waits for its backup that it serves nobody: what was reported last is of the past. It is also the word
-// that who takes a living cluster back waits for: since passes do not overlap, nothing is put back after it.
+// tellRestoring reports that a control plane waits for its backup and does not serve: the last reported state is out of
+// date. A restore of a running cluster waits for this status. Since reconciles do not overlap, nothing is recreated
+// after it.
 func (r *Reconciler) tellRestoring(ctx context.Context, hcp *hyperv1.HostedControlPlane) error {
 	before := *hcp.Status.DeepCopy()
 	gone := []hyperv1.ConditionType{hyperv1.HostedControlPlaneAvailable, hyperv1.EtcdAvailable, hyperv1.KubeAPIServerAvailable}
-	// Until etcd is back, nobody looks at its members.
+	// The members are not checked until etcd is restored.
 	if meta.FindStatusCondition(hcp.Status.Conditions, string(hyperv1.EtcdMembersHealthy)) != nil {
 		gone = append(gone, hyperv1.EtcdMembersHealthy)
 	}

@@ -13,7 +13,7 @@ import (
 	"github.com/openshift/hypershift/support/condition"
 )
 
-// status computes the whole status of a control plane. It changes nothing that it is given.
+// status computes the complete status of a control plane. It does not change its arguments.
 func status(s *scope, o observed, now time.Time) hyperv1.HostedControlPlaneStatus {
 	next := *s.hcp.Status.DeepCopy()
 	next.ExternalManagedControlPlane = ptr.To(true)
@@ -34,7 +34,7 @@ func status(s *scope, o observed, now time.Time) hyperv1.HostedControlPlaneStatu
 	setVersions(&next, s, o, now)
 	next.Conditions = condition.Merge(next.Conditions, s.hcp.Generation, conditions(s, o, next, now)...)
 	next.Ready = condition.IsTrue(next.Conditions, string(hyperv1.HostedControlPlaneAvailable))
-	// Once initialized, a control plane stays so: Cluster API would take its nodes for lost otherwise.
+	// A control plane stays initialized: otherwise Cluster API would consider its nodes lost.
 	next.Initialized = next.Initialized || next.Ready
 	return next
 }

@@ -34,7 +34,7 @@ func done(name, version string) hyperv1.ControlPlaneComponent {
 	return c
 }
 
-// healthy is a pass over a control plane on which all is well.
+// healthy returns the state of a reconcile of a healthy control plane.
 func healthy() (*scope, observed) {
 	set := &appsv1.StatefulSet{Spec: appsv1.StatefulSetSpec{Replicas: ptr.To[int32](3)}, Status: appsv1.StatefulSetStatus{ReadyReplicas: 3}}
 	kas := appsv1.Deployment{
@@ -59,7 +59,8 @@ func healthy() (*scope, observed) {
 	return s, o
 }
 
-// authority is a signer that was made at a time, and has gone some steps of a rotation; each is taken by all, or not.
+// authority returns a signer that was created at a time and has taken some steps of a rotation. Each element of taken
+// is whether all pods have loaded that step.
 func authority(name string, made time.Time, taken ...bool) corev1.Secret {
 	secret := corev1.Secret{ObjectMeta: metav1.ObjectMeta{Name: name}}
 	rotation := pki.Rotation{Overlap: time.Hour}
@@ -198,7 +199,7 @@ func TestStatus(t *testing.T) {
 		g := NewWithT(t)
 		s, o := healthy()
 		s.hcp.Status = status(s, o, now)
-		s.served = s.hcp.Status.ServedAddresses // As the next pass reads them.
+		s.served = s.hcp.Status.ServedAddresses // The next reconcile reads them from the status.
 		s.hcp.Status = status(s, o, now.Add(time.Minute))
 		g.Expect(status(s, o, now.Add(time.Hour))).To(Equal(s.hcp.Status))
 	})

@@ -12,15 +12,15 @@ import (
 	"github.com/openshift/hypershift/support/condition"
 )
 
-// Reasons why a control plane should not go to the next minor version now.
+// Reasons why a control plane should not be upgraded to the next minor version now.
 const (
 	reasonUpdateInProgress  = "UpdateInProgress"
 	reasonComponentsFailing = "ComponentsFailing"
 )
 
-// upgradeable tells whether the control plane itself is in a state to go to the next minor version. What its nodes allow is
-// decided by the hypershift-operator, which knows the pools. Another patch of the minor version that runs is never kept back:
-// it may be what mends a release.
+// upgradeable reports whether the control plane can be upgraded to the next minor version. The hypershift-operator,
+// which knows the NodePools, decides what their nodes allow. A patch of the current minor version is never blocked: it
+// may be what fixes a release.
 func upgradeable(current configv1.UpdateHistory, failing error) metav1.Condition {
 	t := string(hyperv1.ClusterVersionUpgradeable)
 	switch {

@@ -21,13 +21,13 @@ import (
 )
 
 const (
-	// validSpecSecret keeps the last spec that could work here. It is no ConfigMap, since the URL of a proxy may hold a password.
+	// validSpecSecret stores the last valid spec. It is not a ConfigMap, since the URL of a proxy may contain a password.
 	validSpecSecret = hosted.LastValidSpec
 	validSpecKey    = hosted.LastValidSpecKey
 )
 
-// validate chooses the spec that this pass goes by. While the one that is there cannot work it is the last that could:
-// certificates run out, keys are on their way to others and pods die whether or not somebody mends a field.
+// validate selects the spec for this reconcile. If the current spec is invalid, that is the last valid one.
+// Certificates expire, key migrations continue and pods fail, whether or not the user fixes a field.
 func (r *Reconciler) validate(ctx context.Context, s *scope) (ctrl.Result, error) {
 	s.invalid = errors.Join(r.Infra.Validate(s.hcp), v2.Validate(s.hcp))
 	if s.invalid == nil {
@@ -62,7 +62,7 @@ func (r *Reconciler) rememberSpec(ctx context.Context, hcp *hyperv1.HostedContro
 	return err
 }
 
-// rememberedSpec is nil for a control plane that never had a spec which could work.
+// rememberedSpec returns the last valid spec; nil for a control plane that never had one.
 func (r *Reconciler) rememberedSpec(ctx context.Context, hcp *hyperv1.HostedControlPlane) (*hyperv1.HostedControlPlaneSpec, error) {
 	secret := &corev1.Secret{}
 	found, err := r.find(ctx, hcp.Namespace, validSpecSecret, secret)
@@ -72,7 +72,8 @@ func (r *Reconciler) rememberedSpec(ctx context.Context, hcp *hyperv1.HostedCont
 	if err := hosted.Trusted(secret); err != nil {
 		return nil, err
 	}
-	// A copy of a tenant's Secret has no owner. Its spec would bypass all limits.
+	// The Secret must be owned by the control plane: a tenant's Secret that was copied here has no owner, and its spec
+	// would bypass all validation.
 	if !metav1.IsControlledBy(secret, hcp) {
 		return nil, fmt.Errorf("reading the last valid spec: Secret %s/%s was not written by this control plane; delete it",
 			hcp.Namespace, validSpecSecret)

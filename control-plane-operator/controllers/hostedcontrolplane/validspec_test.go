@@ -56,7 +56,7 @@ func (w *world) stage() string {
 	return live.Annotations[kubeapiserver.EncryptionStage]
 }
 
-// pods does what kubelets do: one pod of the API server as its Deployment wants it.
+// pods acts as the kubelets: one pod of the API server that matches its Deployment.
 func (w *world) pods() {
 	w.t.Helper()
 	d := &appsv1.Deployment{}
@@ -176,7 +176,7 @@ func TestInvalidSpec(t *testing.T) {
 	})
 }
 
-// refusing reads nothing.
+// refusing is a client that fails all reads.
 type refusing struct{ client.Client }
 
 var errNoServices = errors.New("no Services today")
@@ -207,7 +207,7 @@ func TestRefusedProvider(t *testing.T) {
 		return cm.Data["auth.yaml"]
 	}
 	g.Expect(served()).To(ContainSubstring("https://sso.example.com"))
-	// As an older operator left it: without the rule.
+	// An older operator left the file without the rule.
 	half := &corev1.ConfigMap{}
 	w.get("auth-config", half)
 	half.Data["auth.yaml"] = "apiVersion: apiserver.config.k8s.io/v1\nkind: AuthenticationConfiguration\njwt: [{issuer: {url: 'https://sso.example.com'}}]\n"
@@ -226,8 +226,8 @@ func TestRefusedProvider(t *testing.T) {
 	g.Expect(w.condition(hyperv1.ValidHostedControlPlaneConfiguration)).To(Equal("True/AsExpected"))
 }
 
-// TestLastValidSpecOfAUser: in version 0.1.0 a Secret that a user called last-valid-spec was copied under that name,
-// and a spec that no limit had seen was in force.
+// TestLastValidSpecOfAUser: version 0.1.0 copied a user's Secret with the name last-valid-spec under that name, so that
+// a spec without any validation took effect.
 func TestLastValidSpecOfAUser(t *testing.T) {
 	for name, meta := range map[string]metav1.ObjectMeta{
 		"a copy":                  {Labels: map[string]string{hyperv1.UserCopyLabel: "true"}},

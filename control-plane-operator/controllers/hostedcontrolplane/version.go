@@ -15,11 +15,11 @@ import (
 	"github.com/openshift/hypershift/support/component"
 )
 
-// maxHistory is how many versions are remembered.
+// maxHistory is the maximum number of versions in the history.
 const maxHistory = 100
 
-// setVersions records which versions the control plane and its guest run, want, and ran before. This distribution has
-// nothing in the guest that carries a version of its own, so its version is that of the components, on both sides.
+// setVersions records the current, desired and previous versions of the control plane and its guest. This distribution
+// has nothing in the guest with a version of its own. On both sides, the version is therefore that of the components.
 func setVersions(next *hyperv1.HostedControlPlaneStatus, s *scope, o observed, now time.Time) {
 	if s.release == nil || s.guestRelease == nil || s.releaseErr != nil {
 		return
@@ -51,8 +51,8 @@ func setVersions(next *hyperv1.HostedControlPlaneStatus, s *scope, o observed, n
 	}
 }
 
-// unfinished lists the components that do not run the version of their side yet, sorted: those of the control plane, and
-// those of the guest. The API server and those of the guest are waited for also before anybody reports them.
+// unfinished returns the components that do not run the version of their side yet, sorted: those of the control plane,
+// and those of the guest. The API server and the guest's components count as unfinished until they are reported.
 func unfinished(s *scope, components []hyperv1.ControlPlaneComponent) (hosting, running []string) {
 	running = guestcomponents.Wanted(s.applied())
 	ofGuest := slices.Clone(running)
@@ -75,8 +75,8 @@ func unfinished(s *scope, components []hyperv1.ControlPlaneComponent) (hosting, 
 	return hosting, running
 }
 
-// advance puts wanted at the head of history and completes it when it is done. An entry that was completed stays so:
-// a pod that restarts later does not undo an update.
+// advance puts wanted at the head of history and completes it when it is done. A completed entry stays completed: a pod
+// that restarts later does not undo an update.
 func advance(history []hyperv1.ControlPlaneUpdateHistory, wanted configv1.Release, done bool, now time.Time) []hyperv1.ControlPlaneUpdateHistory {
 	history = slices.Clone(history)
 	if len(history) == 0 || history[0].Version != wanted.Version || history[0].Image != wanted.Image {
@@ -84,7 +84,7 @@ func advance(history []hyperv1.ControlPlaneUpdateHistory, wanted configv1.Releas
 			State: configv1.PartialUpdate, StartedTime: metav1.Time{Time: now}, Version: wanted.Version, Image: wanted.Image,
 		}
 		history = append([]hyperv1.ControlPlaneUpdateHistory{entry}, history...)
-		// A component list that still belongs to the old version must not complete the new one in the same pass.
+		// A component list that still describes the old version must not complete the new one in the same reconcile.
 		done = false
 	}
 	if done && history[0].State != configv1.CompletedUpdate {

@@ -17,7 +17,7 @@ import (
 	"github.com/openshift/hypershift/support/releaseinfo"
 )
 
-// guestRuns reports what the config operator would: the components of the guest run a version.
+// guestRuns reports, as the config operator does, that the components of the guest run a version.
 func (w *world) guestRuns(version string) {
 	w.t.Helper()
 	w.get("demo", w.hcp)
@@ -38,7 +38,7 @@ func (w *world) guestRuns(version string) {
 	}
 }
 
-// settled is a control plane whose first release is rolled out, on both sides.
+// settled returns a control plane whose first release is rolled out, on both sides.
 func settled() (*scope, observed) {
 	s, o := healthy()
 	for range 2 {

@@ -19,7 +19,7 @@ import (
 	"github.com/openshift/hypershift/support/releaseinfo"
 )
 
-// TestVersions reads what a status tells of a release, on both sides.
+// TestVersions checks what the status reports about a release, on both sides.
 func TestVersions(t *testing.T) {
 	const image, own = "registry.example/release:1.36.3", "registry.example/release:1.36.4"
 	begin := func(generation int64) hyperv1.HostedControlPlaneStatus {
@@ -93,7 +93,7 @@ func TestVersions(t *testing.T) {
 	})
 }
 
-// TestStatusNames: which Secrets a status names for users.
+// TestStatusNames checks which Secrets the status names for users.
 func TestStatusNames(t *testing.T) {
 	admin := &hyperv1.KubeconfigSecretRef{Name: pki.AdminKubeconfig, Key: "kubeconfig"}
 	custom := &hyperv1.KubeconfigSecretRef{Name: pki.CustomAdminKubeconfig, Key: "kubeconfig"}

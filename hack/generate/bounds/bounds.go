@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package bounds adds to the schemas of CRDs what their Go types need to decode the values that an API server accepts.
+// Package bounds adds constraints to the schemas of CRDs, so that their Go types can decode all values that an API
+// server accepts.
 package bounds
 
 import (
@@ -27,9 +28,9 @@ import (
 // object is a YAML mapping.
 type object = map[string]any
 
-// Apply adds bounds to a CRD: the API server does not enforce the format date-time as Go does, accepts arrays in the
-// place of text that has a format, and knows nothing of durations. A kind without a Go type is left as it is. A type
-// that decodes itself and that the package does not know is an error.
+// Apply adds bounds to a CRD. The API server does not enforce the format date-time as Go does, accepts arrays instead
+// of strings that have a format, and does not validate durations. Apply does not change a kind without a Go type. A
+// type with a custom decoder that the package does not know is an error.
 func Apply(crd map[string]any) error {
 	scheme, err := kinds.Scheme()
 	if err != nil {
@@ -52,7 +53,7 @@ func Apply(crd map[string]any) error {
 	return nil
 }
 
-// boundKind bounds the schema of one version of a kind. metadata is what the API server decodes itself.
+// boundKind bounds the schema of one version of a kind, except metadata, which the API server decodes itself.
 func boundKind(scheme *runtime.Scheme, gvk schema.GroupVersionKind, root object) error {
 	if !scheme.Recognizes(gvk) {
 		return nil
@@ -71,10 +72,10 @@ func boundKind(scheme *runtime.Scheme, gvk schema.GroupVersionKind, root object)
 	return err
 }
 
-// decoder bounds the values of a Go type that decodes itself, in the schema of the field at a path.
+// decoder bounds the values of a Go type with a custom decoder, in the schema of the field at a path.
 type decoder func(schema object, path string)
 
-// decoders are the types that decode themselves. One that accepts all JSON needs no bound.
+// decoders maps the types with custom decoders. One that accepts all JSON needs no bound.
 var decoders = map[reflect.Type]decoder{
 	reflect.TypeFor[metav1.Duration]():      boundDuration,
 	reflect.TypeFor[metav1.Time]():          boundPattern(dateTimePattern),
@@ -86,14 +87,14 @@ var decoders = map[reflect.Type]decoder{
 	reflect.TypeFor[apiextensionsv1.JSON](): func(object, string) {},
 }
 
-// alsoDeclared are types that decode themselves to accept a second form beside the one that their declaration and the
-// schema have.
+// alsoDeclared lists types with a custom decoder that accepts a second form in addition to the declared one of the
+// schema.
 var alsoDeclared = []reflect.Type{reflect.TypeFor[infrav1.FailureDomains]()}
 
 var unmarshaler = reflect.TypeFor[json.Unmarshaler]()
 
-// boundType bounds the schema of a Go type and all below it. Fields of one that the other lacks do not matter: the API
-// server prunes them, or Go ignores them.
+// boundType bounds the schema of a Go type recursively. Fields that exist only in the schema or only in the type do not
+// matter: Go ignores them, or the API server prunes them.
 func boundType(s object, t reflect.Type, path string) error {
 	for t.Kind() == reflect.Pointer {
 		t = t.Elem()

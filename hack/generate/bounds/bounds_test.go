@@ -19,7 +19,7 @@ const durations = `^[+-]?(0|(0*[0-9]{1,5}(\.[0-9]*)?h|0*[0-9]{1,7}(\.[0-9]*)?m|0
 	`|\.[0-9]+(h|m|s|ms|us|µs|μs|ns)){1,9}` +
 	`|0*[0-9]{6}(\.[0-9]*)?h([0-9]{1,7}(\.[0-9]*)?m)?([0-9]{1,9}(\.[0-9]*)?s)?|2562047h47m16\.854775807s)$`
 
-// crd is a CRD of a kind with some fields of spec.
+// crd returns a CRD of a kind with some fields of spec.
 func crd(t *testing.T, kind, fields string) map[string]any {
 	t.Helper()
 	text := "{metadata: {name: x}, spec: {group: hypershift.openshift.io, names: {kind: " + kind +
@@ -74,7 +74,7 @@ func TestApply(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			g, got := NewWithT(t), crd(t, tc.kind, tc.before)
-			for range 2 { // The bounds of a CRD that has them stay.
+			for range 2 { // Applying the bounds twice must not change them.
 				g.Expect(bounds.Apply(got)).To(Succeed())
 			}
 			if diff := cmp.Diff(written(t, crd(t, tc.kind, tc.after)), written(t, got)); diff != "" {

@@ -14,25 +14,25 @@ import (
 const validations = "x-kubernetes-validations"
 
 const (
-	// dateTimePattern accepts the times that time.Time decodes. The format date-time also accepts lower case letters
-	// and offsets that do not exist.
+	// dateTimePattern accepts the times that time.Time decodes. The format date-time also accepts lower case letters and
+	// offsets that do not exist.
 	dateTimePattern = `^[0-9]{4}-[0-9]{2}-[0-9]{2}T[0-9]{2}:[0-9]{2}:[0-9]{2}([.,][0-9]+)?` +
 		`(Z|[+-]([01][0-9]|2[0-4]):([0-5][0-9]|60))$`
-	// durationPattern accepts up to nine parts with so few digits that no sum of them exceeds a time.Duration. Up to
-	// 999999 hours are accepted as the first part, and the longest duration as Go writes it. CEL's duration() would accept
-	// each duration, but it fails for others: the API server then refuses each update of an object that was stored with
+	// durationPattern accepts up to nine parts with so few digits that no sum of them exceeds a time.Duration. It accepts
+	// up to 999999 hours as the first part, and the longest duration as Go writes it. CEL's duration() would accept each
+	// duration, but it fails for other values: the API server then rejects each update of an object that was stored with
 	// one, also of its finalizers.
 	durationPattern = `^[+-]?(0|(0*[0-9]{1,5}(\.[0-9]*)?h|0*[0-9]{1,7}(\.[0-9]*)?m|0*[0-9]{1,9}(\.[0-9]*)?s` +
 		`|0*[0-9]{1,12}(\.[0-9]*)?ms|0*[0-9]{1,15}(\.[0-9]*)?(us|µs|μs)|0*[0-9]{1,18}(\.[0-9]*)?ns` +
 		`|\.[0-9]+(h|m|s|ms|us|µs|μs|ns)){1,9}` +
 		`|0*[0-9]{6}(\.[0-9]*)?h([0-9]{1,7}(\.[0-9]*)?m)?([0-9]{1,9}(\.[0-9]*)?s)?|2562047h47m16\.854775807s)$`
-	// durationLength bounds the cost of a rule for a duration. Go writes at most 24 characters.
+	// durationLength limits the cost of a rule for a duration. Go writes at most 24 characters.
 	durationLength = 64
 	// base64Pattern accepts what encoding/base64 decodes.
 	base64Pattern = `^([A-Za-z0-9+/]{4})*([A-Za-z0-9+/]{2}==|[A-Za-z0-9+/]{3}=)?$`
 )
 
-// refuseArrays refuses each array, which the API server accepts in the place of text that has a format.
+// refuseArrays rejects all arrays, which the API server accepts instead of strings that have a format.
 func refuseArrays(s object) {
 	s["minItems"], s["maxItems"] = 1, 0
 }
@@ -54,17 +54,17 @@ func boundDuration(s object, path string) {
 		"self.matches(r'%s')", "a duration of at most 999999h, such as 30m or 1h30m")
 }
 
-// boundQuantity accepts the quantities that Go decodes soon. Each integer is a quantity.
+// boundQuantity accepts the quantities that Go decodes in a short time. Each integer is a quantity.
 func boundQuantity(s object, path string) {
-	delete(s, "pattern") // Kubernetes' own.
+	delete(s, "pattern") // Remove Kubernetes' own pattern.
 	boundText(s, path, quantity.Pattern, quantity.MaxLength,
 		"type(self) == int || self.matches(r'%s')", "a quantity such as 8Gi")
 }
 
-// boundText bounds text by a rule, whose message says what to write. The API server says of a pattern nothing but the
-// pattern. A field that bounds its text by a rule of its own keeps that one: the tests of support/kinds prove that Go
-// decodes what it accepts. A field in a list has a pattern, since rules for each item cost too much, and so has one
-// with a format, whose text CEL may have parsed.
+// boundText bounds a string with a rule whose message describes the valid form. For a pattern, the API server reports
+// only the pattern. A field with its own rule keeps it: the tests of support/kinds prove that Go decodes what that rule
+// accepts. A field in a list gets a pattern, since rules for each item cost too much. So does a field with a format,
+// which CEL may have parsed.
 func boundText(s object, path, pattern string, length int, rule, form string) {
 	if s["maxLength"] == nil {
 		s["maxLength"] = length
@@ -89,8 +89,8 @@ func hasForm(s object) bool {
 	})
 }
 
-// boundPattern returns a decoder of a type whose text has a pattern. A field with another pattern has that one as a
-// rule.
+// boundPattern returns a decoder of a type whose text has a pattern. If the field already has another pattern, the new
+// one becomes a rule.
 func boundPattern(pattern string) decoder {
 	return func(s object, _ string) {
 		if before, ok := s["pattern"]; ok && before != pattern {
@@ -101,12 +101,12 @@ func boundPattern(pattern string) decoder {
 	}
 }
 
-// boundInteger returns a decoder of integers in a range. Tighter bounds of the field stay. Text in the place of a
-// number is not affected.
+// boundInteger returns a decoder of integers in a range. Tighter bounds of the field stay. Strings in place of a number
+// are not affected.
 func boundInteger(low, high float64) decoder {
 	return func(s object, _ string) {
 		boundAtLeast(s, low)
-		if s["format"] == "int32" { // Also of uint32: the API server refuses a limit that is no int32.
+		if s["format"] == "int32" { // This includes uint32: the API server rejects a limit that is not an int32.
 			high = min(high, math.MaxInt32)
 		}
 		if now, ok := number(s["maximum"]); !ok || now > high {

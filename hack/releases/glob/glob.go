@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package glob compares texts with patterns of lists of deliberate changes.
+// Package glob matches texts against the patterns in lists of deliberate changes.
 package glob
 
 import (
@@ -9,8 +9,8 @@ import (
 	"strings"
 )
 
-// Matches reports whether a text has the form of a pattern, in which "*" stands for any text. An empty pattern matches
-// all.
+// Matches reports whether a text matches a pattern, in which "*" stands for any text. An empty pattern matches
+// everything.
 func Matches(pattern, text string) bool {
 	form := strings.ReplaceAll(regexp.QuoteMeta(cmp.Or(pattern, "*")), `\*`, ".*")
 	return regexp.MustCompile("(?s)^" + form + "$").MatchString(text)

@@ -18,13 +18,13 @@ import (
 // Path is the file of the table, relative to the root of the repository.
 const Path = "hack/releases.yaml"
 
-// Release is a released version that is supported.
+// Release is a supported released version.
 type Release struct {
 	// Version is the number without a leading "v", such as 0.1.0.
 	Version string `json:"version"`
 	// Commit is the full hash of the commit that was released.
 	Commit string `json:"commit"`
-	// Day is the day of the release, such as 2026-11-26.
+	// Day is the date of the release, such as 2026-11-26.
 	Day string `json:"day"`
 	// Kubernetes are the versions of the release payloads that the version was tested with, oldest first.
 	Kubernetes []string `json:"kubernetes"`
@@ -115,7 +115,7 @@ func (r Release) validate() error {
 	return errors.Join(failures...)
 }
 
-// isVersion reports whether a text is a complete version, which semver.Canonical leaves as it is.
+// isVersion reports whether a text is a complete version, which semver.Canonical does not change.
 func isVersion(text string) bool {
 	version := "v" + text
 	return semver.IsValid(version) && semver.Canonical(version) == version

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package etcdbackup answers HCPEtcdBackups that no operator of a control plane takes up. The control-plane-operator of Kubernetes
-// payloads makes the backups; nothing takes snapshots of the etcd of an OpenShift payload, and whoever asks for one must not believe that
-// it was taken.
+// Package etcdbackup answers HCPEtcdBackups that no control plane operator handles. The control-plane-operator of
+// Kubernetes payloads makes the backups. For an OpenShift payload no component takes etcd snapshots, so the status must
+// say that no snapshot was taken.
 package etcdbackup
 
 import (
@@ -21,18 +21,19 @@ import (
 )
 
 const (
-	// grace is how long the control plane's operator may take to answer a backup.
+	// grace is how long the control plane's operator may take to set a condition on a backup.
 	grace = 10 * time.Second
 
 	notSupported = "No snapshot is taken: no operator of this namespace's control plane backs etcd up, as is the case with an OpenShift " +
 		"release; take a snapshot with etcdctl, as docs/troubleshooting.md says under \"A backup of etcd is not made\", and delete this HCPEtcdBackup"
 )
 
-// Reconciler says of HCPEtcdBackups that nobody takes up that no snapshot is taken, and lets go those whose control plane is gone.
+// Reconciler sets a condition on HCPEtcdBackups that no operator handles: no snapshot is taken. It also removes the
+// finalizer of backups whose control plane is gone.
 type Reconciler struct {
 	// Client reads (cached) and writes the management cluster.
 	Client client.Client
-	// Clock tells the time.
+	// Clock provides the current time.
 	Clock clock.PassiveClock
 }
 
@@ -46,7 +47,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 		return r.release(ctx, backup)
 	}
 	if len(backup.Status.Conditions) > 0 {
-		return ctrl.Result{}, nil // Somebody is at it, or was.
+		return ctrl.Result{}, nil // An operator handles this backup, or has handled it.
 	}
 	if left := grace - r.Clock.Since(backup.CreationTimestamp.Time); left > 0 {
 		return ctrl.Result{RequeueAfter: left}, nil
@@ -54,7 +55,8 @@ func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 	return ctrl.Result{}, r.answer(ctx, backup)
 }
 
-// release lets a backup go whose control plane is gone, or on its way: what is stored stays, and nobody is there for its finalizer.
+// release removes the finalizer of a deleted backup if its control plane is gone or being deleted, because no other
+// operator would. The stored backup remains.
 func (r *Reconciler) release(ctx context.Context, backup *hyperv1.HCPEtcdBackup) (ctrl.Result, error) {
 	planes := &hyperv1.HostedControlPlaneList{}
 	if err := r.Client.List(ctx, planes, client.InNamespace(backup.Namespace)); err != nil {

@@ -18,14 +18,14 @@ import (
 	"github.com/openshift/hypershift/support/testenv"
 )
 
-// TestRefusals leads a backup that nobody takes up through its life, against a server that refuses each request once.
+// TestRefusals runs the lifecycle of a backup that no operator handles, against a server that fails each request once.
 func TestRefusals(t *testing.T) {
 	g, c := NewWithT(t), fixture.Start(t)
 	server := testenv.NewGrudging(c)
 	backup := s3Backup("refused")
 	backup.Finalizers = []string{hyperv1.EtcdBackupFinalizer}
 	fixture.Create(t, c, backup)
-	// A moment before the control plane's operator has had its time, and just then.
+	// Shortly before and exactly at the end of the grace period of the control plane's operator.
 	clock := clocktesting.NewFakePassiveClock(backup.CreationTimestamp.Add(10*time.Second - 1))
 	r := &Reconciler{Client: server, Clock: clock}
 	pass := func() (ctrl.Result, error) {
@@ -44,7 +44,7 @@ func TestRefusals(t *testing.T) {
 	g.Expect(apierrors.IsNotFound(c.Get(t.Context(), client.ObjectKeyFromObject(backup), backup))).To(BeTrue())
 }
 
-// TestPace: whoever adds the kind a year later is heard within five minutes, and until then the server is hardly asked.
+// TestPace checks that a kind that is added a year later is detected within five minutes, with few requests until then.
 func TestPace(t *testing.T) {
 	delay := asking.DelayFunc()
 	var got []string

@@ -17,12 +17,11 @@ import (
 	"github.com/openshift/hypershift/hypershift-operator/pace"
 )
 
-// asking is how often the management cluster is asked for the kind: `install --exclude-etcd` leaves it out, maybe
-// permanently, and a later install adds it without a change that would restart the operator. The gaps grow from 5 s to 5
-// minutes.
+// asking is the backoff between checks for the kind. `install --exclude-etcd` omits it, maybe permanently, and a later
+// install adds it without a change that would restart the operator. The delay grows from 5 s to 5 minutes.
 var asking = wait.Backoff{Duration: 5 * time.Second, Factor: 2, Steps: 7, Cap: 5 * time.Minute}
 
-// SetupWithManager watches HCPEtcdBackups once the management cluster has their kind.
+// SetupWithManager watches HCPEtcdBackups once the management cluster serves their kind.
 func (r *Reconciler) SetupWithManager(mgr ctrl.Manager) error {
 	return mgr.Add(manager.RunnableFunc(func(ctx context.Context) error {
 		err := asking.DelayFunc().Until(ctx, true, true, func(ctx context.Context) (bool, error) {
@@ -39,7 +38,8 @@ func (r *Reconciler) SetupWithManager(mgr ctrl.Manager) error {
 	}))
 }
 
-// served tells whether the management cluster has the kind. One that cannot tell is asked again.
+// served reports whether the management cluster serves the kind. If the check fails, it reports false, and the caller
+// tries again.
 func served(ctx context.Context, mapper meta.RESTMapper) bool {
 	kind := hyperv1.GroupVersion.WithKind("HCPEtcdBackup")
 	_, err := mapper.RESTMapping(kind.GroupKind(), kind.Version)

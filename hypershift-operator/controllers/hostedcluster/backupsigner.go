@@ -18,7 +18,8 @@ import (
 	"github.com/openshift/hypershift/support/upsert"
 )
 
-// reconcileBackupSigner gives the control plane the key that signs its backups. A restore trusts a backup by it.
+// reconcileBackupSigner gives the control plane the key that signs its backups. A restore verifies a backup with this
+// signature.
 func (r *Reconciler) reconcileBackupSigner(ctx context.Context, s *scope) (ctrl.Result, error) {
 	managed := s.hc.Spec.Etcd.ManagementType == hyperv1.Managed && !s.distribution().OwnOperators
 	if !managed || r.Settings.OperatorNamespace == "" {
@@ -46,7 +47,8 @@ func (r *Reconciler) reconcileBackupSigner(ctx context.Context, s *scope) (ctrl.
 	return ctrl.Result{}, err
 }
 
-// backupAuthority reads the key of this management cluster that certifies the signers of backups, and makes it once.
+// backupAuthority reads the key that certifies the backup signers of this management cluster. It creates the key if
+// there is none.
 func (r *Reconciler) backupAuthority(ctx context.Context) (*bundle.Authority, error) {
 	key := client.ObjectKey{Namespace: r.Settings.OperatorNamespace, Name: hosted.BackupAuthority}
 	secret := &corev1.Secret{}
@@ -65,7 +67,8 @@ func (r *Reconciler) backupAuthority(ctx context.Context) (*bundle.Authority, er
 	return authority, nil
 }
 
-// newBackupAuthority fails where another worker, or an earlier process, was faster: what it made is read next time.
+// newBackupAuthority creates the key. It fails if another worker or an earlier process has created it; the next
+// reconcile reads that one.
 func (r *Reconciler) newBackupAuthority(ctx context.Context, key client.ObjectKey) (*corev1.Secret, error) {
 	data, err := bundle.NewAuthority()
 	if err != nil {

@@ -17,7 +17,8 @@ import (
 	"github.com/openshift/hypershift/support/reference"
 )
 
-// reconcileConfiguration refuses what the operator cannot do, and what the API server's validation could not see.
+// reconcileConfiguration rejects a spec that the operator does not support, or that the API server's validation cannot
+// check.
 func (r *Reconciler) reconcileConfiguration(_ context.Context, s *scope) (ctrl.Result, error) {
 	if !s.platformServed {
 		s.reject(hyperv1.SupportedHostedCluster, hyperv1.UnsupportedHostedClusterReason, fmt.Sprintf(
@@ -47,14 +48,14 @@ func (r *Reconciler) validate(s *scope) error {
 	)
 }
 
-// validateMirrors refuses sources and mirrors that would be read as others in the list of the control plane's
-// environment.
+// validateMirrors rejects sources and mirrors that the list in the control plane's environment cannot represent
+// unambiguously.
 func validateMirrors(hc *hyperv1.HostedCluster) error {
 	_, err := imageMirrors(hc.Spec.ImageContentSources)
 	return err
 }
 
-// validateLimits refuses what the API server's policy does, for clusters that were there before it.
+// validateLimits enforces the same limits as the API server's policy, for clusters that are older than the policy.
 func (r *Reconciler) validateLimits(hc *hyperv1.HostedCluster) error {
 	var failures []error
 	for _, refusal := range r.Settings.Limits.HostedCluster(hc) {
@@ -63,7 +64,8 @@ func (r *Reconciler) validateLimits(hc *hyperv1.HostedCluster) error {
 	return errors.Join(failures...)
 }
 
-// validateName sees what the API server cannot: the control plane's namespace is named after the cluster and its namespace.
+// validateName checks the length of the control plane's namespace. The API server cannot: the namespace is named after
+// the cluster and the cluster's namespace.
 func validateName(s *scope) error {
 	if excess := len(s.namespace) - validation.DNS1123LabelMaxLength; excess > 0 {
 		return fmt.Errorf("the namespace of the control plane would be %q, %d characters too long: create the cluster with a shorter name", s.namespace, excess)
@@ -84,7 +86,7 @@ func validateIdentity(hc *hyperv1.HostedCluster) error {
 	return errors.Join(failures...)
 }
 
-// validateServices checks how services are published against what the management cluster can do.
+// validateServices checks that the management cluster can publish the services as requested.
 func (r *Reconciler) validateServices(hc *hyperv1.HostedCluster) error {
 	var failures []error
 	hostnames := map[string]hyperv1.ServiceType{}
@@ -107,8 +109,8 @@ func (r *Reconciler) validateServices(hc *hyperv1.HostedCluster) error {
 	return errors.Join(failures...)
 }
 
-// validateAllowedBlocks refuses a restriction that nothing would enforce: a node port lets everybody in, and the address that it sees
-// may be that of another node.
+// validateAllowedBlocks rejects allowed CIDR blocks that cannot be enforced. A node port admits every client, and the
+// source address that it sees may be another node's.
 func validateAllowedBlocks(hc *hyperv1.HostedCluster) error {
 	api := hc.Spec.Networking.APIServer
 	if api == nil || len(api.AllowedCIDRBlocks) == 0 {
@@ -133,7 +135,7 @@ func publishedHostname(strategy hyperv1.ServicePublishingStrategy) string {
 	return ""
 }
 
-// validateNetworks refuses networks that overlap, and addresses that lie inside one that they must not.
+// validateNetworks rejects overlapping networks, and addresses inside a network that must not contain them.
 func validateNetworks(hc *hyperv1.HostedCluster) error {
 	networks, err := parseNetworks(hc)
 	if err != nil {
@@ -192,7 +194,7 @@ func overlaps(networks []network) []error {
 	return failures
 }
 
-// defaultAdvertiseAddress is where nodes reach the API server on their loopback.
+// defaultAdvertiseAddress is the loopback address at which nodes reach the API server.
 const defaultAdvertiseAddress = "172.20.0.1"
 
 func advertiseAddressOutside(hc *hyperv1.HostedCluster, networks []network) error {

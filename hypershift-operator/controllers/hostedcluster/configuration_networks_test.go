@@ -69,7 +69,7 @@ func TestValidateLimits(t *testing.T) {
 	g.Expect(d.validate(&scope{hc: hc, platform: &plugged{}})).To(MatchError(ContainSubstring(refusals[0])), "the limits are part of what is refused")
 }
 
-// byRoute and byLoadBalancer are ways to publish a service under a name.
+// byRoute and byLoadBalancer publish a service under a hostname.
 func byRoute(hostname string) hyperv1.ServicePublishingStrategy {
 	return hyperv1.ServicePublishingStrategy{Type: hyperv1.Route, Route: &hyperv1.RoutePublishingStrategy{Hostname: hostname}}
 }
@@ -78,7 +78,7 @@ func byLoadBalancer(hostname string) hyperv1.ServicePublishingStrategy {
 	return hyperv1.ServicePublishingStrategy{Type: hyperv1.LoadBalancer, LoadBalancer: &hyperv1.LoadBalancerPublishingStrategy{Hostname: hostname}}
 }
 
-// unsure is a mapper that cannot find out which kinds there are.
+// unsure is a RESTMapper whose discovery fails.
 type unsure struct{ meta.RESTMapper }
 
 func (unsure) RESTMapping(schema.GroupKind, ...string) (*meta.RESTMapping, error) {
@@ -146,7 +146,7 @@ func TestAllowedBlocks(t *testing.T) {
 	}
 }
 
-// entries are networks of a cluster.
+// entries returns cluster networks with the given CIDRs.
 func entries(cidrs ...string) (networks []hyperv1.ClusterNetworkEntry) {
 	for _, cidr := range cidrs {
 		networks = append(networks, hyperv1.ClusterNetworkEntry{CIDR: *ipnet.MustParseCIDR(cidr)})

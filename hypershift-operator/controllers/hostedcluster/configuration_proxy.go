@@ -13,7 +13,7 @@ import (
 	"github.com/openshift/hypershift/hypershift-operator/naming"
 )
 
-// validateProxy checks the CAs that the guest's proxy is trusted by. The condition is only there with a proxy that names some.
+// validateProxy checks the CA bundle of the guest's proxy. The condition exists only while the proxy names a CA bundle.
 func (r *Reconciler) validateProxy(ctx context.Context, s *scope) (ctrl.Result, error) {
 	configuration := s.hc.Spec.Configuration
 	if configuration == nil || configuration.Proxy == nil || configuration.Proxy.TrustedCA.Name == "" {

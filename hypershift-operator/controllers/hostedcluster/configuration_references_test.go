@@ -17,7 +17,8 @@ import (
 	"github.com/openshift/hypershift/support/hosted"
 )
 
-// asking is a configuration whose API server asks the webhook of a Secret, serves with the certificates of others and trusts a CA.
+// asking returns a configuration whose API server uses the webhook in a Secret, serves additional certificates and
+// trusts a CA.
 func asking(hook, ca string, certificates ...string) *hyperv1.ClusterConfiguration {
 	c := &hyperv1.ClusterConfiguration{APIServer: &configv1.APIServerSpec{ClientCA: configv1.ConfigMapNameReference{Name: ca}}}
 	if hook != "" {
@@ -30,12 +31,12 @@ func asking(hook, ca string, certificates ...string) *hyperv1.ClusterConfigurati
 	return c
 }
 
-// beside is a Secret of the user, beside the cluster.
+// beside returns a user's Secret in the namespace of the cluster.
 func beside(name, key, value string) *corev1.Secret {
 	return &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: "clusters", Name: name}, Type: "test/type", Data: map[string][]byte{key: []byte(value)}}
 }
 
-// kubeconfigOf is one that leads to a server, as a user of these settings.
+// kubeconfigOf returns a kubeconfig with these user settings.
 func kubeconfigOf(user string) string {
 	return `{"apiVersion":"v1","kind":"Config","current-context":"a","contexts":[{"name":"a","context":{"cluster":"a","user":"a"}}],
 		"clusters":[{"name":"a","cluster":{"server":"https://hook.example"}}],"users":[{"name":"a","user":` + user + `}]}`

@@ -11,7 +11,8 @@ import (
 	"github.com/openshift/hypershift/hypershift-operator/platform"
 )
 
-// reconcileConnection looks after what leads nodes to their control plane through the platform's own network.
+// reconcileConnection maintains the connection between the nodes and their control plane through the platform's own
+// network.
 func (r *Reconciler) reconcileConnection(ctx context.Context, s *scope) (ctrl.Result, error) {
 	connector, ok := s.platform.(platform.Connector)
 	if !ok {
@@ -27,7 +28,7 @@ func (r *Reconciler) reconcileConnection(ctx context.Context, s *scope) (ctrl.Re
 	return ctrl.Result{RequeueAfter: connection.CheckAgain}, err
 }
 
-// deleteConnection takes it away, while those still run who made it.
+// deleteConnection removes that connection while the controllers that created it still run.
 func (r *Reconciler) deleteConnection(ctx context.Context, s *scope) (string, error) {
 	connector, ok := s.platform.(platform.Connector)
 	if !ok {
@@ -35,7 +36,7 @@ func (r *Reconciler) deleteConnection(ctx context.Context, s *scope) (string, er
 	}
 	waitsFor, err := connector.Disconnect(ctx, r.Client, s.cluster(r.Settings.OperatorImage))
 	if meta.IsNoMatchError(err) {
-		return "", nil // The platform's kinds are gone, and what was made of them.
+		return "", nil // The platform's kinds are gone, and so are their objects.
 	}
 	return waitsFor, err
 }

@@ -21,7 +21,7 @@ import (
 	"github.com/openshift/hypershift/support/condition"
 )
 
-// plugged is a platform that can do all that a plugin may, and answers as a test says.
+// plugged is a fake platform that implements all optional interfaces of a plugin, with configurable results.
 type plugged struct {
 	none.Platform
 	infra      *platform.Object
@@ -30,14 +30,14 @@ type plugged struct {
 	connection platform.Connection
 	documents  map[string][]byte
 	why        metav1.Condition
-	// says is what it waits for, or does not honor.
+	// says describes what it waits for, or what it does not honor.
 	says string
-	// again is when it wants to look again.
+	// again is the delay until the next check.
 	again time.Duration
 	err   error
-	// seen are the clusters that it was asked about.
+	// seen are the clusters of all calls.
 	seen []platform.Cluster
-	// did are the names of what it was asked to do.
+	// did are the names of all calls.
 	did []string
 }
 
@@ -99,7 +99,7 @@ func (p *plugged) WithdrawIssuer(_ context.Context, cluster platform.Cluster) er
 	return p.err
 }
 
-// on is a scope whose platform is this one.
+// on returns a scope with this platform.
 func on(p platform.Platform, mutate ...func(*scope)) *scope {
 	return withScope(append([]func(*scope){func(s *scope) { s.platform, s.platformServed = p, true }}, mutate...)...)
 }

@@ -20,7 +20,7 @@ import (
 	"github.com/openshift/hypershift/support/hosted"
 )
 
-// controlPlaneSpec is the HostedControlPlane of a cluster.
+// controlPlaneSpec returns the spec of a cluster's HostedControlPlane.
 func controlPlaneSpec(t *testing.T, hc *hyperv1.HostedCluster) hyperv1.HostedControlPlaneSpec {
 	t.Helper()
 	hcp := &hyperv1.HostedControlPlane{}
@@ -28,16 +28,17 @@ func controlPlaneSpec(t *testing.T, hc *hyperv1.HostedCluster) hyperv1.HostedCon
 	return hcp.Spec
 }
 
-// renamed are fields that the HostedControlPlane does not repeat as they are: releases are resolved, and inputs point to copies.
+// renamed are fields that the HostedControlPlane does not copy unchanged: releases are resolved, and inputs reference
+// copies.
 var renamed = []string{"Platform", "PullSecret", "SSHKey", "AdditionalTrustBundle"}
 
-// toCopies are references to objects of the user. The HostedControlPlane names their copies instead.
+// toCopies are references to a user's objects. The HostedControlPlane references their copies instead.
 var toCopies = map[string]string{
 	"AuditWebhook":             hosted.CopyName(hosted.UseAuditWebhook, "x"),
 	"ServiceAccountSigningKey": naming.SAKey,
 }
 
-// TestControlPlaneSpec goes through all fields that both kinds have, so a field that is added and forgotten shows too.
+// TestControlPlaneSpec checks all fields that both kinds have, so that it also detects a new field that is not copied.
 func TestControlPlaneSpec(t *testing.T) {
 	source, target := reflect.TypeFor[hyperv1.HostedClusterSpec](), reflect.TypeFor[hyperv1.HostedControlPlaneSpec]()
 	compared := 0
@@ -63,7 +64,7 @@ func TestControlPlaneSpec(t *testing.T) {
 	NewWithT(t).Expect(compared).To(BeNumerically(">", 20))
 }
 
-// fill gives a value and all that it leads to something else than zero.
+// fill sets a value and all values that it contains to nonzero values.
 func fill(v reflect.Value) {
 	switch v.Kind() {
 	case reflect.String:
@@ -122,7 +123,7 @@ func TestDeletionLeavesOthers(t *testing.T) {
 	})
 }
 
-// TestEmptyKeys has an input for each way that a Secret or ConfigMap is copied.
+// TestEmptyKeys has one input for each way of copying a Secret or ConfigMap.
 func TestEmptyKeys(t *testing.T) {
 	c := fixture.Start(t)
 	const namespace = "empty-keys"

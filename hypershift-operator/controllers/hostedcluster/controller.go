@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package hostedcluster reconciles HostedClusters: it gives each a namespace, copies there what its control plane needs,
-// and runs the three managers that build and feed it.
+// Package hostedcluster reconciles HostedClusters. It creates a namespace for each one and copies the inputs of the
+// control plane into it. It runs the three managers that build the control plane and supply its machines.
 //
-// A pass is a list of phases, one file each, over one scope. Status is computed once at the end from what the scope holds.
+// A reconcile runs a list of phases, one file each, over one scope. It computes the status once, at the end, from the
+// scope.
 package hostedcluster
 
 import (
@@ -34,35 +35,36 @@ import (
 )
 
 const (
-	// finalizerName keeps a HostedCluster until nothing of it is left.
+	// finalizerName keeps a HostedCluster until everything that belongs to it is deleted.
 	finalizerName = hyperv1.HostedClusterFinalizer
 
 	deletionPoll = 2 * time.Second
 )
 
-// Settings are what the operator's flags and environment say for all clusters.
+// Settings are the operator's flags and environment; they apply to all clusters.
 type Settings struct {
-	// OperatorNamespace is the operator's own namespace, in which no tenant writes; empty for none. It holds the key that
-	// certifies signers of backups, and its objects may point to any cluster.
+	// OperatorNamespace is the operator's own namespace, in which tenants cannot write; empty for none. It holds the key
+	// that certifies signers of backups, and its objects may point to any cluster.
 	OperatorNamespace string
-	// OperatorImage is the product's image, which the in-tree managers run from.
+	// OperatorImage is the product's image, which contains the in-tree managers.
 	OperatorImage string
 	// ControlPlaneOperatorImage replaces the control-plane-operator of every payload; empty for none.
 	ControlPlaneOperatorImage string
 	// RegistryOverrides maps the prefix of an image reference to the one that replaces it.
 	RegistryOverrides map[string]string
-	// PassedEnv is environment of the operator that control-plane-operators get as it is.
+	// PassedEnv holds environment variables that control-plane-operators get unchanged.
 	PassedEnv map[string]string
 	// Limits are what tenants may choose; nil for no limits.
 	Limits *tenantlimits.Limits
-	// EgressBlocks are ranges that pods which act for a guest never reach, besides those of the management cluster that can be found out.
+	// EgressBlocks are ranges that pods which act for a guest must not reach, in addition to the detected ranges of the
+	// management cluster.
 	EgressBlocks []netip.Prefix
 	// LoosestPodSecurity is how far the annotation of a HostedCluster may loosen the Pod Security level of a payload
 	// that brings its own operators: one of PodSecurityLevels, or empty for baseline.
 	LoosestPodSecurity string
 	// SystemTrust returns the CAs that the operator trusts, as PEM; nil for none.
 	SystemTrust func() ([]byte, error)
-	// PlatformMonitoring has OpenShift's own Prometheus scrape control planes.
+	// PlatformMonitoring lets OpenShift's own Prometheus scrape control planes.
 	PlatformMonitoring bool
 	// EnableCIDebugOutput makes control planes log more.
 	EnableCIDebugOutput bool
@@ -76,10 +78,10 @@ type Reconciler struct {
 	Releases  release.Lookup
 	Platforms registry.Registry
 	Settings  Settings
-	// LiveReader reads past the cache, where acting on an old state would do harm.
+	// LiveReader bypasses the cache where stale data would do harm.
 	LiveReader client.Reader
 
-	// identities is held while a hosted namespace gets its user ID, so that two clusters do not get the same.
+	// identities is locked while a hosted namespace gets its user ID, so that two clusters do not get the same one.
 	identities sync.Mutex
 }
 
@@ -91,7 +93,8 @@ func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 	}.Reconcile(ctx, req)
 }
 
-// prepare gives the object its identities. They are written once, with the finalizer: a stale cache must not make a second one.
+// prepare gives the object its identities. They are written once, together with the finalizer, so that a stale cache
+// cannot generate a second set.
 func prepare(s *scope) error {
 	if s.hc.Spec.ClusterID == "" {
 		s.hc.Spec.ClusterID = uuid.NewString()
@@ -105,15 +108,16 @@ func prepare(s *scope) error {
 	return nil
 }
 
-// phases are the steps of a pass, in order. What needs the release payload comes late, so that a registry that is down
-// does not keep certificates, kubeconfigs or credentials from being copied.
+// phases returns the steps of a reconcile, in order. Steps that need the release payload come late, so that a registry
+// outage does not block copies of certificates, kubeconfigs or credentials.
 func (r *Reconciler) phases(s *scope) []phase.Phase[*scope] {
 	if s.refused != "" {
 		return []phase.Phase[*scope]{{Name: "control plane namespace", WhilePaused: true, Run: r.refuseNamespace}}
 	}
 	return []phase.Phase[*scope]{
 		{Name: "pause", WhilePaused: true, Run: r.reconcilePause},
-		// What the guest has renewed is copied whether or not the spec can be taken: else its users are locked out in time.
+		// Renewed credentials of the guest are copied even if the spec is invalid; otherwise they expire and lock the users
+		// out.
 		{Name: "kubeconfig and password copies", Run: r.reconcileAccess},
 		{Name: "configuration", Critical: true, Run: r.reconcileConfiguration},
 		{Name: "control plane namespace", Critical: true, Run: r.reconcileNamespace},
@@ -154,7 +158,7 @@ func (r *Reconciler) phases(s *scope) []phase.Phase[*scope] {
 	}
 }
 
-// observe reads what every pass needs, also one that deletes. None of it has to exist.
+// observe reads what every reconcile needs, including one that deletes. All of the objects may be missing.
 func (r *Reconciler) observe(ctx context.Context, hc *hyperv1.HostedCluster) (*scope, error) {
 	s := newScope(hc)
 	s.now = r.Clock.Now()
@@ -176,7 +180,7 @@ func (r *Reconciler) observe(ctx context.Context, hc *hyperv1.HostedCluster) (*s
 	return s, err
 }
 
-// poolsOf are the NodePools of a cluster, by name.
+// poolsOf returns the NodePools of a cluster, sorted by name.
 func (r *Reconciler) poolsOf(ctx context.Context, hc *hyperv1.HostedCluster) ([]hyperv1.NodePool, error) {
 	list := &hyperv1.NodePoolList{}
 	if err := r.Client.List(ctx, list, client.InNamespace(hc.Namespace)); err != nil {
@@ -187,7 +191,7 @@ func (r *Reconciler) poolsOf(ctx context.Context, hc *hyperv1.HostedCluster) ([]
 	return pools, nil
 }
 
-// managementHas tells whether the management cluster serves a kind of an optional API.
+// managementHas reports whether the management cluster serves a kind of an optional API.
 func (r *Reconciler) managementHas(group, kind string) bool {
 	_, err := r.Client.RESTMapper().RESTMapping(groupKind(group, kind))
 	return err == nil || !meta.IsNoMatchError(err)

@@ -23,7 +23,7 @@ import (
 	"github.com/openshift/hypershift/support/phase"
 )
 
-// marked are the names of phases, with * for one that is critical and ~ for one that runs while the cluster is paused.
+// marked returns the names of phases, with * for a critical phase and ~ for one that runs while the cluster is paused.
 func marked(phases []phase.Phase[*scope]) (all []string) {
 	for _, p := range phases {
 		name := p.Name
@@ -38,7 +38,8 @@ func marked(phases []phase.Phase[*scope]) (all []string) {
 	return all
 }
 
-// TestPhases: what others need is critical, what the guest's users need comes before what may be refused, and what needs a registry comes late.
+// TestPhases checks the order of the phases. Phases that others depend on are critical. Credentials of the guest's
+// users come before validation, and phases that need a registry come late.
 func TestPhases(t *testing.T) {
 	r := &Reconciler{}
 	theirs := withScope(func(s *scope) { s.refused = "it is theirs" })
@@ -149,7 +150,7 @@ func TestObserve(t *testing.T) {
 	}
 }
 
-// TestPassInMemory leads a cluster of a platform without machines of its own through its life.
+// TestPassInMemory runs the lifecycle of a cluster on a platform without its own machines.
 func TestPassInMemory(t *testing.T) {
 	hc := fixture.HostedCluster("clusters")
 	hc.Spec.PausedUntil = ptr.To("true")

@@ -27,7 +27,7 @@ import (
 
 const operatorImage = "registry.example/hypershift:1"
 
-// world is one cluster in a namespace of its own on a shared API server.
+// world is one cluster in its own namespace on a shared API server.
 type world struct {
 	*GomegaWithT
 	t         *testing.T
@@ -55,7 +55,7 @@ func (s *world) request() ctrl.Request {
 // pass reconciles once.
 func (s *world) pass() (ctrl.Result, error) { return s.Reconcile(s.t.Context(), s.request()) }
 
-// mustPass reconciles until the object is settled, as a few events would have it.
+// mustPass reconciles until the object no longer changes, as several events would.
 func (s *world) mustPass() {
 	s.t.Helper()
 	for range 3 {
@@ -83,7 +83,7 @@ func (s *world) condition(conditionType hyperv1.ConditionType) metav1.Condition 
 	return *c
 }
 
-// serve makes the control plane what its operator would make of it.
+// serve makes the changes that the control plane's operator would make.
 func (s *world) serve() {
 	s.t.Helper()
 	fixture.Create(s.t, s.client,
@@ -234,7 +234,7 @@ func TestReconcile(t *testing.T) {
 		s.Expect(namespace.DeletionTimestamp).NotTo(BeNil())
 		s.Expect(s.condition(hyperv1.HostedClusterAvailable).Message).To(ContainSubstring("Waiting for namespace"))
 
-		// No controller finishes the deletion of namespaces here.
+		// No namespace controller runs here to finish the deletion.
 		namespace.Spec.Finalizers = nil
 		s.Expect(c.SubResource("finalize").Update(t.Context(), namespace)).To(Succeed())
 		_, err = s.pass()

@@ -22,7 +22,7 @@ import (
 	"github.com/openshift/hypershift/support/upsert"
 )
 
-// copySettles is how long a new copy is there before a HostedControlPlane that exists names it.
+// copySettles is the delay between the creation of a copy and its first use by an existing HostedControlPlane.
 const copySettles = 5 * time.Second
 
 // reconcileControlPlane writes the HostedControlPlane, which is the contract with the control-plane-operator.
@@ -31,7 +31,7 @@ func (r *Reconciler) reconcileControlPlane(ctx context.Context, s *scope) (ctrl.
 		return ctrl.Result{}, err
 	}
 	if s.newCopy && s.hcp != nil {
-		// The operators of the control plane read a copy as soon as it is named. Their caches must have it by then.
+		// The operators of the control plane read a copy immediately once it is named. Their caches must contain it by then.
 		return ctrl.Result{RequeueAfter: copySettles}, phase.ErrStop
 	}
 	hcp := &hyperv1.HostedControlPlane{ObjectMeta: metav1.ObjectMeta{Namespace: s.namespace, Name: s.hc.Name}}
@@ -49,13 +49,13 @@ func (r *Reconciler) reconcileControlPlane(ctx context.Context, s *scope) (ctrl.
 	return ctrl.Result{}, nil
 }
 
-// autoscaled tells whether any pool of the cluster is scaled by the autoscaler.
+// autoscaled reports whether the autoscaler scales any pool of the cluster.
 func (s *scope) autoscaled() bool {
 	return slices.ContainsFunc(s.pools, func(pool hyperv1.NodePool) bool { return pool.Spec.AutoScaling != nil })
 }
 
-// shapeControlPlane copies the spec. References point to the copies in the hosted namespace, so no name of a user's
-// choice is read there.
+// shapeControlPlane copies the spec. References point to the copies in the hosted namespace, so that the control plane
+// reads no name that a user chose.
 func (s *scope) shapeControlPlane(hcp *hyperv1.HostedControlPlane) error {
 	from, to := s.hc.Spec.DeepCopy(), &hcp.Spec
 	hosted.PointToCopies(from)
@@ -118,7 +118,7 @@ func (s *scope) shapeControlPlane(hcp *hyperv1.HostedControlPlane) error {
 	return nil
 }
 
-// nameReleases writes which releases the control plane and its nodes run, and what they were resolved from.
+// nameReleases sets the releases of the control plane and its nodes, and the references from which they were resolved.
 func (s *scope) nameReleases(hcp *hyperv1.HostedControlPlane) {
 	i := s.images
 	hcp.Spec.ReleaseImage, hcp.Spec.ControlPlaneReleaseImage = i.release, nil
@@ -129,7 +129,7 @@ func (s *scope) nameReleases(hcp *hyperv1.HostedControlPlane) {
 	setPresence(hcp, hyperv1.ControlPlaneReleaseImageSourceAnnotation, i.controlPlaneSource, i.controlPlane != "")
 }
 
-// mirroredPrefix are labels of the user that control planes carry too.
+// mirroredPrefix is the prefix of user labels that are copied to control planes.
 const mirroredPrefix = "api.openshift.com/"
 
 func mirrorLabels(hc *hyperv1.HostedCluster, hcp *hyperv1.HostedControlPlane) {
@@ -145,7 +145,7 @@ func mirrorLabels(hc *hyperv1.HostedCluster, hcp *hyperv1.HostedControlPlane) {
 	}
 }
 
-// mirroredPrefixes and mirroredAnnotations are what the control-plane-operator reads from annotations of the cluster.
+// mirroredPrefixes and mirroredAnnotations name the annotations of the cluster that the control-plane-operator reads.
 var mirroredPrefixes = []string{hyperv1.IdentityProviderOverridesAnnotationPrefix, hyperv1.ResourceRequestOverrideAnnotationPrefix}
 
 var mirroredAnnotations = []string{
@@ -168,7 +168,8 @@ var mirroredAnnotations = []string{
 	hyperv1.RotateSignersAnnotation, hyperv1.SignerOverlapAnnotation, hyperv1.AddressOverlapAnnotation,
 }
 
-// mirrorAnnotations copies the annotations that are for the control-plane-operator, and removes those that are gone.
+// mirrorAnnotations copies the annotations for the control-plane-operator, and deletes those that the cluster no longer
+// has.
 func mirrorAnnotations(hc *hyperv1.HostedCluster, hcp *hyperv1.HostedControlPlane) {
 	for _, key := range mirroredAnnotations {
 		value, wanted := hc.Annotations[key]
@@ -187,7 +188,7 @@ func mirrorAnnotations(hc *hyperv1.HostedCluster, hcp *hyperv1.HostedControlPlan
 	mirrorRestart(hc, hcp)
 }
 
-// mirrorRestart copies each restart request once, since other writers ask for restarts on the same annotation later.
+// mirrorRestart copies each restart request only once, because other writers later set the same annotation.
 func mirrorRestart(hc *hyperv1.HostedCluster, hcp *hyperv1.HostedControlPlane) {
 	wanted := hc.Annotations[hyperv1.RestartDateAnnotation]
 	if wanted == "" || hcp.Annotations[hyperv1.PreviousRestartDateAnnotation] == wanted {

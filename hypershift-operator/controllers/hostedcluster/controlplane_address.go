@@ -10,11 +10,12 @@ import (
 	"github.com/openshift/hypershift/support/distributions"
 )
 
-// reasonAddressFixed is one of PublishedAddressUpToDate.
+// reasonAddressFixed is a reason of the condition PublishedAddressUpToDate.
 const reasonAddressFixed = "NotSupported"
 
-// publishable is how services are published: as the user wants, but for nodes of a payload with operators of its own. Those have the addresses in
-// configuration that only an installation changes, and the payload's control-plane-operator would take the former one off the certificates at once.
+// publishable returns how the services are published: as desired, except that a payload with its own operators keeps
+// its addresses. Its nodes have the addresses in configuration that only an installation changes. Its
+// control-plane-operator would also remove the previous address from the certificates immediately.
 func (s *scope) publishable(wanted, last []hyperv1.ServicePublishingStrategyMapping) []hyperv1.ServicePublishingStrategyMapping {
 	if len(last) == 0 || s.wantedControlPlane == nil || !distributions.Of(s.wantedControlPlane.Distribution()).OwnOperators {
 		return wanted
@@ -35,7 +36,8 @@ func (s *scope) publishable(wanted, last []hyperv1.ServicePublishingStrategyMapp
 	return last
 }
 
-// publishedAt is what machines and people know a service by, without its port; empty for one that is not published.
+// publishedAt returns the strategy and address by which machines and users reach a service, without the port; empty if
+// it is not published.
 func publishedAt(strategy hyperv1.ServicePublishingStrategy) string {
 	name := ""
 	switch {

@@ -14,7 +14,7 @@ import (
 	"github.com/openshift/hypershift/support/releaseinfo"
 )
 
-// released is a release of a distribution.
+// released sets a release of a distribution.
 func released(d releaseinfo.Distribution) func(*scope) {
 	return func(s *scope) {
 		s.wantedControlPlane = releaseinfo.New("registry.example/release:1", releaseinfo.Payload{Version: "1.36.3", Distribution: d})
@@ -32,7 +32,7 @@ func at(host string) func(*scope) {
 
 func TestOtherAddress(t *testing.T) {
 	const wanted = "192.0.2.99"
-	// published is the control plane as it was shaped before its user thought of another address.
+	// published returns the control plane from before its user changed the address.
 	published := func(t *testing.T, d releaseinfo.Distribution) *hyperv1.HostedControlPlane {
 		hcp := &hyperv1.HostedControlPlane{}
 		NewWithT(t).Expect(withScope(released(d)).shapeControlPlane(hcp)).To(Succeed())

@@ -12,15 +12,16 @@ import (
 	"github.com/openshift/hypershift/support/distributions"
 )
 
-// keepVolumes leaves the volumes of an etcd as large as they are where the payload brings an operator of its own: it cannot enlarge them, and a
-// size that it does not expect would have it fail in each pass. last is etcd of the HostedControlPlane as it is.
+// keepVolumes keeps the current size of the etcd volumes if the payload brings its own operator. That operator cannot
+// enlarge volumes, and an unexpected size would fail each of its reconciles. last is the etcd spec of the current
+// HostedControlPlane.
 func (s *scope) keepVolumes(etcd, last hyperv1.EtcdSpec) {
 	wanted, had := volumeSize(etcd), volumeSize(last)
 	if wanted == nil || had == nil || wanted.Cmp(*had) == 0 {
 		return
 	}
 	if s.wantedControlPlane == nil {
-		// Whose operator it is will be known once the release can be read.
+		// The operator of the release is unknown until the release can be read.
 		*wanted = *had
 		return
 	}

@@ -9,9 +9,9 @@ import (
 	hyperv1 "github.com/openshift/hypershift/api/hypershift/v1beta1"
 )
 
-// keepNodePorts names in services the node ports that the cluster has got, where its user leaves them open. Kubeconfigs
-// and the user-data of machines hold them, so a Service that is made anew, also by an operator of the payload, must ask for
-// the same. last are the services of the HostedControlPlane as it is.
+// keepNodePorts sets the allocated node ports in services if the user does not specify any. Kubeconfigs and the
+// user-data of machines contain them, so a recreated Service must request the same ports. This also applies to Services
+// that an operator of the payload creates. last are the services of the current HostedControlPlane.
 func keepNodePorts(services, last []hyperv1.ServicePublishingStrategyMapping, status hyperv1.HostedClusterStatus) {
 	for i := range services {
 		strategy := services[i].ServicePublishingStrategy
@@ -24,7 +24,8 @@ func keepNodePorts(services, last []hyperv1.ServicePublishingStrategyMapping, st
 	}
 }
 
-// portOf is the port that a service has in a list of services. It stays when the address changes: nodes come to the same Service by both.
+// portOf returns the node port of a service in a list of services, or 0 if there is none. The port stays the same when
+// the address changes: nodes reach the same Service at both addresses.
 func portOf(services []hyperv1.ServicePublishingStrategyMapping, wanted hyperv1.ServicePublishingStrategyMapping) int32 {
 	last := strategyOf(services, wanted.Service)
 	if last.Type != hyperv1.NodePort || last.NodePort == nil {
@@ -33,7 +34,7 @@ func portOf(services []hyperv1.ServicePublishingStrategyMapping, wanted hyperv1.
 	return last.NodePort.Port
 }
 
-// strategyOf is how a service is published; zero where the list has none of it.
+// strategyOf returns how a service is published; zero if the list does not contain the service.
 func strategyOf(services []hyperv1.ServicePublishingStrategyMapping, wanted hyperv1.ServiceType) hyperv1.ServicePublishingStrategy {
 	for _, s := range services {
 		if s.Service == wanted {
@@ -43,7 +44,8 @@ func strategyOf(services []hyperv1.ServicePublishingStrategyMapping, wanted hype
 	return hyperv1.ServicePublishingStrategy{}
 }
 
-// publishedPort is the port that the cluster's status tells of a service at an address; zero when it tells of none.
+// publishedPort returns the port of a service at an address according to the cluster's status; 0 if the status has
+// none.
 func publishedPort(service hyperv1.ServiceType, address string, status hyperv1.HostedClusterStatus) int32 {
 	switch service {
 	case hyperv1.APIServer:

@@ -92,7 +92,8 @@ func TestControlPlaneIsNotWritten(t *testing.T) {
 	}
 }
 
-// TestControlPlaneOfAMachineCloud: a control plane that acts in its platform's cloud gets to know it.
+// TestControlPlaneOfAMachineCloud checks that a control plane that uses its platform's cloud gets the platform's
+// settings.
 func TestControlPlaneOfAMachineCloud(t *testing.T) {
 	g, s, hcp := NewWithT(t), withScope(), &hyperv1.HostedControlPlane{}
 	s.hc.Spec.Platform = hyperv1.PlatformSpec{Type: hyperv1.AWSPlatform, AWS: &hyperv1.AWSPlatformSpec{Region: "here"}}
@@ -103,7 +104,7 @@ func TestControlPlaneOfAMachineCloud(t *testing.T) {
 	g.Expect(hcp.Spec.SecretEncryption).NotTo(BeNil(), "what is encrypted could not be read without its keys")
 }
 
-// TestAddressIsOnlyKeptFor those that cannot follow it.
+// TestAddressIsOnlyKeptFor checks that only releases that cannot change their addresses keep them.
 func TestAddressIsOnlyKeptFor(t *testing.T) {
 	named := func(service hyperv1.ServiceType, host string) hyperv1.ServicePublishingStrategyMapping {
 		return hyperv1.ServicePublishingStrategyMapping{Service: service, ServicePublishingStrategy: byLoadBalancer(host)}

@@ -16,10 +16,11 @@ import (
 	"github.com/openshift/hypershift/support/upsert"
 )
 
-// This file copies what users wrote beside a HostedCluster into the hosted namespace. All copies with names that follow
-// from names of a user's choice are written by keepCopy, under names that nothing else has.
+// This file copies objects that users created beside a HostedCluster into the hosted namespace. keepCopy writes all
+// copies whose names derive from names that a user chose. No other object has such names.
 
-// copySecret copies the given keys of a Secret beside the HostedCluster into the hosted namespace. All must be there.
+// copySecret copies the given keys of a Secret beside the HostedCluster into the hosted namespace. It fails if a key is
+// missing.
 func (r *Reconciler) copySecret(ctx context.Context, s *scope, use hosted.Use, name string, keys ...string) error {
 	source, err := r.sourceSecret(ctx, s, name, keys...)
 	if err != nil {
@@ -38,7 +39,7 @@ func (r *Reconciler) copySecret(ctx context.Context, s *scope, use hosted.Use, n
 	})
 }
 
-// copyWholeSecret is copySecret for all keys, with the type of the source.
+// copyWholeSecret is like copySecret, but copies all keys and the type of the source.
 func (r *Reconciler) copyWholeSecret(ctx context.Context, s *scope, use hosted.Use, name string) error {
 	source, err := r.sourceSecret(ctx, s, name)
 	if err != nil {
@@ -53,7 +54,7 @@ func (r *Reconciler) copyWholeSecret(ctx context.Context, s *scope, use hosted.U
 	})
 }
 
-// copyWholeConfigMap is copyWholeSecret for a ConfigMap.
+// copyWholeConfigMap is like copyWholeSecret, for a ConfigMap.
 func (r *Reconciler) copyWholeConfigMap(ctx context.Context, s *scope, use hosted.Use, name string) error {
 	source, err := r.sourceConfigMap(ctx, s, name)
 	if err != nil {
@@ -66,8 +67,8 @@ func (r *Reconciler) copyWholeConfigMap(ctx context.Context, s *scope, use hoste
 	})
 }
 
-// keepCopy writes the copy of a user's object. It takes over an object of that name which no cluster owns, such as one
-// that a restore wrote: only copies have such names.
+// keepCopy writes the copy of a user's object. It takes over an object of that name without an owning cluster, such as
+// one from a restore, because only copies have such names.
 func (r *Reconciler) keepCopy(ctx context.Context, s *scope, use hosted.Use, source string, target client.Object,
 	shape func()) error {
 	target.SetNamespace(s.namespace)
@@ -87,7 +88,7 @@ func (r *Reconciler) keepCopy(ctx context.Context, s *scope, use hosted.Use, sou
 	return err
 }
 
-// usersNames replaces names of copies in a status by the names that the user gave.
+// usersNames replaces the names of copies in a status by the names that the user chose.
 func usersNames(hc *hyperv1.HostedCluster, status hyperv1.SecretEncryptionStatus) hyperv1.SecretEncryptionStatus {
 	status = *status.DeepCopy()
 	for _, ref := range hosted.References(&hc.Spec) {
@@ -114,7 +115,7 @@ func (r *Reconciler) sourceSecret(ctx context.Context, s *scope, name string, ke
 	return source, nil
 }
 
-// sourceConfigMap is sourceSecret for a ConfigMap.
+// sourceConfigMap is like sourceSecret, for a ConfigMap.
 func (r *Reconciler) sourceConfigMap(ctx context.Context, s *scope, name string, keys ...string) (*corev1.ConfigMap,
 	error) {
 	source := &corev1.ConfigMap{}

@@ -23,8 +23,8 @@ import (
 	"github.com/openshift/hypershift/support/platforms"
 )
 
-// nameReferences gives each field that names an object a name of its own, and makes the structures that lead to it. It
-// tells a reference by the name of its Go type, so a reference of a new type is found too.
+// nameReferences gives each field that names an object a unique name, and allocates the structures that contain it. It
+// recognizes a reference by the name of its Go type, so it also finds references of new types.
 func nameReferences(value reflect.Value, path string, depth int, names map[string]string) {
 	const deepest = 12
 	if depth > deepest {
@@ -61,7 +61,7 @@ func isReference(kind string) bool {
 }
 
 // TestNoReferenceOfAUserReachesTheControlPlane covers each field of HostedCluster that names an object, for each
-// platform. A field that is added later fails here unless it names a copy in the HostedControlPlane.
+// platform. A new field fails this test unless it names a copy in the HostedControlPlane.
 func TestNoReferenceOfAUserReachesTheControlPlane(t *testing.T) {
 	for _, platform := range platforms.Known() {
 		t.Run(string(platform), func(t *testing.T) {
@@ -85,7 +85,7 @@ func TestNoReferenceOfAUserReachesTheControlPlane(t *testing.T) {
 	}
 }
 
-// TestCopiesOfVersion010 upgrades a cluster that version 0.1.0 made: its copies have the names that the user chose.
+// TestCopiesOfVersion010 upgrades a cluster from version 0.1.0, whose copies have the names that the user chose.
 func TestCopiesOfVersion010(t *testing.T) {
 	c := fixture.Start(t)
 	s := newWorld(t, c, "of-version-010")
@@ -149,7 +149,7 @@ func TestCopiesOfVersion010(t *testing.T) {
 	}
 }
 
-// servingDeployment mounts a Secret by the name that a user of version 0.1.0 chose.
+// servingDeployment returns a Deployment that mounts a Secret by the name that a user of version 0.1.0 chose.
 func (s *world) servingDeployment() *appsv1.Deployment {
 	labels := map[string]string{"app": "kube-apiserver"}
 	return &appsv1.Deployment{ObjectMeta: metav1.ObjectMeta{Namespace: s.hosted(), Name: "kube-apiserver"},
@@ -163,8 +163,8 @@ func (s *world) servingDeployment() *appsv1.Deployment {
 		}}
 }
 
-// asVersion010 makes the hosted namespace what version 0.1.0 left: no marks, copies by the user's names, and a
-// HostedControlPlane that names them.
+// asVersion010 restores the hosted namespace of version 0.1.0: no labels of the operator, copies with the user's names,
+// and a HostedControlPlane that references them.
 func (s *world) asVersion010() {
 	s.t.Helper()
 	secrets, configMaps := &corev1.SecretList{}, &corev1.ConfigMapList{}

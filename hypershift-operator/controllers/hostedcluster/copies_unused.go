@@ -27,15 +27,15 @@ import (
 )
 
 const (
-	// unusedFor is how long nothing must have used a copy before it is deleted. The operators of the control plane read
-	// some copies without mounting them, and may act on an earlier HostedControlPlane for a moment.
+	// unusedFor is how long a copy must be unused before it is deleted. The operators of the control plane read some
+	// copies without mounting them, and may briefly act on an earlier HostedControlPlane.
 	unusedFor = 10 * time.Minute
-	// unusedPoll is how soon the users of a copy are looked for again: no watch tells that the last pod is gone.
+	// unusedPoll is the interval between checks for users of a copy: no watch reports that the last pod is gone.
 	unusedPoll = 2 * time.Minute
 )
 
-// removeUnusedCopies deletes copies that nothing uses any more, among them those of version 0.1.0, which had the names
-// that users chose. It runs after the HostedControlPlane names the new copies.
+// removeUnusedCopies deletes copies that are no longer used, including those of version 0.1.0, which had the names that
+// users chose. It runs after the HostedControlPlane names the new copies.
 func (r *Reconciler) removeUnusedCopies(ctx context.Context, s *scope) (ctrl.Result, error) {
 	candidates, err := r.copiesNotNamed(ctx, s)
 	if err != nil || len(candidates) == 0 {
@@ -57,7 +57,7 @@ func (r *Reconciler) removeUnusedCopies(ctx context.Context, s *scope) (ctrl.Res
 	return ctrl.Result{RequeueAfter: again}, errors.Join(failures...)
 }
 
-// removeUnused deletes a copy that was unused for long enough. Otherwise it returns when to look again.
+// removeUnused deletes a copy that was unused for long enough. Otherwise it returns the delay until the next check.
 func (r *Reconciler) removeUnused(ctx context.Context, s *scope, copied client.Object, used bool) (time.Duration,
 	error) {
 	text, marked := copied.GetAnnotations()[hyperv1.UserCopyUnusedSinceAnnotation]
@@ -87,7 +87,7 @@ func (r *Reconciler) updateCopy(ctx context.Context, copied client.Object) error
 	return nil
 }
 
-// copiesNotNamed are the cluster's copies in the hosted namespace that the HostedControlPlane does not name.
+// copiesNotNamed returns the cluster's copies in the hosted namespace that the HostedControlPlane does not name.
 func (r *Reconciler) copiesNotNamed(ctx context.Context, s *scope) ([]client.Object, error) {
 	named := s.namedInControlPlane()
 	var found []client.Object
@@ -120,9 +120,9 @@ func (r *Reconciler) copiesNotNamed(ctx context.Context, s *scope) ([]client.Obj
 	return found, nil
 }
 
-// namedInControlPlane are the names that the control plane's operators read, whether or not a pod mounts them. The
-// fixed names are among them: an operator of version 0.1.0 did not mark them, and a source that is missing keeps its
-// copy.
+// namedInControlPlane returns the names that the control plane's operators read, whether or not a pod mounts them. The
+// fixed names are included: an operator of version 0.1.0 did not label those copies, and a copy stays if its source is
+// missing.
 func (s *scope) namedInControlPlane() sets.Set[string] {
 	named := sets.New(naming.PullSecret, naming.SAKey, hosted.KubevirtCredentials)
 	if s.hc.Spec.SSHKey.Name != "" {
@@ -140,8 +140,8 @@ func (s *scope) namedInControlPlane() sets.Set[string] {
 	return named
 }
 
-// usedByWorkloads are the names of Secrets and ConfigMaps that Deployments, pods or backups of the hosted namespace
-// use, and those that the control plane goes by while its spec is invalid.
+// usedByWorkloads returns the names of Secrets and ConfigMaps that Deployments, pods or backups of the hosted namespace
+// use. It includes those of the last valid spec, which the control plane uses while its current spec is invalid.
 func (r *Reconciler) usedByWorkloads(ctx context.Context, s *scope) (sets.Set[string], error) {
 	used := sets.New[string]()
 	if err := r.addLastValid(ctx, s, used); err != nil {
@@ -171,7 +171,8 @@ func (r *Reconciler) usedByWorkloads(ctx context.Context, s *scope) (sets.Set[st
 	return used, nil
 }
 
-// addLastValid adds the names of the spec that the control-plane-operator goes by while that of now is invalid.
+// addLastValid adds the names of the last valid spec, which the control-plane-operator uses while the current one is
+// invalid.
 func (r *Reconciler) addLastValid(ctx context.Context, s *scope, used sets.Set[string]) error {
 	data, err := r.hostedSecretData(ctx, s, hosted.LastValidSpec)
 	if err != nil || len(data[hosted.LastValidSpecKey]) == 0 {

@@ -24,7 +24,7 @@ import (
 	"github.com/openshift/hypershift/hypershift-operator/fixture"
 )
 
-// inventory lists what is in the hosted namespace, as kind and name.
+// inventory lists the objects in the hosted namespace, as kind and name.
 func (s *world) inventory() []string {
 	s.t.Helper()
 	var found []string
@@ -46,7 +46,7 @@ func (s *world) inventory() []string {
 	return found
 }
 
-// live brings a cluster from nothing to available; the process dies at one write of all, and is started again.
+// live creates a cluster and reconciles until it is available; the process crashes at one write and restarts.
 func (s *world) live(failAt int64) (writes int64) {
 	s.t.Helper()
 	faulty := fixture.NewFaulty(s.client)
@@ -86,8 +86,8 @@ func TestCrash(t *testing.T) {
 	}
 }
 
-// stride leaves out most of the points to die at when tests shall be short. A death before a write leaves what the write
-// before it left, so dying after each is all there is.
+// stride skips most of the crash points in short mode. A crash before a write leaves the same state as one after the
+// previous write, so crashes after each write cover all cases.
 func stride() int64 {
 	if testing.Short() {
 		return 7
@@ -95,7 +95,7 @@ func stride() int64 {
 	return 1
 }
 
-// die deletes a living cluster; the process dies at one write of all, and is started again.
+// die deletes a running cluster; the process crashes at one write and restarts.
 func (s *world) die(failAt int64) (writes int64) {
 	s.t.Helper()
 	faulty := fixture.NewFaulty(s.client)
@@ -114,7 +114,7 @@ func (s *world) die(failAt int64) (writes int64) {
 	return faulty.Writes()
 }
 
-// finishNamespace does what the namespace controller does, which does not run here.
+// finishNamespace replaces the namespace controller, which does not run here.
 func (s *world) finishNamespace() {
 	s.t.Helper()
 	namespace := &corev1.Namespace{}

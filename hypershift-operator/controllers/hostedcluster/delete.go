@@ -24,9 +24,9 @@ import (
 	"github.com/openshift/hypershift/support/upsert"
 )
 
-// deletion takes a cluster apart. The machines go first, while the managers that release them still run; each step waits
-// until what it removed is really gone. None needs an object to exist.
-// A cluster whose namespace is another's never had anything in there.
+// deletion returns the steps that delete a cluster. The machines go first, while the managers that release them still
+// run; each step waits until the objects that it deleted are gone. No step requires an object to exist. A cluster whose
+// namespace belongs to another cluster never had objects in it.
 func (r *Reconciler) deletion(s *scope) []phase.Phase[*scope] {
 	if s.refused != "" {
 		return []phase.Phase[*scope]{step("node pools", r.deleteNodePools), step("cluster-wide rights", r.deleteClusterRoles)}
@@ -47,15 +47,15 @@ func (r *Reconciler) deletion(s *scope) []phase.Phase[*scope] {
 	}
 }
 
-// stepFunc takes one part of a cluster away. waitsFor says what is not gone yet; empty when nothing of it is left.
+// stepFunc deletes one part of a cluster. waitsFor describes what still exists; empty when the part is gone.
 type stepFunc func(ctx context.Context, s *scope) (waitsFor string, err error)
 
-// step is a phase of the deletion: those after it wait until what it removes is gone.
+// step returns a phase of the deletion. Later phases wait until the part that it deletes is gone.
 func step(name string, run stepFunc) phase.Phase[*scope] {
 	return phase.Phase[*scope]{Name: "deleting the " + name, Critical: true, Run: func(ctx context.Context, s *scope) (ctrl.Result, error) {
 		waitsFor, err := run(ctx, s)
 		if phase.Outdated(err) {
-			// The next reconcile follows at once with the object as it is now: nothing failed.
+			// Not a failure: the next reconcile follows immediately with the current object.
 			s.deletion = fmt.Sprintf("Deleting the %s", name)
 			return ctrl.Result{}, err
 		}
@@ -71,7 +71,8 @@ func step(name string, run stepFunc) phase.Phase[*scope] {
 	}}
 }
 
-// resumeForDeletion takes back a pause, which Cluster API and the control plane's operators would also honour for a deletion.
+// resumeForDeletion ends a pause, because Cluster API and the control plane's operators would also honor it during a
+// deletion.
 func (r *Reconciler) resumeForDeletion(ctx context.Context, s *scope) (string, error) {
 	cleanup := s.hc.Annotations[hyperv1.CleanupCloudResourcesAnnotation]
 	return "", errors.Join(
@@ -85,7 +86,7 @@ func (r *Reconciler) resumeForDeletion(ctx context.Context, s *scope) (string, e
 	)
 }
 
-// deleteNodePools asks for their deletion; each waits for its own machines.
+// deleteNodePools deletes the NodePools without waiting; each one waits for its own machines.
 func (r *Reconciler) deleteNodePools(ctx context.Context, s *scope) (string, error) {
 	pools := &hyperv1.NodePoolList{}
 	if err := r.Client.List(ctx, pools, client.InNamespace(s.hc.Namespace)); err != nil {
@@ -102,7 +103,7 @@ func (r *Reconciler) deleteNodePools(ctx context.Context, s *scope) (string, err
 	return "", errors.Join(failures...)
 }
 
-// deleteMachines lets Cluster API delete all machines with the Cluster, and waits for it.
+// deleteMachines deletes the Cluster, with which Cluster API deletes all machines, and waits for it.
 func (r *Reconciler) deleteMachines(ctx context.Context, s *scope) (string, error) {
 	if s.hc.Spec.InfraID == "" {
 		return "", nil
@@ -124,9 +125,9 @@ func (r *Reconciler) deleteMachines(ctx context.Context, s *scope) (string, erro
 	return waitsFor, err
 }
 
-// remainingInGuest repeats what a control plane that is being deleted still waits for in its cluster, such as
-// persistent volumes. Cluster API deletes the control plane with the Cluster, so the Cluster waits for the same. It is
-// empty without a wait.
+// remainingInGuest returns what a control plane under deletion still waits for in its cluster, such as persistent
+// volumes. Cluster API deletes the control plane with the Cluster, so the Cluster waits for the same. It is empty if
+// there is nothing to wait for.
 func (s *scope) remainingInGuest() string {
 	if s.hcp == nil || s.hcp.DeletionTimestamp.IsZero() {
 		return ""
@@ -139,7 +140,7 @@ func (s *scope) remainingInGuest() string {
 		strings.TrimSuffix(destroyed.Message, ".")
 }
 
-// releaseManagers lets the managers of machines go, now that there are no machines.
+// releaseManagers releases the machine managers after all machines are gone.
 func (r *Reconciler) releaseManagers(ctx context.Context, s *scope) (string, error) {
 	for _, name := range []string{capiManagerName, capiProviderName} {
 		if err := component.Release(ctx, r.Client, client.ObjectKey{Namespace: s.namespace, Name: name}); err != nil {
@@ -174,10 +175,10 @@ func (r *Reconciler) deleteNamespace(ctx context.Context, s *scope) (string, err
 		return "", client.IgnoreNotFound(err)
 	}
 	if namespace.Annotations[hyperv1.HostedClusterAnnotation] != s.backPointer() {
-		return "", nil // It was never ours.
+		return "", nil // The namespace never belonged to this cluster.
 	}
 	if s.hc.Annotations[hyperv1.SkipDeleteHostedControlPlaneNamespaceAnnotation] == "true" {
-		// The janitor keeps it too when the cluster is gone.
+		// This annotation tells the janitor to keep the namespace after the cluster is gone.
 		err := upsert.Patch(ctx, r.Client, namespace,
 			func() { annotate(namespace, hyperv1.OrphanPolicyAnnotation, hyperv1.OrphanPolicyKeep) })
 		return "", client.IgnoreNotFound(err)
@@ -186,7 +187,7 @@ func (r *Reconciler) deleteNamespace(ctx context.Context, s *scope) (string, err
 		if waitsFor, err := r.stopWorkloads(ctx, s); err != nil || waitsFor != "" {
 			return waitsFor, err
 		}
-		// The machines are gone: the policy against hasty people has done its duty.
+		// The machines are gone, so the policy that guards the namespace against premature deletion is no longer needed.
 		if err := upsert.Patch(ctx, r.Client, namespace, func() { annotate(namespace, namespaceguard.ReleasedAnnotation, "true") }); err != nil {
 			return "", client.IgnoreNotFound(err)
 		}
@@ -198,7 +199,7 @@ func (r *Reconciler) deleteNamespace(ctx context.Context, s *scope) (string, err
 	return fmt.Sprintf("Waiting for namespace %s to be deleted%s", s.namespace, whyNamespaceStays(namespace)), nil
 }
 
-// whyNamespaceStays repeats what the management cluster says of a namespace that does not go.
+// whyNamespaceStays returns the reasons from the namespace's conditions why it is not deleted yet.
 func whyNamespaceStays(namespace *corev1.Namespace) string {
 	var reasons []string
 	for _, c := range namespace.Status.Conditions {
@@ -212,7 +213,7 @@ func whyNamespaceStays(namespace *corev1.Namespace) string {
 	return ". " + strings.Join(reasons, ". ")
 }
 
-// deleteClusterRoles removes the rights of a cluster outside of its namespace.
+// deleteClusterRoles deletes the RBAC objects of a cluster outside its namespace.
 func (r *Reconciler) deleteClusterRoles(ctx context.Context, s *scope) (string, error) {
 	owned := client.MatchingLabels(s.ownerLabels())
 	return "", errors.Join(
@@ -222,7 +223,7 @@ func (r *Reconciler) deleteClusterRoles(ctx context.Context, s *scope) (string, 
 	)
 }
 
-// waitForGrace keeps the object for the time that an annotation may ask for.
+// waitForGrace keeps the object for the grace period that an annotation may request.
 func waitForGrace(_ context.Context, s *scope) (ctrl.Result, error) {
 	left := s.graceLeft()
 	if left <= 0 {
@@ -232,7 +233,8 @@ func waitForGrace(_ context.Context, s *scope) (ctrl.Result, error) {
 	return ctrl.Result{RequeueAfter: left}, phase.ErrStop
 }
 
-// graceLeft is how long a deleted cluster's object is to stay yet. It counts from the moment that all was gone.
+// graceLeft returns the rest of the grace period of a deleted cluster's object. The period begins when everything else
+// is deleted.
 func (s *scope) graceLeft() time.Duration {
 	grace, err := time.ParseDuration(s.hc.Annotations[hyperv1.HCDestroyGracePeriodAnnotation])
 	if err != nil || grace <= 0 {

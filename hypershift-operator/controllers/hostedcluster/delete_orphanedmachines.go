@@ -16,9 +16,10 @@ import (
 	"github.com/openshift/hypershift/support/finalizer"
 )
 
-// deleteOrphanedMachines deletes the machines that outlived their Cluster, as they do when somebody takes its finalizer off.
-// Cluster API does nothing without a Cluster, but the platform's provider still releases its machines, so it must not be let
-// go of before. Then nobody is left to end what Cluster API had made.
+// deleteOrphanedMachines deletes machines without a Cluster, for example after a user removed the Cluster's finalizer.
+// Cluster API does nothing without a Cluster, but the platform's provider still releases its machines, so it must keep
+// running until then. After that, no controller finalizes the objects of Cluster API, so this function removes their
+// finalizers.
 func (r *Reconciler) deleteOrphanedMachines(ctx context.Context, s *scope) (string, error) {
 	sets, err := r.objects(ctx, s, &clusterv1.MachineDeploymentList{}, &clusterv1.MachineSetList{}, &clusterv1.MachineList{})
 	if err != nil {
@@ -41,7 +42,7 @@ func (r *Reconciler) deleteOrphanedMachines(ctx context.Context, s *scope) (stri
 	}
 	for _, obj := range sets {
 		if obj.GetDeletionTimestamp() == nil {
-			continue // It has changed since it was read: it was asked to go.
+			continue // The object has changed since it was read; its deletion was requested above.
 		}
 		failures = append(failures, finalizer.Remove(ctx, r.Client, obj,
 			clusterv1.MachineDeploymentFinalizer, clusterv1.MachineSetFinalizer, clusterv1.MachineFinalizer))
@@ -52,7 +53,7 @@ func (r *Reconciler) deleteOrphanedMachines(ctx context.Context, s *scope) (stri
 	return "", errors.Join(failures...)
 }
 
-// infraMachines is the list of the platform's machines, where it makes some.
+// infraMachines returns the list type of the platform's machines, if it has any.
 func (r *Reconciler) infraMachines(s *scope) []client.ObjectList {
 	if !s.platformServed || s.platform.Machines() == nil {
 		return nil
@@ -60,7 +61,7 @@ func (r *Reconciler) infraMachines(s *scope) []client.ObjectList {
 	return []client.ObjectList{s.platform.Machines()}
 }
 
-// objects reads all objects of some kinds in the hosted namespace.
+// objects lists all objects of the given kinds in the hosted namespace.
 func (r *Reconciler) objects(ctx context.Context, s *scope, lists ...client.ObjectList) ([]client.Object, error) {
 	var all []client.Object
 	for _, list := range lists {

@@ -15,7 +15,7 @@ import (
 	infrav1 "github.com/openshift/hypershift/api/infrastructure/v1beta1"
 )
 
-// orphans are what Cluster API had made of a pool, and the platform's machines of it.
+// orphans returns the Cluster API objects of a pool, and its infrastructure machines.
 func orphans(machines ...string) []client.Object {
 	at := func(name string, finalizers ...string) metav1.ObjectMeta {
 		return metav1.ObjectMeta{Namespace: "clusters-demo", Name: name, Finalizers: finalizers}

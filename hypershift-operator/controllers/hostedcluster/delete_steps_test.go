@@ -54,7 +54,7 @@ func TestStep(t *testing.T) {
 	}
 }
 
-// TestStepMeetsAnotherWriter: an outdated object is no failure.
+// TestStepMeetsAnotherWriter checks that an outdated object is not reported as a failure.
 func TestStepMeetsAnotherWriter(t *testing.T) {
 	g, s := NewWithT(t), withScope()
 	conflict := apierrors.NewConflict(schema.GroupResource{Resource: "hostedcontrolplanes"}, "demo", errNotNow)
@@ -65,7 +65,7 @@ func TestStepMeetsAnotherWriter(t *testing.T) {
 	g.Expect(s.deletion).To(Equal("Deleting the hosted control plane"))
 }
 
-// going are the objects of a cluster that is deleted, as a deletion finds them.
+// going returns the objects of a cluster at the start of its deletion.
 func going() []client.Object {
 	of := func(name, cluster string, finalizers ...string) *hyperv1.NodePool {
 		pool := fixture.NodePool("clusters")

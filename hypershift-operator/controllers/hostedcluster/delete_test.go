@@ -35,7 +35,7 @@ func TestGracePeriod(t *testing.T) {
 	s.Expect(c.Get(t.Context(), client.ObjectKey{Name: s.hosted()}, namespace)).To(Succeed())
 	s.Expect(namespace.DeletionTimestamp).To(BeNil(), "the annotation keeps the namespace")
 
-	// The API server's clock says when the condition came; here that is when the test's says.
+	// The API server's clock set the time of the condition; use the test's clock instead.
 	hc := s.cluster()
 	for i := range hc.Status.Conditions {
 		hc.Status.Conditions[i].LastTransitionTime = metav1.NewTime(s.clock.Now())
@@ -76,8 +76,8 @@ func TestCleanupIsAskedForLate(t *testing.T) {
 		"what the guest has in a cloud is taken away though the deletion had begun")
 }
 
-// TestDeletionNamesWhatIsLeft has a control plane that waits for volumes of its cluster, while Cluster API waits for
-// the control plane.
+// TestDeletionNamesWhatIsLeft deletes a control plane that waits for volumes of its cluster, while Cluster API waits
+// for the control plane.
 func TestDeletionNamesWhatIsLeft(t *testing.T) {
 	c := fixture.Start(t)
 	s := newWorld(t, c, "left-volume")

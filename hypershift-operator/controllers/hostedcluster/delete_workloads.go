@@ -18,20 +18,20 @@ import (
 	"github.com/openshift/hypershift/support/condition"
 )
 
-// clientsGrace is how long pods of a deleted control plane may take to end, in seconds. Nodes are gone and nothing asks
-// the API any more, while a highly available kube-apiserver goes on for 70 s so that load balancers notice that it
-// leaves.
+// clientsGrace is the grace period in seconds for the pods of a deleted control plane. The nodes are gone and no client
+// uses the API any more. Without it, a highly available kube-apiserver would run for another 70 s so that load
+// balancers notice its shutdown.
 const clientsGrace = 2
 
-// stopWorkloads ends what runs in the control plane's namespace: first what uses etcd, then etcd, so that each stops at
-// once. Deleting the namespace would end them too, but all together, and would look again only after half the longest
-// grace period.
+// stopWorkloads stops the workloads in the control plane's namespace: first the clients of etcd, then etcd, so that
+// each stops immediately. Deleting the namespace would stop them all together, and would check again only after half
+// the longest grace period.
 func (r *Reconciler) stopWorkloads(ctx context.Context, s *scope) (string, error) {
 	for _, group := range []struct {
-		// owner is the kind that makes the pods of the group; kinds are all that would make new ones.
+		// owner is the kind that controls the pods of the group; kinds are all kinds that could recreate them.
 		owner string
 		kinds []client.Object
-		// grace is how long its pods may take to end, in seconds; zero means as long as each of them says.
+		// grace is the termination grace period in seconds; zero means the grace period of each pod.
 		grace int64
 	}{
 		{"ReplicaSet", []client.Object{&appsv1.Deployment{}, &appsv1.ReplicaSet{}}, clientsGrace},
@@ -60,7 +60,7 @@ func (r *Reconciler) stopWorkloads(ctx context.Context, s *scope) (string, error
 	return "", nil
 }
 
-// podsOf lists the pods that one kind of controller has left.
+// podsOf lists the remaining pods that one kind of controller owns.
 func (r *Reconciler) podsOf(ctx context.Context, s *scope, owner string) ([]corev1.Pod, error) {
 	pods := &corev1.PodList{}
 	if err := r.LiveReader.List(ctx, pods, client.InNamespace(s.namespace)); err != nil {
@@ -72,7 +72,7 @@ func (r *Reconciler) podsOf(ctx context.Context, s *scope, owner string) ([]core
 	}), nil
 }
 
-// hurry shortens the time in which pods have to end, also of those that were deleted before.
+// hurry shortens the termination grace period of pods, including pods that are already being deleted.
 func (r *Reconciler) hurry(ctx context.Context, pods []corev1.Pod, grace int64) error {
 	var failures []error
 	for i := range pods {
@@ -88,7 +88,7 @@ func (r *Reconciler) hurry(ctx context.Context, pods []corev1.Pod, grace int64) 
 	return errors.Join(failures...)
 }
 
-// placed names pods and their nodes: a pod of a node that is gone stays until its Node is deleted.
+// placed returns the names of pods with their nodes: a pod on a lost node stays until its Node is deleted.
 func placed(pods []corev1.Pod) []string {
 	names := make([]string, len(pods))
 	for i := range pods {
@@ -97,7 +97,7 @@ func placed(pods []corev1.Pod) []string {
 	return names
 }
 
-// firstFew is the beginning of a list that may be long.
+// firstFew returns the beginning of a list that may be long.
 func firstFew(names []string) string {
 	const few = 3
 	if len(names) > few {

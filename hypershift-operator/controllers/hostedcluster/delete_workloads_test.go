@@ -18,7 +18,7 @@ import (
 	"github.com/openshift/hypershift/hypershift-operator/fixture"
 )
 
-// podOf is a running pod that a kind of controller made.
+// podOf returns a running pod that a kind of controller created.
 func podOf(namespace, owner string) *corev1.Pod {
 	return &corev1.Pod{
 		ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "of-" + map[string]string{"ReplicaSet": "deployment", "StatefulSet": "etcd"}[owner],

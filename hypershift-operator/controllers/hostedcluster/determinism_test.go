@@ -14,11 +14,12 @@ import (
 	"github.com/openshift/hypershift/hypershift-operator/platform"
 )
 
-// passes are so many that two entries of a map that are ranged over cannot stay in the same order by chance.
+// passes is large enough that a random map order of two entries cannot stay the same by chance.
 const passes = 50
 
-// TestDeterminism builds all that the operator applies into a hosted namespace, on every platform and for both
-// distributions: the same input makes the same objects, or the pods of every cluster would roll for ever.
+// TestDeterminism builds all objects that the operator applies in a hosted namespace, on every platform and for both
+// distributions. The same input must always result in the same objects; otherwise the pods of every cluster would
+// restart indefinitely.
 func TestDeterminism(t *testing.T) {
 	for _, platformType := range fixture.Platforms(nil).Supported() {
 		for _, image := range []string{fixture.ReleaseImage, fixture.OCPImage} {
@@ -35,7 +36,7 @@ func TestDeterminism(t *testing.T) {
 	}
 }
 
-// severalOfEach gives every list and map that the builders read more than one entry.
+// severalOfEach sets more than one entry in every list and map that the builders read.
 func severalOfEach(platformType hyperv1.PlatformType) func(*hyperv1.HostedCluster) {
 	return func(hc *hyperv1.HostedCluster) {
 		hc.Labels = map[string]string{"api.openshift.com/a": "1", "api.openshift.com/b": "2"}
@@ -54,7 +55,7 @@ func severalOfEach(platformType hyperv1.PlatformType) func(*hyperv1.HostedCluste
 	}
 }
 
-// built is the YAML of everything that the builders make in one pass over a scope of its own.
+// built returns the YAML of all objects that the builders create in one reconcile with a new scope.
 func built(t *testing.T, r *Reconciler, platformType hyperv1.PlatformType, image string) string {
 	t.Helper()
 	s := managed(t, image, severalOfEach(platformType))

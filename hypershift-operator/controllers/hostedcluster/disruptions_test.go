@@ -30,7 +30,7 @@ import (
 	"github.com/openshift/hypershift/support/hosted"
 )
 
-// up makes a cluster whose control plane serves.
+// up creates a cluster with a running control plane.
 func (s *world) up() {
 	s.t.Helper()
 	s.start(nil)
@@ -39,7 +39,7 @@ func (s *world) up() {
 	s.mustPass()
 }
 
-// disruptions are what people, outages and unlucky names do to a cluster.
+// disruptions are tests of user errors, outages and colliding names.
 func disruptions(t *testing.T, c client.WithWatch) {
 	t.Run("When a pause ends while the release cannot be read, the machines should go on all the same", func(t *testing.T) {
 		s := newWorld(t, c, "pause-outage")

@@ -21,8 +21,8 @@ import (
 	"github.com/openshift/hypershift/support/releaseinfo"
 )
 
-// TestOpenShiftExample has the operator live through docs/examples/hostedcluster-openshift.yaml, in another namespace and under the name that
-// the tests of this package look at.
+// TestOpenShiftExample reconciles docs/examples/hostedcluster-openshift.yaml, in another namespace and under the name
+// that the tests of this package use.
 func TestOpenShiftExample(t *testing.T) {
 	c := fixture.Start(t)
 	s := newWorld(t, c, "example-openshift")
@@ -68,12 +68,12 @@ func TestOpenShiftExample(t *testing.T) {
 		for _, manager := range []string{controlPlaneOperatorName, capiManagerName, capiProviderName} {
 			s.get(&appsv1.Deployment{}, manager)
 		}
-		// The line is rendered of a cluster with more inputs than the example has.
+		// The expected output was rendered for a cluster with more inputs than the example.
 		g.Expect(named(rendered(t, c, "4.20.2", []string{restrictedPods}))).To(ContainElements(named(s.given(version))))
 	})
 }
 
-// named are the lines of documents that name their objects.
+// named returns the lines of documents with the kinds and names of their objects.
 func named(lines []string) []string {
 	var found []string
 	kind := ""

@@ -22,14 +22,15 @@ import (
 	"github.com/openshift/hypershift/support/management"
 )
 
-// failurePoll is how often pods are read while a control plane is not well.
+// failurePoll is the interval at which pods are read while a control plane is unavailable or degraded.
 const failurePoll = 15 * time.Second
 
-// monitoringKinds are those that the control-plane-operator of an OpenShift payload watches on every management cluster.
+// monitoringKinds are the kinds that the control-plane-operator of an OpenShift payload watches on every management
+// cluster.
 var monitoringKinds = []string{"PodMonitor", "PrometheusRule", "ServiceMonitor"}
 
-// watchFailures has a cluster reconciled again while its control plane is not well. Nothing else tells of a pod that is
-// refused or a container that ends.
+// watchFailures requeues a cluster while its control plane is unavailable or degraded. No watch reports a rejected pod
+// or a container that exits.
 func (r *Reconciler) watchFailures(_ context.Context, s *scope) (ctrl.Result, error) {
 	if unwell(s) {
 		return ctrl.Result{RequeueAfter: failurePoll}, nil
@@ -37,7 +38,7 @@ func (r *Reconciler) watchFailures(_ context.Context, s *scope) (ctrl.Result, er
 	return ctrl.Result{}, nil
 }
 
-// unwell reports that the control plane is not available or degraded, by its own conditions or those of the
+// unwell reports whether the control plane is unavailable or degraded, according to its own conditions or those of the
 // HostedCluster.
 func unwell(s *scope) bool {
 	reported := reportedBy(s.hcp)
@@ -46,8 +47,8 @@ func unwell(s *scope) bool {
 		condition.IsTrue(s.hc.Status.Conditions, string(hyperv1.HostedClusterDegraded))
 }
 
-// observeFailures finds out what keeps the pods of the control plane from running. Pods and events are read where the
-// control plane is not well or a Deployment lacks pods.
+// observeFailures finds out what keeps the pods of the control plane from running. It reads pods and events only if the
+// control plane is unavailable or degraded, or a Deployment lacks pods.
 func (r *Reconciler) observeFailures(ctx context.Context, s *scope) error {
 	if s.hcp == nil || !s.hc.DeletionTimestamp.IsZero() || !s.hcp.DeletionTimestamp.IsZero() {
 		return nil
@@ -82,7 +83,7 @@ func (r *Reconciler) observeFailures(ctx context.Context, s *scope) error {
 	return nil
 }
 
-// missingKinds are the kinds that an OpenShift payload needs and the management cluster does not serve.
+// missingKinds returns the kinds that an OpenShift payload needs and the management cluster does not serve.
 func (r *Reconciler) missingKinds(s *scope) []string {
 	if s.release == nil || !s.distribution().OwnOperators {
 		return nil
@@ -96,12 +97,13 @@ func unavailable(d appsv1.Deployment) bool {
 	return d.Status.AvailableReplicas < ptr.Deref(d.Spec.Replicas, 1)
 }
 
-// whatFails says what keeps pods from running; empty if nothing does. Containers that ended once count where all is true.
+// whatFails returns what keeps pods from running; empty if nothing does. If all is true, it includes containers that
+// exited once.
 func (s *scope) whatFails(all bool) string {
 	return podfailure.Text(slices.DeleteFunc(slices.Clone(s.failures), func(f podfailure.Finding) bool { return !all && !f.Stuck }))
 }
 
-// degraded repeats what the control plane reports, and adds pods that do not run.
+// degraded copies the condition that the control plane reports, and adds the pods that do not run.
 func degraded(reported []metav1.Condition, s *scope) metav1.Condition {
 	conditionType := string(hyperv1.HostedClusterDegraded)
 	c := condition.Copy(reported, conditionType, hyperv1.StatusUnknownReason)
@@ -116,7 +118,7 @@ func degraded(reported []metav1.Condition, s *scope) metav1.Condition {
 	}
 }
 
-// sentences joins two texts that are not empty.
+// sentences joins two texts, either of which may be empty.
 func sentences(first, second string) string {
 	if first == "" || second == "" {
 		return first + second

@@ -239,7 +239,7 @@ func TestFlows(t *testing.T) {
 			HaveKeyWithValue(hyperv1.RestartDateAnnotation, "now"), HaveKeyWithValue(hyperv1.ResourceRequestOverrideAnnotationPrefix+"/etcd.etcd", "cpu=1"),
 			Not(HaveKey("mine"))))
 
-		// Another writer asks for a restart; the cluster's old request must not undo it.
+		// Another writer requests a restart; the cluster's old request must not overwrite it.
 		hcp.Annotations[hyperv1.RestartDateAnnotation] = "later"
 		s.Expect(c.Update(t.Context(), hcp)).To(Succeed())
 		s.change(func(hc *hyperv1.HostedCluster) { delete(hc.Annotations, hyperv1.DisableProfilingAnnotation) })
@@ -298,6 +298,6 @@ func TestFlows(t *testing.T) {
 	disruptions(t, c)
 }
 
-// auditKubeconfig calls somebody without anything of the API server's pod.
+// auditKubeconfig connects to a server without using files of the API server's pod.
 const auditKubeconfig = `{apiVersion: v1, kind: Config, current-context: c, contexts: [{name: c, context: {cluster: c}}],
   clusters: [{name: c, cluster: {server: "https://audit.example"}}]}`

@@ -13,8 +13,8 @@ import (
 	"github.com/openshift/hypershift/support/finalizer"
 )
 
-// reconcileIssuer tells the platform's cloud who signs the tokens of the guest's service accounts. The finalizer is there first: what is
-// published is found again whatever happens.
+// reconcileIssuer publishes the issuer of the guest's service account tokens to the platform's cloud. It adds the
+// finalizer first, so that the published documents are always removed later.
 func (r *Reconciler) reconcileIssuer(ctx context.Context, s *scope) (ctrl.Result, error) {
 	publisher, ok := s.platform.(platform.IssuerPublisher)
 	if !ok {
@@ -41,7 +41,7 @@ func (r *Reconciler) reconcileIssuer(ctx context.Context, s *scope) (ctrl.Result
 	return ctrl.Result{RequeueAfter: again}, nil
 }
 
-// withdrawIssuer has the cloud forget it, after the last that could use such a token is gone.
+// withdrawIssuer removes the published issuer after the last possible user of such a token is gone.
 func (r *Reconciler) withdrawIssuer(ctx context.Context, s *scope) (string, error) {
 	publisher, ok := s.platform.(platform.IssuerPublisher)
 	if !ok || !controllerutil.ContainsFinalizer(s.hc, publisher.IssuerFinalizer()) {

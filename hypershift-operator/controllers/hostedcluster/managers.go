@@ -21,10 +21,10 @@ import (
 //go:embed manifests
 var manifests embed.FS
 
-// operator is the name of this operator, under which the API server keeps the fields that it applies.
+// operator is the operator's name, and its field manager for server-side apply.
 const operator = "hypershift-operator"
 
-// The managers that the operator runs in a hosted namespace, and the provider of its platform, are components of the
+// The managers that the operator runs in a hosted namespace, including the platform's provider, are components of the
 // control plane.
 const (
 	controlPlaneOperatorName = "control-plane-operator"
@@ -37,7 +37,7 @@ func folder(name string) fs.FS {
 	return files
 }
 
-// components is what the managers may know of their control plane.
+// components returns what the managers may read about their control plane.
 func (r *Reconciler) components(s *scope) *component.Scope {
 	return &component.Scope{
 		Client: r.Client, HCP: s.hcp, Operator: operator, Version: s.release.Version(), Images: s.release, PodUID: s.securityUserID(),
@@ -74,7 +74,7 @@ func (r *Reconciler) reconcileCAPIProvider(ctx context.Context, s *scope) (ctrl.
 	return ctrl.Result{}, r.leave(ctx, s, capiProviderName)
 }
 
-// reportProvider says what cannot be relied on while somebody else's provider makes the machines.
+// reportProvider reports what is not guaranteed while a third-party provider creates the machines.
 func (r *Reconciler) reportProvider(s *scope) {
 	s.clear(hyperv1.PlatformProviderSupported)
 	if chooser, ok := s.platform.(platform.ProviderChooser); ok {
@@ -85,8 +85,8 @@ func (r *Reconciler) reportProvider(s *scope) {
 }
 
 // wantsManagers reports whether Cluster API and the provider run for the cluster. They run from the beginning, before
-// the control plane has an address: an operator of an OpenShift payload takes the ControlPlaneComponents that exist for
-// all, and would else report a complete control plane when there is none.
+// the control plane has an address. An operator of an OpenShift payload assumes that the existing
+// ControlPlaneComponents are complete. It would otherwise report a complete control plane when there is none.
 func (r *Reconciler) wantsManagers(s *scope) bool {
 	if _, disabled := s.hc.Annotations[hyperv1.DisableMachineManagement]; disabled {
 		return false
@@ -95,21 +95,22 @@ func (r *Reconciler) wantsManagers(s *scope) bool {
 	return s.platform.InfraCluster(c) != nil || s.platform.Provider(c) != nil
 }
 
-// leave lets a manager be that this pass has nothing to ask of. It may have machines to release, so it stays if it is
-// there, but a release is rolled out without it: nobody waits for a manager that reports nothing.
+// leave deletes the ControlPlaneComponent of a manager that this reconcile does not need. The manager itself keeps
+// running, because it may have machines to release. Without its ControlPlaneComponent, the rollout of a release does
+// not wait for it.
 func (r *Reconciler) leave(ctx context.Context, s *scope, name string) error {
 	_, err := upsert.Gone(ctx, r.Client, &hyperv1.ControlPlaneComponent{ObjectMeta: metav1.ObjectMeta{Namespace: s.namespace, Name: name}})
 	return err
 }
 
-// readCRDs lets Cluster API and the provider find out which versions of the kinds are served.
+// readCRDs lets Cluster API and the provider discover the served versions of their kinds.
 func (r *Reconciler) readCRDs(ctx context.Context, s *scope) error {
 	return r.grantClusterWide(ctx, s, crdReaderRole, []rbacv1.PolicyRule{{
 		APIGroups: []string{"apiextensions.k8s.io"}, Resources: []string{"customresourcedefinitions"}, Verbs: []string{"get", "list", "watch"},
 	}}, capiManagerName, capiProviderName)
 }
 
-// reviewReaders lets the programs of ours that serve metrics ask who wants to read them.
+// reviewReaders lets this product's components that serve metrics authenticate and authorize their clients.
 func (r *Reconciler) reviewReaders(ctx context.Context, s *scope) error {
 	return r.grantClusterWide(ctx, s, metricsRole, []rbacv1.PolicyRule{
 		{APIGroups: []string{"authentication.k8s.io"}, Resources: []string{"tokenreviews"}, Verbs: []string{"create"}},
@@ -117,7 +118,8 @@ func (r *Reconciler) reviewReaders(ctx context.Context, s *scope) error {
 	}, controlPlaneOperatorName, capiProviderName, configOperatorName, "ignition-server")
 }
 
-// grantClusterWide gives service accounts of the hosted namespace rights that no Role can give. The role is one for all clusters.
+// grantClusterWide grants service accounts of the hosted namespace rights that a Role cannot grant. All clusters share
+// the ClusterRole.
 func (r *Reconciler) grantClusterWide(ctx context.Context, s *scope, name string, rules []rbacv1.PolicyRule, accounts ...string) error {
 	role := &rbacv1.ClusterRole{ObjectMeta: metav1.ObjectMeta{Name: name}}
 	_, err := upsert.Object(ctx, r.Client, role, func() error {

@@ -15,13 +15,13 @@ import (
 	"github.com/openshift/hypershift/support/upsert"
 )
 
-// authenticationReaderRole is a Role of kube-system that every kube-apiserver has. It gives the ConfigMap
-// extension-apiserver-authentication: CAs and names of headers, nothing secret.
+// authenticationReaderRole is a Role in kube-system that every kube-apiserver creates. It grants access to the
+// ConfigMap extension-apiserver-authentication, which contains CAs and header names but no secrets.
 const authenticationReaderRole = "extension-apiserver-authentication-reader"
 
-// reconcileAuthenticationReader lets the PKI operator of an OpenShift payload read how its metrics endpoint recognizes
-// clients, without which it does not start. OpenShift gives this right to all service accounts; here one of each such
-// control plane gets it.
+// reconcileAuthenticationReader lets the PKI operator of an OpenShift payload read how its metrics endpoint
+// authenticates clients. Without this right the operator does not start. OpenShift grants it to all service accounts;
+// here, one service account of each such control plane gets it.
 func (r *Reconciler) reconcileAuthenticationReader(ctx context.Context, s *scope) (ctrl.Result, error) {
 	if !s.distribution().OwnOperators {
 		return ctrl.Result{}, nil
@@ -42,7 +42,7 @@ func (r *Reconciler) reconcileAuthenticationReader(ctx context.Context, s *scope
 	return ctrl.Result{}, err
 }
 
-// dropAuthenticationReader takes the right back. A RoleBinding of that name that is not this cluster's stays.
+// dropAuthenticationReader revokes the right. It keeps a RoleBinding of that name that does not belong to this cluster.
 func (r *Reconciler) dropAuthenticationReader(ctx context.Context, s *scope) error {
 	binding := s.authenticationReader()
 	key := client.ObjectKeyFromObject(binding)

@@ -17,8 +17,8 @@ import (
 	"github.com/openshift/hypershift/support/upsert"
 )
 
-// reconcileCAPICluster makes the platform's infrastructure cluster and the Cluster API cluster that ties it to the control
-// plane.
+// reconcileCAPICluster creates the platform's infrastructure cluster and the Cluster API Cluster that links it to the
+// control plane.
 func (r *Reconciler) reconcileCAPICluster(ctx context.Context, s *scope) (ctrl.Result, error) {
 	infra := s.platform.InfraCluster(s.cluster(r.Settings.OperatorImage))
 	if infra == nil {
@@ -45,7 +45,7 @@ func (r *Reconciler) reconcileCAPICluster(ctx context.Context, s *scope) (ctrl.R
 			APIGroup: hyperv1.GroupVersion.Group, Kind: "HostedControlPlane", Name: s.hc.Name,
 		}
 		cluster.Spec.InfrastructureRef = ref
-		// Cluster API takes the endpoint from the infrastructure cluster, and only once.
+		// Cluster API copies the endpoint from the infrastructure cluster only once.
 		if endpoint := s.hcp.Status.ControlPlaneEndpoint; endpoint.Host != "" && cluster.Spec.ControlPlaneEndpoint.Host != "" {
 			cluster.Spec.ControlPlaneEndpoint = clusterv1.APIEndpoint{Host: endpoint.Host, Port: endpoint.Port}
 		}

@@ -18,7 +18,8 @@ import (
 	"github.com/openshift/hypershift/hypershift-operator/platform/none"
 )
 
-// building is a platform that makes a cluster, and writes its status if it is to; it fails to if it is to.
+// building returns a platform with an infrastructure cluster. It writes its status if status is true, and fails with
+// err.
 func building(status bool, err error) *plugged {
 	infra := &infrav1.MaasCluster{ObjectMeta: inside("demo")}
 	object := &platform.Object{Object: infra, Mutate: func() error {
@@ -31,7 +32,7 @@ func building(status bool, err error) *plugged {
 	return &plugged{infra: object}
 }
 
-// servedAt is a scope whose control plane is at an address, or at none.
+// servedAt returns a scope whose control plane has an address, or none if host is empty.
 func servedAt(p platform.Platform, host string) *scope {
 	return on(p, func(s *scope) {
 		s.hc.Spec.InfraID = "infra"
@@ -111,5 +112,5 @@ func TestClusterIsNotMade(t *testing.T) {
 	})
 }
 
-// strange is of a kind that no scheme knows.
+// strange is a kind that is not in the scheme.
 type strange struct{ corev1.Pod }

@@ -29,7 +29,8 @@ const (
 	ownerName      = "hypershift.openshift.io/owner.name"
 )
 
-// capiManager is Cluster API's own controllers, of the release or what the cluster's annotation names.
+// capiManager returns the component of Cluster API's own controllers. The image comes from the release or from the
+// cluster's annotation.
 func (s *scope) capiManager() *component.Component {
 	c := &component.Component{
 		Name:      capiManagerName,
@@ -43,16 +44,16 @@ func (s *scope) capiManager() *component.Component {
 	return c
 }
 
-// adaptCAPIManager follows what the payload's Cluster API understands.
+// adaptCAPIManager sets the arguments that the payload's version of Cluster API supports.
 func (s *scope) adaptCAPIManager(_ context.Context, cluster *component.Scope, deployment *appsv1.Deployment) error {
 	container := &deployment.Spec.Template.Spec.Containers[0]
 	version, traits := s.release.Version(), s.distribution()
 	if release.AtLeast(version, traits.PreflightChecksGate) {
-		// These checks want a control plane that Cluster API made.
+		// These checks require a control plane that Cluster API manages.
 		container.Args = append(container.Args, "--feature-gates=MachineSetPreflightChecks=false")
 	}
 	if release.AtLeast(version, traits.CRDMigrationPhases) {
-		// CRDs belong to the whole management cluster; the installer migrates them.
+		// CRDs belong to the entire management cluster; the installer migrates them.
 		container.Args = append(container.Args, "--skip-crd-migration-phases=StorageVersionMigration,CleanupManagedFields")
 	}
 	if release.AtLeast(version, traits.TLSFlags) {
@@ -65,7 +66,8 @@ func (s *scope) adaptCAPIManager(_ context.Context, cluster *component.Scope, de
 	return nil
 }
 
-// webhookCertificate makes the certificate that Cluster API's webhook server starts with. Nothing calls the webhooks.
+// webhookCertificate creates the certificate that Cluster API's webhook server needs to start. No client calls the
+// webhooks.
 func (r *Reconciler) webhookCertificate(ctx context.Context, s *scope) error {
 	secret := s.secret(naming.CAPIWebhookCert)
 	_, err := upsert.Object(ctx, r.Client, secret, func() error {
@@ -87,13 +89,13 @@ func (r *Reconciler) webhookCertificate(ctx context.Context, s *scope) error {
 	return err
 }
 
-// ownerLabels mark objects outside the hosted namespace that go with the cluster.
+// ownerLabels returns the labels of objects outside the hosted namespace that belong to the cluster.
 func (s *scope) ownerLabels() map[string]string {
 	return map[string]string{ownerNamespace: s.hc.Namespace, ownerName: s.hc.Name}
 }
 
-// claimClusterWide labels an object outside the hosted namespace as the cluster's, and refuses one that exists and is not: its name
-// follows from names that a tenant chose.
+// claimClusterWide labels an object outside the hosted namespace as the cluster's. It rejects an existing object of
+// another owner, because the name derives from names that a tenant chose.
 func (s *scope) claimClusterWide(obj metav1.Object) error {
 	labels := obj.GetLabels()
 	if obj.GetResourceVersion() != "" && (labels[ownerNamespace] != s.hc.Namespace || labels[ownerName] != s.hc.Name) {

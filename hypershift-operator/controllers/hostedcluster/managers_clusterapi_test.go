@@ -90,7 +90,7 @@ func TestClaimClusterWide(t *testing.T) {
 	}
 }
 
-// TestOneReplica: a second manager would only wait for the first, whatever the control plane's availability.
+// TestOneReplica checks that managers always have one replica, because a second one would only wait for the first.
 func TestOneReplica(t *testing.T) {
 	s := managed(t, fixture.ReleaseImage, func(hc *hyperv1.HostedCluster) { hc.Spec.ControllerAvailabilityPolicy = hyperv1.HighlyAvailable })
 	for _, deployment := range testReconciler().managers(t, s) {
@@ -98,7 +98,8 @@ func TestOneReplica(t *testing.T) {
 	}
 }
 
-// TestFlagsOfOlderReleases: a flag that a release does not know keeps its manager from starting.
+// TestFlagsOfOlderReleases checks that managers only get flags that their release supports, because an unknown flag
+// stops a manager at startup.
 func TestFlagsOfOlderReleases(t *testing.T) {
 	for version, want := range map[string][]bool{"4.18.9": {false, false, false}, "4.19.0": {true, false, false}, "4.20.0": {true, true, false}, "4.23.0": {true, true, true}} {
 		t.Run("When the release is "+version+", Cluster API should get the flags that it knows", func(t *testing.T) {

@@ -15,13 +15,14 @@ import (
 const (
 	configOperatorName   = "hosted-cluster-config-operator"
 	configOperatorEvents = configOperatorName + "-events"
-	// olderConfigOperatorAccount is the service account of config operators that the first kind of control-plane-operator
-	// deploys, in some releases up to 4.19.
+	// olderConfigOperatorAccount is the service account of config operators that the first generation of the
+	// control-plane-operator deploys, in some releases up to 4.19.
 	olderConfigOperatorAccount = "hosted-cluster-config"
 )
 
-// reconcileConfigOperatorRights lets the config operator of an OpenShift payload tell in the hosted namespace who leads it and what
-// fails. The Role that the payload's control-plane-operator gives it leaves Events out, in every version from 4.14 on.
+// reconcileConfigOperatorRights lets the config operator of an OpenShift payload write Events about leader election and
+// failures in the hosted namespace. The Role that the payload's control-plane-operator grants it omits Events, in every
+// version since 4.14.
 func (r *Reconciler) reconcileConfigOperatorRights(ctx context.Context, s *scope) (ctrl.Result, error) {
 	if !s.distribution().OwnOperators {
 		return ctrl.Result{}, nil

@@ -23,13 +23,13 @@ import (
 	"github.com/openshift/hypershift/support/syntax/envlist"
 )
 
-// controlPlaneOperatorTag is the payload's own control-plane-operator.
+// controlPlaneOperatorTag is the name of the payload's own control-plane-operator image.
 const controlPlaneOperatorTag = "hypershift"
 
-// controlPlaneOperator is the operator that builds the control plane.
+// controlPlaneOperator returns the component of the operator that builds the control plane.
 func (r *Reconciler) controlPlaneOperator(s *scope) *component.Component {
 	image := r.controlPlaneOperatorImage(s)
-	// Who serves metrics differs: a payload's own operator to everybody, ours to who may read them.
+	// A payload's own operator serves metrics to every client; this product's operator authorizes its clients.
 	payload := func(*component.Scope) bool { return s.distribution().OwnOperators }
 	product := func(*component.Scope) bool { return !s.distribution().OwnOperators }
 	c := &component.Component{
@@ -61,8 +61,9 @@ func (r *Reconciler) controlPlaneOperator(s *scope) *component.Component {
 	return c
 }
 
-// controlPlaneOperatorImage is the first of: what the cluster's annotation says, what the operator was started with, what
-// the payload carries, and for a payload that carries none the product's own image; empty if there should be one.
+// controlPlaneOperatorImage returns the first of: the cluster's annotation, the operator's own setting, the payload's
+// image, and the product's own image for a payload without one. It is empty if the payload should contain an image but
+// does not.
 func (r *Reconciler) controlPlaneOperatorImage(s *scope) string {
 	carried, _ := s.release.ComponentImage(controlPlaneOperatorTag)
 	image := cmp.Or(s.hc.Annotations[hyperv1.ControlPlaneOperatorImageAnnotation], r.Settings.ControlPlaneOperatorImage, carried)
@@ -84,8 +85,8 @@ func (r *Reconciler) controlPlaneOperatorArgs(s *scope) []string {
 	return args
 }
 
-// controlPlaneOperatorEnv is what every version of the payload's operator reads. Passed variables come last and sorted, so
-// that the same environment always makes the same Deployment.
+// controlPlaneOperatorEnv returns the environment that every version of the payload's operator reads. Passed variables
+// come last and sorted, so that the same environment always results in the same Deployment.
 func (r *Reconciler) controlPlaneOperatorEnv(s *scope, image string) ([]corev1.EnvVar, error) {
 	mirrors, err := imageMirrors(s.hc.Spec.ImageContentSources)
 	if err != nil {
@@ -114,8 +115,8 @@ func (r *Reconciler) controlPlaneOperatorEnv(s *scope, image string) ([]corev1.E
 	return env, nil
 }
 
-// withCertificateTimes adds what the cluster's annotations say of its certificates: an operator of an OpenShift payload
-// reads its environment only. Values that it cannot read would stop it, so they are reported instead.
+// withCertificateTimes adds the certificate settings from the cluster's annotations, because an operator of an
+// OpenShift payload only reads its environment. Invalid values would stop that operator, so they are reported instead.
 func (s *scope) withCertificateTimes(env map[string]string) map[string]string {
 	var refused []string
 	for _, setting := range []struct {
@@ -144,7 +145,7 @@ func (s *scope) withCertificateTimes(env map[string]string) map[string]string {
 	return env
 }
 
-// noteWithoutEffect adds to a configuration that is valid what of it has no effect.
+// noteWithoutEffect adds settings without effect to the message of a valid configuration.
 func (s *scope) noteWithoutEffect(what string) {
 	conditionType := string(hyperv1.ValidHostedClusterConfiguration)
 	message := hyperv1.AllIsWellMessage
@@ -167,7 +168,8 @@ func isPart(text string) bool {
 	return err == nil && part > 0 && part < 1
 }
 
-// imageMirrors writes mirrors as source=mirror pairs; none are a lone "=", which a flag of old operators needs.
+// imageMirrors returns mirrors as source=mirror pairs. Without mirrors it returns a single "=", which a flag of old
+// operators requires.
 func imageMirrors(sources []hyperv1.ImageContentSource) (string, error) {
 	var pairs []envlist.Pair
 	for _, source := range sources {

@@ -15,7 +15,7 @@ import (
 	"github.com/openshift/hypershift/support/releaseinfo"
 )
 
-// operatorOf is the Deployment of the control-plane-operator.
+// operatorOf returns the Deployment of the control-plane-operator.
 func operatorOf(t *testing.T, r *Reconciler, s *scope) *appsv1.Deployment {
 	t.Helper()
 	obj, err := r.controlPlaneOperator(s).Render(t.Context(), r.components(s))

@@ -16,8 +16,8 @@ import (
 
 const pkiOperatorName = "control-plane-pki-operator"
 
-// reconcilePKIRoles lets one operator sign break-glass certificates of its own cluster and no other: that of the PKI which OpenShift
-// payloads bring, and else the control-plane-operator.
+// reconcilePKIRoles lets one operator sign break-glass certificates of its own cluster and no other. For OpenShift
+// payloads this is their PKI operator, otherwise the control-plane-operator.
 func (r *Reconciler) reconcilePKIRoles(ctx context.Context, s *scope) (ctrl.Result, error) {
 	_, disabled := s.hc.Annotations[hyperv1.DisablePKIReconciliationAnnotation]
 	account := controlPlaneOperatorName

@@ -15,7 +15,7 @@ import (
 	"github.com/openshift/hypershift/hypershift-operator/fixture"
 )
 
-// runningRelease is a scope of a cluster that runs a release.
+// runningRelease returns a scope of a cluster that runs a release.
 func runningRelease(image string) *scope {
 	return withScope(func(s *scope) { s.release = fixture.Payloads()[image] })
 }

@@ -26,7 +26,8 @@ import (
 	"github.com/openshift/hypershift/support/testenv"
 )
 
-// newShop is a desk where managers run too: they report, and the platform's cluster has a status.
+// newShop returns a desk that also supports managers: their ControlPlaneComponents and the platform's cluster have a
+// status subresource.
 func newShop(objects ...client.Object) *desk {
 	d := newDesk()
 	d.server = fake.NewClientBuilder().WithScheme(fixture.Scheme()).WithObjects(objects...).
@@ -44,12 +45,12 @@ func newShop(objects ...client.Object) *desk {
 	return d
 }
 
-// inside is the metadata of what a test looks for in the hosted namespace.
+// inside returns the metadata of an object in the hosted namespace.
 func inside(name string) metav1.ObjectMeta {
 	return metav1.ObjectMeta{Namespace: "clusters-demo", Name: name}
 }
 
-// aProvider is a provider that runs what Cluster API does.
+// aProvider returns a provider with the manifests of Cluster API.
 func aProvider() *component.Component {
 	return &component.Component{Name: capiProviderName, Manifests: folder(capiManagerName), Images: map[string]string{capiManagerTag: "provider:1"}}
 }
@@ -95,7 +96,7 @@ func TestControlPlaneOperatorRuns(t *testing.T) {
 	})
 }
 
-// clustered is a scope of a platform with a cluster, and with a provider if there is to be one.
+// clustered returns a scope of a platform with an infrastructure cluster, and with a provider if the platform has one.
 func clustered(t *testing.T, p *plugged) *scope {
 	t.Helper()
 	s := managed(t, fixture.ReleaseImage)

@@ -61,7 +61,7 @@ func goldenText(t *testing.T, name, got string) {
 	}
 }
 
-// managed is a scope in which all earlier phases have run.
+// managed returns a scope after all earlier phases.
 func managed(t *testing.T, image string, edit ...func(*hyperv1.HostedCluster)) *scope {
 	t.Helper()
 	s := withScope()
@@ -83,7 +83,7 @@ func managed(t *testing.T, image string, edit ...func(*hyperv1.HostedCluster)) *
 	return s
 }
 
-// testReconciler has settings, and a hosted namespace with what the managers mount.
+// testReconciler returns a Reconciler with settings, and a hosted namespace with the objects that the managers mount.
 func testReconciler(mounted ...client.Object) *Reconciler {
 	return &Reconciler{
 		Client: fake.NewClientBuilder().WithScheme(fixture.Scheme()).WithObjects(mounted...).Build(),
@@ -95,7 +95,7 @@ func testReconciler(mounted ...client.Object) *Reconciler {
 	}
 }
 
-// managers are the Deployments of the three managers, or of two on a platform without a provider.
+// managers returns the Deployments of the three managers, or of two on a platform without a provider.
 func (r *Reconciler) managers(t *testing.T, s *scope) []*appsv1.Deployment {
 	t.Helper()
 	components := []*component.Component{r.controlPlaneOperator(s), s.capiManager()}
@@ -123,7 +123,7 @@ func TestManagersGolden(t *testing.T) {
 	}
 }
 
-// TestForeignProvider has CAPMAAS's own image in the place of the product's provider.
+// TestForeignProvider runs CAPMAAS's own image instead of the product's provider.
 func TestForeignProvider(t *testing.T) {
 	c := fixture.Start(t)
 	s := newWorld(t, c, "foreign")

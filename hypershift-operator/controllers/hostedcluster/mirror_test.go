@@ -16,7 +16,7 @@ import (
 // texts are labels or annotations.
 type texts = map[string]string
 
-// mirrored is what a control plane had and what the cluster has, and what the control plane is to have then.
+// mirrored holds the previous labels or annotations of a control plane, those of the cluster, and the expected result.
 type mirrored struct {
 	name               string
 	had, cluster, want texts
@@ -80,8 +80,8 @@ func TestMirroredAnnotations(t *testing.T) {
 	}
 }
 
-// TestEveryMirroredAnnotation has each by the name that users and other tools write: a name that changes, or one that is left out, is an
-// annotation that does nothing.
+// TestEveryMirroredAnnotation lists each annotation by the name that users and other tools write. A renamed or missing
+// annotation would have no effect.
 func TestEveryMirroredAnnotation(t *testing.T) {
 	wanted := texts{"oauth.hypershift.openshift.io/login-url-override": "x"}
 	for _, name := range []string{

@@ -23,14 +23,14 @@ import (
 	"github.com/openshift/hypershift/support/upsert"
 )
 
-// platformMonitoringBinding lets OpenShift's Prometheus find what to scrape in a hosted namespace.
+// platformMonitoringBinding lets OpenShift's Prometheus discover scrape targets in a hosted namespace.
 const platformMonitoringBinding = "openshift-prometheus"
 
-// servedAfter is how long an API server may take to tell of a kind after its CRD has come.
+// servedAfter is how long an API server may take to serve a kind after its CRD was created.
 const servedAfter = 10 * time.Second
 
-// reconcilePlatformMonitoring lets OpenShift's own Prometheus into the hosted namespace where the installer asked for it, and takes that
-// back. Any other Prometheus has its rights from who runs it.
+// reconcilePlatformMonitoring lets OpenShift's own Prometheus into the hosted namespace if the installer requested it,
+// and otherwise revokes that. The administrator of any other Prometheus grants its rights.
 func (r *Reconciler) reconcilePlatformMonitoring(ctx context.Context, s *scope) (ctrl.Result, error) {
 	binding := &rbacv1.RoleBinding{ObjectMeta: metav1.ObjectMeta{Namespace: s.namespace, Name: platformMonitoringBinding}}
 	if !r.Settings.PlatformMonitoring {
@@ -45,8 +45,8 @@ func (r *Reconciler) reconcilePlatformMonitoring(ctx context.Context, s *scope) 
 	return ctrl.Result{}, err
 }
 
-// endPlatformMonitoring takes back what an operator that was started otherwise gave. The label goes first: the binding tells that it is ours,
-// and not one that an administrator set.
+// endPlatformMonitoring revokes what an operator with other settings granted. It removes the label before the binding:
+// the binding shows that this operator set the label, and not an administrator.
 func (r *Reconciler) endPlatformMonitoring(ctx context.Context, s *scope, binding *rbacv1.RoleBinding) error {
 	err := r.Client.Get(ctx, client.ObjectKeyFromObject(binding), binding)
 	if err != nil {
@@ -63,7 +63,8 @@ func (r *Reconciler) endPlatformMonitoring(ctx context.Context, s *scope, bindin
 	return r.drop(ctx, s, binding)
 }
 
-// whenMonitored looks at all clusters when a Prometheus operator has come, a moment later: an API server makes a kind before it tells of it.
+// whenMonitored reconciles all clusters when a Prometheus operator is installed. It delays the reconcile, because an
+// API server creates a kind before it serves it.
 func (r *Reconciler) whenMonitored() handler.EventHandler {
 	all := func(ctx context.Context, crd client.Object, queue workqueue.TypedRateLimitingInterface[reconcile.Request]) {
 		clusters := &hyperv1.HostedClusterList{}

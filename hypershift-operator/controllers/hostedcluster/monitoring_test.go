@@ -21,7 +21,7 @@ import (
 	"github.com/openshift/hypershift/support/rights"
 )
 
-// monitors are those of the hosted namespace, by kind and name.
+// monitors returns those of the hosted namespace, by kind and name.
 func (s *world) monitors() []string {
 	s.t.Helper()
 	services, pods := &monitoringv1.ServiceMonitorList{}, &monitoringv1.PodMonitorList{}
@@ -41,7 +41,8 @@ func (s *world) monitors() []string {
 	return slices.Sorted(maps.Keys(found))
 }
 
-// TestMonitors has a Prometheus operator come while clusters are there. The operator has the rights of an installation, and no more.
+// TestMonitors installs a Prometheus operator while clusters exist. The operator has only the rights of an
+// installation.
 func TestMonitors(t *testing.T) {
 	c := fixture.Start(t)
 	kubernetes, payload := newWorld(t, c, "monitored"), newWorld(t, c, "monitored-payload")
@@ -92,7 +93,7 @@ func TestMonitors(t *testing.T) {
 	})
 }
 
-// TestPlatformMonitoring is about OpenShift's own Prometheus, which looks at labelled namespaces and has to be let in.
+// TestPlatformMonitoring tests OpenShift's own Prometheus, which scrapes labelled namespaces and needs access to them.
 func TestPlatformMonitoring(t *testing.T) {
 	c := fixture.Start(t)
 	role := &rbacv1.ClusterRole{ObjectMeta: metav1.ObjectMeta{Name: rights.PrometheusRole}, Rules: rights.Prometheus()}

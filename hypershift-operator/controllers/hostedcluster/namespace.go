@@ -19,13 +19,13 @@ import (
 )
 
 const (
-	// Where nothing assigns user IDs to namespaces, each hosted control plane gets one of its own from this range, so
-	// that two control planes on one node do not run as the same user.
+	// If the management cluster does not assign user IDs to namespaces, each hosted control plane gets a unique one from
+	// this range. Two control planes on one node then never run as the same user.
 	firstSecurityUID = 1001
 	securityUIDs     = 10000
 )
 
-// reconcileNamespace makes the namespace that the control plane lives in.
+// reconcileNamespace creates the namespace of the control plane.
 func (r *Reconciler) reconcileNamespace(ctx context.Context, s *scope) (ctrl.Result, error) {
 	namespace := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: s.namespace}}
 	r.identities.Lock()
@@ -71,7 +71,8 @@ func (r *Reconciler) shapeNamespace(ctx context.Context, s *scope, namespace *co
 	return nil
 }
 
-// refuseNamespace is all that happens to a cluster whose namespace is somebody else's: nothing in there is touched or told of.
+// refuseNamespace is the only phase for a cluster whose namespace belongs to another owner. It neither changes nor
+// reports anything in that namespace.
 func (r *Reconciler) refuseNamespace(_ context.Context, s *scope) (ctrl.Result, error) {
 	s.reject(hyperv1.ValidHostedClusterConfiguration, hyperv1.NamespaceNotOwnedReason, s.refused)
 	return ctrl.Result{}, errors.New(s.refused)

@@ -19,26 +19,26 @@ import (
 	hyperv1 "github.com/openshift/hypershift/api/hypershift/v1beta1"
 )
 
-// labelsManagers is the label of a control-plane-operator that labels the pods which need the management API.
+// labelsManagers is the label of a control-plane-operator that labels the pods that need the management API.
 const labelsManagers = "io.openshift.hypershift.control-plane-operator-applies-management-kas-network-policy-label"
 
-// linkLocal are the networks of a node's own link, metadata services among them.
+// linkLocal holds the link-local networks, which include cloud metadata services.
 var linkLocal = []netip.Prefix{netip.MustParsePrefix("169.254.0.0/16"), netip.MustParsePrefix("fe80::/10")}
 
-// nodeLocalDNS is where a DNS cache on every node listens, by convention.
+// nodeLocalDNS is the conventional address of a DNS cache on every node.
 const nodeLocalDNS = "169.254.20.10/32"
 
-// managementNetwork is what can be found out about the management cluster's network.
+// managementNetwork holds the detected parts of the management cluster's network.
 type managementNetwork struct {
-	// api are where its API server is reached, by Service and without.
+	// api allows access to its API server, through the Service and directly.
 	api []networkingv1.NetworkPolicyEgressRule
-	// apiHosts are the API server's addresses, and pods those that nodes give to pods.
+	// apiHosts are the API server's addresses; pods are the pod networks of the nodes.
 	apiHosts, pods []netip.Prefix
 }
 
-// egressPolicies are what pods may reach. There are two kinds of pods. Managers are ours and have rights in the management cluster: they
-// reach its API, registries and MAAS. The others do what somebody in the guest asks them to, and reach what is theirs: the control
-// plane and, where nodes or the world are their business, whatever is outside of the management cluster.
+// egressPolicies returns what pods may reach. Managers belong to this product and have rights in the management
+// cluster: they reach its API, registries and MAAS. All other pods act on behalf of the guest. They reach the control
+// plane and, if they need nodes or the internet, addresses outside the management cluster.
 func (r *Reconciler) egressPolicies(ctx context.Context, s *scope) ([]policy, error) {
 	network, err := r.managementNetwork(ctx)
 	if err != nil {
@@ -59,8 +59,8 @@ func (r *Reconciler) egressPolicies(ctx context.Context, s *scope) ([]policy, er
 	return append(all, s.machinePolicies(allBut(guarded))...), nil
 }
 
-// managerPods are all pods where an older control-plane-operator does not say which ones they are: who has no rights in the management
-// cluster gets nothing from its API anyway.
+// managerPods selects the managers. It selects all pods if an older control-plane-operator does not label them: a pod
+// without rights in the management cluster gets nothing from its API anyway.
 func managerPods(labelled bool) metav1.LabelSelector {
 	if !labelled {
 		return metav1.LabelSelector{}
@@ -68,8 +68,9 @@ func managerPods(labelled bool) metav1.LabelSelector {
 	return metav1.LabelSelector{MatchLabels: map[string]string{hyperv1.NeedManagementKASAccessLabel: "true"}}
 }
 
-// outgoingPods are those without rights that have business outside. In a control plane of ours that is the API server alone, which
-// calls kubelets, webhooks and issuers of tokens; of the parts of another only its operator knows.
+// outgoingPods selects pods without rights in the management cluster that need outside access. In a Kubernetes control
+// plane only the API server does, which calls kubelets, webhooks and token issuers. The components of an OpenShift
+// control plane are known only to its operator.
 func (s *scope) outgoingPods(labelled bool) metav1.LabelSelector {
 	if !s.distribution().OwnOperators {
 		return metav1.LabelSelector{MatchLabels: map[string]string{"app": "kube-apiserver"}}
@@ -80,7 +81,7 @@ func (s *scope) outgoingPods(labelled bool) metav1.LabelSelector {
 	return not(hyperv1.NeedManagementKASAccessLabel, "true")
 }
 
-// dns lets pods ask the cluster's DNS, which listens on another port behind its Service on OpenShift.
+// dns lets pods query the cluster's DNS. On OpenShift it listens on another port behind its Service.
 func dns() networkingv1.NetworkPolicyEgressRule {
 	var ports []networkingv1.NetworkPolicyPort
 	for _, protocol := range []corev1.Protocol{corev1.ProtocolUDP, corev1.ProtocolTCP} {
@@ -96,7 +97,7 @@ func dns() networkingv1.NetworkPolicyEgressRule {
 	}}
 }
 
-// allBut is everything but some ranges.
+// allBut allows all addresses except some ranges.
 func allBut(except []netip.Prefix) networkingv1.NetworkPolicyEgressRule {
 	v4, v6 := &networkingv1.IPBlock{CIDR: "0.0.0.0/0"}, &networkingv1.IPBlock{CIDR: "::/0"}
 	for _, prefix := range except {
@@ -113,7 +114,7 @@ func allBut(except []netip.Prefix) networkingv1.NetworkPolicyEgressRule {
 	return networkingv1.NetworkPolicyEgressRule{To: []networkingv1.NetworkPolicyPeer{{IPBlock: v4}, {IPBlock: v6}}}
 }
 
-// managementNetwork looks past the cache for endpoints, of which it wants one of all there are.
+// managementNetwork bypasses the cache for endpoints, because it needs only one of all EndpointSlices.
 func (r *Reconciler) managementNetwork(ctx context.Context) (*managementNetwork, error) {
 	network := &managementNetwork{}
 	slice, service := &discoveryv1.EndpointSlice{}, &corev1.Service{}
@@ -149,7 +150,7 @@ func (n *managementNetwork) addAPI(addresses []string, port int32) {
 	for _, address := range addresses {
 		addr, err := netip.ParseAddr(address)
 		if err != nil {
-			continue // A headless Service says None.
+			continue // The cluster IP of a headless Service is None.
 		}
 		host := netip.PrefixFrom(addr, addr.BitLen())
 		n.apiHosts = append(n.apiHosts, host)

@@ -16,8 +16,8 @@ import (
 	"github.com/openshift/hypershift/support/tenantlimits"
 )
 
-// TestPoliciesSelectByReservedLabels: a tenant who could give pods a label that a NetworkPolicy selects by would open
-// it.
+// TestPoliciesSelectByReservedLabels checks that NetworkPolicies select pods only by labels that a tenant cannot set.
+// Otherwise a tenant could bypass a policy.
 func TestPoliciesSelectByReservedLabels(t *testing.T) {
 	for _, platform := range []hyperv1.PlatformType{hyperv1.KubevirtPlatform, hyperv1.MAASPlatform, hyperv1.AWSPlatform} {
 		t.Run("of platform "+string(platform), func(t *testing.T) {
@@ -49,7 +49,7 @@ func TestPoliciesSelectByReservedLabels(t *testing.T) {
 	}
 }
 
-// everyPolicy are the policies of a namespace whose services are published in each way.
+// everyPolicy returns the policies of a namespace whose services are published in every way.
 func everyPolicy(t *testing.T, platform hyperv1.PlatformType) []policy {
 	t.Helper()
 	var all []policy
@@ -72,7 +72,7 @@ func everyPolicy(t *testing.T, platform hyperv1.PlatformType) []policy {
 	return all
 }
 
-// podsOf are the selectors of pods of the same namespace.
+// podsOf returns the selectors of pods in the same namespace.
 func podsOf(peers []networkingv1.NetworkPolicyPeer) []*metav1.LabelSelector {
 	var selectors []*metav1.LabelSelector
 	for _, peer := range peers {

@@ -16,9 +16,9 @@ import (
 // limitRangeName is the LimitRange of a hosted namespace.
 const limitRangeName = "hypershift-defaults"
 
-// reconcileLimitRange gives requests to containers that a release payload's operator or a third-party provider runs
-// without any, so that the scheduler counts them. It has no default limits: they would also hold for the pods of
-// virtual machines.
+// reconcileLimitRange sets default requests for containers that a release payload's operator or a third-party provider
+// runs without any, so that the scheduler counts them. It sets no default limits, because they would also apply to the
+// pods of virtual machines.
 func (r *Reconciler) reconcileLimitRange(ctx context.Context, s *scope) (ctrl.Result, error) {
 	live := &corev1.LimitRange{ObjectMeta: metav1.ObjectMeta{Namespace: s.namespace, Name: limitRangeName}}
 	_, err := upsert.Object(ctx, r.Client, live, func() error {

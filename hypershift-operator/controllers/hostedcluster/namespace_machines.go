@@ -12,16 +12,17 @@ import (
 	"github.com/openshift/hypershift/support/platforms"
 )
 
-// served are the parts of a control plane that machines talk to, by their label app.
+// served are the components of a control plane that machines connect to, by their label app.
 var served = []string{"kube-apiserver", "oauth-openshift", "ignition-server", "ignition-server-proxy", "konnectivity-server"}
 
-// machinePods are the labels of pods in the hosted namespace that are machines; empty where there are none.
+// machinePods returns the labels of pods in the hosted namespace that run machines; empty if the platform has none.
 func (s *scope) machinePods() map[string]string {
 	traits, _ := platforms.Of(s.hc.Spec.Platform.Type)
 	return traits.MachinePods
 }
 
-// inside are those of some pods that are no machines: what lets the control plane's pods reach one another is not for what a guest runs.
+// inside excludes machine pods from a selector. Policies that let the control plane's pods reach each other must not
+// apply to guest workloads.
 func (s *scope) inside(pods metav1.LabelSelector) metav1.LabelSelector {
 	labels := s.machinePods()
 	for _, key := range slices.Sorted(maps.Keys(labels)) {
@@ -30,8 +31,8 @@ func (s *scope) inside(pods metav1.LabelSelector) metav1.LabelSelector {
 	return pods
 }
 
-// machinePolicies let pods that are machines do what machines anywhere do: reach the world, one another and what is published, and be reached
-// by everybody. The name is the compatible product's.
+// machinePolicies give machine pods the network access of any machine. They reach the internet, each other and
+// published services, and accept all incoming traffic. The name is that of the compatible product.
 func (s *scope) machinePolicies(outside networkingv1.NetworkPolicyEgressRule) []policy {
 	labels := s.machinePods()
 	if len(labels) == 0 {

@@ -16,7 +16,7 @@ import (
 	"github.com/openshift/hypershift/hypershift-operator/fixture"
 )
 
-// TestMachinePods looks at which policies are about a virtual machine's pod, by its labels.
+// TestMachinePods checks which policies select the pod of a virtual machine by its labels.
 func TestMachinePods(t *testing.T) {
 	virtualMachine := labels.Set{"kubevirt.io": "virt-launcher", hyperv1.NeedManagementKASAccessLabel: "true", "app": "kube-apiserver"}
 	etcd := labels.Set{"app": "etcd"}

@@ -22,7 +22,7 @@ import (
 	"github.com/openshift/hypershift/hypershift-operator/fixture"
 )
 
-// apiServer is how a management cluster says where its API server is, and which networks its pods are in.
+// apiServer returns the objects that describe the management cluster's API server and pod networks.
 func apiServer() []client.Object {
 	kubernetes := metav1.ObjectMeta{Namespace: "default", Name: "kubernetes"}
 	return []client.Object{
@@ -33,7 +33,7 @@ func apiServer() []client.Object {
 	}
 }
 
-// peers tells in one line each where somebody may go.
+// peers returns one line for each allowed destination.
 func peers(rules []networkingv1.NetworkPolicyEgressRule) []string {
 	var all []string
 	for _, rule := range rules {
@@ -122,7 +122,7 @@ func TestEgressMeetsRefusals(t *testing.T) {
 	})
 }
 
-// ingress tells in one line who may come in where.
+// ingress returns one line with the allowed sources, pods and ports of a policy.
 func ingress(p policy) string {
 	spec := p.spec()
 	var from, ports []string
@@ -166,7 +166,8 @@ func TestIngress(t *testing.T) {
 	}
 }
 
-// TestWrittenPolicies: what is published in another way by now is shut again, and one refusal does not keep the others from being written.
+// TestWrittenPolicies checks that policies of a previous publishing strategy are deleted, and that one failed write
+// does not block the others.
 func TestWrittenPolicies(t *testing.T) {
 	before := &networkingv1.NetworkPolicy{ObjectMeta: ours("clusters-demo", "loadbalancer-oauth")}
 	others := &networkingv1.NetworkPolicy{ObjectMeta: metav1.ObjectMeta{Namespace: "clusters-demo", Name: "nodeport-ignition"}}

@@ -26,20 +26,21 @@ const (
 // policy is one NetworkPolicy of the hosted namespace.
 type policy struct {
 	name string
-	// app selects pods by their label app; where it is empty, pods does. Neither means all pods.
+	// app selects pods by their label app; if it is empty, pods selects them. If both are empty, the policy applies to all
+	// pods.
 	app  string
 	pods metav1.LabelSelector
-	// from and ports say what may come in, ports being of TCP; none means all.
+	// from and ports restrict incoming traffic; ports are TCP ports. Empty means no restriction.
 	from  []networkingv1.NetworkPolicyPeer
 	ports []int32
-	// egress makes it a policy about traffic that goes out, and says which may.
+	// egress makes it a policy for outgoing traffic, and lists the allowed traffic.
 	egress []networkingv1.NetworkPolicyEgressRule
-	// open lets everybody in, in a policy about traffic that goes out.
+	// open admits all incoming traffic in a policy for outgoing traffic.
 	open bool
 }
 
-// reconcileNetworkPolicies shuts the hosted namespace off from its neighbours, but for the services that it publishes, and keeps its
-// pods, which do what a guest or a tenant asks of them, out of the management cluster's network.
+// reconcileNetworkPolicies isolates the hosted namespace from other namespaces, except for its published services. It
+// also keeps its pods out of the management cluster's network, because they act on requests of a guest or a tenant.
 func (r *Reconciler) reconcileNetworkPolicies(ctx context.Context, s *scope) (ctrl.Result, error) {
 	outgoing, err := r.egressPolicies(ctx, s)
 	if err != nil {
@@ -60,7 +61,7 @@ func (r *Reconciler) reconcileNetworkPolicies(ctx context.Context, s *scope) (ct
 	return ctrl.Result{}, errors.Join(failures...)
 }
 
-// publishingPolicies depend on how services are published, so that they may have to go.
+// publishingPolicies depend on how services are published, so they may have to be deleted.
 var publishingPolicies = []string{
 	"nodeport-ignition", "nodeport-ignition-proxy", "nodeport-konnectivity", "nodeport-konnectivity-kas", "nodeport-oauth", "loadbalancer-oauth",
 }
@@ -75,7 +76,7 @@ func (s *scope) ingressPolicies() []policy {
 		{name: "openshift-monitoring", from: namespacesOf("monitoring")},
 	}
 	if !s.distribution().OwnOperators {
-		// Metrics of our etcd are for monitoring only: they are served without a certificate.
+		// Only monitoring may reach the metrics of this product's etcd, because they are served without a certificate.
 		all[1].pods = not("app", "etcd")
 		all = append(all, policy{name: "etcd", app: "etcd", from: neighbours, ports: []int32{2379, 2380}})
 	}
@@ -85,7 +86,7 @@ func (s *scope) ingressPolicies() []policy {
 	return all
 }
 
-// publishedPolicies let the world reach a published service.
+// publishedPolicies admit all clients to a published service.
 func publishedPolicies(service hyperv1.ServicePublishingStrategyMapping) []policy {
 	type published struct {
 		service hyperv1.ServiceType
@@ -149,7 +150,7 @@ func (p policy) spec() networkingv1.NetworkPolicySpec {
 	return spec
 }
 
-// not selects pods without a value of a label.
+// not selects pods whose label does not have a value.
 func not(key, value string) metav1.LabelSelector {
 	return metav1.LabelSelector{MatchExpressions: []metav1.LabelSelectorRequirement{{Key: key, Operator: metav1.LabelSelectorOpNotIn, Values: []string{value}}}}
 }

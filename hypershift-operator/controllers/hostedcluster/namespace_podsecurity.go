@@ -17,10 +17,10 @@ import (
 	"github.com/openshift/hypershift/support/upsert"
 )
 
-// enforceLabel is what the API server's Pod Security admission goes by.
+// enforceLabel is the namespace label that the API server's Pod Security admission enforces.
 const enforceLabel = "pod-security.kubernetes.io/enforce"
 
-// Levels of Pod Security, of which the later forbid more.
+// Levels of Pod Security, from the least to the most restrictive.
 const (
 	privileged = "privileged"
 	baseline   = "baseline"
@@ -29,14 +29,14 @@ const (
 
 var levels = []string{privileged, baseline, restricted}
 
-// restrictedPods is the label of a payload's control-plane-operator whose pods all pass the level restricted.
+// restrictedPods is the label of a payload's control-plane-operator whose pods all comply with the level restricted.
 const restrictedPods = "io.openshift.hypershift.restricted-psa"
 
-// PodSecurityLevels are the levels that a hosted namespace can have, of which the later forbid more.
+// PodSecurityLevels returns the levels that a hosted namespace can have, from the least to the most restrictive.
 func PodSecurityLevels() []string { return slices.Clone(levels) }
 
-// reconcilePodSecurity has the API server refuse pods that could hurt the node they run on. The namespace is made restricted, and
-// stays it until the payload turns out to be one that cannot live with that.
+// reconcilePodSecurity makes the API server reject pods that could harm their node. The namespace starts as restricted,
+// until the payload is known to need a lower level.
 func (r *Reconciler) reconcilePodSecurity(ctx context.Context, s *scope) (ctrl.Result, error) {
 	level, err := r.payloadLevel(ctx, s)
 	if err != nil {
@@ -52,8 +52,9 @@ func (r *Reconciler) reconcilePodSecurity(ctx context.Context, s *scope) (ctrl.R
 	return ctrl.Result{}, err
 }
 
-// levelOf returns the payload's level, or the one that the cluster's annotation asks for: a stricter one, or a looser
-// one down to loosest. The same annotation of the namespace decides alone: only an administrator can write it.
+// levelOf returns the payload's level, or the one that the cluster's annotation requests: a stricter one, or a looser
+// one down to loosest. The same annotation of the namespace takes precedence, because only an administrator can write
+// it.
 func levelOf(payload, loosest string, ofCluster, ofNamespace map[string]string) string {
 	key := hyperv1.PodSecurityAdmissionLabelOverrideAnnotation
 	if decided := ofNamespace[key]; slices.Contains(levels, decided) {
@@ -67,8 +68,8 @@ func levelOf(payload, loosest string, ofCluster, ofNamespace map[string]string) 
 	return levels[max(asked, bound)]
 }
 
-// loosestLevel returns how far the annotation of a HostedCluster may loosen the level. Pods of a Kubernetes payload pass
-// the level restricted, so nothing loosens theirs.
+// loosestLevel returns how far the annotation of a HostedCluster may loosen the level. Pods of a Kubernetes payload
+// comply with the level restricted, so their level cannot be loosened.
 func (r *Reconciler) loosestLevel(s *scope) string {
 	switch {
 	case !s.distribution().OwnOperators:
@@ -80,7 +81,8 @@ func (r *Reconciler) loosestLevel(s *scope) string {
 	}
 }
 
-// reportLooserLevel says that the annotation of the HostedCluster asks for more than the installation allows.
+// reportLooserLevel reports that the annotation of the HostedCluster requests a looser level than the installation
+// allows.
 func (s *scope) reportLooserLevel(namespace *corev1.Namespace) {
 	asked := slices.Index(levels, s.hc.Annotations[hyperv1.PodSecurityAdmissionLabelOverrideAnnotation])
 	got := namespace.Labels[enforceLabel]
@@ -94,9 +96,10 @@ func (s *scope) reportLooserLevel(namespace *corev1.Namespace) {
 	s.setCondition(valid)
 }
 
-// payloadLevel is the strictest level that the pods of the payload pass. Ours pass all. The label of another operator's image
-// promises it for management clusters whose SecurityContextConstraints add what its pods lack; elsewhere it sets the user
-// of a pod and nothing else. Older operators run as root, and use nothing of their node.
+// payloadLevel returns the strictest level that the pods of the payload comply with. Pods of this product comply with
+// all levels. The label of an OpenShift operator's image only holds where SecurityContextConstraints add the missing
+// settings to its pods. On other management clusters, that operator only sets the user of a pod. Older operators run as
+// root, but use nothing of their node.
 func (r *Reconciler) payloadLevel(ctx context.Context, s *scope) (string, error) {
 	if s.distribution().OwnOperators && !r.managementHas(management.Security, "SecurityContextConstraints") {
 		return baseline, nil
@@ -108,8 +111,8 @@ func (r *Reconciler) payloadLevel(ctx context.Context, s *scope) (string, error)
 	return restricted, nil
 }
 
-// operatorIsAble tells whether the control-plane-operator has an ability that its image says by a label. Ours has all of them. A
-// cluster's annotation may say it in the image's place, and cannot deny it.
+// operatorIsAble reports whether the control-plane-operator has an ability, according to a label of its image. This
+// product's operator has all abilities. An annotation of the cluster can add an ability, but not remove one.
 func (r *Reconciler) operatorIsAble(ctx context.Context, s *scope, ability string) (bool, error) {
 	said := strings.Split(s.hc.Annotations[hyperv1.ControlPlaneOperatorImageLabelsAnnotation], ",")
 	if !s.distribution().OwnOperators || slices.Contains(said, ability+"=true") {

@@ -25,7 +25,7 @@ import (
 
 const uidAnnotation = hyperv1.DefaultSecurityContextUIDAnnotation
 
-// hostedNamespace is one with a user ID, empty for none.
+// hostedNamespace returns a hosted namespace with a user ID, empty for none.
 func hostedNamespace(name, owner, uid string) *corev1.Namespace {
 	annotations := map[string]string{}
 	for key, value := range map[string]string{hyperv1.HostedClusterAnnotation: owner, uidAnnotation: uid} {
@@ -36,7 +36,7 @@ func hostedNamespace(name, owner, uid string) *corev1.Namespace {
 	return &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: name, Annotations: annotations, Labels: map[string]string{hyperv1.ControlPlaneNamespaceLabel: "true"}}}
 }
 
-// serving is a client whose server has more kinds.
+// serving is a client whose server has additional kinds.
 type serving struct {
 	client.Client
 	kinds meta.RESTMapper
@@ -152,7 +152,7 @@ func TestRefusedNamespace(t *testing.T) {
 	NewWithT(t).Expect(d.wrote).To(BeEmpty())
 }
 
-// operators is a registry whose images have labels.
+// operators is a registry with image labels.
 type operators struct {
 	fixture.Releases
 	labels map[string]string
@@ -163,7 +163,7 @@ func (o operators) Labels(context.Context, string, release.Access) (map[string]s
 	return o.labels, o.err
 }
 
-// assigningUsers is a management cluster that serves OpenShift's SecurityContextConstraints.
+// assigningUsers returns a client for a management cluster that serves OpenShift's SecurityContextConstraints.
 func assigningUsers(c client.Client) client.Client {
 	version := schema.GroupVersion{Group: "security.openshift.io", Version: "v1"}
 	kinds := meta.NewDefaultRESTMapper([]schema.GroupVersion{version})
@@ -171,7 +171,7 @@ func assigningUsers(c client.Client) client.Client {
 	return serving{c, kinds}
 }
 
-// TestPayloadsLevel tells how strict a hosted namespace is with the pods of a payload.
+// TestPayloadsLevel checks the Pod Security level of a hosted namespace for each payload.
 func TestPayloadsLevel(t *testing.T) {
 	const said = hyperv1.ControlPlaneOperatorImageLabelsAnnotation
 	for name, test := range map[string]struct {
@@ -220,7 +220,7 @@ func TestPayloadsLevel(t *testing.T) {
 	})
 }
 
-// TestPlatformsOwnMonitoring is about OpenShift's Prometheus, which is let in where the installer asked for it.
+// TestPlatformsOwnMonitoring tests OpenShift's Prometheus, which gets access if the installer requested it.
 func TestPlatformsOwnMonitoring(t *testing.T) {
 	binding := func(owner string) *rbacv1.RoleBinding {
 		return &rbacv1.RoleBinding{ObjectMeta: metav1.ObjectMeta{Namespace: "clusters-demo", Name: "openshift-prometheus", Annotations: map[string]string{hyperv1.HostedClusterAnnotation: owner}}}

@@ -43,7 +43,7 @@ func TestAllBut(t *testing.T) {
 	}
 }
 
-// TestAddAPI tells how the management cluster's API server is reached: each address by its own port alone.
+// TestAddAPI checks that each address of the management cluster's API server is allowed only with its own port.
 func TestAddAPI(t *testing.T) {
 	g, n := NewWithT(t), &managementNetwork{}
 	n.addAPI([]string{"192.0.2.1", "None", "2001:db8::1"}, 6443)
@@ -56,7 +56,7 @@ func TestAddAPI(t *testing.T) {
 	g.Expect(reached).To(Equal([]string{"192.0.2.1/32 TCP 6443", "2001:db8::1/128 TCP 6443", "10.96.0.1/32 TCP 443"}))
 }
 
-// TestWhoGoesOut tells for pods of a control plane whether the rules for managers and those for others are theirs.
+// TestWhoGoesOut checks for pods of a control plane whether the egress rules of managers and of other pods select them.
 func TestWhoGoesOut(t *testing.T) {
 	manager := labels.Set{hyperv1.NeedManagementKASAccessLabel: "true"}
 	for name, test := range map[string]struct {
@@ -86,7 +86,7 @@ func TestWhoGoesOut(t *testing.T) {
 	}
 }
 
-// TestPublished lists who is let in where a service is published, by the name of the policy, the pods and the port.
+// TestPublished lists the policies of a published service, by the name of the policy, the pods and the port.
 func TestPublished(t *testing.T) {
 	for name, test := range map[string]struct {
 		service hyperv1.ServiceType
@@ -137,7 +137,7 @@ func TestAPIPorts(t *testing.T) {
 	}
 }
 
-// TestPolicySpec: rules for what goes out keep nobody from coming in, unless that is said.
+// TestPolicySpec checks that egress rules do not restrict ingress traffic unless requested.
 func TestPolicySpec(t *testing.T) {
 	out := []networkingv1.NetworkPolicyEgressRule{allBut(nil)}
 	for name, test := range map[string]struct {

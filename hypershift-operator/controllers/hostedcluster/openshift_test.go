@@ -35,36 +35,39 @@ import (
 	"github.com/openshift/hypershift/support/releaseinfo"
 )
 
-// payloadLines pins what the operators of a payload are given, from one minor version to the next. The oldest line is written out in
-// testdata/contract/4.14.yaml and the newest in 5.1.yaml; between them a line has what its table row adds (+) and takes away (-).
+// payloadLines pins the input of a payload's operators, from one minor version to the next. The complete output of the
+// oldest line is in testdata/contract/4.14.yaml and that of the newest in 5.1.yaml. In between, each table row lists
+// what its line adds (+) and removes (-).
 //
-// Flags of a control-plane-operator that it is started with exist in all lines: --namespace, --deployment-name, --metrics-addr,
-// --enable-ci-debug-output, --registry-overrides, --image-overrides (openshift/hypershift control-plane-operator/main.go, in 4.14's form
-// of 21,628 bytes, spectrocloud's release-4.19 at b7721ef and main at 00ad1b6). None is required. They read the images from the environment.
+// The flags that a control-plane-operator is started with exist in all lines: --namespace, --deployment-name,
+// --metrics-addr, --enable-ci-debug-output, --registry-overrides, --image-overrides (openshift/hypershift
+// control-plane-operator/main.go, in 4.14's form of 21,628 bytes, spectrocloud's release-4.19 at b7721ef and main at
+// 00ad1b6). None of them is required. The operators read the images from the environment.
 var payloadLines = []struct {
 	version string
-	// labels are those of the operator's image that we go by.
+	// labels are the labels of the operator's image that this operator evaluates.
 	labels  []string
 	changes []string
 }{
 	// Dockerfile.control-plane of release-4.14 and -4.15 has no label for Pod Security.
 	{version: "4.14.40"},
 	{version: "4.15.40"},
-	// Its Dockerfile is based on origin-base:4.16 and says restricted-psa, which counts where OpenShift's SCCs are served.
+	// Its Dockerfile is based on origin-base:4.16 and sets restricted-psa, which counts where OpenShift's SCCs are served.
 	{version: "4.16.30", labels: []string{restrictedPods}},
 	{version: "4.17.20", labels: []string{restrictedPods}},
 	{version: "4.18.20", labels: []string{restrictedPods}},
-	// control-plane-operator/controllers/hostedcontrolplane/v2/capi_manager of release-4.19: Cluster API v1.9 knows the gate.
+	// control-plane-operator/controllers/hostedcontrolplane/v2/capi_manager of release-4.19: Cluster API v1.9 supports
+	// this feature gate.
 	{version: "4.19.10", labels: []string{restrictedPods}, changes: []string{
 		"+        - --feature-gates=MachineSetPreflightChecks=false",
 	}},
-	// The same of release-4.20: Cluster API v1.10 migrates CRDs unless it is told not to.
+	// The same file of release-4.20: Cluster API v1.10 migrates CRDs unless these phases are skipped.
 	{version: "4.20.1", labels: []string{restrictedPods}, changes: []string{
 		"+        - --skip-crd-migration-phases=StorageVersionMigration,CleanupManagedFields",
 	}},
 	{version: "4.21.1", labels: []string{restrictedPods}},
 	{version: "4.22.1", labels: []string{restrictedPods}},
-	// The same of main in August 2026: the TLS profile of the cluster.
+	// The same file of main in August 2026: the TLS profile of the cluster.
 	{version: "4.23.0", labels: []string{restrictedPods}, changes: []string{
 		"+        - --tls-cipher-suites=TLS_ECDHE_ECDSA_WITH_AES_128_GCM_SHA256,TLS_ECDHE_ECDSA_WITH_AES_256_GCM_SHA384," +
 			"TLS_ECDHE_ECDSA_WITH_CHACHA20_POLY1305_SHA256,TLS_ECDHE_RSA_WITH_AES_128_GCM_SHA256,TLS_ECDHE_RSA_WITH_AES_256_GCM_SHA384," +
@@ -75,7 +78,7 @@ var payloadLines = []struct {
 	{version: "5.1.0", labels: []string{restrictedPods}},
 }
 
-// lineReleases is one payload of a line.
+// lineReleases contains one payload of a line.
 type lineReleases struct {
 	fixture.Releases
 	labels []string
@@ -89,7 +92,8 @@ func (r lineReleases) Labels(context.Context, string, release.Access) (map[strin
 	return labels, nil
 }
 
-// rendered is all that the operator makes for a cluster of a payload, without what differs from cluster to cluster.
+// rendered returns everything that the operator creates for a cluster of a payload, without the parts that differ
+// between clusters.
 func rendered(t *testing.T, c client.WithWatch, version string, labels []string) []string {
 	t.Helper()
 	namespace := "line-" + strings.ReplaceAll(version, ".", "-")
@@ -112,7 +116,7 @@ func rendered(t *testing.T, c client.WithWatch, version string, labels []string)
 	return s.given(version)
 }
 
-// given is all that the operator made in the hosted namespace, line by line.
+// given returns everything that the operator created in the hosted namespace, line by line.
 func (s *world) given(version string) []string {
 	s.t.Helper()
 	hosted := &corev1.Namespace{}
@@ -126,7 +130,7 @@ func (s *world) given(version string) []string {
 	}
 	text := servedIDs.ReplaceAllString(strings.Join(documents, "---\n"), `"$1":"VARIES"`)
 	uid := regexp.MustCompile(`\b` + hosted.Annotations[hyperv1.DefaultSecurityContextUIDAnnotation] + `\b`)
-	// The ID of a cluster may hold what is looked for after it.
+	// Replace the cluster's IDs first: they may contain strings that are replaced next.
 	text = strings.NewReplacer(s.cluster().Spec.ClusterID, "CLUSTER", s.cluster().Spec.InfraID, "INFRA").Replace(text)
 	text = strings.NewReplacer(s.namespace, "clusters", "ocp-release:"+version, "ocp-release:VERSION").Replace(text)
 	text = uid.ReplaceAllString(text, "1001")
@@ -136,19 +140,21 @@ func (s *world) given(version string) []string {
 	return strings.Split(text, "\n")
 }
 
-// servedIDs are the UIDs in what a hosted namespace remembers of its cluster.
+// servedIDs matches the UIDs in the record of the cluster in its hosted namespace.
 var servedIDs = regexp.MustCompile(`"(namespace|cluster)":"[0-9a-f-]{36}"`)
 
-// variable are fields that the API server or chance decides.
+// variable matches fields whose values are random or set by the API server.
 var variable = regexp.MustCompile(`(?m)^(\s*(?:- )?(?:` + strings.Join([]string{
 	"uid", "lastTransitionTime", regexp.QuoteMeta("tls.crt"), regexp.QuoteMeta("tls.key"), regexp.QuoteMeta("component.hypershift.openshift.io/config-hash"),
 	regexp.QuoteMeta("hypershift.openshift.io/manifest-hash"),
 }, "|") + `)): .*$`)
 
-// nodePort is one that the API server chose, or the API server's own, which is as high in a test.
+// nodePort matches a node port that the API server chose. It also matches the port of the API server itself, which is
+// in the same range in a test.
 var nodePort = regexp.MustCompile(`(?m)^(\s+(?:- )?port): [1-6]\d{4}$`)
 
-// documents are the objects of one kind that are in the hosted namespace, or are it, in the API server's order, by name.
+// documents returns the objects of one kind in the hosted namespace, or the namespace itself, as the API server returns
+// them, sorted by name.
 func (s *world) documents(list client.ObjectList) []string {
 	s.t.Helper()
 	s.Expect(s.client.List(s.t.Context(), list, client.InNamespace(s.hosted()))).To(Succeed())
@@ -176,7 +182,8 @@ func (s *world) documents(list client.ObjectList) []string {
 	return documents
 }
 
-// changed are the lines of before that are not in after, marked with -, and those of after that are not in before, with +.
+// changed returns the lines that are only in before, marked with '-', and those that are only in after, marked with
+// '+'.
 func changed(before, after []string) []string {
 	counts := map[string]int{}
 	for _, line := range before {
@@ -220,7 +227,7 @@ func TestPayloadLines(t *testing.T) {
 	}
 }
 
-// TestEveryLineIsPinned fails when a minor version is known and has no row.
+// TestEveryLineIsPinned fails if a known minor version has no row.
 func TestEveryLineIsPinned(t *testing.T) {
 	var pinned []string
 	for _, line := range payloadLines {
@@ -229,8 +236,8 @@ func TestEveryLineIsPinned(t *testing.T) {
 	NewWithT(t).Expect(pinned).To(Equal(distributions.Of(releaseinfo.OpenShift).Minors))
 }
 
-// TestControlPlaneStatusIsNotOurs: the payload's operators write the status of a HostedControlPlane, each with the version that it
-// read. Another writer would make them fail and try again.
+// TestControlPlaneStatusIsNotOurs checks that the operator never writes the status of a HostedControlPlane. The
+// payload's operators write it, each with the resource version that it read, so another writer would cause conflicts.
 func TestControlPlaneStatusIsNotOurs(t *testing.T) {
 	c := fixture.Start(t)
 	s := newWorld(t, c, "status-owner")
@@ -259,7 +266,8 @@ func TestControlPlaneStatusIsNotOurs(t *testing.T) {
 	})
 }
 
-// TestVolumesOfOpenShift: the operator of an OpenShift payload cannot enlarge volumes, and fails where it is told to.
+// TestVolumesOfOpenShift checks that volume sizes stay unchanged, because the operator of an OpenShift payload cannot
+// enlarge volumes and fails if it has to.
 func TestVolumesOfOpenShift(t *testing.T) {
 	c := fixture.Start(t)
 	for name, tc := range map[string]struct{ image, size, said string }{
@@ -288,7 +296,7 @@ func TestVolumesOfOpenShift(t *testing.T) {
 	}
 }
 
-// TestConfigOperatorEvents has the config operator of a payload tell in the hosted namespace what it does.
+// TestConfigOperatorEvents lets the config operator of a payload write Events in the hosted namespace.
 func TestConfigOperatorEvents(t *testing.T) {
 	c := fixture.Start(t)
 	s := newWorld(t, c, "config-operator")
@@ -301,7 +309,8 @@ func TestConfigOperatorEvents(t *testing.T) {
 	}
 }
 
-// configOperatorWrites has the service account of a payload's config operator write an event, and read what it may not.
+// configOperatorWrites writes an Event with the service account of a payload's config operator, and checks that it may
+// not read Secrets.
 func configOperatorWrites(t *testing.T, s *world, name string) {
 	t.Helper()
 	account := fixture.As(t, "system:serviceaccount:"+s.hosted()+":"+name, "system:serviceaccounts")

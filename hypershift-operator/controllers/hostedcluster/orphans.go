@@ -31,7 +31,7 @@ import (
 	"github.com/openshift/hypershift/support/upsert"
 )
 
-// OrphanGrace is how long a HostedCluster must be gone before the operator deletes what it left.
+// OrphanGrace is how long a HostedCluster must be gone before the operator deletes its remaining objects.
 const OrphanGrace = time.Hour
 
 // States of a control plane whose HostedCluster is gone.
@@ -43,27 +43,27 @@ const (
 	stateUnproven = "unproven"
 )
 
-// Janitor finds what HostedClusters have left that are gone without their deletion: a user who removed a finalizer
-// leaves a namespace with a control plane, its machines and rights outside of it. The janitor runs the deletion that
-// the finalizer would have run.
+// Janitor finds the remaining objects of HostedClusters that disappeared without their deletion steps. A user who
+// removes a finalizer leaves a namespace with a control plane, its machines, and RBAC objects outside it. The janitor
+// runs the deletion that the finalizer would have run.
 //
-// It acts only on a namespace with our label and annotation which remembers that this operator served the HostedCluster
-// in it. It reads past the cache, and reads again before each step, that the HostedCluster does not exist.
+// It only acts on a namespace with the operator's label and with the annotation that records the HostedCluster served
+// in it. Before each step it reads again, past the cache, that the HostedCluster does not exist.
 type Janitor struct {
-	// Clusters is the controller whose deletion runs.
+	// Clusters is the controller that implements the deletion.
 	Clusters *Reconciler
 	// OperatorNamespace holds copies of the platforms' credentials.
 	OperatorNamespace string
-	// Grace is the time between the first look and the deletion.
+	// Grace is the time between the first observation and the deletion.
 	Grace time.Duration
 
 	mu sync.Mutex
-	// seen is when the janitor first saw what a HostedCluster without a namespace left; zero where it took the namespace
-	// apart itself.
+	// seen records when the janitor first saw remaining objects of a HostedCluster whose control plane namespace is also
+	// gone; zero if the janitor itself deleted the namespace.
 	seen map[client.ObjectKey]time.Time
 }
 
-// SetupWithManager registers the controller. Its requests name HostedClusters.
+// SetupWithManager registers the controller. Its requests are names of HostedClusters.
 func (j *Janitor) SetupWithManager(mgr ctrl.Manager) error {
 	comesOrGoes := predicate.Funcs{UpdateFunc: func(event.UpdateEvent) bool { return false }}
 	b := ctrl.NewControllerManagedBy(mgr).Named("orphan-janitor").
@@ -92,7 +92,7 @@ func (j *Janitor) ownerOfCopy(_ context.Context, obj client.Object) []reconcile.
 	return nil
 }
 
-// Reconcile looks for what is left of one HostedCluster that is gone.
+// Reconcile checks whether a HostedCluster is gone and has remaining objects.
 func (j *Janitor) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Result, error) {
 	key, namespace := req.NamespacedName, &corev1.Namespace{}
 	name := naming.ControlPlaneNamespaceOf(key.Namespace, key.Name)
@@ -113,14 +113,14 @@ func (j *Janitor) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Result,
 	case owned && namespace.Labels[hyperv1.ControlPlaneNamespaceLabel] == "true":
 		return j.orphan(ctx, key, namespace)
 	case owned:
-		return ctrl.Result{}, nil // An administrator took the label away.
+		return ctrl.Result{}, nil // An administrator removed the label.
 	}
 	metrics.Orphaned.Forget(name)
 	return j.leftovers(ctx, key)
 }
 
-// exists reports whether the API server has a HostedCluster. It lists, since a Get answers NotFound where the kind is
-// not served.
+// exists reports whether the API server has a HostedCluster. It uses List, because Get also returns NotFound if the
+// kind is not served.
 func (j *Janitor) exists(ctx context.Context, key client.ObjectKey) (bool, error) {
 	list := &metav1.PartialObjectMetadataList{}
 	list.SetGroupVersionKind(hyperv1.GroupVersion.WithKind("HostedClusterList"))
@@ -135,7 +135,7 @@ func (j *Janitor) exists(ctx context.Context, key client.ObjectKey) (bool, error
 	return false, nil
 }
 
-// unmark ends the grace period of a namespace whose HostedCluster is there.
+// unmark ends the grace period of a namespace whose HostedCluster exists.
 func (j *Janitor) unmark(ctx context.Context, namespace *corev1.Namespace, owned bool) error {
 	if !owned || namespace.Annotations[hyperv1.OrphanedSinceAnnotation] == "" {
 		return nil
@@ -145,7 +145,7 @@ func (j *Janitor) unmark(ctx context.Context, namespace *corev1.Namespace, owned
 	}))
 }
 
-// orphan decides what becomes of a namespace whose HostedCluster is gone.
+// orphan handles a namespace whose HostedCluster is gone.
 func (j *Janitor) orphan(ctx context.Context, key client.ObjectKey, namespace *corev1.Namespace) (ctrl.Result, error) {
 	policy := namespace.Annotations[hyperv1.OrphanPolicyAnnotation]
 	_, proven := servedIn(namespace)
@@ -182,7 +182,7 @@ func (j *Janitor) orphan(ctx context.Context, key client.ObjectKey, namespace *c
 	return j.takeApart(ctx, key, namespace)
 }
 
-// paused reports whether the control plane was paused when its HostedCluster went.
+// paused reports whether the control plane was paused when its HostedCluster disappeared.
 func (j *Janitor) paused(ctx context.Context, key client.ObjectKey, namespace string) (pause.State, error) {
 	hcp := &hyperv1.HostedControlPlane{}
 	name := client.ObjectKey{Namespace: namespace, Name: key.Name}
@@ -198,8 +198,8 @@ func (j *Janitor) paused(ctx context.Context, key client.ObjectKey, namespace st
 	return pause.Until(hcp.Spec.PausedUntil, j.Clusters.Clock.Now()), nil
 }
 
-// graceLeft returns how long the janitor still waits. The beginning is kept in the namespace, so a restart of the
-// operator loses nothing.
+// graceLeft returns the rest of the grace period. The start is stored in the namespace, so it survives a restart of the
+// operator.
 func (j *Janitor) graceLeft(ctx context.Context, key client.ObjectKey, namespace *corev1.Namespace) (time.Duration,
 	error) {
 	now := j.Clusters.Clock.Now()
@@ -222,7 +222,7 @@ func (j *Janitor) graceLeft(ctx context.Context, key client.ObjectKey, namespace
 	return j.Grace, nil
 }
 
-// takeApart runs the deletion of the HostedCluster. It stops when the HostedCluster is there again.
+// takeApart runs the deletion of the HostedCluster. It stops if the HostedCluster exists again.
 func (j *Janitor) takeApart(ctx context.Context, key client.ObjectKey, namespace *corev1.Namespace) (ctrl.Result,
 	error) {
 	metrics.Orphaned.Set(namespace.Name, stateDeleting)
@@ -253,7 +253,7 @@ func (j *Janitor) takeApart(ctx context.Context, key client.ObjectKey, namespace
 	return j.leftovers(ctx, key)
 }
 
-// leftovers deletes rights and credentials outside of a hosted namespace that is gone.
+// leftovers deletes RBAC objects and credentials outside a hosted namespace that is gone.
 func (j *Janitor) leftovers(ctx context.Context, key client.ObjectKey) (ctrl.Result, error) {
 	first := j.firstSeen(key)
 	if left := j.Grace - j.Clusters.Clock.Since(first); left > 0 && !first.IsZero() {
@@ -295,7 +295,7 @@ func (j *Janitor) firstSeen(key client.ObjectKey) time.Time {
 	return j.seen[key]
 }
 
-// apart remembers that the grace period of a HostedCluster is over.
+// apart records that the grace period of a HostedCluster is over.
 func (j *Janitor) apart(key client.ObjectKey) {
 	j.mu.Lock()
 	defer j.mu.Unlock()

@@ -20,10 +20,10 @@ import (
 	"github.com/openshift/hypershift/support/upsert"
 )
 
-// servedRecord is what the namespace of a control plane remembers of its HostedCluster: all that a deletion needs. It
-// holds nothing secret.
+// servedRecord is the record of a HostedCluster in the namespace of its control plane. It contains everything that a
+// deletion needs, and no secrets.
 type servedRecord struct {
-	// Namespace is the UID of the namespace. A namespace that was restored from a backup has another one.
+	// Namespace is the UID of the namespace. A namespace that was restored from a backup has another UID.
 	Namespace types.UID `json:"namespace"`
 	// Cluster is the UID of the HostedCluster.
 	Cluster  types.UID            `json:"cluster"`
@@ -31,7 +31,7 @@ type servedRecord struct {
 	Platform hyperv1.PlatformSpec `json:"platform"`
 }
 
-// markServed writes into the namespace which HostedCluster is served in it.
+// markServed records in the namespace which HostedCluster it serves.
 func (r *Reconciler) markServed(ctx context.Context, s *scope, namespace *corev1.Namespace) error {
 	raw, err := json.Marshal(servedRecord{Namespace: namespace.UID, Cluster: s.hc.UID, InfraID: s.hc.Spec.InfraID,
 		Platform: s.hc.Spec.Platform})
@@ -44,7 +44,7 @@ func (r *Reconciler) markServed(ctx context.Context, s *scope, namespace *corev1
 	})
 }
 
-// servedIn reads what a namespace remembers. proven reports that the operator wrote it for this very namespace.
+// servedIn reads the record of a namespace. proven reports that the operator wrote it for exactly this namespace.
 func servedIn(namespace *corev1.Namespace) (record servedRecord, proven bool) {
 	if err := json.Unmarshal([]byte(namespace.Annotations[hyperv1.ServedClusterAnnotation]), &record); err != nil {
 		return servedRecord{}, false
@@ -52,8 +52,8 @@ func servedIn(namespace *corev1.Namespace) (record servedRecord, proven bool) {
 	return record, record.Cluster != "" && record.Namespace != "" && record.Namespace == namespace.UID
 }
 
-// missing returns a HostedCluster that is gone as far as a deletion needs it. An administrator may have a namespace
-// deleted that remembers nothing; then the Cluster in it says what it can.
+// missing reconstructs a HostedCluster that is gone, as far as its deletion needs it. An administrator may request the
+// deletion of a namespace without a record; the Cluster in it then provides the data.
 func (r *Reconciler) missing(ctx context.Context, key client.ObjectKey,
 	namespace *corev1.Namespace) (*hyperv1.HostedCluster, error) {
 	record, _ := servedIn(namespace)
@@ -67,14 +67,14 @@ func (r *Reconciler) missing(ctx context.Context, key client.ObjectKey,
 	}
 	plugin, _ := r.Platforms.For(hc.Spec.Platform.Type)
 	if publisher, ok := plugin.(platform.IssuerPublisher); ok {
-		// What a finalizer would say: documents of the issuer may be published.
+		// Assume that the issuer's finalizer was set: documents of the issuer may be published.
 		hc.Finalizers = []string{publisher.IssuerFinalizer()}
 	}
 	return hc, nil
 }
 
-// guess finds infrastructure and platform of a HostedCluster by the Cluster in its namespace. It leaves both empty
-// without one.
+// guess sets the infrastructure ID and platform of a HostedCluster from the Cluster in its namespace. Without a
+// Cluster, both stay empty.
 func (r *Reconciler) guess(ctx context.Context, hc *hyperv1.HostedCluster, namespace string) error {
 	found := &clusterv1.ClusterList{}
 	if err := r.LiveReader.List(ctx, found, client.InNamespace(namespace)); err != nil {

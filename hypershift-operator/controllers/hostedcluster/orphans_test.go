@@ -25,7 +25,7 @@ import (
 	"github.com/openshift/hypershift/hypershift-operator/fixture"
 )
 
-// orphanage is a management cluster in which a HostedCluster is gone and its control plane is not.
+// orphanage is a management cluster that has a control plane but no longer its HostedCluster.
 type orphanage struct {
 	*desk
 	*GomegaWithT
@@ -36,7 +36,7 @@ type orphanage struct {
 	space   *corev1.Namespace
 }
 
-// servedBy is what the operator writes into the namespace of a MAAS cluster.
+// servedBy is the record that the operator writes into the namespace of a MAAS cluster.
 const servedBy = `{"namespace":"space-uid","cluster":"cluster-uid","infraID":"infra","platform":{"type":"MAAS","maas":{"identityRef":{"name":"demo-maas-credentials"}}}}`
 
 func newOrphanage(t *testing.T, more ...client.Object) *orphanage {
@@ -73,7 +73,7 @@ func (o *orphanage) mustLook() ctrl.Result {
 	return result
 }
 
-// untouched expects that nothing is being deleted.
+// untouched checks that nothing is being deleted.
 func (o *orphanage) untouched() {
 	o.t.Helper()
 	o.Expect(o.has(o.t, o.capi)).To(BeTrue())
@@ -88,7 +88,7 @@ func (o *orphanage) credentials() *corev1.Secret {
 	return &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: key.Namespace, Name: key.Name}}
 }
 
-// released does what Cluster API does when MAAS has all machines back.
+// released removes the finalizer of the Cluster, as Cluster API does when all machines are released in MAAS.
 func (o *orphanage) released() {
 	o.t.Helper()
 	o.Expect(o.has(o.t, o.capi)).To(BeTrue())
@@ -97,7 +97,7 @@ func (o *orphanage) released() {
 	o.Expect(o.server.Update(o.t.Context(), o.capi)).To(Succeed())
 }
 
-// gone expects that nothing is left.
+// gone checks that nothing is left.
 func (o *orphanage) gone() {
 	o.t.Helper()
 	for _, obj := range []client.Object{o.capi, o.space,
@@ -153,7 +153,7 @@ func TestJanitor(t *testing.T) {
 	})
 }
 
-// removed takes the namespace and what is in it away, as an administrator can.
+// removed deletes the namespace and its objects, as an administrator can.
 func (o *orphanage) removed(t *testing.T) {
 	t.Helper()
 	o.capi.Finalizers = nil
@@ -172,7 +172,7 @@ func (o *orphanage) annotate(key, value string) {
 	o.Expect(o.server.Update(o.t.Context(), o.space)).To(Succeed())
 }
 
-// TestJanitorKeeps has all that must not be deleted.
+// TestJanitorKeeps has one case for each namespace that must not be deleted.
 func TestJanitorKeeps(t *testing.T) {
 	hc := &hyperv1.HostedCluster{ObjectMeta: metav1.ObjectMeta{Namespace: "clusters", Name: "demo"}}
 	for name, prepare := range map[string]func(o *orphanage){
@@ -264,7 +264,7 @@ func (o *orphanage) pause(until string) {
 	o.Expect(o.server.Update(o.t.Context(), hcp)).To(Succeed())
 }
 
-// TestJanitorDies has the operator die at each of its writes: the next one goes on, and nothing is deleted early.
+// TestJanitorDies crashes the operator at each of its writes: the next process continues, and deletes nothing early.
 func TestJanitorDies(t *testing.T) {
 	errDied := errors.New("died")
 	run := func(t *testing.T, failAt int) (writes int) {
@@ -281,7 +281,7 @@ func TestJanitorDies(t *testing.T) {
 		for range 12 {
 			if _, err := o.look(); err != nil {
 				o.Expect(err).To(MatchError(ContainSubstring(errDied.Error())))
-				// Another process knows nothing but what is written.
+				// A new process only knows the stored state.
 				o.janitor = &Janitor{Clusters: o.Reconciler, OperatorNamespace: fixture.OperatorNamespace, Grace: time.Hour}
 			}
 			if o.has(t, o.capi) && o.capi.DeletionTimestamp != nil {
@@ -298,7 +298,7 @@ func TestJanitorDies(t *testing.T) {
 	}
 }
 
-// counting asks before each write.
+// counting calls before ahead of each write.
 func counting(c client.Client, before func() error) client.Client {
 	watching, _ := c.(client.WithWatch)
 	return interceptor.NewClient(watching, interceptor.Funcs{

@@ -26,8 +26,8 @@ func pauseOf(_ context.Context, s *scope) (pause.State, error) {
 	return pause.Until(s.hc.Spec.PausedUntil, s.now), nil
 }
 
-// reconcilePause hands a pause, or its end, on to the control plane and to Cluster API. It comes first, so that no outage
-// keeps what was paused from going on.
+// reconcilePause propagates the start or end of a pause to the control plane and to Cluster API. It runs first, so that
+// no outage prevents a pause.
 func (r *Reconciler) reconcilePause(ctx context.Context, s *scope) (ctrl.Result, error) {
 	return ctrl.Result{}, errors.Join(
 		r.patchControlPlane(ctx, s, func() { s.hcp.Spec.PausedUntil = s.hc.Spec.PausedUntil }),
@@ -35,7 +35,7 @@ func (r *Reconciler) reconcilePause(ctx context.Context, s *scope) (ctrl.Result,
 	)
 }
 
-// patchControlPlane changes the HostedControlPlane if there is one.
+// patchControlPlane patches the HostedControlPlane if it exists.
 func (r *Reconciler) patchControlPlane(ctx context.Context, s *scope, mutate func()) error {
 	if s.hcp == nil {
 		return nil
@@ -43,7 +43,7 @@ func (r *Reconciler) patchControlPlane(ctx context.Context, s *scope, mutate fun
 	return client.IgnoreNotFound(upsert.Patch(ctx, r.Client, s.hcp, mutate))
 }
 
-// pauseCluster pauses or resumes the Cluster API cluster if there is one.
+// pauseCluster pauses or resumes the Cluster API Cluster if it exists.
 func (r *Reconciler) pauseCluster(ctx context.Context, s *scope, paused bool) error {
 	cluster := &clusterv1.Cluster{ObjectMeta: metav1.ObjectMeta{Namespace: s.namespace, Name: s.hc.Spec.InfraID}}
 	if err := r.Client.Get(ctx, client.ObjectKeyFromObject(cluster), cluster); err != nil {
@@ -58,7 +58,7 @@ func (r *Reconciler) pauseCluster(ctx context.Context, s *scope, paused bool) er
 	return client.IgnoreNotFound(upsert.Patch(ctx, r.Client, cluster, func() { cluster.Spec.Paused = ptr.To(paused) }))
 }
 
-// reconciliationActive tells whether the cluster is paused.
+// reconciliationActive reports whether the cluster is paused.
 func reconciliationActive(pausedUntil *string, now time.Time) metav1.Condition {
 	conditionType := string(hyperv1.ReconciliationActive)
 	p := pause.Until(pausedUntil, now)

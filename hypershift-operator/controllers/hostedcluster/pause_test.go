@@ -15,7 +15,7 @@ import (
 	hyperv1 "github.com/openshift/hypershift/api/hypershift/v1beta1"
 )
 
-// TestHandedPause tells what a pause and its end become for the control plane and for Cluster API.
+// TestHandedPause checks how a pause and its end are propagated to the control plane and to Cluster API.
 func TestHandedPause(t *testing.T) {
 	const later, over = "2026-11-21T12:00:00Z", "2026-11-19T12:00:00Z"
 	for name, test := range map[string]struct {

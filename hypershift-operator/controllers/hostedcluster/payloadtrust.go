@@ -16,17 +16,17 @@ import (
 	"github.com/openshift/hypershift/support/upsert"
 )
 
-// maxPayloadTrust is what a ConfigMap can hold, with room for its metadata.
+// maxPayloadTrust is the size limit of a ConfigMap, minus room for its metadata.
 const maxPayloadTrust = 1<<20 - 4096
 
-// reconcilePayloadTrust writes the CAs that the operators of an OpenShift payload trust. They mount the bundle over that
-// of their image, so it holds the CAs of the operator's image, those of the installation, and those of the cluster.
+// reconcilePayloadTrust writes the CAs that the operators of an OpenShift payload trust. They mount the bundle over the
+// bundle of their image. So it contains the CAs of the operator's image, of the installation and of the cluster.
 func (r *Reconciler) reconcilePayloadTrust(ctx context.Context, s *scope) (ctrl.Result, error) {
 	if !s.distribution().OwnOperators {
 		return ctrl.Result{}, nil
 	}
 	if reference.Name(s.hc.Spec.AdditionalTrustBundle) != "" && len(s.trustBundle) == 0 {
-		return ctrl.Result{}, nil // The phase that reads it failed: the bundle of before stays.
+		return ctrl.Result{}, nil // The phase that reads the trust bundle failed: the previous bundle stays.
 	}
 	target := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: s.namespace, Name: hosted.PayloadTrust}}
 	bundle, err := r.payloadTrust(s)
@@ -43,7 +43,7 @@ func (r *Reconciler) reconcilePayloadTrust(ctx context.Context, s *scope) (ctrl.
 	return ctrl.Result{}, err
 }
 
-// payloadTrust is that bundle; empty where the operator knows no CA.
+// payloadTrust returns that bundle; empty if there are no CAs.
 func (r *Reconciler) payloadTrust(s *scope) ([]byte, error) {
 	var system []byte
 	if r.Settings.SystemTrust != nil {

@@ -16,7 +16,7 @@ import (
 	"github.com/openshift/hypershift/support/testenv"
 )
 
-// against makes passes until the server refuses nothing any more.
+// against reconciles until the server has failed each request once.
 func (s *world) against(server *testenv.Grudging) {
 	s.t.Helper()
 	s.Reconciler.Client, s.LiveReader = server, server
@@ -28,7 +28,7 @@ func (s *world) against(server *testenv.Grudging) {
 	server.Exhaust(s.t, pass, func() any { return s.cluster().Status.Conditions })
 }
 
-// TestRefusals leads a cluster through its life, against a server that refuses each request once.
+// TestRefusals runs the lifecycle of a cluster against a server that fails each request once.
 func TestRefusals(t *testing.T) {
 	c := fixture.Start(t)
 	s := newWorld(t, c, "refusals")

@@ -16,21 +16,21 @@ import (
 	"github.com/openshift/hypershift/support/releaseinfo"
 )
 
-// releaseRetry is how soon a payload that could not be read is tried again.
+// releaseRetry is the delay before an unreadable payload is read again.
 const releaseRetry = 20 * time.Second
 
-// images are the releases that a HostedControlPlane names, and what they were resolved from.
+// images are the releases that a HostedControlPlane names, and the references from which they were resolved.
 type images struct {
-	// release is that of the nodes, and of the control plane where controlPlane is empty.
+	// release is the release of the nodes. It is also that of the control plane if controlPlane is empty.
 	release, controlPlane string
-	// releaseSource and controlPlaneSource are how the HostedCluster calls them.
+	// releaseSource and controlPlaneSource are the references in the HostedCluster.
 	releaseSource, controlPlaneSource string
 }
 
-// running is the release of the control plane.
+// running returns the release of the control plane.
 func (i images) running() string { return cmp.Or(i.controlPlane, i.release) }
 
-// imagesOf is what a HostedControlPlane names now; the zero value when there is none.
+// imagesOf returns the releases that a HostedControlPlane names now; the zero value if there is none.
 func imagesOf(hcp *hyperv1.HostedControlPlane) images {
 	if hcp == nil {
 		return images{}
@@ -47,8 +47,9 @@ func imagesOf(hcp *hyperv1.HostedControlPlane) images {
 	return i
 }
 
-// reconcileRelease decides which releases the HostedControlPlane names: those of the spec, or, while they cannot be read or
-// must not be taken, those that it has. Only a new control plane waits for a release; the others go on being reconciled.
+// reconcileRelease decides which releases the HostedControlPlane names. It uses those of the spec, or the current ones
+// while those of the spec cannot be read or are blocked. Only a new control plane waits for a release; existing ones
+// are still reconciled.
 func (r *Reconciler) reconcileRelease(ctx context.Context, s *scope) (ctrl.Result, error) {
 	wanted, result, err := r.validateRelease(ctx, s)
 	if err != nil {
@@ -63,7 +64,7 @@ func (r *Reconciler) reconcileRelease(ctx context.Context, s *scope) (ctrl.Resul
 	return result, nil
 }
 
-// readPayload reads what the control plane runs, which the managers come from.
+// readPayload reads the payload that the control plane runs. It contains the managers.
 func (r *Reconciler) readPayload(ctx context.Context, s *scope) (ctrl.Result, error) {
 	payload, err := r.lookup(ctx, s, s.images.running())
 	if err != nil {
@@ -74,7 +75,7 @@ func (r *Reconciler) readPayload(ctx context.Context, s *scope) (ctrl.Result, er
 	return ctrl.Result{}, r.reportUpgradeable(ctx, s)
 }
 
-// validateRelease reads what the spec names. It returns no images when they are refused, which a condition tells.
+// validateRelease reads the payloads in the spec. If it rejects them, it sets a condition and returns no images.
 func (r *Reconciler) validateRelease(ctx context.Context, s *scope) (images, ctrl.Result, error) {
 	wanted, err := r.resolve(ctx, s)
 	if err != nil {
@@ -92,7 +93,7 @@ func (r *Reconciler) validateRelease(ctx context.Context, s *scope) (images, ctr
 	return wanted, ctrl.Result{}, nil
 }
 
-// resolve reads the payloads that the spec names.
+// resolve reads the payloads in the spec.
 func (r *Reconciler) resolve(ctx context.Context, s *scope) (images, error) {
 	wanted := images{releaseSource: s.hc.Spec.Release.Image}
 	var err error
@@ -107,9 +108,9 @@ func (r *Reconciler) resolve(ctx context.Context, s *scope) (images, error) {
 	return wanted, err
 }
 
-// take reads a payload and returns it with the pull spec that names it from now on. A release of Kubernetes is named by its
-// digest from the moment when it is taken: the tag may point to another one when the next machine is installed. The operators
-// of an OpenShift payload get the pull spec as the user wrote it, which they compare with what they report.
+// take reads a payload and returns it with the pull spec that names it from now on. A Kubernetes release is pinned to
+// its digest on first use, because the tag may point to another image later, when a machine is installed. The operators
+// of an OpenShift payload get the user's original pull spec, because they compare it with what they report.
 func (r *Reconciler) take(ctx context.Context, s *scope, image string) (*releaseinfo.ReleaseImage, string, error) {
 	if taken, ok := release.Taken(s.hcp, image); ok {
 		payload, err := r.lookup(ctx, s, taken)

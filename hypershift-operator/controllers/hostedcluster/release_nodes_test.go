@@ -20,7 +20,7 @@ import (
 	"github.com/openshift/hypershift/support/releaseinfo"
 )
 
-// poolAt is a pool of a cluster that has reached a version, and whose nodes say of theirs what they say.
+// poolAt returns a pool of a cluster that has reached a version, and whose nodes report these kubelet versions.
 func poolAt(name, cluster, reached string, kubelets ...string) *hyperv1.NodePool {
 	pool := fixture.NodePool("clusters")
 	pool.Name, pool.Spec.ClusterName, pool.Status.Version = name, cluster, reached
@@ -34,7 +34,7 @@ func poolAt(name, cluster, reached string, kubelets ...string) *hyperv1.NodePool
 	return pool
 }
 
-// ofImage has a pool want a release.
+// ofImage sets the release of a pool.
 func ofImage(pool *hyperv1.NodePool, image string) *hyperv1.NodePool {
 	pool.Spec.Release.Image = image
 	return pool
@@ -72,7 +72,8 @@ func TestPoolsTooOld(t *testing.T) {
 	}
 }
 
-// TestPoolsTooOldInOrder: a cache lists in any order, and a message that changes its order would be written anew each time.
+// TestPoolsTooOldInOrder checks that the pools in the message are sorted. A cache lists in any order, and an unsorted
+// message would be rewritten each time.
 func TestPoolsTooOldInOrder(t *testing.T) {
 	d := shop(poolAt("a", "demo", "1.31.0"), poolAt("b", "demo", "1.31.0"))
 	d.Client = interceptor.NewClient(d.server, interceptor.Funcs{List: func(ctx context.Context, c client.WithWatch, list client.ObjectList, opts ...client.ListOption) error {
@@ -85,7 +86,8 @@ func TestPoolsTooOldInOrder(t *testing.T) {
 	NewWithT(t).Expect(got).To(ContainSubstring("a (1.31.0), b (1.31.0)"))
 }
 
-// TestReportUpgradeable: a control plane of ours says before somebody tries that its nodes are too old for the next minor version.
+// TestReportUpgradeable checks that a Kubernetes control plane reports nodes that are too old for the next minor
+// version, before an upgrade is requested.
 func TestReportUpgradeable(t *testing.T) {
 	old := poolAt("a", "demo", "1.33.0")
 	for name, test := range map[string]struct {
@@ -117,7 +119,7 @@ func TestReportUpgradeable(t *testing.T) {
 	}
 }
 
-// TestVersionFaults tells which releases a cluster can never be given as it is.
+// TestVersionFaults checks which releases a cluster can never upgrade to from its current state.
 func TestVersionFaults(t *testing.T) {
 	begun136 := func(s *scope) {
 		at135(s)
@@ -181,7 +183,7 @@ func TestVersionFaults(t *testing.T) {
 	})
 }
 
-// TestBlockedUpgrade: what is told when an upgrade has to wait, and when it has not.
+// TestBlockedUpgrade checks when an upgrade is blocked, and the message.
 func TestBlockedUpgrade(t *testing.T) {
 	old := poolAt("a", "demo", "1.32.0")
 	small := func(s *scope) {

@@ -13,8 +13,8 @@ import (
 	"github.com/openshift/hypershift/support/releaseinfo"
 )
 
-// pending says what is on its way although the control plane does not report it yet, so that the change of a release shows in
-// the pass that sees it; empty when the control plane reports all of it.
+// pending describes a rollout that the control plane does not report yet, so that a change of the release is visible in
+// the same reconcile; empty if the control plane reports it completely.
 func (s *scope) pending() string {
 	switch {
 	case s.hcp == nil, !s.hc.DeletionTimestamp.IsZero():
@@ -29,8 +29,8 @@ func (s *scope) pending() string {
 	return s.unreported(status.VersionStatus.Desired, s.images.release, s.wanted)
 }
 
-// unreported compares what is reported with what was asked for. How the operators of an OpenShift payload spell its image is
-// theirs, so there only the version counts.
+// unreported compares the reported release with the requested one. Operators of an OpenShift payload may write its
+// image differently, so for them only the version counts.
 func (s *scope) unreported(reported configv1.Release, image string, payload *releaseinfo.ReleaseImage) string {
 	if reported.Image == "" || payload == nil {
 		return ""
@@ -42,7 +42,7 @@ func (s *scope) unreported(reported configv1.Release, image string, payload *rel
 	return fmt.Sprintf("Rolling out %s (%s)", payload.Version(), image)
 }
 
-// untaken says that there is a new release in the spec when the pass did not come as far as that.
+// untaken reports that the spec has a new release that this reconcile did not reach.
 func (s *scope) untaken() string {
 	for _, wanted := range []string{s.hc.Spec.Release.Image, s.controlPlaneSource()} {
 		if _, taken := release.Taken(s.hcp, wanted); wanted != "" && !taken {
@@ -53,7 +53,7 @@ func (s *scope) untaken() string {
 	return ""
 }
 
-// controlPlaneSource is what the spec calls the control plane's own release; empty when it has none.
+// controlPlaneSource returns the image of spec.controlPlaneRelease; empty if it is not set.
 func (s *scope) controlPlaneSource() string {
 	if own := s.hc.Spec.ControlPlaneRelease; own != nil {
 		return own.Image

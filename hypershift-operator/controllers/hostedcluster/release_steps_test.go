@@ -17,7 +17,7 @@ import (
 	"github.com/openshift/hypershift/support/releaseinfo"
 )
 
-// went is an entry of a history.
+// went returns an entry of a history.
 func went(version string, state configv1.UpdateState) configv1.UpdateHistory {
 	return configv1.UpdateHistory{Version: version, State: state}
 }
@@ -26,7 +26,7 @@ func guestHistory(entries ...configv1.UpdateHistory) *hyperv1.ClusterVersionStat
 	return &hyperv1.ClusterVersionStatus{History: entries}
 }
 
-// TestCourse tells which version a control plane has reached and which it has begun with, newest entry first.
+// TestCourse checks which version a control plane has completed and which it has started; the newest entry comes first.
 func TestCourse(t *testing.T) {
 	const done, partial = configv1.CompletedUpdate, configv1.PartialUpdate
 	type versions struct{ Reached, Started string }
@@ -75,7 +75,7 @@ func TestCourse(t *testing.T) {
 	}
 }
 
-// TestPending tells what a control plane has yet to report.
+// TestPending checks the message about a rollout that the control plane has not reported yet.
 func TestPending(t *testing.T) {
 	payloads := fixture.Payloads()
 	ours, openshift := payloads[fixture.ReleaseImage], payloads[fixture.OCPImage]

@@ -20,7 +20,7 @@ import (
 	"github.com/openshift/hypershift/support/phase"
 )
 
-// shop is a desk with a registry that has the minors of Kubernetes from 1.31 to 1.36.
+// shop returns a desk with a registry that contains the minor versions of Kubernetes from 1.31 to 1.36.
 func shop(objects ...client.Object) *desk {
 	releases := fixture.Payloads()
 	for _, version := range []string{"1.31.0", "1.32.0", "1.33.0", "1.34.0", "1.35.0", "1.36.0"} {
@@ -31,7 +31,7 @@ func shop(objects ...client.Object) *desk {
 	return d
 }
 
-// wanting is a scope whose cluster wants a release, with the pull secret that registries ask for.
+// wanting returns a scope of a cluster with a desired release and a pull secret for registries.
 func wanting(image, own string, mutate ...func(*scope)) *scope {
 	return withScope(append([]func(*scope){func(s *scope) {
 		s.pullSecret = []byte("{}")
@@ -42,7 +42,7 @@ func wanting(image, own string, mutate ...func(*scope)) *scope {
 	}}, mutate...)...)
 }
 
-// at135 is a control plane that runs 1.35.0 and has completed it.
+// at135 sets a control plane that has completed 1.35.0.
 func at135(s *scope) {
 	reporting()(s)
 	s.hcp.Spec.ReleaseImage = pinned("1.35.0")
@@ -98,7 +98,7 @@ func TestNamedReleases(t *testing.T) {
 	})
 }
 
-// TestMovedTags: what was taken is taken by its digest, wherever its tag points to by now.
+// TestMovedTags checks that a release stays pinned to its digest after its tag was moved.
 func TestMovedTags(t *testing.T) {
 	d := shop()
 	push(d.Releases.(fixture.Releases), tagged("1.35.0"), "1.35.1", "moved")

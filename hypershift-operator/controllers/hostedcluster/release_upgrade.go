@@ -19,19 +19,21 @@ import (
 	"github.com/openshift/hypershift/support/distributions"
 )
 
-// reasonNodesTooOld is one of ClusterVersionUpgradeable.
+// reasonNodesTooOld is a reason of the condition ClusterVersionUpgradeable.
 const reasonNodesTooOld = "NodesTooOld"
 
-// course is where a control plane stands.
+// course is the upgrade progress of a control plane.
 type course struct {
-	// reached is the newest version that it has completed. Until then, that of a control plane that has been available is
-	// the one it began with: its users have data in it. Empty while there is none.
+	// reached is the newest version that the control plane has completed. If it has completed none but has been available,
+	// reached equals started, because the control plane contains data of its users. It is empty before that.
 	reached string
-	// started is the newest version that it has begun with: its API servers may have written data in that version's form.
+	// started is the newest version whose rollout has begun: its API servers may have stored data in that version's
+	// format.
 	started string
 }
 
-// course reads the history of the control plane, which older operators keep in the version of the guest only.
+// course reads the upgrade history of the control plane. Older operators record it only in the version status of the
+// guest.
 func (s *scope) course() course {
 	if s.hcp == nil {
 		return s.standing(s.hc.Status.ControlPlaneVersion.History, s.hc.Status.Version)
@@ -65,7 +67,7 @@ func (s *scope) standing(own []hyperv1.ControlPlaneUpdateHistory, guest *hyperv1
 	return c
 }
 
-// pass takes the entries of a history from the newest to the oldest.
+// pass processes the entries of a history from the newest to the oldest.
 func (c *course) pass(state configv1.UpdateState, version string) {
 	c.started = cmp.Or(c.started, version)
 	if state == configv1.CompletedUpdate {
@@ -73,7 +75,8 @@ func (c *course) pass(state configv1.UpdateState, version string) {
 	}
 }
 
-// versionFault says why the wanted releases can never be taken from where the control plane is.
+// versionFault returns an error if the control plane can never upgrade from its current version to the desired
+// releases.
 func (s *scope) versionFault(wanted images) error {
 	if s.hc.Annotations[hyperv1.SkipReleaseImageValidation] != "" {
 		return nil
@@ -96,7 +99,7 @@ func (s *scope) versionFault(wanted images) error {
 	return s.nodeReleaseFault()
 }
 
-// nodeReleaseFault validates spec.release beside a spec.controlPlaneRelease.
+// nodeReleaseFault validates spec.release in combination with spec.controlPlaneRelease.
 func (s *scope) nodeReleaseFault() error {
 	if s.wanted.Distribution() != s.wantedControlPlane.Distribution() {
 		return fmt.Errorf("spec.controlPlaneRelease.image is a release of %s and spec.release.image one of %s: use the same distribution",
@@ -112,12 +115,12 @@ func (s *scope) nodeReleaseFault() error {
 	return nil
 }
 
-// moves tells whether the control plane would go to another release.
+// moves reports whether the control plane would change its release.
 func (s *scope) moves(wanted images) bool {
 	return imagesOf(s.hcp).running() != wanted.running()
 }
 
-// releaseField is the one that the control plane's release comes from.
+// releaseField returns the name of the field that sets the control plane's release.
 func (s *scope) releaseField() string {
 	if s.controlPlaneSource() != "" {
 		return "spec.controlPlaneRelease.image"
@@ -125,7 +128,7 @@ func (s *scope) releaseField() string {
 	return "spec.release.image"
 }
 
-// upgradeBlocked says why the wanted release must not be taken now; empty when it may be.
+// upgradeBlocked returns why the desired release must not be rolled out now; empty if it may be.
 func (r *Reconciler) upgradeBlocked(ctx context.Context, s *scope, wanted images) (string, error) {
 	at, to := s.course(), s.wantedControlPlane.Version()
 	source := cmp.Or(wanted.controlPlaneSource, wanted.releaseSource)
@@ -155,7 +158,7 @@ func (r *Reconciler) whyNotNow(ctx context.Context, s *scope, to string) (string
 	return strings.TrimSuffix(upgradeable.Message, "."), nil
 }
 
-// tooOld names the pools whose nodes would be too far behind a control plane of version to; empty when there are none.
+// tooOld returns the pools whose nodes would be too old for a control plane of version to; empty if there are none.
 func (r *Reconciler) tooOld(ctx context.Context, s *scope, distribution distributions.Traits, to string) (string, error) {
 	pools := &hyperv1.NodePoolList{}
 	if err := r.Client.List(ctx, pools, client.InNamespace(s.hc.Namespace)); err != nil {
@@ -183,8 +186,8 @@ func (r *Reconciler) tooOld(ctx context.Context, s *scope, distribution distribu
 		release.MaxSkew, to, strings.Join(names, ", ")), nil
 }
 
-// oldestNode is the oldest version of a pool's nodes: what the nodes say, and what the pool has reached for those that are
-// still being installed, or will be when it grows. Empty when it has reached none.
+// oldestNode returns the oldest version of a pool's nodes. It includes the version that the pool has reached, which
+// applies to nodes that are being installed or will be added. It is empty if there is no version yet.
 func oldestNode(pool *hyperv1.NodePool, distribution distributions.Traits) string {
 	var versions []string
 	if info := pool.Status.NodesInfo; info != nil {
@@ -195,8 +198,8 @@ func oldestNode(pool *hyperv1.NodePool, distribution distributions.Traits) strin
 	return release.Oldest(append(versions, pool.Status.Version)...)
 }
 
-// firstVersion is that of the first nodes of a pool that has had none: its machines are on their way, or may be at any moment.
-// Empty when its release cannot be read, which the pool says and makes no machine of.
+// firstVersion returns the version of the first nodes of a pool without nodes, because its machines may be created at
+// any moment. It is empty if the release cannot be read; the pool then reports that and creates no machines.
 func (r *Reconciler) firstVersion(ctx context.Context, s *scope, pool *hyperv1.NodePool) string {
 	payload, err := r.lookup(ctx, s, release.OfPool(pool, s.hcp))
 	if err != nil {
@@ -205,8 +208,8 @@ func (r *Reconciler) firstVersion(ctx context.Context, s *scope, pool *hyperv1.N
 	return payload.Version()
 }
 
-// reportUpgradeable says of a Kubernetes control plane that its nodes keep it from the next minor version, before somebody
-// wants to go there. With OpenShift that is the payload's own operators' to say.
+// reportUpgradeable reports that the nodes of a Kubernetes control plane block the next minor version, before a user
+// requests the upgrade. For OpenShift, the payload's own operators report this.
 func (r *Reconciler) reportUpgradeable(ctx context.Context, s *scope) error {
 	if s.hcp == nil || s.distribution().OwnOperators {
 		return nil
@@ -222,7 +225,7 @@ func (r *Reconciler) reportUpgradeable(ctx context.Context, s *scope) error {
 	return err
 }
 
-// completedVersion is the version that the guest last reached, empty for none.
+// completedVersion returns the version that the guest last completed, empty if none.
 func completedVersion(version *hyperv1.ClusterVersionStatus) string {
 	if version == nil {
 		return ""

@@ -21,13 +21,13 @@ import (
 	"github.com/openshift/hypershift/support/releaseinfo"
 )
 
-// tagged is the pull spec of a Kubernetes release by its version, pinned the one by its digest.
+// tagged returns the pull spec of a Kubernetes release by its version, pinned that by its digest.
 func tagged(version string) string { return "registry.example/release:" + version }
 func pinned(build string) string {
 	return fmt.Sprintf("registry.example/release@sha256:%064s", build)
 }
 
-// push makes a tag point to a build of a version.
+// push sets a tag to a build of a version.
 func push(releases fixture.Releases, tag, version, build string) {
 	payload := releaseinfo.Payload{
 		Version: version, Distribution: releaseinfo.Kubernetes, Digest: fmt.Sprintf("sha256:%064s", build),
@@ -37,7 +37,8 @@ func push(releases fixture.Releases, tag, version, build string) {
 	releases[pinned(build)] = releaseinfo.New(pinned(build), payload)
 }
 
-// running starts a world whose cluster runs a version of Kubernetes, in a registry with the minors from 1.31 to 1.36.
+// running returns a world whose cluster runs a version of Kubernetes, with a registry of the minor versions from 1.31
+// to 1.36.
 func running(t *testing.T, c client.WithWatch, namespace, version string) *world {
 	t.Helper()
 	s := newWorld(t, c, namespace)
@@ -63,7 +64,7 @@ func (s *world) controlPlane() *hyperv1.HostedControlPlane {
 	return hcp
 }
 
-// complete reports what the control-plane-operator does once all components run what the HostedControlPlane names.
+// complete reports what the control-plane-operator reports once all components run the desired release.
 func (s *world) complete(version string) {
 	s.t.Helper()
 	s.reportVersion(version, configv1.CompletedUpdate)
@@ -97,7 +98,7 @@ func (s *world) reportVersion(version string, state configv1.UpdateState) {
 	s.Expect(s.client.Status().Update(s.t.Context(), hcp)).To(Succeed())
 }
 
-// want changes the release.
+// want changes the desired release.
 func (s *world) want(image string) {
 	s.t.Helper()
 	s.change(func(hc *hyperv1.HostedCluster) { hc.Spec.Release.Image = image })

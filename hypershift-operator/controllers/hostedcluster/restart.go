@@ -14,12 +14,12 @@ import (
 	"github.com/openshift/hypershift/hypershift-operator/naming"
 )
 
-// secondOperator is the label of a payload's control-plane-operator of the second kind, which rolls pods with the
-// certificates that they mount. The images of 4.14 to 4.19 do not have it.
+// secondOperator is the label of a payload's control-plane-operator of the second generation, which restarts pods when
+// their mounted certificates change. The images of 4.14 to 4.19 do not have it.
 const secondOperator = "io.openshift.hypershift.control-plane-operator.v2-isdefault"
 
-// restartWithCertificate restarts the pods of a control plane whose operator does not, when the API server's serving
-// certificate changes. The first certificate that it sees is only remembered.
+// restartWithCertificate restarts the pods of a control plane when the API server's serving certificate changes, if its
+// operator does not do that. It only records the first certificate that it observes.
 func (r *Reconciler) restartWithCertificate(ctx context.Context, s *scope) (ctrl.Result, error) {
 	annotations := s.hc.Annotations
 	if annotations[hyperv1.HasBeenAvailableAnnotation] != "true" ||

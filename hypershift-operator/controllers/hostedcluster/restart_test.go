@@ -17,7 +17,7 @@ import (
 	"github.com/openshift/hypershift/hypershift-operator/naming"
 )
 
-// TestRestartWithCertificate renews the API server's serving certificate below operators of both kinds.
+// TestRestartWithCertificate renews the API server's serving certificate with operators of both generations.
 func TestRestartWithCertificate(t *testing.T) {
 	c := fixture.Start(t)
 	for name, tc := range map[string]struct {
@@ -68,7 +68,7 @@ func TestRestartWithCertificate(t *testing.T) {
 	}
 }
 
-// TestOperatorFromTheBeginning has an OpenShift cluster whose control plane has no address yet.
+// TestOperatorFromTheBeginning reconciles an OpenShift cluster whose control plane has no address yet.
 func TestOperatorFromTheBeginning(t *testing.T) {
 	c := fixture.Start(t)
 	s := newWorld(t, c, "no-address")

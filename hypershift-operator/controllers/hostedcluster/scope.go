@@ -21,64 +21,66 @@ import (
 	"github.com/openshift/hypershift/support/releaseinfo"
 )
 
-// scope is what one pass knows. Each field says who sets it.
+// scope is the state of one reconcile. Each field documents which phase sets it.
 type scope struct {
-	// hc is the object as it was read, with the identities that prepare added.
+	// hc is the object as it was read, plus the identities that prepare added.
 	hc *hyperv1.HostedCluster
-	// namespace is the hosted control plane's.
+	// namespace is the namespace of the hosted control plane.
 	namespace string
 
 	// Set by observe.
 	now time.Time
-	// platform is nil where there is no plugin. One that is not platformServed lacks its kinds.
+	// platform is nil if there is no plugin. If platformServed is false, the management cluster does not serve the
+	// platform's kinds.
 	platform       platform.Platform
 	platformServed bool
-	// refused says why the namespace is not this cluster's; empty when it is, or is not there.
+	// refused is the reason why the namespace does not belong to this cluster; empty if it does, or does not exist.
 	refused string
-	// hcp is nil while there is none; the hosted control plane phase sets it when it made one.
+	// hcp is nil if it does not exist; the hosted control plane phase sets it after creation.
 	hcp *hyperv1.HostedControlPlane
-	// pools are the cluster's, by name.
+	// pools are the cluster's NodePools, sorted by name.
 	pools []hyperv1.NodePool
 
-	// securityUID is the user that pods run as where nothing else assigns one; set by the namespace phase.
+	// securityUID is the user ID of pods if the management cluster assigns none; set by the namespace phase.
 	securityUID string
 	// pullSecret is the content of .dockerconfigjson; set by the pull secret phase.
 	pullSecret []byte
-	// trustBundle is PEM, empty without one; set by the additional trust bundle phase.
+	// trustBundle is in PEM format, empty if there is none; set by the additional trust bundle phase.
 	trustBundle []byte
 	// credentialsHash changes with the platform's credentials; set by the platform credentials phase.
 	credentialsHash string
-	// newCopy reports that this reconcile wrote a copy that was not there; set by the phases that copy.
+	// newCopy reports that this reconcile created a copy; set by the phases that copy.
 	newCopy bool
 	// images are the releases that the HostedControlPlane names; set by the release image phase.
 	images images
-	// wanted is the payload of spec.release, and wantedControlPlane the one that the spec wants for the control plane; set by
-	// the release image phase.
+	// wanted is the payload of spec.release. wantedControlPlane is the desired payload of the control plane. Both are set
+	// by the release image phase.
 	wanted, wantedControlPlane *releaseinfo.ReleaseImage
-	// release is the payload that the control plane runs, another than the wanted one while an upgrade is refused; set by the
-	// release payload phase.
+	// release is the payload that the control plane runs. It differs from the desired one while an upgrade is blocked; set
+	// by the release payload phase.
 	release *releaseinfo.ReleaseImage
-	// upgradeBlocked says why the wanted release is not rolled out now; empty when it is. Set by the release image phase.
+	// upgradeBlocked is the reason why the desired release is not rolled out now; empty if it is. Set by the release image
+	// phase.
 	upgradeBlocked string
 
-	// kubeconfig, customKubeconfig and kubeadminPassword name the Secrets beside the cluster, nil where there is none; set by
-	// report before the status is computed.
+	// kubeconfig, customKubeconfig and kubeadminPassword name the Secrets beside the cluster, nil if they do not exist;
+	// set by report before it computes the status.
 	kubeconfig, customKubeconfig, kubeadminPassword *corev1.LocalObjectReference
-	// ignitionServer is its Deployment, nil while there is none, and ignitionEndpoint where machines reach it; set by
-	// report before the status is computed.
+	// ignitionServer is the Deployment of the ignition-server, nil if it does not exist. ignitionEndpoint is the address
+	// at which machines reach it. Both are set by report before it computes the status.
 	ignitionServer   *appsv1.Deployment
 	ignitionEndpoint string
 
-	// failures are what keeps pods of the control plane from running; set by report before the status is computed.
+	// failures are the reasons why pods of the control plane do not run; set by report before it computes the status.
 	failures []podfailure.Finding
 
-	// conditions are those that phases set in this pass, by type. Those that nobody set keep their last state.
+	// conditions are those that phases set in this reconcile, by type. All others keep their last state.
 	conditions map[string]metav1.Condition
-	// cleared are the types of conditions that have nothing to tell any more, and go.
+	// cleared are the types of conditions that no longer apply and are removed.
 	cleared []string
-	// failure is what the phases returned; set by report.
+	// failure is the joined error of the phases; set by report.
 	failure error
-	// deletion says what a deletion waits for; set by its steps.
+	// deletion describes what a deletion waits for; set by its steps.
 	deletion string
 }
 
@@ -86,32 +88,32 @@ func newScope(hc *hyperv1.HostedCluster) *scope {
 	return &scope{hc: hc, namespace: naming.ControlPlaneNamespace(hc), conditions: map[string]metav1.Condition{}}
 }
 
-// setCondition records what a phase found out.
+// setCondition records a condition for the status.
 func (s *scope) setCondition(c metav1.Condition) {
 	s.conditions[c.Type] = c
 }
 
-// accept records that all is well with a condition.
+// accept sets a condition to true.
 func (s *scope) accept(conditionType hyperv1.ConditionType) {
 	s.setCondition(condition.True(string(conditionType), hyperv1.AsExpectedReason, hyperv1.AllIsWellMessage))
 }
 
-// reject records what is wrong.
+// reject sets a condition to false.
 func (s *scope) reject(conditionType hyperv1.ConditionType, reason, message string) {
 	s.setCondition(condition.False(string(conditionType), reason, message))
 }
 
-// clear takes away a condition that is only there while its subject is.
+// clear removes a condition that only exists together with its subject.
 func (s *scope) clear(conditionType hyperv1.ConditionType) {
 	s.cleared = append(s.cleared, string(conditionType))
 }
 
-// distribution are the traits of what the control plane's release carries.
+// distribution returns the traits of the distribution of the control plane's release.
 func (s *scope) distribution() distributions.Traits {
 	return distributions.Of(s.release.Distribution())
 }
 
-// cluster is what the platform's plugin may see.
+// cluster returns what the platform's plugin may read.
 func (s *scope) cluster(operatorImage string) platform.Cluster {
 	return platform.Cluster{
 		HostedCluster: s.hc, ControlPlane: s.hcp, Namespace: s.namespace,
@@ -121,7 +123,7 @@ func (s *scope) cluster(operatorImage string) platform.Cluster {
 
 func (s *scope) key() client.ObjectKey { return client.ObjectKeyFromObject(s.hc) }
 
-// backPointer is the annotation that maps an object of the hosted namespace to its HostedCluster.
+// backPointer returns the value of the annotation that maps an object to its HostedCluster.
 func (s *scope) backPointer() string { return s.key().String() }
 
 func groupKind(group, kind string) schema.GroupKind {
@@ -150,7 +152,7 @@ func label(obj metav1.Object, labels map[string]string) {
 	obj.SetLabels(all)
 }
 
-// securityUserID is securityUID as pods want it, nil where the management cluster assigns user IDs itself.
+// securityUserID returns securityUID as an integer for pods, or nil if the management cluster assigns user IDs itself.
 func (s *scope) securityUserID() *int64 {
 	uid, err := strconv.ParseInt(s.securityUID, 10, 64)
 	if err != nil {

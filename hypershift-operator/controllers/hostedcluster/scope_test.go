@@ -23,18 +23,18 @@ import (
 	"github.com/openshift/hypershift/support/testenv"
 )
 
-// desk is a Reconciler whose server is in memory.
+// desk is a Reconciler with an in-memory API server.
 type desk struct {
 	*Reconciler
-	// server refuses nothing.
+	// server never fails requests.
 	server client.WithWatch
-	// refuse is a part of the requests that are refused, such as "get v1.Secret clusters/demo"; empty for none.
+	// refuse is a substring of the requests that fail, such as "get v1.Secret clusters/demo"; empty for none.
 	refuse string
-	// wrote are the requests that wrote something, without the fields that they changed.
+	// wrote are the write requests, without the fields that they changed.
 	wrote []string
 }
 
-// errNotNow is what a desk's server refuses with.
+// errNotNow is the error of a failed request to a desk's server.
 var errNotNow = errors.New("not now")
 
 func newDesk(objects ...client.Object) *desk {
@@ -55,7 +55,7 @@ func newDesk(objects ...client.Object) *desk {
 	return d
 }
 
-// has tells whether an object is there, and reads it.
+// has reports whether an object exists, and reads it.
 func (d *desk) has(t *testing.T, obj client.Object) bool {
 	t.Helper()
 	err := d.server.Get(t.Context(), client.ObjectKeyFromObject(obj), obj)
@@ -65,7 +65,7 @@ func (d *desk) has(t *testing.T, obj client.Object) bool {
 	return err == nil
 }
 
-// ours is the metadata of an object that was made for the fixture's cluster.
+// ours returns the metadata of an object that was created for the fixture's cluster.
 func ours(namespace, name string) metav1.ObjectMeta {
 	return metav1.ObjectMeta{Namespace: namespace, Name: name, Annotations: map[string]string{hyperv1.HostedClusterAnnotation: "clusters/" + fixture.ClusterName}}
 }
@@ -87,7 +87,7 @@ func TestSecurityUserID(t *testing.T) {
 	}
 }
 
-// TestSeenByPlugins tells what of a cluster a platform's plugin may see.
+// TestSeenByPlugins checks which parts of a cluster a platform's plugin gets.
 func TestSeenByPlugins(t *testing.T) {
 	s := withScope(reporting(), func(s *scope) {
 		s.pools, s.credentialsHash = []hyperv1.NodePool{*fixture.NodePool("clusters")}, "hash"
@@ -118,7 +118,7 @@ func TestMarks(t *testing.T) {
 	}
 }
 
-// TestFindings tells what a phase has said when it says that something is well or is not.
+// TestFindings checks the conditions that accept and reject set.
 func TestFindings(t *testing.T) {
 	s := withScope()
 	s.accept(hyperv1.ValidReleaseImage)

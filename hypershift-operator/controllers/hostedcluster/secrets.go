@@ -30,7 +30,7 @@ import (
 	"github.com/openshift/hypershift/support/webhookkubeconfig"
 )
 
-// reconcilePullSecret copies the pull secret, which every later step needs.
+// reconcilePullSecret copies the pull secret, which all later steps need.
 func (r *Reconciler) reconcilePullSecret(ctx context.Context, s *scope) (ctrl.Result, error) {
 	source, err := r.sourceSecret(ctx, s, s.hc.Spec.PullSecret.Name, corev1.DockerConfigJsonKey)
 	if err != nil {
@@ -53,7 +53,7 @@ func (r *Reconciler) reconcilePullSecret(ctx context.Context, s *scope) (ctrl.Re
 	return ctrl.Result{}, err
 }
 
-// reconcileSecretEncryption copies the keys that Secrets of the guest are encrypted with.
+// reconcileSecretEncryption copies the keys that encrypt Secrets of the guest.
 func (r *Reconciler) reconcileSecretEncryption(ctx context.Context, s *scope) (ctrl.Result, error) {
 	encryption := s.hc.Spec.SecretEncryption
 	if encryption == nil {
@@ -80,7 +80,7 @@ func (r *Reconciler) reconcileSecretEncryption(ctx context.Context, s *scope) (c
 	return ctrl.Result{}, nil
 }
 
-// pluginOf is the KMS plugin that a cluster names; nil if it names none.
+// pluginOf returns the KMS plugin of a cluster; nil if it has none.
 func pluginOf(hc *hyperv1.HostedCluster) *hyperv1.KMSPluginSpec {
 	encryption := hc.Spec.SecretEncryption
 	if encryption == nil || encryption.Type != hyperv1.KMS || encryption.KMS == nil || encryption.KMS.Provider != hyperv1.KMSPlugin {
@@ -89,7 +89,7 @@ func pluginOf(hc *hyperv1.HostedCluster) *hyperv1.KMSPluginSpec {
 	return encryption.KMS.Plugin
 }
 
-// copyPluginCredentials copies all keys, since only the plugin knows which it reads.
+// copyPluginCredentials copies all keys, because only the plugin knows which ones it reads.
 func (r *Reconciler) copyPluginCredentials(ctx context.Context, s *scope, plugin *hyperv1.KMSPluginSpec) error {
 	const field = "spec.secretEncryption.kms.plugin.credentials"
 	name := reference.Name(plugin.Credentials)
@@ -106,7 +106,7 @@ func (r *Reconciler) copyPluginCredentials(ctx context.Context, s *scope, plugin
 	return nil
 }
 
-// refusePlugin: the operators of an OpenShift release know no plugins of the user's.
+// refusePlugin rejects a KMS plugin of the user for an OpenShift release, because its operators do not support one.
 func (s *scope) refusePlugin() error {
 	if pluginOf(s.hc) == nil || s.wantedControlPlane == nil || !distributions.Of(s.wantedControlPlane.Distribution()).OwnOperators {
 		return nil
@@ -131,8 +131,9 @@ func (r *Reconciler) reconcileAuditWebhook(ctx context.Context, s *scope) (ctrl.
 	return ctrl.Result{}, nil
 }
 
-// checkWebhook refuses a kubeconfig that would run a program in the API server's pod or hand out files of it. The control-plane-operator of
-// an OpenShift payload does not look at it, so nothing of it may come into the hosted namespace.
+// checkWebhook rejects a kubeconfig that would run a program in the API server's pod or expose its files. The
+// control-plane-operator of an OpenShift payload does not check this, so no part of it may be copied into the hosted
+// namespace.
 func (r *Reconciler) checkWebhook(ctx context.Context, s *scope, name, key string, hook webhookkubeconfig.Webhook) error {
 	source, err := r.sourceSecret(ctx, s, name, key)
 	if err != nil {
@@ -144,7 +145,7 @@ func (r *Reconciler) checkWebhook(ctx context.Context, s *scope, name, key strin
 	return nil
 }
 
-// reconcileSSHKey copies the key that may log in to nodes, and removes the copy when the cluster has none any more.
+// reconcileSSHKey copies the SSH key for nodes, and removes the copy when the cluster no longer has a key.
 func (r *Reconciler) reconcileSSHKey(ctx context.Context, s *scope) (ctrl.Result, error) {
 	if s.hc.Spec.SSHKey.Name == "" {
 		return ctrl.Result{}, r.drop(ctx, s, s.secret(naming.SSHKey))
@@ -168,7 +169,7 @@ func (r *Reconciler) reconcileSSHKey(ctx context.Context, s *scope) (ctrl.Result
 	return ctrl.Result{}, nil
 }
 
-// reconcileTrustBundle copies the CAs that the cluster trusts beside the system's.
+// reconcileTrustBundle copies the CAs that the cluster trusts in addition to those of the system.
 func (r *Reconciler) reconcileTrustBundle(ctx context.Context, s *scope) (ctrl.Result, error) {
 	target := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: s.namespace, Name: naming.TrustBundle}}
 	name := reference.Name(s.hc.Spec.AdditionalTrustBundle)
@@ -187,9 +188,9 @@ func (r *Reconciler) reconcileTrustBundle(ctx context.Context, s *scope) (ctrl.R
 	return ctrl.Result{}, err
 }
 
-// dropTrustBundle deletes the copy of a trust bundle that is no longer named. An operator of version 0.1.0 copied a
-// ConfigMap of the same name there for spec.configuration; that one stays until nothing uses it, as all copies of that
-// version do.
+// dropTrustBundle deletes the copy of a trust bundle that the spec no longer names. An operator of version 0.1.0 copied
+// a ConfigMap of the same name there for spec.configuration. Like all copies of that version, it stays until nothing
+// uses it.
 func (r *Reconciler) dropTrustBundle(ctx context.Context, s *scope, target *corev1.ConfigMap) error {
 	err := r.Client.Get(ctx, client.ObjectKeyFromObject(target), target)
 	if apierrors.IsNotFound(err) || err == nil && target.Labels[hyperv1.OperatorObjectLabel] == "" {
@@ -276,7 +277,8 @@ func (r *Reconciler) reconcileEtcdClient(ctx context.Context, s *scope) (ctrl.Re
 	return ctrl.Result{}, nil
 }
 
-// checkEtcdClient keeps what no API server could use from those that run: a new certificate beside the key of the former one, above all.
+// checkEtcdClient rejects a certificate that no API server could use, so that running API servers keep the old one. The
+// usual cause is a new certificate with the key of the previous one.
 func (r *Reconciler) checkEtcdClient(ctx context.Context, s *scope, name string) error {
 	source, err := r.sourceSecret(ctx, s, name, etcdClientKeys...)
 	if err != nil {
@@ -288,8 +290,8 @@ func (r *Reconciler) checkEtcdClient(ctx context.Context, s *scope, name string)
 	return nil
 }
 
-// reconcileEtcdBackup copies what the backups of a schedule need: whom they are encrypted for, and the credentials of their storage. Of a
-// private key that somebody put beside the public ones nothing comes into the hosted namespace.
+// reconcileEtcdBackup copies the inputs of scheduled backups: the encryption recipients and the credentials of the
+// storage. It does not copy a private key that a user stored beside the public keys.
 func (r *Reconciler) reconcileEtcdBackup(ctx context.Context, s *scope) (ctrl.Result, error) {
 	managed := s.hc.Spec.Etcd.Managed
 	if managed == nil || managed.AutomatedBackup == nil {
@@ -319,8 +321,8 @@ func (r *Reconciler) reconcileEtcdBackup(ctx context.Context, s *scope) (ctrl.Re
 	return ctrl.Result{}, nil
 }
 
-// drop deletes an object if it is there and this cluster's. Beside a cluster, a cluster a-custom has its kubeconfig where
-// cluster a would have the one for a name of its own.
+// drop deletes an object if it exists and belongs to this cluster. The names may collide: the kubeconfig of a cluster
+// a-custom has the name of the custom kubeconfig of a cluster a.
 func (r *Reconciler) drop(ctx context.Context, s *scope, obj client.Object) error {
 	err := r.Client.Get(ctx, client.ObjectKeyFromObject(obj), obj)
 	if apierrors.IsNotFound(err) {
@@ -340,7 +342,7 @@ func (s *scope) secret(name string) *corev1.Secret {
 	return &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: s.namespace, Name: name}}
 }
 
-// claim marks an object of the hosted namespace with a fixed name as written by the operator for this cluster.
+// claim marks an object with a fixed name in the hosted namespace as written by the operator for this cluster.
 func (s *scope) claim(obj client.Object) error {
 	if err := tenancy.Claim(obj, s.key()); err != nil {
 		return err
@@ -349,7 +351,7 @@ func (s *scope) claim(obj client.Object) error {
 	return nil
 }
 
-// own marks an object of the hosted namespace as made for this cluster.
+// own marks an object as created for this cluster.
 func (s *scope) own(obj metav1.Object) {
 	annotate(obj, hyperv1.HostedClusterAnnotation, s.backPointer())
 }

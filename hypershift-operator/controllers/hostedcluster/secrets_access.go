@@ -29,7 +29,7 @@ func customKubeconfigName(hc *hyperv1.HostedCluster) string {
 }
 func kubeadminPasswordName(hc *hyperv1.HostedCluster) string { return hc.Name + "-kubeadmin-password" }
 
-// reconcileAccess copies what a user needs to log in to the guest next to the HostedCluster.
+// reconcileAccess copies the Secrets that users need to log in to the guest next to the HostedCluster.
 func (r *Reconciler) reconcileAccess(ctx context.Context, s *scope) (ctrl.Result, error) {
 	if s.hcp == nil {
 		return ctrl.Result{}, nil
@@ -67,8 +67,8 @@ func (r *Reconciler) copyPassword(ctx context.Context, s *scope) error {
 	return r.writeUserSecret(ctx, s, target, data)
 }
 
-// observeAccess finds out which of the copies there are: the status names no Secret that is gone, whoever took it away. What
-// cannot be read for a moment is taken to be as it was.
+// observeAccess checks which copies exist, so that the status never names a deleted Secret. A read error leaves the
+// last known state.
 func (r *Reconciler) observeAccess(ctx context.Context, s *scope) error {
 	last := s.hc.Status
 	s.kubeconfig, s.customKubeconfig, s.kubeadminPassword = last.KubeConfig, last.CustomKubeconfig, last.KubeadminPassword
@@ -92,7 +92,7 @@ func (r *Reconciler) observeCopy(ctx context.Context, s *scope, name string, to 
 	return nil
 }
 
-// hostedSecretData reads a Secret that the control plane made; nil when it is not there yet.
+// hostedSecretData reads a Secret that the control plane created; nil if it does not exist yet.
 func (r *Reconciler) hostedSecretData(ctx context.Context, s *scope, name string) (map[string][]byte, error) {
 	source := s.secret(name)
 	err := r.Client.Get(ctx, client.ObjectKeyFromObject(source), source)
@@ -127,7 +127,7 @@ func (s *scope) userSecret(name string) *corev1.Secret {
 	return &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: s.hc.Namespace, Name: name}}
 }
 
-// adoptCLISecrets lets Secrets that the CLI made for this cluster go with it.
+// adoptCLISecrets sets the owner of Secrets that the CLI created for this cluster, so that they are deleted with it.
 func (r *Reconciler) adoptCLISecrets(ctx context.Context, s *scope) (ctrl.Result, error) {
 	secrets := &corev1.SecretList{}
 	err := r.Client.List(ctx, secrets, client.InNamespace(s.hc.Namespace),

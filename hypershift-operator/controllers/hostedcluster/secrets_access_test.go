@@ -16,12 +16,12 @@ import (
 	"github.com/openshift/hypershift/hypershift-operator/platform"
 )
 
-// made is a Secret of the hosted namespace that the control plane made.
+// made returns a Secret in the hosted namespace that the control plane created.
 func made(name string, data map[string]string) *corev1.Secret {
 	return secretOf(metav1.ObjectMeta{Namespace: "clusters-demo", Name: name}, data)
 }
 
-// TestAccess has what a user who logs in to the guest finds beside the cluster.
+// TestAccess checks which Secrets users of the guest find beside the cluster.
 func TestAccess(t *testing.T) {
 	full := hyperv1.HostedControlPlaneStatus{
 		KubeConfig: &hyperv1.KubeconfigSecretRef{Name: "admin", Key: "config"}, CustomKubeconfig: &hyperv1.KubeconfigSecretRef{Name: "custom", Key: "config"},
@@ -80,7 +80,7 @@ func TestAccess(t *testing.T) {
 	}
 }
 
-// TestWrittenForUsers: what is beside a cluster is found by the cluster's labels, and goes with it.
+// TestWrittenForUsers checks that Secrets beside a cluster have the cluster's labels and are deleted with it.
 func TestWrittenForUsers(t *testing.T) {
 	g, s := NewWithT(t), withScope(func(s *scope) { s.hc.Labels, s.hc.UID = map[string]string{"team": "x"}, "1-2-3" })
 	for kind, want := range map[corev1.SecretType]corev1.SecretType{"": corev1.SecretTypeOpaque, corev1.SecretTypeTLS: corev1.SecretTypeTLS} {

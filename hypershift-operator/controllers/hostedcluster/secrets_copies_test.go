@@ -19,7 +19,7 @@ import (
 	"github.com/openshift/hypershift/support/hosted"
 )
 
-// usersSecret is a Secret that a user wrote beside the fixture's cluster.
+// usersSecret returns a Secret that a user created beside the fixture's cluster.
 func usersSecret(name string, data map[string]string) *corev1.Secret {
 	return secretOf(metav1.ObjectMeta{Namespace: "clusters", Name: name}, data)
 }
@@ -32,8 +32,8 @@ func secretOf(meta metav1.ObjectMeta, data map[string]string) *corev1.Secret {
 	return secret
 }
 
-// contents are the Secrets of the hosted namespace that are the cluster's, as "name/key=value". A copy is under the
-// name of its source.
+// contents returns the cluster's Secrets in the hosted namespace, as "name/key=value". A copy is listed with the name
+// of its source.
 func (d *desk) contents(t *testing.T) map[string]string {
 	t.Helper()
 	secrets := &corev1.SecretList{}
@@ -57,19 +57,19 @@ func (d *desk) contents(t *testing.T) map[string]string {
 	return found
 }
 
-// passPhase is one phase of a pass.
+// passPhase is one phase of a reconcile.
 type passPhase func(*Reconciler, context.Context, *scope) (ctrl.Result, error)
 
-// copying is what a phase copies from beside a cluster into its hosted namespace.
+// copying is a test of what a phase copies from the cluster's namespace into its hosted namespace.
 type copying struct {
 	run     passPhase
 	edit    func(*hyperv1.HostedCluster)
 	objects []client.Object
 	refuse  string
-	// want is what the hosted namespace holds afterwards, and fails a part of the error.
+	// want is the expected content of the hosted namespace; fails is a part of the expected error.
 	want  map[string]string
 	fails string
-	// finds is the condition that is set, as "Type=Status/Reason".
+	// finds is the expected condition, as "Type=Status/Reason".
 	finds string
 }
 
@@ -136,12 +136,12 @@ func TestCopiedPullSecret(t *testing.T) {
 	})
 }
 
-// encrypted has a cluster encrypt its Secrets.
+// encrypted sets the encryption of a cluster's Secrets.
 func encrypted(spec hyperv1.SecretEncryptionSpec) func(*hyperv1.HostedCluster) {
 	return func(hc *hyperv1.HostedCluster) { hc.Spec.SecretEncryption = &spec }
 }
 
-// byPlugin encrypts by a plugin of the user's, whose credentials have a name.
+// byPlugin sets encryption by a KMS plugin of the user with the given credentials.
 func byPlugin(credentials *corev1.LocalObjectReference) func(*hyperv1.HostedCluster) {
 	return encrypted(hyperv1.SecretEncryptionSpec{Type: hyperv1.KMS, KMS: &hyperv1.KMSSpec{
 		Provider: hyperv1.KMSPlugin, Plugin: &hyperv1.KMSPluginSpec{Name: "vault", Credentials: credentials}}})
@@ -192,7 +192,7 @@ func TestCopiedEncryptionKeys(t *testing.T) {
 	}
 }
 
-// cloud is a platform that says what it is asked.
+// cloud is a fake platform that records its calls.
 type cloud struct {
 	platform.Platform
 	asked       []platform.Cluster
@@ -269,7 +269,7 @@ func TestCopiedEtcdBackup(t *testing.T) {
 	}
 }
 
-// TestDropped: what is not this cluster's stays.
+// TestDropped checks that objects of other clusters are kept.
 func TestDropped(t *testing.T) {
 	bundle := func(owner string) client.Object {
 		return &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: "clusters-demo", Name: "user-ca-bundle",

@@ -8,8 +8,8 @@ import (
 	ctrl "sigs.k8s.io/controller-runtime"
 )
 
-// reconcileCredentials brings the platform's credentials into the hosted namespace. Bad ones are told in a condition and
-// do not stop the pass: the control plane does not need them, only machines do.
+// reconcileCredentials copies the platform's credentials into the hosted namespace. Invalid credentials set a condition
+// and do not stop the reconcile: only machines need them, not the control plane.
 func (r *Reconciler) reconcileCredentials(ctx context.Context, s *scope) (ctrl.Result, error) {
 	credentials, err := s.platform.ReconcileCredentials(ctx, r.Client, s.cluster(r.Settings.OperatorImage))
 	if err != nil {

@@ -187,7 +187,7 @@ func TestCopiedAuditWebhook(t *testing.T) {
 	}
 }
 
-// TestSources: whoever reads an error knows which object to mend.
+// TestSources checks that errors name the object that the user has to fix.
 func TestSources(t *testing.T) {
 	d, s := newDesk(usersSecret("empty", map[string]string{"a": "1"})), withScope()
 	_, err := d.sourceSecret(t.Context(), s, "", "a")

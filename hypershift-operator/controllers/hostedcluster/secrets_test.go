@@ -22,7 +22,7 @@ import (
 	"github.com/openshift/hypershift/support/pki"
 )
 
-// keyPair is a certificate with its key.
+// keyPair returns a certificate with its key.
 func keyPair(t *testing.T) *pki.KeyPair {
 	t.Helper()
 	pair, err := pki.NewCA(pki.Name{CommonName: "corporate"}, time.Now())
@@ -32,7 +32,7 @@ func keyPair(t *testing.T) *pki.KeyPair {
 	return pair
 }
 
-// copied is what the copy of a Secret in the hosted namespace holds.
+// copied returns the data of a Secret's copy in the hosted namespace.
 func (s *world) copied(use hosted.Use, source string) map[string]string {
 	s.t.Helper()
 	secret := &corev1.Secret{}
@@ -180,7 +180,7 @@ func TestSecrets(t *testing.T) {
 	})
 }
 
-// TestSigningKeys has the kinds of keys that people make with openssl.
+// TestSigningKeys uses the kinds of keys that users create with openssl.
 func TestSigningKeys(t *testing.T) {
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
 	NewWithT(t).Expect(err).NotTo(HaveOccurred())

@@ -20,9 +20,9 @@ import (
 	"github.com/openshift/hypershift/support/upsert"
 )
 
-// hyperv1.HasBeenAvailableAnnotation is set once, when the cluster first was.
+// hyperv1.HasBeenAvailableAnnotation is set once, when the cluster becomes available for the first time.
 
-// report computes the status from what the pass found out, writes it once, and tells of changes in events.
+// report computes the status from the scope, writes it once, and emits events for changes.
 func (r *Reconciler) report(ctx context.Context, s *scope, failure error) error {
 	unread := r.observeAccess(ctx, s)
 	if s.refused == "" {
@@ -41,8 +41,8 @@ func (r *Reconciler) report(ctx context.Context, s *scope, failure error) error 
 	return unread
 }
 
-// writeStatus updates the status as a whole where it changed. A merge patch could not carry the nulls that the history of
-// versions must have.
+// writeStatus updates the complete status if it changed. A merge patch cannot represent the nulls that the version
+// history requires.
 func (r *Reconciler) writeStatus(ctx context.Context, hc *hyperv1.HostedCluster, before *hyperv1.HostedClusterStatus) error {
 	if equality.Semantic.DeepEqual(before, &hc.Status) {
 		return nil
@@ -53,7 +53,7 @@ func (r *Reconciler) writeStatus(ctx context.Context, hc *hyperv1.HostedCluster,
 	return nil
 }
 
-// computeStatus is a function of the scope alone, and shares with it what it repeats.
+// computeStatus depends only on the scope. The result shares memory with the scope.
 func computeStatus(s *scope) hyperv1.HostedClusterStatus {
 	status := s.hc.Status
 	status.Version = versionStatus(s)
@@ -61,7 +61,7 @@ func computeStatus(s *scope) hyperv1.HostedClusterStatus {
 	status.IgnitionEndpoint = s.ignitionEndpoint
 	if s.hcp != nil {
 		if s.hcp.Status.ControlPlaneEndpoint.Host != "" {
-			// A control plane that is made anew asks for the port that this tells of.
+			// A recreated control plane requests the port of this endpoint.
 			status.ControlPlaneEndpoint = s.hcp.Status.ControlPlaneEndpoint
 		}
 		status.OAuthCallbackURLTemplate = s.hcp.Status.OAuthCallbackURLTemplate
@@ -79,7 +79,7 @@ func computeStatus(s *scope) hyperv1.HostedClusterStatus {
 	return status
 }
 
-// kept are the last conditions without those that were cleared.
+// kept returns the last conditions without the cleared ones.
 func (s *scope) kept() []metav1.Condition {
 	return slices.DeleteFunc(slices.Clone(s.hc.Status.Conditions), func(c metav1.Condition) bool { return slices.Contains(s.cleared, c.Type) })
 }
@@ -93,7 +93,7 @@ func payloadArch(payload *releaseinfo.ReleaseImage) hyperv1.PayloadArchType {
 	}
 }
 
-// announce makes an event of each condition that changed its status, with the condition's own words.
+// announce emits an event with the condition's message for each condition whose status changed.
 func (r *Reconciler) announce(hc *hyperv1.HostedCluster, before []metav1.Condition) {
 	last := map[string]metav1.ConditionStatus{}
 	for _, c := range before {
@@ -108,18 +108,18 @@ func (r *Reconciler) announce(hc *hyperv1.HostedCluster, before []metav1.Conditi
 		if worse(c, hc.Annotations[hyperv1.HasBeenAvailableAnnotation] == "true") {
 			kind = corev1.EventTypeWarning
 		}
-		// The type stands in the event as its action, because events that differ in their words alone are shown as one.
+		// The event uses the type as its action, because events that differ only in their message are merged.
 		r.Recorder.Eventf(hc, nil, kind, c.Reason, c.Type, "%s is %s: %s", c.Type, c.Status, condition.Shorten(c.Message, 900))
 	}
 }
 
-// abnormal are the conditions that are good when they are false.
+// abnormal are the conditions whose normal status is false.
 var abnormal = map[string]bool{
 	string(hyperv1.HostedClusterDegraded): true, string(hyperv1.HostedClusterProgressing): true,
 	string(hyperv1.ClusterVersionProgressing): true,
 }
 
-// actionable are the conditions whose failure a user has to mend; all others may be false for a while on the way up.
+// actionable are the conditions whose failure a user has to fix; all others may be false for a while during creation.
 var actionable = map[string]bool{
 	string(hyperv1.ValidHostedClusterConfiguration): true, string(hyperv1.SupportedHostedCluster): true,
 	string(hyperv1.ValidReleaseImage): true, string(hyperv1.PlatformCredentialsFound): true,
@@ -128,8 +128,8 @@ var actionable = map[string]bool{
 	string(hyperv1.ValidIDPConfiguration): true,
 }
 
-// worse tells whether a change deserves a warning. A cluster that was never available is on its way up, and what it lacks
-// yet is no news.
+// worse reports whether a change deserves a warning. For a cluster that was never available, only actionable conditions
+// do: missing components are normal during creation.
 func worse(c metav1.Condition, wasAvailable bool) bool {
 	bad := c.Status == metav1.ConditionFalse
 	if abnormal[c.Type] {

@@ -21,7 +21,7 @@ import (
 	"github.com/openshift/hypershift/support/platforms"
 )
 
-// copied are the conditions that the control-plane-operator reports and the HostedCluster only repeats.
+// copied are the conditions that the control-plane-operator reports and the HostedCluster copies.
 var copied = []hyperv1.ConditionType{
 	hyperv1.ClusterVersionProgressing, hyperv1.ClusterVersionReleaseAccepted, hyperv1.ClusterVersionUpgradeable,
 	hyperv1.ClusterVersionAvailable, hyperv1.EtcdAvailable, hyperv1.KubeAPIServerAvailable,
@@ -107,7 +107,7 @@ func reportedBy(hcp *hyperv1.HostedControlPlane) []metav1.Condition {
 	return hcp.Status.Conditions
 }
 
-// clusterVersionSucceeding turns the control plane's ClusterVersionFailing around.
+// clusterVersionSucceeding inverts the control plane's ClusterVersionFailing.
 func clusterVersionSucceeding(reported []metav1.Condition) metav1.Condition {
 	c := condition.Copy(reported, string(hyperv1.ClusterVersionFailing), hyperv1.StatusUnknownReason)
 	c.Type = string(hyperv1.ClusterVersionSucceeding)
@@ -126,7 +126,7 @@ func available(reported []metav1.Condition, s *scope) metav1.Condition {
 		return condition.False(conditionType, hyperv1.WaitingForAvailableReason, "The cluster is being deleted. "+s.deletion)
 	}
 	if s.hcp != nil && !s.hcp.DeletionTimestamp.IsZero() {
-		// What it reported last is of the past, and nobody may be left to report anything new.
+		// The last report is outdated, and its operators may be gone already.
 		return condition.False(conditionType, hyperv1.WaitingForAvailableReason, fmt.Sprintf("The hosted control plane is being deleted, though "+
 			"the HostedCluster is not: did somebody delete HostedControlPlane or namespace %s? To give the cluster up, delete the HostedCluster", s.hcp.Namespace))
 	}
@@ -141,7 +141,7 @@ func available(reported []metav1.Condition, s *scope) metav1.Condition {
 		return condition.False(conditionType, hyperv1.WaitingForAvailableReason,
 			sentences("Waiting for the hosted control plane to become available", s.whatFails(true)))
 	}
-	// A component that is not there yet is no news where the control plane cannot begin at all.
+	// A missing component is irrelevant if the control plane cannot start at all.
 	for _, cause := range []hyperv1.ConditionType{hyperv1.ValidHostedControlPlaneConfiguration, hyperv1.ValidReleaseInfo} {
 		if found := condition.Copy(reported, string(cause), ""); found.Status == metav1.ConditionFalse {
 			return condition.False(conditionType, found.Reason, found.Message)
@@ -150,7 +150,7 @@ func available(reported []metav1.Condition, s *scope) metav1.Condition {
 	return condition.False(conditionType, c.Reason, sentences(c.Message, s.whatFails(true)))
 }
 
-// obstacle is the first of this pass's conditions that keeps a control plane from coming up.
+// obstacle returns the first condition of this reconcile that prevents a control plane from starting.
 func obstacle(s *scope) (bool, string) {
 	for _, conditionType := range []hyperv1.ConditionType{
 		hyperv1.SupportedHostedCluster, hyperv1.ValidHostedClusterConfiguration, hyperv1.ValidReleaseImage,
@@ -187,7 +187,7 @@ func reconciliationSucceeded(failure error) metav1.Condition {
 	if failure != nil {
 		return condition.False(conditionType, hyperv1.ReconciliationErrorReason, failure.Error())
 	}
-	// The reason is misspelt in the API that this is compatible with.
+	// The reason is misspelled in the compatible API.
 	return condition.True(conditionType, hyperv1.ReconciliationSucceededReason, "Reconciliation completed successfully")
 }
 

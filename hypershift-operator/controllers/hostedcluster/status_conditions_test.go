@@ -15,8 +15,8 @@ import (
 	"github.com/openshift/hypershift/support/releaseinfo"
 )
 
-// repeated are the conditions that a HostedCluster has as its control plane reports them: those that are always there, and those that
-// come with what they tell of.
+// The conditions that a HostedCluster copies unchanged from its control plane: those that always exist, those that
+// exist only together with their subject, and those of single platforms.
 var (
 	alwaysRepeated = []string{
 		"ClusterVersionProgressing", "ClusterVersionReleaseAccepted", "ClusterVersionUpgradeable", "ClusterVersionAvailable", "Degraded",
@@ -79,7 +79,7 @@ func TestRepeatedConditions(t *testing.T) {
 	})
 }
 
-// TestConditionsOfPlatforms has operators that report conditions of AWS whatever the platform is.
+// TestConditionsOfPlatforms tests operators that report conditions of AWS on every platform.
 func TestConditionsOfPlatforms(t *testing.T) {
 	var reported []metav1.Condition
 	for _, conditionTypes := range ofPlatforms {
@@ -92,7 +92,7 @@ func TestConditionsOfPlatforms(t *testing.T) {
 		t.Run("a cluster on "+string(platformType)+" has those of its platform only", func(t *testing.T) {
 			s := withScope(reporting(reported...), func(s *scope) {
 				s.hc.Spec.Platform.Type = platformType
-				s.hc.Status.Conditions = reported // An earlier operator repeated them all.
+				s.hc.Status.Conditions = reported // An earlier operator copied them all.
 			})
 			conditions := computeStatus(s).Conditions
 			for of, conditionTypes := range ofPlatforms {
@@ -105,7 +105,7 @@ func TestConditionsOfPlatforms(t *testing.T) {
 	}
 }
 
-// TestConditionsOfReleases has conditions that operators report from some release on.
+// TestConditionsOfReleases tests conditions that operators report only since some release.
 func TestConditionsOfReleases(t *testing.T) {
 	later := []string{
 		"DataPlaneConnectionAvailable", "ControlPlaneConnectionAvailable", "ConfigOperatorReconciliationSucceeded",
@@ -150,7 +150,7 @@ func TestConditionsOfReleases(t *testing.T) {
 	}
 }
 
-// TestWhyNotAvailable has the order in which reasons are told.
+// TestWhyNotAvailable checks the precedence of the reported reasons.
 func TestWhyNotAvailable(t *testing.T) {
 	missing := is("Available", "False", "StatefulSetNotFound", "no etcd yet")
 	badConfig, badRelease := is("ValidHostedControlPlaneConfiguration", "False", "Config", "bad configuration"), is("ValidReleaseInfo", "False", "Release", "bad release")
@@ -183,7 +183,8 @@ func TestWhyNotAvailable(t *testing.T) {
 	}
 }
 
-// TestObstacles: what this pass has found out keeps a control plane from coming up, and what it accepted does not.
+// TestObstacles checks that a condition that this reconcile set to false is reported as an obstacle, and one that it
+// set to true is not.
 func TestObstacles(t *testing.T) {
 	for _, conditionType := range []hyperv1.ConditionType{"SupportedHostedCluster", "ValidConfiguration", "ValidReleaseImage"} {
 		t.Run("When "+string(conditionType)+" is false, it should be told", func(t *testing.T) {

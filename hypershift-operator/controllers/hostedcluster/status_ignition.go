@@ -23,14 +23,13 @@ import (
 
 const (
 	ignitionServerName = "ignition-server"
-	// ignitionProxyName is the Service before the ignition-server of an OpenShift payload, which is the one that machines reach.
+	// ignitionProxyName is the Service in front of the ignition-server of an OpenShift payload. Machines connect to it.
 	ignitionProxyName = "ignition-server-proxy"
-	// routePoll is how soon a Route is looked at again that has no host yet.
+	// routePoll is the interval between checks of a Route that has no host yet.
 	routePoll = 10 * time.Second
 )
 
-// observeIgnition reads what the status tells of the ignition-server. An endpoint that cannot be read for a moment is taken to
-// be as it was.
+// observeIgnition reads the status of the ignition-server. A read error leaves the last known endpoint.
 func (r *Reconciler) observeIgnition(ctx context.Context, s *scope) error {
 	s.ignitionEndpoint = s.hc.Status.IgnitionEndpoint
 	deployment := &appsv1.Deployment{}
@@ -48,7 +47,8 @@ func (r *Reconciler) observeIgnition(ctx context.Context, s *scope) error {
 	return err
 }
 
-// ignitionEndpoint is where machines fetch their configuration, host:port or a route's host; empty until it is known.
+// ignitionEndpoint returns the address at which machines fetch their configuration, host:port or a route's host; empty
+// until it is known.
 func (r *Reconciler) ignitionEndpoint(ctx context.Context, s *scope) (string, error) {
 	switch strategy := strategyOf(s.hc.Spec.Services, hyperv1.Ignition); strategy.Type {
 	case hyperv1.NodePort:
@@ -79,7 +79,8 @@ func (r *Reconciler) ignitionNodePort(ctx context.Context, s *scope, strategy *h
 	return "", nil
 }
 
-// ignitionHost is the host that the ignition-server's certificate names: another that the spec asks for is to come.
+// ignitionHost returns the host in the ignition-server's current certificate. A different host in the spec takes effect
+// later.
 func (s *scope) ignitionHost(wanted string) string {
 	if s.hcp != nil && len(s.hcp.Status.ServedAddresses) > 0 {
 		return cmp.Or(s.hcp.Status.ServedAddresses[0].IgnitionHost, wanted)
@@ -96,8 +97,8 @@ func (r *Reconciler) ignitionRoute(ctx context.Context, s *scope, strategy *hype
 
 var routeKind = schema.GroupVersionKind{Group: "route.openshift.io", Version: "v1", Kind: "Route"}
 
-// routeHost reads the host of a Route; empty while there is none, or where the management cluster has no Routes. It reads
-// past the cache, which would otherwise have to watch a kind that few management clusters have.
+// routeHost returns the host of a Route; empty if there is none, or the management cluster has no Routes. It bypasses
+// the cache, which would otherwise watch a kind that few management clusters have.
 func (r *Reconciler) routeHost(ctx context.Context, namespace, name string) (string, error) {
 	route := &unstructured.Unstructured{}
 	route.SetGroupVersionKind(routeKind)
@@ -110,7 +111,8 @@ func (r *Reconciler) routeHost(ctx context.Context, namespace, name string) (str
 	return "", fmt.Errorf("reading Route %s: %w", key, err)
 }
 
-// awaitRoute looks again while the ignition-server's Route has no host: Routes are not watched, since few management clusters have them.
+// awaitRoute requeues while the ignition-server's Route has no host. Routes are not watched, because few management
+// clusters have them.
 func (r *Reconciler) awaitRoute(_ context.Context, s *scope) (ctrl.Result, error) {
 	if strategyOf(s.hc.Spec.Services, hyperv1.Ignition).Type == hyperv1.Route && s.hc.Status.IgnitionEndpoint == "" {
 		return ctrl.Result{RequeueAfter: routePoll}, nil
@@ -118,7 +120,8 @@ func (r *Reconciler) awaitRoute(_ context.Context, s *scope) (ctrl.Result, error
 	return ctrl.Result{}, nil
 }
 
-// ignitionAvailable tells whether machines can fetch their configuration: somebody serves it, at an address that is known.
+// ignitionAvailable reports whether machines can fetch their configuration: the server is available and its address is
+// known.
 func ignitionAvailable(s *scope) metav1.Condition {
 	conditionType := string(hyperv1.IgnitionEndpointAvailable)
 	if s.ignitionServer == nil {
@@ -135,7 +138,7 @@ func ignitionAvailable(s *scope) metav1.Condition {
 	return condition.False(conditionType, hyperv1.WaitingForAvailableReason, "The ignition-server is not available yet")
 }
 
-// unpublished says what the address of the ignition-server is still to come from.
+// unpublished describes what is missing for the address of the ignition-server.
 func (s *scope) unpublished() string {
 	switch strategy := strategyOf(s.hc.Spec.Services, hyperv1.Ignition); strategy.Type {
 	case hyperv1.NodePort:

@@ -27,7 +27,7 @@ import (
 	"github.com/openshift/hypershift/hypershift-operator/fixture"
 )
 
-// serveRoutes makes the management cluster one with Routes, until the test ends.
+// serveRoutes makes the management cluster serve Routes until the test ends.
 func serveRoutes(t *testing.T) {
 	t.Helper()
 	g := NewWithT(t)
@@ -41,7 +41,8 @@ func serveRoutes(t *testing.T) {
 	fixture.Install(t, crd)
 }
 
-// published is a cluster of an OpenShift payload that publishes Ignition by a strategy, with the ignition-server that the payload runs.
+// published returns a cluster of an OpenShift payload that publishes Ignition with a strategy, including the payload's
+// ignition-server.
 func published(t *testing.T, c client.WithWatch, namespace string, strategy hyperv1.ServicePublishingStrategy) *world {
 	t.Helper()
 	s := newWorld(t, c, namespace)
@@ -53,7 +54,7 @@ func published(t *testing.T, c client.WithWatch, namespace string, strategy hype
 	return s
 }
 
-// runIgnition is what the payload's operator makes before anything of it is published.
+// runIgnition creates what the payload's operator creates before the ignition-server is published.
 func (s *world) runIgnition() {
 	s.t.Helper()
 	labels := map[string]string{"app": "ignition-server"}
@@ -163,7 +164,7 @@ func newRoute(s *world) *unstructured.Unstructured {
 	return route
 }
 
-// TestObservedIgnition tells what a status says of where machines fetch their configuration.
+// TestObservedIgnition checks the reported address at which machines fetch their configuration.
 func TestObservedIgnition(t *testing.T) {
 	byPort := hyperv1.ServicePublishingStrategy{Type: hyperv1.NodePort, NodePort: &hyperv1.NodePortPublishingStrategy{Address: "192.0.2.7"}}
 	byRoute, byName := hyperv1.ServicePublishingStrategy{Type: hyperv1.Route}, hyperv1.ServicePublishingStrategy{Type: hyperv1.Route, Route: &hyperv1.RoutePublishingStrategy{Hostname: "ign.example"}}
@@ -215,7 +216,7 @@ func TestObservedIgnition(t *testing.T) {
 	}
 }
 
-// TestRouteHost reads a Route that is none of the kinds a client knows of.
+// TestRouteHost reads a Route, whose kind is not in the client's scheme.
 func TestRouteHost(t *testing.T) {
 	route := &unstructured.Unstructured{Object: map[string]any{"spec": map[string]any{"host": "ignition.apps.example"}}}
 	route.SetGroupVersionKind(routeKind)

@@ -24,7 +24,7 @@ import (
 	"github.com/openshift/hypershift/support/releaseinfo"
 )
 
-// told takes the events that a recorder has.
+// told drains the events of a recorder.
 func told(recorder *events.FakeRecorder) []string {
 	var all []string
 	for len(recorder.Events) > 0 {
@@ -34,7 +34,7 @@ func told(recorder *events.FakeRecorder) []string {
 	return all
 }
 
-// reported is a desk with a cluster, its scope, and what report returned.
+// reported runs report for a cluster, and returns its scope and the error.
 func (d *desk) reported(t *testing.T, failure error, mutate ...func(*scope)) (*scope, error) {
 	t.Helper()
 	hc := fixture.HostedCluster("clusters")
@@ -105,7 +105,7 @@ func TestReport(t *testing.T) {
 	})
 }
 
-// TestReportOfWhatCannotBeRead has reads fail while the status is made.
+// TestReportOfWhatCannotBeRead fails reads while the status is computed.
 func TestReportOfWhatCannotBeRead(t *testing.T) {
 	before := func() *hyperv1.HostedCluster {
 		hc := fixture.HostedCluster("clusters")
@@ -156,7 +156,7 @@ func TestReportOfWhatCannotBeRead(t *testing.T) {
 	})
 }
 
-// TestObservedCopies tells which of the Secrets beside a cluster its status names.
+// TestObservedCopies checks which of the Secrets beside a cluster its status names.
 func TestObservedCopies(t *testing.T) {
 	others, going := ours("clusters", "demo-admin-kubeconfig"), ours("clusters", "demo-admin-kubeconfig")
 	others.Annotations[hyperv1.HostedClusterAnnotation] = "clusters/another"
@@ -180,7 +180,7 @@ func TestObservedCopies(t *testing.T) {
 	}
 }
 
-// TestStatusOfAControlPlane tells what a HostedCluster repeats of its control plane.
+// TestStatusOfAControlPlane checks what a HostedCluster copies from the status of its control plane.
 func TestStatusOfAControlPlane(t *testing.T) {
 	version := &hyperv1.ClusterVersionStatus{History: []configv1.UpdateHistory{{Version: "1.36.3"}}}
 	hcp := hyperv1.HostedControlPlaneStatus{
@@ -232,7 +232,8 @@ func TestPayloadArch(t *testing.T) {
 	}
 }
 
-// TestKeptConditions: what nobody has looked at in a pass is as it was, and what has no subject any more goes.
+// TestKeptConditions checks that conditions that no phase set stay as they were, and that conditions without a subject
+// are removed.
 func TestKeptConditions(t *testing.T) {
 	last := []metav1.Condition{is("PlatformProviderSupported", "False", "A", "old"), is("PlatformCredentialsFound", "False", "B", "old")}
 	s := withScope(func(s *scope) { s.hc.Status.Conditions = slices.Clone(last) })
@@ -274,7 +275,7 @@ func TestAnnounce(t *testing.T) {
 	}
 }
 
-// TestUsersMend lists the conditions whose failure is a warning from the first moment.
+// TestUsersMend lists the conditions whose failure always causes a warning.
 func TestUsersMend(t *testing.T) {
 	g := NewWithT(t)
 	for _, conditionType := range []string{
@@ -289,7 +290,7 @@ func TestUsersMend(t *testing.T) {
 	}
 }
 
-// nodePortService is a Service of the hosted namespace.
+// nodePortService returns a Service in the hosted namespace.
 func nodePortService(name string, ports ...int32) client.Object {
 	service := &corev1.Service{ObjectMeta: metav1.ObjectMeta{Namespace: "clusters-demo", Name: name}}
 	for _, port := range ports {

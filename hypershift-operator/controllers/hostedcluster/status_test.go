@@ -25,7 +25,7 @@ import (
 
 var now = time.Date(2026, 11, 20, 12, 0, 0, 0, time.UTC)
 
-// withScope is a scope of the fixture's cluster that a test may change.
+// withScope returns a scope of the fixture's cluster, modified by the test.
 func withScope(mutate ...func(*scope)) *scope {
 	s := newScope(fixture.HostedCluster("clusters"))
 	s.now = now

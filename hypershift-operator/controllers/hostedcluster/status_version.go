@@ -12,11 +12,11 @@ import (
 	hyperv1 "github.com/openshift/hypershift/api/hypershift/v1beta1"
 )
 
-// maxHistory bounds the history of versions.
+// maxHistory limits the number of entries in the version history.
 const maxHistory = 100
 
-// versionStatus is what the control plane reports of its versions. A control plane that reports none yet, or whose
-// operator does not keep a history, gets one that follows the images it runs.
+// versionStatus returns the version status that the control plane reports. If it reports none yet, or its operator does
+// not record a history, the status follows the images that it runs.
 func versionStatus(s *scope) *hyperv1.ClusterVersionStatus {
 	if s.hcp != nil && s.hcp.Status.VersionStatus != nil {
 		return s.hcp.Status.VersionStatus

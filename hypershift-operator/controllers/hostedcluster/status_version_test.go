@@ -16,7 +16,7 @@ import (
 	hyperv1 "github.com/openshift/hypershift/api/hypershift/v1beta1"
 )
 
-// TestFollowedImages has what the version of a control plane is when its operator keeps no history.
+// TestFollowedImages checks the version status of a control plane whose operator records no history.
 func TestFollowedImages(t *testing.T) {
 	begun, done := metav1.NewTime(now.Add(-time.Hour)), metav1.NewTime(now.Add(-time.Minute))
 	partial := configv1.UpdateHistory{State: configv1.PartialUpdate, StartedTime: begun, Image: "new"}
@@ -69,7 +69,7 @@ func TestLongHistory(t *testing.T) {
 	})
 }
 
-// TestWhoseVersion tells whether the history is the control plane's or our own.
+// TestWhoseVersion checks whether the history comes from the control plane or from this operator.
 func TestWhoseVersion(t *testing.T) {
 	named := func(s *scope) { s.images.release, s.hc.Generation = "new", 9 }
 	last := guestHistory(went("1.35.0", configv1.CompletedUpdate))

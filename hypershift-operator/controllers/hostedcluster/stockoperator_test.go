@@ -28,11 +28,12 @@ import (
 	"github.com/openshift/hypershift/support/pki"
 )
 
-// stockOperator is a double of the control-plane-operator that an OpenShift release brings. It does what the real one
-// needs of the management cluster: it watches the monitoring kinds, and makes pods of which it sets the user alone.
+// stockOperator is a fake of the control-plane-operator in an OpenShift release. It has the same requirements for the
+// management cluster as the real one: it watches the monitoring kinds, and creates pods for which it sets only the
+// user.
 type stockOperator struct {
 	*world
-	// restarts is how often it has ended.
+	// restarts is the number of times that it has exited.
 	restarts int32
 }
 
@@ -50,7 +51,7 @@ func newStockOperator(t *testing.T, c client.WithWatch, namespace string,
 	return &stockOperator{world: s}
 }
 
-// run is one life of its process. It ends with the error of the first kind that it cannot watch.
+// run simulates one run of its process, which exits with the error of the first kind that it cannot watch.
 func (s *stockOperator) run() {
 	s.t.Helper()
 	account := fixture.As(s.t, "system:serviceaccount:"+s.hosted()+":"+controlPlaneOperatorName, "system:serviceaccounts",
@@ -66,7 +67,7 @@ func (s *stockOperator) run() {
 	s.deploy()
 }
 
-// end leaves what a kubelet reports of a process that has ended with an error, and starts again.
+// end writes the pod status that a kubelet reports for a process that has exited with an error and restarts.
 func (s *stockOperator) end(why error) {
 	s.t.Helper()
 	s.restarts++
@@ -87,8 +88,8 @@ func (s *stockOperator) end(why error) {
 	s.Expect(s.client.Status().Update(s.t.Context(), pod)).To(Succeed())
 }
 
-// deploy makes a Deployment and its pod, as the operator and kube-controller-manager do, and returns whether the pod was
-// admitted. Only the user is set.
+// deploy creates a Deployment and its pod, as the operator and kube-controller-manager do, and reports whether the pod
+// was admitted. It sets only the user.
 func (s *stockOperator) deploy() bool {
 	s.t.Helper()
 	labels := map[string]string{"app": "kube-apiserver"}
@@ -126,7 +127,7 @@ func restrictedContainer(name string) corev1.Container {
 	}}
 }
 
-// TestStockOperatorOnPlainKubernetes has the double live through what plain Kubernetes lacks.
+// TestStockOperatorOnPlainKubernetes runs the fake operator on Kubernetes without OpenShift's kinds.
 func TestStockOperatorOnPlainKubernetes(t *testing.T) {
 	c := fixture.Start(t)
 	stock := newStockOperator(t, c, "stock", nil)
@@ -180,7 +181,7 @@ func TestStockOperatorOnPlainKubernetes(t *testing.T) {
 	})
 }
 
-// level has an administrator decide the Pod Security level of the hosted namespace.
+// level sets the Pod Security level of the hosted namespace as an administrator.
 func (s *world) level(decided string) {
 	s.t.Helper()
 	namespace := &corev1.Namespace{}
@@ -189,7 +190,8 @@ func (s *world) level(decided string) {
 	s.Expect(s.client.Update(s.t.Context(), namespace)).To(Succeed())
 }
 
-// TestStockOperatorLevels asks a real API server which level the namespace of an OpenShift payload has.
+// TestStockOperatorLevels checks on a real API server which Pod Security level the namespace of an OpenShift payload
+// has.
 func TestStockOperatorLevels(t *testing.T) {
 	c := fixture.Start(t)
 	for name, tc := range map[string]struct {
@@ -231,7 +233,7 @@ func TestStockOperatorLevels(t *testing.T) {
 	}
 }
 
-// TestAuthenticationReader has the PKI operator of a payload read what its metrics endpoint goes by.
+// TestAuthenticationReader lets the PKI operator of a payload read the authentication settings of its metrics endpoint.
 func TestAuthenticationReader(t *testing.T) {
 	c := fixture.Start(t)
 	payload, product := newStockOperator(t, c, "reads-authentication", nil), newWorld(t, c, "reads-nothing")
@@ -300,7 +302,8 @@ func found[T client.Object](t *testing.T, c client.Client, obj T) T {
 	return obj
 }
 
-// TestPayloadTrust has an operator of a payload connect with the bundle alone, as it mounts it over that of its image.
+// TestPayloadTrust connects with only the CAs of the bundle, as an operator of a payload does: it mounts the bundle
+// over that of its image.
 func TestPayloadTrust(t *testing.T) {
 	c := fixture.Start(t)
 	registry, public := newSignedServer(t), newSignedServer(t)
@@ -371,7 +374,7 @@ func TestPayloadTrust(t *testing.T) {
 	})
 }
 
-// signedServer is a server with a certificate of a CA of its own.
+// signedServer is a server with a certificate of its own CA.
 type signedServer struct {
 	*httptest.Server
 	ca []byte

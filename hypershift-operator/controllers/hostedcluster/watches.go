@@ -55,9 +55,9 @@ func (r *Reconciler) SetupWithManager(mgr ctrl.Manager) error {
 	return nil
 }
 
-// owner maps an object to the HostedCluster that it was made for. The object's own annotation counts only where no
-// other tenant can write it: beside that cluster, in the operator's namespace, in kube-system, or in a namespace that
-// the cluster names. In a hosted namespace the annotation of the namespace counts.
+// owner maps an object to the HostedCluster for which it was created. The object's own annotation is trusted only where
+// no other tenant can write it. These are the namespace of that cluster, the operator's namespace, kube-system, and a
+// namespace that the cluster names. In a hosted namespace, the annotation of the namespace counts.
 func (r *Reconciler) owner(ctx context.Context, obj client.Object) []reconcile.Request {
 	request, points := backPointer(obj)
 	namespace := obj.GetNamespace()
@@ -82,7 +82,7 @@ func (r *Reconciler) owner(ctx context.Context, obj client.Object) []reconcile.R
 	return nil
 }
 
-// namesAgents reports whether a HostedCluster takes its hosts from a namespace.
+// namesAgents reports whether a HostedCluster takes its agents from a namespace.
 func (r *Reconciler) namesAgents(ctx context.Context, request reconcile.Request, namespace string) bool {
 	hc := &hyperv1.HostedCluster{}
 	if err := r.Client.Get(ctx, request.NamespacedName, hc); err != nil {
@@ -104,7 +104,7 @@ func ownerByLabels(_ context.Context, obj client.Object) []reconcile.Request {
 	return []reconcile.Request{{NamespacedName: client.ObjectKey{Namespace: labels[ownerNamespace], Name: labels[ownerName]}}}
 }
 
-// ownerOrReader maps a Secret or ConfigMap to the cluster that it was made for, or to those that read it.
+// ownerOrReader maps a Secret or ConfigMap to the cluster for which it was created, or to the clusters that read it.
 func (r *Reconciler) ownerOrReader(ctx context.Context, obj client.Object) []reconcile.Request {
 	requests := r.owner(ctx, obj)
 	clusters := &hyperv1.HostedClusterList{}
@@ -120,7 +120,7 @@ func (r *Reconciler) ownerOrReader(ctx context.Context, obj client.Object) []rec
 	return requests
 }
 
-// readBy lists the names of all Secrets and ConfigMaps beside a HostedCluster that it reads.
+// readBy returns the names of all Secrets and ConfigMaps beside a HostedCluster that it reads.
 func (r *Reconciler) readBy(hc *hyperv1.HostedCluster) []string {
 	names := []string{hc.Spec.PullSecret.Name, hc.Spec.SSHKey.Name}
 	for _, ref := range []*corev1.LocalObjectReference{hc.Spec.AdditionalTrustBundle, hc.Spec.ServiceAccountSigningKey} {

@@ -20,7 +20,7 @@ import (
 	"github.com/openshift/hypershift/hypershift-operator/fixture"
 )
 
-// requestsOf are those for clusters of one namespace.
+// requestsOf returns requests for clusters of one namespace.
 func requestsOf(namespace string, names ...string) []reconcile.Request {
 	var all []reconcile.Request
 	for _, name := range names {
@@ -29,7 +29,7 @@ func requestsOf(namespace string, names ...string) []reconcile.Request {
 	return all
 }
 
-// TestMapped tells for whom a change of an object asks.
+// TestMapped checks which clusters a change of an object reconciles.
 func TestMapped(t *testing.T) {
 	second := fixture.HostedCluster("clusters")
 	second.Name = "second"
@@ -84,7 +84,7 @@ func TestMapped(t *testing.T) {
 	})
 }
 
-// TestReadObjects lists the names of what a cluster reads, none of them empty.
+// TestReadObjects checks the names of the objects that a cluster reads; none of them is empty.
 func TestReadObjects(t *testing.T) {
 	ref := func(name string) *corev1.LocalObjectReference { return &corev1.LocalObjectReference{Name: name} }
 	always := []string{fixture.PullSecret, fixture.SSHKey, fixture.TrustBundle, fixture.Credentials}
@@ -125,7 +125,7 @@ func TestReadObjects(t *testing.T) {
 	})
 }
 
-// later is a queue that notes what it is asked for later.
+// later is a queue that records delayed requests.
 type later struct {
 	workqueue.TypedRateLimitingInterface[reconcile.Request]
 	asked []reconcile.Request
@@ -136,7 +136,7 @@ func (l *later) AddAfter(request reconcile.Request, after time.Duration) {
 	l.asked, l.after = append(l.asked, request), after
 }
 
-// TestWhenMonitored: clusters are looked at again a moment after a Prometheus operator has come.
+// TestWhenMonitored checks that clusters are reconciled with a delay after a Prometheus operator was installed.
 func TestWhenMonitored(t *testing.T) {
 	second := fixture.HostedCluster("others")
 	both := append(requestsOf("clusters", "demo"), requestsOf("others", "demo")...)

@@ -28,7 +28,8 @@ const (
 	operatorImageTag  = "hypershift"
 )
 
-// apiProxyConfig is the MachineConfig that gives the nodes of an OpenShift cluster a local address of the API server.
+// apiProxyConfig returns the MachineConfig that gives the nodes of an OpenShift cluster a local address of the API
+// server.
 func (r *Reconciler) apiProxyConfig(ctx context.Context, s *scope) (string, error) {
 	host, port, err := r.publishedAPI(ctx, s)
 	if err != nil {
@@ -48,8 +49,9 @@ func (r *Reconciler) apiProxyConfig(ctx context.Context, s *scope) (string, erro
 	})
 }
 
-// apiTunnel is host:port of the cluster's HTTPS proxy, by which nodes reach the API server, unless noProxy names the server's local
-// address, a name of its Service, or a network of the cluster. It is empty where nodes reach it directly.
+// apiTunnel returns host:port of the cluster's HTTPS proxy if nodes reach the API server through it. It returns an
+// empty string if nodes connect directly. They do so if noProxy names the server's local address, a name of its
+// Service, or a network of the cluster.
 func (s *scope) apiTunnel() (string, error) {
 	if s.hc.Spec.Configuration == nil || s.hc.Spec.Configuration.Proxy == nil || s.hc.Spec.Configuration.Proxy.HTTPSProxy == "" {
 		return "", nil
@@ -73,8 +75,9 @@ func (s *scope) apiTunnel() (string, error) {
 	return net.JoinHostPort(to.Hostname(), cmp.Or(to.Port(), map[string]string{"http": "80", "https": "443"}[to.Scheme])), nil
 }
 
-// forwarderImage is HAProxy's, or that of the payload's own operator, which knows how to go through a proxy. It is the pool's payload
-// that counts: another release of the control plane replaces no machine.
+// forwarderImage returns the image of HAProxy or, for a tunnel, that of the payload's control-plane-operator, which can
+// connect through a proxy. It uses the pool's payload, so that another release of the control plane does not replace
+// machines.
 func (s *scope) forwarderImage(tunnel bool) (string, error) {
 	tag, named := proxyImageTag, s.pool.Annotations[hyperv1.HAProxyImageAnnotation]
 	if tunnel {
@@ -90,7 +93,7 @@ func (s *scope) forwarderImage(tunnel bool) (string, error) {
 	return image, nil
 }
 
-// localAPI is the address that pods know the API server by.
+// localAPI returns the address and the port at which pods reach the API server.
 func localAPI(hc *hyperv1.HostedCluster) (string, int32) {
 	address := localAPIAddress
 	if networks := hc.Spec.Networking.ServiceNetwork; len(networks) > 0 && networks[0].CIDR.IP.To4() == nil {
@@ -103,7 +106,7 @@ func localAPI(hc *hyperv1.HostedCluster) (string, int32) {
 	return ptr.Deref(api.AdvertiseAddress, address), ptr.Deref(api.Port, localAPIPort)
 }
 
-// publishedAPI is where the API server is reached from outside, as the admin's kubeconfig says.
+// publishedAPI returns the external host and port of the API server, from the admin kubeconfig.
 func (r *Reconciler) publishedAPI(ctx context.Context, s *scope) (string, int32, error) {
 	name := s.hc.Status.KubeConfig.Name
 	data, err := r.secretData(ctx, s.pool.Namespace, name)

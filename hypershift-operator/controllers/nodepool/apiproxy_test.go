@@ -20,7 +20,7 @@ import (
 	"github.com/openshift/hypershift/support/testenv"
 )
 
-// published is a pass over an OpenShift pool whose cluster's kubeconfig holds some text.
+// published returns a scope of an OpenShift pool whose cluster's kubeconfig contains the given text.
 func published(text string) (*Reconciler, *scope) {
 	s := pass()
 	s.release = fixture.Payloads()[fixture.OCPImage]
@@ -115,7 +115,7 @@ func TestAPIProxyConfig(t *testing.T) {
 	})
 }
 
-// TestPartOfLocalAPI: a user may choose the address alone, or the port alone.
+// TestPartOfLocalAPI: a user may set only the address, or only the port.
 func TestPartOfLocalAPI(t *testing.T) {
 	for name, test := range map[string]struct {
 		chosen  hyperv1.APIServerNetworking
@@ -143,7 +143,7 @@ func TestPartOfLocalAPI(t *testing.T) {
 	})
 }
 
-// TestTunnelEnds: a proxy without a port has that of its scheme, and none is made up.
+// TestTunnelEnds: a proxy without a port uses the default port of its scheme. A proxy without a host is invalid.
 func TestTunnelEnds(t *testing.T) {
 	for name, test := range map[string]struct {
 		configuration *hyperv1.ClusterConfiguration

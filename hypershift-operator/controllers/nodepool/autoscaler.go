@@ -20,11 +20,11 @@ import (
 	"github.com/openshift/hypershift/support/platforms"
 )
 
-// What the cluster autoscaler reads from a MachineDeployment or MachineSet.
+// Annotations that the cluster autoscaler reads from a MachineDeployment or MachineSet.
 const (
 	autoscalerMax = "cluster.x-k8s.io/cluster-api-autoscaler-node-group-max-size"
 	autoscalerMin = "cluster.x-k8s.io/cluster-api-autoscaler-node-group-min-size"
-	// autoscalerPatience is how long it lets a machine of the pool come up.
+	// autoscalerPatience sets how long the autoscaler waits until a machine of the pool becomes a node.
 	autoscalerPatience = "cluster.x-k8s.io/autoscaling-options-maxnodeprovisiontime"
 
 	autoscalerCPU    = "capacity.cluster-autoscaler.kubernetes.io/cpu"
@@ -35,9 +35,9 @@ const (
 	autoscalerTaints = "capacity.cluster-autoscaler.kubernetes.io/taints"
 )
 
-// What pods don't get of a machine, whatever its distribution. The kernel maps each page of 4096 bytes with a structure of 64, firmware
-// and kernel keep some of the rest, and the kubelet evicts pods at 100 MiB of free memory and at 10 % of free disk, of which the file
-// system keeps 5 % for itself.
+// These values are the part of a machine that is not available to pods, whatever its distribution. The kernel maps each
+// page of 4096 bytes with a structure of 64 bytes. Firmware and kernel use some of the rest. The kubelet evicts pods at
+// 100 MiB of free memory and at 10 % of free disk, of which the file system reserves 5 % for itself.
 const (
 	pageTablesShare = 64
 	kernelMemory    = 256 << 20
@@ -45,8 +45,8 @@ const (
 	diskPercent     = 85
 )
 
-// tellAutoscaler annotates a MachineDeployment or MachineSet with all that the autoscaler must know of the pool, also before there is a
-// machine. What does not hold any more goes.
+// tellAutoscaler annotates a MachineDeployment or MachineSet with what the autoscaler must know about the pool, even if
+// the pool has no machine. It removes annotations that no longer apply.
 func (s *scope) tellAutoscaler(obj metav1.Object) {
 	minimum, maximum := autoscalerBounds(s.pool, obj)
 	annotate(obj, autoscalerMin, minimum)
@@ -67,8 +67,9 @@ func (s *scope) tellAutoscaler(obj metav1.Object) {
 	}
 }
 
-// roomOfNode is what pods get of the pool's next node, and which of them it takes. The autoscaler takes it for what is allocatable: were it
-// more than that, a machine would be installed in vain for a pod that just does not fit, over and over.
+// roomOfNode returns the capacity that the pool's next node offers to pods, and its labels and taints. The autoscaler
+// treats it as the allocatable capacity. If it were too high, the autoscaler would repeatedly add machines for a pod
+// that does not fit.
 func (s *scope) roomOfNode() map[string]string {
 	have, keeps := s.capacity.Resources, s.distribution().NodeReserves
 	if have.Cpu().IsZero() || have.Memory().IsZero() {
@@ -90,12 +91,12 @@ func (s *scope) roomOfNode() map[string]string {
 	return room
 }
 
-// mebibytes writes bytes in the unit that a person reads, rounded down.
+// mebibytes formats bytes in a human-readable binary unit, rounded down to a whole MiB.
 func mebibytes(bytes int64) string {
 	return resource.NewQuantity(max(0, bytes)&^(1<<20-1), resource.BinarySI).String()
 }
 
-// nodeLabels are those that the pool's nodes are known to get.
+// nodeLabels returns the labels that the pool's nodes are known to get.
 func (s *scope) nodeLabels() map[string]string {
 	labels := map[string]string{
 		hyperv1.NodePoolLabel:    s.pool.Name,
@@ -127,7 +128,8 @@ func taintsText(taints []hyperv1.Taint) string {
 	return strings.Join(all, ",")
 }
 
-// replicas is how many machines a pool gets. With autoscaling the number belongs to the autoscaler, within the bounds.
+// replicas returns the number of machines of a pool. With autoscaling, the autoscaler sets the number within the
+// bounds.
 func replicas(pool *hyperv1.NodePool, current *int32) *int32 {
 	if pool.Spec.AutoScaling == nil {
 		return ptr.To(ptr.Deref(pool.Spec.Replicas, 0))
@@ -139,12 +141,13 @@ func replicas(pool *hyperv1.NodePool, current *int32) *int32 {
 	return ptr.To(max(minimum, min(*current, maximum)))
 }
 
-// scalingMin is what the user asked for as the least number of machines.
+// scalingMin returns the minimum number of machines in the spec; 1 if it is unset.
 func scalingMin(pool *hyperv1.NodePool) int32 {
 	return ptr.Deref(pool.Spec.AutoScaling.Min, 1)
 }
 
-// bounds are those of the autoscaler. A platform whose machines tell the autoscaler nothing before they exist keeps one.
+// bounds returns the bounds of the autoscaler. The minimum is 1 on a platform that cannot describe a machine before it
+// exists.
 func bounds(pool *hyperv1.NodePool) (minimum, maximum int32) {
 	minimum, maximum = scalingMin(pool), pool.Spec.AutoScaling.Max
 	if traits, _ := platforms.Of(pool.Spec.Platform.Type); minimum == 0 && !traits.ScalesFromZero {
@@ -153,7 +156,7 @@ func bounds(pool *hyperv1.NodePool) (minimum, maximum int32) {
 	return minimum, max(minimum, maximum)
 }
 
-// autoscalerBounds are the bounds as annotations; both zero keep the autoscaler away.
+// autoscalerBounds returns the bounds as annotations. Both are zero to disable the autoscaler for the pool.
 func autoscalerBounds(pool *hyperv1.NodePool, obj metav1.Object) (minimum, maximum string) {
 	if pool.Spec.AutoScaling == nil {
 		return "0", "0"
@@ -165,8 +168,9 @@ func autoscalerBounds(pool *hyperv1.NodePool, obj metav1.Object) (minimum, maxim
 	return strconv.Itoa(int(lowest)), strconv.Itoa(int(highest))
 }
 
-// boundsInPlace keeps the autoscaler still while nodes are updated in place. A node that was emptied for that looks as if nobody needed it, and its
-// pods as if they lacked a machine. Where the update stopped at a node, pods that lack one do so for long, and may get it.
+// boundsInPlace prevents the autoscaler from scaling while nodes are updated in place. A node that was drained for the
+// update looks unused, and its pods look as if they needed a machine. If the update stopped at a node, pending pods
+// would wait long, so the autoscaler may add machines for them.
 func boundsInPlace(set *clusterv1.MachineSet, minimum, maximum int32) (lowest, highest int32) {
 	told := set.Annotations
 	if told[hyperv1.NodePoolTargetConfigVersionAnnotation] == told[hyperv1.NodePoolCurrentConfigVersionAnnotation] {

@@ -56,7 +56,7 @@ func TestReplicas(t *testing.T) {
 	}
 }
 
-// fromZero makes a pool that the autoscaler may bring down to no machine.
+// fromZero creates a pool that the autoscaler may scale to zero.
 func (s *world) fromZero(mutate func(*hyperv1.NodePool)) {
 	s.t.Helper()
 	s.ready(nil)
@@ -69,7 +69,7 @@ func (s *world) fromZero(mutate func(*hyperv1.NodePool)) {
 	s.mustPass()
 }
 
-// brings is the provider's word of what the next machine brings.
+// brings sets the capacity that the provider reports for the next machine.
 func (s *world) brings(cores, memory, disk string) {
 	s.t.Helper()
 	template := &s.templates()[0]
@@ -81,7 +81,7 @@ func (s *world) brings(cores, memory, disk string) {
 	s.mustPass()
 }
 
-// autoscalers are the annotations that an autoscaler reads, without what all of them begin with.
+// autoscalers returns the annotations that the autoscaler reads, without their common prefix.
 func autoscalers(obj metav1.Object) map[string]string {
 	told := map[string]string{}
 	for key, value := range obj.GetAnnotations() {

@@ -18,7 +18,7 @@ import (
 	"github.com/openshift/hypershift/hypershift-operator/platform"
 )
 
-// scaling is a pass over a pool that the autoscaler scales, and whose next machine is known.
+// scaling returns a scope of an autoscaled pool whose next machine's capacity is known.
 func scaling() *scope {
 	s := configured(func(*scope) {})
 	s.pool.Spec.Replicas, s.pool.Spec.AutoScaling = nil, &hyperv1.NodePoolAutoScaling{Min: ptr.To[int32](1), Max: 3}
@@ -37,7 +37,7 @@ func TestTellAutoscaler(t *testing.T) {
 	}
 	for name, test := range map[string]struct {
 		change func(*scope)
-		differ map[string]string // empty for what is not told
+		differ map[string]string // an empty value means that the annotation is absent
 	}{
 		"When all is known, it should be told": {func(*scope) {}, nil},
 		"When the cluster says how long a node may take, the pool should not": {

@@ -27,7 +27,8 @@ const (
 	maxResourcesName = 43
 )
 
-// reconcileMachines keeps the template that machines are made from, and the MachineDeployment or MachineSet that makes them.
+// reconcileMachines maintains the machine template, and the MachineDeployment or MachineSet that creates machines from
+// it.
 func (r *Reconciler) reconcileMachines(ctx context.Context, s *scope) (ctrl.Result, error) {
 	if s.kept != nil && s.kept.Missing {
 		return ctrl.Result{}, r.hold(ctx, s, s.kept.Condition.Reason, s.kept.Condition.Message)
@@ -54,13 +55,14 @@ func (r *Reconciler) reconcileMachines(ctx context.Context, s *scope) (ctrl.Resu
 	return ctrl.Result{}, r.deleteUnusedTemplates(ctx, s, ref.Name)
 }
 
-// finishWithoutMachines ends the pass of a pool whose machines the user brings: what is current is what is wanted.
+// finishWithoutMachines ends the reconcile of a pool whose machines the user provides. The desired release and
+// configuration are then the current ones.
 func (r *Reconciler) finishWithoutMachines(ctx context.Context, s *scope) error {
 	return r.markCurrent(ctx, s, "")
 }
 
-// applyTemplate writes the template under a name that follows from what must roll the pool. What need not roll it is
-// changed in place.
+// applyTemplate writes the template. Its name contains a hash of the fields whose change replaces machines. The other
+// fields are changed in place.
 func (r *Reconciler) applyTemplate(ctx context.Context, s *scope, wanted client.Object) (clusterv1.ContractVersionedObjectReference, error) {
 	gvk, err := apiutil.GVKForObject(wanted, r.Client.Scheme())
 	if err != nil {
@@ -82,7 +84,7 @@ func (r *Reconciler) applyTemplate(ctx context.Context, s *scope, wanted client.
 	return clusterv1.ContractVersionedObjectReference{APIGroup: gvk.Group, Kind: gvk.Kind, Name: wanted.GetName()}, err
 }
 
-// specOf is the field Spec of any machine template.
+// specOf returns the field Spec of any machine template.
 func specOf(template client.Object) reflect.Value {
 	return reflect.ValueOf(template).Elem().FieldByName("Spec")
 }
@@ -101,7 +103,7 @@ func templateHash(template client.Object) (string, error) {
 	return naming.HashValue(raw), nil
 }
 
-// deleteUnusedTemplates removes templates of this pool that no set of machines refers to.
+// deleteUnusedTemplates deletes the pool's templates that no MachineSet refers to.
 func (r *Reconciler) deleteUnusedTemplates(ctx context.Context, s *scope, current string) error {
 	sets := &clusterv1.MachineSetList{}
 	if err := r.Client.List(ctx, sets, client.InNamespace(s.namespace())); err != nil {
@@ -114,12 +116,13 @@ func (r *Reconciler) deleteUnusedTemplates(ctx context.Context, s *scope, curren
 	return r.deleteTemplates(ctx, s, func(name string) bool { return !used[name] })
 }
 
-// resourcesName selects the machines of this pool; it is label key and value at once.
+// resourcesName returns the label that selects the machines of this pool. It is both the key and the value of the
+// label.
 func (s *scope) resourcesName() string {
 	return naming.Join(s.hc.Spec.InfraID+"-"+s.pool.Spec.ClusterName, s.pool.Name, maxResourcesName)
 }
 
-// machineTemplate is what is common to the machines of a pool.
+// machineTemplate returns what all machines of the pool have in common.
 func (s *scope) machineTemplate(ref clusterv1.ContractVersionedObjectReference) clusterv1.MachineTemplateSpec {
 	return clusterv1.MachineTemplateSpec{
 		ObjectMeta: clusterv1.ObjectMeta{
@@ -149,7 +152,7 @@ func seconds(d *metav1.Duration) *int32 {
 	return wholeSeconds(d.Duration)
 }
 
-// applyMachineDeployment makes machines that are replaced to be updated.
+// applyMachineDeployment writes the MachineDeployment, which updates machines by replacing them.
 func (r *Reconciler) applyMachineDeployment(ctx context.Context, s *scope, ref clusterv1.ContractVersionedObjectReference) error {
 	md := &clusterv1.MachineDeployment{ObjectMeta: metav1.ObjectMeta{Namespace: s.namespace(), Name: s.pool.Name}}
 	_, err := upsert.Object(ctx, r.Client, md, func() error {
@@ -174,7 +177,7 @@ func (r *Reconciler) applyMachineDeployment(ctx context.Context, s *scope, ref c
 	return r.markCurrent(ctx, s, ref.Name)
 }
 
-// shapeMeta gives a MachineDeployment or MachineSet what both carry.
+// shapeMeta sets the metadata that a MachineDeployment and a MachineSet have in common.
 func (s *scope) shapeMeta(obj metav1.Object) {
 	annotate(obj, hyperv1.NodePoolAnnotation, s.key())
 	s.tellAutoscaler(obj)
@@ -198,7 +201,8 @@ func rolloutStrategy(replace *hyperv1.ReplaceUpgrade) clusterv1.MachineDeploymen
 	return strategy
 }
 
-// markCurrent remembers which release and configuration all machines have. template is empty where there are no machines.
+// markCurrent records the release and the configuration that all machines have. template is empty if the pool has no
+// machines.
 func (r *Reconciler) markCurrent(ctx context.Context, s *scope, template string) error {
 	s.version = s.release.Version()
 	s.reportRolledOut()

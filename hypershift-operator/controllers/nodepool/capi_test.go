@@ -25,7 +25,7 @@ import (
 	"github.com/openshift/hypershift/support/condition"
 )
 
-// TestWrittenDeployment shows all that Cluster API is told of a pool.
+// TestWrittenDeployment checks the complete MachineDeployment of a pool.
 func TestWrittenDeployment(t *testing.T) {
 	s := startInMemory(t, func(p *hyperv1.NodePool) {
 		p.Spec.NodeDrainTimeout, p.Spec.NodeVolumeDetachTimeout = &metav1.Duration{Duration: 90 * time.Second}, &metav1.Duration{Duration: time.Minute}
@@ -54,7 +54,7 @@ func TestWrittenDeployment(t *testing.T) {
 	s.Expect(s.condition("UpdatingPlatformMachineTemplate").Status).To(Equal(corev1.ConditionFalse), "no machine was made after another one")
 }
 
-// TestRolledOutInMemory shows what a pool remembers when its machines are as wanted.
+// TestRolledOutInMemory checks what a pool records when all its machines are as desired.
 func TestRolledOutInMemory(t *testing.T) {
 	s := startInMemory(t, nil)
 	s.born("a")
@@ -105,7 +105,7 @@ func TestMarkCurrent(t *testing.T) {
 	}
 }
 
-// made is a platform that makes what a test says.
+// made is a platform with the template and kinds that a test sets.
 type made struct {
 	platform.Platform
 	template client.Object
@@ -152,7 +152,7 @@ func TestReconcileMachines(t *testing.T) {
 	}
 }
 
-// TestApplyTemplate: a template's name follows from what must roll the pool, and the rest is changed in place.
+// TestApplyTemplate: the template's name depends on the fields that replace machines; the other fields change in place.
 func TestApplyTemplate(t *testing.T) {
 	w := inMemory(t)
 	s := configured(func(*scope) {})

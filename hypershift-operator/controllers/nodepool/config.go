@@ -32,17 +32,18 @@ const (
 	baseCoreConfigs     = 2 // FIPS and SSH; the operator itself makes the API proxy's.
 )
 
-// config is what the nodes of a pool are configured with.
+// config is the configuration of a pool's nodes.
 type config struct {
-	// raw are all documents in the order of their text.
+	// raw contains all documents, sorted by their text.
 	raw string
-	// hash rolls the pool when it changes; hashWithoutVersion tells a changed configuration from a changed version.
+	// hash replaces the pool's machines when it changes. hashWithoutVersion distinguishes a changed configuration from a
+	// changed version.
 	hash, hashWithoutVersion string
-	// format is what machines read their first-boot configuration as.
+	// format is the format in which machines read their first-boot configuration.
 	format hyperv1.UserDataFormat
-	// stream is the operating system stream, empty where the release has one only.
+	// stream is the operating system stream; empty if the release has only one.
 	stream string
-	// trustBundle and globalConfig are inputs of the hashes that other parts need too.
+	// trustBundle is an input of the hashes that the token Secret needs too.
 	trustBundle string
 }
 
@@ -86,7 +87,7 @@ func (r *Reconciler) reconcileConfig(ctx context.Context, s *scope) (ctrl.Result
 	return ctrl.Result{RequeueAfter: again}, r.tellUpdating(ctx, s)
 }
 
-// chooseFormat asks the platform what the pool's machines read their first-boot configuration as, and says it.
+// chooseFormat asks the platform for the format of the pool's first-boot configuration, and reports it in a condition.
 func (r *Reconciler) chooseFormat(ctx context.Context, s *scope) (waiting string, again time.Duration, err error) {
 	chosen, err := s.platform.UserDataFormat(ctx, r.Client, s.view(), len(s.machines) > 0)
 	if err != nil || chosen.Waiting != "" {
@@ -102,10 +103,10 @@ func (r *Reconciler) chooseFormat(ctx context.Context, s *scope) (waiting string
 	return "", 0, upsert.Patch(ctx, r.Client, s.pool, func() { annotate(s.pool, hyperv1.NodePoolUserDataFormatAnnotation, chosen.Keep) })
 }
 
-// readers are who reads user-data of each format.
+// readers names the program that reads user-data of each format.
 var readers = map[hyperv1.UserDataFormat]string{hyperv1.UserDataIgnition: "Ignition", hyperv1.UserDataCloudConfig: "cloud-init"}
 
-// documents are all parts of the configuration. What the control plane has not made yet is waited for.
+// documents returns all parts of the configuration. waiting says which part the control plane has not created yet.
 func (r *Reconciler) documents(ctx context.Context, s *scope) (documents []string, waiting string, err error) {
 	var sources []corev1.ConfigMap
 	if s.distribution().OwnOperators {
@@ -141,7 +142,7 @@ func (r *Reconciler) documents(ctx context.Context, s *scope) (documents []strin
 	return documents, "", nil
 }
 
-// coreConfigs is how many ConfigMaps with core configuration a payload's control-plane-operator makes.
+// coreConfigs returns the number of ConfigMaps with core configuration that a payload's control-plane-operator creates.
 func coreConfigs(hc *hyperv1.HostedCluster) int {
 	if len(hc.Spec.ImageContentSources) > 0 {
 		return baseCoreConfigs + 1
@@ -169,7 +170,7 @@ func (r *Reconciler) userConfigs(ctx context.Context, s *scope) ([]corev1.Config
 	return configs, nil
 }
 
-// userConfig is a ConfigMap that a field of the pool names, with what it must hold under a key.
+// userConfig reads a ConfigMap that a field of the pool names, and checks that it has the given key.
 func (r *Reconciler) userConfig(ctx context.Context, s *scope, field, name, dataKey string) (*corev1.ConfigMap, error) {
 	source := &corev1.ConfigMap{}
 	key := ctrlKey(s.pool.Namespace, name)
@@ -186,7 +187,7 @@ func (r *Reconciler) userConfig(ctx context.Context, s *scope, field, name, data
 	return source, nil
 }
 
-// checkConfig reads what the ignition-server will read, all of it together.
+// checkConfig validates the complete configuration in the same way as the ignition-server reads it.
 func (s *scope) checkConfig() error {
 	if s.distribution().OwnOperators {
 		return nil // The payload's own ignition-server reads it.
@@ -209,7 +210,7 @@ func (s *scope) checkConfig() error {
 	return nil
 }
 
-// applier is the program that applies the configuration to a machine.
+// applier returns the program that applies the configuration to a machine.
 func (s *scope) applier() nodeinput.Applier {
 	if s.config.format == hyperv1.UserDataCloudConfig {
 		return nodeinput.ByNodeAgent
@@ -217,7 +218,7 @@ func (s *scope) applier() nodeinput.Applier {
 	return nodeinput.ByIgnition
 }
 
-// nodeImages are those of the payload that every node needs before it is one.
+// nodeImages returns the images of the payload that a machine needs before it becomes a node.
 func (s *scope) nodeImages() []string {
 	var images []string
 	for _, component := range []string{"node", "pod"} {
@@ -228,8 +229,8 @@ func (s *scope) nodeImages() []string {
 	return images
 }
 
-// hashConfig computes what rolls the pool. Only the names of the pull secret and the trust bundle are in it: nodes take
-// changed content without being replaced.
+// hashConfig computes the hash whose change replaces the pool's machines. It includes only the names of the pull secret
+// and the trust bundle, because nodes take changed content in place.
 func (s *scope) hashConfig() error {
 	var err error
 	s.config.hash, s.config.hashWithoutVersion, err = s.hashes(s.config.stream)

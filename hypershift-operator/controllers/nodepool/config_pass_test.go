@@ -23,7 +23,7 @@ import (
 	"github.com/openshift/hypershift/support/releaseinfo"
 )
 
-// chooser is a platform whose machines read what a test says.
+// chooser is a platform whose user-data format a test sets.
 type chooser struct {
 	platform.Platform
 	chosen  platform.UserData
@@ -36,7 +36,7 @@ func (c *chooser) UserDataFormat(_ context.Context, _ client.Reader, _ platform.
 	return c.chosen, c.err
 }
 
-// configuring is a pass over a pool that is there, up to its configuration.
+// configuring returns the scope of an existing pool, up to its configuration.
 func configuring(t *testing.T) (*world, *scope, *chooser) {
 	t.Helper()
 	w, s := inMemory(t), configured(func(*scope) {})
@@ -48,7 +48,7 @@ func configuring(t *testing.T) (*world, *scope, *chooser) {
 	return w, s, c
 }
 
-// holds makes a ConfigMap with a configuration.
+// holds creates a ConfigMap with a configuration.
 func (s *world) holds(namespace, name, text string, labels map[string]string) {
 	s.t.Helper()
 	fixture.Create(s.t, s.client, &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: name, Labels: labels}, Data: map[string]string{"config": text}})
@@ -157,7 +157,7 @@ func TestReconcileConfig(t *testing.T) {
 	}
 }
 
-// TestConfigDocuments: the order of ConfigMaps means nothing.
+// TestConfigDocuments: the order of ConfigMaps does not matter.
 func TestConfigDocuments(t *testing.T) {
 	w, s, _ := configuring(t)
 	w.holds("clusters", "two", machineConfig("b")+"---\n"+machineConfig("a"), nil)
@@ -176,7 +176,7 @@ func TestConfigDocuments(t *testing.T) {
 	w.Expect(s.conditions[hyperv1.NodePoolUpdatingConfigConditionType].Message).To(ContainSubstring(first.hashWithoutVersion))
 }
 
-// TestOpenShiftDocuments: the control plane's own parts belong to it, and are waited for.
+// TestOpenShiftDocuments: the control plane's own parts are included, and the reconcile waits for them.
 func TestOpenShiftDocuments(t *testing.T) {
 	w, s, _ := configuring(t)
 	s.release = fixture.Payloads()[fixture.OCPImage]
@@ -214,7 +214,7 @@ func TestNodeImagesAndApplier(t *testing.T) {
 	g.Expect(s.applier()).To(Equal(nodeinput.ByNodeAgent))
 }
 
-// TestCheckConfig: what nodes need must not be blocked, and what is mirrored must be one's own.
+// TestCheckConfig: registries that nodes need must not be blocked, and mirrors must be valid.
 func TestCheckConfig(t *testing.T) {
 	blocked := func(s *scope, registry string) {
 		s.hc.Spec.Configuration = &hyperv1.ClusterConfiguration{Image: &configv1.ImageSpec{RegistrySources: configv1.RegistrySources{BlockedRegistries: []string{registry}}}}

@@ -19,7 +19,7 @@ import (
 	"github.com/openshift/hypershift/support/releaseinfo"
 )
 
-// configured is a scope whose payload is known, with a configuration that a test may change.
+// configured returns a scope whose payload is known, with a configuration that a test may change.
 func configured(mutate func(*scope)) *scope {
 	s := scopeWith()
 	s.hc = fixture.HostedCluster("clusters")

@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package nodepool reconciles NodePools: it renders the configuration of a pool's nodes, hands it out by a token, and
-// keeps the Cluster API objects that make the machines.
+// Package nodepool reconciles NodePools. It renders the configuration of a pool's nodes and serves it to machines that
+// present a token. It also maintains the Cluster API objects that create the machines.
 //
-// A pass is a list of phases, one file each, over one scope. Conditions are set by the phases and written once.
+// A reconcile runs a list of phases, one file each, over one scope. The phases set conditions, and the controller
+// writes them once.
 package nodepool
 
 import (
@@ -32,7 +33,7 @@ import (
 const (
 	finalizerName = hyperv1.HostedClusterFinalizer
 	deletionPoll  = 5 * time.Second
-	// waitPoll is how soon something is looked at again that no watch tells of.
+	// waitPoll is the interval after which the controller checks objects that it does not watch.
 	waitPoll = 5 * time.Second
 )
 
@@ -43,11 +44,11 @@ type Reconciler struct {
 	Recorder  events.EventRecorder
 	Releases  release.Lookup
 	Platforms registry.Registry
-	// Limits are what tenants may choose; nil for no limits.
+	// Limits restrict what tenants may choose; nil means no limits.
 	Limits *tenantlimits.Limits
 }
 
-// Reconcile brings one NodePool a step closer to its spec.
+// Reconcile moves one NodePool towards its spec.
 func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Result, error) {
 	return phase.Driver[*hyperv1.NodePool, *scope]{
 		Client: r.Client, Finalizers: []string{finalizerName}, Observe: r.observe, Pause: pauseOf, Prepare: r.prepare,
@@ -55,7 +56,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 	}.Reconcile(ctx, req)
 }
 
-// observe reads the pool's cluster and its machines. The cluster need not exist.
+// observe reads the pool's HostedCluster and the pool's machines. The HostedCluster need not exist.
 func (r *Reconciler) observe(ctx context.Context, pool *hyperv1.NodePool) (*scope, error) {
 	s := newScope(pool)
 	s.now = r.Clock.Now()
@@ -76,8 +77,8 @@ func (r *Reconciler) observe(ctx context.Context, pool *hyperv1.NodePool) (*scop
 	return s, r.observeMachines(ctx, s)
 }
 
-// prepare sets the owner. A cluster that was restored from a backup has another UID than its pools remember, for which the
-// garbage collector would delete them.
+// prepare sets the owner reference. A cluster that was restored from a backup has a new UID, while its pools still
+// refer to the old one. The garbage collector would delete such pools.
 func (r *Reconciler) prepare(s *scope) error {
 	if s.hc == nil {
 		return nil
@@ -88,9 +89,9 @@ func (r *Reconciler) prepare(s *scope) error {
 	return nil
 }
 
-// phases are the steps of a pass, in order. Those that validate what the user wrote come first and stop a pass that
-// could not mean anything; machines that are there are looked after whatever release is wanted. A paused pool is validated and
-// nothing else.
+// phases returns the steps of a reconcile, in order. The validation phases come first and stop a reconcile whose spec
+// is unusable. Existing machines are maintained whatever the desired release is. A paused pool runs only the phases
+// with WhilePaused.
 func (r *Reconciler) phases(s *scope) []phase.Phase[*scope] {
 	if s.refused != "" {
 		return []phase.Phase[*scope]{{Name: "control plane namespace", WhilePaused: true, Run: r.refuseNamespace}}
@@ -120,7 +121,8 @@ func (r *Reconciler) phases(s *scope) []phase.Phase[*scope] {
 	}
 }
 
-// requireCluster wants the HostedCluster, which carries everything that a pool builds on.
+// requireCluster stops the reconcile if the HostedCluster is missing or is being deleted. Every later phase depends on
+// it.
 func (r *Reconciler) requireCluster(_ context.Context, s *scope) (ctrl.Result, error) {
 	if s.hc == nil {
 		s.reject(hyperv1.NodePoolReadyConditionType, hyperv1.NodePoolNotFoundReason, fmt.Sprintf(
@@ -134,7 +136,8 @@ func (r *Reconciler) requireCluster(_ context.Context, s *scope) (ctrl.Result, e
 	return ctrl.Result{}, nil
 }
 
-// refuseNamespace is all that happens to a pool whose cluster's namespace is somebody else's.
+// refuseNamespace reports that the control plane namespace belongs to another cluster. It is the only phase of such a
+// pool.
 func (r *Reconciler) refuseNamespace(_ context.Context, s *scope) (ctrl.Result, error) {
 	s.reject(hyperv1.NodePoolReadyConditionType, hyperv1.NamespaceNotOwnedReason, s.refused)
 	return ctrl.Result{}, errors.New(s.refused)
@@ -154,7 +157,7 @@ func (r *Reconciler) observeMachines(ctx context.Context, s *scope) error {
 	return nil
 }
 
-// secretData reads a Secret; nil when it does not exist.
+// secretData reads a Secret and returns its data; nil if the Secret does not exist.
 func (r *Reconciler) secretData(ctx context.Context, namespace, name string) (map[string][]byte, error) {
 	secret := &corev1.Secret{}
 	key := client.ObjectKey{Namespace: namespace, Name: name}

@@ -27,14 +27,14 @@ import (
 	"github.com/openshift/hypershift/hypershift-operator/fixture"
 )
 
-// world is one pool in a namespace of its own on a shared API server.
+// world is one pool in its own namespace of a shared API server.
 type world struct {
 	*GomegaWithT
 	t         *testing.T
 	client    client.WithWatch
 	clock     *testingclock.FakeClock
 	namespace string
-	// refusal is what the cluster's ignition-server says of configurations; empty accepts, "-" is a server that is down.
+	// refusal is the ignition-server's report on configurations. Empty means success; "-" means that the server is down.
 	refusal string
 	*Reconciler
 }
@@ -65,7 +65,7 @@ func (s *world) mustPass() {
 	}
 }
 
-// answer is what the cluster's ignition-server does with the token Secrets that it has not answered yet.
+// answer writes the ignition-server's report into the token Secrets that have none yet.
 func (s *world) answer() {
 	s.t.Helper()
 	secrets := &corev1.SecretList{}
@@ -122,7 +122,7 @@ func (s *world) secret(name string) *corev1.Secret {
 	return secret
 }
 
-// tokenOf is the token Secret that belongs to a user-data Secret.
+// tokenOf returns the token Secret that belongs to a user-data Secret.
 func (s *world) tokenOf(userData string) *corev1.Secret {
 	s.t.Helper()
 	return s.secret(strings.Replace(userData, "user-data-", "token-", 1))
@@ -135,7 +135,7 @@ func (s *world) templates() []infrav1.MaasMachineTemplate {
 	return list.Items
 }
 
-// ready makes the cluster one that pools can be made for.
+// ready makes the cluster ready for pools.
 func (s *world) ready(mutate func(*hyperv1.HostedCluster)) {
 	s.t.Helper()
 	hc := fixture.HostedCluster(s.namespace)
@@ -151,7 +151,7 @@ func (s *world) ready(mutate func(*hyperv1.HostedCluster)) {
 	s.Expect(s.client.Status().Update(s.t.Context(), hc)).To(Succeed())
 }
 
-// machine is what Cluster API would make for the pool.
+// machine creates a Machine as Cluster API would for the pool.
 func (s *world) machine(name, userData string) *clusterv1.Machine {
 	s.t.Helper()
 	md := s.deployment()
@@ -299,7 +299,8 @@ func TestReconcile(t *testing.T) {
 		s.Expect(s.tokenOf(old).Annotations).NotTo(HaveKey(hyperv1.IgnitionServerTokenExpirationTimestampAnnotation))
 		s.Expect(s.condition("UpdatingConfig").Status).To(Equal(corev1.ConditionTrue))
 
-		// As if a pass had not seen the machine yet, and as the ignition-server does after hours.
+		// An expiration, as if a reconcile had not observed the machine yet, and another token, as after the
+		// ignition-server's rotation.
 		token := s.tokenOf(old)
 		token.Annotations[hyperv1.IgnitionServerTokenExpirationTimestampAnnotation] = "2026-11-20T14:00:00Z"
 		token.Data["token"] = []byte("rotated")

@@ -16,7 +16,8 @@ import (
 	"github.com/openshift/hypershift/hypershift-operator/fixture"
 )
 
-// live brings a pool from nothing to a MachineDeployment; the process dies at one write of all, and is started again.
+// live reconciles a new pool until it has a MachineDeployment. The process fails at one of the writes, and is
+// restarted.
 func (s *world) live(failAt int64) (writes int64) {
 	s.t.Helper()
 	faulty := fixture.NewFaulty(s.client)

@@ -20,8 +20,8 @@ import (
 	"github.com/openshift/hypershift/support/upsert"
 )
 
-// deletion takes a pool apart and waits for its machines. It needs neither the cluster nor any other object: what is not
-// there is gone already. In a namespace of somebody else's nothing was ever the pool's.
+// deletion deletes the pool's objects and waits for its machines. It needs neither the cluster nor any other object,
+// and treats a missing object as deleted. In the namespace of another cluster, the pool owns nothing.
 func (r *Reconciler) deletion(s *scope) []phase.Phase[*scope] {
 	if s.refused != "" {
 		return nil
@@ -49,8 +49,9 @@ func (r *Reconciler) deleteMachines(ctx context.Context, s *scope) (ctrl.Result,
 	return ctrl.Result{RequeueAfter: deletionPoll}, phase.ErrStop
 }
 
-// deleteOwned deletes what makes machines, so that Cluster API deletes the machines, and says what of it is left. A set that
-// is on its way out may still make a machine, so a pool whose machines are gone waits for its sets too.
+// deleteOwned deletes the objects that create machines, so that Cluster API deletes the machines. It returns which of
+// them is left. A set that is being deleted may still create a machine, so a pool without machines waits for its sets
+// too.
 func (r *Reconciler) deleteOwned(ctx context.Context, s *scope) (left string, err error) {
 	var failures []error
 	for _, kind := range []struct {
@@ -70,9 +71,9 @@ func (r *Reconciler) deleteOwned(ctx context.Context, s *scope) (left string, er
 	return left, errors.Join(failures...)
 }
 
-// deleteOne deletes one object that carries the pool's name, and tells whether it is gone. Two clusters can have hosted
-// namespaces of the same name, of which one was refused: what is another pool's is left alone. Cluster API deletes nothing
-// that is paused, so a pause is taken back.
+// deleteOne deletes an object that has the pool's name, and reports whether it is gone. Two clusters can have control
+// plane namespaces of the same name, of which one was refused. An object of another pool is therefore not deleted.
+// Cluster API does not delete paused objects, so deleteOne removes the pause.
 func (r *Reconciler) deleteOne(ctx context.Context, s *scope, obj client.Object) (bool, error) {
 	key := ctrlKey(s.namespace(), s.pool.Name)
 	if err := r.Client.Get(ctx, key, obj); err != nil {
@@ -90,7 +91,7 @@ func (r *Reconciler) deleteOne(ctx context.Context, s *scope, obj client.Object)
 	return upsert.Gone(ctx, r.Client, obj)
 }
 
-// whyNothingGoes adds what keeps Cluster API from deleting anything at all; empty when nothing does.
+// whyNothingGoes returns what prevents Cluster API from deleting any object; empty if nothing does.
 func (s *scope) whyNothingGoes() string {
 	if s.hc == nil || !s.hc.DeletionTimestamp.IsZero() || !pause.Until(s.hc.Spec.PausedUntil, s.now).Paused {
 		return ""
@@ -98,7 +99,7 @@ func (s *scope) whyNothingGoes() string {
 	return fmt.Sprintf("\nHostedCluster %s is paused, and no machine is deleted until that is over: remove its spec.pausedUntil", s.hc.Name)
 }
 
-// whyMachinesStay says what the deletion waits for. Errors on the way only make it less telling.
+// whyMachinesStay returns what the deletion waits for. An error only makes the message less detailed.
 func (r *Reconciler) whyMachinesStay(ctx context.Context, s *scope) string {
 	message := fmt.Sprintf("Waiting for %s to be deleted", condition.Count(len(s.machines), "machine"))
 	for _, machine := range s.machines {
@@ -123,7 +124,7 @@ func (r *Reconciler) whyMachinesStay(ctx context.Context, s *scope) string {
 	return message
 }
 
-// deleteLeftovers deletes what no machine needs any more: templates, Secrets and ConfigMaps.
+// deleteLeftovers deletes what no machine needs any more: templates, Secrets, and ConfigMaps.
 func (r *Reconciler) deleteLeftovers(ctx context.Context, s *scope) (ctrl.Result, error) {
 	failures := []error{r.deleteTemplates(ctx, s, func(string) bool { return true })}
 	secrets, err := r.poolSecrets(ctx, s)
@@ -141,7 +142,7 @@ func (r *Reconciler) deleteLeftovers(ctx context.Context, s *scope) (ctrl.Result
 	return ctrl.Result{}, errors.Join(failures...)
 }
 
-// deleteTemplates deletes those machine templates of the pool that unwanted picks by name.
+// deleteTemplates deletes the pool's machine templates for whose names unwanted returns true.
 func (r *Reconciler) deleteTemplates(ctx context.Context, s *scope, unwanted func(name string) bool) error {
 	if !s.platformServed || s.platform.MachineTemplates() == nil {
 		return nil

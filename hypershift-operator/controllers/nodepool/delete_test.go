@@ -17,7 +17,7 @@ import (
 	"github.com/openshift/hypershift/hypershift-operator/fixture"
 )
 
-// TestDeleteOne: whose an object of the pool's name is, its annotation tells.
+// TestDeleteOne: an annotation identifies the owner of an object with the pool's name.
 func TestDeleteOne(t *testing.T) {
 	for _, tc := range []struct {
 		name, owner string
@@ -39,7 +39,7 @@ func TestDeleteOne(t *testing.T) {
 				WithObjects(&corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: set.Namespace}}, hc, pool, set).Build()
 			s := newScope(pool)
 			s.hc = hc
-			for range 2 { // The second look finds it gone.
+			for range 2 { // The second call finds the object gone.
 				_, err := (&Reconciler{Client: c}).deleteOne(t.Context(), s, set.DeepCopy())
 				g.Expect(err).NotTo(HaveOccurred())
 			}

@@ -22,7 +22,7 @@ import (
 
 const holder = "somebody.example/holds"
 
-// TestDeletionWaits: what makes machines goes first, and all else stays until the machines are gone.
+// TestDeletionWaits: the objects that create machines are deleted first; all others stay until the machines are gone.
 func TestDeletionWaits(t *testing.T) {
 	for kind, obj := range map[string]client.Object{
 		"MachineHealthCheck": &clusterv1.MachineHealthCheck{}, "MachineDeployment": &clusterv1.MachineDeployment{}, "MachineSet": &clusterv1.MachineSet{},
@@ -58,7 +58,7 @@ func TestDeletionWaits(t *testing.T) {
 	}
 }
 
-// TestDeletionWithMachine leads a pool with a machine out of the world.
+// TestDeletionWithMachine deletes a pool with a machine.
 func TestDeletionWithMachine(t *testing.T) {
 	s := startInMemory(t, nil)
 	machine := s.birth("a")
@@ -133,7 +133,7 @@ func TestWhyMachinesStay(t *testing.T) {
 	}
 }
 
-// withVersionOf is a copy of an object that may be written over the one that is there.
+// withVersionOf returns a copy of an object that can replace the existing one.
 func withVersionOf[T client.Object](t *testing.T, w *world, obj T) T {
 	t.Helper()
 	fresh := obj.DeepCopyObject().(T)
@@ -143,7 +143,7 @@ func withVersionOf[T client.Object](t *testing.T, w *world, obj T) T {
 	return fresh
 }
 
-// TestDeletionOfStrangers: a pool in a namespace of somebody else's has nothing there, and goes at once.
+// TestDeletionOfStrangers: a pool in another cluster's namespace owns nothing there, and is deleted at once.
 func TestDeletionOfStrangers(t *testing.T) {
 	s := startInMemory(t, nil)
 	namespace := &corev1.Namespace{}
@@ -166,7 +166,7 @@ func TestDeletionOfStrangers(t *testing.T) {
 	s.Expect(s.templates()).To(HaveLen(1))
 }
 
-// TestDeleteTemplates: a pool whose platform has none, or is not served, asks for none.
+// TestDeleteTemplates: no templates are listed if the platform has none, or is not served.
 func TestDeleteTemplates(t *testing.T) {
 	for name, test := range map[string]struct {
 		served bool

@@ -9,8 +9,9 @@ import (
 	"github.com/openshift/hypershift/support/upsert"
 )
 
-// rememberRelease notes which digest spec names, and which was the pool's first. It writes the status at once: machines
-// must not be made of a release that the next reconcile may read otherwise.
+// rememberRelease records the digest that the spec's image resolves to, and the pool's first digest. It writes the
+// status at once, because the next reconcile may resolve the image to another digest. Machines must not be created
+// before that.
 func (r *Reconciler) rememberRelease(ctx context.Context, s *scope) error {
 	digest := s.release.Digest()
 	if digest == "" {
@@ -31,8 +32,8 @@ func (r *Reconciler) rememberRelease(ctx context.Context, s *scope) error {
 	})
 }
 
-// releaseIdentity is what of the release replaces machines: its version, and its digest unless it is the pool's first release.
-// A pool from before digests counted keeps the hash that it had.
+// releaseIdentity returns the part of the release whose change replaces machines. That is its version, and its digest
+// unless it is the pool's first release. A pool that is older than the use of digests keeps its hash.
 func (s *scope) releaseIdentity() string {
 	digest := s.release.Digest()
 	if digest == s.pool.Annotations[hyperv1.NodePoolFirstReleaseAnnotation] {
@@ -41,7 +42,7 @@ func (s *scope) releaseIdentity() string {
 	return s.release.Version() + digest
 }
 
-// otherRelease tells that the machines came to another release than the wanted one, be it of the same version.
+// otherRelease reports whether the machines run another release than the desired one, even one of the same version.
 func (s *scope) otherRelease() bool {
 	current := s.pool.Annotations[hyperv1.NodePoolCurrentReleaseAnnotation]
 	if current == "" || s.release.Digest() == "" {

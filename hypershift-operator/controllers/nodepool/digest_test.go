@@ -20,7 +20,7 @@ import (
 	"github.com/openshift/hypershift/support/releaseinfo/releasetest"
 )
 
-// builds are payloads of one version with different images.
+// builds are payloads of the same version with different images.
 type builds struct {
 	*world
 	registry *releasetest.Registry
@@ -37,7 +37,7 @@ func (b *builds) push(tag, build string) (tagged, pinned string) {
 	return tagged, b.registry.Push(b.t, tagged, image)
 }
 
-// restart forgets what was read from the registry.
+// restart clears the cache of what was read from the registry.
 func (b *builds) restart() { b.Releases = release.NewReader(nil) }
 
 func (b *builds) userData() string {
@@ -51,7 +51,7 @@ func (b *builds) wants(image string) {
 	b.mustPass()
 }
 
-// unresolved takes away what the status says of the release, as with a pool of 0.1.0.
+// unresolved removes the resolved release from the status, as in a pool of 0.1.0.
 func (b *builds) unresolved() {
 	b.t.Helper()
 	pool := b.pool()
@@ -59,7 +59,7 @@ func (b *builds) unresolved() {
 	b.Expect(b.client.Status().Update(b.t.Context(), pool)).To(Succeed())
 }
 
-// startBuilds makes a cluster and a pool of two machines that run a release of a registry of the test's own.
+// startBuilds creates a cluster and a pool of two machines that run a release from the test's own registry.
 func startBuilds(s *world) (b *builds, tagged, pinned string) {
 	s.t.Helper()
 	b = &builds{world: s, registry: releasetest.Start(s.t)}
@@ -232,7 +232,7 @@ func TestDigests(t *testing.T) {
 	})
 }
 
-// controlPlane is one that took a release by its digest.
+// controlPlane returns a HostedControlPlane that pinned a release to its digest.
 func controlPlane(namespace, source, pinned string) *hyperv1.HostedControlPlane {
 	spec := fixture.HostedCluster(namespace).Spec
 	return &hyperv1.HostedControlPlane{

@@ -43,7 +43,7 @@ func TestRememberRelease(t *testing.T) {
 	}
 }
 
-// TestRememberRefused: a pool whose first release is not noted would take it for another one later.
+// TestRememberRefused: the first release must be recorded, because otherwise it would later count as another release.
 func TestRememberRefused(t *testing.T) {
 	w := inMemory(t)
 	_, s := gated()

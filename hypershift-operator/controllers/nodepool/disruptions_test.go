@@ -21,7 +21,7 @@ import (
 	"github.com/openshift/hypershift/hypershift-operator/fixture"
 )
 
-// start makes a pool whose cluster is ready, with its MachineDeployment.
+// start creates a pool whose cluster is ready, with its MachineDeployment.
 func (s *world) start(mutate func(*hyperv1.NodePool)) {
 	s.t.Helper()
 	s.ready(nil)
@@ -40,7 +40,7 @@ func (s *world) gone(obj client.Object, key client.ObjectKey) bool {
 	return apierrors.IsNotFound(err)
 }
 
-// hold puts Cluster API's finalizer on the MachineDeployment, as its controller does.
+// hold sets or removes Cluster API's finalizer on the MachineDeployment, as its controller does.
 func (s *world) hold(held bool) {
 	s.t.Helper()
 	md := s.deployment()
@@ -51,7 +51,7 @@ func (s *world) hold(held bool) {
 	s.Expect(s.client.Update(s.t.Context(), md)).To(Succeed())
 }
 
-// deletions are what can go wrong on the way out of a pool.
+// deletions are the disruptions of a pool's deletion.
 func deletions(t *testing.T, c client.WithWatch) {
 	t.Run("When a paused pool is deleted, it should resume Cluster API, which deletes nothing that is paused", func(t *testing.T) {
 		s := newWorld(t, c, "paused-deleted")
@@ -127,7 +127,7 @@ func deletions(t *testing.T, c client.WithWatch) {
 	})
 }
 
-// disruptions are what people and outages do to a pool that lives.
+// disruptions are what users and outages do to an existing pool.
 func disruptions(t *testing.T, c client.WithWatch) {
 	t.Run("When the release cannot be read, a pause should reach Cluster API all the same, and its end too", func(t *testing.T) {
 		s := newWorld(t, c, "pause-outage")
@@ -249,7 +249,7 @@ func TestReportMachinesThatGo(t *testing.T) {
 		"a pool whose last machine is going has none, and is not well for it")
 }
 
-// TestPausedPool: whoever makes a pool paused, to look at it before there are machines, sees what is wrong with it, and nothing is made.
+// TestPausedPool: a pool that is created paused reports its problems, and no object is created.
 func TestPausedPool(t *testing.T) {
 	c := fixture.Start(t)
 	s := newWorld(t, c, "paused-from-birth")

@@ -19,8 +19,9 @@ import (
 	"github.com/openshift/hypershift/support/releaseinfo"
 )
 
-// gate refuses nodes that would come before their control plane: of a newer version than it has completed, or of other images
-// of that version while it is on its way to these.
+// gate refuses a release that would make nodes newer than their control plane. It refuses a newer version than the
+// control plane has completed. It also refuses other images of that version while the control plane is being updated to
+// them.
 func (r *Reconciler) gate(ctx context.Context, s *scope) error {
 	if s.hc.Annotations[hyperv1.SkipReleaseImageValidation] != "" {
 		s.controlPlaneVersion = completedVersion(s.hc)
@@ -33,8 +34,8 @@ func (r *Reconciler) gate(ctx context.Context, s *scope) error {
 	return errors.Join(release.Supported(s.release, s.pool.Status.Version), release.Newer(s.release.Version(), s.controlPlaneVersion), r.inOrder(ctx, s))
 }
 
-// versionOfControlPlane is the newest version that the control plane has completed: until then its API server may still be the
-// old one. While it is first installed it is the one that its spec names.
+// versionOfControlPlane returns the newest version that the control plane has completed, because until then its API
+// server may still be the old one. During the first installation it returns the version that the spec names.
 func (r *Reconciler) versionOfControlPlane(ctx context.Context, s *scope) (string, error) {
 	if version := completedVersion(s.hc); version != "" {
 		return version, nil
@@ -46,7 +47,7 @@ func (r *Reconciler) versionOfControlPlane(ctx context.Context, s *scope) (strin
 	return wanted.Version(), nil
 }
 
-// clusterRelease is the payload that the cluster's spec gives its control plane.
+// clusterRelease returns the payload of the control plane according to the cluster's spec.
 func (r *Reconciler) clusterRelease(ctx context.Context, s *scope) (*releaseinfo.ReleaseImage, error) {
 	image := s.hc.Spec.Release.Image
 	if own := s.hc.Spec.ControlPlaneRelease; own != nil && own.Image != "" {
@@ -63,7 +64,7 @@ func (r *Reconciler) clusterRelease(ctx context.Context, s *scope) (*releaseinfo
 	return wanted, nil
 }
 
-// inOrder refuses a release of the version that the control plane has, while the control plane goes to that very release.
+// inOrder refuses a release of the control plane's version while the control plane is being updated to that release.
 func (r *Reconciler) inOrder(ctx context.Context, s *scope) error {
 	if s.release.Version() != s.controlPlaneVersion {
 		return nil
@@ -75,8 +76,8 @@ func (r *Reconciler) inOrder(ctx context.Context, s *scope) error {
 	return fmt.Errorf("the control plane is not through with the release %s yet: the nodes follow when it is", s.release.Pinned())
 }
 
-// comingRelease tells whether the control plane is on its way to the pool's release, or is about to be: its history begins with a
-// release only when its own operator has seen it.
+// comingRelease reports whether the control plane is being updated to the pool's release, or is about to be. The
+// history does not contain a release before the control plane's own operator has observed it.
 func (r *Reconciler) comingRelease(ctx context.Context, s *scope) (bool, error) {
 	last := lastCompleted(s.hc)
 	if last == nil || s.isRelease(last.Image) {
@@ -92,13 +93,15 @@ func (r *Reconciler) comingRelease(ctx context.Context, s *scope) (bool, error) 
 	return err == nil && s.isRelease(wanted.Pinned()), err
 }
 
-// changes tells whether the control plane goes to another release, or may after a change of its spec that nobody has looked at.
+// changes reports whether the control plane is being updated. It also returns true if a change of the spec has not been
+// observed yet, because that change may start an update.
 func changes(hc *hyperv1.HostedCluster) bool {
 	c := meta.FindStatusCondition(hc.Status.Conditions, string(hyperv1.HostedClusterProgressing))
 	return c != nil && (c.Status == metav1.ConditionTrue || c.ObservedGeneration != hc.Generation)
 }
 
-// isRelease tells whether a pull spec names the pool's release, by its digest or in the words of the pool's spec.
+// isRelease reports whether a pull spec names the pool's release, by its digest or by the same text as in the pool's
+// spec.
 func (s *scope) isRelease(image string) bool {
 	if _, digest, ok := strings.Cut(image, "@"); ok && s.release.Digest() != "" {
 		return digest == s.release.Digest()
@@ -106,7 +109,8 @@ func (s *scope) isRelease(image string) bool {
 	return image == s.pool.Spec.Release.Image
 }
 
-// lastCompleted is the newest entry of the history that the control plane has come to; nil while it is first installed.
+// lastCompleted returns the newest history entry that the control plane has completed; nil during the first
+// installation.
 func lastCompleted(hc *hyperv1.HostedCluster) *configv1.UpdateHistory {
 	if hc.Status.Version == nil {
 		return nil
@@ -126,7 +130,7 @@ func completedVersion(hc *hyperv1.HostedCluster) string {
 	return ""
 }
 
-// reportSkew tells when nodes of the pool's release would be too far behind the control plane.
+// reportSkew reports whether nodes of the pool's release would be too far behind the control plane.
 func (s *scope) reportSkew() {
 	conditionType := hyperv1.NodePoolSupportedVersionSkewConditionType
 	if err := release.Skew(s.release.Version(), s.controlPlaneVersion); err != nil {

@@ -21,12 +21,12 @@ const (
 	newerBuild = "registry.example/release@sha256:2"
 )
 
-// build is a payload that was read by a tag, or by its digest.
+// build returns a payload that was read by a tag, or by its digest.
 func build(image, version, digest string) *releaseinfo.ReleaseImage {
 	return releaseinfo.New(image, releaseinfo.Payload{Version: version, Distribution: releaseinfo.Kubernetes, Digest: digest})
 }
 
-// gated is a pass over a pool that names the second build of 1.36.3 by a tag, as its cluster does.
+// gated returns a scope of a pool that names the second build of 1.36.3 by a tag, as its cluster does.
 func gated() (*Reconciler, *scope) {
 	s := pass()
 	s.access = release.Access{PullSecret: []byte("{}")}
@@ -39,7 +39,7 @@ func gated() (*Reconciler, *scope) {
 	}}, s
 }
 
-// ran is a history of updates that begins with the newest.
+// ran returns a history of updates that begins with the newest.
 func ran(entries ...configv1.UpdateHistory) *hyperv1.ClusterVersionStatus {
 	return &hyperv1.ClusterVersionStatus{History: entries}
 }
@@ -138,7 +138,7 @@ func TestClusterRelease(t *testing.T) {
 	}
 }
 
-// going is what a cluster says of its way to another release.
+// going sets the cluster's Progressing condition, which may be behind the spec's generation.
 func going(status metav1.ConditionStatus, behind int64) func(*scope) {
 	return func(s *scope) {
 		s.hc.Generation = 5

@@ -16,8 +16,8 @@ import (
 	"github.com/openshift/hypershift/support/nodeinput"
 )
 
-// globalConfig is the part of the cluster's configuration that reaches into nodes, as the hash of a pool takes it: the
-// Proxy, then the Image configuration, then the TLS profile where the nodes of that version follow it.
+// globalConfig returns the part of the cluster's configuration that affects nodes, as an input of the pool's hash. It
+// consists of the Proxy, the Image configuration, and the TLS profile if nodes of that version follow it.
 func globalConfig(hc *hyperv1.HostedCluster, distribution distributions.Traits, version string) (string, error) {
 	proxy, image := clusterProxy(hc), clusterImage(hc)
 	if !distribution.OwnOperators {
@@ -35,7 +35,8 @@ func globalConfig(hc *hyperv1.HostedCluster, distribution distributions.Traits, 
 	return string(proxies) + string(nodeinput.WithoutEmptyImportMode(images)) + profile, err
 }
 
-// tlsProfile is the TLS profile that kubelets are configured with, and empty while the cluster sets none, which replaces no node.
+// tlsProfile returns the TLS profile of the kubelets. It is empty while the cluster sets none, so that the default
+// replaces no node.
 func tlsProfile(hc *hyperv1.HostedCluster, distribution distributions.Traits, version string) (string, error) {
 	configuration := hc.Spec.Configuration
 	if configuration == nil || configuration.APIServer == nil || configuration.APIServer.TLSSecurityProfile == nil ||
@@ -49,8 +50,8 @@ func tlsProfile(hc *hyperv1.HostedCluster, distribution distributions.Traits, ve
 	return string(profile), nil
 }
 
-// rendered leaves what the ignition-server of the Kubernetes distribution makes files of. All else must not replace a
-// machine: the next would be the same.
+// rendered returns the fields from which the ignition-server of the Kubernetes distribution renders files. Other fields
+// must not replace a machine, since the new machine would be the same.
 func rendered(proxy configv1.ProxySpec, image configv1.ImageSpec) (configv1.ProxySpec, configv1.ImageSpec) {
 	sources := image.RegistrySources
 	return configv1.ProxySpec{TrustedCA: proxy.TrustedCA}, configv1.ImageSpec{
@@ -63,7 +64,7 @@ func rendered(proxy configv1.ProxySpec, image configv1.ImageSpec) (configv1.Prox
 	}
 }
 
-// clusterProxy is the guest's Proxy with its status, which the nodes use.
+// clusterProxy returns the hosted cluster's Proxy with its status, which the nodes use.
 func clusterProxy(hc *hyperv1.HostedCluster) configv1.Proxy {
 	proxy := configv1.Proxy{
 		TypeMeta:   metav1.TypeMeta{APIVersion: configv1.GroupVersion.String(), Kind: "Proxy"},

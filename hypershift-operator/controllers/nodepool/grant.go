@@ -17,13 +17,15 @@ import (
 	"github.com/openshift/hypershift/support/upsert"
 )
 
-// grantToken lets the ignition-server read a token, rotate it, say how rendering went, and delete it when it has expired.
+// grantToken allows the ignition-server to read a token, rotate it, report the result of rendering, and delete an
+// expired one.
 func (r *Reconciler) grantToken(ctx context.Context, s *scope, token *corev1.Secret) error {
 	return r.grant(ctx, s, token, hosted.IgnitionServer, "get", "update", "patch", "delete")
 }
 
-// grant lets one service account of the hosted namespace work with one Secret. Rights are by name, since a right to all Secrets would
-// reach the keys of the control plane; they go with the Secret. The ignition-server finds its tokens by these Roles.
+// grant allows one service account of the control plane namespace to use one Secret. The Role names the Secret, because
+// access to all Secrets would include the keys of the control plane. The Secret owns the Role and RoleBinding. The
+// ignition-server finds its tokens by these Roles.
 func (r *Reconciler) grant(ctx context.Context, s *scope, secret *corev1.Secret, account string, verbs ...string) error {
 	named := metav1.ObjectMeta{Namespace: secret.Namespace, Name: secret.Name}
 	role, binding := &rbacv1.Role{ObjectMeta: named}, &rbacv1.RoleBinding{ObjectMeta: named}

@@ -19,7 +19,7 @@ import (
 	"github.com/openshift/hypershift/support/testenv"
 )
 
-// TestGrantToken: the ignition-server gets the rights to one Secret, and no more.
+// TestGrantToken: the ignition-server gets access to one Secret only.
 func TestGrantToken(t *testing.T) {
 	w, s := inMemory(t), pass()
 	token := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: w.hosted(), Name: "token-demo-1", UID: types.UID("1")}}
@@ -56,7 +56,7 @@ func TestGrantRefused(t *testing.T) {
 	}
 }
 
-// TestGrantOfNobody: rights that do not go with their Secret are not given.
+// TestGrantOfNobody: access is not granted if the Secret cannot own the Role.
 func TestGrantOfNobody(t *testing.T) {
 	scheme := runtime.NewScheme()
 	NewWithT(t).Expect(rbacv1.AddToScheme(scheme)).To(Succeed())

@@ -19,7 +19,7 @@ import (
 	"github.com/openshift/hypershift/hypershift-operator/fixture"
 )
 
-// What the machine-config-daemon, the drainer and the upgrader of a payload say to each other on a Node.
+// Annotations on a Node through which the payload's machine-config-daemon, drainer, and upgrader communicate.
 const (
 	currentConfig    = "machineconfiguration.openshift.io/currentConfig"
 	desiredConfig    = "machineconfiguration.openshift.io/desiredConfig"
@@ -29,14 +29,14 @@ const (
 	lastAppliedDrain = "machineconfiguration.openshift.io/lastAppliedDrain"
 )
 
-// guest stands in for what updates nodes in place: Cluster API's MachineSet, and in the hosted cluster the upgrader and drainer of the
-// payload's config operator and a daemon on each node. It keeps to their contract (openshift/hypershift
-// hosted-cluster-config-operator, inplaceupgrader and drainer).
+// guest simulates the components that update nodes in place. These are Cluster API's MachineSet, a daemon on each node,
+// and in the hosted cluster the upgrader and drainer of the payload's config operator. It implements their contract
+// (openshift/hypershift hosted-cluster-config-operator, inplaceupgrader and drainer).
 type guest struct {
 	*world
-	// broken says of a node why its daemon cannot update it.
+	// broken is why a node's daemon cannot update it, by node.
 	broken map[string]string
-	// busiest is the greatest number of nodes that were updated at once.
+	// busiest is the maximum number of nodes that were updated at once.
 	busiest int
 }
 
@@ -54,7 +54,7 @@ func (g *guest) machines() []clusterv1.Machine {
 	return list.Items
 }
 
-// scale makes the machines that the set lacks, without their nodes.
+// scale creates the machines that the set lacks, without their nodes.
 func (g *guest) scale() {
 	g.t.Helper()
 	ms := g.set()
@@ -75,7 +75,7 @@ func (g *guest) scale() {
 	}
 }
 
-// join gives machines their nodes.
+// join creates the nodes of machines.
 func (g *guest) join() {
 	g.t.Helper()
 	for _, machine := range g.machines() {
@@ -86,7 +86,7 @@ func (g *guest) join() {
 	}
 }
 
-// nodes are those of the set's machines.
+// nodes returns the nodes of the set's machines.
 func (g *guest) nodes() []*corev1.Node {
 	g.t.Helper()
 	ms, all := g.set(), []*corev1.Node{}
@@ -108,7 +108,7 @@ func (g *guest) write(obj client.Object, annotations map[string]string) {
 	g.Expect(g.client.Update(g.t.Context(), obj)).To(Succeed())
 }
 
-// upgrade is one step of the upgrader.
+// upgrade performs one step of the upgrader.
 func (g *guest) upgrade() {
 	g.t.Helper()
 	ms := g.set()
@@ -138,13 +138,14 @@ func (g *guest) upgrade() {
 	g.choose(nodes, target, ms.Annotations[hyperv1.NodePoolMaxUnavailableAnnotation])
 }
 
-// isAt tells whether a node has a configuration and serves with it. A node that was never updated says nothing, and is updated to be sure.
+// isAt reports whether a node has a configuration and is ready with it. A node that was never updated has no
+// annotation, and is updated as a precaution.
 func isAt(node *corev1.Node, config string) bool {
 	a := node.Annotations
 	return a[currentConfig] == config && a[daemonState] == "Done" && a[desiredDrain] == a[lastAppliedDrain]
 }
 
-// choose gives nodes a new target, and those that are on their way to another the new one.
+// choose sets a new target on nodes, also on those that are being updated to another one.
 func (g *guest) choose(nodes []*corev1.Node, target, limit string) {
 	g.t.Helper()
 	room, err := strconv.Atoi(limit)
@@ -164,7 +165,7 @@ func (g *guest) choose(nodes []*corev1.Node, target, limit string) {
 	}
 }
 
-// daemons is one step of the drainer and of the daemon on each node.
+// daemons performs one step of the drainer and of the daemon on each node.
 func (g *guest) daemons() {
 	g.t.Helper()
 	busy := 0
@@ -191,7 +192,7 @@ func (g *guest) daemons() {
 	g.busiest = max(g.busiest, busy)
 }
 
-// step is one round of all of them.
+// step performs one step of all components.
 func (g *guest) step() {
 	g.t.Helper()
 	_, err := g.pass()
@@ -201,7 +202,7 @@ func (g *guest) step() {
 	g.daemons()
 }
 
-// updated is how many nodes have been updated to the set's target.
+// updated returns how many nodes have been updated to the set's target.
 func (g *guest) updated() int {
 	g.t.Helper()
 	target, count := g.set().Annotations[hyperv1.NodePoolTargetConfigVersionAnnotation], 0
@@ -213,7 +214,7 @@ func (g *guest) updated() int {
 	return count
 }
 
-// until steps until something holds, which no update needs more than a few rounds a node for.
+// until repeats steps until the predicate holds. No update needs more than a few steps for each node.
 func (g *guest) until(what string, holds func() bool) {
 	g.t.Helper()
 	for range 40 {
@@ -225,14 +226,14 @@ func (g *guest) until(what string, holds func() bool) {
 	g.t.Fatalf("%s never came: MachineSet %v, conditions %v", what, ms.Annotations, g.pool().Status.Conditions)
 }
 
-// idle tells whether the pool reports no update.
+// idle reports whether the pool reports no update.
 func (g *guest) idle() bool {
 	g.t.Helper()
 	return g.condition("UpdatingVersion").Status == corev1.ConditionFalse && g.condition("UpdatingVersion").Reason == hyperv1.AsExpectedReason &&
 		g.condition("UpdatingConfig").Status == corev1.ConditionFalse && g.condition("UpdatingConfig").Reason == hyperv1.AsExpectedReason
 }
 
-// behind is what MAAS acts on: the machines with all that their spec says.
+// behind returns the spec of each machine, on which MAAS acts.
 func (g *guest) behind() map[string]string {
 	g.t.Helper()
 	list, all := &infrav1.MaasMachineList{}, map[string]string{}

@@ -24,11 +24,11 @@ import (
 
 const defaultMaxUnhealthy = "2"
 
-// stopHealthCheck takes the health check away as soon as nobody wants it, whatever else is wrong with the pool: as long as it is
-// there, machines are replaced.
+// stopHealthCheck deletes the health check when autoRepair is off, whatever else is wrong with the pool. As long as the
+// health check exists, it replaces machines.
 func (r *Reconciler) stopHealthCheck(ctx context.Context, s *scope) (ctrl.Result, error) {
 	if s.pool.Spec.Management.AutoRepair {
-		return ctrl.Result{}, nil // The health check phase says whether repair works.
+		return ctrl.Result{}, nil // The health check phase reports whether repair works.
 	}
 	conditionType := hyperv1.NodePoolAutorepairEnabledConditionType
 	gone, err := r.deleteOne(ctx, s, &clusterv1.MachineHealthCheck{})
@@ -43,8 +43,8 @@ func (r *Reconciler) stopHealthCheck(ctx context.Context, s *scope) (ctrl.Result
 	return ctrl.Result{}, nil
 }
 
-// reconcileHealthCheck lets Cluster API replace machines that fail, once a machine has shown that the configuration works. A
-// health check that is there already goes on through a change of the configuration, and is told of as long.
+// reconcileHealthCheck lets Cluster API replace failing machines, once a machine has shown that the configuration
+// works. An existing health check remains active, and is reported as such, while the configuration changes.
 func (r *Reconciler) reconcileHealthCheck(ctx context.Context, s *scope) (ctrl.Result, error) {
 	mhc := &clusterv1.MachineHealthCheck{ObjectMeta: metav1.ObjectMeta{Namespace: s.namespace(), Name: s.pool.Name}}
 	if !s.pool.Spec.Management.AutoRepair || s.platform.MachineTemplates() == nil {
@@ -80,7 +80,7 @@ func (r *Reconciler) reconcileHealthCheck(ctx context.Context, s *scope) (ctrl.R
 	return ctrl.Result{}, nil
 }
 
-// exists reads an object, and tells whether it is there.
+// exists reads an object and reports whether it exists.
 func (r *Reconciler) exists(ctx context.Context, obj client.Object) (bool, error) {
 	key := client.ObjectKeyFromObject(obj)
 	err := r.Client.Get(ctx, key, obj)
@@ -90,7 +90,7 @@ func (r *Reconciler) exists(ctx context.Context, obj client.Object) (bool, error
 	return err == nil, nil
 }
 
-// reportBadHealthCheck tells of an annotation that means nothing. A health check that is there goes on as it was.
+// reportBadHealthCheck reports an invalid annotation. An existing health check remains unchanged.
 func (s *scope) reportBadHealthCheck(existed bool, err error) {
 	conditionType := hyperv1.NodePoolAutorepairEnabledConditionType
 	if existed {
@@ -100,7 +100,7 @@ func (s *scope) reportBadHealthCheck(existed bool, err error) {
 	s.reject(conditionType, hyperv1.NodePoolValidationFailedReason, err.Error())
 }
 
-// reportRemediation tells when so many machines fail that replacing them would make things worse.
+// reportRemediation reports that so many machines fail that replacing them would make things worse.
 func (s *scope) reportRemediation(mhc *clusterv1.MachineHealthCheck) {
 	for _, c := range mhc.Status.Conditions {
 		if c.Type == clusterv1.MachineHealthCheckRemediationAllowedCondition && c.Status == metav1.ConditionFalse {
@@ -109,8 +109,8 @@ func (s *scope) reportRemediation(mhc *clusterv1.MachineHealthCheck) {
 	}
 }
 
-// healthChecks are the platform's time-outs, or those of annotations on the pool or else on the cluster. What the platform calls
-// beyond repair waits for nothing.
+// healthChecks returns the platform's timeouts unless an annotation on the pool, or else on the cluster, overrides
+// them. A machine that the platform reports as failed is replaced without delay.
 func (s *scope) healthChecks() (clusterv1.MachineHealthCheckChecks, *intstr.IntOrString, error) {
 	unready, err := s.duration(hyperv1.MachineHealthCheckTimeoutAnnotation, s.traits().HealthCheck.NodeUnready)
 	if err != nil {
@@ -136,12 +136,12 @@ func (s *scope) healthChecks() (clusterv1.MachineHealthCheckChecks, *intstr.IntO
 	}, &maximum, nil
 }
 
-// wholeSeconds is a duration as the API has it, which ends at 68 years.
+// wholeSeconds returns a duration in seconds, limited to the maximum of the API type, which is 68 years.
 func wholeSeconds(d time.Duration) *int32 {
 	return ptr.To(int32(min(d.Seconds(), math.MaxInt32)))
 }
 
-// nodeStartupOverride is what an annotation says; zero for none.
+// nodeStartupOverride returns the value of the annotation; zero if it is not set.
 func (s *scope) nodeStartupOverride() (time.Duration, error) {
 	return s.duration(hyperv1.MachineHealthCheckNodeStartupTimeoutAnnotation, 0)
 }

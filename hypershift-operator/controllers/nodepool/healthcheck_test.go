@@ -20,7 +20,7 @@ import (
 	"github.com/openshift/hypershift/hypershift-operator/fixture"
 )
 
-// TestMachineHealthCheck shows what Cluster API is told of failing machines.
+// TestMachineHealthCheck checks the MachineHealthCheck of a pool.
 func TestMachineHealthCheck(t *testing.T) {
 	s := newWorld(t, fixture.Start(t), "health-check")
 	s.start(nil)

@@ -21,7 +21,7 @@ import (
 
 const repair = hyperv1.NodePoolAutorepairEnabledConditionType
 
-// repairing is a pass over a pool whose machines are to be repaired.
+// repairing returns a scope of a pool with autoRepair.
 func repairing(reached metav1.ConditionStatus) *scope {
 	s := configured(func(*scope) {})
 	s.hc.Spec.InfraID = "demo-abcde"
@@ -67,7 +67,7 @@ func TestReconcileHealthCheck(t *testing.T) {
 	}
 }
 
-// TestHealthCheckRefused: what cannot be read is not there for nobody, and what cannot be written is not told as done.
+// TestHealthCheckRefused: a failed read does not count as a missing object, and a failed write is not reported as done.
 func TestHealthCheckRefused(t *testing.T) {
 	for _, verb := range []string{"get", "create"} {
 		t.Run("When the server refuses to "+verb+" it, it should fail and tell of no repair", func(t *testing.T) {
@@ -90,7 +90,7 @@ func TestHealthCheckRefused(t *testing.T) {
 	w.Expect(found).To(BeFalse())
 }
 
-// TestHealthCheckSpec shows all that Cluster API is told of failing machines.
+// TestHealthCheckSpec checks the complete spec of the MachineHealthCheck.
 func TestHealthCheckSpec(t *testing.T) {
 	w, s := inMemory(t), repairing(metav1.ConditionTrue)
 	_, err := w.reconcileHealthCheck(t.Context(), s)
@@ -173,7 +173,7 @@ func TestStopHealthCheck(t *testing.T) {
 	w.Expect(s.conditions[repair]).To(And(HaveField("Status", metav1.ConditionFalse), HaveField("Reason", "AsExpected")))
 }
 
-// TestMaxUnhealthy: a share is one of all machines, in whole percents.
+// TestMaxUnhealthy: a percentage is relative to all machines, in whole percents.
 func TestMaxUnhealthy(t *testing.T) {
 	for text, ok := range map[string]bool{"0": true, "1": true, "100%": true, "33%": true, "a%": false, "%": false, "two": false} {
 		s := repairing(metav1.ConditionTrue)

@@ -22,7 +22,7 @@ func updateHistory(version string, at metav1.Time) configv1.UpdateHistory {
 		Version: version, Image: "registry.example/release:" + version}
 }
 
-// laterImage is a release that is newer than the fixture's.
+// laterImage is a newer release than the fixture's.
 const laterImage = "registry.example/release:1.36.4"
 
 func laterPayloads() fixture.Releases {
@@ -42,7 +42,7 @@ func (s *world) cluster(mutate func(*hyperv1.HostedCluster)) {
 	s.Expect(s.client.Status().Update(s.t.Context(), hc)).To(Succeed())
 }
 
-// birth makes what Cluster API makes of the pool's MachineDeployment as it is now: a Machine with its MaasMachine.
+// birth creates a Machine with its MaasMachine, as Cluster API does from the pool's current MachineDeployment.
 func (s *world) birth(name string) *clusterv1.Machine {
 	s.t.Helper()
 	md := s.deployment()
@@ -58,7 +58,7 @@ func (s *world) birth(name string) *clusterv1.Machine {
 	return machine
 }
 
-// serve gives a machine its node.
+// serve gives a machine its node, which is ready.
 func (s *world) serve(machine *clusterv1.Machine) {
 	s.t.Helper()
 	look(s, machine, machine.Name)
@@ -71,13 +71,13 @@ func (s *world) serve(machine *clusterv1.Machine) {
 	s.Expect(s.client.Status().Update(s.t.Context(), machine)).To(Succeed())
 }
 
-// born is a machine that serves already.
+// born creates a machine that is already available.
 func (s *world) born(name string) {
 	s.t.Helper()
 	s.serve(s.birth(name))
 }
 
-// bury takes machines away with what is behind them.
+// bury deletes machines and the objects behind them.
 func (s *world) bury(names ...string) {
 	s.t.Helper()
 	for _, name := range names {
@@ -87,7 +87,7 @@ func (s *world) bury(names ...string) {
 	}
 }
 
-// look reads an object of the hosted namespace.
+// look reads an object of the hosted control plane namespace.
 func look[T client.Object](s *world, obj T, name string) T {
 	s.t.Helper()
 	s.Expect(s.client.Get(s.t.Context(), ctrlKey(s.hosted(), name), obj)).To(Succeed())

@@ -17,10 +17,10 @@ import (
 	"github.com/openshift/hypershift/support/upsert"
 )
 
-// waitingForIgnitionServer is the reason while the ignition-server has said nothing of a configuration.
+// waitingForIgnitionServer is the reason while the ignition-server has not reported on a configuration.
 const waitingForIgnitionServer = "WaitingForIgnitionServer"
 
-// reportPayload repeats what the ignition-server said of the configuration.
+// reportPayload copies the ignition-server's report on the configuration into a condition.
 func (s *scope) reportPayload() {
 	conditionType := hyperv1.NodePoolValidGeneratedPayloadConditionType
 	reason, message := string(s.token.Data[hyperv1.TokenSecretReasonKey]), string(s.token.Data[hyperv1.TokenSecretMessageKey])
@@ -34,12 +34,13 @@ func (s *scope) reportPayload() {
 	}
 }
 
-// ignitionServerState says what is known of a server that does not answer.
+// ignitionServerState returns what is known about an ignition-server that has not reported yet.
 func (s *scope) ignitionServerState() string {
 	return "Waiting for the cluster's ignition-server to render the configuration" + s.ignitionTrouble()
 }
 
-// ignitionTrouble is what the cluster says of an ignition-server that machines cannot reach; empty while it says nothing.
+// ignitionTrouble returns why machines cannot reach the ignition-server, according to the HostedCluster; empty if it
+// reports no problem.
 func (s *scope) ignitionTrouble() string {
 	for _, c := range s.hc.Status.Conditions {
 		if c.Type == string(hyperv1.IgnitionEndpointAvailable) && c.Status != metav1.ConditionTrue {
@@ -49,20 +50,20 @@ func (s *scope) ignitionTrouble() string {
 	return ""
 }
 
-// held tells whether the machines must stay as they are: a machine that is made with a configuration that nobody could
-// render would never become a node, and with maxSurge 0 it takes the place of one that is.
+// held reports whether the machines must not change. If the configuration could not be rendered, a new machine would
+// never become a node. With maxSurge 0 it would even replace a machine that is one.
 func (s *scope) held() bool {
 	return s.conditions[hyperv1.NodePoolValidGeneratedPayloadConditionType].Status != metav1.ConditionTrue
 }
 
-// holdUngenerated holds while the ignition-server has not rendered the configuration.
+// holdUngenerated holds the pool while the ignition-server has not rendered the configuration.
 func (r *Reconciler) holdUngenerated(ctx context.Context, s *scope) error {
 	c := s.conditions[hyperv1.NodePoolValidGeneratedPayloadConditionType]
 	return r.hold(ctx, s, c.Reason, c.Message)
 }
 
-// hold keeps the template that machines are made from. What needs no new configuration goes on: how many machines there
-// are, and how they are replaced.
+// hold keeps the current machine template. Changes that need no new configuration still apply: the number of machines
+// and the rollout strategy.
 func (r *Reconciler) hold(ctx context.Context, s *scope, reason, why string) error {
 	if s.platform.MachineTemplates() == nil {
 		return nil
@@ -80,7 +81,7 @@ func (r *Reconciler) hold(ctx context.Context, s *scope, reason, why string) err
 	}, func() { s.observeDeployment(md) })
 }
 
-// stopHolding ends a pass that has no configuration to offer.
+// stopHolding holds the pool and ends a reconcile that has no usable configuration.
 func (r *Reconciler) stopHolding(ctx context.Context, s *scope, reason, why string) error {
 	if err := r.hold(ctx, s, reason, why); err != nil {
 		return err
@@ -88,7 +89,7 @@ func (r *Reconciler) stopHolding(ctx context.Context, s *scope, reason, why stri
 	return phase.ErrStop
 }
 
-// holdSet shapes what makes the machines, if it is there.
+// holdSet updates the MachineDeployment or MachineSet if it exists.
 func (r *Reconciler) holdSet(ctx context.Context, s *scope, set client.Object, shape, observe func()) error {
 	key := client.ObjectKeyFromObject(set)
 	err := r.Client.Get(ctx, key, set)
@@ -105,7 +106,7 @@ func (r *Reconciler) holdSet(ctx context.Context, s *scope, set client.Object, s
 	return nil
 }
 
-// tellHeld says in the conditions of an update that it has not begun.
+// tellHeld adds to the conditions of an update that it has not begun.
 func (s *scope) tellHeld(why string) {
 	for _, conditionType := range []string{hyperv1.NodePoolUpdatingConfigConditionType, hyperv1.NodePoolUpdatingVersionConditionType} {
 		if c, known := s.conditions[conditionType]; known && c.Status == metav1.ConditionTrue {

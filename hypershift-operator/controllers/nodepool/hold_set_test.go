@@ -41,7 +41,7 @@ func TestReportPayload(t *testing.T) {
 	}
 }
 
-// holding is a pass that makes no machine for a configuration that nobody could render.
+// holding returns a scope that creates no machine, because its configuration could not be rendered.
 func holding(kind hyperv1.UpgradeType) *scope {
 	s := onMAAS(pass())
 	s.hc.Spec.InfraID = "demo-abcde"

@@ -17,7 +17,7 @@ import (
 	"github.com/openshift/hypershift/hypershift-operator/fixture"
 )
 
-// site is all that a roll would change.
+// site is the state that a rollout would change.
 type site struct {
 	Deployment clusterv1.MachineDeploymentSpec
 	Machine    string
@@ -35,7 +35,7 @@ func (s *world) site(machine string) site {
 	return found
 }
 
-// configure has the pool take its configuration from a new ConfigMap.
+// configure makes the pool use a new ConfigMap.
 func (s *world) configure(name, text string) {
 	s.t.Helper()
 	fixture.Create(s.t, s.client, &corev1.ConfigMap{
@@ -57,7 +57,7 @@ func TestHold(t *testing.T) {
 	t.Run("When the ignition-server refuses a configuration, every machine should stay and the pool say why", func(t *testing.T) {
 		s.refusal = "unit x.service is malformed"
 		s.configure("bad", goodConfig)
-		// What is asked of machines changes too: no template may be made for it either.
+		// The machine settings change too. No template may be created for them either.
 		s.change(func(p *hyperv1.NodePool) { p.Spec.Platform.MAAS.MinCPU = ptr.To[int32](16) })
 		s.mustPass()
 		s.Expect(s.site("m1")).To(Equal(untouched))

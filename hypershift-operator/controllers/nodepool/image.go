@@ -13,8 +13,8 @@ import (
 	"github.com/openshift/hypershift/support/phase"
 )
 
-// keepImage has the platform keep what the pool's machines start from. It begins early, since it may take as long as the configuration does;
-// machines wait for it, and nothing else.
+// keepImage lets the platform maintain the image that the pool's machines boot from. It starts early because it may
+// take as long as rendering the configuration. Only the machines wait for it.
 func (r *Reconciler) keepImage(ctx context.Context, s *scope) (ctrl.Result, error) {
 	keeper, ok := s.platform.(platform.ImageKeeper)
 	if !ok {
@@ -30,7 +30,7 @@ func (r *Reconciler) keepImage(ctx context.Context, s *scope) (ctrl.Result, erro
 	return ctrl.Result{RequeueAfter: kept.CheckAgain}, err
 }
 
-// dropImage waits until nothing is kept for the machines, which are gone.
+// dropImage waits until the platform has deleted the image. The machines are already gone.
 func (r *Reconciler) dropImage(ctx context.Context, s *scope) (ctrl.Result, error) {
 	keeper, ok := s.platform.(platform.ImageKeeper)
 	if !ok {

@@ -20,7 +20,7 @@ import (
 	"github.com/openshift/hypershift/support/phase"
 )
 
-// keeper is a platform that keeps an image for the pool whose name it knows.
+// keeper is a platform that stores an image for the pool of a given name.
 type keeper struct {
 	none.Platform
 	kept platform.Kept

@@ -17,7 +17,7 @@ import (
 	"github.com/openshift/hypershift/hypershift-operator/fixture"
 )
 
-// inMemory is a world whose server is in memory always: nobody is refused there.
+// inMemory returns a world whose API server is always in memory, without authorization.
 func inMemory(t *testing.T) *world {
 	t.Helper()
 	c := fixture.InMemory(t)
@@ -27,13 +27,13 @@ func inMemory(t *testing.T) *world {
 	}}
 }
 
-// rolling is what the API server fills in for a pool that says nothing of how its machines are replaced.
+// rolling returns the API server's default for a pool that sets no update strategy.
 func rolling() *hyperv1.ReplaceUpgrade {
 	return &hyperv1.ReplaceUpgrade{Strategy: hyperv1.UpgradeStrategyRollingUpdate, RollingUpdate: &hyperv1.RollingUpdate{
 		MaxUnavailable: ptr.To(intstr.FromInt32(0)), MaxSurge: ptr.To(intstr.FromInt32(1))}}
 }
 
-// begin makes a pool whose cluster is ready, and nothing of it yet.
+// begin creates a pool whose cluster is ready, without reconciling it.
 func (s *world) begin(mutate func(*hyperv1.NodePool)) {
 	s.t.Helper()
 	s.ready(nil)
@@ -44,7 +44,7 @@ func (s *world) begin(mutate func(*hyperv1.NodePool)) {
 	fixture.Create(s.t, s.client, pool)
 }
 
-// startInMemory is such a world with a pool that has come to ask for its machines.
+// startInMemory returns such a world with a pool that is reconciled up to its MachineDeployment.
 func startInMemory(t *testing.T, mutate func(*hyperv1.NodePool)) *world {
 	t.Helper()
 	s := inMemory(t)
@@ -53,7 +53,7 @@ func startInMemory(t *testing.T, mutate func(*hyperv1.NodePool)) *world {
 	return s
 }
 
-// TestPassesInMemory shows that passes come through to machines there.
+// TestPassesInMemory checks that reconciles in memory create a MachineDeployment.
 func TestPassesInMemory(t *testing.T) {
 	s := startInMemory(t, nil)
 	s.Expect(s.deployment().Spec.Template.Spec.Version).To(Equal("1.36.3"))

@@ -20,12 +20,12 @@ import (
 	"github.com/openshift/hypershift/support/upsert"
 )
 
-// latecomerAnnotation marks a machine that was on its way with another configuration when the pool got a new one. The upgrader counts
-// the nodes that there are, so it may be through before this one joins.
+// latecomerAnnotation marks a machine that had an outdated configuration and was not a node yet when the pool got a new
+// configuration. The upgrader counts the existing nodes only, so it may finish before this machine joins.
 const latecomerAnnotation = "hypershift.openshift.io/joins-with-outdated-config"
 
-// applyMachineSet makes machines that are updated without being replaced; the config operator of the hosted cluster, the payload's or ours, does
-// that when the target differs from the current version.
+// applyMachineSet writes the MachineSet, whose machines are updated in place. The config operator of the hosted
+// cluster, the payload's or ours, updates them when the target version differs from the current version.
 func (r *Reconciler) applyMachineSet(ctx context.Context, s *scope, ref clusterv1.ContractVersionedObjectReference) error {
 	if err := r.markLatecomers(ctx, s); err != nil {
 		return err
@@ -57,22 +57,24 @@ func (r *Reconciler) applyMachineSet(ctx context.Context, s *scope, ref clusterv
 	return r.followMachineSet(ctx, s, ms, ref.Name)
 }
 
-// nameKubelet tells our upgrader which kubelet an updated node has to run. A release that does not say which Kubernetes it brings is one of that version.
+// nameKubelet records which kubelet version an updated node must run, for this project's upgrader. If a release does
+// not name its Kubernetes version, the release's own version is used.
 func (s *scope) nameKubelet(ms *clusterv1.MachineSet) {
 	if !s.distribution().OwnOperators {
 		annotate(ms, hyperv1.NodePoolKubeletVersionAnnotation, cmp.Or(s.release.ComponentVersions()["kubernetes"], s.release.Version()))
 	}
 }
 
-// aim tells the upgrader where the machines are to go. It does nothing while the target is what it calls current, so it is told another
-// current one when not all machines have that: a pool goes back in the middle of an update, or a machine joined after the end of one,
-// for which aim returns true.
+// aim sets the target configuration for the upgrader. The upgrader does nothing while the target equals the current
+// version. So aim sets another current version if some machines do not have that configuration. This happens when a
+// pool is reverted during an update, or when a machine joined after the end of one; aim returns true in the latter
+// case.
 func (s *scope) aim(ms *clusterv1.MachineSet) (reopened bool) {
 	before, current := ms.Annotations[hyperv1.NodePoolTargetConfigVersionAnnotation], ms.Annotations[hyperv1.NodePoolCurrentConfigVersionAnnotation]
 	late := s.joinedLate()
 	switch {
 	case current == "":
-		// Machines of a new set are born with the wanted configuration.
+		// Machines of a new set are created with the desired configuration.
 		current = s.config.hash
 	case current == s.config.hash && before != "" && before != s.config.hash:
 		current = before
@@ -84,7 +86,8 @@ func (s *scope) aim(ms *clusterv1.MachineSet) (reopened bool) {
 	return reopened
 }
 
-// markLatecomers marks the machines on their way whose configuration is outdated, before the upgrader is told of a new target.
+// markLatecomers marks the machines that have not joined and whose configuration is outdated. It runs before the
+// upgrader gets a new target.
 func (r *Reconciler) markLatecomers(ctx context.Context, s *scope) error {
 	var failures []error
 	for _, machine := range s.machines {
@@ -96,7 +99,7 @@ func (r *Reconciler) markLatecomers(ctx context.Context, s *scope) error {
 	return errors.Join(failures...)
 }
 
-// unmarkLatecomers takes the mark from machines that have joined, once the upgrader has been told to look again.
+// unmarkLatecomers removes the mark from machines that have joined, once aim has restarted the upgrader.
 func (r *Reconciler) unmarkLatecomers(ctx context.Context, s *scope, reopened bool) error {
 	var failures []error
 	for _, machine := range s.latecomers() {
@@ -107,7 +110,7 @@ func (r *Reconciler) unmarkLatecomers(ctx context.Context, s *scope, reopened bo
 	return errors.Join(failures...)
 }
 
-// joinedLate is the configuration that a marked machine has joined with; empty for none.
+// joinedLate returns the configuration of a marked machine that has joined; empty if there is none.
 func (s *scope) joinedLate() string {
 	for _, machine := range s.latecomers() {
 		if _, hash := s.parseSecretName(ptr.Deref(machine.Spec.Bootstrap.DataSecretName, "")); machine.Status.NodeRef.IsDefined() && !s.isConfigured(machine) {
@@ -117,7 +120,7 @@ func (s *scope) joinedLate() string {
 	return ""
 }
 
-// latecomers are the marked machines that stay.
+// latecomers returns the marked machines that are not being deleted.
 func (s *scope) latecomers() []*clusterv1.Machine {
 	var late []*clusterv1.Machine
 	for _, machine := range s.machines {
@@ -128,7 +131,7 @@ func (s *scope) latecomers() []*clusterv1.Machine {
 	return late
 }
 
-// nodes is how many machines of the pool have joined.
+// nodes returns the number of the pool's machines that have joined.
 func (s *scope) nodes() int {
 	count := 0
 	for _, machine := range s.machines {
@@ -139,8 +142,8 @@ func (s *scope) nodes() int {
 	return count
 }
 
-// followMachineSet takes from the set's annotations how far the upgrader is, which is all that tells of machines that keep
-// what they were made with.
+// followMachineSet reads the upgrader's progress from the set's annotations. The machines do not show it, since they
+// keep the user-data that they were created with.
 func (r *Reconciler) followMachineSet(ctx context.Context, s *scope, ms *clusterv1.MachineSet, template string) error {
 	s.observeMachineSet(ms)
 	s.reportUpdating(ms)
@@ -150,8 +153,8 @@ func (r *Reconciler) followMachineSet(ctx context.Context, s *scope, ms *cluster
 	return r.markCurrent(ctx, s, template)
 }
 
-// tellUpdating reports what nodes have still to get, with what the upgrader has said so far where machines are updated in place: a pass may end before it
-// gets to their set.
+// tellUpdating reports which updates the nodes still need, with the upgrader's progress if machines are updated in
+// place. A reconcile may end before the phase that reads the MachineSet.
 func (r *Reconciler) tellUpdating(ctx context.Context, s *scope) error {
 	if !s.inPlace() {
 		s.reportUpdating(nil)
@@ -169,15 +172,15 @@ func (r *Reconciler) tellUpdating(ctx context.Context, s *scope) error {
 	return nil
 }
 
-// underwayInPlace tells whether the upgrader has yet to bring a set's machines to what the pool wants.
+// underwayInPlace reports whether the upgrader has yet to update the set's machines to the desired configuration.
 func (s *scope) underwayInPlace(ms *clusterv1.MachineSet) bool {
 	return ms.Annotations[hyperv1.NodePoolCurrentConfigVersionAnnotation] != s.config.hash
 }
 
-// updatingConditions are those of a release and of a configuration.
+// updatingConditions are the conditions of an update of the release and of the configuration.
 var updatingConditions = []string{hyperv1.NodePoolUpdatingConfigConditionType, hyperv1.NodePoolUpdatingVersionConditionType}
 
-// reportInPlace repeats what the in-place upgrader says, once it has been told of what the pool wants.
+// reportInPlace copies the in-place upgrader's progress into conditions, once the upgrader has the desired target.
 func (s *scope) reportInPlace(ms *clusterv1.MachineSet) {
 	switch late := s.latecomers(); {
 	case ms.Annotations[hyperv1.NodePoolTargetConfigVersionAnnotation] != s.config.hash:
@@ -189,7 +192,7 @@ func (s *scope) reportInPlace(ms *clusterv1.MachineSet) {
 	}
 }
 
-// reportFailed says which node the upgrader could not bring to what the pool wants; nothing where failed is empty.
+// reportFailed reports the node that the upgrader could not update; it does nothing if failed is empty.
 func (s *scope) reportFailed(failed string) {
 	if failed == "" {
 		return
@@ -202,8 +205,8 @@ func (s *scope) reportFailed(failed string) {
 	}
 }
 
-// reportUnderway says what an update in place is at, in the conditions that tell of it. A pool that goes back to what it remembers as
-// current updates its configuration.
+// reportUnderway reports the progress of an in-place update in the conditions of the update. A pool that is reverted to
+// its recorded current configuration counts as updating its configuration.
 func (s *scope) reportUnderway(message string) {
 	known := false
 	for _, conditionType := range updatingConditions {
@@ -217,8 +220,8 @@ func (s *scope) reportUnderway(message string) {
 	}
 }
 
-// maxUnavailable is how many nodes may be updated at once. The upgrader reads a plain number, and trips over one that is greater than
-// that of the nodes that it finds.
+// maxUnavailable returns how many nodes may be updated at once. The upgrader reads a plain number, and fails if that
+// exceeds the number of nodes that it finds.
 func maxUnavailable(pool *hyperv1.NodePool, machines int32, nodes int) int {
 	inPlace := pool.Spec.Management.InPlace
 	if inPlace == nil || inPlace.MaxUnavailable == nil {
@@ -226,7 +229,7 @@ func maxUnavailable(pool *hyperv1.NodePool, machines int32, nodes int) int {
 	}
 	share, err := intstr.GetScaledValueFromIntOrPercent(inPlace.MaxUnavailable, int(machines), false)
 	if err != nil {
-		return 1 // The API server takes nothing else than numbers and shares.
+		return 1 // The API server accepts numbers and percentages only.
 	}
 	return max(min(share, nodes), 1)
 }

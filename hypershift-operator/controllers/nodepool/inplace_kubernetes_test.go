@@ -19,7 +19,8 @@ import (
 	"github.com/openshift/hypershift/hypershift-operator/fixture"
 )
 
-// TestInPlaceKubernetes is the operator's half of an update in place; our upgrader in the hosted cluster is a word on the MachineSet here.
+// TestInPlaceKubernetes covers the operator's part of an in-place update. The test replaces the upgrader in the hosted
+// cluster by annotations on the MachineSet.
 func TestInPlaceKubernetes(t *testing.T) {
 	c := fixture.Start(t)
 	s := newWorld(t, c, "inplace-kubernetes")
@@ -108,7 +109,7 @@ func TestInPlaceKubernetes(t *testing.T) {
 
 var errRefused = errors.New("somebody else has written it")
 
-// refusing is a client that can write no MachineSet.
+// refusing returns a client that cannot write MachineSets.
 func refusing(c client.WithWatch) client.Client {
 	return interceptor.NewClient(c, interceptor.Funcs{
 		Update: func(ctx context.Context, c client.WithWatch, obj client.Object, opts ...client.UpdateOption) error {

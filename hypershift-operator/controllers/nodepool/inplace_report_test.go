@@ -14,7 +14,7 @@ import (
 	hyperv1 "github.com/openshift/hypershift/api/hypershift/v1beta1"
 )
 
-// TestFollowMachineSet: when all machines have what is wanted.
+// TestFollowMachineSet checks when all machines count as up to date.
 func TestFollowMachineSet(t *testing.T) {
 	for name, test := range map[string]struct {
 		has    string
@@ -56,7 +56,7 @@ func TestFollowMachineSet(t *testing.T) {
 	})
 }
 
-// news is what a pool says of an update of its configuration, and of its version.
+// news is what a pool reports about an update of its configuration, and of its version.
 type news struct{ Config, Version string }
 
 func (s *scope) news() news {

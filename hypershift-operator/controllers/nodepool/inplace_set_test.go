@@ -27,7 +27,7 @@ const (
 	failure  = hyperv1.NodePoolUpgradeInProgressFalseAnnotation
 )
 
-// updatedInPlace is a pass over a pool whose nodes are updated in place, that has come to its machines.
+// updatedInPlace returns a scope of a pool with in-place updates, reconciled up to its machines.
 func updatedInPlace(machines ...*clusterv1.Machine) *scope {
 	s := onMAAS(pass(machines...))
 	s.hc.Spec.InfraID, s.userData = "demo-abcde", "user-data-demo-wanted"
@@ -37,12 +37,12 @@ func updatedInPlace(machines ...*clusterv1.Machine) *scope {
 	return s
 }
 
-// setOf is the MachineSet of such a pool.
+// setOf returns the MachineSet of such a pool.
 func setOf(annotations ...string) *clusterv1.MachineSet {
 	return &clusterv1.MachineSet{ObjectMeta: inHosted("demo", annotations...)}
 }
 
-// serving are two machines that serve and have the wanted configuration.
+// serving returns two available machines with the desired configuration.
 func serving() []*clusterv1.Machine {
 	return []*clusterv1.Machine{madeWith("a", "wanted", housed, joined), madeWith("b", "wanted", housed, joined)}
 }
@@ -118,7 +118,8 @@ func TestApplyMachineSetRefused(t *testing.T) {
 	}
 }
 
-// TestLatecomers shows which machines are marked, and which lose their mark, when a set says that its nodes have a configuration.
+// TestLatecomers checks which machines are marked, and which marks are removed, depending on the MachineSet's current
+// configuration.
 func TestLatecomers(t *testing.T) {
 	for name, test := range map[string]struct {
 		has           string

@@ -17,10 +17,10 @@ import (
 	"github.com/openshift/hypershift/support/releaseinfo"
 )
 
-// laterOCP is a release that is newer than the fixture's.
+// laterOCP is a newer release than the fixture's.
 const laterOCP = "registry.example/ocp-release:4.20.2"
 
-// inPlace is a pool of nodes that serve, whose cluster has gone to a later release already.
+// inPlace creates a pool of ready nodes, whose cluster was already updated to a later release.
 func inPlace(t *testing.T, c client.WithWatch, name string, nodes int32, mutate func(*hyperv1.NodePool)) *guest {
 	t.Helper()
 	s := newWorld(t, c, name)
@@ -57,7 +57,7 @@ func (g *guest) upgradeRelease() {
 	g.change(func(p *hyperv1.NodePool) { p.Spec.Release.Image = laterOCP })
 }
 
-// configure gives the pool a KubeletConfig of a name, and takes what it had.
+// configure sets a KubeletConfig by name, replacing the previous one.
 func (g *guest) configure(name string) {
 	g.t.Helper()
 	ref := g.configMap(name, "config", "apiVersion: machineconfiguration.openshift.io/v1\nkind: KubeletConfig\nmetadata: {name: "+name+"}\n")
@@ -174,7 +174,7 @@ func TestInPlace(t *testing.T) {
 	})
 }
 
-// TestInPlaceLatecomers has a machine that takes longer to install than the others to be updated.
+// TestInPlaceLatecomers has a machine whose installation takes longer than the update of the others.
 func TestInPlaceLatecomers(t *testing.T) {
 	c := fixture.Start(t)
 	g := inPlace(t, c, "inplace-late", 1, nil)

@@ -18,8 +18,9 @@ import (
 	"github.com/openshift/hypershift/support/nodeinput"
 )
 
-// defaultPoolHash names the configuration of a pool for which nothing is asked. Machines of every fleet carry it: an operator
-// that computes another one reinstalls all of them. Change it only where that is meant, and say so in the release notes.
+// defaultPoolHash is the configuration hash of a pool with default settings. Machines of every installation have it, so
+// an operator that computes another hash reinstalls all of them. Change it only if that is intended, and mention it in
+// the release notes.
 const defaultPoolHash = "03b9bb09"
 
 func TestDefaultPoolHash(t *testing.T) {
@@ -27,8 +28,8 @@ func TestDefaultPoolHash(t *testing.T) {
 	NewWithT(t).Expect(hash).To(Equal(defaultPoolHash))
 }
 
-// TestHashIsOverTheTable changes every field of a HostedCluster, one at a time: the hash is over what the table of inputs
-// says, and over nothing else.
+// TestHashIsOverTheTable changes every field of a HostedCluster, one at a time. The hash must depend exactly on the
+// fields in the table of inputs.
 func TestHashIsOverTheTable(t *testing.T) {
 	base := func() *hyperv1.HostedCluster {
 		hc := fixture.HostedCluster("clusters")
@@ -67,7 +68,7 @@ func TestHashIsOverTheTable(t *testing.T) {
 	}
 }
 
-// rowOf is the row of a field, or of what it is part of.
+// rowOf returns the row of a field, or of a field that contains it.
 func rowOf(field string) (nodeinput.Input, bool) {
 	for _, in := range nodeinput.Inputs {
 		if field == in.Field || strings.HasPrefix(field, in.Field+".") {
@@ -77,7 +78,7 @@ func rowOf(field string) (nodeinput.Input, bool) {
 	return nodeinput.Input{}, false
 }
 
-// walk visits the fields of a type that hold no other fields; steps are their indices, through pointers and into lists.
+// walk visits the leaf fields of a type; steps are their indices, through pointers and into lists.
 func walk(t reflect.Type, path string, steps []int, visit func(path string, steps []int)) {
 	for t.Kind() == reflect.Pointer || t.Kind() == reflect.Slice && holdsFields(t.Elem()) {
 		t = t.Elem()
@@ -100,7 +101,7 @@ func walk(t reflect.Type, path string, steps []int, visit func(path string, step
 	}
 }
 
-// holdsFields tells structs that users write field by field from those that are written as text.
+// holdsFields reports whether users set a struct field by field. Other structs are written as text.
 func holdsFields(t reflect.Type) bool {
 	for t.Kind() == reflect.Pointer {
 		t = t.Elem()
@@ -109,7 +110,7 @@ func holdsFields(t reflect.Type) bool {
 	return t.Kind() == reflect.Struct && !t.Implements(marshals) && !reflect.PointerTo(t).Implements(marshals)
 }
 
-// change gives the field at the end of steps another value.
+// change sets the field at the end of steps to another value.
 func change(v reflect.Value, steps []int) {
 	v = enter(v, len(steps) > 0)
 	if len(steps) > 0 {
@@ -123,7 +124,7 @@ func change(v reflect.Value, steps []int) {
 	v.Set(other)
 }
 
-// enter goes through pointers, and into lists whose items hold fields.
+// enter follows pointers, and lists whose items are structs with fields.
 func enter(v reflect.Value, more bool) reflect.Value {
 	for {
 		switch {
@@ -143,7 +144,7 @@ func enter(v reflect.Value, more bool) reflect.Value {
 	}
 }
 
-// valueOf makes a value that is not the zero one.
+// valueOf returns a nonzero value.
 func valueOf(t reflect.Type) reflect.Value {
 	v := reflect.New(t).Elem()
 	switch t.Kind() {
@@ -171,7 +172,7 @@ func valueOf(t reflect.Type) reflect.Value {
 	return v
 }
 
-// valueOfText makes a value of a struct that is written as text: the first text that it reads.
+// valueOfText returns a value of a struct that is written as text, from the first text that it can parse.
 func valueOfText(v reflect.Value) reflect.Value {
 	if v.Type() == reflect.TypeFor[ipnet.IPNet]() {
 		v.Set(reflect.ValueOf(*ipnet.MustParseCIDR("192.0.2.0/24")))

@@ -17,8 +17,8 @@ import (
 	"github.com/openshift/hypershift/hypershift-operator/pace"
 )
 
-// Janitor removes token and user-data Secrets whose pool is gone. Those of a pool that lives are the business of its own
-// reconciler: a machine may be installing with them.
+// Janitor deletes token and user-data Secrets whose pool is gone. The NodePool reconciler maintains those of existing
+// pools, because a machine may be installing with them.
 type Janitor struct {
 	Client client.Client
 }
@@ -36,13 +36,13 @@ func (j *Janitor) SetupWithManager(mgr ctrl.Manager) error {
 	return nil
 }
 
-// ofPool tells the Secrets that a pool hands configuration out with.
+// ofPool reports whether obj is a token or user-data Secret of a pool.
 func ofPool(obj client.Object) bool {
 	named := strings.HasPrefix(obj.GetName(), tokenPrefix+"-") || strings.HasPrefix(obj.GetName(), userDataPrefix+"-")
 	return named && obj.GetAnnotations()[hyperv1.NodePoolAnnotation] != ""
 }
 
-// Reconcile looks after one Secret.
+// Reconcile deletes one Secret if its pool is gone.
 func (j *Janitor) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Result, error) {
 	secret := &corev1.Secret{}
 	if err := j.Client.Get(ctx, req.NamespacedName, secret); err != nil {

@@ -56,7 +56,7 @@ func TestJanitor(t *testing.T) {
 	}
 }
 
-// TestJanitorLeaves has what ends a look at a Secret before it is deleted.
+// TestJanitorLeaves covers the cases in which a Secret is not deleted.
 func TestJanitorLeaves(t *testing.T) {
 	orphan := &corev1.Secret{ObjectMeta: inHosted("token-old-1234", hyperv1.NodePoolAnnotation, "clusters/old")}
 	leaves := orphan.DeepCopy()
@@ -104,7 +104,7 @@ func TestJanitorsSecrets(t *testing.T) {
 	}
 }
 
-// TestJanitorsName: a second controller of one name is refused, by which the name is seen; no manager is started.
+// TestJanitorsName: a second controller with the same name is rejected, which reveals the name; no manager is started.
 func TestJanitorsName(t *testing.T) {
 	janitor := func(scheme *runtime.Scheme, again bool) error {
 		mgr, err := ctrl.NewManager(&rest.Config{Host: "127.0.0.1:1"}, ctrl.Options{
@@ -118,6 +118,6 @@ func TestJanitorsName(t *testing.T) {
 	g := NewWithT(t)
 	g.Expect(janitor(fixture.Scheme(), true)).To(Succeed())
 	g.Expect(janitor(runtime.NewScheme(), true)).To(MatchError(ContainSubstring("Secret")), "a kind that nobody has registered")
-	_ = janitor(fixture.Scheme(), false) // This, or another run of this test, takes the name.
+	_ = janitor(fixture.Scheme(), false) // This or another run of the test registers the name.
 	g.Expect(janitor(fixture.Scheme(), false)).To(MatchError(ContainSubstring(" nodepool-secret-janitor ")))
 }

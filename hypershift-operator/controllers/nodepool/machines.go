@@ -22,14 +22,14 @@ import (
 	"github.com/openshift/hypershift/support/condition"
 )
 
-// Limits of what a condition tells about many machines, in bytes.
+// Maximum lengths of a condition message about many machines, in bytes.
 const (
 	maxBucketMessage = 1000
 	maxMessage       = 3000
 )
 
-// reportMachines sums up the pool's machines. What a platform says of one in trouble comes first, since it tells a person
-// what to do; it is told as soon as the provider writes it.
+// reportMachines summarizes the pool's machines. The platform's message about a failing machine comes first, since it
+// says what to do. It is reported as soon as the provider writes it.
 func (r *Reconciler) reportMachines(ctx context.Context, s *scope) (ctrl.Result, error) {
 	if err := r.observeInfra(ctx, s); err != nil {
 		return ctrl.Result{}, err
@@ -62,7 +62,7 @@ func (s *scope) reportTroubles() {
 	s.reportInfra(staying)
 }
 
-// reportInfra tells what only the platform knows of its machines.
+// reportInfra sets the conditions that only the platform can determine from its machines.
 func (s *scope) reportInfra(machines []*clusterv1.Machine) {
 	reporter, ok := s.platform.(platform.MachineReporter)
 	if !ok {
@@ -92,8 +92,8 @@ func (r *Reconciler) observeInfra(ctx context.Context, s *scope) error {
 	return err
 }
 
-// countMachines tells how many machines serve, in each pass: one that stops early must not leave an old number behind. How many
-// the autoscaler wants is known later.
+// countMachines counts the available machines in every reconcile, so that a reconcile that stops early does not leave
+// an old number. The number that the autoscaler sets is not known yet.
 func (s *scope) countMachines() {
 	if s.platform.MachineTemplates() == nil {
 		return
@@ -102,7 +102,7 @@ func (s *scope) countMachines() {
 	s.reportReady(replicas(s.pool, nil), nil, clusterv1.AvailableCondition)
 }
 
-// infraMachines are the platform's objects behind the machines, by name.
+// infraMachines returns the platform's objects behind the machines, by name.
 func (r *Reconciler) infraMachines(ctx context.Context, s *scope) (map[string]client.Object, error) {
 	list := s.platform.Machines()
 	if list == nil {
@@ -124,7 +124,7 @@ func (r *Reconciler) infraMachines(ctx context.Context, s *scope) (map[string]cl
 	return machines, nil
 }
 
-// machineTrouble says why a machine is not ready, empty when it is.
+// machineTrouble returns why a machine is not ready; empty if it is ready.
 func (s *scope) machineTrouble(machine *clusterv1.Machine, infra client.Object) (reason, message string) {
 	reason, message = notTrue(machine, clusterv1.MachineReadyCondition, "WaitingForMachine")
 	if reason == "" || infra == nil {
@@ -147,7 +147,7 @@ func notTrue(machine *clusterv1.Machine, conditionType, otherwise string) (reaso
 	return cmp.Or(c.Reason, otherwise), c.Message
 }
 
-// buckets gather messages by reason.
+// buckets group messages by reason.
 type buckets map[string][]string
 
 func (b buckets) add(reason, machine, message string) {
@@ -167,7 +167,7 @@ func (b buckets) condition(conditionType string) metav1.Condition {
 	return condition.False(conditionType, strings.Join(reasons, ","), condition.Shorten(strings.Join(messages, "\n"), maxMessage))
 }
 
-// nodesInfo counts the pool's nodes by the versions that they run.
+// nodesInfo counts the pool's nodes by their release and kubelet versions.
 func nodesInfo(machines []*clusterv1.Machine, releaseVersion string) *hyperv1.NodePoolNodesInfo {
 	type versions struct{ release, kubelet string }
 	ready, unready := map[versions]int32{}, map[versions]int32{}

@@ -44,7 +44,7 @@ func TestRolloutStrategy(t *testing.T) {
 	}
 }
 
-// TestMachineDeployment shows what of a pool Cluster API gets to see.
+// TestMachineDeployment checks which settings of a pool reach Cluster API.
 func TestMachineDeployment(t *testing.T) {
 	s := newWorld(t, fixture.Start(t), "limits")
 	s.ready(nil)
@@ -103,7 +103,7 @@ func TestTemplatesInUse(t *testing.T) {
 	})
 }
 
-// reporter is MAAS with something to tell of machines.
+// reporter is the MAAS platform with conditions about its machines.
 type reporter struct {
 	platform.Platform
 	told *[]string
@@ -116,7 +116,7 @@ func (r reporter) MachineConditions(machines []client.Object) []metav1.Condition
 	return []metav1.Condition{{Type: "Told", Status: metav1.ConditionTrue}}
 }
 
-// behind is the MaasMachine of a machine, in trouble unless reason is empty.
+// behind returns the MaasMachine of a machine, not ready unless reason is empty.
 func behind(name, reason string) *infrav1.MaasMachine {
 	m := &infrav1.MaasMachine{ObjectMeta: inHosted(name)}
 	if reason != "" {
@@ -125,7 +125,7 @@ func behind(name, reason string) *infrav1.MaasMachine {
 	return m
 }
 
-// seen gives a machine conditions and another name behind it.
+// seen sets a machine's conditions, and another name of its MaasMachine.
 func seen(conditions ...metav1.Condition) func(*clusterv1.Machine) {
 	return func(m *clusterv1.Machine) {
 		m.Spec.InfrastructureRef.Name = "maas-" + m.Name
@@ -216,7 +216,7 @@ func TestBucketsInOrder(t *testing.T) {
 	g.Expect(rest).To(Equal("Machine m1: B\nMachine m2: x"))
 }
 
-// TestNodesInfoCounts: which machines have a node, and how it is.
+// TestNodesInfoCounts: which machines have a node, and whether it is healthy.
 func TestNodesInfoCounts(t *testing.T) {
 	known := func(m *clusterv1.Machine) { m.Status.NodeInfo = &corev1.NodeSystemInfo{KubeletVersion: "v1"} }
 	healthy := func(m *clusterv1.Machine) {

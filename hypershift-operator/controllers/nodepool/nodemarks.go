@@ -16,8 +16,8 @@ import (
 	"github.com/openshift/hypershift/support/upsert"
 )
 
-// reconcileNodeMarks writes the pool's node labels and taints on its machines, from where they reach the nodes. So they
-// change on running nodes and need no new machines.
+// reconcileNodeMarks writes the pool's node labels and taints to its machines, from which they are copied to the nodes.
+// They change on running nodes and do not need new machines.
 func (r *Reconciler) reconcileNodeMarks(ctx context.Context, s *scope) (ctrl.Result, error) {
 	taints, labels := taintsJSON(s.pool), s.carriedLabels()
 	var failures []error
@@ -34,7 +34,7 @@ func (r *Reconciler) reconcileNodeMarks(ctx context.Context, s *scope) (ctrl.Res
 	return ctrl.Result{}, errors.Join(failures...)
 }
 
-// carriedLabels are the pool's, and those of its platform.
+// carriedLabels returns the node labels of the pool and of its platform.
 func (s *scope) carriedLabels() map[string]string {
 	labels := map[string]string{}
 	if !s.inPlace() {
@@ -44,7 +44,7 @@ func (s *scope) carriedLabels() map[string]string {
 	return labels
 }
 
-// withNodeLabels replaces the labels that stand for node labels and keeps the others.
+// withNodeLabels replaces the labels that represent node labels and keeps all other labels.
 func withNodeLabels(labels, nodeLabels map[string]string) map[string]string {
 	merged := map[string]string{}
 	for key, value := range labels {
@@ -63,6 +63,6 @@ func taintsJSON(pool *hyperv1.NodePool) string {
 	if taints == nil {
 		taints = []hyperv1.Taint{}
 	}
-	raw, _ := json.Marshal(taints) // They are texts, which nothing keeps from being encoded.
+	raw, _ := json.Marshal(taints) // Strings always encode without an error.
 	return string(raw)
 }

@@ -14,11 +14,11 @@ import (
 	"github.com/openshift/hypershift/support/distributions"
 )
 
-// This file is the one place that looks at fields of a NodePool which nothing honours. A test in test/integration/fields walks the
-// whole spec: what no other file reads must be reported here.
+// This file is the only one that reads NodePool fields which have no effect. A test in test/integration/fields walks
+// the complete spec: a field that no other file reads must be reported here.
 
-// WithoutEffect lists fields that are set and that change nothing with a release of a distribution: tuning and streams are the business
-// of the operators in an OpenShift payload.
+// WithoutEffect lists the fields that are set but have no effect with a release of a distribution. Only the operators
+// in an OpenShift payload implement tuning and streams.
 func WithoutEffect(pool *hyperv1.NodePool, distribution distributions.Traits) []string {
 	var fields []string
 	if distribution.OwnOperators {
@@ -33,10 +33,10 @@ func WithoutEffect(pool *hyperv1.NodePool, distribution distributions.Traits) []
 	return fields
 }
 
-// reasonWithoutEffect is one of AllFieldsHonored.
+// reasonWithoutEffect is a reason of the condition AllFieldsHonored.
 const reasonWithoutEffect = "FieldsWithoutEffect"
 
-// reportFieldsWithoutEffect says which fields the user set in vain. Machines are made all the same.
+// reportFieldsWithoutEffect reports the fields that are set but have no effect. Machines are created nevertheless.
 func (r *Reconciler) reportFieldsWithoutEffect(_ context.Context, s *scope) (ctrl.Result, error) {
 	conditionType := hyperv1.NodePoolAllFieldsHonoredConditionType
 	fields := WithoutEffect(s.pool, s.distribution())

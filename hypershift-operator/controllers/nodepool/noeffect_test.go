@@ -34,7 +34,7 @@ func TestWithoutEffect(t *testing.T) {
 	}
 }
 
-// vain is a platform with fields that change nothing.
+// vain is a platform with fields that have no effect.
 type vain struct {
 	none.Platform
 	fields []string

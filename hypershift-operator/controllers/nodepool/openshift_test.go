@@ -32,7 +32,7 @@ current-context: c
 users: [{name: u, user: {}}]
 `
 
-// openShift makes a cluster and a pool with an OpenShift release.
+// openShift creates a cluster and a pool with an OpenShift release.
 func (s *world) openShift(upgrade hyperv1.UpgradeType) {
 	s.t.Helper()
 	s.ready(func(hc *hyperv1.HostedCluster) { hc.Spec.Release.Image = fixture.OCPImage })
@@ -45,7 +45,7 @@ func (s *world) openShift(upgrade hyperv1.UpgradeType) {
 		Data:       map[string][]byte{"kubeconfig": []byte(guestKubeconfig)}})
 }
 
-// coreConfigs makes what an OpenShift control-plane-operator makes.
+// coreConfigs creates the ConfigMaps of an OpenShift control-plane-operator.
 func (s *world) coreConfigs() {
 	s.t.Helper()
 	for _, name := range []string{"ignition-config-fips", "ignition-config-worker-ssh"} {

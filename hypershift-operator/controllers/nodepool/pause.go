@@ -25,8 +25,8 @@ func (s *scope) paused() bool {
 	return pause.Until(s.pool.Spec.PausedUntil, s.now).Paused
 }
 
-// reconcilePause hands a pause, or its end, on to Cluster API. The machines of a paused pool go on as they are, also those that
-// fail.
+// reconcilePause pauses or resumes the pool's Cluster API objects. The machines of a paused pool remain unchanged,
+// including failing ones.
 func (r *Reconciler) reconcilePause(ctx context.Context, s *scope) (ctrl.Result, error) {
 	conditionType := hyperv1.NodePoolReconciliationActiveConditionType
 	state := pause.Until(s.pool.Spec.PausedUntil, s.now)

@@ -15,7 +15,7 @@ import (
 	"github.com/openshift/hypershift/hypershift-operator/fixture"
 )
 
-// makers are what Cluster API makes machines by, each with annotations.
+// makers returns the Cluster API objects that create machines, with annotations.
 func makers(annotations ...string) []client.Object {
 	meta := inHosted(fixture.PoolName, annotations...)
 	return []client.Object{
@@ -23,7 +23,7 @@ func makers(annotations ...string) []client.Object {
 	}
 }
 
-// annotationsOf are those of the pool's makers.
+// annotationsOf returns the annotations of the pool's makers.
 func annotationsOf(t *testing.T, r *Reconciler) (all []map[string]string) {
 	t.Helper()
 	for _, obj := range makers() {

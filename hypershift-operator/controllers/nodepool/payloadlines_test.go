@@ -28,7 +28,7 @@ import (
 	"github.com/openshift/hypershift/support/releaseinfo"
 )
 
-// allKinds is one of each kind that spec.config takes with an OpenShift release, as a user writes it.
+// allKinds contains one document of each kind that spec.config accepts with an OpenShift release, as a user writes it.
 const allKinds = `apiVersion: machineconfiguration.openshift.io/v1
 kind: MachineConfig
 metadata: {name: motd}
@@ -60,7 +60,7 @@ kind: ClusterImagePolicy
 metadata: {name: signed}
 `
 
-// handedOn are they as the ignition-server of a payload gets them, whatever its version.
+// handedOn are the same documents as the ignition-server of a payload of any version gets them.
 const handedOn = `apiVersion: config.openshift.io/v1
 kind: ClusterImagePolicy
 metadata:
@@ -117,8 +117,9 @@ metadata:
   name: sources
 `
 
-// TestTokenOfEveryLine pins what the ignition-server of each payload line finds in a token Secret (openshift/hypershift ignition-server,
-// tokensecret_controller.go of release-4.14 to main of August 2026: keys and annotations are the same but for os-stream).
+// TestTokenOfEveryLine pins the content of a token Secret for the ignition-server of each payload line. The source is
+// openshift/hypershift ignition-server, tokensecret_controller.go of release-4.14 to main of August 2026. Keys and
+// annotations are the same except for os-stream.
 func TestTokenOfEveryLine(t *testing.T) {
 	for _, minor := range slices.Backward(distributions.Of(releaseinfo.OpenShift).Minors) {
 		t.Run("When the payload is of "+minor+", its ignition-server should find what it reads, and nothing else", func(t *testing.T) {
@@ -153,7 +154,7 @@ func TestTokenOfEveryLine(t *testing.T) {
 	}
 }
 
-// tokenScope is a pool of an OpenShift release with one configuration of each kind.
+// tokenScope returns a scope of a pool of an OpenShift release with one configuration of each kind.
 func tokenScope(t *testing.T, version string) *scope {
 	t.Helper()
 	g := NewWithT(t)
@@ -172,7 +173,7 @@ func tokenScope(t *testing.T, version string) *scope {
 	})
 }
 
-// TestUserDataOfPayload writes out what machines of an OpenShift payload are installed with.
+// TestUserDataOfPayload checks the user-data of machines of an OpenShift payload.
 func TestUserDataOfPayload(t *testing.T) {
 	c := fixture.Start(t)
 	const endpoint = "ignition.apps.example"

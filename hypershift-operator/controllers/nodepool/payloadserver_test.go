@@ -22,8 +22,9 @@ import (
 	"github.com/openshift/hypershift/hypershift-operator/fixture"
 )
 
-// payloadServer stands in for the ignition-server of an OpenShift payload (openshift/hypershift ignition-server, of all lines alike): it
-// knows tokens for eleven hours, rotates them after half of that, keeps the one before, and deletes Secrets that have expired.
+// payloadServer simulates the ignition-server of an OpenShift payload (openshift/hypershift ignition-server, the same
+// in all lines). It accepts tokens for eleven hours, rotates them after half of that, keeps the previous token, and
+// deletes expired Secrets.
 type payloadServer struct {
 	*world
 	known map[string]string
@@ -31,7 +32,7 @@ type payloadServer struct {
 
 const tokenLife = 11 * time.Hour
 
-// look is one pass over the token Secrets.
+// look performs one reconcile of the token Secrets.
 func (p *payloadServer) look() {
 	p.t.Helper()
 	p.known = map[string]string{}
@@ -69,7 +70,7 @@ func (p *payloadServer) rotate(secret *corev1.Secret) {
 	p.Expect(p.client.Update(p.t.Context(), secret)).To(Succeed())
 }
 
-// fetch is what a machine does that boots with user-data, and the server's answer to it.
+// fetch requests the configuration as a machine with this user-data does, and returns the server's status code.
 func (p *payloadServer) fetch(userData []byte) int {
 	p.t.Helper()
 	config, _, err := ignition.Parse(userData)
@@ -93,13 +94,13 @@ func (p *payloadServer) fetch(userData []byte) int {
 	return http.StatusOK
 }
 
-// userData is what the next machine is installed with.
+// userData returns the user-data of the next machine.
 func (s *world) userData() []byte {
 	s.t.Helper()
 	return s.secret(*s.deployment().Spec.Template.Spec.Bootstrap.DataSecretName).Data["value"]
 }
 
-// booting is a pool with the payload's ignition-server.
+// booting returns a pool with the payload's ignition-server.
 func booting(t *testing.T, c client.WithWatch, name string, mutate func(*hyperv1.HostedCluster)) *payloadServer {
 	t.Helper()
 	s := newWorld(t, c, name)

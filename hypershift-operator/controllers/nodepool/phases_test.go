@@ -17,7 +17,7 @@ import (
 	"github.com/openshift/hypershift/support/testenv"
 )
 
-// flags are those of phases by their names.
+// flags returns the flags of phases by name.
 func flags(phases []phase.Phase[*scope]) map[string]string {
 	all := map[string]string{}
 	for _, p := range phases {
@@ -33,7 +33,7 @@ func flags(phases []phase.Phase[*scope]) map[string]string {
 	return all
 }
 
-// TestPhases shows what a pause leaves, and after which failures nothing that follows could mean anything.
+// TestPhases checks which phases a paused pool runs, and which failures stop a reconcile.
 func TestPhases(t *testing.T) {
 	g, r := NewWithT(t), &Reconciler{}
 	g.Expect(flags(r.phases(pass()))).To(Equal(map[string]string{
@@ -79,7 +79,7 @@ func TestRequireCluster(t *testing.T) {
 	}
 }
 
-// TestObserve shows what a pass knows at its beginning.
+// TestObserve checks what a reconcile observes at its start.
 func TestObserve(t *testing.T) {
 	w := startInMemory(t, nil)
 	w.birth("own")
@@ -123,7 +123,7 @@ func TestSecretData(t *testing.T) {
 	w.Expect(w.secretData(t.Context(), "clusters", "gone")).To(BeNil())
 }
 
-// TestWholePass: each phase of a pass leaves its trace.
+// TestWholePass: each phase of a reconcile has a visible effect.
 func TestWholePass(t *testing.T) {
 	s := startInMemory(t, func(p *hyperv1.NodePool) { p.Spec.NodeLabels = map[string]string{"rack": "r1"} })
 	machine := s.birth("a")

@@ -17,7 +17,7 @@ import (
 	"github.com/openshift/hypershift/support/testenv"
 )
 
-// against makes passes until the server refuses nothing any more.
+// against reconciles until the server refuses no more requests.
 func (s *world) against(server *testenv.Grudging) {
 	s.t.Helper()
 	s.Reconciler.Client = server
@@ -29,7 +29,7 @@ func (s *world) against(server *testenv.Grudging) {
 	server.Exhaust(s.t, pass, func() any { return s.pool().Status.Conditions })
 }
 
-// TestRefusals leads pools through their lives, against a server that refuses each request once.
+// TestRefusals runs the lifecycle of pools against a server that fails each request once.
 func TestRefusals(t *testing.T) {
 	c := fixture.Start(t)
 	for name, lead := range map[string]func(s *world, live func()){

@@ -22,7 +22,7 @@ import (
 
 const releaseRetry = 20 * time.Second
 
-// reconcileRelease reads the pool's payload and checks it against the cluster's.
+// reconcileRelease reads the pool's payload and checks it against the control plane's.
 func (r *Reconciler) reconcileRelease(ctx context.Context, s *scope) (ctrl.Result, error) {
 	if err := r.lookup(ctx, s); err != nil {
 		return ctrl.Result{RequeueAfter: releaseRetry}, r.refuseRelease(ctx, s, err)
@@ -39,7 +39,8 @@ func (r *Reconciler) reconcileRelease(ctx context.Context, s *scope) (ctrl.Resul
 	return ctrl.Result{}, s.validatePlatform()
 }
 
-// refuseRelease says why the pool does not get its release. Its machines go on with what they have, as many as are wanted.
+// refuseRelease reports why the pool cannot use its release. Its machines keep what they have, and their number still
+// follows the spec.
 func (r *Reconciler) refuseRelease(ctx context.Context, s *scope, why error) error {
 	s.reject(hyperv1.NodePoolValidReleaseImageConditionType, hyperv1.NodePoolValidationFailedReason, why.Error())
 	if s.paused() {
@@ -68,7 +69,7 @@ func (r *Reconciler) lookup(ctx context.Context, s *scope) error {
 	return err
 }
 
-// observeControlPlane reads which releases the control plane was given.
+// observeControlPlane reads the HostedControlPlane, which records the control plane's releases.
 func (r *Reconciler) observeControlPlane(ctx context.Context, s *scope) error {
 	hcp := &hyperv1.HostedControlPlane{ObjectMeta: metav1.ObjectMeta{Namespace: s.namespace(), Name: s.hc.Name}}
 	exists, err := r.exists(ctx, hcp)
@@ -78,7 +79,7 @@ func (r *Reconciler) observeControlPlane(ctx context.Context, s *scope) error {
 	return err
 }
 
-// reachRegistries gathers what it takes to read payloads as the cluster does.
+// reachRegistries gathers the credentials, CAs, and mirrors with which the cluster reads payloads.
 func (r *Reconciler) reachRegistries(ctx context.Context, s *scope) error {
 	data, err := r.secretData(ctx, s.pool.Namespace, s.hc.Spec.PullSecret.Name)
 	if err != nil {
@@ -96,7 +97,7 @@ func (r *Reconciler) reachRegistries(ctx context.Context, s *scope) error {
 	return nil
 }
 
-// trustBundle is the cluster's additional CAs, empty for none.
+// trustBundle returns the cluster's additional CAs; empty if there are none.
 func (r *Reconciler) trustBundle(ctx context.Context, s *scope) (string, error) {
 	name := reference.Name(s.hc.Spec.AdditionalTrustBundle)
 	if name == "" {
@@ -110,7 +111,8 @@ func (r *Reconciler) trustBundle(ctx context.Context, s *scope) (string, error) 
 	return bundle.Data[naming.TrustBundleKey], nil
 }
 
-// requireIgnition wants the endpoint and the CA that machines need to fetch their configuration.
+// requireIgnition stops the reconcile until the endpoint and the CA exist that machines need to fetch their
+// configuration.
 func (r *Reconciler) requireIgnition(ctx context.Context, s *scope) (ctrl.Result, error) {
 	conditionType := string(hyperv1.IgnitionEndpointAvailable)
 	if s.hc.Status.IgnitionEndpoint == "" {

@@ -23,7 +23,7 @@ import (
 	"github.com/openshift/hypershift/support/tenantlimits"
 )
 
-// released is a pass that has come to its release, of a pool that the server has.
+// released returns a scope of an existing pool, reconciled up to its release.
 func released(refused refusals, change func(*scope)) (*scope, *Reconciler) {
 	s := onMAAS(pass())
 	s.release = nil
@@ -92,7 +92,7 @@ func TestReconcileReleaseRefuses(t *testing.T) {
 	}
 }
 
-// TestReleaseLooksOn: what a release alone tells of the pool is told with it.
+// TestReleaseLooksOn: conditions that depend on the release alone are set with it.
 func TestReleaseLooksOn(t *testing.T) {
 	t.Run("When the platform waits for something, the pass should end, and the release be right", func(t *testing.T) {
 		g := NewWithT(t)

@@ -18,12 +18,12 @@ import (
 	"github.com/openshift/hypershift/support/upsert"
 )
 
-// tokenGrace is how long a token stays valid after nothing uses it any more.
+// tokenGrace is how long a token stays valid after its last use ended.
 const tokenGrace = 2 * time.Hour
 
-// retireTokens lets the Secrets of outdated configurations go. On platforms where an installation takes long, a machine may
-// still be on its way with outdated user-data: then both Secrets stay as they are until it has arrived. While machines are
-// held, those of the last configuration are what the next machine is made with.
+// retireTokens retires the Secrets of outdated configurations. On platforms with a long installation, a machine may
+// still be installing with outdated user-data. Both Secrets then stay unchanged until it has joined. While machines are
+// held, the Secrets of the last configuration stay, since the next machine is created with them.
 func (r *Reconciler) retireTokens(ctx context.Context, s *scope) (ctrl.Result, error) {
 	if s.held() {
 		return ctrl.Result{}, nil
@@ -80,8 +80,8 @@ func (s *scope) parseSecretName(name string) (prefix, hash string) {
 	return "", ""
 }
 
-// userDataInUse names the user-data Secrets that a machine without a node was made with, or that a set of machines would
-// make the next one with.
+// userDataInUse returns the names of the user-data Secrets that are in use. A Secret is in use if a machine without a
+// node was created with it, or if a set would create its next machine with it.
 func (r *Reconciler) userDataInUse(ctx context.Context, s *scope) (map[string]bool, error) {
 	used := map[string]bool{}
 	for _, machine := range s.machines {
@@ -103,8 +103,9 @@ func (r *Reconciler) userDataInUse(ctx context.Context, s *scope) (map[string]bo
 	return used, nil
 }
 
-// updatedFrom is the configuration that nodes are updated from in place; empty while all have the wanted one. A node may need it again until then: one that goes
-// back to it, or that starts anew in the middle.
+// updatedFrom returns the configuration from which nodes are updated in place; empty if machines are replaced instead.
+// Until all nodes are updated, a node may need the old configuration again: one that is reverted, or one that restarts
+// during the update.
 func (r *Reconciler) updatedFrom(ctx context.Context, s *scope) (string, error) {
 	if !s.inPlace() {
 		return "", nil
@@ -117,7 +118,7 @@ func (r *Reconciler) updatedFrom(ctx context.Context, s *scope) (string, error) 
 	return ms.Annotations[hyperv1.NodePoolCurrentConfigVersionAnnotation], nil
 }
 
-// keep takes an expiration back, and follows a token that was rotated.
+// keep removes a token's expiration, and updates the user-data after a rotation of the token.
 func (r *Reconciler) keep(ctx context.Context, s *scope, prefix, hash string, secret *corev1.Secret) error {
 	if prefix != tokenPrefix {
 		return nil
@@ -133,7 +134,7 @@ func (r *Reconciler) keep(ctx context.Context, s *scope, prefix, hash string, se
 	return err
 }
 
-// retire deletes user-data, and has the ignition-server delete a token after its grace.
+// retire deletes user-data, and lets the ignition-server delete a token after tokenGrace.
 func (r *Reconciler) retire(ctx context.Context, s *scope, prefix string, secret *corev1.Secret) error {
 	if prefix == userDataPrefix {
 		return client.IgnoreNotFound(r.Client.Delete(ctx, secret))

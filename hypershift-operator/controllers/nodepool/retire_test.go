@@ -15,7 +15,7 @@ import (
 	"github.com/openshift/hypershift/hypershift-operator/fixture"
 )
 
-// TestUserDataInUse tells which user-data a machine is on its way with, or will be made with.
+// TestUserDataInUse checks which user-data starting machines use, or new machines would use.
 func TestUserDataInUse(t *testing.T) {
 	pool := fixture.NodePool("clusters")
 	set := func(name string, replicas *int32, owner string, change ...func(*clusterv1.MachineSet)) *clusterv1.MachineSet {

@@ -28,7 +28,7 @@ func pair(hash string, annotations ...string) []client.Object {
 	}
 }
 
-// drawn is a pass whose configuration is rendered.
+// drawn returns a scope whose configuration is rendered.
 func drawn(machines ...*clusterv1.Machine) *scope {
 	s := pass(machines...)
 	s.setCondition(condition.True(hyperv1.NodePoolValidGeneratedPayloadConditionType, "AsExpected", ""))
@@ -38,7 +38,7 @@ func drawn(machines ...*clusterv1.Machine) *scope {
 	return s
 }
 
-// retired says of a configuration's Secrets what became of them.
+// retired returns the state of a configuration's Secrets.
 func retired(t *testing.T, r *Reconciler, hash string) string {
 	t.Helper()
 	token, userData := read(t, r, &corev1.Secret{}, "token-demo-"+hash), read(t, r, &corev1.Secret{}, "user-data-demo-"+hash)

@@ -16,9 +16,10 @@ import (
 	hyperv1 "github.com/openshift/hypershift/api/hypershift/v1beta1"
 )
 
-// reportUpdating tells whether nodes still have to get a release or configuration: by the annotations that remember what all of
-// them had once, and by the machines that there are. Cluster API's totals lag behind a change of its objects. Of machines that are
-// updated in place their set tells more, which is nil where there is none.
+// reportUpdating reports whether nodes still need an update of the release or configuration. It uses the annotations
+// that record what all nodes last had, and the existing machines. It does not use Cluster API's totals, because they
+// lag behind a change of its objects. set is the MachineSet of machines that are updated in place, whose annotations
+// say more; nil if there is none.
 func (s *scope) reportUpdating(set *clusterv1.MachineSet) {
 	release, config := s.outdated()
 	s.updating(hyperv1.NodePoolUpdatingConfigConditionType,
@@ -39,8 +40,8 @@ func (s *scope) stillOld(machines int) string {
 	return fmt.Sprintf(": %d of %d machines are to be replaced", machines, len(s.machines))
 }
 
-// outdated counts the machines that were made for another release, and those made for another configuration of the same one.
-// Machines that are updated in place keep what they were made with, and their set tells how far they are.
+// outdated counts the machines of another release, and those of another configuration of the same release. Machines
+// that are updated in place keep what they were created with, so their set reports their progress instead.
 func (s *scope) outdated() (release, config int) {
 	if s.inPlace() {
 		return 0, 0
@@ -57,8 +58,8 @@ func (s *scope) outdated() (release, config int) {
 	return release, config
 }
 
-// isConfigured tells whether a machine is installed with the wanted release and configuration. The name of its user-data holds
-// the hash of both.
+// isConfigured reports whether a machine was installed with the desired release and configuration. The name of its
+// user-data Secret contains the hash of both.
 func (s *scope) isConfigured(machine *clusterv1.Machine) bool {
 	return ptr.Equal(machine.Spec.Bootstrap.DataSecretName, &s.secret(userDataPrefix, s.config.hash).Name)
 }
@@ -67,8 +68,8 @@ func madeForVersion(machine *clusterv1.Machine) string {
 	return cmp.Or(machine.Annotations[hyperv1.NodePoolReleaseVersionAnnotation], machine.Spec.Version)
 }
 
-// isMadeAfter tells whether a machine is of the wanted size and kind. Cluster API notes on the platform's object which template it
-// was made after; without that note nobody knows better.
+// isMadeAfter reports whether a machine was created from a template. Cluster API records the template in an annotation
+// on the platform's object. Without that annotation, isMadeAfter returns true.
 func (s *scope) isMadeAfter(machine *clusterv1.Machine, template string) bool {
 	infra := s.infra[machine.Spec.InfrastructureRef.Name]
 	if infra == nil {
@@ -78,7 +79,8 @@ func (s *scope) isMadeAfter(machine *clusterv1.Machine, template string) bool {
 	return !noted || after == template
 }
 
-// isRolledOut tells whether every machine is as wanted, those on their way out included, and as many as wanted serve.
+// isRolledOut reports whether every machine is as desired, including machines that are being deleted, and enough
+// machines are available.
 func (s *scope) isRolledOut(template string, wanted *int32) bool {
 	for _, machine := range s.machines {
 		if !s.isConfigured(machine) || !s.isMadeAfter(machine, template) {
@@ -96,7 +98,7 @@ func (s *scope) updating(conditionType string, is bool, message string) {
 	s.reject(conditionType, hyperv1.AsExpectedReason, hyperv1.AllIsWellMessage)
 }
 
-// reportTemplate tells whether machines have to be replaced because their template changed.
+// reportTemplate reports whether machines must be replaced because their template changed.
 func (s *scope) reportTemplate(template string) {
 	last := s.pool.Annotations[hyperv1.NodePoolPlatformMachineTemplateAnnotation]
 	other := slices.ContainsFunc(s.machines, func(m *clusterv1.Machine) bool { return !s.isMadeAfter(m, template) })
@@ -104,7 +106,7 @@ func (s *scope) reportTemplate(template string) {
 		other || last != "" && last != template, fmt.Sprintf("Replacing machines by those of template %s", template))
 }
 
-// reportRolledOut tells that all machines are as wanted.
+// reportRolledOut reports that all machines are as desired.
 func (s *scope) reportRolledOut() {
 	for _, conditionType := range []string{
 		hyperv1.NodePoolUpdatingConfigConditionType, hyperv1.NodePoolUpdatingVersionConditionType,
@@ -114,7 +116,7 @@ func (s *scope) reportRolledOut() {
 	}
 }
 
-// available counts the machines that serve and stay.
+// available counts the machines that are available and not being deleted.
 func available(machines []*clusterv1.Machine) int32 {
 	count := int32(0)
 	for _, machine := range machines {
@@ -125,7 +127,7 @@ func available(machines []*clusterv1.Machine) int32 {
 	return count
 }
 
-// serves tells whether a machine's node does. A Cluster API from before its newer conditions has the older ones alone.
+// serves reports whether a machine's node is available. An older Cluster API sets only the v1beta1 conditions.
 func serves(machine *clusterv1.Machine) bool {
 	if c := meta.FindStatusCondition(machine.Status.Conditions, clusterv1.MachineAvailableCondition); c != nil {
 		return c.Status == metav1.ConditionTrue
@@ -145,7 +147,8 @@ func (s *scope) observeMachineSet(ms *clusterv1.MachineSet) {
 	s.reportReady(ms.Spec.Replicas, ms.Status.Conditions, clusterv1.MachineSetMachinesReadyCondition)
 }
 
-// reportReady tells whether the pool has its machines. A machine that is in trouble says more than Cluster API's summary.
+// reportReady reports whether the pool has its desired number of machines. The message of a failing machine takes
+// precedence over Cluster API's summary.
 func (s *scope) reportReady(wanted *int32, reported []metav1.Condition, conditionType string) {
 	want, have := ptr.Deref(wanted, 0), ptr.Deref(s.replicas, 0)
 	if have >= want {

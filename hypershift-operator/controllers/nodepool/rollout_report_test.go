@@ -17,7 +17,7 @@ import (
 	"github.com/openshift/hypershift/support/releaseinfo"
 )
 
-// TestReportUpdatingBuild: another build of the version that the pool has is an update too.
+// TestReportUpdatingBuild: another build of the pool's version counts as an update too.
 func TestReportUpdatingBuild(t *testing.T) {
 	for name, test := range map[string]struct {
 		version, digest string

@@ -15,7 +15,7 @@ import (
 	"github.com/openshift/hypershift/hypershift-operator/fixture"
 )
 
-// totals are what Cluster API says of a MachineDeployment in the moment before it has looked at a new template.
+// totals sets the status of a MachineDeployment before Cluster API has observed a new template.
 func (s *world) totals(count int32) {
 	s.t.Helper()
 	md := s.deployment()
@@ -26,7 +26,7 @@ func (s *world) totals(count int32) {
 	s.Expect(s.client.Status().Update(s.t.Context(), md)).To(Succeed())
 }
 
-// settle brings a pool of two machines to its first release.
+// settle reconciles a pool of two machines until all have its first release.
 func (s *world) settle() {
 	s.t.Helper()
 	s.start(nil)

@@ -20,50 +20,54 @@ import (
 	"github.com/openshift/hypershift/support/releaseinfo"
 )
 
-// scope is what one pass knows. Each field says who sets it.
+// scope holds the state of one reconcile. Each field's comment names the phase that sets it.
 type scope struct {
-	// pool is the object as it was read.
+	// pool is the NodePool as read from the API server.
 	pool *hyperv1.NodePool
 
-	// Set by observe. hc is nil when there is no such cluster.
+	// Set by observe. hc is nil if the HostedCluster does not exist.
 	now time.Time
 	hc  *hyperv1.HostedCluster
-	// platform is nil where there is no plugin. One that is not platformServed lacks its kinds.
+	// platform is nil if no plugin implements it. If platformServed is false, the platform's kinds are not installed.
 	platform       platform.Platform
 	platformServed bool
 	machines       []*clusterv1.Machine
-	// refused says why the hosted namespace is not the cluster's; empty when it is, or is not there.
+	// refused is why the control plane namespace is not this cluster's; empty if it is, or if it does not exist.
 	refused string
 
-	// infra are the platform's objects behind the machines by name, nil while they are not known; set by the machines phase.
+	// infra holds the platform's objects behind the machines, by name; nil until they are known. The machines phase sets
+	// it.
 	infra map[string]client.Object
 
-	// Set by the release image phase: the control plane, nil while there is none, the pool's payload, what payloads are read with,
-	// the pull secret's content, and the version that nodes must not be newer than, empty while there is none.
+	// The release image phase sets these fields. hcp is nil while there is no control plane. release is the pool's
+	// payload. access is what it takes to read payloads. pullSecret is the content of the pull secret. controlPlaneVersion
+	// is the maximum version of nodes, empty while there is none.
 	hcp                 *hyperv1.HostedControlPlane
 	release             *releaseinfo.ReleaseImage
 	access              release.Access
 	pullSecret          []byte
 	controlPlaneVersion string
-	// ignitionCA is PEM; set by the ignition endpoint phase.
+	// ignitionCA is PEM. The ignition endpoint phase sets it.
 	ignitionCA []byte
-	// config is what nodes are configured with; set by the node configuration phase.
+	// config is the configuration of the nodes. The node configuration phase sets it.
 	config config
-	// userData names the current user-data Secret; set by the token phase. token is the token Secret.
+	// userData is the name of the current user-data Secret. token is the token Secret. The token phase sets both.
 	userData string
 	token    *corev1.Secret
-	// replicas is how many machines of the pool are available; set by the machines phase.
+	// replicas is the number of available machines of the pool. The machines phase sets it.
 	replicas *int32
-	// capacity is what the next machine brings; set with the template by the phase of Cluster API's machines.
+	// capacity is the capacity of the next machine. The phase of the Cluster API machines sets it together with the
+	// template.
 	capacity platform.MachineCapacity
-	// kept is what the machines start from, nil where the platform does not say; set by the phase of the machine image.
+	// kept is the image that the machines boot from; nil if the platform does not manage one. The machine image phase sets
+	// it.
 	kept *platform.Kept
-	// version is the version that all machines have reached, empty while they have not; set by the phase of Cluster API's
-	// machines.
+	// version is the version that all machines have reached; empty until then. The phase of the Cluster API machines sets
+	// it.
 	version string
 
-	// conditions are those that phases set in this pass. Those that nobody set keep their last state; those in
-	// cleared are removed.
+	// conditions are those that phases set in this reconcile. A condition that no phase set keeps its last state. The
+	// conditions in cleared are removed.
 	conditions map[string]metav1.Condition
 	cleared    []string
 }
@@ -72,11 +76,11 @@ func newScope(pool *hyperv1.NodePool) *scope {
 	return &scope{pool: pool, conditions: map[string]metav1.Condition{}}
 }
 
-// key is how a pool is written in annotations: namespace/name.
+// key returns namespace/name, which identifies the pool in annotations.
 func (s *scope) key() string { return s.pool.Namespace + "/" + s.pool.Name }
 
-// namespace is the hosted control plane's. It follows from the pool alone, so that a pool whose cluster is gone finds
-// what it made.
+// namespace returns the hosted control plane namespace. It depends on the pool alone, so a pool whose cluster is gone
+// still finds its objects.
 func (s *scope) namespace() string {
 	return naming.ControlPlaneNamespace(&hyperv1.HostedCluster{
 		ObjectMeta: metav1.ObjectMeta{Namespace: s.pool.Namespace, Name: s.pool.Spec.ClusterName},
@@ -93,29 +97,29 @@ func (s *scope) reject(conditionType, reason, message string) {
 	s.setCondition(condition.False(conditionType, reason, message))
 }
 
-// clear removes a condition that has nothing to tell any more, also when this pass told it before.
+// clear removes a condition that no longer applies, even if this reconcile has set it.
 func (s *scope) clear(conditionType string) {
 	delete(s.conditions, conditionType)
 	s.cleared = append(s.cleared, conditionType)
 }
 
-// traits of the pool's platform.
+// traits returns the traits of the pool's platform.
 func (s *scope) traits() platforms.Traits {
 	traits, _ := platforms.Of(s.pool.Spec.Platform.Type)
 	return traits
 }
 
-// distribution are the traits of what the pool's release carries.
+// distribution returns the traits of the distribution that the pool's release contains.
 func (s *scope) distribution() distributions.Traits {
 	return distributions.Of(s.release.Distribution())
 }
 
-// inPlace tells whether nodes are updated without being replaced.
+// inPlace reports whether nodes are updated without being replaced.
 func (s *scope) inPlace() bool {
 	return s.pool.Spec.Management.UpgradeType == hyperv1.UpgradeTypeInPlace
 }
 
-// view is what the platform's plugin may see.
+// view returns what the platform's plugin may see of the pool.
 func (s *scope) view() platform.Pool {
 	view := platform.Pool{NodePool: s.pool, HostedCluster: s.hc, Release: s.release, Stream: s.config.stream}
 	if s.kept != nil {

@@ -34,7 +34,7 @@ func (r refusals) of(verb string, obj any, subresource ...string) error {
 	return nil
 }
 
-// on is a reconciler of a server that holds objects and refuses some requests.
+// on returns a reconciler with a fake server that has these objects and refuses some requests.
 func on(refused refusals, objects ...client.Object) *Reconciler {
 	whole := fake.NewClientBuilder().WithScheme(fixture.Scheme()).WithObjects(objects...).WithStatusSubresource(
 		&hyperv1.NodePool{}).Build()
@@ -85,7 +85,7 @@ func on(refused refusals, objects ...client.Object) *Reconciler {
 	})}
 }
 
-// read is an object of the hosted namespace as the server has it; nil where there is none.
+// read returns an object of the hosted control plane namespace; nil if it does not exist.
 func read[T client.Object](t *testing.T, r *Reconciler, obj T, name string) T {
 	t.Helper()
 	err := r.Client.Get(t.Context(), ctrlKey(fixture.Hosted("clusters"), name), obj)
@@ -99,7 +99,7 @@ func read[T client.Object](t *testing.T, r *Reconciler, obj T, name string) T {
 	return obj
 }
 
-// inHosted is what an object is called in the hosted namespace, and whose it is.
+// inHosted returns the metadata of an object in the hosted control plane namespace, with annotations.
 func inHosted(name string, annotations ...string) metav1.ObjectMeta {
 	meta := metav1.ObjectMeta{Namespace: fixture.Hosted("clusters"), Name: name}
 	for i := 0; i+1 < len(annotations); i += 2 {
@@ -108,16 +108,16 @@ func inHosted(name string, annotations ...string) metav1.ObjectMeta {
 	return meta
 }
 
-// housed puts a machine where the server has it.
+// housed sets the namespace of a machine to that of the server's objects.
 func housed(m *clusterv1.Machine) { m.Namespace = fixture.Hosted("clusters") }
 
-// onMAAS gives a pass its platform.
+// onMAAS sets the platform of a scope to MAAS.
 func onMAAS(s *scope) *scope {
 	s.platform, s.platformServed = fixture.Platforms(nil).For(hyperv1.MAASPlatform)
 	return s
 }
 
-// says is a condition in short: its status and reason, and after a colon its message.
+// says returns a condition as text: its status and reason, and after a colon its message.
 func (s *scope) says(conditionType string) string {
 	c, is := s.conditions[conditionType]
 	if !is {

@@ -14,20 +14,20 @@ import (
 	"github.com/openshift/hypershift/support/upsert"
 )
 
-// carrySettings gives the machines that exist what the pool now says of all that needs no new machines, those that are on
-// their way out included: how their disks are erased matters in the end. A release that is refused holds none of this up.
+// carrySettings applies the pool's in-place settings to the existing machines. Machines that are being deleted are
+// included, because how their disks are erased matters at the end. A refused release does not delay this.
 func (r *Reconciler) carrySettings(ctx context.Context, s *scope) (ctrl.Result, error) {
 	return ctrl.Result{}, r.adjustMachines(ctx, s)
 }
 
-// carryLastSettings lets a change reach machines that was made just before the deletion: how disks are erased is often set then.
+// carryLastSettings applies a change that was made just before the deletion. Users often set then how disks are erased.
 func (r *Reconciler) carryLastSettings(ctx context.Context, s *scope) (ctrl.Result, error) {
 	if !s.platformServed {
 		return phase.Done()
 	}
 	if err := r.observeInfra(ctx, s); err != nil {
 		if meta.IsNoMatchError(err) {
-			return phase.Done() // The platform's kinds are gone, and its machines with them.
+			return phase.Done() // The platform's kinds are gone, and so are its machines.
 		}
 		return ctrl.Result{}, err
 	}

@@ -21,7 +21,7 @@ import (
 	"github.com/openshift/hypershift/support/testenv"
 )
 
-// TestSettings covers what changes on machines as they are.
+// TestSettings covers changes of existing machines.
 func TestSettings(t *testing.T) {
 	c := fixture.Start(t)
 	hour := &metav1.Duration{Duration: time.Hour}
@@ -74,9 +74,10 @@ func TestSettings(t *testing.T) {
 	})
 }
 
-// answering has a server answer each request that a pattern fits, such as "patch v1beta1.MaasMachine .*/a", with an error.
+// answering makes a server return an error for each request that matches a pattern, such as "patch v1beta1.MaasMachine
+// .*/a".
 func answering(c client.WithWatch, pattern string, err error) client.WithWatch {
-	fits := regexp.MustCompile("^(" + pattern + ")( .*)?$") // Behind it may stand what a patch changes.
+	fits := regexp.MustCompile("^(" + pattern + ")( .*)?$") // The content of a patch may follow.
 	return testenv.Intercept(c, func(request testenv.Request) error {
 		if fits.MatchString(request.String()) {
 			return err
@@ -85,7 +86,7 @@ func answering(c client.WithWatch, pattern string, err error) client.WithWatch {
 	})
 }
 
-// fleet is a pass in memory over a pool whose machines are there, with their MaasMachines.
+// fleet returns an in-memory world and the scope of a pool with existing machines and their MaasMachines.
 func fleet(t *testing.T, names ...string) (*world, *scope) {
 	t.Helper()
 	w, s := inMemory(t), pass()
@@ -100,12 +101,12 @@ func fleet(t *testing.T, names ...string) (*world, *scope) {
 	return w, s
 }
 
-// TestAdjustMachines: one machine that cannot be reached keeps the settings from no other.
+// TestAdjustMachines: a failure at one machine does not prevent the settings on others.
 func TestAdjustMachines(t *testing.T) {
 	for name, tc := range map[string]struct {
 		run    func(*Reconciler, context.Context, *scope) (ctrl.Result, error)
 		before func(*world, *scope)
-		// adjusted are those of the machines a, b and c that have what the pool says.
+		// adjusted lists those of the machines a, b, and c that have the pool's settings.
 		adjusted []string
 		err      error
 	}{

@@ -19,8 +19,8 @@ import (
 	"github.com/openshift/hypershift/support/testenv"
 )
 
-// TestWatches has one case for each kind that a pool depends on. The pools that are asked for do not exist, so nothing but the
-// watch can be what asks.
+// TestWatches has one case for each kind that a pool depends on. The requested pools do not exist, so only the watch
+// can have requested them.
 func TestWatches(t *testing.T) {
 	const namespace = "watched-pools"
 	c := fixture.Start(t)
@@ -72,7 +72,7 @@ func TestWatches(t *testing.T) {
 	}
 }
 
-// TestJanitorWatches shows that a Secret is looked at when it appears.
+// TestJanitorWatches checks that a Secret is reconciled when it appears.
 func TestJanitorWatches(t *testing.T) {
 	const namespace = "watched-secrets"
 	c := fixture.Start(t)

@@ -16,7 +16,7 @@ import (
 	"github.com/openshift/hypershift/support/testenv"
 )
 
-// refuses has the server refuse all requests of a verb.
+// refuses makes the server refuse all requests of a verb.
 func (s *world) refuses(verb string) {
 	s.Reconciler.Client = testenv.Intercept(s.client, func(request testenv.Request) error {
 		if request.Verb == verb {
@@ -41,7 +41,7 @@ func TestDeleteOneRefused(t *testing.T) {
 	}
 }
 
-// TestHeldRefused: a pool that is held, or that has no machines, writes too.
+// TestHeldRefused: a pool that is held, or that has no machines, reports failed writes too.
 func TestHeldRefused(t *testing.T) {
 	for name, test := range map[string]struct {
 		verb   string

@@ -21,17 +21,18 @@ import (
 )
 
 const (
-	// failedCondition of a Machine is True while its platform says that it will never be a Node. The machine health check
-	// replaces such a machine at once.
+	// failedCondition of a Machine is True while its platform reports that the machine will never become a Node. The
+	// machine health check replaces such a machine at once.
 	failedCondition = "hypershift.openshift.io/Failed"
-	// patienceValue is the value of Cluster API's annotation that keeps health checks away, where this operator set it.
+	// patienceValue is the value that this operator sets in Cluster API's annotation that disables remediation.
 	patienceValue = "hypershift.openshift.io/waiting-for-capacity"
-	// shortWait is how long a machine may have waited for capacity before its start-up is counted from when it got it.
+	// shortWait is how long a machine may wait for capacity. After a longer wait, its startup time counts from when it got
+	// the capacity.
 	shortWait = 5 * time.Minute
 )
 
-// followStartups tells Cluster API what it cannot see of machines on their way to a Node: which will never be one, and which
-// only wait for capacity. Its clock for a Node runs from the creation of a Machine, also while MAAS has nothing to give.
+// followStartups tells Cluster API which starting machines will never become a Node, and which only wait for capacity.
+// Cluster API's startup timeout runs from the creation of a Machine, even while MAAS has no machine to allocate.
 func (r *Reconciler) followStartups(ctx context.Context, s *scope) (ctrl.Result, error) {
 	if s.platform.MachineTemplates() == nil {
 		return ctrl.Result{}, nil
@@ -52,8 +53,8 @@ func (r *Reconciler) followStartups(ctx context.Context, s *scope) (ctrl.Result,
 	return result, errors.Join(failures...)
 }
 
-// patience tells whether health checks are to leave a machine alone, and when to look again; zero for a watch to tell. A machine
-// that got its capacity late has as long from then as any other has from its creation.
+// patience reports whether health checks must skip a machine, and when to check again; zero if a watch reports the
+// change. A machine that got its capacity late has the same time from then as any other has from its creation.
 func (s *scope) patience(machine *clusterv1.Machine, start platform.MachineStart) (patient bool, left time.Duration) {
 	if start.Reason != "" || machine.Status.NodeRef.IsDefined() {
 		return false, 0
@@ -75,8 +76,8 @@ func (s *scope) patience(machine *clusterv1.Machine, start platform.MachineStart
 	return false, 0
 }
 
-// nodeStartup is how long a machine may take until its Node is there, when it waits for nothing: what an annotation says, or
-// else what the platform derives from the pool's own time-outs.
+// nodeStartup returns how long a machine may take to become a Node when it does not wait for capacity. An annotation
+// sets it, or else the platform derives it from the pool's own timeouts.
 func (s *scope) nodeStartup() time.Duration {
 	startup, err := s.nodeStartupOverride()
 	if err != nil || startup == 0 {
@@ -88,7 +89,8 @@ func (s *scope) nodeStartup() time.Duration {
 	return startup
 }
 
-// setPatience keeps health checks away, or lets them come. What a person annotated stays.
+// setPatience sets or removes the annotation that disables remediation. It does not change an annotation that a user
+// has set.
 func (r *Reconciler) setPatience(ctx context.Context, machine *clusterv1.Machine, patient bool) error {
 	value, annotated := machine.Annotations[clusterv1.MachineSkipRemediationAnnotation]
 	if annotated && value != patienceValue || annotated == patient {
@@ -103,8 +105,9 @@ func (r *Reconciler) setPatience(ctx context.Context, machine *clusterv1.Machine
 	})
 }
 
-// setFailed writes down what the platform says of a machine beyond repair. While its Node is healthy, one of the two is wrong,
-// and the machine stays. Cluster API writes conditions too, so a write on an old state must fail.
+// setFailed records in a condition that the platform reports a machine as failed. If its Node is healthy, one of the
+// two reports is wrong, and the machine stays. Cluster API writes conditions too, so a patch of an outdated object must
+// fail.
 func (r *Reconciler) setFailed(ctx context.Context, machine *clusterv1.Machine, start platform.MachineStart) error {
 	before := machine.DeepCopy()
 	switch {

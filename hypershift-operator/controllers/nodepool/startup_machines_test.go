@@ -25,11 +25,11 @@ import (
 	"github.com/openshift/hypershift/support/testenv"
 )
 
-// TestPatience: a machine that got its capacity late has as long from then as any other has from its creation.
+// TestPatience: a machine that got its capacity late has the same time from then as any other has from its creation.
 func TestPatience(t *testing.T) {
-	const startup = 225 * time.Minute // What the fixture's pool gives a machine.
+	const startup = 225 * time.Minute // The startup timeout of the fixture's pool.
 	for name, tc := range map[string]struct {
-		// age is how long the machine is there, and got how long after its creation it got its capacity; -1 for not yet.
+		// age is the machine's age, and got the time from its creation until it got its capacity; -1 for not yet.
 		age, got time.Duration
 		reason   string
 		node     string
@@ -66,7 +66,7 @@ func TestPatience(t *testing.T) {
 	}
 }
 
-// TestNodeStartupOfPool: what is said counts before what follows.
+// TestNodeStartupOfPool: an annotation takes precedence over the derived value.
 func TestNodeStartupOfPool(t *testing.T) {
 	maas, _ := fixture.Platforms(nil).For(hyperv1.MAASPlatform)
 	for name, tc := range map[string]struct {
@@ -88,7 +88,7 @@ func TestNodeStartupOfPool(t *testing.T) {
 	}
 }
 
-// TestSetPatience: what a person annotated is not ours.
+// TestSetPatience: an annotation that a user set is not changed.
 func TestSetPatience(t *testing.T) {
 	const own, none = patienceValue, "-"
 	for name, tc := range map[string]struct {
@@ -124,7 +124,7 @@ func TestSetPatience(t *testing.T) {
 	}
 }
 
-// TestSetFailed: a Machine whose node is well has not failed.
+// TestSetFailed: a Machine whose node is healthy has not failed.
 func TestSetFailed(t *testing.T) {
 	exhausted := platform.MachineStart{Reason: "DeployAttemptsExhausted", Message: "on 3 machines"}
 	failed := condition.True(failedCondition, exhausted.Reason, exhausted.Message)
@@ -177,9 +177,10 @@ func TestSetFailed(t *testing.T) {
 	})
 }
 
-// TestFollowStartups: one machine that cannot be written keeps no other from being told of.
+// TestFollowStartups: a failed write to one machine does not affect the others.
 func TestFollowStartups(t *testing.T) {
-	// followed makes a pass over machines a, b and c: a waits for capacity since a minute, the provider gave b up, and c waits for an hour.
+	// followed reconciles the machines a, b, and c: a has waited for capacity for a minute, the provider failed b, and c
+	// has waited for an hour.
 	followed := func(t *testing.T, before func(*world, *scope)) (*world, ctrl.Result, error) {
 		t.Helper()
 		w, s := fleet(t, "a", "b", "c")

@@ -20,7 +20,7 @@ import (
 	"github.com/openshift/hypershift/hypershift-operator/fixture"
 )
 
-// provider writes what the MAAS provider says of a machine.
+// provider writes the status that the MAAS provider reports for a machine.
 func (s *world) provider(name string, mutate func(*infrav1.MaasMachineStatus)) {
 	s.t.Helper()
 	infra := look(s, &infrav1.MaasMachine{}, name)
@@ -28,7 +28,7 @@ func (s *world) provider(name string, mutate func(*infrav1.MaasMachineStatus)) {
 	s.Expect(s.client.Status().Update(s.t.Context(), infra)).To(Succeed())
 }
 
-// allocated is the provider's word that a machine of MAAS is held since then.
+// allocated sets the status of a machine that is allocated in MAAS since the given time.
 func allocated(since time.Time) func(*infrav1.MaasMachineStatus) {
 	return func(status *infrav1.MaasMachineStatus) {
 		meta.SetStatusCondition(&status.Conditions, metav1.Condition{
@@ -37,7 +37,7 @@ func allocated(since time.Time) func(*infrav1.MaasMachineStatus) {
 	}
 }
 
-// gaveUp is the provider's word that only another MaasMachine helps.
+// gaveUp sets the status of a failed machine, which needs another MaasMachine.
 func gaveUp(status *infrav1.MaasMachineStatus) {
 	status.FailureReason, status.FailureMessage = ptr.To("CreateError"), ptr.To("deployments failed on 3 machines")
 	meta.SetStatusCondition(&status.Conditions, metav1.Condition{
@@ -142,7 +142,7 @@ func TestStartup(t *testing.T) {
 	})
 }
 
-// reach has a machine fetch the current configuration.
+// reach records that a machine has fetched the current configuration.
 func (s *world) reach() {
 	s.t.Helper()
 	token := s.tokenOf(*s.deployment().Spec.Template.Spec.Bootstrap.DataSecretName)
@@ -156,7 +156,7 @@ func (s *world) healthCheck() *clusterv1.MachineHealthCheck {
 	return look(s, &clusterv1.MachineHealthCheck{}, fixture.PoolName)
 }
 
-// TestRepair covers that what is said of repair is what is done.
+// TestRepair checks that the reported repair state matches the MachineHealthCheck.
 func TestRepair(t *testing.T) {
 	c := fixture.Start(t)
 

@@ -18,7 +18,7 @@ import (
 	"github.com/openshift/hypershift/support/upsert"
 )
 
-// report computes the status from what the pass found out, writes it once, and tells of changes in events.
+// report computes the status of this reconcile, writes it once, and emits events for changes.
 func (r *Reconciler) report(ctx context.Context, s *scope, failure error) error {
 	s.reportFailure(failure)
 	before := s.pool.Status.DeepCopy()
@@ -30,8 +30,8 @@ func (r *Reconciler) report(ctx context.Context, s *scope, failure error) error 
 	return nil
 }
 
-// reportFailure says what went wrong in the pass, which no other condition need tell. The condition is only there while
-// something does.
+// reportFailure reports an error of the reconcile, which need not appear in another condition. The condition exists
+// only while there is an error.
 func (s *scope) reportFailure(failure error) {
 	conditionType := string(hyperv1.ReconciliationSucceeded)
 	if failure == nil {
@@ -41,7 +41,7 @@ func (s *scope) reportFailure(failure error) {
 	s.reject(conditionType, hyperv1.ReconciliationErrorReason, failure.Error())
 }
 
-// computeStatus is a function of the scope alone.
+// computeStatus computes the status from the scope alone.
 func computeStatus(s *scope) hyperv1.NodePoolStatus {
 	status := *s.pool.Status.DeepCopy()
 	if s.replicas != nil {
@@ -62,7 +62,8 @@ func computeStatus(s *scope) hyperv1.NodePoolStatus {
 	return status
 }
 
-// mergeConditions puts the conditions of this pass over the last ones. A pool's conditions have a type of their own.
+// mergeConditions merges the conditions of this reconcile into the last ones. NodePool conditions have a type different
+// from metav1.Condition.
 func mergeConditions(last []hyperv1.NodePoolCondition, s *scope) []hyperv1.NodePoolCondition {
 	var merged []metav1.Condition
 	for _, c := range last {
@@ -78,7 +79,7 @@ func mergeConditions(last []hyperv1.NodePoolCondition, s *scope) []hyperv1.NodeP
 	for _, c := range s.conditions {
 		c.LastTransitionTime = metav1.NewTime(s.now)
 		if existing := find(last, c.Type); existing != nil && existing.Status == corev1.ConditionStatus(c.Status) {
-			c.LastTransitionTime = existing.LastTransitionTime // Also where the pass cleared it before it told it again.
+			c.LastTransitionTime = existing.LastTransitionTime // Also if this reconcile cleared the condition before it set it again.
 		}
 		current = append(current, c)
 	}
@@ -103,21 +104,21 @@ func find(conditions []hyperv1.NodePoolCondition, conditionType string) *hyperv1
 	return nil
 }
 
-// informative are conditions that may be false while all is well.
+// informative are conditions that may be false although the pool is healthy.
 var informative = []string{
 	hyperv1.NodePoolAutoscalingEnabledConditionType, hyperv1.NodePoolAutorepairEnabledConditionType,
 	hyperv1.NodePoolUpdatingConfigConditionType, hyperv1.NodePoolUpdatingVersionConditionType,
 	hyperv1.NodePoolUpdatingPlatformMachineTemplateConditionType,
 }
 
-// underway are reasons that only mean that something takes its time.
+// underway are reasons that only mean that an operation is in progress.
 var underway = []string{
 	hyperv1.NodePoolNotFoundReason, hyperv1.IgnitionEndpointMissingReason, hyperv1.IgnitionCACertMissingReason,
 	hyperv1.NodePoolIgnitionNotReachedReason, "KubeconfigMissing", "Deleting",
 	clusterv1.NotReadyReason, clusterv1.ReadyUnknownReason, clusterv1.InspectionFailedReason, clusterv1.MachineNodeDoesNotExistReason,
 }
 
-// underway are those reasons, and the platform's own.
+// underway returns the reasons above and those of the platform.
 func (s *scope) underway() []string {
 	if s.platform == nil {
 		return underway
@@ -125,7 +126,7 @@ func (s *scope) underway() []string {
 	return slices.Concat(underway, s.platform.Underway())
 }
 
-// severity marks conditions that somebody should look at.
+// severity returns Warning for a condition that needs attention.
 func severity(c metav1.Condition, underway []string) string {
 	if c.Status != metav1.ConditionFalse || slices.Contains(informative, c.Type) && c.Reason != hyperv1.NodePoolInplaceUpgradeFailedReason {
 		return ""
@@ -138,7 +139,7 @@ func severity(c metav1.Condition, underway []string) string {
 	return ""
 }
 
-// announce makes an event of each condition that changed its status or the reason of its failure.
+// announce emits an event for each condition whose status changed or that failed for a new reason.
 func (r *Reconciler) announce(s *scope, before []hyperv1.NodePoolCondition) {
 	for _, c := range s.pool.Status.Conditions {
 		last := find(before, c.Type)
@@ -149,12 +150,12 @@ func (r *Reconciler) announce(s *scope, before []hyperv1.NodePoolCondition) {
 		if c.Severity != "" {
 			kind = corev1.EventTypeWarning
 		}
-		// The type stands in the event as its action, because events that differ in their words alone are shown as one.
+		// The condition type is the action of the event, because events that differ only in their message are shown as one.
 		r.Recorder.Eventf(s.pool, nil, kind, eventReason(c.Reason), c.Type, "%s is %s: %s", c.Type, c.Status, condition.Shorten(c.Message, 900))
 	}
 }
 
-// eventReason fits a condition's reason, which may join several, to what an event takes.
+// eventReason shortens a condition's reason, which may join several, to the maximum length of an event's reason.
 func eventReason(reason string) string {
 	return condition.Shorten(cmp.Or(reason, "Unknown"), 128)
 }

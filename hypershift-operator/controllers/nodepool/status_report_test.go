@@ -26,7 +26,7 @@ import (
 	"github.com/openshift/hypershift/support/testenv"
 )
 
-// TestReport: what is written of a pass, and what is told of it.
+// TestReport checks the status and the events of a reconcile.
 func TestReport(t *testing.T) {
 	gone := apierrors.NewNotFound(schema.GroupResource{}, fixture.PoolName)
 	for name, tc := range map[string]struct {
@@ -79,7 +79,7 @@ func TestReport(t *testing.T) {
 	}
 }
 
-// TestComputeStatus: what a pass did not find out stays as it was.
+// TestComputeStatus: fields that a reconcile did not determine stay unchanged.
 func TestComputeStatus(t *testing.T) {
 	before := hyperv1.NodePoolStatus{
 		Replicas: 3, Version: "1.36.2", Platform: &hyperv1.NodePoolPlatformStatus{}, Selector: "a=b",
@@ -124,7 +124,7 @@ func TestComputeStatus(t *testing.T) {
 	}
 }
 
-// TestMergedConditions: a condition that nobody told stays as it is, and those of the pass stand behind, by their types.
+// TestMergedConditions: a condition that was not set stays unchanged. Those of this reconcile follow, sorted by type.
 func TestMergedConditions(t *testing.T) {
 	earlier := metav1.NewTime(time.Date(2026, 11, 20, 11, 0, 0, 0, time.UTC))
 	last := []hyperv1.NodePoolCondition{
@@ -160,7 +160,7 @@ func TestMergedConditions(t *testing.T) {
 	}
 }
 
-// TestSeverityOf: a warning is for what somebody should look at.
+// TestSeverityOf: a warning is for a condition that needs attention.
 func TestSeverityOf(t *testing.T) {
 	none := newScope(&hyperv1.NodePool{})
 	withMAAS := scopeWith()
@@ -188,7 +188,7 @@ func TestSeverityOf(t *testing.T) {
 	}
 }
 
-// reasons are conditions that do not hold, each for a reason.
+// reasons returns one false condition for each reason.
 func reasons(all ...string) (conditions []metav1.Condition) {
 	for _, reason := range all {
 		conditions = append(conditions, condition.False("Ready", reason, ""))
@@ -196,7 +196,7 @@ func reasons(all ...string) (conditions []metav1.Condition) {
 	return conditions
 }
 
-// told is what a recorder was given.
+// told is one call of a recorder.
 type told struct {
 	Regarding, Related   runtime.Object
 	Kind, Reason, Action string
@@ -210,7 +210,7 @@ func (r *recording) Eventf(regarding, related runtime.Object, kind, reason, acti
 	*r = append(*r, told{regarding, related, kind, reason, action, note, args})
 }
 
-// TestAnnounced: an event is made of what changed, and only of that.
+// TestAnnounced: an event is emitted only for changes.
 func TestAnnounced(t *testing.T) {
 	failing := hyperv1.NodePoolCondition{Type: "Ready", Status: "False", Reason: "NoCapacity", Message: strings.Repeat("m", 901), Severity: "Warning"}
 	changed := func(change func(*hyperv1.NodePoolCondition)) hyperv1.NodePoolCondition {

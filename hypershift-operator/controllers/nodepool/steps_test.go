@@ -20,7 +20,7 @@ import (
 	"github.com/openshift/hypershift/support/releaseinfo"
 )
 
-// pass is a pass over the fixture's pool that has come to its configuration, "wanted", with some machines.
+// pass returns a scope of the fixture's pool with its configuration, "wanted", and some machines.
 func pass(machines ...*clusterv1.Machine) *scope {
 	s := newScope(fixture.NodePool("clusters"))
 	s.hc, s.release, s.machines = fixture.HostedCluster("clusters"), fixture.Payloads()[fixture.ReleaseImage], machines
@@ -31,7 +31,7 @@ func pass(machines ...*clusterv1.Machine) *scope {
 	return s
 }
 
-// madeWith is a machine that was made with a configuration.
+// madeWith returns a machine that was created with a configuration.
 func madeWith(name, hash string, change ...func(*clusterv1.Machine)) *clusterv1.Machine {
 	m := &clusterv1.Machine{ObjectMeta: metav1.ObjectMeta{Name: name}}
 	m.Spec.Bootstrap.DataSecretName = ptr.To((&scope{pool: fixture.NodePool("clusters")}).secret(userDataPrefix, hash).Name)
@@ -83,7 +83,7 @@ func TestOutdated(t *testing.T) {
 	}
 }
 
-// TestReportUpdating: by what the pool remembers all machines had once, and by those that there are: one alone is enough.
+// TestReportUpdating checks the recorded state and the existing machines: either alone is enough for an update.
 func TestReportUpdating(t *testing.T) {
 	for name, test := range map[string]struct {
 		machines                []*clusterv1.Machine
@@ -177,7 +177,7 @@ func TestReportTemplate(t *testing.T) {
 	}
 }
 
-// TestAim shows which configuration a MachineSet says that its nodes have, from what it said and which machines joined late.
+// TestAim checks which current configuration a MachineSet gets, depending on its previous one and on late machines.
 func TestAim(t *testing.T) {
 	type aims struct {
 		Target, Current string

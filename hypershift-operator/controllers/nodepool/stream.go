@@ -26,13 +26,13 @@ const (
 	streamRHEL10 = "rhel-10"
 )
 
-// streamsGate is the feature gate with which a machine-config operator installs the stream that it is told. In hosted
+// streamsGate is the feature gate with which a machine-config operator installs the configured stream. In hosted
 // clusters the default feature set of 5.0 and 5.1 does not have it (openshift/api features, August 2026).
 const streamsGate = "OSStreams"
 
-// chooseStream returns the stream that the payload makes nodes of. It returns an empty string for a payload with a
-// single stream, so that the pools of such a payload keep their hash. The field of the pool decides; without it, what
-// was decided before, or firstStream.
+// chooseStream returns the stream from which the payload creates nodes. It returns an empty string for a payload with a
+// single stream, so that the pools of such a payload keep their hash. The pool's field takes precedence, then the
+// stream that was chosen before, then firstStream.
 func (s *scope) chooseStream(documents []string) (string, error) {
 	explicit := ""
 	if s.pool.Spec.OSImageStream != nil {
@@ -65,9 +65,9 @@ func (s *scope) chooseStream(documents []string) (string, error) {
 	return s.firstStream(runc)
 }
 
-// firstStream returns the stream of a pool that none was decided for: the one that its nodes were configured for by
-// 0.1.0, or else the one that they run, or else the release's default. A rollout that has begun goes on, since RHEL 10
-// cannot go back to RHEL 9 in place.
+// firstStream returns the stream of a pool for which none was chosen. It is the stream that 0.1.0 configured the nodes
+// for, or else the one that they run, or else the release's default. A rollout that has begun continues, since RHEL 10
+// cannot be reverted to RHEL 9 in place.
 func (s *scope) firstStream(runc bool) (string, error) {
 	if runc {
 		return streamRHEL9, nil // RHEL 10 has no runc.
@@ -86,15 +86,15 @@ func (s *scope) firstStream(runc bool) (string, error) {
 	case status.OSImageStream != nil:
 		return status.OSImageStream.Name, nil
 	case status.Version != "" && !release.AtLeast(status.Version, s.distribution().OSStreams):
-		return streamRHEL9, nil // Its nodes, of which none is there now, ran a release with this stream only.
+		return streamRHEL9, nil // The pool's previous nodes, of which none is left, ran a release with this stream only.
 	case s.installsStreams():
 		return streamRHEL10, nil
 	}
 	return streamRHEL9, nil
 }
 
-// configuredFor reports whether the pool, or a machine of it, has the configuration that this reconcile renders with a
-// stream.
+// configuredFor reports whether the pool, or one of its machines, has the configuration that this reconcile renders
+// with a stream.
 func (s *scope) configuredFor(stream string) (bool, error) {
 	hash, _, err := s.hashes(stream)
 	if err != nil {
@@ -109,8 +109,8 @@ func (s *scope) configuredFor(stream string) (bool, error) {
 	}), nil
 }
 
-// installsStreams reports whether the release's machine-config operator installs the stream that it is told, or only
-// the oldest.
+// installsStreams reports whether the release's machine-config operator installs the configured stream. If not, it
+// installs only the oldest one.
 func (s *scope) installsStreams() bool {
 	if s.hc.Spec.Configuration == nil || s.hc.Spec.Configuration.FeatureGate == nil {
 		return false
@@ -125,7 +125,7 @@ func (s *scope) installsStreams() bool {
 	return false
 }
 
-// keepStream remembers the stream of the pool's nodes.
+// keepStream records the stream of the pool's nodes.
 func (r *Reconciler) keepStream(ctx context.Context, s *scope) error {
 	if s.pool.Annotations[hyperv1.NodePoolOSImageStreamAnnotation] == s.config.stream {
 		return nil
@@ -135,7 +135,8 @@ func (r *Reconciler) keepStream(ctx context.Context, s *scope) error {
 	})
 }
 
-// coreOS is how a node calls its operating system: Red Hat Enterprise Linux CoreOS 9.6.20260101-0, and before 4.19 418.94.202501010000-0.
+// coreOS matches the operating system that a node reports, such as Red Hat Enterprise Linux CoreOS 9.6.20260101-0, or
+// 418.94.202501010000-0 before 4.19.
 var coreOS = regexp.MustCompile(`CoreOS (?:(9|10)\.|4\d\d\.(9)\d\.)`)
 
 // countStreams returns how many nodes report each stream.

@@ -18,7 +18,7 @@ import (
 	"github.com/openshift/hypershift/support/releaseinfo"
 )
 
-// TestStreamOfMostNodes: a pool on its way from one stream to the other says what most of its nodes run.
+// TestStreamOfMostNodes: during an update from one stream to the other, the pool reports the stream of most nodes.
 func TestStreamOfMostNodes(t *testing.T) {
 	const nine, ten = "Red Hat Enterprise Linux CoreOS 9.6.20260101-0", "Red Hat Enterprise Linux CoreOS 10.1.20260101-0"
 	const older, strange = "Red Hat Enterprise Linux CoreOS 418.94.202501010000-0", "Red Hat Enterprise Linux CoreOS 8.4.2021"
@@ -139,8 +139,8 @@ func TestFirstStream(t *testing.T) {
 	}
 }
 
-// TestStreamOfEarlierOperator has pools that 0.1.0 configured for RHEL 10, which it took for the default from 5.0 on:
-// they keep their hash.
+// TestStreamOfEarlierOperator has pools that 0.1.0 configured for RHEL 10, which was its default from 5.0 on. They keep
+// their hash.
 func TestStreamOfEarlierOperator(t *testing.T) {
 	configured := func() *scope {
 		s := pass()
@@ -171,8 +171,7 @@ func TestStreamOfEarlierOperator(t *testing.T) {
 	}
 }
 
-// TestUpgradeKeepsStream takes a pool with nodes of RHEL 9 from 4.20 to 5.0, gives it the field, and takes the field
-// away again.
+// TestUpgradeKeepsStream updates a pool with nodes of RHEL 9 from 4.20 to 5.0, sets the field, and removes it again.
 func TestUpgradeKeepsStream(t *testing.T) {
 	const image = "registry.example/ocp-release:5.0.1"
 	c := fixture.Start(t)
@@ -225,7 +224,8 @@ func TestUpgradeKeepsStream(t *testing.T) {
 	s.Expect(stream()).To(Equal("rhel-10"))
 }
 
-// TestNoStreams: a release of Kubernetes has no streams, whatever is asked for; that this changes nothing is said elsewhere.
+// TestNoStreams: a Kubernetes release has no streams, whatever the field is. Another condition reports that the field
+// has no effect.
 func TestNoStreams(t *testing.T) {
 	for _, wanted := range []string{"", "rhel-9", "rhel-10"} {
 		t.Run("When "+wanted+" is asked of a release of Kubernetes, it should name none", func(t *testing.T) {

@@ -19,7 +19,8 @@ import (
 	"github.com/openshift/hypershift/support/nodeinput"
 )
 
-// firstBoot is what a machine is installed with: it fetches the real configuration with the token.
+// firstBoot returns the user-data that a machine is installed with. The machine then fetches its configuration with the
+// token.
 func (s *scope) firstBoot(hash string, token *corev1.Secret) ([]byte, error) {
 	bearer := token.Data[hyperv1.TokenSecretTokenKey]
 	if token.Annotations[hyperv1.TokenSecretUserDataFormatAnnotation] != string(hyperv1.UserDataCloudConfig) {
@@ -34,7 +35,7 @@ func (s *scope) firstBoot(hash string, token *corev1.Secret) ([]byte, error) {
 	return rendered, nil
 }
 
-// stub is the first-boot configuration for Ignition.
+// stub returns the first-boot configuration for Ignition.
 func (s *scope) stub(hash string, token []byte) ([]byte, error) {
 	header := func(name, value string) ignition.HTTPHeader {
 		return ignition.HTTPHeader{Name: name, Value: ptr.To(value)}
@@ -67,8 +68,8 @@ func (s *scope) stub(hash string, token []byte) ([]byte, error) {
 	return raw, nil
 }
 
-// ignitionProxy is the proxy that a machine fetches its configuration through. The Kubernetes distribution's machines reach
-// their ignition-server as they reach their API server: directly.
+// ignitionProxy returns the proxy through which a machine fetches its configuration. Machines of the Kubernetes
+// distribution reach their ignition-server directly, as they do their API server.
 func (s *scope) ignitionProxy() ignition.Proxy {
 	if s.hc.Spec.Configuration == nil {
 		return ignition.Proxy{}
@@ -95,7 +96,7 @@ func unlessEmpty(text string) *string {
 	return &text
 }
 
-// hostOf is the host of host[:port].
+// hostOf returns the host of host[:port].
 func hostOf(endpoint string) string {
 	if host, _, err := net.SplitHostPort(endpoint); err == nil {
 		return host

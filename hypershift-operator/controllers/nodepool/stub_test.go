@@ -20,7 +20,7 @@ import (
 	maasapi "github.com/openshift/hypershift/support/maas"
 )
 
-// TestFirstBoot covers what machines are installed with that run cloud-init.
+// TestFirstBoot covers the user-data of machines that run cloud-init.
 func TestFirstBoot(t *testing.T) {
 	c := fixture.Start(t)
 	userDataOf := func(s *world) (name, text string) {
@@ -80,7 +80,7 @@ func TestFirstBoot(t *testing.T) {
 	})
 }
 
-// TestChosenFormat covers who says what an image reads, and that nobody changes it behind the machines' backs.
+// TestChosenFormat covers what determines the format of an image, and that it does not change for existing machines.
 func TestChosenFormat(t *testing.T) {
 	c := fixture.Start(t)
 	s := newWorld(t, c, "chosen")

@@ -19,7 +19,7 @@ import (
 	"github.com/openshift/hypershift/hypershift-operator/fixture"
 )
 
-// booted is a pass over a pool whose machines can be installed, and a token.
+// booted returns a scope of a pool whose machines can be installed, and a token.
 func booted(payload string, proxy *configv1.ProxySpec) (*scope, *corev1.Secret) {
 	s := pass()
 	s.platform, _ = fixture.Platforms(nil).For(hyperv1.MAASPlatform)
@@ -31,7 +31,7 @@ func booted(payload string, proxy *configv1.ProxySpec) (*scope, *corev1.Secret) 
 	return s, &corev1.Secret{Data: map[string][]byte{"token": []byte("bearer")}}
 }
 
-// TestFirstBootForIgnition: a machine is pointed at the ignition-server, which it trusts by its CA and is trusted by its token.
+// TestFirstBootForIgnition: the user-data refers to the ignition-server, with its CA and the token.
 func TestFirstBootForIgnition(t *testing.T) {
 	g := NewWithT(t)
 	s, token := booted(fixture.OCPImage, &configv1.ProxySpec{HTTPSProxy: "http://proxy.example:3129"})
@@ -56,7 +56,7 @@ func TestFirstBootForIgnition(t *testing.T) {
 	g.Expect(got.Systemd.Units).To(HaveLen(1), "what the platform adds for OpenShift's installation on its machines")
 }
 
-// TestFirstBootForCloudInit: which of the two is read, the token says, since machines of an older configuration keep theirs.
+// TestFirstBootForCloudInit: the token determines the format, because machines of an older configuration keep theirs.
 func TestFirstBootForCloudInit(t *testing.T) {
 	g := NewWithT(t)
 	s, token := booted(fixture.ReleaseImage, nil)
@@ -72,7 +72,7 @@ func TestFirstBootForCloudInit(t *testing.T) {
 	g.Expect(err).To(MatchError(ContainSubstring("user-data of NodePool clusters/demo")))
 }
 
-// TestIgnitionProxy: through what a machine fetches its configuration.
+// TestIgnitionProxy checks the proxy through which a machine fetches its configuration.
 func TestIgnitionProxy(t *testing.T) {
 	usual := []types.NoProxyItem{".cluster.local", ".hypershift.local", ".svc", "10.132.0.0/14", "127.0.0.1", "172.31.0.0/16", "localhost"}
 	direct := []types.NoProxyItem{".cluster.local", ".hypershift.local", ".svc", "10.1.2.3", "10.132.0.0/14", "127.0.0.1", "172.31.0.0/16", "localhost"}

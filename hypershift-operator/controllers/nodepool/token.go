@@ -29,12 +29,12 @@ const (
 	tokenPrefix    = "token"
 	userDataPrefix = "user-data"
 
-	// userDataKey is Cluster API's for bootstrap data.
+	// userDataKey is Cluster API's key for bootstrap data.
 	userDataKey = "value"
 )
 
-// reconcileToken writes the pair of Secrets by which a machine gets its configuration: the token, which the
-// ignition-server knows the configuration by, and the user-data, which machines are installed with.
+// reconcileToken writes the two Secrets by which a machine gets its configuration. The ignition-server identifies the
+// configuration by the token. Machines are installed with the user-data.
 func (r *Reconciler) reconcileToken(ctx context.Context, s *scope) (ctrl.Result, error) {
 	token := s.secret(tokenPrefix, s.config.hash)
 	data, err := s.tokenData()
@@ -56,12 +56,13 @@ func (r *Reconciler) reconcileToken(ctx context.Context, s *scope) (ctrl.Result,
 	}
 	s.userData = userData
 	if s.namesOfUsers() {
-		return ctrl.Result{RequeueAfter: waitPoll}, nil // No watch tells that the HostedControlPlane names the copies.
+		return ctrl.Result{RequeueAfter: waitPoll}, nil // No watch reports that the HostedControlPlane refers to the copies.
 	}
 	return ctrl.Result{}, nil
 }
 
-// configuration is the cluster's as the HostedControlPlane has it, since the ignition-server compares the two.
+// configuration returns the cluster's configuration as the HostedControlPlane has it, since the ignition-server
+// compares the two.
 func (s *scope) configuration() *hyperv1.ClusterConfiguration {
 	if s.namesOfUsers() {
 		return s.hc.Spec.Configuration
@@ -82,7 +83,7 @@ func (s *scope) secret(prefix, hash string) *corev1.Secret {
 	}}
 }
 
-// tokenData is all that the ignition-server needs to render the configuration, but for the token.
+// tokenData returns the data that the ignition-server needs to render the configuration, except for the token.
 func (s *scope) tokenData() (map[string][]byte, error) {
 	compressed, err := compress(s.config.raw)
 	if err != nil {
@@ -106,12 +107,12 @@ func (s *scope) tokenData() (map[string][]byte, error) {
 	return data, nil
 }
 
-// following are the keys of a token Secret that may change without rolling the pool.
+// following are the keys of a token Secret that may change without replacing the pool's machines.
 var following = []string{hyperv1.TokenSecretPullSecretHashKey, hyperv1.TokenSecretAdditionalTrustBundleHashKey, hyperv1.TokenSecretHCConfigurationHashKey}
 
-// shapeToken fills a new token Secret, and what somebody took out of an old one. The ignition-server writes to an existing
-// one: it rotates the token, stores what it rendered, and says how that went. Only the hashes of what may change without
-// rolling the pool follow.
+// shapeToken fills a new token Secret, and restores missing keys of an existing one. The ignition-server also writes to
+// an existing Secret: it rotates the token, and stores the rendered configuration and the result of rendering.
+// shapeToken therefore updates only the hashes of inputs that may change without replacing machines.
 func (s *scope) shapeToken(token *corev1.Secret, data map[string][]byte) {
 	annotate(token, hyperv1.NodePoolAnnotation, s.key())
 	annotate(token, hyperv1.IgnitionConfigAnnotation, "true")
@@ -122,7 +123,7 @@ func (s *scope) shapeToken(token *corev1.Secret, data map[string][]byte) {
 	if arch := s.pool.Spec.Arch; arch != "" && arch != hyperv1.ArchitectureAMD64 {
 		annotate(token, hyperv1.TokenSecretArchitectureAnnotation, arch)
 	}
-	// A configuration that the pool returned to must not expire.
+	// A configuration to which the pool was reverted must not expire.
 	delete(token.Annotations, hyperv1.IgnitionServerTokenExpirationTimestampAnnotation)
 	if token.Data == nil {
 		token.Data = map[string][]byte{}
@@ -145,7 +146,7 @@ func (s *scope) shapeToken(token *corev1.Secret, data map[string][]byte) {
 	token.Data[hyperv1.TokenSecretTokenKey] = []byte(uuid.NewString())
 }
 
-// reportReached tells whether a machine has asked for the configuration.
+// reportReached reports whether a machine has fetched the configuration.
 func (s *scope) reportReached() {
 	reached := hyperv1.NodePoolReachedIgnitionEndpoint
 	switch {
@@ -165,8 +166,8 @@ func (s *scope) isTrue(conditionType string) bool {
 	return false
 }
 
-// writeUserData writes the user-data of a configuration with its current token, and returns its name. Where the ignition-server takes tokens
-// of single machines, a provider that can make them is told which to replace.
+// writeUserData writes the user-data of a configuration with its current token, and returns the name of the Secret. If
+// the ignition-server accepts tokens of single machines, the Secret also contains the token that the provider replaces.
 func (r *Reconciler) writeUserData(ctx context.Context, s *scope, hash string, token *corev1.Secret) (string, error) {
 	firstBoot, err := s.firstBoot(hash, token)
 	if err != nil {
@@ -193,7 +194,8 @@ func (r *Reconciler) writeUserData(ctx context.Context, s *scope, hash string, t
 	return secret.Name, r.grant(ctx, s, secret, platform.ProviderName, "get")
 }
 
-// compress is gzip, then base64. The header carries no time, so the same text always gives the same bytes.
+// compress encodes text by gzip, then base64. The gzip header contains no time, so the same text always gives the same
+// bytes.
 func compress(text string) ([]byte, error) {
 	var zipped bytes.Buffer
 	w := gzip.NewWriter(&zipped)

@@ -26,7 +26,7 @@ import (
 	"github.com/openshift/hypershift/support/testenv"
 )
 
-// tokenPass is a pass in memory that has come to its configuration.
+// tokenPass returns an in-memory world and a scope with its configuration.
 func tokenPass(t *testing.T) (*world, *scope) {
 	t.Helper()
 	w, s := fleet(t)
@@ -36,7 +36,7 @@ func tokenPass(t *testing.T) (*world, *scope) {
 	return w, s
 }
 
-// TestReconcileToken writes the pair of Secrets, each with what its reader may do.
+// TestReconcileToken checks the two Secrets and the rights of their readers.
 func TestReconcileToken(t *testing.T) {
 	t.Run("When a pool has a configuration, it should be there by a token, and machines have their user-data", func(t *testing.T) {
 		w, s := tokenPass(t)
@@ -84,7 +84,7 @@ func TestReconcileToken(t *testing.T) {
 	})
 }
 
-// TestShapeToken: the ignition-server owns what it wrote, and only what rolls no pool follows.
+// TestShapeToken: the ignition-server owns the data that it wrote. Only keys that do not replace machines are updated.
 func TestShapeToken(t *testing.T) {
 	data := map[string][]byte{"release": []byte("new"), "config": []byte("new"), "pull-secret-hash": []byte("new"),
 		"additional-trust-bundle-hash": []byte("new"), "hc-configuration-hash": []byte("new")}
@@ -150,7 +150,8 @@ func TestShapeToken(t *testing.T) {
 	}
 }
 
-// TestReportReached: machines that are updated in place have fetched one configuration, and get all others by their nodes.
+// TestReportReached: machines that are updated in place fetch only their first configuration; their nodes get later
+// ones.
 func TestReportReached(t *testing.T) {
 	for name, tc := range map[string]struct {
 		annotation string
@@ -223,7 +224,7 @@ func TestWriteUserData(t *testing.T) {
 	}
 }
 
-// TestUserDataFails: what failed has no name that machines could be made with.
+// TestUserDataFails: a failed write returns no name with which machines could be created.
 func TestUserDataFails(t *testing.T) {
 	for name, fail := range map[string]func(*world, *scope, *corev1.Secret){
 		"When it cannot be made, it should name none": func(_ *world, s *scope, token *corev1.Secret) {
@@ -245,7 +246,7 @@ func TestUserDataFails(t *testing.T) {
 	}
 }
 
-// TestTokenConfig: the ignition-server unpacks what the pool packs.
+// TestTokenConfig: the ignition-server can decompress the configuration.
 func TestTokenConfig(t *testing.T) {
 	g := NewWithT(t)
 	_, s := tokenPass(t)
@@ -265,8 +266,8 @@ func TestTokenConfig(t *testing.T) {
 }
 
 // TestConfigurationHashFollowsTheHostedControlPlane: the ignition-server waits until its HostedControlPlane has the
-// configuration that the token names. References have the names of copies there, or, until the operator has moved a
-// cluster of version 0.1.0, of users.
+// configuration that the token names. References in the HostedControlPlane have the names of copies. Until the operator
+// has migrated a cluster of version 0.1.0, they have the names of the user's objects.
 func TestConfigurationHashFollowsTheHostedControlPlane(t *testing.T) {
 	configuration := &hyperv1.ClusterConfiguration{
 		Proxy: &configv1.ProxySpec{TrustedCA: configv1.ConfigMapNameReference{Name: "proxy-ca"}}}

@@ -20,8 +20,9 @@ import (
 	"github.com/openshift/hypershift/support/upsert"
 )
 
-// What the node tuning operator of an OpenShift payload reads and writes in the hosted namespace, as its source names it
-// (openshift/cluster-node-tuning-operator, 4.14 to main). The label with the pool's name is the key of hyperv1.NodePoolAnnotation.
+// Names that the node tuning operator of an OpenShift payload reads and writes in the hosted control plane namespace
+// (openshift/cluster-node-tuning-operator, 4.14 to main). The key of the label with the pool's name is
+// hyperv1.NodePoolAnnotation.
 const (
 	tuningKey               = "tuning"
 	tunedLabel              = "hypershift.openshift.io/tuned-config"
@@ -34,8 +35,8 @@ const (
 	maxConfigName = 63
 )
 
-// reconcileTuning hands what the user wrote about the tuning of nodes to the payload's node tuning operator. Nodes are not made
-// before what is written can be used: tuning changes their configuration, which would replace them again.
+// reconcileTuning passes the pool's tuning to the payload's node tuning operator. Nodes are not created until the
+// tuning is valid, because tuning changes their configuration, which would replace them again.
 func (r *Reconciler) reconcileTuning(ctx context.Context, s *scope) (ctrl.Result, error) {
 	conditionType := hyperv1.NodePoolValidTuningConfigConditionType
 	if !s.distribution().OwnOperators {
@@ -56,7 +57,8 @@ func (r *Reconciler) reconcileTuning(ctx context.Context, s *scope) (ctrl.Result
 	return ctrl.Result{}, r.handOver(ctx, s, append(wanted, mirrored...))
 }
 
-// tuning are the ConfigMaps of spec.tuningConfig as the node tuning operator reads them: all Tuneds in one, and a PerformanceProfile.
+// tuning returns the ConfigMaps of spec.tuningConfig in the form that the node tuning operator reads. One ConfigMap
+// contains all Tuneds, another one the PerformanceProfile.
 func (r *Reconciler) tuning(ctx context.Context, s *scope) ([]*corev1.ConfigMap, error) {
 	var tuneds []string
 	var profile *corev1.ConfigMap
@@ -95,8 +97,8 @@ func (s *scope) handedOver(name, document, label string) *corev1.ConfigMap {
 	}
 }
 
-// mirroredConfigs are the user's ConfigMaps with a KubeletConfig or ContainerRuntimeConfig, which tuning has to agree with. One
-// KubeletConfig is all that a pool takes, be it the user's or one that tuning makes.
+// mirroredConfigs returns copies of the user's ConfigMaps with a KubeletConfig or ContainerRuntimeConfig, with which
+// tuning must agree. A pool accepts only one KubeletConfig, from the user or from tuning.
 func (r *Reconciler) mirroredConfigs(ctx context.Context, s *scope) ([]*corev1.ConfigMap, error) {
 	user, err := r.userConfigs(ctx, s)
 	if err != nil {
@@ -138,7 +140,8 @@ func (r *Reconciler) mirroredConfigs(ctx context.Context, s *scope) ([]*corev1.C
 	return all, err
 }
 
-// handOver writes ConfigMaps into the hosted namespace, and takes away those that an earlier pass wrote and nobody wants any more.
+// handOver writes ConfigMaps to the hosted control plane namespace, and deletes the pool's earlier ones that are not in
+// wanted.
 func (r *Reconciler) handOver(ctx context.Context, s *scope, wanted []*corev1.ConfigMap) error {
 	var failures []error
 	keep := map[string]bool{}

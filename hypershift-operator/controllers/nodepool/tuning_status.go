@@ -16,10 +16,11 @@ import (
 	hyperv1 "github.com/openshift/hypershift/api/hypershift/v1beta1"
 )
 
-// performanceConditions are those that the node tuning operator reports of a PerformanceProfile.
+// performanceConditions are the conditions of a PerformanceProfile that the node tuning operator reports.
 var performanceConditions = []string{"Available", "Progressing", "Upgradeable", "Degraded"}
 
-// reportPerformance repeats what the node tuning operator says of the pool's PerformanceProfile, which takes it a while.
+// reportPerformance copies the node tuning operator's conditions of the pool's PerformanceProfile, which appear after
+// some time.
 func (r *Reconciler) reportPerformance(ctx context.Context, s *scope) (ctrl.Result, error) {
 	for _, name := range performanceConditions {
 		s.clear(hyperv1.NodePoolPerformanceProfileConditionPrefix + name)

@@ -15,14 +15,14 @@ import (
 	"github.com/openshift/hypershift/support/testenv"
 )
 
-// reported is what the node tuning operator says of a pool's profile.
+// reported returns the node tuning operator's ConfigMap with the status of a pool's profile.
 func reported(name, pool, status string) *corev1.ConfigMap {
 	c := handed(name, map[string]string{"status": status}, performanceStatusLabel)
 	c.Labels[hyperv1.NodePoolAnnotation] = pool
 	return c
 }
 
-// TestReportPerformance: the node tuning operator's words are repeated while there is tuning, and gone with it.
+// TestReportPerformance: the node tuning operator's conditions are copied while there is tuning, and removed with it.
 func TestReportPerformance(t *testing.T) {
 	const prefix = "performance.operator.openshift.io/"
 	const status = "conditions:\n- {type: Available, status: \"True\", message: ready}\n- {type: Progressing, status: \"False\", reason: Done}\n" +

@@ -22,14 +22,14 @@ const (
 	kubeletDocument = "apiVersion: machineconfiguration.openshift.io/v1\nkind: KubeletConfig\nmetadata: {name: pods}\nspec: {kubeletConfig: {maxPods: 100}}\n"
 )
 
-// configMap makes one beside the pool.
+// configMap creates a ConfigMap in the pool's namespace.
 func (s *world) configMap(name, key, text string) corev1.LocalObjectReference {
 	s.t.Helper()
 	fixture.Create(s.t, s.client, &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: s.namespace, Name: name}, Data: map[string]string{key: text}})
 	return corev1.LocalObjectReference{Name: name}
 }
 
-// handedTo are the ConfigMaps of a label that the node tuning operator finds.
+// handedTo returns the ConfigMaps with a label that the node tuning operator reads.
 func (s *world) handedTo(label string) []corev1.ConfigMap {
 	s.t.Helper()
 	list := &corev1.ConfigMapList{}

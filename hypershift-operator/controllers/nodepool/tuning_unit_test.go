@@ -23,12 +23,13 @@ import (
 
 const runtimeDocument = "apiVersion: machineconfiguration.openshift.io/v1\nkind: ContainerRuntimeConfig\nmetadata: {name: logs}\nspec: {}\n"
 
-// tuned is a document for the node tuning operator, as it is handed on.
+// tuned returns a document for the node tuning operator, as the controller writes it.
 func tuned(name string) string {
 	return "apiVersion: tuned.openshift.io/v1\nkind: Tuned\nmetadata:\n  name: " + name + "\n"
 }
 
-// tuningPass is a pass in memory over a pool of OpenShift that names ConfigMaps for tuning and for configuration, by name and text.
+// tuningPass returns an in-memory world and a scope of an OpenShift pool. The pool refers to ConfigMaps for tuning and
+// for configuration, given by name and text.
 func tuningPass(t *testing.T, tuning, configuration [][2]string) (*world, *scope) {
 	t.Helper()
 	w, s := fleet(t)
@@ -42,7 +43,7 @@ func tuningPass(t *testing.T, tuning, configuration [][2]string) (*world, *scope
 	return w, s
 }
 
-// handed is a ConfigMap of the hosted namespace.
+// handed returns a ConfigMap of the hosted control plane namespace.
 func handed(name string, data map[string]string, labels ...string) *corev1.ConfigMap {
 	c := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: "clusters-demo", Name: name, Labels: map[string]string{}}, Data: data}
 	for _, label := range labels {
@@ -51,7 +52,7 @@ func handed(name string, data map[string]string, labels ...string) *corev1.Confi
 	return c
 }
 
-// TestTuningOfPool: what the node tuning operator is to find.
+// TestTuningOfPool checks the ConfigMaps for the node tuning operator.
 func TestTuningOfPool(t *testing.T) {
 	profile := "apiVersion: performance.openshift.io/v2\nkind: PerformanceProfile\nmetadata:\n  name: fast\nspec:\n  cpu:\n    isolated: 2-7\n    reserved: 0-1\n"
 	long := strings.Repeat("n", 60)
@@ -89,7 +90,7 @@ func TestTuningOfPool(t *testing.T) {
 	}
 }
 
-// TestMirroredConfigs: what tuning has to agree with.
+// TestMirroredConfigs checks the ConfigMaps with which tuning must agree.
 func TestMirroredConfigs(t *testing.T) {
 	const kubelet, runtime, mirrored = "hypershift.openshift.io/kubeletconfig-config", "hypershift.openshift.io/containerruntimeconfig-config", "hypershift.openshift.io/mirrored-config"
 	of := func(document string) map[string]string { return map[string]string{"config": document} }
@@ -145,7 +146,7 @@ func TestMirroredConfigs(t *testing.T) {
 	})
 }
 
-// TestHandOver: what an earlier pass wrote goes when nobody wants it; what is another pool's stays.
+// TestHandOver: ConfigMaps of an earlier reconcile that are no longer desired are deleted; those of another pool stay.
 func TestHandOver(t *testing.T) {
 	owned := func(c *corev1.ConfigMap, owner, pool string) *corev1.ConfigMap {
 		annotate(c, hyperv1.NodePoolAnnotation, owner)
@@ -203,7 +204,7 @@ func TestHandOver(t *testing.T) {
 	}
 }
 
-// TestReconcileTuning: nodes are not made before what is written can be used.
+// TestReconcileTuning: nodes are not created until the tuning is valid.
 func TestReconcileTuning(t *testing.T) {
 	const valid, config = "ValidTuningConfig", "ValidMachineConfig"
 	for name, tc := range map[string]struct {

@@ -15,7 +15,7 @@ import (
 	"github.com/openshift/hypershift/support/platforms"
 )
 
-// validateAutoscaling tells whether the autoscaler sets the number of machines.
+// validateAutoscaling reports whether the autoscaler sets the number of machines.
 func (r *Reconciler) validateAutoscaling(_ context.Context, s *scope) (ctrl.Result, error) {
 	scaling := s.pool.Spec.AutoScaling
 	conditionType := hyperv1.NodePoolAutoscalingEnabledConditionType
@@ -31,11 +31,11 @@ func (r *Reconciler) validateAutoscaling(_ context.Context, s *scope) (ctrl.Resu
 	return ctrl.Result{}, nil
 }
 
-// autoscalerTag is the payload's autoscaler.
+// autoscalerTag is the name of the autoscaler's image in a payload.
 const autoscalerTag = "cluster-autoscaler"
 
-// validateAutoscaler says when nobody runs the autoscaler that the pool asks for. The payload of the cluster brings it, which
-// is the pool's or a newer one of the same kind.
+// validateAutoscaler reports that the release has no autoscaler although the pool needs one. The cluster's payload
+// provides it, which is the pool's or a newer one of the same distribution.
 func (s *scope) validateAutoscaler() {
 	_, inPayload := s.release.ComponentImage(autoscalerTag)
 	if s.pool.Spec.AutoScaling == nil || inPayload || s.hc.Annotations[hyperv1.ClusterAutoscalerImage] != "" {
@@ -46,7 +46,7 @@ func (s *scope) validateAutoscaler() {
 		s.release.Version(), autoscalerTag, hyperv1.ClusterAutoscalerImage))
 }
 
-// validateManagement checks how machines are updated.
+// validateManagement checks the update settings of machines.
 func (r *Reconciler) validateManagement(_ context.Context, s *scope) (ctrl.Result, error) {
 	conditionType := hyperv1.NodePoolUpdateManagementEnabledConditionType
 	if why := managementFault(s.pool.Spec.Management); why != "" {
@@ -73,7 +73,7 @@ func managementFault(management hyperv1.NodePoolManagement) string {
 	return ""
 }
 
-// reconcilePlatform checks what the pool asks of its platform.
+// reconcilePlatform checks the pool's platform settings.
 func (r *Reconciler) reconcilePlatform(_ context.Context, s *scope) (ctrl.Result, error) {
 	if !s.platformServed {
 		s.reject(hyperv1.NodePoolValidPlatformConfigConditionType, hyperv1.NodePoolValidationFailedReason, fmt.Sprintf(
@@ -96,7 +96,8 @@ func (r *Reconciler) reconcilePlatform(_ context.Context, s *scope) (ctrl.Result
 	return ctrl.Result{}, nil
 }
 
-// validatePlatform asks the plugin: before the payload is known, when it is, and when the stream of the operating system is chosen.
+// validatePlatform lets the plugin validate the pool. It is called before the payload is known, once it is known, and
+// once the operating system stream is chosen.
 func (s *scope) validatePlatform() error {
 	err := s.platform.ValidateNodePool(s.view())
 	var fault *platform.Fault
@@ -112,8 +113,8 @@ func (s *scope) validatePlatform() error {
 	return nil
 }
 
-// reportFault keeps the conditions of what a platform may wait for as long as it does, and of what it found. Without the payload it is not
-// known.
+// reportFault sets the conditions for what the platform waits for and for what it found, and clears the others. Without
+// the payload, the findings are not known yet.
 func (s *scope) reportFault(fault *platform.Fault) {
 	if fault != nil {
 		s.reject(fault.Condition, fault.Reason, fault.Message)
@@ -139,7 +140,7 @@ func (s *scope) reportFault(fault *platform.Fault) {
 	}
 }
 
-// keeps tells whether a condition stays, since the platform itself says later what the machines start from.
+// keeps reports whether reportFault must keep a condition, because the platform's ImageKeeper sets it later.
 func (s *scope) keeps(conditionType string) bool {
 	_, keeper := s.platform.(platform.ImageKeeper)
 	return keeper && conditionType == hyperv1.NodePoolValidPlatformImageType

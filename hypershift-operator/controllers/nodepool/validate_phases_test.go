@@ -20,13 +20,13 @@ import (
 	"github.com/openshift/hypershift/support/releaseinfo"
 )
 
-// said is the status and the reason of a condition.
+// said returns the status and the reason of a condition.
 func said(s *scope, conditionType string) string {
 	c := s.conditions[conditionType]
 	return string(c.Status) + " " + c.Reason
 }
 
-// TestAutoscalingSaid: who sets the number of machines, and who would if there were an autoscaler.
+// TestAutoscalingSaid checks what the pool reports about its number of machines, with and without an autoscaler.
 func TestAutoscalingSaid(t *testing.T) {
 	scaled := func(minimum *int32) *hyperv1.NodePoolAutoScaling {
 		return &hyperv1.NodePoolAutoScaling{Min: minimum, Max: 3}
@@ -36,7 +36,7 @@ func TestAutoscalingSaid(t *testing.T) {
 		scaling    *hyperv1.NodePoolAutoScaling
 		annotation string
 		components []string
-		// phase is what the phase says, and payload what is said when the payload is known.
+		// phase is the report of the phase, and payload the report once the payload is known.
 		phase, message, payload string
 	}{
 		"When a number is set, it should be that":                                    {"MAAS", nil, "", nil, "False AsExpected", "spec.replicas", "False AsExpected"},
@@ -69,7 +69,7 @@ func TestAutoscalingSaid(t *testing.T) {
 	}
 }
 
-// TestManagementSaid: settings that mean nothing end the pass.
+// TestManagementSaid: invalid settings end the reconcile.
 func TestManagementSaid(t *testing.T) {
 	g, s := NewWithT(t), pass()
 	result, err := (&Reconciler{}).validateManagement(t.Context(), s)
@@ -84,14 +84,14 @@ func TestManagementSaid(t *testing.T) {
 	g.Expect(s.conditions["UpdateManagementEnabled"].Message).To(ContainSubstring("Replace"))
 }
 
-// TestPlatformSaid: what the pool asks of its platform.
+// TestPlatformSaid checks the validation of the pool's platform settings.
 func TestPlatformSaid(t *testing.T) {
 	const valid, arch = "ValidPlatformConfig", "ValidArchPlatform"
 	for name, tc := range map[string]struct {
 		change func(*scope)
 		err    error
 		want   map[string]string
-		// says is in the condition that is false.
+		// says is part of the message of the false condition.
 		says string
 	}{
 		"When all goes together, it should say so": {want: map[string]string{valid: "True AsExpected", arch: "True AsExpected"}},
@@ -136,7 +136,7 @@ func TestPlatformSaid(t *testing.T) {
 	}
 }
 
-// TestPayloadArchitectures: an image of one architecture is for machines of that one.
+// TestPayloadArchitectures: an image of one architecture supports only machines of that one.
 func TestPayloadArchitectures(t *testing.T) {
 	payloads := map[string]hyperv1.PayloadArchType{"amd64": "AMD64", "arm64": "ARM64", "ppc64le": "PPC64LE", "s390x": "S390X"}
 	for arch := range payloads {
@@ -151,13 +151,13 @@ func TestPayloadArchitectures(t *testing.T) {
 	}
 }
 
-// keeping is a platform that says itself what machines start from.
+// keeping is a platform that manages the image of its machines.
 type keeping struct {
 	faulty
 	platform.ImageKeeper
 }
 
-// TestReportFault: a condition of what a platform waited for goes when it does not, but for one that is told later.
+// TestReportFault: the condition of a fault is cleared when the fault is gone, except for one that is set later.
 func TestReportFault(t *testing.T) {
 	const image, group = "ValidPlatformImage", "AWSSecurityGroupAvailable"
 	waits := func(conditionType string) *platform.Fault {

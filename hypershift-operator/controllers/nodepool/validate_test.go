@@ -187,7 +187,8 @@ func completed(version string) *hyperv1.ClusterVersionStatus {
 	return status
 }
 
-// onTheWay is a control plane that goes to a version from one that it completed; from none on its first installation.
+// onTheWay returns the status of a control plane that is being updated to a version; from is empty during the first
+// installation.
 func onTheWay(to, from string) *hyperv1.ClusterVersionStatus {
 	status := &hyperv1.ClusterVersionStatus{}
 	if from != "" {
@@ -200,7 +201,7 @@ func onTheWay(to, from string) *hyperv1.ClusterVersionStatus {
 	return status
 }
 
-// faulty is a platform whose pools wait for something.
+// faulty is a platform whose pools wait for something that is missing.
 type faulty struct {
 	none.Platform
 	fault error

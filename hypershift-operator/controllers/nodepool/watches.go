@@ -44,8 +44,9 @@ func (r *Reconciler) SetupWithManager(mgr ctrl.Manager) error {
 	return nil
 }
 
-// poolByAnnotation maps what a pool made back to it. Cluster API copies the annotation from a set to its machines. Of
-// an object in another namespace it counts only if that is the hosted namespace of a cluster beside the pool.
+// poolByAnnotation maps an object to the pool that created it. Cluster API copies the annotation from a set to its
+// machines. For an object in another namespace the annotation is ignored, unless that namespace is the hosted control
+// plane namespace of a cluster in the pool's namespace.
 func (r *Reconciler) poolByAnnotation(ctx context.Context, obj client.Object) []reconcile.Request {
 	namespace, name, ok := strings.Cut(obj.GetAnnotations()[hyperv1.NodePoolAnnotation], "/")
 	if !ok {
@@ -63,7 +64,7 @@ func (r *Reconciler) poolsOfCluster(ctx context.Context, obj client.Object) []re
 	return r.pools(ctx, obj.GetNamespace(), func(pool *hyperv1.NodePool) bool { return pool.Spec.ClusterName == obj.GetName() })
 }
 
-// poolsOfConfig maps a ConfigMap to the pools that name it, or whose control plane it is part of.
+// poolsOfConfig maps a ConfigMap to the pools that refer to it, or to those of the control plane that it belongs to.
 func (r *Reconciler) poolsOfConfig(ctx context.Context, obj client.Object) []reconcile.Request {
 	requests := r.pools(ctx, obj.GetNamespace(), func(pool *hyperv1.NodePool) bool { return names(pool, obj.GetName()) })
 	labels := obj.GetLabels()
@@ -73,7 +74,8 @@ func (r *Reconciler) poolsOfConfig(ctx context.Context, obj client.Object) []rec
 	return append(requests, r.poolsOfHosted(ctx, obj.GetNamespace())...)
 }
 
-// poolsOfSecret maps what a pool made back to it, and the CA of the ignition-server, which user-data holds, to the pools of its cluster.
+// poolsOfSecret maps a Secret to the pool that created it. It maps the ignition-server's CA, which the user-data
+// contains, to all pools of its cluster.
 func (r *Reconciler) poolsOfSecret(ctx context.Context, obj client.Object) []reconcile.Request {
 	if obj.GetName() == naming.IgnitionServerCA {
 		return r.poolsOfHosted(ctx, obj.GetNamespace())
@@ -81,7 +83,7 @@ func (r *Reconciler) poolsOfSecret(ctx context.Context, obj client.Object) []rec
 	return r.poolByAnnotation(ctx, obj)
 }
 
-// poolsOfHosted are the pools of the cluster that a hosted namespace is of.
+// poolsOfHosted returns the pools of the cluster to which a hosted control plane namespace belongs.
 func (r *Reconciler) poolsOfHosted(ctx context.Context, hosted string) []reconcile.Request {
 	clusterNamespace, cluster, ok := r.clusterOf(ctx, hosted)
 	if !ok {
@@ -90,8 +92,8 @@ func (r *Reconciler) poolsOfHosted(ctx context.Context, hosted string) []reconci
 	return r.pools(ctx, clusterNamespace, func(pool *hyperv1.NodePool) bool { return pool.Spec.ClusterName == cluster })
 }
 
-// clusterOf returns the HostedCluster that a hosted namespace is of. Only administrators and the operator annotate
-// namespaces.
+// clusterOf returns the HostedCluster to which a hosted control plane namespace belongs. Only administrators and the
+// operator annotate namespaces.
 func (r *Reconciler) clusterOf(ctx context.Context, hosted string) (namespace, name string, ok bool) {
 	obj := &metav1.PartialObjectMetadata{}
 	obj.SetGroupVersionKind(corev1.SchemeGroupVersion.WithKind("Namespace"))

@@ -78,7 +78,7 @@ func TestPools(t *testing.T) {
 	})
 }
 
-// TestPoolsOf: who is looked at again when something changes that pools depend on.
+// TestPoolsOf checks which pools are reconciled when an object changes that pools depend on.
 func TestPoolsOf(t *testing.T) {
 	asked := func(names ...string) (all []reconcile.Request) {
 		for _, name := range names {

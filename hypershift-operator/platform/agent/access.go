@@ -23,10 +23,12 @@ import (
 	"github.com/openshift/hypershift/support/upsert"
 )
 
-// namespacePoll is how soon a namespace of agents is looked for again: nothing tells of it.
+// namespacePoll is the interval after which a missing or refused namespace of agents is checked again, because it is
+// not watched.
 const namespacePoll = 30 * time.Second
 
-// Role and binding in the namespace of the agents have the names of the compatible product's, one pair for each hosted namespace.
+// Role and RoleBinding in the namespace of the agents have the same names as in the compatible product, one pair for
+// each hosted control plane namespace.
 func roleName(cluster platform.Cluster, agents string) metav1.ObjectMeta {
 	return metav1.ObjectMeta{Namespace: agents, Name: "capi-provider-role-" + cluster.Namespace}
 }
@@ -35,10 +37,10 @@ func bindingName(cluster platform.Cluster, agents string) metav1.ObjectMeta {
 	return metav1.ObjectMeta{Namespace: agents, Name: "cluster-api-agent-" + cluster.Namespace}
 }
 
-// CredentialsSecret is empty: what stands for credentials is the right to the agents.
+// CredentialsSecret returns an empty name, because access to the agents takes the place of credentials.
 func (*Platform) CredentialsSecret(*hyperv1.HostedCluster) string { return "" }
 
-// ReconcileCredentials lets the provider take agents of the namespace that the cluster names.
+// ReconcileCredentials allows the provider to use agents of the namespace that the cluster names.
 func (*Platform) ReconcileCredentials(ctx context.Context, c client.Client, cluster platform.Cluster) (platform.Credentials, error) {
 	found := string(hyperv1.PlatformCredentialsFound)
 	name := agentNamespace(cluster.HostedCluster)
@@ -66,8 +68,8 @@ func (*Platform) ReconcileCredentials(ctx context.Context, c client.Client, clus
 	return platform.Credentials{Condition: condition.True(found, hyperv1.AsExpectedReason, "The provider may use the Agents of namespace "+name)}, nil
 }
 
-// offered tells whether the Agents of a namespace are for clusters of another: a tenant chooses which he names, and an Agent that is
-// taken is a host that is installed anew.
+// offered reports whether clusters of another namespace may use the Agents of a namespace. It requires an annotation,
+// because a tenant chooses the namespace, and the host of an allocated Agent is reinstalled.
 func offered(agents *corev1.Namespace, clusters string) bool {
 	if agents.Name == clusters {
 		return true
@@ -99,13 +101,13 @@ func allow(ctx context.Context, c client.Client, cluster platform.Cluster) error
 	return err
 }
 
-// DeleteCredentials takes the right to the agents away.
+// DeleteCredentials revokes the access to the agents.
 func (*Platform) DeleteCredentials(ctx context.Context, c client.Client, cluster platform.Cluster) error {
 	return deny(ctx, c, cluster, agentNamespace(cluster.HostedCluster))
 }
 
-// leaveFormer takes away the right to the agents of the namespace that the cluster named before, which the provider's Deployment still says: it
-// is written after this.
+// leaveFormer revokes the access to the agents of the namespace that the cluster named before. That namespace is still
+// in the provider's Deployment, which is written later.
 func leaveFormer(ctx context.Context, c client.Client, cluster platform.Cluster) error {
 	provider := &appsv1.Deployment{}
 	key := client.ObjectKey{Namespace: cluster.Namespace, Name: platform.ProviderName}
@@ -123,7 +125,8 @@ func leaveFormer(ctx context.Context, c client.Client, cluster platform.Cluster)
 	return nil
 }
 
-// namespaceIn is the namespace that a provider was started for, also by an earlier operator, which wrote it in one word with its flag.
+// namespaceIn returns the namespace of agents in a provider's arguments. An earlier operator wrote the flag and its
+// value as one argument.
 func namespaceIn(args []string) string {
 	for i, arg := range args {
 		if former, found := strings.CutPrefix(arg, namespaceArg+"="); found {

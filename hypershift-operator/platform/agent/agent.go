@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package agent is the plugin of the platform Agent: workers are hosts that booted the discovery image of the assisted service, which
-// knows each as an Agent and installs OpenShift on it.
+// Package agent is the plugin of the platform Agent. Workers are hosts that booted the discovery image of the assisted
+// service. It represents each host as an Agent and installs OpenShift on it.
 package agent
 
 import (
@@ -19,20 +19,20 @@ import (
 	"github.com/openshift/hypershift/support/crds"
 )
 
-// Options implements platform.Options: there are no flags.
+// Options implements platform.Options without flags.
 type Options struct{}
 
-// AddFlags adds none.
+// AddFlags adds no flags.
 func (Options) AddFlags(*pflag.FlagSet) {}
 
-// New makes the plugin.
+// New creates the plugin.
 func (Options) New(env platform.Environment) (platform.Platform, error) {
 	return &Platform{providerImage: env.ProviderImage}, nil
 }
 
 // Platform implements platform.Platform.
 type Platform struct {
-	// providerImage is the installer's choice; empty leaves it to the plugin.
+	// providerImage is the image that the installer chose; if empty, the plugin chooses it.
 	providerImage string
 }
 
@@ -41,15 +41,15 @@ var _ platform.Platform = &Platform{}
 // AddToScheme registers the provider's kinds.
 func (*Platform) AddToScheme(scheme *runtime.Scheme) error { return agentv1.AddToScheme(scheme) }
 
-// CRDs are those of the provider. Agents are kinds of the assisted service, which the operator does not touch.
+// CRDs returns the provider's CRDs. The operator does not access Agents, which belong to the assisted service.
 func (*Platform) CRDs() []string { return crds.Names(crds.Agent) }
 
-// Watched are the provider's kinds.
+// Watched returns the provider's kinds.
 func (*Platform) Watched() []client.Object {
 	return []client.Object{&agentv1.AgentCluster{}, &agentv1.AgentMachine{}, &agentv1.AgentMachineTemplate{}}
 }
 
-// ValidateHostedCluster wants to know where the agents are.
+// ValidateHostedCluster requires the namespace of the agents.
 func (*Platform) ValidateHostedCluster(hc *hyperv1.HostedCluster) error {
 	if agentNamespace(hc) == "" {
 		return errors.New("spec.platform.agent.agentNamespace is missing: name the namespace of the Agents that the cluster may use")
@@ -67,7 +67,7 @@ func agentNamespace(hc *hyperv1.HostedCluster) string {
 // ignitionCA is the Secret in the hosted namespace with the CA of the ignition-server.
 const ignitionCA = "ignition-server-ca-cert"
 
-// InfraCluster is the AgentCluster. There is none before machines could fetch their configuration.
+// InfraCluster returns the AgentCluster, or nil until machines can fetch their configuration.
 func (*Platform) InfraCluster(cluster platform.Cluster) *platform.Object {
 	ignition := cluster.HostedCluster.Status.IgnitionEndpoint
 	if cluster.ControlPlane == nil || cluster.ControlPlane.Status.ControlPlaneEndpoint.Host == "" || ignition == "" {
@@ -85,7 +85,7 @@ func (*Platform) InfraCluster(cluster platform.Cluster) *platform.Object {
 	}}
 }
 
-// ReconcileSecretEncryption has nothing to bring: there is no key management service.
+// ReconcileSecretEncryption does nothing, because the platform has no key management service.
 func (*Platform) ReconcileSecretEncryption(context.Context, client.Client, platform.Cluster) error {
 	return nil
 }

@@ -32,7 +32,7 @@ func testCluster() platform.Cluster {
 	return platform.Cluster{HostedCluster: hc, Namespace: "clusters-demo"}
 }
 
-// agents is a namespace whose Agents are for the clusters of these.
+// agents returns a namespace whose Agents are for clusters of the given namespaces.
 func agents(name, clusters string) *corev1.Namespace {
 	return &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: name, Annotations: map[string]string{hyperv1.AgentsForAnnotation: clusters}}}
 }
@@ -154,7 +154,7 @@ func TestAccess(t *testing.T) {
 	})
 }
 
-// TestAccessIsCertain: what was not written or deleted is not said to be, so that the next pass tries again.
+// TestAccessIsCertain: a failed write or deletion is reported, so that the next reconcile tries again.
 func TestAccessIsCertain(t *testing.T) {
 	cluster, moved := testCluster(), testCluster()
 	moved.HostedCluster.Spec.Platform.Agent.AgentNamespace = "others"

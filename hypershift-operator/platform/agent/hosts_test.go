@@ -21,7 +21,7 @@ import (
 	"github.com/openshift/hypershift/hypershift-operator/platform"
 )
 
-// TestHostsOfPools: a pool gets hosts by its labels, and other labels are other hosts.
+// TestHostsOfPools: a pool selects hosts by labels, and other labels replace the machines.
 func TestHostsOfPools(t *testing.T) {
 	g, p := NewWithT(t), &Platform{}
 	pool := func(labels map[string]string) platform.Pool {
@@ -42,7 +42,7 @@ func TestHostsOfPools(t *testing.T) {
 	g.Expect(p.RollingTemplate(p.MachineTemplate(chosen))).NotTo(Equal(p.RollingTemplate(p.MachineTemplate(pool(map[string]string{"size": "small"})))))
 }
 
-// TestHostsThatGo: why a deletion waits, in the provider's words where it has some.
+// TestHostsThatGo checks why a deletion waits, in the provider's words if it reports a message.
 func TestHostsThatGo(t *testing.T) {
 	host := func(name, namespace string, conditions ...contract.Condition) client.Object {
 		return &agentv1.AgentMachine{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: name}, Status: agentv1.AgentMachineStatus{Conditions: conditions}}
@@ -73,7 +73,7 @@ func TestHostsThatGo(t *testing.T) {
 	NewWithT(t).Expect([]string{reason, message}).To(HaveEach(BeEmpty()), "it is no host")
 }
 
-// TestWhomTheRightIsFor: the binding gives the Role of the cluster, and nothing else, to its own provider.
+// TestWhomTheRightIsFor: the binding grants only the cluster's Role, and only to its own provider.
 func TestWhomTheRightIsFor(t *testing.T) {
 	g, c, cluster := NewWithT(t), testClient(t, agents("agents", "*")), testCluster()
 	_, err := (&Platform{}).ReconcileCredentials(t.Context(), c, cluster)
@@ -85,7 +85,7 @@ func TestWhomTheRightIsFor(t *testing.T) {
 	g.Expect(c.Get(t.Context(), client.ObjectKey{Namespace: "agents", Name: binding.RoleRef.Name}, role)).To(Succeed())
 }
 
-// TestFormerNamespace: which agents a provider was started for is read from its own arguments, also where they end early.
+// TestFormerNamespace: the namespace of agents is read from the provider's arguments, even if they are incomplete.
 func TestFormerNamespace(t *testing.T) {
 	for _, tc := range []struct {
 		name string
@@ -116,7 +116,7 @@ func TestFormerNamespace(t *testing.T) {
 	})
 }
 
-// TestNoHostsBeforeAnAddress: hosts that boot too early would find no control plane, and install themselves for nobody.
+// TestNoHostsBeforeAnAddress: hosts that boot too early would find no control plane, and be installed without effect.
 func TestNoHostsBeforeAnAddress(t *testing.T) {
 	g, cluster := NewWithT(t), testCluster()
 	cluster.HostedCluster.Status.IgnitionEndpoint = "10.0.0.1:31000"
@@ -126,7 +126,7 @@ func TestNoHostsBeforeAnAddress(t *testing.T) {
 	g.Expect((&Platform{}).InfraCluster(cluster)).To(BeNil())
 }
 
-// TestBindingOfOthers: a binding of the name that another cluster or person made is neither changed nor taken away.
+// TestBindingOfOthers: a binding of the same name that belongs to another owner is neither changed nor deleted.
 func TestBindingOfOthers(t *testing.T) {
 	for _, owner := range []string{"", "others/demo"} {
 		g, cluster := NewWithT(t), testCluster()

@@ -19,17 +19,17 @@ import (
 	"github.com/openshift/hypershift/support/condition"
 )
 
-// What the provider says of an AgentMachine, by type of its conditions and in the order in which they come true.
+// agentReserved and stages are condition types of an AgentMachine, in the order in which they become true.
 const agentReserved = "AgentReserved"
 
 var stages = []string{agentReserved, "AgentSpecSynced", "AgentValidated", "AgentRequirementsMet", "Installed"}
 
-// Underway is what the provider says while the assisted service installs a host.
+// Underway returns the reasons that the provider reports while the assisted service installs a host.
 func (*Platform) Underway() []string {
 	return []string{"AgentNotYetFound", "InstallationNotStarted", "InstallationInProgress"}
 }
 
-// ValidateNodePool refuses a selector that no agent can be held against.
+// ValidateNodePool rejects an invalid label selector.
 func (*Platform) ValidateNodePool(pool platform.Pool) error {
 	if _, err := metav1.LabelSelectorAsSelector(selector(pool)); err != nil {
 		return fmt.Errorf("spec.platform.agent.agentLabelSelector: %w", err)
@@ -44,31 +44,32 @@ func selector(pool platform.Pool) *metav1.LabelSelector {
 	return pool.NodePool.Spec.Platform.Agent.AgentLabelSelector
 }
 
-// MachineTemplate asks for agents with the pool's labels.
+// MachineTemplate returns a template that selects agents with the pool's labels.
 func (*Platform) MachineTemplate(pool platform.Pool) client.Object {
 	template := &agentv1.AgentMachineTemplate{}
 	template.Spec.Template.Spec.AgentLabelSelector = selector(pool).DeepCopy()
 	return template
 }
 
-// RollingTemplate is the template itself: a host with other labels is another host.
+// RollingTemplate returns the template itself, because another selector means another host.
 func (*Platform) RollingTemplate(template client.Object) client.Object { return template }
 
-// MachineCapacity is unknown: an agent is chosen when there is a machine for it.
+// MachineCapacity returns the zero value, because the agent is chosen only after the machine exists.
 func (*Platform) MachineCapacity(client.Object) platform.MachineCapacity {
 	return platform.MachineCapacity{}
 }
 
-// AdjustMachine has nothing to adjust.
+// AdjustMachine does nothing.
 func (*Platform) AdjustMachine(platform.Pool, client.Object) {}
 
-// MachineTemplates is an empty list of templates.
+// MachineTemplates returns an empty AgentMachineTemplateList.
 func (*Platform) MachineTemplates() client.ObjectList { return &agentv1.AgentMachineTemplateList{} }
 
-// Machines is an empty list of AgentMachines.
+// Machines returns an empty AgentMachineList.
 func (*Platform) Machines() client.ObjectList { return &agentv1.AgentMachineList{} }
 
-// UserDataFormat is Ignition: the provider takes the bearer token out of it, and the assisted service hands it to the host.
+// UserDataFormat returns Ignition. The provider reads the bearer token from it, and the assisted service passes it to
+// the host.
 func (*Platform) UserDataFormat(context.Context, client.Reader, platform.Pool, bool) (platform.UserData, error) {
 	return platform.UserData{Format: hyperv1.UserDataIgnition}, nil
 }
@@ -76,12 +77,13 @@ func (*Platform) UserDataFormat(context.Context, client.Reader, platform.Pool, b
 // CustomizeIgnition adds nothing.
 func (*Platform) CustomizeIgnition(platform.Pool, *ignition.Config) {}
 
-// MachineProblem is the first stage that a host has not reached.
+// MachineProblem returns the first stage that a host has not reached.
 func (*Platform) MachineProblem(obj client.Object) (reason, message string) {
 	return says(obj).Problem(stages...)
 }
 
-// MachineStart begins with a host. Until there is one, another AgentMachine would get none either.
+// MachineStart returns a start that begins with the reservation of a host. Before that, another AgentMachine would not
+// get one either.
 func (*Platform) MachineStart(obj client.Object) platform.MachineStart {
 	return says(obj).StartedWith(agentReserved)
 }
@@ -95,10 +97,11 @@ func says(obj client.Object) platform.ProviderSays {
 	return platform.ProviderSays{FailureReason: status.FailureReason, FailureMessage: status.FailureMessage, Conditions: status.Conditions}
 }
 
-// NodeStartup leaves it to the traits.
+// NodeStartup returns zero, so that the traits apply.
 func (*Platform) NodeStartup(platform.Pool) time.Duration { return 0 }
 
-// OrphanedMachines lets go of none: the provider unbinds each host. It says which it waits for.
+// OrphanedMachines removes no machine, because the provider unbinds each host. It reports the hosts that the deletion
+// waits for.
 func (p *Platform) OrphanedMachines(ctx context.Context, c client.Client, cluster platform.Cluster) (string, error) {
 	machines := &agentv1.AgentMachineList{}
 	if err := c.List(ctx, machines, client.InNamespace(cluster.Namespace)); err != nil {

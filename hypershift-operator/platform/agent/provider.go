@@ -18,11 +18,11 @@ import (
 var manifests embed.FS
 
 const (
-	// providerTag stands for the provider's image in its manifest.
+	// providerTag is the placeholder for the provider's image in its manifest.
 	providerTag = "cluster-api-provider-agent"
-	// namespaceArg tells the provider where its agents are.
+	// namespaceArg is the provider's flag for the namespace of its agents.
 	namespaceArg = "--agent-namespace"
-	// publishedImage is the provider that its project publishes, for clusters that are told no other.
+	// publishedImage is the provider image that its project publishes, used unless another is configured.
 	publishedImage = "quay.io/edge-infrastructure/cluster-api-provider-agent:latest"
 )
 
@@ -36,7 +36,7 @@ func (p *Platform) image(cluster platform.Cluster) string {
 	return publishedImage
 }
 
-// Provider is one provider for the hosted namespace, which looks for agents in another.
+// Provider returns one provider for the hosted control plane namespace. It finds its agents in another namespace.
 func (p *Platform) Provider(cluster platform.Cluster) *component.Component {
 	files, _ := fs.Sub(manifests, "manifests")
 	return &component.Component{

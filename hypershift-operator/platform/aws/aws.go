@@ -1,9 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package aws is the platform AWS: worker nodes are instances of EC2. The Cluster API provider makes instances, and the release payload's
-// control-plane-operator makes the rest, with roles that the HostedCluster names. What is called from here is a bucket, when the installer
-// named one: it gets the documents by which AWS knows the issuer of a cluster's tokens; and EC2, when the installer gave rights in the account of
-// the management cluster: there endpoint services lead the nodes of private clusters to their control plane.
+// Package aws is the plugin of the platform AWS. Worker nodes are EC2 instances. The Cluster API provider creates the
+// instances. The release payload's control-plane-operator creates the other resources, with roles that the
+// HostedCluster names.
+//
+// This package itself calls AWS in two cases. If the installer configured a bucket, it publishes the documents by which
+// AWS verifies the issuer of a cluster's tokens. If the installer granted access to the management cluster's account,
+// it creates endpoint services, through which the nodes of private clusters reach their control plane.
 package aws
 
 import (
@@ -29,24 +32,24 @@ type Options struct {
 	link   privateLink
 }
 
-// AddFlags adds where the documents of issuers go, and how endpoint services of private clusters are made.
+// AddFlags adds the flags for the bucket of issuer documents, and for the endpoint services of private clusters.
 func (o *Options) AddFlags(flags *pflag.FlagSet) {
 	o.bucket.addFlags(flags)
 	o.link.addFlags(flags)
 }
 
-// New makes the plugin.
+// New creates the plugin.
 func (o *Options) New(env platform.Environment) (platform.Platform, error) {
 	return &Platform{providerImage: env.ProviderImage, bucket: &o.bucket, link: &o.link}, errors.Join(o.bucket.check(), o.link.check())
 }
 
 // Platform implements platform.Platform.
 type Platform struct {
-	// providerImage is the installer's choice; empty leaves it to the payload.
+	// providerImage is the image that the installer chose; if empty, the payload's is used.
 	providerImage string
-	// bucket takes the documents of issuers.
+	// bucket stores the issuer documents.
 	bucket *bucket
-	// link makes endpoint services.
+	// link creates endpoint services.
 	link *privateLink
 }
 
@@ -61,12 +64,12 @@ var (
 // AddToScheme registers the provider's kinds.
 func (*Platform) AddToScheme(scheme *runtime.Scheme) error { return awsv1.AddToScheme(scheme) }
 
-// CRDs are those of the provider, and what the payload's control-plane-operator asks for.
+// CRDs returns the provider's CRDs, and the one that the payload's control-plane-operator uses.
 func (*Platform) CRDs() []string {
 	return append(crds.Names(crds.AWS), "awsendpointservices.hypershift.openshift.io")
 }
 
-// Watched are the provider's kinds, and what the payload's control-plane-operator asks for.
+// Watched returns the provider's kinds, and the one that the payload's control-plane-operator creates.
 func (*Platform) Watched() []client.Object {
 	return []client.Object{&awsv1.AWSCluster{}, &awsv1.AWSMachine{}, &awsv1.AWSMachineTemplate{}, &hyperv1.AWSEndpointService{}}
 }
@@ -80,7 +83,7 @@ func spec(hc *hyperv1.HostedCluster) hyperv1.AWSPlatformSpec {
 
 var roleARN = regexp.MustCompile(`^arn:aws[a-z-]*:iam::[0-9]{12}:role/\S+$`)
 
-// ValidateHostedCluster wants the block of the platform, and roles that can be assumed.
+// ValidateHostedCluster requires the platform's block, and valid role ARNs.
 func (*Platform) ValidateHostedCluster(hc *hyperv1.HostedCluster) error {
 	if hc.Spec.Platform.AWS == nil {
 		return errors.New("spec.platform.aws is missing: say the region and the roles of the cluster's operators")
@@ -94,8 +97,8 @@ func (*Platform) ValidateHostedCluster(hc *hyperv1.HostedCluster) error {
 	return errors.Join(problems...)
 }
 
-// InfraCluster is the AWSCluster, in a network that exists: the provider leaves it alone. There is none before the API server has an
-// address.
+// InfraCluster returns the AWSCluster, or nil until the API server has an address. Its network exists already, so the
+// provider does not manage it.
 func (*Platform) InfraCluster(cluster platform.Cluster) *platform.Object {
 	if cluster.ControlPlane == nil || cluster.ControlPlane.Status.ControlPlaneEndpoint.Host == "" {
 		return nil
@@ -121,12 +124,13 @@ func (*Platform) InfraCluster(cluster platform.Cluster) *platform.Object {
 	}
 }
 
-// publicMachines tells whether machines get public addresses.
+// publicMachines reports whether machines get public addresses.
 func publicMachines(hc *hyperv1.HostedCluster) bool {
 	return hc.Annotations[hyperv1.AWSMachinePublicIPs] == "true"
 }
 
-// publicSubnets are the pools'. The provider gives no machine a public address in a subnet that the AWSCluster does not call public.
+// publicSubnets returns the pools' subnets. The provider assigns a public address only in subnets that the AWSCluster
+// marks as public.
 func publicSubnets(pools []hyperv1.NodePool) []awsv1.SubnetSpec {
 	var subnets []awsv1.SubnetSpec
 	for _, id := range subnetsOf(pools) {

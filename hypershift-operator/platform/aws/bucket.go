@@ -28,17 +28,17 @@ import (
 )
 
 const (
-	// ownerMark is the metadata of an object that says whose it is, as namespace/name.
+	// ownerMark is the metadata key of an object that contains its owner, as namespace/name.
 	ownerMark = "Hosted-Cluster"
 )
 
-// errTaken is the refusal to write over what is another cluster's.
+// errTaken is returned instead of overwriting another cluster's documents.
 var errTaken = errors.New("the bucket has documents of another cluster under this infraID")
 
-// bucket is where issuers are published. The zero value is none.
+// bucket is where issuer documents are published. The zero value means that there is none.
 type bucket struct {
 	name, region, endpoint string
-	// credentials is a file, as AWS's client libraries read it. It may change at any time.
+	// credentials is the path of a credentials file for AWS's client libraries. The file may change at any time.
 	credentials string
 
 	looks looks
@@ -51,7 +51,7 @@ func (b *bucket) addFlags(flags *pflag.FlagSet) {
 	flags.StringVar(&b.endpoint, "oidc-storage-provider-s3-endpoint", "", "URL of what speaks S3's protocol, instead of AWS's own in the region")
 }
 
-// check tells that the flags go together.
+// check reports whether the flags are consistent.
 func (b *bucket) check() error {
 	if (b.name == "") != (b.region == "") || (b.name == "") != (b.credentials == "") {
 		return errors.New("set all of --oidc-storage-provider-s3-bucket-name, --oidc-storage-provider-s3-region and --oidc-storage-provider-s3-credentials, or none")
@@ -61,7 +61,7 @@ func (b *bucket) check() error {
 
 func (b *bucket) configured() bool { return b.name != "" }
 
-// PublishIssuer puts the documents into the bucket, unless they are there.
+// PublishIssuer writes the documents to the bucket, unless they are already there.
 func (p *Platform) PublishIssuer(ctx context.Context, cluster platform.Cluster, documents map[string][]byte) (metav1.Condition, time.Duration) {
 	owner, infraID := client.ObjectKeyFromObject(cluster.HostedCluster).String(), cluster.HostedCluster.Spec.InfraID
 	again, failure := p.bucket.publish(ctx, owner, infraID, documents)
@@ -72,11 +72,11 @@ func (p *Platform) PublishIssuer(ctx context.Context, cluster platform.Cluster, 
 	case definite(failure):
 		return condition.False(validOIDC, hyperv1.OIDCConfigurationInvalidReason, "Publishing the issuer's documents in "+where+": "+p.bucket.explain(failure)), again
 	}
-	// Nobody knows: what was published before is still served.
+	// The outcome is unknown: the documents that were published before are still served.
 	return condition.Unknown(validOIDC, hyperv1.StatusUnknownReason, "Publishing the issuer's documents in "+where+": "+p.bucket.explain(failure)), again
 }
 
-// WithdrawIssuer removes the documents that say that they are the cluster's.
+// WithdrawIssuer deletes the documents that the cluster owns.
 func (p *Platform) WithdrawIssuer(ctx context.Context, cluster platform.Cluster) error {
 	hc := cluster.HostedCluster
 	if !p.bucket.configured() {
@@ -89,7 +89,7 @@ func (p *Platform) WithdrawIssuer(ctx context.Context, cluster platform.Cluster)
 	return nil
 }
 
-// publish writes what is missing or different. It asks the bucket only when the last answer is old.
+// publish writes missing or different documents. It reads the bucket only if the cached result has expired.
 func (b *bucket) publish(ctx context.Context, owner, infraID string, documents map[string][]byte) (again time.Duration, failure error) {
 	_, again, failure = b.looks.once(owner, documents, func() (string, error) {
 		ctx, cancel := b.looks.bound(ctx)
@@ -112,7 +112,7 @@ func (b *bucket) putAll(ctx context.Context, owner, infraID string, documents ma
 	return nil
 }
 
-// open reads the credentials anew: they may have been rotated.
+// open reads the credentials again, because they may have been rotated.
 func (b *bucket) open() (*minio.Client, error) {
 	return objectstore.New(objectstore.Config{
 		Region: b.region, Endpoint: b.endpoint, Dir: filepath.Dir(b.credentials), Key: filepath.Base(b.credentials),
@@ -128,7 +128,7 @@ func (b *bucket) put(ctx context.Context, store *minio.Client, owner, name strin
 	switch {
 	case same && mark == owner:
 		return nil
-	case there != nil && mark != owner && (mark != "" || !same): // Without a mark it is of the compatible product.
+	case there != nil && mark != owner && (mark != "" || !same): // An object without an owner was written by the compatible product.
 		return fmt.Errorf("%s: %w", name, errTaken)
 	}
 	_, err = store.PutObject(ctx, b.name, name, bytes.NewReader(content), int64(len(content)), minio.PutObjectOptions{
@@ -137,20 +137,20 @@ func (b *bucket) put(ctx context.Context, store *minio.Client, owner, name strin
 	return err
 }
 
-// sameJSON tells whether two documents say the same: others lay them out differently.
+// sameJSON reports whether two documents are equal, whatever their formatting is.
 func sameJSON(a, b []byte) bool {
 	var first, second any
 	return json.Unmarshal(a, &first) == nil && json.Unmarshal(b, &second) == nil && reflect.DeepEqual(first, second)
 }
 
-// read returns an object and whose it is; nil when there is none.
+// read returns an object and its owner; nil if it does not exist.
 func (b *bucket) read(ctx context.Context, store *minio.Client, name string) ([]byte, string, error) {
 	object, err := store.GetObject(ctx, b.name, name, minio.GetObjectOptions{})
 	if err != nil {
 		return nil, "", err
 	}
 	defer func() { _ = object.Close() }()
-	// A document of ours is of a few keys.
+	// The operator's documents contain only a few keys.
 	content, err := io.ReadAll(io.LimitReader(object, 1<<20))
 	if minio.ToErrorResponse(err).Code == minio.NoSuchKey {
 		return nil, "", nil
@@ -174,7 +174,7 @@ func (b *bucket) withdraw(ctx context.Context, owner, infraID string) error {
 		if err == nil && there != nil && (mark == "" || mark == owner) {
 			err = store.RemoveObject(ctx, b.name, infraID+path, minio.RemoveObjectOptions{})
 		}
-		// Without its bucket there is nothing that could be removed.
+		// If the bucket is gone, there is nothing to delete.
 		if err != nil && minio.ToErrorResponse(err).Code != minio.NoSuchBucket {
 			return err
 		}
@@ -183,13 +183,13 @@ func (b *bucket) withdraw(ctx context.Context, owner, infraID string) error {
 	return nil
 }
 
-// definite tells that another try would end as this one did.
+// definite reports whether another attempt would fail in the same way.
 func definite(err error) bool {
 	response := minio.ToErrorResponse(err)
 	return errors.Is(err, errTaken) || response.Code == minio.NoSuchBucket || response.StatusCode == http.StatusForbidden || response.StatusCode == http.StatusUnauthorized
 }
 
-// explain says what the operator's administrator can do. No answer has a secret in it.
+// explain says what the operator's administrator can do. Responses contain no secrets.
 func (b *bucket) explain(err error) string {
 	response := minio.ToErrorResponse(err)
 	switch {

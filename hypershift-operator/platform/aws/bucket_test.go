@@ -25,10 +25,10 @@ var (
 	keysKey      = "demo-abcde" + keysPath
 )
 
-// patient is how long this machine's own stand-ins for AWS may take to answer.
+// patient is the timeout for the local fakes of AWS.
 const patient = time.Minute
 
-// withBucket is a plugin that an installer gave the bucket of a store.
+// withBucket returns a plugin that is configured with the bucket of a store.
 func withBucket(t *testing.T, store *storetest.Store) (*Platform, *testingclock.FakePassiveClock) {
 	t.Helper()
 	options, flags := &Options{}, pflag.NewFlagSet("operator", pflag.ContinueOnError)
@@ -140,7 +140,7 @@ func TestBucketsThatRefuse(t *testing.T) {
 		wrong  func(*storetest.Store)
 		status metav1.ConditionStatus
 		says   string
-		// withdrawn tells that a deletion goes on.
+		// withdrawn reports that a deletion continues.
 		withdrawn bool
 	}{
 		{"When the bucket is gone, it should say so, and let clusters go", func(s *storetest.Store) { delete(s.Buckets, storetest.Bucket) }, metav1.ConditionFalse, "does not exist", true},

@@ -14,9 +14,9 @@ import (
 // operatorCredentials is the Secret with the control-plane-operator's role.
 const operatorCredentials = "control-plane-operator-creds"
 
-// AdaptControlPlaneOperator lets a payload's control-plane-operator act in AWS, where it makes the workers' security group and endpoints, and
-// asks whether its role is accepted. The token comes from a container beside it, which takes the guest's kubeconfig out of its Secret: a volume
-// would keep the pod from starting before there is a guest.
+// AdaptControlPlaneOperator lets a payload's control-plane-operator use AWS. The operator creates the workers' security
+// group and endpoints, and checks that its role is accepted. A sidecar mints the token; it reads the hosted cluster's
+// kubeconfig from its Secret. A mounted Secret would block the pod from starting until the hosted cluster exists.
 func (*Platform) AdaptControlPlaneOperator(cluster platform.Cluster, deployment *appsv1.Deployment) {
 	const token, role = "cloud-token", "provider-creds"
 	pod := &deployment.Spec.Template.Spec

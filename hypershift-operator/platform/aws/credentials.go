@@ -20,14 +20,15 @@ import (
 	"github.com/openshift/hypershift/support/upsert"
 )
 
-// credentialsKey is where programs look into a Secret for the file of a role.
+// credentialsKey is the key in a Secret under which programs read a role's credentials file.
 const credentialsKey = "credentials"
 
 // nodePoolManagement is the Secret that the provider's Deployment mounts.
 const nodePoolManagement = "node-management-creds"
 
-// role is one that a component of the control plane assumes, with the Secret that it mounts. The names are those that the
-// components of release payloads mount; an empty one is for those that the payload's config operator makes in the guest.
+// role is a role that a component of the control plane assumes, with the Secret that it mounts. The names are those
+// that the components of release payloads mount. secret is empty if the payload's config operator creates the Secret in
+// the hosted cluster.
 type role struct {
 	field, arn, secret string
 }
@@ -50,7 +51,7 @@ func roles(hc *hyperv1.HostedCluster) []role {
 	return all
 }
 
-// file is what AWS's client libraries read: with the token of a service account, the role is assumed.
+// file returns the credentials file for AWS's client libraries, which assume the role with a service account token.
 func (r role) file(region string) ([]byte, error) {
 	return ini.Section("default",
 		ini.Pair{Field: r.field, Key: "role_arn", Value: r.arn},
@@ -60,10 +61,10 @@ func (r role) file(region string) ([]byte, error) {
 	)
 }
 
-// CredentialsSecret is empty: roles are named in the HostedCluster, and there is no secret in them.
+// CredentialsSecret returns an empty name, because the HostedCluster names roles, which contain no secret.
 func (*Platform) CredentialsSecret(*hyperv1.HostedCluster) string { return "" }
 
-// ReconcileCredentials writes the file of each role for the component that assumes it.
+// ReconcileCredentials writes the credentials file of each role for the component that assumes it.
 func (p *Platform) ReconcileCredentials(ctx context.Context, c client.Client, cluster platform.Cluster) (platform.Credentials, error) {
 	found := string(hyperv1.PlatformCredentialsFound)
 	if err := p.ValidateHostedCluster(cluster.HostedCluster); err != nil {
@@ -93,12 +94,12 @@ func reconcileRole(ctx context.Context, c client.Client, cluster platform.Cluste
 	return err
 }
 
-// DeleteCredentials has nothing to delete: all is in the hosted namespace.
+// DeleteCredentials does nothing, because all Secrets are in the hosted control plane namespace.
 func (*Platform) DeleteCredentials(context.Context, client.Client, platform.Cluster) error {
 	return nil
 }
 
-// ReconcileSecretEncryption has nothing to bring: the role of the key service is one of the cluster's.
+// ReconcileSecretEncryption does nothing, because the role for KMS is one of the cluster's roles.
 func (*Platform) ReconcileSecretEncryption(context.Context, client.Client, platform.Cluster) error {
 	return nil
 }

@@ -21,20 +21,22 @@ import (
 	"github.com/openshift/hypershift/support/upsert"
 )
 
-// payloadFinalizer is the control-plane-operator's, which removes endpoint and names from the network of the nodes.
+// payloadFinalizer is the control-plane-operator's finalizer. That operator removes the endpoint and its DNS names from
+// the network of the nodes.
 const payloadFinalizer = "hypershift.openshift.io/control-plane-operator-finalizer"
 
-// mostSubnets is what the API takes of subnets.
+// mostSubnets is the maximum number of subnets that the API accepts.
 const mostSubnets = 10
 
-// private tells whether nodes reach their control plane by an endpoint.
+// private reports whether nodes reach their control plane through an endpoint.
 func private(hc *hyperv1.HostedCluster) bool {
 	access := spec(hc).EndpointAccess
 	return access == hyperv1.Private || access == hyperv1.PublicAndPrivate
 }
 
-// Connect gives the AWSEndpointServices that the payload's control-plane-operator made the subnets of all pools, in which it then makes
-// endpoints, and what those connect to. It sums up how far they are.
+// Connect updates the AWSEndpointServices that the payload's control-plane-operator created. It sets the subnets of all
+// pools, in which that operator creates endpoints, and the endpoint service that these connect to. It returns a summary
+// of their progress.
 func (p *Platform) Connect(ctx context.Context, c client.Client, cluster platform.Cluster) (platform.Connection, error) {
 	services, err := endpointServices(ctx, c, cluster)
 	if err != nil {
@@ -75,7 +77,7 @@ func (p *Platform) Connect(ctx context.Context, c client.Client, cluster platfor
 	return connection, errors.Join(failures...)
 }
 
-// withoutPath is a role as PrivateLink takes it for who may connect.
+// withoutPath returns a role ARN without its path, which is the format of PrivateLink's allowed principals.
 func withoutPath(role string) string {
 	account, path, _ := strings.Cut(role, ":role/")
 	return account + ":role/" + path[strings.LastIndex(path, "/")+1:]
@@ -90,7 +92,7 @@ func endpointServices(ctx context.Context, c client.Reader, cluster platform.Clu
 	return list.Items, nil
 }
 
-// endpointSubnets are those of all pools, which endpoints are made in.
+// endpointSubnets returns the subnets of all pools, in which endpoints are created.
 func endpointSubnets(pools []hyperv1.NodePool) ([]string, error) {
 	subnets := subnetsOf(pools)
 	if len(subnets) > mostSubnets {
@@ -99,7 +101,7 @@ func endpointSubnets(pools []hyperv1.NodePool) ([]string, error) {
 	return subnets, nil
 }
 
-// subnetsOf are those that pools name by their ID, sorted, each once.
+// subnetsOf returns the subnets that the pools name by ID, sorted and without duplicates.
 func subnetsOf(pools []hyperv1.NodePool) []string {
 	var subnets []string
 	for _, pool := range pools {
@@ -111,7 +113,7 @@ func subnetsOf(pools []hyperv1.NodePool) []string {
 	return slices.Compact(subnets)
 }
 
-// sumUp is one condition of all AWSEndpointServices.
+// sumUp combines the conditions of all AWSEndpointServices into one.
 func sumUp(services []hyperv1.AWSEndpointService, conditionType hyperv1.ConditionType) metav1.Condition {
 	var wrong, waiting []string
 	for _, service := range services {
@@ -133,8 +135,8 @@ func sumUp(services []hyperv1.AWSEndpointService, conditionType hyperv1.Conditio
 	return condition.True(string(conditionType), hyperv1.AWSSuccessReason, hyperv1.AllIsWellMessage)
 }
 
-// Disconnect removes the AWSEndpointServices while the control-plane-operator still runs, which takes what it made out of the network of the
-// nodes. Where it cannot any more, they are let go of.
+// Disconnect deletes the AWSEndpointServices while the control-plane-operator still runs, because that operator cleans
+// up the network of the nodes. If the operator can no longer do that, Disconnect removes its finalizer.
 func (p *Platform) Disconnect(ctx context.Context, c client.Client, cluster platform.Cluster) (string, error) {
 	services, err := endpointServices(ctx, c, cluster)
 	if err != nil {
@@ -158,7 +160,7 @@ func (p *Platform) Disconnect(ctx context.Context, c client.Client, cluster plat
 	return "Waiting for AWSEndpointService " + strings.Join(waitsFor, "; "), nil
 }
 
-// stays says what of a service is yet to be taken away.
+// stays describes which part of a service still has to be deleted.
 func stays(service *hyperv1.AWSEndpointService) string {
 	why := service.Name
 	if service.Status.EndpointID != "" {

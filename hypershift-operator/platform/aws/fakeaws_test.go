@@ -16,21 +16,21 @@ import (
 	"testing"
 )
 
-// fakeAWS answers in the protocols of EC2 and of its load balancers, as far as endpoint services need them.
+// fakeAWS implements the parts of the EC2 and load balancer APIs that endpoint services need.
 type fakeAWS struct {
 	mu sync.Mutex
-	// balancers are the states of load balancers by name.
+	// balancers are the states of load balancers, by name.
 	balancers map[string]string
 	services  []*fakeService
-	// refuses is the code of an error that an action ends with.
+	// refuses are the error codes that actions return, by action.
 	refuses map[string]string
-	// asked are the actions, in order.
+	// asked are the actions that were called, in order.
 	asked []string
-	// lost has CreateVpcEndpointServiceConfiguration make what it is asked for, and nobody hear of it.
+	// lost makes CreateVpcEndpointServiceConfiguration create the service and lose the response.
 	lost bool
-	// unsuccessful is why DeleteVpcEndpointServiceConfigurations leaves what it was asked to delete; empty for what EC2 finds itself.
+	// unsuccessful is why DeleteVpcEndpointServiceConfigurations does not delete a service; empty for EC2's own checks.
 	unsuccessful string
-	// late has DescribeVpcEndpointServiceConfigurations not know of them yet.
+	// late makes DescribeVpcEndpointServiceConfigurations omit new services.
 	late bool
 }
 
@@ -39,7 +39,7 @@ type fakeService struct {
 	tags                map[string]string
 	admitted, connected []string
 	acceptance          string
-	// state is that of the connections; empty means available.
+	// state is the state of the connections; empty means available.
 	state string
 }
 
@@ -129,7 +129,7 @@ func (f *fakeAWS) act(action string, form url.Values) (answer, code string) {
 	return "", "InvalidAction"
 }
 
-// listed are the values of a list in a form: Name.1, Name.2.
+// listed returns the values of a list in a form: Name.1, Name.2.
 func listed(form url.Values, name string) []string {
 	var values []string
 	for i := 1; form.Has(name + "." + strconv.Itoa(i)); i++ {
@@ -155,7 +155,7 @@ func (s *fakeService) text() string {
 		s.id, s.id, s.balancer, tags)
 }
 
-// list gives one service a page.
+// list returns one service per page.
 func (f *fakeAWS) list(form url.Values) string {
 	var found []*fakeService
 	key, filtered := strings.CutPrefix(form.Get("Filter.1.Name"), "tag:")

@@ -29,7 +29,7 @@ import (
 	"github.com/openshift/hypershift/support/pki"
 )
 
-// Where AWS, and everybody who knows OpenID Connect, looks for the documents of an issuer.
+// Paths of an issuer's documents according to OpenID Connect.
 const (
 	discoveryPath = "/.well-known/openid-configuration"
 	keysPath      = "/openid/v1/jwks"
@@ -37,10 +37,11 @@ const (
 
 var validOIDC = string(hyperv1.ValidOIDCConfiguration)
 
-// IssuerFinalizer is the compatible product's.
+// IssuerFinalizer returns the compatible product's finalizer.
 func (*Platform) IssuerFinalizer() string { return hyperv1.AWSOIDCDiscoveryFinalizer }
 
-// IssuerDocuments are the discovery document and the keys, where the operator has a bucket and the issuer's URL is one that leads into it.
+// IssuerDocuments returns the discovery document and the keys, if the operator has a bucket and the issuer's URL ends
+// with the cluster's infraID.
 func (p *Platform) IssuerDocuments(ctx context.Context, c client.Reader, cluster platform.Cluster) (map[string][]byte, metav1.Condition, error) {
 	hc := cluster.HostedCluster
 	if !p.bucket.configured() {
@@ -65,7 +66,7 @@ func (p *Platform) IssuerDocuments(ctx context.Context, c client.Reader, cluster
 	return documents, metav1.Condition{}, err
 }
 
-// discovery is what OpenID Connect wants to be known of an issuer.
+// discovery is the discovery document of an issuer in OpenID Connect.
 type discovery struct {
 	Issuer     string   `json:"issuer"`
 	Keys       string   `json:"jwks_uri"`
@@ -74,7 +75,7 @@ type discovery struct {
 	Algorithms []string `json:"id_token_signing_alg_values_supported"`
 }
 
-// jwk is a public key as RFC 7517 writes it.
+// jwk is a public key in the format of RFC 7517.
 type jwk struct {
 	Use       string `json:"use"`
 	Type      string `json:"kty"`
@@ -108,7 +109,8 @@ func issuerDocuments(issuer string, keys []jwk) (map[string][]byte, error) {
 	return map[string][]byte{discoveryPath: about, keysPath: set}, nil
 }
 
-// keySet are the public keys of a file: the one that signs now, and those that signed tokens which are still around.
+// keySet returns the public keys of a PEM file: the current signing key, and earlier ones whose tokens may still be in
+// use.
 func keySet(file []byte) ([]jwk, error) {
 	var keys []jwk
 	for block, rest := pem.Decode(bytes.TrimSpace(file)); block != nil; block, rest = pem.Decode(rest) {
@@ -120,7 +122,7 @@ func keySet(file []byte) ([]jwk, error) {
 		if err != nil {
 			return nil, fmt.Errorf("public key %d: %w", len(keys)+1, err)
 		}
-		// The API server names its keys so in the tokens that it signs.
+		// The API server uses the same key ID in the tokens that it signs.
 		id := sha256.Sum256(block.Bytes)
 		key.Use, key.ID = "sig", encode(id[:])
 		keys = append(keys, key)

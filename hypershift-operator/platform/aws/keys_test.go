@@ -25,7 +25,7 @@ import (
 	"github.com/openshift/hypershift/support/objectstore/storetest"
 )
 
-// TestKeysOfIssuers: with which keys AWS can check tokens, and which an API server does not sign with.
+// TestKeysOfIssuers: keys with which AWS can verify tokens, and keys with which an API server does not sign.
 func TestKeysOfIssuers(t *testing.T) {
 	elliptical := func(curve elliptic.Curve) any {
 		key, err := ecdsa.GenerateKey(curve, rand.Reader)
@@ -43,7 +43,7 @@ func TestKeysOfIssuers(t *testing.T) {
 		name      string
 		key       any
 		algorithm string
-		bytes     int // of a coordinate
+		bytes     int // length of a coordinate
 		says      string
 	}{
 		{"When it is on P-256, tokens should be signed by ES256", elliptical(elliptic.P256()), "ES256", 32, ""},
@@ -86,7 +86,7 @@ func TestKeysOfIssuers(t *testing.T) {
 	}
 }
 
-// listless is a management cluster that lists nothing.
+// listless returns the client of a management cluster that fails each list request.
 func listless(t *testing.T, objects ...client.Object) client.Client {
 	t.Helper()
 	return interceptor.NewClient(testClient(t, objects...).(client.WithWatch), interceptor.Funcs{
@@ -95,7 +95,7 @@ func listless(t *testing.T, objects ...client.Object) client.Client {
 		}})
 }
 
-// TestUnread: what cannot be listed is not taken for gone.
+// TestUnread: a failed list does not count as an empty one.
 func TestUnread(t *testing.T) {
 	g := NewWithT(t)
 	c := listless(t)
@@ -107,7 +107,7 @@ func TestUnread(t *testing.T) {
 	g.Expect(err).To(MatchError(ContainSubstring("timed out")))
 }
 
-// TestObjectsOfOthers: what is of another platform has no start, no size and no tags to leave out.
+// TestObjectsOfOthers: an object of another platform has no start, no capacity, and no tags to omit.
 func TestObjectsOfOthers(t *testing.T) {
 	g, p, pod := NewWithT(t), &Platform{}, &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: "a"}}
 	g.Expect(p.MachineStart(pod)).To(BeZero())
@@ -122,7 +122,8 @@ func TestObjectsOfOthers(t *testing.T) {
 	g.Expect(machine.Spec.AdditionalTags).To(Equal(map[string]string{"a": "b"}), "without its cluster nobody knows all of its tags")
 }
 
-// TestOrphanWords: a deletion that waits repeats what the provider says of the first machine, and names one without an instance by its name.
+// TestOrphanWords: a waiting deletion reports the provider's message about the first machine, and identifies a machine
+// without an instance by its name.
 func TestOrphanWords(t *testing.T) {
 	g := NewWithT(t)
 	machine := &awsv1.AWSMachine{ObjectMeta: metav1.ObjectMeta{Namespace: "clusters-demo", Name: "a", Finalizers: []string{awsv1.MachineFinalizer}},

@@ -15,23 +15,24 @@ import (
 )
 
 const (
-	// lookTimeout bounds all that one pass asks AWS.
+	// lookTimeout limits all requests to AWS in one reconcile.
 	lookTimeout = 10 * time.Second
-	// seenFor is how long what was seen in AWS is taken to be there, and failedFor how long AWS is not asked again after a failure.
+	// seenFor is how long a successful answer of AWS is cached. failedFor is how long AWS is not asked again after a
+	// failure.
 	seenFor   = 10 * time.Minute
 	failedFor = 30 * time.Second
 )
 
-// looks remembers what AWS last told of things, so that not each pass asks it. The zero value remembers nothing yet.
+// looks caches AWS's answers, so that not every reconcile asks AWS. The zero value is an empty cache.
 type looks struct {
 	clock clock.PassiveClock
-	// timeout bounds all that one pass asks AWS; zero means lookTimeout.
+	// timeout limits all requests to AWS in one reconcile; zero means lookTimeout.
 	timeout time.Duration
 	mu      sync.Mutex
 	seen    map[string]look
 }
 
-// look is what AWS told of one thing.
+// look is AWS's answer about one resource.
 type look struct {
 	wanted  [sha256.Size]byte
 	at      time.Time
@@ -46,8 +47,8 @@ func (l look) validFor() time.Duration {
 	return seenFor
 }
 
-// once gives the last answer about a thing while it is fresh and the same is wanted of it, and else asks. again is when it will not be fresh
-// any more.
+// once returns the last answer about a resource if it is fresh and the desired state is the same; otherwise it calls
+// ask. again is the time until the answer expires.
 func (l *looks) once(thing string, wanted any, ask func() (string, error)) (answer string, again time.Duration, failure error) {
 	raw, err := json.Marshal(wanted)
 	if err != nil {

@@ -22,21 +22,21 @@ import (
 	"github.com/openshift/hypershift/support/finalizer"
 )
 
-// instanceReady is what the provider says of an instance, and securityGroupsReady of what guards it.
+// instanceReady and securityGroupsReady are condition types that the provider sets on an AWSMachine.
 const (
 	instanceReady       = "InstanceReady"
 	securityGroupsReady = "SecurityGroupsReady"
 )
 
-// Underway is what the provider says while an instance starts.
+// Underway returns the reasons that the provider reports while an instance starts.
 func (*Platform) Underway() []string {
 	return []string{"InstanceProvisionStarted", "InstanceNotReady"}
 }
 
-// Machines is an empty list of AWSMachines.
+// Machines returns an empty AWSMachineList.
 func (*Platform) Machines() client.ObjectList { return &awsv1.AWSMachineList{} }
 
-// UserDataFormat is Ignition: what a payload's AMI reads.
+// UserDataFormat returns Ignition, which a payload's AMI reads.
 func (*Platform) UserDataFormat(context.Context, client.Reader, platform.Pool, bool) (platform.UserData, error) {
 	return platform.UserData{Format: hyperv1.UserDataIgnition}, nil
 }
@@ -44,12 +44,13 @@ func (*Platform) UserDataFormat(context.Context, client.Reader, platform.Pool, b
 // CustomizeIgnition adds nothing.
 func (*Platform) CustomizeIgnition(platform.Pool, *ignition.Config) {}
 
-// MachineProblem is why the provider gave a machine up, or else what is not ready yet.
+// MachineProblem returns why the provider failed a machine, or else which stage is not ready yet.
 func (*Platform) MachineProblem(obj client.Object) (reason, message string) {
 	return says(obj).Problem(instanceReady, securityGroupsReady)
 }
 
-// MachineStart begins with an instance. Until EC2 gives one, it would give none to another machine of the pool either.
+// MachineStart returns a start that begins with an instance. Before EC2 provides one, another machine of the pool would
+// not get one either.
 func (*Platform) MachineStart(obj client.Object) platform.MachineStart {
 	machine, ok := obj.(*awsv1.AWSMachine)
 	if !ok {
@@ -75,11 +76,12 @@ func says(obj client.Object) platform.ProviderSays {
 	return platform.ProviderSays{FailureReason: status.FailureReason, FailureMessage: status.FailureMessage, Conditions: status.Conditions}
 }
 
-// NodeStartup leaves it to the traits.
+// NodeStartup returns zero, so that the traits apply.
 func (*Platform) NodeStartup(platform.Pool) time.Duration { return 0 }
 
-// OrphanedMachines lets go of machines when AWS does not know the cluster any more: nobody could terminate their instances in its name. It
-// says which instances are left, and otherwise which machine the deletion waits for.
+// OrphanedMachines removes machines if AWS no longer accepts the cluster's identity, because no component could
+// terminate their instances. It returns the instances that are left, or otherwise the machine that the deletion waits
+// for.
 func (p *Platform) OrphanedMachines(ctx context.Context, c client.Client, cluster platform.Cluster) (string, error) {
 	machines := &awsv1.AWSMachineList{}
 	if err := c.List(ctx, machines, client.InNamespace(cluster.Namespace)); err != nil {
@@ -108,8 +110,8 @@ func (p *Platform) OrphanedMachines(ctx context.Context, c client.Client, cluste
 	return "AWS does not accept the cluster's identity, so its instances cannot be terminated: terminate these by hand:" + left, errors.Join(failures...)
 }
 
-// known tells whether AWS still lets the cluster's components in, as far as anybody has found out. The control-plane-operator asks AWS
-// itself; documents that cannot be written any more may still be served.
+// known reports whether AWS still accepts the cluster's components, as far as is known. The control-plane-operator
+// checks that with AWS. Documents that cannot be published any more may still be served.
 func known(hc *hyperv1.HostedCluster) bool {
 	said := func(conditionType hyperv1.ConditionType, status metav1.ConditionStatus) bool {
 		return meta.IsStatusConditionPresentAndEqual(hc.Status.Conditions, string(conditionType), status)

@@ -23,11 +23,12 @@ import (
 	"github.com/openshift/hypershift/support/finalizer"
 )
 
-// operatorFinalizer is on an AWSEndpointService from before its endpoint service is made until that is gone. It is the compatible product's.
+// operatorFinalizer is on an AWSEndpointService from before its endpoint service is created until that is deleted. It
+// is the compatible product's finalizer.
 const operatorFinalizer = "hypershift.openshift.io/hypershift-operator-finalizer"
 
-// offer sees to the endpoint service of a load balancer: the operator makes it where it was given rights in the account of the management
-// cluster, and else says what is to be made. name is empty where it does not know it.
+// offer ensures the endpoint service of a load balancer. The operator creates it if it has access to the management
+// cluster's account; otherwise the condition says what the user must create. name is empty if it is unknown.
 func (p *Platform) offer(ctx context.Context, c client.Client, cluster platform.Cluster, service *hyperv1.AWSEndpointService) (
 	name string, told metav1.Condition, again time.Duration, err error,
 ) {
@@ -52,7 +53,8 @@ func unavailable(why string) metav1.Condition {
 	return condition.False(string(hyperv1.AWSEndpointServiceAvailable), hyperv1.AWSErrorReason, why)
 }
 
-// askedFor tells whether somebody made the endpoint service of a load balancer, where the operator is nobody in the account that it belongs to.
+// askedFor reports whether a user has created the endpoint service of a load balancer, if the operator has no access to
+// its account.
 func askedFor(hc *hyperv1.HostedCluster, service *hyperv1.AWSEndpointService) metav1.Condition {
 	if service.Status.EndpointServiceName != "" {
 		return condition.True(string(hyperv1.AWSEndpointServiceAvailable), hyperv1.AWSSuccessReason, hyperv1.AllIsWellMessage)
@@ -62,12 +64,13 @@ func askedFor(hc *hyperv1.HostedCluster, service *hyperv1.AWSEndpointService) me
 		service.Spec.NetworkLoadBalancerName, strings.Join(principals(hc), ", "), service.Namespace, service.Name))
 }
 
-// principals may connect: the control-plane-operator, and those that the cluster names.
+// principals returns the roles that may connect: the control-plane-operator's, and those that the cluster names.
 func principals(hc *hyperv1.HostedCluster) []string {
 	return append([]string{withoutPath(spec(hc).RolesRef.ControlPlaneOperatorARN)}, spec(hc).AdditionalAllowedPrincipals...)
 }
 
-// foreign refuses a load balancer that is of no Service in the namespace: who names another's would lead its own nodes there.
+// foreign rejects a load balancer that belongs to no Service in the namespace. Otherwise a tenant could connect its
+// nodes to another cluster's load balancer.
 func foreign(ctx context.Context, c client.Reader, service *hyperv1.AWSEndpointService) (string, error) {
 	services := &corev1.ServiceList{}
 	if err := c.List(ctx, services, client.InNamespace(service.Namespace)); err != nil {
@@ -75,7 +78,7 @@ func foreign(ctx context.Context, c client.Reader, service *hyperv1.AWSEndpointS
 	}
 	for _, s := range services.Items {
 		for _, ingress := range s.Status.LoadBalancer.Ingress {
-			// AWS names the host after the load balancer: name-0123456789abcdef.elb.eu-west-1.amazonaws.com.
+			// AWS derives the host name from the load balancer's name: name-0123456789abcdef.elb.eu-west-1.amazonaws.com.
 			if rest, ours := strings.CutPrefix(ingress.Hostname, service.Spec.NetworkLoadBalancerName+"-"); ours && !strings.Contains(before(rest, "."), "-") {
 				return "", nil
 			}
@@ -99,12 +102,14 @@ func wantedOffer(hc *hyperv1.HostedCluster, service *hyperv1.AWSEndpointService)
 	}
 }
 
-// owner tells an endpoint service from those of other clusters, also of other management clusters in the account.
+// owner identifies an endpoint service among those of other clusters, including those of other management clusters in
+// the account.
 func owner(hc *hyperv1.HostedCluster, service *hyperv1.AWSEndpointService) string {
 	return hc.Spec.ClusterID + "/" + service.Namespace + "/" + service.Name
 }
 
-// releaseDeleted looks after those that the control-plane-operator does away with, such as of a cluster that is private no more.
+// releaseDeleted releases the services that the control-plane-operator deletes, for example if a cluster is no longer
+// private.
 func (p *Platform) releaseDeleted(ctx context.Context, c client.Client, cluster platform.Cluster, services []hyperv1.AWSEndpointService) error {
 	var failures []error
 	for i := range services {
@@ -116,7 +121,8 @@ func (p *Platform) releaseDeleted(ctx context.Context, c client.Client, cluster 
 	return errors.Join(failures...)
 }
 
-// release removes the endpoint service that the operator made, and then lets go of the object. why says what keeps it.
+// release deletes the endpoint service that the operator created, and then removes the operator's finalizer. why says
+// what blocks the deletion.
 func (p *Platform) release(ctx context.Context, c client.Client, cluster platform.Cluster, service *hyperv1.AWSEndpointService) (why string, err error) {
 	if !controllerutil.ContainsFinalizer(service, operatorFinalizer) {
 		return "", nil
@@ -141,7 +147,7 @@ func (p *Platform) release(ctx context.Context, c client.Client, cluster platfor
 	return "", finalizer.Remove(ctx, c, service, operatorFinalizer)
 }
 
-// sentence is what an error tells people who wait; empty for none.
+// sentence returns the text of an error; empty for nil.
 func sentence(err error) string {
 	if err == nil {
 		return ""

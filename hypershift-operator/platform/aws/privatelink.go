@@ -21,34 +21,34 @@ import (
 	hyperv1 "github.com/openshift/hypershift/api/hypershift/v1beta1"
 )
 
-// ownerTag is the tag of an endpoint service that says whose it is.
+// ownerTag is the tag of an endpoint service that contains its owner.
 const ownerTag = "hypershift.openshift.io/aws-endpoint-service"
 
-// privateLink makes endpoint services in the account of the management cluster, where the installer gave rights for it. nil and the zero value make
-// none.
+// privateLink creates endpoint services in the management cluster's account, if the installer granted access to it. nil
+// and the zero value create none.
 type privateLink struct {
 	platform, region, endpoint string
-	// credentials is a file, as AWS's client libraries read it. It may change at any time.
+	// credentials is the path of a credentials file for AWS's client libraries. The file may change at any time.
 	credentials string
 
 	looks looks
 }
 
-// offer is one endpoint service that is wanted.
+// offer is a desired endpoint service.
 type offer struct {
-	// Owner tells it from all others of the account.
+	// Owner identifies it among all endpoint services of the account.
 	Owner string
-	// Token is the same for each try to make it, and another one when it was made and is gone.
+	// Token is the same for each attempt to create it. It changes if the endpoint service was created and then deleted.
 	Token string `json:"-"`
 	// LoadBalancer is the name of the network load balancer behind it.
 	LoadBalancer string
-	// Principals may connect to it, sorted.
+	// Principals are the roles that may connect to it, sorted.
 	Principals []string
-	// Tags are put on it beside the owner's.
+	// Tags are set on it in addition to the owner's tag.
 	Tags []hyperv1.AWSResourceTag
 }
 
-// service is an endpoint service that is there.
+// service is an existing endpoint service.
 type service struct{ id, name, owner string }
 
 func (l *privateLink) addFlags(flags *pflag.FlagSet) {
@@ -58,7 +58,7 @@ func (l *privateLink) addFlags(flags *pflag.FlagSet) {
 	flags.StringVar(&l.endpoint, "aws-private-endpoint", "", "URL of what speaks the protocols of EC2 and of its load balancers, instead of AWS's own in the region")
 }
 
-// check tells that the flags go together.
+// check reports whether the flags are consistent.
 func (l *privateLink) check() error {
 	switch {
 	case !l.configured() && cmp.Or(l.platform, string(hyperv1.NonePlatform)) != string(hyperv1.NonePlatform):
@@ -73,7 +73,7 @@ func (l *privateLink) configured() bool {
 	return l != nil && l.platform == string(hyperv1.AWSPlatform)
 }
 
-// open reads the credentials anew: they may have been rotated.
+// open reads the credentials again, because they may have been rotated.
 func (l *privateLink) open(ctx context.Context) (awssdk.Config, error) {
 	options := []func(*config.LoadOptions) error{
 		config.WithRegion(l.region), config.WithSharedCredentialsFiles([]string{l.credentials}), config.WithSharedConfigFiles(nil),
@@ -90,7 +90,7 @@ func (l *privateLink) open(ctx context.Context) (awssdk.Config, error) {
 	return loaded, nil
 }
 
-// make finds or makes the endpoint service, and lets those connect who may. It gives its name.
+// make finds or creates the endpoint service, allows the principals to connect, and returns its name.
 func (l *privateLink) make(ctx context.Context, wanted offer) (string, error) {
 	ctx, cancel := l.looks.bound(ctx)
 	defer cancel()
@@ -116,7 +116,7 @@ func (l *privateLink) make(ctx context.Context, wanted offer) (string, error) {
 	return found.name, admit(ctx, api, found.id, wanted.Principals)
 }
 
-// loadBalancer is the ARN of one that works.
+// loadBalancer returns the ARN of a load balancer that is active.
 func loadBalancer(ctx context.Context, api *elb.Client, name string) (string, error) {
 	answer, err := api.DescribeLoadBalancers(ctx, &elb.DescribeLoadBalancersInput{Names: []string{name}})
 	if err != nil {
@@ -132,7 +132,7 @@ func loadBalancer(ctx context.Context, api *elb.Client, name string) (string, er
 	return *balancer.LoadBalancerArn, nil
 }
 
-// serviceOf is the one that offers a load balancer, of which there can be one; nil for none.
+// serviceOf returns the endpoint service of a load balancer, of which there can be only one; nil for none.
 func serviceOf(ctx context.Context, api *ec2.Client, balancer string) (*service, error) {
 	var found *service
 	err := eachService(ctx, api, nil, func(s types.ServiceConfiguration) {
@@ -167,7 +167,8 @@ func of(s *types.ServiceConfiguration) *service {
 	return found
 }
 
-// create makes it. The token makes a second try the first one, whose answer nobody got.
+// create creates the endpoint service. With the same token, a repeated request returns the result of the first one,
+// whose response was lost.
 func create(ctx context.Context, api *ec2.Client, balancer string, wanted offer) (*service, error) {
 	tags := []types.Tag{{Key: awssdk.String(ownerTag), Value: awssdk.String(wanted.Owner)}}
 	for _, tag := range wanted.Tags {
@@ -183,7 +184,7 @@ func create(ctx context.Context, api *ec2.Client, balancer string, wanted offer)
 	return of(made.ServiceConfiguration), nil
 }
 
-// mark says whose a service is that somebody made by hand, or the compatible product did.
+// mark tags an endpoint service that has no owner, because a user or the compatible product created it.
 func mark(ctx context.Context, api *ec2.Client, found *service, owner string) error {
 	switch found.owner {
 	case owner:
@@ -200,7 +201,7 @@ func mark(ctx context.Context, api *ec2.Client, found *service, owner string) er
 	return fmt.Errorf("endpoint service %s of this load balancer is marked as %s's: remove it, or its tag %s", found.id, found.owner, ownerTag)
 }
 
-// admit lets those connect who may, and nobody else.
+// admit allows exactly the given principals to connect.
 func admit(ctx context.Context, api *ec2.Client, id string, principals []string) error {
 	var admitted []string
 	pages := ec2.NewDescribeVpcEndpointServicePermissionsPaginator(api, &ec2.DescribeVpcEndpointServicePermissionsInput{ServiceId: &id})
@@ -227,7 +228,7 @@ func without(all, some []string) []string {
 	return slices.DeleteFunc(slices.Clone(all), func(s string) bool { return slices.Contains(some, s) })
 }
 
-// said is what AWS answered, in words that are the same at each try: requests have numbers of their own.
+// said returns AWS's error code only, because the full message contains a request ID that changes with each attempt.
 func said(err error) error {
 	var answer smithy.APIError
 	if errors.As(err, &answer) {

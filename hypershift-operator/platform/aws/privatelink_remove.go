@@ -14,12 +14,14 @@ import (
 )
 
 const (
-	// stillConnected is what EC2 says of an endpoint service that cannot be deleted yet, and alreadyGone of one that is not there.
+	// stillConnected is EC2's error code for an endpoint service that cannot be deleted yet, and alreadyGone the one for a
+	// missing endpoint service.
 	stillConnected = "ExistingVpcEndpointConnections"
 	alreadyGone    = "InvalidVpcEndpointService.NotFound"
 )
 
-// remove deletes the endpoint services that are marked as the owner's. waitsFor says what keeps one; it is empty when there is none any more.
+// remove deletes the endpoint services with the owner's tag. waitsFor says what blocks the deletion; it is empty if
+// none is left.
 func (l *privateLink) remove(ctx context.Context, owner string) (waitsFor string, err error) {
 	ctx, cancel := l.looks.bound(ctx)
 	defer cancel()
@@ -56,7 +58,7 @@ func (l *privateLink) remove(ctx context.Context, owner string) (waitsFor string
 	return "", nil
 }
 
-// reject cuts off those who are connected.
+// reject disconnects all connections of an endpoint service.
 func reject(ctx context.Context, api *ec2.Client, id string) error {
 	var connected []string
 	pages := ec2.NewDescribeVpcEndpointConnectionsPaginator(api, &ec2.DescribeVpcEndpointConnectionsInput{
@@ -82,7 +84,8 @@ func reject(ctx context.Context, api *ec2.Client, id string) error {
 	return nil
 }
 
-// holds tells whether a connection keeps its service. EC2 writes the states with another first letter than its description does.
+// holds reports whether a connection blocks the deletion of its service. EC2 capitalizes the states differently than
+// its API description does.
 func holds(state types.State) bool {
 	return slices.ContainsFunc([]types.State{types.StatePendingAcceptance, types.StatePending, types.StateAvailable}, func(s types.State) bool {
 		return strings.EqualFold(string(s), string(state))

@@ -24,7 +24,7 @@ import (
 
 const clusterID = "fb10a66c-4c4c-4e4d-a5a0-0b2f9a2f4b5c"
 
-// linked is a private cluster whose operator may make endpoint services in an AWS of its own.
+// linked is a private cluster whose operator may create endpoint services in a fake AWS.
 type linked struct {
 	*WithT
 	t       *testing.T
@@ -58,7 +58,7 @@ func link(t *testing.T, aws *fakeAWS) *linked {
 	return &linked{WithT: g, t: t, plugin: plugin.(*Platform), clock: clock, client: testClient(t, service, router), cluster: cluster, service: service}
 }
 
-// look is one pass of the operator, and what it says of the endpoint service.
+// look reconciles once, and returns the condition of the endpoint service.
 func (l *linked) look() metav1.Condition {
 	l.t.Helper()
 	connection, err := l.plugin.Connect(l.t.Context(), l.client, l.cluster)

@@ -21,22 +21,24 @@ import (
 var manifests embed.FS
 
 const (
-	// providerTag is the payload's provider.
+	// providerTag is the payload's image of the provider.
 	providerTag = "aws-cluster-api-controllers"
-	// minterTag is the payload's control-plane-operator, which also mints the tokens that roles are assumed with.
+	// minterTag is the payload's image of the control-plane-operator, which also mints the tokens with which roles are
+	// assumed.
 	minterTag = "hypershift"
-	// own stands before the tags of images for payloads that have none of their own.
+	// own is the prefix of the image tags for payloads that do not contain these images.
 	own = "own-"
-	// publishedImage is the provider that its project publishes, for such payloads.
+	// publishedImage is the provider image that its project publishes, for such payloads.
 	publishedImage = "registry.k8s.io/cluster-api-aws/cluster-api-aws-controller:v2.13.0"
-	// firstROSA is the first minor version of OpenShift 4 whose provider has the feature gate ROSA, as the compatible product has it.
+	// firstROSA is the first minor version of OpenShift 4 whose provider has the feature gate ROSA, as in the compatible
+	// product.
 	firstROSA = 16
-	// tokenFolder is where the minter puts the token of the guest's service account.
+	// tokenFolder is the directory of the token of the hosted cluster's service account, which the minter writes.
 	tokenFolder = "/var/run/secrets/openshift/serviceaccount"
 )
 
-// Provider is one provider for the hosted namespace. It assumes the role of the pools' management with a token of the guest, which
-// its second container mints: AWS trusts the guest's issuer.
+// Provider returns one provider for the hosted control plane namespace. It assumes the role for node pool management
+// with a token of the hosted cluster, which its second container mints. AWS trusts the hosted cluster's issuer.
 func (p *Platform) Provider(cluster platform.Cluster) *component.Component {
 	files, _ := fs.Sub(manifests, "manifests")
 	return &component.Component{
@@ -54,7 +56,7 @@ func (p *Platform) Provider(cluster platform.Cluster) *component.Component {
 	}
 }
 
-// gateFeatures leaves out the gate of a feature that providers before do not know: they would not start.
+// gateFeatures removes the feature gate ROSA for providers that do not know it, because they would not start.
 func gateFeatures(version string, deployment *appsv1.Deployment) {
 	v, err := semver.ParseTolerant(version)
 	if err != nil || v.Major != 4 || v.Minor >= firstROSA {
@@ -66,7 +68,7 @@ func gateFeatures(version string, deployment *appsv1.Deployment) {
 	}
 }
 
-// images are those that somebody chose, and those for payloads without.
+// images returns the configured images, and the defaults for payloads that contain none.
 func (p *Platform) images(cluster platform.Cluster) map[string]string {
 	annotations := cluster.HostedCluster.Annotations
 	images := map[string]string{own + providerTag: publishedImage, own + minterTag: cluster.OperatorImage}
@@ -79,7 +81,7 @@ func (p *Platform) images(cluster platform.Cluster) map[string]string {
 	return images
 }
 
-// chooseImages takes ours where neither the payload nor anybody else has one.
+// chooseImages uses the default image if neither the payload nor the configuration has one.
 func chooseImages(scope *component.Scope, deployment *appsv1.Deployment, chosen map[string]string) {
 	containers := deployment.Spec.Template.Spec.Containers
 	for i := range containers {

@@ -15,7 +15,8 @@ import (
 
 func working() map[string]string { return map[string]string{"lb-private-router": "active"} }
 
-// TestStepsThatAWSRefuses: whatever step of an offer ends early, nobody is told a name to connect to, and a later try goes on from there.
+// TestStepsThatAWSRefuses: if any step of an offer fails, no service name is reported, and a later attempt continues
+// there.
 func TestStepsThatAWSRefuses(t *testing.T) {
 	for _, tc := range []struct {
 		name, action string
@@ -50,7 +51,7 @@ func TestStepsThatAWSRefuses(t *testing.T) {
 	}
 }
 
-// TestRotatedCredentials: the file of the operator's credentials is read when AWS is asked, and nothing of it is told.
+// TestRotatedCredentials: the credentials file is read for each request to AWS, and none of its content is reported.
 func TestRotatedCredentials(t *testing.T) {
 	const good = "[default]\naws_access_key_id = key\naws_secret_access_key = secret\n"
 	for _, tc := range []struct{ name, content, says string }{
@@ -59,7 +60,7 @@ func TestRotatedCredentials(t *testing.T) {
 		{"When the file is none, it should say what it is asked for", "hunter2", "--aws-private-creds"},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
-			// Nothing of the machine that runs the test may stand in for the file.
+			// No setting of the machine that runs the test may replace the file.
 			for _, name := range []string{"AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY", "AWS_PROFILE", "AWS_CONFIG_FILE"} {
 				t.Setenv(name, "")
 			}
@@ -78,7 +79,7 @@ func TestRotatedCredentials(t *testing.T) {
 	}
 }
 
-// TestRemovalsThatAWSRefuses: the object stays, with what keeps it, until its endpoint service is gone.
+// TestRemovalsThatAWSRefuses: the object stays, with the reason, until its endpoint service is deleted.
 func TestRemovalsThatAWSRefuses(t *testing.T) {
 	for _, tc := range []struct {
 		name, action, unsuccessful string
@@ -132,7 +133,7 @@ func TestRemovalsThatAWSRefuses(t *testing.T) {
 	})
 }
 
-// TestConnectionsThatHold: only who is connected, or is about to be, is cut off: EC2 refuses to cut off others.
+// TestConnectionsThatHold: only existing or pending connections are rejected, because EC2 refuses to reject others.
 func TestConnectionsThatHold(t *testing.T) {
 	for state, holds := range map[string]bool{"available": true, "Available": true, "pending": true, "pendingAcceptance": true, "rejected": false, "deleting": false, "failed": false} {
 		t.Run(state, func(t *testing.T) {
@@ -148,7 +149,8 @@ func TestConnectionsThatHold(t *testing.T) {
 	}
 }
 
-// TestMadeAnew: what was known of an endpoint service goes with it, so that another is made and removed at once.
+// TestMadeAnew: the cached state of an endpoint service is removed with it, so that another one is created and deleted
+// at once.
 func TestMadeAnew(t *testing.T) {
 	aws := &fakeAWS{balancers: working()}
 	l := link(t, aws)
@@ -162,7 +164,7 @@ func TestMadeAnew(t *testing.T) {
 	}
 }
 
-// TestSameLoadBalancerPrefix: a load balancer is a Service's by its whole name, and not because one begins as the other does.
+// TestSameLoadBalancerPrefix: a load balancer belongs to a Service only if the complete names match, not only a prefix.
 func TestSameLoadBalancerPrefix(t *testing.T) {
 	for _, tc := range []struct {
 		name, balancer string
@@ -188,7 +190,7 @@ func TestSameLoadBalancerPrefix(t *testing.T) {
 	}
 }
 
-// TestAskedAgain: a pass looks again when the first of its services may be looked at again.
+// TestAskedAgain: the next check is due when the first of the services may be checked again.
 func TestAskedAgain(t *testing.T) {
 	aws := &fakeAWS{balancers: working()}
 	l := link(t, aws)

@@ -21,9 +21,11 @@ const (
 	// defaultVolumeSize in GiB and defaultVolumeType are those of the compatible product.
 	defaultVolumeSize = 16
 	defaultVolumeType = "gp3"
-	// metadataHops lets pods reach the metadata of their instance, which are one hop further away than the instance itself.
+	// metadataHops allows pods to reach the metadata of their instance, which needs one hop more than from the instance
+	// itself.
 	metadataHops = 2
-	// firstReservations is the first release of OpenShift whose provider uses reserved capacity, as the compatible product has it.
+	// firstReservations is the first release of OpenShift whose provider supports capacity reservations, as in the
+	// compatible product.
 	firstReservations = "4.19.0"
 )
 
@@ -34,7 +36,8 @@ func pool(p platform.Pool) hyperv1.AWSNodePoolPlatform {
 	return *p.NodePool.Spec.Platform.AWS
 }
 
-// ValidateNodePool refuses a pool without settings, and tells what its instances wait for once the payload is known.
+// ValidateNodePool rejects a pool without settings. Once the payload is known, it also reports what the instances wait
+// for.
 func (*Platform) ValidateNodePool(p platform.Pool) error {
 	if p.NodePool.Spec.Platform.AWS == nil {
 		return errors.New("spec.platform.aws is missing: say the instance type and the subnet")
@@ -64,7 +67,8 @@ func (*Platform) ValidateNodePool(p platform.Pool) error {
 	return nil
 }
 
-// reservable tells that the provider of the cluster's release knows reservations. Before there is a release it is not known.
+// reservable checks that the provider of the cluster's release supports capacity reservations. It accepts the pool
+// while the release is unknown.
 func reservable(p platform.Pool) error {
 	placement, version := pool(p).Placement, p.HostedCluster.Status.Version
 	if placement == nil || placement.CapacityReservation == nil || version == nil || len(version.History) == 0 || p.Distribution() == releaseinfo.Kubernetes {
@@ -77,7 +81,7 @@ func reservable(p platform.Pool) error {
 	return nil
 }
 
-// ami is the image that the pool names, or else the payload's for its architecture and region.
+// ami returns the AMI that the pool names, or else the payload's for the pool's architecture and the cluster's region.
 func ami(p platform.Pool) (string, error) {
 	if id := pool(p).AMI; id != "" {
 		return id, nil
@@ -97,7 +101,7 @@ func ami(p platform.Pool) (string, error) {
 	return id, nil
 }
 
-// Findings are the payload's AMI and the cluster's security group.
+// Findings returns the payload's AMI and the cluster's security group.
 func (*Platform) Findings(p platform.Pool) []platform.Finding {
 	var findings []platform.Finding
 	if pool(p).AMI == "" {
@@ -113,7 +117,8 @@ func (*Platform) Findings(p platform.Pool) []platform.Finding {
 	return findings
 }
 
-// defaultSecurityGroup is what the control-plane-operator of an OpenShift payload makes for all workers of a cluster.
+// defaultSecurityGroup returns the security group that the control-plane-operator of an OpenShift payload creates for
+// all workers of a cluster.
 func defaultSecurityGroup(hc *hyperv1.HostedCluster) string {
 	if hc.Status.Platform == nil || hc.Status.Platform.AWS == nil {
 		return ""
@@ -121,7 +126,7 @@ func defaultSecurityGroup(hc *hyperv1.HostedCluster) string {
 	return hc.Status.Platform.AWS.DefaultWorkerSecurityGroupID
 }
 
-// MachineTemplate is an instance as the pool says. It is asked for when the pool is valid.
+// MachineTemplate returns a template for instances as the pool specifies. The pool must be valid.
 func (*Platform) MachineTemplate(p platform.Pool) client.Object {
 	aws := pool(p)
 	template := &awsv1.AWSMachineTemplate{}
@@ -138,7 +143,8 @@ func (*Platform) MachineTemplate(p platform.Pool) client.Object {
 	machine.RootVolume = rootVolume(aws.RootVolume)
 	machine.AdditionalTags = tags(p)
 	machine.InstanceMetadataOptions = metadataOptions(p.NodePool)
-	// User-data is a pointer to the ignition-server with a token that ends: EC2 itself hands it over, as it is.
+	// The user-data refers to the ignition-server and contains a token that expires. EC2 itself provides it to the
+	// instance, unchanged.
 	machine.UncompressedUserData = ptr.To(true)
 	machine.CloudInit = awsv1.CloudInit{InsecureSkipSecretsManager: true, SecureSecretsBackend: "secrets-manager"}
 	if publicMachines(p.HostedCluster) {
@@ -177,7 +183,7 @@ func rootVolume(volume *hyperv1.Volume) *awsv1.Volume {
 	}
 }
 
-// metadataOptions are written whole, so that the API server has no defaults to add.
+// metadataOptions sets all fields, so that the API server adds no defaults.
 func metadataOptions(np *hyperv1.NodePool) *awsv1.InstanceMetadataOptions {
 	options := &awsv1.InstanceMetadataOptions{
 		HTTPEndpoint: "enabled", HTTPProtocolIPv6: "disabled", HTTPPutResponseHopLimit: metadataHops, HTTPTokens: "optional", InstanceMetadataTags: "disabled",
@@ -188,8 +194,8 @@ func metadataOptions(np *hyperv1.NodePool) *awsv1.InstanceMetadataOptions {
 	return options
 }
 
-// tags are the pool's and the cluster's. The cluster's win unless it lets pools override them. The cloud provider finds the cluster's
-// instances by a tag of their own.
+// tags returns the tags of the pool and of the cluster. The cluster's take precedence unless it lets pools override
+// them. The cloud provider finds the cluster's instances by the tag kubernetes.io/cluster/<infraID>.
 func tags(p platform.Pool) map[string]string {
 	all := map[string]string{}
 	for _, tag := range pool(p).ResourceTags {
@@ -209,8 +215,8 @@ func tags(p platform.Pool) map[string]string {
 	return all
 }
 
-// spot tells whether EC2 may take instances back, so that somebody has to drain them in time. The annotation is for trying that with
-// instances which stay.
+// spot reports whether EC2 may reclaim instances, so that they must be drained in time. The annotation enables that for
+// tests with instances that stay.
 func spot(np *hyperv1.NodePool) bool {
 	if _, tried := np.Annotations[hyperv1.EnableSpotAnnotation]; tried {
 		return true
@@ -219,7 +225,7 @@ func spot(np *hyperv1.NodePool) bool {
 	return aws != nil && aws.Placement != nil && aws.Placement.MarketType == hyperv1.MarketTypeSpot
 }
 
-// place says on what hardware, and how its capacity is bought.
+// place sets the tenancy, and how the capacity is bought.
 func place(machine *awsv1.AWSMachineSpec, placement *hyperv1.PlacementOptions) {
 	if placement == nil {
 		return
@@ -231,7 +237,8 @@ func place(machine *awsv1.AWSMachineSpec, placement *hyperv1.PlacementOptions) {
 	if market == "" {
 		market = reservation.MarketType
 	}
-	// A reservation by its ID is a block of capacity unless somebody says otherwise: what is reserved for hosts cannot be.
+	// A reservation by ID is a capacity block unless the pool says otherwise. Dedicated hosts cannot be in a capacity
+	// block.
 	if market == "" && reservation.ID != nil && placement.Tenancy != "host" {
 		market = hyperv1.MarketTypeCapacityBlock
 	}
@@ -248,7 +255,7 @@ func place(machine *awsv1.AWSMachineSpec, placement *hyperv1.PlacementOptions) {
 	}
 }
 
-// RollingTemplate leaves tags out: the provider puts them on instances that run.
+// RollingTemplate omits tags, because the provider updates them on running instances.
 func (*Platform) RollingTemplate(template client.Object) client.Object {
 	rolling, ok := template.DeepCopyObject().(*awsv1.AWSMachineTemplate)
 	if !ok {
@@ -258,17 +265,17 @@ func (*Platform) RollingTemplate(template client.Object) client.Object {
 	return rolling
 }
 
-// AdjustMachine gives an instance the pool's tags.
+// AdjustMachine sets the pool's tags on an instance.
 func (*Platform) AdjustMachine(p platform.Pool, obj client.Object) {
 	if machine, ok := obj.(*awsv1.AWSMachine); ok && p.HostedCluster != nil {
 		machine.Spec.AdditionalTags = tags(p)
 	}
 }
 
-// MachineTemplates is an empty list of templates.
+// MachineTemplates returns an empty AWSMachineTemplateList.
 func (*Platform) MachineTemplates() client.ObjectList { return &awsv1.AWSMachineTemplateList{} }
 
-// MachineCapacity is what the provider knows of the instance type.
+// MachineCapacity returns the capacity of the instance type, as the provider reports it.
 func (*Platform) MachineCapacity(obj client.Object) platform.MachineCapacity {
 	template, ok := obj.(*awsv1.AWSMachineTemplate)
 	if !ok {

@@ -19,7 +19,7 @@ import (
 
 const givenAMI = "ami-00000000000000001"
 
-// payload names an AMI of each architecture for one region.
+// payload returns a payload with an AMI of each architecture for one region.
 func payload(t *testing.T, distribution releaseinfo.Distribution) *releaseinfo.ReleaseImage {
 	t.Helper()
 	images := releaseinfo.BootImages{Architectures: map[string]releaseinfo.BootArchitecture{}}

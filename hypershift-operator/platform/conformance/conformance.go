@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package conformance is what every platform's plugin must pass: the life of a cluster and a pool, with both controllers on a real
-// kube-apiserver, as the operator's service account and with its rights alone. There is no provider: no machine starts.
+// Package conformance is the test suite that every platform's plugin must pass. It covers the lifecycle of a cluster
+// and a pool, with both controllers on a real kube-apiserver. The controllers run as the operator's service account and
+// have only its rights. There is no provider, so no machine starts.
 package conformance
 
 import (
@@ -26,33 +27,34 @@ import (
 	"github.com/openshift/hypershift/hypershift-operator/platform/registry"
 )
 
-// Subject is a platform that is to conform.
+// Subject is a platform under test.
 type Subject struct {
-	// Type is the platform's, which is in the API and in the table of traits.
+	// Type is the platform's type, which is in the API and in the table of traits.
 	Type hyperv1.PlatformType
-	// Plugin is what is looked at.
+	// Plugin is the plugin under test.
 	Plugin platform.Platform
-	// Cluster and Pool give a MAAS cluster and its pool the platform's settings instead; nil where it has none.
+	// Cluster and Pool replace the MAAS settings of a cluster and its pool by those of the platform; nil if it has none.
 	Cluster func(*hyperv1.HostedCluster)
 	Pool    func(*hyperv1.NodePool)
-	// Roll changes a pool so that it needs other machines; nil where the platform makes none.
+	// Roll changes a pool so that its machines must be replaced; nil if the platform creates none.
 	Roll func(*hyperv1.NodePool)
-	// Beside are objects that a user has besides, in the namespace of the cluster or another.
+	// Beside are additional objects of a user, in the namespace of the cluster or another.
 	Beside []client.Object
-	// Rotate changes the content of the user's credentials; nil where the platform has none.
+	// Rotate changes the content of the user's credentials; nil if the platform has none.
 	Rotate func(*corev1.Secret)
-	// Outside are objects that the plugin makes outside of the hosted namespace, which a deletion must not leave.
+	// Outside are objects that the plugin creates outside the hosted control plane namespace, which a deletion must
+	// remove.
 	Outside []client.Object
 }
 
 const (
 	infraID       = "demo-abcde"
 	operatorImage = "registry.example/hypershift:1"
-	// settlingPasses are as many passes as a few events would make.
+	// settlingPasses is the number of reconciles that a few events would cause.
 	settlingPasses = 3
 )
 
-// Run looks at a subject. admin may do everything in the management cluster; operator has the operator's rights.
+// Run tests a subject. admin may do everything in the management cluster; operator has the operator's rights.
 func Run(t *testing.T, admin, operator client.WithWatch, s Subject) {
 	NewWithT(t).Expect(s.Plugin.AddToScheme(admin.Scheme())).To(Succeed())
 	NewWithT(t).Expect(s.Plugin.AddToScheme(operator.Scheme())).To(Succeed())
@@ -72,7 +74,7 @@ func Run(t *testing.T, admin, operator client.WithWatch, s Subject) {
 		{"When pool and cluster are deleted, it should leave nothing", deleted},
 	} {
 		if !t.Run(scenario.name, func(t *testing.T) { scenario.run(w.in(t)) }) {
-			return // What comes after builds on it.
+			return // The following scenarios depend on this one.
 		}
 	}
 	t.Run("When the platform's kinds are gone, clusters should be told, and still be deleted", func(t *testing.T) {
@@ -80,7 +82,7 @@ func Run(t *testing.T, admin, operator client.WithWatch, s Subject) {
 	})
 }
 
-// world is one cluster of the subject with a pool, in a namespace of its own.
+// world is one cluster of the subject with a pool, in its own namespace.
 type world struct {
 	*GomegaWithT
 	t         *testing.T
@@ -104,14 +106,14 @@ func newWorld(t *testing.T, admin, operator client.WithWatch, s Subject, prefix 
 	}
 }
 
-// in is the world as a subtest sees it.
+// in returns the world for a subtest.
 func (w *world) in(t *testing.T) *world {
 	view := *w
 	view.t, view.GomegaWithT = t, NewWithT(t)
 	return &view
 }
 
-// act lets both controllers use another client.
+// act makes both controllers use another client.
 func (w *world) act(c client.Client) { w.clusters.Client, w.pools.Client = c, c }
 
 func (w *world) hosted() string { return fixture.Hosted(w.namespace) }
@@ -120,7 +122,8 @@ func (w *world) key(name string) client.ObjectKey {
 	return client.ObjectKey{Namespace: w.namespace, Name: name}
 }
 
-// settle reconciles both objects as a few events would, and answers in between as the ignition-server would.
+// settle reconciles both objects as a few events would, and reports configurations as rendered in between, as the
+// ignition-server would.
 func (w *world) settle() {
 	w.t.Helper()
 	for range settlingPasses {
@@ -137,7 +140,7 @@ func (w *world) pass() {
 	w.Expect(err).NotTo(HaveOccurred())
 }
 
-// answer accepts the configurations that have no answer yet.
+// answer reports the configurations that have no report yet as rendered.
 func (w *world) answer() {
 	w.t.Helper()
 	secrets := &corev1.SecretList{}
@@ -152,7 +155,7 @@ func (w *world) answer() {
 	}
 }
 
-// create makes the cluster and the pool, and what a control-plane-operator would make of the first.
+// create creates the cluster and the pool, and the objects that a control-plane-operator would create for the cluster.
 func (w *world) create() {
 	w.t.Helper()
 	hc, pool := fixture.HostedCluster(w.namespace), fixture.NodePool(w.namespace)

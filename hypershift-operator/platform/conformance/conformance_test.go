@@ -28,7 +28,7 @@ import (
 
 func TestMain(m *testing.M) { fixture.Main(m) }
 
-// subjects are all platforms of the operator.
+// subjects returns all platforms of the operator.
 func subjects(t *testing.T) []Subject {
 	kept := metav1.ObjectMeta{Namespace: fixture.OperatorNamespace, Name: "maas-credentials-HOSTED"}
 	agents := func(name string) metav1.ObjectMeta { return metav1.ObjectMeta{Namespace: "agents", Name: name} }
@@ -73,7 +73,7 @@ func subjects(t *testing.T) []Subject {
 	}
 }
 
-// kubevirt has its virtual machines in another cluster, of which it gets a kubeconfig.
+// kubevirt returns a subject whose virtual machines run in an external cluster, which it reaches by a kubeconfig.
 func kubevirt(infra *fixture.Infra, namespaces ...string) Subject {
 	var beside []client.Object
 	for _, namespace := range namespaces {
@@ -130,7 +130,7 @@ func TestPlatforms(t *testing.T) {
 	}
 }
 
-// TestToy adds a platform as docs/how-to/add-a-platform.md says, and lives with it.
+// TestToy adds a platform as docs/how-to/add-a-platform.md describes, and runs the conformance suite on it.
 func TestToy(t *testing.T) {
 	g := NewWithT(t)
 	admin, operator := fixture.Start(t), fixture.AsOperator(t)
@@ -178,7 +178,8 @@ func toyCRD(kind string) *apiextensionsv1.CustomResourceDefinition {
 	}
 }
 
-// letToyIn adds the toy to the platforms that the API takes, as its author does in api/hypershift/v1beta1/platform.go.
+// letToyIn adds the toy to the platforms that the API accepts, as its author would in
+// api/hypershift/v1beta1/platform.go.
 func letToyIn(t *testing.T, admin client.Client, name string) {
 	t.Helper()
 	crd := &apiextensionsv1.CustomResourceDefinition{}

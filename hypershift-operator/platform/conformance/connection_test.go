@@ -19,7 +19,8 @@ import (
 	"github.com/openshift/hypershift/support/finalizer"
 )
 
-// TestConnection lives with a private cluster of AWS, with the operator's rights. The test is the payload's control-plane-operator.
+// TestConnection runs the lifecycle of a private AWS cluster with the operator's rights. The test acts as the payload's
+// control-plane-operator.
 func TestConnection(t *testing.T) {
 	g := NewWithT(t)
 	admin, operator := fixture.Start(t), fixture.AsOperator(t)

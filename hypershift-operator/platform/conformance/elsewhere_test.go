@@ -27,7 +27,8 @@ import (
 	"github.com/openshift/hypershift/support/releaseinfo"
 )
 
-// elsewhere is a cluster whose virtual machines, with a disk image that is kept for them, are in a cluster with an API server of its own.
+// elsewhere is a cluster whose virtual machines and cached disk image are in an external cluster with its own API
+// server.
 type elsewhere struct {
 	*world
 	infra    *fixture.Infra
@@ -55,7 +56,7 @@ func newElsewhere(t *testing.T, infra *fixture.Infra, prefix string) *elsewhere 
 	return e
 }
 
-// disk makes the release name another disk image.
+// disk makes the release refer to another disk image.
 func (e *elsewhere) disk(digest string) {
 	var intel releaseinfo.BootArchitecture
 	intel.Images.KubeVirt = releaseinfo.BootImage{DigestRef: "registry.example/rhcos@" + digest}
@@ -66,7 +67,7 @@ func (e *elsewhere) disk(digest string) {
 	})
 }
 
-// later lets so much time pass that everything is looked at again.
+// later advances the clock until all cached findings have expired.
 func (e *elsewhere) later() {
 	e.clock.SetTime(e.clock.Now().Add(10 * time.Minute))
 	e.settle()
@@ -85,8 +86,8 @@ func (e *elsewhere) policy() (*networkingv1.NetworkPolicy, error) {
 	return policy, e.infra.Admin.Get(e.t.Context(), client.ObjectKey{Namespace: fixture.InfraNamespace, Name: "virt-launcher-" + infraID}, policy)
 }
 
-// useKubeconfig changes the user's Secret. Time passes before: a kubeconfig that changes again at once is used a few
-// seconds later.
+// useKubeconfig changes the user's Secret. It advances the clock first, because the operator uses a kubeconfig that
+// changes again at once only some seconds later.
 func (e *elsewhere) useKubeconfig(user string) {
 	e.t.Helper()
 	e.clock.SetTime(e.clock.Now().Add(time.Minute))
@@ -114,7 +115,7 @@ func (e *elsewhere) in(t *testing.T) *elsewhere {
 	return &view
 }
 
-// TestVirtualMachinesElsewhere lives with a second API server: what the operator makes there, and what it takes away again.
+// TestVirtualMachinesElsewhere checks, on a second API server, what the operator creates and deletes there.
 func TestVirtualMachinesElsewhere(t *testing.T) {
 	infra := fixture.InfraElsewhere(t)
 	e := newElsewhere(t, infra, "elsewhere")
@@ -135,7 +136,7 @@ func TestVirtualMachinesElsewhere(t *testing.T) {
 		{"When all goes while it is down, it should wait with a sentence, and leave nothing after", goneInTheEnd},
 	} {
 		if !t.Run(scenario.name, func(t *testing.T) { scenario.run(e.in(t)) }) {
-			return // What comes after builds on it.
+			return // The following scenarios depend on this one.
 		}
 	}
 }
@@ -175,7 +176,7 @@ func imageKept(e *elsewhere) {
 	e.Expect(policy.Spec.Egress[1].To[0].IPBlock.CIDR).To(Equal("172.30.240.1/32"), "services are published there")
 }
 
-// source is what the machines' disks are made from.
+// source returns the source of the machines' disks.
 func (e *elsewhere) source() any {
 	e.t.Helper()
 	e.Expect(e.templates()).To(HaveLen(1))
@@ -289,7 +290,7 @@ func goneInTheEnd(e *elsewhere) {
 	e.Expect(apierrors.IsNotFound(err)).To(BeTrue(), "%v", err)
 }
 
-// TestVirtualMachinesAbandoned gives up what nothing leads to any more.
+// TestVirtualMachinesAbandoned deletes a cluster whose external cluster does not respond and whose kubeconfig is gone.
 func TestVirtualMachinesAbandoned(t *testing.T) {
 	infra := fixture.InfraHere(t)
 	e := newElsewhere(t, infra, "abandoned")

@@ -25,7 +25,8 @@ import (
 	"github.com/openshift/hypershift/hypershift-operator/platform"
 )
 
-// golden holds what the provider and Cluster API get against testdata/<platform>.yaml of the test's folder. UPDATE=1 writes it.
+// golden compares the objects of the provider and Cluster API with testdata/<platform>.yaml in the test's folder.
+// UPDATE=1 rewrites the file.
 func golden(w *world) {
 	var made bytes.Buffer
 	for _, obj := range w.manifests() {
@@ -46,10 +47,11 @@ func golden(w *world) {
 	}
 }
 
-// hashes are values that follow from certificates, which are new each time.
+// hashes matches values that depend on certificates, which are new in each run.
 var hashes = regexp.MustCompile(`(hypershift\.openshift\.io/[a-z.-]*hash|component\.hypershift\.openshift\.io/config-hash): .*`)
 
-// manifests are the objects of the hosted namespace that are the platform's, without what the API server fills in.
+// manifests returns the platform's objects in the hosted control plane namespace, without the fields that the API
+// server sets.
 func (w *world) manifests() []map[string]any {
 	w.t.Helper()
 	var all []map[string]any
@@ -78,7 +80,7 @@ func (w *world) manifests() []map[string]any {
 	return all
 }
 
-// plain is an object as somebody would write it.
+// plain returns an object as a user would write it.
 func (w *world) plain(obj client.Object) map[string]any {
 	w.t.Helper()
 	gvk, err := apiutil.GVKForObject(obj, w.admin.Scheme())

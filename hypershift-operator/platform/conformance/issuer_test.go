@@ -21,7 +21,7 @@ import (
 	"github.com/openshift/hypershift/support/pki"
 )
 
-// TestIssuer lives with a cluster whose issuer the operator publishes, with the operator's rights.
+// TestIssuer runs the lifecycle of a cluster whose issuer the operator publishes, with the operator's rights.
 func TestIssuer(t *testing.T) {
 	g := NewWithT(t)
 	store := storetest.New(t)

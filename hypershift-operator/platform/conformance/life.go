@@ -31,14 +31,14 @@ import (
 
 func lower(platformType hyperv1.PlatformType) string { return strings.ToLower(string(platformType)) }
 
-// nodePort is one of its own for each namespace, and always the same.
+// nodePort returns a port that depends only on the namespace.
 func nodePort(namespace string) int32 {
 	h := fnv.New32a()
 	_, _ = h.Write([]byte(namespace))
 	return 30000 + int32(h.Sum32()%2700)
 }
 
-// made wants what the provider works on, and nothing where the platform makes no machines.
+// made expects the objects that the provider reconciles, or none if the platform creates no machines.
 func made(w *world) {
 	w.Expect(w.condition(hyperv1.SupportedHostedCluster).Status).To(Equal(metav1.ConditionTrue))
 	w.Expect(w.condition(hyperv1.ValidHostedClusterConfiguration).Status).To(Equal(metav1.ConditionTrue))
@@ -59,7 +59,7 @@ func made(w *world) {
 	w.Expect(w.machines().Bootstrap.DataSecretName).NotTo(BeNil())
 }
 
-// machines are what the pool's set makes.
+// machines returns the machine spec of the pool's MachineDeployment or MachineSet.
 func (w *world) machines() clusterv1.MachineSpec {
 	w.t.Helper()
 	key := client.ObjectKey{Namespace: w.hosted(), Name: fixture.PoolName}
@@ -81,7 +81,7 @@ func (w *world) kindsOfPlugin() []string {
 	return kinds
 }
 
-// templates are those of the platform in the hosted namespace.
+// templates returns the platform's templates in the hosted control plane namespace.
 func (w *world) templates() []client.Object {
 	w.t.Helper()
 	list := w.subject.Plugin.MachineTemplates()
@@ -136,7 +136,7 @@ func (w *world) pool() *hyperv1.NodePool {
 	return pool
 }
 
-// rolled changes the pool while a set of Cluster API still has machines of the first template.
+// rolled changes the pool while a MachineSet still has machines of the first template.
 func rolled(w *world) {
 	if w.subject.Roll == nil {
 		w.Expect(w.subject.Plugin.MachineTemplates()).To(BeNil(), "a platform that makes machines says what rolls them")
@@ -165,7 +165,7 @@ func rolled(w *world) {
 	w.Expect(w.templates()[0].GetName()).To(Equal(w.machines().InfrastructureRef.Name))
 }
 
-// rotated changes the user's Secret: what the pods of a provider are rolled by follows its content.
+// rotated changes the user's Secret and expects a changed hash, which rolls the pods of a provider.
 func rotated(w *world) {
 	name := w.subject.Plugin.CredentialsSecret(w.cluster())
 	if w.subject.Rotate == nil {
@@ -184,13 +184,14 @@ func rotated(w *world) {
 	w.Expect(w.admin.Get(w.t.Context(), w.key(name), secret)).To(Succeed())
 	w.subject.Rotate(secret)
 	w.Expect(w.admin.Update(w.t.Context(), secret)).To(Succeed())
-	// A platform may go on with the credentials that it has for a while.
+	// A platform may use its current credentials for some time.
 	w.Eventually(func(g Gomega) { after = hash(g) }).Should(Succeed())
 	w.Expect(after).NotTo(Equal(before))
 	w.settle()
 }
 
-// leastRights looks at what the provider may do in the hosted namespace. What the operator made at all, it made with its own rights.
+// leastRights checks the provider's rights in the hosted control plane namespace. The operator created all objects with
+// its own rights.
 func leastRights(w *world) {
 	role := &rbacv1.Role{}
 	err := w.admin.Get(w.t.Context(), client.ObjectKey{Namespace: w.hosted(), Name: platform.ProviderName}, role)
@@ -214,7 +215,7 @@ func deleted(w *world) {
 	w.nothingOutside()
 }
 
-// destroy deletes the cluster and does what the namespace controller would, which does not run here.
+// destroy deletes the cluster and finalizes its namespace, because no namespace controller runs here.
 func (w *world) destroy() {
 	w.t.Helper()
 	w.Expect(w.admin.Delete(w.t.Context(), w.cluster())).To(Succeed())
@@ -232,7 +233,7 @@ func (w *world) destroy() {
 	w.Expect(apierrors.IsNotFound(err)).To(BeTrue(), "the NodePool is still there: %v", err)
 }
 
-// nothingOutside wants to be gone what the plugin had made outside of the hosted namespace.
+// nothingOutside expects that the plugin's objects outside the hosted control plane namespace are deleted.
 func (w *world) nothingOutside() {
 	w.t.Helper()
 	for _, obj := range w.subject.Outside {
@@ -243,7 +244,7 @@ func (w *world) nothingOutside() {
 	}
 }
 
-// outsideIsThere wants the same objects to be there, or their absence would prove nothing.
+// outsideIsThere expects that the same objects exist, because otherwise their absence would prove nothing.
 func (w *world) outsideIsThere() {
 	w.t.Helper()
 	for _, obj := range w.subject.Outside {
@@ -253,7 +254,7 @@ func (w *world) outsideIsThere() {
 	}
 }
 
-// withoutKinds lets a cluster live until an operator starts that finds no kinds of the platform.
+// withoutKinds creates a cluster, then restarts the operator without the platform's kinds.
 func withoutKinds(t *testing.T, admin, operator client.WithWatch, s Subject) {
 	if len(s.Plugin.CRDs()) == 0 {
 		return
@@ -279,7 +280,7 @@ func withoutKinds(t *testing.T, admin, operator client.WithWatch, s Subject) {
 	w.nothingOutside()
 }
 
-// unserved answers as an API server that has never heard of the platform's kinds.
+// unserved returns the errors of an API server that does not serve the platform's kinds.
 func (w *world) unserved() interceptor.Funcs {
 	refused := func(obj any) error {
 		crds := w.subject.Plugin.CRDs()

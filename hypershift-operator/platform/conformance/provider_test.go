@@ -29,7 +29,7 @@ import (
 	"github.com/openshift/hypershift/test/standin/contract"
 )
 
-// lab is an infrastructure whose machines do what the test says.
+// lab is an infrastructure whose machines behave as the test specifies.
 type lab struct {
 	machine contract.Machine
 	orders  []contract.Order
@@ -47,7 +47,7 @@ func (l *lab) Release(context.Context, string) (bool, error) {
 	return gone, nil
 }
 
-// provider is a stand-in for a platform's provider that works on what the operator made of a subject.
+// provider is a fake provider that reconciles the objects that the operator created for a subject.
 type provider struct {
 	*world
 	lab      *lab
@@ -56,7 +56,7 @@ type provider struct {
 	machine  client.Object
 }
 
-// TestProviders holds what the operator asks for, and what it reads, against what the provider of each platform does by its contract.
+// TestProviders compares what the operator writes and reads with the contract of each platform's provider.
 func TestProviders(t *testing.T) {
 	admin, operator := fixture.Start(t), fixture.AsOperator(t)
 	plugins := fixture.Platforms(nil)
@@ -103,7 +103,7 @@ func contractOf(platformType hyperv1.PlatformType) string {
 	return map[hyperv1.PlatformType]string{hyperv1.AWSPlatform: "AWSCluster", hyperv1.AgentPlatform: "AgentCluster", hyperv1.KubevirtPlatform: "KubevirtCluster"}[platformType]
 }
 
-// inNamespace are the objects beside one cluster for another.
+// inNamespace returns copies of a cluster's additional objects for another namespace.
 func inNamespace(beside []client.Object, namespace string) []client.Object {
 	return []client.Object{
 		&corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: namespace}},
@@ -111,7 +111,8 @@ func inNamespace(beside []client.Object, namespace string) []client.Object {
 	}
 }
 
-// start makes the machine that Cluster API would make of the pool's template, and the files that the pod of the provider would have.
+// start creates the machine that Cluster API would create from the pool's template, and the files that the provider's
+// pod would have.
 func (p *provider) start(t *testing.T, played contract.Contract) {
 	t.Helper()
 	root := t.TempDir()
@@ -134,7 +135,7 @@ func (p *provider) start(t *testing.T, played contract.Contract) {
 	p.Expect(p.admin.Create(t.Context(), p.machine)).To(Succeed())
 }
 
-// fromTemplate shapes the infrastructure machine as the template says.
+// fromTemplate sets the infrastructure machine's spec from the template.
 func (p *provider) fromTemplate(owner *clusterv1.Machine) {
 	template, err := runtime.DefaultUnstructuredConverter.ToUnstructured(p.templates()[0])
 	p.Expect(err).NotTo(HaveOccurred())
@@ -147,7 +148,7 @@ func (p *provider) fromTemplate(owner *clusterv1.Machine) {
 	p.machine.SetOwnerReferences([]metav1.OwnerReference{{APIVersion: clusterv1.GroupVersion.String(), Kind: "Machine", Name: owner.Name, UID: owner.UID}})
 }
 
-// work lets the provider look at the machine, and reads it then.
+// work lets the provider reconcile the machine, and then reads the machine.
 func (p *provider) work() {
 	p.t.Helper()
 	key := client.ObjectKeyFromObject(p.machine)
@@ -179,7 +180,7 @@ func (p *provider) waits() {
 	p.infrastructureReady()
 }
 
-// infrastructureReady does what Cluster API does, when the infrastructure cluster says that it is ready, and nothing else would do.
+// infrastructureReady does what Cluster API does once the infrastructure cluster is ready.
 func (p *provider) infrastructureReady() {
 	cluster := p.clusterObject()
 	ref := cluster.Spec.InfrastructureRef

@@ -26,8 +26,8 @@ import (
 	"github.com/openshift/hypershift/support/platforms"
 )
 
-// The toy is a platform as somebody adds one who follows docs/how-to/add-a-platform.md: a row of traits, kinds, a plugin. Its settings
-// are annotations, since the API has no block for it.
+// The toy is an example of a platform that is added as docs/how-to/add-a-platform.md describes: a row of traits, kinds,
+// and a plugin. Its settings are annotations, since the API has no block for it.
 const (
 	toyPlatform = hyperv1.PlatformType("Toy")
 	toySize     = "toy.example/size"
@@ -48,7 +48,7 @@ func init() {
 	})
 }
 
-// toyObject is each of the toy's three kinds.
+// toyObject is the type of the toy's three kinds.
 type toyObject struct {
 	metav1.TypeMeta   `json:",inline"`
 	metav1.ObjectMeta `json:"metadata,omitempty"`
@@ -92,7 +92,7 @@ func (l *toyTemplateList) DeepCopyObject() runtime.Object { return copiedList(l)
 func copiedList[T any](list *T) *T {
 	raw, err := yaml.Marshal(list)
 	if err != nil {
-		panic(err) // The toy's kinds are plain.
+		panic(err) // The toy's kinds contain only plain values.
 	}
 	other := new(T)
 	if err := yaml.Unmarshal(raw, other); err != nil {
@@ -101,7 +101,7 @@ func copiedList[T any](list *T) *T {
 	return other
 }
 
-// toyOptions makes the plugin as the operator would.
+// toyOptions creates the plugin as the operator would.
 type toyOptions struct{ image string }
 
 func (o *toyOptions) AddFlags(flags *pflag.FlagSet) {

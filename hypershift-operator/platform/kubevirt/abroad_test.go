@@ -22,20 +22,21 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 )
 
-// abroad is a management cluster, and the cluster of somebody else that a plugin is connected to by demo's kubeconfig.
+// abroad is a management cluster, and an external cluster to which a plugin is connected by demo's kubeconfig.
 type abroad struct {
 	*Platform
 	WithT *WithT
-	// here is the management cluster, and there the other one, past the count and the faults of what the plugin calls.
+	// here is the management cluster, and there the external one. Calls through these clients are not counted and do not
+	// fail.
 	here, there client.WithWatch
 	clock       *clocktesting.FakePassiveClock
-	// calls are those of the plugin to the other cluster, by verb.
+	// calls counts the plugin's calls to the external cluster, by verb.
 	calls map[string]int
-	// fails makes a call to the other cluster fail; nil for none.
+	// fails returns the error of a call to the external cluster; nil for none.
 	fails func(verb string) error
 }
 
-// newAbroad connects a plugin. Objects are of the other cluster.
+// newAbroad connects a plugin to an external cluster with these objects.
 func newAbroad(t *testing.T, objects ...client.Object) *abroad {
 	t.Helper()
 	a := &abroad{WithT: NewWithT(t), clock: clocktesting.NewFakePassiveClock(time.Date(2026, 11, 20, 12, 0, 0, 0, time.UTC)), calls: map[string]int{}}
@@ -49,7 +50,7 @@ func newAbroad(t *testing.T, objects ...client.Object) *abroad {
 	return a
 }
 
-// otherCluster knows the kinds of an OpenShift cluster with KubeVirt.
+// otherCluster returns the client of a cluster with the kinds of OpenShift and KubeVirt.
 func otherCluster(t *testing.T, objects ...client.Object) client.WithWatch {
 	t.Helper()
 	scheme := runtime.NewScheme()
@@ -91,7 +92,7 @@ func (a *abroad) watched(c client.WithWatch) client.Client {
 	})
 }
 
-// only lets calls of one verb fail, and of every verb when it is empty.
+// only makes calls of one verb fail, or of every verb if it is empty.
 func only(verb string, err error) func(string) error {
 	return func(called string) error {
 		if verb == "" || called == verb {
@@ -101,10 +102,10 @@ func only(verb string, err error) func(string) error {
 	}
 }
 
-// later lets so much time pass that everything is looked at again.
+// later advances the clock until all cached findings have expired.
 func (a *abroad) later() { a.clock.SetTime(a.clock.Now().Add(goodFor)) }
 
-// What the API server of somebody else, or the way to it, may say.
+// Errors that an external API server, or the connection to it, may return.
 var (
 	anyKind      = schema.GroupResource{Resource: "things"}
 	forbidden    = apierrors.NewForbidden(anyKind, "it", errors.New("user vms cannot"))
@@ -114,7 +115,7 @@ var (
 	unavailable  = apierrors.NewServiceUnavailable("10.0.0.7 is down")
 )
 
-// volume is a DataVolume that holds a disk image for a pool.
+// volume returns a DataVolume with a disk image for a pool.
 func volume(namespace, name, pool, image string) *unstructured.Unstructured {
 	cache := &unstructured.Unstructured{Object: map[string]any{}}
 	cache.SetGroupVersionKind(dataVolumes)
@@ -125,7 +126,7 @@ func volume(namespace, name, pool, image string) *unstructured.Unstructured {
 	return cache
 }
 
-// volumesOf are the names of all DataVolumes of a cluster.
+// volumesOf returns the names of all DataVolumes of a cluster.
 func volumesOf(t *testing.T, c client.Client) []string {
 	t.Helper()
 	list := &unstructured.UnstructuredList{}
@@ -140,12 +141,12 @@ func volumesOf(t *testing.T, c client.Client) []string {
 	return names
 }
 
-// failingClient is a cluster of which calls of one verb fail.
+// failingClient returns a client whose calls of one verb fail.
 func failingClient(c client.WithWatch, verb string, err error) client.Client {
 	return (&abroad{calls: map[string]int{}, fails: only(verb, err)}).watched(c)
 }
 
-// failingGet is a management cluster that does not say what is in one Secret.
+// failingGet returns a client of the management cluster that fails to read one Secret.
 func failingGet(c client.WithWatch, secret string) client.Client {
 	return interceptor.NewClient(c, interceptor.Funcs{Get: func(ctx context.Context, c client.WithWatch, key client.ObjectKey, obj client.Object, opts ...client.GetOption) error {
 		if key.Name == secret {

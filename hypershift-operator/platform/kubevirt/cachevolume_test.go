@@ -24,7 +24,8 @@ import (
 	"github.com/openshift/hypershift/hypershift-operator/platform"
 )
 
-// TestCacheVolume: the data importer fetches the disk at once and keeps it, on the storage that the virtual machines' own disks are on.
+// TestCacheVolume: the data importer fetches the disk at once and keeps it, on the same storage as the virtual
+// machines' own disks.
 func TestCacheVolume(t *testing.T) {
 	source := map[string]any{"registry": map[string]any{"url": "docker://" + payloadDisk, "pullMethod": "node"}}
 	for _, tc := range []struct {
@@ -56,7 +57,7 @@ func TestCacheVolume(t *testing.T) {
 	}
 }
 
-// TestCachesInAnyOrder: a cache of the management cluster lists in no order, and still all passes agree which volume stays.
+// TestCachesInAnyOrder: the client's cache lists objects in any order, and still all reconciles choose the same volume.
 func TestCachesInAnyOrder(t *testing.T) {
 	g, turned := NewWithT(t), false
 	c := interceptor.NewClient(otherCluster(t, volume("clusters-demo", "a", "pool-1", payloadDigest), volume("clusters-demo", "b", "pool-1", payloadDigest)), interceptor.Funcs{
@@ -72,7 +73,7 @@ func TestCachesInAnyOrder(t *testing.T) {
 	g.Expect(kept.Status.KubeVirt.CacheName).To(Equal("a"))
 }
 
-// TestWithoutEffect: a pool is told of a cache that it sets in vain, and of none that it does not set.
+// TestWithoutEffect: a pool reports a cache strategy without effect, but not one that it does not set.
 func TestWithoutEffect(t *testing.T) {
 	named := func(strategy *hyperv1.KubevirtCachingStrategy) *hyperv1.KubevirtNodePoolPlatform {
 		return &hyperv1.KubevirtNodePoolPlatform{RootVolume: &hyperv1.KubevirtRootVolume{CacheStrategy: strategy,
@@ -102,7 +103,7 @@ func TestWithoutEffect(t *testing.T) {
 	}
 }
 
-// TestMovable: what a pool says of machines that cannot change hosts.
+// TestMovable checks what a pool reports about machines without live migration.
 func TestMovable(t *testing.T) {
 	machine := func(name string, status metav1.ConditionStatus, reason string) client.Object {
 		return &kubevirtv1.KubevirtMachine{ObjectMeta: metav1.ObjectMeta{Name: name}, Status: kubevirtv1.KubevirtMachineStatus{
@@ -130,7 +131,7 @@ func TestMovable(t *testing.T) {
 	}
 }
 
-// TestOrphans: why a deletion waits.
+// TestOrphans checks why a deletion waits.
 func TestOrphans(t *testing.T) {
 	machine := func(name, namespace string, conditions ...contract.Condition) client.Object {
 		return &kubevirtv1.KubevirtMachine{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: name}, Status: kubevirtv1.KubevirtMachineStatus{Conditions: conditions}}
@@ -159,7 +160,8 @@ func TestOrphans(t *testing.T) {
 	NewWithT(t).Expect(err).To(MatchError(ContainSubstring("listing KubevirtMachines of namespace clusters-demo")))
 }
 
-// TestPatchedText: however a user writes a patch, the template is the text that the API server gives back: another would be written in every pass.
+// TestPatchedText: the template is always in the API server's canonical form, however a user writes a patch. Otherwise
+// every reconcile would write it again.
 func TestPatchedText(t *testing.T) {
 	pool := testPool(nil)
 	pool.HostedCluster = testCluster(elsewhere()).HostedCluster
@@ -174,7 +176,7 @@ func TestPatchedText(t *testing.T) {
 	g.Expect(string(raw)).To(Equal(string(again)))
 }
 
-// TestRollingTemplate: what is no template of this platform, or cannot be read, is compared as it is.
+// TestRollingTemplate: a template of another platform, or one that cannot be parsed, is compared unchanged.
 func TestRollingTemplate(t *testing.T) {
 	g, p := NewWithT(t), &Platform{}
 	pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: "a"}}
@@ -190,7 +192,7 @@ func TestRollingTemplate(t *testing.T) {
 	g.Expect(made).To(Equal(before), "the template itself keeps the name")
 }
 
-// TestProviderWithItsOwnName: the provider is deployed under the name that every platform's is looked for by.
+// TestProviderWithItsOwnName: the provider is deployed under the common name of all providers.
 func TestProviderWithItsOwnName(t *testing.T) {
 	g := NewWithT(t)
 	provider := (&Platform{}).Provider(testCluster(nil))

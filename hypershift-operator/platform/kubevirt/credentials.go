@@ -27,15 +27,16 @@ import (
 )
 
 const (
-	// infraCredentials is the Secret in the hosted namespace with the kubeconfig, where the provider and the payload's operators look.
+	// infraCredentials is the Secret in the hosted control plane namespace with the kubeconfig for the provider and the
+	// payload's operators.
 	infraCredentials = hosted.KubevirtCredentials
-	// kubeconfigKey and namespaceKey are what the provider reads of it.
+	// kubeconfigKey and namespaceKey are the keys of the Secret that the provider reads.
 	kubeconfigKey, namespaceKey = "kubeconfig", "namespace"
 )
 
 var credentialsFound = string(hyperv1.PlatformCredentialsFound)
 
-// CredentialsSecret is the Secret with the kubeconfig of another cluster; empty where there is none.
+// CredentialsSecret returns the name of the Secret with the external cluster's kubeconfig; empty if there is none.
 func (*Platform) CredentialsSecret(hc *hyperv1.HostedCluster) string {
 	if credentials := external(hc); credentials != nil && credentials.InfraKubeConfigSecret != nil {
 		return credentials.InfraKubeConfigSecret.Name
@@ -43,8 +44,8 @@ func (*Platform) CredentialsSecret(hc *hyperv1.HostedCluster) string {
 	return ""
 }
 
-// ReconcileCredentials copies the kubeconfig of another cluster to where the provider finds it. While the user's is missing or cannot be used,
-// the last copy stays: what runs must still be able to delete its virtual machines.
+// ReconcileCredentials copies the external cluster's kubeconfig for the provider. The last copy stays while the user's
+// Secret is missing or unusable, because the running provider must still be able to delete its virtual machines.
 func (p *Platform) ReconcileCredentials(ctx context.Context, c client.Client, cluster platform.Cluster) (platform.Credentials, error) {
 	if external(cluster.HostedCluster) == nil {
 		return platform.Credentials{Condition: condition.True(credentialsFound, hyperv1.AsExpectedReason,
@@ -68,15 +69,15 @@ func (p *Platform) ReconcileCredentials(ctx context.Context, c client.Client, cl
 		return platform.Credentials{}, err
 	}
 	if result != upsert.Unchanged {
-		p.infra.forget(cluster.Namespace) // What was found out was found out with another.
+		p.infra.forget(cluster.Namespace) // The cached findings were made with the previous kubeconfig.
 	}
 	found := condition.True(credentialsFound, hyperv1.AsExpectedReason, fmt.Sprintf("The kubeconfig in Secret %s is handed to the provider", key))
 	said, again, err := p.checkCluster(ctx, c, infraTarget(cluster), found)
 	return platform.Credentials{Condition: said, Hash: hash(target), CheckAgain: again}, err
 }
 
-// userKubeconfig is what the provider gets, or why there is nothing for it. The provider would run programs and read
-// files that a kubeconfig names, with the rights that it has in the management cluster.
+// userKubeconfig returns the data for the provider, or why there is none. A kubeconfig may name commands and files. The
+// provider would run and read them with its rights in the management cluster.
 func userKubeconfig(ctx context.Context, c client.Client, key client.ObjectKey,
 	credentials *hyperv1.KubevirtPlatformCredentials) (data map[string][]byte, why string, err error) {
 	source := &corev1.Secret{}
@@ -98,12 +99,12 @@ func userKubeconfig(ctx context.Context, c client.Client, key client.ObjectKey,
 		return nil, fmt.Sprintf("The kubeconfig in key %s of Secret %s is not used: %v", field, key, err), nil
 	}
 	data = map[string][]byte{kubeconfigKey: accepted, field: accepted}
-	// Last, so that no key of the user's takes its place.
+	// The namespace is set last, so that no key of the user replaces it.
 	data[namespaceKey] = []byte(credentials.InfraNamespace)
 	return data, "", nil
 }
 
-// unusable tells what is wrong, and goes on with the last good copy.
+// unusable reports the problem, and keeps using the last valid copy.
 func unusable(ctx context.Context, c client.Client, target *corev1.Secret, why string) (platform.Credentials, error) {
 	credentials := platform.Credentials{Condition: condition.False(credentialsFound, hyperv1.PlatformCredentialsNotFoundReason, why)}
 	err := c.Get(ctx, client.ObjectKeyFromObject(target), target)
@@ -123,12 +124,12 @@ func unusable(ctx context.Context, c client.Client, target *corev1.Secret, why s
 
 func capitalized(err error) string { return strings.ToUpper(err.Error()[:1]) + err.Error()[1:] }
 
-// DeleteCredentials has nothing to delete: all of it is in the hosted namespace.
+// DeleteCredentials does nothing, because the copy is in the hosted control plane namespace.
 func (*Platform) DeleteCredentials(context.Context, client.Client, platform.Cluster) error {
 	return nil
 }
 
-// hash changes with the content and tells nothing of it.
+// hash changes with the content of a Secret without revealing it.
 func hash(secret *corev1.Secret) string {
 	h := sha256.New()
 	for _, key := range slices.Sorted(maps.Keys(secret.Data)) {

@@ -23,14 +23,16 @@ import (
 )
 
 const (
-	// cacheRole names the DataVolumes that hold a disk image for the virtual machines of a pool, as the compatible product does.
+	// cacheRole is the label value of DataVolumes with a disk image for a pool's virtual machines, as in the compatible
+	// product.
 	cacheRole      = "kv-boot-image-cache"
 	cacheRoleLabel = "hypershift.openshift.io/kubevirt-boot-image-role"
 	cachePoolLabel = "hypershift.openshift.io/nodepool-uid"
 	cacheImage     = "hypershift.openshift.io/kubevirt-boot-image-hash"
 )
 
-// cached tells whether a pool wants the disk of its release to be kept beside its virtual machines. A disk that the pool names itself is not.
+// cached reports whether the disk of the pool's release is to be cached in the cluster of its virtual machines. A disk
+// that the pool names itself is not cached.
 func cached(pool *hyperv1.NodePool) bool {
 	block := pool.Spec.Platform.Kubevirt
 	if block == nil || block.RootVolume == nil || block.RootVolume.CacheStrategy == nil {
@@ -39,7 +41,7 @@ func cached(pool *hyperv1.NodePool) bool {
 	return block.RootVolume.CacheStrategy.Type == hyperv1.KubevirtCachingStrategyPVC && namedDisk(block) == ""
 }
 
-// WithoutEffect implements platform.EffectReporter: a disk that the pool names itself is never kept.
+// WithoutEffect implements platform.EffectReporter. A disk that the pool names itself is never cached.
 func (*Platform) WithoutEffect(pool *hyperv1.NodePool) []string {
 	block := pool.Spec.Platform.Kubevirt
 	if block == nil || block.RootVolume == nil || block.RootVolume.CacheStrategy == nil || namedDisk(block) == "" ||
@@ -49,7 +51,7 @@ func (*Platform) WithoutEffect(pool *hyperv1.NodePool) []string {
 	return []string{"platform.kubevirt.rootVolume.cacheStrategy"}
 }
 
-// cacheName is the DataVolume that the pool's virtual machines are cloned from; empty while there is none.
+// cacheName returns the DataVolume from which the pool's virtual machines are cloned; empty if there is none.
 func cacheName(pool *hyperv1.NodePool) string {
 	if pool.Status.Platform == nil || pool.Status.Platform.KubeVirt == nil {
 		return ""
@@ -57,7 +59,8 @@ func cacheName(pool *hyperv1.NodePool) string {
 	return pool.Status.Platform.KubeVirt.CacheName
 }
 
-// infraOf is where a pool's virtual machines are. A pool that goes remembers it when its cluster is gone.
+// infraOf returns where a pool's virtual machines are. If the cluster of a deleted pool is gone, it uses the pool's
+// status.
 func infraOf(pool *hyperv1.NodePool, hc *hyperv1.HostedCluster) target {
 	at := target{user: pool.Namespace, hosted: naming.ControlPlaneNamespaceOf(pool.Namespace, pool.Spec.ClusterName)}
 	if hc != nil {
@@ -68,7 +71,8 @@ func infraOf(pool *hyperv1.NodePool, hc *hyperv1.HostedCluster) target {
 	return at
 }
 
-// KeepImage implements platform.ImageKeeper: it keeps one DataVolume with the release's disk where the pool wants that.
+// KeepImage implements platform.ImageKeeper. It keeps one DataVolume with the release's disk if the pool enables the
+// cache.
 func (p *Platform) KeepImage(ctx context.Context, c client.Client, pool platform.Pool) (platform.Kept, error) {
 	kept := platform.Kept{Status: &hyperv1.NodePoolPlatformStatus{KubeVirt: &hyperv1.KubeVirtNodePoolStatus{Credentials: external(pool.HostedCluster).DeepCopy()}}}
 	disk := image(pool)
@@ -93,7 +97,8 @@ func (p *Platform) KeepImage(ctx context.Context, c client.Client, pool platform
 	return kept, nil
 }
 
-// unkept says why a disk is not where it should be, and that what was known of it stays. What only takes another pass is an error.
+// unkept reports why the disk is not cached, and keeps the recorded state. It returns an error only if another
+// reconcile may resolve it.
 func unkept(kept platform.Kept, pool *hyperv1.NodePool, err error) (platform.Kept, error) {
 	var failure *infraError
 	switch {
@@ -115,7 +120,7 @@ func unkept(kept platform.Kept, pool *hyperv1.NodePool, err error) (platform.Kep
 
 func unknownKind(err error) bool { return apierrors.IsNotFound(err) || meta.IsNoMatchError(err) }
 
-// keep finds the cache of the pool's disk or makes it, and deletes those of other disks.
+// keep finds or creates the cache of the pool's disk, and deletes those of other disks.
 func (p *Platform) keep(ctx context.Context, c client.Client, at target, pool platform.Pool) (name string, err error) {
 	hash := imageHash(image(pool))
 	about := cacheRole + "/" + string(pool.NodePool.UID) + "/" + hash
@@ -157,7 +162,7 @@ func (p *Platform) keep(ctx context.Context, c client.Client, at target, pool pl
 	return name, err
 }
 
-// caches are the DataVolumes of the pool that stay, by name.
+// caches returns the pool's DataVolumes that are not being deleted, sorted by name.
 func caches(ctx context.Context, where place, pool *hyperv1.NodePool) ([]unstructured.Unstructured, error) {
 	list := &unstructured.UnstructuredList{}
 	list.SetGroupVersionKind(dataVolumes.GroupVersion().WithKind(dataVolumes.Kind + "List"))
@@ -170,7 +175,7 @@ func caches(ctx context.Context, where place, pool *hyperv1.NodePool) ([]unstruc
 	return staying, nil
 }
 
-// imageHash is the digest of an image that is named by it, and else one of the name.
+// imageHash returns the digest of an image that is referenced by digest, or else a hash of its name.
 func imageHash(disk string) string {
 	if _, digest, named := strings.Cut(disk, "@"); named {
 		return digest
@@ -178,7 +183,8 @@ func imageHash(disk string) string {
 	return naming.HashValue([]byte(disk))
 }
 
-// cacheVolume asks the data importer to fetch the disk now, whoever wants it, and to keep it.
+// cacheVolume returns a DataVolume that the data importer fills at once, even if no pod uses it, and keeps after
+// completion.
 func cacheVolume(pool platform.Pool, namespace, hash string) *unstructured.Unstructured {
 	spec := object{"preallocation": true, "source": source(pool)}
 	if volume := settings(pool).RootVolume; volume != nil && volume.Persistent != nil {
@@ -197,7 +203,8 @@ func cacheVolume(pool platform.Pool, namespace, hash string) *unstructured.Unstr
 	return cache
 }
 
-// DropImage implements platform.ImageKeeper. It waits for a cluster that may answer again, and lets go where nothing leads there any more.
+// DropImage implements platform.ImageKeeper. It waits for a cluster that may respond again, but not if the user has
+// deleted the kubeconfig.
 func (p *Platform) DropImage(ctx context.Context, c client.Client, pool platform.Pool) (waitsFor string, err error) {
 	if !cached(pool.NodePool) && cacheName(pool.NodePool) == "" {
 		return "", nil

@@ -21,10 +21,11 @@ import (
 	"github.com/openshift/hypershift/support/releaseinfo"
 )
 
-// payloadDigest is what the payload's disk is known by.
+// payloadDigest is the digest of the payload's disk.
 const payloadDigest = "sha256:12"
 
-// keepingPool wants its disk to be kept; with credentials in another cluster. The status says so much of it as is known.
+// keepingPool returns a pool with a cached disk, in an external cluster if credentials are given. The status contains
+// the known cache.
 func keepingPool(credentials *hyperv1.KubevirtPlatformCredentials, known string) platform.Pool {
 	pool := cachedPool("")
 	pool.NodePool.UID, pool.NodePool.Spec.ClusterName = "pool-1", "demo"
@@ -35,13 +36,13 @@ func keepingPool(credentials *hyperv1.KubevirtPlatformCredentials, known string)
 	return pool
 }
 
-// unkeeping is the pool that changed its mind.
+// unkeeping disables the pool's cache.
 func unkeeping(pool platform.Pool) platform.Pool {
 	pool.NodePool.Spec.Platform.Kubevirt.RootVolume.CacheStrategy.Type = hyperv1.KubevirtCachingStrategyNone
 	return pool
 }
 
-// TestKeepWithoutCache: a pool that keeps nothing calls nobody, and remembers only how another cluster is reached.
+// TestKeepWithoutCache: a pool without a cache makes no calls, and records only the credentials of an external cluster.
 func TestKeepWithoutCache(t *testing.T) {
 	for _, tc := range []struct {
 		name        string
@@ -70,7 +71,7 @@ func TestKeepWithoutCache(t *testing.T) {
 	}
 }
 
-// TestKeepImage: which DataVolume a pool's machines are cloned from, whatever an earlier pass left behind.
+// TestKeepImage: the DataVolume from which a pool's machines are cloned, whatever an earlier reconcile left behind.
 func TestKeepImage(t *testing.T) {
 	going := volume("vms", "going", "pool-1", payloadDigest)
 	going.SetDeletionTimestamp(ptr.To(metav1.Now()))
@@ -82,7 +83,7 @@ func TestKeepImage(t *testing.T) {
 		name   string
 		known  string
 		there  []client.Object
-		want   string // empty for one that is made
+		want   string // empty for a new one
 		stays  []string
 		writes map[string]int
 	}{
@@ -122,7 +123,8 @@ func TestKeepImage(t *testing.T) {
 	}
 }
 
-// TestKeptOnce: a settled pool asks another cluster for nothing, until what it knows is old, lost or of another disk.
+// TestKeptOnce: a settled pool makes no calls to the external cluster until the cached finding has expired, is lost, or
+// is about another disk.
 func TestKeptOnce(t *testing.T) {
 	g, a := NewWithT(t), newAbroad(t)
 	keep := func(pool platform.Pool) string {
@@ -154,7 +156,8 @@ func TestKeptOnce(t *testing.T) {
 	g.Expect(keep(upgraded)).NotTo(Equal(first), "another disk is looked for at once")
 }
 
-// TestKeepHere: in the management cluster the DataVolume is in the hosted namespace, and is looked at in every pass.
+// TestKeepHere: in the management cluster the DataVolume is in the hosted control plane namespace, and is read in every
+// reconcile.
 func TestKeepHere(t *testing.T) {
 	g, c, p := NewWithT(t), otherCluster(t, volume("clusters-other", "first", "pool-1", payloadDigest)), &Platform{}
 	kept, err := p.KeepImage(t.Context(), c, keepingPool(nil, ""))
@@ -168,7 +171,8 @@ func TestKeepHere(t *testing.T) {
 	g.Expect(volumesOf(t, c)).To(ConsistOf("clusters-other/first", "clusters-demo/"+kept.Status.KubeVirt.CacheName))
 }
 
-// TestKeptByItsDigest: what is kept is known again by the digest, whatever registry it comes from, and by the whole name without one.
+// TestKeptByItsDigest: a cached disk is identified by its digest, whatever its registry is, or by the complete name
+// without a digest.
 func TestKeptByItsDigest(t *testing.T) {
 	tagged := func(disk string) platform.Pool {
 		pool := keepingPool(elsewhere(), "")
@@ -192,7 +196,8 @@ func TestKeptByItsDigest(t *testing.T) {
 	g.Expect(keep("quay.example/disk:2")).NotTo(Equal(second))
 }
 
-// TestUnkept: why a disk is not there is in a condition where a user or time can mend it, and what was known stays known.
+// TestUnkept: a condition reports why a disk is missing if a user or time can fix it, and the known cache stays
+// recorded.
 func TestUnkept(t *testing.T) {
 	for _, tc := range []struct {
 		name   string
@@ -267,7 +272,8 @@ func TestUnkept(t *testing.T) {
 	})
 }
 
-// TestNoLongerKept: a pool that changed its mind leaves nothing behind, and forgets the volume only when it is gone.
+// TestNoLongerKept: a pool that disables its cache leaves nothing behind, and keeps the volume recorded until it is
+// deleted.
 func TestNoLongerKept(t *testing.T) {
 	t.Run("When nothing stands in the way, all of its volumes should go", func(t *testing.T) {
 		g, a := NewWithT(t), newAbroad(t, volume("vms", "a", "pool-1", payloadDigest), volume("vms", "b", "pool-1", "sha256:00"), volume("vms", "c", "pool-2", payloadDigest))
@@ -302,12 +308,13 @@ func TestNoLongerKept(t *testing.T) {
 	})
 }
 
-// TestDropImage: a pool that goes takes its volumes along, waits for a cluster that may answer again, and lets go where nothing leads there.
+// TestDropImage: a pool's deletion deletes its volumes. It waits for a cluster that may respond again, but not if its
+// kubeconfig is gone.
 func TestDropImage(t *testing.T) {
 	for _, tc := range []struct {
 		name  string
 		fails func(string) error
-		// without takes the user's Secret away.
+		// without deletes the user's Secret.
 		without bool
 		waits   string
 		stays   []string
@@ -373,7 +380,7 @@ func TestDropImage(t *testing.T) {
 	})
 }
 
-// TestDroppedWhereNothingLeads: a Secret that is there and holds no kubeconfig is one that the user may still mend.
+// TestDroppedWhereNothingLeads: a user may still fix an existing Secret without a kubeconfig.
 func TestDroppedWhereNothingLeads(t *testing.T) {
 	g, p := NewWithT(t), &Platform{}
 	broken := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: "clusters", Name: "infra"}}

@@ -26,20 +26,20 @@ import (
 )
 
 const (
-	// parallelCalls bounds how many of the controllers' workers may wait for tenants' clusters at the same time. One
-	// namespace has one call in flight.
+	// parallelCalls limits how many of the controllers' workers may wait for tenants' clusters concurrently. Each
+	// namespace has at most one call in flight.
 	parallelCalls = 3
-	// goodFor is how long what was found out of a cluster of other people is believed.
+	// goodFor is how long a finding about an external cluster is cached.
 	goodFor             = 5 * time.Minute
 	firstWait, lastWait = 10 * time.Second, 2 * time.Minute
 	busyWait            = 2 * time.Second
-	// renewWait is how long a connection is used before another kubeconfig makes a new one, without backoff.
+	// renewWait is the minimum time that a connection is used before another kubeconfig creates a new one without backoff.
 	renewWait = 10 * time.Second
-	// unusedFor is how long a connection that is not used any more is kept.
+	// unusedFor is how long an unused connection is kept.
 	unusedFor = time.Hour
 )
 
-// place is where virtual machines are: the cluster as the operator may act there, and the namespace.
+// place is where virtual machines run: a client with the operator's rights in that cluster, and the namespace.
 type place struct {
 	client.Client
 	namespace string
@@ -47,43 +47,44 @@ type place struct {
 	get func(ctx context.Context, path string) ([]byte, error)
 }
 
-// infraClusters are the clusters of other people that run virtual machines. Their addresses are a tenant's choice, so each call is short, goes
-// where the guard lets it, and is not repeated at once after one that failed. The zero value works.
+// infraClusters are the external clusters that run virtual machines. A tenant chooses their addresses. Therefore each
+// call is short, contacts only addresses that the guard allows, and is not repeated immediately after a failure. The
+// zero value works.
 type infraClusters struct {
 	guard *maas.Guard
 	clock clock.PassiveClock // nil means the real one
-	// timeout bounds all calls of one visit; zero means infraTimeout.
+	// timeout limits all calls of one use; zero means infraTimeout.
 	timeout time.Duration
 
 	mu    sync.Mutex
 	known map[string]*infraCluster // by hosted namespace
-	// calls are the user namespaces with a call in flight.
+	// calls contains the user namespaces with a call in flight.
 	calls map[string]bool
 }
 
-// infraCluster is one of them, for one hosted cluster.
+// infraCluster is the external cluster of one hosted cluster.
 type infraCluster struct {
-	// fingerprint changes with kubeconfig and namespace.
+	// fingerprint changes with the kubeconfig and the namespace.
 	fingerprint string
 	place       place
 	// user is the namespace of the HostedCluster.
 	user       string
 	made, used time.Time
-	// down is set while the cluster does not answer, and failed while calls about one subject fail.
+	// down is set while the cluster does not respond, and failed while calls about one subject fail.
 	down   *setback
 	failed map[string]*setback
-	// found is what calls found out, by what they were about.
+	// found are the findings of calls, by subject.
 	found map[string]finding
 }
 
-// setback is why the last call failed, and until when no other is made.
+// setback is the failure of the last call, and the time until which no other call is made.
 type setback struct {
 	err   error
 	until time.Time
 	wait  time.Duration
 }
 
-// after doubles the wait of the setback before, which may be nil.
+// after returns the next setback, with twice the wait of the previous one, which may be nil.
 func (s *setback) after(err error, now time.Time) *setback {
 	wait := firstWait
 	if s != nil {
@@ -100,18 +101,18 @@ type finding struct {
 	until time.Time
 }
 
-// target names the cluster that a HostedCluster or NodePool has its virtual machines in.
+// target identifies the cluster that runs the virtual machines of a HostedCluster or NodePool.
 type target struct {
-	// hosted is the hosted namespace, and user that of the HostedCluster.
+	// hosted is the hosted control plane namespace, and user is the HostedCluster's namespace.
 	hosted, user string
-	// credentials are nil where it is the management cluster.
+	// credentials are nil if it is the management cluster.
 	credentials *hyperv1.KubevirtPlatformCredentials
 }
 
-// use calls act with the place of the virtual machines. c is the management cluster. An error of another cluster is an
-// infraError, but for NotFound and AlreadyExists, which act may ask for. After an error, act is called again about the
-// same subject only after a while, which doubles: until then use returns the error. A cluster whose answers differ each
-// time is so not called more often.
+// use calls act with the place of the virtual machines. c is the client of the management cluster. An error of an
+// external cluster is returned as an infraError, except for NotFound and AlreadyExists, which act may check. After an
+// error, use returns that error without calling act about the same subject again until a wait has passed. The wait
+// doubles with each failure, even if the errors differ.
 func (i *infraClusters) use(ctx context.Context, c client.Client, at target, about string,
 	act func(ctx context.Context, where place) error) error {
 	if at.credentials == nil {
@@ -134,7 +135,7 @@ func (i *infraClusters) use(ctx context.Context, c client.Client, at target, abo
 	return i.end(cluster, about, err)
 }
 
-// kubeconfig is the copy that the provider uses too, or else the user's.
+// kubeconfig returns the copy that the provider uses too, or else the user's kubeconfig.
 func (at target) kubeconfig(ctx context.Context, c client.Reader) ([]byte, error) {
 	copied := &corev1.Secret{}
 	err := c.Get(ctx, client.ObjectKey{Namespace: at.hosted, Name: infraCredentials}, copied)
@@ -165,7 +166,7 @@ func (at target) kubeconfig(ctx context.Context, c client.Reader) ([]byte, error
 	return raw, nil
 }
 
-// cluster connects to it, or goes on with the connection that there is.
+// cluster returns the existing connection, or creates a new one.
 func (i *infraClusters) cluster(at target, raw []byte) (*infraCluster, error) {
 	sum := sha256.Sum256(append([]byte(at.credentials.InfraNamespace+"\n"), raw...))
 	fingerprint := hex.EncodeToString(sum[:])
@@ -200,7 +201,7 @@ func (i *infraClusters) cluster(at target, raw []byte) (*infraCluster, error) {
 	return i.known[at.hosted], nil
 }
 
-// begin lets a call go, unless the last one failed a moment ago or too many calls are open.
+// begin allows a call, unless the last one just failed or too many calls are in flight.
 func (i *infraClusters) begin(cluster *infraCluster, about string) error {
 	i.mu.Lock()
 	defer i.mu.Unlock()
@@ -219,8 +220,8 @@ func (i *infraClusters) begin(cluster *infraCluster, about string) error {
 	return nil
 }
 
-// end remembers a failure, of the connection for all subjects and else for one, and doubles the wait with each in a
-// row.
+// end records a failure: for all subjects if the connection failed, otherwise for one. It doubles the wait with each
+// consecutive failure.
 func (i *infraClusters) end(cluster *infraCluster, about string, err error) error {
 	told := tell(err)
 	i.mu.Lock()
@@ -241,7 +242,8 @@ func (i *infraClusters) end(cluster *infraCluster, about string, err error) erro
 	return told
 }
 
-// recall is what was found out of a cluster not long ago. Of the management cluster nothing is remembered, since its watches tell.
+// recall returns a recent finding about an external cluster. Nothing is cached about the management cluster, because
+// its objects are watched.
 func (i *infraClusters) recall(at target, about string) (any, bool) {
 	i.mu.Lock()
 	defer i.mu.Unlock()
@@ -268,8 +270,8 @@ func (i *infraClusters) remember(at target, about string, value any) {
 	cluster.found[about] = finding{value: value, until: i.now().Add(goodFor)}
 }
 
-// forget drops what was found out of a cluster about some subjects, or about all when none is named. The connection
-// stays, with what failed there.
+// forget removes the findings of a cluster about the given subjects, or about all if none is given. The connection and
+// its failures stay.
 func (i *infraClusters) forget(hosted string, about ...string) {
 	i.mu.Lock()
 	defer i.mu.Unlock()

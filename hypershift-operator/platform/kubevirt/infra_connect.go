@@ -25,15 +25,15 @@ import (
 )
 
 const (
-	// infraTimeout bounds all calls of one visit, unless options say otherwise.
+	// infraTimeout limits all calls of one use, unless the options set another limit.
 	infraTimeout = 5 * time.Second
-	// mostAnswer bounds an answer in bytes: the API server is a tenant's.
+	// mostAnswer limits the size of a response in bytes, because the API server is a tenant's.
 	mostAnswer = kubeconfig.MaxAnswer
-	// mostWords bounds what is repeated of such an API server.
+	// mostWords limits how much of such an API server's message is reported, in characters.
 	mostWords = 300
 )
 
-// Reasons why a cluster of other people cannot be used.
+// Reasons why an external cluster cannot be used.
 const (
 	reasonNoCredentials = "InfraClusterCredentialsMissing"
 	reasonUnreachable   = "InfraClusterUnreachable"
@@ -44,12 +44,12 @@ const (
 	reasonBusy          = "WaitingForInfraCluster"
 )
 
-// infraError is what keeps the operator from using a cluster of other people, in words for users.
+// infraError is why the operator cannot use an external cluster, with a message for users.
 type infraError struct {
 	reason, message string
-	// connection tells that no call will do better soon.
+	// connection reports that other calls to the cluster would fail too.
 	connection bool
-	// again is when another call may; zero leaves it to the caller.
+	// again is the time until another call is allowed; zero leaves it to the caller.
 	again time.Duration
 }
 
@@ -57,14 +57,16 @@ func (e *infraError) Error() string {
 	return "the cluster for virtual machines cannot be used: " + e.message
 }
 
-// Kinds that are used in a cluster for virtual machines. KubeVirt's and OpenShift's types are not imported for the little that is read of them.
+// Kinds that the operator uses in a cluster for virtual machines. The types of KubeVirt and OpenShift are not imported,
+// because only a few fields are read.
 var (
 	dataVolumes = schema.GroupVersionKind{Group: "cdi.kubevirt.io", Version: "v1beta1", Kind: "DataVolume"}
 	networks    = schema.GroupVersionKind{Group: "config.openshift.io", Version: "v1", Kind: "Network"}
 	policies    = schema.GroupVersionKind{Group: "networking.k8s.io", Version: "v1", Kind: "NetworkPolicy"}
 )
 
-// connect makes a client by a kubeconfig that was accepted. Nothing is called yet: which kinds there are is known.
+// connect creates a client from a kubeconfig that was accepted. It makes no call, because the REST mapping of the kinds
+// is known.
 func connect(raw []byte, namespace string, guard *maas.Guard, timeout time.Duration) (place, error) {
 	config, err := kubeconfig.Load(raw, kubeconfig.Options{
 		Guard: cmp.Or(guard, &maas.Guard{}), Timeout: timeout, MaxAnswer: mostAnswer, UserAgent: "hypershift-operator",
@@ -92,13 +94,14 @@ func connect(raw []byte, namespace string, guard *maas.Guard, timeout time.Durat
 	}
 	get := func(ctx context.Context, path string) ([]byte, error) {
 		answer := paths.RESTClient().Get().AbsPath(path).Do(ctx)
-		raw, _ := answer.Raw() // Its error has not the server's words.
+		raw, _ := answer.Raw() // Its error does not contain the server's message.
 		return raw, answer.Error()
 	}
 	return place{Client: c, namespace: namespace, get: get}, nil
 }
 
-// tell puts an error of another cluster into words that say nothing of the management cluster's network. What callers ask for stays as it is.
+// tell converts an error of an external cluster into a message that reveals nothing about the management cluster's
+// network. Errors that callers check are returned unchanged.
 func tell(err error) error {
 	var told *infraError
 	var status apierrors.APIStatus
@@ -128,7 +131,7 @@ func tell(err error) error {
 	return unreached(err)
 }
 
-// unreached tells an error of the connection; others stay as they are.
+// unreached converts an error of the connection; other errors are returned unchanged.
 func unreached(err error) error {
 	var untrusted x509.UnknownAuthorityError
 	var misnamed x509.HostnameError

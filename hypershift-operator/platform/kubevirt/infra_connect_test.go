@@ -28,7 +28,7 @@ import (
 	"github.com/openshift/hypershift/support/maas"
 )
 
-// heard is an API server that writes down what it is asked, and answers as it is told to.
+// heard is an API server that records its requests and responds as the test specifies.
 type heard struct {
 	*httptest.Server
 	mu    sync.Mutex
@@ -54,17 +54,17 @@ func (h *heard) all() []string {
 	return append([]string{}, h.asked...)
 }
 
-// status answers with a Status of the Kubernetes API.
+// status responds with a Status of the Kubernetes API.
 func status(w http.ResponseWriter, code int, reason metav1.StatusReason, message string) {
 	w.Header().Set("Content-Type", "application/json")
 	w.WriteHeader(code)
 	_, _ = fmt.Fprintf(w, `{"kind":"Status","apiVersion":"v1","status":"Failure","code":%d,"reason":%q,"message":%q}`, code, reason, message)
 }
 
-// calling is a plugin that may call servers of this test.
+// calling returns a plugin that may call servers of this test.
 func calling() *Platform { return &Platform{infra: infraClusters{guard: local(), timeout: patient}} }
 
-// TestCalls: what the operator asks an API server of somebody else for, and as whom.
+// TestCalls checks the operator's requests to an external API server, and their credentials.
 func TestCalls(t *testing.T) {
 	g := NewWithT(t)
 	server := hear(t, func(w http.ResponseWriter, r *http.Request) {
@@ -101,7 +101,7 @@ func TestCalls(t *testing.T) {
 	}))
 }
 
-// TestRedirects: who is called is decided by the kubeconfig, and not by who answers there.
+// TestRedirects: the kubeconfig decides which server is called, not the server's response.
 func TestRedirects(t *testing.T) {
 	g := NewWithT(t)
 	other := hear(t, func(w http.ResponseWriter, r *http.Request) {
@@ -122,7 +122,7 @@ func TestRedirects(t *testing.T) {
 	g.Expect(other.all()).To(BeEmpty())
 }
 
-// TestAnswers: what an API server of somebody else says ends in a condition, in words that a user can act on.
+// TestAnswers: errors of an external API server are reported in a condition, with a message that a user can act on.
 func TestAnswers(t *testing.T) {
 	const private = "dial tcp 10.1.2.3:6443"
 	for _, tc := range []struct {
@@ -165,7 +165,7 @@ func TestAnswers(t *testing.T) {
 	}
 }
 
-// TestStrangers: one that cannot prove who it is gets no token, and is not tried again at once.
+// TestStrangers: a server that cannot prove its identity gets no token, and is not called again at once.
 func TestStrangers(t *testing.T) {
 	g := NewWithT(t)
 	server := hear(t, func(http.ResponseWriter, *http.Request) {})
@@ -178,7 +178,7 @@ func TestStrangers(t *testing.T) {
 	g.Expect(server.all()).To(BeEmpty())
 }
 
-// TestBusy: while others are asked, nobody says that a kubeconfig is bad.
+// TestBusy: while other clusters are called, a kubeconfig is not reported as invalid.
 func TestBusy(t *testing.T) {
 	g, p := NewWithT(t), calling()
 	server := hear(t, func(w http.ResponseWriter, r *http.Request) {
@@ -199,7 +199,7 @@ func TestBusy(t *testing.T) {
 	g.Expect(p.infra.calls).To(HaveLen(2), "the call was given back")
 }
 
-// TestUntold: errors that callers look at, and those of the management cluster, stay as they are.
+// TestUntold: errors that callers check, and those of the management cluster, are returned unchanged.
 func TestUntold(t *testing.T) {
 	odd := errors.New("odd")
 	told := &infraError{reason: reasonBusy}
@@ -229,7 +229,7 @@ func TestUntold(t *testing.T) {
 	}
 }
 
-// TestOptions: flags decide where clusters for virtual machines may be.
+// TestOptions: flags determine the allowed addresses of clusters for virtual machines.
 func TestOptions(t *testing.T) {
 	server := hear(t, func(w http.ResponseWriter, r *http.Request) {
 		_, _ = w.Write([]byte(versions("v1.31.0", "v1.2.0")[r.URL.Path]))
@@ -273,7 +273,8 @@ func TestOptions(t *testing.T) {
 	}
 }
 
-// TestManagementClusterFails: a Secret that cannot be read or written is for the next pass, and nobody's mistake.
+// TestManagementClusterFails: a failure to read or write a Secret is an error for the next reconcile, and not reported
+// as a user's mistake.
 func TestManagementClusterFails(t *testing.T) {
 	slow := errors.New("etcd is slow")
 	for _, tc := range []struct {

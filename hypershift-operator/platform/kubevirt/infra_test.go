@@ -28,7 +28,7 @@ import (
 	"github.com/openshift/hypershift/support/maas"
 )
 
-// infraServer is as much of an API server as says versions.
+// infraServer is an API server that serves only versions.
 func infraServer(t *testing.T, answers map[string]string) *httptest.Server {
 	t.Helper()
 	server := httptest.NewTLSServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -57,12 +57,13 @@ func versions(kubernetes, kubeVirt string) map[string]string {
 	}
 }
 
-// local lets the operator call servers of this test.
+// local allows the operator to call servers of this test.
 func local() *maas.Guard {
 	return &maas.Guard{Allow: []netip.Prefix{netip.MustParsePrefix("127.0.0.0/8")}}
 }
 
-// patient is how long a visit of servers of this test may take: on a busy machine more than the operator waits for others.
+// patient is the timeout of calls to servers of this test, which is longer than the operator's because the machine may
+// be busy.
 const patient = time.Minute
 
 func TestClusterElsewhere(t *testing.T) {
@@ -92,7 +93,7 @@ func TestClusterElsewhere(t *testing.T) {
 	}
 }
 
-// TestClusterIsAskedOnce: what it runs is asked for again when minutes have passed, or when another kubeconfig is given.
+// TestClusterIsAskedOnce: versions are requested again after some minutes, or after a change of the kubeconfig.
 func TestClusterIsAskedOnce(t *testing.T) {
 	for what, answers := range map[string]map[string]string{"new enough": versions("v1.31.0", "v1.2.0"), "too old": versions("v1.26.9", "v1.2.0")} {
 		t.Run("When it is "+what+", it should be asked once and the answer be told again", func(t *testing.T) {
@@ -183,11 +184,12 @@ func TestParallelCalls(t *testing.T) {
 	})
 }
 
-// growing are the waits after failures in a row.
+// growing are the waits after consecutive failures.
 var growing = []time.Duration{10 * time.Second, 20 * time.Second, 40 * time.Second, 80 * time.Second, 2 * time.Minute,
 	2 * time.Minute}
 
-// TestWaits: a cluster of other people that does not answer is asked less and less, and at once when it has answered.
+// TestWaits: an external cluster that does not respond is called less and less often, and at once after it has
+// responded.
 func TestWaits(t *testing.T) {
 	g, clock := NewWithT(t), clocktesting.NewFakePassiveClock(time.Now())
 	clusters, cluster := &infraClusters{clock: clock}, &infraCluster{failed: map[string]*setback{}}
@@ -211,7 +213,7 @@ func TestWaits(t *testing.T) {
 	}
 }
 
-// TestNotYet: a cluster that answers each call with another error is called less and less, however often it is
+// TestNotYet: a cluster that returns another error for each call is called less and less often, however often it is
 // reconciled.
 func TestNotYet(t *testing.T) {
 	for name, answer := range map[string]func(n int) error{
@@ -285,7 +287,7 @@ func TestNotYet(t *testing.T) {
 	})
 }
 
-// TestUnusedConnections: what led to a cluster that is gone is not kept.
+// TestUnusedConnections: connections to clusters that are gone are not kept.
 func TestUnusedConnections(t *testing.T) {
 	g, a := NewWithT(t), newAbroad(t)
 	a.clock.SetTime(a.clock.Now().Add(unusedFor + time.Second))
@@ -295,7 +297,7 @@ func TestUnusedConnections(t *testing.T) {
 	g.Expect(a.infra.known).To(HaveLen(1))
 }
 
-// TestRecall: what was found out of a cluster of other people is believed for some minutes, as long as it is the same cluster.
+// TestRecall: findings about an external cluster are cached for some minutes, as long as it is the same cluster.
 func TestRecall(t *testing.T) {
 	g, clock := NewWithT(t), clocktesting.NewFakePassiveClock(time.Now())
 	clusters, there := &infraClusters{clock: clock}, target{hosted: "clusters-demo", user: "clusters", credentials: elsewhere()}
@@ -329,7 +331,7 @@ func TestRecall(t *testing.T) {
 	g.Expect(recalled(there)).To(BeNil())
 }
 
-// TestKubeconfig: whose kubeconfig the operator calls with.
+// TestKubeconfig checks which kubeconfig the operator uses.
 func TestKubeconfig(t *testing.T) {
 	copied := func(content string) *corev1.Secret {
 		return &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: "clusters-demo", Name: infraCredentials}, Data: map[string][]byte{kubeconfigKey: []byte(content)}}

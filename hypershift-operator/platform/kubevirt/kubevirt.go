@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package kubevirt is the plugin of the platform KubeVirt: workers are virtual machines of KubeVirt, in the hosted namespace or in a
-// namespace of another cluster.
+// Package kubevirt is the plugin of the platform KubeVirt. Workers are virtual machines of KubeVirt, in the hosted
+// control plane namespace or in a namespace of an external cluster.
 package kubevirt
 
 import (
@@ -28,23 +28,24 @@ import (
 	"github.com/openshift/hypershift/support/maas"
 )
 
-// Options are what the operator's flags say for all clusters of the platform.
+// Options are the operator's flags for all clusters of the platform.
 type Options struct {
-	// AllowCIDRs and RefuseCIDRs are where clusters for virtual machines may be, beside what a Guard knows.
+	// AllowCIDRs and RefuseCIDRs restrict the addresses of clusters for virtual machines, in addition to the Guard's own
+	// rules.
 	AllowCIDRs, RefuseCIDRs string
 	// Clock is for tests; nil means the real one.
 	Clock clock.PassiveClock
-	// Timeout bounds a visit of such a cluster; zero means 5 s.
+	// Timeout limits all calls of one use of such a cluster; zero means 5 s.
 	Timeout time.Duration
 }
 
-// AddFlags adds the ranges in which clusters for virtual machines may be.
+// AddFlags adds the flags for the address ranges of clusters for virtual machines.
 func (o *Options) AddFlags(flags *pflag.FlagSet) {
 	flags.StringVar(&o.AllowCIDRs, "kubevirt-allow-cidrs", "", "ranges that the API servers of tenants' clusters for virtual machines may be in whatever else is said, such as a loopback range in a test")
 	flags.StringVar(&o.RefuseCIDRs, "kubevirt-refuse-cidrs", "", "ranges that the API servers of tenants' clusters for virtual machines must not be in, such as the pods and Services of the management cluster")
 }
 
-// New makes the plugin.
+// New creates the plugin.
 func (o *Options) New(env platform.Environment) (platform.Platform, error) {
 	guard, err := maas.NewGuard(o.AllowCIDRs, o.RefuseCIDRs)
 	if err != nil {
@@ -58,9 +59,9 @@ func (o *Options) New(env platform.Environment) (platform.Platform, error) {
 
 // Platform implements platform.Platform.
 type Platform struct {
-	// providerImage is the installer's choice; empty means the one of the payload.
+	// providerImage is the image that the installer chose; if empty, the payload's is used.
 	providerImage string
-	// infra are the clusters of other people.
+	// infra are the external clusters.
 	infra infraClusters
 }
 
@@ -73,21 +74,23 @@ var (
 	_ platform.Connector       = &Platform{}
 )
 
-// generatedID is how many characters name a cluster's objects in the cluster that runs the virtual machines.
+// generatedID is the length of the random ID in the names of a cluster's objects in the cluster that runs the virtual
+// machines.
 const generatedID = 10
 
 // AddToScheme registers the provider's kinds.
 func (*Platform) AddToScheme(scheme *runtime.Scheme) error { return kubevirtv1.AddToScheme(scheme) }
 
-// CRDs are those of the provider. VirtualMachines are kinds of KubeVirt, which may be in another cluster.
+// CRDs returns the provider's CRDs. VirtualMachines belong to KubeVirt, which may be in another cluster.
 func (*Platform) CRDs() []string { return crds.Names(crds.KubeVirt) }
 
-// Watched are the provider's kinds.
+// Watched returns the provider's kinds.
 func (*Platform) Watched() []client.Object {
 	return []client.Object{&kubevirtv1.KubevirtCluster{}, &kubevirtv1.KubevirtMachine{}, &kubevirtv1.KubevirtMachineTemplate{}}
 }
 
-// external are the credentials of the cluster that runs the virtual machines; nil where that is the management cluster.
+// external returns the credentials of the cluster that runs the virtual machines; nil if that is the management
+// cluster.
 func external(hc *hyperv1.HostedCluster) *hyperv1.KubevirtPlatformCredentials {
 	if hc.Spec.Platform.Kubevirt == nil {
 		return nil
@@ -95,8 +98,8 @@ func external(hc *hyperv1.HostedCluster) *hyperv1.KubevirtPlatformCredentials {
 	return hc.Spec.Platform.Kubevirt.Credentials
 }
 
-// Identify makes the names unique that a payload's operators give to objects beside the virtual machines, in a namespace that several clusters
-// may share.
+// Identify sets a random ID. It makes the names of objects unique that a payload's operators create next to the virtual
+// machines, in a namespace that several clusters may share.
 func (*Platform) Identify(hc *hyperv1.HostedCluster) {
 	if hc.Spec.Platform.Kubevirt == nil {
 		hc.Spec.Platform.Kubevirt = &hyperv1.KubevirtPlatformSpec{}
@@ -106,8 +109,8 @@ func (*Platform) Identify(hc *hyperv1.HostedCluster) {
 	}
 }
 
-// ValidateHostedCluster wants a kubeconfig for a namespace of another cluster: with it comes the right to the namespace. One of the
-// management cluster that a user only names would be anybody's.
+// ValidateHostedCluster requires a kubeconfig for a namespace of an external cluster, because the kubeconfig proves
+// access to it. Without that, a user could name any namespace of the management cluster.
 func (*Platform) ValidateHostedCluster(hc *hyperv1.HostedCluster) error {
 	if block := hc.Spec.Platform.Kubevirt; block != nil && ptr.Deref(block.BaseDomainPassthrough, false) && hc.Spec.DNS.BaseDomain == "" {
 		return errors.New("spec.platform.kubevirt.baseDomainPassthrough wants to know the domain: write the one that the management cluster's ingress serves, " +
@@ -128,7 +131,8 @@ func (*Platform) ValidateHostedCluster(hc *hyperv1.HostedCluster) error {
 	return nil
 }
 
-// InfraCluster is the KubevirtCluster, which the provider leaves alone: the control plane has an address without it.
+// InfraCluster returns the KubevirtCluster. It is managed externally, because the control plane's address does not
+// depend on it.
 func (*Platform) InfraCluster(cluster platform.Cluster) *platform.Object {
 	if cluster.ControlPlane == nil || cluster.ControlPlane.Status.ControlPlaneEndpoint.Host == "" {
 		return nil
@@ -150,7 +154,7 @@ func (*Platform) InfraCluster(cluster platform.Cluster) *platform.Object {
 	}
 }
 
-// ReconcileSecretEncryption has nothing to bring: there is no key management service.
+// ReconcileSecretEncryption does nothing, because the platform has no key management service.
 func (*Platform) ReconcileSecretEncryption(context.Context, client.Client, platform.Cluster) error {
 	return nil
 }

@@ -21,41 +21,42 @@ import (
 	"github.com/openshift/hypershift/support/condition"
 )
 
-// What the provider says of a KubevirtMachine, by type of its conditions and in the order in which they come true.
+// provisioned and stages are condition types of a KubevirtMachine, in the order in which they become true.
 const provisioned = "VMProvisioned"
 
 var stages = []string{provisioned, "BootstrapExecSucceeded"}
 
-// Underway is what the provider says while a disk is filled and a virtual machine starts.
+// Underway returns the reasons that the provider reports while a disk is filled and a virtual machine starts.
 func (*Platform) Underway() []string {
 	return []string{"VMNotReady", "DVNotReady", "DVPending", "Bootstrapping"}
 }
 
-// MachineCapacity is unknown: a Node's size is known when it is there.
+// MachineCapacity returns the zero value, because a Node's size is known only after it has joined.
 func (*Platform) MachineCapacity(client.Object) platform.MachineCapacity {
 	return platform.MachineCapacity{}
 }
 
-// AdjustMachine has nothing to adjust: every change is another virtual machine.
+// AdjustMachine does nothing, because every change needs a new virtual machine.
 func (*Platform) AdjustMachine(platform.Pool, client.Object) {}
 
-// MachineTemplates is an empty list of templates.
+// MachineTemplates returns an empty KubevirtMachineTemplateList.
 func (*Platform) MachineTemplates() client.ObjectList {
 	return &kubevirtv1.KubevirtMachineTemplateList{}
 }
 
-// Machines is an empty list of KubevirtMachines.
+// Machines returns an empty KubevirtMachineList.
 func (*Platform) Machines() client.ObjectList { return &kubevirtv1.KubevirtMachineList{} }
 
 // CustomizeIgnition adds nothing.
 func (*Platform) CustomizeIgnition(platform.Pool, *ignition.Config) {}
 
-// MachineProblem is the first stage that a virtual machine has not reached.
+// MachineProblem returns the first stage that a virtual machine has not reached.
 func (*Platform) MachineProblem(obj client.Object) (reason, message string) {
 	return says(obj).Problem(stages...)
 }
 
-// MachineStart begins when the virtual machine runs. What it waits for before, a volume or a host, another would wait for too.
+// MachineStart returns a start that begins when the virtual machine runs. Before that it waits for a volume or a host,
+// for which a replacement would wait too.
 func (*Platform) MachineStart(obj client.Object) platform.MachineStart {
 	return says(obj).StartedWith(provisioned)
 }
@@ -69,10 +70,10 @@ func says(obj client.Object) platform.ProviderSays {
 	return platform.ProviderSays{FailureReason: status.FailureReason, FailureMessage: status.FailureMessage, Conditions: status.Conditions}
 }
 
-// liveMigratable is what the provider says of a virtual machine that can change hosts while it runs.
+// liveMigratable is the condition type of a virtual machine that supports live migration.
 const liveMigratable = "VMLiveMigratable"
 
-// MachineConditions tell whether all virtual machines can change hosts while they run.
+// MachineConditions reports whether all virtual machines support live migration.
 func (*Platform) MachineConditions(machines []client.Object) []metav1.Condition {
 	var reasons, messages []string
 	for _, machine := range machines {
@@ -90,13 +91,14 @@ func (*Platform) MachineConditions(machines []client.Object) []metav1.Condition 
 		condition.Shorten(fmt.Sprintf("%d of %d machines cannot be moved while they run\n%s", len(messages), len(machines), strings.Join(messages, "\n")), mostMachines))}
 }
 
-// mostMachines bounds what a condition tells of all machines, in bytes.
+// mostMachines limits the length of a condition message about all machines, in bytes.
 const mostMachines = 3000
 
-// NodeStartup leaves it to the traits.
+// NodeStartup returns zero, so that the traits apply.
 func (*Platform) NodeStartup(platform.Pool) time.Duration { return 0 }
 
-// OrphanedMachines lets go of none: the provider deletes each virtual machine. It says which it waits for, and with which kubeconfig.
+// OrphanedMachines removes no machine, because the provider deletes each virtual machine. It returns which machine the
+// deletion waits for, and which kubeconfig is used.
 func (*Platform) OrphanedMachines(ctx context.Context, c client.Client, cluster platform.Cluster) (string, error) {
 	machines := &kubevirtv1.KubevirtMachineList{}
 	if err := c.List(ctx, machines, client.InNamespace(cluster.Namespace)); err != nil {
@@ -116,7 +118,8 @@ func (*Platform) OrphanedMachines(ctx context.Context, c client.Client, cluster 
 	return waits, nil
 }
 
-// UserDataFormat is Ignition for CoreOS, which OpenShift runs on, and else what the image is known to read by its name.
+// UserDataFormat returns Ignition for CoreOS, on which OpenShift runs. For other distributions it depends on the
+// image's name.
 func (*Platform) UserDataFormat(_ context.Context, _ client.Reader, pool platform.Pool, _ bool) (platform.UserData, error) {
 	if readsIgnition(pool) {
 		return platform.UserData{Format: hyperv1.UserDataIgnition}, nil

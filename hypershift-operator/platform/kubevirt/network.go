@@ -28,17 +28,18 @@ import (
 
 const (
 	policyRights = hyperv1.ValidKubeVirtInfraNetworkPolicyRBAC
-	// policyWrites and disconnected are the subjects of calls that write the NetworkPolicy and that delete it.
+	// policyWrites and disconnected are the subjects of calls that write and delete the NetworkPolicy.
 	policyWrites, disconnected = "policy writes", "disconnected"
 )
 
-// infraTarget is where a cluster's virtual machines are.
+// infraTarget returns where a cluster's virtual machines are.
 func infraTarget(cluster platform.Cluster) target {
 	return target{hosted: cluster.Namespace, user: cluster.HostedCluster.Namespace, credentials: external(cluster.HostedCluster)}
 }
 
-// Connect keeps virtual machines in another cluster off that cluster's own networks, where its kubeconfig may do so, and sums up what pools say
-// of theirs. In the management cluster the policies of the hosted namespace do that.
+// Connect blocks virtual machines in an external cluster from that cluster's own networks, if its kubeconfig allows
+// that. It also summarizes the pools' live migration conditions. In the management cluster, the policies of the hosted
+// control plane namespace block those networks.
 func (p *Platform) Connect(ctx context.Context, c client.Client, cluster platform.Cluster) (platform.Connection, error) {
 	connection, err := migratable(ctx, c, cluster.HostedCluster)
 	if err != nil {
@@ -54,7 +55,8 @@ func (p *Platform) Connect(ctx context.Context, c client.Client, cluster platfor
 	return connection, err
 }
 
-// migratable tells whether all pools can move their virtual machines, as far as they say.
+// migratable summarizes whether the virtual machines of all pools support live migration, according to the pools'
+// conditions.
 func migratable(ctx context.Context, c client.Reader, hc *hyperv1.HostedCluster) (platform.Connection, error) {
 	pools := &hyperv1.NodePoolList{}
 	if err := c.List(ctx, pools, client.InNamespace(hc.Namespace)); err != nil {
@@ -85,7 +87,8 @@ func migratable(ctx context.Context, c client.Reader, hc *hyperv1.HostedCluster)
 	return platform.Connection{Conditions: []metav1.Condition{condition.True(conditionType, hyperv1.AsExpectedReason, hyperv1.AllIsWellMessage)}}, nil
 }
 
-// keepPolicy says in a condition what the kubeconfig lacks: virtual machines run without the policy too.
+// keepPolicy writes the NetworkPolicy, and reports in a condition which right the kubeconfig lacks. Virtual machines
+// run without the policy too.
 func (p *Platform) keepPolicy(ctx context.Context, c client.Client, at target, hc *hyperv1.HostedCluster) (metav1.Condition, time.Duration, error) {
 	about := fmt.Sprintf("policy/%d", hc.Generation)
 	if last, fresh := p.infra.recall(at, about); fresh {
@@ -129,7 +132,8 @@ func (p *Platform) keepPolicy(ctx context.Context, c client.Client, at target, h
 	return condition.Unknown(string(policyRights), hyperv1.ReconciliationErrorReason, err.Error()), 0, err
 }
 
-// ownNetworks are those of pods and Services of an OpenShift cluster. Others do not tell.
+// ownNetworks returns the networks of pods and Services of an OpenShift cluster. Other distributions do not publish
+// them.
 func ownNetworks(ctx context.Context, where place) ([]netip.Prefix, error) {
 	network := &unstructured.Unstructured{}
 	network.SetGroupVersionKind(networks)
@@ -153,12 +157,14 @@ func ownNetworks(ctx context.Context, where place) ([]netip.Prefix, error) {
 	return prefixes, nil
 }
 
-// launcherPolicy is named after the cluster, since several may have their virtual machines in one namespace.
+// launcherPolicy returns the policy, named after the cluster, because several clusters may share a namespace for
+// virtual machines.
 func launcherPolicy(hc *hyperv1.HostedCluster, namespace string) *networkingv1.NetworkPolicy {
 	return &networkingv1.NetworkPolicy{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "virt-launcher-" + hc.Spec.InfraID}}
 }
 
-// launcherRules let everybody in, and let out to one another, DNS, ingress, the published services and what is outside of the cluster.
+// launcherRules allows all ingress. It allows egress to the cluster's virtual machines, DNS, ingress, the published
+// services, and addresses outside the external cluster.
 func launcherRules(hc *hyperv1.HostedCluster, blocked []netip.Prefix) networkingv1.NetworkPolicySpec {
 	machines := metav1.LabelSelector{MatchLabels: map[string]string{hyperv1.InfraIDLabel: hc.Spec.InfraID, "kubevirt.io": "virt-launcher"}}
 	v4, v6 := &networkingv1.IPBlock{CIDR: "0.0.0.0/0"}, &networkingv1.IPBlock{CIDR: "::/0"}
@@ -192,7 +198,7 @@ func launcherRules(hc *hyperv1.HostedCluster, blocked []netip.Prefix) networking
 	}
 }
 
-// nodeAddresses are those that services are published under by node ports, each once.
+// nodeAddresses returns the addresses at which services are published by node ports, without duplicates.
 func nodeAddresses(hc *hyperv1.HostedCluster) []netip.Addr {
 	var addresses []netip.Addr
 	for _, service := range hc.Spec.Services {
@@ -207,7 +213,8 @@ func nodeAddresses(hc *hyperv1.HostedCluster) []netip.Addr {
 	return addresses
 }
 
-// Disconnect takes the policy away. It waits for a cluster that may answer again, and lets go where nothing leads there any more.
+// Disconnect deletes the policy. It waits for a cluster that may respond again, but not if the user has deleted the
+// kubeconfig.
 func (p *Platform) Disconnect(ctx context.Context, c client.Client, cluster platform.Cluster) (string, error) {
 	at := infraTarget(cluster)
 	if at.credentials == nil {
@@ -229,7 +236,7 @@ func (p *Platform) Disconnect(ctx context.Context, c client.Client, cluster plat
 		}
 		return "", err
 	case failure.reason == reasonForbidden:
-		return "", nil // It never had one.
+		return "", nil // The kubeconfig has no right to the policy, so none was created.
 	}
 	if gone, err := at.abandoned(ctx, c); err != nil || gone {
 		return "", err
@@ -238,7 +245,7 @@ func (p *Platform) Disconnect(ctx context.Context, c client.Client, cluster plat
 		policy.Namespace, policy.Name, failure, at.user, at.credentials.InfraKubeConfigSecret.Name), nil
 }
 
-// abandoned tells that the user took the way to the cluster away, and so does not want to be waited for.
+// abandoned reports whether the user has removed the kubeconfig, so that the deletion must not wait for the cluster.
 func (at target) abandoned(ctx context.Context, c client.Reader) (bool, error) {
 	ref := at.credentials.InfraKubeConfigSecret
 	if ref == nil {

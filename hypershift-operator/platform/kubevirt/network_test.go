@@ -18,7 +18,8 @@ import (
 	"github.com/openshift/hypershift/hypershift-operator/platform"
 )
 
-// publishedAt is demo with its virtual machines in another cluster, and its services at node ports of these addresses.
+// publishedAt returns demo with its virtual machines in an external cluster, and its services at node ports of these
+// addresses.
 func publishedAt(addresses ...string) platform.Cluster {
 	cluster := testCluster(elsewhere())
 	for _, address := range addresses {
@@ -28,7 +29,7 @@ func publishedAt(addresses ...string) platform.Cluster {
 	return cluster
 }
 
-// ownNetwork is what an OpenShift cluster says of its networks.
+// ownNetwork returns the Network configuration of an OpenShift cluster.
 func ownNetwork(spec map[string]any) client.Object {
 	network := &unstructured.Unstructured{Object: map[string]any{"spec": spec}}
 	network.SetGroupVersionKind(networks)
@@ -40,7 +41,7 @@ func usualNetwork() client.Object {
 	return ownNetwork(map[string]any{"clusterNetwork": []any{map[string]any{"cidr": "10.128.0.0/14"}}, "serviceNetwork": []any{"172.30.0.0/16"}})
 }
 
-// keptPolicy is that of demo in the other cluster; nil for none.
+// keptPolicy returns demo's policy in the external cluster; nil for none.
 func keptPolicy(t *testing.T, c client.Client) *networkingv1.NetworkPolicy {
 	t.Helper()
 	policy := &networkingv1.NetworkPolicy{}
@@ -50,7 +51,7 @@ func keptPolicy(t *testing.T, c client.Client) *networkingv1.NetworkPolicy {
 	return policy
 }
 
-// connect is one pass, and what it says of the policy.
+// connect reconciles once, and returns the condition of the policy.
 func (a *abroad) connect(t *testing.T, cluster platform.Cluster) (metav1.Condition, time.Duration, error) {
 	t.Helper()
 	connection, err := a.Connect(t.Context(), a.here, cluster)
@@ -61,7 +62,7 @@ func (a *abroad) connect(t *testing.T, cluster platform.Cluster) (metav1.Conditi
 	return connection.Conditions[0], connection.CheckAgain, err
 }
 
-// TestConnectHere: in the management cluster others keep virtual machines off, so that nothing is said of another cluster.
+// TestConnectHere: in the management cluster other policies apply, so nothing is reported about an external cluster.
 func TestConnectHere(t *testing.T) {
 	g, c := NewWithT(t), testClient(t)
 	connection, err := (&Platform{}).Connect(t.Context(), c, testCluster(nil))
@@ -74,7 +75,7 @@ func TestConnectHere(t *testing.T) {
 	g.Expect(err).To(MatchError(And(ContainSubstring("listing NodePools"), ContainSubstring("etcd is slow"))))
 }
 
-// TestPolicy: whom virtual machines in another cluster may reach, and who reaches them.
+// TestPolicy checks the egress and ingress of virtual machines in an external cluster.
 func TestPolicy(t *testing.T) {
 	g, a := NewWithT(t), newAbroad(t, ownNetwork(map[string]any{
 		"clusterNetwork": []any{map[string]any{"cidr": "10.129.3.4/14"}, map[string]any{"cidr": "fd01::/48"}, map[string]any{"cidr": "nonsense"}, "nonsense", map[string]any{}},
@@ -119,7 +120,7 @@ func TestPolicy(t *testing.T) {
 	g.Expect(policy.Spec.Egress[2].To).To(ConsistOf(networkingv1.NetworkPolicyPeer{IPBlock: &networkingv1.IPBlock{CIDR: "2001:db8::10/128"}}))
 }
 
-// TestPolicyKept: a settled cluster asks for nothing, and what somebody changed is put right when it is looked at again.
+// TestPolicyKept: a settled cluster makes no calls, and a third-party change is reverted at the next check.
 func TestPolicyKept(t *testing.T) {
 	g, a := NewWithT(t), newAbroad(t, usualNetwork())
 	cluster := publishedAt("192.0.2.10")
@@ -155,7 +156,7 @@ func TestPolicyKept(t *testing.T) {
 	g.Expect(a.calls["update"]).To(Equal(updates), "what is right is not written")
 }
 
-// TestPolicyRights: what the kubeconfig lacks is said, and what can be done without it is done.
+// TestPolicyRights: missing rights of the kubeconfig are reported, and the rest of the work is done.
 func TestPolicyRights(t *testing.T) {
 	for _, tc := range []struct {
 		name         string
@@ -225,12 +226,13 @@ func TestPolicyRights(t *testing.T) {
 	})
 }
 
-// TestDisconnect: the policy goes before the cluster does, and what cannot be reached is waited for unless the user gives it up.
+// TestDisconnect: the policy is deleted before the cluster. The deletion waits for an unreachable cluster unless the
+// user removes its kubeconfig.
 func TestDisconnect(t *testing.T) {
 	for _, tc := range []struct {
 		name  string
 		fails func(string) error
-		// without takes the user's Secret away.
+		// without deletes the user's Secret.
 		without bool
 		waits   string
 		stays   bool
@@ -297,7 +299,7 @@ func TestDisconnect(t *testing.T) {
 	})
 }
 
-// TestPoolsSumUp: a cluster says what its own pools say, in their order by name, and nothing of others'.
+// TestPoolsSumUp: a cluster summarizes the conditions of its own pools, sorted by name.
 func TestPoolsSumUp(t *testing.T) {
 	pool := func(namespace, name, cluster string, status corev1.ConditionStatus, conditionType string) client.Object {
 		return &hyperv1.NodePool{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: name}, Spec: hyperv1.NodePoolSpec{ClusterName: cluster},
@@ -307,7 +309,7 @@ func TestPoolsSumUp(t *testing.T) {
 	for _, tc := range []struct {
 		name  string
 		pools []client.Object
-		want  metav1.ConditionStatus // empty where nothing is said
+		want  metav1.ConditionStatus // empty if there is no condition
 		says  string
 	}{
 		{"When another cluster's pool cannot move, it should not matter", []client.Object{pool("clusters", "a", "other", "False", migratableType)}, "", ""},

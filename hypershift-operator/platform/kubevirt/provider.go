@@ -17,8 +17,9 @@ var manifests embed.FS
 // providerTag is the provider's image in an OpenShift payload. A Kubernetes payload has none.
 const providerTag = "cluster-api-provider-kubevirt"
 
-// Provider is one provider for the hosted namespace, of the image that the cluster names, the installer chose or the payload brings. Without
-// credentials that it needs there is none: it could only fail.
+// Provider returns one provider for the hosted control plane namespace. Its image is the one that the cluster names,
+// that the installer chose, or that the payload contains. It returns nil while required credentials are missing, since
+// the provider would only fail.
 func (p *Platform) Provider(cluster platform.Cluster) *component.Component {
 	if external(cluster.HostedCluster) != nil && cluster.CredentialsHash == "" {
 		return nil

@@ -19,7 +19,7 @@ import (
 	"github.com/openshift/hypershift/support/distributions"
 )
 
-// settings is the pool's KubeVirt block; an empty one where the user left it out.
+// settings returns the pool's KubeVirt block; an empty one if it is not set.
 func settings(pool platform.Pool) hyperv1.KubevirtNodePoolPlatform {
 	if pool.NodePool.Spec.Platform.Kubevirt == nil {
 		return hyperv1.KubevirtNodePoolPlatform{}
@@ -27,7 +27,7 @@ func settings(pool platform.Pool) hyperv1.KubevirtNodePoolPlatform {
 	return *pool.NodePool.Spec.Platform.Kubevirt
 }
 
-// ValidateNodePool refuses what KubeVirt could not run.
+// ValidateNodePool rejects what KubeVirt cannot run.
 func (*Platform) ValidateNodePool(pool platform.Pool) error {
 	if err := errors.Join(validateNetworks(pool), validatePatches(pool)); err != nil {
 		return err
@@ -43,7 +43,7 @@ func validateNetworks(pool platform.Pool) error {
 	return nil
 }
 
-// validateImage can decide only once the payload was read. Another payload may name a disk.
+// validateImage can only decide once the payload is known. Another payload may name a disk.
 func validateImage(pool platform.Pool) error {
 	if pool.Release == nil || image(pool) != "" {
 		return nil
@@ -60,7 +60,7 @@ func noImage(message string) error {
 	return &platform.Fault{Condition: hyperv1.NodePoolValidPlatformImageType, Reason: hyperv1.NodePoolValidationFailedReason, Message: message}
 }
 
-// namedDisk is the container disk that a pool names itself; empty for none.
+// namedDisk returns the container disk that a pool names itself; empty for none.
 func namedDisk(block *hyperv1.KubevirtNodePoolPlatform) string {
 	if block == nil || block.RootVolume == nil || block.RootVolume.Image == nil {
 		return ""
@@ -68,8 +68,8 @@ func namedDisk(block *hyperv1.KubevirtNodePoolPlatform) string {
 	return ptr.Deref(block.RootVolume.Image.ContainerDiskImage, "")
 }
 
-// image is the container disk that the pool names, or that of its release; empty for none. A release from before container disks has a file
-// for OpenStack, by its URL, which pools take that are allowed to.
+// image returns the container disk that the pool names, or that of its release; empty for none. A release without
+// container disks has a disk image for OpenStack, referenced by URL. A pool uses that only if an annotation allows it.
 func image(pool platform.Pool) string {
 	if disk := namedDisk(pool.NodePool.Spec.Platform.Kubevirt); disk != "" {
 		return disk
@@ -91,7 +91,8 @@ func architecture(pool platform.Pool) string {
 	return pool.NodePool.Spec.Arch
 }
 
-// readsIgnition tells whether the pool's disk starts by Ignition: that of an OpenShift release, and others by their names.
+// readsIgnition reports whether the pool's disk uses Ignition. The disk of an OpenShift release does; for others it
+// depends on the name.
 func readsIgnition(pool platform.Pool) bool {
 	if pool.Release == nil || distributions.Of(pool.Distribution()).OwnOperators {
 		return true
@@ -100,18 +101,18 @@ func readsIgnition(pool platform.Pool) bool {
 	return strings.Contains(name, "coreos") || strings.Contains(name, "flatcar")
 }
 
-// MachineTemplate is the virtual machine that the pool's machines are.
+// MachineTemplate returns a template with the virtual machine of the pool's machines.
 func (*Platform) MachineTemplate(pool platform.Pool) client.Object {
 	template := &kubevirtv1.KubevirtMachineTemplate{}
 	spec := &template.Spec.Template.Spec
-	spec.BootstrapCheckSpec.CheckStrategy = "none" // The other wants to log in.
-	// One that cannot be patched was refused by ValidateNodePool.
+	spec.BootstrapCheckSpec.CheckStrategy = "none" // The other strategy needs a login.
+	// ValidateNodePool has rejected a template that cannot be patched.
 	spec.VirtualMachineTemplate, _ = patched(pool)
 	return template
 }
 
-// RollingTemplate is the template without the name of the volume that disks are cloned from: one with the same disk may take its place. Of all
-// else KubeVirt takes over changes when a virtual machine starts anew.
+// RollingTemplate returns the template without the name of the volume from which disks are cloned, because another
+// volume may contain the same disk. KubeVirt applies any other change only when a virtual machine restarts.
 func (*Platform) RollingTemplate(template client.Object) client.Object {
 	made, ok := template.DeepCopyObject().(*kubevirtv1.KubevirtMachineTemplate)
 	if !ok {
@@ -135,7 +136,7 @@ func (*Platform) RollingTemplate(template client.Object) client.Object {
 	return made
 }
 
-// patches are JSON patches of virtual machines, the cluster's before the pool's.
+// patches returns the JSON patches of virtual machines, the cluster's before the pool's.
 func patches(pool platform.Pool) []string {
 	var all []string
 	for _, annotations := range []map[string]string{pool.HostedCluster.Annotations, pool.NodePool.Annotations} {
@@ -146,8 +147,9 @@ func patches(pool platform.Pool) []string {
 	return all
 }
 
-// validatePatches wants virtual machines that are patched to be in another cluster. In the hosted namespace a volume or a label of
-// theirs gets at what is beside them: keys of the control plane, tokens of its managers.
+// validatePatches requires that patched virtual machines run in an external cluster. In the hosted control plane
+// namespace, a patched volume or label could give them access to other objects. Examples are keys of the control plane
+// and its service account tokens.
 func validatePatches(pool platform.Pool) error {
 	if len(patches(pool)) == 0 {
 		return nil
@@ -162,8 +164,8 @@ func validatePatches(pool platform.Pool) error {
 	return nil
 }
 
-// patched is what the pool's virtual machines are made after, with the patches of users. Its JSON is canonical, as the API server gives it
-// back.
+// patched returns the template of the pool's virtual machines with the users' patches. Its JSON is canonical, as the
+// API server returns it.
 func patched(pool platform.Pool) (kubevirtv1.VirtualMachineTemplate, error) {
 	template := kubevirtv1.VirtualMachineTemplate{ObjectMeta: kubevirtv1.VirtualMachineMeta{Labels: labels(pool)}}
 	if credentials := external(pool.HostedCluster); credentials != nil {

@@ -21,7 +21,7 @@ import (
 
 const payloadDisk = "quay.example/rhcos@sha256:12"
 
-// testPool is one of an OpenShift release as the API server fills it in.
+// testPool returns a pool of an OpenShift release with the API server's defaults.
 func testPool(change func(*hyperv1.KubevirtNodePoolPlatform)) platform.Pool {
 	var intel releaseinfo.BootArchitecture
 	intel.Images.KubeVirt = releaseinfo.BootImage{DigestRef: payloadDisk}
@@ -40,7 +40,7 @@ func testPool(change func(*hyperv1.KubevirtNodePoolPlatform)) platform.Pool {
 		Distribution: releaseinfo.OpenShift, BootImages: releaseinfo.BootImages{Architectures: map[string]releaseinfo.BootArchitecture{"x86_64": intel}}})}
 }
 
-// vm is the template of the pool's virtual machines as KubeVirt reads it.
+// vm returns the template of the pool's virtual machines as KubeVirt reads it.
 func vm(t *testing.T, pool platform.Pool) map[string]any {
 	t.Helper()
 	template := (&Platform{}).MachineTemplate(pool).(*kubevirtv1.KubevirtMachineTemplate)
@@ -55,7 +55,7 @@ func vm(t *testing.T, pool platform.Pool) map[string]any {
 	return spec
 }
 
-// at is what a path of keys and indexes leads to; nil where it leads nowhere.
+// at returns the value at a path of keys and indexes; nil if it does not exist.
 func at(value any, path ...any) any {
 	for _, step := range path {
 		switch step := step.(type) {
@@ -118,7 +118,7 @@ func TestOlderRelease(t *testing.T) {
 		map[string]any{"http": map[string]any{"url": "https://mirror.example/rhcos.qcow2.gz"}}))
 }
 
-// Paths of what is looked at.
+// Paths of the fields that are compared.
 var (
 	machinePath  = []any{"virtualMachineTemplate", "spec", "template", "spec"}
 	domainPath   = append(machinePath[:4:4], "domain")
@@ -210,8 +210,8 @@ func TestTemplate(t *testing.T) {
 	})
 }
 
-// TestWholeTemplate has all that KubeVirt is told of a pool that chooses nothing: a word less, and machines would not start, spread, be found or
-// let their hosts be drained.
+// TestWholeTemplate has the complete template of a pool with default settings. Without any part of it, machines would
+// not start, be spread or be found, or their hosts could not be drained.
 func TestWholeTemplate(t *testing.T) {
 	want := map[string]any{}
 	if err := json.Unmarshal([]byte(`{

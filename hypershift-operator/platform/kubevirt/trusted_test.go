@@ -15,8 +15,8 @@ import (
 	hyperv1 "github.com/openshift/hypershift/api/hypershift/v1beta1"
 )
 
-// TestCredentialsThatAUserPlanted: in version 0.1.0 a Secret that a user called kubevirt-infra-credentials was copied
-// under that name, and the operator connected with it.
+// TestCredentialsThatAUserPlanted: version 0.1.0 copied a user's Secret called kubevirt-infra-credentials under that
+// name, and the operator connected with it.
 func TestCredentialsThatAUserPlanted(t *testing.T) {
 	g := NewWithT(t)
 	var calls atomic.Int32

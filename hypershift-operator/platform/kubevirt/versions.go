@@ -19,17 +19,17 @@ import (
 	"github.com/openshift/hypershift/support/condition"
 )
 
-// What a cluster for virtual machines must have at least, as the compatible product wants it.
+// Minimum versions of a cluster for virtual machines, as in the compatible product.
 var (
 	leastKubernetes = version.MustParseGeneric("1.27.0")
 	leastKubeVirt   = version.MustParseGeneric("1.0.0")
 )
 
-// reasonTooOld means that KubeVirt, or Kubernetes under it, is older than the provider's.
+// reasonTooOld means that KubeVirt or its Kubernetes is older than the provider requires.
 const reasonTooOld = "InfraClusterVersionUnsupported"
 
-// checkCluster tells whether another cluster can be used by its kubeconfig, and runs what virtual machines need. What it says is not worth
-// stopping for: the provider tries too.
+// checkCluster reports whether an external cluster accepts the kubeconfig and meets the minimum versions. Its result
+// does not block the provider, which tries too.
 func (p *Platform) checkCluster(ctx context.Context, c client.Client, at target, found metav1.Condition) (metav1.Condition, time.Duration, error) {
 	const about = "versions"
 	if last, fresh := p.infra.recall(at, about); fresh {
@@ -58,7 +58,7 @@ func (p *Platform) checkCluster(ctx context.Context, c client.Client, at target,
 	return condition.Unknown(credentialsFound, hyperv1.ReconciliationErrorReason, err.Error()), 0, err
 }
 
-// tooOld says which version must be another; empty when all will do.
+// tooOld returns which version is too old or unknown; empty if all versions are sufficient.
 func tooOld(ctx context.Context, where place) (string, error) {
 	kubernetes, err := gitVersion(ctx, where, "/version")
 	if err != nil {
@@ -94,7 +94,7 @@ func tooOld(ctx context.Context, where place) (string, error) {
 	return "", nil
 }
 
-// gitVersion is what a path says of itself, without what comes behind the numbers; nil where that is no version.
+// gitVersion returns the version at a path, without suffixes; nil if it cannot be parsed.
 func gitVersion(ctx context.Context, where place, path string) (*version.Version, error) {
 	raw, err := where.get(ctx, path)
 	if err != nil {
@@ -103,7 +103,7 @@ func gitVersion(ctx context.Context, where place, path string) (*version.Version
 	return parseVersion(raw), nil
 }
 
-// parseVersion is nil for what is no version.
+// parseVersion returns nil if raw contains no valid version.
 func parseVersion(raw []byte) *version.Version {
 	var said struct {
 		GitVersion string `json:"gitVersion"`
@@ -118,7 +118,7 @@ func parseVersion(raw []byte) *version.Version {
 	return parsed
 }
 
-// preferredVersion is that of an API group; empty where it names none.
+// preferredVersion returns the preferred version of an API group; empty if it names none.
 func preferredVersion(raw []byte) string {
 	var group metav1.APIGroup
 	if json.Unmarshal(raw, &group) != nil {

@@ -15,28 +15,30 @@ import (
 	"github.com/openshift/hypershift/hypershift-operator/platform"
 )
 
-// object is a part of a manifest of KubeVirt, whose types cannot be imported. Its keys are written in order, so that the same pool has
-// the same text.
+// object is a part of a KubeVirt manifest, whose types cannot be imported. Its keys are encoded in sorted order, so
+// that the same pool gives the same text.
 type object = map[string]any
 
 const (
-	// rootVolume names the disk, its volume and the template of its DataVolume. The payload's operators know it by its label.
+	// rootVolume is the name of the disk, its volume, and the template of its DataVolume. The payload's operators find it
+	// by its label.
 	rootVolume      = "rhcos"
 	rootVolumeLabel = "hypershift.openshift.io/is-kubevirt-rhcos"
 	defaultNetwork  = "default"
 )
 
-// localVolumes of a virtual machine's pod hold nothing that a drain would lose.
+// localVolumes are volumes of a virtual machine's pod whose data need not survive a drain.
 var localVolumes = []string{
 	"private", "public", "sockets", "virt-bin-share-dir", "libvirt-runtime", "ephemeral-disks", "container-disks", "hotplug-disks",
 }
 
-// labels by which virtual machines and their pods are found: the cloud provider and storage driver of a payload look for the second.
+// labels returns the labels by which virtual machines and their pods are found. A payload's cloud provider and storage
+// driver use the second one.
 func labels(pool platform.Pool) map[string]string {
 	return map[string]string{hyperv1.NodePoolNameLabel: pool.NodePool.Name, hyperv1.InfraIDLabel: pool.HostedCluster.Spec.InfraID}
 }
 
-// virtualMachine is the spec of the pool's VirtualMachines.
+// virtualMachine returns the spec of the pool's VirtualMachines.
 func virtualMachine(pool platform.Pool) object {
 	return object{
 		"runStrategy":         "Always",
@@ -54,7 +56,7 @@ func virtualMachine(pool platform.Pool) object {
 	}
 }
 
-// instance is the spec of the VirtualMachineInstances.
+// instance returns the spec of the VirtualMachineInstances.
 func instance(pool platform.Pool) object {
 	block := settings(pool)
 	interfaces, networks := attachments(block)
@@ -76,7 +78,8 @@ func instance(pool platform.Pool) object {
 	return spec
 }
 
-// domain is the hardware. A guaranteed pod is asked for by its resources alone, from which KubeVirt takes cores and memory.
+// domain returns the hardware. The guaranteed QoS class sets only resources, from which KubeVirt derives cores and
+// memory.
 func domain(block hyperv1.KubevirtNodePoolPlatform, interfaces []object) object {
 	devices := object{
 		"disks":      []object{{"name": rootVolume, "disk": object{"bus": "virtio"}}},
@@ -106,7 +109,7 @@ func domain(block hyperv1.KubevirtNodePoolPlatform, interfaces []object) object 
 	return domain
 }
 
-// hostDevices are named by their number, since KubeVirt wants each name once.
+// hostDevices returns the devices with numbered names, because KubeVirt requires unique names.
 func hostDevices(block hyperv1.KubevirtNodePoolPlatform) []object {
 	var devices []object
 	for _, device := range block.KubevirtHostDevices {
@@ -117,7 +120,7 @@ func hostDevices(block hyperv1.KubevirtNodePoolPlatform) []object {
 	return devices
 }
 
-// attachments are the interfaces and the networks that they are in.
+// attachments returns the interfaces and their networks.
 func attachments(block hyperv1.KubevirtNodePoolPlatform) (interfaces, networks []object) {
 	attach := func(name, kind string, source object) {
 		interfaces = append(interfaces, object{"name": name, "bridge": object{}})
@@ -133,7 +136,7 @@ func attachments(block hyperv1.KubevirtNodePoolPlatform) (interfaces, networks [
 	return interfaces, networks
 }
 
-// dataVolume is the root volume of each virtual machine, which is filled from the container disk.
+// dataVolume returns the root volume of each virtual machine, which is filled from the disk image or its cache.
 func dataVolume(pool platform.Pool) object {
 	spec := object{"source": source(pool)}
 	if cached(pool.NodePool) {
@@ -145,7 +148,7 @@ func dataVolume(pool platform.Pool) object {
 	return object{"metadata": object{"name": rootVolume, "labels": object{rootVolumeLabel: "true"}}, "spec": spec}
 }
 
-// source is where the disk comes from: a container image, or a file that its web server has.
+// source returns the source of the disk: a container image, or a file on a web server.
 func source(pool platform.Pool) object {
 	if disk := image(pool); strings.HasPrefix(disk, "https://") {
 		return object{"http": object{"url": disk}}
@@ -153,7 +156,7 @@ func source(pool platform.Pool) object {
 	return object{"registry": object{"url": "docker://" + image(pool), "pullMethod": "node"}}
 }
 
-// namespaceOf is the one of the pool's virtual machines.
+// namespaceOf returns the namespace of the pool's virtual machines.
 func namespaceOf(pool platform.Pool) string {
 	if credentials := external(pool.HostedCluster); credentials != nil {
 		return credentials.InfraNamespace
@@ -161,7 +164,7 @@ func namespaceOf(pool platform.Pool) string {
 	return naming.ControlPlaneNamespace(pool.HostedCluster)
 }
 
-// keptName is the volume with the disk; empty while there is none.
+// keptName returns the volume with the cached disk; empty while there is none.
 func keptName(pool platform.Pool) string {
 	if pool.Kept == nil || pool.Kept.KubeVirt == nil {
 		return ""

@@ -20,64 +20,65 @@ import (
 	"github.com/openshift/hypershift/support/maas"
 )
 
-// Reasons of PlatformCredentialsFound beside those of the API.
+// Reasons of PlatformCredentialsFound in addition to those of the API.
 const (
-	// ReasonChecking means that MAAS was not asked yet.
+	// ReasonChecking means that the operator has not called MAAS yet.
 	ReasonChecking = "MAASNotCheckedYet"
-	// ReasonAnotherUser means that MAAS knows the credentials, and that they are of another user than the machines, or of another MAAS.
+	// ReasonAnotherUser means that MAAS accepts the credentials, but they belong to another user than the machines, or to
+	// another MAAS.
 	ReasonAnotherUser = "CredentialsOfAnotherUser"
 )
 
 const (
 	defaultCheckTimeout = 5 * time.Second
-	// parallelChecks bounds how many of the controller's workers may wait for a MAAS at the same time; the other workers
-	// serve clusters whatever their MAAS does. One namespace has one question in flight.
+	// parallelChecks limits how many of the controller's workers may wait for a MAAS concurrently. The other workers serve
+	// clusters even if their MAAS does not answer. Each namespace has at most one request in flight.
 	parallelChecks = 3
 
 	goodFor   = 5 * time.Minute
 	firstWait = 10 * time.Second
 	lastWait  = 2 * time.Minute
 	busyWait  = 2 * time.Second
-	// A namespace may ask so many questions at once, and then one in that time.
+	// A namespace may make questionsAtOnce requests at once, and then one per questionEvery.
 	questionsAtOnce = 10
 	questionEvery   = 5 * time.Second
-	// forgetAfter bounds how long an answer is remembered that nobody asks for any more.
+	// forgetAfter limits how long an unused answer is cached.
 	forgetAfter = time.Hour
 )
 
-// WhoAmI asks a MAAS for the name of an API key's user.
+// WhoAmI asks a MAAS for the user name of an API key.
 type WhoAmI func(ctx context.Context, cfg maas.Config) (string, error)
 
-// checks asks MAAS servers one question, by credentials, and remembers what they said.
+// checks makes one kind of request to MAAS servers, and caches the answers by credentials.
 type checks[T any] struct {
 	clock   clock.Clock
 	query   func(ctx context.Context, cfg maas.Config) (T, error)
 	timeout time.Duration
 
 	mu sync.Mutex
-	// open are the namespaces with a question in flight.
+	// open contains the namespaces with a request in flight.
 	open map[string]bool
-	// limits are by namespace: who changes a Secret again and again does not have the operator call as often.
+	// limits are by namespace, so that frequent changes of a Secret do not cause as many calls by the operator.
 	limits  map[string]*limit
 	answers map[[sha256.Size]byte]answer[T]
 }
 
 type answer[T any] struct {
-	// value is what MAAS said, such as whose key it is; zero with an error.
+	// value is MAAS's answer, such as the user of the key; zero with an error.
 	value    T
 	err      error
 	at       time.Time
 	validFor time.Duration
 }
 
-// checkResult is what a cluster is told.
+// checkResult is the result that is reported for a cluster.
 type checkResult[T any] struct {
-	// known is false when MAAS was not asked yet.
+	// known is false until MAAS has been asked.
 	known bool
-	// value is what MAAS said, such as whose key it is; zero with an error.
+	// value is MAAS's answer, such as the user of the key; zero with an error.
 	value T
 	err   error
-	// again is when to ask again.
+	// again is the time until the next request.
 	again time.Duration
 }
 
@@ -95,7 +96,8 @@ func newChecks[T any](o Options, query func(ctx context.Context, cfg maas.Config
 	return c
 }
 
-// withClient makes a question of one call: it is not repeated, and goes where tenants may have the operator call.
+// withClient turns one API call into a query. The call is not retried, and contacts only addresses that are allowed for
+// tenants.
 func withClient[T any](o Options, call func(context.Context, *maas.Client) (T, error)) func(context.Context, maas.Config) (T, error) {
 	return func(ctx context.Context, cfg maas.Config) (T, error) {
 		cfg.Retry, cfg.Guard, cfg.Metrics = maas.RetryPolicy{Attempts: -1}, o.Guard, o.Calls
@@ -117,8 +119,8 @@ func whoAmI(ctx context.Context, c *maas.Client) (string, error) {
 	return user.Username, err
 }
 
-// ask returns the last answer while it is fresh. Else it asks, unless the namespace has asked too often, or too many questions are
-// open already.
+// ask returns the last answer while it is fresh. Otherwise it queries MAAS, unless the namespace has reached its rate
+// limit, or too many requests are in flight.
 func (c *checks[T]) ask(ctx context.Context, namespace string, cfg maas.Config) checkResult[T] {
 	key := fingerprint(cfg)
 	last, known := c.recall(key)
@@ -137,13 +139,14 @@ func (c *checks[T]) ask(ctx context.Context, namespace string, cfg maas.Config) 
 	return checkResult[T]{known: true, value: value, err: err, again: fresh.validFor}
 }
 
-// limit lets a namespace ask some times at once, and then slowly.
+// limit is the rate limit of a namespace, which allows a burst.
 type limit struct {
 	left int
 	at   time.Time
 }
 
-// begin returns how long a namespace has to wait until it may ask; zero lets it ask now, until end is called.
+// begin returns how long a namespace must wait before its next request. Zero means that it may query now, until end is
+// called.
 func (c *checks[T]) begin(namespace string) time.Duration {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -173,7 +176,7 @@ func (c *checks[T]) end(namespace string) {
 	delete(c.open, namespace)
 }
 
-// validity doubles the wait with each failure in a row.
+// validity doubles the wait with each consecutive failure.
 func validity(err, last error, waited time.Duration) time.Duration {
 	if err == nil {
 		return goodFor
@@ -211,16 +214,17 @@ func fingerprint(cfg maas.Config) [sha256.Size]byte {
 	return sha256.Sum256([]byte(strings.Join([]string{cfg.Endpoint, cfg.APIKey, string(cfg.CABundle)}, "\x00")))
 }
 
-// good tells that MAAS knows the credentials.
+// good reports whether MAAS accepts the credentials.
 func (v checkResult[T]) good() bool { return v.known && v.err == nil }
 
-// refused tells that the endpoint is one that tenants may not have called: the provider must not get it either.
+// refused reports whether the address policy for tenants blocks the endpoint. The provider must not get such an
+// endpoint either.
 func (v checkResult[T]) refused() bool {
 	var refused *maas.RefusedAddressError
 	return errors.As(v.err, &refused)
 }
 
-// condition puts into words what became of the question.
+// condition returns the condition that describes the result.
 func (v checkResult[T]) condition(secret client.ObjectKey) metav1.Condition {
 	switch {
 	case !v.known:

@@ -23,7 +23,7 @@ var (
 	testSecret = client.ObjectKey{Namespace: "clusters", Name: "creds"}
 )
 
-// server is a MAAS that answers as the test says and counts the questions.
+// server is a MAAS that responds as the test specifies and counts the requests.
 type server struct {
 	user  string
 	err   error

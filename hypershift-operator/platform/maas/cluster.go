@@ -13,10 +13,10 @@ import (
 	"github.com/openshift/hypershift/hypershift-operator/platform"
 )
 
-// defaultDomain is MAAS's own default domain. Nothing is registered there: the endpoint is the control plane's.
+// defaultDomain is MAAS's default domain. No name is registered in it, because the endpoint is the control plane's.
 const defaultDomain = "maas"
 
-// ValidateHostedCluster wants the MAAS block and an identity.
+// ValidateHostedCluster requires the MAAS block and an identity.
 func (*Platform) ValidateHostedCluster(hc *hyperv1.HostedCluster) error {
 	if hc.Spec.Platform.MAAS == nil {
 		return errors.New("spec.platform.maas is missing: set identityRef.name to the Secret with MAAS_ENDPOINT and MAAS_API_KEY")
@@ -27,8 +27,8 @@ func (*Platform) ValidateHostedCluster(hc *hyperv1.HostedCluster) error {
 	return nil
 }
 
-// InfraCluster is the MaasCluster. There is none before the API endpoint is known: a provider that does not know the
-// custom DNS annotation would make up an endpoint of its own.
+// InfraCluster returns the MaasCluster, or nil until the API endpoint is known. Without an endpoint, a provider that
+// does not support the custom DNS annotation would generate one.
 func (p *Platform) InfraCluster(cluster platform.Cluster) *platform.Object {
 	hc := cluster.HostedCluster
 	if cluster.ControlPlane == nil || cluster.ControlPlane.Status.ControlPlaneEndpoint.Host == "" {
@@ -41,7 +41,7 @@ func (p *Platform) InfraCluster(cluster platform.Cluster) *platform.Object {
 			infra.Annotations = map[string]string{}
 		}
 		infra.Annotations[infrav1.CustomDNSAnnotation] = ""
-		// One that is there has machines of its own.
+		// An existing MaasCluster has its own machines.
 		if lost := hc.Annotations[hyperv1.RestoredInfrastructureAnnotation]; lost != "" && infra.UID == "" {
 			infra.Annotations[infrav1.RestoredFromAnnotation] = lost
 		}
@@ -55,7 +55,7 @@ func (p *Platform) InfraCluster(cluster platform.Cluster) *platform.Object {
 		}
 		infra.Spec.ControlPlaneEndpoint = infrav1.APIEndpoint{Host: endpoint.Host, Port: int(endpoint.Port)}
 		infra.Spec.FailureDomains = texts(spec(hc).FailureDomains)
-		infra.Spec.IdentityRef = nil // The provider was started with it.
+		infra.Spec.IdentityRef = nil // The provider was started with the cluster's identity.
 		if p.foreign(cluster) {
 			infra.Spec.IdentityRef = &infrav1.IdentityReference{Name: mirrorName(hc)}
 		}

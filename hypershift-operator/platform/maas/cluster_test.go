@@ -14,7 +14,7 @@ import (
 	"github.com/openshift/hypershift/hypershift-operator/platform"
 )
 
-// TestInfraCluster: all that the provider is told of a cluster, and when.
+// TestInfraCluster checks the complete MaasCluster, and when it is created.
 func TestInfraCluster(t *testing.T) {
 	cluster := func(change func(*hyperv1.MAASPlatformSpec)) platform.Cluster {
 		c := testCluster()
@@ -69,7 +69,7 @@ func TestInfraCluster(t *testing.T) {
 	}
 }
 
-// TestRestoredInfrastructure is about the place of a MaasCluster that was lost.
+// TestRestoredInfrastructure covers a MaasCluster that replaces a lost one.
 func TestRestoredInfrastructure(t *testing.T) {
 	restored := map[string]string{hyperv1.RestoredInfrastructureAnnotation: "lost-uid"}
 	for _, tc := range []struct {

@@ -24,7 +24,8 @@ import (
 
 var errDied = errors.New("the process died here")
 
-// dying is a management cluster at whose write of this number the process dies, before or after the write; 0 is never. It counts in writes.
+// dying returns a client whose write with this number fails, before or after the write takes effect; 0 for never. It
+// counts the writes in writes.
 func dying(c client.Client, at int, after bool, writes *int) client.Client {
 	write := func(do func() error) error {
 		*writes++
@@ -49,7 +50,7 @@ func dying(c client.Client, at int, after bool, writes *int) client.Client {
 	})
 }
 
-// handed is all that a provider is given, by what it is called.
+// handed returns all objects that the provider gets, by name.
 func handed(t *testing.T, c client.Client) map[string]any {
 	t.Helper()
 	secrets, roles, bindings := &corev1.SecretList{}, &rbacv1.RoleList{}, &rbacv1.RoleBindingList{}
@@ -71,7 +72,7 @@ func handed(t *testing.T, c client.Client) map[string]any {
 	return all
 }
 
-// TestHandOverGoesOn: the operator may die between any two writes, and the next one ends the work.
+// TestHandOverGoesOn: the operator may crash between any two writes, and the next one completes the work.
 func TestHandOverGoesOn(t *testing.T) {
 	good := map[string]string{"MAAS_ENDPOINT": "http://m/MAAS", "MAAS_API_KEY": "a:b:c"}
 	foreign := testCluster()
@@ -111,7 +112,8 @@ func TestHandOverGoesOn(t *testing.T) {
 	}
 }
 
-// TestReadsThatFail: what cannot be read is neither called missing nor handed over by guess, and no machine is let go of.
+// TestReadsThatFail: after a failed read, nothing is reported as missing, no credentials are copied, and no machine is
+// removed.
 func TestReadsThatFail(t *testing.T) {
 	good := map[string]string{"MAAS_ENDPOINT": "http://m/MAAS", "MAAS_API_KEY": "a:b:c"}
 	slow := errors.New("etcd is slow")
@@ -182,7 +184,7 @@ func TestReadsThatFail(t *testing.T) {
 	}
 }
 
-// TestNamesOfOthers: what is there under the names of a hand-over and is another's is neither used nor taken away.
+// TestNamesOfOthers: objects of other owners with the same names are neither used nor deleted.
 func TestNamesOfOthers(t *testing.T) {
 	for _, theirs := range []client.Object{
 		&corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: theCopy.Namespace, Name: theCopy.Name}},

@@ -22,17 +22,17 @@ import (
 
 var credentialsFound = string(hyperv1.PlatformCredentialsFound)
 
-// CredentialsSecret is the Secret that identityRef names.
+// CredentialsSecret returns the name in identityRef.
 func (*Platform) CredentialsSecret(hc *hyperv1.HostedCluster) string {
 	return spec(hc).IdentityRef.Name
 }
 
-// ReconcileCredentials asks MAAS whether it knows the credentials, and copies them to where the provider finds them, with the keys in
-// their first spelling. While the user's Secret is missing or malformed, or MAAS does not take what it holds, the
-// last copy stays: what runs must still be able to release its machines.
+// ReconcileCredentials checks the credentials with MAAS, and copies them for the provider, with the keys in their
+// canonical spelling. The last copy stays while the user's Secret is missing or malformed, or MAAS rejects its
+// credentials. The running provider must still be able to release its machines.
 func (p *Platform) ReconcileCredentials(ctx context.Context, c client.Client, cluster platform.Cluster) (platform.Credentials, error) {
 	name := p.CredentialsSecret(cluster.HostedCluster)
-	if name == "" { // The HostedCluster is gone, and no record says what it named.
+	if name == "" { // The HostedCluster is gone, and its Secret is not recorded anywhere.
 		return p.unusable(ctx, c, cluster, "The Secret with the MAAS credentials is not known: set spec.platform.maas.identityRef.name")
 	}
 	source := &corev1.Secret{}
@@ -65,7 +65,7 @@ func (p *Platform) ReconcileCredentials(ctx context.Context, c client.Client, cl
 	if strands != "" {
 		found = condition.False(credentialsFound, ReasonAnotherUser, fmt.Sprintf("The credentials in Secret %s are not handed over: %s", key, strands))
 	}
-	// What nothing depends on yet may as well be tried out by the provider.
+	// Without an earlier copy, no machine depends on the credentials yet, so the provider may try them.
 	if target == nil || result.good() && strands == "" {
 		target = p.copyOf(cluster)
 		if _, err := upsert.Object(ctx, c, target, func() error { return fill(target, cluster, cfg) }); err != nil {
@@ -81,8 +81,8 @@ func (p *Platform) ReconcileCredentials(ctx context.Context, c client.Client, cl
 	return credentials, p.handOver(ctx, c, cluster, target)
 }
 
-// movedTo tells that credentials are for another endpoint than the last copy, and with another key. A key that is good at both would
-// prove that there is one MAAS behind them; a user of the same name does not.
+// movedTo reports whether both the endpoint and the key differ from the last copy. A key that is valid at both
+// endpoints would prove that both are the same MAAS; the same user name does not.
 func movedTo(last *corev1.Secret, cfg maas.Config) bool {
 	if last == nil {
 		return false
@@ -91,8 +91,8 @@ func movedTo(last *corev1.Secret, cfg maas.Config) bool {
 	return err == nil && have.Endpoint != cfg.Endpoint && have.APIKey != cfg.APIKey
 }
 
-// stranding says which machine could not be released with the credentials, since it was allocated under another user or may be in
-// another MAAS, and what to do; empty when there is none.
+// stranding returns which machine could not be released with the new credentials, and what to do; empty if there is
+// none. Such a machine was allocated by another user, or may be in another MAAS.
 func stranding(ctx context.Context, c client.Client, cluster platform.Cluster, v checkResult[string], moved bool) (string, error) {
 	if !v.good() {
 		return "", nil
@@ -117,7 +117,7 @@ func stranding(ctx context.Context, c client.Client, cluster platform.Cluster, v
 	return "", nil
 }
 
-// unusable tells what is wrong, and goes on with the last good copy.
+// unusable reports the problem, and keeps using the last valid copy.
 func (p *Platform) unusable(ctx context.Context, c client.Client, cluster platform.Cluster, why string) (platform.Credentials, error) {
 	credentials := platform.Credentials{Condition: condition.False(credentialsFound, hyperv1.PlatformCredentialsNotFoundReason, why)}
 	last, err := p.lastCopy(ctx, c, cluster)
@@ -128,7 +128,7 @@ func (p *Platform) unusable(ctx context.Context, c client.Client, cluster platfo
 	return credentials, p.handOver(ctx, c, cluster, last)
 }
 
-// holds tells that a copy is of these credentials.
+// holds reports whether a copy contains these credentials.
 func holds(target *corev1.Secret, cfg maas.Config) bool {
 	have, err := maas.ConfigFromSecret(target.Data)
 	return err == nil && fingerprint(have) == fingerprint(cfg)
@@ -145,7 +145,7 @@ func fill(target *corev1.Secret, cluster platform.Cluster, cfg maas.Config) erro
 	return claimWith(target, cluster, data)
 }
 
-// hash changes with the content and tells nothing of it.
+// hash changes with the content of a Secret without revealing it.
 func hash(secret *corev1.Secret) string {
 	h := sha256.New()
 	for _, key := range []string{maas.SecretKeyEndpoint, maas.SecretKeyAPIKey, maas.SecretKeyCABundle} {

@@ -35,7 +35,7 @@ func testCluster() platform.Cluster {
 	}
 }
 
-// theCopy is where the operator keeps the credentials of testCluster.
+// theCopy is the Secret with the operator's copy of testCluster's credentials.
 var theCopy = client.ObjectKey{Namespace: "hypershift", Name: "maas-credentials-clusters-demo"}
 
 func testClient(t *testing.T, objects ...client.Object) client.Client {
@@ -203,7 +203,7 @@ func TestOrphanedMachines(t *testing.T) {
 	})
 }
 
-// TestStranded: whoever has to release machines by hand needs their names, and no empty one among them.
+// TestStranded: the message contains the names of all machines to release by hand, and no empty one.
 func TestStranded(t *testing.T) {
 	machines := []infrav1.MaasMachine{{}, {}, {}, {}}
 	machines[0].Spec.SystemID, machines[2].Spec.SystemID, machines[3].Spec.SystemID = ptr.To("abc123"), ptr.To(""), ptr.To("def456")
@@ -211,7 +211,7 @@ func TestStranded(t *testing.T) {
 		HavePrefix("Namespace clusters-demo was deleted"), ContainSubstring("by hand, abc123, def456; then")))
 }
 
-// provider is the container of the provider in a hosted namespace with credentials.
+// provider returns the provider's container of a cluster with credentials.
 func provider(t *testing.T, p *Platform, cluster platform.Cluster) corev1.Container {
 	t.Helper()
 	g, scheme := NewWithT(t), runtime.NewScheme()

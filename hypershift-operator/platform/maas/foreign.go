@@ -13,14 +13,14 @@ import (
 	"github.com/openshift/hypershift/support/maas"
 )
 
-// This file is about a provider that is not the one of this very product, so that it may know nothing of how the product hands
-// credentials over: CAPMAAS's own image, or one that somebody built of it.
+// This file supports a third-party provider, which may not implement how this product passes credentials. Examples are
+// CAPMAAS's own image, or one that was built from it.
 
 func (p *Platform) foreign(cluster platform.Cluster) bool {
 	return p.image(cluster) != cluster.OperatorImage
 }
 
-// notHonored is what CAPMAAS v0.8 and v0.9 are known not to do, as read in their source.
+// notHonored lists what CAPMAAS v0.8 and v0.9 do not implement, according to their source.
 var notHonored = []string{
 	"--namespace: it watches all namespaces, which it may not, and never becomes ready, unless it was built for one namespace",
 	"the certificate of MAAS: it is not verified, and the key goes to whoever answers",
@@ -41,12 +41,14 @@ func (p *Platform) NotHonored(cluster platform.Cluster) string {
 		p.image(cluster), strings.Join(notHonored, "; "))
 }
 
-// adaptForeign gives a provider that is not ours the credentials as upstream's wants them: in its environment, and the CA of MAAS in a
-// folder that SSL_CERT_DIR lists. Mounted, the Secret rolls the pods when it changes: upstream's reads its credentials once.
+// adaptForeign passes the credentials to a third-party provider as upstream expects them. They are in its environment,
+// and the CA of MAAS is in a directory that SSL_CERT_DIR lists. The Secret is mounted, so a change of it rolls the
+// pods, because upstream reads its credentials only once.
 func adaptForeign(pod *corev1.PodSpec, secret string) {
 	const caDir = "/etc/hypershift/maas-ca"
 	container := &pod.Containers[0]
-	// A port other than 0 makes the builds for one namespace serve webhooks and nothing else; those for all serve them at 9443 either way.
+	// With a port other than 0, the single-namespace builds serve only webhooks. The builds for all namespaces serve
+	// webhooks at 9443 in any case.
 	container.Args = append(container.Args, "--webhook-port=0")
 	for _, key := range []string{maas.SecretKeyEndpoint, maas.SecretKeyAPIKey, maas.SecretKeyCABundle} {
 		ref := &corev1.SecretKeySelector{LocalObjectReference: corev1.LocalObjectReference{Name: secret}, Key: key}
@@ -64,7 +66,7 @@ func adaptForeign(pod *corev1.PodSpec, secret string) {
 	}}})
 }
 
-// foreignGroups are those of Cluster API, of infrastructure providers and of the HostedControlPlane.
+// foreignGroups are the API groups of Cluster API, of infrastructure providers, and of the HostedControlPlane.
 var foreignGroups = []string{
 	"cluster.x-k8s.io", "addons.cluster.x-k8s.io", "bootstrap.cluster.x-k8s.io", "controlplane.cluster.x-k8s.io", "exp.cluster.x-k8s.io",
 	"exp.infrastructure.cluster.x-k8s.io", "infrastructure.cluster.x-k8s.io", "machines.cluster.x-k8s.io", "hypershift.openshift.io",

@@ -12,7 +12,8 @@ import (
 	"k8s.io/utils/ptr"
 )
 
-// TestForeignPod has all that upstream's provider needs to find MAAS and to believe its certificate.
+// TestForeignPod checks that the pod has everything that the upstream provider needs to reach MAAS and trust its
+// certificate.
 func TestForeignPod(t *testing.T) {
 	key := func(name string, optional *bool) corev1.EnvVar {
 		return corev1.EnvVar{Name: name, ValueFrom: &corev1.EnvVarSource{SecretKeyRef: &corev1.SecretKeySelector{
@@ -37,7 +38,7 @@ func TestForeignPod(t *testing.T) {
 	}
 }
 
-// TestRole: our provider reads two kubeconfigs; upstream's asks for all of Cluster API.
+// TestRole: the in-tree provider reads two kubeconfigs; the upstream provider needs all kinds of Cluster API.
 func TestRole(t *testing.T) {
 	for name, tc := range map[string]struct {
 		image string

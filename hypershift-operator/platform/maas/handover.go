@@ -19,22 +19,23 @@ import (
 	"github.com/openshift/hypershift/support/upsert"
 )
 
-// copyPrefix starts the names of the copies, which the hosted namespace's name ends.
+// copyPrefix is the prefix of the copies' names, followed by the hosted control plane namespace.
 const copyPrefix = "maas-credentials-"
 
-// copyOf is where a cluster's credentials are kept: in the operator's namespace, since in the hosted namespace they could be read by
-// all who may read Secrets there, Cluster API's own controllers among them, which must list them.
+// copyOf returns the Secret with the copy of a cluster's credentials, in the operator's namespace. In the hosted
+// control plane namespace, every program with access to all Secrets could read it, such as Cluster API's own
+// controllers.
 func (p *Platform) copyOf(cluster platform.Cluster) *corev1.Secret {
 	return &corev1.Secret{ObjectMeta: p.kept(cluster)}
 }
 
-// kept is how the copy, and the right to read it, are called.
+// kept returns the name of the copy, and of the Role and RoleBinding for reading it.
 func (p *Platform) kept(cluster platform.Cluster) metav1.ObjectMeta {
 	return metav1.ObjectMeta{Namespace: p.namespace, Name: copyPrefix + cluster.Namespace}
 }
 
-// mirrorOf is where a provider finds the credentials that can only read them from its own namespace. It has no name
-// where the HostedCluster names no Secret.
+// mirrorOf returns the Secret for a provider that can only read credentials from its own namespace. Its name is empty
+// if the HostedCluster names no Secret.
 func mirrorOf(cluster platform.Cluster) *corev1.Secret {
 	return &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: cluster.Namespace,
 		Name: mirrorName(cluster.HostedCluster)}}
@@ -44,7 +45,8 @@ func mirrorName(hc *hyperv1.HostedCluster) string {
 	return hosted.CopyName(hosted.UsePlatform, spec(hc).IdentityRef.Name)
 }
 
-// lastCopy is what the provider works with now; nil when there is none. An older operator had it in the hosted namespace.
+// lastCopy returns the copy that the provider uses now; nil if there is none. An older operator stored it in the hosted
+// control plane namespace.
 func (p *Platform) lastCopy(ctx context.Context, c client.Client, cluster platform.Cluster) (*corev1.Secret, error) {
 	for _, last := range []*corev1.Secret{p.copyOf(cluster), mirrorOf(cluster)} {
 		if last.Name == "" {
@@ -61,7 +63,7 @@ func (p *Platform) lastCopy(ctx context.Context, c client.Client, cluster platfo
 	return nil, nil
 }
 
-// handOver lets the provider read the credentials, and nobody else.
+// handOver allows only the provider to read the credentials.
 func (p *Platform) handOver(ctx context.Context, c client.Client, cluster platform.Cluster, credentials *corev1.Secret) error {
 	target := p.copyOf(cluster)
 	role, binding := &rbacv1.Role{ObjectMeta: p.kept(cluster)}, &rbacv1.RoleBinding{ObjectMeta: p.kept(cluster)}
@@ -86,8 +88,8 @@ func (p *Platform) handOver(ctx context.Context, c client.Client, cluster platfo
 	return p.mirror(ctx, c, cluster, target)
 }
 
-// mirror brings the credentials into the hosted namespace where the provider is not ours, and takes them away where it is, as soon
-// as the provider that an older operator ran does not read them any more.
+// mirror copies the credentials into the hosted control plane namespace for a third-party provider. For the in-tree
+// provider it deletes that copy, once no provider of an older operator mounts it.
 func (p *Platform) mirror(ctx context.Context, c client.Client, cluster platform.Cluster, credentials *corev1.Secret) error {
 	mirror := mirrorOf(cluster)
 	if mirror.Name == "" {
@@ -116,7 +118,7 @@ func (p *Platform) mirror(ctx context.Context, c client.Client, cluster platform
 	return err
 }
 
-// mounts tells whether a provider's pods have a Secret mounted.
+// mounts reports whether a provider's pods mount a Secret.
 func mounts(provider *appsv1.Deployment, secret string) bool {
 	for _, volume := range provider.Spec.Template.Spec.Volumes {
 		if volume.Secret != nil && volume.Secret.SecretName == secret {
@@ -137,7 +139,8 @@ func claimWith(target *corev1.Secret, cluster platform.Cluster, data map[string]
 	return nil
 }
 
-// DeleteCredentials removes the copy and the right to read it; what is in the hosted namespace goes with that.
+// DeleteCredentials deletes the copy and the right to read it. The copy in the hosted control plane namespace is
+// deleted with that namespace.
 func (p *Platform) DeleteCredentials(ctx context.Context, c client.Client, cluster platform.Cluster) error {
 	return tenancy.Gone(ctx, c, client.ObjectKeyFromObject(cluster.HostedCluster),
 		&rbacv1.RoleBinding{ObjectMeta: p.kept(cluster)}, &rbacv1.Role{ObjectMeta: p.kept(cluster)}, p.copyOf(cluster))

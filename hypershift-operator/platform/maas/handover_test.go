@@ -19,7 +19,7 @@ import (
 	hyperv1 "github.com/openshift/hypershift/api/hypershift/v1beta1"
 )
 
-// TestUpgrade is about the copy that an older operator made in the hosted namespace.
+// TestUpgrade covers the copy that an older operator created in the hosted control plane namespace.
 func TestUpgrade(t *testing.T) {
 	mirror := client.ObjectKey{Namespace: "clusters-demo", Name: mirrorName(testCluster().HostedCluster)}
 	old := func() *corev1.Secret {
@@ -69,7 +69,7 @@ func TestUpgrade(t *testing.T) {
 	})
 }
 
-// TestUnknownSecret is about a HostedCluster that is gone: nothing says which Secret it named.
+// TestUnknownSecret covers a HostedCluster that is gone, so that the name of its Secret is unknown.
 func TestUnknownSecret(t *testing.T) {
 	data := map[string]string{"MAAS_ENDPOINT": "http://m/MAAS", "MAAS_API_KEY": "a:b:c"}
 	unknown := testCluster()

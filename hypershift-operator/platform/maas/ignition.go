@@ -19,9 +19,9 @@ const (
 	defaultPartition = 5
 )
 
-// CustomizeIgnition adds the removal of the helper partition that an image carries so that MAAS can install it. The unit is
-// part of the first-boot configuration and leaves a mark, so it runs once in a machine's life; only the one entry of the
-// partition table goes.
+// CustomizeIgnition adds a unit that removes the helper partition, which an image contains only for its installation by
+// MAAS. The unit is part of the first-boot configuration and creates a marker file, so it runs once per installation.
+// It deletes only that entry of the partition table.
 func (*Platform) CustomizeIgnition(pool platform.Pool, config *ignition.Config) {
 	block := settings(pool)
 	enabled := byDistribution[pool.Distribution()].wipe && !ptr.Deref(block.Ephemeral, false)
@@ -53,7 +53,7 @@ func wipeContents(device string, partition int32) string {
 		"[Service]",
 		"Type=oneshot",
 		"RemainAfterExit=yes",
-		// A partition that is not there was removed already.
+		// A missing partition was already removed.
 		fmt.Sprintf("ExecStart=/bin/sh -c 'if sgdisk --info=%d %s | grep -q \"Partition unique GUID\"; then sgdisk --delete=%d %s; fi'",
 			partition, device, partition, device),
 		"ExecStartPost=/bin/mkdir -p /var/lib/hypershift",

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package maas is the plugin of the platform MAAS: workers are machines that a MAAS region manages.
+// Package maas is the plugin of the platform MAAS. Workers are machines that a MAAS region manages.
 package maas
 
 import (
@@ -23,29 +23,29 @@ import (
 	"github.com/openshift/hypershift/support/managementnetwork"
 )
 
-// Options are what the operator's flags and environment say for all MAAS clusters.
+// Options are the operator's flags and environment for all MAAS clusters.
 type Options struct {
-	// AllowCIDRs and RefuseCIDRs are the flags that make a Guard, where there is none.
+	// AllowCIDRs and RefuseCIDRs are the flags from which a Guard is created, unless one is set.
 	AllowCIDRs, RefuseCIDRs string
-	// Namespace is the operator's own, where the credentials of all clusters are kept; empty means "hypershift".
+	// Namespace is the operator's namespace, which contains the credentials of all clusters; empty means "hypershift".
 	Namespace string
-	// ProviderImage is the Cluster API provider that clusters get which name none; empty means the in-tree one.
+	// ProviderImage is the Cluster API provider image of clusters that name none; empty means the in-tree provider.
 	ProviderImage string
 	// Clock is for tests; nil means the real one.
 	Clock clock.Clock
-	// Guard says which addresses the operator calls for a tenant; nil refuses those at which no MAAS can be.
+	// Guard decides which addresses the operator may contact for a tenant; nil blocks those at which no MAAS can be.
 	Guard *maasapi.Guard
-	// Own knows where the management cluster's API server is, for the provider; nil knows it not.
+	// Own knows the address of the management cluster's API server, for the provider; nil means that it is unknown.
 	Own *managementnetwork.Known
-	// WhoAmI asks a MAAS who the user of an API key is; nil means over the network. For tests.
+	// WhoAmI asks a MAAS for the user of an API key; nil means over the network. For tests.
 	WhoAmI WhoAmI
-	// Images asks a MAAS which images it has; nil means over the network. For tests.
+	// Images asks a MAAS for its images; nil means over the network. For tests.
 	Images Images
-	// Calls counts the calls of MAAS; nil counts nothing.
+	// Calls counts the calls to MAAS; nil disables the metrics.
 	Calls *maasapi.Metrics
 	// LogEnv is the environment that makes the in-tree provider log as the operator does.
 	LogEnv []corev1.EnvVar
-	// CheckTimeout bounds one question to a MAAS; zero means 5 s.
+	// CheckTimeout limits one request to a MAAS; zero means 5 s.
 	CheckTimeout time.Duration
 }
 
@@ -80,13 +80,13 @@ func New(o Options) *Platform {
 	}
 }
 
-// AddFlags adds the ranges in which a MAAS may be.
+// AddFlags adds the flags for the address ranges of MAAS endpoints.
 func (o *Options) AddFlags(flags *pflag.FlagSet) {
 	flags.StringVar(&o.AllowCIDRs, "maas-allow-cidrs", "", "ranges that MAAS endpoints of tenants may be in whatever else is said, such as a loopback range in a test")
 	flags.StringVar(&o.RefuseCIDRs, "maas-refuse-cidrs", "", "ranges that MAAS endpoints of tenants must not be in, such as the pods and Services of the management cluster")
 }
 
-// New makes the plugin in the operator's environment.
+// New creates the plugin in the operator's environment.
 func (o *Options) New(env platform.Environment) (platform.Platform, error) {
 	made := *o
 	made.Namespace, made.ProviderImage, made.LogEnv = cmp.Or(o.Namespace, env.Namespace), cmp.Or(o.ProviderImage, env.ProviderImage), env.LogEnv
@@ -109,25 +109,25 @@ func (o *Options) New(env platform.Environment) (platform.Platform, error) {
 // AddToScheme registers the provider's kinds.
 func (*Platform) AddToScheme(scheme *runtime.Scheme) error { return infrav1.AddToScheme(scheme) }
 
-// CRDs are those of the provider.
+// CRDs returns the provider's CRDs.
 func (*Platform) CRDs() []string { return crds.Names(crds.Infrastructure) }
 
-// Underway is what the provider says while MAAS finds and installs a machine.
+// Underway returns the reasons that the provider reports while MAAS finds and installs a machine.
 func (*Platform) Underway() []string {
 	return []string{"MachineDeploying", "MachineAllocated", "Allocating"}
 }
 
-// ReconcileSecretEncryption has nothing to bring: MAAS has no key management service.
+// ReconcileSecretEncryption does nothing, because MAAS has no key management service.
 func (*Platform) ReconcileSecretEncryption(context.Context, client.Client, platform.Cluster) error {
 	return nil
 }
 
-// Watched are the provider's kinds.
+// Watched returns the provider's kinds.
 func (*Platform) Watched() []client.Object {
 	return []client.Object{&infrav1.MaasCluster{}, &infrav1.MaasMachine{}, &infrav1.MaasMachineTemplate{}}
 }
 
-// spec is the cluster's MAAS block; an empty one where the user left it out.
+// spec returns the cluster's MAAS block; an empty one if it is not set.
 func spec(hc *hyperv1.HostedCluster) hyperv1.MAASPlatformSpec {
 	if hc.Spec.Platform.MAAS == nil {
 		return hyperv1.MAASPlatformSpec{}

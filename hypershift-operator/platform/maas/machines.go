@@ -22,11 +22,12 @@ import (
 	"github.com/openshift/hypershift/support/finalizer"
 )
 
-// Machines is an empty list of MaasMachines.
+// Machines returns an empty MaasMachineList.
 func (*Platform) Machines() client.ObjectList { return &infrav1.MaasMachineList{} }
 
-// MachineProblem is what the provider says while a machine is not ready: its words name the machine in MAAS and what to do. The host of a
-// virtual machine comes last: where all else is well, it is why the Node is not.
+// MachineProblem returns what the provider reports while a machine is not ready. The message names the machine in MAAS
+// and what to do. The host of a virtual machine comes last: if no other condition is false, the host is why the Node is
+// not ready.
 func (*Platform) MachineProblem(obj client.Object) (reason, message string) {
 	machine, ok := obj.(*infrav1.MaasMachine)
 	if !ok {
@@ -41,9 +42,9 @@ func (*Platform) MachineProblem(obj client.Object) (reason, message string) {
 	return "", ""
 }
 
-// OrphanedMachines lets go of machines that have nothing in MAAS, when there are no credentials to ask MAAS with. A machine
-// that has a system ID, or that may have been allocated a moment ago, is never let go of: it would stay allocated with
-// nobody knowing. The sentence says what the user can do.
+// OrphanedMachines removes machines that have no resources in MAAS, if there are no credentials for MAAS. It never
+// removes a machine that has a system ID, or that may have just been allocated, because it would stay allocated
+// unnoticed. The returned sentence says what the user can do.
 func (p *Platform) OrphanedMachines(ctx context.Context, c client.Client, cluster platform.Cluster) (string, error) {
 	machines := &infrav1.MaasMachineList{}
 	if err := c.List(ctx, machines, client.InNamespace(cluster.Namespace)); err != nil {
@@ -84,8 +85,9 @@ func (p *Platform) OrphanedMachines(ctx context.Context, c client.Client, cluste
 		condition.Count(held, "machine"), credentials.Condition.Message, infrav1.MachineFinalizer), errors.Join(failures...)
 }
 
-// handedOver says what a MaasCluster waits for that has machines of MaasMachines which are gone: one whose power does not answer, for
-// instance. Its credentials are kept up to date until MAAS has them all.
+// handedOver returns what a MaasCluster waits for that still releases machines whose MaasMachines are gone. An example
+// is a machine whose power control does not respond. The cluster's credentials are updated until MAAS has released all
+// of them.
 func (p *Platform) handedOver(ctx context.Context, c client.Client, cluster platform.Cluster) (string, error) {
 	infras := &infrav1.MaasClusterList{}
 	if err := c.List(ctx, infras, client.InNamespace(cluster.Namespace)); err != nil {
@@ -105,7 +107,7 @@ func (p *Platform) handedOver(ctx context.Context, c client.Client, cluster plat
 	return "", nil
 }
 
-// providerLost tells whether the provider went with a namespace that somebody deleted.
+// providerLost reports whether the provider was deleted together with its namespace.
 func providerLost(ctx context.Context, c client.Client, namespace string) (bool, error) {
 	ns := &corev1.Namespace{}
 	err := c.Get(ctx, client.ObjectKey{Name: namespace}, ns)
@@ -116,7 +118,8 @@ func providerLost(ctx context.Context, c client.Client, namespace string) (bool,
 	return apierrors.IsNotFound(err), client.IgnoreNotFound(err)
 }
 
-// stranded names the machines whose managers somebody deleted together with the namespace: no pod can start in there again.
+// stranded returns a message with the machines that must be released by hand. Their provider was deleted with the
+// namespace, in which no pod can start any more.
 func stranded(machines []infrav1.MaasMachine, namespace string) string {
 	var names []string
 	for i := range machines {
@@ -128,13 +131,14 @@ func stranded(machines []infrav1.MaasMachine, namespace string) string {
 		"then remove the finalizers of all that is left in the namespace", namespace, strings.Join(names, ", "))
 }
 
-// neverAllocated tells that the provider has not begun with a machine: it writes a condition before it allocates.
+// neverAllocated reports whether the provider has not started with a machine. The provider writes a condition before it
+// allocates.
 func neverAllocated(machine *infrav1.MaasMachine) bool {
 	return machine.Spec.SystemID == nil && machine.Spec.ProviderID == nil && machine.Status.MachineState == nil &&
 		len(machine.Status.Conditions) == 0
 }
 
-// waiting says how each machine's release goes, in MAAS's words.
+// waiting returns the progress of the first machine that reports one, in MAAS's words.
 func waiting(machines []infrav1.MaasMachine) string {
 	for i := range machines {
 		if _, message := (*Platform)(nil).MachineProblem(&machines[i]); message != "" {

@@ -24,15 +24,16 @@ import (
 //go:embed manifests
 var manifests embed.FS
 
-// providerTag stands for the provider's image in its manifest.
+// providerTag is the placeholder for the provider's image in its manifest.
 const providerTag = "cluster-api-provider-maas"
 
-// image is the first of: the cluster's annotation, the operator's setting, and the in-tree provider.
+// image returns the cluster's annotation, the operator's setting, or the in-tree provider, in this order.
 func (p *Platform) image(cluster platform.Cluster) string {
 	return cmp.Or(cluster.HostedCluster.Annotations[hyperv1.ClusterAPIProviderMAASImage], p.providerImage, cluster.OperatorImage)
 }
 
-// Provider is one provider for the hosted namespace. Without credentials there is none: it could only crash.
+// Provider returns one provider for the hosted control plane namespace. It returns nil without credentials, since the
+// provider would only crash.
 func (p *Platform) Provider(cluster platform.Cluster) *component.Component {
 	if cluster.CredentialsHash == "" {
 		return nil
@@ -47,7 +48,7 @@ func (p *Platform) Provider(cluster platform.Cluster) *component.Component {
 				p.adapt(&deployment.Spec.Template.Spec, cluster)
 				return nil
 			}),
-			// How another provider serves its metrics is not known.
+			// It is not known how a third-party provider serves its metrics.
 			"service.yaml":        component.When(func(*component.Scope) bool { return !p.foreign(cluster) }),
 			"servicemonitor.yaml": component.When(func(*component.Scope) bool { return !p.foreign(cluster) }),
 			"role.yaml": component.Adapt(func(_ context.Context, scope *component.Scope, role *rbacv1.Role) error {
@@ -59,7 +60,7 @@ func (p *Platform) Provider(cluster platform.Cluster) *component.Component {
 	}
 }
 
-// adapt says where the credentials are, and which addresses a MAAS may have.
+// adapt sets where the credentials are, and which addresses a MAAS may have.
 func (p *Platform) adapt(pod *corev1.PodSpec, cluster platform.Cluster) {
 	container := &pod.Containers[0]
 	set := func(name, value string) {
@@ -68,21 +69,21 @@ func (p *Platform) adapt(pod *corev1.PodSpec, cluster platform.Cluster) {
 	if p.foreign(cluster) {
 		adaptForeign(pod, mirrorName(cluster.HostedCluster))
 	} else {
-		// It reads the Secret itself, and sees a change without a restart.
+		// The provider reads the Secret itself, and notices a change without a restart.
 		set("MAAS_CREDENTIALS_SECRET", p.kept(cluster).Name)
 		set("MAAS_CREDENTIALS_NAMESPACE", p.namespace)
 	}
 	set(maas.EnvAllowCIDRs, joined(p.guard.Allow))
 	set(maas.EnvRefuseCIDRs, joined(p.guard.Refuse))
 	if p.own != nil {
-		// Its NetworkPolicy keeps it off pods and Services already; the API server it must reach, but not for a tenant.
+		// Its NetworkPolicy already blocks pods and Services. It must reach the API server, but not for a tenant.
 		set(maas.EnvRefuseAddresses, joined(p.own.API()))
 	}
 	container.Env = append(container.Env, p.logEnv...)
 }
 
-// adaptRole lets the provider read the kubeconfigs for it; the right to user-data comes with each Secret of a NodePool. Which Secrets
-// and kinds a provider that is not ours works with is not known.
+// adaptRole allows the provider to read its kubeconfigs. Access to user-data is granted with each Secret of a NodePool.
+// A third-party provider gets broad rights, because the Secrets and kinds that it uses are unknown.
 func (p *Platform) adaptRole(role *rbacv1.Role, cluster platform.Cluster, infraID string) {
 	if p.foreign(cluster) {
 		role.Rules = append(role.Rules,

@@ -17,7 +17,7 @@ import (
 	"github.com/openshift/hypershift/support/maas"
 )
 
-// TestNewCredentials is about what the provider gets when the user writes other credentials into his Secret.
+// TestNewCredentials checks what the provider gets when the user changes the credentials in the Secret.
 func TestNewCredentials(t *testing.T) {
 	const before, after = "good:before:key", "new:after:key"
 	held := &infrav1.MaasMachine{ObjectMeta: metav1.ObjectMeta{Namespace: "clusters-demo", Name: "m1", Annotations: map[string]string{infrav1.OwnerAnnotation: "alice"}}}

@@ -15,15 +15,15 @@ import (
 	"github.com/openshift/hypershift/hypershift-operator/platform"
 )
 
-// What the provider says of a MaasMachine, by type and reason of its conditions.
+// Condition types and reasons of a MaasMachine that the provider sets.
 const (
 	machineAllocated = "MachineAllocated"
 	nodeFound        = "NodeProviderIDSet"
 	nodeTimedOut     = "NodeTimedOut"
 )
 
-// NodeStartup is what the provider takes at most: to find a machine, to make (where it is a virtual one) and install one after another, and
-// to see its Node.
+// NodeStartup returns the provider's maximum time. It covers allocating a machine, the attempts to deploy it (and to
+// compose and commission it if it is a virtual machine), and waiting for its Node.
 func (*Platform) NodeStartup(pool platform.Pool) time.Duration {
 	block, commission := settings(pool), time.Duration(0)
 	if block.LXD != nil && block.LXD.Enabled {
@@ -34,7 +34,7 @@ func (*Platform) NodeStartup(pool platform.Pool) time.Duration {
 		within(block.BootTimeout, infrav1.DefaultBootTimeout) + within(block.JoinTimeout, infrav1.DefaultJoinTimeout)
 }
 
-// within is what is set, else the provider's default, which stands for zero too.
+// within returns the configured duration, or the provider's default if it is unset or zero.
 func within(set *metav1.Duration, otherwise time.Duration) time.Duration {
 	if set == nil || set.Duration <= 0 {
 		return otherwise
@@ -42,7 +42,8 @@ func within(set *metav1.Duration, otherwise time.Duration) time.Duration {
 	return set.Duration
 }
 
-// MachineStart begins with a machine of MAAS. Until there is one, another MaasMachine would get none either.
+// MachineStart returns a start that begins with the allocation of a machine in MAAS. Before that, another MaasMachine
+// would not get one either.
 func (*Platform) MachineStart(obj client.Object) platform.MachineStart {
 	machine, ok := obj.(*infrav1.MaasMachine)
 	if !ok {
@@ -62,7 +63,8 @@ func (*Platform) MachineStart(obj client.Object) platform.MachineStart {
 	return start
 }
 
-// failure is why the provider gave a machine up. The reason of its condition says more than the one of the older contract.
+// failure returns why the provider failed a machine. The reason of its Ready condition is more specific than the reason
+// of the older contract.
 func failure(machine *infrav1.MaasMachine) (reason, message string) {
 	reason = *machine.Status.FailureReason
 	if c := meta.FindStatusCondition(machine.Status.Conditions, clusterv1.ReadyCondition); c != nil && c.Status != metav1.ConditionTrue {

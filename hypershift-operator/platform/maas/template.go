@@ -21,8 +21,8 @@ import (
 	"github.com/openshift/hypershift/support/releaseinfo"
 )
 
-// defaults are what a pool gets that asks for nothing: the least that a node of the distribution runs on, and an image
-// where one is known. There is no image that every MAAS has and OpenShift runs on.
+// defaults are the values for a pool that sets none: the minimum for a node of the distribution, and an image if one is
+// known. There is no image for OpenShift that every MAAS has.
 type defaults struct {
 	cpu, memory int32
 	image       string
@@ -34,7 +34,7 @@ var byDistribution = map[releaseinfo.Distribution]defaults{
 	releaseinfo.Kubernetes: {cpu: 2, memory: 2048, image: "custom/kubernetes-node"},
 }
 
-// settings is the pool's MAAS block; an empty one where the user left it out.
+// settings returns the pool's MAAS block; an empty one if it is not set.
 func settings(pool platform.Pool) hyperv1.MAASNodePoolPlatform {
 	if pool.NodePool.Spec.Platform.MAAS == nil {
 		return hyperv1.MAASNodePoolPlatform{}
@@ -42,7 +42,7 @@ func settings(pool platform.Pool) hyperv1.MAASNodePoolPlatform {
 	return *pool.NodePool.Spec.Platform.MAAS
 }
 
-// ValidateNodePool refuses what the provider could not do.
+// ValidateNodePool rejects settings that the provider cannot fulfil.
 func (*Platform) ValidateNodePool(pool platform.Pool) error {
 	return errors.Join(validateIdentity(pool), validateZone(pool), validateImage(pool), validateUserData(pool), validateAddresses(pool))
 }
@@ -57,7 +57,7 @@ func validateIdentity(pool platform.Pool) error {
 		"leave the field out, or make another HostedCluster for the other MAAS", identity.Name, cluster)
 }
 
-// validateZone wants a zone that the cluster's machines may be in.
+// validateZone requires a zone in which the cluster's machines may be.
 func validateZone(pool platform.Pool) error {
 	zone, allowed := zone(pool), spec(pool.HostedCluster).FailureDomains
 	if zone == "" || len(allowed) == 0 || slices.Contains(allowed, hyperv1.MAASName(zone)) {
@@ -67,13 +67,14 @@ func validateZone(pool platform.Pool) error {
 		"spec.platform.maas.zone, or add it there", zone, strings.Join(texts(allowed), ", "))
 }
 
-// zone is where the pool's machines must be, by its own word or else the cluster's; empty for any of the failure domains.
+// zone returns the zone of the pool's machines, from the pool or else the cluster; empty for any of the failure
+// domains.
 func zone(pool platform.Pool) string {
 	block := settings(pool)
 	return cmp.Or(string(block.FailureDomain), string(block.Zone), string(spec(pool.HostedCluster).Zone))
 }
 
-// validateImage can decide only once the payload was read.
+// validateImage can only decide once the payload is known.
 func validateImage(pool platform.Pool) error {
 	image, field := settings(pool).Image, "spec.platform.maas.image"
 	switch {
@@ -102,7 +103,7 @@ func validateAddresses(pool platform.Pool) error {
 	return nil
 }
 
-// capacity counts the addresses of a range, up to a number that is enough.
+// capacity counts the addresses of a range, up to enough.
 func capacity(r *hyperv1.MAASIPRange, enough int32) int32 {
 	first, err1 := netip.ParseAddr(r.Start)
 	last, err2 := netip.ParseAddr(r.End)
@@ -116,7 +117,7 @@ func capacity(r *hyperv1.MAASIPRange, enough int32) int32 {
 	return size
 }
 
-// most is how many machines the pool may have.
+// most returns the maximum number of machines of the pool.
 func most(pool *hyperv1.NodePool) int32 {
 	if pool.Spec.AutoScaling != nil {
 		return pool.Spec.AutoScaling.Max
@@ -124,7 +125,7 @@ func most(pool *hyperv1.NodePool) int32 {
 	return ptr.Deref(pool.Spec.Replicas, 0)
 }
 
-// MachineTemplate asks for machines as the pool says, and for the rest as the cluster says.
+// MachineTemplate returns a template with the pool's settings, and the cluster's for the rest.
 func (*Platform) MachineTemplate(pool platform.Pool) client.Object {
 	block, cluster := settings(pool), spec(pool.HostedCluster)
 	base := byDistribution[pool.Distribution()]
@@ -148,7 +149,7 @@ func (*Platform) MachineTemplate(pool platform.Pool) client.Object {
 	return template
 }
 
-// RollingTemplate leaves out what changes on machines as they are.
+// RollingTemplate omits the fields that change on existing machines.
 func (*Platform) RollingTemplate(template client.Object) client.Object {
 	rolling, ok := template.DeepCopyObject().(*infrav1.MaasMachineTemplate)
 	if !ok {
@@ -159,7 +160,7 @@ func (*Platform) RollingTemplate(template client.Object) client.Object {
 	return rolling
 }
 
-// MachineCapacity is that of the machine that MAAS would give.
+// MachineCapacity returns the capacity of a machine that MAAS would allocate.
 func (*Platform) MachineCapacity(template client.Object) platform.MachineCapacity {
 	maas, ok := template.(*infrav1.MaasMachineTemplate)
 	if !ok {
@@ -168,14 +169,14 @@ func (*Platform) MachineCapacity(template client.Object) platform.MachineCapacit
 	return platform.MachineCapacity{Resources: maas.Status.Capacity, Zone: ptr.Deref(maas.Spec.Template.Spec.FailureDomain, "")}
 }
 
-// AdjustMachine gives a machine that exists the pool's time-outs, and what is done to its disks in the end.
+// AdjustMachine sets the pool's timeouts and disk erasure on an existing machine.
 func (*Platform) AdjustMachine(pool platform.Pool, obj client.Object) {
 	if machine, ok := obj.(*infrav1.MaasMachine); ok {
 		adjust(&machine.Spec, settings(pool))
 	}
 }
 
-// adjust sets all that changes on machines as they are: how long to wait for them, and what happens to their disks in the end.
+// adjust sets the fields that change on existing machines: their timeouts, and how their disks are erased on release.
 func adjust(machine *infrav1.MaasMachineSpec, block hyperv1.MAASNodePoolPlatform) {
 	machine.Timeouts = infrav1.MachineTimeouts{
 		Allocate: block.AllocateTimeout, Deploy: block.DeployTimeout, Boot: block.BootTimeout, Join: block.JoinTimeout,
@@ -186,8 +187,9 @@ func adjust(machine *infrav1.MaasMachineSpec, block hyperv1.MAASNodePoolPlatform
 	}
 }
 
-// eraseMode is Quick where the pool says nothing, since the disks of a machine that is given back hold what its next user may not
-// read. A machine that runs from memory has left its disks alone, and those of a virtual machine go with it.
+// eraseMode returns Quick if the pool does not set a mode, because the next user of a released machine must not read
+// its disks. A machine that runs from memory has not written to its disks, and the disks of a virtual machine are
+// deleted with it.
 func eraseMode(block hyperv1.MAASNodePoolPlatform) string {
 	if block.Erase != "" || ptr.Deref(block.Ephemeral, false) || block.LXD != nil && block.LXD.Enabled {
 		return block.Erase
@@ -195,7 +197,7 @@ func eraseMode(block hyperv1.MAASNodePoolPlatform) string {
 	return "Quick"
 }
 
-// MachineTemplates is an empty list of templates.
+// MachineTemplates returns an empty MaasMachineTemplateList.
 func (*Platform) MachineTemplates() client.ObjectList { return &infrav1.MaasMachineTemplateList{} }
 
 func composeOnLXD(machine *infrav1.MaasMachineSpec, lxd *hyperv1.MAASLXDNodePool) {
@@ -203,7 +205,7 @@ func composeOnLXD(machine *infrav1.MaasMachineSpec, lxd *hyperv1.MAASLXDNodePool
 		return
 	}
 	machine.ProvisioningMode = infrav1.ProvisioningModeLXD
-	// Upstream's spelling too, so that its provider composes as well.
+	// The upstream fields are also set, so that the upstream provider composes virtual machines too.
 	machine.LXD = &infrav1.LXDConfig{Enabled: ptr.To(true)}
 	if lxd.DiskSize != nil || lxd.StoragePool != "" || lxd.Network != "" {
 		machine.LXD.VMConfig = &infrav1.VMConfig{DiskSize: number(lxd.DiskSize), StoragePool: lxd.StoragePool, Network: lxd.Network}
@@ -238,7 +240,7 @@ func staticIP(static *hyperv1.MAASStaticIP) *infrav1.StaticIPConfig {
 	return config
 }
 
-// tags are the pool's with its machine type, which is a tag as well, in a fixed order.
+// tags returns the pool's tags and its machine type, which is a tag as well, in a fixed order.
 func tags(block hyperv1.MAASNodePoolPlatform) []string {
 	all := texts(block.Tags)
 	if block.MachineType != "" && !slices.Contains(all, block.MachineType) {

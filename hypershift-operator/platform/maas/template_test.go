@@ -146,7 +146,7 @@ func TestEraseMode(t *testing.T) {
 	}
 }
 
-// TestAdjustMachine proves that a field which replaces no machine reaches those that exist: it is one or the other.
+// TestAdjustMachine checks that a field which replaces no machine reaches the existing ones. Each field does either.
 func TestAdjustMachine(t *testing.T) {
 	p, hour := &Platform{}, &metav1.Duration{Duration: time.Hour}
 	changed := testPool(releaseinfo.Kubernetes, hyperv1.MAASNodePoolPlatform{

@@ -21,17 +21,18 @@ import (
 	"github.com/openshift/hypershift/support/maas"
 )
 
-// cloudInitSystems are the operating systems, in MAAS's words, whose images configure themselves by cloud-init.
+// cloudInitSystems are the operating systems, as MAAS names them, whose images use cloud-init.
 var cloudInitSystems = map[string]bool{"ubuntu": true, "debian": true}
 
-// ubuntuReleases are the releases of Ubuntu from 22.04 on by all names that MAAS takes without "ubuntu/".
+// ubuntuReleases are the Ubuntu releases since 22.04, by all names that MAAS accepts without "ubuntu/".
 var ubuntuReleases = map[string]bool{
 	"jammy": true, "kinetic": true, "lunar": true, "mantic": true, "noble": true, "oracular": true, "plucky": true, "questing": true, "resolute": true,
 	"22.04": true, "22.10": true, "23.04": true, "23.10": true, "24.04": true, "24.10": true, "25.04": true, "25.10": true, "26.04": true,
 }
 
-// UserDataFormat is what the pool says, or else what MAAS says of its image, and what its name says only while MAAS cannot be asked. Since another format
-// replaces machines, a choice is kept for as long as the pool names the same image, and pools that have machines keep what these were made with.
+// UserDataFormat returns the format that the pool sets, or else the one that MAAS reports for its image. It uses the
+// image's name only while MAAS cannot be asked. Another format replaces machines, so a choice stays as long as the pool
+// names the same image. A pool with machines keeps the format that they were created with.
 func (p *Platform) UserDataFormat(ctx context.Context, c client.Reader, pool platform.Pool, running bool) (platform.UserData, error) {
 	said, decided := byPool(pool)
 	if decided {
@@ -51,7 +52,7 @@ func (p *Platform) UserDataFormat(ctx context.Context, c client.Reader, pool pla
 		return platform.UserData{}, err
 	}
 	if !usable {
-		return named, nil // PlatformCredentialsFound says what is wrong.
+		return named, nil // PlatformCredentialsFound reports the problem.
 	}
 	result := p.images.ask(ctx, pool.HostedCluster.Namespace, cfg)
 	named.Again = result.again
@@ -72,7 +73,7 @@ func (p *Platform) UserDataFormat(ctx context.Context, c client.Reader, pool pla
 	return chosen, nil
 }
 
-// byPool is what needs no look at the image.
+// byPool returns the format if it does not depend on the image's metadata.
 func byPool(pool platform.Pool) (platform.UserData, bool) {
 	block := settings(pool)
 	switch {
@@ -93,8 +94,9 @@ func byName(image string) hyperv1.UserDataFormat {
 	return hyperv1.UserDataIgnition
 }
 
-// byResource goes by where MAAS has the image from: what it syncs runs cloud-init, and who uploads a custom image may say what it is made of. One that says
-// nothing is read by Ignition: pools from before there was a choice have no other.
+// byResource decides by the source of the image in MAAS. A synced image runs cloud-init. An uploaded custom image may
+// declare its base image. An image without one uses Ignition, because pools from before this choice have no other
+// format.
 func byResource(image string, r maas.BootResource) platform.UserData {
 	cloudConfig := func(why string) platform.UserData {
 		return platform.UserData{Format: hyperv1.UserDataCloudConfig, Why: "since MAAS says that " + why}
@@ -115,18 +117,19 @@ func byResource(image string, r maas.BootResource) platform.UserData {
 		"since MAAS does not say what the custom image %s is made of: if it runs cloud-init, set spec.platform.maas.userDataFormat to CloudConfig", image)}
 }
 
-// is tells whether MAAS means the image by a name that deployments take. It lists an uploaded custom image without its prefix, and knows its own by their series.
+// is reports whether a deployment with this image name uses the boot resource. MAAS lists an uploaded custom image
+// without its prefix, and accepts its own images by their series.
 func is(r maas.BootResource, image string) bool {
 	_, series, named := strings.Cut(r.Name, "/")
 	return r.Name == image || named && series == image || !named && r.Type == "Uploaded" && "custom/"+r.Name == image
 }
 
-// remember says a choice with what it is of, as an annotation keeps it.
+// remember formats a choice and its image for the annotation.
 func remember(image string, chosen platform.UserData) string {
 	return string(chosen.Format) + " of " + image + ", " + chosen.Why
 }
 
-// recall reads what remember wrote, of the same image.
+// recall parses the annotation that remember formatted, if it is about the same image.
 func recall(pool *hyperv1.NodePool, image string) (platform.UserData, bool) {
 	kept := pool.Annotations[hyperv1.NodePoolUserDataFormatAnnotation]
 	format, rest, _ := strings.Cut(kept, " of ")
@@ -136,7 +139,7 @@ func recall(pool *hyperv1.NodePool, image string) (platform.UserData, bool) {
 	return choice, whole && known && of == image
 }
 
-// usersConfig is the credentials as the user wrote them; not usable while they are missing or malformed.
+// usersConfig returns the user's credentials; usable is false while they are missing or malformed.
 func usersConfig(ctx context.Context, c client.Reader, hc *hyperv1.HostedCluster) (cfg maas.Config, usable bool, err error) {
 	secret := &corev1.Secret{}
 	key := client.ObjectKey{Namespace: hc.Namespace, Name: spec(hc).IdentityRef.Name}
@@ -150,20 +153,20 @@ func usersConfig(ctx context.Context, c client.Reader, hc *hyperv1.HostedCluster
 	return cfg, err == nil, nil
 }
 
-// Images asks a MAAS which images it has.
+// Images asks a MAAS for its images.
 type Images func(ctx context.Context, cfg maas.Config) ([]maas.BootResource, error)
 
 func listImages(ctx context.Context, c *maas.Client) ([]maas.BootResource, error) {
 	return c.ListBootResources(ctx, maas.ImagesAll)
 }
 
-// readsCloudConfig tells whether an image is Ubuntu's or Debian's by its name.
+// readsCloudConfig reports whether an image is Ubuntu or Debian, by its name.
 func readsCloudConfig(image string) bool {
 	system, _, named := strings.Cut(image, "/")
 	return named && cloudInitSystems[system] || !named && ubuntuReleases[image]
 }
 
-// validateUserData refuses what no machine could read, and can decide only once the payload was read.
+// validateUserData rejects a format that no machine could read. It can only decide once the payload is known.
 func validateUserData(pool platform.Pool) error {
 	block := settings(pool)
 	own := distributions.Of(pool.Distribution()).OwnOperators

@@ -24,7 +24,8 @@ import (
 	"github.com/openshift/hypershift/test/maas-simulator/simulator/simtest"
 )
 
-// imagesSeed has the images that a MAAS may have: its own, uploaded ones of which somebody said what they are made of, and one of which nobody did.
+// imagesSeed has the images that a MAAS may have: synced ones, uploaded ones with a base image, and an uploaded one
+// without.
 const imagesSeed = `{"boot_resources": [
  {"id": 1, "type": "Synced", "name": "ubuntu/noble", "architecture": "amd64/ga-24.04"},
  {"id": 2, "type": "Synced", "name": "centos/centos9-stream", "architecture": "amd64/generic"},
@@ -33,7 +34,7 @@ const imagesSeed = `{"boot_resources": [
  {"id": 5, "type": "Uploaded", "name": "kubernetes-node", "architecture": "amd64/generic", "filetype": "tgz"},
  {"id": 6, "type": "Uploaded", "name": "noble-by-name", "architecture": "amd64/generic", "filetype": "tgz", "base_image": "rhel/9"}]}`
 
-// site is a MAAS behind its HTTP API, and a plugin that asks it.
+// site is a MAAS behind its HTTP API, and a plugin that calls it.
 type site struct {
 	*simtest.Site
 	plugin *Platform
@@ -45,7 +46,7 @@ type site struct {
 func newSite(t *testing.T) *site {
 	t.Helper()
 	s := &site{Site: simtest.New(t, imagesSeed)}
-	s.Clock.SetTime(time.Now()) // The client signs by its own clock.
+	s.Clock.SetTime(time.Now()) // The client signs requests with the real time.
 	s.server = httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { s.asked.Add(1); s.ServeHTTP(w, r) }))
 	t.Cleanup(s.server.Close)
 	guard, err := maas.NewGuard("127.0.0.0/8", "")
@@ -113,7 +114,7 @@ func TestUserDataFormat(t *testing.T) {
 	})
 }
 
-// TestNamesOfImages: one image has several names in a deployment, and another image has none of them.
+// TestNamesOfImages: a deployment may refer to an image by several names, none of which means another image.
 func TestNamesOfImages(t *testing.T) {
 	synced, uploaded := "Synced", "Uploaded"
 	for _, tc := range []struct {
@@ -131,7 +132,7 @@ func TestNamesOfImages(t *testing.T) {
 	}
 }
 
-// TestUbuntuByName: what MAAS takes for an image of Ubuntu without the word, which it has from 22.04 on.
+// TestUbuntuByName: the names that MAAS accepts for an Ubuntu image without "ubuntu/", from 22.04 on.
 func TestUbuntuByName(t *testing.T) {
 	for _, release := range strings.Fields(`jammy kinetic lunar mantic noble oracular plucky questing resolute
 		22.04 22.10 23.04 23.10 24.04 24.10 25.04 25.10 26.04`) {
@@ -147,7 +148,7 @@ func TestUbuntuByName(t *testing.T) {
 	}
 }
 
-// TestUserDataFormatStays covers what a change would cost: all machines of a pool.
+// TestUserDataFormatStays: a change of the format would replace all machines of a pool.
 func TestUserDataFormatStays(t *testing.T) {
 	golden := func() platform.Pool {
 		return testPool(releaseinfo.Kubernetes, hyperv1.MAASNodePoolPlatform{Image: "custom/golden"})

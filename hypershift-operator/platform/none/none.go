@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package none is the plugin of the platform None: the user brings machines with the user-data that the operator writes.
+// Package none is the plugin of the platform None. The user provides machines and installs them with the user-data that
+// the operator writes.
 package none
 
 import (
@@ -19,10 +20,10 @@ import (
 	"github.com/openshift/hypershift/support/condition"
 )
 
-// Options implements platform.Options: there are no flags.
+// Options implements platform.Options without flags.
 type Options struct{}
 
-// AddFlags adds none.
+// AddFlags adds no flags.
 func (Options) AddFlags(*pflag.FlagSet) {}
 
 // New returns the plugin.
@@ -33,42 +34,42 @@ type Platform struct{}
 
 var _ platform.Platform = Platform{}
 
-// AddToScheme has no kinds.
+// AddToScheme registers no kinds.
 func (Platform) AddToScheme(*runtime.Scheme) error { return nil }
 
-// CRDs is empty.
+// CRDs returns nil.
 func (Platform) CRDs() []string { return nil }
 
-// Underway is empty: there are no machines.
+// Underway returns nil, because there are no machines.
 func (Platform) Underway() []string { return nil }
 
 // ValidateHostedCluster accepts every cluster.
 func (Platform) ValidateHostedCluster(*hyperv1.HostedCluster) error { return nil }
 
-// InfraCluster is nil: there is nothing for Cluster API to do.
+// InfraCluster returns nil, because the platform does not use Cluster API.
 func (Platform) InfraCluster(platform.Cluster) *platform.Object { return nil }
 
-// ReconcileCredentials says that none are needed.
+// ReconcileCredentials reports that no credentials are needed.
 func (Platform) ReconcileCredentials(context.Context, client.Client, platform.Cluster) (platform.Credentials, error) {
 	return platform.Credentials{Condition: condition.True(string(hyperv1.PlatformCredentialsFound),
 		hyperv1.AsExpectedReason, "The platform None needs no credentials")}, nil
 }
 
-// CredentialsSecret is empty.
+// CredentialsSecret returns an empty name.
 func (Platform) CredentialsSecret(*hyperv1.HostedCluster) string { return "" }
 
 // DeleteCredentials has nothing to delete.
 func (Platform) DeleteCredentials(context.Context, client.Client, platform.Cluster) error { return nil }
 
-// Provider is nil.
+// Provider returns nil.
 func (Platform) Provider(platform.Cluster) *component.Component { return nil }
 
-// ReconcileSecretEncryption has nothing to bring.
+// ReconcileSecretEncryption does nothing.
 func (Platform) ReconcileSecretEncryption(context.Context, client.Client, platform.Cluster) error {
 	return nil
 }
 
-// OrphanedMachines has nothing to say.
+// OrphanedMachines reports nothing.
 func (Platform) OrphanedMachines(context.Context, client.Client, platform.Cluster) (string, error) {
 	return "", nil
 }
@@ -76,24 +77,24 @@ func (Platform) OrphanedMachines(context.Context, client.Client, platform.Cluste
 // ValidateNodePool accepts every pool.
 func (Platform) ValidateNodePool(platform.Pool) error { return nil }
 
-// MachineTemplate is nil: the operator makes no machines.
+// MachineTemplate returns nil, because the operator creates no machines.
 func (Platform) MachineTemplate(platform.Pool) client.Object { return nil }
 
-// RollingTemplate is the template itself.
+// RollingTemplate returns the template itself.
 func (Platform) RollingTemplate(template client.Object) client.Object { return template }
 
-// MachineCapacity is unknown.
+// MachineCapacity returns the zero value, because the capacity is unknown.
 func (Platform) MachineCapacity(client.Object) platform.MachineCapacity {
 	return platform.MachineCapacity{}
 }
 
-// AdjustMachine has no machine to adjust.
+// AdjustMachine does nothing.
 func (Platform) AdjustMachine(platform.Pool, client.Object) {}
 
-// MachineTemplates is nil.
+// MachineTemplates returns nil.
 func (Platform) MachineTemplates() client.ObjectList { return nil }
 
-// UserDataFormat is that of the images that people give to machines of their own.
+// UserDataFormat returns Ignition, the format of the images that users install on their own machines.
 func (Platform) UserDataFormat(context.Context, client.Reader, platform.Pool, bool) (platform.UserData, error) {
 	return platform.UserData{Format: hyperv1.UserDataIgnition}, nil
 }
@@ -101,17 +102,17 @@ func (Platform) UserDataFormat(context.Context, client.Reader, platform.Pool, bo
 // CustomizeIgnition adds nothing.
 func (Platform) CustomizeIgnition(platform.Pool, *ignition.Config) {}
 
-// MachineProblem has nothing to say.
+// MachineProblem reports nothing.
 func (Platform) MachineProblem(client.Object) (reason, message string) { return "", "" }
 
-// MachineStart knows of none.
+// MachineStart returns the zero value.
 func (Platform) MachineStart(client.Object) platform.MachineStart { return platform.MachineStart{} }
 
-// NodeStartup leaves it to the traits.
+// NodeStartup returns zero, so that the traits apply.
 func (Platform) NodeStartup(platform.Pool) time.Duration { return 0 }
 
-// Machines is nil.
+// Machines returns nil.
 func (Platform) Machines() client.ObjectList { return nil }
 
-// Watched is nil.
+// Watched returns nil.
 func (Platform) Watched() []client.Object { return nil }

@@ -23,7 +23,7 @@ import (
 	"github.com/openshift/hypershift/hypershift-operator/platform/none"
 )
 
-// plugin is a platform of these kinds.
+// plugin is a platform with these kinds.
 type plugin struct {
 	none.Platform
 	crds    []string
@@ -39,7 +39,7 @@ func (p plugin) New(platform.Environment) (platform.Platform, error) {
 }
 func (plugin) AddFlags(*pflag.FlagSet) {}
 
-// served is a CRD that can be watched.
+// served returns a CRD that is established.
 func served(name string) client.Object {
 	return &apiextensionsv1.CustomResourceDefinition{ObjectMeta: metav1.ObjectMeta{Name: name}, Status: apiextensionsv1.CustomResourceDefinitionStatus{
 		Conditions: []apiextensionsv1.CustomResourceDefinitionCondition{{Type: apiextensionsv1.Established, Status: apiextensionsv1.ConditionTrue}}}}
@@ -59,7 +59,8 @@ func cluster(t *testing.T, objects ...client.Object) client.WithWatch {
 	return fake.NewClientBuilder().WithScheme(scheme).WithObjects(objects...).Build()
 }
 
-// TestServed: what is watched and wanted is that of the platforms that are served, each of which has all of its kinds.
+// TestServed: the watched kinds and required CRDs are those of the platforms that are served, each of which has all of
+// its kinds.
 func TestServed(t *testing.T) {
 	for _, tc := range []struct {
 		name    string
@@ -92,7 +93,8 @@ func TestServed(t *testing.T) {
 	}
 }
 
-// TestLimitedToOthers: what the installer left out on purpose does not come back because its kinds are there, and says how it would.
+// TestLimitedToOthers: a platform that the installer excluded stays disabled even if its kinds exist, and the message
+// says how to enable it.
 func TestLimitedToOthers(t *testing.T) {
 	g, c := NewWithT(t), cluster(t, served("a.example"), served("b.example"), served("c.example"))
 	r := two().Limit(" Agent ,none")
@@ -104,7 +106,7 @@ func TestLimitedToOthers(t *testing.T) {
 	g.Expect(arrived).To(BeEmpty(), "the operator would start anew for ever")
 }
 
-// TestArrivedUnread: while nobody tells which kinds there are, none have come.
+// TestArrivedUnread: if the CRDs cannot be read, no platform counts as arrived.
 func TestArrivedUnread(t *testing.T) {
 	g, r := NewWithT(t), two()
 	c := cluster(t)
@@ -117,7 +119,7 @@ func TestArrivedUnread(t *testing.T) {
 	g.Expect(arrived).To(BeEmpty())
 }
 
-// TestBrokenPlugins: an operator does not start without a platform that cannot be made, and says which.
+// TestBrokenPlugins: the operator does not start if a plugin cannot be created, and reports which one.
 func TestBrokenPlugins(t *testing.T) {
 	g := NewWithT(t)
 	_, err := Options{"Mainframe": plugin{}}.New(platform.Environment{})
@@ -128,7 +130,7 @@ func TestBrokenPlugins(t *testing.T) {
 	g.Expect(r.AddToScheme(runtime.NewScheme())).To(MatchError("registering the kinds of platform MAAS: taken"))
 }
 
-// TestFlags: the flags of all platforms go together, and each does something to its own.
+// TestFlags: the flags of all platforms do not conflict, and each has an effect on its own platform.
 func TestFlags(t *testing.T) {
 	g, options := NewWithT(t), All()
 	flags := pflag.NewFlagSet("operator", pflag.ContinueOnError)
@@ -138,8 +140,8 @@ func TestFlags(t *testing.T) {
 	g.Expect(err).To(MatchError(And(ContainSubstring("--kubevirt-allow-cidrs"), Not(ContainSubstring("--maas-allow-cidrs")))))
 }
 
-// TestProviders: whatever the platform, its provider is looked for by one name, reaches the management cluster, is never there twice, and what is
-// adapted is there.
+// TestProviders: every provider has the common name, has access to the management cluster, and is a singleton. The
+// manifests that it adapts exist.
 func TestProviders(t *testing.T) {
 	r := all(t)
 	for _, platformType := range r.Supported() {

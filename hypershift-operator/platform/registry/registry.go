@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package registry knows all platforms. It is the one place where a platform's type picks its plugin.
+// Package registry contains all platforms. It is the only place where a platform's type selects its plugin.
 package registry
 
 import (
@@ -31,7 +31,7 @@ import (
 // Options are the flags of all platforms, by type.
 type Options map[hyperv1.PlatformType]platform.Options
 
-// All are the platforms of this operator. A new one gets its line here.
+// All returns the platforms of this operator. A new platform needs a line here.
 func All() Options {
 	return Options{
 		hyperv1.NonePlatform:     none.Options{},
@@ -42,7 +42,7 @@ func All() Options {
 	}
 }
 
-// types are sorted, so that flags and errors always come in the same order.
+// types returns the sorted types, so that flags and errors always have the same order.
 func (o Options) types() []hyperv1.PlatformType { return slices.Sorted(maps.Keys(o)) }
 
 // AddFlags adds the flags of all platforms.
@@ -52,7 +52,7 @@ func (o Options) AddFlags(flags *pflag.FlagSet) {
 	}
 }
 
-// New makes all plugins. The provider's image of each comes from the environment variable of its traits.
+// New creates all plugins. The provider image of each comes from the environment variable that its traits name.
 func (o Options) New(env platform.Environment) (Registry, error) {
 	plugins := map[hyperv1.PlatformType]platform.Platform{}
 	var failures []error
@@ -69,29 +69,29 @@ func (o Options) New(env platform.Environment) (Registry, error) {
 	return Of(plugins), errors.Join(failures...)
 }
 
-// Registry holds the plugins by platform type, and says which of them are switched off. It is made before the controllers start
-// and does not change after.
+// Registry contains the plugins by platform type, and records which of them are disabled. It is created before the
+// controllers start and does not change afterwards.
 type Registry struct {
 	plugins map[hyperv1.PlatformType]platform.Platform
-	// off says why a platform is not served.
+	// off is why a platform is disabled, by type.
 	off map[hyperv1.PlatformType]string
-	// absent are those platforms of off whose CRDs may come yet.
+	// absent are the platforms in off whose CRDs may still be installed.
 	absent map[hyperv1.PlatformType]bool
 }
 
-// Of serves these plugins.
+// Of returns a registry that serves these plugins.
 func Of(plugins map[hyperv1.PlatformType]platform.Platform) Registry {
 	return Registry{plugins: plugins, off: map[hyperv1.PlatformType]string{}, absent: map[hyperv1.PlatformType]bool{}}
 }
 
-// For returns the plugin of a platform, nil if there is none, and whether it is served. One that is switched off is only asked
-// to clean up outside of its own kinds.
+// For returns the plugin of a platform, nil if there is none, and whether it is served. A disabled plugin is only used
+// to clean up outside its own kinds.
 func (r Registry) For(platformType hyperv1.PlatformType) (platform.Platform, bool) {
 	plugin, known := r.plugins[platformType]
 	return plugin, known && r.off[platformType] == ""
 }
 
-// Why says why a platform is not served, and what to do; empty when it is.
+// Why returns why a platform is not served, and what to do; empty if it is served.
 func (r Registry) Why(platformType hyperv1.PlatformType) string {
 	if _, known := r.plugins[platformType]; !known {
 		return fmt.Sprintf("use one of %v", r.Supported())
@@ -99,14 +99,14 @@ func (r Registry) Why(platformType hyperv1.PlatformType) string {
 	return r.off[platformType]
 }
 
-// Supported lists the platforms that are served, sorted.
+// Supported returns the platforms that are served, sorted.
 func (r Registry) Supported() []hyperv1.PlatformType {
 	return slices.DeleteFunc(r.types(), func(t hyperv1.PlatformType) bool { return r.off[t] != "" })
 }
 
 func (r Registry) types() []hyperv1.PlatformType { return slices.Sorted(maps.Keys(r.plugins)) }
 
-// AddToScheme registers the kinds of all plugins, also of those that are off: their clusters are still deleted.
+// AddToScheme registers the kinds of all plugins, even of disabled ones, because their clusters can still be deleted.
 func (r Registry) AddToScheme(scheme *runtime.Scheme) error {
 	for _, platformType := range r.types() {
 		if err := r.plugins[platformType].AddToScheme(scheme); err != nil {
@@ -116,7 +116,7 @@ func (r Registry) AddToScheme(scheme *runtime.Scheme) error {
 	return nil
 }
 
-// Watched are all kinds that any plugin which is served wants to be watched.
+// Watched returns all kinds that the served plugins need to be watched.
 func (r Registry) Watched() []client.Object {
 	var kinds []client.Object
 	for _, platformType := range r.Supported() {
@@ -125,7 +125,7 @@ func (r Registry) Watched() []client.Object {
 	return kinds
 }
 
-// CRDs are those of all platforms that are served.
+// CRDs returns the CRDs of all platforms that are served.
 func (r Registry) CRDs() []string {
 	var names []string
 	for _, platformType := range r.Supported() {
@@ -134,8 +134,8 @@ func (r Registry) CRDs() []string {
 	return names
 }
 
-// Limit switches off the platforms whose kinds the installer left out, by the names that `install --limit-crd-install` takes
-// and separated by commas; empty means none. Platforms without kinds stay.
+// Limit disables the platforms whose kinds are not installed. installed lists platforms as `install
+// --limit-crd-install` does, separated by commas; empty disables none. Platforms without kinds stay enabled.
 func (r Registry) Limit(installed string) Registry {
 	if installed == "" {
 		return r
@@ -150,7 +150,7 @@ func (r Registry) Limit(installed string) Registry {
 	return r
 }
 
-// SwitchOff looks for the CRDs of each platform, and switches those off that lack some.
+// SwitchOff reads the CRDs of each platform, and disables the platforms of which some are missing.
 func (r Registry) SwitchOff(ctx context.Context, c client.Reader) error {
 	for _, platformType := range r.Supported() {
 		missing, err := Missing(ctx, c, r.plugins[platformType].CRDs())
@@ -166,7 +166,7 @@ func (r Registry) SwitchOff(ctx context.Context, c client.Reader) error {
 	return nil
 }
 
-// Arrived names a platform that was switched off for its CRDs and has them now; empty when there is none.
+// Arrived returns a platform that was disabled because of its CRDs and now has them; empty if there is none.
 func (r Registry) Arrived(ctx context.Context, c client.Reader) (hyperv1.PlatformType, error) {
 	for _, platformType := range slices.Sorted(maps.Keys(r.absent)) {
 		missing, err := Missing(ctx, c, r.plugins[platformType].CRDs())
@@ -180,7 +180,7 @@ func (r Registry) Arrived(ctx context.Context, c client.Reader) (hyperv1.Platfor
 	return "", nil
 }
 
-// Missing are those of some CRDs that are absent, or not served yet.
+// Missing returns the names of the CRDs that are absent or not established yet.
 func Missing(ctx context.Context, c client.Reader, names []string) ([]string, error) {
 	var missing []string
 	for _, name := range names {

@@ -127,7 +127,7 @@ func TestSwitchOff(t *testing.T) {
 	g.Expect(arrived).To(Equal(hyperv1.MAASPlatform))
 }
 
-// TestMissing: a kind is there when it can be watched, and not when its definition is.
+// TestMissing: a kind exists once it can be watched, not once its definition exists.
 func TestMissing(t *testing.T) {
 	is := func(conditionType apiextensionsv1.CustomResourceDefinitionConditionType, status apiextensionsv1.ConditionStatus) apiextensionsv1.CustomResourceDefinitionCondition {
 		return apiextensionsv1.CustomResourceDefinitionCondition{Type: conditionType, Status: status}
@@ -176,8 +176,8 @@ func TestMissing(t *testing.T) {
 	})
 }
 
-// TestNoPlatformOutsideThePlugins keeps knowledge of single platforms out of the controllers: adding a platform must mean
-// adding a folder and a row, and nothing else.
+// TestNoPlatformOutsideThePlugins ensures that the controllers know no single platform. A new platform must need only a
+// folder and a row.
 func TestNoPlatformOutsideThePlugins(t *testing.T) {
 	for _, folder := range []string{"controllers", "metrics", "naming", "pace", "release", "tenancy", "webhook"} {
 		err := filepath.WalkDir(filepath.Join("..", "..", folder), func(path string, entry fs.DirEntry, err error) error {

@@ -8,7 +8,7 @@ import (
 	"net/netip"
 )
 
-// What a frame carries, by the numbers of IEEE 802, RFC 826 and RFC 4861.
+// Values of the frame fields, from IEEE 802, RFC 826 and RFC 4861.
 const (
 	hardwareLength = 6
 
@@ -22,21 +22,22 @@ const (
 	neighborAdvertisement = 136
 	flagOverride          = 0x20
 	optionTargetLinkLayer = 2
-	// advertisementLength is that of a message with its one option, in bytes.
+	// advertisementLength is the length in bytes of a message with its one option.
 	advertisementLength = 32
-	// neighborHops is the hop limit that proves that a message comes from the same segment.
+	// neighborHops is the hop limit that proves that a message originates on the same segment.
 	neighborHops = 255
 )
 
 var (
 	everybody = net.HardwareAddr{0xff, 0xff, 0xff, 0xff, 0xff, 0xff}
-	// allNodes is ff02::1, and the group's address on an Ethernet.
+	// allNodes is ff02::1; allNodesHardware is its Ethernet multicast address.
 	allNodes         = netip.MustParseAddr("ff02::1")
 	allNodesHardware = net.HardwareAddr{0x33, 0x33, 0, 0, 0, 1}
 )
 
-// announcements are the frames that tell a segment where an address is now: for IPv4 a gratuitous ARP in both forms, since some
-// listen to one of them only, for IPv6 an unsolicited neighbour advertisement.
+// announcements returns the frames that announce the new location of an address on a segment. For IPv4 these are
+// gratuitous ARPs in both forms, because some hosts accept only one of them. For IPv6 it is an unsolicited neighbor
+// advertisement.
 func announcements(address netip.Addr, hardware net.HardwareAddr) [][]byte {
 	if address.Is4() {
 		return [][]byte{arp(arpRequest, address, hardware), arp(arpReply, address, hardware)}
@@ -51,7 +52,7 @@ func ethernet(to, from net.HardwareAddr, kind uint16) []byte {
 
 func arp(operation uint16, address netip.Addr, hardware net.HardwareAddr) []byte {
 	frame := ethernet(everybody, hardware, etherARP)
-	// Hardware is Ethernet with addresses of 6 bytes, the protocol IPv4 with 4.
+	// The hardware type is Ethernet with 6-byte addresses, the protocol IPv4 with 4-byte addresses.
 	frame = append(frame, 0, 1, 0x08, 0x00, 6, 4)
 	frame = binary.BigEndian.AppendUint16(frame, operation)
 	frame = append(append(frame, hardware...), address.AsSlice()...)
@@ -60,7 +61,7 @@ func arp(operation uint16, address netip.Addr, hardware net.HardwareAddr) []byte
 
 func advertisement(address netip.Addr, hardware net.HardwareAddr) []byte {
 	message := append([]byte{neighborAdvertisement, 0, 0, 0, flagOverride, 0, 0, 0}, address.AsSlice()...)
-	// An option's length counts units of 8 bytes.
+	// An option's length is in units of 8 bytes.
 	message = append(append(message, optionTargetLinkLayer, 1), hardware...)
 	binary.BigEndian.PutUint16(message[2:], checksum(address, allNodes, message))
 
@@ -71,13 +72,14 @@ func advertisement(address netip.Addr, hardware net.HardwareAddr) []byte {
 	return append(frame, message...)
 }
 
-// checksum is that of an ICMPv6 message, with the header that stands before it only to be summed: addresses, length and protocol.
+// checksum returns the checksum of an ICMPv6 message. It includes a pseudo-header of addresses, length and protocol,
+// which is not sent.
 func checksum(from, to netip.Addr, message []byte) uint16 {
 	sum := uint16(advertisementLength) + protocolICMPv6
 	for _, part := range [][]byte{from.AsSlice(), to.AsSlice(), message} {
 		for i := 0; i+1 < len(part); i += 2 {
 			word := binary.BigEndian.Uint16(part[i:])
-			// What a sum has too much of comes in again at its end.
+			// Add the carry back (one's complement sum).
 			if sum += word; sum < word {
 				sum++
 			}

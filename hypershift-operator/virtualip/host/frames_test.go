@@ -26,7 +26,7 @@ func TestAnnouncements(t *testing.T) {
 			},
 		},
 		{
-			// The checksum is that of another program: with it, all words sum up to ffff.
+			// Another program computed the checksum: with it, all words sum up to ffff.
 			"When the address is IPv6, it should be announced by an advertisement that overrides", "2001:db8::5",
 			[]string{
 				"333300000001 020000000005 86dd 60000000 0020 3a ff 20010db8000000000000000000000005 ff020000000000000000000000000001" +
@@ -49,13 +49,14 @@ func TestAnnouncements(t *testing.T) {
 	}
 }
 
-// TestChecksums sums up as those who receive an advertisement do: one that does not sum up to ffff is thrown away, and clients go on to the node
-// that had the address before.
+// TestChecksums verifies checksums as a receiver does. A receiver drops an advertisement whose sum is not ffff, and its
+// clients still use the previous node.
 func TestChecksums(t *testing.T) {
 	for _, address := range []string{"2001:db8::5", "::", "ffff:ffff:ffff:ffff:ffff:ffff:ffff:ffff", "fe80::ffff:ffff:ffff:fffe", "fd00:8000:8000:8000:8000:8000:8000:8000", "::ffff:1"} {
 		for _, hardware := range []net.HardwareAddr{{0, 0, 0, 0, 0, 0}, {0x02, 0, 0, 0, 0, 0x05}, {0xff, 0xff, 0xff, 0xff, 0xff, 0xff}, {0x80, 0, 0x80, 0, 0x80, 0}} {
 			frame := announcements(netip.MustParseAddr(address), hardware)[0]
-			// Behind 14 bytes of Ethernet and 40 of IPv6 is the message; the addresses are the last 32 of the latter.
+			// The message follows 14 bytes of Ethernet and 40 bytes of IPv6 header; the addresses are the last 32 bytes of the
+			// latter.
 			sum := uint32(len(frame)-54) + 58
 			for i := 22; i < len(frame); i += 2 {
 				sum += uint32(frame[i])<<8 | uint32(frame[i+1])

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package host puts virtual addresses on a network interface of this node, tells the segment of it, and takes them off.
+// Package host assigns virtual addresses to a network interface of this node, announces them on the segment, and
+// removes them.
 package host
 
 import (
@@ -17,17 +18,17 @@ import (
 	"github.com/openshift/hypershift/support/netlists"
 )
 
-// Network is that of the network namespace in which it was opened.
+// Network manages addresses in the network namespace in which it was opened.
 type Network struct {
 	handle *netlink.Handle
 	filter *nftables.Conn
-	// socket sends frames, and receives none.
+	// socket only sends frames.
 	socket int
-	// name is the interface that has all addresses; empty for that whose network an address is in.
+	// name is the interface for all addresses. If it is empty, the interface whose subnet contains the address is used.
 	name string
 }
 
-// Open opens the caller's network namespace. It needs the capabilities NET_ADMIN and NET_RAW.
+// Open opens the caller's network namespace. It requires the capabilities NET_ADMIN and NET_RAW.
 func Open(name string) (*Network, error) {
 	handle, err := netlink.NewHandle(unix.NETLINK_ROUTE)
 	if err != nil {
@@ -47,14 +48,14 @@ func Open(name string) (*Network, error) {
 	return &Network{handle: handle, filter: filter, socket: socket, name: name}, nil
 }
 
-// Close ends the use of the network; addresses stay.
+// Close releases the resources; assigned addresses stay.
 func (n *Network) Close() {
 	n.handle.Close()
 	_ = n.filter.CloseLasting()
 	_ = unix.Close(n.socket)
 }
 
-// Check says why this node cannot have an address now.
+// Check returns why this node cannot have an address now; nil if it can.
 func (n *Network) Check(address netip.Addr) error {
 	link, err := n.link(address)
 	if err != nil {
@@ -70,8 +71,9 @@ func (n *Network) Check(address netip.Addr) error {
 	return nil
 }
 
-// Hold puts the address on its interface, or gives it longer. The kernel takes it off after lifetime, which counts in whole seconds,
-// whatever becomes of this process. Node ports are open on it. It tells whether the address was not there.
+// Hold assigns the address to its interface or extends its lifetime, and opens the node ports on it. The kernel removes
+// it after lifetime, rounded down to seconds, whatever happens to this process. It reports whether the address was not
+// assigned before.
 func (n *Network) Hold(address netip.Addr, lifetime time.Duration) (added bool, err error) {
 	link, err := n.link(address)
 	if err != nil {
@@ -83,7 +85,7 @@ func (n *Network) Hold(address netip.Addr, lifetime time.Duration) (added bool, 
 	}
 	one := single(address)
 	one.ValidLft = int(lifetime / time.Second)
-	// Never preferred, and with no route to itself: what the node sends carries its own address.
+	// Never preferred, and without a route: the node sends its own traffic from its own address.
 	one.Flags = unix.IFA_F_NODAD | unix.IFA_F_NOPREFIXROUTE
 	if err := n.handle.AddrReplace(link, one); err != nil {
 		return false, fmt.Errorf("putting %s on network interface %s: %w", address, link.Attrs().Name, err)
@@ -91,7 +93,7 @@ func (n *Network) Hold(address netip.Addr, lifetime time.Duration) (added bool, 
 	return len(found) == 0, n.openNodePorts(address)
 }
 
-// Drop takes the address off whichever interface has it. That nothing has it is no error.
+// Drop removes the address from whichever interface has it. It is not an error if there is none.
 func (n *Network) Drop(address netip.Addr) error {
 	found, err := n.held(address)
 	if err != nil {
@@ -110,7 +112,7 @@ func (n *Network) Drop(address netip.Addr) error {
 	return errors.Join(errs...)
 }
 
-// Announce tells the segment that the address is here.
+// Announce announces the address on its segment.
 func (n *Network) Announce(address netip.Addr) error {
 	link, err := n.link(address)
 	if err != nil {
@@ -124,7 +126,7 @@ func (n *Network) Announce(address netip.Addr) error {
 	return nil
 }
 
-// link is the interface that is to have the address.
+// link returns the interface for the address.
 func (n *Network) link(address netip.Addr) (netlink.Link, error) {
 	if n.name != "" {
 		link, err := n.handle.LinkByName(n.name)
@@ -150,7 +152,7 @@ func (n *Network) link(address netip.Addr) (netlink.Link, error) {
 	return nil, fmt.Errorf("no network interface of this node is in the network of %s: choose an address of the nodes' subnet, or name the interface", address)
 }
 
-// held are the places of the address as a virtual one.
+// held returns the assignments of the address as a virtual IP, with a single-address prefix.
 func (n *Network) held(address netip.Addr) ([]netlink.Addr, error) {
 	all, err := n.addresses(address)
 	if err != nil {
@@ -165,7 +167,7 @@ func (n *Network) held(address netip.Addr) ([]netlink.Addr, error) {
 	return found, nil
 }
 
-// addresses are all of the node of the same family.
+// addresses returns all addresses of the node in the same family.
 func (n *Network) addresses(like netip.Addr) ([]netlink.Addr, error) {
 	family := netlink.FAMILY_V6
 	if like.Is4() {

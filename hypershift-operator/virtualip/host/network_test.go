@@ -37,13 +37,13 @@ func TestNetwork(t *testing.T) {
 	for _, address := range []netip.Addr{four, six} {
 		t.Run("When "+address.String()+" is held, it should be there, known to neighbours, and go when its life ends", func(t *testing.T) {
 			g := NewWithT(t)
-			// Older kernels tell of a cable a moment after it is plugged in, or pulled.
+			// Older kernels report a connected or disconnected cable with a short delay.
 			g.Eventually(func() error { return network.Check(address) }, time.Minute, 50*time.Millisecond).Should(Succeed())
 			added, err := network.Hold(address, time.Minute)
 			g.Expect(err).NotTo(HaveOccurred())
 			g.Expect(added).To(BeTrue())
 			g.Expect(node.Has(address)).To(BeTrue())
-			// A bridge that just got a port forgets its neighbours.
+			// A bridge with a new port forgets its neighbors.
 			g.Eventually(func() string {
 				s.Remember(address, other.Hardware)
 				if err := network.Announce(address); err != nil {
@@ -68,7 +68,8 @@ func TestNetwork(t *testing.T) {
 	}
 }
 
-// TestBusyNode has addresses come and go on a node that has so many that the kernel tells of them in several parts.
+// TestBusyNode adds and removes addresses on a node with so many addresses that the kernel lists them in several
+// messages.
 func TestBusyNode(t *testing.T) {
 	node := segment.New(t).Node()
 	network := open(t, node, "")

@@ -12,15 +12,15 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// The set in which kube-proxy, in its mode nftables, keeps the addresses on which node ports are open, in a table of each IP family.
+// In nftables mode, kube-proxy stores the addresses with open node ports in this set, in one table per IP family.
 const (
 	proxyTable   = "kube-proxy"
 	nodePortsSet = "nodeport-ips"
 )
 
-// openNodePorts has kube-proxy's rules open node ports on the address. In mode nftables kube-proxy itself looks for addresses only when it
-// writes all of its rules anew, which can be an hour away. Where it has no such rules there is nothing to do; what it forgets in a
-// rewrite is put in again with the next renewal.
+// openNodePorts adds the address to kube-proxy's rules for node ports. In nftables mode, kube-proxy only looks for new
+// addresses when it rewrites all of its rules, which may take an hour. If these rules do not exist, there is nothing to
+// do. If a rewrite removes the address, the next renewal adds it again.
 func (n *Network) openNodePorts(address netip.Addr) error {
 	family := nftables.TableFamilyIPv6
 	if address.Is4() {

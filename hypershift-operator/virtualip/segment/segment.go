@@ -2,7 +2,7 @@
 
 //go:build linux
 
-// Package segment gives tests a layer 2 segment of network namespaces: a neighbour who looks on, and nodes.
+// Package segment provides a layer 2 segment of network namespaces for tests: a neighbor that observes, and nodes.
 package segment
 
 import (
@@ -20,10 +20,10 @@ import (
 	"github.com/openshift/hypershift/support/netlists"
 )
 
-// Interface is that of each node.
+// Interface is the name of each node's network interface.
 const Interface = "node0"
 
-// Segment is 192.0.2.0/24 and 2001:db8::/64.
+// Segment is a network segment with the subnets 192.0.2.0/24 and 2001:db8::/64.
 type Segment struct {
 	t        testing.TB
 	neighbor *netlink.Handle
@@ -32,7 +32,7 @@ type Segment struct {
 	nodes    int
 }
 
-// Node has addresses .1, .2 and so on.
+// Node is a node on the segment. The nodes have the addresses .1, .2 and so on.
 type Node struct {
 	Handle   *netlink.Handle
 	Space    netns.NsHandle
@@ -40,7 +40,7 @@ type Node struct {
 	t        testing.TB
 }
 
-// New makes a segment without nodes, which goes with the test. It needs root.
+// New creates a segment without nodes, which lives as long as the test. It requires root.
 func New(t testing.TB) *Segment {
 	t.Helper()
 	if os.Geteuid() != 0 {
@@ -72,7 +72,7 @@ func (s *Segment) Node() *Node {
 	return n
 }
 
-// Remember has the neighbour believe that an address is at a place, as after a talk with it.
+// Remember sets the hardware address of an address in the neighbor's cache, as after a connection to it.
 func (s *Segment) Remember(address netip.Addr, place net.HardwareAddr) {
 	s.t.Helper()
 	must(s.t, s.neighbor.NeighSet(&netlink.Neigh{
@@ -80,7 +80,7 @@ func (s *Segment) Remember(address netip.Addr, place net.HardwareAddr) {
 	}))
 }
 
-// Place is where the neighbour believes an address to be.
+// Place returns the hardware address of an address according to the neighbor's cache; empty if unknown.
 func (s *Segment) Place(address netip.Addr) string {
 	all, err := netlists.Whole(func() ([]netlink.Neigh, error) { return s.neighbor.NeighList(s.bridge.Attrs().Index, family(address)) })
 	must(s.t, err)
@@ -92,7 +92,7 @@ func (s *Segment) Place(address netip.Addr) string {
 	return ""
 }
 
-// Has tells whether a node has an address.
+// Has reports whether a node has an address.
 func (n *Node) Has(address netip.Addr) bool {
 	all, err := netlists.Whole(func() ([]netlink.Addr, error) { return n.Handle.AddrList(nil, family(address)) })
 	must(n.t, err)
@@ -104,7 +104,7 @@ func (n *Node) Has(address netip.Addr) bool {
 	return false
 }
 
-// Do runs a function in the node's network.
+// Do runs a function in the node's network namespace.
 func (n *Node) Do(f func()) {
 	within(n.t, n.Space, f)
 }

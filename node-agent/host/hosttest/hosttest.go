@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package hosttest is a machine for tests: a folder that stands for its root, and programs that do what the test says.
+// Package hosttest provides a machine for tests: a folder as its root, and programs that do what the test specifies.
 package hosttest
 
 import (
@@ -20,21 +20,22 @@ import (
 	"github.com/openshift/hypershift/node-agent/host"
 )
 
-// Machine is one that lives as long as its test.
+// Machine is a machine that exists as long as its test.
 type Machine struct {
 	*host.Host
-	// Commands are the programs that ran, with their arguments, in order. Those of the machine's own folders are named from its root.
+	// Commands holds the programs that ran, with their arguments, in order. Paths below the root folder are shown relative
+	// to the root.
 	Commands []string
-	// Program answers for programs; nil for a success that says nothing.
+	// Program implements the programs; nil means success without output.
 	Program func(command string, stdin io.Reader) ([]byte, error)
 
 	t   testing.TB
 	log bytes.Buffer
-	// left is how many changes and programs there are until the power goes; 0 for no end.
+	// left is the number of changes and programs until the power loss; 0 means no power loss.
 	left int
 }
 
-// New is a machine without a file.
+// New returns a machine without files.
 func New(t testing.TB) *Machine {
 	t.Helper()
 	m := &Machine{t: t}
@@ -42,7 +43,7 @@ func New(t testing.TB) *Machine {
 	return m
 }
 
-// Copy is another machine with the same files, and the same programs.
+// Copy returns another machine with the same files and programs.
 func (m *Machine) Copy(t testing.TB) *Machine {
 	t.Helper()
 	other := New(t)
@@ -63,7 +64,7 @@ func (m *Machine) Copy(t testing.TB) *Machine {
 	return other
 }
 
-// names are all that the machine has, from its root, a folder before what is in it; but for what is below the given folders.
+// names lists all paths of the machine, each folder before its content, without those below the given folders.
 func (m *Machine) names(without []string) []string {
 	m.t.Helper()
 	var all []string
@@ -104,7 +105,7 @@ func (m *Machine) run(_ context.Context, stdin io.Reader, program string, args .
 	return m.Program(command, stdin)
 }
 
-// powerOff is what a machine's program dies of.
+// powerOff is the panic value that simulates a power loss.
 type powerOff struct{}
 
 func (m *Machine) pass() {
@@ -116,8 +117,8 @@ func (m *Machine) pass() {
 	}
 }
 
-// Cut takes the power away after the n-th change of a file, or before the n-th program, whichever of both together is the n-th, counted
-// from 1. It tells whether what is done came so far.
+// Cut simulates a power loss while do runs: after the n-th file change or before the n-th program, counted together
+// from 1. It reports whether do got that far.
 func (m *Machine) Cut(n int, do func()) (cut bool) {
 	m.left = n
 	defer func() {
@@ -133,28 +134,28 @@ func (m *Machine) Cut(n int, do func()) (cut bool) {
 	return false
 }
 
-// Log is what was said.
+// Log returns the log output.
 func (m *Machine) Log() string { return m.log.String() }
 
-// Put makes a file that everybody may read.
+// Put creates a file that every user may read.
 func (m *Machine) Put(path, text string) {
 	m.t.Helper()
 	m.PutMode(path, text, 0o644)
 }
 
-// PutMode makes a file.
+// PutMode creates a file with a mode.
 func (m *Machine) PutMode(path, text string, mode fs.FileMode) {
 	m.t.Helper()
 	target := m.Path(path)
 	err := os.MkdirAll(filepath.Dir(target), 0o755) //nolint:gosec // As the machine itself makes them.
-	// Another file takes its place, as a link there must not be followed.
+	// Replace the file, since a link must not be followed.
 	err = errors.Join(err, os.RemoveAll(target), os.WriteFile(target, []byte(text), 0o600))
 	if err := errors.Join(err, os.Chmod(target, mode)); err != nil {
 		m.t.Fatal(err)
 	}
 }
 
-// PutLink makes a symbolic link.
+// PutLink creates a symbolic link.
 func (m *Machine) PutLink(path, target string) {
 	m.t.Helper()
 	quiet := &host.Host{Root: m.Root}
@@ -163,7 +164,7 @@ func (m *Machine) PutLink(path, target string) {
 	}
 }
 
-// Text is a file's content.
+// Text returns the content of a file.
 func (m *Machine) Text(path string) string {
 	m.t.Helper()
 	content, err := os.ReadFile(m.Path(path))
@@ -173,7 +174,7 @@ func (m *Machine) Text(path string) string {
 	return string(content)
 }
 
-// Mode is that of a file, a folder or a link.
+// Mode returns the mode of a file, a folder or a link.
 func (m *Machine) Mode(path string) fs.FileMode {
 	m.t.Helper()
 	info, err := os.Lstat(m.Path(path))
@@ -183,7 +184,7 @@ func (m *Machine) Mode(path string) fs.FileMode {
 	return info.Mode()
 }
 
-// Owner is who has a file, a folder or a link, as uid:gid.
+// Owner returns the owner of a file, a folder or a link, as uid:gid.
 func (m *Machine) Owner(path string) string {
 	m.t.Helper()
 	stat := syscall.Stat_t{}
@@ -193,7 +194,8 @@ func (m *Machine) Owner(path string) string {
 	return fmt.Sprintf("%d:%d", stat.Uid, stat.Gid)
 }
 
-// Files are all files and links of the machine with their modes and contents, but for those below the given folders.
+// Files returns all files and links of the machine with their modes and contents, without those below the given
+// folders.
 func (m *Machine) Files(without ...string) map[string]string {
 	m.t.Helper()
 	all := map[string]string{}

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package metricstest reads metrics as a Prometheus would, for tests.
+// Package metricstest reads metrics in tests as Prometheus does.
 package metricstest
 
 import (
@@ -23,10 +23,10 @@ import (
 	"k8s.io/client-go/rest"
 )
 
-// Samples are values by name and labels, as in `up{job="x"}`. Of histograms they hold the count and the sum.
+// Samples maps a name with labels, such as `up{job="x"}`, to a value. For a histogram, it has the count and the sum.
 type Samples map[string]float64
 
-// Of reads collectors, and fails the test where a registry does not take them, or what they say.
+// Of gathers collectors. It fails the test if a registry refuses them or their metrics.
 func Of(t testing.TB, collectors ...prometheus.Collector) Samples {
 	t.Helper()
 	registry := prometheus.NewPedanticRegistry()
@@ -42,7 +42,8 @@ func Of(t testing.TB, collectors ...prometheus.Collector) Samples {
 	return read(families)
 }
 
-// Reader makes a service account that may read metrics, as an administrator would for Prometheus, and returns a token of it.
+// Reader creates a service account that may read metrics, as an administrator would for Prometheus, and returns its
+// token.
 func Reader(t testing.TB, config *rest.Config) string {
 	t.Helper()
 	c, err := kubernetes.NewForConfig(config)
@@ -67,8 +68,8 @@ func Reader(t testing.TB, config *rest.Config) string {
 	return token.Status.Token
 }
 
-// Scrape reads the metrics endpoint at a host and port, whose certificate nobody else signed, with a token; there are none while nothing
-// listens, or while an API server that is busy does not say who asks.
+// Scrape reads the metrics endpoint at a host and port with a token, and accepts a self-signed certificate. It returns
+// nil if nothing listens there, or if a busy API server cannot review the token.
 func Scrape(t testing.TB, address, token string) Samples {
 	t.Helper()
 	request, err := http.NewRequestWithContext(t.Context(), http.MethodGet, "https://"+address+"/metrics", nil)

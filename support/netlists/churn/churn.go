@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package churn has addresses come and go on a test's interface, as pods do on a node.
+// Package churn adds and removes addresses on a test's interface, as pods do on a node.
 package churn
 
 import (
@@ -12,10 +12,11 @@ import (
 	"github.com/vishvananda/netlink"
 )
 
-// pods is how many addresses there are: so many that the kernel tells of them in several parts.
+// pods is the number of addresses. It is large enough that the kernel reports them in several messages.
 const pods = 1000
 
-// Start gives the interface a thousand addresses of 10.0.0.0/16, and takes one after the other off and puts it on again, until the test ends.
+// Start adds a thousand addresses of 10.0.0.0/16 to the interface. Until the test ends, it removes and adds them again,
+// one at a time.
 func Start(t *testing.T, handle *netlink.Handle, link netlink.Link) {
 	t.Helper()
 	all := addresses()

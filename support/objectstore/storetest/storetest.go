@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package storetest is an object store for tests: it speaks what the product needs of S3's protocol, over TLS, to whoever has its key.
+// Package storetest provides an object store for tests. It implements the part of the S3 protocol that the product
+// needs, over TLS, for clients that have its key.
 package storetest
 
 import (
@@ -23,39 +24,39 @@ import (
 	"github.com/openshift/hypershift/support/objectstore"
 )
 
-// Store is the server, with one bucket. Its fields may be changed while nobody asks it.
+// Store is the server, with one bucket. Its fields may be changed while no request is running.
 type Store struct {
 	*httptest.Server
 	mu sync.Mutex
-	// Buckets are those that there are.
+	// Buckets are the existing buckets.
 	Buckets map[string]bool
-	// Objects are what is stored, by name, and Marks their metadata of users.
+	// Objects are the stored objects by name, and Marks their user metadata.
 	Objects map[string][]byte
 	Marks   map[string]http.Header
-	// Uploads are those in parts that are not complete.
+	// Uploads are the multipart uploads that are not complete.
 	Uploads map[string]*Upload
-	// Key is the identifier of the key that opens the store.
+	// Key is the identifier of the access key that the store accepts.
 	Key string
-	// Answer is a code that refuses all writes; empty lets them pass. Rots alters what is stored.
+	// Answer is the error code with which the store refuses all writes; empty accepts them. Rots corrupts the stored data.
 	Answer string
 	Rots   bool
-	// Unlisted is the status with which the store answers who asks which uploads there are; zero lists them.
+	// Unlisted is the status of the response to a list of the uploads; zero lists them.
 	Unlisted int
 	// Writes and Reads count requests for objects.
 	Writes, Reads int
 }
 
-// Upload is one in parts.
+// Upload is a multipart upload.
 type Upload struct {
 	Key   string
 	Began time.Time
 	parts map[string][]byte
 }
 
-// Bucket is the one that a new store has.
+// Bucket is the bucket of a new store.
 const Bucket = "backups"
 
-// New starts a store, which ends with the test.
+// New starts a store and stops it when the test ends.
 func New(t testing.TB) *Store {
 	t.Helper()
 	s := &Store{
@@ -66,7 +67,7 @@ func New(t testing.TB) *Store {
 	return s
 }
 
-// Dir is a folder with the files of a Secret that opens the store.
+// Dir returns a folder with the files of a Secret that has access to the store.
 func (s *Store) Dir(t testing.TB) string {
 	t.Helper()
 	dir := t.TempDir()
@@ -81,7 +82,7 @@ func (s *Store) Dir(t testing.TB) string {
 	return dir
 }
 
-// Names are those of the objects, sorted.
+// Names returns the names of the objects, sorted.
 func (s *Store) Names() []string {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -192,7 +193,7 @@ func (s *Store) object(w http.ResponseWriter, r *http.Request, key string, body 
 	}
 }
 
-// marks are the metadata that a user gave an object.
+// marks returns the user metadata of an object.
 func marks(request http.Header) http.Header {
 	kept := http.Header{}
 	for name, values := range request {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package releasetest serves release payloads to tests from a real registry in the test's own process.
+// Package releasetest serves release payloads to tests from a real registry in the test's process.
 package releasetest
 
 import (
@@ -42,20 +42,20 @@ type Registry struct {
 	requests  atomic.Int64
 }
 
-// Interceptor sees every request first and says whether it has answered it.
+// Interceptor receives every request first and reports whether it has answered it.
 type Interceptor func(http.ResponseWriter, *http.Request) bool
 
-// Intercept sets who sees every request first; nil is nobody. Requests that are under way may still meet the one before.
+// Intercept sets the interceptor of all requests; nil removes it. Requests in progress may still use the previous one.
 func (r *Registry) Intercept(i Interceptor) { r.intercept.Store(&i) }
 
-// Start runs a registry on the loopback until the test ends.
+// Start runs a registry on the loopback address until the test ends.
 func Start(t testing.TB) *Registry {
 	t.Helper()
 	return StartOn(t, "127.0.0.1")
 }
 
 // StartOn runs a registry on an address of this machine until the test ends. Container runtimes treat registries on the
-// loopback in a special way.
+// loopback address differently.
 func StartOn(t testing.TB, address string) *Registry {
 	t.Helper()
 	r := &Registry{}
@@ -83,7 +83,7 @@ func StartOn(t testing.TB, address string) *Registry {
 	return r
 }
 
-// certificate makes a certificate for the address that signs itself.
+// certificate returns a self-signed certificate for the address.
 func certificate(t testing.TB, address string) tls.Certificate {
 	t.Helper()
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
@@ -103,10 +103,10 @@ func certificate(t testing.TB, address string) tls.Certificate {
 	return tls.Certificate{Certificate: [][]byte{der}, PrivateKey: key}
 }
 
-// Requests counts the HTTP requests that the registry has got.
+// Requests returns the number of HTTP requests that the registry received.
 func (r *Registry) Requests() int64 { return r.requests.Load() }
 
-// Provider reads from the registry, and nothing else, with its CA.
+// Provider returns a provider that reads only from this registry and trusts its CA.
 func (r *Registry) Provider(t testing.TB) *releaseinfo.Registry {
 	t.Helper()
 	p, err := releaseinfo.NewRegistry(releaseinfo.Options{CABundle: r.CA})
@@ -116,7 +116,8 @@ func (r *Registry) Provider(t testing.TB) *releaseinfo.Registry {
 	return p
 }
 
-// PushRelease pushes a payload to repository "release" under its version as tag, and returns its pull spec by tag.
+// PushRelease pushes a payload to the repository "release", with its version as the tag. It returns the pull spec with
+// the tag.
 func (r *Registry) PushRelease(t testing.TB, p releaseinfo.Payload) string {
 	t.Helper()
 	img, err := releaseinfo.Build(p)

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package envlist writes lists that are separated by commas, such as NO_PROXY and values of command line flags, and
-// lists of key=value pairs. Neither has escapes.
+// Package envlist writes comma-separated lists, such as NO_PROXY and values of command line flags, and lists of
+// key=value pairs. Neither format has escapes.
 package envlist
 
 import (
@@ -13,7 +13,7 @@ import (
 // Pair is a key and its value.
 type Pair struct{ Key, Value string }
 
-// Join writes a list. It refuses items that would be read as several, as none or as others.
+// Join writes a list. It refuses items that would be read as several items, as no item or as another item.
 func Join(field string, items ...string) (string, error) {
 	for _, item := range items {
 		if err := check(field, item); err != nil {

@@ -11,8 +11,7 @@ import (
 	"github.com/openshift/hypershift/support/syntax/ini"
 )
 
-// read is what a strict reader makes of a section: a reader that knows quotes, comments and continued lines must not
-// find any.
+// read parses a section strictly: a parser that supports quotes, comments and continued lines must find none.
 func read(text string) (section string, pairs [][2]string) {
 	for line := range strings.Lines(text) {
 		line = strings.TrimSuffix(line, "\n")

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package ini writes the INI dialect of AWS's client libraries, which differ in how they read quotes, comments and
-// spaces. Names and values have only characters that all of them read alike: those of regions, ARNs, paths of files and
-// keys.
+// Package ini writes the INI dialect of AWS's client libraries. The libraries differ in how they read quotes, comments
+// and spaces. Names and values contain only characters that all of them read alike: those of regions, ARNs, file paths
+// and keys.
 package ini
 
 import (
@@ -16,9 +16,9 @@ import (
 type Pair struct {
 	// Field names the value in errors; empty means the key.
 	Field string
-	// Key is one of the client libraries'.
+	// Key is a key that the client libraries know.
 	Key string
-	// Value is written as it is.
+	// Value is written unchanged.
 	Value string
 }
 
@@ -47,7 +47,7 @@ const (
 	others  = ".:/+=@,~"
 )
 
-// only refuses text that is empty or has other characters.
+// only returns an error if the text is empty or has other characters than allowed.
 func only(allowed, field, text string) error {
 	if text == "" {
 		return syntax.Refuse(field, "is empty")

@@ -11,7 +11,7 @@ import (
 	"github.com/openshift/hypershift/support/syntax/systemd"
 )
 
-// read follows systemd.exec(5): a value between double quotes, in which a backslash keeps one of "\`$ as it is.
+// read follows systemd.exec(5): a value is between double quotes, and a backslash escapes one of "\`$ in it.
 func read(t *testing.T, text string) map[string]string {
 	t.Helper()
 	variables := map[string]string{}

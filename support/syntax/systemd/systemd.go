@@ -10,17 +10,17 @@ import (
 	"github.com/openshift/hypershift/support/syntax"
 )
 
-// Variable is one of the environment.
+// Variable is an environment variable.
 type Variable struct {
 	// Field names the value in errors; empty means the name.
 	Field string
 	// Name is the name of the variable.
 	Name string
-	// Value is read back as it is given.
+	// Value is the value as systemd reads it.
 	Value string
 }
 
-// quoted escapes what is special between double quotes of an EnvironmentFile.
+// quoted escapes the special characters between double quotes in an EnvironmentFile.
 var quoted = strings.NewReplacer(`\`, `\\`, `"`, `\"`, "`", "\\`", `$`, `\$`)
 
 // EnvironmentFile writes a file for EnvironmentFile=, in the order of the variables.

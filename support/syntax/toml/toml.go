@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package toml writes the strings of TOML files, such as containerd's. Go's quoting is not TOML's: it has escapes that
-// TOML does not know.
+// Package toml writes the strings of TOML files, such as containerd's. Go's quoting does not fit, because it has
+// escapes that TOML does not support.
 package toml
 
 import (
@@ -10,7 +10,7 @@ import (
 	"unicode/utf8"
 )
 
-// String writes text as a basic string. Text that is not valid UTF-8, which TOML cannot have, gets replacement
+// String writes text as a basic string. Invalid UTF-8, which TOML does not allow, is replaced by replacement
 // characters.
 func String(text string) string {
 	var quoted strings.Builder

@@ -21,10 +21,10 @@ import (
 	"github.com/openshift/hypershift/test/devcluster/images"
 )
 
-// fieldOwner is whose the fields are that this program applies.
+// fieldOwner is the owner of the fields that this program applies.
 const fieldOwner = client.FieldOwner("devcluster")
 
-// Connect makes a client of the management cluster. The cluster's API must be ready.
+// Connect returns a client of the management cluster, whose API must be ready.
 func Connect(e env.Env) (client.Client, error) {
 	config, err := restConfig(e)
 	if err != nil {
@@ -37,7 +37,7 @@ func Connect(e env.Env) (client.Client, error) {
 	return c, nil
 }
 
-// restConfig has no limit of its own on requests: the server is ours.
+// restConfig returns a configuration without a rate limit, since the server belongs to this environment.
 func restConfig(e env.Env) (*rest.Config, error) {
 	config, err := clientcmd.BuildConfigFromFlags("", e.Kubeconfig())
 	if err != nil {
@@ -48,7 +48,7 @@ func restConfig(e env.Env) (*rest.Config, error) {
 	return config, nil
 }
 
-// Apply puts the environment's own objects (DNS, default StorageClass, ...) into the management cluster.
+// Apply applies the environment's own objects (DNS, default StorageClass, ...) to the management cluster.
 func Apply(ctx context.Context, e env.Env, c client.Client) error {
 	specs, err := images.Pullspecs(e.Images(), env.Registry)
 	if err != nil {

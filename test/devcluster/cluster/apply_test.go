@@ -20,7 +20,7 @@ import (
 	"github.com/openshift/hypershift/test/machine/network"
 )
 
-// built is an environment whose images are built.
+// built returns an environment whose images are built.
 func built(t *testing.T) env.Env {
 	t.Helper()
 	g := NewWithT(t)

@@ -14,13 +14,13 @@ import (
 	"github.com/openshift/hypershift/test/devcluster/pki"
 )
 
-// pkiDir is where the machine finds its certificates.
+// pkiDir is the folder of the certificates in the machine.
 const pkiDir = "etc/kubernetes/pki"
 
-// management names the management cluster in kubeconfigs.
+// management is the name of the management cluster in kubeconfigs.
 const management = "management"
 
-// servers are the certificates that a program of the control plane reads from a file of its own.
+// servers lists the certificates that a program of the control plane reads from a separate file.
 var servers = []pki.Leaf{
 	{Name: "etcd", User: "etcd", Hosts: []string{"127.0.0.1", "localhost"}},
 	{Name: "apiserver", User: "kube-apiserver", Hosts: []string{
@@ -30,21 +30,21 @@ var servers = []pki.Leaf{
 	{Name: "service-account", User: "service-account"},
 }
 
-// admin is whose kubeconfig the user gets.
+// admin is the user of the kubeconfig for the administrator.
 var admin = pki.Leaf{Name: "admin", User: "admin", Groups: []string{"system:masters"}}
 
-// clients are the users of the first node that get a kubeconfig /etc/kubernetes/NAME.conf.
+// clients lists the users of the first node that get a kubeconfig /etc/kubernetes/NAME.conf.
 var clients = []pki.Leaf{
 	{Name: "controller-manager", User: "system:kube-controller-manager"},
 	{Name: "scheduler", User: "system:kube-scheduler"},
 }
 
-// kubelet is a node's.
+// kubelet returns the certificate of a node's kubelet.
 func kubelet(n env.Node) pki.Leaf {
 	return pki.Leaf{Name: "kubelet", User: "system:node:" + n.Name, Groups: []string{"system:nodes"}, Hosts: []string{n.Name, n.Address}}
 }
 
-// writeNodeCertificates makes what is missing of what a node needs, from the authority in the first one's root folder.
+// writeNodeCertificates creates the missing files of a node, signed by the authority in the first node's root folder.
 func writeNodeCertificates(first string, n env.Node, root string) error {
 	authority, err := pki.Ensure(filepath.Join(first, pkiDir), "ca")
 	if err != nil {
@@ -61,7 +61,8 @@ func writeNodeCertificates(first string, n env.Node, root string) error {
 	return writeKubeconfigs(own, root, admin, kubelet(n), pki.Leaf{Name: "kube-proxy", User: "system:kube-proxy"})
 }
 
-// writeCertificates makes what is missing of the control plane's certificates and kubeconfigs, and the user's kubeconfig.
+// writeCertificates creates what is missing of the control plane's certificates and kubeconfigs, and of the user's
+// kubeconfig.
 func writeCertificates(e env.Env, root string) error {
 	dir := filepath.Join(root, pkiDir)
 	authority, err := pki.Ensure(dir, "ca")
@@ -73,7 +74,8 @@ func writeCertificates(e env.Env, root string) error {
 			return err
 		}
 	}
-	// What the kube-apiserver tells extension API servers about a user is signed by an authority that signs nothing else.
+	// The kube-apiserver sends user information to extension API servers with a certificate of this authority, which signs
+	// nothing else.
 	frontProxy, err := pki.Ensure(dir, "front-proxy-ca")
 	if err != nil {
 		return err

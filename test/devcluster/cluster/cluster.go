@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package cluster is the management cluster of the embedded environment: one machine that is etcd, the control plane of
-// Kubernetes and a node, and as many other nodes as are asked for.
+// Package cluster runs the management cluster of the embedded environment: one machine with etcd, the control plane of
+// Kubernetes and a node, and as many other nodes as requested.
 package cluster
 
 import (
@@ -18,14 +18,15 @@ import (
 	"github.com/openshift/hypershift/test/machine/network"
 )
 
-// programs is where the machine sees the built programs.
+// programs is the path of the built programs in the machine.
 const programs = "/opt/hypershift"
 
-// RegistryInside is where the machine sees the registry's folder, and storeInside the object store's.
+// RegistryInside and storeInside are the paths of the registry's and the object store's folders in the machine.
 const RegistryInside, storeInside = "/var/lib/registry", "/var/lib/s3"
 
-// Start makes the files of a node's machine and starts it, unless it runs. It returns before the node is ready. The first node comes first:
-// it signs what the others need, and they are plugged into it. There are as many nodes as nodes has.
+// Start writes the files of a node's machine and starts it, unless it runs. It returns before the node is ready. The
+// first node must be started first: it signs the certificates of the others, and they are connected to it. nodes lists
+// all nodes of the cluster.
 func Start(ctx context.Context, e env.Env, n env.Node, nodes []env.Node) (*machine.Machine, error) {
 	specs, err := images.Pullspecs(e.Images(), env.Registry)
 	if err != nil {
@@ -50,14 +51,14 @@ func Start(ctx context.Context, e env.Env, n env.Node, nodes []env.Node) (*machi
 	if err != nil {
 		return nil, err
 	}
-	// The other end of its cable goes with the first node, and the node goes on.
+	// The node runs, but its link was removed with the first node.
 	if err := network.Ensure(config.Name, config.Network); err != nil {
 		return nil, err
 	}
 	return started, ensureRoutes(n, nodes)
 }
 
-// Machine is what the machine of a node is made of.
+// Machine returns the configuration of a node's machine.
 func Machine(e env.Env, n env.Node) machine.Config {
 	config := machine.Config{
 		Name:     n.Namespace,
@@ -79,7 +80,8 @@ func Machine(e env.Env, n env.Node) machine.Config {
 	return config
 }
 
-// plugged is a node's network: the first one has the bridge, with the host at it, and the others a cable to it.
+// plugged returns a node's network: the first one has the bridge, with a link to the host, and each other one has a
+// link to the bridge.
 func plugged(n env.Node) network.Config {
 	if !n.First() {
 		return network.Config{Links: []network.Link{{
@@ -96,7 +98,7 @@ func plugged(n env.Node) network.Config {
 	}
 }
 
-// prepareRegistry makes the registry's certificates and gives it the data of the built images.
+// prepareRegistry creates the registry's certificates and adds the data of the built images.
 func prepareRegistry(e env.Env) error {
 	if err := os.MkdirAll(e.RegistryDir(), 0o755); err != nil {
 		return err
@@ -111,5 +113,5 @@ func prepareRegistry(e env.Env) error {
 	return images.Seed(e.Images(), filepath.Join(e.RegistryDir(), "blobs"))
 }
 
-// RegistryCertificate is what the registry shows.
+// RegistryCertificate is the registry's server certificate.
 var RegistryCertificate = pki.Leaf{Name: "registry", User: "registry", Hosts: []string{env.Gateway}}

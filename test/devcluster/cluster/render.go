@@ -21,10 +21,10 @@ var embedded embed.FS
 // StorageClass is the name of the default StorageClass.
 const StorageClass = "local"
 
-// Provisioner is the name under which the environment makes volumes.
+// Provisioner is the name of the environment's volume provisioner.
 const Provisioner = "hypershift-maas/local"
 
-// values are what the embedded files can refer to.
+// values are the template values of the embedded files.
 type values struct {
 	Gateway, Registry           string
 	S3, Bucket                  string
@@ -77,7 +77,8 @@ func renderFolder(folder, root string, v values) error {
 	})
 }
 
-// rootPath is where an embedded file belongs. A registry's folder is named by its address, which embed does not allow.
+// rootPath returns the target path of an embedded file. The folder of a registry is named after its address, which
+// embed does not allow.
 func rootPath(name string, v values) string {
 	return strings.Replace(name, "certs.d/registry/", "certs.d/"+v.Registry+"/", 1)
 }
@@ -93,7 +94,7 @@ func enable(root, unit string) error {
 	return nil
 }
 
-// renderManifests is the objects that the environment puts into its cluster, as YAML documents.
+// renderManifests returns the objects that the environment applies to its cluster, as YAML documents.
 func renderManifests(v values) ([]byte, error) {
 	files, err := fs.Glob(embedded, "manifests/*.yaml")
 	if err != nil {
@@ -126,7 +127,7 @@ func render(name string, v values) ([]byte, error) {
 	return out.Bytes(), nil
 }
 
-// writeFile replaces a file in one step, so that nobody reads half of it.
+// writeFile replaces a file atomically, so that no reader sees a partial file.
 func writeFile(target string, content []byte, mode fs.FileMode) error {
 	if err := os.MkdirAll(filepath.Dir(target), 0o755); err != nil {
 		return err

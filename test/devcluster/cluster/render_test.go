@@ -100,7 +100,7 @@ func TestRenderRoot(t *testing.T) {
 	})
 }
 
-// everything is the content of all files below root.
+// everything returns the content of all files below root.
 func everything(g Gomega, root string) string {
 	var all strings.Builder
 	err := filepath.WalkDir(root, func(name string, entry fs.DirEntry, err error) error {

@@ -12,11 +12,12 @@ import (
 	"github.com/openshift/hypershift/test/machine/network"
 )
 
-// nodeLink is the interface of a node that is not the first.
+// nodeLink is the interface of every node except the first.
 const nodeLink = "eth0"
 
-// ensureRoutes gives a node a way to the pods of the others, and to Services for itself: without any route the kernel refuses before
-// kube-proxy's rules can send the packet elsewhere, and the first node has no default route. The kube-apiserver calls webhooks like that.
+// ensureRoutes adds routes from a node to the pods of the other nodes, and to Services for the node itself. Without any
+// route, the kernel rejects a packet before kube-proxy's rules can redirect it, and the first node has no default
+// route. The kube-apiserver calls webhooks through Services.
 func ensureRoutes(n env.Node, nodes []env.Node) error {
 	device := nodeLink
 	if n.First() {
@@ -51,7 +52,7 @@ func replaceRoute(route netlink.Route, destination string) error {
 	return netlink.RouteReplace(&route)
 }
 
-// Cut takes a node off the network, or plugs it in again: its pods go on, and nobody reaches them.
+// Cut disconnects a node from the network, or reconnects it: its pods continue to run, but are unreachable.
 func Cut(n env.Node, off bool) error {
 	if n.First() {
 		return fmt.Errorf("node %s has the network of all: cut another one off", n.Name)

@@ -13,7 +13,7 @@ import (
 	"github.com/openshift/hypershift/test/devcluster/pki"
 )
 
-// prepareStore makes what the object store shows and asks for: its certificates, and the credentials of its one user.
+// prepareStore creates the object store's certificates, and the credentials of its one user.
 func prepareStore(e env.Env) error {
 	if err := os.MkdirAll(e.StoreDir(), 0o700); err != nil {
 		return err

@@ -19,13 +19,14 @@ import (
 	"github.com/openshift/hypershift/test/machine/network"
 )
 
-// pollInterval is how often a condition is looked at; everything is on this machine.
+// pollInterval is the interval between checks of a condition; everything is on this machine.
 const pollInterval = 100 * time.Millisecond
 
-// noProxy ignores the proxy of the user's environment: the addresses are this machine's own.
+// noProxy ignores the proxy of the user's environment: the addresses are local.
 func noProxy(*http.Request) (*url.URL, error) { return nil, nil }
 
-// Until calls condition until it returns nil, or until the context ends: then the error says what was still missing.
+// Until calls condition until it returns nil, or until the context ends: the error then contains the last result of
+// condition.
 func Until(ctx context.Context, condition func(context.Context) error) error {
 	ticker := time.NewTicker(pollInterval)
 	defer ticker.Stop()
@@ -42,7 +43,7 @@ func Until(ctx context.Context, condition func(context.Context) error) error {
 	}
 }
 
-// WaitAPI returns when the kube-apiserver says that it is ready.
+// WaitAPI returns when the kube-apiserver is ready.
 func WaitAPI(ctx context.Context, e env.Env) error {
 	config, err := restConfig(e)
 	if err != nil {
@@ -73,7 +74,7 @@ func get(ctx context.Context, server *http.Client, address string) error {
 	return nil
 }
 
-// WaitNode returns when a node is Ready.
+// WaitNode returns when the node is Ready.
 func WaitNode(ctx context.Context, c client.Client, node string) error {
 	return Until(ctx, func(ctx context.Context) error {
 		found := &corev1.Node{}
@@ -92,7 +93,8 @@ func WaitNode(ctx context.Context, c client.Client, node string) error {
 	})
 }
 
-// WaitDNS returns when the cluster's DNS answers at its Service's address: then pods, Services and DNS work.
+// WaitDNS returns when the cluster's DNS answers at its Service's address, which proves that pods, Services and DNS
+// work.
 func WaitDNS(ctx context.Context) error {
 	resolver := &net.Resolver{PreferGo: true, Dial: dialDNS}
 	return Until(ctx, func(ctx context.Context) error {
@@ -103,7 +105,7 @@ func WaitDNS(ctx context.Context) error {
 	})
 }
 
-// dialDNS reaches the Service from the management node's network.
+// dialDNS connects to the Service from the management node's network.
 func dialDNS(ctx context.Context, transport, _ string) (connection net.Conn, err error) {
 	err = network.Do(env.Namespace, func() error {
 		connection, err = (&net.Dialer{}).DialContext(ctx, transport, net.JoinHostPort(env.DNSServiceIP, "53"))

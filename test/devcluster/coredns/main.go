@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Command coredns is CoreDNS with the plugins that a cluster's DNS needs, and no other: the cloud providers' plugins
-// of the stock build would add minutes to building it and 40 MB to the image.
+// Command coredns is CoreDNS with only the plugins that a cluster's DNS needs: the cloud providers' plugins of the
+// stock build would add minutes to its build and 40 MB to the image.
 package main
 
 import (

@@ -7,25 +7,25 @@ import (
 	"path/filepath"
 )
 
-// MaxNodes is how many nodes the management cluster can have: as many addresses as MAAS leaves alone.
+// MaxNodes is the maximum number of nodes of the management cluster: the number of addresses that MAAS does not use.
 const MaxNodes = 9
 
-// Node is a machine of the management cluster. The first one is also etcd and the control plane, and has the registry, MAAS and the
-// bridge that all machines are plugged into.
+// Node is a machine of the management cluster. The first one also runs etcd, the control plane, the registry and MAAS,
+// and has the bridge that all machines are connected to.
 type Node struct {
 	// Number counts from 1.
 	Number int
-	// Name is that of the Node and of the host.
+	// Name is the name of the Node and of the host.
 	Name string
-	// Namespace is the network namespace and the name of the machine.
+	// Namespace is the name of the machine and of its network namespace.
 	Namespace string
-	// Address is that on the Bridge.
+	// Address is its address on the Bridge.
 	Address string
-	// Zone is the Node's; empty where it is the only one.
+	// Zone is the zone of the Node; empty for a single node.
 	Zone string
 }
 
-// Nodes are the nodes of a management cluster of so many.
+// Nodes returns the nodes of a management cluster with count nodes.
 func Nodes(count int) []Node {
 	nodes := []Node{{Number: 1, Name: "management", Namespace: Namespace, Address: Gateway}}
 	for number := 2; number <= count; number++ {
@@ -42,24 +42,24 @@ func Nodes(count int) []Node {
 	return nodes
 }
 
-// First tells whether it is the node with the control plane.
+// First reports whether it is the node with the control plane.
 func (n Node) First() bool { return n.Number == 1 }
 
-// Pods is the part of PodNetwork that the node's pods are in.
+// Pods returns the node's part of PodNetwork.
 func (n Node) Pods() string { return n.pod(0) + "/24" }
 
-// PodGateway, FirstPod and LastPod are addresses of Pods: that of the node itself, and those between which its pods have theirs.
+// PodGateway returns the node's own address in Pods. FirstPod and LastPod return the range of its pods' addresses.
 func (n Node) PodGateway() string { return n.pod(1) }
 
-// FirstPod is described at PodGateway.
+// FirstPod returns the first address of the node's pods.
 func (n Node) FirstPod() string { return n.pod(2) }
 
-// LastPod is described at PodGateway.
+// LastPod returns the last address of the node's pods.
 func (n Node) LastPod() string { return n.pod(254) }
 
 func (n Node) pod(host int) string { return fmt.Sprintf("10.200.%d.%d", n.Number-1, host) }
 
-// Node is the folder of a machine of the management cluster.
+// Node returns the folder of a machine of the management cluster.
 func (e Env) Node(n Node) string {
 	if n.First() {
 		return e.Management()

@@ -29,7 +29,7 @@ func TestNodes(t *testing.T) {
 				g.Expect(pods.Contains(netip.MustParseAddr(address))).To(BeTrue())
 				g.Expect(netip.MustParsePrefix(PodNetwork).Contains(netip.MustParseAddr(address))).To(BeTrue())
 			}
-			// The names of interfaces have at most 15 bytes.
+			// Names of interfaces have at most 15 bytes.
 			g.Expect(len(n.Namespace)).To(BeNumerically("<=", 15))
 		}
 		g.Expect(seen).To(HaveLen(5 * MaxNodes))

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package images builds the container images of the embedded environment from programs that are already built: no
-// container engine is needed, and the same programs give the same images. They are kept as an OCI layout, from which they
-// are pushed to a registry.
+// Package images builds the container images of the embedded environment from programs that are already built. It needs
+// no container engine, and the same programs give the same images. The images are stored as an OCI layout, from which
+// they are pushed to a registry.
 package images
 
 import (
@@ -22,9 +22,9 @@ import (
 )
 
 const (
-	// nameAnnotation is where an OCI layout says what an image is called.
+	// nameAnnotation is the annotation with the name of an image in an OCI layout.
 	nameAnnotation = "org.opencontainers.image.ref.name"
-	// referenceAnnotation is where ours say under which repository and tag an image is published.
+	// referenceAnnotation is our annotation with the repository and tag of an image.
 	referenceAnnotation = "io.hypershift.reference"
 )
 
@@ -67,7 +67,7 @@ func add(store layout.Path, image containerimage.Image) error {
 	}))
 }
 
-// blobOf makes a layer that is a blob of the layout at once, instead of a second copy of it.
+// blobOf creates a layer directly as a blob of the layout, without a second copy.
 func blobOf(store layout.Path, files []containerimage.File) (*fileLayer, error) {
 	tarball := filepath.Join(string(store), "layer.tar")
 	layer, err := newLayer(tarball, files)
@@ -81,8 +81,8 @@ func blobOf(store layout.Path, files []containerimage.File) (*fileLayer, error) 
 	return layer, os.Rename(tarball, layer.path)
 }
 
-// fileLayer is an uncompressed layer in a tar file. Nodes pull over a local wire, where compressing costs more than it
-// saves, and the bytes do not depend on the version of a compressor.
+// fileLayer is an uncompressed layer in a tar file. Nodes pull over a local network, where compression costs more than
+// it saves, and the bytes do not depend on the version of a compressor.
 type fileLayer struct {
 	path string
 	hash v1.Hash

@@ -13,10 +13,10 @@ import (
 	. "github.com/onsi/gomega"
 )
 
-// fixed is a time that is not now.
+// fixed is a fixed time in the past.
 var fixed = time.Unix(1_000_000, 0)
 
-// selfSigned is a certificate in DER that signed nothing else.
+// selfSigned returns a self-signed certificate in DER.
 func selfSigned(g Gomega) []byte {
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
 	g.Expect(err).NotTo(HaveOccurred())

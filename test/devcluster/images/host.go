@@ -13,13 +13,13 @@ import (
 	"github.com/openshift/hypershift/support/containerimage"
 )
 
-// filterLinks are the names by which xtables-nft-multi is called.
+// filterLinks are the names under which xtables-nft-multi is called.
 var filterLinks = []string{
 	"iptables", "iptables-save", "iptables-restore", "ip6tables", "ip6tables-save", "ip6tables-restore",
 }
 
-// packetFilterTools are nft and iptables of the host, with the libraries that they load: kube-proxy and the node network
-// need them in their images, and they cannot be linked statically.
+// packetFilterTools returns nft and iptables of the host, with the libraries that they load. The images of kube-proxy
+// and the node network need them, and they cannot be linked statically.
 func packetFilterTools() ([]containerimage.File, error) {
 	programs := map[string]string{}
 	for _, name := range []string{"nft", "xtables-nft-multi"} {
@@ -64,7 +64,7 @@ func isFile(path string) bool {
 	return err == nil && info.Mode().IsRegular()
 }
 
-// libraryClosure is the shared libraries that the programs need, those of the libraries among them, and the loader.
+// libraryClosure returns the shared libraries of the programs, recursively, and the loader.
 func libraryClosure(programs []string) ([]string, error) {
 	seen := map[string]bool{}
 	for queue := slices.Clone(programs); len(queue) > 0; queue = queue[1:] {
@@ -124,7 +124,7 @@ func findLibrary(name string) (string, error) {
 	return "", fmt.Errorf("its library %s is not on this machine", name)
 }
 
-// interpreter is the loader that the program asks for, or empty.
+// interpreter returns the loader of the program; empty if it has none.
 func interpreter(file *elf.File) string {
 	for _, segment := range file.Progs {
 		if segment.Type != elf.PT_INTERP {

@@ -148,7 +148,7 @@ func TestLayer(t *testing.T) {
 	}
 }
 
-// served is a registry behind TLS that counts the data it is sent.
+// served returns a registry with TLS that counts uploads.
 func served(t *testing.T, handler http.Handler) (address string, ca []byte, uploads *atomic.Int32) {
 	t.Helper()
 	uploads = &atomic.Int32{}
@@ -269,7 +269,7 @@ func TestRecipes(t *testing.T) {
 			files[image.Name] = append(files[image.Name], file.Path)
 		}
 	}
-	// The paths that other packages rely on, see docs/architecture.md.
+	// These paths are used by other packages, see docs/architecture.md.
 	for image, paths := range map[string][]string{
 		"hypershift": {
 			"/usr/bin/hypershift", "/usr/bin/hcp", "/usr/bin/hypershift-operator", "/usr/bin/control-plane-operator",
@@ -292,8 +292,8 @@ func TestRecipes(t *testing.T) {
 	}
 }
 
-// TestPublishedNames compares what is pushed with the modules that it is built of, and with the users and entrypoints that the images of
-// registry.k8s.io have.
+// TestPublishedNames compares the pushed images with the modules that they are built from, and with the users and
+// entrypoints of the images of registry.k8s.io.
 func TestPublishedNames(t *testing.T) {
 	if _, err := packetFilterTools(); err != nil {
 		t.Skip("needs nft and iptables on this machine: ", err)
@@ -324,7 +324,7 @@ func TestPublishedNames(t *testing.T) {
 	g.Expect(references).To(Equal(wanted))
 }
 
-// requirement is the version of a module that one of the environment's own modules requires.
+// requirement returns the version of a module that one of the environment's modules requires.
 func requirement(t *testing.T, folder, module string) string {
 	t.Helper()
 	data, err := os.ReadFile(filepath.Join("..", folder, "go.mod"))

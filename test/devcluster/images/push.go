@@ -18,31 +18,31 @@ import (
 	"golang.org/x/sync/errgroup"
 )
 
-// tag is by which people find an image of ours in the registry; programs are given its digest.
+// tag is the tag under which users find our images in the registry; programs use the digest.
 const tag = "dev"
 
-// Built is an image that was built.
+// Built is a built image.
 type Built struct {
 	// Name is the image's name, such as "kube".
 	Name string
-	// Reference is its repository, without the registry, and its tag.
+	// Reference is its repository, without the registry, with its tag.
 	Reference string
-	// Digest is that of its manifest.
+	// Digest is the digest of its manifest.
 	Digest v1.Hash
 }
 
-// Repository is where the image is kept in a registry.
+// Repository returns the repository of the image in a registry.
 func (b Built) Repository(registry string) string {
 	repository, _, _ := strings.Cut(b.Reference, ":")
 	return registry + "/" + repository
 }
 
-// Pullspec names exactly this build of the image in a registry.
+// Pullspec returns the pull specification, by digest, of this build in a registry.
 func (b Built) Pullspec(registry string) string {
 	return b.Repository(registry) + "@" + b.Digest.String()
 }
 
-// List reads which images the OCI layout holds.
+// List returns the images in the OCI layout.
 func List(from string) ([]Built, error) {
 	index, err := layout.ImageIndexFromPath(from)
 	if err != nil {
@@ -61,7 +61,7 @@ func List(from string) ([]Built, error) {
 	return built, nil
 }
 
-// Pullspecs is the pull specification of every built image by the image's name.
+// Pullspecs maps the names of all built images to their pull specifications.
 func Pullspecs(from, registry string) (map[string]string, error) {
 	built, err := List(from)
 	if err != nil {
@@ -74,8 +74,8 @@ func Pullspecs(from, registry string) (map[string]string, error) {
 	return specs, nil
 }
 
-// Push copies the images of the OCI layout to the registry, whose certificate ca signed. What is there already is not
-// sent again.
+// Push copies the images of the OCI layout to the registry, whose certificate was signed by ca. It does not send
+// existing blobs again.
 func Push(ctx context.Context, from, registry string, ca []byte) error {
 	built, err := List(from)
 	if err != nil {
@@ -121,8 +121,8 @@ func trusting(ca []byte) (*http.Transport, error) {
 	return transport, nil
 }
 
-// Seed gives the blobs of the OCI layout to a registry's blob folder, as hard links where the file system allows it: then
-// Push has no data to send.
+// Seed adds the blobs of the OCI layout to a registry's blob folder, as hard links if the file system supports them:
+// Push then has no data to send.
 func Seed(from, blobs string) error {
 	source := layout.Path(from)
 	built, err := List(from)
@@ -154,7 +154,7 @@ func seed(source layout.Path, image Built, blobs string) error {
 	return nil
 }
 
-// linkBlob does nothing where links cannot be made: Push sends what is missing.
+// linkBlob does nothing if the link fails: Push sends what is missing.
 func linkBlob(source layout.Path, digest v1.Hash, blobs string) error {
 	dir := blobs + "/" + digest.Algorithm
 	if err := os.MkdirAll(dir, 0o755); err != nil {

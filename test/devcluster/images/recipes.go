@@ -9,23 +9,23 @@ import (
 	"github.com/openshift/hypershift/support/containerimage"
 )
 
-// Published is the registry in whose names and layouts others publish what the environment builds for itself.
+// Published is the public registry whose names and layouts the environment's own builds use.
 const Published = "registry.k8s.io"
 
-// The versions of what is built from other modules, as images are tagged with them.
+// Versions of what is built from other modules, as in the image tags.
 const (
 	EtcdVersion       = "3.6.8-0"
 	CoreDNSVersion    = "v1.14.4"
 	ClusterAPIVersion = "v1.13.6"
-	// PauseVersion is that of the layout: the program is the environment's own.
+	// PauseVersion is the version of the layout: the program is the environment's own.
 	PauseVersion = "3.10.2"
 )
 
-// sharedPrograms lie in one layer, which is in the image of each: they are one file.
+// sharedPrograms are one file, in one layer that the images of all of them share.
 var sharedPrograms = []string{"kube-controller-manager", "kube-scheduler", "kube-proxy", "etcd"}
 
-// Recipes are the images of the environment, made of the programs in bin and of the host's certificates and packet filter tools. What
-// others publish has their names, paths, users and entrypoints.
+// Recipes returns the images of the environment, made from the programs in bin and the host's certificates and packet
+// filter tools. Images that other projects publish have their names, paths, users and entrypoints.
 func Recipes(bin string, releases []Release) ([]containerimage.Image, error) {
 	base, err := containerimage.Base()
 	if err != nil {
@@ -54,7 +54,7 @@ func file(path, folder, program string) containerimage.File {
 	return containerimage.File{Path: path, Source: filepath.Join(folder, program)}
 }
 
-// published is an image of one program, which is its entrypoint, as in a registry of others.
+// published returns an image with one program as its entrypoint, as in a public registry.
 func published(name, reference, user string, program containerimage.File, base []containerimage.File) containerimage.Image {
 	return containerimage.Image{
 		Name: name, Reference: Published + "/" + reference, User: user, Entrypoint: []string{program.Path},
@@ -68,8 +68,8 @@ func coreDNS(parts string, base []containerimage.File) containerimage.Image {
 	return published("coredns", "coredns/coredns:"+CoreDNSVersion, containerimage.NonRoot, program, base)
 }
 
-// kube are the images of a release of Kubernetes and of etcd. Their programs are one file, which a program's own name makes into that
-// program. None is its image's entrypoint, which in the published ones is a wrapper.
+// kube returns the images of a release of Kubernetes and of etcd. Their programs are one file, which selects the
+// program by the name it is called with. No image has its program as entrypoint: the published images have a wrapper.
 func kube(bin string, release Release, base []containerimage.File) []containerimage.Image {
 	folder := filepath.Join(bin, release.Folder)
 	server := file("/usr/local/bin/kube-apiserver", folder, "kube")
@@ -94,7 +94,7 @@ func kube(bin string, release Release, base []containerimage.File) []containerim
 
 func kubeImage(program, tag string, release Release, files []containerimage.File) containerimage.Image {
 	image := containerimage.Image{Name: program + release.Suffix, Reference: Published + "/" + program + tag, Files: files}
-	// The images of etcd and kube-proxy are not made from that of go-runner, and have no entrypoint.
+	// The published images of etcd and kube-proxy are not based on go-runner, and have no entrypoint.
 	if program != "etcd" && program != "kube-proxy" {
 		image.Entrypoint = []string{"/go-runner"}
 	}
@@ -110,7 +110,7 @@ func web(parts string, base []containerimage.File) containerimage.Image {
 	return image
 }
 
-// single is an image of one program, which lies in parts by its base name.
+// single returns an image of one program, which is in the folder parts under its base name.
 func single(name, program, parts string, base []containerimage.File, user string) containerimage.Image {
 	files := append([]containerimage.File{{Path: program, Source: filepath.Join(parts, filepath.Base(program))}}, base...)
 	return containerimage.Image{Name: name, Files: files, Entrypoint: []string{program}, User: user}

@@ -11,22 +11,22 @@ import (
 	"strings"
 )
 
-// Release is a Kubernetes whose programs are built.
+// Release is a Kubernetes release whose programs are built.
 type Release struct {
-	// Folder is the folder of bin that holds its program.
+	// Folder is the folder of bin with its program.
 	Folder string
 	// Version is its version, such as "1.36.3".
 	Version string
-	// Suffix ends the names of its images in the OCI layout, and of its kubelet in bin/node.
+	// Suffix is the suffix of its images in the OCI layout, and of its kubelet in bin/node.
 	Suffix string
-	// Others is the suffix of the images that a release has which brings nothing but a kubelet; empty for one with images of its own.
+	// Others is the suffix of the images of a release that adds only a kubelet; empty for a release with its own images.
 	Others string
 }
 
-// previous is the suffix of the minor before.
+// previous is the suffix of the previous minor.
 const previous = "-previous"
 
-// Releases returns this build's Kubernetes and, if it is built too, the minor before, from which tests upgrade.
+// Releases returns this build's Kubernetes and, if it is built, the previous minor, from which tests upgrade.
 func Releases(ctx context.Context, bin string) ([]Release, error) {
 	releases := []Release{{Folder: "kube"}}
 	if _, err := os.Stat(filepath.Join(bin, "kube"+previous, "kubelet")); err == nil {
@@ -35,8 +35,8 @@ func Releases(ctx context.Context, bin string) ([]Release, error) {
 	return versioned(ctx, bin, releases...)
 }
 
-// Patch is the patch that follows the release of the minor before. Only nodes come to it, so that it has their programs alone, and not
-// hundreds of megabytes of images that nothing would run.
+// Patch returns the next patch of the previous minor. Only nodes use it, so it has only their programs, and not
+// hundreds of megabytes of unused images.
 func Patch(ctx context.Context, bin string) (Release, error) {
 	const suffix = "-patch"
 	releases, err := versioned(ctx, bin, Release{Folder: "kube" + suffix, Suffix: suffix, Others: previous})
@@ -46,7 +46,7 @@ func Patch(ctx context.Context, bin string) (Release, error) {
 	return releases[0], nil
 }
 
-// versioned asks the programs of releases for their versions.
+// versioned sets the versions of releases, from their programs.
 func versioned(ctx context.Context, bin string, releases ...Release) ([]Release, error) {
 	for i := range releases {
 		version, err := KubeletVersion(ctx, filepath.Join(bin, releases[i].Folder, "kubelet"))
@@ -58,7 +58,7 @@ func versioned(ctx context.Context, bin string, releases ...Release) ([]Release,
 	return releases, nil
 }
 
-// KubeletVersion asks a kubelet for its version, which it returns without a leading v.
+// KubeletVersion returns the version of a kubelet, without a leading v.
 func KubeletVersion(ctx context.Context, kubelet string) (string, error) {
 	out, err := exec.CommandContext(ctx, kubelet, "--version").Output()
 	if err != nil {

@@ -10,7 +10,7 @@ import (
 	. "github.com/onsi/gomega"
 )
 
-// kubelet makes a program that says its version, or does not.
+// kubelet writes a program that prints its version, or fails to.
 func kubelet(g Gomega, bin, folder, script string) {
 	g.Expect(os.MkdirAll(filepath.Join(bin, folder), 0o755)).To(Succeed())
 	g.Expect(os.WriteFile(filepath.Join(bin, folder, "kubelet"), []byte("#!/bin/sh\n"+script+"\n"), 0o700)).To(Succeed())

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Command kube is the whole of Kubernetes in one binary. It runs as the program that its first argument or
-// its own file name says: kube-apiserver, kube-controller-manager, kube-scheduler, kubelet, kube-proxy, kubectl or
-// etcd. One binary shares the 200 MB of code that six would repeat, and serves as one container image.
+// Command kube is all of Kubernetes in one binary. It runs as the program that its first argument or its own file name
+// selects: kube-apiserver, kube-controller-manager, kube-scheduler, kubelet, kube-proxy, kubectl or etcd. One binary
+// shares the 200 MB of code that six would repeat, and serves as one container image.
 package main
 
 import (
@@ -27,7 +27,7 @@ import (
 	kubelet "k8s.io/kubernetes/cmd/kubelet/app"
 )
 
-// programs maps a program's name to what runs it; args[0] is the name.
+// programs maps a program's name to its main function; args[0] is the name.
 var programs = map[string]func(args []string) int{
 	"kube-apiserver":          command(apiserver.NewAPIServerCommand),
 	"kube-controller-manager": command(controllermanager.NewControllerManagerCommand),

@@ -10,13 +10,13 @@ import (
 	"strings"
 )
 
-// tailLines and tailBytes bound what is shown of a log.
+// tailLines and tailBytes limit how much of a log is shown.
 const (
 	tailLines = 12
 	tailBytes = 32 << 10
 )
 
-// blame adds the last lines of the logs of the units that may be at fault.
+// blame adds the last log lines of the units that may have caused the error.
 func (e *Environment) blame(err error, units ...string) error {
 	for _, unit := range units {
 		err = e.blameLog(err, e.UnitLog(unit))
@@ -24,7 +24,7 @@ func (e *Environment) blame(err error, units ...string) error {
 	return err
 }
 
-// UnitLog is the log of a service of the management machine.
+// UnitLog returns the log file of a service of the management machine.
 func (e *Environment) UnitLog(unit string) string {
 	return filepath.Join(e.Management(), "root/var/log/units", unit+".service.log")
 }
@@ -37,7 +37,7 @@ func (e *Environment) blameLog(err error, log string) error {
 	return fmt.Errorf("%w\n--- last lines of %s\n%s", err, log, lines)
 }
 
-// tail is the end of a file; empty if there is none.
+// tail returns the end of a file; empty if it does not exist.
 func tail(name string) string {
 	file, err := os.Open(name)
 	if err != nil {
@@ -49,7 +49,7 @@ func tail(name string) string {
 		return ""
 	}
 	data := make([]byte, min(info.Size(), tailBytes))
-	n, _ := file.ReadAt(data, info.Size()-int64(len(data))) // what was read is shown
+	n, _ := file.ReadAt(data, info.Size()-int64(len(data))) // Show what was read, even if the read failed.
 	lines := strings.Split(string(bytes.TrimSpace(data[:n])), "\n")
 	return strings.Join(lines[max(0, len(lines)-tailLines):], "\n")
 }

@@ -15,7 +15,7 @@ import (
 	"github.com/openshift/hypershift/test/devcluster/images"
 )
 
-// Push brings the images of the last build, and the release payloads made of them, into the running registry.
+// Push pushes the images of the last build, and the release payloads made of them, to the running registry.
 func (e *Environment) Push(ctx context.Context) error {
 	ca, err := os.ReadFile(e.RegistryCA())
 	if err != nil {
@@ -27,7 +27,7 @@ func (e *Environment) Push(ctx context.Context) error {
 	return e.buildPayloads(ctx)
 }
 
-// ListImages prints the pull specification of the image that args names, or those of all.
+// ListImages prints the pull specification of the image in args, or of all images.
 func (e *Environment) ListImages(ctx context.Context, args []string) error {
 	specs, err := images.Pullspecs(e.Images(), env.Registry)
 	if err != nil {
@@ -55,7 +55,7 @@ func (e *Environment) ListImages(ctx context.Context, args []string) error {
 	return nil
 }
 
-// StartMAAS starts the MAAS simulator with MAASArguments, or starts it anew if it runs.
+// StartMAAS starts the MAAS simulator with MAASArguments, or restarts it if it runs.
 func (e *Environment) StartMAAS(ctx context.Context) error {
 	if !e.running() {
 		return errors.New("the environment does not run: start it with devcluster up")
@@ -71,5 +71,5 @@ func (e *Environment) StartMAAS(ctx context.Context) error {
 	return e.upSimulator(ctx)
 }
 
-// StopMAAS ends the MAAS simulator.
+// StopMAAS stops the MAAS simulator.
 func (e *Environment) StopMAAS(ctx context.Context) error { return e.simulator().Stop(ctx) }

@@ -18,8 +18,8 @@ import (
 	"github.com/openshift/hypershift/test/machine"
 )
 
-// Down removes every trace of the environment. What is not there is no error, so it also clears up after a crash or an
-// interruption at any point, and after somebody deleted the folder by hand.
+// Down removes every trace of the environment. It ignores missing parts, so it also cleans up after a crash or an
+// interruption at any point, and after a user deleted the folder.
 func (e *Environment) Down(ctx context.Context) error {
 	if err := e.mayRemove(); err != nil {
 		return err
@@ -29,7 +29,7 @@ func (e *Environment) Down(ctx context.Context) error {
 		return err
 	}
 	defer unlock()
-	// First what would start machines again.
+	// First stop the process that would restart machines.
 	if err := e.simulator().Stop(ctx); err != nil {
 		return err
 	}
@@ -49,8 +49,8 @@ func (e *Environment) Down(ctx context.Context) error {
 	return disown()
 }
 
-// mayRemove refuses to remove what is not this environment's: a folder of somebody else's, or the machines of an
-// environment in another folder.
+// mayRemove rejects the removal of anything that does not belong to this environment: a folder with other content, or
+// the machines of an environment in another folder.
 func (e *Environment) mayRemove() error {
 	if err := e.checkOwner(); err != nil {
 		return err
@@ -72,7 +72,7 @@ func (e *Environment) lockIfThere() (unlock func(), err error) {
 	return e.lock()
 }
 
-// killMachines needs no orderly shutdown: nothing of the machines is kept.
+// killMachines kills the machines without a shutdown: none of their data is kept.
 func (e *Environment) killMachines(ctx context.Context) error {
 	dirs, err := filepath.Glob(filepath.Join(e.Machines(), "*"))
 	if err != nil {
@@ -98,7 +98,7 @@ func (e *Environment) killMachines(ctx context.Context) error {
 	return group.Wait()
 }
 
-// removeFiles never deletes through a mount: what is mounted below the folder is unmounted first.
+// removeFiles never deletes through a mount: it first unmounts everything below the folder.
 func (e *Environment) removeFiles() error {
 	mounts, err := mountsBelow(e.Dir)
 	if err != nil {
@@ -118,7 +118,7 @@ func (e *Environment) removeFiles() error {
 	return e.removeDir()
 }
 
-// removeDir deletes the marker last, so that an interrupted removal can be taken up again.
+// removeDir deletes the marker last, so that an interrupted removal can be continued.
 func (e *Environment) removeDir() error {
 	entries, err := os.ReadDir(e.Dir)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -154,7 +154,7 @@ func mountsBelow(dir string) ([]string, error) {
 	return mounts, nil
 }
 
-// unescapeMount undoes how the kernel writes blanks in paths.
+// unescapeMount reverts the kernel's escaping of special characters in paths.
 func unescapeMount(path string) string {
 	return strings.NewReplacer(`\040`, " ", `\011`, "\t", `\012`, "\n", `\134`, `\`).Replace(path)
 }

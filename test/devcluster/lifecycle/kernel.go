@@ -21,18 +21,18 @@ import (
 	"github.com/openshift/hypershift/test/machine/network"
 )
 
-// namespaceDir is where named network namespaces are.
+// namespaceDir is the folder of named network namespaces.
 const namespaceDir = "/run/netns"
 
-// pluggedMachines are the machines whose cable ends in the management machine: its interface there has the machine's name.
-// They are known by that even when their folders are gone.
+// pluggedMachines returns the machines whose link ends in the management machine: its interface there has the machine's
+// name. This finds machines even if their folders are gone.
 func pluggedMachines() ([]string, error) {
 	var links []netlink.Link
 	err := network.Do(env.Namespace, func() (err error) {
 		links, err = netlink.LinkList()
 		return err
 	})
-	// EINVAL: a file that a crash left where the namespace was to be.
+	// EINVAL: a crash left a file in place of the namespace.
 	if errors.Is(err, fs.ErrNotExist) || errors.Is(err, unix.EINVAL) {
 		return nil, nil
 	}
@@ -49,7 +49,7 @@ func pluggedMachines() ([]string, error) {
 	return machines, nil
 }
 
-// removeKernelObjects removes what machines of these names have of the kernel, with all processes.
+// removeKernelObjects removes the processes, and the kernel objects, of machines with these names.
 func removeKernelObjects(ctx context.Context, machines []string) error {
 	errs := []error{killInNamespace(env.Namespace)}
 	for _, name := range machines {
@@ -58,7 +58,7 @@ func removeKernelObjects(ctx context.Context, machines []string) error {
 	return errors.Join(append(errs, removeLink(env.HostLink))...)
 }
 
-// killInNamespace ends every process of the network namespace: supervised ones are in no machine's cgroup.
+// killInNamespace kills every process in the network namespace: supervised processes are in no machine's cgroup.
 func killInNamespace(name string) error {
 	var wanted unix.Stat_t
 	if err := unix.Stat(filepath.Join(namespaceDir, name), &wanted); err != nil {
@@ -75,7 +75,7 @@ func killInNamespace(name string) error {
 		}
 		pid, err := strconv.Atoi(strings.Split(file, "/")[2])
 		if err == nil && pid != os.Getpid() {
-			_ = unix.Kill(pid, unix.SIGKILL) // it may be gone already
+			_ = unix.Kill(pid, unix.SIGKILL) // The process may already have ended.
 		}
 	}
 	return nil
@@ -89,7 +89,7 @@ func removeLink(name string) error {
 	if err != nil {
 		return fmt.Errorf("looking for network interface %s: %w", name, err)
 	}
-	// The other end may just have taken it away with its namespace.
+	// The other end may have just removed it together with its namespace.
 	if err := netlink.LinkDel(link); err != nil && !errors.Is(err, unix.ENODEV) {
 		return fmt.Errorf("removing network interface %s: %w", name, err)
 	}

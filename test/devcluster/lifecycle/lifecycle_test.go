@@ -15,7 +15,7 @@ import (
 	"github.com/openshift/hypershift/test/devcluster/env"
 )
 
-// sandbox is an environment that is alone with its owner file.
+// sandbox returns an environment with its own owner file.
 func sandbox(t *testing.T) *Environment {
 	t.Helper()
 	real := ownerFile
@@ -78,7 +78,7 @@ func TestCheckOwner(t *testing.T) {
 	})
 }
 
-// writeRunningMachine makes the folder of a machine whose PID 1 is this very process.
+// writeRunningMachine creates the folder of a machine whose PID 1 is this test process.
 func writeRunningMachine(g Gomega, dir string) {
 	stat, err := os.ReadFile("/proc/self/stat")
 	g.Expect(err).NotTo(HaveOccurred())

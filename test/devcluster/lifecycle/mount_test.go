@@ -15,5 +15,5 @@ func bindMount(t *testing.T, source, target string) {
 	g := NewWithT(t)
 	g.Expect(os.MkdirAll(target, 0o755)).To(Succeed())
 	g.Expect(unix.Mount(source, target, "", unix.MS_BIND, "")).To(Succeed())
-	t.Cleanup(func() { _ = unix.Unmount(target, unix.MNT_DETACH) }) // the test has normally done it
+	t.Cleanup(func() { _ = unix.Unmount(target, unix.MNT_DETACH) }) // Normally the test has already done this.
 }

@@ -16,7 +16,7 @@ import (
 	"github.com/openshift/hypershift/test/machine"
 )
 
-// nodes are those that the management cluster is to have: as many as were asked for, at least those that it has.
+// nodes returns the desired nodes of the management cluster: as many as requested, and at least the existing ones.
 func (e *Environment) nodes() ([]env.Node, error) {
 	if e.Nodes < 0 || e.Nodes > env.MaxNodes {
 		return nil, fmt.Errorf("--nodes %d: the management cluster has 1 to %d nodes", e.Nodes, env.MaxNodes)
@@ -25,14 +25,14 @@ func (e *Environment) nodes() ([]env.Node, error) {
 	if err != nil {
 		return nil, err
 	}
-	// A cluster of one has no zones, and a Node's zone is written when it is made.
+	// A cluster with one node has no zones, and a Node's zone is set at its creation.
 	if there == 1 && e.Nodes > 1 {
 		return nil, fmt.Errorf("--nodes %d: the environment in %s has one node: take it down first", e.Nodes, e.Dir)
 	}
 	return env.Nodes(max(1, there, e.Nodes)), nil
 }
 
-// nodesThere counts the nodes whose machines were made.
+// nodesThere counts the nodes whose machines were created.
 func (e *Environment) nodesThere() (int, error) {
 	there := 0
 	for _, n := range env.Nodes(env.MaxNodes) {
@@ -48,7 +48,7 @@ func (e *Environment) nodesThere() (int, error) {
 	return there, nil
 }
 
-// node is the one of that name, which must be there.
+// node returns the node with this name, which must exist, and all nodes.
 func (e *Environment) node(name string) (env.Node, []env.Node, error) {
 	there, err := e.nodesThere()
 	if err != nil {
@@ -64,7 +64,7 @@ func (e *Environment) node(name string) (env.Node, []env.Node, error) {
 	return env.Node{}, nil, fmt.Errorf("there is no node %q: the nodes are %s", name, strings.Join(names, ", "))
 }
 
-// StopNode ends a node at once, as if its power were cut. Its disk stays.
+// StopNode stops a node immediately, as if its power were cut. Its disk stays.
 func (e *Environment) StopNode(ctx context.Context, name string) error {
 	n, _, err := e.node(name)
 	if err != nil {
@@ -80,7 +80,7 @@ func (e *Environment) StopNode(ctx context.Context, name string) error {
 	return found.Kill(ctx)
 }
 
-// StartNode starts a node that was stopped, with the disk that it has.
+// StartNode starts a stopped node with its disk.
 func (e *Environment) StartNode(ctx context.Context, name string) error {
 	n, nodes, err := e.node(name)
 	if err != nil {
@@ -90,7 +90,7 @@ func (e *Environment) StartNode(ctx context.Context, name string) error {
 	return err
 }
 
-// WipeNode deletes what is in the volumes of a node that was stopped, as if a disk had been replaced.
+// WipeNode deletes the content of the volumes of a stopped node, as if a disk had been replaced.
 func (e *Environment) WipeNode(name string) error {
 	n, _, err := e.node(name)
 	if err != nil {
@@ -111,7 +111,7 @@ func (e *Environment) WipeNode(name string) error {
 	return nil
 }
 
-// CutNode takes a node off the network, or plugs it in again.
+// CutNode disconnects a node from the network, or reconnects it.
 func (e *Environment) CutNode(name string, off bool) error {
 	n, _, err := e.node(name)
 	if err != nil {

@@ -13,7 +13,7 @@ import (
 	"github.com/openshift/hypershift/test/devcluster/env"
 )
 
-// stopped makes the folders of so many nodes' machines, which do not run.
+// stopped creates the folders of this number of nodes' machines, which do not run.
 func (e *Environment) stopped(g Gomega, count int) {
 	for _, n := range env.Nodes(count)[:count] {
 		g.Expect(os.MkdirAll(e.Node(n), 0o755)).To(Succeed())
@@ -22,7 +22,7 @@ func (e *Environment) stopped(g Gomega, count int) {
 	}
 }
 
-// TestNodes: a cluster only grows, and one that began without zones stays alone.
+// TestNodes checks that a cluster only grows, and that one without zones keeps its single node.
 func TestNodes(t *testing.T) {
 	for name, tc := range map[string]struct {
 		there, wanted int
@@ -83,7 +83,7 @@ func TestNodeByName(t *testing.T) {
 	g.Expect(e.StopNode(t.Context(), "management")).To(MatchError(ContainSubstring("is the control plane of the management cluster: stop another one")))
 }
 
-// TestWipeNode: only what is in volumes goes, and of no node that runs.
+// TestWipeNode checks that only the content of volumes is deleted, and not for a running node.
 func TestWipeNode(t *testing.T) {
 	g, e := NewWithT(t), sandbox(t)
 	e.stopped(g, 2)
@@ -108,7 +108,8 @@ func TestWipeNode(t *testing.T) {
 	g.Expect(filepath.Join(root, "var/lib/volumes/pvc-1/new")).To(BeARegularFile())
 }
 
-// TestRemoveDirBegunAnew: the marker goes last, so that a removal that was interrupted is still known as that of our own folder.
+// TestRemoveDirBegunAnew checks that the marker is deleted last, so that the folder is still recognized after an
+// interrupted removal.
 func TestRemoveDirBegunAnew(t *testing.T) {
 	g, e := NewWithT(t), sandbox(t)
 	g.Expect(e.claim()).To(Succeed())
@@ -122,7 +123,7 @@ func TestRemoveDirBegunAnew(t *testing.T) {
 	g.Expect(e.removeDir()).To(Succeed())
 }
 
-// TestLinesOfALog: what is shown of a log is its end, in whole lines where it has them.
+// TestLinesOfALog checks that the end of a log is shown, in complete lines if possible.
 func TestLinesOfALog(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "log")
 	for name, tc := range map[string]struct{ text, want string }{

@@ -13,15 +13,15 @@ import (
 	"github.com/openshift/hypershift/test/machine"
 )
 
-// marker is the file by which a folder is known to be the environment's own: only such a folder is ever deleted.
+// marker is the file that identifies a folder as the environment's own: only such a folder is ever deleted.
 const marker = ".hypershift-dev"
 
-// ownerFile says which folder's environment has this host's namespaces: their names are the same for all. Like them it
-// does not survive a reboot.
+// ownerFile contains the folder of the environment that uses this host's namespaces: their names are the same for all
+// environments. Like the namespaces, it does not survive a reboot.
 var ownerFile = "/run/hypershift-maas.dir"
 
-// claim makes the environment's folder, or recognizes it, and takes the host's namespaces for it. A folder of somebody
-// else's is left alone.
+// claim creates the environment's folder, or recognizes it, and reserves the host's namespaces for it. It does not
+// change a folder that has other content.
 func (e *Environment) claim() error {
 	if !e.claimed() {
 		entries, err := os.ReadDir(e.Dir)
@@ -47,10 +47,11 @@ func (e *Environment) claimed() bool {
 	return err == nil
 }
 
-// ours also recognizes a folder of which somebody deleted the marker while the environment ran.
+// ours reports whether the folder is the environment's. It also recognizes one whose marker was deleted while the
+// environment ran.
 func (e *Environment) ours() bool { return e.claimed() || owner() == e.Dir }
 
-// owner is the folder that the host's namespaces belong to; empty if none is known.
+// owner returns the folder of the environment that uses the host's namespaces; empty if none is known.
 func owner() string {
 	data, err := os.ReadFile(ownerFile)
 	if err != nil {
@@ -59,7 +60,7 @@ func owner() string {
 	return strings.TrimSpace(string(data))
 }
 
-// checkOwner refuses when the host's namespaces are those of a running environment in another folder.
+// checkOwner returns an error if the host's namespaces belong to a running environment in another folder.
 func (e *Environment) checkOwner() error {
 	owner := owner()
 	if owner == "" || owner == e.Dir {

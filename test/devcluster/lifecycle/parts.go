@@ -18,12 +18,12 @@ import (
 	"github.com/openshift/hypershift/test/devcluster/supervise"
 )
 
-// simulator is the MAAS simulator as a supervised process.
+// simulator returns the MAAS simulator as a supervised process.
 func (e *Environment) simulator() supervise.Process {
 	command := []string{e.Program("maas-simulator"), "serve",
 		"--listen", env.MAASListen, "--admin-listen", env.MAASAdmin, "--state-dir", e.MAAS(),
 		"--users", "admin,alice,bob", "--boot", "netns", "--boot-dir", e.Machines(),
-		// Commissioning is nothing that a machine of ours does; only that it is waited for is to be seen.
+		// Simulated machines do nothing in commissioning; the delay only makes the wait for it visible.
 		"--commission-duration", "3s"}
 	return supervise.Process{
 		Name: "maas-simulator", Dir: e.MAAS(), Namespace: env.Namespace, Command: append(command, e.MAASArguments...),
@@ -69,7 +69,7 @@ func dial(ctx context.Context, address string) error {
 	return connection.Close()
 }
 
-// lock keeps two commands from changing the same environment at a time.
+// lock prevents two commands from changing the same environment at the same time.
 func (e *Environment) lock() (unlock func(), err error) {
 	file, err := os.OpenFile(filepath.Join(e.Dir, "lock"), os.O_CREATE|os.O_RDWR, 0o644)
 	if err != nil {

@@ -15,7 +15,7 @@ import (
 	"github.com/openshift/hypershift/test/devcluster/images"
 )
 
-// withImages builds the images that a payload is made of, with nothing in them.
+// withImages builds empty images for the components of a payload.
 func withImages(g Gomega, e *Environment) {
 	var all []containerimage.Image
 	for _, name := range []string{

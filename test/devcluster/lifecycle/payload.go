@@ -16,10 +16,10 @@ import (
 	"github.com/openshift/hypershift/test/devcluster/images"
 )
 
-// Payload is the pull specification of the release payload of a Kubernetes version, such as "1.36.3".
+// Payload returns the pull specification of the release payload of a Kubernetes version, such as "1.36.3".
 func Payload(version string) string { return env.Registry + "/hypershift/release:" + version }
 
-// buildPayloads makes a release payload of each Kubernetes that is built.
+// buildPayloads builds a release payload of each Kubernetes that is built.
 func (e *Environment) buildPayloads(ctx context.Context) error {
 	specs, err := images.Pullspecs(e.Images(), env.Registry)
 	if err != nil {
@@ -37,7 +37,8 @@ func (e *Environment) buildPayloads(ctx context.Context) error {
 	return nil
 }
 
-// BuildPatchPayload makes the release payload of the patch, which only those pay for who want it, and returns its pull specification.
+// BuildPatchPayload builds the release payload of the patch, and returns its pull specification. It is separate, so
+// that only tests that need it pay for it.
 func (e *Environment) BuildPatchPayload(ctx context.Context) (string, error) {
 	specs, err := images.Pullspecs(e.Images(), env.Registry)
 	if err != nil {
@@ -50,24 +51,24 @@ func (e *Environment) BuildPatchPayload(ctx context.Context) (string, error) {
 	return Payload(release.Version), e.buildPayload(ctx, e.payload(release, specs))
 }
 
-// payload describes a release payload.
+// payload holds the inputs of a release payload.
 type payload struct {
 	images.Release
-	// command is the hypershift command that builds it, and product the image of the same version.
+	// command is the hypershift command that builds it; product is the image of the same version.
 	command, product string
-	// target is where it is pushed to.
+	// target is the reference that it is pushed to.
 	target string
 	// specs are the pull specifications of the environment's images, by name.
 	specs map[string]string
 }
 
-// payload returns the payload that this build makes of a Kubernetes.
+// payload returns the payload of a Kubernetes release with this build's command.
 func (e *Environment) payload(release images.Release, specs map[string]string) payload {
 	return payload{release, e.Program("hypershift"), specs["hypershift"], Payload(release.Version), specs}
 }
 
-// buildPayload makes one with the command that users have for their own, from a registry with the names and layouts of the public one.
-// What the environment has in other versions, or not at all, is said.
+// buildPayload builds a payload with the command that users run, from a registry with the names and layouts of the
+// public one. Flags name the components that the environment has in other versions, or not at all.
 func (e *Environment) buildPayload(ctx context.Context, p payload) error {
 	args := []string{
 		"release", "build", "--kubernetes", "v" + p.Version, "--to", p.target, "--arch", runtime.GOARCH,
@@ -89,15 +90,15 @@ func (e *Environment) buildPayload(ctx context.Context, p payload) error {
 	return nil
 }
 
-// nodeFile is one of what the node images are made of; its checksum is beside it.
+// nodeFile returns a source file of the node images; its checksum is next to it.
 func (e *Environment) nodeFile(name string) string { return filepath.Join(e.Bin, "node", name) }
 
-// KubernetesVersion is the version of the built Kubernetes programs, without a leading v.
+// KubernetesVersion returns the version of the built Kubernetes programs, without a leading v.
 func (e *Environment) KubernetesVersion(ctx context.Context) (string, error) {
 	return images.KubeletVersion(ctx, filepath.Join(e.Bin, "kube", "kubelet"))
 }
 
-// PreviousVersion is the version of the programs that stand for the minor before.
+// PreviousVersion returns the version of the programs that represent the previous minor.
 func (e *Environment) PreviousVersion(ctx context.Context) (string, error) {
 	return images.KubeletVersion(ctx, filepath.Join(e.Bin, "kube-previous", "kubelet"))
 }

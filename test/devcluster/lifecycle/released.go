@@ -15,7 +15,7 @@ import (
 	"github.com/openshift/hypershift/test/devcluster/images"
 )
 
-// ErrNotBuilt is the error of Publish when the programs of the version are not built.
+// ErrNotBuilt is the error of Publish if the programs of the version are not built.
 var ErrNotBuilt = errors.New("its programs are not built: run make released-programs")
 
 // Published is a released version of the product in the environment's registry.

@@ -16,7 +16,7 @@ import (
 	"github.com/openshift/hypershift/test/machine"
 )
 
-// Status prints what runs. The error says what does not.
+// Status prints what runs. Its error names what does not run.
 func (e *Environment) Status(ctx context.Context) error {
 	management, err := machine.Lookup(e.Management())
 	if err != nil || !management.Running() {
@@ -51,7 +51,7 @@ func (e *Environment) machineStatus() error {
 	for _, dir := range append(others, dirs...) {
 		found, err := machine.Lookup(dir)
 		if err != nil {
-			continue // a folder that holds a machine's disks only
+			continue // This folder contains only a machine's disks.
 		}
 		state := "off"
 		if found.Running() {
@@ -62,7 +62,7 @@ func (e *Environment) machineStatus() error {
 	return nil
 }
 
-// serving asks every part that was started.
+// serving checks every part that was started.
 func (e *Environment) serving(ctx context.Context) error {
 	parts := map[string]string{"management API": fmt.Sprintf("%s:%d", env.Gateway, env.APIPort), "registry": env.Registry, "object store": env.S3}
 	if e.simulator().Known() {

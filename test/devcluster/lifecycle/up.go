@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package lifecycle brings the embedded environment up and takes it down again.
+// Package lifecycle brings the embedded environment up and takes it down.
 package lifecycle
 
 import (
@@ -20,7 +20,7 @@ import (
 	"github.com/openshift/hypershift/test/machine"
 )
 
-// Deadlines of the parts, generous for a cold and busy machine.
+// Timeouts of the parts, long enough for a cold and busy machine.
 const (
 	apiDeadline      = 5 * time.Minute
 	registryDeadline = 5 * time.Minute
@@ -30,20 +30,20 @@ const (
 	storeDeadline    = 2 * time.Minute
 )
 
-// Environment does the work on one embedded environment and tells Out of its progress.
+// Environment manages one embedded environment and reports its progress to Out.
 type Environment struct {
 	env.Env
-	// Out gets one line a step.
+	// Out gets one line for each step.
 	Out io.Writer
-	// MAASArguments are added to the command line of the MAAS simulator. Nil: the arguments it is running with stay.
+	// MAASArguments are added to the command line of the MAAS simulator. Nil keeps the arguments of the running simulator.
 	MAASArguments []string
-	// WithoutMAAS starts no MAAS simulator.
+	// WithoutMAAS omits the MAAS simulator.
 	WithoutMAAS bool
-	// Nodes is how many nodes the management cluster gets. Zero: those that it has, or one.
+	// Nodes is the number of nodes of the management cluster. Zero keeps the existing ones, or means one.
 	Nodes int
 }
 
-// Up brings up what is not up yet and returns when all of it serves.
+// Up starts what is not running and returns when everything serves.
 func (e *Environment) Up(ctx context.Context) error {
 	if err := e.Startable(ctx); err != nil {
 		return err
@@ -65,12 +65,12 @@ func (e *Environment) Up(ctx context.Context) error {
 	return err
 }
 
-// errStopped says that the management machine ended while the rest was being brought up.
+// errStopped reports that the management machine stopped while the other parts were starting.
 var errStopped = errors.New("the management machine has stopped")
 
 func (e *Environment) up(ctx context.Context, running bool) error {
 	if !running {
-		// A supervisor of an earlier run is in a network namespace that is gone.
+		// A supervisor of an earlier run is in a network namespace that no longer exists.
 		if err := e.simulator().Stop(ctx); err != nil {
 			return err
 		}
@@ -100,8 +100,8 @@ func (e *Environment) up(ctx context.Context, running bool) error {
 	return parts.Wait()
 }
 
-// whileRunning returns a context that ends, with the reason as its cause, when the machine does: without it nothing else
-// can come up.
+// whileRunning returns a context that ends when the machine does, with the reason as its cause: without the machine
+// nothing else can start.
 func (e *Environment) whileRunning(ctx context.Context, management *machine.Machine) (context.Context, context.CancelCauseFunc) {
 	ctx, cancel := context.WithCancelCause(ctx)
 	go func() {
@@ -112,13 +112,13 @@ func (e *Environment) whileRunning(ctx context.Context, management *machine.Mach
 	return ctx, cancel
 }
 
-// Preflight says what keeps this machine from carrying the environment, a line each; nothing if it runs. It asks for nothing
-// that is built, since it is there to spare a person the build.
+// Preflight reports what prevents this machine from running the environment, one problem per line; nothing if it
+// already runs. It does not check the build, since users run it before the build.
 func (e *Environment) Preflight(ctx context.Context) error {
 	return e.preflight(ctx, preflight.Machine)
 }
 
-// Startable is Preflight with what must have been built.
+// Startable is Preflight and also checks the build.
 func (e *Environment) Startable(ctx context.Context) error { return e.preflight(ctx, preflight.Run) }
 
 func (e *Environment) preflight(ctx context.Context, checks func(context.Context, env.Env) []error) error {
@@ -190,7 +190,7 @@ func (e *Environment) upCluster(ctx context.Context) error {
 	return nil
 }
 
-// within bounds a step; the error says that its time ran out, and what was missing.
+// within limits the time of a step; the error reports the timeout and what was missing.
 func within(ctx context.Context, limit time.Duration, step func(context.Context) error) error {
 	ctx, cancel := context.WithTimeoutCause(ctx, limit, fmt.Errorf("gave up after %s", limit))
 	defer cancel()

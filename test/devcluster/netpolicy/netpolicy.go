@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package netpolicy has a node obey NetworkPolicies: it makes rules of nftables of them. It suits a cluster of one node that routes to
-// its pods.
+// Package netpolicy enforces NetworkPolicies on a node with nftables rules. It suits a cluster of one node that routes
+// to its pods.
 //
-// What comes from the node itself, such as a kubelet's probe, passes; so does every answer. Packets are looked at after Services were
-// resolved to pods, as policies are about pods.
+// Traffic from the node itself, such as a kubelet's probe, is allowed, and so are all replies. The rules apply after
+// Services are resolved to pods, since policies select pods.
 package netpolicy
 
 import (
@@ -23,23 +23,23 @@ import (
 	"github.com/openshift/hypershift/test/devcluster/wake"
 )
 
-// resync is how often everything is looked at although nothing changed; retry is the pause after a failure.
+// resync is the interval of a reconcile without changes; retry is the pause after a failure.
 const (
 	resync = 5 * time.Minute
 	retry  = time.Second
 )
 
-// Agent keeps the rules as the policies say.
+// Agent keeps the rules in sync with the policies.
 type Agent struct {
-	// Client is of the cluster.
+	// Client is a client of the cluster.
 	Client kubernetes.Interface
-	// Report is told of what failed; it is tried again.
+	// Report is called with failures; they are retried.
 	Report func(error)
-	// Apply replaces the rules by a script of nft.
+	// Apply replaces the rules with an nft script.
 	Apply func(ctx context.Context, script string) error
 }
 
-// Run serves until the context ends. The rules stay.
+// Run reconciles the rules until the context ends. The rules stay.
 func (a *Agent) Run(ctx context.Context) error {
 	factory := informers.NewSharedInformerFactory(a.Client, resync)
 	pods, namespaces, policies := factory.Core().V1().Pods(), factory.Core().V1().Namespaces(), factory.Networking().V1().NetworkPolicies()
@@ -88,7 +88,7 @@ func (a *Agent) loop(ctx context.Context, poke <-chan struct{}, look func() (Clu
 	}
 }
 
-// NFT runs a script in the network namespace of this process, all of it or nothing.
+// NFT runs a script atomically in the network namespace of this process.
 func NFT(ctx context.Context, script string) error {
 	cmd := exec.CommandContext(ctx, "nft", "-f", "-")
 	cmd.Stdin = strings.NewReader(script)

@@ -15,7 +15,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/intstr"
 )
 
-// Cluster is what rules are made of.
+// Cluster holds the objects that determine the rules.
 type Cluster struct {
 	Pods       []*corev1.Pod
 	Namespaces []*corev1.Namespace
@@ -27,8 +27,9 @@ const (
 	egress  = networkingv1.PolicyTypeEgress
 )
 
-// Script replaces the table of all rules. Each pod that a policy is about has a chain for what comes in, what goes out or both; what no
-// rule of the chain lets through is refused at once, so that nobody waits for an answer. The same cluster always makes the same script.
+// Script returns a script that replaces the table of all rules. Each pod that a policy selects has a chain for ingress,
+// egress or both. Packets that no rule of the chain allows are rejected immediately, so that clients do not wait for a
+// timeout. The same cluster always gives the same script.
 func (c Cluster) Script() string {
 	slices.SortFunc(c.Policies, func(a, b *networkingv1.NetworkPolicy) int {
 		return cmp.Or(cmp.Compare(a.Namespace, b.Namespace), cmp.Compare(a.Name, b.Name))
@@ -72,7 +73,7 @@ func vmap(key string, jumps []string) []string {
 	return []string{fmt.Sprintf("%s vmap { %s }", key, strings.Join(jumps, ", "))}
 }
 
-// networked are the pods with an address of their own, in the order of their addresses.
+// networked returns the pods that have their own address, sorted by address.
 func (c Cluster) networked() []*corev1.Pod {
 	var pods []*corev1.Pod
 	for _, pod := range c.Pods {
@@ -85,7 +86,7 @@ func (c Cluster) networked() []*corev1.Pod {
 	return pods
 }
 
-// rulesOf are what lets a pod's packets of one direction through, and whether there is a policy about them.
+// rulesOf returns the rules that allow a pod's packets in one direction, and whether a policy isolates the pod.
 func (c Cluster) rulesOf(pod *corev1.Pod, direction networkingv1.PolicyType, pods []*corev1.Pod) (rules []string, isolated bool) {
 	for _, policy := range c.Policies {
 		if policy.Namespace != pod.Namespace || !selects(&policy.Spec.PodSelector, pod.Labels) || !slices.Contains(typesOf(policy), direction) {
@@ -105,7 +106,8 @@ func (c Cluster) rulesOf(pod *corev1.Pod, direction networkingv1.PolicyType, pod
 	return rules, isolated
 }
 
-// typesOf are the policy's directions; the API server fills them in, with egress only where there are rules for it.
+// typesOf returns the policy's directions. The default is that of the API server: egress only if the policy has egress
+// rules.
 func typesOf(policy *networkingv1.NetworkPolicy) []networkingv1.PolicyType {
 	if len(policy.Spec.PolicyTypes) > 0 {
 		return policy.Spec.PolicyTypes
@@ -113,7 +115,8 @@ func typesOf(policy *networkingv1.NetworkPolicy) []networkingv1.PolicyType {
 	return []networkingv1.PolicyType{ingress}
 }
 
-// rule is one rule of a policy: each of its peers on each of its ports. listens tells whose ports a named one is of.
+// rule returns one rule of a policy: each of its peers on each of its ports. listens returns the pod that a named port
+// refers to.
 func (c Cluster) rule(field, namespace string, peers []networkingv1.NetworkPolicyPeer, ports []networkingv1.NetworkPolicyPort,
 	listens func(peer *corev1.Pod) *corev1.Pod, pods []*corev1.Pod,
 ) []string {
@@ -123,7 +126,7 @@ func (c Cluster) rule(field, namespace string, peers []networkingv1.NetworkPolic
 	var rules []string
 	for _, peer := range peers {
 		if peer.IPBlock != nil {
-			if !strings.Contains(peer.IPBlock.CIDR, ":") { // Pods have addresses of version 4 only.
+			if !strings.Contains(peer.IPBlock.CIDR, ":") { // Pods have IPv4 addresses only.
 				rules = append(rules, withPorts(block(field, peer.IPBlock), ports, listens(nil))...)
 			}
 			continue
@@ -162,7 +165,8 @@ func selects(selector *metav1.LabelSelector, of map[string]string) bool {
 	return err == nil && parsed.Matches(labels.Set(of))
 }
 
-// withPorts lets a match through on each port, all of them when none is named. A named port of a pod without it matches nothing.
+// withPorts allows a match on each port, or on all ports if none is listed. A named port matches nothing for a pod
+// without it.
 func withPorts(match string, ports []networkingv1.NetworkPolicyPort, listens *corev1.Pod) []string {
 	if len(ports) == 0 {
 		return []string{match + "return"}

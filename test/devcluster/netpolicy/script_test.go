@@ -31,7 +31,7 @@ func port(port intstr.IntOrString) networkingv1.NetworkPolicyPort {
 	return networkingv1.NetworkPolicyPort{Port: &port}
 }
 
-// cluster has two tenants, whose namespaces are labelled with their names.
+// cluster returns a cluster with two tenants, whose namespaces have their names as labels.
 func cluster(policies ...networkingv1.NetworkPolicySpec) Cluster {
 	c := Cluster{Pods: []*corev1.Pod{pod("a", "one", "10.0.0.1"), pod("a", "two", "10.0.0.2"), pod("b", "one", "10.0.0.3")}}
 	for _, name := range []string{"a", "b"} {
@@ -43,7 +43,7 @@ func cluster(policies ...networkingv1.NetworkPolicySpec) Cluster {
 	return c
 }
 
-// rules are those of the chain of one direction of pod a/one; nothing when it has none.
+// rules returns the rules in the chain of one direction of pod a/one; nothing if there is no chain.
 func rules(script, chain string) []string {
 	_, rest, found := strings.Cut(script, "chain "+chain+" {\n")
 	if !found {
@@ -137,11 +137,11 @@ func TestScript(t *testing.T) {
 	})
 }
 
-// understood has nft itself check a script where this machine lets us.
+// understood validates a script with nft, if this machine permits it.
 func understood(t *testing.T, script string) {
 	t.Helper()
 	if exec.Command("unshare", "--net", "nft", "list", "tables").Run() != nil {
-		return // Not root, or no nft: the embedded environment's tests will tell.
+		return // Without root or nft, the embedded environment's tests cover this.
 	}
 	nft := exec.Command("unshare", "--net", "nft", "-f", "-")
 	nft.Stdin = strings.NewReader(script)

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Command pause holds a pod's namespaces open: it sleeps until it is told to stop, and reaps what the pod leaves behind.
+// Command pause keeps a pod's namespaces open: it sleeps until it receives a signal, and reaps orphaned processes of
+// the pod.
 package main
 
 import (

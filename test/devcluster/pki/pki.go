@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package pki makes the certificates of the embedded environment and keeps them in a folder, so that a second start uses
-// the first one's.
+// Package pki creates the certificates of the embedded environment and stores them in a folder, so that a second start
+// uses those of the first.
 package pki
 
 import (
@@ -22,10 +22,10 @@ import (
 	"time"
 )
 
-// lifetime is that of every certificate; the environment lives for hours.
+// lifetime is the lifetime of every certificate; the environment runs for hours.
 const lifetime = 365 * 24 * time.Hour
 
-// renewBefore is how long before it ends a certificate is replaced.
+// renewBefore is how long before its expiry a certificate is replaced.
 const renewBefore = 30 * 24 * time.Hour
 
 // Authority signs certificates.
@@ -38,13 +38,13 @@ type Authority struct {
 	key         *ecdsa.PrivateKey
 }
 
-// Leaf is what a certificate that is not an authority's says.
+// Leaf describes a certificate that is not an authority's.
 type Leaf struct {
 	// Name is the file name without its extension.
 	Name string
-	// User is the common name: to a kube-apiserver, the user.
+	// User is the common name, which a kube-apiserver uses as the user name.
 	User string
-	// Groups are the organizations: to a kube-apiserver, the groups.
+	// Groups are the organizations, which a kube-apiserver uses as the groups.
 	Groups []string
 	// Hosts are the IP addresses and DNS names of a server.
 	Hosts []string
@@ -55,7 +55,7 @@ type Pair struct {
 	Certificate, Key []byte
 }
 
-// Ensure reads the authority NAME.crt and NAME.key in dir, or makes it.
+// Ensure reads the authority NAME.crt and NAME.key in dir, or creates it.
 func Ensure(dir, name string) (*Authority, error) {
 	pair, certificate, err := ensure(dir, name, func(key *ecdsa.PrivateKey) ([]byte, error) {
 		template := &x509.Certificate{
@@ -76,15 +76,15 @@ func Ensure(dir, name string) (*Authority, error) {
 	return &Authority{PEM: pair.Certificate, dir: dir, certificate: certificate, key: key}, nil
 }
 
-// In is the same authority, whose leaves are kept in another folder than its own.
+// In returns the same authority with another folder for its leaves.
 func (a *Authority) In(dir string) *Authority {
 	there := *a
 	there.dir = dir
 	return &there
 }
 
-// Issue reads the certificate and key of the leaf in the authority's folder, or makes them when they are missing, about
-// to end, of another authority or for other hosts.
+// Issue reads the certificate and key of the leaf in the authority's folder. It creates them if they are missing, about
+// to expire, of another authority or for other hosts.
 func (a *Authority) Issue(leaf Leaf) (Pair, error) {
 	pair, _, err := ensure(a.dir, leaf.Name, func(key *ecdsa.PrivateKey) ([]byte, error) {
 		template := &x509.Certificate{
@@ -124,7 +124,7 @@ func splitHosts(hosts []string) (addresses []net.IP, names []string) {
 	return addresses, names
 }
 
-// ensure reads the pair if it is there and passes every check, and else makes it.
+// ensure reads the pair if it exists and passes every check; otherwise it creates it.
 func ensure(dir, name string, issue func(*ecdsa.PrivateKey) ([]byte, error), checks ...func(*x509.Certificate) bool) (Pair, *x509.Certificate, error) {
 	pair, certificate, err := load(dir, name)
 	if err == nil && usable(certificate, checks) {
@@ -158,7 +158,7 @@ func usable(certificate *x509.Certificate, checks []func(*x509.Certificate) bool
 	return time.Until(certificate.NotAfter) > renewBefore
 }
 
-// load answers fs.ErrNotExist also for a pair that was written only in part.
+// load also returns fs.ErrNotExist for an incomplete pair.
 func load(dir, name string) (Pair, *x509.Certificate, error) {
 	certificate, err := os.ReadFile(filepath.Join(dir, name+".crt"))
 	if err != nil {
@@ -176,7 +176,7 @@ func load(dir, name string) (Pair, *x509.Certificate, error) {
 	return Pair{Certificate: certificate, Key: key}, parsed, err
 }
 
-// store writes the key first: a certificate without its own key would be taken for a whole pair.
+// store writes the key first: a certificate without its key would be taken for a complete pair.
 func store(dir, name string, pair Pair) error {
 	if err := os.MkdirAll(dir, 0o700); err != nil {
 		return err
@@ -220,7 +220,7 @@ func sign(template, parent *x509.Certificate, key, parentKey *ecdsa.PrivateKey) 
 		return nil, err
 	}
 	template.SerialNumber = serial
-	// An hour's grace: a machine whose clock is behind must trust it too.
+	// The extra hour lets a machine whose clock is behind trust the certificate.
 	template.NotBefore = time.Now().Add(-time.Hour)
 	template.NotAfter = time.Now().Add(lifetime)
 	return x509.CreateCertificate(rand.Reader, template, parent, key.Public(), parentKey)

@@ -24,11 +24,11 @@ import (
 
 const (
 	gib = 1 << 30
-	// diskNeeded and memoryNeeded are what the environment takes with two workers, with some room.
+	// diskNeeded and memoryNeeded are the requirements of the environment with two workers, with some reserve.
 	diskNeeded, memoryNeeded = 8 * gib, 5 * gib
 )
 
-// hostCommands are the programs of the host that machines run, by the package that brings them.
+// hostCommands lists the programs of the host that machines run, with the package of each.
 var hostCommands = []struct{ command, pkg string }{
 	{"ip", "iproute2"}, {"nft", "nftables"}, {"iptables", "iptables"}, {"nsenter", "util-linux"}, {"mount", "mount"},
 }
@@ -46,7 +46,7 @@ func commands(context.Context, env.Env) []error {
 	return []error{fmt.Errorf("programs are missing that machines run: install them with apt-get install %s", strings.Join(missing, " "))}
 }
 
-// builtPrograms are what make environment leaves in the folder of programs.
+// builtPrograms lists the files that `make environment` creates in the folder of programs.
 var builtPrograms = []string{
 	"hypershift", "maas-simulator", "s3", "ignition", "kube/kube", "kube/kubelet", "cni/ptp", "os/usr/bin/containerd", "os/usr/sbin/runc",
 }
@@ -63,7 +63,7 @@ func binaries(_ context.Context, e env.Env) []error {
 	return nil
 }
 
-// neededControllers are the cgroup controllers that a kubelet insists on.
+// neededControllers are the cgroup controllers that a kubelet requires.
 var neededControllers = []string{"cpu", "cpuset", "memory", "pids"}
 
 func cgroups(context.Context, env.Env) []error {
@@ -89,7 +89,8 @@ func cgroups(context.Context, env.Env) []error {
 	return nil
 }
 
-// controllersOf reads those of a version 2 hierarchy from its root; version 1 lists them as it is mounted.
+// controllersOf reads the controllers of a version 2 hierarchy from its root; those of version 1 are in its mount
+// options.
 func controllersOf(hierarchy cgroup.Hierarchy) []string {
 	if !hierarchy.V2 {
 		return hierarchy.Controllers
@@ -101,7 +102,7 @@ func controllersOf(hierarchy cgroup.Hierarchy) []string {
 	return strings.Fields(string(data))
 }
 
-// packetFilter tries in a network namespace of its own what kube-proxy will ask of the kernel.
+// packetFilter tries in a separate network namespace the rules that kube-proxy will need.
 func packetFilter(ctx context.Context, _ env.Env) []error {
 	const rules = "table ip try { chain nat { type nat hook postrouting priority 100; masquerade; }; }"
 	out, err := exec.CommandContext(ctx, "unshare", "--net", "nft", rules).CombinedOutput()
@@ -119,8 +120,8 @@ func firstLine(text string, err error) string {
 	return line
 }
 
-// leftovers are what an earlier run left that a new one would stumble over. What belongs to this very folder is no
-// stumbling block: the environment is started in its place.
+// leftovers reports what an earlier run left that conflicts with a new one. Leftovers of the same folder do not
+// conflict: the environment replaces them.
 func leftovers(_ context.Context, e env.Env) []error {
 	if exists(e.Management()) {
 		return nil
@@ -135,7 +136,7 @@ func leftovers(_ context.Context, e env.Env) []error {
 	return nil
 }
 
-// address checks that the machine network is nobody else's, which includes every port on it.
+// address checks that nothing else uses the machine network, which includes every port on it.
 func address(context.Context, env.Env) []error {
 	machines := netip.MustParsePrefix(env.Network)
 	interfaces, err := net.Interfaces()
@@ -145,7 +146,7 @@ func address(context.Context, env.Env) []error {
 	for _, one := range interfaces {
 		addresses, err := one.Addrs()
 		if err != nil {
-			continue // it has just gone
+			continue // The interface was removed concurrently.
 		}
 		for _, address := range addresses {
 			prefix, err := netip.ParsePrefix(address.String())
@@ -157,7 +158,7 @@ func address(context.Context, env.Env) []error {
 	return routes(machines)
 }
 
-// routes finds a way to the machine network other than the default route: its traffic would be taken away.
+// routes reports routes to the machine network other than the default route: they would divert its traffic.
 func routes(machines netip.Prefix) []error {
 	all, err := netlink.RouteList(nil, netlink.FAMILY_V4)
 	if err != nil {
@@ -212,7 +213,7 @@ func memory(context.Context, env.Env) []error {
 	return nil
 }
 
-// memoryAvailable is in bytes.
+// memoryAvailable returns the available memory in bytes.
 func memoryAvailable() (int64, error) {
 	data, err := os.ReadFile("/proc/meminfo")
 	if err != nil {

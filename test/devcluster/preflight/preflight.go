@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package preflight finds out, before anything is started, whether this machine can carry the embedded environment. Each
-// problem is one sentence that says what is missing or in the way and what to do.
+// Package preflight checks, before anything is started, whether this machine can run the embedded environment. Each
+// problem is one sentence that says what is missing or conflicts, and what to do.
 package preflight
 
 import (
@@ -18,13 +18,14 @@ import (
 // check returns one error for each problem it finds.
 type check func(ctx context.Context, e env.Env) []error
 
-// machine are the checks of the host, in the order in which a person would want to know. The later ones need root.
+// machine lists the checks of the host, in the order in which users need the results. The later ones need root.
 var machine = []check{commands, cgroups, packetFilter, leftovers, address, disk, memory}
 
-// Machine returns everything that keeps this host from carrying the environment, so that it is known before the long build.
+// Machine returns everything that prevents this host from running the environment, so that the user learns it before
+// the long build.
 func Machine(ctx context.Context, e env.Env) []error { return run(ctx, e, machine) }
 
-// Run returns every problem that it finds, those of the build included: none if the environment can be started.
+// Run returns every problem, including those of the build: none if the environment can be started.
 func Run(ctx context.Context, e env.Env) []error {
 	return run(ctx, e, slices.Concat(machine, []check{binaries}))
 }

@@ -100,7 +100,7 @@ func TestMemoryAvailable(t *testing.T) {
 	g.Expect(available).To(BeNumerically(">", 1<<20))
 }
 
-// ownNetwork gives the test a network namespace of its own, which ends with the test's thread.
+// ownNetwork runs the test in its own network namespace, which ends with the test's thread.
 func ownNetwork(t *testing.T) {
 	t.Helper()
 	if os.Geteuid() != 0 {

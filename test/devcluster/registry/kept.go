@@ -12,7 +12,7 @@ import (
 	"github.com/google/go-containerregistry/pkg/v1/types"
 )
 
-// keptManifest is a manifest that was written down, and when.
+// keptManifest is a stored manifest, with the time of its storage.
 type keptManifest struct {
 	manifest
 	written time.Time
@@ -34,8 +34,8 @@ func readManifest(file string) (keptManifest, error) {
 	return kept, nil
 }
 
-// sortForPutting puts images before the indexes that may list them, and else the older before the newer. Age alone does not
-// tell: file systems give files that are written within milliseconds the same time.
+// sortForPutting puts images before the indexes that may list them, otherwise older before newer. Age alone is not
+// sufficient: file systems give files that are written within milliseconds the same time.
 func sortForPutting(kept []keptManifest) {
 	slices.SortStableFunc(kept, func(a, b keptManifest) int {
 		if order := boolCompare(a.isIndex(), b.isIndex()); order != 0 {

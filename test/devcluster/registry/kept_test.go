@@ -10,7 +10,8 @@ import (
 	"github.com/google/go-containerregistry/pkg/v1/types"
 )
 
-// TestSortForPutting: what an index lists must be there before it is put, whatever the file system says of when each was written.
+// TestSortForPutting checks that images come before the index that lists them, regardless of the times that the file
+// system reports.
 func TestSortForPutting(t *testing.T) {
 	at := func(name string, seconds int64, kind types.MediaType) keptManifest {
 		return keptManifest{manifest: manifest{ContentType: string(kind), Path: name}, written: time.Unix(seconds, 0)}

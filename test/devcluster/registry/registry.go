@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package registry is a container registry that keeps what it is given on disk, behind TLS.
+// Package registry is a container registry with TLS that stores its content on disk.
 package registry
 
 import (
@@ -26,28 +26,28 @@ import (
 	"github.com/google/go-containerregistry/pkg/registry"
 )
 
-// maxManifest bounds what is read of a manifest, in bytes.
+// maxManifest limits the size of a manifest, in bytes.
 const maxManifest = 4 << 20
 
-// Registry serves the images in a folder. Blobs are files there; manifests, which the library keeps in memory, are
-// written down as they arrive and put again when the registry starts.
+// Registry serves the images in a folder. Blobs are files there. The library keeps manifests in memory, so the registry
+// stores each one on arrival and puts them again at its start.
 type Registry struct {
 	dir     string
 	handler http.Handler
 	served  traffic
 }
 
-// manifest is one that was put.
+// manifest is a manifest that a client has put.
 type manifest struct {
 	Path        string `json:"path"`
 	ContentType string `json:"contentType"`
 	Body        []byte `json:"body"`
 }
 
-// Blobs is the folder of the blobs of a registry in dir.
+// Blobs returns the folder of the blobs of a registry in dir.
 func Blobs(dir string) string { return filepath.Join(dir, "blobs") }
 
-// Open reads the registry in dir, which is made if it does not exist.
+// Open reads the registry in dir, which is created if it does not exist.
 func Open(ctx context.Context, dir string) (*Registry, error) {
 	r := &Registry{dir: dir}
 	for _, folder := range []string{Blobs(dir), r.manifests()} {
@@ -67,7 +67,7 @@ func Open(ctx context.Context, dir string) (*Registry, error) {
 
 func (r *Registry) manifests() string { return filepath.Join(r.dir, "manifests") }
 
-// restore puts the manifests in the order of their age: an index comes after the images that it lists.
+// restore puts the manifests in the order of their age: an index comes after its images.
 func (r *Registry) restore(ctx context.Context) error {
 	entries, err := os.ReadDir(r.manifests())
 	if err != nil {
@@ -97,7 +97,7 @@ func (r *Registry) restore(ctx context.Context) error {
 	return nil
 }
 
-// ServeHTTP serves the registry's API, and at TrafficPath what it has served to whom.
+// ServeHTTP serves the registry's API, and at TrafficPath the number of bytes served to each address.
 func (r *Registry) ServeHTTP(w http.ResponseWriter, request *http.Request) {
 	if request.URL.Path == TrafficPath {
 		r.served.report(w)
@@ -128,7 +128,7 @@ func (r *Registry) ServeHTTP(w http.ResponseWriter, request *http.Request) {
 	_, _ = w.Write(answer.Body.Bytes())
 }
 
-// keep writes the manifest down before the client is told that it was taken.
+// keep stores the manifest before the client gets a success response.
 func (r *Registry) keep(m manifest) error {
 	data, err := json.Marshal(m)
 	if err != nil {
@@ -148,7 +148,8 @@ func (r *Registry) manifestFile(urlPath string) string {
 
 // Serve listens on address until the context ends.
 func (r *Registry) Serve(ctx context.Context, address string, certificate tls.Certificate) error {
-	// The library's store takes one upload at a time. Over one connection of HTTP/2, the others would fill the window that it waits for.
+	// The library's store accepts one upload at a time. Over one HTTP/2 connection, the other uploads would fill the flow
+	// control window that the current one waits for.
 	var protocols http.Protocols
 	protocols.SetHTTP1(true)
 	server := &http.Server{

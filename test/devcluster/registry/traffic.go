@@ -9,10 +9,11 @@ import (
 	"sync"
 )
 
-// TrafficPath is where the registry says, as a JSON object, how many bytes of images it has served to each address since it started.
+// TrafficPath is the path of a JSON object with the number of image bytes that the registry has served to each address
+// since its start.
 const TrafficPath = "/traffic"
 
-// traffic counts what each address was served. The zero value has served nothing.
+// traffic counts the bytes served to each address.
 type traffic struct {
 	mu    sync.Mutex
 	bytes map[string]int64
@@ -34,7 +35,7 @@ func (t *traffic) report(w http.ResponseWriter) {
 	_ = json.NewEncoder(w).Encode(t.bytes)
 }
 
-// count returns a writer whose bodies are counted for who asks.
+// count returns a writer that counts the body bytes for the client of the request.
 func (t *traffic) count(w http.ResponseWriter, request *http.Request) http.ResponseWriter {
 	address, _, _ := net.SplitHostPort(request.RemoteAddr)
 	return &counted{ResponseWriter: w, traffic: t, address: address}

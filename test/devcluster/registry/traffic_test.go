@@ -39,7 +39,7 @@ func TestTraffic(t *testing.T) {
 	g.Expect(served(g, address)-pushed).To(Equal(want), "the manifest and both layers")
 }
 
-// served is what this process was served.
+// served returns the number of bytes served to this process.
 func served(g Gomega, address string) int64 {
 	answer, err := http.Get("http://" + address + TrafficPath)
 	g.Expect(err).NotTo(HaveOccurred())

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Command s3 is the object store of the embedded environment: it speaks the protocol of S3 over TLS, to whoever has its key, and keeps what it is
-// given in a folder.
+// Command s3 is the object store of the embedded environment. It serves the S3 protocol over TLS to clients that have
+// its key, and stores its data in a folder.
 package main
 
 import (
@@ -19,7 +19,7 @@ import (
 	"github.com/johannesboyne/gofakes3/backend/s3afero"
 )
 
-// options are the flags.
+// options holds the flags.
 type options struct{ listen, dir, bucket string }
 
 func main() {
@@ -61,7 +61,7 @@ func (o options) store() (http.Handler, error) {
 	return gofakes3.New(backend, gofakes3.WithLogger(gofakes3.GlobalLog(gofakes3.LogErr))).Server(), nil
 }
 
-// accessKey reads the id of the key out of an AWS credentials file.
+// accessKey reads the key ID from an AWS credentials file.
 func accessKey(file string) (string, error) {
 	text, err := os.ReadFile(file)
 	if err != nil {
@@ -75,7 +75,8 @@ func accessKey(file string) (string, error) {
 	return "", errors.New(file + " has no aws_access_key_id")
 }
 
-// guarded answers who signs with the key. That a request is signed with it is looked at, and not whether the signature is right.
+// guarded serves requests that are signed with the key. It checks the key ID only, and not whether the signature is
+// valid.
 func guarded(store http.Handler, key string) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if !strings.Contains(r.Header.Get("Authorization"), " Credential="+key+"/") {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package supervise keeps a program running after the command that started it has ended, and starts it again when it
-// dies. Its supervisor is this very program, which main must hand over to Run when Requested.
+// Package supervise keeps a program running after the command that started it has ended, and restarts it when it dies.
+// The supervisor is this program itself: main must call Run if Requested.
 package supervise
 
 import (
@@ -25,38 +25,38 @@ import (
 )
 
 const (
-	// role is the name under which this program is a supervisor.
+	// role is the name of this program as a supervisor.
 	role = "devcluster-supervisor"
-	// lockFD is where the supervisor inherits its lock.
+	// lockFD is the file descriptor of the supervisor's inherited lock.
 	lockFD = 3
-	// grace is how long a program may take to end when it is told to.
+	// grace is how long a program may take to end after SIGTERM.
 	grace = 10 * time.Second
-	// minPause and maxPause bound the pause before a program that ended is started again.
+	// minPause and maxPause limit the pause before an ended program is restarted.
 	minPause, maxPause = 500 * time.Millisecond, 10 * time.Second
-	// healthy is how long a program must have run for its next pause to be minPause again.
+	// healthy is how long a program must run to reset its pause to minPause.
 	healthy = 30 * time.Second
-	// pollInterval is how often Stop looks whether the supervisor is gone.
+	// pollInterval is how often Stop checks whether the supervisor has ended.
 	pollInterval = 20 * time.Millisecond
 )
 
 // Process is a supervised program.
 type Process struct {
-	// Name is the name of its files in Dir.
+	// Name is the base name of its files in Dir.
 	Name string `json:"name"`
-	// Dir holds the log NAME.log, and NAME.pid: locked while the supervisor lives.
+	// Dir contains the log NAME.log, and NAME.pid, which is locked while the supervisor runs.
 	Dir string `json:"dir"`
-	// Namespace is the name of the network namespace that it runs in; empty is that of the caller.
+	// Namespace is the name of its network namespace; empty means the caller's.
 	Namespace string `json:"namespace,omitempty"`
 	// Command is the program and its arguments.
 	Command []string `json:"command"`
 }
 
-// Log is the file that holds what the program printed.
+// Log returns the file with the program's output.
 func (p Process) Log() string { return filepath.Join(p.Dir, p.Name+".log") }
 
 func (p Process) lockFile() string { return filepath.Join(p.Dir, p.Name+".pid") }
 
-// Start starts the supervisor, unless it runs.
+// Start starts the supervisor, unless it already runs.
 func (p Process) Start() error {
 	if err := os.MkdirAll(p.Dir, 0o755); err != nil {
 		return fmt.Errorf("starting %s: %w", p.Name, err)
@@ -75,11 +75,11 @@ func (p Process) Start() error {
 	return nil
 }
 
-// errRunning says that the supervisor holds its lock.
+// errRunning reports that the supervisor holds its lock.
 var errRunning = errors.New("it is running")
 
-// lock takes the process's lock. Whoever holds the open file has it: it passes to the supervisor by inheritance and ends
-// with it, however it ends, so there is no stale state.
+// lock acquires the process's lock. The lock belongs to the open file: the supervisor inherits it, and it ends with the
+// supervisor in every case, so there is no stale state.
 func (p Process) lock(how int) (*os.File, error) {
 	file, err := os.OpenFile(p.lockFile(), os.O_CREATE|os.O_RDWR, 0o644)
 	if err != nil {
@@ -129,7 +129,7 @@ func (p Process) Known() bool {
 	return err == nil
 }
 
-// Running reports whether the supervisor lives.
+// Running reports whether the supervisor runs.
 func (p Process) Running() bool {
 	lock, err := p.lock(unix.LOCK_SH)
 	if err != nil {
@@ -139,17 +139,17 @@ func (p Process) Running() bool {
 	return false
 }
 
-// PID is the supervisor's process id as its file says; zero if there is none.
+// PID returns the supervisor's process ID from its file; zero if there is none.
 func (p Process) PID() int {
 	data, err := os.ReadFile(p.lockFile())
 	if err != nil {
 		return 0
 	}
-	pid, _ := strconv.Atoi(strings.TrimSpace(string(data))) // half a line means that there is none yet
+	pid, _ := strconv.Atoi(strings.TrimSpace(string(data))) // An incomplete line means that there is none yet.
 	return pid
 }
 
-// Stop ends the program and its supervisor; one that does not run is no error.
+// Stop ends the program and its supervisor, if they run.
 func (p Process) Stop(ctx context.Context) error {
 	if !p.Known() {
 		return nil
@@ -186,7 +186,7 @@ func (p Process) waitStopped(ctx context.Context, timeout time.Duration) bool {
 // Requested reports whether this program was started as a supervisor.
 func Requested() bool { return os.Args[0] == role }
 
-// Run is the supervisor: it runs the program again and again until the context ends.
+// Run is the supervisor: it runs the program repeatedly until the context ends.
 func Run(ctx context.Context) error {
 	unix.CloseOnExec(lockFD)
 	// A program must not outlive its supervisor; the kernel ties it to the thread that started it.

@@ -18,7 +18,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// The test program is its own supervisor, as the real one is.
+// TestMain makes the test program its own supervisor, as in the real program.
 func TestMain(m *testing.M) {
 	if !Requested() {
 		os.Exit(m.Run())
@@ -31,7 +31,7 @@ func TestMain(m *testing.M) {
 	}
 }
 
-// process runs a shell script, which finds its folder in $1.
+// process returns a process that runs a shell script with its folder in $1.
 func process(t *testing.T, script string) Process {
 	t.Helper()
 	dir := t.TempDir()
@@ -50,7 +50,7 @@ func childPID(p Process) func() (int, error) {
 	}
 }
 
-// alive is false for a process that waits to be reaped.
+// alive returns a function that reports whether a process runs; false for a zombie.
 func alive(pid int) func() bool {
 	return func() bool {
 		data, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package volumes makes PersistentVolumes for the claims of one StorageClass: a folder, for each, of the node that the scheduler chose for
-// the claim's first pod.
+// Package volumes creates PersistentVolumes for the claims of one StorageClass. Each is a folder of the node that the
+// scheduler chose for the claim's first pod.
 package volumes
 
 import (
@@ -25,13 +25,13 @@ import (
 )
 
 const (
-	// provisionedBy is where a PersistentVolume says who made it.
+	// provisionedBy is the annotation with the provisioner of a PersistentVolume.
 	provisionedBy = "pv.kubernetes.io/provisioned-by"
-	// selectedNode is where the scheduler says on which node a claim is wanted.
+	// selectedNode is the annotation with the node that the scheduler selected for a claim.
 	selectedNode = "volume.kubernetes.io/selected-node"
 )
 
-// resync is how often everything is looked at although nothing changed; retry is the pause after a failure.
+// resync is the interval of a reconcile without changes; retry is the pause after a failure.
 const (
 	resync = 5 * time.Minute
 	retry  = time.Second
@@ -39,17 +39,17 @@ const (
 
 // Provisioner serves the StorageClass of the same name.
 type Provisioner struct {
-	// Client is of the cluster.
+	// Client is a client of the cluster.
 	Client kubernetes.Interface
-	// Name is what the StorageClass names as its provisioner.
+	// Name is the provisioner name in the StorageClass.
 	Name string
 	// Class is the name of the StorageClass.
 	Class string
-	// Node is the name of the node whose volumes it makes.
+	// Node is the name of the node whose volumes it creates.
 	Node string
-	// Dir is the node's folder that holds the volumes.
+	// Dir is the node's folder of the volumes.
 	Dir string
-	// Report is told of what failed; it is tried again.
+	// Report is called with failures; they are retried.
 	Report func(error)
 }
 
@@ -81,7 +81,7 @@ func (p *Provisioner) Run(ctx context.Context) error {
 	}
 }
 
-// reconcile makes a volume for each claim that waits for one and removes those whose claims are gone.
+// reconcile creates a volume for each claim that waits for one, and removes those whose claims are gone.
 func (p *Provisioner) reconcile(ctx context.Context, claims corelisters.PersistentVolumeClaimLister, volumes corelisters.PersistentVolumeLister) error {
 	allClaims, err := claims.List(labels.Everything())
 	if err != nil {
@@ -115,14 +115,14 @@ func (p *Provisioner) released(volume *corev1.PersistentVolume) bool {
 		volume.Spec.PersistentVolumeReclaimPolicy == corev1.PersistentVolumeReclaimDelete
 }
 
-// provision makes the folder before the volume: a pod may use the volume as soon as it is there.
+// provision creates the folder before the volume: a pod may use the volume immediately.
 func (p *Provisioner) provision(ctx context.Context, claim *corev1.PersistentVolumeClaim) error {
 	volume := p.volume(claim)
 	dir := volume.Spec.HostPath.Path
 	if err := os.MkdirAll(dir, 0o755); err != nil {
 		return fmt.Errorf("making the folder of claim %s/%s: %w", claim.Namespace, claim.Name, err)
 	}
-	// Any user of a container may write: nothing changes the owner of a folder of the node.
+	// Any user of a container may write: nothing changes the owner of a folder on the node.
 	if err := os.Chmod(dir, 0o777); err != nil {
 		return fmt.Errorf("making the folder of claim %s/%s: %w", claim.Namespace, claim.Name, err)
 	}
@@ -133,7 +133,7 @@ func (p *Provisioner) provision(ctx context.Context, claim *corev1.PersistentVol
 	return nil
 }
 
-// volume is named by the claim's UID: making it twice gives one.
+// volume returns the volume of a claim. Its name contains the claim's UID, so creating it twice gives one volume.
 func (p *Provisioner) volume(claim *corev1.PersistentVolumeClaim) *corev1.PersistentVolume {
 	name := "pvc-" + string(claim.UID)
 	return &corev1.PersistentVolume{
@@ -157,7 +157,7 @@ func (p *Provisioner) volume(claim *corev1.PersistentVolumeClaim) *corev1.Persis
 	}
 }
 
-// remove deletes the data first: a volume that is gone would leave nobody who knows of it.
+// remove deletes the data before the volume: without the volume, nothing would refer to the data.
 func (p *Provisioner) remove(ctx context.Context, volume *corev1.PersistentVolume) error {
 	if err := os.RemoveAll(filepath.Join(p.Dir, volume.Name)); err != nil {
 		return fmt.Errorf("deleting the data of volume %s: %w", volume.Name, err)

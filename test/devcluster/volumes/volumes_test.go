@@ -21,7 +21,7 @@ import (
 	"k8s.io/utils/ptr"
 )
 
-// running is a provisioner at work for one test.
+// running is a running provisioner for one test.
 type running struct {
 	client *fake.Clientset
 	dir    string
@@ -76,7 +76,7 @@ func TestProvision(t *testing.T) {
 	t.Run("When a claim asks for the class it should get a volume of its size and a folder that anyone can write", func(t *testing.T) {
 		g := NewWithT(t)
 		r := run(t)
-		// What comes between the list and the watch, the stand-in for the API server tells nobody.
+		// The fake API server sends no events for changes between the list and the watch.
 		g.Eventually(r.client.Actions).Should(ContainElement(And(HaveField("GetVerb()", "watch"), HaveField("GetResource().Resource", "persistentvolumeclaims"))))
 		_, err := r.client.CoreV1().PersistentVolumeClaims("default").Create(t.Context(), claim("data", "local"), metav1.CreateOptions{})
 		g.Expect(err).NotTo(HaveOccurred())

@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package wake tells a loop that something it looks at has changed.
+// Package wake wakes up a loop when something that it watches has changed.
 package wake
 
 import "k8s.io/client-go/tools/cache"
 
-// OnChange pokes at each event. The channel holds one poke: a loop that looks at everything need not be told twice.
+// OnChange sends to poke at each event. The channel has room for one value: a loop that reconciles everything needs one
+// notification.
 func OnChange(poke chan<- struct{}) cache.ResourceEventHandlerFuncs {
 	wake := func() {
 		select {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Command web is a page to look at and a few tools to look with, for clusters whose images have no shell. By its own
-// name it serves; by the names cat, fetch, hostname and lookup, or with these as first argument, it is that tool.
+// Command web serves a web page and contains a few diagnostic tools, for clusters whose images have no shell. Under its
+// own name it serves. With the name or first argument cat, fetch, hostname or lookup, it is that tool.
 package main
 
 import (
@@ -20,7 +20,7 @@ import (
 	"time"
 )
 
-// timeout bounds what fetch and lookup wait for.
+// timeout limits fetch and lookup.
 const timeout = 10 * time.Second
 
 var tools = map[string]func(ctx context.Context, args []string, out io.Writer) error{
@@ -56,7 +56,7 @@ func run(ctx context.Context, args []string, out io.Writer) error {
 	return tool(ctx, rest, out)
 }
 
-// serve answers every request with a page that tells which pod answered; the address is the first argument or :8080.
+// serve answers every request with a page that names the pod; the address is the first argument or :8080.
 func serve(ctx context.Context, args []string, out io.Writer) error {
 	address := ":8080"
 	if len(args) > 0 {

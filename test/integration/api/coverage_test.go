@@ -11,13 +11,13 @@ import (
 	"github.com/openshift/hypershift/support/crds"
 )
 
-// theirs are the parts of our schemas that come from OpenShift with rules that OpenShift tests.
+// theirs lists the parts of our schemas that come from OpenShift, with rules that OpenShift tests.
 var theirs = []string{
 	"spec.configuration.", "spec.operatorConfiguration.ingressOperator.",
 	"status.configuration.", "status.version.", "status.versionStatus.",
 }
 
-// TestEveryRuleHasACase is the measure of these tests: each rule of each kind has a case in testdata/rules.
+// TestEveryRuleHasACase checks the coverage of these tests: each rule of each kind has a case in testdata/rules.
 func TestEveryRuleHasACase(t *testing.T) {
 	cases := casesByKind(t)
 	rules, covered := 0, 0
@@ -63,7 +63,7 @@ func hasCase(cases []string, message string) bool {
 	return false
 }
 
-// rulesOf returns where each rule of a CRD stands, by its message.
+// rulesOf returns the location of each rule of a CRD, by its message.
 func rulesOf(crd *apiextensionsv1.CustomResourceDefinition) map[string]string {
 	rules := map[string]string{}
 	for _, version := range crd.Spec.Versions {

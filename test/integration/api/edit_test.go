@@ -13,7 +13,8 @@ import (
 
 var step = regexp.MustCompile(`([^.\[\]]+)|\[(\d+)\]`)
 
-// set puts a value at a path such as "spec.services[0].service"; nil removes it. Missing mappings on the way are made.
+// set sets the value at a path such as "spec.services[0].service"; nil removes it. It creates missing mappings in the
+// path.
 func set(object map[string]any, path string, value any) error {
 	steps := step.FindAllStringSubmatch(path, -1)
 	var at any = object

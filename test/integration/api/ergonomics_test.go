@@ -21,7 +21,7 @@ import (
 	"github.com/openshift/hypershift/support/testenv"
 )
 
-// TestErgonomics asks the server for what kubectl shows.
+// TestErgonomics checks the server responses that kubectl shows.
 func TestErgonomics(t *testing.T) {
 	config := testenv.Start(t, ours...)
 	c, err := client.New(config, client.Options{Scheme: scheme.Scheme})
@@ -113,7 +113,7 @@ func discover(t *testing.T, config *rest.Config, resource schema.GroupVersionRes
 	return metav1.APIResource{}
 }
 
-// columns asks for a table, which is what kubectl get prints.
+// columns requests a table, which is what kubectl get prints, and returns its columns.
 func columns(t *testing.T, config *rest.Config, resource schema.GroupVersionResource) []string {
 	t.Helper()
 	web, err := rest.HTTPClientFor(config)

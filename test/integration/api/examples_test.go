@@ -22,7 +22,7 @@ import (
 	"github.com/openshift/hypershift/support/testenv"
 )
 
-// TestExamples applies the manifests of docs/ as they are.
+// TestExamples applies the manifests of docs/ unchanged.
 func TestExamples(t *testing.T) {
 	config := rest.CopyConfig(testenv.Start(t, ours...))
 	var warned warnings

@@ -17,10 +17,10 @@ import (
 	"github.com/openshift/hypershift/support/testenv"
 )
 
-// warnings collects what the server warns of.
+// warnings collects the server's warnings.
 type warnings []string
 
-// HandleWarningHeader keeps the text.
+// HandleWarningHeader records the text.
 func (w *warnings) HandleWarningHeader(_ int, _ string, text string) { *w = append(*w, text) }
 
 func TestInstall(t *testing.T) {
@@ -90,7 +90,8 @@ func TestDefaults(t *testing.T) {
 	}
 }
 
-// TestNoImageByDefault guards against a silent wrong default: what MAAS installs depends on the release payload.
+// TestNoImageByDefault guards against a wrong default that would go unnoticed: the image that MAAS deploys depends on
+// the release payload.
 func TestNoImageByDefault(t *testing.T) {
 	t.Run("When a NodePool names no image the schema should not name one for it", func(t *testing.T) {
 		g := NewWithT(t)

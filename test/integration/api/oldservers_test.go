@@ -12,11 +12,13 @@ import (
 	"github.com/openshift/hypershift/support/crds"
 )
 
-// misread is what CEL of kube-apiserver 1.31 gets wrong, though newer ones do not: its containsCIDR finds 10.133.0.0/16
-// outside of 10.132.0.0/14, and it refuses a CRD that compares networks or addresses, since it knows no bound for the cost.
+// misread matches CEL expressions that kube-apiserver 1.31 handles wrongly, unlike newer ones. Its containsCIDR does
+// not find 10.133.0.0/16 in 10.132.0.0/14. It rejects a CRD that compares networks or addresses, since it has no cost
+// limit for them.
 var misread = regexp.MustCompile(`containsCIDR\(|(\bcidr\([^()]*\)|\bip\([^()]*\)|\.ip\(\)|\.masked\(\)) *[!=]=`)
 
-// TestRulesForOldServers guards what only `make test-kube-versions` runs, which is no part of every run of the tests.
+// TestRulesForOldServers checks statically what otherwise only `make test-kube-versions` tests, which does not run with
+// every test run.
 func TestRulesForOldServers(t *testing.T) {
 	for _, folder := range ours {
 		loaded, err := crds.Load(folder)

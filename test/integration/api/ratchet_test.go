@@ -18,7 +18,7 @@ import (
 	"github.com/openshift/hypershift/support/testenv"
 )
 
-// elsewhere is an edit of each kind that has nothing to do with any rule.
+// elsewhere has an edit of each kind that no rule refers to.
 var elsewhere = map[string]map[string]any{
 	"HostedCluster":                {"spec.labels": map[string]any{"tier": "one"}},
 	"HostedControlPlane":           {"spec.labels": map[string]any{"tier": "one"}},
@@ -30,8 +30,8 @@ var elsewhere = map[string]map[string]any{
 	"CertificateRevocationRequest": {"metadata.annotations": map[string]any{"a": "b"}},
 }
 
-// TestRatcheting stores what each rule refuses under CRDs that lack the rules, as an older version may have done, and then
-// changes it elsewhere under the CRDs as they are.
+// TestRatcheting stores what each rule rejects under CRDs without the rules, as an older version may have done. It then
+// changes other fields under the current CRDs.
 func TestRatcheting(t *testing.T) {
 	g := NewWithT(t)
 	g.Expect(apiextensionsv1.AddToScheme(scheme.Scheme)).To(Succeed())
@@ -60,7 +60,7 @@ func TestRatcheting(t *testing.T) {
 	}
 }
 
-// violation is a stored object that breaks a rule.
+// violation is a stored object that violates a rule.
 type violation struct {
 	what   string
 	base   base
@@ -82,7 +82,7 @@ func storeRefused(t *testing.T, c client.Client) []violation {
 				}
 				err := c.Create(t.Context(), refused)
 				if apierrors.IsInvalid(err) {
-					continue // refused by the schema itself, which has no rules to be without
+					continue // The schema itself rejects it, independently of the rules.
 				}
 				if err != nil {
 					t.Fatal(err)
@@ -94,7 +94,7 @@ func storeRefused(t *testing.T, c client.Client) []violation {
 	return stored
 }
 
-// setRules gives our CRDs their rules or takes them away, and waits until that has an effect on each.
+// setRules adds or removes the rules of our CRDs, and waits until that has an effect on each.
 func setRules(t *testing.T, c client.Client, with bool) {
 	t.Helper()
 	for _, folder := range ours {
@@ -114,7 +114,7 @@ func setRules(t *testing.T, c client.Client, with bool) {
 	waitForRules(t, c, with)
 }
 
-// setVersions has the server go by the versions of a CRD, whose status it writes in its own time.
+// setVersions makes the server use the versions of a CRD, whose status it updates asynchronously.
 func setVersions(t *testing.T, c client.Client, crd *apiextensionsv1.CustomResourceDefinition) {
 	t.Helper()
 	NewWithT(t).Eventually(func() error {
@@ -127,7 +127,7 @@ func setVersions(t *testing.T, c client.Client, crd *apiextensionsv1.CustomResou
 	}).WithTimeout(patience).Should(Succeed(), crd.Name)
 }
 
-// waitForRules tries an object of each kind that breaks a rule.
+// waitForRules tries an object of each kind that violates a rule.
 func waitForRules(t *testing.T, c client.Client, with bool) {
 	t.Helper()
 	for _, s := range readSuites(t) {
@@ -143,7 +143,7 @@ func waitForRules(t *testing.T, c client.Client, with bool) {
 	}
 }
 
-// firstBreach returns an object that a rule, and not the schema, refuses.
+// firstBreach returns an object that a rule, and not the schema, rejects.
 func firstBreach(t *testing.T, s suite, object base) *unstructured.Unstructured {
 	t.Helper()
 	for _, test := range s.Cases {

@@ -34,8 +34,8 @@ import (
 
 const rounds = 50
 
-// TestRoundTrip writes random objects as JSON and reads them again: nothing may change on the way, nor be dropped by the
-// CRD's schema, which would mean that a field of the Go type is not in the CRD.
+// TestRoundTrip writes random objects as JSON and reads them again. Nothing may change, and the CRD's schema may drop
+// nothing: that would mean that a field of the Go type is not in the CRD.
 func TestRoundTrip(t *testing.T) {
 	known := runtime.NewScheme()
 	for _, add := range []func(*runtime.Scheme) error{hyperv1.AddToScheme, certificatesv1alpha1.AddToScheme, infrav1.AddToScheme} {
@@ -95,7 +95,8 @@ func roundTrip(t *testing.T, object runtime.Object, served *structuralschema.Str
 	}
 }
 
-// isTheirs tells fields of OpenShift's types that are behind a feature gate, which their own CRDs drop too.
+// isTheirs reports whether a field belongs to an OpenShift type and is behind a feature gate; OpenShift's own CRDs drop
+// it too.
 func isTheirs(path string) bool {
 	for _, prefix := range theirs {
 		if strings.HasPrefix(path, prefix) {
@@ -105,7 +106,7 @@ func isTheirs(path string) bool {
 	return false
 }
 
-// exported compares the insides of the types that hide them.
+// exported returns an option that also compares unexported fields.
 func exported() cmp.Option {
 	return cmp.Exporter(func(reflect.Type) bool { return true })
 }
@@ -118,7 +119,7 @@ func newFiller(seed int64) *randfill.Filler {
 		},
 		func(q *resource.Quantity, c randfill.Continue) {
 			*q = resource.MustParse(fmt.Sprintf("%dMi", c.Rand.Int31()))
-			_ = q.String() // which it keeps, so that a comparison with what is written does not find it missing
+			_ = q.String() // String caches its result, so that a comparison with the written object finds the same cache.
 		},
 		func(i *intstr.IntOrString, c randfill.Continue) {
 			*i = intstr.FromInt32(c.Rand.Int31())

@@ -25,8 +25,8 @@ const (
 	virtualized = "spec.platform"
 )
 
-// TestWrongValuesGetOneSentence writes values of the wrong form. The answer is one sentence with an example, neither a
-// regular expression nor an error of a parser.
+// TestWrongValuesGetOneSentence writes values of an invalid form. The error is one sentence with an example, not a
+// regular expression or a parser error.
 func TestWrongValuesGetOneSentence(t *testing.T) {
 	c, err := client.New(testenv.Start(t, ours...), client.Options{Scheme: scheme.Scheme})
 	NewWithT(t).Expect(err).NotTo(HaveOccurred())
@@ -43,7 +43,7 @@ func TestWrongValuesGetOneSentence(t *testing.T) {
 			"deployTimeout must be a duration of at most 99999h, such as 30m or 1h30m"},
 		{"maasmachine", "spec.timeouts.boot", durations(),
 			"timeouts.boot must be a duration of at most 99999h, such as 30m or 1h30m"},
-		// An API server that compares one of the last two does not answer for hours.
+		// An API server that compares one of the last two does not respond for hours.
 		{
 			"hostedcluster", etcdSize, []any{"8 GB", "8Gb", "", 0, "1e2000000000", "1e-2000000000"},
 			"etcd.managed.storage.persistentVolume.size must be a quantity greater than 0, such as 8Gi",
@@ -73,12 +73,12 @@ func TestWrongValuesGetOneSentence(t *testing.T) {
 	}
 }
 
-// durations are not accepted: some are no durations, and Go decodes no such long one.
+// durations returns values that must be rejected: some are not durations, and the others are too long for Go.
 func durations() []any {
 	return []any{"5 minutes", "5", "", "-1h", "99999999999h", "1000000h1000000h1000000h"}
 }
 
-// under nests each of some values in objects.
+// under nests each value in objects.
 func under(keys []string, values ...any) []any {
 	for i, value := range values {
 		for j := len(keys) - 1; j >= 0; j-- {
@@ -89,7 +89,7 @@ func under(keys []string, values ...any) []any {
 	return values
 }
 
-// memory returns platforms with virtual machines of some sizes.
+// memory returns platforms with virtual machines of these sizes.
 func memory(sizes ...any) []any {
 	for i, compute := range under([]string{"memory"}, sizes...) {
 		kubevirt := map[string]any{"rootVolume": map[string]any{"type": "Persistent"}, "compute": compute}
@@ -98,8 +98,8 @@ func memory(sizes ...any) []any {
 	return sizes
 }
 
-// parser matches calls of CEL's parsers. Those of durations fail for text that is none, also in updates of a finalizer.
-// Those of quantities compute numbers of as many digits as an exponent says.
+// parser matches calls of CEL's parsers. Those of durations fail for invalid text, also in updates of a finalizer.
+// Those of quantities compute numbers with as many digits as an exponent requests.
 var parser = regexp.MustCompile(`\b(quantity|isQuantity|duration)\((self|oldSelf|string\(|[a-z]\b)`)
 
 func TestRulesCheckTheFormFirst(t *testing.T) {

@@ -17,8 +17,8 @@ import (
 	"github.com/openshift/hypershift/support/testenv"
 )
 
-// TestOlderMaasCluster stores a MaasCluster as the provider's releases before v0.9 did, whose status.failureDomains is a map,
-// and reads it under the CRD of today.
+// TestOlderMaasCluster stores a MaasCluster as the provider's releases before v0.9 did, with a map as
+// status.failureDomains, and reads it with the current CRD.
 func TestOlderMaasCluster(t *testing.T) {
 	g := NewWithT(t)
 	types := runtime.NewScheme()
@@ -49,7 +49,7 @@ func TestOlderMaasCluster(t *testing.T) {
 	probe := base{File: "maascluster"}.read(t)
 	probe.SetName("probe")
 	g.Expect(c.Create(t.Context(), probe)).To(Succeed())
-	g.Eventually(func() error { // until the schema of today is served again
+	g.Eventually(func() error { // Wait until the current schema is served again.
 		probe.Object["status"] = old.Object["status"]
 		return c.Status().Update(t.Context(), probe, client.DryRunAll)
 	}).WithTimeout(patience).ShouldNot(Succeed())

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package api tests the CRDs against a real kube-apiserver: every rule accepts what it should and refuses what it should.
+// Package api tests the CRDs against a real kube-apiserver: every rule accepts valid values and rejects invalid ones.
 package api
 
 import (
@@ -25,41 +25,41 @@ import (
 
 const (
 	namespace = "default"
-	// patience bounds each wait for the server to take up a changed CRD.
+	// patience is the timeout for the server to apply a changed CRD.
 	patience = 5 * time.Minute
 )
 
-// ours are the folders of support/crds whose rules are written here.
+// ours are the folders of support/crds whose rules this project writes.
 var ours = []string{crds.HyperShift, crds.Certificates, crds.Infrastructure}
 
 // suite is one file of testdata/rules.
 type suite struct {
-	// Objects are the files of testdata/objects that each case starts from.
+	// Objects are the files of testdata/objects from which each case starts.
 	Objects []base `json:"objects"`
-	// Cases is at least one for each rule.
+	// Cases contains at least one case for each rule.
 	Cases []ruleCase `json:"cases"`
 }
 
-// base is an object that is valid.
+// base is a valid object.
 type base struct {
 	File string `json:"file"`
-	// Under is put before each path, for kinds that hold the spec of another, e.g. "spec.template".
+	// Under is prepended to each path, for kinds that contain the spec of another, e.g. "spec.template".
 	Under string `json:"under,omitempty"`
 }
 
-// ruleCase shows one rule at work. Edits map a path such as "spec.services[0].service" to a value; null removes it.
+// ruleCase tests one rule. Edits map a path such as "spec.services[0].service" to a value; null removes it.
 type ruleCase struct {
 	// Rule is the message of the rule, or a part of it.
 	Rule string `json:"rule"`
-	// Given edits the base first, in either case.
+	// Given is an edit of the base that is made first, for both Accept and Refuse.
 	Given map[string]any `json:"given,omitempty"`
-	// Update stores what is given, and then edits it; else the edited object is created.
+	// Update stores the given object and then edits it; otherwise the edited object is created.
 	Update bool `json:"update,omitempty"`
 	// Status makes the edits through the status subresource.
 	Status bool `json:"status,omitempty"`
-	// Accept is an edit that must be accepted; none means the given object as it is.
+	// Accept is an edit that must be accepted; without it, the given object must be accepted.
 	Accept map[string]any `json:"accept,omitempty"`
-	// Refuse is an edit that must be refused with the rule's message.
+	// Refuse is an edit that must be rejected with the rule's message.
 	Refuse map[string]any `json:"refuse"`
 }
 
@@ -98,7 +98,7 @@ func readYAML(t *testing.T, path string, into any) {
 	}
 }
 
-// read reads a base object, without the strictness that only structs know.
+// read reads a base object, without the strict decoding that requires structs.
 func (b base) read(t *testing.T) *unstructured.Unstructured {
 	t.Helper()
 	return b.readOf(t, ownData)
@@ -146,7 +146,6 @@ func TestRules(t *testing.T) {
 	}
 }
 
-// runner runs one case.
 type runner struct {
 	client client.Client
 	base   base
@@ -187,7 +186,7 @@ func (r runner) run(t *testing.T) {
 	}
 }
 
-// store creates the object, and its status when the case is about that.
+// store creates the object, and its status if the case is about the status.
 func (r runner) store(ctx context.Context, object *unstructured.Unstructured) error {
 	status := object.Object["status"]
 	if err := r.client.Create(ctx, object); err != nil || !r.test.Status || status == nil {

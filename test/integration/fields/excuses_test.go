@@ -2,18 +2,18 @@
 
 package fields
 
-// excuse is why nobody reads a field and that is all right.
+// excuse is why it is acceptable that nothing reads a field.
 type excuse struct {
 	kinds []string
-	// path is of the field or one that it is a part of.
+	// path is the path of the field, or of one that contains it.
 	path string
-	// where is the package that takes care of it.
+	// where is the package that handles it.
 	where string
-	// says is what that package tells a user who sets it, if it refuses or reports.
+	// says is the package's message to a user who sets the field, if it rejects or reports it.
 	says string
-	// field is what that package reads whole, if it does so, with the type of its owner.
+	// field is the struct that the package reads as one value, with the type of its owner, if it does so.
 	field string
-	// because is the reason of all else.
+	// because is the reason in all other cases.
 	because string
 }
 
@@ -42,7 +42,8 @@ var excuses = append([]excuse{
 	{kinds: templates, path: "template.spec.parent", because: "as of a MaasMachine"},
 }, ofTheCloud()...)
 
-// ofTheCloud are fields of AWS for who calls it: the control-plane-operator of an OpenShift payload, which gets the platform's block whole.
+// ofTheCloud returns fields of AWS for the component that calls AWS: the control-plane-operator of an OpenShift
+// payload, which gets the complete platform block.
 func ofTheCloud() []excuse {
 	var all []excuse
 	for _, path := range []string{

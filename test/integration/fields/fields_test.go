@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package fields proves that no field of a spec does nothing in silence: each is read by code that does something with it, or
-// refused, or reported as without effect.
+// Package fields proves that no field of a spec is silently ignored: each is used by code, rejected, or reported as
+// without effect.
 package fields
 
 import (
@@ -14,10 +14,10 @@ import (
 	. "github.com/onsi/gomega"
 )
 
-// specs are what a user writes, by kind.
+// specs lists what a user writes, by kind.
 var specs = []struct {
 	kind, path, spec string
-	// passedTo is the type that an operator copies fields of the same name to, for another one to read; empty if none.
+	// passedTo is the type to which an operator copies fields of the same name for another operator; empty if none.
 	passedTo string
 }{
 	{"HostedCluster", hypershiftAPI, "HostedClusterSpec", "HostedControlPlaneSpec"},
@@ -55,7 +55,7 @@ func TestEveryFieldHasAnEffectOrSaysThatItHasNone(t *testing.T) {
 	}
 }
 
-// TestExcuses keeps the tables short: what is read needs no excuse.
+// TestExcuses checks that the tables have no unneeded entries: a field that is read needs no excuse.
 func TestExcuses(t *testing.T) {
 	s, err := loaded()
 	if err != nil {
@@ -82,10 +82,10 @@ func TestExcuses(t *testing.T) {
 	}
 }
 
-// readElsewhere are fields that are read for OpenShift payloads, and without effect with others.
+// readElsewhere lists fields that are read for OpenShift payloads, and have no effect with others.
 var readElsewhere = []string{"networking.apiServer.port", "configuration.featureGate.featureSet"}
 
-// TestReportsAreTrue: what is read has an effect, so that nobody must be told otherwise.
+// TestReportsAreTrue checks that a field that is read is not reported as without effect.
 func TestReportsAreTrue(t *testing.T) {
 	s, err := loaded()
 	if err != nil {
@@ -109,7 +109,7 @@ func TestReportsAreTrue(t *testing.T) {
 	}
 }
 
-// TestReported proves of the operators' reports that they can tell a field which is set from one which is not.
+// TestReported checks that the operators' reports distinguish a field that is set from one that is not.
 func TestReported(t *testing.T) {
 	for path, want := range map[string]bool{
 		"fips": true, "configuration.oauth.tokenConfig.accessTokenMaxAgeSeconds": true, "secretEncryption.kms.provider": true,
@@ -132,7 +132,7 @@ func within(path, prefix string) bool {
 	return ok && (rest == "" || strings.ContainsAny(rest[:1], ".[{"))
 }
 
-// excuse says why a field that nobody reads is all right; empty if it is not.
+// excuse returns why a field without a reader is acceptable; empty if it is not.
 func (s *source) excuse(kind, path string) (string, error) {
 	for _, e := range excuses {
 		if slices.Contains(e.kinds, kind) && within(path, e.path) {
@@ -146,7 +146,7 @@ func (s *source) excuse(kind, path string) (string, error) {
 	return "reported without effect, or refused", nil
 }
 
-// check proves of an excuse what can be proved.
+// check verifies what can be verified of an excuse.
 func (s *source) check(e excuse) error {
 	if e.says != "" && !slices.ContainsFunc(s.texts[e.where], func(text string) bool { return strings.Contains(text, e.says) }) {
 		return fmt.Errorf("package %s does not say %q any more", e.where, e.says)

@@ -21,14 +21,14 @@ import (
 	"github.com/openshift/hypershift/support/releaseinfo"
 )
 
-// report is what the operators say of an object in which one field is set.
+// report is what the operators report for an object in which one field is set.
 type report struct{ refused, ineffective string }
 
-// reporters make reports, by the kind of object.
+// reporters create reports, by the kind of object.
 var reporters = map[string]func(path string) (report, error){
 	"HostedCluster": func(path string) (report, error) {
 		hcp := &hyperv1.HostedControlPlane{}
-		// Providers count only with this type, and all that is wrong with them is to be said of themselves.
+		// Providers are used only with this type, and all errors about them must name the providers.
 		isProvider := strings.HasPrefix(path, "configuration.authentication.oidcProviders")
 		if isProvider {
 			hcp.Spec.Configuration = &hyperv1.ClusterConfiguration{Authentication: &configv1.AuthenticationSpec{Type: configv1.AuthenticationTypeOIDC}}
@@ -51,18 +51,18 @@ var reporters = map[string]func(path string) (report, error){
 		if err := setField(reflect.ValueOf(&pool.Spec), path); err != nil {
 			return report{}, err
 		}
-		// What only one distribution honours is honoured; the condition says it for the other.
+		// A field that only one distribution uses counts as used; the condition reports it for the other.
 		return report{ineffective: strings.Join(nodepool.WithoutEffect(pool, distributions.Of(releaseinfo.OpenShift)), "\n")}, nil
 	},
 }
 
-// reported tells whether the operators name a field, or one that it is a part of, when it is set.
+// reported reports whether the operators name a field, or one that contains it, when it is set.
 func reported(kind, path string) (bool, error) {
 	r, err := reportOn(kind, path)
 	return named(r.refused, path) || named(r.ineffective, path), err
 }
 
-// reportedIneffective tells whether they say that the field does nothing.
+// reportedIneffective reports whether the operators report that the field has no effect.
 func reportedIneffective(kind, path string) (bool, error) {
 	r, err := reportOn(kind, path)
 	return named(r.ineffective, path), err
@@ -74,7 +74,7 @@ func reportOn(kind, path string) (report, error) {
 	}
 	r, err := reporters[kind](path)
 	if errors.Is(err, errUnknown) {
-		return report{}, nil // The control plane never gets to see it.
+		return report{}, nil // The control plane never receives it.
 	}
 	return r, err
 }
@@ -84,7 +84,7 @@ var (
 	word  = `($|[^.\w])`
 )
 
-// named tells whether a text has the path, or one above it, as a word.
+// named reports whether a text contains the path, or one above it, as a word.
 func named(text, path string) bool {
 	text, path = index.ReplaceAllString(text, ""), index.ReplaceAllString(path, "")
 	for ; path != ""; path = path[:max(0, strings.LastIndex(path, "."))] {
@@ -97,7 +97,7 @@ func named(text, path string) bool {
 
 var errUnknown = errors.New("no such field")
 
-// setField sets the value at a path, and makes what is on the way to it.
+// setField sets the value at a path, and creates the values in between.
 func setField(value reflect.Value, path string) error {
 	value = reach(value)
 	if path == "" {
@@ -126,7 +126,7 @@ func memberOf(value reflect.Value, name string) (reflect.Value, bool) {
 	return reflect.Value{}, false
 }
 
-// reach goes through pointers and into lists until there is a struct or a value.
+// reach follows pointers and list elements until it finds a struct or a value.
 func reach(value reflect.Value) reflect.Value {
 	switch value.Kind() {
 	case reflect.Pointer:
@@ -143,7 +143,7 @@ func reach(value reflect.Value) reflect.Value {
 	return value
 }
 
-// fill gives a value that is not the zero one.
+// fill sets a value that is not the zero value.
 func fill(value reflect.Value) error {
 	switch value.Kind() {
 	case reflect.String:

@@ -24,7 +24,7 @@ An OpenShift payload's own operators read the HostedControlPlane, which gets a H
 This page is written by ` + "`UPDATE=1 go test ./test/integration/fields`" + `, which looks for the code that reads each field.
 `
 
-// TestReference keeps the page fresh.
+// TestReference checks that the page is up to date.
 func TestReference(t *testing.T) {
 	s, err := loaded()
 	if err != nil {
@@ -57,7 +57,7 @@ func TestReference(t *testing.T) {
 	}
 }
 
-// summarized leaves one field of those that share an excuse.
+// summarized keeps one field of those that share an excuse.
 func summarized(fields []field) []field {
 	var all []field
 	for _, field := range fields {
@@ -72,7 +72,7 @@ func summarized(fields []field) []field {
 	return all
 }
 
-// reader says who reads a field, by parts of the product, which change less often than packages.
+// reader describes the readers of a field by parts of the product, which change less often than packages.
 func (s *source) reader(t *testing.T, kind string, field field) string {
 	t.Helper()
 	if len(field.readers) == 0 {

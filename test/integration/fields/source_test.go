@@ -23,32 +23,32 @@ import (
 
 const module = "github.com/openshift/hypershift/"
 
-// parts are those of the product whose reading of a field has consequences: the CLIs only write specs. The API's own methods count, generated
-// code does not.
+// parts lists the parts of the product in which reading a field has consequences: the CLIs only write specs. The API's
+// own methods count; generated code does not.
 var parts = []string{"api", "hypershift-operator", "control-plane-operator", "cluster-api-provider-maas", "ignition-server", "node-network", "support"}
 
-// reporter is the name of files that look at fields only to say that they have no effect.
+// reporter is the name of files that read fields only to report that they have no effect.
 const reporter = "noeffect.go"
 
 // source is the type-checked code of the parts.
 type source struct {
 	fset    *token.FileSet
 	imports types.Importer
-	// exports are the files with the types of all packages, by import path.
+	// exports maps import paths to the files with the export data of all packages.
 	exports map[string]string
-	// uses are the packages that read a field, without the module's name, by the field's package, type and name.
+	// uses maps a field's package, type and name to the packages that read it, without the module's name.
 	uses map[string][]string
-	// texts are the string literals of a package, without the module's name.
+	// texts maps a package, without the module's name, to its string literals.
 	texts map[string][]string
 }
 
-// listed is what `go list` says of a package.
+// listed is the output of `go list` for a package.
 type listed struct {
 	ImportPath, Export, Dir string
 	GoFiles                 []string
 }
 
-// load compiles the parts' dependencies (from the build cache, mostly) and type-checks the parts themselves.
+// load compiles the parts' dependencies (mostly from the build cache) and type-checks the parts themselves.
 func load() (*source, error) {
 	packages, err := list()
 	if err != nil {
@@ -95,13 +95,13 @@ func list() ([]listed, error) {
 	}
 }
 
-// hasConsequences leaves out metrics: they count what a spec says, and nothing follows.
+// hasConsequences excludes metrics: they count the values of a spec and have no other effect.
 func hasConsequences(path string) bool {
 	part, rest, _ := strings.Cut(strings.TrimPrefix(path, module), "/")
 	return strings.HasPrefix(path, module) && slices.Contains(parts, part) && rest != "metrics"
 }
 
-// read type-checks a package and notes which fields it reads.
+// read type-checks a package and records the fields that it reads.
 func (s *source) read(p listed) error {
 	var files []*ast.File
 	for _, name := range p.GoFiles {
@@ -115,7 +115,7 @@ func (s *source) read(p listed) error {
 		files = append(files, file)
 	}
 	info := &types.Info{Selections: map[*ast.SelectorExpr]*types.Selection{}, Types: map[ast.Expr]types.TypeAndValue{}}
-	// Without generated code the API does not implement all interfaces, which is no matter here.
+	// Without generated code the API does not implement all interfaces, which does not matter here.
 	config := types.Config{Importer: s.imports, Error: func(error) {}}
 	if _, err := config.Check(p.ImportPath, s.fset, files, info); err != nil && !strings.HasPrefix(p.ImportPath, module+"api/") {
 		return err
@@ -148,8 +148,8 @@ func (s *source) readFile(file *ast.File, info *types.Info, user string) {
 	})
 }
 
-// movedIn finds the selectors by which a field is only written, or only copied to the field of the same name of another
-// object of the API: nobody has looked at its value then.
+// movedIn returns the selectors by which a field is only written, or only copied to the field of the same name in
+// another API object: such code does not use its value.
 func movedIn(file *ast.File, info *types.Info) map[*ast.SelectorExpr]bool {
 	moved := map[*ast.SelectorExpr]bool{}
 	ast.Inspect(file, func(node ast.Node) bool {
@@ -178,8 +178,8 @@ func movedIn(file *ast.File, info *types.Info) map[*ast.SelectorExpr]bool {
 	return moved
 }
 
-// appendedTo is the list that an expression makes longer; nil if it does something else. To a list that is being written, that is
-// no look at its value.
+// appendedTo returns the list that an expression appends to; nil if it is no append. If the same list is written, that
+// does not use its value.
 func appendedTo(e ast.Expr) *ast.SelectorExpr {
 	call, ok := e.(*ast.CallExpr)
 	if !ok || len(call.Args) == 0 {
@@ -192,20 +192,20 @@ func appendedTo(e ast.Expr) *ast.SelectorExpr {
 	return list
 }
 
-// ofAPI tells whether a selector is of a field of the API.
+// ofAPI reports whether a selector selects a field of the API.
 func ofAPI(info *types.Info, selector *ast.SelectorExpr) bool {
 	selection := info.Selections[selector]
 	return selection != nil && selection.Kind() == types.FieldVal && selection.Obj().Pkg() != nil && slices.Contains(walked, selection.Obj().Pkg().Path())
 }
 
-// note adds the selected field and those of embedded structs on the way to it.
+// note records the selected field and those of embedded structs in its path.
 func (s *source) note(selection *types.Selection, user string) {
 	if selection == nil {
 		return
 	}
 	t, path := selection.Recv(), selection.Index()
 	if selection.Kind() != types.FieldVal {
-		path = path[:len(path)-1] // The last step is to a method.
+		path = path[:len(path)-1] // The last step selects a method.
 	}
 	for _, index := range path {
 		owner, structure, ok := structOf(t)
@@ -218,7 +218,7 @@ func (s *source) note(selection *types.Selection, user string) {
 	}
 }
 
-// noteConversion adds all fields of a struct that is converted to another type, as that is done to use them all.
+// noteConversion records all fields of a struct that is converted to another type, since a conversion uses them all.
 func (s *source) noteConversion(call *ast.CallExpr, info *types.Info, user string) {
 	if !info.Types[call.Fun].IsType() || len(call.Args) != 1 {
 		return
@@ -236,7 +236,7 @@ func (s *source) add(key, user string) {
 	}
 }
 
-// keyOf names a field: the same type may have been loaded twice, from source and compiled.
+// keyOf returns a name for a field that is independent of how its type was loaded, from source or compiled.
 func keyOf(owner *types.Named, field *types.Var) string {
 	if owner == nil || owner.Obj().Pkg() == nil {
 		return ""
@@ -256,7 +256,7 @@ func structOf(t types.Type) (*types.Named, *types.Struct, bool) {
 	return named, structure, ok
 }
 
-// typeOf finds a type of the API.
+// typeOf returns a type of the API.
 func (s *source) typeOf(path, name string) (types.Type, error) {
 	p, err := s.imports.Import(path)
 	if err != nil {

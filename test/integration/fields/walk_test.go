@@ -15,21 +15,23 @@ const (
 	openshiftAPI  = "github.com/openshift/api/config/v1"
 )
 
-// walked are the packages whose structs are gone into. Types of others, such as a taint or a quantity, are values to us.
+// walked lists the packages whose structs are traversed. Types of other packages, such as a taint or a quantity, count
+// as values.
 var walked = []string{hypershiftAPI, maasAPI, openshiftAPI}
 
-// references are structs that are values as well: all that they hold is a name.
+// references are structs that count as values too: they contain only a name.
 var references = []string{"SecretNameReference", "ConfigMapNameReference"}
 
 // field is a value that a user can set.
 type field struct {
-	// path is as in YAML, from the spec on; lists have [] after their name, maps {}.
+	// path is the YAML path relative to the spec; lists have [] after their name, maps {}.
 	path string
-	// readers are the packages that look at it.
+	// readers are the packages that read it.
 	readers []string
 }
 
-// fieldsOf lists all values under a spec, in the order of the type. A field that is passed on counts as read where it ends up.
+// fieldsOf lists all values under a spec, in the order of the type. A field that is passed on counts as read where its
+// copy is read.
 func (s *source) fieldsOf(path, spec, passedTo string) ([]field, error) {
 	t, err := s.typeOf(path, spec)
 	if err != nil {
@@ -72,7 +74,7 @@ func (s *source) walk(t types.Type, path string, within []string) []field {
 	return all
 }
 
-// walkable tells whether a type is a struct of the API with fields of its own.
+// walkable reports whether a type is a struct of the API with its own fields.
 func walkable(t types.Type) (*types.Named, bool) {
 	named, ok := types.Unalias(t).(*types.Named)
 	if !ok || named.Obj().Pkg() == nil || !slices.Contains(walked, named.Obj().Pkg().Path()) || slices.Contains(references, named.Obj().Name()) {
@@ -82,13 +84,13 @@ func walkable(t types.Type) (*types.Named, bool) {
 	return named, ok && structure.NumFields() > 0
 }
 
-// empty is a struct without fields, such as a member of a union that says all by its name.
+// empty reports whether a type is a struct without fields, such as a member of a union whose name is sufficient.
 func empty(t types.Type) bool {
 	structure, ok := elem(t).Underlying().(*types.Struct)
 	return ok && structure.NumFields() == 0
 }
 
-// elem is what a pointer, list or map holds.
+// elem returns the element type of a pointer, list or map.
 func elem(t types.Type) types.Type {
 	switch u := types.Unalias(t).(type) {
 	case *types.Pointer:

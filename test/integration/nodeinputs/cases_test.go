@@ -13,12 +13,12 @@ import (
 	"github.com/openshift/hypershift/hypershift-operator/fixture"
 )
 
-// inputCase changes one input. prepare makes what must be there before, and is nil where nothing must.
+// inputCase changes one input. prepare creates what the change requires; nil if it requires nothing.
 type inputCase struct {
 	prepare, change func(*world)
 }
 
-// cases are by the field of nodeinput.Inputs.
+// cases maps the fields of nodeinput.Inputs to their changes.
 var cases = map[string]inputCase{
 	"NodePool spec.release": {change: func(w *world) {
 		older := w.release("1.36.2", "2")
@@ -136,7 +136,7 @@ func sources(mutate func(*configv1.RegistrySources)) func(*world) {
 	return images(func(i *configv1.ImageSpec) { mutate(&i.RegistrySources) })
 }
 
-// configMap makes a ConfigMap of the user that holds a CA under a key.
+// configMap creates a user's ConfigMap with a CA under a key.
 func configMap(name, key string) func(*world) {
 	return func(w *world) {
 		fixture.Create(w.t, w.client, &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: w.namespace, Name: name},
@@ -144,7 +144,7 @@ func configMap(name, key string) func(*world) {
 	}
 }
 
-// renew writes the CA of a ConfigMap anew.
+// renew replaces the CA of a ConfigMap.
 func renew(name, key string) func(*world) {
 	return func(w *world) {
 		change(w, &corev1.ConfigMap{}, name, func(cm *corev1.ConfigMap) { cm.Data[key] += "# renewed\n" })
@@ -164,7 +164,7 @@ func rewrite(name, key, value string) func(*world) {
 	}
 }
 
-// configure has the pool take its configuration from a ConfigMap.
+// configure makes the pool use the configuration of a ConfigMap.
 func configure(text string) func(*world) {
 	return func(w *world) {
 		cm := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: w.namespace, GenerateName: "config-"}, Data: map[string]string{"config": text}}

@@ -18,8 +18,8 @@ import (
 	"github.com/openshift/hypershift/support/releaseinfo/releasetest"
 )
 
-// TestInputs changes each input of the table and looks at both ends: what a new machine gets, and whether those that run are
-// replaced.
+// TestInputs changes each input of the table and checks both ends: what a new machine gets, and whether running
+// machines are replaced.
 func TestInputs(t *testing.T) {
 	registry := releasetest.Start(t)
 	for i, in := range nodeinput.Inputs {
@@ -46,7 +46,7 @@ func TestInputs(t *testing.T) {
 	}
 }
 
-// compare wants the parts of a node that changed to be those of the table.
+// compare checks that the changed parts of a node are those of the table.
 func (w *world) compare(in nodeinput.Input, changed []string) {
 	w.t.Helper()
 	if slices.Contains(in.Renders, "what it says") {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package nodeinputs runs the operator's two controllers and the ignition-server on one management cluster, and looks at what
-// a machine would get.
+// Package nodeinputs runs the operator's two controllers and the ignition-server on one management cluster, and checks
+// what a machine would get.
 package nodeinputs
 
 import (
@@ -39,7 +39,7 @@ import (
 
 func TestMain(m *testing.M) { fixture.Main(m) }
 
-// world is one hosted cluster with a pool, and the processes that look after it.
+// world is a fixture with one hosted cluster, one pool, and the processes that reconcile them.
 type world struct {
 	*GomegaWithT
 	t         *testing.T
@@ -158,7 +158,7 @@ func (w *world) reconcileTokens() {
 	}
 }
 
-// settle lets everybody do their part.
+// settle runs all controllers.
 func (w *world) settle() {
 	w.t.Helper()
 	w.reconcileCluster()
@@ -167,7 +167,7 @@ func (w *world) settle() {
 	w.reconcilePool()
 }
 
-// userData names what machines are made with, empty while none is made.
+// userData returns the name of the user-data for new machines; empty if there is none yet.
 func (w *world) userData() string {
 	w.t.Helper()
 	md := &clusterv1.MachineDeployment{}
@@ -191,7 +191,7 @@ func (w *world) condition(conditionType string) hyperv1.NodePoolCondition {
 	return hyperv1.NodePoolCondition{}
 }
 
-// node is what a new machine of the pool gets, by file, unit and user.
+// node returns what a new machine of the pool gets, by file, unit and user.
 func (w *world) node() map[string]string {
 	w.t.Helper()
 	secret := &corev1.Secret{}
@@ -219,7 +219,7 @@ func (w *world) node() map[string]string {
 	return parts
 }
 
-// rest is a plan without what follows from all the others: their name, and the list of their files.
+// rest returns a plan without the parts that depend on all others: their name, and the list of their files.
 func (w *world) rest(source string) string {
 	w.t.Helper()
 	raw, err := dataurl.DecodeString(source)
@@ -233,7 +233,7 @@ func (w *world) rest(source string) string {
 	return string(text)
 }
 
-// differences are the parts that two nodes do not have in common, sorted.
+// differences returns the parts in which two nodes differ, sorted.
 func differences(a, b map[string]string) []string {
 	different := map[string]bool{}
 	for part := range a {

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package ubuntunode deploys stock cloud images by the MAAS simulator, with Debian's real cloud-init in them, and one with the real Ignition, and
-// follows a machine until its kubelet asks for a certificate: user-data, first stage, node-agent, container runtime and kubelet are the real ones.
+// Package ubuntunode deploys stock cloud images with the MAAS simulator, most with Debian's real cloud-init and one
+// with the real Ignition. It follows a machine until its kubelet requests a certificate. User-data, first stage,
+// node-agent, container runtime and kubelet are the real ones.
 package ubuntunode
 
 import (
@@ -33,13 +34,13 @@ import (
 	"github.com/openshift/hypershift/test/machine/network/networktest"
 )
 
-// bridge is what the machine is connected to.
+// bridge is the network that the machine is connected to.
 var bridge = networktest.Bridge{Namespace: "ut-switch", Address: "172.31.99.1"}
 
 const (
 	systemID = "ubt001"
 
-	// timeout is for a first boot with a restart in it, on a machine that is busy with other things.
+	// timeout is long enough for a first boot with a restart, on a busy machine.
 	timeout = 8 * time.Minute
 
 	seed = `{
@@ -56,14 +57,14 @@ func TestMain(m *testing.M) {
 	os.Exit(m.Run())
 }
 
-// site is a rack of one machine, with a MAAS and a registry.
+// site is a fixture with one machine, a MAAS and a registry.
 type site struct {
 	*GomegaWithT
 	*simulator.Simulator
 	t       *testing.T
 	bin     string
 	backend *netns.Backend
-	// registry is its address for the machine, and pushTo for this test.
+	// registry is the registry's address for the machine, and pushTo its address for this test.
 	registry, pushTo string
 }
 
@@ -112,7 +113,7 @@ func (s *site) startMAAS() {
 	})
 }
 
-// push makes an image of programs in bin, by their paths in it, and returns its name for the machine.
+// push builds and pushes an image of programs in bin, by their paths in it, and returns its name for the machine.
 func (s *site) push(image string, programs map[string]string) string {
 	s.t.Helper()
 	var files []containerimage.File
@@ -131,7 +132,7 @@ func (s *site) push(image string, programs map[string]string) string {
 	return s.registry + "/" + image + ":1"
 }
 
-// nodeAgent builds the program as an ignition-server has it, in a folder.
+// nodeAgent builds the program for the ignition-server, and returns its folder.
 func (s *site) nodeAgent() string {
 	s.t.Helper()
 	dir := s.t.TempDir()
@@ -142,7 +143,7 @@ func (s *site) nodeAgent() string {
 	return dir
 }
 
-// deploy has MAAS install an image with the user-data.
+// deploy makes MAAS deploy an image with the user-data.
 func (s *site) deploy(osystem, series string, userData []byte) {
 	s.t.Helper()
 	s.Expect(s.DB.Update(func() error {
@@ -157,7 +158,7 @@ func (s *site) deploy(osystem, series string, userData []byte) {
 
 func (s *site) status() status.Status { return s.Machine(systemID).Status }
 
-// read is the content of a file of the machine, empty while there is none.
+// read returns the content of a file of the machine; empty if it does not exist.
 func (s *site) read(path string) string {
 	m, err := machine.Lookup(filepath.Join(s.backend.Dir, systemID))
 	if err != nil || m == nil {
@@ -172,7 +173,7 @@ func (s *site) read(path string) string {
 
 func journal(unit string) string { return "/var/log/units/" + unit + ".service.log" }
 
-// explain is what to look at when something did not come about.
+// explain returns the logs that help to diagnose a failure.
 func (s *site) explain() string {
 	return s.read("../console.log") + s.read("/var/log/cloud-init-output.log") + s.read(journal("hypershift-node-agent")) +
 		s.read(journal("hypershift-containerd")) + s.read(journal("kubelet"))

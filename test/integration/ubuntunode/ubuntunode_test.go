@@ -28,7 +28,7 @@ import (
 	"github.com/openshift/hypershift/test/machine/network/networktest"
 )
 
-// server is what an ignition-server's endpoint asks: it knows one token.
+// server is the backend of an ignition-server's endpoint; it knows one token.
 type server struct{ entry token.Entry }
 
 func (s server) Get(t string) (token.Entry, bool) { return s.entry, t == "the token" }
@@ -40,7 +40,7 @@ func (s server) Missed()                                   {}
 func (s server) Refused()                                  {}
 func (s server) Config(_, _ string) (token.Entry, bool)    { return token.Entry{}, false }
 
-// api stands for the guest's kube-apiserver: it counts the requests for certificates.
+// api is a fake kube-apiserver of the guest: it counts the requests for certificates.
 func (s *site) api() (url string, asked *atomic.Int32) {
 	asked = &atomic.Int32{}
 	server := bridge.Serve(s.t, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -52,7 +52,7 @@ func (s *site) api() (url string, asked *atomic.Int32) {
 	return server.URL, asked
 }
 
-// input is a node of which the machine can pull everything.
+// input returns a node configuration whose images the machine can pull.
 func (s *site) input(apiURL string) nodeconfig.Input {
 	s.t.Helper()
 	node := map[string]string{"/usr/bin/kubelet": "kube/kubelet", "/opt/cni/bin/bridge": "cni/bridge"}
@@ -110,7 +110,8 @@ func TestStockUbuntuBecomesANode(t *testing.T) {
 	})
 }
 
-// TestIgnitionBecomesANode goes the other way to the same node: Ignition fetches node-agent by what the ignition-server says, and starts it.
+// TestIgnitionBecomesANode checks the other path to the same node: Ignition fetches node-agent as configured by the
+// ignition-server, and starts it.
 func TestIgnitionBecomesANode(t *testing.T) {
 	s := newSite(t)
 	apiURL, asked := s.api()
@@ -160,7 +161,7 @@ func TestIgnitionBecomesANode(t *testing.T) {
 		_, err = machine.Start(t.Context(), m.Config())
 		g.Expect(err).NotTo(HaveOccurred())
 		g.Eventually(asked.Load).WithTimeout(timeout).Should(BeNumerically(">", before), s.explain)
-		// What the kubelet that was stopped had sent may be counted late.
+		// A request of the kubelet that was stopped may be counted late.
 		g.Eventually(func() string { return s.read(journal("hypershift-node-agent")) }).WithTimeout(timeout).Should(ContainSubstring("usr/bin/kubelet is damaged"), s.explain)
 	})
 }

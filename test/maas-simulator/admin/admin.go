@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package admin is the simulator's second port: levers that a real MAAS does
-// not have.
+// Package admin is the API of the simulator's admin port, with actions that a real MAAS does not have.
 package admin
 
 import (
@@ -19,10 +18,10 @@ import (
 	"github.com/openshift/hypershift/test/maas-simulator/status"
 )
 
-// maxBody bounds a request's body, in bytes.
+// maxBody is the maximum size of a request's body in bytes.
 const maxBody = 1 << 20
 
-// New makes the handler of the admin port.
+// New returns the handler of the admin port.
 func New(s *simulator.Simulator) http.Handler {
 	mux := http.NewServeMux()
 	mux.HandleFunc("GET /healthz", func(w http.ResponseWriter, _ *http.Request) { write(w, http.StatusOK, "ok") })
@@ -53,14 +52,14 @@ func New(s *simulator.Simulator) http.Handler {
 func write(w http.ResponseWriter, code int, body any) {
 	w.Header().Set("Content-Type", "application/json")
 	w.WriteHeader(code)
-	_ = json.NewEncoder(w).Encode(body) // the caller may be gone; there is nobody to tell
+	_ = json.NewEncoder(w).Encode(body) // The client may have disconnected.
 }
 
 func refuse(w http.ResponseWriter, code int, err error) {
 	write(w, code, map[string]string{"error": err.Error()})
 }
 
-// read decodes a request's body, or refuses it; false then.
+// read decodes a request's body. If that fails, it writes an error response and returns false.
 func read(w http.ResponseWriter, r *http.Request, what string, into any) bool {
 	decoder := json.NewDecoder(http.MaxBytesReader(w, r.Body, maxBody))
 	decoder.DisallowUnknownFields()
@@ -71,7 +70,7 @@ func read(w http.ResponseWriter, r *http.Request, what string, into any) bool {
 	return true
 }
 
-// cost is load.Cost as it is written in JSON.
+// cost is the JSON form of load.Cost.
 type cost struct {
 	Workers int             `json:"workers"`
 	Request faults.Duration `json:"request"`
@@ -112,7 +111,7 @@ func removeFault(w http.ResponseWriter, r *http.Request, set *faults.Set) {
 	w.WriteHeader(http.StatusNoContent)
 }
 
-// request is a row of the request counters.
+// request is an entry of the request counters.
 type request struct {
 	Operation string `json:"operation"`
 	Status    int    `json:"status"`
@@ -130,7 +129,7 @@ func requests(s *simulator.Simulator, users []string) []request {
 	return rows
 }
 
-// machine is a row of the machine list: what an operator of the lab looks at.
+// machine is an entry of the machine list.
 type machine struct {
 	SystemID  string   `json:"system_id"`
 	Hostname  string   `json:"hostname"`
@@ -159,7 +158,7 @@ func machines(s *simulator.Simulator) []machine {
 	return rows
 }
 
-// levers change a machine behind MAAS's back, or as a person in its UI would.
+// levers are actions on a machine that bypass the MAAS API, or that a MAAS user would take in the UI.
 var levers = map[string]func(*simulator.Simulator, *inventory.Machine, string) error{
 	"broken": func(s *simulator.Simulator, m *inventory.Machine, text string) error {
 		return s.Life.MarkBroken(m, "admin", text)
@@ -212,7 +211,7 @@ var levers = map[string]func(*simulator.Simulator, *inventory.Machine, string) e
 	},
 }
 
-// pull moves a lever; its text is the query parameter "text".
+// pull runs a lever on a machine. The query parameter "text" is the lever's argument.
 func pull(w http.ResponseWriter, r *http.Request, s *simulator.Simulator) {
 	lever := levers[r.PathValue("lever")]
 	if lever == nil {

@@ -13,7 +13,8 @@ import (
 	"github.com/openshift/hypershift/test/maas-simulator/status"
 )
 
-// TestWhatALeverSays: what is done at the admin port is in the machine's log as an administrator's doing, with the reason given.
+// TestWhatALeverSays verifies the machine's event log: it attributes the action to the administrator and contains the
+// reason.
 func TestWhatALeverSays(t *testing.T) {
 	for lever, from := range map[string]status.Status{"broken": status.Deployed, "fixed": status.Broken, "release": status.Deployed, "test": status.Ready} {
 		t.Run("When it is "+lever+" it should be told who it was and why", func(t *testing.T) {
@@ -44,7 +45,7 @@ func TestWhatALeverSays(t *testing.T) {
 	g.Expect(body).To(ContainSubstring("Machine cannot be released in its current state ('Testing')."))
 }
 
-// TestPowerLever: the state is what somebody saw at the rack; MAAS is told nothing else.
+// TestPowerLever verifies that the lever sets only the power state.
 func TestPowerLever(t *testing.T) {
 	g := NewWithT(t)
 	site := simtest.New(t, simtest.Rack)
@@ -64,7 +65,7 @@ func TestPowerLever(t *testing.T) {
 	g.Expect(body).To(Equal(`{"error":"there is no lever \"paint\""}`))
 }
 
-// TestRowsAreSorted: two looks at the counters can be compared line by line.
+// TestRowsAreSorted verifies that the counters have a stable order, so that two responses can be compared line by line.
 func TestRowsAreSorted(t *testing.T) {
 	g := NewWithT(t)
 	site := simtest.New(t, simtest.Rack)
@@ -89,7 +90,7 @@ func TestRowsAreSorted(t *testing.T) {
 	g.Expect(code).To(Equal(404))
 }
 
-// TestLargeBodies: what is sent by mistake does not fill the memory.
+// TestLargeBodies verifies that a large body is rejected before it fills the memory.
 func TestLargeBodies(t *testing.T) {
 	g := NewWithT(t)
 	site := simtest.New(t, simtest.Rack)
@@ -103,7 +104,7 @@ func TestLargeBodies(t *testing.T) {
 	g.Expect(site.Faults.List()).To(BeEmpty())
 }
 
-// TestHostsGoAndCome: a lever that is pulled twice does no more than once.
+// TestHostsGoAndCome verifies that a repeated lever has no further effect.
 func TestHostsGoAndCome(t *testing.T) {
 	g := NewWithT(t)
 	site := simtest.New(t, simtest.WithVMHost)

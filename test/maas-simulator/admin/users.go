@@ -8,13 +8,13 @@ import (
 	"github.com/openshift/hypershift/test/maas-simulator/simulator"
 )
 
-// user is a user that is made, and the answer to that.
+// user is the request to create a user, and the response with the API key.
 type user struct {
 	Admin bool   `json:"admin"`
 	Key   string `json:"key,omitempty"`
 }
 
-// ensureUser answers the API key of a user, who is made unless there is one.
+// ensureUser returns the API key of a user. It creates the user if necessary.
 func ensureUser(w http.ResponseWriter, r *http.Request, s *simulator.Simulator) {
 	var u user
 	if !read(w, r, "a user", &u) {

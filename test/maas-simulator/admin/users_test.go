@@ -39,7 +39,7 @@ func TestUsers(t *testing.T) {
 	g.Expect(answer).To(ContainSubstring("consumer:token:secret"))
 }
 
-// TestFaultOfAUser hits the requests of one user and no other's.
+// TestFaultOfAUser verifies that a fault of one user does not hit requests of others.
 func TestFaultOfAUser(t *testing.T) {
 	g := NewWithT(t)
 	site := simtest.New(t, simtest.Rack)

@@ -10,7 +10,7 @@ import (
 	"github.com/openshift/hypershift/test/maas-simulator/simulator"
 )
 
-// vmHost is a row of the list of VM hosts.
+// vmHost is an entry of the list of VM hosts.
 type vmHost struct {
 	Name     string   `json:"name"`
 	Away     bool     `json:"away"`
@@ -19,7 +19,7 @@ type vmHost struct {
 
 func vmHosts(s *simulator.Simulator) []vmHost {
 	rows := []vmHost{}
-	// View's function returns nil always.
+	// The function always returns nil.
 	_ = s.DB.View(func() error {
 		for _, h := range s.DB.VMHosts.All() {
 			row := vmHost{Name: h.Name, Away: h.Away, Machines: []string{}}
@@ -33,7 +33,7 @@ func vmHosts(s *simulator.Simulator) []vmHost {
 	return rows
 }
 
-// vmHostLevers are a hand on the hypervisor; the text is the name of a storage pool.
+// vmHostLevers are actions on the hypervisor. Their argument is the name of a storage pool.
 var vmHostLevers = map[string]func(*simulator.Simulator, *inventory.VMHost, string) error{
 	"away": func(s *simulator.Simulator, h *inventory.VMHost, _ string) error {
 		s.Life.LeaveVMHost(h)
@@ -55,7 +55,7 @@ var vmHostLevers = map[string]func(*simulator.Simulator, *inventory.VMHost, stri
 	},
 }
 
-// pullVMHost moves a lever of a VM host; its text is the query parameter "text".
+// pullVMHost runs a lever on a VM host. The query parameter "text" is the lever's argument.
 func pullVMHost(w http.ResponseWriter, r *http.Request, s *simulator.Simulator) {
 	lever := vmHostLevers[r.PathValue("lever")]
 	if lever == nil {

@@ -7,7 +7,7 @@ import (
 	"github.com/openshift/hypershift/test/maas-simulator/problem"
 )
 
-// right is what a caller wants to do with a machine.
+// right is a kind of access to a machine.
 type right int
 
 const (
@@ -16,8 +16,8 @@ const (
 	toAdmin
 )
 
-// may tells whether a user has a right on a machine: plain users on what nobody
-// else owns; a locked machine takes no changes from anybody.
+// may reports whether a user has a right on a machine. Users other than administrators have rights on their own
+// machines and on machines without an owner. A locked machine cannot be changed.
 func may(u *inventory.User, m *inventory.Machine, r right) bool {
 	mine := u.Superuser || m.Owner == "" || m.Owner == u.Name
 	switch r {
@@ -29,7 +29,7 @@ func may(u *inventory.User, m *inventory.Machine, r right) bool {
 	return u.Superuser && !m.Locked
 }
 
-// machine finds the machine in the path.
+// machine returns the machine in the path, or an error if the user does not have the right.
 func (c *call) machine(r right) (*inventory.Machine, error) {
 	m := c.DB.Machines.Get(c.path[0])
 	if m == nil {
@@ -41,7 +41,7 @@ func (c *call) machine(r right) (*inventory.Machine, error) {
 	return m, nil
 }
 
-// edit finds the machine in the path for changing it.
+// edit returns the machine in the path for a change.
 func (c *call) edit(r right) (*inventory.Machine, error) {
 	m, err := c.machine(r)
 	if err != nil {
@@ -50,7 +50,7 @@ func (c *call) edit(r right) (*inventory.Machine, error) {
 	return c.DB.Machines.Edit(m.SystemID), nil
 }
 
-// visible lists the machines that the caller sees.
+// visible renders the machines that fit and that the user may see.
 func (c *call) visible(fits func(*inventory.Machine) bool) (list, error) {
 	var out list
 	for _, m := range c.DB.Machines.All() {

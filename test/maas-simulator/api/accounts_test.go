@@ -12,14 +12,14 @@ import (
 	"github.com/openshift/hypershift/test/maas-simulator/simulator/simtest"
 )
 
-// whoami asks with a key of the form consumer:token:secret.
+// whoami sends a request with a key of the form consumer:token:secret.
 func whoami(site *simtest.Site, key string) simtest.Answer {
 	r := httptest.NewRequest("GET", "/MAAS/api/2.0/users/?op=whoami", nil)
 	r.Header.Set("Authorization", site.Authorization(key))
 	return site.Send(r)
 }
 
-// TestKeys: a user may have several keys, of which each opens the same door until it is taken back.
+// TestKeys verifies that a user may have several keys, each valid until it is deleted.
 func TestKeys(t *testing.T) {
 	g := NewWithT(t)
 	site := simtest.New(t, simtest.Rack)
@@ -87,7 +87,7 @@ func TestSSHKeys(t *testing.T) {
 	)
 }
 
-// TestSettings: a value has the kind that its setting has.
+// TestSettings verifies that a value has the type of its setting.
 func TestSettings(t *testing.T) {
 	site := simtest.New(t, simtest.Rack)
 	set := func(name, value string) step {
@@ -110,7 +110,8 @@ func TestSettings(t *testing.T) {
 	}
 }
 
-// TestNamesOfPlaces: zones and pools have names of different kinds, and a host or machine follows one that is renamed or goes.
+// TestNamesOfPlaces verifies the valid names of zones and pools, and that hosts and machines follow a renamed or
+// deleted one.
 func TestNamesOfPlaces(t *testing.T) {
 	site := simtest.New(t, simtest.WithVMHost)
 	story(t, site,

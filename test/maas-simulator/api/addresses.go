@@ -12,7 +12,7 @@ import (
 	"github.com/openshift/hypershift/test/maas-simulator/problem"
 )
 
-// userReserved is the kind of addresses that users ask for.
+// userReserved is the allocation type of addresses that users reserve.
 const userReserved = 4
 
 func addressesResource() resource {
@@ -48,7 +48,7 @@ func listAddresses(c *call) (any, error) {
 	return out, nil
 }
 
-// held reports whether somebody has the address.
+// held reports whether the address is in use.
 func (c *call) held(ip string) bool {
 	if c.DB.Addresses.Find(func(a *inventory.Address) bool { return a.IP == ip }) != nil {
 		return true
@@ -56,7 +56,7 @@ func (c *call) held(ip string) bool {
 	return c.DB.Machines.Find(func(m *inventory.Machine) bool { return slices.Contains(m.IPs(), ip) }) != nil
 }
 
-// subnetOf finds the subnet that an address is in; nil when there is none.
+// subnetOf returns the ID of the subnet that contains an address; nil if there is none.
 func (c *call) subnetOf(ip string) *int {
 	addr, err := netip.ParseAddr(ip)
 	if err != nil {
@@ -99,7 +99,7 @@ func reserveAddress(c *call) (any, error) {
 	return c.print.Address(a), nil
 }
 
-// reservable checks the address that was asked for, or picks one.
+// reservable checks the requested address, or picks one if there is none.
 func (c *call) reservable(given string, subnet *inventory.Subnet) (ip string, id *int, err error) {
 	if given == "" {
 		picked, err := c.Life.PickIP(subnet.ID)
@@ -123,7 +123,7 @@ func (c *call) reservable(given string, subnet *inventory.Subnet) (ip string, id
 	return given, id, nil
 }
 
-// dynamicRange finds the range that is left to DHCP and has an address; nil when there is none.
+// dynamicRange returns the dynamic range that contains an address; nil if there is none.
 func (c *call) dynamicRange(addr netip.Addr) *inventory.Range {
 	return c.DB.Ranges.Find(func(r *inventory.Range) bool {
 		start, err1 := netip.ParseAddr(r.Start)
@@ -132,7 +132,7 @@ func (c *call) dynamicRange(addr netip.Addr) *inventory.Range {
 	})
 }
 
-// nameAddress adds the address to the name that was asked for.
+// nameAddress adds the address to the requested DNS name.
 func (c *call) nameAddress(ip string) error {
 	hostname := c.form.Get("hostname")
 	if hostname == "" {
@@ -179,7 +179,7 @@ func releaseAddress(c *call) (any, error) {
 	return noContent, nil
 }
 
-// unname takes an address out of DNS; a name that had no other one goes too.
+// unname removes an address from DNS. A name whose last address is removed is deleted.
 func (c *call) unname(ip string) {
 	for _, r := range c.DB.DNSResources.All() {
 		if !slices.Contains(r.IPs, ip) {

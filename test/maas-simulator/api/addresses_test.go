@@ -49,7 +49,7 @@ func TestReserve(t *testing.T) {
 	}
 }
 
-// TestReservedNames: an address that has a name is found by it, and a name goes with its last address.
+// TestReservedNames verifies that an address is found by its name, and that the name is deleted with its last address.
 func TestReservedNames(t *testing.T) {
 	site := simtest.New(t, simtest.Rack)
 	story(t, site,
@@ -90,7 +90,7 @@ func TestReleaseAddresses(t *testing.T) {
 	)
 }
 
-// TestSharedAddresses: a name that is given a machine's address has that address, and makes no reservation of it.
+// TestSharedAddresses verifies that a name may have the address of a machine, without a reservation of that address.
 func TestSharedAddresses(t *testing.T) {
 	g := NewWithT(t)
 	site := simtest.New(t, simtest.Rack)
@@ -107,14 +107,15 @@ func TestSharedAddresses(t *testing.T) {
 		And(HaveKeyWithValue("ip", "10.9.0.60"), HaveKeyWithValue("alloc_type_name", "User reserved"))))
 	story(t, site,
 		ask("admin", "DELETE dnsresources/1/").is(204, ""),
-		ask("admin", "GET ipaddresses/").with("ip=10.9.0.60"), // the other name has it still
+		ask("admin", "GET ipaddresses/").with("ip=10.9.0.60"), // The other name still has it.
 		ask("alice", "GET machines/aaaaa1/").with("ip_addresses=[10.9.0.251]"),
 		ask("admin", "PUT dnsresources/2/", "ip_addresses", "").with("ip_addresses=[]"),
 		ask("admin", "GET ipaddresses/").is(200, "[]"),
 	)
 }
 
-// TestExhaustion: a subnet that is full is told as such, and not to try again soon, as for a server that is busy.
+// TestExhaustion verifies that the error for a full subnet has no Retry-After header, unlike the error of a busy
+// server.
 func TestExhaustion(t *testing.T) {
 	g := NewWithT(t)
 	site := simtest.New(t, simtest.Rack)

@@ -12,8 +12,8 @@ import (
 	"github.com/openshift/hypershift/test/maas-simulator/status"
 )
 
-// allocate picks the cheapest Ready machine that fits and gives it to the
-// caller; where none fits, a VM host may compose one.
+// allocate allocates the cheapest Ready machine that satisfies the constraints. If there is none, a VM host may compose
+// one.
 func allocate(c *call) (any, error) {
 	if err := checkSwitches(c, "dry_run", "verbose", "bridge_all", "bridge_stp"); err != nil {
 		return nil, err
@@ -68,8 +68,7 @@ func noneAvailable(values form.Values, set *constraints.Set) error {
 	return problem.Conflict("No available machine matches constraints: %s (resolved to \"%s\")", constraints.Asked(values), resolved)
 }
 
-// checkSwitches refuses, up to 3.4, values that are no switch; later versions
-// take any text for true.
+// checkSwitches rejects invalid boolean values in versions up to 3.4. Later versions accept any text as true.
 func checkSwitches(c *call, names ...string) error {
 	if c.print.Version.AtLeast(3, 5) {
 		return nil
@@ -82,14 +81,13 @@ func checkSwitches(c *call, names ...string) error {
 	return nil
 }
 
-// isOn reads a switch by the rules of the version.
+// isOn parses a boolean value by the rules of the version.
 func (c *call) isOn(name string) bool {
 	on, known := form.ParseBool(c.form.Get(name))
 	return on || !known && c.print.Version.AtLeast(3, 5)
 }
 
-// bridgeAll puts a bridge on every interface that has an address; it vanishes
-// with the allocation.
+// bridgeAll adds a bridge to every interface with a link. The release removes the bridges.
 func bridgeAll(c *call, m *inventory.Machine) {
 	kind := c.form.Get("bridge_type")
 	if kind == "" {

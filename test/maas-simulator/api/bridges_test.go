@@ -15,7 +15,7 @@ import (
 	"github.com/openshift/hypershift/test/maas-simulator/status"
 )
 
-// nics writes each interface as "name type links parents<children".
+// nics formats each interface as "name type links parents<children".
 func nics(m *inventory.Machine) []string {
 	out := []string{}
 	for _, nic := range m.Interfaces {
@@ -24,7 +24,8 @@ func nics(m *inventory.Machine) []string {
 	return out
 }
 
-// TestBridges: a bridge that an allocation or a deployment asked for takes the addresses of its interface, and gives them back with the machine.
+// TestBridges verifies that a requested bridge takes over the addresses of its interface, and that the interface gets
+// them again at the release.
 func TestBridges(t *testing.T) {
 	const three = "machines/aaaaa3/"
 	plain := []string{"eth0 physical 1 <", "eth1 physical 1 <"}
@@ -112,7 +113,7 @@ func TestInterfaceForms(t *testing.T) {
 	)
 }
 
-// TestLinkForms: what a link needs depends on its mode; what is forced takes the place of all others.
+// TestLinkForms verifies the parameters that each mode of a link requires, and that a forced link replaces all others.
 func TestLinkForms(t *testing.T) {
 	const eth0, wrongNetwork = "POST nodes/aaaaa3/interfaces/eth0/?op=", `{"subnet": [` + noChoice + `]}`
 	tests := map[string]struct {
@@ -169,11 +170,12 @@ func TestLinkForms(t *testing.T) {
 	})
 }
 
-// dual is Rack with another network of IPv6 and one of IPv4 that have gateways, on the storage VLAN.
+// dual is Rack with two more subnets on the storage VLAN that have gateways, one IPv6 and one IPv4.
 var dual = strings.Replace(simtest.Rack, `"subnets": [`, `"subnets": [
    {"id": 5, "name": "six", "cidr": "fd00::/64", "gateway_ip": "fd00::1", "vlan": {"id": 2}}, {"id": 6, "name": "four", "cidr": "10.7.0.0/24", "gateway_ip": "10.7.0.1", "vlan": {"id": 2}},`, 1)
 
-// TestOneGatewayOfEachFamily: the gateway that was made the default last is it, and the other family's stays what it was.
+// TestOneGatewayOfEachFamily verifies that the latest default gateway replaces the previous one of the same address
+// family only.
 func TestOneGatewayOfEachFamily(t *testing.T) {
 	g := NewWithT(t)
 	site := simtest.New(t, dual)

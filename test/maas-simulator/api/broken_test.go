@@ -13,7 +13,7 @@ import (
 	"github.com/openshift/hypershift/test/maas-simulator/status"
 )
 
-// marked is a site where alice has machine one, with her mark on it, in a status and with the power as given.
+// marked returns a site where alice owns machine one with an annotation, in the given status and power state.
 func marked(t *testing.T, s status.Status, power string) *simtest.Site {
 	t.Helper()
 	site := simtest.New(t, simtest.Rack)
@@ -31,7 +31,8 @@ func marked(t *testing.T, s status.Status, power string) *simtest.Site {
 	return site
 }
 
-// TestMarkBroken: a machine that is on keeps the marks of an owner who has gone, since no release ends.
+// TestMarkBroken verifies that a machine that is on keeps the annotations of its previous owner, because the release
+// does not end.
 func TestMarkBroken(t *testing.T) {
 	const gone, kept = "workload_annotations=map[]", "workload_annotations=map[mark:old]"
 	tests := map[string]struct {
@@ -77,7 +78,7 @@ func TestMarkBroken(t *testing.T) {
 	}
 }
 
-// TestOldMarks: the next owner finds the marks of the one before, until a release ends.
+// TestOldMarks verifies that the next owner sees the annotations of the previous one, until a release ends.
 func TestOldMarks(t *testing.T) {
 	g := NewWithT(t)
 	site := marked(t, status.Allocated, "on")
@@ -96,7 +97,7 @@ func TestOldMarks(t *testing.T) {
 	g.Expect(site.Has("one").AgentName).To(BeEmpty())
 }
 
-// TestEraseKeepsTheAllocation: the release begins when the disks are empty.
+// TestEraseKeepsTheAllocation verifies that the release begins after the disks are erased.
 func TestEraseKeepsTheAllocation(t *testing.T) {
 	g := NewWithT(t)
 	site := marked(t, status.Deployed, "on")

@@ -16,7 +16,7 @@ import (
 	"github.com/openshift/hypershift/test/maas-simulator/status"
 )
 
-// order is what a VM is to be like.
+// order contains the properties of a VM to compose.
 type order struct {
 	cores    int
 	pinned   []int
@@ -24,11 +24,11 @@ type order struct {
 	huge     bool
 	disks    []constraints.Disk
 	hostname string
-	// domain, zone and pool are ids.
+	// domain, zone and pool are IDs.
 	domain, zone, pool int
 	architecture       string
 	skipCommissioning  bool
-	// interfaces is the constraint as it was given; empty leaves the choice to the host.
+	// interfaces is the unparsed interface constraint; empty means the default interface.
 	interfaces string
 }
 
@@ -64,7 +64,7 @@ func compose(c *call) (any, error) {
 	return render.Object{"system_id": m.SystemID, "resource_uri": render.Root + "machines/" + m.SystemID + "/"}, nil
 }
 
-// readOrder reads the form of compose and notes what is wrong with it.
+// readOrder parses the parameters of compose and adds errors to f.
 func (c *call) readOrder(given form.Values, h *inventory.VMHost, f problem.Fields) order {
 	o := order{
 		cores: bounded(given, "cores", 1, 1, h.Cores, f), memory: int64(bounded(given, "memory", defaultMemory, minMemory, int(h.Memory), f)),
@@ -99,7 +99,8 @@ func (c *call) readOrder(given form.Values, h *inventory.VMHost, f problem.Field
 	return o
 }
 
-// composedName takes a name that no node has: controllers and devices count.
+// composedName adds an error if a node already has the hostname, including controllers and devices, or if the name is
+// invalid.
 func (c *call) composedName(name string, f problem.Fields) {
 	taken := c.DB.Nodes.Find(func(n *inventory.Node) bool { return n.Doc["hostname"] == name }) != nil
 	if taken || c.DB.MachineByName(name) != nil {
@@ -110,10 +111,10 @@ func (c *call) composedName(name string, f problem.Fields) {
 	}
 }
 
-// wholeNumber is what a form takes for one: "4.0" is 4.
+// wholeNumber matches integers as MAAS's forms accept them: "4.0" is 4.
 var wholeNumber = regexp.MustCompile(`^\s*(-?\d+)(?:\.0*)?\s*$`)
 
-// bounded reads a whole number between two limits.
+// bounded parses an integer between two limits.
 func bounded(given form.Values, key string, fallback, low, high int, f problem.Fields) int {
 	raw := given.Get(key)
 	if raw == "" {
@@ -134,7 +135,7 @@ func bounded(given form.Values, key string, fallback, low, high int, f problem.F
 	return n
 }
 
-// pinnedCores are the host's cores by number, one a parameter.
+// pinnedCores parses the numbers of the host's cores, one in each parameter.
 func pinnedCores(given form.Values, h *inventory.VMHost, f problem.Fields) []int {
 	var cores []int
 	for _, raw := range given.All("pinned_cores") {
@@ -151,7 +152,7 @@ func pinnedCores(given form.Values, h *inventory.VMHost, f problem.Fields) []int
 	return cores
 }
 
-// reference reads an id: names are not understood here.
+// reference parses an ID. MAAS does not accept names here.
 func reference(given form.Values, key string, into *int, exists func(int) bool, f problem.Fields) {
 	raw := given.Get(key)
 	if raw == "" {
@@ -165,10 +166,9 @@ func reference(given form.Values, key string, into *int, exists func(int) bool, 
 	*into = id
 }
 
-// composeFor makes a machine for an allocation that nothing fits, on a host of
-// the zone, tags, name and type that were asked for: what else was asked for is
-// not looked at, and the machine is in the default zone and in the host's pool.
-// Nil when no host can.
+// composeFor composes a machine for an allocation that no machine satisfies. The host must match the requested zone,
+// tags, name and type. Other constraints are ignored: the machine gets the default zone and the host's pool. It returns
+// nil if no host can compose the machine.
 func (c *call) composeFor(set *constraints.Set) *inventory.Machine {
 	if !c.print.Version.VMHosts() {
 		return nil
@@ -191,8 +191,7 @@ func (c *call) composeFor(set *constraints.Set) *inventory.Machine {
 	return nil
 }
 
-// dynamicHosts are the hosts in the order in which they are tried: those that
-// cannot be over-committed come first.
+// dynamicHosts returns the composable hosts in the order in which MAAS tries them: hosts without over-commit first.
 func (c *call) dynamicHosts() []*inventory.VMHost {
 	hosts := slices.DeleteFunc(slices.Clone(c.DB.VMHosts.All()), func(h *inventory.VMHost) bool { return !h.Can("composable") })
 	slices.SortStableFunc(hosts, func(a, b *inventory.VMHost) int {
@@ -207,7 +206,7 @@ func (c *call) dynamicHosts() []*inventory.VMHost {
 	return hosts
 }
 
-// stand makes a composed machine one that commissioning is not waited for.
+// stand sets a composed machine Ready without commissioning.
 func stand(m *inventory.Machine) {
 	m.Status, m.Previous, m.Commissioned = status.Ready, status.Ready, true
 }

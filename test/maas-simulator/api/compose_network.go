@@ -11,18 +11,17 @@ import (
 	"github.com/openshift/hypershift/test/maas-simulator/problem"
 )
 
-// nicOrder is an interface that a VM is to have.
+// nicOrder is an interface of a VM to compose.
 type nicOrder struct {
 	name string
 	vlan int
-	// ips are addresses that it is to have; none leaves them to MAAS.
+	// ips are the requested addresses; if there are none, MAAS assigns one.
 	ips          []string
 	unconfigured bool
 }
 
-// requestedInterfaces chooses, for each label of the constraint, an interface of
-// the host's own machine, to whose network the VM is attached. Without a
-// constraint the VM has one interface, on the first VLAN that has DHCP.
+// requestedInterfaces selects an interface of the host's machine for each label of the constraint. The VM is attached
+// to that interface's network. Without a constraint, the VM has one interface, on the first VLAN with DHCP.
 func (c *call) requestedInterfaces(h *inventory.VMHost, o order) ([]nicOrder, error) {
 	if o.interfaces == "" {
 		return c.defaultInterface(), nil
@@ -51,7 +50,8 @@ func (c *call) requestedInterfaces(h *inventory.VMHost, o order) ([]nicOrder, er
 	return nics, nil
 }
 
-// pickInterface is a bridge before a bond before what else fits, the newest first.
+// pickInterface returns the interface that fits best: a bridge before a bond before others, and the newest of equal
+// ones.
 func pickInterface(host *inventory.Machine, w constraints.InterfaceOrder) *inventory.Interface {
 	var best *inventory.Interface
 	rank := map[string]int{"bridge": 2, "bond": 1}
@@ -72,13 +72,13 @@ func (c *call) defaultInterface() []nicOrder {
 	return []nicOrder{{name: "eth0", vlan: v.ID}}
 }
 
-// subnetOn is the first subnet of a VLAN; nil when it has none.
+// subnetOn returns the first subnet of a VLAN; nil if there is none.
 func (c *call) subnetOn(vlan int) *inventory.Subnet {
 	return c.DB.Subnets.Find(func(s *inventory.Subnet) bool { return s.VLANID == vlan })
 }
 
-// wire gives the VM its interfaces. What no address was asked for gets one at
-// deployment, on the first subnet of its VLAN.
+// wire creates the interfaces of a VM. An interface without requested addresses gets one at deployment, on the first
+// subnet of its VLAN.
 func (c *call) wire(m *inventory.Machine, nics []nicOrder) error {
 	for i, order := range nics {
 		vlan := order.vlan

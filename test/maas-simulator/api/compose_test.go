@@ -18,7 +18,8 @@ func composeOn(host int, form ...string) step {
 	return ask("admin", fmt.Sprintf("POST vm-hosts/%d/?op=compose", host), append(form, "skip_commissioning", "true")...)
 }
 
-// TestComposeDefaults: a VM of which nothing is said is a small one, in the default zone and domain, and in its host's pool.
+// TestComposeDefaults verifies the defaults of a VM: the minimum size, the default zone and domain, and the pool of its
+// host.
 func TestComposeDefaults(t *testing.T) {
 	g := NewWithT(t)
 	site := simtest.New(t, simtest.WithVMHost)
@@ -33,7 +34,7 @@ func TestComposeDefaults(t *testing.T) {
 	g.Expect(vm.Interfaces).To(HaveExactElements(And(HaveField("Name", "eth0"), HaveField("Enabled", true), HaveField("MAC", HavePrefix("00:16:3e:")))))
 	g.Expect(vm.Interfaces[0].Links).To(HaveExactElements(And(HaveField("Mode", "auto"), HaveField("SubnetID", HaveValue(Equal(1))), HaveField("IP", ""))))
 	story(t, site,
-		ask("alice", "GET tags/").with("name=fast gpu virtual"), // the host's tag has become one of machines
+		ask("alice", "GET tags/").with("name=fast gpu virtual"), // The VM has the host's tag, so the tag exists now.
 		ask("alice", "GET machines/?tags=virtual").with("system_id="+vm.SystemID),
 		composeOn(7, "hostname", "  spaced  ", "storage", "root:10(ssd,fast),20"),
 		ask("alice", "GET machines/?hostname=spaced").with("storage=30000"),
@@ -47,7 +48,7 @@ func TestComposeForms(t *testing.T) {
 	const whole, more, less = "Enter a whole number.", "Ensure this value is less than or equal to ", "Ensure this value is greater than or equal to "
 	tests := map[string]struct {
 		form []string
-		says string // empty: it is composed
+		says string // empty if the VM is composed
 		cpus int
 	}{
 		"all cores":                   {[]string{"cores", "14"}, "", 14},
@@ -87,7 +88,8 @@ func TestComposeForms(t *testing.T) {
 	}
 }
 
-// TestRoom: what a host has left is counted for each of its kinds, and told for all that lack.
+// TestRoom verifies that the host's resources of each kind are checked, and that the error message lists all that are
+// insufficient.
 func TestRoom(t *testing.T) {
 	g := NewWithT(t)
 	site := simtest.New(t, simtest.WithVMHost)
@@ -145,7 +147,8 @@ func TestPoolsOfDisks(t *testing.T) {
 	}
 }
 
-// TestNetworksOfVMs: a VM is on a bridge before a bond before what else fits, and has an address where somebody wants one.
+// TestNetworksOfVMs verifies the choice of the host's interface (a bridge before a bond before others) and the
+// requested addresses.
 func TestNetworksOfVMs(t *testing.T) {
 	one, two := 1, 2
 	bridged := func(t *testing.T) *simtest.Site {
@@ -198,7 +201,7 @@ func TestNetworksOfVMs(t *testing.T) {
 	})
 }
 
-// hosts are two LXD hosts, of which the first can be over-committed.
+// hosts returns a site with two LXD hosts. The first can be over-committed.
 func hosts(t *testing.T) *simtest.Site {
 	t.Helper()
 	site := simtest.New(t, simtest.WithVMHosts(simtest.Seed(), simtest.VMHost{Name: "elastic", Zone: "az1", Tags: []string{"big"}}, simtest.VMHost{Name: "rigid", Zone: "az2"},
@@ -208,11 +211,12 @@ func hosts(t *testing.T) *simtest.Site {
 	return site
 }
 
-// TestWhichHost: an allocation that nothing fits is tried on hosts that cannot be over-committed first, and on the next where one has no room.
+// TestWhichHost verifies the order of hosts for an allocation that no machine satisfies: hosts without over-commit are
+// first. The next host is used if one has insufficient resources.
 func TestWhichHost(t *testing.T) {
 	tests := map[string]struct {
 		form []string
-		host string // empty: none
+		host string // empty if there is none
 	}{
 		"nothing is asked":            {nil, "rigid"},
 		"a zone is asked":             {[]string{"zone", "az1"}, "elastic"},

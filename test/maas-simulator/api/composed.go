@@ -15,10 +15,10 @@ import (
 	"github.com/openshift/hypershift/test/maas-simulator/status"
 )
 
-// notComposed begins what the server says of a driver that failed.
+// notComposed is the beginning of MAAS's error message if the VM host's driver fails.
 const notComposed = "Unable to compose machine because: "
 
-// composeOn makes a VM: New, or Ready when commissioning is skipped.
+// composeOn composes a VM. Its status is New, or Ready if commissioning is skipped.
 func (c *call) composeOn(h *inventory.VMHost, o order) (*inventory.Machine, error) {
 	if err := c.overCommits(h, o); err != nil {
 		return nil, err
@@ -58,7 +58,7 @@ func diskLabel(i int) string {
 	return fmt.Sprintf("disk%d", i)
 }
 
-// overCommits refuses what the host has no room for at its over-commit ratios.
+// overCommits returns an error if the order exceeds the host's resources at its over-commit ratios.
 func (c *call) overCommits(h *inventory.VMHost, o order) error {
 	used := c.DB.Used(h)
 	message := ""
@@ -75,7 +75,7 @@ func (c *call) overCommits(h *inventory.VMHost, o order) error {
 	return nil
 }
 
-// driverFails is the failure of the host itself, if any.
+// driverFails returns the error of the host's driver, if any.
 func (c *call) driverFails(h *inventory.VMHost) error {
 	if h.Away {
 		return problem.Unavailable(notComposed+unreachable, h.ID)
@@ -87,9 +87,8 @@ func (c *call) driverFails(h *inventory.VMHost) error {
 	return nil
 }
 
-// diskPools chooses the storage pool of each disk: one that a tag of the disk
-// names, else the default one. A pool without room is the driver's own error,
-// which the server does not expect.
+// diskPools selects the storage pool of each disk: the pool that a tag of the disk names, or else the default pool. If
+// a pool has insufficient space, the driver fails with an error that MAAS does not handle.
 func (c *call) diskPools(h *inventory.VMHost, disks []constraints.Disk) ([]string, error) {
 	free := map[string]int64{}
 	used := c.DB.Used(h)
@@ -125,7 +124,7 @@ func poolNames(pools []inventory.StoragePool) string {
 	return strings.Join(names, ", ")
 }
 
-// newVM is the machine of a new instance, without disks and interfaces.
+// newVM returns the machine of a new VM, without disks and interfaces.
 func (c *call) newVM(h *inventory.VMHost, o order) *inventory.Machine {
 	cores := o.cores
 	if len(o.pinned) > 0 {

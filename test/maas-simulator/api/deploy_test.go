@@ -289,7 +289,7 @@ func TestMachineFaults(t *testing.T) {
 	})
 }
 
-// metal is a backend that tells what it was asked.
+// metal is a backend that records its calls.
 type metal struct {
 	boot.None
 	mu    sync.Mutex

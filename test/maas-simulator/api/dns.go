@@ -16,7 +16,7 @@ func dnsResourcesResource() resource {
 	return resource{name: "dnsresources", ops: ops{"GET": {read: listDNS}, "POST": {write: createDNS}}}
 }
 
-// dnsFilter reads the filters that records of both kinds share.
+// dnsFilter parses the filters that DNS resources and DNS records share.
 func (c *call) dnsFilter() (fits func(name string, domain int) bool, err error) {
 	domain := (*inventory.Domain)(nil)
 	if id := c.form.Get("domain"); id != "" {
@@ -63,7 +63,7 @@ func (c *call) hasRecord(r *inventory.DNSResource, kind string) bool {
 	}) != nil
 }
 
-// implicitDNS lists the names that nodes have by themselves.
+// implicitDNS renders the implicit DNS names of nodes.
 func (c *call) implicitDNS(fits func(string, int) bool) []any {
 	out := []any{}
 	for _, m := range c.DB.Machines.All() {
@@ -94,7 +94,7 @@ func asList(v any) []any {
 	return list
 }
 
-// dnsName reads fqdn, or name and domain.
+// dnsName parses fqdn, or name and domain.
 func (c *call) dnsName(f problem.Fields) (name string, domain *inventory.Domain, err error) {
 	name, given := c.form.Get("name"), c.form.Get("domain")
 	if fqdn := c.form.Get("fqdn"); fqdn != "" {
@@ -144,9 +144,8 @@ func createDNS(c *call) (any, error) {
 	return c.print.DNSResource(r), nil
 }
 
-// addressable refuses what cannot be the name of an address, where the server
-// does: an fqdn that is no label before a domain names no domain, and a name of
-// its own is looked at only when it is to have addresses.
+// addressable returns the errors of MAAS for an invalid DNS name. With an fqdn, an invalid first label means that the
+// domain is not found. A separate name is checked only if there are addresses.
 func (c *call) addressable(name string, ips []string, f problem.Fields) error {
 	switch {
 	case name == "" || hostnamePattern.MatchString(name):
@@ -164,7 +163,7 @@ func (c *call) dnsByName(name string, domain, except int) *inventory.DNSResource
 	})
 }
 
-// dnsIPs reads addresses between blanks; what is none crashes the server.
+// dnsIPs parses addresses separated by spaces. An invalid address is an internal error in MAAS.
 func (c *call) dnsIPs() ([]string, error) {
 	ips := []string{}
 	for _, word := range strings.Fields(c.form.Get("ip_addresses")) {
@@ -179,7 +178,7 @@ func (c *call) dnsIPs() ([]string, error) {
 	return ips, nil
 }
 
-// adopt makes a row for addresses that nobody holds yet.
+// adopt adds rows for addresses that are not in use yet.
 func (c *call) adopt(ips []string) {
 	for _, ip := range ips {
 		if c.held(ip) {
@@ -192,7 +191,7 @@ func (c *call) adopt(ips []string) {
 	}
 }
 
-// drop removes the rows of addresses that only a DNS record held.
+// drop deletes the rows of addresses that no DNS resource uses any more.
 func (c *call) drop(ips []string) {
 	for _, ip := range ips {
 		named := c.DB.DNSResources.Find(func(r *inventory.DNSResource) bool { return slices.Contains(r.IPs, ip) })
@@ -273,7 +272,7 @@ func updateDNS(c *call) (any, error) {
 	return c.print.DNSResource(r), nil
 }
 
-// rename gives a resource another name, and its records with it.
+// rename changes the name of a DNS resource and of its records.
 func (c *call) rename(r *inventory.DNSResource, name string, f problem.Fields) {
 	if c.dnsByName(name, r.DomainID, r.ID) != nil {
 		f.Add("__all__", "Labels must be unique within their zone.")

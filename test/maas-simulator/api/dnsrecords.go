@@ -99,7 +99,7 @@ func dnsRecordResource() resource {
 	}}
 }
 
-// recordsOf lists the records that a name has beside its addresses.
+// recordsOf returns the records of a name other than its addresses.
 func (c *call) recordsOf(name string, domain int) []*inventory.DNSRecord {
 	return slices.DeleteFunc(slices.Clone(c.DB.DNSRecords.All()), func(r *inventory.DNSRecord) bool { return r.Name != name || r.DomainID != domain })
 }

@@ -100,7 +100,7 @@ func (c *call) checkDomainName(d *inventory.Domain, name string, f problem.Field
 	}
 }
 
-// ttl reads a number of seconds, or nothing.
+// ttl parses a TTL in seconds; nil if it is empty.
 func (c *call) ttl(key string, f problem.Fields) (ttl *int, given bool) {
 	raw := c.form.Get(key)
 	if raw == "" {
@@ -136,7 +136,7 @@ func setDefaultDomain(c *call) (any, error) {
 	return c.print.Domain(c.DB.Domains.Get(d.ID)), nil
 }
 
-// deleteDomain fails the way the server does when records are left.
+// deleteDomain deletes a domain. It fails like MAAS if DNS resources or machines still use the domain.
 func deleteDomain(c *call) (any, error) {
 	d := c.domain(c.path[0])
 	if d == nil {

@@ -17,7 +17,7 @@ func eventsResource() resource {
 	return resource{name: "events", ops: ops{"GET query": {read: queryEvents}}}
 }
 
-// levels rank the severities of events.
+// levels are the severities of events.
 var levels = map[string]int{"AUDIT": 0, "DEBUG": 10, "INFO": 20, "WARNING": 30, "ERROR": 40, "CRITICAL": 50}
 
 const maxEvents = 1000
@@ -40,7 +40,7 @@ func queryEvents(c *call) (any, error) {
 	for i := range all {
 		e := all[len(all)-1-i]
 		if after > 0 {
-			e = all[i] // the oldest ones after it
+			e = all[i] // With "after", the search begins at the oldest events.
 		}
 		if len(found) == limit {
 			break
@@ -61,7 +61,7 @@ func queryEvents(c *call) (any, error) {
 	return render.Object{"count": len(out), "events": out, "next_uri": next, "prev_uri": prev}, nil
 }
 
-// inWindow tells whether an id lies between the bounds; 0 is no bound.
+// inWindow reports whether an ID is between the bounds; 0 means no bound.
 func inWindow(id, after, before int) bool {
 	return (after == 0 || id > after) && (before == 0 || id < before)
 }
@@ -81,7 +81,7 @@ func (c *call) eventWindow() (limit, after, before int, err error) {
 	return limit, after, before, nil
 }
 
-// eventFits applies the filters on the event's node.
+// eventFits reports whether an event matches the filters on its node.
 func (c *call) eventFits(e *inventory.Event) bool {
 	m := c.DB.Machines.Get(e.SystemID)
 	if m != nil && !may(c.user, m, toView) {
@@ -117,7 +117,7 @@ func ofMachine(m *inventory.Machine, of func(*inventory.Machine) string) string 
 	return of(m)
 }
 
-// eventPages links to what is newer and what is older.
+// eventPages returns the links to newer and older events.
 func (c *call) eventPages(found []*inventory.Event) (next, prev any) {
 	page := func(key string, id int) string {
 		uri := render.Root + "events/?op=query"

@@ -16,7 +16,7 @@ import (
 	"github.com/openshift/hypershift/test/maas-simulator/status"
 )
 
-// logged is a site with an event of every level of each of three machines, of which bob has the third.
+// logged returns a site with an event of every level for each of three machines. User bob owns the third.
 func logged(t *testing.T) *simtest.Site {
 	t.Helper()
 	site := simtest.New(t, simtest.Rack)
@@ -48,7 +48,8 @@ func ids(answer simtest.Answer) string {
 	return strings.Join(out, " ")
 }
 
-// TestEventFilters: the newest come first; a user sees nothing of others' machines, and audits only those who ask for them.
+// TestEventFilters verifies the order of events, newest first, and their filters. A user sees no events of others'
+// machines. Audit events are returned only on request.
 func TestEventFilters(t *testing.T) {
 	site := logged(t)
 	for query, want := range map[string]string{
@@ -68,7 +69,7 @@ func TestEventFilters(t *testing.T) {
 	g.Expect(ids(site.Do("admin", "GET", "events/?op=query&level=CRITICAL"))).To(Equal("17 11 5"))
 }
 
-// TestEventPages: whoever follows the links sees every event once, and keeps the filters.
+// TestEventPages verifies that the links lead to every event once and keep the filters.
 func TestEventPages(t *testing.T) {
 	g := NewWithT(t)
 	site := logged(t)

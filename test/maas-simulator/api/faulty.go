@@ -13,10 +13,10 @@ import (
 	"github.com/openshift/hypershift/test/maas-simulator/problem"
 )
 
-// dropped is the operation of a request whose connection was closed on purpose.
+// dropped is the operation of a request whose connection a fault has closed.
 const dropped = "\x00dropped"
 
-// faulty runs the operation with the faults that hit it.
+// faulty runs an operation with the faults that hit it.
 func (s *Server) faulty(w http.ResponseWriter, c *call) (string, reply) {
 	hits := s.Faults.Request(c.operation, c.target())
 	if rule, hit := hits[faults.Latency]; hit {
@@ -43,13 +43,13 @@ func (s *Server) faulty(w http.ResponseWriter, c *call) (string, reply) {
 	return c.operation, answer
 }
 
-// target is the machine or the VM host that the request's path names.
+// target returns the machine or the VM host that the request's path names.
 func (c *call) target() (t faults.Target) {
 	t.User = c.caller
 	if len(c.path) == 0 {
 		return t
 	}
-	// View's function returns nil always.
+	// The function always returns nil.
 	_ = c.DB.View(func() error {
 		if m := c.DB.Machines.Get(c.path[0]); m != nil {
 			t.SystemID, t.Hostname = m.SystemID, m.Hostname
@@ -63,7 +63,7 @@ func (c *call) target() (t faults.Target) {
 	return t
 }
 
-// page is what a web server that is not MAAS answers.
+// page returns the response of a web server other than MAAS.
 func page(status int, body string) reply {
 	if body == "" {
 		title := fmt.Sprintf("%d %s", status, http.StatusText(status))
@@ -92,22 +92,22 @@ func (s *Server) wait(r *http.Request, d time.Duration) {
 	}
 }
 
-// closeConnection drops the connection without an answer.
+// closeConnection closes the connection without a response.
 func closeConnection(w http.ResponseWriter) {
 	if hijacker, ok := w.(http.Hijacker); ok {
 		if conn, _, err := hijacker.Hijack(); err == nil {
-			_ = conn.Close() // dropping it is the point
+			_ = conn.Close() // The fault closes the connection.
 			return
 		}
 	}
 	panic(http.ErrAbortHandler)
 }
 
-// cutShort sends half of an answer and drops the connection.
+// cutShort sends half of a response and closes the connection.
 func cutShort(w http.ResponseWriter, answer reply) {
 	w.Header().Set("Content-Type", answer.media)
 	w.WriteHeader(answer.status)
-	_, _ = w.Write(answer.body[:len(answer.body)/2]) // the rest is lost on purpose
+	_, _ = w.Write(answer.body[:len(answer.body)/2]) // The fault omits the rest.
 	if flusher, ok := w.(http.Flusher); ok {
 		flusher.Flush()
 	}

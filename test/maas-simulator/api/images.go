@@ -95,7 +95,7 @@ var (
 	fileTypes  = []string{"tgz", "tbz", "txz", "ddtgz", "ddtbz", "ddtxz", "ddtar", "ddbz2", "ddgz", "ddxz", "ddraw"}
 )
 
-// createImage registers an image; its content may follow in chunks.
+// createImage creates an image. Its content may follow in chunks.
 func createImage(c *call) (any, error) {
 	if err := c.admin(); err != nil {
 		return nil, err
@@ -171,7 +171,7 @@ func uploadResource() resource {
 	return resource{name: "upload", ops: ops{"PUT": {outside: uploadChunk}}}
 }
 
-// uploadChunk counts the bytes of an upload; the content itself is not kept.
+// uploadChunk counts the bytes of an upload. The content is not stored.
 func uploadChunk(c *call) (any, error) {
 	if err := c.admin(); err != nil {
 		return nil, err
@@ -190,7 +190,7 @@ func uploadChunk(c *call) (any, error) {
 	})
 }
 
-// withProgress returns a copy of the sets that has n bytes more.
+// withProgress returns a copy of the sets with n more bytes uploaded.
 func withProgress(sets map[string]any, n int64) map[string]any {
 	out := map[string]any{}
 	for version, set := range sets {

@@ -17,7 +17,7 @@ import (
 
 const createImage = "POST boot-resources/"
 
-// file is the file of an image's set.
+// file returns the file of an image's set.
 func file(answer simtest.Answer) map[string]any {
 	sets, _ := answer.Object()["sets"].(map[string]any)
 	for _, set := range sets {
@@ -36,7 +36,8 @@ func upload(site *simtest.Site, user, path string, body io.Reader) simtest.Answe
 	return site.Send(r)
 }
 
-// TestUpload: an image is there once every byte of it has come, and one that was there before is so no longer.
+// TestUpload verifies that an image is complete when all of its bytes are uploaded, and that it replaces the previous
+// image.
 func TestUpload(t *testing.T) {
 	g := NewWithT(t)
 	site := simtest.New(t, simtest.Rack)
@@ -69,7 +70,7 @@ func TestUpload(t *testing.T) {
 	g.Expect(upload(site, "admin", "boot-resources/1/upload/1/", strings.NewReader("9")).Code).To(Equal(404), "a synced image takes no content")
 }
 
-// failing is a body whose sender goes away.
+// failing is a body whose sender disconnects.
 type failing struct{}
 
 func (failing) Read([]byte) (int, error) { return 0, errors.New("connection reset by peer") }
@@ -78,7 +79,7 @@ func TestImageForms(t *testing.T) {
 	const systems = "[ubuntu ubuntu-core centos custom esxi ol rhel suse windows]"
 	tests := map[string]struct {
 		form []string
-		says string // empty: it is made
+		says string // empty if the image is created
 		name string
 	}{
 		"content":           {[]string{"name", "custom/mine", "architecture", "amd64/generic", "content", "data"}, "", "mine"},
@@ -110,7 +111,7 @@ func TestImageForms(t *testing.T) {
 	}
 }
 
-// TestFileTypes: every kind of file that the documentation names is taken.
+// TestFileTypes verifies that all documented file types are accepted.
 func TestFileTypes(t *testing.T) {
 	site := simtest.New(t, simtest.Rack)
 	for _, kind := range []string{"tgz", "tbz", "txz", "ddtgz", "ddtbz", "ddtxz", "ddtar", "ddbz2", "ddgz", "ddxz", "ddraw"} {

@@ -66,7 +66,7 @@ func (c *call) interfaceAt(m *inventory.Machine) int {
 	return slices.IndexFunc(m.Interfaces, func(nic inventory.Interface) bool { return isID(c.path[1], nic.ID) || nic.Name == c.path[1] })
 }
 
-// configurable finds the machine for changing its network.
+// configurable returns the machine for a change of its network.
 func (c *call) configurable(verb string) (*inventory.Machine, error) {
 	m, err := c.edit(toAdmin)
 	if err != nil {
@@ -78,7 +78,7 @@ func (c *call) configurable(verb string) (*inventory.Machine, error) {
 	return m, nil
 }
 
-// onInterface changes the interface in the path.
+// onInterface returns an operation on the interface in the path.
 func onInterface(verb string, do func(*call, *inventory.Machine, *inventory.Interface) error) func(*call) (any, error) {
 	return func(c *call) (any, error) {
 		m, err := c.configurable(verb)
@@ -141,7 +141,7 @@ func checkInterface(m *inventory.Machine, nic *inventory.Interface, kind string,
 	}
 }
 
-// parents finds the interfaces that a new one is made of.
+// parents returns the parent interfaces of a new interface.
 func (c *call) parents(m *inventory.Machine, kind string, nic *inventory.Interface, f problem.Fields) []*inventory.Interface {
 	if kind == "physical" {
 		return nil

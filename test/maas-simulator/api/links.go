@@ -13,7 +13,7 @@ import (
 	"github.com/openshift/hypershift/test/maas-simulator/problem"
 )
 
-// linkSubnet joins the interface to a subnet.
+// linkSubnet links the interface to a subnet.
 func linkSubnet(c *call, m *inventory.Machine, nic *inventory.Interface) error {
 	f := problem.Fields{}
 	mode := strings.ToLower(c.form.Get("mode"))
@@ -76,8 +76,8 @@ func (c *call) checkLink(_ *inventory.Machine, nic *inventory.Interface, link *i
 	}
 }
 
-// claim picks the address that a static link was not given, or sees that nobody has the one that it was given. Only storing it
-// shows either, and so it is no field's message.
+// claim picks an address for a static link without one, or checks that the requested address is free. MAAS finds such
+// errors only when it stores the link, so they are not errors of a field.
 func (c *call) claim(link *inventory.Link) error {
 	if link.Mode == "static" && link.IP == "" {
 		ip, err := c.Life.PickIP(*link.SubnetID)
@@ -123,8 +123,8 @@ func unlinkSubnet(c *call, _ *inventory.Machine, nic *inventory.Interface) error
 	return nil
 }
 
-// setDefaultGateway makes the gateway of a linked subnet the machine's: of the link that is named, else of the interface's first
-// with a gateway.
+// setDefaultGateway makes the gateway of a linked subnet the machine's default gateway. It is the subnet of the given
+// link, or else of the interface's first link with a gateway.
 func setDefaultGateway(c *call, m *inventory.Machine, nic *inventory.Interface) error {
 	for i := range nic.Links {
 		link := &nic.Links[i]
@@ -141,7 +141,7 @@ func setDefaultGateway(c *call, m *inventory.Machine, nic *inventory.Interface) 
 	return problem.Field("__all__", "No link of this interface has a gateway.")
 }
 
-// dropGateways makes room for the machine's one default gateway of the family of a subnet.
+// dropGateways clears the machine's default gateway of the address family of a subnet.
 func (c *call) dropGateways(m *inventory.Machine, subnet int) {
 	family := strings.Contains(c.DB.Subnets.Get(subnet).CIDR, ":")
 	for i := range m.Interfaces {

@@ -13,7 +13,7 @@ import (
 	"github.com/openshift/hypershift/test/maas-simulator/status"
 )
 
-// TestLinksInEveryStatus: networks change only while nobody installs or uses the machine.
+// TestLinksInEveryStatus verifies that a network can change only if the machine is neither being installed nor in use.
 func TestLinksInEveryStatus(t *testing.T) {
 	for _, s := range status.All() {
 		t.Run("When a machine is "+s.String()+" it should link and unlink as the server does", func(t *testing.T) {

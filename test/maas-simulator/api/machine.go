@@ -57,7 +57,7 @@ func readMachine(c *call) (any, error) {
 	return c.machineJSON(m)
 }
 
-// act runs an operation that takes nothing but a comment.
+// act returns an operation that has no parameter except a comment.
 func act(r right, do func(*lifecycle.Life, *inventory.Machine, string, string) error) func(*call) (any, error) {
 	return func(c *call) (any, error) {
 		m, err := c.edit(r)
@@ -71,7 +71,7 @@ func act(r right, do func(*lifecycle.Life, *inventory.Machine, string, string) e
 	}
 }
 
-// markBroken is for the owner alone; the server turns administrators away too.
+// markBroken marks a machine broken. As in MAAS, only the owner may do that, not even an administrator.
 func markBroken(c *call) (any, error) {
 	m, err := c.edit(toEdit)
 	if err != nil {
@@ -109,7 +109,7 @@ func queryPower(c *call) (any, error) {
 	return render.Object{"state": state}, nil
 }
 
-// machineDetails answers an empty pair of documents in BSON.
+// machineDetails returns an empty pair of documents in BSON.
 func machineDetails(c *call) (any, error) {
 	if _, err := c.machine(toView); err != nil {
 		return nil, err
@@ -168,7 +168,7 @@ func deployMachine(c *call) (any, error) {
 	return c.print.Machine(m), nil
 }
 
-// deployment reads the parameters of a deployment.
+// deployment parses the parameters of a deployment.
 func deployment(c *call, m *inventory.Machine) (lifecycle.Deployment, error) {
 	d := lifecycle.Deployment{User: c.user.Name, Comment: c.form.Get("comment"), Agent: c.form.Get("agent_name")}
 	switches := []string{"install_rackd", "install_kvm", "register_vmhost", "ephemeral_deploy", "enable_hw_sync", "bridge_all", "bridge_stp"}
@@ -194,7 +194,7 @@ func deployment(c *call, m *inventory.Machine) (lifecycle.Deployment, error) {
 	return d, err
 }
 
-// userData is stored as it was given; what decodes as base64 is decoded.
+// userData returns the user-data. It decodes base64, and keeps any other text unchanged.
 func userData(given string) []byte {
 	if given == "" {
 		return nil
@@ -253,7 +253,7 @@ func releaseMachine(c *call) (any, error) {
 	return c.print.Machine(m), nil
 }
 
-// freeOfVMHosts refuses to take a machine away from under its VM hosts.
+// freeOfVMHosts returns an error if VM hosts run on the machine. With force, it removes these VM hosts instead.
 func (c *call) freeOfVMHosts(m *inventory.Machine, force bool) error {
 	var names []string
 	for _, h := range c.DB.HostedBy(m.SystemID) {
@@ -342,10 +342,10 @@ func unlockMachine(c *call) (any, error) {
 	return c.print.Machine(m), nil
 }
 
-// annotationKey is what the server takes for a key of an annotation; it fails on others.
+// annotationKey matches the valid keys of annotations. MAAS fails on others.
 var annotationKey = regexp.MustCompile(`^[\w.-]{1,64}$`)
 
-// annotate stores what the owner says; an empty value deletes its key.
+// annotate sets the annotations of a machine. An empty value deletes its key.
 func annotate(c *call) (any, error) {
 	m, err := c.edit(toEdit)
 	if err != nil {

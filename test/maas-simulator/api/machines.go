@@ -76,7 +76,8 @@ func allPowerParameters(c *call) (any, error) {
 	return out, nil
 }
 
-// powerParameters makes up what a seed, which should hold no secrets, leaves out.
+// powerParameters returns the power parameters. It generates them if they are missing, because a seed should contain no
+// secrets.
 func powerParameters(m *inventory.Machine) map[string]any {
 	if m.PowerParameters != nil {
 		return m.PowerParameters
@@ -133,8 +134,8 @@ func createMachine(c *call) (any, error) {
 	return c.print.Machine(m), nil
 }
 
-// enlist decides what happens to a new machine: an administrator's is
-// commissioned unless the request says otherwise.
+// enlist determines the status of a new machine. It commissions an administrator's machine whose power MAAS can
+// control, unless the request says otherwise.
 func enlist(c *call, m *inventory.Machine) error {
 	if c.user == nil || !c.user.Superuser {
 		return nil
@@ -212,7 +213,7 @@ func checkMAC(c *call, mac string, f problem.Fields) {
 	}
 }
 
-// placeMachine reads domain, zone and pool, which are names.
+// placeMachine parses domain, zone and pool, which are names.
 func placeMachine(c *call, m *inventory.Machine, f problem.Fields) {
 	const unknown = "Select a valid choice. That choice is not one of the available choices."
 	if name := c.form.Get("domain"); name != "" {
@@ -238,8 +239,7 @@ func placeMachine(c *call, m *inventory.Machine, f problem.Fields) {
 	}
 }
 
-// formPowerParameters reads power_parameters, as JSON or key by key; nil when
-// there are none.
+// formPowerParameters parses the power parameters, which are JSON or separate keys; nil if there are none.
 func formPowerParameters(values form.Values, f problem.Fields) map[string]any {
 	var out map[string]any
 	if raw := values.Get("power_parameters"); raw != "" {
@@ -282,7 +282,7 @@ func acceptMachines(c *call) (any, error) {
 	return out, nil
 }
 
-// releaseMachines releases several machines, or none when one cannot be.
+// releaseMachines releases several machines. If one cannot be released, it releases none.
 func releaseMachines(c *call) (any, error) {
 	ids := c.form.All("machines")
 	var unknown, forbidden, stuck []string

@@ -14,8 +14,8 @@ import (
 	"github.com/openshift/hypershift/test/maas-simulator/status"
 )
 
-// outcome is what an operation leads to: the answer's code, the status that the
-// answer or the next read shows, and the status once all is done.
+// outcome is the result of an operation: the response's code, the status in the response or the next read, and the
+// final status.
 type outcome struct {
 	code         int
 	now, settled status.Status
@@ -25,8 +25,8 @@ func refused(code int) outcome { return outcome{code: code, now: -1, settled: -1
 
 func leads(now, settled status.Status) outcome { return outcome{200, now, settled} }
 
-// matrix holds, for each operation, what it does in each status; the statuses
-// that are not listed refuse it with the default.
+// matrix maps each operation to its outcome for each status. In a status that is not listed, the operation fails with
+// the default.
 var matrix = map[string]struct {
 	request  []string
 	fallback outcome
@@ -134,7 +134,7 @@ var matrix = map[string]struct {
 		by: func() map[status.Status]outcome {
 			by := map[status.Status]outcome{}
 			for _, s := range unowned {
-				by[s] = refused(403) // it is for the owner, and there is none
+				by[s] = refused(403) // The operation is for the owner, and there is none.
 			}
 			return by
 		}(),
@@ -173,10 +173,10 @@ var matrix = map[string]struct {
 	},
 }
 
-// unowned are the statuses of machines that nobody has.
+// unowned are the statuses of machines without an owner.
 var unowned = []status.Status{status.New, status.Ready, status.Retired, status.Missing, status.FailedCommissioning, status.Broken}
 
-// in puts machine two into a status, owned where owners are usual.
+// in returns a site whose machine two has the status. The machine has an owner if the status usually implies one.
 func in(t *testing.T, s status.Status) *simtest.Site {
 	site := simtest.New(t, simtest.Rack)
 	site.Change("aaaaa2", func(m *inventory.Machine) {

@@ -16,7 +16,8 @@ const (
 	noData   = "No DNSData matches the given query."
 )
 
-// TestRecordsOfAName: records belong to their name: they go where it goes, and it stays as long as one of them does.
+// TestRecordsOfAName verifies that records move and disappear with their name, and that the name exists as long as it
+// has a record.
 func TestRecordsOfAName(t *testing.T) {
 	g := NewWithT(t)
 	site := simtest.New(t, simtest.Rack)
@@ -71,7 +72,7 @@ func TestRefusedNames(t *testing.T) {
 	)
 }
 
-// TestTTL: between a second and a week.
+// TestTTL verifies that a TTL must be between one second and one week.
 func TestTTL(t *testing.T) {
 	site := simtest.New(t, simtest.Rack)
 	story(t, site, ask("admin", "POST dnsresources/", "fqdn", "a.maas"))
@@ -127,14 +128,14 @@ func TestDomains(t *testing.T) {
 	g.Expect(newMachine("52:54:00:00:07:02")["domain"]).To(HaveKeyWithValue("name", "lab.example"))
 }
 
-// withRack has a rack controller, which holds an address, and the name of that address.
+// withRack is Rack with a rack controller that has addresses, and with a DNS name for one of them.
 var withRack = simtest.Rack[:len(simtest.Rack)-1] + `, "rackcontrollers": [{"system_id": "rrrrr1", "hostname": "rack", "ip_addresses": ["10.9.0.3", "fd00::3"],
   "interface_set": [{"id": 90, "name": "eth0"}]}, {"system_id": "rrrrr2", "hostname": "silent"}], "devices": [{"system_id": "ddddd1", "hostname": "printer"}],
  "ipaddresses": [{"ip": "10.9.0.3", "alloc_type": 1, "subnet": {"id": 1}, "interface_set": [{"system_id": "rrrrr1", "name": "eth0"}]},
   {"ip": "10.8.0.3", "alloc_type": 4, "subnet": {"id": 2}, "owner": {"username": "bob"}},
   {"ip": "10.8.0.4", "alloc_type": 1, "subnet": {"id": 2}, "interface_set": [{"system_id": "zzzzz1", "name": "eth7"}]}]}`
 
-// TestNamesOfNodes: every node has a name of its own by its addresses, which nobody wrote down.
+// TestNamesOfNodes verifies the implicit DNS names of nodes with addresses.
 func TestNamesOfNodes(t *testing.T) {
 	g := NewWithT(t)
 	site := simtest.New(t, withRack)

@@ -47,7 +47,7 @@ func span(s inventory.Span) render.Object {
 	return render.Object{"start": s.Start.String(), "end": s.End.String(), "num_addresses": int64(s.Size())}
 }
 
-// reservedRanges joins neighbours, except that a dynamic range stays by itself.
+// reservedRanges renders the ranges in use. Adjacent ranges are merged, but dynamic ranges never with others.
 func reservedRanges(c *call, s *inventory.Subnet) (any, error) {
 	out := []any{}
 	for _, taken := range merged(c, s) {
@@ -103,7 +103,7 @@ func subnetStatistics(c *call, s *inventory.Subnet) (any, error) {
 	return out, nil
 }
 
-// subnetAddresses lists who holds the addresses of a subnet.
+// subnetAddresses renders the addresses of a subnet that are in use, with their users and nodes.
 func subnetAddresses(c *call, s *inventory.Subnet) (any, error) {
 	out := []any{}
 	username := !c.form.Has("with_username") || c.form.Bool("with_username")

@@ -18,7 +18,7 @@ func nodesResource() resource {
 	}}
 }
 
-// listNodes lists machines, then controllers and devices.
+// listNodes renders machines, then controllers and devices.
 func listNodes(c *call) (any, error) {
 	set, err := constraints.Filter(c.DB, c.form)
 	if err != nil {
@@ -101,13 +101,12 @@ func blockDeviceResource() resource {
 	}}}}
 }
 
-// region makes up the region controller that every site has.
+// region returns the region controller of a site whose seed has none.
 func region(db *inventory.DB) *inventory.Node {
 	return &inventory.Node{SystemID: db.NewSystemID(), Kind: "regioncontrollers", Doc: map[string]any{"hostname": "region"}}
 }
 
-// EnsureRegion adds a region controller to an inventory that lists none. It must
-// run inside Update.
+// EnsureRegion adds a region controller to an inventory without one. It must run inside Update.
 func EnsureRegion(db *inventory.DB) {
 	if db.Nodes.Find(func(n *inventory.Node) bool { return n.Kind == "regioncontrollers" }) == nil {
 		db.Nodes.Put(region(db))

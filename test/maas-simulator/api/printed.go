@@ -10,28 +10,26 @@ import (
 	"github.com/openshift/hypershift/test/maas-simulator/inventory"
 )
 
-// printed keeps machines as they were last encoded: lists of many machines are
-// asked for often and seldom differ.
+// printed caches the JSON of machines, because long lists are requested often and change rarely.
 type printed struct {
 	mu    sync.Mutex
 	epoch uint64
 	rows  map[string]encoded
 }
 
-// encoded is a row's JSON. Rows never change in place, so that the pointer
-// tells whether it is still the same.
+// encoded is the JSON of a row. Rows never change in place, so an equal pointer means an unchanged row.
 type encoded struct {
 	row  *inventory.Machine
 	json json.RawMessage
 }
 
-// epoch changes when something that machines print besides themselves does.
+// epoch changes when a table changes that responses of machines depend on, other than the machines.
 func epoch(db *inventory.DB) uint64 {
 	return db.Zones.Commits() + db.Pools.Commits() + db.Domains.Commits() + db.DNSResources.Commits() + db.DNSRecords.Commits() +
 		db.VLANs.Commits() + db.Fabrics.Commits() + db.Spaces.Commits() + db.Subnets.Commits() + db.VMHosts.Commits()
 }
 
-// machineJSON encodes a machine; it may be called inside View only.
+// machineJSON encodes a machine. It may be called only inside View.
 func (s *Server) machineJSON(m *inventory.Machine) (json.RawMessage, error) {
 	now := epoch(s.DB)
 	s.printed.mu.Lock()
@@ -55,7 +53,7 @@ func (s *Server) machineJSON(m *inventory.Machine) (json.RawMessage, error) {
 	return body, nil
 }
 
-// list is a JSON list whose elements are encoded already.
+// list is a JSON list of encoded elements.
 type list [][]byte
 
 func (l list) encode() []byte {

@@ -20,7 +20,7 @@ import (
 	"github.com/openshift/hypershift/test/maas-simulator/simulator/simtest"
 )
 
-// TestForeignFaults: how a refusal that was ordered looks depends on who is said to make it.
+// TestForeignFaults verifies the format of an injected error, which depends on the fault kind: MAAS or a proxy.
 func TestForeignFaults(t *testing.T) {
 	const plain, asJSON, html = "text/plain; charset=utf-8", "application/json", "text/html"
 	tests := map[string]struct {
@@ -55,7 +55,8 @@ func TestForeignFaults(t *testing.T) {
 	}
 }
 
-// TestWhomAFaultHits: a rule for a machine or a VM host hits what its path names, by id or by name.
+// TestWhomAFaultHits verifies that a rule for a machine or VM host hits requests whose path has its ID, for rules by ID
+// and by name.
 func TestWhomAFaultHits(t *testing.T) {
 	hits := func(rule faults.Rule, requests map[string]bool) {
 		t.Helper()
@@ -81,7 +82,8 @@ func TestWhomAFaultHits(t *testing.T) {
 	})
 }
 
-// TestConnectionsThatEnd: what is cut off is not counted as answered, and a caller who leaves spares the server nothing.
+// TestConnectionsThatEnd verifies that interrupted responses are not counted, and that a request costs the same if its
+// client disconnects.
 func TestConnectionsThatEnd(t *testing.T) {
 	for _, kind := range []faults.Kind{faults.Drop, faults.DropAfter} {
 		t.Run("When it is "+string(kind)+" it should abort", func(t *testing.T) {
@@ -106,7 +108,8 @@ func TestConnectionsThatEnd(t *testing.T) {
 	})
 }
 
-// TestNothingIsStale: a machine is printed anew when anything that it shows has changed, in lists as by itself.
+// TestNothingIsStale verifies that a machine is rendered again when data in its response has changed, in lists and as a
+// single object.
 func TestNothingIsStale(t *testing.T) {
 	site := simtest.New(t, simtest.WithVMHost)
 	story(t, site, ask("admin", "POST vm-hosts/7/?op=compose", "hostname", "vm", "skip_commissioning", "true"))
@@ -140,7 +143,7 @@ func TestNothingIsStale(t *testing.T) {
 	seen("parent.system_id", "aaaaa3")
 }
 
-// TestPaths: what a path is made of.
+// TestPaths verifies the parsing of paths.
 func TestPaths(t *testing.T) {
 	site := simtest.New(t, simtest.Rack)
 	const unknown = "Unknown API endpoint: /MAAS/api/2.0/"
@@ -179,7 +182,7 @@ func TestPaths(t *testing.T) {
 	story(t, old, ask("alice", "GET users/op-whoami").is(404, unknown+"users/op-whoami."), ask("alice", "GET users/?op=whoami").with("username=alice"))
 }
 
-// TestCredentialsElsewhere: a key may be in the query or in the form, and is then no parameter.
+// TestCredentialsElsewhere verifies credentials in the query or in the form, which are then no parameters.
 func TestCredentialsElsewhere(t *testing.T) {
 	g := NewWithT(t)
 	site := simtest.New(t, simtest.Rack)

@@ -15,7 +15,7 @@ import (
 	"github.com/openshift/hypershift/test/maas-simulator/status"
 )
 
-// rights are the operations on a machine by what they need: to see it, to own it, or to be an administrator.
+// rights maps the required right to the operations on a machine: to see it, to own it, or to be an administrator.
 var rights = map[string][]string{
 	"seeing": {
 		"GET machines/aaaaa2/", "GET nodes/aaaaa2/", "GET machines/aaaaa2/?op=query_power_state", "GET machines/aaaaa2/?op=details",
@@ -37,7 +37,7 @@ var rights = map[string][]string{
 	},
 }
 
-// callers are who asks for something on bob's machine, and for which operations they are turned away.
+// callers are the users who send requests for bob's machine, with the operations that are rejected for each user.
 var callers = []struct {
 	user    string
 	locked  bool
@@ -74,7 +74,7 @@ func TestRights(t *testing.T) {
 	}
 }
 
-// TestWhoOwnsNothing: what nobody owns, every user may see and take; administrating it is another matter.
+// TestWhoOwnsNothing verifies that every user may see and allocate a machine without an owner, but not administer it.
 func TestWhoOwnsNothing(t *testing.T) {
 	site := simtest.New(t, simtest.Rack)
 	story(t, site,
@@ -92,7 +92,8 @@ func TestWhoOwnsNothing(t *testing.T) {
 	)
 }
 
-// TestLocks: only what runs can be locked, by its owner, and only by its owner or an administrator is it opened again.
+// TestLocks verifies that only deployed machines can be locked, by their owner, and that only the owner or an
+// administrator can unlock them.
 func TestLocks(t *testing.T) {
 	site := simtest.New(t, simtest.Rack)
 	story(t, site,

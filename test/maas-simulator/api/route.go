@@ -13,32 +13,31 @@ import (
 	"github.com/openshift/hypershift/test/maas-simulator/render"
 )
 
-// op is one thing that a resource can do; exactly one of its functions is set.
+// op is an operation of a resource. Exactly one of its functions is set.
 type op struct {
-	// read runs inside View, write inside Update, outside on its own.
+	// read runs inside View, write inside Update, and outside runs in neither.
 	read, write, outside func(*call) (any, error)
-	// anonymous lets callers without credentials.
+	// anonymous allows requests without credentials.
 	anonymous bool
 }
 
-// ops are the operations of a resource, by method, or by method and op:
-// "GET", "POST allocate".
+// ops maps a method, or a method and an op, to an operation: "GET", "POST allocate".
 type ops map[string]op
 
-// resource answers below one path.
+// resource is the handler of one path.
 type resource struct {
-	// name is the first part of operation names.
+	// name is the first part of the names of its operations.
 	name string
 	ops  ops
-	// open resources have a side for anonymous callers: what that side does not
-	// know is an unknown operation, and not a lack of credentials.
+	// open means that the resource has operations for anonymous requests. For such a request, any other operation is
+	// unknown, instead of unauthorized.
 	open bool
-	// public resources do not look at credentials, good or bad.
+	// public means that the resource ignores credentials, even invalid ones.
 	public bool
 }
 
 type route struct {
-	// pattern has one element a path segment; "{}" takes any.
+	// pattern contains the path segments; "{}" matches any segment.
 	pattern []string
 	resource
 }
@@ -47,7 +46,7 @@ func (s *Server) handle(path string, r resource) route {
 	return route{pattern: strings.Split(path, "/"), resource: r}
 }
 
-// call is a request on its way through an operation.
+// call is a request to an operation.
 type call struct {
 	*Server
 	request   *http.Request
@@ -55,34 +54,35 @@ type call struct {
 	operation string
 	method    string
 	op        string
-	// path holds what the pattern's holes took.
+	// path contains the segments that "{}" matched.
 	path  []string
 	query form.Values
-	// body is what payload read, or bodyErr why it could not.
+	// body is the parsed body, or bodyErr the error of parsing it. payload sets both.
 	body     form.Values
 	bodyErr  error
 	bodyRead bool
-	// form is the body, or the query where there is no body.
+	// form contains the parameters of the body, or of the query for methods without a body.
 	form form.Values
 	user *inventory.User
-	// caller is the name of the user whose key the request names, before anything is verified; empty for none.
+	// caller is the name of the user whose key the request has; empty for none. It is set before the credentials are
+	// verified.
 	caller string
-	// after is what happens once the answer is made.
+	// after runs after the response is determined.
 	after func() error
-	// printed is how many machines the answer prints.
+	// printed is the number of machines in the response.
 	printed int
-	// fixed is an answer that needs nothing else.
+	// fixed is a constant response that needs no operation.
 	fixed *reply
 }
 
 var verbs = map[string]string{"GET": "read", "POST": "create", "PUT": "update", "DELETE": "delete"}
 
-// match finds the resource and the operation that a request is for.
+// match returns the resource and the operation of a request.
 func (s *Server) match(r *http.Request) (*call, error) {
 	path := collapse(r.URL.EscapedPath())
 	c := &call{Server: s, request: r, method: r.Method}
 	if !strings.HasPrefix(path, "/MAAS/") {
-		// MAAS's web server knows nothing else; its API is not asked.
+		// MAAS's web server has no other paths. The request does not reach the API.
 		missing := page(http.StatusNotFound, "")
 		c.fixed = &missing
 		return c, nil
@@ -114,7 +114,7 @@ func (s *Server) match(r *http.Request) (*call, error) {
 	return nil, unknownEndpoint(path)
 }
 
-// collapse makes one slash of several.
+// collapse replaces repeated slashes by one.
 func collapse(path string) string {
 	for strings.Contains(path, "//") {
 		path = strings.ReplaceAll(path, "//", "/")
@@ -126,7 +126,7 @@ func unknownEndpoint(path string) error {
 	return problem.Text(http.StatusNotFound, "Unknown API endpoint: %s.", path)
 }
 
-// unversioned answers the paths outside of the API's version.
+// unversioned returns the response for paths outside of the API's version; nil for other paths.
 func unversioned(path string) *reply {
 	switch {
 	case path == "/MAAS/api/":
@@ -159,10 +159,10 @@ func (r route) match(segments []string) (params []string, ok bool) {
 	return params, true
 }
 
-// name settles the operation's name, for which the body may have to be read.
+// name sets the operation's name. It may have to read the body for that.
 func (c *call) name() {
 	if c.op == "" && c.method == http.MethodPost {
-		// A broken body is refused when the operation reads it.
+		// The operation reports an invalid body when it reads it.
 		if body, err := c.payload(); err == nil {
 			c.op = body.Get("op")
 		}
@@ -174,7 +174,7 @@ func (c *call) name() {
 	c.operation = c.resource.name + "." + verb
 }
 
-// payload reads the body, once, and keeps what came of it.
+// payload parses the body once and stores the result.
 func (c *call) payload() (form.Values, error) {
 	if !c.bodyRead {
 		c.body, c.bodyErr = form.Body(c.request)
@@ -183,17 +183,17 @@ func (c *call) payload() (form.Values, error) {
 	return c.body, c.bodyErr
 }
 
-// signed is the part of the body that signatures are about.
+// signed returns the parameters of the body that the signature covers.
 func (c *call) signed() form.Values {
 	if !form.URLEncoded(c.request) {
 		return nil
 	}
-	// A broken body is refused when the operation reads it.
+	// The operation reports an invalid body when it reads it.
 	body, _ := c.payload()
 	return body
 }
 
-// choose finds the operation, or says why there is none for this caller.
+// choose returns the operation, or an error if there is none or if it needs credentials.
 func (c *call) choose() (op, error) {
 	key := c.method
 	if c.op != "" {
@@ -227,7 +227,7 @@ func (c *call) unrecognised() error {
 	return problem.Text(http.StatusBadRequest, "Unrecognised signature: method=%s op=%s", c.method, name)
 }
 
-// parse reads the parameters.
+// parse sets the parameters of the operation.
 func (c *call) parse() error {
 	switch c.method {
 	case http.MethodGet:
@@ -242,7 +242,7 @@ func (c *call) parse() error {
 	return nil
 }
 
-// admin refuses callers who are no administrators.
+// admin returns an error if the user is not an administrator.
 func (c *call) admin() error {
 	if !c.user.Superuser {
 		return problem.AdminOnly()
@@ -250,7 +250,7 @@ func (c *call) admin() error {
 	return nil
 }
 
-// silentAdmin does too, without a word.
+// silentAdmin is like admin, but its error has no message.
 func (c *call) silentAdmin() error {
 	if !c.user.Superuser {
 		return problem.Forbidden()

@@ -11,7 +11,7 @@ import (
 	"github.com/openshift/hypershift/test/maas-simulator/problem"
 )
 
-// release is an operating system release that images are there for.
+// release is an operating system release with images.
 type release struct {
 	osystem, series string
 	images          []*inventory.BootResource
@@ -19,7 +19,7 @@ type release struct {
 
 func (r release) String() string { return r.osystem + "/" + r.series }
 
-// releases lists what can be deployed, by name.
+// releases returns the releases that can be deployed, sorted by name.
 func (c *call) releases() []release {
 	byName := map[string]*release{}
 	for _, image := range c.DB.BootResources.All() {
@@ -41,8 +41,7 @@ func (c *call) releases() []release {
 	return out
 }
 
-// defaultSeries is the site's setting, or else jammy or the newest Ubuntu that
-// is there.
+// defaultSeries returns the configured series, or else jammy, or else the newest Ubuntu release with an image.
 func (c *call) defaultSeries() string {
 	if set, ok := c.DB.Setting("default_distro_series").(string); ok && set != "" {
 		return set
@@ -56,10 +55,10 @@ func (c *call) defaultSeries() string {
 	return newest
 }
 
-// aliases are the numbers of Ubuntu releases, which 3.6 and later understand.
+// aliases maps the numbers of Ubuntu releases to their names. Versions from 3.6 on accept the numbers.
 var aliases = map[string]string{"20.04": "focal", "22.04": "jammy", "24.04": "noble", "26.04": "resolute"}
 
-// resolveSeries finds the release that distro_series means.
+// resolveSeries returns the release for a distro_series.
 func (c *call) resolveSeries(given string, m *inventory.Machine) (release, error) {
 	all := c.releases()
 	wanted := given
@@ -77,7 +76,7 @@ func (c *call) resolveSeries(given string, m *inventory.Machine) (release, error
 			return r.osystem != "ubuntu" && wanted != "" && strings.HasPrefix(r.series, wanted)
 		},
 	} {
-		// The newest release sorts last.
+		// The newest release is the last one.
 		for i := len(all) - 1; i >= 0; i-- {
 			if fits(all[i]) {
 				return all[i], c.onArchitecture(all[i], m)
@@ -91,7 +90,7 @@ func (c *call) resolveSeries(given string, m *inventory.Machine) (release, error
 	return release{}, problem.Field("distro_series", "'%s' is not a valid distro_series.  It should be one of: %s.", given, strings.Join(names, ", "))
 }
 
-// onArchitecture refuses a release without an image for the machine.
+// onArchitecture returns an error if the release has no image for the machine's architecture.
 func (c *call) onArchitecture(r release, m *inventory.Machine) error {
 	arch, _, _ := strings.Cut(m.Architecture, "/")
 	if slices.ContainsFunc(r.images, func(i *inventory.BootResource) bool { return strings.HasPrefix(i.Architecture, arch+"/") }) {
@@ -100,8 +99,7 @@ func (c *call) onArchitecture(r release, m *inventory.Machine) error {
 	return problem.Text(400, "Deployment operating system %s %s is unavailable for architecture %s.", r.osystem, r.series, arch)
 }
 
-// resolveKernel finds the kernel that hwe_kernel means; empty means the one
-// that the release came out with.
+// resolveKernel returns the kernel for an hwe_kernel. Empty means the release's original (ga) kernel.
 func (c *call) resolveKernel(given string, r release, m *inventory.Machine) (string, error) {
 	base := r
 	if r.osystem != "ubuntu" {
@@ -127,7 +125,7 @@ func (c *call) resolveKernel(given string, r release, m *inventory.Machine) (str
 	return kernel, nil
 }
 
-// baseOf is the Ubuntu release whose kernel installs an image of another system.
+// baseOf returns the Ubuntu release whose kernel is used to install an image of another operating system.
 func (c *call) baseOf(r release) release {
 	name := "ubuntu/" + c.defaultSeries()
 	for _, image := range r.images {
@@ -143,7 +141,7 @@ func (c *call) baseOf(r release) release {
 	return release{}
 }
 
-// canDeployToMemory refuses images that cannot run from memory.
+// canDeployToMemory returns an error if the image cannot run from memory.
 func (c *call) canDeployToMemory(r release, m *inventory.Machine, vmHost bool) error {
 	if vmHost {
 		if c.print.Version.AtLeast(3, 6) {
@@ -163,7 +161,7 @@ func (c *call) canDeployToMemory(r release, m *inventory.Machine, vmHost bool) e
 	return nil
 }
 
-// checkRelease validates a series in a setting, which must be Ubuntu's.
+// checkRelease returns an error if a series in a setting is not an Ubuntu release with an image.
 func (c *call) checkRelease(field, series string) error {
 	var names []string
 	for _, r := range c.releases() {

@@ -17,7 +17,7 @@ import (
 	"github.com/openshift/hypershift/test/maas-simulator/status"
 )
 
-// noPower lets a machine's power controller fail.
+// noPower returns a rule that makes a machine's power controller fail.
 func noPower(machine string) faults.Rule {
 	return faults.Rule{Kind: faults.PowerError, Machine: machine, Message: "no route"}
 }
@@ -26,7 +26,8 @@ func ofVersion(version string) func(*simulator.Options) {
 	return func(o *simulator.Options) { o.Version = version }
 }
 
-// images is Rack with these images instead of its own: "name architecture", and what else is said of them as JSON.
+// images returns Rack with the given images instead of its own. Each has the form "name architecture", followed by
+// other fields as JSON.
 func images(list ...string) string {
 	var docs []string
 	for i, image := range list {
@@ -44,7 +45,7 @@ func TestKernels(t *testing.T) {
 		images         []string
 		series, kernel string
 		code           int
-		says           string // the kernel, or the refusal
+		says           string // the kernel, or the error
 	}{
 		"none is asked for":            {[]string{hwe, jammy}, "jammy", "", 200, "ga-22.04"},
 		"the newer one is asked for":   {[]string{jammy, hwe}, "jammy", "hwe-22.04", 200, "hwe-22.04"},
@@ -69,7 +70,8 @@ func TestKernels(t *testing.T) {
 	}
 }
 
-// TestSeriesByVersion: numbers for names came with 3.6; which release is the default depends on what is there.
+// TestSeriesByVersion verifies that versions from 3.6 on accept numbers for names, and that the default release depends
+// on the images.
 func TestSeriesByVersion(t *testing.T) {
 	all := []string{"ubuntu/focal amd64/ga-20.04", "ubuntu/jammy amd64/ga-22.04", "ubuntu/noble amd64/ga-24.04", "centos/centos70 amd64/generic", "rocky9 amd64/generic"}
 	tests := map[string]struct {
@@ -114,7 +116,7 @@ func TestSeriesByVersion(t *testing.T) {
 	})
 }
 
-// TestWithdrawnByVersion: what a version no longer does, and who may ask for the rest.
+// TestWithdrawnByVersion verifies which options each version rejects, and who may use the others.
 func TestWithdrawnByVersion(t *testing.T) {
 	const rackd, toMemory = "Installing rackd on a deployed machine is not supported.", "Deployment to memory not supported for "
 	tests := map[string]struct {
@@ -155,7 +157,8 @@ func TestWithdrawnByVersion(t *testing.T) {
 	}
 }
 
-// TestEraseByVersion: until 3.4 only the one switch erases, and the others say how.
+// TestEraseByVersion verifies the erase parameters. Until 3.4, only "erase" starts the erasing; the other parameters
+// select the method.
 func TestEraseByVersion(t *testing.T) {
 	const bad = "Invalid quick_erase: Value should be 'true' or 'false'"
 	tests := map[string]struct {

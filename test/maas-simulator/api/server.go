@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package api answers MAAS's REST API 2.0 from an inventory.
+// Package api serves MAAS's REST API 2.0 from an inventory.
 package api
 
 import (
@@ -21,16 +21,16 @@ import (
 	"github.com/openshift/hypershift/test/maas-simulator/render"
 )
 
-// Server is the handler of everything below /MAAS/api/. Make one with New.
+// Server is the handler of all paths below /MAAS/api/. Create one with New.
 type Server struct {
 	DB     *inventory.DB
 	Life   *lifecycle.Life
 	Faults *faults.Set
 	Clock  clock.Clock
-	// Meter gives requests their price.
+	// Meter delays requests by their cost.
 	Meter *load.Meter
-	// Observe is called for every request that was answered, with the user's name, which is empty for anonymous requests;
-	// nil observes nothing.
+	// Observe is called for every request that gets a response. The user's name is empty for anonymous requests. Observe
+	// may be nil.
 	Observe func(operation, user string, status int)
 
 	print    *render.Printer
@@ -39,7 +39,7 @@ type Server struct {
 	routes   []route
 }
 
-// New makes a server for the life's database and version.
+// New returns a server for the database and the version of life.
 func New(life *lifecycle.Life, meter *load.Meter, observe func(operation, user string, status int)) *Server {
 	s := &Server{
 		DB: life.DB, Life: life, Faults: life.Faults, Clock: life.Clock, Meter: meter, Observe: observe,
@@ -49,13 +49,13 @@ func New(life *lifecycle.Life, meter *load.Meter, observe func(operation, user s
 	return s
 }
 
-// reply is an answer that is not simply 200 with JSON.
+// reply is a response other than 200 with JSON.
 type reply struct {
 	status int
 	media  string
 	body   []byte
 	header http.Header
-	// foreign answers do not come from MAAS.
+	// foreign means that the response does not come from MAAS.
 	foreign bool
 }
 
@@ -71,7 +71,7 @@ func text(status int, body string) reply {
 	return reply{status: status, media: mediaPlain, body: []byte(body)}
 }
 
-// ServeHTTP answers one request.
+// ServeHTTP serves a request.
 func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	operation, user, answer := s.answer(w, r)
 	if operation == dropped {
@@ -90,15 +90,15 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 	w.WriteHeader(answer.status)
 	if r.Method != http.MethodHead {
-		// The client may be gone; there is nobody to tell.
+		// The client may have disconnected.
 		_, _ = w.Write(answer.body)
 	}
 }
 
-// apiHash stands for the hash of the API's description.
+// apiHash replaces the hash of the API's description.
 const apiHash = "6d1f3f0e3d9bff0c0f9dc7a1f9f4f8d0c3b6b0a7"
 
-// answer finds the operation and runs it, with the faults that hit it.
+// answer runs the operation of a request, with the faults that hit it.
 func (s *Server) answer(w http.ResponseWriter, r *http.Request) (operation, user string, answer reply) {
 	c, err := s.match(r)
 	if err != nil {
@@ -112,14 +112,14 @@ func (s *Server) answer(w http.ResponseWriter, r *http.Request) (operation, user
 	return operation, c.caller, answer
 }
 
-// callerOf returns the name of the user whose key a request names; empty for none. It verifies nothing and uses up no
-// nonce: faults hit a request before the server authenticates it.
+// callerOf returns the name of the user whose key a request has; empty for none. It does not verify the credentials or
+// use up the nonce, because faults hit a request before the authentication.
 func (s *Server) callerOf(c *call) (name string) {
 	params, err := oauth.Read(c.request, c.signed())
 	if err != nil {
 		return ""
 	}
-	// View's function returns nil always.
+	// The function always returns nil.
 	_ = s.DB.View(func() error {
 		for _, u := range s.DB.Users.All() {
 			for _, k := range u.Keys {
@@ -133,7 +133,7 @@ func (s *Server) callerOf(c *call) (name string) {
 	return name
 }
 
-// priced runs the operation for as long as it takes on a real server.
+// priced runs the operation and delays the response by the operation's cost.
 func (s *Server) priced(c *call) (answer reply) {
 	s.Meter.Do(c.operation, func() int {
 		if c.resource.name == "machine" {
@@ -145,7 +145,7 @@ func (s *Server) priced(c *call) (answer reply) {
 	return answer
 }
 
-// run authenticates the caller and does what was asked.
+// run authenticates the user and runs the operation.
 func (s *Server) run(c *call) reply {
 	result, err := s.perform(c)
 	if err != nil {
@@ -201,8 +201,8 @@ func (s *Server) perform(c *call) (any, error) {
 	return result, err
 }
 
-// afterwards does what the server does once the answer is made. It may refuse
-// and change something all the same.
+// afterwards runs the actions that MAAS runs after the response is determined. It stores their changes even if they
+// return an error.
 func (s *Server) afterwards(c *call) error {
 	var refused error
 	err := s.DB.Update(func() error {
@@ -212,7 +212,7 @@ func (s *Server) afterwards(c *call) error {
 	return errors.Join(err, refused)
 }
 
-// authenticate finds the caller; a request without credentials is anonymous.
+// authenticate sets the user of the request. A request without credentials is anonymous.
 func (s *Server) authenticate(c *call) error {
 	if c.resource.public {
 		return nil
@@ -223,7 +223,7 @@ func (s *Server) authenticate(c *call) error {
 		return nil
 	}
 	var user *inventory.User
-	// View's function returns nil always.
+	// The function always returns nil.
 	_ = s.DB.View(func() error {
 		err = s.verifier.Verify(c.request, signed, params, func(consumer, token string) (oauth.Key, bool, bool) {
 			var key oauth.Key
@@ -254,7 +254,7 @@ func (s *Server) authenticate(c *call) error {
 
 var challenge = http.Header{"Www-Authenticate": {`OAuth realm="MAAS API"`}}
 
-// refusal words an error as the server does.
+// refusal returns the error response of MAAS for an error.
 func (s *Server) refusal(err error) reply {
 	if errors.Is(err, form.ErrJSON) {
 		return text(http.StatusInternalServerError, form.ErrJSON.Error())

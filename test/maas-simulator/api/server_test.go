@@ -133,7 +133,7 @@ func TestAuthentication(t *testing.T) {
 	}
 }
 
-// over runs the site behind a real connection.
+// over returns a function that sends requests to the site over a network connection.
 func over(t *testing.T, site *simtest.Site) func(operation string) (int, string, error) {
 	server := httptest.NewServer(site)
 	t.Cleanup(server.Close)

@@ -4,8 +4,7 @@ package api
 
 import "strings"
 
-// settingOrder lists the site's settings in the order in which the server
-// names them, with their defaults.
+// settingOrder lists the settings with their defaults, in the order of MAAS.
 var settingOrder = []struct {
 	name     string
 	fallback any

@@ -25,7 +25,7 @@ func readVersion(c *call) (any, error) {
 	return render.Object{"version": c.print.Version.Text, "subversion": "", "capabilities": capabilities}, nil
 }
 
-// namePattern is what zones and pools may be called.
+// namePattern matches the valid names of zones and pools.
 var namePattern = regexp.MustCompile(`^[a-zA-Z0-9][a-zA-Z0-9 _-]*$`)
 
 var zonePattern = regexp.MustCompile(`^[\w-]+$`)
@@ -176,7 +176,7 @@ func poolResource() resource {
 	}}
 }
 
-// pool finds a pool by its id or its name.
+// pool returns the pool with the ID or the name.
 func (c *call) pool(id string) *inventory.Pool {
 	if n, err := strconv.Atoi(id); err == nil {
 		return c.DB.Pools.Get(n)
@@ -281,7 +281,7 @@ func setConfig(c *call) (any, error) {
 	return text(200, "OK"), nil
 }
 
-// settingValue reads a value as the kind that the setting has.
+// settingValue parses a value of the setting's type.
 func settingValue(name, raw string, fallback any) (any, error) {
 	switch fallback.(type) {
 	case bool:

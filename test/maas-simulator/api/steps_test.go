@@ -12,13 +12,13 @@ import (
 	"github.com/openshift/hypershift/test/maas-simulator/simulator/simtest"
 )
 
-// step is one request of a story and what must come back.
+// step is a request of a scenario and the expected response.
 type step struct {
 	user, request string
 	form          []string
 	code          int
-	// says is the whole body; shows are "field=value" of the object, or
-	// in a list the values of that field, joined by blanks.
+	// says is the complete body. shows are "field=value" of the object; for a list, the value is the values of the field,
+	// joined by spaces.
 	says  string
 	shows []string
 }
@@ -37,7 +37,7 @@ func (s step) with(shows ...string) step {
 	return s
 }
 
-// story sends the steps in their order.
+// story sends the requests of the steps in order and checks the responses.
 func story(t *testing.T, site *simtest.Site, steps ...step) {
 	t.Helper()
 	for i, s := range steps {
@@ -64,7 +64,7 @@ func story(t *testing.T, site *simtest.Site, steps ...step) {
 	}
 }
 
-// at prints what is under a path such as "zone.name".
+// at formats the value at a path such as "zone.name".
 func at(o map[string]any, path string) string {
 	var value any = o
 	for _, key := range strings.Split(path, ".") {

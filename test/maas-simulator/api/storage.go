@@ -36,7 +36,7 @@ func setStorageLayout(c *call) (any, error) {
 	return nil, problem.Field("storage_layout", "'%s' is not a valid storage layout.  It should be one of: %s.", layout, strings.Join(quoted, ", "))
 }
 
-// restore checks what the server checks; layouts stay as they are.
+// restore performs the checks of MAAS. It does not change the storage layout.
 func restore(c *call) (any, error) {
 	m, err := c.edit(toAdmin)
 	if err != nil {

@@ -2,7 +2,7 @@
 
 package api
 
-// table lists every path of the API with the resource behind it.
+// table returns the paths of the API with their resources.
 func (s *Server) table() []route {
 	interfaces, iface := interfacesResource(), interfaceResource()
 	return append([]route{

@@ -80,7 +80,7 @@ func taggedMachines(c *call, t *inventory.Tag) (any, error) {
 	return c.visible(func(m *inventory.Machine) bool { return m.HasTags(t.Name) })
 }
 
-// saveTag makes a tag, or changes the one that is given.
+// saveTag creates a tag, or changes the given one.
 func (c *call) saveTag(old *inventory.Tag) (any, error) {
 	f := problem.Fields{}
 	t := &inventory.Tag{}
@@ -117,8 +117,8 @@ func (c *call) saveTag(old *inventory.Tag) (any, error) {
 	return c.print.Tag(t), nil
 }
 
-// plausibleXPath refuses what no XPath parser takes: open brackets or quotes,
-// and paths that end in the middle.
+// plausibleXPath reports whether an expression may be valid XPath. It rejects open brackets and quotes, and incomplete
+// paths.
 func plausibleXPath(expression string) bool {
 	var open []rune
 	closers := map[rune]rune{'[': ']', '(': ')'}
@@ -143,7 +143,7 @@ func plausibleXPath(expression string) bool {
 	return len(open) == 0 && !strings.HasSuffix(trimmed, "/") && !strings.Contains(trimmed, "/[")
 }
 
-// retag renames a tag on its machines, or takes it off when to is empty.
+// retag renames a tag on its machines, or removes it if to is empty.
 func (c *call) retag(from, to string) {
 	for _, m := range c.DB.Machines.All() {
 		if !m.HasTags(from) {
@@ -159,8 +159,7 @@ func (c *call) retag(from, to string) {
 	}
 }
 
-// updateTagged puts a tag on machines and takes it off others; ids that no
-// machine has are skipped without a word.
+// updateTagged adds a tag to machines and removes it from others. It ignores unknown IDs.
 func updateTagged(c *call, t *inventory.Tag) (any, error) {
 	if !c.user.Superuser {
 		return nil, problem.Text(403, "Must be a superuser or supply a rack_controller")

@@ -14,7 +14,7 @@ import (
 	"github.com/openshift/hypershift/test/maas-simulator/render"
 )
 
-// created answers a create that says 201.
+// created returns a response with status 201 for a created object.
 func created(object any) (any, error) {
 	body, err := json.Marshal(object)
 	if err != nil {

@@ -21,7 +21,7 @@ func virtualMachinesResource() resource {
 	}}}}
 }
 
-// virtualMachineResource is an instance, by the virtualmachine_id of its machine.
+// virtualMachineResource is a VM, given by the virtualmachine_id of its machine.
 func virtualMachineResource() resource {
 	return resource{name: "virtual-machine", ops: ops{"GET": {read: func(c *call) (any, error) {
 		id, err := strconv.Atoi(c.path[0])
@@ -36,7 +36,7 @@ func virtualMachineResource() resource {
 	}}}}
 }
 
-// vmClustersResource lists clusters of LXD hosts, of which the simulator has none.
+// vmClustersResource lists clusters of LXD hosts. The simulator has none.
 func vmClustersResource() resource {
 	return resource{name: "vm-clusters", ops: ops{"GET": {read: func(*call) (any, error) { return []any{}, nil }}}}
 }

@@ -13,14 +13,14 @@ import (
 	"github.com/openshift/hypershift/test/maas-simulator/problem"
 )
 
-// What the server says of values that a form does not take.
+// The error messages for invalid values of a form.
 const (
 	required      = "This field is required."
 	unknownChoice = "Select a valid choice. That choice is not one of the available choices."
 	unknownValue  = "Select a valid choice. %s is not one of the available choices."
 )
 
-// driverParameters are how each type of VM host is reached.
+// driverParameters are the connection parameters of each type of VM host.
 var driverParameters = map[string][]string{
 	"lxd":   {"power_address", "project", "password", "certificate", "key"},
 	"virsh": {"power_address", "power_pass"},
@@ -40,7 +40,7 @@ func createVMHost(c *call) (any, error) {
 		f.Add("type", unknownValue, h.Type)
 	}
 	if pool := c.form.Get("default_storage_pool"); pool != "" {
-		f.Add("default_storage_pool", unknownChoice) // none is known before the first look at the host
+		f.Add("default_storage_pool", unknownChoice) // MAAS knows no storage pool before it first refreshes the host.
 	}
 	c.placeVMHost(h, f)
 	if err := c.reachVMHost(h, f); err != nil {
@@ -83,7 +83,7 @@ func updateVMHost(c *call, h *inventory.VMHost) error {
 	return nil
 }
 
-// reachVMHost reads how the host is reached, once all else is in order.
+// reachVMHost parses the connection parameters, if there are no other errors.
 func (c *call) reachVMHost(h *inventory.VMHost, f problem.Fields) error {
 	if err := f.Problem(); err != nil {
 		return err
@@ -96,7 +96,7 @@ func (c *call) reachVMHost(h *inventory.VMHost, f problem.Fields) error {
 		}
 	}
 	for _, key := range driverParameters[h.Type] {
-		if c.form.Has(key) && key != "password" { // a trust password is forgotten once it was used
+		if c.form.Has(key) && key != "password" { // MAAS does not store a trust password.
 			h.Parameters[key] = c.form.Get(key)
 		}
 	}
@@ -114,7 +114,7 @@ func (c *call) reachVMHost(h *inventory.VMHost, f problem.Fields) error {
 
 var macvlanModes = []string{"", "bridge", "passthru", "private", "vepa"}
 
-// placeVMHost reads what is said of the host beside the way to reach it.
+// placeVMHost parses the parameters of the host other than the connection parameters.
 func (c *call) placeVMHost(h *inventory.VMHost, f problem.Fields) {
 	taken := func(other *inventory.VMHost) bool { return other.Name == h.Name && other.ID != h.ID }
 	if h.Name != "" && c.DB.VMHosts.Find(taken) != nil {
@@ -166,7 +166,7 @@ func (c *call) ratio(key string, into *float64, f problem.Fields) {
 	}
 }
 
-// listed splits at commas.
+// listed splits a list at commas.
 func listed(text string) []string {
 	out := []string{}
 	for _, part := range strings.Split(text, ",") {

@@ -11,7 +11,7 @@ import (
 	"github.com/openshift/hypershift/test/maas-simulator/problem"
 )
 
-// goneResource answers where VM hosts were before MAAS gave them up.
+// goneResource responds to the paths of VM hosts in versions that no longer have them.
 func goneResource(name string) resource {
 	gone := op{anonymous: true, read: func(*call) (any, error) {
 		return nil, problem.Text(410, "VM hosts are no longer supported.")
@@ -22,8 +22,7 @@ func goneResource(name string) resource {
 	}}
 }
 
-// vmHostRoutes are the paths of VM hosts, of what they hold, and of what they
-// were called before.
+// vmHostRoutes returns the paths of VM hosts and of their objects, including the older names of the paths.
 func (s *Server) vmHostRoutes() []route {
 	resources := map[string]resource{
 		"vm-hosts/": vmHostsResource(), "vm-hosts/{}/": vmHostResource(), "pods/": vmHostsResource(), "pods/{}/": vmHostResource(),
@@ -78,7 +77,7 @@ func vmHostResource() resource {
 	}}
 }
 
-// vmHost finds the VM host in the path; what is no number crashes the server.
+// vmHost returns the VM host in the path. A path segment that is not a number is an internal error in MAAS.
 func (c *call) vmHost() (*inventory.VMHost, error) {
 	id, err := strconv.Atoi(c.path[0])
 	if err != nil {
@@ -91,7 +90,7 @@ func (c *call) vmHost() (*inventory.VMHost, error) {
 	return h, nil
 }
 
-// ownVMHost is vmHost for administrators; others learn nothing of the host.
+// ownVMHost is vmHost for administrators. Other users get an error before the host is looked up.
 func (c *call) ownVMHost() (*inventory.VMHost, error) {
 	if err := c.admin(); err != nil {
 		return nil, err
@@ -113,7 +112,7 @@ func onVMHost(do func(*call, *inventory.VMHost) error) func(*call) (any, error) 
 	}
 }
 
-// taggingVMHost looks at the tag before it looks for the host, as the server does.
+// taggingVMHost checks the tag before it looks up the host, as MAAS does.
 func taggingVMHost(do func(h *inventory.VMHost, tag string)) func(*call) (any, error) {
 	return func(c *call) (any, error) {
 		if err := c.admin(); err != nil {
@@ -143,13 +142,13 @@ func untagVMHost(h *inventory.VMHost, tag string) {
 	h.Tags = slices.DeleteFunc(slices.Clone(h.Tags), func(t string) bool { return t == tag })
 }
 
-// consoleTag is what the server puts on every VM host, and so on its VMs.
+// consoleTag is the tag that MAAS adds to every VM host. Its VMs get it too.
 const consoleTag = "pod-console-logging"
 
-// unreachable is what the driver says of a host that does not answer.
+// unreachable is the driver's error message for a host that does not answer.
 const unreachable = "Failed talking to pod: VM Host %d: Failed to connect to the LXD REST API."
 
-// refreshVMHost looks at the host: machines whose instance is gone go, too.
+// refreshVMHost refreshes the host. It removes machines whose VM is lost.
 func refreshVMHost(c *call, h *inventory.VMHost) error {
 	if h.Away {
 		return problem.Unavailable(unreachable, h.ID)
@@ -163,8 +162,8 @@ func refreshVMHost(c *call, h *inventory.VMHost) error {
 	return nil
 }
 
-// deleteVMHost takes the host's machines out of MAAS in any case; what the host
-// keeps of them without decompose is nothing that the simulator has.
+// deleteVMHost deletes the host and its machines from MAAS. The parameter decompose has no effect, because the
+// simulator does not keep VMs that MAAS does not list.
 func deleteVMHost(c *call) (any, error) {
 	h, err := c.ownVMHost()
 	if err != nil {
@@ -174,7 +173,7 @@ func deleteVMHost(c *call) (any, error) {
 	return noContent, nil
 }
 
-// removeVMHost takes a VM host out of MAAS, and its machines with it.
+// removeVMHost deletes a VM host and its machines from MAAS.
 func (c *call) removeVMHost(h *inventory.VMHost) {
 	for _, m := range c.DB.MachinesOf(h.ID) {
 		c.Life.Remove(c.DB.Machines.Edit(m.SystemID))

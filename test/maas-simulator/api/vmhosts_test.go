@@ -48,8 +48,8 @@ func TestVMHosts(t *testing.T) {
 	)
 }
 
-// TestVMHostRights shows that all but reading is for administrators, who are told
-// apart before the host is looked for.
+// TestVMHostRights verifies that only administrators may change VM hosts, and that this is checked before the host is
+// looked up.
 func TestVMHostRights(t *testing.T) {
 	site := simtest.New(t, simtest.WithVMHost)
 	for _, request := range []string{
@@ -154,7 +154,7 @@ func TestCompose(t *testing.T) {
 	)
 }
 
-// onHost is WithVMHost with a host whose machine is known, and with two storage pools.
+// onHost returns a site like WithVMHost. The machine of its host is known, and the host has two storage pools.
 func onHost(t *testing.T) *simtest.Site {
 	site := simtest.New(t, simtest.WithVMHost)
 	site.ChangeVMHost("lxd-1", func(h *inventory.VMHost) {

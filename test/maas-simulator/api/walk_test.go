@@ -18,12 +18,12 @@ import (
 	"github.com/openshift/hypershift/test/maas-simulator/status"
 )
 
-// busy are the statuses in which something is under way.
+// busy are the statuses in which an operation is running.
 var busy = []status.Status{
 	status.Commissioning, status.Deploying, status.Releasing, status.DiskErasing, status.EnteringRescueMode, status.ExitingRescueMode, status.Testing,
 }
 
-// walker asks for one thing after another, as many users at once would.
+// walker sends random requests one after the other as several users.
 type walker struct {
 	*simtest.Site
 	random *rand.Rand
@@ -50,7 +50,7 @@ func (w *walker) step() {
 		w.log = append(w.log, d.String())
 		w.Settle(d)
 	default:
-		// Not mark_broken, after which a machine keeps what it had.
+		// mark_broken is not in the list, because a machine keeps its addresses and annotations after it.
 		op := pick(w, "deploy", "deploy", "release", "release", "abort", "commission", "test", "rescue_mode", "exit_rescue_mode", "power_on", "power_off", "lock", "unlock",
 			"override_failed_testing")
 		w.ask(user, "POST", machine+"?op="+op, pick(w, "erase", "comment", "bridge_all"), "true")
@@ -61,7 +61,7 @@ func (w *walker) ask(user, method, path string, form ...string) {
 	w.log = append(w.log, fmt.Sprint(user, " ", path, " ", form, " ", w.Do(user, method, path, form...).Code))
 }
 
-// wrong says what can never be true of a site, whatever was asked of it.
+// wrong returns a violated invariant of the site; empty if there is none.
 func (w *walker) wrong() string {
 	held := map[string]string{}
 	for _, m := range w.Machines() {
@@ -90,7 +90,8 @@ func (w *walker) wrong() string {
 	return ""
 }
 
-// TestRandomWalk: whatever is asked in whatever order, nobody shares an address or a machine, all that begins ends, and a new process knows it all.
+// TestRandomWalk verifies invariants after random requests: no address or machine is shared, all operations end, and a
+// new process has the same state.
 func TestRandomWalk(t *testing.T) {
 	for seed := range uint64(6) {
 		t.Run(fmt.Sprintf("When the walk is number %d it should stay a site", seed), func(t *testing.T) {

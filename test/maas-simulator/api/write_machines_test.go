@@ -17,7 +17,7 @@ import (
 
 const create = "POST machines/"
 
-// newMachine is a form that makes a machine, but for what the pairs replace or add.
+// newMachine returns a form that creates a machine. The pairs replace or add parameters.
 func newMachine(pairs ...string) []string {
 	values := map[string]string{"architecture": "amd64/generic", "mac_addresses": "52:54:00:00:09:01", "hostname": "fresh", "power_type": "manual"}
 	for i := 0; i+1 < len(pairs); i += 2 {
@@ -36,7 +36,7 @@ func TestCreateForms(t *testing.T) {
 	const choice = `["Select a valid choice. That choice is not one of the available choices."]`
 	tests := map[string]struct {
 		form  []string
-		says  string // empty: it is made
+		says  string // empty if the machine is created
 		shows []string
 	}{
 		"a domain in its name":        {[]string{"hostname", "fresh.lab.example"}, "", []string{"fqdn=fresh.lab.example"}},
@@ -81,7 +81,8 @@ func TestCreateForms(t *testing.T) {
 	}
 }
 
-// TestPowerTypes: those drivers find the MAC addresses of a machine by themselves, and all that the server has may be named.
+// TestPowerTypes verifies the power types that need no MAC addresses, because their drivers find them, and that every
+// power type of MAAS is accepted.
 func TestPowerTypes(t *testing.T) {
 	site := simtest.New(t, simtest.Rack)
 	for _, kind := range []string{"ipmi", "lxd", "redfish"} {
@@ -103,8 +104,8 @@ func letters(n int) string {
 	return string(out)
 }
 
-// TestPowerParameters: how a machine is switched may be said as JSON or one by one, is told to administrators only, and is made up for a seed
-// that leaves it out.
+// TestPowerParameters verifies that power parameters may be JSON or separate keys, and that only administrators can
+// read them. They are generated if the seed has none.
 func TestPowerParameters(t *testing.T) {
 	site := simtest.New(t, simtest.Rack)
 	site.Change("aaaaa2", func(m *inventory.Machine) { m.PowerType = "lxd" })
@@ -148,7 +149,7 @@ func TestUpdateMachines(t *testing.T) {
 	g.Expect(cmp.Diff(before, site.Has("uno"))).To(BeEmpty(), "a form is taken as a whole or not at all")
 }
 
-// TestAnnotations: they are one owner's, key by key.
+// TestAnnotations verifies that annotations are set by key and belong to one owner.
 func TestAnnotations(t *testing.T) {
 	const annotate = "POST machines/aaaaa1/?op=set_workload_annotations"
 	site := simtest.New(t, simtest.Rack)
@@ -166,7 +167,8 @@ func TestAnnotations(t *testing.T) {
 	)
 }
 
-// TestIsRegistered: whoever enlists asks whether it is known; a retired machine may be enlisted again.
+// TestIsRegistered verifies the check for a known MAC address before an enlistment. A retired machine may be enlisted
+// again.
 func TestIsRegistered(t *testing.T) {
 	site := simtest.New(t, simtest.Rack)
 	site.Change("aaaaa2", func(m *inventory.Machine) { m.Status = status.Retired })
@@ -180,7 +182,7 @@ func TestIsRegistered(t *testing.T) {
 	)
 }
 
-// TestAccept: what strangers enlisted waits for an administrator.
+// TestAccept verifies that machines of anonymous enlistments wait for an administrator.
 func TestAccept(t *testing.T) {
 	g := NewWithT(t)
 	site := simtest.New(t, simtest.Rack)
@@ -208,7 +210,8 @@ func TestZonesOfSeveralMachines(t *testing.T) {
 	)
 }
 
-// TestBulkReleaseByVersion: a power controller that fails in the middle, where a version says so in the call, leaves every machine as it was.
+// TestBulkReleaseByVersion verifies that no machine changes if one power controller fails, in the version that reports
+// this failure in the response.
 func TestBulkReleaseByVersion(t *testing.T) {
 	g := NewWithT(t)
 	site := simtest.New(t, simtest.Rack, func(o *simulator.Options) { o.Version = "3.5" })

@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package boot is the edge between the MAAS simulator, which decides when a
-// machine is installed, powered and erased, and whatever stands in for the
-// metal.
+// Package boot defines the interface between the MAAS simulator and its boot backends. The simulator decides when a
+// machine is installed, powered and erased. A backend does this to a fake machine.
 package boot
 
 import (
@@ -14,9 +13,9 @@ import (
 type State string
 
 const (
-	// Off says the machine draws no power.
+	// Off means that the machine draws no power.
 	Off State = "off"
-	// On says the machine is powered, whether or not its system is up yet.
+	// On means that the machine is powered, even if its system is not up yet.
 	On State = "on"
 )
 
@@ -28,10 +27,10 @@ type Disk struct {
 	Bytes int64
 }
 
-// Spec is what a backend needs to install and boot one machine. It is complete
-// at every call: a backend need not remember an earlier one.
+// Spec contains what a backend needs to install and boot one machine. It is complete in every call, so a backend need
+// not store earlier ones.
 type Spec struct {
-	// SystemID is MAAS's identity of the machine, six characters.
+	// SystemID is the machine's system ID in MAAS, six characters.
 	SystemID string
 	// Hostname is the machine's name without its domain.
 	Hostname string
@@ -45,8 +44,8 @@ type Spec struct {
 	Gateway netip.Addr
 	// Nameservers are the DNS servers of the machine's subnet.
 	Nameservers []netip.Addr
-	// MetadataURL is where the machine finds its metadata, with a trailing
-	// slash, for example http://172.30.240.1:5240/MAAS/metadata/.
+	// MetadataURL is the URL of the machine's metadata, with a trailing slash, for example
+	// http://172.30.240.1:5240/MAAS/metadata/.
 	MetadataURL string
 	// ConsumerKey, TokenKey and TokenSecret are the machine's own OAuth
 	// credentials for the metadata endpoint.
@@ -58,10 +57,10 @@ type Spec struct {
 	Architecture string
 	// Zone is the name of the machine's physical zone.
 	Zone string
-	// Ephemeral asks to run from memory: Install is not called.
+	// Ephemeral makes the machine run from memory: Install is not called.
 	Ephemeral bool
-	// Blank has what the disks hold be gone when the machine is started: it is on,
-	// and nothing runs, also at later starts, until Install.
+	// Blank deletes the content of the disks when the machine starts. The machine is then on, but no system runs until the
+	// next Install, even after further starts.
 	Blank bool
 	// CPUs is the number of CPU cores.
 	CPUs int
@@ -71,18 +70,18 @@ type Spec struct {
 	Disks []Disk
 }
 
-// Backend stands in for the metal. Every method may be called again after it
-// failed or was cut short, also by a later process.
+// Backend installs, powers and erases machines. Every method may be called again after an error or an interruption,
+// even by another process.
 type Backend interface {
-	// Install writes the image to the disks: curtin's part of a deployment.
+	// Install writes the image to the disks, as curtin does in a deployment.
 	Install(ctx context.Context, spec Spec) error
-	// PowerOn starts the machine from its disks, or from memory when the spec
-	// is ephemeral; it returns when the power is on, before the system is up.
+	// PowerOn starts the machine from its disks, or from memory if the spec is ephemeral. It returns when the power is on,
+	// before the system is up.
 	PowerOn(ctx context.Context, spec Spec) error
-	// PowerOff stops the machine; one that is off or unknown is no error.
+	// PowerOff stops the machine. It returns no error if the machine is off or unknown.
 	PowerOff(ctx context.Context, systemID string) error
-	// Power reports the machine's power; an unknown machine is Off.
+	// Power returns the machine's power state; an unknown machine is Off.
 	Power(ctx context.Context, systemID string) (State, error)
-	// Erase forgets what the disks hold; an unknown machine is no error.
+	// Erase deletes the content of the disks. It returns no error if the machine is unknown.
 	Erase(ctx context.Context, systemID string) error
 }

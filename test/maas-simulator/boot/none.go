@@ -7,9 +7,8 @@ import (
 	"sync"
 )
 
-// None is a backend without metal: it remembers power states and nothing else.
-// The zero value is ready to use. A machine on None never reports that it is
-// up; the simulator does that for it.
+// None is a backend without machines: it stores only power states. The zero value is ready to use. A machine on None
+// never reports that it is up; the simulator does that instead.
 type None struct {
 	mu sync.Mutex
 	on map[string]bool
@@ -20,7 +19,7 @@ var _ Backend = (*None)(nil)
 // Install does nothing: there are no disks.
 func (n *None) Install(context.Context, Spec) error { return nil }
 
-// PowerOn notes that the machine is on.
+// PowerOn sets the power state to on.
 func (n *None) PowerOn(_ context.Context, spec Spec) error {
 	n.mu.Lock()
 	defer n.mu.Unlock()
@@ -31,7 +30,7 @@ func (n *None) PowerOn(_ context.Context, spec Spec) error {
 	return nil
 }
 
-// PowerOff notes that the machine is off.
+// PowerOff sets the power state to off.
 func (n *None) PowerOff(_ context.Context, systemID string) error {
 	n.mu.Lock()
 	defer n.mu.Unlock()
@@ -39,7 +38,7 @@ func (n *None) PowerOff(_ context.Context, systemID string) error {
 	return nil
 }
 
-// Power reports what the last PowerOn or PowerOff said.
+// Power returns the state that the last PowerOn or PowerOff set.
 func (n *None) Power(_ context.Context, systemID string) (State, error) {
 	n.mu.Lock()
 	defer n.mu.Unlock()

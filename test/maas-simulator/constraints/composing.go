@@ -12,8 +12,7 @@ import (
 	"github.com/openshift/hypershift/test/maas-simulator/inventory"
 )
 
-// Order is what an allocation that nothing fits orders from a VM host, in the
-// parameters of compose.
+// Order returns the parameters of compose for an allocation that no machine satisfies.
 func (s *Set) Order() form.Values {
 	var order form.Values
 	add := func(key, value string) {
@@ -38,7 +37,7 @@ func (s *Set) resolved(name string) string {
 	return ""
 }
 
-// whole is a number without what is behind its point; none asks for nothing.
+// whole returns the integer part of a number; empty if it is 0 or no number.
 func (s *Set) whole(name string) string {
 	n, err := strconv.ParseFloat(s.resolved(name), 64)
 	if err != nil || math.Trunc(n) == 0 {
@@ -47,9 +46,8 @@ func (s *Set) whole(name string) string {
 	return strconv.Itoa(int(n))
 }
 
-// FitsVMHost reports whether the allocation may be composed on the host: it has
-// to be in the zone, to carry the tags themselves as they were sent, and to be
-// of a name and type that fit. It must run inside View or Update.
+// FitsVMHost reports whether the allocation may be composed on the host. The host must be in the zone, have the tags as
+// they were sent, and match the pod names and types. It must run inside View or Update.
 func (s *Set) FitsVMHost(db *inventory.DB, h *inventory.VMHost) bool {
 	zone, tags, not := db.ZoneByName(s.given.Get("zone")), s.given.All("tags"), s.given.All("not_tags")
 	names, types := s.given.All("pod"), s.given.All("pod_type")

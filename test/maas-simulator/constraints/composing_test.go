@@ -17,7 +17,8 @@ import (
 	"github.com/openshift/hypershift/test/maas-simulator/problem"
 )
 
-// TestOrder: a VM that an allocation orders is as large as was asked for, in whole numbers; the rest is compose's to choose.
+// TestOrder verifies that an allocation orders a VM with the requested size in integers. compose chooses everything
+// else.
 func TestOrder(t *testing.T) {
 	for query, want := range map[string]form.Values{
 		"":                          nil,
@@ -46,7 +47,7 @@ func TestFitsVMHost(t *testing.T) {
 		"": true, "mem=999999": true, "pool=p1": true,
 		"zone=z2": true, "zone=default": false, "zone=z2&zone=default": false,
 		"tags=t1": true, "tags=t2": false, "tags=t1&tags=t2": false,
-		"tags=t1,t2":  false, // the text itself, which no host has
+		"tags=t1,t2":  false, // The host has no tag with this text: the text is not split.
 		"not_tags=t2": true, "not_tags=t1": false, "not_tags=t1&not_tags=t2": true,
 		"pod=kvm": true, "pod=other": false, "pod=other&pod=kvm": true, "not_pod=kvm": false, "not_pod=other": true,
 		"pod_type=virsh": true, "pod_type=lxd": false, "pod_type=lxd&pod_type=virsh": true, "not_pod_type=virsh": false, "not_pod_type=lxd": true,
@@ -58,7 +59,8 @@ func TestFitsVMHost(t *testing.T) {
 	}
 }
 
-// TestInterfaceOrders: an address and a mode are the VM's; all else chooses the host's interface, which must be on the address's VLAN.
+// TestInterfaceOrders verifies that an address and a mode apply to the VM. Other keys select the host's interface,
+// which must be on the VLAN of the address.
 func TestInterfaceOrders(t *testing.T) {
 	tests := map[string]struct{ text, want string }{
 		"a network of the host":       {"net0:subnet=n1", "net0 [] : eth0@a"},
@@ -82,7 +84,7 @@ func TestInterfaceOrders(t *testing.T) {
 	}
 }
 
-// ordered writes each order as "label [addresses] mode: interfaces that fit", or the refusal.
+// ordered formats each order as "label [addresses] mode: interfaces that fit", or returns the error.
 func ordered(db *inventory.DB, text string) string {
 	var lines []string
 	err := db.View(func() error {

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package constraints understands the parameters with which machines are
-// chosen, by allocate and by list filters.
+// Package constraints parses the constraints by which allocate and the list filters select machines.
 package constraints
 
 import (
@@ -15,29 +14,28 @@ import (
 	"github.com/openshift/hypershift/test/maas-simulator/problem"
 )
 
-// Set is what a request asks for.
+// Set contains the constraints of a request.
 type Set struct {
 	rules []rule
-	// Storage and Interfaces are the labelled constraints, for the map of what
-	// was matched.
+	// storage and interfaces are the labelled constraints. Matched reports which devices satisfy them.
 	storage    []storageRule
 	interfaces []interfaceRule
-	// given is the request as it was sent.
+	// given contains the parameters of the request.
 	given form.Values
-	// SystemID is what was asked for by identity, else "".
+	// SystemID is the requested system ID, or "".
 	SystemID string
 }
 
-// rule is one constraint; it sorts by its name in messages.
+// rule is one constraint. Messages list the rules sorted by name.
 type rule struct {
 	name, resolved string
 	fits           func(*inventory.Machine) bool
 }
 
-// parser turns the values of one parameter into a rule.
+// parser parses the values of one parameter into a rule.
 type parser func(c *context, values []string) (resolved string, fits func(*inventory.Machine) bool)
 
-// context is what a parser may look at and write to.
+// context is the input and output of a parser.
 type context struct {
 	db     *inventory.DB
 	set    *Set
@@ -51,18 +49,18 @@ func (c *context) refuse(format string, args ...any) (string, func(*inventory.Ma
 	return "", nil
 }
 
-// notConstraints are parameters of allocate that choose nothing.
+// notConstraints are the parameters of allocate that are no constraints.
 var notConstraints = []string{
 	"op", "agent_name", "comment", "bridge_all", "bridge_type", "bridge_stp", "bridge_fd", "dry_run", "verbose",
 	"install_kvm", "install_rackd", "register_vmhost", "ephemeral_deploy", "enable_hw_sync",
 }
 
-// Acquire reads the constraints of allocate. It must run inside View or Update.
+// Acquire parses the constraints of allocate. It must run inside View or Update.
 func Acquire(db *inventory.DB, values form.Values) (*Set, error) {
 	return parse(db, values.Without(notConstraints...), acquireParsers)
 }
 
-// Filter reads the filters of a list. It must run inside View or Update.
+// Filter parses the filters of a list. It must run inside View or Update.
 func Filter(db *inventory.DB, values form.Values) (*Set, error) {
 	return parse(db, values.Without("op"), filterParsers)
 }
@@ -102,7 +100,7 @@ func (s *Set) Fits(m *inventory.Machine) bool {
 	return true
 }
 
-// Resolved describes the constraints as the server understood them.
+// Resolved describes the constraints after parsing.
 func (s *Set) Resolved() string {
 	parts := make([]string, len(s.rules))
 	for i, r := range s.rules {
@@ -111,7 +109,7 @@ func (s *Set) Resolved() string {
 	return strings.Join(parts, " ")
 }
 
-// Asked describes the constraints as they were sent, in the server's notation.
+// Asked describes the constraints of the request in MAAS's notation.
 func Asked(values form.Values) string {
 	values = values.Without("op")
 	parts := []string{}
@@ -125,7 +123,7 @@ func Asked(values form.Values) string {
 	return "[" + strings.Join(parts, ", ") + "]"
 }
 
-// quote writes a string as Python's repr does.
+// quote quotes a string like Python's repr.
 func quote(s string) string {
 	mark := "'"
 	if strings.Contains(s, "'") && !strings.Contains(s, `"`) {
@@ -138,5 +136,6 @@ func quote(s string) string {
 	return mark + strings.NewReplacer("\n", `\n`, "\r", `\r`, "\t", `\t`).Replace(s) + mark
 }
 
-// Cost orders machines: the cheapest one that fits is taken.
+// Cost returns the cost by which machines are ordered. MAAS allocates the cheapest machine that satisfies the
+// constraints.
 func Cost(m *inventory.Machine) float64 { return float64(m.CPUCount) + float64(m.Memory)/1024 }

@@ -17,7 +17,7 @@ import (
 	"github.com/openshift/hypershift/test/maas-simulator/problem"
 )
 
-// lab is a site of four machines; b is a VM of host kvm, d runs from memory.
+// lab is the seed of a site with four machines. "b" is a VM on host kvm; "d" runs from memory.
 const lab = `{
  "zones": [{"id": 1, "name": "default"}, {"id": 2, "name": "z2"}], "resourcepools": [{"id": 0, "name": "default"}, {"id": 1, "name": "p1"}],
  "tags": [{"name": "t1"}, {"name": "t2"}], "domains": [{"id": 0, "name": "maas", "is_default": true}, {"id": 1, "name": "other.example"}],
@@ -47,7 +47,7 @@ func open(t *testing.T) *inventory.DB {
 	return db
 }
 
-// choose lists who satisfies a query, or the refusal.
+// choose returns the machines that satisfy a query, or the error.
 func choose(t *testing.T, read func(*inventory.DB, form.Values) (*constraints.Set, error), query string) string {
 	t.Helper()
 	db := open(t)

@@ -20,7 +20,7 @@ type labelled struct {
 	keys  [][2]string
 }
 
-// labels splits a constraint that CheckInterfaces found in order.
+// labels splits a constraint that CheckInterfaces accepts.
 func labels(text string) []labelled {
 	var out []labelled
 	for _, part := range strings.Split(text, ";") {
@@ -35,8 +35,8 @@ func labels(text string) []labelled {
 	return out
 }
 
-// CheckInterfaces says what is wrong with the form of an interface constraint;
-// empty when nothing is. What its values name is not looked at.
+// CheckInterfaces returns an error message if the syntax of an interface constraint is invalid, or "". It does not
+// check the values.
 func CheckInterfaces(text string) string {
 	if text == "" {
 		return ""
@@ -58,7 +58,7 @@ func CheckInterfaces(text string) string {
 	return ""
 }
 
-// fits is what an interface must be like for the label; nil when a value is refused.
+// fits returns a function that reports whether an interface satisfies the label's keys; nil if a value is rejected.
 func (l labelled) fits(c *context) func(*inventory.Interface) bool {
 	var all []func(*inventory.Interface) bool
 	for _, pair := range l.keys {
@@ -73,20 +73,18 @@ func (l labelled) fits(c *context) func(*inventory.Interface) bool {
 	}
 }
 
-// InterfaceOrder is an interface that a VM is to have.
+// InterfaceOrder is the order of an interface of a VM.
 type InterfaceOrder struct {
 	Label string
-	// Fits chooses the interface of the host that the VM is attached to.
+	// Fits reports whether the VM can be attached to an interface of the host.
 	Fits func(*inventory.Interface) bool
-	// IPs are the addresses that the VM is to have, Mode "unconfigured" that it
-	// is to have none.
+	// IPs are the requested addresses of the VM. Mode "unconfigured" means that it gets none.
 	IPs  []string
 	Mode string
 }
 
-// Interfaces reads the constraint of a VM to be: an address and a mode are about
-// the VM, the rest chooses the host's interface, which must be on the address's
-// VLAN. It must run inside View or Update.
+// Interfaces parses the interface constraint of a VM to compose. An address and a mode apply to the VM. Other keys
+// select the host's interface, which must be on the VLAN of the address. It must run inside View or Update.
 func Interfaces(db *inventory.DB, text string) ([]InterfaceOrder, error) {
 	var out []InterfaceOrder
 	for _, l := range labels(text) {
@@ -116,8 +114,8 @@ func Interfaces(db *inventory.DB, text string) ([]InterfaceOrder, error) {
 	return out, nil
 }
 
-// vlanOf is the VLAN of the subnet that an address is in; the server crashes
-// where there is none.
+// vlanOf returns the VLAN of the subnet that contains an address. Without such a subnet it returns the internal error
+// of MAAS, which crashes there.
 func vlanOf(db *inventory.DB, ip string) (int, error) {
 	addr, err := netip.ParseAddr(ip)
 	if err != nil {

@@ -12,7 +12,7 @@ import (
 	"github.com/openshift/hypershift/test/maas-simulator/inventory"
 )
 
-// storageRule asks for one disk.
+// storageRule is the constraint of one disk.
 type storageRule struct {
 	label string
 	bytes int64
@@ -21,7 +21,7 @@ type storageRule struct {
 
 var storagePattern = regexp.MustCompile(`^(?:([a-zA-Z0-9]+):)?([0-9.]+)(?:\(([^)]+)\))?$`)
 
-// splitOutside splits at commas that are in no brackets.
+// splitOutside splits at commas outside of parentheses.
 func splitOutside(s string) []string {
 	var out []string
 	depth, start := 0, 0
@@ -54,16 +54,16 @@ func storage(c *context, values []string) (string, func(*inventory.Machine) bool
 	return text, func(m *inventory.Machine) bool { return pickDisks(m, wanted) != nil }
 }
 
-// Disk is one entry of a storage constraint.
+// Disk is an entry of a storage constraint.
 type Disk struct {
-	// Label is empty when none was given.
+	// Label is the label; empty if there is none.
 	Label string
-	// Bytes is the size, from decimal gigabytes.
+	// Bytes is the size in bytes, converted from decimal gigabytes.
 	Bytes int64
 	Tags  []string
 }
 
-// ParseStorage reads "[label:]GB[(tag,tag)]" entries; false when malformed.
+// ParseStorage parses "[label:]GB[(tag,tag)]" entries. It returns false if the syntax is invalid.
 func ParseStorage(text string) ([]Disk, bool) {
 	var out []Disk
 	for _, part := range splitOutside(text) {
@@ -84,8 +84,8 @@ func ParseStorage(text string) ([]Disk, bool) {
 	return out, true
 }
 
-// pickDisks gives each constraint a disk of its own: the first one the boot
-// disk, each other one the smallest that fits. It returns nil when it cannot.
+// pickDisks assigns a different disk to each constraint. The first constraint gets the boot disk, each other one the
+// smallest disk that fits. It returns nil if that is impossible.
 func pickDisks(m *inventory.Machine, wanted []storageRule) []int {
 	free := slices.Clone(m.Disks)
 	picked := make([]int, 0, len(wanted))
@@ -116,7 +116,7 @@ func (r storageRule) fits(d *inventory.Disk) bool {
 	return !slices.ContainsFunc(r.tags, func(tag string) bool { return !slices.Contains(d.Tags, tag) })
 }
 
-// interfaceRule asks for one interface.
+// interfaceRule is the constraint of one interface.
 type interfaceRule struct {
 	label string
 	fits  func(*inventory.Interface) bool
@@ -140,7 +140,7 @@ func interfaces(c *context, values []string) (string, func(*inventory.Machine) b
 	}
 }
 
-// interfaceKey reads one known key of an interface constraint; nil when it is refused.
+// interfaceKey parses a known key of an interface constraint; nil if the value is rejected.
 func interfaceKey(c *context, key, value string) func(*inventory.Interface) bool {
 	if positive, negated := strings.CutPrefix(key, "not_"); negated {
 		fits := interfaceKey(c, positive, value)
@@ -163,8 +163,8 @@ func interfaceKey(c *context, key, value string) func(*inventory.Interface) bool
 	return func(nic *inventory.Interface) bool { return of(nic, value) }
 }
 
-// interfaceSpecs are the keys that name networks. A space must be there; for
-// the others, what is not there fits no machine.
+// interfaceSpecs are the keys that name networks. An unknown space is an error. Any other unknown network matches no
+// machine.
 var interfaceSpecs = map[string]matcher{
 	"subnet": subnetSpec, "subnet_cidr": subnetSpec,
 	"space": func(c *context, v string) func(*inventory.VLAN, *inventory.Subnet) bool {
@@ -197,8 +197,7 @@ func (r interfaceRule) matches(m *inventory.Machine) []int {
 	return ids
 }
 
-// Matched maps the labels of storage and interface constraints to the ids of
-// what was chosen for them.
+// Matched maps the labels of storage and interface constraints to the IDs of the devices that satisfy them.
 func (s *Set) Matched(m *inventory.Machine, verbose bool) map[string]any {
 	disks, nics := map[string][]int{}, map[string][]int{}
 	picked := pickDisks(m, s.storage)

@@ -12,7 +12,7 @@ import (
 	"github.com/openshift/hypershift/test/maas-simulator/problem"
 )
 
-// links calls of for every VLAN and subnet that an interface touches.
+// touches returns a function that reports whether "of" is true for a VLAN or subnet of an interface.
 func touches(c *context, of func(v *inventory.VLAN, s *inventory.Subnet) bool) func(*inventory.Interface) bool {
 	db := c.db
 	return func(nic *inventory.Interface) bool {
@@ -42,15 +42,15 @@ func anyInterface(fits func(*inventory.Interface) bool) func(*inventory.Machine)
 	}
 }
 
-// matcher finds what a specifier names: nothing says that there is nothing of
-// that name, unless the context was told that the request is refused.
+// matcher resolves a specifier to a function that matches VLANs and subnets. It returns nil if the specifier names
+// nothing, or if it has set an error in the context.
 type matcher func(c *context, spec string) func(*inventory.VLAN, *inventory.Subnet) bool
 
-// nothing is a match with what is not there.
+// nothing matches no VLAN and no subnet.
 func nothing(*inventory.VLAN, *inventory.Subnet) bool { return false }
 
-// specified reads a list of specifiers and looks for an interface that touches
-// one of what they name; it refuses a list that names nothing.
+// specified returns a parser for a list of specifiers. The rule matches machines with an interface on any of the
+// specified networks. The parser rejects a list that names no network.
 func specified(plural string, find matcher) parser {
 	return func(c *context, values []string) (string, func(*inventory.Machine) bool) {
 		var of []func(*inventory.VLAN, *inventory.Subnet) bool
@@ -78,8 +78,7 @@ var (
 	subnets       = specified("subnets", subnetSpec)
 )
 
-// within reads a specifier that is named by another one, such as the space of
-// space:x: what it names must be there.
+// within resolves a nested specifier, such as x in space:x. It sets an error if the specifier names nothing.
 func within(c *context, model string, find matcher, spec string) func(*inventory.VLAN, *inventory.Subnet) bool {
 	match := find(c, spec)
 	if match == nil {
@@ -169,8 +168,8 @@ func subnetSpec(c *context, spec string) func(*inventory.VLAN, *inventory.Subnet
 	return func(_ *inventory.VLAN, other *inventory.Subnet) bool { return other != nil && other.ID == s.ID }
 }
 
-// SubnetBySpec finds a subnet by id, cidr, name, or one of them with its kind
-// before a colon; nil when there is none.
+// SubnetBySpec returns the subnet with the ID, CIDR or name. The specifier may have its kind and a colon before it. It
+// returns nil if there is none.
 func SubnetBySpec(db *inventory.DB, spec string) *inventory.Subnet {
 	kind, value, qualified := strings.Cut(spec, ":")
 	if !qualified || strings.Contains(value, ":") && kind != "cidr" && kind != "ip" {
@@ -194,7 +193,7 @@ func SubnetBySpec(db *inventory.DB, spec string) *inventory.Subnet {
 	})
 }
 
-// holds tells whether an address lies in a network; false when one of them cannot be read.
+// holds reports whether a network contains an address; false if one of them is invalid.
 func holds(network, address string) bool {
 	cidr, err := netip.ParsePrefix(network)
 	ip, ipErr := netip.ParseAddr(address)

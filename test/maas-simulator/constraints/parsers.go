@@ -13,7 +13,7 @@ import (
 	"github.com/openshift/hypershift/test/maas-simulator/status"
 )
 
-// shared are parameters of allocate and of lists.
+// shared contains the parameters that allocate and lists have in common.
 var shared = map[string]parser{
 	"system_id":  systemID,
 	"cpu_count":  atLeast("Invalid CPU count: number required.", func(m *inventory.Machine) float64 { return float64(m.CPUCount) }),
@@ -59,7 +59,7 @@ func with(base, more map[string]parser) map[string]parser {
 	return all
 }
 
-// not turns a rule round.
+// not negates a parser's rule.
 func not(p parser) parser {
 	return func(c *context, values []string) (string, func(*inventory.Machine) bool) {
 		resolved, fits := p(c, values)
@@ -70,7 +70,7 @@ func not(p parser) parser {
 	}
 }
 
-// oneOf compares a machine's property with the values.
+// oneOf returns a parser whose rule matches machines that have one of the values as the property.
 func oneOf(property func(*context, *inventory.Machine) string) parser {
 	return func(c *context, values []string) (string, func(*inventory.Machine) bool) {
 		db := *c
@@ -117,7 +117,7 @@ func systemID(c *context, values []string) (string, func(*inventory.Machine) boo
 	return systemIDs(c, values)
 }
 
-// name is a hostname, or one with its domain.
+// name matches a hostname or a fully qualified name.
 func name(c *context, values []string) (string, func(*inventory.Machine) bool) {
 	want, db := values[len(values)-1], c.db
 	return want, func(m *inventory.Machine) bool { return m.Hostname == want || db.FQDN(m) == want }
@@ -133,7 +133,7 @@ func atLeast(refusal string, property func(*inventory.Machine) float64) parser {
 	}
 }
 
-// decimal writes a number as Python writes a float.
+// decimal formats a number like a Python float.
 func decimal(f float64) string {
 	s := strconv.FormatFloat(f, 'f', -1, 64)
 	if !strings.Contains(s, ".") {
@@ -154,7 +154,7 @@ func linkSpeed(m *inventory.Machine) float64 {
 	return float64(fastest)
 }
 
-// architecture must be one that an image is there for.
+// architecture rejects an architecture without a boot image.
 func architecture(c *context, values []string) (string, func(*inventory.Machine) bool) {
 	want := values[len(values)-1]
 	known := false
@@ -170,7 +170,7 @@ func architecture(c *context, values []string) (string, func(*inventory.Machine)
 	}
 }
 
-// words splits lists that are separated by blanks or commas.
+// words splits lists at spaces and commas.
 func words(values []string) []string {
 	var out []string
 	for _, v := range values {
@@ -213,7 +213,7 @@ func noTags(c *context, values []string) (string, func(*inventory.Machine) bool)
 	}
 }
 
-// byName resolves names to ids, or refuses the unknown ones.
+// byName resolves names to IDs, and rejects unknown names.
 func byName(c *context, values []string, what string, id func(string) (int, bool)) ([]int, bool) {
 	var ids []int
 	var unknown []string
@@ -259,7 +259,7 @@ func pools(c *context, values []string) (string, func(*inventory.Machine) bool) 
 	return strings.Join(values, ","), func(m *inventory.Machine) bool { return slices.Contains(ids, m.PoolID) }
 }
 
-// owners are names of users.
+// owners matches the names of the machines' owners.
 func owners(c *context, values []string) (string, func(*inventory.Machine) bool) {
 	_, ok := byName(c, values, "owner", func(n string) (int, bool) { return 0, c.db.Users.Get(n) != nil })
 	if !ok {
@@ -281,7 +281,7 @@ func macs(c *context, values []string) (string, func(*inventory.Machine) bool) {
 	}
 }
 
-// choices are values out of a fixed list.
+// choices returns a parser that accepts only values of a fixed list.
 func choices(known func(string) bool, property func(*inventory.Machine) string) parser {
 	return func(c *context, values []string) (string, func(*inventory.Machine) bool) {
 		for _, v := range values {
@@ -327,7 +327,7 @@ func statuses(c *context, values []string) (string, func(*inventory.Machine) boo
 	return strings.Join(values, ","), func(m *inventory.Machine) bool { return m.Status.In(wanted...) }
 }
 
-// devices match what a seed says of PCI and USB devices.
+// devices matches the PCI and USB devices of the seed.
 func devices(_ *context, values []string) (string, func(*inventory.Machine) bool) {
 	wanted := strings.Split(values[len(values)-1], ",")
 	return values[len(values)-1], func(m *inventory.Machine) bool {

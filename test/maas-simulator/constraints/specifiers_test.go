@@ -14,7 +14,8 @@ import (
 	"github.com/openshift/hypershift/test/maas-simulator/inventory"
 )
 
-// TestSpecifierKinds: what is before the colon says what the rest is; a number is no name, and a name no number.
+// TestSpecifierKinds verifies that the kind before the colon determines how the rest is read. A name is not read as a
+// number, nor a number as a name.
 func TestSpecifierKinds(t *testing.T) {
 	const noVLAN, noSubnet = `400 {"vlans": ["No matching VLANs found."]}`, `400 {"subnets": ["No matching subnets found."]}`
 	for query, want := range map[string]string{
@@ -39,7 +40,7 @@ func TestSpecifierKinds(t *testing.T) {
 	}
 }
 
-// TestIPv6Specifiers: the colons of an address say nothing of a kind.
+// TestIPv6Specifiers verifies that the colons of an IPv6 address separate no kind.
 func TestIPv6Specifiers(t *testing.T) {
 	db := inventory.NewDB(1)
 	if err := db.Load([]byte(`{"subnets": [{"id": 1, "cidr": "fd00:1::/64"}, {"id": 2, "name": "six", "cidr": "fd00:2::/64"}]}`), time.Unix(0, 0)); err != nil {
@@ -88,7 +89,8 @@ func TestChoices(t *testing.T) {
 	}
 }
 
-// TestParametersThatChooseNothing: what allocate passes on to what follows it is neither a constraint nor told as one.
+// TestParametersThatChooseNothing verifies that parameters of allocate that are no constraints are neither rejected nor
+// listed as constraints.
 func TestParametersThatChooseNothing(t *testing.T) {
 	const query = "op=allocate&agent_name=x&comment=y&bridge_all=1&bridge_type=ovs&bridge_stp=1&bridge_fd=3&dry_run=1&verbose=1&" +
 		"install_kvm=1&install_rackd=1&register_vmhost=1&ephemeral_deploy=1&enable_hw_sync=1"
@@ -97,7 +99,7 @@ func TestParametersThatChooseNothing(t *testing.T) {
 	g.Expect(choose(t, constraints.Filter, "comment=y")).To(Equal(`400 {"comment": ["No such constraint."]}`), "a list has no comment")
 }
 
-// acquired is what a query asks for, as allocate reads it.
+// acquired parses a query as allocate does.
 func acquired(t *testing.T, db *inventory.DB, query string, see func(*constraints.Set)) {
 	t.Helper()
 	values, err := form.Parse(query)
@@ -115,7 +117,7 @@ func acquired(t *testing.T, db *inventory.DB, query string, see func(*constraint
 	}
 }
 
-// TestResolved: an operator reads in the refusal what the server made of the constraints, in the order of their names.
+// TestResolved verifies that an error message lists the constraints as MAAS parsed them, sorted by name.
 func TestResolved(t *testing.T) {
 	for query, want := range map[string]string{
 		"zone=z2&zone=default":                    "zone=z2,default",
@@ -146,7 +148,7 @@ func TestAsked(t *testing.T) {
 	}
 }
 
-// TestByIdentity: allocate answers otherwise, and composes nothing, where one machine was asked for.
+// TestByIdentity verifies SystemID: for a request by system ID, allocate responds differently and composes nothing.
 func TestByIdentity(t *testing.T) {
 	for query, want := range map[string]string{"": "", "name=a": "", "system_id=a": "a", "system_id=a&system_id=b": "b"} {
 		acquired(t, open(t), query, func(s *constraints.Set) { NewWithT(t).Expect(s.SystemID).To(Equal(want), query) })
@@ -157,7 +159,7 @@ const disks = `{"machines": [{"system_id": "m", "physicalblockdevice_set": [
   {"id": 1, "size": 10000000000}, {"id": 2, "size": 50000000000}, {"id": 3, "size": 90000000000}, {"id": 4, "size": 50000000000, "tags": ["ssd"]}],
  "interface_set": [{"id": 12, "name": "eth0", "tags": ["x"]}, {"id": 11, "name": "eth1", "tags": ["x"]}]}]}`
 
-// TestWhatWasChosen: an installer is told by its labels which disk and which interface it was given.
+// TestWhatWasChosen verifies that the response maps labels to the disks and interfaces that satisfy them.
 func TestWhatWasChosen(t *testing.T) {
 	type labels = map[string][]int
 	none := map[string]any{}

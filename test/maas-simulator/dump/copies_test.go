@@ -20,7 +20,7 @@ import (
 	"github.com/openshift/hypershift/test/maas-simulator/simulator/simtest"
 )
 
-// staffed is Rack with what simtest's other sites lack: controllers, devices, spaces without VLANs and users of its own.
+// staffed is a seed with objects that simtest's other seeds lack: controllers, devices, spaces without VLANs and users.
 const staffed = `{"users": [{"username": "carol", "email": "carol@lab.example", "is_superuser": true, "is_local": false}],
  "spaces": [{"id": 4, "name": "empty", "description": "d"}], "fabrics": [{"id": 3, "name": "spare", "class_type": "10g"}],
  "subnets": [{"id": 9, "name": "lone", "cidr": "10.3.0.0/24", "vlan": {"id": 8, "vid": 12, "fabric_id": 3, "space": "empty"}}],
@@ -31,7 +31,7 @@ const staffed = `{"users": [{"username": "carol", "email": "carol@lab.example", 
  "config": {"default_distro_series": "jammy", "node_timeout": 77, "enable_disk_erasing_on_release": true},
  "boot_resources": [{"id": 5, "type": "Synced", "name": "ubuntu/jammy", "architecture": "amd64/ga-22.04"}], "machines": [{"system_id": "aaaaa1", "hostname": "one"}]}`
 
-// source is a site on the real clock, as dump reads it.
+// source serves a site that uses the real clock, and returns it as a source with the output of its warnings.
 func source(t *testing.T, handler http.Handler, key string) (dump.Source, *bytes.Buffer) {
 	t.Helper()
 	server := httptest.NewServer(handler)
@@ -40,7 +40,8 @@ func source(t *testing.T, handler http.Handler, key string) (dump.Source, *bytes
 	return dump.Source{URL: server.URL + "/MAAS/", APIKey: key, Timeout: time.Minute, Warn: warnings}, warnings
 }
 
-// TestEveryList: a copy has all that the site lists, controllers and settings too, and answers like it.
+// TestEveryList verifies that a copy contains all lists of the site, including controllers and settings, and responds
+// like the site.
 func TestEveryList(t *testing.T) {
 	g := NewWithT(t)
 	site := simtest.New(t, staffed)
@@ -65,7 +66,7 @@ func TestEveryList(t *testing.T) {
 	}
 }
 
-// answering lets a site answer, but for what begins with this path.
+// answering returns a handler of the site in which another handler serves the paths with a prefix.
 func answering(site *simtest.Site, path string, instead http.HandlerFunc) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if strings.HasPrefix(r.URL.RequestURI(), "/MAAS/api/2.0/"+path) {
@@ -76,7 +77,7 @@ func answering(site *simtest.Site, path string, instead http.HandlerFunc) http.H
 	})
 }
 
-// TestListsThatFail: what cannot be read is named and left out; without machines there is no copy.
+// TestListsThatFail verifies that lists that cannot be read are reported and omitted. Without the machines, Dump fails.
 func TestListsThatFail(t *testing.T) {
 	broken := func(w http.ResponseWriter, _ *http.Request) { _, _ = w.Write([]byte("<html>")) }
 	short := func(w http.ResponseWriter, _ *http.Request) {
@@ -128,7 +129,7 @@ func TestListsThatFail(t *testing.T) {
 	}
 }
 
-// full is a file on a disk that is full.
+// full is a file on a full disk.
 type full struct{}
 
 var errFull = errors.New("no space left on device")

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package dump reads what a live MAAS prints into a seed of the simulator.
+// Package dump reads the inventory of a live MAAS and writes it as a seed of the simulator.
 package dump
 
 import (
@@ -15,19 +15,19 @@ import (
 	"time"
 )
 
-// Source is the MAAS to read.
+// Source is the MAAS to read from.
 type Source struct {
-	// URL is that of MAAS, up to /MAAS.
+	// URL is the URL of MAAS, up to /MAAS.
 	URL string
-	// APIKey is consumer:token:secret.
+	// APIKey has the form consumer:token:secret.
 	APIKey string
-	// Timeout is what one request may take.
+	// Timeout is the timeout of a request.
 	Timeout time.Duration
-	// Warn is told of what could not be read.
+	// Warn receives warnings about data that could not be read.
 	Warn io.Writer
 }
 
-// lists are the endpoints that a seed is made of, by their name in the seed.
+// lists are the endpoints of the lists in a seed, with their names in the seed.
 var lists = []struct{ name, path string }{
 	{"version", "version/"},
 	{"users", "users/"},
@@ -49,11 +49,11 @@ var lists = []struct{ name, path string }{
 	{"machines", "machines/"},
 }
 
-// configured are the settings that change how the API behaves.
+// configured are the settings that change the behavior of the API.
 var configured = []string{"default_distro_series", "commissioning_distro_series", "enable_disk_erasing_on_release", "node_timeout"}
 
-// Dump writes the seed. What the key's user may not read is left out with a
-// warning; no secret is read: no power parameters, no keys.
+// Dump writes the seed to out. It omits what the user of the key may not read, with a warning. It reads no secrets,
+// such as power parameters and keys.
 func Dump(ctx context.Context, source Source, out io.Writer) error {
 	parts := strings.Split(strings.TrimSpace(source.APIKey), ":")
 	if len(parts) != 3 {

@@ -16,7 +16,7 @@ import (
 	"github.com/openshift/hypershift/test/maas-simulator/simulator/simtest"
 )
 
-// live is a site with something of everything, on the real clock.
+// live returns a site that uses the real clock and has objects of many kinds, and its source.
 func live(t *testing.T) (*simtest.Site, dump.Source) {
 	site := simtest.New(t, simtest.WithVMHost)
 	for _, steps := range [][]string{
@@ -59,7 +59,7 @@ func TestDump(t *testing.T) {
 	g.Expect(copied.Do("admin", "POST", "machines/?op=allocate", "name", "none-such").Code).To(Equal(200), "a copied VM host composes")
 }
 
-// normal drops what a copy cannot know: when addresses were given.
+// normal removes data that a copy cannot contain: the times of address assignments.
 func normal(body string) string {
 	var v any
 	if json.Unmarshal([]byte(body), &v) != nil {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package faults makes a server misbehave on purpose: rules say what goes wrong,
-// where, how often and for how long.
+// Package faults injects faults into the simulator. Rules define the kind, the target, the frequency and the duration
+// of a fault.
 package faults
 
 import (
@@ -16,52 +16,52 @@ import (
 	"k8s.io/utils/clock"
 )
 
-// Rule is one fault.
+// Rule defines a fault.
 type Rule struct {
-	// ID is given by Add.
+	// ID is set by Add.
 	ID   int  `json:"id"`
 	Kind Kind `json:"kind"`
 	// Operation is a glob over operation names such as machine.deploy or
 	// machines.*; empty means every operation.
 	Operation string `json:"operation,omitempty"`
-	// Machine is a glob over system ids and hostnames; empty means every
-	// machine. Request kinds then hit only requests whose path names one.
+	// Machine is a glob over system IDs and hostnames; empty means every machine. With a glob, a request kind hits only
+	// requests whose path names a machine that matches.
 	Machine string `json:"machine,omitempty"`
-	// User is a glob over user names; empty means every user. Request kinds hit
-	// the requests of these users, the others the machines that they own.
+	// User is a glob over user names; empty means every user. Request kinds hit the requests of these users. Machine kinds
+	// hit the machines that these users own.
 	User string `json:"user,omitempty"`
-	// Rate is the share of occasions that are hit; 0 means all.
+	// Rate is the share of matching occasions that the fault hits, from 0 to 1; 0 means all.
 	Rate float64 `json:"rate,omitempty"`
-	// Count is how many occasions are hit at most; 0 means no limit.
+	// Count is the maximum number of hits; 0 means no limit.
 	Count int `json:"count,omitempty"`
-	// For ends the rule after that time; 0 means never.
+	// For is the duration of the rule; 0 means no end.
 	For Duration `json:"for,omitempty"`
 	// Status is the HTTP status of error kinds; 0 means 503, and 403 for Proxy.
 	Status int `json:"status,omitempty"`
-	// Message is the body of an error, or the text of an event. A JSON object
-	// is sent as JSON, as MAAS words what it finds wrong in a form.
+	// Message is the body of an error, or the text of an event. A JSON object is sent as JSON, as MAAS reports errors of a
+	// form.
 	Message string `json:"message,omitempty"`
-	// Delay is how long latency kinds wait.
+	// Delay is the delay of latency kinds.
 	Delay Duration `json:"delay,omitempty"`
-	// Machines is how many machines are hit at most: the first ones that meet the
-	// rule keep it, all others are spared; 0 means no limit. A look at a machine
-	// makes it none of these (Set.Seen): for power, being started does.
+	// Machines is the maximum number of machines that the rule hits; 0 means no limit. The first machines that match stay
+	// the rule's machines, and it ignores all others. Queries of MAAS itself add no machine to them (see Set.Seen); for
+	// power faults, a start of the machine does.
 	Machines int `json:"machines,omitempty"`
-	// Hits counts the occasions that were hit.
+	// Hits counts the hits.
 	Hits int `json:"hits"`
-	// Hit lists the system ids that a rule with Machines has hit, in that order.
+	// Hit lists the system IDs that a rule with Machines has hit, in the order of the first hits.
 	Hit []string `json:"hit,omitempty"`
 
 	until time.Time
 }
 
-// Duration is written like 1m30s in JSON.
+// Duration is a time.Duration that is written like 1m30s in JSON.
 type Duration time.Duration
 
-// MarshalText writes the duration in Go's notation.
+// MarshalText returns the duration in Go's notation.
 func (d Duration) MarshalText() ([]byte, error) { return []byte(time.Duration(d).String()), nil }
 
-// UnmarshalText reads Go's notation.
+// UnmarshalText parses Go's notation.
 func (d *Duration) UnmarshalText(text []byte) error {
 	parsed, err := time.ParseDuration(string(text))
 	if err != nil {
@@ -71,7 +71,7 @@ func (d *Duration) UnmarshalText(text []byte) error {
 	return nil
 }
 
-// Set holds the rules that are in force. Make one with NewSet.
+// Set holds the active rules. Create one with NewSet.
 type Set struct {
 	mu     sync.Mutex
 	clock  clock.PassiveClock
@@ -80,12 +80,12 @@ type Set struct {
 	last   int
 }
 
-// NewSet makes an empty set; the same seed hits the same occasions.
+// NewSet returns an empty Set. The seed makes the hits of rules with a Rate reproducible.
 func NewSet(c clock.PassiveClock, seed uint64) *Set {
 	return &Set{clock: c, random: rand.New(rand.NewPCG(seed, 1))}
 }
 
-// Add puts a rule in force and returns its id. It refuses rules that make no sense.
+// Add activates a rule and returns its ID. It rejects invalid rules.
 func (s *Set) Add(r Rule) (int, error) {
 	if !slices.Contains(Kinds(), r.Kind) {
 		return 0, fmt.Errorf("fault kind %q is not known: use one of %v", r.Kind, Kinds())
@@ -119,7 +119,7 @@ func (s *Set) Add(r Rule) (int, error) {
 	return r.ID, nil
 }
 
-// Remove takes a rule out of force; false when there is none with that id.
+// Remove deletes a rule. It returns false if there is none with the ID.
 func (s *Set) Remove(id int) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -128,14 +128,14 @@ func (s *Set) Remove(id int) bool {
 	return len(s.rules) < before
 }
 
-// Clear takes every rule out of force.
+// Clear deletes all rules.
 func (s *Set) Clear() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.rules = nil
 }
 
-// List returns copies of the rules in force.
+// List returns copies of the active rules.
 func (s *Set) List() []Rule {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -158,12 +158,12 @@ func (r *Rule) copied() Rule {
 	return c
 }
 
-// spares reports whether the rule has hit as many machines as it may, and not this one.
+// spares reports whether the rule ignores the target, because it has already hit its maximum of other machines.
 func (r *Rule) spares(t Target) bool {
 	return r.Machines > 0 && (!t.named() || len(r.Hit) >= r.Machines && !slices.Contains(r.Hit, t.SystemID))
 }
 
-// struck counts an occasion that is hit.
+// struck counts a hit.
 func (r *Rule) struck(t Target) {
 	r.Hits++
 	if r.Machines > 0 && !slices.Contains(r.Hit, t.SystemID) {
@@ -171,14 +171,13 @@ func (r *Rule) struck(t Target) {
 	}
 }
 
-// Target is the machine, or the VM host with its id and name, that an occasion is
-// about; without either it is none. User is the user of a request, and the owner of
-// a machine otherwise.
+// Target is the machine that an occasion concerns, or a VM host with its ID and name. Both names are empty if there is
+// neither. User is the user of a request, or else the owner of the machine.
 type Target struct{ SystemID, Hostname, User string }
 
 func (t Target) named() bool { return t.SystemID != "" || t.Hostname != "" }
 
-// on reports whether the rule is for that machine and that user.
+// on reports whether the rule matches the machine and the user.
 func (r *Rule) on(t Target) bool {
 	byUser, _ := path.Match(r.User, t.User)
 	if r.User != "" && !byUser {
@@ -189,8 +188,8 @@ func (r *Rule) on(t Target) bool {
 	return r.Machine == "" || t.named() && (byID || byName)
 }
 
-// Request returns the rules that hit an operation, at most one of each kind.
-// The target is the machine that the request's path names.
+// Request returns the rules that hit an operation, at most one of each kind. target is the machine that the request's
+// path names.
 func (s *Set) Request(operation string, target Target) map[Kind]Rule {
 	return s.hit(target, func(r *Rule) bool {
 		if !slices.Contains(requestKinds, r.Kind) {
@@ -201,14 +200,14 @@ func (s *Set) Request(operation string, target Target) map[Kind]Rule {
 	})
 }
 
-// Machine returns the rule of a kind that hits a machine now, if there is one.
+// Machine returns the rule of a kind that hits a machine now, if any.
 func (s *Set) Machine(kind Kind, target Target) (Rule, bool) {
 	r, ok := s.hit(target, func(r *Rule) bool { return r.Kind == kind })[kind]
 	return r, ok
 }
 
-// Seen is Machine for an occasion that no user asked for, such as MAAS's own
-// round through the machines: it never makes a machine one of a rule's Machines.
+// Seen is Machine for an occasion without a user's request, such as MAAS's periodic power queries. It never adds a
+// machine to the rule's Machines.
 func (s *Set) Seen(kind Kind, target Target) (Rule, bool) {
 	r, ok := s.hit(target, func(r *Rule) bool {
 		return r.Kind == kind && (r.Machines == 0 || slices.Contains(r.Hit, target.SystemID))

@@ -4,46 +4,45 @@ package faults
 
 import "slices"
 
-// Kind is what goes wrong.
+// Kind is the kind of a fault.
 type Kind string
 
-// The kinds of faults that hit requests.
+// The kinds of faults of requests.
 const (
-	// Error answers with Status instead of doing what was asked.
+	// Error responds with Status and does not run the operation.
 	Error Kind = "error"
-	// Proxy answers instead of MAAS, as what stands before it would: a page of
-	// HTML with Status, 403 unless told, and none of MAAS's own headers.
+	// Proxy responds like a proxy in front of MAAS: an HTML page without the headers of MAAS. Its status is Status, or 403
+	// if Status is 0.
 	Proxy Kind = "proxy"
-	// LostAnswer does what was asked and then answers with Status.
+	// LostAnswer runs the operation and then responds with Status.
 	LostAnswer Kind = "lost-answer"
-	// Latency waits for Delay before doing what was asked.
+	// Latency waits for Delay and then runs the operation.
 	Latency Kind = "latency"
-	// Drop closes the connection without doing what was asked.
+	// Drop closes the connection and does not run the operation.
 	Drop Kind = "drop"
-	// DropAfter does what was asked and closes the connection in the middle of
-	// the answer.
+	// DropAfter runs the operation and closes the connection in the middle of the response.
 	DropAfter Kind = "drop-after"
 )
 
-// The kinds of faults that hit machines.
+// The kinds of faults of machines.
 const (
-	// DeployFails fails the next deployments at the installation.
+	// DeployFails fails deployments during the installation.
 	DeployFails Kind = "deploy-fails"
-	// DeployReverts accepts a deployment, fails it with Status after it was
-	// stored, and leaves the machine Allocated with the image it was given.
+	// DeployReverts fails a deployment with Status after MAAS has stored the image. The machine stays Allocated with that
+	// image.
 	DeployReverts Kind = "deploy-reverts"
-	// BootHangs lets the deployed system never fetch its user-data.
+	// BootHangs prevents the deployed system from fetching its user-data.
 	BootHangs Kind = "boot-hangs"
-	// GoesSilent gives the deployed system an empty user-data: it is Deployed, and
-	// is never heard of by those who wait for what the user-data was to do.
+	// GoesSilent gives the deployed system an empty user-data. The machine becomes Deployed, but nothing in the user-data
+	// runs.
 	GoesSilent Kind = "goes-silent"
-	// DiskEmpty has a Deployed machine find no system when it is started: it is
-	// on, and nothing runs until it is installed anew.
+	// DiskEmpty lets a Deployed machine find no system on its disk when it starts. The machine is on, but no system runs
+	// until the next installation.
 	DiskEmpty Kind = "disk-empty"
-	// PowerError fails power actions and queries, and MAAS is told.
+	// PowerError fails power actions and queries with an error in MAAS.
 	PowerError Kind = "power-error"
-	// DeadBMC swallows power actions, and nobody tells MAAS: what waits for the
-	// power waits until its time-out, or for ever where MAAS has none.
+	// DeadBMC ignores power actions without an error in MAAS. An operation that waits for the power state waits until its
+	// timeout, or indefinitely if MAAS has no timeout.
 	DeadBMC Kind = "dead-bmc"
 	// ReleaseFails fails releases.
 	ReleaseFails Kind = "release-fails"
@@ -51,15 +50,13 @@ const (
 	SlowRelease Kind = "slow-release"
 	// CommissionFails fails commissioning.
 	CommissionFails Kind = "commission-fails"
-	// ComposeFails fails the host when a VM is composed; the rule's machine is the
-	// name or id of the VM host.
+	// ComposeFails fails the host when a VM is composed. The rule's machine is the name or ID of the VM host.
 	ComposeFails Kind = "compose-fails"
 	// EraseFails fails disk erasing.
 	EraseFails Kind = "erase-fails"
-	// TestFails fails hardware tests, which leaves the machine Failed testing,
-	// also one that was Deployed.
+	// TestFails fails hardware tests. The machine, even a Deployed one, gets the status Failed testing.
 	TestFails Kind = "test-fails"
-	// BrokenOnDeploy turns a machine Broken while it deploys.
+	// BrokenOnDeploy sets a machine Broken while it deploys.
 	BrokenOnDeploy Kind = "broken-on-deploy"
 )
 
@@ -71,5 +68,5 @@ var (
 	}
 )
 
-// Kinds lists every kind, those that hit requests first.
+// Kinds returns all kinds, those of requests first.
 func Kinds() []Kind { return slices.Concat(requestKinds, machineKinds) }

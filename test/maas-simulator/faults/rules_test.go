@@ -13,7 +13,7 @@ import (
 	"github.com/openshift/hypershift/test/maas-simulator/faults"
 )
 
-// TestRefusedRules: a rule that could never do what it says is refused, and the edges of what can be are not.
+// TestRefusedRules verifies that Add rejects rules that cannot work, and accepts the limits of the valid ranges.
 func TestRefusedRules(t *testing.T) {
 	for name, test := range map[string]struct {
 		rule faults.Rule
@@ -48,7 +48,7 @@ func TestRefusedRules(t *testing.T) {
 	}
 }
 
-// TestKinds: every kind hits what it is about: requests, or machines.
+// TestKinds verifies that each kind hits either requests or machines.
 func TestKinds(t *testing.T) {
 	g := NewWithT(t)
 	one := faults.Target{SystemID: "a", Hostname: "one"}
@@ -69,7 +69,7 @@ func TestKinds(t *testing.T) {
 	g.Expect(faults.Kinds()).To(ConsistOf(append(requests, machines...)))
 }
 
-// TestIDs: a rule is taken out by its own id, which no other rule gets; what is listed is a copy.
+// TestIDs verifies that IDs are unique, that Remove deletes only the rule with the ID, and that List returns copies.
 func TestIDs(t *testing.T) {
 	g := NewWithT(t)
 	s, _ := newSet(faults.Rule{Kind: faults.Drop, ID: 77, Hits: 5, Hit: []string{"x"}}, faults.Rule{Kind: faults.Error})
@@ -92,7 +92,7 @@ func TestIDs(t *testing.T) {
 	g.Expect(id).To(Equal(4))
 }
 
-// TestMachinesWithoutOne: a rule for some machines is for none where no machine is named.
+// TestMachinesWithoutOne verifies that a rule with Machines never hits a target without a machine.
 func TestMachinesWithoutOne(t *testing.T) {
 	g := NewWithT(t)
 	s, _ := newSet(faults.Rule{Kind: faults.Error, Machines: 1})
@@ -103,7 +103,7 @@ func TestMachinesWithoutOne(t *testing.T) {
 	g.Expect(s.Request("machine.read", one)).To(HaveKey(faults.Error))
 }
 
-// TestTheEndOfATime: a rule is in force at its last moment, and then is not listed either.
+// TestTheEndOfATime verifies that a rule is active at its last moment, and not listed after it.
 func TestTheEndOfATime(t *testing.T) {
 	g := NewWithT(t)
 	s, clock := newSet(faults.Rule{Kind: faults.DeadBMC, For: faults.Duration(time.Minute)})

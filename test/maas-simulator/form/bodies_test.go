@@ -14,7 +14,7 @@ import (
 	"github.com/openshift/hypershift/test/maas-simulator/form"
 )
 
-// failing is a body whose sender goes away after these bytes.
+// failing is a body that fails after its content, as if the sender had disconnected.
 type failing struct{ io.Reader }
 
 func (f failing) Read(p []byte) (int, error) {
@@ -27,7 +27,7 @@ func (f failing) Read(p []byte) (int, error) {
 
 const multipart = "multipart/form-data; boundary=x"
 
-// part is one parameter of a multipart body.
+// part returns one parameter of a multipart body.
 func part(name, value string) string {
 	return "--x\r\nContent-Disposition: form-data; name=\"" + name + "\"\r\n\r\n" + value + "\r\n"
 }

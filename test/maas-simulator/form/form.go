@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package form reads the parameters of a MAAS request, in their order, from the
-// query and from urlencoded or multipart bodies.
+// Package form reads the parameters of a MAAS request from the query and from urlencoded or multipart bodies. It keeps
+// their order.
 package form
 
 import (
@@ -15,19 +15,19 @@ import (
 	"strings"
 )
 
-// MaxBody bounds a request's body, in bytes.
+// MaxBody is the maximum size of a request's body in bytes.
 const MaxBody = 64 << 20
 
 // Pair is one parameter as it was sent.
 type Pair struct{ Key, Value string }
 
-// Values are parameters in the order in which they were sent.
+// Values are parameters in the order of the request.
 type Values []Pair
 
-// ErrJSON says that the body is JSON, which most operations cannot read.
+// ErrJSON is the error for a JSON body, which most operations of MAAS cannot read.
 var ErrJSON = errors.New("'dict' object has no attribute 'lists'")
 
-// Get returns the last value, as Django does; "" when there is none.
+// Get returns the last value, as Django does; "" if there is none.
 func (v Values) Get(key string) string {
 	for i := len(v) - 1; i >= 0; i-- {
 		if v[i].Key == key {
@@ -37,7 +37,7 @@ func (v Values) Get(key string) string {
 	return ""
 }
 
-// Has reports whether the parameter was sent, also with an empty value.
+// Has reports whether the request contains the parameter, even with an empty value.
 func (v Values) Has(key string) bool {
 	for _, pair := range v {
 		if pair.Key == key {
@@ -58,7 +58,7 @@ func (v Values) All(key string) []string {
 	return out
 }
 
-// Keys lists the parameters once each, by first appearance.
+// Keys returns each parameter name once, in the order of first appearance.
 func (v Values) Keys() []string {
 	var keys []string
 	seen := map[string]bool{}
@@ -71,7 +71,7 @@ func (v Values) Keys() []string {
 	return keys
 }
 
-// Without returns the parameters but those.
+// Without returns a copy without the given parameters.
 func (v Values) Without(keys ...string) Values {
 	var out Values
 	for _, pair := range v {
@@ -86,14 +86,13 @@ func (v Values) Without(keys ...string) Values {
 	return out
 }
 
-// Bool reads a switch; false when it is absent or is no word for true.
+// Bool returns the value of a boolean parameter; false if it is missing or not a word for true.
 func (v Values) Bool(key string) bool {
 	on, _ := ParseBool(v.Get(key))
 	return on
 }
 
-// ParseBool reads the words that MAAS takes for true and false; ok is false for
-// any other.
+// ParseBool parses the words that MAAS accepts for true and false. ok is false for any other word.
 func ParseBool(word string) (on, ok bool) {
 	switch strings.ToLower(word) {
 	case "true", "1", "on", "yes", "t", "y":
@@ -104,7 +103,7 @@ func ParseBool(word string) (on, ok bool) {
 	return false, false
 }
 
-// Parse reads an urlencoded string.
+// Parse parses a urlencoded string.
 func Parse(encoded string) (Values, error) {
 	var out Values
 	for _, part := range strings.Split(encoded, "&") {
@@ -122,13 +121,13 @@ func Parse(encoded string) (Values, error) {
 	return out, nil
 }
 
-// URLEncoded reports whether the request says that its body is an urlencoded form.
+// URLEncoded reports whether the request's Content-Type is that of a urlencoded form.
 func URLEncoded(r *http.Request) bool {
 	media, _, err := mime.ParseMediaType(r.Header.Get("Content-Type"))
 	return err == nil && media == "application/x-www-form-urlencoded"
 }
 
-// Body reads the parameters in a request's body. A JSON body gives ErrJSON.
+// Body reads the parameters in a request's body. It returns ErrJSON for a JSON body.
 func Body(r *http.Request) (Values, error) {
 	if r.Body == nil {
 		return nil, nil

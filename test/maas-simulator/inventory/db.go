@@ -10,8 +10,8 @@ import (
 	"github.com/openshift/hypershift/test/maas-simulator/store"
 )
 
-// DB is the tables of a MAAS server. Methods of tables, and the methods below,
-// may be called inside View and Update only.
+// DB contains the tables of a MAAS server. The methods of the tables, and the methods below, may be called only inside
+// View and Update.
 type DB struct {
 	store.Store
 	Machines      *store.Table[string, Machine]
@@ -38,7 +38,7 @@ type DB struct {
 	random *rand.Rand
 }
 
-// NewDB makes empty tables. The same seed gives the same ids and keys.
+// NewDB returns empty tables. The same seed generates the same IDs and keys.
 func NewDB(seed uint64) *DB {
 	db := &DB{random: rand.New(rand.NewPCG(seed, seed))}
 	s := &db.Store
@@ -81,7 +81,7 @@ func byName[V any](s *store.Store, name string, key func(*V) string) *store.Tabl
 	return store.NewTable(s, name, key, shallow[V], func(a, b *V) int { return strings.Compare(key(a), key(b)) })
 }
 
-// Next gives out the next number of a kind; numbers are never given twice.
+// Next returns the next number of a kind. It never returns a number twice.
 func (db *DB) Next(kind string) int {
 	counter := db.Counters.Edit(kind)
 	if counter == nil {
@@ -92,7 +92,7 @@ func (db *DB) Next(kind string) int {
 	return counter.Last
 }
 
-// Reserve makes sure that Next gives numbers above n only.
+// Reserve ensures that Next returns only numbers above n.
 func (db *DB) Reserve(kind string, n int) {
 	counter := db.Counters.Edit(kind)
 	if counter == nil {
@@ -102,10 +102,10 @@ func (db *DB) Reserve(kind string, n int) {
 	counter.Last = max(counter.Last, n)
 }
 
-// systemIDAlphabet avoids letters and digits that people mix up.
+// systemIDAlphabet has no letters and digits that are easily confused.
 const systemIDAlphabet = "34678abcdefghkmnpqrstwxy"
 
-// NewSystemID makes up a system id that no node has.
+// NewSystemID generates a system ID that no node has.
 func (db *DB) NewSystemID() string {
 	for {
 		id := string(systemIDAlphabet[1+db.random.IntN(len(systemIDAlphabet)-1)]) + db.letters(systemIDAlphabet, 5)
@@ -117,7 +117,7 @@ func (db *DB) NewSystemID() string {
 
 const keyAlphabet = "ABCDEFGHJKLMNPQRSTUVWXYZabcdefghjkmnpqrstuvwxyz23456789"
 
-// NewToken makes up an OAuth credential.
+// NewToken generates an OAuth credential.
 func (db *DB) NewToken() Token {
 	return Token{Consumer: db.letters(keyAlphabet, 18), Key: db.letters(keyAlphabet, 18), Secret: db.letters(keyAlphabet, 32)}
 }
@@ -126,7 +126,7 @@ var adjectives = []string{"apt", "bold", "calm", "dear", "eager", "fair", "glad"
 
 var animals = []string{"ant", "bear", "crow", "deer", "eel", "finch", "goat", "hare", "ibis", "koala", "lynx", "mole", "newt", "otter", "puma", "seal"}
 
-// NewHostname makes up a hostname that no machine has.
+// NewHostname generates a hostname that no machine has.
 func (db *DB) NewHostname() string {
 	for {
 		name := adjectives[db.random.IntN(len(adjectives))] + "-" + animals[db.random.IntN(len(animals))]
@@ -147,18 +147,18 @@ func (db *DB) letters(alphabet string, n int) string {
 	return string(out)
 }
 
-// NewMAC makes up an address of the range that hypervisors use.
+// NewMAC generates a MAC address in the range of hypervisors.
 func (db *DB) NewMAC() string {
 	const hex = "0123456789abcdef"
 	return "00:16:3e:" + db.letters(hex, 2) + ":" + db.letters(hex, 2) + ":" + db.letters(hex, 2)
 }
 
-// MachineByName finds a machine by its hostname; nil when there is none.
+// MachineByName returns the machine with the hostname; nil if there is none.
 func (db *DB) MachineByName(name string) *Machine {
 	return db.Machines.Find(func(m *Machine) bool { return m.Hostname == name })
 }
 
-// FQDN is the machine's hostname with its domain.
+// FQDN returns the machine's hostname with its domain.
 func (db *DB) FQDN(m *Machine) string {
 	if d := db.Domains.Get(m.DomainID); d != nil {
 		return m.Hostname + "." + d.Name
@@ -166,22 +166,22 @@ func (db *DB) FQDN(m *Machine) string {
 	return m.Hostname
 }
 
-// ZoneByName finds a zone; nil when there is none.
+// ZoneByName returns the zone with the name; nil if there is none.
 func (db *DB) ZoneByName(name string) *Zone {
 	return db.Zones.Find(func(z *Zone) bool { return z.Name == name })
 }
 
-// PoolByName finds a resource pool; nil when there is none.
+// PoolByName returns the resource pool with the name; nil if there is none.
 func (db *DB) PoolByName(name string) *Pool {
 	return db.Pools.Find(func(p *Pool) bool { return p.Name == name })
 }
 
-// DomainByName finds a domain; nil when there is none.
+// DomainByName returns the domain with the name; nil if there is none.
 func (db *DB) DomainByName(name string) *Domain {
 	return db.Domains.Find(func(d *Domain) bool { return d.Name == name })
 }
 
-// SpaceOf names the space of a VLAN; "undefined" when it has none.
+// SpaceOf returns the name of a VLAN's space; "undefined" if it has none.
 func (db *DB) SpaceOf(v *VLAN) string {
 	if v != nil && v.SpaceID != nil {
 		if space := db.Spaces.Get(*v.SpaceID); space != nil {
@@ -191,7 +191,7 @@ func (db *DB) SpaceOf(v *VLAN) string {
 	return "undefined"
 }
 
-// Setting returns a configuration value; nil when it was never set.
+// Setting returns a configuration value; nil if it was never set.
 func (db *DB) Setting(name string) any {
 	if s := db.Settings.Get(name); s != nil {
 		return s.Value
@@ -199,8 +199,8 @@ func (db *DB) Setting(name string) any {
 	return nil
 }
 
-// Restarted makes what is made up from now on differ from what an earlier
-// process made up with the same seed. It must run inside Update.
+// Restarted changes the random generator, so that this process generates other values than earlier processes with the
+// same seed. It must run inside Update.
 func (db *DB) Restarted() {
 	for range db.Next("starts") - 1 {
 		db.random = rand.New(rand.NewPCG(db.random.Uint64(), db.random.Uint64()))

@@ -4,14 +4,14 @@ package inventory
 
 import "iter"
 
-// Holding is an address that a machine's link has.
+// Holding is an address of a machine's link.
 type Holding struct {
 	Machine   *Machine
 	Interface *Interface
 	Link      *Link
 }
 
-// Holdings goes through the addresses that machines have.
+// Holdings returns an iterator over the addresses of all machines.
 func (db *DB) Holdings() iter.Seq[Holding] {
 	return func(yield func(Holding) bool) {
 		for _, m := range db.Machines.All() {
@@ -24,7 +24,7 @@ func (db *DB) Holdings() iter.Seq[Holding] {
 	}
 }
 
-// Links goes through the links of a machine that join it to a subnet.
+// Links returns an iterator over the machine's links that have a subnet.
 func (m *Machine) Links() iter.Seq[*Link] {
 	return func(yield func(*Link) bool) {
 		for i := range m.Interfaces {

@@ -23,7 +23,7 @@ func load(t *testing.T, seed string) *inventory.DB {
 	return db
 }
 
-// spans writes spans as "first-last" with blanks between.
+// spans formats spans as "first-last", separated by spaces.
 func spans(list []inventory.Span) string {
 	var out []string
 	for _, s := range list {

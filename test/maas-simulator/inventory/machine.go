@@ -10,10 +10,10 @@ import (
 	"github.com/openshift/hypershift/test/maas-simulator/status"
 )
 
-// Machine is a MAAS machine. What the simulator acts on has a field; all else
-// that a seed says about it is kept in Extra and printed unchanged.
+// Machine is a MAAS machine. Data that the simulator uses has fields. Extra contains all other data of the seed; the
+// response has it unchanged.
 type Machine struct {
-	// ID gives the order of lists; it is never printed.
+	// ID determines the order of lists. Responses do not contain it.
 	ID          int
 	SystemID    string
 	Hostname    string
@@ -26,51 +26,50 @@ type Machine struct {
 	CPUSpeed int
 	// Memory is in MiB.
 	Memory int64
-	// SwapSize is in bytes; nil leaves it to the installer.
+	// SwapSize is in bytes; nil means that the installer decides.
 	SwapSize *int64
 	ZoneID   int
 	PoolID   int
-	// Tags are names.
+	// Tags are the names of tags.
 	Tags []string
 
 	Status status.Status
 	// Previous is the status before testing, rescue mode or a fault.
 	Previous status.Status
-	// StatusMessage and StatusAction come from the newest event of level INFO
-	// or more; nil before there was one.
+	// StatusMessage and StatusAction are from the latest event of level INFO or above; nil if there was none.
 	StatusMessage, StatusAction *string
-	// Commissioned says that commissioning passed once: release leads to Ready.
+	// Commissioned means that the machine has passed commissioning. A release then leads to Ready.
 	Commissioned bool
 	// ErrorDescription is the comment of mark_broken.
 	ErrorDescription string
 
-	// Owner is a user's name, "" when nobody owns the machine.
+	// Owner is the name of a user; empty if the machine has no owner.
 	Owner string
-	// Annotations are the workload annotations, owner_data of old.
+	// Annotations are the workload annotations, formerly called owner_data.
 	Annotations map[string]string
-	// AgentName is stored by allocate and deploy and never printed.
+	// AgentName is set by allocate and deploy. Responses do not contain it.
 	AgentName string
 	Locked    bool
 
 	OSystem, Series, HWEKernel string
-	// MinHWEKernel is nil until a deployment normalises it to "".
+	// MinHWEKernel is nil until a deployment sets it to "".
 	MinHWEKernel *string
 	Ephemeral    bool
-	// Netboot says that the next boot is from the network.
+	// Netboot means that the machine boots from the network next time.
 	Netboot  bool
 	UserData []byte
-	// VMHost says that the deployment ends as a VM host.
+	// VMHost means that the deployment creates a VM host.
 	VMHost bool
 
 	PowerType       string
 	PowerState      string
 	PowerParameters map[string]any
 
-	// PodID is the VM host that composed the machine; nil for bare metal.
+	// PodID is the ID of the VM host that composed the machine; nil for a physical machine.
 	PodID *int
-	// VM is the instance on that host; nil for bare metal.
+	// VM is the instance on that host; nil for a physical machine.
 	VM *VM
-	// Dynamic machines were composed by allocate and vanish on release.
+	// Dynamic means that allocate composed the machine, so that a release deletes it.
 	Dynamic bool
 
 	Interfaces []Interface
@@ -78,28 +77,27 @@ type Machine struct {
 
 	// Token is the machine's own credential for the metadata endpoint.
 	Token Token
-	// Task is what the simulator does with the machine over time.
+	// Task is the running operation of the machine; nil if there is none.
 	Task *Task
-	// TaskSeq numbers the tasks, so that a late result of an old one is known.
+	// TaskSeq numbers the tasks, so that a late result of an earlier task is ignored.
 	TaskSeq int
 
 	Extra map[string]any
 }
 
-// Task is a chain of timed steps on one machine.
+// Task is a sequence of timed steps of one machine.
 type Task struct {
 	Name string
 	Seq  int
-	// Step counts the steps that are done.
+	// Step is the number of completed steps.
 	Step int
-	// Due is when the next step is to happen; the zero time means it waits for
-	// something from outside.
+	// Due is the time of the next step. The zero time means that the step waits for an external event.
 	Due time.Time
-	// Deadline fails the task when it passes; the zero time means never.
+	// Deadline is the time at which the task fails; the zero time means no deadline.
 	Deadline time.Time
 }
 
-// Next is when something happens to the task by itself; the zero time means never.
+// Next returns the time of the next step or of the deadline, whichever is first; the zero time means never.
 func (t *Task) Next() time.Time {
 	if t.Due.IsZero() || !t.Deadline.IsZero() && t.Deadline.Before(t.Due) {
 		return t.Deadline
@@ -111,7 +109,7 @@ func (t *Task) Next() time.Time {
 type Interface struct {
 	ID       int
 	Name     string
-	Type     string // physical, bond, bridge, vlan
+	Type     string // physical, bond, bridge or vlan
 	MAC      string
 	Enabled  bool
 	VLANID   *int
@@ -120,26 +118,27 @@ type Interface struct {
 	Tags     []string
 	Links    []Link
 	Params   any
-	// Acquired bridges were made for an allocation and vanish on release.
+	// Acquired means that an allocation created the bridge, so that a release deletes it.
 	Acquired bool
 	Extra    map[string]any
 }
 
-// Link joins an interface to a subnet.
+// Link connects an interface to a subnet.
 type Link struct {
 	ID int
 	// Mode is auto, dhcp, static or link_up.
 	Mode     string
 	SubnetID *int
-	// IP is empty while an auto link waits for a deployment.
+	// IP is empty while an auto link has no address from a deployment.
 	IP string
-	// Since is when the address was given.
+	// Since is the time when the address was assigned.
 	Since time.Time
-	// Gateway makes the subnet's gateway the machine's, before those of other links.
+	// Gateway means that the subnet's gateway is the machine's default gateway. It has precedence over the gateways of
+	// other links.
 	Gateway bool
 }
 
-// virtual disks, such as RAIDs, are made of others and take no room of their own.
+// virtual is the type of disks that consist of other disks, such as RAIDs. They use no storage themselves.
 const virtual = "virtual"
 
 // Disk is a block device of a machine.
@@ -151,7 +150,7 @@ type Disk struct {
 	// Size is in bytes.
 	Size int64
 	Tags []string
-	// Pool is the id of the VM host's storage pool that holds the disk of a VM.
+	// Pool is the ID of the VM host's storage pool with the disk of a VM.
 	Pool  string
 	Extra map[string]any
 }
@@ -161,7 +160,7 @@ type Token struct {
 	Consumer, Key, Secret string
 }
 
-// Clone copies what callers change in place; Extra values are shared.
+// Clone returns a copy. It copies the fields that callers change in place; the values of Extra are shared.
 func (m *Machine) Clone() *Machine {
 	c := *m
 	c.Tags = slices.Clone(m.Tags)
@@ -185,7 +184,7 @@ func (m *Machine) Clone() *Machine {
 	return &c
 }
 
-// HasNetwork reports whether a link could give the machine an address.
+// HasNetwork reports whether the machine can get an address from one of its links.
 func (m *Machine) HasNetwork() bool {
 	for _, nic := range m.Interfaces {
 		for _, link := range nic.Links {
@@ -197,10 +196,11 @@ func (m *Machine) HasNetwork() bool {
 	return false
 }
 
-// Diskless reports whether there is nothing to install on.
+// Diskless reports whether the machine has no disks.
 func (m *Machine) Diskless() bool { return len(m.Disks) == 0 }
 
-// BootInterface is the first physical interface; nil when there is none.
+// BootInterface returns the interface that boot_interface names, or else the first interface; nil if there are no
+// interfaces.
 func (m *Machine) BootInterface() *Interface {
 	if len(m.Interfaces) == 0 {
 		return nil
@@ -215,7 +215,7 @@ func (m *Machine) BootInterface() *Interface {
 	return &m.Interfaces[0]
 }
 
-// IPs lists the addresses of the links in their order.
+// IPs returns the addresses of the links in the order of the links.
 func (m *Machine) IPs() []string {
 	ips := []string{}
 	for h := range m.holdings() {
@@ -224,7 +224,7 @@ func (m *Machine) IPs() []string {
 	return ips
 }
 
-// HasTags reports whether the machine carries every one of the tags.
+// HasTags reports whether the machine has all of the tags.
 func (m *Machine) HasTags(tags ...string) bool {
 	for _, tag := range tags {
 		if !slices.Contains(m.Tags, tag) {
@@ -234,7 +234,7 @@ func (m *Machine) HasTags(tags ...string) bool {
 	return true
 }
 
-// StorageMB is the size of the physical disks in decimal megabytes.
+// StorageMB returns the size of the physical disks in decimal megabytes.
 func (m *Machine) StorageMB() float64 {
 	var bytes int64
 	for _, disk := range m.Disks {

@@ -14,7 +14,7 @@ import (
 	"github.com/openshift/hypershift/test/maas-simulator/inventory"
 )
 
-// TestTaskNext: a task goes on when its next step is due, or ends with its time, whichever comes first.
+// TestTaskNext verifies that the next event of a task is its next step or its deadline, whichever is first.
 func TestTaskNext(t *testing.T) {
 	early, late := time.Unix(10, 0), time.Unix(20, 0)
 	for name, test := range map[string]struct{ due, deadline, next time.Time }{
@@ -98,7 +98,7 @@ func TestNumber(t *testing.T) {
 	}
 }
 
-// TestMoments: the API writes times in several ways.
+// TestMoments verifies the time formats of the MAAS API.
 func TestMoments(t *testing.T) {
 	want := time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
 	for text, moment := range map[string]time.Time{
@@ -138,7 +138,7 @@ func TestLinksAndAddresses(t *testing.T) {
 	g.Expect(db.Machines.Get("a").IPs()).To(Equal([]string{"10.0.0.3", "10.0.0.4"}))
 }
 
-// TestNamesThatAreTaken: a name that is made up is nobody's, also where most are taken.
+// TestNamesThatAreTaken verifies that generated names are unique, even if most names are in use.
 func TestNamesThatAreTaken(t *testing.T) {
 	g := NewWithT(t)
 	seed := inventory.NewDB(3)
@@ -167,7 +167,8 @@ func TestNamesThatAreTaken(t *testing.T) {
 	g.Expect(db.FQDN(&inventory.Machine{Hostname: "alone", DomainID: 99})).To(Equal("alone"))
 }
 
-// TestRestarts: with the same seed, each start of a site makes up other keys than those before, and the same ones as it would have anyway.
+// TestRestarts verifies that each start of a site with the same seed generates new keys, and that these are
+// reproducible.
 func TestRestarts(t *testing.T) {
 	g := NewWithT(t)
 	path := filepath.Join(t.TempDir(), "state")

@@ -9,10 +9,10 @@ import (
 	"time"
 )
 
-// Doc is a JSON object as a MAAS server prints it.
+// Doc is a JSON object as in a response of MAAS.
 type Doc map[string]any
 
-// Number reads a JSON number, or the id of a JSON object.
+// Number returns the value of a JSON number, or the ID of a JSON object.
 func Number(v any) (int, bool) {
 	switch n := v.(type) {
 	case float64:
@@ -100,7 +100,7 @@ func (d Doc) strs(key string) []string {
 	return out
 }
 
-// saidStrs is strs; nil when the key is missing.
+// saidStrs is strs, but returns nil if the key is missing.
 func (d Doc) saidStrs(key string) []string {
 	if _, said := d[key]; !said {
 		return nil
@@ -118,7 +118,7 @@ func (d Doc) docs(key string) []Doc {
 	return out
 }
 
-// named reads a reference that is an object with a name, or the name itself.
+// named returns the name of a reference, which is an object with a name or the name itself.
 func (d Doc) named(key string) string {
 	switch v := d.take(key).(type) {
 	case string:
@@ -138,14 +138,14 @@ func (d Doc) stringMap(key string) map[string]string {
 	return out
 }
 
-// drop removes what the simulator works out by itself.
+// drop removes fields that the simulator derives from others.
 func (d Doc) drop(keys ...string) {
 	for _, key := range keys {
 		delete(d, key)
 	}
 }
 
-// timeLayouts are the ways in which the API prints times.
+// timeLayouts are the time formats of the MAAS API.
 var timeLayouts = []string{"2006-01-02T15:04:05.000", "2006-01-02T15:04:05", time.RFC3339Nano}
 
 func (d Doc) moment(key string) time.Time {

@@ -13,7 +13,7 @@ import (
 	"github.com/openshift/hypershift/test/maas-simulator/render"
 )
 
-// plain is what is left of a value once it was JSON.
+// plain encodes a value as JSON and decodes it again.
 func plain(t *testing.T, v any) any {
 	t.Helper()
 	raw, err := json.Marshal(v)
@@ -27,7 +27,7 @@ func plain(t *testing.T, v any) any {
 	return out
 }
 
-// printSite prints every list of an inventory.
+// printSite renders all lists of an inventory.
 func printSite(db *inventory.DB, version render.Version) map[string][]any {
 	p := &render.Printer{DB: db, Version: version}
 	out := map[string][]any{"spaces": p.Spaces()}
@@ -53,7 +53,7 @@ func each[V any](out map[string][]any, name string, rows []*V, print func(*V) an
 	}
 }
 
-// TestRoundTrip: a site that is loaded from what a server prints prints the same.
+// TestRoundTrip verifies that a site that is loaded from MAAS responses renders the same responses.
 func TestRoundTrip(t *testing.T) {
 	version, err := render.ParseVersion("3.7")
 	if err != nil {

@@ -8,13 +8,13 @@ import (
 	"time"
 )
 
-// aliases are the other names under which a seed may hold a list.
+// aliases maps alternative names of lists to the names in a seed.
 var aliases = map[string]string{
 	"boot-resources": "boot_resources", "vm-hosts": "vm_hosts", "pods": "vm_hosts", "pools": "resourcepools",
 	"resource-pools": "resourcepools", "resource_pools": "resourcepools", "dns-resources": "dnsresources",
 }
 
-// loader reads one seed into the tables.
+// loader loads a seed into the tables.
 type loader struct {
 	db   *DB
 	seed Doc
@@ -22,10 +22,9 @@ type loader struct {
 	err  error
 }
 
-// Load fills empty tables with a seed: one JSON object with, by the name of
-// each list endpoint, what a MAAS server prints there. Lists and fields may be
-// missing; a reference to a zone, pool, tag or domain that the seed does not
-// list makes it.
+// Load loads a seed into empty tables. A seed is a JSON object that maps the name of each list endpoint to the response
+// of MAAS. Lists and fields may be missing. Zones, pools, tags and domains that the seed uses but does not list are
+// created.
 func (db *DB) Load(seed []byte, now time.Time) error {
 	l := &loader{db: db, seed: Doc{}, now: now}
 	if len(seed) > 0 {
@@ -56,7 +55,7 @@ func (l *loader) fail(format string, args ...any) {
 	}
 }
 
-// id keeps the number that the seed says, or gives out the next one.
+// id returns the ID in the seed, or the next one if there is none.
 func (l *loader) id(kind string, d Doc) int {
 	if n, ok := Number(d.take("id")); ok {
 		l.db.Reserve(kind, n)
@@ -65,7 +64,7 @@ func (l *loader) id(kind string, d Doc) int {
 	return l.db.Next(kind)
 }
 
-// reserve keeps the number of something that is printed but not stored.
+// reserve reserves the ID of an object that is rendered but not stored.
 func (l *loader) reserve(kind string, d Doc) {
 	if n, ok := Number(d["id"]); ok {
 		l.db.Reserve(kind, n)
@@ -219,7 +218,7 @@ func (l *loader) dns() {
 	for _, d := range l.seed.docs("dnsresources") {
 		id := l.id("dnsresources", d)
 		if id < 0 {
-			continue // an implicit record, worked out from the machines
+			continue // The record is implicit: it is derived from the machines.
 		}
 		fqdn := d.str("fqdn")
 		name, domain := l.db.SplitFQDN(fqdn)
@@ -241,7 +240,7 @@ func (l *loader) dns() {
 	}
 }
 
-// SplitFQDN finds the domain, the longest that fits, that a name is in.
+// SplitFQDN splits a name into the host and the longest matching domain.
 func (db *DB) SplitFQDN(fqdn string) (string, *Domain) {
 	for i := range fqdn {
 		if fqdn[i] != '.' {

@@ -8,8 +8,7 @@ import (
 	"github.com/openshift/hypershift/test/maas-simulator/status"
 )
 
-// worked are fields of a machine that are worked out from others when it is
-// printed.
+// worked lists the fields of a machine that are derived from others in a response.
 var worked = []string{
 	"fqdn", "status_name", "storage", "boot_disk", "blockdevice_set", "physicalblockdevice_set", "virtualblockdevice_set",
 	"ip_addresses", "default_gateways", "workload_annotations", "resource_uri", "node_type", "node_type_name", "constraints_by_type",
@@ -54,7 +53,7 @@ func (l *loader) machine(d Doc) *Machine {
 	return m
 }
 
-// fillMachine completes what a seed written by hand leaves out.
+// fillMachine sets defaults for fields that are missing in the seed.
 func (l *loader) fillMachine(m *Machine, d Doc) {
 	if m.SystemID == "" {
 		m.SystemID = l.db.NewSystemID()
@@ -105,7 +104,7 @@ func (l *loader) interfaces(m *Machine, d Doc) {
 			id := l.vlan(vlan)
 			nic.VLANID = &id
 		} else if len(nic.Links) > 0 && nic.Links[0].SubnetID != nil {
-			if s := l.db.Subnets.Get(*nic.Links[0].SubnetID); s != nil { // nil when the seed is refused
+			if s := l.db.Subnets.Get(*nic.Links[0].SubnetID); s != nil { // nil if the seed is invalid
 				nic.VLANID = &s.VLANID
 			}
 		}
@@ -132,7 +131,7 @@ func (l *loader) link(d Doc) Link {
 	return link
 }
 
-// devicesOf lists the disks that a machine shows, in whichever of its lists.
+// devicesOf returns the disks of a machine from any of the fields that may list them.
 func devicesOf(d Doc) []Doc {
 	if devices := asDocs(d["blockdevice_set"]); devices != nil {
 		return devices

@@ -8,7 +8,7 @@ func (l *loader) spaces() {
 	for _, d := range l.seed.docs("spaces") {
 		id := l.id("spaces", d)
 		if id < 0 {
-			continue // the place of VLANs without a space
+			continue // VLANs without a space are listed in this space.
 		}
 		l.db.Spaces.Put(&Space{ID: id, Name: d.str("name"), Description: d.str("description")})
 	}
@@ -42,7 +42,7 @@ func (l *loader) fabrics() {
 	}
 }
 
-// vlan stores a VLAN unless it is known, and returns its id.
+// vlan stores a VLAN if it is not stored yet, and returns its ID.
 func (l *loader) vlan(d Doc) int {
 	id := l.id("vlans", d)
 	if l.db.VLANs.Get(id) != nil {
@@ -113,7 +113,7 @@ func (l *loader) ranges() {
 	}
 }
 
-// addresses keeps what no machine's link holds.
+// addresses stores the addresses that are not those of a machine's link.
 func (l *loader) addresses() {
 	held := map[string]bool{}
 	for _, v := range l.peek("machines") {
@@ -142,7 +142,7 @@ func (l *loader) addresses() {
 	}
 }
 
-// peek reads a list without taking it.
+// peek returns a list without removing it from the seed.
 func (l *loader) peek(key string) []Doc { return asDocs(l.seed[key]) }
 
 func asDocs(v any) []Doc {

@@ -14,7 +14,7 @@ import (
 	"github.com/openshift/hypershift/test/maas-simulator/status"
 )
 
-// TestRefusedSeeds: who wrote a seed by hand is told what is wrong with it, and gets no half of a site.
+// TestRefusedSeeds verifies that an invalid seed is rejected as a whole, with an error message that names the mistake.
 func TestRefusedSeeds(t *testing.T) {
 	for seed, says := range map[string]string{
 		`[]`:                       "it must be one JSON object",
@@ -40,7 +40,7 @@ func TestRefusedSeeds(t *testing.T) {
 	}
 }
 
-// TestMadeUp: what a seed does not say is what most machines, networks and hosts are like.
+// TestMadeUp verifies the defaults of values that the seed does not have.
 func TestMadeUp(t *testing.T) {
 	now := time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
 	db := inventory.NewDB(1)
@@ -115,7 +115,8 @@ func TestCommissioned(t *testing.T) {
 	}
 }
 
-// TestNumbersAreGivenOnce: what a site lists keeps its number, and what is made later gets another, also where only part of a site prints it.
+// TestNumbersAreGivenOnce verifies that IDs in a seed are kept, and that later objects get new ones. That includes IDs
+// that only one list contains.
 func TestNumbersAreGivenOnce(t *testing.T) {
 	g := NewWithT(t)
 	db := load(t, `{"resourcepools": [{"id": 5, "name": "p"}], "domains": [{"id": 6, "name": "d"}], "spaces": [{"id": 7, "name": "s"}, {"id": -1, "name": "undefined"}],
@@ -141,7 +142,7 @@ func TestNumbersAreGivenOnce(t *testing.T) {
 	g.Expect(db.Spaces.All()).To(HaveLen(1), "what has no space is in none")
 }
 
-// TestPlacesThatAreMade: a zone, pool, domain or tag that only machines name is one like any other.
+// TestPlacesThatAreMade verifies that zones, pools, domains and tags that only machines name are created.
 func TestPlacesThatAreMade(t *testing.T) {
 	g := NewWithT(t)
 	db := load(t, `{"machines": [{"zone": "x", "pool": "p", "domain": "d.example", "tag_names": ["t"]}, {"zone": "y", "pool": "q", "domain": "e.example", "tag_names": ["u", "t"]},
@@ -163,7 +164,7 @@ func TestPlacesThatAreMade(t *testing.T) {
 	g.Expect(db.Spaces.Get(0)).To(HaveField("Name", "first"))
 }
 
-// TestDefaultDomain: every site has one, which is that of the number 0 unless the seed says otherwise.
+// TestDefaultDomain verifies that every site has a default domain: the one with ID 0, unless the seed has another.
 func TestDefaultDomain(t *testing.T) {
 	for seed, want := range map[string]string{
 		`[]`: "0 maas true", `[{"id": 0, "name": "lab"}]`: "0 lab true", `[{"id": 3, "name": "lab"}]`: "0 maas true, 3 lab false",
@@ -182,7 +183,7 @@ func TestDefaultDomain(t *testing.T) {
 	}
 }
 
-// TestOtherNames: lists may be called as their endpoints or as they were called before.
+// TestOtherNames verifies that lists may have the names of their endpoints or their older names.
 func TestOtherNames(t *testing.T) {
 	for name, count := range map[string]func(*inventory.DB) int{
 		"boot-resources": func(db *inventory.DB) int { return len(db.BootResources.All()) },
@@ -210,7 +211,7 @@ func TestPowerAndSettingsOfASeed(t *testing.T) {
 	g.Expect(db.Setting("maas_name")).To(BeNil())
 }
 
-// TestUsage: a host's VMs take what they have; what the host uses besides is kept, also of a pool.
+// TestUsage verifies that the resources of VMs and the other usage of a host are added up, also for each storage pool.
 func TestUsage(t *testing.T) {
 	g := NewWithT(t)
 	db := load(t, `{"vm_hosts": [{"id": 3, "name": "h", "used": {"cores": 6, "memory": 9000, "local_storage": 500}, "total": {"cores": 1},

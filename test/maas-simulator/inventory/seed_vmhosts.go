@@ -23,8 +23,8 @@ func (l *loader) vmHosts() {
 	}
 }
 
-// completeVMHost fills what a seed leaves out. How a host is reached is a
-// secret, so that no site prints it, and a copy of a site has to compose all the same.
+// completeVMHost sets defaults for missing fields. The connection parameters are secret, so a copy of a site does not
+// have them. VM hosts of a copy must be able to compose nevertheless.
 func completeVMHost(h *VMHost) {
 	if h.Type == "" {
 		h.Type = "lxd"
@@ -69,8 +69,8 @@ func storagePools(docs []Doc) []StoragePool {
 	return out
 }
 
-// lessComposed takes what the host's listed machines use, which is worked out
-// from them, off what the seed says is used.
+// lessComposed subtracts the resources of the host's listed machines from the used resources in the seed, because Used
+// adds them again.
 func (l *loader) lessComposed(h *VMHost) {
 	for _, m := range l.peek("machines") {
 		if id, ok := Number(m["pod"]); !ok || id != h.ID {
@@ -93,8 +93,7 @@ func (l *loader) lessComposed(h *VMHost) {
 	}
 }
 
-// pool is the storage pool that a disk names, else the default one; nil when the
-// host has none.
+// pool returns the storage pool that a disk names, or else the default pool; nil if the host has none.
 func (h *VMHost) pool(named any) *StoragePool {
 	var chosen *StoragePool
 	for i := range h.StoragePools {
@@ -106,7 +105,7 @@ func (h *VMHost) pool(named any) *StoragePool {
 	return chosen
 }
 
-// storagePool is the id of the pool that holds a disk of a VM.
+// storagePool returns the ID of the pool with the disk of a VM.
 func (l *loader) storagePool(host int, disk Doc) string {
 	named := disk.take("storage_pool")
 	if h := l.db.VMHosts.Get(host); h != nil {
@@ -118,7 +117,7 @@ func (l *loader) storagePool(host int, disk Doc) string {
 	return id
 }
 
-// instance makes the instance of a machine that a VM host composed.
+// instance creates the VM of a machine that a VM host composed.
 func (l *loader) instance(m *Machine, d Doc) {
 	if m.PodID == nil {
 		return

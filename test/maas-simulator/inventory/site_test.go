@@ -2,7 +2,7 @@
 
 package inventory_test
 
-// doc is a JSON object as a server prints it.
+// doc is a JSON object as in a response of MAAS.
 type doc = map[string]any
 
 const root = "/MAAS/api/2.0/"
@@ -17,7 +17,8 @@ func with(base doc, more doc) doc {
 	return out
 }
 
-// What follows is a site as a server of version 3.7 prints it, written by hand: no value in it is one that would be made up.
+// The following is a site in the form of MAAS 3.7 responses, written by hand. No value is one that the simulator would
+// generate.
 var (
 	vlan = doc{
 		"id": 5, "vid": 30, "name": "storage", "fabric": "west", "fabric_id": 4, "mtu": 9000, "dhcp_on": false, "external_dhcp": "10.0.0.9",
@@ -63,7 +64,7 @@ func disk(id int, name string, more doc) doc {
 	}, more)
 }
 
-// unknown are what tests and hardware say of a machine that nobody looked at.
+// unknown returns the test results and hardware data of a machine that was never commissioned.
 func unknown() doc {
 	out := doc{}
 	for _, kind := range []string{"testing", "cpu_test", "memory_test", "network_test", "storage_test", "interface_test", "other_test"} {
@@ -90,7 +91,7 @@ var machine = with(unknown(), doc{
 	"last_sync": "2026-01-01T00:00:00.000", "next_sync": nil, "sync_interval": 900, "enable_hw_sync": true, "enable_kernel_crash_dump": true, "is_dpu": true,
 })
 
-// site lists what the server has, by the name of each list.
+// site maps the name of each list to its objects.
 var site = map[string][]doc{
 	"users":         {ann},
 	"zones":         {{"id": 1, "name": "default", "description": "", "resource_uri": root + "zones/default/"}, zone},

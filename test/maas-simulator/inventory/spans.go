@@ -8,20 +8,20 @@ import (
 	"slices"
 )
 
-// Span is a range of addresses, both ends included, with why it is taken.
+// Span is a range of addresses, including both ends. Purposes are the reasons why the addresses are in use.
 type Span struct {
 	Start, End netip.Addr
 	Purposes   []string
 }
 
-// Size is how many addresses the span has, as far as a float can tell.
+// Size returns the number of addresses, with the precision of a float64.
 func (s Span) Size() float64 {
 	start, end := new(big.Int).SetBytes(s.Start.AsSlice()), new(big.Int).SetBytes(s.End.AsSlice())
 	size, _ := new(big.Float).SetInt(end.Sub(end, start)).Float64()
 	return size + 1
 }
 
-// Hosts are the addresses of a subnet that machines can have.
+// Hosts returns the addresses of a subnet that machines can have.
 func (s *Subnet) Hosts() Span {
 	cidr, err := netip.ParsePrefix(s.CIDR)
 	if err != nil {
@@ -42,7 +42,7 @@ func (s *Subnet) Hosts() Span {
 	return Span{Start: first.Next(), End: last}
 }
 
-// Taken lists what is not free in a subnet, in order; spans may overlap.
+// Taken returns the addresses of a subnet that are in use, sorted by the first address. Spans may overlap.
 func (db *DB) Taken(s *Subnet) []Span {
 	hosts := s.Hosts()
 	var out []Span
@@ -74,7 +74,7 @@ func (db *DB) Taken(s *Subnet) []Span {
 	return out
 }
 
-// Merge joins neighbouring and overlapping spans that belong together.
+// Merge merges adjacent and overlapping spans for which together returns true.
 func Merge(in []Span, together func(a, b Span) bool) []Span {
 	var out []Span
 	for _, s := range in {
@@ -94,8 +94,8 @@ func Merge(in []Span, together func(a, b Span) bool) []Span {
 	return out
 }
 
-// Free lists the addresses that MAAS may give out: the gaps between what is
-// taken; in an unmanaged subnet, the gaps within its reserved ranges.
+// Free returns the addresses that MAAS may assign: the gaps between the addresses in use. In an unmanaged subnet, these
+// are the gaps in its reserved ranges.
 func (db *DB) Free(s *Subnet) []Span {
 	if s.Managed {
 		return gaps(s.Hosts(), db.Taken(s))
@@ -112,7 +112,7 @@ func (db *DB) Free(s *Subnet) []Span {
 	return out
 }
 
-// gaps lists what is left of a span; taken is in order.
+// gaps returns the rest of a span without the taken ones, which must be sorted.
 func gaps(within Span, taken []Span) []Span {
 	next := within.Start
 	var out []Span

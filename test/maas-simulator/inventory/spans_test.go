@@ -22,7 +22,7 @@ func TestHosts(t *testing.T) {
 	}
 }
 
-// purposes writes spans with why they are taken.
+// purposes formats spans with their purposes.
 func purposes(list []inventory.Span) string {
 	var out []string
 	for _, s := range list {
@@ -48,7 +48,7 @@ func TestTaken(t *testing.T) {
 	g.Expect(spans(db.Free(db.Subnets.Get(2)))).To(Equal("10.0.1.10-10.0.1.199 10.0.1.202-10.0.1.254"))
 }
 
-// TestUnmanaged: MAAS gives out what lies in a reserved range of an unmanaged subnet, and nothing else.
+// TestUnmanaged verifies that MAAS assigns only addresses in the reserved ranges of an unmanaged subnet.
 func TestUnmanaged(t *testing.T) {
 	g := NewWithT(t)
 	db := load(t, strings.NewReplacer(`"cidr"`, `"managed": false, "cidr"`, `"start_ip": "10.0.0.20", "end_ip": "10.0.0.30"`, `"start_ip": "10.0.0.1", "end_ip": "10.0.0.10"`).

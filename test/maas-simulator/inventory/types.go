@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package inventory holds what a MAAS server knows: typed tables over a store,
-// and the reading of seeds.
+// Package inventory defines the data of a MAAS server: typed tables over a store, and the loading of seeds.
 package inventory
 
 import "time"
@@ -18,7 +17,7 @@ type Pool struct {
 	Name, Description string
 }
 
-// Tag is a tag; machines hold its name.
+// Tag is a tag. Machines refer to it by name.
 type Tag struct {
 	ID                                    int
 	Name, Definition, Comment, KernelOpts string
@@ -33,13 +32,13 @@ type Domain struct {
 	Default       bool
 }
 
-// Space groups VLANs.
+// Space is a group of VLANs.
 type Space struct {
 	ID                int
 	Name, Description string
 }
 
-// Fabric groups VLANs that reach each other.
+// Fabric is a group of VLANs that can reach each other.
 type Fabric struct {
 	ID        int
 	Name      string
@@ -49,7 +48,7 @@ type Fabric struct {
 // VLAN is a layer-2 network.
 type VLAN struct {
 	ID, VID, FabricID int
-	// SpaceID is nil in the space that is called undefined.
+	// SpaceID is nil for the space "undefined".
 	SpaceID *int
 	Name    string
 	MTU     int
@@ -62,7 +61,7 @@ type Subnet struct {
 	ID                      int
 	Name, Description, CIDR string
 	VLANID                  int
-	// Gateway is empty when there is none.
+	// Gateway is empty if there is none.
 	Gateway    string
 	DNSServers []string
 	Managed    bool
@@ -78,32 +77,32 @@ type Range struct {
 	User, Comment string
 }
 
-// Address is an address that no machine's link holds: reserved by a user, or
-// given to a DNS record or a controller.
+// Address is an address outside of the machines' links: one that a user has reserved, or one of a DNS record or
+// controller.
 type Address struct {
 	ID   int
 	IP   string
 	Type int
-	// SubnetID is nil outside of every subnet.
+	// SubnetID is nil if no subnet contains the address.
 	SubnetID *int
 	Owner    string
-	// Created and Updated are when the row was made and last given an address.
+	// Created is the creation time; Updated is the time of the last address change.
 	Created, Updated time.Time
-	// Interfaces are printed as the seed had them.
+	// Interfaces is part of the response, unchanged from the seed.
 	Interfaces []any
 }
 
-// DNSResource is a name in a domain, with addresses.
+// DNSResource is a name in a domain with addresses.
 type DNSResource struct {
 	ID       int
 	Name     string
 	DomainID int
 	TTL      *int
-	// IPs are addresses; each is a row of Address or of a machine's link.
+	// IPs are the addresses. Each one has a row in Address or is the address of a machine's link.
 	IPs []string
 }
 
-// DNSRecord is a record of another type than an address.
+// DNSRecord is a record of a type other than an address.
 type DNSRecord struct {
 	ID           int
 	Name         string
@@ -123,9 +122,9 @@ type BootResource struct {
 	Title        string
 	BaseImage    string
 	LastDeployed *time.Time
-	// FileType is what was uploaded, such as ddgz; empty for synced images.
+	// FileType is the file type of an uploaded image, such as ddgz; empty for synced images.
 	FileType string
-	// Sets is printed as it is; it holds what the item shows beyond the list.
+	// Sets is part of the response for a single image, unchanged from the seed. The list does not have it.
 	Sets  map[string]any
 	Extra map[string]any
 }
@@ -141,7 +140,7 @@ type User struct {
 	SSHKeys []SSHKey
 }
 
-// NamedToken is an API key with the name that its user gave it.
+// NamedToken is an API key and its name.
 type NamedToken struct {
 	Name string
 	Token
@@ -162,7 +161,7 @@ type Event struct {
 	Username string
 	Level    string
 	Created  time.Time
-	// Type is the description of the event's type; Description its own text.
+	// Type is the description of the event type, Description the text of the event.
 	Type, Description string
 }
 
@@ -172,13 +171,13 @@ type Setting struct {
 	Value any
 }
 
-// Counter remembers the last number that was given out.
+// Counter stores the last number that Next returned.
 type Counter struct {
 	Name string
 	Last int
 }
 
-// Node is a controller or a device: printed as the seed had it.
+// Node is a controller or a device. Its response is unchanged from the seed.
 type Node struct {
 	SystemID string
 	// Kind is rackcontrollers, regioncontrollers or devices.

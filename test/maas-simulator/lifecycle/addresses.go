@@ -10,7 +10,7 @@ import (
 	"github.com/openshift/hypershift/test/maas-simulator/problem"
 )
 
-// assignAuto gives every auto link without an address one.
+// assignAuto assigns an address to every auto link of an enabled interface that has none.
 func (l *Life) assignAuto(m *inventory.Machine) error {
 	for i := range m.Interfaces {
 		if !m.Interfaces[i].Enabled {
@@ -41,7 +41,7 @@ func (l *Life) releaseAuto(m *inventory.Machine) {
 	}
 }
 
-// PickIP chooses a free address: the smallest free range is used up first.
+// PickIP returns a free address. It uses the smallest free range first.
 func (l *Life) PickIP(subnet int) (netip.Addr, error) {
 	s := l.DB.Subnets.Get(subnet)
 	if s == nil {
@@ -59,7 +59,7 @@ func (l *Life) PickIP(subnet int) (netip.Addr, error) {
 	return best.Start, nil
 }
 
-// rollBackNetwork undoes what an allocation did to the interfaces.
+// rollBackNetwork undoes the changes of an allocation to the interfaces.
 func (l *Life) rollBackNetwork(m *inventory.Machine) {
 	l.releaseAuto(m)
 	for _, bridge := range m.Interfaces {

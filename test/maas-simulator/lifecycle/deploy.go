@@ -14,7 +14,7 @@ import (
 	"github.com/openshift/hypershift/test/maas-simulator/status"
 )
 
-// Acquire gives a machine to a user.
+// Acquire allocates a machine to a user.
 func (l *Life) Acquire(m *inventory.Machine, user, agent, comment string) error {
 	if err := move(m, status.Allocated); err != nil {
 		return err
@@ -24,7 +24,7 @@ func (l *Life) Acquire(m *inventory.Machine, user, agent, comment string) error 
 	return nil
 }
 
-// move changes the status, or refuses in the server's words.
+// move changes the status, or returns MAAS's error message.
 func move(m *inventory.Machine, to status.Status) error {
 	if err := status.Move(m.Status, to); err != nil {
 		return problem.Conflict("%s", err.Error())
@@ -33,17 +33,17 @@ func move(m *inventory.Machine, to status.Status) error {
 	return nil
 }
 
-// Deployment is what a deploy call asks for, resolved.
+// Deployment contains the parameters of a deploy request, after defaults are set.
 type Deployment struct {
 	User, Comment string
-	// Agent replaces the allocation's agent_name when it is not empty.
+	// Agent replaces the allocation's agent_name if it is not empty.
 	Agent                      string
 	OSystem, Series, HWEKernel string
 	UserData                   []byte
 	Ephemeral, VMHost          bool
 }
 
-// CanDeploy refuses machines whose status does not allow a deployment.
+// CanDeploy returns an error if the machine's status does not allow a deployment.
 func CanDeploy(m *inventory.Machine) error {
 	if !m.Status.In(status.Ready, status.Allocated) {
 		return problem.Conflict("Can't deploy a machine that is in the '%s' state", m.Status)
@@ -51,7 +51,7 @@ func CanDeploy(m *inventory.Machine) error {
 	return nil
 }
 
-// Deploy starts a deployment; addresses are given by Start, after the answer.
+// Deploy begins a deployment. Start assigns the addresses after the response.
 func (l *Life) Deploy(m *inventory.Machine, d Deployment) error {
 	if err := CanDeploy(m); err != nil {
 		return err
@@ -83,9 +83,8 @@ func (l *Life) Deploy(m *inventory.Machine, d Deployment) error {
 	return nil
 }
 
-// Start gives a deploying machine its addresses and powers it on. When that
-// fails, as when no address is left, the machine falls back to Allocated and
-// keeps the image that it was given.
+// Start assigns addresses to a deploying machine and powers it on. If that fails, for example because no address is
+// free, the machine returns to Allocated. It then keeps the image.
 func (l *Life) Start(m *inventory.Machine) error {
 	if m.Status != status.Deploying {
 		return nil
@@ -131,7 +130,7 @@ func log(kind string) func(*Life, *inventory.Machine) error {
 	}
 }
 
-// workNetboot starts the installer, which the backend need not see.
+// workNetboot boots the installer. The backend has no part in that.
 func workNetboot(_ context.Context, l *Life, m *inventory.Machine) error {
 	return l.powerFault(m, "on")
 }
@@ -166,7 +165,7 @@ func workInstall(ctx context.Context, l *Life, m *inventory.Machine) error {
 	return nil
 }
 
-// workBoot starts the deployed system; the machine was on for the installer.
+// workBoot boots the deployed system. The machine was on for the installer, so it is powered off first.
 func workBoot(ctx context.Context, l *Life, m *inventory.Machine) error {
 	if err := l.Backend.PowerOff(ctx, m.SystemID); err != nil {
 		return fmt.Errorf("rebooting: %w", err)
@@ -174,7 +173,8 @@ func workBoot(ctx context.Context, l *Life, m *inventory.Machine) error {
 	return workPowerOn(ctx, l, m)
 }
 
-// bootTime is how long the system takes to report; on metal it does so itself.
+// bootTime returns the time until the system reports that it is up. The result is negative if the machine reports that
+// itself.
 func bootTime(l *Life, m *inventory.Machine) time.Duration {
 	if _, hangs := l.Fault(faults.BootHangs, m); hangs || l.hasMetal() {
 		return -1
@@ -182,9 +182,8 @@ func bootTime(l *Life, m *inventory.Machine) time.Duration {
 	return share(deploy, 10)(l, m)
 }
 
-// OSReady says that the deployed system fetched its user-data, or that one which
-// becomes a VM host is all configured: the machine is Deployed. It does nothing
-// for a machine that is not deploying.
+// OSReady sets a deploying machine Deployed. A machine is ready when it has fetched its user-data, or when a future VM
+// host is configured. It does nothing for a machine that is not deploying.
 func (l *Life) OSReady(m *inventory.Machine) error {
 	if m.Status != status.Deploying {
 		return nil

@@ -18,7 +18,7 @@ import (
 	"github.com/openshift/hypershift/test/maas-simulator/status"
 )
 
-// meddling is a backend during whose installations something else happens.
+// meddling is a backend that runs a function during an installation.
 type meddling struct {
 	boot.None
 	happens func()
@@ -29,7 +29,7 @@ func (m *meddling) Install(context.Context, boot.Spec) error {
 	return nil
 }
 
-// TestMeanwhile: an installation that ends well after something else has ended the deployment changes nothing of that.
+// TestMeanwhile verifies that the success of an installation has no effect if the deployment has ended in the meantime.
 func TestMeanwhile(t *testing.T) {
 	for name, test := range map[string]struct {
 		meanwhile func(*simtest.Site)
@@ -65,7 +65,8 @@ func TestMeanwhile(t *testing.T) {
 	}
 }
 
-// TestFailuresAreLogged: the log says of which kind a failure is, and what is marked.
+// TestFailuresAreLogged verifies the events of failures: they contain the kind of the failure and the status that the
+// machine gets.
 func TestFailuresAreLogged(t *testing.T) {
 	for request, want := range map[string][]string{
 		"?op=deploy":     {"ERROR Marking node failed EIO", "ERROR Node installation failure EIO"},
@@ -94,7 +95,8 @@ func TestFailuresAreLogged(t *testing.T) {
 	g.Expect(shown(site.Has("one"))).To(Equal("Deployed, off: Failed to power on node - no power"), "what does nothing cannot fail")
 }
 
-// TestJudgements: who calls a machine broken, fixed or good after all is in its log.
+// TestJudgements verifies that the event log has the user who marks a machine broken or fixed, or overrides failed
+// tests.
 func TestJudgements(t *testing.T) {
 	g := NewWithT(t)
 	site := simtest.New(t, simtest.Rack)
@@ -117,7 +119,8 @@ func TestJudgements(t *testing.T) {
 		"User overrode 'Failed testing' status (admin) - old test"}))
 }
 
-// TestWhatIsOffered: the statuses from which an operation is offered are those that the server names; nothing is started on a machine that is busy.
+// TestWhatIsOffered verifies that an operation is available exactly in the statuses of a MAAS server, and never on a
+// busy machine.
 func TestWhatIsOffered(t *testing.T) {
 	busy := []status.Status{
 		status.Commissioning, status.Deploying, status.Releasing, status.DiskErasing, status.EnteringRescueMode, status.ExitingRescueMode, status.Testing,
@@ -152,7 +155,7 @@ func TestWhatIsOffered(t *testing.T) {
 	}
 }
 
-// TestNextBoot: what is installed starts from its disk, and what is erased or released from the network.
+// TestNextBoot verifies that an installed machine boots from its disk, and an erased or released one from the network.
 func TestNextBoot(t *testing.T) {
 	g := NewWithT(t)
 	site := simtest.New(t, simtest.Rack)
@@ -164,7 +167,7 @@ func TestNextBoot(t *testing.T) {
 	g.Expect(site.Has("one").Netboot).To(BeTrue())
 }
 
-// TestBlankDisks: a start finds nothing only where the disk of a machine that runs is emptied.
+// TestBlankDisks verifies that the fault DiskEmpty affects only the start of a Deployed machine.
 func TestBlankDisks(t *testing.T) {
 	g := NewWithT(t)
 	site, metal := onMetal(t)
@@ -178,7 +181,8 @@ func TestBlankDisks(t *testing.T) {
 	g.Expect(metal.spec.Blank).To(BeTrue())
 }
 
-// TestPowerOfTheAllocated: such a machine has no system to start, and metal is asked for none.
+// TestPowerOfTheAllocated verifies that powering on an Allocated machine does not start it in the backend, because it
+// has no system.
 func TestPowerOfTheAllocated(t *testing.T) {
 	g := NewWithT(t)
 	site, metal := onMetal(t)

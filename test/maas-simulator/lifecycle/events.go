@@ -9,17 +9,17 @@ import (
 	"github.com/openshift/hypershift/test/maas-simulator/status"
 )
 
-// Levels of events; those from INFO on show as the machine's status message.
+// Levels of events. Events of level INFO and above also set the machine's status message.
 const (
 	levelDebug = "DEBUG"
 	levelInfo  = "INFO"
 	levelError = "ERROR"
 )
 
-// keptEvents bounds the log; the oldest entries go first.
+// keptEvents is the maximum number of events. The oldest events are deleted first.
 const keptEvents = 5000
 
-// event writes to a machine's log.
+// event adds an event of a machine.
 func (l *Life) event(m *inventory.Machine, level, kind, text string) {
 	l.eventBy(m, "unknown", level, kind, text)
 }
@@ -40,7 +40,7 @@ func (l *Life) eventBy(m *inventory.Machine, user, level, kind, text string) {
 	m.StatusMessage, m.StatusAction = &message, &action
 }
 
-// request logs what a user asked for.
+// request adds an event for the request of a user.
 func (l *Life) request(m *inventory.Machine, user, kind, comment string) {
 	text := "(" + user + ")"
 	if comment != "" {
@@ -49,8 +49,8 @@ func (l *Life) request(m *inventory.Machine, user, kind, comment string) {
 	l.eventBy(m, user, levelDebug, kind, text)
 }
 
-// Reported logs what the machine's own software says about its work. A failure after the installation, as of user-data,
-// leaves a machine Deployed and shows as its status message.
+// Reported adds an event for a report of the machine's software. A failure after the installation, for example of the
+// user-data, leaves the machine Deployed and sets its status message.
 func (l *Life) Reported(m *inventory.Machine, description string, failed bool) {
 	kind := "Node status event"
 	switch {
@@ -61,7 +61,7 @@ func (l *Life) Reported(m *inventory.Machine, description string, failed bool) {
 	case m.Status == status.Deployed && failed:
 		kind = "Node post-installation"
 	default:
-		failed = false // the server has no word for it
+		failed = false // MAAS has no failure event for this status.
 	}
 	if failed {
 		l.event(m, levelError, kind+" failure", description)

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package lifecycle moves machines through their life: the operations that
-// users ask for, and what then happens over time.
+// Package lifecycle simulates the life cycle of machines: the operations that users request, and their progress over
+// time.
 package lifecycle
 
 import (
@@ -17,30 +17,28 @@ import (
 	"github.com/openshift/hypershift/test/maas-simulator/render"
 )
 
-// Durations are how long things take. The zero value makes everything instant.
+// Durations are the durations of operations. The zero value means no time.
 type Durations struct {
-	// Power is how long a power action takes to be seen.
+	// Power is the time until a power action takes effect.
 	Power time.Duration
-	// Deploy is the time from power-on to Deployed on a backend without metal;
-	// on a real backend it is added to what the installation takes.
+	// Deploy is the time from power-on to Deployed. A backend with machines adds the time of its installation.
 	Deploy time.Duration
-	// Commission, Test, Erase and Rescue are the times in those modes.
+	// Commission, Test, Erase and Rescue are the durations of these operations.
 	Commission, Test, Erase, Rescue time.Duration
-	// DeployTimeout fails a deployment that does not end, ReleaseTimeout a
-	// release and leaving rescue mode, NodeTimeout commissioning, tests and
-	// entering rescue mode; zero means never. Erasing disks has no time-out, as
-	// on the server.
+	// DeployTimeout is the timeout of deployments. ReleaseTimeout is that of releases and of exiting rescue mode.
+	// NodeTimeout is that of commissioning, tests and entering rescue mode. Zero means no timeout. As in MAAS, erasing
+	// disks has no timeout.
 	DeployTimeout, ReleaseTimeout, NodeTimeout time.Duration
 }
 
-// Realistic is what virtual machines take.
+// Realistic contains the durations of virtual machines.
 var Realistic = Durations{
 	Power: time.Second, Deploy: 4 * time.Minute, Commission: 4 * time.Minute, Test: 2 * time.Minute,
 	Erase: 90 * time.Second, Rescue: 2 * time.Minute, DeployTimeout: 60 * time.Minute,
 	ReleaseTimeout: 5 * time.Minute, NodeTimeout: 30 * time.Minute,
 }
 
-// Config is what a Life works with.
+// Config is the configuration of a Life.
 type Config struct {
 	DB        *inventory.DB
 	Clock     clock.Clock
@@ -48,31 +46,31 @@ type Config struct {
 	Backend   boot.Backend
 	Faults    *faults.Set
 	Durations Durations
-	// MetadataURL is what machines are told.
+	// MetadataURL is the metadata URL that machines get.
 	MetadataURL string
-	// Log receives what goes wrong behind the API; nil means nobody listens.
+	// Log logs errors outside of API requests; nil discards them.
 	Log func(format string, args ...any)
 }
 
-// Life moves machines. Its operations run inside Update of the DB; Run and Tick
-// run on their own. Make one with New.
+// Life simulates the life cycle of machines. Its operations must run inside Update of the DB; Run and Tick must not.
+// Create one with New.
 type Life struct {
 	Config
 
 	wake    chan struct{}
 	mu      sync.Mutex
 	running map[string]*worker
-	gone    map[string]bool // machines whose metal has to be cleared
+	gone    map[string]bool // deleted machines that the backend must still clear
 	workers sync.WaitGroup
 }
 
-// worker is a step that is at work on one machine.
+// worker is the running step of a machine.
 type worker struct {
 	seq    int
 	cancel context.CancelFunc
 }
 
-// New prepares a Life; nothing moves before Run or Tick.
+// New returns a Life. No machine changes its state before Run or Tick.
 func New(c Config) *Life {
 	if c.Log == nil {
 		c.Log = func(string, ...any) {}
@@ -80,13 +78,13 @@ func New(c Config) *Life {
 	return &Life{Config: c, wake: make(chan struct{}, 1), running: map[string]*worker{}, gone: map[string]bool{}}
 }
 
-// hasMetal reports whether machines boot and report by themselves.
+// hasMetal reports whether the backend has machines that boot and send their own reports.
 func (l *Life) hasMetal() bool {
 	_, none := l.Backend.(*boot.None)
 	return !none
 }
 
-// Wake makes Run look at what is due; callers use it after an update.
+// Wake makes Run check for due steps. Callers use it after an update.
 func (l *Life) Wake() {
 	select {
 	case l.wake <- struct{}{}:
@@ -94,7 +92,7 @@ func (l *Life) Wake() {
 	}
 }
 
-// Run does what is due until the context ends, and waits for what it started.
+// Run runs due steps until the context ends, and then waits for the running ones.
 func (l *Life) Run(ctx context.Context) {
 	defer l.workers.Wait()
 	if l.hasMetal() {
@@ -120,8 +118,8 @@ func (l *Life) sleep(ctx context.Context, until time.Time) {
 	}
 }
 
-// Tick does all that is due now and what follows from it at once, and returns
-// when it is done: for tests that step a clock.
+// Tick runs all steps that are due, including those that become due as a result. It returns when they have ended. Tests
+// with a fake clock use it.
 func (l *Life) Tick(ctx context.Context) {
 	for {
 		_, started := l.dispatch(ctx)
@@ -132,13 +130,13 @@ func (l *Life) Tick(ctx context.Context) {
 	}
 }
 
-// dispatch starts what is due; it returns when something will be due next (the
-// zero time: nothing is planned) and how much it started.
+// dispatch starts the due steps. next is the time of the next step, or zero if there is none; started is the number of
+// started steps.
 func (l *Life) dispatch(ctx context.Context) (next time.Time, started int) {
 	now := l.Clock.Now()
 	var due []*inventory.Machine
 	var cleared []string
-	// View's function returns nil always.
+	// The function always returns nil.
 	_ = l.DB.View(func() error {
 		l.mu.Lock()
 		defer l.mu.Unlock()
@@ -169,8 +167,7 @@ func (l *Life) dispatch(ctx context.Context) (next time.Time, started int) {
 	return next, len(due) + len(cleared)
 }
 
-// removed stops the work on machines that were deleted, and returns those whose
-// metal can be cleared now.
+// removed cancels the steps of deleted machines. It returns the machines that the backend can clear now.
 func (l *Life) removed() []string {
 	for id, w := range l.running {
 		if w.seq >= 0 && l.DB.Machines.Get(id) == nil {
@@ -181,7 +178,7 @@ func (l *Life) removed() []string {
 	for id := range l.gone {
 		switch {
 		case l.DB.Machines.Get(id) != nil:
-			delete(l.gone, id) // the deletion was taken back
+			delete(l.gone, id) // The deletion was rolled back.
 		case l.running[id] == nil:
 			delete(l.gone, id)
 			free = append(free, id)
@@ -190,7 +187,7 @@ func (l *Life) removed() []string {
 	return free
 }
 
-// clear takes the power and the disks of a machine that was deleted.
+// clear powers off a deleted machine and erases its disks.
 func (l *Life) clear(ctx context.Context, id string) error {
 	if err := l.Backend.PowerOff(ctx, id); err != nil {
 		return err
@@ -198,14 +195,14 @@ func (l *Life) clear(ctx context.Context, id string) error {
 	return l.Backend.Erase(ctx, id)
 }
 
-// cancelStale stops work that a newer task, or none, has replaced.
+// cancelStale cancels a step whose task has ended or was replaced.
 func (l *Life) cancelStale(m *inventory.Machine) {
 	if w := l.running[m.SystemID]; w != nil && (m.Task == nil || m.Task.Seq != w.seq) {
 		w.cancel()
 	}
 }
 
-// start runs a step of a machine beside the others.
+// start runs a step in its own goroutine.
 func (l *Life) start(ctx context.Context, id string, seq int, step func(context.Context) error) {
 	ctx, cancel := context.WithCancel(ctx)
 	l.mu.Lock()
@@ -225,7 +222,7 @@ func (l *Life) start(ctx context.Context, id string, seq int, step func(context.
 	})
 }
 
-// Faster divides every duration but the time-outs.
+// Faster returns durations that are divided by the factor. Timeouts do not change.
 func (d Durations) Faster(factor float64) Durations {
 	if factor <= 0 {
 		return d

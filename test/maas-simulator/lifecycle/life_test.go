@@ -19,7 +19,7 @@ import (
 	"github.com/openshift/hypershift/test/maas-simulator/status"
 )
 
-// slow is a backend whose installation waits to be let go, or to be cancelled.
+// slow is a backend whose installation waits until the test ends or cancels it.
 type slow struct {
 	boot.None
 	mu        sync.Mutex
@@ -68,7 +68,7 @@ func (s *slow) get(of *int) func() int {
 	}
 }
 
-// running is a site that runs by itself, with no time between steps.
+// running returns a running site with no time between steps, and a function that stops it.
 func running(t *testing.T, backend boot.Backend, state string) (site *simtest.Site, stop func()) {
 	site = simtest.New(t, simtest.Rack, func(o *simulator.Options) {
 		o.Backend, o.Durations, o.StateFile = backend, lifecycle.Durations{}, state
@@ -158,7 +158,7 @@ func TestWorkInProgress(t *testing.T) {
 	})
 }
 
-// broken is a backend that nothing works on.
+// broken is a backend whose calls all fail.
 type broken struct{ boot.None }
 
 var errBroken = errors.New("no such device")
@@ -211,7 +211,7 @@ func TestBrokenMetal(t *testing.T) {
 	})
 }
 
-// seen is a backend that tells a power state that the test sets.
+// seen is a backend with a power state that the test sets.
 type seen struct {
 	boot.None
 	mu    sync.Mutex

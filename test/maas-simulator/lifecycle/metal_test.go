@@ -24,7 +24,7 @@ import (
 	"github.com/openshift/hypershift/test/maas-simulator/status"
 )
 
-// noted is a backend that keeps what it was asked, and fails what it is told to.
+// noted is a backend that records its calls, and fails the configured ones.
 type noted struct {
 	boot.None
 	mu    sync.Mutex
@@ -48,7 +48,7 @@ func (n *noted) PowerOn(_ context.Context, spec boot.Spec) error { return n.note
 func (n *noted) PowerOff(context.Context, string) error          { return n.note("off", boot.Spec{}) }
 func (n *noted) Erase(context.Context, string) error             { return n.note("erase", boot.Spec{}) }
 
-// asked lists what the backend was asked since it was last looked at.
+// asked returns the calls since the last asked.
 func (n *noted) asked() string {
 	n.mu.Lock()
 	defer n.mu.Unlock()
@@ -63,7 +63,7 @@ func onMetal(t *testing.T, change ...func(*simulator.Options)) (*simtest.Site, *
 	return simtest.New(t, simtest.Rack, append(change, func(o *simulator.Options) { o.Backend = backend })...), backend
 }
 
-// up has the system of a machine report, as on metal nobody else does.
+// up reports that the system of a machine is up. With a backend, the simulator does not do that.
 func up(t *testing.T, site *simtest.Site, id string) {
 	t.Helper()
 	if err := site.DB.Update(func() error { return site.Life.OSReady(site.DB.Machines.Edit(id)) }); err != nil {
@@ -71,7 +71,7 @@ func up(t *testing.T, site *simtest.Site, id string) {
 	}
 }
 
-// TestMetalIsAsked: what is shown of a machine happens to its metal, in that order.
+// TestMetalIsAsked verifies that the calls of the backend match the visible states, in the same order.
 func TestMetalIsAsked(t *testing.T) {
 	g := NewWithT(t)
 	site, metal := onMetal(t)
@@ -97,7 +97,7 @@ func TestMetalIsAsked(t *testing.T) {
 	g.Expect(metal.asked()).To(Equal("off erase"), "nothing of it is left")
 }
 
-// TestMemory: what runs from memory is installed nowhere.
+// TestMemory verifies that a system that runs from memory is not installed.
 func TestMemory(t *testing.T) {
 	g := NewWithT(t)
 	site, metal := onMetal(t, func(o *simulator.Options) { o.Version = "3.6" })
@@ -112,7 +112,8 @@ func TestMemory(t *testing.T) {
 	g.Expect(site.Has("one").Status).To(Equal(status.Releasing), "there is no disk to erase")
 }
 
-// TestMetalThatFails: whatever the metal cannot do is told with its words, and leaves the machine where a server does.
+// TestMetalThatFails verifies that a machine whose backend fails shows the backend's message, and has the status that
+// it has in MAAS.
 func TestMetalThatFails(t *testing.T) {
 	tests := map[string]struct {
 		from    status.Status
@@ -157,7 +158,7 @@ func TestMetalThatFails(t *testing.T) {
 	})
 }
 
-// TestUnseenPower: the metal may run though MAAS thinks that it does not, and a release sees to it.
+// TestUnseenPower verifies that a release powers off a machine even if MAAS has it as off.
 func TestUnseenPower(t *testing.T) {
 	g := NewWithT(t)
 	site, metal := onMetal(t)
@@ -168,7 +169,7 @@ func TestUnseenPower(t *testing.T) {
 	g.Expect(metal.asked()).To(Equal("off erase"))
 }
 
-// TestDeletionTakenBack: an update that fails has deleted nothing, and the metal goes on.
+// TestDeletionTakenBack verifies that a deletion in a failed update has no effect on the machine.
 func TestDeletionTakenBack(t *testing.T) {
 	g := NewWithT(t)
 	site, metal := onMetal(t)
@@ -183,7 +184,7 @@ func TestDeletionTakenBack(t *testing.T) {
 	g.Expect(metal.asked()).To(BeEmpty())
 }
 
-// TestRestart: metal may have gone down with the process: what was installed and on is started again, and nothing else.
+// TestRestart verifies that a restart of the simulator starts the machines that were deployed and on, and no others.
 func TestRestart(t *testing.T) {
 	g := NewWithT(t)
 	state := filepath.Join(t.TempDir(), "state")
@@ -199,7 +200,8 @@ func TestRestart(t *testing.T) {
 	g.Expect(again.Has("one")).To(And(HaveField("Status", status.Deployed), HaveField("PowerState", "on")))
 }
 
-// TestSpec: the metal is told all that it needs, and the gateway is that of the link which was made the default.
+// TestSpec verifies that the backend gets all data of a machine. The gateway is that of the link that is the default
+// gateway.
 func TestSpec(t *testing.T) {
 	g := NewWithT(t)
 	seed := strings.Replace(simtest.Rack, `"cidr": "10.8.0.0/28"`, `"cidr": "10.8.0.0/28", "gateway_ip": "10.8.0.14", "dns_servers": ["10.9.0.2", "10.8.0.13", "none"]`, 1)
@@ -219,7 +221,7 @@ func TestSpec(t *testing.T) {
 	g.Expect(backend.spec).To(And(HaveField("Gateway", netip.MustParseAddr("10.8.0.14")), HaveField("MAC", "52:54:00:00:00:13")))
 }
 
-// TestGoneInTheMiddle: work on a machine that is deleted meanwhile ends, and brings nothing of it back.
+// TestGoneInTheMiddle verifies that the step of a deleted machine ends and does not restore the machine.
 func TestGoneInTheMiddle(t *testing.T) {
 	for name, kind := range map[string]faults.Kind{"a broken one": faults.BrokenOnDeploy, "a sound one": faults.SlowRelease} {
 		t.Run("When it is "+name+" it should stay deleted", func(t *testing.T) {
@@ -236,7 +238,7 @@ func TestGoneInTheMiddle(t *testing.T) {
 	}
 }
 
-// TestRunWaits: a site that runs by itself does what is due when its clock says so.
+// TestRunWaits verifies that Run runs steps when they are due by the clock.
 func TestRunWaits(t *testing.T) {
 	g := NewWithT(t)
 	site := simtest.New(t, simtest.Rack, func(o *simulator.Options) { o.Durations = lifecycle.Durations{Power: time.Minute} })

@@ -12,8 +12,7 @@ import (
 	"github.com/openshift/hypershift/test/maas-simulator/status"
 )
 
-// commissionable and testable are the statuses from which the server offers
-// these actions.
+// commissionable and testable are the statuses in which MAAS offers these actions.
 var (
 	commissionable = []status.Status{status.New, status.FailedCommissioning, status.Ready, status.Broken, status.FailedTesting, status.Missing}
 	testable       = []status.Status{
@@ -39,7 +38,7 @@ func (l *Life) Commission(m *inventory.Machine, user, comment string) error {
 	return nil
 }
 
-// switchOn is the step that powers a machine up for an ephemeral system.
+// switchOn is the step that powers on a machine for an ephemeral system.
 var switchOn = step{after: share(power, 100), work: workNetboot, done: func(l *Life, m *inventory.Machine) error {
 	if powered(m) {
 		m.PowerState = "on"
@@ -65,8 +64,7 @@ var commissionSteps = []step{
 	}},
 }
 
-// addressOnBootSubnet links an unconfigured boot interface to the first subnet
-// of its VLAN, as commissioning does.
+// addressOnBootSubnet links an unconfigured boot interface to the first subnet of its VLAN, as commissioning does.
 func (l *Life) addressOnBootSubnet(m *inventory.Machine) {
 	nic := m.BootInterface()
 	if nic == nil || len(nic.Links) > 0 || nic.VLANID == nil {
@@ -78,7 +76,7 @@ func (l *Life) addressOnBootSubnet(m *inventory.Machine) {
 	}
 }
 
-// failing is work that a fault can fail and that is nothing else.
+// failing returns a work function that does nothing except fail if the machine has the fault.
 func failing(kind faults.Kind, text string) func(context.Context, *Life, *inventory.Machine) error {
 	return func(_ context.Context, l *Life, m *inventory.Machine) error {
 		if rule, hit := l.Fault(kind, m); hit {
@@ -88,7 +86,7 @@ func failing(kind faults.Kind, text string) func(context.Context, *Life, *invent
 	}
 }
 
-// Test starts hardware tests; the machine then returns to what it was.
+// Test starts hardware tests. After them, the machine returns to its previous status.
 func (l *Life) Test(m *inventory.Machine, user, comment string) error {
 	if !m.Status.In(testable...) {
 		return problem.Field("__all__", "Test is not available because of the current state of the node.")
@@ -118,7 +116,7 @@ var testSteps = []step{
 	}},
 }
 
-// OverrideFailedTesting says that a machine is good all the same.
+// OverrideFailedTesting sets a machine with failed tests to Ready, or to Deployed if a system is installed.
 func (l *Life) OverrideFailedTesting(m *inventory.Machine, user, comment string) error {
 	if m.Status != status.FailedTesting {
 		return problem.Conflict("Cannot override testing on a node that is not in Failed testing: node %s is in state %s.", m.SystemID, m.Status)
@@ -180,10 +178,8 @@ var exitRescueSteps = []step{
 	}},
 }
 
-// MarkBroken takes a machine out of use, and out of its owner's hands. What was
-// deployed is given up as by a release, but only a machine whose power is off
-// goes all the way: one that is on keeps its annotations and addresses, since
-// the end of its power no longer ends a release.
+// MarkBroken sets a machine Broken and removes its owner. It clears the deployment like a release. A machine that is on
+// keeps its annotations and addresses, because the release of a Broken machine does not continue when its power is off.
 func (l *Life) MarkBroken(m *inventory.Machine, user, comment string) error {
 	from := m.Status
 	if err := status.Move(from, status.Broken); err != nil && !from.Releasable() {
@@ -206,8 +202,7 @@ func (l *Life) MarkBroken(m *inventory.Machine, user, comment string) error {
 	return nil
 }
 
-// MarkFixed puts a broken machine back into use: as Deployed where it was that,
-// though nobody owns it, else as Ready.
+// MarkFixed sets a broken machine to Ready, or to Deployed, without an owner, if it was Deployed before.
 func (l *Life) MarkFixed(m *inventory.Machine, user, comment string) error {
 	if m.Status != status.Broken {
 		return problem.Conflict("Can't mark a non-broken node as 'Ready'.")

@@ -16,12 +16,13 @@ import (
 	"github.com/openshift/hypershift/test/maas-simulator/status"
 )
 
-// on runs an operation on a machine as an update does.
+// on runs an operation on a machine inside an update.
 func on(site *simtest.Site, id string, do func(*inventory.Machine) error) error {
 	return site.DB.Update(func() error { return do(site.DB.Machines.Edit(id)) })
 }
 
-// TestWhoWasIt: a request is in the log with its user and its comment, and its machine's name; such entries are no status message.
+// TestWhoWasIt verifies the event of a request: it has the user, the comment and the machine's name, and is not a
+// status message.
 func TestWhoWasIt(t *testing.T) {
 	g := NewWithT(t)
 	site := simtest.New(t, simtest.Rack)
@@ -53,7 +54,8 @@ func TestWhoWasIt(t *testing.T) {
 	g.Expect(*site.Has("one").StatusAction).To(BeEmpty())
 }
 
-// TestAborts: what is under way ends, the power goes, and whose it was stays so, unless it was being commissioned.
+// TestAborts verifies that an abort ends the operation and powers off the machine. The machine keeps its owner, except
+// after commissioning.
 func TestAborts(t *testing.T) {
 	tests := map[string]struct {
 		from    status.Status
@@ -95,7 +97,7 @@ func TestAborts(t *testing.T) {
 	})
 }
 
-// TestStartAfterAbort: addresses are given after the answer, and to nobody who has given up by then.
+// TestStartAfterAbort verifies that no addresses are assigned after the response if the deployment is aborted by then.
 func TestStartAfterAbort(t *testing.T) {
 	g := NewWithT(t)
 	site := simtest.New(t, simtest.Rack)
@@ -105,7 +107,8 @@ func TestStartAfterAbort(t *testing.T) {
 	g.Expect(site.Has("one").IPs()).To(BeEmpty())
 }
 
-// TestReady: only a machine that is being deployed becomes Deployed by what its system says, and only its image was deployed.
+// TestReady verifies that only a deploying machine becomes Deployed when its system reports, and that only the use of
+// its image is recorded.
 func TestReady(t *testing.T) {
 	for _, s := range status.All() {
 		t.Run("When it is "+s.String()+" it should be so after its system reported", func(t *testing.T) {
@@ -141,7 +144,7 @@ func TestReady(t *testing.T) {
 	}
 }
 
-// TestResume: a machine that a seed shows in the middle of something stays there until it is let go on.
+// TestResume verifies that a machine with a transient status in the seed keeps the status until it is resumed.
 func TestResume(t *testing.T) {
 	ends := map[status.Status]status.Status{
 		status.Commissioning: status.Ready, status.Testing: status.Testing, status.DiskErasing: status.Ready, status.Releasing: status.Ready,
@@ -165,14 +168,15 @@ func TestResume(t *testing.T) {
 			follow(t, site, "one")
 			want := ends[s]
 			if want == s {
-				want = status.Ready // what it was before
+				want = status.Ready // the status before
 			}
 			g.Expect(site.Has("one").Status).To(Equal(want))
 		})
 	}
 }
 
-// TestBrokenWhileDeploying: it is broken at once, and what its metal was busy with changes nothing of that.
+// TestBrokenWhileDeploying verifies that a deploying machine becomes Broken immediately, and that the running
+// installation does not change that.
 func TestBrokenWhileDeploying(t *testing.T) {
 	g := NewWithT(t)
 	site := simtest.New(t, simtest.Rack)
@@ -186,7 +190,7 @@ func TestBrokenWhileDeploying(t *testing.T) {
 	g.Expect(site.Has("one")).To(And(HaveField("Status", status.Ready), HaveField("ErrorDescription", "")))
 }
 
-// TestOverride: what an administrator calls good is what it was: Deployed where something is installed.
+// TestOverride verifies that an override restores the status: Deployed if a system is installed, otherwise Ready.
 func TestOverride(t *testing.T) {
 	for osystem, want := range map[string]status.Status{"": status.Ready, "ubuntu": status.Deployed} {
 		g := NewWithT(t)
@@ -198,7 +202,7 @@ func TestOverride(t *testing.T) {
 	}
 }
 
-// TestTestsOfAFailedMachine: tests that are passed lead to what it was before those that failed.
+// TestTestsOfAFailedMachine verifies that passed tests restore the status before the failed ones.
 func TestTestsOfAFailedMachine(t *testing.T) {
 	g := NewWithT(t)
 	site := simtest.New(t, simtest.Rack)
@@ -211,7 +215,7 @@ func TestTestsOfAFailedMachine(t *testing.T) {
 	g.Expect(site.Has("one")).To(And(HaveField("Status", status.Deployed), HaveField("Owner", "alice"), HaveField("PowerState", "on")))
 }
 
-// TestReleaseForgets: the next owner finds nothing of the one before.
+// TestReleaseForgets verifies that a release deletes all data of the owner.
 func TestReleaseForgets(t *testing.T) {
 	g := NewWithT(t)
 	site := simtest.New(t, simtest.Rack)
@@ -256,7 +260,8 @@ func TestPickIP(t *testing.T) {
 	g.Expect(p.Status).To(Equal(404))
 }
 
-// TestWhoGetsAddresses: a deployment gives addresses to automatic links of interfaces that are enabled, and a release takes only those.
+// TestWhoGetsAddresses verifies that a deployment assigns addresses to the auto links of enabled interfaces, and that a
+// release unassigns only those.
 func TestWhoGetsAddresses(t *testing.T) {
 	g := NewWithT(t)
 	site := simtest.New(t, simtest.Rack)
@@ -277,7 +282,7 @@ func TestWhoGetsAddresses(t *testing.T) {
 	g.Expect(site.Has("three").IPs()).To(Equal([]string{"10.9.0.7"}))
 }
 
-// TestAddressBoot: commissioning joins a boot interface that nobody configured to the first network of its VLAN.
+// TestAddressBoot verifies that commissioning links an unconfigured boot interface to the first subnet of its VLAN.
 func TestAddressBoot(t *testing.T) {
 	two, nowhere := 2, 99
 	for name, test := range map[string]struct {

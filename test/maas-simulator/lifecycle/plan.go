@@ -12,18 +12,17 @@ import (
 	"github.com/openshift/hypershift/test/maas-simulator/status"
 )
 
-// step is one thing that happens to a machine over time.
+// step is one step of a task of a machine.
 type step struct {
-	// after is the time since the step before; a negative time waits for
-	// something from outside.
+	// after returns the time since the previous step. A negative time means that the step waits for an external event.
 	after func(*Life, *inventory.Machine) time.Duration
-	// work happens outside of the database; nil means none.
+	// work runs outside of the database; nil means no work.
 	work func(context.Context, *Life, *inventory.Machine) error
-	// done changes the machine once the work is done.
+	// done updates the machine after the work.
 	done func(*Life, *inventory.Machine) error
 }
 
-// Names of the plans, kept in Task.Name.
+// Names of the tasks, stored in Task.Name.
 const (
 	taskDeploy     = "deploy"
 	taskRelease    = "release"
@@ -37,8 +36,7 @@ const (
 	taskLosePower  = "lose-power"
 )
 
-// plans holds the steps of every task. It is filled by init since steps refer to
-// what starts other tasks.
+// plans contains the steps of every task. init fills it, because steps refer to functions that begin other tasks.
 var plans map[string][]step
 
 func init() {
@@ -49,7 +47,7 @@ func init() {
 	}
 }
 
-// begin replaces what the machine is doing.
+// begin starts a task of the machine. It replaces the current one.
 func (l *Life) begin(m *inventory.Machine, task string) {
 	m.TaskSeq++
 	m.Task = &inventory.Task{Name: task, Seq: m.TaskSeq}
@@ -59,7 +57,7 @@ func (l *Life) begin(m *inventory.Machine, task string) {
 	l.schedule(m)
 }
 
-// limit is how long MAAS waits for a task; zero means for ever.
+// limit returns the timeout of a task; zero means no timeout.
 func (d Durations) limit(task string) time.Duration {
 	switch task {
 	case taskDeploy:
@@ -72,7 +70,7 @@ func (d Durations) limit(task string) time.Duration {
 	return 0
 }
 
-// stop ends what the machine is doing; work in progress is cancelled.
+// stop ends the machine's task and cancels a running step.
 func (l *Life) stop(m *inventory.Machine) {
 	m.TaskSeq++
 	m.Task = nil
@@ -90,7 +88,7 @@ func (l *Life) schedule(m *inventory.Machine) {
 	}
 }
 
-// advance does the next step of a machine's task.
+// advance runs the next step of a machine's task.
 func (l *Life) advance(ctx context.Context, m *inventory.Machine) error {
 	var err error
 	now := l.Clock.Now()
@@ -102,7 +100,7 @@ func (l *Life) advance(ctx context.Context, m *inventory.Machine) error {
 		err = fmt.Errorf("Machine operation '%s' timed out after %s.", m.Status, l.Durations.limit(m.Task.Name))
 	}
 	if ctx.Err() != nil && errors.Is(err, context.Canceled) {
-		return nil // replaced, or the process ends: the step runs again then
+		return nil // The task was replaced, or the process ends and runs the step again after its restart.
 	}
 	return l.DB.Update(func() error {
 		fresh := l.DB.Machines.Edit(m.SystemID)
@@ -128,7 +126,7 @@ func (l *Life) advance(ctx context.Context, m *inventory.Machine) error {
 	})
 }
 
-// wait leaves the task to its time-out; one that has none is over, and the machine stays as it is.
+// wait leaves the task waiting for its timeout. A task without a timeout ends, and the machine does not change.
 func (l *Life) wait(m *inventory.Machine) {
 	m.Task.Due = time.Time{}
 	if m.Task.Deadline.IsZero() {
@@ -136,7 +134,7 @@ func (l *Life) wait(m *inventory.Machine) {
 	}
 }
 
-// Fail ends what the machine is doing as a failure, for the reason given.
+// Fail ends the machine's operation with a failure.
 func (l *Life) Fail(m *inventory.Machine, reason string) {
 	from := m.Status
 	wasDeploying := from == status.Deploying
@@ -154,8 +152,8 @@ func (l *Life) Fail(m *inventory.Machine, reason string) {
 	l.event(m, levelError, "Marking node failed", reason)
 }
 
-// Adopt starts the installed machines again whose metal may have gone down with
-// the process that left this state. It must run inside Update.
+// Adopt starts the deployed machines that were on. They may have stopped together with the process that wrote this
+// state. It must run inside Update.
 func (l *Life) Adopt() {
 	for _, m := range l.DB.Machines.All() {
 		if m.Task == nil && l.hasMetal() && m.Status == status.Deployed && m.PowerState == "on" {
@@ -164,14 +162,14 @@ func (l *Life) Adopt() {
 	}
 }
 
-// resumed holds what a machine does in each status that something is done in.
+// resumed maps transient statuses to their tasks.
 var resumed = map[status.Status]string{
 	status.Commissioning: taskCommission, status.Testing: taskTest, status.DiskErasing: taskErase, status.Releasing: taskRelease,
 	status.Deploying: taskDeploy, status.EnteringRescueMode: taskRescue, status.ExitingRescueMode: taskExitRescue,
 }
 
-// Resume lets a machine go on that a seed shows in the middle of something: by
-// itself it stays as the seed has it.
+// Resume continues the operation of a machine with a transient status in the seed. Without it, the machine keeps that
+// status.
 func (l *Life) Resume(m *inventory.Machine) error {
 	task, moving := resumed[m.Status]
 	if !moving || m.Task != nil {
@@ -181,7 +179,7 @@ func (l *Life) Resume(m *inventory.Machine) error {
 	return nil
 }
 
-// share is a part of a duration.
+// share returns a percentage of a duration as a step's time.
 func share(of func(Durations) time.Duration, percent int64) func(*Life, *inventory.Machine) time.Duration {
 	return func(l *Life, _ *inventory.Machine) time.Duration {
 		return of(l.Durations) * time.Duration(percent) / 100

@@ -13,7 +13,7 @@ import (
 	"github.com/openshift/hypershift/test/maas-simulator/status"
 )
 
-// PowerOn asks for the power of a machine that has an owner.
+// PowerOn powers on a machine that has an owner.
 func (l *Life) PowerOn(m *inventory.Machine, user, comment string) error {
 	if m.Owner == "" {
 		return problem.Conflict("Can't start node: it hasn't been allocated.")
@@ -42,7 +42,7 @@ var powerOnSteps = []step{{
 	},
 }}
 
-// PowerOff asks for no power; changed is false when the machine is off already.
+// PowerOff powers off a machine. changed is false if MAAS cannot control the machine's power.
 func (l *Life) PowerOff(m *inventory.Machine, user, comment string) (changed bool, err error) {
 	if err := l.powerFault(m, "off"); err != nil && !errors.Is(err, errUnheard) {
 		return false, unavailable(err)
@@ -63,7 +63,7 @@ var powerOffSteps = []step{{
 		if powered(m) {
 			l.switched(m, "off")
 			if m.Status == status.Allocated {
-				// Addresses of an aborted deployment last until the power is seen off.
+				// An aborted deployment keeps its addresses until the power is off.
 				l.releaseAuto(m)
 			}
 		}
@@ -71,7 +71,7 @@ var powerOffSteps = []step{{
 	},
 }}
 
-// QueryPower asks the backend, outside of an update, and stores what it says.
+// QueryPower queries the power state of the backend and stores it. It must run outside of an update.
 func (l *Life) QueryPower(ctx context.Context, systemID string) (state string, err error) {
 	var m *inventory.Machine
 	if err := l.DB.View(func() error {
@@ -117,10 +117,10 @@ func (l *Life) store(systemID, state string) error {
 	})
 }
 
-// pollEvery is how often the power of idle machines is looked at.
+// pollEvery is the interval of the power queries of idle machines.
 const pollEvery = time.Minute
 
-// pollPower keeps the power states of machines that nothing is done with.
+// pollPower updates the power states of idle machines until the context ends.
 func (l *Life) pollPower(ctx context.Context) {
 	for {
 		timer := l.Clock.NewTimer(pollEvery)
@@ -138,10 +138,10 @@ func (l *Life) pollPower(ctx context.Context) {
 	}
 }
 
-// idle lists the machines that nothing is done with.
+// idle returns the system IDs of machines without a task whose power MAAS controls.
 func (l *Life) idle() []string {
 	var ids []string
-	// View's function returns nil always.
+	// The function always returns nil.
 	_ = l.DB.View(func() error {
 		for _, m := range l.DB.Machines.All() {
 			if m.Task == nil && powered(m) {

@@ -13,8 +13,7 @@ import (
 	"github.com/openshift/hypershift/test/maas-simulator/status"
 )
 
-// CanRelease refuses machines whose status does not allow a release; done says
-// that there is nothing to do.
+// CanRelease returns an error if the machine's status does not allow a release. done means that there is nothing to do.
 func CanRelease(m *inventory.Machine) (done bool, err error) {
 	if m.Status.In(status.Ready, status.Releasing) {
 		return true, nil
@@ -25,8 +24,7 @@ func CanRelease(m *inventory.Machine) (done bool, err error) {
 	return false, nil
 }
 
-// Release takes a machine back from its owner, erasing its disks first when
-// that is asked for.
+// Release releases a machine, after erasing its disks if wipe is set.
 func (l *Life) Release(m *inventory.Machine, user, comment string, wipe bool) error {
 	done, err := CanRelease(m)
 	if done || err != nil {
@@ -44,7 +42,7 @@ func (l *Life) Release(m *inventory.Machine, user, comment string, wipe bool) er
 	return l.release(m)
 }
 
-// erase keeps what the allocation holds: the release begins when the disks are empty.
+// erase starts the erasing of the disks. The machine stays allocated: the release begins when the disks are erased.
 func (l *Life) erase(m *inventory.Machine) error {
 	if err := move(m, status.DiskErasing); err != nil {
 		return err
@@ -66,20 +64,20 @@ func (l *Life) release(m *inventory.Machine) error {
 		return l.finalize(m)
 	}
 	if m.PowerState == "off" {
-		// The metal may have been switched on behind our back.
+		// The machine may have been powered on without MAAS.
 		m.PowerState = "unknown"
 	}
 	l.begin(m, taskRelease)
 	return nil
 }
 
-// unpowered reports whether a release need not wait for the power to go off.
+// unpowered reports whether a release can end without waiting until the power is off.
 func (l *Life) unpowered(m *inventory.Machine) bool {
 	return !l.hasMetal() && (m.PowerState == "off" || !powered(m))
 }
 
-// beginRelease forgets what was deployed, and the name of the allocation. The
-// owner, his annotations and the addresses stay until endRelease.
+// beginRelease clears the deployment and the allocation's agent_name. The owner, the owner's annotations and the
+// addresses stay until endRelease.
 func (l *Life) beginRelease(m *inventory.Machine) {
 	m.AgentName, m.OSystem, m.Series, m.HWEKernel = "", "", "", ""
 	m.UserData, m.VMHost, m.Ephemeral, m.Netboot = nil, false, false, true
@@ -87,7 +85,7 @@ func (l *Life) beginRelease(m *inventory.Machine) {
 	l.event(m, levelInfo, "Releasing", "")
 }
 
-// endRelease gives back what the owner had; the power is off by then.
+// endRelease clears the owner and releases the addresses. The power is off at that time.
 func (l *Life) endRelease(m *inventory.Machine) {
 	m.Owner, m.Annotations = "", nil
 	m.Token = l.DB.NewToken()
@@ -163,8 +161,8 @@ func workErase(ctx context.Context, l *Life, m *inventory.Machine) error {
 	return l.Backend.Erase(ctx, m.SystemID)
 }
 
-// Abort stops what a machine is doing. The change of status is seen after the
-// answer: Abort returns it as a function to run then.
+// Abort aborts the current operation of a machine. The status changes only after the response: the caller runs the
+// returned function then.
 func (l *Life) Abort(m *inventory.Machine, user, comment string) (after func(*inventory.Machine) error, err error) {
 	from := m.Status
 	to, ok := from.Aborted(m.Previous)
@@ -194,7 +192,7 @@ var abortWords = map[status.Status]struct{ operation, event string }{
 	status.Testing:       {"testing", "Aborted testing"},
 }
 
-// Remove takes a machine out of MAAS; its metal is cleared afterwards.
+// Remove deletes a machine from MAAS. The backend powers off and erases the machine afterwards.
 func (l *Life) Remove(m *inventory.Machine) {
 	l.stop(m)
 	l.DB.Machines.Delete(m.SystemID)

@@ -18,7 +18,7 @@ import (
 	"github.com/openshift/hypershift/test/maas-simulator/status"
 )
 
-// spec describes the machine, as it is now, to the boot backend.
+// spec returns the current description of a machine for the boot backend.
 func (l *Life) spec(systemID string) (spec boot.Spec, err error) {
 	err = l.DB.View(func() error {
 		m := l.DB.Machines.Get(systemID)
@@ -49,7 +49,8 @@ func (l *Life) spec(systemID string) (spec boot.Spec, err error) {
 	return spec, err
 }
 
-// network adds the name servers of the subnets, and the gateway of the link that was made the default, else of the first one.
+// network adds the name servers of the subnets and the gateway. The gateway is that of the link that is the default
+// gateway, or else of the first link.
 func (l *Life) network(m *inventory.Machine, spec *boot.Spec) {
 	for link := range m.Links() {
 		s := l.DB.Subnets.Get(*link.SubnetID)
@@ -67,13 +68,13 @@ func (l *Life) network(m *inventory.Machine, spec *boot.Spec) {
 	}
 }
 
-// Fault is the fault of a kind that hits the machine now, if there is one.
+// Fault returns the fault of the kind that hits the machine now, if any.
 func (l *Life) Fault(kind faults.Kind, m *inventory.Machine) (faults.Rule, bool) {
 	return l.Faults.Machine(kind, faults.Target{SystemID: m.SystemID, Hostname: m.Hostname, User: m.Owner})
 }
 
-// bmcFault is Fault for the power: a rule for some machines takes those that are
-// started first. MAAS asks every BMC once a minute, and that picks none.
+// bmcFault is Fault for power actions. Only "on" can add a machine to the machines of a rule. MAAS queries every BMC
+// once a minute, and these queries must add none.
 func (l *Life) bmcFault(kind faults.Kind, m *inventory.Machine, action string) (faults.Rule, bool) {
 	if action == "on" {
 		return l.Fault(kind, m)
@@ -81,11 +82,10 @@ func (l *Life) bmcFault(kind faults.Kind, m *inventory.Machine, action string) (
 	return l.Faults.Seen(kind, faults.Target{SystemID: m.SystemID, Hostname: m.Hostname, User: m.Owner})
 }
 
-// errUnheard says that what a machine was told never arrived, and that nobody
-// tells MAAS so.
+// errUnheard is the error for a power action that has no effect and that MAAS gets no error for.
 var errUnheard = errors.New("the BMC does not answer")
 
-// powerFault is the error that the machine's power controller gives, if any.
+// powerFault returns the error of the machine's power controller, if any.
 func (l *Life) powerFault(m *inventory.Machine, action string) error {
 	if _, dead := l.bmcFault(faults.DeadBMC, m, action); dead && powered(m) {
 		return errUnheard
@@ -102,8 +102,8 @@ func (l *Life) powerFault(m *inventory.Machine, action string) error {
 	return nil
 }
 
-// powerFailsCall is the refusal of the calls that switch power, in the version
-// that asks the racks before it answers.
+// powerFailsCall returns the power controller's error for requests that power a machine on or off. Only MAAS 3.5 waits
+// for the power controller before it responds.
 func (l *Life) powerFailsCall(m *inventory.Machine, action string) error {
 	if !l.Version.AtLeast(3, 5) || l.Version.AtLeast(3, 6) || !powered(m) {
 		return nil
@@ -114,7 +114,7 @@ func (l *Life) powerFailsCall(m *inventory.Machine, action string) error {
 	return nil
 }
 
-// powered reports whether MAAS can switch the machine.
+// powered reports whether MAAS can control the machine's power.
 func powered(m *inventory.Machine) bool { return m.PowerType != "" && m.PowerType != "manual" }
 
 // workPowerOn starts the installed system.

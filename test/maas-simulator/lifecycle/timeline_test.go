@@ -16,7 +16,7 @@ import (
 	"github.com/openshift/hypershift/test/maas-simulator/status"
 )
 
-// shown is what a user sees of a machine: its status, its power and its message.
+// shown returns what a user sees of a machine: its status, power state and status message.
 func shown(m *inventory.Machine) string {
 	message := ""
 	if m.StatusMessage != nil {
@@ -25,7 +25,7 @@ func shown(m *inventory.Machine) string {
 	return fmt.Sprintf("%s, %s: %s", m.Status, m.PowerState, message)
 }
 
-// follow notes what is seen of a machine until nothing is done with it any more, and how many seconds that took.
+// follow records the changes of a machine until its task ends, and the seconds that it takes.
 func follow(t *testing.T, site *simtest.Site, name string) (seen []string, seconds int) {
 	t.Helper()
 	for seconds = 0; ; seconds++ {
@@ -43,7 +43,7 @@ func follow(t *testing.T, site *simtest.Site, name string) (seen []string, secon
 	}
 }
 
-// put sets a machine of alice's into a status, and forgets what its log says.
+// put sets the status of a machine of alice and deletes its events.
 func put(site *simtest.Site, id string, s status.Status, power string) {
 	site.Change(id, func(m *inventory.Machine) {
 		m.Status, m.PowerState, m.Previous, m.Owner, m.StatusMessage = s, power, s, "", nil
@@ -60,7 +60,8 @@ func mustDo(t *testing.T, site *simtest.Site, user, operation string, form ...st
 	}
 }
 
-// TestTimelines: what is asked for takes the time that it is said to take, shows in the order of a real server, and ends.
+// TestTimelines verifies the durations of operations, the order of the visible states as in MAAS, and that operations
+// end.
 func TestTimelines(t *testing.T) {
 	tests := map[string]struct {
 		from      status.Status
@@ -110,7 +111,8 @@ func TestTimelines(t *testing.T) {
 	}
 }
 
-// TestLeavingRescueMode: a machine goes back to what it was, and runs if it ran.
+// TestLeavingRescueMode verifies that a machine returns to its previous status, and that it is on only if it was
+// Deployed.
 func TestLeavingRescueMode(t *testing.T) {
 	for from, power := range map[status.Status]string{status.Deployed: "on", status.Ready: "off", status.Allocated: "off", status.Broken: "off"} {
 		t.Run("When it was "+from.String()+" it should be that again", func(t *testing.T) {
@@ -129,7 +131,8 @@ func TestLeavingRescueMode(t *testing.T) {
 	}
 }
 
-// TestManualPower: MAAS cannot switch such a machine, does not know its power, and waits for none.
+// TestManualPower verifies a machine with power type manual: MAAS cannot switch it, does not know its power state, and
+// does not wait for it.
 func TestManualPower(t *testing.T) {
 	g := NewWithT(t)
 	site := simtest.New(t, simtest.Rack)
@@ -157,7 +160,8 @@ func TestManualPower(t *testing.T) {
 	g.Expect(seen).To(Equal([]string{"Disk erasing, unknown: Erasing disks", "Ready, unknown: Released"}), "nothing shows when the power goes off")
 }
 
-// TestTimeOuts: what gets no answer from its power controller fails when the server's patience ends, and not before.
+// TestTimeOuts verifies that an operation without a response of the power controller fails at its timeout, and not
+// before.
 func TestTimeOuts(t *testing.T) {
 	tests := map[status.Status]struct {
 		from    status.Status
@@ -199,7 +203,8 @@ func TestTimeOuts(t *testing.T) {
 	}
 }
 
-// TestPowerErrors: a controller that says no fails what was under way, at once and with its own words.
+// TestPowerErrors verifies that an error of the power controller fails the operation immediately, with the controller's
+// message.
 func TestPowerErrors(t *testing.T) {
 	tests := map[string]struct {
 		from    status.Status

@@ -12,8 +12,7 @@ import (
 	"github.com/openshift/hypershift/test/maas-simulator/status"
 )
 
-// Discovered is what MAAS finds when it first looks at an LXD host that nobody
-// knows more about.
+// Discovered returns the result of MAAS's first refresh of an LXD host without other data.
 func Discovered() *inventory.VMHost {
 	const storage = 1_000_000_000_000
 	return &inventory.VMHost{
@@ -24,12 +23,11 @@ func Discovered() *inventory.VMHost {
 	}
 }
 
-// AgentOfVMHost is what the server writes over the name of an allocation that
-// becomes a VM host.
+// AgentOfVMHost is the agent_name that MAAS sets on a machine that becomes a VM host. It replaces the name of the
+// allocation.
 const AgentOfVMHost = "maas-kvm-pod"
 
-// registerVMHost lists a machine that was deployed for it as an LXD host, with
-// all that the machine has.
+// registerVMHost adds a deployed machine as an LXD host with all of the machine's resources.
 func (l *Life) registerVMHost(m *inventory.Machine) error {
 	if l.DB.VMHostByName(m.Hostname) != nil {
 		return errors.New("Internal error while creating VM host. (See regiond.log for details.)")
@@ -51,15 +49,15 @@ func (l *Life) registerVMHost(m *inventory.Machine) error {
 	return nil
 }
 
-// LeaveVMHost takes a VM host off the network and its VMs' power with it: MAAS
-// is told nothing. It must run inside Update.
+// LeaveVMHost disconnects a VM host from the network, which powers off its VMs. MAAS is not notified. It must run
+// inside Update.
 func (l *Life) LeaveVMHost(h *inventory.VMHost) {
 	h.Away = true
 	for _, m := range l.DB.MachinesOf(h.ID) {
 		m = l.DB.Machines.Edit(m.SystemID)
 		m.VM.Away = true
 		if m.Task != nil {
-			// What was under way gets no further, and ends with its time-out.
+			// The running operation stops, and ends with its timeout.
 			m.Task.Due = time.Time{}
 			continue
 		}
@@ -67,7 +65,7 @@ func (l *Life) LeaveVMHost(h *inventory.VMHost) {
 	}
 }
 
-// ReturnVMHost brings a VM host back; VMs that ran start again.
+// ReturnVMHost reconnects a VM host. VMs that ran before start again.
 func (l *Life) ReturnVMHost(h *inventory.VMHost) {
 	h.Away = false
 	for _, m := range l.DB.MachinesOf(h.ID) {
@@ -79,14 +77,13 @@ func (l *Life) ReturnVMHost(h *inventory.VMHost) {
 	}
 }
 
-// LoseVM deletes a VM in LXD, behind MAAS's back.
+// LoseVM deletes a VM in LXD. MAAS is not notified.
 func (l *Life) LoseVM(m *inventory.Machine) {
 	m.VM.Lost = true
 	l.begin(m, taskLosePower)
 }
 
-// losePowerSteps take the power away without a word to MAAS, which finds the
-// error when it next asks for the power.
+// losePowerSteps power off a VM without notifying MAAS, which finds the error at its next power query.
 var losePowerSteps = []step{{
 	after: func(*Life, *inventory.Machine) time.Duration { return 0 },
 	work: func(ctx context.Context, l *Life, m *inventory.Machine) error {
@@ -100,7 +97,7 @@ var losePowerSteps = []step{{
 	},
 }}
 
-// switched lets the VM hosts of a machine follow its power.
+// switched sets the power state of a machine, and disconnects or reconnects the VM hosts on it.
 func (l *Life) switched(m *inventory.Machine, state string) {
 	m.PowerState = state
 	for _, h := range slices.Clone(l.DB.HostedBy(m.SystemID)) {

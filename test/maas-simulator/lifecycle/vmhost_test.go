@@ -13,7 +13,7 @@ import (
 	"github.com/openshift/hypershift/test/maas-simulator/status"
 )
 
-// withVMs is a site whose LXD host has two VMs of alice's, both deployed, of which one is off.
+// withVMs returns a site whose LXD host has two VMs, both deployed by alice. One of them is off.
 func withVMs(t *testing.T) *simtest.Site {
 	t.Helper()
 	site := simtest.New(t, simtest.WithVMHost)
@@ -29,7 +29,8 @@ func withVMs(t *testing.T) *simtest.Site {
 	return site
 }
 
-// TestHostGoes: the VMs of a host that goes lose their power, which MAAS learns when it next asks; those that ran start again with it.
+// TestHostGoes verifies that the VMs of a disconnected host lose their power, which MAAS notices at its next query. VMs
+// that ran before start again with the host.
 func TestHostGoes(t *testing.T) {
 	g := NewWithT(t)
 	site := withVMs(t)
@@ -52,7 +53,7 @@ func TestHostGoes(t *testing.T) {
 	g.Expect(site.Has("vm2").PowerState).To(Equal("off"))
 }
 
-// TestHostGoesWhileVMsAreBusy: what is under way gets no further, and ends with its time.
+// TestHostGoesWhileVMsAreBusy verifies that running operations of the VMs stop, and end with their timeout.
 func TestHostGoesWhileVMsAreBusy(t *testing.T) {
 	g := NewWithT(t)
 	site := withVMs(t)
@@ -68,7 +69,8 @@ func TestHostGoesWhileVMsAreBusy(t *testing.T) {
 	g.Expect(site.Has("vm2").Status).To(Equal(status.FailedDeployment))
 }
 
-// TestLostVM: a VM that somebody deleted in LXD has no power and gets none, with its host or without it.
+// TestLostVM verifies that a VM that is deleted in LXD has no power and cannot be powered on, whether or not its host
+// is connected.
 func TestLostVM(t *testing.T) {
 	g := NewWithT(t)
 	site := withVMs(t)
@@ -90,7 +92,8 @@ func TestLostVM(t *testing.T) {
 	g.Expect(site.Has("vm1").Status).To(Equal(status.FailedReleasing))
 }
 
-// TestMachineUnderAHost: a machine that became a VM host takes its VMs with it as it goes and comes, and is all that the host has.
+// TestMachineUnderAHost verifies that the VMs of a deployed VM host follow the power of its machine. The host's
+// resources are those of the machine.
 func TestMachineUnderAHost(t *testing.T) {
 	g := NewWithT(t)
 	site := simtest.New(t, simtest.Rack)
@@ -123,7 +126,8 @@ func TestMachineUnderAHost(t *testing.T) {
 	g.Expect(site.Do("admin", "POST", "vm-hosts/1/?op=refresh").Code).To(Equal(200))
 }
 
-// TestSecondHostOfAName: a deployment that cannot be registered fails, and leaves the host of that name alone.
+// TestSecondHostOfAName verifies that the deployment of a VM host with an existing name fails, and does not change the
+// existing host.
 func TestSecondHostOfAName(t *testing.T) {
 	g := NewWithT(t)
 	site := simtest.New(t, simtest.WithVMHost)

@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package load gives requests the price that they have on a real MAAS, whose
-// region works on a few at a time and takes long to print machines, and counts
-// what callers make it spend.
+// Package load gives requests the cost that they have on a real MAAS. A MAAS region handles few requests at once and
+// takes long to render machines. The package also counts what callers cost the region.
 package load
 
 import (
@@ -13,19 +12,18 @@ import (
 	"k8s.io/utils/clock"
 )
 
-// Cost is what a region spends on requests. The zero value is a region that
-// spends nothing.
+// Cost is the cost of requests in a region. The zero value means no cost.
 type Cost struct {
-	// Workers is how many requests are worked on at once; the others wait their
-	// turn. 0 means that time is counted and nobody waits for it.
+	// Workers is the number of requests that run at once; others wait. 0 means that the cost is only counted: no request
+	// waits.
 	Workers int
-	// Request is the time of a request besides its machines.
+	// Request is the time of a request without its machines.
 	Request time.Duration
-	// Machine is the time for each machine that an answer prints.
+	// Machine is the time for each machine in a response.
 	Machine time.Duration
 }
 
-// Check refuses costs that make no sense.
+// Check returns an error if a value is negative.
 func (c Cost) Check() error {
 	if c.Workers < 0 || c.Request < 0 || c.Machine < 0 {
 		return fmt.Errorf("workers %d, time of a request %s and of a machine %s: none may be less than 0", c.Workers, c.Request, c.Machine)
@@ -37,7 +35,7 @@ func (c Cost) of(machines int) time.Duration {
 	return c.Request + time.Duration(machines)*c.Machine
 }
 
-// Meter makes requests wait for their cost and counts it. Make one with NewMeter.
+// Meter delays requests by their cost and counts the cost. Create one with NewMeter.
 type Meter struct {
 	clock clock.Clock
 
@@ -47,20 +45,20 @@ type Meter struct {
 	spent map[string]*spent
 }
 
-// spent is what the requests of one operation took since the counting began.
+// spent is the cost of one operation's requests since the last reset.
 type spent struct {
 	calls, machines int
 	busy, queued    time.Duration
 }
 
-// NewMeter makes a meter of a region that spends nothing.
+// NewMeter returns a Meter with zero cost.
 func NewMeter(c clock.Clock) *Meter {
 	m := &Meter{clock: c, gate: newGate(Cost{})}
 	m.Reset()
 	return m
 }
 
-// Set changes the cost. Requests that wait under the old one go on at once.
+// Set changes the cost. Requests that wait for the previous cost continue immediately.
 func (m *Meter) Set(c Cost) error {
 	if err := c.Check(); err != nil {
 		return err
@@ -72,9 +70,9 @@ func (m *Meter) Set(c Cost) error {
 	return nil
 }
 
-// Do does the work of a request, which says how many machines it prints, when
-// a worker is free, and returns when its time has passed. A caller that has
-// gone meanwhile spares the region nothing: its request is worked on all the same.
+// Do runs work when a worker is free, and returns after the request's cost has passed. work returns the number of
+// machines in the response. A request whose client has disconnected costs the same, because the region still handles
+// it.
 func (m *Meter) Do(operation string, work func() (machines int)) {
 	m.mu.Lock()
 	g := m.gate
@@ -106,18 +104,18 @@ func (s *spent) add(o spent) {
 	s.queued += o.queued
 }
 
-// Reset starts counting anew.
+// Reset sets all counters to zero.
 func (m *Meter) Reset() {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	m.since, m.spent = m.clock.Now(), map[string]*spent{}
 }
 
-// gate lets as many requests in as there are workers.
+// gate limits the number of running requests to the number of workers.
 type gate struct {
 	cost    Cost
 	workers chan struct{}
-	// over is closed when another gate has taken this one's place.
+	// over is closed when Set replaces this gate.
 	over chan struct{}
 }
 
@@ -125,7 +123,7 @@ func newGate(c Cost) *gate {
 	return &gate{cost: c, workers: make(chan struct{}, c.Workers), over: make(chan struct{})}
 }
 
-// enter waits for a worker and returns what lets it go.
+// enter waits for a worker and returns a function that releases it.
 func (g *gate) enter() (leave func()) {
 	if g.cost.Workers > 0 {
 		select {

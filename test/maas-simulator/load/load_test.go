@@ -14,7 +14,7 @@ import (
 	"github.com/openshift/hypershift/test/maas-simulator/load"
 )
 
-// counting is a clock that counts how often it was asked for the time: a request does so when it arrives, and when it is worked on.
+// counting is a clock that counts calls of Now. A request calls it when it arrives and when it starts.
 type counting struct {
 	*testclock.FakeClock
 	asked atomic.Int32

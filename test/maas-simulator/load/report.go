@@ -7,32 +7,31 @@ import (
 	"time"
 )
 
-// Report is what callers made a region spend.
+// Report is the cost that callers caused in a region.
 type Report struct {
-	// Seconds is how long it was counted.
+	// Seconds is the time since the last reset.
 	Seconds float64 `json:"seconds"`
-	// Total sums up the operations; it has no name.
+	// Total is the sum of all operations. Its Operation is empty.
 	Total Row `json:"total"`
-	// Operations are sorted, the dearest first.
+	// Operations are sorted by cost, the most expensive first.
 	Operations []Row `json:"operations"`
 }
 
-// Row is what one operation, such as machines.read, took.
+// Row is the cost of one operation, such as machines.read.
 type Row struct {
 	Operation string `json:"operation,omitempty"`
 	Calls     int    `json:"calls"`
-	// Machines is how many machines the answers printed.
+	// Machines is the number of machines in the responses.
 	Machines int `json:"machines"`
-	// BusySeconds is the time that workers were at it, QueuedSeconds what
-	// requests waited for a worker.
+	// BusySeconds is the time that workers were busy, QueuedSeconds the time that requests waited for a worker.
 	BusySeconds   float64 `json:"busy_seconds"`
 	QueuedSeconds float64 `json:"queued_seconds"`
-	// CallsPerMinute and BusySecondsPerMinute are 0 when no time has passed.
+	// CallsPerMinute and BusySecondsPerMinute are 0 if no time has passed.
 	CallsPerMinute       float64 `json:"calls_per_minute"`
 	BusySecondsPerMinute float64 `json:"busy_seconds_per_minute"`
 }
 
-// Report says what was spent since the meter was made or Reset.
+// Report returns the cost since the Meter was created or reset.
 func (m *Meter) Report() Report {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -51,7 +50,7 @@ func (m *Meter) Report() Report {
 	return r
 }
 
-// Of returns the row of an operation; the zero Row when nobody asked for it.
+// Of returns the row of an operation, or the zero Row if there were no requests.
 func (r Report) Of(operation string) Row {
 	for _, row := range r.Operations {
 		if row.Operation == operation {

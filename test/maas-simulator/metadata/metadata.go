@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package metadata serves what cloud-init asks for on a machine, and takes what
-// the installer and the booted system report.
+// Package metadata serves the metadata endpoint for cloud-init, and receives the reports of the installer and of the
+// booted system.
 package metadata
 
 import (
@@ -25,21 +25,21 @@ import (
 // Root is the path of the endpoint.
 const Root = "/MAAS/metadata/"
 
-// versions are those of the EC2-like tree.
+// versions lists the versions of the EC2-like metadata tree.
 var versions = []string{"latest", "2012-03-01", "2009-04-04"}
 
-// Server is the handler of everything below Root. Make one with New.
+// Server is the HTTP handler of all paths below Root. Create one with New.
 type Server struct {
 	life     *lifecycle.Life
 	verifier *oauth.Verifier
 }
 
-// New makes a server.
+// New returns a Server for the machines of a simulator.
 func New(life *lifecycle.Life) *Server {
 	return &Server{life: life, verifier: oauth.NewVerifier(life.Clock)}
 }
 
-// ServeHTTP answers one request of a machine.
+// ServeHTTP answers a request of a machine.
 func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	code, body, err := s.serve(r)
 	if err != nil {
@@ -87,9 +87,9 @@ func (s *Server) serve(r *http.Request) (int, []byte, error) {
 	return 0, nil, problem.Text(http.StatusNotFound, "Unknown metadata attribute: %s", item)
 }
 
-// machine finds the machine by its credentials.
+// machine returns the machine with the request's credentials.
 func (s *Server) machine(r *http.Request) (*inventory.Machine, error) {
-	// Machines sign in plain text, which is about no form.
+	// Machines sign with PLAINTEXT, which does not cover a form.
 	params, err := oauth.Read(r, nil)
 	if err != nil {
 		return nil, unauthorized("Not authenticated.")
@@ -118,7 +118,7 @@ func unauthorized(words string) error {
 	return p
 }
 
-// metaData answers the tree below meta-data; its names are sorted.
+// metaData returns an item of the tree below meta-data, or the sorted names of the items.
 func (s *Server) metaData(m *inventory.Machine, item string) (code int, body []byte, err error) {
 	err = s.life.DB.View(func() error {
 		items := s.items(m)
@@ -162,8 +162,7 @@ func (s *Server) items(m *inventory.Machine) map[string]string {
 	return out
 }
 
-// userData hands out the user-data. Fetching it is how a deployed system says
-// that it is up.
+// userData returns the user-data. The request for it is the signal that a deployed system is up.
 func (s *Server) userData(m *inventory.Machine) (int, []byte, error) {
 	if _, hit := s.life.Fault(faults.BootHangs, m); hit {
 		return 0, nil, problem.Unavailable("The service is unavailable.")
@@ -174,7 +173,7 @@ func (s *Server) userData(m *inventory.Machine) (int, []byte, error) {
 		case fresh == nil:
 			return nil
 		case fresh.VMHost && fresh.Status == status.Deploying:
-			fresh.AgentName = lifecycle.AgentOfVMHost // it is Deployed when it reports the end of its configuration
+			fresh.AgentName = lifecycle.AgentOfVMHost // The machine becomes Deployed when it reports the end of its configuration.
 			return nil
 		}
 		return s.life.OSReady(fresh)
@@ -192,7 +191,7 @@ func (s *Server) userData(m *inventory.Machine) (int, []byte, error) {
 	return http.StatusOK, m.UserData, nil
 }
 
-// signal takes op=signal, op=netboot_off and op=netboot_on.
+// signal handles op=signal, op=netboot_off and op=netboot_on.
 func (s *Server) signal(r *http.Request, m *inventory.Machine) (int, []byte, error) {
 	body, err := form.Body(r)
 	if err != nil {
@@ -241,7 +240,7 @@ func (s *Server) signalled(m *inventory.Machine, signal, reason string) error {
 	return nil
 }
 
-// event is what curtin and cloud-init send while they work.
+// event is a report of curtin or cloud-init.
 type event struct {
 	Type        string `json:"event_type"`
 	Origin      string `json:"origin"`
@@ -250,7 +249,7 @@ type event struct {
 	Result      string `json:"result"`
 }
 
-// maxReport bounds a report, which may hold log files, in bytes.
+// maxReport is the maximum size of a report in bytes. A report may contain log files.
 const maxReport = 16 << 20
 
 func (s *Server) report(r *http.Request, id string) (int, []byte, error) {
@@ -282,8 +281,8 @@ func (s *Server) report(r *http.Request, id string) (int, []byte, error) {
 	return http.StatusNoContent, nil, err
 }
 
-// reported logs a step that begins or has failed; a failed top-level step of the
-// installer, or of cloud-init before it got its user-data, fails the deployment.
+// reported logs a step that begins or has failed. A failed top-level step fails the deployment, commissioning or
+// erasing that runs.
 func (s *Server) reported(id string, e event) error {
 	m := s.life.DB.Machines.Edit(id)
 	if m == nil {
@@ -295,7 +294,7 @@ func (s *Server) reported(id string, e event) error {
 	}
 	topLevel := !strings.Contains(strings.Trim(e.Name, "/"), "/")
 	if m.VMHost && m.Status == status.Deploying {
-		// Failed steps are passed over: such a deployment ends well, or with its time-out.
+		// Failed steps have no effect here: the deployment of a VM host ends with success or with the timeout.
 		if e.Type == "finish" && !failed && e.Name == "modules-final" && m.AgentName == lifecycle.AgentOfVMHost {
 			return s.life.OSReady(m)
 		}

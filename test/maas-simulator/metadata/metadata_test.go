@@ -18,10 +18,10 @@ import (
 	"github.com/openshift/hypershift/test/maas-simulator/status"
 )
 
-// metal is a backend whose machines report by themselves.
+// metal is a backend whose machines send their own reports.
 type metal struct{ boot.None }
 
-// rack is a site where machine one has been installed and boots now.
+// rack returns a site where machine "one" is installed and boots.
 func rack(t *testing.T) *simtest.Site {
 	site := simtest.New(t, simtest.Rack, func(o *simulator.Options) {
 		o.Backend = &metal{}
@@ -35,7 +35,7 @@ func rack(t *testing.T) *simtest.Site {
 	return site
 }
 
-// as sends a request with a machine's credentials; machine "" sends none.
+// as sends a request with a machine's credentials. An empty machine sends none.
 func as(site *simtest.Site, machine, method, path, body string) simtest.Answer {
 	r := httptest.NewRequest(method, "/MAAS/metadata/"+path, strings.NewReader(body))
 	if strings.Contains(body, "=") {

@@ -14,7 +14,7 @@ import (
 	"github.com/openshift/hypershift/test/maas-simulator/status"
 )
 
-// report is what curtin and cloud-init send of a step.
+// report sends a report of a step, as curtin and cloud-init do.
 func report(site *simtest.Site, origin, kind, name, result string) simtest.Answer {
 	return as(site, "one", "POST", "status/aaaaa1", fmt.Sprintf(
 		`{"origin": %q, "description": "d", "timestamp": 1.5, "event_type": %q, "name": %q, "result": %q}`, origin, kind, name, result))
@@ -30,7 +30,8 @@ func events(site *simtest.Site, level string) []string {
 	return out
 }
 
-// TestVMHost: a machine that is to be a VM host is Deployed when it has fetched its user-data and then ended its configuration, and not before.
+// TestVMHost verifies when a machine that becomes a VM host is Deployed: after it has fetched its user-data and then
+// finished its configuration.
 func TestVMHost(t *testing.T) {
 	g := NewWithT(t)
 	site := rack(t)
@@ -52,7 +53,7 @@ func TestVMHost(t *testing.T) {
 	g.Expect(site.Do("admin", "GET", "vm-hosts/").Each("name")).To(Equal([]string{"one"}))
 }
 
-// TestFailedSteps: what fails the work is a step at the top that ended badly, while something is worked at.
+// TestFailedSteps verifies that only a failed top-level step of a running operation fails the operation.
 func TestFailedSteps(t *testing.T) {
 	for s, to := range map[status.Status]status.Status{
 		status.Deploying: status.FailedDeployment, status.Commissioning: status.FailedCommissioning, status.DiskErasing: status.FailedDiskErasing,
@@ -74,7 +75,8 @@ func TestFailedSteps(t *testing.T) {
 	}
 }
 
-// TestWhatIsLogged: steps that begin are noted under the name of the work, and those that fail are errors where the server has a word for them.
+// TestWhatIsLogged verifies the events of reported steps. A step that begins has the name of the operation; a failed
+// step is an error where the server has an error event.
 func TestWhatIsLogged(t *testing.T) {
 	for s, want := range map[status.Status][]string{
 		status.Commissioning: {"ERROR Node commissioning failure 'curtin' d", "DEBUG Node commissioning 'curtin' d"},
@@ -96,7 +98,7 @@ func TestWhatIsLogged(t *testing.T) {
 	}
 }
 
-// TestMissingParts: a report must say what it is of.
+// TestMissingParts verifies that a report without a required field is rejected.
 func TestMissingParts(t *testing.T) {
 	const whole = `{"origin": "o", "description": "d", "event_type": "start", "name": "n"}`
 	site := rack(t)
@@ -117,7 +119,8 @@ func TestMissingParts(t *testing.T) {
 	g.Expect(answer.Body).To(HavePrefix("Status payload is not valid JSON: "))
 }
 
-// TestSignals: every word of a working machine is taken, and only those of a failure end the work.
+// TestSignals verifies that every known signal of a machine is accepted, and that only the failure signals end the
+// operation.
 func TestSignals(t *testing.T) {
 	for _, word := range []string{"OK", "WORKING", "COMMISSIONING", "TESTING", "INSTALLING", "APPLYING_NETCONF", "RELEASING"} {
 		g := NewWithT(t)
@@ -155,7 +158,7 @@ func TestNetboot(t *testing.T) {
 	g.Expect(site.Has("two").Netboot).To(BeTrue(), "each speaks for itself")
 }
 
-// TestGoneMachines: the credentials of a machine that was deleted are nobody's.
+// TestGoneMachines verifies that the credentials of a deleted machine are invalid.
 func TestGoneMachines(t *testing.T) {
 	g := NewWithT(t)
 	site := rack(t)

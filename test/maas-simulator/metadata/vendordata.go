@@ -9,8 +9,8 @@ import (
 	"sigs.k8s.io/yaml"
 )
 
-// vendorData is what MAAS itself wants of a machine: that it takes the time from the region. cloud-init finds its part below
-// the key of its name.
+// vendorData returns the vendor data of a machine: MAAS configures the region as its time server. cloud-init reads the
+// value of the key "cloud-init".
 func vendorData(metadataURL string) string {
 	config := map[string]any{}
 	if region, err := url.Parse(metadataURL); err == nil && region.Hostname() != "" {
@@ -22,7 +22,7 @@ func vendorData(metadataURL string) string {
 		}
 		config["ntp"] = map[string]any{"servers": servers, "pools": pools}
 	}
-	// Maps, lists and texts are YAML always.
+	// Maps, lists and strings can always be encoded as YAML.
 	cloudConfig, _ := yaml.Marshal(config)
 	document, _ := yaml.Marshal(map[string]any{"cloud-init": "#cloud-config\n" + string(cloudConfig)})
 	return string(document)

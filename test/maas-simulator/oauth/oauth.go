@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package oauth checks OAuth 1.0 credentials the way a MAAS server does: one
-// key for each user or machine, signed as plain text or with HMAC-SHA1.
+// Package oauth verifies OAuth 1.0 credentials as a MAAS server does. Each user and each machine has one key;
+// signatures are PLAINTEXT or HMAC-SHA1.
 package oauth
 
 import (
@@ -24,21 +24,21 @@ import (
 	"github.com/openshift/hypershift/test/maas-simulator/form"
 )
 
-// Threshold is how far a request's timestamp may be from the server's time.
+// Threshold is the maximum difference between a request's timestamp and the server's time.
 const Threshold = 300 * time.Second
 
-// ErrMissing says that a request carries no complete OAuth credentials, and
-// counts as anonymous.
+// ErrMissing is the error for a request without complete OAuth credentials. Such a request is anonymous.
 var ErrMissing = errors.New("no OAuth credentials")
 
-// Params are the oauth_ parameters of a request.
+// Params holds the oauth_ parameters of a request.
 type Params map[string]string
 
 var required = []string{
 	"oauth_consumer_key", "oauth_token", "oauth_signature_method", "oauth_signature", "oauth_timestamp", "oauth_nonce",
 }
 
-// Read finds the credentials in the Authorization header, the query or the form.
+// Read returns the credentials in the Authorization header, or else in the query and the form. It returns ErrMissing if
+// a parameter is missing.
 func Read(r *http.Request, form form.Values) (Params, error) {
 	params := Params{}
 	if scheme, rest, ok := strings.Cut(r.Header.Get("Authorization"), " "); ok && strings.EqualFold(scheme, "OAuth") {
@@ -75,7 +75,7 @@ type Key struct {
 	Consumer, Token, Secret string
 }
 
-// Verifier checks credentials and remembers nonces. Make one with NewVerifier.
+// Verifier verifies credentials and remembers nonces. Create one with NewVerifier.
 type Verifier struct {
 	clock clock.PassiveClock
 
@@ -84,17 +84,17 @@ type Verifier struct {
 	swept  time.Time
 }
 
-// NewVerifier makes a verifier.
+// NewVerifier returns a Verifier without nonces.
 func NewVerifier(c clock.PassiveClock) *Verifier {
 	return &Verifier{clock: c, nonces: map[string]time.Time{}, swept: c.Now()}
 }
 
-// Lookup finds a key by its consumer and token; consumer says whether at least
-// the consumer is known.
+// Lookup returns the key with the consumer and the token. consumerKnown and tokenKnown report which of the two the
+// server knows.
 type Lookup func(consumer, token string) (key Key, consumerKnown, tokenKnown bool)
 
-// Verify checks a request's credentials; its errors are the server's words. The
-// form is what an urlencoded body holds; bodies of other kinds are not signed.
+// Verify verifies a request's credentials. Its errors have the messages of a MAAS server. form holds the parameters of
+// a urlencoded body; other bodies are not signed.
 func (v *Verifier) Verify(r *http.Request, form form.Values, p Params, find Lookup) error {
 	key, consumerKnown, tokenKnown := find(p["oauth_consumer_key"], p["oauth_token"])
 	if !consumerKnown {
@@ -108,13 +108,14 @@ func (v *Verifier) Verify(r *http.Request, form form.Values, p Params, find Look
 	}
 	err := signed(r, form, p, key)
 	if err != nil && r.Method != http.MethodPost && form != nil {
-		// Clients differ: by RFC 5849 every form is signed, but the server's library, and clients made for it, sign those of POST only.
+		// Clients differ. RFC 5849 requires a signature over every form. The server's library, and clients written for it,
+		// include only the forms of POST requests.
 		err = signed(r, nil, p, key)
 	}
 	return err
 }
 
-// signed compares a signature with what it should be.
+// signed returns an error if the signature is not the expected one.
 func signed(r *http.Request, form form.Values, p Params, key Key) error {
 	want, base, err := signature(r, form, p, key)
 	if err != nil {
@@ -130,7 +131,7 @@ func refuse(format string, args ...any) error {
 	return fmt.Errorf("Authorization Error: '%s'", fmt.Sprintf(format, args...))
 }
 
-// fresh refuses old timestamps and nonces that were used before.
+// fresh rejects timestamps outside the threshold and nonces that were used before.
 func (v *Verifier) fresh(p Params) error {
 	now := v.clock.Now()
 	seconds, err := strconv.ParseInt(p["oauth_timestamp"], 10, 64)
@@ -152,7 +153,7 @@ func (v *Verifier) fresh(p Params) error {
 	return nil
 }
 
-// sweep forgets nonces whose timestamps are refused by now.
+// sweep deletes nonces whose timestamps are already too old to be accepted.
 func (v *Verifier) sweep(now time.Time) {
 	if now.Sub(v.swept) < Threshold {
 		return
@@ -165,13 +166,13 @@ func (v *Verifier) sweep(now time.Time) {
 	}
 }
 
-// signature works out what the client should have sent.
+// signature returns the expected signature, and the base string for the error message.
 func signature(r *http.Request, form form.Values, p Params, key Key) (want, base string, err error) {
 	// The consumer's secret is empty.
 	secret := "&" + escape(key.Secret)
 	switch p["oauth_signature_method"] {
 	case "PLAINTEXT":
-		// The expected string holds the secret and is not told.
+		// The base string contains the secret, so the error message does not show it.
 		return secret, "&...", nil
 	case "HMAC-SHA1":
 		base = baseString(r, form, p)
@@ -182,8 +183,8 @@ func signature(r *http.Request, form form.Values, p Params, key Key) (want, base
 	return "", "", refuse("Signature method %s not supported. Try one of the following: HMAC-SHA1, PLAINTEXT", p["oauth_signature_method"])
 }
 
-// baseString is what HMAC signs, by RFC 5849, section 3.4.1: the parameters of
-// the header, the query and the form, sorted by name and then by value.
+// baseString returns the base string that HMAC-SHA1 signs, according to RFC 5849, section 3.4.1. It contains the
+// parameters of the header, the query and the form, sorted by name and then by value.
 func baseString(r *http.Request, form form.Values, p Params) string {
 	var pairs [][2]string
 	add := func(key, value string) { pairs = append(pairs, [2]string{escape(key), escape(value)}) }
@@ -204,7 +205,7 @@ func baseString(r *http.Request, form form.Values, p Params) string {
 			add(pair.Key, pair.Value)
 		}
 	}
-	// As pairs: "a-b=1" comes before "a=1" where "a" comes before "a-b".
+	// The sort compares pairs, not joined strings, because "a" sorts before "a-b", but "a-b=1" sorts before "a=1".
 	slices.SortFunc(pairs, func(a, b [2]string) int { return slices.Compare(a[:], b[:]) })
 	joined := make([]string, len(pairs))
 	for i, pair := range pairs {
@@ -213,8 +214,7 @@ func baseString(r *http.Request, form form.Values, p Params) string {
 	return strings.Join([]string{r.Method, escape(target(r)), escape(strings.Join(joined, "&"))}, "&")
 }
 
-// target is the base string URI: without the query, and without the port that
-// the scheme has anyway.
+// target returns the base string URI. It has no query and no default port.
 func target(r *http.Request) string {
 	scheme, port := "http", ":80"
 	if r.TLS != nil {
@@ -223,7 +223,7 @@ func target(r *http.Request) string {
 	return scheme + "://" + strings.TrimSuffix(strings.ToLower(r.Host), port) + r.URL.EscapedPath()
 }
 
-// escape encodes as RFC 5849 wants it.
+// escape percent-encodes a string as RFC 5849 requires.
 func escape(s string) string {
 	return strings.NewReplacer("+", "%20", "%7E", "~").Replace(url.QueryEscape(s))
 }

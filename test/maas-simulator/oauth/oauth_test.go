@@ -67,7 +67,7 @@ func TestVerify(t *testing.T) {
 		g := NewWithT(t)
 		p := plaintext("h")
 		p["oauth_signature_method"], p["oauth_version"] = "HMAC-SHA1", "1.0"
-		// Written out by hand from RFC 5849, section 3.4.1.
+		// This base string is written by hand according to RFC 5849, section 3.4.1.
 		base := "GET&http%3A%2F%2Fmaas.example%3A5240%2FMAAS%2Fapi%2F2.0%2Fusers%2F&b%3Dx%2520y%26oauth_consumer_key%3Dc%26oauth_nonce%3Dh%26" +
 			"oauth_signature_method%3DHMAC-SHA1%26oauth_timestamp%3D1700000000%26oauth_token%3Dt%26oauth_version%3D1.0%26op%3Dwhoami"
 		mac := hmac.New(sha1.New, []byte("&s%26cret"))

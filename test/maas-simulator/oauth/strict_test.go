@@ -19,7 +19,7 @@ import (
 	"github.com/openshift/hypershift/test/maas-simulator/oauth"
 )
 
-// TestIncomplete: credentials that lack any part are none, and their request is anonymous.
+// TestIncomplete verifies that a request without complete credentials is anonymous.
 func TestIncomplete(t *testing.T) {
 	names := []string{"oauth_consumer_key", "oauth_token", "oauth_signature_method", "oauth_signature", "oauth_timestamp", "oauth_nonce"}
 	for _, missing := range append(names, "") {
@@ -60,7 +60,8 @@ func TestIncomplete(t *testing.T) {
 	}
 }
 
-// TestThreshold: clocks may differ by five minutes, and the second that the server rounds.
+// TestThreshold verifies the largest accepted difference of the clocks: five minutes, and one second for rounding on
+// the server.
 func TestThreshold(t *testing.T) {
 	r := httptest.NewRequest("GET", "http://maas/x", nil)
 	for skew, taken := range map[time.Duration]bool{
@@ -72,7 +73,8 @@ func TestThreshold(t *testing.T) {
 	}
 }
 
-// TestNonces: a nonce is used up by one key at one time, and only by a request that was not refused before it was looked at.
+// TestNonces verifies that a nonce is valid once for a key and a timestamp. A request that fails before the nonce check
+// does not use up its nonce.
 func TestNonces(t *testing.T) {
 	g := NewWithT(t)
 	r := httptest.NewRequest("GET", "http://maas/x", nil)
@@ -92,14 +94,14 @@ func TestNonces(t *testing.T) {
 	g.Expect(send(func(p oauth.Params) { p["oauth_timestamp"] = fmt.Sprint(now.Unix() + 1) })).To(Succeed())
 	g.Expect(send(func(oauth.Params) {})).To(MatchError(ContainSubstring("Nonce already used: n")))
 	g.Expect(send(func(p oauth.Params) { p["oauth_timestamp"] = "1.5" })).To(MatchError(ContainSubstring("invalid literal for int() with base 10: 1.5")))
-	// Long after, when the old ones are forgotten, a new one is taken and refused again.
+	// After the old nonces are deleted, a new nonce is accepted once and then rejected.
 	clock.Step(2 * time.Hour)
 	fresh := func(p oauth.Params) { p["oauth_timestamp"] = fmt.Sprint(clock.Now().Unix()) }
 	g.Expect(send(fresh)).To(Succeed())
 	g.Expect(send(fresh)).To(MatchError(ContainSubstring("Nonce already used")))
 }
 
-// TestSecureTarget: over TLS the signed address begins with https, and has no port 443.
+// TestSecureTarget verifies that the signed URI begins with https over TLS, without port 443.
 func TestSecureTarget(t *testing.T) {
 	for host, target := range map[string]string{
 		"maas:443": "https%3A%2F%2Fmaas%2Fx%2520y", "maas:5443": "https%3A%2F%2Fmaas%3A5443%2Fx%2520y", "maas:80": "https%3A%2F%2Fmaas%3A80%2Fx%2520y",

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package problem holds the answers with which the server refuses a request.
+// Package problem defines the error responses of a MAAS server.
 package problem
 
 import (
@@ -10,7 +10,7 @@ import (
 	"net/http"
 )
 
-// Problem is a refusal: a status and the body that the server sends with it.
+// Problem is an error response: a status and a body.
 type Problem struct {
 	Status int
 	// Type is the media type of the body.
@@ -19,17 +19,17 @@ type Problem struct {
 	Header http.Header
 }
 
-// Error returns the body.
+// Error returns the status and the body.
 func (p *Problem) Error() string { return fmt.Sprintf("%d: %s", p.Status, p.Body) }
 
-// The media types of refusals.
+// The media types of error responses.
 const (
 	plain = "text/plain; charset=utf-8"
 	html  = "text/html; charset=utf-8"
 	jsonT = "application/json"
 )
 
-// Text is a refusal in words.
+// Text returns a plain text error response.
 func Text(status int, format string, args ...any) *Problem {
 	body := format
 	if len(args) > 0 {
@@ -38,13 +38,13 @@ func Text(status int, format string, args ...any) *Problem {
 	return &Problem{Status: status, Type: plain, Body: body}
 }
 
-// HTML is a refusal that the library below the server words.
+// HTML returns an error response that has the message of the library below MAAS.
 func HTML(status int, body string) *Problem { return &Problem{Status: status, Type: html, Body: body} }
 
-// Fields is a failed validation: messages by field.
+// Fields is a failed validation. It maps fields to their messages.
 type Fields map[string][]string
 
-// Add notes a message.
+// Add adds a message for a field.
 func (f Fields) Add(field, format string, args ...any) {
 	message := format
 	if len(args) > 0 {
@@ -53,7 +53,7 @@ func (f Fields) Add(field, format string, args ...any) {
 	f[field] = append(f[field], message)
 }
 
-// Problem returns the refusal, nil when nothing was noted.
+// Problem returns the error response; nil if there are no messages.
 func (f Fields) Problem() error {
 	if len(f) == 0 {
 		return nil
@@ -67,14 +67,14 @@ func (f Fields) Problem() error {
 	return &Problem{Status: http.StatusBadRequest, Type: jsonT, Body: spaced(bytes.TrimSpace(body.Bytes()))}
 }
 
-// Field is a failed validation of one field.
+// Field returns the error response for the failed validation of one field.
 func Field(field, format string, args ...any) error {
 	f := Fields{}
 	f.Add(field, format, args...)
 	return f.Problem()
 }
 
-// spaced puts a blank after commas and colons, as the server's encoder does.
+// spaced adds a space after commas and colons, as MAAS's encoder does.
 func spaced(in []byte) string {
 	out := make([]byte, 0, len(in)+8)
 	quoted, escaped := false, false
@@ -91,24 +91,24 @@ func spaced(in []byte) string {
 	return string(out)
 }
 
-// NotFound is the answer for an id that no object of the model has.
+// NotFound returns the error response for an ID that does not exist.
 func NotFound(model string) *Problem {
 	return Text(http.StatusNotFound, "No %s matches the given query.", model)
 }
 
-// Forbidden is the answer for a user who may not do this to that object.
+// Forbidden returns the error response for a user without the right to an operation.
 func Forbidden() *Problem { return Text(http.StatusForbidden, "") }
 
-// AdminOnly is the answer of operations that are for administrators.
+// AdminOnly returns the error response of operations for administrators only.
 func AdminOnly() *Problem {
 	return Text(http.StatusForbidden, "This method is reserved for admin users.")
 }
 
-// Conflict is the answer to an operation that the state does not allow.
+// Conflict returns the error response for an operation that the current state does not allow.
 func Conflict(format string, args ...any) *Problem { return Text(http.StatusConflict, format, args...) }
 
-// Unavailable is the answer when something behind the server does not work;
-// clients are told when to come back.
+// Unavailable returns the error response for a failure behind the MAAS server. Its Retry-After header gives the time of
+// the next attempt.
 func Unavailable(format string, args ...any) *Problem {
 	p := Text(http.StatusServiceUnavailable, format, args...)
 	p.Header = http.Header{"Retry-After": {"10"}}

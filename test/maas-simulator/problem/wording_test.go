@@ -11,7 +11,7 @@ import (
 	"github.com/openshift/hypershift/test/maas-simulator/problem"
 )
 
-// TestKinds: clients tell a form's refusal from a sentence by its media type.
+// TestKinds verifies the media types, by which clients distinguish the errors of a form from a plain message.
 func TestKinds(t *testing.T) {
 	g := NewWithT(t)
 	g.Expect(problem.Text(400, "a").Type).To(Equal("text/plain; charset=utf-8"))
@@ -23,7 +23,7 @@ func TestKinds(t *testing.T) {
 	g.Expect(p.Error()).To(Equal(`400: {"zone": ["no zone"]}`))
 }
 
-// TestBlanks: they come between values and never into one, however it is quoted.
+// TestBlanks verifies that spaces are added between values and never inside a quoted one.
 func TestBlanks(t *testing.T) {
 	for message, want := range map[string]string{
 		"a:b,c":      `{"f": ["a:b,c"]}`,

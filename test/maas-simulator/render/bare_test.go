@@ -13,7 +13,7 @@ import (
 	"github.com/openshift/hypershift/test/maas-simulator/render"
 )
 
-// bare says as little as a seed may.
+// bare is a seed with the minimum of fields.
 const bare = `{"subnets": [{"id": 1, "cidr": "10.0.0.0/24"}], "users": [{"username": "ann"}],
  "machines": [{"system_id": "abc", "hostname": "one", "cpu_count": 2, "memory": 64, "power_type": "ipmi",
   "interface_set": [{"id": 3, "name": "eth0", "mac_address": "52:54:00:00:00:01", "links": [{"id": 4, "mode": "auto", "subnet": 1}]}],
@@ -67,7 +67,7 @@ var (
 	bareDomain = doc{"id": 0.0, "name": "maas", "ttl": nil, "authoritative": true, "is_default": true, "resource_record_count": 0.0, "resource_uri": "/MAAS/api/2.0/domains/0/"}
 )
 
-// TestBareMachine: a client finds every field that a server of version 3.4 prints, also where a seed says nothing of it.
+// TestBareMachine verifies that a machine has every field of MAAS 3.4, even if the seed does not have it.
 func TestBareMachine(t *testing.T) {
 	p := printer(t, bare, "3.4")
 	want := statuses(doc{
@@ -92,7 +92,7 @@ func TestBareMachine(t *testing.T) {
 	}
 }
 
-// TestBareNodes: controllers and devices have the fields of nodes, and say of which kind they are.
+// TestBareNodes verifies that controllers and devices have the fields of nodes, and the right kind.
 func TestBareNodes(t *testing.T) {
 	for id, kind := range map[string]struct {
 		number float64
@@ -119,7 +119,7 @@ func TestBareNodes(t *testing.T) {
 	}
 }
 
-// TestWhatIsGone: what a row refers to may be gone, which is printed as nothing.
+// TestWhatIsGone verifies that references to missing objects are rendered without an error.
 func TestWhatIsGone(t *testing.T) {
 	g := NewWithT(t)
 	p := printer(t, bare, "3.7")
@@ -161,7 +161,7 @@ func TestEvents(t *testing.T) {
 	}
 }
 
-// TestImages: an image shows the files that its kind has; a list shows none.
+// TestImages verifies that an image has the files of its type, and that a list has no files.
 func TestImages(t *testing.T) {
 	g := NewWithT(t)
 	p := printer(t, `{"boot_resources": [{"id": 1, "name": "ubuntu/jammy", "type": "Synced", "architecture": "amd64/ga-22.04"},

@@ -8,7 +8,7 @@ import (
 	"github.com/openshift/hypershift/test/maas-simulator/inventory"
 )
 
-// Machine prints a machine.
+// Machine renders a machine.
 func (p *Printer) Machine(m *inventory.Machine) Object {
 	out := over(m.Extra, p.typed(m))
 	p.disks(m, out)
@@ -19,7 +19,7 @@ func (p *Printer) Machine(m *inventory.Machine) Object {
 	return out
 }
 
-// typed prints what the simulator acts on.
+// typed renders the data that the simulator uses.
 func (p *Printer) typed(m *inventory.Machine) Object {
 	annotations := Object{}
 	for k, v := range m.Annotations {
@@ -63,7 +63,8 @@ func (p *Printer) podOf(m *inventory.Machine) any {
 	return Object{"id": h.ID, "name": h.Name, "resource_uri": uri("vm-hosts", h.ID)}
 }
 
-// gateways are, for each family, that of the link that was made the default, else of the first one.
+// gateways renders the default gateway of each address family. It is the gateway of the link that is the default
+// gateway, or else of the first link.
 func (p *Printer) gateways(m *inventory.Machine) Object {
 	v4, v6 := Object{"gateway_ip": nil, "link_id": nil}, Object{"gateway_ip": nil, "link_id": nil}
 	for link := range m.Links() {
@@ -85,12 +86,12 @@ func (p *Printer) gateways(m *inventory.Machine) Object {
 	return Object{"ipv4": v4, "ipv6": v6}
 }
 
-// testKinds are the kinds of results that a machine sums up.
+// testKinds are the kinds of results that a machine summarizes.
 var testKinds = []string{
 	"testing", "cpu_test", "memory_test", "network_test", "storage_test", "interface_test", "other_test", "commissioning",
 }
 
-// hardware completes what a seed leaves out.
+// hardware returns defaults for data that the seed does not have.
 func (p *Printer) hardware(m *inventory.Machine) Object {
 	out := Object{
 		"hardware_uuid": nil, "virtualmachine_id": nil, "bios_boot_method": "uefi", "special_filesystems": []any{},
@@ -126,7 +127,7 @@ func hardwareInfo() Object {
 	return out
 }
 
-// since holds the fields that a version brought, with their default.
+// since lists the fields that a version added, with their defaults.
 var since = []struct {
 	minor    int
 	field    string
@@ -143,7 +144,7 @@ var since = []struct {
 	{7, "is_dpu", false},
 }
 
-// byVersion adds the fields that the version has and removes those it has not.
+// byVersion adds the fields that the version has and removes the fields that it does not have.
 func (p *Printer) byVersion(m *inventory.Machine, out Object) {
 	for _, s := range since {
 		if p.Version.AtLeast(3, s.minor) {
@@ -173,7 +174,7 @@ func (p *Printer) hostOf(m *inventory.Machine) string {
 	return ""
 }
 
-// Interface prints a network interface of a machine.
+// Interface renders a network interface of a machine.
 func (p *Printer) Interface(m *inventory.Machine, nic *inventory.Interface) Object {
 	links := []any{}
 	for i := range nic.Links {
@@ -218,7 +219,7 @@ func (p *Printer) interfaces(m *inventory.Machine, out Object) {
 	out["interface_set"] = all
 }
 
-// Disk prints a block device of a machine.
+// Disk renders a block device of a machine.
 func (p *Printer) Disk(m *inventory.Machine, d *inventory.Disk) Object {
 	return under(over(d.Extra, Object{
 		"id": d.ID, "name": d.Name, "type": d.Type, "size": d.Size, "tags": list(d.Tags), "system_id": m.SystemID,
@@ -250,15 +251,15 @@ func (p *Printer) disks(m *inventory.Machine, out Object) {
 	out["blockdevice_set"], out["physicalblockdevice_set"], out["virtualblockdevice_set"], out["boot_disk"] = all, physical, virtual, boot
 }
 
-// Decimal is a number that is printed with a fraction, even if it is zero.
+// Decimal is a number that JSON shows with a fraction, even if it is zero.
 type Decimal float64
 
-// MarshalJSON prints one decimal place.
+// MarshalJSON encodes the number with one decimal place.
 func (d Decimal) MarshalJSON() ([]byte, error) {
 	return appendDecimal(nil, float64(d)), nil
 }
 
-// Prefixes lists a machine's addresses with the prefix length of their subnet.
+// Prefixes returns a machine's addresses with the prefix lengths of their subnets.
 func (p *Printer) Prefixes(m *inventory.Machine) []netip.Prefix {
 	var out []netip.Prefix
 	for _, nic := range m.Interfaces {

@@ -4,7 +4,7 @@ package render
 
 import "github.com/openshift/hypershift/test/maas-simulator/inventory"
 
-// VLAN prints a VLAN; nil prints null.
+// VLAN renders a VLAN; nil renders null.
 func (p *Printer) VLAN(id *int) any {
 	if id == nil {
 		return nil
@@ -23,7 +23,7 @@ func (p *Printer) VLAN(id *int) any {
 	}), Object{"external_dhcp": nil, "relay_vlan": nil, "primary_rack": nil, "secondary_rack": nil})
 }
 
-// Fabric prints a fabric with its VLANs, newest first as the server does.
+// Fabric renders a fabric with its VLANs.
 func (p *Printer) Fabric(f *inventory.Fabric) Object {
 	return Object{
 		"id": f.ID, "name": f.Name, "class_type": pointer(f.ClassType), "resource_uri": uri("fabrics", f.ID),
@@ -31,7 +31,7 @@ func (p *Printer) Fabric(f *inventory.Fabric) Object {
 	}
 }
 
-// VLANsOf prints the VLANs of a fabric.
+// VLANsOf renders the VLANs of a fabric.
 func (p *Printer) VLANsOf(fabric int) []any {
 	out := []any{}
 	for _, v := range p.DB.VLANs.All() {
@@ -42,7 +42,7 @@ func (p *Printer) VLANsOf(fabric int) []any {
 	return out
 }
 
-// Subnet prints a subnet; nil prints null.
+// Subnet renders a subnet; nil renders null.
 func (p *Printer) Subnet(id *int) any {
 	if id == nil {
 		return nil
@@ -60,10 +60,10 @@ func (p *Printer) Subnet(id *int) any {
 	})
 }
 
-// undefinedSpace is where VLANs without a space are listed.
+// undefinedSpace is the ID of the space that contains the VLANs without a space.
 const undefinedSpace = -1
 
-// Spaces prints every space, and the place of the VLANs without one.
+// Spaces renders every space, including the one of the VLANs without a space.
 func (p *Printer) Spaces() []any {
 	out := []any{}
 	for _, s := range p.DB.Spaces.All() {
@@ -72,12 +72,12 @@ func (p *Printer) Spaces() []any {
 	return append(out, p.Undefined())
 }
 
-// Space prints a space.
+// Space renders a space.
 func (p *Printer) Space(s *inventory.Space) Object {
 	return p.space(s.ID, s.Name, s.Description, uri("spaces", s.ID))
 }
 
-// Undefined prints the place of the VLANs without a space.
+// Undefined renders the space of the VLANs without a space.
 func (p *Printer) Undefined() Object {
 	return p.space(undefinedSpace, "undefined",
 		"Backward compatibility object to ensure objects not associated with a space can be found.", uri("spaces", "undefined"))
@@ -100,7 +100,7 @@ func (p *Printer) space(id int, name, description, resource string) Object {
 	return Object{"id": id, "name": name, "description": description, "vlans": vlans, "subnets": subnets, "resource_uri": resource}
 }
 
-// Range prints a dynamic or reserved range.
+// Range renders a dynamic or reserved range.
 func (p *Printer) Range(r *inventory.Range) Object {
 	return Object{
 		"id": r.ID, "type": r.Type, "start_ip": r.Start, "end_ip": r.End, "subnet": p.Subnet(&r.SubnetID),
@@ -108,10 +108,10 @@ func (p *Printer) Range(r *inventory.Range) Object {
 	}
 }
 
-// allocNames are the ways in which an address can be held.
+// allocNames are the names of the allocation types of addresses.
 var allocNames = map[int]string{0: "Automatic", 1: "Static", 4: "User reserved", 5: "DHCP", 6: "Observed"}
 
-// Address prints an address.
+// Address renders an address.
 func (p *Printer) Address(a *inventory.Address) Object {
 	return Object{
 		"ip": a.IP, "alloc_type": a.Type, "alloc_type_name": allocNames[a.Type], "created": Moment(a.Created), "subnet": p.Subnet(a.SubnetID),
@@ -119,7 +119,7 @@ func (p *Printer) Address(a *inventory.Address) Object {
 	}
 }
 
-// Held prints the address of a machine's link.
+// Held renders the address of a machine's link.
 func (p *Printer) Held(h inventory.Holding) Object {
 	out := p.Address(&inventory.Address{
 		IP: h.Link.IP, Type: AllocType(h.Link.Mode), SubnetID: h.Link.SubnetID, Owner: h.Machine.Owner, Created: h.Link.Since,
@@ -128,7 +128,7 @@ func (p *Printer) Held(h inventory.Holding) Object {
 	return out
 }
 
-// AllocType is how a link of that mode holds its address.
+// AllocType returns the allocation type of an address whose link has the mode.
 func AllocType(mode string) int {
 	switch mode {
 	case "static":
@@ -139,7 +139,7 @@ func AllocType(mode string) int {
 	return 0
 }
 
-// Domain prints a DNS domain.
+// Domain renders a DNS domain.
 func (p *Printer) Domain(d *inventory.Domain) Object {
 	count := 0
 	for _, r := range p.DB.DNSResources.All() {
@@ -158,7 +158,7 @@ func (p *Printer) Domain(d *inventory.Domain) Object {
 	}
 }
 
-// DNSResource prints a name with its addresses and other records.
+// DNSResource renders a name with its addresses and other records.
 func (p *Printer) DNSResource(r *inventory.DNSResource) Object {
 	addresses, records := []any{}, []any{}
 	for _, ip := range r.IPs {
@@ -199,7 +199,7 @@ func (p *Printer) fqdn(name string, domain int) string {
 	return name + "." + d.Name
 }
 
-// Implicit prints the record that a node has by its name alone.
+// Implicit renders the DNS resource that a node has without a stored one.
 func (p *Printer) Implicit(fqdn, systemID string, nodeType int, ips []string) Object {
 	records := []any{}
 	for _, ip := range ips {
@@ -227,7 +227,7 @@ func isIPv6(ip string) bool {
 	return false
 }
 
-// DNSRecord prints a record of another type than an address.
+// DNSRecord renders a record of a type other than an address.
 func (p *Printer) DNSRecord(r *inventory.DNSRecord) Object {
 	return Object{
 		"id": r.ID, "fqdn": p.fqdn(r.Name, r.DomainID), "ttl": pointer(r.TTL), "rrtype": r.Type, "rrdata": r.RRData,

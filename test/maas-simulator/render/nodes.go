@@ -10,7 +10,7 @@ import (
 
 func appendDecimal(out []byte, f float64) []byte { return strconv.AppendFloat(out, f, 'f', 1, 64) }
 
-// Node prints a controller or device: what the seed said over what all have.
+// Node renders a controller or device. Fields of the seed override the defaults.
 func (p *Printer) Node(n *inventory.Node) Object {
 	names := map[string]struct {
 		kind int

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package render prints inventory rows as the JSON objects of MAAS's REST API.
+// Package render converts inventory rows to the JSON objects of MAAS's REST API.
 package render
 
 import (
@@ -17,20 +17,19 @@ import (
 // Root is the path of the API.
 const Root = "/MAAS/api/2.0/"
 
-// Object is a JSON object that is on its way out.
+// Object is a JSON object of a response.
 type Object = map[string]any
 
-// Printer prints rows for one version of MAAS. Its methods may be called inside
-// View and Update of the DB only.
+// Printer renders rows for a version of MAAS. Its methods may be called only inside View and Update of the DB.
 type Printer struct {
 	DB      *inventory.DB
 	Version Version
 }
 
-// Moment prints a time as most of the API does.
+// Moment formats a time like most of the API.
 func Moment(t time.Time) string { return t.UTC().Format("2006-01-02T15:04:05.000") }
 
-// EventTime prints a time as events do.
+// EventTime formats a time like the events of the API.
 func EventTime(t time.Time) string { return t.UTC().Format("Mon, 02 Jan. 2006 15:04:05") }
 
 func uri(parts ...any) string {
@@ -46,7 +45,7 @@ func uri(parts ...any) string {
 	return path
 }
 
-// over lays typed fields over what a seed said.
+// over returns the fields of a seed, overridden by the typed fields.
 func over(extra map[string]any, typed Object) Object {
 	out := make(Object, len(extra)+len(typed))
 	maps.Copy(out, extra)
@@ -54,7 +53,7 @@ func over(extra map[string]any, typed Object) Object {
 	return out
 }
 
-// under adds defaults below what is there.
+// under adds defaults for missing fields.
 func under(out Object, defaults Object) Object {
 	for key, value := range defaults {
 		if _, said := out[key]; !said {
@@ -78,7 +77,7 @@ func pointer[T any](p *T) any {
 	return *p
 }
 
-// list is never null.
+// list replaces nil by an empty list, so that it is never null in JSON.
 func list[T any](in []T) []T {
 	if in == nil {
 		return []T{}
@@ -86,17 +85,17 @@ func list[T any](in []T) []T {
 	return in
 }
 
-// Zone prints a physical zone.
+// Zone renders a physical zone.
 func (p *Printer) Zone(z *inventory.Zone) Object {
 	return Object{"id": z.ID, "name": z.Name, "description": z.Description, "resource_uri": uri("zones", z.Name)}
 }
 
-// Pool prints a resource pool; its item lives under the singular path.
+// Pool renders a resource pool. Its resource_uri has the singular path.
 func (p *Printer) Pool(r *inventory.Pool) Object {
 	return Object{"id": r.ID, "name": r.Name, "description": r.Description, "resource_uri": uri("resourcepool", r.ID)}
 }
 
-// Tag prints a tag.
+// Tag renders a tag.
 func (p *Printer) Tag(t *inventory.Tag) Object {
 	return Object{
 		"name": t.Name, "definition": t.Definition, "comment": t.Comment, "kernel_opts": t.KernelOpts,
@@ -104,7 +103,7 @@ func (p *Printer) Tag(t *inventory.Tag) Object {
 	}
 }
 
-// User prints a user without keys.
+// User renders a user without the API keys.
 func (p *Printer) User(u *inventory.User) Object {
 	return Object{
 		"username": u.Name, "email": u.Email, "is_superuser": u.Superuser, "is_local": u.Local,
@@ -119,7 +118,7 @@ func (p *Printer) userByName(name string) any {
 	return nil
 }
 
-// Event prints an entry of a node's log.
+// Event renders an event of a node.
 func (p *Printer) Event(e *inventory.Event) Object {
 	return Object{
 		"username": e.Username, "node": e.SystemID, "hostname": e.Hostname, "id": e.ID, "level": e.Level,
@@ -127,7 +126,7 @@ func (p *Printer) Event(e *inventory.Event) Object {
 	}
 }
 
-// BootResource prints an image as lists do.
+// BootResource renders an image as in a list.
 func (p *Printer) BootResource(r *inventory.BootResource) Object {
 	out := over(r.Extra, Object{
 		"id": r.ID, "type": r.Type, "name": r.Name, "architecture": r.Architecture, "subarches": r.Subarches, "title": r.Title,
@@ -145,7 +144,7 @@ func (p *Printer) BootResource(r *inventory.BootResource) Object {
 	return out
 }
 
-// BootResourceItem prints an image with its sets of files.
+// BootResourceItem renders an image with its sets of files.
 func (p *Printer) BootResourceItem(r *inventory.BootResource) Object {
 	out := p.BootResource(r)
 	out["sets"] = r.Sets
@@ -155,11 +154,10 @@ func (p *Printer) BootResourceItem(r *inventory.BootResource) Object {
 	return out
 }
 
-// SetVersion names the set of files of every image whose seed names none: a
-// day, as on the server, but always the same one.
+// SetVersion is the name of the set of files of images whose seed has none. It is a date, as in MAAS, but constant.
 const SetVersion = "20260101"
 
-// madeUpSets stands for the files of an image of which a list said nothing.
+// madeUpSets returns generated sets of files for an image that has none in the seed.
 func madeUpSets(r *inventory.BootResource) Object {
 	kinds := []string{"boot-kernel", "boot-initrd", "squashfs"}
 	label := "stable"

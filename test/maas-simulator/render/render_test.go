@@ -28,7 +28,7 @@ func printer(t *testing.T, seed, version string) *render.Printer {
 	return &render.Printer{DB: db, Version: v}
 }
 
-// through encodes and decodes, as a client sees it.
+// through encodes a value as JSON and decodes it, as a client would.
 func through(t *testing.T, v any) map[string]any {
 	t.Helper()
 	raw, err := json.Marshal(v)
@@ -87,7 +87,7 @@ func TestMachine(t *testing.T) {
 }
 
 func TestFieldsByVersion(t *testing.T) {
-	// How many fields each version prints more than 3.2.
+	// The number of fields that each version has in addition to those of 3.2.
 	more := map[string]int{"3.2": 0, "3.3": 3, "3.4": 6, "3.5": 7, "3.6": 8, "3.7": 9}
 	counts := map[string]int{}
 	for version := range more {

@@ -8,20 +8,19 @@ import (
 	"strings"
 )
 
-// Version is a release of MAAS, of which the simulator knows what differs.
+// Version is a release of MAAS. The simulator implements the differences between releases.
 type Version struct {
-	// Text is what the version endpoint prints, for example "3.4.10".
+	// Text is the version in the response of the version endpoint, for example "3.4.10".
 	Text         string
 	major, minor int
 }
 
-// releases are the last releases of each series.
+// releases maps each series to its latest release.
 var releases = map[string]string{
 	"3.2": "3.2.10", "3.3": "3.3.9", "3.4": "3.4.10", "3.5": "3.5.13", "3.6": "3.6.5", "3.7": "3.7.3", "main": "4.0.0",
 }
 
-// ParseVersion reads a series such as "3.4", a full version such as "3.4.10", or
-// "main".
+// ParseVersion parses a series such as "3.4", a full version such as "3.4.10", or "main".
 func ParseVersion(text string) (Version, error) {
 	full, known := releases[text]
 	if !known {
@@ -39,10 +38,10 @@ func ParseVersion(text string) (Version, error) {
 	return Version{Text: full, major: major, minor: minor}, nil
 }
 
-// AtLeast reports whether the version is this one or a later one.
+// AtLeast reports whether the version is the given one or later.
 func (v Version) AtLeast(major, minor int) bool {
 	return v.major > major || v.major == major && v.minor >= minor
 }
 
-// VMHosts reports whether the version still has VM hosts.
+// VMHosts reports whether the version has VM hosts.
 func (v Version) VMHosts() bool { return !v.AtLeast(4, 0) }

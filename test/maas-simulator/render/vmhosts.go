@@ -9,10 +9,10 @@ import (
 	"github.com/openshift/hypershift/test/maas-simulator/inventory"
 )
 
-// Ratio is an over-commit ratio, written as the server writes a float: 1.0, 1.25.
+// Ratio is an over-commit ratio in the format of MAAS: 1.0, 1.25.
 type Ratio float64
 
-// String writes at least one decimal place.
+// String formats the ratio with at least one decimal place.
 func (r Ratio) String() string {
 	text := strconv.FormatFloat(float64(r), 'f', -1, 64)
 	if !strings.Contains(text, ".") {
@@ -21,10 +21,10 @@ func (r Ratio) String() string {
 	return text
 }
 
-// MarshalJSON writes what String does.
+// MarshalJSON encodes the result of String.
 func (r Ratio) MarshalJSON() ([]byte, error) { return []byte(r.String()), nil }
 
-// VMHost prints a VM host.
+// VMHost renders a VM host.
 func (p *Printer) VMHost(h *inventory.VMHost) Object {
 	used := p.DB.Used(h)
 	out := Object{
@@ -59,7 +59,7 @@ func storagePools(h *inventory.VMHost, used inventory.Usage) []any {
 	return out
 }
 
-// VM prints the instance of a machine as a VM host has it.
+// VM renders the instance of a machine on its VM host.
 func (p *Printer) VM(m *inventory.Machine) Object {
 	shared := m.CPUCount
 	pinned := []any{}

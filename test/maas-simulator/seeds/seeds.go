@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package seeds holds the inventories that the simulator brings along.
+// Package seeds contains the built-in inventories of the simulator.
 package seeds
 
 import _ "embed"

@@ -13,7 +13,7 @@ import (
 	"github.com/openshift/hypershift/test/maas-simulator/simulator/simtest"
 )
 
-// hall is a seed of n equal machines.
+// hall returns a seed of n equal machines.
 func hall(b *testing.B, n int) string {
 	var machines []map[string]any
 	for i := range n {
@@ -54,8 +54,7 @@ func BenchmarkFilter1000(b *testing.B) {
 	}
 }
 
-// BenchmarkLife takes one of a thousand machines from Ready through Deployed
-// back to Ready.
+// BenchmarkLife deploys and releases one of a thousand machines.
 func BenchmarkLife(b *testing.B) {
 	site := simtest.New(b, hall(b, 1000), func(o *simulator.Options) { o.Durations = lifecycle.Durations{} })
 	for b.Loop() {

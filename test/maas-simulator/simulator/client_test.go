@@ -15,8 +15,7 @@ import (
 	"github.com/openshift/hypershift/test/maas-simulator/simulator/simtest"
 )
 
-// client is the product's own client as a user of a simulator where nothing
-// takes time.
+// client returns a simulator in which operations take no time, and this project's MAAS client for a user of it.
 func client(t *testing.T, user string) (*simulator.Simulator, *maas.Client) {
 	t.Helper()
 	s, err := simulator.New(simulator.Options{Seed: []byte(simtest.WithVMHost), RandomSeed: 1})

@@ -15,7 +15,7 @@ import (
 	"github.com/openshift/hypershift/test/maas-simulator/status"
 )
 
-// deployed is a rack whose machine "one" alice has deployed.
+// deployed returns a site whose machine "one" is deployed by user alice.
 func deployed(t *testing.T) *simtest.Site {
 	t.Helper()
 	site := simtest.New(t, simtest.Rack)

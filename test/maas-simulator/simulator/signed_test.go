@@ -19,21 +19,21 @@ import (
 	"github.com/openshift/hypershift/test/maas-simulator/simulator/simtest"
 )
 
-// plaintext signs as MAAS's own clients do.
+// plaintext signs with PLAINTEXT, as MAAS's own clients do.
 type plaintext struct{}
 
 func (plaintext) Name() string                          { return "PLAINTEXT" }
 func (plaintext) Sign(secret, _ string) (string, error) { return "&" + secret, nil }
 
-// forged changes requests after they were signed.
+// forged is a transport that changes requests after they are signed.
 type forged func(*http.Request) *http.Request
 
-// RoundTrip sends what was made of the request.
+// RoundTrip sends the changed request.
 func (f forged) RoundTrip(r *http.Request) (*http.Response, error) {
 	return http.DefaultTransport.RoundTrip(f(r))
 }
 
-// signing is a client with a library that knows nothing of MAAS; forge changes what it sends.
+// signing returns a client that signs with a generic OAuth library. forge changes the signed requests.
 func signing(t *testing.T, s *simulator.Simulator, user string, signer oauth1.Signer, forge forged) *http.Client {
 	t.Helper()
 	key := strings.Split(s.Key(user), ":")
@@ -58,7 +58,7 @@ func parts(pairs ...string) func() (io.Reader, string) {
 		var body bytes.Buffer
 		w := multipart.NewWriter(&body)
 		for i := 0; i < len(pairs); i += 2 {
-			// Nothing fails on its way to a buffer.
+			// Writing to a buffer cannot fail.
 			_ = w.WriteField(pairs[i], pairs[i+1])
 		}
 		_ = w.Close()
@@ -68,7 +68,7 @@ func parts(pairs ...string) func() (io.Reader, string) {
 
 func nothing() (io.Reader, string) { return nil, "" }
 
-// TestForeignSigners: what a client signs of a form is what the server reads of it.
+// TestForeignSigners verifies the signatures of a generic OAuth library over forms.
 func TestForeignSigners(t *testing.T) {
 	sent := func(r *http.Request) *http.Request { return r }
 	another := func(r *http.Request) *http.Request {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package simulator is a MAAS region API in a Go process: an http.Handler over
-// an inventory whose machines move through their life.
+// Package simulator implements a MAAS region in a Go process. It is an http.Handler over an inventory, and simulates
+// the life cycle of the machines.
 package simulator
 
 import (
@@ -26,32 +26,30 @@ import (
 	"github.com/openshift/hypershift/test/maas-simulator/render"
 )
 
-// Options are how a simulator is made. The zero value is an empty MAAS 3.4
-// where everything happens at once.
+// Options configures a simulator. The zero value is an empty MAAS 3.4 in which operations take no time.
 type Options struct {
-	// Seed is the inventory as JSON, as MAAS prints it; used when the state
-	// file is empty or absent.
+	// Seed is the inventory as JSON, in the form of MAAS's responses. It is used if the state file is empty or missing.
 	Seed []byte
-	// StateFile keeps the state; empty means memory only.
+	// StateFile is the file that stores the state; empty means memory only.
 	StateFile string
-	// Users and their keys; nil means admin, with administrator's rights, and
-	// alice. Keys that are not given are made up.
+	// Users are the users and their keys. nil means DefaultUsers: admin, with administrator's rights, and alice. Missing
+	// keys are generated.
 	Users []User
 	// Version is 3.2 to 3.7, a full version, or main; empty means 3.4.
 	Version string
-	// Durations are how long things take; the zero value means no time at all.
+	// Durations are the durations of operations; the zero value means no time.
 	Durations lifecycle.Durations
-	// Cost is what requests cost; the zero value means nothing.
+	// Cost is the cost of requests; the zero value means no cost.
 	Cost load.Cost
-	// Backend boots machines; nil means states only.
+	// Backend boots the machines; nil means that only their states are simulated.
 	Backend boot.Backend
-	// MetadataURL is what machines are told, with a trailing slash.
+	// MetadataURL is the metadata URL that machines get, with a trailing slash.
 	MetadataURL string
-	// Clock drives everything; nil means the real one.
+	// Clock is the clock of the simulator; nil means the real one.
 	Clock clock.Clock
-	// RandomSeed makes ids, keys and faults come out the same.
+	// RandomSeed makes IDs, keys and faults reproducible.
 	RandomSeed uint64
-	// Log receives what goes wrong behind the API; nil means nobody listens.
+	// Log logs errors outside of API requests; nil discards them.
 	Log func(format string, args ...any)
 }
 
@@ -59,41 +57,40 @@ type Options struct {
 type User struct {
 	Name  string
 	Admin bool
-	// Key is consumer:token:secret; empty makes one up.
+	// Key has the form consumer:token:secret; empty generates a key.
 	Key string
 }
 
-// DefaultUsers are the users that a simulator has unless others are given.
+// DefaultUsers are the users of a simulator whose Options have none.
 var DefaultUsers = []User{{Name: "admin", Admin: true}, {Name: "alice"}}
 
-// Simulator is a MAAS region. Make one with New, run it with Run.
+// Simulator is a simulated MAAS region. Create one with New and run it with Run.
 type Simulator struct {
-	// DB is the inventory; tests may look into it inside View.
+	// DB is the inventory. Tests may read it inside View.
 	DB *inventory.DB
-	// Faults make the server misbehave.
+	// Faults contains the faults to inject.
 	Faults *faults.Set
-	// Life moves the machines.
+	// Life simulates the life cycle of the machines.
 	Life *lifecycle.Life
-	// Load gives requests their price, and counts it by operation.
+	// Load delays requests by their cost and counts it by operation.
 	Load *load.Meter
 
 	api, metadata http.Handler
 
 	mu sync.Mutex
-	// counts are the requests of each user.
+	// counts contains the request counters of each user.
 	counts map[string]map[Count]int
 }
 
-// Count is what requests are counted by.
+// Count is the key of the request counters.
 type Count struct {
-	// Operation is for example machine.deploy.
+	// Operation is the name of the operation, for example machine.deploy.
 	Operation string
-	// Status is the HTTP status of the answer.
+	// Status is the HTTP status of the response.
 	Status int
 }
 
-// New makes a simulator. Machines move only while Run runs, or when Life.Tick is
-// called.
+// New returns a simulator. Machines change their state only while Run runs, or when Life.Tick is called.
 func New(o Options) (*Simulator, error) {
 	version, err := render.ParseVersion(orDefault(o.Version, "3.4"))
 	if err != nil {
@@ -129,7 +126,7 @@ func orDefault(s, fallback string) string {
 	return s
 }
 
-// load reads the state, or the seed where there is no state yet.
+// load reads the state file, or the seed if there is no state yet.
 func (s *Simulator) load(o Options) error {
 	found := false
 	if o.StateFile != "" {
@@ -156,7 +153,7 @@ func (s *Simulator) load(o Options) error {
 	})
 }
 
-// users makes sure that the users are there with their keys.
+// users creates missing users and adds missing keys.
 func (s *Simulator) users(users []User) error {
 	for _, want := range users {
 		u := s.DB.Users.Edit(want.Name)
@@ -187,15 +184,15 @@ func (s *Simulator) users(users []User) error {
 	return nil
 }
 
-// Run moves the machines until the context ends.
+// Run simulates the machines until the context ends.
 func (s *Simulator) Run(ctx context.Context) { s.Life.Run(ctx) }
 
-// Close ends the writing of state, and lets go the requests that wait for their time.
+// Close closes the state file, and releases requests that wait for their cost.
 func (s *Simulator) Close() error {
 	return errors.Join(s.Load.Set(load.Cost{}), s.DB.Close())
 }
 
-// ServeHTTP answers the API and the metadata endpoint.
+// ServeHTTP serves the API and the metadata endpoint.
 func (s *Simulator) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	if strings.HasPrefix(r.URL.Path, metadata.Root) {
 		s.metadata.ServeHTTP(w, r)
@@ -204,10 +201,10 @@ func (s *Simulator) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	s.api.ServeHTTP(w, r)
 }
 
-// Key returns the newest API key of a user, empty when there is none.
+// Key returns the newest API key of a user; empty if there is none.
 func (s *Simulator) Key(user string) string {
 	key := ""
-	// View's function returns nil always.
+	// The function always returns nil.
 	_ = s.DB.View(func() error {
 		if u := s.DB.Users.Get(user); u != nil && len(u.Keys) > 0 {
 			k := u.Keys[len(u.Keys)-1]
@@ -218,7 +215,7 @@ func (s *Simulator) Key(user string) string {
 	return key
 }
 
-// Keys returns the newest API key of every user that has one.
+// Keys returns the newest API key of every user with a key.
 func (s *Simulator) Keys() map[string]string {
 	keys := map[string]string{}
 	_ = s.DB.View(func() error {
@@ -242,8 +239,8 @@ func (s *Simulator) count(operation, user string, status int) {
 	s.counts[user][Count{operation, status}]++
 }
 
-// Requests returns how many requests of the users were answered, by operation and status, since the start or the last
-// ResetRequests; of all users when none is named.
+// Requests returns the number of requests of the users by operation and status, since the start or the last
+// ResetRequests. Without arguments, it counts all users.
 func (s *Simulator) Requests(users ...string) map[Count]int {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -259,7 +256,7 @@ func (s *Simulator) Requests(users ...string) map[Count]int {
 	return out
 }
 
-// EnsureUser returns the API key of a user, who is made unless there is one of that name.
+// EnsureUser returns the API key of a user. It creates the user if there is none with the name.
 func (s *Simulator) EnsureUser(u User) (string, error) {
 	if err := s.DB.Update(func() error { return s.users([]User{u}) }); err != nil {
 		return "", err
@@ -267,7 +264,7 @@ func (s *Simulator) EnsureUser(u User) (string, error) {
 	return s.Key(u.Name), nil
 }
 
-// ResetRequests starts counting anew, the load too.
+// ResetRequests sets all counters to zero, including those of the load.
 func (s *Simulator) ResetRequests() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -275,8 +272,7 @@ func (s *Simulator) ResetRequests() {
 	s.Load.Reset()
 }
 
-// Machine returns a copy of a machine by system id or hostname; nil when there
-// is none.
+// Machine returns a copy of the machine with the system ID or hostname; nil if there is none.
 func (s *Simulator) Machine(name string) *inventory.Machine {
 	var found *inventory.Machine
 	_ = s.DB.View(func() error {
@@ -303,12 +299,11 @@ func (s *Simulator) Machines() []*inventory.Machine {
 	return out
 }
 
-// Change edits a machine behind MAAS's back: a test's hand on the metal. It
-// reports whether there is such a machine.
+// Change edits a machine outside of the MAAS API, as an event on the hardware would. It reports whether the machine
+// exists.
 func (s *Simulator) Change(systemID string, change func(*inventory.Machine)) bool {
 	found := false
-	// The update fails only when the state file cannot be written; the caller
-	// then sees no change.
+	// The update fails only if the state file cannot be written. In that case, the caller sees no change.
 	err := s.DB.Update(func() error {
 		if m := s.DB.Machines.Edit(systemID); m != nil {
 			found = true
@@ -320,8 +315,7 @@ func (s *Simulator) Change(systemID string, change func(*inventory.Machine)) boo
 	return found && err == nil
 }
 
-// ChangeVMHost edits a VM host behind MAAS's back. It reports whether there is
-// one of that name.
+// ChangeVMHost edits a VM host outside of the MAAS API. It reports whether a host with the name exists.
 func (s *Simulator) ChangeVMHost(name string, change func(*inventory.VMHost)) bool {
 	found := false
 	err := s.DB.Update(func() error {
@@ -335,5 +329,5 @@ func (s *Simulator) ChangeVMHost(name string, change func(*inventory.VMHost)) bo
 	return found && err == nil
 }
 
-// Now is the simulator's time.
+// Now returns the simulator's time.
 func (s *Simulator) Now() time.Time { return s.Life.Clock.Now() }

@@ -15,7 +15,8 @@ import (
 	"github.com/openshift/hypershift/test/maas-simulator/simulator/simtest"
 )
 
-// TestUsersOverRestarts: a key that is given each time is one key; rights are never taken away, and a seed's stay.
+// TestUsersOverRestarts verifies that the same key at each start stays one key, and that a restart never removes rights
+// or users of the seed.
 func TestUsersOverRestarts(t *testing.T) {
 	g := NewWithT(t)
 	state := filepath.Join(t.TempDir(), "state")
@@ -61,7 +62,7 @@ func TestZeroOptions(t *testing.T) {
 	g.Expect(other.Key("admin")).NotTo(Equal(s.Key("admin")), "another seed makes up other keys")
 }
 
-// TestCopies: what a test is handed is its own; what it changes, it changes by saying so.
+// TestCopies verifies that the simulator returns copies: only Change changes the inventory.
 func TestCopies(t *testing.T) {
 	g := NewWithT(t)
 	site := simtest.New(t, simtest.WithVMHost)
@@ -75,7 +76,7 @@ func TestCopies(t *testing.T) {
 	g.Expect(site.Do("admin", "GET", "vm-hosts/7/").Object()).To(HaveKeyWithValue("version", "6"))
 }
 
-// TestCountsAreCopies: requests are counted by operation and status, and from the last reset on.
+// TestCountsAreCopies verifies that requests are counted by operation and status since the last reset.
 func TestCountsAreCopies(t *testing.T) {
 	g := NewWithT(t)
 	site := simtest.New(t, simtest.Rack)

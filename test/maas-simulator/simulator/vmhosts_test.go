@@ -11,8 +11,8 @@ import (
 	"github.com/openshift/hypershift/test/maas-simulator/simulator/simtest"
 )
 
-// TestSeededVMHosts shows what tests elsewhere build on: LXD hosts of a seed
-// compose machines that deploy, and go away with them.
+// TestSeededVMHosts verifies what other tests depend on: LXD hosts of a seed compose machines, which deploy and
+// disappear with their host.
 func TestSeededVMHosts(t *testing.T) {
 	g := NewWithT(t)
 	seed := simtest.WithVMHosts(simtest.Seed(simtest.Machine{ID: "aaaaa1"}),

@@ -11,7 +11,7 @@ import (
 	"github.com/openshift/hypershift/test/maas-simulator/status"
 )
 
-// TestSimple: the coarse class of a status is what a person would call it.
+// TestSimple verifies the class of each status.
 func TestSimple(t *testing.T) {
 	called := func(s status.Status) string {
 		name := strings.ToLower(s.String())
@@ -34,16 +34,17 @@ func TestSimple(t *testing.T) {
 	}
 }
 
-// TestWaysBack: whatever can be tested or rescued can be what it was again, and what is under way can fail and can break.
+// TestWaysBack verifies that a node can return from a test or a rescue to its previous status, and that every operation
+// can fail or break.
 func TestWaysBack(t *testing.T) {
 	for _, s := range status.All() {
 		t.Run(s.String(), func(t *testing.T) {
 			g := NewWithT(t)
-			// Tests within commissioning end it.
+			// Tests during commissioning end the commissioning.
 			if status.CanMove(s, status.Testing) && s != status.Commissioning {
 				g.Expect(status.CanMove(status.Testing, s)).To(BeTrue(), "after a test")
 			}
-			// A rescue that failed to begin or to end is no status to go back to.
+			// A node does not return to a failed entry or exit of rescue mode.
 			if status.CanMove(s, status.EnteringRescueMode) && !s.In(status.EnteringRescueMode, status.FailedEnteringRescueMode, status.FailedExitingRescueMode) {
 				g.Expect(status.CanMove(status.ExitingRescueMode, s)).To(BeTrue(), "after a rescue")
 			}

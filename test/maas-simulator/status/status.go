@@ -1,15 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package status holds the life of a MAAS node: its 23 statuses, the moves
-// between them that the server allows, and which status each operation needs.
+// Package status defines the statuses of MAAS nodes: the 23 statuses, the transitions that MAAS allows, and the
+// statuses that operations need.
 package status
 
 import "fmt"
 
-// Status is the number of a node status on the wire.
+// Status is the number of a node status in the API.
 type Status int
 
-// The statuses, with the numbers that the server prints.
+// The statuses, with the numbers of the API.
 const (
 	New Status = iota
 	Commissioning
@@ -36,7 +36,7 @@ const (
 	FailedTesting
 )
 
-// labels holds, by status, what status_name prints and the word that filters take.
+// labels contains the status_name of each status and the word for filters.
 var labels = [...]struct{ name, word string }{
 	New:                      {"New", "new"},
 	Commissioning:            {"Commissioning", "commissioning"},
@@ -72,10 +72,10 @@ func All() []Status {
 	return all
 }
 
-// Valid reports whether the number is one that the server knows.
+// Valid reports whether the number is a status of MAAS.
 func (s Status) Valid() bool { return s >= 0 && int(s) < len(labels) }
 
-// String returns what status_name prints.
+// String returns the status_name.
 func (s Status) String() string {
 	if !s.Valid() {
 		return fmt.Sprintf("Unknown (%d)", int(s))
@@ -83,7 +83,7 @@ func (s Status) String() string {
 	return labels[s].name
 }
 
-// ByWord finds a status by the word that list filters take, such as "ready".
+// ByWord returns the status with the word for list filters, such as "ready".
 func ByWord(word string) (Status, bool) {
 	for i, label := range labels {
 		if label.word == word {
@@ -103,7 +103,7 @@ func (s Status) In(others ...Status) bool {
 	return false
 }
 
-// Simple is the coarse class that the filter simple_status takes.
+// Simple returns the class of the status for the filter simple_status.
 func (s Status) Simple() string {
 	for class, members := range simpleClasses {
 		if s.In(members...) {

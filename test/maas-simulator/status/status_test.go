@@ -11,8 +11,8 @@ import (
 	"github.com/openshift/hypershift/test/maas-simulator/status"
 )
 
-// legal is the server's table of moves, written down anew from its
-// documentation: every pair that is not here is illegal.
+// legal is MAAS's table of transitions, written independently from its documentation. Every pair that is missing is not
+// allowed.
 const legal = `
 New: Commissioning, Testing, Missing, Ready, Retired, Broken, Entering rescue mode
 Commissioning: Failed commissioning, Ready, Retired, Missing, New, Broken, Testing
@@ -47,7 +47,7 @@ func TestMove(t *testing.T) {
 	for _, from := range status.All() {
 		moves, documented := allowed[from.String()]
 		if !documented {
-			continue // these go back to a status of the past
+			continue // These return to a previous status.
 		}
 		for _, to := range status.All() {
 			t.Run(from.String()+" to "+to.String(), func(t *testing.T) {
@@ -82,8 +82,7 @@ func TestStatuses(t *testing.T) {
 	g.Expect(ok).To(BeFalse(), "numbers are no words")
 }
 
-// wordOf derives the filter word from the name, but for the names that people
-// read in another order.
+// wordOf derives the filter word from the name, except for names with another word order.
 func wordOf(s status.Status) string {
 	odd := map[status.Status]string{
 		status.FailedReleasing: "failed_releasing", status.FailedEnteringRescueMode: "failed_entering_rescue_mode",

@@ -4,13 +4,12 @@ package status
 
 import "fmt"
 
-// resettable are the statuses that a test may return to besides the one that
-// it started from.
+// resettable are the failure statuses that a node may return to after a test.
 var resettable = []Status{
 	FailedCommissioning, FailedDeployment, FailedDiskErasing, FailedEnteringRescueMode, FailedExitingRescueMode, FailedReleasing,
 }
 
-// moves holds the legal moves: moves[from] lists every status that may follow.
+// moves contains the allowed transitions: moves[from] lists the statuses that may follow.
 var moves = map[Status][]Status{
 	New:                      {Commissioning, Testing, Missing, Ready, Retired, Broken, EnteringRescueMode},
 	Commissioning:            {FailedCommissioning, Ready, Retired, Missing, New, Broken, Testing},
@@ -40,13 +39,12 @@ var moves = map[Status][]Status{
 	FailedExitingRescueMode: {EnteringRescueMode, ExitingRescueMode, Broken, Testing},
 }
 
-// CanMove reports whether the server lets a node go from one status to another.
-// Staying is always allowed.
+// CanMove reports whether MAAS allows a transition. Staying in a status is always allowed.
 func CanMove(from, to Status) bool {
 	return from == to || to.In(moves[from]...)
 }
 
-// Move says why a move is refused, in the server's words; nil means it is legal.
+// Move returns MAAS's error for a transition that is not allowed; nil if it is allowed.
 func Move(from, to Status) error {
 	if CanMove(from, to) {
 		return nil
@@ -54,7 +52,7 @@ func Move(from, to Status) error {
 	return fmt.Errorf("Invalid transition: %s -> %s.", from, to)
 }
 
-// failures holds where a node goes when what it is doing fails.
+// failures maps transient statuses to the statuses after a failure.
 var failures = map[Status]Status{
 	Commissioning:      FailedCommissioning,
 	Deploying:          FailedDeployment,
@@ -65,22 +63,20 @@ var failures = map[Status]Status{
 	Testing:            FailedTesting,
 }
 
-// Failed returns the status that follows a failure; false when the node is not
-// doing anything that can fail.
+// Failed returns the status after a failure; false if the status is not transient.
 func (s Status) Failed() (Status, bool) {
 	failed, ok := failures[s]
 	return failed, ok
 }
 
-// aborts holds where an abort leads; Testing goes back to what it was before.
+// aborts maps statuses to those after an abort. Testing is not in it, because it returns to the previous status.
 var aborts = map[Status]Status{
 	Commissioning: New,
 	Deploying:     Allocated,
 	DiskErasing:   FailedDiskErasing,
 }
 
-// Aborted returns the status that follows an abort, given the one before; false
-// when there is nothing to abort.
+// Aborted returns the status after an abort, given the previous one; false if there is nothing to abort.
 func (s Status) Aborted(previous Status) (Status, bool) {
 	if s == Testing {
 		return previous, true
@@ -89,12 +85,12 @@ func (s Status) Aborted(previous Status) (Status, bool) {
 	return to, ok
 }
 
-// Releasable reports whether a release does something in this status.
+// Releasable reports whether a machine with this status can be released.
 func (s Status) Releasable() bool {
 	return s.In(Allocated, Reserved, Broken, Deploying, Deployed, FailedDeployment, FailedDiskErasing, FailedReleasing)
 }
 
-// NetworkConfigurable reports whether interfaces may be written.
+// NetworkConfigurable reports whether interfaces may be configured in this status.
 func (s Status) NetworkConfigurable() bool {
 	return s.In(New, Ready, FailedTesting, Allocated, Broken)
 }

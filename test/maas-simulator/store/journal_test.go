@@ -26,7 +26,8 @@ func sizeOf(t *testing.T, path string) int64 {
 	return info.Size()
 }
 
-// TestFullDisk: an update that has no room is refused as a whole, and what comes after it is not lost behind half a line.
+// TestFullDisk verifies that an update without enough disk space fails completely, and that no incomplete line hides
+// later updates.
 func TestFullDisk(t *testing.T) {
 	g := NewWithT(t)
 	path := filepath.Join(t.TempDir(), "state")
@@ -34,7 +35,7 @@ func TestFullDisk(t *testing.T) {
 	d.put(t, row{1, "a", ""})
 	before := sizeOf(t, path)
 
-	// No file grows beyond this, as on a disk that is full.
+	// The file size limit simulates a full disk.
 	var room syscall.Rlimit
 	g.Expect(syscall.Getrlimit(syscall.RLIMIT_FSIZE, &room)).To(Succeed())
 	signal.Ignore(syscall.SIGXFSZ)
@@ -54,7 +55,8 @@ func TestFullDisk(t *testing.T) {
 	g.Expect(again.names()).To(Equal("a c"))
 }
 
-// TestCompactionThatFails: the update itself is in the journal by then, and the caller is told so.
+// TestCompactionThatFails verifies that an update succeeds even if the compaction fails, because the journal contains
+// it.
 func TestCompactionThatFails(t *testing.T) {
 	g := NewWithT(t)
 	path := filepath.Join(t.TempDir(), "state")
@@ -85,7 +87,7 @@ func TestCloseTellsOfACompactionThatFailed(t *testing.T) {
 	g.Expect(d.Close()).To(Succeed(), "once is enough")
 }
 
-// TestWhatIsWritten: the journal has a line for each change and none for anything else.
+// TestWhatIsWritten verifies that the journal has one line for each update with changes, and no others.
 func TestWhatIsWritten(t *testing.T) {
 	g := NewWithT(t)
 	path := filepath.Join(t.TempDir(), "state")
@@ -132,7 +134,7 @@ func TestNothingWholeInTheFile(t *testing.T) {
 	g.Expect(again.names()).To(Equal("a"))
 }
 
-// anything is a row of which a part may be what JSON has no word for.
+// anything is a row with a value that may be impossible to encode as JSON.
 type anything struct {
 	Name  string
 	Value any

@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package store keeps typed tables in memory, changes them in all-or-nothing
-// updates, and writes each update to a journal so that a killed process finds
-// everything again.
+// Package store keeps typed tables in memory and changes them in atomic updates. It writes each update to a journal, so
+// that a restarted process has the same state.
 package store
 
 import (
@@ -15,8 +14,8 @@ import (
 	"sync"
 )
 
-// compactAfter is how large the journal may grow, in bytes, beyond twice its
-// size at the last compaction.
+// compactAfter determines when the journal is compacted: when it exceeds twice its size after the last compaction by
+// that many bytes.
 const compactAfter = 8 << 20
 
 type edit struct {
@@ -41,9 +40,9 @@ type Store struct {
 
 	path      string
 	journal   *os.File
-	size      int64 // of the journal
-	compacted int64 // its size after the last compaction
-	failed    error // of the last compaction
+	size      int64 // size of the journal in bytes
+	compacted int64 // size after the last compaction in bytes
+	failed    error // error of the last compaction
 }
 
 func (s *Store) register(name string, t table) {
@@ -54,15 +53,15 @@ func (s *Store) register(name string, t table) {
 	s.order = append(s.order, name)
 }
 
-// View runs fn while nothing changes.
+// View runs fn while no update runs.
 func (s *Store) View(fn func() error) error {
 	s.mu.RLock()
 	defer s.mu.RUnlock()
 	return fn()
 }
 
-// Update runs fn alone and keeps its changes when it returns nil; else, and when
-// the journal cannot be written, nothing has changed.
+// Update runs fn exclusively and stores its changes if it returns nil. If fn fails or the journal cannot be written,
+// the tables do not change.
 func (s *Store) Update(fn func() error) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -72,7 +71,7 @@ func (s *Store) Update(fn func() error) error {
 	}
 	s.each(table.commit)
 	if s.journal != nil && s.size > 2*s.compacted+compactAfter {
-		// The update is in the journal, whatever becomes of this: the next one tries again.
+		// The journal contains the update even if the compaction fails. The next update tries the compaction again.
 		s.failed = s.compact()
 	}
 	return nil
@@ -123,7 +122,7 @@ func (s *Store) append(edits []edit) error {
 	}
 	n, err := s.journal.Write(append(line, '\n'))
 	if err != nil {
-		// A torn line would hide what follows it.
+		// An incomplete line would make the following lines unreadable.
 		err = errors.Join(err, s.journal.Truncate(s.size))
 		return fmt.Errorf("writing the state file %s: %w", s.path, err)
 	}
@@ -131,8 +130,8 @@ func (s *Store) append(edits []edit) error {
 	return nil
 }
 
-// Open reads the journal at path into the tables, which must all be registered,
-// and keeps writing to it. It reports whether the file held anything.
+// Open loads the journal at path into the tables, and writes further updates to it. All tables must be registered
+// before. It reports whether the file contained any state.
 func (s *Store) Open(path string) (found bool, err error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -150,8 +149,8 @@ func (s *Store) Open(path string) (found bool, err error) {
 	return true, s.compact()
 }
 
-// replay applies every whole line. The last one may be torn by a kill: that
-// update was never acknowledged and is dropped.
+// replay applies every complete line. The last line may be incomplete if the process was killed. Its update never
+// succeeded, so it is dropped.
 func (s *Store) replay(f *os.File) error {
 	in := bufio.NewReaderSize(f, 1<<20)
 	for {
@@ -190,7 +189,7 @@ func (s *Store) apply(line []byte) error {
 	return nil
 }
 
-// compact replaces the journal by one that holds only the present rows.
+// compact replaces the journal with one that contains only the current rows.
 func (s *Store) compact() error {
 	edits, err := s.collect(table.snapshot)
 	if err != nil {
@@ -217,7 +216,7 @@ func (s *Store) compact() error {
 	return err
 }
 
-// Close stops writing to the journal, and says what kept it from being compacted.
+// Close closes the journal. It returns the error of the last compaction, if any.
 func (s *Store) Close() error {
 	s.mu.Lock()
 	defer s.mu.Unlock()

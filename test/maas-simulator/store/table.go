@@ -9,11 +9,10 @@ import (
 	"slices"
 )
 
-// Table holds the rows of one kind. Its methods may only be called inside View
-// (Get, All, Len) or Update (all) of the store that it is registered with.
+// Table contains the rows of one kind. Its methods may be called only inside View (Get, All, Len) or Update (all) of
+// its store.
 //
-// What Get and All return is shared: it must not be changed. Edit and Put are
-// how a row changes.
+// Callers must not change the results of Get and All, which are shared. They change rows with Edit and Put.
 type Table[K cmp.Ordered, V any] struct {
 	name  string
 	key   func(*V) K
@@ -21,21 +20,20 @@ type Table[K cmp.Ordered, V any] struct {
 	less  func(a, b *V) int
 
 	rows    map[K]*V
-	edits   map[K]*V // nil value: deleted
-	sorted  []*V     // the rows in their order
+	edits   map[K]*V // A nil value means that the row is deleted.
+	sorted  []*V     // rows in the order of the table
 	commits uint64
 }
 
-// NewTable registers a table. clone must copy whatever callers change in place;
-// less gives the order of All, which must be strict and must not depend on what
-// callers change.
+// NewTable registers a table. clone must copy the fields that callers change in place. less is the order of All; it
+// must be strict and must not depend on fields that callers change.
 func NewTable[K cmp.Ordered, V any](s *Store, name string, key func(*V) K, clone func(*V) *V, less func(a, b *V) int) *Table[K, V] {
 	t := &Table[K, V]{name: name, key: key, clone: clone, less: less, rows: map[K]*V{}, edits: map[K]*V{}}
 	s.register(name, t)
 	return t
 }
 
-// Get returns the row, as edited so far in this update; nil when there is none.
+// Get returns the row, with the edits of the current update; nil if there is none.
 func (t *Table[K, V]) Get(k K) *V {
 	if v, edited := t.edits[k]; edited {
 		return v
@@ -43,8 +41,7 @@ func (t *Table[K, V]) Get(k K) *V {
 	return t.rows[k]
 }
 
-// Edit returns a copy that is stored when the update succeeds; nil when there is
-// no such row.
+// Edit returns a copy that is stored if the update succeeds; nil if there is no such row.
 func (t *Table[K, V]) Edit(k K) *V {
 	if v, edited := t.edits[k]; edited {
 		return v
@@ -58,10 +55,10 @@ func (t *Table[K, V]) Edit(k K) *V {
 	return v
 }
 
-// Put stores a new row, or replaces the one with the same key.
+// Put adds a row, or replaces the row with the same key.
 func (t *Table[K, V]) Put(v *V) { t.edits[t.key(v)] = v }
 
-// Delete removes a row; one that is not there is no error.
+// Delete deletes a row. It does nothing if there is none with the key.
 func (t *Table[K, V]) Delete(k K) {
 	if t.Get(k) != nil {
 		t.edits[k] = nil
@@ -88,7 +85,7 @@ func (t *Table[K, V]) merged(all []*V) []*V {
 			all = slices.Insert(all, at, v)
 			continue
 		}
-		// Not by its place, which a new row may have already where a key changed.
+		// The index is not found by order: if a key changed, a new row may have the same position.
 		at := slices.Index(all, old)
 		if v == nil {
 			all = slices.Delete(all, at, at+1)
@@ -99,10 +96,10 @@ func (t *Table[K, V]) merged(all []*V) []*V {
 	return all
 }
 
-// Commits counts the updates that changed the table.
+// Commits returns the number of updates that changed the table.
 func (t *Table[K, V]) Commits() uint64 { return t.commits }
 
-// Find returns the first row, in the table's order, that fits; nil when none does.
+// Find returns the first row, in the table's order, for which fits returns true; nil if there is none.
 func (t *Table[K, V]) Find(fits func(*V) bool) *V {
 	for _, v := range t.All() {
 		if fits(v) {

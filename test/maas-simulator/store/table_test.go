@@ -9,14 +9,14 @@ import (
 	. "github.com/onsi/gomega"
 )
 
-// TestPlaces: a row that takes the place of another, as one whose key changes does, is listed in its stead.
+// TestPlaces verifies that a row that replaces another one, as after a change of the key, is listed instead of it.
 func TestPlaces(t *testing.T) {
 	g := NewWithT(t)
 	path := filepath.Join(t.TempDir(), "state")
 	d, _ := open(t, path)
 	d.put(t, row{1, "a", ""}, row{2, "b0", ""}, row{3, "c", ""})
 	names := []string{"b0", "b1"}
-	// Edits have no order among themselves: often enough, both have come first.
+	// The edits have no fixed order, so the test repeats until both orders have occurred.
 	for i := range 32 {
 		from, to := names[i%2], names[(i+1)%2]
 		g.Expect(d.Update(func() error {
@@ -32,7 +32,7 @@ func TestPlaces(t *testing.T) {
 	g.Expect(again.names()).To(Equal("a b0 c"))
 }
 
-// TestWithinAnUpdate: an update sees what it did so far.
+// TestWithinAnUpdate verifies that an update reads its own changes.
 func TestWithinAnUpdate(t *testing.T) {
 	g := NewWithT(t)
 	d := newDB()

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package cgroup makes, joins, empties and removes a control group of the same name in every hierarchy of the host, be
-// it of version 1, 2 or both, and mounts the hierarchies in a machine.
+// Package cgroup creates, joins, empties and removes a control group of the same name in every hierarchy of the host
+// (version 1, version 2 or both), and mounts the hierarchies in a machine.
 package cgroup
 
 import (
@@ -21,15 +21,15 @@ import (
 
 const pollInterval = 10 * time.Millisecond
 
-// delegated are the controllers that a machine with a kubelet needs on a version 2 host.
+// delegated lists the controllers that a machine with a kubelet needs on a version 2 host.
 var delegated = []string{"cpu", "cpuset", "hugetlb", "io", "memory", "pids"}
 
-// Create makes the cgroup and its parents. On a version 2 host the parents must be without processes, except for the root
+// Create creates the cgroup and its parents. On a version 2 host the parents must not have processes, except the root
 // of the host.
 func Create(name string) error { return create(name, true) }
 
-// Evacuate makes the cgroup and moves the processes given from its parent into it. It is how a parent gets rid of its
-// processes, which it must before it can hand controllers down to other cgroups.
+// Evacuate creates the cgroup and moves the given processes from its parent into it. A parent must move its processes
+// before it can delegate controllers to other cgroups.
 func Evacuate(name string, pids ...int) error {
 	if err := create(name, false); err != nil {
 		return err
@@ -70,7 +70,7 @@ func Join(name string, pid int) error {
 	return nil
 }
 
-// Signal sends a signal to every process of the cgroup and of those below it.
+// Signal sends a signal to every process of the cgroup and of its descendants.
 func Signal(name string, signal unix.Signal) error {
 	pids, err := Processes(name)
 	if err != nil {
@@ -84,7 +84,7 @@ func Signal(name string, signal unix.Signal) error {
 	return nil
 }
 
-// Processes lists the processes of the cgroup and of those below it; none if there is no such cgroup.
+// Processes lists the processes of the cgroup and of its descendants; none if the cgroup does not exist.
 func Processes(name string) ([]int, error) {
 	hierarchies, err := Hierarchies()
 	if err != nil {
@@ -109,8 +109,8 @@ func Processes(name string) ([]int, error) {
 	return slices.Compact(pids), nil
 }
 
-// Remove kills every process of the cgroup and of those below it and removes them, and the parents that this leaves
-// empty. A cgroup that does not exist is no error.
+// Remove kills every process of the cgroup and of its descendants. It then removes these cgroups, and the parents that
+// this leaves empty. It ignores a cgroup that does not exist.
 func Remove(ctx context.Context, name string) error {
 	ticker := time.NewTicker(pollInterval)
 	defer ticker.Stop()
@@ -130,7 +130,7 @@ func Remove(ctx context.Context, name string) error {
 	}
 }
 
-// rmdir removes a cgroup that holds no process, or returns EBUSY.
+// rmdir removes a cgroup without processes, or returns EBUSY.
 func rmdir(name string) error {
 	hierarchies, err := Hierarchies()
 	if err != nil {
@@ -149,13 +149,13 @@ func rmdir(name string) error {
 			}
 		}
 		if parent := filepath.Dir(name); parent != "." && parent != "/" {
-			_ = unix.Rmdir(filepath.Join(h.MountPoint, parent)) // others may still live there
+			_ = unix.Rmdir(filepath.Join(h.MountPoint, parent)) // The parent may contain other cgroups.
 		}
 	}
 	return errors.Join(errs...)
 }
 
-// walk visits a folder and those below it, parents first. Folders may vanish meanwhile.
+// walk visits a folder and its subfolders, parents first. Folders may be removed concurrently.
 func walk(dir string, visit func(dir string) error) error {
 	return filepath.WalkDir(dir, func(path string, entry fs.DirEntry, err error) error {
 		if err == nil && entry.IsDir() {
@@ -168,7 +168,8 @@ func walk(dir string, visit func(dir string) error) error {
 	})
 }
 
-// create retries: the parent may be removed by the last of its other children in the very moment, also while a file of it is open.
+// create creates the cgroup and retries: the removal of the parent's last other child may remove the parent
+// concurrently, also while one of its files is open.
 func (h Hierarchy) create(name string, delegating bool) error {
 	var err error
 	for range 10 {
@@ -201,7 +202,7 @@ func (h Hierarchy) createOnce(name string, delegating bool) error {
 	return nil
 }
 
-// delegate hands the controllers that are available in dir down to its children.
+// delegate delegates the available controllers of dir to its children.
 func delegate(dir string) error {
 	available, err := os.ReadFile(filepath.Join(dir, "cgroup.controllers"))
 	if err != nil {
@@ -218,7 +219,7 @@ func delegate(dir string) error {
 	return nil
 }
 
-// inheritCPUSet fills what a new cgroup of version 1 must know before it can take a process.
+// inheritCPUSet sets what a new cgroup of version 1 needs before it can contain a process.
 func inheritCPUSet(parent, child string) error {
 	for _, file := range []string{"cpuset.cpus", "cpuset.mems"} {
 		own, err := os.ReadFile(filepath.Join(child, file))

@@ -15,15 +15,15 @@ import (
 
 // Hierarchy is a mounted cgroup file system.
 type Hierarchy struct {
-	// MountPoint is where it is mounted.
+	// MountPoint is its mount point.
 	MountPoint string
-	// V2 is the unified hierarchy.
+	// V2 reports whether it is the unified hierarchy.
 	V2 bool
-	// Controllers are those of a version 1 hierarchy; a named one ("name=systemd") has none but its name.
+	// Controllers are the controllers of a version 1 hierarchy. A named hierarchy ("name=systemd") has only its name.
 	Controllers []string
 }
 
-// Hierarchies lists those of the host, each once.
+// Hierarchies lists the hierarchies of the host, each once.
 func Hierarchies() ([]Hierarchy, error) {
 	data, err := os.ReadFile("/proc/self/mountinfo")
 	if err != nil {
@@ -36,7 +36,7 @@ func Hierarchies() ([]Hierarchy, error) {
 	return hierarchies, nil
 }
 
-// parseMountinfo reads lines such as "31 23 0:26 / /sys/fs/cgroup/cpu rw,nosuid - cgroup cgroup rw,cpu".
+// parseMountinfo parses lines such as "31 23 0:26 / /sys/fs/cgroup/cpu rw,nosuid - cgroup cgroup rw,cpu".
 func parseMountinfo(mountinfo string) []Hierarchy {
 	var hierarchies []Hierarchy
 	seen := map[string]bool{}
@@ -58,7 +58,7 @@ func parseMountinfo(mountinfo string) []Hierarchy {
 	return hierarchies
 }
 
-// controllers picks them from the mount options of a version 1 hierarchy.
+// controllers extracts the controllers from the mount options of a version 1 hierarchy.
 func controllers(options string) []string {
 	others := []string{"rw", "ro", "xattr", "clone_children", "noprefix", "cpuset_v2_mode", "seclabel"}
 	return slices.DeleteFunc(strings.Split(options, ","), func(option string) bool {
@@ -66,8 +66,8 @@ func controllers(options string) []string {
 	})
 }
 
-// Mount mounts the hierarchies on target, laid out as they are on the host. In a cgroup namespace of its own a machine
-// sees its own cgroup as the root of each. hierarchies are those that Hierarchies returned on the host.
+// Mount mounts the hierarchies on target, with the layout of the host. In a separate cgroup namespace, a machine sees
+// its own cgroup as the root of each. hierarchies are the result of Hierarchies on the host.
 func Mount(hierarchies []Hierarchy, target string) error {
 	if len(hierarchies) == 1 && hierarchies[0].V2 {
 		return mount("cgroup2", target, "")

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package control is how the programs of a machine, systemctl first among them, speak with its PID 1: one request and one
-// answer a connection, as JSON, on a socket that only root can reach.
+// Package control is the protocol between the programs of a machine, mainly systemctl, and its PID 1: one JSON request
+// and one answer for each connection, on a socket that only root can access.
 package control
 
 import (
@@ -17,10 +17,10 @@ import (
 	"github.com/openshift/hypershift/test/machine/units"
 )
 
-// Socket is where PID 1 listens, in the machine.
+// Socket is the path of PID 1's socket, in the machine.
 const Socket = "/run/machine/control.sock"
 
-// Verb is what is asked for.
+// Verb is the requested operation.
 type Verb string
 
 // The verbs.
@@ -31,27 +31,27 @@ const (
 	Reload  Verb = "daemon-reload"
 	Kill    Verb = "kill"
 	Status  Verb = "status"
-	// Reboot and PowerOff are answered before they are done.
+	// Reboot and PowerOff are answered before they are executed.
 	Reboot   Verb = "reboot"
 	PowerOff Verb = "poweroff"
 )
 
-// Request is one thing that is asked of PID 1.
+// Request is one request to PID 1.
 type Request struct {
 	Verb Verb `json:"verb"`
-	// Units have suffixes.
+	// Units are names with suffixes.
 	Units []string `json:"units,omitempty"`
-	// NoBlock does not wait for units to be up.
+	// NoBlock returns without waiting until the units are up.
 	NoBlock bool `json:"noBlock,omitempty"`
 	// Signal is for Kill.
 	Signal syscall.Signal `json:"signal,omitempty"`
 }
 
-// Answer is what PID 1 says.
+// Answer is the response of PID 1.
 type Answer struct {
-	// Error says what went wrong; empty when nothing did.
+	// Error is the error message; empty on success.
 	Error string `json:"error,omitempty"`
-	// Units is how all units are doing, for Status.
+	// Units is the status of all units, for Status.
 	Units map[string]units.Status `json:"units,omitempty"`
 }
 
@@ -67,7 +67,7 @@ func (s *Server) Serve(ctx context.Context, path string) error {
 	if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
 		return err
 	}
-	_ = os.Remove(path) // that of an earlier boot
+	_ = os.Remove(path) // The socket of an earlier boot.
 	listener, err := (&net.ListenConfig{}).Listen(ctx, "unix", path)
 	if err != nil {
 		return fmt.Errorf("listening for systemctl: %w", err)
@@ -80,7 +80,7 @@ func (s *Server) Serve(ctx context.Context, path string) error {
 		for {
 			conn, err := listener.Accept()
 			if err != nil {
-				return // closed
+				return // The listener is closed.
 			}
 			go s.answer(ctx, conn)
 		}
@@ -99,7 +99,7 @@ func (s *Server) answer(ctx context.Context, conn net.Conn) {
 	if err != nil {
 		answer.Error = err.Error()
 	}
-	_ = json.NewEncoder(conn).Encode(answer) // whoever asked may be gone
+	_ = json.NewEncoder(conn).Encode(answer) // The client may have disconnected.
 }
 
 func (s *Server) do(ctx context.Context, r Request) (map[string]units.Status, error) {

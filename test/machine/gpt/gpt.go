@@ -16,9 +16,9 @@ import (
 )
 
 const (
-	// SectorSize is that of the disks, in bytes.
+	// SectorSize is the sector size of the disks, in bytes.
 	SectorSize = 512
-	// alignment of partitions, in sectors (1 MiB).
+	// alignment is the alignment of partitions, in sectors (1 MiB).
 	alignment = 2048
 
 	entryCount   = 128
@@ -29,17 +29,17 @@ const (
 	revision     = 0x00010000
 )
 
-// GUID in the byte order of the disk.
+// GUID is a GUID in the byte order of the disk.
 type GUID [16]byte
 
-// Types of partitions.
+// Partition types.
 var (
 	BIOSBoot = GUID{0x48, 0x61, 0x68, 0x21, 0x49, 0x64, 0x6f, 0x6e, 0x74, 0x4e, 0x65, 0x65, 0x64, 0x45, 0x46, 0x49}
 	EFI      = GUID{0x28, 0x73, 0x2a, 0xc1, 0x1f, 0xf8, 0xd2, 0x11, 0xba, 0x4b, 0x00, 0xa0, 0xc9, 0x3e, 0xc9, 0x3b}
 	Linux    = GUID{0xaf, 0x3d, 0xc6, 0x0f, 0x83, 0x84, 0x72, 0x47, 0x8e, 0x79, 0x3d, 0x69, 0xd8, 0x47, 0x7d, 0xe4}
 )
 
-// ErrNoTable says that the disk has no GUID partition table.
+// ErrNoTable reports that the disk has no GUID partition table.
 var ErrNoTable = errors.New("no GUID partition table")
 
 // Partition is one entry of a table.
@@ -49,9 +49,9 @@ type Partition struct {
 	// Name is the partition's label, at most 36 characters.
 	Name string
 	Type GUID
-	// GUID is the partition's own; a zero one is replaced by a random one when the table is written.
+	// GUID is the ID of the partition; Write replaces a zero GUID with a random one.
 	GUID GUID
-	// First and Last are the sectors at its ends, both inclusive.
+	// First and Last are its first and last sector, both inclusive.
 	First, Last uint64
 }
 
@@ -61,17 +61,17 @@ func (p Partition) Offset() int64 { return int64(p.First) * SectorSize }
 // Size is the partition's size in bytes.
 func (p Partition) Size() int64 { return int64(p.Last-p.First+1) * SectorSize }
 
-// Part is a partition to be laid out.
+// Part is a partition to create.
 type Part struct {
 	Name string
 	Type GUID
-	// MiB is its size; the one partition with zero gets what the others leave.
+	// MiB is its size; the one partition with zero gets the remaining space.
 	MiB int64
 }
 
-// Layout places parts one after the other on a disk of so many bytes.
+// Layout places parts one after the other on a disk of diskBytes bytes.
 func Layout(diskBytes int64, parts []Part) ([]Partition, error) {
-	free := diskBytes/(alignment*SectorSize) - 2 // the first and the last MiB hold the tables
+	free := diskBytes/(alignment*SectorSize) - 2 // The first and the last MiB contain the tables.
 	for _, part := range parts {
 		free -= part.MiB
 	}
@@ -110,7 +110,7 @@ type entry struct {
 	Name        [36]uint16
 }
 
-// Read reads the table at the start of the disk. Without one the error wraps ErrNoTable.
+// Read reads the table at the start of the disk. If there is none, the error wraps ErrNoTable.
 func Read(disk io.ReaderAt) ([]Partition, error) {
 	_, partitions, err := read(disk)
 	return partitions, err
@@ -161,7 +161,7 @@ func Write(disk *os.File, partitions []Partition) error {
 	return write(disk, randomGUID(), partitions)
 }
 
-// Delete removes a partition from the table; what it holds stays on the disk. One that is not there is no error.
+// Delete removes a partition from the table, if it exists; its content stays on the disk.
 func Delete(disk *os.File, number int) error {
 	h, partitions, err := read(disk)
 	if err != nil {
@@ -227,14 +227,14 @@ func (h header) encode() []byte {
 	return sector
 }
 
-// encode cannot fail: it is given values of fixed size only.
+// encode cannot fail, since all values have a fixed size.
 func encode(value any) []byte {
 	var buffer bytes.Buffer
 	_ = binary.Write(&buffer, binary.LittleEndian, value)
 	return buffer.Bytes()
 }
 
-// protectiveMBR tells programs that know no GUID partition tables that the disk is full.
+// protectiveMBR tells programs without GPT support that the disk is full.
 func protectiveMBR(sectors uint64) []byte {
 	mbr := make([]byte, SectorSize)
 	length := uint32(min(sectors-1, 0xffffffff))

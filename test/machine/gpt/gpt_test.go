@@ -115,7 +115,7 @@ func TestDelete(t *testing.T) {
 	}
 }
 
-// sgdisk checks what we write, and writes what we must be able to read.
+// TestAgainstSgdisk checks that sgdisk accepts our tables, and that we can read its tables.
 func TestAgainstSgdisk(t *testing.T) {
 	sgdisk, err := exec.LookPath("sgdisk")
 	if err != nil {

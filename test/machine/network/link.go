@@ -12,7 +12,7 @@ import (
 	"github.com/vishvananda/netns"
 )
 
-// Ensure makes what is missing of the configuration of the machine whose namespace is given, which must exist.
+// Ensure creates the missing parts of the network configuration in the machine's namespace, which must exist.
 func Ensure(namespace string, config Config) error {
 	for _, bridge := range config.Bridges {
 		if err := ensureBridge(namespace, bridge); err != nil {
@@ -28,7 +28,7 @@ func Ensure(namespace string, config Config) error {
 	return nil
 }
 
-// handle talks to the kernel about one network namespace; the caller closes it.
+// handle returns a netlink handle for one network namespace; the caller closes it.
 func handle(namespace string) (*netlink.Handle, error) {
 	if namespace == "" {
 		return netlink.NewHandle()
@@ -103,7 +103,7 @@ func ensureLink(link Link) error {
 	return nil
 }
 
-// ensurePair makes the veth pair unless both ends are there. One end without the other is what a crash left.
+// ensurePair creates the veth pair unless both ends exist. A single end is left over from a crash.
 func ensurePair(inside, outside *netlink.Handle, link Link) error {
 	in, inErr := inside.LinkByName(link.Inside.Name)
 	out, outErr := outside.LinkByName(link.Outside.Name)
@@ -132,7 +132,7 @@ func ensurePair(inside, outside *netlink.Handle, link Link) error {
 	})
 }
 
-// configure brings an interface to what end says; each step does nothing when it was done before.
+// configure configures an interface as end specifies; each step is idempotent.
 func configure(h *netlink.Handle, link netlink.Link, end End) error {
 	if end.MAC != "" {
 		mac, err := net.ParseMAC(end.MAC)

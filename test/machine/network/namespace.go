@@ -12,12 +12,12 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// namespaceDir is where named network namespaces are kept, as iproute2 does, so that `ip netns` lists them.
+// namespaceDir is the folder of named network namespaces. It is the one of iproute2, so that `ip netns` lists them.
 const namespaceDir = "/run/netns"
 
 func namespacePath(name string) string { return filepath.Join(namespaceDir, name) }
 
-// EnsureNamespace makes the named network namespace, with its loopback device up, if it does not exist.
+// EnsureNamespace creates the named network namespace, with its loopback device up, if it does not exist.
 func EnsureNamespace(name string) error {
 	if isNamespace(namespacePath(name)) {
 		return nil
@@ -43,8 +43,8 @@ func EnsureNamespace(name string) error {
 	return loopbackUp(name)
 }
 
-// RemoveNamespace removes the named network namespace; one that does not exist is no error. Its interfaces go when the
-// last process in it is gone.
+// RemoveNamespace removes the named network namespace, if it exists. The kernel removes its interfaces with the last
+// process in it.
 func RemoveNamespace(name string) error {
 	path := namespacePath(name)
 	err := unix.Unmount(path, unix.MNT_DETACH)
@@ -57,8 +57,8 @@ func RemoveNamespace(name string) error {
 	return nil
 }
 
-// Do runs f in the named network namespace; empty means the caller's own. Processes that f starts are in it too.
-// f must not leave goroutines behind that expect to be in it.
+// Do runs f in the named network namespace; empty means the caller's. Processes that f starts run in it too. f must not
+// leave goroutines that rely on the namespace.
 func Do(name string, f func() error) error {
 	if name == "" {
 		return f()
@@ -76,17 +76,17 @@ func Do(name string, f func() error) error {
 	})
 }
 
-// onThread runs f on an operating system thread of its own, which ends with f: f may change the thread's namespaces.
+// onThread runs f on a separate operating system thread, which ends with f: f may change the thread's namespaces.
 func onThread(f func() error) error {
 	done := make(chan error, 1)
 	go func() {
 		defer close(done)
-		runtime.LockOSThread() // never unlocked: the runtime ends the thread with the goroutine
+		runtime.LockOSThread() // The thread is never unlocked: the runtime ends it with the goroutine.
 		done <- f()
 	}()
 	err, returned := <-done
 	if !returned {
-		return errors.New("the function ended its goroutine") // as a failing assertion of a test does
+		return errors.New("the function ended its goroutine") // A failed assertion of a test does this.
 	}
 	return err
 }

@@ -87,7 +87,7 @@ func TestDo(t *testing.T) {
 	g.Expect(network.Do("", func() error { return failure })).To(MatchError(failure))
 }
 
-// cable is a link from left, where it is plugged into a bridge, to right.
+// cable returns a link from left, where it is connected to a bridge, to right.
 func cable() network.Config {
 	return network.Config{
 		Bridges: []network.Bridge{{Name: "br0", Address: "172.31.97.1/24"}},
@@ -98,7 +98,7 @@ func cable() network.Config {
 	}
 }
 
-// reachable proves that a TCP connection from right to the bridge in left works.
+// reachable checks that a TCP connection from right to the bridge in left works.
 func reachable(t *testing.T) {
 	t.Helper()
 	var listener net.Listener
@@ -147,14 +147,14 @@ func TestEnsure(t *testing.T) {
 func TestEnsureReplacesAStaleEnd(t *testing.T) {
 	newNamespaces(t, left, right)
 	g := NewWithT(t)
-	// What stands there under the name of our end belongs to nobody: a bridge is no cable.
+	// An interface with the name of our end may be something else: a bridge is not a veth pair.
 	in(t, right, func(g *WithT) {
 		g.Expect(netlink.LinkAdd(&netlink.Bridge{LinkAttrs: netlink.LinkAttrs{Name: "eth0"}})).To(Succeed())
 	})
 	g.Expect(network.Ensure(left, cable())).To(Succeed())
 	reachable(t)
 
-	// A machine that was started anew has an empty namespace, while the other end may still be there for a moment.
+	// A restarted machine has an empty namespace, while the other end may still exist for a moment.
 	g.Expect(network.RemoveNamespace(left)).To(Succeed())
 	g.Expect(network.EnsureNamespace(left)).To(Succeed())
 	g.Expect(network.Ensure(left, cable())).To(Succeed())

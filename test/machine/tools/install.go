@@ -7,7 +7,7 @@ import (
 	"github.com/openshift/hypershift/test/machine/units"
 )
 
-// each does something to the file of every unit, and makes PID 1 read the files anew.
+// each calls do for every unit's file, and makes PID 1 reload the files.
 func (c *systemctlCall) each(do func(name string) error) int {
 	for _, name := range c.units {
 		if err := do(name); err != nil {
@@ -54,7 +54,7 @@ func (c *systemctlCall) unmask() int {
 	return c.each(func(name string) error { return units.Unmask(name, c.UnitDirs[0]) })
 }
 
-// isEnabled prints how each unit's file stands; the exit status is zero if one is enabled.
+// isEnabled prints the state of each unit's file; the exit status is zero if one is enabled.
 func (c *systemctlCall) isEnabled() int {
 	code := 1
 	for _, name := range c.units {

@@ -10,8 +10,8 @@ import (
 	"strings"
 )
 
-// modprobe succeeds for the modules that the host's kernel has, built in or loaded. It never loads one: the kernel is not
-// the machine's.
+// modprobe succeeds for modules that the host's kernel has, built in or loaded. It never loads one: the kernel belongs
+// to the host.
 func modprobe(s System, args []string) int {
 	code := 0
 	for _, name := range args {
@@ -22,8 +22,8 @@ func modprobe(s System, args []string) int {
 	return code
 }
 
-// hasModule looks at what the kernel shows: modules with parameters and loaded ones, file systems, and those that have
-// settings alone.
+// hasModule checks what the kernel exposes: modules with parameters, loaded modules, file systems, and modules that
+// only have settings.
 func (s System) hasModule(name string) bool {
 	name = strings.ReplaceAll(name, "-", "_")
 	for _, path := range append([]string{filepath.Join("sys/module", name)}, moduleTraces[name]...) {
@@ -35,7 +35,7 @@ func (s System) hasModule(name string) bool {
 	return err == nil && slices.Contains(strings.Fields(string(filesystems)), name)
 }
 
-// moduleTraces are what shows that a module without parameters is built in.
+// moduleTraces lists files that prove that a module without parameters is built in.
 var moduleTraces = map[string][]string{
 	"br_netfilter": {"proc/sys/net/bridge"},
 	"ip_vs":        {"proc/net/ip_vs", "proc/sys/net/ipv4/vs"},
@@ -44,13 +44,13 @@ var moduleTraces = map[string][]string{
 	"tun":          {"dev/net/tun"},
 }
 
-// grubConfig is what update-grub writes, and CommandLine reads.
+// grubConfig is the file that update-grub writes and CommandLine reads.
 const grubConfig = "boot/grub/grub.cfg"
 
-// updateGrub writes the boot loader's configuration: the kernel's command line counts from the next boot on.
+// updateGrub writes the boot loader's configuration: the new kernel command line applies from the next boot on.
 func updateGrub(s System, _ []string) int {
 	files := []string{filepath.Join(s.Root, "etc/default/grub")}
-	dropIns, _ := filepath.Glob(filepath.Join(s.Root, "etc/default/grub.d/*.cfg")) // the pattern is fine
+	dropIns, _ := filepath.Glob(filepath.Join(s.Root, "etc/default/grub.d/*.cfg")) // The pattern is valid.
 	words := map[string]string{}
 	for _, file := range append(files, dropIns...) {
 		data, err := os.ReadFile(file)
@@ -72,7 +72,7 @@ func updateGrub(s System, _ []string) int {
 	return 0
 }
 
-// assign reads lines such as A="$A more", as the shell does, into words.
+// assign parses lines such as A="$A more" into words, as the shell does.
 func assign(content string, words map[string]string) {
 	for line := range strings.Lines(content) {
 		name, value, found := strings.Cut(strings.TrimSpace(line), "=")
@@ -88,8 +88,8 @@ func assign(content string, words map[string]string) {
 	}
 }
 
-// CommandLine is the kernel's command line of a machine whose root file system is root: what its boot loader was last
-// told.
+// CommandLine returns the kernel command line of a machine whose root file system is root, from its boot loader's
+// configuration.
 func CommandLine(root string) string {
 	data, err := os.ReadFile(filepath.Join(root, grubConfig))
 	if err != nil {

@@ -19,7 +19,7 @@ const (
 	exitNotFound  = 4
 )
 
-// options are those of systemctl that are understood; others are ignored, as they concern what it prints.
+// options are the supported options of systemctl; others only concern its output and are ignored.
 type options struct {
 	now, noBlock, quiet, value bool
 	signal                     syscall.Signal
@@ -84,7 +84,7 @@ func known() []string {
 	return names
 }
 
-// withValue are the options whose value may be the next word.
+// withValue lists the options whose value may be the next word.
 var withValue = map[string]string{"-s": "--signal", "--signal": "--signal", "-p": "--property", "--property": "--property"}
 
 // parse sets the options and returns the other words.
@@ -150,13 +150,13 @@ func (c *systemctlCall) ask(verb control.Verb) int {
 	return 0
 }
 
-// statuses is how all units are doing.
+// statuses returns the status of all units.
 func (c *systemctlCall) statuses() (map[string]units.Status, error) {
 	answer, err := control.Ask(c.Socket, control.Request{Verb: control.Status})
 	return answer.Units, err
 }
 
-// tryRestart leaves alone what does not run.
+// tryRestart restarts only the units that run.
 func (c *systemctlCall) tryRestart() int {
 	statuses, err := c.statuses()
 	if err != nil {
@@ -166,7 +166,7 @@ func (c *systemctlCall) tryRestart() int {
 	return c.ask(control.Restart)
 }
 
-// activeState is systemd's word for how a unit is doing.
+// activeState returns systemd's name for the state of a unit.
 func activeState(s units.Status) string {
 	switch s.State {
 	case units.Active, units.Failed, units.Activating:
@@ -185,7 +185,7 @@ func (c *systemctlCall) isFailed() int {
 	return c.report(func(state string) bool { return state == "failed" })
 }
 
-// report prints how each unit is doing; the exit status is zero if one is as it should be.
+// report prints the state of each unit; the exit status is zero if good returns true for at least one.
 func (c *systemctlCall) report(good func(state string) bool) int {
 	statuses, err := c.statuses()
 	if err != nil {
@@ -220,7 +220,7 @@ func (c *systemctlCall) status() int {
 	return code
 }
 
-// show prints the properties that programs ask for.
+// show prints the properties that programs request.
 func (c *systemctlCall) show() int {
 	statuses, err := c.statuses()
 	if err != nil {

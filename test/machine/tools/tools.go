@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package tools is what stands in a machine for the programs of an operating system that need systemd, a boot loader, or a
-// kernel of their own. They do what can be done to the machine, and nothing to the host.
+// Package tools provides replacements for operating system programs that need systemd, a boot loader, or a separate
+// kernel. They change the machine where that is possible, and never the host.
 package tools
 
 import (
@@ -12,16 +12,17 @@ import (
 	"github.com/openshift/hypershift/test/machine/control"
 )
 
-// Dir holds a link for each tool, in the machine.
+// Dir contains a link for each tool, in the machine.
 const Dir = "/run/machine/tools"
 
-// System is what the tools work on.
+// System is the machine that the tools change.
 type System struct {
 	// Root is the root file system: "/" in a machine.
 	Root string
-	// Socket is where PID 1 listens.
+	// Socket is the path of PID 1's socket.
 	Socket string
-	// UnitDirs hold the unit files, the first that has one winning; the first is where links and masks are made.
+	// UnitDirs contain the unit files; the first one with a unit takes precedence. Links and masks are created in the
+	// first.
 	UnitDirs    []string
 	Out, ErrOut io.Writer
 }
@@ -29,7 +30,7 @@ type System struct {
 // Command is a tool: it returns its exit status.
 type Command func(s System, args []string) int
 
-// Commands are the tools, by name.
+// Commands maps names to tools.
 var Commands = map[string]Command{
 	"systemctl":   systemctl,
 	"modprobe":    modprobe,
@@ -42,12 +43,12 @@ var Commands = map[string]Command{
 	"shutdown":    shutdown,
 }
 
-// Run runs the tool of that name in the machine that this process is in.
+// Run runs the tool with this name in the machine of this process.
 func Run(name string, args []string, unitDirs []string) int {
 	return Commands[name](System{Root: "/", Socket: control.Socket, UnitDirs: unitDirs, Out: os.Stdout, ErrOut: os.Stderr}, args)
 }
 
-// quiet is for what a machine has nothing of: swap, a udev daemon.
+// quiet does nothing, for features that a machine lacks: swap, a udev daemon.
 func quiet(System, []string) int { return 0 }
 
 func (s System) fail(format string, args ...any) int {
@@ -64,7 +65,7 @@ func power(verb control.Verb) Command {
 	}
 }
 
-// shutdown knows -r and --reboot; a delay other than now is not waited for.
+// shutdown supports -r and --reboot; it does not wait for a delay other than now.
 func shutdown(s System, args []string) int {
 	verb := control.PowerOff
 	for _, arg := range args {

@@ -20,13 +20,13 @@ import (
 	"github.com/openshift/hypershift/test/machine/units"
 )
 
-// ungrouped keeps no track of processes.
+// ungrouped is a Group that tracks no processes.
 type ungrouped struct{}
 
 func (ungrouped) Enter(string, *exec.Cmd)             {}
 func (ungrouped) Signal(string, syscall.Signal) error { return nil }
 
-// machine is a folder as root file system, with a manager that answers.
+// machine is a folder as root file system, with a manager that answers requests.
 type machine struct {
 	System
 	out   bytes.Buffer
@@ -62,7 +62,7 @@ func newMachine(t *testing.T, files map[string]string) *machine {
 	return m
 }
 
-// run runs a command line, and returns what it printed.
+// run runs a command line, and returns its exit status and output.
 func (m *machine) run(line string) (code int, out string) {
 	m.out.Reset()
 	words := strings.Fields(line)
@@ -78,7 +78,7 @@ func TestSystemctl(t *testing.T) {
 		"etc/systemd/system/nap.service":  nap,
 		"etc/systemd/system/bad.service":  "[Service]\nType=oneshot\nExecStart=false\n",
 	})
-	// Each line depends on those before it.
+	// Each line depends on the lines before it.
 	for _, test := range []struct {
 		line string
 		code int

@@ -17,7 +17,7 @@ type command struct {
 	ignoreFailure bool
 }
 
-// splitWords splits a line into words as systemd does: quotes group, a backslash escapes.
+// splitWords splits a line into words as systemd does: quotes group, and a backslash escapes.
 func splitWords(line string) ([]string, error) {
 	var s splitter
 	for _, r := range line {
@@ -34,7 +34,7 @@ type splitter struct {
 	words  []string
 	word   strings.Builder
 	inWord bool
-	// quote is the one that is open, or zero.
+	// quote is the open quote, or zero.
 	quote   rune
 	escaped bool
 }
@@ -66,7 +66,7 @@ func (s *splitter) endWord() {
 	s.inWord = false
 }
 
-// unescape is what a backslash and r stand for. An unknown sequence stays as it is.
+// unescape returns what a backslash followed by r stands for. An unknown sequence stays unchanged.
 func unescape(r rune) string {
 	known := map[rune]string{'n': "\n", 't': "\t", 's': " ", '\\': `\`, '"': `"`, '\'': "'"}
 	if s, ok := known[r]; ok {
@@ -75,7 +75,7 @@ func unescape(r rune) string {
 	return `\` + string(r)
 }
 
-// specifiers replaces %n and the like; unknown ones stay.
+// specifiers expands %n and the other specifiers; unknown ones stay unchanged.
 func specifiers(unit, hostname, text string) string {
 	name, _ := cutSuffix(unit)
 	prefix, instance, _ := strings.Cut(name, "@")
@@ -93,7 +93,7 @@ func cutSuffix(unit string) (name, suffix string) {
 
 var variable = regexp.MustCompile(`\$\$|\$\{(\w+)\}|\$(\w+)`)
 
-// parseCommand makes a command of a line such as `-/usr/bin/sh -c "echo $HOME"`.
+// parseCommand parses a line such as `-/usr/bin/sh -c "echo $HOME"`.
 func parseCommand(line string, env map[string]string) (command, error) {
 	c := command{}
 	trimmed := strings.TrimLeft(line, "-@:+!|")
@@ -103,7 +103,7 @@ func parseCommand(line string, env map[string]string) (command, error) {
 		return c, err
 	}
 	for _, word := range words {
-		// A variable that is a word of its own may hold several words, or none.
+		// A variable that is a separate word may expand to several words, or none.
 		if match := variable.FindStringSubmatch(word); match != nil && match[0] == word && match[2] != "" {
 			c.argv = append(c.argv, strings.Fields(env[match[2]])...)
 			continue
@@ -125,7 +125,7 @@ func expand(word string, env map[string]string) string {
 	})
 }
 
-// environment is the unit's, on top of the base given.
+// environment returns the unit's environment, added to base.
 func environment(u *Unit, hostname string, base []string) (map[string]string, error) {
 	env := map[string]string{}
 	add := func(pairs []string) {
@@ -153,7 +153,7 @@ func environment(u *Unit, hostname string, base []string) (map[string]string, er
 	return env, nil
 }
 
-// environmentFile reads lines KEY=VALUE; a file with the prefix "-" may be missing.
+// environmentFile reads KEY=VALUE lines. A file with the prefix "-" may be missing.
 func environmentFile(path string) ([]string, error) {
 	path, optional := strings.CutPrefix(path, "-")
 	data, err := os.ReadFile(path)

@@ -11,11 +11,11 @@ import (
 	"syscall"
 )
 
-// errOff says that the manager does not run, or not any more.
+// errOff reports that the manager does not run, or has stopped.
 var errOff = errors.New("the machine is shutting down")
 
-// Start starts the units that are not running, with all that they pull in. If wait is set it returns when each is up, or
-// with why the first attempt of one has failed.
+// Start starts the units that are not running, with their dependencies. With wait, it returns when each unit is up, or
+// with the error of the first attempt of a failed one.
 func (m *Manager) Start(ctx context.Context, wait bool, names ...string) error {
 	nodes, err := m.begin(names)
 	if err != nil || !wait {
@@ -54,14 +54,14 @@ func (n *node) up() bool {
 	}
 }
 
-// Stop stops the units and those that require them, and returns when they are down. Those that do not run are no error.
+// Stop stops the units and those that require them, and returns when they are down. It ignores units that do not run.
 func (m *Manager) Stop(ctx context.Context, names ...string) error {
 	_, err := m.halt(ctx, names)
 	return err
 }
 
-// Restart stops what runs of the units, with those that require them, and starts all of it, as it was read when it was
-// started unless Reload was called since.
+// Restart stops those of the units that run, with the units that require them, and starts them all again. It uses the
+// unit files as they were read at the first start, unless Reload was called since.
 func (m *Manager) Restart(ctx context.Context, wait bool, names ...string) error {
 	stopped, err := m.halt(ctx, names)
 	if err != nil {
@@ -81,7 +81,7 @@ func (m *Manager) Restart(ctx context.Context, wait bool, names ...string) error
 	return m.Start(ctx, wait, names...)
 }
 
-// Reload makes the manager forget what it has read of unit files.
+// Reload makes the manager read unit files again.
 func (m *Manager) Reload() {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -97,7 +97,7 @@ func (m *Manager) Kill(signal syscall.Signal, names ...string) error {
 	return errors.Join(errs...)
 }
 
-// halt stops units and what requires them, and returns what ran of them.
+// halt stops units and the units that require them, and returns those that were running.
 func (m *Manager) halt(ctx context.Context, names []string) ([]*node, error) {
 	running := m.dependents(names)
 	for _, n := range running {
@@ -113,7 +113,7 @@ func (m *Manager) halt(ctx context.Context, names []string) ([]*node, error) {
 	return running, nil
 }
 
-// dependents are the named units and those that require them, as far as they run.
+// dependents returns those of the named units and of the units that require them that run.
 func (m *Manager) dependents(names []string) []*node {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -134,7 +134,7 @@ func (m *Manager) dependents(names []string) []*node {
 	return found
 }
 
-// FullName is the name of a unit with its suffix; without one, a service is meant.
+// FullName returns the name of a unit with its suffix. A name without one means a service.
 func FullName(name string) string {
 	for _, suffix := range []string{".service", ".target", ".slice", ".socket", ".timer", ".mount", ".path", ".scope", ".swap"} {
 		if strings.HasSuffix(name, suffix) {

@@ -14,7 +14,7 @@ import (
 	. "github.com/onsi/gomega"
 )
 
-// napping is a service that notes its starts in the file of its name.
+// napping returns a service that records its starts in the file of its name.
 func napping(name, more string) string {
 	return more + "[Service]\nExecStart=/bin/sh -c 'echo x >> OUT/" + name + "; exec sleep infinity'\n"
 }
@@ -130,7 +130,7 @@ func TestInstall(t *testing.T) {
 		g.Expect(err).NotTo(HaveOccurred())
 		return s
 	}
-	for range 2 { // the second time changes nothing
+	for range 2 { // The second call changes nothing.
 		g.Expect(Enable("a.service", etc, dirs)).To(BeTrue())
 	}
 	g.Expect(os.Readlink(filepath.Join(etc, "multi-user.target.wants/a.service"))).To(Equal(filepath.Join(lib, "a.service")))

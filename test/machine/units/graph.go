@@ -14,21 +14,21 @@ import (
 // node is a unit in the graph.
 type node struct {
 	unit *Unit
-	err  error // why it cannot be started
-	// generation is the manager's when the unit's file was read.
+	err  error // The reason why it cannot be started.
+	// generation is the manager's generation when the unit's file was read.
 	generation int
-	// after are the units that must be settled before this one starts, and that stop after it.
+	// after are the units that must settle before this one starts, and that stop after it.
 	after    []*node
 	requires []*node
-	before   []*node // the reverse of after; guarded by Manager.mu once the node runs
-	// settled is closed when the unit is up, or will not come up for now.
+	before   []*node // The reverse of after; guarded by Manager.mu once the node runs.
+	// settled is closed when the unit is up, or has given up for now.
 	settled chan struct{}
-	ok      bool // valid once settled is closed
-	// tried is closed when the unit has settled or its first attempt has failed, with why in failure.
+	ok      bool // Valid once settled is closed.
+	// tried is closed when the unit has settled or its first attempt has failed; failure is then the reason.
 	tried   chan struct{}
 	trying  sync.Once
 	failure error
-	// stop is closed when the unit alone is to stop; done when it has ended for good.
+	// stop is closed when only this unit is to stop; done is closed when it has ended and will not restart.
 	stop     chan struct{}
 	stopping sync.Once
 	done     chan struct{}
@@ -40,7 +40,7 @@ func newNode(unit *Unit, err error) *node {
 	}
 }
 
-// try notes how the first attempt went.
+// try records the result of the first attempt.
 func (n *node) try(err error) {
 	n.trying.Do(func() {
 		n.failure = err
@@ -50,7 +50,7 @@ func (n *node) try(err error) {
 
 func (n *node) halt() { n.stopping.Do(func() { close(n.stop) }) }
 
-// alive is false when the unit has ended.
+// alive reports whether the unit has not ended.
 func (n *node) alive() bool {
 	select {
 	case <-n.done:
@@ -60,7 +60,7 @@ func (n *node) alive() bool {
 	}
 }
 
-// graph loads the units and all that they pull in. Units that are among the running ones stay as they are.
+// graph loads the units and their dependencies. It does not change units that already run.
 func (m *Manager) graph(names []string, running map[string]*node) map[string]*node {
 	nodes := map[string]*node{}
 	queue := slices.Clone(names)
@@ -91,7 +91,7 @@ func (m *Manager) graph(names []string, running map[string]*node) map[string]*no
 	return nodes
 }
 
-// load reads a unit. Targets and slices need no file; a target wants what its folders hold as well.
+// load reads a unit. Targets and slices need no file; a target also wants the units in its folders.
 func (m *Manager) load(name string) (*Unit, error) {
 	if unit := m.kept[name]; unit != nil {
 		return unit, nil
@@ -110,7 +110,7 @@ func (m *Manager) load(name string) (*Unit, error) {
 		for _, dir := range m.Dirs {
 			entries, err := os.ReadDir(filepath.Join(dir, name+"."+kind))
 			if err != nil {
-				continue // most have none
+				continue // Most targets have no folder.
 			}
 			for _, entry := range entries {
 				unit.set(key, entry.Name())
@@ -124,7 +124,7 @@ func (m *Manager) load(name string) (*Unit, error) {
 	return unit, nil
 }
 
-// bootOrder is how the targets of every boot build on each other.
+// bootOrder maps the targets of every boot to the targets that they depend on.
 var bootOrder = map[string][]string{
 	"default.target": {"multi-user.target"}, "multi-user.target": {"basic.target"}, "basic.target": {"sysinit.target"},
 }
@@ -133,7 +133,7 @@ func isTarget(name string) bool {
 	return strings.HasSuffix(name, ".target") || strings.HasSuffix(name, ".slice")
 }
 
-// connect fills in the edges of the nodes, among each other and to those that are running.
+// connect sets the edges of the nodes, to each other and to running nodes.
 func (m *Manager) connect(nodes, running map[string]*node) {
 	find := func(name string) *node {
 		if n := nodes[name]; n != nil {
@@ -169,7 +169,7 @@ func (m *Manager) connect(nodes, running map[string]*node) {
 	breakCycles(nodes)
 }
 
-// order makes second start after first. A unit that runs already starts after nothing any more.
+// order makes second start after first. A unit that already runs no longer waits for others.
 func order(first, second *node, starting map[string]*node) {
 	if first == nil || second == nil || first == second || starting[second.unit.Name] != second || slices.Contains(second.after, first) {
 		return
@@ -178,7 +178,8 @@ func order(first, second *node, starting map[string]*node) {
 	first.before = append(first.before, second)
 }
 
-// orderedAfter are the units that a unit starts after: those that it names and, unless it wants no such order, the boot's.
+// orderedAfter returns the units that a unit starts after: those in its After setting and, unless DefaultDependencies
+// is no, the targets of the boot.
 func orderedAfter(u *Unit) []string {
 	after, _, _ := u.dependencies()
 	if isTarget(u.Name) || u.last("Unit.DefaultDependencies") == "no" {
@@ -187,13 +188,14 @@ func orderedAfter(u *Unit) []string {
 	return append(slices.Clone(after), "sysinit.target", "basic.target")
 }
 
-// gathered reports whether a target waits for a unit that it pulls in: not if the unit itself waits for the target.
+// gathered reports whether a target waits for a unit that it pulls in. It does not if the unit itself waits for the
+// target.
 func gathered(target, u *Unit) bool {
 	return u.last("Unit.DefaultDependencies") != "no" && target.last("Unit.DefaultDependencies") != "no" &&
 		!slices.Contains(orderedAfter(u), target.Name)
 }
 
-// breakCycles drops the edges that close a circle, as systemd does: a unit that waits for itself would never start.
+// breakCycles removes the edges that close a cycle, as systemd does: a unit that waits for itself would never start.
 func breakCycles(nodes map[string]*node) {
 	const visiting, visited = 1, 2
 	state := map[*node]int{}
@@ -202,7 +204,7 @@ func breakCycles(nodes map[string]*node) {
 		state[n] = visiting
 		n.after = slices.DeleteFunc(n.after, func(first *node) bool {
 			if nodes[first.unit.Name] != first {
-				return false // it runs already
+				return false // It already runs.
 			}
 			if state[first] == 0 {
 				visit(first)

@@ -120,7 +120,7 @@ func TestBreakCycles(t *testing.T) {
 		"c.service": "[Unit]\nAfter=b.service\n" + service1,
 		"d.service": "[Unit]\nAfter=c.service\n" + service1,
 	})}}
-	for range 20 { // the order of maps is random
+	for range 20 { // The iteration order of maps is random.
 		nodes := manager.graph([]string{"a.service", "b.service", "c.service", "d.service"}, nil)
 		count := 0
 		for name, after := range edges(nodes) {

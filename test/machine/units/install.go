@@ -10,8 +10,8 @@ import (
 	"path/filepath"
 )
 
-// Enable makes the links in dir that start the unit at boot, as the [Install] section of its file says, and reports whether
-// it says anything. dirs hold the unit files.
+// Enable creates the links in dir that start the unit at boot, as specified in the [Install] section of its file. It
+// reports whether that section specifies any. dirs contain the unit files.
 func Enable(name, dir string, dirs []string) (installable bool, err error) {
 	file, err := findFile(name, dirs)
 	if err != nil {
@@ -30,7 +30,7 @@ func Enable(name, dir string, dirs []string) (installable bool, err error) {
 	return len(links) > 0, nil
 }
 
-// installLinks are the links that enabling a unit makes.
+// installLinks returns the links that enabling a unit creates.
 func installLinks(u *Unit, dir string) []string {
 	var links []string
 	for key, kind := range map[string]string{"Install.WantedBy": "wants", "Install.RequiredBy": "requires"} {
@@ -44,7 +44,7 @@ func installLinks(u *Unit, dir string) []string {
 	return links
 }
 
-// findFile is the path of a unit's file, or of its template.
+// findFile returns the path of a unit's file, or of its template.
 func findFile(name string, dirs []string) (string, error) {
 	for _, candidate := range candidates(name) {
 		for _, dir := range dirs {
@@ -71,7 +71,7 @@ func Disable(name, dir string) error {
 	return nil
 }
 
-// enablement are the links in dir that start the unit at boot.
+// enablement returns the links in dir that start the unit at boot.
 func enablement(name, dir string) ([]string, error) {
 	var found []string
 	for _, kind := range []string{"wants", "requires"} {
@@ -84,10 +84,10 @@ func enablement(name, dir string) ([]string, error) {
 	return found, nil
 }
 
-// Mask keeps the unit from being started at all; Unmask takes that back.
+// Mask prevents the unit from being started at all; Unmask reverts that.
 func Mask(name, dir string) error { return replaceLink(os.DevNull, filepath.Join(dir, name)) }
 
-// Unmask does nothing to a unit that is not masked.
+// Unmask reverts Mask. It does nothing for a unit that is not masked.
 func Unmask(name, dir string) error {
 	file := filepath.Join(dir, name)
 	if target, err := os.Readlink(file); err != nil || target != os.DevNull {
@@ -96,7 +96,7 @@ func Unmask(name, dir string) error {
 	return os.Remove(file)
 }
 
-// replaceLink refuses to put a link where there is a file.
+// replaceLink creates or replaces a link. It returns an error if link is a regular file.
 func replaceLink(target, link string) error {
 	if err := os.MkdirAll(filepath.Dir(link), 0o755); err != nil {
 		return err
@@ -110,7 +110,7 @@ func replaceLink(target, link string) error {
 	return os.Symlink(target, link)
 }
 
-// FileState is how a unit's file stands, in the words of systemctl is-enabled.
+// FileState returns the state of a unit's file, as systemctl is-enabled prints it.
 func FileState(name, dir string, dirs []string) (string, error) {
 	unit, err := Load(name, dirs)
 	if errors.Is(err, ErrMasked) {

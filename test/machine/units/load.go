@@ -13,13 +13,13 @@ import (
 	"strings"
 )
 
-// ErrNotFound says that no folder has the unit.
+// ErrNotFound reports that no folder has the unit.
 var ErrNotFound = errors.New("unit not found")
 
-// ErrMasked says that the unit is a link to /dev/null.
+// ErrMasked reports that the unit is a link to /dev/null.
 var ErrMasked = errors.New("unit is masked")
 
-// Load reads a unit and its drop-ins from the folders; the first folder that has it wins.
+// Load reads a unit and its drop-ins from the folders. The first folder that has it takes precedence.
 func Load(name string, dirs []string) (*Unit, error) {
 	unit := &Unit{Name: name}
 	content, err := unitFile(name, dirs)
@@ -45,7 +45,7 @@ func Load(name string, dirs []string) (*Unit, error) {
 	return unit, nil
 }
 
-// unitFile falls back to the template of an instance.
+// unitFile reads the file of a unit; for an instance without a file it reads the template.
 func unitFile(name string, dirs []string) (content string, err error) {
 	for _, candidate := range candidates(name) {
 		if content, err = exactFile(candidate, dirs); !errors.Is(err, ErrNotFound) {
@@ -55,7 +55,7 @@ func unitFile(name string, dirs []string) (content string, err error) {
 	return content, err
 }
 
-// candidates are the names of the files that a unit may be made of: a@b.service is made of a@.service where it has no own.
+// candidates returns the possible file names of a unit: a@b.service uses a@.service if it has no file.
 func candidates(name string) []string {
 	at := strings.IndexByte(name, '@')
 	if at < 0 {
@@ -80,7 +80,7 @@ func exactFile(name string, dirs []string) (string, error) {
 	return "", ErrNotFound
 }
 
-// dropInFiles are sorted by their base names; of two that are named alike the first folder's counts.
+// dropInFiles returns drop-ins sorted by base name. If two have the same name, the one in the first folder applies.
 func dropInFiles(name string, dirs []string) ([]string, error) {
 	byBase := map[string]string{}
 	for _, dir := range dirs {
@@ -102,14 +102,14 @@ func dropInFiles(name string, dirs []string) ([]string, error) {
 	return sorted, nil
 }
 
-// bootTargets are those that every boot reaches, whether or not something wants them.
+// bootTargets lists the targets that every boot reaches, whether or not a unit wants them.
 var bootTargets = map[string]bool{
 	"default.target": true, "graphical.target": true, "multi-user.target": true, "basic.target": true, "sysinit.target": true,
 	"local-fs.target": true, "network.target": true, "network-online.target": true, "timers.target": true, "sockets.target": true,
 }
 
-// Enabled lists the units that are to be started at boot, sorted: those that presets or links into a target of every boot
-// say. presets is the folder of *.preset files, which may be missing.
+// Enabled lists the units to start at boot, sorted: those enabled by presets, or by links into a target of every boot.
+// presets is the folder of *.preset files, which may be missing.
 func Enabled(dirs []string, presets string) ([]string, error) {
 	var names []string
 	for _, dir := range dirs {
@@ -140,13 +140,13 @@ func Enabled(dirs []string, presets string) ([]string, error) {
 	return slices.Compact(names), nil
 }
 
-// known are the names of the unit files in the folders.
+// known returns the names of the unit files in the folders.
 func known(dirs []string) []string {
 	var names []string
 	for _, dir := range dirs {
 		entries, err := os.ReadDir(dir)
 		if err != nil {
-			continue // a folder that is not there has no units
+			continue // A missing folder has no units.
 		}
 		for _, entry := range entries {
 			if !entry.IsDir() && strings.Contains(entry.Name(), ".") {
@@ -157,8 +157,8 @@ func known(dirs []string) []string {
 	return names
 }
 
-// installable is false for a unit without WantedBy or RequiredBy: enabling it does nothing. One that cannot be read is
-// kept, so that starting it reports why.
+// installable reports whether a unit has WantedBy or RequiredBy: without them, enabling has no effect. It returns true
+// for an unreadable unit, so that starting it reports the error.
 func installable(name string, dirs []string) bool {
 	unit, err := Load(name, dirs)
 	if err != nil {

@@ -17,50 +17,51 @@ import (
 	"time"
 )
 
-// Group keeps track of the processes of each unit.
+// Group tracks the processes of each unit.
 type Group interface {
-	// Enter changes a command that is about to be started so that its process, and all that it starts, belong to the unit.
+	// Enter changes a command before its start so that its process and all child processes belong to the unit.
 	Enter(unit string, cmd *exec.Cmd)
-	// Signal sends a signal to the unit's processes; that there are none is no error.
+	// Signal sends a signal to the unit's processes; it is not an error if there are none.
 	Signal(unit string, signal syscall.Signal) error
 }
 
-// Status is how a unit is doing.
+// Status is the status of a unit.
 type Status struct {
 	State State `json:"state"`
-	// Message says why, in words; empty when all is well.
+	// Message is the reason for the state; empty if there is no problem.
 	Message string `json:"message,omitempty"`
-	// Restarts counts how often the service was started again.
+	// Restarts is the number of restarts of the service.
 	Restarts int `json:"restarts,omitempty"`
 }
 
-// Manager starts units in their order, keeps them up and stops them.
+// Manager starts units in order, restarts them, and stops them.
 type Manager struct {
-	// Dirs hold the unit files; the first that has a unit wins.
+	// Dirs contain the unit files; the first one with a unit takes precedence.
 	Dirs []string
-	// Hostname is what the specifier %H stands for.
+	// Hostname is the value of the specifier %H.
 	Hostname string
-	// Env is what every service's environment starts from.
+	// Env is the base environment of every service.
 	Env []string
 	// LogDir receives the output of each unit in a file named after it.
 	LogDir string
-	// Group keeps track of processes.
+	// Group tracks the processes.
 	Group Group
-	// Changed is told the status of all units whenever one changes. Nil: nobody is.
+	// Changed is called with the status of all units whenever one changes; it may be nil.
 	Changed func(map[string]Status)
 
 	mu     sync.Mutex
 	status map[string]Status
-	// nodes are the units that were started, by name; ctx is Run's.
+	// nodes are the started units, by name; ctx is the context of Run.
 	nodes map[string]*node
 	ctx   context.Context
 	units sync.WaitGroup
-	// generation counts the calls of Reload; kept are the units that a restart takes as they were read before.
+	// generation is the number of calls of Reload; kept are the units for which a restart reuses the file as it was read
+	// before.
 	generation int
 	kept       map[string]*Unit
 }
 
-// Run starts the named units and those that they pull in, and returns when the context has ended and all are stopped.
+// Run starts the named units and their dependencies. It returns when the context has ended and all units are stopped.
 func (m *Manager) Run(ctx context.Context, names []string) error {
 	if err := os.MkdirAll(m.LogDir, 0o755); err != nil {
 		return fmt.Errorf("making the log folder of the units: %w", err)
@@ -74,7 +75,7 @@ func (m *Manager) Run(ctx context.Context, names []string) error {
 	return nil
 }
 
-// launch starts the units that are not running and all that they pull in, and returns the nodes of the named ones.
+// launch starts the units that are not running and their dependencies, and returns the nodes of the named ones.
 func (m *Manager) launch(names []string) []*node {
 	if m.nodes == nil {
 		m.nodes = map[string]*node{}
@@ -95,7 +96,7 @@ func (m *Manager) launch(names []string) []*node {
 	return named
 }
 
-// Status returns how every unit is doing.
+// Status returns the status of every unit.
 func (m *Manager) Status() map[string]Status {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -119,7 +120,7 @@ func (m *Manager) set(name string, change func(*Status)) {
 	s := m.status[name]
 	change(&s)
 	if isTarget(name) {
-		return // targets are reached, they do nothing
+		return // Targets have no processes.
 	}
 	m.status[name] = s
 	if m.Changed != nil {
@@ -127,7 +128,7 @@ func (m *Manager) set(name string, change func(*Status)) {
 	}
 }
 
-// drive takes one unit through its life.
+// drive runs the complete lifecycle of one unit.
 func (m *Manager) drive(ctx context.Context, n *node) {
 	defer close(n.done)
 	settle := sync.OnceFunc(func() { close(n.settled); n.try(nil) })
@@ -167,7 +168,7 @@ func (m *Manager) drive(ctx context.Context, n *node) {
 	m.supervise(stopping, n, &runner{service: service, group: m.Group, log: log}, func() { n.ok = true; settle() })
 }
 
-// until is a context that ends when the manager ends or the unit is to stop.
+// until returns a context that ends when the manager ends or the unit is to stop.
 func (n *node) until(ctx context.Context) (context.Context, context.CancelFunc) {
 	ctx, cancel := context.WithCancel(ctx)
 	go func() {
@@ -180,7 +181,7 @@ func (n *node) until(ctx context.Context) (context.Context, context.CancelFunc) 
 	return ctx, cancel
 }
 
-// hold is the life of a target: it is reached when all before it is.
+// hold runs the lifecycle of a target: it is reached when all units before it are up.
 func (m *Manager) hold(ctx context.Context, n *node, settle func()) {
 	if n.err != nil {
 		n.try(n.err)
@@ -211,8 +212,8 @@ func (m *Manager) prepare(ctx context.Context, n *node) (*service, error) {
 	return newService(n.unit, m.Hostname, m.Env)
 }
 
-// stopOrder is a context that ends when the unit is to be stopped: when ctx has ended and the units that are ordered
-// after it are down.
+// stopOrder returns a context that ends when the unit is to be stopped: after ctx has ended and the units that are
+// ordered after it are down.
 func (m *Manager) stopOrder(ctx context.Context, n *node) context.Context {
 	stopping, cancel := context.WithCancel(context.WithoutCancel(ctx))
 	go func() {
@@ -221,7 +222,7 @@ func (m *Manager) stopOrder(ctx context.Context, n *node) context.Context {
 		last := slices.Clone(n.before)
 		m.mu.Unlock()
 		for _, second := range last {
-			if m.ctx.Err() != nil { // else the unit stops alone
+			if m.ctx.Err() != nil { // Otherwise only this unit stops.
 				<-second.done
 			}
 		}
@@ -230,7 +231,8 @@ func (m *Manager) stopOrder(ctx context.Context, n *node) context.Context {
 	return stopping
 }
 
-// supervise runs a service again and again, as its Restart says. settle is called when it is up for the first time.
+// supervise runs a service repeatedly, as its Restart setting specifies. It calls settle when the service is up for the
+// first time.
 func (m *Manager) supervise(ctx context.Context, n *node, r *runner, settle func()) {
 	for {
 		m.set(r.name, func(s *Status) { s.State = Activating })
@@ -255,7 +257,7 @@ func (m *Manager) supervise(ctx context.Context, n *node, r *runner, settle func
 			m.end(r.name, err)
 		}
 		if err != nil {
-			n.try(err) // After the status: who waited for the attempt asks for it next.
+			n.try(err) // This comes after the status update: callers that waited for the attempt read the status next.
 		}
 		if !again {
 			return
@@ -293,7 +295,7 @@ func (m *Manager) openLog(name string) (*os.File, error) {
 	return os.OpenFile(filepath.Join(m.LogDir, name+".log"), os.O_CREATE|os.O_WRONLY|os.O_APPEND, 0o644)
 }
 
-// unmetCondition says which condition of the unit does not hold; empty if all do.
+// unmetCondition returns the condition of the unit that is not met; empty if all are met.
 func unmetCondition(u *Unit) string {
 	for _, condition := range u.list("Unit.ConditionPathExists") {
 		path, negated := strings.CutPrefix(condition, "!")

@@ -19,7 +19,7 @@ import (
 
 const settleTimeout = time.Minute
 
-// sessions stands in for cgroups: the processes of a unit are those of the sessions that it started.
+// sessions is a fake Group: the processes of a unit are those of the sessions that it started.
 type sessions struct {
 	mu      sync.Mutex
 	byUnit  map[string][]*exec.Cmd
@@ -50,7 +50,7 @@ func (s *sessions) Signal(unit string, signal syscall.Signal) error {
 	return nil
 }
 
-// world is a manager with unit files in a folder, and a folder OUT for what the units write.
+// world is a manager with unit files in a folder, and a folder OUT for the output of the units.
 type world struct {
 	*Manager
 	out    string
@@ -58,7 +58,7 @@ type world struct {
 	ended  chan error
 }
 
-// start runs the units; in their files OUT stands for the folder of the world.
+// start runs the units. In their files, OUT is replaced by the output folder.
 func start(t *testing.T, files map[string]string, names ...string) *world {
 	t.Helper()
 	out := t.TempDir()
@@ -82,7 +82,7 @@ func (w *world) stop(t *testing.T) {
 	t.Helper()
 	w.cancel()
 	NewWithT(t).Eventually(w.ended).WithTimeout(settleTimeout).Should(Receive(BeNil()))
-	w.ended <- nil // so that it can be stopped twice
+	w.ended <- nil // This allows a second stop.
 }
 
 func (w *world) state(name string) func() State {
@@ -244,7 +244,7 @@ func TestNotify(t *testing.T) {
 	w.eventually(t, "after.service", Active)
 }
 
-// TestNotifier is the service of TestNotify, not a test.
+// TestNotifier is the service that TestNotify runs, not a test.
 func TestNotifier(t *testing.T) {
 	gate := os.Getenv("UNITS_TEST_NOTIFY")
 	if gate == "" {
@@ -259,7 +259,7 @@ func TestNotifier(t *testing.T) {
 		g.Expect(syscall.Sendto(fd, []byte(message), 0, &syscall.SockaddrUnix{Name: os.Getenv("NOTIFY_SOCKET")})).To(Succeed())
 		g.Expect(syscall.Close(fd)).To(Succeed())
 	}
-	for { // until it is killed. Go ends a program in which nothing but channels is waited for.
+	for { // Wait until it is killed. Go ends a program in which all goroutines wait for channels.
 		_ = syscall.Pause()
 	}
 }

@@ -12,8 +12,8 @@ import (
 	"strings"
 )
 
-// readiness returns a channel that is closed when the service says that it is up: at once, unless it is of Type=notify.
-// Then socket is where it says so.
+// readiness returns a channel that is closed when the service reports that it is up; for services that are not
+// Type=notify, that is immediately. socket is where a service of Type=notify reports it.
 func (r *runner) readiness() (ready <-chan struct{}, closer func(), socket string, err error) {
 	up := make(chan struct{})
 	if r.kind != "notify" {
@@ -34,7 +34,7 @@ func (r *runner) readiness() (ready <-chan struct{}, closer func(), socket strin
 	return up, func() { _ = errors.Join(conn.Close(), os.RemoveAll(dir)) }, socket, nil
 }
 
-// listen closes up at the first READY=1 and then only drains, until the socket is closed.
+// listen closes up at the first READY=1. After that it only discards messages until the socket is closed.
 func listen(conn *net.UnixConn, up chan<- struct{}) {
 	buffer := make([]byte, 4096)
 	for told := false; ; {

@@ -11,13 +11,13 @@ import (
 
 // Unit is a unit file with its drop-ins.
 type Unit struct {
-	// Name with its suffix, such as "kubelet.service".
+	// Name is the name with its suffix, such as "kubelet.service".
 	Name string
-	// settings holds the values of each "Section.Key", in the order they were given.
+	// settings holds the values of each "Section.Key", in their original order.
 	settings map[string][]string
 }
 
-// parse adds the settings of a unit file or drop-in. An empty value forgets the ones before it, as in systemd.
+// parse adds the settings of a unit file or drop-in. An empty value resets the earlier ones, as in systemd.
 func (u *Unit) parse(content string) error {
 	if u.settings == nil {
 		u.settings = map[string][]string{}
@@ -47,8 +47,8 @@ func (u *Unit) set(key, value string) {
 	u.settings[key] = append(u.settings[key], value)
 }
 
-// logicalLines joins lines that end in a backslash with the next; comments between them are dropped. The key is the
-// number of the line that the logical line ends at.
+// logicalLines joins lines that end in a backslash with the next, and drops comments between them. The key is the line
+// number of the last joined line.
 func logicalLines(content string) func(yield func(int, string) bool) {
 	return func(yield func(int, string) bool) {
 		joined := ""
@@ -72,15 +72,15 @@ func logicalLines(content string) func(yield func(int, string) bool) {
 	}
 }
 
-// list is every value of a setting that may be given several times.
+// list returns all values of a setting that may be repeated.
 func (u *Unit) list(key string) []string { return u.settings[key] }
 
-// words is every word of a setting that holds lists of words.
+// words returns all words of a setting that holds lists of words.
 func (u *Unit) words(key string) []string {
 	return strings.Fields(strings.Join(u.settings[key], " "))
 }
 
-// last is the value that counts of a setting that has one; empty if it is not set.
+// last returns the effective value of a setting with one value; empty if it is not set.
 func (u *Unit) last(key string) string {
 	values := u.settings[key]
 	if len(values) == 0 {
@@ -97,7 +97,7 @@ func (u *Unit) bool(key string) bool {
 	return false
 }
 
-// duration reads "90", "5s", "1min 30s", "infinity"; infinity and zero are both zero.
+// duration parses "90", "5s", "1min 30s", "infinity"; it returns zero for both infinity and zero.
 func (u *Unit) duration(key string, unset time.Duration) (time.Duration, error) {
 	value := u.last(key)
 	if value == "" {
@@ -120,7 +120,7 @@ func (u *Unit) duration(key string, unset time.Duration) (time.Duration, error) 
 	return total, nil
 }
 
-// dependencies are the units that this one is ordered after, pulls in, and cannot do without.
+// dependencies returns the units that this one is ordered after, wants, and requires.
 func (u *Unit) dependencies() (after, wants, requires []string) {
 	requires = append(u.words("Unit.Requires"), u.words("Unit.BindsTo")...)
 	return u.words("Unit.After"), u.words("Unit.Wants"), requires

@@ -14,17 +14,17 @@ import (
 	"time"
 )
 
-// State is that of a unit.
+// State is the state of a unit.
 type State string
 
 const (
-	// Waiting is for the units that it is ordered after.
+	// Waiting means that it waits for the units that it is ordered after.
 	Waiting State = "waiting"
 	// Activating means that its commands run and it is not yet up.
 	Activating State = "activating"
-	// Active means that it is up, or, of a oneshot that remains after exit, that it has succeeded.
+	// Active means that it is up. For a oneshot with RemainAfterExit, it means that it has succeeded.
 	Active State = "active"
-	// Inactive means that it has ended well, or that a condition kept it from starting.
+	// Inactive means that it has ended successfully, or that a condition prevented its start.
 	Inactive State = "inactive"
 	// Failed means that it will not be started again.
 	Failed State = "failed"
@@ -36,7 +36,7 @@ const (
 	defaultRestartDelay = 100 * time.Millisecond
 )
 
-// service is a unit file, understood.
+// service is a parsed unit file.
 type service struct {
 	name                                    string
 	kind                                    string
@@ -95,7 +95,7 @@ func (s *service) durations(u *Unit) error {
 	return errors.Join(errs[:]...)
 }
 
-// restarts reports whether the service is to be started again after it ended like this.
+// restarts reports whether the service is restarted after it ended with err.
 func (s *service) restarts(err error) bool {
 	switch s.restart {
 	case "always":
@@ -115,8 +115,8 @@ type runner struct {
 	log   io.Writer
 }
 
-// once runs the service from its start to its end. It calls active when the service is up. When the context ends, it
-// stops the service and returns nil.
+// once runs the service from start to end. It calls active when the service is up. When the context ends, it stops the
+// service and returns nil.
 func (r *runner) once(ctx context.Context, active func()) error {
 	err := r.attempt(ctx, active)
 	if kill := r.cleanUp(); err == nil {
@@ -199,10 +199,10 @@ func (r *runner) daemon(ctx, starting context.Context, active func()) error {
 	}
 }
 
-// process is one that was started.
+// process is a started process.
 type process struct {
 	*os.Process
-	// ended is closed when it has; err then says how.
+	// ended is closed when the process has ended; err is then its result.
 	ended chan struct{}
 	err   error
 }
@@ -216,7 +216,7 @@ func await(cmd *exec.Cmd) *process {
 	return p
 }
 
-// exit is what the end of the main process means for the service.
+// exit returns the result of the service for the result of the main process.
 func (r *runner) exit(err error) error {
 	if err == nil || r.start[0].ignoreFailure {
 		return nil
@@ -246,7 +246,7 @@ func (r *runner) sequence(ctx context.Context, what string, commands []command) 
 	return nil
 }
 
-// runStop runs the ExecStop commands; what they return is only logged, the processes are ended anyway.
+// runStop runs the ExecStop commands. It only logs their results, since the processes are ended anyway.
 func (r *runner) runStop() {
 	ctx, cancel := context.WithTimeout(context.Background(), r.stopTimeout)
 	defer cancel()
@@ -267,7 +267,7 @@ func (r *runner) command(c command) *exec.Cmd {
 	return cmd
 }
 
-// lookPath finds a program in the PATH of the unit, which may differ from this process's.
+// lookPath finds a program in the unit's PATH, which may differ from this process's.
 func lookPath(program string, env []string) (string, error) {
 	for _, pair := range env {
 		list, found := strings.CutPrefix(pair, "PATH=")
@@ -284,10 +284,10 @@ func lookPath(program string, env []string) (string, error) {
 	return program, fmt.Errorf("%s: %w", program, exec.ErrNotFound)
 }
 
-// terminate ends a process and, unless KillMode says otherwise, everything in the unit's group: first by asking, after
-// the stop timeout by force.
+// terminate ends a process and, unless KillMode specifies otherwise, all processes in the unit's group. It sends
+// SIGTERM first, and SIGKILL after the stop timeout.
 func (r *runner) terminate(p *process) error {
-	_ = p.Signal(syscall.SIGTERM) // it may have ended by itself
+	_ = p.Signal(syscall.SIGTERM) // The process may already have ended.
 	if r.killMode == "" || r.killMode == "control-group" {
 		_ = r.group.Signal(r.name, syscall.SIGTERM)
 	}
@@ -303,7 +303,7 @@ func (r *runner) terminate(p *process) error {
 	return fmt.Errorf("did not stop within %s and was killed", r.stopTimeout)
 }
 
-// cleanUp kills what the service has left behind.
+// cleanUp kills the processes that the service has left.
 func (r *runner) cleanUp() error {
 	if r.killMode == "process" || r.killMode == "none" {
 		return nil

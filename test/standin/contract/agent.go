@@ -19,7 +19,7 @@ import (
 	agentv1 "github.com/openshift/hypershift/api/agent/v1beta1"
 )
 
-// Agent is the contract of the provider of hosts that the assisted service knows.
+// Agent returns the contract of the provider of hosts that the assisted service knows.
 func Agent() Contract {
 	return Contract{
 		Kind: "AgentCluster", AddToScheme: agentv1.AddToScheme,
@@ -41,8 +41,8 @@ func Agent() Contract {
 	}
 }
 
-// host gets its configuration from where the AgentCluster says, and not with the user-data, of which the assisted service takes the headers alone:
-// its token is among them.
+// host returns an order whose configuration refers to the ignition endpoint of the AgentCluster. The assisted service
+// takes only the HTTP headers from the user-data; its token is among them.
 func host(ctx context.Context, c client.Reader, object client.Object, userData []byte) (Order, error) {
 	endpoint, err := ignitionEndpoint(ctx, c, object)
 	if err != nil {

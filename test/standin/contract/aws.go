@@ -14,13 +14,13 @@ import (
 	awsv1 "github.com/openshift/hypershift/api/aws/v1beta2"
 )
 
-// AWS is the contract of the provider of EC2 instances.
+// AWS returns the contract of the provider of EC2 instances.
 func AWS() Contract {
 	return Contract{
 		Kind: "AWSCluster", AddToScheme: awsv1.AddToScheme,
 		Machine:   func() client.Object { return &awsv1.AWSMachine{} },
 		Finalizer: awsv1.MachineFinalizer,
-		// Without a role and a token to assume it with, EC2 gives nothing.
+		// EC2 requires a role, and a token to assume it with.
 		Files: map[string]string{
 			webhookCertificate: "CERTIFICATE", "/home/.aws/credentials": "role_arn", "/var/run/secrets/openshift/serviceaccount/token": ".",
 		},
@@ -43,7 +43,7 @@ func AWS() Contract {
 	}
 }
 
-// instanceID has the form of EC2's.
+// instanceID returns an ID in the form of an EC2 instance ID.
 func instanceID(m Machine) string {
 	h := fnv.New64a()
 	_, _ = h.Write([]byte(m.ID))

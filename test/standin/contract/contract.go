@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package contract is the infrastructure provider's part of Cluster API's contract, for the kinds of AWS, the assisted service and KubeVirt.
+// Package contract implements the infrastructure provider's side of the Cluster API contract for the kinds of AWS, the
+// assisted service and KubeVirt.
 //
-// It stands in for their providers where there is no cloud: it reads what the operator asks for as they do, and says what they say. What
-// machines are made of is an Infrastructure's business.
+// It replaces their providers where there is no cloud. It reads the same requests of the operator and writes the same
+// status. An Infrastructure provides the machines.
 package contract
 
 import (
@@ -18,68 +19,70 @@ import (
 	"github.com/openshift/hypershift/api/util/contract"
 )
 
-// Order is a machine that somebody wants.
+// Order is a request for a machine.
 type Order struct {
-	// Key is the same for each order of the same machine, and no other's.
+	// Key identifies the machine: all orders of one machine have the same key.
 	Key string
-	// Image is what the machine starts from, as its platform calls it; empty where the platform has one alone.
+	// Image is the platform's name of the image to boot; empty where the platform has a single image.
 	Image string
-	// UserData is what the machine configures itself with.
+	// UserData is the data that the machine configures itself with.
 	UserData []byte
 }
 
-// Machine is one that an Infrastructure has.
+// Machine describes a machine of an Infrastructure.
 type Machine struct {
-	// ID is the Infrastructure's name for it, Zone where it is.
+	// ID is the Infrastructure's name of the machine, Zone its zone.
 	ID, Zone string
-	// Names are those that its Node may have, Addresses its IP addresses.
+	// Names are the possible names of its Node, Addresses its IP addresses.
 	Names, Addresses []string
-	// Running tells that it has started with its user-data.
+	// Running reports whether the machine has started with its user-data.
 	Running bool
-	// Failure is why it will never run; empty while it may.
+	// Failure is the reason why the machine can never run; empty without a failure.
 	Failure string
 }
 
-// Infrastructure has machines.
+// Infrastructure provides machines.
 type Infrastructure interface {
-	// Provide is the machine of an order, which gets one when it has none.
+	// Provide returns the machine of an order. It allocates one if the order has none.
 	Provide(ctx context.Context, order Order) (Machine, error)
-	// Release gives the machine of a key back. It tells whether there is none any more.
+	// Release releases the machine with the key. It reports whether the machine is gone.
 	Release(ctx context.Context, key string) (gone bool, err error)
 }
 
-// Contract is one provider's.
+// Contract describes one provider's implementation of the Cluster API contract.
 type Contract struct {
-	// Kind is what clusters of the platform name as their infrastructure, such as AWSCluster.
+	// Kind is the kind of the platform's infrastructure clusters, such as AWSCluster.
 	Kind string
-	// AddToScheme registers its kinds.
+	// AddToScheme registers the provider's kinds.
 	AddToScheme func(*runtime.Scheme) error
-	// Cluster and Machine are empty objects of its kinds. Cluster is nil where the operator itself says that it is ready.
+	// Cluster and Machine return empty objects of the provider's kinds. Cluster is nil where the operator itself sets the
+	// infrastructure cluster ready.
 	Cluster, Machine func() client.Object
-	// Finalizer is on machines until what they stand for is gone.
+	// Finalizer stays on a machine object until the machine behind it is gone.
 	Finalizer string
-	// Files must be there for the provider to work; each holds the text that it maps to.
+	// Files maps the paths of files that the provider needs to text that each must contain.
 	Files map[string]string
-	// clusterReady says that machines may be made.
+	// clusterReady sets the infrastructure cluster ready, after which machines may be created.
 	clusterReady func(cluster client.Object)
-	// order reads what a machine is to be, beside its key.
+	// order reads the order of a machine, except its key.
 	order func(ctx context.Context, c client.Reader, machine client.Object, userData []byte) (Order, error)
-	// providerID is what a Node of the machine is to say.
+	// providerID returns the provider ID for the machine's Node.
 	providerID func(object client.Object, machine Machine) string
-	// specify writes into the spec what the provider writes there, and report into the status.
+	// specify writes the provider's fields of the spec, report those of the status.
 	specify func(object client.Object, providerID string, machine Machine)
 	report  func(object client.Object, now metav1.Time, machine Machine)
-	// wait says in the status what a machine waits for that does not exist yet.
+	// wait writes into the status which missing object the machine waits for.
 	wait func(object client.Object, now metav1.Time, why string)
 }
 
-// All are the contracts that can be played.
+// All returns the contracts that this package implements.
 func All() []Contract { return []Contract{AWS(), Agent(), KubeVirt()} }
 
-// stage is a condition of the contract v1beta1 with the reason while it is not True.
+// stage is a condition of contract v1beta1, with the reason to set while it is not True.
 type stage struct{ conditionType, reason string }
 
-// mark sets conditions to True or to False with their reasons, and leaves those alone that are so already.
+// mark sets conditions to True, or to False with their reasons. It keeps the transition time of a condition whose
+// status does not change.
 func mark(conditions *[]contract.Condition, now metav1.Time, done bool, message string, stages ...stage) {
 	for _, s := range stages {
 		wanted := contract.Condition{Type: s.conditionType, Status: metav1.ConditionTrue, LastTransitionTime: now}
@@ -101,7 +104,7 @@ func put(conditions *[]contract.Condition, wanted contract.Condition) {
 	*conditions = append(*conditions, wanted)
 }
 
-// addresses are those of a machine by type, in the words of Cluster API and of Kubernetes alike.
+// addresses returns the addresses of a machine. Cluster API and Kubernetes use the same address types.
 func addresses(m Machine) []corev1.NodeAddress {
 	var all []corev1.NodeAddress
 	for _, name := range m.Names {
@@ -113,7 +116,7 @@ func addresses(m Machine) []corev1.NodeAddress {
 	return all
 }
 
-// failure are the fields of a machine that the provider gave up; nil while it has not.
+// failure returns the failure fields of a machine; nil without a failure.
 func failure(m Machine) (reason, message *string) {
 	if m.Failure == "" {
 		return nil, nil
@@ -122,5 +125,5 @@ func failure(m Machine) (reason, message *string) {
 	return &word, &m.Failure
 }
 
-// ready is the condition that sums up the others.
+// ready returns the condition that summarizes the others.
 func ready(reason string) stage { return stage{clusterv1.ReadyCondition, reason} }

@@ -13,10 +13,10 @@ import (
 	kubevirtv1 "github.com/openshift/hypershift/api/kubevirt/v1alpha1"
 )
 
-// webhookCertificate must be there for the providers of KubeVirt and AWS to start.
+// webhookCertificate is the file without which the providers of KubeVirt and AWS do not start.
 const webhookCertificate = "/tmp/k8s-webhook-server/serving-certs/tls.crt"
 
-// KubeVirt is the contract of the provider of virtual machines.
+// KubeVirt returns the contract of the provider of virtual machines.
 func KubeVirt() Contract {
 	return Contract{
 		Kind: "KubevirtCluster", AddToScheme: kubevirtv1.AddToScheme,
@@ -37,7 +37,8 @@ func KubeVirt() Contract {
 	}
 }
 
-// virtualMachine starts from the container disk of its root volume, which is the only volume that the operator asks for.
+// virtualMachine returns an order with the container disk of the root volume as its image. The operator requests no
+// other volume.
 func virtualMachine(_ context.Context, _ client.Reader, object client.Object, userData []byte) (Order, error) {
 	var spec struct {
 		DataVolumeTemplates []struct {

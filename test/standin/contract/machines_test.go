@@ -35,14 +35,14 @@ var (
 	errCloud = errors.New("the cloud is dead")
 )
 
-// cloud is an Infrastructure that does as it is told.
+// cloud is a fake Infrastructure that returns the configured results.
 type cloud struct {
 	machine  Machine
 	fails    error
 	kept     int
 	orders   []Order
 	released []string
-	// seen is whether the machine had its finalizer when it was ordered.
+	// seen reports whether the machine object has its finalizer; safe holds the result at the last order.
 	seen func() bool
 	safe bool
 }
@@ -58,7 +58,7 @@ func (c *cloud) Release(_ context.Context, key string) (bool, error) {
 	return c.kept < 0, c.fails
 }
 
-// world is a hosted namespace with one virtual machine, its Machine, and its Cluster.
+// world is a fixture: a hosted namespace with one virtual machine, its Machine, and its Cluster.
 type world struct {
 	*GomegaWithT
 	*Machines
@@ -67,7 +67,7 @@ type world struct {
 	object *kubevirtv1.KubevirtMachine
 	owner  *clusterv1.Machine
 	group  *clusterv1.Cluster
-	// told are the names that a Node was looked for by.
+	// told holds the names of the last lookup of a Node.
 	told []string
 	node bool
 }
@@ -103,7 +103,7 @@ func newWorld(t *testing.T, edits ...func(*world)) *world {
 	return w
 }
 
-// read tells whether the virtual machine is there.
+// read reads the virtual machine and reports whether it exists.
 func (w *world) read() bool {
 	w.t.Helper()
 	err := w.Client.Get(w.t.Context(), client.ObjectKeyFromObject(w.object), w.object)
@@ -191,7 +191,7 @@ func TestProvide(t *testing.T) {
 	}
 }
 
-// TestRelease: what a machine stands for goes before it does.
+// TestRelease verifies that the object stays until the machine behind it is gone.
 func TestRelease(t *testing.T) {
 	leaving := func(w *world) {
 		w.object.Finalizers = []string{KubeVirt().Finalizer}

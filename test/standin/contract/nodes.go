@@ -16,10 +16,11 @@ import (
 	"github.com/openshift/hypershift/support/upsert"
 )
 
-// guestTimeout bounds a call of a guest's API.
+// guestTimeout bounds a call of the hosted cluster's API.
 const guestTimeout = 5 * time.Second
 
-// ByKubeconfig gives Nodes their provider IDs with Cluster API's kubeconfig of the cluster.
+// ByKubeconfig returns a function that sets the provider IDs of Nodes with the kubeconfig that Cluster API has of the
+// cluster.
 func ByKubeconfig(c client.Reader) func(context.Context, client.ObjectKey, []string, string) (bool, error) {
 	return func(ctx context.Context, cluster client.ObjectKey, names []string, providerID string) (bool, error) {
 		secret := &corev1.Secret{}
@@ -40,7 +41,7 @@ func ByKubeconfig(c client.Reader) func(context.Context, client.ObjectKey, []str
 	}
 }
 
-// tellNode tells whether there is a Node of one of the names, which then has the provider ID.
+// tellNode sets the provider ID of the Node with one of the names. It reports whether there is such a Node.
 func tellNode(ctx context.Context, guest client.Client, names []string, providerID string) (bool, error) {
 	nodes := &corev1.NodeList{}
 	if err := guest.List(ctx, nodes); err != nil {

@@ -24,7 +24,7 @@ import (
 	"github.com/openshift/hypershift/support/upsert"
 )
 
-// Poll is how soon a machine is looked at again that is on its way, and Settled when it has its Node.
+// Poll is the requeue interval of a machine that is not yet running, Settled that of a machine with a Node.
 const (
 	Poll    = 2 * time.Second
 	Settled = 20 * time.Second
@@ -35,10 +35,11 @@ type Machines struct {
 	Client client.Client
 	Contract
 	Infrastructure Infrastructure
-	// Nodes gives the Node of a machine its provider ID, as a platform's cloud provider does; it tells whether the Node is there.
+	// Nodes sets the provider ID of a machine's Node, as the platform's cloud provider does. It reports whether the Node
+	// exists.
 	Nodes func(ctx context.Context, cluster client.ObjectKey, names []string, providerID string) (bool, error)
 	Clock clock.PassiveClock
-	// Root is before the names of Files; empty in a container.
+	// Root is the prefix of the paths in Files; empty in a container.
 	Root string
 }
 
@@ -59,7 +60,7 @@ func (r *Machines) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.Re
 		return r.release(ctx, object)
 	}
 	if owner == nil || cluster == nil {
-		return ctrl.Result{RequeueAfter: Poll}, nil // Cluster API has not said yet whose it is.
+		return ctrl.Result{RequeueAfter: Poll}, nil // Cluster API has not set the owner yet.
 	}
 	if err := finalizer.Add(ctx, r.Client, object, r.Finalizer, nil); err != nil {
 		return ctrl.Result{}, err
@@ -72,7 +73,7 @@ func hasPause(object client.Object) bool {
 	return paused
 }
 
-// owners are the Machine and the Cluster of an infrastructure machine; nil for those that are not there.
+// owners returns the Machine and the Cluster of an infrastructure machine; nil for each one that does not exist.
 func (r *Machines) owners(ctx context.Context, object client.Object) (*clusterv1.Machine, *clusterv1.Cluster, error) {
 	cluster := &clusterv1.Cluster{}
 	err := r.Client.Get(ctx, client.ObjectKey{Namespace: object.GetNamespace(), Name: object.GetLabels()[clusterv1.ClusterNameLabel]}, cluster)
@@ -159,7 +160,7 @@ func (r *Machines) tellNode(ctx context.Context, cluster *clusterv1.Cluster, mac
 	return ctrl.Result{RequeueAfter: Settled}, nil
 }
 
-// waitsFor is what a machine waits for before anything is made.
+// waitsFor returns what a machine waits for before it is provided; empty if nothing is missing.
 func waitsFor(owner *clusterv1.Machine, cluster *clusterv1.Cluster) string {
 	switch {
 	case !ptr.Deref(cluster.Status.Initialization.InfrastructureProvisioned, false):
@@ -170,10 +171,10 @@ func waitsFor(owner *clusterv1.Machine, cluster *clusterv1.Cluster) string {
 	return ""
 }
 
-// key is the same after the process died, and as good as an allocation's.
+// key returns the key of an object's order. It comes from the UID, so it stays the same after a restart of the process.
 func key(object client.Object) string { return "standin-" + string(object.GetUID()) }
 
-// Able tells what the provider misses of the files that the operator mounts for it.
+// Able returns an error if a file that the operator mounts for the provider is missing or lacks its content.
 func (r *Machines) Able() error {
 	var names []string
 	for name := range r.Files {
@@ -192,7 +193,7 @@ func (r *Machines) Able() error {
 	return nil
 }
 
-// Clusters reconciles the infrastructure clusters of a contract that the provider itself says are ready.
+// Clusters reconciles the infrastructure clusters of a contract whose provider itself sets them ready.
 type Clusters struct {
 	Client client.Client
 	Contract
@@ -205,7 +206,7 @@ func (r *Clusters) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.Re
 		return ctrl.Result{}, client.IgnoreNotFound(err)
 	}
 	if len(cluster.GetOwnerReferences()) == 0 {
-		return ctrl.Result{RequeueAfter: Poll}, nil // Cluster API has not said yet whose it is.
+		return ctrl.Result{RequeueAfter: Poll}, nil // Cluster API has not set the owner yet.
 	}
 	return ctrl.Result{}, upsert.Status(ctx, r.Client, cluster, func() { r.clusterReady(cluster) })
 }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package lab makes the machines of stand-in providers: each is one of a simulated MAAS, which boots it.
+// Package lab provides the machines of fake providers: each is a machine of a simulated MAAS, which boots it.
 package lab
 
 import (
@@ -15,12 +15,13 @@ import (
 	"github.com/openshift/hypershift/test/standin/contract"
 )
 
-// SecretName is the Secret in the hosted namespace with the credentials of the MAAS, which whoever runs a stand-in puts there.
+// SecretName is the name of the Secret with the MAAS credentials. The user of the fake provider creates it in the
+// hosted namespace.
 const SecretName = "standin-lab"
 
-// Images that a stand-in's platform has, by their names there, with what the MAAS calls them.
+// The images of the fake provider's platform. The map below has the MAAS name of each.
 const (
-	// AMI reads Ignition.
+	// AMI is an image that reads Ignition.
 	AMI = "ami-0000000000057a2d1"
 	// Disk is the container disk of virtual machines; it has cloud-init.
 	Disk = "quay.io/containerdisks/ubuntu:24.04"
@@ -30,11 +31,11 @@ const (
 
 var images = map[string]string{"": withIgnition, AMI: withIgnition, "docker://" + Disk: withCloudInit}
 
-// Lab is an Infrastructure.
+// Lab is an Infrastructure whose machines belong to a simulated MAAS.
 type Lab struct {
 	// Reader reads the Secret.
 	Reader client.Reader
-	// Namespace is the Secret's.
+	// Namespace is the namespace of the Secret.
 	Namespace string
 }
 
@@ -52,7 +53,8 @@ func (l *Lab) connect(ctx context.Context) (*maas.Client, error) {
 	return maas.NewClient(config)
 }
 
-// Provide implements contract.Infrastructure. The key is stored with the allocation, so that a process that died finds its machine again.
+// Provide implements contract.Infrastructure. The allocation stores the key, so a process that restarts finds its
+// machine again.
 func (l *Lab) Provide(ctx context.Context, order contract.Order) (contract.Machine, error) {
 	image, known := images[order.Image]
 	if !known {
@@ -76,7 +78,7 @@ func (l *Lab) Provide(ctx context.Context, order contract.Order) (contract.Machi
 	return describe(m), nil
 }
 
-// held is the machine of a key; nil when it has none.
+// held returns the machine with the key; nil if there is none.
 func held(ctx context.Context, c *maas.Client, key string) (*maas.Machine, error) {
 	machines, err := c.ListMachines(ctx, maas.MachineFilter{AgentNames: []string{key}})
 	if err != nil || len(machines) == 0 {

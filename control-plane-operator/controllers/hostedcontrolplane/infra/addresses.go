@@ -14,14 +14,16 @@ import (
 )
 
 const (
-	// MaxServed is how many addresses are served at once, as the schema has it.
+	// MaxServed is the maximum number of addresses that are served at once, as in the schema.
 	MaxServed = 8
-	// defaultOverlap is how long kubeconfigs that were handed out with a former address are good, for people to fetch others.
+	// defaultOverlap is how long distributed kubeconfigs with a previous address keep working, so that users can fetch new
+	// ones.
 	defaultOverlap = 24 * time.Hour
 )
 
-// Served are the addresses that a control plane answers to, the one that nodes are to go by first. Those of a status that was written before it
-// told of them are made of its endpoint; there is none before the first is published.
+// Served returns the addresses that a control plane serves, first the one that nodes should use. If the status was
+// written before it had this list, the result is derived from its endpoint. It is empty before the first address is
+// published.
 func Served(hcp *hyperv1.HostedControlPlane, ignitionHost string) []hyperv1.ServedAddress {
 	endpoint := hcp.Status.ControlPlaneEndpoint
 	if len(hcp.Status.ServedAddresses) > 0 || endpoint.Host == "" {
@@ -37,20 +39,20 @@ func Served(hcp *hyperv1.HostedControlPlane, ignitionHost string) []hyperv1.Serv
 	return []hyperv1.ServedAddress{{Type: kind, Host: endpoint.Host, Port: endpoint.Port, IgnitionHost: ignitionHost, Since: metav1.NewTime(hcp.CreationTimestamp.Time)}}
 }
 
-// Wanted is the address that the spec asks for, from what Reconcile found.
+// Wanted returns the address that the spec asks for, from the result of Reconcile.
 func Wanted(hcp *hyperv1.HostedControlPlane, found *component.Infra) hyperv1.ServedAddress {
 	strategy, _ := Strategy(hcp, hyperv1.APIServer)
 	return hyperv1.ServedAddress{Type: strategy.Type, Host: found.API.Host, Port: found.API.Port, IgnitionHost: found.Ignition.Host}
 }
 
-// Same tells whether two addresses are one and the same, whenever they were published.
+// Same reports whether two addresses are equal, whenever they were published.
 func Same(a, b hyperv1.ServedAddress) bool {
 	a.Since, b.Since = metav1.Time{}, metav1.Time{}
 	return a == b
 }
 
-// During is what the control plane is made with while it goes over to another address: kubeconfigs and the guest have the published one, and
-// certificates name all.
+// During returns the endpoints of the control plane while it migrates to another address: kubeconfigs and the guest use
+// the published one, and certificates name all.
 func During(published hyperv1.APIEndpoint, served []hyperv1.ServedAddress, wanted ...hyperv1.ServedAddress) *component.Infra {
 	all := slices.Concat(served, wanted)
 	out := &component.Infra{
@@ -63,7 +65,7 @@ func During(published hyperv1.APIEndpoint, served []hyperv1.ServedAddress, wante
 	return out
 }
 
-// with adds a host that is none of those yet.
+// with adds a host unless it is empty, the first one or already in the list.
 func with(hosts []string, host, first string) []string {
 	if host == "" || host == first || slices.Contains(hosts, host) {
 		return hosts
@@ -71,7 +73,7 @@ func with(hosts []string, host, first string) []string {
 	return append(hosts, host)
 }
 
-// Overlap is how long a former address is served at least.
+// Overlap returns the minimum time that a previous address is served.
 func Overlap(hcp *hyperv1.HostedControlPlane) (time.Duration, error) {
 	text, given := hcp.Annotations[hyperv1.AddressOverlapAnnotation]
 	if !given {
@@ -84,7 +86,7 @@ func Overlap(hcp *hyperv1.HostedControlPlane) (time.Duration, error) {
 	return overlap, nil
 }
 
-// servedBy tells whether an address of some type is served.
+// servedBy returns the served address of a type, and whether there is one.
 func servedBy(hcp *hyperv1.HostedControlPlane, kind hyperv1.PublishingStrategyType) (hyperv1.ServedAddress, bool) {
 	at := slices.IndexFunc(hcp.Status.ServedAddresses, func(a hyperv1.ServedAddress) bool { return a.Type == kind })
 	if at < 0 {

@@ -22,10 +22,10 @@ import (
 
 var updateFrozen = flag.Bool("update", false, "write the golden file anew")
 
-// frozenFile holds what nodes reach. `make verify-frozen` compares it with the last release.
+// frozenFile contains the endpoints of nodes. `make verify-frozen` compares it with the last release.
 const frozenFile = "testdata/frozen.yaml"
 
-// TestFrozen compares Services and Routes with the golden file: nodes reach their control plane by them.
+// TestFrozen compares Services and Routes with the golden file: nodes reach their control plane through them.
 func TestFrozen(t *testing.T) {
 	g := NewWithT(t)
 	got := map[string]string{}

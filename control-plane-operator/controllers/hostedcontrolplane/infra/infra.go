@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package infra publishes the endpoints of a hosted control plane and finds out under which address and port they can be
-// reached. Everything else waits for it: the addresses are in certificates and kubeconfigs.
+// Package infra publishes the endpoints of a hosted control plane and finds the addresses and ports at which they can
+// be reached. All other phases wait for it: the addresses are in certificates and kubeconfigs.
 package infra
 
 import (
@@ -28,7 +28,7 @@ const (
 	APIService = "kube-apiserver"
 	// APIPort is the port of the hosted API server's Service and pods.
 	APIPort = 6443
-	// IgnitionService is the Service of the ignition-server, which its component makes.
+	// IgnitionService is the Service of the ignition-server, which its component creates.
 	IgnitionService = "ignition-server"
 
 	routePort              = 443
@@ -40,15 +40,16 @@ const (
 type Reconciler struct {
 	// Client writes the management cluster.
 	Client client.Client
-	// HasRoutes tells whether the management cluster has OpenShift's Route API.
+	// HasRoutes reports whether the management cluster has OpenShift's Route API.
 	HasRoutes bool
-	// IngressDomain is the domain of Routes that name no host; empty if unknown.
+	// IngressDomain is the domain of Routes without a host; empty if unknown.
 	IngressDomain string
-	// SameNode tells whether Services of the management cluster can prefer the pods of the node that a client came to, as those of Kubernetes 1.35 can.
+	// SameNode reports whether Services of the management cluster can prefer pods on the node that receives the
+	// connection, as in Kubernetes 1.35.
 	SameNode bool
 }
 
-// Result is what a pass found out.
+// Result is the result of a reconcile.
 type Result struct {
 	// Infra is set when every endpoint is known.
 	Infra *component.Infra
@@ -56,7 +57,7 @@ type Result struct {
 	Waiting string
 }
 
-// Strategy returns how a service of the control plane is published, and whether the cluster says so at all.
+// Strategy returns how a service of the control plane is published, and whether the cluster specifies it.
 func Strategy(hcp *hyperv1.HostedControlPlane, service hyperv1.ServiceType) (hyperv1.ServicePublishingStrategy, bool) {
 	for _, mapping := range hcp.Spec.Services {
 		if mapping.Service == service {
@@ -66,7 +67,7 @@ func Strategy(hcp *hyperv1.HostedControlPlane, service hyperv1.ServiceType) (hyp
 	return hyperv1.ServicePublishingStrategy{}, false
 }
 
-// Validate says which publishing strategies cannot work here, in a sentence for the user; nil if all can.
+// Validate returns which publishing strategies cannot work here, as a message for the user; nil if all can.
 func (r *Reconciler) Validate(hcp *hyperv1.HostedControlPlane) error {
 	api, ok := Strategy(hcp, hyperv1.APIServer)
 	if !ok {
@@ -102,7 +103,7 @@ func (r *Reconciler) validate(service hyperv1.ServiceType, s hyperv1.ServicePubl
 	}
 }
 
-// Reconcile makes the Services and Routes and resolves their addresses. hcp must be valid.
+// Reconcile creates the Services and Routes and resolves their addresses. hcp must be valid.
 func (r *Reconciler) Reconcile(ctx context.Context, hcp *hyperv1.HostedControlPlane) (Result, error) {
 	strategy, _ := Strategy(hcp, hyperv1.APIServer)
 	service := &corev1.Service{ObjectMeta: metav1.ObjectMeta{Namespace: hcp.Namespace, Name: APIService}}
@@ -127,17 +128,18 @@ func (r *Reconciler) Reconcile(ctx context.Context, hcp *hyperv1.HostedControlPl
 	return Result{Infra: &component.Infra{API: api, Ignition: component.Endpoint{Host: r.ignitionHost(hcp)}}}, nil
 }
 
-// Published is what the status of a control plane says that Reconcile found last. It must have been published.
+// Published returns the last result of Reconcile from the status of a control plane. An address must have been
+// published.
 func (r *Reconciler) Published(hcp *hyperv1.HostedControlPlane) *component.Infra {
 	return During(hcp.Status.ControlPlaneEndpoint, r.Served(hcp))
 }
 
-// Served are the addresses that a control plane answers to, the one that nodes are to go by first.
+// Served returns the addresses that a control plane serves, first the one that nodes should use.
 func (r *Reconciler) Served(hcp *hyperv1.HostedControlPlane) []hyperv1.ServedAddress {
 	return Served(hcp, r.ignitionHost(hcp))
 }
 
-// shapeAPIService sets what we own of the Service and leaves the server's allocations alone.
+// shapeAPIService sets the fields of the Service that the operator owns and keeps the server's allocations.
 func shapeAPIService(service *corev1.Service, strategy hyperv1.ServicePublishingStrategy, hcp *hyperv1.HostedControlPlane) {
 	if len(service.Spec.Ports) != 1 {
 		service.Spec.Ports = make([]corev1.ServicePort, 1)
@@ -152,7 +154,7 @@ func shapeAPIService(service *corev1.Service, strategy hyperv1.ServicePublishing
 	if wanted := wantedNodePort(strategy, hcp); wanted != 0 {
 		port.NodePort = wanted
 	}
-	// A load balancer that somebody may still go by stays; its Service has a node port too.
+	// A load balancer that may still be in use stays; its Service has a node port too.
 	_, balanced := servedBy(hcp, hyperv1.LoadBalancer)
 	switch {
 	case strategy.Type == hyperv1.LoadBalancer, strategy.Type == hyperv1.NodePort && balanced:
@@ -166,16 +168,18 @@ func shapeAPIService(service *corev1.Service, strategy hyperv1.ServicePublishing
 	}
 }
 
-// distribute has clients served by the API server on the node that they came to, as long as it has one. On its way to another node a connection
-// hangs on both, and when the other one loses power or is cut off, the client hears nothing: it takes Go's clients 45 seconds to give up such a connection.
+// distribute prefers the API server on the node that receives the connection, if it has one. A connection to another
+// node depends on both nodes. If the other one loses power or network, the client gets no error: Go's clients take 45
+// seconds to give up such a connection.
 func (r *Reconciler) distribute(service *corev1.Service, hcp *hyperv1.HostedControlPlane) {
 	if r.SameNode && hcp.Spec.ControllerAvailabilityPolicy == hyperv1.HighlyAvailable {
 		service.Spec.TrafficDistribution = ptr.To(corev1.ServiceTrafficDistributionPreferSameNode)
 	}
 }
 
-// wantedNodePort is the port that the user names, and else the one that was published before: kubeconfigs and kubelets hold
-// it, so a Service that is made anew asks for it again. Zero leaves the choice to the management cluster.
+// wantedNodePort returns the port that the user sets, or else the previously published one. Kubeconfigs and kubelets
+// contain that port, so a Service that is created again requests it again. Zero leaves the choice to the management
+// cluster.
 func wantedNodePort(strategy hyperv1.ServicePublishingStrategy, hcp *hyperv1.HostedControlPlane) int32 {
 	if strategy.NodePort != nil && strategy.NodePort.Port != 0 {
 		return strategy.NodePort.Port
@@ -202,7 +206,7 @@ func shapeLoadBalancer(service *corev1.Service, lb *hyperv1.LoadBalancerPublishi
 	}
 }
 
-// balancedNames are the name that is wanted, and those that ExternalDNS was asked for before which somebody may still go by.
+// balancedNames returns the desired name, and the previous names for ExternalDNS that may still be in use.
 func balancedNames(service *corev1.Service, lb *hyperv1.LoadBalancerPublishingStrategy, hcp *hyperv1.HostedControlPlane) string {
 	var names []string
 	if lb != nil && lb.Hostname != "" {
@@ -216,7 +220,7 @@ func balancedNames(service *corev1.Service, lb *hyperv1.LoadBalancerPublishingSt
 	return strings.Join(names, ",")
 }
 
-// apiEndpoint finds the published address, or says what is missing.
+// apiEndpoint returns the published address, or what is missing.
 func apiEndpoint(service *corev1.Service, strategy hyperv1.ServicePublishingStrategy) (component.Endpoint, string) {
 	switch strategy.Type {
 	case hyperv1.NodePort:
@@ -246,7 +250,7 @@ func loadBalancerHost(service *corev1.Service, lb *hyperv1.LoadBalancerPublishin
 	return ingress.IP
 }
 
-// reconcileRoute makes the Route of the API server, or removes one that is no longer wanted.
+// reconcileRoute creates the Route of the API server, or deletes one that is no longer desired.
 func (r *Reconciler) reconcileRoute(ctx context.Context, hcp *hyperv1.HostedControlPlane, strategy hyperv1.ServicePublishingStrategy) error {
 	if !r.HasRoutes {
 		return nil
@@ -266,7 +270,7 @@ func (r *Reconciler) reconcileRoute(ctx context.Context, hcp *hyperv1.HostedCont
 	return err
 }
 
-// ShapeRoute makes a Route that passes TLS through to a Service under host.
+// ShapeRoute sets a Route that passes TLS through to a Service under host.
 func ShapeRoute(route *routev1.Route, service, host string) {
 	route.Spec.Host = host
 	route.Spec.To.Kind, route.Spec.To.Name = "Service", service
@@ -276,7 +280,7 @@ func ShapeRoute(route *routev1.Route, service, host string) {
 	}
 }
 
-// ignitionHost is the host under which machines reach the ignition-server; its certificate is made for it.
+// ignitionHost returns the host at which machines reach the ignition-server; its certificate names that host.
 func (r *Reconciler) ignitionHost(hcp *hyperv1.HostedControlPlane) string {
 	strategy, ok := Strategy(hcp, hyperv1.Ignition)
 	if !ok {
@@ -291,7 +295,7 @@ func (r *Reconciler) ignitionHost(hcp *hyperv1.HostedControlPlane) string {
 	return r.defaultHost(hcp.Namespace)
 }
 
-// defaultHost is a host in the management cluster's ingress domain; a DNS label has no more than 63 characters.
+// defaultHost returns a host in the management cluster's ingress domain. A DNS label has at most 63 characters.
 func (r *Reconciler) defaultHost(namespace string) string {
 	if r.IngressDomain == "" {
 		return ""

@@ -21,7 +21,7 @@ import (
 	"github.com/openshift/hypershift/support/testenv"
 )
 
-// published makes a pass, and returns the Service as it is then.
+// published runs a reconcile, and returns the Service.
 func published(t *testing.T, r *Reconciler, hcp *hyperv1.HostedControlPlane) *corev1.Service {
 	t.Helper()
 	if _, err := r.Reconcile(t.Context(), hcp); err != nil {
@@ -30,7 +30,7 @@ func published(t *testing.T, r *Reconciler, hcp *hyperv1.HostedControlPlane) *co
 	return service(t, r)
 }
 
-// owners is what an object of a control plane goes with.
+// owners returns the owner references of a control plane's objects.
 func owners() []metav1.OwnerReference {
 	return []metav1.OwnerReference{{
 		APIVersion: hyperv1.GroupVersion.String(), Kind: "HostedControlPlane", Name: "demo", UID: "1",
@@ -38,7 +38,7 @@ func owners() []metav1.OwnerReference {
 	}}
 }
 
-// unversioned leaves out what the server says of an object.
+// unversioned ignores the metadata that the server sets.
 var unversioned = cmpopts.IgnoreFields(metav1.ObjectMeta{}, "ResourceVersion")
 
 func TestService(t *testing.T) {

@@ -15,8 +15,9 @@ import (
 	"github.com/openshift/hypershift/support/component"
 )
 
-// issued are the certificates of a control plane: Secret, signer, what for, keys of the Secret, name, and groups. API servers, etcd, kubelets and
-// dashboards know whom they talk to by these names and mount these keys; a payload of OpenShift has them compiled in.
+// issued lists the certificates of a control plane: Secret, signer, usage, keys of the Secret, name, and groups. API
+// servers, etcd, kubelets and dashboards identify their peers by these names and mount these keys. In a payload of
+// OpenShift they are compiled in.
 const issued = `
 capi-provider-client         kube-control-plane-signer        client tls.crt,tls.key,ca.crt          hypershift:capi-provider
 cluster-api-client           kube-control-plane-signer        client tls.crt,tls.key,ca.crt          hypershift:cluster-api
@@ -60,7 +61,7 @@ func TestCertificates(t *testing.T) {
 	}
 }
 
-// TestHosts: under any other name a server is refused by who calls it.
+// TestHosts: clients reject a server whose certificate has any other name.
 func TestHosts(t *testing.T) {
 	want := map[string]string{
 		"etcd-peer-tls": `*.etcd-discovery.clusters-demo.svc *.etcd-discovery.clusters-demo.svc.cluster.local
@@ -80,7 +81,7 @@ func TestHosts(t *testing.T) {
 	}
 	for name, c := range listed(t, func(*hyperv1.HostedControlPlane, *component.Infra) {}) {
 		t.Run("When the certificate is "+name+" it should have these names and no others", func(t *testing.T) {
-			// What a cluster does not have is an empty name, which certificates leave out.
+			// A name that a cluster does not have is empty, and certificates leave it out.
 			if diff := cmp.Diff(strings.Fields(want[name]), strings.Fields(strings.Join(c.leaf.Hosts, " "))); diff != "" {
 				t.Error(diff)
 			}

@@ -23,7 +23,7 @@ var updateFrozen = flag.Bool("update", false, "write the golden file anew")
 // frozenFile holds the subjects of certificates. `make verify-frozen` compares it with the last release.
 const frozenFile = "testdata/frozen.yaml"
 
-// TestFrozen compares certificates with the golden file: nodes and clients know them by their signers and subjects.
+// TestFrozen compares certificates with the golden file: nodes and clients identify them by their signers and subjects.
 func TestFrozen(t *testing.T) {
 	got := map[string]string{}
 	for _, a := range authorities {

@@ -22,21 +22,21 @@ const (
 	kubeconfigScopeLabel = "hypershift.openshift.io/kubeconfig"
 	clusterNameLabel     = "cluster.x-k8s.io/cluster-name"
 
-	// InternalURL is the API server as pods of the hosted namespace reach it.
+	// InternalURL is the URL of the API server for pods of the hosted namespace.
 	InternalURL = "https://kube-apiserver:6443"
 )
 
-// kubeconfig is one kubeconfig Secret.
+// kubeconfig describes one kubeconfig Secret.
 type kubeconfig struct {
 	secret, key, scope, server, client string
 }
 
-// URL is the HTTPS address of an endpoint.
+// URL returns the HTTPS URL of an endpoint.
 func URL(e component.Endpoint) string {
 	return "https://" + net.JoinHostPort(e.Host, strconv.Itoa(int(e.Port)))
 }
 
-// AdminKubeconfigRef says where the admin kubeconfig of a hosted control plane is.
+// AdminKubeconfigRef returns the reference to the admin kubeconfig of a hosted control plane.
 func AdminKubeconfigRef(hcp *hyperv1.HostedControlPlane) hyperv1.KubeconfigSecretRef {
 	if hcp.Spec.KubeConfig != nil {
 		return *hcp.Spec.KubeConfig
@@ -101,8 +101,8 @@ func (p *pass) reconcileKubeconfig(ctx context.Context, k kubeconfig) error {
 	})
 }
 
-// trustOf is the CA bundle of a kubeconfig. Clients outside may meet a certificate that the user brought for a name of
-// the API server, so they trust its chain as well.
+// trustOf returns the CA bundle of a kubeconfig. External clients may get a certificate that the user provides for a
+// name of the API server, so they trust its chain as well.
 func (p *pass) trustOf(ctx context.Context, k kubeconfig) ([]byte, error) {
 	root := p.signers[RootCA].Trust()
 	if k.scope != "external" || p.hcp.Spec.Configuration == nil || p.hcp.Spec.Configuration.APIServer == nil {

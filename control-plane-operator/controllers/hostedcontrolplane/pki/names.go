@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package pki decides which certificates, keys and kubeconfigs a hosted control plane has, under which names, and keeps
-// them there and fresh.
+// Package pki decides which certificates, keys and kubeconfigs a hosted control plane has, and under which names. It
+// creates and renews them.
 package pki
 
 import (
@@ -22,7 +22,8 @@ const (
 	KubeletClientSigner = hosted.KubeletClientSigner
 	SystemAdminSigner   = hosted.SystemAdminSigner
 	ConfigOperatorCA    = hosted.ConfigOperatorCA
-	// The signers of break-glass certificates: of who administrates the cluster, and of who runs the management cluster.
+	// The signers of break-glass certificates: for administrators of the cluster, and for operators of the management
+	// cluster.
 	CustomerBreakGlassSigner = "customer-system-admin-signer"
 	SREBreakGlassSigner      = "sre-system-admin-signer"
 	IgnitionCA               = hosted.IgnitionServerCA
@@ -75,17 +76,17 @@ const (
 	KCMKubeconfig            = "kube-controller-manager-kubeconfig"
 	SchedulerKubeconfig      = "kube-scheduler-kubeconfig"
 
-	// KubeconfigKey is the key of all kubeconfig Secrets but the one for Cluster API.
+	// KubeconfigKey is the key of all kubeconfig Secrets except those for Cluster API.
 	KubeconfigKey = hosted.KubeconfigKey
-	// AutoscalerKubeconfig is the cluster-autoscaler's.
+	// AutoscalerKubeconfig is the kubeconfig of the cluster-autoscaler.
 	AutoscalerKubeconfig = "cluster-autoscaler-kubeconfig"
-	// IgnitionKubeconfig is the ignition-server's, which makes bootstrap tokens.
+	// IgnitionKubeconfig is the kubeconfig of the ignition-server, which creates bootstrap tokens.
 	IgnitionKubeconfig = "ignition-server-kubeconfig"
 	// ClusterAPIKey is the key of the kubeconfig Secrets for Cluster API and its provider.
 	ClusterAPIKey = "value"
 )
 
-// Annotations of the HostedControlPlane that the PKI heeds.
+// Annotations of the HostedControlPlane that the PKI honors.
 const (
 	DisableAnnotation  = hyperv1.DisablePKIReconciliationAnnotation
 	ValidityAnnotation = hyperv1.CertificateValidityAnnotation
@@ -94,28 +95,30 @@ const (
 	OverlapAnnotation  = hyperv1.SignerOverlapAnnotation
 )
 
-// NodeCertificateLife is how long a kubelet's certificate is good: long enough for a machine that was off for a long weekend, since a
-// kubelet renews after 70 % to 90 % of it, and short enough for one that was stolen.
+// NodeCertificateLife is the lifetime of a kubelet's certificate. A kubelet renews after 70 % to 90 % of it. It is long
+// enough for a machine that was off for a long weekend, and short enough for a stolen certificate.
 const NodeCertificateLife = 7 * 24 * time.Hour
 
-// BreakGlassCertificateLife is how long a break-glass certificate is good at most, as upstream has it.
+// BreakGlassCertificateLife is the maximum lifetime of a break-glass certificate, as upstream.
 const BreakGlassCertificateLife = 36 * time.Hour
 
-// NodeBootstrapper is the user that nodes request their first certificate as.
+// NodeBootstrapper is the user under which nodes request their first certificate.
 const NodeBootstrapper = "system:serviceaccount:openshift-machine-config-operator:node-bootstrapper"
 
 // BootstrapGroup is the group of users that may request a node's first certificate.
 const BootstrapGroup = "system:bootstrappers"
 
-// Users that those are in the guest who work on its nodes from outside. ClusterRoles of the same names say what they may do.
+// Users in the guest for the components that manage its nodes from outside. ClusterRoles of the same names grant their
+// permissions.
 const (
 	ClusterAPIUser = "hypershift:cluster-api"
 	ProviderUser   = "hypershift:capi-provider"
 	AutoscalerUser = "hypershift:cluster-autoscaler"
 )
 
-// IgnitionUser is the user that the ignition-server is in the guest, where a Role of the same name in kube-system says what it may do.
+// IgnitionUser is the user of the ignition-server in the guest, where a Role of the same name in kube-system grants its
+// permissions.
 const IgnitionUser = "hypershift:ignition-server"
 
-// ConfigOperatorUser is the user that the hosted-cluster-config-operator is in the guest.
+// ConfigOperatorUser is the user of the hosted-cluster-config-operator in the guest.
 const ConfigOperatorUser = "system:hosted-cluster-config"

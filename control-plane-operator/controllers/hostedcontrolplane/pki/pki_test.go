@@ -225,7 +225,7 @@ func TestReconcile(t *testing.T) {
 	})
 }
 
-// versions maps every Secret and ConfigMap to its resource version.
+// versions returns the resource version of every Secret and ConfigMap.
 func (w *world) versions() map[string]string {
 	w.t.Helper()
 	versions := map[string]string{}

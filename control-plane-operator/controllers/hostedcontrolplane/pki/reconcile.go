@@ -22,13 +22,13 @@ import (
 	"github.com/openshift/hypershift/support/upsert"
 )
 
-// Reconciler keeps the PKI of hosted control planes.
+// Reconciler manages the PKI of hosted control planes.
 type Reconciler struct {
 	// Client writes the management cluster.
 	Client crclient.Client
-	// Clock tells when certificates expire.
+	// Clock provides the time for expiry checks.
 	Clock clock.PassiveClock
-	// Lifetime is the life of leaf certificates unless the HostedControlPlane says otherwise.
+	// Lifetime is the lifetime of leaf certificates unless the HostedControlPlane overrides it.
 	Lifetime pki.Lifetime
 }
 
@@ -39,14 +39,15 @@ type pass struct {
 	infra    *component.Infra
 	lifetime pki.Lifetime
 	turnover turnover
-	// signers and leaves are filled as they are reconciled, by Secret name.
+	// signers and leaves are the reconciled key pairs by Secret name.
 	signers, leaves map[string]*pki.KeyPair
-	// wrote tells that something was not as it should be, so that nobody can have taken it yet.
+	// wrote reports that an object had to be changed, so that no pod can have loaded it yet.
 	wrote bool
 }
 
-// Reconcile brings all Secrets and ConfigMaps of the PKI up to date. Nothing is done where the user supplies the PKI. An annotation
-// that means nothing, or what a user's etcd lacks, is an error at the end: certificates run out whether or not somebody mends it.
+// Reconcile updates all Secrets and ConfigMaps of the PKI. It does nothing if the user supplies the PKI. An invalid
+// annotation, or a missing input for the user's etcd, is returned as an error at the end: certificates expire whether
+// or not the error is fixed.
 func (r *Reconciler) Reconcile(ctx context.Context, hcp *hyperv1.HostedControlPlane, infra *component.Infra) error {
 	if _, disabled := hcp.Annotations[DisableAnnotation]; disabled {
 		return nil
@@ -58,7 +59,8 @@ func (r *Reconciler) Reconcile(ctx context.Context, hcp *hyperv1.HostedControlPl
 		Reconciler: r, hcp: hcp, infra: infra, lifetime: lifetime, turnover: turnover,
 		signers: map[string]*pki.KeyPair{}, leaves: map[string]*pki.KeyPair{},
 	}
-	// The certificates of now serve an etcd on while somebody mends what is to replace them, and all others must not wait for that.
+	// The current certificates keep working for an etcd until the user fixes their replacement. All other certificates
+	// must not wait for that.
 	fault = errors.Join(fault, p.reconcileUnmanagedEtcd(ctx))
 	steps := []func(context.Context) error{
 		p.reconcileSigners, p.reconcileBundles, p.reconcileLeaves, p.reconcileServiceAccountKeys, p.reconcileKubeconfigs,
@@ -72,7 +74,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, hcp *hyperv1.HostedControlPl
 	return fault
 }
 
-// LifetimeOf reads the annotations about certificates, with a default for what they do not say.
+// LifetimeOf reads the annotations about certificates, with a fallback for values that they do not set.
 func LifetimeOf(hcp *hyperv1.HostedControlPlane, fallback pki.Lifetime) (pki.Lifetime, error) {
 	lifetime := fallback
 	if text, ok := hcp.Annotations[ValidityAnnotation]; ok {
@@ -92,13 +94,13 @@ func LifetimeOf(hcp *hyperv1.HostedControlPlane, fallback pki.Lifetime) (pki.Lif
 	return lifetime, nil
 }
 
-// RenewalFraction reads the part of a certificate's life after which it is renewed: 0.7 or, as a percentage, 70.
+// RenewalFraction reads the fraction of a certificate's life after which it is renewed: 0.7 or, as a percentage, 70.
 func RenewalFraction(text string) (float64, error) {
 	fraction, err := strconv.ParseFloat(text, 64)
 	if fraction >= 1 {
 		fraction /= 100
 	}
-	// What is no number is neither more nor less than any other.
+	// The comparison is written so that NaN is rejected: NaN compares false with everything.
 	if err != nil || !(fraction > 0 && fraction < 1) {
 		return 0, fmt.Errorf("%q is not a part of a certificate's life; write it as in 0.7", text)
 	}
@@ -182,8 +184,8 @@ func (p *pass) reconcileLeaves(ctx context.Context) error {
 	return nil
 }
 
-// reconcileServiceAccountKeys makes the keys once. It is no owner of them, as the hypershift-operator writes this Secret
-// too when the user brings a key.
+// reconcileServiceAccountKeys creates the keys once. It sets no owner, because the hypershift-operator also writes this
+// Secret if the user provides a key.
 func (p *pass) reconcileServiceAccountKeys(ctx context.Context) error {
 	secret := p.secret(ServiceAccountKeys)
 	result, err := upsert.Object(ctx, p.Client, secret, func() error {

@@ -15,7 +15,7 @@ import (
 	"github.com/openshift/hypershift/support/testenv"
 )
 
-// TestRefusals: a certificate that could not be written is one that somebody misses who has no way to tell.
+// TestRefusals: a failed write of a certificate must be an error, since its clients cannot report that it is missing.
 func TestRefusals(t *testing.T) {
 	for name, edit := range map[string]func(*world){
 		"a cluster with its own etcd and name is made": func(w *world) {

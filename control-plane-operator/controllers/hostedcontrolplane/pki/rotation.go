@@ -18,11 +18,13 @@ import (
 	"github.com/openshift/hypershift/support/upsert"
 )
 
-// everySigner stands in the annotation for all signers but that of the provider's break-glass certificates. Tenants may
-// write this entry. The provider's signer has an entry of its own, which an admission policy reserves to administrators.
+// everySigner is the annotation's entry for all signers except that of the provider's break-glass certificates. Tenants
+// may write this entry. The provider's signer has a separate entry, which an admission policy reserves to
+// administrators.
 const everySigner = "all"
 
-// Signers are the Secrets of all that can be rotated: the authorities and the keys of service account tokens.
+// Signers returns the Secrets of everything that can be rotated: the authorities and the keys of service account
+// tokens.
 func Signers() []string {
 	names := []string{ServiceAccountKeys}
 	for _, a := range authorities {
@@ -32,17 +34,18 @@ func Signers() []string {
 	return names
 }
 
-// turnover is what the annotations of a hosted control plane say about rotations.
+// turnover holds the rotation settings from the annotations of a hosted control plane.
 type turnover struct {
-	// requests are by the name of a signer.
+	// requests maps the name of a signer to its rotation request.
 	requests map[string]string
-	// overlap is nil unless the cluster says how long a former signer stays trusted.
+	// overlap is how long a previous signer stays trusted; nil if the cluster does not set it.
 	overlap *time.Duration
-	// life is that of the certificates that authorities make, caLife their own; zero for the default.
+	// life is the lifetime of the certificates that authorities sign, caLife the lifetime of the authorities; zero for the
+	// default.
 	life, caLife time.Duration
 }
 
-// turnoverOf reads the annotations; what means nothing in them asks for nothing and is an error.
+// turnoverOf reads the annotations. An invalid entry requests no rotation and is returned as an error.
 func turnoverOf(hcp *hyperv1.HostedControlPlane, lifetime pki.Lifetime) (turnover, error) {
 	t := turnover{life: lifetime.Validity, caLife: lifetime.CAValidity}
 	if t.life == 0 {
@@ -66,7 +69,8 @@ func turnoverOf(hcp *hyperv1.HostedControlPlane, lifetime pki.Lifetime) (turnove
 	return t, nil
 }
 
-// requestsOf reads a list such as "root-ca=1,all=2026-11". A mark is anything; another than the last one asks for a rotation.
+// requestsOf reads a list such as "root-ca=1,all=2026-11". A mark is any text; a mark that differs from the last one
+// requests a rotation.
 func requestsOf(text string) (map[string]string, error) {
 	marks := map[string]string{}
 	for item := range strings.SplitSeq(text, ",") {
@@ -95,11 +99,11 @@ func requestsOf(text string) (map[string]string, error) {
 	return requests, nil
 }
 
-// of is how an authority is replaced.
+// of returns how an authority is rotated.
 func (t turnover) of(a authority) pki.Rotation {
 	overlap := a.overlap
 	if t.overlap != nil {
-		// What would cut off nodes is no overlap.
+		// The overlap must not be so short that it cuts off nodes.
 		overlap = max(overlap, *t.overlap)
 	} else if a.handedOut {
 		overlap = max(overlap, cmp.Or(a.life, t.life))
@@ -110,7 +114,8 @@ func (t turnover) of(a authority) pki.Rotation {
 	}
 }
 
-// ofKeys is how the keys of service account tokens are replaced; tokens may live for a year where clients do not read them anew.
+// ofKeys returns how the keys of service account tokens are rotated. Tokens may live for a year if clients do not
+// reload them.
 func (t turnover) ofKeys() pki.Rotation {
 	overlap := pki.DefaultValidity
 	if t.overlap != nil {
@@ -119,8 +124,8 @@ func (t turnover) ofKeys() pki.Rotation {
 	return pki.Rotation{Request: t.requests[ServiceAccountKeys], Overlap: overlap}
 }
 
-// rotate brings rotations one step on. A step that others must have taken waits until all pods of the control plane run with what
-// follows from it.
+// rotate advances rotations by one step. A step that other pods must load first waits until all pods of the control
+// plane run with its result.
 func (p *pass) rotate(ctx context.Context) error {
 	if p.wrote {
 		return nil
@@ -149,7 +154,7 @@ func (p *pass) rotate(ctx context.Context) error {
 	return err
 }
 
-// Rotating are the stages of the signers that are not settled, by the names of their Secrets.
+// Rotating returns the stages of the signers that are not settled, by the names of their Secrets.
 func Rotating(secrets []corev1.Secret) map[string]pki.Stage {
 	signers, stages := Signers(), map[string]pki.Stage{}
 	for i := range secrets {

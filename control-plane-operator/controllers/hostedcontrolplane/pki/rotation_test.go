@@ -21,7 +21,7 @@ import (
 	"github.com/openshift/hypershift/support/pki"
 )
 
-// deploy adds a component with one pod that mounts what the API server does of a rotation's parts.
+// deploy adds a component with one pod that has the API server's mounts that a rotation changes.
 func (w *world) deploy() {
 	w.t.Helper()
 	template := corev1.PodTemplateSpec{
@@ -43,7 +43,8 @@ func (w *world) deploy() {
 	w.roll()
 }
 
-// roll does what the components phase and a Deployment's controller do: the pod is replaced by one that has taken what is mounted.
+// roll acts as the components phase and a Deployment's controller: a new pod, which has loaded the current mounts,
+// replaces the old one.
 func (w *world) roll() {
 	w.t.Helper()
 	if err := component.Refresh(w.t.Context(), w.r.Client, namespace); err != nil {
@@ -164,7 +165,7 @@ func TestRotate(t *testing.T) {
 	})
 }
 
-// TestProvidersSigner: tenants may rotate all signers of their cluster, and not that of the provider's break-glass
+// TestProvidersSigner: tenants may rotate all signers of their cluster, except that of the provider's break-glass
 // certificates.
 func TestProvidersSigner(t *testing.T) {
 	g := NewWithT(t)
@@ -177,12 +178,12 @@ func TestProvidersSigner(t *testing.T) {
 	g.Expect(requests).To(HaveKeyWithValue(SREBreakGlassSigner, "2"))
 }
 
-// verifyOptions are those of the API server for a client's certificate.
+// verifyOptions returns the options with which the API server verifies a client's certificate.
 func verifyOptions(w *world) x509.VerifyOptions {
 	return x509.VerifyOptions{Roots: w.bundle(ClientBundle), CurrentTime: w.clock.Now(), KeyUsages: []x509.ExtKeyUsage{x509.ExtKeyUsageClientAuth}}
 }
 
-// TestOneStepAtATime: who could have taken what is written just now?
+// TestOneStepAtATime checks that a rotation waits until pods can have loaded what was just written.
 func TestOneStepAtATime(t *testing.T) {
 	t.Run("When a pass has written anything it should take no step", func(t *testing.T) {
 		g, w := NewWithT(t), newWorld(t)

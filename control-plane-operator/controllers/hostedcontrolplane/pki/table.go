@@ -14,16 +14,17 @@ import (
 
 // authority is a certificate authority.
 type authority struct {
-	// secret and commonName are its Secret's name and its own.
+	// secret and commonName are the name of its Secret and its common name.
 	secret, commonName string
-	// overlap is how long a former authority is trusted at least when nothing that it signed is used here any more.
+	// overlap is the minimum time that a previous authority stays trusted after the control plane stops using certificates
+	// that it signed.
 	overlap time.Duration
-	// handedOut tells that people carry away what it signs: a former authority is trusted for as long as that lives, unless the
-	// cluster says otherwise.
+	// handedOut reports that users copy the certificates that the authority signs. A previous authority is then trusted
+	// for their lifetime, unless the cluster overrides that.
 	handedOut bool
-	// life is how long that lives; zero means what the cluster says of all certificates.
+	// life is the lifetime of those certificates; zero means the cluster's setting for all certificates.
 	life time.Duration
-	// onNodes tells that machines learn of the authority when they are installed, and not again.
+	// onNodes reports that machines get the authority only when they are installed.
 	onNodes bool
 }
 
@@ -55,7 +56,7 @@ var bundles = []struct {
 	{KubeletClientBundle, []string{KubeletClientSigner, ClusterSignerCA}},
 }
 
-// certificate is a leaf certificate: its Secret, its layout there, its signer, and what it is for.
+// certificate is a leaf certificate: its Secret, its layout there, its signer, and its usage.
 type certificate struct {
 	secret string
 	keys   pki.Keys
@@ -75,20 +76,20 @@ func client(secret, signer, commonName string, groups ...string) certificate {
 	}}
 }
 
-// both makes a certificate for serving and for calling.
+// both makes the certificate a server and client certificate.
 func (c certificate) both(organization string) certificate {
 	c.leaf.Server, c.leaf.Client = true, true
 	c.leaf.Organizations = []string{organization}
 	return c
 }
 
-// in changes the keys under which the Secret holds the certificate, and leaves the CA out.
+// in sets the keys under which the Secret holds the certificate, and omits the CA.
 func (c certificate) in(cert, key string) certificate {
 	c.keys = pki.Keys{Cert: cert, Key: key}
 	return c
 }
 
-// certificates is the whole list for one hosted control plane.
+// certificates returns all leaf certificates of a hosted control plane.
 func certificates(hcp *hyperv1.HostedControlPlane, infra *component.Infra) ([]certificate, error) {
 	apiHosts, err := publicAPIHosts(hcp, infra)
 	if err != nil {
@@ -128,8 +129,8 @@ func certificates(hcp *hyperv1.HostedControlPlane, infra *component.Infra) ([]ce
 	return list, nil
 }
 
-// etcdPeers are the names of the members one by one: a peer's certificate must name where the peer calls from, which with a wildcard takes a name
-// server that finds names of addresses. The largest etcd has three.
+// etcdPeers returns the names of the individual members. A peer's certificate must name the address that the peer calls
+// from; with a wildcard, that needs reverse DNS. The largest etcd has three members.
 func etcdPeers(namespace string) []string {
 	var names []string
 	for _, pod := range []string{"etcd-0", "etcd-1", "etcd-2"} {
@@ -142,7 +143,7 @@ func serviceNames(service, namespace string) []string {
 	return []string{service, service + "." + namespace + ".svc", service + "." + namespace + ".svc.cluster.local"}
 }
 
-// publicAPIHosts are the names under which guests and users reach the API server.
+// publicAPIHosts returns the names at which guests and users reach the API server.
 func publicAPIHosts(hcp *hyperv1.HostedControlPlane, infra *component.Infra) ([]string, error) {
 	hosts := []string{"localhost", "127.0.0.1", "::1"}
 	for _, service := range []string{"kubernetes", "openshift"} {

@@ -20,7 +20,7 @@ import (
 	"github.com/openshift/hypershift/support/pki"
 )
 
-// listed are the certificates of a control plane by the names of their Secrets.
+// listed returns the certificates of a control plane by the names of their Secrets.
 func listed(t *testing.T, edit func(*hyperv1.HostedControlPlane, *component.Infra)) map[string]certificate {
 	t.Helper()
 	hcp := fixture.ControlPlane()
@@ -40,7 +40,7 @@ func listed(t *testing.T, edit func(*hyperv1.HostedControlPlane, *component.Infr
 	return byName
 }
 
-// TestNamesOfTheAPIServer: a client refuses a server whose certificate does not name where it was found.
+// TestNamesOfTheAPIServer: a client rejects a server whose certificate does not name the server's address.
 func TestNamesOfTheAPIServer(t *testing.T) {
 	for _, tc := range []struct {
 		name string
@@ -88,7 +88,8 @@ func TestIgnitionCertificate(t *testing.T) {
 	})
 }
 
-// TestWhoIsTrusted: a certificate that no bundle's signer made is of no use, and one of a signer for something else would be too much.
+// TestWhoIsTrusted: a certificate whose signer is in no bundle is useless, and a signer in an unrelated bundle grants
+// too much.
 func TestWhoIsTrusted(t *testing.T) {
 	trusts := map[string][]string{}
 	for _, b := range bundles {
@@ -120,7 +121,7 @@ func TestWhoIsTrusted(t *testing.T) {
 	}
 }
 
-// TestAuthorities: who looks at a certificate finds these names in it, which are not those of the Secrets.
+// TestAuthorities: certificates contain these names, which are not those of the Secrets.
 func TestAuthorities(t *testing.T) {
 	t.Run("When authorities are made they should say what they are", func(t *testing.T) {
 		w, names := newWorld(t), map[string]string{}
@@ -203,7 +204,7 @@ func TestKubeconfigs(t *testing.T) {
 	})
 }
 
-// TestOverlaps: how long a former signer is trusted is what its certificates may live, elsewhere too.
+// TestOverlaps: a previous signer stays trusted as long as its certificates may live, also outside the cluster.
 func TestOverlaps(t *testing.T) {
 	const year = pki.DefaultValidity
 	overlaps := func(t *testing.T, text string, life time.Duration) map[string]time.Duration {

@@ -14,28 +14,30 @@ import (
 	"github.com/openshift/hypershift/support/pki"
 )
 
-// Keys of the Secret with which a user grants access to an etcd of their own. The first two are also those of Secrets of ours.
+// Keys of the Secret with which a user grants access to an external etcd. The operator's own Secrets use the first two
+// as well.
 const (
 	EtcdClientCert = "etcd-client.crt"
 	EtcdClientKey  = "etcd-client.key"
 	etcdClientCA   = "etcd-client-ca.crt"
 )
 
-// OwnEtcdError says what is wrong with the Secret of an etcd that the user brings.
+// OwnEtcdError is a fault in the Secret of an etcd that the user provides.
 type OwnEtcdError struct{ Err error }
 
 // Error implements error.
 func (e *OwnEtcdError) Error() string { return e.Err.Error() }
 
-// Unwrap has errors.Is look at what went wrong.
+// Unwrap returns the cause for errors.Is.
 func (e *OwnEtcdError) Unwrap() error { return e.Err }
 
-// BringsEtcd tells whether the user brings an etcd, whose certificates are then not ours to make.
+// BringsEtcd reports whether the user provides an etcd, so that the operator does not create its certificates.
 func BringsEtcd(hcp *hyperv1.HostedControlPlane) bool {
 	return hcp.Spec.Etcd.ManagementType == hyperv1.Unmanaged && hcp.Spec.Etcd.Unmanaged != nil
 }
 
-// reconcileUnmanagedEtcd puts the user's client certificate where the API server finds that of a managed etcd.
+// reconcileUnmanagedEtcd copies the user's client certificate to the Secret from which the API server reads that of a
+// managed etcd.
 func (p *pass) reconcileUnmanagedEtcd(ctx context.Context) error {
 	if !BringsEtcd(p.hcp) {
 		return nil

@@ -15,7 +15,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// TestAvailability walks over all that a highly available control plane runs: what has several replicas outlives a host and a drain.
+// TestAvailability checks all workloads of a highly available control plane: those with several replicas survive the
+// failure of a host and a drain.
 func TestAvailability(t *testing.T) {
 	scope := newScope(controlPlane(everything, highlyAvailable), everythingNeeds(t)...)
 	scope.Images.(payload)["cluster-autoscaler"] = "registry.example/payload/cluster-autoscaler@sha256:0001"

@@ -25,8 +25,8 @@ import (
 	"github.com/openshift/hypershift/control-plane-operator/controllers/breakglass"
 )
 
-// TestBreakGlass lets an administrator of each signer into a real API server and revokes one signer: its certificates of before are
-// refused, and nobody else's.
+// TestBreakGlass logs an administrator of each signer in to a real API server and revokes one signer. Only that
+// signer's old certificates are then rejected.
 func TestBreakGlass(t *testing.T) {
 	r := newTurn(t)
 	customer, sre := certificatesv1alpha1.CustomerBreakGlassSigner, certificatesv1alpha1.SREBreakGlassSigner
@@ -89,7 +89,7 @@ func TestBreakGlass(t *testing.T) {
 	r.works("administrator by break glass of after", r.breaksGlass(customer, "after"))
 }
 
-// breaksGlass is who asked for a certificate in the management cluster and was approved.
+// breaksGlass returns the access of a user whose certificate request was approved in the management cluster.
 func (r *turn) breaksGlass(class, name string) *rest.Config {
 	r.t.Helper()
 	private, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)

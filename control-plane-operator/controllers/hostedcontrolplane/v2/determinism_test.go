@@ -18,10 +18,11 @@ import (
 	hyperv1 "github.com/openshift/hypershift/api/hypershift/v1beta1"
 )
 
-// passes are so many that two entries of a map that are ranged over cannot stay in the same order by chance.
+// passes is large enough that a random map order cannot stay the same by chance.
 const passes = 50
 
-// TestDeterminism walks over all components: what is rendered from the same input is the same, or pods would roll for ever.
+// TestDeterminism renders all components repeatedly: the same input must give the same output, or pods would roll out
+// endlessly.
 func TestDeterminism(t *testing.T) {
 	scope := newScope(controlPlane(everything, highlyAvailable, severalOfEach), everythingNeeds(t)...)
 	scope.Images.(payload)["cluster-autoscaler"] = "registry.example/payload/cluster-autoscaler@sha256:0001"

@@ -15,7 +15,7 @@ import (
 	"github.com/openshift/hypershift/control-plane-operator/controllers/hostedcontrolplane/v2/etcd"
 )
 
-// TestEtcdNotes has what is known of members decide how they start, and restart none that runs.
+// TestEtcdNotes checks that notes decide how members start, and restart no running member.
 func TestEtcdNotes(t *testing.T) {
 	g := NewWithT(t)
 	scope := newScope(controlPlane(highlyAvailable))

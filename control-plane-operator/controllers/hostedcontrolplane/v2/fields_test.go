@@ -13,7 +13,7 @@ import (
 	hyperv1 "github.com/openshift/hypershift/api/hypershift/v1beta1"
 )
 
-// TestEachFieldWithoutEffect: who sets it alone is told of it alone.
+// TestEachFieldWithoutEffect: a user that sets one field gets a report about that field only.
 func TestEachFieldWithoutEffect(t *testing.T) {
 	type config = hyperv1.ClusterConfiguration
 	configured := func(c config) func(*hyperv1.HostedControlPlaneSpec) {
@@ -113,7 +113,7 @@ func TestEachFieldWithoutEffect(t *testing.T) {
 	}
 }
 
-// TestAllFaultsAreSaid at once: who mends one after the other waits for each.
+// TestAllFaultsAreSaid checks that all faults are reported at once, so that the user can fix them together.
 func TestAllFaultsAreSaid(t *testing.T) {
 	err := Validate(controlPlane(func(hcp *hyperv1.HostedControlPlane) {
 		hcp.Spec.SecretEncryption = &hyperv1.SecretEncryptionSpec{Type: hyperv1.KMS}
@@ -127,7 +127,7 @@ func TestAllFaultsAreSaid(t *testing.T) {
 		ContainSubstring("etcd.unmanaged.endpoint"), ContainSubstring("restoreSnapshotURL"))))
 }
 
-// TestRefusalsAreOfTheAPIServer has what components leave out reach who reports it.
+// TestRefusalsAreOfTheAPIServer checks that Refusals returns the settings that components leave out.
 func TestRefusalsAreOfTheAPIServer(t *testing.T) {
 	hcp := controlPlane(func(hcp *hyperv1.HostedControlPlane) {
 		hcp.Spec.AuditWebhook = &corev1.LocalObjectReference{Name: "lost"}
@@ -138,7 +138,7 @@ func TestRefusalsAreOfTheAPIServer(t *testing.T) {
 	g.Expect(refusals).To(ConsistOf(MatchError(ContainSubstring("auditWebhook: Secret lost"))))
 }
 
-// TestUnwantedComponents: what a cluster does not ask for any more goes, and what it has of its own stays.
+// TestUnwantedComponents: a component that a cluster no longer asks for is deleted, and the user's own objects stay.
 func TestUnwantedComponents(t *testing.T) {
 	scope := newScope(controlPlane())
 	pass := func() []string {

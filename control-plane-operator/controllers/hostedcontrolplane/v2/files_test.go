@@ -16,11 +16,12 @@ import (
 	"github.com/openshift/hypershift/support/component"
 )
 
-// mounted are files of pods, in flags and configuration.
+// mounted matches paths of files in flags and configuration.
 var mounted = regexp.MustCompile(`/(?:etc|var|mnt)/[^,:"\s]+`)
 
-// TestEachFileIsThere walks over all that a control plane runs: a file that a program is told of is mounted, and what is mounted is made by somebody.
-// A pod waits for ever for a Secret that nobody makes.
+// TestEachFileIsThere checks all pods of a control plane. A file in a program's flags or configuration must be mounted,
+// and each mounted object must be created by some component. A pod waits indefinitely for a Secret that is never
+// created.
 func TestEachFileIsThere(t *testing.T) {
 	scope := newScope(controlPlane(everything), append(everythingNeeds(t)[:4], secret("api-cert", map[string][]byte{"tls.crt": nil, "tls.key": nil}))...)
 	scope.Images.(payload)["cluster-autoscaler"] = "registry.example/payload/cluster-autoscaler@sha256:0001"
@@ -51,7 +52,7 @@ func TestEachFileIsThere(t *testing.T) {
 	}
 }
 
-// checkFiles returns how many files the containers of a pod are told of.
+// checkFiles returns the number of files that the containers of a pod refer to.
 func checkFiles(t *testing.T, scope *component.Scope, workload string, pod corev1.PodSpec) int {
 	t.Helper()
 	volumes, texts := map[string][]string{}, ""
@@ -64,7 +65,7 @@ func checkFiles(t *testing.T, scope *component.Scope, workload string, pod corev
 	for i, container := range append(pod.InitContainers, pod.Containers...) {
 		told := strings.Join(container.Args, " ")
 		if i >= len(pod.InitContainers) {
-			// What is configured is for the program that the pod is of.
+			// The configuration belongs to the pod's program.
 			told += texts
 		}
 		for _, file := range mounted.FindAllString(told, -1) {
@@ -77,7 +78,7 @@ func checkFiles(t *testing.T, scope *component.Scope, workload string, pod corev
 	return count
 }
 
-// contentOf are the files of a volume, nil where programs write themselves, and the text of those that may name further files.
+// contentOf returns the files of a volume, nil if programs write to it, and the text of files that may refer to others.
 func contentOf(t *testing.T, scope *component.Scope, workload string, volume corev1.Volume) (files []string, text string) {
 	t.Helper()
 	get := func(name string, optional *bool, into client.Object) {
@@ -112,7 +113,7 @@ func contentOf(t *testing.T, scope *component.Scope, workload string, volume cor
 	return nil, ""
 }
 
-// reachable tells whether a container finds a file: the innermost mount has it, or lets it be written.
+// reachable reports whether a container finds a file: the innermost mount contains it, or is writable.
 func reachable(container corev1.Container, volumes map[string][]string, file string) bool {
 	for dir := file; dir != "/"; dir = filepath.Dir(dir) {
 		for _, mount := range container.VolumeMounts {

@@ -28,7 +28,7 @@ const namespace = fixture.Namespace
 
 var now = time.Date(2026, time.November, 20, 12, 0, 0, 0, time.UTC)
 
-// payload has an image for every tag of the Kubernetes payload, and those that the operator brings.
+// payload has an image for every tag of the Kubernetes payload, and the images that the operator provides.
 type payload map[string]string
 
 func (p payload) ComponentImage(tag string) (string, bool) {
@@ -57,7 +57,7 @@ func nodePort(port int32) hyperv1.ServicePublishingStrategy {
 	}
 }
 
-// controlPlane is one of the smallest kind; edit changes it.
+// controlPlane returns a minimal control plane; edit changes it.
 func controlPlane(edit ...func(*hyperv1.HostedControlPlane)) *hyperv1.HostedControlPlane {
 	hcp := &hyperv1.HostedControlPlane{
 		ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "demo", UID: "1234", Generation: 1},
@@ -89,7 +89,7 @@ func highlyAvailable(hcp *hyperv1.HostedControlPlane) {
 	hcp.Spec.ControllerAvailabilityPolicy = hyperv1.HighlyAvailable
 }
 
-// newScope makes a scope whose management cluster is a fake one with the given objects.
+// newScope returns a scope whose management cluster is a fake one with the given objects.
 func newScope(hcp *hyperv1.HostedControlPlane, objects ...client.Object) *component.Scope {
 	c := fake.NewClientBuilder().WithScheme(fixture.Scheme()).WithObjects(append(objects, hcp)...).
 		WithStatusSubresource(&hyperv1.ControlPlaneComponent{}, &hyperv1.HostedControlPlane{},
@@ -103,7 +103,7 @@ func newScope(hcp *hyperv1.HostedControlPlane, objects ...client.Object) *compon
 	}
 }
 
-// withPKI makes the real Secrets and ConfigMaps of the control plane in the scope's fake cluster.
+// withPKI creates the real Secrets and ConfigMaps of the control plane in the scope's fake cluster.
 func withPKI(t testing.TB, scope *component.Scope) *component.Scope {
 	t.Helper()
 	r := &pki.Reconciler{Client: scope.Client, Clock: clocktesting.NewFakePassiveClock(time.Now())}

@@ -53,7 +53,7 @@ func TestManifests(t *testing.T) {
 	}
 }
 
-// everything asks for what a control plane can be asked for.
+// everything sets all options of a control plane.
 func everything(hcp *hyperv1.HostedControlPlane) {
 	hcp.Annotations = map[string]string{
 		"hypershift.openshift.io/kube-apiserver-gogc":                                          "50",
@@ -116,7 +116,7 @@ func everything(hcp *hyperv1.HostedControlPlane) {
 	}
 }
 
-// everythingNeeds are the objects that everything refers to, and one that the PKI would make anew each time.
+// everythingNeeds returns the objects that everything refers to, and one that the PKI would create with random content.
 func everythingNeeds(t testing.TB) []client.Object {
 	ca := readFile(t, "testdata/ca.pem")
 	return []client.Object{
@@ -140,7 +140,7 @@ func secret(name string, data map[string][]byte) *corev1.Secret {
 	return &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: name}, Data: data}
 }
 
-// ready marks components as rolled out, so that those which depend on them go on.
+// ready marks components as rolled out, so that components that depend on them continue.
 func ready(t testing.TB, scope *component.Scope, names ...string) {
 	t.Helper()
 	for _, name := range names {
@@ -161,7 +161,7 @@ func ready(t testing.TB, scope *component.Scope, names ...string) {
 	}
 }
 
-// dump writes all objects that components made, without what the server adds.
+// dump returns all objects that components created, without what the server adds.
 func dump(t testing.TB, scope *component.Scope) string {
 	t.Helper()
 	var documents []string

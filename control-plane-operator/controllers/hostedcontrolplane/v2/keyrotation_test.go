@@ -31,7 +31,7 @@ import (
 	"github.com/openshift/hypershift/support/testenv"
 )
 
-// TestKeyRotation rolls two real API servers of one etcd through every step, one after the other, and reads and writes
+// TestKeyRotation takes two real API servers of one etcd through every step, one after the other. It reads and writes
 // Secrets through both at every boundary: when encryption is first enabled, and when the key changes.
 func TestKeyRotation(t *testing.T) {
 	r := newRotation(t, 2)
@@ -44,7 +44,7 @@ func TestKeyRotation(t *testing.T) {
 	}
 }
 
-// configHash is the annotation of a pod template that changes with what its pods read.
+// configHash is the annotation of a pod template that changes with the files of its pods.
 const configHash = "component.hypershift.openshift.io/config-hash"
 
 // rotation is a control plane with one or more API servers, whose pods this test replaces as a Deployment would.
@@ -55,7 +55,7 @@ type rotation struct {
 	stops   []func()
 	guests  []client.Client
 	written int
-	// running is the configuration that the servers have.
+	// running is the configuration of the running servers.
 	running string
 }
 
@@ -92,7 +92,7 @@ func (r *rotation) config() *corev1.Secret {
 	return config
 }
 
-// use makes the cluster ask for a key that a Secret holds, and goes on until it is the only one.
+// use makes the cluster ask for a key in a Secret, and continues until it is the only one.
 func (r *rotation) use(what, key string) {
 	r.t.Helper()
 	r.goOver(what, &hyperv1.SecretEncryptionSpec{
@@ -100,7 +100,7 @@ func (r *rotation) use(what, key string) {
 	})
 }
 
-// goOver makes the cluster ask for another encryption, and goes on until it is the only one.
+// goOver makes the cluster ask for another encryption, and continues until it is the only one.
 func (r *rotation) goOver(what string, to *hyperv1.SecretEncryptionSpec) {
 	r.t.Helper()
 	r.scope.HCP.Spec.SecretEncryption = to
@@ -124,7 +124,8 @@ func (r *rotation) goOver(what string, to *hyperv1.SecretEncryptionSpec) {
 	r.t.Fatalf("%s does not end: %v", what, stages)
 }
 
-// settle reconciles the API server, replaces its processes one after the other if their pods would be, and reports them.
+// settle reconciles the API server, replaces its processes one after the other if a Deployment would replace their
+// pods, and reports them.
 func (r *rotation) settle() {
 	r.t.Helper()
 	kas := kubeapiserver.New()
@@ -167,7 +168,7 @@ func (r *rotation) template() corev1.PodTemplateSpec {
 	return r.servers[0].template()
 }
 
-// template is that of the API server's pods.
+// template returns the pod template of the API server.
 func (m *machine) template() corev1.PodTemplateSpec {
 	m.t.Helper()
 	d := &appsv1.Deployment{}
@@ -175,7 +176,7 @@ func (m *machine) template() corev1.PodTemplateSpec {
 	return d.Spec.Template
 }
 
-// replace starts an API server anew with the files of now.
+// replace restarts an API server with the current files.
 func (r *rotation) replace(i int, kas *component.Component) {
 	r.t.Helper()
 	if r.stops[i] != nil {
@@ -194,7 +195,7 @@ func (r *rotation) replace(i int, kas *component.Component) {
 	}
 }
 
-// report is the pod of an API server.
+// report creates or updates the pod of an API server.
 func (r *rotation) report(i int, annotations map[string]string) {
 	r.t.Helper()
 	pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{
@@ -208,7 +209,7 @@ func (r *rotation) report(i int, annotations map[string]string) {
 	}
 }
 
-// check writes a Secret through each server that runs, and lists all of them through each.
+// check writes a Secret through each running server, and lists all of them through each.
 func (r *rotation) check(when string) {
 	r.t.Helper()
 	for i, guest := range r.guests {
@@ -235,13 +236,13 @@ func (r *rotation) check(when string) {
 	}
 }
 
-// migrate does what the config operator does.
+// migrate runs the re-encryption of the config operator.
 func (r *rotation) migrate() {
 	r.t.Helper()
 	r.reencrypt(r.reencryption(clocktesting.NewFakePassiveClock(now)))
 }
 
-// reencryption is the controller of the config operator.
+// reencryption returns the controller of the config operator.
 func (r *rotation) reencryption(clock clock.PassiveClock) *reencryption.Reconciler {
 	return &reencryption.Reconciler{
 		Guest: r.guests[0], Management: r.scope.Client, Namespace: namespace, Clock: clock,

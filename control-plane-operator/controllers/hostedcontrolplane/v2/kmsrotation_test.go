@@ -24,11 +24,11 @@ import (
 	"github.com/openshift/hypershift/control-plane-operator/controllers/hostedcontrolplane/v2/kubeapiserver"
 )
 
-// TestKMSPlugin has a real API server encrypt by a plugin: from a key in a Secret to the plugin, to another key of the plugin, without
-// the plugin, and back. Secrets are read and written at every boundary.
+// TestKMSPlugin makes a real API server encrypt with a plugin: from a key in a Secret to the plugin, to another key of
+// the plugin, without the plugin, and back. Secrets are read and written at every boundary.
 func TestKMSPlugin(t *testing.T) {
 	r := newRotation(t, 1)
-	// Paths of sockets are short, and those of a test's folders are not.
+	// Paths of sockets must be short, and a test's directories are not.
 	sockets, err := os.MkdirTemp("", "kms")
 	if err != nil {
 		t.Fatal(err)
@@ -73,13 +73,13 @@ func encryptedBy(plugin string) *hyperv1.SecretEncryptionSpec {
 	}}
 }
 
-// stored are the guest's Secrets as etcd has them.
+// stored returns the guest's Secrets as they are in etcd.
 func (r *rotation) stored() map[string][]byte {
 	r.t.Helper()
 	return r.servers[0].storedIn("https://localhost:"+r.servers[0].ports["2379"], "/kubernetes.io/secrets/")
 }
 
-// storedIn is what an etcd has of which the API server is a client, by the beginning of the keys.
+// storedIn returns the data in the API server's etcd, by key prefix.
 func (m *machine) storedIn(url, prefix string) map[string][]byte {
 	m.t.Helper()
 	config, err := etcd.ClientTLS(m.t.Context(), m.scope.Client, namespace)
@@ -102,7 +102,7 @@ func (m *machine) storedIn(url, prefix string) map[string][]byte {
 	return stored
 }
 
-// all expects that everything is stored as a key writes it.
+// all checks that all data is stored with the prefix of a key.
 func (r *rotation) all(prefix string) {
 	r.t.Helper()
 	stored := r.stored()
@@ -116,7 +116,8 @@ func (r *rotation) all(prefix string) {
 	}
 }
 
-// rotates has the plugin take another key, and lose the former one as soon as the config operator says that nothing needs it.
+// rotates makes the plugin switch to another key. The plugin loses the previous key when the config operator reports
+// that no data needs it.
 func (r *rotation) rotates(p *plugin) {
 	r.t.Helper()
 	clock := clocktesting.NewFakePassiveClock(time.Now())
@@ -130,7 +131,7 @@ func (r *rotation) rotates(p *plugin) {
 		r.t.Fatal("the key of the plugin is not remembered")
 	}
 	p.take("second")
-	// An API server asks its plugin once a minute.
+	// Restart the API server: it would ask its plugin only once a minute.
 	r.replace(0, kubeapiserver.New())
 	m.Guest = r.guests[0]
 	r.reencrypt(m)
@@ -152,8 +153,8 @@ func (r *rotation) rotates(p *plugin) {
 	r.check("the plugin lost the key before")
 }
 
-// lives expects that a server neither is restarted nor taken out of service when its plugin is away: both probes succeed, and what is no
-// Secret can be written.
+// lives checks that a server is neither restarted nor taken out of service when its plugin is down: both probes
+// succeed, and objects other than Secrets can be written.
 func (r *rotation) lives(i int) {
 	r.t.Helper()
 	container := r.template().Spec.Containers[0]
@@ -185,7 +186,7 @@ func (r *rotation) lives(i int) {
 	}
 }
 
-// replaceUnready starts a server anew whose plugin is away: it must not count as started, and reads no Secret.
+// replaceUnready restarts a server whose plugin is down: it must not count as started, and reads no Secret.
 func (r *rotation) replaceUnready(i int) {
 	r.t.Helper()
 	m, kas := r.servers[i], kubeapiserver.New()
@@ -194,7 +195,7 @@ func (r *rotation) replaceUnready(i int) {
 	defer func() { m.unready = false }()
 	r.replace(i, kas)
 	list := &corev1.SecretList{}
-	// The server tells its clients to come again.
+	// The server tells its clients to retry.
 	ctx, cancel := context.WithTimeout(r.t.Context(), 5*time.Second)
 	defer cancel()
 	if err := r.guests[i].List(ctx, list, client.InNamespace("default")); err == nil {

@@ -33,7 +33,8 @@ import (
 	"github.com/openshift/hypershift/support/pki"
 )
 
-// TestLogins asks a real API server whom it lets in, by tokens of an issuer and by certificates of a signer of the user's.
+// TestLogins checks which users a real API server accepts, by tokens of an issuer and by certificates of the user's
+// signer.
 func TestLogins(t *testing.T) {
 	findBinaries(t)
 	issuer, signer := newIssuer(t), fixture.CA(t, "house")
@@ -100,7 +101,7 @@ func bundle(name, certificates string) *corev1.ConfigMap {
 	}
 }
 
-// waitForTokens waits until the API server has read the issuer's keys, which it does in its own time after its start.
+// waitForTokens waits until the API server has loaded the issuer's keys, which happens some time after its start.
 func (m *machine) waitForTokens(token string) {
 	m.t.Helper()
 	config := rest.AnonymousClientConfig(m.guestConfig())
@@ -124,7 +125,7 @@ func whoAmI(ctx context.Context, config *rest.Config) (*authenticationv1.UserInf
 	return &review.Status.UserInfo, nil
 }
 
-// expectLogin: without a wanted user the API server must turn the client away.
+// expectLogin: without an expected user, the API server must reject the client.
 func expectLogin(t *testing.T, config *rest.Config, want *authenticationv1.UserInfo) {
 	t.Helper()
 	got, err := whoAmI(t.Context(), config)
@@ -137,7 +138,7 @@ func expectLogin(t *testing.T, config *rest.Config, want *authenticationv1.UserI
 	if err != nil {
 		t.Fatal(err)
 	}
-	// What the API server adds to certificates is its own affair.
+	// Ignore what the API server adds for certificates.
 	delete(got.Extra, "authentication.kubernetes.io/credential-id")
 	if len(got.Extra) == 0 {
 		got.Extra = nil
@@ -147,7 +148,7 @@ func expectLogin(t *testing.T, config *rest.Config, want *authenticationv1.UserI
 	}
 }
 
-// issuer is an OpenID Connect issuer on this machine.
+// issuer is an OpenID Connect issuer on the local machine.
 type issuer struct {
 	*httptest.Server
 	key *rsa.PrivateKey
@@ -183,7 +184,7 @@ func (i *issuer) ca() string {
 	return string(pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: i.Certificate().Raw}))
 }
 
-// provider lets in who is of the house and is not root.
+// provider returns a provider that accepts members of the organization except root.
 func (i *issuer) provider() configv1.OIDCProvider {
 	return configv1.OIDCProvider{
 		Name: "sso",

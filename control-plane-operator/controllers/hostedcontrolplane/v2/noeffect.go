@@ -11,10 +11,10 @@ import (
 	hyperv1 "github.com/openshift/hypershift/api/hypershift/v1beta1"
 )
 
-// This file is the one place that looks at fields which nothing honours. A test in test/integration/fields walks the whole spec:
-// what no other file reads must be reported here, or refused by Validate.
+// Only this file may read fields that have no effect. A test in test/integration/fields checks the complete spec: a
+// field that no other file reads must be reported here, or rejected by Validate.
 
-// WithoutEffect lists fields that are set and that mean nothing in the Kubernetes distribution, in the order of the API.
+// WithoutEffect lists fields that are set and have no effect in the Kubernetes distribution, in the order of the API.
 func WithoutEffect(hcp *hyperv1.HostedControlPlane) []string {
 	var fields set
 	ofControlPlane(&fields, hcp.Spec)
@@ -33,7 +33,7 @@ func WithoutEffect(hcp *hyperv1.HostedControlPlane) []string {
 	return fields
 }
 
-// set are names of fields that are set.
+// set lists names of fields that are set.
 type set []string
 
 func (s *set) add(isSet bool, field string) {
@@ -56,7 +56,7 @@ func ofControlPlane(fields *set, spec hyperv1.HostedControlPlaneSpec) {
 	ofKubeVirt(fields, ptr.Deref(spec.Platform.Kubevirt, hyperv1.KubevirtPlatformSpec{}))
 }
 
-// ofKubeVirt is for the storage driver of an OpenShift release.
+// ofKubeVirt adds the settings for the storage driver of an OpenShift release.
 func ofKubeVirt(fields *set, spec hyperv1.KubevirtPlatformSpec) {
 	fields.add(spec.StorageDriver != nil, "platform.kubevirt.storageDriver")
 }

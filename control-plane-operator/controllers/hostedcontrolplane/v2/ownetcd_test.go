@@ -25,7 +25,7 @@ import (
 // ownSecret is the Secret with which the user grants access.
 const ownSecret = "own-etcd"
 
-// TestOwnEtcd has real API servers keep what they are told in an etcd that the user runs, which lets in whom the user's CA knows.
+// TestOwnEtcd lets real API servers store data in an etcd that the user runs, which accepts clients of the user's CA.
 func TestOwnEtcd(t *testing.T) {
 	findBinaries(t)
 	ca := userCA(t)
@@ -106,7 +106,7 @@ func issue(t *testing.T, ca *supportpki.KeyPair, leaf supportpki.Leaf) *supportp
 	return pair
 }
 
-// userSecret has a client certificate of one CA, for a server whose certificate is of another.
+// userSecret returns a Secret with a client certificate of one CA, for a server whose certificate another CA signed.
 func userSecret(t *testing.T, signer, trusted *supportpki.KeyPair) *corev1.Secret {
 	t.Helper()
 	client := issue(t, signer, supportpki.Leaf{Name: supportpki.Name{CommonName: "hosted"}, Client: true})
@@ -115,7 +115,7 @@ func userSecret(t *testing.T, signer, trusted *supportpki.KeyPair) *corev1.Secre
 	})
 }
 
-// newOwnMachine is for an API server whose etcd the user runs.
+// newOwnMachine returns a machine for an API server whose etcd the user runs.
 func newOwnMachine(t *testing.T, url string, signer, trusted *supportpki.KeyPair) *machine {
 	t.Helper()
 	hcp := controlPlane(func(hcp *hyperv1.HostedControlPlane) {
@@ -127,13 +127,13 @@ func newOwnMachine(t *testing.T, url string, signer, trusted *supportpki.KeyPair
 		t.Fatal(err)
 	}
 	m := newMachine(t, hcp, userSecret(t, signer, trusted))
-	// The URL of the user's etcd is one of this machine already.
+	// The URL of the user's etcd is already local, so its port is not changed.
 	m.ports = map[string]string{"6443": m.ports["6443"]}
 	m.reconcile()
 	return m
 }
 
-// reconcile has the API server's Deployment, and all that its pods read, follow the user.
+// reconcile updates the API server's Deployment, and all files of its pods, to the user's settings.
 func (m *machine) reconcile() {
 	m.t.Helper()
 	withPKI(m.t, m.scope)
@@ -142,7 +142,7 @@ func (m *machine) reconcile() {
 	}
 }
 
-// write has the API server store something.
+// write makes the API server store an object.
 func (m *machine) write(name string) {
 	m.t.Helper()
 	cm := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: name}}
@@ -152,7 +152,7 @@ func (m *machine) write(name string) {
 	}
 }
 
-// startOwnEtcd runs an etcd as a user would who gives no client a hearing without a certificate of a CA, and returns its URL.
+// startOwnEtcd runs an etcd that requires client certificates of a CA, and returns its URL.
 func startOwnEtcd(t *testing.T, ca *supportpki.KeyPair) string {
 	t.Helper()
 	server := issue(t, ca, supportpki.Leaf{Name: supportpki.Name{CommonName: "etcd"}, Hosts: []string{"localhost", "127.0.0.1"}, Server: true, Client: true})

@@ -16,7 +16,7 @@ import (
 	"github.com/openshift/hypershift/support/component"
 )
 
-// planted is what version 0.1.0 made of a user's object: it has the name that the user chose.
+// planted returns the copy of a user's object that version 0.1.0 created: it has the name that the user chose.
 func planted(made client.Object) client.Object {
 	meta := metav1.ObjectMeta{Namespace: namespace, Name: made.GetName(),
 		Annotations: map[string]string{hyperv1.HostedClusterAnnotation: "clusters/demo"}}
@@ -26,7 +26,7 @@ func planted(made client.Object) client.Object {
 	return &corev1.Secret{ObjectMeta: meta, Data: map[string][]byte{"x": []byte("a user wrote this")}}
 }
 
-// made are the Secrets and ConfigMaps that are not among the objects that the test gave.
+// made returns the Secrets and ConfigMaps that are not among the test's own objects.
 func made(t *testing.T, scope *component.Scope, given ...client.Object) []client.Object {
 	t.Helper()
 	g := NewWithT(t)
@@ -52,7 +52,7 @@ func made(t *testing.T, scope *component.Scope, given ...client.Object) []client
 	return all
 }
 
-// rollAll reconciles all components and returns what they say.
+// rollAll reconciles all components and returns their messages.
 func rollAll(t *testing.T, scope *component.Scope) (said []string) {
 	t.Helper()
 	scope.Images.(payload)["cluster-autoscaler"] = "registry.example/payload/cluster-autoscaler@sha256:0001"
@@ -66,8 +66,8 @@ func rollAll(t *testing.T, scope *component.Scope) (said []string) {
 	return said
 }
 
-// TestPlantedObjects covers each Secret and ConfigMap that the components and the PKI of a control plane make: one that
-// a user may have written is refused, and not completed or read.
+// TestPlantedObjects covers each Secret and ConfigMap that the components and the PKI of a control plane create. An
+// object that a user may have written is rejected; it is neither completed nor read.
 func TestPlantedObjects(t *testing.T) {
 	given := everythingNeeds(t)
 	scope := newScope(controlPlane(everything), given...)

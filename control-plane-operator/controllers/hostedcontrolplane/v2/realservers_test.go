@@ -35,11 +35,11 @@ import (
 	"github.com/openshift/hypershift/support/testenv"
 )
 
-// patience is how long a program may take to do what it is started for, on a machine that has other work too.
+// patience is the timeout for a program on a busy machine.
 const patience = 3 * time.Minute
 
-// TestRealServers runs the programs of the payload with the very flags and files that their pods get, only that paths
-// are moved to a folder of the test and ports to free ones.
+// TestRealServers runs the programs of the payload with the exact flags and files of their pods. Only paths are moved
+// to a directory of the test, and ports to free ones.
 func TestRealServers(t *testing.T) {
 	cases := map[string]func(*hyperv1.HostedControlPlane){
 		"minimal": func(*hyperv1.HostedControlPlane) {},
@@ -47,7 +47,7 @@ func TestRealServers(t *testing.T) {
 			everything(hcp)
 			hcp.Spec.AuditWebhook = nil
 			hcp.Spec.Configuration.APIServer.ServingCerts = configv1.APIServerServingCerts{}
-			// The certificates of others are tried in tests of their own.
+			// Separate tests cover third-party certificates.
 			hcp.Spec.Configuration.Authentication.OIDCProviders[0].Issuer.CertificateAuthority.Name = ""
 			hcp.Spec.Configuration.APIServer.ClientCA.Name = ""
 		},
@@ -69,9 +69,9 @@ type machine struct {
 	root     string
 	binaries string
 	ports    map[string]string
-	// sockets is where the plugins listen that encrypt for the API server; empty for none.
+	// sockets is the directory of the plugins' sockets for the API server; empty for none.
 	sockets string
-	// unready says that the next API server is not to start: only what stays of its checks without a plugin must succeed.
+	// unready says that the next API server must not become ready: only the checks that do not need a plugin must succeed.
 	unready bool
 }
 
@@ -111,8 +111,8 @@ func findBinaries(t *testing.T) string {
 	return ""
 }
 
-// run starts the main container of a component's pod and waits until its startup and readiness probes succeed.
-// It returns what ends it; that happens at the end of the test anyway.
+// run starts the main container of a component's pod and waits until its startup and readiness probes succeed. It
+// returns a function that stops it, which also happens at the end of the test.
 func (m *machine) run(c *component.Component) (stop func()) {
 	m.t.Helper()
 	p := m.launch(c)
@@ -136,7 +136,7 @@ type program struct {
 	stop      func()
 }
 
-// launch starts the main container of a component's pod. The end of the test ends it.
+// launch starts the main container of a component's pod. It stops at the end of the test.
 func (m *machine) launch(c *component.Component) *program {
 	m.t.Helper()
 	pod := m.podOf(c)
@@ -151,7 +151,7 @@ func (m *machine) launch(c *component.Component) *program {
 	return p
 }
 
-// startProgram starts a program, which the end of the test ends.
+// startProgram starts a program, which stops at the end of the test.
 func startProgram(t *testing.T, path string, args ...string) *program {
 	t.Helper()
 	p := &program{args: args, exited: make(chan error, 1)}
@@ -187,7 +187,7 @@ func (m *machine) podOf(c *component.Component) corev1.PodSpec {
 	}
 }
 
-// mount writes the pod's volumes into folders and returns the folder of each mount path.
+// mount writes the pod's volumes to directories and returns the directory of each mount path.
 func (m *machine) mount(pod corev1.PodSpec, container corev1.Container) map[string]string {
 	m.t.Helper()
 	dirs := map[string]string{}
@@ -196,7 +196,7 @@ func (m *machine) mount(pod corev1.PodSpec, container corev1.Container) map[stri
 		if err := os.MkdirAll(dir, 0o700); err != nil {
 			m.t.Fatal(err)
 		}
-		// The test's own folder is below /tmp, so that path must not be moved.
+		// The test's own directory is below /tmp, so that path must not be moved.
 		if vm.MountPath != "/tmp" {
 			dirs[vm.MountPath] = dir
 		}
@@ -242,7 +242,7 @@ func (m *machine) get(name string, obj client.Object) {
 	}
 }
 
-// localizeEtcd moves the configuration file of an etcd member to this machine.
+// localizeEtcd changes the configuration file of an etcd member to the local machine.
 func (m *machine) localizeEtcd(text string) string {
 	if !strings.Contains(text, "initial-cluster-state:") {
 		return text
@@ -254,7 +254,7 @@ func (m *machine) localizeEtcd(text string) string {
 	return strings.ReplaceAll(text, "/var/lib/data", filepath.Join(m.root, "etcd", "data"))
 }
 
-// localize moves paths, names and ports of the pod to those of this machine.
+// localize changes paths, names and ports of the pod to those of the local machine.
 func (m *machine) localize(text string, dirs map[string]string) string {
 	if strings.HasPrefix(text, "--listen-") {
 		text = strings.Replace(text, "0.0.0.0", "127.0.0.1", 1)
@@ -285,7 +285,7 @@ func (m *machine) waitStarted(container corev1.Container, exited <-chan error) e
 	return m.waitReady(container, container.ReadinessProbe, exited)
 }
 
-// waitUnready waits until the program answers its startup probe, and expects that it says no.
+// waitUnready waits until the program answers its startup probe, and expects a failure.
 func (m *machine) waitUnready(container corev1.Container, exited <-chan error) error {
 	if err := m.waitReady(container, container.LivenessProbe, exited); err != nil {
 		return err
@@ -335,7 +335,7 @@ func (m *machine) waitReady(container corev1.Container, of *corev1.Probe, exited
 	})
 }
 
-// guestConfig is that of the guest's administrator.
+// guestConfig returns the access of the guest's administrator.
 func (m *machine) guestConfig() *rest.Config {
 	m.t.Helper()
 	kubeconfig := &corev1.Secret{}
@@ -347,7 +347,7 @@ func (m *machine) guestConfig() *rest.Config {
 	return config
 }
 
-// useCluster proves that the four programs work together: a Deployment's pod is made and waits only for a node.
+// useCluster proves that the four programs work together: a Deployment's pod is created and only waits for a node.
 func (m *machine) useCluster() {
 	m.t.Helper()
 	guest := kubernetes.NewForConfigOrDie(m.guestConfig())

@@ -38,8 +38,8 @@ import (
 	supportpki "github.com/openshift/hypershift/support/pki"
 )
 
-// TestSignerRotation rotates all signers of a control plane whose etcd, API server and controller manager are real, and has everybody
-// who was there before go on at each step: with the certificates, tokens and authorities of before and with those of now.
+// TestSignerRotation rotates all signers of a control plane with real etcd, API server and controller manager. At each
+// step, all existing clients must keep working: with the old and the new certificates, tokens and authorities.
 func TestSignerRotation(t *testing.T) {
 	r := newTurn(t)
 	before := r.clients("before")
@@ -71,7 +71,7 @@ func TestSignerRotation(t *testing.T) {
 		t.Fatalf("it took the steps %v", stages)
 	}
 
-	// What was handed out is refused from now on, that of nodes excepted.
+	// Previously issued credentials are rejected from now on, except those of nodes.
 	r.scope.HCP.Annotations[pki.OverlapAnnotation] = "0s"
 	for range 3 {
 		r.reconcile()
@@ -85,7 +85,7 @@ func TestSignerRotation(t *testing.T) {
 	r.refused("service account of before", before["service account"])
 	for name, config := range r.clients("after") {
 		r.works(name+" of after", config)
-		// A machine that was installed before knows the first authority and no other.
+		// A machine that was installed earlier only knows the first authority.
 		config = rest.CopyConfig(config)
 		config.CAData = before["node"].CAData
 		r.works(name+" of after with the first authority", config)
@@ -98,7 +98,7 @@ type turn struct {
 	*machine
 	pki        *pki.Reconciler
 	components []*component.Component
-	// running are the hashes of what the processes were started with.
+	// running holds the hashes of the files that the processes were started with.
 	running map[string]string
 	stops   map[string]func()
 }
@@ -120,7 +120,7 @@ func (r *turn) reconcile() {
 	}
 }
 
-// roll starts anew what has to take something new, and reports its pod.
+// roll restarts the processes whose files have changed, and reports their pods.
 func (r *turn) roll() {
 	r.t.Helper()
 	for _, c := range r.components {
@@ -168,7 +168,8 @@ func (r *turn) stages() map[string]supportpki.Stage {
 	return pki.Rotating(list.Items)
 }
 
-// clients are those that somebody has who comes now: an administrator, a node with a certificate of the controller manager's, and a pod.
+// clients returns the access of new clients: an administrator, a node with a certificate from the controller manager,
+// and a pod.
 func (r *turn) clients(when string) map[string]*rest.Config {
 	r.t.Helper()
 	admin := r.guestConfig()
@@ -180,7 +181,7 @@ func (r *turn) clients(when string) map[string]*rest.Config {
 	return map[string]*rest.Config{"administrator": admin, "node": node, "service account": pod}
 }
 
-// token is one of a service account that lives for a year, as those of clients do that never read it anew.
+// token returns a service account token that lives for a year, as for clients that never reload it.
 func (r *turn) token(guest kubernetes.Interface) string {
 	r.t.Helper()
 	var token string
@@ -190,7 +191,7 @@ func (r *turn) token(guest kubernetes.Interface) string {
 		if err == nil {
 			token = answer.Status.Token
 		}
-		// The controller manager makes the account a moment after it starts.
+		// The controller manager creates the account a moment after it starts.
 		return err == nil, nil
 	})
 	if err != nil {
@@ -199,7 +200,7 @@ func (r *turn) token(guest kubernetes.Interface) string {
 	return token
 }
 
-// signed is a client certificate that the controller manager signs, and its key.
+// signed returns a client certificate that the controller manager signs, and its key.
 func (r *turn) signed(guest kubernetes.Interface, name string) (cert, key []byte) {
 	r.t.Helper()
 	private, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
@@ -243,7 +244,7 @@ func (r *turn) signed(guest kubernetes.Interface, name string) (cert, key []byte
 	return cert, pem.EncodeToMemory(&pem.Block{Type: "EC PRIVATE KEY", Bytes: encoded})
 }
 
-// identify asks the API server who it takes somebody for.
+// identify checks that the API server authenticates a client.
 func (r *turn) identify(config *rest.Config) error {
 	review := &authenticationv1.SelfSubjectReview{}
 	_, err := kubernetes.NewForConfigOrDie(config).AuthenticationV1().SelfSubjectReviews().Create(r.t.Context(), review, metav1.CreateOptions{})
@@ -264,7 +265,8 @@ func (r *turn) refused(who string, config *rest.Config) {
 	}
 }
 
-// kubelet serves and asks for certificates as that of a machine does which was installed before: it knows the authorities of then.
+// kubelet returns a server like the kubelet of a machine that was installed earlier: it knows the authorities of that
+// time.
 func (r *turn) kubelet() *httptest.Server {
 	r.t.Helper()
 	trusted := &corev1.ConfigMap{}
@@ -292,7 +294,7 @@ func (r *turn) kubelet() *httptest.Server {
 	return server
 }
 
-// calls reaches a kubelet as the API server does now.
+// calls connects to a kubelet as the API server does now.
 func (r *turn) calls(kubelet *httptest.Server, stage supportpki.Stage) {
 	r.t.Helper()
 	secret, bundle := &corev1.Secret{}, &corev1.ConfigMap{}

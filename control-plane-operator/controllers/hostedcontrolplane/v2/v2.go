@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package v2 lists the components of a hosted control plane. Each has a folder here; the order is that in which they are
-// looked at, while their dependencies say what waits for what.
+// Package v2 lists the components of a hosted control plane. Each has a directory here. The list is the order of
+// reconciliation; the dependencies of a component decide what it waits for.
 package v2
 
 import (
@@ -25,7 +25,7 @@ type Config struct {
 	RegistryOverrides string
 	// ImageOverrides is the environment variable OPENSHIFT_IMG_OVERRIDES.
 	ImageOverrides string
-	// Inherited are environment variables that are passed on as they are, such as those of a proxy.
+	// Inherited are environment variables that are passed on unchanged, such as those of a proxy.
 	Inherited []corev1.EnvVar
 }
 

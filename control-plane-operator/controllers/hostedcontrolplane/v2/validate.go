@@ -14,19 +14,21 @@ import (
 	"github.com/openshift/hypershift/control-plane-operator/controllers/hostedcontrolplane/v2/kubeapiserver"
 )
 
-// Validate says what of a HostedControlPlane the components of the Kubernetes distribution cannot do, and cannot leave out
-// either; nil if there is nothing.
+// Validate returns which settings of a HostedControlPlane the components of the Kubernetes distribution can neither
+// apply nor ignore; nil if there are none.
 func Validate(hcp *hyperv1.HostedControlPlane) error {
 	return errors.Join(kubeapiserver.ValidateEncryption(hcp), kubeapiserver.ValidateLists(hcp), validateRestore(hcp),
 		validatePlatform(hcp), etcd.ValidateEndpoint(hcp))
 }
 
-// Refusals says what components leave out of a HostedControlPlane, since by halves it would be dangerous.
+// Refusals returns which settings of a HostedControlPlane components leave out because applying them partially would be
+// dangerous.
 func Refusals(ctx context.Context, c client.Reader, hcp *hyperv1.HostedControlPlane) ([]error, error) {
 	return kubeapiserver.Refusals(ctx, c, hcp)
 }
 
-// validatePlatform: the schema takes AWS without its block, as upstream's does, and the block cannot be guessed.
+// validatePlatform requires the AWS block: like upstream's, the schema accepts AWS without it, and there is no default
+// for it.
 func validatePlatform(hcp *hyperv1.HostedControlPlane) error {
 	if hcp.Spec.Platform.Type == hyperv1.AWSPlatform && hcp.Spec.Platform.AWS == nil {
 		return errors.New("platform.aws is missing, which platform.type AWS needs: set it")
@@ -34,7 +36,8 @@ func validatePlatform(hcp *hyperv1.HostedControlPlane) error {
 	return nil
 }
 
-// validateRestore: a cluster that starts empty where a restored one was asked for would overwrite what is out there.
+// validateRestore rejects a restore that is not supported: a cluster that starts empty instead of restored would
+// overwrite external state.
 func validateRestore(hcp *hyperv1.HostedControlPlane) error {
 	managed := hcp.Spec.Etcd.Managed
 	if managed == nil || len(managed.Storage.RestoreSnapshotURL) == 0 {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package address brings the guest over to another address of its control plane: it asks the node-agent of each node to go by the one that
-// the HostedControlPlane has first, and tells there who does not yet.
+// Package address migrates the guest to another address of its control plane. It asks the node-agent of each node to
+// use the first address of the HostedControlPlane, and reports there which nodes do not use it yet.
 package address
 
 import (
@@ -39,23 +39,24 @@ import (
 
 const (
 	fieldOwner = client.FieldOwner("hosted-cluster-config-operator-address")
-	// lookAgain is the time between two looks while something goes over.
+	// lookAgain is the requeue interval during a migration.
 	lookAgain = 10 * time.Second
-	// underway is how long user-data may still name a former address that a machine was given, after another is published.
+	// underway is how long after a new address was published user-data may still contain a previous one.
 	underway = 5 * time.Minute
 )
 
-// Reconciler moves nodes and tells who has moved.
+// Reconciler migrates nodes and reports which have migrated.
 type Reconciler struct {
-	// Guest reads Nodes and our own DaemonSets from a cache, and patches Nodes.
+	// Guest reads Nodes and the operator's DaemonSets from a cache, and patches Nodes.
 	Guest client.Client
-	// Management reads the HostedControlPlane and Machines, and writes the former's status.
+	// Management reads the HostedControlPlane and Machines, and writes the status of the HostedControlPlane.
 	Management client.Client
-	// Pause is heeded.
+	// Pause is honored.
 	Pause pause.Gate
 }
 
-// SetupWithManager watches what goes over: Nodes, when they come, go or say something of their address, our DaemonSets, and Machines.
+// SetupWithManager watches everything that migrates: Nodes that are created, deleted or change their address
+// annotations, the operator's DaemonSets, and Machines.
 func (r *Reconciler) SetupWithManager(mgr ctrl.Manager, management cache.Cache, controlPlane client.ObjectKey) error {
 	return ctrl.NewControllerManagedBy(mgr).
 		Named("address").
@@ -68,7 +69,7 @@ func (r *Reconciler) SetupWithManager(mgr ctrl.Manager, management cache.Cache, 
 		Complete(r)
 }
 
-// annotated leaves out updates of a Node that say nothing of its address.
+// annotated drops updates of a Node that do not change its address annotations.
 func annotated() predicate.Predicate {
 	return predicate.Funcs{UpdateFunc: func(e event.UpdateEvent) bool {
 		before, after := e.ObjectOld.GetAnnotations(), e.ObjectNew.GetAnnotations()
@@ -77,7 +78,7 @@ func annotated() predicate.Predicate {
 	}}
 }
 
-// joining leaves out updates of a Machine other than that it has got its Node.
+// joining drops updates of a Machine except the one that sets its Node.
 func joining() predicate.Predicate {
 	return predicate.Funcs{UpdateFunc: func(e event.UpdateEvent) bool {
 		before, after := e.ObjectOld.(*clusterv1.Machine), e.ObjectNew.(*clusterv1.Machine)
@@ -85,12 +86,12 @@ func joining() predicate.Predicate {
 	}}
 }
 
-// scope is one pass.
+// scope is the state of one reconcile.
 type scope struct {
 	hcp *hyperv1.HostedControlPlane
-	// first is the address that all are to go by.
+	// first is the address that all nodes should use.
 	first hyperv1.ServedAddress
-	// waiting says who does not, arrived counts the nodes that do.
+	// waiting lists what does not use it yet; arrived is the number of nodes that do.
 	waiting []string
 	arrived int32
 }
@@ -111,7 +112,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 	}.Reconcile(ctx, req)
 }
 
-// observe leaves alone what has one address: its nodes were made with it.
+// observe stops if there is only one address: the nodes were installed with it.
 func observe(_ context.Context, hcp *hyperv1.HostedControlPlane) (*scope, error) {
 	if len(hcp.Status.ServedAddresses) < 2 {
 		return nil, phase.ErrStop
@@ -119,7 +120,7 @@ func observe(_ context.Context, hcp *hyperv1.HostedControlPlane) (*scope, error)
 	return &scope{hcp: hcp, first: hcp.Status.ServedAddresses[0]}, nil
 }
 
-// moveNodes asks each node that goes by another address to go by the first.
+// moveNodes asks each node that uses another address to use the first.
 func (r *Reconciler) moveNodes(ctx context.Context, s *scope) (ctrl.Result, error) {
 	nodes := &corev1.NodeList{}
 	if err := r.Guest.List(ctx, nodes); err != nil {
@@ -147,7 +148,7 @@ func (r *Reconciler) moveNodes(ctx context.Context, s *scope) (ctrl.Result, erro
 	return ctrl.Result{}, nil
 }
 
-// describe says how far a node is that has not come.
+// describe returns the progress of a node that does not use the address yet.
 func describe(node *corev1.Node) string {
 	current, message := node.Annotations[nodeupdate.CurrentAddress], node.Annotations[nodeupdate.AddressMessage]
 	switch {
@@ -160,7 +161,7 @@ func describe(node *corev1.Node) string {
 	}
 }
 
-// Text is an address as a Node's annotations have it.
+// Text formats an address for a Node's annotations.
 func Text(a hyperv1.ServedAddress) string {
 	return strings.TrimSpace("https://" + hostPort(a) + " " + a.IgnitionHost)
 }
@@ -169,7 +170,7 @@ func hostPort(a hyperv1.ServedAddress) string {
 	return net.JoinHostPort(a.Host, strconv.Itoa(int(a.Port)))
 }
 
-// watchWorkloads waits for what runs on the nodes in their network, which is told the published address.
+// watchWorkloads waits for the pods in the nodes' host network, which are configured with the published address.
 func (r *Reconciler) watchWorkloads(ctx context.Context, s *scope) (ctrl.Result, error) {
 	sets := &appsv1.DaemonSetList{}
 	if err := r.Guest.List(ctx, sets, client.MatchingLabels{component.GuestLabel: "true"}); err != nil {
@@ -189,7 +190,7 @@ func (r *Reconciler) watchWorkloads(ctx context.Context, s *scope) (ctrl.Result,
 	return ctrl.Result{}, nil
 }
 
-// awaitMachines waits for machines that were given a former address and have not joined.
+// awaitMachines waits for machines that were given a previous address and have not joined yet.
 func (r *Reconciler) awaitMachines(ctx context.Context, s *scope) (ctrl.Result, error) {
 	machines := &clusterv1.MachineList{}
 	if err := r.Management.List(ctx, machines, client.InNamespace(s.hcp.Namespace)); err != nil {
@@ -209,7 +210,7 @@ const (
 	maxMessage = 2000
 )
 
-// tell writes who goes by the address.
+// tell writes to the status which nodes use the address.
 func (r *Reconciler) tell(ctx context.Context, s *scope) (ctrl.Result, error) {
 	//nolint:gosec // No cluster has as many nodes.
 	use := hyperv1.AddressUse{Since: s.first.Since, Arrived: s.arrived, Remaining: int32(len(s.waiting)), Message: listed(s.waiting)}
@@ -233,7 +234,7 @@ func (r *Reconciler) tell(ctx context.Context, s *scope) (ctrl.Result, error) {
 	return again, nil
 }
 
-// listed names the first few, and how many there are.
+// listed returns the first few entries and the total number.
 func listed(waiting []string) string {
 	if len(waiting) == 0 {
 		return ""

@@ -33,7 +33,8 @@ const (
 	next   = "https://192.0.2.99:30443 192.0.2.99"
 )
 
-// world is a real API server that is management cluster and guest in one, with a control plane that goes from former to next.
+// world is a real API server that is both management cluster and guest, with a control plane that migrates from former
+// to next.
 type world struct {
 	*GomegaWithT
 	t      *testing.T
@@ -67,7 +68,7 @@ func (w *world) create(objects ...client.Object) {
 	}
 }
 
-// serves has the control plane serve these hosts.
+// serves sets the addresses that the control plane serves.
 func (w *world) serves(hosts ...string) {
 	w.t.Helper()
 	w.refresh()
@@ -85,8 +86,8 @@ func (w *world) refresh() {
 	w.Expect(w.client.Get(w.t.Context(), client.ObjectKeyFromObject(w.hcp), w.hcp)).To(Succeed())
 }
 
-// pass returns what the HostedControlPlane says after a pass. While somebody is on the way, there is to be another pass: not all that they
-// do is watched.
+// pass returns the status of the HostedControlPlane after a reconcile. During a migration it must requeue, since not
+// everything is watched.
 func (w *world) pass() string {
 	w.t.Helper()
 	result, err := w.r.Reconcile(w.t.Context(), ctrl.Request{NamespacedName: client.ObjectKeyFromObject(w.hcp)})
@@ -101,7 +102,7 @@ func (w *world) pass() string {
 	return strings.TrimSpace(fmt.Sprintf("%d come, %d not: %s", use.Arrived, use.Remaining, use.Message))
 }
 
-// node is one whose node-agent says this.
+// node creates a node whose node-agent reports this address.
 func (w *world) node(name, current string) {
 	node := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: name}}
 	if current != "" {
@@ -127,7 +128,8 @@ func (w *world) asked(name string) string {
 	return node.Annotations[nodeupdate.DesiredAddress]
 }
 
-// daemonSet is one of the guest's own that finds the API server there; how many of its two pods do is for the status to say.
+// daemonSet creates a DaemonSet of the guest's components that reaches the API server at host. Its status says how many
+// of its two pods are updated.
 func (w *world) daemonSet(host string) *appsv1.DaemonSet {
 	labels := map[string]string{"app": "kube-proxy"}
 	return &appsv1.DaemonSet{

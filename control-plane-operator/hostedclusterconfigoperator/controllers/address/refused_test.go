@@ -15,7 +15,8 @@ import (
 	"github.com/openshift/hypershift/support/testenv"
 )
 
-// TestRefusals: whoever could not look at all that goes by the address tells nobody that all do: the former one would be given up.
+// TestRefusals: after a failed read the controller must not report that all nodes use the address, because the previous
+// one would be dropped.
 func TestRefusals(t *testing.T) {
 	w := newWorld(t)
 	w.node("old", former)

@@ -17,7 +17,7 @@ import (
 	"github.com/openshift/hypershift/api/util/nodeupdate"
 )
 
-// TestText has the form that a node-agent reads.
+// TestText checks the format that a node-agent reads.
 func TestText(t *testing.T) {
 	for want, a := range map[string]hyperv1.ServedAddress{
 		"https://192.0.2.10:6443 ignition.example.com": {Host: "192.0.2.10", Port: 6443, IgnitionHost: "ignition.example.com"},
@@ -46,7 +46,8 @@ func TestDescribe(t *testing.T) {
 	}
 }
 
-// TestLongWords: what nodes say is cut between letters. Half a letter would be stored as another, and be written anew in each pass.
+// TestLongWords: messages of nodes are cut between characters. A partial character would be stored differently and
+// written again in each reconcile.
 func TestLongWords(t *testing.T) {
 	g := NewWithT(t)
 	for shift := range 3 {
@@ -59,7 +60,8 @@ func TestLongWords(t *testing.T) {
 	g.Expect(listed([]string{short})).To(Equal(short))
 }
 
-// TestWhatWakes: kubelets and Cluster API write several times a minute what says nothing of an address.
+// TestWhatWakes: updates by kubelets and Cluster API several times a minute that do not concern an address trigger no
+// reconcile.
 func TestWhatWakes(t *testing.T) {
 	node := func(annotations map[string]string) *corev1.Node {
 		return &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "a", Annotations: annotations}}

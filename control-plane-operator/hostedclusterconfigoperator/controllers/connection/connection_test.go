@@ -31,7 +31,7 @@ import (
 
 var now = time.Date(2026, time.November, 20, 12, 0, 0, 0, time.UTC)
 
-// world is a real API server that is management cluster and guest in one.
+// world is a real API server that is both management cluster and guest.
 type world struct {
 	t      *testing.T
 	client client.WithWatch
@@ -75,7 +75,7 @@ func (w *world) must(err error) {
 	}
 }
 
-// node makes a Ready node with a lease.
+// node creates a Ready node with a Lease.
 func (w *world) node(name string) {
 	w.t.Helper()
 	node := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: name}}
@@ -85,7 +85,7 @@ func (w *world) node(name string) {
 	w.must(w.client.Create(w.t.Context(), &coordinationv1.Lease{ObjectMeta: metav1.ObjectMeta{Namespace: corev1.NamespaceNodeLease, Name: name}}))
 }
 
-// renew renews leases by a clock that is wrong.
+// renew renews Leases by a clock that is wrong.
 func (w *world) renew(names ...string) {
 	w.t.Helper()
 	for _, name := range names {
@@ -96,7 +96,7 @@ func (w *world) renew(names ...string) {
 	}
 }
 
-// after lets time pass and looks again.
+// after lets time pass and runs another check.
 func (w *world) after(d time.Duration) time.Duration {
 	w.t.Helper()
 	w.clock.SetTime(w.clock.Now().Add(d))
@@ -105,7 +105,7 @@ func (w *world) after(d time.Duration) time.Duration {
 	return result.RequeueAfter
 }
 
-// told is a condition as status/reason, with its message.
+// told returns a condition as status/reason, with its message.
 func (w *world) told(t hyperv1.ConditionType) (state, message string) {
 	w.t.Helper()
 	w.must(w.client.Get(w.t.Context(), client.ObjectKeyFromObject(w.hcp), w.hcp))
@@ -204,7 +204,7 @@ func TestConnections(t *testing.T) {
 	})
 }
 
-// TestAskKubelet goes the way of logs and exec: through a real API server to a server that stands for a kubelet.
+// TestAskKubelet uses the path of logs and exec: through a real API server to a server that acts as a kubelet.
 func TestAskKubelet(t *testing.T) {
 	g := NewWithT(t)
 	guest := kubernetes.NewForConfigOrDie(testenv.Start(t))
@@ -230,14 +230,14 @@ func TestAskKubelet(t *testing.T) {
 	g.Expect(err).NotTo(HaveOccurred())
 
 	ask := AskKubelet(guest)
-	// It gives up after ten seconds, also where it is the machine that is busy.
+	// The request times out after ten seconds, also on a busy machine.
 	g.Eventually(func() error { return ask(t.Context(), "worker-1") }).Should(Succeed())
 	g.Expect(asked).To(Receive(Equal("/healthz")))
 	kubelet.Close()
 	g.Eventually(func() error { return ask(t.Context(), "worker-1") }).Should(MatchError(ContainSubstring(text)))
 }
 
-// hostAddress is an address of this machine that the API server proxies to, which the loopback is not.
+// hostAddress returns an address of this machine that the API server proxies to; it does not proxy to the loopback.
 func hostAddress(t *testing.T) string {
 	t.Helper()
 	addresses, err := net.InterfaceAddrs()

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package connection tells in the HostedControlPlane whether control plane and nodes reach each other.
+// Package connection reports in the HostedControlPlane whether control plane and nodes reach each other.
 package connection
 
 import (
@@ -22,33 +22,35 @@ import (
 )
 
 const (
-	// interval is the time between two looks.
+	// interval is the time between two checks.
 	interval = time.Minute
-	// secondLook follows the first one after a start, which has nothing to compare with. A kubelet renews every 10 s.
+	// secondLook is the time to the second check after a start, since the first has nothing to compare with. A kubelet
+	// renews its Lease every 10 s.
 	secondLook = 20 * time.Second
-	// probed is how many nodes are asked in one look; others have their turn in the next.
+	// probed is how many nodes one check asks; the next check asks others.
 	probed = 3
 )
 
-// Reconciler looks at the connections in both directions.
+// Reconciler checks the connections in both directions.
 type Reconciler struct {
 	// Guest lists Nodes.
 	Guest client.Reader
-	// Live lists Leases, which nobody caches.
+	// Live lists Leases, which are not cached.
 	Live client.Reader
 	// Management reads the HostedControlPlane and writes its conditions.
 	Management client.Client
 	// Kubelet asks the kubelet of a node for its health through the guest's API server.
 	Kubelet func(ctx context.Context, node string) error
-	// Clock tells the time.
+	// Clock provides the current time.
 	Clock clock.PassiveClock
 
-	// renewals and turn are what the last looks saw.
+	// renewals and turn are the results of the previous checks.
 	renewals renewals
 	turn     int
 }
 
-// SetupWithManager looks every minute, and at once when a node comes or goes. A guest without nodes has no event to begin with.
+// SetupWithManager runs a check every minute, and immediately when a node is created or deleted. A guest without nodes
+// has no initial event.
 func (r *Reconciler) SetupWithManager(mgr ctrl.Manager, controlPlane client.ObjectKey) error {
 	return ctrl.NewControllerManagedBy(mgr).
 		Named("connection").
@@ -57,7 +59,7 @@ func (r *Reconciler) SetupWithManager(mgr ctrl.Manager, controlPlane client.Obje
 		Complete(r)
 }
 
-// scope is one look.
+// scope is the state of one check.
 type scope struct {
 	hcp    *hyperv1.HostedControlPlane
 	nodes  []corev1.Node

@@ -17,14 +17,14 @@ import (
 )
 
 const (
-	// staleAfter is three times as long as a kubelet's lease lasts (40 s).
+	// staleAfter is three times the duration of a kubelet's Lease (40 s).
 	staleAfter = 2 * time.Minute
-	// maxNamed is how many nodes a message names.
+	// maxNamed is the maximum number of nodes in a message.
 	maxNamed = 3
 )
 
-// renewals remembers when the Lease of each node was last seen to change. The times that Leases hold are those of the
-// nodes' own clocks, which may be wrong; that the API server took a write is not.
+// renewals records when the Lease of each node was last seen to change. The times in Leases come from the nodes' own
+// clocks, which may be wrong; a write that the API server accepted is reliable.
 type renewals struct {
 	since    time.Time
 	versions map[string]string
@@ -51,8 +51,8 @@ func (r *renewals) observe(leases []coordinationv1.Lease, now time.Time) {
 	r.versions = versions
 }
 
-// controlPlane tells whether nodes reach the API server at its published address, as their Leases show. It is not known
-// before they were looked at for a while.
+// controlPlane reports whether nodes reach the API server at its published address, as their Leases show. The result is
+// unknown until they were observed for a while.
 func controlPlane(nodes []corev1.Node, r *renewals, now time.Time) (c metav1.Condition, known bool) {
 	t := string(hyperv1.ControlPlaneConnectionAvailable)
 	if len(nodes) == 0 {

@@ -17,10 +17,10 @@ import (
 	"github.com/openshift/hypershift/support/condition"
 )
 
-// probeTimeout is less than what packets that a firewall drops would take.
+// probeTimeout is less than the timeout of a connection whose packets a firewall drops.
 const probeTimeout = 10 * time.Second
 
-// AskKubelet asks kubelets for their health by the way that logs, exec and port-forward take: from the API server to port
+// AskKubelet checks the health of kubelets on the path of logs, exec and port-forward: from the API server to port
 // 10250 of the node, with the certificates of both.
 func AskKubelet(guest kubernetes.Interface) func(ctx context.Context, node string) error {
 	return func(ctx context.Context, node string) error {
@@ -30,8 +30,8 @@ func AskKubelet(guest kubernetes.Interface) func(ctx context.Context, node strin
 	}
 }
 
-// dataPlane asks a few of the nodes that are Ready. That one of them does not answer is told; when none does, it is the
-// connection.
+// dataPlane asks a few of the Ready nodes. It mentions a node that does not answer; only if none answers, the
+// connection is unavailable.
 func (r *Reconciler) dataPlane(ctx context.Context, nodes []corev1.Node) metav1.Condition {
 	t := string(hyperv1.DataPlaneConnectionAvailable)
 	names := readyNodes(nodes)
@@ -58,7 +58,7 @@ func (r *Reconciler) dataPlane(ctx context.Context, nodes []corev1.Node) metav1.
 	}
 }
 
-// readyNodes are the names of the nodes that are Ready, sorted.
+// readyNodes returns the names of the Ready nodes, sorted.
 func readyNodes(nodes []corev1.Node) []string {
 	var names []string
 	for i := range nodes {

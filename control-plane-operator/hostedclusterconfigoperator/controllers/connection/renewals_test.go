@@ -19,7 +19,7 @@ import (
 	hyperv1 "github.com/openshift/hypershift/api/hypershift/v1beta1"
 )
 
-// leases are those of nodes, at a version each: "a 1".
+// leases returns Leases of nodes, each with a resource version: "a 1".
 func leases(states ...string) (all []coordinationv1.Lease) {
 	for _, state := range states {
 		name, version, _ := strings.Cut(state, " ")
@@ -36,7 +36,7 @@ func nodes(names ...string) (all []corev1.Node) {
 	return all
 }
 
-// TestSilence: only a Lease that was seen to change tells of a node, and for two minutes.
+// TestSilence: only an observed change of a Lease proves that a node is connected, and only for two minutes.
 func TestSilence(t *testing.T) {
 	const second = time.Second
 	type look struct {
@@ -89,7 +89,7 @@ func TestObserveForgets(t *testing.T) {
 	g.Expect(r.since).To(Equal(now), "when looking began does not change")
 }
 
-// TestWhoIsAsked: a few nodes in each look, all of them in turn, and only those of which an answer is to be expected.
+// TestWhoIsAsked: each check asks a few nodes in turn, and only nodes that should answer.
 func TestWhoIsAsked(t *testing.T) {
 	var asked []string
 	r := &Reconciler{Kubelet: func(_ context.Context, node string) error { asked = append(asked, node); return nil }}

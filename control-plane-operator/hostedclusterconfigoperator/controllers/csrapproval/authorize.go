@@ -1,9 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package csrapproval approves the certificates that kubelets ask for, when the Machine behind a node vouches for it.
+// Package csrapproval approves the certificate requests of kubelets when the node's Machine confirms the requested
+// identity.
 //
-// What a request claims is held against what Cluster API knows of its machines. A machine gets one certificate by what it boots with,
-// for one key, which its Machine remembers; from then on the node renews it by itself, for as long as its Machine lives.
+// The controller compares a request with what Cluster API knows of its machines. A machine gets one certificate with
+// its bootstrap credentials, for one key, which is stored on its Machine. From then on the node renews the certificate
+// itself, as long as its Machine exists.
 package csrapproval
 
 import (
@@ -26,45 +28,47 @@ const (
 	nodeGroup      = "system:nodes"
 )
 
-// facts are what a request is held against.
+// facts is what a request is compared with.
 type facts struct {
 	machines []clusterv1.Machine
 	nodes    []corev1.Node
-	// made tells that nodes are made of Machines here, so that a node without one is nobody's.
+	// made reports that this cluster creates nodes from Machines, so that a node without a Machine is not legitimate.
 	made bool
-	// bootstrap is whom the requester's bootstrap credentials were made for; nil for a requester who has none.
+	// bootstrap describes the requester's bootstrap credentials; nil for a requester without any.
 	bootstrap *bootstrapper
 }
 
-// bootstrapper is what is known of bootstrap credentials.
+// bootstrapper describes bootstrap credentials.
 type bootstrapper struct {
-	// machine is the one that they were made for, or used by first; empty where neither is known.
+	// machine is the machine that they were created for, or first used by; empty if neither is known.
 	machine string
-	// until is when Machines were last made that may use credentials which all have in common; zero where they have no others.
+	// until is the latest creation time of Machines that may use the shared credentials; zero for credentials that are not
+	// shared.
 	until time.Time
 }
 
-// errWait marks requests that may become right: the Machine's addresses or the Node may not be known yet.
+// errWait marks requests that may become valid: the Machine's addresses or the Node may not be known yet.
 var errWait = errors.New("waiting")
 
-// errTaken marks requests for an identity that another has: somebody holds credentials that are not his.
+// errTaken marks requests for an identity that another node has: the requester may have stolen the credentials.
 var errTaken = errors.New("refused")
 
-// relevant tells whether a request is one that kubelets make and that nobody has decided.
+// relevant reports whether a request was made by a kubelet and is not decided yet.
 func relevant(csr *certificatesv1.CertificateSigningRequest) bool {
 	kubelet := csr.Spec.SignerName == certificatesv1.KubeAPIServerClientKubeletSignerName ||
 		csr.Spec.SignerName == certificatesv1.KubeletServingSignerName
 	return kubelet && len(csr.Status.Conditions) == 0 && len(csr.Status.Certificate) == 0
 }
 
-// claim is a Machine that gets its first certificate: its node's name and key are written down before.
+// claim is a Machine that gets its first certificate. The name and the key of its node are stored before the approval.
 type claim struct {
 	machine   *clusterv1.Machine
 	node, key string
 }
 
-// authorize returns nil when the request is to be approved, and else the reason why not; with it comes what to write down before.
-// Only errTaken asks for a denial: else a request that nobody approves expires, and its node asks again.
+// authorize returns nil if the request should be approved, and otherwise the reason why not. The claim must be stored
+// before the approval. Only errTaken leads to a denial: any other request that is not approved expires, and its node
+// sends another one.
 func authorize(csr *certificatesv1.CertificateSigningRequest, f facts) (*claim, error) {
 	request, err := parse(csr.Spec.Request)
 	if err != nil {
@@ -89,7 +93,7 @@ func authorize(csr *certificatesv1.CertificateSigningRequest, f facts) (*claim, 
 	return authorizeFirst(csr, request, name, f)
 }
 
-// clientOnly wants a request for what a kubelet's client certificate is, and no more.
+// clientOnly requires exactly the properties of a kubelet's client certificate.
 func clientOnly(csr *certificatesv1.CertificateSigningRequest, request *x509.CertificateRequest) error {
 	if err := onlyUsages(csr, certificatesv1.UsageClientAuth); err != nil {
 		return err
@@ -100,7 +104,7 @@ func clientOnly(csr *certificatesv1.CertificateSigningRequest, request *x509.Cer
 	return nil
 }
 
-// isItself tells whether it is the node that asks.
+// isItself reports whether the requester is the node itself.
 func isItself(csr *certificatesv1.CertificateSigningRequest, name string) bool {
 	return csr.Spec.Username == nodeUserPrefix+name && slices.Contains(csr.Spec.Groups, nodeGroup)
 }
@@ -120,7 +124,7 @@ func parse(raw []byte) (*x509.CertificateRequest, error) {
 	return request, nil
 }
 
-// authorizeServing approves a node's serving certificate when all names in it are names of its Machine.
+// authorizeServing approves a node's serving certificate if all names in it belong to its Machine.
 func authorizeServing(csr *certificatesv1.CertificateSigningRequest, request *x509.CertificateRequest, name string, f facts) error {
 	if !isItself(csr, name) {
 		return fmt.Errorf("the requester %q is not node %s", csr.Spec.Username, name)
@@ -155,7 +159,7 @@ func onlyNamesOf(machine *clusterv1.Machine, node string, request *x509.Certific
 	return nil
 }
 
-// onlyUsages wants the one extended usage and none that the signer would not sign.
+// onlyUsages requires the one extended usage and rejects usages that the signer does not sign.
 func onlyUsages(csr *certificatesv1.CertificateSigningRequest, wanted certificatesv1.KeyUsage) error {
 	if !slices.Contains(csr.Spec.Usages, wanted) {
 		return fmt.Errorf("usage %q is missing", wanted)
@@ -169,7 +173,8 @@ func onlyUsages(csr *certificatesv1.CertificateSigningRequest, wanted certificat
 	return nil
 }
 
-// MachineOf finds the Machine of a node that may be registered already. A Machine that is being deleted is found by its node only.
+// MachineOf returns the Machine of a node that may be registered already. A Machine that is being deleted is only found
+// by its node.
 func MachineOf(node string, machines []clusterv1.Machine) (*clusterv1.Machine, error) {
 	for i := range machines {
 		if machines[i].Status.NodeRef.Name == node {
@@ -179,7 +184,7 @@ func MachineOf(node string, machines []clusterv1.Machine) (*clusterv1.Machine, e
 	return machineNamed(node, machines)
 }
 
-// machineNamed finds the one Machine that has a name as an address and is not going away.
+// machineNamed returns the one Machine that has the name as an address and is not being deleted.
 func machineNamed(name string, machines []clusterv1.Machine) (*clusterv1.Machine, error) {
 	var found *clusterv1.Machine
 	for i := range machines {

@@ -24,7 +24,7 @@ import (
 	"github.com/openshift/hypershift/control-plane-operator/controllers/hostedcontrolplane/pki"
 )
 
-// pemRequest makes a signed request of the template.
+// pemRequest returns a signed request of the template.
 func pemRequest(t testing.TB, template x509.CertificateRequest) []byte {
 	t.Helper()
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
@@ -42,7 +42,7 @@ func nodeSubject(name string) pkix.Name {
 	return pkix.Name{CommonName: "system:node:" + name, Organization: []string{"system:nodes"}}
 }
 
-// bootstrap is the request of a machine that joins as worker-1.
+// bootstrap returns the request of a machine that joins as worker-1.
 func bootstrap(t testing.TB, edit ...func(*x509.CertificateRequest)) *certificatesv1.CertificateSigningRequest {
 	t.Helper()
 	template := x509.CertificateRequest{Subject: nodeSubject("worker-1")}
@@ -61,7 +61,7 @@ func bootstrap(t testing.TB, edit ...func(*x509.CertificateRequest)) *certificat
 	}
 }
 
-// serving is the request of node worker-1 for its serving certificate.
+// serving returns the request of node worker-1 for its serving certificate.
 func serving(t testing.TB, edit ...func(*x509.CertificateRequest)) *certificatesv1.CertificateSigningRequest {
 	t.Helper()
 	template := x509.CertificateRequest{

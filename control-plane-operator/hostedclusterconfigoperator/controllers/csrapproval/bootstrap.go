@@ -29,14 +29,14 @@ const (
 	tokenSecretPrefix = "bootstrap-token-"
 )
 
-// bootstrapper finds out whom the requester's bootstrap credentials were made for; nil when it has none.
+// bootstrapper returns the description of the requester's bootstrap credentials; nil if it has none.
 func (r *Reconciler) bootstrapper(ctx context.Context, csr *certificatesv1.CertificateSigningRequest) (*bootstrapper, error) {
 	if secret := tokenOf(csr); secret != nil {
 		if err := r.Live.Get(ctx, client.ObjectKeyFromObject(secret), secret); err != nil {
 			if client.IgnoreNotFound(err) != nil {
 				return nil, fmt.Errorf("reading bootstrap token %s of the guest: %w", secret.Name, err)
 			}
-			return nil, nil // It was used up.
+			return nil, nil // The token was already used and deleted.
 		}
 		return &bootstrapper{machine: secret.Annotations[hyperv1.BootstrapMachineAnnotation]}, nil
 	}
@@ -47,8 +47,9 @@ func (r *Reconciler) bootstrapper(ctx context.Context, csr *certificatesv1.Certi
 	return &bootstrapper{until: until}, err
 }
 
-// sharedUntil is when the last Machines were made that may have booted with the certificate that all machines had in common: the right of the
-// ignition-server to make tokens is as old as its habit to hand out these instead, give or take the time that its pods take to be replaced.
+// sharedUntil returns the latest creation time of Machines that may have booted with the shared certificate. The
+// ignition-server hands out tokens instead since it has the RoleBinding that lets it create them, plus the time to
+// replace its pods.
 func (r *Reconciler) sharedUntil(ctx context.Context) (time.Time, error) {
 	right := &rbacv1.RoleBinding{}
 	err := r.Live.Get(ctx, client.ObjectKey{Namespace: metav1.NamespaceSystem, Name: pki.IgnitionUser}, right)
@@ -61,7 +62,7 @@ func (r *Reconciler) sharedUntil(ctx context.Context) (time.Time, error) {
 	return right.CreationTimestamp.Add(replacing), nil
 }
 
-// tokenOf is where the bootstrap token is that a request was made with; nil for other requesters.
+// tokenOf returns the Secret of the bootstrap token that a request was made with; nil for other requesters.
 func tokenOf(csr *certificatesv1.CertificateSigningRequest) *corev1.Secret {
 	id, isToken := strings.CutPrefix(csr.Spec.Username, tokenUserPrefix)
 	if !isToken || !slices.Contains(csr.Spec.Groups, pki.BootstrapGroup) {
@@ -72,8 +73,8 @@ func tokenOf(csr *certificatesv1.CertificateSigningRequest) *corev1.Secret {
 	return secret
 }
 
-// remember writes down, before a first certificate is approved, for which key the machine gets it and which machine used the
-// credentials. Of two requests that are looked at together, one loses.
+// remember stores, before a first certificate is approved, the key of the machine and the machine that used the
+// credentials. If two requests are processed concurrently, the write of one fails.
 func (r *Reconciler) remember(ctx context.Context, csr *certificatesv1.CertificateSigningRequest, first *claim) error {
 	machine := first.machine.DeepCopy()
 	if machine.Annotations == nil {

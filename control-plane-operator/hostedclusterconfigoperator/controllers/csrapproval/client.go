@@ -16,7 +16,8 @@ import (
 	hyperv1 "github.com/openshift/hypershift/api/hypershift/v1beta1"
 )
 
-// authorizeFirst approves a node's first certificate when a Machine of that name has no node yet, and no certificate for another key.
+// authorizeFirst approves a node's first certificate if a Machine of that name has no node yet, and no certificate for
+// another key.
 func authorizeFirst(csr *certificatesv1.CertificateSigningRequest, request *x509.CertificateRequest, name string, f facts) (*claim, error) {
 	if f.bootstrap == nil {
 		return nil, fmt.Errorf("the requester %q may not ask for a node's first certificate", csr.Spec.Username)
@@ -44,7 +45,7 @@ func authorizeFirst(csr *certificatesv1.CertificateSigningRequest, request *x509
 	return first, nil
 }
 
-// mayBe tells whether bootstrap credentials are those of a machine.
+// mayBe returns an error if the bootstrap credentials do not belong to the machine.
 func (b *bootstrapper) mayBe(machine *clusterv1.Machine) error {
 	if b.machine != "" && b.machine != machine.Name {
 		return fmt.Errorf("%w: the bootstrap credentials are those of machine %s, not of machine %s", errTaken, b.machine, machine.Name)
@@ -55,23 +56,24 @@ func (b *bootstrapper) mayBe(machine *clusterv1.Machine) error {
 	return nil
 }
 
-// identity is what a Machine remembers of its first certificate. With other hardware comes another node's name, and with it another key.
+// identity is what a Machine's annotation stores about its first certificate. Other hardware has another node name, and
+// with it another key.
 func (c *claim) identity() string { return c.node + " " + c.key }
 
-// taken tells whether the machine got a certificate for the node's name and another key.
+// taken reports whether the machine already got a certificate for the node's name with another key.
 func (c *claim) taken() bool {
 	known := c.machine.Annotations[hyperv1.NodeIdentityAnnotation]
 	return known != c.identity() && len(known) > len(c.node) && known[:len(c.node)+1] == c.node+" "
 }
 
-// fingerprint tells public keys apart.
+// fingerprint identifies a public key.
 func fingerprint(request *x509.CertificateRequest) string {
 	sum := sha256.Sum256(request.RawSubjectPublicKeyInfo)
 	return hex.EncodeToString(sum[:])
 }
 
-// authorizeRenewal approves the next certificate of a node when its Machine lives. Where nodes are not made of Machines, a node that
-// nobody deleted is good.
+// authorizeRenewal approves the next certificate of a node if its Machine exists. In a cluster whose nodes have no
+// Machines, it is enough that the Node was not deleted.
 func authorizeRenewal(name string, f facts) error {
 	if !slices.ContainsFunc(f.nodes, func(n corev1.Node) bool { return n.Name == name }) {
 		return fmt.Errorf("node %s is gone", name)

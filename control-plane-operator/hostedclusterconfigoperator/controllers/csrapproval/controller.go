@@ -26,26 +26,26 @@ import (
 	"github.com/openshift/hypershift/support/phase"
 )
 
-// retryAfter is how soon a request that could not be approved is looked at again, should no watch fire before.
+// retryAfter is the requeue interval of a request that could not be approved, if no watch event comes first.
 const retryAfter = 30 * time.Second
 
-// Reconciler approves CertificateSigningRequests of the guest against Machines of the management cluster.
+// Reconciler approves CertificateSigningRequests of the guest by Machines of the management cluster.
 type Reconciler struct {
 	// Guest reads and approves requests in the guest, and reads its Nodes.
 	Guest client.Client
-	// Live reads and writes the guest's bootstrap tokens, past any cache.
+	// Live reads and writes the guest's bootstrap tokens without a cache.
 	Live client.Client
-	// Management reads Machines, and remembers in them which key has the identity of their node.
+	// Management reads Machines, and stores in them which key has the identity of their node.
 	Management client.Client
-	// Recorder tells of refusals, in the events of the Machine.
+	// Recorder records refusals as events of the Machine.
 	Recorder events.EventRecorder
 	// Namespace is the hosted namespace, which holds the Machines.
 	Namespace string
-	// Pause is heeded: a paused cluster lets nobody in.
+	// Pause is honored: no node can join a paused cluster.
 	Pause pause.Gate
 }
 
-// SetupWithManager watches the guest's requests, the Machines that may make a waiting request right, and the
+// SetupWithManager watches the guest's requests, the Machines that may make a waiting request valid, and the
 // HostedControlPlane, whose pause may end.
 func (r *Reconciler) SetupWithManager(mgr ctrl.Manager, management cache.Cache) error {
 	return ctrl.NewControllerManagedBy(mgr).
@@ -57,7 +57,7 @@ func (r *Reconciler) SetupWithManager(mgr ctrl.Manager, management cache.Cache) 
 		Complete(r)
 }
 
-// pending are all requests that nobody has decided.
+// pending returns all undecided requests.
 func (r *Reconciler) pending(ctx context.Context) []reconcile.Request {
 	return watch.All(ctx, r.Guest, &certificatesv1.CertificateSigningRequestList{}, relevant)
 }
@@ -107,7 +107,7 @@ func (r *Reconciler) decide(ctx context.Context, csr *certificatesv1.Certificate
 	return ctrl.Result{}, r.joined(ctx, csr, f)
 }
 
-// refuse denies a request for what another has, and raises the alarm.
+// refuse denies a request for an identity that another node has, and reports it with an event and a metric.
 func (r *Reconciler) refuse(ctx context.Context, csr *certificatesv1.CertificateSigningRequest, f facts, why error) error {
 	if err := r.settle(ctx, csr, certificatesv1.CertificateDenied, "IdentityTaken", why.Error()); err != nil {
 		return err
@@ -121,7 +121,8 @@ func (r *Reconciler) refuse(ctx context.Context, csr *certificatesv1.Certificate
 	return nil
 }
 
-// joined uses up the bootstrap credentials of a node that has its first certificate, as its asking for a serving certificate shows.
+// joined deletes the bootstrap credentials of a node that has its first certificate, which its request for a serving
+// certificate proves.
 func (r *Reconciler) joined(ctx context.Context, csr *certificatesv1.CertificateSigningRequest, f facts) error {
 	machine := askedFor(csr, f)
 	if csr.Spec.SignerName != certificatesv1.KubeletServingSignerName || machine == nil {
@@ -130,7 +131,7 @@ func (r *Reconciler) joined(ctx context.Context, csr *certificatesv1.Certificate
 	return r.useUp(ctx, machine.Name)
 }
 
-// askedFor is the Machine that a request wants to be; nil for none.
+// askedFor returns the Machine whose identity a request asks for; nil for none.
 func askedFor(csr *certificatesv1.CertificateSigningRequest, f facts) *clusterv1.Machine {
 	request, err := parse(csr.Spec.Request)
 	if err != nil {
@@ -160,7 +161,7 @@ func (r *Reconciler) facts(ctx context.Context, csr *certificatesv1.CertificateS
 	return facts{machines: machines.Items, nodes: nodes.Items, made: len(clusters.Items)+len(machines.Items) > 0, bootstrap: bootstrap}, err
 }
 
-// settle decides a request.
+// settle approves or denies a request.
 func (r *Reconciler) settle(ctx context.Context, csr *certificatesv1.CertificateSigningRequest, decision certificatesv1.RequestConditionType, reason, message string) error {
 	csr = csr.DeepCopy()
 	csr.Status.Conditions = append(csr.Status.Conditions, certificatesv1.CertificateSigningRequestCondition{

@@ -42,7 +42,7 @@ func TestReconcile(t *testing.T) {
 	config := testenv.Start(t)
 	admin, err := client.New(config, client.Options{Scheme: newScheme()})
 	g.Expect(err).NotTo(HaveOccurred())
-	// The API server writes who asks into the request, so the request must come from the node bootstrapper.
+	// The API server sets the requester in the request, so the client must impersonate the node bootstrapper.
 	config.Impersonate.UserName, config.Impersonate.Groups = "system:serviceaccount:openshift-machine-config-operator:node-bootstrapper", []string{"system:masters"}
 	bootstrapper, err := client.New(config, client.Options{Scheme: newScheme()})
 	g.Expect(err).NotTo(HaveOccurred())

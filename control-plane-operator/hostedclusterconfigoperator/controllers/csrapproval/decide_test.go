@@ -30,13 +30,13 @@ import (
 
 var errServer = errors.New("the server is dead")
 
-// bench is a reconciler whose writes are noted in order, and of which some fail.
+// bench is a reconciler that records its writes in order, and makes some fail.
 type bench struct {
 	*GomegaWithT
 	*Reconciler
 	t      *testing.T
 	writes []string
-	// refuse are the writes that fail, deadList the kind of list that does.
+	// refuse are the writes that fail, and deadList is the kind of the list that fails.
 	refuse   map[string]bool
 	deadList string
 	events   *events.FakeRecorder
@@ -93,7 +93,7 @@ func newBench(t *testing.T, objects ...client.Object) *bench {
 	return b
 }
 
-// byToken is a first request with a bootstrap token.
+// byToken returns a first request with a bootstrap token.
 func byToken(t *testing.T, id string) *certificatesv1.CertificateSigningRequest {
 	t.Helper()
 	csr := bootstrap(t)
@@ -176,7 +176,8 @@ func TestBootstrapper(t *testing.T) {
 	}
 }
 
-// TestFirstCertificate: who gets a certificate for which key is written down before, so that a crash in between lets nobody else have it.
+// TestFirstCertificate: the key for a machine is stored before the approval, so that after a crash no other key can get
+// the certificate.
 func TestFirstCertificate(t *testing.T) {
 	settled := []string{"patch pool-a", "patch bootstrap-token-abcdef", "approval csr-1"}
 
@@ -221,7 +222,7 @@ func TestFirstCertificate(t *testing.T) {
 	})
 }
 
-// counted is how many refusals the metric tells of.
+// counted returns the number of refusals in the metric.
 func counted(t *testing.T) float64 {
 	t.Helper()
 	var m dto.Metric
@@ -267,7 +268,8 @@ func TestTheft(t *testing.T) {
 	})
 }
 
-// TestTokensAreUsedUp: a node that asks for its serving certificate has the first, and its machine needs its token no more.
+// TestTokensAreUsedUp: a node that requests its serving certificate has the first one, so its machine no longer needs
+// its token.
 func TestTokensAreUsedUp(t *testing.T) {
 	other := token("ghijkl", "pool-a")
 	other.Type = corev1.SecretTypeOpaque
@@ -301,7 +303,7 @@ func TestTokensAreUsedUp(t *testing.T) {
 	})
 }
 
-// TestFacts: a request is not decided by half of what there is to know.
+// TestFacts: a request is not decided with incomplete information.
 func TestFacts(t *testing.T) {
 	for _, kind := range []string{"MachineList", "NodeList", "ClusterList"} {
 		t.Run("When a "+kind+" cannot be read nothing should be decided", func(t *testing.T) {

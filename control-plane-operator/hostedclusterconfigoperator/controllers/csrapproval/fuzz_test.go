@@ -10,7 +10,8 @@ import (
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 )
 
-// FuzzRequest reads what a machine sends. What is read is signed by the key that it is about, and asks for a certificate of a node.
+// FuzzRequest parses the request of a machine. An accepted request is signed by its own key, and asks for a node's
+// certificate.
 func FuzzRequest(f *testing.F) {
 	f.Add(pemRequest(f, x509.CertificateRequest{Subject: nodeSubject("worker-1")}))
 	f.Add(pemRequest(f, x509.CertificateRequest{Subject: nodeSubject("worker-2"), DNSNames: []string{"worker-1"}}))
@@ -33,7 +34,7 @@ func FuzzRequest(f *testing.F) {
 	})
 }
 
-// authorizeAny holds a request against a Machine that has every name.
+// authorizeAny authorizes a request against a Machine that has every name.
 func authorizeAny(csr *certificatesv1.CertificateSigningRequest) error {
 	machine := clusterv1.Machine{}
 	machine.Status.NodeRef.Name = "worker-1"

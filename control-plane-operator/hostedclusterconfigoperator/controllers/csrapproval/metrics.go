@@ -12,7 +12,7 @@ var refusals = prometheus.NewCounter(prometheus.CounterOpts{
 	Help: "Requests for the identity of a node that another has, or with another machine's credentials. More than none is an attack, or a machine that lost its disk.",
 })
 
-// IdentityRefused is the reason of events about a node that asked for, or has, the identity of another Machine.
+// IdentityRefused is the reason of events about a node that requested, or has, the identity of another Machine.
 const IdentityRefused = "NodeIdentityRefused"
 
 // CountRefusal counts one refused identity.
@@ -20,5 +20,5 @@ func CountRefusal() { refusals.Inc() }
 
 func init() { metrics.Registry.MustRegister(Collectors()...) }
 
-// Collectors are the metrics of the approval of nodes.
+// Collectors returns the metrics of CSR approval.
 func Collectors() []prometheus.Collector { return []prometheus.Collector{refusals} }

@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package inplaceupgrade brings nodes to another release or configuration on the machines that they run on: it empties a few nodes at a time, asks
-// the node-agent of each to take the new configuration, and lets pods in again when the node is Ready with it. Nothing is reinstalled.
+// Package inplaceupgrade updates nodes to another release or configuration without replacing or reinstalling their
+// machines. It drains a few nodes at a time, asks the node-agent of each to apply the new configuration, and uncordons
+// the node when it is Ready with it.
 //
-// What an update is at is written on the Machine, in the management cluster, where a node cannot write. Of the answers on a Node, each is believed of
-// that Node alone.
+// The state of an update is on the Machine in the management cluster, where a node cannot write. An answer on a Node is
+// only trusted for that Node.
 package inplaceupgrade
 
 import (
@@ -30,31 +31,32 @@ import (
 )
 
 const (
-	// drainPoll is the time between two looks at a node that is emptied.
+	// drainPoll is the time between two checks of a node that is being drained.
 	drainPoll = 5 * time.Second
-	// lookAgain is the time between two looks at nodes that nothing tells of, such as one that is silent.
+	// lookAgain is the time between two checks of nodes without events, such as one that does not answer.
 	lookAgain = 30 * time.Second
 )
 
-// Reconciler updates the nodes of the MachineSets whose target is another version than their current one.
+// Reconciler updates the nodes of the MachineSets whose target version differs from their current one.
 type Reconciler struct {
 	// Guest reads Nodes from a cache, and patches Nodes.
 	Guest client.Client
-	// GuestLive reads Nodes that are being updated, and Pods, which nobody caches, and evicts Pods.
+	// GuestLive reads Nodes that are being updated and Pods, which are not cached, and evicts Pods.
 	GuestLive client.Client
 	// Management reads MachineSets from a cache, and patches MachineSets and Machines.
 	Management client.Client
-	// ManagementLive reads Machines past the cache: how many nodes are begun must not be counted from an old list.
+	// ManagementLive reads Machines without the cache: the number of updating nodes must not come from a stale list.
 	ManagementLive client.Reader
 	// Namespace is the hosted namespace, which holds MachineSets and Machines.
 	Namespace string
-	// Pause is heeded, as is that of a MachineSet.
+	// Pause is honored, as is that of a MachineSet.
 	Pause pause.Gate
-	// Clock tells how long a node is silent.
+	// Clock provides the time for timeouts of nodes that do not answer.
 	Clock clock.PassiveClock
 }
 
-// SetupWithManager watches MachineSets, their Machines, the guest's Nodes, and the HostedControlPlane, whose pause may end.
+// SetupWithManager watches MachineSets, their Machines, the guest's Nodes, and the HostedControlPlane, whose pause may
+// end.
 func (r *Reconciler) SetupWithManager(mgr ctrl.Manager, management cache.Cache) error {
 	every := handler.TypedEnqueueRequestsFromMapFunc(func(ctx context.Context, _ *clusterv1.Machine) []reconcile.Request { return r.underway(ctx) })
 	return ctrl.NewControllerManagedBy(mgr).
@@ -66,7 +68,7 @@ func (r *Reconciler) SetupWithManager(mgr ctrl.Manager, management cache.Cache) 
 		Complete(r)
 }
 
-// underway are the MachineSets that have a target to come to; there is none most of the time.
+// underway returns the MachineSets that have a target to reach; usually there is none.
 func (r *Reconciler) underway(ctx context.Context) []reconcile.Request {
 	return watch.All(ctx, r.Management, &clusterv1.MachineSetList{}, hasTarget, client.InNamespace(r.Namespace))
 }
@@ -90,7 +92,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 	}.Reconcile(ctx, req)
 }
 
-// pause is that of the pool, which Cluster API is told by the same annotation, or that of the cluster.
+// pause returns the pause of the pool, which Cluster API reads from the same annotation, or that of the cluster.
 func (r *Reconciler) pause(ctx context.Context, ro *rollout) (pause.State, error) {
 	if _, paused := ro.set.Annotations[clusterv1.PausedAnnotation]; paused {
 		return pause.State{Paused: true}, nil
@@ -128,7 +130,8 @@ func (r *Reconciler) observe(ctx context.Context, set *clusterv1.MachineSet) (*r
 	return ro, nil
 }
 
-// readNode reads the node of a member; past the cache where it is being updated, because what it was asked a moment ago counts.
+// readNode reads the node of a member. It bypasses the cache if the node is being updated, because its latest request
+// matters.
 func (r *Reconciler) readNode(ctx context.Context, m *member) error {
 	var reader client.Reader = r.Guest
 	if m.mark.step != "" {

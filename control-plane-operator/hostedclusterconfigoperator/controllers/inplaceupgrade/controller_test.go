@@ -21,7 +21,7 @@ import (
 	"github.com/openshift/hypershift/support/testenv"
 )
 
-// TestInPlaceUpgrade has all on one pair of API servers.
+// TestInPlaceUpgrade runs all cases on one pair of API servers.
 func TestInPlaceUpgrade(t *testing.T) {
 	s := start(t)
 	t.Run("updates", func(t *testing.T) { updates(t, s) })
@@ -365,7 +365,7 @@ func disruptions(t *testing.T, s servers) {
 		w := newWorld(t, s, "return", 3)
 		w.aim(after, afterKubelet)
 		w.until("the first node", func() bool { return w.have(after) == 1 })
-		w.step() // The second is begun.
+		w.step() // The second node has started.
 		w.aim(before, beforeKubelet)
 		w.until("the way back", w.through)
 		w.Expect(w.have(before)).To(Equal(3))
@@ -449,7 +449,7 @@ func disruptions(t *testing.T, s servers) {
 	})
 }
 
-// hostileNodes has a node write on itself what it likes. It has its own update to spoil, and no more.
+// hostileNodes lets a node write any value to itself. It can only break its own update.
 func hostileNodes(t *testing.T, s servers) {
 	t.Helper()
 	for name, lies := range map[string]map[string]string{

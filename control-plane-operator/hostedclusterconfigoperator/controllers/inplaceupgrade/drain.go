@@ -18,15 +18,16 @@ import (
 	"github.com/openshift/hypershift/support/condition"
 )
 
-// leftover is a pod that is still on a node.
+// leftover is a pod that is still on a node that is being drained.
 type leftover struct {
 	// pod is namespace/name.
 	pod string
-	// why is what the API server answered to its eviction; empty while it stops.
+	// why is the API server's answer to its eviction; empty while the pod terminates.
 	why string
 }
 
-// drain asks for the eviction of the pods of a node, by which disruption budgets are heeded, and tells which are still there. It does not wait.
+// drain requests the eviction of the pods of a node, which honors disruption budgets, and returns the remaining pods.
+// It does not wait.
 func (r *Reconciler) drain(ctx context.Context, m *member) ([]leftover, error) {
 	pods := &corev1.PodList{}
 	if err := r.GuestLive.List(ctx, pods, client.MatchingFields{"spec.nodeName": m.node.Name}); err != nil {
@@ -36,7 +37,7 @@ func (r *Reconciler) drain(ctx context.Context, m *member) ([]leftover, error) {
 	for i := range pods.Items {
 		pod := &pods.Items[i]
 		if stays(pod) || !pod.DeletionTimestamp.IsZero() && !m.ready() {
-			// Nobody says of a node that is not Ready that its pods have stopped.
+			// The kubelet of a node that is not Ready cannot confirm that its pods have stopped.
 			continue
 		}
 		gone, why, err := r.evict(ctx, pod)
@@ -47,7 +48,7 @@ func (r *Reconciler) drain(ctx context.Context, m *member) ([]leftover, error) {
 			left = append(left, leftover{pod: pod.Namespace + "/" + pod.Name, why: why})
 		}
 	}
-	// Those that somebody can do something about come first.
+	// Pods that need an action of the user come first.
 	slices.SortFunc(left, func(a, b leftover) int {
 		if (a.why == "") != (b.why == "") {
 			return strings.Compare(b.why, a.why)
@@ -57,8 +58,8 @@ func (r *Reconciler) drain(ctx context.Context, m *member) ([]leftover, error) {
 	return left, nil
 }
 
-// stays tells whether a pod is not evicted: those of DaemonSets and of the kubelet's own folder come back at once, those that have ended need nothing,
-// and Cluster API heeds its label too when it drains a node.
+// stays reports whether a pod is not evicted. Pods of DaemonSets and static pods would be recreated immediately, and
+// finished pods need no eviction. Cluster API honors the same label when it drains a node.
 func stays(pod *corev1.Pod) bool {
 	_, mirror := pod.Annotations[corev1.MirrorPodAnnotationKey]
 	owner := metav1.GetControllerOf(pod)
@@ -67,7 +68,7 @@ func stays(pod *corev1.Pod) bool {
 		strings.EqualFold(pod.Labels[clusterv1.PodDrainLabel], "skip")
 }
 
-// evict asks the API server to stop a pod. What it refuses is for people to read: a budget, for the most part.
+// evict asks the API server to evict a pod. A rejection is reported to users: its cause is usually a disruption budget.
 func (r *Reconciler) evict(ctx context.Context, pod *corev1.Pod) (gone bool, why string, err error) {
 	if !pod.DeletionTimestamp.IsZero() {
 		return false, "", nil
@@ -82,7 +83,7 @@ func (r *Reconciler) evict(ctx context.Context, pod *corev1.Pod) (gone bool, why
 	case err == nil:
 		return false, "", nil
 	case apierrors.IsNotFound(err), apierrors.IsConflict(err):
-		// It is gone, or another one has its name.
+		// The pod is gone, or another one has its name.
 		return apierrors.IsNotFound(err), "", nil
 	case apierrors.ReasonForError(err) != metav1.StatusReasonUnknown:
 		return false, strings.TrimSuffix(condition.Shorten(err.Error(), maxSentence), "."), nil
@@ -90,7 +91,7 @@ func (r *Reconciler) evict(ctx context.Context, pod *corev1.Pod) (gone bool, why
 	return false, "", fmt.Errorf("evicting Pod %s/%s: %w", pod.Namespace, pod.Name, err)
 }
 
-// describe says what a drain waits for.
+// describe returns what a drain waits for.
 func describe(left []leftover) string {
 	text := fmt.Sprintf(": %d pods are left, ", len(left))
 	if len(left) == 1 {

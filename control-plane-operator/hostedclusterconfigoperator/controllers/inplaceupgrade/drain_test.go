@@ -63,7 +63,8 @@ func TestStays(t *testing.T) {
 	}
 }
 
-// TestDrainAnswers is about what an API server says to an eviction: a budget, a pod that went meanwhile, or nothing that makes sense.
+// TestDrainAnswers covers the API server's answers to an eviction: a disruption budget, a pod that is gone already, or
+// an unexpected error.
 func TestDrainAnswers(t *testing.T) {
 	pods := schema.GroupResource{Resource: "pods"}
 	for name, tc := range map[string]struct {
@@ -115,7 +116,7 @@ func TestDrainOfASilentNode(t *testing.T) {
 	b.Expect(left).To(Equal([]leftover{{pod: "default/runs"}}), "nobody says of a node that is not Ready that its pods have stopped")
 }
 
-// TestDrainOrder: pods that somebody can do something about come first, then names decide.
+// TestDrainOrder: pods that need an action of the user come first, then in the order of their names.
 func TestDrainOrder(t *testing.T) {
 	m := newMember("a")
 	b := newBench(t, []*member{m}, podOn("a", "a", ending), podOn("a", "c", labelled("wait-completed")), podOn("a", "d", ending), podOn("a", "b", labelled("wait-completed")))

@@ -16,13 +16,13 @@ import (
 	hyperv1 "github.com/openshift/hypershift/api/hypershift/v1beta1"
 )
 
-// noon is when members are evaluated.
+// noon is the time of the evaluation.
 var noon = time.Date(2026, time.November, 20, 12, 0, 0, 0, time.UTC)
 
-// former is a configuration that was wanted before after.
+// former is a configuration that was desired earlier, before after.
 const former = "cccc3333"
 
-// newMember is a Machine whose Ready node runs before, and is not begun.
+// newMember returns a Machine whose Ready node runs before, and whose update has not started.
 func newMember(name string, edits ...func(*member)) *member {
 	m := &member{
 		machine: &clusterv1.Machine{ObjectMeta: metav1.ObjectMeta{Namespace: "clusters-demo", Name: name}},
@@ -90,7 +90,7 @@ func (j evaluation) check(t *testing.T) {
 	g.Expect(m.why).NotTo(HaveSuffix("."), "sentences are joined")
 }
 
-// TestJudgeProgress goes along the way of a node that does what it is asked, up to the last moment that each step has.
+// TestJudgeProgress follows a node that updates as requested, up to the last moment of each timeout.
 func TestJudgeProgress(t *testing.T) {
 	const second = time.Second
 	for _, tc := range []evaluation{
@@ -119,7 +119,7 @@ func TestJudgeProgress(t *testing.T) {
 	}
 }
 
-// TestJudgeTrouble is about nodes that do not do what they are asked, or say what is not so.
+// TestJudgeTrouble covers nodes that do not update as requested, or report false values.
 func TestJudgeTrouble(t *testing.T) {
 	const second = time.Second
 	for _, tc := range []evaluation{
@@ -175,7 +175,7 @@ func TestSameVersion(t *testing.T) {
 	}
 }
 
-// TestExcuse: anybody who has the machine may have written what is repeated here.
+// TestExcuse: any user with access to the machine may have written the repeated message.
 func TestExcuse(t *testing.T) {
 	for name, tc := range map[string]struct{ message, want string }{
 		"nothing":                   {"", "Node worker-1 failed: its node-agent does not say why"},

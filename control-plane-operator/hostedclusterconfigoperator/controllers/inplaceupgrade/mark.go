@@ -13,26 +13,28 @@ import (
 	"github.com/openshift/hypershift/support/upsert"
 )
 
-// markAnnotation is on a Machine whose node is begun: the step, the configuration that it is for, and since when, with blanks between.
+// markAnnotation is on a Machine whose node is being updated. It holds the step, the configuration, and the start time
+// of the step, separated by spaces.
 const markAnnotation = "hypershift.openshift.io/in-place-update"
 
-// Steps of a mark.
+// Steps in a mark.
 const (
-	// stepDrain has the node cordoned and emptied.
+	// stepDrain cordons and drains the node.
 	stepDrain = "drain"
-	// stepAsk has its node-agent asked.
+	// stepAsk asks the node-agent to apply the configuration.
 	stepAsk = "ask"
-	// stepFail has given up a node that went back, until another configuration is wanted or somebody takes the request off the Node.
+	// stepFail is the final step for a node that rolled back. It ends when another configuration is desired, or when a
+	// user removes the request from the Node.
 	stepFail = "fail"
 )
 
-// mark is how far this controller has gone with a Machine. The zero value is one that is not begun.
+// mark is the progress of a Machine's update. The zero value means that it has not started.
 type mark struct {
 	step, config string
 	since        time.Time
 }
 
-// readMark reads the mark of a Machine. One that nobody can read is as good as none: the node is begun again.
+// readMark reads the mark of a Machine. An invalid mark counts as none: the update of the node starts again.
 func readMark(machine *clusterv1.Machine) mark {
 	fields := strings.Fields(machine.Annotations[markAnnotation])
 	if len(fields) != 3 {
@@ -49,7 +51,7 @@ func (m mark) String() string {
 	return fmt.Sprintf("%s %s %s", m.step, m.config, m.since.UTC().Format(time.RFC3339))
 }
 
-// mark writes down a step before it is taken. The time is that of the step's beginning.
+// mark stores a step before it is taken. The time is the start time of the step.
 func (r *Reconciler) mark(ctx context.Context, m *member, step, config string) error {
 	if m.mark.step == step && m.mark.config == config {
 		return nil

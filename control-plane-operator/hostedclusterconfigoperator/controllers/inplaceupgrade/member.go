@@ -16,37 +16,38 @@ import (
 )
 
 const (
-	// answerTime is how long a node-agent may take to begin with what it was asked, and a new node to say what it runs.
+	// answerTime is how long a node-agent may take to start on a request, and a new node to report its configuration.
 	answerTime = 10 * time.Minute
-	// workTime is how long it may take: an image of the payload over a slow line, a restart of the machine, and the way back.
+	// workTime is how long an update may take: an image of the payload over a slow link, a restart of the machine, and a
+	// rollback.
 	workTime = 45 * time.Minute
-	// maxSentence is how much of what a node says is repeated, in bytes.
+	// maxSentence is the maximum length in bytes of a node's message that is repeated.
 	maxSentence = 400
 )
 
-// stage is how far a node is on its way to the target.
+// stage is the progress of a node towards the target.
 type stage string
 
 const (
-	// waits has its turn yet to come.
+	// waits has not started.
 	waits stage = "waits"
-	// drains is being emptied.
+	// drains is being drained.
 	drains stage = "drains"
-	// works was asked to take the target.
+	// works was asked to apply the target.
 	works stage = "works"
 	// arrived runs the target.
 	arrived stage = "arrived"
-	// failed does not come to the target by itself.
+	// failed does not reach the target without help.
 	failed stage = "failed"
-	// absent is a Machine whose Node is not there, or cannot be told from another's.
+	// absent is a Machine whose Node does not exist, or is claimed by another Machine too.
 	absent stage = "absent"
 )
 
-// aim is what the nodes of a MachineSet are to come to.
+// aim is the target of the nodes of a MachineSet.
 type aim struct {
 	// config is the hash of the configuration.
 	config string
-	// kubelet is the version that goes with it, without a leading v; empty where the operator did not say.
+	// kubelet is the kubelet version for it, without a leading v; empty if the operator did not specify it.
 	kubelet string
 }
 
@@ -55,17 +56,18 @@ type member struct {
 	machine *clusterv1.Machine
 	// node is nil where there is none.
 	node *corev1.Node
-	// mark is what this controller has begun with the Machine.
+	// mark is the progress that this controller stored on the Machine.
 	mark mark
-	// disputed tells that another Machine names the same Node.
+	// disputed reports that another Machine names the same Node.
 	disputed bool
 
-	// stage and why, a sentence without the full stop, are what came of it.
+	// stage and why are the results of the evaluation; why is a sentence without the full stop.
 	stage stage
 	why   string
 }
 
-// evaluate says how far the member is. It trusts its own marks and the times of the API server; what the node says decides about the node alone.
+// evaluate computes the stage of the member. It trusts its own marks and the times of the API server. What the node
+// reports only affects this node.
 func (m *member) evaluate(to aim, now time.Time) {
 	if m.node == nil {
 		m.evaluateAbsent()
@@ -81,7 +83,7 @@ func (m *member) evaluate(to aim, now time.Time) {
 	case marked && m.mark.step == stepAsk:
 		m.evaluateWork(now)
 	case m.busy() && now.Before(m.mark.since.Add(workTime)):
-		// What it is at has another aim: it is told of the new one when it has both hands free.
+		// The node still applies another configuration. It is asked for the new one when it has finished.
 		m.stage, m.why = works, fmt.Sprintf("Node %s is still at work on the configuration before", m.node.Name)
 	case m.current() == "" && m.mark.step == "":
 		m.evaluateSilence(now)
@@ -98,8 +100,8 @@ func (m *member) evaluateAbsent() {
 	}
 }
 
-// evaluateArrival is about a node that says that it runs the target. One that was updated has to show that it is well; one that was installed with the
-// target has nothing to show here.
+// evaluateArrival handles a node that reports the target. An updated node must also be Ready and have the right kubelet
+// version; a node that was installed with the target need not.
 func (m *member) evaluateArrival(to aim, now time.Time) {
 	m.stage = arrived
 	if m.mark.step == "" {
@@ -116,7 +118,7 @@ func (m *member) evaluateArrival(to aim, now time.Time) {
 	}
 }
 
-// evaluateWork is about a node that was asked.
+// evaluateWork handles a node that was asked to apply the target.
 func (m *member) evaluateWork(now time.Time) {
 	m.stage, m.why = works, fmt.Sprintf("Node %s takes the configuration", m.node.Name)
 	switch {
@@ -128,8 +130,8 @@ func (m *member) evaluateWork(now time.Time) {
 	}
 }
 
-// evaluateExcuse is about a node that gave up. One that went back stays there. One that failed tries again by itself: the release's image or the
-// configuration may not be there yet.
+// evaluateExcuse handles a node that gave up. A node that rolled back stays there. A node that failed retries
+// automatically: the release's image or the configuration may not be available yet.
 func (m *member) evaluateExcuse(now time.Time) {
 	m.stage, m.why = failed, m.excuse()
 	if !m.wentBack() && now.Before(m.mark.since.Add(answerTime)) {
@@ -137,7 +139,8 @@ func (m *member) evaluateExcuse(now time.Time) {
 	}
 }
 
-// evaluateSilence is about a node that has never said what it runs. Nobody empties it for an update that it would not make.
+// evaluateSilence handles a node that has never reported its configuration. It is not drained for an update that it
+// would not make.
 func (m *member) evaluateSilence(now time.Time) {
 	if now.Before(m.node.CreationTimestamp.Add(answerTime)) {
 		m.stage, m.why = works, fmt.Sprintf("Node %s has not said yet which configuration it runs", m.node.Name)
@@ -147,7 +150,7 @@ func (m *member) evaluateSilence(now time.Time) {
 		m.node.Name, m.machine.Name)
 }
 
-// runs tells whether the node says that it has the configuration and does not want another one.
+// runs reports whether the node reports that configuration and does not desire another one.
 func (m *member) runs(config string) bool {
 	desired := m.node.Annotations[hyperv1.DesiredNodeConfigAnnotation]
 	return m.current() == config && (desired == "" || desired == config) && !m.busy() && !m.gaveUp()
@@ -171,7 +174,8 @@ func (m *member) gaveUp() bool {
 	return m.wentBack() || m.node.Annotations[hyperv1.NodeConfigStateAnnotation] == hyperv1.NodeConfigFailed
 }
 
-// excuse repeats why a node gave up, in one line and not at any length: anybody who has the machine may have written it.
+// excuse returns why a node gave up, in one line of limited length: any user with access to the machine may have
+// written it.
 func (m *member) excuse() string {
 	text := strings.Join(strings.FieldsFunc(m.node.Annotations[hyperv1.NodeConfigMessageAnnotation], func(r rune) bool { return r <= ' ' || r == 0x7f }), " ")
 	text = strings.TrimSuffix(condition.Shorten(text, maxSentence), ".")
@@ -184,7 +188,7 @@ func (m *member) excuse() string {
 	return fmt.Sprintf("Node %s failed: %s", m.node.Name, text)
 }
 
-// cordoned tells whether this controller cordoned the node.
+// cordoned reports whether this controller cordoned the node.
 func (m *member) cordoned() bool {
 	return m.node != nil && m.node.Annotations[hyperv1.NodeUpdateCordonedAnnotation] != ""
 }
@@ -201,7 +205,7 @@ func (m *member) ready() bool {
 	return false
 }
 
-// sameVersion compares a kubelet's version with the wanted one: a build's suffix counts no more than it does for the API server.
+// sameVersion compares a kubelet's version with the desired one: it ignores the build suffix, as for the API server.
 func sameVersion(kubelet, wanted string) bool {
 	if wanted == "" {
 		return true

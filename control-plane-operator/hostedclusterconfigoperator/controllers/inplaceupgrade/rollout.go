@@ -18,16 +18,16 @@ import (
 	"github.com/openshift/hypershift/support/upsert"
 )
 
-// maxNamed is how many nodes a message names.
+// maxNamed is the maximum number of nodes in a message.
 const maxNamed = 3
 
-// rollout is one look at the way of a MachineSet to its target.
+// rollout is the state of a MachineSet's update in one reconcile.
 type rollout struct {
 	set *clusterv1.MachineSet
 	aim aim
-	// limit is how many nodes may be out of service at once.
+	// limit is the maximum number of nodes that may be out of service at once.
 	limit int
-	// members are the Machines that have a node, those to begin with first.
+	// members are the Machines that have a node, in the order of their update.
 	members []*member
 }
 
@@ -42,7 +42,7 @@ func newRollout(set *clusterv1.MachineSet) *rollout {
 	}}
 }
 
-// sort puts nodes that serve nobody first: to update one takes nothing away.
+// sort puts nodes that are not Ready first: their update takes no capacity away.
 func (ro *rollout) sort() {
 	rank := func(m *member) int {
 		if m.ready() {
@@ -59,11 +59,12 @@ func (ro *rollout) at(stages ...stage) []*member {
 	return slices.DeleteFunc(slices.Clone(ro.members), func(m *member) bool { return !slices.Contains(stages, m.stage) })
 }
 
-// stopped tells whether a node failed: what broke one may break the next.
+// stopped reports whether a node failed. The rollout then stops, since the cause may break the next node too.
 func (ro *rollout) stopped() bool { return len(ro.at(failed)) > 0 }
 
-// room is how many nodes may be begun yet: those that are begun, and those that are out of service for another reason, take places. A node
-// that waits and is not Ready takes its place when it is begun, before all others.
+// room returns how many more nodes may start their update. Nodes that are being updated count against the limit, and so
+// do nodes that are out of service for another reason. A waiting node that is not Ready does not count yet: it is
+// updated before all others.
 func (ro *rollout) room() int {
 	room := ro.limit
 	for _, m := range ro.members {
@@ -74,13 +75,13 @@ func (ro *rollout) room() int {
 	return room
 }
 
-// advance takes each node that is begun a step further.
+// advance takes the next step for each node that has started.
 func (r *Reconciler) advance(ctx context.Context, ro *rollout) (ctrl.Result, error) {
 	var failures []error
 	for _, m := range ro.members {
 		err := r.step(ctx, ro, m)
 		if err != nil && m.stage == arrived {
-			// The update is not over before pods may come to all of its nodes.
+			// The update is not complete until all of its nodes are schedulable again.
 			m.stage, m.why = works, fmt.Sprintf("Node %s is being uncordoned", m.node.Name)
 		}
 		failures = append(failures, err)
@@ -101,13 +102,14 @@ func (r *Reconciler) step(ctx context.Context, ro *rollout, m *member) error {
 	case m.stage == works && m.mark.step == stepAsk && m.mark.config == ro.aim.config:
 		return r.ask(ctx, ro, m)
 	case m.stage == waits && m.mark.step != "" && !ro.stopped():
-		// Begun for a target that is no longer, or given up and asked for again: it has its place already.
+		// The node was started for a previous target, or was given up and requested again: it already counts against the
+		// limit.
 		return r.start(ctx, ro, m)
 	}
 	return nil
 }
 
-// begin begins with as many nodes as there is room for.
+// begin starts as many nodes as the limit allows.
 func (r *Reconciler) begin(ctx context.Context, ro *rollout) (ctrl.Result, error) {
 	if ro.stopped() {
 		return phase.Done()
@@ -124,7 +126,7 @@ func (r *Reconciler) begin(ctx context.Context, ro *rollout) (ctrl.Result, error
 	return ctrl.Result{}, errors.Join(failures...)
 }
 
-// report writes on the MachineSet how far its nodes are, and at the end that it has come to its target.
+// report writes the progress of the nodes to the MachineSet, and its new current version at the end.
 func (r *Reconciler) report(ctx context.Context, ro *rollout) (ctrl.Result, error) {
 	through := len(ro.at(arrived)) == len(ro.members)
 	err := upsert.PatchLatest(ctx, r.Management, ro.set, func() {
@@ -144,7 +146,7 @@ func (r *Reconciler) report(ctx context.Context, ro *rollout) (ctrl.Result, erro
 	return phase.After(lookAgain)
 }
 
-// progress is what the nodes are at, without anything that changes by itself.
+// progress returns the progress of the nodes, without values that change all the time.
 func (ro *rollout) progress() string {
 	text := fmt.Sprintf("%d of %d nodes are updated", len(ro.at(arrived)), len(ro.members))
 	if doing := sentences(ro.at(drains, works, absent)); doing != "" {
@@ -153,7 +155,7 @@ func (ro *rollout) progress() string {
 	return text
 }
 
-// sentences are the words about some members, those of a few.
+// sentences joins the messages of the first few members.
 func sentences(members []*member) string {
 	text := ""
 	for i, m := range members {
@@ -168,7 +170,7 @@ func sentences(members []*member) string {
 	return text
 }
 
-// tell sets an annotation, or takes it away where there is nothing to tell.
+// tell sets an annotation, or removes it if the text is empty.
 func tell(set *clusterv1.MachineSet, key, text string) {
 	if text == "" {
 		delete(set.Annotations, key)

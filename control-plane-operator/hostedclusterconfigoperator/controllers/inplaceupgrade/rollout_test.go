@@ -14,7 +14,7 @@ import (
 	hyperv1 "github.com/openshift/hypershift/api/hypershift/v1beta1"
 )
 
-// newSet is a MachineSet that is to come to after.
+// newSet returns a MachineSet whose target is after.
 func newSet(edits ...func(*clusterv1.MachineSet)) *clusterv1.MachineSet {
 	set := &clusterv1.MachineSet{ObjectMeta: metav1.ObjectMeta{Namespace: "clusters-demo", Name: "pool", UID: "pool", Annotations: map[string]string{
 		hyperv1.NodePoolTargetConfigVersionAnnotation: after, hyperv1.NodePoolCurrentConfigVersionAnnotation: before,
@@ -59,12 +59,12 @@ func TestHasTarget(t *testing.T) {
 	}
 }
 
-// at gives a member a stage that nobody made.
+// at sets a member's stage directly.
 func at(s stage, why string) func(*member) {
 	return func(m *member) { m.stage, m.why = s, why }
 }
 
-// TestRoom: no more nodes are out of service at once than the pool allows, for whatever reason they are.
+// TestRoom: no more nodes are out of service at once than the pool allows, for whatever reason.
 func TestRoom(t *testing.T) {
 	begun := marked(stepAsk, after, time.Minute)
 	for name, tc := range map[string]struct {
@@ -73,7 +73,7 @@ func TestRoom(t *testing.T) {
 	}{
 		"is none":            {nil, 3},
 		"waits and is Ready": {[]*member{newMember("a", at(waits, ""))}, 3},
-		// It is begun before all others, and takes its place then.
+		// It is updated before all others, and counts against the limit from then on.
 		"waits and is not Ready":          {[]*member{newMember("a", at(waits, ""), notReady)}, 3},
 		"is drained":                      {[]*member{newMember("a", at(drains, ""), begun)}, 2},
 		"works":                           {[]*member{newMember("a", at(works, ""), begun)}, 2},

@@ -14,8 +14,8 @@ import (
 	"github.com/openshift/hypershift/support/upsert"
 )
 
-// start begins with a node: written down first, so that whoever comes after a crash counts it. A node that runs the target already, and was only
-// asked for another one meanwhile, need not be emptied.
+// start starts the update of a node. It stores the mark first, so that the node counts after a crash of the operator. A
+// node that still runs the target, and was asked for another one in the meantime, need not be drained.
 func (r *Reconciler) start(ctx context.Context, ro *rollout, m *member) error {
 	ctrl.LoggerFrom(ctx).Info("Updating a node in place", "node", m.node.Name, "config", ro.aim.config)
 	if m.current() == ro.aim.config {
@@ -32,7 +32,8 @@ func (r *Reconciler) start(ctx context.Context, ro *rollout, m *member) error {
 	return r.empty(ctx, ro, m)
 }
 
-// empty cordons a node and evicts its pods; when none is left, or the pool's time for it is over, the node-agent is asked.
+// empty cordons a node and evicts its pods. When none is left, or the pool's drain timeout has expired, it asks the
+// node-agent.
 func (r *Reconciler) empty(ctx context.Context, ro *rollout, m *member) error {
 	m.why = fmt.Sprintf("Node %s is being drained", m.node.Name)
 	if err := r.cordon(ctx, ro, m); err != nil {
@@ -53,13 +54,13 @@ func (r *Reconciler) empty(ctx context.Context, ro *rollout, m *member) error {
 	return r.ask(ctx, ro, m)
 }
 
-// drainedLongEnough tells whether the pool's nodeDrainTimeout is over; none means never.
+// drainedLongEnough reports whether the pool's nodeDrainTimeout has expired; without a timeout it never does.
 func (r *Reconciler) drainedLongEnough(ro *rollout, m *member) bool {
 	limit := ro.set.Spec.Template.Spec.Deletion.NodeDrainTimeoutSeconds
 	return limit != nil && *limit > 0 && r.Clock.Since(m.mark.since) >= time.Duration(*limit)*time.Second
 }
 
-// cordon keeps pods off the node. One that was cordoned before is somebody else's, and stays so.
+// cordon makes the node unschedulable. A node that another user had cordoned before stays cordoned after the update.
 func (r *Reconciler) cordon(ctx context.Context, ro *rollout, m *member) error {
 	if m.node.Spec.Unschedulable && !m.cordoned() {
 		return nil
@@ -70,7 +71,7 @@ func (r *Reconciler) cordon(ctx context.Context, ro *rollout, m *member) error {
 	})
 }
 
-// ask tells the node-agent what to take. What it said of a former request goes with that.
+// ask requests the configuration from the node-agent. It removes the answer to the previous request.
 func (r *Reconciler) ask(ctx context.Context, ro *rollout, m *member) error {
 	if m.desires(ro.aim.config) {
 		return nil
@@ -82,7 +83,7 @@ func (r *Reconciler) ask(ctx context.Context, ro *rollout, m *member) error {
 	})
 }
 
-// finish lets pods in again, and writes on the Machine which release it runs.
+// finish uncordons the node, and stores its release on the Machine.
 func (r *Reconciler) finish(ctx context.Context, ro *rollout, m *member) error {
 	if m.mark.step == "" && !m.cordoned() {
 		return nil
@@ -95,8 +96,8 @@ func (r *Reconciler) finish(ctx context.Context, ro *rollout, m *member) error {
 	})
 }
 
-// giveUp lets pods in again where a node went back and serves as it did before. One that does not answer, or failed and tries again, may begin at any
-// time, and one that is not Ready serves nobody: these stay cordoned.
+// giveUp uncordons a node that rolled back and serves as before. Other failed nodes stay cordoned: one that does not
+// answer or retries may start at any time, and one that is not Ready serves no pods.
 func (r *Reconciler) giveUp(ctx context.Context, ro *rollout, m *member) error {
 	if !m.wentBack() || m.mark.step == "" {
 		return nil
@@ -107,7 +108,7 @@ func (r *Reconciler) giveUp(ctx context.Context, ro *rollout, m *member) error {
 	return r.uncordon(ctx, m)
 }
 
-// release lets pods in again and forgets that the node was begun.
+// release uncordons the node and removes its mark.
 func (r *Reconciler) release(ctx context.Context, m *member) error {
 	if err := r.uncordon(ctx, m); err != nil {
 		return err
@@ -119,7 +120,7 @@ func (r *Reconciler) release(ctx context.Context, m *member) error {
 	return upsert.Patch(ctx, r.Management, m.machine, func() { delete(m.machine.Annotations, markAnnotation) })
 }
 
-// uncordon takes back what cordon did, and nothing that somebody else did.
+// uncordon reverts what cordon did, and nothing else.
 func (r *Reconciler) uncordon(ctx context.Context, m *member) error {
 	if !m.cordoned() {
 		return nil

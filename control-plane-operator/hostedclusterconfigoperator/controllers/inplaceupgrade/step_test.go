@@ -27,13 +27,13 @@ import (
 
 var errRefused = errors.New("refused")
 
-// bench is a reconciler between two clusters that hold a few objects, and the order of its writes.
+// bench is a reconciler with two fake clusters, and records the order of its writes.
 type bench struct {
 	*GomegaWithT
 	t *testing.T
 	*Reconciler
 	writes []string
-	// refuse fails the writes of some kind of object.
+	// refuse is the kind of object whose writes fail.
 	refuse string
 }
 
@@ -65,7 +65,7 @@ func newBench(t *testing.T, members []*member, pods ...client.Object) *bench {
 			return c.SubResource(sub).Create(ctx, obj, content, opts...)
 		},
 	}
-	// Nothing is applied here, for which the schema of all kinds would be read.
+	// The test applies no objects, so it does not need the schema of all kinds.
 	builder := func() *fake.ClientBuilder {
 		return fake.NewClientBuilder().WithScheme(scheme).WithTypeConverters(managedfields.NewDeducedTypeConverter())
 	}
@@ -84,7 +84,7 @@ func newBench(t *testing.T, members []*member, pods ...client.Object) *bench {
 	return b
 }
 
-// node and machine are what is stored of a member.
+// node and machine return the stored objects of a member.
 func (b *bench) node(name string) *corev1.Node {
 	b.t.Helper()
 	node := &corev1.Node{}
@@ -181,7 +181,7 @@ func TestStart(t *testing.T) {
 	})
 }
 
-// TestDrainTimeout is about the pool's time for a drain: none, or zero, is never over.
+// TestDrainTimeout covers the pool's drain timeout: none, or zero, never expires.
 func TestDrainTimeout(t *testing.T) {
 	for name, tc := range map[string]struct {
 		limit *int32
@@ -217,7 +217,7 @@ func TestMarkKeepsItsTime(t *testing.T) {
 	b.Expect(b.marked("a").config).To(Equal(former))
 }
 
-// TestEnd is about what is taken back when a node has arrived, or does not come to the target.
+// TestEnd covers what is reverted when a node has reached the target, or does not reach it.
 func TestEnd(t *testing.T) {
 	ask := marked(stepAsk, after, time.Hour)
 	t.Run("When a node has arrived, it should serve again before its mark goes, and its Machine say its release", func(t *testing.T) {
@@ -280,7 +280,8 @@ func TestEnd(t *testing.T) {
 	})
 }
 
-// TestStop: when one node failed, those that are only being emptied serve again, those that were asked go on, and none is begun.
+// TestStop: when one node has failed, nodes that are only being drained are uncordoned, nodes that were asked continue,
+// and no other starts.
 func TestStop(t *testing.T) {
 	bad := newMember("bad", at(failed, "bad went back"), marked(stepFail, after, time.Hour), says(hyperv1.NodeConfigRolledBack, ""))
 	draining := newMember("draining", at(drains, ""), marked(stepDrain, after, time.Minute), cordoned)
@@ -303,7 +304,7 @@ func TestStop(t *testing.T) {
 	b.Expect(b.writes).NotTo(ContainElement(HavePrefix("eviction")))
 }
 
-// TestOneFails: what cannot be done for one node does not keep the others back, and is told.
+// TestOneFails: an error for one node does not block the others, and is reported.
 func TestOneFails(t *testing.T) {
 	first, second := newMember("first", at(waits, "")), newMember("second", at(waits, ""))
 	b := newBench(t, []*member{second})

@@ -29,7 +29,7 @@ import (
 	"github.com/openshift/hypershift/support/testenv"
 )
 
-// before and after are the configurations of an update, and the kubelets that go with them.
+// before and after are the configurations of an update, each with its kubelet version.
 const (
 	before, beforeKubelet = "aaaa1111", "v1.36.3"
 	after, afterKubelet   = "bbbb2222", "v1.36.4"
@@ -48,7 +48,7 @@ func start(t *testing.T) servers {
 	}
 	connect := func(folders ...string) client.WithWatch {
 		config := testenv.Start(t, folders...)
-		config.QPS = -1 // No limit: the stand-ins ask far more often than a controller does.
+		config.QPS = -1 // No limit: the fakes send far more requests than a controller does.
 		c, err := client.NewWithWatch(config, client.Options{Scheme: scheme})
 		if err != nil {
 			t.Fatal(err)
@@ -58,7 +58,7 @@ func start(t *testing.T) servers {
 	return servers{management: connect(crds.HyperShift, crds.ClusterAPI), guest: connect()}
 }
 
-// world is a pool of nodes with a namespace of its own in the management cluster, and a stand-in for the node-agent of each node.
+// world is a pool of nodes with a separate namespace in the management cluster, and a fake node-agent for each node.
 type world struct {
 	*GomegaWithT
 	t *testing.T
@@ -67,11 +67,11 @@ type world struct {
 	clock     *clocktesting.FakeClock
 	*Reconciler
 
-	// refuses says of a node how its agent ends: a state and a message, or nothing at all with "silent".
+	// refuses sets how a node's agent ends: a state and a message, or no answer at all with "silent".
 	refuses map[string][2]string
-	// kubelets is what a node's kubelet says that it is after the update, where that is not what it should be.
+	// kubelets sets the version that a node's kubelet reports after the update, if it is not the expected one.
 	kubelets map[string]string
-	// busiest is the greatest number of nodes that were cordoned or at work at once.
+	// busiest is the maximum number of nodes that were cordoned or updating at once.
 	busiest int
 }
 
@@ -115,7 +115,7 @@ func (w *world) create(c client.Client, objects ...client.Object) {
 	}
 }
 
-// join makes a Machine of the set and its node, which runs what the set had before.
+// join creates a Machine of the set and its node, which runs the set's previous configuration.
 func (w *world) join(name string) {
 	w.t.Helper()
 	machine := &clusterv1.Machine{ObjectMeta: metav1.ObjectMeta{Namespace: w.namespace, Name: name}, Spec: machineSpec()}
@@ -149,7 +149,7 @@ func (w *world) node(name string) *corev1.Node {
 	return node
 }
 
-// nodes are those of the world that there are.
+// nodes returns the existing nodes of the pool.
 func (w *world) nodes() []*corev1.Node {
 	w.t.Helper()
 	list, all := &corev1.NodeList{}, []*corev1.Node{}
@@ -162,7 +162,7 @@ func (w *world) nodes() []*corev1.Node {
 	return all
 }
 
-// aim is the operator's word: what the nodes are to come to.
+// aim sets the target of the nodes, as the operator does.
 func (w *world) aim(config, kubelet string) {
 	w.t.Helper()
 	ms := w.set()
@@ -180,7 +180,7 @@ func (w *world) limit(nodes int) {
 	w.Expect(w.management.Update(w.t.Context(), ms)).To(Succeed())
 }
 
-// annotates is what somebody writes on a node; an empty value takes an annotation away.
+// annotates sets annotations on a node; an empty value removes an annotation.
 func (w *world) annotates(name string, annotations map[string]string) {
 	w.t.Helper()
 	node := w.node(name)
@@ -193,7 +193,7 @@ func (w *world) annotates(name string, annotations map[string]string) {
 	w.Expect(w.guest.Update(w.t.Context(), node)).To(Succeed())
 }
 
-// kubelet is what a node's kubelet reports.
+// kubelet sets the status that a node's kubelet reports.
 func (w *world) kubelet(name string, ready bool, version string) {
 	w.t.Helper()
 	node := w.node(name)
@@ -206,7 +206,7 @@ func (w *world) kubelet(name string, ready bool, version string) {
 	w.Expect(w.guest.Status().Update(w.t.Context(), node)).To(Succeed())
 }
 
-// pod is one that runs on a node.
+// pod creates a pod on a node.
 func (w *world) pod(node, name string, mutate func(*corev1.Pod)) *corev1.Pod {
 	w.t.Helper()
 	pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: metav1.NamespaceDefault, Name: w.namespace + "-" + name, Labels: map[string]string{"app": w.namespace}},
@@ -221,7 +221,7 @@ func (w *world) pod(node, name string, mutate func(*corev1.Pod)) *corev1.Pod {
 	return pod
 }
 
-// pods are the names of those on a node.
+// pods returns the names of the pods on a node.
 func (w *world) pods(node string) []string {
 	w.t.Helper()
 	list, names := &corev1.PodList{}, []string{}
@@ -242,7 +242,7 @@ func (w *world) mustPass() {
 	w.Expect(err).NotTo(HaveOccurred())
 }
 
-// agents is one step of the node-agent of each node: it sees a request, works, and ends.
+// agents runs one step of the node-agent of each node: it sees a request, works, and ends.
 func (w *world) agents() {
 	w.t.Helper()
 	busy := 0
@@ -281,7 +281,7 @@ func (w *world) step() {
 	w.agents()
 }
 
-// until steps until something holds.
+// until runs steps until a condition holds.
 func (w *world) until(what string, holds func() bool) {
 	w.t.Helper()
 	for range 40 {
@@ -311,7 +311,7 @@ func (w *world) progress() string {
 	return w.set().Annotations[hyperv1.NodePoolUpgradeInProgressTrueAnnotation]
 }
 
-// have is how many nodes run a configuration.
+// have returns the number of nodes that run a configuration.
 func (w *world) have(config string) int {
 	w.t.Helper()
 	count := 0
@@ -337,7 +337,7 @@ func (w *world) tidy() {
 
 var errKilled = errors.New("killed")
 
-// killed is a pair of clients whose writes fail from the nth on, as those of a process that is killed there.
+// killed returns a pair of clients whose writes fail from the nth on, as if the process was killed there.
 func (w *world) killed(nth int) (management, guest client.WithWatch) {
 	writes := 0
 	die := func() error {

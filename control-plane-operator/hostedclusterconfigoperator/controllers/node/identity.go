@@ -12,9 +12,9 @@ import (
 	"github.com/openshift/hypershift/control-plane-operator/hostedclusterconfigoperator/controllers/csrapproval"
 )
 
-// impersonated returns the Machine whose provider ID a node has that goes by the name of another Machine; nil for none.
-// The admission policy hypershift-node-identity refuses such nodes; this finds those that an administrator of the guest
-// made, or that are older.
+// impersonated returns the Machine whose provider ID a node has although the node has the name of another Machine; nil
+// for none. The admission policy hypershift-node-identity rejects such nodes. This check finds nodes that are older
+// than the policy, or that an administrator of the guest created.
 func impersonated(node *corev1.Node, machines []clusterv1.Machine) *clusterv1.Machine {
 	own := machineOf(node.Name, machines)
 	if own == nil || node.Spec.ProviderID == "" || own.Spec.ProviderID == node.Spec.ProviderID {
@@ -28,7 +28,7 @@ func impersonated(node *corev1.Node, machines []clusterv1.Machine) *clusterv1.Ma
 	return nil
 }
 
-// refuse gives a node nothing that has the identity of another Machine, and reports it once for each node.
+// refuse applies no labels or taints to a node with the identity of another Machine, and reports each such node once.
 func (r *Reconciler) refuse(ctx context.Context, node *corev1.Node, victim *clusterv1.Machine) {
 	if _, told := r.told.LoadOrStore(node.UID, true); told {
 		return

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package node gives nodes of the guest the labels and taints that their NodePool asks for, and takes away the nodes whose
-// Machine is gone.
+// Package node sets the labels and taints of the NodePool on nodes of the guest, and deletes nodes whose Machine is
+// gone.
 package node
 
 import (
@@ -32,37 +32,38 @@ import (
 )
 
 const (
-	// labelPrefix starts the labels of a Machine that its node is to have without it.
+	// labelPrefix is the prefix of a Machine's labels that its node gets without the prefix.
 	labelPrefix = "managed.hypershift.openshift.io."
 	// nodePoolKey is an annotation of a Machine (namespace/name), and the label of its node (name).
 	nodePoolKey = hyperv1.NodePoolLabel
 	// taintsAnnotation is the JSON list of taints that a Machine's node starts with.
 	taintsAnnotation = hyperv1.NodePoolTaintsAnnotation
-	// syncedAnnotation marks nodes that have got their labels and taints: from then on they are the user's.
+	// syncedAnnotation marks nodes whose labels and taints were set: after that, the user may change them.
 	syncedAnnotation = "hypershift.openshift.io/labelsSynced"
-	// machineAnnotation of a node names its Machine. A node without one is nobody's and is left alone.
+	// machineAnnotation of a node names its Machine. A node without it is not managed.
 	machineAnnotation = "hypershift.openshift.io/machine"
-	// leavingAnnotation of a node names its Machine once that is being deleted: when the Machine is gone, its hardware has
-	// been given back.
+	// leavingAnnotation of a node names its Machine when the Machine is being deleted: once that Machine is gone, its
+	// hardware has been released.
 	leavingAnnotation = "hypershift.openshift.io/machine-leaving"
 )
 
-// Reconciler labels and taints the guest's nodes, once each, and deletes the node of a Machine that went before Cluster API
-// had learnt of its node: nobody else would, and the machine could not join again under its name.
+// Reconciler sets labels and taints on the guest's nodes, once each. It also deletes the node of a Machine that was
+// deleted before Cluster API knew its node: no other controller would, and the machine could not join again under its
+// name.
 type Reconciler struct {
 	// Guest reads, patches and deletes Nodes.
 	Guest client.Client
 	// Management reads Machines.
 	Management client.Reader
-	// Live reads Machines past the cache, before a Node is deleted because of them.
+	// Live reads Machines without the cache, before a Node is deleted because of them.
 	Live client.Reader
 	// Namespace is the hosted namespace, which holds the Machines.
 	Namespace string
-	// Pause is heeded.
+	// Pause is honored.
 	Pause pause.Gate
-	// Clock tells how long a node has not been Ready.
+	// Clock provides the time to compute how long a node has not been Ready.
 	Clock clock.PassiveClock
-	// Deletions limits how often a Node is deleted; see NewDeletions.
+	// Deletions limits the rate of Node deletions; see NewDeletions.
 	Deletions flowcontrol.PassiveRateLimiter
 	// Recorder reports nodes with the identity of another Machine, in the events of the Machine; nil reports none.
 	Recorder events.EventRecorder
@@ -71,8 +72,8 @@ type Reconciler struct {
 	told sync.Map
 }
 
-// SetupWithManager watches the guest's Nodes, the Machines, which learn of their node some time after it registers, and the
-// HostedControlPlane, whose pause may end.
+// SetupWithManager watches the guest's Nodes, the Machines, which get their node reference some time after it
+// registers, and the HostedControlPlane, whose pause may end.
 func (r *Reconciler) SetupWithManager(mgr ctrl.Manager, management cache.Cache) error {
 	return ctrl.NewControllerManagedBy(mgr).
 		Named("node").
@@ -86,7 +87,7 @@ func (r *Reconciler) everyNode(ctx context.Context) []reconcile.Request {
 	return watch.All(ctx, r.Guest, &corev1.NodeList{}, func(*corev1.Node) bool { return true })
 }
 
-// nodeOf names the nodes that a Machine may have: the one that Cluster API knows, and those of its host names.
+// nodeOf returns the nodes that a Machine may have: the one that Cluster API knows, and those with its host names.
 func nodeOf(_ context.Context, machine *clusterv1.Machine) []reconcile.Request {
 	var requests []reconcile.Request
 	for _, name := range nodeNames(machine) {
@@ -119,7 +120,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 	}.Reconcile(ctx, req)
 }
 
-// follow gives the node what its Machine says, or deletes it after its Machine.
+// follow applies the Machine's settings to the node, or deletes the node after its Machine.
 func (r *Reconciler) follow(ctx context.Context, node *corev1.Node) (ctrl.Result, error) {
 	machines, err := r.machines(ctx, r.Management)
 	if err != nil {
@@ -146,7 +147,7 @@ func (r *Reconciler) follow(ctx context.Context, node *corev1.Node) (ctrl.Result
 	return ctrl.Result{}, upsert.Patch(ctx, r.Guest, node, func() { shape(node, machine, taints) })
 }
 
-// bereave looks after a node whose Machine is gone.
+// bereave handles a node whose Machine is gone.
 func (r *Reconciler) bereave(ctx context.Context, node *corev1.Node, machines []clusterv1.Machine) (ctrl.Result, error) {
 	restored, since, err := r.restored(ctx, node)
 	switch {
@@ -187,7 +188,7 @@ func taintsOf(machine *clusterv1.Machine) ([]corev1.Taint, error) {
 	return taints, nil
 }
 
-// shape writes down whose node it is. Labels and taints are given once: from then on they are the user's.
+// shape stores the Machine of the node. It sets labels and taints once: after that, the user may change them.
 func shape(node *corev1.Node, machine *clusterv1.Machine, taints []corev1.Taint) {
 	if node.Annotations == nil {
 		node.Annotations = map[string]string{}

@@ -46,7 +46,7 @@ func machine() *clusterv1.Machine {
 
 var now = time.Date(2026, time.November, 20, 12, 0, 0, 0, time.UTC)
 
-// newReconciler stands between a guest and a hosted namespace with the given objects.
+// newReconciler returns a reconciler for a guest and a hosted namespace with the given objects.
 func newReconciler(hcp *hyperv1.HostedControlPlane, nodes []client.Object, machines []client.Object) *Reconciler {
 	scheme := runtime.NewScheme()
 	utilruntime.Must(clientgoscheme.AddToScheme(scheme))

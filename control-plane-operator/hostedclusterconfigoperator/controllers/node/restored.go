@@ -16,12 +16,13 @@ import (
 	"github.com/openshift/hypershift/support/upsert"
 )
 
-// restoreGrace is how long after its control plane was made anew a restored node is kept that no Machine claims: people bring the pools back
-// one after the other, and the provider finds the machines of each.
+// restoreGrace is how long after its control plane was recreated a restored node is kept without a Machine that claims
+// it. Administrators restore the pools one after the other, and the provider finds the machines of each.
 const restoreGrace = time.Hour
 
-// restored tells that a node is older than its control plane, and when that was made: such a node came back with a snapshot of etcd. The Machine
-// that it names is one of the lost management cluster, and that there is none of that name says nothing about what runs.
+// restored reports whether a node is older than its control plane, and when the control plane was created. Such a node
+// was restored with a snapshot of etcd. The Machine that it names belonged to the lost management cluster. A missing
+// Machine of that name therefore says nothing about what runs.
 func (r *Reconciler) restored(ctx context.Context, node *corev1.Node) (bool, time.Time, error) {
 	hcp := &hyperv1.HostedControlPlane{}
 	if err := r.Pause.Management.Get(ctx, r.Pause.ControlPlane, hcp); err != nil {
@@ -30,8 +31,9 @@ func (r *Reconciler) restored(ctx context.Context, node *corev1.Node) (bool, tim
 	return node.CreationTimestamp.Before(&hcp.CreationTimestamp), hcp.CreationTimestamp.Time, nil
 }
 
-// reclaim gives a restored node to the Machine that has its hardware now, Ready or not: the machine was not installed anew, and the node is its.
-// One without such a Machine is kept while any Machine still looks for its node.
+// reclaim assigns a restored node to the Machine that has its hardware now, Ready or not: the machine was not
+// reinstalled, so the node belongs to it. A node without such a Machine is kept while any Machine still waits for its
+// node.
 func (r *Reconciler) reclaim(ctx context.Context, node *corev1.Node, machines []clusterv1.Machine, since time.Time) (ctrl.Result, error) {
 	if machine := claimant(node, machines); machine != nil {
 		return ctrl.Result{}, upsert.Patch(ctx, r.Guest, node, func() {

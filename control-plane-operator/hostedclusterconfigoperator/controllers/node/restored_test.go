@@ -16,7 +16,8 @@ import (
 	"github.com/openshift/hypershift/control-plane-operator/fixture"
 )
 
-// TestRestoredNode is about nodes that came back with a snapshot of etcd, while the Machines of the lost management cluster did not.
+// TestRestoredNode covers nodes that were restored with a snapshot of etcd, while the Machines of the lost management
+// cluster were not.
 func TestRestoredNode(t *testing.T) {
 	waiting := sibling()
 	waiting.Status.NodeRef = clusterv1.MachineNodeReference{}

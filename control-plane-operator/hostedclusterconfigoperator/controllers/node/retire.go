@@ -19,28 +19,28 @@ import (
 )
 
 const (
-	// grace is how long a node must not have been Ready before it counts as one that does not run. A kubelet that restarts
-	// and a network that is cut for a moment take less.
+	// grace is how long a node must not have been Ready before it counts as stopped. A restart of the kubelet or a short
+	// network outage takes less.
 	grace = 5 * time.Minute
-	// deletionInterval is the time between two deletions: whatever makes Machines vanish by the dozen, people have time to
-	// pause the cluster before its nodes do.
+	// deletionInterval is the time between two deletions. If many Machines disappear at once, users have time to pause the
+	// cluster before its nodes are deleted.
 	deletionInterval = time.Minute
 )
 
-// NewDeletions makes the limit that Reconciler.Deletions wants: one Node a minute.
+// NewDeletions returns the rate limiter for Reconciler.Deletions: one Node a minute.
 func NewDeletions(c clock.PassiveClock) flowcontrol.PassiveRateLimiter {
 	return flowcontrol.NewTokenBucketPassiveRateLimiterWithClock(float32(1/deletionInterval.Seconds()), 1, c)
 }
 
-// orphan tells whether the Machine that a node was made for is gone. A Machine that is there and does not say which node it
-// has, such as one that was restored without its status, keeps its node.
+// orphan reports whether the Machine that a node was created for is gone. A Machine that exists without a node
+// reference, such as one that was restored without its status, keeps its node.
 func orphan(node *corev1.Node, machines []clusterv1.Machine) bool {
 	machine := node.Annotations[machineAnnotation]
 	return machine != "" && !slices.ContainsFunc(machines, func(m clusterv1.Machine) bool { return m.Name == machine })
 }
 
-// markLeaving remembers on a node that its Machine is being deleted. Cluster API deletes the node last, and not at all where
-// it had not learnt of it or does not reach the guest in time.
+// markLeaving stores on a node that its Machine is being deleted. Cluster API deletes the node last, and not at all if
+// it did not know the node or does not reach the guest in time.
 func (r *Reconciler) markLeaving(ctx context.Context, node *corev1.Node, machine *clusterv1.Machine) error {
 	if machine.DeletionTimestamp == nil || node.DeletionTimestamp != nil || node.Annotations[leavingAnnotation] == machine.Name {
 		return nil
@@ -48,8 +48,8 @@ func (r *Reconciler) markLeaving(ctx context.Context, node *corev1.Node, machine
 	return upsert.Patch(ctx, r.Guest, node, func() { node.Annotations[leavingAnnotation] = machine.Name })
 }
 
-// retire deletes a node whose Machine is gone, once it is sure that nothing runs there any more. That a Machine is not in
-// the list proves nothing by itself: a restored management cluster has none at first, while all nodes run.
+// retire deletes a node whose Machine is gone, once it is certain that the node no longer runs. A Machine that is
+// missing from the list proves nothing by itself: a restored management cluster has none at first, while all nodes run.
 func (r *Reconciler) retire(ctx context.Context, node *corev1.Node) (ctrl.Result, error) {
 	machines, err := r.machines(ctx, r.Live)
 	if err != nil {
@@ -70,9 +70,15 @@ func (r *Reconciler) retire(ctx context.Context, node *corev1.Node) (ctrl.Result
 	return ctrl.Result{}, nil
 }
 
-// mayGo decides by the Machines as they are. At once where the Machine was seen being deleted. Else never where there is no
-// Machine at all, nor while the node is Ready: somebody runs it. Else at once where MAAS gave its hardware to another Machine of ours, which could not join with the old Node there,
-// and otherwise after a time; wait is how long that is yet, zero until something changes.
+// mayGo decides by the current Machines whether a node may be deleted:
+//
+//   - immediately if its Machine was seen being deleted,
+//   - otherwise never if there is no Machine at all, or while the node is Ready and therefore in use,
+//   - otherwise immediately if its hardware was allocated to another Machine of this cluster, which could not join
+//     while the old Node exists,
+//   - otherwise after the grace period.
+//
+// wait is the remaining time; zero if only a change can lead to a deletion.
 func (r *Reconciler) mayGo(node *corev1.Node, machines []clusterv1.Machine) (mayGo bool, wait time.Duration) {
 	if wasDeleted(node, machines) {
 		return true, 0
@@ -90,22 +96,22 @@ func (r *Reconciler) mayGo(node *corev1.Node, machines []clusterv1.Machine) (may
 	return true, 0
 }
 
-// wasDeleted tells whether the node's Machine was being deleted when it was last seen, is gone since, and no other Machine goes by
-// the node's name or hardware: that one may have joined under it.
+// wasDeleted reports whether the node's Machine was last seen being deleted and is gone now. It is false if another
+// Machine has the node's name or hardware: that Machine may have joined as this node.
 func wasDeleted(node *corev1.Node, machines []clusterv1.Machine) bool {
 	leaving := node.Annotations[leavingAnnotation]
 	return leaving != "" && leaving == node.Annotations[machineAnnotation] && orphan(node, machines) &&
 		machineOf(node.Name, machines) == nil && !hardwareOf(node, machines)
 }
 
-// hardwareOf tells whether one of the Machines is made of the hardware that the node ran on.
+// hardwareOf reports whether one of the Machines has the hardware that the node ran on.
 func hardwareOf(node *corev1.Node, machines []clusterv1.Machine) bool {
 	return node.Spec.ProviderID != "" && slices.ContainsFunc(machines, func(m clusterv1.Machine) bool {
 		return m.Spec.ProviderID == node.Spec.ProviderID
 	})
 }
 
-// readiness tells whether a node is Ready and since when it is as it is.
+// readiness reports whether a node is Ready, and since when its condition has that status.
 func readiness(node *corev1.Node) (ready bool, since time.Time) {
 	for _, c := range node.Status.Conditions {
 		if c.Type == corev1.NodeReady {

@@ -19,7 +19,7 @@ import (
 	"github.com/openshift/hypershift/control-plane-operator/fixture"
 )
 
-// joined is a node of a machine with a Ready condition that has its status for some time.
+// joined returns a machine's node whose Ready condition has had its status for some time.
 func joined(name, machineName string, ready corev1.ConditionStatus, since time.Duration) *corev1.Node {
 	node := newNode()
 	node.Name = name
@@ -29,14 +29,14 @@ func joined(name, machineName string, ready corev1.ConditionStatus, since time.D
 	return node
 }
 
-// sibling is a Machine of another node.
+// sibling returns a Machine of another node.
 func sibling() *clusterv1.Machine {
 	m := machine()
 	m.Name, m.Status.NodeRef.Name = "pool-b", "worker-2"
 	return m
 }
 
-// successor is a Machine whose host name is that of worker-1, made of the given hardware.
+// successor returns a Machine with the host name of worker-1 and the given hardware.
 func successor(systemID string) *clusterv1.Machine {
 	m := machine()
 	m.Status.NodeRef.Name = ""
@@ -45,19 +45,19 @@ func successor(systemID string) *clusterv1.Machine {
 	return m
 }
 
-// leaving is the node as it is once that Machine was seen being deleted.
+// leaving returns the node after that Machine was seen being deleted.
 func leaving(node *corev1.Node, machine string) *corev1.Node {
 	node.Annotations[leavingAnnotation] = machine
 	return node
 }
 
-// deleted is the Machine while something still holds it.
+// deleted returns the Machine with a deletion timestamp and a finalizer.
 func deleted(m *clusterv1.Machine) *clusterv1.Machine {
 	m.DeletionTimestamp, m.Finalizers = &metav1.Time{Time: now}, []string{clusterv1.MachineFinalizer}
 	return m
 }
 
-// renamed is the Machine with a host name of its own.
+// renamed returns the Machine with another host name.
 func renamed(m *clusterv1.Machine) *clusterv1.Machine {
 	m.Status.Addresses[0].Address = "worker-9"
 	return m
@@ -139,7 +139,7 @@ func TestNodeOfAMachineThatIsGone(t *testing.T) {
 	})
 }
 
-// fleet is a reconciler over nodes whose Machines are all gone but one.
+// fleet returns a reconciler for nodes whose Machines are all gone but one.
 func fleet(size int, ready corev1.ConditionStatus, machines ...client.Object) (*Reconciler, *clocktesting.FakePassiveClock) {
 	var nodes []client.Object
 	for i := range size {
@@ -151,7 +151,7 @@ func fleet(size int, ready corev1.ConditionStatus, machines ...client.Object) (*
 	return r, clock
 }
 
-// left reconciles all nodes and counts those that are left.
+// left reconciles all nodes and returns the number of remaining ones.
 func left(t *testing.T, r *Reconciler) int {
 	t.Helper()
 	nodes := &corev1.NodeList{}

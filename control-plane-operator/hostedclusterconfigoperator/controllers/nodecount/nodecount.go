@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package nodecount tells in the HostedControlPlane how many nodes the guest has, by which control planes are sized.
+// Package nodecount reports the number of the guest's nodes in the HostedControlPlane, which determines the size of the
+// control plane.
 package nodecount
 
 import (
@@ -30,7 +31,7 @@ type Reconciler struct {
 	ControlPlane client.ObjectKey
 }
 
-// SetupWithManager watches Nodes come and go.
+// SetupWithManager watches the creation and deletion of Nodes.
 func (r *Reconciler) SetupWithManager(mgr ctrl.Manager) error {
 	return ctrl.NewControllerManagedBy(mgr).
 		Named("nodecount").

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package reencryption writes all Secrets of the guest anew when its API servers have gone over to another key, by the user's will or
-// because the plugin that encrypts has taken another one.
+// Package reencryption rewrites all Secrets of the guest when its API servers have switched to another key. The user
+// changes the key, or the plugin that encrypts rotates it.
 package reencryption
 
 import (
@@ -29,28 +29,29 @@ import (
 )
 
 const (
-	// pageSize bounds what one answer of the API server holds.
+	// pageSize is the maximum number of objects in one answer of the API server.
 	pageSize = 500
-	// pausedRetry is how soon a pause without end is looked at again.
+	// pausedRetry is the requeue interval of a pause without an end time.
 	pausedRetry = time.Minute
 )
 
-// Reconciler rewrites the guest's Secrets, when the encryption configuration in the hosted namespace is at that stage, and
-// says there that it is done. A pass that dies begins again: what is written anew already is not written twice.
+// Reconciler rewrites the guest's Secrets when the encryption configuration in the hosted namespace is at that stage,
+// and records there when it is done. After a crash it starts again: data that was already rewritten is not written
+// twice.
 type Reconciler struct {
-	// Guest lists and patches Secrets, past any cache.
+	// Guest lists and patches Secrets without a cache.
 	Guest client.Client
 	// Management reads and annotates the Secret of the encryption configuration.
 	Management client.Client
 	// Namespace is the hosted namespace.
 	Namespace string
-	// Pause is heeded.
+	// Pause is honored.
 	Pause pause.Gate
-	// Metrics reads the metrics of one of the guest's API servers, which tell of the keys of plugins.
+	// Metrics reads the metrics of one of the guest's API servers, which contain the key IDs of plugins.
 	Metrics func(ctx context.Context) ([]byte, error)
-	// Clock tells how long ago a plugin took another key.
+	// Clock provides the time since a plugin switched to another key.
 	Clock clock.PassiveClock
-	// taken is the key of the plugin that was last seen, and since when.
+	// taken is the last observed key of the plugin, with the time of its first observation.
 	taken keySeen
 }
 
@@ -82,13 +83,13 @@ func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 	}.Reconcile(ctx, req)
 }
 
-// migrating tells whether a move to another key waits for what is stored to be written anew.
+// migrating reports whether a migration to another key waits for stored data to be rewritten.
 func migrating(config *corev1.Secret) bool {
 	stage, move := config.Annotations[kubeapiserver.EncryptionStage], config.Annotations[kubeapiserver.EncryptionMove]
 	return stage == string(hyperv1.EncryptionMigrationMigrating) && config.Annotations[kubeapiserver.EncryptionMigrated] != move
 }
 
-// pause is looked at again by time: nothing tells of its end.
+// pause requeues by time, since no watch reports its end.
 func (r *Reconciler) pause(ctx context.Context, _ *corev1.Secret) (pause.State, error) {
 	state, err := r.Pause.State(ctx)
 	if state.Paused {
@@ -106,8 +107,9 @@ func (r *Reconciler) migrate(ctx context.Context, config *corev1.Secret) (ctrl.R
 	return ctrl.Result{}, upsert.Patch(ctx, r.Management, config, func() { config.Annotations[kubeapiserver.EncryptionMigrated] = move })
 }
 
-// rewrite patches each Secret with nothing. The API server writes what it read with another key than the first even when
-// nothing changes, so the content need not come here, and what is written anew already is left alone.
+// rewrite sends an empty patch for each Secret. The API server rewrites data that it read with another key than the
+// first, even if nothing changes. The content therefore never leaves the API server, and rewritten data is not written
+// again.
 func (r *Reconciler) rewrite(ctx context.Context) error {
 	list := &metav1.PartialObjectMetadataList{}
 	list.SetGroupVersionKind(corev1.SchemeGroupVersion.WithKind("SecretList"))
@@ -119,7 +121,7 @@ func (r *Reconciler) rewrite(ctx context.Context) error {
 		for i := range list.Items {
 			secret := &list.Items[i]
 			secret.SetGroupVersionKind(corev1.SchemeGroupVersion.WithKind("Secret"))
-			// One that somebody else writes at this moment is written with the new key by that.
+			// A concurrent write by another client already uses the new key.
 			err := r.Guest.Patch(ctx, secret, nothing)
 			if err != nil && !apierrors.IsNotFound(err) && !apierrors.IsConflict(err) {
 				return fmt.Errorf("writing Secret %s of the guest anew: %w", client.ObjectKeyFromObject(secret), err)

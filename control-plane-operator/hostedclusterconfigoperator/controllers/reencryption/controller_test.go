@@ -40,20 +40,20 @@ var (
 	secretKind = schema.GroupResource{Resource: "secrets"}
 )
 
-// world is a hosted namespace with an encryption configuration, and a guest whose Secrets come in pages.
+// world is a hosted namespace with an encryption configuration, and a guest that lists its Secrets in pages.
 type world struct {
 	*GomegaWithT
 	*Reconciler
 	t     *testing.T
 	hcp   *hyperv1.HostedControlPlane
 	clock *clocktesting.FakePassiveClock
-	// pages are the names of the guest's Secrets, and written those that were written anew, each as often as it was.
+	// pages are the names of the guest's Secrets, and written lists the Secret of each rewrite.
 	pages   [][]string
 	written []string
-	// refuses are the answers to writes of some Secrets, and lists what the lists up to now were asked for.
+	// refuses are the answers to writes of some Secrets, and lists are the list requests so far.
 	refuses map[string]error
 	lists   []string
-	// metrics are those of the guest's API server, and asked is how often they were.
+	// metrics are the metrics of the guest's API server, and asked counts their reads.
 	metrics string
 	asked   int
 }
@@ -83,7 +83,7 @@ func newWorld(t *testing.T, config string, annotations map[string]string) *world
 	return w
 }
 
-// list gives one page, and the number of the next where there is one.
+// list returns one page, and the number of the next one if there is one.
 func (w *world) list(_ context.Context, _ client.WithWatch, into client.ObjectList, opts ...client.ListOption) error {
 	o := client.ListOptions{}
 	o.ApplyOptions(opts)
@@ -127,7 +127,7 @@ func (w *world) annotation(key string) string {
 	return secret.Annotations[key]
 }
 
-// moving are the annotations of a configuration whose fourth move is at some stage.
+// moving returns the annotations of a configuration whose fourth migration is at some stage.
 func moving(stage hyperv1.EncryptionMigrationState, migrated string) map[string]string {
 	return map[string]string{kubeapiserver.EncryptionStage: string(stage), kubeapiserver.EncryptionMove: "4", kubeapiserver.EncryptionMigrated: migrated}
 }
@@ -196,7 +196,7 @@ func TestMigrate(t *testing.T) {
 	}
 }
 
-// TestManagementIsDead: what the management cluster does not take down has not happened.
+// TestManagementIsDead: progress that the management cluster does not store does not count.
 func TestManagementIsDead(t *testing.T) {
 	fails := func(w *world, funcs interceptor.Funcs) error {
 		w.Management = interceptor.NewClient(w.Management.(client.WithWatch), funcs)
@@ -231,7 +231,7 @@ func TestManagementIsDead(t *testing.T) {
 	})
 }
 
-// TestPaused: nothing tells of the end of a pause, so it is looked at again by time, not too often and not too late.
+// TestPaused: no watch reports the end of a pause, so the controller requeues by time, neither too often nor too late.
 func TestPaused(t *testing.T) {
 	for until, want := range map[string]time.Duration{
 		"true": pausedRetry, "2026-11-20T12:00:10Z": pausedRetry, "2026-11-20T12:30:00Z": 30 * time.Minute,
@@ -250,7 +250,7 @@ func keyLine(plugin, id string, at float64) string {
 	return fmt.Sprintf("%s{apiserver_id_hash=\"sha256:1\",key_id_hash=%q,provider_name=%q,transformation_type=\"to_storage\"} %g\n", keyMetric, id, plugin, at)
 }
 
-// TestFollow goes after a plugin that takes another key: all API servers must know it before anything is written anew.
+// TestFollow follows a plugin that switches to another key: all API servers must use it before anything is rewritten.
 func TestFollow(t *testing.T) {
 	over := func(id string) map[string]string {
 		annotations := moving(hyperv1.EncryptionMigrationCompleted, "4")

@@ -21,27 +21,28 @@ import (
 )
 
 const (
-	// keyPoll is how often a plugin's key is looked at.
+	// keyPoll is the interval at which a plugin's key is checked.
 	keyPoll = 5 * time.Minute
-	// keySettles is how long after one API server has taken another key all of them have: each asks its plugin once a minute.
+	// keySettles is how long all API servers take to use a new key after the first one: each asks its plugin once a
+	// minute.
 	keySettles = 3 * time.Minute
-	// keyMetric has the time at which a plugin last said that a key is the one to encrypt with, by the hash of the key's ID.
+	// keyMetric is the time at which a plugin last reported a key as the one to encrypt with, by the hash of the key's ID.
 	keyMetric = "apiserver_envelope_encryption_key_id_hash_status_last_timestamp_seconds"
 )
 
-// keySeen is a key of a plugin that an API server has taken.
+// keySeen is a key of a plugin that an API server uses.
 type keySeen struct {
 	id    string
 	since time.Time
 }
 
-// followsPlugin tells whether a plugin encrypts whose key may change at any time.
+// followsPlugin reports whether a plugin encrypts, whose key may change at any time.
 func followsPlugin(config *corev1.Secret) bool {
 	return config.Annotations[kubeapiserver.EncryptionStage] == string(hyperv1.EncryptionMigrationCompleted) && kubeapiserver.WritingPlugin(config) != ""
 }
 
-// follow writes all that is stored anew when the plugin has taken another key and all API servers know it: until then one of them could
-// still write with the key before, which the plugin's owner would take away too early.
+// follow rewrites all stored data when the plugin has a new key and all API servers use it. Until then one of them
+// could still write with the previous key, which the plugin's owner would then remove too early.
 func (r *Reconciler) follow(ctx context.Context, config *corev1.Secret) (ctrl.Result, error) {
 	again := ctrl.Result{RequeueAfter: keyPoll}
 	metrics, err := r.Metrics(ctx)
@@ -68,7 +69,7 @@ func (r *Reconciler) follow(ctx context.Context, config *corev1.Secret) (ctrl.Re
 
 var label = regexp.MustCompile(`([a-z_]+)="([^"]*)"`)
 
-// currentKey is the hash of the key's ID that a plugin named last; empty if it named none.
+// currentKey returns the hash of the ID of the plugin's latest key; empty if there is none.
 func currentKey(metrics []byte, plugin string) string {
 	var id string
 	var latest float64

@@ -19,19 +19,20 @@ import (
 //go:embed manifests
 var manifests embed.FS
 
-// applyRights lets nodes join, and the API server and the metrics reach them.
+// applyRights grants the permissions with which nodes join, and with which the API server and the metrics collectors
+// reach them.
 func (r *Reconciler) applyRights(ctx context.Context, _ *scope) error {
 	if err := r.applyAll(ctx, "manifests/rbac/*.yaml"); err != nil {
 		return err
 	}
-	// With it the guest's own controllers approved each renewal, of nodes without a Machine too.
+	// With this binding, the guest's own controllers would approve each renewal, also of nodes without a Machine.
 	renewal := &rbacv1.ClusterRoleBinding{ObjectMeta: metav1.ObjectMeta{Name: "system-bootstrap-node-renewal"}}
 	_, err := upsert.Gone(ctx, r.Guest, renewal)
 	return err
 }
 
-// applyJoining lets the ignition-server make bootstrap tokens, and nothing else. From then on what all machines had in common is not taken of
-// new ones, so it waits for an ignition-server that there is.
+// applyJoining lets the ignition-server create bootstrap tokens, and nothing else. From then on, new machines may not
+// use the shared credentials, so this waits until the ignition-server exists.
 func (r *Reconciler) applyJoining(ctx context.Context, s *scope) error {
 	if _, disabled := s.hcp.Annotations[hyperv1.DisableIgnitionServerAnnotation]; disabled {
 		return nil
@@ -39,7 +40,7 @@ func (r *Reconciler) applyJoining(ctx context.Context, s *scope) error {
 	return r.applyAll(ctx, "manifests/joining/*.yaml")
 }
 
-// applyAll brings the objects of some manifests into the guest.
+// applyAll applies the objects of some manifests to the guest.
 func (r *Reconciler) applyAll(ctx context.Context, pattern string) error {
 	names, err := fs.Glob(manifests, pattern)
 	if err != nil {
@@ -57,7 +58,7 @@ func (r *Reconciler) applyAll(ctx context.Context, pattern string) error {
 	return nil
 }
 
-// applyNamespaces makes the namespaces that clients of config.openshift.io expect.
+// applyNamespaces creates the namespaces that clients of config.openshift.io expect.
 func (r *Reconciler) applyNamespaces(ctx context.Context, _ *scope) error {
 	for _, name := range []string{"openshift-config", "openshift-config-managed"} {
 		if err := r.apply(ctx, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: name}}); err != nil {

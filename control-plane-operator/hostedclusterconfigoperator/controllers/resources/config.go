@@ -25,7 +25,7 @@ var clusterName = metav1.ObjectMeta{Name: "cluster"}
 // defaultIssuer is the issuer of service account tokens unless the cluster names another.
 const defaultIssuer = "https://kubernetes.default.svc"
 
-// applyConfig keeps the objects of config.openshift.io. One that is refused does not keep the others back.
+// applyConfig applies the objects of config.openshift.io. An object that is rejected does not block the others.
 func (r *Reconciler) applyConfig(ctx context.Context, s *scope) error {
 	return errors.Join(
 		r.applyInfrastructure(ctx, s.hcp),
@@ -37,8 +37,8 @@ func (r *Reconciler) applyConfig(ctx context.Context, s *scope) error {
 	)
 }
 
-// applyInfrastructure tells the guest what it runs on. To the guest a MAAS machine is a machine like any other, so the
-// platform is what the platform's traits say.
+// applyInfrastructure reports the platform to the guest. A MAAS machine needs no platform integration in the guest, so
+// the platform comes from the platform's traits.
 func (r *Reconciler) applyInfrastructure(ctx context.Context, hcp *hyperv1.HostedControlPlane) error {
 	traits, known := platforms.Of(hcp.Spec.Platform.Type)
 	if !known {
@@ -132,7 +132,7 @@ func (r *Reconciler) applyNetworkConfig(ctx context.Context, hcp *hyperv1.Hosted
 	return r.apply(ctx, network)
 }
 
-// applyProxyConfig writes the proxy of the guest, and in its status what must not go through it.
+// applyProxyConfig writes the proxy of the guest, and in its status the addresses that must bypass it.
 func (r *Reconciler) applyProxyConfig(ctx context.Context, hcp *hyperv1.HostedControlPlane) error {
 	proxy := &configv1.Proxy{ObjectMeta: clusterName}
 	if config := hcp.Spec.Configuration; config != nil && config.Proxy != nil {
@@ -148,7 +148,7 @@ func (r *Reconciler) applyProxyConfig(ctx context.Context, hcp *hyperv1.HostedCo
 	})
 }
 
-// applyUserConfig copies into the guest what the cluster's configuration says of the other kinds.
+// applyUserConfig copies the other kinds of the cluster's configuration into the guest.
 func (r *Reconciler) applyUserConfig(ctx context.Context, hcp *hyperv1.HostedControlPlane) error {
 	config := hcp.Spec.Configuration
 	if config == nil {

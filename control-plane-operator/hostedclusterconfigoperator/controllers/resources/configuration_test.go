@@ -28,7 +28,7 @@ func (w *world) change(t *testing.T, mutate func(*hyperv1.HostedControlPlane)) {
 	g.Expect(w.client.Update(t.Context(), w.hcp)).To(Succeed())
 }
 
-// trusts has the cluster trust the certificates of a ConfigMap.
+// trusts makes the cluster trust the certificates of a ConfigMap.
 func (w *world) trusts(t *testing.T) {
 	t.Helper()
 	const name = "trusted"
@@ -39,7 +39,8 @@ func (w *world) trusts(t *testing.T) {
 	})
 }
 
-// mustPass passes until the API server takes all: it learns kinds while it serves, and writes endpoints of its own.
+// mustPass reconciles until the API server accepts everything: it learns kinds while it serves, and writes its own
+// endpoints.
 func (w *world) mustPass(t *testing.T) {
 	t.Helper()
 	NewWithT(t).Eventually(func() error { return w.pass(t.Context()) }).WithTimeout(timeout).Should(Succeed())
@@ -50,7 +51,7 @@ func (w *world) gone(t *testing.T, obj client.Object) bool {
 	return apierrors.IsNotFound(w.client.Get(t.Context(), client.ObjectKeyFromObject(obj), obj))
 }
 
-// TestConfiguration follows what a user writes about a cluster into the guest, and out of it again.
+// TestConfiguration checks that a user's configuration of a cluster is written to the guest, and removed again.
 func TestConfiguration(t *testing.T) {
 	w, g := newWorld(t), NewWithT(t)
 	renewal := &rbacv1.ClusterRoleBinding{ObjectMeta: metav1.ObjectMeta{Name: "system-bootstrap-node-renewal"},
@@ -128,7 +129,7 @@ func TestConfiguration(t *testing.T) {
 	g.Expect(server.Spec.AdditionalCORSAllowedOrigins).To(BeEmpty())
 }
 
-// TestTrouble has what a pass meets: one thing that fails keeps none of the others back, and is told.
+// TestTrouble covers failures of a reconcile: a failed object blocks none of the others, and is reported.
 func TestTrouble(t *testing.T) {
 	w, g := newWorld(t), NewWithT(t)
 	w.r.OperateOnReleaseImage = "registry.example/another:1"

@@ -19,7 +19,7 @@ const (
 	userCAName      = "user-ca-bundle"
 )
 
-// applyCopies gives the guest its own pull secret and the CAs that its user brought.
+// applyCopies copies the pull secret and the CAs that the user provided into the guest.
 func (r *Reconciler) applyCopies(ctx context.Context, s *scope) error {
 	source := &corev1.Secret{}
 	if err := r.read(ctx, s, s.hcp.Spec.PullSecret.Name, source); err != nil {

@@ -21,8 +21,8 @@ const (
 	skipMirrorLabel = "endpointslice.kubernetes.io/skip-mirror"
 )
 
-// applyEndpoints makes the guest's kubernetes Service lead to the published address of the API. The API server does not do
-// it, since it only knows the address of its own pod.
+// applyEndpoints points the guest's kubernetes Service to the published address of the API. The API server cannot do
+// that, since it only knows the address of its own pod.
 func (r *Reconciler) applyEndpoints(ctx context.Context, s *scope) error {
 	endpoint := s.hcp.Status.ControlPlaneEndpoint
 	addresses, err := r.resolve(ctx, endpoint.Host)
@@ -35,7 +35,7 @@ func (r *Reconciler) applyEndpoints(ctx context.Context, s *scope) error {
 	return r.apply(ctx, apiEndpointSlice(addresses, endpoint.Port))
 }
 
-// resolve returns the addresses of a host, sorted, and of one IP family: an EndpointSlice holds only one.
+// resolve returns the addresses of a host, sorted and of one IP family: an EndpointSlice can have only one.
 func (r *Reconciler) resolve(ctx context.Context, host string) ([]string, error) {
 	if net.ParseIP(host) != nil {
 		return []string{host}, nil
@@ -66,7 +66,7 @@ func (r *Reconciler) resolve(ctx context.Context, host string) ([]string, error)
 	return slices.Compact(v4), nil
 }
 
-// apiEndpoints is the older form of the same, which some clients in guests still read.
+// apiEndpoints returns the same as Endpoints, the older kind, which some clients in guests still read.
 //
 //nolint:staticcheck // Deprecated, and yet what they read.
 func apiEndpoints(addresses []string, port int32) *corev1.Endpoints {

@@ -15,7 +15,8 @@ import (
 	"github.com/openshift/hypershift/support/testenv"
 )
 
-// TestRefusals takes all that it made away from a guest, whose server refuses each request once when it makes it again.
+// TestRefusals removes all objects that the controller created from a guest. The server fails each request once when
+// the controller creates them again.
 func TestRefusals(t *testing.T) {
 	w, g := newWorld(t), NewWithT(t)
 	w.trusts(t)

@@ -22,7 +22,7 @@ const (
 	reasonError   = "ReconcileError"
 )
 
-// report says in the HostedControlPlane how the pass went.
+// report writes the result of the reconcile to the HostedControlPlane.
 func (r *Reconciler) report(ctx context.Context, s *scope, failure error) error {
 	if s.paused {
 		return nil
@@ -36,7 +36,7 @@ func (r *Reconciler) report(ctx context.Context, s *scope, failure error) error 
 }
 
 // SetCondition writes one condition of a HostedControlPlane and no other: the control-plane-operator writes the rest of
-// the same list at the same time.
+// the same list concurrently.
 func SetCondition(ctx context.Context, c client.Client, hcp *hyperv1.HostedControlPlane, wanted metav1.Condition) error {
 	merged := condition.Merge(hcp.Status.Conditions, hcp.Generation, wanted)
 	next, old := meta.FindStatusCondition(merged, wanted.Type), meta.FindStatusCondition(hcp.Status.Conditions, wanted.Type)
@@ -53,7 +53,7 @@ func SetCondition(ctx context.Context, c client.Client, hcp *hyperv1.HostedContr
 		"status":   map[string]any{"conditions": []any{fields}},
 	}}
 	patch.SetGroupVersionKind(hyperv1.GroupVersion.WithKind("HostedControlPlane"))
-	// Each condition has an owner of its own, since an owner that leaves a condition out of a patch takes it away.
+	// Each condition has a separate field owner, since an owner that omits a condition from a patch removes it.
 	owner := client.FieldOwner(component.GuestFieldOwner + "-" + wanted.Type)
 	if err := c.Status().Apply(ctx, client.ApplyConfigurationFromUnstructured(patch), owner, client.ForceOwnership); err != nil {
 		return fmt.Errorf("writing condition %s of HostedControlPlane %s: %w", wanted.Type, hcp.Name, err)

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package resources keeps what the guest cluster must hold so that nodes can join and workloads can run: the API kinds and
-// objects of config.openshift.io, the address of the API, and rights. What runs there is the workloads controller's.
+// Package resources applies what the guest cluster needs so that nodes can join and workloads can run: the API kinds
+// and objects of config.openshift.io, the address of the API, and permissions. The workloads controller manages what
+// runs there.
 package resources
 
 import (
@@ -20,27 +21,27 @@ import (
 	"github.com/openshift/hypershift/support/phase"
 )
 
-// resync heals what no watch tells of, such as a published name that resolves to another address.
+// resync repairs what no watch reports, such as a published name that resolves to another address.
 const resync = time.Minute
 
-// Reconciler keeps the resources of one guest.
+// Reconciler manages the resources of one guest.
 type Reconciler struct {
 	// Management reads the hosted namespace and writes the status of the HostedControlPlane.
 	Management client.Client
-	// Guest reads and writes the guest, without a cache: what is read is what is there.
+	// Guest reads and writes the guest without a cache, so that it reads the current state.
 	Guest client.Client
 	// Lookup resolves a host name to addresses.
 	Lookup func(ctx context.Context, host string) ([]string, error)
-	// Clock tells whether a pause is over.
+	// Clock provides the time to check whether a pause has ended.
 	Clock clock.PassiveClock
 	// OperateOnReleaseImage restricts the operator to control planes of this release image; empty means any.
 	OperateOnReleaseImage string
 }
 
-// scope is one pass.
+// scope is the state of one reconcile.
 type scope struct {
 	hcp *hyperv1.HostedControlPlane
-	// paused tells that nothing is done, of which there is nothing to report.
+	// paused reports that nothing is done, so that there is nothing to report.
 	paused bool
 }
 
@@ -85,7 +86,7 @@ func (r *Reconciler) phases(*scope) []phase.Phase[*scope] {
 	}
 }
 
-// apply brings one object of the guest to its wanted shape.
+// apply applies one object to the guest.
 func (r *Reconciler) apply(ctx context.Context, obj client.Object) error {
 	return component.ApplyGuest(ctx, r.Guest, obj)
 }

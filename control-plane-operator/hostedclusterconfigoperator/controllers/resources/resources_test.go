@@ -29,7 +29,7 @@ import (
 
 const namespace = fixture.Namespace
 
-// world is a real API server that is management cluster and guest in one.
+// world is a real API server that is both management cluster and guest.
 type world struct {
 	client client.WithWatch
 	writes *testenv.Writes
@@ -81,7 +81,7 @@ func TestResources(t *testing.T) {
 		g := NewWithT(t)
 		g.Eventually(func() error { return w.pass(ctx) }).WithTimeout(timeout).Should(Succeed())
 
-		// The test's API server writes its own address there every ten seconds, which a hosted one is told not to do.
+		// The test's API server writes its own address there every ten seconds; a hosted one is configured not to.
 		g.Eventually(func(g Gomega) {
 			g.Expect(w.pass(ctx)).To(Succeed())
 			slice := &discoveryv1.EndpointSlice{}
@@ -125,7 +125,7 @@ func TestResources(t *testing.T) {
 
 	t.Run("When nothing changes it should write nothing", func(t *testing.T) {
 		g := NewWithT(t)
-		// More than one pass, for the same reason as above; an object that is written every time fails all of them.
+		// More than one reconcile, for the same reason as above; an object that is written every time fails all of them.
 		g.Eventually(func(g Gomega) {
 			before := w.writes.Count
 			result, err := w.r.Reconcile(ctx, ctrl.Request{NamespacedName: client.ObjectKeyFromObject(w.hcp)})

@@ -18,8 +18,8 @@ import (
 	"github.com/openshift/hypershift/support/component"
 )
 
-// SetupWithManager watches the HostedControlPlane in the management cluster and what this operator keeps in the guest.
-// hcp names the HostedControlPlane.
+// SetupWithManager watches the HostedControlPlane in the management cluster and the objects that this operator manages
+// in the guest. hcp names the HostedControlPlane.
 func (r *Reconciler) SetupWithManager(mgr ctrl.Manager, management cache.Cache, hcp client.ObjectKey) error {
 	managed := predicate.NewPredicateFuncs(func(obj client.Object) bool { return obj.GetLabels()[component.GuestLabel] != "" })
 	b := ctrl.NewControllerManagedBy(mgr).Named("resources").
@@ -34,8 +34,8 @@ func (r *Reconciler) SetupWithManager(mgr ctrl.Manager, management cache.Cache, 
 	return b.Complete(r)
 }
 
-// spec leaves out updates that only tell of a status, which this operator does not read. Kinds without a generation have
-// no status either.
+// spec drops updates that only change a status, which this operator does not read. Kinds without a generation have no
+// status either.
 func spec(p predicate.Predicate) predicate.Predicate {
 	return predicate.And(p, predicate.Funcs{UpdateFunc: func(e event.UpdateEvent) bool {
 		return e.ObjectNew.GetGeneration() == 0 || e.ObjectNew.GetGeneration() != e.ObjectOld.GetGeneration()

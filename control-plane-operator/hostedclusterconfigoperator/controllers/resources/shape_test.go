@@ -28,7 +28,7 @@ import (
 	"github.com/openshift/hypershift/support/phase"
 )
 
-// TestResolveOddAnswers is about what a resolver may say of a name.
+// TestResolveOddAnswers covers unusual answers of a resolver.
 func TestResolveOddAnswers(t *testing.T) {
 	for name, tc := range map[string]struct {
 		found, want []string
@@ -55,7 +55,7 @@ func TestResolveOddAnswers(t *testing.T) {
 	})
 }
 
-// TestEndpointsOfSeveralAddresses: the two forms of one thing must not lead to different places.
+// TestEndpointsOfSeveralAddresses: EndpointSlice and Endpoints must have the same addresses.
 func TestEndpointsOfSeveralAddresses(t *testing.T) {
 	g, addresses := NewWithT(t), []string{"192.0.2.1", "192.0.2.2"}
 	endpoints, slice := apiEndpoints(addresses, 30443), apiEndpointSlice(addresses, 30443)
@@ -89,7 +89,7 @@ func TestDomains(t *testing.T) {
 	g.Expect(hcp.Spec.Configuration.Ingress.AppsDomain).To(Equal("web.example.org"), "what the user wrote is copied and not changed")
 }
 
-// TestInfrastructureOfAGuest: what others wrote in the status stays.
+// TestInfrastructureOfAGuest: status fields that other controllers wrote stay.
 func TestInfrastructureOfAGuest(t *testing.T) {
 	g, hcp := NewWithT(t), fixture.GuestControlPlane()
 	hcp.Status.ControlPlaneEndpoint = hyperv1.APIEndpoint{Host: "2001:db8::1", Port: 6443}
@@ -111,7 +111,7 @@ func TestUnknownPlatform(t *testing.T) {
 	NewWithT(t).Expect((&Reconciler{}).applyInfrastructure(t.Context(), hcp)).To(MatchError(ContainSubstring(`platform "Mainframe" is not known`)))
 }
 
-// TestWhatWakes: a status that others write is nothing to put right.
+// TestWhatWakes: a status update by another controller triggers no reconcile.
 func TestWhatWakes(t *testing.T) {
 	slice := func(generation int64) *discoveryv1.EndpointSlice {
 		return &discoveryv1.EndpointSlice{ObjectMeta: metav1.ObjectMeta{Generation: generation}}
@@ -132,7 +132,7 @@ func TestWhatWakes(t *testing.T) {
 	}
 }
 
-// TestWhoseGuest: a guest that has no address yet, or belongs to the operator of another release, is left alone.
+// TestWhoseGuest: a guest that has no address yet, or belongs to the operator of another release, is not changed.
 func TestWhoseGuest(t *testing.T) {
 	for name, tc := range map[string]struct {
 		host, only string
@@ -152,7 +152,7 @@ func TestWhoseGuest(t *testing.T) {
 	}
 }
 
-// TestSetCondition: one condition is written, by an owner of its own, and not again while it says the same.
+// TestSetCondition: one condition is written, by a separate field owner, and not again while it does not change.
 func TestSetCondition(t *testing.T) {
 	type written struct{ owner, kind, status string }
 	var writes []written

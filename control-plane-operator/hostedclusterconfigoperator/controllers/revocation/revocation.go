@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package revocation takes a kubelet's certificates away when its Machine is gone. Another Machine that gets the same hardware gets the same
-// name for its Node, and with that what certificates of the name may do.
+// Package revocation revokes a kubelet's certificates when its Machine is gone. Another Machine that gets the same
+// hardware gets the same name for its Node, and with it the permissions of certificates for that name.
 //
-// An API server knows no revoked certificates, but it says by which one somebody comes. So a record of each Machine, in a ConfigMap that no
-// node can write, lists the certificates that its node was issued, and an admission policy refuses who comes by those of a Machine that is gone.
+// An API server does not support revocation, but it reports the certificate of each request. The package therefore
+// keeps a record of each Machine in a ConfigMap that no node can write. The record lists the certificates that were
+// issued to the Machine's node. An admission policy rejects requests with a certificate of a Machine that is gone.
 package revocation
 
 import (
@@ -42,36 +43,39 @@ import (
 )
 
 const (
-	// stateLabel is on each record; the policy looks for those that are revoked.
+	// stateLabel is on each record; the policy selects the revoked ones.
 	stateLabel = hyperv1.NodeCredentialsLabel
 	held       = "held"
 	// leaving is the state while the Machine is being deleted. The node needs its certificates until it is drained.
 	leaving = "leaving"
 	revoked = "revoked"
 
-	// namePrefix is before the Machine's name in the name of its record.
+	// namePrefix is the prefix of a record's name, before the Machine's name.
 	namePrefix = "node-credentials-"
-	// nodeKey holds the node's name. The other keys are SHA-256 digests of certificates, with the time until which each is good.
+	// nodeKey holds the node's name. The other keys are SHA-256 digests of certificates, with the expiry time of each.
 	nodeKey = "node"
 
-	// heirAnnotation of a record that came back with a snapshot of etcd says for which control plane (UID) it was given to which Machine, as UID/NAME.
+	// heirAnnotation is on a record that was restored with a snapshot of etcd. It holds the control plane (UID) and the
+	// Machine that the record was assigned to, as UID/NAME.
 	heirAnnotation = "hypershift.openshift.io/taken-over-by"
 
 	nodeUserPrefix = "system:node:"
-	// resync is how often records are looked through for certificates that have expired.
+	// resync is the interval at which expired certificates are removed from records.
 	resync = time.Hour
 )
 
-// Reconciler keeps the records.
+// Reconciler manages the records.
 type Reconciler struct {
-	// Guest reads CertificateSigningRequests, and keeps the records in kube-system. Its cache must hold what carries component.GuestLabel.
+	// Guest reads CertificateSigningRequests, and manages the records in kube-system. Its cache must contain the objects
+	// with component.GuestLabel.
 	Guest client.Client
 	// Management reads Machines and the HostedControlPlane.
 	Management client.Client
 	Clock      clock.PassiveClock
 }
 
-// SetupWithManager watches the certificates that are issued, the Machines that go, and the records. hcp names the HostedControlPlane.
+// SetupWithManager watches the certificates that are issued, the Machines that are deleted, and the records. hcp names
+// the HostedControlPlane.
 func (r *Reconciler) SetupWithManager(mgr ctrl.Manager, management cache.Cache, hcp client.ObjectKey) error {
 	issued := predicate.NewPredicateFuncs(func(obj client.Object) bool {
 		csr, ok := obj.(*certificatesv1.CertificateSigningRequest)
@@ -104,10 +108,10 @@ func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 	}.Reconcile(ctx, req)
 }
 
-// record is what is to be remembered of a Machine.
+// record is the data to store about a Machine.
 type record struct {
 	node string
-	// certificates are those that were seen now: the digest, and until when each is good.
+	// certificates are the certificates in the observed requests: the digest, and the expiry time of each.
 	certificates map[string]string
 }
 
@@ -128,7 +132,7 @@ func (r *Reconciler) keep(ctx context.Context, hcp *hyperv1.HostedControlPlane) 
 	return ctrl.Result{}, nil
 }
 
-// records are those that there are, and those of the certificates that were issued of late: requests stay for an hour.
+// records returns the existing records, and those of recently issued certificates: requests stay for an hour.
 func (r *Reconciler) records(ctx context.Context, machines []clusterv1.Machine) (map[string]record, error) {
 	kept, requests := &corev1.ConfigMapList{}, &certificatesv1.CertificateSigningRequestList{}
 	if err := r.Guest.List(ctx, kept, client.InNamespace(metav1.NamespaceSystem), client.HasLabels{stateLabel}); err != nil {
@@ -163,13 +167,14 @@ func (r *Reconciler) records(ctx context.Context, machines []clusterv1.Machine) 
 	return records, nil
 }
 
-// Digest is how the API server names a certificate, in the user's extra authentication.kubernetes.io/credential-id.
+// Digest returns the API server's identifier of a certificate, in the user's extra
+// authentication.kubernetes.io/credential-id.
 func Digest(der []byte) string {
 	sum := sha256.Sum256(der)
 	return hex.EncodeToString(sum[:])
 }
 
-// issuedTo is the certificate that a node got by a request; nil for none.
+// issuedTo returns the certificate that a request was issued to a node; nil for none.
 func issuedTo(csr *certificatesv1.CertificateSigningRequest) *x509.Certificate {
 	if csr.Spec.SignerName != certificatesv1.KubeAPIServerClientKubeletSignerName {
 		return nil
@@ -185,8 +190,8 @@ func issuedTo(csr *certificatesv1.CertificateSigningRequest) *x509.Certificate {
 	return certificate
 }
 
-// holder is the Machine that a node's certificate was issued to; empty for none. One that was made after the request is the next to get the
-// name.
+// holder returns the Machine that a node's certificate was issued to; empty for none. A Machine that was created after
+// the request is a later one with the same name.
 func holder(csr *certificatesv1.CertificateSigningRequest, node string, machines []clusterv1.Machine) string {
 	machine, err := csrapproval.MachineOf(node, machines)
 	if err != nil || csr.CreationTimestamp.Before(&machine.CreationTimestamp) {
@@ -195,7 +200,7 @@ func holder(csr *certificatesv1.CertificateSigningRequest, node string, machines
 	return machine.Name
 }
 
-// write brings a Machine's record to what is known, and deletes it when all of its certificates have expired.
+// write updates a Machine's record, and deletes it when all of its certificates have expired.
 func (r *Reconciler) write(ctx context.Context, hcp *hyperv1.HostedControlPlane, machine string, seen record, machines []clusterv1.Machine) error {
 	cm := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: metav1.NamespaceSystem, Name: namePrefix + machine}}
 	before := ""
@@ -218,7 +223,7 @@ func (r *Reconciler) write(ctx context.Context, hcp *hyperv1.HostedControlPlane,
 	return nil
 }
 
-// shape adds the certificates that were seen, and drops those that have expired.
+// shape adds the observed certificates, and drops those that have expired.
 func (r *Reconciler) shape(cm *corev1.ConfigMap, seen record) {
 	if cm.Labels == nil {
 		cm.Labels = map[string]string{}
@@ -239,9 +244,10 @@ func (r *Reconciler) shape(cm *corev1.ConfigMap, seen record) {
 	}
 }
 
-// heir is the Machine by which a record goes. One that is older than its control plane came back with a snapshot of etcd, and so did the node, while
-// its Machine is one of the lost management cluster: the first Machine that has the node's name took the machine over as it runs, certificates too.
-// It stays the heir when it goes, so that nobody who gets the name after it does.
+// heir returns the Machine that decides about a record. A record that is older than its control plane was restored with
+// a snapshot of etcd, as was the node, while its Machine belonged to the lost management cluster. The first Machine
+// with the node's name adopted the running machine, including its certificates. It stays the successor when it is
+// deleted, so that no later Machine with that name becomes it.
 func heir(hcp *hyperv1.HostedControlPlane, machine string, cm *corev1.ConfigMap, machines []clusterv1.Machine) string {
 	mark := string(hcp.UID) + "/"
 	if name, ok := strings.CutPrefix(cm.Annotations[heirAnnotation], mark); ok {
@@ -257,8 +263,9 @@ func heir(hcp *hyperv1.HostedControlPlane, machine string, cm *corev1.ConfigMap,
 	return next.Name
 }
 
-// stateOf decides by the Machines that there are. That one is not among them proves little: a management cluster that is being restored has none
-// at first, while all nodes run. So it counts as gone when it was seen being deleted, or another one has its node's name by now.
+// stateOf decides by the current Machines. A missing Machine proves little: a management cluster that is being restored
+// has none at first, while all nodes run. A Machine therefore counts as gone if it was seen being deleted, or if
+// another one has its node's name now.
 func stateOf(machine string, cm *corev1.ConfigMap, machines []clusterv1.Machine) string {
 	for i := range machines {
 		if machines[i].Name != machine {

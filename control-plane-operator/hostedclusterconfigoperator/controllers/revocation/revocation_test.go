@@ -55,7 +55,8 @@ func TestStateOf(t *testing.T) {
 	}
 }
 
-// TestHeir is about records that came back with a snapshot of etcd, while the Machines of the lost management cluster did not.
+// TestHeir covers records that were restored with a snapshot of etcd, while the Machines of the lost management cluster
+// were not.
 func TestHeir(t *testing.T) {
 	taker, another := machine("taker", "worker-1", start), machine("another", "worker-1", start)
 	for name, tt := range map[string]struct {
@@ -90,7 +91,8 @@ func TestHeir(t *testing.T) {
 	}
 }
 
-// TestHeirStays: who took a node over is the heir of its certificates, and nobody who gets the node's name after it is.
+// TestHeirStays: the Machine that adopted a node stays the successor for its certificates, and no later Machine with
+// the node's name becomes it.
 func TestHeirStays(t *testing.T) {
 	g := NewWithT(t)
 	hcp := &hyperv1.HostedControlPlane{ObjectMeta: metav1.ObjectMeta{UID: "plane", CreationTimestamp: metav1.NewTime(start.Add(time.Hour))}}

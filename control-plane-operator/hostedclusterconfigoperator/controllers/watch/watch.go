@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package watch has what the set-ups of the guest's controllers share.
+// Package watch contains helpers for the setup of the guest's controllers.
 package watch
 
 import (
@@ -25,7 +25,7 @@ import (
 	"github.com/openshift/hypershift/support/phase"
 )
 
-// Soon retries a failing pass soon: a node cannot join before it succeeds.
+// Soon returns options with a short backoff for a failing reconcile: a node cannot join before it succeeds.
 func Soon() controller.Options {
 	return controller.Options{RateLimiter: phase.Backoff(500*time.Millisecond, 15*time.Second)}
 }
@@ -37,7 +37,7 @@ func One(key client.ObjectKey) handler.EventHandler {
 	})
 }
 
-// Start is one request at the start, for what has no event to begin with.
+// Start enqueues one request at the start, for controllers without an initial event.
 func Start(key client.ObjectKey) source.Source {
 	return source.Func(func(_ context.Context, queue workqueue.TypedRateLimitingInterface[reconcile.Request]) error {
 		queue.Add(reconcile.Request{NamespacedName: key})
@@ -45,17 +45,18 @@ func Start(key client.ObjectKey) source.Source {
 	})
 }
 
-// ComingAndGoing leaves out updates.
+// ComingAndGoing drops updates.
 func ComingAndGoing() predicate.Predicate {
 	return predicate.Funcs{UpdateFunc: func(event.UpdateEvent) bool { return false }}
 }
 
-// ControlPlane is the HostedControlPlane itself.
+// ControlPlane watches the HostedControlPlane itself.
 func ControlPlane(management cache.Cache) source.Source {
 	return source.Kind(management, &hyperv1.HostedControlPlane{}, &handler.TypedEnqueueRequestForObject[*hyperv1.HostedControlPlane]{})
 }
 
-// All asks for every object of a list that is kept; for none when they cannot be listed, which the log says.
+// All returns requests for every object of a list that keep accepts. If the list fails, it logs the error and returns
+// none.
 func All[T client.Object](ctx context.Context, reader client.Reader, list client.ObjectList, keep func(T) bool, options ...client.ListOption) []reconcile.Request {
 	if err := reader.List(ctx, list, options...); err != nil {
 		ctrl.LoggerFrom(ctx).Error(err, "Listing what waits", "list", fmt.Sprintf("%T", list))
@@ -71,7 +72,7 @@ func All[T client.Object](ctx context.Context, reader client.Reader, list client
 	return requests
 }
 
-// Pause asks for all that waits when the spec of the HostedControlPlane changes, with which a pause may end.
+// Pause enqueues all waiting objects when the spec of the HostedControlPlane changes, since that may end a pause.
 func Pause(management cache.Cache, all func(ctx context.Context) []reconcile.Request) source.Source {
 	return source.Kind(management, &hyperv1.HostedControlPlane{}, handler.TypedEnqueueRequestsFromMapFunc(
 		func(ctx context.Context, _ *hyperv1.HostedControlPlane) []reconcile.Request { return all(ctx) }),

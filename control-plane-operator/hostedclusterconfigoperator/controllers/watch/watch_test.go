@@ -49,7 +49,7 @@ func TestAll(t *testing.T) {
 	})
 }
 
-// TestOne: whatever happens to whichever object, the one request follows, and only once until it is done.
+// TestOne: any event of any object leads to the one request, and only once until it is done.
 func TestOne(t *testing.T) {
 	g := NewWithT(t)
 	queue := workqueue.NewTypedRateLimitingQueue(workqueue.DefaultTypedControllerRateLimiter[reconcile.Request]())

@@ -17,7 +17,7 @@ import (
 	hyperv1 "github.com/openshift/hypershift/api/hypershift/v1beta1"
 )
 
-// dnsRuns is how many pods of CoreDNS are asked for.
+// dnsRuns returns the desired number of CoreDNS pods.
 func (w *world) dnsRuns() int32 {
 	w.t.Helper()
 	d := &appsv1.Deployment{}
@@ -25,7 +25,7 @@ func (w *world) dnsRuns() int32 {
 	return ptr.Deref(d.Spec.Replicas, 0)
 }
 
-// dnsBudget is what limits evictions of CoreDNS; nil if nothing does.
+// dnsBudget returns the disruption budget of CoreDNS; nil if there is none.
 func (w *world) dnsBudget() *policyv1.PodDisruptionBudget {
 	w.t.Helper()
 	budget := &policyv1.PodDisruptionBudget{}
@@ -37,7 +37,7 @@ func (w *world) dnsBudget() *policyv1.PodDisruptionBudget {
 	return budget
 }
 
-// dnsFollowsNodes are the steps about how many pods serve the names of a guest that has two nodes.
+// dnsFollowsNodes checks the number of DNS pods in a guest with two nodes.
 func dnsFollowsNodes(w *world, step func(string, func(*testing.T))) {
 	w.t.Helper()
 	step("When DNS is to run twice it should as soon as there are two nodes, and one may go at a time", func(t *testing.T) {

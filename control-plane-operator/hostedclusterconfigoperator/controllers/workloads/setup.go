@@ -19,8 +19,8 @@ import (
 	"github.com/openshift/hypershift/control-plane-operator/hostedclusterconfigoperator/controllers/watch"
 )
 
-// SetupWithManager watches the HostedControlPlane and the components that it has in the management cluster, and in the
-// guest what the components are made of, with its status, and the nodes as they come, go, become Ready and are tainted.
+// SetupWithManager watches the HostedControlPlane and its components in the management cluster. In the guest it watches
+// the objects of the components with their status, and nodes that are created, deleted, tainted or become Ready.
 func (r *Reconciler) SetupWithManager(mgr ctrl.Manager, management cache.Cache, hcp client.ObjectKey) error {
 	b := ctrl.NewControllerManagedBy(mgr).Named("workloads").
 		WithOptions(watch.Soon()).
@@ -36,7 +36,8 @@ func (r *Reconciler) SetupWithManager(mgr ctrl.Manager, management cache.Cache, 
 	return b.Complete(r)
 }
 
-// usability leaves out updates of a Node that do not change whether it is Ready and for whom it is, which each tells several times a minute.
+// usability drops updates of a Node that change neither its readiness nor its taints. Each node sends several of them a
+// minute.
 func usability() predicate.Predicate {
 	return predicate.Funcs{UpdateFunc: func(e event.UpdateEvent) bool {
 		return ready(e.ObjectOld) != ready(e.ObjectNew) || !equality.Semantic.DeepEqual(taints(e.ObjectOld), taints(e.ObjectNew))

@@ -22,7 +22,7 @@ import (
 	"github.com/openshift/hypershift/support/releaseinfo"
 )
 
-// TestUsability: a node tells several times a minute that it is there, of which no component needs to know.
+// TestUsability: the heartbeats that a node sends several times a minute trigger no reconcile.
 func TestUsability(t *testing.T) {
 	node := func(edits ...func(*corev1.Node)) *corev1.Node {
 		n := &corev1.Node{Status: corev1.NodeStatus{Conditions: []corev1.NodeCondition{
@@ -85,7 +85,7 @@ func TestControlPlaneVersion(t *testing.T) {
 	}
 }
 
-// TestWhoseGuest: a guest that has no address yet, or belongs to the operator of another release, is left alone.
+// TestWhoseGuest: a guest that has no address yet, or belongs to the operator of another release, is not changed.
 func TestWhoseGuest(t *testing.T) {
 	for name, tc := range map[string]struct {
 		host, only string
@@ -119,7 +119,7 @@ func TestWhoseGuest(t *testing.T) {
 	}
 }
 
-// asked is a payload that remembers how it was asked for, and is not there.
+// asked is a release provider that records its request, and fails.
 type asked struct{ image, secret string }
 
 func (a *asked) Lookup(_ context.Context, image string, secret []byte) (*releaseinfo.ReleaseImage, error) {

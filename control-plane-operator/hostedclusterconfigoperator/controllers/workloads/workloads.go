@@ -21,18 +21,18 @@ import (
 	"github.com/openshift/hypershift/support/releaseinfo"
 )
 
-// resync heals what no watch tells of, such as a pod whose image cannot be pulled.
+// resync repairs what no watch reports, such as a pod whose image cannot be pulled.
 const resync = time.Minute
 
 // Reconciler rolls out the components of one guest and reports each in a ControlPlaneComponent of the hosted namespace.
 type Reconciler struct {
 	// Management reads the hosted namespace and writes ControlPlaneComponents.
 	Management client.Client
-	// Guest is where the components run.
+	// Guest is the cluster in which the components run.
 	Guest *component.Guest
 	// Releases reads the release payload.
 	Releases releaseinfo.Provider
-	// Clock tells whether a pause is over.
+	// Clock provides the time to check whether a pause has ended.
 	Clock clock.PassiveClock
 	// OperateOnReleaseImage restricts the operator to control planes of this release image; empty means any.
 	OperateOnReleaseImage string
@@ -60,7 +60,7 @@ func (r *Reconciler) observe(ctx context.Context, hcp *hyperv1.HostedControlPlan
 	return &component.Scope{Client: r.Management, Guest: r.Guest, GuestNodes: nodes, HCP: hcp, ControlPlaneVersion: controlPlaneVersion(hcp)}, nil
 }
 
-// phases are one a component, after the payload that they come from.
+// phases returns one phase for each component, after the phase that reads their payload.
 func (r *Reconciler) phases(*component.Scope) []phase.Phase[*component.Scope] {
 	phases := []phase.Phase[*component.Scope]{{Name: "release payload", Critical: true, Run: r.readRelease}}
 	for _, c := range guestcomponents.Kubernetes() {
@@ -71,7 +71,7 @@ func (r *Reconciler) phases(*component.Scope) []phase.Phase[*component.Scope] {
 	return phases
 }
 
-// controlPlaneVersion is the version of the control plane where it has a release of its own; else empty.
+// controlPlaneVersion returns the version of the control plane if it has a separate release; otherwise empty.
 func controlPlaneVersion(hcp *hyperv1.HostedControlPlane) string {
 	if image := hcp.Spec.ControlPlaneReleaseImage; image == nil || *image == "" {
 		return ""

@@ -32,7 +32,7 @@ const (
 	guestNS   = "kube-system"
 )
 
-// payload is a Provider that always gives the same release.
+// payload is a Provider that always returns the same release.
 type payload map[string]string
 
 func (p payload) Lookup(context.Context, string, []byte) (*releaseinfo.ReleaseImage, error) {
@@ -46,7 +46,7 @@ func release(version string) payload {
 	}
 }
 
-// world is a real API server that is management cluster and guest in one.
+// world is a real API server that is both management cluster and guest.
 type world struct {
 	t      *testing.T
 	client client.WithWatch
@@ -101,7 +101,7 @@ func (w *world) edit(change func(*hyperv1.HostedControlPlane)) {
 	w.must(w.client.Update(w.t.Context(), hcp))
 }
 
-// apiServer reports that the API server runs a version, whatever is asked for next.
+// apiServer reports that the API server runs a version, whatever the spec asks for.
 func (w *world) apiServer(version string) {
 	w.t.Helper()
 	kas := &hyperv1.ControlPlaneComponent{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "kube-apiserver"}}
@@ -116,7 +116,7 @@ func (w *world) apiServer(version string) {
 	w.must(w.client.Status().Update(w.t.Context(), kas))
 }
 
-// node makes a Ready node.
+// node creates a Ready node.
 func (w *world) node(name string) {
 	w.t.Helper()
 	node := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: name}}
@@ -125,7 +125,8 @@ func (w *world) node(name string) {
 	w.must(w.client.Status().Update(w.t.Context(), node))
 }
 
-// observe does what the guest's controllers do for all DaemonSets: updated nodes of wanted ones run available pods.
+// observe acts as the guest's controllers for all DaemonSets: of the wanted nodes, updated ones have the new pod and
+// available ones an available pod.
 func (w *world) observe(wanted, updated, available int32) {
 	w.t.Helper()
 	sets := &appsv1.DaemonSetList{}
@@ -140,7 +141,7 @@ func (w *world) observe(wanted, updated, available int32) {
 	}
 }
 
-// dns does what the guest's controllers do for CoreDNS when its pods run.
+// dns acts as the guest's controllers for CoreDNS when its pods run.
 func (w *world) dns() {
 	w.t.Helper()
 	d := &appsv1.Deployment{}
@@ -152,7 +153,7 @@ func (w *world) dns() {
 	w.must(w.client.Status().Update(w.t.Context(), d))
 }
 
-// told is what a component reports: its version, and its roll-out as status/reason.
+// told returns the report of a component: its version, and its rollout as status/reason.
 func (w *world) told(name string) (version, rollout, message string) {
 	w.t.Helper()
 	c := &hyperv1.ControlPlaneComponent{}
@@ -173,7 +174,7 @@ func TestWorkloads(t *testing.T) {
 	ctx := t.Context()
 	step := func(name string, do func(t *testing.T)) {
 		t.Helper()
-		// The steps build on each other, so the first that fails ends the test.
+		// The steps depend on each other, so the first failure ends the test.
 		if !t.Run(name, func(t *testing.T) { w.t = t; do(t) }) {
 			t.FailNow()
 		}

@@ -3,5 +3,5 @@
 // Package red has a test that fails.
 package red
 
-// Red is looked at by a test.
+// Red is called by a test.
 func Red() bool { return false }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package toy is what the tool's own test changes.
+// Package toy is the package that the tool's own test changes.
 package toy
 
 import (
@@ -10,7 +10,7 @@ import (
 	"k8s.io/utils/ptr"
 )
 
-// Cart holds what somebody buys.
+// Cart holds the items of a purchase.
 type Cart struct {
 	Items    []string
 	Currency string
@@ -18,12 +18,12 @@ type Cart struct {
 	seen     int
 }
 
-// NewCart makes a cart.
+// NewCart returns a cart.
 func NewCart(gift bool) *Cart {
 	return &Cart{Items: []string{"bag", "receipt"}, Currency: "EUR", Gift: gift}
 }
 
-// Add puts an item in.
+// Add adds an item.
 func (c *Cart) Add(item string) (*Cart, error) {
 	c.seen++
 	if item == "" {
@@ -33,16 +33,16 @@ func (c *Cart) Add(item string) (*Cart, error) {
 	return c, nil
 }
 
-// With is Add for those who know what they buy.
+// With is Add for items that are known to be valid.
 func (c *Cart) With(item string) *Cart {
 	c.Items = append(c.Items, item)
 	return c
 }
 
-// Full makes a cart with two more items.
+// Full returns a cart with two more items.
 func Full() *Cart { return NewCart(false).With("apple").With("pear") }
 
-// Discount is what is given for a number of items.
+// Discount returns the discount for a number of items.
 func Discount(items int) int {
 	if items >= 10 && items < 100 {
 		return prices["some"]
@@ -54,20 +54,20 @@ var prices = map[string]int{"some": 5}
 
 func errEmpty() error { return errors.New("an item needs a name") }
 
-// dozen is of no type, and so is what is made of it until somebody takes it.
+// dozen is an untyped constant, and so are expressions of it until they are used.
 const dozen = 12
 
-// Deposit is what a bag costs.
+// Deposit returns the deposit for a bag.
 func Deposit() *int32 { return ptr.To[int32](dozen - 2) }
 
-// Tax is what the state takes.
+// Tax returns the tax on an amount.
 func Tax(amount int) int { return amount / 5 }
 
-// Tip is what is left on the table.
+// Tip returns the tip for an amount.
 func Tip(amount int) int {
 	slog.Default().Info("left", "amount", amount)
 	return amount / 20
 }
 
-// Unused is reached by no test.
+// Unused is not reached by any test.
 func Unused() string { return "unused" }

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package apiproxy renders what gives each OpenShift node a local address of its API server: an address on the loopback
-// interface, and a static pod that forwards connections on it to where the API server is published, by HAProxy, or through the
-// cluster's HTTPS proxy by a program of the payload. Pods reach the API by the same address on every node, whatever the way there is.
+// Package apiproxy renders the configuration that gives each OpenShift node a local address of its API server. It
+// consists of an address on the loopback interface, and a static pod that forwards connections to the published API
+// server. The pod runs HAProxy or, to connect through the cluster's HTTPS proxy, a program of the payload. Pods reach
+// the API at the same address on every node, whichever way is used.
 package apiproxy
 
 import (
@@ -36,21 +37,21 @@ const (
 	machineRole = "worker"
 )
 
-// Input says where the API server is and how nodes shall reach it.
+// Input is the location of the API server and how nodes reach it.
 type Input struct {
-	// Image is that of HAProxy, or with a Proxy that of the payload's control-plane-operator.
+	// Image is the image of HAProxy or, with a Proxy, of the payload's control-plane-operator.
 	Image string
-	// Proxy is host:port of the HTTPS proxy through which nodes reach the API server; empty means that they do without.
+	// Proxy is host:port of the HTTPS proxy through which nodes reach the API server; empty for a direct connection.
 	Proxy string
-	// InternalAddress and InternalPort are the local address.
+	// InternalAddress and InternalPort are the local address and port.
 	InternalAddress string
 	InternalPort    int32
-	// ExternalHost and ExternalPort are where the API server is published.
+	// ExternalHost and ExternalPort are the published host and port of the API server.
 	ExternalHost string
 	ExternalPort int32
 }
 
-// Prefix is the internal address as one of the loopback interface.
+// Prefix returns the internal address with the prefix length for the loopback interface.
 func (i Input) Prefix() string {
 	if ip := net.ParseIP(i.InternalAddress); ip != nil && ip.To4() == nil {
 		return i.InternalAddress + "/128"
@@ -58,20 +59,21 @@ func (i Input) Prefix() string {
 	return i.InternalAddress + "/32"
 }
 
-// Listen is the internal address and port.
+// Listen returns the internal address and port.
 func (i Input) Listen() string {
 	return net.JoinHostPort(i.InternalAddress, strconv.Itoa(int(i.InternalPort)))
 }
 
-// Backend is the published host and port.
+// Backend returns the published host and port.
 func (i Input) Backend() string {
 	return net.JoinHostPort(i.ExternalHost, strconv.Itoa(int(i.ExternalPort)))
 }
 
-// hostPattern are the characters of host names and IP addresses, none of which means anything to HAProxy or a shell.
+// hostPattern matches host names and IP addresses. None of its characters is special in HAProxy's configuration or a
+// shell.
 var hostPattern = regexp.MustCompile(`^[a-zA-Z0-9]([a-zA-Z0-9.-]*[a-zA-Z0-9])?$`)
 
-// check refuses addresses that would be read as something else in the files that they are written into.
+// check rejects addresses that could be misinterpreted in the files that contain them.
 func (i Input) check() error {
 	if net.ParseIP(i.InternalAddress) == nil {
 		return fmt.Errorf("the local address %q of the API server on nodes is no IP address; check spec.networking.apiServer.advertiseAddress", i.InternalAddress)
@@ -129,7 +131,7 @@ func ignitionConfig(in Input) (*ignition.Config, error) {
 	return config, nil
 }
 
-// asset is a template and the file that it becomes.
+// asset is a template and the path and mode of the file that it is rendered to.
 type asset struct {
 	path, asset string
 	mode        int
@@ -164,7 +166,7 @@ func file(path string, content []byte, mode int) ignition.File {
 	}
 }
 
-// staticPod runs what forwards in the node's own network.
+// staticPod runs the forwarder in the node's host network.
 func staticPod(in Input) *corev1.Pod {
 	forwarder := haproxy(in)
 	var volumes []corev1.Volume
@@ -194,7 +196,8 @@ func staticPod(in Input) *corev1.Pod {
 	}
 }
 
-// tunnel forwards by CONNECT. It has no probe: one that goes through the proxy would restart it with each hiccup of the proxy.
+// tunnel forwards connections by HTTP CONNECT. It has no probe, because a probe through the proxy would restart it at
+// each interruption of the proxy.
 func tunnel(in Input) corev1.Container {
 	return corev1.Container{Name: "kubernetes-default-proxy", Command: []string{
 		"control-plane-operator", "kubernetes-default-proxy",

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package cloudconfig renders the first-boot configuration of machines that run cloud-init: what it takes to fetch the
-// real one from the cluster's ignition-server, and no secret but the token.
+// Package cloudconfig renders the first-boot configuration of machines that run cloud-init. It contains what they need
+// to fetch their configuration from the cluster's ignition-server. The token is its only secret.
 package cloudconfig
 
 import (
@@ -14,10 +14,10 @@ import (
 	"sigs.k8s.io/yaml"
 )
 
-// UnitName is the unit that makes a machine a node, at its first boot and each one after that.
+// UnitName is the systemd unit that turns a machine into a node. It runs at every boot.
 const UnitName = "hypershift-node-agent.service"
 
-// maxSize is less than what MAAS and its databases take, and than the user-data of any cloud may have (16 KiB).
+// maxSize is below the limit of MAAS and its databases. It is also the limit of user-data in any cloud (16 KiB).
 const maxSize = 16 << 10
 
 const serverDir = "/etc/hypershift/ignition-server/"
@@ -29,15 +29,16 @@ var (
 	unit string
 )
 
-// Input is what the first-boot configuration of a machine depends on.
+// Input holds the inputs of a machine's first-boot configuration.
 type Input struct {
 	// Endpoint is host[:port] of the ignition-server.
 	Endpoint string
-	// CA is what the ignition-server has its certificate from (PEM).
+	// CA is the CA certificate of the ignition-server in PEM.
 	CA []byte
 	// Token is sent to the ignition-server.
 	Token []byte
-	// NodePool is <namespace>/<name> of the pool, and ConfigHash names its configuration; both are for the server's log.
+	// NodePool is the pool as <namespace>/<name>, and ConfigHash identifies its configuration. Both are for the server's
+	// log.
 	NodePool, ConfigHash string
 }
 
@@ -52,8 +53,8 @@ type file struct {
 	Content     string `json:"content"`
 }
 
-// Render returns the cloud-config. cloud-init writes the files and starts the unit, which it does not wait for: the machine is
-// told to be installed whether the ignition-server answers or not.
+// Render returns the cloud-config. cloud-init writes the files and starts the unit without waiting for it. So the
+// machine is reported as installed even if the ignition-server does not answer.
 func Render(in Input) ([]byte, error) {
 	headers := fmt.Sprintf("Authorization: Bearer %s\nNodePool: %s\nTargetConfigVersionHash: %s\n",
 		base64.StdEncoding.EncodeToString(in.Token), in.NodePool, in.ConfigHash)

@@ -29,7 +29,7 @@ import (
 	"sigs.k8s.io/yaml"
 )
 
-// agent stands for node-agent: it says how it was started.
+// agent is a fake node-agent that prints how it was started.
 const agent = "#!/bin/sh\necho \"started with $*\"\n"
 
 // firstBoot is a machine on which cloud-init has written the files of the user-data.
@@ -37,7 +37,7 @@ type firstBoot struct {
 	*GomegaWithT
 	t    *testing.T
 	root string
-	// answer is the ignition-server's; asked counts its requests.
+	// answer is the ignition-server's handler; asked counts its requests.
 	answer atomic.Pointer[http.HandlerFunc]
 	asked  atomic.Int32
 }
@@ -66,14 +66,14 @@ func newFirstBoot(t *testing.T) *firstBoot {
 	return b
 }
 
-// serve answers with a program and its checksum.
+// serve responds with a program and its checksum.
 func serve(w http.ResponseWriter, program string) {
 	sum := sha256.Sum256([]byte(program))
 	w.Header().Set("Repr-Digest", "sha-256=:"+base64.StdEncoding.EncodeToString(sum[:])+":")
 	_, _ = w.Write([]byte(program))
 }
 
-// run runs the first stage as its unit does, and returns what the journal gets.
+// run runs the first stage as its unit does, and returns its journal output.
 func (b *firstBoot) run() string {
 	b.t.Helper()
 	cmd := exec.CommandContext(b.t.Context(), filepath.Join(b.root, "opt/hypershift/bin/first-stage"), "run")
@@ -85,7 +85,7 @@ func (b *firstBoot) run() string {
 	return out.String()
 }
 
-// afterFailures answers otherwise the first times.
+// afterFailures makes the server use another handler for the first requests.
 func (b *firstBoot) afterFailures(times int32, otherwise http.HandlerFunc) {
 	good := *b.answer.Load()
 	b.answers(func(w http.ResponseWriter, r *http.Request) {
@@ -99,7 +99,7 @@ func (b *firstBoot) afterFailures(times int32, otherwise http.HandlerFunc) {
 
 func (b *firstBoot) answers(how http.HandlerFunc) { b.answer.Store(&how) }
 
-// strangersCA is a certificate that the server's is not from.
+// strangersCA returns a CA certificate that did not sign the server's certificate.
 func strangersCA(t *testing.T) []byte {
 	t.Helper()
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)

@@ -12,7 +12,8 @@ import (
 	"github.com/openshift/hypershift/support/pki"
 )
 
-// authorities are certificates of as many CAs as an ignition-server's clients trust at a time: while it rotates there are several.
+// authorities returns the certificates of several CAs, because clients of an ignition-server trust more than one during
+// a rotation.
 func authorities(tb testing.TB, count int) []byte {
 	tb.Helper()
 	var bundle bytes.Buffer
@@ -37,7 +38,7 @@ func TestSize(t *testing.T) {
 	})
 }
 
-// BenchmarkUserData measures what MAAS keeps of each machine, in bytes; the goal is less than 16 KiB.
+// BenchmarkUserData measures the user-data that MAAS stores for each machine, in bytes; the goal is less than 16 KiB.
 func BenchmarkUserData(b *testing.B) {
 	for name, count := range map[string]int{"settled": 1, "rotating": 2} {
 		b.Run(name, func(b *testing.B) {

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package netns is a boot backend whose machines are made of Linux namespaces: each has its own root file system, network,
-// processes and disk image. Those of MAAS's own images (ubuntu, debian) run the distribution's packages, cloud-init first
-// among them; others run an operating system with containerd and Ignition, and behave towards MAAS as a machine with
-// cloud-init does.
+// Package netns is a boot backend whose machines are Linux namespaces. Each machine has its own root file system,
+// network, processes and disk image. Machines with an image that MAAS ships (ubuntu, debian) run the packages of the
+// distribution, including cloud-init. Other machines run an operating system with containerd and Ignition. To MAAS,
+// they behave like a machine with cloud-init.
 package netns
 
 import (
@@ -22,7 +22,8 @@ import (
 	"github.com/openshift/hypershift/test/machine/tools"
 )
 
-// Boots are what the machines boot, for machine.Init of a program that uses the backend.
+// Boots maps the boot types to the functions that the machines run at boot. A program that uses the backend passes it
+// to machine.Init.
 var Boots = map[string]machine.Boot{ignitionBoot: bootIgnition, cloudBoot: bootCloud}
 
 const (
@@ -32,20 +33,21 @@ const (
 
 // Backend runs machines on this host. It needs root.
 type Backend struct {
-	// Dir holds a folder for each machine, named after its system id.
+	// Dir contains a folder for each machine, named after its system ID.
 	Dir string
-	// OS is a folder of programs that the machines see as /opt/os: containerd, runc and what else the host may lack.
+	// OS is the folder that the machines see as /opt/os. It contains containerd, runc and other programs that the host may
+	// lack.
 	OS string
-	// Ignition is Ignition's program.
+	// Ignition is the path of the Ignition program.
 	Ignition string
-	// CloudOS is the folder of the operating system that MAAS's own images are made of.
+	// CloudOS is the folder with the operating system for the images that MAAS ships.
 	CloudOS string
-	// Bridge is the switch that the machines are plugged into, in the network namespace BridgeNamespace; an empty
-	// namespace is that of the caller.
+	// Bridge is the bridge that the machines are attached to, in the network namespace BridgeNamespace. An empty namespace
+	// is the namespace of the caller.
 	Bridge, BridgeNamespace string
-	// Prefix begins the names of the machines' network namespaces; empty means "hs-".
+	// Prefix is the prefix of the names of the machines' network namespaces; empty means "hs-".
 	Prefix string
-	// CgroupParent is the cgroup that holds the machines'; empty means machine.DefaultCgroupParent.
+	// CgroupParent is the parent of the machines' cgroups; empty means machine.DefaultCgroupParent.
 	CgroupParent string
 }
 
@@ -57,7 +59,7 @@ const (
 	firstBootDone  = "/var/lib/machine/first-boot-done"
 )
 
-// name is that of the machine's network namespace, of its cgroup and of its port on the bridge.
+// name returns the name of the machine's network namespace, of its cgroup and of its port on the bridge.
 func (b *Backend) name(systemID string) string {
 	if b.Prefix == "" {
 		return "hs-" + systemID
@@ -67,7 +69,7 @@ func (b *Backend) name(systemID string) string {
 
 func (b *Backend) dir(systemID string) string { return filepath.Join(b.Dir, systemID) }
 
-// lookup finds the machine, or nil if it was never started.
+// lookup returns the machine, or nil if it never started.
 func (b *Backend) lookup(systemID string) (*machine.Machine, error) {
 	m, err := machine.Lookup(b.dir(systemID))
 	if errors.Is(err, fs.ErrNotExist) {
@@ -76,7 +78,7 @@ func (b *Backend) lookup(systemID string) (*machine.Machine, error) {
 	return m, err
 }
 
-// Install stops the machine, forgets what its disks held and writes the image to them.
+// Install stops the machine, deletes its disks and writes the image to new ones.
 func (b *Backend) Install(ctx context.Context, spec boot.Spec) error {
 	if err := b.Erase(ctx, spec.SystemID); err != nil {
 		return err
@@ -98,7 +100,8 @@ func (b *Backend) install(ctx context.Context, spec boot.Spec) error {
 	return unpackImage(filepath.Join(dir, "root"))
 }
 
-// PowerOn starts the machine; one that is on is left alone. An ephemeral one starts without a past.
+// PowerOn starts the machine. It does nothing if the machine is on. An ephemeral machine starts from a new
+// installation.
 func (b *Backend) PowerOn(ctx context.Context, spec boot.Spec) error {
 	state, err := b.Power(ctx, spec.SystemID)
 	if err != nil || state == boot.On {
@@ -157,7 +160,7 @@ func (b *Backend) Power(_ context.Context, systemID string) (boot.State, error) 
 	return boot.Off, nil
 }
 
-// Erase cuts the machine's power and deletes everything that is known of it.
+// Erase stops the machine and deletes all of its data.
 func (b *Backend) Erase(ctx context.Context, systemID string) error {
 	m, err := b.lookup(systemID)
 	if err != nil {
@@ -185,9 +188,9 @@ func (b *Backend) config(spec boot.Spec) (machine.Config, error) {
 	}
 	if isCloud(spec) {
 		config.System, config.Boot = b.CloudOS, cloudBoot
-		config.Network.Links[0].Inside.Address, config.Network.Links[0].Inside.Gateway = "", "" // cloud-init's part
+		config.Network.Links[0].Inside.Address, config.Network.Links[0].Inside.Gateway = "", "" // cloud-init configures the network.
 	} else {
-		// The tools stand for systemctl and what else of the host's would look for a systemd.
+		// The tools replace systemctl and other programs of the host that need systemd.
 		config.Env = []string{"PATH=" + tools.Dir + ":" + machine.DefaultPath}
 		config.Binds = []machine.Bind{{Source: b.OS, Target: osTarget}, {Source: b.Ignition, Target: ignitionTarget}}
 	}

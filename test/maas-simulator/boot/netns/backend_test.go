@@ -23,7 +23,7 @@ import (
 
 const bootTimeout = 5 * time.Minute
 
-// bridge is that of the machines of all tests.
+// bridge is the bridge of the machines of all tests.
 var bridge = networktest.Bridge{Namespace: "machine-test-switch", Address: "172.31.98.1"}
 
 func TestMain(m *testing.M) {
@@ -31,7 +31,7 @@ func TestMain(m *testing.M) {
 	os.Exit(m.Run())
 }
 
-// newMachine is a machine of the backend that is erased at the end of the test.
+// newMachine returns a backend and the spec of a machine that is erased at the end of the test.
 func newMachine(t *testing.T, fake *fakeMAAS) (*netns.Backend, boot.Spec) {
 	t.Helper()
 	backend, spec := newBackend(t), newSpec(fake)
@@ -49,7 +49,7 @@ func nothingLeft(g *WithT, backend *netns.Backend, spec boot.Spec) {
 	g.Expect(cgroup.Processes("machine-test/mt-" + spec.SystemID)).To(BeEmpty())
 }
 
-// up waits until the machine's services run.
+// up waits until the machine's services run, and returns the machine.
 func up(t *testing.T, backend *netns.Backend, spec boot.Spec) *machine.Machine {
 	t.Helper()
 	g := NewWithT(t)
@@ -92,7 +92,7 @@ func TestDeployment(t *testing.T) {
 		"POST /metadata/status/tst001",
 		"GET /metadata/2012-03-01/user-data",
 		"POST /metadata/2012-03-01/?op=signal",
-		"GET /config", // refused: not ready
+		"GET /config", // rejected, because the server is not ready
 		"GET /config",
 		"POST /metadata/status/tst001",
 	}))
@@ -103,7 +103,7 @@ func TestDeployment(t *testing.T) {
 	g.Expect(m.Exec(ctx, "cat", "/etc/resolv.conf")).To(Equal("search maas\nnameserver 172.31.98.1\n"))
 	g.Expect(m.Exec(ctx, "cat", "/sys/class/net/eth0/address")).To(Equal(spec.MAC + "\n"))
 
-	// Another process, with a backend of its own, finds the machine; a power cycle keeps what it is.
+	// Another process with its own backend finds the machine. A power cycle keeps its state.
 	other := *backend
 	g.Expect(other.PowerOff(ctx, spec.SystemID)).To(Succeed())
 	g.Expect(power(t, backend, spec)).To(Equal(boot.Off))
@@ -114,14 +114,14 @@ func TestDeployment(t *testing.T) {
 	g.Expect(m.Exec(ctx, "hostname")).To(Equal("swift-otter\n"))
 	g.Expect(fake.seen()).To(HaveLen(before), "a machine that is configured needs no MAAS to come up")
 
-	// A new deployment starts without a past.
+	// A new deployment deletes the previous state.
 	g.Expect(backend.Install(ctx, spec)).To(Succeed())
 	g.Expect(power(t, backend, spec)).To(Equal(boot.Off))
 	g.Expect(partitions(t, backend, spec)).To(Equal([]int{1, 2, 3, 4, 5}))
 	g.Expect(m.Path("/etc/greeting")).NotTo(BeAnExistingFile())
 }
 
-// The image's containerd must be able to run containers where it runs.
+// The image's containerd must be able to run containers in a machine of this backend.
 func TestContainer(t *testing.T) {
 	g := NewWithT(t)
 	backend, spec := newMachine(t, startMAAS(t, nodeConfig()))
@@ -173,7 +173,7 @@ func TestUserDataThatIsNotIgnition(t *testing.T) {
 	}
 }
 
-// A machine whose servers are not up waits for them, and can be switched off meanwhile.
+// A machine waits for servers that are not up. It can be powered off while it waits.
 func TestServerDown(t *testing.T) {
 	g := NewWithT(t)
 	fake := startMAAS(t, nodeConfig())

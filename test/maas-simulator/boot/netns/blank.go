@@ -13,11 +13,11 @@ import (
 	"github.com/openshift/hypershift/test/maas-simulator/boot"
 )
 
-// blank is the file that a machine without a system on its disks has instead of them. It holds the power: on, its firmware searches for
-// something to start, and finds nothing.
+// blank returns the path of a file that marks a machine without a system on its disks. The file contains the power
+// state. While such a machine is on, its firmware searches for a system and finds none.
 func (b *Backend) blank(systemID string) string { return filepath.Join(b.dir(systemID), "blank") }
 
-// wipe forgets what the disks hold, as an installer does that was cut off.
+// wipe deletes the content of the disks, like an interrupted installation.
 func (b *Backend) wipe(ctx context.Context, systemID string) error {
 	if err := b.Erase(ctx, systemID); err != nil {
 		return err
@@ -28,7 +28,8 @@ func (b *Backend) wipe(ctx context.Context, systemID string) error {
 	return os.WriteFile(b.blank(systemID), []byte(boot.Off), 0o600)
 }
 
-// searches switches a machine that has no system; false when it has one, or was never installed.
+// searches sets the power state of a machine without a system. It returns false if the machine has a system or was
+// never installed.
 func (b *Backend) searches(systemID string, power boot.State) (bool, error) {
 	_, err := os.Stat(b.blank(systemID))
 	if errors.Is(err, fs.ErrNotExist) {

@@ -16,11 +16,11 @@ import (
 	"github.com/openshift/hypershift/test/machine"
 )
 
-// retryDelay is how long the machine waits before it asks a server again that did not answer as it should.
+// retryDelay is the delay before the machine repeats a step that failed.
 const retryDelay = 2 * time.Second
 
-// bootIgnition is what the operating system of a machine with Ignition does before its services start. The first time, it
-// configures the machine with the user-data that it gets from MAAS; later it finds everything done.
+// bootIgnition runs in a machine with Ignition before its services start. At the first boot, it configures the machine
+// with the user-data from MAAS. At later boots, it only configures the resolver.
 func bootIgnition(ctx context.Context, system *machine.System) error {
 	var spec boot.Spec
 	if err := json.Unmarshal(system.Config.BootData, &spec); err != nil {
@@ -31,7 +31,7 @@ func bootIgnition(ctx context.Context, system *machine.System) error {
 	}
 	if _, err := os.Stat(firstBootDone); err == nil {
 		say("booting again as instance %s", spec.SystemID)
-		return nil // as with cloud-init, a machine that is configured comes up without MAAS
+		return nil // A configured machine boots without MAAS, as with cloud-init.
 	}
 	if err := firstBoot(ctx, newMetadata(spec), system.Config.Env); err != nil {
 		return err
@@ -39,7 +39,7 @@ func bootIgnition(ctx context.Context, system *machine.System) error {
 	return markFirstBootDone(spec.SystemID)
 }
 
-// firstBoot does what cloud-init and Ignition do: no step is taken before the one above it has succeeded.
+// firstBoot runs the steps of cloud-init and Ignition. Each step begins after the previous one has succeeded.
 func firstBoot(ctx context.Context, metadata *metadata, env []string) error {
 	var userData []byte
 	steps := []struct {
@@ -61,7 +61,7 @@ func firstBoot(ctx context.Context, metadata *metadata, env []string) error {
 	return nil
 }
 
-// retry runs a step until it succeeds: a server may be down or not yet ready.
+// retry runs a step until it succeeds, because a server may be down or not yet ready.
 func retry(ctx context.Context, what string, step func() error) error {
 	for {
 		err := step()
@@ -93,7 +93,7 @@ func configureResolver(spec boot.Spec) error {
 	return os.WriteFile("/etc/resolv.conf", []byte(content.String()), 0o644)
 }
 
-// setHostname takes the name that MAAS says the machine has.
+// setHostname sets the hostname that MAAS has for the machine.
 func setHostname(ctx context.Context, metadata *metadata) error {
 	fqdn, err := metadata.get(ctx, "meta-data/local-hostname")
 	if err != nil {
@@ -123,7 +123,8 @@ func applyUserData(ctx context.Context, userData []byte, env []string) error {
 	return nil
 }
 
-// isIgnition tells Ignition configs from cloud-config, scripts and the like.
+// isIgnition reports whether the user-data is an Ignition config. Other user-data is a cloud-config, a script and the
+// like.
 func isIgnition(userData []byte) bool {
 	var config struct {
 		Ignition *struct {

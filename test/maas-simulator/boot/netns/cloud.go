@@ -14,10 +14,10 @@ import (
 	"github.com/openshift/hypershift/test/machine"
 )
 
-// isCloud reports whether the image is one that MAAS ships, with cloud-init in it.
+// isCloud reports whether MAAS ships the image, which then contains cloud-init.
 func isCloud(spec boot.Spec) bool { return spec.OSystem == "ubuntu" || spec.OSystem == "debian" }
 
-// installCloud does curtin's part: it unpacks the image and writes the files that make it this machine's.
+// installCloud installs the image as curtin does: it unpacks the image and writes the machine's configuration files.
 func (b *Backend) installCloud(ctx context.Context, spec boot.Spec) error {
 	if _, err := os.Stat(filepath.Join(b.CloudOS, "usr/bin/cloud-init")); err != nil {
 		return fmt.Errorf("the image %s/%s is missing: %w; build it with make cloud-os", spec.OSystem, spec.Series, err)
@@ -26,7 +26,7 @@ func (b *Backend) installCloud(ctx context.Context, spec boot.Spec) error {
 	if err := os.MkdirAll(root, 0o755); err != nil {
 		return err
 	}
-	// /usr is shared, read-only. cp keeps modes and owners.
+	// /usr is shared and read-only. cp keeps modes and owners.
 	for _, name := range []string{"etc", "var"} {
 		if out, err := exec.CommandContext(ctx, "cp", "-a", filepath.Join(b.CloudOS, name), root).CombinedOutput(); err != nil {
 			return fmt.Errorf("unpacking the image: %w: %s", err, out)
@@ -48,7 +48,7 @@ func (b *Backend) installCloud(ctx context.Context, spec boot.Spec) error {
 	return nil
 }
 
-// bootCloud is what stands for systemd-resolved. The rest is the units', of cloud-init first.
+// bootCloud configures the resolver in place of systemd-resolved. Systemd units do the rest, cloud-init first.
 func bootCloud(_ context.Context, system *machine.System) error {
 	var spec boot.Spec
 	if err := json.Unmarshal(system.Config.BootData, &spec); err != nil {

@@ -26,7 +26,7 @@ import (
 	"github.com/openshift/hypershift/test/machine/units"
 )
 
-// cloudTimeout is for a whole first boot, on a machine that is busy with other things.
+// cloudTimeout bounds a complete first boot on a busy host.
 const cloudTimeout = 5 * time.Minute
 
 const cloudSeed = `{
@@ -36,7 +36,7 @@ const cloudSeed = `{
    "interface_set": [{"name": "eth0", "mac_address": "52:54:00:12:34:57", "links": [{"mode": "auto", "subnet": 1}]}],
    "physicalblockdevice_set": [{"name": "sda", "size": 8000000000}]}]}`
 
-// cloudSite is a MAAS with one machine, whose metadata service can be taken away.
+// cloudSite is a MAAS with one machine. Its metadata service can be disabled.
 type cloudSite struct {
 	*simulator.Simulator
 	backend *netns.Backend
@@ -44,11 +44,11 @@ type cloudSite struct {
 	mu       sync.Mutex
 	away     bool
 	requests []string
-	// refused are the requests that the simulator, which was there, did not take.
+	// refused lists the requests that the simulator rejected while its metadata service was enabled.
 	refused []string
 }
 
-// answer tells which status a request got.
+// answer records the status of a response.
 type answer struct {
 	http.ResponseWriter
 	code int
@@ -90,7 +90,7 @@ func (s *cloudSite) seen() string {
 	return strings.Join(s.requests, "\n")
 }
 
-// notServed are the requests that the simulator did not take.
+// notServed returns the requests that the simulator rejected.
 func (s *cloudSite) notServed() []string {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -157,12 +157,13 @@ func (s *cloudSite) read(path string) string {
 	return string(data)
 }
 
-// explain is what to look at when something did not come about.
+// explain returns the logs that explain a failure.
 func (s *cloudSite) explain() string {
 	return s.read("../console.log") + s.read("/var/log/cloud-init.log") + s.read("/var/log/cloud-init-output.log") + s.seen()
 }
 
-// cloudUserData uses what node configurations use: files, a unit that is enabled and started, users, commands.
+// cloudUserData uses the features that node configurations use: files, a unit that is enabled and started, users, and
+// commands.
 const cloudUserData = `#cloud-config
 write_files:
 - path: /opt/nap/run
@@ -192,7 +193,7 @@ runcmd:
 - [sh, -c, "until systemctl --quiet is-active nap.service; do sleep 0.1; done; systemctl is-active nap.service >> /var/lib/ran"]
 `
 
-// lines counts those of a file of the machine.
+// lines returns a function that counts the lines of a file of the machine.
 func (s *cloudSite) lines(path string) func() int {
 	return func() int { return strings.Count(s.read(path), "\n") }
 }
@@ -292,7 +293,7 @@ func TestCloudInit(t *testing.T) {
 		site.sh(t, "mkdir -p /etc/default/grub.d && echo 'GRUB_CMDLINE_LINUX=\"$GRUB_CMDLINE_LINUX hugepages=4\"' > /etc/default/grub.d/99-node.cfg && update-grub")
 		g.Expect(site.sh(t, "cat /proc/cmdline")).NotTo(ContainSubstring("hugepages"), "it counts from the next boot on")
 		site.sh(t, "mount -t tmpfs none /mnt && ip link add cni0 type bridge && touch /run/left && iptables -N LEFT")
-		_, _ = site.machine().Exec(t.Context(), "systemctl", "reboot") // It may be killed with all else before it has ended.
+		_, _ = site.machine().Exec(t.Context(), "systemctl", "reboot") // The reboot may kill the command before it ends.
 		g.Eventually(site.lines("/var/lib/naps")).WithTimeout(cloudTimeout).Should(Equal(3), site.explain)
 		site.finished(g)
 		g.Expect(site.machine().PID()).To(Equal(pid), "its power was on all the time")
@@ -315,7 +316,7 @@ func TestCloudInitWaitsForMAAS(t *testing.T) {
 	g.Eventually(asked).WithTimeout(cloudTimeout).Should(BeNumerically(">=", 2), site.explain)
 	g.Expect(site.status()).To(Equal(status.Deploying), "nothing is deployed before it has asked")
 
-	// MAAS is back, and does not know the key any more.
+	// MAAS is available again, but the machine's key is invalid.
 	right := site.Machine("cld001").Token.Secret
 	rekey := func(to string) {
 		g.Expect(site.Change("cld001", func(m *inventory.Machine) { m.Token.Secret = to })).To(BeTrue())

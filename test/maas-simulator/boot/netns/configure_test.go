@@ -39,7 +39,7 @@ func TestMetadata(t *testing.T) {
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		authorizations = append(authorizations, r.Header.Get("Authorization"))
 		w.WriteHeader(code)
-		_, _ = w.Write([]byte(body)) // the client is the test's
+		_, _ = w.Write([]byte(body)) // The test itself is the client.
 	}))
 	defer server.Close()
 	m := newMetadata(boot.Spec{

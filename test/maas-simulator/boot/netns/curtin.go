@@ -13,7 +13,7 @@ import (
 	"github.com/openshift/hypershift/test/maas-simulator/boot"
 )
 
-// file is one that the installer writes.
+// file is a file that the installer writes.
 type file struct {
 	content string
 	mode    fs.FileMode
@@ -21,8 +21,8 @@ type file struct {
 
 const cloudConfigDir = "etc/cloud/cloud.cfg.d/"
 
-// crowded tells a kubelet what metal never has: a disk that is shared with all machines and with whatever else the host keeps, and may be
-// rather full. Nothing else of such a machine is prepared for one.
+// crowded disables a kubelet's disk thresholds. All machines share one disk with the rest of the host, and it may be
+// nearly full. The node configuration does not expect that, because physical machines have their own disks.
 const (
 	crowdedFile = "etc/kubernetes/kubelet.conf.d/90-shared-disk.conf"
 	crowded     = `apiVersion: kubelet.config.k8s.io/v1beta1
@@ -33,8 +33,8 @@ imageGCLowThresholdPercent: 99
 `
 )
 
-// curtinFiles are what curtin writes for MAAS into an image with cloud-init, by path: where the metadata are and the keys to
-// them, where to report to, the network.
+// curtinFiles returns the files that curtin writes for MAAS into an image with cloud-init, by path. They configure the
+// metadata URL and its credentials, the reporting endpoint, and the network.
 func curtinFiles(spec boot.Spec) (map[string]file, error) {
 	metadataURL := strings.TrimSuffix(spec.MetadataURL, "/") + "/"
 	keys := map[string]any{"consumer_key": spec.ConsumerKey, "token_key": spec.TokenKey, "token_secret": spec.TokenSecret}
@@ -47,7 +47,7 @@ func curtinFiles(spec boot.Spec) (map[string]file, error) {
 	files := map[string]file{
 		"etc/hostname": {content: spec.OSystem + "\n", mode: 0o644},
 		crowdedFile:    {content: crowded, mode: 0o644},
-		// ds-identify reads a list that stands in one line only.
+		// ds-identify reads the list only if it is on one line.
 		cloudConfigDir + "50-cloudconfig-maas-datasource.cfg": {content: "datasource_list: [ MAAS ]", mode: 0o644},
 	}
 	for name, config := range map[string]any{
@@ -66,13 +66,13 @@ func curtinFiles(spec boot.Spec) (map[string]file, error) {
 		if err != nil {
 			return nil, fmt.Errorf("encoding %s: %w", name, err)
 		}
-		// The keys are in these files.
+		// These files contain credentials.
 		files[cloudConfigDir+name] = file{content: "#cloud-config\n" + string(text), mode: 0o600}
 	}
 	return files, nil
 }
 
-// network2 is the network configuration, version 2, of the boot interface.
+// network2 returns the version 2 network configuration of the boot interface.
 func network2(spec boot.Spec) map[string]any {
 	addresses := []string{}
 	for _, address := range spec.Addresses {

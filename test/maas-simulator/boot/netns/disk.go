@@ -13,7 +13,7 @@ import (
 	"github.com/openshift/hypershift/test/machine/gpt"
 )
 
-// image holds the files of the operating system that differ from an empty root file system.
+// image contains the files that the operating system adds to an empty root file system.
 //
 //go:embed all:image
 var image embed.FS
@@ -28,11 +28,11 @@ func unpackImage(root string) error {
 
 func diskPath(dir, name string) string { return filepath.Join(dir, name+".img") }
 
-// helperContent marks the fifth partition, so that a test can see whether its content is gone too.
+// helperContent is written to the fifth partition, so that a test can verify that the content is deleted too.
 const helperContent = "helper root file system: makes MAAS see the machine as deployed, then hands over to Ignition\n"
 
-// customParts is the layout of a CoreOS disk image that was made fit for MAAS: a fifth partition with a helper root file
-// system, which the node's configuration is to remove.
+// customParts is the layout of a CoreOS disk image that is adapted for MAAS. Its fifth partition has a helper root file
+// system, which the node's configuration removes.
 var customParts = []gpt.Part{
 	{Name: "BIOS-BOOT", Type: gpt.BIOSBoot, MiB: 1},
 	{Name: "EFI-SYSTEM", Type: gpt.EFI, MiB: 127},
@@ -41,13 +41,13 @@ var customParts = []gpt.Part{
 	{Name: "maas-helper", Type: gpt.Linux, MiB: 64},
 }
 
-// plainParts is the layout that curtin gives to the images that MAAS ships.
+// plainParts is the layout that curtin creates for the images that MAAS ships.
 var plainParts = []gpt.Part{
 	{Name: "EFI-SYSTEM", Type: gpt.EFI, MiB: 512},
 	{Name: "root", Type: gpt.Linux},
 }
 
-// writeDisks makes the disk images anew, sparse. The system goes to the first disk.
+// writeDisks creates new, sparse disk images. The first disk gets the system.
 func writeDisks(dir string, spec boot.Spec) error {
 	if err := os.MkdirAll(dir, 0o755); err != nil {
 		return err

@@ -22,12 +22,12 @@ import (
 	"github.com/openshift/hypershift/test/machine/network/networktest"
 )
 
-// fakeMAAS is the metadata endpoint of MAAS and the server of Ignition configs, in the network of the machines.
+// fakeMAAS is a fake of MAAS's metadata endpoint and of the server of Ignition configs, in the network of the machines.
 type fakeMAAS struct {
 	url      string
 	mu       sync.Mutex
 	requests []string
-	// refusals is how often the Ignition config is answered with 511 before it is served.
+	// refusals is the number of requests for the Ignition config that get status 511 before it is served.
 	refusals int
 	userData string
 	config   string
@@ -67,8 +67,8 @@ func (f *fakeMAAS) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// startMAAS serves in a network namespace of its own, which holds the bridge of the machines. The config is served over
-// HTTPS, with a CA that only the user-data knows.
+// startMAAS starts the servers in their own network namespace, which contains the bridge of the machines. It serves the
+// config over HTTPS, with a CA that only the user-data contains.
 func startMAAS(t *testing.T, config map[string]any) *fakeMAAS {
 	t.Helper()
 	g := NewWithT(t)
@@ -103,7 +103,7 @@ func newBackend(t *testing.T) *netns.Backend {
 	NewWithT(t).Expect(err).NotTo(HaveOccurred())
 	backend := &netns.Backend{
 		Dir: t.TempDir(), OS: filepath.Join(bin, "os"), Ignition: filepath.Join(bin, "ignition"),
-		Bridge: networktest.Name, BridgeNamespace: bridge.Namespace, Prefix: "mt-", CgroupParent: "machine-test", // apart from a running demo
+		Bridge: networktest.Name, BridgeNamespace: bridge.Namespace, Prefix: "mt-", CgroupParent: "machine-test", // The names differ from those of a demo that may run on the host.
 	}
 	for path, target := range map[string]string{backend.Ignition: "ignition-binary", filepath.Join(backend.OS, "usr/bin/containerd"): "os-binaries"} {
 		if _, err := os.Stat(path); err != nil {
@@ -123,7 +123,7 @@ func newSpec(fake *fakeMAAS) boot.Spec {
 	}
 }
 
-// nodeConfig has a file, a unit and the removal of the helper partition.
+// nodeConfig returns a config with a file, a unit and the removal of the helper partition.
 func nodeConfig() map[string]any {
 	unit := "[Unit]\nAfter=containerd.service\nRequires=containerd.service\n[Service]\nType=oneshot\nRemainAfterExit=yes\n" +
 		"ExecStart=/bin/sh -c 'ctr version && cat /etc/greeting >> /var/greeted'\n[Install]\nWantedBy=multi-user.target\n"

@@ -18,12 +18,12 @@ import (
 
 const (
 	userDataPath = "/run/ignition/user-data"
-	// cachePath is where Ignition keeps the merged config between its stages.
+	// cachePath is the file in which Ignition keeps the merged config between its stages.
 	cachePath = "/run/ignition/config.json"
 )
 
-// ignite configures the machine: Ignition fetches the config and all that it refers to, then the disks are changed, then
-// Ignition writes files, users and units.
+// ignite configures the machine. Ignition fetches the config and everything that it refers to. Then the partitions are
+// changed, and Ignition writes files, users and units.
 func ignite(ctx context.Context, userData []byte, env []string) error {
 	if err := os.MkdirAll(filepath.Dir(userDataPath), 0o700); err != nil {
 		return err
@@ -47,7 +47,7 @@ func ignite(ctx context.Context, userData []byte, env []string) error {
 	return stage(ctx, "files", env)
 }
 
-// stage runs one stage of Ignition; what it says goes to the console.
+// stage runs a stage of Ignition and writes its output to the console.
 func stage(ctx context.Context, name string, env []string) error {
 	cmd := exec.CommandContext(ctx, ignitionTarget, "--platform=file", "--stage="+name, "--root=/", "--log-to-stdout",
 		"--config-cache="+cachePath, "--neednet=/run/ignition/neednet", "--state-file=/run/ignition/state")
@@ -59,7 +59,7 @@ func stage(ctx context.Context, name string, env []string) error {
 	return nil
 }
 
-// diskConfig is the part of an Ignition config that is applied here.
+// diskConfig is the part of an Ignition config that changeDisks reads.
 type diskConfig struct {
 	Storage struct {
 		Disks []struct {
@@ -76,8 +76,8 @@ type diskConfig struct {
 	} `json:"storage"`
 }
 
-// changeDisks does the part of Ignition's stage disks that node configurations use, the removal of partitions. The stage
-// itself needs systemd and udev, which a machine made of namespaces does not have.
+// changeDisks does what node configurations need of Ignition's stage "disks": it removes partitions. The stage itself
+// needs systemd and udev, which these machines do not have.
 func changeDisks(data []byte) error {
 	var config diskConfig
 	if err := json.Unmarshal(data, &config); err != nil {
@@ -101,7 +101,8 @@ func changeDisks(data []byte) error {
 	return nil
 }
 
-// removePartition does nothing if the partition is not there. Ignition removes one only if it may wipe its entry.
+// removePartition removes a partition. It does nothing if there is none with the number. Like Ignition, it returns an
+// error if the partition may not be wiped.
 func removePartition(device string, number int, mayWipe bool) error {
 	file, err := os.OpenFile(device, os.O_RDWR, 0)
 	if err != nil {

@@ -20,7 +20,7 @@ import (
 	. "github.com/onsi/gomega"
 )
 
-// helloSource is all that the image holds: it prints its process id, or waits.
+// helloSource is the only program in the image. It prints its process ID, or waits.
 const helloSource = `package main
 
 import (
@@ -59,7 +59,7 @@ func writeImage(t *testing.T, reference, path string) {
 	g.Expect(tarball.WriteToFile(path, tag, image)).To(Succeed())
 }
 
-// buildHello returns the program.
+// buildHello builds the program and returns its binary.
 func buildHello(t *testing.T) []byte {
 	t.Helper()
 	g := NewWithT(t)

@@ -21,10 +21,10 @@ import (
 
 const requestTimeout = 30 * time.Second
 
-// errNotFound says that MAAS has no such metadata.
+// errNotFound is the error for metadata that MAAS does not have.
 var errNotFound = errors.New("not found")
 
-// metadata talks to MAAS's metadata endpoint as cloud-init does.
+// metadata is a client of MAAS's metadata endpoint that behaves like cloud-init.
 type metadata struct {
 	url, systemID                      string
 	consumerKey, tokenKey, tokenSecret string
@@ -43,7 +43,7 @@ func (m *metadata) get(ctx context.Context, path string) ([]byte, error) {
 	return m.do(ctx, http.MethodGet, "2012-03-01/"+path, "", nil)
 }
 
-// userData is empty if MAAS has none. To fetch it tells MAAS that the machine is deployed.
+// userData returns the user-data; nil if MAAS has none. The request for it marks the machine as deployed in MAAS.
 func (m *metadata) userData(ctx context.Context) ([]byte, error) {
 	data, err := m.get(ctx, "user-data")
 	if errors.Is(err, errNotFound) {
@@ -58,7 +58,7 @@ func (m *metadata) signalOK(ctx context.Context) error {
 	return err
 }
 
-// report tells MAAS that a stage of cloud-init is over.
+// report reports the end of a cloud-init stage to MAAS.
 func (m *metadata) report(ctx context.Context, stage string, failure error) error {
 	event := map[string]any{
 		"event_type": "finish", "origin": "cloudinit", "name": stage, "description": "stage " + stage,
@@ -102,7 +102,7 @@ func (m *metadata) do(ctx context.Context, method, path, contentType string, bod
 	return answer, nil
 }
 
-// authorization is an OAuth 1.0 header signed with PLAINTEXT, made anew for each request.
+// authorization returns a new OAuth 1.0 header, signed with PLAINTEXT.
 func (m *metadata) authorization() string {
 	return fmt.Sprintf(`OAuth realm="", oauth_version="1.0", oauth_signature_method="PLAINTEXT", oauth_nonce=%q, `+
 		`oauth_timestamp="%d", oauth_consumer_key=%q, oauth_token=%q, oauth_signature="%%26%s"`,

@@ -10,7 +10,7 @@ import (
 	"github.com/openshift/hypershift/test/maas-simulator/simulator"
 )
 
-// Fault puts a rule in force at a site and returns what takes it out again.
+// Fault adds a fault to a simulator and returns a function that removes it.
 func Fault(t testing.TB, s *simulator.Simulator, rule faults.Rule) (mend func()) {
 	t.Helper()
 	id, err := s.Faults.Add(rule)
@@ -20,8 +20,8 @@ func Fault(t testing.TB, s *simulator.Simulator, rule faults.Rule) (mend func())
 	return func() { s.Faults.Remove(id) }
 }
 
-// Behind lets a proxy answer instead of MAAS: with a page of that status, on
-// the operations named, such as machines.read and users.whoami; none means all.
+// Behind simulates a proxy that responds instead of MAAS, with an HTML page and the status. It affects the given
+// operations, such as machines.read and users.whoami, or all if there are none.
 func Behind(t testing.TB, s *simulator.Simulator, status int, operations ...string) (mend func()) {
 	t.Helper()
 	if len(operations) == 0 {
@@ -38,30 +38,27 @@ func Behind(t testing.TB, s *simulator.Simulator, status int, operations ...stri
 	}
 }
 
-// Refuse lets MAAS refuse an operation on a machine, by its name or system id,
-// for as long as it is asked: with a text, or with a JSON object of messages by
-// field such as {"hwe_kernel": ["..."]}.
+// Refuse rejects an operation on a machine, given by its name or system ID, until the returned function is called. The
+// message is a text or a JSON object of messages by field, such as {"hwe_kernel": ["..."]}.
 func Refuse(t testing.TB, s *simulator.Simulator, operation, machine string, status int, message string) (mend func()) {
 	t.Helper()
 	return Fault(t, s, faults.Rule{Kind: faults.Error, Operation: operation, Machine: machine, Status: status, Message: message})
 }
 
-// KillBMC takes a machine's power controller away: nothing that MAAS tells the
-// machine arrives, and MAAS is not told so.
+// KillBMC disables a machine's power controller: power commands have no effect, and MAAS gets no error.
 func KillBMC(t testing.TB, s *simulator.Simulator, machine string) (mend func()) {
 	t.Helper()
 	return Fault(t, s, faults.Rule{Kind: faults.DeadBMC, Machine: machine})
 }
 
-// FailDeployments fails the next deployments of the machines that the pattern
-// names, count of them in all.
+// FailDeployments fails the next deployments of the machines that match the pattern, count in total.
 func FailDeployments(t testing.TB, s *simulator.Simulator, machines string, count int) {
 	t.Helper()
 	Fault(t, s, faults.Rule{Kind: faults.DeployFails, Machine: machines, Count: count})
 }
 
-// FailTests lets an administrator test a machine's hardware, which fails: a
-// Deployed machine ends as Failed testing, still owned and installed.
+// FailTests runs a hardware test on a machine that fails. A Deployed machine gets the status Failed testing and stays
+// owned and installed.
 func FailTests(t testing.TB, s *simulator.Simulator, machine string) {
 	t.Helper()
 	m := s.Machine(machine)
@@ -76,7 +73,7 @@ func FailTests(t testing.TB, s *simulator.Simulator, machine string) {
 	}
 }
 
-// HostAway takes an LXD host off the network, and the power of its VMs with it.
+// HostAway disconnects an LXD host from the network, which powers off its VMs. The returned function reconnects it.
 func HostAway(t testing.TB, s *simulator.Simulator, name string) (back func()) {
 	t.Helper()
 	if !s.ChangeVMHost(name, s.Life.LeaveVMHost) {
@@ -85,7 +82,7 @@ func HostAway(t testing.TB, s *simulator.Simulator, name string) (back func()) {
 	return func() { s.ChangeVMHost(name, s.Life.ReturnVMHost) }
 }
 
-// LoseVM deletes a VM in LXD; MAAS lists it until its host is refreshed.
+// LoseVM deletes a VM in LXD. MAAS lists it until its host is refreshed.
 func LoseVM(t testing.TB, s *simulator.Simulator, machine string) {
 	t.Helper()
 	m := s.Machine(machine)

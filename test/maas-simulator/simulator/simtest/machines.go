@@ -9,18 +9,18 @@ import (
 	"github.com/openshift/hypershift/test/maas-simulator/status"
 )
 
-// Machine is a machine of a Seed. What is left empty makes a Ready one with 4
-// cores, 8 GiB and a disk of 80 GB, in the zone and the pool default.
+// Machine is a machine of a Seed. Zero values mean a Ready machine with 4 cores, 8 GiB of memory and a disk of 80 GB,
+// in the default zone and pool.
 type Machine struct {
-	// ID is the system id.
+	// ID is the system ID.
 	ID, Hostname string
-	// Zone and Pool are made when they do not exist.
+	// Zone and Pool are created if they do not exist.
 	Zone, Pool string
 	Tags       []string
 	// Memory is in MiB, DiskGB in decimal gigabytes.
 	CPU, Memory, DiskGB int
 
-	// Status New, the zero value, stands for Ready.
+	// Status is the machine's status. New, the zero value, means Ready.
 	Status           status.Status
 	Owner, AgentName string
 	Annotations      map[string]string
@@ -28,8 +28,8 @@ type Machine struct {
 	Power string
 }
 
-// Seed is a region with these machines on one network, and with the images
-// ubuntu/noble and custom/node-image.
+// Seed returns the seed of a region with these machines on one network, and with the images ubuntu/noble and
+// custom/node-image.
 func Seed(machines ...Machine) string {
 	docs := []any{}
 	for i, m := range machines {
@@ -44,7 +44,7 @@ func Seed(machines ...Machine) string {
 		},
 	})
 	if err != nil {
-		panic(err) // Maps of texts and numbers are JSON always.
+		panic(err) // Maps of strings and numbers can always be encoded as JSON.
 	}
 	return string(seed)
 }

@@ -2,8 +2,8 @@
 
 package simtest
 
-// Rack is a seed of five Ready machines: one to five, of growing size, in two
-// zones and two pools, on the subnet 10.9.0.0/24.
+// Rack is a seed of five Ready machines, "one" to "five", of increasing size. They are in three zones and two pools, on
+// the subnet 10.9.0.0/24.
 const Rack = `{
  "zones": [{"id": 1, "name": "default", "description": ""}, {"id": 2, "name": "north", "description": "cold"}, {"id": 3, "name": "south"}],
  "resourcepools": [{"id": 0, "name": "default", "description": "Default pool"}, {"id": 1, "name": "blue"}],
@@ -44,7 +44,7 @@ const Rack = `{
    "physicalblockdevice_set": [{"name": "sda", "size": 80000000000}]}
  ]}`
 
-// WithVMHost is Rack with a VM host that composes.
+// WithVMHost is Rack with a VM host that can compose machines.
 var WithVMHost = Rack[:len(Rack)-1] + `, "vm_hosts": [{
   "id": 7, "name": "lxd-1", "type": "lxd", "zone": "north", "pool": "blue", "parameters": {}, "tags": ["virtual"],
   "architectures": ["amd64/generic"], "capabilities": ["composable", "over_commit"],

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package simtest makes small simulated sites for tests and speaks their API
-// without a client library.
+// Package simtest creates small simulated MAAS sites for tests, and sends API requests to them without a client
+// library.
 package simtest
 
 import (
@@ -25,7 +25,7 @@ import (
 	"github.com/openshift/hypershift/test/maas-simulator/simulator"
 )
 
-// Site is a simulator on a clock that the test moves.
+// Site is a simulator with a clock that the test controls.
 type Site struct {
 	*simulator.Simulator
 	// Clock moves only when the test moves it.
@@ -33,16 +33,16 @@ type Site struct {
 	t     testing.TB
 }
 
-// Durations make every step last long enough to be seen.
+// Durations are long enough for a test to observe every step.
 var Durations = lifecycle.Durations{
 	Power: 2 * time.Second, Deploy: 100 * time.Second, Commission: 100 * time.Second, Test: 100 * time.Second, Erase: 100 * time.Second,
 	Rescue: 100 * time.Second, DeployTimeout: time.Hour, ReleaseTimeout: 5 * time.Minute, NodeTimeout: 30 * time.Minute,
 }
 
-// Start is when the clock of a site starts.
+// Start is the initial time of a site's clock.
 var Start = time.Date(2026, 3, 4, 5, 6, 7, 0, time.UTC)
 
-// New makes a site from a seed, with the users admin, alice and bob.
+// New returns a site with the seed, and with the users admin, alice and bob.
 func New(t testing.TB, seed string, change ...func(*simulator.Options)) *Site {
 	t.Helper()
 	clock := testclock.NewFakeClock(Start)
@@ -66,7 +66,7 @@ func New(t testing.TB, seed string, change ...func(*simulator.Options)) *Site {
 	return &Site{Simulator: s, Clock: clock, t: t}
 }
 
-// Answer is what the server said.
+// Answer is a response of the server.
 type Answer struct {
 	Code   int
 	Body   string
@@ -91,7 +91,7 @@ func (a Answer) List() []map[string]any {
 	return l
 }
 
-// Each lists a field of every object of a list.
+// Each returns a field of every object in a list.
 func (a Answer) Each(field string) []string {
 	out := []string{}
 	for _, o := range a.List() {
@@ -100,8 +100,8 @@ func (a Answer) Each(field string) []string {
 	return out
 }
 
-// Do sends a request below the API's root; user "" sends no credentials. The
-// form is pairs of key and value.
+// Do sends a request to a path below the API's root. An empty user sends no credentials. form contains keys and values
+// in turn.
 func (s *Site) Do(user, method, path string, form ...string) Answer {
 	s.t.Helper()
 	var encoded []string
@@ -118,14 +118,14 @@ func (s *Site) Do(user, method, path string, form ...string) Answer {
 	return s.Send(r)
 }
 
-// Send sends any request.
+// Send sends a request.
 func (s *Site) Send(r *http.Request) Answer {
 	w := httptest.NewRecorder()
 	s.ServeHTTP(w, r)
 	return Answer{Code: w.Code, Body: w.Body.String(), Header: w.Header()}
 }
 
-// Authorization is an OAuth header for a key of the form consumer:token:secret.
+// Authorization returns an OAuth header for a key of the form consumer:token:secret.
 func (s *Site) Authorization(key string) string {
 	parts := strings.SplitN(key, ":", 3)
 	if len(parts) != 3 {
@@ -136,8 +136,8 @@ func (s *Site) Authorization(key string) string {
 		parts[0], parts[1], parts[2], rand.Text(), s.Clock.Now().Unix())
 }
 
-// Settle lets everything that is under way end, a second at a time, for at most
-// the given time.
+// Settle moves the clock by one second at a time until all running operations have ended, but at most by the given
+// time.
 func (s *Site) Settle(within time.Duration) {
 	s.t.Helper()
 	s.Life.Tick(s.t.Context())
@@ -149,7 +149,7 @@ func (s *Site) Settle(within time.Duration) {
 	}
 }
 
-// Pass moves the clock and does what is due then.
+// Pass moves the clock and runs the operations that are then due.
 func (s *Site) Pass(d time.Duration) {
 	s.Clock.Step(d)
 	s.Life.Tick(s.t.Context())
@@ -164,7 +164,7 @@ func (s *Site) busy() bool {
 	return false
 }
 
-// Has returns a machine by system id or hostname, which must exist.
+// Has returns the machine with the system ID or hostname. The test fails if there is none.
 func (s *Site) Has(name string) *inventory.Machine {
 	s.t.Helper()
 	m := s.Machine(name)
@@ -174,20 +174,21 @@ func (s *Site) Has(name string) *inventory.Machine {
 	return m
 }
 
-// Serve lets a simulated site live and answer over HTTP on the loopback until the test ends, and returns the URL of its API.
+// Serve runs a simulator and serves it over HTTP on the loopback interface until the test ends. It returns the URL of
+// the API.
 func Serve(t testing.TB, s *simulator.Simulator) string {
 	t.Helper()
 	go s.Run(t.Context())
 	return Listen(t, s)
 }
 
-// Listen lets a simulated site answer over HTTP on the loopback until the test ends, and returns the URL of its API. Nothing moves
-// there but by Life.Tick.
+// Listen serves a simulator over HTTP on the loopback interface until the test ends. It returns the URL of the API.
+// Machines change their state only by Life.Tick.
 func Listen(t testing.TB, s *simulator.Simulator) string {
 	t.Helper()
 	server := httptest.NewServer(s)
 	t.Cleanup(func() {
-		// Requests that wait for their time must not hold the server up.
+		// Requests that wait for their cost must not block the shutdown of the server.
 		free := s.Load.Set(load.Cost{})
 		server.Close()
 		if err := errors.Join(free, s.Close()); err != nil {

@@ -8,27 +8,27 @@ import (
 	"slices"
 )
 
-// VMHost is an LXD host of a seed. What is left empty makes one with 16 cores,
-// 64 GiB and a storage pool "default" of 1 TB, in the zone and the pool default.
+// VMHost is an LXD host of a seed. Zero values mean 16 cores, 64 GiB of memory and a storage pool "default" of 1 TB, in
+// the default zone and pool.
 type VMHost struct {
 	Name string
-	// Zone and Pool are made when they do not exist.
+	// Zone and Pool are created if they do not exist.
 	Zone, Pool string
 	Tags       []string
 	// Memory is in MiB, DiskGB in decimal gigabytes.
 	CPU, Memory, DiskGB int
-	// CPUOverCommit and MemoryOverCommit are 1 unless they are said.
+	// CPUOverCommit and MemoryOverCommit are the over-commit ratios; 0 means 1.
 	CPUOverCommit, MemoryOverCommit float64
-	// Project is the project that MAAS keeps VMs in; empty means default.
+	// Project is the LXD project of the VMs; empty means default.
 	Project string
-	// Machine is the system id of the machine that the host runs on; empty means unknown.
+	// Machine is the system ID of the machine that the host runs on; empty means unknown.
 	Machine string
-	// StoragePools are the pools by name, each with its decimal gigabytes; nil means
-	// one pool "default" of DiskGB. The first by name is the default pool.
+	// StoragePools maps the names of pools to their sizes in decimal gigabytes; nil means one pool "default" of DiskGB.
+	// The first name is the default pool.
 	StoragePools map[string]int
 }
 
-// WithVMHosts adds LXD hosts to a seed that Seed made.
+// WithVMHosts adds LXD hosts to a seed that Seed returned.
 func WithVMHosts(seed string, hosts ...VMHost) string {
 	var site map[string]any
 	if err := json.Unmarshal([]byte(seed), &site); err != nil {
@@ -41,7 +41,7 @@ func WithVMHosts(seed string, hosts ...VMHost) string {
 	site["vm_hosts"] = docs
 	out, err := json.Marshal(site)
 	if err != nil {
-		panic(err) // Maps of texts and numbers are JSON always.
+		panic(err) // Maps of strings and numbers can always be encoded as JSON.
 	}
 	return string(out)
 }

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package networktest is the network of a test's machines: a bridge in a network namespace of its own, with servers that they reach.
+// Package networktest provides the network of a test's machines: a bridge in its own network namespace, with servers
+// that the machines can reach.
 package networktest
 
 import (
@@ -20,13 +21,14 @@ import (
 	"github.com/openshift/hypershift/test/machine/network"
 )
 
-// Name is that of the bridge in its namespace.
+// Name is the name of the bridge in its namespace.
 const Name = "br0"
 
-// Bridge is what the machines are connected to. Its Address is the first of their network, a /24, without the length.
+// Bridge is the bridge that the machines are connected to. Its Address is the first of their network, a /24, without
+// the prefix length.
 type Bridge struct{ Namespace, Address string }
 
-// Make makes the namespace and the bridge anew. They go when the test ends.
+// Make recreates the namespace and the bridge, and removes them when the test ends.
 func (b Bridge) Make(t testing.TB) {
 	t.Helper()
 	must := func(err error) {
@@ -45,7 +47,7 @@ func (b Bridge) Make(t testing.TB) {
 	must(network.Ensure(b.Namespace, network.Config{Bridges: []network.Bridge{{Name: Name, Address: b.Address + "/24"}}}))
 }
 
-// Serve starts a server at the bridge until the test ends; start is httptest.Server's Start or StartTLS.
+// Serve runs a server at the bridge's address until the test ends; start is httptest.Server's Start or StartTLS.
 func (b Bridge) Serve(t testing.TB, handler http.Handler, start func(*httptest.Server)) *httptest.Server {
 	t.Helper()
 	server := httptest.NewUnstartedServer(handler)
@@ -62,7 +64,7 @@ func (b Bridge) Serve(t testing.TB, handler http.Handler, start func(*httptest.S
 	return server
 }
 
-// Certificate is one for the address of the bridge, good for an hour and signed by itself.
+// Certificate returns a self-signed certificate for the address of the bridge, valid for one hour.
 func (b Bridge) Certificate(t testing.TB) tls.Certificate {
 	t.Helper()
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
@@ -80,7 +82,7 @@ func (b Bridge) Certificate(t testing.TB) tls.Certificate {
 	return tls.Certificate{Certificate: [][]byte{der}, PrivateKey: key}
 }
 
-// PEM is how a machine is given a certificate (DER) that it trusts.
+// PEM encodes a DER certificate for a machine that is to trust it.
 func PEM(certificate []byte) []byte {
 	return pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: certificate})
 }

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package clusterautoscaler is the component that gives a NodePool machines when pods have no room. It runs where the
-// release payload brings its image.
+// Package clusterautoscaler is the component that adds machines to a NodePool when pods cannot be scheduled. It runs if
+// the release payload contains its image.
 package clusterautoscaler
 
 import (
@@ -27,7 +27,7 @@ const (
 //go:embed manifests
 var manifests embed.FS
 
-// New makes the component.
+// New returns the component.
 func New() *component.Component {
 	files, _ := fs.Sub(manifests, "manifests")
 	return &component.Component{

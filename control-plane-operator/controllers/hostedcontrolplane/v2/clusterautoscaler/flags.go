@@ -14,10 +14,10 @@ import (
 	"github.com/openshift/hypershift/support/component"
 )
 
-// ownLabels differ between nodes of pools that are alike in all that matters.
+// ownLabels are labels that differ between nodes of otherwise similar pools.
 var ownLabels = []string{hyperv1.NodePoolLabel}
 
-// expanders are the program's names for the ways to choose among pools.
+// expanders map the API's expanders to the names of the cluster-autoscaler.
 var expanders = map[hyperv1.ExpanderString]string{
 	hyperv1.LeastWasteExpander: "least-waste",
 	hyperv1.PriorityExpander:   "priority",
@@ -31,7 +31,7 @@ func setLimits(f *component.Flags, spec hyperv1.ClusterAutoscaling) {
 	f.SetUnlessEmpty("max-node-provision-time", spec.MaxNodeProvisionTime)
 }
 
-// setChoice says which pool grows, and which pools are alike.
+// setChoice sets which pool grows, and which pools count as similar.
 func setChoice(f *component.Flags, spec hyperv1.ClusterAutoscaling) {
 	order := spec.Expanders
 	if len(order) == 0 {
@@ -68,7 +68,7 @@ func setInt(f *component.Flags, name string, value *int32, unit string) {
 	}
 }
 
-// setPercent sets a flag that takes a share of one.
+// setPercent sets a flag that takes a fraction.
 func setPercent(f *component.Flags, name string, value *int32) {
 	if value != nil {
 		f.Set(name, fmt.Sprintf("%.2f", float64(*value)/100))

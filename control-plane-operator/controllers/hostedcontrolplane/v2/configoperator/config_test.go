@@ -34,7 +34,7 @@ func podOf(t *testing.T, config Config, edit func(*hyperv1.HostedControlPlane)) 
 	return obj.(*appsv1.Deployment).Spec.Template.Spec
 }
 
-// TestWhatIsPassedOn: the operator in the guest's name knows of mirrors, proxies and releases what this one was told.
+// TestWhatIsPassedOn: the config operator gets this operator's settings for mirrors, proxies and releases.
 func TestWhatIsPassedOn(t *testing.T) {
 	proxy := []corev1.EnvVar{{Name: "HTTPS_PROXY", Value: "http://proxy"}, {Name: "NO_PROXY", Value: ".svc"}}
 	pod := podOf(t, Config{Image: "op:1", RegistryOverrides: "a=b", ImageOverrides: "c=d", Inherited: proxy}, func(hcp *hyperv1.HostedControlPlane) {
@@ -51,7 +51,7 @@ func TestWhatIsPassedOn(t *testing.T) {
 		g.Expect(env).To(HaveKeyWithValue(name, want))
 	}
 	g.Expect(pod.Containers[0].Args).To(ContainElements("--platform-type=KubeVirt", "--hosted-control-plane=prod", "--registry-overrides=a=b", "--namespace=$(POD_NAMESPACE)"))
-	// Kubernetes puts in only what was set before it is named.
+	// Kubernetes only expands variables that are defined earlier in the list.
 	g.Expect(slices.IndexFunc(pod.Containers[0].Env, func(e corev1.EnvVar) bool { return e.Name == "POD_NAMESPACE" && e.ValueFrom != nil })).To(BeNumerically(">=", 0))
 }
 

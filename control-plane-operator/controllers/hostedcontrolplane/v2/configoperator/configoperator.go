@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package configoperator is the component that runs the hosted-cluster-config-operator, which configures the guest from
-// inside.
+// Package configoperator is the component that runs the hosted-cluster-config-operator, which configures the guest
+// cluster through its API.
 package configoperator
 
 import (
@@ -21,19 +21,19 @@ const Name = "hosted-cluster-config-operator"
 //go:embed manifests
 var manifests embed.FS
 
-// Config is what the control-plane-operator passes on.
+// Config holds the settings that the control-plane-operator passes on.
 type Config struct {
 	// Image is the operator's own image.
 	Image string
-	// RegistryOverrides is the flag of the same name, passed on as it is.
+	// RegistryOverrides is the flag of the same name, passed on unchanged.
 	RegistryOverrides string
-	// ImageOverrides is the environment variable OPENSHIFT_IMG_OVERRIDES, passed on as it is.
+	// ImageOverrides is the environment variable OPENSHIFT_IMG_OVERRIDES, passed on unchanged.
 	ImageOverrides string
-	// Inherited are further environment variables that are passed on.
+	// Inherited are other environment variables that are passed on.
 	Inherited []corev1.EnvVar
 }
 
-// New makes the component.
+// New returns the component.
 func New(config Config) *component.Component {
 	files, _ := fs.Sub(manifests, "manifests")
 	return &component.Component{

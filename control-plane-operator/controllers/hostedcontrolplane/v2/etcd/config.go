@@ -21,12 +21,12 @@ import (
 
 const (
 	configDir = "/etc/etcd/config"
-	// configAnnotation makes members roll when their configuration changes. What says how a member joins is not in it: members
-	// that run have joined.
+	// configAnnotation restarts members when their configuration changes. It leaves out how a member joins: running
+	// members have joined already.
 	configAnnotation = "hypershift.openshift.io/etcd-config-hash"
 )
 
-// settings are the keys of etcd's configuration file that a member has. They are named like its flags.
+// settings are the keys of etcd's configuration file that the operator sets. They are named like its flags.
 type settings struct {
 	Name                     string   `json:"name"`
 	DataDir                  string   `json:"data-dir"`
@@ -42,8 +42,9 @@ type settings struct {
 	PeerTransport            security `json:"peer-transport-security"`
 	QuotaBackendBytes        int64    `json:"quota-backend-bytes"`
 	SnapshotCount            int      `json:"snapshot-count"`
-	// InitialCorruptCheck keeps a member from serving when its data differs from that of the others, and CompactHashCheck has the leader
-	// compare what all store after each compaction. Etcd 3.5 and 3.6 know them by these names; 3.7 ignores them.
+	// InitialCorruptCheck keeps a member from serving when its data differs from that of the others. CompactHashCheck
+	// makes the leader compare the data of all members after each compaction. Etcd 3.5 and 3.6 know them by these names;
+	// 3.7 ignores them.
 	InitialCorruptCheck bool     `json:"experimental-initial-corrupt-check"`
 	CompactHashCheck    bool     `json:"experimental-compact-hash-check-enabled"`
 	TLSMinVersion       string   `json:"tls-min-version"`
@@ -57,17 +58,17 @@ type security struct {
 	ClientCertAuth bool   `json:"client-cert-auth"`
 }
 
-// PeerURL is where the others of a hosted namespace reach the member of a pod.
+// PeerURL returns the URL at which the other members reach the member of a pod.
 func PeerURL(namespace, pod string) string { return "https://" + host(namespace, pod) + ":2380" }
 
-// ClientURL is where clients of a hosted namespace reach the member of a pod, and no other.
+// ClientURL returns the URL at which clients in a hosted namespace reach the member of a pod, and no other member.
 func ClientURL(namespace, pod string) string { return "https://" + host(namespace, pod) + ":2379" }
 
 func host(namespace, pod string) string {
 	return fmt.Sprintf("%s.etcd-discovery.%s.svc", pod, namespace)
 }
 
-// Pods names the members of a control plane.
+// Pods returns the pod names of the members of a control plane.
 func Pods(hcp *hyperv1.HostedControlPlane) []string {
 	var pods []string
 	for i := range New().Replicas(hcp) {
@@ -106,9 +107,10 @@ func configHash(hcp *hyperv1.HostedControlPlane, quota int64) (string, error) {
 	return hex.EncodeToString(sum[:])[:16], nil
 }
 
-// Settings are a member's configuration. How it may join follows from its stage. A member that started once never again
-// starts without its data: with the identity but not the memory of what it voted for, it could undo what the cluster has
-// acknowledged. It is told of no peer, so that etcd, which asks them of such a member, refuses; with its data it does not ask.
+// Settings returns a member's configuration. Its stage decides how the member may join. A member that started once
+// never starts again without its data. With its identity but without its votes, it could undo what the cluster has
+// acknowledged. It therefore gets no peers: etcd needs peers to start without data, and fails. With its data it needs
+// none.
 func Settings(hcp *hyperv1.HostedControlPlane, pod string, stage Stage, quota int64) any {
 	tls := tlsprofile.Of(hcp)
 	pods, state := Pods(hcp), "existing"
@@ -128,8 +130,8 @@ func Settings(hcp *hyperv1.HostedControlPlane, pod string, stage Stage, quota in
 		InitialCluster: strings.Join(cluster, ","), InitialClusterState: state, InitialClusterToken: hcp.Namespace,
 		InitialAdvertisePeerURLs: PeerURL(hcp.Namespace, pod), AdvertiseClientURLs: ClientURL(hcp.Namespace, pod),
 		ListenPeerURLs: "https://0.0.0.0:2380", ListenClientURLs: "https://0.0.0.0:2379",
-		// The kubelet has no client certificate for its probes, so health and metrics are served without one, and hold
-		// nothing that is stored.
+		// The kubelet has no client certificate for its probes. Health and metrics are therefore served without one; they
+		// contain no stored data.
 		ListenMetricsURLs: "http://0.0.0.0:2381",
 		ClientTransport:   transport("server"), PeerTransport: transport("peer"),
 		QuotaBackendBytes: quota, SnapshotCount: 10000,
@@ -145,27 +147,28 @@ func transport(name string) security {
 	}
 }
 
-// NotesConfigMap is where the etcd controller notes how far each member is.
+// NotesConfigMap is where the etcd controller stores the stage of each member.
 const NotesConfigMap = "etcd-members"
 
-// Stage is how far a member is in joining its cluster. The zero value is a member of a cluster that forms.
+// Stage is the progress of a member in joining its cluster. The zero value is a member of a cluster that is being
+// formed.
 type Stage string
 
 const (
-	// Joining is a member without data whose predecessor the cluster has forgotten.
+	// Joining is a member without data whose predecessor was removed from the cluster.
 	Joining Stage = "Joining"
-	// Started is a member that has answered, and has its data on the volume.
+	// Started is a member that has answered and has its data on the volume.
 	Started Stage = "Started"
 )
 
-// Note is what is known of a member.
+// Note is the stored state of a member.
 type Note struct {
 	Stage Stage
-	// Volume is the UID of the claim that its data is on; empty unless it started.
+	// Volume is the UID of the claim with the member's data; empty unless the member started.
 	Volume string
 }
 
-// ReadNotes returns the notes of a hosted namespace by pod; none if there are none yet.
+// ReadNotes returns the notes of a hosted namespace by pod; empty if there are none.
 func ReadNotes(ctx context.Context, reader client.Reader, namespace string) (map[string]Note, error) {
 	cm := &corev1.ConfigMap{}
 	key := client.ObjectKey{Namespace: namespace, Name: NotesConfigMap}
@@ -180,5 +183,5 @@ func ReadNotes(ctx context.Context, reader client.Reader, namespace string) (map
 	return notes, nil
 }
 
-// String is the note as ReadNotes reads it.
+// String formats the note for ReadNotes.
 func (n Note) String() string { return strings.TrimSpace(string(n.Stage) + " " + n.Volume) }

@@ -31,12 +31,12 @@ import (
 
 var errAway = errors.New("the API server is away")
 
-// reader is a hosted namespace with some objects.
+// reader returns a client of a hosted namespace with some objects.
 func reader(objects ...client.Object) client.WithWatch {
 	return fake.NewClientBuilder().WithScheme(fixture.Scheme()).WithObjects(objects...).Build()
 }
 
-// away is a hosted namespace that nobody can read.
+// away returns a client whose requests all fail.
 func away() client.Client {
 	return testenv.Intercept(reader(), func(testenv.Request) error { return errAway })
 }
@@ -51,8 +51,8 @@ func named(name string) metav1.ObjectMeta {
 	return metav1.ObjectMeta{Namespace: fixture.Namespace, Name: name}
 }
 
-// TestHowMembersJoin: what a member is told of others decides whether it may begin without data. A member that had data and begins without it
-// would forget what it voted for.
+// TestHowMembersJoin: the peers in a member's configuration decide whether it may start without data. A member that had
+// data and starts without it would forget its votes.
 func TestHowMembersJoin(t *testing.T) {
 	notes := &corev1.ConfigMap{ObjectMeta: named(NotesConfigMap), Data: map[string]string{"etcd-1": "Joining", "etcd-2": "Started 1234"}}
 	scope := &component.Scope{HCP: threeMembers(), Client: reader(notes)}
@@ -114,7 +114,7 @@ func TestNotes(t *testing.T) {
 	})
 }
 
-// set is the StatefulSet of a control plane.
+// set returns the StatefulSet of a control plane.
 func set(t *testing.T, hcp *hyperv1.HostedControlPlane, objects ...client.Object) *appsv1.StatefulSet {
 	t.Helper()
 	obj, err := New().Render(t.Context(), &component.Scope{HCP: hcp, Client: reader(objects...), Images: anyImage{}})
@@ -219,7 +219,7 @@ func TestEnabled(t *testing.T) {
 	}
 }
 
-// clientOf are the objects by which the API server calls an etcd.
+// clientOf returns the objects with the API server's credentials for an etcd.
 func clientOf(t *testing.T, cert, key, ca []byte) client.WithWatch {
 	t.Helper()
 	return reader(

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package etcd is the component that stores the hosted cluster: a StatefulSet of one or three members with upstream's
-// plain etcd image, which has no shell and needs none.
+// Package etcd is the component that stores the hosted cluster: a StatefulSet of one or three members. It uses the
+// unmodified upstream etcd image, which has no shell and needs none.
 package etcd
 
 import (
@@ -23,10 +23,10 @@ import (
 // Name is the component's name.
 const Name = "etcd"
 
-// DataDir is where a member keeps its data: its volume.
+// DataDir is the data directory of a member, on its volume.
 const DataDir = "/var/lib/data"
 
-// Prefix is what the keys of all that an API server stores begin with, after a slash.
+// Prefix is the first path segment of all keys that an API server stores.
 const Prefix = "kubernetes.io"
 
 const (
@@ -38,7 +38,7 @@ const (
 //go:embed manifests
 var manifests embed.FS
 
-// New makes the component.
+// New returns the component.
 func New() *component.Component {
 	files, _ := fs.Sub(manifests, "manifests")
 	return &component.Component{
@@ -60,8 +60,9 @@ func enabled(_ context.Context, scope *component.Scope) (bool, error) {
 	return scope.HCP.Spec.Etcd.ManagementType != hyperv1.Unmanaged, nil
 }
 
-// URLs are where the API server reaches etcd: every member by its name. Through the Service of all, a connection stays with the member that it
-// met first, also when nobody answers there any more, and a new one may meet that member again; a client that knows them all passes on to another one.
+// URLs returns the URLs at which the API server reaches etcd, one for each member. Through a Service of all members, a
+// connection stays with its first member, even if that no longer answers, and a new connection may reach that member
+// again. A client that knows all members switches to another one.
 func URLs(hcp *hyperv1.HostedControlPlane) []string {
 	pods := Pods(hcp)
 	if pki.BringsEtcd(hcp) || len(pods) < 2 {
@@ -74,7 +75,8 @@ func URLs(hcp *hyperv1.HostedControlPlane) []string {
 	return urls
 }
 
-// URL is where one reaches any member of etcd; of one that the user brings it may be several, with commas between them.
+// URL returns the URL of any member of etcd. For an etcd that the user provides, it may be several, separated by
+// commas.
 func URL(hcp *hyperv1.HostedControlPlane) string {
 	if pki.BringsEtcd(hcp) {
 		return hcp.Spec.Etcd.Unmanaged.Endpoint
@@ -96,7 +98,7 @@ func adapt(ctx context.Context, scope *component.Scope, set *appsv1.StatefulSet)
 	return setStorage(scope.HCP, set)
 }
 
-// setStorage gives each member a volume of the size and class that the cluster asks for.
+// setStorage gives each member a volume with the size and class of the spec.
 func setStorage(hcp *hyperv1.HostedControlPlane, set *appsv1.StatefulSet) error {
 	claim := corev1.PersistentVolumeClaim{
 		ObjectMeta: metav1.ObjectMeta{Name: dataVolume},

@@ -40,7 +40,7 @@ func TestURLs(t *testing.T) {
 	}
 }
 
-// own is a control plane whose etcd the user brings.
+// own returns a control plane whose etcd the user provides.
 func own(endpoint string) *hyperv1.HostedControlPlane {
 	hcp := &hyperv1.HostedControlPlane{}
 	hcp.Spec.Etcd = hyperv1.EtcdSpec{ManagementType: hyperv1.Unmanaged, Unmanaged: &hyperv1.UnmanagedEtcdSpec{Endpoint: endpoint}}

@@ -23,11 +23,11 @@ import (
 	supportpki "github.com/openshift/hypershift/support/pki"
 )
 
-// healthKey is what an API server asks for to know whether etcd serves it. Nobody writes it.
+// healthKey is the key that an API server reads to check whether etcd serves. It is never written.
 const healthKey = "/" + Prefix + "/health"
 
-// ValidateEndpoint says why the API server could not go by the endpoint of an etcd that the user brings: it ends at one that is no URL, and
-// waits for ever for one without a port.
+// ValidateEndpoint returns why the API server could not use the endpoint of an etcd that the user provides. The API
+// server exits if the endpoint is not a URL, and waits indefinitely if it has no port.
 func ValidateEndpoint(hcp *hyperv1.HostedControlPlane) error {
 	if !pki.BringsEtcd(hcp) {
 		return nil
@@ -41,7 +41,8 @@ func ValidateEndpoint(hcp *hyperv1.HostedControlPlane) error {
 	return nil
 }
 
-// AskOwn asks an etcd that the user brings what API servers ask theirs, with what they authenticate with; an error says why it does not serve them.
+// AskOwn sends an etcd that the user provides the request of the API server's health check, with the API server's
+// credentials. The error says why it does not serve.
 func AskOwn(ctx context.Context, reader client.Reader, hcp *hyperv1.HostedControlPlane) error {
 	config, err := ClientTLS(ctx, reader, hcp.Namespace)
 	if apierrors.IsNotFound(err) {
@@ -53,7 +54,8 @@ func AskOwn(ctx context.Context, reader client.Reader, hcp *hyperv1.HostedContro
 	members, err := clientv3.New(clientv3.Config{Endpoints: URLs(hcp), TLS: config, MaxUnaryRetries: 1, Logger: zap.NewNop()})
 	if err == nil {
 		defer func() { _ = members.Close() }()
-		// The client's own calls wait for a connection, and try again, until their time is up: then nobody knows what was wrong.
+		// The methods of the etcd client wait for a connection and retry until the deadline, which hides the cause. Call gRPC
+		// directly.
 		_, err = etcdserverpb.NewKVClient(members.ActiveConnection()).Range(ctx, &etcdserverpb.RangeRequest{Key: []byte(healthKey)})
 	}
 	switch {
@@ -65,7 +67,7 @@ func AskOwn(ctx context.Context, reader client.Reader, hcp *hyperv1.HostedContro
 	return nil
 }
 
-// cause is an error without what gRPC says around it.
+// cause returns the text of an error without gRPC's prefix.
 func cause(err error) string {
 	const before = "desc = "
 	text := err.Error()
@@ -79,7 +81,7 @@ func cause(err error) string {
 	return text
 }
 
-// ClientTLS is how clients of the hosted namespace, the API server among them, call etcd.
+// ClientTLS returns the TLS configuration of etcd's clients in the hosted namespace, such as the API server.
 func ClientTLS(ctx context.Context, reader client.Reader, namespace string) (*tls.Config, error) {
 	secret, bundle := &corev1.Secret{}, &corev1.ConfigMap{}
 	for name, obj := range map[string]client.Object{pki.EtcdClient: secret, pki.EtcdBundle: bundle} {

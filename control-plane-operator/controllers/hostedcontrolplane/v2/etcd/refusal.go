@@ -11,11 +11,13 @@ import (
 	"time"
 )
 
-// alertTimeout is how long a server that took a connection has for saying that it refuses the client. It says so at once or never.
+// alertTimeout is how long a server that accepted a connection has to reject the client. It does so immediately or
+// never.
 const alertTimeout = 2 * time.Second
 
-// refusal is what servers say to a client whose certificate they refuse; else it is the error that there was. By TLS 1.3 a server says it after
-// the handshake and hangs up, and a client that writes by then meets a broken pipe instead of the reason: this one only listens.
+// refusal returns the TLS alert of a server that rejects the client's certificate; otherwise it returns the given
+// error. In TLS 1.3 a server sends the alert after the handshake and closes the connection. A client that writes at
+// that moment gets a broken pipe instead of the alert, so this one only reads.
 func refusal(ctx context.Context, config *tls.Config, endpoints []string, otherwise error) error {
 	for _, endpoint := range endpoints {
 		u, err := url.Parse(endpoint)
@@ -30,7 +32,7 @@ func refusal(ctx context.Context, config *tls.Config, endpoints []string, otherw
 	return otherwise
 }
 
-// listen connects and returns what ends the silence.
+// listen connects and returns the error of the first read.
 func listen(ctx context.Context, config *tls.Config, address string) error {
 	ctx, cancel := context.WithTimeout(ctx, alertTimeout)
 	defer cancel()

@@ -20,7 +20,7 @@ import (
 	"github.com/openshift/hypershift/support/testenv"
 )
 
-// TestRefusal asks servers that take one CA's clients why another call of theirs broke off.
+// TestRefusal asks servers that accept clients of one CA why a call failed.
 func TestRefusal(t *testing.T) {
 	ca, other := fixture.CA(t, "corporate"), fixture.CA(t, "other")
 	issue := func(by *supportpki.KeyPair, leaf supportpki.Leaf) *supportpki.KeyPair {

@@ -13,10 +13,10 @@ import (
 	hyperv1 "github.com/openshift/hypershift/api/hypershift/v1beta1"
 )
 
-// ClaimName is how the claim of the volume of a pod is called.
+// ClaimName returns the name of the PersistentVolumeClaim of a pod.
 func ClaimName(pod string) string { return dataVolume + "-" + pod }
 
-// Size is how large the volume of each member shall be.
+// Size returns the desired size of each member's volume.
 func Size(hcp *hyperv1.HostedControlPlane) resource.Quantity {
 	if managed := hcp.Spec.Etcd.Managed; managed != nil && managed.Storage.PersistentVolume != nil && managed.Storage.PersistentVolume.Size != nil {
 		return *managed.Storage.PersistentVolume.Size
@@ -24,9 +24,9 @@ func Size(hcp *hyperv1.HostedControlPlane) resource.Quantity {
 	return resource.MustParse(defaultSize)
 }
 
-// Quota is how many bytes the database may grow to: the log and the snapshots beside it have a fifth of the volume. An etcd that reaches
-// its quota refuses writes and can be mended; one whose disk is full cannot even compact. It follows the smallest volume that is there, since
-// one that was asked to grow may take its time, or never do.
+// Quota returns the maximum size of the database in bytes: the log and the snapshots get a fifth of the volume. An etcd
+// that reaches its quota rejects writes and can be repaired; one whose disk is full cannot even compact. The quota
+// follows the smallest existing volume, since a volume that was asked to grow may take long, or never grow.
 func Quota(hcp *hyperv1.HostedControlPlane, claims []corev1.PersistentVolumeClaim) int64 {
 	smallest := Size(hcp)
 	for i := range claims {
@@ -37,7 +37,7 @@ func Quota(hcp *hyperv1.HostedControlPlane, claims []corev1.PersistentVolumeClai
 	return smallest.Value() / 5 * 4
 }
 
-// readQuota finds the claims and the quota that follows from them.
+// readQuota reads the claims and returns the quota for them.
 func readQuota(ctx context.Context, reader client.Reader, hcp *hyperv1.HostedControlPlane) (int64, error) {
 	var claims []corev1.PersistentVolumeClaim
 	for _, pod := range Pods(hcp) {

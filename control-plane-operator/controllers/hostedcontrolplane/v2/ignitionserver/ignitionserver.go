@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package ignitionserver is the component from which machines fetch their configuration when they first boot.
+// Package ignitionserver is the component that serves machines their configuration when they first boot.
 package ignitionserver
 
 import (
@@ -30,17 +30,17 @@ const (
 //go:embed manifests
 var manifests embed.FS
 
-// Config is what the control-plane-operator passes on.
+// Config holds the settings that the control-plane-operator passes on.
 type Config struct {
-	// RegistryOverrides is the flag of the same name, passed on as it is.
+	// RegistryOverrides is the flag of the same name, passed on unchanged.
 	RegistryOverrides string
-	// ImageOverrides is the environment variable OPENSHIFT_IMG_OVERRIDES, passed on as it is.
+	// ImageOverrides is the environment variable OPENSHIFT_IMG_OVERRIDES, passed on unchanged.
 	ImageOverrides string
-	// Inherited are further environment variables that are passed on.
+	// Inherited are other environment variables that are passed on.
 	Inherited []corev1.EnvVar
 }
 
-// New makes the component.
+// New returns the component.
 func New(config Config) *component.Component {
 	files, _ := fs.Sub(manifests, "manifests")
 	return &component.Component{
@@ -95,7 +95,7 @@ func adaptRole(_ context.Context, scope *component.Scope, role *rbacv1.Role) err
 	return nil
 }
 
-// adaptService publishes the server itself: its certificate names the published host, so that no proxy is needed.
+// adaptService publishes the server directly: its certificate names the published host, so that no proxy is needed.
 func adaptService(_ context.Context, scope *component.Scope, service *corev1.Service) error {
 	service.Spec.Type = corev1.ServiceTypeClusterIP
 	strategy, _ := infra.Strategy(scope.HCP, hyperv1.Ignition)

@@ -24,7 +24,7 @@ type anyImage struct{}
 
 func (anyImage) ComponentImage(tag string) (string, bool) { return "registry.example/" + tag, true }
 
-// scopeOf is a control plane whose ignition-server is published in some way; nil is in none.
+// scopeOf returns a control plane whose ignition-server is published by a strategy; nil leaves it out.
 func scopeOf(strategy *hyperv1.ServicePublishingStrategy) *component.Scope {
 	hcp := fixture.ControlPlane()
 	hcp.UID, hcp.Spec.Services = "plane", nil
@@ -108,7 +108,8 @@ func TestEnabled(t *testing.T) {
 	}
 }
 
-// TestRights: the server is asked by machines that nobody knows yet, so it may read what they get, each by its name.
+// TestRights: machines without an identity call the server, so it may only read the objects that it serves, each by
+// name.
 func TestRights(t *testing.T) {
 	secrets := func(key string) []string {
 		scope := scopeOf(nodePort(0))

@@ -17,7 +17,7 @@ import (
 	"github.com/openshift/hypershift/support/tlsprofile"
 )
 
-// Where the container finds its files.
+// Paths of files in the container.
 const (
 	certDir           = "/etc/kubernetes/certs"
 	serviceAccountDir = "/etc/kubernetes/secrets/svcacct-key"
@@ -34,7 +34,8 @@ const (
 	annotationPrefix     = "hypershift.openshift.io/kube-apiserver-"
 )
 
-// args are the flags of the API server; replicas is the number of its pods, and webhooks are those that it may call.
+// args returns the flags of the API server. replicas is the number of its pods, and webhooks are those that it may
+// call.
 func args(hcp *hyperv1.HostedControlPlane, replicas int32, webhooks map[string][]byte) component.Flags {
 	var f component.Flags
 	serving(&f, hcp)
@@ -48,16 +49,16 @@ func args(hcp *hyperv1.HostedControlPlane, replicas int32, webhooks map[string][
 	f.Set("enable-admission-plugins", "NodeRestriction")
 	f.Set("service-cluster-ip-range", serviceCIDRs(hcp))
 	f.Set("service-node-port-range", nodePortRange(hcp))
-	// Nodes are reached on the machine network; names of machines need not resolve here.
+	// Nodes are reached on the machine network; host names of machines may not resolve here.
 	f.Set("kubelet-preferred-address-types", "InternalIP")
 	f.Set("kubelet-certificate-authority", certDir+"/client-ca/ca.crt")
 	f.Set("kubelet-client-certificate", certDir+"/kubelet/tls.crt")
 	f.Set("kubelet-client-key", certDir+"/kubelet/tls.key")
-	// Guests reach the API by its published address, which the hosted-cluster-config-operator writes into the guest's
-	// Endpoints. The pod's own address means nothing there.
+	// Guests reach the API at its published address, which the hosted-cluster-config-operator writes into the guest's
+	// Endpoints. The pod's own address is not reachable there.
 	f.Set("endpoint-reconciler-type", "none")
 	f.Set("enable-aggregator-routing", "true")
-	gates, _ := featureGates(hcp) // ValidateLists has refused what cannot be written.
+	gates, _ := featureGates(hcp) // ValidateLists has rejected invalid values.
 	f.SetUnlessEmpty("feature-gates", gates)
 	f.Set("v", annotation(hcp, "verbosity-level", defaultVerbosity))
 	return f
@@ -95,7 +96,7 @@ func storage(f *component.Flags, hcp *hyperv1.HostedControlPlane) {
 	f.Set("event-ttl", "3h")
 	if hcp.Spec.SecretEncryption != nil {
 		f.Set("encryption-provider-config", encryptionDir+"/"+encryptionKey)
-		// The operator rolls the pods when the configuration changes, so that all agree on it.
+		// The operator restarts the pods when the configuration changes, so that all use the same one.
 		f.Set("encryption-provider-config-automatic-reload", "false")
 	}
 }
@@ -123,7 +124,7 @@ func authentication(f *component.Flags, hcp *hyperv1.HostedControlPlane) {
 	f.Set("proxy-client-key-file", certDir+"/aggregator/tls.key")
 }
 
-// serviceAccountIssuer is who signs the tokens of service accounts.
+// serviceAccountIssuer returns the issuer of service account tokens.
 func serviceAccountIssuer(hcp *hyperv1.HostedControlPlane) string {
 	if hcp.Spec.IssuerURL == "" {
 		return defaultIssuer
@@ -151,13 +152,14 @@ func callWebhooks(f *component.Flags, webhooks map[string][]byte) {
 	}
 }
 
-// shutdown says how long an API server stays after it was told to go, in seconds.
+// shutdown holds how long an API server keeps serving after it was asked to stop, in seconds.
 type shutdown struct {
 	delay, grace int64
 }
 
-// shutdownOf: with several replicas a leaving one serves on until load balancers know. A single one has nobody to hand
-// over to, so waiting would only make an update or a deletion longer: without its etcd it never ends by itself.
+// shutdownOf returns the shutdown times. With several replicas, a terminating one keeps serving until load balancers
+// have removed it. With a single replica there is no other to take the traffic, so waiting would only delay an update
+// or a deletion: without its etcd the API server does not exit before it is killed.
 func shutdownOf(hcp *hyperv1.HostedControlPlane) shutdown {
 	if hcp.Spec.ControllerAvailabilityPolicy == hyperv1.HighlyAvailable {
 		return shutdown{delay: 70, grace: 135}
@@ -168,7 +170,7 @@ func shutdownOf(hcp *hyperv1.HostedControlPlane) shutdown {
 func limits(f *component.Flags, hcp *hyperv1.HostedControlPlane, replicas int32) {
 	goaway := "0.001"
 	if replicas == 1 {
-		// A client told to go away would come back to the same server.
+		// A client that is told to reconnect would reach the same server again.
 		goaway = "0"
 	}
 	f.Set("goaway-chance", annotation(hcp, "goaway-chance", goaway))

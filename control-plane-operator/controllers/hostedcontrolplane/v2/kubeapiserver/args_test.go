@@ -15,7 +15,7 @@ import (
 	"github.com/openshift/hypershift/control-plane-operator/fixture"
 )
 
-// flagsOf are the flags of the API server of a cluster, by name and in order.
+// flagsOf returns the flags of a cluster's API server, by name and in order.
 func flagsOf(hcp *hyperv1.HostedControlPlane, replicas int32) map[string][]string {
 	flags := map[string][]string{}
 	for _, flag := range args(hcp, replicas, nil) {
@@ -49,7 +49,7 @@ func highlyAvailable(hcp *hyperv1.HostedControlPlane) {
 	hcp.Spec.ControllerAvailabilityPolicy = hyperv1.HighlyAvailable
 }
 
-// flagCase is what a field of the cluster makes of one flag; no value means that the flag is not given.
+// flagCase is the effect of a field of the cluster on one flag; no value means that the flag is not set.
 type flagCase struct {
 	name     string
 	edit     func(*hyperv1.HostedControlPlane)

@@ -43,7 +43,8 @@ func profileOrDefault(profile configv1.AuditProfileType) configv1.AuditProfileTy
 	return profile
 }
 
-// auditPolicy has the rules of single groups before those of all, since the API server goes by the first that fits.
+// auditPolicy puts the rules of single groups before the general ones, since the API server uses the first rule that
+// matches.
 func auditPolicy(audit configv1.Audit) auditv1.Policy {
 	policy := auditv1.Policy{
 		TypeMeta:   metav1.TypeMeta{APIVersion: auditv1.SchemeGroupVersion.String(), Kind: "Policy"},
@@ -56,7 +57,7 @@ func auditPolicy(audit configv1.Audit) auditv1.Policy {
 	return policy
 }
 
-// groupRules are a profile's rules for the members of one group. A rule that is about another group says nothing of them.
+// groupRules returns a profile's rules for the members of one group. A rule for another group does not apply to them.
 func groupRules(custom configv1.AuditCustomRule) []auditv1.PolicyRule {
 	var rules []auditv1.PolicyRule
 	for _, rule := range profileRules(profileOrDefault(custom.Profile)) {
@@ -68,7 +69,7 @@ func groupRules(custom configv1.AuditCustomRule) []auditv1.PolicyRule {
 	return rules
 }
 
-// profileRules end with one that fits every request.
+// profileRules end with a rule that matches every request.
 func profileRules(profile configv1.AuditProfileType) []auditv1.PolicyRule {
 	if profile == configv1.NoneAuditProfileType {
 		return []auditv1.PolicyRule{{Level: auditv1.LevelNone}}
@@ -76,7 +77,7 @@ func profileRules(profile configv1.AuditProfileType) []auditv1.PolicyRule {
 	return append(append(noise(), bodies(profile)...), auditv1.PolicyRule{Level: auditv1.LevelMetadata})
 }
 
-// noise are requests that every cluster makes all the time and that nobody looks for.
+// noise returns rules for requests that every cluster makes all the time and that have no value in the log.
 func noise() []auditv1.PolicyRule {
 	return []auditv1.PolicyRule{
 		{Level: auditv1.LevelNone, Resources: []auditv1.GroupResources{{Group: "", Resources: []string{"events"}}, {Group: "events.k8s.io", Resources: []string{"events"}}}},
@@ -86,7 +87,8 @@ func noise() []auditv1.PolicyRule {
 	}
 }
 
-// bodies are the rules that log more than who did what. What holds secrets is never logged with its body.
+// bodies returns the rules that log more than metadata. A resource that may contain secrets is never logged with its
+// body.
 func bodies(profile configv1.AuditProfileType) []auditv1.PolicyRule {
 	secret := auditv1.PolicyRule{Level: auditv1.LevelMetadata, Resources: []auditv1.GroupResources{
 		{Group: "", Resources: []string{"secrets", "configmaps", "serviceaccounts/token"}},

@@ -18,14 +18,14 @@ import (
 	"github.com/openshift/hypershift/support/component"
 )
 
-// auditing is a cluster with an audit configuration.
+// auditing returns a cluster with an audit configuration.
 func auditing(asked configv1.Audit) *hyperv1.HostedControlPlane {
 	hcp := &hyperv1.HostedControlPlane{}
 	hcp.Spec.Configuration = &hyperv1.ClusterConfiguration{APIServer: &configv1.APIServerSpec{Audit: asked}}
 	return hcp
 }
 
-// evaluator decides as the API server of a cluster does, which reads the file that is rendered for it.
+// evaluator returns the policy evaluation of the API server, with the file that is rendered for a cluster.
 func evaluator(t *testing.T, hcp *hyperv1.HostedControlPlane) apiserveraudit.PolicyRuleEvaluator {
 	t.Helper()
 	file := &corev1.ConfigMap{}
@@ -39,14 +39,14 @@ func evaluator(t *testing.T, hcp *hyperv1.HostedControlPlane) apiserveraudit.Pol
 	return policy.NewPolicyRuleEvaluator(read)
 }
 
-// request is one for a resource; groups are those of who asks.
+// request returns a request for a resource; groups are the groups of the user.
 func request(verb, group, resource, sub string, groups ...string) authorizer.AttributesRecord {
 	return authorizer.AttributesRecord{
 		User: &user.DefaultInfo{Name: "somebody", Groups: groups}, Verb: verb, APIGroup: group, Resource: resource, Subresource: sub, ResourceRequest: true,
 	}
 }
 
-// visit is a request for no resource.
+// visit returns a request for a path that is not a resource.
 func visit(path string) authorizer.AttributesRecord {
 	return authorizer.AttributesRecord{User: &user.DefaultInfo{Name: "somebody"}, Verb: "get", Path: path}
 }
@@ -57,7 +57,7 @@ const (
 	whole    = auditinternal.LevelRequestResponse
 )
 
-// TestAuditProfiles has the API server's own evaluation say what becomes of a request.
+// TestAuditProfiles evaluates requests with the API server's own evaluator.
 func TestAuditProfiles(t *testing.T) {
 	profiles := []configv1.AuditProfileType{
 		"", configv1.DefaultAuditProfileType, configv1.WriteRequestBodiesAuditProfileType, configv1.AllRequestBodiesAuditProfileType, configv1.NoneAuditProfileType,
@@ -104,7 +104,7 @@ func TestAuditProfiles(t *testing.T) {
 	}
 }
 
-// TestAuditGroups: a rule of a group says all of its members and nothing of others.
+// TestAuditGroups: a rule of a group applies to all of its members and to no other user.
 func TestAuditGroups(t *testing.T) {
 	quietRobots := configv1.AuditCustomRule{Group: "robots", Profile: configv1.NoneAuditProfileType}
 	watchedAuditors := configv1.AuditCustomRule{Group: "auditors", Profile: configv1.AllRequestBodiesAuditProfileType}

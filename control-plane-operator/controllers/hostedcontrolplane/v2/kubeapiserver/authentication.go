@@ -35,7 +35,7 @@ func hasProviders(scope *component.Scope) bool { return hasProvidersIn(scope.HCP
 
 func hasProvidersIn(hcp *hyperv1.HostedControlPlane) bool { return len(providers(hcp)) > 0 }
 
-// providers are the OpenID Connect issuers whose tokens the API server is asked to accept.
+// providers returns the OpenID Connect issuers whose tokens the API server should accept.
 func providers(hcp *hyperv1.HostedControlPlane) []configv1.OIDCProvider {
 	authentication := authenticationOf(hcp)
 	if authentication.Type != configv1.AuthenticationTypeOIDC {
@@ -51,7 +51,7 @@ func authenticationOf(hcp *hyperv1.HostedControlPlane) configv1.AuthenticationSp
 	return *hcp.Spec.Configuration.Authentication
 }
 
-// adaptAuthentication writes the providers that can be honoured. Without any, the API server accepts no token of theirs.
+// adaptAuthentication writes the supported providers. Without any, the API server accepts no OpenID Connect token.
 func adaptAuthentication(ctx context.Context, scope *component.Scope, cm *corev1.ConfigMap) error {
 	config, _, err := authenticators(ctx, scope.Client, scope.HCP)
 	if err != nil {
@@ -65,8 +65,8 @@ func adaptAuthentication(ctx context.Context, scope *component.Scope, cm *corev1
 	return nil
 }
 
-// issuerCA reads the certificates that the issuer's server is trusted by; an empty name means those of the system. A bundle
-// that is named and not there is a fault, since without it many more servers would be trusted.
+// issuerCA reads the CA bundle for the issuer's server; an empty name means the system's CAs. A missing bundle is an
+// error, because the system's CAs would trust many more servers.
 func issuerCA(ctx context.Context, c client.Reader, namespace, name string, provider *field.Path) (string, *field.Error, error) {
 	if name == "" {
 		return "", nil, nil
@@ -83,7 +83,7 @@ func issuerCA(ctx context.Context, c client.Reader, namespace, name string, prov
 	return cm.Data[issuerCAKey], nil, nil
 }
 
-// authenticationScheme knows the configuration in the versions that API servers read.
+// authenticationScheme contains the configuration in the versions that API servers read.
 var authenticationScheme = func() *runtime.Scheme {
 	scheme := runtime.NewScheme()
 	utilruntime.Must(apiserver.AddToScheme(scheme))
@@ -106,7 +106,8 @@ func encodeAuthentication(config *apiserver.AuthenticationConfiguration, version
 	return out.String(), nil
 }
 
-// authenticationVersion is what an API server of that version reads: v1 came with 1.34, and those before know only v1beta1.
+// authenticationVersion returns the API version that an API server of that version reads: v1 came with 1.34, and
+// earlier versions only read v1beta1.
 func authenticationVersion(version string) (schema.GroupVersion, error) {
 	v, err := semver.ParseTolerant(version)
 	if err != nil {

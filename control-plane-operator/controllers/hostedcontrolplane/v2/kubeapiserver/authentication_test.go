@@ -25,7 +25,7 @@ func hostedClient(objects ...client.Object) client.Client {
 	return fake.NewClientBuilder().WithScheme(fixture.Scheme()).WithObjects(objects...).Build()
 }
 
-// refusals joins what is not given to the API server of a cluster; nil if all is.
+// refusals joins the settings that the API server of a cluster does not get; nil if there are none.
 func refusals(t *testing.T, hcp *hyperv1.HostedControlPlane, objects ...client.Object) error {
 	t.Helper()
 	all, err := Refusals(t.Context(), hostedClient(objects...), hcp)
@@ -41,7 +41,7 @@ func oidcCluster(provider configv1.OIDCProvider) *hyperv1.HostedControlPlane {
 	}}}
 }
 
-// byClaims is a provider whose fields are all set, where there is a choice by naming claims.
+// byClaims returns a provider with all its fields set, by claim names where there is a choice.
 func byClaims() configv1.OIDCProvider {
 	return configv1.OIDCProvider{
 		Name: "sso",
@@ -61,7 +61,7 @@ func byClaims() configv1.OIDCProvider {
 	}
 }
 
-// byExpressions is a provider that says by CEL what it can.
+// byExpressions returns a provider that uses CEL wherever it can.
 func byExpressions() configv1.OIDCProvider {
 	provider := byClaims()
 	provider.ClaimMappings.Username = configv1.UsernameClaimMapping{Expression: "'sso:' + claims.sub"}
@@ -157,7 +157,7 @@ func TestProvidersAreHonouredWholeOrNot(t *testing.T) {
 	})
 }
 
-// issuersOf are the issuers that the API server is told to accept tokens of, by the file that it reads.
+// issuersOf returns the issuers in the API server's authentication file.
 func issuersOf(t *testing.T, hcp *hyperv1.HostedControlPlane) []string {
 	t.Helper()
 	file := &corev1.ConfigMap{}

@@ -18,10 +18,11 @@ import (
 
 var providersPath = field.NewPath("configuration", "authentication", "oidcProviders")
 
-// claimsCompiler compiles CEL as kube-apiserver does. Making one takes longer than using it.
+// claimsCompiler compiles CEL as kube-apiserver does. Creating a compiler takes longer than using it.
 var claimsCompiler = sync.OnceValue(authenticationcel.NewDefaultCompiler)
 
-// validate asks kube-apiserver's own validation about one more authenticator, and says its answer in the names of our fields.
+// validate runs kube-apiserver's own validation on one more authenticator, and translates the errors to the field names
+// of the HostedControlPlane.
 func validate(hcp *hyperv1.HostedControlPlane, accepted []apiserver.JWTAuthenticator, jwt apiserver.JWTAuthenticator, path *field.Path) field.ErrorList {
 	config := &apiserver.AuthenticationConfiguration{JWT: append(slices.Clone(accepted), jwt)}
 	errs := validation.ValidateAuthenticationConfiguration(claimsCompiler(), config, []string{serviceAccountIssuer(hcp)})
@@ -31,7 +32,8 @@ func validate(hcp *hyperv1.HostedControlPlane, accepted []apiserver.JWTAuthentic
 	return errs
 }
 
-// ourField translates a path below an authenticator; where it has no other name, it is the same.
+// ourField translates a path below an authenticator to the HostedControlPlane's field; a path without another name
+// stays the same.
 func ourField(path string) string {
 	path = strings.NewReplacer(
 		".issuer.url", ".issuer.issuerURL",

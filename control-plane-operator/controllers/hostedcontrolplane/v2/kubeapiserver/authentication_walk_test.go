@@ -11,14 +11,15 @@ import (
 	configv1 "github.com/openshift/api/config/v1"
 )
 
-// passive are fields of a provider that are no business of the API server.
+// passive are fields of a provider that do not concern the API server.
 var passive = map[string]string{
 	"name":                                   "a label, which says of itself that it has no impact on tokens",
 	"oidcClients":                            "what OpenShift's console and CLI ask the issuer for; WithoutEffect reports it",
 	"issuer.issuerCertificateAuthority.name": "read from its ConfigMap when the configuration is rendered: see TestIssuerCA",
 }
 
-// TestEveryProviderFieldCounts walks the type, so that a field which the API gets later fails here until it is mapped or refused.
+// TestEveryProviderFieldCounts iterates over the type, so that a new field of the API fails here until it is mapped or
+// rejected.
 func TestEveryProviderFieldCounts(t *testing.T) {
 	bases := map[string]configv1.OIDCProvider{"claims": byClaims(), "expressions": byExpressions()}
 	for _, leaf := range leavesOf(reflect.TypeFor[configv1.OIDCProvider](), "", nil) {
@@ -45,7 +46,7 @@ func isPassive(name string) bool {
 	return false
 }
 
-// outcome is what comes of a provider: the API server's file, or why there is none.
+// outcome returns the API server's file for a provider, or why there is none.
 func outcome(t *testing.T, provider configv1.OIDCProvider) string {
 	t.Helper()
 	hcp := oidcCluster(provider)
@@ -63,10 +64,10 @@ func outcome(t *testing.T, provider configv1.OIDCProvider) string {
 	return text
 }
 
-// leaf is a field that holds a value and no further fields.
+// leaf is a field with a value and no nested fields.
 type leaf struct {
 	name string
-	// steps lead to it: indexes of fields; pointers and first elements of lists on the way are made.
+	// steps are the field indexes on the path to it. Pointers and first elements of lists on the way are created.
 	steps []int
 }
 
@@ -95,7 +96,7 @@ func child(name string, f reflect.StructField) string {
 	return strings.TrimPrefix(name+"."+tag, ".")
 }
 
-// changedIn is the provider with another value in that field.
+// changedIn returns the provider with another value in that field.
 func (l leaf) changedIn(provider configv1.OIDCProvider) configv1.OIDCProvider {
 	changed := *provider.DeepCopy()
 	value := reached(reflect.ValueOf(&changed))
@@ -109,7 +110,7 @@ func (l leaf) changedIn(provider configv1.OIDCProvider) configv1.OIDCProvider {
 	return changed
 }
 
-// reached goes through pointers and into lists until there is a struct or a value.
+// reached follows pointers and lists to a struct or a value.
 func reached(value reflect.Value) reflect.Value {
 	switch value.Kind() {
 	case reflect.Pointer:

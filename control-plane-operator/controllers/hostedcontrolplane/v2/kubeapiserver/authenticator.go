@@ -14,9 +14,9 @@ import (
 	hyperv1 "github.com/openshift/hypershift/api/hypershift/v1beta1"
 )
 
-// authenticators maps the cluster's providers, one to one, to what kube-apiserver calls authenticators. A provider that it cannot
-// honour whole is left out with all its tokens, and the refusals say why: a rule that goes missing lets tokens in which the user
-// forbade.
+// authenticators maps the cluster's providers, one to one, to kube-apiserver's authenticators. A provider that
+// kube-apiserver cannot fully support is left out with all its tokens, and the refusals say why: a missing rule would
+// accept tokens that the user forbade.
 func authenticators(ctx context.Context, c client.Reader, hcp *hyperv1.HostedControlPlane) (*apiserver.AuthenticationConfiguration, []error, error) {
 	config := &apiserver.AuthenticationConfiguration{}
 	refusals := unasked(hcp)
@@ -42,7 +42,7 @@ func authenticators(ctx context.Context, c client.Reader, hcp *hyperv1.HostedCon
 	return config, refusals, nil
 }
 
-// unasked are providers that no token would be compared with.
+// unasked returns errors for configured providers that the API server does not use.
 func unasked(hcp *hyperv1.HostedControlPlane) []error {
 	if len(authenticationOf(hcp).OIDCProviders) == len(providers(hcp)) {
 		return nil
@@ -50,7 +50,8 @@ func unasked(hcp *hyperv1.HostedControlPlane) []error {
 	return []error{field.Forbidden(providersPath, "it needs configuration.authentication.type OIDC")}
 }
 
-// authenticator maps a provider field by field. What kube-apiserver has no word for is an error and never left out.
+// authenticator maps a provider field by field. A setting that kube-apiserver does not support is an error and never
+// ignored.
 func authenticator(provider configv1.OIDCProvider, path *field.Path) (apiserver.JWTAuthenticator, field.ErrorList) {
 	mappings := path.Child("claimMappings")
 	username, errs := username(provider, mappings.Child("username"))
@@ -83,8 +84,8 @@ func issuer(from configv1.TokenIssuer) apiserver.Issuer {
 	return to
 }
 
-// username maps the name claim. Unless the user says otherwise, names other than e-mail addresses carry the issuer, so
-// that two issuers cannot name the same user. An expression says the whole name, so it gets no prefix.
+// username maps the name claim. Unless the user sets a prefix, names other than e-mail addresses get the issuer as
+// prefix, so that two issuers cannot name the same user. An expression defines the complete name, so it gets no prefix.
 func username(provider configv1.OIDCProvider, path *field.Path) (apiserver.PrefixedClaimOrExpression, field.ErrorList) {
 	from := provider.ClaimMappings.Username
 	to := apiserver.PrefixedClaimOrExpression{Claim: from.Claim, Expression: from.Expression}
@@ -124,7 +125,7 @@ func groups(from configv1.PrefixedClaimMapping, path *field.Path) (apiserver.Pre
 	return to, nil
 }
 
-// uid is the claim "sub" where nothing is said, as the API promises.
+// uid defaults to the claim "sub", as the API documents.
 func uid(from *configv1.TokenClaimOrExpressionMapping, path *field.Path) (apiserver.ClaimOrExpression, field.ErrorList) {
 	if from == nil {
 		return apiserver.ClaimOrExpression{Claim: "sub"}, nil

@@ -18,15 +18,16 @@ import (
 )
 
 const (
-	// clientSignersConfigMap holds the signers of the cluster's own client certificates and those that the user adds. It is
-	// not the bundle that serving certificates of kubelets are verified by, which the user's signers have no say in.
+	// clientSignersConfigMap holds the signers of the cluster's own client certificates and those that the user adds. It
+	// is separate from the bundle that verifies serving certificates of kubelets, which must not contain the user's
+	// signers.
 	clientSignersConfigMap = "kas-client-signers"
 	clientSignersKey       = "ca.crt"
 	clientSignersDir       = "/etc/kubernetes/client-signers"
 	userSignersKey         = "ca-bundle.crt"
 )
 
-// userSigners names the ConfigMap of additional signers of client certificates; empty means none.
+// userSigners returns the ConfigMap of additional signers of client certificates; empty means none.
 func userSigners(hcp *hyperv1.HostedControlPlane) string {
 	if hcp.Spec.Configuration == nil || hcp.Spec.Configuration.APIServer == nil {
 		return ""
@@ -56,7 +57,7 @@ func adaptClientSigners(ctx context.Context, scope *component.Scope, cm *corev1.
 	return nil
 }
 
-// refuseSigners says that certificates of the user's signers are refused, as their bundle is of no use.
+// refuseSigners reports that certificates of the user's signers are not accepted, because the bundle is unusable.
 func refuseSigners(ctx context.Context, c client.Reader, hcp *hyperv1.HostedControlPlane) ([]error, error) {
 	if userSigners(hcp) == "" {
 		return nil, nil
@@ -68,7 +69,7 @@ func refuseSigners(ctx context.Context, c client.Reader, hcp *hyperv1.HostedCont
 	return nil, err
 }
 
-// errNoCertificates is that of a bundle which the API server could not start with.
+// errNoCertificates is returned for a bundle with which the API server could not start.
 var errNoCertificates = errors.New("there are no certificates")
 
 func readBundle(ctx context.Context, c client.Reader, namespace, name, key string) (string, error) {

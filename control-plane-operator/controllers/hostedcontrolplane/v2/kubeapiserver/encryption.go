@@ -18,7 +18,8 @@ import (
 )
 
 const (
-	// EncryptionSecret holds the configuration that API servers encrypt with, and how far a move to another key has come.
+	// EncryptionSecret holds the encryption configuration of the API servers, and the progress of a migration to another
+	// key.
 	EncryptionSecret = "kas-secret-encryption-config"
 
 	encryptionVolume = "secret-encryption"
@@ -29,7 +30,7 @@ const (
 
 func encrypts(scope *component.Scope) bool { return scope.HCP.Spec.SecretEncryption != nil }
 
-// ValidateEncryption says what of the encryption that a cluster asks for cannot be had; nil if all can.
+// ValidateEncryption returns which requested encryption settings are not supported; nil if all are.
 func ValidateEncryption(hcp *hyperv1.HostedControlPlane) error {
 	encryption := hcp.Spec.SecretEncryption
 	if encryption == nil {
@@ -42,9 +43,9 @@ func ValidateEncryption(hcp *hyperv1.HostedControlPlane) error {
 		encryption.Type, hyperv1.AESCBC, hyperv1.KMS, hyperv1.KMSPlugin)
 }
 
-// adaptEncryption takes the next step towards the key that the cluster asks for, if the last one is everywhere. All that a
-// step needs to know is in the Secret of the one before, so that the user may delete an old key at any time, and this
-// operator may die.
+// adaptEncryption takes the next step towards the desired key, if all API servers have the last one. All state that a
+// step needs is in the previous version of the Secret. The user may therefore delete an old key at any time, and this
+// operator may restart.
 func adaptEncryption(ctx context.Context, scope *component.Scope, secret *corev1.Secret) error {
 	if err := ValidateEncryption(scope.HCP); err != nil {
 		return err
@@ -82,10 +83,10 @@ func adaptEncryption(ctx context.Context, scope *component.Scope, secret *corev1
 	return needed.write(secret)
 }
 
-// wantedKeys are the key that is to encrypt, and those that can be read with besides.
+// wantedKeys returns the key that should encrypt, and the additional keys for reading.
 //
-// The type aescbc says that a Secret holds the key. It is used with secretbox, which also notices when somebody changed
-// what is stored; AES-CBC does not, and is only read.
+// The type aescbc says that a Secret holds the key. The key is used with secretbox, which also detects modified data.
+// AES-CBC does not, and is only used for reading.
 func wantedKeys(ctx context.Context, scope *component.Scope) (wanted provider, spare []provider, err error) {
 	if plugin := wantedPlugin(scope.HCP); plugin != nil {
 		return provider{Kind: kms, Name: plugin.Name}, nil, nil
@@ -107,7 +108,7 @@ func wantedKeys(ctx context.Context, scope *component.Scope) (wanted provider, s
 	return wanted, bothKinds(backup), nil
 }
 
-// bothKinds reads what either kind of encryption wrote with a key. A plugin is of one kind.
+// bothKinds returns providers that read data encrypted with a key by either algorithm. A plugin has only one.
 func bothKinds(key provider) []provider {
 	if key.Kind == kms {
 		return []provider{key}

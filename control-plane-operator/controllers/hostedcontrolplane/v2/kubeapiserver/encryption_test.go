@@ -19,7 +19,7 @@ import (
 	"github.com/openshift/hypershift/support/component"
 )
 
-// plane is a control plane whose API servers the test rolls.
+// plane is a control plane whose API servers the test rolls out.
 type plane struct {
 	t     *testing.T
 	g     Gomega
@@ -32,7 +32,7 @@ func newPlane(t *testing.T, objects ...client.Object) *plane {
 	return &plane{t: t, g: NewWithT(t), scope: scopeOf(hcp, append(objects, keySecret("a-key"), keySecret("b-key"))...)}
 }
 
-// deployed is the Deployment of API servers that have rolled out.
+// deployed returns the Deployment of API servers that have rolled out.
 func deployed(edit ...func(*appsv1.Deployment)) *appsv1.Deployment {
 	d := &appsv1.Deployment{
 		ObjectMeta: metav1.ObjectMeta{Namespace: fixture.Namespace, Name: Name, Generation: 2}, Spec: appsv1.DeploymentSpec{Replicas: ptr.To[int32](1)},
@@ -44,7 +44,7 @@ func deployed(edit ...func(*appsv1.Deployment)) *appsv1.Deployment {
 	return d
 }
 
-// encrypting is a Deployment whose pods have an encryption configuration.
+// encrypting adds an encryption configuration to the pods of a Deployment.
 func encrypting(d *appsv1.Deployment) {
 	d.Spec.Template.Spec.Volumes = []corev1.Volume{{Name: "logs"}, {Name: encryptionVolume}}
 }
@@ -57,7 +57,8 @@ func (p *plane) live() *corev1.Secret {
 	return live
 }
 
-// step has the next step taken and stored, as the component does, and says how far it is: the stage and who reads, the writer first.
+// step takes and stores the next step, as the component does. It returns the stage and the keys that can read, the
+// writing one first.
 func (p *plane) step() string {
 	p.t.Helper()
 	secret := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: fixture.Namespace, Name: EncryptionSecret}}
@@ -95,7 +96,7 @@ func (p *plane) key(name string) provider {
 	return key
 }
 
-// pod is one of the API server's that was made for a configuration.
+// pod creates a pod of the API server for a configuration.
 func (p *plane) pod(name, hash string, edit ...func(*corev1.Pod)) {
 	p.t.Helper()
 	pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{
@@ -200,7 +201,7 @@ func (p *plane) migrated(number string) {
 	p.g.Expect(p.scope.Client.Update(p.t.Context(), live)).To(Succeed())
 }
 
-// TestSettled: until a Deployment has rolled out nobody knows what a pod that comes next will run.
+// TestSettled: until a Deployment has rolled out, the configuration of its next pod is unknown.
 func TestSettled(t *testing.T) {
 	for name, tc := range map[string]struct {
 		edit func(*appsv1.Deployment)

@@ -15,18 +15,17 @@ import (
 	"github.com/openshift/hypershift/support/hosted"
 )
 
-// encryptionAnnotation of a pod is the hash of the encryption configuration that it was made for.
+// encryptionAnnotation of a pod is the hash of the encryption configuration that the pod was created for.
 const encryptionAnnotation = "hypershift.openshift.io/encryption-config"
 
-// fleet is what is out there of the API servers.
+// fleet is the observed state of the API servers.
 type fleet struct {
-	// exists tells whether there is a Deployment, or there are pods, and encrypts whether they have an encryption
-	// configuration.
+	// exists reports whether there is a Deployment or a pod, and encrypts whether they have an encryption configuration.
 	exists, encrypts bool
-	// settled tells that the Deployment has rolled out.
+	// settled reports that the Deployment has rolled out.
 	settled bool
-	// hashes are of the encryption configurations of all pods that may still serve, those that are on their way out among
-	// them: a leaving API server answers for more than a minute.
+	// hashes are the hashes of the encryption configurations of all pods that may still serve. They include terminating
+	// pods: a terminating API server answers for more than a minute.
 	hashes []string
 }
 
@@ -66,7 +65,7 @@ func hasEncryption(pod *corev1.PodSpec) bool {
 	return false
 }
 
-// runs tells whether all API servers run the configuration of live, and no other.
+// runs reports whether all API servers run the configuration of live, and no other.
 func (f fleet) runs(live *corev1.Secret) bool {
 	wanted := encryptionHash(live)
 	for _, hash := range f.hashes {
@@ -77,7 +76,7 @@ func (f fleet) runs(live *corev1.Secret) bool {
 	return f.settled && len(f.hashes) > 0
 }
 
-// annotateEncryption marks the pods with the configuration that they are made for.
+// annotateEncryption annotates the pods with the configuration that they are created for.
 func annotateEncryption(ctx context.Context, scope *component.Scope, template *corev1.PodTemplateSpec) error {
 	live := &corev1.Secret{}
 	err := hosted.ReadTrusted(ctx, scope.Client, client.ObjectKey{Namespace: scope.HCP.Namespace, Name: EncryptionSecret},

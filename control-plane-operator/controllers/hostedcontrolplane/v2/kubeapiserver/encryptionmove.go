@@ -14,35 +14,36 @@ import (
 	hyperv1 "github.com/openshift/hypershift/api/hypershift/v1beta1"
 )
 
-// Annotations of EncryptionSecret. Together with its content they are the state of a move.
+// Annotations of EncryptionSecret. Together with its content they are the state of a key migration.
 const (
-	// EncryptionStage says how far the move has come, in the words of EncryptionMigrationState.
+	// EncryptionStage is the stage of the migration, a value of EncryptionMigrationState.
 	EncryptionStage = "hypershift.openshift.io/encryption-stage"
-	// EncryptionMove counts the moves.
+	// EncryptionMove is the number of the migration.
 	EncryptionMove = "hypershift.openshift.io/encryption-move"
-	// EncryptionMigrated is the number of the last move for which all that is stored was rewritten. Whoever rewrites, the
-	// hosted-cluster-config-operator, writes it.
+	// EncryptionMigrated is the number of the last migration for which all stored data was rewritten. The
+	// hosted-cluster-config-operator, which rewrites the data, sets it.
 	EncryptionMigrated = "hypershift.openshift.io/encryption-migrated"
-	// EncryptionKeyID is the hash of the plugin's key that all that is stored was last rewritten for. Who rewrites writes it.
+	// EncryptionKeyID is the hash of the ID of the plugin's key for which all stored data was last rewritten. The
+	// hosted-cluster-config-operator sets it.
 	EncryptionKeyID = "hypershift.openshift.io/encryption-key-id"
 )
 
-// move is the way from one key to another:
+// move is the migration from one key to another:
 //
 //	ReadOnlyDeploy   old key writes, the new one reads      -- on all API servers -->
 //	WritePromote     new key writes, the old one reads      -- on all API servers -->
-//	Migrating        all that is stored is written anew     -- done -->
+//	Migrating        all stored data is rewritten           -- done -->
 //	Completed        the old key is dropped
 //
-// At each boundary two API servers differ by one step at most, so that each reads what the other writes.
+// At each boundary two API servers differ by at most one step, so that each reads what the other writes.
 type move struct {
 	number    int
 	stage     hyperv1.EncryptionMigrationState
 	providers []provider
 }
 
-// currentMove reads the state. A control plane that has not run yet has nothing stored, and needs no move; for one that runs
-// and whose Secret is lost, all keys that are known read.
+// currentMove reads the state. A control plane that has not run yet has stored nothing, and needs no migration. If a
+// running one has lost its Secret, all known keys are used for reading.
 func currentMove(live *corev1.Secret, wanted provider, f fleet) (move, error) {
 	raw := live.Data[encryptionKey]
 	if len(raw) == 0 {
@@ -62,13 +63,13 @@ func currentMove(live *corev1.Secret, wanted provider, f fleet) (move, error) {
 	number, _ := strconv.Atoi(live.Annotations[EncryptionMove])
 	stage := hyperv1.EncryptionMigrationState(live.Annotations[EncryptionStage])
 	if stage == "" {
-		// An operator before this one wrote it, which took all steps at once.
+		// An earlier version of the operator, which took all steps at once, wrote the Secret.
 		stage = hyperv1.EncryptionMigrationCompleted
 	}
 	return move{number: number, stage: stage, providers: withoutLast(providers)}, nil
 }
 
-// withoutLast leaves out the identity that write puts at the end, and never the provider that writes.
+// withoutLast removes the identity provider that write appends, and never the provider that encrypts.
 func withoutLast(providers []provider) []provider {
 	if last := len(providers) - 1; last > 0 && providers[last].Kind == identity {
 		return providers[:last]
@@ -76,8 +77,8 @@ func withoutLast(providers []provider) []provider {
 	return providers
 }
 
-// advance is the next state, or the same. rolled tells that all API servers run the configuration of this one, and migrated
-// that all that is stored was rewritten in this move.
+// advance returns the next state, or the same. rolled reports that all API servers run the configuration of this state,
+// and migrated is the last migration for which all stored data was rewritten.
 func (m move) advance(wanted provider, rolled bool, migrated int) move {
 	at := slices.Index(m.providers, wanted)
 	switch {
@@ -94,11 +95,11 @@ func (m move) advance(wanted provider, rolled bool, migrated int) move {
 	return m
 }
 
-// settle is advance for the key that writes already.
+// settle is advance for the key that already encrypts.
 func (m move) settle(wanted provider, rolled bool, migrated int) move {
 	switch m.stage {
 	case hyperv1.EncryptionMigrationReadOnlyDeploy:
-		// The user went back to the key that still writes.
+		// The user went back to the key that still encrypts.
 		m.stage = hyperv1.EncryptionMigrationWritePromote
 	case hyperv1.EncryptionMigrationWritePromote:
 		if rolled {
@@ -109,7 +110,7 @@ func (m move) settle(wanted provider, rolled bool, migrated int) move {
 			m.providers, m.stage = []provider{wanted}, hyperv1.EncryptionMigrationCompleted
 		}
 	case hyperv1.EncryptionMigrationCompleted:
-		// A spare key that the user takes back leaves nothing behind.
+		// A spare key that the user removes is not in use and can be dropped.
 		m.providers = []provider{wanted}
 	}
 	return m
@@ -119,7 +120,7 @@ func (m move) start(providers []provider) move {
 	return move{number: m.number + 1, stage: hyperv1.EncryptionMigrationReadOnlyDeploy, providers: providers}
 }
 
-// write renders the state. Spare keys and what was never encrypted can be read at every stage.
+// write renders the state. Spare keys and unencrypted data are readable at every stage.
 func (m move) write(secret *corev1.Secret, spare []provider) error {
 	providers := slices.Clone(m.providers)
 	for _, p := range append(slices.Clone(spare), provider{Kind: identity}) {
@@ -140,7 +141,7 @@ func (m move) write(secret *corev1.Secret, spare []provider) error {
 	return nil
 }
 
-// migrated is the number of the last move that was migrated; -1 for none.
+// migrated returns the number of the last migration whose data was rewritten; -1 for none.
 func migrated(live *corev1.Secret) int {
 	number, err := strconv.Atoi(live.Annotations[EncryptionMigrated])
 	if err != nil {
@@ -149,13 +150,13 @@ func migrated(live *corev1.Secret) int {
 	return number
 }
 
-// encryptionHash tells configurations apart without showing anything of them.
+// encryptionHash identifies a configuration without revealing its content.
 func encryptionHash(live *corev1.Secret) string {
 	sum := sha256.Sum256(live.Data[encryptionKey])
 	return hex.EncodeToString(sum[:])[:16]
 }
 
-// writerOf says for people what encrypts.
+// writerOf returns for messages what encrypts.
 func writerOf(live *corev1.Secret) string {
 	if plugin := WritingPlugin(live); plugin != "" {
 		return "plugin " + plugin
@@ -163,7 +164,7 @@ func writerOf(live *corev1.Secret) string {
 	return string(secretbox)
 }
 
-// WritingPlugin is the name of the plugin that encrypts; empty if no plugin does.
+// WritingPlugin returns the name of the plugin that encrypts; empty if no plugin does.
 func WritingPlugin(live *corev1.Secret) string {
 	providers, err := parseProviders(live.Data[encryptionKey])
 	if err != nil || providers[0].Kind != kms {
@@ -172,7 +173,7 @@ func WritingPlugin(live *corev1.Secret) string {
 	return providers[0].Name
 }
 
-// EncryptionStageOf says for people how far a move has come, and whether it is done.
+// EncryptionStageOf returns the progress of a migration for messages, and whether it is done.
 func EncryptionStageOf(live *corev1.Secret) (reason, message string, done bool) {
 	move := live.Annotations[EncryptionMove]
 	switch stage := hyperv1.EncryptionMigrationState(live.Annotations[EncryptionStage]); stage {

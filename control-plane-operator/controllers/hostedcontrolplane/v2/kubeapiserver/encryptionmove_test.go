@@ -19,7 +19,7 @@ func cbc(name string) provider { return provider{Kind: aescbc, Name: name, Secre
 
 var plain = provider{Kind: identity}
 
-// walk advances a state as a control plane does whose pods always roll, until nothing changes, and returns all that were.
+// walk advances a state until nothing changes, with pods that always roll out, and returns all states.
 func walk(t *testing.T, live *corev1.Secret, wanted provider, spare ...provider) []move {
 	t.Helper()
 	g := NewWithT(t)
@@ -44,7 +44,7 @@ func walk(t *testing.T, live *corev1.Secret, wanted provider, spare ...provider)
 	return nil
 }
 
-// stored is a Secret with a state.
+// stored returns a Secret with a state.
 func stored(t *testing.T, m move) *corev1.Secret {
 	t.Helper()
 	live := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Annotations: map[string]string{}}}

@@ -119,7 +119,7 @@ func TestEncryptionStageOf(t *testing.T) {
 	}
 }
 
-// TestStatusOfPlugins: who only a plugin knows is told from others by the plugin's name.
+// TestStatusOfPlugins: a key that only a plugin knows is identified by the plugin's name.
 func TestStatusOfPlugins(t *testing.T) {
 	g, now := NewWithT(t), time.Unix(0, 0)
 	key := func(name string) hyperv1.SecretEncryptionKeyStatus {

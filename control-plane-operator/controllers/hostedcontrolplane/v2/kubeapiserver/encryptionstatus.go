@@ -17,10 +17,11 @@ import (
 	hyperv1 "github.com/openshift/hypershift/api/hypershift/v1beta1"
 )
 
-// maxMoves is how many moves the status remembers.
+// maxMoves is how many migrations the status lists.
 const maxMoves = 5
 
-// WantedKey is the key that a cluster asks for, without its content; nil while it cannot be read, which the component says.
+// WantedKey returns the key that a cluster asks for, without its content. It is nil if the key cannot be read, which
+// the component reports.
 func WantedKey(ctx context.Context, c client.Reader, hcp *hyperv1.HostedControlPlane) *hyperv1.SecretEncryptionKeyStatus {
 	encryption := hcp.Spec.SecretEncryption
 	if encryption == nil || ValidateEncryption(hcp) != nil {
@@ -42,7 +43,7 @@ func WantedKey(ctx context.Context, c client.Reader, hcp *hyperv1.HostedControlP
 	}
 }
 
-// keyReference tells the key of a provider from others: by its content, or, where only a plugin knows that, by the plugin's name.
+// keyReference identifies the key of a provider: by its content or, if only a plugin knows that, by the plugin's name.
 func keyReference(key provider) hyperv1.EncryptionKeyReference {
 	if key.Kind == kms {
 		return fingerprint(hyperv1.SecretEncryptionKeyStatus{
@@ -53,7 +54,7 @@ func keyReference(key provider) hyperv1.EncryptionKeyReference {
 	return hyperv1.EncryptionKeyReference{Provider: hyperv1.SecretEncryptionProviderAESCBC, Fingerprint: sha256Hex(raw)}
 }
 
-// fingerprint is keyReference of a key that status names; no key has none.
+// fingerprint is keyReference for a key of the status; it is empty without a key.
 func fingerprint(key hyperv1.SecretEncryptionKeyStatus) hyperv1.EncryptionKeyReference {
 	if key.Provider == hyperv1.SecretEncryptionProviderPlugin {
 		return hyperv1.EncryptionKeyReference{Provider: key.Provider, Fingerprint: sha256Hex([]byte(key.Plugin.Name))}
@@ -66,8 +67,8 @@ func sha256Hex(data []byte) string {
 	return hex.EncodeToString(sum[:])
 }
 
-// EncryptionStatus says which key encrypts and which one is moved to, by the configuration that API servers run: last is what
-// was said before, and wanted the key that the cluster asks for.
+// EncryptionStatus returns which key encrypts and to which key the data is migrated, from the configuration that API
+// servers run. last is the previous status, and wanted the key that the cluster asks for.
 func EncryptionStatus(last hyperv1.SecretEncryptionStatus, live *corev1.Secret, wanted hyperv1.SecretEncryptionKeyStatus, now time.Time) hyperv1.SecretEncryptionStatus {
 	next := *last.DeepCopy()
 	stage := stageOf(live, fingerprint(wanted))
@@ -80,7 +81,7 @@ func EncryptionStatus(last hyperv1.SecretEncryptionStatus, live *corev1.Secret, 
 	return next
 }
 
-// stageOf is how far the API servers are on the way to a key.
+// stageOf returns the stage of the API servers in the migration to a key.
 func stageOf(live *corev1.Secret, wanted hyperv1.EncryptionKeyReference) hyperv1.EncryptionMigrationState {
 	stage := hyperv1.EncryptionMigrationState(live.Annotations[EncryptionStage])
 	providers, err := parseProviders(live.Data[encryptionKey])
@@ -90,7 +91,8 @@ func stageOf(live *corev1.Secret, wanted hyperv1.EncryptionKeyReference) hyperv1
 	return stage
 }
 
-// history has an entry for each move from one key to another, newest first. The first encryption comes from no key.
+// history has an entry for each migration from one key to another, newest first. The first encryption has no previous
+// key.
 func history(last hyperv1.SecretEncryptionStatus, stage hyperv1.EncryptionMigrationState, to hyperv1.EncryptionKeyReference, now time.Time) []hyperv1.EncryptionMigrationHistory {
 	moves, from := slices.Clone(last.History), fingerprint(last.ActiveKey)
 	open := len(moves) > 0 && moves[0].CompletionTime.IsZero()

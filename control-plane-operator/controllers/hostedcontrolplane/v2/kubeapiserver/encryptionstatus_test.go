@@ -15,7 +15,7 @@ import (
 	hyperv1 "github.com/openshift/hypershift/api/hypershift/v1beta1"
 )
 
-// encryption is a cluster whose API servers always follow, and what its status said all the way.
+// encryption is a cluster whose API servers always have the latest configuration, and its previous status.
 type encryption struct {
 	t      *testing.T
 	hcp    *hyperv1.HostedControlPlane
@@ -31,7 +31,7 @@ func keySecret(name string) *corev1.Secret {
 	}
 }
 
-// step takes the next step towards the key in a Secret, and returns the status in a few words.
+// step takes the next step towards the key in a Secret, and returns the status in short form.
 func (e *encryption) step(key string) string {
 	e.t.Helper()
 	g := NewWithT(e.t)
@@ -62,7 +62,7 @@ func TestEncryptionStatus(t *testing.T) {
 	e := &encryption{
 		t: t, hcp: &hyperv1.HostedControlPlane{ObjectMeta: metav1.ObjectMeta{Namespace: "clusters-demo"}}, live: &corev1.Secret{}, now: time.Unix(0, 0),
 	}
-	// A cluster that runs unencrypted is given a key.
+	// A running cluster without encryption gets a key.
 	for _, want := range []string{
 		"active  target a-key", "active  target a-key", "active  target a-key", "active a-key target ", "active a-key target ",
 	} {
@@ -70,7 +70,7 @@ func TestEncryptionStatus(t *testing.T) {
 	}
 	g.Expect(e.status.ActiveKey.Provider).To(Equal(hyperv1.SecretEncryptionProviderAESCBC))
 	g.Expect(e.status.ActiveKey.AESCBC.DataHash).To(HaveLen(64))
-	// Then another one, and before that has come far, a third.
+	// Then another one and, before that migration has finished, a third.
 	g.Expect(e.step("b-key")).To(HavePrefix("active a-key target b-key, ReadOnlyDeploy"))
 	g.Expect(e.step("b-key")).To(HavePrefix("active a-key target b-key, WritePromote"))
 	g.Expect(e.step("c-key")).To(And(HavePrefix("active a-key target c-key, ReadOnlyDeploy"), HaveSuffix(", Interrupted after 2m0s")))

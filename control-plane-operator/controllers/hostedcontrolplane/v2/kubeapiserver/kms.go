@@ -25,25 +25,25 @@ import (
 )
 
 const (
-	// pluginsKey of EncryptionSecret holds the plugins of the configuration beside it: one whose data is moved away from is in no spec
-	// any more.
+	// pluginsKey of EncryptionSecret holds the plugins of the configuration in the same Secret: the previous plugin of a
+	// migration is no longer in any spec.
 	pluginsKey = "plugins.json"
 
-	// pluginPrefix begins the names of the containers and volumes of a plugin.
+	// pluginPrefix is the prefix of the names of a plugin's container and volumes.
 	pluginPrefix = "kms-"
-	// pluginsDir has a folder for the socket of each plugin, in the container of the API server.
+	// pluginsDir has a directory for the socket of each plugin, in the container of the API server.
 	pluginsDir = "/var/run/kms"
-	// pluginTimeout is how long the API server waits for an answer of a plugin; it is the default of Kubernetes.
+	// pluginTimeout is how long the API server waits for an answer of a plugin; the value is the default of Kubernetes.
 	pluginTimeout = 3 * time.Second
 
-	// PluginsCheck is the health check of API servers that asks all plugins.
+	// PluginsCheck is the health check of API servers for all plugins.
 	PluginsCheck = "kms-providers"
 )
 
-// plugins are by their names.
+// plugins maps the names of plugins to their specs.
 type plugins map[string]hyperv1.KMSPluginSpec
 
-// wantedPlugin is the plugin that a cluster asks for; nil if it asks for none.
+// wantedPlugin returns the plugin that a cluster asks for; nil if it asks for none.
 func wantedPlugin(hcp *hyperv1.HostedControlPlane) *hyperv1.KMSPluginSpec {
 	encryption := hcp.Spec.SecretEncryption
 	if encryption == nil || encryption.Type != hyperv1.KMS || encryption.KMS == nil || encryption.KMS.Provider != hyperv1.KMSPlugin {
@@ -65,7 +65,8 @@ func pluginsOf(live *corev1.Secret) (plugins, error) {
 	return known, nil
 }
 
-// needed are the plugins that providers are of, as the cluster asks for them, or as they were when it last did.
+// needed returns the plugins of the given providers, with the spec that the cluster asks for now or, if it no longer
+// does, the last one.
 func (p plugins) needed(providers []provider, wanted *hyperv1.KMSPluginSpec) (plugins, error) {
 	needed := plugins{}
 	for _, provider := range providers {
@@ -85,7 +86,7 @@ func (p plugins) needed(providers []provider, wanted *hyperv1.KMSPluginSpec) (pl
 	return needed, nil
 }
 
-// write puts the plugins beside the configuration that needs them.
+// write stores the plugins in the Secret of the configuration that needs them.
 func (p plugins) write(secret *corev1.Secret) error {
 	if len(p) == 0 {
 		return nil
@@ -98,7 +99,7 @@ func (p plugins) write(secret *corev1.Secret) error {
 	return nil
 }
 
-// runPlugins adds the plugins of the configuration of now to the pod of an API server.
+// runPlugins adds the plugins of the current configuration to the pod of an API server.
 func runPlugins(ctx context.Context, scope *component.Scope, pod *corev1.PodSpec) error {
 	live := &corev1.Secret{}
 	err := hosted.ReadTrusted(ctx, scope.Client, client.ObjectKey{Namespace: scope.HCP.Namespace, Name: EncryptionSecret},
@@ -120,8 +121,8 @@ func runPlugins(ctx context.Context, scope *component.Scope, pod *corev1.PodSpec
 	return nil
 }
 
-// checkCredentials refuses a Secret of the control plane's own: a plugin is the user's program, and must not see keys of authorities. Copies of what
-// the user wrote have no owner.
+// checkCredentials rejects a Secret of the control plane itself: a plugin is the user's program, and must not read keys
+// of certificate authorities. Copies of the user's Secrets have no owner.
 func checkCredentials(ctx context.Context, scope *component.Scope, plugin hyperv1.KMSPluginSpec) error {
 	name := reference.Name(plugin.Credentials)
 	if name == "" {
@@ -138,13 +139,14 @@ func checkCredentials(ctx context.Context, scope *component.Scope, plugin hyperv
 	return nil
 }
 
-// addPlugin runs a plugin from before the API server starts until after it has ended, which a container beside it does not: an API server
-// that leaves answers for more than a minute.
+// addPlugin runs a plugin as a sidecar that starts before the API server and stops after it. An ordinary container
+// would stop at the same time, but a terminating API server answers for more than a minute.
 func addPlugin(pod *corev1.PodSpec, plugin hyperv1.KMSPluginSpec) {
 	name := pluginPrefix + plugin.Name
 	container := corev1.Container{
 		Name: name, Image: plugin.Image, Args: plugin.Args, RestartPolicy: ptr.To(corev1.ContainerRestartPolicyAlways),
-		// It is the tenant's program in a pod of high priority: the kernel ends it alone where it grows without end.
+		// The plugin is the tenant's program in a pod of high priority: with a memory limit, the kernel kills only the plugin
+		// if it grows without bound.
 		Resources: corev1.ResourceRequirements{
 			Requests: corev1.ResourceList{corev1.ResourceCPU: resource.MustParse("10m"),
 				corev1.ResourceMemory: resource.MustParse("32Mi")},
@@ -165,20 +167,20 @@ func addPlugin(pod *corev1.PodSpec, plugin hyperv1.KMSPluginSpec) {
 	pod.InitContainers = append(pod.InitContainers, container)
 }
 
-// toleratePlugins has an API server count as started only when all its plugins answer, so that no roll-out goes past one that does not.
-// From then on an ailing plugin does not take the API server out of service, which serves what it has decrypted, and all else. Its liveness
-// never asks plugins.
+// toleratePlugins makes an API server count as started only when all its plugins answer, so that a rollout stops at one
+// that does not. Later, a failing plugin does not take the API server out of service: it still serves all other data
+// and what it has already decrypted. The liveness probe never checks plugins.
 func toleratePlugins(container *corev1.Container) {
 	container.StartupProbe.HTTPGet.Path = container.ReadinessProbe.HTTPGet.Path
 	container.ReadinessProbe.HTTPGet.Path += "?exclude=" + PluginsCheck
 }
 
-// socketOf is where the API server finds the socket of a plugin.
+// socketOf returns the path of a plugin's socket in the API server's container.
 func socketOf(name string) string {
 	return path.Join(pluginsDir, name, path.Base(hyperv1.KMSPluginSocket))
 }
 
-// PluginFault says what keeps a plugin in a pod of the API server from running; empty if nothing does.
+// PluginFault returns what keeps a plugin in a pod of the API server from running; empty if nothing does.
 func PluginFault(pod *corev1.Pod) string {
 	for _, status := range pod.Status.InitContainerStatuses {
 		name, ours := strings.CutPrefix(status.Name, pluginPrefix)
@@ -193,7 +195,7 @@ func PluginFault(pod *corev1.Pod) string {
 	return ""
 }
 
-// HasPlugins tells whether a pod of the API server runs plugins.
+// HasPlugins reports whether a pod of the API server runs plugins.
 func HasPlugins(pod *corev1.PodSpec) bool {
 	return slices.ContainsFunc(pod.InitContainers, func(c corev1.Container) bool { return strings.HasPrefix(c.Name, pluginPrefix) })
 }

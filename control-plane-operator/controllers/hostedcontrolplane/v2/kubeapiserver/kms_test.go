@@ -78,7 +78,7 @@ func TestMoveToPlugin(t *testing.T) {
 	}))
 }
 
-// TestPod: who is in the sidecar has its own socket and credentials, and nothing of the API server's.
+// TestPod: the plugin's sidecar has its own socket and credentials, and nothing of the API server's.
 func TestPod(t *testing.T) {
 	g := NewWithT(t)
 	live := stored(t, move{stage: hyperv1.EncryptionMigrationCompleted, providers: []provider{{Kind: kms, Name: "vault"}}})

@@ -20,7 +20,7 @@ import (
 // Name is the component's name.
 const Name = "kube-apiserver"
 
-// tuned are the environment variables that a user may set, each with its annotation. The order is that of the container.
+// tuned lists the environment variables that a user may set, each with its annotation, in the container's order.
 var tuned = []struct{ variable, annotation string }{
 	{"GOGC", hyperv1.KubeAPIServerGOGCAnnotation},
 	{"GOMEMLIMIT", hyperv1.KubeAPIServerGOMemoryLimitAnnotation},
@@ -29,7 +29,7 @@ var tuned = []struct{ variable, annotation string }{
 //go:embed manifests
 var manifests embed.FS
 
-// New makes the component.
+// New returns the component.
 func New() *component.Component {
 	files, _ := fs.Sub(manifests, "manifests")
 	return &component.Component{
@@ -79,7 +79,7 @@ func setEnv(hcp *hyperv1.HostedControlPlane, container *corev1.Container) {
 	}
 }
 
-// mountOptional adds the volumes of what not every cluster has.
+// mountOptional adds the volumes that only some clusters need.
 func mountOptional(scope *component.Scope, pod *corev1.PodSpec) {
 	secret := func(name string) corev1.VolumeSource {
 		return corev1.VolumeSource{Secret: &corev1.SecretVolumeSource{SecretName: name}}

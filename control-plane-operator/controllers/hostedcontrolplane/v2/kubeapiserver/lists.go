@@ -14,14 +14,15 @@ import (
 	"github.com/openshift/hypershift/support/syntax/envlist"
 )
 
-// ValidateLists refuses values that would be read as others in flags of the API server which hold lists.
+// ValidateLists rejects values that the API server would parse differently in flags that contain lists.
 func ValidateLists(hcp *hyperv1.HostedControlPlane) error {
 	_, gates := featureGates(hcp)
 	_, origins := corsOrigins(hcp)
 	return errors.Join(gates, origins, validateNames(hcp))
 }
 
-// featureGates are the gates that the cluster names itself; feature sets are OpenShift's and mean nothing here.
+// featureGates returns the gates that the cluster names explicitly. Feature sets are specific to OpenShift and have no
+// effect here.
 func featureGates(hcp *hyperv1.HostedControlPlane) (string, error) {
 	config := hcp.Spec.Configuration
 	if config == nil || config.FeatureGate == nil || config.FeatureGate.CustomNoUpgrade == nil {
@@ -37,8 +38,7 @@ func featureGates(hcp *hyperv1.HostedControlPlane) (string, error) {
 	return envlist.JoinPairs("configuration.featureGate.customNoUpgrade", gates...)
 }
 
-// corsOrigins are regular expressions. The flag reads them as comma-separated values, in which quotes mean something
-// too.
+// corsOrigins are regular expressions. The flag reads them as comma-separated values, in which quotes are special too.
 func corsOrigins(hcp *hyperv1.HostedControlPlane) (string, error) {
 	if hcp.Spec.Configuration == nil || hcp.Spec.Configuration.APIServer == nil {
 		return "", nil
@@ -53,7 +53,7 @@ func corsOrigins(hcp *hyperv1.HostedControlPlane) (string, error) {
 	return envlist.Join(field, origins...)
 }
 
-// validateNames refuses names of certificates that are no host names.
+// validateNames rejects names of certificates that are not host names.
 func validateNames(hcp *hyperv1.HostedControlPlane) error {
 	var failures []error
 	for _, named := range namedCertificates(hcp) {

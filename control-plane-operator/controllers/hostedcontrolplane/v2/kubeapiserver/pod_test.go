@@ -31,7 +31,7 @@ func scopeOf(hcp *hyperv1.HostedControlPlane, objects ...client.Object) *compone
 	return &component.Scope{Client: hostedClient(objects...), HCP: hcp, Version: "1.36.3", Images: anyImage{}}
 }
 
-// rendered is the Deployment of the API server as it would be applied.
+// rendered returns the Deployment of the API server as it would be applied.
 func rendered(t *testing.T, scope *component.Scope) *appsv1.Deployment {
 	t.Helper()
 	obj, err := New().Render(t.Context(), scope)
@@ -41,7 +41,7 @@ func rendered(t *testing.T, scope *component.Scope) *appsv1.Deployment {
 	return obj.(*appsv1.Deployment)
 }
 
-// everyOption is a cluster that asks for all that adds files to the API server.
+// everyOption sets all options that add files to the API server.
 func everyOption(hcp *hyperv1.HostedControlPlane) {
 	encryptedWith("a-key")(hcp)
 	hcp.Spec.AuditWebhook = &corev1.LocalObjectReference{Name: "audit"}
@@ -63,10 +63,10 @@ func auditSecret() *corev1.Secret {
 	}
 }
 
-// files are the paths in flags.
+// files matches paths in flags.
 var files = regexp.MustCompile(`/(?:etc|var)/[^,:]+`)
 
-// TestEachFileIsMounted: a flag that names a file which no volume brings keeps the API server from starting.
+// TestEachFileIsMounted: the API server does not start if a flag names a file that no volume provides.
 func TestEachFileIsMounted(t *testing.T) {
 	for name, tc := range map[string]struct {
 		edit    func(*hyperv1.HostedControlPlane)
@@ -102,7 +102,7 @@ func TestEachFileIsMounted(t *testing.T) {
 	}
 }
 
-// TestWhatIsMounted: what a cluster asks for is there by its own name, and nothing of what it does not.
+// TestWhatIsMounted: each requested object is mounted by its own name, and nothing else.
 func TestWhatIsMounted(t *testing.T) {
 	sources := func(pod corev1.PodSpec) []string {
 		var names []string
@@ -141,7 +141,7 @@ func TestGrace(t *testing.T) {
 		t.Run("When a "+name+" API server leaves, it should not be killed while it still serves on", func(t *testing.T) {
 			g, hcp := NewWithT(t), clusterWith(edit)
 			grace := rendered(t, scopeOf(hcp)).Spec.Template.Spec.TerminationGracePeriodSeconds
-			// Kubernetes waits a minute for requests that are under way.
+			// Kubernetes waits up to a minute for running requests.
 			g.Expect(grace).To(HaveValue(BeNumerically(">", shutdownOf(hcp).delay)))
 			if shutdownOf(hcp).delay > 0 {
 				g.Expect(*grace - shutdownOf(hcp).delay).To(BeNumerically(">=", 60))

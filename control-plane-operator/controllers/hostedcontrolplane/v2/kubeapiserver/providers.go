@@ -10,26 +10,26 @@ import (
 	"sigs.k8s.io/yaml"
 )
 
-// kind is a way to encrypt.
+// kind is an encryption method.
 type kind string
 
 const (
 	secretbox kind = "secretbox"
 	aescbc    kind = "aescbc"
-	// kms is a plugin of the name, whose key is its own.
+	// kms is a plugin of that name, which holds the key itself.
 	kms kind = "kms"
-	// identity does not encrypt. It reads what was never encrypted.
+	// identity does not encrypt. It reads unencrypted data.
 	identity kind = "identity"
 )
 
-// provider is one way to encrypt with one key. The first of a configuration writes, all of them read.
+// provider is an encryption method with one key. The first provider of a configuration writes, all of them read.
 type provider struct {
 	Kind kind
-	// Name and Secret (base64) are the key's; a plugin has a name only, and identity neither.
+	// Name and Secret (base64) belong to the key. A plugin has only a name, and identity has neither.
 	Name, Secret string
 }
 
-// renderProviders writes the configuration of the API server. Keys of one kind that follow each other share a block.
+// renderProviders returns the encryption configuration of the API server. Consecutive keys of one kind share a block.
 func renderProviders(providers []provider) ([]byte, error) {
 	var blocks []apiserverv1.ProviderConfiguration
 	former := identity
@@ -66,7 +66,7 @@ func renderProviders(providers []provider) ([]byte, error) {
 	return raw, nil
 }
 
-// parseProviders reads what renderProviders wrote.
+// parseProviders reads the output of renderProviders.
 func parseProviders(raw []byte) ([]provider, error) {
 	var config apiserverv1.EncryptionConfiguration
 	if err := yaml.UnmarshalStrict(raw, &config); err != nil {

@@ -10,8 +10,9 @@ import (
 	hyperv1 "github.com/openshift/hypershift/api/hypershift/v1beta1"
 )
 
-// Refusals says in sentences for the user what of a cluster's configuration its API server is not given. By halves it would let
-// in whom the user forbade, or let a tenant read the API server's files. So it is left out whole, and the rest goes on.
+// Refusals returns, as messages for the user, which parts of a cluster's configuration the API server does not get. A
+// partial configuration could admit users that it should reject, or let a tenant read the API server's files. Such a
+// part is therefore left out completely, and the rest is applied.
 func Refusals(ctx context.Context, c client.Reader, hcp *hyperv1.HostedControlPlane) ([]error, error) {
 	_, refusals, err := authenticators(ctx, c, hcp)
 	if err != nil {

@@ -24,7 +24,7 @@ func bundleOf(name, key, pem string) *corev1.ConfigMap {
 	return &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: fixture.Namespace, Name: name}, Data: map[string]string{key: pem}}
 }
 
-// failing is a client that cannot read one kind, or one object of it.
+// failing returns a client that cannot read one kind, or one object of it.
 func failing(c client.Client, kind client.Object, name string) client.Client {
 	broken := errors.New("the API server is away")
 	same := func(obj any) bool {
@@ -38,8 +38,8 @@ func failing(c client.Client, kind client.Object, name string) client.Client {
 	})
 }
 
-// TestNothingIsDecidedBlindly: an API server that is away says nothing of what there is. Taken for an answer it would encrypt with a key
-// that others cannot read, or take rights from people.
+// TestNothingIsDecidedBlindly: a failed read does not mean that an object is missing. Otherwise the component would
+// encrypt with a key that others cannot read, or remove permissions of users.
 func TestNothingIsDecidedBlindly(t *testing.T) {
 	encryption := func(ctx context.Context, s *component.Scope) error { return adaptEncryption(ctx, s, &corev1.Secret{}) }
 	deployment := func(ctx context.Context, s *component.Scope) error {

@@ -18,8 +18,8 @@ import (
 )
 
 const (
-	// webhooksSecret holds the kubeconfigs that were found good. The API server reads these and not the user's, which may
-	// change at any moment.
+	// webhooksSecret holds the kubeconfigs that passed validation. The API server reads these and not the user's, which
+	// may change at any moment.
 	webhooksSecret = "kas-webhooks"
 	webhooksDir    = "/etc/kubernetes/webhooks"
 
@@ -27,15 +27,15 @@ const (
 	tokenWebhook = "token.kubeconfig"
 )
 
-// webhook is a kubeconfig of the user's by which the API server calls somebody.
+// webhook is a kubeconfig of the user with which the API server calls a webhook.
 type webhook struct {
-	// file is its name in webhooksDir.
+	// file is its file name in webhooksDir.
 	file string
-	// field names Secret and key.
+	// field is the field of the spec that refers to it; secret and key locate the kubeconfig.
 	field, secret, key string
-	// misplaced says why it cannot be where it is; nil if it can.
+	// misplaced is why it cannot be used in that field; nil if it can.
 	misplaced error
-	// decides tells that the answers let users in.
+	// decides reports that the webhook's answers grant access to users.
 	decides bool
 }
 
@@ -60,7 +60,7 @@ func webhooks(hcp *hyperv1.HostedControlPlane) []webhook {
 
 func hasWebhooks(scope *component.Scope) bool { return len(webhooks(scope.HCP)) > 0 }
 
-// acceptedWebhooks reads the kubeconfigs, by file, and says why others are not served.
+// acceptedWebhooks returns the accepted kubeconfigs by file name, and why others are rejected.
 func acceptedWebhooks(ctx context.Context, c client.Reader, hcp *hyperv1.HostedControlPlane) (map[string][]byte, []error, error) {
 	accepted := map[string][]byte{}
 	var refusals []error

@@ -16,13 +16,13 @@ import (
 	"github.com/openshift/hypershift/support/component"
 )
 
-// kubeconfig is one of a webhook, with a cluster and a user of the test's.
+// kubeconfig returns the kubeconfig of a webhook, with the given cluster and user.
 func kubeconfig(cluster, user string) string {
 	return "apiVersion: v1\nkind: Config\ncurrent-context: c\ncontexts: [{name: c, context: {cluster: c, user: u}}]\n" +
 		"clusters: [{name: c, cluster: " + cluster + "}]\nusers: [{name: u, user: " + user + "}]\n"
 }
 
-// callers is a cluster with both webhooks, and their Secrets.
+// callers returns a cluster with both webhooks, and their Secrets.
 func callers(text string) (*hyperv1.HostedControlPlane, *corev1.Secret, *corev1.Secret) {
 	hcp := &hyperv1.HostedControlPlane{ObjectMeta: metav1.ObjectMeta{Namespace: "clusters-demo"}}
 	hcp.Spec.AuditWebhook = &corev1.LocalObjectReference{Name: "audit"}

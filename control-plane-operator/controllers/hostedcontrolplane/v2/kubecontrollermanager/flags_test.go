@@ -16,7 +16,7 @@ import (
 	"github.com/openshift/hypershift/control-plane-operator/fixture"
 )
 
-// flagsAbout are those of some names, in order.
+// flagsAbout returns the flags with the given names, in order.
 func flagsAbout(hcp *hyperv1.HostedControlPlane, names ...string) []string {
 	found := []string{}
 	for _, flag := range args(hcp) {

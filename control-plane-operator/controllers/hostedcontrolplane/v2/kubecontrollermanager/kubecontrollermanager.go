@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package kubecontrollermanager is the component that runs the hosted cluster's controllers, among them the one that signs
-// the certificates of nodes.
+// Package kubecontrollermanager is the component that runs the hosted cluster's controllers, among them the signer of
+// the nodes' certificates.
 package kubecontrollermanager
 
 import (
@@ -27,7 +27,7 @@ const Name = "kube-controller-manager"
 const (
 	certDir    = "/etc/kubernetes/certs"
 	kubeconfig = "/etc/kubernetes/secrets/svc-kubeconfig/kubeconfig"
-	// What the API defaults to when a network gives no hostPrefix.
+	// Defaults of the API when a network has no hostPrefix.
 	defaultHostPrefix   = 23
 	defaultHostPrefixV6 = 64
 )
@@ -35,7 +35,7 @@ const (
 //go:embed manifests
 var manifests embed.FS
 
-// New makes the component.
+// New returns the component.
 func New() *component.Component {
 	files, _ := fs.Sub(manifests, "manifests")
 	return &component.Component{
@@ -90,7 +90,7 @@ func args(hcp *hyperv1.HostedControlPlane) component.Flags {
 	return f
 }
 
-// network gives nodes their pod CIDRs unless the cluster brings a network of its own that does.
+// network allocates pod CIDRs to nodes, unless the cluster has its own network plugin that does.
 func network(f *component.Flags, hcp *hyperv1.HostedControlPlane) {
 	var services []string
 	for _, entry := range hcp.Spec.Networking.ServiceNetwork {
@@ -111,15 +111,16 @@ func network(f *component.Flags, hcp *hyperv1.HostedControlPlane) {
 	f.SetUnlessEmpty("cluster-cidr", strings.Join(pods, ","))
 }
 
-// AllocatesNodeCIDRs tells whether nodes get pod CIDRs from the control plane, and with them the default network. Network
-// type Other alone means that the user brings a network; with allocateNodeCIDRs it is the default one by its honest name,
-// since that field is refused with any other type.
+// AllocatesNodeCIDRs reports whether nodes get pod CIDRs from the control plane, and with them the default network.
+// Network type Other alone means that the user installs a network plugin. With allocateNodeCIDRs it means the default
+// network: the API rejects that field with any other type.
 func AllocatesNodeCIDRs(hcp *hyperv1.HostedControlPlane) bool {
 	mode := hcp.Spec.Networking.AllocateNodeCIDRs
 	return hcp.Spec.Networking.NetworkType != hyperv1.Other || (mode != nil && *mode == hyperv1.AllocateNodeCIDRsEnabled)
 }
 
-// maskFlag is the flag for the size of a node's part of a network; two networks have a flag for each family.
+// maskFlag returns the flag for the size of a node's share of a network, and its default. Dual stack has a flag for
+// each IP family.
 func maskFlag(entry hyperv1.ClusterNetworkEntry, dualStack bool) (string, int) {
 	flag, prefix := "node-cidr-mask-size", defaultHostPrefix
 	address, err := netip.ParsePrefix(entry.CIDR.String())

@@ -17,7 +17,7 @@ import (
 	"github.com/openshift/hypershift/support/component"
 )
 
-// read is the part of the scheduler's configuration that a cluster decides.
+// read is the part of the scheduler's configuration that depends on the cluster.
 type read struct {
 	APIVersion, Kind string
 	ClientConnection struct{ Kubeconfig string }

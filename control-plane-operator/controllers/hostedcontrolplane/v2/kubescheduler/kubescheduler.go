@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package kubescheduler is the component that places the hosted cluster's pods on its nodes.
+// Package kubescheduler is the component that schedules the hosted cluster's pods to its nodes.
 package kubescheduler
 
 import (
@@ -31,7 +31,7 @@ const (
 //go:embed manifests
 var manifests embed.FS
 
-// New makes the component.
+// New returns the component.
 func New() *component.Component {
 	files, _ := fs.Sub(manifests, "manifests")
 	return &component.Component{
@@ -72,7 +72,7 @@ func adaptConfig(_ context.Context, scope *component.Scope, cm *corev1.ConfigMap
 	return nil
 }
 
-// fields is a part of KubeSchedulerConfiguration, whose Go types are not worth a dependency on the scheduler.
+// fields is a part of KubeSchedulerConfiguration. Its Go types would need a dependency on the scheduler.
 type fields map[string]any
 
 func schedulerConfig(hcp *hyperv1.HostedControlPlane) fields {
@@ -89,8 +89,8 @@ func schedulerConfig(hcp *hyperv1.HostedControlPlane) fields {
 	return config
 }
 
-// leaderElection: several replicas hold on to leadership through short losses of the API server; a single one has no
-// rival, and its successor must not wait for two minutes.
+// leaderElection: several replicas keep leadership through short outages of the API server. A single replica has no
+// other candidate, and its successor must not wait for two minutes.
 func leaderElection(hcp *hyperv1.HostedControlPlane) fields {
 	if hcp.Spec.ControllerAvailabilityPolicy != hyperv1.HighlyAvailable {
 		return fields{"leaderElect": true, "leaseDuration": "15s", "renewDeadline": "12s", "retryPeriod": "3s"}
