@@ -16,8 +16,8 @@ import (
 	"github.com/openshift/hypershift/support/upsert"
 )
 
-// reconcileNodeMarks writes the pool's node labels and taints to its machines, from which they are copied to the nodes.
-// They change on running nodes and do not need new machines.
+// reconcileNodeMarks writes the pool's node labels and taints to its Machines. The control plane copies them to each
+// Node once, when it joins: a change replaces no machine and reaches nodes that join later.
 func (r *Reconciler) reconcileNodeMarks(ctx context.Context, s *scope) (ctrl.Result, error) {
 	taints, labels := taintsJSON(s.pool), s.carriedLabels()
 	var failures []error
