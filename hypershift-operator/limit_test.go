@@ -89,7 +89,7 @@ func TestOperatorWithoutMAAS(t *testing.T) {
 		kind.Status = apiextensionsv1.CustomResourceDefinitionStatus{}
 		g.Expect(c.Create(ctx, kind)).To(Succeed())
 	}
-	g.Eventually(stopped, patience, tick).Should(Receive(MatchError(ContainSubstring("the kinds of platform MAAS are served now"))))
+	g.Eventually(stopped, patience, tick).Should(Receive(MatchError(ContainSubstring("the kinds of platform MAAS are now served"))))
 }
 
 // excludeBackups deletes the CRD of etcd backups from the management cluster, and returns a copy that can be created

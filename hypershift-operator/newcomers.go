@@ -63,11 +63,11 @@ func (n *newcomers) Start(ctx context.Context) error {
 		again = nil
 		if err != nil {
 			// Retry if the API server is busy: stopping the operator would not help.
-			klog.FromContext(ctx).Error(err, "Cannot tell yet whether the kinds of another platform are served")
+			klog.FromContext(ctx).Error(err, "Cannot determine yet whether the kinds of another platform are served")
 			again = time.After(newcomersRetry)
 		}
 		if arrived != "" {
-			return fmt.Errorf("the kinds of platform %s are served now, which they were not before: the operator starts again to serve the platform", arrived)
+			return fmt.Errorf("the kinds of platform %s are now served; restarting the operator to support the platform", arrived)
 		}
 	}
 }

@@ -72,6 +72,6 @@ func TestNewcomers(t *testing.T) {
 		refused.Store(false)
 		<-time.After(newcomersRetry)
 		synctest.Wait()
-		g.Expect(ended).To(Receive(MatchError(ContainSubstring("the kinds of platform MAAS are served now"))))
+		g.Expect(ended).To(Receive(MatchError(ContainSubstring("the kinds of platform MAAS are now served"))))
 	})
 }

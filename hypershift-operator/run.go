@@ -118,13 +118,13 @@ func newRunCommand() *cobra.Command {
 	flags.BoolVar(&f.ciDebugOutput, "enable-ci-debug-output", false, "make control planes log more")
 	flags.StringVar(&f.egressBlocks, "hcp-egress-block-cidrs", "", "ranges that hosted pods which act for a guest must never reach")
 	flags.StringVar(&f.storeAllow, "object-store-allow-cidrs", "",
-		"ranges that object stores of tenants may be in although they would be refused")
+		"ranges that object stores of tenants may be in although the address policy refuses them")
 	flags.BoolVar(&f.ocpMonitoring, "enable-ocp-cluster-monitoring", false, "have OpenShift's own Prometheus scrape control planes")
 	flags.StringVar(&f.loosestLevel, loosestLevelFlag, "baseline", "how far the annotation of a HostedCluster with an OpenShift release may "+
 		"loosen the Pod Security level of its control plane: privileged, baseline or restricted")
 	f.platforms.AddFlags(flags)
 	flags.BoolVar(&f.own.WholeNodes, "refuse-node-addresses", false,
-		"call no port of the management cluster's nodes for tenants, such as of a MAAS there; without it, no port of Kubernetes")
+		"refuse tenants' addresses on any port of the management cluster's nodes; without it, only on ports of Kubernetes")
 	f.limits.AddFlags(flags)
 	f.log.AddFlags(flags)
 	addCompatibilityFlags(cmd, f)

@@ -46,7 +46,7 @@ func tellVersions(ctx context.Context, c client.Client, namespace string, retry,
 	for ctx.Err() == nil {
 		next := every
 		if err := publishVersions(ctx, c, namespace); err != nil {
-			klog.FromContext(ctx).Error(err, "Cannot tell the operator's version yet")
+			klog.FromContext(ctx).Error(err, "Cannot determine the operator's version yet")
 			next = retry
 		}
 		select {

@@ -58,7 +58,7 @@ func newVirtualIPCommand() *cobra.Command {
 	flags.StringVar(&f.nodeName, "node-name", os.Getenv("NODE_NAME"), "name of this node")
 	flags.StringVar(&f.namespace, "namespace", os.Getenv("MY_NAMESPACE"), "namespace of the Lease "+virtualIPLease)
 	flags.DurationVar(&f.lease, "lease-duration", virtualip.MinLease, "how long other nodes wait for a holder that does not renew its Lease")
-	flags.StringVar(&f.healthCheck, "health-check", "", "URL on this node whose server must be well for the node to hold the addresses, once it has answered")
+	flags.StringVar(&f.healthCheck, "health-check", "", "URL of a health check on this node; after its first answer, the node holds the addresses only while it succeeds")
 	flags.StringVar(&f.metricsAddr, "metrics-addr", ":9466", "address of the metrics endpoint")
 	flags.StringVar(&f.healthAddr, "health-probe-addr", "127.0.0.1:9467", "address of /healthz and /readyz")
 	f.log.AddFlags(flags)
@@ -143,7 +143,7 @@ func (f *virtualIPFlags) serve(ctx context.Context, config *rest.Config, holder 
 	}
 	fit := func(*http.Request) error {
 		if !holder.Fit() {
-			return errors.New("this node stands back from the virtual IP: see the log")
+			return errors.New("this node is not eligible for the virtual IP; see the log")
 		}
 		return nil
 	}

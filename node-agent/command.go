@@ -76,7 +76,7 @@ type step struct {
 // continue.
 var steps = []step{
 	{"applying the node plan", apply.Plan},
-	{"giving the kernel its arguments", apply.KernelArguments},
+	{"setting the kernel arguments", apply.KernelArguments},
 	{"turning swap off", apply.SwapOff},
 	{"setting up the kernel", apply.KernelSettings},
 	{"installing the release's programs", release.Install},
@@ -95,8 +95,8 @@ func run(ctx context.Context, h *host.Host) error {
 		}
 		return release.Follow(ctx, h, nil)
 	}
-	return bring(ctx, h, step{"removing what other releases left", release.RemoveOthers}, step{"starting the node", release.Start},
-		step{"starting what follows the pool's configuration", release.Follow})
+	return bring(ctx, h, step{"removing the files of other releases", release.RemoveOthers}, step{"starting the node", release.Start},
+		step{"starting the service that follows the pool's configuration", release.Follow})
 }
 
 // bring runs the steps, then the additional ones.

@@ -53,7 +53,7 @@ func plan(ctx context.Context, h *host.Host) (*nodeplan.Plan, error) {
 		return nil, err
 	}
 	if _, err := h.Write(planPath, fetched, 0o600); err != nil {
-		return nil, fmt.Errorf("keeping the node plan: %w", err)
+		return nil, fmt.Errorf("storing the node plan: %w", err)
 	}
 	h.Say("the ignition-server gave this machine its node plan")
 	return parsed, nil

@@ -124,7 +124,7 @@ func TestServerFiles(t *testing.T) {
 		g, m := NewWithT(t), hosttest.New(t)
 		m.Put(planPath, `{"version": 1, "pullSecret": "hunter2`)
 		_, err := plan(t.Context(), m.Host)
-		g.Expect(err).To(MatchError(And(ContainSubstring("that are no node plan"), Not(ContainSubstring("hunter2")))))
+		g.Expect(err).To(MatchError(And(ContainSubstring("are not a node plan"), Not(ContainSubstring("hunter2")))))
 	})
 }
 

@@ -64,13 +64,13 @@ func followCommand(h *host.Host) *cobra.Command {
 		},
 	}
 	cmd := &cobra.Command{
-		Use: "follow", Short: "Bring this node to the configurations that its annotation names", Args: cobra.NoArgs,
+		Use: "follow", Short: "Update this node to the configuration that its annotation names", Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			f.node = &cluster.Node{Host: h, Name: nodeName(h)}
 			return f.run(cmd.Context())
 		},
 	}
-	cmd.Flags().DurationVar(&f.ready, "ready-timeout", 10*time.Minute, "how long the Node may take to be Ready with another configuration, before the machine goes back")
+	cmd.Flags().DurationVar(&f.ready, "ready-timeout", 10*time.Minute, "how long the Node may take to become Ready with a new configuration before it is rolled back")
 	return cmd
 }
 
@@ -187,15 +187,15 @@ func (f *follower) take(ctx context.Context, now cluster.Annotations, current, d
 	if err := f.say(ctx, now, cluster.Annotations{currentAnnotation: current, stateAnnotation: working, messageAnnotation: ""}); err != nil {
 		return err
 	}
-	f.host.Say("going from configuration %s to %s", current, desired)
+	f.host.Say("updating from configuration %s to %s", current, desired)
 	if err := f.prepare(ctx, desired); err != nil {
 		if ctx.Err() != nil {
 			return ctx.Err()
 		}
-		problem := fmt.Errorf("configuration %s cannot be taken, and nothing was changed: %w", desired, err)
+		problem := fmt.Errorf("configuration %s cannot be applied; nothing was changed: %w", desired, err)
 		told := f.say(ctx, now, cluster.Annotations{currentAnnotation: current, stateAnnotation: failed, messageAnnotation: sentence(problem.Error())})
 		if told != nil {
-			f.host.Say("the Node cannot be told: %v", told)
+			f.host.Say("reporting the failure on the Node: %v", told)
 		}
 		return problem
 	}
@@ -226,10 +226,10 @@ func (f *follower) tell(ctx context.Context, now cluster.Annotations, current st
 	switch state.Phase {
 	case update.RolledBack:
 		want[stateAnnotation] = rolledBack
-		want[messageAnnotation] = sentence(fmt.Sprintf("configuration %s was taken back: %s", state.Hash, state.Message))
+		want[messageAnnotation] = sentence(fmt.Sprintf("configuration %s was rolled back: %s", state.Hash, state.Message))
 	case update.Failed:
 		want[stateAnnotation] = failed
-		want[messageAnnotation] = sentence(fmt.Sprintf("configuration %s was taken back: %s", state.Hash, state.Message))
+		want[messageAnnotation] = sentence(fmt.Sprintf("configuration %s was rolled back: %s", state.Hash, state.Message))
 	}
 	if _, known := now[currentAddress]; !known {
 		at, err := goesBy(f.host)

@@ -200,7 +200,7 @@ func TestRollBack(t *testing.T) {
 			}
 			current, state, message := m.says()
 			m.Expect([]string{current, state}).To(Equal([]string{"old", "RolledBack"}))
-			m.Expect(message).To(And(HavePrefix("configuration new was taken back: "), ContainSubstring(tc.says)))
+			m.Expect(message).To(And(HavePrefix("configuration new was rolled back: "), ContainSubstring(tc.says)))
 			m.Expect(m.guest.kubelet).To(Equal("kubelet of the release"))
 			m.Expect(m.commands).To(ContainElement("systemctl start --no-block own.service"))
 
@@ -229,9 +229,9 @@ func TestRollBack(t *testing.T) {
 		m.Expect(m.heed(f)).To(Succeed())
 		_, state, message := m.says()
 		m.Expect(state).To(Equal("Failed"))
-		m.Expect(message).To(And(ContainSubstring("taken back"), ContainSubstring("with its former configuration the kubelet")))
+		m.Expect(message).To(And(ContainSubstring("rolled back"), ContainSubstring("with its previous configuration the kubelet")))
 	})
-	t.Run("When the kubelet says nothing, it should be given its time, and the reason", func(t *testing.T) {
+	t.Run("When the kubelet reports no Ready condition, it should be given its time, and the reason", func(t *testing.T) {
 		m, f := newNode(t)
 		f.ready = 50 * time.Millisecond
 		m.host.Run = stopAt(m.host.Run, "systemctl restart --no-block hypershift-containerd.service kubelet.service", func() {
@@ -264,7 +264,7 @@ func TestNotTaken(t *testing.T) {
 			name := m.push("empty", map[string]string{"usr/bin/ctr": "ctr"})
 			m.next.Node = nodeplan.Image{Name: name, Sources: []nodeplan.Source{{Image: name, CAs: m.plan.Node.Sources[0].CAs}}}
 		}, "no program /usr/bin/kubelet"},
-		{"what is there cannot be kept", func(m *machine) { m.put("/etc/only-new/folder", "") }, "keeping /etc/only-new for the way back"},
+		{"what is there cannot be kept", func(m *machine) { m.put("/etc/only-new/folder", "") }, "saving /etc/only-new for a rollback"},
 	} {
 		t.Run("When "+tc.name+", the Node should say so, and nothing should change", func(t *testing.T) {
 			m, f := newNode(t)
@@ -393,7 +393,7 @@ func TestTooManyStarts(t *testing.T) {
 	m.Expect(f.settle(t.Context())).To(Succeed())
 	m.Expect(m.heed(f)).To(Succeed())
 	_, state, message := m.says()
-	m.Expect(state + message).To(ContainSubstring("RolledBackconfiguration new was taken back: the machine was started 3 times"))
+	m.Expect(state + message).To(ContainSubstring("RolledBackconfiguration new was rolled back: the machine was started 3 times"))
 }
 
 // TestFollowRuns runs the complete service: a requested configuration reaches it through the watch of its Node, also

@@ -104,7 +104,7 @@ func (m *machine) forNode(w http.ResponseWriter, r *http.Request) {
 	switch {
 	case r.URL.Path == "/healthz":
 	case m.status != http.StatusOK:
-		http.Error(w, "no configuration of NodePool clusters/demo is held (yet)", m.status)
+		http.Error(w, "there is no configuration of NodePool clusters/demo (yet)", m.status)
 	case r.URL.Path == "/node-config/"+m.next.ConfigHash:
 		_ = json.NewEncoder(w).Encode(m.next)
 	case r.URL.Path == "/node-agent/"+runtime.GOARCH:

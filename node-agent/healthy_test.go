@@ -38,8 +38,8 @@ func TestHealthy(t *testing.T) {
 	}{
 		"is Ready with the release's kubelet":                       {func(*machine, *follower) {}, ""},
 		"is Ready with another kubelet":                             {func(m *machine, _ *follower) { m.guest.kubelet = "v1.35.0" }, "was not Ready with kubelet v1.36.3 in "},
-		"was Ready with it, and nothing has been heard of it since": {func(m *machine, f *follower) { f.alive = time.Hour }, "its kubelet has not been heard of for long enough"},
-		"cannot be asked for":                                       {func(m *machine, _ *follower) { m.guest.away = true }, "the API server cannot be asked: the API server answered 503"},
+		"was Ready with it, and nothing has been heard of it since": {func(m *machine, f *follower) { f.alive = time.Hour }, "its kubelet has not renewed its lease for long enough"},
+		"cannot be asked for":                                       {func(m *machine, _ *follower) { m.guest.away = true }, "the call to the API server failed: the API server answered 503"},
 		"has a kubelet that does not run": {func(m *machine, _ *follower) {
 			m.host.Run = func(context.Context, io.Reader, string, ...string) ([]byte, error) {
 				return nil, errors.New("exec format error")
@@ -51,7 +51,7 @@ func TestHealthy(t *testing.T) {
 			t.Parallel()
 			m, f := member(t)
 			f.ready = time.Minute
-			if strings.Contains(tt.says, "Ready") || strings.Contains(tt.says, "cannot be asked") || strings.Contains(tt.says, "heard of") {
+			if strings.Contains(tt.says, "Ready") || strings.Contains(tt.says, "call to the API server failed") || strings.Contains(tt.says, "has not renewed its lease") {
 				f.ready = 300 * time.Millisecond // This is long enough for one check on a busy machine.
 			}
 			tt.harm(m, f)
@@ -96,7 +96,7 @@ func TestRenewProgram(t *testing.T) {
 	}{
 		"has the same one": {func(*machine) {}, nil, "", "this program"},
 		"has a newer one":  {func(m *machine) { m.program = "a newer program" }, became, "", "a newer program"},
-		"sends it damaged": {func(m *machine) { m.program = "damaged newer program" }, nil, "not what its checksum says", "this program"},
+		"sends it damaged": {func(m *machine) { m.program = "damaged newer program" }, nil, "does not match its checksum", "this program"},
 		"has none":         {func(m *machine) { m.status = http.StatusNotFound }, nil, "404", "this program"},
 		"has one that does not run": {func(m *machine) {
 			m.program = "for another machine"
@@ -163,10 +163,10 @@ func TestTell(t *testing.T) {
 		said        string
 		wantMessage string
 	}{
-		"went back":   {update.State{Phase: update.RolledBack, Hash: "new", Message: "no network"}, "RolledBack", "configuration new was taken back: no network"},
-		"failed":      {update.State{Phase: update.Failed, Hash: "new", Message: "no network; and again"}, "Failed", "configuration new was taken back: no network; and again"},
+		"went back":   {update.State{Phase: update.RolledBack, Hash: "new", Message: "no network"}, "RolledBack", "configuration new was rolled back: no network"},
+		"failed":      {update.State{Phase: update.Failed, Hash: "new", Message: "no network; and again"}, "Failed", "configuration new was rolled back: no network; and again"},
 		"is settled":  {update.State{}, "Done", ""},
-		"says a book": {update.State{Phase: update.Failed, Hash: "new", Message: strings.Repeat("ü", maxMessage)}, "Failed", "configuration new was taken back: " + strings.Repeat("ü", 483) + " ..."},
+		"says a book": {update.State{Phase: update.Failed, Hash: "new", Message: strings.Repeat("ü", maxMessage)}, "Failed", "configuration new was rolled back: " + strings.Repeat("ü", 482) + " ..."},
 	} {
 		t.Run("When a machine "+name+", its Node should say so once", func(t *testing.T) {
 			t.Parallel()

@@ -170,7 +170,7 @@ func (m *machine) ignition(w http.ResponseWriter, r *http.Request) {
 	}
 	w.WriteHeader(m.status)
 	if m.status != http.StatusOK {
-		fmt.Fprintln(w, "no node configuration is held for this token (yet)")
+		fmt.Fprintln(w, "there is no node configuration for this token (yet)")
 		return
 	}
 	_ = json.NewEncoder(w).Encode(m.plan)

@@ -70,13 +70,13 @@ func (f *follower) move(ctx context.Context, now cluster.Annotations) error {
 		told = at.String()
 	}
 	if err := f.reach(ctx, wanted); err != nil {
-		problem := fmt.Errorf("%s cannot be gone by, and nothing was changed: %w", wanted, err)
+		problem := fmt.Errorf("address %s is not reachable; nothing was changed: %w", wanted, err)
 		return errors.Join(problem, f.tellAddress(ctx, now, parseAddress(told), sentence(problem.Error())))
 	}
 	if err := f.goBy(ctx, parseAddress(told), wanted); err != nil {
 		return err
 	}
-	f.host.Say("this machine goes by %s", wanted)
+	f.host.Say("this machine now uses address %s", wanted)
 	return f.tellAddress(ctx, now, wanted, "")
 }
 

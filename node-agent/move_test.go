@@ -114,7 +114,7 @@ func TestMove(t *testing.T) {
 			m.Expect(m.restarts()).To(BeZero())
 			current, message := m.addressed()
 			m.Expect(current).To(Equal(at))
-			m.Expect(message).To(ContainSubstring("cannot be gone by"))
+			m.Expect(message).To(ContainSubstring("is not reachable"))
 			m.want("new")
 			m.Expect(m.heed(f)).To(HaveOccurred())
 			m.isNew()

@@ -221,9 +221,9 @@ func TestRefusals(t *testing.T) {
 		harm    func(m *machine)
 		refusal string
 	}{
-		{"the ignition-server has nothing yet", func(m *machine) { m.status = http.StatusNetworkAuthenticationRequired }, "no node configuration is held"},
+		{"the ignition-server has nothing yet", func(m *machine) { m.status = http.StatusNetworkAuthenticationRequired }, "there is no node configuration for this token"},
 		{"the server is somebody else", func(m *machine) { m.put(serverDir+"ca.crt", string(m.registry.CA)) }, "certificate"},
-		{"the plan is an Ignition config", func(m *machine) { m.plan = nodeplan.Plan{} }, "that are no node plan"},
+		{"the plan is an Ignition config", func(m *machine) { m.plan = nodeplan.Plan{} }, "are not a node plan"},
 		{"the plan is newer", func(m *machine) { m.plan.Version = 9 }, "version 9"},
 		{"the node image has no container runtime", func(m *machine) {
 			name := m.push("old", map[string]string{"usr/bin/kubelet": "kubelet"})
@@ -231,7 +231,7 @@ func TestRefusals(t *testing.T) {
 		}, "no program /usr/bin/containerd"},
 		{"no registry has the image", func(m *machine) { m.plan.Node.Sources = []nodeplan.Source{nowhere} }, "pulling " + nowhere.Image},
 		{"the registry's certificate is not trusted", func(m *machine) { m.plan.Node.Sources[0].CAs = nil }, "certificate"},
-		{"every registry is forbidden", func(m *machine) { m.plan.Node.Sources = nil }, "nothing may be pulled"},
+		{"every registry is forbidden", func(m *machine) { m.plan.Node.Sources = nil }, "no source is permitted"},
 		{"the image has a file that is not to be replaced", func(m *machine) {
 			m.put("/etc/kept", "theirs")
 			m.plan.Files = append(m.plan.Files, nodeplan.File{Path: "/etc/kept", Mode: 0o644, Content: []byte("ours"), Keep: true})
@@ -299,7 +299,7 @@ func TestKernelArguments(t *testing.T) {
 	})
 	t.Run("When the kernel has not taken them, it should say so and not start again and again", func(t *testing.T) {
 		m.put("/proc/sys/kernel/random/boot_id", "second\n")
-		m.Expect(run(t.Context(), m.host)).To(MatchError(ContainSubstring("still without hugepages=8")))
+		m.Expect(run(t.Context(), m.host)).To(MatchError(ContainSubstring("its kernel still lacks hugepages=8")))
 	})
 	t.Run("When the kernel has them, the machine should become a node", func(t *testing.T) {
 		m.put("/proc/cmdline", "quiet hugepages=8\n")

@@ -93,7 +93,7 @@ func (f *follower) ask(ctx context.Context, path string) (answer, error) {
 		return answer{}, err
 	}
 	if len(endpoint) == 0 {
-		return answer{}, errors.New("this machine was installed by an ignition-server that did not say where it can be asked again: replace the machine once")
+		return answer{}, errors.New("this machine has no address of the ignition-server, because an older release installed it; replace the machine once")
 	}
 	return f.askAt(ctx, strings.TrimSpace(string(endpoint)), path)
 }
@@ -125,7 +125,7 @@ func (f *follower) renewProgram(ctx context.Context) error {
 	}
 	sum := sha256.Sum256(served.body)
 	if served.header.Get("Repr-Digest") != "sha-256=:"+base64.StdEncoding.EncodeToString(sum[:])+":" {
-		return errors.New("what came is not what its checksum says")
+		return errors.New("the downloaded program does not match its checksum")
 	}
 	present, err := f.host.Read(nodeplan.Program)
 	if err != nil || sha256.Sum256(present) == sum {
@@ -140,7 +140,7 @@ func (f *follower) renewProgram(ctx context.Context) error {
 	if err := os.Rename(f.host.Path(nextProgram), f.host.Path(nodeplan.Program)); err != nil {
 		return err
 	}
-	f.host.Say("became the node-agent of the ignition-server")
+	f.host.Say("updated to the node-agent of the ignition-server")
 	return f.become()
 }
 
@@ -151,7 +151,7 @@ func (f *follower) healthy(ctx context.Context) error {
 		return fmt.Errorf("the kubelet does not run: %w", err)
 	}
 	started := time.Now()
-	answered, reason, before := time.Duration(0), "it was not asked yet", f.ended(ctx)
+	answered, reason, before := time.Duration(0), "its status was not read yet", f.ended(ctx)
 	for answered < f.ready && time.Since(started) < patience*f.ready {
 		ends := f.ended(ctx)
 		before = min(before, ends) // The asynchronous restart resets the counter.
@@ -162,7 +162,7 @@ func (f *follower) healthy(ctx context.Context) error {
 		status, err := f.node.Status(ctx)
 		switch {
 		case err != nil:
-			reason = "the API server cannot be asked: " + err.Error()
+			reason = "the call to the API server failed: " + err.Error()
 		case !status.Ready:
 			reason = status.Reason
 		case status.Version != version:
@@ -170,7 +170,7 @@ func (f *follower) healthy(ctx context.Context) error {
 		case status.Renewed.After(started.Add(f.alive)):
 			return nil
 		default:
-			reason = "its kubelet has not been heard of for long enough"
+			reason = "its kubelet has not renewed its lease for long enough"
 		}
 		select {
 		case <-ctx.Done():

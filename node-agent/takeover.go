@@ -27,9 +27,9 @@ func takeoverCommand(h *host.Host) *cobra.Command {
 	var o takeoverOptions
 	cmd := &cobra.Command{
 		Use:   "takeover",
-		Short: "Prepare this Ubuntu's replacement by CoreOS, and say how it is started",
-		Long: "Looks whether this machine can start another kernel, finds the disk that it starts from, fetches CoreOS's live system, and makes an initramfs that\n" +
-			"installs CoreOS on that disk. It starts nothing and writes to no place but --to; the commands that it prints at its end overwrite the disk.",
+		Short: "Prepare the replacement of this Ubuntu by CoreOS",
+		Long: "Checks whether this machine can start another kernel, finds the disk that it starts from, fetches CoreOS's live system, and makes an initramfs that\n" +
+			"installs CoreOS on that disk. It starts nothing and writes only to --to; the commands that it prints at its end overwrite the disk.",
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error { return o.run(cmd.Context(), h, cmd.OutOrStdout()) },
 	}

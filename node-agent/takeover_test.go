@@ -68,7 +68,7 @@ func TestTakeoverCommand(t *testing.T) {
 		"When the stream has nothing, it should name the flag":    {args: []string{"--stream", in("empty.json"), "--ignition", in("node.ign")}, wantErr: "--stream: the stream has nothing for the architecture"},
 		"When the config is not there, it should name the flag":   {args: []string{"--stream", in("stream.json"), "--ignition", in("none")}, wantErr: "--ignition: open "},
 		"When the network is not there, it should name the flag":  {args: []string{"--stream", in("stream.json"), "--ignition", in("node.ign"), "--network", in("none")}, wantErr: "--network: open "},
-		"When the network holds other files, it should name them": {args: []string{"--stream", in("stream.json"), "--ignition", in("node.ign"), "--network", in("bad"), "--disk", "/dev/disk/by-id/wwn-1"}, wantErr: `"notes.txt" is no name of a NetworkManager keyfile`},
+		"When the network holds other files, it should name them": {args: []string{"--stream", in("stream.json"), "--ignition", in("node.ign"), "--network", in("bad"), "--disk", "/dev/disk/by-id/wwn-1"}, wantErr: `"notes.txt" is not the name of a NetworkManager keyfile`},
 		"When the disk is one that may change, it should be refused": {args: []string{"--stream", in("stream.json"), "--ignition", in("node.ign"), "--disk", "/dev/sda"},
 			wantErr: `the disk "/dev/sda" is not named by a path below /dev/disk/by-id`},
 	}

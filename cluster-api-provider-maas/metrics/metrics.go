@@ -42,13 +42,13 @@ func New(reader client.Reader, clock clock.PassiveClock) prometheus.Collector {
 	s := metrics.NewSnapshot(clock)
 	m := &machineMetrics{
 		snapshot: s,
-		machines: s.Gauge("capmaas_machines", "MaasMachines by the state that MAAS tells of their machine.", "namespace", "cluster", "state"),
+		machines: s.Gauge("capmaas_machines", "MaasMachines by the state of their machine in MAAS.", "namespace", "cluster", "state"),
 		problems: s.Gauge("capmaas_machines_not_ready", "MaasMachines that are not Ready, by the reason that they give.", "namespace", "cluster", "reason"),
 		available: s.Gauge("capmaas_maas_available", "1 while MAAS answers and takes the API key, 0 while it does not; the reason is that of the MaasCluster.",
 			"namespace", "cluster", "reason"),
 		failures:    s.Gauge("capmaas_machine_deploy_failures", "Failed deployments that a cluster remembers, of all machines.", "namespace", "cluster"),
-		quarantined: s.Gauge("capmaas_machines_quarantined", "Machines of MAAS that a cluster has set aside until somebody mends them.", "namespace", "cluster"),
-		unreleased: s.Gauge("capmaas_machines_unreleased", "Machines that MAAS has not taken back although their MaasMachines are gone.",
+		quarantined: s.Gauge("capmaas_machines_quarantined", "Machines in MAAS that a cluster has quarantined.", "namespace", "cluster"),
+		unreleased: s.Gauge("capmaas_machines_unreleased", "Machines that MAAS has not released although their MaasMachines are gone.",
 			"namespace", "cluster"),
 		deploy: s.Histogram("capmaas_machine_deploy_duration_seconds",
 			"Seconds from the allocation for a MaasMachine until a machine is Deployed, all attempts included.", deployBuckets),

@@ -148,7 +148,7 @@ func (o *options) follow(ctx context.Context, c client.Client, report *progress.
 		}
 		completed = meta.FindStatusCondition(backup.Status.Conditions, hyperv1.HCPEtcdBackupCompleted)
 		if completed == nil {
-			return progress.State{Message: "waiting for the control-plane-operator to take it up"}, nil
+			return progress.State{Message: "waiting for the control-plane-operator to start it"}, nil
 		}
 		over := completed.Status == metav1.ConditionTrue || completed.Reason == hyperv1.BackupFailedReason || completed.Reason == hyperv1.BackupNotSupportedReason
 		return progress.State{Done: over, Message: cmp.Or(backup.Status.Progress, completed.Message, completed.Reason)}, nil

@@ -81,11 +81,11 @@ func TestReadFiles(t *testing.T) {
 			g.Expect(string(c.sshKey)).To(HavePrefix("ssh-rsa "))
 			g.Expect(c.sshPrivateKey).NotTo(BeEmpty())
 		}},
-		{name: "When the pull secret is malformed it should say so without repeating it", args: []string{"--pull-secret", in("bad.json")}, says: "no valid .dockerconfigjson"},
+		{name: "When the pull secret is malformed it should say so without repeating it", args: []string{"--pull-secret", in("bad.json")}, says: "not a valid .dockerconfigjson"},
 		{name: "When a file is empty it should say so", args: []string{"--additional-trust-bundle", in("empty")}, says: "is empty"},
 		{name: "When the CAs are none it should say so", args: []string{"--additional-trust-bundle", in("pull.json")}, says: "holds no certificate in PEM form"},
 		{name: "When a file is missing it should name the flag", args: []string{"--ssh-key", in("missing")}, says: "--ssh-key: "},
-		{name: "When mirrors have a typo it should say so", args: []string{"--image-content-sources", in("typo.yaml")}, says: "no list of source and mirrors"},
+		{name: "When mirrors have a typo it should say so", args: []string{"--image-content-sources", in("typo.yaml")}, says: "not a list of source and mirrors"},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {

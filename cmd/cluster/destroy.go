@@ -39,7 +39,7 @@ func NewDestroyCommand(platform hyperv1.PlatformType) *cobra.Command {
 	d := &destroy{platform: platform}
 	cmd := &cobra.Command{
 		Use:   strings.ToLower(string(platform)),
-		Short: "Destroy a hosted cluster of platform " + string(platform) + " and give its machines back",
+		Short: "Destroy a hosted cluster of platform " + string(platform) + " and release its machines",
 		Args:  cobra.NoArgs,
 		RunE:  d.run,
 	}

@@ -193,7 +193,7 @@ func (o *Options) networking() (hyperv1.ClusterNetworking, error) {
 func (o *Options) etcd() (hyperv1.EtcdSpec, error) {
 	size, err := resource.ParseQuantity(o.etcdStorageSize)
 	if err != nil {
-		return hyperv1.EtcdSpec{}, fmt.Errorf("--etcd-storage-size %q is no size such as 8Gi", o.etcdStorageSize)
+		return hyperv1.EtcdSpec{}, fmt.Errorf("--etcd-storage-size %q is not a size; write it as 8Gi", o.etcdStorageSize)
 	}
 	volume := &hyperv1.PersistentVolumeEtcdStorageSpec{Size: &size}
 	if o.etcdStorageClass != "" {

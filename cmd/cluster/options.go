@@ -131,10 +131,10 @@ func (o *Options) check(platform hyperv1.PlatformType) error {
 		return errors.New("--release-image is required, e.g. the pull spec that `hypershift release build` printed")
 	}
 	if o.allocateNodeCIDRs && o.networkType != string(hyperv1.Other) {
-		return errors.New("--allocate-node-cidrs needs --network-type Other: the other types give out addresses themselves")
+		return errors.New("--allocate-node-cidrs needs --network-type Other: the other types allocate addresses themselves")
 	}
 	if o.kasDNSName != "" && len(validation.IsDNS1123Subdomain(o.kasDNSName)) > 0 {
-		return fmt.Errorf("--kas-dns-name %q is no DNS name", o.kasDNSName)
+		return fmt.Errorf("--kas-dns-name %q is not a DNS name", o.kasDNSName)
 	}
 	if o.sshKeyFile != "" && o.generateSSH {
 		return errors.New("set one of --ssh-key and --generate-ssh")
@@ -186,7 +186,7 @@ func (o *Options) checkNetworks() error {
 		}
 		prefix, err := netip.ParsePrefix(n.value)
 		if err != nil {
-			return fmt.Errorf("--%s %q is no network such as 172.31.0.0/16", n.flag, n.value)
+			return fmt.Errorf("--%s %q is not a network; write it as 172.31.0.0/16", n.flag, n.value)
 		}
 		for _, other := range networks {
 			if prefix.Overlaps(other) {
@@ -229,7 +229,7 @@ func (o *Options) readFiles(stdin io.Reader) error {
 		return err
 	}
 	if err := yaml.UnmarshalStrict(sources, &o.imageContentSources); err != nil {
-		return fmt.Errorf("--image-content-sources %s is no list of source and mirrors: %w", o.imageContentSourcesFile, err)
+		return fmt.Errorf("--image-content-sources %s is not a list of source and mirrors: %w", o.imageContentSourcesFile, err)
 	}
 	return nil
 }

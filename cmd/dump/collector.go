@@ -188,7 +188,7 @@ func (c *collector) pages(
 			break
 		}
 	}
-	return all, fmt.Errorf("the list goes on after %d objects, which are all that is read of it", len(all.Items))
+	return all, fmt.Errorf("the list is longer; only its first %d objects are collected", len(all.Items))
 }
 
 func (c *collector) logs(ctx context.Context, namespace string) {

@@ -53,7 +53,7 @@ func NewCommand() *cobra.Command {
 	flags.StringVar(&d.folder, "artifact-dir", "", "folder to write to (required)")
 	flags.BoolVar(&d.archive, "archive-dump", true, "pack the folder's new files into hypershift-dump.tar.gz")
 	flags.BoolVar(&d.guest, "dump-guest-cluster", false, "also collect the guest cluster: its nodes, CSRs and the namespaces of its platform")
-	flags.BoolVar(&d.all, "dump-all-guest-namespaces", false, "with --dump-guest-cluster, also collect the namespaces of those who use the guest cluster, their ConfigMaps and logs")
+	flags.BoolVar(&d.all, "dump-all-guest-namespaces", false, "with --dump-guest-cluster, also collect the namespaces of the guest cluster's users, their ConfigMaps and logs")
 	d.connection.AddFlags(flags)
 	return cmd
 }

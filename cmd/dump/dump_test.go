@@ -136,7 +136,7 @@ func TestFolder(t *testing.T) {
 	} {
 		t.Run(fmt.Sprintf("refuses the name %.20q", name), func(t *testing.T) {
 			err := f.write(nil, "namespaces", name, "a.yaml")
-			NewWithT(t).Expect(err).To(MatchError(ContainSubstring("it is no DNS name")))
+			NewWithT(t).Expect(err).To(MatchError(ContainSubstring("it is not a DNS name")))
 		})
 	}
 	t.Run("does not follow a link out of it", func(t *testing.T) {

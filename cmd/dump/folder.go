@@ -65,7 +65,7 @@ const maxName = 253
 // checkName rejects names that the Kubernetes API would not accept. The names come from a cluster that is not trusted.
 func checkName(name string) error {
 	if len(name) > maxName || !plain.MatchString(name) || strings.Contains(name, "..") {
-		return fmt.Errorf("refuse the name '%s': it is no DNS name", terminal.Line(name[:min(len(name), maxName)]))
+		return fmt.Errorf("refuse the name '%s': it is not a DNS name", terminal.Line(name[:min(len(name), maxName)]))
 	}
 	return nil
 }

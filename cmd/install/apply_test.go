@@ -187,7 +187,7 @@ func TestImageRefs(t *testing.T) {
 			image: "op:1", images: map[string]string{"IMAGE_MAAS_CAPI_PROVIDER": "mine:1"},
 		},
 		{name: "When the list lacks the operator it should say so", args: []string{"--image-refs", in("lacks.yaml")}, says: `no tag "hypershift-operator"`},
-		{name: "When the list is no YAML it should say so", args: []string{"--image-refs", in("bad.yaml")}, says: "no ImageStream"},
+		{name: "When the list is no YAML it should say so", args: []string{"--image-refs", in("bad.yaml")}, says: "not an ImageStream"},
 		{name: "When the list is missing it should say so", args: []string{"--image-refs", in("missing.yaml")}, says: "--image-refs"},
 		{name: "When the trust bundle is no PEM it should say so", args: []string{"--additional-trust-bundle", in("bad.yaml")}, says: "--additional-trust-bundle"},
 		{name: "When the pull secret is no JSON it should say so", args: []string{"--pull-secret", in("bad.yaml")}, says: "--pull-secret"},

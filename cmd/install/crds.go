@@ -94,7 +94,7 @@ func foreign(ctx context.Context, c client.Client, wanted []*apiextensionsv1.Cus
 			continue
 		}
 		if !serves(existing, capiVersion) {
-			return nil, fmt.Errorf("CRD %s was installed by somebody else and does not serve %s: upgrade that Cluster API to v1.11 or later, "+
+			return nil, fmt.Errorf("CRD %s belongs to another installation and does not serve %s: upgrade that Cluster API to v1.11 or later, "+
 				"or delete the CRD when nothing uses it", crd.Name, capiVersion)
 		}
 		others[crd.Name] = true

@@ -176,7 +176,7 @@ func (o *Options) addFlags(flags *pflag.FlagSet) {
 			"OpenShift release may loosen the Pod Security level of its control plane: privileged, baseline or restricted")
 	flags.StringSliceVar((*[]string)(&o.apis), apisFlag, nil,
 		"optional APIs of the management cluster that are used: "+strings.Join(management.Groups(), ", ")+" (default: for install those that the cluster serves, for render none)")
-	flags.DurationVar(&o.certRotationScale, "cert-rotation-scale", maxCertScale, "what counts as a day when operators of OpenShift releases rotate certificates; for tests, at most 24h. Clusters of Kubernetes releases heed an annotation instead: hypershift.openshift.io/certificate-validity")
+	flags.DurationVar(&o.certRotationScale, "cert-rotation-scale", maxCertScale, "what counts as a day when operators of OpenShift releases rotate certificates; for tests, at most 24h. Clusters of Kubernetes releases use the annotation hypershift.openshift.io/certificate-validity instead")
 	flags.StringToStringVar(&o.extraEnv, "additional-operator-env-vars", nil, "further environment variables of the operator")
 	flags.BoolVar(&o.excludeEtcd, "exclude-etcd", false, "leave out the CRDs of etcd backups")
 	flags.StringSliceVar(&o.platforms, "limit-crd-install", nil, "platforms whose CRDs are installed, and which the operator then serves: "+strings.Join(platformNames(), ", ")+" (default: all)")
@@ -298,7 +298,7 @@ func (o *Options) readImages() error {
 	}
 	var stream imagev1.ImageStream
 	if err := yaml.Unmarshal(raw, &stream); err != nil {
-		return fmt.Errorf("--image-refs %s is no ImageStream: %w", o.imageRefsFile, err)
+		return fmt.Errorf("--image-refs %s is not an ImageStream: %w", o.imageRefsFile, err)
 	}
 	variables := imageVariables()
 	for _, tag := range stream.Spec.Tags {
@@ -339,7 +339,7 @@ func (o *Options) completeImage() error {
 		o.image = developmentImage
 		return nil
 	}
-	return fmt.Errorf("name the operator's image by --hypershift-image or $%s: this program was built for none", imageEnv)
+	return fmt.Errorf("this program has no default operator image; set --hypershift-image or $%s, e.g. to registry.example.com/hypershift:v1", imageEnv)
 }
 
 func readFile(flag, name string) ([]byte, error) {

@@ -52,9 +52,9 @@ func (v *virtualIP) addFlags(flags *pflag.FlagSet) {
 	flags.StringVar(&v.networkInterface, "api-virtual-ip-interface", "", "network interface of the nodes that has them (default: the one in whose network an address is)")
 	flags.StringToStringVar(&v.nodes, "api-virtual-ip-node-selector", nil, "labels of the nodes that may hold them (default: all Linux nodes)")
 	flags.DurationVar(&v.lease, "api-virtual-ip-lease-duration", minVirtualIPLease,
-		"how long the other nodes wait for one that died; a management API that is away for two thirds of it takes the addresses away too")
+		"how long other nodes wait before they take over from a failed node; a management API that is unavailable for two thirds of it also makes the node release the addresses")
 	flags.StringVar(&v.healthCheck, "api-virtual-ip-health-check", "http://127.0.0.1:10256/healthz",
-		"URL on each node whose server must be well for the node to hold them, once it has answered: kube-proxy's; empty for none")
+		"health check URL on each node, by default kube-proxy's; once it has responded, a node holds the addresses only while it responds; empty for none")
 }
 
 func (v *virtualIP) complete(flags *pflag.FlagSet) error {

@@ -45,7 +45,7 @@ func (c *connection) addFlags(flags *pflag.FlagSet, what string) {
 	c.kube.AddFlags(flags)
 	flags.StringVar(&c.secret, "credentials-secret", "", "Secret of the management cluster with MAAS_ENDPOINT and MAAS_API_KEY to use instead of the flags")
 	flags.StringVar(&c.namespace, "namespace", "clusters", "namespace of --credentials-secret")
-	flags.DurationVar(&c.timeout, "timeout", 2*time.Hour, "longest wait until "+what+"; 0 waits for ever")
+	flags.DurationVar(&c.timeout, "timeout", 2*time.Hour, "longest wait until "+what+"; 0 waits indefinitely")
 }
 
 // open connects to MAAS as an administrator: all operations on VM hosts require one.
@@ -63,7 +63,7 @@ func (c *connection) open(cmd *cobra.Command) (*maas.Client, error) {
 		return nil, err
 	}
 	if !user.IsSuperuser {
-		return nil, fmt.Errorf("MAAS user %s is no administrator, which LXD hosts need: give the API key of one", user.Username)
+		return nil, fmt.Errorf("MAAS user %s is not an administrator; LXD hosts need the API key of a MAAS administrator", user.Username)
 	}
 	return m, nil
 }

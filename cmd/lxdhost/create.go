@@ -39,8 +39,8 @@ func NewCreateCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "lxd-host",
 		Short: "Make a MAAS machine into an LXD host, on which MAAS composes virtual machines",
-		Long: "Take a Ready machine from MAAS, deploy it with LXD, and wait until MAAS lists it as a VM host with what it has. " +
-			"A command that was stopped goes on where it was when it is given again.",
+		Long: "Take a Ready machine from MAAS, deploy it with LXD, and wait until MAAS lists it as a VM host with its capacity. " +
+			"Run the command again to continue after an interruption.",
 		Args: cobra.NoArgs,
 		RunE: c.run,
 	}
@@ -53,8 +53,8 @@ func NewCreateCommand() *cobra.Command {
 	flags.IntVar(&c.memory, "memory", 0, "least memory of the machine of --pool, in MiB")
 	flags.StringVar(&c.image, "image", "", "Ubuntu image to deploy, e.g. ubuntu/noble (default: that of MAAS's settings)")
 	flags.StringSliceVar(&c.hostTags, "host-tags", nil, "tags that the VM host gets, and so the VMs on it")
-	flags.Float64Var(&c.cpuOverCommit, "cpu-over-commit", 1, "how often each core is given away, 0.1 to 10")
-	flags.Float64Var(&c.memoryOverCommit, "memory-over-commit", 1, "how often the memory is given away, 0.1 to 10")
+	flags.Float64Var(&c.cpuOverCommit, "cpu-over-commit", 1, "CPU overcommit ratio, 0.1 to 10")
+	flags.Float64Var(&c.memoryOverCommit, "memory-over-commit", 1, "memory overcommit ratio, 0.1 to 10")
 	c.addFlags(flags, "MAAS lists the host")
 	return cmd
 }
@@ -120,7 +120,7 @@ func (c *create) deploy(ctx context.Context, m *maas.Client, machine *maas.Machi
 	}
 	_, err := m.DeployMachine(ctx, machine.SystemID, maas.DeployRequest{DistroSeries: c.image, RegisterVMHost: true, Comment: "LXD host for HyperShift"})
 	if err != nil {
-		return fmt.Errorf("%w; the machine stays allocated: give the command again, or release it in MAAS", err)
+		return fmt.Errorf("%w; the machine stays allocated; run the command again, or release it in MAAS", err)
 	}
 	report.Printf("machine %s is being deployed with LXD", naming(machine))
 	return nil
@@ -140,7 +140,7 @@ func (c *create) await(ctx context.Context, m *maas.Client, machine *maas.Machin
 			return progress.State{Message: fmt.Sprintf("machine %s is Deploying: %s", naming(now), now.StatusMessage)}, nil
 		case maas.StatusDeployed:
 		default:
-			failed = fmt.Errorf("machine %s is %s (%s): see why in MAAS and release it there; then the command can be given again", naming(now), now.Status, now.StatusMessage)
+			failed = fmt.Errorf("machine %s is %s (%s): see the cause in MAAS, release the machine there, and run the command again", naming(now), now.Status, now.StatusMessage)
 			return progress.State{Done: true, Message: "the deployment of machine " + naming(now) + " did not succeed"}, nil
 		}
 		if host, err = hostOn(ctx, m, machine.SystemID); err != nil {

@@ -36,7 +36,7 @@ func TestCreate(t *testing.T) {
 			hosts := w.hosts()
 			w.Expect(hosts).To(HaveLen(1))
 			w.Expect(hosts[0].Name).To(Equal(test.host))
-			w.Expect(w.out.String()).To(And(ContainSubstring("was taken"), ContainSubstring("LXD host "+test.host+" is there: ")))
+			w.Expect(w.out.String()).To(And(ContainSubstring("is allocated: "), ContainSubstring("LXD host "+test.host+" is there: ")))
 			if name == "the host is to be over-given" {
 				w.Expect(hosts[0].CPUOverCommit).To(Equal(2.5))
 				w.Expect(hosts[0].Tags).To(ContainElement("gold"))

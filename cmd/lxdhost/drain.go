@@ -31,10 +31,10 @@ func NewDrainCommand() *cobra.Command {
 	d := &drain{connection: newConnection()}
 	cmd := &cobra.Command{
 		Use:   "lxd-host NAME",
-		Short: "Empty an LXD host: no new VM is composed there, and its VMs are replaced elsewhere one by one",
+		Short: "Drain an LXD host: replace its VMs one by one on other hosts",
 		Long: "Tag the VM host so that no new VM is composed there, and delete the Machines of its VMs one after the other: Cluster API drains each " +
-			"node, with regard to PodDisruptionBudgets, and its owner makes another machine elsewhere, which is waited for. " +
-			"A command that was stopped goes on where it was when it is given again.",
+			"node, with regard to PodDisruptionBudgets, and its owner creates a Machine elsewhere, which the command waits for. " +
+			"Run the command again to continue after an interruption.",
 		Args: cobra.ExactArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			d.host = args[0]
@@ -43,7 +43,7 @@ func NewDrainCommand() *cobra.Command {
 	}
 	flags := cmd.Flags()
 	flags.BoolVar(&d.release, "release", false, "remove the empty VM host from MAAS and release its machine")
-	flags.BoolVar(&d.undo, "undo", false, "let new VMs be composed there again, and do nothing else")
+	flags.BoolVar(&d.undo, "undo", false, "permit new VMs on the host again, and do nothing else")
 	d.addFlags(flags, "one VM is replaced, or the machine released")
 	return cmd
 }
@@ -111,7 +111,7 @@ func (d *drain) empty(ctx context.Context, m *maas.Client, host *maas.VMHost, co
 			return err
 		}
 	}
-	return fmt.Errorf("VM host %s got new VMs %d times though it has tag %s: whoever places them does not look at it, or give the command again",
+	return fmt.Errorf("VM host %s got new VMs %d times although it has tag %s; make the client that composes them honor the tag, or run the command again",
 		host.Name, rounds, maas.DrainTag)
 }
 
@@ -128,7 +128,7 @@ func (d *drain) replaceAll(ctx context.Context, k client.Client, m *maas.Client,
 		}
 	}
 	if len(foreign) > 0 {
-		return fmt.Errorf("%d VMs on %s belong to no Machine of this management cluster: %s; delete them in MAAS, or drain with the management cluster that has them",
+		return fmt.Errorf("%d VMs on %s belong to no Machine of this management cluster: %s; delete them in MAAS, or drain from the management cluster that has their Machines",
 			len(foreign), d.host, strings.Join(foreign, ", "))
 	}
 	return nil
@@ -137,14 +137,14 @@ func (d *drain) replaceAll(ctx context.Context, k client.Client, m *maas.Client,
 // giveBack releases the host's machine and with it the VM host: MAAS does both in one transaction.
 func (d *drain) giveBack(ctx context.Context, m *maas.Client, host *maas.VMHost, report *progress.Reporter) error {
 	if host.Host == nil || host.Host.SystemID == "" {
-		return fmt.Errorf("MAAS does not know the machine of VM host %s: it was not made by MAAS, remove it there by hand", host.Name)
+		return fmt.Errorf("MAAS does not know the machine of VM host %s, because MAAS did not deploy it; remove the VM host in MAAS by hand", host.Name)
 	}
 	left, err := m.ListMachines(ctx, maas.MachineFilter{VMHosts: []string{host.Name}})
 	if err != nil {
 		return err
 	}
 	if len(left) > 0 {
-		return fmt.Errorf("VM host %s has a new VM, %s: somebody composes there; give the command again", host.Name, naming(&left[0]))
+		return fmt.Errorf("VM host %s has a new VM, %s: another client composed it; run the command again", host.Name, naming(&left[0]))
 	}
 	if _, err := m.ReleaseMachine(ctx, host.Host.SystemID, maas.ReleaseRequest{Force: true, Comment: "LXD host of HyperShift, drained"}); err != nil {
 		return err

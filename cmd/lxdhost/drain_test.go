@@ -187,7 +187,7 @@ func TestDrain(t *testing.T) {
 		c.add(w.compose("lxd-1", "a"), true)
 		c.scale(1)
 		c.blind = 100
-		w.Expect(w.drain(c, func(*drain) {})).To(MatchError(ContainSubstring("does not look at it")))
+		w.Expect(w.drain(c, func(*drain) {})).To(MatchError(ContainSubstring("honor the tag")))
 		w.Expect(c.deleted).To(HaveLen(rounds))
 	})
 	t.Run("When the pool is not complete it should delete nothing until it is", func(t *testing.T) {

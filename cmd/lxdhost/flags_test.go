@@ -85,7 +85,7 @@ func TestOpen(t *testing.T) {
 		w := newWorld(t, rack())
 		key := w.Key("alice")
 		_, err := typed(t, NewCreateCommand(), key, "--pool=hosts", "--maas-endpoint", w.url, "--maas-api-key-file=-")
-		w.Expect(err).To(MatchError("MAAS user alice is no administrator, which LXD hosts need: give the API key of one"))
+		w.Expect(err).To(MatchError("MAAS user alice is not an administrator; LXD hosts need the API key of a MAAS administrator"))
 		w.Expect(exit.Code(err)).To(Equal(exit.Failure))
 		w.Expect(w.owned()).To(BeEmpty())
 	})

@@ -37,7 +37,7 @@ func (c *create) find(ctx context.Context, m *maas.Client, report *progress.Repo
 		return nil, err
 	}
 	if taken != nil {
-		report.Printf("going on with machine %s, which an earlier run took", naming(taken))
+		report.Printf("continuing with machine %s, which an earlier run allocated", naming(taken))
 		return taken, c.annotate(ctx, m, taken)
 	}
 	return c.take(ctx, m, maas.AllocateRequest{
@@ -94,7 +94,7 @@ func (c *create) findNamed(ctx context.Context, m *maas.Client, report *progress
 		return nil, fmt.Errorf("machine %s is %s, owner %q: an LXD host is made of a Ready machine; release it, or name another", naming(machine), machine.Status, machine.Owner)
 	}
 	if host == nil {
-		report.Printf("going on with machine %s, which an earlier run took", naming(machine))
+		report.Printf("continuing with machine %s, which an earlier run allocated", naming(machine))
 	}
 	return machine, c.annotate(ctx, m, machine)
 }
@@ -124,7 +124,7 @@ func (c *create) take(ctx context.Context, m *maas.Client, request maas.Allocate
 	if err != nil {
 		return nil, err
 	}
-	report.Printf("machine %s was taken: %d cores, %d MiB, zone %s, pool %s", naming(machine), machine.CPUCount, machine.MemoryMiB, machine.Zone.Name, machine.Pool.Name)
+	report.Printf("machine %s is allocated: %d cores, %d MiB, zone %s, pool %s", naming(machine), machine.CPUCount, machine.MemoryMiB, machine.Zone.Name, machine.Pool.Name)
 	return machine, c.annotate(ctx, m, machine)
 }
 

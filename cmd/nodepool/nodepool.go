@@ -72,7 +72,7 @@ func (c *create) addFlags(flags *pflag.FlagSet) {
 	flags.BoolVar(&c.autoRepair, "auto-repair", false, "replace machines that stay unhealthy")
 	flags.StringToStringVar(&c.nodeLabels, "node-labels", nil, "labels of the nodes")
 	flags.BoolVar(&c.render, "render", false, "print the NodePool instead of creating it")
-	flags.BoolVar(&c.wait, "wait", false, "wait until the nodes are ready, and say which machine each of them got, and on which host")
+	flags.BoolVar(&c.wait, "wait", false, "wait until the nodes are ready, and print the machine and the host of each")
 	flags.DurationVar(&c.timeout, "timeout", 0, "longest time to wait (default: no limit)")
 }
 
@@ -192,7 +192,7 @@ func NewDestroyCommand() *cobra.Command {
 	d := &destroy{}
 	cmd := &cobra.Command{
 		Use:   "nodepool",
-		Short: "Destroy a NodePool and give its machines back",
+		Short: "Destroy a NodePool and release its machines",
 		Args:  cobra.NoArgs,
 		RunE:  d.run,
 	}

@@ -123,7 +123,7 @@ func (b *build) payload() (releaseinfo.Payload, error) {
 		return p, errors.New("--kubernetes is required, e.g. --kubernetes v1.36.3, or --version with every --component")
 	}
 	if _, err := semver.Parse(b.version); err != nil {
-		return p, fmt.Errorf("--version %q is no version such as 1.36.3 (without \"v\"): %w", b.version, err)
+		return p, fmt.Errorf("--version %q is not a version such as 1.36.3 (without \"v\"): %w", b.version, err)
 	}
 	if err := b.validate(); err != nil {
 		return p, err

@@ -96,7 +96,7 @@ func TestPlan(t *testing.T) {
 		"an image is none":                  {[]string{"--component=etcd=A B"}, "image of etcd: "},
 		"the mirror is none":                {[]string{"--image-repository=A B"}, "image of "},
 		"a program's checksum is too short": {[]string{"--runc=/own/{arch}/runc@sha256:00"}, "--runc: "},
-		"a part is unknown":                 {[]string{"--component-version=flannel=1"}, `no part "flannel"`},
+		"a part is unknown":                 {[]string{"--component-version=flannel=1"}, `for part "flannel"`},
 	} {
 		t.Run("When "+name+" it should say so in one line", func(t *testing.T) {
 			_, _, err := planned(t, tt.args...)

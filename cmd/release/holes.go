@@ -22,7 +22,7 @@ func warn(out io.Writer, versions map[string]string) {
 		// Each version is compared separately, so that one that cannot be parsed hides no other.
 		low, err := lowestversions.Below(table.Components, map[string]string{name: versions[name]})
 		if err != nil {
-			fmt.Fprintln(out, "Warning: cannot tell whether there are known holes:", err)
+			fmt.Fprintln(out, "Warning: cannot check for known vulnerabilities:", err)
 		}
 		for _, what := range low {
 			fmt.Fprintln(out, "Warning:", what)

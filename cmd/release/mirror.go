@@ -32,8 +32,8 @@ func newMirrorCommand() *cobra.Command {
 		Short: "Copy a release and all that it names to another registry, or to a folder and from it",
 		Long: `Copy a release and all that it names to another registry, or to a folder and from it.
 
-Images keep their digests and the paths of their repositories, below --to. A release of Kubernetes is written anew, last, and names the copies; so its
-digest is another one. A release of OpenShift is copied as it is, since it is signed, and its clusters are told of the mirror (--image-content-sources).
+Images keep their digests and the paths of their repositories, below --to. A Kubernetes release is rewritten at the end to name the copies, so its
+digest changes. An OpenShift release is copied unchanged, since it is signed; name the mirror to its clusters with --image-content-sources.
 The folder is an OCI layout. What was copied once is not sent again.`,
 		Example: `  hypershift release mirror registry.example.com/release:1.36.3 --to registry.rack.example/mirror
 
@@ -92,7 +92,7 @@ func (m *mirror) validate(args []string) error {
 		return errors.New("name one release image or --from-dir: what to copy")
 	}
 	if m.fromDir != "" && m.toDir != "" {
-		return errors.New("--from-dir goes with --to: a folder is copied as any folder is")
+		return errors.New("--from-dir needs --to; copy a folder to another folder with a file tool")
 	}
 	if m.to != "" {
 		if _, err := (&imageregistry.Client{}).Repository(m.to + "/release"); err != nil {
@@ -142,7 +142,7 @@ func (c *copying) start(ctx context.Context, args []string) (err error) {
 		return fmt.Errorf("reading release image %s: %w", c.release.Named, err)
 	}
 	if c.payload, err = releaseinfo.Read(image, c.release.Named.String()); err != nil {
-		return fmt.Errorf("%s is no release image: %w", c.release.Named, err)
+		return fmt.Errorf("%s is not a release image: %w", c.release.Named, err)
 	}
 	c.images = map[string]*transfer.Image{}
 	for _, tag := range slices.Sorted(maps.Keys(c.payload.Components)) {

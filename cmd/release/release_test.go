@@ -163,7 +163,7 @@ func TestBuildRefuses(t *testing.T) {
 		"When a checksum differs": {func(w *world) []string {
 			w.write("arm64/runc.sha256", strings.Repeat("0", 64))
 			return w.nodeFrom("{arch}")
-		}, "component node: runc for arm64: .*: its SHA-256 is", exit.Failure},
+		}, "component node: runc for arm64: .*: SHA-256 mismatch: got", exit.Failure},
 		"When the source refuses": {func(w *world) []string {
 			w.public.Intercept(func(rw http.ResponseWriter, _ *http.Request) bool {
 				rw.WriteHeader(http.StatusUnauthorized)
@@ -391,7 +391,7 @@ func TestMirror(t *testing.T) {
 	t.Run("When the image is no release it should say so", func(t *testing.T) {
 		w := newWorld(t)
 		_, _, err := w.run("mirror", w.product, "--to-dir", filepath.Join(w.dir, "x"), "--ca-file", filepath.Join(w.dir, "ca.crt"))
-		w.Expect(err).To(MatchError(ContainSubstring("is no release image")))
+		w.Expect(err).To(MatchError(ContainSubstring("is not a release image")))
 	})
 	t.Run("When the folder holds something else it should not be written to", func(t *testing.T) {
 		w := newWorld(t)

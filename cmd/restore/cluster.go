@@ -43,7 +43,7 @@ func (r *restoring) find(ctx context.Context) error {
 		return fmt.Errorf("HostedCluster %s has spec.infraID %q, and the backup is of one with %q: nodes and keys would not fit; make the HostedCluster with that infraID",
 			key, r.cluster.Spec.InfraID, header.InfraID)
 	case r.hostedNamespace() != header.HostedNamespace:
-		return fmt.Errorf("HostedCluster %s has its control plane in namespace %s, and the backup is of one in %s, which names of certificates are made of: give it the namespace and name that it had",
+		return fmt.Errorf("HostedCluster %s has its control plane in namespace %s, and the backup is of one in %s, which is part of the names in certificates; give it the namespace and name that it had",
 			key, r.hostedNamespace(), header.HostedNamespace)
 	}
 	if err := r.knowsMachines(); err != nil {
@@ -111,7 +111,7 @@ func (r *restoring) awaitCluster(ctx context.Context) error {
 	endpoint := r.cluster.Status.ControlPlaneEndpoint
 	now, was := net.JoinHostPort(endpoint.Host, strconv.Itoa(int(endpoint.Port))), r.contents.Header.APIServer
 	if was != "" && now != was {
-		r.report.Printf("WARNING: the API server is at %s, and nodes look for it at %s: let that address lead here, or the nodes stay NotReady", now, was)
+		r.report.Printf("WARNING: the API server is at %s, but nodes expect it at %s; point that address at this management cluster, or the nodes stay NotReady", now, was)
 	}
 	return nil
 }

@@ -303,7 +303,7 @@ func TestSaid(t *testing.T) {
 	}
 	t.Run("When nobody says why a pod failed, it should say that", func(t *testing.T) {
 		r := part(t, hostedCluster(), &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "a", Name: "b"}, Status: corev1.PodStatus{Phase: corev1.PodFailed}})
-		NewWithT(t).Expect(r.awaitPod(t.Context(), client.ObjectKey{Namespace: "a", Name: "b"}, corev1.PodRunning)).To(MatchError("Pod a/b failed: it ended without a word"))
+		NewWithT(t).Expect(r.awaitPod(t.Context(), client.ObjectKey{Namespace: "a", Name: "b"}, corev1.PodRunning)).To(MatchError("Pod a/b failed: it ended without a message"))
 	})
 	t.Run("When a pod ended well before anybody looked whether it runs, it should be enough", func(t *testing.T) {
 		r := part(t, hostedCluster(), &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "a", Name: "b"}, Status: corev1.PodStatus{Phase: corev1.PodSucceeded}})

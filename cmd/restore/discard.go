@@ -34,7 +34,7 @@ func (r *restoring) discard(ctx context.Context) error {
 			return progress.State{}, err
 		}
 		if !waitsForBackup(hcp) {
-			return progress.State{Message: "waiting until the control-plane-operator puts nothing back"}, nil
+			return progress.State{Message: "waiting until the control-plane-operator stops reconciling the data"}, nil
 		}
 		left, err := r.deleteData(ctx, namespace)
 		if err != nil || left != "" {

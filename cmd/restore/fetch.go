@@ -34,7 +34,7 @@ func (r *restoring) fetch(ctx context.Context) (release func(), err error) {
 	}
 	dir, err := os.MkdirTemp("", "hypershift-restore-")
 	if err != nil {
-		return nil, fmt.Errorf("make room for the backup: %w", err)
+		return nil, fmt.Errorf("make a temporary folder for the backup: %w", err)
 	}
 	release = func() { _ = os.RemoveAll(dir) }
 	r.file = filepath.Join(dir, "backup"+bundle.Extension)
@@ -57,7 +57,7 @@ func (r *restoring) download(ctx context.Context, bucket, key string) error {
 	case response.StatusCode == http.StatusForbidden:
 		return fmt.Errorf("the store refuses these credentials (%s)", response.Code)
 	case response.StatusCode == http.StatusNotFound:
-		return errors.New("the store has no such object: look with its own client what there is")
+		return errors.New("the store has no such object; list the bucket with the store's own client")
 	}
 	return err
 }

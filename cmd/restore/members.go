@@ -250,7 +250,7 @@ func (r *restoring) awaitPod(ctx context.Context, key client.ObjectKey, phase co
 			return progress.State{}, err
 		}
 		if pod.Status.Phase == corev1.PodFailed {
-			failed = cmp.Or(said(pod), "it ended without a word")
+			failed = cmp.Or(said(pod), "it ended without a message")
 		}
 		done := pod.Status.Phase == phase || pod.Status.Phase == corev1.PodSucceeded || failed != ""
 		return progress.State{Done: done, Message: fmt.Sprintf("pod %s is %s", key.Name, pod.Status.Phase)}, nil

@@ -71,7 +71,7 @@ func NewCommand() *cobra.Command {
 	var o options
 	cmd := &cobra.Command{
 		Use:   "cluster",
-		Short: "Bring a hosted cluster with a Kubernetes release back from a backup",
+		Short: "Restore a hosted cluster with a Kubernetes release from a backup",
 		Example: "  hypershift restore cluster --from demo.tar.gz.age --key-file key.txt --wait\n" +
 			"  hypershift restore cluster --from demo.tar.gz.age --key-file key.txt \\\n" +
 			"    --bundle-sha256 3f79bb7b435b05321651daefd374cdc681dc06faa65e374e38337b88ca046dea",
@@ -113,7 +113,7 @@ func NewCommand() *cobra.Command {
 	cmd.Flags().StringVar(&o.name, "name", "", "name of the HostedCluster (default: as in the backup)")
 	cmd.Flags().StringVar(&o.infrastructure, "infrastructure-uid", "",
 		"UID of the lost MaasCluster, which its machines in MAAS carry as workload annotation hypershift-cluster-uid (default: as in the backup)")
-	cmd.Flags().BoolVar(&o.discardData, "discard-data", false, "take a cluster that lives back to the backup: its etcd, and all that changed since, is deleted")
+	cmd.Flags().BoolVar(&o.discardData, "discard-data", false, "restore over a running cluster: its etcd data and all changes since the backup are deleted")
 	cmd.Flags().BoolVar(&o.wait, "wait", false, "wait until the cluster is available")
 	cmd.Flags().DurationVar(&o.timeout, "timeout", 30*time.Minute, "how long each wait may take")
 	connection.AddFlags(cmd.Flags())
@@ -162,7 +162,7 @@ func (r *restoring) read(context.Context) error {
 	if r.secrets, err = r.contents.Restorable(header.HostedNamespace); err != nil {
 		return fmt.Errorf("--from %s: %w", r.from, err)
 	}
-	r.report.Printf("%s is a whole backup of cluster %s/%s of %s: %d keys of etcd %s, %d Secrets", r.from, header.Namespace, header.Name,
+	r.report.Printf("%s is a complete backup of cluster %s/%s of %s: %d keys of etcd %s, %d Secrets", r.from, header.Namespace, header.Name,
 		header.Created.UTC().Format(time.RFC3339), header.Snapshot.Keys, header.Snapshot.EtcdVersion, len(r.contents.Secrets))
 	if header.APIServer != "" {
 		r.report.Printf("its nodes look for the API server at %s", header.APIServer)

@@ -43,8 +43,8 @@ func TestRestore(t *testing.T) {
 		pods := &corev1.PodList{}
 		w.Expect(w.client.List(t.Context(), pods)).To(Succeed())
 		w.Expect(pods.Items).To(BeEmpty(), "they would keep the volumes")
-		w.Expect(w.said.String()).To(And(ContainSubstring("is a whole backup of cluster clusters/demo of 2026-11-01T02:03:04Z: 42 keys of etcd 3.6.5, 1 Secrets"),
-			ContainSubstring("its nodes look for the API server at 10.0.0.1:30443\n"), ContainSubstring("the cluster is available"), ContainSubstring("WARNING: the API server is at 10.0.0.9:30443, and nodes look for it at 10.0.0.1:30443")))
+		w.Expect(w.said.String()).To(And(ContainSubstring("is a complete backup of cluster clusters/demo of 2026-11-01T02:03:04Z: 42 keys of etcd 3.6.5, 1 Secrets"),
+			ContainSubstring("its nodes look for the API server at 10.0.0.1:30443\n"), ContainSubstring("the cluster is available"), ContainSubstring("WARNING: the API server is at 10.0.0.9:30443, but nodes expect it at 10.0.0.1:30443")))
 		w.Expect(w.said.String()).NotTo(ContainSubstring("secret"))
 	})
 	t.Run("When an earlier run died, it should go on where that was", func(t *testing.T) {

@@ -34,7 +34,7 @@ func (r *restoring) trust(ctx context.Context) error {
 	}
 	switch err := r.contents.Verify(key); {
 	case errors.Is(err, bundle.ErrUnsigned):
-		return fmt.Errorf("--from %s: %w, so it does not show who made it; give its checksum with --bundle-sha256, "+
+		return fmt.Errorf("--from %s: %w, so its origin is unknown; give its checksum with --bundle-sha256, "+
 			"as status.sha256 of the HCPEtcdBackup has it", r.from, err)
 	case err != nil && r.verificationKey != "":
 		return fmt.Errorf("--from %s: the key of --verification-key %s did not sign this backup of HostedCluster %s/%s; "+

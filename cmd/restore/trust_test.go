@@ -50,7 +50,7 @@ func TestTrust(t *testing.T) {
 		w.Expect(w.said.String()).To(ContainSubstring("the backup is signed for HostedCluster clusters/demo"))
 	})
 	t.Run("refuses an unsigned backup, such as one of 0.1.0, without its checksum", func(t *testing.T) {
-		as(t, nil).refused("the backup is not signed, so it does not show who made it; give its checksum with --bundle-sha256")
+		as(t, nil).refused("the backup is not signed, so its origin is unknown; give its checksum with --bundle-sha256")
 	})
 	t.Run("takes an unsigned backup with its checksum", func(t *testing.T) {
 		w := as(t, nil)
@@ -81,7 +81,7 @@ func TestTrust(t *testing.T) {
 		w.Expect(os.WriteFile(w.options.verificationKey, other[bundle.VerificationKey], 0o600)).To(Succeed())
 		w.refused("did not sign this backup of HostedCluster clusters/demo")
 		w.Expect(os.WriteFile(w.options.verificationKey, other[bundle.AuthorityKey], 0o600)).To(Succeed())
-		w.refused("it is no public key in PEM")
+		w.refused("not a PEM public key")
 	})
 	t.Run("refuses a backup that another cluster's control plane signed", func(t *testing.T) {
 		w := newWorld(t, hostedCluster())

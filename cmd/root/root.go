@@ -38,11 +38,11 @@ import (
 func Hypershift() *cobra.Command {
 	cmd := newRoot("hypershift", "Host control planes on a management cluster")
 	defaults := cluster.Defaults{ControllerAvailability: hyperv1.SingleReplica, Developer: true}
-	dumps := group("dump", "Collect what is needed to understand a cluster's trouble")
+	dumps := group("dump", "Collect data to troubleshoot a hosted cluster")
 	dumps.AddCommand(dump.NewCommand())
-	drains := group("drain", "Empty what is to be maintained")
+	drains := group("drain", "Drain an LXD host")
 	drains.AddCommand(lxdhost.NewDrainCommand())
-	restores := group("restore", "Bring back what was lost")
+	restores := group("restore", "Restore a hosted cluster from a backup")
 	restores.AddCommand(restore.NewCommand())
 	cmd.AddCommand(install.NewCommand(platform.InstallParts), release.NewCommand(), dumps, drains, restores)
 	addShared(cmd, defaults).AddCommand(lxdhost.NewCreateCommand())
@@ -134,7 +134,7 @@ func Run(ctx context.Context, cmd *cobra.Command, stderr io.Writer) int {
 		return exit.OK
 	}
 	if errors.Is(err, context.Canceled) {
-		err = fmt.Errorf("interrupted: %w; what was done so far stays, and the command can be given again", err)
+		err = fmt.Errorf("interrupted: %w; completed steps are kept; run the command again to continue", err)
 	}
 	fmt.Fprintln(stderr, "Error:", err)
 	if !started {

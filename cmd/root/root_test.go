@@ -355,7 +355,7 @@ func TestUsage(t *testing.T) {
 		{"When the release image is missing", []string{"create", "cluster", "maas", "--name", "demo"}, "--release-image is required"},
 		{"When the API key is missing", cluster(), "--maas-api-key-file"},
 		{"When two API keys are given", withKey("--maas-api-key", apiKey), "set one of"},
-		{"When the endpoint has no scheme", withKey("--maas-endpoint", "maas"), "--maas-endpoint is no http or https URL"},
+		{"When the endpoint has no scheme", withKey("--maas-endpoint", "maas"), "--maas-endpoint is not an http or https URL"},
 		{"When the endpoint has a password", withKey("--maas-endpoint", "http://u:p@maas/MAAS"), "without user"},
 		{"When an existing Secret and an endpoint are given", withKey("--credentials-secret", "x"), "leave out"},
 		{"When a file is missing", withKey("--maas-ca-bundle", "/does/not/exist"), "--maas-ca-bundle"},

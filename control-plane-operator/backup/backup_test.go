@@ -204,7 +204,7 @@ func TestWhatStorageRefusesIsSaid(t *testing.T) {
 		})
 	}
 	t.Run("credentials that are none", func(t *testing.T) {
-		if _, err := newBucket(open(t, storetest.New(t)).(*bucket).spec, t.TempDir()); err == nil || !strings.Contains(err.Error(), "no AWS credentials file") {
+		if _, err := newBucket(open(t, storetest.New(t)).(*bucket).spec, t.TempDir()); err == nil || !strings.Contains(err.Error(), "not an AWS credentials file") {
 			t.Errorf("got %v", err)
 		}
 	})

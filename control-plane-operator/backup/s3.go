@@ -153,11 +153,11 @@ func (b *bucket) explain(err error) error {
 	case code == minio.NoSuchBucket:
 		return fmt.Errorf("%s does not exist: make it, or name another one", where)
 	case response.StatusCode == http.StatusForbidden, response.StatusCode == http.StatusUnauthorized:
-		return fmt.Errorf("%s refuses the credentials of Secret %s (%s): were they rotated, or do they lack a right?", where, b.spec.Credentials.Name, code)
+		return fmt.Errorf("%s refuses the credentials of Secret %s (%s); check that they are current and may list the bucket and get, put and delete its objects", where, b.spec.Credentials.Name, code)
 	case response.StatusCode == http.StatusInsufficientStorage, code == "XMinioStorageFull", code == "QuotaExceeded", code == "XMinioAdminBucketQuotaExceeded":
 		return fmt.Errorf("%s is full (%s): make room in it, or raise its quota", where, code)
 	case code == minio.NoSuchKey:
-		return fmt.Errorf("%s has no such object any more", where)
+		return fmt.Errorf("%s no longer has this object", where)
 	}
 	return fmt.Errorf("%s: %w", where, err)
 }

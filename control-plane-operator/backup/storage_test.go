@@ -196,7 +196,7 @@ func TestABucketThatRefuses(t *testing.T) {
 		{"the credentials open it no more", "sweep", locked, "refuses the credentials of Secret s3"},
 		{"it is gone", "sweep", gone, "does not exist: make it, or name another one"},
 		{"it is gone, with all that was in it,", "delete", gone, ""},
-		{"the object is gone", "read", func(*storetest.Store) {}, "has no such object any more"},
+		{"the object is gone", "read", func(*storetest.Store) {}, "no longer has this object"},
 		{"its quota is used up", "store", func(s *storetest.Store) { s.Answer = "QuotaExceeded" }, "is full (QuotaExceeded): make room in it, or raise its quota"},
 	} {
 		t.Run("When "+tc.name+" and is to "+tc.ask+", it should be said which bucket, and what to do", func(t *testing.T) {

@@ -120,7 +120,7 @@ func (t *Taker) upload(ctx context.Context, path string, recipients []age.Recipi
 	sum, size := sha256.New(), &counted{r: out, tell: func(int64) {}}
 	err = t.Storage.Put(ctx, t.Name, io.TeeReader(size, sum))
 	// The writer must not wait for a reader that has stopped.
-	_ = out.CloseWithError(errors.New("the storage took no more"))
+	_ = out.CloseWithError(errors.New("the storage stopped reading the backup"))
 	<-written
 	if err != nil {
 		return Result{}, fmt.Errorf("storing the backup: %w", err)

@@ -51,11 +51,11 @@ func NewCommand() *cobra.Command {
 			return m.Restore(cmd.InOrStdin())
 		},
 	}
-	cmd.Flags().StringVar(&m.Namespace, "namespace", "", "Hosted namespace, which the members' addresses and the token are made of")
+	cmd.Flags().StringVar(&m.Namespace, "namespace", "", "Hosted namespace, from which the members' addresses and the cluster token are derived")
 	cmd.Flags().StringVar(&m.Name, "member", "", "Pod of the member")
 	cmd.Flags().StringSliceVar(&m.Members, "members", nil, "Pods of all members")
 	cmd.Flags().StringVar(&m.DataDir, "data-dir", etcd.DataDir, "etcd's data folder")
-	cmd.Flags().Uint64Var(&m.RevisionBump, "revision-bump", 0, "How much higher than in the snapshot revisions are, the same for all members (required)")
+	cmd.Flags().Uint64Var(&m.RevisionBump, "revision-bump", 0, "Number to add to the revisions of the snapshot, the same for all members (required)")
 	if err := cmd.MarkFlagRequired("revision-bump"); err != nil {
 		panic(err) // A missing flag is a programming error, which the first run shows.
 	}

@@ -19,8 +19,8 @@ func NewEtcd() *Etcd {
 		Healthy: gauge("member_healthy", "Whether a member of etcd answers and votes."),
 		Leader:  gauge("member_leader", "Whether a member of etcd leads the others."),
 		Size:    gauge("database_bytes", "Size of a member's database file."),
-		InUse:   gauge("database_in_use_bytes", "What of a member's database file holds data; the rest comes back by defragmentation."),
-		Fsync:   gauge("fsync_p99_seconds", "How long it takes until 99 % of what a member must not lose is on its disk, over the last five minutes; etcd wants less than 0.01."),
+		InUse:   gauge("database_in_use_bytes", "Size of the data in a member's database file; defragmentation frees the rest."),
+		Fsync:   gauge("fsync_p99_seconds", "99th percentile of the time in which a member writes its log to disk, over the last five minutes; etcd needs less than 0.01."),
 	}
 }
 

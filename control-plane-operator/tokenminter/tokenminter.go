@@ -60,8 +60,8 @@ func NewCommand() *cobra.Command {
 	}
 	flags := cmd.Flags()
 	flags.StringVar(&o.namespace, "service-account-namespace", "kube-system", "Namespace of the service account")
-	flags.StringVar(&o.name, "service-account-name", "", "Name of the service account, which is made where it is absent (required)")
-	flags.StringVar(&o.audience, "token-audience", "openshift", "Who is to accept the token")
+	flags.StringVar(&o.name, "service-account-name", "", "Name of the service account; it is created if it does not exist (required)")
+	flags.StringVar(&o.audience, "token-audience", "openshift", "Audience of the token")
 	flags.StringVar(&o.file, "token-file", "/var/run/secrets/openshift/serviceaccount/token", "File to keep the token in")
 	flags.StringVar(&o.kubeconfig, "kubeconfig", "/etc/kubernetes/kubeconfig", "Kubeconfig of the guest")
 	flags.StringVar(&o.secretName, "kubeconfig-secret-name", "", "Secret that has the kubeconfig of the guest under the key kubeconfig, instead of --kubeconfig")

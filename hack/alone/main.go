@@ -74,7 +74,7 @@ func (p testProgram) check(ctx context.Context, out io.Writer) error {
 		case err != nil:
 			errs = append(errs, fmt.Errorf("%s fails alone: %w\n%s", name, err, said))
 		case !slices.Contains(subtests(said), name):
-			errs = append(errs, fmt.Errorf("%s does not run alone: no earlier subtest may be what starts it", name))
+			errs = append(errs, fmt.Errorf("%s does not run alone: it must not depend on an earlier subtest", name))
 		}
 	}
 	fmt.Fprintf(out, "%s: %d of %d subtests pass alone\n", p.dir, len(names)-len(errs), len(names))

@@ -74,7 +74,7 @@ func run(ctx context.Context, modules []string, args []string, only string) erro
 			}
 			ran++
 			if err := t.fuzz(ctx, args, os.Stdout); err != nil {
-				failures = append(failures, fmt.Errorf("%s.%s: %w; what it crashed on is in its testdata/fuzz/%s: mend it and keep the file", t.pkg, t.name, err, t.name))
+				failures = append(failures, fmt.Errorf("%s.%s: %w; the input that crashed it is in its testdata/fuzz/%s; fix the bug and keep the file", t.pkg, t.name, err, t.name))
 			}
 		}
 	}

@@ -14,7 +14,7 @@ const referenceHeader = `<!-- Made by ` + "`make generate`" + ` from the types i
 # API reference
 
 Every kind that can be written in YAML, field by field. A field in **bold** is required. "Rules" are what the API server
-refuses, with the message that it gives. ` + "`kubectl explain`" + ` tells the same on a cluster.
+refuses, with the message that it gives. ` + "`kubectl explain`" + ` prints the same on a cluster.
 `
 
 // referencePage generates docs/reference/api.md.

@@ -86,7 +86,7 @@ func verifyFields() error {
 		}
 	}
 	if len(lost) > 0 {
-		return fmt.Errorf("stored objects and manifests of users have fields that the API has no more:\n  %s", strings.Join(lost, "\n  "))
+		return fmt.Errorf("stored objects and manifests of users may have fields that the API no longer has:\n  %s", strings.Join(lost, "\n  "))
 	}
 	fmt.Printf("%d published fields are all there\n", len(published))
 	return nil

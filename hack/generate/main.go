@@ -111,7 +111,7 @@ func write(files []file, stale []string) error {
 	}
 	for _, path := range stale {
 		if err := os.Remove(path); err != nil {
-			return fmt.Errorf("removing %s, which nothing makes any more: %w", path, err)
+			return fmt.Errorf("removing %s, which is no longer generated: %w", path, err)
 		}
 	}
 	return nil
@@ -126,7 +126,7 @@ func verify(files []file, stale []string) error {
 		}
 	}
 	for _, path := range stale {
-		problems = append(problems, fmt.Errorf("%s is made by nothing any more: run `make generate` and commit that it is gone", path))
+		problems = append(problems, fmt.Errorf("%s is no longer generated: run `make generate` and commit its removal", path))
 	}
 	return errors.Join(problems...)
 }

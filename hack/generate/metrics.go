@@ -27,12 +27,12 @@ const metricsPath = "docs/reference/metrics.md"
 const metricsHeader = `<!-- Made by ` + "`make generate`" + ` from what the programs register; do not edit. -->
 # Metrics
 
-What each program tells a Prometheus of its own, beside what controller-runtime, the Kubernetes client and Go tell (` + "`controller_runtime_*`, `workqueue_*`, `rest_client_*`, `go_*`" + `).
+The metrics of each program, besides those of controller-runtime, the Kubernetes client and Go (` + "`controller_runtime_*`, `workqueue_*`, `rest_client_*`, `go_*`" + `).
 The metrics ` + "`hypershift_*`" + ` of the operator have the names and labels of HyperShift, so that its dashboards and alerts work here: 24 of its 30.
-The other six have nothing to tell here: ` + "`hypershift_cluster_invalid_aws_creds`, `hypershift_cluster_invalid_gcp_creds` and `hypershift_cluster_acr_pull_identity_configured`" + `
-are of other clouds, ` + "`hypershift_cluster_size_override_instances`" + ` counts an annotation that has no effect, ` + "`hypershift_etcd_manual_intervention_required`" + ` tells of a
+The other six do not apply here: ` + "`hypershift_cluster_invalid_aws_creds`, `hypershift_cluster_invalid_gcp_creds` and `hypershift_cluster_acr_pull_identity_configured`" + `
+are of other clouds, ` + "`hypershift_cluster_size_override_instances`" + ` counts an annotation that has no effect, ` + "`hypershift_etcd_manual_intervention_required`" + ` reports a
 recovery job that does not run here, and ` + "`hypershift_cluster_proxy_ca_expiry_timestamp`" + ` would have each scrape read ConfigMaps. ` + "`hypershift_cluster_available`" + ` is ours. All are computed from the
-cache when somebody scrapes them: a scrape makes no API call. Histograms count what happens since the process started.
+cache at each scrape; a scrape makes no API call. Histograms count what happens since the process started.
 An example of a [dashboard](../examples/monitoring/dashboard.json) and of [alerts](../examples/monitoring/alerts.yaml) uses them.
 
 All of them serve by TLS, with a certificate that they sign themselves, and only to service accounts that may ` + "`get /metrics`" + ` in the management cluster: bind the
@@ -58,7 +58,7 @@ Kubernetes; ` + "`SRE`" + ` and ` + "`All`" + ` keep everything with a Kubernete
 | of all clusters (PrometheusRule ` + "`metrics`" + `) | ` + "`platform:hypershift_hostedclusters:max`, `platform:hypershift_nodepools:max`, `cluster_name:hypershift_nodepools_size:sum`, `cluster_name:hypershift_nodepools_available_replicas:sum`, `hypershift:operator:component_api_requests_total`, `hypershift:apiserver_request_total:read`, `:write`, `:client`, `hypershift:apiserver_request_aborts_total`, `hypershift:controlplane:component_api_requests_total`, `component_memory_usage`, `component_memory_rss`, `component_memory_request`, `component_cpu_usage_seconds`, `component_cpu_request`, `ign_payload_generation_seconds_p90`" + ` |
 | of one with a Kubernetes payload (` + "`recording-rules`" + `) | ` + "`instance:etcd_object_counts:sum`, `code:apiserver_request_total:rate:sum`, `cluster:apiserver_current_inflight_requests:sum:max_over_time:2m`, `cluster:kube_persistentvolume_plugin_type_counts:sum`, `instance:etcd_mvcc_db_total_size_in_bytes:sum`, `instance:etcd_mvcc_db_total_size_in_use_in_bytes:sum`, `instance:etcd_disk_wal_fsync_duration_seconds:histogram_quantile`, `instance:etcd_disk_backend_commit_duration_seconds:histogram_quantile`, `instance:etcd_network_peer_round_trip_time_seconds:histogram_quantile`" + ` |
 
-The rules ` + "`hypershift:controlplane:component_*`" + ` need kube-state-metrics to tell the label hypershift.openshift.io/control-plane-component of pods. The expressions are our own and may differ from HyperShift's.
+The rules ` + "`hypershift:controlplane:component_*`" + ` need kube-state-metrics to export the label hypershift.openshift.io/control-plane-component of pods. The expressions are our own and may differ from HyperShift's.
 
 What the programs log is on [another page](logging.md).
 `

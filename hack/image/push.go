@@ -18,7 +18,7 @@ import (
 func push(ctx context.Context, from, image string) (string, error) {
 	target, err := name.NewTag(image, name.StrictValidation)
 	if err != nil {
-		return "", fmt.Errorf("%q is no image with a tag, such as registry.example/hypershift:v1: %w", image, err)
+		return "", fmt.Errorf("%q is not an image with a tag, such as registry.example/hypershift:v1: %w", image, err)
 	}
 	store, err := layout.ImageIndexFromPath(from)
 	if err != nil {

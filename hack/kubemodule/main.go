@@ -65,7 +65,7 @@ func run(out io.Writer, version string) error {
 func librariesOf(version string) (string, error) {
 	rest, ok := strings.CutPrefix(version, "v1.")
 	if !ok || strings.Count(rest, ".") != 1 {
-		return "", fmt.Errorf("%q is no version of Kubernetes; name one such as v1.31.14", version)
+		return "", fmt.Errorf("%q is not a version of Kubernetes; name one such as v1.31.14", version)
 	}
 	return "v0." + rest, nil
 }

@@ -35,7 +35,7 @@ func readEquivalents(path string) ([]equivalent, error) {
 	}
 	for _, e := range known {
 		if e.Reason == "" {
-			return nil, fmt.Errorf("%s: %s: %q has no reason: say why nobody could see the change", path, e.File, e.Change)
+			return nil, fmt.Errorf("%s: %s: %q has no reason: say why the change is not observable", path, e.File, e.Change)
 		}
 	}
 	return known, nil

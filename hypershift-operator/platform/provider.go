@@ -24,7 +24,7 @@ func (s ProviderSays) Failure() (reason, message string) {
 	if reason = ptr.Deref(s.FailureReason, ""); reason == "" {
 		return "", ""
 	}
-	return reason, cmp.Or(ptr.Deref(s.FailureMessage, ""), "the provider gave the machine up")
+	return reason, cmp.Or(ptr.Deref(s.FailureMessage, ""), "the provider reported a terminal failure")
 }
 
 // Problem returns the terminal failure of the machine, or else the first of these stages that it has not reached.

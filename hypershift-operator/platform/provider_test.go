@@ -42,8 +42,8 @@ func TestProviderSays(t *testing.T) {
 		},
 		"When nobody says why it was given up, there should be words nevertheless": {
 			says:   platform.ProviderSays{FailureReason: ptr.To("CreateError"), FailureMessage: ptr.To("")},
-			reason: "CreateError", message: "the provider gave the machine up",
-			start: platform.MachineStart{Reason: "CreateError", Message: "the provider gave the machine up"},
+			reason: "CreateError", message: "the provider reported a terminal failure",
+			start: platform.MachineStart{Reason: "CreateError", Message: "the provider reported a terminal failure"},
 		},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -145,7 +145,7 @@ func TestOddVersions(t *testing.T) {
 		{"When the same minor is built anew, it should be accepted", Supported(payload("4.20.1+build.7", releaseinfo.OpenShift), "4.20.1"), ""},
 		{"When a candidate is too old, it should be refused", Supported(payload("4.13.0-rc.9", releaseinfo.OpenShift), ""), "older than 4.14.0"},
 		{"When a cluster goes back over the step to 5, it should name a release of its own minor", Supported(payload("4.23.9", releaseinfo.OpenShift), "5.1.0"), "choose a release of 5.1 or newer"},
-		{"When a control plane leaves out two minors, it should count them", Step(payload("1.34.0", releaseinfo.Kubernetes), "1.31.9"), "from 1.31.9 to 1.34.0 are 3: choose a release of 1.32 first"},
+		{"When a control plane leaves out two minors, it should count them", Step(payload("1.34.0", releaseinfo.Kubernetes), "1.31.9"), "1.31.9 to 1.34.0 spans 3: choose a release of 1.32 first"},
 		{"When a control plane would go back, that should be another's to refuse", Step(payload("1.31.0", releaseinfo.Kubernetes), "1.34.0"), ""},
 		{"When what runs is no version, no step should be refused", Step(payload("1.34.0", releaseinfo.Kubernetes), "unknown"), ""},
 		{"When nodes are a candidate of what the cluster runs, they should be accepted", Newer("4.20.0-rc.1", "4.20.0"), ""},

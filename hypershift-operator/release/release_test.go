@@ -33,7 +33,7 @@ func TestSupported(t *testing.T) {
 		{"When it is a newer OpenShift than the operator knows it should say so", "5.2.0", "", releaseinfo.OpenShift, "skip-release-image-validation=true"},
 		{"When a cluster goes to a newer one than the operator knows it should refuse", "5.2.0", "5.1.3", releaseinfo.OpenShift, "newer than 5.1"},
 		{"When a cluster runs a newer one already it should accept its patches", "5.2.4", "5.2.1", releaseinfo.OpenShift, ""},
-		{"When it is no version it should say so", "latest", "", releaseinfo.OpenShift, "no semantic version"},
+		{"When it is no version it should say so", "latest", "", releaseinfo.OpenShift, "not a semantic version"},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			g := NewWithT(t)

@@ -26,7 +26,7 @@ const MaxSkew = 3
 func Supported(payload *releaseinfo.ReleaseImage, running string) error {
 	wanted, err := semver.Parse(payload.Version())
 	if err != nil {
-		return fmt.Errorf("the release has version %q, which is no semantic version: use another release image", payload.Version())
+		return fmt.Errorf("the release has version %q, which is not a semantic version: use another release image", payload.Version())
 	}
 	traits := distributions.Of(payload.Distribution())
 	if withoutPrerelease(wanted).LT(traits.Oldest) {
@@ -59,7 +59,7 @@ func known(wanted semver.Version, distribution releaseinfo.Distribution, running
 		return nil
 	}
 	return fmt.Errorf("version %s is newer than %d.%d, the newest that this operator knows of %s: install a newer operator, choose an older release image, "+
-		"or have it tried with the annotation %s=true", wanted, newest.Major, newest.Minor, distribution, hyperv1.SkipReleaseImageValidation)
+		"or try it with the annotation %s=true", wanted, newest.Major, newest.Minor, distribution, hyperv1.SkipReleaseImageValidation)
 }
 
 // Step returns an error for users if an upgrade of a control plane would skip minor versions. Neither the data in etcd
@@ -70,7 +70,7 @@ func Step(payload *releaseinfo.ReleaseImage, running string) error {
 	if !ok || distributions.Of(payload.Distribution()).OwnOperators || line(wanted)-line(from) <= 1 {
 		return nil
 	}
-	return fmt.Errorf("a control plane goes up one minor version at a time, and from %s to %s are %d: choose a release of %d.%d first",
+	return fmt.Errorf("a control plane is upgraded by one minor version at a time, and %s to %s spans %d: choose a release of %d.%d first",
 		from, wanted, line(wanted)-line(from), from.Major, from.Minor+1)
 }
 

@@ -44,8 +44,8 @@ func Refusal(namespace *corev1.Namespace, cluster client.ObjectKey) string {
 	case cluster.String():
 		return ""
 	case "":
-		return fmt.Sprintf("namespace %s, which the control plane would live in, was there before and is not this cluster's: rename the cluster, "+
-			"or have an administrator give it the namespace by the annotation %s=%s", namespace.Name, hyperv1.HostedClusterAnnotation, cluster)
+		return fmt.Sprintf("namespace %s for the control plane existed before and does not belong to this cluster; rename the "+
+			"cluster, or have an administrator give it the namespace by the annotation %s=%s", namespace.Name, hyperv1.HostedClusterAnnotation, cluster)
 	default:
 		return fmt.Sprintf("namespace %s belongs to HostedCluster %s already: rename one of the two clusters", namespace.Name, owner)
 	}
@@ -58,9 +58,10 @@ func Claim(obj client.Object, cluster client.ObjectKey) error {
 	case owner == cluster.String():
 		return nil
 	case owner != "":
-		return fmt.Errorf("it is HostedCluster %s's, whose name and this one's make the same name: rename one of the two", owner)
+		return fmt.Errorf("it belongs to HostedCluster %s, whose name leads to the same object name; rename one of the clusters", owner)
 	case obj.GetResourceVersion() != "":
-		return fmt.Errorf("an object of that name is there and was not made from what HostedCluster %s names: give yours another name", cluster)
+		return fmt.Errorf("an object of that name already exists and was not created for HostedCluster %s; "+
+			"rename the object that the HostedCluster refers to", cluster)
 	}
 	annotations := obj.GetAnnotations()
 	if annotations == nil {

@@ -73,9 +73,9 @@ func TestClaim(t *testing.T) {
 		{"When the object is new, it should be marked", "", "", ""},
 		{"When it is the cluster's, it should stay so", "clusters/demo", "7", ""},
 		{"When it is new and marked already, it should stay so", "clusters/demo", "", ""},
-		{"When it is another cluster's, it should name that", "clusters/other", "7", "it is HostedCluster clusters/other's"},
-		{"When it was made for another cluster just now, it should be refused too", "clusters/other", "", "it is HostedCluster clusters/other's"},
-		{"When it was there before, it should be left alone", "", "7", "was not made from what HostedCluster clusters/demo names"},
+		{"When it is another cluster's, it should name that", "clusters/other", "7", "it belongs to HostedCluster clusters/other,"},
+		{"When it was made for another cluster just now, it should be refused too", "clusters/other", "", "it belongs to HostedCluster clusters/other,"},
+		{"When it was there before, it should be left alone", "", "7", "was not created for HostedCluster clusters/demo"},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			g := NewWithT(t)

@@ -35,7 +35,7 @@ func Answers(url string) Check {
 			if !seen {
 				return nil
 			}
-			return fmt.Errorf("what answered the health check %s does no more: %w", url, err)
+			return fmt.Errorf("health check %s: no longer responding: %w", url, err)
 		}
 		defer response.Body.Close()
 		seen = true
@@ -74,7 +74,7 @@ func (h *Holder) becomeFit(ctx context.Context) bool {
 		}
 		if err.Error() != said {
 			said = err.Error()
-			h.Log.Info("This node stands back from the virtual IP", "reason", said)
+			h.Log.Info("This node is not eligible for the virtual IP", "reason", said)
 		}
 		select {
 		case <-ctx.Done():

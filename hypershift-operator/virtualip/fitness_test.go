@@ -47,7 +47,7 @@ func TestServersOnTheNode(t *testing.T) {
 			check := Answers(s.URL)
 			_ = check(t.Context())
 			s.Close()
-			g.Expect(check(t.Context())).To(MatchError(ContainSubstring("does no more")))
+			g.Expect(check(t.Context())).To(MatchError(ContainSubstring("no longer responding")))
 		}
 	})
 	t.Run("When two are asked, each should be known by itself", func(t *testing.T) {

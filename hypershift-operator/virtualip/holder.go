@@ -85,7 +85,7 @@ func (h *Holder) times() times {
 // Run competes for the Lease until the context ends. On return, the addresses are removed and the Lease is released.
 func (h *Holder) Run(ctx context.Context) error {
 	if h.Lease < MinLease {
-		return fmt.Errorf("a lease of %s is too short: the least is %s", h.Lease, MinLease)
+		return fmt.Errorf("a lease of %s is too short: the minimum is %s", h.Lease, MinLease)
 	}
 	// Remove addresses of an earlier process: this node does not hold the Lease yet.
 	h.drop("start")
@@ -126,7 +126,7 @@ func (h *Holder) term(ctx context.Context) (gaveUp bool, err error) {
 		},
 	})
 	if err != nil {
-		return false, fmt.Errorf("standing for Lease %s: %w", h.Lock.Describe(), err)
+		return false, fmt.Errorf("competing for Lease %s: %w", h.Lock.Describe(), err)
 	}
 	guarded := make(chan struct{})
 	go func() {
@@ -140,7 +140,7 @@ func (h *Holder) term(ctx context.Context) (gaveUp bool, err error) {
 	if reason == nil || errors.Is(reason, context.Canceled) {
 		return false, nil
 	}
-	h.Log.Info("This node leaves the virtual IP to others", "reason", reason.Error())
+	h.Log.Info("Releasing the virtual IP", "reason", reason.Error())
 	return true, nil
 }
 
@@ -200,12 +200,12 @@ func (h *Holder) hold(address netip.Addr, life time.Duration) error {
 func (h *Holder) drop(why string) {
 	for _, address := range h.Addresses {
 		if err := h.Network.Drop(address); err != nil {
-			h.Log.Error(err, "The virtual IP stays until its life ends", "address", address.String())
+			h.Log.Error(err, "Removing the virtual IP failed; the kernel removes it at the end of its lifetime", "address", address.String())
 		}
 		h.Metrics.set(address, false)
 	}
 	if h.held {
-		h.Log.Info("This node does not hold the virtual IP any more", "reason", why)
+		h.Log.Info("This node no longer holds the virtual IP", "reason", why)
 	}
 	h.held, h.renewals = false, 0
 }
@@ -243,9 +243,9 @@ func (l *lock) Create(ctx context.Context, record resourcelock.LeaderElectionRec
 // elector reads the Lease before it releases it, but does not check the holder, so Update does.
 func (l *lock) Update(ctx context.Context, record resourcelock.LeaderElectionRecord) error {
 	if record.HolderIdentity != l.Identity() {
-		l.holder.drop("the lease is given up")
+		l.holder.drop("the Lease is being released")
 		if l.named != l.Identity() {
-			return fmt.Errorf("the Lease %s is of %q by now, and not this node's to give up", l.Describe(), l.named)
+			return fmt.Errorf("releasing Lease %s: it is now held by %q", l.Describe(), l.named)
 		}
 		return l.write(ctx, record)
 	}

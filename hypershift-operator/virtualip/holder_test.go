@@ -138,11 +138,11 @@ func TestAnswers(t *testing.T) {
 	code.Store(http.StatusServiceUnavailable)
 	g.Eventually(func() error { return check(t.Context()) }).Should(MatchError(ContainSubstring("503")))
 	server.Close()
-	g.Expect(check(t.Context())).To(MatchError(ContainSubstring("does no more")))
+	g.Expect(check(t.Context())).To(MatchError(ContainSubstring("no longer responding")))
 	g.Expect(virtualip.Answers(server.URL)(t.Context())).To(Succeed(), "what never answered is not there")
 }
 
 func TestShortLease(t *testing.T) {
 	holder := &virtualip.Holder{Lease: virtualip.MinLease - time.Second}
-	NewWithT(t).Expect(holder.Run(t.Context())).To(MatchError(ContainSubstring("the least is 6s")))
+	NewWithT(t).Expect(holder.Run(t.Context())).To(MatchError(ContainSubstring("the minimum is 6s")))
 }

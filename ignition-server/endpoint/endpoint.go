@@ -114,7 +114,7 @@ func (h *Server) authorized(w http.ResponseWriter, r *http.Request, serve func(h
 	if !ok {
 		// Ignition stops on 4xx and retries on 5xx: the token may be in the cache in a moment.
 		h.Observer.Missed()
-		http.Error(w, "no node configuration is held for this token (yet)", http.StatusNetworkAuthenticationRequired)
+		http.Error(w, "there is no node configuration for this token (yet)", http.StatusNetworkAuthenticationRequired)
 		return
 	}
 	serve(w, r, entry)
@@ -131,7 +131,7 @@ func (h *Server) serve(w http.ResponseWriter, r *http.Request, entry token.Entry
 	}
 	payload, err := h.withProgram(r, entry, payload)
 	if err != nil {
-		h.Log.Error("cannot say where node-agent is", "nodePool", entry.NodePool, "error", err)
+		h.Log.Error("cannot add node-agent to the configuration", "nodePool", entry.NodePool, "error", err)
 		http.Error(w, "this ignition-server has no node-agent for the machines of this pool", http.StatusInternalServerError)
 		return
 	}
@@ -191,7 +191,7 @@ func (h *Server) personal(w http.ResponseWriter, r *http.Request, entry token.En
 	payload, err := h.Credentials.Payload(ctx, entry)
 	if err != nil {
 		h.Log.Error("cannot make the credentials of a machine", "nodePool", entry.NodePool, "machine", entry.Machine, "error", err)
-		http.Error(w, "the credentials that this machine joins with cannot be made now", http.StatusServiceUnavailable)
+		http.Error(w, "creating the join credentials of this machine failed; retry later", http.StatusServiceUnavailable)
 		return nil, false
 	}
 	return payload, true

@@ -97,7 +97,7 @@ func TestEndpoint(t *testing.T) {
 		{"When the token is empty it should refuse", "GET", "/ignition", "Bearer ", 401, "Authorization", 0, 0},
 		{"When the payload is damaged it should say so", "GET", "/ignition", bearer("damaged"), 500, "damaged", 0, 0},
 		{"When the token is a machine's it should give what is the machine's", "GET", "/ignition", bearer("workers-a"), 200, `{"machine":"workers-a"}`, 1, 0},
-		{"When a machine's credentials cannot be made it should ask to try again", "GET", "/ignition", bearer("unlucky"), 503, "cannot be made now", 0, 0},
+		{"When a machine's credentials cannot be made it should ask to try again", "GET", "/ignition", bearer("unlucky"), 503, "creating the join credentials of this machine failed", 0, 0},
 		{"When the path goes deeper it should not be found", "GET", "/ignition/x", bearer(knownToken), 404, "", 0, 0},
 		{"When the path is another it should not be found", "GET", "/", bearer(knownToken), 404, "", 0, 0},
 		{"When it is asked for its health it should be well", "GET", "/healthz", "", 200, "", 0, 0},

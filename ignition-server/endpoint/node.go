@@ -26,7 +26,7 @@ func hasCertificate(r *http.Request) bool { return r.TLS != nil && len(r.TLS.Pee
 // that the client has the key.
 func (h *Server) identified(w http.ResponseWriter, r *http.Request, serve func(identity.Node)) {
 	if !hasCertificate(r) {
-		http.Error(w, "show the certificate of this machine's kubelet", http.StatusUnauthorized)
+		http.Error(w, "present the client certificate of this machine's kubelet", http.StatusUnauthorized)
 		return
 	}
 	ctx, cancel := context.WithTimeout(r.Context(), credentialsTimeout)
@@ -40,8 +40,8 @@ func (h *Server) identified(w http.ResponseWriter, r *http.Request, serve func(i
 	case errors.Is(err, identity.ErrNoMachine):
 		h.refuse(w, http.StatusForbidden, node, err.Error())
 	default:
-		h.Log.Error("cannot find out which node is asking", "error", err)
-		http.Error(w, "which node is asking cannot be found out now", http.StatusServiceUnavailable)
+		h.Log.Error("cannot identify the node", "error", err)
+		http.Error(w, "identifying the node failed; retry later", http.StatusServiceUnavailable)
 	}
 }
 
@@ -57,13 +57,13 @@ func (h *Server) serveNode(w http.ResponseWriter, r *http.Request, node identity
 	entry, ok := h.Tokens.Config(node.NodePool, hash)
 	switch {
 	case !ok:
-		h.refuse(w, http.StatusNotFound, node, fmt.Sprintf("no configuration %.64q of NodePool %s is held (yet)", hash, node.NodePool))
+		h.refuse(w, http.StatusNotFound, node, fmt.Sprintf("there is no configuration %.64q of NodePool %s (yet)", hash, node.NodePool))
 		return
 	case entry.InPlace == nil:
 		h.refuse(w, http.StatusForbidden, node, fmt.Sprintf("NodePool %s replaces its machines: spec.management.upgradeType is not InPlace", node.NodePool))
 		return
 	case entry.InPlace.Plan == nil:
-		h.refuse(w, http.StatusUnprocessableEntity, node, "this configuration is for machines that are installed with it: "+entry.InPlace.Refusal)
+		h.refuse(w, http.StatusUnprocessableEntity, node, "this configuration cannot be applied in place: "+entry.InPlace.Refusal)
 		return
 	}
 	plan, err := nodeconfig.ForNode(entry.InPlace.Plan, h.server(r))

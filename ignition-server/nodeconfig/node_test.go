@@ -72,5 +72,5 @@ func TestForNode(t *testing.T) {
 	want := append(slices.DeleteFunc(before, func(path string) bool { return path == nodeplan.BootstrapKubeconfig }), nodeplan.ServerCA, nodeplan.ServerEndpoint)
 	g.Expect(plan.Paths()).To(ConsistOf(want))
 	_, err = ForNode([]byte(`{"ignition":{}}`), Server{})
-	g.Expect(err).To(MatchError(ContainSubstring("no node plan")))
+	g.Expect(err).To(MatchError(ContainSubstring("not a node plan")))
 }

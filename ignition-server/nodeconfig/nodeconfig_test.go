@@ -237,7 +237,7 @@ func TestRenderErrors(t *testing.T) {
 		{"When there is no service network it should say so", func(in *Input) { in.ServiceCIDRs = nil }, "set spec.networking.serviceNetwork"},
 		{"When the service network is malformed it should say so", func(in *Input) { in.ServiceCIDRs = []string{"x"} }, `"x" is not a CIDR`},
 		{"When the service network is too small it should say so", func(in *Input) { in.ServiceCIDRs = []string{"10.0.0.0/29"} }, "use a larger network"},
-		{"When the pull secret is malformed it should say so", func(in *Input) { in.PullSecret = []byte("x") }, "no valid .dockerconfigjson"},
+		{"When the pull secret is malformed it should say so", func(in *Input) { in.PullSecret = []byte("x") }, "not a valid .dockerconfigjson"},
 		{
 			"When a mirror changes the path it should say what containerd can do",
 			func(in *Input) {

@@ -145,7 +145,7 @@ func contentOf(resource types.Resource) ([]byte, error) {
 	}
 	decoded, err := dataurl.DecodeString(*resource.Source)
 	if err != nil {
-		return nil, errors.New("its contents are no data URL")
+		return nil, errors.New("its contents are not a data URL")
 	}
 	if ptr.Deref(resource.Compression, "") != "gzip" {
 		return append([]byte{}, decoded.Data...), nil

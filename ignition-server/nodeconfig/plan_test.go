@@ -197,7 +197,7 @@ func TestPlanRefusals(t *testing.T) {
 		{"When another config is to be fetched", `{config: {ignition: {version: 3.4.0, config: {merge: [{source: "https://a.example/x"}]}}}}`, "fetches another config"},
 		{"When a kernel argument is to go", `{config: {ignition: {version: 3.4.0}, kernelArguments: {shouldNotExist: [quiet]}}}`, "removes kernel arguments"},
 		{"When a kernel argument would be a command", `{kernelArguments: ["a$(reboot)"]}`, "cannot be given to the boot loader"},
-		{"When kernel arguments are no list", `{kernelArguments: quiet}`, "no list"},
+		{"When kernel arguments are no list", `{kernelArguments: quiet}`, "not a list of strings"},
 		{"When the kernel is to be another", `{kernelType: realtime}`, "spec.kernelType"},
 	} {
 		t.Run(tc.name+", it should say what to do", func(t *testing.T) {
@@ -260,7 +260,7 @@ func TestContent(t *testing.T) {
 		{"When a compressed file grows too large, it should say how large it may be", packed(maxContent + 1), "larger than 33554432 bytes"},
 		{"When contents are not compressed though they should be, it should say so", "data:,plain", "not gzip"},
 		{"When contents are cut off, it should not take a part of them", "data:;base64,H4sIAAAAAAACA0vKLA==", "unexpected EOF"},
-		{"When contents are somewhere else, it should say so", "https://a.example/x", "no data URL"},
+		{"When contents are somewhere else, it should say so", "https://a.example/x", "not a data URL"},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			g := NewWithT(t)

@@ -39,7 +39,7 @@ func (h Hashes) check(hcp *hyperv1.HostedControlPlane, in nodeconfig.Input) erro
 	} {
 		if input.want != "" && input.want != input.have {
 			return &Problem{Reason: ReasonOutdated, RetryAfter: waitRetry,
-				Message: fmt.Sprintf("Waiting for the control plane to come to the %s of the HostedCluster", input.name)}
+				Message: fmt.Sprintf("Waiting for the control plane to apply the %s of the HostedCluster", input.name)}
 		}
 	}
 	return nil

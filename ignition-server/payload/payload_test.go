@@ -157,7 +157,7 @@ func TestGenerate(t *testing.T) {
 			edit: configure(&hyperv1.ClusterConfiguration{Image: &configv1.ImageSpec{RegistrySources: configv1.RegistrySources{AllowedRegistries: []string{"quay.io"}}}}),
 		},
 		{
-			name: "When the proxy is no URL it should name the field and not the URL", reason: payload.ReasonInvalidConfig, says: "spec.configuration.proxy.httpProxy is no URL",
+			name: "When the proxy is no URL it should name the field and not the URL", reason: payload.ReasonInvalidConfig, says: "spec.configuration.proxy.httpProxy is not a proxy URL",
 			edit: configure(&hyperv1.ClusterConfiguration{Proxy: &configv1.ProxySpec{HTTPProxy: "user:secret@proxy"}}),
 		},
 		{

@@ -49,7 +49,7 @@ func KernelArguments(ctx context.Context, h *host.Host, plan *nodeplan.Plan) err
 	}
 	mark := wanted + "\n" + string(boot)
 	if len(missing) > 0 && asked == wanted && string(before) != mark {
-		return fmt.Errorf("the kernel was started anew, and still without %s: does the machine boot by the GRUB of its disk? %s names the arguments",
+		return fmt.Errorf("the machine was restarted, but its kernel still lacks %s; check that it boots with the GRUB of its disk, which reads the arguments from %s",
 			strings.Join(missing, " "), grubDropIn)
 	}
 	if err := writeArguments(h, wanted); err != nil {
@@ -83,7 +83,7 @@ func writeArguments(h *host.Host, wanted string) error {
 
 // reboot waits for cloud-init, then reboots. It returns only if that failed.
 func reboot(ctx context.Context, h *host.Host, wanted, mark string) error {
-	h.Say("the kernel needs the arguments \"%s\": restarting the machine when cloud-init is through", wanted)
+	h.Say("the kernel needs the arguments \"%s\": restarting the machine when cloud-init has finished", wanted)
 	for !h.Exists(bootFinished) {
 		select {
 		case <-ctx.Done():

@@ -132,7 +132,7 @@ func TestKernelArgumentsOverBoots(t *testing.T) {
 	t.Run("When the next boot has not taken them, it should name them and the file, and not start anew for ever", func(t *testing.T) {
 		g, m := started(t)
 		reboots(m, "second", "quiet")
-		g.Expect(arguments(t, m, "nosmt")).To(MatchError(And(ContainSubstring("still without nosmt"), ContainSubstring(dropIn))))
+		g.Expect(arguments(t, m, "nosmt")).To(MatchError(And(ContainSubstring("its kernel still lacks nosmt"), ContainSubstring(dropIn))))
 		g.Expect(m.Commands).To(BeEmpty())
 	})
 	t.Run("When others are wanted then, the machine should start anew with those", func(t *testing.T) {

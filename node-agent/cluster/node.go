@@ -82,7 +82,7 @@ func (n *Node) Status(ctx context.Context) (Status, error) {
 	if err != nil {
 		return Status{}, err
 	}
-	status := Status{Version: node.Status.NodeInfo.KubeletVersion, Renewed: lease.Spec.RenewTime, Reason: "the kubelet says nothing"}
+	status := Status{Version: node.Status.NodeInfo.KubeletVersion, Renewed: lease.Spec.RenewTime, Reason: "the kubelet reports no Ready condition"}
 	for _, c := range node.Status.Conditions {
 		if c.Type == "Ready" {
 			status.Ready, status.Reason = c.Status == "True", c.Message

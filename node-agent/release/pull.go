@@ -43,7 +43,7 @@ func pull(ctx context.Context, h *host.Host, plan *nodeplan.Plan, image nodeplan
 		failures = append(failures, fmt.Errorf("pulling %s: %w", source.Image, err))
 	}
 	if len(failures) == 0 {
-		return fmt.Errorf("nothing may be pulled from the registry of %s", image.Name)
+		return fmt.Errorf("no source is permitted for image %s", image.Name)
 	}
 	return errors.Join(failures...)
 }

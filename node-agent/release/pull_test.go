@@ -161,7 +161,7 @@ func TestSources(t *testing.T) {
 	})
 	t.Run("When there is none that may be asked, it should name the image", func(t *testing.T) {
 		w := newWorld(t)
-		w.Expect(w.install(nodeplan.Image{Name: "registry.example/node:1"})).To(MatchError("nothing may be pulled from the registry of registry.example/node:1"))
+		w.Expect(w.install(nodeplan.Image{Name: "registry.example/node:1"})).To(MatchError("no source is permitted for image registry.example/node:1"))
 	})
 	t.Run("When the image is for other machines only, it should say for which it is wanted", func(t *testing.T) {
 		w := newWorld(t)

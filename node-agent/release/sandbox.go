@@ -33,7 +33,7 @@ func Sandbox(ctx context.Context, h *host.Host, plan *nodeplan.Plan) error {
 		return err
 	}
 	if strings.TrimSpace(string(present)) == "" {
-		h.Say("the sandbox of pods becomes %s", plan.Pod.Name)
+		h.Say("importing pod sandbox image %s", plan.Pod.Name)
 		err := pull(ctx, h, plan, plan.Pod, func(image v1.Image) error {
 			return inArchive(image, plan.Pod.Name, func(archive io.Reader) error {
 				_, err := ctr(archive, "import", "-")

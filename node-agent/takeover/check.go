@@ -29,7 +29,7 @@ func Check(h *host.Host) error {
 		return fmt.Errorf("reading whether the machine was started by secure boot: %w", err)
 	}
 	if len(variable) > 4 && variable[4] == 1 {
-		return errors.New("the machine was started by secure boot, whose kernel starts none that Red Hat signed: turn secure boot off, or take an image of RHCOS")
+		return errors.New("secure boot is on, and its kernel cannot start a kernel that Red Hat signed; turn secure boot off, or deploy an RHCOS image")
 	}
 	locked, err := h.Read(lockdown)
 	if err != nil {
@@ -37,7 +37,7 @@ func Check(h *host.Host) error {
 	}
 	// kernel_lockdown(7): the active mode is in brackets.
 	if strings.Contains(string(locked), "[") && !strings.Contains(string(locked), "[none]") {
-		return fmt.Errorf("the kernel is locked down (%s), and starts no other: start it without lockdown=", strings.TrimSpace(string(locked)))
+		return fmt.Errorf("the kernel is locked down (%s) and cannot start another kernel; boot it without lockdown=", strings.TrimSpace(string(locked)))
 	}
 	off, err := h.Read(disabled)
 	if err != nil {

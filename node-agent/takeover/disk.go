@@ -68,7 +68,7 @@ func mounted(h *host.Host) (map[string]string, error) {
 func diskOf(h *host.Host, device string) (string, error) {
 	path, err := filepath.EvalSymlinks(h.Path("/sys/dev/block/" + device))
 	if errors.Is(err, fs.ErrNotExist) {
-		return "", fmt.Errorf("its file system lies on no disk of its own (device %s): choose the storage layout `flat` in MAAS", device)
+		return "", fmt.Errorf("its file system is not on a single disk (device %s): choose the storage layout `flat` in MAAS", device)
 	}
 	if err != nil {
 		return "", err

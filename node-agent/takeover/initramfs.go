@@ -59,7 +59,7 @@ func (i Installation) validate() error {
 	}
 	for name := range i.Keyfiles {
 		if path.Base(name) != name || !strings.HasSuffix(name, ".nmconnection") {
-			return fmt.Errorf("%q is no name of a NetworkManager keyfile: it ends with .nmconnection", name)
+			return fmt.Errorf("%q is not the name of a NetworkManager keyfile, which ends with .nmconnection", name)
 		}
 	}
 	for _, argument := range i.KernelArguments {

@@ -161,7 +161,7 @@ func TestArchiveOrders(t *testing.T) {
 		}, "path not absolute"},
 		"When a keyfile leads out of its folder, it should be refused": {func(i *takeover.Installation) {
 			i.Keyfiles = map[string][]byte{"../../config.nmconnection": nil}
-		}, "is no name of a NetworkManager keyfile"},
+		}, "is not the name of a NetworkManager keyfile"},
 		"When a file is no keyfile, it should be refused": {func(i *takeover.Installation) { i.Keyfiles = map[string][]byte{"ifcfg-eth0": nil} }, "ends with .nmconnection"},
 		"When an argument is two, it should be refused":   {func(i *takeover.Installation) { i.KernelArguments = []string{"a b"} }, `"a b" is not one kernel argument`},
 		"When an argument is empty, it should be refused": {func(i *takeover.Installation) { i.KernelArguments = []string{""} }, `"" is not one kernel argument`},
@@ -265,7 +265,7 @@ func TestPrepare(t *testing.T) {
 		"When the disk is not known, it should be refused before anything is fetched": {
 			func(m *machine, _ *mirror, _ *takeover.Live) { m.names(nil) }, "finding the disk that the machine starts from: sda has no name"},
 		"When what comes is not what was published, it should be refused": {
-			func(_ *machine, s *mirror, _ *takeover.Live) { s.files["/rootfs"] = []byte("evil") }, "/rootfs: its SHA-256 is"},
+			func(_ *machine, s *mirror, _ *takeover.Live) { s.files["/rootfs"] = []byte("evil") }, "/rootfs: SHA-256 mismatch: got"},
 		"When the server lacks a file, it should say which": {
 			func(_ *machine, s *mirror, _ *takeover.Live) { delete(s.files, "/initramfs") }, "/initramfs: the server answered 404 Not Found"},
 		"When the disk is not there, it should be refused before anything is fetched": {

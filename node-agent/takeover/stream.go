@@ -77,7 +77,7 @@ func FromStream(stream []byte, arch string) (*Live, error) {
 func (a Artifact) complete() error {
 	switch {
 	case !strings.HasPrefix(a.Location, "https://") && !strings.HasPrefix(a.Location, "http://"):
-		return fmt.Errorf("the location %q is no http or https URL", a.Location)
+		return fmt.Errorf("the location %q is not an http or https URL", a.Location)
 	case len(a.SHA256) != 64 || strings.Trim(a.SHA256, "0123456789abcdef") != "":
 		return errors.New("it has no sha256 in lower case hexadecimal")
 	}

@@ -136,7 +136,7 @@ func TestDisk(t *testing.T) {
 		},
 		"When the root is on no disk, as in memory or with btrfs and ZFS, it should be refused": {
 			change:  func(m machine) { m.put("/proc/self/mountinfo", "22 1 0:26 / / rw - overlay overlayroot rw\n") },
-			wantErr: "/: its file system lies on no disk of its own (device 0:26)",
+			wantErr: "/: its file system is not on a single disk (device 0:26)",
 		},
 		"When the kernel shows no mounts, it should be refused": {
 			change:  func(m machine) { m.put("/proc/self/mountinfo", "") },
@@ -165,7 +165,7 @@ func TestCheck(t *testing.T) {
 	tests := map[string]struct{ path, text, wantErr string }{
 		"When nothing speaks against it, it should be said to be possible":       {},
 		"When the firmware has secure boot and it is off, it should be possible": {variable, "\x06\x00\x00\x00\x00", ""},
-		"When the machine was started by secure boot, it should be refused":      {variable, "\x06\x00\x00\x00\x01", "started by secure boot"},
+		"When the machine was started by secure boot, it should be refused":      {variable, "\x06\x00\x00\x00\x01", "secure boot is on"},
 		"When the kernel is locked down, it should be refused, with the mode":    {"/sys/kernel/security/lockdown", "none [integrity] confidentiality\n", "none [integrity] confidentiality"},
 		"When the kernel knows no lockdown, it should be possible":               {"/sys/kernel/security/lockdown", "", ""},
 		"When kexec was disabled, it should be refused, with the setting":        {"/proc/sys/kernel/kexec_load_disabled", "1\n", "kernel.kexec_load_disabled is 1"},
@@ -203,8 +203,8 @@ func TestFromStream(t *testing.T) {
 		"When the stream lacks the architecture, it should say so":           {stream(artifact("kernel")), "arm64", "has nothing for the architecture arm64"},
 		"When an artifact has no checksum, it should be refused":             {stream(`{"location": "https://mirror.example.com/k"}`), "amd64", "pxe.kernel for amd64: it has no sha256"},
 		"When a checksum is cut, it should be refused":                       {stream(`{"location": "https://mirror.example.com/k", "sha256": "e3b0"}`), "amd64", "it has no sha256"},
-		"When an artifact is missing, it should be refused":                  {stream(`{}`), "amd64", `the location "" is no http or https URL`},
-		"When an artifact is a file of the server, it should be refused":     {stream(`{"location": "file:///etc/shadow", "sha256": "` + sum + `"}`), "amd64", "no http or https URL"},
+		"When an artifact is missing, it should be refused":                  {stream(`{}`), "amd64", `the location "" is not an http or https URL`},
+		"When an artifact is a file of the server, it should be refused":     {stream(`{"location": "file:///etc/shadow", "sha256": "` + sum + `"}`), "amd64", "not an http or https URL"},
 		"When it is no JSON, it should say what it is not":                   {"<html>", "amd64", "reading the stream metadata"},
 	}
 	for name, tt := range tests {

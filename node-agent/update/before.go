@@ -58,7 +58,7 @@ func keep(h *host.Host, paths []string) error {
 	for i, path := range slices.Compact(paths) {
 		e, err := keepOne(h, path, strconv.Itoa(i))
 		if err != nil {
-			return fmt.Errorf("keeping %s for the way back: %w", path, err)
+			return fmt.Errorf("saving %s for a rollback: %w", path, err)
 		}
 		index = append(index, e)
 	}
@@ -67,7 +67,7 @@ func keep(h *host.Host, paths []string) error {
 		return err
 	}
 	if _, err := h.Write(beforeDir+partial+indexName, raw, 0o600); err != nil {
-		return fmt.Errorf("keeping the list of files for the way back: %w", err)
+		return fmt.Errorf("saving the list of files for a rollback: %w", err)
 	}
 	return os.Rename(h.Path(beforeDir+partial), h.Path(beforeDir))
 }
@@ -98,7 +98,7 @@ func keepOne(h *host.Host, path, name string) (entry, error) {
 		e.Target, err = os.Readlink(h.Path(path))
 		return e, err
 	}
-	return e, errors.New("the configuration has a file there, and the machine something else")
+	return e, errors.New("the configuration has a file there, but the path on the machine is neither a file nor a link")
 }
 
 func readIndex(h *host.Host) ([]entry, error) {
@@ -108,7 +108,7 @@ func readIndex(h *host.Host) ([]entry, error) {
 	}
 	var index []entry
 	if err := json.Unmarshal(raw, &index); err != nil {
-		return nil, fmt.Errorf("reading what was kept for the way back: %w", err)
+		return nil, fmt.Errorf("reading the files saved for a rollback: %w", err)
 	}
 	return index, nil
 }
@@ -117,7 +117,7 @@ func readIndex(h *host.Host) ([]entry, error) {
 func restore(h *host.Host, index []entry) error {
 	for _, e := range index {
 		if err := e.restore(h); err != nil {
-			return fmt.Errorf("bringing back %s: %w", e.Path, err)
+			return fmt.Errorf("restoring %s: %w", e.Path, err)
 		}
 	}
 	return nil

@@ -65,13 +65,13 @@ func TestNotBegun(t *testing.T) {
 		harm func(w *world)
 		says string
 	}{
-		"the machine's plan is gone":      {func(w *world) { w.Expect(w.Remove(nodeplan.Path)).To(Succeed()) }, "0 bytes that are no node plan"},
-		"the machine's plan is cut short": {func(w *world) { w.Put(nodeplan.Path, `{"version":1`) }, "12 bytes that are no node plan"},
+		"the machine's plan is gone":      {func(w *world) { w.Expect(w.Remove(nodeplan.Path)).To(Succeed()) }, "0 bytes are not a node plan"},
+		"the machine's plan is cut short": {func(w *world) { w.Put(nodeplan.Path, `{"version":1`) }, "12 bytes are not a node plan"},
 		"a folder is where the configuration has a file": {func(w *world) { w.Put("/etc/app/only-new/x", "") },
-			"keeping /etc/app/only-new for the way back: the configuration has a file there, and the machine something else"},
-		"a folder is where the plan is kept":       {func(w *world) { w.Put(dir+"/target.json/x", "") }, "keeping the plan: "},
-		"there is no room for the way back":        {func(w *world) { w.Put(room+"/x", "") }, "keeping room for the way back: "},
-		"it cannot be noted how far the update is": {func(w *world) { w.Put(state+"/x", "") }, "writing how far the update is: "},
+			"saving /etc/app/only-new for a rollback: the configuration has a file there, but the path on the machine is neither a file nor a link"},
+		"a folder is where the plan is kept":       {func(w *world) { w.Put(dir+"/target.json/x", "") }, "storing the plan: "},
+		"there is no room for the way back":        {func(w *world) { w.Put(room+"/x", "") }, "reserving disk space for a rollback: "},
+		"it cannot be noted how far the update is": {func(w *world) { w.Put(state+"/x", "") }, "writing the state of the update: "},
 	} {
 		t.Run("When "+name+", it should say so, and the machine be as it was", func(t *testing.T) {
 			t.Parallel()
@@ -118,11 +118,11 @@ func TestDamaged(t *testing.T) {
 		harm func(w *world)
 		says string
 	}{
-		"the wanted plan is gone":             {func(w *world) { w.Expect(w.Remove(dir + "/target.json")).To(Succeed()) }, "0 bytes that are no node plan"},
-		"the wanted plan is cut short":        {func(w *world) { w.Put(dir+"/target.json", "{") }, "1 bytes that are no node plan"},
-		"the list of what was is gone":        {func(w *world) { w.Expect(w.Remove(dir + "/before/index.json")).To(Succeed()) }, "reading what was kept for the way back"},
-		"the list of what was is cut short":   {func(w *world) { w.Put(dir+"/before/index.json", "[{") }, "reading what was kept for the way back"},
-		"the list of what was lacks the plan": {func(w *world) { w.Put(dir+"/before/index.json", "[]") }, "the former plan was not kept"},
+		"the wanted plan is gone":             {func(w *world) { w.Expect(w.Remove(dir + "/target.json")).To(Succeed()) }, "0 bytes are not a node plan"},
+		"the wanted plan is cut short":        {func(w *world) { w.Put(dir+"/target.json", "{") }, "1 bytes are not a node plan"},
+		"the list of what was is gone":        {func(w *world) { w.Expect(w.Remove(dir + "/before/index.json")).To(Succeed()) }, "reading the files saved for a rollback"},
+		"the list of what was is cut short":   {func(w *world) { w.Put(dir+"/before/index.json", "[{") }, "reading the files saved for a rollback"},
+		"the list of what was lacks the plan": {func(w *world) { w.Put(dir+"/before/index.json", "[]") }, "the previous plan was not saved"},
 		"the list of what was cannot be read": {func(w *world) {
 			w.Expect(w.Remove(dir + "/before/index.json")).To(Succeed())
 			w.Put(dir+"/before/index.json/x", "")
@@ -148,7 +148,7 @@ func TestDamaged(t *testing.T) {
 			return errUnhealthy
 		}
 		_, err := w.update.Settle(t.Context())
-		w.Expect(err).To(MatchError(ContainSubstring("bringing back /etc/app/only-new: ")))
+		w.Expect(err).To(MatchError(ContainSubstring("restoring /etc/app/only-new: ")))
 		w.Expect(w.Text("/etc/app/only-new/data")).To(Equal("of an application"))
 		w.Expect(os.RemoveAll(w.Path("/etc/app/only-new"))).To(Succeed())
 		w.update.Healthy = func(context.Context) error { return nil }
@@ -160,7 +160,7 @@ func TestDamaged(t *testing.T) {
 		w.Expect(w.Remove("/etc/app/only-old")).To(Succeed())
 		w.Put("/etc/app/only-old/data", "of an application")
 		_, err := w.update.Settle(t.Context())
-		w.Expect(err).To(MatchError(ContainSubstring("bringing back /etc/app/only-old: ")))
+		w.Expect(err).To(MatchError(ContainSubstring("restoring /etc/app/only-old: ")))
 		w.Expect(w.brought).To(BeEmpty())
 		w.Expect(os.RemoveAll(w.Path("/etc/app/only-old"))).To(Succeed())
 		ended := w.settles()
@@ -180,7 +180,7 @@ func TestDamaged(t *testing.T) {
 			return errUnhealthy
 		}
 		_, err := w.update.Settle(t.Context())
-		w.Expect(err).To(MatchError(And(ContainSubstring("bringing back /etc/app/"), ContainSubstring("no such file"))))
+		w.Expect(err).To(MatchError(And(ContainSubstring("restoring /etc/app/"), ContainSubstring("no such file"))))
 	})
 }
 

@@ -121,7 +121,7 @@ func TestStarts(t *testing.T) {
 		w.Expect(err).NotTo(HaveOccurred())
 		w.Expect(*died).To(Equal(3))
 		w.Expect(ended.Phase).To(Equal(update.RolledBack))
-		w.Expect(ended.Message).To(Equal("the machine was started 3 times on its way to the configuration, and did not arrive"))
+		w.Expect(ended.Message).To(Equal("the machine was started 3 times during the update and did not reach the configuration"))
 		if diff := cmp.Diff(before, w.files()); diff != "" {
 			t.Errorf("-want +got:\n%s", diff)
 		}
@@ -232,7 +232,7 @@ func TestBringFails(t *testing.T) {
 		w := newWorld(t)
 		w.healthy["new\n"], w.healthy["old\n"] = errUnhealthy, errors.New("the API server is away")
 		ended := w.goes()
-		w.Expect(ended).To(Equal(update.State{Phase: update.Failed, Hash: "new", Message: "the Node is not Ready; with its former configuration the API server is away"}))
+		w.Expect(ended).To(Equal(update.State{Phase: update.Failed, Hash: "new", Message: "the Node is not Ready; with its previous configuration the API server is away"}))
 		w.Expect(w.kept()).To(Equal([]string{"state.json"}))
 		w.Expect(w.settles()).To(Equal(ended))
 		w.Expect(w.brought).To(Equal([]string{"new", "old"}))

@@ -79,7 +79,7 @@ func (s State) save(h *host.Host) error {
 		return err
 	}
 	if _, err := h.Write(statePath, raw, 0o600); err != nil {
-		return fmt.Errorf("writing how far the update is: %w", err)
+		return fmt.Errorf("writing the state of the update: %w", err)
 	}
 	return nil
 }

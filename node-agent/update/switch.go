@@ -14,7 +14,7 @@ import (
 // forward applies the desired configuration. Each of its steps is idempotent.
 func (m *Machine) forward(ctx context.Context, s *State) error {
 	if s.Starts >= maxStarts {
-		return fmt.Errorf("the machine was started %d times on its way to the configuration, and did not arrive", s.Starts)
+		return fmt.Errorf("the machine was started %d times during the update and did not reach the configuration", s.Starts)
 	}
 	s.Starts++
 	s.Boot = ""
@@ -75,7 +75,7 @@ func (m *Machine) former() (*nodeplan.Plan, error) {
 			return m.plan(beforeDir + "/" + e.Content)
 		}
 	}
-	return nil, errors.New("the former plan was not kept")
+	return nil, errors.New("the previous plan was not saved")
 }
 
 // back restores the previous configuration.
@@ -117,7 +117,7 @@ func (m *Machine) back(ctx context.Context, s State) error {
 func (m *Machine) disable(ctx context.Context, unit string, known func(path string) bool) error {
 	if !known(unitDir+unit) && m.Host.Exists(unitDir+unit) {
 		if err := m.Host.Do(ctx, "systemctl", "disable", "--now", unit); err != nil {
-			m.Host.Say("unit %s, which the former configuration has not, is not stopped: %v", unit, err)
+			m.Host.Say("unit %s, which the previous configuration does not have, is not stopped: %v", unit, err)
 		}
 	}
 	for _, link := range enabledBy(m.Host, unit) {

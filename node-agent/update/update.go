@@ -66,10 +66,10 @@ func (m *Machine) begin(target *nodeplan.Plan) error {
 		return err
 	}
 	if _, err := m.Host.Write(targetPath, raw, 0o600); err != nil {
-		return fmt.Errorf("keeping the plan: %w", err)
+		return fmt.Errorf("storing the plan: %w", err)
 	}
 	if _, err := m.Host.Write(roomPath, make([]byte, roomSize), 0o600); err != nil {
-		return fmt.Errorf("keeping room for the way back: %w", err)
+		return fmt.Errorf("reserving disk space for a rollback: %w", err)
 	}
 	if err := keep(m.Host, m.touched(former, target)); err != nil {
 		return err
@@ -211,7 +211,7 @@ func (m *Machine) conclude(s State, unhealthy error) error {
 			return err
 		}
 	case unhealthy != nil:
-		if err := (State{Phase: Failed, Hash: s.Hash, Message: s.Message + "; with its former configuration " + unhealthy.Error()}).save(m.Host); err != nil {
+		if err := (State{Phase: Failed, Hash: s.Hash, Message: s.Message + "; with its previous configuration " + unhealthy.Error()}).save(m.Host); err != nil {
 			return err
 		}
 	default:
@@ -224,7 +224,7 @@ func (m *Machine) conclude(s State, unhealthy error) error {
 
 // turn starts the rollback.
 func (m *Machine) turn(s State, why error) (State, error) {
-	m.Host.Say("going back to the former configuration: %v", why)
+	m.Host.Say("rolling back to the previous configuration: %v", why)
 	if err := m.Host.Remove(roomPath); err != nil {
 		return s, err
 	}

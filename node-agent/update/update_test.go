@@ -74,7 +74,7 @@ func TestBack(t *testing.T) {
 			t.Errorf("-want +got:\n%s", diff)
 		}
 		w.Expect(w.brought).To(Equal([]string{"new", "old"}))
-		w.Expect(w.Log()).To(ContainSubstring("going back to the former configuration: " + errUnhealthy.Error()))
+		w.Expect(w.Log()).To(ContainSubstring("rolling back to the previous configuration: " + errUnhealthy.Error()))
 	})
 	t.Run("When it went back, the outcome should be all that is kept, until it is forgotten", func(t *testing.T) {
 		w.Expect(w.kept()).To(Equal([]string{"state.json"}))
@@ -259,6 +259,6 @@ func TestDeafSystemd(t *testing.T) {
 		if diff := cmp.Diff(before, w.files()); diff != "" {
 			t.Errorf("-want +got:\n%s", diff)
 		}
-		w.Expect(w.Log()).To(And(ContainSubstring("unit new.service, which the former configuration has not, is not stopped"), ContainSubstring("unit old.service does not start")))
+		w.Expect(w.Log()).To(And(ContainSubstring("unit new.service, which the previous configuration does not have, is not stopped"), ContainSubstring("unit old.service does not start")))
 	})
 }

@@ -100,7 +100,7 @@ func (a *Agent) loop(ctx context.Context, nodes corelisters.NodeLister, changed 
 			pause = retry
 			timer.Reset(resync)
 		} else if ctx.Err() == nil {
-			klog.ErrorS(err, "the node's network is not what it must be; trying again", "node", a.NodeName, "in", pause)
+			klog.ErrorS(err, "cannot configure the node's network; retrying", "node", a.NodeName, "in", pause)
 			timer.Reset(pause)
 			pause = min(2*pause, resync)
 		}

@@ -67,7 +67,7 @@ func podNetworks(node *corev1.Node) ([]netip.Prefix, error) {
 	for _, text := range texts {
 		network, err := netip.ParsePrefix(text)
 		if err != nil {
-			return nil, fmt.Errorf("node %s has the pod CIDR %q, which is none: %w", node.Name, text, err)
+			return nil, fmt.Errorf("node %s has an invalid pod CIDR %q: %w", node.Name, text, err)
 		}
 		networks = append(networks, network.Masked())
 	}

@@ -75,7 +75,7 @@ func TestDesire(t *testing.T) {
 		{
 			name:     "When a CIDR cannot be read it should name the node and the CIDR",
 			nodes:    []*corev1.Node{node("b", []string{"nonsense"}, "192.0.2.2")},
-			problems: []string{`node b has the pod CIDR "nonsense"`},
+			problems: []string{`node b has an invalid pod CIDR "nonsense"`},
 		},
 	} {
 		t.Run(test.name, func(t *testing.T) {

@@ -153,7 +153,7 @@ func TestReconcileInBadTimes(t *testing.T) {
 		g := NewWithT(t)
 		m := &machine{}
 		err := m.agent().reconcile(lister(t, node("a", []string{"10.0.1.0/240"}, "192.0.2.1"), node("b", []string{"10.0.2.0/24"}, "192.0.2.2")))
-		g.Expect(err).To(MatchError(And(ContainSubstring(`node a has the pod CIDR "10.0.1.0/240"`), ContainSubstring("no pod CIDR yet"))))
+		g.Expect(err).To(MatchError(And(ContainSubstring(`node a has an invalid pod CIDR "10.0.1.0/240"`), ContainSubstring("no pod CIDR yet"))))
 		g.Expect(m.config).To(BeNil())
 		g.Expect(m.routes).To(Equal([]host.Route{route("10.0.2.0/24", "192.0.2.2")}), "the others are reached all the same")
 	})

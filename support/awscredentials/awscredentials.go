@@ -57,7 +57,7 @@ func Parse(file []byte) (Credentials, error) {
 	}
 	if credentials.AccessKeyID == "" || credentials.SecretAccessKey == "" {
 		return Credentials{}, fmt.Errorf(
-			"it is no AWS credentials file with a profile [%s] that has aws_access_key_id and aws_secret_access_key",
+			"it is not an AWS credentials file with a profile [%s] that has aws_access_key_id and aws_secret_access_key",
 			DefaultProfile)
 	}
 	return credentials, nil

@@ -21,10 +21,10 @@ import (
 // Why a bundle cannot be read. All errors except ErrKey mean that another bundle must be used.
 var (
 	// ErrKey means that the file is a bundle, and none of the private keys opens it.
-	ErrKey = errors.New("none of the keys opens the backup: it was encrypted for others; give the private key that belongs to the recipients " +
-		"of the time when it was made")
+	ErrKey = errors.New("none of the keys decrypts the backup; use the private key of a recipient that was configured " +
+		"when it was made")
 	// ErrForeign means that the file is not a bundle.
-	ErrForeign = errors.New("the file is no backup of a hosted control plane")
+	ErrForeign = errors.New("the file is not a backup of a hosted control plane")
 	// ErrDamaged means that the file is not as it was written. A truncated file and an altered one cannot be
 	// distinguished: neither is authentic.
 	ErrDamaged = errors.New("the backup is damaged: it is cut off or was altered")

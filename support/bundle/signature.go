@@ -146,7 +146,7 @@ func ReadSigner(data map[string][]byte) (*Signer, error) {
 		return nil, fmt.Errorf("key %q: %w", SignerCertificate, err)
 	}
 	if public, ok := key.Public().(ed25519.PublicKey); !ok || !public.Equal(s.certificate.Key) {
-		return nil, fmt.Errorf("key %q is not of the private key", SignerCertificate)
+		return nil, fmt.Errorf("key %q does not match the private key", SignerCertificate)
 	}
 	return s, nil
 }
@@ -159,15 +159,15 @@ func (s *Signer) sign(sum digest) Signature {
 func ParseVerificationKey(text []byte) (ed25519.PublicKey, error) {
 	block, _ := pem.Decode(text)
 	if block == nil || block.Type != "PUBLIC KEY" {
-		return nil, errors.New("it is no public key in PEM")
+		return nil, errors.New("not a PEM public key")
 	}
 	parsed, err := x509.ParsePKIXPublicKey(block.Bytes)
 	if err != nil {
-		return nil, errors.New("it is no public key that can be read")
+		return nil, errors.New("cannot parse the public key")
 	}
 	key, ok := parsed.(ed25519.PublicKey)
 	if !ok {
-		return nil, errors.New("it is no public key of Ed25519")
+		return nil, errors.New("not an Ed25519 public key")
 	}
 	return key, nil
 }
@@ -225,15 +225,15 @@ func newKey() (ed25519.PublicKey, []byte, error) {
 func decodePrivate(text []byte) (ed25519.PrivateKey, error) {
 	block, _ := pem.Decode(text)
 	if block == nil {
-		return nil, errors.New("it is no private key in PEM")
+		return nil, errors.New("not a PEM private key")
 	}
 	parsed, err := x509.ParsePKCS8PrivateKey(block.Bytes)
 	if err != nil {
-		return nil, errors.New("it is no private key that can be read")
+		return nil, errors.New("cannot parse the private key")
 	}
 	key, ok := parsed.(ed25519.PrivateKey)
 	if !ok {
-		return nil, errors.New("it is no private key of Ed25519")
+		return nil, errors.New("not an Ed25519 private key")
 	}
 	return key, nil
 }

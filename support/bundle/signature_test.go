@@ -140,10 +140,10 @@ func TestKeysThatCannotBeRead(t *testing.T) {
 	_, noCertificate := ReadSigner(map[string][]byte{SignerKey: other[SignerKey], SignerCertificate: []byte("{")})
 	_, noKey := ParseVerificationKey(authority[AuthorityKey])
 	for want, err := range map[string]error{
-		`key "authority-key": it is no private key`:          noAuthority,
-		`key "signer-certificate" is not of the private key`: noSigner,
-		`key "signer-certificate": unexpected end`:           noCertificate,
-		"it is no public key in PEM":                         noKey,
+		`key "authority-key": cannot parse the private key`:       noAuthority,
+		`key "signer-certificate" does not match the private key`: noSigner,
+		`key "signer-certificate": unexpected end`:                noCertificate,
+		"not a PEM public key":                                    noKey,
 	} {
 		if err == nil || !strings.HasPrefix(err.Error(), want) {
 			t.Errorf("got %v, want %s", err, want)

@@ -76,7 +76,7 @@ func Refresh(ctx context.Context, c client.Client, namespace string) error {
 		}
 		metav1.SetMetaDataAnnotation(&w.template.ObjectMeta, configHashAnnotation, hash)
 		if err := c.Patch(ctx, w.object, client.MergeFrom(before)); err != nil {
-			return fmt.Errorf("having the pods of %s take renewed certificates: %w", w.object.GetName(), err)
+			return fmt.Errorf("updating the config hash of %s: %w", w.object.GetName(), err)
 		}
 	}
 	return nil

@@ -42,7 +42,7 @@ func (c *Component) Reconcile(ctx context.Context, scope *Scope) error {
 	if c.Enabled != nil {
 		wanted, err := c.Enabled(ctx, scope)
 		if err != nil {
-			return fmt.Errorf("deciding whether component %s is wanted: %w", c.Name, err)
+			return fmt.Errorf("evaluating whether component %s is enabled: %w", c.Name, err)
 		}
 		if !wanted {
 			return c.remove(ctx, scope)

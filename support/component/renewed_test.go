@@ -58,7 +58,7 @@ func TestRenewedCertificates(t *testing.T) {
 	t.Run("When a workload cannot be written, it should be named", func(t *testing.T) {
 		s := newScope(member(managedByValue), credentials("web-keys", nil))
 		NewWithT(t).Expect(Refresh(t.Context(), (&outage{number: 3}).through(s.Client), namespace)).To(
-			MatchError("having the pods of etcd take renewed certificates: the API server is away"))
+			MatchError("updating the config hash of etcd: the API server is away"))
 	})
 	t.Run("When what a pod mounts cannot be read, it should be an error", func(t *testing.T) {
 		pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "etcd-0", Labels: map[string]string{componentLabel: "etcd"}}}

@@ -41,7 +41,7 @@ type MismatchError struct{ Got, Wanted string }
 
 // Error implements error.
 func (e *MismatchError) Error() string {
-	return fmt.Sprintf("its SHA-256 is %s, and %s is wanted", e.Got, e.Wanted)
+	return fmt.Sprintf("SHA-256 mismatch: got %s, want %s", e.Got, e.Wanted)
 }
 
 // Verify returns nil if the file exists and has the SHA-256 wanted, in hexadecimal.
@@ -76,7 +76,7 @@ func (g *Getter) File(ctx context.Context, url, target, wanted string) error {
 // Get fetches url and calls read with the body, once for each try.
 func (g *Getter) Get(ctx context.Context, url string, read func(io.Reader) error) error {
 	if g.Secure && !strings.HasPrefix(url, "https://") {
-		return errors.New("it is not fetched: use https, or a file")
+		return errors.New("refusing plain HTTP; use https or a file")
 	}
 	if g.Limit > 0 {
 		var cancel context.CancelFunc
@@ -125,7 +125,7 @@ func (g *Getter) listen(parent context.Context) (ctx context.Context, heard, sto
 	if g.Silence == 0 {
 		return ctx, func() {}, func() { cancel(nil) }
 	}
-	watch := time.AfterFunc(g.Silence, func() { cancel(fmt.Errorf("the server has said nothing for %s", g.Silence)) })
+	watch := time.AfterFunc(g.Silence, func() { cancel(fmt.Errorf("the server has sent nothing for %s", g.Silence)) })
 	return ctx, func() { watch.Reset(g.Silence) }, func() { watch.Stop(); cancel(nil) }
 }
 

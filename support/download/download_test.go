@@ -53,7 +53,7 @@ func TestFile(t *testing.T) {
 		"When the server stays busy it should be left":                       {[]int{busy}, sum(content), 2, 3, "the server answered 503"},
 		"When there are no retries it should be left at once":                {[]int{broken, ok}, sum(content), 0, 1, "the server answered 502"},
 		"When it is not there nobody should ask again":                       {[]int{absent, ok}, sum(content), 2, 1, "the server answered 404"},
-		"When it is other than its checksum says nobody should ask again":    {[]int{ok}, sum("other"), 2, 1, "its SHA-256 is " + sum(content) + ", and " + sum("other") + " is wanted"},
+		"When it is other than its checksum says nobody should ask again":    {[]int{ok}, sum("other"), 2, 1, "SHA-256 mismatch: got " + sum(content) + ", want " + sum("other")},
 		"When an error page has the checksum it should not be taken for all": {[]int{absent}, sum(content), 0, 1, "404"},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -119,7 +119,7 @@ func TestStalledServer(t *testing.T) {
 			target := filepath.Join(t.TempDir(), "file")
 			asked := &tries{RoundTripper: server.Client().Transport}
 			getter := &Getter{Client: &http.Client{Transport: asked}, Silence: 100 * time.Millisecond, Retries: 1}
-			g.Expect(getter.File(t.Context(), server.URL, target, strings.Repeat("0", 64))).To(MatchError("the server has said nothing for 100ms"))
+			g.Expect(getter.File(t.Context(), server.URL, target, strings.Repeat("0", 64))).To(MatchError("the server has sent nothing for 100ms"))
 			g.Expect(asked.count).To(Equal(2), "the silence of one try is none of the next one's")
 			g.Expect(os.ReadDir(filepath.Dir(target))).To(BeEmpty())
 		})

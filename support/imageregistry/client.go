@@ -129,7 +129,7 @@ func (c *Client) Write(ctx context.Context, target name.Reference, content remot
 	case v1.Image:
 		return primary(remote.Write(target, content, c.options(ctx)...))
 	}
-	return fmt.Errorf("%T is no image", content)
+	return fmt.Errorf("%T is not an image", content)
 }
 
 // primary removes the error of the fallback to plain HTTP. The library tries the fallback for private addresses. A

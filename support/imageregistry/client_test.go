@@ -146,7 +146,7 @@ func TestAnswersOfRegistries(t *testing.T) {
 	_, err = untrusting.Get(t.Context(), ref)
 	g.Expect(err).To(MatchError(And(ContainSubstring("certificate"), Not(ContainSubstring("plain HTTP")))))
 	g.Expect(errors.As(err, &answer)).To(BeFalse())
-	g.Expect(client.Write(t.Context(), ref, nothing{})).To(MatchError(ContainSubstring("is no image")))
+	g.Expect(client.Write(t.Context(), ref, nothing{})).To(MatchError(ContainSubstring("is not an image")))
 }
 
 type nothing struct{ remote.Taggable }

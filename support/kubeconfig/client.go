@@ -59,7 +59,7 @@ func (a *Access) Config(o Options) (*rest.Config, error) {
 		}
 		proxy, err := url.Parse(a.ProxyURL)
 		if err != nil {
-			return nil, errors.New("clusters[].cluster.proxy-url is no URL")
+			return nil, errors.New("clusters[].cluster.proxy-url is not a URL")
 		}
 		config.Proxy = http.ProxyURL(proxy)
 	}

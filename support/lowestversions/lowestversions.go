@@ -98,7 +98,7 @@ func (t Table) BelowLines(server, text string) (string, error) {
 			return "", fmt.Errorf("the table of lowest versions has version %q of %s: %w", line, server, err)
 		}
 		if version.LT(lowest) {
-			return fmt.Sprintf("version %s has a known hole: %s; upgrade to %s or later, see %s",
+			return fmt.Sprintf("version %s has a known vulnerability: %s; upgrade to %s or later, see %s",
 				text, entry.Reason, line, entry.Advisories), nil
 		}
 		if version.Major == lowest.Major && version.Minor == lowest.Minor {

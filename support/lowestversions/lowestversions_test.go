@@ -55,7 +55,7 @@ func TestBelowLines(t *testing.T) {
 	table := lowestversions.Table{Servers: map[string]lowestversions.Lines{
 		"maas": {Lowest: []string{"3.2.11", "3.4.4"}, Reason: "a hole", Advisories: "https://example.com"}}}
 	low := func(version, better string) string {
-		return "version " + version + " has a known hole: a hole; upgrade to " + better + " or later, see https://example.com"
+		return "version " + version + " has a known vulnerability: a hole; upgrade to " + better + " or later, see https://example.com"
 	}
 	for name, tt := range map[string]struct{ version, want string }{
 		"names the version that repairs the line":     {"3.4.3", low("3.4.3", "3.4.4")},

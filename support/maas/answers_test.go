@@ -143,7 +143,7 @@ func TestRaw(t *testing.T) {
 			g := NewWithT(t)
 			server := &transport{answers: []any{"{}"}}
 			_, err := newClient(t, maas.Config{Endpoint: "https://maas/MAAS", Transport: server}).Raw(t.Context(), path, nil)
-			g.Expect(err).To(MatchError(ContainSubstring("nothing in MAAS is called . or ..")))
+			g.Expect(err).To(MatchError(ContainSubstring(`must not be "." or ".."`)))
 			g.Expect(server.asked).To(BeEmpty())
 		})
 	}

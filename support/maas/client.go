@@ -149,11 +149,11 @@ func (c *Client) timeout(request call) time.Duration {
 
 func (c *Client) newRequest(ctx context.Context, request call) (*http.Request, error) {
 	if slices.ContainsFunc(strings.Split(request.path, "/"), func(s string) bool { return s == "." || s == ".." }) {
-		return nil, fmt.Errorf("making its URL: %s would be another one: nothing in MAAS is called . or ..", request.path)
+		return nil, fmt.Errorf(`building the URL: path segments of %s must not be "." or ".."`, request.path)
 	}
 	u, err := c.base.Parse(request.path)
 	if err != nil {
-		return nil, fmt.Errorf("making its URL: %w", err)
+		return nil, fmt.Errorf("building the URL: %w", err)
 	}
 	query := url.Values{}
 	var body io.Reader

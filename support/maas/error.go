@@ -45,7 +45,7 @@ func (e *Error) hint() string {
 	case http.StatusUnauthorized:
 		return "MAAS refuses the API key"
 	case http.StatusForbidden:
-		return "the MAAS user of the API key may not do this: the object belongs to someone else, is locked, or needs an administrator"
+		return "the MAAS user of the API key may not do this: the object belongs to another user, is locked, or needs an administrator"
 	}
 	if text := http.StatusText(e.StatusCode); text != "" {
 		return "MAAS says " + text
@@ -183,9 +183,9 @@ func foreign(request call, status int, contentType, text string) string {
 	case strings.HasPrefix(text, "Unknown API endpoint"):
 		return text
 	case reading && request.collection():
-		return strings.TrimSuffix("MAAS refuses no such list: "+text, ": ")
+		return strings.TrimSuffix("MAAS never refuses this list: "+text, ": ")
 	case status == http.StatusNotFound && (reading || text == "") && !strings.Contains(text, unknownObject):
-		return strings.TrimSuffix("MAAS has other words for an object that it does not have: "+text, ": ")
+		return strings.TrimSuffix("unexpected text for a missing object: "+text, ": ")
 	}
 	return ""
 }

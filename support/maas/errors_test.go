@@ -110,7 +110,7 @@ func TestWordsOfErrors(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			want := tc.want
 			if want == "it belongs" {
-				want = "the object belongs to someone else, is locked, or needs an administrator (HTTP 403)"
+				want = "the object belongs to another user, is locked, or needs an administrator (HTTP 403)"
 			}
 			NewWithT(t).Expect(refusal(t, tc.answer)).To(MatchError(HaveSuffix(want)))
 		})

@@ -93,7 +93,7 @@ func TestRetryAfterIsHeeded(t *testing.T) {
 	g.Expect(maas.RetryAfter(err)).To(Equal(90*time.Second), "%v", err)
 	clock.Step(80 * time.Second)
 	_, err = c.ListPools(t.Context())
-	g.Expect(err).To(MatchError(ContainSubstring("cannot list resource pools: MAAS takes no calls for another 10s")))
+	g.Expect(err).To(MatchError(ContainSubstring("cannot list resource pools: MAAS limits the rate of calls; retry in 10s")))
 	g.Expect(maas.RetryAfter(err)).To(Equal(10 * time.Second))
 	g.Expect(maas.IsUnavailable(err)).To(BeTrue(), "who did not ask waits as who did")
 	g.Expect(calls.Load()).To(BeEquivalentTo(2), "nobody may call a server that limits the rate")

@@ -36,5 +36,5 @@ func (p *pause) left(request call, now time.Time) error {
 		return nil
 	}
 	return &Error{Operation: request.what, StatusCode: http.StatusTooManyRequests, RetryAfter: left,
-		Message: fmt.Sprintf("MAAS takes no calls for another %s, as it said", left.Round(time.Second))}
+		Message: fmt.Sprintf("MAAS limits the rate of calls; retry in %s", left.Round(time.Second))}
 }

@@ -29,7 +29,7 @@ func Public(err error) string {
 	case errors.As(err, &silent):
 		return fmt.Sprintf("cannot %s: MAAS at %s does not answer: %s", silent.Operation, silent.Endpoint, whyNoConnection(silent.Err))
 	}
-	return "MAAS cannot be asked"
+	return "the call to MAAS failed"
 }
 
 func whyNoConnection(err error) string {
@@ -55,7 +55,7 @@ func whyNoConnection(err error) string {
 	case errors.As(err, &invalid):
 		return "its certificate is not valid"
 	case errors.As(err, &network) && network.Timeout(), errors.Is(err, os.ErrDeadlineExceeded):
-		return "the time for it is over"
+		return "the call timed out"
 	}
 	return "it does not speak HTTP as MAAS does"
 }

@@ -71,7 +71,7 @@ func TestPublicHelps(t *testing.T) {
 		"nobody listens":                 {t.Context(), maas.Config{Endpoint: "http://127.0.0.1:1/MAAS"}, "connection refused"},
 		"the address is refused":         {t.Context(), maas.Config{Endpoint: open, Guard: &maas.Guard{}}, "--maas-allow-cidrs"},
 		"the authority is not known":     {t.Context(), maas.Config{Endpoint: secured.URL}, "put the CA into " + maas.SecretKeyCABundle},
-		"the time is over":               {deadline, maas.Config{Endpoint: open}, "the time for it is over"},
+		"the time is over":               {deadline, maas.Config{Endpoint: open}, "the call timed out"},
 		"the server speaks no TLS":       {t.Context(), maas.Config{Endpoint: strings.Replace(open, "http:", "https:", 1)}, "it does not speak HTTP as MAAS does"},
 		"the server speaks nothing else": {t.Context(), maas.Config{Endpoint: strings.Replace(secured.URL, "https:", "http:", 1)}, "(HTTP 400)"},
 	} {
@@ -91,7 +91,7 @@ func TestPublicHelps(t *testing.T) {
 		"the network is not known":    {&net.OpError{Op: "dial", Err: os.NewSyscallError("connect", syscall.ENETUNREACH)}, "no route to it"},
 		"the certificate is anothers": {x509.HostnameError{Certificate: &x509.Certificate{}, Host: "maas"}, "its certificate is for another name"},
 		"the certificate has expired": {x509.CertificateInvalidError{Reason: x509.Expired}, "its certificate is not valid"},
-		"the connection times out":    {&net.OpError{Op: "read", Err: os.ErrDeadlineExceeded}, "the time for it is over"},
+		"the connection times out":    {&net.OpError{Op: "read", Err: os.ErrDeadlineExceeded}, "the call timed out"},
 	} {
 		t.Run("When "+name+", it should say so", func(t *testing.T) {
 			err := &maas.UnreachableError{Operation: "read the version", Endpoint: "maas:443", Err: fmt.Errorf("wrapped: %w", tc.cause)}

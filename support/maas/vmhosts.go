@@ -44,7 +44,7 @@ func (c *Client) UpdateVMHost(ctx context.Context, id int, properties map[string
 
 // RefreshVMHost makes MAAS refresh its data about the host and its VMs. It requires an administrator.
 func (c *Client) RefreshVMHost(ctx context.Context, id int) (VMHost, error) {
-	return fetch[VMHost](ctx, c, vmHostOp("refresh", "look anew at", id, nil))
+	return fetch[VMHost](ctx, c, vmHostOp("refresh", "refresh", id, nil))
 }
 
 // AddVMHostTag adds a tag to a VM host. It has no effect if the host has the tag. It requires an administrator.

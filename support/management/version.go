@@ -27,7 +27,7 @@ func AtLeast(config *rest.Config, wanted string) (bool, error) {
 	}
 	least, err := version.ParseGeneric(wanted)
 	if err != nil {
-		return false, fmt.Errorf("%q is no version of Kubernetes: %w", wanted, err)
+		return false, fmt.Errorf("%q is not a Kubernetes version: %w", wanted, err)
 	}
 	return runs.AtLeast(least), nil
 }

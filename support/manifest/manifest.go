@@ -25,7 +25,7 @@ func Load(scheme *runtime.Scheme, files fs.FS, file string) (client.Object, erro
 	}
 	obj, ok := decoded.(client.Object)
 	if !ok {
-		return nil, fmt.Errorf("decoding manifest %s: %s is no object with metadata", file, gvk.Kind)
+		return nil, fmt.Errorf("decoding manifest %s: %s is not an object with metadata", file, gvk.Kind)
 	}
 	return obj, nil
 }

@@ -29,7 +29,7 @@ func Serving(address string, config *rest.Config) metricsserver.Options {
 		FilterProvider: func(*rest.Config, *http.Client) (metricsserver.Filter, error) {
 			reviews, err := kubernetes.NewForConfig(config)
 			if err != nil {
-				return nil, fmt.Errorf("connecting to who tells who may read metrics: %w", err)
+				return nil, fmt.Errorf("creating the client for TokenReviews and SubjectAccessReviews: %w", err)
 			}
 			return func(log logr.Logger, handler http.Handler) (http.Handler, error) {
 				return &guarded{reviews: reviews, log: log, handler: handler}, nil
@@ -55,7 +55,7 @@ func (g *guarded) ServeHTTP(w http.ResponseWriter, request *http.Request) {
 	user, err := g.userOf(request, token)
 	if err != nil {
 		g.log.Error(err, "Reviewing a token")
-		http.Error(w, "nobody tells now who may read metrics", http.StatusServiceUnavailable)
+		http.Error(w, "the API server cannot review access to metrics; retry later", http.StatusServiceUnavailable)
 		return
 	}
 	if user == nil {
@@ -66,7 +66,7 @@ func (g *guarded) ServeHTTP(w http.ResponseWriter, request *http.Request) {
 	switch {
 	case err != nil:
 		g.log.Error(err, "Reviewing access", "user", user.Username)
-		http.Error(w, "nobody tells now who may read metrics", http.StatusServiceUnavailable)
+		http.Error(w, "the API server cannot review access to metrics; retry later", http.StatusServiceUnavailable)
 	case !may:
 		http.Error(w, fmt.Sprintf("%s may not get %s: bind ClusterRole hypershift-metrics-reader", user.Username, request.URL.Path), http.StatusForbidden)
 	default:

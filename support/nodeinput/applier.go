@@ -35,7 +35,7 @@ func readKernelArguments(c *Config, _ string, raw json.RawMessage) error {
 	}
 	var entries []string
 	if err := json.Unmarshal(raw, &entries); err != nil {
-		return errors.New("spec.kernelArguments is no list of texts")
+		return errors.New("spec.kernelArguments is not a list of strings")
 	}
 	for _, entry := range entries {
 		for argument := range strings.FieldsSeq(entry) {

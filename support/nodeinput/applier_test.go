@@ -39,11 +39,11 @@ func TestAppliers(t *testing.T) {
 		"an argument more":      {config(`, kernelArguments: {shouldExist: [quiet]}`), "", ""},
 		"an argument of two":    {config(`, kernelArguments: {shouldExist: ["a; reboot"]}`), "", "spec.config.kernelArguments: the argument"},
 		"kernel arguments":      {machineConfig(`{kernelArguments: ["quiet", "mitigations=off nosmt"]}`), "cannot honour with Ignition", ""},
-		"arguments in one text": {machineConfig(`{kernelArguments: "quiet"}`), "cannot honour with Ignition", "is no list of texts"},
+		"arguments in one text": {machineConfig(`{kernelArguments: "quiet"}`), "cannot honour with Ignition", "is not a list of strings"},
 		"a quoted argument":     {machineConfig(`{kernelArguments: ["dyndbg=\"file a\""]}`), "cannot honour with Ignition", "use letters, digits"},
 		"an argument that runs": {machineConfig(`{kernelArguments: ["a=$(reboot)"]}`), "cannot honour with Ignition", "use letters, digits"},
 		"no kernel arguments":   {machineConfig(`{kernelArguments: []}`), "", ""},
-		"Ignition of long ago":  {machineConfig(`{config: {ignition: {version: 2.2.0}}}`), "no valid Ignition config", "no valid Ignition config"},
+		"Ignition of long ago":  {machineConfig(`{config: {ignition: {version: 2.2.0}}}`), "not a valid Ignition config", "not a valid Ignition config"},
 	} {
 		t.Run("When a MachineConfig has "+name+", each applier should say what it can", func(t *testing.T) {
 			for by, refusal := range map[nodeinput.Applier]string{nodeinput.ByIgnition: tc.ignition, nodeinput.ByNodeAgent: tc.agent} {
@@ -106,7 +106,7 @@ func TestReserved(t *testing.T) {
 	}
 	t.Run("When its patch is no object, it should be refused", func(t *testing.T) {
 		_, err := nodeinput.Read("kind: KubeletConfig\nmetadata: {name: mine}\nspec: {kubeletConfig: [maxPods]}\n", releaseinfo.Kubernetes)
-		NewWithT(t).Expect(err).To(MatchError(ContainSubstring("spec.kubeletConfig is no object")))
+		NewWithT(t).Expect(err).To(MatchError(ContainSubstring("spec.kubeletConfig is not an object")))
 	})
 }
 

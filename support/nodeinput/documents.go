@@ -144,7 +144,7 @@ func specOf(object *unstructured.Unstructured) (map[string]json.RawMessage, erro
 	}
 	spec := map[string]json.RawMessage{}
 	if err := json.Unmarshal(raw, &spec); err != nil {
-		return nil, fmt.Errorf("the spec of %s %q is no object", object.GetKind(), object.GetName())
+		return nil, fmt.Errorf("the spec of %s %q is not an object", object.GetKind(), object.GetName())
 	}
 	return spec, nil
 }

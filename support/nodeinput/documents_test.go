@@ -39,9 +39,9 @@ func TestRead(t *testing.T) {
 		{"When a kind is for CRI-O it should be refused for Kubernetes", kubernetes, "kind: ContainerRuntimeConfig\nmetadata: {name: crio}", "", `ContainerRuntimeConfig "crio" is not a configuration of Kubernetes nodes`},
 		{"When a kernel is asked for it should be refused for Kubernetes", kubernetes,
 			"kind: MachineConfig\nmetadata: {name: rt}\nspec: {kernelType: realtime}", "", `MachineConfig "rt" sets spec.kernelType`},
-		{"When spec is misspelt it should say that nobody reads it", kubernetes, "kind: MachineConfig\nmetadata: {name: a}\nspecs: {config: {}}", "", "has a field specs, which nobody reads"},
-		{"When spec is no object it should say so", kubernetes, "kind: MachineConfig\nmetadata: {name: a}\nspec: [a]", "", `the spec of MachineConfig "a" is no object`},
-		{"When a file has no path it should say so", kubernetes, ignition("a", "{files: [{mode: 420}]}"), "", "no valid Ignition config"},
+		{"When spec is misspelt it should say that nobody reads it", kubernetes, "kind: MachineConfig\nmetadata: {name: a}\nspecs: {config: {}}", "", "has an unknown field specs; remove it"},
+		{"When spec is no object it should say so", kubernetes, "kind: MachineConfig\nmetadata: {name: a}\nspec: [a]", "", `the spec of MachineConfig "a" is not an object`},
+		{"When a file has no path it should say so", kubernetes, ignition("a", "{files: [{mode: 420}]}"), "", "not a valid Ignition config"},
 		{"When two configs contradict each other it should say so", kubernetes,
 			ignition("a", "{links: [{path: /etc/a, target: /b}]}") + "---\n" + ignition("b", "{files: [{path: /etc/a/c}]}"), "", "contradict each other"},
 		{"When a kubelet field is unknown it should name it", kubernetes, "kind: KubeletConfig\nmetadata: {name: typo}\nspec: {kubeletConfig: {maxPod: 1}}", "", `unknown field "maxPod"`},
@@ -54,7 +54,7 @@ func TestRead(t *testing.T) {
 		{"When a source without mirrors is never to be asked it should say what is needed", kubernetes,
 			"kind: ImageTagMirrorSet\nmetadata: {name: a}\nspec: {imageTagMirrors: [{source: a.example, mirrorSourcePolicy: NeverContactSource}]}", "", "at least one mirror"},
 		{"When a mirror would leave its folder it should be refused", kubernetes,
-			"kind: ImageDigestMirrorSet\nmetadata: {name: a}\nspec: {imageDigestMirrors: [{source: \"../../x\", mirrors: [b.example]}]}", "", `".." is no registry`},
+			"kind: ImageDigestMirrorSet\nmetadata: {name: a}\nspec: {imageDigestMirrors: [{source: \"../../x\", mirrors: [b.example]}]}", "", `".." is not a registry`},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			g := NewWithT(t)

@@ -26,7 +26,7 @@ var reservedFields = []string{
 func readKubelet(c *Config, _ string, raw json.RawMessage) error {
 	patch := KubeletPatch{}
 	if err := json.Unmarshal(raw, &patch.fields); err != nil {
-		return fmt.Errorf("spec.kubeletConfig is no object: %w", err)
+		return fmt.Errorf("spec.kubeletConfig is not an object: %w", err)
 	}
 	for _, field := range reservedFields {
 		if _, ok := patch.fields[field]; ok {

@@ -53,7 +53,7 @@ func (c *Config) add(object *unstructured.Unstructured) error {
 	kind, name := object.GetKind(), object.GetName()
 	for _, field := range slices.Sorted(maps.Keys(object.Object)) {
 		if !slices.Contains(topLevel, field) {
-			return fmt.Errorf("%s %q has a field %s, which nobody reads: remove it, or move it below spec", kind, name, field)
+			return fmt.Errorf("%s %q has an unknown field %s; remove it, or move it below spec", kind, name, field)
 		}
 	}
 	spec, err := specOf(object)
@@ -85,7 +85,7 @@ func ignoreField(*Config, string, json.RawMessage) error { return nil }
 func readIgnition(c *Config, _ string, raw json.RawMessage) error {
 	cfg, report, err := igncfg.ParseCompatibleVersion(raw)
 	if err != nil {
-		return fmt.Errorf("spec.config is no valid Ignition config of version 3.0 to %s: %w: %s",
+		return fmt.Errorf("spec.config is not a valid Ignition config of version 3.0 to %s: %w: %s",
 			ignition.MaxVersion, err, strings.TrimSpace(report.String()))
 	}
 	if c.appliedBy == ByNodeAgent {

@@ -45,7 +45,7 @@ func checkProxyURL(field, text string) error {
 	}
 	u, err := url.Parse(text)
 	if err != nil || u.Host == "" || u.Scheme != "http" && u.Scheme != "https" || hasLineBreak(text) {
-		return fmt.Errorf("spec.configuration.proxy.%s is no URL of a proxy: write http://host:port or https://host:port", field)
+		return fmt.Errorf("spec.configuration.proxy.%s is not a proxy URL; write http://host:port or https://host:port", field)
 	}
 	return nil
 }

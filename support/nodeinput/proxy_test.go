@@ -44,8 +44,8 @@ func TestProxyCheck(t *testing.T) {
 		refusal string
 	}{
 		{"When it is whole it should accept", nodeinput.Proxy{HTTP: "http://u:p@a.example:3128", HTTPS: "https://a.example"}, ""},
-		{"When the scheme is missing it should say how to write it", nodeinput.Proxy{HTTP: "proxy.example:3128"}, "httpProxy is no URL of a proxy"},
-		{"When the scheme is another it should refuse", nodeinput.Proxy{HTTPS: "socks5://secret@proxy.example"}, "httpsProxy is no URL of a proxy"},
+		{"When the scheme is missing it should say how to write it", nodeinput.Proxy{HTTP: "proxy.example:3128"}, "httpProxy is not a proxy URL"},
+		{"When the scheme is another it should refuse", nodeinput.Proxy{HTTPS: "socks5://secret@proxy.example"}, "httpsProxy is not a proxy URL"},
 		{"When a line ends early it should refuse", nodeinput.Proxy{HTTP: "http://p", NoProxy: "a\nLD_PRELOAD=/x"}, "noProxy has a line break"},
 	} {
 		t.Run(tc.name, func(t *testing.T) {

@@ -164,7 +164,7 @@ func registryOf(image string) (string, error) {
 		return "docker.io", nil
 	}
 	if !registryHost.MatchString(first) {
-		return "", fmt.Errorf("the release payload names image %q, which is no pull spec", image)
+		return "", fmt.Errorf("the release payload names image %q, which is not a pull spec", image)
 	}
 	return first, nil
 }
@@ -179,12 +179,12 @@ func MirrorEndpoint(source, destination string) (host, endpoint string, err erro
 	mirrorHost, mirrorPath, _ := strings.Cut(destination, "/")
 	for _, name := range []string{host, mirrorHost} {
 		if !registryHost.MatchString(name) {
-			return "", "", fmt.Errorf("the mirror %s of %s: %q is no registry; write host[:port][/path]", destination, source, name)
+			return "", "", fmt.Errorf("the mirror %s of %s: %q is not a registry; write host[:port][/path]", destination, source, name)
 		}
 	}
 	for _, folder := range []string{sourcePath, mirrorPath} {
 		if !repositoryPath.MatchString(folder) || slices.ContainsFunc(strings.Split(folder, "/"), isDots) {
-			return "", "", fmt.Errorf("the mirror %s of %s: %q is no path of images; use letters, digits and . _ - between slashes", destination, source, folder)
+			return "", "", fmt.Errorf("the mirror %s of %s: %q is not a path of images; use letters, digits and . _ - between slashes", destination, source, folder)
 		}
 	}
 	prefix, ok := strings.CutSuffix("/"+mirrorPath, "/"+sourcePath)

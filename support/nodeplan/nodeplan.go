@@ -199,7 +199,7 @@ type DropIn struct {
 func Parse(raw []byte) (*Plan, error) {
 	p := &Plan{}
 	if err := json.Unmarshal(raw, p); err != nil || p.Version == 0 {
-		return nil, fmt.Errorf("%d bytes that are no node plan: is spec.platform.maas.userDataFormat of the NodePool CloudConfig?", len(raw))
+		return nil, fmt.Errorf("%d bytes are not a node plan; check that spec.platform.maas.userDataFormat of the NodePool is CloudConfig", len(raw))
 	}
 	if p.Version != Version {
 		return nil, fmt.Errorf("the node plan has version %d, and this node-agent knows %d", p.Version, Version)

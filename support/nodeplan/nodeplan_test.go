@@ -54,12 +54,12 @@ func TestParse(t *testing.T) {
 		g.Expect(plan.Files[1].Content).To(BeNil())
 	})
 	for name, tc := range map[string]struct{ raw, says string }{
-		"an Ignition config": {`{"ignition": {"version": "3.4.0"}, "passwd": "hunter2"}`, "is spec.platform.maas.userDataFormat of the NodePool CloudConfig?"},
-		"a page":             {"<html>hunter2", "13 bytes that are no node plan"},
-		"nothing":            {"", "0 bytes that are no node plan"},
-		"null":               {"null", "are no node plan"},
-		"of another shape":   {`{"version": 1, "files": "hunter2"}`, "are no node plan"},
-		"cut off":            {string(raw[:len(raw)-1]), "are no node plan"},
+		"an Ignition config": {`{"ignition": {"version": "3.4.0"}, "passwd": "hunter2"}`, "check that spec.platform.maas.userDataFormat of the NodePool is CloudConfig"},
+		"a page":             {"<html>hunter2", "13 bytes are not a node plan"},
+		"nothing":            {"", "0 bytes are not a node plan"},
+		"null":               {"null", "are not a node plan"},
+		"of another shape":   {`{"version": 1, "files": "hunter2"}`, "are not a node plan"},
+		"cut off":            {string(raw[:len(raw)-1]), "are not a node plan"},
 		"of a later server":  {`{"version": 2, "pullSecret": "aHVudGVyMg=="}`, "the node plan has version 2, and this node-agent knows 1"},
 		"of version -1":      {`{"version": -1}`, "has version -1"},
 	} {

@@ -82,7 +82,7 @@ func New(config Config) (*minio.Client, error) {
 	if config.Endpoint != "" {
 		var err error
 		if endpoint, err = url.Parse(config.Endpoint); err != nil {
-			return nil, fmt.Errorf("the endpoint is no URL: %w", err)
+			return nil, fmt.Errorf("the endpoint is not a URL: %w", err)
 		}
 	}
 	transport, err := config.transport()

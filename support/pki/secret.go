@@ -37,7 +37,7 @@ func EnsureCA(secret *corev1.Secret, name Name, now time.Time) (*KeyPair, error)
 	if len(secret.Data[CACertKey]) == 0 && len(secret.Data[CAKeyKey]) == 0 {
 		ca, err = NewCA(name, now)
 	} else if err != nil {
-		err = fmt.Errorf("%w: restore it, or empty the Secret to have a new one made, which everybody who trusted the old one must learn", err)
+		err = fmt.Errorf("%w; restore it, or empty the Secret to create a new CA; all clients must then trust the new CA", err)
 	}
 	if err != nil {
 		return nil, err

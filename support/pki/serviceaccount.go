@@ -41,8 +41,8 @@ func EnsureServiceAccountKey(secret *corev1.Secret) error {
 		// A public key of another private key must not survive.
 		delete(secret.Data, ServiceAccountPublicKey)
 	case err != nil:
-		return fmt.Errorf("reading the key %s of Secret %s/%s: it is none that can sign: restore it, or remove it to have a new one made, "+
-			"with which every token of the cluster has to be made anew", ServiceAccountPrivateKey, secret.Namespace, secret.Name)
+		return fmt.Errorf("reading the key %s of Secret %s/%s: it cannot sign; restore it, or remove it to create a new key; "+
+			"all tokens of the cluster must then be issued again", ServiceAccountPrivateKey, secret.Namespace, secret.Name)
 	}
 	setType(secret)
 	// The public half may list old keys too, so an existing one is kept.

@@ -50,7 +50,7 @@ func newReader(config *rest.Config, options client.Options, kinds ...client.Obje
 	}
 	known, ok := options.Cache.Reader.(cache.Cache)
 	if !ok {
-		return nil, fmt.Errorf("the manager reads from %T, which is no cache", options.Cache.Reader)
+		return nil, fmt.Errorf("the manager reads from %T, which is not a cache", options.Cache.Reader)
 	}
 	r := &reader{cache: known, live: live, scheme: live.Scheme(), kinds: map[schema.GroupVersionKind]bool{}, kept: map[types.UID]client.Object{}}
 	for _, kind := range kinds {

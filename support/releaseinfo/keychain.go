@@ -15,7 +15,7 @@ import (
 // that registry.example/team may have other credentials than registry.example.
 type pullSecret map[string]authn.AuthConfig
 
-var errPullSecret = errors.New("the pull secret is no valid .dockerconfigjson")
+var errPullSecret = errors.New("the pull secret is not a valid .dockerconfigjson")
 
 // Keychain returns a keychain with the credentials of a .dockerconfigjson. An empty one yields a keychain without
 // credentials. The error does not contain any of the content.

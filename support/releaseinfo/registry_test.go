@@ -163,7 +163,7 @@ func TestLookupErrors(t *testing.T) {
 		},
 		{
 			name: "When the pull secret is malformed it should say so", image: registry.Host + "/release:1",
-			pullSecret: `{"auths": sesame`, reason: releaseinfo.ReasonInvalidReference, says: "no valid .dockerconfigjson",
+			pullSecret: `{"auths": sesame`, reason: releaseinfo.ReasonInvalidReference, says: "not a valid .dockerconfigjson",
 		},
 	}
 	for _, tt := range tests {

@@ -94,7 +94,7 @@ func (r *Requests) Expect(t *testing.T, obj client.Object, key client.ObjectKey,
 	before := r.count(obj, key)
 	g.Expect(change()).To(Succeed())
 	g.Eventually(func() int { return r.count(obj, key) }).WithContext(t.Context()).WithTimeout(patience).
-		Should(BeNumerically(">", before), "nobody asked for %T %s", obj, key)
+		Should(BeNumerically(">", before), "no controller reconciled %T %s", obj, key)
 }
 
 // ExpectCreated creates an object. It fails the test if no controller reconciles asked because of it.
@@ -107,7 +107,7 @@ func (r *Requests) ExpectCreated(t *testing.T, obj, asked client.Object) {
 func (r *Requests) Await(t *testing.T, obj client.Object, key client.ObjectKey) {
 	t.Helper()
 	NewWithT(t).Eventually(func() int { return r.count(obj, key) }).WithContext(t.Context()).WithTimeout(patience).
-		Should(BeNumerically(">", 0), "nobody asked for %T %s", obj, key)
+		Should(BeNumerically(">", 0), "no controller reconciled %T %s", obj, key)
 }
 
 // Manage runs a manager with the controllers that add registers, until the test ends. It returns the client that the

@@ -67,7 +67,7 @@ func (w Webhook) checkCluster(cluster *clientcmdapi.Cluster) error {
 	case cluster.CertificateAuthority != "":
 		return errors.New("certificate-authority would read a file of the API server: use certificate-authority-data")
 	case w.Decides && (cluster.InsecureSkipTLSVerify || !strings.HasPrefix(cluster.Server, "https://")):
-		return errors.New("anybody on the way could say who is let in: use a server of https:// without insecure-skip-tls-verify")
+		return errors.New("the webhook decides about access over an unprotected connection; use an https:// server without insecure-skip-tls-verify")
 	}
 	return nil
 }

@@ -33,7 +33,7 @@ func (s *suite) etcdChanges(t *testing.T) {
 		// node.
 		s.must(t, s.Reach(t.Context(), "change of etcd put off", wholeLimit, func(ctx context.Context) (bool, string, error) {
 			c, err := s.members(ctx)
-			return strings.Contains(c.Message, "a change of etcd waits for that"), c.Reason + ": " + c.Message, err
+			return strings.Contains(c.Message, "an update of etcd waits until all members are healthy"), c.Reason + ": " + c.Message, err
 		}))
 		s.node(t, "start", node)
 		s.must(t, s.Reach(t.Context(), "etcd changed", wholeLimit, s.changedEtcd))

@@ -32,7 +32,7 @@ func TestTwoNodes(t *testing.T) {
 	s.spread(t, map[string]int{"etcd": 2, "kube-apiserver": 2, "kube-controller-manager": 2, "kube-scheduler": 2})
 	c, err := s.members(t.Context())
 	s.must(t, err)
-	NewWithT(t).Expect(c.Message).To(ContainSubstring("whose death takes the quorum with it"))
+	NewWithT(t).Expect(c.Message).To(ContainSubstring("whose failure breaks the quorum"))
 
 	s.cordoned(t)
 	s.upgrade(t)

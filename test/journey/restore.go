@@ -81,7 +81,7 @@ func Running(ctx context.Context, m *maas.Client, guest client.Client, owners ..
 	}
 	for _, node := range nodes.Items {
 		if node.Spec.ProviderID == "" {
-			return nil, fmt.Errorf("node %s has not been told which machine it is", node.Name)
+			return nil, fmt.Errorf("node %s has no provider ID", node.Name)
 		}
 		found["node "+node.Name] = string(node.UID) + " " + node.Spec.ProviderID + " " + node.Status.NodeInfo.BootID
 	}

@@ -88,7 +88,7 @@ func TestWalk(t *testing.T) {
 		w.Expect(w.walk(t.Context(), "admin", func(*settings) {})).To(Succeed())
 		w.Expect(w.writes()).To(BeEmpty())
 		w.Expect(w.out.String()).To(And(ContainSubstring("MAAS 3.4"), ContainSubstring("would take: machine small (aaaaa2)"),
-			ContainSubstring("VM host lxd"), ContainSubstring("nothing was taken")))
+			ContainSubstring("VM host lxd"), ContainSubstring("nothing was allocated")))
 	})
 	t.Run("When it is confirmed it should use the machine and a VM, and give both back", func(t *testing.T) {
 		w := newWorld(t)
@@ -100,7 +100,7 @@ func TestWalk(t *testing.T) {
 		w := newWorld(t)
 		w.Expect(w.walk(t.Context(), "alice", confirmed)).To(Succeed(), w.out.String())
 		w.Expect(w.writes()).NotTo(ContainElement("vm-host.compose"))
-		w.Expect(w.out.String()).To(ContainSubstring("no administrator"))
+		w.Expect(w.out.String()).To(ContainSubstring("not an administrator"))
 		w.untouched()
 	})
 	t.Run("When MAAS has no VM hosts any more it should go without", func(t *testing.T) {

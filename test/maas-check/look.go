@@ -37,7 +37,7 @@ func (c *check) user(ctx context.Context) (string, error) {
 	if c.admin = user.IsSuperuser; c.admin {
 		return user.Username + ", an administrator", err
 	}
-	return user.Username + ", no administrator: static addresses, swap sizes and LXD hosts are not to be had with this key", err
+	return user.Username + ", not an administrator: static addresses, swap sizes and LXD hosts need an administrator's key", err
 }
 
 func (c *check) places(ctx context.Context) (string, error) {

@@ -104,7 +104,7 @@ func (c *check) walk(ctx context.Context) error {
 		c.report.Printf("would take: %s", words)
 	}
 	if !c.Confirmed {
-		c.report.Printf("nothing was taken; with CONFIRM=yes it is taken, used for some minutes, and given back")
+		c.report.Printf("nothing was allocated; with CONFIRM=yes it is allocated, used for some minutes, and released")
 		return nil
 	}
 	return c.take(ctx, plan)

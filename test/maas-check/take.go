@@ -100,7 +100,7 @@ func (c *check) take(ctx context.Context, t taking) (err error) {
 			return err
 		}
 	}
-	c.report.Printf("MAAS does all that was asked of it")
+	c.report.Printf("MAAS passed all checks")
 	return nil
 }
 
@@ -110,7 +110,7 @@ func (c *check) useMachine(ctx context.Context, chosen *maas.Machine) error {
 		return err
 	}
 	if m.Pod != nil || m.SystemID != chosen.SystemID {
-		return fmt.Errorf("allocating machine %s gave %s: MAAS took something else", chosen.SystemID, m.SystemID)
+		return fmt.Errorf("allocating machine %s: MAAS allocated %s instead", chosen.SystemID, m.SystemID)
 	}
 	listed, err := c.maas.ListMachines(ctx, maas.MachineFilter{AgentNames: []string{ours}})
 	if err != nil || len(listed) != 1 {
@@ -191,7 +191,7 @@ func (c *check) giveBackLeftovers(ctx context.Context) error {
 	}
 	for i := range vms {
 		if vms[i].Pod == nil {
-			return fmt.Errorf("machine %s has the name %s and is no VM: rename it, the check leaves it alone", vms[i].SystemID, ours)
+			return fmt.Errorf("machine %s has the name %s and is not a VM: rename it, the check leaves it alone", vms[i].SystemID, ours)
 		}
 		if err := c.maas.DeleteMachine(ctx, vms[i].SystemID); err != nil {
 			return err

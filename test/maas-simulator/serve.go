@@ -76,7 +76,7 @@ func serveCommand() *cobra.Command {
 	f.DurationVar(&o.durations.DeployTimeout, "deploy-timeout", o.durations.DeployTimeout, "time after which a deployment has failed")
 	f.DurationVar(&o.durations.ReleaseTimeout, "release-timeout", o.durations.ReleaseTimeout, "time after which a release has failed")
 	f.DurationVar(&o.durations.NodeTimeout, "node-timeout", o.durations.NodeTimeout, "time after which commissioning, tests and rescue mode have failed")
-	f.IntVar(&o.cost.Workers, "workers", 0, "requests that are worked on at once (0: the time of requests is counted, and nobody waits for it)")
+	f.IntVar(&o.cost.Workers, "workers", 0, "requests that are worked on at once (0: the time of requests is counted without waiting)")
 	f.DurationVar(&o.cost.Request, "request-time", 0, "time that a request takes, besides its machines")
 	f.DurationVar(&o.cost.Machine, "machine-time", 0, "time for each machine that an answer prints (a region of MAAS 3.4: about 25ms)")
 	o.netns.addFlags(f)

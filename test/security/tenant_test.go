@@ -150,13 +150,13 @@ func TestNamesThatATenantChooses(t *testing.T) {
 			}},
 		{name: "When the credentials' Secret is called like the pull secret, it should not overwrite it", tenant: "reserved", secret: "pull-secret",
 			choose:  func(hc *hyperv1.HostedCluster) { hc.Spec.Platform.MAAS.IdentityRef.Name = "pull-secret" },
-			refuses: "an object of that name is there"},
+			refuses: "an object of that name already exists"},
 		{name: "When an encryption key is called like the pull secret, it should not overwrite it", tenant: "encryption", secret: "pull-secret",
 			choose: func(hc *hyperv1.HostedCluster) {
 				hc.Spec.SecretEncryption = &hyperv1.SecretEncryptionSpec{Type: hyperv1.AESCBC,
 					AESCBC: &hyperv1.AESCBCSpec{ActiveKey: corev1.LocalObjectReference{Name: "pull-secret"}}}
 			},
-			refuses: "an object of that name is there"},
+			refuses: "an object of that name already exists"},
 		{name: "When the credentials of a plugin are called like a CA, it should not overwrite it", tenant: "plugin", secret: "root-ca",
 			choose: func(hc *hyperv1.HostedCluster) {
 				hc.Spec.SecretEncryption = &hyperv1.SecretEncryptionSpec{Type: hyperv1.KMS, KMS: &hyperv1.KMSSpec{Provider: hyperv1.KMSPlugin,

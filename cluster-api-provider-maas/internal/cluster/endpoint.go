@@ -85,7 +85,7 @@ func (r *Reconciler) adoptEndpoint(ctx context.Context, s *scope) error {
 	}
 	endpoint := s.owner.Spec.ControlPlaneEndpoint
 	if endpoint.Host == "" {
-		s.endpoint = &machine.Problem{Reason: reasonWaitForEndpoint, Message: "spec.controlPlaneEndpoint is empty, and others are to fill it in"}
+		s.endpoint = &machine.Problem{Reason: reasonWaitForEndpoint, Message: "spec.controlPlaneEndpoint is empty; waiting for the Cluster to set it"}
 		return nil
 	}
 	return r.setEndpoint(ctx, s, endpoint.Host, int(endpoint.Port))

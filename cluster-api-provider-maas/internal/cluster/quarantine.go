@@ -116,7 +116,7 @@ func (r *Reconciler) confine(ctx context.Context, s *scope, id string, record qu
 	if err := s.tag(ctx, id); err == nil {
 		record.Shared = true
 	} else if maas.IsForbidden(err) {
-		where = "for this cluster only, since the key is not of a MAAS administrator, who alone may set tags"
+		where = "for this cluster only, because setting tags needs the API key of a MAAS administrator"
 	} else {
 		return fmt.Errorf("quarantining machine %s: %w", id, err)
 	}
@@ -125,12 +125,12 @@ func (r *Reconciler) confine(ctx context.Context, s *scope, id string, record qu
 	if err := errors.Join(err, encodeErr); err != nil {
 		return err
 	}
-	r.warn(s.infra, "MachineQuarantined", fmt.Sprintf("%s, %s. Mend it, then end that: %s", failed(id, record), where, quarantine.Release(s.infra, id, record.Shared)))
+	r.warn(s.infra, "MachineQuarantined", fmt.Sprintf("%s, %s. Fix the machine, then end the quarantine: %s", failed(id, record), where, quarantine.Release(s.infra, id, record.Shared)))
 	return nil
 }
 
 func failed(id string, record quarantine.Record) string {
-	return fmt.Sprintf("machine %s (%s) is not taken any more: %d deployments of %s failed there, which runs on other machines", record.Hostname, id, record.Failures, record.Image)
+	return fmt.Sprintf("machine %s (%s) is quarantined: %d deployments of %s failed on it, although the image runs on other machines", record.Hostname, id, record.Failures, record.Image)
 }
 
 // tag adds the tag to a machine, and creates the tag if MAAS does not have it.
@@ -155,7 +155,7 @@ func (s *scope) quarantineCondition() []metav1.Condition {
 	var told []string
 	for _, id := range slices.Sorted(maps.Keys(records)) {
 		if record := records[id]; record.Quarantined {
-			told = append(told, fmt.Sprintf("%s; to end that: %s", failed(id, record), quarantine.Release(s.infra, id, record.Shared)))
+			told = append(told, fmt.Sprintf("%s; to end the quarantine: %s", failed(id, record), quarantine.Release(s.infra, id, record.Shared)))
 		}
 	}
 	switch {

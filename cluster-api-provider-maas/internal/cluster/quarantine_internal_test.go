@@ -183,7 +183,7 @@ func TestToldOfQuarantine(t *testing.T) {
 	}
 	told := s.quarantineCondition()
 	g.Expect(told).To(ConsistOf(And(HaveField("Type", "MachinesQuarantined"), HaveField("Status", metav1.ConditionTrue), HaveField("Reason", "DeploymentsFailed"))))
-	g.Expect(strings.Count(told[0].Message, "is not taken any more")).To(Equal(20))
+	g.Expect(strings.Count(told[0].Message, "is quarantined")).To(Equal(20))
 	g.Expect(told[0].Message).To(And(HavePrefix("machine host (id00) "), ContainSubstring("remove=id00. machine host (id01)"), ContainSubstring("(id19)"), Not(ContainSubstring("(id20)")), Not(ContainSubstring("counted"))))
 	s.infra.Annotations, s.infra.Status.Conditions = nil, []metav1.Condition{{Type: ConditionQuarantine, Status: metav1.ConditionTrue}}
 	g.Expect(s.quarantineCondition()).To(ConsistOf(And(HaveField("Type", "MachinesQuarantined"), HaveField("Status", metav1.ConditionFalse), HaveField("Reason", "None"), HaveField("Message", ""))))

@@ -274,10 +274,10 @@ func (r *Reconciler) mayLeak(s *scope) bool {
 			return false
 		}
 		s.left = &machine.Problem{Reason: left.Reason, Message: fmt.Sprintf(
-			"machines may be left in MAAS: %s. To let go without a look, remove the annotation %s of the MaasCluster", left.Message, infrav1.OwnerAnnotation)}
+			"machines may be left in MAAS: %s. To delete the MaasCluster without this check, remove the annotation %s", left.Message, infrav1.OwnerAnnotation)}
 		return true
 	}
-	r.warn(s.infra, "OrphansNotLookedFor", fmt.Sprintf("the MaasCluster goes without a look for machines that are left of it in MAAS: %s", s.problem.Message))
+	r.warn(s.infra, "OrphansNotLookedFor", fmt.Sprintf("the MaasCluster is deleted without checking MAAS for leftover machines: %s", s.problem.Message))
 	return false
 }
 

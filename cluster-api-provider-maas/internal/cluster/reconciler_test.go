@@ -205,14 +205,14 @@ func warnsOfHoles(t *testing.T, cfg *rest.Config) {
 	w := newWorldOf(t, cfg, "3.4.3", simtest.Machine{ID: "a"})
 	w.add(infrav1.MaasClusterSpec{}, map[string]string{infrav1.CustomDNSAnnotation: ""})
 	w.reconcile(0)
-	w.expect(cluster.ConditionMAAS, "True AsExpected", "MAAS version 3.4.3 has a known hole")
+	w.expect(cluster.ConditionMAAS, "True AsExpected", "MAAS version 3.4.3 has a known vulnerability")
 	w.expect(cluster.ConditionMAAS, "True AsExpected", "upgrade to 3.4.4 or later")
 
 	repaired := newWorldOf(t, cfg, "3.4.4", simtest.Machine{ID: "a"})
 	repaired.add(infrav1.MaasClusterSpec{}, map[string]string{infrav1.CustomDNSAnnotation: ""})
 	repaired.reconcile(0)
 	c := meta.FindStatusCondition(repaired.infra().Status.Conditions, cluster.ConditionMAAS)
-	repaired.Expect(c.Message).NotTo(ContainSubstring("known hole"))
+	repaired.Expect(c.Message).NotTo(ContainSubstring("known vulnerability"))
 }
 
 func given(t *testing.T, cfg *rest.Config) {
@@ -220,7 +220,7 @@ func given(t *testing.T, cfg *rest.Config) {
 		w := newWorld(t, cfg, simtest.Machine{ID: "a", Zone: "az2"}, simtest.Machine{ID: "b", Zone: "az1"})
 		w.add(infrav1.MaasClusterSpec{}, map[string]string{annotation: ""})
 		w.reconcile(0)
-		w.expect("LoadBalancerReady", "False WaitForEndpoint", "others are to fill it in")
+		w.expect("LoadBalancerReady", "False WaitForEndpoint", "waiting for the Cluster to set it")
 		infra := w.infra()
 		w.Expect(infra.Status.Ready).To(BeFalse())
 		infra.Spec.ControlPlaneEndpoint = infrav1.APIEndpoint{Host: "api.example.com", Port: 31234}

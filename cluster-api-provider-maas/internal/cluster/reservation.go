@@ -70,7 +70,7 @@ func (r *Reconciler) ended(s *scope, record reservation.Record, id string, machi
 	case !s.infra.DeletionTimestamp.IsZero():
 		return "the cluster is deleted", 0
 	case left <= 0:
-		return "no successor came for it", 0
+		return "no successor claimed it", 0
 	}
 	return "", left
 }

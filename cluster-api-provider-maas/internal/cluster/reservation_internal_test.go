@@ -44,7 +44,7 @@ func TestEndOfReservation(t *testing.T) {
 	}{
 		"just made":       {want: kept{Left: reservation.Patience}},
 		"some minutes on": {age: 4 * time.Minute, want: kept{Left: reservation.Patience - 4*time.Minute}},
-		"nobody came":     {age: reservation.Patience, want: kept{Why: "no successor came for it"}},
+		"nobody came":     {age: reservation.Patience, want: kept{Why: "no successor claimed it"}},
 		"a person ends a restored one, no clock": {record: reservation.Record{Restored: true}, age: 30 * 24 * time.Hour,
 			want: kept{Left: sweepAge}},
 		"the successor has it": {record: reservation.Record{Heir: "new"}, machines: []infrav1.MaasMachine{maasMachine("new", has("mole01"))},

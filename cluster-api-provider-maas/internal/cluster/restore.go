@@ -57,7 +57,7 @@ func (r *Reconciler) restore(ctx context.Context, s *scope) (ctrl.Result, error)
 	if err := r.Client.Patch(ctx, s.infra, client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{})); err != nil {
 		return ctrl.Result{}, fmt.Errorf("keeping the machines of the lost cluster on MaasCluster %s: %w", client.ObjectKeyFromObject(before), err)
 	}
-	r.normal(s.infra, "MachinesFound", fmt.Sprintf("Found %s of MaasCluster %s, whose place this one takes", condition.Count(len(found), "running machine"), machine.ClusterUID(s.infra)))
+	r.normal(s.infra, "MachinesFound", fmt.Sprintf("Found %s of MaasCluster %s, which this MaasCluster replaces", condition.Count(len(found), "running machine"), machine.ClusterUID(s.infra)))
 	return phase.Done()
 }
 
@@ -110,7 +110,7 @@ func (s *scope) restoredCondition() []metav1.Condition {
 		return nil
 	}
 	if machine.AwaitsRestore(s.infra) {
-		return []metav1.Condition{condition.False(ConditionRestored, reasonRestoring, "MAAS has not told yet which machines run for the cluster")}
+		return []metav1.Condition{condition.False(ConditionRestored, reasonRestoring, "MAAS has not yet reported which machines run for the cluster")}
 	}
 	records := reservation.Records.Of(s.infra)
 	var words []string
@@ -123,6 +123,6 @@ func (s *scope) restoredCondition() []metav1.Condition {
 		return []metav1.Condition{condition.True(ConditionRestored, "AsExpected", "")}
 	}
 	return []metav1.Condition{condition.False(ConditionRestored, reasonAwaited, fmt.Sprintf(
-		"No MaasMachine has taken over %s: %s. Give their pools as many replicas; or, to give one back, kubectl annotate maascluster -n %s %s %s-",
+		"No MaasMachine has taken over %s: %s. Scale their pools up to as many replicas; or, to release one, kubectl annotate maascluster -n %s %s %s-",
 		condition.Count(len(words), "running machine"), strings.Join(words, ", "), s.infra.Namespace, s.infra.Name, reservation.Records.Key("ID")))}
 }

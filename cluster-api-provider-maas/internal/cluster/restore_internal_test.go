@@ -64,7 +64,7 @@ func TestRestore(t *testing.T) {
 	}
 	g.Expect(p.infra.Annotations).To(HaveKeyWithValue(infrav1.RestoredAtAnnotation, now.Format(time.RFC3339)))
 	g.Expect(p.infra.Annotations).To(HaveKeyWithValue(infrav1.OwnerAnnotation, "admin"))
-	g.Expect(p.told()).To(Equal([]string{"Normal MachinesFound Found 2 running machines of MaasCluster lost, whose place this one takes"}))
+	g.Expect(p.told()).To(Equal([]string{"Normal MachinesFound Found 2 running machines of MaasCluster lost, which this MaasCluster replaces"}))
 	g.Expect(p.restoredCondition()).To(ConsistOf(And(HaveField("Status", metav1.ConditionFalse), HaveField("Reason", "WaitingForMaasMachines"),
 		HaveField("Message", ContainSubstring("2 running machines: host-mole01 (mole01) of workers, host-older1 (older1) of big-workers. Give")))))
 
@@ -108,12 +108,12 @@ func TestMayLeak(t *testing.T) {
 		words, event  string
 	}{
 		"nothing is left":                    {},
-		"MAAS can't be asked":                {problem: away, want: true, words: "machines may be left in MAAS: nobody answers. To let go without a look, remove the annotation"},
+		"MAAS can't be asked":                {problem: away, want: true, words: "machines may be left in MAAS: nobody answers. To delete the MaasCluster without this check, remove the annotation"},
 		"something is left":                  {left: left, want: true, words: "machines may be left in MAAS: mole01 stays."},
 		"something is left, and MAAS went":   {left: left, problem: away, want: true, words: "machines may be left in MAAS: mole01 stays."},
 		"nobody ever asked for a machine":    {never: true, problem: away, left: left},
-		"there are no credentials any more":  {problem: missing, event: "Warning OrphansNotLookedFor the MaasCluster goes without a look for machines that are left of it in MAAS: no Secret"},
-		"there are none, and something left": {problem: missing, left: left, event: "Warning OrphansNotLookedFor the MaasCluster goes without a look for machines that are left of it in MAAS: no Secret"},
+		"there are no credentials any more":  {problem: missing, event: "Warning OrphansNotLookedFor the MaasCluster is deleted without checking MAAS for leftover machines: no Secret"},
+		"there are none, and something left": {problem: missing, left: left, event: "Warning OrphansNotLookedFor the MaasCluster is deleted without checking MAAS for leftover machines: no Secret"},
 	} {
 		t.Run("When "+name+", it should stay or go", func(t *testing.T) {
 			g := NewWithT(t)
@@ -198,5 +198,5 @@ func TestEndsReservations(t *testing.T) {
 	g.Expect(err).NotTo(HaveOccurred())
 	g.Expect(result.RequeueAfter).To(Equal(reservation.Patience - time.Minute))
 	g.Expect(reservation.Records.Of(p.infra)).To(And(HaveLen(1), HaveKey("mole01")))
-	g.Expect(p.told()).To(Equal([]string{"Normal ReservationEnded machine rat (rat001) of MachineDeployment workers: no successor came for it"}))
+	g.Expect(p.told()).To(Equal([]string{"Normal ReservationEnded machine rat (rat001) of MachineDeployment workers: no successor claimed it"}))
 }

@@ -21,7 +21,7 @@ import (
 // TestConditions checks the conditions of a MaasCluster, written as "Type Status Reason Message".
 func TestConditions(t *testing.T) {
 	problem := &machine.Problem{Reason: "MAASUnreachable", Message: "nobody answers"}
-	noName := &machine.Problem{Reason: "WaitForEndpoint", Message: "others are to fill it in"}
+	noName := &machine.Problem{Reason: "WaitForEndpoint", Message: "waiting for the Cluster to set it"}
 	deleted := func(s *scope) { s.infra.DeletionTimestamp = ptr.To(metav1.Now()) }
 	const idle = "APIServerAvailable False APIServerNotReady the control plane is not initialized yet|Paused False NotPaused "
 	for name, tc := range map[string]struct {
@@ -33,11 +33,11 @@ func TestConditions(t *testing.T) {
 			"LoadBalancerReady True LoadBalancerReady h|MAASAvailable True AsExpected |Ready True Ready |APIServerAvailable True APIServerAvailable |Paused False NotPaused "},
 		"its Cluster is gone": {endpointScope(infraNames("h"), func(s *scope) { s.owner = nil }), "LoadBalancerReady True LoadBalancerReady h|MAASAvailable True AsExpected |Ready True Ready |" + idle},
 		"there is no endpoint": {endpointScope(func(s *scope) { s.endpoint = noName }),
-			"LoadBalancerReady False WaitForEndpoint others are to fill it in|MAASAvailable True AsExpected |Ready False WaitForEndpoint others are to fill it in|" + idle},
+			"LoadBalancerReady False WaitForEndpoint waiting for the Cluster to set it|MAASAvailable True AsExpected |Ready False WaitForEndpoint waiting for the Cluster to set it|" + idle},
 		"MAAS is away": {endpointScope(infraNames("h"), func(s *scope) { s.problem = problem }),
 			"LoadBalancerReady True LoadBalancerReady h|MAASAvailable False MAASUnreachable nobody answers|Ready False MAASUnreachable nobody answers|" + idle},
 		"both, and MAAS is what to mend first": {endpointScope(func(s *scope) { s.endpoint, s.problem = noName, problem }),
-			"LoadBalancerReady False WaitForEndpoint others are to fill it in|MAASAvailable False MAASUnreachable nobody answers|Ready False MAASUnreachable nobody answers|" + idle},
+			"LoadBalancerReady False WaitForEndpoint waiting for the Cluster to set it|MAASAvailable False MAASUnreachable nobody answers|Ready False MAASUnreachable nobody answers|" + idle},
 		"something is left of what is not deleted": {endpointScope(infraNames("h"), func(s *scope) { s.left = problem }),
 			"LoadBalancerReady True LoadBalancerReady h|MAASAvailable True AsExpected |Ready True Ready |" + idle},
 		"something is left of what is deleted": {endpointScope(infraNames("h"), deleted, func(s *scope) { s.left = problem }),

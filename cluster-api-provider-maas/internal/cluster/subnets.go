@@ -35,7 +35,7 @@ func (r *Reconciler) preferredSubnets(ctx context.Context, s *scope) ([]string, 
 	var subnets []string
 	for _, subnet := range strings.FieldsFunc(config.Data[preferredSubnetKey], func(c rune) bool { return c == ',' || c == ' ' || c == '\n' }) {
 		if _, err := netip.ParsePrefix(subnet); err != nil {
-			return nil, fmt.Errorf("%q in %s of ConfigMap %s is no network: write it as 10.0.0.0/24", subnet, preferredSubnetKey, key)
+			return nil, fmt.Errorf("%q in %s of ConfigMap %s is not a network; write it as 10.0.0.0/24", subnet, preferredSubnetKey, key)
 		}
 		subnets = append(subnets, subnet)
 	}

@@ -29,7 +29,7 @@ func TestPreferredSubnetsOfCAPMAAS(t *testing.T) {
 	subnets.Data["preferredSubnets"] = "10.1.0"
 	w.Expect(w.client.Update(t.Context(), subnets)).To(Succeed())
 	w.reconcile(time.Minute)
-	w.expect("LoadBalancerReady", "False LoadBalancerFailed", `"10.1.0" in preferredSubnets of ConfigMap `+w.namespace+`/maas-preferred-subnet is no network`)
+	w.expect("LoadBalancerReady", "False LoadBalancerFailed", `"10.1.0" in preferredSubnets of ConfigMap `+w.namespace+`/maas-preferred-subnet is not a network`)
 	w.Expect(w.dns()[name]).To(Equal([]string{"10.1.0.4"}), "a typo takes no cluster off the net")
 
 	infra := w.infra()

@@ -126,7 +126,7 @@ func unasked(t *testing.T, cfg *rest.Config) {
 	w.Expect(w.client.Delete(t.Context(), w.infra())).To(Succeed())
 	w.reconcile(2 * time.Minute)
 	w.Expect(w.gone()).To(BeFalse())
-	w.expect("Deleting", "True MAASUnauthorized", "To let go without a look, remove the annotation "+infrav1.OwnerAnnotation)
+	w.expect("Deleting", "True MAASUnauthorized", "To delete the MaasCluster without this check, remove the annotation "+infrav1.OwnerAnnotation)
 	w.credentials(w.Key(provider))
 	w.reconcile(time.Minute)
 	w.Expect(w.gone()).To(BeTrue())
@@ -154,7 +154,7 @@ func anotherUser(t *testing.T, cfg *rest.Config) {
 	m.Spec.SystemID, m.Annotations = ptr.To("aaaaaa"), map[string]string{infrav1.OwnerAnnotation: "alice"}
 	w.Expect(w.client.Update(t.Context(), m)).To(Succeed())
 	w.reconcile(time.Minute)
-	w.expect("MAASAvailable", "False CredentialsOfAnotherUser", "machine aaaaaa belongs to the MAAS user alice")
+	w.expect("MAASAvailable", "False CredentialsOfAnotherUser", "machine aaaaaa belongs to MAAS user alice")
 	w.Expect(w.client.Delete(t.Context(), m)).To(Succeed())
 	w.reconcile(time.Minute)
 	w.expect("MAASAvailable", "True AsExpected", "")
@@ -169,5 +169,5 @@ func anotherUser(t *testing.T, cfg *rest.Config) {
 	w.Expect(w.client.Delete(t.Context(), w.infra())).To(Succeed())
 	w.reconcile(time.Minute)
 	w.Expect(w.gone()).To(BeFalse())
-	w.expect("Deleting", "True CredentialsOfAnotherUser", "is of the user provider")
+	w.expect("Deleting", "True CredentialsOfAnotherUser", "belongs to user provider")
 }

@@ -47,7 +47,7 @@ type Record struct {
 
 // Describe returns a message that names the machine and the remedies; words is the cause.
 func (r Record) Describe(infra *infrav1.MaasCluster, systemID, words string) string {
-	return fmt.Sprintf("MAAS has not taken back machine %s (%s) of MaasMachine %s, which was deleted, since %s: %s. Mend its power, or mark it as broken or release it in "+
+	return fmt.Sprintf("MAAS has not released machine %s (%s) of the deleted MaasMachine %s since %s: %s. Fix its power, or mark it as broken or release it in "+
 		"MAAS by hand; to forget it: %s",
 		r.Hostname, systemID, r.Machine, r.Since.UTC().Format(time.RFC3339), words, Records.Forget(infra, systemID))
 }

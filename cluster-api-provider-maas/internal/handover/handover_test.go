@@ -57,7 +57,7 @@ func TestDescribe(t *testing.T) {
 	t.Parallel()
 	record := handover.Record{Machine: "m", Hostname: "mole", Since: time.Date(2026, 1, 2, 3, 4, 5, 0, time.FixedZone("", 7200))}
 	got := record.Describe(demo(), "wq4h8c", "the BMC is dead")
-	if want := "MAAS has not taken back machine mole (wq4h8c) of MaasMachine m, which was deleted, since 2026-01-02T01:04:05Z: the BMC is dead. "; !strings.HasPrefix(got, want) {
+	if want := "MAAS has not released machine mole (wq4h8c) of the deleted MaasMachine m since 2026-01-02T01:04:05Z: the BMC is dead. "; !strings.HasPrefix(got, want) {
 		t.Errorf("a person reads %q", got)
 	}
 }

@@ -146,28 +146,28 @@ type row struct{ acquired, installing, provisioned, leaving rule }
 var (
 	deploying  = rule{action: Wait, reason: ReasonDeploying, text: "MAAS installs it"}
 	running    = rule{action: Running, reason: ReasonDeployed}
-	released   = rule{action: Lost, reason: ReasonTerminated, text: "it was released from outside of Cluster API"}
-	broken     = rule{action: Lost, reason: ReasonBroken, text: "somebody marked it as broken"}
-	brokenTry  = rule{action: Retry, reason: ReasonBroken, text: "somebody marked it as broken while it was installed"}
+	released   = rule{action: Lost, reason: ReasonTerminated, text: "it was released outside Cluster API"}
+	broken     = rule{action: Lost, reason: ReasonBroken, text: "it was marked as broken in MAAS"}
+	brokenTry  = rule{action: Retry, reason: ReasonBroken, text: "it was marked as broken in MAAS during the deployment"}
 	failed     = rule{action: Retry, reason: ReasonDeployFailed, text: "the deployment failed"}
-	undeployed = rule{action: Failed, reason: ReasonTerminated, text: "it was installed once, and is not any more"}
-	care       = rule{action: Wait, reason: ReasonMaintenance, text: "somebody works on it in MAAS"}
+	undeployed = rule{action: Failed, reason: ReasonTerminated, text: "it was deployed before and is no longer deployed"}
+	care       = rule{action: Wait, reason: ReasonMaintenance, text: "it is under maintenance in MAAS"}
 	ill        = rule{action: Failed, reason: ReasonTestsFailed, text: "its hardware tests failed"}
 	illTry     = rule{action: Retry, reason: ReasonTestsFailed, text: "its hardware tests failed"}
 	unusable   = rule{action: Failed, reason: ReasonTerminated, text: "MAAS took it out of use"}
 	undefined  = rule{action: Wait, reason: ReasonUndefined, text: "this provider does not know that state"}
 	deploy     = rule{action: Deploy, reason: ReasonDeploying, text: "it is about to be installed"}
 	aborted    = rule{action: Retry, reason: ReasonDeployAborted, text: "the deployment was aborted"}
-	release    = rule{action: Release, reason: ReasonReleasing, text: "it is given back"}
-	releasing  = rule{action: Wait, reason: ReasonReleasing, text: "MAAS takes it back"}
-	stuck      = rule{action: Stuck, reason: ReasonReleaseFailed, text: "MAAS could not take it back; the release is asked for again, but the machine may need a person"}
-	blocked    = rule{action: Blocked, reason: ReasonReleaseBlocked, text: "MAAS releases no machine from this state; end it in MAAS"}
+	release    = rule{action: Release, reason: ReasonReleasing, text: "it is being released"}
+	releasing  = rule{action: Wait, reason: ReasonReleasing, text: "MAAS is releasing it"}
+	stuck      = rule{action: Stuck, reason: ReasonReleaseFailed, text: "MAAS could not release it; the release is retried; check its power and console in MAAS"}
+	blocked    = rule{action: Blocked, reason: ReasonReleaseBlocked, text: "MAAS cannot release a machine in this state; end the state in MAAS"}
 	// An override of the tests needs an administrator, and marking a machine as broken keeps its data. The controller must
 	// not decide either.
-	illBlocked = rule{action: Blocked, reason: ReasonReleaseBlocked, text: "its hardware tests failed, and MAAS releases no such machine: " +
-		"override the failed tests there, after which it is given back, or mark it as broken"}
+	illBlocked = rule{action: Blocked, reason: ReasonReleaseBlocked, text: "its hardware tests failed, and MAAS cannot release such a machine; " +
+		"override the failed tests in MAAS, after which it is released, or mark it as broken"}
 	gone      = rule{action: Gone, reason: ReasonReleased}
-	ownerless = rule{action: Lost, reason: ReasonTerminated, text: "nobody has it in MAAS: it was marked as broken and fixed, or taken away, from outside of Cluster API"}
+	ownerless = rule{action: Lost, reason: ReasonTerminated, text: "it has no owner in MAAS: it was marked broken and fixed, or released, outside Cluster API"}
 )
 
 // lostUntil returns the row of a state that an allocated machine can only be in if it was released outside the
@@ -257,9 +257,9 @@ func switchedOff(m *maas.Machine) bool {
 
 func vanished(stage Stage) Outcome {
 	if stage == Leaving {
-		return Outcome{Action: Gone, Reason: ReasonReleased, Message: "MAAS does not have the machine any more"}
+		return Outcome{Action: Gone, Reason: ReasonReleased, Message: "MAAS no longer has the machine"}
 	}
-	return Outcome{Action: Lost, Reason: ReasonNotFound, Message: "MAAS does not have the machine any more: it was deleted there"}
+	return Outcome{Action: Lost, Reason: ReasonNotFound, Message: "MAAS no longer has the machine: it was deleted there"}
 }
 
 // Discard returns the outcome for a virtual machine that is deleted with its MaasMachine, whatever its state.
@@ -269,7 +269,7 @@ func Discard(m *maas.Machine) Outcome {
 
 // TakenOver returns the outcome for a machine that was released and allocated again for another owner.
 func TakenOver(stage Stage, m *maas.Machine) Outcome {
-	message := fmt.Sprintf("%s, but not for this MaasMachine: it was released from outside of Cluster API, and allocated anew", Describe(m))
+	message := fmt.Sprintf("%s, but not for this MaasMachine: it was released outside Cluster API and allocated again", Describe(m))
 	if stage == Leaving {
 		return Outcome{Action: Gone, Reason: ReasonReleased, Message: message}
 	}
@@ -278,7 +278,7 @@ func TakenOver(stage Stage, m *maas.Machine) Outcome {
 
 // Foreign returns the outcome for a machine that is allocated to another MAAS user.
 func Foreign(stage Stage, systemID string) Outcome {
-	message := fmt.Sprintf("machine %s belongs to another MAAS user: it was released from outside of Cluster API, and allocated anew", systemID)
+	message := fmt.Sprintf("machine %s belongs to another MAAS user: it was released outside Cluster API and allocated again", systemID)
 	if stage == Leaving {
 		return Outcome{Action: Gone, Reason: ReasonReleased, Message: message}
 	}

@@ -97,7 +97,7 @@ func TestSentence(t *testing.T) {
 			maas.Machine{Status: maas.StatusDeploying, StatusName: "Installing OS"}, "machine mole (wq4h8c) is Installing OS: MAAS installs it"},
 		"When MAAS says why a machine is broken, it should count more than the last event": {
 			maas.Machine{Status: maas.StatusBroken, ErrorDescription: "fan", StatusMessage: "Marking node broken"},
-			"machine mole (wq4h8c) is Broken: somebody marked it as broken (MAAS says: fan)"},
+			"machine mole (wq4h8c) is Broken: it was marked as broken in MAAS (MAAS says: fan)"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			m := tc.machine
@@ -143,10 +143,10 @@ func TestOverdue(t *testing.T) {
 // TestWhatHelps: the message of a state that MAAS never ends itself contains the remedy.
 func TestWhatHelps(t *testing.T) {
 	for status, help := range map[maas.Status]string{
-		maas.StatusFailedTesting:     "override the failed tests there",
-		maas.StatusRescueMode:        "end it in MAAS",
-		maas.StatusReleasingFailed:   "may need a person",
-		maas.StatusFailedDiskErasing: "may need a person",
+		maas.StatusFailedTesting:     "override the failed tests in MAAS",
+		maas.StatusRescueMode:        "end the state in MAAS",
+		maas.StatusReleasingFailed:   "check its power and console in MAAS",
+		maas.StatusFailedDiskErasing: "check its power and console in MAAS",
 	} {
 		t.Run("When a machine cannot leave "+status.String()+", it should say what to do", func(t *testing.T) {
 			got := lifecycle.Evaluate(lifecycle.Leaving, &maas.Machine{SystemID: "wq4h8c", Status: status, Owner: "alice"})
@@ -179,7 +179,7 @@ func TestOddMachines(t *testing.T) {
 		"When the state is new to us, it should wait":           {lifecycle.Provisioned, &maas.Machine{Status: 42, StatusName: "Levitating"}, lifecycle.Wait, "MachineStateUndefined", "is Levitating"},
 		"When the state is new and it leaves, it should wait":   {lifecycle.Leaving, &maas.Machine{Status: 42}, lifecycle.Wait, "MachineStateUndefined", "Status 42"},
 		"When it is certainly off, it should be switched on":    {lifecycle.Provisioned, &maas.Machine{Status: maas.StatusDeployed, Owner: "alice", PowerState: maas.PowerOff, PowerType: "ipmi"}, lifecycle.PowerOn, "MachinePoweredOff", "switched off"},
-		"When nobody has it though it is deployed, it is lost":  {lifecycle.Provisioned, &maas.Machine{Status: maas.StatusDeployed, PowerState: maas.PowerOff, PowerType: "ipmi"}, lifecycle.Lost, "MachineTerminatedReason", "marked as broken and fixed"},
+		"When nobody has it though it is deployed, it is lost":  {lifecycle.Provisioned, &maas.Machine{Status: maas.StatusDeployed, PowerState: maas.PowerOff, PowerType: "ipmi"}, lifecycle.Lost, "MachineTerminatedReason", "marked broken and fixed"},
 		"When nobody has it and it leaves, give it back":        {lifecycle.Leaving, &maas.Machine{Status: maas.StatusDeployed, PowerState: maas.PowerOff, PowerType: "ipmi"}, lifecycle.Release, "MachineReleasing", ""},
 		"When its power is manual, off says nothing":            {lifecycle.Provisioned, &maas.Machine{Status: maas.StatusDeployed, Owner: "alice", PowerState: maas.PowerOff, PowerType: "manual"}, lifecycle.Running, "MachineDeployed", ""},
 		"When its power is unknown, that is not off":            {lifecycle.Provisioned, &maas.Machine{Status: maas.StatusDeployed, Owner: "alice", PowerState: maas.PowerUnknown}, lifecycle.Running, "MachineDeployed", ""},
@@ -212,7 +212,7 @@ func TestOwnerless(t *testing.T) {
 				got := lifecycle.Evaluate(stage, &m)
 				if stage != lifecycle.Leaving && slices.Contains(owned, status.String()) {
 					g.Expect(got.Action).To(BeEquivalentTo("Lost"), "stage %d", stage)
-					g.Expect(got.Message).To(ContainSubstring("nobody has it in MAAS"))
+					g.Expect(got.Message).To(ContainSubstring("it has no owner in MAAS"))
 					continue
 				}
 				g.Expect(got).To(Equal(held), "stage %d", stage)
@@ -251,7 +251,7 @@ func TestTakenOver(t *testing.T) {
 		for _, got := range []lifecycle.Outcome{lifecycle.TakenOver(stage, m), lifecycle.Foreign(stage, m.SystemID)} {
 			g.Expect(got.Action).To(Equal(action), "stage %d", stage)
 			g.Expect(got.Reason).To(Equal(reason), "stage %d", stage)
-			g.Expect(got.Message).To(And(ContainSubstring("wq4h8c"), ContainSubstring("it was released from outside of Cluster API, and allocated anew")))
+			g.Expect(got.Message).To(And(ContainSubstring("wq4h8c"), ContainSubstring("it was released outside Cluster API and allocated again")))
 		}
 	}
 }

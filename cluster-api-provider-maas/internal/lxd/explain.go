@@ -69,8 +69,8 @@ func count(complaints []complaint) string {
 func advice(reason string, w Wish, hosts []Host) string {
 	switch reason {
 	case ReasonProfileNotFound:
-		return "; through MAAS a machine gets the profile maas, or default where the project has none of that name: leave the profile out, and name a project " +
-			"whose profile maas is as wanted"
+		return "; MAAS composes with LXD profile maas, or default if the project has no profile maas: remove the profile from the request, and choose a project " +
+			"whose profile maas has the desired settings"
 	case ReasonStoragePoolNotFound:
 		return "; there are: " + listed(hosts, func(h Host) []string { return keys(h.Stores) })
 	case ReasonProjectNotFound:

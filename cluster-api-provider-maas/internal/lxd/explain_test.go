@@ -36,7 +36,7 @@ func TestWhatIsWrongWithHosts(t *testing.T) {
 	}
 	drained := func(h *maas.VMHost) { h.Tags = []string{maas.DrainTag} }
 	pools := stores(map[string]int64{"default": 1e12, "hdd": 1e12})
-	const maasProfile = "through MAAS a machine gets the profile maas, or default where the project has none of that name: leave the profile out, and name a project whose profile maas is as wanted"
+	const maasProfile = "MAAS composes with LXD profile maas, or default if the project has no profile maas: remove the profile from the request, and choose a project whose profile maas has the desired settings"
 	for name, tc := range map[string]struct {
 		wish   func(*lxd.Wish)
 		host   func(*maas.VMHost)
@@ -49,7 +49,7 @@ func TestWhatIsWrongWithHosts(t *testing.T) {
 			`is in LXD project "default"; register the host with MAAS in that project, or name another`,
 			`are in LXD project "default"; register the host with MAAS in that project, or name another`},
 		"a profile that MAAS can't ask for": {func(w *lxd.Wish) { w.Profile = "gpu" }, nil, lxd.ReasonProfileNotFound,
-			"is without a way to be asked for profile gpu; " + maasProfile, "are without a way to be asked for profile gpu; " + maasProfile},
+			"is without support for choosing profile gpu; " + maasProfile, "are without support for choosing profile gpu; " + maasProfile},
 		"another zone":         {func(w *lxd.Wish) { w.Zones = []string{"az8", "az9"} }, nil, lxd.ReasonHostUnavailable, "is in zone az1", "are in zone az1"},
 		"another pool":         {func(w *lxd.Wish) { w.ResourcePool = "gold" }, nil, lxd.ReasonHostUnavailable, "is in resource pool default", "are in resource pool default"},
 		"another architecture": {func(w *lxd.Wish) { w.Architecture = "amd64/hwe" }, nil, lxd.ReasonHostUnavailable, "is of architecture amd64/generic", "are of architecture amd64/generic"},

@@ -137,7 +137,7 @@ func (w Wish) constraints(siblings counts) []constraint {
 			return unless(w.Project == "" || h.Project == w.Project, fmt.Sprintf("in LXD project %q", h.Project))
 		}},
 		{ReasonProfileNotFound, func(Host) (string, string) {
-			return unless(slices.Contains([]string{"", "maas", "default"}, w.Profile), "without a way to be asked for profile "+w.Profile)
+			return unless(slices.Contains([]string{"", "maas", "default"}, w.Profile), "without support for choosing profile "+w.Profile)
 		}},
 		{ReasonHostUnavailable, func(h Host) (string, string) {
 			return unless(len(w.Zones) == 0 || slices.Contains(w.Zones, h.Zone), "in zone "+h.Zone)

@@ -76,7 +76,7 @@ func (r *Reconciler) adopt(ctx context.Context, s *scope) (bool, error) {
 	if err := r.record(ctx, s, &held[0]); err != nil {
 		return false, err
 	}
-	r.normal(s, "MachineAdopted", fmt.Sprintf("took up %s, which an earlier pass allocated", lifecycle.Describe(&held[0])))
+	r.normal(s, "MachineAdopted", fmt.Sprintf("adopted %s, which an earlier reconcile allocated", lifecycle.Describe(&held[0])))
 	for i := range held[1:] {
 		if err := r.release(ctx, s, &held[1+i], "a second machine allocated for the same MaasMachine"); err != nil {
 			return false, err
@@ -160,7 +160,7 @@ func (r *Reconciler) allocate(ctx context.Context, s *scope, request placement.R
 	if picked == "" && got.Pod != nil {
 		// A machine is picked by name whenever MAAS is known to have VM hosts. Here the VM host may have been added a moment
 		// ago.
-		r.warn(s, "VirtualMachineAllocated", fmt.Sprintf("%s and a virtual machine on VM host %s, which MAAS may have composed for want of metal; delete the Machine to have it replaced",
+		r.warn(s, "VirtualMachineAllocated", fmt.Sprintf("%s and a virtual machine on VM host %s, which MAAS may have composed because no physical machine matched; delete the Machine to replace it",
 			lifecycle.Describe(got), got.Pod.Name))
 	}
 	r.normal(s, ReasonAllocated, fmt.Sprintf("allocated machine %s (%s) in zone %s, pool %s", got.Hostname, got.SystemID, got.Zone.Name, got.Pool.Name))
@@ -214,10 +214,10 @@ func (r *Reconciler) forgetAttempt(ctx context.Context, s *scope) error {
 
 // refuse releases a machine that does not match the request.
 func (r *Reconciler) refuse(ctx context.Context, s *scope, got *maas.Machine, wrong []string) (ctrl.Result, error) {
-	message := fmt.Sprintf("MAAS gave machine %s (%s), which does not fit (%s); it is given back", got.Hostname, got.SystemID, strings.Join(wrong, ", "))
+	message := fmt.Sprintf("MAAS allocated machine %s (%s), which does not match the request (%s); it is released", got.Hostname, got.SystemID, strings.Join(wrong, ", "))
 	// MAAS would pick this machine again.
 	s.identity.SetAside.Add(got.SystemID, r.Clock.Now().Add(2*r.Timing.Settled))
-	if err := r.release(ctx, s, got, "it does not fit what was asked for"); err != nil {
+	if err := r.release(ctx, s, got, "it does not match the request"); err != nil {
 		return r.problem(ctx, s, err)
 	}
 	if err := r.forgetAttempt(ctx, s); err != nil {

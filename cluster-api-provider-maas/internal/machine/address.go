@@ -75,14 +75,14 @@ func (s *scope) addressCondition() metav1.Condition {
 	}
 	switch {
 	case s.findings.ready:
-		return condition.False(ConditionStaticIP, ReasonStaticIPTooLate, "the machine was deployed without its static address, and MAAS changes "+
-			"no link of a machine that runs: staticIP has no effect until the machine is replaced")
+		return condition.False(ConditionStaticIP, ReasonStaticIPTooLate, "the machine was deployed without its static address, and MAAS cannot change "+
+			"links of a deployed machine: staticIP has no effect until the machine is replaced")
 	case s.findings.problem != nil:
 		return condition.False(ConditionStaticIP, s.findings.problem.Reason, s.findings.problem.Message)
 	case ip != "":
-		return condition.False(ConditionStaticIP, ReasonStaticIPPending, ip+" is to be given to a machine")
+		return condition.False(ConditionStaticIP, ReasonStaticIPPending, ip+" is not yet assigned to a machine")
 	}
-	return condition.False(ConditionStaticIP, ReasonStaticIPPending, "an address is to be chosen")
+	return condition.False(ConditionStaticIP, ReasonStaticIPPending, "no address is chosen yet")
 }
 
 // siblings returns the other MaasMachines of the namespace. They are shared with the cache, so callers must not change

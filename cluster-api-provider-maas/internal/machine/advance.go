@@ -164,7 +164,7 @@ func (r *Reconciler) powerOn(ctx context.Context, s *scope) (ctrl.Result, error)
 	if !r.powered.due(s.observed.SystemID, r.Clock.Now()) {
 		return again, nil
 	}
-	m, err := s.identity.Client.PowerOnMachine(ctx, s.observed.SystemID, "it is to run as a node")
+	m, err := s.identity.Client.PowerOnMachine(ctx, s.observed.SystemID, "it is in use as a node")
 	if err != nil {
 		s.identity.Inventory.Forget(s.observed.SystemID)
 		return r.problem(ctx, s, err)

@@ -116,7 +116,7 @@ func releasedWhileDeploying(t *testing.T, cfg *rest.Config) {
 	w.Change(id, func(m *inventory.Machine) { w.Expect(w.Life.Release(m, "alice", "by hand", false)).To(Succeed()) })
 	w.inState(id, status.Ready)
 	w.later("m", 1)
-	w.expect("m", "Ready False MachineTerminatedReason", "released from outside")
+	w.expect("m", "Ready False MachineTerminatedReason", "released outside Cluster API")
 	w.Change(id, func(m *inventory.Machine) { m.Status, m.Owner, m.AgentName = status.Deployed, "alice", "juju" })
 	w.leave("m")
 	w.Expect(w.Machine(id).Status).To(Equal(status.Deployed), "it is another's by now")

@@ -124,6 +124,6 @@ func (s *scope) outstandingCondition() *metav1.Condition {
 		reason = left.Reason
 		words = append(words, left.Message)
 	}
-	c := condition.False(ConditionOutstanding, reason, fmt.Sprintf("a deployment failed on it, and MAAS does not have it back: %s", strings.Join(words, " | ")))
+	c := condition.False(ConditionOutstanding, reason, fmt.Sprintf("a deployment failed on it, and MAAS has not released it: %s", strings.Join(words, " | ")))
 	return &c
 }

@@ -34,7 +34,7 @@ func (r *Reconciler) swapOff(ctx context.Context, s *scope) (ctrl.Result, error)
 	changed, err := s.identity.Client.UpdateMachine(ctx, m.SystemID, map[string]string{"swap_size": "0"})
 	switch {
 	case maas.IsForbidden(err):
-		r.warn(s, "SwapKept", fmt.Sprintf("%v: an Ubuntu of MAAS's own gets swap, with which a kubelet of kubeadm does not start. Use the API key "+
+		r.warn(s, "SwapKept", fmt.Sprintf("%v: MAAS enables swap on its own Ubuntu images, and a kubelet of kubeadm does not start with swap. Use the API key "+
 			"of a MAAS administrator, an image without swap, or failSwapOn: false", err))
 		return phase.Done()
 	case err != nil:

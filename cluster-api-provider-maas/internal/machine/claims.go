@@ -58,7 +58,7 @@ func (p *claims) addRefused(namespace string, taken *staticip.Taken, now time.Ti
 		case !now.Before(until):
 			delete(p.refused, refused)
 		case refused.namespace == namespace:
-			taken.Add(refused.ip, "somebody: MAAS refused it a short while ago")
+			taken.Add(refused.ip, "an unknown owner (MAAS recently rejected it)")
 		}
 	}
 }

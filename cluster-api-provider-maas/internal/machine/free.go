@@ -41,13 +41,13 @@ func (r *Reconciler) free(ctx context.Context, s *scope) (ctrl.Result, error) {
 	if !linksChange[m.Status] {
 		// Another user allocated the machine first, or took it out of service. Waiting for the end of that might take
 		// indefinitely.
-		r.warnKept(s, a, fmt.Sprintf("MAAS changes no link of a machine that is %s", m.StatusName))
+		r.warnKept(s, a, fmt.Sprintf("MAAS cannot change links of a machine that is %s", m.StatusName))
 		return ctrl.Result{}, nil
 	}
 	if err := r.putBack(ctx, s, a, *nic, *link); err != nil {
 		return r.problem(ctx, s, needsAdministrator(err))
 	}
-	r.normal(s, "StaticIPReleased", fmt.Sprintf("took %s off machine %s (%s)", a.IP, m.Hostname, m.SystemID))
+	r.normal(s, "StaticIPReleased", fmt.Sprintf("unassigned %s from machine %s (%s)", a.IP, m.Hostname, m.SystemID))
 	return ctrl.Result{}, nil
 }
 
@@ -71,7 +71,7 @@ func (r *Reconciler) putBack(ctx context.Context, s *scope, a address, nic maas.
 }
 
 func (r *Reconciler) warnKept(s *scope, a address, why string) {
-	r.warn(s, "StaticIPKept", fmt.Sprintf("machine %s was given back, and keeps the static address %s: %s. Take it off in MAAS when it can be", a.SystemID, a.IP, why))
+	r.warn(s, "StaticIPKept", fmt.Sprintf("machine %s was released but keeps the static address %s: %s. Remove the address in MAAS when possible", a.SystemID, a.IP, why))
 }
 
 // occupied records the machines that must not be allocated because of a sibling. Such a machine is allocated to the

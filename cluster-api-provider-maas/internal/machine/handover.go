@@ -62,10 +62,10 @@ func (r *Reconciler) handOver(ctx context.Context, s *scope, left lifecycle.Outc
 	var encodeErr error
 	err := upsert.PatchLatest(ctx, r.Client, s.infra, func() { encodeErr = handover.Records.Set(s.infra, id, record) })
 	if err := errors.Join(err, encodeErr); err != nil {
-		return fmt.Errorf("handing over machine %s: %w", id, err)
+		return fmt.Errorf("delegating the release of machine %s: %w", id, err)
 	}
 	r.Recorder.Eventf(s.infra, nil, corev1.EventTypeWarning, ReasonHandedOver, ReasonHandedOver, "%s", note(record.Describe(s.infra, id, left.Message)))
-	r.warn(s, ReasonHandedOver, fmt.Sprintf("%s; MaasCluster %s goes on with that", left.Message, s.infra.Name))
+	r.warn(s, ReasonHandedOver, fmt.Sprintf("%s; MaasCluster %s continues the release", left.Message, s.infra.Name))
 	return nil
 }
 

@@ -48,7 +48,7 @@ func TestNoStateHolds(t *testing.T) {
 				return
 			}
 			k.Expect(handover.Records.Of(k.cluster())).To(HaveKeyWithValue(id, HaveField("Words", Not(BeEmpty()))))
-			k.notReleased("machine one (aaaaa1) of MaasMachine m")
+			k.notReleased("machine one (aaaaa1) of the deleted MaasMachine m")
 		})
 	}
 }

@@ -55,7 +55,7 @@ func (r *Reconciler) takeOver(ctx context.Context, s *scope, m *maas.Machine, re
 	if err := r.record(ctx, s, m); err != nil {
 		return err
 	}
-	r.normal(s, ReasonAllocated, fmt.Sprintf("took over %s, which was kept for it", lifecycle.Describe(m)))
+	r.normal(s, ReasonAllocated, fmt.Sprintf("claimed %s, which was reserved for it", lifecycle.Describe(m)))
 	return upsert.Patch(ctx, r.Client, s.infra, func() { reservation.Records.Remove(s.infra, m.SystemID) })
 }
 

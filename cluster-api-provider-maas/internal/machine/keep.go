@@ -139,7 +139,7 @@ func (r *Reconciler) keep(ctx context.Context, s *scope) (ctrl.Result, error) {
 		if !placement.HasNone(err) {
 			return r.problem(ctx, s, err)
 		}
-		r.warn(s, ReasonNotKept, fmt.Sprintf("%s: it was to be kept for a successor, and somebody else was faster", lifecycle.Describe(m)))
+		r.warn(s, ReasonNotKept, fmt.Sprintf("%s: not reserved for a successor: another user allocated it first", lifecycle.Describe(m)))
 		return ctrl.Result{}, r.forgo(ctx, s, id)
 	}
 	r.take(s, got)

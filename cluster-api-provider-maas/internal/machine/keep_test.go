@@ -314,7 +314,7 @@ func nobodyComes(t *testing.T, cfg *rest.Config) {
 	w.Expect(w.reservations()).To(BeEmpty())
 	w.tick()
 	w.Expect(w.Machine(was).Status).To(Equal(status.Ready))
-	w.Expect(strings.Join(w.told(), " ")).To(And(ContainSubstring("ReservationEnded "), ContainSubstring("no successor came"), ContainSubstring("OrphanReleased ")))
+	w.Expect(strings.Join(w.told(), " ")).To(And(ContainSubstring("ReservationEnded "), ContainSubstring("no successor claimed it"), ContainSubstring("OrphanReleased ")))
 }
 
 func keptOfDeleted(t *testing.T, cfg *rest.Config) {

@@ -26,7 +26,7 @@ func (r *Reconciler) deletion(s *scope) []phase.Phase[*scope] {
 		{Name: "failed machines", Run: r.background},
 		{Name: "machine in MAAS", Critical: true, Run: r.observe},
 		{Name: "ownership", Critical: true, Run: r.own},
-		{Name: "hand-over of failed machines", Critical: true, Run: r.handOverOutstanding},
+		{Name: "delegating the release of failed machines", Critical: true, Run: r.handOverOutstanding},
 		{Name: "release", Critical: true, Run: r.giveBack},
 		{Name: "virtual machine", Critical: true, Run: r.discardUnallocated},
 		{Name: "leftovers", Critical: true, Run: r.leftovers},
@@ -118,7 +118,7 @@ func (r *Reconciler) handBack(ctx context.Context, s *scope, m *maas.Machine) er
 	if s.composed(m) {
 		return r.discard(ctx, s, m)
 	}
-	return r.release(ctx, s, m, fmt.Sprintf("MaasMachine %s/%s is done with it", s.machine.Namespace, s.machine.Name))
+	return r.release(ctx, s, m, fmt.Sprintf("MaasMachine %s/%s no longer needs it", s.machine.Namespace, s.machine.Name))
 }
 
 // release asks MAAS to release a machine.
@@ -140,7 +140,7 @@ func (r *Reconciler) release(ctx context.Context, s *scope, m *maas.Machine, why
 	r.take(s, released)
 	if m.Status != maas.StatusReleasingFailed && m.Status != maas.StatusFailedDiskErasing {
 		// The event for the completed release is emitted when MAAS reports it.
-		r.normal(s, lifecycle.ReasonReleasing, fmt.Sprintf("MAAS takes back machine %s (%s): %s", m.Hostname, m.SystemID, why))
+		r.normal(s, lifecycle.ReasonReleasing, fmt.Sprintf("MAAS is releasing machine %s (%s): %s", m.Hostname, m.SystemID, why))
 	}
 	return nil
 }
@@ -158,7 +158,7 @@ func (r *Reconciler) leftovers(ctx context.Context, s *scope) (ctrl.Result, erro
 		}
 	}
 	if len(held) > 0 {
-		s.findings.problem = &Problem{lifecycle.ReasonReleasing, fmt.Sprintf("%s: it is given back", lifecycle.Describe(&held[0]))}
+		s.findings.problem = &Problem{lifecycle.ReasonReleasing, fmt.Sprintf("%s: it is being released", lifecycle.Describe(&held[0]))}
 		return ctrl.Result{RequeueAfter: jitter(r.Timing.Poll)}, phase.ErrStop
 	}
 	if left := r.doubtLeft(s); left > 0 {

@@ -41,7 +41,7 @@ func flags(t *testing.T, phases []phase.Phase[*scope]) []string {
 func TestDeletionPhases(t *testing.T) {
 	t.Parallel()
 	r, _, _ := quiet()
-	want := []string{"credentials true", "failed machines false", "machine in MAAS true", "ownership true", "hand-over of failed machines true", "release true", "virtual machine true", "leftovers true"}
+	want := []string{"credentials true", "failed machines false", "machine in MAAS true", "ownership true", "delegating the release of failed machines true", "release true", "virtual machine true", "leftovers true"}
 	fails := func(m *infrav1.MaasMachine) {
 		if err := setFailures(m, []failure{{SystemID: "x"}}); err != nil {
 			panic(err)

@@ -25,7 +25,7 @@ func takenAway(t *testing.T, cfg *rest.Config) {
 	w.passes("m", 3)
 	w.edit("aaaaaa", func(m *inventory.Machine) { m.Status, m.Owner, m.AgentName, m.Annotations = status.Ready, "", "", nil })
 	w.reconcile("m", 3*time.Minute)
-	w.expect("m", "Ready False MachineTerminatedReason", "it was released from outside of Cluster API")
+	w.expect("m", "Ready False MachineTerminatedReason", "it was released outside Cluster API")
 	w.Expect(w.machine("m").Status.FailureReason).To(HaveValue(Equal("UpdateError")))
 	w.Expect(w.machine("m").Status.Initialization.Provisioned).To(HaveValue(BeTrue()), "the contract: it never flips back")
 
@@ -111,11 +111,11 @@ func deletions(t *testing.T, cfg *rest.Config) {
 	w.credentials(w.Key("provider"))
 	w.edit("aaaaaa", func(m *inventory.Machine) { m.Status = status.RescueMode })
 	w.passes("m", 1)
-	w.expect("m", "Deleting True MachineReleaseBlocked", "end it in MAAS")
+	w.expect("m", "Deleting True MachineReleaseBlocked", "end the state in MAAS")
 	w.edit("aaaaaa", func(m *inventory.Machine) { m.Status = status.FailedReleasing })
 	frozen(w, "aaaaaa")
 	w.passes("m", 2)
-	w.expect("m", "Deleting True MachineReleaseFailed", "may need a person")
+	w.expect("m", "Deleting True MachineReleaseFailed", "check its power and console in MAAS")
 	w.after = nil
 	w.reconcile("m", 6*time.Minute)
 	w.passes("m", 2)

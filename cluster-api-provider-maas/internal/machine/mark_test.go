@@ -90,7 +90,7 @@ func brokenAndFixed(t *testing.T, cfg *rest.Config) {
 	w.Change(id, func(m *inventory.Machine) { m.Owner, m.AgentName, m.PowerState = "", "", "off" })
 	w.wrote()
 	w.later("m", 2)
-	w.expect("m", "Ready False MachineTerminatedReason", "nobody has it in MAAS: it was marked as broken and fixed")
+	w.expect("m", "Ready False MachineTerminatedReason", "it has no owner in MAAS: it was marked broken and fixed")
 	w.Expect(w.machine("m").Status.FailureReason).To(HaveValue(Equal("UpdateError")))
 	w.Expect(w.wrote()).To(BeEmpty(), "it is not switched on")
 	w.leave("m")

@@ -38,8 +38,8 @@ func (s *scope) credentialsConditions() []metav1.Condition {
 
 // AnotherUser returns the problem that the credentials belong to another MAAS user than the allocated machines.
 func AnotherUser(whose, owner, user string) Problem {
-	return Problem{ReasonAnotherUser, fmt.Sprintf("%s belongs to the MAAS user %s, and the API key in the Secret with the MAAS credentials is of the user %s, "+
-		"from whom MAAS hides it: put a key of %s there, which every key of that user is. Until then nothing is concluded and nothing is released", whose, owner, user, owner)}
+	return Problem{ReasonAnotherUser, fmt.Sprintf("%s belongs to MAAS user %s, but the API key in the Secret with the MAAS credentials belongs to user %s, "+
+		"so MAAS hides it; put an API key of user %s into that Secret. Until then no machine is replaced or released", whose, owner, user, owner)}
 }
 
 // sameUser stops if the credentials belong to another MAAS user than the one that allocated the machine, or may have
@@ -57,7 +57,7 @@ func (r *Reconciler) sameUser(ctx context.Context, s *scope) (ctrl.Result, error
 	}
 	whose := "machine " + s.systemID()
 	if s.systemID() == "" {
-		whose = "the allocation that is under way"
+		whose = "the allocation in progress"
 	}
 	problem := AnotherUser(whose, owner, s.user)
 	return r.stop(s, problem.Reason, problem.Message)
@@ -95,9 +95,9 @@ func (r *Reconciler) hidden(ctx context.Context, s *scope, cause error) (ctrl.Re
 	case err != nil:
 		return r.problem(ctx, s, err)
 	case len(shown) > 0:
-		return r.problem(ctx, s, fmt.Errorf("%w; but MAAS lists the machine: look for a proxy that answers in its place", cause))
+		return r.problem(ctx, s, fmt.Errorf("%w; but MAAS lists the machine: check for a proxy that answers instead of MAAS", cause))
 	case maas.IsForbidden(cause) && s.machine.Annotations[infrav1.OwnerAnnotation] == "":
-		return r.stop(s, ReasonForbidden, fmt.Sprintf("%v; under which MAAS user it was allocated is not known: if it was %s, annotate the MaasMachine with %s=%s",
+		return r.stop(s, ReasonForbidden, fmt.Sprintf("%v; the MAAS user that allocated it is unknown; if it was %s, annotate the MaasMachine with %s=%s",
 			cause, s.user, infrav1.OwnerAnnotation, s.user))
 	}
 	// A MAAS user sees machines that are its own and machines without an owner.

@@ -41,7 +41,7 @@ func allocatedAnew(t *testing.T, cfg *rest.Config) {
 		w.passes("m", 2)
 		w.Expect(w.gone("m")).To(Equal(deleted))
 		if !deleted {
-			w.expect("m", "Ready False MachineTakenOver", "allocated anew")
+			w.expect("m", "Ready False MachineTakenOver", "allocated again")
 		}
 		got := w.Machine("aaaaaa")
 		w.Expect(got.Status).To(Equal(status.Allocated))
@@ -118,7 +118,7 @@ func maintenance(t *testing.T, cfg *rest.Config) {
 	for _, now := range []status.Status{status.RescueMode, status.Testing} {
 		w.edit("aaaaaa", func(m *inventory.Machine) { m.Status = now })
 		w.reconcile("m", 3*time.Minute)
-		w.expect("m", "Ready False MachineInMaintenance", "somebody works on it in MAAS")
+		w.expect("m", "Ready False MachineInMaintenance", "it is under maintenance in MAAS")
 		w.Expect(w.machine("m").Status.FailureReason).To(BeNil())
 	}
 	w.edit("aaaaaa", func(m *inventory.Machine) { m.Status = status.Deployed })

@@ -154,5 +154,5 @@ func needsAdministrator(err error) error {
 	if !maas.IsForbidden(err) {
 		return err
 	}
-	return fmt.Errorf("%w; staticIP needs the API key of a MAAS administrator in the Secret with the MAAS credentials: MAAS lets nobody else change links", err)
+	return fmt.Errorf("%w; staticIP needs the API key of a MAAS administrator in the Secret with the MAAS credentials: only an administrator may change links in MAAS", err)
 }

@@ -64,7 +64,7 @@ func deadMachine(t *testing.T, cfg *rest.Config) {
 	w.expect("m", "Ready True Ready", "")
 	w.reconcile("m", 3*time.Minute)
 	w.Expect(w.machine("m").Spec.SystemID).To(HaveValue(Equal("bbbbbb")))
-	w.expect("m", "FailedMachinesReleased False MachineReleaseFailed", "machine dead (aaaaaa) is Releasing failed: MAAS could not take it back")
+	w.expect("m", "FailedMachinesReleased False MachineReleaseFailed", "machine dead (aaaaaa) is Releasing failed: MAAS could not release it")
 	for range 24 {
 		w.reconcile("m", time.Hour)
 	}

@@ -157,7 +157,7 @@ func confinedAlone(t *testing.T, cfg *rest.Config) {
 		infra = w.cluster()
 	}
 	w.Expect(w.Machine(bad).Tags).To(BeEmpty())
-	w.Expect(strings.Join(w.told(), "\n")).To(ContainSubstring("for this cluster only, since the key is not of a MAAS administrator"))
+	w.Expect(strings.Join(w.told(), "\n")).To(ContainSubstring("for this cluster only, because setting tags needs the API key of a MAAS administrator"))
 	undo := "failed-machine.infrastructure.cluster.x-k8s.io/" + bad
 	w.Expect(w.quarantined(metav1.ConditionTrue)).To(ContainSubstring("kubectl annotate maascluster -n " + w.namespace + " demo " + undo + "-"))
 	w.clock.SetTime(w.clock.Now().Add(200 * time.Hour))

@@ -248,7 +248,7 @@ func misfit(t *testing.T, cfg *rest.Config) {
 	})
 	w.restart()
 	w.reconcile("m", 0)
-	w.expect("m", "Ready False NoCapacity", `does not fit (is in resource pool "vms" instead of "mine"); it is given back`)
+	w.expect("m", "Ready False NoCapacity", `does not match the request (is in resource pool "vms" instead of "mine"); it is released`)
 	w.Expect(w.held()).To(BeEmpty())
 	w.Expect(w.machine("m").Spec.ProviderID).To(BeNil())
 }
@@ -278,7 +278,7 @@ func exhausted(t *testing.T, cfg *rest.Config) {
 	simtest.FailDeployments(t, w.Simulator, "*", 3)
 	w.add("m", infrav1.MaasMachineSpec{})
 	w.passes("m", 12)
-	w.expect("m", "Ready False DeployAttemptsExhausted", "deployments failed on 3 machines, no other one is tried")
+	w.expect("m", "Ready False DeployAttemptsExhausted", "deployments failed on 3 machines, and no other machine is tried")
 	m := w.machine("m")
 	w.Expect(m.Status.FailureReason).To(HaveValue(Equal("CreateError")))
 	w.Expect(m.Status.FailureMessage).To(HaveValue(ContainSubstring("curtin: writing the image to disk failed")))

@@ -34,7 +34,7 @@ func AwaitsRestore(infra *infrav1.MaasCluster) bool {
 
 func (r *Reconciler) awaitRestore(s *scope) (ctrl.Result, error) {
 	s.findings.problem = &Problem{ReasonRestoring, fmt.Sprintf(
-		"waiting until MaasCluster %s knows which machines still run for the one whose place it takes", s.infra.Name)}
+		"waiting until MaasCluster %s has found the running machines of the MaasCluster that it replaces", s.infra.Name)}
 	return ctrl.Result{RequeueAfter: jitter(r.Timing.Poll)}, phase.ErrStop
 }
 

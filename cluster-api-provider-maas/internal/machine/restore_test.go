@@ -183,7 +183,7 @@ func nothingBeforeTheLook(t *testing.T, cfg *rest.Config) {
 	w.join("workers", "workers-y", "workers-3", infrav1.MaasMachineSpec{})
 	w.passes("workers-3", 3)
 	w.Expect(w.holds("workers-3")).To(BeEmpty())
-	w.expect("workers-3", "Ready False WaitingForRestoredMachines", "waiting until MaasCluster demo knows which machines still run")
+	w.expect("workers-3", "Ready False WaitingForRestoredMachines", "waiting until MaasCluster demo has found the running machines")
 	w.Expect(w.wrote()).To(BeEmpty())
 }
 

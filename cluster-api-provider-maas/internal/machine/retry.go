@@ -45,7 +45,7 @@ func (r *Reconciler) giveUp(ctx context.Context, s *scope, outcome lifecycle.Out
 // exhausted sets a terminal outcome. The last machine stays as it is, so that an administrator can inspect it. Its MAAS
 // events are read once.
 func (r *Reconciler) exhausted(ctx context.Context, s *scope, outcome lifecycle.Outcome) (ctrl.Result, error) {
-	message := fmt.Sprintf("deployments failed on %s, no other one is tried; the last: ", condition.Count(len(failuresOf(s.machine))+1, "machine"))
+	message := fmt.Sprintf("deployments failed on %s, and no other machine is tried; the last failure: ", condition.Count(len(failuresOf(s.machine))+1, "machine"))
 	if s.gaveUp() {
 		message = meta.FindStatusCondition(s.machine.Status.Conditions, ConditionDeployed).Message
 	} else {
@@ -99,7 +99,7 @@ func (r *Reconciler) retry(ctx context.Context, s *scope) (ctrl.Result, error) {
 			Message: fmt.Sprintf("%s; before another machine is tried, %s", last.Words, left.Message)}
 		return ctrl.Result{RequeueAfter: jitter(r.Timing.Poll)}, nil
 	}
-	r.warn(s, lifecycle.ReasonReleaseFailed, fmt.Sprintf("%s; that goes on in the background while another machine is tried", left.Message))
+	r.warn(s, lifecycle.ReasonReleaseFailed, fmt.Sprintf("%s; the release continues in the background while another machine is tried", left.Message))
 	return r.vacate(ctx, s, false)
 }
 

@@ -266,7 +266,7 @@ func keptByAnother(t *testing.T, cfg *rest.Config) {
 	w.Change("aaaaa1", func(m *inventory.Machine) { m.Owner, m.Annotations, m.AgentName = "alice", nil, "" })
 	w.told()
 	w.leave("m")
-	w.Expect(strings.Join(w.told(), "\n")).To(ContainSubstring("machine aaaaa1 was given back, and keeps the static address 10.9.0.10: MAAS changes no link of a machine that is Deployed"))
+	w.Expect(strings.Join(w.told(), "\n")).To(ContainSubstring("machine aaaaa1 was released but keeps the static address 10.9.0.10: MAAS cannot change links of a machine that is Deployed"))
 	w.Expect(w.modes("aaaaa1", 0)).To(Equal([]string{"static 10.9.0.10"}), "what runs for somebody else is left alone")
 }
 

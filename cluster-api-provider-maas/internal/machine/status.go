@@ -155,7 +155,7 @@ func (s *scope) deployedCondition() metav1.Condition {
 }
 
 func (s *scope) deletingConditions() []metav1.Condition {
-	reason, message := lifecycle.ReasonReleasing, "the machine is given back to MAAS"
+	reason, message := lifecycle.ReasonReleasing, "the machine is being released"
 	switch {
 	case s.findings.problem != nil:
 		reason, message = s.findings.problem.Reason, s.findings.problem.Message

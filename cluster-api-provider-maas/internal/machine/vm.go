@@ -35,7 +35,7 @@ func (r *Reconciler) acquireVM(ctx context.Context, s *scope) (ctrl.Result, erro
 	case vm != nil:
 		return r.raiseVM(ctx, s, *place, vm)
 	case place.SystemID != "":
-		return r.failVM(ctx, s, *place, nil, fmt.Sprintf("the virtual machine %s (%s) on %s is gone: somebody deleted it in MAAS or in LXD", place.Hostname, place.SystemID, place.Host))
+		return r.failVM(ctx, s, *place, nil, fmt.Sprintf("the virtual machine %s (%s) on %s is gone: it was deleted in MAAS or in LXD", place.Hostname, place.SystemID, place.Host))
 	}
 	if left := r.Timing.Compose - r.Clock.Since(place.At); left > 0 {
 		s.findings.problem = &Problem{ReasonAllocationUncertain, fmt.Sprintf(
@@ -289,7 +289,7 @@ func (r *Reconciler) takeVM(ctx context.Context, s *scope, place lxd.Placement, 
 			return ctrl.Result{}, r.record(ctx, s, &held[i])
 		}
 	}
-	return r.failVM(ctx, s, place, vm, fmt.Sprintf("%s: somebody else allocated it before this provider could", lifecycle.Describe(vm)))
+	return r.failVM(ctx, s, place, vm, fmt.Sprintf("%s: another user allocated it first", lifecycle.Describe(vm)))
 }
 
 // failVM records a failed virtual machine, so that another one can be composed, on another host if possible. The failed
@@ -298,7 +298,7 @@ func (r *Reconciler) takeVM(ctx context.Context, s *scope, place lxd.Placement, 
 func (r *Reconciler) failVM(ctx context.Context, s *scope, place lxd.Placement, vm *maas.Machine, words string) (ctrl.Result, error) {
 	failures := failuresOf(s.machine)
 	if len(failures)+1 >= r.Attempts {
-		message := fmt.Sprintf("%s failed, no other one is made; the last: %s", tries(len(failures)+1), words)
+		message := fmt.Sprintf("%s failed, and no other one is composed; the last failure: %s", tries(len(failures)+1), words)
 		s.findings.problem = &Problem{ReasonVMCreationFailed, message}
 		s.findings.outcome = lifecycle.Outcome{Action: lifecycle.Failed, Reason: ReasonVMCreationFailed, Message: message}
 		return ctrl.Result{RequeueAfter: jitter(r.Timing.Settled)}, phase.ErrStop

@@ -38,7 +38,7 @@ func (r *Reconciler) lookAfterHost(ctx context.Context, s *scope) (ctrl.Result, 
 	at := slices.IndexFunc(listed, func(h maas.VMHost) bool { return h.ID == place.HostID })
 	switch {
 	case at < 0:
-		s.findings.host = &Problem{lxd.ReasonHostUnavailable, fmt.Sprintf("MAAS does not have LXD host %s any more: register it again, or delete the Machine to have another one made elsewhere", place.Host)}
+		s.findings.host = &Problem{lxd.ReasonHostUnavailable, fmt.Sprintf("MAAS no longer has LXD host %s: register it again, or delete the Machine to replace it on another host", place.Host)}
 	case s.observed == nil:
 	case r.movedProject(ctx, s, place):
 	case s.observed.PowerState == maas.PowerError:
@@ -53,8 +53,8 @@ func (r *Reconciler) movedProject(ctx context.Context, s *scope, place *lxd.Plac
 	if err != nil || place.Project == "" || project == place.Project {
 		return false
 	}
-	s.findings.host = &Problem{lxd.ReasonProjectNotFound, fmt.Sprintf("MAAS composes in LXD project %q on host %s by now, and the virtual machine is in %q, where MAAS can't "+
-		"switch it: set the project of the host back in MAAS, or delete the Machine to have another one made", project, place.Host, place.Project)}
+	s.findings.host = &Problem{lxd.ReasonProjectNotFound, fmt.Sprintf("MAAS now uses LXD project %q on host %s, but the virtual machine is in project %q, where MAAS cannot "+
+		"control its power: set the project of the host back in MAAS, or delete the Machine to replace it", project, place.Host, place.Project)}
 	return true
 }
 
@@ -72,8 +72,8 @@ func (r *Reconciler) askAbout(ctx context.Context, s *scope, host maas.VMHost) {
 		s.identity.Inventory.Forget(s.observed.SystemID)
 	}
 	if words := r.looks.words(host.ID, r.Clock.Now()); words != "" {
-		s.findings.host = &Problem{lxd.ReasonHostUnavailable, fmt.Sprintf("LXD host %s does not answer MAAS (%s): bring it back, or delete the Machine to have another one made elsewhere, "+
-			"which the pool's autoRepair does by itself when the Node stays NotReady", host.Name, words)}
+		s.findings.host = &Problem{lxd.ReasonHostUnavailable, fmt.Sprintf("LXD host %s does not answer MAAS (%s): bring it back, or delete the Machine to replace it on another host, "+
+			"which the pool's autoRepair does automatically when the Node stays NotReady", host.Name, words)}
 	}
 }
 
@@ -85,7 +85,7 @@ func (r *Reconciler) machineBelow(ctx context.Context, s *scope, host maas.VMHos
 	m, err := s.identity.Inventory.Machine(ctx, host.Host.SystemID, r.Timing.Settled)
 	switch {
 	case maas.IsNotFound(err):
-		return fmt.Sprintf("; MAAS does not have its machine %s any more", host.Host.SystemID)
+		return fmt.Sprintf("; MAAS no longer has its machine %s", host.Host.SystemID)
 	case err != nil:
 		return ""
 	}

@@ -72,7 +72,7 @@ func vmDeletedOutsideEarly(t *testing.T, cfg *rest.Config) {
 	})).To(Succeed())
 	w.until("Ready True Ready", "m")
 	w.Expect(w.machine("m").Status.Attempts).To(BeEquivalentTo(1))
-	w.Expect(strings.Join(w.told(), "\n")).To(ContainSubstring("is gone: somebody deleted it in MAAS or in LXD"))
+	w.Expect(strings.Join(w.told(), "\n")).To(ContainSubstring("is gone: it was deleted in MAAS or in LXD"))
 }
 
 func vmTaken(t *testing.T, cfg *rest.Config) {
@@ -94,7 +94,7 @@ func vmReleasedOutside(t *testing.T, cfg *rest.Config) {
 		m.Status, m.Owner, m.AgentName, m.Annotations, m.PowerState = status.Ready, "", "", nil, "off"
 	})
 	w.reconcile("m", 3*time.Minute)
-	w.expect("m", "Ready False MachineTerminatedReason", "released from outside")
+	w.expect("m", "Ready False MachineTerminatedReason", "released outside Cluster API")
 	w.leave("m")
 	w.Expect(w.vms()).To(BeEmpty(), "nobody has it, and it was made for this MaasMachine")
 }

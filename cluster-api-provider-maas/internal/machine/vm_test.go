@@ -171,7 +171,7 @@ func vmAttemptsExhausted(t *testing.T, cfg *rest.Config) {
 		return w.machine("m").Status.FailureMessage
 	}, patience, "20ms").Should(HaveValue(ContainSubstring("3 virtual machines failed")))
 	w.expect("m", "LXDVMCreated False VMCreationFailed", "Failed commissioning on host")
-	w.expect("m", "Ready False VMCreationFailed", "no other one is made")
+	w.expect("m", "Ready False VMCreationFailed", "no other one is composed")
 	w.wrote()
 	w.passes("m", 5)
 	w.Expect(w.wrote()).To(BeEmpty())
@@ -270,7 +270,7 @@ func vmNoHost(t *testing.T, cfg *rest.Config) {
 	w.expect("n", "LXDHostSelected False HostUnavailable", "there are: h1, h2, h3, h4")
 	w.addVM("p", func(spec *infrav1.MaasMachineSpec) { spec.LXDConfig.Profile = "gpu" })
 	w.passes("p", 2)
-	w.expect("p", "LXDHostSelected False ProfileNotFound", "the profile maas, or default")
+	w.expect("p", "LXDHostSelected False ProfileNotFound", "profile maas, or default")
 	w.addVM("q", func(spec *infrav1.MaasMachineSpec) { spec.LXDConfig.Project = "none" })
 	w.passes("q", 2)
 	w.expect("q", "LXDHostSelected False ProjectNotFound", `4 are in LXD project "nodes"`)

@@ -92,8 +92,8 @@ func (r Request) constraints() []constraint {
 // them.
 var notComposed = constraint{
 	suits: func(m maas.Machine) bool { return !lxd.IsVM(m) || lxd.UIDOf(m.Hostname) == "" },
-	one:   "is no virtual machine that was made for a MaasMachine",
-	many:  "are no virtual machines that were made for a MaasMachine",
+	one:   "is not a virtual machine of another MaasMachine",
+	many:  "are not virtual machines of other MaasMachines",
 	lacks: func(m maas.Machine) string { return "was composed for another MaasMachine" },
 }
 

@@ -85,8 +85,8 @@ func TestWhoElseMayHaveIt(t *testing.T) {
 		"When a static address is wanted, a machine on its subnet should fit": {placement.Request{Subnet: subnet}, onSubnet(7), nil, "", ""},
 		"When a virtual machine was composed for another MaasMachine, it should not fit": {
 			placement.Request{}, vm(composed), []string{"was composed for another MaasMachine"},
-			"none of 2 Ready machines is no virtual machine that was made for a MaasMachine",
-			"2 of 3 Ready machines are no virtual machines that were made for a MaasMachine"},
+			"none of 2 Ready machines is not a virtual machine of another MaasMachine",
+			"2 of 3 Ready machines are not virtual machines of other MaasMachines"},
 		"When virtual machines that were composed will do, one should fit": {placement.Request{Composed: true}, vm(composed), nil, "", ""},
 		"When somebody composed a virtual machine by hand, it should fit":  {placement.Request{}, vm("vm-of-alice"), nil, "", ""},
 		"When a machine of metal has such a name, it should fit":           {placement.Request{}, func(m *maas.Machine) { m.Hostname = composed }, nil, "", ""},

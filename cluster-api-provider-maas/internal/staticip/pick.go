@@ -52,7 +52,7 @@ func NewTaken(subnet *maas.Subnet, held []maas.HeldAddress, ranges []maas.Addres
 
 func holder(kind, name string) string {
 	if name == "" {
-		return "somebody in MAAS"
+		return "an unknown owner in MAAS"
 	}
 	return fmt.Sprintf("%s %s in MAAS", kind, name)
 }

@@ -49,7 +49,7 @@ func wanted(spec *infrav1.StaticIPConfig) (span, *Refusal) {
 	from, err1 := netip.ParseAddr(first)
 	to, err2 := netip.ParseAddr(last)
 	if err1 != nil || err2 != nil || to.Less(from) || from.Is4() != to.Is4() {
-		return span{}, refuse(ReasonInvalid, "%s %s is no address or range of addresses: make another machine or template with one", field, Text(spec))
+		return span{}, refuse(ReasonInvalid, "%s %s is not an address or a range of addresses: make another machine or template with one", field, Text(spec))
 	}
 	return span{from, to}, nil
 }

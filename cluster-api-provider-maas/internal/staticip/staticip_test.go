@@ -45,15 +45,15 @@ func TestSubnet(t *testing.T) {
 		"When the subnet has one name server and another is asked for, it should name it": {
 			spec: infrav1.StaticIPConfig{IP: "fd00::10", Nameservers: []string{"fd00::54"}}, reason: staticip.ReasonNameserversMismatch, message: "those of fd00::/64 are fd00::53:"},
 		"When a range begins with no address, it should refuse": {
-			spec: infrav1.StaticIPConfig{Range: ips("?", "fd00::1")}, reason: staticip.ReasonInvalid, message: "is no address or range"},
+			spec: infrav1.StaticIPConfig{Range: ips("?", "fd00::1")}, reason: staticip.ReasonInvalid, message: "is not an address or a range"},
 		"When the gateway is another, it should refuse":  {spec: infrav1.StaticIPConfig{IP: "10.9.0.7", Gateway: "10.9.0.9"}, reason: staticip.ReasonGatewayMismatch, message: "is 10.9.0.1"},
 		"When MAAS lacks the subnet, it should list all": {spec: infrav1.StaticIPConfig{IP: "192.0.2.7", CIDR: "192.0.2.0/24"}, reason: staticip.ReasonSubnetNotFound, message: "10.0.0.0/8, 10.9.0.0/24"},
 		"When the address is outside, it should refuse":  {spec: infrav1.StaticIPConfig{IP: "10.9.1.7", CIDR: "10.9.0.0/24"}, reason: staticip.ReasonInvalid, message: "outside of subnet 10.9.0.0/24"},
 		"When the range leaves the subnet, it should refuse": {
 			spec: infrav1.StaticIPConfig{Range: ips("10.9.0.250", "10.9.1.2")}, reason: staticip.ReasonInvalid, message: "10.9.0.250 to 10.9.1.2 lies outside"},
 		"When the range is upside down, it should refuse": {spec: infrav1.StaticIPConfig{Range: ips("10.9.0.9", "10.9.0.2")}, reason: staticip.ReasonInvalid, message: "staticIP.range"},
-		"When there is no address, it should refuse":      {spec: infrav1.StaticIPConfig{CIDR: "10.9.0.0/24"}, reason: staticip.ReasonInvalid, message: `staticIP.ip "" is no address`},
-		"When families are mixed, it should refuse":       {spec: infrav1.StaticIPConfig{Range: ips("10.9.0.9", "fd00::1")}, reason: staticip.ReasonInvalid, message: "is no address or range"},
+		"When there is no address, it should refuse":      {spec: infrav1.StaticIPConfig{CIDR: "10.9.0.0/24"}, reason: staticip.ReasonInvalid, message: `staticIP.ip "" is not an address`},
+		"When families are mixed, it should refuse":       {spec: infrav1.StaticIPConfig{Range: ips("10.9.0.9", "fd00::1")}, reason: staticip.ReasonInvalid, message: "is not an address or a range"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			g := NewWithT(t)
@@ -91,7 +91,7 @@ func TestPick(t *testing.T) {
 		"When the machine itself has it, it should be free":        {spec: infrav1.StaticIPConfig{IP: "10.9.0.11"}, want: "10.9.0.11"},
 		"When a machine has it, it should say which":               {spec: infrav1.StaticIPConfig{IP: "10.9.0.10"}, reason: staticip.ReasonInUse, words: "held by node one (aaaaaa) in MAAS"},
 		"When a user has it, it should say who":                    {spec: infrav1.StaticIPConfig{IP: "10.9.0.12"}, reason: staticip.ReasonInUse, words: "held by user alice in MAAS"},
-		"When nobody knows who has it, it should say so":           {spec: infrav1.StaticIPConfig{IP: "10.9.0.13"}, reason: staticip.ReasonInUse, words: "held by somebody in MAAS"},
+		"When nobody knows who has it, it should say so":           {spec: infrav1.StaticIPConfig{IP: "10.9.0.13"}, reason: staticip.ReasonInUse, words: "held by an unknown owner in MAAS"},
 		"When a sibling has it, it should name the sibling":        {spec: infrav1.StaticIPConfig{IP: "10.9.0.30"}, reason: staticip.ReasonInUse, words: "held by MaasMachine x"},
 		"When it is a name server, it should say so":               {spec: infrav1.StaticIPConfig{IP: "10.9.0.2"}, reason: staticip.ReasonInUse, words: "a name server"},
 		"When it is left to DHCP, it should say so":                {spec: infrav1.StaticIPConfig{IP: "10.9.0.150"}, reason: staticip.ReasonInUse, words: "the dynamic range 10.9.0.100 to 10.9.0.199"},
@@ -241,8 +241,8 @@ func TestRangeThatIsTold(t *testing.T) {
 		spec infrav1.StaticIPConfig
 		want string
 	}{
-		"When a range is broken, it should name its field":    {infrav1.StaticIPConfig{Range: ips("10.9.0.9", "?")}, "staticIP.range 10.9.0.9 to ? is no address or range of addresses: make another machine or template with one"},
-		"When an address is broken, it should name its field": {infrav1.StaticIPConfig{IP: "10.9.0.300"}, `staticIP.ip "10.9.0.300" is no address or range of addresses: make another machine or template with one`},
+		"When a range is broken, it should name its field":    {infrav1.StaticIPConfig{Range: ips("10.9.0.9", "?")}, "staticIP.range 10.9.0.9 to ? is not an address or a range of addresses: make another machine or template with one"},
+		"When an address is broken, it should name its field": {infrav1.StaticIPConfig{IP: "10.9.0.300"}, `staticIP.ip "10.9.0.300" is not an address or a range of addresses: make another machine or template with one`},
 		"When no subnet has the range, it should name it": {infrav1.StaticIPConfig{Range: ips("172.16.0.1", "172.16.0.2")},
 			"MAAS has no subnet for 172.16.0.1 to 172.16.0.2, it has: 10.0.0.0/8, 10.9.0.0/24, fd00::/64, unreadable; add it in MAAS, or make another machine or template"},
 	} {

@@ -51,7 +51,7 @@ func (p *Cluster) AddFlags(flags *pflag.FlagSet) {
 	flags.StringVar(&p.issuerURL, "oidc-issuer-url", "", "issuer of the cluster's service accounts, which AWS knows (default: that of --iam-json)")
 	flags.StringVar(&p.kmsKey, "kms-key-arn", "", "key of AWS that Secrets are encrypted with in etcd; --iam-json must name the role for it (default: that of --iam-json)")
 	flags.StringToStringVar(&p.tags, "additional-tags", nil, "tags of all that is made in AWS, e.g. team=blue")
-	flags.BoolVar(&p.multiArch, "multi-arch", false, "say that NodePools of other architectures are wanted")
+	flags.BoolVar(&p.multiArch, "multi-arch", false, "permit NodePools of other architectures")
 	flags.BoolVar(&p.publicIP, "public-only", false, "give machines public addresses: their subnet has no way out without one")
 	p.publishing.AddFlags(flags)
 	p.pool.addMachineFlags(flags)

@@ -36,7 +36,7 @@ type Install struct {
 // AddFlags implements install.Part. The names are those of the compatible product, except the flags of endpoints.
 func (i *Install) AddFlags(flags *pflag.FlagSet) {
 	i.link.addFlags(flags)
-	flags.StringVar(&i.bucket, "oidc-storage-provider-s3-bucket-name", "", "bucket that the operator publishes the issuers of AWS clusters in (default: none, who makes clusters does)")
+	flags.StringVar(&i.bucket, "oidc-storage-provider-s3-bucket-name", "", "bucket that the operator publishes the issuers of AWS clusters in (default: none; the creator of a cluster publishes its issuer)")
 	flags.StringVar(&i.region, "oidc-storage-provider-s3-region", "", "region of the bucket")
 	flags.StringVar(&i.file, "oidc-storage-provider-s3-credentials", "", "AWS credentials file that may write to the bucket")
 	flags.StringVar(&i.secret, "oidc-storage-provider-s3-secret", "", "Secret of the operator's namespace with such a file, instead of --oidc-storage-provider-s3-credentials")

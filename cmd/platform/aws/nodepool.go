@@ -42,7 +42,7 @@ func (p *NodePool) addMachineFlags(flags *pflag.FlagSet) {
 	flags.StringVar(&p.ami, "ami", "", "AMI that machines start from (default: the release payload's for region and architecture)")
 	flags.StringVar(&p.volume.Type, "root-volume-type", "gp3", "type of the root volume")
 	flags.Int64Var(&p.volume.Size, "root-volume-size", 120, "size of the root volume in GiB, 8 or more")
-	flags.Int64Var(&p.volume.IOPS, "root-volume-iops", 0, "operations a second of the root volume, for types that are asked for them")
+	flags.Int64Var(&p.volume.IOPS, "root-volume-iops", 0, "IOPS of the root volume, for types with provisioned IOPS")
 	flags.StringVar(&p.volume.EncryptionKey, "root-volume-kms-key", "", "ID or ARN of the key that the root volume is encrypted with")
 }
 

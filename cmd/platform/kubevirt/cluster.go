@@ -69,7 +69,7 @@ func (p *Cluster) readKubeconfig(stdin io.Reader) error {
 	case p.kubeconfigFile == "" && p.namespace == "":
 		return nil
 	case p.kubeconfigFile == "":
-		return errors.New("--infra-namespace needs --infra-kubeconfig-file: a namespace is one's own by the rights of a kubeconfig")
+		return errors.New("--infra-namespace needs --infra-kubeconfig-file: the namespace is in the cluster of that kubeconfig")
 	case p.namespace == "":
 		return errors.New("--infra-kubeconfig-file needs --infra-namespace: name the namespace of the virtual machines")
 	}

@@ -50,7 +50,7 @@ func (p *NodePool) AddFlags(flags *pflag.FlagSet) {
 func (p *NodePool) Complete() error {
 	memory, err := resource.ParseQuantity(p.memory)
 	if err != nil || memory.Sign() <= 0 {
-		return fmt.Errorf("--memory %q is no size such as 8Gi", p.memory)
+		return fmt.Errorf("--memory %q is not a size; write it as 8Gi", p.memory)
 	}
 	if p.cores == 0 || p.size == 0 {
 		return fmt.Errorf("--cores %d, --root-volume-size %d: use 1 or more", p.cores, p.size)

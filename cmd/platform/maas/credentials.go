@@ -94,7 +94,7 @@ func checkEndpoint(endpoint string) error {
 	}
 	u, err := url.Parse(endpoint)
 	if err != nil || u.Host == "" || (u.Scheme != "http" && u.Scheme != "https") || u.User != nil {
-		return errors.New("--maas-endpoint is no http or https URL without user, e.g. https://maas.example.com:5443/MAAS")
+		return errors.New("--maas-endpoint is not an http or https URL without user, e.g. https://maas.example.com:5443/MAAS")
 	}
 	return nil
 }

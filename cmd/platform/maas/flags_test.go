@@ -189,9 +189,9 @@ func TestCredentialsRefusals(t *testing.T) {
 		says string
 	}{
 		{"there is no endpoint", key, nil, "--maas-endpoint is required"},
-		{"the endpoint has no scheme", key, []string{"--maas-endpoint=maas:5240/MAAS"}, "--maas-endpoint is no http or https URL without user"},
-		{"the endpoint is a file", key, []string{"--maas-endpoint=file:///MAAS"}, "--maas-endpoint is no http or https URL"},
-		{"the endpoint has no host", key, []string{"--maas-endpoint=https:///MAAS"}, "--maas-endpoint is no http or https URL"},
+		{"the endpoint has no scheme", key, []string{"--maas-endpoint=maas:5240/MAAS"}, "--maas-endpoint is not an http or https URL without user"},
+		{"the endpoint is a file", key, []string{"--maas-endpoint=file:///MAAS"}, "--maas-endpoint is not an http or https URL"},
+		{"the endpoint has no host", key, []string{"--maas-endpoint=https:///MAAS"}, "--maas-endpoint is not an http or https URL"},
 		{"the endpoint has a password", key, []string{"--maas-endpoint=https://u:sesame@maas/MAAS"}, "without user"},
 		{"the endpoint cannot be read", key, []string{"--maas-endpoint=https://u:sesame@%zz"}, "without user"},
 		{"two keys are given", key, []string{"--maas-endpoint", https, "--maas-api-key", key, "--maas-api-key-file=DIR/key"}, "set one of --maas-api-key-file and --maas-api-key"},

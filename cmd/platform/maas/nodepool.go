@@ -90,7 +90,7 @@ func (p *NodePool) addMachineFlags(flags *pflag.FlagSet) {
 	flags.StringVar(&p.wipeDevice, "disk-wipe-device", "", "device that the image was installed on (default /dev/sda)")
 	flags.Int32Var(&p.wipePartition, "disk-wipe-partition", 0, "number of the helper partition (default 5)")
 	flags.BoolVar(&p.ephemeral, "ephemeral", false, "run the image from memory")
-	flags.StringVar(&p.erase, "erase", "", "what is done to the disks of a machine that is given back: None (MAAS's settings), Quick, Secure or Full (default: Quick)")
+	flags.StringVar(&p.erase, "erase", "", "how the disks of a released machine are erased: None (MAAS's settings), Quick, Secure or Full (default: Quick)")
 	flags.DurationVar(&p.allocate, "allocate-timeout", 0, "longest wait for a machine that fits (default 10m)")
 	flags.DurationVar(&p.deploy, "deploy-timeout", 0, "longest installation of a machine (default 60m)")
 	flags.DurationVar(&p.boot, "boot-timeout", 0, "longest time from installed to configured (default 20m)")

@@ -71,8 +71,8 @@ func TestUnpackHostile(t *testing.T) {
 		"it only begins like one":       {"kubelet", []byte{0x1f, 0x8b, 0}, nil, "unpacking"},
 		"it is empty":                   {"kubelet", nil, nil, "reading"},
 		"it has one byte":               {"kubelet", []byte{0x1f}, nil, "reading"},
-		"it is a text":                  {"kubelet", []byte("<html>not found</html>"), nil, "kubelet is no program of Linux"},
-		"it ends in its header":         {"kubelet", program("amd64", "")[:19], nil, "kubelet is no program of Linux"},
+		"it is a text":                  {"kubelet", []byte("<html>not found</html>"), nil, "kubelet is not a Linux program"},
+		"it ends in its header":         {"kubelet", program("amd64", "")[:19], nil, "kubelet is not a Linux program"},
 		"it is for another machine":     {"kubelet", program("arm64", "x"), nil, "kubelet is for another architecture than amd64"},
 		"it is the program itself":      {"kubelet", program("amd64", ""), []string{"/usr/bin/kubelet"}, ""},
 	} {

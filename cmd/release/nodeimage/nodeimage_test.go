@@ -194,7 +194,7 @@ func TestBuildRefuses(t *testing.T) {
 	}{
 		"When a checksum differs it should name the file and both sums": {func(_ *testing.T, u *upstream) {
 			u.files["/arm64/kubelet.sha256"] = []byte(strings.Repeat("0", 64))
-		}, "kubelet for arm64: .*/arm64/kubelet: its SHA-256 is [0-9a-f]{64}, and 0{64} is wanted"},
+		}, "kubelet for arm64: .*/arm64/kubelet: SHA-256 mismatch: got [0-9a-f]{64}, want 0{64}"},
 		"When a file is not published for an architecture it should say so": {func(_ *testing.T, u *upstream) {
 			delete(u.files, "/runc.arm64")
 		}, "runc for arm64: download .*/runc.arm64: the server answered 404"},
@@ -212,7 +212,7 @@ func TestBuildRefuses(t *testing.T) {
 		"When a page is served instead of a program it should say so": {func(_ *testing.T, u *upstream) {
 			content := []byte("<html>please log in to the network</html>")
 			u.publish("/amd64/kubelet", content, sum(content))
-		}, "kubelet is no program of Linux"},
+		}, "kubelet is not a Linux program"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			u := newUpstream(t)
@@ -291,7 +291,7 @@ func TestParseSource(t *testing.T) {
 		"When a place of checksums is given it should be that":    {"https://a/k@https://a/sums", Source{"kubelet", "https://a/k", "https://a/sums"}, ""},
 		"When none is given it should be beside the file":         {"https://a/k", Source{"kubelet", "https://a/k", "https://a/k.sha256"}, ""},
 		"When the checksum is too short it should be refused":     {"/k@sha256:00", Source{}, "64 hexadecimal digits"},
-		"When nothing stands before the checksum it should be so": {"@sha256:" + digest, Source{}, "is no source"},
+		"When nothing stands before the checksum it should be so": {"@sha256:" + digest, Source{}, "is not a source"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			g := NewWithT(t)

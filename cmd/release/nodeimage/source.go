@@ -37,11 +37,11 @@ func ParseSource(name, text string) (Source, error) {
 		place, checksum = text[:i], text[i+1:]
 	}
 	if place == "" || checksum == "" {
-		return Source{}, fmt.Errorf("%q is no source: write URL-or-file@sha256:<hex>, or URL-or-file@<URL or file of the checksum>", text)
+		return Source{}, fmt.Errorf("%q is not a source; write URL-or-file@sha256:<hex>, or URL-or-file@<URL or file of the checksum>", text)
 	}
 	if digest, ok := strings.CutPrefix(checksum, sha256Prefix); ok {
 		if raw, err := hex.DecodeString(digest); err != nil || len(raw) != 32 {
-			return Source{}, fmt.Errorf("%q is no SHA-256: it has 64 hexadecimal digits", checksum)
+			return Source{}, fmt.Errorf("%q is not a SHA-256, which has 64 hexadecimal digits", checksum)
 		}
 	}
 	return Source{Name: name, Place: place, Checksum: checksum}, nil

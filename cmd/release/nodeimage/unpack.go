@@ -131,7 +131,7 @@ func checkArchitecture(file, arch string) error {
 	defer in.Close()
 	header := make([]byte, 20)
 	if _, err := io.ReadFull(in, header); err != nil || !bytes.HasPrefix(header, []byte("\x7fELF")) {
-		return errors.New("is no program of Linux")
+		return errors.New("is not a Linux program")
 	}
 	if machine := binary.LittleEndian.Uint16(header[18:]); machine != machines[arch] {
 		return fmt.Errorf("is for another architecture than %s", arch)

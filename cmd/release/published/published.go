@@ -81,7 +81,7 @@ type Release struct {
 func Of(version string, chosen map[string]string) (Release, error) {
 	v, err := semver.Parse(strings.TrimPrefix(version, "v"))
 	if err != nil {
-		return Release{}, fmt.Errorf("%q is no version of Kubernetes such as v1.36.3", version)
+		return Release{}, fmt.Errorf("%q is not a version of Kubernetes such as v1.36.3", version)
 	}
 	known, ok := minors[v.Minor]
 	if v.Major != 1 || !ok {
@@ -92,7 +92,7 @@ func Of(version string, chosen map[string]string) (Release, error) {
 	maps.Copy(versions, known)
 	for _, part := range slices.Sorted(maps.Keys(chosen)) {
 		if versions[part] == "" {
-			return Release{}, fmt.Errorf("there is no part %q to choose a version of, only %s", part, strings.Join(slices.Sorted(maps.Keys(versions)), ", "))
+			return Release{}, fmt.Errorf("no version can be chosen for part %q, only for %s", part, strings.Join(slices.Sorted(maps.Keys(versions)), ", "))
 		}
 		versions[part] = chosen[part]
 	}

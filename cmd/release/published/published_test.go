@@ -71,8 +71,8 @@ func TestOf(t *testing.T) {
 		"When it is too old it should say which are known":        {"1.30.1", nil, "Kubernetes 1.30 is not known here"},
 		"When it is another major it should say so":               {"v2.36.0", nil, "Kubernetes 2.36 is not known here"},
 		"When it is no version it should show one":                {"latest", nil, "such as v1.36.3"},
-		"When a part is chosen that there is not it should list":  {"v1.36.3", map[string]string{"flannel": "1"}, `no part "flannel"`},
-		"When Kubernetes itself is chosen twice it should refuse": {"v1.36.3", map[string]string{"kubernetes": "1.35.0"}, `no part "kubernetes"`},
+		"When a part is chosen that there is not it should list":  {"v1.36.3", map[string]string{"flannel": "1"}, `for part "flannel"`},
+		"When Kubernetes itself is chosen twice it should refuse": {"v1.36.3", map[string]string{"kubernetes": "1.35.0"}, `for part "kubernetes"`},
 	} {
 		t.Run(name, func(t *testing.T) {
 			_, err := Of(tc.version, tc.chosen)

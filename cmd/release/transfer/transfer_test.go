@@ -164,7 +164,7 @@ func TestCopy(t *testing.T) {
 	})
 	t.Run("When it is no image, nothing should be sent", func(t *testing.T) {
 		_, err := c.Push(t.Context(), target.Tag("v3"), content{})
-		NewWithT(t).Expect(err).To(MatchError(ContainSubstring("transfer.content is no image")))
+		NewWithT(t).Expect(err).To(MatchError(ContainSubstring("transfer.content is not an image")))
 	})
 }
 

@@ -42,15 +42,15 @@ func conditions(s *scope) []metav1.Condition {
 	signs := len(s.previous) > 0 && !bytes.Equal(s.previous, s.signer.Data[supportpki.CACertKey])
 	made := signs || supportpki.StageOf(s.signer) == supportpki.Trusting
 	dropped := supportpki.Revoked(s.signer, string(s.request.UID))
-	waiting := "All pods have to learn that the former signer is not trusted any more"
+	waiting := "Waiting until no pod trusts the previous signer"
 	if len(s.outdated) > 0 {
-		waiting += "; still to come: " + strings.Join(s.outdated, ", ")
+		waiting += "; still outdated: " + strings.Join(s.outdated, ", ")
 	}
 	return []metav1.Condition{
 		valid,
-		stage(certificatesv1alpha1.RootCertificatesRegeneratedType, made, reasonRootStale, "The next signer is to be made"),
-		stage(certificatesv1alpha1.NewCertificatesTrustedType, signs, reasonWaiting, "All pods have to learn to trust the next signer"),
-		stage(certificatesv1alpha1.LeafCertificatesRegeneratedType, signs, reasonLeavesStale, "The former signer still signs"),
+		stage(certificatesv1alpha1.RootCertificatesRegeneratedType, made, reasonRootStale, "The next signer has not been created yet"),
+		stage(certificatesv1alpha1.NewCertificatesTrustedType, signs, reasonWaiting, "Waiting until all pods trust the next signer"),
+		stage(certificatesv1alpha1.LeafCertificatesRegeneratedType, signs, reasonLeavesStale, "The previous signer still signs certificates"),
 		stage(certificatesv1alpha1.PreviousCertificatesRevokedType, dropped && len(s.outdated) == 0, reasonWaiting, waiting),
 	}
 }

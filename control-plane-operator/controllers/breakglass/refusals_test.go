@@ -105,7 +105,7 @@ func TestWaits(t *testing.T) {
 		w.rotate()
 	}
 	w.Expect(looks(first)).To(Equal(again))
-	w.Expect(says(first, certificatesv1alpha1.PreviousCertificatesRevokedType)).To(HaveSuffix("still to come: web"))
+	w.Expect(says(first, certificatesv1alpha1.PreviousCertificatesRevokedType)).To(HaveSuffix("still outdated: web"))
 	w.Expect(w.client.Delete(t.Context(), outdated)).To(Succeed())
 	w.Expect(looks(first)).To(BeZero())
 	w.Expect(w.said(first)).To(HaveSuffix("PreviousCertificatesRevoked=AsExpected"))

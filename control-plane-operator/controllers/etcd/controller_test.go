@@ -54,7 +54,7 @@ func TestMembers(t *testing.T) {
 			w.pass()
 		}
 		g.Eventually(func() string { w.pass(); return w.condition(hyperv1.EtcdMembersHealthy) }, healing, 100*time.Millisecond).Should(MatchRegexp(`^False/MemberUnhealthy: No answer from etcd-2: 2 of 3 members are healthy; ` +
-			`if etcd-2 does not come back, its volume is given up at \d\d:\d\d UTC, when the volume is 10 minutes old$`))
+			`if etcd-2 does not recover, its volume is replaced at \d\d:\d\d UTC, when the volume is 10 minutes old$`))
 		g.Expect(w.done).To(BeEmpty(), "a volume that is this young is not given up")
 		w.clock.SetTime(time.Now().Add(youngest))
 		w.untilHealed(healed)
@@ -150,7 +150,7 @@ func TestMembers(t *testing.T) {
 	t.Run("When nobody knows whose data is right, it should say what to do, and touch nothing", func(t *testing.T) {
 		g, w := NewWithT(t), formed(t, api, hyperv1.SingleReplica)
 		w.corrupt("etcd-0")
-		w.goesOn("False/AlarmRaised: Alarms are raised: CORRUPT by etcd-0; it serves nobody")
+		w.goesOn("False/AlarmRaised: Alarms are raised: CORRUPT by etcd-0; not serving")
 		g.Expect(w.condition(hyperv1.EtcdMembersHealthy)).To(ContainSubstring("Restore a snapshot"))
 		g.Expect(w.done).To(BeEmpty())
 	})
@@ -176,7 +176,7 @@ func TestMembers(t *testing.T) {
 				g.Expect(counted.Count).To(Equal(0))
 			}
 		}
-		g.Expect(w.condition(hyperv1.EtcdDiskFast)).To(Equal("False/DiskTooSlow: The disk is too slow for etcd: p99 of fsync is 40 ms on etcd-0, wanted < 10 ms"))
+		g.Expect(w.condition(hyperv1.EtcdDiskFast)).To(Equal("False/DiskTooSlow: The disk is too slow for etcd: p99 of fsync is 40 ms on etcd-0, must be < 10 ms"))
 	})
 	t.Run("When the cluster is paused, it should say how the members are, and do nothing", func(t *testing.T) {
 		g, w := NewWithT(t), formed(t, api, hyperv1.HighlyAvailable)

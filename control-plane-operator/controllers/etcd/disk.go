@@ -152,7 +152,7 @@ func diskFast(pods []string, disks map[string]*disk) (metav1.Condition, bool) {
 		}
 	}
 	if len(slow) > 0 {
-		return condition.False(t, hyperv1.EtcdDiskSlowReason, fmt.Sprintf("The disk is too slow for etcd: p99 of fsync is %s, wanted < %d ms",
+		return condition.False(t, hyperv1.EtcdDiskSlowReason, fmt.Sprintf("The disk is too slow for etcd: p99 of fsync is %s, must be < %d ms",
 			strings.Join(slow, ", "), tolerable.Milliseconds())), true
 	}
 	return condition.True(t, hyperv1.AsExpectedReason, ""), known

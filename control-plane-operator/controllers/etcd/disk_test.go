@@ -88,7 +88,7 @@ func TestDisk(t *testing.T) {
 		}
 		disks["etcd-0"].said = 45 * time.Millisecond
 		c, known := diskFast(pods, disks)
-		if want := "The disk is too slow for etcd: p99 of fsync is 45 ms on etcd-0, wanted < 10 ms"; !known || c.Message != want || c.Reason != "DiskTooSlow" {
+		if want := "The disk is too slow for etcd: p99 of fsync is 45 ms on etcd-0, must be < 10 ms"; !known || c.Message != want || c.Reason != "DiskTooSlow" {
 			t.Errorf("it says %s: %s", c.Reason, c.Message)
 		}
 	})

@@ -205,5 +205,5 @@ func (m *member) until(now time.Time) string {
 	case young:
 		return fmt.Sprintf("at %s, when the volume is %.0f minutes old", at, youngest.Minutes())
 	}
-	return "with its next end"
+	return "the next time that it ends"
 }

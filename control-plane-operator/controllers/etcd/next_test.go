@@ -58,9 +58,9 @@ func TestShared(t *testing.T) {
 	}{
 		"When each member has a host of its own, it should say nothing": {nodes: []string{"a", "b", "c"}},
 		"When there are two hosts, it should name the one that must not die": {nodes: []string{"a", "b", "b"},
-			want: "etcd-1 and etcd-2 share node b, whose death takes the quorum with it; when a third node has room, have one move there, as docs/how-to/etcd.md says"},
+			want: "etcd-1 and etcd-2 share node b, whose failure breaks the quorum; when a third node has capacity, move one of them there, as docs/how-to/etcd.md says"},
 		"When there is one host, and two members came up on it, it should name those": {nodes: []string{"a", "a", ""},
-			want: "etcd-0 and etcd-1 share node a, whose death takes the quorum with it; when a third node has room, have one move there, as docs/how-to/etcd.md says"},
+			want: "etcd-0 and etcd-1 share node a, whose failure breaks the quorum; when a third node has capacity, move one of them there, as docs/how-to/etcd.md says"},
 		"When there is one member, it shares with nobody": {nodes: []string{"a"}},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -102,7 +102,7 @@ func TestOut(t *testing.T) {
 
 func TestPatient(t *testing.T) {
 	made := time.Date(2026, 11, 23, 12, 24, 0, 0, time.UTC)
-	const told = "; if etcd-1 does not come back, its volume is given up "
+	const told = "; if etcd-1 does not recover, its volume is replaced "
 	for name, tc := range map[string]struct {
 		edit  func(*scope)
 		after time.Duration
@@ -118,7 +118,7 @@ func TestPatient(t *testing.T) {
 			func(s *scope) {
 				crashed(s.seen.members[1], 5, "Error")
 				s.seen.members[1].live.Status.ContainerStatuses[0].State = corev1.ContainerState{Running: &corev1.ContainerStateRunning{}}
-			}, time.Hour, told + "with its next end"},
+			}, time.Hour, told + "the next time that it ends"},
 		"When it ended once, as with its node, it should say nothing": {
 			func(s *scope) { crashed(s.seen.members[1], 1, "Error") }, time.Minute, ""},
 		"When it lacks memory, nothing is given up": {

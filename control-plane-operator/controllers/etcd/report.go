@@ -82,10 +82,10 @@ func (s *scope) healthy(now time.Time) metav1.Condition {
 		return condition.False(t, hyperv1.EtcdMemberUnhealthyReason, fmt.Sprintf("%s: %d of %d members are healthy",
 			out, len(c.urls((*member).healthy)), len(c.members))+s.patient(now)+c.waiting())
 	case !c.listed:
-		return condition.False(t, hyperv1.EtcdWaitingForQuorumReason, "The members do not agree on who belongs to the cluster")
+		return condition.False(t, hyperv1.EtcdWaitingForQuorumReason, "The members do not agree on the membership of the cluster")
 	case len(c.strangers) > 0:
 		return condition.False(t, hyperv1.EtcdMemberUnhealthyReason, fmt.Sprintf(
-			"The cluster has a member %q (%x) that is none of the control plane; remove it with `etcdctl member remove %x`",
+			"The cluster has a member %q (%x) that does not belong to the control plane; remove it with `etcdctl member remove %x`",
 			c.strangers[0].Name, c.strangers[0].ID, c.strangers[0].ID))
 	case len(c.alarms) > 0:
 		return condition.False(t, hyperv1.EtcdAlarmReason, "Alarms are raised: "+c.raised()+s.undecided())
@@ -126,7 +126,7 @@ func (c *cluster) shared() string {
 		node := m.live.Spec.NodeName
 		hosts[node] = append(hosts[node], m.pod)
 		if here := hosts[node]; len(c.members) > 1 && len(c.members)-len(here) <= len(c.members)/2 {
-			return fmt.Sprintf("%s share node %s, whose death takes the quorum with it; when a third node has room, have one move there, as docs/how-to/etcd.md says",
+			return fmt.Sprintf("%s share node %s, whose failure breaks the quorum; when a third node has capacity, move one of them there, as docs/how-to/etcd.md says",
 				strings.Join(here, " and "), node)
 		}
 	}
@@ -140,7 +140,7 @@ func (s *scope) patient(now time.Time) string {
 	}
 	for _, m := range s.seen.members {
 		if until := m.until(now); until != "" && s.seen.othersWell(m) {
-			return fmt.Sprintf("; if %s does not come back, its volume is given up %s", m.pod, until)
+			return fmt.Sprintf("; if %s does not recover, its volume is replaced %s", m.pod, until)
 		}
 	}
 	return ""
@@ -162,7 +162,7 @@ func (s *scope) undecided() string {
 	if len(s.seen.corrupt()) == 0 || s.step.why != "" {
 		return ""
 	}
-	return "; it serves nobody, since what the members store differs, and no majority of them is well and agrees on what is right. Restore a snapshot, as " +
+	return "; not serving: the members' data has diverged, and no healthy majority agrees. Restore a snapshot, as " +
 		"docs/how-to/etcd.md says under \"The quorum is lost\""
 }
 

@@ -39,7 +39,7 @@ func (c *cluster) serves(m *member) bool {
 func (c *cluster) revive() step {
 	for _, m := range c.members {
 		if c.outdated(m) && !m.ready() && !m.healthy() {
-			return step{action: restart, member: m, why: "it serves nobody, and its pod is of a former revision"}
+			return step{action: restart, member: m, why: "it does not serve, and its pod has an outdated revision"}
 		}
 	}
 	return step{}
@@ -55,11 +55,11 @@ func (c *cluster) roll() step {
 		case m.leads():
 			last = m
 		default:
-			return step{action: restart, member: m, why: "its pod is of a former revision"}
+			return step{action: restart, member: m, why: "its pod has an outdated revision"}
 		}
 	}
 	if last != nil {
-		return step{action: restart, member: last, why: "its pod is of a former revision, and it leads"}
+		return step{action: restart, member: last, why: "its pod has an outdated revision, and it is the leader"}
 	}
 	return step{}
 }
@@ -91,5 +91,5 @@ func (c *cluster) waiting() string {
 	if len(held) == 0 {
 		return ""
 	}
-	return fmt.Sprintf("; a change of etcd waits for that: %s run without it", strings.Join(held, ", "))
+	return fmt.Sprintf("; an update of etcd waits until all members are healthy: %s still run the previous revision", strings.Join(held, ", "))
 }

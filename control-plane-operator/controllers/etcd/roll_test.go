@@ -135,7 +135,7 @@ func TestRollOutOfMembers(t *testing.T) {
 		w.members["etcd-1"].off = true
 		w.kubelet()
 		w.changed("b")
-		w.goesOn("False/MemberUnhealthy: No answer from etcd-1: 2 of 3 members are healthy; a change of etcd waits for that: etcd-0, etcd-2 run without it")
+		w.goesOn("False/MemberUnhealthy: No answer from etcd-1: 2 of 3 members are healthy; an update of etcd waits until all members are healthy: etcd-0, etcd-2 still run the previous revision")
 		for range 5 {
 			w.kubelet()
 			w.pass()

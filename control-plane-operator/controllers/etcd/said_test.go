@@ -165,7 +165,7 @@ func TestConditionsOfMembers(t *testing.T) {
 			updated(s.seen.members[0])
 			updated(s.seen.members[1])
 			s.seen.members[1].status = nil
-		}, "False/MemberUnhealthy", []string{"etcd-1: 2 of 3", "a change of etcd waits for that: etcd-2 run"}, "none"},
+		}, "False/MemberUnhealthy", []string{"etcd-1: 2 of 3", "an update of etcd waits until all members are healthy: etcd-2 still run"}, "none"},
 		"When they do not agree who they are, it should be said": {func(s *scope) { s.seen.listed = false }, "False/EtcdWaitingForQuorum", nil, "none"},
 		"When somebody else is among them, it should be said how to remove it": {func(s *scope) { s.seen.strangers = []*etcdserverpb.Member{{ID: 0xabc, Name: "guest"}} },
 			"False/MemberUnhealthy", []string{`"guest" (abc)`, "etcdctl member remove abc"}, "none"},

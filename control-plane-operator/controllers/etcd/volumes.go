@@ -59,7 +59,7 @@ func (s *scope) resized() (metav1.Condition, bool) {
 		return condition.True(t, hyperv1.AsExpectedReason, ""), meta.FindStatusCondition(s.hcp.Status.Conditions, t) != nil
 	case s.refused != "":
 		return condition.False(t, hyperv1.EtcdVolumesFixedReason, fmt.Sprintf("etcd.managed.storage.persistentVolume.size is %s, and the volumes cannot grow (%s): %s. "+
-			"The database may have 80 %% of what they have. Set allowVolumeExpansion in their StorageClass where its driver can do it",
+			"The database may use 80 %% of their size. Set allowVolumeExpansion in their StorageClass if its driver supports it",
 			want.String(), strings.Join(growing, ", "), s.refused)), true
 	}
 	return condition.False(t, hyperv1.EtcdVolumesGrowReason, fmt.Sprintf("Waiting for the volumes to have %s: %s", want.String(), strings.Join(growing, ", "))), true

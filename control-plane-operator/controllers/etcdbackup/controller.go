@@ -144,7 +144,7 @@ func (r *Reconciler) advance(ctx context.Context, s *scope) (ctrl.Result, error)
 		}
 		s.outcome = c
 		if r.Clock.Since(s.backup.CreationTimestamp.Time) > backup.Deadline {
-			r.fail(s, fmt.Sprintf("It could not begin within %s: %s. Create another HCPEtcdBackup when that is mended", backup.Deadline, c.Message))
+			r.fail(s, fmt.Sprintf("It could not begin within %s: %s. Fix this, then create another HCPEtcdBackup", backup.Deadline, c.Message))
 			return ctrl.Result{}, nil
 		}
 		return ctrl.Result{RequeueAfter: waiting}, nil
@@ -181,7 +181,7 @@ func (r *Reconciler) hindrance(ctx context.Context, s *scope) *metav1.Condition 
 	case s.backup.Spec.EncryptionKey.Name == "":
 		return no(hyperv1.BackupFailedReason, "spec.encryptionKey is missing: name a Secret whose key \"recipients\" has a public key of age")
 	case r.paused(s.hcp):
-		return no(hyperv1.BackupPausedReason, "Waiting: the cluster is paused; take spec.pausedUntil away")
+		return no(hyperv1.BackupPausedReason, "Waiting: the cluster is paused; remove spec.pausedUntil")
 	}
 	if why := unhealthy(s.hcp); why != "" {
 		return no(hyperv1.EtcdUnhealthyReason, "Waiting until etcd serves: "+why)
@@ -221,7 +221,7 @@ func (r *Reconciler) follow(ctx context.Context, s *scope) error {
 	case ended == "":
 		s.set(metav1.ConditionUnknown, hyperv1.BackupInProgressReason, "The backup is being taken")
 	case ended == batchv1.JobComplete && s.backup.Status.SHA256 != "":
-		s.set(metav1.ConditionTrue, hyperv1.BackupSucceededReason, fmt.Sprintf("Stored, read back and found whole: %d bytes, revision %d of etcd %s",
+		s.set(metav1.ConditionTrue, hyperv1.BackupSucceededReason, fmt.Sprintf("Stored, read back and found complete: %d bytes, revision %d of etcd %s",
 			s.backup.Status.Size, s.backup.Status.Revision, s.backup.Status.EtcdVersion))
 		r.tell(s, corev1.EventTypeNormal, hyperv1.BackupSucceededReason, "Stored at "+s.backup.Status.SnapshotURL)
 	case ended == batchv1.JobComplete:

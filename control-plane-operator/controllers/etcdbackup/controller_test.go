@@ -225,7 +225,7 @@ func TestBackups(t *testing.T) {
 
 		w.stores(asked)
 		w.ends(w.job(jobName(asked)), batchv1.JobComplete, "")
-		g.Expect(w.passes(asked)).To(HavePrefix("True/BackupSucceeded: Stored, read back and found whole: 42 bytes, revision 7 of etcd 3.6.10"))
+		g.Expect(w.passes(asked)).To(HavePrefix("True/BackupSucceeded: Stored, read back and found complete: 42 bytes, revision 7 of etcd 3.6.10"))
 		g.Expect(<-w.events).To(ContainSubstring("Stored at s3://backups/demo/x"))
 		g.Expect(w.succeeded()).To(HavePrefix("True/BackupSucceeded: Backup mine was made at "))
 		w.passes(asked)
@@ -363,7 +363,7 @@ func TestBackups(t *testing.T) {
 		w.must(api.Update(t.Context(), w.hcp))
 		w.schedules()
 		w.must(api.Get(t.Context(), client.ObjectKeyFromObject(w.hcp), w.hcp))
-		g.Expect(w.succeeded()).To(HavePrefix(`False/BackupFailed: spec.etcd.managed.automatedBackup.schedule "0 99 * * *" is none`))
+		g.Expect(w.succeeded()).To(HavePrefix(`False/BackupFailed: spec.etcd.managed.automatedBackup.schedule "0 99 * * *" is not a cron schedule`))
 	})
 }
 

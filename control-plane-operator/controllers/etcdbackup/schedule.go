@@ -114,7 +114,7 @@ func (r *Scheduler) ask(ctx context.Context, h *history) (ctrl.Result, error) {
 	}
 	schedule, err := cron.ParseStandard(cmp.Or(config.Schedule, hourly))
 	if err != nil {
-		h.wrong = fmt.Sprintf("spec.etcd.managed.automatedBackup.schedule %q is none: %v", config.Schedule, err)
+		h.wrong = fmt.Sprintf("spec.etcd.managed.automatedBackup.schedule %q is not a cron schedule: %v", config.Schedule, err)
 		return ctrl.Result{}, nil
 	}
 	now := r.Clock.Now().UTC()

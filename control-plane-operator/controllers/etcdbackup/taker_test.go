@@ -253,7 +253,7 @@ func TestEndsOfBackups(t *testing.T) {
 		d.g.Expect(d.client.Get(t.Context(), client.ObjectKeyFromObject(d.asked), d.asked)).To(Succeed())
 		d.asked.Status.SHA256, d.asked.Status.Size = "abc", 7
 		d.g.Expect(d.client.Status().Update(t.Context(), d.asked)).To(Succeed())
-		d.g.Expect(d.pass()).To(HavePrefix("True/BackupSucceeded: Stored, read back and found whole: 7 bytes"))
+		d.g.Expect(d.pass()).To(HavePrefix("True/BackupSucceeded: Stored, read back and found complete: 7 bytes"))
 	})
 	t.Run("When a Job fails without a word of its pods, it should be what the Job says", func(t *testing.T) {
 		d := begun(t)

@@ -178,14 +178,14 @@ func addressUpToDate(s *scope, o observed, next hyperv1.HostedControlPlaneStatus
 	first, last := next.ServedAddresses[0], text(next.ControlPlaneEndpoint.Host, next.ControlPlaneEndpoint.Port)
 	switch {
 	case s.waiting != "":
-		return condition.False(t, reasonAddressWaiting, fmt.Sprintf("%s; until then %s serves on", s.waiting, last)), true
+		return condition.False(t, reasonAddressWaiting, fmt.Sprintf("%s; until then %s is still served", s.waiting, last)), true
 	case s.wanted != nil && !infra.Same(first, *s.wanted):
 		return unpreferred(t, s, o, len(next.ServedAddresses), last), true
 	case !published(next.ControlPlaneEndpoint, first) && o.unreached == nil:
-		return condition.False(t, reasonNodesMoving, fmt.Sprintf("Nodes are asked to go by %s; %s serves on", text(first.Host, first.Port), last)), true
+		return condition.False(t, reasonNodesMoving, fmt.Sprintf("Nodes are migrating to %s; %s is still served", text(first.Host, first.Port), last)), true
 	case !published(next.ControlPlaneEndpoint, first):
-		return condition.False(t, reasonAddressUnreached, fmt.Sprintf("No node has reached %s yet, and the control plane itself does not: %v. Kubeconfigs and new machines "+
-			"keep %s: see that it leads to the nodes of the management cluster, or set spec.services to another",
+		return condition.False(t, reasonAddressUnreached, fmt.Sprintf("No node has reached %s yet, and the control plane does not reach it either: %v. Kubeconfigs and new machines "+
+			"keep %s; make sure that the new address leads to the nodes of the management cluster, or set another one in spec.services",
 			text(first.Host, first.Port), o.unreached, last)), true
 	case len(next.ServedAddresses) == 1:
 		return condition.True(t, hyperv1.AsExpectedReason, ""), true
@@ -196,10 +196,10 @@ func addressUpToDate(s *scope, o observed, next hyperv1.HostedControlPlaneStatus
 // unpreferred reports why the desired address is not announced yet.
 func unpreferred(t string, s *scope, o observed, served int, last string) metav1.Condition {
 	if served >= infra.MaxServed {
-		return condition.False(t, reasonAddressWaiting, fmt.Sprintf("%d addresses are served already: nothing goes over to %s before nobody goes by a former one",
+		return condition.False(t, reasonAddressWaiting, fmt.Sprintf("%d addresses are served already; migration to %s waits until no node uses a previous address",
 			served, text(s.wanted.Host, s.wanted.Port)))
 	}
-	return condition.False(t, reasonAddressUnnamed, fmt.Sprintf("API servers take a certificate that names %s; %s serves on: %v", s.wanted.Host, last, o.unnamed))
+	return condition.False(t, reasonAddressUnnamed, fmt.Sprintf("Waiting until all API servers have a certificate for %s; until then %s is still served: %v", s.wanted.Host, last, o.unnamed))
 }
 
 // formerServed reports what still uses previous addresses, so that they cannot be dropped.
@@ -209,11 +209,11 @@ func formerServed(t string, hcp *hyperv1.HostedControlPlane) metav1.Condition {
 	seen := use(hcp, first)
 	switch {
 	case seen == nil:
-		return condition.False(t, reasonNodesMoving, fmt.Sprintf("Nodes go over to %s; %s still served", to, former))
+		return condition.False(t, reasonNodesMoving, fmt.Sprintf("Nodes are migrating to %s; %s still served", to, former))
 	case seen.Remaining > 0:
-		return condition.False(t, reasonNodesMoving, fmt.Sprintf("Not by %s yet: %s; %s still served", to, seen.Message, former))
+		return condition.False(t, reasonNodesMoving, fmt.Sprintf("Not migrated to %s yet: %s; %s still served", to, seen.Message, former))
 	}
-	message := fmt.Sprintf("All nodes go by %s; %s still served until %s for kubeconfigs that were handed out", to, former, droppedAt(hcp, first).UTC().Format(time.RFC3339))
+	message := fmt.Sprintf("All nodes use %s; %s still served until %s for kubeconfigs that were issued before", to, former, droppedAt(hcp, first).UTC().Format(time.RFC3339))
 	if _, err := infra.Overlap(hcp); err != nil {
 		message += "; " + err.Error()
 	}

@@ -68,7 +68,7 @@ func certificatesValid(secrets []corev1.Secret, now time.Time) metav1.Condition 
 // stageReasons are the reasons and messages of SignersUpToDate, by the stage of a rotation.
 var stageReasons = map[supportpki.Stage]struct{ reason, does string }{
 	supportpki.Trusting:    {"TrustInProgress", "all pods learn to trust the next signer"},
-	supportpki.Signing:     {"SigningInProgress", "all pods go over to what the next signer signed"},
+	supportpki.Signing:     {"SigningInProgress", "all pods switch to certificates of the next signer"},
 	supportpki.Overlapping: {"FormerTrusted", "the former signer is still trusted"},
 }
 

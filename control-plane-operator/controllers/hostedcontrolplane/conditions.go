@@ -68,7 +68,7 @@ func validConfiguration(s *scope, refusals []error) metav1.Condition {
 	if fault := errors.Join(s.invalid, errors.Join(refusals...)); fault != nil {
 		message := fault.Error()
 		if s.invalid != nil && s.valid != nil {
-			message += "; until that is mended the control plane is kept as the last valid spec had it"
+			message += "; until this is fixed, the last valid spec stays in effect"
 		}
 		return condition.False(t, hyperv1.InsufficientClusterCapabilitiesReason, message)
 	}
@@ -175,7 +175,7 @@ func validReleaseInfo(s *scope) metav1.Condition {
 func degraded(o observed, pkiErr error) metav1.Condition {
 	t := string(hyperv1.HostedControlPlaneDegraded)
 	if pkiErr != nil && !apierrors.IsConflict(pkiErr) {
-		return condition.True(t, reasonCertificatesFailed, "Certificates and kubeconfigs cannot be kept: "+pkiErr.Error())
+		return condition.True(t, reasonCertificatesFailed, "Reconciling certificates and kubeconfigs failed: "+pkiErr.Error())
 	}
 	if failing := failing(o.components, component.ReasonPodsFailing); failing != nil {
 		return condition.True(t, component.ReasonPodsFailing, failing.Error())
@@ -201,7 +201,7 @@ func pluginsAvailable(faults []string) metav1.Condition {
 		return condition.True(t, hyperv1.AsExpectedReason, "")
 	}
 	return condition.False(t, "PluginUnavailable", strings.Join(faults, "; ")+
-		"; API servers that run go on with what they have decrypted, others do not start: mend the plugin, its key service or spec.secretEncryption.kms.plugin")
+		"; running API servers keep serving data that they have already decrypted, new ones do not start; fix the plugin, its key service or spec.secretEncryption.kms.plugin")
 }
 
 // dataEncryption reports the progress of a migration to another key.

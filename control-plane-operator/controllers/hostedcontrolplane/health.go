@@ -51,7 +51,7 @@ func AskPlugins(ctx context.Context, address string) string {
 func askPlugins(ctx context.Context, server string) string {
 	_, failed, err := askHealth(ctx, server)
 	if err == nil && slices.Contains(failed, kubeapiserver.PluginsCheck) {
-		return "the plugin does not answer the API server, or says that it is not well"
+		return "the plugin does not answer the API server, or reports that it is unhealthy"
 	}
 	return ""
 }

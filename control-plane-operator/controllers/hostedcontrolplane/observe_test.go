@@ -46,7 +46,7 @@ func TestPlugins(t *testing.T) {
 	plain.Spec.InitContainers = nil
 	other := pod("etcd-0", "192.0.2.66", crashing)
 	other.Labels["app"] = "etcd"
-	const advice = "; API servers that run go on with what they have decrypted"
+	const advice = "; running API servers keep serving data that they have already decrypted"
 	for name, tc := range map[string]struct {
 		pods  []client.Object
 		want  string

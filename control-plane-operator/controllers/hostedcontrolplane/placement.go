@@ -101,13 +101,13 @@ func whyNoNode(message string) string {
 		}
 		rules = append(rules, fmt.Sprintf("%s of %s nodes: %s", found[2][at[2]:at[3]], found[1], ruleOf(found[2][at[1]:end])))
 	}
-	return "no node has a place (" + strings.Join(rules, "; ") + ")"
+	return "no node fits (" + strings.Join(rules, "; ") + ")"
 }
 
 // rules map the scheduler's messages to the placement rules of a hosted cluster.
 var rules = []struct{ says, means string }{
-	{"pod anti-affinity", "one is there that it must not share a host with"},
-	{"topology spread", "replicas spread over hosts, and this one has its share"},
+	{"pod anti-affinity", "the node runs a pod that it must not share a host with"},
+	{"topology spread", "replicas are spread over hosts, and this host already has its share"},
 	{"node affinity/selector", "it does not match spec.nodeSelector of the HostedCluster, or is not set aside for it"},
 	{"volume node affinity", "the pod's volume is on another node or in another zone"},
 	{"untolerated taint", "a taint that spec.tolerations of the HostedCluster do not tolerate"},

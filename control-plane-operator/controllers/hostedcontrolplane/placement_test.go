@@ -26,19 +26,19 @@ func TestWhyNoNode(t *testing.T) {
 	for name, tc := range map[string]struct{ message, want string }{
 		"When nodes lack memory and one has the component already, it should name both rules": {
 			"0/3 nodes are available: 1 node(s) didn't match pod anti-affinity rules, 2 Insufficient memory. preemption: 0/3 nodes are available: 3 No preemption victims found for incoming pod.",
-			"no node has a place (1 of 3 nodes: one is there that it must not share a host with (didn't match pod anti-affinity rules); 2 of 3 nodes: Insufficient memory)"},
+			"no node fits (1 of 3 nodes: the node runs a pod that it must not share a host with (didn't match pod anti-affinity rules); 2 of 3 nodes: Insufficient memory)"},
 		"When a taint has commas in it, it should stay one rule": {
 			"0/2 nodes are available: 2 node(s) had untolerated taint {a: b, c}. preemption: 0/2 nodes are available: 2 Preemption is not helpful for scheduling.",
-			"no node has a place (2 of 2 nodes: a taint that spec.tolerations of the HostedCluster do not tolerate (had untolerated taint {a: b, c}))"},
+			"no node fits (2 of 2 nodes: a taint that spec.tolerations of the HostedCluster do not tolerate (had untolerated taint {a: b, c}))"},
 		"When replicas spread, it should say over what": {
 			"0/1 nodes are available: 1 node(s) didn't match pod topology spread constraints.",
-			"no node has a place (1 of 1 nodes: replicas spread over hosts, and this one has its share (didn't match pod topology spread constraints))"},
+			"no node fits (1 of 1 nodes: replicas are spread over hosts, and this host already has its share (didn't match pod topology spread constraints))"},
 		"When the volume is elsewhere, it should say so": {
 			"0/1 nodes are available: 1 node(s) had volume node affinity conflict.",
-			"no node has a place (1 of 1 nodes: the pod's volume is on another node or in another zone (had volume node affinity conflict))"},
+			"no node fits (1 of 1 nodes: the pod's volume is on another node or in another zone (had volume node affinity conflict))"},
 		"When nodes do not match and one is cordoned, it should say so": {
 			"0/3 nodes are available: 1 node(s) were unschedulable, 2 node(s) didn't match Pod's node affinity/selector.",
-			"no node has a place (1 of 3 nodes: cordoned (were unschedulable); 2 of 3 nodes: " +
+			"no node fits (1 of 3 nodes: cordoned (were unschedulable); 2 of 3 nodes: " +
 				"it does not match spec.nodeSelector of the HostedCluster, or is not set aside for it (didn't match Pod's node affinity/selector))"},
 		"When the claim is not bound, it should tell the scheduler's words": {
 			"0/3 nodes are available: pod has unbound immediate PersistentVolumeClaims. preemption: 0/3 nodes are available: 3 Preemption is not helpful for scheduling.",
@@ -80,7 +80,7 @@ func TestPodsScheduled(t *testing.T) {
 		}
 		return all
 	}
-	const noPlace = "no node has a place (1 of 1 nodes: Insufficient cpu)"
+	const noPlace = "no node fits (1 of 1 nodes: Insufficient cpu)"
 	before := []metav1.Condition{{Type: string(hyperv1.ControlPlanePodsScheduled), Status: metav1.ConditionFalse, Reason: "Unschedulable"}}
 	for name, tc := range map[string]struct {
 		pods   []client.Object
@@ -92,7 +92,7 @@ func TestPodsScheduled(t *testing.T) {
 			pods: []client.Object{pod("etcd-0", corev1.ConditionTrue, "", time.Hour), going}, want: "none"},
 		"When pods wait for a place, they should be named with the rule": {
 			pods: stuck("kube-scheduler-x", "kube-apiserver-x"),
-			want: "False/Unschedulable: kube-apiserver-x: no node has a place (1 of 1 nodes: Insufficient cpu). kube-scheduler-x: no node has a place (1 of 1 nodes: Insufficient cpu)"},
+			want: "False/Unschedulable: kube-apiserver-x: no node fits (1 of 1 nodes: Insufficient cpu). kube-scheduler-x: no node fits (1 of 1 nodes: Insufficient cpu)"},
 		"When one waits for seconds only, it should be given time": {
 			pods: []client.Object{pod("etcd-0", corev1.ConditionFalse, corev1.PodReasonUnschedulable, time.Second)}, want: "none", young: true},
 		"When one has waited for as long as it takes, it should be told of": {
@@ -107,8 +107,8 @@ func TestPodsScheduled(t *testing.T) {
 			pods: []client.Object{pod("etcd-0", corev1.ConditionFalse, corev1.PodReasonSchedulingGated, time.Hour)}, want: "none"},
 		"When they have found one, it should be said": {before: before, want: "True/AsExpected: "},
 		"When there are many, some should be counted only": {
-			pods: stuck("a", "b", "c", "d", "e", "f", "g"), want: "False/Unschedulable: a: no node has a place (1 of 1 nodes: Insufficient cpu). b: no node has a place (1 of 1 nodes: Insufficient cpu). " +
-				"c: no node has a place (1 of 1 nodes: Insufficient cpu). d: no node has a place (1 of 1 nodes: Insufficient cpu). e: no node has a place (1 of 1 nodes: Insufficient cpu). and 2 more pods"},
+			pods: stuck("a", "b", "c", "d", "e", "f", "g"), want: "False/Unschedulable: a: no node fits (1 of 1 nodes: Insufficient cpu). b: no node fits (1 of 1 nodes: Insufficient cpu). " +
+				"c: no node fits (1 of 1 nodes: Insufficient cpu). d: no node fits (1 of 1 nodes: Insufficient cpu). e: no node fits (1 of 1 nodes: Insufficient cpu). and 2 more pods"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			r := &Reconciler{Client: fake.NewClientBuilder().WithScheme(fixture.Scheme()).WithObjects(tc.pods...).WithInterceptorFuncs(anyOrder).Build()}

@@ -111,7 +111,7 @@ func TestInvalidSpec(t *testing.T) {
 	w.clock.SetTime(w.clock.Now().Add(350 * 24 * time.Hour))
 	g.Expect(w.client.Delete(t.Context(), &appsv1.Deployment{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "kube-scheduler"}})).To(Succeed())
 	g.Expect(w.pass()).To(Succeed())
-	g.Expect(w.message(hyperv1.ValidHostedControlPlaneConfiguration)).To(And(ContainSubstring("use NodePort or LoadBalancer"), ContainSubstring("kept as the last valid spec had it")))
+	g.Expect(w.message(hyperv1.ValidHostedControlPlaneConfiguration)).To(And(ContainSubstring("use NodePort or LoadBalancer"), ContainSubstring("the last valid spec stays in effect")))
 	g.Expect(w.condition(hyperv1.HostedControlPlaneAvailable)).To(Equal("True/AsExpected"), "its users notice nothing")
 	g.Expect(refreshed(w).Status.VersionStatus.Desired.Image).To(Equal(desired), "nobody goes to the release of a spec that cannot work")
 	renewed := &corev1.Secret{}

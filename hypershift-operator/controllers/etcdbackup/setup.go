@@ -44,7 +44,7 @@ func served(ctx context.Context, mapper meta.RESTMapper) bool {
 	kind := hyperv1.GroupVersion.WithKind("HCPEtcdBackup")
 	_, err := mapper.RESTMapping(kind.GroupKind(), kind.Version)
 	if err != nil && !meta.IsNoMatchError(err) {
-		klog.FromContext(ctx).Error(err, "Cannot tell yet whether the management cluster has the kind HCPEtcdBackup")
+		klog.FromContext(ctx).Error(err, "Cannot determine yet whether the management cluster has the kind HCPEtcdBackup")
 	}
 	return err == nil
 }

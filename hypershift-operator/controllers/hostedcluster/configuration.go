@@ -119,7 +119,7 @@ func validateAllowedBlocks(hc *hyperv1.HostedCluster) error {
 	for _, service := range hc.Spec.Services {
 		if service.Service == hyperv1.APIServer && service.ServicePublishingStrategy.Type == hyperv1.NodePort {
 			return errors.New("spec.networking.apiServer.allowedCIDRBlocks cannot be enforced while the APIServer is published by NodePort, " +
-				"which lets everybody in: publish it by LoadBalancer, or remove the blocks and filter in front of the nodes")
+				"which admits every client; publish it by LoadBalancer, or remove the blocks and filter in front of the nodes")
 		}
 	}
 	return nil

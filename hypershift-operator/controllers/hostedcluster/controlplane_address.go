@@ -31,8 +31,8 @@ func (s *scope) publishable(wanted, last []hyperv1.ServicePublishingStrategyMapp
 		s.clear(hyperv1.PublishedAddressUpToDate)
 		return wanted
 	}
-	s.reject(hyperv1.PublishedAddressUpToDate, reasonAddressFixed, "Nodes of an OpenShift release cannot go over to another address of their control plane, "+
-		"and everything stays as it was: set spec.services back for "+strings.Join(changed, ", "))
+	s.reject(hyperv1.PublishedAddressUpToDate, reasonAddressFixed, "Nodes of an OpenShift release cannot migrate to another "+
+		"control plane address; the previous address is kept. Set spec.services back for "+strings.Join(changed, ", "))
 	return last
 }
 

@@ -58,7 +58,7 @@ func TestOtherAddress(t *testing.T) {
 		g.Expect(hcp.Spec.Services).To(Equal(before.Spec.Services))
 		c := s.conditions[string(hyperv1.PublishedAddressUpToDate)]
 		g.Expect(string(c.Status) + "/" + c.Reason).To(Equal("False/NotSupported"))
-		g.Expect(c.Message).To(And(ContainSubstring("set spec.services back for"), ContainSubstring("APIServer (NodePort ")))
+		g.Expect(c.Message).To(And(ContainSubstring("Set spec.services back for"), ContainSubstring("APIServer (NodePort ")))
 
 		s = withScope(released(releaseinfo.OpenShift))
 		g.Expect(s.shapeControlPlane(hcp)).To(Succeed())

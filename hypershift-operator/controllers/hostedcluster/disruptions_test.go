@@ -110,7 +110,7 @@ func disruptions(t *testing.T, c client.WithWatch) {
 		hcp.Status.CustomKubeconfig = &hyperv1.KubeconfigSecretRef{Name: "admin-kubeconfig", Key: "kubeconfig"}
 		s.Expect(c.Status().Update(t.Context(), hcp)).To(Succeed())
 		_, err := s.pass()
-		s.Expect(err).To(MatchError(ContainSubstring("it is HostedCluster alike/demo-custom's")))
+		s.Expect(err).To(MatchError(ContainSubstring("it belongs to HostedCluster alike/demo-custom,")))
 		s.Expect(c.Get(t.Context(), client.ObjectKeyFromObject(other), other)).To(Succeed())
 		s.Expect(other.Data["kubeconfig"]).To(BeEquivalentTo("demo-custom's"))
 	})

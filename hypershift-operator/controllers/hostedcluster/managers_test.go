@@ -158,7 +158,7 @@ func TestForeignProvider(t *testing.T) {
 		g := NewWithT(t)
 		said := s.condition(hyperv1.PlatformProviderSupported)
 		g.Expect(said.Status).To(Equal(metav1.ConditionFalse))
-		g.Expect(said.Message).To(And(ContainSubstring("made by registry.example/capmaas:v0.9.0"), ContainSubstring("the certificate of MAAS"), ContainSubstring("Remove the annotation")))
+		g.Expect(said.Message).To(And(ContainSubstring("made by registry.example/capmaas:v0.9.0"), ContainSubstring("the certificate of MAAS"), ContainSubstring("remove the annotation")))
 		changed := s.cluster()
 		delete(changed.Annotations, hyperv1.ClusterAPIProviderMAASImage)
 		g.Expect(c.Update(t.Context(), changed)).To(Succeed())

@@ -37,7 +37,8 @@ func (r *Reconciler) reconcileNamespace(ctx context.Context, s *scope) (ctrl.Res
 		return ctrl.Result{}, err
 	}
 	if !namespace.DeletionTimestamp.IsZero() {
-		return ctrl.Result{}, fmt.Errorf("namespace %s is being deleted by somebody else: the cluster cannot run in it any more; see its conditions for what it waits for", s.namespace)
+		return ctrl.Result{}, fmt.Errorf("namespace %s is being deleted without its HostedCluster; the control plane cannot run "+
+			"until the namespace is gone and created again; see its conditions for what blocks the deletion", s.namespace)
 	}
 	s.securityUID = namespace.Annotations[hyperv1.DefaultSecurityContextUIDAnnotation]
 	return ctrl.Result{}, r.markServed(ctx, s, namespace)

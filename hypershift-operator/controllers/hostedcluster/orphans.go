@@ -216,9 +216,9 @@ func (j *Janitor) graceLeft(ctx context.Context, key client.ObjectKey, namespace
 	ctrl.LoggerFrom(ctx).Info("The HostedCluster of a control plane is gone", "namespace", namespace.Name, "grace",
 		j.Grace.String())
 	j.event(namespace, "OrphanedControlPlane",
-		"HostedCluster %s is gone and its control plane is not. It is deleted with its machines after %s, unless "+
-			"the HostedCluster is created again or the annotation %s=%s is set on this namespace", key, j.Grace,
-		hyperv1.OrphanPolicyAnnotation, hyperv1.OrphanPolicyKeep)
+		"HostedCluster %s is gone, but its control plane is not. The control plane is deleted with its machines "+
+			"after %s, unless the HostedCluster is created again or the annotation %s=%s is set on this namespace",
+		key, j.Grace, hyperv1.OrphanPolicyAnnotation, hyperv1.OrphanPolicyKeep)
 	return j.Grace, nil
 }
 

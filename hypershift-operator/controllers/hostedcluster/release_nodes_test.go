@@ -143,8 +143,8 @@ func TestVersionFaults(t *testing.T) {
 	}{
 		"a new cluster may begin anywhere":            {tagged("1.34.0"), "", func(*scope) {}, ""},
 		"one minor is one step":                       {tagged("1.36.0"), "", at135, ""},
-		"two minors are no step":                      {tagged("1.36.0"), "", at134, "spec.release.image: a control plane goes up one minor version at a time"},
-		"two minors are none by the other field":      {tagged("1.34.0"), tagged("1.36.0"), at134, "spec.controlPlaneRelease.image: a control plane goes up"},
+		"two minors are no step":                      {tagged("1.36.0"), "", at134, "spec.release.image: a control plane is upgraded by one minor version at a time"},
+		"two minors are none by the other field":      {tagged("1.34.0"), tagged("1.36.0"), at134, "spec.controlPlaneRelease.image: a control plane is upgraded"},
 		"it does not go back":                         {tagged("1.34.0"), "", at135, "spec.release.image: going back from version 1.35.0"},
 		"it does not go back from what it began":      {tagged("1.35.0"), "", begun136, "spec.release.image: going back from version 1.36.0"},
 		"somebody wants it tried":                     {tagged("1.34.0"), "", skipped, ""},
@@ -200,7 +200,7 @@ func TestBlockedUpgrade(t *testing.T) {
 		want       []string
 	}{
 		"nothing speaks against it":        {tagged("1.36.0"), "", []func(*scope){at135}, nil, nil},
-		"the control plane speaks":         {tagged("1.36.0"), "", []func(*scope){at135, small}, nil, []string{"from 1.35.0 to 1.36.0 now: etcd is small. Mend that", hyperv1.ForceUpgradeToAnnotation + " to " + tagged("1.36.0")}},
+		"the control plane speaks":         {tagged("1.36.0"), "", []func(*scope){at135, small}, nil, []string{"from 1.35.0 to 1.36.0 now: etcd is small. Fix that", hyperv1.ForceUpgradeToAnnotation + "=" + tagged("1.36.0")}},
 		"the nodes do":                     {tagged("1.36.0"), "", []func(*scope){at135}, []client.Object{old}, []string{"a (1.32.0)"}},
 		"both do, the nodes' word is told": {tagged("1.36.0"), "", []func(*scope){at135, small}, []client.Object{old}, []string{"a (1.32.0)"}},
 		"its own release is blocked":       {tagged("1.35.0"), tagged("1.36.0"), []func(*scope){at135, small}, nil, []string{hyperv1.ForceUpgradeToAnnotation + " to " + tagged("1.36.0")}},

@@ -46,7 +46,7 @@ func (s *scope) unreported(reported configv1.Release, image string, payload *rel
 func (s *scope) untaken() string {
 	for _, wanted := range []string{s.hc.Spec.Release.Image, s.controlPlaneSource()} {
 		if _, taken := release.Taken(s.hcp, wanted); wanted != "" && !taken {
-			return fmt.Sprintf("Release %s is not taken up yet: the conditions %s and %s tell what it waits for",
+			return fmt.Sprintf("Release %s is not rolled out yet; see the conditions %s and %s",
 				wanted, hyperv1.ReconciliationActive, hyperv1.ReconciliationSucceeded)
 		}
 	}

@@ -108,8 +108,8 @@ func TestPending(t *testing.T) {
 		"ours is told apart by its image":              {running(ours, "b", at("1.36.3", "a"), at("1.36.3", "b")), "Rolling out 1.36.3 (b)"},
 		"an OpenShift payload is known by its version": {running(openshift, "b", at("4.20.1", "a"), at("4.20.1", "a")), ""},
 		"the release that is wanted is taken":          {taken(fixture.ReleaseImage, ""), ""},
-		"the release that is wanted is not taken":      {taken("registry.example/other", ""), "Release " + fixture.ReleaseImage + " is not taken up yet"},
-		"that of the control plane is not":             {taken(fixture.ReleaseImage, "registry.example/own"), "Release registry.example/own is not taken up yet"},
+		"the release that is wanted is not taken":      {taken("registry.example/other", ""), "Release " + fixture.ReleaseImage + " is not rolled out yet"},
+		"that of the control plane is not":             {taken(fixture.ReleaseImage, "registry.example/own"), "Release registry.example/own is not rolled out yet"},
 		"it is being deleted": {func(s *scope) {
 			taken("registry.example/other", "")(s)
 			s.hc.DeletionTimestamp = ptr.To(metav1.NewTime(now))

@@ -142,7 +142,7 @@ func (r *Reconciler) upgradeBlocked(ctx context.Context, s *scope, wanted images
 	if err != nil || why == "" {
 		return "", err
 	}
-	return fmt.Sprintf("The cluster cannot go from %s to %s now: %s. Mend that, or set the annotation %s to %s to go there all the same",
+	return fmt.Sprintf("The cluster cannot be upgraded from %s to %s now: %s. Fix that, or set annotation %s=%s to force the upgrade",
 		at.reached, to, why, hyperv1.ForceUpgradeToAnnotation, source), nil
 }
 

@@ -149,7 +149,7 @@ func TestUpgradeRules(t *testing.T) {
 		says            string
 	}{
 		{"When it goes up by a minor it should be taken", "1.31.0", tagged("1.32.0"), ""},
-		{"When it leaves out minors it should be refused", "1.31.0", tagged("1.36.0"), "spec.release.image: a control plane goes up one minor version at a time, and from 1.31.0 to 1.36.0 are 5: choose a release of 1.32 first"},
+		{"When it leaves out minors it should be refused", "1.31.0", tagged("1.36.0"), "spec.release.image: a control plane is upgraded by one minor version at a time, and 1.31.0 to 1.36.0 spans 5: choose a release of 1.32 first"},
 		{"When it goes back by a minor it should be refused", "1.36.0", tagged("1.35.0"), "spec.release.image: going back from version 1.36.0 to 1.35.0 is not possible"},
 		{"When it is of another distribution it should be refused", "1.31.0", fixture.OCPImage, "the distribution cannot be changed"},
 		{"When it cannot be read it should be refused", "1.36.0", "registry.example/none:1", "registry.example/none:1"},
@@ -200,7 +200,7 @@ func TestUpgradeRulesOfTheControlPlanesOwnRelease(t *testing.T) {
 	}
 	own("1.36.0")
 	s.Expect(s.controlPlane().Spec.ControlPlaneReleaseImage).To(BeNil())
-	s.Expect(s.condition(hyperv1.ValidReleaseImage).Message).To(HavePrefix("spec.controlPlaneRelease.image: a control plane goes up one minor version"))
+	s.Expect(s.condition(hyperv1.ValidReleaseImage).Message).To(HavePrefix("spec.controlPlaneRelease.image: a control plane is upgraded by one minor version"))
 	own("1.34.0")
 	s.Expect(s.controlPlane().Spec.ControlPlaneReleaseImage).To(HaveValue(Equal(pinned("1.34.0"))))
 	s.Expect(s.condition(hyperv1.HostedClusterProgressing).Message).To(ContainSubstring("Rolling out 1.34.0"))
@@ -226,7 +226,7 @@ func TestHangingUpgrade(t *testing.T) {
 	s.want(tagged("1.32.0"))
 	s.reportVersion("1.32.0", configv1.PartialUpdate)
 	s.want(tagged("1.33.0"))
-	s.Expect(s.condition(hyperv1.ValidReleaseImage).Message).To(ContainSubstring("from 1.31.0 to 1.33.0 are 2"), "only a completed version counts")
+	s.Expect(s.condition(hyperv1.ValidReleaseImage).Message).To(ContainSubstring("1.31.0 to 1.33.0 spans 2"), "only a completed version counts")
 	s.want(tagged("1.31.0"))
 	s.Expect(s.condition(hyperv1.ValidReleaseImage).Message).To(ContainSubstring("going back"), "API servers of the new version may have written")
 	s.want(tagged("1.32.1"))

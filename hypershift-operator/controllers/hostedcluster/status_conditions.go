@@ -127,8 +127,9 @@ func available(reported []metav1.Condition, s *scope) metav1.Condition {
 	}
 	if s.hcp != nil && !s.hcp.DeletionTimestamp.IsZero() {
 		// The last report is outdated, and its operators may be gone already.
-		return condition.False(conditionType, hyperv1.WaitingForAvailableReason, fmt.Sprintf("The hosted control plane is being deleted, though "+
-			"the HostedCluster is not: did somebody delete HostedControlPlane or namespace %s? To give the cluster up, delete the HostedCluster", s.hcp.Namespace))
+		return condition.False(conditionType, hyperv1.WaitingForAvailableReason, fmt.Sprintf(
+			"The HostedControlPlane is being deleted without its HostedCluster; check what deleted it or namespace %s. "+
+				"To delete the cluster, delete the HostedCluster", s.hcp.Namespace))
 	}
 	c := condition.Copy(reported, string(hyperv1.HostedControlPlaneAvailable), hyperv1.WaitingForAvailableReason)
 	if c.Status == metav1.ConditionTrue {

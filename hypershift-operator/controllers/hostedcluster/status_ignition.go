@@ -147,6 +147,7 @@ func (s *scope) unpublished() string {
 	case hyperv1.Route:
 		return fmt.Sprintf("Machines cannot reach the ignition-server yet: Route %s in namespace %s is not there, or has no host", ignitionServerName, s.namespace)
 	default:
-		return fmt.Sprintf("Machines cannot reach the ignition-server: spec.services publishes Ignition by %q, which it cannot be; use NodePort or Route", strategy.Type)
+		return fmt.Sprintf("Machines cannot reach the ignition-server: spec.services cannot publish Ignition by %q; "+
+			"use NodePort or Route", strategy.Type)
 	}
 }

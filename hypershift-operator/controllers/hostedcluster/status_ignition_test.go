@@ -115,7 +115,7 @@ func TestIgnitionByLoadBalancer(t *testing.T) {
 		s := published(t, fixture.Start(t), "ignition-loadbalancer", hyperv1.ServicePublishingStrategy{Type: hyperv1.LoadBalancer})
 		s.runIgnition()
 		s.mustPass()
-		s.Expect(s.condition(hyperv1.IgnitionEndpointAvailable).Message).To(ContainSubstring(`publishes Ignition by "LoadBalancer", which it cannot be; use NodePort or Route`))
+		s.Expect(s.condition(hyperv1.IgnitionEndpointAvailable).Message).To(ContainSubstring(`spec.services cannot publish Ignition by "LoadBalancer"; use NodePort or Route`))
 	})
 }
 

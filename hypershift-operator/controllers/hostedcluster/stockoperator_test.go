@@ -362,7 +362,7 @@ func TestPayloadTrust(t *testing.T) {
 			Data: map[string]string{"ca-bundle.crt": "theirs"}}
 		g.Expect(c.Create(t.Context(), theirs)).To(Succeed())
 		_, err := s.pass()
-		g.Expect(err).To(MatchError(ContainSubstring("an object of that name is there")))
+		g.Expect(err).To(MatchError(ContainSubstring("an object of that name already exists")))
 		g.Expect(found(t, c, theirs).Data).To(HaveKeyWithValue("ca-bundle.crt", "theirs"))
 	})
 	t.Run("a Kubernetes payload gets none", func(t *testing.T) {

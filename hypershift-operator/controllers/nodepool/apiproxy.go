@@ -70,7 +70,7 @@ func (s *scope) apiTunnel() (string, error) {
 	}
 	to, err := url.Parse(proxy.HTTPSProxy)
 	if err != nil || to.Hostname() == "" {
-		return "", errors.New("HostedCluster: spec.configuration.proxy.httpsProxy is no URL with a host: write http://HOST:PORT")
+		return "", errors.New("HostedCluster: spec.configuration.proxy.httpsProxy is not a URL with a host; use http://HOST:PORT")
 	}
 	return net.JoinHostPort(to.Hostname(), cmp.Or(to.Port(), map[string]string{"http": "80", "https": "443"}[to.Scheme])), nil
 }

@@ -178,7 +178,7 @@ func TestDigests(t *testing.T) {
 			hc.Status.Version = &hyperv1.ClusterVersionStatus{History: []configv1.UpdateHistory{coming, done}}
 		})
 		b.wants(second)
-		b.Expect(b.condition("ValidReleaseImage").Message).To(ContainSubstring("the nodes follow when it is"))
+		b.Expect(b.condition("ValidReleaseImage").Message).To(ContainSubstring("nodes are updated afterwards"))
 		b.Expect(b.userData()).To(Equal(before))
 
 		coming.State, coming.CompletionTime = configv1.CompletedUpdate, &done.StartedTime

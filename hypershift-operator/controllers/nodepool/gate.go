@@ -59,7 +59,7 @@ func (r *Reconciler) clusterRelease(ctx context.Context, s *scope) (*releaseinfo
 	}
 	wanted, err := r.Releases.Lookup(ctx, cmp.Or(taken, image), s.access)
 	if err != nil {
-		return nil, fmt.Errorf("the release of HostedCluster %s, which the pool's must not be newer than, cannot be read: %w", s.hc.Name, err)
+		return nil, fmt.Errorf("reading the release of HostedCluster %s to compare it with the pool's: %w", s.hc.Name, err)
 	}
 	return wanted, nil
 }
@@ -73,7 +73,7 @@ func (r *Reconciler) inOrder(ctx context.Context, s *scope) error {
 	if err != nil || !coming {
 		return err
 	}
-	return fmt.Errorf("the control plane is not through with the release %s yet: the nodes follow when it is", s.release.Pinned())
+	return fmt.Errorf("the control plane has not completed release %s; nodes are updated afterwards", s.release.Pinned())
 }
 
 // comingRelease reports whether the control plane is being updated to the pool's release, or is about to be. The

@@ -46,7 +46,7 @@ func (r *Reconciler) grant(ctx context.Context, s *scope, secret *corev1.Secret,
 		})
 	}
 	if err != nil {
-		return fmt.Errorf("letting %s work with Secret %s: %w", account, secret.Name, err)
+		return fmt.Errorf("granting %s access to Secret %s: %w", account, secret.Name, err)
 	}
 	return nil
 }

@@ -104,7 +104,7 @@ func (s *scope) reportBadHealthCheck(existed bool, err error) {
 func (s *scope) reportRemediation(mhc *clusterv1.MachineHealthCheck) {
 	for _, c := range mhc.Status.Conditions {
 		if c.Type == clusterv1.MachineHealthCheckRemediationAllowedCondition && c.Status == metav1.ConditionFalse {
-			s.reject(hyperv1.NodePoolReadyConditionType, c.Reason, "Failing machines are not replaced any more: "+c.Message)
+			s.reject(hyperv1.NodePoolReadyConditionType, c.Reason, "Failing machines are no longer replaced: "+c.Message)
 		}
 	}
 }

@@ -64,7 +64,7 @@ func TestMachineHealthCheck(t *testing.T) {
 	said := s.condition("Ready")
 	s.Expect(said.Status).To(Equal(corev1.ConditionFalse))
 	s.Expect(said.Reason).To(Equal("TooManyUnhealthy"))
-	s.Expect(said.Message).To(Equal("Failing machines are not replaced any more: 3 of 4 machines fail"))
+	s.Expect(said.Message).To(Equal("Failing machines are no longer replaced: 3 of 4 machines fail"))
 }
 
 func TestDurationOfAnnotation(t *testing.T) {

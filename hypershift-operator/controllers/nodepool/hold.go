@@ -110,7 +110,7 @@ func (r *Reconciler) holdSet(ctx context.Context, s *scope, set client.Object, s
 func (s *scope) tellHeld(why string) {
 	for _, conditionType := range []string{hyperv1.NodePoolUpdatingConfigConditionType, hyperv1.NodePoolUpdatingVersionConditionType} {
 		if c, known := s.conditions[conditionType]; known && c.Status == metav1.ConditionTrue {
-			c.Message += ". No machine is touched before that. " + why
+			c.Message += ". Machines stay unchanged until then. " + why
 			s.setCondition(c)
 		}
 	}

@@ -65,7 +65,7 @@ func TestHold(t *testing.T) {
 		s.Expect(payload.Status).To(Equal(corev1.ConditionFalse))
 		s.Expect(payload.Reason).To(Equal("InvalidConfig"))
 		s.Expect(payload.Message).To(Equal(s.refusal))
-		s.Expect(s.condition("UpdatingConfig").Message).To(And(ContainSubstring("No machine is touched"), ContainSubstring(s.refusal)))
+		s.Expect(s.condition("UpdatingConfig").Message).To(And(ContainSubstring("Machines stay unchanged until then"), ContainSubstring(s.refusal)))
 		s.secret(first)
 		s.Expect(s.tokenOf(first).Annotations).NotTo(HaveKey(hyperv1.IgnitionServerTokenExpirationTimestampAnnotation),
 			"machines of the last configuration may still be made")
@@ -114,7 +114,7 @@ func TestHold(t *testing.T) {
 		s.Expect(*md.Spec.Template.Spec.Bootstrap.DataSecretName).NotTo(Equal(first))
 		s.Expect(md.Spec.Template.Spec.InfrastructureRef.Name).NotTo(Equal(untouched.Deployment.Template.Spec.InfrastructureRef.Name))
 		s.Expect(s.condition("ValidGeneratedPayload").Status).To(Equal(corev1.ConditionTrue))
-		s.Expect(s.condition("UpdatingConfig").Message).NotTo(ContainSubstring("No machine is touched"))
+		s.Expect(s.condition("UpdatingConfig").Message).NotTo(ContainSubstring("Machines stay unchanged until then"))
 	})
 }
 

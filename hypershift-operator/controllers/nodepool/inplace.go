@@ -188,7 +188,8 @@ func (s *scope) reportInPlace(ms *clusterv1.MachineSet) {
 		s.reportUnderway(ms.Annotations[hyperv1.NodePoolUpgradeInProgressTrueAnnotation])
 		s.reportFailed(ms.Annotations[hyperv1.NodePoolUpgradeInProgressFalseAnnotation])
 	case len(late) > 0:
-		s.reportUnderway(fmt.Sprintf("Machine %s is on its way with the configuration from before: it is updated when it has joined", late[0].Name))
+		s.reportUnderway(fmt.Sprintf(
+			"Machine %s is joining with the previous configuration; it is updated after it has joined", late[0].Name))
 	}
 }
 
@@ -200,7 +201,8 @@ func (s *scope) reportFailed(failed string) {
 	for _, conditionType := range updatingConditions {
 		if s.conditions[conditionType].Status == metav1.ConditionTrue {
 			s.reject(conditionType, hyperv1.NodePoolInplaceUpgradeFailedReason, failed+
-				". No other node is updated before this one is mended, or its Machine is deleted, which installs another one with the wanted configuration")
+				". The rollout is paused until this node recovers or its Machine is deleted; "+
+				"a replacement gets the desired configuration")
 		}
 	}
 }

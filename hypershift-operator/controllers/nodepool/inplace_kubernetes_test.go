@@ -93,7 +93,7 @@ func TestInPlaceKubernetes(t *testing.T) {
 		s.Expect(failed.Reason).To(Equal(hyperv1.NodePoolInplaceUpgradeFailedReason))
 		s.Expect(failed.Severity).To(Equal("Warning"))
 		s.Expect(failed.Message).To(Equal("Node a went back: it was not Ready. " +
-			"No other node is updated before this one is mended, or its Machine is deleted, which installs another one with the wanted configuration"))
+			"The rollout is paused until this node recovers or its Machine is deleted; a replacement gets the desired configuration"))
 	})
 	t.Run("When all nodes have it, the pool should have the version, and the former configuration go", func(*testing.T) {
 		says(hyperv1.NodePoolUpgradeInProgressFalseAnnotation, "")

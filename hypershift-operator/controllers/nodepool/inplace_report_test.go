@@ -67,7 +67,7 @@ const atRest = "False/AsExpected: " + hyperv1.AllIsWellMessage
 
 func TestTellUpdating(t *testing.T) {
 	const plain, broken, wayOut = "True/AsExpected: Updating nodes to configuration configured", "False/InplaceUpgradeFailed: Node a went back",
-		". No other node is updated before this one is mended, or its Machine is deleted, which installs another one with the wanted configuration"
+		". The rollout is paused until this node recovers or its Machine is deleted; a replacement gets the desired configuration"
 	const words, failed = "1 of 2 nodes are updated", "Node a went back"
 	for name, test := range map[string]struct {
 		config, version string

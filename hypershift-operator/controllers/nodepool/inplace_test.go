@@ -189,7 +189,7 @@ func TestInPlaceLatecomers(t *testing.T) {
 	t.Run("When the upgrader is through before a machine has joined, the update should not be over", func(t *testing.T) {
 		NewWithT(t).Expect(g.condition("UpdatingVersion").Status).To(Equal(corev1.ConditionTrue))
 		NewWithT(t).Expect(g.condition("UpdatingVersion").Message).To(Equal(
-			"Machine inplace-late-1 is on its way with the configuration from before: it is updated when it has joined"))
+			"Machine inplace-late-1 is joining with the previous configuration; it is updated after it has joined"))
 	})
 	t.Run("When the machine joins, it should be updated too", func(t *testing.T) {
 		g.join()

@@ -47,8 +47,7 @@ func (r *Reconciler) reportFieldsWithoutEffect(_ context.Context, s *scope) (ctr
 		s.clear(conditionType)
 		return ctrl.Result{}, nil
 	}
-	s.reject(conditionType, reasonWithoutEffect, fmt.Sprintf("Set without effect, as this operator does nothing with it for a release of %s: spec.%s; remove it",
-		s.release.Distribution(),
-		strings.Join(fields, ", spec.")))
+	s.reject(conditionType, reasonWithoutEffect, fmt.Sprintf("Without effect for a release of %s: spec.%s; remove it",
+		s.release.Distribution(), strings.Join(fields, ", spec.")))
 	return ctrl.Result{}, nil
 }

@@ -164,7 +164,7 @@ func TestAPITunnel(t *testing.T) {
 		"When noProxy names a name of the API server's Service, it should be direct":    {https: "http://proxy.example:3128", noProxy: "kubernetes.default.svc"},
 		"When noProxy names the network of services, it should be direct":               {https: "http://proxy.example:3128", noProxy: "10.0.0.0/8,172.31.0.0/16"},
 		"When noProxy names the network of pods, it should be direct":                   {https: "http://proxy.example:3128", noProxy: "10.132.0.0/14"},
-		"When the proxy is no URL, it should be refused by the name of the field":       {https: "proxy", fails: "spec.configuration.proxy.httpsProxy is no URL"},
+		"When the proxy is no URL, it should be refused by the name of the field":       {https: "proxy", fails: "spec.configuration.proxy.httpsProxy is not a URL"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			g, hc := NewWithT(t), fixture.HostedCluster("clusters")

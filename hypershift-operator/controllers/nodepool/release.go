@@ -64,7 +64,8 @@ func (r *Reconciler) lookup(ctx context.Context, s *scope) error {
 	image := release.OfPool(s.pool, s.hcp)
 	s.release, err = r.Releases.Lookup(ctx, image, s.access)
 	if err != nil && image != s.pool.Spec.Release.Image {
-		return fmt.Errorf("%w (spec.release.image %s meant that when it was set; name the release otherwise to take another)", err, s.pool.Spec.Release.Image)
+		return fmt.Errorf("%w (spec.release.image %s meant that image when it was set; to use another image, "+
+			"set another tag or a digest)", err, s.pool.Spec.Release.Image)
 	}
 	return err
 }

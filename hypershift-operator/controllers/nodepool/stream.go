@@ -52,8 +52,8 @@ func (s *scope) chooseStream(documents []string) (string, error) {
 		return "", fmt.Errorf("spec.osImageStream.name is %s, which has no runc, and a ContainerRuntimeConfig of "+
 			"spec.config sets defaultRuntime runc: change one of them", explicit)
 	case explicit == streamRHEL9 && kept == streamRHEL10 && s.inPlace() && len(s.machines) > 0:
-		return "", fmt.Errorf("spec.osImageStream.name is %s, and the nodes run %s, from which no update in place leads "+
-			"back: create another NodePool", explicit, kept)
+		return "", fmt.Errorf("spec.osImageStream.name is %s, but the nodes run %s, and an in-place update cannot return "+
+			"to the older stream; create another NodePool", explicit, kept)
 	case explicit != "":
 		return explicit, nil
 	case kept == streamRHEL10 && runc:

@@ -148,7 +148,7 @@ func (s *scope) keeps(conditionType string) bool {
 
 func architectureFault(pool *hyperv1.NodePool, hc *hyperv1.HostedCluster, traits platforms.Traits) string {
 	if !traits.Supports(pool.Spec.Arch) {
-		return fmt.Sprintf("spec.arch %s does not go with platform %s: use one of %v", pool.Spec.Arch, traits.Type, traits.Architectures)
+		return fmt.Sprintf("spec.arch %s is not supported on platform %s: use one of %v", pool.Spec.Arch, traits.Type, traits.Architectures)
 	}
 	arch := hc.Status.PayloadArch
 	if arch == "" || arch == hyperv1.Multi || pool.Spec.Arch == "" {

@@ -107,7 +107,7 @@ func TestPlatformSaid(t *testing.T) {
 			},
 			err: phase.ErrStop, want: map[string]string{valid: "True AsExpected", "ValidPlatformImage": "False NoImage"}, says: "none yet"},
 		"When there are no such machines, it should say so": {change: func(s *scope) { s.pool.Spec.Arch = "s390x" },
-			err: phase.ErrStop, want: map[string]string{valid: "True AsExpected", arch: "False InvalidArchPlatform"}, says: "s390x does not go with platform None"},
+			err: phase.ErrStop, want: map[string]string{valid: "True AsExpected", arch: "False InvalidArchPlatform"}, says: "s390x is not supported on platform None"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			g, s := NewWithT(t), pass()

@@ -58,7 +58,7 @@ func (*Platform) ReconcileCredentials(ctx context.Context, c client.Client, clus
 	}
 	if !offered(namespace, cluster.HostedCluster.Namespace) {
 		return platform.Credentials{CheckAgain: namespacePoll, Condition: condition.False(found, hyperv1.PlatformCredentialsNotFoundReason, fmt.Sprintf(
-			"The Agents of namespace %s are not for clusters of namespace %s: have an administrator say so by the annotation %s=%s on namespace %s, "+
+			"The Agents of namespace %s are not for clusters of namespace %s: have an administrator allow it by the annotation %s=%s on namespace %s, "+
 				"or correct spec.platform.agent.agentNamespace", name, cluster.HostedCluster.Namespace, hyperv1.AgentsForAnnotation, cluster.HostedCluster.Namespace, name,
 		))}, deny(ctx, c, cluster, name)
 	}

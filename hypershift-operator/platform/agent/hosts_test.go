@@ -55,9 +55,9 @@ func TestHostsThatGo(t *testing.T) {
 	}{
 		{"When there is none, it should wait for nothing", nil, ""},
 		{"When another cluster has one, it should wait for nothing", []client.Object{host("a", "clusters-other")}, ""},
-		{"When there is one, it should name it", []client.Object{host("a", "clusters-demo")}, "Waiting for the assisted service to give back 1 host; AgentMachine a"},
+		{"When there is one, it should name it", []client.Object{host("a", "clusters-demo")}, "Waiting for the assisted service to release 1 host; AgentMachine a"},
 		{"When there are several, it should count them and say what keeps one", []client.Object{host("a", "clusters-demo", stuck), host("b", "clusters-demo")},
-			"Waiting for the assisted service to give back 2 hosts; AgentMachine a: the host does not answer"},
+			"Waiting for the assisted service to release 2 hosts; AgentMachine a: the host does not answer"},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			NewWithT(t).Expect((&Platform{}).OrphanedMachines(t.Context(), testClient(t, tc.objects...), testCluster())).To(Equal(tc.want))

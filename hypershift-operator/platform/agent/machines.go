@@ -111,7 +111,7 @@ func (p *Platform) OrphanedMachines(ctx context.Context, c client.Client, cluste
 		return "", nil
 	}
 	first := &machines.Items[0]
-	waits := fmt.Sprintf("Waiting for the assisted service to give back %s; AgentMachine %s", condition.Count(len(machines.Items), "host"), first.Name)
+	waits := fmt.Sprintf("Waiting for the assisted service to release %s; AgentMachine %s", condition.Count(len(machines.Items), "host"), first.Name)
 	if c := contract.Find(first.Status.Conditions, clusterv1.ReadyCondition); c != nil && c.Message != "" {
 		return waits + ": " + c.Message, nil
 	}

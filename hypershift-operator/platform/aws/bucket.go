@@ -48,7 +48,7 @@ func (b *bucket) addFlags(flags *pflag.FlagSet) {
 	flags.StringVar(&b.name, "oidc-storage-provider-s3-bucket-name", "", "bucket that the documents of AWS clusters' issuers go to")
 	flags.StringVar(&b.region, "oidc-storage-provider-s3-region", "", "region of the bucket")
 	flags.StringVar(&b.credentials, "oidc-storage-provider-s3-credentials", "", "AWS credentials file that may write to the bucket")
-	flags.StringVar(&b.endpoint, "oidc-storage-provider-s3-endpoint", "", "URL of what speaks S3's protocol, instead of AWS's own in the region")
+	flags.StringVar(&b.endpoint, "oidc-storage-provider-s3-endpoint", "", "URL of an S3-compatible server, instead of AWS's own in the region")
 }
 
 // check reports whether the flags are consistent.
@@ -80,8 +80,8 @@ func (p *Platform) PublishIssuer(ctx context.Context, cluster platform.Cluster, 
 func (p *Platform) WithdrawIssuer(ctx context.Context, cluster platform.Cluster) error {
 	hc := cluster.HostedCluster
 	if !p.bucket.configured() {
-		return fmt.Errorf("the operator has no bucket any more to remove the issuer's documents from: run `hypershift install` with --oidc-storage-provider-s3-*, or "+
-			"remove %s/ of the bucket by hand and then the finalizer %s", hc.Spec.InfraID, hyperv1.AWSOIDCDiscoveryFinalizer)
+		return fmt.Errorf("the operator has no bucket configured to remove the issuer's documents from; run `hypershift install` "+
+			"with --oidc-storage-provider-s3-*, or remove %s/ of the bucket by hand and then the finalizer %s", hc.Spec.InfraID, hyperv1.AWSOIDCDiscoveryFinalizer)
 	}
 	if err := p.bucket.withdraw(ctx, client.ObjectKeyFromObject(hc).String(), hc.Spec.InfraID); err != nil {
 		return fmt.Errorf("removing the issuer's documents from s3://%s/%s: %s", p.bucket.name, hc.Spec.InfraID, p.bucket.explain(err))
@@ -194,11 +194,12 @@ func (b *bucket) explain(err error) string {
 	response := minio.ToErrorResponse(err)
 	switch {
 	case errors.Is(err, errTaken):
-		return err.Error() + ": make the cluster anew with another infraID, or remove them"
+		return err.Error() + ": create the cluster again with another infraID, or remove the documents"
 	case response.Code == minio.NoSuchBucket:
 		return "the bucket does not exist: make it, or run `hypershift install` with another one"
 	case response.StatusCode == http.StatusForbidden, response.StatusCode == http.StatusUnauthorized:
-		return fmt.Sprintf("the bucket refuses the operator's credentials (%s): were they rotated, or do they lack the right to list the bucket, or to get, put or delete its objects?", response.Code)
+		return fmt.Sprintf("the bucket refuses the operator's credentials (%s); check that they are current and may list the bucket "+
+			"and get, put and delete its objects", response.Code)
 	}
 	return err.Error()
 }

@@ -96,7 +96,8 @@ func endpointServices(ctx context.Context, c client.Reader, cluster platform.Clu
 func endpointSubnets(pools []hyperv1.NodePool) ([]string, error) {
 	subnets := subnetsOf(pools)
 	if len(subnets) > mostSubnets {
-		return nil, fmt.Errorf("the NodePools of the cluster are in %d subnets; an endpoint of AWS PrivateLink can be in %d: put pools into the same ones", len(subnets), mostSubnets)
+		return nil, fmt.Errorf("the NodePools of the cluster are in %d subnets, but an endpoint of AWS PrivateLink can be in %d; "+
+			"use fewer subnets", len(subnets), mostSubnets)
 	}
 	return subnets, nil
 }

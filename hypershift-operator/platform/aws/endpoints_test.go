@@ -61,7 +61,7 @@ func TestSubnetsOfEndpoints(t *testing.T) {
 	}{
 		{"When pools share subnets, it should name each once", []string{"subnet-2", "subnet-1", "subnet-2", ""}, []string{"subnet-1", "subnet-2"}, ""},
 		{"When there is no pool, it should name none", nil, nil, ""},
-		{"When there are more than AWS takes, it should say so", many, nil, "put pools into the same ones"},
+		{"When there are more than AWS takes, it should say so", many, nil, "use fewer subnets"},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			g := NewWithT(t)

@@ -49,7 +49,8 @@ func (p *Platform) IssuerDocuments(ctx context.Context, c client.Reader, cluster
 	}
 	if !strings.HasSuffix(hc.Spec.IssuerURL, "/"+hc.Spec.InfraID) {
 		return nil, condition.Unknown(validOIDC, hyperv1.StatusUnknownReason, fmt.Sprintf(
-			"The operator publishes issuers whose URL ends with /%s, the cluster's infraID: who serves %s has to publish its documents", hc.Spec.InfraID, hc.Spec.IssuerURL)), nil
+			"The operator publishes only issuers whose URL ends with /%s, the cluster's infraID; "+
+				"publish the documents of %s on the server of that URL", hc.Spec.InfraID, hc.Spec.IssuerURL)), nil
 	}
 	secret := &corev1.Secret{}
 	key := client.ObjectKey{Namespace: cluster.Namespace, Name: hosted.ServiceAccountKey}
@@ -140,7 +141,7 @@ func publicJWK(public any) (jwk, error) {
 	case *ecdsa.PublicKey:
 		algorithm, known := map[string]string{"P-256": "ES256", "P-384": "ES384", "P-521": "ES512"}[key.Params().Name]
 		if !known {
-			return jwk{}, fmt.Errorf("the API server signs with no key on curve %s", key.Params().Name)
+			return jwk{}, fmt.Errorf("the API server does not sign with a key on curve %s", key.Params().Name)
 		}
 		point, err := key.Bytes() // 4, x, y
 		if err != nil {
@@ -149,7 +150,7 @@ func publicJWK(public any) (jwk, error) {
 		size := (len(point) - 1) / 2
 		return jwk{Type: "EC", Algorithm: algorithm, Curve: key.Params().Name, X: encode(point[1 : 1+size]), Y: encode(point[1+size:])}, nil
 	}
-	return jwk{}, fmt.Errorf("the API server signs with no key of type %T", public)
+	return jwk{}, fmt.Errorf("the API server does not sign with a key of type %T", public)
 }
 
 func encode(raw []byte) string { return base64.RawURLEncoding.EncodeToString(raw) }

@@ -52,7 +52,7 @@ func (l look) validFor() time.Duration {
 func (l *looks) once(thing string, wanted any, ask func() (string, error)) (answer string, again time.Duration, failure error) {
 	raw, err := json.Marshal(wanted)
 	if err != nil {
-		return "", failedFor, fmt.Errorf("encoding what is wanted of %s: %w", thing, err)
+		return "", failedFor, fmt.Errorf("encoding the desired state of %s: %w", thing, err)
 	}
 	digest := sha256.Sum256(raw)
 	if last, left := l.last(thing); left > 0 && last.wanted == digest {

@@ -60,7 +60,8 @@ func askedFor(hc *hyperv1.HostedCluster, service *hyperv1.AWSEndpointService) me
 		return condition.True(string(hyperv1.AWSEndpointServiceAvailable), hyperv1.AWSSuccessReason, hyperv1.AllIsWellMessage)
 	}
 	return unavailable(fmt.Sprintf(
-		"make an endpoint service for the network load balancer %s which accepts connections of %s by itself, and write its name into status.endpointServiceName of AWSEndpointService %s/%s",
+		"create an endpoint service for the network load balancer %s that accepts connections of %s automatically, "+
+			"and write its name into status.endpointServiceName of AWSEndpointService %s/%s",
 		service.Spec.NetworkLoadBalancerName, strings.Join(principals(hc), ", "), service.Namespace, service.Name))
 }
 
@@ -129,8 +130,8 @@ func (p *Platform) release(ctx context.Context, c client.Client, cluster platfor
 	}
 	mine := owner(cluster.HostedCluster, service)
 	if !p.link.configured() {
-		return fmt.Sprintf(": the operator may not delete its endpoint service any more: run `hypershift install` with --private-platform AWS, or delete what has the tag %s=%s by hand "+
-			"and then the finalizer %s", ownerTag, mine, operatorFinalizer), nil
+		return fmt.Sprintf(": the operator no longer has access to delete its endpoint service; run `hypershift install` with "+
+			"--private-platform AWS, or delete the endpoint service with the tag %s=%s by hand and then the finalizer %s", ownerTag, mine, operatorFinalizer), nil
 	}
 	_, _, failure := p.link.looks.once("removal of "+mine, nil, func() (string, error) {
 		waitsFor, err := p.link.remove(ctx, mine)

@@ -55,7 +55,7 @@ func (l *privateLink) addFlags(flags *pflag.FlagSet) {
 	flags.StringVar(&l.platform, "private-platform", string(hyperv1.NonePlatform), "platform whose private clusters the operator makes endpoint services for: AWS or None")
 	flags.StringVar(&l.region, "aws-private-region", "", "region of AWS that the management cluster is in")
 	flags.StringVar(&l.credentials, "aws-private-creds", "", "AWS credentials file that may make endpoint services for the management cluster's load balancers")
-	flags.StringVar(&l.endpoint, "aws-private-endpoint", "", "URL of what speaks the protocols of EC2 and of its load balancers, instead of AWS's own in the region")
+	flags.StringVar(&l.endpoint, "aws-private-endpoint", "", "URL of a server with the APIs of EC2 and its load balancers, instead of AWS's own in the region")
 }
 
 // check reports whether the flags are consistent.
@@ -85,7 +85,7 @@ func (l *privateLink) open(ctx context.Context) (awssdk.Config, error) {
 	//nolint:forbidigo // The file is the administrator's, named by a flag.
 	loaded, err := config.LoadDefaultConfig(ctx, options...)
 	if err != nil {
-		return awssdk.Config{}, errors.New("the file of --aws-private-creds is no AWS credentials file with a profile [default]")
+		return awssdk.Config{}, errors.New("the file of --aws-private-creds is not an AWS credentials file with a profile [default]")
 	}
 	return loaded, nil
 }
@@ -208,7 +208,7 @@ func admit(ctx context.Context, api *ec2.Client, id string, principals []string)
 	for pages.HasMorePages() {
 		page, err := pages.NextPage(ctx)
 		if err != nil {
-			return fmt.Errorf("reading who may connect to endpoint service %s: %w", id, said(err))
+			return fmt.Errorf("reading the allowed principals of endpoint service %s: %w", id, said(err))
 		}
 		for _, principal := range page.AllowedPrincipals {
 			admitted = append(admitted, awssdk.ToString(principal.Principal))
@@ -219,7 +219,7 @@ func admit(ctx context.Context, api *ec2.Client, id string, principals []string)
 		return nil
 	}
 	if _, err := api.ModifyVpcEndpointServicePermissions(ctx, change); err != nil {
-		return fmt.Errorf("saying who may connect to endpoint service %s: %w", id, said(err))
+		return fmt.Errorf("setting the allowed principals of endpoint service %s: %w", id, said(err))
 	}
 	return nil
 }

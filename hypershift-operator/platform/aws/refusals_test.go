@@ -27,8 +27,8 @@ func TestStepsThatAWSRefuses(t *testing.T) {
 		{"When endpoint services may not be listed", "DescribeVpcEndpointServiceConfigurations", false, "listing endpoint services: AWS says UnauthorizedOperation"},
 		{"When it may not be made", "CreateVpcEndpointServiceConfiguration", false, "making an endpoint service for load balancer lb-private-router: AWS says UnauthorizedOperation"},
 		{"When one that was made by hand may not be marked", "CreateTags", true, "marking endpoint service vpce-svc-1 as the cluster's: AWS says UnauthorizedOperation"},
-		{"When it may not be read who connects", "DescribeVpcEndpointServicePermissions", false, "reading who may connect to endpoint service vpce-svc-1: AWS says UnauthorizedOperation"},
-		{"When it may not be said who connects", "ModifyVpcEndpointServicePermissions", false, "saying who may connect to endpoint service vpce-svc-1: AWS says UnauthorizedOperation"},
+		{"When it may not be read who connects", "DescribeVpcEndpointServicePermissions", false, "reading the allowed principals of endpoint service vpce-svc-1: AWS says UnauthorizedOperation"},
+		{"When it may not be said who connects", "ModifyVpcEndpointServicePermissions", false, "setting the allowed principals of endpoint service vpce-svc-1: AWS says UnauthorizedOperation"},
 	} {
 		t.Run(tc.name+", it should say so and make one in the end", func(t *testing.T) {
 			aws := &fakeAWS{balancers: working(), refuses: map[string]string{tc.action: "UnauthorizedOperation"}}

@@ -43,7 +43,7 @@ func golden(w *world) {
 	want, err := os.ReadFile(file)
 	w.Expect(err).NotTo(HaveOccurred())
 	if diff := cmp.Diff(string(want), string(got)); diff != "" {
-		w.t.Errorf("%s differs from what was made (-want +got); UPDATE=1 writes it anew:\n%s", file, diff)
+		w.t.Errorf("%s differs from what was made (-want +got); UPDATE=1 rewrites it:\n%s", file, diff)
 	}
 }
 

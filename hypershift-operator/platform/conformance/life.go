@@ -46,7 +46,7 @@ func made(w *world) {
 	cluster := &clusterv1.Cluster{}
 	err := w.admin.Get(w.t.Context(), client.ObjectKey{Namespace: w.hosted(), Name: infraID}, cluster)
 	if w.subject.Plugin.MachineTemplates() == nil {
-		w.Expect(apierrors.IsNotFound(err)).To(BeTrue(), "nobody makes machines")
+		w.Expect(apierrors.IsNotFound(err)).To(BeTrue(), "the platform creates no machines")
 		return
 	}
 	w.Expect(err).NotTo(HaveOccurred())

@@ -103,11 +103,11 @@ func unkept(kept platform.Kept, pool *hyperv1.NodePool, err error) (platform.Kep
 	var failure *infraError
 	switch {
 	case errors.As(err, &failure):
-		kept.Condition = condition.False(hyperv1.NodePoolValidPlatformImageType, failure.reason, "The disk image is not kept: "+failure.Error())
+		kept.Condition = condition.False(hyperv1.NodePoolValidPlatformImageType, failure.reason, "The disk image is not cached: "+failure.Error())
 		kept.CheckAgain = cmp.Or(failure.again, firstWait)
 	case unknownKind(err):
 		kept.Condition = condition.False(hyperv1.NodePoolValidPlatformImageType, hyperv1.NodePoolValidationFailedReason,
-			"The disk image is not kept: the cluster for virtual machines serves no datavolumes.cdi.kubevirt.io, or has not the namespace: "+
+			"The disk image is not cached: the cluster for virtual machines does not serve datavolumes.cdi.kubevirt.io, or lacks the namespace; "+
 				"install KubeVirt's Containerized Data Importer there, or set spec.platform.kubevirt.rootVolume.cacheStrategy.type to None")
 		kept.CheckAgain = lastWait
 	default:
@@ -152,7 +152,7 @@ func (p *Platform) keep(ctx context.Context, c client.Client, at target, pool pl
 		name = cache.GetName()
 		if len(validation.IsDNS1123Subdomain(name)) > 0 {
 			return &infraError{reason: reasonFailed,
-				message: "it has a DataVolume for the disk image whose name is none of Kubernetes"}
+				message: "it has a DataVolume for the disk image whose name is not a valid Kubernetes name"}
 		}
 		return nil
 	})

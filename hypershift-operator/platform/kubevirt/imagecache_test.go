@@ -213,7 +213,7 @@ func TestUnkept(t *testing.T) {
 		{"When it is not available, its words should not be repeated", only("", unavailable), "InfraClusterUnreachable", "not available", firstWait},
 		{"When it has no data importer, it should say what to install, and look again after a while", only("list", absent), "ValidationFailed", "Containerized Data Importer", lastWait},
 		{"When it does not know the kind, it should say the same", only("list", &meta.NoKindMatchError{}), "ValidationFailed", "cacheStrategy.type to None", lastWait},
-		{"When it has not the namespace, it should say so", only("create", absent), "ValidationFailed", "has not the namespace", lastWait},
+		{"When it has not the namespace, it should say so", only("create", absent), "ValidationFailed", "lacks the namespace", lastWait},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			g, a := NewWithT(t), newAbroad(t)
@@ -222,7 +222,7 @@ func TestUnkept(t *testing.T) {
 			g.Expect(err).NotTo(HaveOccurred())
 			g.Expect(kept.Missing).To(BeTrue(), "no machine can be cloned from nothing")
 			g.Expect(kept.Condition).To(And(HaveField("Type", "ValidPlatformImage"), HaveField("Status", metav1.ConditionFalse), HaveField("Reason", tc.reason)))
-			g.Expect(kept.Condition.Message).To(And(HavePrefix("The disk image is not kept: "), ContainSubstring(tc.says), Not(ContainSubstring("10.0.0.7"))))
+			g.Expect(kept.Condition.Message).To(And(HavePrefix("The disk image is not cached: "), ContainSubstring(tc.says), Not(ContainSubstring("10.0.0.7"))))
 			g.Expect(kept.CheckAgain).To(Equal(tc.again))
 			g.Expect(kept.Status.KubeVirt.CacheName).To(Equal("last"), "existing machines were made of it")
 			g.Expect(kept.Status.KubeVirt.Credentials).To(Equal(elsewhere()))

@@ -211,7 +211,7 @@ func (i *infraClusters) begin(cluster *infraCluster, about string) error {
 		}
 	}
 	if len(i.calls) >= parallelCalls || i.calls[cluster.user] {
-		return &infraError{reason: reasonBusy, message: "other clusters for virtual machines are asked first", again: busyWait}
+		return &infraError{reason: reasonBusy, message: "too many requests to such clusters are in progress; the request is retried", again: busyWait}
 	}
 	if i.calls == nil {
 		i.calls = map[string]bool{}

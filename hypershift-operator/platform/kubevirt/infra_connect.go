@@ -111,7 +111,7 @@ func tell(err error) error {
 	case err == nil, errors.As(err, &told), apierrors.IsNotFound(err), apierrors.IsAlreadyExists(err):
 		return err
 	case apierrors.IsUnauthorized(err):
-		return &infraError{reason: reasonUnauthorized, message: "it does not accept the kubeconfig: put one that is valid there", connection: true}
+		return &infraError{reason: reasonUnauthorized, message: "it does not accept the kubeconfig; replace it with a valid one", connection: true}
 	case apierrors.IsForbidden(err) && errors.As(err, &status):
 		return &infraError{reason: reasonForbidden, message: "its kubeconfig lacks a right: " + condition.Shorten(status.Status().Message, mostWords)}
 	case errors.As(err, &refused):
@@ -124,7 +124,7 @@ func tell(err error) error {
 	case errors.Is(err, kubeconfig.ErrRedirect):
 		return &infraError{reason: reasonFailed, message: "it redirects to another URL; name that URL in the kubeconfig"}
 	case apierrors.IsServiceUnavailable(err):
-		return &infraError{reason: reasonUnreachable, connection: true, message: "it is not available: try again when it is"}
+		return &infraError{reason: reasonUnreachable, connection: true, message: "it is not available; the request is retried"}
 	case errors.As(err, &status):
 		return &infraError{reason: reasonFailed, message: condition.Shorten(status.Status().Message, mostWords)}
 	}
@@ -136,7 +136,7 @@ func unreached(err error) error {
 	var untrusted x509.UnknownAuthorityError
 	var misnamed x509.HostnameError
 	if errors.As(err, &untrusted) || errors.As(err, &misnamed) {
-		return &infraError{reason: reasonUnreachable, connection: true, message: "its certificate is not one that the kubeconfig vouches for"}
+		return &infraError{reason: reasonUnreachable, connection: true, message: "its certificate is not valid for the server and CA of the kubeconfig"}
 	}
 	var network net.Error
 	if !errors.As(err, &network) && !errors.Is(err, context.DeadlineExceeded) {

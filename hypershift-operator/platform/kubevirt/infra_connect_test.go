@@ -134,7 +134,7 @@ func TestAnswers(t *testing.T) {
 		again      time.Duration
 	}{
 		{"When the token is not accepted, it should ask for one that is, and wait", http.StatusUnauthorized, metav1.StatusReasonUnauthorized, private,
-			"InfraClusterUnauthorized", "put one that is valid there", firstWait},
+			"InfraClusterUnauthorized", "replace it with a valid one", firstWait},
 		{"When a right is missing, it should say which", http.StatusForbidden, metav1.StatusReasonForbidden, `User "vms" cannot get path "/version"`,
 			"InfraClusterForbidden", `its kubeconfig lacks a right: User "vms" cannot get path "/version"`, lastWait},
 		{"When it is not available, it should say no more than that, and wait", http.StatusServiceUnavailable, metav1.StatusReasonServiceUnavailable, private,

@@ -41,7 +41,8 @@ type Options struct {
 
 // AddFlags adds the flags for the address ranges of clusters for virtual machines.
 func (o *Options) AddFlags(flags *pflag.FlagSet) {
-	flags.StringVar(&o.AllowCIDRs, "kubevirt-allow-cidrs", "", "ranges that the API servers of tenants' clusters for virtual machines may be in whatever else is said, such as a loopback range in a test")
+	flags.StringVar(&o.AllowCIDRs, "kubevirt-allow-cidrs", "", "ranges that the API servers of tenants' clusters for virtual machines may be in "+
+		"although the address policy refuses them, such as a loopback range in a test")
 	flags.StringVar(&o.RefuseCIDRs, "kubevirt-refuse-cidrs", "", "ranges that the API servers of tenants' clusters for virtual machines must not be in, such as the pods and Services of the management cluster")
 }
 
@@ -113,8 +114,8 @@ func (*Platform) Identify(hc *hyperv1.HostedCluster) {
 // access to it. Without that, a user could name any namespace of the management cluster.
 func (*Platform) ValidateHostedCluster(hc *hyperv1.HostedCluster) error {
 	if block := hc.Spec.Platform.Kubevirt; block != nil && ptr.Deref(block.BaseDomainPassthrough, false) && hc.Spec.DNS.BaseDomain == "" {
-		return errors.New("spec.platform.kubevirt.baseDomainPassthrough wants to know the domain: write the one that the management cluster's ingress serves, " +
-			"such as apps.example.com, into spec.dns.baseDomain")
+		return errors.New("spec.platform.kubevirt.baseDomainPassthrough requires spec.dns.baseDomain; set it to the domain of the " +
+			"management cluster's ingress, such as apps.example.com")
 	}
 	credentials := external(hc)
 	if credentials == nil {

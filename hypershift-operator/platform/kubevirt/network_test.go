@@ -219,7 +219,7 @@ func TestPolicyRights(t *testing.T) {
 		a := newAbroad(t, theirs, usualNetwork())
 		said, _, err := a.connect(t, publishedAt())
 		g.Expect(err).To(HaveOccurred())
-		g.Expect(said).To(And(HaveField("Status", metav1.ConditionUnknown), HaveField("Message", ContainSubstring("was not made"))))
+		g.Expect(said).To(And(HaveField("Status", metav1.ConditionUnknown), HaveField("Message", ContainSubstring("was not created"))))
 		g.Expect(keptPolicy(t, a.there).Spec.Egress).To(BeEmpty())
 		g.Expect(a.Disconnect(t.Context(), a.here, publishedAt())).To(BeEmpty())
 		g.Expect(keptPolicy(t, a.there)).NotTo(BeNil())
@@ -242,7 +242,7 @@ func TestDisconnect(t *testing.T) {
 		{"When the other cluster does not answer, it should say what it waits for and how to give up", only("", unanswered), false,
 			"Waiting to delete NetworkPolicy vms/virt-launcher-demo-abcde of virtual machines: the cluster for virtual machines cannot be used: it does not answer: " +
 				"check the server in its kubeconfig, and that the management cluster reaches it; delete Secret clusters/infra to leave it behind", true},
-		{"When the kubeconfig is not accepted any more, it should wait for one that is", only("", unauthorized), false, "put one that is valid there", true},
+		{"When the kubeconfig is not accepted any more, it should wait for one that is", only("", unauthorized), false, "replace it with a valid one", true},
 		{"When the user took the kubeconfig away, it should let go", only("", unanswered), true, "", true},
 	} {
 		t.Run(tc.name, func(t *testing.T) {

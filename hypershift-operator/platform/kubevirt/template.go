@@ -182,7 +182,7 @@ func patched(pool platform.Pool) (kubevirtv1.VirtualMachineTemplate, error) {
 	for _, text := range patches(pool) {
 		patch, err := jsonpatch.DecodePatch([]byte(text))
 		if err != nil {
-			return template, fmt.Errorf("it is no JSON patch: %w", err)
+			return template, fmt.Errorf("it is not a JSON patch: %w", err)
 		}
 		if document, err = patch.Apply(document); err != nil {
 			return template, fmt.Errorf("it cannot be applied to the virtual machine: %w", err)
@@ -191,7 +191,7 @@ func patched(pool platform.Pool) (kubevirtv1.VirtualMachineTemplate, error) {
 	var result kubevirtv1.VirtualMachineTemplate
 	var spec map[string]any
 	if err := errors.Join(json.Unmarshal(document, &result), json.Unmarshal(result.Spec.Raw, &spec)); err != nil {
-		return template, fmt.Errorf("what it makes is no virtual machine: %w", err)
+		return template, fmt.Errorf("the result is not a virtual machine: %w", err)
 	}
 	result.Spec.Raw, err = json.Marshal(spec)
 	return result, err

@@ -65,7 +65,7 @@ func tooOld(ctx context.Context, where place) (string, error) {
 		return "", err
 	}
 	if kubernetes == nil {
-		return "The cluster for virtual machines says no version of Kubernetes that can be read: check the server in its kubeconfig", nil
+		return "The cluster for virtual machines reports no valid Kubernetes version: check the server in its kubeconfig", nil
 	}
 	if kubernetes.LessThan(leastKubernetes) {
 		return fmt.Sprintf("The cluster for virtual machines runs Kubernetes %v: it must be %v or newer", kubernetes, leastKubernetes), nil
@@ -86,7 +86,7 @@ func tooOld(ctx context.Context, where place) (string, error) {
 		return "", err
 	}
 	if kubeVirt == nil {
-		return "The cluster for virtual machines says no version of KubeVirt that can be read: look at the KubeVirt that runs there", nil
+		return "The cluster for virtual machines reports no valid KubeVirt version: check the KubeVirt that runs there", nil
 	}
 	if kubeVirt.LessThan(leastKubeVirt) {
 		return fmt.Sprintf("The cluster for virtual machines runs KubeVirt %v: it must be %v or newer", kubeVirt, leastKubeVirt), nil

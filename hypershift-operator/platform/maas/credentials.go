@@ -63,7 +63,8 @@ func (p *Platform) ReconcileCredentials(ctx context.Context, c client.Client, cl
 		return platform.Credentials{}, err
 	}
 	if strands != "" {
-		found = condition.False(credentialsFound, ReasonAnotherUser, fmt.Sprintf("The credentials in Secret %s are not handed over: %s", key, strands))
+		found = condition.False(credentialsFound, ReasonAnotherUser, fmt.Sprintf(
+			"The credentials in Secret %s are not passed to the provider: %s", key, strands))
 	}
 	// Without an earlier copy, no machine depends on the credentials yet, so the provider may try them.
 	if target == nil || result.good() && strands == "" {
@@ -72,7 +73,7 @@ func (p *Platform) ReconcileCredentials(ctx context.Context, c client.Client, cl
 			return platform.Credentials{}, err
 		}
 	} else if !holds(target, cfg) {
-		found.Message += ". The machines go on with the credentials that were good last"
+		found.Message += ". The machines keep using the last valid credentials"
 	}
 	if warning := maas.PlainHTTP(cfg.Endpoint); warning != "" {
 		found.Message += ". " + warning
@@ -107,11 +108,12 @@ func stranding(ctx context.Context, c client.Client, cluster platform.Cluster, v
 		switch {
 		case m.Spec.SystemID == nil:
 		case owner != "" && owner != v.value:
-			return fmt.Sprintf("the API key is of the MAAS user %s, and machine %s of MaasMachine %s is of the user %s: put a key of that user there, or delete such machines first",
+			return fmt.Sprintf("the API key belongs to the MAAS user %s, but machine %s of MaasMachine %s belongs to the user %s; "+
+				"use a key of that user, or delete such machines first",
 				v.value, *m.Spec.SystemID, m.Name, owner), nil
 		case moved:
-			return fmt.Sprintf("endpoint and API key changed at once, so that they may be of another MAAS than the one that has machine %s of MaasMachine %s: "+
-				"change the endpoint first, and the key when that is taken, or delete the machines first", *m.Spec.SystemID, m.Name), nil
+			return fmt.Sprintf("endpoint and API key changed at once and may belong to another MAAS than machine %s of MaasMachine %s; "+
+				"change the endpoint first, and the key after the endpoint is accepted, or delete the machines first", *m.Spec.SystemID, m.Name), nil
 		}
 	}
 	return "", nil

@@ -105,7 +105,7 @@ func TestReconcileCredentials(t *testing.T) {
 		found, err := testPlatform(s).ReconcileCredentials(t.Context(), c, testCluster())
 		g.Expect(err).NotTo(HaveOccurred())
 		g.Expect(found.Condition.Message).To(ContainSubstring("maas.example"))
-		g.Expect(found.Condition.Message).NotTo(ContainSubstring("good last"))
+		g.Expect(found.Condition.Message).NotTo(ContainSubstring("last valid"))
 	})
 
 	t.Run("When the Secret goes it should keep the copy so that machines can be released", func(t *testing.T) {
@@ -188,7 +188,7 @@ func TestOrphanedMachines(t *testing.T) {
 			&corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "clusters-demo", DeletionTimestamp: &now, Finalizers: []string{"kubernetes"}}})
 		why, err := testPlatform(&server{}).OrphanedMachines(t.Context(), c, testCluster())
 		g.Expect(err).NotTo(HaveOccurred())
-		g.Expect(why).To(ContainSubstring("release these in MAAS by hand, abc; then"))
+		g.Expect(why).To(ContainSubstring("in MAAS by hand: abc; then"))
 		g.Expect(held(t, c)).To(Equal(2))
 	})
 	t.Run("When the provider has begun with a machine it should not let go of it", func(t *testing.T) {

@@ -22,11 +22,13 @@ func (p *Platform) foreign(cluster platform.Cluster) bool {
 
 // notHonored lists what CAPMAAS v0.8 and v0.9 do not implement, according to their source.
 var notHonored = []string{
-	"--namespace: it watches all namespaces, which it may not, and never becomes ready, unless it was built for one namespace",
-	"the certificate of MAAS: it is not verified, and the key goes to whoever answers",
+	"--namespace: the provider watches all namespaces, which it is not permitted to do, and never becomes ready, " +
+		"unless it was built for one namespace",
+	"the certificate of MAAS: it is not verified, and any server at that address receives the API key",
 	"--maas-allow-cidrs and --maas-refuse-cidrs of the installation",
 	"crashes: a machine that was allocated a moment before stays allocated in MAAS",
-	"limits: a machine that fails is replaced by the next one without end, and one that was released by hand is installed anew with old user-data",
+	"limits: machines that fail are replaced indefinitely, and a machine that was released by hand is installed again " +
+		"with outdated user-data",
 	"spec.platform.maas of a NodePool beyond image, minCPU, minMemory, tags, resourcePool, failureDomain, deployInMemory and lxd.enabled",
 	"tokens of single machines: all machines of a pool fetch their configuration with one",
 }
@@ -36,8 +38,9 @@ func (p *Platform) NotHonored(cluster platform.Cluster) string {
 	if !p.foreign(cluster) {
 		return ""
 	}
-	return fmt.Sprintf("The machines are made by %s, which is not this product's own provider. CAPMAAS v0.8 and v0.9 do not heed %s. "+
-		"Remove the annotation hypershift.openshift.io/capi-provider-maas-image, or the operator's --maas-capi-provider-image, to go back",
+	return fmt.Sprintf("The machines are made by %s, which is not this product's own provider. CAPMAAS v0.8 and v0.9 do not honor %s. "+
+		"To use this product's provider, remove the annotation hypershift.openshift.io/capi-provider-maas-image, "+
+		"or the operator's --maas-capi-provider-image",
 		p.image(cluster), strings.Join(notHonored, "; "))
 }
 

@@ -82,7 +82,8 @@ func New(o Options) *Platform {
 
 // AddFlags adds the flags for the address ranges of MAAS endpoints.
 func (o *Options) AddFlags(flags *pflag.FlagSet) {
-	flags.StringVar(&o.AllowCIDRs, "maas-allow-cidrs", "", "ranges that MAAS endpoints of tenants may be in whatever else is said, such as a loopback range in a test")
+	flags.StringVar(&o.AllowCIDRs, "maas-allow-cidrs", "", "ranges that MAAS endpoints of tenants may be in although the address policy refuses them, "+
+		"such as a loopback range in a test")
 	flags.StringVar(&o.RefuseCIDRs, "maas-refuse-cidrs", "", "ranges that MAAS endpoints of tenants must not be in, such as the pods and Services of the management cluster")
 }
 

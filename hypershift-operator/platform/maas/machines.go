@@ -80,8 +80,8 @@ func (p *Platform) OrphanedMachines(ctx context.Context, c client.Client, cluste
 	if held == 0 {
 		return "", errors.Join(failures...)
 	}
-	return fmt.Sprintf("%s cannot be released in MAAS: %s. The MaasMachines are kept, so that nothing stays allocated with nobody "+
-		"knowing; to give up, release what they name in MAAS by hand and remove their finalizer %s",
+	return fmt.Sprintf("%s cannot be released in MAAS: %s. The MaasMachines are kept as the record of the allocated machines. "+
+		"To delete them anyway, release their machines in MAAS by hand and remove their finalizer %s",
 		condition.Count(held, "machine"), credentials.Condition.Message, infrav1.MachineFinalizer), errors.Join(failures...)
 }
 
@@ -127,8 +127,8 @@ func stranded(machines []infrav1.MaasMachine, namespace string) string {
 			names = append(names, *id)
 		}
 	}
-	return fmt.Sprintf("Namespace %s was deleted before its machines, and what releases them with it: release these in MAAS by hand, %s; "+
-		"then remove the finalizers of all that is left in the namespace", namespace, strings.Join(names, ", "))
+	return fmt.Sprintf("Namespace %s was deleted before its machines, together with the provider that releases them. Release these in "+
+		"MAAS by hand: %s; then remove the finalizers of the objects that are left in the namespace", namespace, strings.Join(names, ", "))
 }
 
 // neverAllocated reports whether the provider has not started with a machine. The provider writes a condition before it

@@ -73,5 +73,5 @@ func failure(machine *infrav1.MaasMachine) (reason, message string) {
 	if machine.Status.FailureMessage != nil {
 		message = *machine.Status.FailureMessage
 	}
-	return cmp.Or(reason, "MachineFailed"), cmp.Or(message, "the provider gave the machine up")
+	return cmp.Or(reason, "MachineFailed"), cmp.Or(message, "the provider reported a terminal failure")
 }

@@ -62,7 +62,7 @@ func TestMachineStart(t *testing.T) {
 			Conditions: []metav1.Condition{is("Ready", metav1.ConditionFalse, "DeployAttemptsExhausted")}},
 			platform.MachineStart{Reason: "DeployAttemptsExhausted", Message: "3 machines failed"}},
 		{"When another provider says as much it should do", infrav1.MaasMachineStatus{FailureReason: ptr.To("CreateError")},
-			platform.MachineStart{Reason: "CreateError", Message: "the provider gave the machine up"}},
+			platform.MachineStart{Reason: "CreateError", Message: "the provider reported a terminal failure"}},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			NewWithT(t).Expect((&Platform{}).MachineStart(&infrav1.MaasMachine{Status: tc.status})).To(Equal(tc.want))

@@ -63,7 +63,7 @@ func validateZone(pool platform.Pool) error {
 	if zone == "" || len(allowed) == 0 || slices.Contains(allowed, hyperv1.MAASName(zone)) {
 		return nil
 	}
-	return fmt.Errorf("zone %q of the pool is none of the HostedCluster's spec.platform.maas.failureDomains, %s: name one of them in "+
+	return fmt.Errorf("zone %q of the pool is not one of the HostedCluster's spec.platform.maas.failureDomains, %s: name one of them in "+
 		"spec.platform.maas.zone, or add it there", zone, strings.Join(texts(allowed), ", "))
 }
 

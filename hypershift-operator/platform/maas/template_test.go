@@ -208,8 +208,8 @@ func TestValidateZone(t *testing.T) {
 		{"When the cluster names no failure domains every zone should be accepted", hyperv1.MAASPlatformSpec{}, hyperv1.MAASNodePoolPlatform{Zone: "az9"}, ""},
 		{"When the pool names none it should be accepted", hyperv1.MAASPlatformSpec{FailureDomains: []hyperv1.MAASName{"az1", "az2"}}, hyperv1.MAASNodePoolPlatform{}, ""},
 		{"When the pool names one of them it should be accepted", hyperv1.MAASPlatformSpec{FailureDomains: []hyperv1.MAASName{"az1", "az2"}}, hyperv1.MAASNodePoolPlatform{FailureDomain: "az2"}, ""},
-		{"When the pool names another it should be refused", hyperv1.MAASPlatformSpec{FailureDomains: []hyperv1.MAASName{"az1", "az2"}}, hyperv1.MAASNodePoolPlatform{Zone: "az9"}, `zone "az9" of the pool is none of the HostedCluster's spec.platform.maas.failureDomains, az1, az2`},
-		{"When the cluster's own zone is another it should be refused", hyperv1.MAASPlatformSpec{Zone: "az9", FailureDomains: []hyperv1.MAASName{"az1"}}, hyperv1.MAASNodePoolPlatform{}, "is none of"},
+		{"When the pool names another it should be refused", hyperv1.MAASPlatformSpec{FailureDomains: []hyperv1.MAASName{"az1", "az2"}}, hyperv1.MAASNodePoolPlatform{Zone: "az9"}, `zone "az9" of the pool is not one of the HostedCluster's spec.platform.maas.failureDomains, az1, az2`},
+		{"When the cluster's own zone is another it should be refused", hyperv1.MAASPlatformSpec{Zone: "az9", FailureDomains: []hyperv1.MAASName{"az1"}}, hyperv1.MAASNodePoolPlatform{}, "is not one of"},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			g, pool := NewWithT(t), testPool(releaseinfo.Kubernetes, tc.block)

@@ -63,10 +63,10 @@ func (n *Network) Check(address netip.Addr) error {
 	}
 	attrs := link.Attrs()
 	if attrs.Flags&net.FlagUp == 0 || attrs.OperState != netlink.OperUp && attrs.OperState != netlink.OperUnknown {
-		return fmt.Errorf("network interface %s, which is to have %s, is %s", attrs.Name, address, attrs.OperState)
+		return fmt.Errorf("network interface %s for %s is %s", attrs.Name, address, attrs.OperState)
 	}
 	if len(attrs.HardwareAddr) != hardwareLength {
-		return fmt.Errorf("network interface %s, which is to have %s, is no Ethernet", attrs.Name, address)
+		return fmt.Errorf("network interface %s for %s is not an Ethernet interface", attrs.Name, address)
 	}
 	return nil
 }
@@ -145,7 +145,7 @@ func (n *Network) link(address netip.Addr) (netlink.Link, error) {
 			continue
 		}
 		if prefix.Addr() == address {
-			return nil, fmt.Errorf("%s is this node's own address: a virtual IP must be one that nobody has", address)
+			return nil, fmt.Errorf("%s is this node's own address; choose an unused address for the virtual IP", address)
 		}
 		return n.handle.LinkByIndex(one.LinkIndex)
 	}

@@ -147,7 +147,7 @@ func TestNetworkRefuses(t *testing.T) {
 		{name: "When no interface is in its network, it should say what to choose", node: node, address: netip.MustParseAddr("198.51.100.1"), says: "choose an address of the nodes' subnet"},
 		{name: "When the named interface is missing, it should name it", node: node, link: "eth7", address: four, says: "network interface eth7"},
 		{name: "When the interface is no Ethernet, it should say so", node: node, link: "lo", address: four, says: "network interface lo"},
-		{name: "When the interface is down, it should say so", node: down, link: segment.Interface, address: four, says: "node0, which is to have 192.0.2.100, is down"},
+		{name: "When the interface is down, it should say so", node: down, link: segment.Interface, address: four, says: "node0 for 192.0.2.100 is down"},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			network := open(t, tt.node, tt.link)

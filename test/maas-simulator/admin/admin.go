@@ -188,7 +188,7 @@ var levers = map[string]func(*simulator.Simulator, *inventory.Machine, string) e
 	},
 	"lose": func(s *simulator.Simulator, m *inventory.Machine, _ string) error {
 		if m.VM == nil {
-			return fmt.Errorf("machine %s is no VM that could be deleted in LXD", m.Hostname)
+			return fmt.Errorf("machine %s is not a VM that can be deleted in LXD", m.Hostname)
 		}
 		s.Life.LoseVM(m)
 		return nil

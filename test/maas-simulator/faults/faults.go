@@ -100,13 +100,13 @@ func (s *Set) Add(r Rule) (int, error) {
 		return 0, fmt.Errorf("status %d of a fault must be between 400 and 599", r.Status)
 	}
 	if _, err := path.Match(r.Operation, "machines.read"); err != nil {
-		return 0, fmt.Errorf("operation %q of a fault is no pattern: %w", r.Operation, err)
+		return 0, fmt.Errorf("operation %q of a fault is not a pattern: %w", r.Operation, err)
 	}
 	if _, err := path.Match(r.Machine, "one"); err != nil {
-		return 0, fmt.Errorf("machine %q of a fault is no pattern: %w", r.Machine, err)
+		return 0, fmt.Errorf("machine %q of a fault is not a pattern: %w", r.Machine, err)
 	}
 	if _, err := path.Match(r.User, "one"); err != nil {
-		return 0, fmt.Errorf("user %q of a fault is no pattern: %w", r.User, err)
+		return 0, fmt.Errorf("user %q of a fault is not a pattern: %w", r.User, err)
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()

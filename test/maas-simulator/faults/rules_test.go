@@ -28,8 +28,8 @@ func TestRefusedRules(t *testing.T) {
 		"the first of refusals":    {faults.Rule{Kind: faults.Error, Status: 400}, ""},
 		"the last of refusals":     {faults.Rule{Kind: faults.Error, Status: 599}, ""},
 		"no status that there is":  {faults.Rule{Kind: faults.Error, Status: 600}, "status 600 of a fault"},
-		"operations of no pattern": {faults.Rule{Kind: faults.Error, Operation: "["}, `operation "[" of a fault is no pattern`},
-		"machines of no pattern":   {faults.Rule{Kind: faults.DeadBMC, Machine: "["}, `machine "[" of a fault is no pattern`},
+		"operations of no pattern": {faults.Rule{Kind: faults.Error, Operation: "["}, `operation "[" of a fault is not a pattern`},
+		"machines of no pattern":   {faults.Rule{Kind: faults.DeadBMC, Machine: "["}, `machine "[" of a fault is not a pattern`},
 		"fewer machines than none": {faults.Rule{Kind: faults.DeadBMC, Machines: -1}, "machines -1 of a fault"},
 		"as many machines as one":  {faults.Rule{Kind: faults.DeadBMC, Machines: 1}, ""},
 	} {
@@ -159,6 +159,6 @@ func TestRulesOfAUser(t *testing.T) {
 	})
 	t.Run("a pattern that is none is refused", func(t *testing.T) {
 		_, err := set().Add(faults.Rule{Kind: faults.Error, User: "["})
-		NewWithT(t).Expect(err).To(MatchError(ContainSubstring(`user "[" of a fault is no pattern`)))
+		NewWithT(t).Expect(err).To(MatchError(ContainSubstring(`user "[" of a fault is not a pattern`)))
 	})
 }

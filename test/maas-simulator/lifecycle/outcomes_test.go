@@ -160,7 +160,7 @@ func TestResume(t *testing.T) {
 			g.Expect(site.Has("one").Status).To(Equal(s), "by itself")
 			err := on(site, "aaaaa1", site.Life.Resume)
 			if _, moving := ends[s]; !moving {
-				g.Expect(err).To(MatchError("machine one is " + s.String() + ": there is nothing that it could go on with"))
+				g.Expect(err).To(MatchError("machine one is " + s.String() + ": it has no operation to resume"))
 				return
 			}
 			g.Expect(err).NotTo(HaveOccurred())

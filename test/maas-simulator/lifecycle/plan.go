@@ -173,7 +173,7 @@ var resumed = map[status.Status]string{
 func (l *Life) Resume(m *inventory.Machine) error {
 	task, moving := resumed[m.Status]
 	if !moving || m.Task != nil {
-		return fmt.Errorf("machine %s is %s: there is nothing that it could go on with", m.Hostname, m.Status)
+		return fmt.Errorf("machine %s is %s: it has no operation to resume", m.Hostname, m.Status)
 	}
 	l.begin(m, task)
 	return nil

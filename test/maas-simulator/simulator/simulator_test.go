@@ -167,6 +167,6 @@ func TestSeedInMotion(t *testing.T) {
 		status.Ready, status.Ready, status.Ready, status.Ready, status.Deployed, status.RescueMode, status.Ready,
 	}))
 	site.Change("a1", func(m *inventory.Machine) {
-		g.Expect(site.Life.Resume(m)).To(MatchError("machine a is Ready: there is nothing that it could go on with"))
+		g.Expect(site.Life.Resume(m)).To(MatchError("machine a is Ready: it has no operation to resume"))
 	})
 }

@@ -27,7 +27,7 @@ func AWS() Contract {
 		order: func(_ context.Context, _ client.Reader, object client.Object, userData []byte) (Order, error) {
 			machine := object.(*awsv1.AWSMachine)
 			if !ptr.Deref(machine.Spec.UncompressedUserData, false) || !machine.Spec.CloudInit.InsecureSkipSecretsManager {
-				return Order{}, fmt.Errorf("AWSMachine %s wants its user-data compressed or kept as a secret, which Ignition does not read", machine.Name)
+				return Order{}, fmt.Errorf("AWSMachine %s requests compressed user-data or user-data in a secret, which Ignition does not read", machine.Name)
 			}
 			return Order{Image: ptr.Deref(machine.Spec.AMI.ID, ""), UserData: userData}, nil
 		},

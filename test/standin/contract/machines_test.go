@@ -215,7 +215,7 @@ func TestRelease(t *testing.T) {
 	t.Run("When the cloud does not take it back it should stay", func(t *testing.T) {
 		w := newWorld(t, leaving, func(w *world) { w.cloud.fails, w.cloud.kept = errCloud, 0 })
 		_, err := w.pass()
-		w.Expect(err).To(MatchError(ContainSubstring("giving back the machine of vm")))
+		w.Expect(err).To(MatchError(ContainSubstring("releasing the machine of vm")))
 		w.Expect(w.read()).To(BeTrue())
 	})
 }

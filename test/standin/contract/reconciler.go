@@ -103,7 +103,7 @@ func (r *Machines) release(ctx context.Context, object client.Object) (ctrl.Resu
 	}
 	gone, err := r.Infrastructure.Release(ctx, key(object))
 	if err != nil {
-		return ctrl.Result{}, fmt.Errorf("giving back the machine of %s: %w", object.GetName(), err)
+		return ctrl.Result{}, fmt.Errorf("releasing the machine of %s: %w", object.GetName(), err)
 	}
 	if !gone {
 		return ctrl.Result{RequeueAfter: Poll}, nil

@@ -340,8 +340,8 @@ func TestLifetimeOf(t *testing.T) {
 		{name: "a validity in days", annotations: map[string]string{ValidityAnnotation: "30d"}, wrong: "is not a duration"},
 		{name: "a validity of nothing", annotations: map[string]string{ValidityAnnotation: "0s"}, wrong: "is not a duration"},
 		{name: "a negative validity", annotations: map[string]string{ValidityAnnotation: "-1h"}, wrong: "is not a duration"},
-		{name: "a renewal of all", annotations: map[string]string{RenewalAnnotation: "100"}, wrong: "is not a part"},
-		{name: "a renewal that is no number", annotations: map[string]string{RenewalAnnotation: "soon"}, wrong: "is not a part"},
+		{name: "a renewal of all", annotations: map[string]string{RenewalAnnotation: "100"}, wrong: "is not a fraction"},
+		{name: "a renewal that is no number", annotations: map[string]string{RenewalAnnotation: "soon"}, wrong: "is not a fraction"},
 	}
 	for _, tc := range cases {
 		t.Run("When annotations give "+tc.name+" it should be understood", func(t *testing.T) {

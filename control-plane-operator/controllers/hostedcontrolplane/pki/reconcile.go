@@ -102,7 +102,7 @@ func RenewalFraction(text string) (float64, error) {
 	}
 	// The comparison is written so that NaN is rejected: NaN compares false with everything.
 	if err != nil || !(fraction > 0 && fraction < 1) {
-		return 0, fmt.Errorf("%q is not a part of a certificate's life; write it as in 0.7", text)
+		return 0, fmt.Errorf("%q is not a fraction of a certificate's lifetime; write it as in 0.7", text)
 	}
 	return fraction, nil
 }

@@ -79,7 +79,7 @@ func requestsOf(text string) (map[string]string, error) {
 		}
 		name, mark, _ := strings.Cut(item, "=")
 		if mark == "" {
-			return nil, fmt.Errorf("%q has no mark; write it as in %s=2026-11-22, and another date to rotate again", item, name)
+			return nil, fmt.Errorf("%q has no value; write it as in %s=2026-11-22, and use another date to rotate again", item, name)
 		}
 		if name != everySigner && !slices.Contains(Signers(), name) {
 			return nil, fmt.Errorf("there is no signer %q; there are %s, or %s", name, strings.Join(Signers(), ", "), everySigner)

@@ -244,7 +244,7 @@ func TestRequestsOf(t *testing.T) {
 		{text: "root-ca=1", signer: EtcdSigner},
 		{text: " all=2026-11 , root-ca=1 ", signer: RootCA, want: "2026-11 1"},
 		{text: "all=2026-11,root-ca=1", signer: ServiceAccountKeys, want: "2026-11"},
-		{text: "root-ca", wrong: "has no mark; write it as in root-ca="},
+		{text: "root-ca", wrong: "has no value; write it as in root-ca="},
 		{text: "root=1", wrong: `there is no signer "root"; there are cluster-signer-ca, customer-system-admin-signer`},
 	} {
 		t.Run("When the annotation is "+tc.text+" it should be understood", func(t *testing.T) {

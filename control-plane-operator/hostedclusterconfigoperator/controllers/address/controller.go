@@ -142,7 +142,7 @@ func (r *Reconciler) moveNodes(ctx context.Context, s *scope) (ctrl.Result, erro
 			node.Annotations[nodeupdate.DesiredAddress] = want
 		})
 		if client.IgnoreNotFound(err) != nil {
-			return ctrl.Result{}, fmt.Errorf("asking Node %s to go by %s: %w", node.Name, want, err)
+			return ctrl.Result{}, fmt.Errorf("asking Node %s to use %s: %w", node.Name, want, err)
 		}
 	}
 	return ctrl.Result{}, nil
@@ -153,7 +153,7 @@ func describe(node *corev1.Node) string {
 	current, message := node.Annotations[nodeupdate.CurrentAddress], node.Annotations[nodeupdate.AddressMessage]
 	switch {
 	case current == "":
-		return fmt.Sprintf("node %s has a node-agent that cannot go over (delete its Machine, or update its pool in place)", node.Name)
+		return fmt.Sprintf("node %s has a node-agent that cannot migrate (delete its Machine, or update its pool in place)", node.Name)
 	case message != "":
 		return fmt.Sprintf("node %s (%s: %s)", node.Name, current, message)
 	default:
@@ -229,7 +229,7 @@ func (r *Reconciler) tell(ctx context.Context, s *scope) (ctrl.Result, error) {
 	}}
 	patch.SetGroupVersionKind(hyperv1.GroupVersion.WithKind("HostedControlPlane"))
 	if err := r.Management.Status().Apply(ctx, client.ApplyConfigurationFromUnstructured(patch), fieldOwner, client.ForceOwnership); err != nil {
-		return again, fmt.Errorf("writing who goes by the address of HostedControlPlane %s: %w", s.hcp.Name, err)
+		return again, fmt.Errorf("writing the use of the address of HostedControlPlane %s: %w", s.hcp.Name, err)
 	}
 	return again, nil
 }

@@ -165,7 +165,7 @@ func TestNodesMove(t *testing.T) {
 	w.Expect(w.pass()).To(Equal("2 come, 0 not:"))
 
 	w.node("old", "")
-	w.Expect(w.pass()).To(And(HavePrefix("2 come, 1 not: node old has a node-agent that cannot go over"), ContainSubstring("delete its Machine")))
+	w.Expect(w.pass()).To(And(HavePrefix("2 come, 1 not: node old has a node-agent that cannot migrate"), ContainSubstring("delete its Machine")))
 	w.Expect(w.client.Delete(t.Context(), &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "old"}})).To(Succeed())
 
 	w.serves("192.0.2.10", "192.0.2.99")

@@ -35,8 +35,8 @@ func TestDescribe(t *testing.T) {
 		annotations map[string]string
 		want        string
 	}{
-		"says nothing":               {nil, "node a has a node-agent that cannot go over (delete its Machine, or update its pool in place)"},
-		"says only what is wrong":    {map[string]string{nodeupdate.AddressMessage: "broken"}, "node a has a node-agent that cannot go over (delete its Machine, or update its pool in place)"},
+		"says nothing":               {nil, "node a has a node-agent that cannot migrate (delete its Machine, or update its pool in place)"},
+		"says only what is wrong":    {map[string]string{nodeupdate.AddressMessage: "broken"}, "node a has a node-agent that cannot migrate (delete its Machine, or update its pool in place)"},
 		"says where it goes":         {map[string]string{nodeupdate.CurrentAddress: "https://192.0.2.9:6443"}, "node a (https://192.0.2.9:6443)"},
 		"says where it goes and why": {map[string]string{nodeupdate.CurrentAddress: "https://192.0.2.9:6443", nodeupdate.AddressMessage: "no route"}, "node a (https://192.0.2.9:6443: no route)"},
 	} {

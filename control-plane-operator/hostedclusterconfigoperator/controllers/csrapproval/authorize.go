@@ -148,12 +148,12 @@ func authorizeServing(csr *certificatesv1.CertificateSigningRequest, request *x5
 func onlyNamesOf(machine *clusterv1.Machine, node string, request *x509.CertificateRequest) error {
 	for _, dns := range request.DNSNames {
 		if !strings.EqualFold(dns, node) && !hasName(machine, dns) {
-			return fmt.Errorf("%w: DNS name %q is none of machine %s", errWait, dns, machine.Name)
+			return fmt.Errorf("%w: DNS name %q does not belong to machine %s", errWait, dns, machine.Name)
 		}
 	}
 	for _, ip := range request.IPAddresses {
 		if !hasAddress(machine, ip) {
-			return fmt.Errorf("%w: address %s is none of machine %s", errWait, ip, machine.Name)
+			return fmt.Errorf("%w: address %s does not belong to machine %s", errWait, ip, machine.Name)
 		}
 	}
 	return nil
@@ -167,7 +167,7 @@ func onlyUsages(csr *certificatesv1.CertificateSigningRequest, wanted certificat
 	allowed := []certificatesv1.KeyUsage{wanted, certificatesv1.UsageDigitalSignature, certificatesv1.UsageKeyEncipherment}
 	for _, usage := range csr.Spec.Usages {
 		if !slices.Contains(allowed, usage) {
-			return fmt.Errorf("usage %q is not one of a node", usage)
+			return fmt.Errorf("usage %q is not allowed for a node", usage)
 		}
 	}
 	return nil

@@ -248,9 +248,9 @@ func TestAuthorizeServing(t *testing.T) {
 		{name: "the machine is being deleted but runs", facts: world(registered, func(f *facts) {
 			f.machines[0].DeletionTimestamp = &metav1.Time{Time: time.Now()}
 		})},
-		{name: "an address is another machine's", facts: world(registered), reason: "192.0.2.22 is none of machine pool-a", waits: true,
+		{name: "an address is another machine's", facts: world(registered), reason: "192.0.2.22 does not belong to machine pool-a", waits: true,
 			edit: func(r *x509.CertificateRequest) { r.IPAddresses = append(r.IPAddresses, net.ParseIP("192.0.2.22")) }},
-		{name: "a name is not its own", facts: world(registered), reason: `"kubernetes" is none of machine pool-a`, waits: true,
+		{name: "a name is not its own", facts: world(registered), reason: `"kubernetes" does not belong to machine pool-a`, waits: true,
 			edit: func(r *x509.CertificateRequest) { r.DNSNames = append(r.DNSNames, "kubernetes") }},
 		{name: "a name is the machine's in DNS, in whatever letters", facts: world(registered),
 			edit: func(r *x509.CertificateRequest) { r.DNSNames = []string{"WORKER-1.maas"} }},
@@ -260,7 +260,7 @@ func TestAuthorizeServing(t *testing.T) {
 		}), edit: func(r *x509.CertificateRequest) {
 			r.DNSNames, r.IPAddresses = []string{"web.example.com"}, []net.IP{net.ParseIP("198.51.100.7")}
 		}},
-		{name: "a name is the machine's address, which is no name", facts: world(registered), reason: `"192.0.2.21" is none of machine pool-a`, waits: true,
+		{name: "a name is the machine's address, which is no name", facts: world(registered), reason: `"192.0.2.21" does not belong to machine pool-a`, waits: true,
 			edit: func(r *x509.CertificateRequest) { r.DNSNames = []string{"192.0.2.21"} }},
 		{name: "a name is the node's and none of the machine's", facts: world(registered, func(f *facts) { f.machines[0].Status.Addresses = f.machines[0].Status.Addresses[2:] })},
 		{name: "it has no name", facts: world(registered), reason: "needs a DNS name or an IP address",

@@ -9,7 +9,7 @@ import (
 
 var refusals = prometheus.NewCounter(prometheus.CounterOpts{
 	Name: "hypershift_node_identity_refusals_total",
-	Help: "Requests for the identity of a node that another has, or with another machine's credentials. More than none is an attack, or a machine that lost its disk.",
+	Help: "Requests for an identity that another node has, or with another machine's credentials. A value above zero means an attack, or a machine that lost its disk.",
 })
 
 // IdentityRefused is the reason of events about a node that requested, or has, the identity of another Machine.

@@ -97,17 +97,17 @@ func TestJudgeProgress(t *testing.T) {
 		{"is not begun", nil, waits, ""},
 		{"is being emptied, for however long", []func(*member){marked(stepDrain, after, 100*time.Hour)}, drains, ""},
 		{"was emptied for another target", []func(*member){marked(stepDrain, former, time.Hour)}, waits, ""},
-		{"was asked", []func(*member){marked(stepAsk, after, second), wants(after)}, works, "takes the configuration"},
-		{"was asked for as long as it may take to answer", []func(*member){marked(stepAsk, after, answerTime)}, works, "takes the configuration"},
+		{"was asked", []func(*member){marked(stepAsk, after, second), wants(after)}, works, "is applying the configuration"},
+		{"was asked for as long as it may take to answer", []func(*member){marked(stepAsk, after, answerTime)}, works, "is applying the configuration"},
 		{"was asked for longer", []func(*member){marked(stepAsk, after, answerTime+second)}, failed, "has not answered for more than 10m0s"},
-		{"is at work for as long as it may", []func(*member){marked(stepAsk, after, workTime), says(hyperv1.NodeConfigWorking, "")}, works, "takes the configuration"},
-		{"is at work for longer", []func(*member){marked(stepAsk, after, workTime+second), says(hyperv1.NodeConfigWorking, "")}, failed, "at work on the configuration for more than 45m0s"},
-		{"is at work for another target", []func(*member){marked(stepAsk, former, workTime-second), says(hyperv1.NodeConfigWorking, "")}, works, "still at work on the configuration before"},
+		{"is at work for as long as it may", []func(*member){marked(stepAsk, after, workTime), says(hyperv1.NodeConfigWorking, "")}, works, "is applying the configuration"},
+		{"is at work for longer", []func(*member){marked(stepAsk, after, workTime+second), says(hyperv1.NodeConfigWorking, "")}, failed, "has been applying the configuration for more than 45m0s"},
+		{"is at work for another target", []func(*member){marked(stepAsk, former, workTime-second), says(hyperv1.NodeConfigWorking, "")}, works, "still applying the previous configuration"},
 		{"is at work for another target for too long", []func(*member){marked(stepAsk, former, workTime), says(hyperv1.NodeConfigWorking, "")}, waits, ""},
 		{"says that it works and was never asked", []func(*member){says(hyperv1.NodeConfigWorking, "")}, waits, ""},
 		{"has it", []func(*member){marked(stepAsk, after, 100*time.Hour), runs(after, afterKubelet), wants(after)}, arrived, ""},
 		{"has it with a build of the kubelet's version", []func(*member){marked(stepAsk, after, second), runs(after, afterKubelet+"+a1b2c3")}, arrived, ""},
-		{"has it, and is still at work", []func(*member){marked(stepAsk, after, second), runs(after, afterKubelet), says(hyperv1.NodeConfigWorking, "")}, works, "takes the configuration"},
+		{"has it, and is still at work", []func(*member){marked(stepAsk, after, second), runs(after, afterKubelet), says(hyperv1.NodeConfigWorking, "")}, works, "is applying the configuration"},
 		{"has it, and is asked for another", []func(*member){runs(after, afterKubelet), wants(former)}, waits, ""},
 		{"has it and is not Ready", []func(*member){marked(stepAsk, after, workTime), runs(after, afterKubelet), notReady}, works, "has the configuration and is not Ready"},
 		{"has it and is not Ready for too long", []func(*member){marked(stepAsk, after, workTime+second), runs(after, afterKubelet), notReady}, failed, "is not Ready"},
@@ -123,17 +123,17 @@ func TestJudgeProgress(t *testing.T) {
 func TestJudgeTrouble(t *testing.T) {
 	const second = time.Second
 	for _, tc := range []evaluation{
-		{"went back", []func(*member){marked(stepAsk, after, second), wants(after), says(hyperv1.NodeConfigRolledBack, "no kubelet.")}, failed, "Node worker-1 went back: no kubelet"},
-		{"went back and was given up", []func(*member){marked(stepFail, after, time.Hour), wants(after), says(hyperv1.NodeConfigRolledBack, "no kubelet")}, failed, "went back"},
+		{"went back", []func(*member){marked(stepAsk, after, second), wants(after), says(hyperv1.NodeConfigRolledBack, "no kubelet.")}, failed, "Node worker-1 rolled back: no kubelet"},
+		{"went back and was given up", []func(*member){marked(stepFail, after, time.Hour), wants(after), says(hyperv1.NodeConfigRolledBack, "no kubelet")}, failed, "rolled back"},
 		{"went back and is no longer asked", []func(*member){marked(stepFail, after, time.Hour), says(hyperv1.NodeConfigRolledBack, "no kubelet")}, waits, ""},
 		{"went back from another target", []func(*member){marked(stepFail, former, time.Hour), wants(former), says(hyperv1.NodeConfigRolledBack, "")}, waits, ""},
 		{"says that it went back and was never asked", []func(*member){wants(after), says(hyperv1.NodeConfigRolledBack, "")}, waits, ""},
 		{"says that it has the target, and that it went back", []func(*member){marked(stepAsk, after, second), wants(after), runs(after, afterKubelet), says(hyperv1.NodeConfigRolledBack, "x")},
-			failed, "went back: x"},
+			failed, "rolled back: x"},
 		{"failed and may try again", []func(*member){marked(stepAsk, after, answerTime-second), wants(after), says(hyperv1.NodeConfigFailed, "no image")}, works, "Node worker-1 failed: no image"},
 		{"failed for long", []func(*member){marked(stepAsk, after, answerTime), wants(after), says(hyperv1.NodeConfigFailed, "no image")}, failed, "failed: no image"},
 		{"is emptied and says that it failed before", []func(*member){marked(stepDrain, after, second), wants(former), says(hyperv1.NodeConfigFailed, "no image")}, drains, ""},
-		{"is new and has said nothing", []func(*member){mute(answerTime - second)}, works, "has not said yet which configuration it runs"},
+		{"is new and has said nothing", []func(*member){mute(answerTime - second)}, works, "has not reported yet which configuration it runs"},
 		{"has never said what it runs", []func(*member){mute(answerTime)}, failed, "delete Machine worker-1 to have it reinstalled"},
 		{"was begun and says nothing any more", []func(*member){mute(time.Hour), marked(stepDrain, former, second)}, waits, ""},
 		{"is not there", []func(*member){func(m *member) { m.node = nil }}, absent, "Node worker-1 of Machine worker-1 is gone"},
@@ -178,8 +178,8 @@ func TestSameVersion(t *testing.T) {
 // TestExcuse: any user with access to the machine may have written the repeated message.
 func TestExcuse(t *testing.T) {
 	for name, tc := range map[string]struct{ message, want string }{
-		"nothing":                   {"", "Node worker-1 failed: its node-agent does not say why"},
-		"nothing but white":         {" \n\t\x00 ", "Node worker-1 failed: its node-agent does not say why"},
+		"nothing":                   {"", "Node worker-1 failed: its node-agent does not report why"},
+		"nothing but white":         {" \n\t\x00 ", "Node worker-1 failed: its node-agent does not report why"},
 		"a sentence":                {"The image is not there.", "Node worker-1 failed: The image is not there"},
 		"lines, and terminal bells": {"one\r\n\ttwo\x07\x1b\x7fthree", "Node worker-1 failed: one two three"},
 	} {
@@ -190,8 +190,8 @@ func TestExcuse(t *testing.T) {
 	t.Run("When a node says a great deal it should be cut between letters", func(t *testing.T) {
 		g := NewWithT(t)
 		text := newMember("worker-1", says(hyperv1.NodeConfigRolledBack, "x"+strings.Repeat("ä", maxSentence))).excuse()
-		g.Expect(len(text)).To(BeNumerically("<=", maxSentence+len("Node worker-1 went back: ")))
-		g.Expect(text).To(HavePrefix("Node worker-1 went back: xää"))
+		g.Expect(len(text)).To(BeNumerically("<=", maxSentence+len("Node worker-1 rolled back: ")))
+		g.Expect(text).To(HavePrefix("Node worker-1 rolled back: xää"))
 		g.Expect(utf8.ValidString(text)).To(BeTrue())
 	})
 }

@@ -84,7 +84,7 @@ func (m *member) evaluate(to aim, now time.Time) {
 		m.evaluateWork(now)
 	case m.busy() && now.Before(m.mark.since.Add(workTime)):
 		// The node still applies another configuration. It is asked for the new one when it has finished.
-		m.stage, m.why = works, fmt.Sprintf("Node %s is still at work on the configuration before", m.node.Name)
+		m.stage, m.why = works, fmt.Sprintf("Node %s is still applying the previous configuration", m.node.Name)
 	case m.current() == "" && m.mark.step == "":
 		m.evaluateSilence(now)
 	default:
@@ -120,12 +120,12 @@ func (m *member) evaluateArrival(to aim, now time.Time) {
 
 // evaluateWork handles a node that was asked to apply the target.
 func (m *member) evaluateWork(now time.Time) {
-	m.stage, m.why = works, fmt.Sprintf("Node %s takes the configuration", m.node.Name)
+	m.stage, m.why = works, fmt.Sprintf("Node %s is applying the configuration", m.node.Name)
 	switch {
 	case m.busy() && now.After(m.mark.since.Add(workTime)):
-		m.stage, m.why = failed, fmt.Sprintf("Node %s has been at work on the configuration for more than %s: look at the journal of its node-agent", m.node.Name, workTime)
+		m.stage, m.why = failed, fmt.Sprintf("Node %s has been applying the configuration for more than %s: check the journal of its node-agent", m.node.Name, workTime)
 	case !m.busy() && now.After(m.mark.since.Add(answerTime)):
-		m.stage, m.why = failed, fmt.Sprintf("Node %s was asked to take the configuration, and its node-agent has not answered for more than %s: is the machine on, and does it reach the API server?",
+		m.stage, m.why = failed, fmt.Sprintf("Node %s was asked to apply the configuration, and its node-agent has not answered for more than %s: check that the machine is on and reaches the API server",
 			m.node.Name, answerTime)
 	}
 }
@@ -143,10 +143,10 @@ func (m *member) evaluateExcuse(now time.Time) {
 // would not make.
 func (m *member) evaluateSilence(now time.Time) {
 	if now.Before(m.node.CreationTimestamp.Add(answerTime)) {
-		m.stage, m.why = works, fmt.Sprintf("Node %s has not said yet which configuration it runs", m.node.Name)
+		m.stage, m.why = works, fmt.Sprintf("Node %s has not reported yet which configuration it runs", m.node.Name)
 		return
 	}
-	m.stage, m.why = failed, fmt.Sprintf("Node %s does not say which configuration it runs: its node-agent cannot update in place; delete Machine %s to have it reinstalled",
+	m.stage, m.why = failed, fmt.Sprintf("Node %s does not report which configuration it runs: its node-agent cannot update in place; delete Machine %s to have it reinstalled",
 		m.node.Name, m.machine.Name)
 }
 
@@ -180,10 +180,10 @@ func (m *member) excuse() string {
 	text := strings.Join(strings.FieldsFunc(m.node.Annotations[hyperv1.NodeConfigMessageAnnotation], func(r rune) bool { return r <= ' ' || r == 0x7f }), " ")
 	text = strings.TrimSuffix(condition.Shorten(text, maxSentence), ".")
 	if text == "" {
-		text = "its node-agent does not say why"
+		text = "its node-agent does not report why"
 	}
 	if m.wentBack() {
-		return fmt.Sprintf("Node %s went back: %s", m.node.Name, text)
+		return fmt.Sprintf("Node %s rolled back: %s", m.node.Name, text)
 	}
 	return fmt.Sprintf("Node %s failed: %s", m.node.Name, text)
 }

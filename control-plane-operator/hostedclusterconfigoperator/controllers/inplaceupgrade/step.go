@@ -47,7 +47,7 @@ func (r *Reconciler) empty(ctx context.Context, ro *rollout, m *member) error {
 		m.why += describe(left)
 		return nil
 	}
-	m.stage, m.why = works, fmt.Sprintf("Node %s takes the configuration", m.node.Name)
+	m.stage, m.why = works, fmt.Sprintf("Node %s is applying the configuration", m.node.Name)
 	if err := r.mark(ctx, m, stepAsk, ro.aim.config); err != nil {
 		return err
 	}

@@ -103,7 +103,7 @@ func (r *Reconciler) migrate(ctx context.Context, config *corev1.Secret) (ctrl.R
 		return ctrl.Result{}, err
 	}
 	move := config.Annotations[kubeapiserver.EncryptionMove]
-	ctrl.LoggerFrom(ctx).Info("Wrote all Secrets of the guest anew", "move", move)
+	ctrl.LoggerFrom(ctx).Info("Rewrote all Secrets of the guest", "move", move)
 	return ctrl.Result{}, upsert.Patch(ctx, r.Management, config, func() { config.Annotations[kubeapiserver.EncryptionMigrated] = move })
 }
 
@@ -124,7 +124,7 @@ func (r *Reconciler) rewrite(ctx context.Context) error {
 			// A concurrent write by another client already uses the new key.
 			err := r.Guest.Patch(ctx, secret, nothing)
 			if err != nil && !apierrors.IsNotFound(err) && !apierrors.IsConflict(err) {
-				return fmt.Errorf("writing Secret %s of the guest anew: %w", client.ObjectKeyFromObject(secret), err)
+				return fmt.Errorf("rewriting Secret %s of the guest: %w", client.ObjectKeyFromObject(secret), err)
 			}
 		}
 		if list.Continue == "" {

@@ -166,7 +166,7 @@ func TestMigrate(t *testing.T) {
 		w := newWorld(t, byKey, migrating)
 		w.refuses["b"] = apierrors.NewForbidden(secretKind, "b", errServer)
 		_, err := w.pass()
-		w.Expect(err).To(MatchError(ContainSubstring("writing Secret shop/b of the guest anew")))
+		w.Expect(err).To(MatchError(ContainSubstring("rewriting Secret shop/b of the guest")))
 		w.Expect(w.annotation(kubeapiserver.EncryptionMigrated)).To(Equal("3"))
 		delete(w.refuses, "b")
 		w.Expect(w.pass()).To(Equal(ctrl.Result{}))

@@ -63,7 +63,7 @@ func (r *Reconciler) follow(ctx context.Context, config *corev1.Secret) (ctrl.Re
 	if err := r.rewrite(ctx); err != nil {
 		return ctrl.Result{}, err
 	}
-	ctrl.LoggerFrom(ctx).Info("Wrote all Secrets of the guest anew for another key of the plugin", "keyIDHash", id)
+	ctrl.LoggerFrom(ctx).Info("Rewrote all Secrets of the guest for another key of the plugin", "keyIDHash", id)
 	return again, upsert.Patch(ctx, r.Management, config, func() { config.Annotations[kubeapiserver.EncryptionKeyID] = id })
 }
 

@@ -76,7 +76,7 @@ var hostPattern = regexp.MustCompile(`^[a-zA-Z0-9]([a-zA-Z0-9.-]*[a-zA-Z0-9])?$`
 // check rejects addresses that could be misinterpreted in the files that contain them.
 func (i Input) check() error {
 	if net.ParseIP(i.InternalAddress) == nil {
-		return fmt.Errorf("the local address %q of the API server on nodes is no IP address; check spec.networking.apiServer.advertiseAddress", i.InternalAddress)
+		return fmt.Errorf("the local address %q of the API server on nodes is not an IP address; check spec.networking.apiServer.advertiseAddress", i.InternalAddress)
 	}
 	if net.ParseIP(i.ExternalHost) == nil && !hostPattern.MatchString(i.ExternalHost) {
 		return fmt.Errorf("the published host %q of the API server is neither a host name nor an IP address; check spec.services", i.ExternalHost)

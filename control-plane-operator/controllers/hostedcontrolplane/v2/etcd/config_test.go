@@ -240,7 +240,7 @@ func TestAskOwn(t *testing.T) {
 		return AskOwn(ctx, c, hcp)
 	}
 	t.Run("When the certificate is not there yet, it should be said as something that will come", func(t *testing.T) {
-		NewWithT(t).Expect(asks(t.Context(), reader(), "https://a.example:2379")).To(MatchError("the client certificate for etcd was not taken over yet"))
+		NewWithT(t).Expect(asks(t.Context(), reader(), "https://a.example:2379")).To(MatchError("the client certificate for etcd has not been copied yet"))
 	})
 	t.Run("When the certificate cannot be read, it should not be said that it is not there", func(t *testing.T) {
 		NewWithT(t).Expect(asks(t.Context(), away(), "https://a.example:2379")).To(MatchError("reading what etcd's clients authenticate with: the API server is away"))

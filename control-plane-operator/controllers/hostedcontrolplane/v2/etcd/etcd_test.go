@@ -53,7 +53,7 @@ func TestValidateEndpoint(t *testing.T) {
 		"https://etcd.example:2379/":     "",
 		"https://[2001:db8::1]:2379":     "",
 		"https://a:2379,https://b:2379":  "",
-		"https://etcd.example":           `"https://etcd.example" is no https URL with a host and a port`,
+		"https://etcd.example":           `"https://etcd.example" is not an https URL with a host and a port`,
 		"https://:2379":                  `"https://:2379" is no`,
 		"https://":                       `"https://" is no`,
 		"https://a:2379, https://b:2379": `" https://b:2379" is no`,

@@ -34,7 +34,7 @@ func ValidateEndpoint(hcp *hyperv1.HostedControlPlane) error {
 	}
 	for _, endpoint := range URLs(hcp) {
 		if u, err := url.Parse(endpoint); err != nil || u.Scheme != "https" || u.Hostname() == "" || u.Port() == "" {
-			return fmt.Errorf("etcd.unmanaged.endpoint: %q is no https URL with a host and a port; write it as in https://etcd.example.com:2379, "+
+			return fmt.Errorf("etcd.unmanaged.endpoint: %q is not an https URL with a host and a port; write it as in https://etcd.example.com:2379, "+
 				"several with a comma and no space between them", endpoint)
 		}
 	}
@@ -46,7 +46,7 @@ func ValidateEndpoint(hcp *hyperv1.HostedControlPlane) error {
 func AskOwn(ctx context.Context, reader client.Reader, hcp *hyperv1.HostedControlPlane) error {
 	config, err := ClientTLS(ctx, reader, hcp.Namespace)
 	if apierrors.IsNotFound(err) {
-		return errors.New("the client certificate for etcd was not taken over yet")
+		return errors.New("the client certificate for etcd has not been copied yet")
 	}
 	if err != nil {
 		return err

@@ -34,7 +34,7 @@ func authenticators(ctx context.Context, c client.Reader, hcp *hyperv1.HostedCon
 			faults = validate(hcp, config.JWT, jwt, path)
 		}
 		if len(faults) > 0 {
-			refusals = append(refusals, fmt.Errorf("%w: tokens of the provider %s are refused until that is mended", faults.ToAggregate(), provider.Name))
+			refusals = append(refusals, fmt.Errorf("%w: tokens of the provider %s are refused until this is fixed", faults.ToAggregate(), provider.Name))
 			continue
 		}
 		config.JWT = append(config.JWT, jwt)
@@ -117,7 +117,7 @@ func username(provider configv1.OIDCProvider, path *field.Path) (apiserver.Prefi
 func groups(from configv1.PrefixedClaimMapping, path *field.Path) (apiserver.PrefixedClaimOrExpression, field.ErrorList) {
 	to := apiserver.PrefixedClaimOrExpression{Claim: from.Claim, Expression: from.Expression}
 	if from.Prefix != "" && from.Claim == "" {
-		return to, field.ErrorList{field.Forbidden(path.Child("prefix"), "it needs a claim that it is put before")}
+		return to, field.ErrorList{field.Forbidden(path.Child("prefix"), "it needs claim")}
 	}
 	if from.Claim != "" {
 		to.Prefix = &from.Prefix

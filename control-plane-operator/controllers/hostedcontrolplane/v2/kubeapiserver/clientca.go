@@ -64,7 +64,7 @@ func refuseSigners(ctx context.Context, c client.Reader, hcp *hyperv1.HostedCont
 	}
 	_, err := readBundle(ctx, c, hcp.Namespace, userSigners(hcp), userSignersKey)
 	if errors.Is(err, errNoCertificates) {
-		return []error{fmt.Errorf("configuration.apiServer.clientCA: %w: client certificates of these signers are refused until that is mended", err)}, nil
+		return []error{fmt.Errorf("configuration.apiServer.clientCA: %w: client certificates of these signers are refused until this is fixed", err)}, nil
 	}
 	return nil, err
 }

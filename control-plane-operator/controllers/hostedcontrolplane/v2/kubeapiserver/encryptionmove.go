@@ -178,11 +178,11 @@ func EncryptionStageOf(live *corev1.Secret) (reason, message string, done bool) 
 	move := live.Annotations[EncryptionMove]
 	switch stage := hyperv1.EncryptionMigrationState(live.Annotations[EncryptionStage]); stage {
 	case hyperv1.EncryptionMigrationReadOnlyDeploy:
-		return "ReadOnlyRolloutInProgress", fmt.Sprintf("Move %s: all API servers learn to read with the new key", move), false
+		return "ReadOnlyRolloutInProgress", fmt.Sprintf("Migration %s: all API servers are getting the new key for reading", move), false
 	case hyperv1.EncryptionMigrationWritePromote:
-		return "WritePromotionInProgress", fmt.Sprintf("Move %s: all API servers go over to writing with the new key", move), false
+		return "WritePromotionInProgress", fmt.Sprintf("Migration %s: all API servers are switching to the new key for writing", move), false
 	case hyperv1.EncryptionMigrationMigrating:
-		return "ReEncryptionInProgress", fmt.Sprintf("Move %s: all Secrets are written anew with the new key", move), false
+		return "ReEncryptionInProgress", fmt.Sprintf("Migration %s: all Secrets are being rewritten with the new key", move), false
 	default:
 		return "ReEncryptionCompleted", "All Secrets are encrypted with the active key, by " + writerOf(live), true
 	}

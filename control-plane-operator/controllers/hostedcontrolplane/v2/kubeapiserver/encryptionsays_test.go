@@ -90,9 +90,9 @@ func TestEncryptionStageOf(t *testing.T) {
 		reason, message string
 		done            bool
 	}{
-		{"API servers learn to read", at(hyperv1.EncryptionMigrationReadOnlyDeploy), "ReadOnlyRolloutInProgress", "Move 7: ", false},
-		{"API servers go over to writing", at(hyperv1.EncryptionMigrationWritePromote), "WritePromotionInProgress", "Move 7: ", false},
-		{"what is stored is written anew", at(hyperv1.EncryptionMigrationMigrating), "ReEncryptionInProgress", "Move 7: ", false},
+		{"API servers learn to read", at(hyperv1.EncryptionMigrationReadOnlyDeploy), "ReadOnlyRolloutInProgress", "Migration 7: ", false},
+		{"API servers go over to writing", at(hyperv1.EncryptionMigrationWritePromote), "WritePromotionInProgress", "Migration 7: ", false},
+		{"what is stored is written anew", at(hyperv1.EncryptionMigrationMigrating), "ReEncryptionInProgress", "Migration 7: ", false},
 		{"it is done with a plugin", byVault, "ReEncryptionCompleted", "by plugin vault", true},
 		{"it is done with a key", byKey, "ReEncryptionCompleted", "by secretbox", true},
 	} {

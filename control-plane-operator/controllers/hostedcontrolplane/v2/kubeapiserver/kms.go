@@ -78,7 +78,7 @@ func (p plugins) needed(providers []provider, wanted *hyperv1.KMSPluginSpec) (pl
 			spec, known = *wanted, true
 		}
 		if !known {
-			return nil, fmt.Errorf("the encryption configuration in Secret %s needs the plugin %q, which nobody describes: name it in secretEncryption.kms.plugin",
+			return nil, fmt.Errorf("the encryption configuration in Secret %s needs plugin %q, which is not configured; name it in secretEncryption.kms.plugin",
 				EncryptionSecret, provider.Name)
 		}
 		needed[provider.Name] = spec

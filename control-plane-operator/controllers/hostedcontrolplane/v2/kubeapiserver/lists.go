@@ -61,7 +61,7 @@ func validateNames(hcp *hyperv1.HostedControlPlane) error {
 			host := strings.TrimPrefix(name, "*.")
 			if len(validation.IsDNS1123Subdomain(strings.ToLower(host))) > 0 {
 				failures = append(failures, fmt.Errorf(
-					"configuration.apiServer.servingCerts.namedCertificates: %q is no host name; "+
+					"configuration.apiServer.servingCerts.namedCertificates: %q is not a host name; "+
 						"write it as in api.example.com or *.example.com", name))
 			}
 		}

@@ -72,7 +72,7 @@ func acceptedWebhooks(ctx context.Context, c client.Reader, hcp *hyperv1.HostedC
 		}
 		kubeconfig, fault := hook.accept(secret.Data[hook.key])
 		if fault != nil {
-			refusals = append(refusals, fmt.Errorf("%s: Secret %s, key %s: %w: the webhook is not called until that is mended", hook.field, hook.secret, hook.key, fault))
+			refusals = append(refusals, fmt.Errorf("%s: Secret %s, key %s: %w: the webhook is not called until this is fixed", hook.field, hook.secret, hook.key, fault))
 			continue
 		}
 		accepted[hook.file] = kubeconfig
