@@ -285,7 +285,7 @@ func addControllers(mgr ctrl.Manager, f *runFlags, platforms registry.Registry, 
 	if _, err := maasapi.ParsePrefixes(f.storeAllow); err != nil {
 		return fmt.Errorf("--object-store-allow-cidrs: %w", err)
 	}
-	if !slices.Contains(hostedcluster.PodSecurityLevels(), f.loosestLevel) {
+	if f.loosestLevel != "" && !slices.Contains(hostedcluster.PodSecurityLevels(), f.loosestLevel) {
 		return fmt.Errorf("--%s %q: use one of %s", loosestLevelFlag, f.loosestLevel, strings.Join(hostedcluster.PodSecurityLevels(), ", "))
 	}
 	passed := environment()

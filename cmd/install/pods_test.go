@@ -149,7 +149,8 @@ func TestNetworkPolicy(t *testing.T) {
 	g.Expect(policy.Spec.Egress).To(HaveLen(1))
 	for address, want := range map[string]bool{
 		"192.0.2.1": true, "10.0.0.1": true, "2001:db8::1": true,
-		"169.254.169.254": false, "169.254.0.1": false, "fe80::1": false, // The metadata service of a cloud, and link-local addresses of the node.
+		// The metadata service of a cloud, and link-local addresses of the node.
+		"169.254.169.254": false, "169.254.0.1": false, "fe80::1": false,
 		"169.254.20.10": true, // The DNS cache of the node (NodeLocal DNSCache).
 	} {
 		g.Expect(reaches(policy.Spec.Egress[0], address)).To(Equal(want), address)

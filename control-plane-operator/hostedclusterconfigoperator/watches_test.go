@@ -148,7 +148,8 @@ func TestWatches(t *testing.T) {
 				}
 			})
 			_, management := s.watch(t, name)
-			if name == "connection" || name == "address" { // The connection controller checks once without an event, and for the address controller the Machine exists already.
+			// The connection controller checks once without an event, and for the address controller the Machine exists already.
+			if name == "connection" || name == "address" {
 				management.Await(t, &hyperv1.HostedControlPlane{}, absent)
 			}
 			for _, obj := range objects {

@@ -31,7 +31,7 @@ func (b bare) GetClient() client.Client       { return b.client }
 func (b bare) GetRESTMapper() meta.RESTMapper { return b.mapper }
 func (b bare) GetConfig() *rest.Config        { return b.config }
 
-// managing returns a manager of a management cluster of some version; routes says whether it has Routes.
+// managing returns a manager of a management cluster of some version; routes reports whether it has Routes.
 func managing(t *testing.T, minor int, routes bool) bare {
 	t.Helper()
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {

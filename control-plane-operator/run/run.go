@@ -49,7 +49,8 @@ import (
 
 const leaderElectionID = "control-plane-operator-leader-elect"
 
-// Timing of the leader lease: a control plane operator continues if it loses the management API for a minute.
+// Timing of the leader lease: a control-plane-operator continues if it loses the management API for less than
+// renewDeadline.
 var leaseDuration, renewDeadline, retryPeriod = 60 * time.Second, 40 * time.Second, 15 * time.Second
 
 // Scheme contains all kinds that the operator reads or writes in the management cluster.

@@ -168,7 +168,8 @@ func (s *suite) run(ctx context.Context, tests []*test, limit time.Duration, env
 	log := &untilFailure{end: end}
 	cmd.Stdout, cmd.Stderr = log, log
 	err = cmd.Run()
-	if errors.Is(err, exec.ErrWaitDelay) { // The tests passed, and a server that they left running still has their output open.
+	// The tests passed, and a server that they left running still has their output open.
+	if errors.Is(err, exec.ErrWaitDelay) {
 		err = nil
 	}
 	killUsersOf(folder)

@@ -169,7 +169,8 @@ func follow(pages map[string]page, from, link string) error {
 
 func TestAnchors(t *testing.T) {
 	g := NewWithT(t)
-	p := parse([]byte("# The API server's `--flag`, twice\n\n## What's next?\n\n[a](#x) <a id=\"x\"></a>\n\n## What's next?\n"))
+	p := parse([]byte("# The API server's `--flag`, twice\n\n## What's next?\n\n" +
+		"[a](#x) <a id=\"x\"></a>\n\n## What's next?\n"))
 	g.Expect(p.anchors).To(Equal([]string{"x", "the-api-servers---flag-twice", "whats-next", "whats-next-1"}))
 	g.Expect(p.links).To(Equal([]string{"#x"}))
 }

@@ -62,7 +62,7 @@ var stages = map[string]stage{
 	"rotation":    verbose("./test/ha", "-timeout=3h", "-run=TestRotation"),
 	"takeover":    verbose("./test/takeover", "-timeout=15m"),
 	"e2e":         verbose("./test/e2e/...", "-timeout=90m"),
-	"e2e-short":   verbose("./test/e2e/...", "-timeout=40m", "-short"),
+	"e2e-short":   verbose("./test/e2e/...", "-timeout=60m", "-short"),
 }
 
 // verbose returns a stage in the embedded environment. It shows the progress of its tests.

@@ -93,7 +93,8 @@ func SetServer(h *host.Host, url string) error {
 		return err
 	}
 	var all map[string]any
-	problem := errors.New(Kubeconfig + " is not as the kubelet writes it") // The error does not quote the content, which may include keys.
+	// The error does not quote the content, which may include keys.
+	problem := errors.New(Kubeconfig + " is not as the kubelet writes it")
 	if err := yaml.Unmarshal(raw, &all); err != nil {
 		return problem
 	}

@@ -211,7 +211,8 @@ func TestIgnition(t *testing.T) {
 				w.Expect(w.Exists("/etc/app/only-old")).To(BeFalse())
 				return
 			}
-			before["/var/lib/hypershift/applied"] = w.files()["/var/lib/hypershift/applied"] // The record of the applied plan differs.
+			// The record of the applied plan differs.
+			before["/var/lib/hypershift/applied"] = w.files()["/var/lib/hypershift/applied"]
 			if diff := cmp.Diff(before, w.files()); diff != "" {
 				t.Errorf("-want +got:\n%s", diff)
 			}

@@ -51,7 +51,8 @@ func Open(r io.Reader, identities ...age.Identity) (Contents, io.Reader, error) 
 	case errors.Is(err, io.ErrUnexpectedEOF), errors.Is(err, io.EOF):
 		return Contents{}, nil, ErrDamaged
 	case err != nil:
-		return Contents{}, nil, ErrForeign // Do not wrap the cause: it would repeat the first line of what may be a file of secrets.
+		// Do not wrap the cause: it would repeat the first line of what may be a file of secrets.
+		return Contents{}, nil, ErrForeign
 	}
 	compressed, err := gzip.NewReader(plain)
 	if err != nil {

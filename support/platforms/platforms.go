@@ -109,7 +109,8 @@ var table = []Traits{
 			hyperv1.ValidAWSIdentityProvider, hyperv1.ValidAWSKMSConfig,
 			hyperv1.AWSDefaultSecurityGroupCreated, hyperv1.AWSDefaultSecurityGroupDeleted,
 		},
-		NodeLabels: map[string]string{"hypershift.openshift.io/nodepool-globalps-enabled": "true"}, // An OpenShift component with the pull secrets of the guest's users selects nodes by this label.
+		// An OpenShift component with the pull secrets of the guest's users selects nodes by this label.
+		NodeLabels: map[string]string{"hypershift.openshift.io/nodepool-globalps-enabled": "true"},
 	},
 }
 

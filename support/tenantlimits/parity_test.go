@@ -119,7 +119,8 @@ const release = "a.example/release:1"
 
 func cluster(change func(*hyperv1.HostedCluster)) *hyperv1.HostedCluster {
 	hc := &hyperv1.HostedCluster{ObjectMeta: metav1.ObjectMeta{Name: "c", Namespace: "tenant"}}
-	hc.Spec.Release.Image, hc.Spec.Services = release, []hyperv1.ServicePublishingStrategyMapping{} // The schema requires these fields.
+	// The schema requires these fields.
+	hc.Spec.Release.Image, hc.Spec.Services = release, []hyperv1.ServicePublishingStrategyMapping{}
 	if change != nil {
 		change(hc)
 	}

@@ -149,7 +149,8 @@ func (s *suite) kubelet(t *testing.T, line string) {
 		"config": "apiVersion: machineconfiguration.openshift.io/v1\nkind: KubeletConfig\nmetadata: {name: limits}\nspec: {kubeletConfig: {" + line + "}}\n",
 	}}
 	s.must(t, s.c.Create(t.Context(), config))
-	t.Cleanup(func() { _ = s.c.Delete(context.Background(), config) }) // Destroying the cluster does not delete its user's objects.
+	// Destroying the cluster does not delete its user's objects.
+	t.Cleanup(func() { _ = s.c.Delete(context.Background(), config) })
 	s.patchPool(t, inPlacePool, fmt.Sprintf(`{"spec":{"config":[{"name":%q}]}}`, config.Name))
 }
 

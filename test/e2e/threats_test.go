@@ -179,5 +179,6 @@ func (s *suite) setKey(t *testing.T, file string) {
 	g.Expect(s.c.Get(t.Context(), client.ObjectKeyFromObject(secret), secret)).To(Succeed())
 	read := secret.DeepCopy()
 	secret.Data[maas.SecretKeyAPIKey] = []byte(strings.TrimSpace(string(key)))
-	g.Expect(s.c.Patch(t.Context(), secret, client.MergeFrom(read))).To(Succeed()) // Other clients may write to the Secret too.
+	// Other clients may write to the Secret too.
+	g.Expect(s.c.Patch(t.Context(), secret, client.MergeFrom(read))).To(Succeed())
 }

@@ -65,8 +65,10 @@ func newWorldOf(t *testing.T, cfg *rest.Config, version string, machines ...simt
 	c := testenv.Client(t, cfg, s)
 	namespace := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{GenerateName: "provider-"}}
 	g.Expect(c.Create(t.Context(), namespace)).To(Succeed())
-	region, err := simulator.New(simulator.Options{Seed: []byte(simtest.Seed(machines...)), RandomSeed: 1, Version: version,
-		Users: []simulator.User{{Name: provider, Admin: true}, {Name: "alice"}}})
+	region, err := simulator.New(simulator.Options{
+		Seed: []byte(simtest.Seed(machines...)), RandomSeed: 1, Version: version,
+		Users: []simulator.User{{Name: provider, Admin: true}, {Name: "alice"}},
+	})
 	g.Expect(err).NotTo(HaveOccurred())
 	w := &world{WithT: g, Simulator: region, t: t, cfg: cfg, client: c, namespace: namespace.Name, endpoint: simtest.Listen(t, region),
 		clock: clocktesting.NewFakePassiveClock(time.Now()), recorder: events.NewFakeRecorder(100)}

@@ -296,7 +296,8 @@ func (w *world) corrupt(pod string) {
 	w.must(err)
 	alarm := &etcdserverpb.AlarmRequest{Action: etcdserverpb.AlarmRequest_ACTIVATE, MemberID: status.Header.MemberId, Alarm: etcdserverpb.AlarmType_CORRUPT}
 	_, err = etcdserverpb.NewMaintenanceClient(raw.ActiveConnection()).Alarm(ctx, alarm)
-	for err != nil && ctx.Err() == nil { // As in put, a busy etcd rejects requests for a moment. Raising an alarm twice has no further effect.
+	// As in put, a busy etcd rejects requests for a moment. Raising an alarm twice has no further effect.
+	for err != nil && ctx.Err() == nil {
 		_, err = etcdserverpb.NewMaintenanceClient(raw.ActiveConnection()).Alarm(ctx, alarm)
 	}
 	w.must(err)

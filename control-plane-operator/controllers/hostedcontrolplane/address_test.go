@@ -158,7 +158,8 @@ func TestGoOver(t *testing.T) {
 	g.Expect(w.kubeconfigServer(pki.AdminKubeconfig)).To(Equal(formerHost), "an address that nobody reached is nobody's")
 	g.Expect(w.hcp.Status.ControlPlaneEndpoint.Host).To(Equal(formerHost))
 
-	w.used(1, 2) // A node proves that the address works, although pods of the management cluster do not reach the machine network.
+	// A node proves that the address works, although pods of the management cluster do not reach the machine network.
+	w.used(1, 2)
 	g.Expect(w.pass()).To(Succeed())
 	w.get("demo", w.hcp)
 	g.Expect(w.hcp.Status.ControlPlaneEndpoint.Host).To(Equal(nextHost))

@@ -101,7 +101,10 @@ func TestConfigOperatorTells(t *testing.T) {
 		g.Expect(d.has(t, role) && d.has(t, binding)).To(BeTrue())
 		g.Expect(role.Rules).To(Equal([]rbacv1.PolicyRule{{APIGroups: []string{"", "events.k8s.io"}, Resources: []string{"events"}, Verbs: []string{"create", "patch"}}}))
 		g.Expect(binding.RoleRef).To(Equal(rbacv1.RoleRef{APIGroup: "rbac.authorization.k8s.io", Kind: "Role", Name: role.Name}))
-		g.Expect(binding.Subjects).To(Equal([]rbacv1.Subject{{Kind: "ServiceAccount", Namespace: "clusters-demo", Name: "hosted-cluster-config-operator"}}))
+		account := rbacv1.Subject{Kind: "ServiceAccount", Namespace: "clusters-demo", Name: "hosted-cluster-config-operator"}
+		// The config operator of 4.14 to 4.18 runs under this name.
+		older := rbacv1.Subject{Kind: "ServiceAccount", Namespace: "clusters-demo", Name: "hosted-cluster-config"}
+		g.Expect(binding.Subjects).To(Equal([]rbacv1.Subject{account, older}))
 		for _, obj := range []client.Object{role, binding} {
 			g.Expect(obj.GetAnnotations()).To(HaveKeyWithValue(hyperv1.HostedClusterAnnotation, "clusters/demo"))
 		}

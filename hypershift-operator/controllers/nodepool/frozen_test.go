@@ -23,7 +23,7 @@ import (
 	"github.com/openshift/hypershift/hypershift-operator/fixture"
 )
 
-var updateFrozen = flag.Bool("update", false, "write the golden file anew")
+var updateFrozen = flag.Bool("update", false, "write the golden file again")
 
 // frozenFile holds what rolls a pool. `make verify-frozen` compares it with the last release.
 const frozenFile = "testdata/frozen.yaml"
@@ -76,7 +76,6 @@ func TestFrozen(t *testing.T) {
 	}
 	g := NewWithT(t)
 	if *updateFrozen {
-		g.Expect(os.MkdirAll("testdata", 0o755)).To(Succeed())
 		g.Expect(os.WriteFile(frozenFile, []byte(text.String()), 0o644)).To(Succeed())
 	}
 	want, err := os.ReadFile(frozenFile)

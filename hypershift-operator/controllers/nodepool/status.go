@@ -79,7 +79,8 @@ func mergeConditions(last []hyperv1.NodePoolCondition, s *scope) []hyperv1.NodeP
 	for _, c := range s.conditions {
 		c.LastTransitionTime = metav1.NewTime(s.now)
 		if existing := find(last, c.Type); existing != nil && existing.Status == corev1.ConditionStatus(c.Status) {
-			c.LastTransitionTime = existing.LastTransitionTime // Also if this reconcile cleared the condition before it set it again.
+			// Also if this reconcile cleared the condition before it set it again.
+			c.LastTransitionTime = existing.LastTransitionTime
 		}
 		current = append(current, c)
 	}

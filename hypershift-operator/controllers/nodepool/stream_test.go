@@ -188,7 +188,7 @@ func TestUpgradeKeepsStream(t *testing.T) {
 	machine := s.birth("one")
 	s.serve(machine)
 	const nine = "Red Hat Enterprise Linux CoreOS 9.6.20260101-0"
-	look(s, machine, "one").Status.NodeInfo = &corev1.NodeSystemInfo{OSImage: nine}
+	look(s, machine, "one").Status.NodeInfo = &corev1.NodeSystemInfo{OSImage: nine, KubeletVersion: "v1.31.0"}
 	s.Expect(c.Status().Update(t.Context(), machine)).To(Succeed())
 	s.mustPass()
 	s.Expect(s.pool().Annotations).NotTo(HaveKey(hyperv1.NodePoolOSImageStreamAnnotation))

@@ -128,7 +128,8 @@ func (b *bucket) put(ctx context.Context, store *minio.Client, owner, name strin
 	switch {
 	case same && mark == owner:
 		return nil
-	case there != nil && mark != owner && (mark != "" || !same): // An object without an owner was written by the compatible product.
+	// An object without an owner was written by the compatible product.
+	case there != nil && mark != owner && (mark != "" || !same):
 		return fmt.Errorf("%s: %w", name, errTaken)
 	}
 	_, err = store.PutObject(ctx, b.name, name, bytes.NewReader(content), int64(len(content)), minio.PutObjectOptions{

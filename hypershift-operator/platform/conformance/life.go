@@ -8,6 +8,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	. "github.com/onsi/gomega"
 
@@ -165,6 +166,9 @@ func rolled(w *world) {
 	w.Expect(w.templates()[0].GetName()).To(Equal(w.machines().InfrastructureRef.Name))
 }
 
+// rotationTimeout is more than any platform continues with the credentials that it has: KubeVirt does so for 10 s.
+const rotationTimeout = time.Minute
+
 // rotated changes the user's Secret and expects a changed hash, which rolls the pods of a provider.
 func rotated(w *world) {
 	name := w.subject.Plugin.CredentialsSecret(w.cluster())
@@ -185,7 +189,7 @@ func rotated(w *world) {
 	w.subject.Rotate(secret)
 	w.Expect(w.admin.Update(w.t.Context(), secret)).To(Succeed())
 	// A platform may use its current credentials for some time.
-	w.Eventually(func(g Gomega) { after = hash(g) }).Should(Succeed())
+	w.Eventually(func(g Gomega) { after = hash(g) }).WithTimeout(rotationTimeout).Should(Succeed())
 	w.Expect(after).NotTo(Equal(before))
 	w.settle()
 }

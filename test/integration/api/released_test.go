@@ -85,7 +85,8 @@ func (r *released) check(t *testing.T, c client.Client) {
 	g.Expect(c.Get(t.Context(), client.ObjectKeyFromObject(r.object), now)).To(Succeed())
 	g.Expect(now.GetGeneration()).To(Equal(r.object.GetGeneration()))
 	for _, part := range []string{"spec", "status"} {
-		g.Expect(cmp.Diff(r.object.Object[part], now.Object[part])).To(BeEmpty(), "%s as it was stored (-) and is read (+)", part)
+		diff := cmp.Diff(r.object.Object[part], now.Object[part])
+		g.Expect(diff).To(BeEmpty(), "%s as it was stored (-) and is read (+)", part)
 	}
 
 	rewritten := now.DeepCopy()

@@ -43,7 +43,8 @@ func TestUsers(t *testing.T) {
 func TestFaultOfAUser(t *testing.T) {
 	g := NewWithT(t)
 	site := simtest.New(t, simtest.Rack)
-	code, answer := send(site, "POST /faults", `{"kind": "error", "operation": "zones.read", "status": 502, "user": "alice"}`)
+	code, answer := send(site, "POST /faults",
+		`{"kind": "error", "operation": "zones.read", "status": 502, "user": "alice"}`)
 	g.Expect(code).To(Equal(201), answer)
 	g.Expect(site.Do("alice", "GET", "zones/").Code).To(Equal(502))
 	g.Expect(site.Do("bob", "GET", "zones/").Code).To(Equal(200))

@@ -173,7 +173,8 @@ func (s *Server) userData(m *inventory.Machine) (int, []byte, error) {
 		case fresh == nil:
 			return nil
 		case fresh.VMHost && fresh.Status == status.Deploying:
-			fresh.AgentName = lifecycle.AgentOfVMHost // The machine becomes Deployed when it reports the end of its configuration.
+			// The machine becomes Deployed when it reports the end of its configuration.
+			fresh.AgentName = lifecycle.AgentOfVMHost
 			return nil
 		}
 		return s.life.OSReady(fresh)

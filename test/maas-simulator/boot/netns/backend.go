@@ -188,7 +188,8 @@ func (b *Backend) config(spec boot.Spec) (machine.Config, error) {
 	}
 	if isCloud(spec) {
 		config.System, config.Boot = b.CloudOS, cloudBoot
-		config.Network.Links[0].Inside.Address, config.Network.Links[0].Inside.Gateway = "", "" // cloud-init configures the network.
+		// cloud-init configures the network.
+		config.Network.Links[0].Inside.Address, config.Network.Links[0].Inside.Gateway = "", ""
 	} else {
 		// The tools replace systemctl and other programs of the host that need systemd.
 		config.Env = []string{"PATH=" + tools.Dir + ":" + machine.DefaultPath}
