@@ -70,8 +70,8 @@ func TestCurrentHash(t *testing.T) {
 		"When the plan does not name it, it should be what the machine was installed with":                  {plan + "}", "Authorization: Bearer x\nTargetConfigVersionHash: old \nNodePool: a/b\n", "old", ""},
 		"When neither says it, it should be none, and no error":                                             {plan + "}", "NodePool: a/b\n", "", ""},
 		"When the machine was installed by Ignition, there should be no headers":                            {plan + "}", "", "", ""},
-		"When there is no plan, it should say so":                                                           {"", "TargetConfigVersionHash: old\n", "", "0 bytes that are no node plan"},
-		"When the plan is cut short, it should say so":                                                      {plan, "", "", "13 bytes that are no node plan"},
+		"When there is no plan, it should say so":                                                           {"", "TargetConfigVersionHash: old\n", "", "0 bytes are not a node plan"},
+		"When the plan is cut short, it should say so":                                                      {plan, "", "", "13 bytes are not a node plan"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			g, m := NewWithT(t), hosttest.New(t)

@@ -126,15 +126,15 @@ func TestGenerate(t *testing.T) {
 			},
 		},
 		{
-			name: "When the control plane has another configuration than the token was written for it should wait", reason: payload.ReasonOutdated, says: "to the configuration of the HostedCluster",
+			name: "When the control plane has another configuration than the token was written for it should wait", reason: payload.ReasonOutdated, says: "apply the configuration of the HostedCluster",
 			request: payload.Request{Release: release, Hashes: payload.Hashes{Configuration: "0badcafe"}},
 		},
 		{
-			name: "When the control plane has another pull secret than the token was written for it should wait", reason: payload.ReasonOutdated, says: "to the pull secret",
+			name: "When the control plane has another pull secret than the token was written for it should wait", reason: payload.ReasonOutdated, says: "apply the pull secret",
 			request: payload.Request{Release: release, Hashes: payload.Hashes{PullSecret: "0badcafe"}},
 		},
 		{
-			name: "When the control plane has another trust bundle than the token was written for it should wait", reason: payload.ReasonOutdated, says: "to the additional trust bundle",
+			name: "When the control plane has another trust bundle than the token was written for it should wait", reason: payload.ReasonOutdated, says: "apply the additional trust bundle",
 			request: payload.Request{Release: release, Hashes: payload.Hashes{TrustBundle: "0badcafe"}},
 		},
 		{

@@ -66,7 +66,7 @@ func TestRestore(t *testing.T) {
 	g.Expect(p.infra.Annotations).To(HaveKeyWithValue(infrav1.OwnerAnnotation, "admin"))
 	g.Expect(p.told()).To(Equal([]string{"Normal MachinesFound Found 2 running machines of MaasCluster lost, which this MaasCluster replaces"}))
 	g.Expect(p.restoredCondition()).To(ConsistOf(And(HaveField("Status", metav1.ConditionFalse), HaveField("Reason", "WaitingForMaasMachines"),
-		HaveField("Message", ContainSubstring("2 running machines: host-mole01 (mole01) of workers, host-older1 (older1) of big-workers. Give")))))
+		HaveField("Message", ContainSubstring("2 running machines: host-mole01 (mole01) of workers, host-older1 (older1) of big-workers. Scale")))))
 
 	_, err = p.restore(t.Context(), p.scope)
 	g.Expect(err).NotTo(HaveOccurred())

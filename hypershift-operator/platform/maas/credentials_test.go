@@ -208,7 +208,7 @@ func TestStranded(t *testing.T) {
 	machines := []infrav1.MaasMachine{{}, {}, {}, {}}
 	machines[0].Spec.SystemID, machines[2].Spec.SystemID, machines[3].Spec.SystemID = ptr.To("abc123"), ptr.To(""), ptr.To("def456")
 	NewWithT(t).Expect(stranded(machines, "clusters-demo")).To(And(
-		HavePrefix("Namespace clusters-demo was deleted"), ContainSubstring("by hand, abc123, def456; then")))
+		HavePrefix("Namespace clusters-demo was deleted"), ContainSubstring("by hand: abc123, def456; then")))
 }
 
 // provider returns the provider's container of a cluster with credentials.
