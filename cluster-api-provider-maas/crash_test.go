@@ -46,7 +46,7 @@ func TestCrash(t *testing.T) {
 		kills = 60
 	}
 	kills = setting(t, crashKillsEnv, kills, strconv.Atoi)
-	cfg := testenv.Start(t, crds.Infrastructure, crds.ClusterAPI)
+	cfg := testenv.Shared(t, crds.Infrastructure, crds.ClusterAPI)
 	for _, tc := range []struct {
 		name, namespace string
 		kube            bool

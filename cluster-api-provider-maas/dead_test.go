@@ -23,7 +23,7 @@ import (
 // answer again.
 func TestDeadBMC(t *testing.T) {
 	t.Parallel()
-	d := newDriver(t, testenv.Start(t, crds.Infrastructure, crds.ClusterAPI), "clusters-dead")
+	d := newDriver(t, testenv.Shared(t, crds.Infrastructure, crds.ClusterAPI), "clusters-dead")
 	s, err := simulator.New(simulator.Options{Seed: seed(4), RandomSeed: 1})
 	d.Expect(err).NotTo(HaveOccurred())
 	d.endpoint, d.key = simtest.Serve(t, s), s.Key("alice")

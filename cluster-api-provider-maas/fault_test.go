@@ -32,7 +32,7 @@ func TestFaults(t *testing.T) {
 	}
 	s := simulated(t, machines, unwell...)
 	s.Life.Durations = lifecycle.Durations{Deploy: 100 * time.Millisecond, Power: 50 * time.Millisecond}
-	b := newWorld(t, testenv.Start(t, crds.Infrastructure, crds.ClusterAPI), testNamespace, simtest.Serve(t, s), s.Key("alice"))
+	b := newWorld(t, testenv.Shared(t, crds.Infrastructure, crds.ClusterAPI), "clusters-fault", simtest.Serve(t, s), s.Key("alice"))
 	for range machines {
 		b.add()
 	}

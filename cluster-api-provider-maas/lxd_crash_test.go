@@ -43,7 +43,7 @@ func hostsOf(t testing.TB, n int, rules ...faults.Rule) *simulator.Simulator {
 func TestCrashLXD(t *testing.T) {
 	t.Parallel()
 	kills := setting(t, crashLXDKillsEnv, 24, strconv.Atoi)
-	cfg := testenv.Start(t, crds.Infrastructure, crds.ClusterAPI)
+	cfg := testenv.Shared(t, crds.Infrastructure, crds.ClusterAPI)
 	for _, tc := range []struct {
 		name, namespace string
 		kube            bool

@@ -55,7 +55,7 @@ func (c *composing) RoundTrip(r *http.Request) (*http.Response, error) {
 // TestTwentyAtOnce composes twenty machines of one pool concurrently, on five hosts with capacity for four each.
 func TestTwentyAtOnce(t *testing.T) {
 	t.Parallel()
-	cfg := testenv.Start(t, crds.Infrastructure, crds.ClusterAPI)
+	cfg := testenv.Shared(t, crds.Infrastructure, crds.ClusterAPI)
 	for _, tc := range []struct {
 		name, namespace string
 		restart         bool

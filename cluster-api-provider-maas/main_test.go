@@ -9,6 +9,8 @@ import (
 
 	"github.com/go-logr/logr"
 	ctrl "sigs.k8s.io/controller-runtime"
+
+	"github.com/openshift/hypershift/support/testenv"
 )
 
 // providerEnv makes the test binary run as the provider, for tests that need a real process.
@@ -22,7 +24,7 @@ func TestMain(m *testing.M) {
 	}
 	// The log of a provider that is killed and gets injected errors is of no interest.
 	ctrl.SetLogger(logr.Discard())
-	os.Exit(m.Run())
+	testenv.Main(m)
 }
 
 // dieWithParent ends this process when the other end of its standard input is closed.

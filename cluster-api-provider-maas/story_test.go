@@ -30,7 +30,7 @@ import (
 func TestStory(t *testing.T) {
 	t.Parallel()
 	const userData = "#cloud-config\nchpasswd: correct-horse-battery"
-	d := newDriver(t, testenv.Start(t, crds.Infrastructure, crds.ClusterAPI), "clusters-story")
+	d := newDriver(t, testenv.Shared(t, crds.Infrastructure, crds.ClusterAPI), "clusters-story")
 	bootstrap := &corev1.Secret{ObjectMeta: d.meta("bootstrap")}
 	d.change(bootstrap, func() { bootstrap.Data["value"] = []byte(userData) })
 	credentials := &corev1.Secret{ObjectMeta: d.meta("maas"), Data: map[string][]byte{

@@ -18,7 +18,7 @@ import (
 // still runs the pod of a Deployment. They may repeat actions, but must not leak or lose machines.
 func TestTwoProcesses(t *testing.T) {
 	t.Parallel()
-	d := newDriver(t, testenv.Start(t, crds.Infrastructure, crds.ClusterAPI), "clusters-two")
+	d := newDriver(t, testenv.Shared(t, crds.Infrastructure, crds.ClusterAPI), "clusters-two")
 	const machines = 20
 	first, second := d.live(killPoint{}), d.live(killPoint{})
 	for range machines {

@@ -22,7 +22,7 @@ import (
 // so only the watch can cause the request.
 func TestWatches(t *testing.T) {
 	const namespace = "default"
-	cfg := testenv.Start(t, crds.Infrastructure, crds.ClusterAPI)
+	cfg := testenv.Shared(t, crds.Infrastructure, crds.ClusterAPI)
 	made := func(name string) metav1.ObjectMeta {
 		return metav1.ObjectMeta{Namespace: namespace, Name: name, Labels: map[string]string{clusterv1.ClusterNameLabel: "demo"}}
 	}

@@ -167,7 +167,7 @@ func (w *world) runs(m *infrav1.MaasMachine, ready bool, ips ...string) {
 }
 
 func TestReconciler(t *testing.T) {
-	cfg := testenv.Start(t, crds.Infrastructure, crds.ClusterAPI)
+	cfg := testenv.Shared(t, crds.Infrastructure, crds.ClusterAPI)
 	for name, test := range map[string]func(*testing.T, *rest.Config){
 		"When others make the endpoint, it should leave it alone":                  given,
 		"When the Cluster names an endpoint, it should take that":                  fromCluster,

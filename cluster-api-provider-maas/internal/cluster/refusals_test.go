@@ -60,7 +60,7 @@ func (w *world) against(server *testenv.Grudging) {
 
 // TestRefusals runs the lifecycle of a MaasCluster with an API server and a MAAS that fail each request once.
 func TestRefusals(t *testing.T) {
-	w := newWorld(t, testenv.Start(t, crds.Infrastructure, crds.ClusterAPI), simtest.Machine{ID: "mole01", Hostname: "mole"}, simtest.Machine{ID: "rat001"})
+	w := newWorld(t, testenv.Shared(t, crds.Infrastructure, crds.ClusterAPI), simtest.Machine{ID: "mole01", Hostname: "mole"}, simtest.Machine{ID: "rat001"})
 	server := w.between()
 	w.add(infrav1.MaasClusterSpec{}, map[string]string{infrav1.OwnerAnnotation: provider})
 	w.against(server)
@@ -107,7 +107,7 @@ func TestRefusals(t *testing.T) {
 
 // TestRefusalsOfAnEndpoint covers an endpoint that the Cluster specifies.
 func TestRefusalsOfAnEndpoint(t *testing.T) {
-	w := newWorld(t, testenv.Start(t, crds.Infrastructure, crds.ClusterAPI))
+	w := newWorld(t, testenv.Shared(t, crds.Infrastructure, crds.ClusterAPI))
 	w.owner.Spec.ControlPlaneEndpoint = clusterv1.APIEndpoint{Host: "vip.example.com", Port: 443}
 	w.Expect(w.client.Update(t.Context(), w.owner)).To(Succeed())
 	server := w.between()

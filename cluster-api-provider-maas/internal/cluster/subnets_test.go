@@ -17,7 +17,7 @@ import (
 
 // TestPreferredSubnetsOfCAPMAAS checks that the ConfigMap of CAPMAAS applies if the spec has no preferred subnets.
 func TestPreferredSubnetsOfCAPMAAS(t *testing.T) {
-	w := newWorld(t, testenv.Start(t, crds.Infrastructure, crds.ClusterAPI))
+	w := newWorld(t, testenv.Shared(t, crds.Infrastructure, crds.ClusterAPI))
 	subnets := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: "maas-preferred-subnet"}, Data: map[string]string{"preferredSubnets": "172.16.0.0/12, 10.1.0.0/16\n"}}
 	w.create(subnets)
 	w.add(infrav1.MaasClusterSpec{}, nil)

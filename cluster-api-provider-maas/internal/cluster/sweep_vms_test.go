@@ -22,7 +22,7 @@ import (
 )
 
 func TestStrayVirtualMachines(t *testing.T) {
-	cfg := testenv.Start(t, crds.Infrastructure, crds.ClusterAPI)
+	cfg := testenv.Shared(t, crds.Infrastructure, crds.ClusterAPI)
 	for name, test := range map[string]func(*testing.T, *rest.Config){
 		"When a MaasMachine was removed by force, its virtual machine should be deleted, and no other": straysDeleted,
 		"When a stray can't be deleted, the MaasCluster should stay and say so":                        straysKeep,

@@ -20,7 +20,7 @@ import (
 
 // TestAttacks covers MAAS outages and changes by other users while machines are deployed, run and are released.
 func TestAttacks(t *testing.T) {
-	cfg := testenv.Start(t, crds.Infrastructure, crds.ClusterAPI)
+	cfg := testenv.Shared(t, crds.Infrastructure, crds.ClusterAPI)
 	for name, rule := range map[string]faults.Rule{
 		"When MAAS hangs up for half an hour, nothing should be harmed, and all go on then":          {Kind: faults.Drop},
 		"When a proxy has no MAAS behind it for half an hour, nothing should be harmed":              {Kind: faults.Proxy, Status: http.StatusBadGateway},

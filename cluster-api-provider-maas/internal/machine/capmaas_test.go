@@ -22,7 +22,7 @@ import (
 const evacuation = "maas.lxd.io/host-evacuation"
 
 func TestFromCAPMAAS(t *testing.T) {
-	cfg := testenv.Start(t, crds.Infrastructure, crds.ClusterAPI)
+	cfg := testenv.Shared(t, crds.Infrastructure, crds.ClusterAPI)
 	for name, test := range map[string]func(*testing.T, *rest.Config){
 		"When a virtual machine of CAPMAAS goes, it should be deleted in MAAS":                  vmDeleted,
 		"When a virtual machine of CAPMAAS is somebody else's by now, it should be left alone":  vmKept,

@@ -19,7 +19,7 @@ import (
 )
 
 func TestChoose(t *testing.T) {
-	cfg := testenv.Start(t, crds.Infrastructure, crds.ClusterAPI)
+	cfg := testenv.Shared(t, crds.Infrastructure, crds.ClusterAPI)
 	for name, test := range map[string]func(*testing.T, *rest.Config){
 		"When MAAS may pick, it should print no machine but the one":                              picksUnlisted,
 		"When no machine fits, it should ask in each zone once, and write nothing while it waits": waitsQuietly,

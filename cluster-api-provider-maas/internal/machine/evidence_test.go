@@ -29,7 +29,7 @@ import (
 
 // TestEvidence covers which conclusions about a machine the provider may draw, and from which answers.
 func TestEvidence(t *testing.T) {
-	cfg := testenv.Start(t, crds.Infrastructure, crds.ClusterAPI)
+	cfg := testenv.Shared(t, crds.Infrastructure, crds.ClusterAPI)
 	for name, test := range map[string]func(*testing.T, *rest.Config){
 		"When the key is of another user, it should conclude and release nothing until it is restored": anotherKey,
 		"When the key is of another administrator, it should conclude nothing either":                  anotherAdministrator,

@@ -28,7 +28,7 @@ var nothingLeft = map[status.Status]bool{
 // TestNoStateHolds leaves the machine of a deleted MaasMachine in each MAAS state indefinitely. The MaasMachine is
 // deleted, and the remaining allocation is recorded.
 func TestNoStateHolds(t *testing.T) {
-	cfg := testenv.Start(t, crds.Infrastructure, crds.ClusterAPI)
+	cfg := testenv.Shared(t, crds.Infrastructure, crds.ClusterAPI)
 	for _, stays := range status.All() {
 		t.Run(fmt.Sprintf("When MAAS stays at %s", stays), func(t *testing.T) {
 			k, id := newRun(t, cfg, "m")

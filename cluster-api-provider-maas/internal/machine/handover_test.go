@@ -28,7 +28,7 @@ import (
 // TestHandOver covers machines that MAAS does not release: their MaasMachines are deleted, and the MaasCluster
 // continues the release.
 func TestHandOver(t *testing.T) {
-	cfg := testenv.Start(t, crds.Infrastructure, crds.ClusterAPI)
+	cfg := testenv.Shared(t, crds.Infrastructure, crds.ClusterAPI)
 	for name, test := range map[string]func(*testing.T, *rest.Config){
 		"When a BMC dies after the deployment, the MaasMachine should go and its machine be given back later": deadAfterDeploy,
 		"When a BMC is dead and MAAS does not notice, it should not wait for MAAS":                            deadUnnoticed,

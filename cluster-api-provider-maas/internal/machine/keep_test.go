@@ -28,7 +28,7 @@ import (
 // TestKeep covers rollouts that delete a machine before its successor is created, in a MAAS without free machines.
 // Cluster API creates the successor when the old Machine is gone.
 func TestKeep(t *testing.T) {
-	cfg := testenv.Start(t, crds.Infrastructure, crds.ClusterAPI)
+	cfg := testenv.Shared(t, crds.Infrastructure, crds.ClusterAPI)
 	for name, test := range map[string]func(*testing.T, *rest.Config){
 		"When a full rack rolls beside a pool that wants machines all the time, each machine should stay in its pool": fullRackRolls,
 		"When the process dies between any two passes, it should be the same":                                         fullRackRollsWithCrashes,

@@ -26,7 +26,7 @@ import (
 )
 
 func TestProgress(t *testing.T) {
-	cfg := testenv.Start(t, crds.Infrastructure, crds.ClusterAPI)
+	cfg := testenv.Shared(t, crds.Infrastructure, crds.ClusterAPI)
 	for name, test := range map[string]func(*testing.T, *rest.Config){
 		"When a failed machine is never released, it should take another one and go on releasing":   deadMachine,
 		"When the power of a failed machine does not answer, it should take another one":            deadPower,

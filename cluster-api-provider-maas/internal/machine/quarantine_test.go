@@ -28,7 +28,7 @@ import (
 // TestQuarantine covers machines on which deployments fail: in simtest.Rack, the cheapest machine, which MAAS would
 // pick first.
 func TestQuarantine(t *testing.T) {
-	cfg := testenv.Start(t, crds.Infrastructure, crds.ClusterAPI)
+	cfg := testenv.Shared(t, crds.Infrastructure, crds.ClusterAPI)
 	for name, test := range map[string]func(*testing.T, *rest.Config){
 		"When the process ends, a machine that failed should stay set aside":                           outlives,
 		"When a machine failed and the image runs elsewhere, no cluster should take it until untagged": confined,

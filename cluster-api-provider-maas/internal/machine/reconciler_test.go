@@ -30,7 +30,7 @@ import (
 )
 
 func TestReconciler(t *testing.T) {
-	cfg := testenv.Start(t, crds.Infrastructure, crds.ClusterAPI)
+	cfg := testenv.Shared(t, crds.Infrastructure, crds.ClusterAPI)
 	for name, test := range map[string]func(*testing.T, *rest.Config){
 		"When a machine fits, it should be deployed, published and given back":                         life,
 		"When nothing changes, it should write nothing and ask MAAS nothing":                           settled,

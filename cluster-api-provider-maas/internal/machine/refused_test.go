@@ -42,7 +42,7 @@ func (w *world) against(server *testenv.Grudging, name string) {
 
 // TestRefusedRequests runs the lifecycle of MaasMachines with an API server and a MAAS that fail each request once.
 func TestRefusedRequests(t *testing.T) {
-	cfg := testenv.Start(t, crds.Infrastructure, crds.ClusterAPI)
+	cfg := testenv.Shared(t, crds.Infrastructure, crds.ClusterAPI)
 	for name, tc := range map[string]struct {
 		world func(*testing.T, *rest.Config) *world
 		add   func(*world)

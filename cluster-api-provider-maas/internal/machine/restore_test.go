@@ -32,7 +32,7 @@ import (
 
 // TestRestore covers clusters whose management cluster was lost while their machines keep running.
 func TestRestore(t *testing.T) {
-	cfg := testenv.Start(t, crds.Infrastructure, crds.ClusterAPI)
+	cfg := testenv.Shared(t, crds.Infrastructure, crds.ClusterAPI)
 	for name, test := range map[string]func(*testing.T, *rest.Config){
 		"When new MaasMachines come, they should have the machines of their pools, which know nothing of it":  machinesFoundAgain,
 		"When it was not looked for machines yet, none should be asked for and none released":                 nothingBeforeTheLook,

@@ -40,7 +40,7 @@ func (w *world) outdated(former *infrav1.MaasMachine) client.Client {
 // another machine. This happens at each step of the first provider after the machine failed.
 func TestOutdatedPass(t *testing.T) {
 	t.Parallel()
-	cfg := testenv.Start(t, crds.Infrastructure, crds.ClusterAPI)
+	cfg := testenv.Shared(t, crds.Infrastructure, crds.ClusterAPI)
 	for name, test := range map[string]struct {
 		// at reports whether the second provider has this version of the MaasMachine.
 		at func(m *infrav1.MaasMachine) bool

@@ -22,7 +22,7 @@ import (
 )
 
 func TestStaticIP(t *testing.T) {
-	cfg := testenv.Start(t, crds.Infrastructure, crds.ClusterAPI)
+	cfg := testenv.Shared(t, crds.Infrastructure, crds.ClusterAPI)
 	for name, test := range map[string]func(*testing.T, *rest.Config){
 		"When an address is given, the machine should have it, and give it back":                      staticLife,
 		"When the subnet is on another interface, that should get the address":                        otherInterface,

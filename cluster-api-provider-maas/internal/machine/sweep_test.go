@@ -19,7 +19,7 @@ import (
 
 // TestSweep covers the requests that a MaasCluster sends to MAAS to find machines without a MaasMachine.
 func TestSweep(t *testing.T) {
-	cfg := testenv.Start(t, crds.Infrastructure, crds.ClusterAPI)
+	cfg := testenv.Shared(t, crds.Infrastructure, crds.ClusterAPI)
 	for name, test := range map[string]func(*testing.T, *rest.Config){
 		"When other clusters allocate machines, it should ask about them only when they stay":                  allocatedByOthers,
 		"When an installed machine has no MaasMachine, it should be found within the hour, and at little cost": installedOrphan,

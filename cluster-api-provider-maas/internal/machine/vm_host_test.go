@@ -18,7 +18,7 @@ import (
 )
 
 func TestHostsOfVirtualMachines(t *testing.T) {
-	cfg := testenv.Start(t, crds.Infrastructure, crds.ClusterAPI)
+	cfg := testenv.Shared(t, crds.Infrastructure, crds.ClusterAPI)
 	for name, test := range map[string]func(*testing.T, *rest.Config){
 		"When MAAS loses the host or composes elsewhere on it, it should say what to do":              vmHostChanges,
 		"When a host does not answer any more, it should say so, and hold no machine that is to go":   vmHostDead,

@@ -24,7 +24,7 @@ import (
 )
 
 func TestVirtualMachines(t *testing.T) {
-	cfg := testenv.Start(t, crds.Infrastructure, crds.ClusterAPI)
+	cfg := testenv.Shared(t, crds.Infrastructure, crds.ClusterAPI)
 	for name, test := range map[string]func(*testing.T, *rest.Config){
 		"When a virtual machine is asked for, it should be composed, deployed and in the end deleted":       vmLives,
 		"When the MaasMachine uses upstream's spelling, its provider ID should be upstream's":               vmOfUpstream,

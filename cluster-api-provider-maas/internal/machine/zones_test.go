@@ -30,7 +30,7 @@ import (
 )
 
 func TestZones(t *testing.T) {
-	cfg := testenv.Start(t, crds.Infrastructure, crds.ClusterAPI)
+	cfg := testenv.Shared(t, crds.Infrastructure, crds.ClusterAPI)
 	for name, test := range map[string]func(*testing.T, *rest.Config){
 		"When a pool may be in several zones, it should be spread over them, and over no other": spreads,
 		"When machines are made at once, they should not all go to the emptiest zone":           spreadsAtOnce,

@@ -109,7 +109,7 @@ func told(template *infrav1.MaasMachineTemplate) map[string]string {
 }
 
 func TestCapacity(t *testing.T) {
-	cfg := testenv.Start(t, crds.Infrastructure, crds.ClusterAPI)
+	cfg := testenv.Shared(t, crds.Infrastructure, crds.ClusterAPI)
 	third := map[string]string{"cpu": "8", "memory": "16Gi", "ephemeral-storage": "120G"}
 	for name, test := range map[string]struct {
 		cluster string
@@ -214,7 +214,7 @@ func TestCapacity(t *testing.T) {
 // TestRefusals: with an API server and a MAAS that fail each request once, each reconcile fails, and the next one
 // continues.
 func TestRefusals(t *testing.T) {
-	cfg := testenv.Start(t, crds.Infrastructure, crds.ClusterAPI)
+	cfg := testenv.Shared(t, crds.Infrastructure, crds.ClusterAPI)
 	for name, seed := range map[string]string{"chooses": simtest.Rack, "composes": simtest.WithVMHost} {
 		t.Run("When a MAAS that "+name+" or the API server refuses a request, the pass should fail", func(t *testing.T) {
 			w := newWorld(t, cfg, seed)

@@ -1,0 +1,11 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package machine_test
+
+import (
+	"testing"
+
+	"github.com/openshift/hypershift/support/testenv"
+)
+
+func TestMain(m *testing.M) { testenv.Main(m) }

@@ -1,0 +1,55 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package testenv
+
+import (
+	"fmt"
+	"os"
+	"strings"
+	"sync"
+	"testing"
+
+	"k8s.io/client-go/rest"
+)
+
+// shared are the servers that the tests of a package share, by their folders. They are nil without Main.
+var shared struct {
+	sync.Mutex
+	servers map[string]*rest.Config
+	stop    []func()
+}
+
+// Main runs the tests of a package, and stops the servers that Shared started. TestMain calls it.
+func Main(m *testing.M) {
+	shared.servers = map[string]*rest.Config{}
+	code := m.Run()
+	for _, stop := range shared.stop {
+		stop()
+	}
+	os.Exit(code)
+}
+
+// Shared is like Start, but all tests of the package that ask for the same folders get the same server, because each
+// start takes ten seconds of CPU time. Each test must use its own namespaces. Without Main, it is Start.
+func Shared(t testing.TB, folders ...string) *rest.Config {
+	t.Helper()
+	if shared.servers == nil {
+		return Start(t, folders...)
+	}
+	shared.Lock()
+	defer shared.Unlock()
+	key := strings.Join(folders, " ")
+	if shared.servers[key] == nil {
+		shared.servers[key] = Start(lasting{t}, folders...)
+	}
+	return rest.CopyConfig(shared.servers[key])
+}
+
+// lasting is a test whose cleanup runs at the end of the package.
+type lasting struct{ testing.TB }
+
+// Cleanup implements testing.TB.
+func (lasting) Cleanup(f func()) { shared.stop = append(shared.stop, f) }
+
+// Errorf implements testing.TB. It does not need the test, which may be over.
+func (lasting) Errorf(format string, args ...any) { fmt.Fprintf(os.Stderr, format+"\n", args...) }
