@@ -5,6 +5,7 @@
 package managementnetwork
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"net/netip"
@@ -20,16 +21,42 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// Addresses holds the addresses of a management cluster that its API reports.
+// Addresses holds the addresses of a management cluster that its API reports. The lists are sorted.
 type Addresses struct {
-	// API has the addresses of the API server, both of its Service and of its endpoints, sorted.
-	API []netip.AddrPort
+	// API has the addresses of the API server, both of its Service and of its endpoints.
+	API []netip.AddrPort `json:"api,omitempty"`
+	// APIPorts has the ports of the API server's endpoints, which may be open on other nodes too.
+	APIPorts []uint16 `json:"apiPorts,omitempty"`
 	// Nodes has the internal and external addresses of the nodes.
-	Nodes []netip.Addr
+	Nodes []netip.Addr `json:"nodes,omitempty"`
 	// Pods has the pod ranges of the nodes; a network plugin may use others.
-	Pods []netip.Prefix
+	Pods []netip.Prefix `json:"pods,omitempty"`
 	// Services has the ranges of Services. Clusters before Kubernetes 1.33 do not report them.
-	Services []netip.Prefix
+	Services []netip.Prefix `json:"services,omitempty"`
+	// WholeNodes extends Contains to every port of the nodes, not just those of Kubernetes. Read does not set it.
+	WholeNodes bool `json:"wholeNodes,omitempty"`
+}
+
+// nodePorts lists the ports of Kubernetes components on a node: etcd, kubelet, kube-proxy, controller-manager,
+// scheduler.
+var nodePorts = []uint16{2379, 2380, 2381, 10249, 10250, 10255, 10256, 10257, 10259}
+
+// Contains reports whether an address belongs to the management cluster. Of a node, only the ports of Kubernetes do: a
+// MAAS or another cluster may share a host with it.
+func (a *Addresses) Contains(at netip.AddrPort) bool {
+	host := at.Addr().Unmap()
+	for _, prefix := range slices.Concat(a.Pods, a.Services) {
+		if prefix.Contains(host) {
+			return true
+		}
+	}
+	if slices.ContainsFunc(a.API, func(api netip.AddrPort) bool { return api.Port() == at.Port() && api.Addr().Unmap() == host }) {
+		return true
+	}
+	if !slices.ContainsFunc(a.Nodes, func(node netip.Addr) bool { return node.Unmap() == host }) {
+		return false
+	}
+	return a.WholeNodes || slices.Contains(nodePorts, at.Port()) || slices.Contains(a.APIPorts, at.Port())
 }
 
 // Read reads the addresses from the API. The live reader reads without a cache; nodes may read from one.
@@ -41,9 +68,19 @@ func Read(ctx context.Context, live, nodes client.Reader) (*Addresses, error) {
 	if err := found.readNodes(ctx, nodes); err != nil {
 		return nil, err
 	}
-	slices.SortFunc(found.API, netip.AddrPort.Compare)
-	found.API = slices.Compact(found.API)
-	return found, found.readServices(ctx, live)
+	if err := found.readServices(ctx, live); err != nil {
+		return nil, err
+	}
+	found.API, found.Nodes = sorted(found.API, netip.AddrPort.Compare), sorted(found.Nodes, netip.Addr.Compare)
+	found.Pods, found.Services = sorted(found.Pods, netip.Prefix.Compare), sorted(found.Services, netip.Prefix.Compare)
+	found.APIPorts = sorted(found.APIPorts, cmp.Compare[uint16])
+	return found, nil
+}
+
+// sorted sorts and deduplicates a list: the API returns nodes in any order.
+func sorted[T comparable](list []T, compare func(a, b T) int) []T {
+	slices.SortFunc(list, compare)
+	return slices.Compact(list)
 }
 
 func (a *Addresses) readAPI(ctx context.Context, live client.Reader) error {
@@ -56,7 +93,9 @@ func (a *Addresses) readAPI(ctx context.Context, live client.Reader) error {
 	}
 	for _, endpoint := range slice.Endpoints {
 		for _, port := range slice.Ports {
-			a.addAPI(endpoint.Addresses, ptr.Deref(port.Port, 0))
+			number := ptr.Deref(port.Port, 0)
+			a.addAPI(endpoint.Addresses, number)
+			a.APIPorts = append(a.APIPorts, uint16(number)) //nolint:gosec // The API server accepts no other ports.
 		}
 	}
 	for _, port := range service.Spec.Ports {

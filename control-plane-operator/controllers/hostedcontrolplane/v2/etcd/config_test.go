@@ -237,7 +237,7 @@ func TestAskOwn(t *testing.T) {
 	asks := func(ctx context.Context, c client.Reader, endpoint string) error {
 		hcp := own(endpoint)
 		hcp.Namespace = fixture.Namespace
-		return AskOwn(ctx, c, hcp)
+		return AskOwn(ctx, c, hcp, nil)
 	}
 	t.Run("When the certificate is not there yet, it should be said as something that will come", func(t *testing.T) {
 		NewWithT(t).Expect(asks(t.Context(), reader(), "https://a.example:2379")).To(MatchError("the client certificate for etcd has not been copied yet"))
