@@ -14,6 +14,7 @@ import (
 	"k8s.io/utils/ptr"
 
 	hyperv1 "github.com/openshift/hypershift/api/hypershift/v1beta1"
+	"github.com/openshift/hypershift/support/component"
 	"github.com/openshift/hypershift/support/hosted"
 	"github.com/openshift/hypershift/support/managementnetwork"
 	"github.com/openshift/hypershift/support/upsert"
@@ -131,6 +132,7 @@ func (r *Reconciler) reconcileManagementNetwork(ctx context.Context, s *scope, n
 	_, err := upsert.Object(ctx, r.Client, live, func() error {
 		s.own(live)
 		hosted.MarkOperatorObject(live)
+		metav1.SetMetaDataAnnotation(&live.ObjectMeta, component.ReloadedAnnotation, "true")
 		return network.Write(live)
 	})
 	return err
