@@ -14,7 +14,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/sets"
 )
 
-const root = "../.."
+const repository = "../.."
 
 var (
 	// function matches a test, a fuzz target or a benchmark.
@@ -28,7 +28,7 @@ func testsIn(t *testing.T, folder string) sets.Set[string] {
 	t.Helper()
 	found := sets.New[string]()
 	err := filepath.WalkDir(folder, func(path string, entry fs.DirEntry, err error) error {
-		if err == nil && entry.IsDir() && strings.HasPrefix(entry.Name(), ".") && path != root {
+		if err == nil && entry.IsDir() && strings.HasPrefix(entry.Name(), ".") && path != repository {
 			return filepath.SkipDir
 		}
 		if err != nil || !strings.HasSuffix(path, "_test.go") {
@@ -48,13 +48,13 @@ func testsIn(t *testing.T, folder string) sets.Set[string] {
 // each test of this package, and each row of the table of attacks names a test or says what is left.
 func TestPageOfSecurity(t *testing.T) {
 	g := NewWithT(t)
-	page, err := os.ReadFile(root + "/docs/security.md")
+	page, err := os.ReadFile(repository + "/docs/security.md")
 	g.Expect(err).NotTo(HaveOccurred())
 	named := sets.New[string]()
 	for _, match := range mention.FindAllSubmatch(page, -1) {
 		named.Insert(string(match[1]))
 	}
-	g.Expect(sets.List(named.Difference(testsIn(t, root)))).To(BeEmpty(), "the page names tests that do not exist")
+	g.Expect(sets.List(named.Difference(testsIn(t, repository)))).To(BeEmpty(), "the page names tests that do not exist")
 	own := testsIn(t, ".").Delete("TestMain", "TestPageOfSecurity")
 	g.Expect(sets.List(own.Difference(named))).To(BeEmpty(), "add these tests to the table of attacks in docs/security.md")
 	_, table, found := strings.Cut(string(page), "\n## Attacks\n")
