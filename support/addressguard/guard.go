@@ -11,8 +11,6 @@ import (
 	"os"
 	"strings"
 	"syscall"
-
-	"github.com/openshift/hypershift/support/managementnetwork"
 )
 
 // never lists the addresses that no tenant service uses: the host itself, its link, and the metadata services of
@@ -105,7 +103,7 @@ func contains(prefixes []netip.Prefix, address netip.Addr) bool {
 }
 
 // New parses lists of ranges such as "10.0.0.0/8,fd00::/8". In a pod, the Guard also blocks the API of the cluster in
-// which the pod runs. It blocks the addresses of the management cluster if managementnetwork.EnvFile names their file.
+// which the pod runs. It blocks the addresses of the management cluster if EnvFile names their file.
 func New(allow, refuse string) (*Guard, error) {
 	allowed, err := ParsePrefixes(allow)
 	if err != nil {
@@ -121,8 +119,8 @@ func New(allow, refuse string) (*Guard, error) {
 	if err == nil {
 		guard.RefuseAt = append(guard.RefuseAt, at)
 	}
-	if file := os.Getenv(managementnetwork.EnvFile); file != "" {
-		guard.Own = managementnetwork.File(file)
+	if file := os.Getenv(EnvFile); file != "" {
+		guard.Own = File(file)
 	}
 	return guard, nil
 }

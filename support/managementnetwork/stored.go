@@ -6,12 +6,11 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
-	"net/netip"
-	"os"
 
 	corev1 "k8s.io/api/core/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/openshift/hypershift/support/addressguard"
 	"github.com/openshift/hypershift/support/hosted"
 )
 
@@ -21,14 +20,12 @@ const (
 	ConfigMap = "management-network"
 	// Key is the key of the ConfigMap, and the name of the file where it is mounted.
 	Key = "addresses.json"
-	// EnvFile is the environment variable with the path of the mounted file; see File.
-	EnvFile = "MANAGEMENT_NETWORK_FILE"
 	// MountDir is the folder where pods of the hosted namespace mount the ConfigMap.
 	MountDir = "/etc/hypershift/management-network"
 )
 
 // Write puts the addresses into the ConfigMap.
-func (a *Addresses) Write(into *corev1.ConfigMap) error {
+func Write(a *Addresses, into *corev1.ConfigMap) error {
 	text, err := json.Marshal(a)
 	if err != nil {
 		return fmt.Errorf("encoding the addresses of the management cluster: %w", err)
@@ -43,31 +40,10 @@ func Stored(ctx context.Context, reader client.Reader, namespace string) (*Addre
 	if err := hosted.ReadTrusted(ctx, reader, client.ObjectKey{Namespace: namespace, Name: ConfigMap}, stored); err != nil {
 		return nil, fmt.Errorf("reading the addresses of the management cluster: %w", err)
 	}
-	return parse([]byte(stored.Data[Key]))
+	return addressguard.ParseAddresses([]byte(stored.Data[Key]))
 }
 
-func parse(text []byte) (*Addresses, error) {
-	a := &Addresses{}
-	if err := json.Unmarshal(text, a); err != nil {
-		return nil, fmt.Errorf("decoding the addresses of the management cluster: %w", err)
-	}
-	return a, nil
-}
-
-// File is the path of the mounted ConfigMap. It is read for each connection, because the kubelet updates it.
-type File string
-
-// Contains implements addressguard.Own. It returns true for all addresses if the file cannot be read.
-func (f File) Contains(at netip.AddrPort) bool {
-	text, err := os.ReadFile(string(f))
-	if err != nil {
-		return true
-	}
-	known, err := parse(text)
-	return err != nil || known.Contains(at)
-}
-
-// Mount mounts the ConfigMap into the first container of a pod, and sets EnvFile.
+// Mount mounts the ConfigMap into the first container of a pod, and sets addressguard.EnvFile.
 func Mount(pod *corev1.PodSpec) {
 	pod.Volumes = append(pod.Volumes, corev1.Volume{Name: ConfigMap, VolumeSource: corev1.VolumeSource{
 		ConfigMap: &corev1.ConfigMapVolumeSource{LocalObjectReference: corev1.LocalObjectReference{Name: ConfigMap}},
@@ -75,5 +51,5 @@ func Mount(pod *corev1.PodSpec) {
 	container := &pod.Containers[0]
 	container.VolumeMounts = append(container.VolumeMounts,
 		corev1.VolumeMount{Name: ConfigMap, MountPath: MountDir, ReadOnly: true})
-	container.Env = append(container.Env, corev1.EnvVar{Name: EnvFile, Value: MountDir + "/" + Key})
+	container.Env = append(container.Env, corev1.EnvVar{Name: addressguard.EnvFile, Value: MountDir + "/" + Key})
 }

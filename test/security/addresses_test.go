@@ -85,13 +85,13 @@ func TestAddressesOfATenant(t *testing.T) {
 	file := filepath.Join(t.TempDir(), managementnetwork.Key)
 	stored := &corev1.ConfigMap{}
 	g := NewWithT(t)
-	g.Expect((&managementnetwork.Addresses{
+	g.Expect(managementnetwork.Write(&managementnetwork.Addresses{
 		API: []netip.AddrPort{netip.MustParseAddrPort("198.51.100.1:6443")}, APIPorts: []uint16{6443},
 		Nodes: []netip.Addr{netip.MustParseAddr("198.51.100.20"), netip.MustParseAddr("2001:db8::20")},
 		Pods:  []netip.Prefix{netip.MustParsePrefix("10.244.0.0/24")}, Services: []netip.Prefix{netip.MustParsePrefix("10.96.0.0/16")},
-	}).Write(stored)).To(Succeed())
+	}, stored)).To(Succeed())
 	g.Expect(os.WriteFile(file, []byte(stored.Data[managementnetwork.Key]), 0o600)).To(Succeed())
-	t.Setenv(managementnetwork.EnvFile, file)
+	t.Setenv(addressguard.EnvFile, file)
 	t.Setenv("KUBERNETES_SERVICE_HOST", "172.30.0.1")
 	t.Setenv("KUBERNETES_SERVICE_PORT", "443")
 	for name, endpoint := range map[string]string{
@@ -116,7 +116,7 @@ func TestAddressesOfATenant(t *testing.T) {
 		}
 	}
 	t.Run("addresses that cannot be read", func(t *testing.T) {
-		t.Setenv(managementnetwork.EnvFile, file+".missing")
+		t.Setenv(addressguard.EnvFile, file+".missing")
 		for _, call := range callers(t) {
 			NewWithT(t).Expect(call("https://203.0.113.1")).To(MatchError(ContainSubstring("blocked by the address policy")))
 		}
@@ -170,6 +170,6 @@ func TestProgramsKnowTheManagementNetwork(t *testing.T) {
 		o.Expect(known.Contains(at)).To(BeTrue(), at.String())
 	}
 	provider := o.pods()[platform.ProviderName]
-	o.Expect(provider.Spec.Containers[0].Env).To(ContainElement(HaveField("Name", managementnetwork.EnvFile)))
+	o.Expect(provider.Spec.Containers[0].Env).To(ContainElement(HaveField("Name", addressguard.EnvFile)))
 	o.Expect(provider.Spec.Volumes).To(ContainElement(HaveField("ConfigMap.Name", managementnetwork.ConfigMap)))
 }

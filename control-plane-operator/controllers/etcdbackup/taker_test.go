@@ -26,6 +26,7 @@ import (
 	hyperv1 "github.com/openshift/hypershift/api/hypershift/v1beta1"
 	"github.com/openshift/hypershift/control-plane-operator/backup"
 	"github.com/openshift/hypershift/control-plane-operator/fixture"
+	"github.com/openshift/hypershift/support/addressguard"
 	"github.com/openshift/hypershift/support/managementnetwork"
 	"github.com/openshift/hypershift/support/objectstore"
 	"github.com/openshift/hypershift/support/testenv"
@@ -159,7 +160,7 @@ func TestPodsOfBackups(t *testing.T) {
 		d.g.Expect(pod.NodeSelector).To(Equal(placed.Spec.NodeSelector))
 		d.g.Expect(pod.Tolerations).To(Equal(placed.Spec.Tolerations))
 		d.g.Expect(pod.Containers[0].Env).To(ConsistOf(HaveField("Name", "HTTPS_PROXY"),
-			HaveField("Name", objectstore.EnvHostIP), HaveField("Name", managementnetwork.EnvFile)))
+			HaveField("Name", objectstore.EnvHostIP), HaveField("Name", addressguard.EnvFile)))
 		d.g.Expect(*pod.SecurityContext.RunAsUser).To(Equal(int64(1042)))
 		d.g.Expect(*pod.SecurityContext.FSGroup).To(Equal(int64(1042)), "or it could not read the Secrets")
 		restricted := pod.Containers[0].SecurityContext

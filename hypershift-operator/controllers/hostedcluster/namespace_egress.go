@@ -133,7 +133,7 @@ func (r *Reconciler) reconcileManagementNetwork(ctx context.Context, s *scope, n
 		s.own(live)
 		hosted.MarkOperatorObject(live)
 		metav1.SetMetaDataAnnotation(&live.ObjectMeta, component.ReloadedAnnotation, "true")
-		return network.Write(live)
+		return managementnetwork.Write(network, live)
 	})
 	return err
 }
