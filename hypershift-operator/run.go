@@ -30,6 +30,7 @@ import (
 	"github.com/openshift/hypershift/hypershift-operator/controllers/hostedcluster"
 	"github.com/openshift/hypershift/hypershift-operator/controllers/nodepool"
 	"github.com/openshift/hypershift/hypershift-operator/metrics"
+	"github.com/openshift/hypershift/hypershift-operator/pace"
 	"github.com/openshift/hypershift/hypershift-operator/platform"
 	"github.com/openshift/hypershift/hypershift-operator/platform/registry"
 	"github.com/openshift/hypershift/hypershift-operator/release"
@@ -201,8 +202,7 @@ func (f *runFlags) plugins(counts prometheus.Registerer) (registry.Registry, err
 }
 
 func newManager(config *rest.Config, f *runFlags, platforms registry.Registry) (ctrl.Manager, error) {
-	// Two controllers with ten workers each write bursts of small objects for each new cluster.
-	config.QPS, config.Burst = 100, 200
+	config.RateLimiter = pace.NewLimiter()
 	config.UserAgent = "hypershift-operator/" + version.Commit()
 	scheme, err := newScheme(platforms)
 	if err != nil {
@@ -301,7 +301,8 @@ func addControllers(mgr ctrl.Manager, f *runFlags, platforms registry.Registry, 
 		Recorder: mgr.GetEventRecorder("hostedcluster"), Releases: releases, Platforms: platforms,
 		Settings: hostedcluster.Settings{
 			OperatorNamespace: f.namespace, OperatorImage: image, ControlPlaneOperatorImage: f.cpoImage,
-			Limits: &f.limits, EgressBlocks: blocks, RegistryOverrides: overrides, PassedEnv: passed,
+			Limits: &f.limits, EgressBlocks: blocks, RefuseNodes: f.own.WholeNodes, RegistryOverrides: overrides,
+			PassedEnv:           passed,
 			LoosestPodSecurity:  f.loosestLevel,
 			SystemTrust:         systemtrust.FromEnvironment(os.Getenv).Read,
 			PlatformMonitoring:  f.ocpMonitoring,

@@ -14,8 +14,9 @@ import (
 )
 
 const (
-	// workers is high enough that clusters that wait for a registry or a platform do not delay others.
-	workers      = 10
+	// Workers is the number of workers of each controller. One namespace uses a quarter of them at most, so clusters that
+	// wait for a registry or a platform do not delay others.
+	Workers      = 24
 	firstBackoff = time.Second
 	lastBackoff  = 10 * time.Second
 )
@@ -24,8 +25,8 @@ const (
 // shares its workers among their namespaces. It retries a failed object after 1 s at first and after 10 s at most.
 func Options() controller.Options {
 	return controller.Options{
-		MaxConcurrentReconciles: workers,
+		MaxConcurrentReconciles: Workers,
 		RateLimiter:             phase.Backoff(firstBackoff, lastBackoff),
-		NewQueue:                fairqueue.For(workers),
+		NewQueue:                fairqueue.For(Workers),
 	}
 }

@@ -13,14 +13,17 @@ import (
 	"k8s.io/utils/lru"
 
 	hyperv1 "github.com/openshift/hypershift/api/hypershift/v1beta1"
+	"github.com/openshift/hypershift/hypershift-operator/pace"
 	"github.com/openshift/hypershift/support/releaseinfo"
 )
 
 const (
 	// lookupTimeout is short, so that the registry of one cluster does not block a worker for long.
 	lookupTimeout = 15 * time.Second
-	// readers is the maximum number of cached registry clients, one for each set of CAs and mirrors.
-	readers = 128
+	// namespaces is the number of namespaces whose payloads are cached. In each, readers is the number of cached registry
+	// clients, one for each set of CAs and mirrors, and payloads the number of payloads of each client. A namespace cannot
+	// displace what another one uses.
+	namespaces, readers, payloads = 256, 16, 32
 )
 
 // Access describes how one cluster accesses its registries.
@@ -45,12 +48,13 @@ type Lookup interface {
 type Reader struct {
 	overrides map[string]string
 	allow     func(image string) error
-	byAccess  *lru.Cache
+	// byNamespace has an lru.Cache with the clients of each namespace.
+	byNamespace *lru.Cache
 }
 
 // NewReader returns a Reader; overrides maps prefixes of image references to their replacements.
 func NewReader(overrides map[string]string) *Reader {
-	return &Reader{overrides: overrides, byAccess: lru.New(readers)}
+	return &Reader{overrides: overrides, byNamespace: lru.New(namespaces)}
 }
 
 // Limited makes the reader reject all releases and mirrors for which allow returns an error, and returns the reader.
@@ -61,7 +65,7 @@ func (r *Reader) Limited(allow func(image string) error) *Reader {
 
 // Lookup implements Lookup.
 func (r *Reader) Lookup(ctx context.Context, image string, access Access) (*releaseinfo.ReleaseImage, error) {
-	registry, err := r.registry(access)
+	registry, err := r.registry(pace.NamespaceOf(ctx), access)
 	if err != nil {
 		return nil, err
 	}
@@ -70,28 +74,39 @@ func (r *Reader) Lookup(ctx context.Context, image string, access Access) (*rele
 
 // Labels implements Lookup.
 func (r *Reader) Labels(ctx context.Context, image string, access Access) (map[string]string, error) {
-	registry, err := r.registry(access)
+	registry, err := r.registry(pace.NamespaceOf(ctx), access)
 	if err != nil {
 		return nil, err
 	}
 	return registry.Labels(ctx, image, access.PullSecret)
 }
 
-// registry returns the registry client, which has a cache, for a set of CAs and mirrors.
-func (r *Reader) registry(access Access) (*releaseinfo.Registry, error) {
-	key := key(access)
-	if known, ok := r.byAccess.Get(key); ok {
+// registry returns the registry client of a namespace, which has a cache, for a set of CAs and mirrors.
+func (r *Reader) registry(namespace string, access Access) (*releaseinfo.Registry, error) {
+	byAccess, key := r.clients(namespace), key(access)
+	if known, ok := byAccess.Get(key); ok {
 		return known.(*releaseinfo.Registry), nil
 	}
 	registry, err := releaseinfo.NewRegistry(releaseinfo.Options{
 		CABundle: access.TrustBundle, Overrides: r.overrides, Mirrors: mirrors(access.Mirrors), Timeout: lookupTimeout,
-		Allow: r.allow,
+		Allow: r.allow, CacheSize: payloads,
 	})
 	if err != nil {
 		return nil, fmt.Errorf("spec.additionalTrustBundle: %w", err)
 	}
-	r.byAccess.Add(key, registry)
+	byAccess.Add(key, registry)
 	return registry, nil
+}
+
+// clients returns the cached registry clients of a namespace. Two concurrent first calls may create two caches; the
+// later one stays.
+func (r *Reader) clients(namespace string) *lru.Cache {
+	if known, ok := r.byNamespace.Get(namespace); ok {
+		return known.(*lru.Cache) //nolint:forcetypeassert // It holds nothing else.
+	}
+	made := lru.New(readers)
+	r.byNamespace.Add(namespace, made)
+	return made
 }
 
 func key(access Access) string {

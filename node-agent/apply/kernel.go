@@ -12,6 +12,7 @@ import (
 
 	"github.com/openshift/hypershift/node-agent/host"
 	"github.com/openshift/hypershift/support/nodeplan"
+	"github.com/openshift/hypershift/support/syntax/shell"
 )
 
 const (
@@ -64,20 +65,30 @@ func KernelArguments(ctx context.Context, h *host.Host, plan *nodeplan.Plan) err
 	return reboot(ctx, h, wanted, mark)
 }
 
-func dropIn(arguments string) []byte {
-	return fmt.Appendf(nil, "# From the MachineConfigs of the NodePool.\nGRUB_CMDLINE_LINUX=\"$GRUB_CMDLINE_LINUX %s\"\n", arguments)
+// dropIn returns the drop-in of the boot loader, which a shell reads.
+func dropIn(arguments string) ([]byte, error) {
+	quoted, err := shell.Quoted("kernelArguments", arguments)
+	if err != nil {
+		return nil, err
+	}
+	return fmt.Appendf(nil, "# From the MachineConfigs of the NodePool.\nGRUB_CMDLINE_LINUX=\"$GRUB_CMDLINE_LINUX %s\"\n", quoted), nil
 }
 
 func written(h *host.Host, wanted string) bool {
 	present, err := h.Read(grubDropIn)
-	return err == nil && bytes.Equal(present, dropIn(wanted))
+	expected, invalid := dropIn(wanted)
+	return err == nil && invalid == nil && bytes.Equal(present, expected)
 }
 
 func writeArguments(h *host.Host, wanted string) error {
 	if wanted == "" {
 		return h.Remove(grubDropIn)
 	}
-	_, err := h.Write(grubDropIn, dropIn(wanted), 0o644)
+	text, err := dropIn(wanted)
+	if err != nil {
+		return err
+	}
+	_, err = h.Write(grubDropIn, text, 0o644)
 	return err
 }
 

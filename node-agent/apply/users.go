@@ -13,6 +13,7 @@ import (
 
 	"github.com/openshift/hypershift/node-agent/host"
 	"github.com/openshift/hypershift/support/nodeplan"
+	"github.com/openshift/hypershift/support/syntax"
 )
 
 func groups(ctx context.Context, h *host.Host, plan *nodeplan.Plan) error {
@@ -83,7 +84,11 @@ func setPassword(ctx context.Context, h *host.Host, u nodeplan.User) error {
 	if u.PasswordHash == "" {
 		return nil
 	}
-	_, err := h.Run(ctx, strings.NewReader(u.Name+":"+u.PasswordHash+"\n"), "chpasswd", "--encrypted")
+	line := u.Name + ":" + u.PasswordHash
+	if err := syntax.Printable("passwordHash of user "+u.Name, line); err != nil {
+		return err
+	}
+	_, err := h.Run(ctx, strings.NewReader(line+"\n"), "chpasswd", "--encrypted")
 	return err
 }
 

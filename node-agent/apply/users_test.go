@@ -115,6 +115,9 @@ func TestPassword(t *testing.T) {
 	plan := &nodeplan.Plan{Users: []nodeplan.User{{Name: "joe", PasswordHash: "$6$salt$hash"}, {Name: "me"}}}
 	g.Expect(ran(t, m, plan)).To(Equal([]string{"useradd --create-home --shell /bin/bash joe", "chpasswd --encrypted"}), "the user is there first")
 	g.Expect(given).To(Equal(map[string]string{"chpasswd --encrypted": "joe:$6$salt$hash\n"}))
+
+	hostile := &nodeplan.Plan{Users: []nodeplan.User{{Name: "joe", PasswordHash: "$6$salt$hash\nroot:$6$known"}}}
+	g.Expect(apply.Plan(t.Context(), m.Host, hostile)).To(MatchError(ContainSubstring("line break")))
 }
 
 func TestKeys(t *testing.T) {

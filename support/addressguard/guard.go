@@ -103,7 +103,7 @@ func contains(prefixes []netip.Prefix, address netip.Addr) bool {
 }
 
 // New parses lists of ranges such as "10.0.0.0/8,fd00::/8". In a pod, the Guard also blocks the API of the cluster in
-// which the pod runs.
+// which the pod runs. It blocks the addresses of the management cluster if EnvFile names their file.
 func New(allow, refuse string) (*Guard, error) {
 	allowed, err := ParsePrefixes(allow)
 	if err != nil {
@@ -118,6 +118,9 @@ func New(allow, refuse string) (*Guard, error) {
 		os.Getenv("KUBERNETES_SERVICE_PORT")))
 	if err == nil {
 		guard.RefuseAt = append(guard.RefuseAt, at)
+	}
+	if file := os.Getenv(EnvFile); file != "" {
+		guard.Own = File(file)
 	}
 	return guard, nil
 }

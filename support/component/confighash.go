@@ -20,8 +20,8 @@ import (
 
 const configHashAnnotation = hyperv1.ComponentConfigHashAnnotation
 
-// reloadedAnnotation, with any value, marks a ConfigMap whose changes must not restart running pods.
-const reloadedAnnotation = "component.hypershift.openshift.io/not-for-running-pods"
+// ReloadedAnnotation, with any value, marks a ConfigMap whose changes must not restart running pods.
+const ReloadedAnnotation = "component.hypershift.openshift.io/not-for-running-pods"
 
 // stamp annotates the pod template with a hash of the mounted objects: a change of the hash rolls the pods.
 func (c *Component) stamp(ctx context.Context, scope *Scope, w *workload) error {
@@ -45,7 +45,7 @@ func configHash(ctx context.Context, cluster client.Reader, namespace string, po
 		if err := read(ctx, cluster, key(name), cm); err != nil {
 			return "", err
 		}
-		if cm.Annotations[reloadedAnnotation] != "" {
+		if cm.Annotations[ReloadedAnnotation] != "" {
 			continue
 		}
 		add(sum, "configmap", name, cm.Data)

@@ -80,7 +80,7 @@ func TestWhatRollsPods(t *testing.T) {
 	t.Run("When a ConfigMap is not for pods that run, they should not be restarted for it", func(t *testing.T) {
 		marked := func(value string) *corev1.ConfigMap {
 			cm := settings("a", map[string]string{"k": value})
-			cm.Annotations = map[string]string{reloadedAnnotation: "true"}
+			cm.Annotations = map[string]string{ReloadedAnnotation: "true"}
 			return cm
 		}
 		g := NewWithT(t)

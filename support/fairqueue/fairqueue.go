@@ -3,8 +3,9 @@
 // Package fairqueue is a work queue that shares a controller's workers among namespaces.
 //
 // Deduplication, delays, rate limits and metrics are those of client-go's work queue. This package decides only which
-// request is next. The namespaces take turns, and a namespace gets a worker only while it uses fewer workers than are
-// free. One namespace thus uses at most half of the workers, a second one half of the rest, and so on.
+// request is next. The namespaces take turns, and a namespace gets a worker only while it uses less than a third of the
+// number of workers that are free. One namespace thus uses at most a quarter of the workers, a second one a quarter of
+// the rest, and so on; the numbers are rounded up.
 package fairqueue
 
 import (
@@ -17,6 +18,9 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/controller/priorityqueue"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 )
+
+// Share is the part of the workers that one namespace may use: one in Share, rounded up.
+const Share = 4
 
 // Limiter is the rate limiter of a controller.
 type Limiter = workqueue.TypedRateLimiter[reconcile.Request]

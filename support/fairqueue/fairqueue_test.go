@@ -68,10 +68,10 @@ func count(requests []reconcile.Request, namespace string) (n int) {
 }
 
 func TestWorkersAreShared(t *testing.T) {
-	t.Run("one namespace holds half of the workers", func(t *testing.T) {
+	t.Run("one namespace holds a quarter of the workers", func(t *testing.T) {
 		g, q := NewWithT(t), newQueue(t, workers)
 		q.fill("a", 500)
-		g.Expect(q.take()).To(HaveLen(5))
+		g.Expect(q.take()).To(HaveLen(3))
 	})
 	t.Run("a namespace that comes later is served at once", func(t *testing.T) {
 		g, q := NewWithT(t), newQueue(t, workers)
@@ -80,12 +80,12 @@ func TestWorkersAreShared(t *testing.T) {
 		q.Add(of("b", "only"))
 		g.Expect(q.take()).To(ConsistOf(of("b", "only")))
 	})
-	t.Run("each further namespace holds half of what is left", func(t *testing.T) {
+	t.Run("each further namespace holds a quarter of what is left", func(t *testing.T) {
 		g, q := NewWithT(t), newQueue(t, workers)
 		for _, c := range []struct {
 			namespace string
 			held      int
-		}{{"a", 5}, {"b", 3}, {"c", 1}, {"d", 1}, {"e", 0}} {
+		}{{"a", 3}, {"b", 2}, {"c", 2}, {"d", 1}, {"e", 1}, {"f", 1}, {"g", 0}} {
 			q.fill(c.namespace, 500)
 			g.Expect(q.take()).To(HaveLen(c.held), c.namespace)
 		}
@@ -150,7 +150,7 @@ func TestOneRequestIsWithOneWorker(t *testing.T) {
 	g.Expect(q.take()).To(BeEmpty())
 	q.Done(of("a", "never taken"))
 	q.fill("a", 50)
-	g.Expect(q.take()).To(HaveLen(5), "returning a request that no worker holds frees no worker")
+	g.Expect(q.take()).To(HaveLen(3), "returning a request that no worker holds frees no worker")
 }
 
 func TestPriorities(t *testing.T) {

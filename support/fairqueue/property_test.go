@@ -12,6 +12,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/controller/priorityqueue"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
+	"github.com/openshift/hypershift/support/fairqueue"
 	"github.com/openshift/hypershift/support/testenv"
 )
 
@@ -33,7 +34,7 @@ func runOperations(t *testing.T, random *rand.Rand, workers int) {
 		g.Expect(shutdown).To(BeFalse())
 		g.Expect(due).To(HaveKey(request), "it was added")
 		g.Expect(held).NotTo(HaveKey(request), "another worker has it")
-		g.Expect(perNamespace[request.Namespace]).To(BeNumerically("<", free), "the namespace holds too many workers")
+		g.Expect(perNamespace[request.Namespace]*(fairqueue.Share-1)).To(BeNumerically("<", free), "the namespace holds too many workers")
 		delete(due, request)
 		held[request] = true
 		perNamespace[request.Namespace]++
@@ -65,7 +66,7 @@ func runOperations(t *testing.T, random *rand.Rand, workers int) {
 		}
 		allowed := 0
 		for request := range due {
-			if !held[request] && perNamespace[request.Namespace] < workers-len(held) {
+			if !held[request] && perNamespace[request.Namespace]*(fairqueue.Share-1) < workers-len(held) {
 				allowed++
 			}
 		}

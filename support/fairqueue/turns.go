@@ -109,7 +109,7 @@ func (t *turns) Pop() reconcile.Request {
 
 // allows reports whether a namespace has a request that may go to a worker.
 func (t *turns) allows(n *namespace) bool {
-	return len(n.entries) > 0 && n.held < t.free
+	return len(n.entries) > 0 && n.held*(Share-1) < t.free
 }
 
 // release makes the worker of a request idle.

@@ -5,7 +5,6 @@ package managementnetwork
 import (
 	"context"
 	"net/netip"
-	"slices"
 	"sync/atomic"
 	"time"
 
@@ -17,39 +16,18 @@ import (
 // every is the interval between two refreshes of the addresses.
 const every = time.Minute
 
-// nodePorts lists the ports of Kubernetes components on a node: etcd, kubelet, kube-proxy, controller-manager,
-// scheduler.
-var nodePorts = []uint16{2379, 2380, 2381, 10249, 10250, 10255, 10256, 10257, 10259}
-
 // Known holds the addresses of the last refresh. The zero value has none; call Refresh before using it.
 type Known struct {
-	// WholeNodes extends Contains to every port of the nodes, not just those of Kubernetes.
+	// WholeNodes is that of Addresses.
 	WholeNodes bool
 
 	addresses atomic.Pointer[Addresses]
 }
 
-// Contains reports whether an address belongs to the management cluster. Of a node, only the ports of Kubernetes do: a
-// MAAS or another cluster may share a host with it.
+// Contains implements addressguard.Own.
 func (k *Known) Contains(at netip.AddrPort) bool {
 	known := k.addresses.Load()
-	if known == nil {
-		return false
-	}
-	host := at.Addr().Unmap()
-	for _, prefix := range slices.Concat(known.Pods, known.Services) {
-		if prefix.Contains(host) {
-			return true
-		}
-	}
-	isAPI := func(api netip.AddrPort) bool { return api.Port() == at.Port() }
-	if slices.ContainsFunc(known.API, func(api netip.AddrPort) bool { return isAPI(api) && api.Addr().Unmap() == host }) {
-		return true
-	}
-	if !slices.ContainsFunc(known.Nodes, func(node netip.Addr) bool { return node.Unmap() == host }) {
-		return false
-	}
-	return k.WholeNodes || slices.Contains(nodePorts, at.Port()) || slices.ContainsFunc(known.API, isAPI)
+	return known != nil && known.Contains(at)
 }
 
 // API returns the addresses of the management cluster's API server.
@@ -66,6 +44,7 @@ func (k *Known) Refresh(ctx context.Context, live, nodes client.Reader) error {
 	if err != nil {
 		return err
 	}
+	found.WholeNodes = k.WholeNodes
 	k.addresses.Store(found)
 	return nil
 }

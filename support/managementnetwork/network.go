@@ -5,6 +5,7 @@
 package managementnetwork
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"net/netip"
@@ -18,35 +19,38 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/openshift/hypershift/support/addressguard"
 )
 
-// Addresses holds the addresses of a management cluster that its API reports.
-type Addresses struct {
-	// API has the addresses of the API server, both of its Service and of its endpoints, sorted.
-	API []netip.AddrPort
-	// Nodes has the internal and external addresses of the nodes.
-	Nodes []netip.Addr
-	// Pods has the pod ranges of the nodes; a network plugin may use others.
-	Pods []netip.Prefix
-	// Services has the ranges of Services. Clusters before Kubernetes 1.33 do not report them.
-	Services []netip.Prefix
-}
+// Addresses holds the addresses of a management cluster that its API reports. The lists are sorted.
+type Addresses = addressguard.Addresses
 
 // Read reads the addresses from the API. The live reader reads without a cache; nodes may read from one.
 func Read(ctx context.Context, live, nodes client.Reader) (*Addresses, error) {
 	found := &Addresses{}
-	if err := found.readAPI(ctx, live); err != nil {
+	if err := readAPI(ctx, live, found); err != nil {
 		return nil, err
 	}
-	if err := found.readNodes(ctx, nodes); err != nil {
+	if err := readNodes(ctx, nodes, found); err != nil {
 		return nil, err
 	}
-	slices.SortFunc(found.API, netip.AddrPort.Compare)
-	found.API = slices.Compact(found.API)
-	return found, found.readServices(ctx, live)
+	if err := readServices(ctx, live, found); err != nil {
+		return nil, err
+	}
+	found.API, found.Nodes = sorted(found.API, netip.AddrPort.Compare), sorted(found.Nodes, netip.Addr.Compare)
+	found.Pods, found.Services = sorted(found.Pods, netip.Prefix.Compare), sorted(found.Services, netip.Prefix.Compare)
+	found.APIPorts = sorted(found.APIPorts, cmp.Compare[uint16])
+	return found, nil
 }
 
-func (a *Addresses) readAPI(ctx context.Context, live client.Reader) error {
+// sorted sorts and deduplicates a list: the API returns nodes in any order.
+func sorted[T comparable](list []T, compare func(a, b T) int) []T {
+	slices.SortFunc(list, compare)
+	return slices.Compact(list)
+}
+
+func readAPI(ctx context.Context, live client.Reader, a *Addresses) error {
 	slice, service := &discoveryv1.EndpointSlice{}, &corev1.Service{}
 	key := client.ObjectKey{Namespace: metav1.NamespaceDefault, Name: "kubernetes"}
 	for _, obj := range []client.Object{slice, service} {
@@ -56,17 +60,19 @@ func (a *Addresses) readAPI(ctx context.Context, live client.Reader) error {
 	}
 	for _, endpoint := range slice.Endpoints {
 		for _, port := range slice.Ports {
-			a.addAPI(endpoint.Addresses, ptr.Deref(port.Port, 0))
+			number := ptr.Deref(port.Port, 0)
+			addAPI(a, endpoint.Addresses, number)
+			a.APIPorts = append(a.APIPorts, uint16(number)) //nolint:gosec // The API server accepts no other ports.
 		}
 	}
 	for _, port := range service.Spec.Ports {
-		a.addAPI(service.Spec.ClusterIPs, port.Port)
+		addAPI(a, service.Spec.ClusterIPs, port.Port)
 	}
 	return nil
 }
 
 // addAPI ignores hosts that are not addresses: a headless Service has "None".
-func (a *Addresses) addAPI(hosts []string, port int32) {
+func addAPI(a *Addresses, hosts []string, port int32) {
 	for _, host := range hosts {
 		if addr, err := netip.ParseAddr(host); err == nil {
 			a.API = append(a.API, netip.AddrPortFrom(addr, uint16(port))) //nolint:gosec // The API server accepts no other ports.
@@ -74,7 +80,7 @@ func (a *Addresses) addAPI(hosts []string, port int32) {
 	}
 }
 
-func (a *Addresses) readNodes(ctx context.Context, reader client.Reader) error {
+func readNodes(ctx context.Context, reader client.Reader, a *Addresses) error {
 	nodes := &corev1.NodeList{}
 	if err := reader.List(ctx, nodes); err != nil {
 		return fmt.Errorf("listing the nodes of the management cluster for their addresses: %w", err)
@@ -90,7 +96,7 @@ func (a *Addresses) readNodes(ctx context.Context, reader client.Reader) error {
 	return nil
 }
 
-func (a *Addresses) readServices(ctx context.Context, live client.Reader) error {
+func readServices(ctx context.Context, live client.Reader, a *Addresses) error {
 	ranges := &networkingv1.ServiceCIDRList{}
 	err := live.List(ctx, ranges)
 	if err != nil && !meta.IsNoMatchError(err) && !apierrors.IsNotFound(err) {

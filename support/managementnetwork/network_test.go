@@ -64,6 +64,7 @@ func TestContains(t *testing.T) {
 		"etcd, by IPv6":                         {"[2001:db8::20]:2379", true, true},
 		"the port of the API on a node":         {"192.168.0.20:6443", true, true},
 		"another port of a node":                {"192.168.0.20:5240", false, true},
+		"the port of the Service on a node":     {"192.168.0.20:443", false, true},
 		"a kubelet elsewhere":                   {"192.168.0.21:10250", false, false},
 	} {
 		t.Run(name, func(t *testing.T) {

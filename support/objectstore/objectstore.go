@@ -62,8 +62,8 @@ const (
 // AllowFlag is the flag of install with which an administrator allows address ranges.
 const AllowFlag = "--object-store-allow-cidrs"
 
-// GuardFrom reads the address policy from the environment. It refuses the management cluster's API and the pod's own
-// node.
+// GuardFrom reads the address policy from the environment. It refuses the addresses of the management cluster, see
+// addressguard.New, and the pod's own node.
 func GuardFrom(getenv func(string) string) (*addressguard.Guard, error) {
 	guard, err := addressguard.New(getenv(EnvAllowCIDRs), getenv(EnvRefuseCIDRs))
 	if err != nil {

@@ -82,6 +82,8 @@ var attacks = map[string][]load{
 	"a MAAS that does not answer":          {{tenant: "a", pools: 500, takes: 5 * time.Second, pauses: time.Second}},
 	"three tenants with a black-hole registry": {{tenant: "a", pools: 500, takes: 15 * time.Second},
 		{tenant: "b", pools: 500, takes: 15 * time.Second}, {tenant: "c", pools: 500, takes: 15 * time.Second}},
+	"three tenants, each slow in another way": {{tenant: "a", pools: 500, takes: 15 * time.Second},
+		{tenant: "b", pools: 500, takes: 5 * time.Second, pauses: time.Second}, {tenant: "c", pools: 500, takes: tick}},
 }
 
 // TestFairQueues simulates tenants that slow the operator down, next to one with a normal load.
@@ -93,11 +95,7 @@ func TestFairQueues(t *testing.T) {
 			g := NewWithT(t)
 			both := day(ticks, append(slices.Clone(loads), victim)...)
 			t.Logf("p99 of a reconcile: %s alone, %s beside %s", p99(alone), p99(both["victim"]), name)
-			if len(loads) == 1 {
-				g.Expect(p99(both["victim"])).To(BeNumerically("<=", 2*p99(alone)))
-			} else {
-				g.Expect(p99(both["victim"])).To(BeNumerically("<", 15*time.Second), "it does not wait for theirs")
-			}
+			g.Expect(p99(both["victim"])).To(BeNumerically("<=", 2*p99(alone)))
 			g.Expect(both["a"]).NotTo(BeEmpty(), "the others are served too")
 		})
 	}
@@ -120,7 +118,7 @@ func TestNextInLine(t *testing.T) {
 		taken, _ := queue.Get()
 		slow = append(slow, taken)
 	}
-	g.Expect(len(slow)).To(BeNumerically("<=", options.MaxConcurrentReconciles/2))
+	g.Expect(len(slow)).To(BeNumerically("<=", options.MaxConcurrentReconciles/fairqueue.Share))
 	queue.Add(request("victim", 0))
 	for range slow {
 		queue.Add(slow[0]) // The object changes while it is reconciled.

@@ -55,38 +55,6 @@ func TestCredentialsFileRunsNoProgram(t *testing.T) {
 	g.Expect(ran).NotTo(BeAnExistingFile())
 }
 
-// TestObjectStoreInsideTheManagementNetwork checks that a tenant cannot use the backup pod to reach the API of the
-// management cluster, MAAS and nodes. The pod can reach them; the tenant cannot.
-func TestObjectStoreInsideTheManagementNetwork(t *testing.T) {
-	url, reached := inner(t, func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusNotFound) })
-	t.Setenv(objectstore.EnvRefuseCIDRs, "10.0.0.0/8")
-	t.Setenv(objectstore.EnvHostIP, "192.0.2.7")
-	t.Setenv("KUBERNETES_SERVICE_HOST", "172.30.0.1")
-	t.Setenv("KUBERNETES_SERVICE_PORT", "443")
-	for _, endpoint := range []string{
-		url, strings.Replace(url, "127.0.0.1", "localhost", 1), "http://169.254.169.254", "https://10.1.2.3",
-		"https://192.0.2.7:6443", "https://172.30.0.1",
-	} {
-		t.Run("When a tenant backs up to "+endpoint+", it should not be called", func(t *testing.T) {
-			g := NewWithT(t)
-			store, err := storage(t, endpoint, storeKeys)
-			g.Expect(err).NotTo(HaveOccurred())
-			err = store.Put(t.Context(), "clusters-demo/x", strings.NewReader("backup"))
-			g.Expect(err).To(MatchError(And(ContainSubstring("blocked by the address policy"),
-				ContainSubstring("--object-store-allow-cidrs"))))
-		})
-	}
-	NewWithT(t).Expect(reached.Load()).To(BeZero())
-	t.Run("When an administrator allows it, it should be called", func(t *testing.T) {
-		t.Setenv(objectstore.EnvAllowCIDRs, "127.0.0.0/8")
-		g := NewWithT(t)
-		store, err := storage(t, url, storeKeys)
-		g.Expect(err).NotTo(HaveOccurred())
-		g.Expect(store.Put(t.Context(), "clusters-demo/x", strings.NewReader("backup"))).NotTo(Succeed())
-		g.Expect(reached.Load()).NotTo(BeZero())
-	})
-}
-
 // TestKubeconfigSendsNoFile checks that a file named in a kubeconfig is not sent: 0.1.0 sent it, which was the token of
 // the operator's service account.
 func TestKubeconfigSendsNoFile(t *testing.T) {

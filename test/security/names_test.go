@@ -29,6 +29,7 @@ import (
 	"github.com/openshift/hypershift/hypershift-operator/platform"
 	"github.com/openshift/hypershift/support/component"
 	"github.com/openshift/hypershift/support/hosted"
+	"github.com/openshift/hypershift/support/managementnetwork"
 	"github.com/openshift/hypershift/support/platforms"
 )
 
@@ -51,7 +52,7 @@ func usedNames(t *testing.T) []string {
 	secrets, configMaps := &corev1.SecretList{}, &corev1.ConfigMapList{}
 	g.Expect(c.List(t.Context(), secrets)).To(Succeed())
 	g.Expect(c.List(t.Context(), configMaps)).To(Succeed())
-	used := sets.New(hosted.PullSecret, hosted.KubevirtCredentials, hosted.LastValidSpec, "kube-root-ca.crt")
+	used := sets.New(hosted.PullSecret, hosted.KubevirtCredentials, hosted.LastValidSpec, managementnetwork.ConfigMap, "kube-root-ca.crt")
 	for i := range secrets.Items {
 		used.Insert(secrets.Items[i].Name)
 	}

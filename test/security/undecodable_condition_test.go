@@ -14,14 +14,19 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/rest"
+	"k8s.io/client-go/tools/events"
+	"k8s.io/utils/clock"
+	"k8s.io/utils/ptr"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	metricsserver "sigs.k8s.io/controller-runtime/pkg/metrics/server"
 
 	hyperv1 "github.com/openshift/hypershift/api/hypershift/v1beta1"
+	"github.com/openshift/hypershift/hypershift-operator/controllers/hostedcluster"
 	"github.com/openshift/hypershift/hypershift-operator/fixture"
 	"github.com/openshift/hypershift/support/crds"
+	"github.com/openshift/hypershift/support/platforms"
 	"github.com/openshift/hypershift/support/program"
 	"github.com/openshift/hypershift/support/testenv"
 	"github.com/openshift/hypershift/support/undecodable"
@@ -81,6 +86,34 @@ func TestUndecodableCondition(t *testing.T) {
 			g.Expect(patches.Load()).To(BeEquivalentTo(3))
 		})
 	}
+}
+
+// TestUndecodableCluster checks that a HostedCluster loses the condition when its owner corrects the value.
+func TestUndecodableCluster(t *testing.T) {
+	config := testenv.Start(t, append([]string{crds.HyperShift, crds.ClusterAPI}, platforms.CRDFolders()...)...)
+	testenv.NeedsServer(t, config)
+	g, c := NewWithT(t), testenv.Client(t, config, fixture.Scheme())
+	fixture.Create(t, c, fixture.Inputs("blue")...)
+	cluster := fixture.HostedCluster("blue")
+	stored := withValue(t, cluster, "a lot", "spec", "etcd", "managed", "storage", "persistentVolume", "size")
+	storeWithoutRules(t, c, "hostedclusters", stored)
+	followUndecodable(t, config, cluster)
+	reason := func() string {
+		return ptr.Deref(conditionOf(t, c, stored, hyperv1.ReconciliationSucceeded), metav1.Condition{}).Reason
+	}
+	g.Eventually(reason, patience, time.Second).Should(Equal(undecodable.Reason))
+
+	correct := client.RawPatch(types.MergePatchType,
+		[]byte(`{"spec":{"etcd":{"managed":{"storage":{"persistentVolume":{"size":"8Gi"}}}}}}`))
+	g.Expect(c.Patch(t.Context(), cluster, correct)).To(Succeed(), "the owner can correct the value")
+	clusters := &hostedcluster.Reconciler{
+		Client: c, LiveReader: c, Clock: clock.RealClock{}, Recorder: &events.FakeRecorder{}, Releases: fixture.Payloads(),
+		Platforms: fixture.Platforms(nil),
+		Settings:  hostedcluster.Settings{OperatorNamespace: fixture.OperatorNamespace, OperatorImage: "registry.example/hypershift:1"},
+	}
+	_, err := clusters.Reconcile(t.Context(), ctrl.Request{NamespacedName: client.ObjectKeyFromObject(cluster)})
+	g.Expect(err).NotTo(HaveOccurred())
+	g.Expect(reason()).To(Equal(string(hyperv1.ReconciliationSucceededReason)))
 }
 
 // followUndecodable runs a manager with a cache of a kind, and counts its status patches.

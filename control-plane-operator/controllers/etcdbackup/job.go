@@ -26,6 +26,7 @@ import (
 	"github.com/openshift/hypershift/control-plane-operator/controllers/hostedcontrolplane/pki"
 	"github.com/openshift/hypershift/support/component"
 	"github.com/openshift/hypershift/support/hosted"
+	"github.com/openshift/hypershift/support/managementnetwork"
 	"github.com/openshift/hypershift/support/objectstore"
 	"github.com/openshift/hypershift/support/upsert"
 )
@@ -154,6 +155,7 @@ func addStorage(pod *corev1.PodSpec, storage hyperv1.HCPEtcdBackupStorage) {
 			PersistentVolumeClaim: &corev1.PersistentVolumeClaimVolumeSource{ClaimName: storage.PVC.ClaimName}})
 		return
 	}
+	managementnetwork.Mount(pod)
 	mount(pod, "credentials", backup.ConfigDir+"/"+backup.CredentialsDir, corev1.VolumeSource{
 		Secret: &corev1.SecretVolumeSource{SecretName: storage.S3.Credentials.Name}})
 }

@@ -26,6 +26,8 @@ import (
 	hyperv1 "github.com/openshift/hypershift/api/hypershift/v1beta1"
 	"github.com/openshift/hypershift/control-plane-operator/backup"
 	"github.com/openshift/hypershift/control-plane-operator/fixture"
+	"github.com/openshift/hypershift/support/addressguard"
+	"github.com/openshift/hypershift/support/managementnetwork"
 	"github.com/openshift/hypershift/support/objectstore"
 	"github.com/openshift/hypershift/support/testenv"
 )
@@ -153,12 +155,12 @@ func TestPodsOfBackups(t *testing.T) {
 		d.g.Expect(volumes(pod)).To(Equal(map[string]string{
 			"/etc/backup/task": "Secret etcd-backup-asked", "/etc/backup/credentials": "Secret s3", "/etc/backup/etcd": "Secret etcd-client-tls",
 			"/etc/backup/etcd-ca": "ConfigMap etcd-ca", "/etc/backup/signer": "Secret backup-signer",
-			"/var/tmp/backup": "scratch, written",
+			"/var/tmp/backup": "scratch, written", managementnetwork.MountDir: "ConfigMap " + managementnetwork.ConfigMap,
 		}))
 		d.g.Expect(pod.NodeSelector).To(Equal(placed.Spec.NodeSelector))
 		d.g.Expect(pod.Tolerations).To(Equal(placed.Spec.Tolerations))
 		d.g.Expect(pod.Containers[0].Env).To(ConsistOf(HaveField("Name", "HTTPS_PROXY"),
-			HaveField("Name", objectstore.EnvHostIP)))
+			HaveField("Name", objectstore.EnvHostIP), HaveField("Name", addressguard.EnvFile)))
 		d.g.Expect(*pod.SecurityContext.RunAsUser).To(Equal(int64(1042)))
 		d.g.Expect(*pod.SecurityContext.FSGroup).To(Equal(int64(1042)), "or it could not read the Secrets")
 		restricted := pod.Containers[0].SecurityContext

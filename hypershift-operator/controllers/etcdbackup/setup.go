@@ -31,7 +31,7 @@ func (r *Reconciler) SetupWithManager(mgr ctrl.Manager) error {
 			return nil //nolint:nilerr // the operator ends
 		}
 		if err := ctrl.NewControllerManagedBy(mgr).For(&hyperv1.HCPEtcdBackup{}).WithOptions(pace.Options()).Complete(
-			r); err != nil {
+			pace.ByNamespace(r)); err != nil {
 			return fmt.Errorf("setting up the HCPEtcdBackup controller: %w", err)
 		}
 		return nil

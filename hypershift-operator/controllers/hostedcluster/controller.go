@@ -59,6 +59,8 @@ type Settings struct {
 	// EgressBlocks are ranges that pods which act for a guest must not reach, in addition to the detected ranges of the
 	// management cluster.
 	EgressBlocks []netip.Prefix
+	// RefuseNodes blocks tenants' servers on all ports of the management cluster's nodes, not just those of Kubernetes.
+	RefuseNodes bool
 	// LoosestPodSecurity is how far the annotation of a HostedCluster may loosen the Pod Security level of a payload
 	// that brings its own operators: one of PodSecurityLevels, or empty for baseline.
 	LoosestPodSecurity string

@@ -4,19 +4,20 @@ package hostedcluster
 
 import (
 	"context"
-	"fmt"
 	"net/netip"
 	"slices"
 
 	corev1 "k8s.io/api/core/v1"
-	discoveryv1 "k8s.io/api/discovery/v1"
 	networkingv1 "k8s.io/api/networking/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/intstr"
 	"k8s.io/utils/ptr"
-	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	hyperv1 "github.com/openshift/hypershift/api/hypershift/v1beta1"
+	"github.com/openshift/hypershift/support/component"
+	"github.com/openshift/hypershift/support/hosted"
+	"github.com/openshift/hypershift/support/managementnetwork"
+	"github.com/openshift/hypershift/support/upsert"
 )
 
 // labelsManagers is the label of a control-plane-operator that labels the pods that need the management API.
@@ -28,33 +29,21 @@ var linkLocal = []netip.Prefix{netip.MustParsePrefix("169.254.0.0/16"), netip.Mu
 // nodeLocalDNS is the conventional address of a DNS cache on every node.
 const nodeLocalDNS = "169.254.20.10/32"
 
-// managementNetwork holds the detected parts of the management cluster's network.
-type managementNetwork struct {
-	// api allows access to its API server, through the Service and directly.
-	api []networkingv1.NetworkPolicyEgressRule
-	// apiHosts are the API server's addresses; pods are the pod networks of the nodes.
-	apiHosts, pods []netip.Prefix
-}
-
 // egressPolicies returns what pods may reach. Managers belong to this product and have rights in the management
 // cluster: they reach its API, registries and MAAS. All other pods act on behalf of the guest. They reach the control
 // plane and, if they need nodes or the internet, addresses outside the management cluster.
-func (r *Reconciler) egressPolicies(ctx context.Context, s *scope) ([]policy, error) {
-	network, err := r.managementNetwork(ctx)
-	if err != nil {
-		return nil, err
-	}
+func (r *Reconciler) egressPolicies(ctx context.Context, s *scope, network *managementnetwork.Addresses) ([]policy, error) {
 	labelled, err := r.operatorIsAble(ctx, s, labelsManagers)
 	if err != nil {
 		return nil, err
 	}
-	everybody := slices.Concat(linkLocal, network.pods)
-	guarded := slices.Concat(everybody, network.apiHosts, r.Settings.EgressBlocks)
+	everybody := slices.Concat(linkLocal, network.Pods)
+	guarded := slices.Concat(everybody, hosts(network.API), r.Settings.EgressBlocks)
 	managers, others := s.inside(managerPods(labelled)), s.inside(s.outgoingPods(labelled))
 	all := []policy{
 		{name: "egress-own", pods: s.inside(metav1.LabelSelector{}), egress: []networkingv1.NetworkPolicyEgressRule{{To: []networkingv1.NetworkPolicyPeer{{PodSelector: &metav1.LabelSelector{}}}}, dns()}},
 		{name: "egress-outside", pods: others, egress: []networkingv1.NetworkPolicyEgressRule{allBut(guarded)}},
-		{name: "egress-managers", pods: managers, egress: append([]networkingv1.NetworkPolicyEgressRule{allBut(everybody)}, network.api...)},
+		{name: "egress-managers", pods: managers, egress: append([]networkingv1.NetworkPolicyEgressRule{allBut(everybody)}, managementAPI(network.API)...)},
 	}
 	return append(all, s.machinePolicies(allBut(guarded))...), nil
 }
@@ -114,49 +103,37 @@ func allBut(except []netip.Prefix) networkingv1.NetworkPolicyEgressRule {
 	return networkingv1.NetworkPolicyEgressRule{To: []networkingv1.NetworkPolicyPeer{{IPBlock: v4}, {IPBlock: v6}}}
 }
 
-// managementNetwork bypasses the cache for endpoints, because it needs only one of all EndpointSlices.
-func (r *Reconciler) managementNetwork(ctx context.Context) (*managementNetwork, error) {
-	network := &managementNetwork{}
-	slice, service := &discoveryv1.EndpointSlice{}, &corev1.Service{}
-	key := client.ObjectKey{Namespace: metav1.NamespaceDefault, Name: "kubernetes"}
-	for _, obj := range []client.Object{slice, service} {
-		if err := r.LiveReader.Get(ctx, key, obj); client.IgnoreNotFound(err) != nil {
-			return nil, fmt.Errorf("finding out where the management cluster's API server is: %w", err)
-		}
+// hosts returns the addresses without their ports.
+func hosts(api []netip.AddrPort) []netip.Prefix {
+	var all []netip.Prefix
+	for _, at := range api {
+		all = append(all, netip.PrefixFrom(at.Addr(), at.Addr().BitLen()))
 	}
-	for _, endpoint := range slice.Endpoints {
-		for _, port := range slice.Ports {
-			network.addAPI(endpoint.Addresses, ptr.Deref(port.Port, 0))
-		}
-	}
-	for _, port := range service.Spec.Ports {
-		network.addAPI(service.Spec.ClusterIPs, port.Port)
-	}
-	nodes := &corev1.NodeList{}
-	if err := r.Client.List(ctx, nodes); err != nil {
-		return nil, fmt.Errorf("listing the management cluster's nodes for their pod networks: %w", err)
-	}
-	for i := range nodes.Items {
-		for _, cidr := range nodes.Items[i].Spec.PodCIDRs {
-			if prefix, err := netip.ParsePrefix(cidr); err == nil {
-				network.pods = append(network.pods, prefix)
-			}
-		}
-	}
-	return network, nil
+	return all
 }
 
-func (n *managementNetwork) addAPI(addresses []string, port int32) {
-	for _, address := range addresses {
-		addr, err := netip.ParseAddr(address)
-		if err != nil {
-			continue // The cluster IP of a headless Service is None.
-		}
-		host := netip.PrefixFrom(addr, addr.BitLen())
-		n.apiHosts = append(n.apiHosts, host)
-		n.api = append(n.api, networkingv1.NetworkPolicyEgressRule{
+// managementAPI allows access to the management cluster's API server, through the Service and directly.
+func managementAPI(api []netip.AddrPort) []networkingv1.NetworkPolicyEgressRule {
+	var rules []networkingv1.NetworkPolicyEgressRule
+	for i, host := range hosts(api) {
+		rules = append(rules, networkingv1.NetworkPolicyEgressRule{
 			To:    []networkingv1.NetworkPolicyPeer{{IPBlock: &networkingv1.IPBlock{CIDR: host.String()}}},
-			Ports: []networkingv1.NetworkPolicyPort{{Protocol: ptr.To(corev1.ProtocolTCP), Port: ptr.To(intstr.FromInt32(port))}},
+			Ports: []networkingv1.NetworkPolicyPort{{Protocol: ptr.To(corev1.ProtocolTCP), Port: ptr.To(intstr.FromInt32(int32(api[i].Port())))}},
 		})
 	}
+	return rules
+}
+
+// reconcileManagementNetwork passes the addresses of the management cluster to the programs of the hosted namespace
+// that call servers which a tenant names.
+func (r *Reconciler) reconcileManagementNetwork(ctx context.Context, s *scope, network *managementnetwork.Addresses) error {
+	network.WholeNodes = r.Settings.RefuseNodes
+	live := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: s.namespace, Name: managementnetwork.ConfigMap}}
+	_, err := upsert.Object(ctx, r.Client, live, func() error {
+		s.own(live)
+		hosted.MarkOperatorObject(live)
+		metav1.SetMetaDataAnnotation(&live.ObjectMeta, component.ReloadedAnnotation, "true")
+		return managementnetwork.Write(network, live)
+	})
+	return err
 }

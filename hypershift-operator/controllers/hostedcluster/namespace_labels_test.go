@@ -13,6 +13,7 @@ import (
 
 	hyperv1 "github.com/openshift/hypershift/api/hypershift/v1beta1"
 	"github.com/openshift/hypershift/hypershift-operator/fixture"
+	"github.com/openshift/hypershift/support/managementnetwork"
 	"github.com/openshift/hypershift/support/tenantlimits"
 )
 
@@ -62,7 +63,7 @@ func everyPolicy(t *testing.T, platform hyperv1.PlatformType) []policy {
 			}
 			s := &scope{hc: hc, release: fixture.Payloads()[image]}
 			c := fake.NewClientBuilder().WithScheme(clientgoscheme.Scheme).Build()
-			outgoing, err := (&Reconciler{Client: c, LiveReader: c, Releases: fixture.Payloads()}).egressPolicies(t.Context(), s)
+			outgoing, err := (&Reconciler{Client: c, LiveReader: c, Releases: fixture.Payloads()}).egressPolicies(t.Context(), s, &managementnetwork.Addresses{})
 			if err != nil {
 				t.Fatal(err)
 			}

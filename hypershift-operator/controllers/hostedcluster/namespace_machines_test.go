@@ -14,6 +14,7 @@ import (
 
 	hyperv1 "github.com/openshift/hypershift/api/hypershift/v1beta1"
 	"github.com/openshift/hypershift/hypershift-operator/fixture"
+	"github.com/openshift/hypershift/support/managementnetwork"
 )
 
 // TestMachinePods checks which policies select the pod of a virtual machine by its labels.
@@ -42,7 +43,7 @@ func TestMachinePods(t *testing.T) {
 			hc.Spec.Platform.Type = tc.platform
 			s := &scope{hc: hc, release: fixture.Payloads()[fixture.ReleaseImage]}
 			c := fake.NewClientBuilder().WithScheme(clientgoscheme.Scheme).Build()
-			policies, err := (&Reconciler{Client: c, LiveReader: c}).egressPolicies(t.Context(), s)
+			policies, err := (&Reconciler{Client: c, LiveReader: c}).egressPolicies(t.Context(), s, &managementnetwork.Addresses{})
 			g.Expect(err).NotTo(HaveOccurred())
 			var about []string
 			for _, p := range policies {

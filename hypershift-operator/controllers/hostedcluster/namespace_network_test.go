@@ -20,6 +20,7 @@ import (
 
 	hyperv1 "github.com/openshift/hypershift/api/hypershift/v1beta1"
 	"github.com/openshift/hypershift/hypershift-operator/fixture"
+	"github.com/openshift/hypershift/support/managementnetwork"
 )
 
 // apiServer returns the objects that describe the management cluster's API server and pod networks.
@@ -31,6 +32,16 @@ func apiServer() []client.Object {
 		&corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "a"}, Spec: corev1.NodeSpec{PodCIDRs: []string{"10.244.0.0/24", "fd00::/64"}}},
 		&corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "b"}, Spec: corev1.NodeSpec{PodCIDRs: []string{"10.244.1.0/24", "nonsense"}}},
 	}
+}
+
+// network returns the addresses of the management cluster as the operator reads them.
+func (d *desk) network(t *testing.T) *managementnetwork.Addresses {
+	t.Helper()
+	network, err := managementnetwork.Read(t.Context(), d.LiveReader, d.Client)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return network
 }
 
 // peers returns one line for each allowed destination.
@@ -65,7 +76,7 @@ func TestEgress(t *testing.T) {
 		"egress-own":     append([]string{"pods <none> "}, askDNS...),
 		"egress-outside": {guarded4, guarded6},
 		"egress-managers": {"0.0.0.0/0 but 10.244.0.0/24,10.244.1.0/24,169.254.0.0/16 ", guarded6,
-			"192.0.2.1/32 TCP/6443", "10.96.0.1/32 TCP/443"},
+			"10.96.0.1/32 TCP/443", "192.0.2.1/32 TCP/6443"},
 	}
 	machines := slices.Concat([]string{"namespaces network.openshift.io/policy-group=ingress ", "pods kubevirt.io=virt-launcher ",
 		"pods app in (ignition-server,ignition-server-proxy,konnectivity-server,kube-apiserver,oauth-openshift) "}, askDNS, []string{guarded4, guarded6})
@@ -76,7 +87,7 @@ func TestEgress(t *testing.T) {
 			s := withScope(func(s *scope) {
 				s.release, s.hc.Spec.Platform.Type = fixture.Payloads()[fixture.ReleaseImage], platform
 			})
-			policies, err := d.egressPolicies(t.Context(), s)
+			policies, err := d.egressPolicies(t.Context(), s, d.network(t))
 			NewWithT(t).Expect(err).NotTo(HaveOccurred())
 			got := map[string][]string{}
 			for _, p := range policies {
@@ -115,7 +126,7 @@ func TestEgressMeetsRefusals(t *testing.T) {
 		for label, managers := range map[string]string{"true": hyperv1.NeedManagementKASAccessLabel + "=true", "false": "<none>"} {
 			d := newDesk(apiServer()...)
 			d.Releases = operators{fixture.Payloads(), map[string]string{"io.openshift.hypershift.control-plane-operator-applies-management-kas-network-policy-label": label}, nil}
-			policies, err := d.egressPolicies(t.Context(), withScope(func(s *scope) { s.release = fixture.Payloads()[fixture.OCPImage] }))
+			policies, err := d.egressPolicies(t.Context(), withScope(func(s *scope) { s.release = fixture.Payloads()[fixture.OCPImage] }), d.network(t))
 			NewWithT(t).Expect(err).NotTo(HaveOccurred())
 			NewWithT(t).Expect(metav1.FormatLabelSelector(&policies[2].pods)).To(Equal(managers))
 		}

@@ -14,6 +14,7 @@ import (
 	ctrl "sigs.k8s.io/controller-runtime"
 
 	hyperv1 "github.com/openshift/hypershift/api/hypershift/v1beta1"
+	"github.com/openshift/hypershift/support/managementnetwork"
 	"github.com/openshift/hypershift/support/upsert"
 )
 
@@ -42,13 +43,17 @@ type policy struct {
 // reconcileNetworkPolicies isolates the hosted namespace from other namespaces, except for its published services. It
 // also keeps its pods out of the management cluster's network, because they act on requests of a guest or a tenant.
 func (r *Reconciler) reconcileNetworkPolicies(ctx context.Context, s *scope) (ctrl.Result, error) {
-	outgoing, err := r.egressPolicies(ctx, s)
+	network, err := managementnetwork.Read(ctx, r.LiveReader, r.Client)
+	if err != nil {
+		return ctrl.Result{}, err
+	}
+	outgoing, err := r.egressPolicies(ctx, s, network)
 	if err != nil {
 		return ctrl.Result{}, err
 	}
 	wanted := append(s.ingressPolicies(), outgoing...)
 	keep := map[string]bool{}
-	var failures []error
+	failures := []error{r.reconcileManagementNetwork(ctx, s, network)}
 	for _, p := range wanted {
 		keep[p.name] = true
 		failures = append(failures, r.applyPolicy(ctx, s, p))

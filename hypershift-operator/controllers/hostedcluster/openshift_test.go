@@ -146,7 +146,7 @@ var servedIDs = regexp.MustCompile(`"(namespace|cluster)":"[0-9a-f-]{36}"`)
 // variable matches fields whose values are random or set by the API server.
 var variable = regexp.MustCompile(`(?m)^(\s*(?:- )?(?:` + strings.Join([]string{
 	"uid", "lastTransitionTime", regexp.QuoteMeta("tls.crt"), regexp.QuoteMeta("tls.key"), regexp.QuoteMeta("component.hypershift.openshift.io/config-hash"),
-	regexp.QuoteMeta("hypershift.openshift.io/manifest-hash"),
+	regexp.QuoteMeta("hypershift.openshift.io/manifest-hash"), regexp.QuoteMeta("addresses.json"),
 }, "|") + `)): .*$`)
 
 // nodePort matches a node port that the API server chose. It also matches the port of the API server itself, which is

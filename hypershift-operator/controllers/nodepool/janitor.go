@@ -29,7 +29,7 @@ func (j *Janitor) SetupWithManager(mgr ctrl.Manager) error {
 		Named("nodepool-secret-janitor").
 		WithOptions(pace.Options()).
 		For(&corev1.Secret{}, builder.OnlyMetadata, builder.WithPredicates(predicate.NewPredicateFuncs(ofPool))).
-		Complete(j)
+		Complete(pace.ByNamespace(j))
 	if err != nil {
 		return fmt.Errorf("setting up the janitor of NodePool Secrets: %w", err)
 	}

@@ -38,7 +38,7 @@ func (r *Reconciler) SetupWithManager(mgr ctrl.Manager) error {
 	for _, kind := range r.Platforms.Watched() {
 		b = b.Watches(kind, handler.EnqueueRequestsFromMapFunc(r.poolByAnnotation))
 	}
-	if err := b.Complete(r); err != nil {
+	if err := b.Complete(pace.ByNamespace(r)); err != nil {
 		return fmt.Errorf("setting up the NodePool controller: %w", err)
 	}
 	return nil

@@ -20,6 +20,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	hyperv1 "github.com/openshift/hypershift/api/hypershift/v1beta1"
+	"github.com/openshift/hypershift/hypershift-operator/pace"
 	"github.com/openshift/hypershift/support/hosted"
 	"github.com/openshift/hypershift/support/kubeconfig"
 	"github.com/openshift/hypershift/support/maas"
@@ -28,7 +29,7 @@ import (
 const (
 	// parallelCalls limits how many of the controllers' workers may wait for tenants' clusters concurrently. Each
 	// namespace has at most one call in flight.
-	parallelCalls = 3
+	parallelCalls = pace.Workers / 2
 	// goodFor is how long a finding about an external cluster is cached.
 	goodFor             = 5 * time.Minute
 	firstWait, lastWait = 10 * time.Second, 2 * time.Minute

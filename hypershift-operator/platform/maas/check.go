@@ -16,6 +16,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	hyperv1 "github.com/openshift/hypershift/api/hypershift/v1beta1"
+	"github.com/openshift/hypershift/hypershift-operator/pace"
 	"github.com/openshift/hypershift/support/condition"
 	"github.com/openshift/hypershift/support/maas"
 )
@@ -33,7 +34,7 @@ const (
 	defaultCheckTimeout = 5 * time.Second
 	// parallelChecks limits how many of the controller's workers may wait for a MAAS concurrently. The other workers serve
 	// clusters even if their MAAS does not answer. Each namespace has at most one request in flight.
-	parallelChecks = 3
+	parallelChecks = pace.Workers / 2
 
 	goodFor   = 5 * time.Minute
 	firstWait = 10 * time.Second

@@ -19,6 +19,7 @@ import (
 	"github.com/openshift/hypershift/support/component"
 	"github.com/openshift/hypershift/support/hosted"
 	"github.com/openshift/hypershift/support/maas"
+	"github.com/openshift/hypershift/support/managementnetwork"
 )
 
 //go:embed manifests
@@ -72,10 +73,11 @@ func (p *Platform) adapt(pod *corev1.PodSpec, cluster platform.Cluster) {
 		// The provider reads the Secret itself, and notices a change without a restart.
 		set("MAAS_CREDENTIALS_SECRET", p.kept(cluster).Name)
 		set("MAAS_CREDENTIALS_NAMESPACE", p.namespace)
+		managementnetwork.Mount(pod)
 	}
 	set(maas.EnvAllowCIDRs, joined(p.guard.Allow))
 	set(maas.EnvRefuseCIDRs, joined(p.guard.Refuse))
-	if p.own != nil {
+	if p.own != nil && p.foreign(cluster) {
 		// Its NetworkPolicy already blocks pods and Services. It must reach the API server, but not for a tenant.
 		set(maas.EnvRefuseAddresses, joined(p.own.API()))
 	}

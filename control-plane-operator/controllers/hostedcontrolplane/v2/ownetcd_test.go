@@ -38,7 +38,7 @@ func TestOwnEtcd(t *testing.T) {
 		if stored := m.storedIn(url, "/kubernetes.io/configmaps/default/"); len(stored["/kubernetes.io/configmaps/default/kept"]) == 0 {
 			t.Errorf("etcd has %d ConfigMaps, and not the one that was written", len(stored))
 		}
-		if err := etcd.AskOwn(t.Context(), m.scope.Client, m.scope.HCP); err != nil {
+		if err := etcd.AskOwn(t.Context(), m.scope.Client, m.scope.HCP, nil); err != nil {
 			t.Errorf("an etcd that serves is told to be away: %v", err)
 		}
 	})
@@ -56,7 +56,7 @@ func TestOwnEtcd(t *testing.T) {
 		}
 		m.run(kubeapiserver.New())
 		m.write("kept-too")
-		if err := etcd.AskOwn(t.Context(), m.scope.Client, m.scope.HCP); err != nil {
+		if err := etcd.AskOwn(t.Context(), m.scope.Client, m.scope.HCP, nil); err != nil {
 			t.Errorf("an etcd of which a member serves is told to be away: %v", err)
 		}
 	})
@@ -80,7 +80,7 @@ func TestOwnEtcd(t *testing.T) {
 			}
 			ctx, cancel := context.WithTimeout(t.Context(), patience)
 			defer cancel()
-			err := etcd.AskOwn(ctx, m.scope.Client, m.scope.HCP)
+			err := etcd.AskOwn(ctx, m.scope.Client, m.scope.HCP, nil)
 			if err == nil || !strings.Contains(err.Error(), tc.says) || !strings.Contains(err.Error(), "the etcd at "+tc.url) || strings.Contains(err.Error(), "\n") {
 				t.Errorf("it says %v", err)
 			}
@@ -172,7 +172,7 @@ func startOwnEtcd(t *testing.T, ca *supportpki.KeyPair) string {
 		"--cert-file="+file("server.crt", server.CertPEM), "--key-file="+file("server.key", server.KeyPEM))
 	m := newOwnMachine(t, url, ca, ca)
 	err := wait.PollUntilContextTimeout(t.Context(), 200*time.Millisecond, patience, true, func(ctx context.Context) (bool, error) {
-		return etcd.AskOwn(ctx, m.scope.Client, m.scope.HCP) == nil, nil
+		return etcd.AskOwn(ctx, m.scope.Client, m.scope.HCP, nil) == nil, nil
 	})
 	if err != nil {
 		t.Fatalf("the user's etcd does not serve: %v\n%s", err, lastLines(p.output.String(), 25))

@@ -90,3 +90,17 @@ func TestMachineConfig(t *testing.T) {
 		g.Expect(MachineConfig(input)).To(Equal(first))
 	})
 }
+
+// TestHostileHosts checks that no published address adds a line or a command to the files of a node.
+func TestHostileHosts(t *testing.T) {
+	for _, host := range []string{"a\n server evil 192.0.2.1:1", "$(id)", "a;reboot", "a b", "`id`", "", "-a", "fe80::1%eth0\nx"} {
+		in := input
+		in.ExternalHost = host
+		_, err := MachineConfig(in)
+		NewWithT(t).Expect(err).To(MatchError(ContainSubstring("check spec.services")), "%q", host)
+		in = input
+		in.InternalAddress = host
+		_, err = MachineConfig(in)
+		NewWithT(t).Expect(err).To(MatchError(ContainSubstring("check spec.networking")), "%q", host)
+	}
+}

@@ -24,6 +24,7 @@ import (
 
 	hyperv1 "github.com/openshift/hypershift/api/hypershift/v1beta1"
 	"github.com/openshift/hypershift/control-plane-operator/fixture"
+	"github.com/openshift/hypershift/support/addressguard"
 	"github.com/openshift/hypershift/support/component"
 	supportpki "github.com/openshift/hypershift/support/pki"
 	"github.com/openshift/hypershift/support/testenv"
@@ -237,7 +238,7 @@ func TestAskOwn(t *testing.T) {
 	asks := func(ctx context.Context, c client.Reader, endpoint string) error {
 		hcp := own(endpoint)
 		hcp.Namespace = fixture.Namespace
-		return AskOwn(ctx, c, hcp)
+		return AskOwn(ctx, c, hcp, nil)
 	}
 	t.Run("When the certificate is not there yet, it should be said as something that will come", func(t *testing.T) {
 		NewWithT(t).Expect(asks(t.Context(), reader(), "https://a.example:2379")).To(MatchError("the client certificate for etcd has not been copied yet"))
@@ -257,6 +258,12 @@ func TestAskOwn(t *testing.T) {
 			g.Expect(apierrors.IsNotFound(err)).To(BeFalse())
 		})
 	}
+	t.Run("an endpoint that the address policy blocks is not called", func(t *testing.T) {
+		hcp := own("https://127.0.0.1:2379")
+		hcp.Namespace = fixture.Namespace
+		err := AskOwn(t.Context(), clientOf(t, pair.CertPEM, pair.KeyPEM, ca.CertPEM), hcp, &addressguard.Guard{})
+		NewWithT(t).Expect(err).To(MatchError(And(ContainSubstring("is not called"), ContainSubstring("blocked by the address policy"))))
+	})
 	t.Run("When somebody takes the call and says nothing, it should be said that etcd does not answer", func(t *testing.T) {
 		silent, err := (&net.ListenConfig{}).Listen(t.Context(), "tcp", "127.0.0.1:0")
 		if err != nil {

@@ -7,18 +7,21 @@ import (
 	"crypto/tls"
 	"errors"
 	"fmt"
+	"net"
 	"net/url"
 	"strings"
 
 	"go.etcd.io/etcd/api/v3/etcdserverpb"
 	clientv3 "go.etcd.io/etcd/client/v3"
 	"go.uber.org/zap"
+	"google.golang.org/grpc"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	hyperv1 "github.com/openshift/hypershift/api/hypershift/v1beta1"
 	"github.com/openshift/hypershift/control-plane-operator/controllers/hostedcontrolplane/pki"
+	"github.com/openshift/hypershift/support/addressguard"
 	"github.com/openshift/hypershift/support/hosted"
 	supportpki "github.com/openshift/hypershift/support/pki"
 )
@@ -42,8 +45,9 @@ func ValidateEndpoint(hcp *hyperv1.HostedControlPlane) error {
 }
 
 // AskOwn sends an etcd that the user provides the request of the API server's health check, with the API server's
-// credentials. The error says why it does not serve.
-func AskOwn(ctx context.Context, reader client.Reader, hcp *hyperv1.HostedControlPlane) error {
+// credentials. The error says why it does not serve. The guard is the address policy for the endpoint; nil allows every
+// address.
+func AskOwn(ctx context.Context, reader client.Reader, hcp *hyperv1.HostedControlPlane, guard *addressguard.Guard) error {
 	config, err := ClientTLS(ctx, reader, hcp.Namespace)
 	if apierrors.IsNotFound(err) {
 		return errors.New("the client certificate for etcd has not been copied yet")
@@ -51,7 +55,9 @@ func AskOwn(ctx context.Context, reader client.Reader, hcp *hyperv1.HostedContro
 	if err != nil {
 		return err
 	}
-	members, err := clientv3.New(clientv3.Config{Endpoints: URLs(hcp), TLS: config, MaxUnaryRetries: 1, Logger: zap.NewNop()})
+	asker := &asker{tls: config, net: net.Dialer{Control: guard.Control}}
+	members, err := clientv3.New(clientv3.Config{Endpoints: URLs(hcp), TLS: config, MaxUnaryRetries: 1, Logger: zap.NewNop(),
+		DialOptions: []grpc.DialOption{grpc.WithContextDialer(asker.dial)}})
 	if err == nil {
 		defer func() { _ = members.Close() }()
 		// The methods of the etcd client wait for a connection and retry until the deadline, which hides the cause. Call gRPC
@@ -59,10 +65,12 @@ func AskOwn(ctx context.Context, reader client.Reader, hcp *hyperv1.HostedContro
 		_, err = etcdserverpb.NewKVClient(members.ActiveConnection()).Range(ctx, &etcdserverpb.RangeRequest{Key: []byte(healthKey)})
 	}
 	switch {
+	case asker.refused.Load():
+		return fmt.Errorf("the etcd at %s is not called: %w", URL(hcp), &addressguard.RefusedError{})
 	case ctx.Err() != nil:
 		return fmt.Errorf("the etcd at %s does not answer", URL(hcp))
 	case err != nil:
-		return fmt.Errorf("the etcd at %s does not serve the API server: %s", URL(hcp), cause(refusal(ctx, config, URLs(hcp), err)))
+		return fmt.Errorf("the etcd at %s does not serve the API server: %s", URL(hcp), cause(asker.refusal(ctx, URLs(hcp), err)))
 	}
 	return nil
 }

@@ -60,7 +60,7 @@ func TestRefusal(t *testing.T) {
 			pair := issue(test.of, supportpki.Leaf{Name: supportpki.Name{CommonName: "hosted"}, Client: true})
 			config, err := supportpki.ClientTLS(pair.CertPEM, pair.KeyPEM, ca.CertPEM)
 			g.Expect(err).NotTo(HaveOccurred())
-			g.Expect(refusal(t.Context(), config, test.endpoints, brokenPipe)).To(MatchError(ContainSubstring(test.says)))
+			g.Expect((&asker{tls: config}).refusal(t.Context(), test.endpoints, brokenPipe)).To(MatchError(ContainSubstring(test.says)))
 		})
 	}
 }
