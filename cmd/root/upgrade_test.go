@@ -50,11 +50,11 @@ func TestHalfInstall(t *testing.T) {
 }
 
 // samples returns the numbers of the writes after which to kill a command with count more of them: all of them, or with
-// -short the first, the last and some between.
+// -short the first, the last and one between.
 func samples(count int) []int {
 	step := 1
 	if testing.Short() {
-		step = count / 4
+		step = count / 2
 	}
 	var all []int
 	for n := 1; n < count; n += step {

@@ -51,9 +51,9 @@ func guard(namespace string) *admissionv1.ValidatingAdmissionPolicy {
 					"variables.version[1].matches('^[0-9]+$') && (int(variables.version[0]) > %d || "+
 					"int(variables.version[0]) == %d && int(variables.version[1]) >= %d)", this.Major, this.Major, this.Minor),
 				Message: fmt.Sprintf("version %d.%d of HyperShift is installed: going back to an older minor version is not "+
-					"possible; install version %d.%d, or restore the backups of the hosted clusters that the older version "+
-					"wrote to a new management cluster; see docs/how-to/upgrade-hypershift.md", this.Major, this.Minor,
-					this.Major, this.Minor),
+					"possible; install version %d.%d, or restore the backups of the hosted clusters in a management cluster "+
+					"with the older version; see docs/how-to/upgrade-hypershift.md", this.Major, this.Minor, this.Major,
+					this.Minor),
 			}},
 		},
 	}

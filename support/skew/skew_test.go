@@ -9,19 +9,21 @@ import (
 
 	"github.com/blang/semver/v4"
 	. "github.com/onsi/gomega"
+	"sigs.k8s.io/yaml"
 
-	"github.com/openshift/hypershift/hack/releases/table"
 	"github.com/openshift/hypershift/support/skew"
 )
 
 // TestVersion checks that the source is of the last release's minor version, or of the next one.
 func TestVersion(t *testing.T) {
 	g := NewWithT(t)
-	releases, err := table.Read("../../" + table.Path)
+	text, err := os.ReadFile("../../hack/releases.yaml")
 	g.Expect(err).NotTo(HaveOccurred())
-	g.Expect(releases.Releases[0].Version).To(Equal(skew.First))
-	g.Expect(skew.CheckInstall(releases.Last().Version)).To(Succeed())
-	this, last := semver.MustParse(skew.Version), semver.MustParse(releases.Last().Version)
+	var table struct{ Releases []struct{ Version string } }
+	g.Expect(yaml.Unmarshal(text, &table)).To(Succeed())
+	newest := table.Releases[len(table.Releases)-1].Version
+	g.Expect(skew.CheckInstall(newest)).To(Succeed())
+	this, last := semver.MustParse(skew.Version), semver.MustParse(newest)
 	g.Expect(this.GTE(last)).To(BeTrue(), "the source is of version %s or later", last)
 }
 
