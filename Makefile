@@ -86,7 +86,7 @@ test-all: ## Run every suite one after another, as before a release: more than t
 	for suite in $(SUITES); do $(MAKE) --no-print-directory $$suite || failed="$$failed $$suite"; done; \
 	[ -z "$$failed" ] || { echo "failed:$$failed" >&2; exit 1; }
 # Each suite is a job of the nightly workflow.
-SUITES := test test-crash test-e2e test-ha test-rotation test-race test-takeover test-cluster-api test-kube-versions test-alone fuzz test-mutation
+SUITES := test test-crash test-e2e test-upgrade test-ha test-rotation test-race test-takeover test-cluster-api test-kube-versions test-alone fuzz test-mutation
 
 .PHONY: test-unit
 test-unit: kube-binaries ## Run the tests of every package
@@ -101,12 +101,16 @@ test-repeat: kube-binaries ## Run the tests of changed packages 20 times under l
 	go run ./hack/test repeat
 
 .PHONY: test-crash
-test-crash: kube-binaries ## Kill the operator and the provider at each of their writes
+test-crash: kube-binaries ## Kill the operator, the provider and installations at each of their writes
 	go run ./hack/test crash
 
 .PHONY: test-e2e
 test-e2e: preflight test-environment ## Run all scenarios in the embedded environment, as root
 	go run ./hack/test e2e
+
+.PHONY: test-upgrade
+test-upgrade: preflight test-environment ## Upgrade the operator of the last release under clusters in many states, as root
+	go run ./hack/test upgrade
 
 .PHONY: test-ha
 test-ha: preflight test-environment ## Run the scenarios of highly available clusters, as root

@@ -132,7 +132,7 @@ func TestApplyResource(t *testing.T) {
 	t.Run("When a priority class is there with another value it should be left alone", func(t *testing.T) {
 		g := NewWithT(t)
 		c := fake.NewClientBuilder().WithScheme(kube.Scheme).WithObjects(class(7)).Build()
-		g.Expect(applyResource(t.Context(), c, class(8))).To(Succeed())
+		g.Expect((&written{}).applyResource(t.Context(), c, class(8))).To(Succeed())
 		kept := &schedulingv1.PriorityClass{}
 		g.Expect(c.Get(t.Context(), client.ObjectKey{Name: "hypershift-etcd"}, kept)).To(Succeed())
 		g.Expect(kept.Value).To(BeEquivalentTo(7))
@@ -141,7 +141,7 @@ func TestApplyResource(t *testing.T) {
 		c := fake.NewClientBuilder().WithScheme(kube.Scheme).WithInterceptorFuncs(interceptor.Funcs{
 			Create: func(context.Context, client.WithWatch, client.Object, ...client.CreateOption) error { return refused },
 		}).Build()
-		NewWithT(t).Expect(applyResource(t.Context(), c, class(8))).To(MatchError("create PriorityClass hypershift-etcd: no rights"))
+		NewWithT(t).Expect((&written{}).applyResource(t.Context(), c, class(8))).To(MatchError("create PriorityClass hypershift-etcd: no rights"))
 	})
 	t.Run("When an object is refused it should be named", func(t *testing.T) {
 		c := fake.NewClientBuilder().WithScheme(kube.Scheme).WithInterceptorFuncs(interceptor.Funcs{
@@ -150,7 +150,7 @@ func TestApplyResource(t *testing.T) {
 			},
 		}).Build()
 		service := &corev1.Service{ObjectMeta: metav1.ObjectMeta{Namespace: "hypershift", Name: "operator"}}
-		NewWithT(t).Expect(applyResource(t.Context(), c, service)).To(MatchError("apply Service hypershift/operator: no rights"))
+		NewWithT(t).Expect((&written{}).applyResource(t.Context(), c, service)).To(MatchError("apply Service hypershift/operator: no rights"))
 	})
 }
 

@@ -10,12 +10,14 @@ import (
 
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/openshift/hypershift/support/crds"
 	"github.com/openshift/hypershift/support/management"
 	"github.com/openshift/hypershift/support/monitoringcrds"
 	"github.com/openshift/hypershift/support/operatorwebhook"
+	"github.com/openshift/hypershift/support/skew"
 )
 
 const (
@@ -36,6 +38,11 @@ func (o *Options) definitions() ([]*apiextensionsv1.CustomResourceDefinition, er
 		loaded, err := crds.Load(folder)
 		if err != nil {
 			return nil, err
+		}
+		if folder == crds.HyperShift {
+			for _, crd := range loaded {
+				metav1.SetMetaDataAnnotation(&crd.ObjectMeta, skew.Annotation, skew.Version)
+			}
 		}
 		all = append(all, loaded...)
 	}

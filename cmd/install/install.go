@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"slices"
 	"strings"
 	"time"
 
@@ -15,9 +16,7 @@ import (
 	admissionv1 "k8s.io/api/admissionregistration/v1"
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
-	schedulingv1 "k8s.io/api/scheduling/v1"
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/utils/clock"
 	"k8s.io/utils/ptr"
@@ -45,6 +44,8 @@ type install struct {
 	waitEstablished  bool
 	waitForAvailable bool
 	dryRun           bool
+	// written counts what the installation wrote.
+	written written
 }
 
 // NewCommand returns the commands `install` and `install render`. parts creates the install parts of the platforms,
@@ -84,10 +85,22 @@ func (i *install) run(cmd *cobra.Command, _ []string) error {
 	if err := i.checkVirtualIP(cmd.Context(), c, cmd.Flags().Changed(virtualIPFlag)); err != nil {
 		return err
 	}
+	before, err := i.checkInstalled(cmd.Context(), c)
+	if err != nil {
+		return err
+	}
 	if i.dryRun {
 		return i.plan(cmd.Context(), c, cmd.OutOrStdout())
 	}
-	return i.install(cmd.Context(), c, progress.New(cmd.ErrOrStderr(), clock.RealClock{}))
+	report := progress.New(cmd.ErrOrStderr(), clock.RealClock{})
+	if err := i.install(cmd.Context(), c, report); err != nil {
+		return fmt.Errorf("%w; run the command again to complete the installation", err)
+	}
+	i.written.report(report, before)
+	if !i.waitForAvailable {
+		return nil
+	}
+	return i.waitAvailable(cmd.Context(), c, report)
 }
 
 func warn(stderr io.Writer, flags *pflag.FlagSet) {
@@ -108,18 +121,12 @@ func (i *install) install(ctx context.Context, c client.Client, report *progress
 		return nil
 	}
 	for _, obj := range i.resources() {
-		if err := applyResource(ctx, c, obj); err != nil {
+		if err := i.written.applyResource(ctx, c, obj); err != nil {
 			return err
 		}
 		report.Printf("%s applied", objects.Describe(obj))
 	}
-	if err := errors.Join(i.dropWebhook(ctx, c), i.dropMonitors(ctx, c), i.dropVirtualIP(ctx, c)); err != nil {
-		return err
-	}
-	if !i.waitForAvailable {
-		return nil
-	}
-	return i.waitAvailable(ctx, c, report)
+	return errors.Join(i.dropWebhook(ctx, c), i.dropMonitors(ctx, c), i.dropVirtualIP(ctx, c))
 }
 
 // dropWebhook removes the webhook of an earlier installation if no pod serves it any more.
@@ -144,14 +151,17 @@ func (i *install) installCRDs(ctx context.Context, c client.Client, report *prog
 	if err != nil {
 		return err
 	}
-	for _, dryRun := range []bool{true, false} {
-		for _, crd := range wanted {
-			if others[crd.Name] {
-				continue
-			}
-			if err := objects.Apply(ctx, c, FieldOwner, crd, dryRun); err != nil {
-				return err
-			}
+	own := slices.DeleteFunc(slices.Clone(wanted), func(crd *apiextensionsv1.CustomResourceDefinition) bool {
+		return others[crd.Name]
+	})
+	for _, crd := range own {
+		if err := objects.Apply(ctx, c, FieldOwner, crd, true); err != nil {
+			return err
+		}
+	}
+	for _, crd := range own {
+		if err := i.written.apply(ctx, c, crd); err != nil {
+			return err
 		}
 	}
 	for name := range others {
@@ -160,7 +170,7 @@ func (i *install) installCRDs(ctx context.Context, c client.Client, report *prog
 		}
 		report.Printf("CRD %s belongs to another product and is left as it is", name)
 	}
-	report.Printf("%d CRDs applied", len(wanted)-len(others))
+	report.Printf("%d CRDs applied", len(own))
 	// The operator's init container also waits for the CRDs.
 	if !i.waitEstablished && !i.waitForAvailable {
 		return nil
@@ -185,18 +195,6 @@ func lookCRDs(ctx context.Context, c client.Client, wanted []*apiextensionsv1.Cu
 		return progress.State{Message: "waiting for CRDs " + strings.Join(missing, ", ")}, nil
 	}
 	return progress.State{Done: true, Message: "the CRDs are served"}, nil
-}
-
-// applyResource applies an object. It only creates PriorityClasses: their value is immutable, and an administrator may
-// have chosen another.
-func applyResource(ctx context.Context, c client.Client, obj client.Object) error {
-	if _, ok := obj.(*schedulingv1.PriorityClass); ok {
-		if err := c.Create(ctx, obj); err != nil && !apierrors.IsAlreadyExists(err) {
-			return fmt.Errorf("create %s: %w", objects.Describe(obj), err)
-		}
-		return nil
-	}
-	return objects.Apply(ctx, c, FieldOwner, obj, false)
 }
 
 func (i *install) waitAvailable(ctx context.Context, c client.Client, report *progress.Reporter) error {

@@ -23,6 +23,7 @@ import (
 	"github.com/openshift/hypershift/support/objectstore"
 	"github.com/openshift/hypershift/support/operatorwebhook"
 	"github.com/openshift/hypershift/support/protected"
+	"github.com/openshift/hypershift/support/skew"
 )
 
 const (
@@ -78,6 +79,7 @@ func (o *Options) resources() []client.Object {
 	objs = append(objs, o.addition.Objects...)
 	objs = append(objs, o.serviceAccount())
 	objs = append(objs, o.rbac()...)
+	objs = append(objs, skew.Objects(o.namespace)...)
 	objs = append(objs, o.deployment(), o.service(), o.networkPolicy())
 	objs = append(objs, o.disruptionBudget()...)
 	objs = append(objs, o.monitors()...)
@@ -126,7 +128,10 @@ func (o *Options) deployment() *appsv1.Deployment {
 			Secret: &corev1.SecretVolumeSource{SecretName: secret.Name}}})
 	}
 	return &appsv1.Deployment{
-		ObjectMeta: metav1.ObjectMeta{Namespace: o.namespace, Name: operatorName, Labels: labels},
+		ObjectMeta: metav1.ObjectMeta{
+			Namespace: o.namespace, Name: operatorName, Labels: labels,
+			Annotations: map[string]string{skew.Annotation: skew.Version},
+		},
 		Spec: appsv1.DeploymentSpec{
 			Replicas: ptr.To(replicas),
 			Selector: &metav1.LabelSelector{MatchLabels: map[string]string{"name": operatorName}},

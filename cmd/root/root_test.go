@@ -133,6 +133,12 @@ func TestJourney(t *testing.T) {
 	u.Expect(u.gets(again, "hypershift", "operator")).To(Succeed())
 	u.Expect(again.ResourceVersion).To(Equal(deployment.ResourceVersion), "a second install changes nothing")
 
+	u.hosts(release, ca)
+}
+
+// hosts creates a cluster and its pools, collects its data and destroys it.
+func (u *user) hosts(release, ca string) {
+	u.t.Helper()
 	create := []string{
 		"create", "cluster", "maas", "--name", "demo", "--node-pool-replicas", "2", "--release-image", release, "--additional-trust-bundle", ca,
 		"--maas-endpoint", "https://maas.example:5443/MAAS", "--maas-api-key-file", "-", "--generate-ssh", "--min-cpu", "2", "--tags", "fast",

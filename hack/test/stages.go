@@ -61,9 +61,13 @@ var stages = map[string]stage{
 	"ha-short":    verbose("./test/ha", "-timeout=40m", "-short", "-run=TestHighlyAvailable"),
 	"rotation":    verbose("./test/ha", "-timeout=3h", "-run=TestRotation"),
 	"takeover":    verbose("./test/takeover", "-timeout=15m"),
-	"e2e":         verbose("./test/e2e/...", "-timeout=90m"),
-	"e2e-short":   verbose("./test/e2e/...", "-timeout=60m", "-short"),
+	"upgrade":     verbose("./test/e2e", "-timeout=60m", "-run="+fleetUpgrade),
+	"e2e":         verbose("./test/e2e/...", "-timeout=90m", "-skip="+fleetUpgrade),
+	"e2e-short":   verbose("./test/e2e/...", "-timeout=60m", "-short", "-skip="+fleetUpgrade),
 }
+
+// fleetUpgrade matches the test of an upgrade under many clusters, which needs three nodes and a stage of its own.
+const fleetUpgrade = "^TestFleetUpgrade$"
 
 // verbose returns a stage in the embedded environment. It shows the progress of its tests.
 func verbose(pkg string, args ...string) stage {
@@ -83,7 +87,7 @@ var management = []string{
 }
 
 // crash lists the packages whose tests -short reduces.
-var crash = []string{"./cluster-api-provider-maas", "./hypershift-operator/controllers/hostedcluster"}
+var crash = []string{"./cluster-api-provider-maas", "./hypershift-operator/controllers/hostedcluster", "./cmd/root"}
 
 // integration lists packages with tests across packages, with a kube-apiserver.
 var integration = []string{"./test/integration/...", "./test/security/...", "./test/clusterapi/..."}

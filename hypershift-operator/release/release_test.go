@@ -10,6 +10,7 @@ import (
 	hyperv1 "github.com/openshift/hypershift/api/hypershift/v1beta1"
 	"github.com/openshift/hypershift/support/releaseinfo"
 	"github.com/openshift/hypershift/support/releaseinfo/releasetest"
+	"github.com/openshift/hypershift/support/skew"
 )
 
 func TestSupported(t *testing.T) {
@@ -43,6 +44,33 @@ func TestSupported(t *testing.T) {
 				return
 			}
 			g.Expect(err).To(MatchError(ContainSubstring(tc.want)))
+		})
+	}
+}
+
+// TestLowestOperator reads a payload as a registry serves it.
+func TestLowestOperator(t *testing.T) {
+	for lowest, want := range map[string]string{
+		"":           "",
+		"0.1.0":      "",
+		skew.Version: "",
+		"99.0.0":     "the release needs version 99.0.0 of the operator, and this is " + skew.Version,
+	} {
+		t.Run(lowest, func(t *testing.T) {
+			g := NewWithT(t)
+			image, err := releaseinfo.Build(releaseinfo.Payload{
+				Version: "1.36.3", Distribution: releaseinfo.Kubernetes, LowestOperator: lowest,
+				Components: map[string]string{"etcd": "registry.example.com/etcd:1"},
+			})
+			g.Expect(err).NotTo(HaveOccurred())
+			payload, err := releaseinfo.Read(image, "registry.example.com/release:1.36.3")
+			g.Expect(err).NotTo(HaveOccurred())
+			err = Supported(releaseinfo.New("image", payload), "")
+			if want == "" {
+				g.Expect(err).NotTo(HaveOccurred())
+				return
+			}
+			g.Expect(err).To(MatchError(ContainSubstring(want)))
 		})
 	}
 }

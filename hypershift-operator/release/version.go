@@ -13,6 +13,7 @@ import (
 	hyperv1 "github.com/openshift/hypershift/api/hypershift/v1beta1"
 	"github.com/openshift/hypershift/support/distributions"
 	"github.com/openshift/hypershift/support/releaseinfo"
+	"github.com/openshift/hypershift/support/skew"
 )
 
 // minorsOf5 is the offset that continues the minor versions of OpenShift 4 with those of OpenShift 5.
@@ -27,6 +28,9 @@ func Supported(payload *releaseinfo.ReleaseImage, running string) error {
 	wanted, err := semver.Parse(payload.Version())
 	if err != nil {
 		return fmt.Errorf("the release has version %q, which is not a semantic version: use another release image", payload.Version())
+	}
+	if err := skew.CheckPayload(payload.LowestOperator()); err != nil {
+		return err
 	}
 	traits := distributions.Of(payload.Distribution())
 	if withoutPrerelease(wanted).LT(traits.Oldest) {

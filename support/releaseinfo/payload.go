@@ -32,6 +32,7 @@ const (
 	metadataKind            = "cincinnati-metadata-v0"
 	distributionKey         = "io.hypershift.distribution"
 	architectureKey         = "release.openshift.io/architecture"
+	lowestOperatorKey       = "io.hypershift.lowest-operator"
 	buildVersionsAnnotation = "io.openshift.build.versions"
 
 	// maxFileSize limits the memory that a file of a payload can take; the largest real one is below 1 MiB.
@@ -98,6 +99,9 @@ func encode(p Payload) (map[string][]byte, error) {
 	}
 	if p.Architecture == ArchitectureMulti {
 		meta.Metadata[architectureKey] = ArchitectureMulti
+	}
+	if p.LowestOperator != "" {
+		meta.Metadata[lowestOperatorKey] = p.LowestOperator
 	}
 	references, err := json.MarshalIndent(stream, "", "  ")
 	if err != nil {
@@ -222,6 +226,7 @@ func decode(files map[string][]byte, arch string) (Payload, error) {
 		Version:           meta.Version,
 		Distribution:      OpenShift,
 		Architecture:      arch,
+		LowestOperator:    meta.Metadata[lowestOperatorKey],
 		Components:        map[string]string{},
 		ComponentVersions: map[string]string{},
 	}

@@ -38,6 +38,9 @@ type Payload struct {
 	Distribution Distribution
 	// Architecture is a Go architecture or ArchitectureMulti; empty means amd64.
 	Architecture string
+	// LowestOperator is the lowest version of the operator that can run the payload, such as 0.2.0; empty if all can. The
+	// operator of 0.1.0 does not read it.
+	LowestOperator string
 	// Components maps a component's tag to the pull spec of its image.
 	Components map[string]string
 	// ComponentVersions maps the name of a part to its version, e.g. kubernetes: 1.33.2.
@@ -96,6 +99,9 @@ func (r *ReleaseImage) Distribution() Distribution { return r.payload.Distributi
 
 // Architecture returns a Go architecture (amd64, arm64, ...) or ArchitectureMulti.
 func (r *ReleaseImage) Architecture() string { return r.payload.Architecture }
+
+// LowestOperator returns the lowest version of the operator that can run the payload; empty if all can.
+func (r *ReleaseImage) LowestOperator() string { return r.payload.LowestOperator }
 
 // ComponentImages returns a map of every component's tag to the pull spec of its image. The caller may change the map.
 func (r *ReleaseImage) ComponentImages() map[string]string { return maps.Clone(r.payload.Components) }

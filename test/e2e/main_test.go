@@ -55,8 +55,9 @@ type suite struct {
 	waitedAlone time.Duration
 }
 
-// start brings up the environment, and takes it down when the test ends. HYPERSHIFT_E2E_KEEP=1 keeps it for inspection.
-func start(tb testing.TB) *suite {
+// start brings up the environment with extra flags, and takes it down when the test ends. HYPERSHIFT_E2E_KEEP=1 keeps it
+// for inspection.
+func start(tb testing.TB, extra ...string) *suite {
 	tb.Helper()
 	if os.Getuid() != 0 {
 		tb.Skip("needs root, to make namespaces for the machines")
@@ -75,7 +76,7 @@ func start(tb testing.TB) *suite {
 		tb.Fatalf("an environment is there already in %s: remove it with `make demo-down`", e.Dir)
 	}
 	tb.Cleanup(func() { s.stop(tb) })
-	s.must(tb, s.StartEnvironment(tb.Context()))
+	s.must(tb, s.StartEnvironment(tb.Context(), extra...))
 	if s.c, err = s.Management(); err != nil {
 		tb.Fatal(err)
 	}

@@ -6,6 +6,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"os"
 	"path/filepath"
 	"slices"
@@ -23,8 +24,9 @@ import (
 )
 
 // released creates a cluster with the last released version, upgrades the operator to this build, and checks that
-// neither the machines nor the users of the cluster notice it. Without -short it also downgrades to the release and
-// upgrades again. It calls upgraded when the operator is this build's.
+// neither the machines nor the users of the cluster notice it. It also checks that the release refuses to be installed
+// again. Without -short it then repeats the installation of this build. It calls upgraded when the operator is this
+// build's.
 func (s *suite) released(t *testing.T, upgraded func()) {
 	version := s.lastRelease(t)
 	published, err := s.Publish(t.Context(), version)
@@ -47,11 +49,8 @@ func (s *suite) released(t *testing.T, upgraded func()) {
 	s.must(t, err)
 	NewWithT(t).Expect(calls).NotTo(BeEmpty(), "MAAS counts the calls that made the machines")
 	own.unnoticed(t, this)
+	own.wayBack(t, published)
 	if !testing.Short() {
-		own.unnoticed(t, func() error {
-			own.Hypershift = published.Command
-			return own.InstallImage(t.Context(), published.Product)
-		})
 		own.unnoticed(t, this)
 	}
 	// From now on, all requests are from this build's operator with this build's permissions.
@@ -62,10 +61,22 @@ func (s *suite) released(t *testing.T, upgraded func()) {
 	own.destroy(t)
 }
 
+// wayBack checks that the release's own command refuses to replace this build, before it changes anything.
+func (s *suite) wayBack(t *testing.T, published lifecycle.Published) {
+	t.Helper()
+	s.Hypershift = published.Command
+	defer func() { s.Hypershift = "" }()
+	_, err := s.Read(t.Context(), "hypershift", "install", "--hypershift-image", published.Product)
+	NewWithT(t).Expect(err).To(MatchError(ContainSubstring("going back to an older minor version is not possible")))
+	running, progress, err := s.operatorRuns(t.Context())
+	s.must(t, err)
+	NewWithT(t).Expect(running).To(BeTrue(), progress)
+}
+
 // unnoticed changes the operator and checks that neither the machines nor the users of the cluster notice it.
 func (s *suite) unnoticed(t *testing.T, install func() error) {
 	t.Helper()
-	before := s.look(t)
+	before, began := s.look(t), time.Now()
 	watch := s.watch(t, before)
 	s.must(t, install())
 	s.reach(t, "the operator has taken over", soon, s.operatorRuns)
@@ -76,6 +87,22 @@ func (s *suite) unnoticed(t *testing.T, install func() error) {
 	g := NewWithT(t)
 	g.Expect(seen.noticed).To(BeEmpty(), "a user notices the change of the operator")
 	g.Expect(before.worse(s.look(t))).To(BeEmpty(), "conditions are worse than before the change")
+	s.uncontested(t, began)
+}
+
+// uncontested checks that the pods of both versions do not write against each other. It prints the number of writes by
+// field manager since a time.
+func (s *suite) uncontested(t *testing.T, since time.Time) {
+	t.Helper()
+	writes, err := s.Writes(since, journey.OperatorNamespace, journey.HostedNamespace(s.cluster))
+	s.must(t, err)
+	count := journey.ByManager(writes)
+	for _, manager := range slices.Sorted(maps.Keys(count)) {
+		s.Say("%4d writes of %s", count[manager], manager)
+	}
+	g := NewWithT(t)
+	g.Expect(writes).NotTo(BeEmpty(), "the audit log has the writes of the operators")
+	g.Expect(journey.Contested(writes)).To(BeEmpty(), "pods of both versions write to the same objects")
 }
 
 // lastRelease returns the newest version whose programs are built. It skips the test if there is none, as in a clone

@@ -26,33 +26,48 @@ type Asked struct {
 // event holds the relevant fields of a line of the audit log.
 type event struct {
 	Verb string
-	User struct{ Username string }
+	User struct {
+		Username string
+		Extra    map[string][]string
+	}
 	// ObjectRef is nil for requests without an object, such as discovery.
-	ObjectRef   *struct{ APIGroup, Resource, Subresource string }
-	Annotations map[string]string
+	ObjectRef             *struct{ APIGroup, Resource, Subresource, Namespace, Name string }
+	ResponseStatus        struct{ Code int }
+	RequestURI, UserAgent string
+	Annotations           map[string]string
 	// RequestReceivedTimestamp is when the API server received the request.
 	RequestReceivedTimestamp time.Time
 }
 
 // Asked reads the audit log, starting at AuditFrom. account is namespace:name.
 func (w *Walker) Asked(account string) (Asked, error) {
-	files, err := filepath.Glob(w.Path(auditLog))
-	if err != nil {
-		return Asked{}, fmt.Errorf("looking for %s: %w", w.Path(auditLog), err)
-	}
-	if len(files) == 0 {
-		return Asked{}, fmt.Errorf("there is no %s", w.Path(auditLog))
-	}
 	asked := Asked{Granted: map[string][]string{}, Denied: map[string][]string{}}
-	for _, file := range files {
-		if err := asked.read(file, "system:serviceaccount:"+account, w.AuditFrom); err != nil {
-			return Asked{}, err
+	return asked, w.eachEvent(func(e event) {
+		if e.User.Username == "system:serviceaccount:"+account && e.ObjectRef != nil &&
+			!e.RequestReceivedTimestamp.Before(w.AuditFrom) {
+			asked.add(e)
 		}
-	}
-	return asked, nil
+	})
 }
 
-func (a Asked) read(file, user string, from time.Time) error {
+// eachEvent calls do for each event of the audit log, in any order.
+func (w *Walker) eachEvent(do func(event)) error {
+	files, err := filepath.Glob(w.Path(auditLog))
+	if err != nil {
+		return fmt.Errorf("looking for %s: %w", w.Path(auditLog), err)
+	}
+	if len(files) == 0 {
+		return fmt.Errorf("there is no %s", w.Path(auditLog))
+	}
+	for _, file := range files {
+		if err := eachLine(file, do); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func eachLine(file string, do func(event)) error {
 	f, err := os.Open(file)
 	if err != nil {
 		return err
@@ -63,9 +78,8 @@ func (a Asked) read(file, user string, from time.Time) error {
 	for lines.Scan() {
 		var e event
 		// The last line may be incomplete.
-		if json.Unmarshal(lines.Bytes(), &e) == nil && e.User.Username == user && e.ObjectRef != nil &&
-			!e.RequestReceivedTimestamp.Before(from) {
-			a.add(e)
+		if json.Unmarshal(lines.Bytes(), &e) == nil {
+			do(e)
 		}
 	}
 	return lines.Err()

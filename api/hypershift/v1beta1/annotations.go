@@ -320,6 +320,9 @@ const (
 	AutoCreatedForInfraLabel = "hypershift.openshift.io/auto-created-for-infra"
 )
 
+// InstalledVersionAnnotation of the operator's Deployment and of HyperShift's CRDs is the version that installed them.
+const InstalledVersionAnnotation = "hypershift.openshift.io/installed-version"
+
 // Finalizers and Secret keys.
 const (
 	// HostedClusterFinalizer is kept on a HostedCluster and a NodePool until what was made for them is gone.

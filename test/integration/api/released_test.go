@@ -31,7 +31,8 @@ const elsewhereNamespace = "elsewhere"
 const marker = "marker-of-this-schema"
 
 // TestReleased stores what the last release accepts under its CRDs, and reads, rewrites and creates it again under
-// those of today: the examples of the documentation, and all that the release's own tests store.
+// those of today: the examples of the documentation, and all that the release's own tests store. It also sends what the
+// command lines of both versions create.
 func TestReleased(t *testing.T) {
 	g := NewWithT(t)
 	g.Expect(apiextensionsv1.AddToScheme(scheme.Scheme)).To(Succeed())
@@ -51,9 +52,31 @@ func TestReleased(t *testing.T) {
 	for i := range stored {
 		g.Expect(stored[i].create(t, c)).To(Succeed(), stored[i].what)
 	}
+	acceptsCommands(t, c, "this version under the CRDs of the release", filepath.Join(repository, "cmd", "root", "testdata"))
 	applyToday(t, c, stored)
+	acceptsCommands(t, c, "the release under the CRDs of today", filepath.Join(folder, "cli"))
 	for _, s := range stored {
 		t.Run(s.what, func(t *testing.T) { s.check(t, c) })
+	}
+}
+
+// acceptsCommands checks that the API server accepts, and keeps, what the command line of a version creates.
+func acceptsCommands(t *testing.T, c client.Client, what, folder string) {
+	t.Helper()
+	paths, err := filepath.Glob(filepath.Join(folder, "create-*.yaml"))
+	if err != nil || len(paths) == 0 {
+		t.Fatalf("%s has no objects of commands: %v", folder, err)
+	}
+	for _, path := range paths {
+		t.Run(filepath.Base(path)+" of "+what, func(t *testing.T) {
+			for _, object := range readManifest(t, path) {
+				if object.GetKind() == "Namespace" {
+					continue
+				}
+				strict := client.FieldValidation(metav1.FieldValidationStrict)
+				NewWithT(t).Expect(c.Create(t.Context(), object, client.DryRunAll, strict)).To(Succeed(), object.GetKind())
+			}
+		})
 	}
 }
 
