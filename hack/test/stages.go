@@ -61,6 +61,7 @@ var stages = map[string]stage{
 	"ha-short":    verbose("./test/ha", "-timeout=40m", "-short", "-run=TestHighlyAvailable"),
 	"rotation":    verbose("./test/ha", "-timeout=3h", "-run=TestRotation"),
 	"takeover":    verbose("./test/takeover", "-timeout=15m"),
+	"openshift":   verbose("./test/openshift", "-timeout=3h"),
 	"e2e":         verbose("./test/e2e/...", "-timeout=90m"),
 	"e2e-short":   verbose("./test/e2e/...", "-timeout=60m", "-short"),
 }
@@ -149,7 +150,7 @@ func needsEnvironment(pkg string) bool {
 	switch folder, rest := testFolder(pkg); folder {
 	case "takeover", "e2e", "ha":
 		return true
-	case "devcluster":
+	case "devcluster", "openshift":
 		return rest == ""
 	}
 	return false
