@@ -21,8 +21,8 @@ var stockPrograms = []string{"control-plane-operator", "control-plane-pki-operat
 
 // sources are the sources of openshift/hypershift at one commit, and what was built from them.
 type sources struct {
-	// ref is the requested ref, and commit what it was; date is the commit's date.
-	ref, commit, date string
+	// commit is the exported commit, and date its date.
+	commit, date string
 	// dir holds the exported files.
 	dir string
 	// bin holds the stock programs.
@@ -35,8 +35,8 @@ type sources struct {
 	labels map[string]string
 }
 
-// exportSources reads the sources of a clone at a ref into a folder of cache that is named after the commit. It does not
-// change the clone.
+// exportSources reads the sources of a clone at a ref into a folder of cache that is named after the commit. It does
+// not change the clone.
 func exportSources(ctx context.Context, clone, ref, cache string) (*sources, error) {
 	commit, err := git(ctx, clone, "rev-parse", "--verify", ref+"^{commit}")
 	if err != nil {
@@ -47,7 +47,7 @@ func exportSources(ctx context.Context, clone, ref, cache string) (*sources, err
 		return nil, err
 	}
 	folder := filepath.Join(cache, commit)
-	s := &sources{ref: ref, commit: commit, date: date, dir: filepath.Join(folder, "src"), bin: filepath.Join(folder, "bin")}
+	s := &sources{commit: commit, date: date, dir: filepath.Join(folder, "src"), bin: filepath.Join(folder, "bin")}
 	if _, err := os.Stat(s.dir); errors.Is(err, os.ErrNotExist) {
 		if err := export(ctx, clone, commit, s.dir); err != nil {
 			return nil, fmt.Errorf("exporting %s of %s: %w", commit, clone, err)
@@ -115,7 +115,8 @@ func (s *sources) find(file string, pattern *regexp.Regexp) (string, error) {
 	}
 	match := pattern.FindStringSubmatch(string(text))
 	if match == nil {
-		return "", fmt.Errorf("%s of commit %s has no match of %s; this test does not know its layout", file, s.commit, pattern)
+		return "", fmt.Errorf("reading %s of commit %s: no match of %s; this test does not know its layout", file, s.commit,
+			pattern)
 	}
 	return match[1], nil
 }

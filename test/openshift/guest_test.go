@@ -13,6 +13,10 @@ import (
 	"slices"
 	"strings"
 	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
 // guestNamespaces are namespaces that the cluster-version-operator creates, and in which the release's operators write.
@@ -53,14 +57,16 @@ func (s *suite) prepareGuest(ctx context.Context) error {
 		}
 		fmt.Fprintf(&manifests, "%s\n---\n", bytes.TrimSpace(text))
 	}
-	objects := []any{map[string]any{
-		"apiVersion": "rbac.authorization.k8s.io/v1", "kind": "ClusterRoleBinding",
-		"metadata": map[string]any{"name": "hcco-cluster-admin"},
-		"roleRef":  map[string]any{"apiGroup": "rbac.authorization.k8s.io", "kind": "ClusterRole", "name": "cluster-admin"},
-		"subjects": []any{map[string]any{"apiGroup": "rbac.authorization.k8s.io", "kind": "User", "name": "system:hosted-cluster-config"}},
+	objects := []any{&rbacv1.ClusterRoleBinding{
+		TypeMeta:   metav1.TypeMeta{APIVersion: rbacv1.SchemeGroupVersion.String(), Kind: "ClusterRoleBinding"},
+		ObjectMeta: metav1.ObjectMeta{Name: "hcco-cluster-admin"},
+		RoleRef:    rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: "cluster-admin"},
+		Subjects:   []rbacv1.Subject{{APIGroup: rbacv1.GroupName, Kind: "User", Name: "system:hosted-cluster-config"}},
 	}}
 	for _, namespace := range guestNamespaces {
-		objects = append(objects, map[string]any{"apiVersion": "v1", "kind": "Namespace", "metadata": map[string]any{"name": namespace}})
+		objects = append(objects, &corev1.Namespace{
+			TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "Namespace"}, ObjectMeta: metav1.ObjectMeta{Name: namespace},
+		})
 	}
 	for _, k := range foreignKinds {
 		objects = append(objects, anyCRD(k.group, k.version, k.kind, k.plural, k.scope))
@@ -74,6 +80,9 @@ func (s *suite) prepareGuest(ctx context.Context) error {
 	}
 	return s.apply(ctx, manifests.Bytes(), s.Guest(cluster, "apply", "--server-side", "--force-conflicts", "-f", "-"))
 }
+
+// otherSets are in the names of CRDs of other feature sets and other kinds of clusters.
+var otherSets = []string{"-CustomNoUpgrade", "-DevPreviewNoUpgrade", "-TechPreviewNoUpgrade", "-OKD", "-SelfManagedHA"}
 
 // guestCRDs lists the CRDs of openshift/api that a hosted cluster has with the default feature set.
 func guestCRDs(api string) ([]string, error) {
@@ -90,12 +99,7 @@ func guestCRDs(api string) ([]string, error) {
 		files = append(files, found...)
 	}
 	files = slices.DeleteFunc(files, func(file string) bool {
-		for _, other := range []string{"-CustomNoUpgrade", "-DevPreviewNoUpgrade", "-TechPreviewNoUpgrade", "-OKD", "-SelfManagedHA"} {
-			if strings.Contains(filepath.Base(file), other) {
-				return true
-			}
-		}
-		return false
+		return slices.ContainsFunc(otherSets, func(set string) bool { return strings.Contains(filepath.Base(file), set) })
 	})
 	if len(files) == 0 {
 		return nil, fmt.Errorf("%s contains no CRDs; this test does not know its layout", api)
@@ -111,17 +115,18 @@ func guestCRDs(api string) ([]string, error) {
 
 // anyCRD returns a CRD that accepts any object.
 func anyCRD(group, version, kind, plural, scope string) map[string]any {
+	names := map[string]any{"kind": kind, "listKind": kind + "List", "plural": plural, "singular": strings.ToLower(kind)}
+	schema := map[string]any{"type": "object", "x-kubernetes-preserve-unknown-fields": true}
 	return map[string]any{
 		"apiVersion": "apiextensions.k8s.io/v1", "kind": "CustomResourceDefinition",
 		"metadata": map[string]any{
 			"name": plural + "." + group, "annotations": map[string]any{"api-approved.kubernetes.io": "unapproved, for a test"},
 		},
 		"spec": map[string]any{
-			"group": group, "scope": scope,
-			"names": map[string]any{"kind": kind, "listKind": kind + "List", "plural": plural, "singular": strings.ToLower(kind)},
+			"group": group, "scope": scope, "names": names,
 			"versions": []any{map[string]any{
 				"name": version, "served": true, "storage": true, "subresources": map[string]any{"status": map[string]any{}},
-				"schema": map[string]any{"openAPIV3Schema": map[string]any{"type": "object", "x-kubernetes-preserve-unknown-fields": true}},
+				"schema": map[string]any{"openAPIV3Schema": schema},
 			}},
 		},
 	}
@@ -173,25 +178,28 @@ func (s *suite) versionApplied(ctx context.Context, version, image string) error
 		"observedGeneration": 1, "versionHash": "none", "availableUpdates": []any{},
 		"desired": map[string]any{"version": version, "image": image},
 		"history": []any{map[string]any{
-			"state": "Completed", "version": version, "image": image, "startedTime": now, "completionTime": now, "verified": false,
+			"state": "Completed", "version": version, "image": image, "verified": false,
+			"startedTime": now, "completionTime": now,
 		}},
 		"conditions": []any{
-			condition("Available", "True", "Done"), condition("Failing", "False", "Done"), condition("Progressing", "False", "Done"),
-			condition("ReleaseAccepted", "True", "PayloadLoaded"), condition("RetrievedUpdates", "False", "NoChannel"),
+			condition("Available", "True", "Done"), condition("Failing", "False", "Done"),
+			condition("Progressing", "False", "Done"), condition("ReleaseAccepted", "True", "PayloadLoaded"),
+			condition("RetrievedUpdates", "False", "NoChannel"),
 		},
 	}})
 	if err != nil {
 		return err
 	}
-	_, err = s.Read(ctx, s.Guest(cluster, "patch", "clusterversion", "version", "--subresource=status", "--type=merge", "-p", string(status))...)
+	_, err = s.Read(ctx, s.Guest(cluster, "patch", "clusterversion", "version", "--subresource=status", "--type=merge",
+		"-p", string(status))...)
 	return err
 }
 
 // buildFake builds the fake program, and returns its path.
 func buildFake(ctx context.Context, folder string) (string, error) {
 	target := filepath.Join(folder, "fake")
-	cmd := exec.CommandContext(ctx, "go", "build", "-trimpath", "-buildvcs=false", "-ldflags", "-s -w", "-o", target, "./fake")
-	cmd.Env = append(os.Environ(), "CGO_ENABLED=0")
+	cmd := exec.CommandContext(ctx, "go", "build", "-ldflags", "-s -w", "-o", target, "./fake")
+	cmd.Env = append(os.Environ(), "GOFLAGS=-trimpath -buildvcs=false", "CGO_ENABLED=0")
 	if out, err := cmd.CombinedOutput(); err != nil {
 		return "", fmt.Errorf("building the fake program: %w: %s", err, out)
 	}

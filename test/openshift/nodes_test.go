@@ -108,11 +108,13 @@ func (s *suite) register(ctx context.Context, guest client.Client, name string) 
 	}
 	before := node.DeepCopy()
 	resources := corev1.ResourceList{
-		corev1.ResourceCPU: resource.MustParse("4"), corev1.ResourceMemory: resource.MustParse("8Gi"), corev1.ResourcePods: resource.MustParse("100"),
+		corev1.ResourceCPU: resource.MustParse("4"), corev1.ResourceMemory: resource.MustParse("8Gi"),
+		corev1.ResourcePods: resource.MustParse("100"),
 	}
 	node.Status.Capacity, node.Status.Allocatable = resources, resources
 	node.Status.NodeInfo = corev1.NodeSystemInfo{
-		KubeletVersion: "v" + s.sources.kubernetes, OperatingSystem: "linux", Architecture: "amd64", OSImage: "simulated RHCOS",
+		KubeletVersion: "v" + s.sources.kubernetes, OSImage: "simulated RHCOS",
+		OperatingSystem: "linux", Architecture: "amd64",
 	}
 	node.Status.Conditions = nil
 	for kind, status := range map[corev1.NodeConditionType]corev1.ConditionStatus{
@@ -126,7 +128,8 @@ func (s *suite) register(ctx context.Context, guest client.Client, name string) 
 			}
 		}
 		node.Status.Conditions = append(node.Status.Conditions, corev1.NodeCondition{
-			Type: kind, Status: status, Reason: "Simulated", Message: "simulated", LastHeartbeatTime: now, LastTransitionTime: since,
+			Type: kind, Status: status, Reason: "Simulated", Message: "simulated",
+			LastHeartbeatTime: now, LastTransitionTime: since,
 		})
 	}
 	return guest.Status().Patch(ctx, node, client.MergeFrom(before))
@@ -148,7 +151,8 @@ func (s *suite) machineConfig(t *testing.T, name string) string {
 	})
 	s.must(t, err)
 	config := &corev1.ConfigMap{
-		ObjectMeta: metav1.ObjectMeta{Namespace: journey.Namespace, Name: name}, Data: map[string]string{"config": string(manifest)},
+		ObjectMeta: metav1.ObjectMeta{Namespace: journey.Namespace, Name: name},
+		Data:       map[string]string{"config": string(manifest)},
 	}
 	s.must(t, client.IgnoreAlreadyExists(s.c.Create(t.Context(), config)))
 	return name

@@ -40,7 +40,8 @@ func (s *suite) build(t *testing.T) {
 	var err error
 	s.sources, err = exportSources(t.Context(), os.Getenv(upstreamVariable), ref, filepath.Join(s.Bin, "openshift"))
 	s.must(t, err)
-	s.Say("%s is commit %s of %s: OpenShift %s, Kubernetes %s", ref, s.sources.commit, s.sources.date, s.sources.line, s.sources.kubernetes)
+	s.Say("%s is commit %s of %s: OpenShift %s, Kubernetes %s", ref, s.sources.commit, s.sources.date, s.sources.line,
+		s.sources.kubernetes)
 	s.must(t, s.sources.build(t.Context(), s.Say))
 }
 
@@ -94,8 +95,8 @@ func (s *suite) replaceByFakes(ctx context.Context) error {
 	return s.apply(ctx, []byte(text), []string{"kubectl", "apply", "-f", "-"})
 }
 
-// createCluster creates the cluster as a user would. Its operator catalogs run in the hosted cluster, since their images
-// are in no registry here.
+// createCluster creates the cluster as a user would. Its operator catalogs run in the hosted cluster, since their
+// images are in no registry here.
 func (s *suite) createCluster(ctx context.Context) error {
 	file := s.Path("openshift.yaml")
 	if err := s.CreateCluster(ctx, cluster, 1, "--release-image", s.releases[0], "--image", image,
@@ -129,7 +130,8 @@ func (s *suite) createCluster(ctx context.Context) error {
 
 // saveKubeconfig writes the administrator's kubeconfig of the hosted cluster.
 func (s *suite) saveKubeconfig(ctx context.Context) error {
-	kubeconfig, err := s.Read(ctx, "hypershift", "create", "kubeconfig", "--name", cluster, "--namespace", journey.Namespace)
+	kubeconfig, err := s.Read(ctx, "hypershift", "create", "kubeconfig", "--name", cluster,
+		"--namespace", journey.Namespace)
 	if err != nil {
 		return err
 	}
@@ -174,7 +176,8 @@ func (s *suite) versionReached(t *testing.T, i int) {
 			return false, "no history", nil
 		}
 		newest := hc.Status.Version.History[0]
-		return newest.Version == s.versions[i] && newest.State == "Completed", newest.Version + " " + string(newest.State), nil
+		done := newest.Version == s.versions[i] && newest.State == "Completed"
+		return done, newest.Version + " " + string(newest.State), nil
 	})
 }
 
@@ -224,7 +227,8 @@ func (s *suite) configured(t *testing.T, pool string) infrav1.MaasMachine {
 		content, err := os.ReadFile(file)
 		return string(content) == "release", "", err
 	}))
-	s.reach(t, hyperv1.NodePoolReachedIgnitionEndpoint, soon, journey.PoolCondition(s.c, pool, hyperv1.NodePoolReachedIgnitionEndpoint, "True"))
+	const reached = hyperv1.NodePoolReachedIgnitionEndpoint
+	s.reach(t, reached, soon, journey.PoolCondition(s.c, pool, reached, "True"))
 	return machines[0]
 }
 
@@ -245,8 +249,9 @@ func (s *suite) replaceConfig(t *testing.T) {
 
 // updateInPlace creates a second pool, and changes its configuration: the machine stays.
 func (s *suite) updateInPlace(t *testing.T) {
-	s.must(t, s.Type(t.Context(), "hypershift", "create", "nodepool", "maas", "--name", inPlace, "--cluster-name", cluster,
-		"--replicas", "1", "--erase", "None", "--image", image, "--node-upgrade-type", "InPlace", "--release-image", s.releases[0]))
+	s.must(t, s.Type(t.Context(), "hypershift", "create", "nodepool", "maas", "--name", inPlace,
+		"--cluster-name", cluster, "--replicas", "1", "--erase", "None", "--image", image,
+		"--node-upgrade-type", "InPlace", "--release-image", s.releases[0]))
 	s.must(t, s.FollowMachines(t.Context(), s.c, cluster, inPlace, 1))
 	before := s.configured(t, inPlace)
 	s.must(t, s.FollowPool(t.Context(), inPlace, 1))
@@ -305,7 +310,9 @@ func (s *suite) upgradeNodes(t *testing.T) {
 
 // rights checks that the management cluster has denied the release's operators no request.
 func (s *suite) rights(t *testing.T) {
-	for _, account := range []string{"control-plane-operator", "hosted-cluster-config-operator", "control-plane-pki-operator", "ignition-server"} {
+	for _, account := range []string{
+		"control-plane-operator", "hosted-cluster-config-operator", "control-plane-pki-operator", "ignition-server",
+	} {
 		asked, err := s.Asked(hosted + ":" + account)
 		s.must(t, err)
 		s.Say("%s: %d kinds requested", account, len(asked.Granted))
