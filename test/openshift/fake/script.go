@@ -50,32 +50,21 @@ func makeOutput(args []string) error {
 	return os.MkdirAll(filepath.Join(folder, "bootstrap", "manifests"), 0o755)
 }
 
-// NodeFile is the path of the one file in the configuration that the fake machine-config-server serves.
-const NodeFile = "/etc/served-by-release"
+// nodeFile is the path of the one file in the configuration that the fake machine-config-server serves.
+const nodeFile = "/etc/served-by-release"
 
-// serveConfig serves an Ignition configuration, as the machine-config-server does. The ignition-server is its client.
+// serveConfig serves an Ignition configuration at the port without TLS, which the ignition-server calls.
 func serveConfig(args []string) error {
+	port := flag(args, "insecure-port")
+	if port == "" {
+		return fmt.Errorf("no port to serve at in %q", args)
+	}
 	config := fmt.Sprintf(`{"ignition":{"version":"3.2.0"},"storage":{"files":[{"path":%q,"mode":420,"overwrite":true,`+
-		`"contents":{"source":"data:,release"}}]}}`, NodeFile)
+		`"contents":{"source":"data:,release"}}]}}`, nodeFile)
 	handler := http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
 		w.Header().Set("Content-Type", "application/json")
 		fmt.Fprint(w, config)
 	})
-	failed := make(chan error)
-	serve := func(port string, listen func(*http.Server) error) {
-		failed <- listen(&http.Server{Addr: ":" + port, Handler: handler, ReadHeaderTimeout: time.Minute})
-	}
-	servers := 0
-	if port := flag(args, "insecure-port"); port != "" && port != "0" {
-		servers++
-		go serve(port, (*http.Server).ListenAndServe)
-	}
-	if port, cert, key := flag(args, "secure-port"), flag(args, "cert"), flag(args, "key"); port != "" && cert != "" {
-		servers++
-		go serve(port, func(s *http.Server) error { return s.ListenAndServeTLS(cert, key) })
-	}
-	if servers == 0 {
-		return fmt.Errorf("no port to serve at in %q", args)
-	}
-	return <-failed
+	server := http.Server{Addr: ":" + port, Handler: handler, ReadHeaderTimeout: time.Minute}
+	return server.ListenAndServe()
 }
