@@ -61,6 +61,7 @@ var stages = map[string]stage{
 	"ha-short":    verbose("./test/ha", "-timeout=40m", "-short", "-run=TestHighlyAvailable"),
 	"rotation":    verbose("./test/ha", "-timeout=3h", "-run=TestRotation"),
 	"takeover":    verbose("./test/takeover", "-timeout=15m"),
+	"openshift":   verbose("./test/openshift", "-timeout=3h"),
 	"upgrade":     verbose("./test/e2e", "-timeout=60m", "-run="+fleetUpgrade),
 	"e2e":         verbose("./test/e2e/...", "-timeout=90m", "-skip="+fleetUpgrade),
 	"e2e-short":   verbose("./test/e2e/...", "-timeout=60m", "-short", "-skip="+fleetUpgrade),
@@ -153,7 +154,7 @@ func needsEnvironment(pkg string) bool {
 	switch folder, rest := testFolder(pkg); folder {
 	case "takeover", "e2e", "ha":
 		return true
-	case "devcluster":
+	case "devcluster", "openshift":
 		return rest == ""
 	}
 	return false

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package podfailure finds out what keeps the pods of a control plane from running: admission that rejects them, and
-// containers that exit and restart.
+// Package podfailure finds out what keeps the pods of a control plane from running: admission that rejects them, objects
+// and images that they wait for, and containers that exit and restart.
 package podfailure
 
 import (
@@ -37,7 +37,7 @@ type Namespace struct {
 	Deployments  []appsv1.Deployment
 	StatefulSets []appsv1.StatefulSet
 	Pods         []corev1.Pod
-	// Events are the events that explain why a StatefulSet has no pod.
+	// Events are the events that explain why a StatefulSet has no pod, and those with reason FailedMount.
 	Events []corev1.Event
 }
 
@@ -64,6 +64,7 @@ func Find(in Namespace, now time.Time) []Finding {
 		}
 	}
 	for i := range in.Pods {
+		refused = append(refused, waiting(&in.Pods[i], in.Events, now)...)
 		restarting = append(restarting, restarts(&in.Pods[i], now)...)
 	}
 	byMessage := func(a, b Finding) int { return cmp.Compare(a.Message, b.Message) }

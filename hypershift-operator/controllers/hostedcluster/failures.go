@@ -72,13 +72,23 @@ func (r *Reconciler) observeFailures(ctx context.Context, s *scope) error {
 			return fmt.Errorf("listing %s of namespace %s: %w", what, s.namespace, err)
 		}
 	}
-	if slices.ContainsFunc(sets.Items, func(set appsv1.StatefulSet) bool { return podfailure.LacksPods(&set) }) {
-		if err := r.LiveReader.List(ctx, events, here, client.MatchingFields{"reason": "FailedCreate"}); err != nil {
+	var explained []corev1.Event
+	lacksPods := func(set appsv1.StatefulSet) bool { return podfailure.LacksPods(&set) }
+	waits := func(pod corev1.Pod) bool { return podfailure.Waits(&pod) }
+	for reason, needed := range map[string]bool{
+		"FailedCreate":         slices.ContainsFunc(sets.Items, lacksPods),
+		podfailure.FailedMount: slices.ContainsFunc(pods.Items, waits),
+	} {
+		if !needed {
+			continue
+		}
+		if err := r.LiveReader.List(ctx, events, here, client.MatchingFields{"reason": reason}); err != nil {
 			return fmt.Errorf("listing Events of namespace %s: %w", s.namespace, err)
 		}
+		explained = append(explained, events.Items...)
 	}
 	s.failures = append(s.failures, podfailure.Find(podfailure.Namespace{
-		Deployments: deployments.Items, StatefulSets: sets.Items, Pods: pods.Items, Events: events.Items,
+		Deployments: deployments.Items, StatefulSets: sets.Items, Pods: pods.Items, Events: explained,
 	}, s.now)...)
 	return nil
 }
