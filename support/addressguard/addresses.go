@@ -42,7 +42,8 @@ func (a *Addresses) Contains(at netip.AddrPort) bool {
 			return true
 		}
 	}
-	if slices.ContainsFunc(a.API, func(api netip.AddrPort) bool { return api.Port() == at.Port() && api.Addr().Unmap() == host }) {
+	isAPI := func(api netip.AddrPort) bool { return api.Port() == at.Port() && api.Addr().Unmap() == host }
+	if slices.ContainsFunc(a.API, isAPI) {
 		return true
 	}
 	if !slices.ContainsFunc(a.Nodes, func(node netip.Addr) bool { return node.Unmap() == host }) {

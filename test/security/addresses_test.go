@@ -47,7 +47,8 @@ func callers(t *testing.T) map[string]func(endpoint string) error {
 			if err != nil {
 				return err
 			}
-			c, err := maas.NewClient(maas.Config{Endpoint: endpoint, APIKey: "a:b:c", Guard: guard, Retry: maas.RetryPolicy{Attempts: -1}})
+			c, err := maas.NewClient(maas.Config{Endpoint: endpoint, APIKey: "a:b:c", Guard: guard,
+				Retry: maas.RetryPolicy{Attempts: -1}})
 			if err != nil {
 				return err
 			}
@@ -87,8 +88,9 @@ func TestAddressesOfATenant(t *testing.T) {
 	g := NewWithT(t)
 	g.Expect(managementnetwork.Write(&managementnetwork.Addresses{
 		API: []netip.AddrPort{netip.MustParseAddrPort("198.51.100.1:6443")}, APIPorts: []uint16{6443},
-		Nodes: []netip.Addr{netip.MustParseAddr("198.51.100.20"), netip.MustParseAddr("2001:db8::20")},
-		Pods:  []netip.Prefix{netip.MustParsePrefix("10.244.0.0/24")}, Services: []netip.Prefix{netip.MustParsePrefix("10.96.0.0/16")},
+		Nodes:    []netip.Addr{netip.MustParseAddr("198.51.100.20"), netip.MustParseAddr("2001:db8::20")},
+		Pods:     []netip.Prefix{netip.MustParsePrefix("10.244.0.0/24")},
+		Services: []netip.Prefix{netip.MustParsePrefix("10.96.0.0/16")},
 	}, stored)).To(Succeed())
 	g.Expect(os.WriteFile(file, []byte(stored.Data[managementnetwork.Key]), 0o600)).To(Succeed())
 	t.Setenv(addressguard.EnvFile, file)
@@ -165,8 +167,10 @@ func TestProgramsKnowTheManagementNetwork(t *testing.T) {
 	known, err := managementnetwork.Stored(t.Context(), o.client, o.hosted())
 	o.Expect(err).NotTo(HaveOccurred())
 	api, port := o.api()
-	for _, at := range []netip.AddrPort{netip.MustParseAddrPort("10.201.0.7:80"), netip.MustParseAddrPort("192.0.2.77:10250"),
-		netip.AddrPortFrom(netip.MustParseAddr(api), uint16(port))} {
+	for _, at := range []netip.AddrPort{
+		netip.MustParseAddrPort("10.201.0.7:80"), netip.MustParseAddrPort("192.0.2.77:10250"),
+		netip.AddrPortFrom(netip.MustParseAddr(api), uint16(port)),
+	} {
 		o.Expect(known.Contains(at)).To(BeTrue(), at.String())
 	}
 	provider := o.pods()[platform.ProviderName]

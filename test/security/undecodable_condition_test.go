@@ -109,7 +109,9 @@ func TestUndecodableCluster(t *testing.T) {
 	clusters := &hostedcluster.Reconciler{
 		Client: c, LiveReader: c, Clock: clock.RealClock{}, Recorder: &events.FakeRecorder{}, Releases: fixture.Payloads(),
 		Platforms: fixture.Platforms(nil),
-		Settings:  hostedcluster.Settings{OperatorNamespace: fixture.OperatorNamespace, OperatorImage: "registry.example/hypershift:1"},
+		Settings: hostedcluster.Settings{
+			OperatorNamespace: fixture.OperatorNamespace, OperatorImage: "registry.example/hypershift:1",
+		},
 	}
 	_, err := clusters.Reconcile(t.Context(), ctrl.Request{NamespacedName: client.ObjectKeyFromObject(cluster)})
 	g.Expect(err).NotTo(HaveOccurred())
