@@ -35,7 +35,7 @@ func TestCheckInstalled(t *testing.T) {
 		before, says string
 	}{
 		{name: "nothing is installed"},
-		{name: "an operator without a version is of the first release", have: []client.Object{operator("")}, before: skew.First},
+		{name: "an operator without a version is the first release's", have: []client.Object{operator("")}, before: skew.First},
 		{name: "CRDs without a version and without an operator can be of anybody", have: []client.Object{crd("")}},
 		{name: "the first release is upgraded", have: []client.Object{operator(""), crd("")}, before: skew.First},
 		{name: "a half upgrade is completed", have: []client.Object{operator(""), crd(skew.Version)}, before: skew.First},

@@ -19,7 +19,8 @@ import (
 func TestReleasedOperator(t *testing.T) {
 	s, registry := newSite(t), releasetest.Start(t)
 	release := registry.PushRelease(t, releaseinfo.Payload{
-		Version: "1.36.3", Distribution: releaseinfo.Kubernetes, Components: map[string]string{"etcd": "registry.example/etcd:1"},
+		Version: "1.36.3", Distribution: releaseinfo.Kubernetes,
+		Components: map[string]string{"etcd": "registry.example/etcd:1"},
 	})
 	ca := filepath.Join(t.TempDir(), "ca.crt")
 	s.Expect(os.WriteFile(ca, registry.CA, 0o600)).To(Succeed())

@@ -181,7 +181,9 @@ func (s *site) list(gvk schema.GroupVersionKind) []unstructured.Unstructured {
 func (s *site) releasedObjects() []*unstructured.Unstructured {
 	s.t.Helper()
 	var files []string
-	for _, folder := range []string{"hypershift", "certificates", "clusterapi", "infrastructure", "agent", "kubevirt", "aws"} {
+	for _, folder := range []string{
+		"hypershift", "certificates", "clusterapi", "infrastructure", "agent", "kubevirt", "aws",
+	} {
 		found, err := filepath.Glob(filepath.Join(released, "crds", folder, "*.yaml"))
 		s.Expect(err).NotTo(HaveOccurred())
 		s.Expect(found).NotTo(BeEmpty())

@@ -24,7 +24,8 @@ func TestHalfInstall(t *testing.T) {
 	undisturbed.open(-1)
 	o := hypershift(t.Context(), "", append(installArgs, "--kubeconfig", undisturbed.gated)...)
 	undisturbed.Expect(o.code).To(BeZero(), o.stderr)
-	undisturbed.Expect(o.stderr).To(MatchRegexp(`version ` + skew.Version + ` is installed: \d+ objects created, 0 changed, 0 unchanged\n$`))
+	undisturbed.Expect(o.stderr).To(MatchRegexp(
+		`version ` + skew.Version + ` is installed: \d+ objects created, 0 changed, 0 unchanged\n$`))
 	want, writes := undisturbed.state(), undisturbed.passed()
 	undisturbed.Expect(len(want)).To(BeNumerically(">", 50))
 
@@ -38,12 +39,12 @@ func TestHalfInstall(t *testing.T) {
 	})
 	s := undisturbed
 	for _, n := range samples(writes - 1) {
-		t.Run(fmt.Sprintf("an upgrade of %s that was killed after write %d is completed by the next run", skew.First, n), func(t *testing.T) {
+		t.Run(fmt.Sprintf("an upgrade that was killed after write %d is completed by the next run", n), func(t *testing.T) {
 			g := NewWithT(t)
 			s.installReleased()
 			s.killed(n)
 			o := s.succeeds("", installArgs...)
-			g.Expect(o.stderr).To(MatchRegexp(`version ` + skew.Version + ` is installed in place of [0-9.]+: \d+ objects created, \d+ changed`))
+			g.Expect(o.stderr).To(MatchRegexp(`is installed in place of [0-9.]+: \d+ objects created, \d+ changed`))
 			g.Expect(s.state()).To(Equal(want))
 		})
 	}
@@ -96,7 +97,8 @@ func TestWayBack(t *testing.T) {
 
 	t.Run("this version and a newer one can be installed", func(t *testing.T) {
 		g := NewWithT(t)
-		g.Expect(s.succeeds("", installArgs...).stderr).To(MatchRegexp(`in place of ` + skew.Version + `: 0 objects created, 0 changed`))
+		o := s.succeeds("", installArgs...)
+		g.Expect(o.stderr).To(ContainSubstring("in place of " + skew.Version + ": 0 objects created, 0 changed"))
 		operator := &appsv1.Deployment{}
 		g.Expect(s.gets(operator, "hypershift", "operator")).To(Succeed())
 		operator.Annotations[skew.Annotation] = "0.99.0"

@@ -86,7 +86,7 @@ func (f *fleet) disturb(t *testing.T) {
 		"--type=merge", "-p", `{"spec":{"pausedUntil":"true"}}`))
 	_, f.healFailing = f.failing.fault(t, faults.Rule{Kind: faults.DeployFails})
 	f.failing.scale(t, f.failing.cluster, 1)
-	s.reach(t, "a deployment of cluster failing failed", long, f.failing.told("DeployFailed"))
+	s.reach(t, "a deployment of cluster failing failed", long, f.failing.hasEvent("DeployFailed"))
 	_, f.healLeaving = f.leaving.fault(t, faults.Rule{Kind: faults.Error, Operation: "machine.release"})
 	s.must(t, s.Type(t.Context(), "kubectl", "delete", "hostedcluster", f.leaving.cluster, "-n", journey.Namespace,
 		"--wait=false"))

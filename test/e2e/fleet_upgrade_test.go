@@ -119,8 +119,8 @@ func (f *fleet) finish(t *testing.T, s *suite) {
 	f.failing.destroy(t)
 }
 
-// told checks that the cluster's machines have an event.
-func (s *suite) told(reason string) journey.Check {
+// hasEvent checks that the cluster's machines have an event.
+func (s *suite) hasEvent(reason string) journey.Check {
 	return func(ctx context.Context) (bool, string, error) {
 		found, err := s.events(ctx, reason)
 		return found.Len() > 0, "no event " + reason, err
