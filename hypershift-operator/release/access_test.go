@@ -51,7 +51,7 @@ func TestWays(t *testing.T) {
 func TestReadersAreKept(t *testing.T) {
 	g, reader := NewWithT(t), NewReader(nil)
 	of := func(access Access) *releaseinfo.Registry {
-		registry, err := reader.registry(access)
+		registry, err := reader.registry("clusters", access)
 		g.Expect(err).NotTo(HaveOccurred())
 		return registry
 	}

@@ -163,7 +163,9 @@ func (p *payload) references(version string) ([]byte, error) {
 	})
 }
 
-func repository(image containerimage.Image) string { return env.Registry + "/hypershift/openshift-" + image.Name }
+func repository(image containerimage.Image) string {
+	return env.Registry + "/hypershift/openshift-" + image.Name
+}
 
 // push pushes an image with a tag, and returns its pull specification by digest.
 func (p *payload) push(ctx context.Context, image containerimage.Image, tag string) (string, error) {

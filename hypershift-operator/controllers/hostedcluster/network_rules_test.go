@@ -43,14 +43,18 @@ func TestAllBut(t *testing.T) {
 	}
 }
 
-// TestAddAPI checks that each address of the management cluster's API server is allowed only with its own port.
-func TestAddAPI(t *testing.T) {
-	g, n := NewWithT(t), &managementNetwork{}
-	n.addAPI([]string{"192.0.2.1", "None", "2001:db8::1"}, 6443)
-	n.addAPI([]string{"10.96.0.1"}, 443)
-	g.Expect(n.apiHosts).To(Equal([]netip.Prefix{netip.MustParsePrefix("192.0.2.1/32"), netip.MustParsePrefix("2001:db8::1/128"), netip.MustParsePrefix("10.96.0.1/32")}))
+// TestManagementAPI checks that each address of the management cluster's API server is allowed only with its own port.
+func TestManagementAPI(t *testing.T) {
+	g := NewWithT(t)
+	api := []netip.AddrPort{
+		netip.MustParseAddrPort("192.0.2.1:6443"), netip.MustParseAddrPort("[2001:db8::1]:6443"),
+		netip.MustParseAddrPort("10.96.0.1:443"),
+	}
+	g.Expect(hosts(api)).To(Equal([]netip.Prefix{
+		netip.MustParsePrefix("192.0.2.1/32"), netip.MustParsePrefix("2001:db8::1/128"), netip.MustParsePrefix("10.96.0.1/32"),
+	}))
 	var reached []string
-	for _, rule := range n.api {
+	for _, rule := range managementAPI(api) {
 		reached = append(reached, rule.To[0].IPBlock.CIDR+" "+string(*rule.Ports[0].Protocol)+" "+rule.Ports[0].Port.String())
 	}
 	g.Expect(reached).To(Equal([]string{"192.0.2.1/32 TCP 6443", "2001:db8::1/128 TCP 6443", "10.96.0.1/32 TCP 443"}))
