@@ -236,7 +236,7 @@ func TestUnkept(t *testing.T) {
 	}
 	t.Run("When too many clusters are asked, it should come again soon", func(t *testing.T) {
 		g, a := NewWithT(t), newAbroad(t)
-		a.infra.calls = map[string]bool{"others": true, "more": true, "most": true}
+		a.infra.calls = callsOfOthers(parallelCalls)
 		kept, err := a.KeepImage(t.Context(), a.here, keepingPool(elsewhere(), ""))
 		g.Expect(err).NotTo(HaveOccurred())
 		g.Expect(kept.Condition.Reason).To(Equal("WaitingForInfraCluster"))

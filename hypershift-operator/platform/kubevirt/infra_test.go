@@ -175,13 +175,22 @@ func TestParallelCalls(t *testing.T) {
 	})
 	t.Run("all namespaces together leave workers to clusters elsewhere", func(t *testing.T) {
 		g, clusters := NewWithT(t), &infraClusters{}
-		for _, user := range []string{"a", "b", "c"} {
+		for user := range callsOfOthers(parallelCalls) {
 			g.Expect(clusters.begin(of(user), "x")).To(Succeed())
 		}
-		g.Expect(busy(clusters.begin(of("d"), "x"))).To(BeTrue())
-		g.Expect(clusters.end(of("b"), "x", nil)).To(Succeed())
-		g.Expect(clusters.begin(of("d"), "x")).To(Succeed())
+		g.Expect(busy(clusters.begin(of("last"), "x"))).To(BeTrue())
+		g.Expect(clusters.end(of("other-0"), "x", nil)).To(Succeed())
+		g.Expect(clusters.begin(of("last"), "x")).To(Succeed())
 	})
+}
+
+// callsOfOthers returns calls in flight, each on behalf of another namespace.
+func callsOfOthers(n int) map[string]bool {
+	calls := map[string]bool{}
+	for i := range n {
+		calls[fmt.Sprintf("other-%d", i)] = true
+	}
+	return calls
 }
 
 // growing are the waits after consecutive failures.
