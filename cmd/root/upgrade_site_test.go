@@ -77,6 +77,13 @@ func newSite(t *testing.T) *site {
 	return s
 }
 
+// in returns the site for a subtest.
+func (s *site) in(t *testing.T) *site {
+	of := *s.user
+	of.t, of.GomegaWithT = t, NewWithT(t)
+	return &site{user: &of, gate: s.gate, gated: s.gated, before: s.before}
+}
+
 // gate forwards requests to an API server. After a number of writes it ends all connections, so that a command that
 // talks through it ends as if it were killed.
 type gate struct {
