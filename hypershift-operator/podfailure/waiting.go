@@ -54,7 +54,11 @@ func waiting(pod *corev1.Pod, events []corev1.Event, now time.Time) []Finding {
 		if !known {
 			continue
 		}
-		text := fmt.Sprintf("Container %s of pod %s cannot start: %s", status.Name, pod.Name, waits.Reason)
+		reason := waits.Reason
+		if reason == "ErrImagePull" {
+			reason = "ImagePullBackOff" // A container alternates between them, and the message should not.
+		}
+		text := fmt.Sprintf("Container %s of pod %s cannot start: %s", status.Name, pod.Name, reason)
 		if message := quote(waits.Message, false); quoted && message != "" {
 			text += ": " + message
 		}
