@@ -74,7 +74,7 @@ func parts() []part {
 
 // unavailable returns a part that cannot run here.
 func unavailable(reason string) func(*suite, *testing.T) {
-	return func(_ *suite, t *testing.T) {
+	return func(_ *suite, t *testing.T) { //nolint:thelper // A part gets the suite first, as a method does.
 		t.Helper()
 		t.Skip(reason)
 	}

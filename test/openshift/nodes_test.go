@@ -5,7 +5,9 @@ package openshift
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
+	"io/fs"
 	"os"
 	"testing"
 	"time"
@@ -59,7 +61,7 @@ func (s *suite) kubelets(t *testing.T) {
 
 // beat updates the Nodes of all machines.
 func (s *suite) beat(ctx context.Context) error {
-	if _, err := os.Stat(s.Path(cluster + ".kubeconfig")); err != nil {
+	if _, err := os.Stat(s.Path(cluster + ".kubeconfig")); errors.Is(err, fs.ErrNotExist) {
 		return nil // The hosted cluster has no API server yet.
 	}
 	machines, err := journey.Machines(ctx, s.c, cluster, "")

@@ -72,11 +72,11 @@ func (s *suite) create(t *testing.T) {
 	})
 	s.must(t, s.featureGates(ctx, s.versions[0]))
 	s.reach(t, "API server of the hosted cluster ready", long, func(ctx context.Context) (bool, string, error) {
-		if err := s.saveKubeconfig(ctx); err != nil {
-			return false, s.pods(ctx), nil
+		unready := s.saveKubeconfig(ctx)
+		if unready == nil {
+			_, unready = s.Read(ctx, s.Guest(cluster, "get", "--raw", "/readyz")...)
 		}
-		_, err := s.Read(ctx, s.Guest(cluster, "get", "--raw", "/readyz")...)
-		return err == nil, s.pods(ctx), nil
+		return unready == nil, s.pods(ctx), nil
 	})
 	s.reach(t, "CRDs and namespaces of the hosted cluster created", soon, func(ctx context.Context) (bool, string, error) {
 		err := s.prepareGuest(ctx)

@@ -3,6 +3,7 @@
 package main
 
 import (
+	"context"
 	"encoding/json"
 	"fmt"
 	"maps"
@@ -57,7 +58,7 @@ func hyperkube(args []string) error {
 		args = append(flags, args...)
 	}
 	program := filepath.Join(programs, name)
-	help, err := exec.Command(program, "--help").CombinedOutput()
+	help, err := exec.CommandContext(context.Background(), program, "--help").CombinedOutput()
 	if err != nil {
 		return fmt.Errorf("reading the flags of %s: %w", name, err)
 	}
