@@ -28,23 +28,18 @@ type Addresses = addressguard.Addresses
 
 // Read reads the addresses from the API. The live reader reads without a cache; nodes may read from one.
 func Read(ctx context.Context, live, nodes client.Reader) (*Addresses, error) {
-	found, err := readFixed(ctx, live)
-	if err != nil {
-		return nil, err
-	}
-	return found, readNodes(ctx, nodes, found)
-}
-
-// readFixed reads the addresses of the API server and of Services, which hardly ever change.
-func readFixed(ctx context.Context, live client.Reader) (*Addresses, error) {
 	found := &Addresses{}
 	if err := readAPI(ctx, live, found); err != nil {
+		return nil, err
+	}
+	if err := readNodes(ctx, nodes, found); err != nil {
 		return nil, err
 	}
 	if err := readServices(ctx, live, found); err != nil {
 		return nil, err
 	}
-	found.API, found.Services = sorted(found.API, netip.AddrPort.Compare), sorted(found.Services, netip.Prefix.Compare)
+	found.API, found.Nodes = sorted(found.API, netip.AddrPort.Compare), sorted(found.Nodes, netip.Addr.Compare)
+	found.Pods, found.Services = sorted(found.Pods, netip.Prefix.Compare), sorted(found.Services, netip.Prefix.Compare)
 	found.APIPorts = sorted(found.APIPorts, cmp.Compare[uint16])
 	return found, nil
 }
@@ -98,7 +93,6 @@ func readNodes(ctx context.Context, reader client.Reader, a *Addresses) error {
 		}
 		a.Pods = append(a.Pods, prefixes(nodes.Items[i].Spec.PodCIDRs)...)
 	}
-	a.Nodes, a.Pods = sorted(a.Nodes, netip.Addr.Compare), sorted(a.Pods, netip.Prefix.Compare)
 	return nil
 }
 

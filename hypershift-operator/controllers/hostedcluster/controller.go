@@ -30,7 +30,6 @@ import (
 	"github.com/openshift/hypershift/hypershift-operator/release"
 	"github.com/openshift/hypershift/hypershift-operator/tenancy"
 	"github.com/openshift/hypershift/support/management"
-	"github.com/openshift/hypershift/support/managementnetwork"
 	"github.com/openshift/hypershift/support/phase"
 	"github.com/openshift/hypershift/support/tenantlimits"
 )
@@ -87,7 +86,6 @@ type Reconciler struct {
 	// identities is locked while a hosted namespace gets its user ID, so that two clusters do not get the same one.
 	identities sync.Mutex
 	unserved   management.Unserved
-	network    managementnetwork.Recent
 }
 
 // Reconcile brings one HostedCluster a step closer to its spec.

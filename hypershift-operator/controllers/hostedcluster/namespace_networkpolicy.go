@@ -14,6 +14,7 @@ import (
 	ctrl "sigs.k8s.io/controller-runtime"
 
 	hyperv1 "github.com/openshift/hypershift/api/hypershift/v1beta1"
+	"github.com/openshift/hypershift/support/managementnetwork"
 	"github.com/openshift/hypershift/support/upsert"
 )
 
@@ -42,7 +43,7 @@ type policy struct {
 // reconcileNetworkPolicies isolates the hosted namespace from other namespaces, except for its published services. It
 // also keeps its pods out of the management cluster's network, because they act on requests of a guest or a tenant.
 func (r *Reconciler) reconcileNetworkPolicies(ctx context.Context, s *scope) (ctrl.Result, error) {
-	network, err := r.network.Read(ctx, r.LiveReader, r.Client, r.Clock.Now())
+	network, err := managementnetwork.Read(ctx, r.LiveReader, r.Client)
 	if err != nil {
 		return ctrl.Result{}, err
 	}
