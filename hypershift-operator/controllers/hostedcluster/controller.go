@@ -16,6 +16,7 @@ import (
 	"sync"
 	"time"
 
+	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/client-go/tools/events"
 	"k8s.io/utils/clock"
 	ctrl "sigs.k8s.io/controller-runtime"
@@ -29,7 +30,6 @@ import (
 	"github.com/openshift/hypershift/hypershift-operator/platform/registry"
 	"github.com/openshift/hypershift/hypershift-operator/release"
 	"github.com/openshift/hypershift/hypershift-operator/tenancy"
-	"github.com/openshift/hypershift/support/management"
 	"github.com/openshift/hypershift/support/phase"
 	"github.com/openshift/hypershift/support/tenantlimits"
 )
@@ -85,7 +85,6 @@ type Reconciler struct {
 
 	// identities is locked while a hosted namespace gets its user ID, so that two clusters do not get the same one.
 	identities sync.Mutex
-	unserved   management.Unserved
 }
 
 // Reconcile brings one HostedCluster a step closer to its spec.
@@ -196,6 +195,6 @@ func (r *Reconciler) poolsOf(ctx context.Context, hc *hyperv1.HostedCluster) ([]
 
 // managementHas reports whether the management cluster serves a kind of an optional API.
 func (r *Reconciler) managementHas(group, kind string) bool {
-	served, err := r.unserved.Serves(r.Client.RESTMapper(), groupKind(group, kind), r.Clock.Now())
-	return served || err != nil
+	_, err := r.Client.RESTMapper().RESTMapping(groupKind(group, kind))
+	return err == nil || !meta.IsNoMatchError(err)
 }
