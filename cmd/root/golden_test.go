@@ -56,7 +56,7 @@ func TestRenderGolden(t *testing.T) {
 				"--pausedUntil", "2026-12-31T00:00:00Z", "--control-plane-operator-image", "quay.example/cpo:1", "--node-pool-replicas", "3",
 				"--node-drain-timeout", "5m", "--auto-repair", "--image", "custom/rhcos", "--user-data-format", "Ignition", "--min-cpu", "8", "--min-memory", "16384", "--min-disk-size", "100",
 				"--tags", "a,b", "--not-tags", "c", "--machine-type", "r650", "--resource-pool", "red", "--disk-wipe", "--disk-wipe-device", "/dev/nvme0n1",
-				"--disk-wipe-partition", "6", "--erase", "quick", "--deploy-timeout", "90m", "--lxd-enabled", "--lxd-project", "p", "--lxd-disk-size", "60",
+				"--disk-wipe-partition", "6", "--erase", "Quick", "--deploy-timeout", "90m", "--lxd-enabled", "--lxd-project", "p", "--lxd-disk-size", "60",
 				"--static-ip-range", "10.0.0.10-10.0.0.20", "--static-ip-cidr", "10.0.0.0/24", "--static-ip-nameservers", "10.0.0.2"),
 		},
 		{
