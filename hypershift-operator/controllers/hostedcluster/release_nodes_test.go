@@ -203,7 +203,7 @@ func TestBlockedUpgrade(t *testing.T) {
 		"the control plane speaks":         {tagged("1.36.0"), "", []func(*scope){at135, small}, nil, []string{"from 1.35.0 to 1.36.0 now: etcd is small. Fix that", hyperv1.ForceUpgradeToAnnotation + "=" + tagged("1.36.0")}},
 		"the nodes do":                     {tagged("1.36.0"), "", []func(*scope){at135}, []client.Object{old}, []string{"a (1.32.0)"}},
 		"both do, the nodes' word is told": {tagged("1.36.0"), "", []func(*scope){at135, small}, []client.Object{old}, []string{"a (1.32.0)"}},
-		"its own release is blocked":       {tagged("1.35.0"), tagged("1.36.0"), []func(*scope){at135, small}, nil, []string{hyperv1.ForceUpgradeToAnnotation + " to " + tagged("1.36.0")}},
+		"its own release is blocked":       {tagged("1.35.0"), tagged("1.36.0"), []func(*scope){at135, small}, nil, []string{hyperv1.ForceUpgradeToAnnotation + "=" + tagged("1.36.0")}},
 		"somebody forces it":               {tagged("1.36.0"), "", []func(*scope){at135, small, forced}, nil, nil},
 		"it has begun already":             {tagged("1.36.0"), "", []func(*scope){at135, small, begun}, nil, nil},
 		"it goes nowhere":                  {tagged("1.35.0"), "", []func(*scope){at135, small}, nil, nil},
