@@ -98,7 +98,7 @@ func TestMove(t *testing.T) {
 		m.Expect(m.restarts()).To(BeZero())
 	})
 	for name, harm := range map[string]func(m *machine) string{
-		"When nobody answers at the address":     func(*machine) string { return "https://127.0.0.1:1" },
+		"When there is no answer at the address": func(*machine) string { return "https://127.0.0.1:1" },
 		"When no ignition-server answers there":  func(m *machine) string { return m.otherServer() + " nobody.invalid" },
 		"When its certificate does not name it":  func(m *machine) string { return strings.Replace(m.otherServer(), "127.0.0.1", "127.0.0.2", 1) },
 		"When another cluster's server is there": func(m *machine) string { return m.stranger() },

@@ -92,7 +92,7 @@ func TestFollow(t *testing.T) {
 		condition  *metav1.Condition
 		says, err  string
 	}{
-		"When nobody has taken it up, it should say who is to": {"", nil, "waiting for the control-plane-operator to start it", "was not done after"},
+		"When the update has not started, it should name the component that starts it": {"", nil, "waiting for the control-plane-operator to start it", "was not done after"},
 		"When it is under way, it should tell how far": {"40 of 80 MiB", &metav1.Condition{Status: metav1.ConditionFalse, Reason: "Running", Message: "it runs"},
 			"40 of 80 MiB", "in the way: 40 of 80 MiB"},
 		"When it says little, it should tell that": {"", &metav1.Condition{Status: metav1.ConditionFalse, Reason: "Running"}, "Running", "in the way: Running"},

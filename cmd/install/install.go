@@ -94,7 +94,7 @@ func (i *install) run(cmd *cobra.Command, _ []string) error {
 	}
 	report := progress.New(cmd.ErrOrStderr(), clock.RealClock{})
 	if err := i.install(cmd.Context(), c, report); err != nil {
-		return fmt.Errorf("%w; run the command again to complete the installation", err)
+		return i.written.incomplete(err)
 	}
 	i.written.report(report, before)
 	if !i.waitForAvailable {

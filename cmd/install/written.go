@@ -31,6 +31,14 @@ func (w *written) report(report *progress.Reporter, before string) {
 		w.created, w.changed, w.same)
 }
 
+// incomplete adds the remedy to the error of an installation that has written some of its objects.
+func (w *written) incomplete(err error) error {
+	if w.created+w.changed == 0 {
+		return err
+	}
+	return fmt.Errorf("%w; run the command again to complete the installation", err)
+}
+
 // applyResource applies an object. It only creates PriorityClasses: their value is immutable, and an administrator may
 // have chosen another.
 func (w *written) applyResource(ctx context.Context, c client.Client, obj client.Object) error {

@@ -153,7 +153,7 @@ func TestSnapshotsThatAreNone(t *testing.T) {
 			g.Expect(tc.etcd.closed).To(BeTrue(), "each attempt would keep a connection")
 		})
 	}
-	t.Run("When nobody answers, it should be said", func(t *testing.T) {
+	t.Run("When there is no answer, it should be said", func(t *testing.T) {
 		g, s := NewWithT(t), newShelf(t)
 		_, err := takes(t, nil, s, func(taker *Taker) { taker.Dial = func(context.Context) (Etcd, error) { return nil, errBroken } })
 		g.Expect(err).To(MatchError(errBroken))

@@ -142,7 +142,7 @@ func keepEtcd(mgr manager.Manager) error {
 	}
 	reconciler := &etcd.Reconciler{
 		Client: mgr.GetClient(), Live: mgr.GetAPIReader(), Clock: clock.RealClock{}, Dial: etcd.TLSDialer(mgr.GetClient()), Scrape: etcd.TLSScraper(mgr.GetClient()),
-		PeerURL: etcdcomponent.PeerURL, ClientURL: etcdcomponent.ClientURL, Patience: etcd.Patience, Metrics: &etcd.Metrics{Etcd: families},
+		PeerURL: etcdcomponent.PeerURL, ClientURL: etcdcomponent.ClientURL, AnswerTimeout: etcd.AnswerTimeout, Metrics: &etcd.Metrics{Etcd: families},
 	}
 	if err := reconciler.SetupWithManager(mgr); err != nil {
 		return fmt.Errorf("setting up the etcd controller: %w", err)

@@ -21,9 +21,8 @@ const (
 	// lookupTimeout is short, so that the registry of one cluster does not block a worker for long.
 	lookupTimeout = 15 * time.Second
 	// namespaces is the number of namespaces whose payloads are cached. In each, readers is the number of cached registry
-	// clients, one for each set of CAs and mirrors, and payloads the number of payloads of each client. A namespace cannot
-	// displace what another one uses.
-	namespaces, readers, payloads = 256, 16, 32
+	// clients, one for each set of CAs and mirrors. A namespace cannot displace what another one uses.
+	namespaces, readers = 256, 16
 )
 
 // Access describes how one cluster accesses its registries.
@@ -89,7 +88,7 @@ func (r *Reader) registry(namespace string, access Access) (*releaseinfo.Registr
 	}
 	registry, err := releaseinfo.NewRegistry(releaseinfo.Options{
 		CABundle: access.TrustBundle, Overrides: r.overrides, Mirrors: mirrors(access.Mirrors), Timeout: lookupTimeout,
-		Allow: r.allow, CacheSize: payloads,
+		Allow: r.allow,
 	})
 	if err != nil {
 		return nil, fmt.Errorf("spec.additionalTrustBundle: %w", err)

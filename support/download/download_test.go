@@ -53,7 +53,7 @@ func TestFile(t *testing.T) {
 		"When the server stays busy it should be left":                       {[]int{busy}, sum(content), 2, 3, "the server answered 503"},
 		"When there are no retries it should be left at once":                {[]int{broken, ok}, sum(content), 0, 1, "the server answered 502"},
 		"When it is not there nobody should ask again":                       {[]int{absent, ok}, sum(content), 2, 1, "the server answered 404"},
-		"When it is other than its checksum says nobody should ask again":    {[]int{ok}, sum("other"), 2, 1, "SHA-256 mismatch: got " + sum(content) + ", want " + sum("other")},
+		"When its checksum differs, it should not be downloaded again":       {[]int{ok}, sum("other"), 2, 1, "SHA-256 mismatch: got " + sum(content) + ", want " + sum("other")},
 		"When an error page has the checksum it should not be taken for all": {[]int{absent}, sum(content), 0, 1, "404"},
 	} {
 		t.Run(name, func(t *testing.T) {

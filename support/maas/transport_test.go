@@ -158,8 +158,8 @@ func TestAnswersThatAreNotMAAS(t *testing.T) {
 			w.WriteHeader(500)
 			_, _ = w.Write([]byte("<h1>oops</h1>"))
 		}, "MAAS says Internal Server Error (HTTP 500)"},
-		"When a 403 answers what MAAS refuses nobody, it should say so": {status(403), "check the endpoint: HTTP 403: MAAS never refuses this list"},
-		"When a validation fails as a list, it should join its texts":   {func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(400); _, _ = w.Write([]byte(`["a", "b"]`)) }, "a b (HTTP 400)"},
+		"When a 403 answers what MAAS never refuses, it should say so": {status(403), "check the endpoint: HTTP 403: MAAS never refuses this list"},
+		"When a validation fails as a list, it should join its texts":  {func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(400); _, _ = w.Write([]byte(`["a", "b"]`)) }, "a b (HTTP 400)"},
 		"When a validation names fields, it should print them in fixed order": {func(w http.ResponseWriter, _ *http.Request) {
 			w.WriteHeader(400)
 			_, _ = w.Write([]byte(`{"zone": ["no"], "__all__": ["bad", "worse"], "arch": "odd"}`))

@@ -39,7 +39,7 @@ func TestRead(t *testing.T) {
 		{"When a kind is for CRI-O it should be refused for Kubernetes", kubernetes, "kind: ContainerRuntimeConfig\nmetadata: {name: crio}", "", `ContainerRuntimeConfig "crio" is not a configuration of Kubernetes nodes`},
 		{"When a kernel is asked for it should be refused for Kubernetes", kubernetes,
 			"kind: MachineConfig\nmetadata: {name: rt}\nspec: {kernelType: realtime}", "", `MachineConfig "rt" sets spec.kernelType`},
-		{"When spec is misspelt it should say that nobody reads it", kubernetes, "kind: MachineConfig\nmetadata: {name: a}\nspecs: {config: {}}", "", "has an unknown field specs; remove it"},
+		{"When spec is misspelt, it should name the unknown field", kubernetes, "kind: MachineConfig\nmetadata: {name: a}\nspecs: {config: {}}", "", "has an unknown field specs; remove it"},
 		{"When spec is no object it should say so", kubernetes, "kind: MachineConfig\nmetadata: {name: a}\nspec: [a]", "", `the spec of MachineConfig "a" is not an object`},
 		{"When a file has no path it should say so", kubernetes, ignition("a", "{files: [{mode: 420}]}"), "", "not a valid Ignition config"},
 		{"When two configs contradict each other it should say so", kubernetes,

@@ -92,12 +92,12 @@ func TestDNSName(t *testing.T) {
 // TestNoNameWithoutMAAS checks that a problem with MAAS also appears in the endpoint condition, where users look for
 // the missing DNS name.
 func TestNoNameWithoutMAAS(t *testing.T) {
-	s := endpointScope(func(s *scope) { s.problem = &machine.Problem{Reason: "MAASUnreachable", Message: "nobody answers"} })
+	s := endpointScope(func(s *scope) { s.problem = &machine.Problem{Reason: "MAASUnreachable", Message: "no answer"} })
 	result, err := (&Reconciler{}).ensureEndpoint(t.Context(), s)
 	if err != nil || !result.IsZero() {
 		t.Errorf("result %v, error %v", result, err)
 	}
-	if diff := cmp.Diff(&machine.Problem{Reason: "WaitForDNSName", Message: "nobody answers"}, s.endpoint); diff != "" {
+	if diff := cmp.Diff(&machine.Problem{Reason: "WaitForDNSName", Message: "no answer"}, s.endpoint); diff != "" {
 		t.Errorf("-want +got\n%s", diff)
 	}
 }
@@ -188,7 +188,7 @@ func TestFindDNS(t *testing.T) {
 // TestRemoveDNS covers a DNS name that cannot be removed because MAAS is unreachable, and a name that the provider did
 // not create.
 func TestRemoveDNS(t *testing.T) {
-	away := func(s *scope) { s.problem = &machine.Problem{Reason: "MAASUnreachable", Message: "nobody answers"} }
+	away := func(s *scope) { s.problem = &machine.Problem{Reason: "MAASUnreachable", Message: "no answer"} }
 	for name, tc := range map[string]struct {
 		scope *scope
 		want  *machine.Problem
@@ -196,8 +196,8 @@ func TestRemoveDNS(t *testing.T) {
 		"others made the endpoint":             {endpointScope(infraNames("vip.example")), nil},
 		"others did, and MAAS is away":         {endpointScope(infraNames("vip.example"), away), nil},
 		"nothing was made, and MAAS is away":   {endpointScope(away), nil},
-		"something was made, and MAAS is away": {endpointScope(made(madeName), away), &machine.Problem{Reason: "LoadBalancerFailed", Message: "DNS name " + madeName + " can't be removed from MAAS: nobody answers"}},
-		"it was made before others named one":  {endpointScope(made(madeName), infraNames("vip.example"), away), &machine.Problem{Reason: "LoadBalancerFailed", Message: "DNS name " + madeName + " can't be removed from MAAS: nobody answers"}},
+		"something was made, and MAAS is away": {endpointScope(made(madeName), away), &machine.Problem{Reason: "LoadBalancerFailed", Message: "DNS name " + madeName + " can't be removed from MAAS: no answer"}},
+		"it was made before others named one":  {endpointScope(made(madeName), infraNames("vip.example"), away), &machine.Problem{Reason: "LoadBalancerFailed", Message: "DNS name " + madeName + " can't be removed from MAAS: no answer"}},
 	} {
 		t.Run("When "+name+", it should be held, or let go", func(t *testing.T) {
 			result, err := (&Reconciler{}).removeDNS(t.Context(), tc.scope)

@@ -116,10 +116,10 @@ func TestToldOfHandedOver(t *testing.T) {
 	g.Expect(s.left.Message).To(HavePrefix("MAAS has not released machine mole (mole01)"))
 
 	s.unreleased = map[string]lifecycle.Outcome{"mole01": {Message: "as it is now"}}
-	s.problem = &machine.Problem{Reason: "MAASUnreachable", Message: "nobody answers"}
+	s.problem = &machine.Problem{Reason: "MAASUnreachable", Message: "no answer"}
 	g.Expect(s.awaitsRecords()).To(BeTrue())
 	g.Expect(s.left.Reason).To(Equal("MAASUnreachable"))
-	g.Expect(s.left.Message).To(And(HavePrefix("nobody answers. MAAS has not released"), ContainSubstring(": as it is now.")))
+	g.Expect(s.left.Message).To(And(HavePrefix("no answer. MAAS has not released"), ContainSubstring(": as it is now.")))
 
 	handover.Records.Remove(s.infra, "mole01")
 	g.Expect(s.releasedCondition()).To(BeNil(), "of one that never handed over a machine nobody asked")

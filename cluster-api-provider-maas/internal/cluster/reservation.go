@@ -58,7 +58,7 @@ func (r *Reconciler) ended(s *scope, record reservation.Record, id string, machi
 			former = m
 		}
 	}
-	left = record.Since.Add(reservation.Patience).Sub(r.Clock.Now())
+	left = record.Since.Add(reservation.SuccessorTimeout).Sub(r.Clock.Now())
 	if record.Restored {
 		left = sweepAge // The machine runs workloads, so only an administrator ends the reservation.
 	}

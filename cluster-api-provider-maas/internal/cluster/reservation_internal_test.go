@@ -42,24 +42,24 @@ func TestEndOfReservation(t *testing.T) {
 		deleted  bool
 		want     kept
 	}{
-		"just made":       {want: kept{Left: reservation.Patience}},
-		"some minutes on": {age: 4 * time.Minute, want: kept{Left: reservation.Patience - 4*time.Minute}},
-		"nobody came":     {age: reservation.Patience, want: kept{Why: "no successor claimed it"}},
+		"just made":         {want: kept{Left: reservation.SuccessorTimeout}},
+		"some minutes on":   {age: 4 * time.Minute, want: kept{Left: reservation.SuccessorTimeout - 4*time.Minute}},
+		"no successor came": {age: reservation.SuccessorTimeout, want: kept{Why: "no successor claimed it"}},
 		"a person ends a restored one, no clock": {record: reservation.Record{Restored: true}, age: 30 * 24 * time.Hour,
 			want: kept{Left: sweepAge}},
 		"the successor has it": {record: reservation.Record{Heir: "new"}, machines: []infrav1.MaasMachine{maasMachine("new", has("mole01"))},
 			want: kept{Why: "its successor has it"}},
 		"the successor has another": {record: reservation.Record{Heir: "new"}, machines: []infrav1.MaasMachine{maasMachine("new", has("rat001"))},
-			want: kept{Left: reservation.Patience}},
+			want: kept{Left: reservation.SuccessorTimeout}},
 		"the successor has none yet": {record: reservation.Record{Heir: "new"}, machines: []infrav1.MaasMachine{maasMachine("new")},
-			want: kept{Left: reservation.Patience}},
-		"another has it, and no successor signed": {machines: []infrav1.MaasMachine{maasMachine("", has("mole01"))}, want: kept{Left: reservation.Patience}},
+			want: kept{Left: reservation.SuccessorTimeout}},
+		"another has it, and no successor signed": {machines: []infrav1.MaasMachine{maasMachine("", has("mole01"))}, want: kept{Left: reservation.SuccessorTimeout}},
 		"whose it was is about to allocate it": {age: 20 * time.Minute, machines: []infrav1.MaasMachine{maasMachine("old")},
 			want: kept{Left: time.Second}},
 		"whose it was goes by an older key": {age: 20 * time.Minute, want: kept{Left: time.Second}, machines: []infrav1.MaasMachine{
 			maasMachine("other", func(m *infrav1.MaasMachine) { m.Annotations = map[string]string{machine.UIDAnnotation: "old"} })}},
 		"whose it was is here and the cluster goes": {deleted: true, machines: []infrav1.MaasMachine{maasMachine("old")},
-			want: kept{Left: reservation.Patience}},
+			want: kept{Left: reservation.SuccessorTimeout}},
 		"the cluster goes": {deleted: true, want: kept{Why: "the cluster is deleted"}},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -99,7 +99,7 @@ func TestRestoreWithoutMAAS(t *testing.T) {
 
 // TestMayLeak: a MaasCluster is not deleted while something of it may remain in MAAS, and its status has the remedy.
 func TestMayLeak(t *testing.T) {
-	away, missing := &machine.Problem{Reason: "MAASUnreachable", Message: "nobody answers"}, &machine.Problem{Reason: "MAASCredentialsMissing", Message: "no Secret"}
+	away, missing := &machine.Problem{Reason: "MAASUnreachable", Message: "no answer"}, &machine.Problem{Reason: "MAASCredentialsMissing", Message: "no Secret"}
 	left := &machine.Problem{Reason: "OrphansLeft", Message: "mole01 stays"}
 	for name, tc := range map[string]struct {
 		never         bool
@@ -108,7 +108,7 @@ func TestMayLeak(t *testing.T) {
 		words, event  string
 	}{
 		"nothing is left":                    {},
-		"MAAS can't be asked":                {problem: away, want: true, words: "machines may be left in MAAS: nobody answers. To delete the MaasCluster without this check, remove the annotation"},
+		"MAAS can't be asked":                {problem: away, want: true, words: "machines may be left in MAAS: no answer. To delete the MaasCluster without this check, remove the annotation"},
 		"something is left":                  {left: left, want: true, words: "machines may be left in MAAS: mole01 stays."},
 		"something is left, and MAAS went":   {left: left, problem: away, want: true, words: "machines may be left in MAAS: mole01 stays."},
 		"nobody ever asked for a machine":    {never: true, problem: away, left: left},
@@ -192,11 +192,11 @@ func TestEndsReservations(t *testing.T) {
 	p := newPlace(t, "admin", func(infra *infrav1.MaasCluster) error {
 		return errors.Join(
 			reservation.Records.Set(infra, "mole01", reservation.Record{UID: "a", Deployment: "workers", Hostname: "mole", Since: simtest.Start.Add(-time.Minute)}),
-			reservation.Records.Set(infra, "rat001", reservation.Record{UID: "b", Deployment: "workers", Hostname: "rat", Since: simtest.Start.Add(-reservation.Patience)}))
+			reservation.Records.Set(infra, "rat001", reservation.Record{UID: "b", Deployment: "workers", Hostname: "rat", Since: simtest.Start.Add(-reservation.SuccessorTimeout)}))
 	}, nil)
 	result, err := p.endReservations(t.Context(), p.scope)
 	g.Expect(err).NotTo(HaveOccurred())
-	g.Expect(result.RequeueAfter).To(Equal(reservation.Patience - time.Minute))
+	g.Expect(result.RequeueAfter).To(Equal(reservation.SuccessorTimeout - time.Minute))
 	g.Expect(reservation.Records.Of(p.infra)).To(And(HaveLen(1), HaveKey("mole01")))
 	g.Expect(p.told()).To(Equal([]string{"Normal ReservationEnded machine rat (rat001) of MachineDeployment workers: no successor claimed it"}))
 }

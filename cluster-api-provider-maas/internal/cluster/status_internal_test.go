@@ -20,7 +20,7 @@ import (
 
 // TestConditions checks the conditions of a MaasCluster, written as "Type Status Reason Message".
 func TestConditions(t *testing.T) {
-	problem := &machine.Problem{Reason: "MAASUnreachable", Message: "nobody answers"}
+	problem := &machine.Problem{Reason: "MAASUnreachable", Message: "no answer"}
 	noName := &machine.Problem{Reason: "WaitForEndpoint", Message: "waiting for the Cluster to set it"}
 	deleted := func(s *scope) { s.infra.DeletionTimestamp = ptr.To(metav1.Now()) }
 	const idle = "APIServerAvailable False APIServerNotReady the control plane is not initialized yet|Paused False NotPaused "
@@ -35,13 +35,13 @@ func TestConditions(t *testing.T) {
 		"there is no endpoint": {endpointScope(func(s *scope) { s.endpoint = noName }),
 			"LoadBalancerReady False WaitForEndpoint waiting for the Cluster to set it|MAASAvailable True AsExpected |Ready False WaitForEndpoint waiting for the Cluster to set it|" + idle},
 		"MAAS is away": {endpointScope(infraNames("h"), func(s *scope) { s.problem = problem }),
-			"LoadBalancerReady True LoadBalancerReady h|MAASAvailable False MAASUnreachable nobody answers|Ready False MAASUnreachable nobody answers|" + idle},
+			"LoadBalancerReady True LoadBalancerReady h|MAASAvailable False MAASUnreachable no answer|Ready False MAASUnreachable no answer|" + idle},
 		"both, and MAAS is what to mend first": {endpointScope(func(s *scope) { s.endpoint, s.problem = noName, problem }),
-			"LoadBalancerReady False WaitForEndpoint waiting for the Cluster to set it|MAASAvailable False MAASUnreachable nobody answers|Ready False MAASUnreachable nobody answers|" + idle},
+			"LoadBalancerReady False WaitForEndpoint waiting for the Cluster to set it|MAASAvailable False MAASUnreachable no answer|Ready False MAASUnreachable no answer|" + idle},
 		"something is left of what is not deleted": {endpointScope(infraNames("h"), func(s *scope) { s.left = problem }),
 			"LoadBalancerReady True LoadBalancerReady h|MAASAvailable True AsExpected |Ready True Ready |" + idle},
 		"something is left of what is deleted": {endpointScope(infraNames("h"), deleted, func(s *scope) { s.left = problem }),
-			"LoadBalancerReady True LoadBalancerReady h|MAASAvailable True AsExpected |Ready True Ready |" + idle + "|Deleting True MAASUnreachable nobody answers"},
+			"LoadBalancerReady True LoadBalancerReady h|MAASAvailable True AsExpected |Ready True Ready |" + idle + "|Deleting True MAASUnreachable no answer"},
 		"nothing is left of what is deleted": {endpointScope(infraNames("h"), deleted), "LoadBalancerReady True LoadBalancerReady h|MAASAvailable True AsExpected |Ready True Ready |" + idle},
 		"lxdConfig is there and off": {endpointScope(infraNames("h"), func(s *scope) { s.infra.Spec.LXDConfig = &infrav1.LXDHostConfig{Enabled: ptr.To(false)} }),
 			"LoadBalancerReady True LoadBalancerReady h|MAASAvailable True AsExpected |Ready True Ready |" + idle},
@@ -137,9 +137,9 @@ func TestReportOnce(t *testing.T) {
 		g.Expect(p.report(t.Context(), p.scope, nil)).To(Succeed())
 		return p.told()
 	}
-	away := &machine.Problem{Reason: "MAASUnreachable", Message: "nobody answers"}
+	away := &machine.Problem{Reason: "MAASUnreachable", Message: "no answer"}
 	g.Expect(told(nil)).To(BeEmpty())
-	g.Expect(told(away)).To(Equal([]string{"Warning MAASUnreachable nobody answers"}))
+	g.Expect(told(away)).To(Equal([]string{"Warning MAASUnreachable no answer"}))
 	g.Expect(told(away)).To(BeEmpty())
 	g.Expect(told(&machine.Problem{Reason: "MAASUnauthorized", Message: "the key is wrong"})).To(Equal([]string{"Warning MAASUnauthorized the key is wrong"}))
 	g.Expect(told(nil)).To(BeEmpty())

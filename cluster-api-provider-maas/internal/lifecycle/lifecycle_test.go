@@ -174,19 +174,19 @@ func TestOddMachines(t *testing.T) {
 		reason  string
 		says    string
 	}{
-		"When MAAS does not have it, it should be lost":         {lifecycle.Provisioned, nil, lifecycle.Lost, "MachineNotFound", "deleted there"},
-		"When MAAS does not have it and it leaves, it is gone":  {lifecycle.Leaving, nil, lifecycle.Gone, "MachineReleased", ""},
-		"When the state is new to us, it should wait":           {lifecycle.Provisioned, &maas.Machine{Status: 42, StatusName: "Levitating"}, lifecycle.Wait, "MachineStateUndefined", "is Levitating"},
-		"When the state is new and it leaves, it should wait":   {lifecycle.Leaving, &maas.Machine{Status: 42}, lifecycle.Wait, "MachineStateUndefined", "Status 42"},
-		"When it is certainly off, it should be switched on":    {lifecycle.Provisioned, &maas.Machine{Status: maas.StatusDeployed, Owner: "alice", PowerState: maas.PowerOff, PowerType: "ipmi"}, lifecycle.PowerOn, "MachinePoweredOff", "switched off"},
-		"When nobody has it though it is deployed, it is lost":  {lifecycle.Provisioned, &maas.Machine{Status: maas.StatusDeployed, PowerState: maas.PowerOff, PowerType: "ipmi"}, lifecycle.Lost, "MachineTerminatedReason", "marked broken and fixed"},
-		"When nobody has it and it leaves, give it back":        {lifecycle.Leaving, &maas.Machine{Status: maas.StatusDeployed, PowerState: maas.PowerOff, PowerType: "ipmi"}, lifecycle.Release, "MachineReleasing", ""},
-		"When its power is manual, off says nothing":            {lifecycle.Provisioned, &maas.Machine{Status: maas.StatusDeployed, Owner: "alice", PowerState: maas.PowerOff, PowerType: "manual"}, lifecycle.Running, "MachineDeployed", ""},
-		"When its power is unknown, that is not off":            {lifecycle.Provisioned, &maas.Machine{Status: maas.StatusDeployed, Owner: "alice", PowerState: maas.PowerUnknown}, lifecycle.Running, "MachineDeployed", ""},
-		"When its power is in error, that is not off":           {lifecycle.Provisioned, &maas.Machine{Status: maas.StatusDeployed, Owner: "alice", PowerState: maas.PowerError}, lifecycle.Running, "MachineDeployed", ""},
-		"When MAAS has words, they should be told":              {lifecycle.Installing, &maas.Machine{Status: maas.StatusFailedDeployment, Owner: "alice", StatusMessage: "Marking node failed"}, lifecycle.Retry, "MachineDeployFailed", "MAAS says: Marking node failed"},
-		"When MAAS has a reason for broken, it should be told":  {lifecycle.Provisioned, &maas.Machine{Status: maas.StatusBroken, ErrorDescription: "fan"}, lifecycle.Lost, "MachineBroken", "MAAS says: fan"},
-		"When the words are the state, they need no repetition": {lifecycle.Installing, &maas.Machine{Status: maas.StatusDeploying, Owner: "alice", StatusName: "Deploying", StatusMessage: "Deploying"}, lifecycle.Wait, "MachineDeploying", "MAAS installs it"},
+		"When MAAS does not have it, it should be lost":           {lifecycle.Provisioned, nil, lifecycle.Lost, "MachineNotFound", "deleted there"},
+		"When MAAS does not have it and it leaves, it is gone":    {lifecycle.Leaving, nil, lifecycle.Gone, "MachineReleased", ""},
+		"When the state is new to us, it should wait":             {lifecycle.Provisioned, &maas.Machine{Status: 42, StatusName: "Levitating"}, lifecycle.Wait, "MachineStateUndefined", "is Levitating"},
+		"When the state is new and it leaves, it should wait":     {lifecycle.Leaving, &maas.Machine{Status: 42}, lifecycle.Wait, "MachineStateUndefined", "Status 42"},
+		"When it is certainly off, it should be switched on":      {lifecycle.Provisioned, &maas.Machine{Status: maas.StatusDeployed, Owner: "alice", PowerState: maas.PowerOff, PowerType: "ipmi"}, lifecycle.PowerOn, "MachinePoweredOff", "switched off"},
+		"When a deployed machine has no owner, it should be lost": {lifecycle.Provisioned, &maas.Machine{Status: maas.StatusDeployed, PowerState: maas.PowerOff, PowerType: "ipmi"}, lifecycle.Lost, "MachineTerminatedReason", "marked broken and fixed"},
+		"When nobody has it and it leaves, give it back":          {lifecycle.Leaving, &maas.Machine{Status: maas.StatusDeployed, PowerState: maas.PowerOff, PowerType: "ipmi"}, lifecycle.Release, "MachineReleasing", ""},
+		"When its power is manual, off says nothing":              {lifecycle.Provisioned, &maas.Machine{Status: maas.StatusDeployed, Owner: "alice", PowerState: maas.PowerOff, PowerType: "manual"}, lifecycle.Running, "MachineDeployed", ""},
+		"When its power is unknown, that is not off":              {lifecycle.Provisioned, &maas.Machine{Status: maas.StatusDeployed, Owner: "alice", PowerState: maas.PowerUnknown}, lifecycle.Running, "MachineDeployed", ""},
+		"When its power is in error, that is not off":             {lifecycle.Provisioned, &maas.Machine{Status: maas.StatusDeployed, Owner: "alice", PowerState: maas.PowerError}, lifecycle.Running, "MachineDeployed", ""},
+		"When MAAS has words, they should be told":                {lifecycle.Installing, &maas.Machine{Status: maas.StatusFailedDeployment, Owner: "alice", StatusMessage: "Marking node failed"}, lifecycle.Retry, "MachineDeployFailed", "MAAS says: Marking node failed"},
+		"When MAAS has a reason for broken, it should be told":    {lifecycle.Provisioned, &maas.Machine{Status: maas.StatusBroken, ErrorDescription: "fan"}, lifecycle.Lost, "MachineBroken", "MAAS says: fan"},
+		"When the words are the state, they need no repetition":   {lifecycle.Installing, &maas.Machine{Status: maas.StatusDeploying, Owner: "alice", StatusName: "Deploying", StatusMessage: "Deploying"}, lifecycle.Wait, "MachineDeploying", "MAAS installs it"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			g := NewWithT(t)

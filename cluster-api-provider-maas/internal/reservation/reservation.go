@@ -22,8 +22,8 @@ import (
 	"github.com/openshift/hypershift/cluster-api-provider-maas/internal/record"
 )
 
-// Patience is how long a machine is reserved without a successor. Cluster API creates the successor within seconds.
-const Patience = 10 * time.Minute
+// SuccessorTimeout is how long a machine is reserved without a successor. Cluster API creates the successor within seconds.
+const SuccessorTimeout = 10 * time.Minute
 
 // Records accesses the records of a MaasCluster. An invalid record is ignored, and the sweep releases its machine.
 var Records = record.Kind[Record]{Prefix: "reserved-machine.infrastructure.cluster.x-k8s.io/"}

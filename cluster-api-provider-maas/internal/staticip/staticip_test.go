@@ -86,17 +86,17 @@ func TestPick(t *testing.T) {
 		want          string
 		reason, words string
 	}{
-		"When the address is free, it should be that":              {spec: infrav1.StaticIPConfig{IP: "10.9.0.50"}, want: "10.9.0.50"},
-		"When it is in a reserved range, it should be free":        {spec: infrav1.StaticIPConfig{IP: "10.9.0.20"}, want: "10.9.0.20"},
-		"When the machine itself has it, it should be free":        {spec: infrav1.StaticIPConfig{IP: "10.9.0.11"}, want: "10.9.0.11"},
-		"When a machine has it, it should say which":               {spec: infrav1.StaticIPConfig{IP: "10.9.0.10"}, reason: staticip.ReasonInUse, words: "held by node one (aaaaaa) in MAAS"},
-		"When a user has it, it should say who":                    {spec: infrav1.StaticIPConfig{IP: "10.9.0.12"}, reason: staticip.ReasonInUse, words: "held by user alice in MAAS"},
-		"When nobody knows who has it, it should say so":           {spec: infrav1.StaticIPConfig{IP: "10.9.0.13"}, reason: staticip.ReasonInUse, words: "held by an unknown owner in MAAS"},
-		"When a sibling has it, it should name the sibling":        {spec: infrav1.StaticIPConfig{IP: "10.9.0.30"}, reason: staticip.ReasonInUse, words: "held by MaasMachine x"},
-		"When it is a name server, it should say so":               {spec: infrav1.StaticIPConfig{IP: "10.9.0.2"}, reason: staticip.ReasonInUse, words: "a name server"},
-		"When it is left to DHCP, it should say so":                {spec: infrav1.StaticIPConfig{IP: "10.9.0.150"}, reason: staticip.ReasonInUse, words: "the dynamic range 10.9.0.100 to 10.9.0.199"},
-		"When a range begins with taken ones, it should skip them": {spec: infrav1.StaticIPConfig{Range: ips("10.9.0.12", "10.9.0.19")}, want: "10.9.0.14"},
-		"When a dynamic range is in the way, it should go around":  {spec: infrav1.StaticIPConfig{Range: ips("10.9.0.101", "10.9.0.210")}, want: "10.9.0.200"},
+		"When the address is free, it should be that":                {spec: infrav1.StaticIPConfig{IP: "10.9.0.50"}, want: "10.9.0.50"},
+		"When it is in a reserved range, it should be free":          {spec: infrav1.StaticIPConfig{IP: "10.9.0.20"}, want: "10.9.0.20"},
+		"When the machine itself has it, it should be free":          {spec: infrav1.StaticIPConfig{IP: "10.9.0.11"}, want: "10.9.0.11"},
+		"When a machine has it, it should say which":                 {spec: infrav1.StaticIPConfig{IP: "10.9.0.10"}, reason: staticip.ReasonInUse, words: "held by node one (aaaaaa) in MAAS"},
+		"When a user has it, it should say who":                      {spec: infrav1.StaticIPConfig{IP: "10.9.0.12"}, reason: staticip.ReasonInUse, words: "held by user alice in MAAS"},
+		"When the owner of the address is unknown, it should say so": {spec: infrav1.StaticIPConfig{IP: "10.9.0.13"}, reason: staticip.ReasonInUse, words: "held by an unknown owner in MAAS"},
+		"When a sibling has it, it should name the sibling":          {spec: infrav1.StaticIPConfig{IP: "10.9.0.30"}, reason: staticip.ReasonInUse, words: "held by MaasMachine x"},
+		"When it is a name server, it should say so":                 {spec: infrav1.StaticIPConfig{IP: "10.9.0.2"}, reason: staticip.ReasonInUse, words: "a name server"},
+		"When it is left to DHCP, it should say so":                  {spec: infrav1.StaticIPConfig{IP: "10.9.0.150"}, reason: staticip.ReasonInUse, words: "the dynamic range 10.9.0.100 to 10.9.0.199"},
+		"When a range begins with taken ones, it should skip them":   {spec: infrav1.StaticIPConfig{Range: ips("10.9.0.12", "10.9.0.19")}, want: "10.9.0.14"},
+		"When a dynamic range is in the way, it should go around":    {spec: infrav1.StaticIPConfig{Range: ips("10.9.0.101", "10.9.0.210")}, want: "10.9.0.200"},
 		"When a range begins at the subnet's edge, it should not give that": {
 			spec: infrav1.StaticIPConfig{Range: ips("10.9.0.0", "10.9.0.5")}, want: "10.9.0.3"},
 		"When only the broadcast address is left, it should be exhausted": {

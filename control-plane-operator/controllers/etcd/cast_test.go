@@ -70,7 +70,7 @@ func newCast(t *testing.T) *cast {
 	}
 	c.server = fake.NewClientBuilder().WithScheme(fixture.Scheme()).WithObjects(objects...).WithStatusSubresource(c.hcp).Build()
 	c.r = &Reconciler{
-		Client: c.server, Live: c.server, Clock: clocktesting.NewFakePassiveClock(noon), Patience: 7 * time.Second, Dial: c.dial,
+		Client: c.server, Live: c.server, Clock: clocktesting.NewFakePassiveClock(noon), AnswerTimeout: 7 * time.Second, Dial: c.dial,
 		PeerURL: func(_, pod string) string { return "peer " + pod }, ClientURL: func(_, pod string) string { return pod },
 		Scrape: func(context.Context, string, string) (map[string]*dto.MetricFamily, error) { return nil, errRefused },
 	}

@@ -38,8 +38,8 @@ const (
 	settledResync = 30 * time.Second
 	// stepResync is the time until the next step of a replacement.
 	stepResync = 2 * time.Second
-	// Patience is the timeout for an answer of a member. A slower member counts as not serving.
-	Patience = 5 * time.Second
+	// AnswerTimeout is the timeout for an answer of a member. A slower member counts as not serving.
+	AnswerTimeout = 5 * time.Second
 	// defragmentation is the timeout for a member to rewrite its database: 8 GiB on a slow disk.
 	defragmentation = 5 * time.Minute
 )
@@ -58,8 +58,8 @@ type Reconciler struct {
 	Scrape func(ctx context.Context, namespace, url string) (map[string]*dto.MetricFamily, error)
 	// PeerURL and ClientURL return the URLs at which the other members and clients reach the member of a pod.
 	PeerURL, ClientURL func(namespace, pod string) string
-	// Patience is the timeout for answers of members.
-	Patience time.Duration
+	// AnswerTimeout is the timeout for answers of members.
+	AnswerTimeout time.Duration
 	// Metrics record what was observed; nil records nothing.
 	Metrics *Metrics
 
@@ -172,7 +172,7 @@ func (r *Reconciler) tell(ctx context.Context, namespace string, next step) erro
 		return err
 	}
 	defer func() { _ = members.Close() }()
-	patience := r.Patience
+	patience := r.AnswerTimeout
 	if next.action == defragment {
 		patience = defragmentation
 	}

@@ -287,7 +287,7 @@ func (w *world) read(pod string) string {
 // corrupt raises the alarm of etcd for a member with different data.
 func (w *world) corrupt(pod string) {
 	w.t.Helper()
-	raw, err := clientv3.New(clientv3.Config{Endpoints: []string{w.clientURL(namespace, pod)}, DialTimeout: Patience})
+	raw, err := clientv3.New(clientv3.Config{Endpoints: []string{w.clientURL(namespace, pod)}, DialTimeout: AnswerTimeout})
 	w.must(err)
 	defer raw.Close()
 	ctx, cancel := context.WithTimeout(w.t.Context(), healing)

@@ -28,6 +28,6 @@ func TLSDialer(reader client.Reader) func(context.Context, string, []string) (Me
 		if err != nil {
 			return nil, err
 		}
-		return clientv3.New(clientv3.Config{Endpoints: urls, TLS: config, DialTimeout: Patience, Logger: zap.NewNop()})
+		return clientv3.New(clientv3.Config{Endpoints: urls, TLS: config, DialTimeout: AnswerTimeout, Logger: zap.NewNop()})
 	}
 }

@@ -100,7 +100,7 @@ func (r *Reconciler) lookAt(ctx context.Context, namespace string, m *member) er
 
 // ask gets the status of all members concurrently.
 func (r *Reconciler) ask(ctx context.Context, c *cluster, members Members) {
-	ctx, cancel := context.WithTimeout(ctx, r.Patience)
+	ctx, cancel := context.WithTimeout(ctx, r.AnswerTimeout)
 	defer cancel()
 	var all sync.WaitGroup
 	for _, m := range c.members {
@@ -125,7 +125,7 @@ func (r *Reconciler) list(ctx context.Context, namespace string, c *cluster) err
 		return err
 	}
 	defer func() { _ = members.Close() }()
-	soon, cancel := context.WithTimeout(ctx, r.Patience)
+	soon, cancel := context.WithTimeout(ctx, r.AnswerTimeout)
 	defer cancel()
 	list, err := members.MemberList(soon)
 	if err != nil {

@@ -75,7 +75,7 @@ func (r *Reconciler) lookAtDisks(ctx context.Context, namespace string, c *clust
 }
 
 func (r *Reconciler) lookAtDisk(ctx context.Context, namespace string, m *member) error {
-	ctx, cancel := context.WithTimeout(ctx, r.Patience)
+	ctx, cancel := context.WithTimeout(ctx, r.AnswerTimeout)
 	defer cancel()
 	families, err := r.Scrape(ctx, namespace, m.clientURL)
 	if err != nil {

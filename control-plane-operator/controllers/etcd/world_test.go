@@ -286,7 +286,7 @@ func (w *world) peerURL(_, pod string) string   { return "http://127.0.0.1:" + w
 var errDied = errors.New("the operator died")
 
 func (w *world) reconciler() *Reconciler {
-	return &Reconciler{Client: w.client, Live: w.client, Clock: w.clock, Dial: w.dial, Scrape: w.scrape, PeerURL: w.peerURL, ClientURL: w.clientURL, Patience: cmp.Or(w.patience, time.Second)}
+	return &Reconciler{Client: w.client, Live: w.client, Clock: w.clock, Dial: w.dial, Scrape: w.scrape, PeerURL: w.peerURL, ClientURL: w.clientURL, AnswerTimeout: cmp.Or(w.patience, time.Second)}
 }
 
 // scrape returns the member's own metrics, unless a test replaces them.
@@ -333,7 +333,7 @@ func mortal(c client.WithWatch) client.WithWatch {
 }
 
 func (w *world) dial(_ context.Context, _ string, urls []string) (Members, error) {
-	c, err := clientv3.New(clientv3.Config{Endpoints: urls, DialTimeout: Patience, Logger: zap.NewNop()})
+	c, err := clientv3.New(clientv3.Config{Endpoints: urls, DialTimeout: AnswerTimeout, Logger: zap.NewNop()})
 	return &counting{Members: c, w: w}, err
 }
 

@@ -55,7 +55,7 @@ func TestAskAddresses(t *testing.T) {
 		"When the CA is not known yet, it should be said":           {"old", "new", []hyperv1.ServedAddress{old}, []client.Object{apiServer("a", "10.0.0.1")}, nil, "CA", ""},
 		"When no API server runs, it should be said":                {"old", "new", []hyperv1.ServedAddress{old}, []client.Object{ca, apiServer("a", "10.0.0.1", starting), apiServer("b", "10.0.0.1", going), apiServer("c", ""), apiServer("d", "10.0.0.1", other), apiServer("e", "10.0.0.1", elsewhere)}, nil, "no API server", ""},
 		"When nodes are to go by it, it should be asked itself":     {"old", "new", []hyperv1.ServedAddress{ported, old}, []client.Object{ca, apiServer("a", "10.0.0.1")}, []string{"new:30443 new the CA"}, "", ""},
-		"When nobody answers there, it should be said":              {"old", "new", []hyperv1.ServedAddress{address("10.0.0.66", 0), old}, []client.Object{ca}, []string{"10.0.0.66:6443 10.0.0.66 the CA"}, "", "not so"},
+		"When the new address does not answer, it should be said":   {"old", "new", []hyperv1.ServedAddress{address("10.0.0.66", 0), old}, []client.Object{ca}, []string{"10.0.0.66:6443 10.0.0.66 the CA"}, "", "not so"},
 		"When all is published at it, nobody should be asked again": {"new", "new", []hyperv1.ServedAddress{fresh, old}, []client.Object{ca}, nil, "", ""},
 	} {
 		t.Run(name, func(t *testing.T) {

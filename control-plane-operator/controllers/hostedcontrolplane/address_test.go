@@ -277,7 +277,7 @@ func TestAskCertificate(t *testing.T) {
 		"When it names a DNS name, that should do as well":                   {address, "example.com", own, ""},
 		"When it names another, it should say so":                            {address, "192.0.2.1", own, "not 192.0.2.1"},
 		"When it is of another CA, it should say so":                         {address, "127.0.0.1", nil, "unknown authority"},
-		"When nobody answers, it should say so":                              {"127.0.0.1:1", "127.0.0.1", own, "refused"},
+		"When there is no answer, it should say so":                          {"127.0.0.1:1", "127.0.0.1", own, "refused"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			err := AskCertificate(t.Context(), tc.address, tc.host, tc.cas)

@@ -54,7 +54,7 @@ func TestAskHealth(t *testing.T) {
 		says = "[-]etcd failed: reason withheld\n"
 		g.Expect(askPlugins(t.Context(), server.URL)).To(BeEmpty())
 	})
-	t.Run("When nobody answers it should say so", func(t *testing.T) {
+	t.Run("When there is no answer, it should say so", func(t *testing.T) {
 		server.Close()
 		NewWithT(t).Expect(AskHealth(t.Context(), endpoint)).To(MatchError(ContainSubstring("cannot be reached at its published address")))
 	})

@@ -78,7 +78,7 @@ func TestMadeNamespace(t *testing.T) {
 		"its level was decided":           {[]client.Object{lenient}, false, "", with(map[string]string{"pod-security.kubernetes.io/enforce": "baseline", "pod-security.kubernetes.io/audit": "", "pod-security.kubernetes.io/warn": ""}), "1007", ""},
 		"it is another's":                 {[]client.Object{hostedNamespace("clusters-demo", "clusters/other", "")}, false, "", nil, "", "belongs to HostedCluster clusters/other"},
 		"it was there before":             {[]client.Object{hostedNamespace("clusters-demo", "", "")}, false, "", nil, "", "existed before"},
-		"somebody deletes it":             {[]client.Object{going}, false, "", nil, "", "is being deleted without its HostedCluster"},
+		"it is being deleted":             {[]client.Object{going}, false, "", nil, "", "is being deleted without its HostedCluster"},
 		"it cannot be made now":           {nil, false, "create v1.Namespace", nil, "", errNotNow.Error()},
 		"nobody knows who has which user": {nil, false, "list v1.NamespaceList", nil, "", errNotNow.Error()},
 	} {

@@ -102,7 +102,7 @@ func TestChooseFormat(t *testing.T) {
 	}
 	t.Run("When the platform cannot say, it should fail", func(t *testing.T) {
 		w, s, c := configuring(t)
-		c.err = errors.New("nobody answers")
+		c.err = errors.New("no answer")
 		_, err := w.reconcileConfig(t.Context(), s)
 		w.Expect(err).To(MatchError(c.err))
 	})

@@ -90,7 +90,7 @@ func TestChosenFormat(t *testing.T) {
 		WhoAmI: func(context.Context, maasapi.Config) (string, error) { return "admin", nil }, Clock: clock,
 		Images: func(context.Context, maasapi.Config) ([]maasapi.BootResource, error) {
 			if away {
-				return nil, errors.New("nobody answers")
+				return nil, errors.New("no answer")
 			}
 			return []maasapi.BootResource{{Type: "Uploaded", Name: "golden", BaseImage: base}}, nil
 		},

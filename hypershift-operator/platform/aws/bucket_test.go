@@ -145,7 +145,7 @@ func TestBucketsThatRefuse(t *testing.T) {
 	}{
 		{"When the bucket is gone, it should say so, and let clusters go", func(s *storetest.Store) { delete(s.Buckets, storetest.Bucket) }, metav1.ConditionFalse, "does not exist", true},
 		{"When the credentials were rotated, it should say so", func(s *storetest.Store) { s.Key = "ANOTHER" }, metav1.ConditionFalse, "refuses the operator's credentials", false},
-		{"When nobody answers, it should not say that the issuer is invalid", func(s *storetest.Store) { s.Close() }, metav1.ConditionUnknown, "connect", false},
+		{"When there is no answer, it should not say that the issuer is invalid", func(s *storetest.Store) { s.Close() }, metav1.ConditionUnknown, "connect", false},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			g := NewWithT(t)

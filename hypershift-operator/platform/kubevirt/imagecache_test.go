@@ -209,7 +209,7 @@ func TestUnkept(t *testing.T) {
 		{"When the kubeconfig may not list, it should say which right is missing", only("list", forbidden), "InfraClusterForbidden", "user vms cannot", firstWait},
 		{"When it may not create, it should say so too", only("create", forbidden), "InfraClusterForbidden", "lacks a right", firstWait},
 		{"When it is not accepted, it should wait as long as no call is made", only("", unauthorized), "InfraClusterUnauthorized", "does not accept", firstWait},
-		{"When nobody answers, it should say so", only("", unanswered), "InfraClusterUnreachable", "does not answer", firstWait},
+		{"When there is no answer, it should say so", only("", unanswered), "InfraClusterUnreachable", "does not answer", firstWait},
 		{"When it is not available, its words should not be repeated", only("", unavailable), "InfraClusterUnreachable", "not available", firstWait},
 		{"When it has no data importer, it should say what to install, and look again after a while", only("list", absent), "ValidationFailed", "Containerized Data Importer", lastWait},
 		{"When it does not know the kind, it should say the same", only("list", &meta.NoKindMatchError{}), "ValidationFailed", "cacheStrategy.type to None", lastWait},

@@ -141,7 +141,7 @@ func TestClusterThatCannotBeUsed(t *testing.T) {
 		reason, says     string
 	}{
 		{"When it is at an address that only the operator reaches, it should not be called", kubeconfigOf(server), nil, "InfraClusterAddressRefused", "--kubevirt-allow-cidrs"},
-		{"When nobody answers, it should say so without the address", kubeconfigOf(gone), local(), "InfraClusterUnreachable", "does not answer"},
+		{"When there is no answer, it should say so without the address", kubeconfigOf(gone), local(), "InfraClusterUnreachable", "does not answer"},
 		{"When somebody else answers, it should say so", fmt.Sprintf(`{"apiVersion":"v1","kind":"Config","current-context":"a","contexts":[{"name":"a","context":{"cluster":"a","user":"a"}}],
 			"clusters":[{"name":"a","cluster":{"server":%q}}],"users":[{"name":"a","user":{"token":"SECRET"}}]}`, server.URL), local(), "InfraClusterUnreachable", "its certificate is not valid"},
 		{"When it does not end, it should be cut off", kubeconfigOf(unending), local(), "InfraClusterRequestFailed",

@@ -170,7 +170,7 @@ func TestPolicyRights(t *testing.T) {
 		{"When policies may not be made, it should name the right", only("create", forbidden), true, "InfraClusterNetworkPolicyCreateFailed", "user vms cannot", false, lastWait},
 		{"When there is no such namespace, it should ask for it", only("create", absent), true, "InfraClusterNetworkPolicyCreateFailed", "has no namespace vms: create it", false, lastWait},
 		{"When the kubeconfig is not accepted, it should say that", only("", unauthorized), true, "InfraClusterUnauthorized", "does not accept", false, firstWait},
-		{"When nobody answers, it should say that", only("", unanswered), true, "InfraClusterUnreachable", "does not answer", false, firstWait},
+		{"When there is no answer, it should say that", only("", unanswered), true, "InfraClusterUnreachable", "does not answer", false, firstWait},
 		{"When the networks cannot be read now, the policy should wait for them", only("get", unavailable), true, "InfraClusterUnreachable", "not available", false, firstWait},
 	} {
 		t.Run(tc.name, func(t *testing.T) {

@@ -37,7 +37,7 @@ func TestNewCredentials(t *testing.T) {
 		"When MAAS knows them, the provider should get them": {user: "alice", machines: []client.Object{held}, gets: after, reason: "AsExpected"},
 		"When MAAS refuses them, it should keep those that were good": {err: &maas.Error{Operation: "check the API key", StatusCode: 401}, gets: before, reason: "MAASUnauthorized",
 			says: "The machines keep using the last valid credentials"},
-		"When nobody answers, it should keep those that were good": {err: &maas.UnreachableError{Operation: "check the API key", Endpoint: "h", Err: errors.New("refused")}, gets: before,
+		"When there is no answer, it should keep those that were good": {err: &maas.UnreachableError{Operation: "check the API key", Endpoint: "h", Err: errors.New("refused")}, gets: before,
 			reason: "MAASUnreachable", says: "keep using the last valid credentials"},
 		"When they are of another user, it should keep those of the machines": {user: "bob", machines: []client.Object{held}, gets: before, reason: "CredentialsOfAnotherUser",
 			says: "belongs to the MAAS user bob, but machine wq4h8c of MaasMachine m1 belongs to the user alice; use a key of that user"},

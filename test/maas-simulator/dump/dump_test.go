@@ -105,7 +105,7 @@ func TestDumpTrouble(t *testing.T) {
 		source.APIKey = "a"
 		g.Expect(dump.Dump(t.Context(), source, &bytes.Buffer{})).To(MatchError(ContainSubstring("consumer:token:secret")))
 	})
-	t.Run("When nobody answers it should say so", func(t *testing.T) {
+	t.Run("When there is no answer, it should say so", func(t *testing.T) {
 		err := dump.Dump(t.Context(), dump.Source{URL: "http://127.0.0.1:1/MAAS", APIKey: "a:b:c", Timeout: time.Second, Warn: &bytes.Buffer{}}, &bytes.Buffer{})
 		NewWithT(t).Expect(err).To(MatchError(ContainSubstring("reading machines/")))
 	})
