@@ -172,7 +172,7 @@ func TestOneHost(t *testing.T) {
 		"When MAAS failed half-way, it may have composed":                {&maas.Error{StatusCode: http.StatusInternalServerError, Message: "Internal Server Error"}, false},
 		"When a proxy lost patience, MAAS may have composed":             {&maas.Error{StatusCode: http.StatusGatewayTimeout, Message: "Not enough patience"}, false},
 		"When a proxy lost MAAS, it may have composed":                   {&maas.Error{StatusCode: http.StatusBadGateway}, false},
-		"When no answer came, MAAS may have composed":           {&maas.UnreachableError{Sent: true, Err: context.DeadlineExceeded}, false},
+		"When no answer came, MAAS may have composed":                    {&maas.UnreachableError{Sent: true, Err: context.DeadlineExceeded}, false},
 		"When MAAS can't be reached, no host would do":                   {&maas.UnreachableError{Err: errors.New("connection refused")}, false},
 		"When the key may not compose, no host would do":                 {&maas.Error{StatusCode: http.StatusForbidden}, false},
 		"When the key is refused, no host would do":                      {&maas.Error{StatusCode: http.StatusUnauthorized}, false},
