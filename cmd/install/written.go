@@ -19,7 +19,11 @@ import (
 )
 
 // written counts the objects of an installation by what happened to them.
-type written struct{ created, changed, same int }
+type written struct {
+	created, changed, same int
+	// started is true from the first request that writes, also if that request fails.
+	started bool
+}
 
 // report prints the summary of an installation. before is the version that was installed; empty if there was none.
 func (w *written) report(report *progress.Reporter, before string) {
@@ -31,9 +35,9 @@ func (w *written) report(report *progress.Reporter, before string) {
 		w.created, w.changed, w.same)
 }
 
-// incomplete adds the remedy to the error of an installation that has written some of its objects.
+// incomplete adds the remedy to the error of an installation that may have written some of its objects.
 func (w *written) incomplete(err error) error {
-	if w.created+w.changed == 0 {
+	if !w.started {
 		return err
 	}
 	return fmt.Errorf("%w; run the command again to complete the installation", err)
@@ -45,6 +49,7 @@ func (w *written) applyResource(ctx context.Context, c client.Client, obj client
 	if _, ok := obj.(*schedulingv1.PriorityClass); !ok {
 		return w.apply(ctx, c, obj)
 	}
+	w.started = true
 	switch err := c.Create(ctx, obj); {
 	case apierrors.IsAlreadyExists(err):
 		w.same++
@@ -68,6 +73,7 @@ func (w *written) apply(ctx context.Context, c client.Client, obj client.Object)
 	if err != nil && !apierrors.IsNotFound(err) && !meta.IsNoMatchError(err) {
 		return fmt.Errorf("read %s: %w", objects.Describe(obj), err)
 	}
+	w.started = true
 	config := client.ApplyConfigurationFromUnstructured(after)
 	if err := c.Apply(ctx, config, client.FieldOwner(FieldOwner), client.ForceOwnership); err != nil {
 		return fmt.Errorf("apply %s: %w", objects.Describe(obj), err)

@@ -191,6 +191,7 @@ func programs() []Row {
 		nodeupdate.DesiredAddress, nodeupdate.CurrentAddress, nodeupdate.AddressMessage,
 		hyperv1.NodeUpdateCordonedAnnotation)...)
 	all = append(all, on(hosted, Programs, "Virtual IPs of management nodes.", hyperv1.APIVirtualIPAnnotation)...)
+	all = append(all, on(hosted, Programs, "The version that `install` installed.", hyperv1.InstalledVersionAnnotation)...)
 	all = append(all, on(hosted, Programs, "Copies of users' objects.",
 		hyperv1.UserCopySourceAnnotation, hyperv1.UserCopyUnusedSinceAnnotation)...)
 	return append(all, as(Label, on(hosted, Programs, "Pods, nodes and objects of control planes.",
