@@ -51,8 +51,8 @@ func TestCrash(t *testing.T) {
 		name, namespace string
 		kube            bool
 	}{
-		{"When the provider is killed around a call of MAAS, it should leak and lose nothing", "clusters-maas", false},
-		{"When the provider is killed around a write to the management cluster, it should leak and lose nothing", "clusters-kube", true},
+		{"When the provider is killed around a MAAS call, no machine should leak or get lost", "clusters-maas", false},
+		{"When the provider is killed around a write to the management cluster, no machine should leak or get lost", "clusters-kube", true},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			t.Parallel() // The processes mostly wait for caches.

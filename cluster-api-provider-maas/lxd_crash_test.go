@@ -48,8 +48,8 @@ func TestCrashLXD(t *testing.T) {
 		name, namespace string
 		kube            bool
 	}{
-		{"When the provider is killed around a call of MAAS, no virtual machine and no place should leak", "clusters-lxd-maas", false},
-		{"When the provider is killed around a write to the management cluster, no virtual machine and no place should leak", "clusters-lxd-kube", true},
+		{"When the provider is killed around a MAAS call, no virtual machine or placement should leak", "clusters-lxd-maas", false},
+		{"When the provider is killed around a write to the management cluster, no VM or placement should leak", "clusters-lxd-kube", true},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			t.Parallel()

@@ -60,8 +60,8 @@ func TestTwentyAtOnce(t *testing.T) {
 		name, namespace string
 		restart         bool
 	}{
-		{"When twenty machines are made at once, four should go to each of five hosts, and no host refuse one", "clusters-twenty", false},
-		{"When the provider starts anew in between, they should be spread as evenly, on what is written down", "clusters-twenty-restart", true},
+		{"When twenty machines are created at once, each of five hosts should get four and reject none", "clusters-twenty", false},
+		{"When the provider restarts in between, recorded placements should keep the spread even", "clusters-twenty-restart", true},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			s := hostsOf(t, 5)

@@ -65,14 +65,14 @@ func TestStory(t *testing.T) {
 		HaveKeyWithValue(`capmaas_machine_deploy_duration_seconds_count`, 3.0)))
 
 	told := map[string]line{
-		"a machine is deployed":       {"msg": "Changed MAAS", "operation": "machines.deploy", "code": 200.0, "controller": "maasmachine", "phase": "deployment", "name": "m-1"},
-		"the key is refused":          {"msg": "MAAS does not answer as it should", "code": 401.0},
-		"the machine says why":        {"controller": "maasmachine-controller", "kind": "MaasMachine", "name": "m-3", "type": "Warning", "reason": "MAASUnauthorized"},
-		"the machine is up later":     {"kind": "MaasMachine", "name": "m-3", "type": "Normal", "reason": "MachineDeployed"},
-		"a write to the cluster":      {"msg": "Wrote to Kubernetes", "verb": "patch", "kind": "MaasMachine", "object": "clusters-story/m-1", "phase": "allocation"},
-		"a status that was written":   {"msg": "Wrote to Kubernetes", "verb": "patch", "kind": "MaasMachine", "subresource": "status", "object": "clusters-story/m-3"},
-		"what was read from MAAS":     {"msg": "Read from MAAS", "operation": "machines.list", "code": 200.0},
-		"what is done to one machine": {"msg": "Changed MAAS", "operation": "machines.allocate", "namespace": "clusters-story", "name": "m-3"},
+		"a machine is deployed":                      {"msg": "Changed MAAS", "operation": "machines.deploy", "code": 200.0, "controller": "maasmachine", "phase": "deployment", "name": "m-1"},
+		"MAAS rejects the key":                       {"msg": "MAAS does not answer as it should", "code": 401.0},
+		"an event of the MaasMachine with the cause": {"controller": "maasmachine-controller", "kind": "MaasMachine", "name": "m-3", "type": "Warning", "reason": "MAASUnauthorized"},
+		"an event that the machine is deployed":      {"kind": "MaasMachine", "name": "m-3", "type": "Normal", "reason": "MachineDeployed"},
+		"a write to the management cluster":          {"msg": "Wrote to Kubernetes", "verb": "patch", "kind": "MaasMachine", "object": "clusters-story/m-1", "phase": "allocation"},
+		"a status update":                            {"msg": "Wrote to Kubernetes", "verb": "patch", "kind": "MaasMachine", "subresource": "status", "object": "clusters-story/m-3"},
+		"what was read from MAAS":                    {"msg": "Read from MAAS", "operation": "machines.list", "code": 200.0},
+		"what is done to one machine":                {"msg": "Changed MAAS", "operation": "machines.allocate", "namespace": "clusters-story", "name": "m-3"},
 	}
 	d.Eventually(func() []string { // The log follows the status with a short delay.
 		lines := parseLog(t, l.output.Bytes())

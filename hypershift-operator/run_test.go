@@ -84,7 +84,7 @@ func TestOperator(t *testing.T) {
 		}, patience, tick).Should(Succeed())
 	}
 
-	t.Run("When a cluster and a pool are created, it should bring both up", func(t *testing.T) {
+	t.Run("When a HostedCluster and a NodePool are created, it should bring up both", func(t *testing.T) {
 		fixture.Create(t, c, append(fixture.Inputs(namespace), fixture.HostedCluster(namespace), fixture.NodePool(namespace))...)
 		eventually(&appsv1.Deployment{}, "control-plane-operator", nil)
 		hcp := &hyperv1.HostedControlPlane{}
@@ -127,14 +127,14 @@ func TestOperator(t *testing.T) {
 		eventually(md, fixture.PoolName, func(g Gomega) { g.Expect(md.Spec.Replicas).To(HaveValue(BeEquivalentTo(2))) })
 	})
 
-	t.Run("When a copied Secret is deleted, it should come back", func(t *testing.T) {
+	t.Run("When a copied Secret is deleted, it should be recreated", func(t *testing.T) {
 		copied := &corev1.Secret{}
 		eventually(copied, "pull-secret", nil)
 		g.Expect(c.Delete(ctx, copied)).To(Succeed())
 		eventually(&corev1.Secret{}, "pull-secret", func(g Gomega) {})
 	})
 
-	t.Run("When the user's Secret changes, its copy should follow", func(t *testing.T) {
+	t.Run("When the user's Secret changes, its copy should be updated", func(t *testing.T) {
 		source := &corev1.Secret{}
 		g.Expect(c.Get(ctx, client.ObjectKey{Namespace: namespace, Name: fixture.SSHKey}, source)).To(Succeed())
 		source.Data["id_rsa.pub"] = []byte("another key")
@@ -143,7 +143,7 @@ func TestOperator(t *testing.T) {
 		eventually(copied, "ssh-key", func(g Gomega) { g.Expect(copied.Data["id_rsa.pub"]).To(BeEquivalentTo("another key")) })
 	})
 
-	t.Run("When others have Secrets and ConfigMaps, it should know no more of them than their metadata", func(t *testing.T) {
+	t.Run("When it watches Secrets and ConfigMaps of others, it should cache only their metadata", func(t *testing.T) {
 		traffic.mu.Lock()
 		defer traffic.mu.Unlock()
 		g.Expect(traffic.metadata).To(ContainElements("secrets", "configmaps", "deployments", "services", "namespaces"))
@@ -152,7 +152,7 @@ func TestOperator(t *testing.T) {
 		}
 	})
 
-	t.Run("When conditions change, it should make events", func(t *testing.T) {
+	t.Run("When conditions change, it should record Events", func(t *testing.T) {
 		g.Eventually(func(g Gomega) {
 			list := &corev1.EventList{}
 			g.Expect(c.List(ctx, list, client.InNamespace(namespace))).To(Succeed())
@@ -160,7 +160,7 @@ func TestOperator(t *testing.T) {
 		}, patience, tick).Should(Succeed())
 	})
 
-	t.Run("When its webhook is registered, it should say which authority to trust", func(t *testing.T) {
+	t.Run("When its webhook is registered, it should set the CA bundle", func(t *testing.T) {
 		registered := operatorwebhook.Configuration("default")
 		others := registered.DeepCopy()
 		others.Name = "others"
@@ -174,7 +174,7 @@ func TestOperator(t *testing.T) {
 		g.Expect(c.Delete(ctx, others)).To(Succeed())
 	})
 
-	t.Run("When it converts Cluster API's kinds, it should say which authority to trust", func(t *testing.T) {
+	t.Run("When it serves conversions for Cluster API CRDs, it should set the CA bundle", func(t *testing.T) {
 		crd := &apiextensionsv1.CustomResourceDefinition{}
 		g.Expect(c.Get(ctx, client.ObjectKey{Name: "machinepools.cluster.x-k8s.io"}, crd)).To(Succeed())
 		operatorwebhook.Convert(crd, "default")
@@ -185,7 +185,7 @@ func TestOperator(t *testing.T) {
 		}, patience, tick).Should(Succeed())
 	})
 
-	t.Run("When the pool is scaled, its MachineDeployment should follow", func(t *testing.T) {
+	t.Run("When the NodePool is scaled, its MachineDeployment should be scaled", func(t *testing.T) {
 		pool := &hyperv1.NodePool{}
 		g.Expect(c.Get(ctx, client.ObjectKey{Namespace: namespace, Name: fixture.PoolName}, pool)).To(Succeed())
 		g.Expect(c.SubResource("scale").Get(ctx, pool, scaleOf(pool, 0))).To(Succeed())
@@ -234,9 +234,9 @@ func TestMissingCRDs(t *testing.T) {
 		objects []client.Object
 		lacks   string
 	}{
-		{"When what all platforms need is served, it should wait for nothing", core, ""},
-		{"When a kind of the controllers is absent, it should name it and say what to do", core[1:], coreCRDs[0] + ": run `hypershift install`"},
-		{"When a kind of a platform is about to be served, it should wait for it", append(core, crd(machines, apiextensionsv1.ConditionFalse)), machines},
+		{"When all required CRDs are served, it should not wait", core, ""},
+		{"When a CRD of the controllers is missing, it should name the CRD and the remedy", core[1:], coreCRDs[0] + ": run `hypershift install`"},
+		{"When a CRD of a platform is not established yet, it should wait for it", append(core, crd(machines, apiextensionsv1.ConditionFalse)), machines},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			err := waitForCRDs(t.Context(), reader(tc.objects...), fixture.Platforms(nil), time.Millisecond)
@@ -247,7 +247,7 @@ func TestMissingCRDs(t *testing.T) {
 			NewWithT(t).Expect(err).To(MatchError(ContainSubstring(tc.lacks)))
 		})
 	}
-	t.Run("When a platform is not installed, it should not wait for its kinds", func(t *testing.T) {
+	t.Run("When a platform is not installed, it should not wait for its CRDs", func(t *testing.T) {
 		err := waitForCRDs(t.Context(), reader(append(core, crd(machines, apiextensionsv1.ConditionFalse))...), fixture.Platforms(nil).Limit("none"), time.Millisecond)
 		NewWithT(t).Expect(err).NotTo(HaveOccurred())
 	})
@@ -258,18 +258,18 @@ func TestOwnImage(t *testing.T) {
 		Containers: []corev1.Container{{Name: "sidecar", Image: "wrong"}, {Name: "operator", Image: "registry.example/hypershift:1"}}}, Status: corev1.PodStatus{
 		ContainerStatuses: []corev1.ContainerStatus{{Name: "sidecar", ImageID: "wrong"}, {Name: "operator", ImageID: "sha256:1"}}}}
 	reader := fake.NewClientBuilder().WithScheme(fixture.Scheme()).WithObjects(pod).Build()
-	t.Run("When it runs in a pod, it should take the pod's image", func(t *testing.T) {
+	t.Run("When it runs in a Pod, it should use the image of the Pod", func(t *testing.T) {
 		image, id, err := ownImage(t.Context(), reader, &runFlags{namespace: "hypershift", podName: "operator-1"})
 		g := NewWithT(t)
 		g.Expect(err).NotTo(HaveOccurred())
 		g.Expect(image).To(Equal("registry.example/hypershift:1"))
 		g.Expect(id).To(Equal("sha256:1"))
 	})
-	t.Run("When it does not, it should say which flag to set", func(t *testing.T) {
+	t.Run("When the Pod does not exist, it should return an error that names the flag", func(t *testing.T) {
 		_, _, err := ownImage(t.Context(), reader, &runFlags{namespace: "hypershift", podName: "none"})
 		NewWithT(t).Expect(err).To(MatchError(ContainSubstring("--operator-image")))
 	})
-	t.Run("When the flag is set, it should win", func(t *testing.T) {
+	t.Run("When the flag is set, it should use the image of the flag", func(t *testing.T) {
 		image, _, err := ownImage(t.Context(), reader, &runFlags{operatorImage: "mine"})
 		g := NewWithT(t)
 		g.Expect(err).NotTo(HaveOccurred())

@@ -27,7 +27,7 @@ func TestPublishVersions(t *testing.T) {
 		ObjectMeta: metav1.ObjectMeta{Namespace: "hypershift", Name: supportedVersions}, Data: map[string]string{"server-version": "old"},
 	}
 	for name, have := range map[string][]client.Object{
-		"When nothing is told yet it should tell": nil, "When an older operator told it should correct that": {stale},
+		"When no versions are published yet, it should publish them": nil, "When an older operator told it should correct that": {stale},
 	} {
 		t.Run(name, func(t *testing.T) {
 			g := NewWithT(t)

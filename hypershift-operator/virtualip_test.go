@@ -20,8 +20,8 @@ func TestVirtualIPFlags(t *testing.T) {
 		name, says string
 		args       []string
 	}{
-		{"When nothing is given, it should name what is wanted", "--address, --node-name and --namespace are required", nil},
-		{"When the address is a name, it should say so", "--address", []string{"--address=vip.example", "--node-name=a", "--namespace=default"}},
+		{"When no flags are set, it should name the required flags", "--address, --node-name and --namespace are required", nil},
+		{"When the address is a host name, it should return an error that names the flag", "--address", []string{"--address=vip.example", "--node-name=a", "--namespace=default"}},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			cmd := newVirtualIPCommand()

@@ -236,8 +236,8 @@ func TestFlags(t *testing.T) {
 		args           []string
 		says           string
 	}{
-		{"When the namespace is not known it should name the variable", "", nil, "environment variable MY_NAMESPACE is empty"},
-		{"When there are arguments it should refuse", "hosted", []string{"x"}, `unknown command "x"`},
+		{"When the namespace is not set, it should name the environment variable", "", nil, "environment variable MY_NAMESPACE is empty"},
+		{"When there are arguments, it should return an error", "hosted", []string{"x"}, `unknown command "x"`},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {

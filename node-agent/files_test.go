@@ -24,9 +24,9 @@ func TestNames(t *testing.T) {
 		t.Fatal(err)
 	}
 	for name, tt := range map[string]struct{ file, want string }{
-		"When the machine's name has capitals and a domain, the Node should have it in small letters": {"Worker-1.Example.COM\n", "worker-1.example.com"},
-		"When the file of the name is empty, the Node should have the kernel's name":                  {" \n", strings.ToLower(kernel)},
-		"When there is no file of the name, the Node should have the kernel's name":                   {"", strings.ToLower(kernel)},
+		"When the hostname has capitals and a domain, the Node name should be in lower case": {"Worker-1.Example.COM\n", "worker-1.example.com"},
+		"When the hostname file is empty, it should use the kernel's hostname":               {" \n", strings.ToLower(kernel)},
+		"When the hostname file is missing, it should use the kernel's hostname":             {"", strings.ToLower(kernel)},
 	} {
 		t.Run(name, func(t *testing.T) {
 			m := hosttest.New(t)
@@ -41,11 +41,11 @@ func TestNames(t *testing.T) {
 func TestSentence(t *testing.T) {
 	t.Parallel()
 	for name, tt := range map[string]struct{ text, want string }{
-		"When a message is short, it should be told as it is":              {"no space", "no space"},
-		"When a message is as long as it may be, all of it should be told": {strings.Repeat("x", maxMessage), strings.Repeat("x", maxMessage)},
-		"When a message is longer, it should be seen that there was more":  {strings.Repeat("x", maxMessage+1), strings.Repeat("x", maxMessage) + " ..."},
-		"When a letter is where it is cut, there should be no half of it":  {strings.Repeat("x", maxMessage-1) + "ü and more", strings.Repeat("x", maxMessage-1) + " ..."},
-		"When a program's words are no text, they should become one":       {"exit status 1: \xff\xfe", "exit status 1: ?"},
+		"When a message is short, it should not be changed":                           {"no space", "no space"},
+		"When a message has the maximum length, it should not be changed":             {strings.Repeat("x", maxMessage), strings.Repeat("x", maxMessage)},
+		"When a message is too long, it should be truncated with an ellipsis":         {strings.Repeat("x", maxMessage+1), strings.Repeat("x", maxMessage) + " ..."},
+		"When truncation splits a character, the character should be dropped":         {strings.Repeat("x", maxMessage-1) + "ü and more", strings.Repeat("x", maxMessage-1) + " ..."},
+		"When the output of a program is not UTF-8, invalid bytes should be replaced": {"exit status 1: \xff\xfe", "exit status 1: ?"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			g, got := NewWithT(t), sentence(tt.text)
@@ -66,12 +66,12 @@ func TestCurrentHash(t *testing.T) {
 	t.Parallel()
 	const plan = `{"version": 1`
 	for name, tt := range map[string]struct{ plan, headers, want, says string }{
-		"When the plan names its configuration, it should be that, whatever the machine was installed with": {plan + `, "configHash": "new"}`, "TargetConfigVersionHash: old\n", "new", ""},
-		"When the plan does not name it, it should be what the machine was installed with":                  {plan + "}", "Authorization: Bearer x\nTargetConfigVersionHash: old \nNodePool: a/b\n", "old", ""},
-		"When neither says it, it should be none, and no error":                                             {plan + "}", "NodePool: a/b\n", "", ""},
-		"When the machine was installed by Ignition, there should be no headers":                            {plan + "}", "", "", ""},
-		"When there is no plan, it should say so":                                                           {"", "TargetConfigVersionHash: old\n", "", "0 bytes are not a node plan"},
-		"When the plan is cut short, it should say so":                                                      {plan, "", "", "13 bytes are not a node plan"},
+		"When the plan has a configuration hash, it should return that hash":                     {plan + `, "configHash": "new"}`, "TargetConfigVersionHash: old\n", "new", ""},
+		"When the plan has no configuration hash, it should return the hash of the installation": {plan + "}", "Authorization: Bearer x\nTargetConfigVersionHash: old \nNodePool: a/b\n", "old", ""},
+		"When neither has a configuration hash, it should return an empty hash and no error":     {plan + "}", "NodePool: a/b\n", "", ""},
+		"When Ignition installed the machine without headers, it should return an empty hash":    {plan + "}", "", "", ""},
+		"When there is no plan, it should return an error":                                       {"", "TargetConfigVersionHash: old\n", "", "0 bytes are not a node plan"},
+		"When the plan is truncated, it should return an error":                                  {plan, "", "", "13 bytes are not a node plan"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			g, m := NewWithT(t), hosttest.New(t)
@@ -104,11 +104,11 @@ func TestHeaders(t *testing.T) {
 func TestServerFiles(t *testing.T) {
 	t.Parallel()
 	for name, tt := range map[string]struct{ path, text, says string }{
-		"the CA is not there":        {"", "", "ca.crt holds no certificate"},
-		"the CA is half of one":      {serverDir + "ca.crt", "-----BEGIN CERTIFICATE-----\nhunter2", "ca.crt holds no certificate"},
-		"the CA cannot be read":      {serverDir + "ca.crt/x", "", "is a directory"},
-		"the server cannot be read":  {serverDir + "endpoint/x", "", "is a directory"},
-		"the headers cannot be read": {serverDir + "headers/x", "", "ca.crt holds no certificate"},
+		"the CA is missing":                 {"", "", "ca.crt holds no certificate"},
+		"the CA is truncated":               {serverDir + "ca.crt", "-----BEGIN CERTIFICATE-----\nhunter2", "ca.crt holds no certificate"},
+		"the CA cannot be read":             {serverDir + "ca.crt/x", "", "is a directory"},
+		"the server address cannot be read": {serverDir + "endpoint/x", "", "is a directory"},
+		"the headers cannot be read":        {serverDir + "headers/x", "", "ca.crt holds no certificate"},
 	} {
 		t.Run("When "+name+", the machine should ask nobody, and say why", func(t *testing.T) {
 			g, m := NewWithT(t), hosttest.New(t)
@@ -120,7 +120,7 @@ func TestServerFiles(t *testing.T) {
 			g.Expect(m.Exists(planPath)).To(BeFalse())
 		})
 	}
-	t.Run("When the plan that the machine has is damaged, it should say so and not ask for another by itself", func(t *testing.T) {
+	t.Run("When the stored plan is corrupt, it should return an error and not fetch another one", func(t *testing.T) {
 		g, m := NewWithT(t), hosttest.New(t)
 		m.Put(planPath, `{"version": 1, "pullSecret": "hunter2`)
 		_, err := plan(t.Context(), m.Host)
@@ -173,15 +173,15 @@ func TestDirect(t *testing.T) {
 		want        bool
 		after       string
 	}{
-		"the machine has no proxy":          {"", true, ""},
-		"nothing is reached without it":     {proxy, true, proxy},
-		"all is reached without it":         {proxy + "NO_PROXY=\"*\"\n", true, proxy + "NO_PROXY=\"*\"\n"},
-		"the server is the first":           {"NO_PROXY=\"10.0.0.5,.svc\"\n", true, "NO_PROXY=\"10.0.0.5,.svc\"\n"},
-		"the server is the last":            {"NO_PROXY=\".svc,10.0.0.5\"", true, "NO_PROXY=\".svc,10.0.0.5\""},
-		"the server is the only":            {"NO_PROXY=\"10.0.0.5\"\n", true, "NO_PROXY=\"10.0.0.5\"\n"},
-		"another begins like the server":    {"NO_PROXY=\"10.0.0.50\"\n", false, "NO_PROXY=\"10.0.0.5,10.0.0.50\"\n"},
-		"another ends like the server":      {"NO_PROXY=\"110.0.0.5\"\n", false, "NO_PROXY=\"10.0.0.5,110.0.0.5\"\n"},
-		"a password stands before the list": {proxy + "NO_PROXY=\".svc\"\n", false, proxy + "NO_PROXY=\"10.0.0.5,.svc\"\n"},
+		"the machine has no proxy":                 {"", true, ""},
+		"nothing is reached without it":            {proxy, true, proxy},
+		"NO_PROXY contains all hosts":              {proxy + "NO_PROXY=\"*\"\n", true, proxy + "NO_PROXY=\"*\"\n"},
+		"the server is first in NO_PROXY":          {"NO_PROXY=\"10.0.0.5,.svc\"\n", true, "NO_PROXY=\"10.0.0.5,.svc\"\n"},
+		"the server is last in NO_PROXY":           {"NO_PROXY=\".svc,10.0.0.5\"", true, "NO_PROXY=\".svc,10.0.0.5\""},
+		"the server is the only entry in NO_PROXY": {"NO_PROXY=\"10.0.0.5\"\n", true, "NO_PROXY=\"10.0.0.5\"\n"},
+		"another begins like the server":           {"NO_PROXY=\"10.0.0.50\"\n", false, "NO_PROXY=\"10.0.0.5,10.0.0.50\"\n"},
+		"another ends like the server":             {"NO_PROXY=\"110.0.0.5\"\n", false, "NO_PROXY=\"10.0.0.5,110.0.0.5\"\n"},
+		"a proxy is set before NO_PROXY":           {proxy + "NO_PROXY=\".svc\"\n", false, proxy + "NO_PROXY=\"10.0.0.5,.svc\"\n"},
 	} {
 		t.Run("When "+name+", the kubelet should reach the server without the proxy", func(t *testing.T) {
 			t.Parallel()
@@ -222,13 +222,13 @@ func TestCommands(t *testing.T) {
 		args []string
 		says string
 	}{
-		"a word more than it knows":     {[]string{"run", "now"}, `unknown command "now" for "node-agent run"`},
-		"no command that there is":      {[]string{"walk"}, `unknown command "walk" for "node-agent"`},
-		"a word behind follow":          {[]string{"follow", "me"}, `unknown command "me" for "node-agent follow"`},
-		"a time that is none":           {[]string{"follow", "--ready-timeout", "soon"}, "ready-timeout"},
-		"a word behind the pod's image": {[]string{"sandbox", "x"}, `unknown command "x" for "node-agent sandbox"`},
+		"an extra argument for run":     {[]string{"run", "now"}, `unknown command "now" for "node-agent run"`},
+		"an unknown command":            {[]string{"walk"}, `unknown command "walk" for "node-agent"`},
+		"an extra argument for follow":  {[]string{"follow", "me"}, `unknown command "me" for "node-agent follow"`},
+		"an invalid timeout":            {[]string{"follow", "--ready-timeout", "soon"}, "ready-timeout"},
+		"an extra argument for sandbox": {[]string{"sandbox", "x"}, `unknown command "x" for "node-agent sandbox"`},
 	} {
-		t.Run("When node-agent is given "+name+", it should say so and do nothing", func(t *testing.T) {
+		t.Run("When node-agent gets "+name+", it should say so and do nothing", func(t *testing.T) {
 			t.Parallel()
 			cmd := command()
 			cmd.SetArgs(tt.args)
@@ -237,7 +237,7 @@ func TestCommands(t *testing.T) {
 			NewWithT(t).Expect(cmd.ExecuteContext(t.Context())).To(MatchError(ContainSubstring(tt.says)))
 		})
 	}
-	t.Run("When the release's kubelet is not there, it should say which program was to be started", func(t *testing.T) {
+	t.Run("When the kubelet of the release is missing, it should return an error that names the program", func(t *testing.T) {
 		m := hosttest.New(t)
 		m.Put("/etc/hostname", "worker-1\n")
 		err := kubelet(m.Host, []string{"--config=/etc/kubernetes/kubelet.yaml"})

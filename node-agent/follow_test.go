@@ -108,13 +108,13 @@ func without(files map[string]string) map[string]string {
 }
 
 func TestFollow(t *testing.T) {
-	t.Run("When nothing is wanted, the Node should say what it runs, once", func(t *testing.T) {
+	t.Run("When no configuration is desired, it should report the current configuration once", func(t *testing.T) {
 		m, f := newNode(t)
 		m.Expect(m.heed(f)).To(Succeed())
 		m.Expect(m.heed(f)).To(Succeed())
 		m.Expect(m.guest.patches).To(Equal([]string{"Done old"}))
 	})
-	t.Run("When another configuration is wanted, the machine should come to it, and the Node should say so", func(t *testing.T) {
+	t.Run("When another configuration is desired, it should apply it and report Done", func(t *testing.T) {
 		m, f := newNode(t)
 		m.want("new")
 		m.commands = nil
@@ -131,7 +131,7 @@ func TestFollow(t *testing.T) {
 		m.mustRun()
 		m.Expect(without(m.state())).To(Equal(before), "the next boot changes nothing")
 	})
-	t.Run("When only the configuration changes, no release should be pulled", func(t *testing.T) {
+	t.Run("When only the configuration changes, it should not pull a release", func(t *testing.T) {
 		m, f := newNode(t)
 		m.later(func(p *nodeplan.Plan) {
 			p.ConfigHash = "new"
@@ -145,7 +145,7 @@ func TestFollow(t *testing.T) {
 		m.Expect(m.read("/etc/kubernetes/kubelet.yaml")).To(Equal("maxPods: 3\n"))
 		m.Expect(m.guest.patches).To(Equal([]string{"Working old", "Done new"}))
 	})
-	t.Run("When the machine was installed by Ignition, it should go the same way, and leave what is Ignition's own", func(t *testing.T) {
+	t.Run("When Ignition installed the machine, it should apply the update and keep Ignition's own files", func(t *testing.T) {
 		m, f := newNode(t)
 		m.put(nodeplan.UnitDir+"hypershift-node-agent.service", "Ignition's")
 		rest, err := json.Marshal(nodeplan.Plan{Version: nodeplan.Version, ConfigHash: "old", Node: m.plan.Node, Pod: m.plan.Pod, Owned: m.plan.Paths()})
@@ -156,14 +156,14 @@ func TestFollow(t *testing.T) {
 		m.isNew()
 		m.Expect(m.read(nodeplan.UnitDir + "hypershift-node-agent.service")).To(Equal("Ignition's"))
 	})
-	t.Run("When the machine's plan is of an older server, the Node should say what the machine was installed with", func(t *testing.T) {
+	t.Run("When an older server rendered the plan, it should report the hash of the installation", func(t *testing.T) {
 		m, f := newNode(t)
 		m.put(planPath, strings.Replace(m.read(planPath), `"configHash":"old",`, "", 1))
 		m.put(serverDir+"headers", m.read(serverDir+"headers")+"TargetConfigVersionHash: installed\n")
 		m.Expect(m.heed(f)).To(Succeed())
 		m.Expect(m.guest.patches).To(Equal([]string{"Done installed"}))
 	})
-	t.Run("When the server has a newer node-agent, that should go on", func(t *testing.T) {
+	t.Run("When the server has a newer node-agent, that program should continue the update", func(t *testing.T) {
 		m, f := newNode(t)
 		m.program = "a newer program"
 		became := errors.New("it is another program from here on")
@@ -186,8 +186,8 @@ func TestRollBack(t *testing.T) {
 		says string
 	}{
 		{"the kubelet cannot read its configuration", func(m *machine) { m.edit(&m.next, "/etc/kubernetes/kubelet.yaml", "broken\n") }, "the kubelet kubelet of 2 ended 5 times"},
-		{"a file of it belongs to nobody", func(m *machine) { m.next.Files[len(m.next.Files)-1].Owner.User = "ghost" }, `there is no "ghost"`},
-		{"a file of the image is in its way", func(m *machine) { m.put("/etc/only-new", "the image's") }, "set overwrite"},
+		{"a file of the configuration has an unknown owner", func(m *machine) { m.next.Files[len(m.next.Files)-1].Owner.User = "ghost" }, `there is no "ghost"`},
+		{"a file of the image conflicts with the configuration", func(m *machine) { m.put("/etc/only-new", "the image's") }, "set overwrite"},
 	} {
 		t.Run("When "+tc.name+", the machine should be as before, and the Node should say why", func(t *testing.T) {
 			m, f := newNode(t)
@@ -216,7 +216,7 @@ func TestRollBack(t *testing.T) {
 			m.Expect(state+message).To(Equal("Done"), "what is over is not told for ever")
 		})
 	}
-	t.Run("When the Node is not Ready with what it had either, it should say both", func(t *testing.T) {
+	t.Run("When the Node is not Ready after the rollback either, it should report both failures", func(t *testing.T) {
 		m, f := newNode(t)
 		m.edit(&m.next, "/etc/kubernetes/kubelet.yaml", "broken\n")
 		run := m.host.Run
@@ -231,7 +231,7 @@ func TestRollBack(t *testing.T) {
 		m.Expect(state).To(Equal("Failed"))
 		m.Expect(message).To(And(ContainSubstring("rolled back"), ContainSubstring("with its previous configuration the kubelet")))
 	})
-	t.Run("When the kubelet reports no Ready condition, it should be given its time, and the reason", func(t *testing.T) {
+	t.Run("When the kubelet reports no Ready condition, it should wait until the timeout and report the reason", func(t *testing.T) {
 		m, f := newNode(t)
 		f.ready = 50 * time.Millisecond
 		m.host.Run = stopAt(m.host.Run, "systemctl restart --no-block hypershift-containerd.service kubelet.service", func() {
@@ -253,13 +253,13 @@ func TestNotTaken(t *testing.T) {
 		harm func(m *machine)
 		says string
 	}{
-		{"the server refuses", func(m *machine) { m.status = http.StatusForbidden }, "403 Forbidden"},
-		{"the server gives another configuration", func(m *machine) { m.next.ConfigHash = "other"; m.want("other"); m.next.ConfigHash = "new" }, "404"},
-		{"the server is another", func(m *machine) { m.put(nodeplan.ServerCA, string(m.registry.CA)) }, "certificate"},
-		{"the machine does not know its server", func(m *machine) { m.Expect(os.Remove(m.host.Path(nodeplan.ServerEndpoint))).To(Succeed()) }, "replace the machine once"},
-		{"the plan is newer than this program", func(m *machine) { m.next.Version = 9 }, "version 9"},
+		{"the server rejects the request", func(m *machine) { m.status = http.StatusForbidden }, "403 Forbidden"},
+		{"the server has another configuration", func(m *machine) { m.next.ConfigHash = "other"; m.want("other"); m.next.ConfigHash = "new" }, "404"},
+		{"the server's certificate is not trusted", func(m *machine) { m.put(nodeplan.ServerCA, string(m.registry.CA)) }, "certificate"},
+		{"the machine has no server endpoint", func(m *machine) { m.Expect(os.Remove(m.host.Path(nodeplan.ServerEndpoint))).To(Succeed()) }, "replace the machine once"},
+		{"the version of the plan is newer than node-agent supports", func(m *machine) { m.next.Version = 9 }, "version 9"},
 		{"node-agent comes damaged", func(m *machine) { m.program = "damaged this program" }, "checksum"},
-		{"the release is not to be had", func(m *machine) { m.next.Node.Name, m.next.Node.Sources = "gone", []nodeplan.Source{nowhere} }, "pulling " + nowhere.Image},
+		{"the release image cannot be pulled", func(m *machine) { m.next.Node.Name, m.next.Node.Sources = "gone", []nodeplan.Source{nowhere} }, "pulling " + nowhere.Image},
 		{"the release has no kubelet", func(m *machine) {
 			name := m.push("empty", map[string]string{"usr/bin/ctr": "ctr"})
 			m.next.Node = nodeplan.Image{Name: name, Sources: []nodeplan.Source{{Image: name, CAs: m.plan.Node.Sources[0].CAs}}}
@@ -427,7 +427,7 @@ func TestNewKernelArguments(t *testing.T) {
 		m.host.Run = m.run
 	}
 	rebooted(func(ctx context.Context) error { return f.heed(ctx, map[string]string{desiredAnnotation: "new"}) })
-	t.Run("When the machine comes back with them, it should be on its new configuration", func(t *testing.T) {
+	t.Run("When the machine reboots with the arguments, it should complete the new configuration", func(t *testing.T) {
 		m.put("/proc/sys/kernel/random/boot_id", "second\n")
 		m.put("/proc/cmdline", "quiet hugepages=4\n")
 		m.mustRun()
@@ -435,7 +435,7 @@ func TestNewKernelArguments(t *testing.T) {
 		m.Expect(m.heed(f)).To(Succeed())
 		m.isNew()
 	})
-	t.Run("When a later configuration has none, the machine should start anew without them", func(t *testing.T) {
+	t.Run("When a later configuration has no arguments, it should reboot the machine without them", func(t *testing.T) {
 		m.later(func(p *nodeplan.Plan) { p.ConfigHash = "third" })
 		rebooted(func(ctx context.Context) error { return f.heed(ctx, map[string]string{desiredAnnotation: "third"}) })
 		m.Expect(m.host.Exists("/etc/default/grub.d/90-hypershift.cfg")).To(BeFalse())

@@ -63,7 +63,7 @@ func TestHealthy(t *testing.T) {
 			m.Expect(err).To(MatchError(ContainSubstring(tt.says)))
 		})
 	}
-	t.Run("When the machine shuts down while its Node is waited for, that should be no outcome", func(t *testing.T) {
+	t.Run("When the machine shuts down during the wait, it should return the context error", func(t *testing.T) {
 		m, f := member(t)
 		f.alive = time.Hour
 		ctx, cancel := context.WithCancel(t.Context())
@@ -71,7 +71,7 @@ func TestHealthy(t *testing.T) {
 		m.Expect(f.healthy(ctx)).To(Or(MatchError(context.Canceled), MatchError(ContainSubstring("context canceled"))))
 		m.Expect(ctx.Err()).To(HaveOccurred())
 	})
-	t.Run("When systemd does not say how often the kubelet ended, the Node should decide", func(t *testing.T) {
+	t.Run("When systemd does not report the kubelet's restarts, it should rely on the Node", func(t *testing.T) {
 		m, f := member(t)
 		m.host.Run = func(ctx context.Context, stdin io.Reader, program string, args ...string) ([]byte, error) {
 			if program == "systemctl" {
@@ -180,7 +180,7 @@ func TestTell(t *testing.T) {
 			m.Expect(message).To(Equal(tt.wantMessage))
 		})
 	}
-	t.Run("When the Node cannot be told, it should be said which, and be told at the next attempt", func(t *testing.T) {
+	t.Run("When the Node cannot be annotated, it should return an error and retry", func(t *testing.T) {
 		m, f := member(t)
 		m.guest.away = true
 		now := cluster.Annotations{}

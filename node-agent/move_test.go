@@ -55,7 +55,7 @@ func (m *machine) restarts() int {
 }
 
 func TestMove(t *testing.T) {
-	t.Run("When nothing is wanted, the Node should say what it goes by, with the first that it says", func(t *testing.T) {
+	t.Run("When no address is desired, it should report the current address in the first patch", func(t *testing.T) {
 		m, f := newNode(t)
 		at, err := goesBy(m.host)
 		m.Expect(err).NotTo(HaveOccurred())
@@ -65,7 +65,7 @@ func TestMove(t *testing.T) {
 		m.Expect(m.guest.patches).To(HaveLen(1))
 		m.Expect(m.restarts()).To(BeZero())
 	})
-	t.Run("When another address is wanted, both servers should be known there, and the kubelet be started anew once", func(t *testing.T) {
+	t.Run("When another address is desired, it should move both servers there and restart the kubelet once", func(t *testing.T) {
 		m, f := newNode(t)
 		endpoint, before := m.read(nodeplan.ServerEndpoint), m.read(cluster.Kubeconfig)
 		to := m.otherAddress()
@@ -86,7 +86,7 @@ func TestMove(t *testing.T) {
 		m.Expect(m.guest.patches).To(HaveLen(writes), "a settled machine writes nothing")
 		m.Expect(m.restarts()).To(Equal(1))
 	})
-	t.Run("When only the ignition-server is elsewhere, the kubelet should run on", func(t *testing.T) {
+	t.Run("When only the ignition-server moves, it should not restart the kubelet", func(t *testing.T) {
 		m, f := newNode(t)
 		_, ignition, _ := strings.Cut(m.otherAddress(), " ")
 		at, err := goesBy(m.host)
@@ -98,10 +98,10 @@ func TestMove(t *testing.T) {
 		m.Expect(m.restarts()).To(BeZero())
 	})
 	for name, harm := range map[string]func(m *machine) string{
-		"When there is no answer at the address": func(*machine) string { return "https://127.0.0.1:1" },
-		"When no ignition-server answers there":  func(m *machine) string { return m.otherServer() + " nobody.invalid" },
-		"When its certificate does not name it":  func(m *machine) string { return strings.Replace(m.otherServer(), "127.0.0.1", "127.0.0.2", 1) },
-		"When another cluster's server is there": func(m *machine) string { return m.stranger() },
+		"When no server responds at the address":                  func(*machine) string { return "https://127.0.0.1:1" },
+		"When no ignition-server responds there":                  func(m *machine) string { return m.otherServer() + " nobody.invalid" },
+		"When the server's certificate does not contain the host": func(m *machine) string { return strings.Replace(m.otherServer(), "127.0.0.1", "127.0.0.2", 1) },
+		"When the server belongs to another cluster":              func(m *machine) string { return m.stranger() },
 	} {
 		t.Run(name+", the machine should stay as it is, say why, and go on with its configuration", func(t *testing.T) {
 			m, f := newNode(t)
@@ -145,7 +145,7 @@ func TestMove(t *testing.T) {
 			m.Expect(m.restarts()).To(Equal(1))
 		})
 	}
-	t.Run("When the kubelet cannot be started anew, the Node should not say that it goes by the address before it can", func(t *testing.T) {
+	t.Run("When restarting the kubelet fails, it should not report the new address until a restart succeeds", func(t *testing.T) {
 		m, f := newNode(t)
 		to := m.otherAddress()
 		m.moveTo(to)
@@ -157,7 +157,7 @@ func TestMove(t *testing.T) {
 		current, _ = m.addressed()
 		m.Expect(current).To(Equal(to))
 	})
-	t.Run("When the machine has a proxy, the kubelet should not reach the address through it, also when the next boot forgets that", func(t *testing.T) {
+	t.Run("When the machine has a proxy, it should exclude the new API server from the proxy, also after a reboot", func(t *testing.T) {
 		m, f := newNode(t)
 		const environment = "HTTPS_PROXY=\"http://proxy.example:3128\"\nNO_PROXY=\".svc,127.0.0.1\"\n"
 		m.put(nodeplan.ProxyEnvironment, environment)

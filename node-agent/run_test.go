@@ -25,7 +25,7 @@ var nowhere = nodeplan.Source{Image: "127.0.0.1:1/not/there:1"}
 
 func TestRun(t *testing.T) {
 	m := newMachine(t)
-	t.Run("When the first stage is through, the machine should become a node", func(t *testing.T) {
+	t.Run("When the first stage has finished, the machine should become a node", func(t *testing.T) {
 		m.plan.Node.Sources = append([]nodeplan.Source{nowhere}, m.plan.Node.Sources...)
 		m.mustRun()
 		m.Expect(m.read("/opt/hypershift/node/current/usr/bin/kubelet")).To(Equal("kubelet of the release"))
@@ -53,7 +53,7 @@ func TestRun(t *testing.T) {
 		}))
 		m.Expect(m.log.String()).NotTo(Or(ContainSubstring("secret"), ContainSubstring("c2VjcmV0"), ContainSubstring("kind: Config")))
 	})
-	t.Run("When the machine starts again, it should need no server, and change no file", func(t *testing.T) {
+	t.Run("When the machine starts again, it should need no server and change no files", func(t *testing.T) {
 		before, pulls, requests := m.state(), m.registry.Requests(), m.requests
 		m.put("/proc/swaps", "Filename Type Size Used Priority\n")
 		before["/proc/swaps"] = m.state()["/proc/swaps"]
@@ -65,7 +65,7 @@ func TestRun(t *testing.T) {
 		m.Expect(m.commands).NotTo(ContainElement(HavePrefix("useradd")))
 		m.Expect(m.commands).To(ContainElement("systemctl start --no-block hypershift-containerd.service kubelet.service"))
 	})
-	t.Run("When it comes back after more than an hour and has not joined, it should ask for credentials that live", func(t *testing.T) {
+	t.Run("When a machine restarts after an hour without having joined, it should fetch new credentials", func(t *testing.T) {
 		m := newMachine(t)
 		m.mustRun()
 		long := time.Now().Add(-time.Hour)
@@ -79,12 +79,12 @@ func TestRun(t *testing.T) {
 		m.status = http.StatusNetworkAuthenticationRequired
 		m.mustRun()
 	})
-	t.Run("When an administrator has changed a file, it should stay", func(t *testing.T) {
+	t.Run("When an administrator has changed a file, it should keep the change", func(t *testing.T) {
 		m.put("/etc/motd", "mine\n")
 		m.mustRun()
 		m.Expect(m.read("/etc/motd")).To(Equal("mine\n"))
 	})
-	t.Run("When there is no systemd and the cgroups are of version 1, runtime and kubelet should both keep cgroups themselves", func(t *testing.T) {
+	t.Run("When there is no systemd and cgroups are v1, containerd and the kubelet should both use cgroupfs", func(t *testing.T) {
 		m.put("/proc/1/comm", "init\n")
 		m.Expect(os.Remove(m.host.Path("/sys/fs/cgroup/cgroup.controllers"))).To(Succeed())
 		m.mustRun()
@@ -110,7 +110,7 @@ func TestIgnition(t *testing.T) {
 		m.put(planPath, string(rest))
 		return m
 	}
-	t.Run("When Ignition is through, the machine should become a node without asking the ignition-server", func(t *testing.T) {
+	t.Run("When Ignition has finished, the machine should become a node without the ignition-server", func(t *testing.T) {
 		m := ignited(t)
 		m.mustRun()
 		m.Expect(m.requests).To(BeZero())
@@ -120,7 +120,7 @@ func TestIgnition(t *testing.T) {
 		m.Expect(m.commands).NotTo(ContainElement(HavePrefix("useradd")))
 		m.Expect(m.commands).To(ContainElement("systemctl start --no-block hypershift-containerd.service kubelet.service"))
 	})
-	t.Run("When it is started again after hours, its disk damaged, it should be mended, and still ask no ignition-server", func(t *testing.T) {
+	t.Run("When a machine restarts after hours with a corrupt disk, it should repair it without the ignition-server", func(t *testing.T) {
 		m := ignited(t)
 		m.mustRun()
 		long := time.Now().Add(-5 * time.Hour)
@@ -132,7 +132,7 @@ func TestIgnition(t *testing.T) {
 		m.Expect(m.commands).To(ContainElement("systemctl start --no-block hypershift-containerd.service kubelet.service"))
 		m.Expect(m.requests).To(BeZero())
 	})
-	t.Run("When the node image has a kubelet only, as before there was node-agent, it should say how to make another", func(t *testing.T) {
+	t.Run("When the node image has only a kubelet, it should return an error that names the build command", func(t *testing.T) {
 		m := ignited(t)
 		old := m.push("old", map[string]string{"usr/bin/kubelet": "kubelet"})
 		m.put(planPath, strings.ReplaceAll(m.read(planPath), m.plan.Node.Name, old))
@@ -160,7 +160,7 @@ func TestLostPower(t *testing.T) {
 	whole.mustRun()
 	want := whole.normal()
 	for cut := 1; cut <= len(whole.commands); cut++ {
-		t.Run("When the power goes at \""+whole.commands[cut-1]+"\", the next start should come to the same", func(t *testing.T) {
+		t.Run("When power is lost at \""+whole.commands[cut-1]+"\", the next start should come to the same", func(t *testing.T) {
 			m := newMachine(t)
 			m.failAt = cut
 			_ = run(t.Context(), m.host)
@@ -181,8 +181,8 @@ func TestHeal(t *testing.T) {
 		harm func(m *machine)
 	}{
 		{"half of an unpack", func(m *machine) { m.put("/opt/hypershift/node/.partial/usr/bin/kubelet", "kub") }},
-		{"a program of zeros", func(m *machine) { m.mustRun(); m.put("/opt/hypershift/node/current/usr/bin/runc", "\x00\x00") }},
-		{"a program that is gone", func(m *machine) {
+		{"a program that contains only zeros", func(m *machine) { m.mustRun(); m.put("/opt/hypershift/node/current/usr/bin/runc", "\x00\x00") }},
+		{"a program that is missing", func(m *machine) {
 			m.mustRun()
 			m.Expect(os.Remove(m.host.Path("/opt/hypershift/node/current/usr/bin/containerd"))).To(Succeed())
 		}},
@@ -190,14 +190,14 @@ func TestHeal(t *testing.T) {
 			m.mustRun()
 			m.Expect(os.Remove(m.host.Path("/opt/hypershift/node/current"))).To(Succeed())
 		}},
-		{"a list of files that is cut short", func(m *machine) { m.mustRun(); m.put("/opt/hypershift/node/current/installed.json", "{") }},
+		{"a truncated list of files", func(m *machine) { m.mustRun(); m.put("/opt/hypershift/node/current/installed.json", "{") }},
 		{"another release", func(m *machine) {
 			m.mustRun()
 			m.put("/opt/hypershift/node/sha256-0/usr/bin/kubelet", "old")
 			m.put("/opt/hypershift/node/current/usr/bin/kubelet", "old")
 			m.put("/opt/hypershift/node/current/installed.json", `{"image":"registry.example/node:old"}`)
 		}},
-		{"a CNI plugin that is cut short", func(m *machine) { m.mustRun(); m.put("/opt/cni/bin/bridge", "br") }},
+		{"a truncated CNI plugin", func(m *machine) { m.mustRun(); m.put("/opt/cni/bin/bridge", "br") }},
 	} {
 		t.Run("When there is "+tc.name+", it should be healed", func(t *testing.T) {
 			m := newMachine(t)
@@ -221,22 +221,22 @@ func TestRefusals(t *testing.T) {
 		harm    func(m *machine)
 		refusal string
 	}{
-		{"the ignition-server has nothing yet", func(m *machine) { m.status = http.StatusNetworkAuthenticationRequired }, "there is no node configuration for this token"},
-		{"the server is somebody else", func(m *machine) { m.put(serverDir+"ca.crt", string(m.registry.CA)) }, "certificate"},
+		{"the ignition-server has no configuration yet", func(m *machine) { m.status = http.StatusNetworkAuthenticationRequired }, "there is no node configuration for this token"},
+		{"the server's certificate is not trusted", func(m *machine) { m.put(serverDir+"ca.crt", string(m.registry.CA)) }, "certificate"},
 		{"the plan is an Ignition config", func(m *machine) { m.plan = nodeplan.Plan{} }, "are not a node plan"},
-		{"the plan is newer", func(m *machine) { m.plan.Version = 9 }, "version 9"},
+		{"the version of the plan is too new", func(m *machine) { m.plan.Version = 9 }, "version 9"},
 		{"the node image has no container runtime", func(m *machine) {
 			name := m.push("old", map[string]string{"usr/bin/kubelet": "kubelet"})
 			m.plan.Node = nodeplan.Image{Name: name, Sources: []nodeplan.Source{{Image: name, CAs: m.plan.Pod.Sources[0].CAs}}}
 		}, "no program /usr/bin/containerd"},
 		{"no registry has the image", func(m *machine) { m.plan.Node.Sources = []nodeplan.Source{nowhere} }, "pulling " + nowhere.Image},
 		{"the registry's certificate is not trusted", func(m *machine) { m.plan.Node.Sources[0].CAs = nil }, "certificate"},
-		{"every registry is forbidden", func(m *machine) { m.plan.Node.Sources = nil }, "no source is permitted"},
-		{"the image has a file that is not to be replaced", func(m *machine) {
+		{"no source is permitted", func(m *machine) { m.plan.Node.Sources = nil }, "no source is permitted"},
+		{"the image has a conflicting file without overwrite", func(m *machine) {
 			m.put("/etc/kept", "theirs")
 			m.plan.Files = append(m.plan.Files, nodeplan.File{Path: "/etc/kept", Mode: 0o644, Content: []byte("ours"), Keep: true})
 		}, "set overwrite"},
-		{"a file belongs to nobody", func(m *machine) { m.plan.Files[1].Owner.User = "ghost" }, `there is no "ghost" in /etc/passwd`},
+		{"a file has an unknown owner", func(m *machine) { m.plan.Files[1].Owner.User = "ghost" }, `there is no "ghost" in /etc/passwd`},
 	} {
 		t.Run("When "+tc.name+", it should say so, and start no kubelet", func(t *testing.T) {
 			m := newMachine(t)
@@ -247,7 +247,7 @@ func TestRefusals(t *testing.T) {
 			m.Expect(m.commands).NotTo(ContainElement(ContainSubstring("kubelet.service")))
 		})
 	}
-	t.Run("When an insecure registry is named as one, it should be used", func(t *testing.T) {
+	t.Run("When a registry is marked insecure, it should be used", func(t *testing.T) {
 		m := newMachine(t)
 		m.plan.Node.Sources[0].CAs, m.plan.Node.Sources[0].Insecure = nil, true
 		m.mustRun()
@@ -255,7 +255,7 @@ func TestRefusals(t *testing.T) {
 }
 
 func TestUntil(t *testing.T) {
-	t.Run("When the server answers late, it should have waited for it", func(t *testing.T) {
+	t.Run("When the server is not ready at first, it should retry until it responds", func(t *testing.T) {
 		m := newMachine(t)
 		m.status = http.StatusServiceUnavailable
 		m.Expect(until(t.Context(), m.host, time.Millisecond, func(ctx context.Context, h *host.Host) error {
@@ -270,7 +270,7 @@ func TestUntil(t *testing.T) {
 		m.Expect(m.requests).To(Equal(4))
 		m.Expect(strings.Count(m.log.String(), "not done yet, trying again")).To(Equal(3))
 	})
-	t.Run("When the machine shuts down, it should give up", func(t *testing.T) {
+	t.Run("When the machine shuts down, it should stop retrying", func(t *testing.T) {
 		m := newMachine(t)
 		ctx, cancel := context.WithCancel(t.Context())
 		cancel()
@@ -287,26 +287,26 @@ func TestKernelArguments(t *testing.T) {
 		m.host.Run = stopAt(m.run, "systemctl reboot", cancel)
 		return run(ctx, m.host)
 	}
-	t.Run("When arguments are missing, the machine should start anew with them before it is a node", func(t *testing.T) {
+	t.Run("When arguments are missing, the machine should reboot with them before it becomes a node", func(t *testing.T) {
 		m.put("/var/lib/cloud/instance/boot-finished", "")
 		m.Expect(rebooted(t.Context())).To(MatchError(context.Canceled))
 		m.Expect(m.commands[len(m.commands)-2:]).To(Equal([]string{"update-grub", "systemctl reboot"}))
 		m.Expect(m.read("/etc/default/grub.d/90-hypershift.cfg")).To(ContainSubstring(`GRUB_CMDLINE_LINUX="$GRUB_CMDLINE_LINUX quiet hugepages=8"`))
 		m.Expect(m.commands).NotTo(ContainElement(ContainSubstring("kubelet.service")))
 	})
-	t.Run("When the power went before the restart, it should be asked for again", func(t *testing.T) {
+	t.Run("When power was lost before the reboot, it should request the reboot again", func(t *testing.T) {
 		m.Expect(rebooted(t.Context())).To(MatchError(context.Canceled))
 	})
-	t.Run("When the kernel has not taken them, it should say so and not start again and again", func(t *testing.T) {
+	t.Run("When the kernel lacks the arguments after the reboot, it should return an error", func(t *testing.T) {
 		m.put("/proc/sys/kernel/random/boot_id", "second\n")
 		m.Expect(run(t.Context(), m.host)).To(MatchError(ContainSubstring("its kernel still lacks hugepages=8")))
 	})
-	t.Run("When the kernel has them, the machine should become a node", func(t *testing.T) {
+	t.Run("When the kernel has the arguments, the machine should become a node", func(t *testing.T) {
 		m.put("/proc/cmdline", "quiet hugepages=8\n")
 		m.mustRun()
 		m.Expect(m.commands).To(ContainElement(ContainSubstring("kubelet.service")))
 	})
-	t.Run("When cloud-init is not through, the machine should not be taken away under it", func(t *testing.T) {
+	t.Run("When cloud-init has not finished, it should not reboot the machine", func(t *testing.T) {
 		m := newMachine(t)
 		m.plan.KernelArguments = []string{"nosmt"}
 		ctx, cancel := context.WithCancel(t.Context())
@@ -331,12 +331,12 @@ func TestSandbox(t *testing.T) {
 	m := newMachine(t)
 	m.mustRun()
 	m.commands = nil
-	t.Run("When the container runtime has no pod image, it should get it under its name", func(t *testing.T) {
+	t.Run("When the container runtime lacks the pod image, it should import the image under its name", func(t *testing.T) {
 		m.Expect(sandbox(t.Context(), m.host)).To(Succeed())
 		m.Expect(m.images).To(Equal([]string{m.plan.Pod.Name}))
 		m.Expect(m.commands[len(m.commands)-1]).To(HaveSuffix("images label " + m.plan.Pod.Name + " io.cri-containerd.pinned=pinned"))
 	})
-	t.Run("When it has it, nothing should be pulled", func(t *testing.T) {
+	t.Run("When the container runtime has the pod image, it should not pull it", func(t *testing.T) {
 		before := m.registry.Requests()
 		m.Expect(sandbox(t.Context(), m.host)).To(Succeed())
 		m.Expect(m.registry.Requests()).To(Equal(before))
@@ -345,7 +345,7 @@ func TestSandbox(t *testing.T) {
 }
 
 func TestNodeName(t *testing.T) {
-	t.Run("When the machine has a name, the node should have it in lower case", func(t *testing.T) {
+	t.Run("When the hostname has capitals, the Node name should be in lower case", func(t *testing.T) {
 		m := newMachine(t)
 		m.Expect(nodeName(m.host)).To(Equal("worker-1"))
 	})
@@ -370,7 +370,7 @@ func TestHostileImage(t *testing.T) {
 			m.Expect(filepath.Join(filepath.Dir(m.host.Root), "evil")).NotTo(BeAnExistingFile())
 		})
 	}
-	t.Run("When programs are links as from the image's root, they should be found", func(t *testing.T) {
+	t.Run("When programs are absolute symlinks, they should resolve within the image", func(t *testing.T) {
 		m := newMachine(t)
 		files := nodeFiles()
 		files["usr/bin/kubelet"], files["usr/local/bin/kubelet"] = "-> /usr/local/bin/kubelet", "the real one"

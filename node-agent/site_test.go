@@ -19,7 +19,7 @@ import (
 
 // TestNeighbours covers files that a site may have installed on the machine before.
 func TestNeighbours(t *testing.T) {
-	t.Run("When the distribution's container runtime is there, it should be left as it is", func(t *testing.T) {
+	t.Run("When the distribution's container runtime is installed, it should not be changed", func(t *testing.T) {
 		m := newMachine(t)
 		theirs := map[string]string{
 			"/usr/bin/containerd": "theirs", "/usr/bin/runc": "theirs", "/etc/containerd/config.toml": "version = 2\n", "/var/lib/containerd/meta.db": "images",
@@ -36,7 +36,7 @@ func TestNeighbours(t *testing.T) {
 		m.Expect(m.read("/etc/hypershift/containerd.toml")).NotTo(MatchRegexp(`"/(run|var/lib)/containerd`))
 		m.Expect(m.host.Exists("/etc/crictl.yaml")).To(BeFalse(), "their crictl has their configuration")
 	})
-	t.Run("When the machine has AppArmor, nothing should turn it off", func(t *testing.T) {
+	t.Run("When the machine has AppArmor, it should stay enabled", func(t *testing.T) {
 		m := newMachine(t)
 		m.put("/sys/module/apparmor/parameters/enabled", "Y\n")
 		m.mustRun()
@@ -44,7 +44,7 @@ func TestNeighbours(t *testing.T) {
 		m.Expect(m.commands).NotTo(ContainElement(ContainSubstring("apparmor")))
 		m.Expect(m.host.Exists("/etc/default/grub.d/90-hypershift.cfg")).To(BeFalse(), "the kernel's command line is the image's")
 	})
-	t.Run("When systemd runs on cgroups of version 1, as an administrator may choose, it should keep them and the kubelet should start all the same", func(t *testing.T) {
+	t.Run("When systemd runs on cgroups v1, containerd should use systemd and the kubelet should start", func(t *testing.T) {
 		m := newMachine(t)
 		m.Expect(os.Remove(m.host.Path("/sys/fs/cgroup/cgroup.controllers"))).To(Succeed())
 		m.mustRun()
@@ -74,21 +74,21 @@ func TestProxy(t *testing.T) {
 	m.plan.Node.Sources = []nodeplan.Source{{Image: strings.Replace(m.plan.Node.Name, m.registry.Host, outside, 1), Insecure: true}}
 	m.plan.Pod.Sources = []nodeplan.Source{{Image: strings.Replace(m.plan.Pod.Name, "127.0.0.1", direct, 1), Insecure: true}}
 	m.mustRun()
-	t.Run("When the cluster has a proxy, the release should be pulled through it", func(*testing.T) {
+	t.Run("When the cluster has a proxy, it should pull the release through the proxy", func(*testing.T) {
 		mu.Lock()
 		defer mu.Unlock()
 		m.Expect(asked).NotTo(BeEmpty())
 		m.Expect(asked).To(HaveEach("CONNECT " + outside))
 		m.Expect(m.read("/opt/hypershift/node/current/usr/bin/kubelet")).To(Equal("kubelet of the release"))
 	})
-	t.Run("When another registry is reached without the proxy, the proxy should not be asked", func(t *testing.T) {
+	t.Run("When a registry is in NO_PROXY, it should not use the proxy", func(t *testing.T) {
 		m.Expect(sandbox(t.Context(), m.host)).To(Succeed())
 		m.Expect(m.images).To(Equal([]string{m.plan.Pod.Name}))
 		mu.Lock()
 		defer mu.Unlock()
 		m.Expect(asked).To(HaveEach("CONNECT " + outside))
 	})
-	t.Run("When the proxy lets nobody through, it should say so, without the proxy's password", func(t *testing.T) {
+	t.Run("When the proxy rejects the connection, it should return an error without the proxy's password", func(t *testing.T) {
 		m := newMachine(t)
 		shut := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusForbidden) }))
 		t.Cleanup(shut.Close)

@@ -44,32 +44,32 @@ func TestTakeoverCommand(t *testing.T) {
 		// want is a part of the output. at is the directory that then has the initramfs.
 		want, at, wantErr string
 	}{
-		"When all is given, it should say what overwrites the disk": {
+		"When all flags are set, it should print the commands that overwrite the disk": {
 			args: []string{"--stream", in("stream.json"), "--ignition", in("node.ign"), "--network", in("network"), "--disk", "/dev/disk/by-id/wwn-1", "--karg", "nosmt", "--to", "/srv/t"},
 			want: "Ready to install CoreOS 42.1 on /dev/disk/by-id/wwn-1. Nothing is changed yet; these overwrite that disk (kexec is of the package kexec-tools):\n\n" +
 				"  kexec --load --kexec-file-syscall '/srv/t/kernel' --initrd='/srv/t/initramfs' --command-line='ignition.firstboot ignition.platform.id=metal'\n  systemctl kexec\n\n" +
 				"If you do not go on, remove '/srv/t': the initramfs holds the config's token.\n",
 			at: "/srv/t",
 		},
-		"When the folder has a blank and a quote, what is printed should be one word for a shell": {
+		"When the directory has a space and a quote, it should quote the printed path for a shell": {
 			args: []string{"--stream", in("stream.json"), "--ignition", in("node.ign"), "--disk", "/dev/disk/by-id/wwn-1", "--to", "/srv/my disk's"},
 			want: `  kexec --load --kexec-file-syscall '/srv/my disk'\''s/kernel' --initrd='/srv/my disk'\''s/initramfs' --command-line=`,
 			at:   "/srv/my disk's",
 		},
-		"When the folder is relative, it should be that below the current one": {
+		"When the directory is relative, it should be resolved against the working directory": {
 			args: []string{"--stream", in("stream.json"), "--ignition", in("node.ign"), "--disk", "/dev/disk/by-id/wwn-1", "--to", "t"},
 			want: "--initrd='" + filepath.Join(inputs, "t/initramfs") + "'",
 			at:   filepath.Join(inputs, "t"),
 		},
-		"When the network has no file, it should be refused": {args: []string{"--stream", in("stream.json"), "--ignition", in("node.ign"), "--network", in("none-in-it")},
+		"When the network directory is empty, it should return an error": {args: []string{"--stream", in("stream.json"), "--ignition", in("node.ign"), "--network", in("none-in-it")},
 			wantErr: "--network: " + in("none-in-it") + " is empty: leave the flag out for DHCP"},
-		"When no stream is named, it should ask for one":          {args: []string{"--ignition", in("node.ign")}, wantErr: `required flag(s) "stream" not set`},
-		"When the stream is not there, it should name the flag":   {args: []string{"--stream", in("none"), "--ignition", in("node.ign")}, wantErr: "--stream: open "},
-		"When the stream has nothing, it should name the flag":    {args: []string{"--stream", in("empty.json"), "--ignition", in("node.ign")}, wantErr: "--stream: the stream has nothing for the architecture"},
-		"When the config is not there, it should name the flag":   {args: []string{"--stream", in("stream.json"), "--ignition", in("none")}, wantErr: "--ignition: open "},
-		"When the network is not there, it should name the flag":  {args: []string{"--stream", in("stream.json"), "--ignition", in("node.ign"), "--network", in("none")}, wantErr: "--network: open "},
-		"When the network holds other files, it should name them": {args: []string{"--stream", in("stream.json"), "--ignition", in("node.ign"), "--network", in("bad"), "--disk", "/dev/disk/by-id/wwn-1"}, wantErr: `"notes.txt" is not the name of a NetworkManager keyfile`},
-		"When the disk is one that may change, it should be refused": {args: []string{"--stream", in("stream.json"), "--ignition", in("node.ign"), "--disk", "/dev/sda"},
+		"When no stream is given, it should name the required flag":          {args: []string{"--ignition", in("node.ign")}, wantErr: `required flag(s) "stream" not set`},
+		"When the stream does not exist, it should name the flag":            {args: []string{"--stream", in("none"), "--ignition", in("node.ign")}, wantErr: "--stream: open "},
+		"When the stream is empty, it should name the flag":                  {args: []string{"--stream", in("empty.json"), "--ignition", in("node.ign")}, wantErr: "--stream: the stream has nothing for the architecture"},
+		"When the config does not exist, it should name the flag":            {args: []string{"--stream", in("stream.json"), "--ignition", in("none")}, wantErr: "--ignition: open "},
+		"When the network directory does not exist, it should name the flag": {args: []string{"--stream", in("stream.json"), "--ignition", in("node.ign"), "--network", in("none")}, wantErr: "--network: open "},
+		"When the network directory has other files, it should name them":    {args: []string{"--stream", in("stream.json"), "--ignition", in("node.ign"), "--network", in("bad"), "--disk", "/dev/disk/by-id/wwn-1"}, wantErr: `"notes.txt" is not the name of a NetworkManager keyfile`},
+		"When the disk name is not persistent, it should return an error": {args: []string{"--stream", in("stream.json"), "--ignition", in("node.ign"), "--disk", "/dev/sda"},
 			wantErr: `the disk "/dev/sda" is not named by a path below /dev/disk/by-id`},
 	}
 	for name, tt := range tests {

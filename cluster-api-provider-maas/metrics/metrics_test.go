@@ -72,7 +72,7 @@ func TestMetrics(t *testing.T) {
 		objects []client.Object
 		want    metricstest.Samples
 	}{
-		{"When machines are in several states, it should count each", []client.Object{
+		{"When machines are in several states, it should count them by state", []client.Object{
 			maasMachine("a", "Deployed"), maasMachine("b", "Deployed"), maasMachine("c", "Releasing"), maasMachine("d", "")},
 			metricstest.Samples{
 				`capmaas_machines{` + of + `,state="Deployed"}`: 2, `capmaas_machines{` + of + `,state="Releasing"}`: 1,
@@ -87,16 +87,16 @@ func TestMetrics(t *testing.T) {
 			metricstest.Samples{`capmaas_machines{` + of + `,state="Deployed"}`: 1,
 				"capmaas_machine_deploy_duration_seconds_count": 1, "capmaas_machine_deploy_duration_seconds_sum": 600,
 				"capmaas_machine_join_duration_seconds_count": 1, "capmaas_machine_join_duration_seconds_sum": 120}},
-		{"When a machine was deployed before the process started, it should leave it to the process before", []client.Object{
+		{"When a machine was deployed before the process started, it should not measure the deployment", []client.Object{
 			maasMachine("a", "Deployed", is(machine.ConditionAllocated, -time.Hour), is(machine.ConditionDeployed, -time.Minute))},
 			metricstest.Samples{`capmaas_machines{` + of + `,state="Deployed"}`: 1}},
-		{"When MAAS refuses the key, it should say so", []client.Object{refused}, metricstest.Samples{
+		{"When MAAS rejects the key, it should report MAAS as unavailable", []client.Object{refused}, metricstest.Samples{
 			`capmaas_maas_available{` + of + `,reason="MAASUnauthorized"}`: 0,
 			`capmaas_machine_deploy_failures{` + of + `}`:                  0, `capmaas_machines_quarantined{` + of + `}`: 0, `capmaas_machines_unreleased{` + of + `}`: 0}},
-		{"When deployments failed, it should count them and the machines in quarantine", []client.Object{well}, metricstest.Samples{
+		{"When deployments failed, it should count the failures and the quarantined machines", []client.Object{well}, metricstest.Samples{
 			`capmaas_maas_available{` + of + `,reason="AsExpected"}`: 1,
 			`capmaas_machine_deploy_failures{` + of + `}`:            3, `capmaas_machines_quarantined{` + of + `}`: 1, `capmaas_machines_unreleased{` + of + `}`: 0}},
-		{"When machines were handed over, it should count them", []client.Object{dead}, metricstest.Samples{
+		{"When releases are pending, it should count the machines", []client.Object{dead}, metricstest.Samples{
 			`capmaas_machine_deploy_failures{` + of + `}`: 0, `capmaas_machines_quarantined{` + of + `}`: 0, `capmaas_machines_unreleased{` + of + `}`: 1}},
 	} {
 		t.Run(tc.name, func(t *testing.T) {

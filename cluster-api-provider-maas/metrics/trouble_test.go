@@ -85,7 +85,7 @@ func TestTimesThatCannotBe(t *testing.T) {
 		conditions []metav1.Condition
 		want       metricstest.Samples
 	}{
-		"it was deployed before it was allocated": {[]metav1.Condition{is(machine.ConditionAllocated, time.Minute), is(machine.ConditionDeployed, 0)},
+		"the deployment time is before the allocation time": {[]metav1.Condition{is(machine.ConditionAllocated, time.Minute), is(machine.ConditionDeployed, 0)},
 			metricstest.Samples{"capmaas_machine_deploy_duration_seconds_count": 1, "capmaas_machine_deploy_duration_seconds_sum": 0}},
 		"nobody knows when it was allocated": {[]metav1.Condition{is(machine.ConditionDeployed, time.Minute)}, metricstest.Samples{}},
 		"nobody knows when it was deployed":  {[]metav1.Condition{is(machine.ConditionNode, time.Minute)}, metricstest.Samples{}},

@@ -41,11 +41,11 @@ func TestValidate(t *testing.T) {
 		args []string
 		want string
 	}{
-		"When no cluster is named":                   {nil, "--name is required"},
-		"When no key is named":                       {[]string{"--name", "demo", "--pvc", "b"}, "--encryption-key is required"},
-		"When it goes nowhere":                       {[]string{"--name", "demo", "--encryption-key", "k"}, "either --pvc or --s3-bucket"},
-		"When it goes to two places":                 {[]string{"--name", "demo", "--encryption-key", "k", "--pvc", "b", "--s3-bucket", "b"}, "either --pvc or --s3-bucket"},
-		"When nobody says how the bucket is entered": {[]string{"--name", "demo", "--encryption-key", "k", "--s3-bucket", "b"}, "--s3-credentials is required"},
+		"When no cluster is set":             {nil, "--name is required"},
+		"When no encryption key is set":      {[]string{"--name", "demo", "--pvc", "b"}, "--encryption-key is required"},
+		"When no destination is set":         {[]string{"--name", "demo", "--encryption-key", "k"}, "either --pvc or --s3-bucket"},
+		"When two destinations are set":      {[]string{"--name", "demo", "--encryption-key", "k", "--pvc", "b", "--s3-bucket", "b"}, "either --pvc or --s3-bucket"},
+		"When the bucket has no credentials": {[]string{"--name", "demo", "--encryption-key", "k", "--s3-bucket", "b"}, "--s3-credentials is required"},
 	} {
 		t.Run(name+" it should say so", func(t *testing.T) {
 			NewWithT(t).Expect(parsed(t, test.args...).validate()).To(MatchError(ContainSubstring(test.want)))
@@ -58,7 +58,7 @@ func TestRequest(t *testing.T) {
 		args []string
 		want *hyperv1.HCPEtcdBackup
 	}{
-		"When it goes to a volume": {
+		"When the destination is a volume": {
 			[]string{"--name", "demo", "--encryption-key", "key", "--pvc", "backups"},
 			&hyperv1.HCPEtcdBackup{
 				ObjectMeta: metav1.ObjectMeta{Namespace: "clusters-demo", Name: "demo-20261123-030405"},
@@ -68,7 +68,7 @@ func TestRequest(t *testing.T) {
 				},
 			},
 		},
-		"When it goes to a bucket, and with the object": {
+		"When the destination is a bucket and the backup is deleted with its object": {
 			[]string{"--name", "demo", "--namespace", "team", "--backup-name", "b", "--encryption-key", "key", "--delete-with-object", "--s3-bucket", "bucket",
 				"--s3-endpoint", "https://minio:9000", "--s3-credentials", "s3"},
 			&hyperv1.HCPEtcdBackup{
@@ -117,17 +117,17 @@ func TestRun(t *testing.T) {
 		err := parsed(t, args...).run(t.Context(), c, progress.New(&said, clock.RealClock{}), now)
 		return said.String(), err
 	}
-	t.Run("When the backup is stored it should say where, and how large it is", func(t *testing.T) {
+	t.Run("When the backup is stored, it should report the location and the size", func(t *testing.T) {
 		g := NewWithT(t)
 		said, err := run(t, ended(metav1.Condition{Status: metav1.ConditionTrue, Reason: hyperv1.BackupSucceededReason}, cluster.DeepCopy()))
 		g.Expect(err).NotTo(HaveOccurred())
 		g.Expect(said).To(ContainSubstring("pvc://backups/demo has 4711 bytes, of revision 42"))
 	})
-	t.Run("When the backup fails it should fail with the reason", func(t *testing.T) {
+	t.Run("When the backup fails, it should return the reason", func(t *testing.T) {
 		_, err := run(t, ended(metav1.Condition{Status: metav1.ConditionFalse, Reason: hyperv1.BackupFailedReason, Message: "the volume is full"}, cluster.DeepCopy()))
 		NewWithT(t).Expect(err).To(MatchError("HCPEtcdBackup clusters-demo/b failed: the volume is full"))
 	})
-	t.Run("When there is no such cluster it should make nothing", func(t *testing.T) {
+	t.Run("When the HostedCluster does not exist, it should create no backup", func(t *testing.T) {
 		g := NewWithT(t)
 		c := ended(metav1.Condition{})
 		_, err := run(t, c)
@@ -136,7 +136,7 @@ func TestRun(t *testing.T) {
 		g.Expect(c.List(t.Context(), list)).To(Succeed())
 		g.Expect(list.Items).To(BeEmpty())
 	})
-	t.Run("When there is a backup of that name it should ask for another", func(t *testing.T) {
+	t.Run("When a backup of that name exists, the error should ask for another name", func(t *testing.T) {
 		there := &hyperv1.HCPEtcdBackup{ObjectMeta: metav1.ObjectMeta{Namespace: "clusters-demo", Name: "b"}}
 		_, err := run(t, ended(metav1.Condition{}, cluster.DeepCopy(), there))
 		NewWithT(t).Expect(err).To(MatchError(ContainSubstring("choose another --backup-name")))

@@ -38,33 +38,33 @@ func asks(t *testing.T, s *kubetest.Server, args ...string) (string, error) {
 func TestCommand(t *testing.T) {
 	demo := &hyperv1.HostedCluster{ObjectMeta: metav1.ObjectMeta{Namespace: "clusters", Name: "demo"}}
 	args := []string{"--name=demo", "--encryption-key=key", "--pvc=backups"}
-	t.Run("When nobody waits, it should ask for one and say how to follow it", func(t *testing.T) {
+	t.Run("When --wait is not set, it should create a backup and print how to follow it", func(t *testing.T) {
 		g, s := NewWithT(t), kubetest.Start(t, demo.DeepCopy())
 		said, err := asks(t, s, append(args, "--backup-name=b")...)
 		g.Expect(err).NotTo(HaveOccurred())
 		g.Expect(said).To(And(ContainSubstring("created HCPEtcdBackup clusters-demo/b"), ContainSubstring("kubectl get hcpetcdbackup -n clusters-demo b -w")))
 		g.Expect(s.Client.Get(t.Context(), client.ObjectKey{Namespace: "clusters-demo", Name: "b"}, &hyperv1.HCPEtcdBackup{})).To(Succeed())
 	})
-	t.Run("When no name is given, two should not have the same", func(t *testing.T) {
+	t.Run("When no name is given, two backups should get different names", func(t *testing.T) {
 		g := NewWithT(t)
 		o := parsed(t, args...)
 		g.Expect(o.request(now).Name).NotTo(Equal(o.request(now.Add(1e9)).Name))
 	})
-	t.Run("When a flag is wrong, nothing should be asked", func(t *testing.T) {
+	t.Run("When a flag is invalid, it should write nothing", func(t *testing.T) {
 		g, s := NewWithT(t), kubetest.Start(t, demo.DeepCopy())
 		_, err := asks(t, s, "--name=demo")
 		g.Expect(err).To(MatchError(ContainSubstring("--encryption-key is required")))
 		g.Expect(exit.Code(err)).To(Equal(exit.Usage))
 		g.Expect(s.Writes()).To(BeEmpty())
 	})
-	t.Run("When the server refuses it, it should name it", func(t *testing.T) {
+	t.Run("When the API server rejects the backup, the error should name the backup", func(t *testing.T) {
 		g, s := NewWithT(t), kubetest.Start(t, demo.DeepCopy())
 		s.Refuse(func(r *http.Request) bool { return r.Method == http.MethodPost })
 		_, err := asks(t, s, append(args, "--backup-name=b")...)
 		g.Expect(err).To(MatchError(HavePrefix("create HCPEtcdBackup clusters-demo/b: ")))
 		g.Expect(exit.Code(err)).To(Equal(exit.Failure))
 	})
-	t.Run("When it is not taken up in time, it should say so", func(t *testing.T) {
+	t.Run("When the backup is not done in time, it should return an error", func(t *testing.T) {
 		g, s := NewWithT(t), kubetest.Start(t, demo.DeepCopy())
 		_, err := asks(t, s, append(args, "--backup-name=b", "--wait", "--timeout=1ms")...)
 		g.Expect(err).To(MatchError(ContainSubstring("HCPEtcdBackup clusters-demo/b was not done after 1ms")))
@@ -92,11 +92,11 @@ func TestFollow(t *testing.T) {
 		condition  *metav1.Condition
 		says, err  string
 	}{
-		"When the update has not started, it should name the component that starts it": {"", nil, "waiting for the control-plane-operator to start it", "was not done after"},
-		"When it is under way, it should tell how far": {"40 of 80 MiB", &metav1.Condition{Status: metav1.ConditionFalse, Reason: "Running", Message: "it runs"},
+		"When the backup has not started, it should name the component that starts it": {"", nil, "waiting for the control-plane-operator to start it", "was not done after"},
+		"When the backup is in progress, it should report the progress": {"40 of 80 MiB", &metav1.Condition{Status: metav1.ConditionFalse, Reason: "Running", Message: "it runs"},
 			"40 of 80 MiB", "in the way: 40 of 80 MiB"},
-		"When it says little, it should tell that": {"", &metav1.Condition{Status: metav1.ConditionFalse, Reason: "Running"}, "Running", "in the way: Running"},
-		"When the release cannot be backed up, it should end": {"", &metav1.Condition{Status: metav1.ConditionFalse, Reason: hyperv1.BackupNotSupportedReason, Message: "OpenShift"},
+		"When only a reason is reported, it should report the reason": {"", &metav1.Condition{Status: metav1.ConditionFalse, Reason: "Running"}, "Running", "in the way: Running"},
+		"When the release does not support backups, it should stop and return the message": {"", &metav1.Condition{Status: metav1.ConditionFalse, Reason: hyperv1.BackupNotSupportedReason, Message: "OpenShift"},
 			"OpenShift", "HCPEtcdBackup clusters-demo/b failed: OpenShift"},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -106,7 +106,7 @@ func TestFollow(t *testing.T) {
 			g.Expect(said).To(ContainSubstring(tt.says))
 		})
 	}
-	t.Run("When it cannot be read for a moment, it should look again", func(t *testing.T) {
+	t.Run("When the backup cannot be read, it should retry", func(t *testing.T) {
 		g, looks := NewWithT(t), 0
 		ctx, cancel := context.WithCancel(t.Context())
 		c := interceptor.NewClient(fake.NewClientBuilder().WithScheme(kube.Scheme).Build(), interceptor.Funcs{

@@ -68,24 +68,24 @@ func TestReadFiles(t *testing.T) {
 		says  string
 		check func(g *GomegaWithT, c *create)
 	}{
-		{name: "When there is no pull secret it should be an empty one", check: func(g *GomegaWithT, c *create) {
+		{name: "When there is no pull secret, it should be an empty one", check: func(g *GomegaWithT, c *create) {
 			g.Expect(string(c.pullSecret)).To(Equal(emptyPullSecret))
 		}},
-		{name: "When the pull secret comes from standard input it should be read", args: []string{"--pull-secret", "-"}, stdin: `{"auths":{"a":{}}}`, check: func(g *GomegaWithT, c *create) {
+		{name: "When the pull secret comes from standard input, it should be read", args: []string{"--pull-secret", "-"}, stdin: `{"auths":{"a":{}}}`, check: func(g *GomegaWithT, c *create) {
 			g.Expect(string(c.pullSecret)).To(ContainSubstring(`"a"`))
 		}},
-		{name: "When mirrors are given they should be read", args: []string{"--image-content-sources", in("mirrors.yaml")}, check: func(g *GomegaWithT, c *create) {
+		{name: "When mirrors are given, they should be read", args: []string{"--image-content-sources", in("mirrors.yaml")}, check: func(g *GomegaWithT, c *create) {
 			g.Expect(c.imageContentSources).To(Equal([]hyperv1.ImageContentSource{{Source: "a", Mirrors: []string{"b"}}}))
 		}},
-		{name: "When a key pair is wanted it should be made", args: []string{"--generate-ssh"}, check: func(g *GomegaWithT, c *create) {
+		{name: "When an SSH key pair is requested, it should be generated", args: []string{"--generate-ssh"}, check: func(g *GomegaWithT, c *create) {
 			g.Expect(string(c.sshKey)).To(HavePrefix("ssh-rsa "))
 			g.Expect(c.sshPrivateKey).NotTo(BeEmpty())
 		}},
-		{name: "When the pull secret is malformed it should say so without repeating it", args: []string{"--pull-secret", in("bad.json")}, says: "not a valid .dockerconfigjson"},
-		{name: "When a file is empty it should say so", args: []string{"--additional-trust-bundle", in("empty")}, says: "is empty"},
-		{name: "When the CAs are none it should say so", args: []string{"--additional-trust-bundle", in("pull.json")}, says: "holds no certificate in PEM form"},
-		{name: "When a file is missing it should name the flag", args: []string{"--ssh-key", in("missing")}, says: "--ssh-key: "},
-		{name: "When mirrors have a typo it should say so", args: []string{"--image-content-sources", in("typo.yaml")}, says: "not a list of source and mirrors"},
+		{name: "When the pull secret is malformed, it should return an error that does not contain it", args: []string{"--pull-secret", in("bad.json")}, says: "not a valid .dockerconfigjson"},
+		{name: "When a file is empty, it should return an error", args: []string{"--additional-trust-bundle", in("empty")}, says: "is empty"},
+		{name: "When the trust bundle contains no certificate, it should return an error", args: []string{"--additional-trust-bundle", in("pull.json")}, says: "holds no certificate in PEM form"},
+		{name: "When a file is missing, the error should name the flag", args: []string{"--ssh-key", in("missing")}, says: "--ssh-key: "},
+		{name: "When the mirrors contain a typo, it should return an error", args: []string{"--image-content-sources", in("typo.yaml")}, says: "not a list of source and mirrors"},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
@@ -140,21 +140,21 @@ func TestApply(t *testing.T) {
 		funcs interceptor.Funcs
 		says  string
 	}{
-		{name: "When nothing is there it should make all"},
-		{name: "When the namespace is there it should leave it", have: []client.Object{&corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "clusters", Labels: map[string]string{"mine": "yes"}}}}},
-		{name: "When the cluster is there it should change nothing", have: []client.Object{hostedCluster()}, says: "exists already"},
+		{name: "When no object exists, it should create all"},
+		{name: "When the namespace exists, it should keep the namespace", have: []client.Object{&corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "clusters", Labels: map[string]string{"mine": "yes"}}}}},
+		{name: "When the HostedCluster exists, it should change nothing", have: []client.Object{hostedCluster()}, says: "exists already"},
 		{
-			name: "When the cluster cannot be looked for it should say so", says: "look for HostedCluster clusters/demo: no rights",
+			name: "When the HostedCluster cannot be read, it should return an error", says: "look for HostedCluster clusters/demo: no rights",
 			funcs: interceptor.Funcs{Get: func(context.Context, client.WithWatch, client.ObjectKey, client.Object, ...client.GetOption) error {
 				return refused
 			}},
 		},
 		{
-			name: "When an object is refused it should name it", says: "create Namespace clusters: no rights",
+			name: "When an object is rejected, the error should name the object", says: "create Namespace clusters: no rights",
 			funcs: interceptor.Funcs{Create: func(context.Context, client.WithWatch, client.Object, ...client.CreateOption) error { return refused }},
 		},
 		{
-			name: "When the cluster is refused it should leave no Secrets", says: "create HostedCluster clusters/demo: no rights",
+			name: "When the HostedCluster is rejected, it should leave no Secrets", says: "create HostedCluster clusters/demo: no rights",
 			funcs: interceptor.Funcs{Create: func(ctx context.Context, c client.WithWatch, obj client.Object, opts ...client.CreateOption) error {
 				if _, cluster := obj.(*hyperv1.HostedCluster); cluster {
 					return refused
@@ -163,7 +163,7 @@ func TestApply(t *testing.T) {
 			}},
 		},
 		{
-			name: "When the NodePool is refused it should leave neither cluster nor Secrets", says: "apply NodePool clusters/demo: no rights",
+			name: "When the NodePool is rejected, it should leave neither HostedCluster nor Secrets", says: "apply NodePool clusters/demo: no rights",
 			funcs: interceptor.Funcs{Apply: func(ctx context.Context, c client.WithWatch, obj runtime.ApplyConfiguration, opts ...client.ApplyOption) error {
 				if raw, err := json.Marshal(obj); err != nil || strings.Contains(string(raw), `"kind":"NodePool"`) {
 					return errors.Join(refused, err)
@@ -208,8 +208,8 @@ func TestCheckRefuses(t *testing.T) {
 		says string
 	}{
 		{"When the number of nodes is below -1", []string{"--node-pool-replicas", "-2"}, "--node-pool-replicas -2: use 0 or more, or -1 for no NodePool"},
-		{"When the namespace cannot be one", []string{"--namespace", "My_Clusters"}, `--namespace "My_Clusters": a lowercase RFC 1123 label`},
-		{"When no namespace can have the control plane's name", []string{"--name", long}, "is 1 characters too long: the control plane's namespace is called clusters-<name>"},
+		{"When the namespace is not a valid name", []string{"--namespace", "My_Clusters"}, `--namespace "My_Clusters": a lowercase RFC 1123 label`},
+		{"When the name is too long for the control plane namespace", []string{"--name", long}, "is 1 characters too long: the control plane's namespace is called clusters-<name>"},
 	} {
 		t.Run(tt.name+" it should say so", func(t *testing.T) {
 			c := parse(t, tt.args...)

@@ -78,24 +78,24 @@ func TestDestroy(t *testing.T) {
 		usage     bool
 	}{
 		{
-			name: "When the cluster is there it should go with all that was made for it", cluster: hostedCluster(),
+			name: "When the cluster exists, it should be deleted with all objects created for it", cluster: hostedCluster(),
 			remaining: []string{"other-pull-secret", "demo-kept"},
 		},
 		{
-			name:      "When the cluster is gone already it should clean up by name",
+			name:      "When the cluster is already gone, it should delete the leftovers by name",
 			remaining: []string{"custom-credentials", "other-pull-secret", "demo-kept"},
 		},
 		{
-			name: "When the cluster is gone and its id is known it should clean up by that", edit: func(d *destroy) { d.infraID = "demo-abcde" },
+			name: "When the cluster is gone and its infra ID is known, it should delete the leftovers by infra ID", edit: func(d *destroy) { d.infraID = "demo-abcde" },
 			remaining: []string{"other-pull-secret", "demo-kept"},
 		},
 		{
-			name: "When the cluster is of another platform it should refuse", cluster: hostedCluster(), edit: func(d *destroy) { d.platform = hyperv1.NonePlatform },
+			name: "When the cluster has another platform, it should return a usage error", cluster: hostedCluster(), edit: func(d *destroy) { d.platform = hyperv1.NonePlatform },
 			remaining: []string{"demo-pull-secret", "demo-maas-credentials", "custom-credentials", "demo-user-ca-bundle", "other-pull-secret", "demo-kept"},
 			says:      "use: destroy cluster maas --name demo", usage: true,
 		},
 		{
-			name: "When the cluster does not go it should keep the credentials and say what holds it", cluster: hostedCluster("hypershift.openshift.io/finalizer"),
+			name: "When the cluster is not deleted in time, it should keep the credentials and report the finalizers", cluster: hostedCluster("hypershift.openshift.io/finalizer"),
 			edit:      func(d *destroy) { d.gracePeriod = 10 * time.Millisecond },
 			remaining: []string{"demo-pull-secret", "demo-maas-credentials", "custom-credentials", "demo-user-ca-bundle", "other-pull-secret", "demo-kept"},
 			says:      "in the way: waiting for finalizers hypershift.openshift.io/finalizer",
@@ -152,20 +152,20 @@ func TestDestroyErrors(t *testing.T) {
 		funcs interceptor.Funcs
 		says  string
 	}{
-		{"When the cluster cannot be read it should say so", interceptor.Funcs{
+		{"When the cluster cannot be read, it should return an error", interceptor.Funcs{
 			Get: func(context.Context, client.WithWatch, client.ObjectKey, client.Object, ...client.GetOption) error {
 				return refused
 			},
 		}, "read HostedCluster clusters/demo: no rights"},
-		{"When the cluster cannot be annotated it should say so", interceptor.Funcs{
+		{"When the cluster cannot be annotated, it should return an error", interceptor.Funcs{
 			Patch: func(context.Context, client.WithWatch, client.Object, client.Patch, ...client.PatchOption) error {
 				return refused
 			},
 		}, "annotate HostedCluster clusters/demo: no rights"},
-		{"When the cluster cannot be deleted it should say so", interceptor.Funcs{
+		{"When the cluster cannot be deleted, it should return an error", interceptor.Funcs{
 			Delete: func(context.Context, client.WithWatch, client.Object, ...client.DeleteOption) error { return refused },
 		}, "delete HostedCluster clusters/demo: no rights"},
-		{"When the Secrets cannot be listed it should say so", interceptor.Funcs{
+		{"When the Secrets cannot be listed, it should return an error", interceptor.Funcs{
 			List: func(context.Context, client.WithWatch, client.ObjectList, ...client.ListOption) error { return refused },
 		}, "list the Secrets of namespace clusters: no rights"},
 	}

@@ -72,14 +72,14 @@ func creates(t *testing.T, platform Platform, stdin string, args ...string) (std
 }
 
 func TestCreateRenders(t *testing.T) {
-	t.Run("When it is printed, no cluster should be needed, and Secrets be left out and named", func(t *testing.T) {
+	t.Run("When the objects are rendered, it should need no cluster, omit the Secrets and list them", func(t *testing.T) {
 		g := NewWithT(t)
 		out, said, err := creates(t, secretive{}, "", "--render")
 		g.Expect(err).NotTo(HaveOccurred())
 		g.Expect(out).To(And(ContainSubstring("kind: HostedCluster"), ContainSubstring("kind: NodePool"), Not(ContainSubstring("kind: Secret"))))
 		g.Expect(said).To(ContainSubstring("add --render-sensitive to have them: Secrets demo-pull-secret, demo-etcd-encryption-key, demo-none-credentials"))
 	})
-	t.Run("When Secrets are asked for, they should come before what names them", func(t *testing.T) {
+	t.Run("When Secrets are rendered, they should come before the objects that refer to them", func(t *testing.T) {
 		g := NewWithT(t)
 		out, said, err := creates(t, secretive{}, `{"auths":{"a":{"auth":"YTpi"}}}`, "--render", "--render-sensitive", "--pull-secret=-")
 		g.Expect(err).NotTo(HaveOccurred())
@@ -88,7 +88,7 @@ func TestCreateRenders(t *testing.T) {
 		g.Expect(strings.LastIndex(out, "kind: Secret")).To(BeNumerically("<", strings.Index(out, "kind: HostedCluster")))
 		g.Expect(strings.Index(out, "kind: Namespace")).To(BeNumerically("<", strings.Index(out, "kind: Secret")))
 	})
-	t.Run("When it goes to a file that others could read, it should be the owner's alone, and nothing be printed", func(t *testing.T) {
+	t.Run("When the file is readable by others, it should become private, and nothing should be printed", func(t *testing.T) {
 		g, file := NewWithT(t), filepath.Join(t.TempDir(), "all.yaml")
 		g.Expect(os.WriteFile(file, nil, 0o600)).To(Succeed())
 		g.Expect(os.Chmod(file, 0o644)).To(Succeed())
@@ -105,12 +105,12 @@ func TestCreateRenders(t *testing.T) {
 		code     int
 		says     string
 	}{
-		"the folder is missing":          {secretive{}, []string{"--render-into", filepath.Join(t.TempDir(), "none", "a")}, exit.Failure, "--render-into: "},
-		"a flag is wrong":                {secretive{}, []string{"--render", "--arch=mips"}, exit.Usage, "--arch"},
+		"the directory is missing":       {secretive{}, []string{"--render-into", filepath.Join(t.TempDir(), "none", "a")}, exit.Failure, "--render-into: "},
+		"a flag is invalid":              {secretive{}, []string{"--render", "--arch=mips"}, exit.Usage, "--arch"},
 		"a file is missing":              {secretive{}, []string{"--render", "--ssh-key=/none"}, exit.Usage, "--ssh-key: "},
 		"standard input is empty":        {secretive{}, []string{"--render", "--pull-secret=-"}, exit.Usage, "--pull-secret - is empty"},
-		"the platform refuses":           {secretive{refuses: errors.New("--subnet is required")}, []string{"--render"}, exit.Usage, "--subnet is required"},
-		"the size of etcd is none":       {secretive{}, []string{"--render", "--etcd-storage-size=big"}, exit.Usage, "--etcd-storage-size"},
+		"the platform rejects the flags": {secretive{refuses: errors.New("--subnet is required")}, []string{"--render"}, exit.Usage, "--subnet is required"},
+		"the size of etcd is invalid":    {secretive{}, []string{"--render", "--etcd-storage-size=big"}, exit.Usage, "--etcd-storage-size"},
 		"the platform needs the cluster": {secretive{asks: true}, []string{"--render"}, exit.Usage, "find the management cluster"},
 		"there is no cluster to make it": {secretive{}, nil, exit.Failure, "find the management cluster"},
 	} {
@@ -144,7 +144,7 @@ func TestPrintedToNobody(t *testing.T) {
 }
 
 func TestCreateOverTheWire(t *testing.T) {
-	t.Run("When it is created, the server should check cluster and pool before anything but the namespace is made", func(t *testing.T) {
+	t.Run("When a cluster is created, a dry run should check HostedCluster and NodePool before they are created", func(t *testing.T) {
 		g, s := NewWithT(t), kubetest.Start(t)
 		out, said, err := creates(t, secretive{asks: true}, "", "--kubeconfig", s.Kubeconfig)
 		g.Expect(err).NotTo(HaveOccurred())
@@ -157,13 +157,13 @@ func TestCreateOverTheWire(t *testing.T) {
 			"PATCH /api/v1/namespaces/clusters/secrets/demo-none-credentials", "POST " + in + "hostedclusters", "PATCH " + in + "nodepools/demo",
 		}))
 	})
-	t.Run("When it is given again, the cluster should not be touched", func(t *testing.T) {
+	t.Run("When the command runs again, the HostedCluster should not be touched", func(t *testing.T) {
 		g, s := NewWithT(t), kubetest.Start(t, hostedCluster())
 		_, _, err := creates(t, secretive{}, "", "--kubeconfig", s.Kubeconfig)
 		g.Expect(err).To(MatchError("HostedCluster clusters/demo exists already; choose another --name, or destroy it first"))
 		g.Expect(s.Writes()).To(BeEmpty())
 	})
-	t.Run("When it dies between two objects, the same command should end it", func(t *testing.T) {
+	t.Run("When the command fails between two objects, a second run should finish it", func(t *testing.T) {
 		g, s := NewWithT(t), kubetest.Start(t)
 		s.Refuse(func(r *http.Request) bool { return strings.HasSuffix(r.URL.Path, "/demo-none-credentials") })
 		_, _, err := creates(t, secretive{}, "", "--kubeconfig", s.Kubeconfig)
@@ -181,7 +181,7 @@ func TestCreateOverTheWire(t *testing.T) {
 			g.Expect(secrets.Items[i].Labels).To(HaveKeyWithValue(hyperv1.AutoCreatedForInfraLabel, hc.Spec.InfraID), "what an earlier run made goes with the cluster")
 		}
 	})
-	t.Run("When it waits and the time is over, it should say what is in the way", func(t *testing.T) {
+	t.Run("When --wait times out, it should report what is blocking", func(t *testing.T) {
 		g, s := NewWithT(t), kubetest.Start(t)
 		_, _, err := creates(t, secretive{}, "", "--kubeconfig", s.Kubeconfig, "--wait", "--node-pool-replicas=1", "--timeout=1ms")
 		g.Expect(err).To(MatchError(And(ContainSubstring("HostedCluster clusters/demo was not done after 1ms"), ContainSubstring("kubectl describe hostedcluster,nodepool -n clusters"))))
@@ -189,20 +189,20 @@ func TestCreateOverTheWire(t *testing.T) {
 }
 
 func TestDestroyCommand(t *testing.T) {
-	t.Run("When no name is given, it should say so", func(t *testing.T) {
+	t.Run("When no name is given, it should return a usage error", func(t *testing.T) {
 		g := NewWithT(t)
 		_, _, err := types(t, NewDestroyCommand(hyperv1.MAASPlatform), "")
 		g.Expect(err).To(MatchError("--name is required"))
 		g.Expect(exit.Code(err)).To(Equal(exit.Usage))
 	})
-	t.Run("When there is no management cluster, it should say so", func(t *testing.T) {
+	t.Run("When there is no management cluster, it should return an error", func(t *testing.T) {
 		g := NewWithT(t)
 		_, _, err := types(t, NewDestroyCommand(hyperv1.MAASPlatform), "", "--name=demo")
 		g.Expect(err).To(MatchError(ContainSubstring("find the management cluster")))
 		g.Expect(exit.Code(err)).To(Equal(exit.Failure))
 	})
 	for _, dies := range []string{"hostedclusters/demo", "secrets/demo-pull-secret", "configmaps/demo-user-ca-bundle"} {
-		t.Run("When it dies at "+dies+", the same command should end it and take nothing of others", func(t *testing.T) {
+		t.Run("When the command fails at "+dies+", the same command should end it and take nothing of others", func(t *testing.T) {
 			g, s := NewWithT(t), kubetest.Start(t, append(leftovers(), hostedCluster())...)
 			command := func() error {
 				_, _, err := types(t, NewDestroyCommand(hyperv1.MAASPlatform), "", "--name=demo", "--infra-id=demo-abcde", "--destroy-cloud-resources=false", "--kubeconfig", s.Kubeconfig)

@@ -47,9 +47,9 @@ func TestPositive(t *testing.T) {
 		n    int64
 		want []byte
 	}{
-		{"When the first bit is clear it should be as it is", 0x7f, []byte{0x7f}},
-		{"When the first bit is set it should get a zero byte", 0x80, []byte{0, 0x80}},
-		{"When it has two bytes it should have two bytes", 0x0100, []byte{1, 0}},
+		{"When the first bit is clear, the number should be unchanged", 0x7f, []byte{0x7f}},
+		{"When the first bit is set, the number should get a leading zero byte", 0x80, []byte{0, 0x80}},
+		{"When the number has two bytes, it should be encoded as two bytes", 0x0100, []byte{1, 0}},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {

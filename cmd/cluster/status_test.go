@@ -35,10 +35,10 @@ func TestState(t *testing.T) {
 		blocking   string
 	}{
 		{
-			name: "When nothing is reported it should wait for the operator", message: "waiting for the operator", blocking: "waiting for the operator",
+			name: "When no condition is reported, it should wait for the operator", message: "waiting for the operator", blocking: "waiting for the operator",
 		},
 		{
-			name: "When several conditions do not hold it should name the first cause, not the last effect",
+			name: "When several conditions are False, it should name the first cause, not the last effect",
 			conditions: []metav1.Condition{
 				condition("Available", "False", "Waiting", "not yet"),
 				condition("PlatformCredentialsFound", "False", "PlatformCredentialsNotFound", "MAAS refuses the API key"),
@@ -48,14 +48,14 @@ func TestState(t *testing.T) {
 			blocking: "HostedCluster: PlatformCredentialsFound is False",
 		},
 		{
-			name: "When nodes are missing it should count them and say what the pool says", conditions: available,
+			name: "When nodes are missing, it should count them and report the NodePool's condition", conditions: available,
 			pools: []hyperv1.NodePool{pool("a", 2, 2), pool("b", 2, 1, hyperv1.NodePoolCondition{
 				Type: "AllMachinesReady", Status: "False", Reason: "NoMachineAvailable", Message: "no machine has 64 cores",
 			})},
 			message: "nodes: a 2/2, b 1/2; NodePool b: AllMachinesReady is False (NoMachineAvailable): no machine has 64 cores", blocking: "NodePool b: ",
 		},
 		{
-			name: "When all nodes are there it should be done", conditions: available, pools: []hyperv1.NodePool{pool("a", 2, 2)},
+			name: "When all nodes are ready, it should be done", conditions: available, pools: []hyperv1.NodePool{pool("a", 2, 2)},
 			done: true, message: "control plane available, nodes: a 2/2",
 		},
 	}

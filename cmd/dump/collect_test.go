@@ -93,7 +93,7 @@ func dumps(t *testing.T, s *kubetest.Server, dir string, args ...string) (files 
 func TestCollect(t *testing.T) {
 	s := sick(t)
 	files, said, err := dumps(t, s, t.TempDir())
-	t.Run("When a cluster is dumped, it should be all that belongs to it, with its logs and those of a life before", func(t *testing.T) {
+	t.Run("When a cluster is dumped, the dump should contain all its objects, logs and previous logs", func(t *testing.T) {
 		g := NewWithT(t)
 		g.Expect(err).NotTo(HaveOccurred())
 		const hosted = "namespaces/clusters-demo-v1/"
@@ -106,23 +106,23 @@ func TestCollect(t *testing.T) {
 		g.Expect(files).To(HaveKeyWithValue("namespaces/hypershift/pods/operator-x/main.log", "reconciling"))
 		g.Expect(files).To(HaveKeyWithValue("cluster-scoped-resources/core/nodes.yaml", ContainSubstring("name: node")))
 	})
-	t.Run("When there are Secrets, their values should be nowhere, and their keys be told", func(t *testing.T) {
+	t.Run("When there are Secrets, the dump should contain their keys but not their values", func(t *testing.T) {
 		g := NewWithT(t)
 		g.Expect(files).To(HaveKeyWithValue("namespaces/clusters/core/secrets.yaml", ContainSubstring("kubeconfig: redacted, 8 characters")))
 		for name, text := range files {
 			g.Expect(text).NotTo(ContainSubstring("c2VzYW1l"), name)
 		}
 	})
-	t.Run("When others have namespaces, they should not be in it", func(t *testing.T) {
+	t.Run("When there are other namespaces, the dump should not contain them", func(t *testing.T) {
 		for name := range files {
 			NewWithT(t).Expect(name).NotTo(HavePrefix("namespaces/others"))
 		}
 	})
-	t.Run("When a log is not there, it should go on and say so in the dump", func(t *testing.T) {
+	t.Run("When a log is missing, it should continue and report that in the dump", func(t *testing.T) {
 		g := NewWithT(t)
 		g.Expect(files).To(HaveKeyWithValue("not-collected.txt", And(ContainSubstring("read the log of hypershift/operator-x, container prepare"), Not(ContainSubstring("etcd-0")))))
 	})
-	t.Run("When it only looks, it should change nothing", func(t *testing.T) {
+	t.Run("When a cluster is dumped, it should change nothing", func(t *testing.T) {
 		NewWithT(t).Expect(s.Writes()).To(BeEmpty())
 		NewWithT(t).Expect(said).To(ContainSubstring("written to "))
 	})
@@ -140,7 +140,7 @@ func TestCollectGuest(t *testing.T) {
 		return sick(t, kubetest.Hosted(client.ObjectKey{Namespace: "clusters", Name: "demo.v1"}, text)...)
 	}
 	const in = "hostedcluster-demo.v1/"
-	t.Run("When the guest is asked for, it should be its nodes and what makes it a cluster, and nobody's data", func(t *testing.T) {
+	t.Run("When the guest is dumped, the dump should contain nodes and system namespaces, but no user data", func(t *testing.T) {
 		g := NewWithT(t)
 		files, _, err := dumps(t, known(t, guest(t).KubeconfigText(t)), t.TempDir(), "--dump-guest-cluster")
 		g.Expect(err).NotTo(HaveOccurred())
@@ -151,13 +151,13 @@ func TestCollectGuest(t *testing.T) {
 			g.Expect(text).NotTo(Or(ContainSubstring("c2VzYW1l"), ContainSubstring("customers")), name)
 		}
 	})
-	t.Run("When all of it is asked for, it should be the others' namespaces too", func(t *testing.T) {
+	t.Run("When all guest namespaces are requested, the dump should contain user namespaces too", func(t *testing.T) {
 		g := NewWithT(t)
 		files, _, err := dumps(t, known(t, guest(t).KubeconfigText(t)), t.TempDir(), "--dump-guest-cluster", "--dump-all-guest-namespaces")
 		g.Expect(err).NotTo(HaveOccurred())
 		g.Expect(files).To(HaveKeyWithValue(in+"namespaces/shop/core/configmaps.yaml", ContainSubstring("customers")))
 	})
-	t.Run("When the guest is not asked for, it should not be called", func(t *testing.T) {
+	t.Run("When the guest is not requested, it should not be contacted", func(t *testing.T) {
 		g := NewWithT(t)
 		files, _, err := dumps(t, known(t, []byte("no kubeconfig")), t.TempDir())
 		g.Expect(err).NotTo(HaveOccurred())
@@ -192,7 +192,7 @@ func TestCollectGuest(t *testing.T) {
 }
 
 func TestCollectWithFewRights(t *testing.T) {
-	t.Run("When one kind may not be listed, the others should be there, and the dump say which is not", func(t *testing.T) {
+	t.Run("When one resource may not be listed, it should collect the others and report the missing one", func(t *testing.T) {
 		g, s := NewWithT(t), sick(t)
 		s.Refuse(func(r *http.Request) bool { return strings.HasSuffix(r.URL.Path, "/secrets") })
 		files, _, err := dumps(t, s, t.TempDir())
@@ -200,7 +200,7 @@ func TestCollectWithFewRights(t *testing.T) {
 		g.Expect(files).To(HaveKeyWithValue("not-collected.txt", ContainSubstring("list /v1, Resource=secrets of namespace clusters: ")))
 		g.Expect(files).To(HaveKey("namespaces/hypershift/core/pods.yaml"))
 	})
-	t.Run("When the cluster is gone, what is left of it should be collected", func(t *testing.T) {
+	t.Run("When the HostedCluster is gone, it should collect what is left of the cluster", func(t *testing.T) {
 		g, s := NewWithT(t), sick(t)
 		g.Expect(s.Client.Delete(t.Context(), &hyperv1.HostedCluster{ObjectMeta: at("clusters", "demo.v1")})).To(Succeed())
 		files, _, err := dumps(t, s, t.TempDir())
@@ -208,7 +208,7 @@ func TestCollectWithFewRights(t *testing.T) {
 		g.Expect(files).To(HaveKeyWithValue("not-collected.txt", ContainSubstring("read HostedCluster clusters/demo.v1: ")))
 		g.Expect(files).To(HaveKey("namespaces/clusters-demo-v1/pods/etcd-0/main.log"))
 	})
-	t.Run("When the management cluster does not answer, it should fail, and leave nothing that looks like a dump", func(t *testing.T) {
+	t.Run("When the management cluster is unreachable, it should return an error and leave no files", func(t *testing.T) {
 		g, s := NewWithT(t), sick(t)
 		s.Refuse(func(*http.Request) bool { return true })
 		files, _, err := dumps(t, s, t.TempDir())
@@ -216,14 +216,14 @@ func TestCollectWithFewRights(t *testing.T) {
 		g.Expect(exit.Code(err)).To(Equal(exit.Failure))
 		g.Expect(files).To(BeEmpty())
 	})
-	t.Run("When it cannot say what is missing, it should not be taken for whole", func(t *testing.T) {
+	t.Run("When it cannot write the list of missing files, it should return an error", func(t *testing.T) {
 		g, s, dir := NewWithT(t), sick(t), t.TempDir()
 		g.Expect(os.MkdirAll(filepath.Join(dir, "hypershift-dump", "not-collected.txt"), 0o700)).To(Succeed())
 		s.Refuse(func(r *http.Request) bool { return strings.HasSuffix(r.URL.Path, "/secrets") })
 		_, _, err := dumps(t, s, dir)
 		g.Expect(err).To(MatchError(ContainSubstring("not-collected.txt")))
 	})
-	t.Run("When hosts are in a namespace of their own, it should be looked into, and only for hosts", func(t *testing.T) {
+	t.Run("When the Agents have their own namespace, it should collect only Agents there", func(t *testing.T) {
 		g := NewWithT(t)
 		files, said, err := dumps(t, sick(t), t.TempDir(), "--agent-namespace=others")
 		g.Expect(err).NotTo(HaveOccurred())
@@ -235,7 +235,7 @@ func TestCollectWithFewRights(t *testing.T) {
 		g.Expect(err).NotTo(HaveOccurred())
 		g.Expect(said).NotTo(ContainSubstring("collecting the hosts"), "they are there already")
 	})
-	t.Run("When it is interrupted, what was not collected should be said", func(t *testing.T) {
+	t.Run("When it is interrupted, the dump should list what was not collected", func(t *testing.T) {
 		g, s := NewWithT(t), sick(t)
 		ctx, cancel := context.WithCancel(t.Context())
 		s.Refuse(func(r *http.Request) bool {
@@ -257,7 +257,7 @@ func TestCollectWithFewRights(t *testing.T) {
 }
 
 func TestArchive(t *testing.T) {
-	t.Run("When it is packed, the archive should be all that is left, and the owner's alone also where it was there before", func(t *testing.T) {
+	t.Run("When the dump is archived, only the archive should be left, readable by its owner only", func(t *testing.T) {
 		g, dir := NewWithT(t), t.TempDir()
 		archive := filepath.Join(dir, "hypershift-dump.tar.gz")
 		g.Expect(os.WriteFile(archive, []byte("of yesterday"), 0o600)).To(Succeed())
@@ -276,14 +276,14 @@ func TestArchive(t *testing.T) {
 		_, err = tar.NewReader(unpacked).Next()
 		g.Expect(err).NotTo(HaveOccurred())
 	})
-	t.Run("When the archive cannot be written, what was collected should stay", func(t *testing.T) {
+	t.Run("When the archive cannot be written, the collected files should stay", func(t *testing.T) {
 		g, dir := NewWithT(t), t.TempDir()
 		g.Expect(os.Mkdir(filepath.Join(dir, "hypershift-dump.tar.gz"), 0o700)).To(Succeed())
 		files, _, err := dumps(t, sick(t), dir, "--archive-dump=true")
 		g.Expect(err).To(MatchError(ContainSubstring("make the archive: ")))
 		g.Expect(files).NotTo(BeEmpty())
 	})
-	t.Run("When nothing is said of it, it should be packed", func(t *testing.T) {
+	t.Run("When the flag is not set, the dump should be archived", func(t *testing.T) {
 		g, dir, cmd := NewWithT(t), t.TempDir(), NewCommand()
 		cmd.SilenceErrors, cmd.SilenceUsage = true, true
 		cmd.SetErr(io.Discard)

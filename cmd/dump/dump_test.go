@@ -27,17 +27,17 @@ import (
 func TestRedact(t *testing.T) {
 	tests := []struct{ name, in, want string }{
 		{
-			"When it is a Secret it should keep keys and sizes only",
+			"When the object is a Secret, it should keep only keys and sizes",
 			`{kind: Secret, metadata: {name: a}, data: {MAAS_API_KEY: c2VzYW1l}, type: Opaque}`,
 			`{kind: Secret, metadata: {name: a}, data: {MAAS_API_KEY: "redacted, 8 characters"}, type: Opaque}`,
 		},
 		{
-			"When a Secret was applied by kubectl it should drop the copy in the annotation",
+			"When a Secret was applied with kubectl, it should drop the last-applied annotation",
 			`{kind: Secret, metadata: {name: a, annotations: {kubectl.kubernetes.io/last-applied-configuration: sesame, mine: kept}}}`,
 			`{kind: Secret, metadata: {name: a, annotations: {mine: kept}}}`,
 		},
 		{
-			"When a Secret's data is malformed it should drop it",
+			"When a Secret's data is malformed, it should drop the data",
 			`{kind: Secret, metadata: {name: a}, data: sesame}`,
 			`{kind: Secret, metadata: {name: a}}`,
 		},
@@ -52,7 +52,7 @@ func TestRedact(t *testing.T) {
 				ignition: "data:,http%3A%2F%2Fredacted%40proxy%3A3128%0A"}}`,
 		},
 		{
-			"When it is another object it should keep its content and drop what fills space",
+			"When the object is not a Secret, it should keep the content and drop the managed fields",
 			`{kind: ConfigMap, metadata: {name: a, managedFields: [{manager: x}]}, data: {a: b}}`,
 			`{kind: ConfigMap, metadata: {name: a}, data: {a: b}}`,
 		},
@@ -139,13 +139,13 @@ func TestFolder(t *testing.T) {
 			NewWithT(t).Expect(err).To(MatchError(ContainSubstring("it is not a DNS name")))
 		})
 	}
-	t.Run("does not follow a link out of it", func(t *testing.T) {
+	t.Run("does not follow a symlink out of the directory", func(t *testing.T) {
 		g := NewWithT(t)
 		g.Expect(os.Symlink(dir, filepath.Join(dir, "in", "link"))).To(Succeed())
 		g.Expect(f.write([]byte("x"), "link", "outside")).NotTo(Succeed())
 		g.Expect(filepath.Join(dir, "outside")).NotTo(BeAnExistingFile())
 	})
-	t.Run("refuses more than it has room for", func(t *testing.T) {
+	t.Run("rejects data that exceeds the size limit", func(t *testing.T) {
 		NewWithT(t).Expect(f.write(make([]byte, 1001), "large")).To(MatchError(errFull))
 	})
 }
@@ -185,10 +185,10 @@ func TestAgents(t *testing.T) {
 		hc   *hyperv1.HostedCluster
 		want string
 	}{
-		"When the cluster names a namespace, it should be that":               {"", agent, "rack"},
-		"When the flag names another, it should be that":                      {"lab", agent, "lab"},
-		"When the cluster is gone, the flag should still say where":           {"lab", &hyperv1.HostedCluster{}, "lab"},
-		"When the cluster has no hosts of this kind, there should be nothing": {"", &hyperv1.HostedCluster{}, ""},
+		"When the cluster sets an agent namespace, it should use that":            {"", agent, "rack"},
+		"When the flag sets another namespace, it should use the flag":            {"lab", agent, "lab"},
+		"When the cluster is gone, it should use the flag":                        {"lab", &hyperv1.HostedCluster{}, "lab"},
+		"When the cluster has no agent namespace, it should return an empty name": {"", &hyperv1.HostedCluster{}, ""},
 	} {
 		t.Run(name, func(t *testing.T) {
 			NewWithT(t).Expect((&dump{agentNamespace: tt.flag}).agents(tt.hc)).To(Equal(tt.want))

@@ -17,11 +17,11 @@ func TestCode(t *testing.T) {
 		err  error
 		want int
 	}{
-		{"When there is no error it should be 0", nil, OK},
-		{"When a command fails it should be 1", errors.New("refused"), Failure},
-		{"When the command line is wrong it should be 2", UsageError(mistake), Usage},
-		{"When the mistake is wrapped it should still be 2", fmt.Errorf("create: %w", UsageError(mistake)), Usage},
-		{"When no error is marked as a mistake it should be 0", UsageError(nil), OK},
+		{"When there is no error, the exit code should be 0", nil, OK},
+		{"When a command fails, the exit code should be 1", errors.New("refused"), Failure},
+		{"When the command line is wrong, the exit code should be 2", UsageError(mistake), Usage},
+		{"When the usage error is wrapped, the exit code should still be 2", fmt.Errorf("create: %w", UsageError(mistake)), Usage},
+		{"When a nil error is marked as a usage error, the exit code should be 0", UsageError(nil), OK},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {

@@ -50,16 +50,16 @@ func TestForeign(t *testing.T) {
 		others []string
 		says   string
 	}{
-		{name: "When there is none it should be ours", wanted: machines},
-		{name: "When it is ours already it should stay ours", wanted: machines, have: definition(machines, FieldOwner, "v1beta2")},
-		{name: "When somebody else has a new one it should be left alone", wanted: machines, have: definition(machines, "clusterctl", "v1beta1", "v1beta2"), others: []string{machines}},
-		{name: "When somebody else has an old one it should say what to do", wanted: machines, have: definition(machines, "clusterctl", "v1beta1"), says: "upgrade that Cluster API"},
+		{name: "When the CRD does not exist, it should be installed", wanted: machines},
+		{name: "When we already own the CRD, it should be updated", wanted: machines, have: definition(machines, FieldOwner, "v1beta2")},
+		{name: "When another tool owns a current CRD, it should be left unchanged", wanted: machines, have: definition(machines, "clusterctl", "v1beta1", "v1beta2"), others: []string{machines}},
+		{name: "When another tool owns an old CRD, the error should contain the remedy", wanted: machines, have: definition(machines, "clusterctl", "v1beta1"), says: "upgrade that Cluster API"},
 		{
-			name: "When it is of the MAAS provider it should be replaced: ours is a superset", wanted: "maasmachines.infrastructure.cluster.x-k8s.io",
+			name: "When the CRD belongs to the MAAS provider, it should be replaced, since ours is a superset", wanted: "maasmachines.infrastructure.cluster.x-k8s.io",
 			have: definition("maasmachines.infrastructure.cluster.x-k8s.io", "clusterctl", "v1beta1"),
 		},
 		{
-			name: "When it is of HyperShift it should be replaced", wanted: "nodepools.hypershift.openshift.io",
+			name: "When the CRD belongs to HyperShift, it should be replaced", wanted: "nodepools.hypershift.openshift.io",
 			have: definition("nodepools.hypershift.openshift.io", "kubectl", "v1beta1"),
 		},
 	}
@@ -129,7 +129,7 @@ func TestApplyResource(t *testing.T) {
 	class := func(value int32) *schedulingv1.PriorityClass {
 		return &schedulingv1.PriorityClass{ObjectMeta: metav1.ObjectMeta{Name: "hypershift-etcd"}, Value: value}
 	}
-	t.Run("When a priority class is there with another value it should be left alone", func(t *testing.T) {
+	t.Run("When a priority class exists with another value, it should be left unchanged", func(t *testing.T) {
 		g := NewWithT(t)
 		c := fake.NewClientBuilder().WithScheme(kube.Scheme).WithObjects(class(7)).Build()
 		g.Expect((&written{}).applyResource(t.Context(), c, class(8))).To(Succeed())
@@ -137,13 +137,13 @@ func TestApplyResource(t *testing.T) {
 		g.Expect(c.Get(t.Context(), client.ObjectKey{Name: "hypershift-etcd"}, kept)).To(Succeed())
 		g.Expect(kept.Value).To(BeEquivalentTo(7))
 	})
-	t.Run("When a priority class is refused it should be named", func(t *testing.T) {
+	t.Run("When a priority class is rejected, the error should name it", func(t *testing.T) {
 		c := fake.NewClientBuilder().WithScheme(kube.Scheme).WithInterceptorFuncs(interceptor.Funcs{
 			Create: func(context.Context, client.WithWatch, client.Object, ...client.CreateOption) error { return refused },
 		}).Build()
 		NewWithT(t).Expect((&written{}).applyResource(t.Context(), c, class(8))).To(MatchError("create PriorityClass hypershift-etcd: no rights"))
 	})
-	t.Run("When an object is refused it should be named", func(t *testing.T) {
+	t.Run("When an object is rejected, the error should name it", func(t *testing.T) {
 		c := fake.NewClientBuilder().WithScheme(kube.Scheme).WithInterceptorFuncs(interceptor.Funcs{
 			Apply: func(context.Context, client.WithWatch, runtime.ApplyConfiguration, ...client.ApplyOption) error {
 				return refused
@@ -175,22 +175,22 @@ func TestImageRefs(t *testing.T) {
 		images map[string]string
 		says   string
 	}{
-		{name: "When nothing is given it should say where an image may come from", says: "--hypershift-image or $HYPERSHIFT_IMAGE"},
-		{name: "When an image is named it should be that", env: "env:1", built: "built:1", args: []string{"--hypershift-image", "flag:1"}, image: "flag:1", images: map[string]string{}},
-		{name: "When the environment names one it should win over the built one", env: "env:1", built: "built:1", image: "env:1", images: map[string]string{}},
-		{name: "When the program was built for one it should be that", built: "built:1", image: "built:1", images: map[string]string{}},
-		{name: "When there is to be no pod it should need none", args: []string{"--development"}, image: developmentImage, images: map[string]string{}},
-		{name: "When only CRDs are installed it should need none", args: []string{"--install-scope", "crds"}, images: map[string]string{}},
-		{name: "When a list is given it should take what it knows", args: []string{"--image-refs", in("good.yaml")}, image: "op:1", images: map[string]string{"IMAGE_MAAS_CAPI_PROVIDER": "maas:1"}},
+		{name: "When no image is given, the error should list where it can come from", says: "--hypershift-image or $HYPERSHIFT_IMAGE"},
+		{name: "When the flag sets an image, it should be used", env: "env:1", built: "built:1", args: []string{"--hypershift-image", "flag:1"}, image: "flag:1", images: map[string]string{}},
+		{name: "When the environment sets an image, it should override the built-in image", env: "env:1", built: "built:1", image: "env:1", images: map[string]string{}},
+		{name: "When only a built-in image is set, it should be used", built: "built:1", image: "built:1", images: map[string]string{}},
+		{name: "When no operator Pod is deployed, it should need no image", args: []string{"--development"}, image: developmentImage, images: map[string]string{}},
+		{name: "When only CRDs are installed, it should need no image", args: []string{"--install-scope", "crds"}, images: map[string]string{}},
+		{name: "When a list of images is given, it should use the known images", args: []string{"--image-refs", in("good.yaml")}, image: "op:1", images: map[string]string{"IMAGE_MAAS_CAPI_PROVIDER": "maas:1"}},
 		{
-			name: "When the provider is given too it should win", args: []string{"--image-refs", in("good.yaml"), "--maas-capi-provider-image", "mine:1"},
+			name: "When the provider image is given too, it should override the list", args: []string{"--image-refs", in("good.yaml"), "--maas-capi-provider-image", "mine:1"},
 			image: "op:1", images: map[string]string{"IMAGE_MAAS_CAPI_PROVIDER": "mine:1"},
 		},
-		{name: "When the list lacks the operator it should say so", args: []string{"--image-refs", in("lacks.yaml")}, says: `no tag "hypershift-operator"`},
-		{name: "When the list is no YAML it should say so", args: []string{"--image-refs", in("bad.yaml")}, says: "not an ImageStream"},
-		{name: "When the list is missing it should say so", args: []string{"--image-refs", in("missing.yaml")}, says: "--image-refs"},
-		{name: "When the trust bundle is no PEM it should say so", args: []string{"--additional-trust-bundle", in("bad.yaml")}, says: "--additional-trust-bundle"},
-		{name: "When the pull secret is no JSON it should say so", args: []string{"--pull-secret", in("bad.yaml")}, says: "--pull-secret"},
+		{name: "When the list lacks the operator image, it should return an error", args: []string{"--image-refs", in("lacks.yaml")}, says: `no tag "hypershift-operator"`},
+		{name: "When the list is not YAML, it should return an error", args: []string{"--image-refs", in("bad.yaml")}, says: "not an ImageStream"},
+		{name: "When the list is missing, it should return an error", args: []string{"--image-refs", in("missing.yaml")}, says: "--image-refs"},
+		{name: "When the trust bundle is not PEM, it should return an error", args: []string{"--additional-trust-bundle", in("bad.yaml")}, says: "--additional-trust-bundle"},
+		{name: "When the pull secret is not JSON, it should return an error", args: []string{"--pull-secret", in("bad.yaml")}, says: "--pull-secret"},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {

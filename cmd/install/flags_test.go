@@ -73,39 +73,39 @@ func TestOperatorFlags(t *testing.T) {
 		args        []string
 		adds, drops []string
 	}{
-		{name: "When prefixes are replaced, the operator should be told of them", args: []string{"--registry-overrides=a=b,c=d"}, adds: []string{"--registry-overrides=a=b,c=d"}},
-		{name: "nodes that are closed to tenants' endpoints are told to the operator",
+		{name: "When registry prefixes are overridden, it should pass the overrides to the operator", args: []string{"--registry-overrides=a=b,c=d"}, adds: []string{"--registry-overrides=a=b,c=d"}},
+		{name: "When node addresses are refused for tenants, it should pass the flag to the operator",
 			args: []string{"--refuse-node-addresses"}, adds: []string{"--refuse-node-addresses"}},
-		{name: "When ranges are closed to hosted pods, the operator should be told of them", args: []string{"--hcp-egress-block-cidrs=10.0.0.0/8"}, adds: []string{"--hcp-egress-block-cidrs=10.0.0.0/8"}},
-		{name: "When all clusters get one control-plane-operator, it should be that", args: []string{"--control-plane-operator-image=r/cpo:1"}, adds: []string{"--control-plane-operator-image=r/cpo:1"}},
-		{name: "When control planes are to log more, the operator should see to it", args: []string{"--enable-ci-debug-output"}, adds: []string{"--enable-ci-debug-output"}},
-		{name: "clusters may loosen Pod Security as far as the operator is told", args: []string{"--loosest-pod-security-level=privileged"}, adds: []string{"--loosest-pod-security-level=privileged"}},
-		{name: "minimal CRDs change nothing of the operator", args: []string{"--install-monitoring-crds=false"}},
-		{name: "When OpenShift scrapes control planes, the operator should prepare them", args: []string{"--platform-monitoring=All"}, adds: []string{"--enable-ocp-cluster-monitoring"}},
-		{name: "When OpenShift scrapes the operator alone, control planes should not change", args: []string{"--platform-monitoring=OperatorOnly"}},
-		{name: "When nobody is to set defaults, the operator should not serve them", args: []string{"--enable-defaulting-webhook=false"}, drops: []string{"--enable-defaulting-webhook"}},
+		{name: "When CIDRs are blocked for hosted Pods, it should pass them to the operator", args: []string{"--hcp-egress-block-cidrs=10.0.0.0/8"}, adds: []string{"--hcp-egress-block-cidrs=10.0.0.0/8"}},
+		{name: "When one control-plane-operator image is set for all clusters, it should pass the image to the operator", args: []string{"--control-plane-operator-image=r/cpo:1"}, adds: []string{"--control-plane-operator-image=r/cpo:1"}},
+		{name: "When debug output is enabled for control planes, it should pass the flag to the operator", args: []string{"--enable-ci-debug-output"}, adds: []string{"--enable-ci-debug-output"}},
+		{name: "When the loosest Pod Security level is set, it should pass the level to the operator", args: []string{"--loosest-pod-security-level=privileged"}, adds: []string{"--loosest-pod-security-level=privileged"}},
+		{name: "When the monitoring CRDs are left out, it should not change the operator", args: []string{"--install-monitoring-crds=false"}},
+		{name: "When OpenShift scrapes control planes, it should enable cluster monitoring in the operator", args: []string{"--platform-monitoring=All"}, adds: []string{"--enable-ocp-cluster-monitoring"}},
+		{name: "When OpenShift scrapes only the operator, it should not enable cluster monitoring of control planes", args: []string{"--platform-monitoring=OperatorOnly"}},
+		{name: "When the defaulting webhook is disabled, the operator should not serve it", args: []string{"--enable-defaulting-webhook=false"}, drops: []string{"--enable-defaulting-webhook"}},
 		{
-			name: "When other metrics are kept, the operator should know which", args: []string{"--metrics-set=SRE"},
+			name: "When another metrics set is chosen, it should pass the set to the operator", args: []string{"--metrics-set=SRE"},
 			adds: []string{"METRICS_SET=SRE"}, drops: []string{"METRICS_SET=Telemetry"},
 		},
 		{
-			name: "When certificates are to live short, the operator should know how short", args: []string{"--cert-rotation-scale=30m"},
+			name: "When the certificate rotation scale is shortened, it should pass the scale to the operator", args: []string{"--cert-rotation-scale=30m"},
 			adds: []string{"CERT_ROTATION_SCALE=30m0s"}, drops: []string{"CERT_ROTATION_SCALE=24h0m0s"},
 		},
-		{name: "When few platforms are installed, the operator should serve those", args: []string{"--limit-crd-install=MAAS,none"}, adds: []string{"PLATFORMS_INSTALLED=maas,none"}},
+		{name: "When only some platforms are installed, it should pass their names to the operator", args: []string{"--limit-crd-install=MAAS,none"}, adds: []string{"PLATFORMS_INSTALLED=maas,none"}},
 		{
-			name: "When environment is added, it should come after what the operator needs, sorted", args: []string{"--additional-operator-env-vars=ZED=1,ALPHA=2"},
+			name: "When environment variables are added, it should append them in sorted order", args: []string{"--additional-operator-env-vars=ZED=1,ALPHA=2"},
 			adds: []string{"ALPHA=2", "ZED=1"},
 		},
 		{
-			name: "When providers are named, each should go to its own variable", args: []string{"--maas-capi-provider-image=r/maas:1", "--aws-capi-provider-image=r/aws:1"},
+			name: "When provider images are set, it should pass each in its own variable", args: []string{"--maas-capi-provider-image=r/maas:1", "--aws-capi-provider-image=r/aws:1"},
 			adds: []string{"IMAGE_AWS_CAPI_PROVIDER=r/aws:1", "IMAGE_MAAS_CAPI_PROVIDER=r/maas:1"},
 		},
 		{
-			name: "When the operator comes from another registry, clusters should be allowed what comes from there", args: []string{"--hypershift-image=mirror.example/hypershift:1"},
+			name: "When the operator image is in another registry, it should allow that registry for clusters", args: []string{"--hypershift-image=mirror.example/hypershift:1"},
 			adds: []string{"--allowed-registries=mirror.example,quay.io/openshift-release-dev,quay.io/okd"}, drops: []string{"--allowed-registries=registry.example,quay.io/openshift-release-dev,quay.io/okd"},
 		},
-		{name: "When the image is named otherwise, its arguments should stay", args: []string{"--hypershift-image=registry.example/other:2", "--image-pull-policy=Always", "--replicas=3", "--namespace=other", "--exclude-etcd"}},
+		{name: "When only the image, replicas or namespace change, it should keep the operator's arguments", args: []string{"--hypershift-image=registry.example/other:2", "--image-pull-policy=Always", "--replicas=3", "--namespace=other", "--exclude-etcd"}},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			plain, changed := described(t, installation(t)), described(t, installation(t, tt.args...))
@@ -168,7 +168,7 @@ func TestParts(t *testing.T) {
 			return Addition{Args: []string{"--" + name}, Secrets: []SecretFiles{{Name: name, Dir: "/etc/" + name}}, Objects: []client.Object{made}}
 		}}
 	}
-	t.Run("When platforms add to the operator, it should get all of it, and their Secrets as folders before it starts", func(t *testing.T) {
+	t.Run("When platforms add arguments and Secrets, the operator should get all of them and mount each Secret", func(t *testing.T) {
 		g := NewWithT(t)
 		o, err := withParts(installation(t, "--namespace=other"), secret("one"), secret("two"))
 		g.Expect(err).NotTo(HaveOccurred())
@@ -186,14 +186,14 @@ func TestParts(t *testing.T) {
 		}
 		g.Expect(at("two")).To(BeNumerically("<", slices.IndexFunc(o.resources(), func(obj client.Object) bool { _, is := obj.(*appsv1.Deployment); return is })))
 	})
-	t.Run("When they are asked again, nothing should be there twice", func(t *testing.T) {
+	t.Run("When the parts are completed again, it should add nothing twice", func(t *testing.T) {
 		g := NewWithT(t)
 		o, err := withParts(installation(t), secret("one"))
 		g.Expect(errors.Join(err, o.completeParts())).To(Succeed())
 		g.Expect(o.addition.Args).To(Equal([]string{"--one"}))
 		g.Expect(o.addition.Objects).To(HaveLen(1))
 	})
-	t.Run("When a platform's flag is wrong, nothing of the others should be used", func(t *testing.T) {
+	t.Run("When a platform's flag is invalid, it should return the error", func(t *testing.T) {
 		_, err := withParts(installation(t), secret("one"), refusedParts{errors.New("--aws-flag is wrong")})
 		NewWithT(t).Expect(err).To(MatchError("--aws-flag is wrong"))
 	})
@@ -204,28 +204,28 @@ func TestRefusals(t *testing.T) {
 		name, args string
 		says       string // Empty if the flags are valid.
 	}{
-		{"the namespace is no label", "--namespace=A_b", `--namespace "A_b"`},
+		{"the namespace is not a DNS label", "--namespace=A_b", `--namespace "A_b"`},
 		{"there is no namespace", "--namespace=", `--namespace ""`},
-		{"an image and a list of images are named", "--hypershift-image=a --image-refs=b", "set one of --hypershift-image and --image-refs"},
-		{"a day of certificates is none", "--cert-rotation-scale=0s", "must be more than 0 and at most 24h"},
-		{"a day of certificates is a day", "--cert-rotation-scale=24h", ""},
-		{"a day of certificates is longer", "--cert-rotation-scale=24h1ns", "must be more than 0 and at most 24h"},
-		{"a day of certificates goes backwards", "--cert-rotation-scale=-1h", "must be more than 0 and at most 24h"},
+		{"both an image and a list of images are set", "--hypershift-image=a --image-refs=b", "set one of --hypershift-image and --image-refs"},
+		{"the rotation scale is zero", "--cert-rotation-scale=0s", "must be more than 0 and at most 24h"},
+		{"the rotation scale is a day", "--cert-rotation-scale=24h", ""},
+		{"the rotation scale is longer than a day", "--cert-rotation-scale=24h1ns", "must be more than 0 and at most 24h"},
+		{"the rotation scale is negative", "--cert-rotation-scale=-1h", "must be more than 0 and at most 24h"},
 		{"there is to be no pod", "--replicas=0", "--replicas must be 1 or more; use --development"},
 		{"there is to be one pod", "--replicas=1", ""},
-		{"an override has no destination", "--registry-overrides=a", "--registry-overrides: "},
-		{"a range is none", "--hcp-egress-block-cidrs=10.0.0.0/99", "--hcp-egress-block-cidrs: "},
+		{"a registry override has no destination", "--registry-overrides=a", "--registry-overrides: "},
+		{"a CIDR is invalid", "--hcp-egress-block-cidrs=10.0.0.0/99", "--hcp-egress-block-cidrs: "},
 		{"the platform is unknown", "--limit-crd-install=maas,azure", `--limit-crd-install "azure": use one of maas`},
 		{"the API is unknown", "--management-apis=example.com", `--management-apis "example.com": use one of config.openshift.io`},
 		{"the pull policy is unknown", "--image-pull-policy=always", `--image-pull-policy "always": use one of Always, IfNotPresent, Never`},
-		{"the metrics are unknown", "--metrics-set=Everything", `--metrics-set "Everything": use one of Telemetry, SRE, All`},
+		{"the metrics set is unknown", "--metrics-set=Everything", `--metrics-set "Everything": use one of Telemetry, SRE, All`},
 		{"what is monitored is unknown", "--platform-monitoring=Some", `--platform-monitoring "Some": use one of None, OperatorOnly, All`},
 		{"what is installed is unknown", "--install-scope=some", `--install-scope "some": use one of all, crds, resources`},
-		{"a virtual IP is a name", "--api-virtual-ip=api.example", `--api-virtual-ip "api.example": use addresses of the nodes' subnet`},
+		{"a virtual IP is a host name", "--api-virtual-ip=api.example", `--api-virtual-ip "api.example": use addresses of the nodes' subnet`},
 		{"a virtual IP has a zone", "--api-virtual-ip=fd00::1%eth0", `--api-virtual-ip "fd00::1%eth0"`},
-		{"a virtual IP is of the link", "--api-virtual-ip=10.0.0.5,fe80::1", `--api-virtual-ip "fe80::1"`},
-		{"a limit has an image in it", "--allowed-registries=quay.example@sha256", "--allowed-registries"},
-		{"a virtual IP runs nowhere", "--api-virtual-ip=10.0.0.5 --development", "--api-virtual-ip runs pods of the operator's image, which --development leaves out"},
+		{"a virtual IP is link-local", "--api-virtual-ip=10.0.0.5,fe80::1", `--api-virtual-ip "fe80::1"`},
+		{"an allowed registry is an image reference", "--allowed-registries=quay.example@sha256", "--allowed-registries"},
+		{"a virtual IP is set without an operator Pod", "--api-virtual-ip=10.0.0.5 --development", "--api-virtual-ip runs pods of the operator's image, which --development leaves out"},
 		{"nodes wait for the least time", "--api-virtual-ip=10.0.0.5 --api-virtual-ip-lease-duration=6s", ""},
 		{"nodes wait for less", "--api-virtual-ip=10.0.0.5 --api-virtual-ip-lease-duration=5999ms", "--api-virtual-ip-lease-duration must be 6s or more"},
 	} {
@@ -295,13 +295,13 @@ func TestTrust(t *testing.T) {
 		folders  string
 		optional map[string]bool
 	}{
-		{"When nobody names CAs, the operator should trust what its image does", nil, "", map[string]bool{}},
+		{"When no CA bundle is set, the operator should trust only the CAs of its image", nil, "", map[string]bool{}},
 		{
-			"When CAs are named, they should be trusted besides the system's", []string{"--additional-trust-bundle", ca},
+			"When a CA bundle is set, the operator should trust it in addition to the system CAs", []string{"--additional-trust-bundle", ca},
 			"/etc/ssl/certs:/etc/hypershift/trust", map[string]bool{trustBundleName: false},
 		},
 		{
-			"When the management cluster has CAs too, those should not be waited for", []string{"--additional-trust-bundle", ca, "--management-apis", management.Configuration},
+			"When the management cluster has a CA bundle too, its ConfigMap should be optional", []string{"--additional-trust-bundle", ca, "--management-apis", management.Configuration},
 			"/etc/ssl/certs:/etc/hypershift/trust:/etc/hypershift/platform-trust", map[string]bool{trustBundleName: false, platformTrustName: true},
 		},
 	} {

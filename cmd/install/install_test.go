@@ -32,16 +32,16 @@ func TestPodProblem(t *testing.T) {
 		pods []corev1.Pod
 		want string
 	}{
-		{"When there is no pod it should say so", nil, "it has no pod yet"},
+		{"When there is no Pod, it should say so", nil, "it has no pod yet"},
 		{
-			"When the image cannot be pulled it should say why",
+			"When the image cannot be pulled, it should report the reason",
 			pod(func(p *corev1.Pod) {
 				p.Status.ContainerStatuses = []corev1.ContainerStatus{waiting("ImagePullBackOff", "no such host")}
 			}),
 			"container operator of pod operator-x: ImagePullBackOff: no such host",
 		},
 		{
-			"When the container crashes it should repeat its last words",
+			"When the container crashes, it should report its termination message",
 			pod(func(p *corev1.Pod) {
 				status := waiting("CrashLoopBackOff", "back-off 10s")
 				status.LastTerminationState.Terminated = &corev1.ContainerStateTerminated{ExitCode: 1, Message: "Error: no rights\n"}
@@ -50,14 +50,14 @@ func TestPodProblem(t *testing.T) {
 			"container operator of pod operator-x: CrashLoopBackOff; it ended with exit code 1: Error: no rights",
 		},
 		{
-			"When it cannot be scheduled it should say why",
+			"When the Pod cannot be scheduled, it should report the reason",
 			pod(func(p *corev1.Pod) {
 				p.Status.Conditions = []corev1.PodCondition{{Type: corev1.PodScheduled, Status: corev1.ConditionFalse, Message: "Insufficient cpu"}}
 			}),
 			"pod operator-x cannot be scheduled: Insufficient cpu",
 		},
 		{
-			"When it only starts it should give its phase",
+			"When the Pod is still starting, it should report its phase",
 			pod(func(p *corev1.Pod) {
 				p.Status.ContainerStatuses = []corev1.ContainerStatus{waiting("PodInitializing", "")}
 			}),
@@ -84,10 +84,10 @@ func TestAvailable(t *testing.T) {
 		deployment *appsv1.Deployment
 		want       bool
 	}{
-		{"When all pods are new and available it should be", deployment(2, 2, 2, 2), true},
-		{"When the change was not seen yet it should not be", deployment(2, 1, 2, 2), false},
-		{"When an old pod is still available it should not be", deployment(2, 2, 1, 2), false},
-		{"When a pod is not available it should not be", deployment(2, 2, 2, 1), false},
+		{"When all Pods are updated and available, the Deployment should be available", deployment(2, 2, 2, 2), true},
+		{"When the latest generation is not observed yet, the Deployment should not be available", deployment(2, 1, 2, 2), false},
+		{"When an old Pod still runs, the Deployment should not be available", deployment(2, 2, 1, 2), false},
+		{"When a Pod is not available, the Deployment should not be available", deployment(2, 2, 2, 1), false},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
@@ -165,9 +165,9 @@ func TestDisruptionBudget(t *testing.T) {
 		options Options
 		want    int
 	}{
-		"When there are several operator pods, one may go at a time": {Options{replicas: 2}, 1},
-		"When there is one, a drain is not held up":                  {Options{replicas: 1}, 0},
-		"When the operator runs elsewhere, there is nothing to keep": {Options{replicas: 2, development: true}, 0},
+		"When there are several operator Pods, one may be unavailable at a time":                   {Options{replicas: 2}, 1},
+		"When there is one operator Pod, there is no PodDisruptionBudget that would block a drain": {Options{replicas: 1}, 0},
+		"When the operator runs outside the cluster, there is no PodDisruptionBudget":              {Options{replicas: 2, development: true}, 0},
 	} {
 		t.Run(name, func(t *testing.T) {
 			g := NewWithT(t)

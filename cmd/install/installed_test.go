@@ -35,27 +35,27 @@ func TestCheckInstalled(t *testing.T) {
 		before, says string
 	}{
 		{name: "nothing is installed"},
-		{name: "an operator without a version is the first release's", have: []client.Object{operator("")}, before: skew.First},
-		{name: "CRDs without a version and without an operator can be of anybody", have: []client.Object{crd("")}},
-		{name: "the first release is upgraded", have: []client.Object{operator(""), crd("")}, before: skew.First},
-		{name: "a half upgrade is completed", have: []client.Object{operator(""), crd(skew.Version)}, before: skew.First},
+		{name: "an operator without a version label is from the first release", have: []client.Object{operator("")}, before: skew.First},
+		{name: "CRDs without a version and without an operator do not count as an installation", have: []client.Object{crd("")}},
+		{name: "the first release can be upgraded", have: []client.Object{operator(""), crd("")}, before: skew.First},
+		{name: "an interrupted upgrade can be completed", have: []client.Object{operator(""), crd(skew.Version)}, before: skew.First},
 		{
 			name: "a minor version must not be skipped", have: []client.Object{operator("0.0.3")},
 			says: "an upgrade must not skip a minor version; install the newest version 0.1 first",
 		},
 		{
-			name: "a minor version must not be skipped after a half upgrade",
+			name: "a minor version must not be skipped after an interrupted upgrade",
 			have: []client.Object{operator("0.0.3"), crd(skew.Version)}, says: "an upgrade must not skip a minor version",
 		},
 		{
-			name: "a newer operator is not replaced", have: []client.Object{operator("0.9.1")},
+			name: "a newer operator is not downgraded", have: []client.Object{operator("0.9.1")},
 			says: "version 0.9.1 is installed, and this is " + skew.Version,
 		},
 		{
-			name: "newer CRDs are not replaced", have: []client.Object{operator(skew.Version), crd("0.9.1")},
+			name: "newer CRDs are not downgraded", have: []client.Object{operator(skew.Version), crd("0.9.1")},
 			says: "version 0.9.1 is installed",
 		},
-		{name: "the version cannot be read", funcs: nothingIsRead, says: "finding the installed version: no rights"},
+		{name: "the installed version cannot be read", funcs: nothingIsRead, says: "finding the installed version: no rights"},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			i := &install{Options: *installation(t)}

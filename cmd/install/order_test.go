@@ -90,7 +90,7 @@ func (w *writes) install(t *testing.T, args ...string) (said string, err error) 
 }
 
 func TestInstallOrder(t *testing.T) {
-	t.Run("When all is installed, each CRD should be checked before the first is changed, and all be there before the operator", func(t *testing.T) {
+	t.Run("When everything is installed, it should dry-run all CRDs, then apply them, then the operator", func(t *testing.T) {
 		g, w := NewWithT(t), newWrites()
 		said, err := w.install(t)
 		g.Expect(err).NotTo(HaveOccurred())
@@ -111,7 +111,7 @@ func TestInstallOrder(t *testing.T) {
 		g.Expect(at("apply MutatingWebhookConfiguration hypershift.openshift.io")).To(BeNumerically(">", at("apply Service operator")), "who calls it finds somebody")
 		g.Expect(said).To(ContainSubstring("Deployment hypershift/operator applied"))
 	})
-	t.Run("When a CRD would be refused, nothing should be changed", func(t *testing.T) {
+	t.Run("When a CRD would be rejected, it should change nothing", func(t *testing.T) {
 		g, w := NewWithT(t), newWrites()
 		w.fails = "check CustomResourceDefinition nodepools"
 		_, err := w.install(t)
@@ -119,7 +119,7 @@ func TestInstallOrder(t *testing.T) {
 		g.Expect(w.with("apply")).To(BeEmpty())
 		g.Expect(w.with("create")).To(BeEmpty())
 	})
-	t.Run("When an object is refused, what comes after it should not be made, and the same command end it", func(t *testing.T) {
+	t.Run("When an object is rejected, it should stop there, and the next run should complete the installation", func(t *testing.T) {
 		g, w := NewWithT(t), newWrites()
 		w.fails = "apply ServiceAccount"
 		_, err := w.install(t, "--install-scope=resources")
@@ -131,7 +131,7 @@ func TestInstallOrder(t *testing.T) {
 		g.Expect(err).NotTo(HaveOccurred())
 		g.Expect(len(w.all)).To(BeNumerically(">", cut))
 	})
-	t.Run("When it is installed again, it should write the same", func(t *testing.T) {
+	t.Run("When the command runs again, it should write the same objects", func(t *testing.T) {
 		g, w := NewWithT(t), newWrites()
 		_, err := w.install(t, "--install-scope=resources")
 		g.Expect(err).NotTo(HaveOccurred())
@@ -151,7 +151,7 @@ func TestInstallOrder(t *testing.T) {
 			g.Expect(len(w.with("delete")) > 0).To(Equal(want[1]), "what an earlier operator left is not the business of who installs CRDs")
 		})
 	}
-	t.Run("When CRDs are somebody else's, they should be left and named", func(t *testing.T) {
+	t.Run("When CRDs belong to another product, it should leave them unchanged and name them", func(t *testing.T) {
 		g, w := NewWithT(t), newWrites(definition("machines.cluster.x-k8s.io", "", "v1beta2"))
 		said, err := w.install(t, "--install-scope=crds", "--limit-crd-install=none")
 		g.Expect(err).NotTo(HaveOccurred())
@@ -226,7 +226,7 @@ func TestRender(t *testing.T) {
 			g.Expect(kinds(g, out)).NotTo(ContainElement("CustomResourceDefinition"))
 		})
 	}
-	t.Run("When it goes to a file that others could read, it should be the owner's alone", func(t *testing.T) {
+	t.Run("When the output file is readable by others, it should restrict the file to its owner", func(t *testing.T) {
 		g, file := NewWithT(t), filepath.Join(t.TempDir(), "all.yaml")
 		g.Expect(os.WriteFile(file, []byte("left over"), 0o644)).To(Succeed())
 		g.Expect(os.Chmod(file, 0o644)).To(Succeed())
@@ -258,7 +258,7 @@ func TestRender(t *testing.T) {
 			g.Expect(out).To(BeEmpty())
 		})
 	}
-	t.Run("When a flag has no effect, it should say so beside what it prints", func(t *testing.T) {
+	t.Run("When a flag has no effect, it should warn on stderr only", func(t *testing.T) {
 		g := NewWithT(t)
 		out, said, err := rendered(t, "--outputs=resources", "--tech-preview-no-upgrade")
 		g.Expect(err).NotTo(HaveOccurred())

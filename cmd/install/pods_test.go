@@ -115,7 +115,7 @@ func TestPodsAskForLittle(t *testing.T) {
 			}
 		})
 	}
-	t.Run("When nodes hold addresses, their pods should have the network's capabilities and no other", func(t *testing.T) {
+	t.Run("When nodes hold virtual IPs, their Pods should have only the network capabilities", func(t *testing.T) {
 		g := NewWithT(t)
 		c := the[*appsv1.DaemonSet](t, installation(t, "--api-virtual-ip=10.0.0.5"), virtualIPName).Spec.Template.Spec.Containers[0]
 		g.Expect(c.SecurityContext.Capabilities.Drop).To(ConsistOf(corev1.Capability("ALL")))
@@ -171,7 +171,7 @@ func TestVirtualIPPods(t *testing.T) {
 		t.Helper()
 		return the[*appsv1.DaemonSet](t, installation(t, append([]string{"--api-virtual-ip=10.0.0.5,fd00:0::5"}, args...)...), virtualIPName)
 	}
-	t.Run("When only addresses are named, any Linux node should hold them while its kube-proxy is well", func(t *testing.T) {
+	t.Run("When only virtual IPs are set, any Linux node with a healthy kube-proxy should hold them", func(t *testing.T) {
 		g := NewWithT(t)
 		set := holder(t)
 		g.Expect(set.Annotations).To(HaveKeyWithValue("hypershift.openshift.io/api-virtual-ip", "10.0.0.5,fd00::5"), "who creates clusters finds them there")
@@ -189,7 +189,7 @@ func TestVirtualIPPods(t *testing.T) {
 			g.Expect(args).To(ContainElement("--health-probe-addr=" + probe.HTTPGet.Host + ":" + probe.HTTPGet.Port.String()))
 		}
 	})
-	t.Run("When more is said, the pods should do that", func(t *testing.T) {
+	t.Run("When more virtual IP flags are set, the Pods should use them", func(t *testing.T) {
 		g := NewWithT(t)
 		pod := holder(t, "--api-virtual-ip-interface=bond0", "--api-virtual-ip-node-selector=rack=a", "--api-virtual-ip-lease-duration=9s", "--api-virtual-ip-health-check=").Spec.Template.Spec
 		g.Expect(pod.NodeSelector).To(Equal(map[string]string{corev1.LabelOSStable: "linux", "rack": "a"}))
@@ -197,7 +197,7 @@ func TestVirtualIPPods(t *testing.T) {
 		g.Expect(pod.Containers[0].Args).NotTo(ContainElement(HavePrefix("--health-check")))
 	})
 	for _, security := range []bool{false, true} {
-		t.Run("When the management cluster restricts pods by OpenShift's rules: "+map[bool]string{true: "yes", false: "no"}[security]+", it should ask for a way around them only there", func(t *testing.T) {
+		t.Run("When the management cluster restricts Pods with OpenShift's SCCs: "+map[bool]string{true: "yes", false: "no"}[security]+", it should ask for a way around them only there", func(t *testing.T) {
 			g := NewWithT(t)
 			args := []string{"--api-virtual-ip=10.0.0.5"}
 			if security {
@@ -214,7 +214,7 @@ func TestVirtualIPPods(t *testing.T) {
 			g.Expect(the[*corev1.Namespace](t, o, "hypershift").Labels).NotTo(HaveKey("pod-security.kubernetes.io/enforce"))
 		})
 	}
-	t.Run("When no address is named, nothing should be there for it", func(t *testing.T) {
+	t.Run("When no virtual IP is set, it should create no objects for virtual IPs", func(t *testing.T) {
 		for _, obj := range installation(t).resources() {
 			NewWithT(t).Expect(obj.GetName() + obj.GetNamespace()).NotTo(ContainSubstring("virtual-ip"))
 		}
@@ -236,20 +236,20 @@ func TestPodProblemOfSeveral(t *testing.T) {
 		pods []corev1.Pod
 		want string
 	}{
-		"When an old pod runs and the new one does not, it should tell of the new one":  {[]corev1.Pod{at(1, "old", ""), at(2, "new", "ErrImagePull")}, "container operator of pod new: ErrImagePull"},
-		"When the new pod is listed first, it should tell of it all the same":           {[]corev1.Pod{at(2, "new", "ErrImagePull"), at(1, "old", "")}, "container operator of pod new: ErrImagePull"},
-		"When an old pod is in trouble and the new one runs, it should tell of the new": {[]corev1.Pod{at(1, "old", "ErrImagePull"), at(2, "new", "")}, "pod new is Running"},
+		"When an old Pod runs and the new Pod fails, it should report the new Pod": {[]corev1.Pod{at(1, "old", ""), at(2, "new", "ErrImagePull")}, "container operator of pod new: ErrImagePull"},
+		"When the new Pod is listed first, it should still report the new Pod":     {[]corev1.Pod{at(2, "new", "ErrImagePull"), at(1, "old", "")}, "container operator of pod new: ErrImagePull"},
+		"When an old Pod fails and the new Pod runs, it should report the new Pod": {[]corev1.Pod{at(1, "old", "ErrImagePull"), at(2, "new", "")}, "pod new is Running"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			NewWithT(t).Expect(podProblem(tt.pods)).To(Equal(tt.want))
 		})
 	}
-	t.Run("When what prepares the operator fails, it should say so before what waits for it", func(t *testing.T) {
+	t.Run("When an init container fails, it should report it before the containers that wait for it", func(t *testing.T) {
 		pod := at(1, "new", "PodInitializing")
 		pod.Status.InitContainerStatuses = []corev1.ContainerStatus{{Name: "init-environment", State: corev1.ContainerState{Waiting: &corev1.ContainerStateWaiting{Reason: "CrashLoopBackOff", Message: "back-off"}}}}
 		NewWithT(t).Expect(podProblem([]corev1.Pod{pod})).To(Equal("container init-environment of pod new: CrashLoopBackOff: back-off"))
 	})
-	t.Run("When a pod was scheduled, that should be no problem", func(t *testing.T) {
+	t.Run("When a Pod is scheduled, it should report no scheduling problem", func(t *testing.T) {
 		pod := at(1, "new", "")
 		pod.Status.Conditions = []corev1.PodCondition{{Type: corev1.PodScheduled, Status: corev1.ConditionTrue}, {Type: corev1.PodReady, Status: corev1.ConditionFalse, Message: "not yet"}}
 		NewWithT(t).Expect(podProblem([]corev1.Pod{pod})).To(Equal("pod new is Running"))

@@ -17,12 +17,12 @@ func TestRanges(t *testing.T) {
 		args  []string
 		err   string
 	}{
-		{"When no flag is given it should add nothing", nil, nil, ""},
+		{"When no flag is set, it should add no arguments", nil, nil, ""},
 		{
-			"When ranges are given it should pass them to the operator", []string{"--maas-allow-cidrs=127.0.0.0/8", "--maas-refuse-cidrs=10.0.0.0/8,fd00::/8"},
+			"When CIDRs are set, it should pass them to the operator", []string{"--maas-allow-cidrs=127.0.0.0/8", "--maas-refuse-cidrs=10.0.0.0/8,fd00::/8"},
 			[]string{"--maas-allow-cidrs=127.0.0.0/8", "--maas-refuse-cidrs=10.0.0.0/8,fd00::/8"}, "",
 		},
-		{"When a range is none it should name the flag", []string{"--maas-refuse-cidrs=nonsense"}, nil, "--maas-refuse-cidrs"},
+		{"When a CIDR is invalid, it should name the flag", []string{"--maas-refuse-cidrs=nonsense"}, nil, "--maas-refuse-cidrs"},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {

@@ -61,9 +61,9 @@ func TestDropWebhook(t *testing.T) {
 		args []string
 		left bool
 	}{
-		{"When the operator answers it, it should stay", nil, true},
-		{"When it is switched off, it should go", []string{"--enable-defaulting-webhook=false"}, false},
-		{"When there is no pod, it should go", []string{"--development"}, false},
+		{"When the operator serves the webhook, it should keep the configuration", nil, true},
+		{"When the webhook is disabled, it should delete the configuration", []string{"--enable-defaulting-webhook=false"}, false},
+		{"When there is no operator Pod, it should delete the configuration", []string{"--development"}, false},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			g := NewWithT(t)
@@ -87,7 +87,7 @@ func TestDropWebhook(t *testing.T) {
 // more.
 func TestDropMonitors(t *testing.T) {
 	for flag, left := range map[string]bool{monitorNothing: false, monitorOperator: true, monitorAll: true} {
-		t.Run("When the platform is to scrape "+flag+" its right should be there only where it needs it", func(t *testing.T) {
+		t.Run("When platform monitoring is "+flag+" its right should be there only where it needs it", func(t *testing.T) {
 			g := NewWithT(t)
 			i := &install{Options: *installation(t, "--platform-monitoring", flag)}
 			binding := func() *rbacv1.RoleBinding { return i.prometheusBinding() }
@@ -122,9 +122,9 @@ func TestDropVirtualIP(t *testing.T) {
 		labels map[string]string
 		left   bool
 	}{
-		{"When addresses are still asked for, what holds them should stay", []string{"--api-virtual-ip=10.0.0.5"}, ours, true},
-		{"When none is asked for, namespace and right should go", nil, ours, false},
-		{"When the namespace of that name is somebody's, it should stay", nil, map[string]string{"mine": "yes"}, true},
+		{"When a virtual IP is still set, it should keep the namespace and the role binding", []string{"--api-virtual-ip=10.0.0.5"}, ours, true},
+		{"When no virtual IP is set, it should delete the namespace and the role binding", nil, ours, false},
+		{"When the namespace belongs to another user, it should keep it", nil, map[string]string{"mine": "yes"}, true},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			g := NewWithT(t)
@@ -138,7 +138,7 @@ func TestDropVirtualIP(t *testing.T) {
 		})
 	}
 	i := &install{Options: *installation(t)}
-	t.Run("When the namespace is deleted and the command dies before that, it should end when it is given again", func(t *testing.T) {
+	t.Run("When deleting the namespace fails, the next run should delete it", func(t *testing.T) {
 		g, objs, dies := NewWithT(t), held(ours), true
 		c := cluster(interceptor.Funcs{Delete: func(ctx context.Context, c client.WithWatch, obj client.Object, options ...client.DeleteOption) error {
 			if _, namespace := obj.(*corev1.Namespace); namespace && dies {
@@ -151,7 +151,7 @@ func TestDropVirtualIP(t *testing.T) {
 		g.Expect(i.dropVirtualIP(t.Context(), c)).To(Succeed())
 		g.Expect(exists(t, c, objs[0]) || exists(t, c, objs[1])).To(BeFalse())
 	})
-	t.Run("When nobody may say what is there, it should not be taken for nothing", func(t *testing.T) {
+	t.Run("When the objects cannot be read, it should return the error", func(t *testing.T) {
 		NewWithT(t).Expect(i.dropVirtualIP(t.Context(), cluster(nothingIsRead))).To(MatchError(errNoRights))
 	})
 }
@@ -168,20 +168,20 @@ func TestCheckVirtualIP(t *testing.T) {
 		have  []client.Object
 		says  string
 	}{
-		{name: "When there was none and none is asked for, it should go on"},
-		{name: "When there was one and the flag is left out, it should say how to keep it and how to remove it", have: held(nil),
+		{name: "When there was no virtual IP and none is set, it should succeed"},
+		{name: "When there was a virtual IP and the flag is omitted, it should say how to keep or remove it", have: held(nil),
 			says: "the management cluster holds the virtual IP 10.0.0.5,fd00::5: keep it with --api-virtual-ip 10.0.0.5,fd00::5, or remove it with --api-virtual-ip ''"},
-		{name: "When there was one and the user gives none, it should go on", have: held(nil), told: true},
-		{name: "When only CRDs are installed, it should not look", args: []string{"--install-scope=crds"}, funcs: nothingIsRead},
-		{name: "When it cannot be seen whether there was one, it should say so", funcs: nothingIsRead, says: "look for a virtual IP of an earlier installation: no rights"},
-		{name: "When an address is free, it should go on", args: []string{"--api-virtual-ip=10.0.0.5"}, told: true, have: []client.Object{node}},
-		{name: "When an address is a node's, it should say whose", args: []string{"--api-virtual-ip=10.0.0.5,10.0.0.1"}, told: true, have: []client.Object{node},
+		{name: "When there was a virtual IP and the flag is empty, it should succeed", have: held(nil), told: true},
+		{name: "When only CRDs are installed, it should not read the cluster", args: []string{"--install-scope=crds"}, funcs: nothingIsRead},
+		{name: "When an earlier virtual IP cannot be looked up, it should return the error", funcs: nothingIsRead, says: "look for a virtual IP of an earlier installation: no rights"},
+		{name: "When the virtual IP is not in use, it should succeed", args: []string{"--api-virtual-ip=10.0.0.5"}, told: true, have: []client.Object{node}},
+		{name: "When the virtual IP is a node's address, it should name the node", args: []string{"--api-virtual-ip=10.0.0.5,10.0.0.1"}, told: true, have: []client.Object{node},
 			says: "--api-virtual-ip 10.0.0.1 is the address of node a"},
-		{name: "When an address is a node's in another spelling, it should say whose", args: []string{"--api-virtual-ip=FD00:0::1"}, told: true, have: []client.Object{node},
+		{name: "When the virtual IP is a node's address in another notation, it should name the node", args: []string{"--api-virtual-ip=FD00:0::1"}, told: true, have: []client.Object{node},
 			says: "--api-virtual-ip fd00::1 is the address of node a"},
-		{name: "When an address of version 4 is written as one of 6, it should be the same", args: []string{"--api-virtual-ip=::ffff:10.0.0.1"}, told: true, have: []client.Object{node},
+		{name: "When an IPv4 virtual IP is written as IPv6, it should match the node's IPv4 address", args: []string{"--api-virtual-ip=::ffff:10.0.0.1"}, told: true, have: []client.Object{node},
 			says: "--api-virtual-ip 10.0.0.1 is the address of node a"},
-		{name: "When nodes cannot be listed, it should say what for", args: []string{"--api-virtual-ip=10.0.0.5"}, told: true, funcs: nothingIsRead,
+		{name: "When nodes cannot be listed, it should return an error with the flag", args: []string{"--api-virtual-ip=10.0.0.5"}, told: true, funcs: nothingIsRead,
 			says: "list the management cluster's nodes to check --api-virtual-ip: no rights"},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
@@ -230,26 +230,26 @@ func TestDiscover(t *testing.T) {
 		proxy  map[string]string
 		says   string
 	}{
-		{name: "When it is plain Kubernetes, it should find nothing and ask for no proxy", client: served(nil, nothingIsRead, nil)},
-		{name: "When it is OpenShift without a proxy, it should find its APIs", client: served(nil, interceptor.Funcs{}, openshift), apis: management.APIs{management.Configuration, management.Routes}},
+		{name: "When the cluster is plain Kubernetes, it should find no APIs and not read a proxy", client: served(nil, nothingIsRead, nil)},
+		{name: "When the cluster is OpenShift without a proxy, it should find its APIs", client: served(nil, interceptor.Funcs{}, openshift), apis: management.APIs{management.Configuration, management.Routes}},
 		{
-			name:   "When it goes through a proxy, the operator should too, as the cluster says that it is and not as somebody wants it",
+			name:   "When the cluster uses a proxy, the operator should use the one in the proxy's status, not its spec",
 			client: served(proxy(map[string]any{"httpProxy": "http://a", "httpsProxy": "http://b", "noProxy": ".svc"}), interceptor.Funcs{}, openshift),
 			apis:   management.APIs{management.Configuration, management.Routes}, proxy: map[string]string{"HTTP_PROXY": "http://a", "HTTPS_PROXY": "http://b", "NO_PROXY": ".svc"},
 		},
 		{
-			name: "When the proxy says nothing of a way, that variable should not be set", client: served(proxy(map[string]any{"httpsProxy": "http://b"}), interceptor.Funcs{}, openshift),
+			name: "When the proxy status omits a setting, it should not set that variable", client: served(proxy(map[string]any{"httpsProxy": "http://b"}), interceptor.Funcs{}, openshift),
 			apis: management.APIs{management.Configuration, management.Routes}, proxy: map[string]string{"HTTPS_PROXY": "http://b"},
 		},
 		{
-			name: "When the proxy is in no form that is known, it should be none", client: served(proxy(map[string]any{"httpsProxy": true}), interceptor.Funcs{}, openshift),
+			name: "When the proxy status has an unexpected type, it should set no proxy variables", client: served(proxy(map[string]any{"httpsProxy": true}), interceptor.Funcs{}, openshift),
 			apis: management.APIs{management.Configuration, management.Routes}, proxy: map[string]string{},
 		},
 		{
-			name: "When the user names the APIs, the cluster should not be asked which", told: management.APIs{management.Monitoring},
+			name: "When the user sets the APIs, it should not discover them", told: management.APIs{management.Monitoring},
 			client: served(nil, nothingIsRead, openshift), apis: management.APIs{management.Monitoring},
 		},
-		{name: "When the proxy cannot be read, it should say so", client: served(nil, nothingIsRead, openshift), says: "read the management cluster's Proxy: no rights"},
+		{name: "When the proxy cannot be read, it should return an error", client: served(nil, nothingIsRead, openshift), says: "read the management cluster's Proxy: no rights"},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			g := NewWithT(t)

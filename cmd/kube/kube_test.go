@@ -37,12 +37,12 @@ func TestConfig(t *testing.T) {
 		environment string
 		host, says  string
 	}{
-		{name: "When a file is named, it should be its current context", args: []string{"--kubeconfig", kubeconfig(t)}, host: "https://one.example:6443"},
-		{name: "When a context is named, it should be that", args: []string{"--kubeconfig", kubeconfig(t), "--context", "two"}, host: "https://two.example:6443"},
-		{name: "When nothing is named, it should be the environment's", environment: kubeconfig(t), host: "https://one.example:6443"},
-		{name: "When both are named, the flag should win", args: []string{"--kubeconfig", none}, environment: kubeconfig(t), says: none},
-		{name: "When the context is not there, it should name it", args: []string{"--kubeconfig", kubeconfig(t), "--context", "three"}, says: "three"},
-		{name: "When there is no configuration, it should say how to give one", environment: none, says: "set --kubeconfig or KUBECONFIG"},
+		{name: "When a kubeconfig is set, it should use its current context", args: []string{"--kubeconfig", kubeconfig(t)}, host: "https://one.example:6443"},
+		{name: "When a context is set, it should use that context", args: []string{"--kubeconfig", kubeconfig(t), "--context", "two"}, host: "https://two.example:6443"},
+		{name: "When no flag is set, it should use KUBECONFIG", environment: kubeconfig(t), host: "https://one.example:6443"},
+		{name: "When both the flag and KUBECONFIG are set, the flag should win", args: []string{"--kubeconfig", none}, environment: kubeconfig(t), says: none},
+		{name: "When the context does not exist, it should name the context", args: []string{"--kubeconfig", kubeconfig(t), "--context", "three"}, says: "three"},
+		{name: "When there is no kubeconfig, it should say how to set one", environment: none, says: "set --kubeconfig or KUBECONFIG"},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			g := NewWithT(t)

@@ -50,7 +50,7 @@ func TestCommand(t *testing.T) {
 		}
 		return s
 	}
-	t.Run("When one is asked for, it should be one that a client can be made of, and nothing else be printed", func(t *testing.T) {
+	t.Run("When one cluster is named, it should print only a working kubeconfig", func(t *testing.T) {
 		g := NewWithT(t)
 		out, said, err := prints(t, serve(t), "--name=a")
 		g.Expect(err).NotTo(HaveOccurred())
@@ -60,7 +60,7 @@ func TestCommand(t *testing.T) {
 		g.Expect(config.Host).To(Equal("https://a:6443"))
 		g.Expect(config.BearerToken).To(Equal("t"))
 	})
-	t.Run("When none is named, it should be those of all namespaces that have one", func(t *testing.T) {
+	t.Run("When no cluster is named, it should print the kubeconfigs of all namespaces", func(t *testing.T) {
 		g := NewWithT(t)
 		out, _, err := prints(t, serve(t))
 		g.Expect(err).NotTo(HaveOccurred())
@@ -71,14 +71,14 @@ func TestCommand(t *testing.T) {
 	})
 	// A tenant with the tenant role has no permissions in the hosted namespace, and none to read namespaces.
 	tenant := func(r *http.Request) bool { return strings.Contains(r.URL.Path+"/", "/namespaces/clusters-a/") }
-	t.Run("gives a tenant the copy beside the HostedCluster", func(t *testing.T) {
+	t.Run("When a tenant asks, it should print the copy next to the HostedCluster", func(t *testing.T) {
 		g, s := NewWithT(t), serve(t)
 		s.Refuse(tenant)
 		out, _, err := prints(t, s, "--name=a")
 		g.Expect(err).NotTo(HaveOccurred())
 		g.Expect(out).To(ContainSubstring("server: https://a:6443/copy"))
 	})
-	t.Run("takes a tenant's copy as data only", func(t *testing.T) {
+	t.Run("When a tenant's copy runs a program, it should reject the copy", func(t *testing.T) {
 		g, s := NewWithT(t), serve(t)
 		s.Refuse(tenant)
 		copied := &corev1.Secret{}
@@ -96,13 +96,13 @@ func TestCommand(t *testing.T) {
 		forbid string
 		says   string
 	}{
-		"it is not up yet":           {[]string{"--name=young"}, "", "it has no kubeconfig yet: its API server is not up"},
-		"it is in another namespace": {[]string{"--name=b"}, "", "read HostedCluster clusters/b: "},
+		"the cluster is not up yet":           {[]string{"--name=young"}, "", "it has no kubeconfig yet: its API server is not up"},
+		"the cluster is in another namespace": {[]string{"--name=b"}, "", "read HostedCluster clusters/b: "},
 		"its Secret may not be read": {[]string{"--name=b", "--namespace=team"}, "/secrets/",
 			"HostedCluster team/b: read Secret team/b-admin-kubeconfig: "},
-		"clusters may not be listed":  {nil, "/hostedclusters", "list HostedClusters: "},
-		"one of all cannot be read":   {nil, "/namespaces/team", "read Secret team/b-admin-kubeconfig"},
-		"the command line has a name": {[]string{"a"}, "", `unknown command "a"`},
+		"clusters may not be listed":            {nil, "/hostedclusters", "list HostedClusters: "},
+		"one of all kubeconfigs cannot be read": {nil, "/namespaces/team", "read Secret team/b-admin-kubeconfig"},
+		"the command has a positional argument": {[]string{"a"}, "", `unknown command "a"`},
 	} {
 		t.Run("When "+name+" it should say so and print nothing that would be taken for a kubeconfig", func(t *testing.T) {
 			g, s := NewWithT(t), serve(t)

@@ -80,35 +80,35 @@ func TestCollect(t *testing.T) {
 		says     string
 	}{
 		{
-			name: "When one is asked for it should be that one", objs: [][]client.Object{a, b}, ask: "a",
+			name: "When one cluster is named, it should return its kubeconfig", objs: [][]client.Object{a, b}, ask: "a",
 			contexts: map[string]string{"clusters-a": "https://a:6443"}, current: "clusters-a",
 		},
 		{
-			name: "When all are asked for it should merge those that have one", objs: [][]client.Object{a, b, young},
+			name: "When no cluster is named, it should merge the kubeconfigs that exist", objs: [][]client.Object{a, b, young},
 			contexts: map[string]string{"clusters-a": "https://a:6443", "other-b": "https://b:6443"}, current: "clusters-a",
 		},
-		{name: "When there is no cluster it should be empty", contexts: map[string]string{}},
-		{name: "When it is asked for too early it should say what to wait for", objs: [][]client.Object{young}, ask: "young", says: "wait for condition Available"},
-		{name: "When there is no such cluster it should say so", ask: "a", says: "read HostedCluster clusters/a"},
+		{name: "When there is no cluster, it should return an empty kubeconfig", contexts: map[string]string{}},
+		{name: "When the cluster has no kubeconfig yet, it should name the condition to wait for", objs: [][]client.Object{young}, ask: "young", says: "wait for condition Available"},
+		{name: "When the cluster does not exist, it should say so", ask: "a", says: "read HostedCluster clusters/a"},
 		{
-			name: "When the Secret is missing it should name it", objs: [][]client.Object{a[:4]}, ask: "a",
+			name: "When the Secret is missing, it should name the Secret", objs: [][]client.Object{a[:4]}, ask: "a",
 			says: "read Secret clusters-a/admin-kubeconfig",
 		},
 		{
-			name: "When the Secret holds no kubeconfig it should say so", ask: "a",
+			name: "When the Secret holds no kubeconfig, it should reject the Secret", ask: "a",
 			says: "Secret clusters-a/admin-kubeconfig is refused: it holds no kubeconfig",
 			objs: [][]client.Object{owned(t, a, "{")},
 		},
 		{
-			name: "When the kubeconfig runs a program it should be refused", ask: "a", says: "users[].user.exec runs a program",
+			name: "When the kubeconfig runs a program, it should reject the kubeconfig", ask: "a", says: "users[].user.exec runs a program",
 			objs: [][]client.Object{owned(t, a, withExec)},
 		},
 		{
-			name: "refuses a Secret that the control plane does not own", ask: "a", says: "does not own it",
+			name: "When the control plane does not own the Secret, it should reject the Secret", ask: "a", says: "does not own it",
 			objs: [][]client.Object{a[:4], {secret("clusters-a", kubetest.AdminKubeconfig, text(t, "https://a:6443"))}},
 		},
 		{
-			name: "refuses the hosted namespace of another cluster", ask: "a",
+			name: "When the hosted namespace belongs to another cluster, it should reject the namespace", ask: "a",
 			says: `its annotation hypershift.openshift.io/cluster is "other/a"`,
 			objs: [][]client.Object{a[:3], {&corev1.Namespace{ObjectMeta: metav1.ObjectMeta{
 				Name: "clusters-a", Annotations: map[string]string{hyperv1.HostedClusterAnnotation: "other/a"}}}}},

@@ -19,13 +19,13 @@ func TestCreate(t *testing.T) {
 		change func(*create)
 		host   string
 	}{
-		"a machine is named":           {func(c *create) { c.machine = "large" }, "large"},
-		"a system id is":               {func(c *create) { c.machine = "aaaaa3" }, "third"},
+		"a machine name is set":        {func(c *create) { c.machine = "large" }, "large"},
+		"a system id is set":           {func(c *create) { c.machine = "aaaaa3" }, "third"},
 		"a pool is":                    {func(c *create) { c.pool = "hosts" }, "small"},
-		"a pool and a zone are":        {func(c *create) { c.pool, c.zone = "hosts", "az2" }, "large"},
-		"a pool and tags are":          {func(c *create) { c.pool, c.tags = "hosts", []string{"nvme"} }, "large"},
-		"a pool and sizes are":         {func(c *create) { c.pool, c.cpu, c.memory = "hosts", 33, 1024 }, "third"},
-		"an image is chosen for it":    {func(c *create) { c.machine, c.image = "small", "ubuntu/noble" }, "small"},
+		"a pool and a zone are set":    {func(c *create) { c.pool, c.zone = "hosts", "az2" }, "large"},
+		"a pool and tags are set":      {func(c *create) { c.pool, c.tags = "hosts", []string{"nvme"} }, "large"},
+		"a pool and sizes are set":     {func(c *create) { c.pool, c.cpu, c.memory = "hosts", 33, 1024 }, "third"},
+		"an image is set":              {func(c *create) { c.machine, c.image = "small", "ubuntu/noble" }, "small"},
 		"the host is to be over-given": {func(c *create) { c.machine, c.cpuOverCommit, c.hostTags = "small", 2.5, []string{"gold"} }, "small"},
 	}
 	for name, test := range tests {
@@ -47,7 +47,7 @@ func TestCreate(t *testing.T) {
 
 // TestCreateAgain repeats the command after the host exists.
 func TestCreateAgain(t *testing.T) {
-	t.Run("When the machine was named it should change nothing", func(t *testing.T) {
+	t.Run("When the machine is named, it should change nothing", func(t *testing.T) {
 		w := newWorld(t, rack())
 		for range 2 {
 			w.Expect(w.create(func(c *create) { c.machine = "small" })).To(Succeed(), w.out.String())
@@ -55,7 +55,7 @@ func TestCreateAgain(t *testing.T) {
 		w.Expect(w.owned()).To(Equal([]string{"small"}))
 		w.Expect(w.hosts()).To(HaveLen(1))
 	})
-	t.Run("When it is of a pool it should make a second host", func(t *testing.T) {
+	t.Run("When the machine comes from a pool, it should create a second host", func(t *testing.T) {
 		w := newWorld(t, rack())
 		for range 2 {
 			w.Expect(w.create(func(c *create) { c.pool = "hosts" })).To(Succeed(), w.out.String())
@@ -89,7 +89,7 @@ func TestCreateCut(t *testing.T) {
 			}
 		}
 	}
-	t.Run("When somebody interrupts it while it waits it should go on when it is given again", func(t *testing.T) {
+	t.Run("When the command is interrupted while it waits, the next run should complete it", func(t *testing.T) {
 		w := newWorld(t, rack())
 		mend := simtest.Fault(t, w.Simulator, faults.Rule{Kind: faults.BootHangs})
 		ctx, interrupt := context.WithCancel(t.Context())
@@ -113,13 +113,13 @@ func TestCreateRefused(t *testing.T) {
 		change func(*create)
 		says   string
 	}{
-		"the pool is empty":            {change: func(c *create) { c.pool, c.zone = "hosts", "default" }, says: "no machine that could be the LXD host is Ready"},
-		"the machine is not there":     {change: func(c *create) { c.machine = "nobody" }, says: `no machine with the system id or name "nobody"`},
-		"the machine is somebody's":    {seed: simtest.Seed(simtest.Machine{ID: "aaaaa1", Hostname: "a", Status: status.Deployed, Owner: "alice"}), change: func(c *create) { c.machine = "a" }, says: `is Deployed, owner "alice"`},
-		"the machine is allocated":     {seed: simtest.Seed(simtest.Machine{ID: "aaaaa1", Hostname: "a", Status: status.Allocated, Owner: "admin"}), change: func(c *create) { c.machine = "a" }, says: "is made of a Ready machine"},
-		"the installation fails":       {fault: faults.Rule{Kind: faults.DeployFails}, change: func(c *create) { c.machine = "small" }, says: "is Failed deployment"},
-		"a host would be composed for": {seed: simtest.WithVMHosts(rack(), simtest.VMHost{Name: "lxd"}), change: func(c *create) { c.pool, c.zone = "hosts", "default" }, says: "no machine that could be"},
-		"MAAS has no VM hosts":         {fault: faults.Rule{Kind: faults.Error, Operation: "vm-hosts.read", Status: 410}, change: func(c *create) { c.machine = "small" }, says: "they ended with version 3.8"},
+		"the pool is empty":                {change: func(c *create) { c.pool, c.zone = "hosts", "default" }, says: "no machine that could be the LXD host is Ready"},
+		"the machine does not exist":       {change: func(c *create) { c.machine = "nobody" }, says: `no machine with the system id or name "nobody"`},
+		"the machine has another owner":    {seed: simtest.Seed(simtest.Machine{ID: "aaaaa1", Hostname: "a", Status: status.Deployed, Owner: "alice"}), change: func(c *create) { c.machine = "a" }, says: `is Deployed, owner "alice"`},
+		"the machine is already allocated": {seed: simtest.Seed(simtest.Machine{ID: "aaaaa1", Hostname: "a", Status: status.Allocated, Owner: "admin"}), change: func(c *create) { c.machine = "a" }, says: "is made of a Ready machine"},
+		"the deployment fails":             {fault: faults.Rule{Kind: faults.DeployFails}, change: func(c *create) { c.machine = "small" }, says: "is Failed deployment"},
+		"only a VM could be composed":      {seed: simtest.WithVMHosts(rack(), simtest.VMHost{Name: "lxd"}), change: func(c *create) { c.pool, c.zone = "hosts", "default" }, says: "no machine that could be"},
+		"MAAS has no VM hosts":             {fault: faults.Rule{Kind: faults.Error, Operation: "vm-hosts.read", Status: 410}, change: func(c *create) { c.machine = "small" }, says: "they ended with version 3.8"},
 	}
 	for name, test := range tests {
 		t.Run("When "+name+" it should say so", func(t *testing.T) {
@@ -135,7 +135,7 @@ func TestCreateRefused(t *testing.T) {
 			w.Expect(w.Machines()).To(HaveLen(count))
 		})
 	}
-	t.Run("When the machine is a virtual one it should be refused", func(t *testing.T) {
+	t.Run("When the machine is a VM, it should reject the machine", func(t *testing.T) {
 		w := newWorld(t, simtest.WithVMHosts(rack(), simtest.VMHost{Name: "lxd"}))
 		w.compose("lxd", "vm")
 		w.Expect(w.create(func(c *create) { c.machine = "vm" })).To(MatchError(ContainSubstring("is a virtual machine of VM host lxd")))

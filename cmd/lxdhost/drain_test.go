@@ -157,7 +157,7 @@ func (w *world) on(host string) []string {
 }
 
 func TestDrain(t *testing.T) {
-	t.Run("When a host has VMs of a pool it should replace them one by one elsewhere", func(t *testing.T) {
+	t.Run("When a host has VMs of a pool, it should replace them elsewhere one by one", func(t *testing.T) {
 		w := site(t)
 		c := newClusterAPI(w)
 		for _, vm := range []string{"a", "b", "c"} {
@@ -172,7 +172,7 @@ func TestDrain(t *testing.T) {
 		w.Expect(w.out.String()).To(And(ContainSubstring("takes no new VM"), ContainSubstring("has no VM")))
 		w.Expect(w.owned()).To(ContainElement("lxd-1"), "nobody asked for its release")
 	})
-	t.Run("When a VM is placed by who has not seen the tag yet it should be replaced too", func(t *testing.T) {
+	t.Run("When a VM is composed before the tag is seen, it should replace that VM too", func(t *testing.T) {
 		w := site(t)
 		c := newClusterAPI(w)
 		c.add(w.compose("lxd-1", "a"), true)
@@ -181,7 +181,7 @@ func TestDrain(t *testing.T) {
 		w.Expect(w.drain(c, func(*drain) {})).To(Succeed(), w.out.String())
 		w.Expect(w.on("lxd-1")).To(BeEmpty())
 	})
-	t.Run("When who places VMs does not look at the tag it should say so, and not go on for ever", func(t *testing.T) {
+	t.Run("When the controller ignores the drain tag, it should stop with an error after several rounds", func(t *testing.T) {
 		w := site(t)
 		c := newClusterAPI(w)
 		c.add(w.compose("lxd-1", "a"), true)
@@ -190,7 +190,7 @@ func TestDrain(t *testing.T) {
 		w.Expect(w.drain(c, func(*drain) {})).To(MatchError(ContainSubstring("honor the tag")))
 		w.Expect(c.deleted).To(HaveLen(rounds))
 	})
-	t.Run("When the pool is not complete it should delete nothing until it is", func(t *testing.T) {
+	t.Run("When the pool is not complete, it should delete no Machine", func(t *testing.T) {
 		w := site(t)
 		c := newClusterAPI(w)
 		c.add(w.compose("lxd-1", "a"), true)
@@ -209,7 +209,7 @@ func TestDrain(t *testing.T) {
 		w.Expect(c.deleted).To(BeEmpty())
 		w.Expect(w.out.String()).To(ContainSubstring("1 of 2 machines ready"))
 	})
-	t.Run("When VMs belong to nobody it should name them and leave them", func(t *testing.T) {
+	t.Run("When VMs belong to no Machine, it should name them and keep them", func(t *testing.T) {
 		w := site(t)
 		c := newClusterAPI(w)
 		c.add(w.compose("lxd-1", "ours"), true)
@@ -219,20 +219,20 @@ func TestDrain(t *testing.T) {
 		w.Expect(w.on("lxd-1")).To(Equal([]string{"theirs"}))
 		w.Expect(w.owned()).To(ContainElement("lxd-1"))
 	})
-	t.Run("When nothing replaces a Machine it should leave it", func(t *testing.T) {
+	t.Run("When no MachineSet owns a Machine, it should keep the Machine", func(t *testing.T) {
 		w := site(t)
 		c := newClusterAPI(w)
 		c.add(w.compose("lxd-1", "single"), false)
 		w.Expect(w.drain(c, func(*drain) {})).To(MatchError(ContainSubstring("has no MachineSet that would replace it")))
 		w.Expect(w.on("lxd-1")).To(Equal([]string{"single"}))
 	})
-	t.Run("When it is undone the host should take VMs again", func(t *testing.T) {
+	t.Run("When the drain is undone, the host should accept new VMs again", func(t *testing.T) {
 		w := site(t)
 		w.Expect(w.drain(nil, func(*drain) {})).To(Succeed())
 		w.Expect(w.drain(nil, func(d *drain) { d.undo = true })).To(Succeed())
 		w.Expect(w.hosts()[0].Tags).NotTo(ContainElement(maas.DrainTag))
 	})
-	t.Run("When the host is unknown it should say so", func(t *testing.T) {
+	t.Run("When the host is unknown, it should say so", func(t *testing.T) {
 		w := site(t)
 		w.Expect(w.drain(nil, func(d *drain) { d.host = "lxd-9" })).To(MatchError(ContainSubstring(`no VM host "lxd-9"`)))
 	})
@@ -260,25 +260,25 @@ func TestDrainRelease(t *testing.T) {
 		w.Expect(w.Machine("lxd-1").Status).To(Equal(status.Ready))
 		w.Expect(w.hosts()).To(HaveLen(1))
 	}
-	t.Run("When it is asked for the host's machine should be released", func(t *testing.T) {
+	t.Run("When the release is requested, it should release the host's machine", func(t *testing.T) {
 		w := site(t)
 		w.Expect(w.drain(nil, func(d *drain) { d.release = true })).To(Succeed(), w.out.String())
 		released(w)
 		w.Expect(w.out.String()).To(ContainSubstring("machine lxd-1 (aaaaa1) is released"))
 	})
-	t.Run("When MAAS's answer is lost it should end when it is given again", func(t *testing.T) {
+	t.Run("When the response of MAAS is lost, the next run should complete the release", func(t *testing.T) {
 		w := site(t)
 		simtest.Fault(t, w.Simulator, faults.Rule{Kind: faults.LostAnswer, Operation: "machine.release", Count: 1})
 		w.Expect(w.drain(nil, func(d *drain) { d.release = true })).NotTo(Succeed())
 		w.Expect(w.drain(nil, func(d *drain) { d.release = true })).To(Succeed(), w.out.String())
 		released(w)
 	})
-	t.Run("When the release fails it should say so", func(t *testing.T) {
+	t.Run("When the release fails, it should return an error", func(t *testing.T) {
 		w := site(t)
 		simtest.Fault(t, w.Simulator, faults.Rule{Kind: faults.ReleaseFails})
 		w.Expect(w.drain(nil, func(d *drain) { d.release = true })).To(MatchError(ContainSubstring("is Releasing failed")))
 	})
-	t.Run("When MAAS knows no machine of the host it should leave the host", func(t *testing.T) {
+	t.Run("When MAAS does not know the host's machine, it should keep the host", func(t *testing.T) {
 		w := site(t)
 		w.Expect(w.drain(nil, func(d *drain) { d.host, d.release = "lxd-2", true })).To(MatchError(ContainSubstring("MAAS does not know the machine")))
 		w.Expect(w.hosts()).To(HaveLen(2))

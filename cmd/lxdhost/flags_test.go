@@ -45,11 +45,11 @@ func typed(t *testing.T, cmd *cobra.Command, stdin string, args ...string) (said
 func TestCreateUsage(t *testing.T) {
 	for _, tt := range []struct{ name, args, says string }{
 		{"nothing is named", "", "set one of --machine and --pool"},
-		{"a machine and a pool are named", "--machine=a --pool=b", "set one of --machine and --pool"},
-		{"a machine is named and chosen by zone", "--machine=a --zone=z", "choose a machine of --pool"},
-		{"a machine is named and chosen by tags", "--machine=a --tags=b", "choose a machine of --pool"},
-		{"a machine is named and chosen by cores", "--machine=a --cpu=1", "choose a machine of --pool"},
-		{"a machine is named and chosen by memory", "--machine=a --memory=1", "choose a machine of --pool"},
+		{"both a machine and a pool are set", "--machine=a --pool=b", "set one of --machine and --pool"},
+		{"a machine and a zone are set", "--machine=a --zone=z", "choose a machine of --pool"},
+		{"a machine and tags are set", "--machine=a --tags=b", "choose a machine of --pool"},
+		{"a machine and cores are set", "--machine=a --cpu=1", "choose a machine of --pool"},
+		{"a machine and memory are set", "--machine=a --memory=1", "choose a machine of --pool"},
 		{"cores are negative", "--pool=a --cpu=-1", "must not be negative"},
 		{"memory is negative", "--pool=a --memory=-1", "must not be negative"},
 		{"cores are given away too seldom", "--pool=a --cpu-over-commit=0.09", "--cpu-over-commit must be between 0.1 and 10"},
@@ -58,7 +58,7 @@ func TestCreateUsage(t *testing.T) {
 		{"memory is given away too seldom", "--pool=a --memory-over-commit=0", "--memory-over-commit must be between 0.1 and 10"},
 		{"memory is given away not a number of times", "--pool=a --memory-over-commit=nan", "--memory-over-commit must be between 0.1 and 10"},
 		{"there is no endpoint", "--pool=a --cpu-over-commit=0.1 --memory-over-commit=10", "--maas-endpoint is required"},
-		{"a Secret and a key are named", "--pool=a --credentials-secret=b --maas-endpoint=https://maas/MAAS", "--credentials-secret names a Secret that holds all"},
+		{"both a Secret and an API key are set", "--pool=a --credentials-secret=b --maas-endpoint=https://maas/MAAS", "--credentials-secret names a Secret that holds all"},
 	} {
 		t.Run("When "+tt.name+" it should say so, and that it was the user's mistake", func(t *testing.T) {
 			g := NewWithT(t)
@@ -67,13 +67,13 @@ func TestCreateUsage(t *testing.T) {
 			g.Expect(exit.Code(err)).To(Equal(exit.Usage))
 		})
 	}
-	t.Run("When a host is to be drained and undone at once it should say so", func(t *testing.T) {
+	t.Run("When both --undo and --release are set, it should reject the flags", func(t *testing.T) {
 		g := NewWithT(t)
 		_, err := typed(t, NewDrainCommand(), "", "lxd-1", "--undo", "--release")
 		g.Expect(err).To(MatchError("set one of --undo and --release"))
 		g.Expect(exit.Code(err)).To(Equal(exit.Usage))
 	})
-	t.Run("When no host is named it should say so", func(t *testing.T) {
+	t.Run("When no host is named, it should return an error", func(t *testing.T) {
 		_, err := typed(t, NewDrainCommand(), "")
 		NewWithT(t).Expect(err).To(HaveOccurred())
 	})
@@ -81,7 +81,7 @@ func TestCreateUsage(t *testing.T) {
 
 // TestOpen checks which users may create hosts.
 func TestOpen(t *testing.T) {
-	t.Run("When the user is no administrator, no machine should be taken", func(t *testing.T) {
+	t.Run("When the user is not an administrator, it should allocate no machine", func(t *testing.T) {
 		w := newWorld(t, rack())
 		key := w.Key("alice")
 		_, err := typed(t, NewCreateCommand(), key, "--pool=hosts", "--maas-endpoint", w.url, "--maas-api-key-file=-")
@@ -89,14 +89,14 @@ func TestOpen(t *testing.T) {
 		w.Expect(exit.Code(err)).To(Equal(exit.Failure))
 		w.Expect(w.owned()).To(BeEmpty())
 	})
-	t.Run("When the key is nobody's, it should not be repeated", func(t *testing.T) {
+	t.Run("When the API key is invalid, it should not print the key", func(t *testing.T) {
 		w := newWorld(t, rack())
 		said, err := typed(t, NewCreateCommand(), "a:b:sesame", "--pool=hosts", "--maas-endpoint", w.url, "--maas-api-key-file=-")
 		w.Expect(err).To(HaveOccurred())
 		w.Expect(exit.Code(err)).To(Equal(exit.Failure))
 		w.Expect(said + err.Error()).NotTo(ContainSubstring("sesame"))
 	})
-	t.Run("When an administrator types it, it should make the host and say so where people look", func(t *testing.T) {
+	t.Run("When an administrator runs the command, it should create the host and report it", func(t *testing.T) {
 		w := newWorld(t, rack())
 		said, err := typed(t, NewCreateCommand(), w.Key("admin"), "--machine=small", "--maas-endpoint", w.url, "--maas-api-key-file=-", "--timeout=1m", "--host-tags=gold")
 		w.Expect(err).NotTo(HaveOccurred())
@@ -107,13 +107,13 @@ func TestOpen(t *testing.T) {
 		w.Expect(err).NotTo(HaveOccurred())
 		w.Expect(said).To(ContainSubstring("VM host small has no VM"))
 	})
-	t.Run("When the Secret is in a cluster that is not there, it should say so", func(t *testing.T) {
+	t.Run("When the management cluster of the Secret is not found, it should say so", func(t *testing.T) {
 		g := NewWithT(t)
 		_, err := typed(t, NewCreateCommand(), "", "--pool=a", "--credentials-secret=b", "--kubeconfig", filepath.Join(t.TempDir(), "none"))
 		g.Expect(err).To(MatchError(ContainSubstring("find the management cluster")))
 		g.Expect(exit.Code(err)).To(Equal(exit.Failure))
 	})
-	t.Run("When the CAs of MAAS are none, it should be the user's mistake", func(t *testing.T) {
+	t.Run("When the MAAS CA bundle is invalid, it should return a usage error", func(t *testing.T) {
 		g, file := NewWithT(t), filepath.Join(t.TempDir(), "ca.pem")
 		g.Expect(os.WriteFile(file, []byte("no PEM"), 0o600)).To(Succeed())
 		_, err := typed(t, NewCreateCommand(), "a:b:c", "--pool=a", "--maas-endpoint=https://maas/MAAS", "--maas-api-key-file=-", "--maas-ca-bundle", file)
@@ -157,12 +157,12 @@ func TestMachineOf(t *testing.T) {
 		have  []client.Object
 		found bool
 	}{
-		"When a Machine stands for it, it should be that":                      {[]client.Object{machine, vm("a", "other", owner(ours, "Machine", "none", true)), vm("b", "abc123", owner(ours, "Machine", "node", true))}, true},
-		"When the Machine is of an older version of Cluster API, it should be": {[]client.Object{machine, vm("b", "abc123", owner("cluster.x-k8s.io/v1beta1", "Machine", "node", true))}, true},
-		"When no MaasMachine has the VM, it should be nobody's":                {[]client.Object{machine, vm("b", "other", owner(ours, "Machine", "node", true)), vm("c", "")}, false},
-		"When the owner is a Machine of another API, it should be nobody's":    {[]client.Object{machine, vm("b", "abc123", owner("machine.openshift.io/v1beta1", "Machine", "node", true))}, false},
-		"When the owner is another kind, it should be nobody's":                {[]client.Object{machine, vm("b", "abc123", owner(ours, "MachineSet", "node", true))}, false},
-		"When the Machine is gone and the rest is about to be, it is nobody's": {[]client.Object{vm("b", "abc123", owner(ours, "Machine", "node", true))}, false},
+		"When a Machine owns the VM's MaasMachine, it should return the Machine":                  {[]client.Object{machine, vm("a", "other", owner(ours, "Machine", "none", true)), vm("b", "abc123", owner(ours, "Machine", "node", true))}, true},
+		"When the owner reference has an older Cluster API version, it should return the Machine": {[]client.Object{machine, vm("b", "abc123", owner("cluster.x-k8s.io/v1beta1", "Machine", "node", true))}, true},
+		"When no MaasMachine has the VM, it should return nil":                                    {[]client.Object{machine, vm("b", "other", owner(ours, "Machine", "node", true)), vm("c", "")}, false},
+		"When the owner is a Machine of another API group, it should return nil":                  {[]client.Object{machine, vm("b", "abc123", owner("machine.openshift.io/v1beta1", "Machine", "node", true))}, false},
+		"When the owner is of another kind, it should return nil":                                 {[]client.Object{machine, vm("b", "abc123", owner(ours, "MachineSet", "node", true))}, false},
+		"When the owning Machine is already deleted, it should return nil":                        {[]client.Object{vm("b", "abc123", owner(ours, "Machine", "node", true))}, false},
 	} {
 		t.Run(name, func(t *testing.T) {
 			g := NewWithT(t)
@@ -172,7 +172,7 @@ func TestMachineOf(t *testing.T) {
 		})
 	}
 	refused := errors.New("no rights")
-	t.Run("When it cannot be seen whose it is, it should not be taken for nobody's", func(t *testing.T) {
+	t.Run("When the Machine or MaasMachines cannot be read, it should return the error", func(t *testing.T) {
 		g := NewWithT(t)
 		have := func() *fake.ClientBuilder {
 			return fake.NewClientBuilder().WithScheme(kube.Scheme).WithObjects(vm("b", "abc123", owner(ours, "Machine", "node", true)))
@@ -195,11 +195,11 @@ func TestOwnerOf(t *testing.T) {
 		found  bool
 		says   string
 	}{
-		"When a MachineSet made it, that will replace it":                 {owners: []metav1.OwnerReference{owner("a/v1", "Cluster", "c", false), owner("a/v1", "MachineSet", "set", true)}, found: true},
-		"When a MachineSet only refers to it, nothing will":               {owners: []metav1.OwnerReference{owner("a/v1", "MachineSet", "set", false)}},
-		"When nobody says who controls it, nothing will":                  {owners: []metav1.OwnerReference{{Kind: "MachineSet", Name: "set"}}},
-		"When something else made it, nothing will":                       {owners: []metav1.OwnerReference{owner("a/v1", "KubeadmControlPlane", "set", true)}},
-		"When the MachineSet is gone, it should say so and not delete it": {owners: []metav1.OwnerReference{owner("a/v1", "MachineSet", "gone", true)}, says: "read MachineSet clusters-demo/gone"},
+		"When a MachineSet controls the Machine, it should return the MachineSet": {owners: []metav1.OwnerReference{owner("a/v1", "Cluster", "c", false), owner("a/v1", "MachineSet", "set", true)}, found: true},
+		"When a MachineSet is only a non-controller owner, it should return nil":  {owners: []metav1.OwnerReference{owner("a/v1", "MachineSet", "set", false)}},
+		"When no owner is marked as the controller, it should return nil":         {owners: []metav1.OwnerReference{{Kind: "MachineSet", Name: "set"}}},
+		"When another kind controls the Machine, it should return nil":            {owners: []metav1.OwnerReference{owner("a/v1", "KubeadmControlPlane", "set", true)}},
+		"When the MachineSet is deleted, it should return an error":               {owners: []metav1.OwnerReference{owner("a/v1", "MachineSet", "gone", true)}, says: "read MachineSet clusters-demo/gone"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			g := NewWithT(t)

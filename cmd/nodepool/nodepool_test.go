@@ -47,13 +47,13 @@ func TestCheck(t *testing.T) {
 		args []string
 		says string
 	}{
-		{name: "When the fewest flags are given it should accept them"},
-		{name: "When no nodes are wanted it should accept that", args: []string{"--replicas", "0"}},
-		{name: "When the old name of the flag is used it should accept it", args: []string{"--node-count", "3"}},
-		{name: "When the name is no label it should say so", args: []string{"--name", "A"}, says: "--name"},
-		{name: "When the cluster is not named it should say so", args: []string{"--cluster-name", ""}, says: "--cluster-name"},
-		{name: "When the architecture is unknown it should list the known", args: []string{"--arch", "mips"}, says: "amd64, arm64"},
-		{name: "When the upgrade type is unknown it should list the known", args: []string{"--node-upgrade-type", "Maybe"}, says: "Replace or InPlace"},
+		{name: "When only the required flags are set, it should accept them"},
+		{name: "When the replica count is zero, it should accept it", args: []string{"--replicas", "0"}},
+		{name: "When the deprecated flag name is used, it should accept the flag", args: []string{"--node-count", "3"}},
+		{name: "When the name is not a DNS label, it should name the flag", args: []string{"--name", "A"}, says: "--name"},
+		{name: "When the cluster name is missing, it should name the flag", args: []string{"--cluster-name", ""}, says: "--cluster-name"},
+		{name: "When the architecture is unknown, it should list the known ones", args: []string{"--arch", "mips"}, says: "amd64, arm64"},
+		{name: "When the upgrade type is unknown, it should list the known ones", args: []string{"--node-upgrade-type", "Maybe"}, says: "Replace or InPlace"},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
@@ -128,23 +128,23 @@ func TestDestroy(t *testing.T) {
 		says  string
 		code  int
 	}{
-		{name: "When the pool is there it should go", pool: nodePool()},
-		{name: "When the pool is gone it should be content"},
-		{name: "When the pool is of the named cluster it should go", pool: nodePool(), edit: func(d *destroy) { d.clusterName = "demo" }},
+		{name: "When the NodePool exists, it should delete the NodePool", pool: nodePool()},
+		{name: "When the NodePool does not exist, it should succeed"},
+		{name: "When the NodePool belongs to the named cluster, it should delete the NodePool", pool: nodePool(), edit: func(d *destroy) { d.clusterName = "demo" }},
 		{
-			name: "When the pool is of another cluster it should refuse", pool: nodePool(), edit: func(d *destroy) { d.clusterName = "other" },
+			name: "When the NodePool belongs to another cluster, it should return an error", pool: nodePool(), edit: func(d *destroy) { d.clusterName = "other" },
 			says: "belongs to cluster demo, not to other", code: exit.Usage,
 		},
 		{
-			name: "When the pool does not go it should say what is left", pool: nodePool("finalizer"), edit: func(d *destroy) { d.timeout = 10 * time.Millisecond },
+			name: "When the deletion times out, it should report the remaining nodes", pool: nodePool("finalizer"), edit: func(d *destroy) { d.timeout = 10 * time.Millisecond },
 			says: "2 nodes left", code: exit.Failure,
 		},
 		{
-			name: "When the pool cannot be deleted it should say so", pool: nodePool(), says: "delete NodePool clusters/workers: no rights", code: exit.Failure,
+			name: "When the NodePool cannot be deleted, it should return an error", pool: nodePool(), says: "delete NodePool clusters/workers: no rights", code: exit.Failure,
 			funcs: interceptor.Funcs{Delete: func(context.Context, client.WithWatch, client.Object, ...client.DeleteOption) error { return refused }},
 		},
 		{
-			name: "When the pool cannot be read it should say so", pool: nodePool(), says: "read NodePool clusters/workers: no rights", code: exit.Failure,
+			name: "When the NodePool cannot be read, it should return an error", pool: nodePool(), says: "read NodePool clusters/workers: no rights", code: exit.Failure,
 			funcs: interceptor.Funcs{Get: func(context.Context, client.WithWatch, client.ObjectKey, client.Object, ...client.GetOption) error {
 				return refused
 			}},

@@ -58,7 +58,7 @@ func (c *choosy) Complete() error { return c.wrong }
 
 func TestCreate(t *testing.T) {
 	named := []string{"--name=workers", "--cluster-name=demo"}
-	t.Run("When nothing else is said, it should be two nodes of the cluster's release", func(t *testing.T) {
+	t.Run("When only the required flags are set, it should create two nodes of the cluster's release", func(t *testing.T) {
 		g, s := NewWithT(t), kubetest.Start(t, ofPlatform(hyperv1.NonePlatform))
 		_, said, err := types(t, NewCreateCommand(plain{}), append(named, "--kubeconfig", s.Kubeconfig)...)
 		g.Expect(err).NotTo(HaveOccurred())
@@ -72,7 +72,7 @@ func TestCreate(t *testing.T) {
 		g.Expect(err).To(MatchError("NodePool clusters/workers exists already; choose another --name, or scale it with kubectl scale"))
 		g.Expect(exit.Code(err)).To(Equal(exit.Failure))
 	})
-	t.Run("When it is printed with a release, no cluster should be needed", func(t *testing.T) {
+	t.Run("When it renders with a release image, it should need no cluster", func(t *testing.T) {
 		g := NewWithT(t)
 		out, said, err := types(t, NewCreateCommand(plain{}), append(named, "--render", "--release-image=r/other:2", "--namespace=team", "--replicas=5", "--arch=arm64",
 			"--auto-repair", "--node-upgrade-type=Replace", "--node-labels=a=b")...)
@@ -81,27 +81,27 @@ func TestCreate(t *testing.T) {
 		g.Expect(out).To(And(ContainSubstring("kind: NodePool"), ContainSubstring("namespace: team"), ContainSubstring("image: r/other:2"), ContainSubstring("replicas: 5"),
 			ContainSubstring("arch: arm64"), ContainSubstring("autoRepair: true"), ContainSubstring("upgradeType: Replace"), ContainSubstring("a: b")))
 	})
-	t.Run("When it is printed without a release, it should be the cluster's, and nothing be made", func(t *testing.T) {
+	t.Run("When it renders without a release image, it should use the cluster's and create nothing", func(t *testing.T) {
 		g, s := NewWithT(t), kubetest.Start(t, ofPlatform(hyperv1.NonePlatform))
 		out, _, err := types(t, NewCreateCommand(plain{}), append(named, "--render", "--kubeconfig", s.Kubeconfig)...)
 		g.Expect(err).NotTo(HaveOccurred())
 		g.Expect(out).To(ContainSubstring("image: registry.example/release:1"))
 		g.Expect(s.Writes()).To(BeEmpty())
 	})
-	t.Run("When the platform inherits what flags leave out, the cluster should be asked though a release is named", func(t *testing.T) {
+	t.Run("When the platform inherits omitted flags, it should read the cluster even if a release image is set", func(t *testing.T) {
 		g, s, platform := NewWithT(t), kubetest.Start(t, ofPlatform(hyperv1.NonePlatform)), &choosy{}
 		out, _, err := types(t, NewCreateCommand(platform), append(named, "--render", "--release-image=r/other:2", "--kubeconfig", s.Kubeconfig)...)
 		g.Expect(err).NotTo(HaveOccurred())
 		g.Expect(platform.of).To(Equal("demo"))
 		g.Expect(out).To(ContainSubstring("image: r/other:2"), "what was named stays")
 	})
-	t.Run("When the flag has its old name, it should be taken, and the new one be told", func(t *testing.T) {
+	t.Run("When the deprecated flag name is used, it should accept the flag and name the new one", func(t *testing.T) {
 		g := NewWithT(t)
 		out, said, err := types(t, NewCreateCommand(plain{}), append(named, "--render", "--release-image=r/a:1", "--node-count=7")...)
 		g.Expect(err).NotTo(HaveOccurred())
 		g.Expect(out + said).To(And(ContainSubstring("replicas: 7"), ContainSubstring("use --replicas")))
 	})
-	t.Run("When more is typed than there is to say, it should be refused", func(t *testing.T) {
+	t.Run("When there is an extra argument, it should reject the argument", func(t *testing.T) {
 		for _, cmd := range []*cobra.Command{NewCreateCommand(plain{}), NewDestroyCommand()} {
 			_, _, err := types(t, cmd, append(named, "stray")...)
 			NewWithT(t).Expect(err).To(MatchError(ContainSubstring(`unknown command "stray"`)))
@@ -117,17 +117,17 @@ func TestCreate(t *testing.T) {
 		says     string
 	}{
 		{name: "the name is missing", platform: plain{}, args: []string{"--name="}, code: exit.Usage, says: "--name and --cluster-name are required"},
-		{name: "the name is no label", platform: plain{}, args: []string{"--name=A_b"}, code: exit.Usage, says: `--name "A_b": `},
-		{name: "nodes are fewer than none", platform: plain{}, args: []string{"--replicas=-1"}, code: exit.Usage, says: "--replicas -1: use 0 or more"},
-		{name: "upgrades are unknown", platform: plain{}, args: []string{"--node-upgrade-type=x"}, code: exit.Usage, says: `--node-upgrade-type "x": use Replace or InPlace`},
-		{name: "the platform's flags are wrong", platform: &choosy{wrong: errors.New("--zone is wrong")}, code: exit.Usage, says: "--zone is wrong"},
-		{name: "the cluster is not there", platform: plain{}, code: exit.Failure, says: "there is no HostedCluster clusters/demo; check --namespace and --cluster-name"},
-		{name: "the cluster is of another platform", platform: plain{}, cluster: ofPlatform(hyperv1.MAASPlatform), code: exit.Usage, says: "is of platform MAAS; use: create nodepool maas"},
-		{name: "the cluster lacks what is inherited", platform: &choosy{heir: heir{refuses: errors.New("--subnet-id is required")}}, cluster: ofPlatform(hyperv1.NonePlatform),
+		{name: "the name is not a DNS label", platform: plain{}, args: []string{"--name=A_b"}, code: exit.Usage, says: `--name "A_b": `},
+		{name: "the replica count is negative", platform: plain{}, args: []string{"--replicas=-1"}, code: exit.Usage, says: "--replicas -1: use 0 or more"},
+		{name: "the upgrade type is unknown", platform: plain{}, args: []string{"--node-upgrade-type=x"}, code: exit.Usage, says: `--node-upgrade-type "x": use Replace or InPlace`},
+		{name: "the platform's flags are invalid", platform: &choosy{wrong: errors.New("--zone is wrong")}, code: exit.Usage, says: "--zone is wrong"},
+		{name: "the cluster does not exist", platform: plain{}, code: exit.Failure, says: "there is no HostedCluster clusters/demo; check --namespace and --cluster-name"},
+		{name: "the cluster has another platform", platform: plain{}, cluster: ofPlatform(hyperv1.MAASPlatform), code: exit.Usage, says: "is of platform MAAS; use: create nodepool maas"},
+		{name: "the cluster lacks an inherited value", platform: &choosy{heir: heir{refuses: errors.New("--subnet-id is required")}}, cluster: ofPlatform(hyperv1.NonePlatform),
 			code: exit.Usage, says: "--subnet-id is required"},
-		{name: "the cluster may not be read", platform: plain{}, cluster: ofPlatform(hyperv1.NonePlatform), forbids: http.MethodGet, code: exit.Failure, says: "read HostedCluster clusters/demo: "},
-		{name: "the pool may not be made", platform: plain{}, cluster: ofPlatform(hyperv1.NonePlatform), forbids: http.MethodPost, code: exit.Failure, says: "create NodePool clusters/workers: "},
-		{name: "nodes do not come in time", platform: plain{}, cluster: ofPlatform(hyperv1.NonePlatform), args: []string{"--wait", "--timeout=1ms"}, code: exit.Failure,
+		{name: "the cluster cannot be read", platform: plain{}, cluster: ofPlatform(hyperv1.NonePlatform), forbids: http.MethodGet, code: exit.Failure, says: "read HostedCluster clusters/demo: "},
+		{name: "the NodePool cannot be created", platform: plain{}, cluster: ofPlatform(hyperv1.NonePlatform), forbids: http.MethodPost, code: exit.Failure, says: "create NodePool clusters/workers: "},
+		{name: "the nodes are not ready before the timeout", platform: plain{}, cluster: ofPlatform(hyperv1.NonePlatform), args: []string{"--wait", "--timeout=1ms"}, code: exit.Failure,
 			says: "NodePool clusters/workers was not done after 1ms"},
 	} {
 		t.Run("When "+tt.name+" it should say so, print nothing, and tell the shell whose mistake it was", func(t *testing.T) {
@@ -147,13 +147,13 @@ func TestCreate(t *testing.T) {
 }
 
 func TestDestroyCommand(t *testing.T) {
-	t.Run("When no name is given, it should say so", func(t *testing.T) {
+	t.Run("When no name is set, it should say so", func(t *testing.T) {
 		g := NewWithT(t)
 		_, _, err := types(t, NewDestroyCommand())
 		g.Expect(err).To(MatchError("--name is required"))
 		g.Expect(exit.Code(err)).To(Equal(exit.Usage))
 	})
-	t.Run("When it is given twice, the second should find nothing to do", func(t *testing.T) {
+	t.Run("When the command runs twice, the second run should find nothing to delete", func(t *testing.T) {
 		g, s := NewWithT(t), kubetest.Start(t, nodePool())
 		for _, says := range []string{"NodePool clusters/workers is gone", "NodePool clusters/workers is not there"} {
 			_, said, err := types(t, NewDestroyCommand(), "--name=workers", "--cluster-name=demo", "--kubeconfig", s.Kubeconfig)
@@ -162,14 +162,14 @@ func TestDestroyCommand(t *testing.T) {
 		}
 		g.Expect(s.Writes()).To(HaveLen(1))
 	})
-	t.Run("When the pool is another cluster's, it should stay", func(t *testing.T) {
+	t.Run("When the NodePool belongs to another cluster, it should keep the NodePool", func(t *testing.T) {
 		g, s := NewWithT(t), kubetest.Start(t, nodePool())
 		_, _, err := types(t, NewDestroyCommand(), "--name=workers", "--cluster-name=other", "--kubeconfig", s.Kubeconfig)
 		g.Expect(err).To(MatchError("NodePool clusters/workers belongs to cluster demo, not to other"))
 		g.Expect(exit.Code(err)).To(Equal(exit.Usage))
 		g.Expect(s.Writes()).To(BeEmpty())
 	})
-	t.Run("When its machines stay, it should say how many are left", func(t *testing.T) {
+	t.Run("When the deletion times out, it should return an error", func(t *testing.T) {
 		g, s := NewWithT(t), kubetest.Start(t, nodePool("hypershift.openshift.io/finalizer"))
 		_, _, err := types(t, NewDestroyCommand(), "--name=workers", "--timeout=1ms", "--kubeconfig", s.Kubeconfig)
 		g.Expect(err).To(MatchError(ContainSubstring("the deletion of NodePool clusters/workers was not done after 1ms")))
@@ -185,13 +185,13 @@ func TestMachinesThatCannotBeSeen(t *testing.T) {
 		platform Platform
 		says     string
 	}{
-		"When Machines may not be listed, it should name their namespace": {
+		"When Machines cannot be listed, it should name their namespace": {
 			interceptor.Funcs{List: func(context.Context, client.WithWatch, client.ObjectList, ...client.ListOption) error { return refused }}, plain{}, "list the Machines of namespace clusters-demo: no rights"},
-		"When the pool may not be read, it should name it": {
+		"When the NodePool cannot be read, it should name the NodePool": {
 			interceptor.Funcs{Get: func(context.Context, client.WithWatch, client.ObjectKey, client.Object, ...client.GetOption) error {
 				return refused
 			}}, plain{}, "read NodePool clusters/workers: no rights"},
-		"When a machine's place may not be read, it should say why": {interceptor.Funcs{}, lost{}, "no place"},
+		"When a Machine's place cannot be read, it should return the error": {interceptor.Funcs{}, lost{}, "no place"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			c := parse(t)

@@ -50,15 +50,15 @@ func TestWait(t *testing.T) {
 		err     string
 	}{
 		{
-			name: "When the nodes are there, it should end, and have said where each machine went", pool: pool(2), objects: machines,
+			name: "When all nodes are ready, it should end and report where each Machine is placed", pool: pool(2), objects: machines,
 			says: []string{"nodes: 2 of 2; workers-a is calm-ant on lxd-1, workers-b"},
 		},
 		{
-			name: "When a machine gets none, it should say what is in the way, and whom to ask", pool: pool(1), objects: machines,
+			name: "When a Machine gets no node, it should report the cause and the command to look further", pool: pool(1), objects: machines,
 			says: []string{"nodes: 1 of 2; workers-a is calm-ant on lxd-1, workers-b; AllMachinesReady is False (InsufficientResources): no host has room"},
 			err:  "no host has room; look further with: kubectl describe nodepool -n clusters workers",
 		},
-		{name: "When there is no machine yet, it should say so much", pool: pool(0), says: []string{"nodes: 0 of 2; AllMachinesReady is False"}, err: "was not done after"},
+		{name: "When there is no Machine yet, it should report the first unmet condition", pool: pool(0), says: []string{"nodes: 0 of 2; AllMachinesReady is False"}, err: "was not done after"},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			g, out := NewWithT(t), &strings.Builder{}
@@ -77,7 +77,7 @@ func TestWait(t *testing.T) {
 			g.Expect(err).To(MatchError(ContainSubstring(tt.err)))
 		})
 	}
-	t.Run("When nothing is waited for, a time to wait should be refused", func(t *testing.T) {
+	t.Run("When --wait is not set, it should reject --timeout", func(t *testing.T) {
 		NewWithT(t).Expect(parse(t, "--timeout", time.Minute.String()).check()).To(MatchError(ContainSubstring("add --wait")))
 	})
 }

@@ -32,7 +32,7 @@ func TestApply(t *testing.T) {
 	configMap := func(value string) *corev1.ConfigMap {
 		return &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: key.Namespace, Name: key.Name}, Data: map[string]string{"k": value}}
 	}
-	t.Run("When it is applied, what somebody else owns should be taken over, and what else is there stay", func(t *testing.T) {
+	t.Run("When another manager owns a field, it should take over that field and keep the others", func(t *testing.T) {
 		g := NewWithT(t)
 		theirs := configMap("theirs")
 		theirs.Data["kept"] = "yes"
@@ -42,7 +42,7 @@ func TestApply(t *testing.T) {
 		g.Expect(c.Get(t.Context(), key, got)).To(Succeed())
 		g.Expect(got.Data).To(Equal(map[string]string{"k": "ours", "kept": "yes"}))
 	})
-	t.Run("When it is only checked, nothing should be there afterwards", func(t *testing.T) {
+	t.Run("When it is a dry run, it should send a dry-run request", func(t *testing.T) {
 		g := NewWithT(t)
 		var asked client.ApplyOptions
 		c := fake.NewClientBuilder().WithScheme(kube.Scheme).WithInterceptorFuncs(interceptor.Funcs{
@@ -58,7 +58,7 @@ func TestApply(t *testing.T) {
 		g.Expect(Apply(t.Context(), c, "us", configMap("ours"), false)).To(Succeed())
 		g.Expect(asked.DryRun).To(BeEmpty())
 	})
-	t.Run("When the kind is unknown, it should say so before it asks", func(t *testing.T) {
+	t.Run("When the kind is unknown, it should return an error before any request", func(t *testing.T) {
 		NewWithT(t).Expect(Apply(t.Context(), nil, "us", &foreign{}, false)).To(MatchError(ContainSubstring("find the kind of *objects.foreign")))
 	})
 }
@@ -67,14 +67,14 @@ func TestWriteStops(t *testing.T) {
 	namespace := func(name string) client.Object {
 		return &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: name}}
 	}
-	t.Run("When nobody takes it any more it should stop and say so", func(t *testing.T) {
+	t.Run("When the writer fails, it should stop and return the error", func(t *testing.T) {
 		closed := errors.New("broken pipe")
 		w := &limited{left: 1, err: closed}
 		g := NewWithT(t)
 		g.Expect(Write(w, []client.Object{namespace("a"), namespace("b"), namespace("c")}, false)).To(MatchError(closed))
 		g.Expect(w.String()).To(And(ContainSubstring("name: a\n"), Not(ContainSubstring("name: b\n"))))
 	})
-	t.Run("When one of them is of an unknown kind it should say which", func(t *testing.T) {
+	t.Run("When the kind of an object is unknown, it should name the type", func(t *testing.T) {
 		NewWithT(t).Expect(Write(&strings.Builder{}, []client.Object{&foreign{}}, false)).To(MatchError(ContainSubstring("*objects.foreign")))
 	})
 }

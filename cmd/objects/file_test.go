@@ -20,24 +20,24 @@ func TestWriteFile(t *testing.T) {
 			return errors.Join(failed, err)
 		}
 	}
-	t.Run("When the file is new it should be the owner's alone", func(t *testing.T) {
+	t.Run("When the file is new, only its owner should be able to read it", func(t *testing.T) {
 		g, file := NewWithT(t), filepath.Join(t.TempDir(), "a")
 		g.Expect(WriteFile(file, writes("sesame", nil))).To(Succeed())
 		holds(t, file, "sesame")
 	})
-	t.Run("When others could read the file before it should be the owner's alone, with nothing of before", func(t *testing.T) {
+	t.Run("When the file exists and is readable by others, it should replace the content and restrict the mode", func(t *testing.T) {
 		g, file := NewWithT(t), filepath.Join(t.TempDir(), "a")
 		g.Expect(os.WriteFile(file, []byte("much longer than what comes"), 0o600)).To(Succeed())
 		g.Expect(os.Chmod(file, 0o666)).To(Succeed())
 		g.Expect(WriteFile(file, writes("sesame", nil))).To(Succeed())
 		holds(t, file, "sesame")
 	})
-	t.Run("When it ends half-way nothing should be left that looks whole", func(t *testing.T) {
+	t.Run("When writing fails midway, it should remove the incomplete file", func(t *testing.T) {
 		g, file := NewWithT(t), filepath.Join(t.TempDir(), "a")
 		g.Expect(WriteFile(file, writes("half", errors.New("disk full")))).To(MatchError("write " + file + ": disk full"))
 		g.Expect(file).NotTo(BeAnExistingFile())
 	})
-	t.Run("When the file cannot be made it should say which", func(t *testing.T) {
+	t.Run("When the file cannot be created, it should name the path", func(t *testing.T) {
 		dir := t.TempDir()
 		called := false
 		err := WriteFile(dir, func(io.Writer) error { called = true; return nil })
@@ -46,7 +46,7 @@ func TestWriteFile(t *testing.T) {
 		g.Expect(called).To(BeFalse())
 		g.Expect(dir).To(BeADirectory())
 	})
-	t.Run("When it is a pipe it should be written to, and stay as it is", func(t *testing.T) {
+	t.Run("When the file is a named pipe, it should write to the pipe and keep its mode", func(t *testing.T) {
 		g, pipe := NewWithT(t), filepath.Join(t.TempDir(), "pipe")
 		g.Expect(syscall.Mkfifo(pipe, 0o640)).To(Succeed())
 		before, err := os.Stat(pipe)

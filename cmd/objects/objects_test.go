@@ -25,8 +25,8 @@ func TestWrite(t *testing.T) {
 		sensitive bool
 		want      string
 	}{
-		{"When Secrets are not asked for it should leave them out", false, configMap},
-		{"When Secrets are asked for it should print them", true, configMap + "---\napiVersion: v1\ndata:\n  k: c2VzYW1l\nkind: Secret\nmetadata:\n  name: c\n  namespace: a\n"},
+		{"When sensitive output is off, it should omit Secrets", false, configMap},
+		{"When sensitive output is on, it should print Secrets", true, configMap + "---\napiVersion: v1\ndata:\n  k: c2VzYW1l\nkind: Secret\nmetadata:\n  name: c\n  namespace: a\n"},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {

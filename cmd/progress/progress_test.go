@@ -36,19 +36,19 @@ func TestWait(t *testing.T) {
 		prints  []string
 	}{
 		{
-			name: "When it is done it should say so and end", states: []State{{Message: "one"}, {Message: "one"}, {Message: "two", Done: true}},
+			name: "When the state is done, it should print each message once and return", states: []State{{Message: "one"}, {Message: "one"}, {Message: "two", Done: true}},
 			prints: []string{"one", "two"},
 		},
 		{
-			name: "When it takes too long it should say what is in the way", timeout: 50 * time.Millisecond,
+			name: "When the timeout expires, it should report the blocking cause", timeout: 50 * time.Millisecond,
 			states: []State{{Message: "waiting", Blocking: "no machine fits"}}, says: "the cluster was not done after 50ms; in the way: no machine fits",
 		},
 		{
-			name: "When there is nothing in the way it should say what is missing", timeout: 50 * time.Millisecond,
+			name: "When the timeout expires without a blocking cause, it should report the last message", timeout: 50 * time.Millisecond,
 			states: []State{{Message: "1 of 2 nodes"}}, says: "in the way: 1 of 2 nodes",
 		},
 		{
-			name: "When looking fails it should look again", errs: []error{errors.New("connection refused")}, states: []State{{}, {Message: "there", Done: true}},
+			name: "When a check fails, it should print the error and retry", errs: []error{errors.New("connection refused")}, states: []State{{}, {Message: "there", Done: true}},
 			prints: []string{"cannot look at the cluster: connection refused", "there"},
 		},
 	}

@@ -44,36 +44,36 @@ func TestAddress(t *testing.T) {
 		nodes            []client.Object
 		want, warns, err string
 	}{
-		{name: "When there is one node, its address should be taken without a word", nodes: []client.Object{node("a", "10.0.0.1")}, want: "10.0.0.1"},
+		{name: "When there is one node, it should use its address without a warning", nodes: []client.Object{node("a", "10.0.0.1")}, want: "10.0.0.1"},
 		{
-			name:  "When there are several nodes, the first one's address should be taken with a warning that names node and flag",
+			name:  "When there are several nodes, it should use the first one's address and warn with node and flag",
 			nodes: []client.Object{node("b", "10.0.0.2"), node("a", "10.0.0.1")}, want: "10.0.0.1", warns: "one node, 10.0.0.1 (a)",
 		},
 		{
-			name: "When an address is given, it should be taken without a word", args: []string{"--external-api-server-address", "api.example.com"},
+			name: "When an address is set, it should use the address without a warning", args: []string{"--external-api-server-address", "api.example.com"},
 			nodes: []client.Object{node("b", "10.0.0.2"), node("a", "10.0.0.1")}, want: "api.example.com",
 		},
 		{
-			name: "When the address of one of several nodes is given, it should be taken with a warning that names the node", args: []string{"--external-api-server-address", "10.0.0.2"},
+			name: "When the set address belongs to one of several nodes, it should warn with the node", args: []string{"--external-api-server-address", "10.0.0.2"},
 			nodes: []client.Object{node("b", "10.0.0.2"), node("a", "10.0.0.1")}, want: "10.0.0.2", warns: "one node, 10.0.0.2 (b)",
 		},
 		{
-			name: "When the address of the only node is given, it should be taken without a word", args: []string{"--external-api-server-address", "10.0.0.1"},
+			name: "When the set address belongs to the only node, it should use it without a warning", args: []string{"--external-api-server-address", "10.0.0.1"},
 			nodes: []client.Object{node("a", "10.0.0.1")}, want: "10.0.0.1",
 		},
 		{
-			name: "When an address is given that is no node's, it should be taken without a word", args: []string{"--external-api-server-address", "10.0.0.9"},
+			name: "When the set address belongs to no node, it should use it without a warning", args: []string{"--external-api-server-address", "10.0.0.9"},
 			nodes: []client.Object{node("b", "10.0.0.2"), node("a", "10.0.0.1")}, want: "10.0.0.9",
 		},
 		{
-			name:  "When the nodes hold a virtual IP, it should be taken without a word",
+			name:  "When the nodes hold a virtual IP, it should use the virtual IP without a warning",
 			nodes: []client.Object{virtualIP(3), node("b", "10.0.0.2"), node("a", "10.0.0.1")}, want: "10.0.0.5",
 		},
 		{
-			name:  "When no node can hold the virtual IP, it should be taken with a warning",
+			name:  "When no node can hold the virtual IP, it should use the virtual IP with a warning",
 			nodes: []client.Object{virtualIP(0), node("b", "10.0.0.2"), node("a", "10.0.0.1")}, want: "10.0.0.5", warns: "virtual IP 10.0.0.5, which no node",
 		},
-		{name: "When no node is Ready, it should say which flag to set", err: "set --external-api-server-address"},
+		{name: "When no node is Ready, it should name the flag to set", err: "set --external-api-server-address"},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			g, address, stderr := NewWithT(t), Address{}, &strings.Builder{}
@@ -95,12 +95,12 @@ func TestAddress(t *testing.T) {
 			g.Expect(strings.Contains(stderr.String(), "--external-api-server-address")).To(Equal(!strings.Contains(tt.warns, "virtual")), "who has a virtual IP needs no other address")
 		})
 	}
-	t.Run("When nobody listens to warnings, it should go on", func(t *testing.T) {
+	t.Run("When there is no writer for warnings, it should succeed", func(t *testing.T) {
 		g, address := NewWithT(t), Address{}
 		c := fake.NewClientBuilder().WithObjects(node("a", "1"), node("b", "2")).Build()
 		g.Expect(address.Complete(t.Context(), func() (client.Client, error) { return c, nil }, nil)).To(Succeed())
 	})
-	t.Run("When the user may see nodes only, it should choose among them", func(t *testing.T) {
+	t.Run("When the user may only list nodes, it should choose a node address", func(t *testing.T) {
 		g, address := NewWithT(t), Address{}
 		c := fake.NewClientBuilder().WithObjects(node("a", "10.0.0.1")).WithInterceptorFuncs(interceptor.Funcs{
 			List: func(ctx context.Context, c client.WithWatch, list client.ObjectList, opts ...client.ListOption) error {
@@ -113,13 +113,13 @@ func TestAddress(t *testing.T) {
 		g.Expect(address.Complete(t.Context(), func() (client.Client, error) { return c, nil }, nil)).To(Succeed())
 		g.Expect(address.Host).To(Equal("10.0.0.1"))
 	})
-	t.Run("When an address is given and the management cluster is not reached, it should be taken", func(t *testing.T) {
+	t.Run("When an address is set and the management cluster is unreachable, it should use the address", func(t *testing.T) {
 		address, stderr := Address{Host: "10.0.0.1"}, &strings.Builder{}
 		g := NewWithT(t)
 		g.Expect(address.Complete(t.Context(), func() (client.Client, error) { return nil, errors.New("no such host") }, stderr)).To(Succeed())
 		g.Expect(stderr.String()).To(BeEmpty())
 	})
-	t.Run("When the management cluster is not reached, it should say why", func(t *testing.T) {
+	t.Run("When the management cluster is unreachable, it should return the error", func(t *testing.T) {
 		address := Address{}
 		err := address.Complete(t.Context(), func() (client.Client, error) { return nil, errors.New("no such host") }, nil)
 		NewWithT(t).Expect(err).To(MatchError("no such host"))

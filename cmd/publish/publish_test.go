@@ -44,8 +44,8 @@ func TestStrategy(t *testing.T) {
 		{"nothing is said", "", hyperv1.LoadBalancer, ""},
 		{"ports of nodes are wanted", "--service-publishing-strategy=NodePort --external-api-server-address=a.example", hyperv1.NodePort, ""},
 		{"ports of nodes are wanted and nobody knows their address", "--service-publishing-strategy=NodePort", "", "no such host"},
-		{"an address is for nothing", "--external-api-server-address=a.example", "", "--external-api-server-address goes with --service-publishing-strategy NodePort only"},
-		{"the way is unknown", "--service-publishing-strategy=nodeport", "", `--service-publishing-strategy "nodeport": use Ingress or NodePort`},
+		{"an address is set without NodePort", "--external-api-server-address=a.example", "", "--external-api-server-address goes with --service-publishing-strategy NodePort only"},
+		{"the strategy is unknown", "--service-publishing-strategy=nodeport", "", `--service-publishing-strategy "nodeport": use Ingress or NodePort`},
 	} {
 		t.Run("When "+tt.name+" it should be judged so", func(t *testing.T) {
 			g, s, flags := NewWithT(t), &Strategy{}, pflag.NewFlagSet("test", pflag.ContinueOnError)

@@ -34,7 +34,7 @@ func planned(t *testing.T, args ...string) (*build, *plan, error) {
 }
 
 func TestPlan(t *testing.T) {
-	t.Run("When nothing else is said, it should be all that belongs to the version, for both architectures", func(t *testing.T) {
+	t.Run("When only the required flags are set, it should plan all images of the version for both architectures", func(t *testing.T) {
 		g := NewWithT(t)
 		_, p, err := planned(t)
 		g.Expect(err).NotTo(HaveOccurred())
@@ -47,7 +47,7 @@ func TestPlan(t *testing.T) {
 		args  []string
 		check func(g *GomegaWithT, p *plan)
 	}{
-		"one architecture is wanted": {[]string{"--arch=arm64"}, func(g *GomegaWithT, p *plan) {
+		"one architecture is set": {[]string{"--arch=arm64"}, func(g *GomegaWithT, p *plan) {
 			g.Expect(p.architectures).To(Equal([]string{"arm64"}))
 			g.Expect(p.architecture()).To(Equal("arm64"))
 		}},
@@ -59,7 +59,7 @@ func TestPlan(t *testing.T) {
 			g.Expect(p.versions).NotTo(HaveKey("etcd"), "nobody knows its version")
 			g.Expect(p.versions).To(HaveKey("coredns"))
 		}},
-		"a component is replaced whose version has another name": {[]string{"--component=pod=r.example/pause:mine", "--component=cluster-capi-controllers=r.example/capi:mine"}, func(g *GomegaWithT, p *plan) {
+		"a component is replaced whose version has a different key": {[]string{"--component=pod=r.example/pause:mine", "--component=cluster-capi-controllers=r.example/capi:mine"}, func(g *GomegaWithT, p *plan) {
 			g.Expect(p.versions).NotTo(Or(HaveKey("pause"), HaveKey("cluster-api")))
 		}},
 		"a component is added": {[]string{"--component=mine=r.example/mine:1"}, func(g *GomegaWithT, p *plan) {
@@ -70,11 +70,11 @@ func TestPlan(t *testing.T) {
 			g.Expect(p.sources).To(HaveLen(4))
 			g.Expect(p.versions).NotTo(Or(HaveKey("cluster-autoscaler"), HaveKey("crictl")))
 		}},
-		"the node image is there": {[]string{"--component=node=r.example/node:1"}, func(g *GomegaWithT, p *plan) {
+		"a node image is set": {[]string{"--component=node=r.example/node:1"}, func(g *GomegaWithT, p *plan) {
 			g.Expect(p.sources).To(BeEmpty())
 			g.Expect(p.versions).NotTo(HaveKey("containerd"))
 		}},
-		"a program is one's own": {[]string{"--runc=/own/{arch}/runc@/own/{arch}/sums"}, func(g *GomegaWithT, p *plan) {
+		"a program is replaced": {[]string{"--runc=/own/{arch}/runc@/own/{arch}/sums"}, func(g *GomegaWithT, p *plan) {
 			g.Expect(p.sources).To(ContainElement(HaveField("Place", "/own/{arch}/runc")))
 			g.Expect(p.versions).NotTo(HaveKey("runc"))
 			g.Expect(p.versions).To(HaveKey("containerd"))
@@ -90,13 +90,13 @@ func TestPlan(t *testing.T) {
 		args []string
 		says string
 	}{
-		"another distribution is named":     {[]string{"--distribution=openshift"}, "--kubernetes is not for use with --version or another --distribution"},
-		"nobody says where it goes":         {[]string{"--to="}, "--to is required, e.g. registry.example.com/release:1.36.3"},
-		"it goes to no place":               {[]string{"--to=R R"}, "--to: "},
-		"an image is none":                  {[]string{"--component=etcd=A B"}, "image of etcd: "},
-		"the mirror is none":                {[]string{"--image-repository=A B"}, "image of "},
-		"a program's checksum is too short": {[]string{"--runc=/own/{arch}/runc@sha256:00"}, "--runc: "},
-		"a part is unknown":                 {[]string{"--component-version=flannel=1"}, `for part "flannel"`},
+		"another distribution is named":              {[]string{"--distribution=openshift"}, "--kubernetes is not for use with --version or another --distribution"},
+		"nobody says where it goes":                  {[]string{"--to="}, "--to is required, e.g. registry.example.com/release:1.36.3"},
+		"the target is not a valid reference":        {[]string{"--to=R R"}, "--to: "},
+		"a component image is not a valid reference": {[]string{"--component=etcd=A B"}, "image of etcd: "},
+		"the image repository is invalid":            {[]string{"--image-repository=A B"}, "image of "},
+		"a program's checksum is too short":          {[]string{"--runc=/own/{arch}/runc@sha256:00"}, "--runc: "},
+		"a part is unknown":                          {[]string{"--component-version=flannel=1"}, `for part "flannel"`},
 	} {
 		t.Run("When "+name+" it should say so in one line", func(t *testing.T) {
 			_, _, err := planned(t, tt.args...)
@@ -226,7 +226,7 @@ func TestFolder(t *testing.T) {
 			g.Expect(byDigest.Ref.DigestStr()).To(Equal(first.Ref.DigestStr()))
 		})
 	}
-	t.Run("When the same image is kept twice it should be there once", func(t *testing.T) {
+	t.Run("When the same image is written twice, the folder should hold it once", func(t *testing.T) {
 		g, dir := NewWithT(t), kept(t, "1.36.3")
 		store, err := layout.FromPath(dir)
 		g.Expect(err).NotTo(HaveOccurred())

@@ -23,7 +23,7 @@ var tags = []string{
 }
 
 func TestBuildPublished(t *testing.T) {
-	t.Run("When a version of Kubernetes is named it should make a release of what belongs to it, by digest", func(t *testing.T) {
+	t.Run("When a Kubernetes version is set, it should build a release of its images, by digest", func(t *testing.T) {
 		w := newWorld(t)
 		spec, said, err := w.run(w.withNode()...)
 		w.Expect(err).NotTo(HaveOccurred())
@@ -42,7 +42,7 @@ func TestBuildPublished(t *testing.T) {
 		w.Expect(images["coredns"]).To(HavePrefix(w.public.Host + "/coredns/coredns@"))
 		w.Expect(images["node-network"]).To(Equal(w.product))
 	})
-	t.Run("When it is built twice it should have the same digest, and a release of another etcd another one", func(t *testing.T) {
+	t.Run("When it is built twice, the digest should be the same; with another etcd, it should differ", func(t *testing.T) {
 		w := newWorld(t)
 		first, _, err := w.run(w.withNode()...)
 		w.Expect(err).NotTo(HaveOccurred())
@@ -55,7 +55,7 @@ func TestBuildPublished(t *testing.T) {
 		w.Expect(other).NotTo(Equal(first))
 		w.Expect(w.release(w.own, other).ComponentVersions()).To(HaveKeyWithValue("etcd", "3.6.9-0"))
 	})
-	t.Run("When the node image is built it should lie beside the release and be of the programs that were given", func(t *testing.T) {
+	t.Run("When the node image is built, it should be pushed next to the release and be reproducible", func(t *testing.T) {
 		w := newWorld(t)
 		spec, _, err := w.run(w.nodeFrom("{arch}")...)
 		w.Expect(err).NotTo(HaveOccurred())
@@ -66,7 +66,7 @@ func TestBuildPublished(t *testing.T) {
 		w.Expect(err).NotTo(HaveOccurred())
 		w.Expect(again).To(Equal(spec))
 	})
-	t.Run("When the product's image says what nodes run of it, they should pull that alone", func(t *testing.T) {
+	t.Run("When the product image labels its node layers, the nodes should pull only those layers", func(t *testing.T) {
 		w := newWorld(t)
 		w.product = w.own.PushIndex(w.T, w.own.Host+"/hypershift:v2", labelled(t, "1"))
 		before := w.pushed(w.own)
@@ -89,14 +89,14 @@ func TestBuildPublished(t *testing.T) {
 		w.has(w.own, w.release(w.own, mirrored).ComponentImages()["node-network"])
 		w.Expect(w.release(w.own, mirrored).ComponentImages()["node-network"]).To(HavePrefix(w.own.Host + "/mirror/node-network@"))
 	})
-	t.Run("When an image for the network is given it should be taken as it is", func(t *testing.T) {
+	t.Run("When a node-network image is set, it should be used unchanged", func(t *testing.T) {
 		w := newWorld(t)
 		given := w.own.PushIndex(w.T, w.own.Host+"/hypershift:v2", labelled(t, "1"))
 		spec, _, err := w.run(w.withNode("--component", "node-network="+given)...)
 		w.Expect(err).NotTo(HaveOccurred())
 		w.Expect(w.release(w.own, spec).ComponentImages()["node-network"]).To(Equal(given))
 	})
-	t.Run("When all is mirrored the release should name the mirror alone, and the same digests", func(t *testing.T) {
+	t.Run("When all images are mirrored, the release should name only the mirror, with the same digests", func(t *testing.T) {
 		w := newWorld(t)
 		plain, _, err := w.run(w.withNode()...)
 		w.Expect(err).NotTo(HaveOccurred())
@@ -109,13 +109,13 @@ func TestBuildPublished(t *testing.T) {
 			w.Expect(image[strings.Index(image, "@"):]).To(Equal(sources[tag][strings.Index(sources[tag], "@"):]), tag)
 		}
 	})
-	t.Run("When something is left out it should not be looked for", func(t *testing.T) {
+	t.Run("When a component is omitted, it should not be looked up", func(t *testing.T) {
 		w := newWorld(t)
 		spec, _, err := w.run(w.withNode("--without", "cluster-autoscaler", "--component-version", "cluster-autoscaler=v0")...)
 		w.Expect(err).NotTo(HaveOccurred())
 		w.Expect(w.release(w.own, spec).ComponentImages()).NotTo(HaveKey("cluster-autoscaler"))
 	})
-	t.Run("When it is a dry run it should print what it would take, from where, and touch nothing", func(t *testing.T) {
+	t.Run("When it is a dry run, it should print the images and sources and make no requests", func(t *testing.T) {
 		w := newWorld(t)
 		before := w.public.Requests() + w.own.Requests()
 		out, _, err := w.run(w.build("--dry-run")...)
@@ -145,16 +145,16 @@ func TestBuildRefuses(t *testing.T) {
 		want      string
 		code      int
 	}{
-		"When the minor is not known": {func(w *world) []string { return w.withNode("--kubernetes", "v1.99.0") }, "Kubernetes 1.99 is not known here, only 1.31 to 1.36", exit.Usage},
+		"When the minor version is unknown": {func(w *world) []string { return w.withNode("--kubernetes", "v1.99.0") }, "Kubernetes 1.99 is not known here, only 1.31 to 1.36", exit.Usage},
 		"When an image lacks an architecture": {func(w *world) []string {
 			w.publish("etcd:3.6.8-0", "amd64")
 			return w.withNode()
 		}, "component etcd: image .*/etcd:3.6.8-0 is not there for arm64, only for amd64", exit.Failure},
-		"When an image is for one architecture alone": {func(w *world) []string {
+		"When an image is for a single architecture": {func(w *world) []string {
 			w.public.Push(w.T, w.public.Host+"/pause:3.10.2", single(w.T, "pause", "amd64"))
 			return w.withNode()
 		}, "component pod: .* is not there for arm64", exit.Failure},
-		"When the product's image says of its layers what cannot be": {func(w *world) []string {
+		"When the layer label of the product image is invalid": {func(w *world) []string {
 			w.product = w.own.PushIndex(w.T, w.own.Host+"/hypershift:v2", labelled(w.T, "3"))
 			return w.withNode()
 		}, `component node-network: .*io.hypershift.node-network.layers is "3", and it has 2 layers`, exit.Failure},
@@ -164,7 +164,7 @@ func TestBuildRefuses(t *testing.T) {
 			w.write("arm64/runc.sha256", strings.Repeat("0", 64))
 			return w.nodeFrom("{arch}")
 		}, "component node: runc for arm64: .*: SHA-256 mismatch: got", exit.Failure},
-		"When the source refuses": {func(w *world) []string {
+		"When the source registry denies access": {func(w *world) []string {
 			w.public.Intercept(func(rw http.ResponseWriter, _ *http.Request) bool {
 				rw.WriteHeader(http.StatusUnauthorized)
 				return true
@@ -174,12 +174,12 @@ func TestBuildRefuses(t *testing.T) {
 		"When the certificate is not trusted": {func(w *world) []string {
 			return append(w.withNode(), "--ca-file", w.write("own.crt", string(w.own.CA)))
 		}, "certificate .*--ca-file", exit.Failure},
-		"When there is no product image":            {func(w *world) []string { return w.withNode("--product-image", "") }, "--product-image is required", exit.Usage},
-		"When what is needed is left out":           {func(w *world) []string { return w.withNode("--without", "etcd") }, "--without etcd: a release needs it", exit.Usage},
-		"When the architecture is unknown":          {func(w *world) []string { return w.withNode("--arch", "mips") }, `--arch "mips"`, exit.Usage},
-		"When a version is given as well":           {func(w *world) []string { return w.withNode("--version", "1.36.3") }, "--version", exit.Usage},
-		"When a program is given besides the image": {func(w *world) []string { return w.withNode("--kubelet", "/k") }, "--kubelet is not for use with --component node", exit.Usage},
-		"When a program is for one architecture":    {func(w *world) []string { return w.build("--kubelet", "/k@/sums") }, "--kubelet: /k is one file for the architectures amd64, arm64", exit.Usage},
+		"When no product image is set":                    {func(w *world) []string { return w.withNode("--product-image", "") }, "--product-image is required", exit.Usage},
+		"When a required component is omitted":            {func(w *world) []string { return w.withNode("--without", "etcd") }, "--without etcd: a release needs it", exit.Usage},
+		"When the architecture is unknown":                {func(w *world) []string { return w.withNode("--arch", "mips") }, `--arch "mips"`, exit.Usage},
+		"When --version is also set":                      {func(w *world) []string { return w.withNode("--version", "1.36.3") }, "--version", exit.Usage},
+		"When a program and the node image are both set":  {func(w *world) []string { return w.withNode("--kubelet", "/k") }, "--kubelet is not for use with --component node", exit.Usage},
+		"When a program is set for only one architecture": {func(w *world) []string { return w.build("--kubelet", "/k@/sums") }, "--kubelet: /k is one file for the architectures amd64, arm64", exit.Usage},
 	} {
 		t.Run(name+" it should say so in one line and push nothing", func(t *testing.T) {
 			w := newWorld(t)
@@ -198,16 +198,16 @@ func TestBuildRefuses(t *testing.T) {
 		more   func(w *world) []string
 		want   string
 	}{
-		"When the target refuses the mirror": {"/kube-proxy", http.StatusForbidden, func(w *world) []string {
+		"When the target denies the push of the mirror": {"/kube-proxy", http.StatusForbidden, func(w *world) []string {
 			return w.withNode("--mirror-to", w.own.Host+"/mirror")
 		}, "component kube-proxy: push .*/mirror/kube-proxy:v1.36.3: .*--pull-secret"},
-		"When the target refuses the node image": {"/team/node/", http.StatusUnauthorized, func(w *world) []string {
+		"When the target denies the push of the node image": {"/team/node/", http.StatusUnauthorized, func(w *world) []string {
 			return w.nodeFrom("{arch}")
 		}, "component node: push .*/team/node:v1.36.3: .*--pull-secret"},
-		"When the target refuses the release": {"/team/release/", http.StatusForbidden, func(w *world) []string {
+		"When the target denies the push of the release": {"/team/release/", http.StatusForbidden, func(w *world) []string {
 			return w.withNode()
 		}, "release payload: push .*/team/release:1.36.3: .*check that you may push there.*--pull-secret"},
-		"When the target has no room": {"/team/release/", http.StatusInsufficientStorage, func(w *world) []string {
+		"When the target has no space left": {"/team/release/", http.StatusInsufficientStorage, func(w *world) []string {
 			return w.withNode()
 		}, "release payload: push .*; the registry has a problem: try again later"},
 	} {
@@ -297,7 +297,7 @@ func TestMirror(t *testing.T) {
 		w.Expect(err).NotTo(HaveOccurred())
 		return spec, []string{"--ca-file", filepath.Join(w.dir, "ca.crt")}
 	}
-	t.Run("When it goes to another registry the release should name that alone", func(t *testing.T) {
+	t.Run("When it copies to another registry, the release should name only that registry", func(t *testing.T) {
 		w := newWorld(t)
 		_, ca := built(w)
 		out, _, err := w.run(append([]string{"mirror", w.own.Host + "/team/release:1.36.3", "--to", w.public.Host + "/rack"}, ca...)...)
@@ -307,7 +307,7 @@ func TestMirror(t *testing.T) {
 			w.has(w.public, image)
 		}
 	})
-	t.Run("When it goes through a folder it should need neither registry of before", func(t *testing.T) {
+	t.Run("When it copies through a folder, it should need neither of the original registries", func(t *testing.T) {
 		w := newWorld(t)
 		spec, ca := built(w)
 		dir := filepath.Join(w.dir, "release")
@@ -333,7 +333,7 @@ func TestMirror(t *testing.T) {
 			w.has(rack.own, image)
 		}
 	})
-	t.Run("When the folder is not complete it should say so and push nothing", func(t *testing.T) {
+	t.Run("When the folder is incomplete, it should say so and push nothing", func(t *testing.T) {
 		w := newWorld(t)
 		spec, ca := built(w)
 		dir := filepath.Join(w.dir, "release")
@@ -351,7 +351,7 @@ func TestMirror(t *testing.T) {
 		w.Expect(err).To(MatchError(ContainSubstring("holds no complete release")))
 		w.Expect(*pushed).To(BeEmpty())
 	})
-	t.Run("When an image of the release is gone it should say which, and copy nothing", func(t *testing.T) {
+	t.Run("When an image of the release is missing, it should name the image and copy nothing", func(t *testing.T) {
 		w := newWorld(t)
 		spec, ca := built(w)
 		w.public.Intercept(func(rw http.ResponseWriter, r *http.Request) bool {
@@ -366,7 +366,7 @@ func TestMirror(t *testing.T) {
 		w.Expect(err).To(MatchError(And(MatchRegexp("component pod: cannot read image .*/pause@sha256:.*; check the name and the tag"), Not(ContainSubstring("\n")))))
 		w.Expect(*pushed).To(BeEmpty())
 	})
-	t.Run("When an OpenShift release is mirrored it should keep its digest, which is signed", func(t *testing.T) {
+	t.Run("When an OpenShift release is mirrored, it should keep its signed digest", func(t *testing.T) {
 		w := newWorld(t)
 		spec := w.own.PushRelease(t, releaseinfo.Payload{Version: "4.20.1", Components: map[string]string{"etcd": w.product}})
 		out, _, err := w.run("mirror", spec, "--to", w.public.Host+"/rack", "--ca-file", filepath.Join(w.dir, "ca.crt"))
@@ -375,12 +375,12 @@ func TestMirror(t *testing.T) {
 		w.has(w.public, strings.Replace(w.product, w.own.Host, w.public.Host+"/rack", 1))
 	})
 	for name, args := range map[string][]string{
-		"When it goes nowhere":             {"mirror", "r/a:1"},
-		"When it goes to both":             {"mirror", "r/a:1", "--to", "r/b", "--to-dir", "c"},
-		"When it comes from nowhere":       {"mirror", "--to", "r/b"},
-		"When it comes from both":          {"mirror", "r/a:1", "--from-dir", "d", "--to", "r/b"},
-		"When a folder goes to a folder":   {"mirror", "--from-dir", "d", "--to-dir", "e"},
-		"When the target is no repository": {"mirror", "r/a:1", "--to", "R R"},
+		"When no target is set":                     {"mirror", "r/a:1"},
+		"When two targets are set":                  {"mirror", "r/a:1", "--to", "r/b", "--to-dir", "c"},
+		"When no source is set":                     {"mirror", "--to", "r/b"},
+		"When two sources are set":                  {"mirror", "r/a:1", "--from-dir", "d", "--to", "r/b"},
+		"When both source and target are folders":   {"mirror", "--from-dir", "d", "--to-dir", "e"},
+		"When the target is not a valid repository": {"mirror", "r/a:1", "--to", "R R"},
 	} {
 		t.Run(name+" it should be a mistake of the caller", func(t *testing.T) {
 			w := newWorld(t)
@@ -388,12 +388,12 @@ func TestMirror(t *testing.T) {
 			w.Expect(exit.Code(err)).To(Equal(exit.Usage), "%v", err)
 		})
 	}
-	t.Run("When the image is no release it should say so", func(t *testing.T) {
+	t.Run("When the image is not a release, it should say so", func(t *testing.T) {
 		w := newWorld(t)
 		_, _, err := w.run("mirror", w.product, "--to-dir", filepath.Join(w.dir, "x"), "--ca-file", filepath.Join(w.dir, "ca.crt"))
 		w.Expect(err).To(MatchError(ContainSubstring("is not a release image")))
 	})
-	t.Run("When the folder holds something else it should not be written to", func(t *testing.T) {
+	t.Run("When the folder holds other data, it should not write to the folder", func(t *testing.T) {
 		w := newWorld(t)
 		spec, ca := built(w)
 		dir := filepath.Dir(w.write("x/index.json", "{"))

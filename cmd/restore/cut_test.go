@@ -125,8 +125,8 @@ func TestUsage(t *testing.T) {
 		says string
 	}{
 		"nothing is named":         {nil, exit.Usage, "--from and --key-file are required"},
-		"the key is not named":     {[]string{"--from", "a"}, exit.Usage, "--from and --key-file are required"},
-		"the backup is not named":  {[]string{"--key-file", "a"}, exit.Usage, "--from and --key-file are required"},
+		"the key file is not set":  {[]string{"--from", "a"}, exit.Usage, "--from and --key-file are required"},
+		"the backup is not set":    {[]string{"--key-file", "a"}, exit.Usage, "--from and --key-file are required"},
 		"there is no such cluster": {[]string{"--from", "a", "--key-file", "b", "--kubeconfig", filepath.Join(t.TempDir(), "none")}, exit.Failure, "find the management cluster"},
 	} {
 		t.Run("When "+name+" it should say so, and whose mistake it was", func(t *testing.T) {
@@ -148,16 +148,16 @@ func TestUnreadable(t *testing.T) {
 		spoil func(w *world)
 		says  string
 	}{
-		"the key is missing":    {func(w *world) { w.options.keyFile += "x" }, "--key-file: "},
-		"the key is none":       {func(w *world) { w.Expect(os.WriteFile(w.options.keyFile, []byte("sesame"), 0o600)).To(Succeed()) }, "--key-file "},
-		"the key is empty":      {func(w *world) { w.Expect(os.WriteFile(w.options.keyFile, nil, 0o600)).To(Succeed()) }, "--key-file "},
-		"the backup is missing": {func(w *world) { w.options.from += "x" }, "--from: "},
-		"the backup is empty":   {func(w *world) { w.Expect(os.WriteFile(w.options.from, nil, 0o600)).To(Succeed()) }, "--from "},
-		"the backup is none":    {func(w *world) { w.Expect(os.WriteFile(w.options.from, []byte("no backup"), 0o600)).To(Succeed()) }, "--from "},
-		"the URL is of another": {func(w *world) { w.options.from = "https://bucket/key" }, "name a file, or an object as s3://BUCKET/KEY"},
-		"the URL has no bucket": {func(w *world) { w.options.from = "s3:///key" }, "s3://BUCKET/KEY"},
-		"the URL has no key":    {func(w *world) { w.options.from = "s3://bucket/" }, "s3://BUCKET/KEY"},
-		"a byte of it is changed": {func(w *world) {
+		"the key is missing":                {func(w *world) { w.options.keyFile += "x" }, "--key-file: "},
+		"the key is invalid":                {func(w *world) { w.Expect(os.WriteFile(w.options.keyFile, []byte("sesame"), 0o600)).To(Succeed()) }, "--key-file "},
+		"the key is empty":                  {func(w *world) { w.Expect(os.WriteFile(w.options.keyFile, nil, 0o600)).To(Succeed()) }, "--key-file "},
+		"the backup is missing":             {func(w *world) { w.options.from += "x" }, "--from: "},
+		"the backup is empty":               {func(w *world) { w.Expect(os.WriteFile(w.options.from, nil, 0o600)).To(Succeed()) }, "--from "},
+		"the file is not a backup":          {func(w *world) { w.Expect(os.WriteFile(w.options.from, []byte("no backup"), 0o600)).To(Succeed()) }, "--from "},
+		"the URL has an unsupported scheme": {func(w *world) { w.options.from = "https://bucket/key" }, "name a file, or an object as s3://BUCKET/KEY"},
+		"the URL has no bucket":             {func(w *world) { w.options.from = "s3:///key" }, "s3://BUCKET/KEY"},
+		"the URL has no key":                {func(w *world) { w.options.from = "s3://bucket/" }, "s3://BUCKET/KEY"},
+		"a byte of the backup is changed": {func(w *world) {
 			text, err := os.ReadFile(w.options.from)
 			w.Expect(err).NotTo(HaveOccurred())
 			text[len(text)/2] ^= 1
@@ -197,12 +197,12 @@ func TestBegin(t *testing.T) {
 		pod  *corev1.Pod
 		want bool
 	}{
-		"When it is of this backup, it should go on":                         {pod("a", same+".1790000000"), true},
-		"When it is of another backup, it should begin":                      {pod("a", "fedcba9876543210.1790000000"), false},
-		"When it tells of no time, it should begin":                          {pod("a", same), false},
-		"When it tells of a time that is none, it should begin":              {pod("a", same+".soon"), false},
-		"When it is in another namespace, it should begin":                   {func() *corev1.Pod { p := pod("a", same+".1790000000"); p.Namespace = "other"; return p }(), false},
-		"When it is about to go, it should begin: its volume may be another": {pod("a", same+".1790000000", "example.com/keeps-it"), false},
+		"When the Pod is from the same backup, it should continue from its start time": {pod("a", same+".1790000000"), true},
+		"When the Pod is from another backup, it should start again":                   {pod("a", "fedcba9876543210.1790000000"), false},
+		"When the Pod's label has no start time, it should start again":                {pod("a", same), false},
+		"When the Pod's label has an invalid start time, it should start again":        {pod("a", same+".soon"), false},
+		"When the Pod is in another namespace, it should start again":                  {func() *corev1.Pod { p := pod("a", same+".1790000000"); p.Namespace = "other"; return p }(), false},
+		"When the Pod is being deleted, it should start again":                         {pod("a", same+".1790000000", "example.com/keeps-it"), false},
 	} {
 		t.Run(name, func(t *testing.T) {
 			g := NewWithT(t)
@@ -236,9 +236,9 @@ func TestClaim(t *testing.T) {
 		size  string
 		class *string
 	}{
-		"When the cluster says nothing, they should be of the control plane's own size": {hostedCluster(), "8Gi", nil},
-		"When it says which, they should be those":                                      {sized(ptr.To("20Gi"), ptr.To("fast")), "20Gi", ptr.To("fast")},
-		"When it says the class alone, they should be of the usual size":                {sized(nil, ptr.To("fast")), "8Gi", ptr.To("fast")},
+		"When the cluster sets no storage, the claim should have the default size and class": {hostedCluster(), "8Gi", nil},
+		"When the cluster sets size and class, the claim should have them":                   {sized(ptr.To("20Gi"), ptr.To("fast")), "20Gi", ptr.To("fast")},
+		"When the cluster sets only the class, the claim should have the default size":       {sized(nil, ptr.To("fast")), "8Gi", ptr.To("fast")},
 	} {
 		t.Run(name, func(t *testing.T) {
 			g := NewWithT(t)
@@ -271,11 +271,11 @@ func TestFilled(t *testing.T) {
 		pod  *corev1.Pod
 		want bool
 	}{
-		"When its pod ended well, it should be":                     {pod(corev1.PodSucceeded, ours), true},
-		"When its pod runs, it should not be":                       {pod(corev1.PodRunning, ours), false},
-		"When its pod failed, it should not be":                     {pod(corev1.PodFailed, ours), false},
-		"When it was filled by a restore of then, it should not be": {pod(corev1.PodSucceeded, "0123456789abcdef.1780000000"), false},
-		"When it was filled from another backup, it should not be":  {pod(corev1.PodSucceeded, "fedcba9876543210.1790000000"), false},
+		"When the Pod succeeded, the volume should count as filled":                      {pod(corev1.PodSucceeded, ours), true},
+		"When the Pod is running, the volume should not count as filled":                 {pod(corev1.PodRunning, ours), false},
+		"When the Pod failed, the volume should not count as filled":                     {pod(corev1.PodFailed, ours), false},
+		"When the Pod is from an earlier restore, the volume should not count as filled": {pod(corev1.PodSucceeded, "0123456789abcdef.1780000000"), false},
+		"When the Pod is from another backup, the volume should not count as filled":     {pod(corev1.PodSucceeded, "fedcba9876543210.1790000000"), false},
 	} {
 		t.Run(name, func(t *testing.T) {
 			r := part(t, hostedCluster(), tt.pod)
@@ -283,7 +283,7 @@ func TestFilled(t *testing.T) {
 			NewWithT(t).Expect(r.filled(t.Context(), "etcd-0")).To(Equal(tt.want))
 		})
 	}
-	t.Run("When there is no pod, it should not be", func(t *testing.T) {
+	t.Run("When there is no Pod, the volume should not count as filled", func(t *testing.T) {
 		NewWithT(t).Expect(part(t, hostedCluster()).filled(t.Context(), "etcd-0")).To(BeFalse())
 	})
 }
@@ -293,19 +293,19 @@ func TestSaid(t *testing.T) {
 		status corev1.PodStatus
 		want   string
 	}{
-		"When the program ended with words, it should be those": {corev1.PodStatus{Message: "Pod failed", ContainerStatuses: []corev1.ContainerStatus{
+		"When the container has a termination message, it should return that message": {corev1.PodStatus{Message: "Pod failed", ContainerStatuses: []corev1.ContainerStatus{
 			{State: corev1.ContainerState{Terminated: &corev1.ContainerStateTerminated{Message: " disk full\n"}}}}}, "disk full"},
-		"When the node threw it out, it should be the node's words": {corev1.PodStatus{Message: "The node was low on resource: memory."}, "The node was low on resource: memory."},
+		"When the Pod was evicted, it should return the message of the Pod status": {corev1.PodStatus{Message: "The node was low on resource: memory."}, "The node was low on resource: memory."},
 	} {
 		t.Run(name, func(t *testing.T) {
 			NewWithT(t).Expect(said(&corev1.Pod{Status: tt.status})).To(Equal(tt.want))
 		})
 	}
-	t.Run("When nobody says why a pod failed, it should say that", func(t *testing.T) {
+	t.Run("When a failed Pod has no message, it should say so", func(t *testing.T) {
 		r := part(t, hostedCluster(), &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "a", Name: "b"}, Status: corev1.PodStatus{Phase: corev1.PodFailed}})
 		NewWithT(t).Expect(r.awaitPod(t.Context(), client.ObjectKey{Namespace: "a", Name: "b"}, corev1.PodRunning)).To(MatchError("Pod a/b failed: it ended without a message"))
 	})
-	t.Run("When a pod ended well before anybody looked whether it runs, it should be enough", func(t *testing.T) {
+	t.Run("When a Pod succeeds before it is seen running, it should stop waiting", func(t *testing.T) {
 		r := part(t, hostedCluster(), &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "a", Name: "b"}, Status: corev1.PodStatus{Phase: corev1.PodSucceeded}})
 		NewWithT(t).Expect(r.awaitPod(t.Context(), client.ObjectKey{Namespace: "a", Name: "b"}, corev1.PodRunning)).To(Succeed())
 	})
@@ -331,10 +331,10 @@ func TestLostInfrastructure(t *testing.T) {
 		objects []unstructured.Unstructured
 		want    string
 	}{
-		"When the backup has the cluster, it should be its UID":                 {"", []unstructured.Unstructured{object("MaasMachine", "m", ""), object("MaasCluster", "c", "")}, "c"},
-		"When that was restored itself, it should be the one of its first life": {"", []unstructured.Unstructured{object("MaasCluster", "c", "first")}, "first"},
-		"When the user says it, it should be that":                              {"said", []unstructured.Unstructured{object("MaasCluster", "c", "first")}, "said"},
-		"When the backup has none, it should be nothing":                        {"", []unstructured.Unstructured{object("MaasMachine", "m", "")}, ""},
+		"When the backup has a MaasCluster, it should return its UID":                        {"", []unstructured.Unstructured{object("MaasMachine", "m", ""), object("MaasCluster", "c", "")}, "c"},
+		"When the MaasCluster was restored before, it should return the UID of the original": {"", []unstructured.Unstructured{object("MaasCluster", "c", "first")}, "first"},
+		"When the user sets the UID, it should return that UID":                              {"said", []unstructured.Unstructured{object("MaasCluster", "c", "first")}, "said"},
+		"When the backup has no MaasCluster, it should return an empty UID":                  {"", []unstructured.Unstructured{object("MaasMachine", "m", "")}, ""},
 	} {
 		t.Run(name, func(t *testing.T) {
 			r := &restoring{options: options{infrastructure: tt.said}}
@@ -343,7 +343,7 @@ func TestLostInfrastructure(t *testing.T) {
 		})
 	}
 	for platform, refused := range map[hyperv1.PlatformType]bool{hyperv1.MAASPlatform: true, hyperv1.NonePlatform: false} {
-		t.Run("When nobody knows whose the machines are of platform "+string(platform)+" it should matter where they are ours", func(t *testing.T) {
+		t.Run("When the infrastructure UID is unknown on platform "+string(platform)+" it should matter where they are ours", func(t *testing.T) {
 			g := NewWithT(t)
 			r := part(t, hostedCluster(func(hc *hyperv1.HostedCluster) { hc.Spec.Platform.Type = platform }))
 			g.Expect(r.knowsMachines() != nil).To(Equal(refused))

@@ -47,7 +47,7 @@ func TestRestore(t *testing.T) {
 			ContainSubstring("its nodes look for the API server at 10.0.0.1:30443\n"), ContainSubstring("the cluster is available"), ContainSubstring("WARNING: the API server is at 10.0.0.9:30443, but nodes expect it at 10.0.0.1:30443")))
 		w.Expect(w.said.String()).NotTo(ContainSubstring("secret"))
 	})
-	t.Run("When an earlier run died, it should go on where that was", func(t *testing.T) {
+	t.Run("When an earlier run was interrupted, it should continue from there", func(t *testing.T) {
 		done := filledPod("etcd-0", strings.Repeat("snapshot", 9000))
 		waits := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "clusters-demo", Name: "restore-etcd-1"}, Status: corev1.PodStatus{Phase: corev1.PodRunning}}
 		key := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: "clusters-demo", Name: "root-ca"}, Data: map[string][]byte{"ca.key": []byte("secret")}}
@@ -60,7 +60,7 @@ func TestRestore(t *testing.T) {
 			}
 		}
 	})
-	t.Run("When volumes have no place yet, those of three members should get it by the rule of etcd's pods, all of them before one is filled", func(t *testing.T) {
+	t.Run("When volumes are unbound, the Pods should spread like etcd's, and all be scheduled before one is filled", func(t *testing.T) {
 		bound := &corev1.PersistentVolumeClaim{ObjectMeta: metav1.ObjectMeta{Namespace: "clusters-demo", Name: "data-etcd-0"}, Spec: corev1.PersistentVolumeClaimSpec{VolumeName: "pv"}}
 		w := newWorld(t, hostedCluster(), bound)
 		w.Expect(w.run()).To(Succeed())
@@ -72,13 +72,13 @@ func TestRestore(t *testing.T) {
 			w.Expect(pod.Spec.TopologySpreadConstraints[0].LabelSelector.MatchLabels).To(Equal(pod.Labels))
 		}
 	})
-	t.Run("When an earlier run filled some volumes of a cluster that lives, all should be made anew", func(t *testing.T) {
+	t.Run("When an earlier run filled some volumes of a running cluster, it should fill all of them again", func(t *testing.T) {
 		w := newWorld(t, hostedCluster(), filledPod("etcd-0", strings.Repeat("snapshot", 9000)), livingClaim("etcd-0"))
 		w.options.discardData = true
 		w.Expect(w.run()).To(Succeed())
 		w.Expect(w.fed).To(HaveLen(3), "their places follow from one another")
 	})
-	t.Run("When an earlier run filled volumes from another backup, none of it should be mixed with this one", func(t *testing.T) {
+	t.Run("When an earlier run filled volumes from another backup, it should fill all of them again", func(t *testing.T) {
 		w := newWorld(t, hostedCluster(), filledPod("etcd-0", "other"), filledPod("etcd-1", "other"), filledPod("etcd-2", "other"), livingClaim("etcd-0"))
 		w.options.discardData = true
 		w.Expect(w.run()).To(Succeed())
@@ -87,20 +87,20 @@ func TestRestore(t *testing.T) {
 		w.get("clusters-demo", "data-etcd-0", claim)
 		w.Expect(claim.Labels).NotTo(HaveKey("data"))
 	})
-	t.Run("When a restore has ended and left its pods, another one should not take volumes for filled that were written since", func(t *testing.T) {
+	t.Run("When Pods of a completed restore are left, the next restore should fill the volumes again", func(t *testing.T) {
 		snapshot := strings.Repeat("snapshot", 9000)
 		w := newWorld(t, hostedCluster(func(hc *hyperv1.HostedCluster) { hc.Annotations = nil }), filledPod("etcd-0", snapshot), filledPod("etcd-1", snapshot), filledPod("etcd-2", snapshot))
 		w.options.discardData = true
 		w.Expect(w.run()).To(Succeed())
 		w.Expect(w.fed).To(HaveLen(3))
 	})
-	t.Run("When the cluster was available before, waiting should not end by what was reported then", func(t *testing.T) {
+	t.Run("When the cluster was available before, waiting should ignore the earlier condition", func(t *testing.T) {
 		w := newWorld(t, hostedCluster(func(hc *hyperv1.HostedCluster) { hc.Annotations = nil }))
 		w.options.discardData, w.options.wait, w.late = true, true, 1
 		w.Expect(w.run()).To(Succeed())
 		w.Expect(w.said.String()).To(ContainSubstring("Available is False (WaitingForBackup): waits"))
 	})
-	t.Run("When the pod that fills a volume fails, it should say why, and the control plane wait on", func(t *testing.T) {
+	t.Run("When the Pod that fills a volume fails, it should report the cause and keep the control plane waiting", func(t *testing.T) {
 		w := newWorld(t, hostedCluster())
 		w.phase = corev1.PodFailed
 		w.Expect(w.run()).To(MatchError("fill the volume of etcd-0: Pod clusters-demo/restore-etcd-0 failed: disk full"))
@@ -110,7 +110,7 @@ func TestRestore(t *testing.T) {
 		w.phase = corev1.PodSucceeded
 		w.Expect(w.run()).To(Succeed())
 	})
-	t.Run("When the user gives up the data of a cluster that lives, it should go, with the API server, and the backup's come", func(t *testing.T) {
+	t.Run("When the data of a running cluster is discarded, it should replace etcd's data with the backup's", func(t *testing.T) {
 		living := hostedCluster(func(hc *hyperv1.HostedCluster) {
 			hc.Annotations, hc.Spec.ControllerAvailabilityPolicy = nil, hyperv1.SingleReplica
 		})
@@ -128,7 +128,7 @@ func TestRestore(t *testing.T) {
 		w.Expect(w.client.List(t.Context(), sets)).To(Succeed())
 		w.Expect(sets.Items).To(BeEmpty())
 	})
-	t.Run("When the user says which machines are the cluster's, those it should be", func(t *testing.T) {
+	t.Run("When the user sets the infrastructure UID, it should set it on the HostedCluster", func(t *testing.T) {
 		w := newWorld(t, hostedCluster())
 		w.forgets = true
 		w.backup()
@@ -138,7 +138,7 @@ func TestRestore(t *testing.T) {
 		w.get("clusters", "demo", hc)
 		w.Expect(hc.Annotations).To(HaveKeyWithValue(hyperv1.RestoredInfrastructureAnnotation, "said-uid"))
 	})
-	t.Run("When it runs as the operator's pods do, it should ask for nothing more", func(t *testing.T) {
+	t.Run("When it creates a Pod, the Pod should use the user and image of the operator's Pods", func(t *testing.T) {
 		w := newWorld(t, hostedCluster())
 		r := &restoring{client: w.client, cluster: hostedCluster(), began: time.Unix(1_790_000_000, 0)}
 		r.contents.Header.Snapshot.Revision = 7
@@ -167,13 +167,13 @@ func TestBump(t *testing.T) {
 		began    time.Time
 		above    int64
 	}{
-		"When the same backup is restored again a minute later, it should begin above all that was written meanwhile": {
+		"When the same backup is restored a minute later, the revision should exceed all writes in between": {
 			revision: backup, began: day(1).Add(time.Minute), above: first + 60*writes},
-		"When a backup of the restored life is restored, it should begin above what was written after that": {
+		"When a backup of the restored cluster is restored, the revision should exceed all later writes": {
 			revision: first + 3600*writes, began: day(2), above: first + 24*3600*writes},
-		"When the first backup is restored after that one, it should not begin below it": {
+		"When the first backup is restored after that, the revision should exceed all earlier ones": {
 			revision: backup, began: day(2).Add(time.Hour), above: life(first+3600*writes, day(2)) + 3600*writes},
-		"When the clock is far behind, it should begin above the backup all the same": {
+		"When the clock is far behind, the revision should still exceed the backup's": {
 			revision: first, began: time.Unix(0, 0), above: first},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -213,7 +213,7 @@ func TestAwaitControlPlane(t *testing.T) {
 }
 
 func TestFetch(t *testing.T) {
-	t.Run("When the backup is in an object store, it should be fetched, used, and not be left", func(t *testing.T) {
+	t.Run("When the backup is in an object store, it should be downloaded, used and removed", func(t *testing.T) {
 		w := newWorld(t, hostedCluster())
 		w.stored()
 		w.Expect(w.run()).To(Succeed())
@@ -224,14 +224,14 @@ func TestFetch(t *testing.T) {
 		wrong func(*world, *storetest.Store)
 		want  string
 	}{
-		"When there is no such object, it should say so": {func(w *world, _ *storetest.Store) { w.options.from += "x" }, "the store has no such object"},
-		"When the key is another's, it should say so":    {func(_ *world, s *storetest.Store) { s.Key = "ANOTHER" }, "refuses these credentials"},
-		"When there are no credentials, it should say how they are given": {func(w *world, _ *storetest.Store) {
+		"When the object does not exist, it should say so": {func(w *world, _ *storetest.Store) { w.options.from += "x" }, "the store has no such object"},
+		"When the access key is wrong, it should say so":   {func(_ *world, s *storetest.Store) { s.Key = "ANOTHER" }, "refuses these credentials"},
+		"When there are no credentials, it should say how to set them": {func(w *world, _ *storetest.Store) {
 			w.t.Setenv("AWS_SHARED_CREDENTIALS_FILE", filepath.Join(w.t.TempDir(), "none"))
 		}, "set AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY, or AWS_SHARED_CREDENTIALS_FILE"},
-		"When the CAs are missing, it should say so":               {func(w *world, _ *storetest.Store) { w.options.s3.CABundle = "/none" }, "reading the CAs of the endpoint"},
-		"When the URL names no object, it should say what does":    {func(w *world, _ *storetest.Store) { w.options.from = "s3://backups" }, "s3://BUCKET/KEY"},
-		"When the backup is on a volume, it should say what to do": {func(w *world, _ *storetest.Store) { w.options.from = "pvc://backups/x" }, "copy the file out"},
+		"When the CA bundle is missing, it should say so":                   {func(w *world, _ *storetest.Store) { w.options.s3.CABundle = "/none" }, "reading the CAs of the endpoint"},
+		"When the URL names no object, it should print the expected format": {func(w *world, _ *storetest.Store) { w.options.from = "s3://backups" }, "s3://BUCKET/KEY"},
+		"When the backup is on a volume, it should say how to get the file": {func(w *world, _ *storetest.Store) { w.options.from = "pvc://backups/x" }, "copy the file out"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			w := newWorld(t, hostedCluster())
@@ -256,25 +256,25 @@ func TestRefusals(t *testing.T) {
 	}{
 		{"When there is no HostedCluster, it should say what to apply", nil, nil,
 			`there is no HostedCluster clusters/demo here: apply the one that was lost, with the Secrets that it names and the annotation hypershift.openshift.io/restoring: "true"`},
-		{"When the cluster lives, it should touch nothing", []client.Object{hostedCluster(func(hc *hyperv1.HostedCluster) { hc.Annotations = nil })}, nil,
+		{"When the cluster is running, it should change nothing", []client.Object{hostedCluster(func(hc *hyperv1.HostedCluster) { hc.Annotations = nil })}, nil,
 			"has a control plane with keys and data of its own"},
-		{"When there is an etcd, it should touch nothing", []client.Object{hostedCluster(), set}, nil, "namespace clusters-demo has an etcd, which a restore would destroy"},
-		{"When it is another cluster of that name, it should say so", []client.Object{hostedCluster(func(hc *hyperv1.HostedCluster) { hc.Spec.InfraID = "demo-other" })}, nil,
+		{"When an etcd StatefulSet exists, it should change nothing", []client.Object{hostedCluster(), set}, nil, "namespace clusters-demo has an etcd, which a restore would destroy"},
+		{"When the infraID differs, it should say so", []client.Object{hostedCluster(func(hc *hyperv1.HostedCluster) { hc.Spec.InfraID = "demo-other" })}, nil,
 			`has spec.infraID "demo-other", and the backup is of one with "demo-x7k2p"`},
-		{"When it has another name, it should say so", []client.Object{hostedCluster(func(hc *hyperv1.HostedCluster) { hc.Name = "copy" })}, func(w *world) { w.options.name = "copy" },
+		{"When the hosted namespace differs, it should say so", []client.Object{hostedCluster(func(hc *hyperv1.HostedCluster) { hc.Name = "copy" })}, func(w *world) { w.options.name = "copy" },
 			"has its control plane in namespace clusters-copy, and the backup is of one in clusters-demo"},
-		{"When a key of other content is there, it should not overwrite it", []client.Object{hostedCluster(), other}, nil,
+		{"When a Secret with other data exists, it should not overwrite the Secret", []client.Object{hostedCluster(), other}, nil,
 			"write Secret clusters-demo/root-ca: there is one with other content"},
-		{"When it is not known which machines are the cluster's, it should not get others", []client.Object{hostedCluster()}, func(w *world) {
+		{"When the infrastructure UID is unknown, it should require it", []client.Object{hostedCluster()}, func(w *world) {
 			w.forgets = true
 			w.backup()
 		}, "say it with --infrastructure-uid; each of them has it in MAAS"},
-		{"When the key does not open it, it should say so", []client.Object{hostedCluster()}, func(w *world) {
+		{"When the key does not decrypt the backup, it should say so", []client.Object{hostedCluster()}, func(w *world) {
 			identity, err := age.GenerateX25519Identity()
 			w.Expect(err).NotTo(HaveOccurred())
 			w.Expect(os.WriteFile(w.options.keyFile, []byte(identity.String()), 0o600)).To(Succeed())
 		}, "key"},
-		{"When the file was cut, it should say so before anything is written", []client.Object{hostedCluster()}, func(w *world) {
+		{"When the file is truncated, it should say so before anything is written", []client.Object{hostedCluster()}, func(w *world) {
 			info, err := os.Stat(w.options.from)
 			w.Expect(err).NotTo(HaveOccurred())
 			w.Expect(os.Truncate(w.options.from, info.Size()-20)).To(Succeed())

@@ -44,15 +44,15 @@ func TestTrust(t *testing.T) {
 		w.backup()
 		return w
 	}
-	t.Run("says for which cluster a backup is signed", func(t *testing.T) {
+	t.Run("reports for which cluster a backup is signed", func(t *testing.T) {
 		w := newWorld(t, hostedCluster())
 		w.Expect(w.run()).To(Succeed())
 		w.Expect(w.said.String()).To(ContainSubstring("the backup is signed for HostedCluster clusters/demo"))
 	})
-	t.Run("refuses an unsigned backup, such as one of 0.1.0, without its checksum", func(t *testing.T) {
+	t.Run("refuses an unsigned backup, such as one of 0.1.0, if its checksum is not set", func(t *testing.T) {
 		as(t, nil).refused("the backup is not signed, so its origin is unknown; give its checksum with --bundle-sha256")
 	})
-	t.Run("takes an unsigned backup with its checksum", func(t *testing.T) {
+	t.Run("accepts an unsigned backup with its checksum", func(t *testing.T) {
 		w := as(t, nil)
 		w.options.sha256 = strings.ToUpper(w.sum())
 		w.Expect(w.run()).To(Succeed())
@@ -65,12 +65,12 @@ func TestTrust(t *testing.T) {
 	t.Run("refuses a backup of another management cluster", func(t *testing.T) {
 		as(t, newAuthority(t)).refused("not signed by this management cluster; give its checksum with --bundle-sha256, or")
 	})
-	t.Run("refuses every signature where the management cluster has no key yet", func(t *testing.T) {
+	t.Run("refuses every signature if the management cluster has no key yet", func(t *testing.T) {
 		w := newWorld(t, hostedCluster())
 		w.Expect(w.client.Delete(t.Context(), w.authority)).To(Succeed())
 		w.refused("not signed by this management cluster")
 	})
-	t.Run("takes a backup of another management cluster with its verification key", func(t *testing.T) {
+	t.Run("accepts a backup of another management cluster with its verification key", func(t *testing.T) {
 		other := newAuthority(t)
 		w := as(t, other)
 		w.options.verificationKey = filepath.Join(t.TempDir(), "key.pem")
@@ -83,7 +83,7 @@ func TestTrust(t *testing.T) {
 		w.Expect(os.WriteFile(w.options.verificationKey, other[bundle.AuthorityKey], 0o600)).To(Succeed())
 		w.refused("not a PEM public key")
 	})
-	t.Run("refuses a backup that another cluster's control plane signed", func(t *testing.T) {
+	t.Run("refuses a backup that the control plane of another cluster signed", func(t *testing.T) {
 		w := newWorld(t, hostedCluster())
 		w.change = func(c *bundle.Contents) { c.Header.Name = "other" }
 		w.backup()
@@ -124,7 +124,7 @@ func TestSecretsOfABackup(t *testing.T) {
 		},
 		"that is there twice": {secret("root-ca", corev1.SecretTypeOpaque), "Secret root-ca twice"},
 	} {
-		t.Run("refuses one "+name, func(t *testing.T) {
+		t.Run("refuses a Secret "+name, func(t *testing.T) {
 			of(t, func(c *bundle.Contents) { c.Secrets = append(c.Secrets, tt.secret) }).refused(tt.says)
 		})
 	}
@@ -138,17 +138,17 @@ func TestSecretsOfABackup(t *testing.T) {
 		data := map[string][]byte{"key": []byte(content)}
 		return &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: "clusters", Name: "key"}, Data: data}
 	}
-	t.Run("leaves the key of secretEncryption to the user who has it", func(t *testing.T) {
+	t.Run("does not restore the secretEncryption key that the user already has", func(t *testing.T) {
 		w := of(t, encrypted, key("k"))
 		w.Expect(w.run()).To(Succeed())
 		copied := client.ObjectKey{Namespace: "clusters-demo", Name: "users-key"}
 		w.Expect(w.client.Get(t.Context(), copied, &corev1.Secret{})).NotTo(Succeed())
 	})
-	t.Run("refuses a cluster with another key of secretEncryption", func(t *testing.T) {
+	t.Run("refuses a cluster with a different secretEncryption key", func(t *testing.T) {
 		of(t, encrypted, key("another")).refused(
 			"no Secret that spec.secretEncryption.aescbc names has it; create the Secret again")
 	})
-	t.Run("writes nothing of a Secret but its data and the record of its rotation", func(t *testing.T) {
+	t.Run("restores only the data of a Secret and the record of its rotation", func(t *testing.T) {
 		w := newWorld(t, hostedCluster())
 		w.Expect(w.run()).To(Succeed())
 		written := &corev1.Secret{}

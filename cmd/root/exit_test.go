@@ -95,7 +95,7 @@ func TestGroups(t *testing.T) {
 			g.Expect(o.stdout).To(BeEmpty())
 		})
 	}
-	t.Run("When the platform is for developers, those who only have clusters should not be offered it", func(t *testing.T) {
+	t.Run("When a platform is for developers only, the hcp command should not offer it", func(t *testing.T) {
 		g, cmd := NewWithT(t), root.HCP()
 		var stderr bytes.Buffer
 		cmd.SetErr(&stderr)

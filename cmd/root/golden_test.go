@@ -40,9 +40,9 @@ func TestRenderGolden(t *testing.T) {
 		name, golden string
 		args         []string
 	}{
-		{"When platform none gets the fewest flags", "create-cluster-none.yaml", cluster("none")},
+		{"When platform None gets only the required flags", "create-cluster-none.yaml", cluster("none")},
 		{
-			"When platform MAAS gets the fewest flags", "create-cluster-maas.yaml",
+			"When platform MAAS gets only the required flags", "create-cluster-maas.yaml",
 			cluster("maas", "--maas-endpoint", "https://maas.example:5443/MAAS"),
 		},
 		{
@@ -60,17 +60,17 @@ func TestRenderGolden(t *testing.T) {
 				"--static-ip-range", "10.0.0.10-10.0.0.20", "--static-ip-cidr", "10.0.0.0/24", "--static-ip-nameservers", "10.0.0.2"),
 		},
 		{
-			"When a cluster uses a Secret that exists", "create-cluster-maas-secret.yaml",
+			"When a cluster uses an existing Secret", "create-cluster-maas-secret.yaml",
 			cluster("maas", "--credentials-secret", "shared", "--node-pool-replicas", "-1"),
 		},
 		{
-			"When a NodePool gets a release", "create-nodepool-maas.yaml",
+			"When a NodePool has a release image", "create-nodepool-maas.yaml",
 			[]string{
 				"create", "nodepool", "maas", "--name", "big", "--cluster-name", "demo", "--release-image", "quay.example/release:1.36.3", "--render",
 				"--identity-ref", "other", "--zone", "z2", "--ephemeral", "--static-ip", "10.0.0.9", "--static-ip-cidr", "10.0.0.0/24", "--node-labels", "x=y",
 			},
 		},
-		{"When the operator gets the fewest flags", "install.yaml", []string{"install", "render", "--outputs", "resources", "--hypershift-image", "registry.example/hypershift:1"}},
+		{"When the operator gets only the required flags", "install.yaml", []string{"install", "render", "--outputs", "resources", "--hypershift-image", "registry.example/hypershift:1"}},
 		{
 			"When the management cluster is OpenShift", "install-openshift.yaml",
 			[]string{
@@ -88,7 +88,7 @@ func TestRenderGolden(t *testing.T) {
 			},
 		},
 		{
-			"When the nodes are to hold virtual IPs", "install-virtual-ip.yaml",
+			"When the nodes hold virtual IPs", "install-virtual-ip.yaml",
 			[]string{
 				"install", "render", "--outputs", "resources", "--hypershift-image", "registry.example/hypershift:1", "--pull-secret", in("pull-secret.json"),
 				"--api-virtual-ip", "10.0.0.5,fd00::5", "--api-virtual-ip-interface", "bond0", "--api-virtual-ip-node-selector", "node-role.kubernetes.io/control-plane=",

@@ -79,16 +79,16 @@ func TestManagementAPIs(t *testing.T) {
 		u.succeeds("", append([]string{"install", "--install-scope", "resources"}, flags...)...)
 	}
 	thousand := int64(1000)
-	t.Run("When the management cluster is plain Kubernetes, it should want nothing of OpenShift", func(t *testing.T) {
+	t.Run("When the management cluster is plain Kubernetes, it should use no OpenShift API", func(t *testing.T) {
 		plain(t)
 		NewWithT(t).Expect(u.installed()).To(Equal(installed{user: &thousand}))
 	})
-	t.Run("When a Prometheus operator is there, it should be given a ServiceMonitor and recording rules", func(t *testing.T) {
+	t.Run("When a Prometheus operator is installed, it should create a ServiceMonitor and recording rules", func(t *testing.T) {
 		testenv.Serve(u.t, config, management.Monitoring)
 		plain(t)
 		NewWithT(t).Expect(u.installed()).To(Equal(installed{user: &thousand, monitors: true}))
 	})
-	t.Run("When it is OpenShift, it should use its Routes, users, proxy, CAs and monitoring", func(t *testing.T) {
+	t.Run("When the management cluster is OpenShift, it should use its Routes, users, proxy, CAs and monitoring", func(t *testing.T) {
 		g := NewWithT(t)
 		testenv.Serve(u.t, config, management.Configuration, management.Routes, management.Security)
 		g.Expect(u.client.Create(t.Context(), clusterProxy("http://proxy.example:3128"))).To(Succeed())
@@ -114,7 +114,7 @@ func TestManagementAPIs(t *testing.T) {
 		plain(t, "--management-apis", management.Monitoring)
 		g.Expect(u.installed()).To(Equal(installed{user: &thousand, monitors: true, trust: true}), "the flag decides; objects that are there stay")
 	})
-	t.Run("When what was rendered for the same cluster is deleted, nothing of the installation should be left", func(t *testing.T) {
+	t.Run("When the rendered objects are deleted, nothing of the installation should be left", func(t *testing.T) {
 		plain(t, "--platform-monitoring", "All")
 		u.uninstalls(t, "--platform-monitoring", "All", "--management-apis", strings.Join(management.Groups(), ","))
 	})
@@ -165,8 +165,8 @@ func TestManagementFlags(t *testing.T) {
 		name, says string
 		args       []string
 	}{
-		{"When an optional API is unknown, it should name those that there are", "config.openshift.io, monitoring.coreos.com", []string{"--management-apis", "example.com"}},
-		{"When it is unknown what the platform monitors, it should name the choices", "None, OperatorOnly, All", []string{"--platform-monitoring", "Some"}},
+		{"When an optional API is unknown, it should list the known ones", "config.openshift.io, monitoring.coreos.com", []string{"--management-apis", "example.com"}},
+		{"When the platform monitoring value is unknown, it should list the valid values", "None, OperatorOnly, All", []string{"--platform-monitoring", "Some"}},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			o := hypershift(t.Context(), "", append([]string{"install", "render"}, tc.args...)...)
@@ -174,7 +174,7 @@ func TestManagementFlags(t *testing.T) {
 			NewWithT(t).Expect(o.stderr).To(ContainSubstring(tc.says))
 		})
 	}
-	t.Run("When nothing is said of the cluster, what is rendered should be for a plain one", func(t *testing.T) {
+	t.Run("When no management API is set, it should render for plain Kubernetes", func(t *testing.T) {
 		o := hypershift(t.Context(), "", "install", "render", "--outputs", "resources")
 		NewWithT(t).Expect(o.stdout).To(And(ContainSubstring("kind: Deployment"), Not(ContainSubstring("kind: ServiceMonitor")), Not(ContainSubstring(management.Routes))))
 	})

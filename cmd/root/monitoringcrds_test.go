@@ -39,11 +39,11 @@ func TestMonitoringCRDs(t *testing.T) {
 	crds := func(flags ...string) string {
 		return u.succeeds("", append([]string{"install", "--install-scope", "crds", "--limit-crd-install", "none"}, flags...)...).stderr
 	}
-	t.Run("the flag leaves them out", func(t *testing.T) {
+	t.Run("When the flag is false, it should install no monitoring CRDs", func(t *testing.T) {
 		crds("--install-monitoring-crds=false")
 		NewWithT(t).Expect(u.monitoringKind()).To(BeNil())
 	})
-	t.Run("plain Kubernetes gets all three, once for all", func(t *testing.T) {
+	t.Run("When the cluster is plain Kubernetes, it should install all three CRDs, also when it runs again", func(t *testing.T) {
 		g := NewWithT(t)
 		for range 2 {
 			crds()
@@ -54,11 +54,11 @@ func TestMonitoringCRDs(t *testing.T) {
 			}
 		}
 	})
-	t.Run("an installation that runs again takes them for its own, and makes no monitors", func(t *testing.T) {
+	t.Run("When only the minimal CRDs exist, it should create no monitors", func(t *testing.T) {
 		u.succeeds("", "install", "--install-scope", "resources")
 		NewWithT(t).Expect(u.installed().monitors).To(BeFalse())
 	})
-	t.Run("a Prometheus operator's definition in the place of one is left alone, and loses the label", func(t *testing.T) {
+	t.Run("When a Prometheus operator replaced a CRD, it should keep the CRD and remove the label", func(t *testing.T) {
 		g, crd := NewWithT(t), u.monitoringKind()
 		spec := apiextensionsv1.JSONSchemaProps{Type: "object", XPreserveUnknownFields: ptr.To(true)}
 		crd.Spec.Versions[0].Schema.OpenAPIV3Schema = &apiextensionsv1.JSONSchemaProps{Type: "object",
@@ -70,7 +70,7 @@ func TestMonitoringCRDs(t *testing.T) {
 		g.Expect(monitoringcrds.Labeled(crd)).To(BeFalse())
 		g.Expect(crd.Spec.Versions[0].Schema.OpenAPIV3Schema.Properties).To(HaveKey("spec"))
 	})
-	t.Run("they go with their label, and those of others stay", func(t *testing.T) {
+	t.Run("When CRDs are deleted by the label, the CRDs of others should stay", func(t *testing.T) {
 		g := NewWithT(t)
 		g.Expect(u.client.DeleteAllOf(t.Context(), &apiextensionsv1.CustomResourceDefinition{},
 			client.MatchingLabels{"hypershift.openshift.io/minimal-crd": "true"})).To(Succeed())
@@ -78,19 +78,19 @@ func TestMonitoringCRDs(t *testing.T) {
 		g.Expect(u.client.Delete(t.Context(), u.monitoringKind())).To(Succeed())
 		testenv.Uninstall(t, config, monitoringcrds.Definitions()...)
 	})
-	t.Run("OpenShift has its own", func(t *testing.T) {
+	t.Run("When the cluster is OpenShift, it should install no monitoring CRDs", func(t *testing.T) {
 		testenv.Serve(t, config, management.Security)
 		crds()
 		NewWithT(t).Expect(u.monitoringKind()).To(BeNil())
 	})
-	t.Run("the CRDs of another product are left as they are", func(t *testing.T) {
+	t.Run("When the CRDs belong to another product, it should not change them", func(t *testing.T) {
 		testenv.Serve(t, config, management.Monitoring)
 		before := u.monitoringKind()
 		crds()
 		crds("--install-monitoring-crds")
 		NewWithT(t).Expect(u.monitoringKind().ResourceVersion).To(Equal(before.ResourceVersion))
 	})
-	t.Run("render prints them as the flags say", func(t *testing.T) {
+	t.Run("When it renders, it should print the CRDs as the flags say", func(t *testing.T) {
 		for flags, printed := range map[string]bool{
 			"": true, "--install-monitoring-crds=false": false, "--management-apis=security.openshift.io": false,
 			"--management-apis=monitoring.coreos.com": false, "--management-apis=monitoring.coreos.com --install-monitoring-crds": true,

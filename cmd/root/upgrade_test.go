@@ -29,7 +29,7 @@ func TestHalfInstall(t *testing.T) {
 	want, writes := undisturbed.state(), undisturbed.passed()
 	undisturbed.Expect(len(want)).To(BeNumerically(">", 50))
 
-	t.Run("an installation that was killed again and again is completed by the last run", func(t *testing.T) {
+	t.Run("an installation that was killed several times is completed by the last run", func(t *testing.T) {
 		s := newSite(t)
 		for _, n := range samples(writes - 1) {
 			s.killed(n)
@@ -107,7 +107,7 @@ func TestWayBack(t *testing.T) {
 		operator.Annotations[skew.Annotation] = "0.99.0"
 		g.Expect(s.client.Update(t.Context(), operator)).To(Succeed())
 	})
-	t.Run("this version does not replace a newer one", func(t *testing.T) {
+	t.Run("this version does not downgrade a newer one", func(t *testing.T) {
 		g := NewWithT(t)
 		before := s.state()
 		for _, more := range []string{"--dry-run", "--wait-until-crds-established"} {

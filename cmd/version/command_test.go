@@ -50,16 +50,16 @@ func TestServer(t *testing.T) {
 		want string
 	}{
 		{
-			"When the operator is ours, it should tell what it can host of both", map[string]string{"server-version": "abc", supportedVersions: both, supportedKubernetesVersions: one},
+			"When the operator supports OpenShift and Kubernetes, it should print the versions of both", map[string]string{"server-version": "abc", supportedVersions: both, supportedKubernetesVersions: one},
 			"Server Version: abc\nServer Supports OCP Versions: 4.20, 4.19\nServer Supports Kubernetes Versions: 1.36\n",
 		},
 		{
-			"When the operator knows of OpenShift alone, it should tell that", map[string]string{"server-version": "abc", supportedVersions: both},
+			"When the operator supports only OpenShift, it should print only those versions", map[string]string{"server-version": "abc", supportedVersions: both},
 			"Server Version: abc\nServer Supports OCP Versions: 4.20, 4.19\n",
 		},
-		{"When the operator says nothing, it should say what is missing", nil, "Server Version: unknown: ConfigMap hypershift/supported-versions holds no list of versions under supported-versions: "},
+		{"When the ConfigMap is empty, it should name the missing key", nil, "Server Version: unknown: ConfigMap hypershift/supported-versions holds no list of versions under supported-versions: "},
 		{
-			"When a list is none, it should say which", map[string]string{supportedVersions: both, supportedKubernetesVersions: "1.36"},
+			"When a version list is malformed, it should name the key", map[string]string{supportedVersions: both, supportedKubernetesVersions: "1.36"},
 			"Server Version: unknown: ConfigMap hypershift/supported-versions holds no list of versions under supported-kubernetes-versions: ",
 		},
 	} {
@@ -71,13 +71,13 @@ func TestServer(t *testing.T) {
 			g.Expect(out).To(ContainSubstring(tt.want))
 		})
 	}
-	t.Run("When the operator is in another namespace, it should be looked for there", func(t *testing.T) {
+	t.Run("When another namespace is set, it should read the ConfigMap there", func(t *testing.T) {
 		g, s := NewWithT(t), kubetest.Start(t, configMap(map[string]string{"server-version": "abc", supportedVersions: both}))
 		out, err := prints(t, "--kubeconfig", s.Kubeconfig, "--namespace=other")
 		g.Expect(err).NotTo(HaveOccurred())
 		g.Expect(out).To(ContainSubstring("Server Version: unknown: read ConfigMap other/supported-versions: "))
 	})
-	t.Run("When nobody asks for the operator, nobody should ask the cluster", func(t *testing.T) {
+	t.Run("When only the client version is requested, it should not contact the cluster", func(t *testing.T) {
 		g, s, asked := NewWithT(t), kubetest.Start(t), false
 		s.Refuse(func(*http.Request) bool { asked = true; return false })
 		for _, flag := range []string{"--client-only", "--commit-only"} {
@@ -86,12 +86,12 @@ func TestServer(t *testing.T) {
 		}
 		g.Expect(asked).To(BeFalse())
 	})
-	t.Run("When only the revision is asked for, it should be that and nothing else", func(t *testing.T) {
+	t.Run("When only the commit is requested, it should print only the commit", func(t *testing.T) {
 		out, err := prints(t, "--commit-only", "-o", "json")
 		NewWithT(t).Expect(err).NotTo(HaveOccurred())
 		NewWithT(t).Expect(strings.Fields(out)).To(HaveLen(1))
 	})
-	t.Run("When the form is unknown, it should be the user's mistake", func(t *testing.T) {
+	t.Run("When the output format is unknown, it should return a usage error", func(t *testing.T) {
 		out, err := prints(t, "--client-only", "--output=xml")
 		NewWithT(t).Expect(err).To(MatchError(`--output "xml": use json or yaml`))
 		NewWithT(t).Expect(exit.Code(err)).To(Equal(exit.Usage))

@@ -16,10 +16,10 @@ func TestPrint(t *testing.T) {
 		info         Info
 		want         string
 	}{
-		{"When the operator is known it should tell both", "", both, "Client Version: abc\nServer Version: def\nServer Supports OCP Versions: 5.0, 4.19\nServer Supports Kubernetes Versions: 1.36\n"},
-		{"When the operator is not known it should say why", "", Info{Client: "abc", ServerError: "no rights"}, "Client Version: abc\nServer Version: unknown: no rights\n"},
-		{"When YAML is wanted it should be YAML", "yaml", both, "client: abc\nserver: def\nsupportedKubernetesVersions:\n- \"1.36\"\nsupportedVersions:\n- \"5.0\"\n- \"4.19\"\n"},
-		{"When JSON is wanted it should be JSON", "json", Info{Client: "abc"}, "{\n  \"client\": \"abc\"\n}\n"},
+		{"When the operator's version is known, it should print both versions", "", both, "Client Version: abc\nServer Version: def\nServer Supports OCP Versions: 5.0, 4.19\nServer Supports Kubernetes Versions: 1.36\n"},
+		{"When the operator's version is unknown, it should print the reason", "", Info{Client: "abc", ServerError: "no rights"}, "Client Version: abc\nServer Version: unknown: no rights\n"},
+		{"When the output is yaml, it should print YAML", "yaml", both, "client: abc\nserver: def\nsupportedKubernetesVersions:\n- \"1.36\"\nsupportedVersions:\n- \"5.0\"\n- \"4.19\"\n"},
+		{"When the output is json, it should print JSON", "json", Info{Client: "abc"}, "{\n  \"client\": \"abc\"\n}\n"},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {

@@ -22,7 +22,7 @@ import (
 )
 
 func TestRun(t *testing.T) {
-	t.Run("When the target becomes ready it should end", func(t *testing.T) {
+	t.Run("When the target becomes ready, it should succeed", func(t *testing.T) {
 		g := NewWithT(t)
 		var asked atomic.Int32
 		server := httptest.NewTLSServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
@@ -34,7 +34,7 @@ func TestRun(t *testing.T) {
 		g.Expect(options{target: server.URL}.run(t.Context())).To(Succeed())
 		g.Expect(asked.Load()).To(BeNumerically(">=", 2), "an answer that comes too late is asked for again")
 	})
-	t.Run("When the target never becomes ready it should wait until it is stopped", func(t *testing.T) {
+	t.Run("When the target never becomes ready, it should wait until it is stopped", func(t *testing.T) {
 		g := NewWithT(t)
 		server := httptest.NewServer(http.NotFoundHandler())
 		defer server.Close()
@@ -47,9 +47,9 @@ func TestRun(t *testing.T) {
 		want string
 	}{
 		"no target": {options{}, "--target is missing"},
-		"an API in other words": {options{target: "https://x", requiredAPIs: []string{"config.openshift.io/v1"},
+		"an API in the wrong format": {options{target: "https://x", requiredAPIs: []string{"config.openshift.io/v1"},
 			kubeconfig: kubeconfigFile(t, &rest.Config{Host: "https://x"})}, "write it as group,version,kind"},
-		"no kubeconfig": {options{target: "https://x", infrastructure: true, kubeconfig: "missing"},
+		"a missing kubeconfig": {options{target: "https://x", infrastructure: true, kubeconfig: "missing"},
 			"--kubeconfig: reading kubeconfig missing"},
 	}
 	for name, tc := range wrong {
@@ -87,19 +87,19 @@ func TestChecks(t *testing.T) {
 		g.Expect(err).NotTo(HaveOccurred())
 		return g.Eventually(func() error { return checks[len(checks)-1].run(t.Context()) })
 	}
-	t.Run("When an API is served it should be seen, and when not it should not", func(t *testing.T) {
+	t.Run("When a required API is not served, it should wait; when it is served, it should succeed", func(t *testing.T) {
 		g := NewWithT(t)
 		outcome(g, options{requiredAPIs: []string{"apps,v1,Deployment"}}).Should(Succeed())
 		outcome(g, options{requiredAPIs: []string{"apps,v1,Nothing"}}).Should(MatchError(ContainSubstring("is not served")))
 		outcome(g, options{requiredAPIs: []string{"config.openshift.io,v1,DNS"}}).ShouldNot(Succeed())
 	})
-	t.Run("When a ClusterRoleBinding exists it should be seen, and when not it should be named", func(t *testing.T) {
+	t.Run("When a ClusterRoleBinding does not exist, it should wait; when it exists, it should succeed", func(t *testing.T) {
 		g := NewWithT(t)
 		outcome(g, options{clusterRoleBinding: "cluster-admin"}).Should(Succeed())
 		outcome(g, options{clusterRoleBinding: "nobody"}).Should(MatchError("it does not exist"))
 		g.Expect(exists(t.Context(), config, &rbacv1.ClusterRoleBinding{}, "cluster-admin")).To(Succeed())
 	})
-	t.Run("When there is no Infrastructure it should wait for it", func(t *testing.T) {
+	t.Run("When there is no Infrastructure, it should wait", func(t *testing.T) {
 		g := NewWithT(t)
 		outcome(g, options{infrastructure: true}).ShouldNot(Succeed())
 	})

@@ -140,7 +140,7 @@ func TestABackupBringsTheClusterBack(t *testing.T) {
 			}
 		})
 	}
-	t.Run("what cannot be read back does not stay", func(t *testing.T) {
+	t.Run("When a stored backup cannot be read back, it should be deleted", func(t *testing.T) {
 		s3.Rots = true
 		defer func() { s3.Rots = false }()
 		var reports []string
@@ -149,7 +149,7 @@ func TestABackupBringsTheClusterBack(t *testing.T) {
 			t.Errorf("got %v, and the store has %v", err, s3.Names())
 		}
 	})
-	t.Run("what cannot be made is said", func(t *testing.T) { failedBackups(t, c) })
+	t.Run("When a backup fails, it should report the cause", func(t *testing.T) { failedBackups(t, c) })
 }
 
 func restore(t *testing.T, snapshot io.Reader) *clientv3.Client {
@@ -189,7 +189,7 @@ func TestWhatStorageRefusesIsSaid(t *testing.T) {
 		wrong func(*storetest.Store)
 		want  string
 	}{
-		{"the bucket is gone", func(s *storetest.Store) { delete(s.Buckets, "backups") }, "does not exist: make it"},
+		{"the bucket does not exist", func(s *storetest.Store) { delete(s.Buckets, "backups") }, "does not exist: make it"},
 		{"the credentials were rotated", func(s *storetest.Store) { s.Key = "ANOTHER" }, "refuses the credentials of Secret s3 (InvalidAccessKeyId)"},
 		{"the bucket is full", func(s *storetest.Store) { s.Answer = "XMinioStorageFull" }, "is full (XMinioStorageFull)"},
 	} {
@@ -203,7 +203,7 @@ func TestWhatStorageRefusesIsSaid(t *testing.T) {
 			}
 		})
 	}
-	t.Run("credentials that are none", func(t *testing.T) {
+	t.Run("invalid credentials", func(t *testing.T) {
 		if _, err := newBucket(open(t, storetest.New(t)).(*bucket).spec, t.TempDir()); err == nil || !strings.Contains(err.Error(), "not an AWS credentials file") {
 			t.Errorf("got %v", err)
 		}

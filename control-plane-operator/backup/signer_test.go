@@ -40,12 +40,12 @@ func mountedSigner(t *testing.T, cluster string) (dir string, key ed25519.Public
 }
 
 func TestSigner(t *testing.T) {
-	t.Run("is none where the operator made none", func(t *testing.T) {
+	t.Run("When the operator issued no signer, it should return nil", func(t *testing.T) {
 		if got, err := signer(t.TempDir()); got != nil || err != nil {
 			t.Errorf("got %v, %v", got, err)
 		}
 	})
-	t.Run("fails when it cannot be read, rather than leave a bundle unsigned", func(t *testing.T) {
+	t.Run("When the signer cannot be read, it should fail instead of leaving a bundle unsigned", func(t *testing.T) {
 		dir, _ := mountedSigner(t, "clusters/demo")
 		if err := os.WriteFile(filepath.Join(dir, bundle.SignerCertificate), []byte("{}"), 0o600); err != nil {
 			t.Fatal(err)

@@ -48,7 +48,7 @@ func TestVolume(t *testing.T) {
 		f := folder{claim: "backups", root: t.TempDir()}
 		return f, filepath.Join(f.root, object)
 	}
-	t.Run("When a backup is stored anew under its name, it should replace the one of before, and nobody else read it", func(t *testing.T) {
+	t.Run("When a backup is stored again, it should replace the previous one and be readable only by its owner", func(t *testing.T) {
 		g := NewWithT(t)
 		f, path := volume(t)
 		for _, content := range []string{"a long attempt of before", "new"} {
@@ -62,7 +62,7 @@ func TestVolume(t *testing.T) {
 		g.Expect(err).NotTo(HaveOccurred())
 		g.Expect(entries).To(HaveLen(1))
 	})
-	t.Run("When the volume is full, it should say so, leave nothing half, and keep what is there", func(t *testing.T) {
+	t.Run("When the volume is full, it should say so, remove the partial file, and keep the existing backup", func(t *testing.T) {
 		g := NewWithT(t)
 		f, path := volume(t)
 		g.Expect(f.Put(t.Context(), object, strings.NewReader("before"))).To(Succeed())
@@ -73,13 +73,13 @@ func TestVolume(t *testing.T) {
 		_, err := os.Lstat(path + partial)
 		g.Expect(err).To(MatchError(fs.ErrNotExist))
 	})
-	t.Run("When a file is where the folder should be, it should name the claim", func(t *testing.T) {
+	t.Run("When a file exists in place of the folder, it should name the claim", func(t *testing.T) {
 		g := NewWithT(t)
 		f, path := volume(t)
 		g.Expect(os.WriteFile(filepath.Dir(path), nil, 0o600)).To(Succeed())
 		g.Expect(f.Put(t.Context(), object, strings.NewReader("x"))).To(MatchError(HavePrefix("PersistentVolumeClaim backups: ")))
 	})
-	t.Run("When a folder is where the file should be, it should neither store nor delete it", func(t *testing.T) {
+	t.Run("When a folder exists in place of the file, it should neither store nor delete anything", func(t *testing.T) {
 		g := NewWithT(t)
 		f, path := volume(t)
 		g.Expect(os.MkdirAll(filepath.Join(path, "kept"), 0o700)).To(Succeed())
@@ -87,7 +87,7 @@ func TestVolume(t *testing.T) {
 		g.Expect(f.Delete(t.Context(), object)).To(MatchError(HavePrefix("PersistentVolumeClaim backups: ")))
 		g.Expect(filepath.Join(path, "kept")).To(BeADirectory())
 	})
-	t.Run("When a backup is deleted, what attempts left of it should go too", func(t *testing.T) {
+	t.Run("When a backup is deleted, its partial files should be deleted too", func(t *testing.T) {
 		g := NewWithT(t)
 		f, path := volume(t)
 		g.Expect(f.Put(t.Context(), object, strings.NewReader("x"))).To(Succeed())
@@ -99,7 +99,7 @@ func TestVolume(t *testing.T) {
 		g.Expect(left).To(HaveLen(1))
 		g.Expect(left[0].Name()).To(HaveSuffix(".other"))
 	})
-	t.Run("When nothing was stored yet, there should be nothing to sweep, and it should be said that there is none", func(t *testing.T) {
+	t.Run("When nothing is stored yet, a sweep should succeed and a read should report a missing file", func(t *testing.T) {
 		g := NewWithT(t)
 		f, _ := volume(t)
 		g.Expect(f.Sweep(t.Context(), object)).To(Succeed())
@@ -107,7 +107,7 @@ func TestVolume(t *testing.T) {
 		g.Expect(err).To(MatchError(fs.ErrNotExist))
 		g.Expect(err).To(MatchError(HavePrefix("PersistentVolumeClaim backups: ")))
 	})
-	t.Run("When another cluster is backed up to the same volume, its attempts should not be swept", func(t *testing.T) {
+	t.Run("When another cluster uses the same volume, a sweep should keep its partial files", func(t *testing.T) {
 		g := NewWithT(t)
 		f, path := volume(t)
 		other := filepath.Join(f.root, "clusters-other", "running"+partial)
@@ -190,13 +190,13 @@ func TestABucketThatRefuses(t *testing.T) {
 		wrong     func(*storetest.Store)
 		want      string
 	}{
-		{"the credentials open it no more", "store", locked, "refuses the credentials of Secret s3"},
-		{"the credentials open it no more", "read", locked, "refuses the credentials of Secret s3"},
-		{"the credentials open it no more", "delete", locked, "refuses the credentials of Secret s3"},
-		{"the credentials open it no more", "sweep", locked, "refuses the credentials of Secret s3"},
+		{"the bucket denies access", "store", locked, "refuses the credentials of Secret s3"},
+		{"the bucket denies access", "read", locked, "refuses the credentials of Secret s3"},
+		{"the bucket denies access", "delete", locked, "refuses the credentials of Secret s3"},
+		{"the bucket denies access", "sweep", locked, "refuses the credentials of Secret s3"},
 		{"it is gone", "sweep", gone, "does not exist: make it, or name another one"},
-		{"it is gone, with all that was in it,", "delete", gone, ""},
-		{"the object is gone", "read", func(*storetest.Store) {}, "no longer has this object"},
+		{"the bucket does not exist", "delete", gone, ""},
+		{"the object does not exist", "read", func(*storetest.Store) {}, "no longer has this object"},
 		{"its quota is used up", "store", func(s *storetest.Store) { s.Answer = "QuotaExceeded" }, "is full (QuotaExceeded): make room in it, or raise its quota"},
 	} {
 		t.Run("When "+tc.name+" and is to "+tc.ask+", it should be said which bucket, and what to do", func(t *testing.T) {
@@ -211,7 +211,7 @@ func TestABucketThatRefuses(t *testing.T) {
 			g.Expect(err).To(MatchError(And(HavePrefix("bucket backups of "+s.URL), ContainSubstring(tc.want), Not(ContainSubstring("hunter2")))))
 		})
 	}
-	t.Run("When nobody named an endpoint, none should be told of", func(t *testing.T) {
+	t.Run("When no endpoint is set, the error should name no endpoint", func(t *testing.T) {
 		b := &bucket{spec: hyperv1.HCPEtcdBackupS3{Bucket: "mine"}}
 		g := NewWithT(t)
 		g.Expect(b.explain(io.ErrClosedPipe)).To(MatchError("bucket mine: " + io.ErrClosedPipe.Error()))

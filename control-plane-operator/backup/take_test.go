@@ -153,13 +153,13 @@ func TestSnapshotsThatAreNone(t *testing.T) {
 			g.Expect(tc.etcd.closed).To(BeTrue(), "each attempt would keep a connection")
 		})
 	}
-	t.Run("When there is no answer, it should be said", func(t *testing.T) {
+	t.Run("When etcd is unreachable, it should return the error", func(t *testing.T) {
 		g, s := NewWithT(t), newShelf(t)
 		_, err := takes(t, nil, s, func(taker *Taker) { taker.Dial = func(context.Context) (Etcd, error) { return nil, errBroken } })
 		g.Expect(err).To(MatchError(errBroken))
 		g.Expect(s.asked).To(Equal([]string{"sweep"}))
 	})
-	t.Run("When the storage cannot be looked at, etcd should not be asked for what nobody can store", func(t *testing.T) {
+	t.Run("When the storage is unreachable, it should not request a snapshot", func(t *testing.T) {
 		g, s := NewWithT(t), newShelf(t)
 		s.sweeps = errBroken
 		_, err := takes(t, nil, s, func(taker *Taker) {
@@ -170,7 +170,7 @@ func TestSnapshotsThatAreNone(t *testing.T) {
 		})
 		g.Expect(err).To(MatchError(errBroken))
 	})
-	t.Run("When the node has no room, it should say whose room, and what it takes", func(t *testing.T) {
+	t.Run("When the node has no space left, it should name the node and the space that the snapshot needs", func(t *testing.T) {
 		_, err := takes(t, &canned{content: checked("x")}, newShelf(t), func(taker *Taker) { fullDisk(t, filepath.Join(taker.Scratch, "snapshot.db")) })
 		NewWithT(t).Expect(err).To(MatchError(ContainSubstring("the management cluster's node has no room for the snapshot")))
 	})
@@ -183,7 +183,7 @@ func failedBackups(t *testing.T, c *clientv3.Client) {
 	if _, err := c.Put(t.Context(), "later", "1"); err != nil {
 		t.Fatal(err)
 	}
-	t.Run("When the storage gives up, it should be said at once, and nothing read back", func(t *testing.T) {
+	t.Run("When the storage fails, it should return the error at once and read nothing back", func(t *testing.T) {
 		g, s := NewWithT(t), newShelf(t)
 		s.puts = errBroken
 		_, err := takes(t, good, s)
@@ -204,7 +204,7 @@ func failedBackups(t *testing.T, c *clientv3.Client) {
 		"is nothing":           {func(s *shelf) { s.instead = func([]byte) []byte { return nil } }, "reading the backup back: "},
 		"has one letter wrong": {func(s *shelf) { s.instead = func(b []byte) []byte { b[len(b)-20] ^= 1; return b } }, "reading the backup back: "},
 	} {
-		t.Run("When what was stored "+name+", it should be said, and not stay", func(t *testing.T) {
+		t.Run("When the stored backup "+name+", it should be said, and not stay", func(t *testing.T) {
 			g, s := NewWithT(t), newShelf(t)
 			tc.edit(s)
 			_, err := takes(t, good, s)
@@ -213,7 +213,7 @@ func failedBackups(t *testing.T, c *clientv3.Client) {
 			g.Expect(filepath.Join(s.root, object)).NotTo(BeAnExistingFile())
 		})
 	}
-	t.Run("When it cannot be removed either, both should be said", func(t *testing.T) {
+	t.Run("When the bad backup cannot be deleted either, it should return both errors", func(t *testing.T) {
 		s := newShelf(t)
 		s.gets, s.deletes = errBroken, fs.ErrPermission
 		_, err := takes(t, good, s)
@@ -221,7 +221,7 @@ func failedBackups(t *testing.T, c *clientv3.Client) {
 		g.Expect(err).To(MatchError(errBroken))
 		g.Expect(err).To(MatchError(fs.ErrPermission))
 	})
-	t.Run("When a task is done, the backup's status should say what is stored", func(t *testing.T) { doneTasks(t, good) })
+	t.Run("When a task is done, it should record the stored backup in the status", func(t *testing.T) { doneTasks(t, good) })
 }
 
 func snapshot(t *testing.T, c *clientv3.Client) []byte {
@@ -266,7 +266,7 @@ func task(t *testing.T) Task {
 func doneTasks(t *testing.T, good *canned) {
 	t.Helper()
 	dial := func(ctx context.Context) (Etcd, error) { return good, ctx.Err() }
-	t.Run("with how far it is on the way", func(t *testing.T) {
+	t.Run("with the progress while it runs", func(t *testing.T) {
 		g, s := NewWithT(t), newShelf(t)
 		var said []string
 		c, b := asked(func(b *hyperv1.HCPEtcdBackup) error {
@@ -285,7 +285,7 @@ func doneTasks(t *testing.T, good *canned) {
 		g.Expect(b.Status.Revision).To(BeNumerically(">", 0))
 		g.Expect(b.Status.CompletionTime).NotTo(BeNil())
 	})
-	t.Run("also when nobody could be told how far it was", func(t *testing.T) {
+	t.Run("also if the progress cannot be written", func(t *testing.T) {
 		g := NewWithT(t)
 		c, b := asked(func(b *hyperv1.HCPEtcdBackup) error {
 			if b.Status.Progress != "" {
@@ -297,7 +297,7 @@ func doneTasks(t *testing.T, good *canned) {
 		g.Expect(c.Get(t.Context(), client.ObjectKeyFromObject(b), b)).To(Succeed())
 		g.Expect(b.Status.SHA256).NotTo(BeEmpty())
 	})
-	t.Run("or the pod should fail, and try again", func(t *testing.T) {
+	t.Run("or return an error if the status cannot be written", func(t *testing.T) {
 		c, _ := asked(func(*hyperv1.HCPEtcdBackup) error { return errBroken })
 		NewWithT(t).Expect(Do(t.Context(), c, task(t), newShelf(t), dial, t.TempDir())).To(MatchError(errBroken))
 	})
@@ -305,7 +305,7 @@ func doneTasks(t *testing.T, good *canned) {
 
 func TestTasks(t *testing.T) {
 	never := func(context.Context) (Etcd, error) { return nil, errBroken }
-	t.Run("When a task is to delete, nothing but the storage should be needed", func(t *testing.T) {
+	t.Run("When a task deletes a backup, it should need only the storage", func(t *testing.T) {
 		g, s := NewWithT(t), newShelf(t)
 		g.Expect(s.Put(t.Context(), object, strings.NewReader("x"))).To(Succeed())
 		g.Expect(Do(t.Context(), nil, Task{Object: object, Delete: true}, s, never, "")).To(Succeed())
@@ -313,7 +313,7 @@ func TestTasks(t *testing.T) {
 		s.deletes = errBroken
 		g.Expect(Do(t.Context(), nil, Task{Object: object, Delete: true}, s, never, "")).To(MatchError(errBroken), "or its Job would count as done")
 	})
-	t.Run("When a task names no key, nothing should be stored in clear", func(t *testing.T) {
+	t.Run("When a task has no public key, it should store nothing", func(t *testing.T) {
 		g, s := NewWithT(t), newShelf(t)
 		c, _ := asked(func(*hyperv1.HCPEtcdBackup) error { return nil })
 		for _, recipients := range [][]string{nil, {""}, {"AGE-SECRET-KEY-1"}} {
@@ -323,21 +323,21 @@ func TestTasks(t *testing.T) {
 		}
 		g.Expect(s.asked).To(BeEmpty())
 	})
-	t.Run("When nobody asks for the backup any more, it should not be made", func(t *testing.T) {
+	t.Run("When the HCPEtcdBackup is deleted, it should take no backup", func(t *testing.T) {
 		g, s := NewWithT(t), newShelf(t)
 		c, b := asked(func(*hyperv1.HCPEtcdBackup) error { return nil })
 		g.Expect(c.Delete(t.Context(), b)).To(Succeed())
 		g.Expect(Do(t.Context(), c, task(t), s, never, t.TempDir())).To(MatchError(ContainSubstring("reading HCPEtcdBackup clusters-demo/mine")))
 		g.Expect(s.asked).To(BeEmpty())
 	})
-	t.Run("When a backup fails, its status should not say that it is done", func(t *testing.T) {
+	t.Run("When a backup fails, it should not set the status", func(t *testing.T) {
 		g := NewWithT(t)
 		c, b := asked(func(*hyperv1.HCPEtcdBackup) error { return nil })
 		g.Expect(Do(t.Context(), c, task(t), newShelf(t), never, t.TempDir())).To(MatchError(errBroken))
 		g.Expect(c.Get(t.Context(), client.ObjectKeyFromObject(b), b)).To(Succeed())
 		g.Expect(b.Status).To(BeZero())
 	})
-	t.Run("When the pod has no task, or one that is none, it should say so", func(t *testing.T) {
+	t.Run("When the Pod has no task or an invalid one, it should return an error", func(t *testing.T) {
 		g, dir := NewWithT(t), t.TempDir()
 		g.Expect(run(t.Context(), dir)).To(MatchError(fs.ErrNotExist))
 		g.Expect(os.Mkdir(filepath.Join(dir, TaskDir), 0o700)).To(Succeed())
@@ -353,7 +353,7 @@ func TestTasks(t *testing.T) {
 		write(file.Bytes())
 		g.Expect(run(t.Context(), dir)).To(MatchError(ContainSubstring("cannot unmarshal")))
 	})
-	t.Run("When the pod lacks what etcd knows it by, each file should be named", func(t *testing.T) {
+	t.Run("When the etcd client certificate is missing, it should name each file", func(t *testing.T) {
 		g, dir := NewWithT(t), t.TempDir()
 		_, err := dial(dir, "https://etcd-client:2379")
 		g.Expect(err).To(MatchError(And(ContainSubstring("etcd-client.crt"), ContainSubstring("etcd-client.key"), ContainSubstring("ca.crt"))))

@@ -87,7 +87,7 @@ func only(dir string) Member {
 
 func TestRestore(t *testing.T) {
 	snapshot, revision := taken(t)
-	t.Run("When a member is made, etcd should start with the data, at a revision that nobody has seen, and all before it forgotten", func(t *testing.T) {
+	t.Run("When a member is restored, etcd should start with the data at a higher, compacted revision", func(t *testing.T) {
 		g, dir := NewWithT(t), t.TempDir()
 		g.Expect(only(dir).Restore(bytes.NewReader(snapshot))).To(Succeed())
 		g.Expect(filepath.Join(dir, workFolder)).NotTo(BeADirectory())
@@ -106,7 +106,7 @@ func TestRestore(t *testing.T) {
 		g.Expect(err).NotTo(HaveOccurred())
 		g.Expect(list.Members[0].PeerURLs).To(Equal([]string{"https://etcd-0.etcd-discovery.clusters-demo.svc:2380"}))
 	})
-	t.Run("When there are three, each should know the same members", func(t *testing.T) {
+	t.Run("When three members are restored, each should know the same members", func(t *testing.T) {
 		g := NewWithT(t)
 		members := []string{"etcd-0", "etcd-1", "etcd-2"}
 		var urls []string
@@ -120,12 +120,12 @@ func TestRestore(t *testing.T) {
 			"etcd-2=https://etcd-2.etcd-discovery.clusters-demo.svc:2380"))
 		g.Expect(urls[1:]).To(Equal([]string{urls[0], urls[0]}))
 	})
-	t.Run("When the volume has data, it should be left alone", func(t *testing.T) {
+	t.Run("When the volume already has data, it should leave the data and return an error", func(t *testing.T) {
 		g, dir := NewWithT(t), t.TempDir()
 		g.Expect(only(dir).Restore(bytes.NewReader(snapshot))).To(Succeed())
 		g.Expect(only(dir).Restore(bytes.NewReader(snapshot))).To(MatchError(ContainSubstring("has data already")))
 	})
-	t.Run("When the snapshot breaks off, the volume should stay empty, and the next try do", func(t *testing.T) {
+	t.Run("When the snapshot is truncated, it should leave the volume empty so that a retry succeeds", func(t *testing.T) {
 		g, dir := NewWithT(t), t.TempDir()
 		g.Expect(only(dir).Restore(bytes.NewReader(snapshot[:len(snapshot)/2]))).NotTo(Succeed())
 		g.Expect(filepath.Join(dir, memberFolder)).NotTo(BeADirectory())

@@ -33,11 +33,11 @@ func TestBind(t *testing.T) {
 }
 
 func TestRun(t *testing.T) {
-	t.Run("When there is no kubeconfig it should say so at once", func(t *testing.T) {
+	t.Run("When the kubeconfig is missing, it should return an error at once", func(t *testing.T) {
 		NewWithT(t).Expect(run(t.Context(), "missing")).To(
 			MatchError(ContainSubstring("--kubeconfig: reading kubeconfig missing")))
 	})
-	t.Run("When the API server does not answer it should go on until it is stopped", func(t *testing.T) {
+	t.Run("When the API server does not answer, it should retry until the context is cancelled", func(t *testing.T) {
 		g := NewWithT(t)
 		path := filepath.Join(t.TempDir(), "kubeconfig")
 		text := "apiVersion: v1\nkind: Config\nclusters: [{name: x, cluster: {server: 'https://127.0.0.1:1'}}]\n" +

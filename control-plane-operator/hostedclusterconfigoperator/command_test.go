@@ -64,7 +64,7 @@ func TestArguments(t *testing.T) {
 		wrong string
 	}{
 		"nothing":                             {nil, nil, "--hosted-control-plane is missing"},
-		"an argument that is none":            {append([]string{"extra"}, needed...), nil, "unknown command"},
+		"an unexpected argument":              {append([]string{"extra"}, needed...), nil, "unknown command"},
 		"overrides that are none":             {append([]string{"--registry-overrides=quay.io"}, needed...), nil, "--registry-overrides: "},
 		"mirrors that are none":               {needed, map[string]string{"OPENSHIFT_IMG_OVERRIDES": "quay.io"}, "OPENSHIFT_IMG_OVERRIDES: "},
 		"flags of another distribution alone": {append([]string{"--konnectivity-port=x"}, needed...), nil, "konnectivity-port"},
@@ -79,7 +79,7 @@ func TestArguments(t *testing.T) {
 			NewWithT(t).Expect(cmd.ExecuteContext(t.Context())).To(MatchError(ContainSubstring(tc.wrong)))
 		})
 	}
-	t.Run("When the guest's kubeconfig is not there it should be named", func(t *testing.T) {
+	t.Run("When the guest kubeconfig is missing, it should name the file", func(t *testing.T) {
 		config := filepath.Join(t.TempDir(), "management")
 		text := "apiVersion: v1\nkind: Config\ncurrent-context: a\ncontexts: [{name: a, context: {cluster: a}}]\nclusters: [{name: a, cluster: {server: 'https://192.0.2.1'}}]\n"
 		g := NewWithT(t)

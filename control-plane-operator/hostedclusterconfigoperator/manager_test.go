@@ -144,7 +144,7 @@ func TestOperator(t *testing.T) {
 		return s.Endpoints[0].Addresses, nil
 	}
 
-	t.Run("When the control plane is published the guest should learn its address", func(t *testing.T) {
+	t.Run("When the control plane is published, the guest should get its address", func(t *testing.T) {
 		g := NewWithT(t)
 		before := hcp.DeepCopy() // Use a patch: the operator may have written concurrently.
 		hcp.Status.ControlPlaneEndpoint = hyperv1.APIEndpoint{Host: "192.0.2.10", Port: 30443}
@@ -152,7 +152,7 @@ func TestOperator(t *testing.T) {
 		g.Eventually(slice).WithTimeout(patience).Should(Equal([]string{"192.0.2.10"}))
 	})
 
-	t.Run("When somebody deletes what it keeps it should be back at once", func(t *testing.T) {
+	t.Run("When a user deletes a managed object, it should recreate the object at once", func(t *testing.T) {
 		g := NewWithT(t)
 		g.Eventually(func() error {
 			return guest.Get(t.Context(), client.ObjectKey{Namespace: "kube-system", Name: "kube-dns"}, &corev1.Service{})
@@ -162,7 +162,7 @@ func TestOperator(t *testing.T) {
 		g.Eventually(slice).WithTimeout(patience).Should(Equal([]string{"192.0.2.10"}))
 	})
 
-	t.Run("When a machine asks to join it should be let in as soon as its Machine says its name", func(t *testing.T) {
+	t.Run("When a machine requests to join, it should be approved once its Machine reports the name", func(t *testing.T) {
 		g := NewWithT(t)
 		impersonating := rest.CopyConfig(guestConfig)
 		impersonating.Impersonate.UserName, impersonating.Impersonate.Groups = pki.NodeBootstrapper, []string{"system:masters"}

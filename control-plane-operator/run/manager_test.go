@@ -60,7 +60,7 @@ func started(t *testing.T, environment map[string]string, args ...string) *optio
 }
 
 func TestReconcilerIsMadeOfOptions(t *testing.T) {
-	t.Run("When the operator is told things, those who need them should have them", func(t *testing.T) {
+	t.Run("When options are set, the components should receive them", func(t *testing.T) {
 		g := NewWithT(t)
 		r, err := started(t, map[string]string{
 			"OPERATE_ON_RELEASE_IMAGE": "release:7", "DEFAULT_INGRESS_DOMAIN": "apps.example.com", "METRICS_SET": "SRE", "DEFAULT_SECURITY_CONTEXT_UID": "1042",
@@ -84,7 +84,7 @@ func TestReconcilerIsMadeOfOptions(t *testing.T) {
 			g.Expect(asked).To(BeTrue(), name)
 		}
 	})
-	t.Run("When the operator is told nothing, its own image should run", func(t *testing.T) {
+	t.Run("When no option is set, it should run its own image", func(t *testing.T) {
 		g := NewWithT(t)
 		r, err := started(t, nil).reconciler(managing(t, 36, false))
 		g.Expect(err).NotTo(HaveOccurred())
@@ -100,7 +100,7 @@ func TestReconcilerIsMadeOfOptions(t *testing.T) {
 			g.Expect(r.Infra.SameNode).To(Equal(want))
 		})
 	}
-	t.Run("When the management cluster does not say what it has, it should not start by guesses", func(t *testing.T) {
+	t.Run("When the management cluster does not report its capabilities, it should return an error", func(t *testing.T) {
 		g, mgr := NewWithT(t), managing(t, 36, false)
 		mgr.mapper = broken{}
 		_, err := started(t, nil).reconciler(mgr)

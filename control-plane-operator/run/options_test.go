@@ -27,7 +27,7 @@ func parse(t *testing.T, environment map[string]string, args ...string) (*option
 }
 
 func TestOptions(t *testing.T) {
-	t.Run("When the hypershift-operator of any release starts it, it should understand", func(t *testing.T) {
+	t.Run("When a HyperShift operator of any release starts it, it should accept all flags and variables", func(t *testing.T) {
 		g := NewWithT(t)
 		o, err := parse(t, map[string]string{
 			"CONTROL_PLANE_OPERATOR_IMAGE": "op", "SOCKS5_PROXY_IMAGE": "proxy", "OPERATE_ON_RELEASE_IMAGE": "release",
@@ -53,7 +53,7 @@ func TestOptions(t *testing.T) {
 		g.Expect(err).NotTo(HaveOccurred())
 	})
 
-	t.Run("When it is told no image, by an empty flag even, it should use its own", func(t *testing.T) {
+	t.Run("When no images are set, or only empty ones, it should use its own image", func(t *testing.T) {
 		g := NewWithT(t)
 		o, err := parse(t, map[string]string{"MY_NAMESPACE": "ns", "CONTROL_PLANE_OPERATOR_IMAGE": "op", "TOKEN_MINTER_IMAGE": "minter", "HTTP_PROXY": "http://proxy:3128"},
 			"--token-minter-image=", "--hosted-cluster-config-operator-image=", "--socks5-proxy-image=other")
@@ -65,7 +65,7 @@ func TestOptions(t *testing.T) {
 		g.Expect(o.lifetime).To(BeZero())
 		g.Expect(o.inherited).To(ConsistOf(corev1.EnvVar{Name: "HTTP_PROXY", Value: "http://proxy:3128"}), "who goes by no proxy needs no exception")
 	})
-	t.Run("When the environment names images, it should use these", func(t *testing.T) {
+	t.Run("When the environment names images, it should use them", func(t *testing.T) {
 		g := NewWithT(t)
 		o, err := parse(t, map[string]string{
 			"MY_NAMESPACE": "ns", "CONTROL_PLANE_OPERATOR_IMAGE": "op", "HOSTED_CLUSTER_CONFIG_OPERATOR_IMAGE": "config", "SOCKS5_PROXY_IMAGE": "proxy",
@@ -85,13 +85,13 @@ func TestOptions(t *testing.T) {
 		want        string
 	}{
 		{"no namespace", map[string]string{"CONTROL_PLANE_OPERATOR_IMAGE": "op"}, nil, "--namespace is missing"},
-		{"no image of its own", map[string]string{"MY_NAMESPACE": "ns"}, nil, "CONTROL_PLANE_OPERATOR_IMAGE is missing"},
-		{"a user that is a name", map[string]string{"DEFAULT_SECURITY_CONTEXT_UID": "root"}, nil, "is not a user ID"},
-		{"a user that is more than a number", map[string]string{"DEFAULT_SECURITY_CONTEXT_UID": "1042 root"}, nil, `"1042 root" is not a user ID`},
-		{"a user below zero", map[string]string{"DEFAULT_SECURITY_CONTEXT_UID": "-1"}, nil, "DEFAULT_SECURITY_CONTEXT_UID"},
-		{"a validity of nothing", map[string]string{"CERTIFICATE_VALIDITY": "0s"}, nil, "CERTIFICATE_VALIDITY"},
+		{"no image for itself", map[string]string{"MY_NAMESPACE": "ns"}, nil, "CONTROL_PLANE_OPERATOR_IMAGE is missing"},
+		{"a user ID that is a name", map[string]string{"DEFAULT_SECURITY_CONTEXT_UID": "root"}, nil, "is not a user ID"},
+		{"a user ID with trailing text", map[string]string{"DEFAULT_SECURITY_CONTEXT_UID": "1042 root"}, nil, `"1042 root" is not a user ID`},
+		{"a negative user ID", map[string]string{"DEFAULT_SECURITY_CONTEXT_UID": "-1"}, nil, "DEFAULT_SECURITY_CONTEXT_UID"},
+		{"a zero validity", map[string]string{"CERTIFICATE_VALIDITY": "0s"}, nil, "CERTIFICATE_VALIDITY"},
 		{"a validity in days", map[string]string{"CERTIFICATE_VALIDITY": "365d"}, nil, "CERTIFICATE_VALIDITY"},
-		{"a renewal of nothing", map[string]string{"CERTIFICATE_RENEWAL_PERCENTAGE": "0"}, nil, "CERTIFICATE_RENEWAL_PERCENTAGE"},
+		{"a zero renewal percentage", map[string]string{"CERTIFICATE_RENEWAL_PERCENTAGE": "0"}, nil, "CERTIFICATE_RENEWAL_PERCENTAGE"},
 	}
 	for _, tc := range wrong {
 		t.Run("When it is started with "+tc.name+" it should say what is missing or wrong", func(t *testing.T) {
@@ -124,17 +124,17 @@ func (broken) RESTMapping(schema.GroupKind, ...string) (*meta.RESTMapping, error
 
 func TestServes(t *testing.T) {
 	kind := schema.GroupVersionKind{Group: "route.openshift.io", Version: "v1", Kind: "Route"}
-	t.Run("When the management cluster has the kind, it should be used", func(t *testing.T) {
+	t.Run("When the management cluster serves the kind, it should use the kind", func(t *testing.T) {
 		mapper := meta.NewDefaultRESTMapper(nil)
 		mapper.Add(kind, meta.RESTScopeNamespace)
 		NewWithT(t).Expect(serves(mapper, kind)).To(BeTrue())
 	})
-	t.Run("When it has another version of the kind only, it should be left out", func(t *testing.T) {
+	t.Run("When the management cluster serves only another version, it should skip the kind", func(t *testing.T) {
 		mapper := meta.NewDefaultRESTMapper(nil)
 		mapper.Add(schema.GroupVersionKind{Group: kind.Group, Version: "v2", Kind: kind.Kind}, meta.RESTScopeNamespace)
 		NewWithT(t).Expect(serves(mapper, kind)).To(BeFalse())
 	})
-	t.Run("When the management cluster does not answer, it should not be taken for one without", func(t *testing.T) {
+	t.Run("When the management cluster does not answer, it should return an error instead of skipping the kind", func(t *testing.T) {
 		_, err := serves(broken{}, kind)
 		NewWithT(t).Expect(err).To(MatchError(And(ContainSubstring("kind Route"), ContainSubstring("connection refused"))))
 	})

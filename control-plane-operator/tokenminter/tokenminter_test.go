@@ -50,7 +50,7 @@ func TestMinter(t *testing.T) {
 		cmd.SilenceUsage, cmd.SilenceErrors = true, true
 		return cmd.ExecuteContext(ctx)
 	}
-	t.Run("When the service account is absent, it should be made, and its token be for the audience alone", func(t *testing.T) {
+	t.Run("When the ServiceAccount is missing, it should create it and mint a token for the audience only", func(t *testing.T) {
 		g := NewWithT(t)
 		g.Expect(mint(t.Context(), args...)).To(Succeed())
 		raw, err := os.ReadFile(token)
@@ -63,14 +63,14 @@ func TestMinter(t *testing.T) {
 		g.Expect(guest.Create(t.Context(), other)).To(Succeed())
 		g.Expect(other.Status.Authenticated).To(BeFalse(), "the guest itself takes no token that is for the cloud")
 	})
-	t.Run("When there is a token, another should take its place, and nothing lie beside it", func(t *testing.T) {
+	t.Run("When a token file exists, it should replace the file and leave no temporary file", func(t *testing.T) {
 		g := NewWithT(t)
 		g.Expect(os.WriteFile(token, []byte("old"), 0o600)).To(Succeed())
 		g.Expect(mint(t.Context(), args...)).To(Succeed())
 		g.Expect(os.ReadFile(token)).NotTo(BeEquivalentTo("old"))
 		g.Expect(os.ReadDir(filepath.Dir(token))).To(HaveLen(1))
 	})
-	t.Run("When the guest does not serve, it should go on asking until it is ended", func(t *testing.T) {
+	t.Run("When the guest does not answer, it should retry until the context ends", func(t *testing.T) {
 		away := rest.CopyConfig(config)
 		away.Host = "https://127.0.0.1:1"
 		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
@@ -79,7 +79,7 @@ func TestMinter(t *testing.T) {
 			"not an error: the pod would be started again and again")
 		NewWithT(t).Expect(ctx.Err()).To(HaveOccurred())
 	})
-	t.Run("When the kubeconfig is in a Secret of the cluster around, it should be read there", func(t *testing.T) {
+	t.Run("When the kubeconfig is in a Secret of the management cluster, it should read the Secret", func(t *testing.T) {
 		g := NewWithT(t)
 		around := kubeconfigFile(t, config)
 		t.Setenv("KUBECONFIG", around)
@@ -94,7 +94,7 @@ func TestMinter(t *testing.T) {
 		_, err = o.guestConfig(t.Context())
 		g.Expect(err).To(MatchError(ContainSubstring("reading Secret default/absent")))
 	})
-	t.Run("When a flag is missing, it should say which", func(t *testing.T) {
+	t.Run("When a flag is missing, it should name the flag", func(t *testing.T) {
 		NewWithT(t).Expect(mint(t.Context(), args[0], args[3])).To(MatchError("--service-account-name is missing"))
 		NewWithT(t).Expect(mint(t.Context(), append(args, "--kubeconfig-secret-name=guest")...)).To(MatchError(ContainSubstring("go together")))
 	})

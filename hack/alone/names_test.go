@@ -15,12 +15,12 @@ func TestSubtests(t *testing.T) {
 		said string
 		want []string
 	}{
-		"none":                               {"=== RUN   TestA\n--- PASS: TestA (0.00s)\n", nil},
-		"some":                               {"=== RUN   TestA\n=== RUN   TestA/one\n=== RUN   TestA/two\n", []string{"TestA/one", "TestA/two"}},
-		"some below another":                 {"=== RUN   TestA/one\n=== RUN   TestA/one/deep\n=== RUN   TestA/one/deep/er\n", []string{"TestA/one/deep/er"}},
-		"one whose name another begins with": {"=== RUN   TestA/one\n=== RUN   TestA/one#01\n=== RUN   TestA/one_more\n", []string{"TestA/one", "TestA/one#01", "TestA/one_more"}},
-		"some that go on later":              {"=== RUN   TestA/one\n=== PAUSE TestA/one\n=== CONT  TestA/one\n    --- PASS: TestA/one (0.00s)\n", []string{"TestA/one"}},
-		"one that a test only speaks of":     {"a_test.go:1: said === RUN   TestA/one\n", nil},
+		"none":                    {"=== RUN   TestA\n--- PASS: TestA (0.00s)\n", nil},
+		"some":                    {"=== RUN   TestA\n=== RUN   TestA/one\n=== RUN   TestA/two\n", []string{"TestA/one", "TestA/two"}},
+		"a subtest below another": {"=== RUN   TestA/one\n=== RUN   TestA/one/deep\n=== RUN   TestA/one/deep/er\n", []string{"TestA/one/deep/er"}},
+		"one whose name is a prefix of another name": {"=== RUN   TestA/one\n=== RUN   TestA/one#01\n=== RUN   TestA/one_more\n", []string{"TestA/one", "TestA/one#01", "TestA/one_more"}},
+		"a paused and resumed subtest":               {"=== RUN   TestA/one\n=== PAUSE TestA/one\n=== CONT  TestA/one\n    --- PASS: TestA/one (0.00s)\n", []string{"TestA/one"}},
+		"a test that only logs such a line":          {"a_test.go:1: said === RUN   TestA/one\n", nil},
 	} {
 		t.Run("When a program ran "+name+", those without any below them should be found", func(t *testing.T) {
 			if diff := cmp.Diff(tc.want, subtests(tc.said)); diff != "" {

@@ -33,17 +33,17 @@ const ShortReason = "WaitingForRest"
 func TestCheck(t *testing.T) {
 	for _, tc := range []struct{ name, file, source, want string }{
 		{"a literal repeats an annotation", "cmd/a.go", `var a = "example.io/restart"`, `cmd/a.go:2:9: use v1beta1.RestartAnnotation instead of "example.io/restart"`},
-		{"a constant of its own repeats one", "cmd/a.go", `const a = "example.io/restart"`, "use v1beta1.RestartAnnotation"},
-		{"a raw literal repeats one", "cmd/a.go", "var a = `example.io/restart`", "use v1beta1.RestartAnnotation"},
-		{"a literal repeats a condition", "cmd/a.go", `var a = "ReleaseValid"`, "use v1beta1.ReleaseValid"},
-		{"a literal repeats a key of a Secret", "cmd/a.go", `var a = "old-key.pub"`, "use v1beta1.SigningSecretKey"},
-		{"a condition is a word of many meanings", "cmd/a.go", `var a = "Ready"`, ""},
-		{"a key is a word of many meanings", "cmd/a.go", `var a = "token"`, ""},
-		{"a reason is repeated", "cmd/a.go", `var a = "WaitingForRest"`, ""},
-		{"a name is not exported", "cmd/a.go", `var a = "example.io/hidden"`, ""},
+		{"a local constant repeats an annotation", "cmd/a.go", `const a = "example.io/restart"`, "use v1beta1.RestartAnnotation"},
+		{"a raw string literal repeats an annotation", "cmd/a.go", "var a = `example.io/restart`", "use v1beta1.RestartAnnotation"},
+		{"a literal repeats a condition type", "cmd/a.go", `var a = "ReleaseValid"`, "use v1beta1.ReleaseValid"},
+		{"a literal repeats a Secret key", "cmd/a.go", `var a = "old-key.pub"`, "use v1beta1.SigningSecretKey"},
+		{"a condition type is a common word", "cmd/a.go", `var a = "Ready"`, ""},
+		{"a Secret key is a common word", "cmd/a.go", `var a = "token"`, ""},
+		{"a literal repeats a condition reason", "cmd/a.go", `var a = "WaitingForRest"`, ""},
+		{"a constant is not exported", "cmd/a.go", `var a = "example.io/hidden"`, ""},
 		{"another name is longer", "cmd/a.go", `var a = "example.io/restart-date"`, ""},
-		{"it is an import", "cmd/a.go", `import _ "example.io/restart"`, ""},
-		{"it is a test", "cmd/a_test.go", `var a = "example.io/restart"`, ""},
+		{"the literal is an import path", "cmd/a.go", `import _ "example.io/restart"`, ""},
+		{"the file is a test", "cmd/a_test.go", `var a = "example.io/restart"`, ""},
 		{"it is api", "api/a.go", `var a = "example.io/restart"`, ""},
 	} {
 		t.Run("When "+tc.name+", it should "+map[bool]string{true: "pass", false: "name file, line and constant"}[tc.want == ""], func(t *testing.T) {
@@ -61,7 +61,7 @@ func TestCheck(t *testing.T) {
 			g.Expect(err).To(MatchError(ContainSubstring(tc.want)))
 		})
 	}
-	t.Run("When it is told of no constants, it should not pass", func(t *testing.T) {
+	t.Run("When no constants are found, it should return an error", func(t *testing.T) {
 		NewWithT(t).Expect(check(t.TempDir(), strings.NewReader(""))).To(MatchError(ContainSubstring("no constant of api/")))
 	})
 }

@@ -57,11 +57,11 @@ func TestJudge(t *testing.T) {
 	before := values(t, nil)
 	serviceKey := "service/minimal/Service/ignition-server"
 	for name, tc := range map[string]struct{ file, content, key string }{
-		"a hash of a pool":        {valueFiles["api"], "hash: \"9\"\nother: \"2\"\n", "api/hash"},
-		"a value that is gone":    {valueFiles["pki"], "hash: \"1\"\n", "pki/other"},
-		"one byte of user-data":   {wholeFiles["user-data/cloud-config"], "texT\n", "user-data/cloud-config"},
-		"what node-agent reads":   {wholeFiles["node-agent/plan-of-all"], "text\n\n", "node-agent/plan-of-all"},
-		"a file of the first one": {wholeFiles["node-agent/first-stage"] + "/first-stage.sh", "\n", "node-agent/first-stage"},
+		"a hash of a NodePool":      {valueFiles["api"], "hash: \"9\"\nother: \"2\"\n", "api/hash"},
+		"a removed value":           {valueFiles["pki"], "hash: \"1\"\n", "pki/other"},
+		"a byte of user data":       {wholeFiles["user-data/cloud-config"], "texT\n", "user-data/cloud-config"},
+		"what node-agent reads":     {wholeFiles["node-agent/plan-of-all"], "text\n\n", "node-agent/plan-of-all"},
+		"a file of the first stage": {wholeFiles["node-agent/first-stage"] + "/first-stage.sh", "\n", "node-agent/first-stage"},
 		"a machine template": {
 			objectFiles[0].folder + "/maas.yaml", "---\nkind: MaasMachineTemplate\nmetadata: {name: demo}\nspec: {image: x}\n",
 			"template/maas/MaasMachineTemplate/demo",

@@ -29,7 +29,7 @@ func module(t *testing.T, test string) string {
 }
 
 func TestDiscover(t *testing.T) {
-	t.Run("When a module has targets it should find them, and no helpers of like names", func(t *testing.T) {
+	t.Run("When a module has fuzz targets, it should find them and no helpers with similar names", func(t *testing.T) {
 		dir := module(t, "func FuzzA(f *testing.F) { f.Skip() }\nfunc FuzzyHelper(n int) {}\nfunc TestB(t *testing.T) {}\nfunc FuzzC(f *testing.F) { f.Skip() }\n")
 		got, err := discover(t.Context(), dir)
 		if err != nil {
@@ -43,7 +43,7 @@ func TestDiscover(t *testing.T) {
 }
 
 func TestRun(t *testing.T) {
-	t.Run("When no target has the name it should say so", func(t *testing.T) {
+	t.Run("When no target has the name, it should return an error", func(t *testing.T) {
 		if err := run(t.Context(), []string{module(t, "")}, nil, "FuzzNone"); err == nil {
 			t.Error("nothing was run, and nothing said")
 		}
@@ -51,7 +51,7 @@ func TestRun(t *testing.T) {
 }
 
 func TestFuzz(t *testing.T) {
-	t.Run("When a target crashes it should say so, after giving it its time", func(t *testing.T) {
+	t.Run("When a target crashes, it should return an error after running with its fuzz time", func(t *testing.T) {
 		dir := t.TempDir()
 		// A real test binary takes minutes to build: the complete standard library is compiled again.
 		program := "#!/bin/sh\necho \"$*\"\nexit 1\n"
@@ -76,10 +76,10 @@ func TestInterrupted(t *testing.T) {
 		after        time.Duration
 		want         int
 	}{
-		{"When the time is over, the program should be interrupted, and its own word count", "trap 'exit 7' INT; : > $1; while :; do sleep 0.05; done", 300 * time.Millisecond, 7},
-		{"When it ends well for being interrupted, that should be no failure", "trap 'exit 0' INT; : > $1; while :; do sleep 0.05; done", 300 * time.Millisecond, 0},
-		{"When it ends by itself, its status should be passed on", "exit 3", time.Minute, 3},
-		{"When a signal ends it, that should be a failure", "kill -9 $$", time.Minute, 1},
+		{"When the time is over, it should interrupt the program and return its exit status", "trap 'exit 7' INT; : > $1; while :; do sleep 0.05; done", 300 * time.Millisecond, 7},
+		{"When the program exits with 0 after the interrupt, it should return 0", "trap 'exit 0' INT; : > $1; while :; do sleep 0.05; done", 300 * time.Millisecond, 0},
+		{"When the program exits before the time is over, it should return its exit status", "exit 3", time.Minute, 3},
+		{"When a signal kills the program, it should return 1", "kill -9 $$", time.Minute, 1},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			began := filepath.Join(t.TempDir(), "began")
@@ -95,7 +95,7 @@ func TestInterrupted(t *testing.T) {
 			}
 		})
 	}
-	t.Run("When there is no such program, that should be a failure", func(t *testing.T) {
+	t.Run("When the program does not exist, it should return 1", func(t *testing.T) {
 		if got := interrupted(t.Context(), time.Minute, []string{filepath.Join(t.TempDir(), "none")}); got != 1 {
 			t.Errorf("exit status %d, want 1", got)
 		}

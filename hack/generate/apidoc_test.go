@@ -74,24 +74,24 @@ func TestSections(t *testing.T) {
 		order = append(order, described.name)
 	}
 
-	t.Run("When types are listed it should be those that a kind leads to, and no lists", func(t *testing.T) {
+	t.Run("When types are listed, it should include those that a kind references, and no list types", func(t *testing.T) {
 		NewWithT(t).Expect(order).To(Equal([]string{"Widget", "WidgetSpec", "Size"}))
 	})
-	t.Run("When a kind is described it should say how to write it, with embedded fields as its own", func(t *testing.T) {
+	t.Run("When a kind is described, it should show its apiVersion and list embedded fields as its own", func(t *testing.T) {
 		g := NewWithT(t)
 		g.Expect(text["Widget"]).To(ContainSubstring("Widget turns.\n"))
 		g.Expect(text["Widget"]).To(ContainSubstring("`apiVersion: example.com/v1`, `kind: Widget`. Short names: `w`, `ws`."))
 		g.Expect(text["Widget"]).To(ContainSubstring("| `note` | `string` | note of it. |"))
 		g.Expect(text["Widget"]).To(ContainSubstring("| **`spec`** | [`WidgetSpec`](#example-com-widgetspec) | spec is what it should be. |"))
 	})
-	t.Run("When a field has defaults, bounds and rules they should be told", func(t *testing.T) {
+	t.Run("When a field has defaults, bounds and rules, it should document them", func(t *testing.T) {
 		g := NewWithT(t)
 		g.Expect(text["WidgetSpec"]).To(ContainSubstring("- Rule: size a|b must fit"))
 		g.Expect(text["WidgetSpec"]).To(ContainSubstring(
 			"| `sizes` | [`[]Size`](#example-com-size) | sizes of it. It has several. Default: `{1}`. At most 3 items. Rule: must be \"even\". |"))
 		g.Expect(text["WidgetSpec"]).To(ContainSubstring("| `timeout` | `map[string]string` |"))
 	})
-	t.Run("When a type has few values they should be told", func(t *testing.T) {
+	t.Run("When a type has enum values, it should document them", func(t *testing.T) {
 		NewWithT(t).Expect(text["Size"]).To(ContainSubstring("One of `S`, `L`."))
 	})
 }

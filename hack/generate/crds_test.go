@@ -26,7 +26,7 @@ spec:
 `
 
 func TestTrimToServed(t *testing.T) {
-	t.Run("When versions are not served they should go, with what is for people of the others", func(t *testing.T) {
+	t.Run("When versions are not served, it should remove them, and descriptions from the others", func(t *testing.T) {
 		g, crd := NewWithT(t), parse(t, served)
 		g.Expect(trimToServed(crd)).To(Succeed())
 		var names []any
@@ -37,7 +37,7 @@ func TestTrimToServed(t *testing.T) {
 		g.Expect(versions(crd)[0]["schema"]).To(Equal(object{"openAPIV3Schema": object{"type": "object"}}))
 		g.Expect(versions(crd)[1]["schema"]).To(Equal(object{"openAPIV3Schema": object{"type": "object", "properties": object{"description": object{"type": "string"}}}}))
 	})
-	t.Run("When a served version has no schema it should be said", func(t *testing.T) {
+	t.Run("When a served version has no schema, it should return an error", func(t *testing.T) {
 		crd := parse(t, "spec: {versions: [{name: v1, served: true}]}")
 		NewWithT(t).Expect(trimToServed(crd)).To(MatchError(ContainSubstring("there is no schema")))
 	})
@@ -79,14 +79,14 @@ func TestManifests(t *testing.T) {
 		files []string
 		want  string
 	}{
-		"one for all":                             {[]string{"0000_10_config_apiservers.crd.yaml"}, "0000_10_config_apiservers.crd.yaml"},
-		"one for each feature set":                {[]string{"0_apiservers-CustomNoUpgrade.crd.yaml", "0_apiservers-Default.crd.yaml", "0_apiservers-TechPreviewNoUpgrade.crd.yaml"}, "0_apiservers-Default.crd.yaml"},
-		"one for each topology":                   {[]string{"0_apiservers-SelfManagedHA.crd.yaml", "0_apiservers-Hypershift.crd.yaml"}, "0_apiservers-Hypershift.crd.yaml"},
-		"one for each topology and feature set":   {[]string{"0_apiservers-Hypershift-Default.crd.yaml", "0_apiservers-Hypershift-CustomNoUpgrade.crd.yaml"}, "0_apiservers-Hypershift-Default.crd.yaml"},
-		"one for those without a feature set":     {[]string{"0_apiservers-CustomNoUpgrade.crd.yaml"}, ""},
-		"one of a resource whose name ends so":    {[]string{"0_myapiservers.crd.yaml"}, ""},
-		"two that are the same, and nobody knows": {[]string{"0_apiservers.crd.yaml", "1_apiservers.crd.yaml"}, ""},
-		"none": {nil, ""},
+		"one for all":                                {[]string{"0000_10_config_apiservers.crd.yaml"}, "0000_10_config_apiservers.crd.yaml"},
+		"one for each feature set":                   {[]string{"0_apiservers-CustomNoUpgrade.crd.yaml", "0_apiservers-Default.crd.yaml", "0_apiservers-TechPreviewNoUpgrade.crd.yaml"}, "0_apiservers-Default.crd.yaml"},
+		"one for each topology":                      {[]string{"0_apiservers-SelfManagedHA.crd.yaml", "0_apiservers-Hypershift.crd.yaml"}, "0_apiservers-Hypershift.crd.yaml"},
+		"one for each topology and feature set":      {[]string{"0_apiservers-Hypershift-Default.crd.yaml", "0_apiservers-Hypershift-CustomNoUpgrade.crd.yaml"}, "0_apiservers-Hypershift-Default.crd.yaml"},
+		"one for a custom feature set only":          {[]string{"0_apiservers-CustomNoUpgrade.crd.yaml"}, ""},
+		"one of a resource whose name ends the same": {[]string{"0_myapiservers.crd.yaml"}, ""},
+		"two that are ambiguous":                     {[]string{"0_apiservers.crd.yaml", "1_apiservers.crd.yaml"}, ""},
+		"none":                                       {nil, ""},
 	} {
 		t.Run("When there is "+name+" it should be found, or missed", func(t *testing.T) {
 			g, m := NewWithT(t), manifests{folder: t.TempDir()}
@@ -120,7 +120,7 @@ spec:
               scheduler: {description: ours, type: object}
 `)
 	}
-	t.Run("When we have the field it should have the schema of OpenShift, and our words", func(t *testing.T) {
+	t.Run("When our CRD has the field, it should get OpenShift's schema and keep our description", func(t *testing.T) {
 		g, crd := NewWithT(t), ours(t)
 		g.Expect(graft{"spec.scheduler", "config/v1", "schedulers", "spec"}.apply(crd)).To(Succeed())
 		scheduler, err := property(crd, "spec.scheduler")
@@ -128,13 +128,13 @@ spec:
 		g.Expect(scheduler["description"]).To(Equal("ours"))
 		g.Expect(scheduler["properties"]).To(HaveKeyWithValue("profile", HaveKeyWithValue("enum", ContainElement("HighNodeUtilization"))))
 	})
-	t.Run("When we have no such field nothing should change", func(t *testing.T) {
+	t.Run("When our CRD lacks the field, nothing should change", func(t *testing.T) {
 		g, crd := NewWithT(t), ours(t)
 		g.Expect(graft{"spec.another", "config/v1", "schedulers", "spec"}.apply(crd)).To(Succeed())
 		g.Expect(graft{"status.scheduler.deep", "config/v1", "schedulers", "spec"}.apply(crd)).To(Succeed())
 		g.Expect(crd).To(Equal(ours(t)))
 	})
-	t.Run("When OpenShift has it no more it should be said, and our schema stay", func(t *testing.T) {
+	t.Run("When OpenShift no longer has the field, it should return an error and keep our schema", func(t *testing.T) {
 		g, crd := NewWithT(t), ours(t)
 		g.Expect(graft{"spec.scheduler", "config/v1", "schedulers", "spec.gone"}.apply(crd)).To(MatchError(ContainSubstring("no spec.gone")))
 		g.Expect(graft{"spec.scheduler", "config/v1", "gone", "spec"}.apply(crd)).To(MatchError(ContainSubstring("no CRD of gone")))

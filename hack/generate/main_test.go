@@ -26,7 +26,7 @@ func inTree(t *testing.T, files map[string]string) {
 
 func TestWriteAndVerify(t *testing.T) {
 	made := []file{{path: "support/crds/hypershift/a.yaml", data: []byte("new")}, {path: "docs/b.md", data: []byte("page")}}
-	t.Run("When files are written they should be fresh and what nothing makes should be gone", func(t *testing.T) {
+	t.Run("When files are written, they should be up to date and files no longer generated should be deleted", func(t *testing.T) {
 		g := NewWithT(t)
 		inTree(t, map[string]string{"support/crds/hypershift/a.yaml": "old", "support/crds/hypershift/gone.yaml": "old", "support/crds/crds.go": "code"})
 		stale, err := staleFiles(made)
@@ -66,12 +66,12 @@ spec:
 
 func TestVerifyFields(t *testing.T) {
 	path := filepath.Join(crdFolder, "hypershift", "widgets.yaml")
-	t.Run("When every published field is there it should pass", func(t *testing.T) {
+	t.Run("When every published field exists, it should return no error", func(t *testing.T) {
 		inTree(t, map[string]string{path: widgetCRD, fieldListPath: fieldListHeader +
 			"widgets.example.com v1 spec.size int-or-string\nwidgets.example.com v1 spec.ports[] integer/int32\nwidgets.example.com v1 spec.labels{} string\n"})
 		NewWithT(t).Expect(verifyFields()).To(Succeed())
 	})
-	t.Run("When a field is lost or of another type it should say which", func(t *testing.T) {
+	t.Run("When a field is removed or changes its type, it should name the field", func(t *testing.T) {
 		inTree(t, map[string]string{path: widgetCRD, fieldListPath: fieldListHeader +
 			"widgets.example.com v1 spec.ports[] string\nwidgets.example.com v1 spec.weight integer\n"})
 		NewWithT(t).Expect(verifyFields()).To(MatchError(And(
@@ -79,23 +79,23 @@ func TestVerifyFields(t *testing.T) {
 		)))
 	})
 	for _, kind := range []string{"integer", "integer/int32", "string"} {
-		t.Run("When a field takes more than it did it should pass: "+kind, func(t *testing.T) {
+		t.Run("When a field accepts more than before, it should return no error: "+kind, func(t *testing.T) {
 			inTree(t, map[string]string{path: widgetCRD, fieldListPath: fieldListHeader + "widgets.example.com v1 spec.size " + kind + "\n"})
 			NewWithT(t).Expect(verifyFields()).To(Succeed())
 		})
 	}
-	t.Run("When a field takes less than it did it should say so", func(t *testing.T) {
+	t.Run("When a field accepts less than before, it should return an error", func(t *testing.T) {
 		inTree(t, map[string]string{path: widgetCRD, fieldListPath: fieldListHeader + "widgets.example.com v1 spec.labels{} int-or-string\n"})
 		NewWithT(t).Expect(verifyFields()).To(MatchError(ContainSubstring("spec.labels{} was int-or-string and is string")))
 	})
-	t.Run("When there is no list it should fail rather than pass", func(t *testing.T) {
+	t.Run("When the field list is missing, it should return an error", func(t *testing.T) {
 		inTree(t, map[string]string{path: widgetCRD})
 		NewWithT(t).Expect(verifyFields()).NotTo(Succeed())
 	})
 }
 
 func TestFieldList(t *testing.T) {
-	t.Run("When a published field is gone from the CRDs the list should keep it", func(t *testing.T) {
+	t.Run("When a published field is removed from the CRDs, the list should keep it", func(t *testing.T) {
 		g := NewWithT(t)
 		inTree(t, map[string]string{fieldListPath: fieldListHeader + "widgets.example.com v1 spec.weight integer\n"})
 		crd := file{path: filepath.Join(crdFolder, "hypershift", "widgets.yaml"), data: []byte(widgetCRD)}
@@ -110,7 +110,7 @@ func TestFieldList(t *testing.T) {
 }
 
 func TestFacets(t *testing.T) {
-	t.Run("When a schema is compared what it says of each field should count", func(t *testing.T) {
+	t.Run("When a schema is compared, it should include the type, bounds and default of each field", func(t *testing.T) {
 		g := NewWithT(t)
 		inTree(t, map[string]string{"widgets.yaml": widgetCRD})
 		crds, err := readCRDs(".")

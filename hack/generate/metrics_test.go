@@ -53,7 +53,7 @@ func expectKnown(g Gomega, expressions []string) {
 }
 
 func TestDashboard(t *testing.T) {
-	t.Run("When the dashboard asks for a metric, some program should have it", func(t *testing.T) {
+	t.Run("When the dashboard queries a metric, a program should export it", func(t *testing.T) {
 		g := NewWithT(t)
 		data, err := os.ReadFile(monitoring + "dashboard.json")
 		g.Expect(err).NotTo(HaveOccurred())
@@ -70,7 +70,7 @@ func TestDashboard(t *testing.T) {
 		}
 		expectKnown(g, expressions)
 	})
-	t.Run("When an alert asks for a metric, some program should have it", func(t *testing.T) {
+	t.Run("When an alert queries a metric, a program should export it", func(t *testing.T) {
 		g := NewWithT(t)
 		data, err := os.ReadFile(monitoring + "alerts.yaml")
 		g.Expect(err).NotTo(HaveOccurred())
@@ -99,7 +99,7 @@ func TestDashboard(t *testing.T) {
 }
 
 func TestMetricsPage(t *testing.T) {
-	t.Run("When a program registers a metric, the page should have it with its labels", func(t *testing.T) {
+	t.Run("When a program registers a metric, the page should list it with its labels", func(t *testing.T) {
 		g := NewWithT(t)
 		files, err := metricsPage(generator{})
 		g.Expect(err).NotTo(HaveOccurred())
@@ -109,7 +109,7 @@ func TestMetricsPage(t *testing.T) {
 		g.Expect(page).To(ContainSubstring("| `ign_server_token_rotation_total` | counter |"))
 		g.Expect(page).NotTo(ContainSubstring("untyped"))
 	})
-	t.Run("When a label could hold anything, it should not be one", func(t *testing.T) {
+	t.Run("When a label could have any value, no metric should use it", func(t *testing.T) {
 		g := NewWithT(t)
 		for _, p := range programs() {
 			families, err := metrics.Families(p.collectors...)

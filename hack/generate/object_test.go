@@ -20,7 +20,7 @@ func parse(t *testing.T, text string) object {
 }
 
 func TestStrip(t *testing.T) {
-	t.Run("When a schema is stripped what is for people should go and a property of that name should stay", func(t *testing.T) {
+	t.Run("When a schema is stripped, it should lose descriptions but keep a property named description", func(t *testing.T) {
 		schema := parse(t, `
 description: top
 properties:
@@ -45,13 +45,13 @@ properties:
 
 func TestAt(t *testing.T) {
 	o := parse(t, "spec: {versions: [{name: v1}]}")
-	t.Run("When the path goes through a list it should take the first item", func(t *testing.T) {
+	t.Run("When the path contains a list, it should use the first item", func(t *testing.T) {
 		g := NewWithT(t)
 		found, err := at(o, "spec", "versions")
 		g.Expect(err).NotTo(HaveOccurred())
 		g.Expect(found).To(HaveKeyWithValue("name", "v1"))
 	})
-	t.Run("When the path ends it should say where", func(t *testing.T) {
+	t.Run("When the path does not exist, it should say where it ends", func(t *testing.T) {
 		_, err := at(o, "spec", "names", "kind")
 		NewWithT(t).Expect(err).To(MatchError("there is no spec.names"))
 	})
@@ -67,17 +67,17 @@ spec: {versions: [{schema: {openAPIV3Schema: {properties: {spec: {description: t
 		"m/00_proxies-CustomNoUpgrade.crd.yaml": "metadata: {name: wrong}",
 		"m/00_proxies-Default.crd.yaml":         theirs,
 	})
-	t.Run("When a resource has several feature sets the default one should be taken", func(t *testing.T) {
+	t.Run("When a resource has several feature sets, it should use the default one", func(t *testing.T) {
 		g := NewWithT(t)
 		crd, err := manifests{folder: "m"}.crd("proxies")
 		g.Expect(err).NotTo(HaveOccurred())
 		g.Expect(name(crd)).To(Equal("proxies.config.openshift.io"))
 	})
-	t.Run("When a resource is not published it should say so", func(t *testing.T) {
+	t.Run("When a resource has no CRD, it should return an error", func(t *testing.T) {
 		_, err := manifests{folder: "m"}.crd("networks")
 		NewWithT(t).Expect(err).To(MatchError(ContainSubstring("no CRD of networks")))
 	})
-	t.Run("When a part is replaced our words should stay, and their schema without theirs", func(t *testing.T) {
+	t.Run("When a part is replaced, it should keep our descriptions and drop those of the source", func(t *testing.T) {
 		ours := parse(t, `spec: {versions: [{schema: {openAPIV3Schema: {properties: {spec: {properties: {proxy: {description: ours, type: string}}}}}}}]}`)
 		source := parse(t, theirs)
 		scion, err := property(source, "spec")

@@ -151,7 +151,7 @@ func checkBill(t *testing.T, bill document) {
 }
 
 func TestBuildIsReproducible(t *testing.T) {
-	t.Run("When it is made twice all files should be the same", func(t *testing.T) {
+	t.Run("When the image is built twice, all files should be identical", func(t *testing.T) {
 		o := sample(t, "arm64")
 		again := o
 		again.to = filepath.Join(t.TempDir(), "again")
@@ -182,7 +182,7 @@ func files(t *testing.T, root string) map[string]int64 {
 }
 
 func TestRefusals(t *testing.T) {
-	t.Run("When a program is missing it should be named, and the last image stay", func(t *testing.T) {
+	t.Run("When a program is missing, it should name the program and keep the last image", func(t *testing.T) {
 		g, o := NewWithT(t), sample(t, "arm64")
 		first, err := build(o)
 		g.Expect(err).NotTo(HaveOccurred())
@@ -192,21 +192,21 @@ func TestRefusals(t *testing.T) {
 		_, err = os.Stat(filepath.Join(o.to, "blobs", "sha256", first.Hex))
 		g.Expect(err).NotTo(HaveOccurred())
 	})
-	t.Run("When node-agent is missing for some machines it should say for which", func(t *testing.T) {
+	t.Run("When node-agent is missing for an architecture, it should name the architecture", func(t *testing.T) {
 		g, o := NewWithT(t), sample(t, "arm64")
 		g.Expect(os.Remove(filepath.Join(o.programs, "arm64", "node-agent", "amd64"))).To(Succeed())
 		_, err := build(o)
 		g.Expect(err).To(MatchError(ContainSubstring("node-agent of amd64 machines in the image for arm64 (make image builds it)")))
 	})
-	t.Run("When nothing was built it should say what builds it", func(t *testing.T) {
+	t.Run("When no image was built, it should name the command that builds it", func(t *testing.T) {
 		_, err := push(t.Context(), t.TempDir(), "registry.example/hypershift:v1")
 		NewWithT(t).Expect(err).To(MatchError(ContainSubstring("make image builds it")))
 	})
-	t.Run("When the image has no tag it should show one", func(t *testing.T) {
+	t.Run("When the image reference has no tag, it should show an example with a tag", func(t *testing.T) {
 		_, err := push(t.Context(), t.TempDir(), "hypershift")
 		NewWithT(t).Expect(err).To(MatchError(ContainSubstring("registry.example/hypershift:v1")))
 	})
-	t.Run("When the layout holds no image it should say what builds one, and not pass for pushed", func(t *testing.T) {
+	t.Run("When the layout contains no image, it should return an error that names the build command", func(t *testing.T) {
 		g, empties := NewWithT(t), t.TempDir()
 		_, err := layout.Write(empties, empty.Index)
 		g.Expect(err).NotTo(HaveOccurred())

@@ -49,14 +49,14 @@ replace (
 `
 
 func TestRun(t *testing.T) {
-	t.Run("When Kubernetes replaces libraries by its folders it should replace them by what was published", func(t *testing.T) {
+	t.Run("When Kubernetes replaces libraries with its folders, it should replace them with published versions", func(t *testing.T) {
 		g := NewWithT(t)
 		publish(t, "v1.35.4", theirGoMod)
 		var out bytes.Buffer
 		g.Expect(run(&out, "v1.35.4")).To(Succeed())
 		g.Expect(out.String()).To(Equal(ourGoMod))
 	})
-	t.Run("When its output is a go.mod it should be one that the go command reads", func(t *testing.T) {
+	t.Run("When it prints a go.mod, the go command should accept the file", func(t *testing.T) {
 		g := NewWithT(t)
 		file := filepath.Join(t.TempDir(), "go.mod")
 		g.Expect(os.WriteFile(file, []byte(ourGoMod), 0o600)).To(Succeed())
@@ -66,11 +66,11 @@ func TestRun(t *testing.T) {
 		g.Expect(read.GoDebug).To(ConsistOf(setting{Key: "default", Value: "go1.25"}))
 		g.Expect(read.Replace).To(HaveLen(4))
 	})
-	t.Run("When a version has no runtime settings it should print none", func(t *testing.T) {
+	t.Run("When a version has no runtime settings, it should print none", func(t *testing.T) {
 		text := module{Go: "1.22.0"}.dependent("v1.31.0", "v0.31.0")
 		NewWithT(t).Expect(text).To(Equal("module kube-apiserver\n\ngo 1.22.0\n\nrequire k8s.io/kubernetes v1.31.0\n\nreplace (\n)\n"))
 	})
-	t.Run("When a version was never published it should say so and print nothing", func(t *testing.T) {
+	t.Run("When a version was never published, it should return an error and print nothing", func(t *testing.T) {
 		g := NewWithT(t)
 		publish(t, "v1.35.4", theirGoMod)
 		var out bytes.Buffer
@@ -81,10 +81,10 @@ func TestRun(t *testing.T) {
 
 func TestLibrariesOf(t *testing.T) {
 	for _, test := range []struct{ name, version, want string }{
-		{"When a version is whole it should be that of the libraries with a zero", "v1.31.14", "v0.31.14"},
-		{"When the patch is missing it should be refused", "v1.31", ""},
-		{"When the v is missing it should be refused", "1.31.14", ""},
-		{"When there is no version it should be refused", "", ""},
+		{"When a version is complete, it should return the matching library version", "v1.31.14", "v0.31.14"},
+		{"When the patch number is missing, it should return an error", "v1.31", ""},
+		{"When the prefix v is missing, it should return an error", "1.31.14", ""},
+		{"When the version is empty, it should return an error", "", ""},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			g := NewWithT(t)

@@ -38,7 +38,7 @@ func TestReadEquivalents(t *testing.T) {
 			g.Expect(cmp.Diff(tc.want, got)).To(BeEmpty())
 		})
 	}
-	t.Run("When the list cannot be read it should fail, and not try what is on it", func(t *testing.T) {
+	t.Run("When the list cannot be read, it should return an error", func(t *testing.T) {
 		_, err := readEquivalents(t.TempDir())
 		NewWithT(t).Expect(err).To(MatchError(HavePrefix("reading the equivalent changes")))
 	})

@@ -24,8 +24,8 @@ func TestApply(t *testing.T) {
 		{"nothing is changed", "a + b", "a + b", nil},
 		{"a piece is wrapped", "a + b", "(a) + b", [][]edit{wrapped(0, 1, 1, "(", ")")}},
 		{"pieces are side by side", "ab", "(a)[b]", [][]edit{wrapped(1, 2, 2, "[", "]"), wrapped(0, 1, 1, "(", ")")}},
-		{"one is in another, found later", "a + b", "(a + [b])", [][]edit{wrapped(0, 5, 1, "(", ")"), wrapped(4, 5, 2, "[", "]")}},
-		{"one is in another, found before", "a + b", "([a] + b)", [][]edit{wrapped(0, 1, 1, "[", "]"), wrapped(0, 5, 2, "(", ")")}},
+		{"one piece contains another that is found later", "a + b", "(a + [b])", [][]edit{wrapped(0, 5, 1, "(", ")"), wrapped(4, 5, 2, "[", "]")}},
+		{"one piece contains another that is found earlier", "a + b", "([a] + b)", [][]edit{wrapped(0, 1, 1, "[", "]"), wrapped(0, 5, 2, "(", ")")}},
 		{"both wrap the same", "a", "([{a}])", [][]edit{wrapped(0, 1, 3, "{", "}"), wrapped(0, 1, 1, "(", ")"), wrapped(0, 1, 2, "[", "]")}},
 	} {
 		t.Run("When "+tc.name+", the text should nest", func(t *testing.T) {
@@ -45,15 +45,15 @@ func TestLeavesOutWhatDoesNotCompile(t *testing.T) {
 		code string
 		want []string
 	}{
-		"the length of an array":     {`func f() int { a := [2]int{}; return len(a) + 5 }`, []string{"f does nothing", "5 -> 5+1"}},
-		"an index that is out of it": {`func f(a [2]int) (int, int) { return a[1], 7 }`, []string{"f does nothing", "1 -> 1+1", "7 -> 7+1"}},
-		"a type that only a function knows": {`func f(n int) any { type inner int; type outer struct{ I inner }; return []outer{{I: inner(n)}, {I: 3}} }`,
+		"the length of an array":                    {`func f() int { a := [2]int{}; return len(a) + 5 }`, []string{"f does nothing", "5 -> 5+1"}},
+		"an array index that would be out of range": {`func f(a [2]int) (int, int) { return a[1], 7 }`, []string{"f does nothing", "1 -> 1+1", "7 -> 7+1"}},
+		"a type that is local to a function": {`func f(n int) any { type inner int; type outer struct{ I inner }; return []outer{{I: inner(n)}, {I: 3}} }`,
 			[]string{"f does nothing", "drop {I: inner(n)} from the list", "drop {I: 3} from the list"}},
-		"a number that is of no type yet": {`func f(d float32) float32 { return d * (1 << 3) }`, []string{"f does nothing"}},
-		"a letter's number":               {`func f() byte { return "ab"[1] }`, []string{"f does nothing", `"ab" -> another`, "1 -> 1+1"}},
-		"a comparison with nil":           {`func f(a *int) bool { return a == nil || *a > 4 }`, []string{"f does nothing", "a == nil -> not so", "*a > 4 -> not so", "|| -> && in a == nil || *a > 4", "> -> >= in *a > 4", "4 -> 4+1"}},
-		"a key that is there twice":       {`func f(k string) int { switch k { case "a": return 1; case "b": return 2 }; return 3 }`, []string{"f does nothing", `"a" -> another`, "1 -> 1+1", `"b" -> another`, "2 -> 2+1", "3 -> 3+1"}},
-		"a variable of which all else is": {"var a = b + 1\nvar b = 2", []string{"1 -> 1+1", "2 -> 2+1"}},
+		"an untyped constant":                 {`func f(d float32) float32 { return d * (1 << 3) }`, []string{"f does nothing"}},
+		"a constant index of a string":        {`func f() byte { return "ab"[1] }`, []string{"f does nothing", `"ab" -> another`, "1 -> 1+1"}},
+		"a comparison with nil":               {`func f(a *int) bool { return a == nil || *a > 4 }`, []string{"f does nothing", "a == nil -> not so", "*a > 4 -> not so", "|| -> && in a == nil || *a > 4", "> -> >= in *a > 4", "4 -> 4+1"}},
+		"two case values that must differ":    {`func f(k string) int { switch k { case "a": return 1; case "b": return 2 }; return 3 }`, []string{"f does nothing", `"a" -> another`, "1 -> 1+1", `"b" -> another`, "2 -> 2+1", "3 -> 3+1"}},
+		"a variable that initializes another": {"var a = b + 1\nvar b = 2", []string{"1 -> 1+1", "2 -> 2+1"}},
 	} {
 		t.Run("When code has "+name+", the changes beside it should stay", func(t *testing.T) {
 			p := inMemory(t, tc.code)

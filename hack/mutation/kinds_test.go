@@ -75,16 +75,16 @@ func checkKinds(t *testing.T, kinds []kind) {
 func TestConditions(t *testing.T) {
 	checkKinds(t, []kind{
 		{"a condition", `func f(a bool) { if a { } }`, []string{"a -> not so"}},
-		{"the opposite of one, once", `func f(a bool) { if !a { } }`, []string{"!a -> not so"}},
-		{"the opposite of one that is handed on", `func f(a bool) bool { return !a }`, []string{"!a -> not so"}},
-		{"an equation", `func f(a, b int) bool { return a == b }`, []string{"a == b -> not so"}},
-		{"a difference", `func f(a, b int) bool { return a != b }`, []string{"a != b -> not so"}},
-		{"a look at an error", `func f(err error) { if err != nil { } }`, []string{}},
+		{"a negated condition of an if statement", `func f(a bool) { if !a { } }`, []string{"!a -> not so"}},
+		{"a negated condition that is returned", `func f(a bool) bool { return !a }`, []string{"!a -> not so"}},
+		{"an equality comparison", `func f(a, b int) bool { return a == b }`, []string{"a == b -> not so"}},
+		{"an inequality comparison", `func f(a, b int) bool { return a != b }`, []string{"a != b -> not so"}},
+		{"a check for an error", `func f(err error) { if err != nil { } }`, []string{}},
 		{"another look at an error", `func f(err error) { if err == nil { } }`, []string{"err == nil -> not so"}},
 		{"comparisons", `func f(a, b int) (bool, bool, bool, bool) { return a < b, a <= b, a > b, a >= b }`, []string{
 			"a < b -> not so", "< -> <= in a < b", "a <= b -> not so", "<= -> < in a <= b", "a > b -> not so", "> -> >= in a > b", "a >= b -> not so", ">= -> > in a >= b"}},
 		{"two conditions", `func f(a, b bool) { if a && b { } }`, []string{"a -> not so", "b -> not so", "&& -> || in a && b"}},
-		{"one of two conditions", `func f(a, b bool) bool { return a || !b }`, []string{"a -> not so", "!b -> not so", "|| -> && in a || !b"}},
+		{"a negated operand of two", `func f(a, b bool) bool { return a || !b }`, []string{"a -> not so", "!b -> not so", "|| -> && in a || !b"}},
 		{"three conditions", `func f(a, b bool, err error) bool { return err != nil && (a || b) }`, []string{
 			"&& -> || in err != nil && (a || b)", "a -> not so", "b -> not so", "|| -> && in a || b"}},
 		{"sums, which are no conditions", `func f(a, b int) int { return a + b - a*b }`, []string{}},
@@ -101,11 +101,11 @@ func TestStatements(t *testing.T) {
 		{"what is thrown away", `func f(m int) { _ = m; _, _ = m, m }`, []string{}},
 		{"half of what is thrown away", `func f(n *int, do func() (int, int)) { *n, _ = do() }`, []string{"drop *n, _ = do()"}},
 		{"a panic", `func f(why string) { panic(why) }`, []string{}},
-		{"a way out of a loop", `func f() { for { break } }`, []string{"drop break"}},
+		{"a break out of a loop", `func f() { for { break } }`, []string{"drop break"}},
 		{"cases", `func f(n int, do func()) { switch n { case n: do(); fallthrough; default: do() } }`, []string{"drop do()", "drop do()"}},
 		{"messages", `func f(c chan int, do func()) { select { case <-c: do() } }`, []string{"drop do()"}},
 		{"an error", `func f(err error) (int, error) { return 0, err }`, []string{"err -> nil", "0 -> 0+1"}},
-		{"an error that is made", `func f(do func() error) error { return do() }`, []string{"do() -> nil"}},
+		{"an error that a call returns", `func f(do func() error) error { return do() }`, []string{"do() -> nil"}},
 		{"ninety letters", "func f(" + strings.Repeat("x", 88) + " func()) { " + strings.Repeat("x", 88) + "() }", []string{"drop " + strings.Repeat("x", 88) + "()"}},
 		{"something long", `func f(aVeryLongNameOfSomethingThatIsCalled func(...string), anotherVeryLongName string) { aVeryLongNameOfSomethingThatIsCalled(anotherVeryLongName, anotherVeryLongName,
 			anotherVeryLongName) }`, []string{"drop aVeryLongNameOfSomethingThatIsCalled(anotherVeryLongName, anotherVeryLongName, anotherVery..."}},
@@ -117,15 +117,15 @@ func TestLiterals(t *testing.T) {
 		{"a number", `func f() int { return 7 }`, []string{"7 -> 7+1"}},
 		{"a name", `func f() string { return "name" }`, []string{`"name" -> another`}},
 		{"nothing as a name", `func f() string { return "" }`, []string{`"" -> another`}},
-		{"a sentence for people", `func f() string { return "no such thing" }`, []string{}},
+		{"a message for users", `func f() string { return "no such thing" }`, []string{}},
 		{"a format", `func f() string { return "%d" }`, []string{}},
 		{"lines", "func f() string { return \"one\\ntwo\" + `three\nfour` }", []string{}},
 		{"a truth", `func f() (bool, bool) { return true, false }`, []string{"true -> !true", "false -> !false"}},
 		{"a variable", `var limit = 3`, []string{"3 -> 3+1"}},
-		{"a constant, which others are made of", `const limit = 3`, []string{}},
+		{"a constant, which other constants may use", `const limit = 3`, []string{}},
 		{"a type", "type T struct { N [4]int `json:\"n\"` }", []string{}},
-		{"a package that it imports", `import _ "errors"`, []string{}},
-		{"a fraction or a letter", `func f() (float64, rune) { return 0.5, 'x' }`, []string{}},
+		{"an import", `import _ "errors"`, []string{}},
+		{"a float or a rune", `func f() (float64, rune) { return 0.5, 'x' }`, []string{}},
 	})
 }
 
@@ -135,12 +135,12 @@ func TestElements(t *testing.T) {
 	checkKinds(t, []kind{
 		{"fields", types + `func f(n string, up *T) T { return T{Name: n, Up: up} }`, []string{"drop Name: n", "drop Up: up"}},
 		{"fields of literals, which are changed themselves", types + `func f() T { return T{Name: "x", Age: 1, On: true, Up: nil} }`, []string{`"x" -> another`, "1 -> 1+1", "true -> !true"}},
-		{"the name of a phase, which people read", `type Phase[S any] struct { Name string; On S }
+		{"the name of a phase, which is only displayed", `type Phase[S any] struct { Name string; On S }
 			func f() []Phase[bool] { return []Phase[bool]{{Name: "sweep", On: true}} }`, []string{`drop {Name: "sweep", On: true} from the list`, "true -> !true"}},
 		{"fields without names", types + `type U struct { a, b *T }
 			func f(up *T) U { return U{up, up} }`, []string{}},
 		{"a list", `func f(a, b string) []string { return []string{a, b} }`, []string{"drop a from the list", "drop b from the list"}},
-		{"a fixed number of things", `func f(a, b string) [2]string { return [2]string{a, b} }`, []string{}},
+		{"an array of a fixed length", `func f(a, b string) [2]string { return [2]string{a, b} }`, []string{}},
 		{"a map", `func f(k string, v []int) map[string][]int { return map[string][]int{k: v} }`, []string{"drop k: v from the map"}},
 		{"lists in a list", `func f(a string) [][]string { return [][]string{{a}} }`, []string{"drop {a} from the list"}},
 		{"keys without a type of their own", types + `func f(a, b *T) map[[1]*T]*T { return map[[1]*T]*T{{a}: b} }`, []string{}},

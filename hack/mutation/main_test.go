@@ -29,13 +29,13 @@ func TestToy(t *testing.T) {
 		t.Fatal(err)
 	}
 
-	t.Run("When too little is caught, it should fail", func(t *testing.T) {
+	t.Run("When too few changes are caught, it should return an error", func(t *testing.T) {
 		NewWithT(t).Expect(errors.Is(err, errBelow)).To(BeTrue())
 	})
 	for _, tc := range []struct{ gap, line string }{
-		{"a field is not looked at", `drop Gift: gift`},
-		{"a call of a chain is not looked at", `drop .With("pear")`},
-		{"an argument is not looked at", `"pear" -> another`},
+		{"no test checks a field", `drop Gift: gift`},
+		{"no test checks a call in a chain", `drop .With("pear")`},
+		{"no test checks an argument", `"pear" -> another`},
 	} {
 		t.Run("When "+tc.gap+", its change should survive", func(t *testing.T) {
 			NewWithT(t).Expect(lines).To(MatchRegexp(`survived toy.go:\d+: ` + regexp.QuoteMeta(tc.line) + "\n"))
@@ -61,14 +61,14 @@ func TestToy(t *testing.T) {
 			NewWithT(t).Expect(lines).To(MatchRegexp(`caught toy.go:\d+: ` + regexp.QuoteMeta(tc.line)))
 		})
 	}
-	t.Run("When a change is on the list of equivalent ones, it should not be tried", func(t *testing.T) {
+	t.Run("When a change is listed as equivalent, it should not be tried", func(t *testing.T) {
 		NewWithT(t).Expect(lines).NotTo(ContainSubstring("c.seen++"))
 	})
-	t.Run("When a log would say something else, it should not count as wrong", func(t *testing.T) {
+	t.Run("When a change only affects a log message, it should not be tried", func(t *testing.T) {
 		NewWithT(t).Expect(lines).NotTo(ContainSubstring("amount\""))
 		NewWithT(t).Expect(lines).NotTo(ContainSubstring("Info"))
 	})
-	t.Run("When all is done, the table should add up", func(t *testing.T) {
+	t.Run("When all changes are tried, the columns of the table should add up", func(t *testing.T) {
 		g := NewWithT(t)
 		row := regexp.MustCompile(`(?m)^\./testdata/toy +(\d+) +(\d+) +(\d+) +(\d+) +(\d+) +(\d+) +(\d+)%`).FindStringSubmatch(out.String())
 		g.Expect(row).NotTo(BeNil())
@@ -76,7 +76,7 @@ func TestToy(t *testing.T) {
 		g.Expect(row[3]).To(Equal("1"))
 		g.Expect(row[6]).To(Equal("3"))
 	})
-	t.Run("When all is done, the tree should be as before", func(t *testing.T) {
+	t.Run("When all changes are tried, the source should be unchanged", func(t *testing.T) {
 		after, err := os.ReadFile("testdata/toy/toy.go")
 		NewWithT(t).Expect(err).NotTo(HaveOccurred())
 		NewWithT(t).Expect(after).To(Equal(before))
@@ -89,9 +89,9 @@ func TestChoice(t *testing.T) {
 		name, want string
 		with       options
 	}{
-		{"When a pattern is given, it should try what matches alone", `(?s)^seed 0\ncaught toy.go:\d+: drop \.With\("apple"\)\nPACKAGE.* 1 +1 +0 +100%`,
+		{"When a pattern is given, it should try only the changes that match", `(?s)^seed 0\ncaught toy.go:\d+: drop \.With\("apple"\)\nPACKAGE.* 1 +1 +0 +100%`,
 			options{like: pattern{regexp.MustCompile(`apple"\)$`)}, verbose: true}},
-		{"When the time is over, it should say how many it did not try", `toy: 0 of \d+ tried in 1ns`, options{within: 1}},
+		{"When the time is over, it should report how many changes it tried", `toy: 0 of \d+ tried in 1ns`, options{within: 1}},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			var out bytes.Buffer
@@ -109,8 +109,8 @@ func TestRefusals(t *testing.T) {
 		with options
 		want string
 	}{
-		{"When no package is named, it should say how", options{}, "no package is named: give --package"},
-		{"When a test fails already, it should name it", options{packages: list{"./testdata/red"}}, "TestRed fails with nothing changed"},
+		{"When no package is given, it should return the usage", options{}, "no package is named: give --package"},
+		{"When a test fails without any change, it should name the test", options{packages: list{"./testdata/red"}}, "TestRed fails with nothing changed"},
 		{"When the list of equivalent changes is outdated, it should name the entry",
 			options{packages: list{"./testdata/toy"}, equivalent: "testdata/stale.yaml", run: "none"}, "drop what was there once"},
 	} {
@@ -125,20 +125,20 @@ func TestSample(t *testing.T) {
 	for i := range all {
 		all[i] = &mutant{id: i}
 	}
-	t.Run("When the seed is the same, it should pick the same", func(t *testing.T) {
+	t.Run("When the seed is the same, it should pick the same changes", func(t *testing.T) {
 		NewWithT(t).Expect(sample(all, 7, 10)).To(Equal(sample(all, 7, 10)))
 	})
-	t.Run("When the seed is another, it should pick others", func(t *testing.T) {
+	t.Run("When the seed differs, it should pick other changes", func(t *testing.T) {
 		NewWithT(t).Expect(sample(all, 7, 10)).NotTo(Equal(sample(all, 8, 10)))
 	})
-	t.Run("When one is to be tried, it should pick one, and those that it picks be in order", func(t *testing.T) {
+	t.Run("When a number is given, it should pick that many changes in order", func(t *testing.T) {
 		NewWithT(t).Expect(sample(all, 7, 1)).To(HaveLen(1))
 		picked := sample(all, 7, 99)
 		NewWithT(t).Expect(picked).To(HaveLen(99))
 		NewWithT(t).Expect(slices.IsSortedFunc(picked, func(a, b *mutant) int { return a.id - b.id })).To(BeTrue())
 		NewWithT(t).Expect(sample(all, 7, 100)).To(Equal(all))
 	})
-	t.Run("When there is no limit, it should pick all", func(t *testing.T) {
+	t.Run("When no limit is given, it should pick all changes", func(t *testing.T) {
 		NewWithT(t).Expect(sample(all, 7, 0)).To(HaveLen(100))
 	})
 }

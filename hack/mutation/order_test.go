@@ -18,16 +18,16 @@ func TestBatches(t *testing.T) {
 		tests []*test
 		want  string
 	}{
-		{"When tests are quick, they should be asked together", []*test{{name: "A", took: 900 * time.Millisecond}, {name: "B", took: time.Second}}, "A B"},
-		{"When one is slow, it should be asked after the quick ones", []*test{{name: "Slow", took: 30 * time.Second}, {name: "Quick", took: 1}}, "Quick, Slow"},
-		{"When many are slow, each process should ask for more of the time than the one before", []*test{
+		{"When tests are quick, it should put them in one batch", []*test{{name: "A", took: 900 * time.Millisecond}, {name: "B", took: time.Second}}, "A B"},
+		{"When a test is slow, it should run it after the quick tests", []*test{{name: "Slow", took: 30 * time.Second}, {name: "Quick", took: 1}}, "Quick, Slow"},
+		{"When many tests are slow, each batch should take longer than the one before", []*test{
 			{name: "A", took: 3 * time.Second}, {name: "B", took: 3 * time.Second}, {name: "C", took: 4 * time.Second},
 			{name: "D", took: 9 * time.Second}, {name: "E", took: 10 * time.Second}, {name: "F", took: 90 * time.Second},
 		}, "A, B C, D E, F"},
-		{"When a slow one has caught others, it should be asked before one that has not", []*test{
+		{"When a slow test has caught mutants before, it should run it before one that has not", []*test{
 			{name: "Once", took: 20 * time.Second, caught: 1}, {name: "Never", took: 15 * time.Second},
 		}, "Once, Never"},
-		{"When none comes by, none should be asked", nil, ""},
+		{"When there are no tests, it should return no batches", nil, ""},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			var got []string
@@ -60,9 +60,9 @@ func TestUntilFailure(t *testing.T) {
 		name, want string
 		said       []string
 	}{
-		{"When a subtest fails, what runs should end and its test be named", "TestB", []string{"=== RUN   TestB\n", "    --- FAIL: TestB/When_it_fails (0.10s)\n"}},
-		{"When the line comes in pieces, it should be read whole", "TestB", []string{"ok\n--- FA", "IL: Tes", "tB (0.10s)\n"}},
-		{"When a test passes, what runs should go on", "", []string{"--- PASS: TestB (0.10s)\n", "TestB said --- FAIL: TestB (not)\n"}},
+		{"When a subtest fails, it should end the run and name the parent test", "TestB", []string{"=== RUN   TestB\n", "    --- FAIL: TestB/When_it_fails (0.10s)\n"}},
+		{"When a line arrives in two writes, it should still recognize the failure", "TestB", []string{"ok\n--- FA", "IL: Tes", "tB (0.10s)\n"}},
+		{"When a test passes, it should not end the run", "", []string{"--- PASS: TestB (0.10s)\n", "TestB said --- FAIL: TestB (not)\n"}},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			g := NewWithT(t)

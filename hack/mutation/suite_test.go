@@ -59,7 +59,7 @@ func (s *stage) tries(tests ...*test) (bool, error) {
 }
 
 func TestCatches(t *testing.T) {
-	t.Run("When no test fails, the change should not be caught, and each test be asked once", func(t *testing.T) {
+	t.Run("When no test fails, the mutant should survive, and each test should run once", func(t *testing.T) {
 		s, a, b, c := newStage(t), &test{name: "TestA", took: time.Second / 2}, &test{name: "TestB", took: time.Second / 2}, &test{name: "TestC", took: time.Minute}
 		s.program("one", "exit 0", a, b, c)
 		s.Expect(s.tries(a, b, c)).To(BeFalse())
@@ -69,14 +69,14 @@ func TestCatches(t *testing.T) {
 		s.Expect(calls[1]).To(And(HaveSuffix("-test.run ^(TestC)$"), ContainSubstring("-test.timeout 8m0s")), "leeway, and six times as long as before")
 	})
 
-	t.Run("When no test comes by, none should be asked", func(t *testing.T) {
+	t.Run("When no test reaches the mutant, no program should run", func(t *testing.T) {
 		s := newStage(t)
 		s.program("one", "exit 1")
 		s.Expect(s.tries()).To(BeFalse())
 		s.Expect(s.calls()).To(BeEmpty())
 	})
 
-	t.Run("When a test fails, the rest should not be waited for, and it have the credit", func(t *testing.T) {
+	t.Run("When a test fails, it should count the catch for that test and not wait for the others", func(t *testing.T) {
 		s, a, b, c := newStage(t), &test{name: "TestA"}, &test{name: "TestB"}, &test{name: "TestC", took: time.Minute}
 		s.program("one", "echo '--- FAIL: TestB (0.10s)'\nexec sleep 600", a, b, c)
 		s.Expect(s.tries(a, b, c)).To(BeTrue())
@@ -84,14 +84,14 @@ func TestCatches(t *testing.T) {
 		s.Expect([]int{a.caught, b.caught, c.caught}).To(Equal([]int{0, 1, 0}))
 	})
 
-	t.Run("When a program dies of the change, it should be caught, to nobody's credit", func(t *testing.T) {
+	t.Run("When the mutant crashes the program, it should count as caught, but by no test", func(t *testing.T) {
 		s, a := newStage(t), &test{name: "TestA"}
 		s.program("one", "echo 'panic: something'\nkill -SEGV $$", a)
 		s.Expect(s.tries(a)).To(BeTrue())
 		s.Expect(a.caught).To(BeZero())
 	})
 
-	t.Run("When tests are in two programs, each should be asked for its own until one tells", func(t *testing.T) {
+	t.Run("When tests are in several programs, it should run each program's own tests until one fails", func(t *testing.T) {
 		s, a, b, c := newStage(t), &test{name: "TestA"}, &test{name: "TestB"}, &test{name: "TestC"}
 		s.program("one", "exit 0", a)
 		s.program("two", "exit 1", b)
@@ -100,7 +100,7 @@ func TestCatches(t *testing.T) {
 		s.Expect(s.calls()).To(HaveExactElements(And(HavePrefix("one "), HaveSuffix("^(TestA)$")), And(HavePrefix("two "), HaveSuffix("^(TestB)$"))))
 	})
 
-	t.Run("When a busy machine has no kube-apiserver in time, it should be tried once more and prove nothing", func(t *testing.T) {
+	t.Run("When kube-apiserver does not start, it should retry once and not count the mutant as caught", func(t *testing.T) {
 		s, a := newStage(t), &test{name: "TestA"}
 		s.program("one", "test -e started && exit 0\ntouch started\necho 'testenv.go:70: starting a kube-apiserver: no'\nexit 1", a)
 		s.Expect(s.tries(a)).To(BeFalse())
@@ -111,7 +111,7 @@ func TestCatches(t *testing.T) {
 // TestCatchesNothing checks that an error before the tests run is not counted as a failed test, which would make a
 // package look better than it is.
 func TestCatchesNothing(t *testing.T) {
-	t.Run("When there is no place for a test's files, it should fail and not count", func(t *testing.T) {
+	t.Run("When the temporary folder cannot be created, it should return an error and not count a catch", func(t *testing.T) {
 		s, a := newStage(t), &test{name: "TestA"}
 		s.program("one", "exit 0", a)
 		s.temporary = filepath.Join(s.folder, "gone")
@@ -120,7 +120,7 @@ func TestCatchesNothing(t *testing.T) {
 		s.Expect(err).To(MatchError(And(ContainSubstring("shop.go:3: a -> not so"), ContainSubstring("making a temporary folder"))))
 	})
 
-	t.Run("When the program cannot be run, it should fail and not count", func(t *testing.T) {
+	t.Run("When the test program is missing, it should return an error and not count a catch", func(t *testing.T) {
 		s, a := newStage(t), &test{name: "TestA"}
 		s.program("one", "exit 0", a)
 		s.Expect(os.Remove(a.path)).To(Succeed())
@@ -129,7 +129,7 @@ func TestCatchesNothing(t *testing.T) {
 		s.Expect(err).To(MatchError(os.ErrNotExist))
 	})
 
-	t.Run("When somebody ends the run, it should fail and not count", func(t *testing.T) {
+	t.Run("When the context is cancelled, it should return an error and not count a catch", func(t *testing.T) {
 		s, a := newStage(t), &test{name: "TestA"}
 		s.program("one", "exit 1", a)
 		ctx, end := context.WithCancel(t.Context())
@@ -183,7 +183,7 @@ func TestTrace(t *testing.T) {
 		return all
 	}
 
-	t.Run("When tests pass, it should be known which reach a change and how long they take, those that run beside others alone", func(t *testing.T) {
+	t.Run("When tests pass, it should record their duration and the mutants they reach, and run parallel tests separately", func(t *testing.T) {
 		s := newStage(t)
 		s.program("one", reports, &test{name: "TestA"}, &test{name: "TestB", parallel: true}, &test{name: "TestC"}, &test{name: "TestDrop"})
 		s.program("two", reports, &test{name: "TestE"})
@@ -193,7 +193,7 @@ func TestTrace(t *testing.T) {
 		s.Expect(s.tests[0].took).To(Equal(1500 * time.Millisecond))
 	})
 
-	t.Run("When a test fails once, it and those after it should be run again", func(t *testing.T) {
+	t.Run("When a test fails once, it should run that test and the later ones again", func(t *testing.T) {
 		s := newStage(t)
 		s.program("one", `if test -e again; then echo 'TestB 2' > $MUTANT_TRACE; echo '--- PASS: TestB (0.20s)'; exit 0; fi
 touch again; printf 'TestA 1\nTestB 1\n' > $MUTANT_TRACE; echo '--- PASS: TestA (0.10s)'; echo '--- FAIL: TestB (0.10s)'; exit 1`, &test{name: "TestA"}, &test{name: "TestB"})
@@ -203,14 +203,14 @@ touch again; printf 'TestA 1\nTestB 1\n' > $MUTANT_TRACE; echo '--- PASS: TestA 
 		s.Expect(names(s.reached[2])).To(Equal([]string{"TestB"}))
 	})
 
-	t.Run("When a test fails twice, it should be named, with what it said", func(t *testing.T) {
+	t.Run("When a test fails twice, it should return an error with the name and output of the test", func(t *testing.T) {
 		s := newStage(t)
 		s.program("one", "echo '--- PASS: TestA (0.10s)'; echo 'why so'; exit 1", &test{name: "TestA"}, &test{name: "TestB"})
 		s.Expect(s.trace(t.Context(), "", "")).To(MatchError(And(HavePrefix("TestB fails with nothing changed"), ContainSubstring("why so"))))
 		s.Expect(s.calls()).To(HaveLen(2))
 	})
 
-	t.Run("When all pass and the program fails, it should be said", func(t *testing.T) {
+	t.Run("When all tests pass but the program fails, it should return an error with the output", func(t *testing.T) {
 		s := newStage(t)
 		s.program("one", reports+"; echo 'goroutines are left'; exit 1", &test{name: "TestA"})
 		s.Expect(s.trace(t.Context(), "", "")).To(MatchError(And(ContainSubstring("fail with nothing changed"), ContainSubstring("goroutines are left"))))

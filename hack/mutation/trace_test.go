@@ -32,12 +32,12 @@ func TestAnnounce(t *testing.T) {
 		names    []string
 		announce bool
 	}{
-		"one test":                  {"func TestA(t *testing.T) { _ = t }", []string{"TestA"}, true},
-		"a test of another name":    {"func TestA(x *testing.T) {\n}\nfunc Testable(t *testing.T) {}", []string{"TestA", "Testable"}, true},
-		"the beginning of all":      {"func TestMain(m *testing.M) { m.Run() }", nil, false},
-		"a helper":                  {"func TestingFor(t testing.TB) {}\nfunc Test(t *testing.T, n int) {}\nfunc Tested() {}", nil, false},
-		"a method":                  {"type s struct{}\nfunc (s) TestA(t *testing.T) {}", nil, false},
-		"a benchmark and a fuzzing": {"func BenchmarkA(b *testing.B) {}\nfunc FuzzA(f *testing.F) {}", nil, false},
+		"one test": {"func TestA(t *testing.T) { _ = t }", []string{"TestA"}, true},
+		"a test whose parameter has another name": {"func TestA(x *testing.T) {\n}\nfunc Testable(t *testing.T) {}", []string{"TestA", "Testable"}, true},
+		"a TestMain":                  {"func TestMain(m *testing.M) { m.Run() }", nil, false},
+		"a helper":                    {"func TestingFor(t testing.TB) {}\nfunc Test(t *testing.T, n int) {}\nfunc Tested() {}", nil, false},
+		"a method":                    {"type s struct{}\nfunc (s) TestA(t *testing.T) {}", nil, false},
+		"a benchmark and a fuzz test": {"func BenchmarkA(b *testing.B) {}\nfunc FuzzA(f *testing.F) {}", nil, false},
 	} {
 		t.Run("When a file has "+name+" it should be changed where a test begins, or not at all", func(t *testing.T) {
 			g, path := NewWithT(t), filepath.Join(t.TempDir(), "a_test.go")
@@ -51,7 +51,7 @@ func TestAnnounce(t *testing.T) {
 			}
 		})
 	}
-	t.Run("When a file is no Go, it should be said", func(t *testing.T) {
+	t.Run("When a file is not valid Go, it should return an error", func(t *testing.T) {
 		g, path := NewWithT(t), filepath.Join(t.TempDir(), "a_test.go")
 		g.Expect(os.WriteFile(path, []byte("package"), 0o600)).To(Succeed())
 		g.Expect((&testSources{}).announce(path)).To(MatchError(ContainSubstring("reading tests")))

@@ -73,20 +73,20 @@ func TestUnannounced(t *testing.T) {
 		return unannounced(append(gone, kept), []name{kept}, words)
 	}
 	for what, n := range map[string]name{
-		"a reason under Removed":                        {"reason", "Started"},
-		"a metric under Deprecated of an older patch":   {"metric", "a_total"},
-		"a flag whose command is named beside the flag": {"flag", "hypershift create --file"},
+		"a reason under Removed":                                {"reason", "Started"},
+		"a metric under Deprecated of an earlier patch release": {"metric", "a_total"},
+		"a flag with its command beside it":                     {"flag", "hypershift create --file"},
 	} {
 		t.Run("accepts that the changelog names "+what, func(t *testing.T) {
 			NewWithT(t).Expect(lost(n)).To(BeEmpty())
 		})
 	}
 	for what, n := range map[string]name{
-		"a name that the changelog does not have":           {"reason", "Gone"},
-		"a name under another heading":                      {"reason", "Paused"},
-		"a name under the release that is compared with":    {"exit-code", "OK"},
-		"a flag of another command":                         {"flag", "hypershift destroy --file"},
-		"a label of a metric when only the metric is named": {"metric", "a_total name"},
+		"a name that is not in the changelog":                         {"reason", "Gone"},
+		"a name under the wrong heading":                              {"reason", "Paused"},
+		"a name under the release that is the base of the comparison": {"exit-code", "OK"},
+		"a flag of another command":                                   {"flag", "hypershift destroy --file"},
+		"a label of a metric when only the metric is named":           {"metric", "a_total name"},
 	} {
 		t.Run("reports "+what, func(t *testing.T) {
 			NewWithT(t).Expect(lost(n)).To(Equal([]name{n}))

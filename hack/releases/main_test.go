@@ -90,7 +90,7 @@ func TestPrograms(t *testing.T) {
 		f.g.Expect(err).NotTo(HaveOccurred())
 		f.g.Expect(entries).To(HaveLen(1))
 	})
-	t.Run("keeps nothing of a build that fails", func(t *testing.T) {
+	t.Run("keeps no files of a failed build", func(t *testing.T) {
 		f := newFixture(t)
 		f.release.Commit = strings.TrimSpace(f.git("rev-parse", "HEAD"))
 		_, err := programs(t.Context(), f.root, f.cache, f.release)
@@ -98,7 +98,7 @@ func TestPrograms(t *testing.T) {
 		f.g.Expect(filepath.Glob(filepath.Join(f.cache, "releases", "0.1.0", "*"))).To(BeEmpty())
 		f.g.Expect(strings.Count(f.git("worktree", "list", "--porcelain"), "worktree ")).To(Equal(1))
 	})
-	t.Run("tells a shallow clone without the commit what to run", func(t *testing.T) {
+	t.Run("tells the user to run git fetch --unshallow when a shallow clone lacks the commit", func(t *testing.T) {
 		f := newFixture(t).shallow(t)
 		_, err := programs(t.Context(), f.root, f.cache, f.release)
 		f.g.Expect(err).To(MatchError("this clone lacks commit " + f.release.Commit[:8] +
@@ -110,16 +110,16 @@ func TestVerify(t *testing.T) {
 	verifyOf := func(t *testing.T, f fixture) error {
 		return verify(t.Context(), f.root, table.Table{Releases: []table.Release{f.release}})
 	}
-	t.Run("accepts a release that the changelog and the repository have", func(t *testing.T) {
+	t.Run("accepts a release that is in the changelog and in the repository", func(t *testing.T) {
 		f := newFixture(t)
 		f.g.Expect(verifyOf(t, f)).To(Succeed())
 	})
-	t.Run("refuses a day that the changelog does not have", func(t *testing.T) {
+	t.Run("rejects a date that is not in the changelog", func(t *testing.T) {
 		f := newFixture(t)
 		f.release.Day = "2026-11-27"
 		f.g.Expect(verifyOf(t, f)).To(MatchError(ContainSubstring("CHANGELOG.md has no heading")))
 	})
-	t.Run("refuses a commit that the repository lacks", func(t *testing.T) {
+	t.Run("rejects a commit that is not in the repository", func(t *testing.T) {
 		f := newFixture(t)
 		f.release.Commit = strings.Repeat("1", 40)
 		f.g.Expect(verifyOf(t, f)).To(MatchError(ContainSubstring("lacks commit 11111111")))
@@ -140,7 +140,7 @@ func TestLinkLast(t *testing.T) {
 		f.g.Expect(filepath.Glob(filepath.Join(folder, "*", "hypershift"))).To(ConsistOf(
 			filepath.Join(folder, "0.1.0", "hypershift")), "only the last release is linked")
 	}
-	t.Run("leaves no folder in a clone that lacks the commit", func(t *testing.T) {
+	t.Run("creates no folder in a clone that lacks the commit", func(t *testing.T) {
 		shallow := f.shallow(t)
 		f.g.Expect(linkLast(t.Context(), shallow.root, t.TempDir(), releases, folder)).To(Succeed())
 		f.g.Expect(filepath.Glob(filepath.Join(folder, "*"))).To(BeEmpty())

@@ -40,7 +40,7 @@ func TestRead(t *testing.T) {
 			failures: []string{"FAIL p "},
 		},
 		{
-			name: "gives the reason of a skipped test",
+			name: "reports the reason for a skipped test",
 			events: []string{
 				`{"Action":"output","Package":"p","Test":"TestA","Output":"=== RUN   TestA\n"}`,
 				`{"Action":"output","Package":"p","Test":"TestA","Output":"    a_test.go:7: needs root\n"}`,
@@ -71,15 +71,15 @@ func TestParse(t *testing.T) {
 		phases     []phase
 		failure    string
 	}{
-		{name: "one stage runs alone", args: "unit", phases: []phase{{{"unit"}}}},
+		{name: "a single stage runs alone", args: "unit", phases: []phase{{{"unit"}}}},
 		{
-			name: "joined chains run side by side", args: "e2e+unit,api,lint",
+			name: "chains joined by + run in parallel", args: "e2e+unit,api,lint",
 			phases: []phase{{{"e2e"}, {"unit", "api", "lint"}}},
 		},
 		{name: "arguments run one after another", args: "build e2e+unit", phases: []phase{{{"build"}}, {{"e2e"}, {"unit"}}}},
-		{name: "an unknown stage is named", args: "e2e+units", failure: `unknown stage "units"; known stages: ` + known()},
+		{name: "an unknown stage is named in the error", args: "e2e+units", failure: `unknown stage "units"; known stages: ` + known()},
 		{
-			name:    "no argument is an error with an example",
+			name:    "no argument returns an error with an example",
 			failure: "name the stages to run, as in: build e2e+lint,unit; known stages: " + known(),
 		},
 	} {

@@ -33,7 +33,7 @@ func TestRun(t *testing.T) {
 			command(passes + `echo '{"Action":"fail","Package":"p","Test":"TestB"}'; exit 1`), 1, []string{"FAIL p TestB"},
 		},
 		{"the command is killed", command(passes + "kill -KILL $$"), 1, []string{"FAIL unit: signal: killed"}},
-		{"a line is no event", command("echo 'go: downloading'; " + passes), 1, nil},
+		{"a line is not a JSON event", command("echo 'go: downloading'; " + passes), 1, nil},
 		{
 			"the command does not exist", stage{command: []string{"/no/such/program"}, events: true}, 0,
 			[]string{"FAIL unit: starting /no/such/program: fork/exec /no/such/program: no such file or directory"},

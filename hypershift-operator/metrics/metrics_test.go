@@ -78,7 +78,7 @@ func TestMetrics(t *testing.T) {
 		absent []string
 	}{
 		{
-			name: "When there is nothing, it should count nothing of each platform and failure",
+			name: "When there are no objects, it should export zero counts for platforms and failures",
 			want: metricstest.Samples{
 				`hypershift_hostedclusters{platform="MAAS"}`: 0, `hypershift_nodepools{platform="KubeVirt"}`: 0,
 				`hypershift_hostedclusters_failure_conditions{condition="not_Available",platform="MAAS"}`: 0,
@@ -88,7 +88,7 @@ func TestMetrics(t *testing.T) {
 			absent: []string{"hypershift_cluster_available", "hypershift_nodepools_size"},
 		},
 		{
-			name:    "When a cluster is new, it should tell how long it takes",
+			name:    "When a cluster is new, it should export its initial durations",
 			objects: []client.Object{hostedCluster(nil)},
 			want: metricstest.Samples{
 				`hypershift_hostedclusters{platform="MAAS"}`:                                              1,
@@ -104,7 +104,7 @@ func TestMetrics(t *testing.T) {
 			absent: []string{"hypershift_cluster_upgrading", "hypershift_cluster_deleting", "hypershift_cluster_proxy_ca_valid"},
 		},
 		{
-			name: "When a cluster was available and is not, it should say so and no more how long it waited",
+			name: "When a cluster becomes unavailable again, it should export that and no initial durations",
 			objects: []client.Object{hostedCluster(func(hc *hyperv1.HostedCluster) {
 				history(done)(hc)
 				hc.Annotations = map[string]string{hyperv1.HasBeenAvailableAnnotation: "true"}
@@ -130,7 +130,7 @@ func TestMetrics(t *testing.T) {
 			absent: []string{"hypershift_cluster_waiting", "hypershift_cluster_initial", `hypershift_hosted_cluster_transition_seconds_count{condition="InfrastructureReady"}`},
 		},
 		{
-			name:    "When a cluster is upgraded, it should say from where to where and how long",
+			name:    "When a cluster is being upgraded, it should export both versions and the duration",
 			objects: []client.Object{hostedCluster(history(partial, done))},
 			want: metricstest.Samples{
 				`hypershift_cluster_upgrading_duration_seconds{` + demo + `,new_version="1.37.0",previous_version="1.36.3"}`: 600,
@@ -138,7 +138,7 @@ func TestMetrics(t *testing.T) {
 			absent: []string{"hypershift_cluster_initial"},
 		},
 		{
-			name: "When a cluster is deleted, it should say for how long",
+			name: "When a cluster is being deleted, it should export the duration",
 			objects: []client.Object{hostedCluster(func(hc *hyperv1.HostedCluster) {
 				hc.DeletionTimestamp, hc.Finalizers = ptr.To(ago(time.Minute)), []string{"a/b"}
 			})},
@@ -148,7 +148,7 @@ func TestMetrics(t *testing.T) {
 			},
 		},
 		{
-			name: "When the guest has a proxy, it should say which parts are set and never their values",
+			name: "When the guest has a proxy, it should export which fields are set and never their values",
 			objects: []client.Object{hostedCluster(func(hc *hyperv1.HostedCluster) {
 				hc.Spec.Configuration = &hyperv1.ClusterConfiguration{
 					Proxy: &configv1.ProxySpec{HTTPProxy: "http://user:hunter2@proxy.example", TrustedCA: configv1.ConfigMapNameReference{Name: "ca"}},
@@ -164,7 +164,7 @@ func TestMetrics(t *testing.T) {
 			absent: []string{"hunter2"},
 		},
 		{
-			name: "When an autoscaler asks for other machines than the pool, it should tell those",
+			name: "When an autoscaler requests another size than the pool, it should export the requested size",
 			objects: []client.Object{hostedCluster(nil), deploymentOf(5), nodePool(func(np *hyperv1.NodePool) {
 				np.Spec.Replicas, np.Status.Replicas = ptr.To[int32](2), 3
 				np.Status.Conditions = []hyperv1.NodePoolCondition{
@@ -185,7 +185,7 @@ func TestMetrics(t *testing.T) {
 			absent: []string{"hypershift_nodepools_deleting"},
 		},
 		{
-			name: "When a pool outlives its cluster, it should tell of it all the same",
+			name: "When a pool outlives its cluster, it should still export the pool",
 			objects: []client.Object{nodePool(func(np *hyperv1.NodePool) {
 				np.Spec.Replicas, np.Status.Version = ptr.To[int32](2), "1.36.3"
 				np.DeletionTimestamp, np.Finalizers = ptr.To(ago(time.Minute)), []string{"a/b"}

@@ -129,20 +129,20 @@ func TestWantedMachines(t *testing.T) {
 		pool    *int32
 		want    float64
 	}{
-		{"When nothing was made yet, it should be the pool's", nil, ptr.To[int32](2), 2},
-		{"When a MachineSet is scaled, it should be that", []client.Object{set(meta, ptr.To[int32](4))}, ptr.To[int32](2), 4},
-		{"When a MachineDeployment is scaled, it should be that and not of the set below it", []client.Object{set(meta, ptr.To[int32](4)), deployment(meta, ptr.To[int32](5))}, ptr.To[int32](2), 5},
-		{"When it was scaled to nothing, it should be 0", []client.Object{deployment(meta, ptr.To[int32](0))}, ptr.To[int32](2), 0},
-		{"When they do not say how many yet, it should be the pool's", []client.Object{set(meta, nil), deployment(meta, nil)}, ptr.To[int32](2), 2},
-		{"When they are another cluster's, it should be the pool's", []client.Object{set(elsewhere, ptr.To[int32](4)), deployment(elsewhere, ptr.To[int32](5))}, ptr.To[int32](2), 2},
-		{"When the pool leaves it to an autoscaler, it should be what that asks for", []client.Object{deployment(meta, ptr.To[int32](5))}, nil, 5},
+		{"When there is no MachineSet or MachineDeployment, it should export the pool's replicas", nil, ptr.To[int32](2), 2},
+		{"When the MachineSet has replicas, it should export them", []client.Object{set(meta, ptr.To[int32](4))}, ptr.To[int32](2), 4},
+		{"When the MachineDeployment has replicas, it should export them and not those of its MachineSet", []client.Object{set(meta, ptr.To[int32](4)), deployment(meta, ptr.To[int32](5))}, ptr.To[int32](2), 5},
+		{"When the MachineDeployment is scaled to zero, it should export 0", []client.Object{deployment(meta, ptr.To[int32](0))}, ptr.To[int32](2), 0},
+		{"When neither sets replicas, it should export the pool's replicas", []client.Object{set(meta, nil), deployment(meta, nil)}, ptr.To[int32](2), 2},
+		{"When they belong to another cluster, it should export the pool's replicas", []client.Object{set(elsewhere, ptr.To[int32](4)), deployment(elsewhere, ptr.To[int32](5))}, ptr.To[int32](2), 2},
+		{"When the pool is autoscaled, it should export the MachineDeployment's replicas", []client.Object{deployment(meta, ptr.To[int32](5))}, nil, 5},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			got := samples(t, append(tc.objects, hostedCluster(nil), nodePool(func(np *hyperv1.NodePool) { np.Spec.Replicas = tc.pool }))...)
 			NewWithT(t).Expect(got).To(HaveKeyWithValue(`hypershift_nodepools_size{`+pool+`}`, tc.want))
 		})
 	}
-	t.Run("When nobody says how many, there should be no number", func(t *testing.T) {
+	t.Run("When nothing sets replicas, it should export no size", func(t *testing.T) {
 		NewWithT(t).Expect(samples(t, hostedCluster(nil), nodePool(func(np *hyperv1.NodePool) { np.Spec.Replicas = nil }))).NotTo(HaveKey(`hypershift_nodepools_size{` + pool + `}`))
 	})
 }
@@ -169,16 +169,16 @@ func TestDurations(t *testing.T) {
 		change func(*hyperv1.HostedCluster)
 		want   metricstest.Samples
 	}{
-		{"When it completed its release, nothing should go on", history(done("1.36.3")), metricstest.Samples{}},
-		{"When its version says nothing yet, it should be rolling out", history(), metricstest.Samples{rollingOut + `{` + demo + `}`: 3600}},
-		{"When another release came before the first was complete, it should still be the first roll-out", history(begun("1.36.4", time.Minute), begun("1.36.3", time.Hour)),
+		{"When the release is completely rolled out, it should export no duration", history(done("1.36.3")), metricstest.Samples{}},
+		{"When the version history is empty, it should export the initial rollout", history(), metricstest.Samples{rollingOut + `{` + demo + `}`: 3600}},
+		{"When the release changes during the initial rollout, it should still export the initial rollout", history(begun("1.36.4", time.Minute), begun("1.36.3", time.Hour)),
 			metricstest.Samples{rollingOut + `{` + demo + `}`: 3600}},
-		{"When an upgrade is under way, it should be told from its start", history(begun("1.37.0", 10*time.Minute), done("1.36.3")),
+		{"When an upgrade is in progress, it should export the duration since its start", history(begun("1.37.0", 10*time.Minute), done("1.36.3")),
 			metricstest.Samples{upgrading + `{` + demo + `,new_version="1.37.0",previous_version="1.36.3"}`: 600}},
-		{"When an upgrade is complete, it should be over", history(done("1.37.0"), done("1.36.3")), metricstest.Samples{}},
-		{"When it is deleted and the guest holds resources, both should be told", gone(metav1.ConditionFalse),
+		{"When an upgrade is complete, it should export no duration", history(done("1.37.0"), done("1.36.3")), metricstest.Samples{}},
+		{"When a cluster is deleted with cloud resources left, it should export both durations", gone(metav1.ConditionFalse),
 			metricstest.Samples{deleting + `{` + demo + `}`: 120, resources + `{` + demo + `}`: 120}},
-		{"When the guest's resources are gone, only the deletion should be told", gone(metav1.ConditionTrue), metricstest.Samples{deleting + `{` + demo + `}`: 120}},
+		{"When the cloud resources are gone, it should export only the deletion's duration", gone(metav1.ConditionTrue), metricstest.Samples{deleting + `{` + demo + `}`: 120}},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			g, got := NewWithT(t), samples(t, hostedCluster(tc.change))
@@ -201,9 +201,9 @@ func TestProxy(t *testing.T) {
 		labels string
 		bundle any
 	}{
-		{"When only HTTP has one, it should say that", configv1.ProxySpec{HTTPProxy: "http://a"}, `proxy_http="1",proxy_https="",proxy_trusted_ca=""`, nil},
-		{"When only HTTPS has one, it should say that", configv1.ProxySpec{HTTPSProxy: "http://a"}, `proxy_http="",proxy_https="1",proxy_trusted_ca=""`, nil},
-		{"When a bundle is named, it should say whether it is valid", configv1.ProxySpec{TrustedCA: configv1.ConfigMapNameReference{Name: "ca"}},
+		{"When only the HTTP proxy is set, it should export only that label", configv1.ProxySpec{HTTPProxy: "http://a"}, `proxy_http="1",proxy_https="",proxy_trusted_ca=""`, nil},
+		{"When only the HTTPS proxy is set, it should export only that label", configv1.ProxySpec{HTTPSProxy: "http://a"}, `proxy_http="",proxy_https="1",proxy_trusted_ca=""`, nil},
+		{"When a trust bundle is set, it should export whether it is valid", configv1.ProxySpec{TrustedCA: configv1.ConfigMapNameReference{Name: "ca"}},
 			`proxy_http="",proxy_https="",proxy_trusted_ca="1"`, 1.0},
 	} {
 		t.Run(tc.name, func(t *testing.T) {

@@ -13,12 +13,12 @@ import (
 // name contains.
 func TestInfraIDCharacters(t *testing.T) {
 	for _, tc := range []struct{ name, cluster, prefix string }{
-		{"When all characters fit, they should stay", "az-09", "az-09-"},
-		{"When they are just beside those that fit, they should be replaced", "a`b{c/d:e", "a-b-c-d-e-"},
-		{"When the name is of many alphabets, only what fits should stay", "Zürich.1", "z-rich-1-"},
-		{"When the name is just as long as fits, it should stay whole", strings.Repeat("a", 21), strings.Repeat("a", 21) + "-"},
-		{"When it ends in dashes, there should be one only", "demo---", "demo-"},
-		{"When the name ends in letters, they should stay", "mutated", "mutated-"},
+		{"When all characters are valid, it should keep them", "az-09", "az-09-"},
+		{"When characters are next to the valid ranges, it should replace them", "a`b{c/d:e", "a-b-c-d-e-"},
+		{"When the name has non-ASCII letters, it should replace them", "Zürich.1", "z-rich-1-"},
+		{"When the name has exactly the maximum length, it should keep it", strings.Repeat("a", 21), strings.Repeat("a", 21) + "-"},
+		{"When the name ends in several dashes, it should keep only one", "demo---", "demo-"},
+		{"When the name ends in letters, it should keep them", "mutated", "mutated-"},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			g, id := NewWithT(t), InfraID(tc.cluster)
@@ -35,10 +35,10 @@ func TestJoinBounds(t *testing.T) {
 		limit              int
 		want               string
 	}{
-		{"When it just fits, it should be joined", "base", "suffix", 11, "base-suffix"},
-		{"When room is left for one letter of the base, it should have it", "abcdefghijk", "suffix", 17, "a-" + Hash("abcdefghijk") + "-suffix"},
-		{"When room is left for none, the hash should stand for the base", "abcdefghijk", "suffix", 16, "-" + Hash("abcdefghijk") + "-suffix"},
-		{"When there is no room for hash and suffix, the hash should stand for both", "abcdefghijk", "suffix", 15, "abcdef-" + Hash("abcdefghijk-suffix")},
+		{"When the name has exactly the maximum length, it should only join the parts", "base", "suffix", 11, "base-suffix"},
+		{"When only one character of the base fits, it should keep that character", "abcdefghijk", "suffix", 17, "a-" + Hash("abcdefghijk") + "-suffix"},
+		{"When no character of the base fits, it should replace the base by its hash", "abcdefghijk", "suffix", 16, "-" + Hash("abcdefghijk") + "-suffix"},
+		{"When hash and suffix do not fit, it should hash both parts together", "abcdefghijk", "suffix", 15, "abcdef-" + Hash("abcdefghijk-suffix")},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			NewWithT(t).Expect(Join(tc.base, tc.suffix, tc.limit)).To(Equal(tc.want))

@@ -14,7 +14,7 @@ import (
 )
 
 func TestControlPlaneNamespace(t *testing.T) {
-	t.Run("When a cluster's name has dots it should turn them into dashes", func(t *testing.T) {
+	t.Run("When a cluster's name has dots, it should replace them by dashes", func(t *testing.T) {
 		hc := &hyperv1.HostedCluster{ObjectMeta: metav1.ObjectMeta{Namespace: "clusters", Name: "a.b.c"}}
 		NewWithT(t).Expect(ControlPlaneNamespace(hc)).To(Equal("clusters-a-b-c"))
 	})
@@ -22,10 +22,10 @@ func TestControlPlaneNamespace(t *testing.T) {
 
 func TestInfraID(t *testing.T) {
 	for _, tc := range []struct{ name, cluster, prefix string }{
-		{"When the name is short it should stay whole", "demo", "demo-"},
-		{"When the name is long it should be cut to 21", strings.Repeat("x", 40), strings.Repeat("x", 21) + "-"},
-		{"When the name has other characters it should replace them", "My.Cluster", "my-cluster-"},
-		{"When the cut ends in a dash it should drop the dash", strings.Repeat("y", 20) + "-zz", strings.Repeat("y", 20) + "-"},
+		{"When the name is short, it should keep it", "demo", "demo-"},
+		{"When the name is long, it should cut it to 21 characters", strings.Repeat("x", 40), strings.Repeat("x", 21) + "-"},
+		{"When the name has other characters, it should replace them", "My.Cluster", "my-cluster-"},
+		{"When the cut name ends in a dash, it should drop the dash", strings.Repeat("y", 20) + "-zz", strings.Repeat("y", 20) + "-"},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			g := NewWithT(t)
@@ -43,9 +43,9 @@ func TestJoin(t *testing.T) {
 		limit              int
 		want               string
 	}{
-		{"When it fits it should join", "base", "suffix", 43, "base-suffix"},
-		{"When it is just too long it should keep the suffix", "abcdefghijklmnop", "suffix", 20, "abcd-" + Hash("abcdefghijklmnop") + "-suffix"},
-		{"When the suffix alone is too long it should hash both", "abc", strings.Repeat("s", 30), 20, "abc-" + Hash("abc-"+strings.Repeat("s", 30))},
+		{"When the name fits, it should join the parts", "base", "suffix", 43, "base-suffix"},
+		{"When the name is just too long, it should keep the suffix", "abcdefghijklmnop", "suffix", 20, "abcd-" + Hash("abcdefghijklmnop") + "-suffix"},
+		{"When the suffix alone is too long, it should hash both parts", "abc", strings.Repeat("s", 30), 20, "abc-" + Hash("abc-"+strings.Repeat("s", 30))},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			g := NewWithT(t)
@@ -57,10 +57,10 @@ func TestJoin(t *testing.T) {
 }
 
 func TestHash(t *testing.T) {
-	t.Run("When text is hashed it should be FNV-1a 32", func(t *testing.T) {
+	t.Run("When text is hashed, it should use 32-bit FNV-1a", func(t *testing.T) {
 		NewWithT(t).Expect(Hash("a")).To(Equal("e40c292c"))
 	})
-	t.Run("When bytes are hashed it should be over their decimal list", func(t *testing.T) {
+	t.Run("When bytes are hashed, it should hash their list of decimal numbers", func(t *testing.T) {
 		NewWithT(t).Expect(HashValue([]byte("hi"))).To(Equal(Hash("[104 105]")))
 	})
 }

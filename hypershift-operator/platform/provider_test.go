@@ -24,23 +24,23 @@ func TestProviderSays(t *testing.T) {
 		reason, message string
 		start           platform.MachineStart
 	}{
-		"When it says nothing, there should be no problem and no start": {},
-		"When a stage is not reached, it should be the problem": {
+		"When the provider reports nothing, it should return neither a problem nor a start": {},
+		"When a stage is not reached, it should return the reason of that stage": {
 			says:   platform.ProviderSays{Conditions: []contract.Condition{is("Reserved", "False", "NoHost"), is("Installed", "False", "Waiting")}},
 			reason: "NoHost", message: "about NoHost",
 		},
-		"When the first stage is reached, the machine should have started, and the next be the problem": {
+		"When the first stage is reached, it should report the start and the reason of the next stage": {
 			says:   platform.ProviderSays{Conditions: []contract.Condition{is("Installed", "False", "Waiting"), is("Reserved", "True", "")}},
 			reason: "Waiting", message: "about Waiting", start: platform.MachineStart{Begun: at},
 		},
-		"When a stage has no reason yet, it should be no problem": {
+		"When a stage has no reason yet, it should return no problem": {
 			says: platform.ProviderSays{Conditions: []contract.Condition{is("Reserved", "Unknown", "")}},
 		},
-		"When the machine was given up, that should be the problem, whatever the stages say": {
+		"When the machine has failed terminally, it should return the failure whatever the stages report": {
 			says:   platform.ProviderSays{FailureReason: ptr.To("CreateError"), FailureMessage: ptr.To("no quota"), Conditions: []contract.Condition{is("Reserved", "False", "NoHost")}},
 			reason: "CreateError", message: "no quota", start: platform.MachineStart{Reason: "CreateError", Message: "no quota"},
 		},
-		"When nobody says why it was given up, there should be words nevertheless": {
+		"When the failure message is empty, it should return a default message": {
 			says:   platform.ProviderSays{FailureReason: ptr.To("CreateError"), FailureMessage: ptr.To("")},
 			reason: "CreateError", message: "the provider reported a terminal failure",
 			start: platform.MachineStart{Reason: "CreateError", Message: "the provider reported a terminal failure"},

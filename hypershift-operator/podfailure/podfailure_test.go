@@ -56,11 +56,11 @@ func TestRefusals(t *testing.T) {
 			deployment("kube-apiserver", corev1.ConditionTrue, `pods "kube-apiserver-1-x" is forbidden: violates PodSecurity "restricted:latest": runAsNonRoot`)}},
 			[]string{`Pods of Deployment kube-apiserver cannot be created: forbidden: violates PodSecurity "restricted:latest": runAsNonRoot; ` +
 				"an administrator sets the level of the namespace by its annotation hypershift.openshift.io/pod-security-admission-label-override"}},
-		"a quota refuses pods of a StatefulSet": {podfailure.Namespace{StatefulSets: []appsv1.StatefulSet{set(0)}, Events: []corev1.Event{
+		"a quota rejects pods of a StatefulSet": {podfailure.Namespace{StatefulSets: []appsv1.StatefulSet{set(0)}, Events: []corev1.Event{
 			event("1", "of before", time.Minute), event("1", quota, time.Second), event("2", "of one that was deleted", 0)}},
 			[]string{"Pods of StatefulSet etcd cannot be created: forbidden: exceeded quota: compute"}},
-		"a StatefulSet that is new has no event": {podfailure.Namespace{StatefulSets: []appsv1.StatefulSet{set(0)}}, nil},
-		"the message breaks lines and terminals": {podfailure.Namespace{Deployments: []appsv1.Deployment{
+		"a new StatefulSet without events": {podfailure.Namespace{StatefulSets: []appsv1.StatefulSet{set(0)}}, nil},
+		"a message with line breaks and terminal escapes": {podfailure.Namespace{Deployments: []appsv1.Deployment{
 			deployment("a", corev1.ConditionTrue, "one\n\x1b[31mtwo\u202e\xff.")}}, []string{"Pods of Deployment a cannot be created: one [31mtwo ?"}},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -90,21 +90,21 @@ func TestRestarts(t *testing.T) {
 		want  string
 		stuck bool
 	}{
-		"an operator that restarts tells its last message": {pod(nil), text + message, true},
-		"one restart may be the last": {pod(func(p *corev1.Pod) { p.Status.ContainerStatuses[0].RestartCount = 1 }),
+		"a crashing operator reports its last message": {pod(nil), text + message, true},
+		"a single restart is not stuck yet": {pod(func(p *corev1.Pod) { p.Status.ContainerStatuses[0].RestartCount = 1 }),
 			"Container c of pod p ended with exit code 1 (Error); restarts: 1" + message, false},
-		"a container that has run for long has recovered": {pod(func(p *corev1.Pod) {
+		"a container that has been running for an hour has recovered": {pod(func(p *corev1.Pod) {
 			p.Status.ContainerStatuses[0].LastTerminationState.Terminated = ended(1, time.Hour)
 		}), "", false},
-		"a pod that connects where a tenant says keeps its message": {pod(func(p *corev1.Pod) { p.Spec.AutomountServiceAccountToken = ptr.To(false) }), text, true},
-		"a pod of the default account keeps its message":            {pod(func(p *corev1.Pod) { p.Spec.ServiceAccountName = "default" }), text, true},
-		"a pod that is labeled as calling the management cluster tells it": {pod(func(p *corev1.Pod) {
+		"a pod without a mounted token omits its message":        {pod(func(p *corev1.Pod) { p.Spec.AutomountServiceAccountToken = ptr.To(false) }), text, true},
+		"a pod of the default service account omits its message": {pod(func(p *corev1.Pod) { p.Spec.ServiceAccountName = "default" }), text, true},
+		"a pod with the management API access label reports its message": {pod(func(p *corev1.Pod) {
 			p.Spec.AutomountServiceAccountToken = ptr.To(false)
 			p.Labels = map[string]string{hyperv1.NeedManagementKASAccessLabel: "true"}
 		}), text + message, true},
-		"a pod that is deleted ends":  {pod(func(p *corev1.Pod) { p.DeletionTimestamp = &metav1.Time{Time: now} }), "", false},
-		"a pod of a Job is its Job's": {pod(func(p *corev1.Pod) { p.Spec.RestartPolicy = corev1.RestartPolicyNever }), "", false},
-		"an init container that is done": {pod(func(p *corev1.Pod) {
+		"a pod that is being deleted is ignored": {pod(func(p *corev1.Pod) { p.DeletionTimestamp = &metav1.Time{Time: now} }), "", false},
+		"a pod of a Job is ignored":              {pod(func(p *corev1.Pod) { p.Spec.RestartPolicy = corev1.RestartPolicyNever }), "", false},
+		"an init container that succeeded": {pod(func(p *corev1.Pod) {
 			p.Status.InitContainerStatuses, p.Status.ContainerStatuses = []corev1.ContainerStatus{{Name: "i", RestartCount: 4,
 				State: corev1.ContainerState{Terminated: ended(0, time.Second)}}}, nil
 		}), "", false},
@@ -121,7 +121,7 @@ func TestRestarts(t *testing.T) {
 			g.Expect(findings).To(Equal([]podfailure.Finding{{Message: tc.want, Stuck: tc.stuck}}))
 		})
 	}
-	t.Run("of a long message the end is told", func(t *testing.T) {
+	t.Run("a long message is truncated to its end", func(t *testing.T) {
 		p := pod(func(p *corev1.Pod) {
 			p.Status.ContainerStatuses[0].LastTerminationState.Terminated.Message = strings.Repeat("x", 5000) + " the end"
 		})

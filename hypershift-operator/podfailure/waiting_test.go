@@ -37,13 +37,13 @@ func TestWaiting(t *testing.T) {
 		events []corev1.Event
 		want   []podfailure.Finding
 	}{
-		"a Secret of an environment variable is missing": {
+		"a Secret for an environment variable is missing": {
 			pod: pod("CreateContainerConfigError", `secret "x" not found`, time.Hour),
 			want: []podfailure.Finding{
 				{Message: `Container c of pod p cannot start: CreateContainerConfigError: secret "x" not found`, Stuck: true},
 			},
 		},
-		"an image cannot be pulled; the answer of the registry is left out": {
+		"an image cannot be pulled and the registry's response is omitted": {
 			pod:  pod("ImagePullBackOff", "10.0.0.1 answers secret things", time.Hour),
 			want: []podfailure.Finding{{Message: "Container c of pod p cannot start: ImagePullBackOff", Stuck: true}},
 		},
@@ -60,7 +60,7 @@ func TestWaiting(t *testing.T) {
 				{Message: `Pod p cannot start: volume kubeconfig: secret "service-network" not found`, Stuck: true},
 			},
 		},
-		"a new pod may get its Secret soon": {
+		"a new pod that waits for its Secret is not stuck yet": {
 			pod: pod("ContainerCreating", "", time.Second), events: []corev1.Event{event("", secret, 0)},
 			want: []podfailure.Finding{{Message: `Pod p cannot start: volume kubeconfig: secret "service-network" not found`}},
 		},

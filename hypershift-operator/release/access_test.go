@@ -26,11 +26,11 @@ func TestWays(t *testing.T) {
 		mirrors   []hyperv1.ImageContentSource
 		want      releaseinfo.Reason
 	}{
-		{"When nothing leads elsewhere, it should be read where it is called", nil, nil, releaseinfo.ReasonUnreachable},
-		{"When the installer puts another registry in its place, it should be read there", map[string]string{nowhere: registry.Host}, nil, releaseinfo.ReasonNotFound},
-		{"When the cluster has a mirror of it, it should be read there", nil,
+		{"When there is no override or mirror, it should read from the registry in the image reference", nil, nil, releaseinfo.ReasonUnreachable},
+		{"When the installer overrides the registry, it should read from the override", map[string]string{nowhere: registry.Host}, nil, releaseinfo.ReasonNotFound},
+		{"When the cluster has a mirror for the image, it should read from the mirror", nil,
 			[]hyperv1.ImageContentSource{{Source: nowhere + "/payloads", Mirrors: []string{registry.Host + "/payloads"}}}, releaseinfo.ReasonNotFound},
-		{"When the mirror is of something else, it should be read where it is called", nil,
+		{"When the mirror is for other images, it should read from the registry in the image reference", nil,
 			[]hyperv1.ImageContentSource{{Source: nowhere + "/others", Mirrors: []string{registry.Host + "/others"}}}, releaseinfo.ReasonUnreachable},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
@@ -90,27 +90,27 @@ func TestOfPool(t *testing.T) {
 		hcp                             *hyperv1.HostedControlPlane
 		want                            string
 	}{
-		{"When it was read before, it should be what it was then", "r:1", "r:1 r@" + digest, "", hcp, "r@" + digest},
-		{"When spec names another now, what was read before should not count", "r:2", "r:1 r@" + digest, "", hcp, "r:2"},
-		{"When the control plane took it, it should be the same", "r:1", "", "", hcp, "r@sha256:1"},
-		{"When the control plane took it, and the pool had another before, it should be the control plane's", "r:1",
+		{"When status has the resolved digest, it should return that digest", "r:1", "r:1 r@" + digest, "", hcp, "r@" + digest},
+		{"When spec names another image than status, it should ignore status", "r:2", "r:1 r@" + digest, "", hcp, "r:2"},
+		{"When the control plane runs the image, it should return the control plane's digest", "r:1", "", "", hcp, "r@sha256:1"},
+		{"When the control plane runs the image and status has another, it should return the control plane's digest", "r:1",
 			"r:0 r@" + digest, "", hcp, "r@sha256:1"},
-		{"When there is no control plane, it should be what spec names", "r:1", "", "", nil, "r:1"},
-		{"When the control plane took another, it should be what spec names", "r:3", "", "", hcp, "r:3"},
+		{"When there is no control plane, it should return the image in spec", "r:1", "", "", nil, "r:1"},
+		{"When the control plane runs another image, it should return the image in spec", "r:3", "", "", hcp, "r:3"},
 
-		{"When 0.1.0 noted it in an annotation, it should be that", "r:1", "", "r:1 r@" + digest, hcp, "r@" + digest},
-		{"When status says it, an annotation should not count", "r:1", "r:1 r@sha256:2", "r:1 r@" + digest, hcp,
+		{"When release 0.1.0 stored the digest in an annotation, it should return that digest", "r:1", "", "r:1 r@" + digest, hcp, "r@" + digest},
+		{"When status has the digest, it should ignore the annotation", "r:1", "r:1 r@sha256:2", "r:1 r@" + digest, hcp,
 			"r@sha256:2"},
-		{"When status is about another release, an annotation should not count either", "r:3", "r:1 r@sha256:2", "r:3 r@" +
+		{"When status is about another image, it should ignore the annotation", "r:3", "r:1 r@sha256:2", "r:3 r@" +
 			digest, nil, "r:3"},
-		{"When an annotation names another registry, it should not count", "r:1", "", "r:1 10.9.8.7:80/r@" + digest, hcp,
+		{"When the annotation names another registry, it should ignore the annotation", "r:1", "", "r:1 10.9.8.7:80/r@" + digest, hcp,
 			"r@sha256:1"},
-		{"When an annotation names another repository, it should not count", "r:1", "", "r:1 r/evil@" + digest, hcp,
+		{"When the annotation names another repository, it should ignore the annotation", "r:1", "", "r:1 r/evil@" + digest, hcp,
 			"r@sha256:1"},
-		{"When an annotation leads to another folder, it should not count", "a.example/r:1", "",
+		{"When the annotation's path contains .., it should ignore the annotation", "a.example/r:1", "",
 			"a.example/r:1 a.example/r/../evil@" + digest, nil, "a.example/r:1"},
-		{"When an annotation names a tag, it should not count", "r:1", "", "r:1 r:2", hcp, "r@sha256:1"},
-		{"When an annotation is broken, it should not count", "r:1", "", "r:1", hcp, "r@sha256:1"},
+		{"When the annotation names a tag, it should ignore the annotation", "r:1", "", "r:1 r:2", hcp, "r@sha256:1"},
+		{"When the annotation is malformed, it should ignore the annotation", "r:1", "", "r:1", hcp, "r@sha256:1"},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			pool := &hyperv1.NodePool{Spec: hyperv1.NodePoolSpec{Release: hyperv1.Release{Image: tc.image}}}
@@ -141,18 +141,18 @@ func TestOddVersions(t *testing.T) {
 		err  error
 		want string
 	}{
-		{"When what runs is no version, the payload's operator should decide", Supported(payload("4.20.0", releaseinfo.OpenShift), "nightly"), ""},
-		{"When the same minor is built anew, it should be accepted", Supported(payload("4.20.1+build.7", releaseinfo.OpenShift), "4.20.1"), ""},
-		{"When a candidate is too old, it should be refused", Supported(payload("4.13.0-rc.9", releaseinfo.OpenShift), ""), "older than 4.14.0"},
-		{"When a cluster goes back over the step to 5, it should name a release of its own minor", Supported(payload("4.23.9", releaseinfo.OpenShift), "5.1.0"), "choose a release of 5.1 or newer"},
-		{"When a control plane leaves out two minors, it should count them", Step(payload("1.34.0", releaseinfo.Kubernetes), "1.31.9"), "1.31.9 to 1.34.0 spans 3: choose a release of 1.32 first"},
-		{"When a control plane would go back, that should be another's to refuse", Step(payload("1.31.0", releaseinfo.Kubernetes), "1.34.0"), ""},
-		{"When what runs is no version, no step should be refused", Step(payload("1.34.0", releaseinfo.Kubernetes), "unknown"), ""},
-		{"When nodes are a candidate of what the cluster runs, they should be accepted", Newer("4.20.0-rc.1", "4.20.0"), ""},
-		{"When nodes are what the cluster's candidate becomes, they should be refused", Newer("4.20.0", "4.20.0-rc.1"), "upgrade the cluster first"},
-		{"When the nodes' version is none, it should not be refused", Newer("nightly", "4.20.0"), ""},
-		{"When nodes lag over the step to 5, minors should be counted on", Skew("4.20.9", "5.1.0"), "more than 3 minor versions behind"},
-		{"When nodes have a version that is none, nothing should be said of them", Skew("nightly", "4.20.0"), ""},
+		{"When the running version is invalid, it should accept the OpenShift release", Supported(payload("4.20.0", releaseinfo.OpenShift), "nightly"), ""},
+		{"When only the build metadata differs, it should accept the release", Supported(payload("4.20.1+build.7", releaseinfo.OpenShift), "4.20.1"), ""},
+		{"When a release candidate is too old, it should return an error", Supported(payload("4.13.0-rc.9", releaseinfo.OpenShift), ""), "older than 4.14.0"},
+		{"When a cluster would go back from 5 to 4, it should suggest a release of the running minor", Supported(payload("4.23.9", releaseinfo.OpenShift), "5.1.0"), "choose a release of 5.1 or newer"},
+		{"When a control plane would skip two minors, it should report the number of minors", Step(payload("1.34.0", releaseinfo.Kubernetes), "1.31.9"), "1.31.9 to 1.34.0 spans 3: choose a release of 1.32 first"},
+		{"When a control plane would be downgraded, it should return no error because another check rejects it", Step(payload("1.31.0", releaseinfo.Kubernetes), "1.34.0"), ""},
+		{"When the running version is invalid, it should accept any step", Step(payload("1.34.0", releaseinfo.Kubernetes), "unknown"), ""},
+		{"When nodes run a candidate of the cluster's version, it should accept them", Newer("4.20.0-rc.1", "4.20.0"), ""},
+		{"When nodes run the final release and the cluster its candidate, it should return an error", Newer("4.20.0", "4.20.0-rc.1"), "upgrade the cluster first"},
+		{"When the nodes' version is invalid, it should accept them", Newer("nightly", "4.20.0"), ""},
+		{"When nodes on 4 lag behind a cluster on 5, it should count minors across majors", Skew("4.20.9", "5.1.0"), "more than 3 minor versions behind"},
+		{"When the nodes' version is invalid, it should report no version skew", Skew("nightly", "4.20.0"), ""},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			if tc.want == "" {

@@ -19,22 +19,22 @@ func TestSupported(t *testing.T) {
 		distribution           releaseinfo.Distribution
 		want                   string
 	}{
-		{"When it is a known Kubernetes it should accept", "1.36.3", "", releaseinfo.Kubernetes, ""},
-		{"When it is an old Kubernetes it should name the oldest", "1.30.0", "", releaseinfo.Kubernetes, "older than 1.31.0"},
-		{"When it is the oldest OpenShift it should accept", "4.14.0", "", releaseinfo.OpenShift, ""},
-		{"When it is a candidate of the oldest it should accept", "4.14.0-rc.1", "", releaseinfo.OpenShift, ""},
-		{"When it is an old OpenShift it should name the oldest", "4.13.9", "", releaseinfo.OpenShift, "older than 4.14.0"},
-		{"When the minor goes back it should refuse", "4.18.0", "4.19.3", releaseinfo.OpenShift, "going back"},
-		{"When only the patch goes back it should accept", "4.19.1", "4.19.3", releaseinfo.OpenShift, ""},
-		{"When it goes from 4 to 5 it should accept", "5.0.0", "4.23.1", releaseinfo.OpenShift, ""},
-		{"When OpenShift shall become Kubernetes it should refuse", "1.36.0", "4.20.1", releaseinfo.Kubernetes, "distribution cannot be changed"},
-		{"When Kubernetes shall become OpenShift it should refuse", "4.40.0", "1.36.0", releaseinfo.OpenShift, "distribution cannot be changed"},
-		{"When it goes from 5 to 4 it should refuse", "4.22.0", "5.0.0", releaseinfo.OpenShift, "going back"},
-		{"When it is a newer Kubernetes than the operator knows it should say so", "1.37.0", "", releaseinfo.Kubernetes, "newer than 1.36, the newest that this operator knows of Kubernetes"},
-		{"When it is a newer OpenShift than the operator knows it should say so", "5.2.0", "", releaseinfo.OpenShift, "skip-release-image-validation=true"},
-		{"When a cluster goes to a newer one than the operator knows it should refuse", "5.2.0", "5.1.3", releaseinfo.OpenShift, "newer than 5.1"},
-		{"When a cluster runs a newer one already it should accept its patches", "5.2.4", "5.2.1", releaseinfo.OpenShift, ""},
-		{"When it is no version it should say so", "latest", "", releaseinfo.OpenShift, "not a semantic version"},
+		{"When the Kubernetes version is known, it should accept the release", "1.36.3", "", releaseinfo.Kubernetes, ""},
+		{"When the Kubernetes version is too old, it should name the oldest supported version", "1.30.0", "", releaseinfo.Kubernetes, "older than 1.31.0"},
+		{"When the release is the oldest supported OpenShift, it should accept the release", "4.14.0", "", releaseinfo.OpenShift, ""},
+		{"When the release is a candidate of the oldest supported OpenShift, it should accept the release", "4.14.0-rc.1", "", releaseinfo.OpenShift, ""},
+		{"When the OpenShift version is too old, it should name the oldest supported version", "4.13.9", "", releaseinfo.OpenShift, "older than 4.14.0"},
+		{"When the minor version decreases, it should return an error", "4.18.0", "4.19.3", releaseinfo.OpenShift, "going back"},
+		{"When only the patch version decreases, it should accept the release", "4.19.1", "4.19.3", releaseinfo.OpenShift, ""},
+		{"When the major version changes from 4 to 5, it should accept the release", "5.0.0", "4.23.1", releaseinfo.OpenShift, ""},
+		{"When the distribution changes from OpenShift to Kubernetes, it should return an error", "1.36.0", "4.20.1", releaseinfo.Kubernetes, "distribution cannot be changed"},
+		{"When the distribution changes from Kubernetes to OpenShift, it should return an error", "4.40.0", "1.36.0", releaseinfo.OpenShift, "distribution cannot be changed"},
+		{"When the major version changes from 5 to 4, it should return an error", "4.22.0", "5.0.0", releaseinfo.OpenShift, "going back"},
+		{"When Kubernetes is newer than the operator knows, it should name the newest known version", "1.37.0", "", releaseinfo.Kubernetes, "newer than 1.36, the newest that this operator knows of Kubernetes"},
+		{"When OpenShift is newer than the operator knows, it should name the annotation that skips the check", "5.2.0", "", releaseinfo.OpenShift, "skip-release-image-validation=true"},
+		{"When a cluster upgrades to a version newer than the operator knows, it should return an error", "5.2.0", "5.1.3", releaseinfo.OpenShift, "newer than 5.1"},
+		{"When a cluster already runs a version newer than the operator knows, it should accept its patches", "5.2.4", "5.2.1", releaseinfo.OpenShift, ""},
+		{"When the version is not a semantic version, it should return an error", "latest", "", releaseinfo.OpenShift, "not a semantic version"},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			g := NewWithT(t)
@@ -80,16 +80,16 @@ func TestSkew(t *testing.T) {
 		name, pool, cluster string
 		newer, far          bool
 	}{
-		{"When both are the same it should accept", "4.19.1", "4.19.1", false, false},
-		{"When the pool is three minors behind it should accept", "4.16.0", "4.19.1", false, false},
-		{"When the pool is four minors behind it should tell", "4.15.0", "4.19.1", false, true},
-		{"When the pool is newer it should refuse", "4.19.2", "4.19.1", true, false},
-		{"When the cluster is of the next major it should count on", "4.21.0", "5.0.0", false, false},
-		{"a pool of 5.0 below a cluster of 4.23, which is the same line, is accepted", "5.0.1", "4.23.1", false, false},
+		{"When pool and cluster have the same version, it should accept the pool", "4.19.1", "4.19.1", false, false},
+		{"When the pool is three minors behind, it should accept the pool", "4.16.0", "4.19.1", false, false},
+		{"When the pool is four minors behind, it should report version skew", "4.15.0", "4.19.1", false, true},
+		{"When the pool is newer, it should return an error", "4.19.2", "4.19.1", true, false},
+		{"When the cluster has the next major version, it should count minors across majors", "4.21.0", "5.0.0", false, false},
+		{"a pool of 5.0 below a cluster of 4.23, which is the same minor, is accepted", "5.0.1", "4.23.1", false, false},
 		{"a pool of 5.0 with a later patch than its cluster of 4.23 is newer", "5.0.2", "4.23.1", true, false},
 		{"a pool of 5.1 is newer than a cluster of 4.23", "5.1.0", "4.23.9", true, false},
 		{"a pool of 4.23 is not newer than a cluster of 5.0", "4.23.1", "5.0.1", false, false},
-		{"When the cluster's version is not known it should accept", "4.19.1", "", false, false},
+		{"When the cluster's version is unknown, it should accept the pool", "4.19.1", "", false, false},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			g := NewWithT(t)
@@ -101,12 +101,12 @@ func TestSkew(t *testing.T) {
 
 func TestVersions(t *testing.T) {
 	g := NewWithT(t)
-	t.Run("When versions differ in the patch only it should be the same minor", func(*testing.T) {
+	t.Run("When versions differ only in the patch, it should report the same minor", func(*testing.T) {
 		g.Expect(SameMinor("4.19.1", "4.19.7")).To(BeTrue())
 		g.Expect(SameMinor("4.19.1", "4.20.1")).To(BeFalse())
 		g.Expect(SameMinor("nonsense", "4.20.1")).To(BeFalse())
 	})
-	t.Run("When a candidate of a version is asked for it should count as that version", func(*testing.T) {
+	t.Run("When the version is a candidate of the requested version, it should count as that version", func(*testing.T) {
 		g.Expect(AtLeast("4.20.0-rc.3", "4.20.0")).To(BeTrue())
 		g.Expect(AtLeast("4.19.9", "4.20.0")).To(BeFalse())
 		g.Expect(AtLeast("nonsense", "4.20.0")).To(BeFalse())
@@ -115,13 +115,13 @@ func TestVersions(t *testing.T) {
 
 func TestReader(t *testing.T) {
 	registry := releasetest.Start(t)
-	t.Run("When a cluster brings its CA it should trust it", func(t *testing.T) {
+	t.Run("When a cluster has a trust bundle, it should trust that CA", func(t *testing.T) {
 		g := NewWithT(t)
 		r := NewReader(nil)
 		_, err := r.Lookup(t.Context(), registry.Host+"/release:1", Access{TrustBundle: registry.CA})
 		g.Expect(releaseinfo.ReasonOf(err)).To(Equal(releaseinfo.ReasonNotFound), "the registry was reached")
 	})
-	t.Run("When a cluster does not bring the CA it should not trust what another brought", func(t *testing.T) {
+	t.Run("When a cluster has no trust bundle, it should not trust the CA of another cluster", func(t *testing.T) {
 		g := NewWithT(t)
 		r := NewReader(nil)
 		_, err := r.Lookup(t.Context(), registry.Host+"/release:1", Access{TrustBundle: registry.CA})
@@ -129,11 +129,11 @@ func TestReader(t *testing.T) {
 		_, err = r.Lookup(t.Context(), registry.Host+"/release:1", Access{})
 		g.Expect(releaseinfo.ReasonOf(err)).To(Equal(releaseinfo.ReasonUnreachable))
 	})
-	t.Run("When the trust bundle is no PEM it should name the field", func(t *testing.T) {
+	t.Run("When the trust bundle is not PEM, it should return an error that names the field", func(t *testing.T) {
 		_, err := NewReader(nil).Lookup(t.Context(), "image", Access{TrustBundle: []byte("no PEM")})
 		NewWithT(t).Expect(err).To(MatchError(ContainSubstring("spec.additionalTrustBundle")))
 	})
-	t.Run("When mirrors differ it should keep a reader for each", func(t *testing.T) {
+	t.Run("When mirrors differ, it should use a separate reader for each", func(t *testing.T) {
 		g := NewWithT(t)
 		plain := Access{}
 		mirrored := Access{Mirrors: []hyperv1.ImageContentSource{{Source: "a", Mirrors: []string{"b"}}}}
@@ -148,11 +148,11 @@ func TestStep(t *testing.T) {
 		distribution   releaseinfo.Distribution
 		want           string
 	}{
-		{"When it is the next minor it should accept", "1.32.4", "1.31.9", releaseinfo.Kubernetes, ""},
-		{"When it is the same minor it should accept", "1.31.9", "1.31.4", releaseinfo.Kubernetes, ""},
-		{"When it is new it should accept", "1.36.0", "", releaseinfo.Kubernetes, ""},
-		{"When it leaves out a minor it should name the next", "1.33.0", "1.31.4", releaseinfo.Kubernetes, "choose a release of 1.32 first"},
-		{"When the payload's own operators decide it should accept", "4.20.0", "4.18.0", releaseinfo.OpenShift, ""},
+		{"When the release is the next minor, it should accept the step", "1.32.4", "1.31.9", releaseinfo.Kubernetes, ""},
+		{"When the release is the same minor, it should accept the step", "1.31.9", "1.31.4", releaseinfo.Kubernetes, ""},
+		{"When no version runs yet, it should accept the release", "1.36.0", "", releaseinfo.Kubernetes, ""},
+		{"When the release skips a minor, it should name the next minor", "1.33.0", "1.31.4", releaseinfo.Kubernetes, "choose a release of 1.32 first"},
+		{"When the release is OpenShift, it should leave the decision to the payload's operators", "4.20.0", "4.18.0", releaseinfo.OpenShift, ""},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			g := NewWithT(t)
@@ -185,12 +185,12 @@ func TestTaken(t *testing.T) {
 		own               *string
 		none              bool
 	}{
-		{"When the release was taken it should be what it was resolved to", "r:1", "r@sha256:1", nil, false},
-		{"When it is called by its digest it should be the same", "r@sha256:1", "r@sha256:1", nil, false},
-		{"When the control plane's own was taken it should be that", "r:2", own, &own, false},
-		{"When the control plane has none of its own it should not be taken", "r:2", "", nil, false},
-		{"When another is asked for it should not be taken", "r:3", "", &own, false},
-		{"When there is no control plane it should not be taken", "r:1", "", nil, true},
+		{"When the control plane uses the release, it should return its digest", "r:1", "r@sha256:1", nil, false},
+		{"When the image is already a digest, it should return the same digest", "r@sha256:1", "r@sha256:1", nil, false},
+		{"When the image is the control plane's own release, it should return the digest of that release", "r:2", own, &own, false},
+		{"When spec has no separate control plane release, it should return no digest", "r:2", "", nil, false},
+		{"When the image is another release, it should return no digest", "r:3", "", &own, false},
+		{"When there is no control plane, it should return no digest", "r:1", "", nil, true},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			g, asked := NewWithT(t), hcp.DeepCopy()

@@ -35,13 +35,13 @@ func TestNamespace(t *testing.T) {
 		there []client.Object
 		says  string
 	}{
-		{"When it is not there, the cluster should have it", nil, ""},
-		{"When it was made for the cluster, the cluster should have it", []client.Object{&corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "clusters-demo", Annotations: made("clusters/demo")}}}, ""},
-		{"When it was there before, it should say how an administrator gives it", []client.Object{&corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "clusters-demo"}}},
+		{"When the namespace does not exist, the cluster should be allowed to use it", nil, ""},
+		{"When the namespace was created for the cluster, the cluster should be allowed to use it", []client.Object{&corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "clusters-demo", Annotations: made("clusters/demo")}}}, ""},
+		{"When the namespace existed before, it should name the annotation that an administrator sets", []client.Object{&corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "clusters-demo"}}},
 			"by the annotation hypershift.openshift.io/cluster=clusters/demo"},
-		{"When another cluster has it, it should name that", []client.Object{&corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "clusters-demo", Annotations: made("clusters/d-emo")}}},
+		{"When the namespace belongs to another cluster, it should name that cluster", []client.Object{&corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "clusters-demo", Annotations: made("clusters/d-emo")}}},
 			"belongs to HostedCluster clusters/d-emo already"},
-		{"When a cluster of the name in another namespace has it, that should be another cluster",
+		{"When the namespace belongs to a cluster of the same name elsewhere, it should name that cluster",
 			[]client.Object{&corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "clusters-demo", Annotations: made("others/demo")}}}, "belongs to HostedCluster others/demo"},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
@@ -55,7 +55,7 @@ func TestNamespace(t *testing.T) {
 			g.Expect(why).To(And(HavePrefix("namespace clusters-demo"), ContainSubstring(tc.says)))
 		})
 	}
-	t.Run("When it cannot be read, the cluster should not be told that it may have it", func(t *testing.T) {
+	t.Run("When the namespace cannot be read, it should return an error", func(t *testing.T) {
 		c := fake.NewClientBuilder().WithInterceptorFuncs(interceptor.Funcs{
 			Get: func(context.Context, client.WithWatch, client.ObjectKey, client.Object, ...client.GetOption) error {
 				return errors.New("timed out")
@@ -70,12 +70,12 @@ func TestClaim(t *testing.T) {
 	for _, tc := range []struct {
 		name, owner, version, says string
 	}{
-		{"When the object is new, it should be marked", "", "", ""},
-		{"When it is the cluster's, it should stay so", "clusters/demo", "7", ""},
-		{"When it is new and marked already, it should stay so", "clusters/demo", "", ""},
-		{"When it is another cluster's, it should name that", "clusters/other", "7", "it belongs to HostedCluster clusters/other,"},
-		{"When it was made for another cluster just now, it should be refused too", "clusters/other", "", "it belongs to HostedCluster clusters/other,"},
-		{"When it was there before, it should be left alone", "", "7", "was not created for HostedCluster clusters/demo"},
+		{"When the object is new, it should be annotated with its owner", "", "", ""},
+		{"When the object belongs to the cluster, it should keep its owner", "clusters/demo", "7", ""},
+		{"When the object is new and already annotated, it should keep its owner", "clusters/demo", "", ""},
+		{"When the object belongs to another cluster, it should return an error that names that cluster", "clusters/other", "7", "it belongs to HostedCluster clusters/other,"},
+		{"When a new object is annotated for another cluster, it should return an error", "clusters/other", "", "it belongs to HostedCluster clusters/other,"},
+		{"When the object existed before, it should return an error and not change the object", "", "7", "was not created for HostedCluster clusters/demo"},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			g := NewWithT(t)
@@ -121,13 +121,13 @@ func TestGone(t *testing.T) {
 		return []client.Object{secret("absent", ""), secret("theirs", ""), secret("others", ""), secret("first", ""), secret("second", "")}
 	}
 	there := []client.Object{secret("theirs", ""), secret("others", "clusters/other"), secret("first", "clusters/demo"), secret("second", "clusters/demo"), secret("unnamed", "clusters/demo")}
-	t.Run("When all can be deleted, only the cluster's own should be", func(t *testing.T) {
+	t.Run("When all objects can be deleted, it should delete only those of the cluster", func(t *testing.T) {
 		g, c := NewWithT(t), fake.NewClientBuilder().WithObjects(there...).Build()
 		g.Expect(Gone(t.Context(), c, demo, objects()...)).To(Succeed())
 		g.Expect(left(t, c)).To(ConsistOf("theirs", "others", "unnamed"))
 		g.Expect(Gone(t.Context(), c, demo, objects()...)).To(Succeed(), "nothing is left to do")
 	})
-	t.Run("When one cannot be deleted, the others should go all the same", func(t *testing.T) {
+	t.Run("When one object cannot be deleted, it should delete the others", func(t *testing.T) {
 		g := NewWithT(t)
 		c := fake.NewClientBuilder().WithObjects(there...).WithInterceptorFuncs(interceptor.Funcs{
 			Delete: func(ctx context.Context, c client.WithWatch, obj client.Object, opts ...client.DeleteOption) error {
@@ -139,7 +139,7 @@ func TestGone(t *testing.T) {
 		g.Expect(Gone(t.Context(), c, demo, objects()...)).To(MatchError(ContainSubstring("held")))
 		g.Expect(left(t, c)).To(ConsistOf("theirs", "others", "unnamed", "first"))
 	})
-	t.Run("When one cannot be read, it should not be taken for gone", func(t *testing.T) {
+	t.Run("When one object cannot be read, it should return an error and not treat it as deleted", func(t *testing.T) {
 		g := NewWithT(t)
 		c := fake.NewClientBuilder().WithObjects(there...).WithInterceptorFuncs(interceptor.Funcs{
 			Get: func(ctx context.Context, c client.WithWatch, key client.ObjectKey, obj client.Object, opts ...client.GetOption) error {

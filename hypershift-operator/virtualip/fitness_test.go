@@ -24,7 +24,7 @@ func TestServersOnTheNode(t *testing.T) {
 	var well, ill atomic.Int32
 	well.Store(http.StatusOK)
 	ill.Store(http.StatusServiceUnavailable)
-	t.Run("When it never answered, it should be taken for not being there", func(t *testing.T) {
+	t.Run("When the server never responded, the check should succeed", func(t *testing.T) {
 		g, gone := NewWithT(t), server(t, &well)
 		check := Answers(gone.URL)
 		gone.Close()
@@ -32,14 +32,14 @@ func TestServersOnTheNode(t *testing.T) {
 			g.Expect(check(t.Context())).To(Succeed())
 		}
 	})
-	t.Run("When it says that it is ill, that should count from its first answer", func(t *testing.T) {
+	t.Run("When the first response is unhealthy, the check should fail", func(t *testing.T) {
 		g, s := NewWithT(t), server(t, &ill)
 		check := Answers(s.URL)
 		g.Expect(check(t.Context())).To(MatchError(And(ContainSubstring(s.URL), ContainSubstring("503"))))
 		ill.Store(http.StatusOK)
 		g.Expect(check(t.Context())).To(Succeed(), "it is well again")
 	})
-	t.Run("When it was there and goes, that should count, even if it had only been ill", func(t *testing.T) {
+	t.Run("When a server responded before and stops, the check should fail even if it was unhealthy", func(t *testing.T) {
 		for _, status := range []int32{http.StatusOK, http.StatusInternalServerError} {
 			var says atomic.Int32
 			says.Store(status)
@@ -50,7 +50,7 @@ func TestServersOnTheNode(t *testing.T) {
 			g.Expect(check(t.Context())).To(MatchError(ContainSubstring("no longer responding")))
 		}
 	})
-	t.Run("When two are asked, each should be known by itself", func(t *testing.T) {
+	t.Run("When two servers are checked, it should track each separately", func(t *testing.T) {
 		g, first, second := NewWithT(t), server(t, &well), server(t, &well)
 		one, other := Answers(first.URL), Answers(second.URL)
 		g.Expect(one(t.Context())).To(Succeed())
@@ -59,7 +59,7 @@ func TestServersOnTheNode(t *testing.T) {
 		g.Expect(one(t.Context())).NotTo(Succeed())
 		g.Expect(other(t.Context())).To(Succeed())
 	})
-	t.Run("When the URL is none, it should name it", func(t *testing.T) {
+	t.Run("When the URL is invalid, it should return an error that names the URL", func(t *testing.T) {
 		NewWithT(t).Expect(Answers("http://a b")(context.Background())).To(MatchError(ContainSubstring("health check http://a b")))
 	})
 }

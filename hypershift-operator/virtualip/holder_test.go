@@ -26,14 +26,14 @@ func TestHolder(t *testing.T) {
 		name, lease string
 		run         func(w *world, a, b *node)
 	}{
-		{"When the holder is stopped, the other should have the addresses at once, and neighbours should know", "stopped", stopped},
-		{"When the holder is killed, its kernel should take the addresses off before the other has them", "killed", func(w *world, a, b *node) { struck(w, a, b, syscall.SIGKILL) }},
-		{"When the holder stands still, its kernel should take the addresses off before the other has them", "still", func(w *world, a, b *node) { struck(w, a, b, syscall.SIGSTOP) }},
-		{"When the holder does not reach the API, the other should take the addresses", "cut", cutOff},
-		{"When nobody reaches the API, nobody should have the addresses until it is back", "away", away},
-		{"When the holder's health check fails, the other should take the addresses and keep them", "sick", sick},
-		{"When the holder's cable is pulled, the other should take the addresses", "cable", cable},
-		{"When an address was left on a node that does not hold it, it should go", "left", left},
+		{"When the holder is stopped, the other node should take over at once and announce the addresses", "stopped", stopped},
+		{"When the holder is killed, its kernel should remove the addresses before the other node takes over", "killed", func(w *world, a, b *node) { struck(w, a, b, syscall.SIGKILL) }},
+		{"When the holder is frozen, its kernel should remove the addresses before the other node takes over", "still", func(w *world, a, b *node) { struck(w, a, b, syscall.SIGSTOP) }},
+		{"When the holder loses the API server, the other node should take the addresses", "cut", cutOff},
+		{"When both nodes lose the API server, neither should have the addresses until it is back", "away", away},
+		{"When the holder's health check fails, the other node should take the addresses and keep them", "sick", sick},
+		{"When the holder's link goes down, the other node should take the addresses", "cable", cable},
+		{"When a node without the Lease has a leftover address, it should remove the address", "left", left},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			t.Parallel()

@@ -119,11 +119,11 @@ func TestOrder(t *testing.T) {
 		want    []string
 	}{
 		{
-			name: "When it is stopped, the address should go before the Lease is given up", until: "announced",
+			name: "When the holder is stopped, it should remove the address before it releases the Lease", until: "announced",
 			want: []string{"dropped", "lease taken", "held", "announced", "dropped", "lease given up", "dropped"},
 		},
 		{
-			name: "When the address cannot be put on, the Lease should be left to others", refuses: errors.New("no such device"), until: "lease given up",
+			name: "When the address cannot be assigned, it should release the Lease", refuses: errors.New("no such device"), until: "lease given up",
 			want: []string{"dropped", "lease taken", "held", "dropped", "lease given up", "dropped"},
 		},
 	} {

@@ -45,11 +45,11 @@ func TestRenewed(t *testing.T) {
 		// keeps is how long the kernel keeps the address after the renewal was requested; zero if it is not assigned.
 		keeps time.Duration
 	}{
-		"When all is quick, the address should be kept for its time":                 {told: []time.Duration{4 * time.Second}, keeps: 4 * time.Second},
-		"When the API was slow, the address should be kept for what is left":         {asked: 2 * time.Second, told: []time.Duration{2 * time.Second}, keeps: 4 * time.Second},
-		"When the API was too slow, the address should not be put on":                {asked: 5 * time.Second},
-		"When the process stood still a moment, the kernel should be told anew":      {stills: []time.Duration{2 * time.Second}, told: []time.Duration{4 * time.Second, 2 * time.Second}, keeps: 4 * time.Second},
-		"When it stood still until others may have the Lease, the address should go": {stills: []time.Duration{7 * time.Second}, told: []time.Duration{4 * time.Second}},
+		"When nothing is delayed, it should assign the address for the full lifetime":           {told: []time.Duration{4 * time.Second}, keeps: 4 * time.Second},
+		"When the API server was slow, it should assign the address for the remaining lifetime": {asked: 2 * time.Second, told: []time.Duration{2 * time.Second}, keeps: 4 * time.Second},
+		"When the API server was too slow, it should not assign the address":                    {asked: 5 * time.Second},
+		"When the process was paused briefly, it should shorten the lifetime in the kernel":     {stills: []time.Duration{2 * time.Second}, told: []time.Duration{4 * time.Second, 2 * time.Second}, keeps: 4 * time.Second},
+		"When the process was paused until the Lease expired, it should remove the address":     {stills: []time.Duration{7 * time.Second}, told: []time.Duration{4 * time.Second}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {

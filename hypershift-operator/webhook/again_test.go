@@ -44,10 +44,10 @@ func TestAgain(t *testing.T) {
 			s.Expect(s.reconcile()).To(Equal(recheck))
 		})
 	}
-	t.Run("When there is nobody to tell it should look at its certificates alone", func(t *testing.T) {
+	t.Run("When there are no webhooks or CRDs, it should only recheck its certificates", func(t *testing.T) {
 		NewWithT(t).Expect(newWorld(t).reconcile()).To(Equal(recheck))
 	})
-	t.Run("When one of several trusts the authority before, whichever that is, it should come back", func(t *testing.T) {
+	t.Run("When one of several CRDs still trusts the previous CA, it should requeue for its removal", func(t *testing.T) {
 		for _, stale := range []string{"a", "b"} {
 			s := newWorld(t, crd("a", operatorNamespace), crd("b", operatorNamespace))
 			s.reconcile()
@@ -78,7 +78,7 @@ func TestTellsEach(t *testing.T) {
 }
 
 func TestKindChangedMeanwhile(t *testing.T) {
-	t.Run("When somebody writes a kind between reading it and telling it, it should be read anew", func(t *testing.T) {
+	t.Run("When a CRD changes between read and write, it should conflict and be read again", func(t *testing.T) {
 		s := newWorld(t, crd("ours", operatorNamespace))
 		whole := s.cert.Reader
 		s.cert.Reader = interceptor.NewClient(s.client.(client.WithWatch), interceptor.Funcs{

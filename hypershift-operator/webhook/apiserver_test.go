@@ -93,7 +93,7 @@ func TestWithAPIServer(t *testing.T) {
 	}
 	g.Eventually(works, patience, tick).Should(Succeed())
 
-	t.Run("When a client offers HTTP/2 it should be served HTTP/1.1", func(t *testing.T) {
+	t.Run("When a client offers HTTP/2, it should negotiate HTTP/1.1", func(t *testing.T) {
 		g := NewWithT(t)
 		dialer := &tls.Dialer{Config: &tls.Config{NextProtos: []string{"h2", "http/1.1"}, InsecureSkipVerify: true}}
 		connection, err := dialer.DialContext(ctx, "tcp", fmt.Sprintf("localhost:%d", port))
@@ -102,7 +102,7 @@ func TestWithAPIServer(t *testing.T) {
 		g.Expect(connection.(*tls.Conn).ConnectionState().NegotiatedProtocol).To(Equal("http/1.1"))
 	})
 
-	t.Run("When a NodePool names no release it should get its cluster's", func(t *testing.T) {
+	t.Run("When a NodePool has no release, it should get the release of its cluster", func(t *testing.T) {
 		g := NewWithT(t)
 		g.Expect(c.Create(ctx, pool("small", fixture.ClusterName))).To(Succeed())
 		got := &hyperv1.NodePool{}
@@ -114,7 +114,7 @@ func TestWithAPIServer(t *testing.T) {
 		g.Expect(got.Spec.Arch).To(Equal("amd64"))
 	})
 
-	t.Run("When it is applied again it should keep what it has, whatever became of the cluster", func(t *testing.T) {
+	t.Run("When a NodePool is applied again, it should keep its release after a cluster upgrade", func(t *testing.T) {
 		g := NewWithT(t)
 		apply := func() error {
 			return c.Apply(ctx, client.ApplyConfigurationFromUnstructured(pool("applied", fixture.ClusterName)), client.FieldOwner("user"), client.ForceOwnership)
@@ -131,13 +131,13 @@ func TestWithAPIServer(t *testing.T) {
 		g.Expect(got.Spec.Release.Image).To(Equal(fixture.ReleaseImage), "an upgrade is the user's choice")
 	})
 
-	t.Run("When its cluster does not exist it should be refused by the schema", func(t *testing.T) {
+	t.Run("When the cluster of a NodePool does not exist, the schema should reject it", func(t *testing.T) {
 		g := NewWithT(t)
 		err := c.Create(ctx, pool("orphan", "nobody"))
 		g.Expect(err).To(MatchError(And(ContainSubstring("spec.release: Required value"), ContainSubstring("spec.management: Required value"))))
 	})
 
-	t.Run("When a HostedCluster leaves out the address of its node ports it should get the first Ready node's", func(t *testing.T) {
+	t.Run("When a HostedCluster has no node port address, it should get the address of the first Ready node", func(t *testing.T) {
 		g := NewWithT(t)
 		raw, err := runtime.DefaultUnstructuredConverter.ToUnstructured(fixture.HostedCluster("clusters"))
 		g.Expect(err).NotTo(HaveOccurred())
@@ -162,7 +162,7 @@ func TestWithAPIServer(t *testing.T) {
 		g.Expect(string(got)).To(ContainSubstring(`"nodePort":{"address":"10.0.0.7"`))
 	})
 
-	t.Run("When the authority is replaced the API server should follow", func(t *testing.T) {
+	t.Run("When the CA is replaced, the webhook configuration should be updated", func(t *testing.T) {
 		g := NewWithT(t)
 		secret := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: operatorNamespace, Name: caSecret}}
 		bundle := func(g Gomega) string {
@@ -178,7 +178,7 @@ func TestWithAPIServer(t *testing.T) {
 		g.Eventually(works, patience, tick).Should(Succeed())
 	})
 
-	t.Run("When somebody overwrites the authority in the configuration it should be set again", func(t *testing.T) {
+	t.Run("When a user clears the CA bundle, it should be set again", func(t *testing.T) {
 		g := NewWithT(t)
 		config := &admissionv1.MutatingWebhookConfiguration{}
 		g.Expect(c.Get(ctx, client.ObjectKey{Name: operatorwebhook.Name}, config)).To(Succeed())
@@ -190,7 +190,7 @@ func TestWithAPIServer(t *testing.T) {
 		}, patience, tick).Should(Succeed())
 	})
 
-	t.Run("When the operator is down it should block nobody", func(t *testing.T) {
+	t.Run("When the operator is down, it should not block complete objects", func(t *testing.T) {
 		g := NewWithT(t)
 		stop()
 		complete := fixture.NodePool("clusters")

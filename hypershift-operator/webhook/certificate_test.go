@@ -76,7 +76,7 @@ func (s world) trusted() *x509.Certificate {
 }
 
 func TestCertificate(t *testing.T) {
-	t.Run("When nothing is there it should make it, and write no more once it is settled", func(t *testing.T) {
+	t.Run("When no Secrets exist, it should create the CA and certificate, and then not write again", func(t *testing.T) {
 		s := newWorld(t, operatorwebhook.Configuration(operatorNamespace))
 		_, err := s.cert.Serving(nil)
 		s.Expect(err).To(MatchError(ContainSubstring("not made yet")))
@@ -95,7 +95,7 @@ func TestCertificate(t *testing.T) {
 		s.Expect(*s.writes).To(Equal(writes))
 	})
 
-	t.Run("When another replica has made it, it should serve the same", func(t *testing.T) {
+	t.Run("When another replica has created the certificate, it should serve the same one", func(t *testing.T) {
 		s := newWorld(t, operatorwebhook.Configuration(operatorNamespace))
 		s.reconcile()
 		first, writes := s.trusted(), *s.writes
@@ -105,7 +105,7 @@ func TestCertificate(t *testing.T) {
 		s.Expect(*s.writes).To(Equal(writes))
 	})
 
-	t.Run("When somebody broke the authority it should make another one, which its single client learns at once", func(t *testing.T) {
+	t.Run("When the CA Secret is corrupt, it should create a new CA and update the webhook configuration", func(t *testing.T) {
 		s := newWorld(t, operatorwebhook.Configuration(operatorNamespace))
 		s.reconcile()
 		old := s.secret(caSecret)
@@ -117,7 +117,7 @@ func TestCertificate(t *testing.T) {
 		s.trusted()
 	})
 
-	t.Run("When the certificate is about to expire it should be renewed under the same authority", func(t *testing.T) {
+	t.Run("When the certificate is about to expire, it should be renewed by the same CA", func(t *testing.T) {
 		s := newWorld(t, operatorwebhook.Configuration(operatorNamespace))
 		s.reconcile()
 		old, ca := s.trusted(), s.secret(caSecret)
@@ -130,7 +130,7 @@ func TestCertificate(t *testing.T) {
 		s.Expect(s.secret(caSecret).Data).To(Equal(ca.Data))
 	})
 
-	t.Run("When the authority is about to expire it should be replaced, with all that hangs on it", func(t *testing.T) {
+	t.Run("When the CA is about to expire, it should be replaced together with the certificate", func(t *testing.T) {
 		s := newWorld(t, operatorwebhook.Configuration(operatorNamespace))
 		s.reconcile()
 		old, ca := s.trusted(), s.secret(caSecret)
@@ -142,7 +142,7 @@ func TestCertificate(t *testing.T) {
 	})
 
 	for _, name := range []string{caSecret, servingSecret} {
-		t.Run("When somebody deletes or spoils Secret "+name+" it should come back", func(t *testing.T) {
+		t.Run("When a user deletes or corrupts Secret "+name+" it should come back", func(t *testing.T) {
 			s := newWorld(t, operatorwebhook.Configuration(operatorNamespace))
 			s.reconcile()
 			old := s.trusted()
@@ -158,7 +158,7 @@ func TestCertificate(t *testing.T) {
 		})
 	}
 
-	t.Run("When there is no webhook configuration it should not make one", func(t *testing.T) {
+	t.Run("When there is no webhook configuration, it should not create one", func(t *testing.T) {
 		s := newWorld(t)
 		s.reconcile()
 		list := &admissionv1.MutatingWebhookConfigurationList{}
@@ -166,7 +166,7 @@ func TestCertificate(t *testing.T) {
 		s.Expect(list.Items).To(BeEmpty())
 	})
 
-	t.Run("When another replica writes first it should look again soon", func(t *testing.T) {
+	t.Run("When another replica writes first, it should requeue soon", func(t *testing.T) {
 		s := newWorld(t)
 		for _, first := range []error{
 			apierrors.NewAlreadyExists(schema.GroupResource{Resource: "secrets"}, caSecret),
@@ -205,7 +205,7 @@ func TestAuthorityOfTheConversion(t *testing.T) {
 	all := func() []client.Object {
 		return []client.Object{crd("ours", operatorNamespace), crd("foreign", "capi-system"), unconverted.DeepCopy(), another.DeepCopy(), operatorwebhook.Configuration(operatorNamespace)}
 	}
-	t.Run("When the operator converts it should be told, of its own kinds only and once", func(t *testing.T) {
+	t.Run("When the operator converts objects, it should set the CA bundle once and only in its own CRDs", func(t *testing.T) {
 		s := newWorld(t, all()...)
 		s.reconcile()
 		s.Expect(s.converts("ours")).To(Equal(s.secret(caSecret).Data[pki.CACertKey]))
@@ -216,7 +216,7 @@ func TestAuthorityOfTheConversion(t *testing.T) {
 		s.Expect(*s.writes).To(Equal(writes))
 	})
 
-	t.Run("When the authority is replaced the one before it should stay trusted for an hour, for replicas that still serve its certificate", func(t *testing.T) {
+	t.Run("When the CA is replaced, the CRDs should trust the previous one for another hour", func(t *testing.T) {
 		s := newWorld(t, all()...)
 		s.reconcile()
 		old, oldLeaf := s.converts("ours"), s.trusted()
@@ -240,7 +240,7 @@ func TestAuthorityOfTheConversion(t *testing.T) {
 		s.trusted()
 	})
 
-	t.Run("When what was trusted is no certificate it should go at once", func(t *testing.T) {
+	t.Run("When the CA bundle is not a certificate, it should be replaced at once", func(t *testing.T) {
 		broken := crd("ours", operatorNamespace)
 		broken.Spec.Conversion.Webhook.ClientConfig.CABundle = []byte("nonsense")
 		s := newWorld(t, broken)

@@ -186,7 +186,7 @@ func TestConversion(t *testing.T) {
 	w.awaitConversion(ctx)
 	key := func(name string) client.ObjectKey { return client.ObjectKey{Namespace: "default", Name: name} }
 
-	t.Run("When v1beta1 is written it should be read as v1beta2, and as v1beta1 again, with nothing lost", func(t *testing.T) {
+	t.Run("When an object is written as v1beta1, it should read as v1beta2 and back as v1beta1 without loss", func(t *testing.T) {
 		g := NewWithT(t)
 		g.Expect(w.old.Create(ctx, oldDeployment("old"))).To(Succeed())
 		stored := &clusterv1.MachineDeployment{}
@@ -200,7 +200,7 @@ func TestConversion(t *testing.T) {
 		g.Expect(again.Spec.Template.Spec).To(Equal(oldDeployment("old").Spec.Template.Spec))
 	})
 
-	t.Run("When v1beta2 is written a watch of v1beta1 should tell, with the version of what it points at", func(t *testing.T) {
+	t.Run("When an object is written as v1beta2, a v1beta1 watch should report it with v1beta1 references", func(t *testing.T) {
 		g := NewWithT(t)
 		watching, err := client.NewWithWatch(w.config, client.Options{Scheme: w.old.Scheme()})
 		g.Expect(err).NotTo(HaveOccurred())
@@ -225,7 +225,7 @@ func TestConversion(t *testing.T) {
 			schema.GroupVersionKind{Group: "infrastructure.cluster.x-k8s.io", Version: "v1beta1", Kind: "MaasMachineTemplate"}))
 	})
 
-	t.Run("When a kind is installed anew, the API server should hear of the authority again", func(t *testing.T) {
+	t.Run("When a CRD is reinstalled, it should set the CA bundle again", func(t *testing.T) {
 		g := NewWithT(t)
 		g.Eventually(func() error {
 			crd := &apiextensionsv1.CustomResourceDefinition{}
@@ -240,7 +240,7 @@ func TestConversion(t *testing.T) {
 		}, patience, tick).Should(Succeed())
 	})
 
-	t.Run("When the authority is replaced no read should fail, whichever replica answers", func(t *testing.T) {
+	t.Run("When the CA is replaced, conversion should work with every replica", func(t *testing.T) {
 		g := NewWithT(t)
 		before := w.authorities(ctx, g)
 		g.Expect(w.stored.Delete(ctx, &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: operatorNamespace, Name: caSecret}})).To(Succeed())
@@ -254,7 +254,7 @@ func TestConversion(t *testing.T) {
 		}, patience, tick).Should(Succeed())
 	})
 
-	t.Run("When no operator answers, what speaks v1beta2 should go on", func(t *testing.T) {
+	t.Run("When the operator is down, v1beta2 clients should still work", func(t *testing.T) {
 		g := NewWithT(t)
 		stop()
 		second()

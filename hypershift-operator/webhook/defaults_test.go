@@ -69,47 +69,47 @@ func TestNodePoolDefaults(t *testing.T) {
 		object, want string
 	}{
 		{
-			"When all is absent it should take what the cluster and its platform say", maas,
+			"When all fields are absent, it should use the values of the cluster and its platform", maas,
 			`{"spec":{"clusterName":"demo"}}`,
 			`{"spec":{"clusterName":"demo",` + release + `,"platform":{"type":"MAAS"},"management":{"upgradeType":"Replace"}}}`,
 		},
 		{
-			"When the platform is another one it should upgrade in its way", none,
+			"When the platform is not MAAS, it should use the upgrade type of that platform", none,
 			`{"spec":{"clusterName":"demo"}}`,
 			`{"spec":{"clusterName":"demo",` + release + `,"platform":{"type":"None"},"management":{"upgradeType":"InPlace"}}}`,
 		},
 		{
-			"When a Go client sends empty values it should fill them, and keep what stands beside", maas,
+			"When a Go client sends empty values, it should set them and keep the other fields", maas,
 			`{"spec":{"clusterName":"demo","release":{"image":""},"platform":{"type":"","maas":{"minCpu":4}},"management":{"upgradeType":"","autoRepair":true}}}`,
 			`{"spec":{"clusterName":"demo",` + release + `,"platform":{"type":"MAAS","maas":{"minCpu":4}},"management":{"upgradeType":"Replace","autoRepair":true}}}`,
 		},
 		{
-			"When all is given it should change nothing", maas,
+			"When all fields are set, it should change nothing", maas,
 			`{"spec":{"clusterName":"demo","release":{"image":"mine"},"platform":{"type":"None"},"management":{"upgradeType":"InPlace"}}}`,
 			`{"spec":{"clusterName":"demo","release":{"image":"mine"},"platform":{"type":"None"},"management":{"upgradeType":"InPlace"}}}`,
 		},
 		{
-			"When the cluster is missing it should still know the platform's upgrade type", reader(),
+			"When the cluster is missing, it should still set the upgrade type of the platform", reader(),
 			`{"spec":{"clusterName":"demo","platform":{"type":"Agent"}}}`,
 			`{"spec":{"clusterName":"demo","platform":{"type":"Agent"},"management":{"upgradeType":"InPlace"}}}`,
 		},
 		{
-			"When the cluster is in another namespace it should not be taken", reader(fixture.HostedCluster("elsewhere")),
+			"When the cluster is in another namespace, it should change nothing", reader(fixture.HostedCluster("elsewhere")),
 			`{"spec":{"clusterName":"demo"}}`, `{"spec":{"clusterName":"demo"}}`,
 		},
-		{"When no cluster is named it should change nothing", maas, `{"spec":{"replicas":1}}`, `{"spec":{"replicas":1}}`},
+		{"When no cluster is named, it should change nothing", maas, `{"spec":{"replicas":1}}`, `{"spec":{"replicas":1}}`},
 		{
-			"When values have the wrong type it should leave them to the validation", maas,
+			"When values have the wrong type, it should leave them for validation", maas,
 			`{"spec":{"clusterName":"demo","release":"x","platform":{"type":7},"management":[]}}`,
 			`{"spec":{"clusterName":"demo","release":"x","platform":{"type":7},"management":[]}}`,
 		},
 		{
-			"When the platform is unknown it should not guess", maas,
+			"When the platform is unknown, it should not set an upgrade type", maas,
 			`{"spec":{"clusterName":"demo","release":{"image":"mine"},"platform":{"type":"Other"}}}`,
 			`{"spec":{"clusterName":"demo","release":{"image":"mine"},"platform":{"type":"Other"}}}`,
 		},
 		{
-			"When a number is large it should stay exact", maas,
+			"When a number is large, it should keep its exact value", maas,
 			`{"spec":{"generation":9007199254740993}}`, `{"spec":{"generation":9007199254740993}}`,
 		},
 	}
@@ -142,20 +142,20 @@ func TestHostedClusterDefaults(t *testing.T) {
 		object, want string
 	}{
 		{
-			"When node ports have no address it should be that of the first Ready node",
+			"When node ports have no address, it should use the address of the first Ready node",
 			services(`{"type":"NodePort"}`, `{"type":"NodePort","nodePort":{"port":30001}}`, `{"type":"NodePort","nodePort":{"address":""}}`),
 			services(`{"type":"NodePort","nodePort":{"address":"10.0.0.2"}}`, `{"type":"NodePort","nodePort":{"port":30001,"address":"10.0.0.2"}}`, `{"type":"NodePort","nodePort":{"address":"10.0.0.2"}}`),
 		},
 		{
-			"When a service has an address or another type it should stay as it is",
+			"When a service has an address or another type, it should not change the service",
 			services(`{"type":"NodePort","nodePort":{"address":"api.example"}}`, `{"type":"LoadBalancer"}`, `{"type":"Route"}`),
 			services(`{"type":"NodePort","nodePort":{"address":"api.example"}}`, `{"type":"LoadBalancer"}`, `{"type":"Route"}`),
 		},
 		{
-			"When values have the wrong type it should leave them to the validation",
+			"When values have the wrong type, it should leave them for validation",
 			services(`{"type":"NodePort","nodePort":7}`, `"NodePort"`), services(`{"type":"NodePort","nodePort":7}`, `"NodePort"`),
 		},
-		{"When services is no list it should leave it to the validation", `{"spec":{"services":{"a":1}}}`, `{"spec":{"services":{"a":1}}}`},
+		{"When services is not a list, it should leave it for validation", `{"spec":{"services":{"a":1}}}`, `{"spec":{"services":{"a":1}}}`},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
@@ -165,14 +165,14 @@ func TestHostedClusterDefaults(t *testing.T) {
 			g.Expect(response.Warnings).To(BeEmpty())
 		})
 	}
-	t.Run("When every node port has an address no node should be needed", func(t *testing.T) {
+	t.Run("When every node port has an address, it should not need a node", func(t *testing.T) {
 		object := services(`{"type":"NodePort","nodePort":{"address":"api.example"}}`)
 		got, response := answer(t, handler{reader(), hostedClusterDefaults}, object)
 		g := NewWithT(t)
 		g.Expect(got).To(MatchJSON(object))
 		g.Expect(response.Warnings).To(BeEmpty())
 	})
-	t.Run("When no node is Ready it should say so and let the validation decide", func(t *testing.T) {
+	t.Run("When no node is Ready, it should return a warning and leave the object for validation", func(t *testing.T) {
 		g := NewWithT(t)
 		object := services(`{"type":"NodePort"}`)
 		got, response := answer(t, handler{reader(node("a", "10.0.0.1", corev1.ConditionUnknown)), hostedClusterDefaults}, object)
@@ -187,13 +187,13 @@ func TestHandlerNeverRefuses(t *testing.T) {
 			return errors.New("connection refused")
 		},
 	})
-	t.Run("When the cluster cannot be read it should warn and set what it can", func(t *testing.T) {
+	t.Run("When the cluster cannot be read, it should return a warning and set the other defaults", func(t *testing.T) {
 		g := NewWithT(t)
 		got, response := answer(t, handler{broken, nodePoolDefaults}, `{"spec":{"clusterName":"demo","platform":{"type":"MAAS"}}}`)
 		g.Expect(got).To(MatchJSON(`{"spec":{"clusterName":"demo","platform":{"type":"MAAS"},"management":{"upgradeType":"Replace"}}}`))
 		g.Expect(response.Warnings).To(ConsistOf(And(ContainSubstring("HostedCluster clusters/demo"), ContainSubstring("connection refused"))))
 	})
-	t.Run("When the object is no JSON it should warn", func(t *testing.T) {
+	t.Run("When the object is not JSON, it should return a warning", func(t *testing.T) {
 		_, response := answer(t, handler{broken, nodePoolDefaults}, `{`)
 		g := NewWithT(t)
 		g.Expect(response.Warnings).To(ConsistOf(ContainSubstring("decoding the object")))

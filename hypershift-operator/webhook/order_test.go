@@ -35,16 +35,16 @@ func TestAuthorityIsToldFirst(t *testing.T) {
 			}
 			return c.Get(ctx, key, obj, opts...)
 		}}, "reading MutatingWebhookConfiguration"},
-		{"When it cannot be written", interceptor.Funcs{Update: func(ctx context.Context, c client.WithWatch, obj client.Object, opts ...client.UpdateOption) error {
+		{"When the webhook configuration cannot be written", interceptor.Funcs{Update: func(ctx context.Context, c client.WithWatch, obj client.Object, opts ...client.UpdateOption) error {
 			if _, is := obj.(*admissionv1.MutatingWebhookConfiguration); is {
 				return down
 			}
 			return c.Update(ctx, obj, opts...)
 		}}, "setting the authority in MutatingWebhookConfiguration"},
-		{"When Cluster API's kinds cannot be listed", interceptor.Funcs{List: func(context.Context, client.WithWatch, client.ObjectList, ...client.ListOption) error {
+		{"When Cluster API's CRDs cannot be listed", interceptor.Funcs{List: func(context.Context, client.WithWatch, client.ObjectList, ...client.ListOption) error {
 			return down
 		}}, "listing Cluster API's CRDs"},
-		{"When one of them cannot be written", interceptor.Funcs{Patch: func(ctx context.Context, c client.WithWatch, obj client.Object, patch client.Patch, opts ...client.PatchOption) error {
+		{"When a Cluster API CRD cannot be written", interceptor.Funcs{Patch: func(ctx context.Context, c client.WithWatch, obj client.Object, patch client.Patch, opts ...client.PatchOption) error {
 			if _, is := obj.(*apiextensionsv1.CustomResourceDefinition); is {
 				return down
 			}
@@ -70,7 +70,7 @@ func TestAuthorityIsToldFirst(t *testing.T) {
 			s.Expect(s.trusted().Equal(served)).To(BeFalse(), "the next pass ends the work")
 		})
 	}
-	t.Run("When only one of the two is told, the other should be tried all the same", func(t *testing.T) {
+	t.Run("When the webhook configuration cannot be updated, it should still update the CRDs", func(t *testing.T) {
 		s := newWorld(t, crd("ours", operatorNamespace), operatorwebhook.Configuration(operatorNamespace))
 		s.cert.Client = interceptor.NewClient(s.client.(client.WithWatch), interceptor.Funcs{
 			Update: func(context.Context, client.WithWatch, client.Object, ...client.UpdateOption) error { return down }})
@@ -80,7 +80,7 @@ func TestAuthorityIsToldFirst(t *testing.T) {
 		_, err = s.cert.Serving(nil)
 		s.Expect(err).To(MatchError(ContainSubstring("not made yet")))
 	})
-	t.Run("When a Secret cannot be written, nothing should be announced that nobody has", func(t *testing.T) {
+	t.Run("When a Secret cannot be written, it should not set the CA bundle", func(t *testing.T) {
 		for _, secret := range []string{caSecret, servingSecret} {
 			s := newWorld(t, operatorwebhook.Configuration(operatorNamespace))
 			s.cert.Client = interceptor.NewClient(s.client.(client.WithWatch), interceptor.Funcs{
@@ -123,14 +123,14 @@ func TestBundle(t *testing.T) {
 		young bool
 		want  string
 	}{
-		{"When nothing was trusted, it should be the authority", "", true, joined(second)},
-		{"When another was trusted, it should stay while the authority is young", joined(first), true, joined(second, first)},
-		{"When both are trusted already, they should stay as they are", joined(second, first), true, joined(second, first)},
-		{"When they are there the other way round, the authority should come first", joined(first, second), true, joined(second, first)},
-		{"When two were trusted before, only the latest should stay", joined(first, third), true, joined(second, first)},
-		{"When the hour is over, it should be the authority alone", joined(second, first), false, joined(second)},
-		{"When it is alone and young, it should stay alone", joined(second), true, joined(second)},
-		{"When somebody wrote a key there, it should go", "-----BEGIN EC PRIVATE KEY-----\nAAAA\n-----END EC PRIVATE KEY-----\n", true, joined(second)},
+		{"When no CA was trusted, it should return the current CA", "", true, joined(second)},
+		{"When another CA was trusted, it should keep that CA while the current one is new", joined(first), true, joined(second, first)},
+		{"When both CAs are already trusted, it should change nothing", joined(second, first), true, joined(second, first)},
+		{"When both CAs are in reverse order, it should put the current CA first", joined(first, second), true, joined(second, first)},
+		{"When two other CAs were trusted, it should keep only the latest", joined(first, third), true, joined(second, first)},
+		{"When the overlap is over, it should return only the current CA", joined(second, first), false, joined(second)},
+		{"When only the current CA is trusted, it should change nothing", joined(second), true, joined(second)},
+		{"When the bundle contains a private key, it should remove the key", "-----BEGIN EC PRIVATE KEY-----\nAAAA\n-----END EC PRIVATE KEY-----\n", true, joined(second)},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			NewWithT(t).Expect(string(bundle(second, []byte(tc.now), tc.young))).To(Equal(tc.want))

@@ -118,7 +118,7 @@ func (w *world) madeFor(machine string) []corev1.Secret {
 
 func TestCredentials(t *testing.T) {
 	config, c := start(t)
-	t.Run("When a machine asks, it should be somebody who may ask for a certificate, for an hour and for this machine", func(t *testing.T) {
+	t.Run("When a machine requests its payload, it should get its own bootstrap token for one hour", func(t *testing.T) {
 		w := newWorld(t, config, c, "workers-a")
 		got := w.kubeconfig("workers-a")
 		w.Expect(got.CertData).To(BeEmpty(), "what all machines have in common is not served")
@@ -129,13 +129,13 @@ func TestCredentials(t *testing.T) {
 		w.Expect(secrets).To(HaveLen(1))
 		w.Expect(string(secrets[0].Data["expiration"])).To(Equal(w.clock.Now().Add(time.Hour).UTC().Format(time.RFC3339)))
 	})
-	t.Run("When two machines ask, each should get what is its own", func(t *testing.T) {
+	t.Run("When two machines request their payloads, each should get its own token", func(t *testing.T) {
 		w := newWorld(t, config, c, "two-a", "two-b")
 		w.Expect(w.kubeconfig("two-a").BearerToken).NotTo(Equal(w.kubeconfig("two-b").BearerToken))
 		w.Expect(w.madeFor("two-a")).To(HaveLen(1))
 		w.Expect(w.madeFor("two-b")).To(HaveLen(1))
 	})
-	t.Run("When a machine asks again, it should be served again, and not fill the guest", func(t *testing.T) {
+	t.Run("When a machine requests its payload again, it should get the same token for a while", func(t *testing.T) {
 		w := newWorld(t, config, c, "again-a")
 		first := w.kubeconfig("again-a").BearerToken
 		w.Expect(w.kubeconfig("again-a").BearerToken).To(Equal(first))
@@ -143,7 +143,7 @@ func TestCredentials(t *testing.T) {
 		w.clock.SetTime(w.clock.Now().Add(2 * time.Minute))
 		w.Expect(w.kubeconfig("again-a").BearerToken).NotTo(Equal(first), "the first may have been used up by now")
 	})
-	t.Run("When the machine is a node, it should get no credentials", func(t *testing.T) {
+	t.Run("When the Machine already has a Node, it should get no credentials", func(t *testing.T) {
 		w := newWorld(t, config, c, "joined-a")
 		machine := &clusterv1.Machine{}
 		w.Expect(c.Get(t.Context(), client.ObjectKey{Namespace: w.namespace, Name: "joined-a"}, machine)).To(Succeed())
@@ -153,7 +153,7 @@ func TestCredentials(t *testing.T) {
 		w.Expect([]string{got.BearerToken, string(got.CertData), string(got.KeyData)}).To(HaveEach(BeEmpty()))
 		w.Expect(w.madeFor("joined-a")).To(BeEmpty())
 	})
-	t.Run("When there is no such machine, nothing should be made", func(t *testing.T) {
+	t.Run("When the Machine does not exist, it should not create a token", func(t *testing.T) {
 		w := newWorld(t, config, c)
 		_, err := w.credentials.Payload(t.Context(), token.Entry{Payload: w.payload, Machine: "gone-a"})
 		w.Expect(err).To(MatchError(ErrNoMachine))
@@ -163,18 +163,18 @@ func TestCredentials(t *testing.T) {
 
 func TestCredentialsOfAPool(t *testing.T) {
 	config, c := start(t)
-	t.Run("When a machine was installed with its pool's token, it should get a token that the first to use it keeps", func(t *testing.T) {
+	t.Run("When a machine uses the token of its pool, each request should get a new bootstrap token", func(t *testing.T) {
 		w := newWorld(t, config, c, "older-a")
 		got := w.kubeconfig("")
 		w.Expect(got.CertData).To(BeEmpty())
 		w.Expect(w.whoami(got).Username).To(HavePrefix("system:bootstrap:"))
 		w.Expect(w.kubeconfig("").BearerToken).NotTo(Equal(got.BearerToken), "another machine may be asking")
 	})
-	t.Run("When nobody makes Machines, machines should join with what they have in common", func(t *testing.T) {
+	t.Run("When there are no Machines, it should serve the common bootstrap credentials", func(t *testing.T) {
 		w := newWorld(t, config, c)
 		w.Expect(w.kubeconfig("").CertData).To(Equal(config.CertData))
 	})
-	t.Run("When somebody has the pool's token, he should not fill the guest with Secrets", func(t *testing.T) {
+	t.Run("When a client requests many payloads with the pool's token, it should limit the number of Secrets", func(t *testing.T) {
 		w := newWorld(t, config, c, "flood-a")
 		var err error
 		asked := 0
@@ -204,9 +204,9 @@ func TestNoCredentialsAreBetterThanCommonOnes(t *testing.T) {
 		machine     string
 		says        string
 	}{
-		"the guest is away":                               {New(away, c, w.namespace, w.clock), "workers-a", "make a bootstrap token in the guest: the guest is away"},
-		"the management cluster is away":                  {New(c, broken, w.namespace, w.clock), "workers-a", "read Machine " + w.namespace + "/workers-a"},
-		"the management cluster is away for older tokens": {New(c, broken, w.namespace, w.clock), "", "list the Machines of namespace " + w.namespace},
+		"the hosted cluster is unreachable":                     {New(away, c, w.namespace, w.clock), "workers-a", "make a bootstrap token in the guest: the guest is away"},
+		"the management cluster is unreachable":                 {New(c, broken, w.namespace, w.clock), "workers-a", "read Machine " + w.namespace + "/workers-a"},
+		"the management cluster is unreachable for pool tokens": {New(c, broken, w.namespace, w.clock), "", "list the Machines of namespace " + w.namespace},
 	} {
 		t.Run("When "+name+", nothing should be served", func(t *testing.T) {
 			g := NewWithT(t)

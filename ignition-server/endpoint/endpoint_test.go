@@ -88,27 +88,27 @@ func TestEndpoint(t *testing.T) {
 		body                              string
 		served, missed                    int
 	}{
-		{"When the token is known it should give the payload", "GET", "/ignition", bearer(knownToken), 200, `{"ignition":{}}`, 1, 0},
-		{"When the path goes on without a slash it should give the payload", "GET", "/ignition-x", bearer(knownToken), 200, `{"ignition":{}}`, 1, 0},
-		{"When the token is unknown it should ask to try again", "GET", "/ignition", bearer("other"), 511, "no node configuration", 0, 1},
-		{"When there is no token it should refuse", "GET", "/ignition", "", 401, "Authorization", 0, 0},
-		{"When the scheme is another it should refuse", "GET", "/ignition", "Basic abc", 401, "Authorization", 0, 0},
-		{"When the token is not base64 it should refuse", "GET", "/ignition", "Bearer ***", 401, "Authorization", 0, 0},
-		{"When the token is empty it should refuse", "GET", "/ignition", "Bearer ", 401, "Authorization", 0, 0},
-		{"When the payload is damaged it should say so", "GET", "/ignition", bearer("damaged"), 500, "damaged", 0, 0},
-		{"When the token is a machine's it should give what is the machine's", "GET", "/ignition", bearer("workers-a"), 200, `{"machine":"workers-a"}`, 1, 0},
-		{"When a machine's credentials cannot be made it should ask to try again", "GET", "/ignition", bearer("unlucky"), 503, "creating the join credentials of this machine failed", 0, 0},
-		{"When the path goes deeper it should not be found", "GET", "/ignition/x", bearer(knownToken), 404, "", 0, 0},
-		{"When the path is another it should not be found", "GET", "/", bearer(knownToken), 404, "", 0, 0},
-		{"When it is asked for its health it should be well", "GET", "/healthz", "", 200, "", 0, 0},
-		{"When node-agent is asked for without a token it should refuse", "GET", "/node-agent/amd64", "", 401, "Authorization", 0, 0},
-		{"When node-agent is asked for with an unknown token it should ask to try again", "GET", "/node-agent/amd64", bearer("other"), 511, "no node configuration", 0, 1},
-		{"When there is no such architecture it should say which there are", "GET", "/node-agent/riscv64", bearer(knownToken), 404, "amd64 and arm64", 0, 0},
-		{"When the architecture is a path it should not be found", "GET", "/node-agent/../x", bearer(knownToken), 404, "", 0, 0},
-		{"When the image lacks node-agent it should say so", "GET", "/node-agent/arm64", bearer(knownToken), 500, "has no node-agent", 0, 0},
-		{"When the method is another it should refuse", "POST", "/ignition", bearer(knownToken), 405, "only GET", 0, 0},
-		{"When the method for node-agent is another it should refuse", "DELETE", "/node-agent/amd64", bearer(knownToken), 405, "only GET", 0, 0},
-		{"When the method for the configuration of a node is another it should refuse", "PUT", "/node-config/aaaa", bearer(knownToken), 405, "only GET", 0, 0},
+		{"When the token is known, it should serve the payload", "GET", "/ignition", bearer(knownToken), 200, `{"ignition":{}}`, 1, 0},
+		{"When the path has a suffix without a slash, it should serve the payload", "GET", "/ignition-x", bearer(knownToken), 200, `{"ignition":{}}`, 1, 0},
+		{"When the token is unknown, it should return a status that Ignition retries", "GET", "/ignition", bearer("other"), 511, "no node configuration", 0, 1},
+		{"When there is no token, it should reject the request", "GET", "/ignition", "", 401, "Authorization", 0, 0},
+		{"When the authorization scheme is not Bearer, it should reject the request", "GET", "/ignition", "Basic abc", 401, "Authorization", 0, 0},
+		{"When the token is not base64, it should reject the request", "GET", "/ignition", "Bearer ***", 401, "Authorization", 0, 0},
+		{"When the token is empty, it should reject the request", "GET", "/ignition", "Bearer ", 401, "Authorization", 0, 0},
+		{"When the payload is corrupt, it should return an internal error", "GET", "/ignition", bearer("damaged"), 500, "damaged", 0, 0},
+		{"When the token belongs to a machine, it should serve the payload of that machine", "GET", "/ignition", bearer("workers-a"), 200, `{"machine":"workers-a"}`, 1, 0},
+		{"When creating the credentials of a machine fails, it should return 503", "GET", "/ignition", bearer("unlucky"), 503, "creating the join credentials of this machine failed", 0, 0},
+		{"When the path has another segment, it should return 404", "GET", "/ignition/x", bearer(knownToken), 404, "", 0, 0},
+		{"When the path is unknown, it should return 404", "GET", "/", bearer(knownToken), 404, "", 0, 0},
+		{"When the health endpoint is requested, it should return 200", "GET", "/healthz", "", 200, "", 0, 0},
+		{"When node-agent is requested without a token, it should reject the request", "GET", "/node-agent/amd64", "", 401, "Authorization", 0, 0},
+		{"When node-agent is requested with an unknown token, it should return a status that Ignition retries", "GET", "/node-agent/amd64", bearer("other"), 511, "no node configuration", 0, 1},
+		{"When the architecture is unknown, it should name the supported ones", "GET", "/node-agent/riscv64", bearer(knownToken), 404, "amd64 and arm64", 0, 0},
+		{"When the architecture contains a path, it should return 404", "GET", "/node-agent/../x", bearer(knownToken), 404, "", 0, 0},
+		{"When the image has no node-agent, it should return an error that names it", "GET", "/node-agent/arm64", bearer(knownToken), 500, "has no node-agent", 0, 0},
+		{"When the method is not GET, it should return 405", "POST", "/ignition", bearer(knownToken), 405, "only GET", 0, 0},
+		{"When the method for node-agent is not GET, it should return 405", "DELETE", "/node-agent/amd64", bearer(knownToken), 405, "only GET", 0, 0},
+		{"When the method for a node configuration is not GET, it should return 405", "PUT", "/node-config/aaaa", bearer(knownToken), 405, "only GET", 0, 0},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
@@ -146,7 +146,7 @@ func TestEndpoint(t *testing.T) {
 }
 
 func TestProgram(t *testing.T) {
-	t.Run("When a machine asks for node-agent, it should get it with its checksum, and not count as configured", func(t *testing.T) {
+	t.Run("When a machine requests node-agent, it should get its checksum and not count as configured", func(t *testing.T) {
 		g := NewWithT(t)
 		observer := &fakeObserver{}
 		handler := newServer(fakeTokens{knownToken: {Payload: []byte("{}")}}, observer, programs, slog.New(slog.DiscardHandler))
@@ -202,7 +202,7 @@ func TestIgnitionFetchesTheProgram(t *testing.T) {
 				"the machine knows where to ask again")
 		})
 	}
-	t.Run("When the image has no node-agent for the pool, Ignition should be told to ask again, and the log should say what is missing", func(t *testing.T) {
+	t.Run("When the image has no node-agent for the pool, it should return 500 and log the architecture", func(t *testing.T) {
 		g := NewWithT(t)
 		var log strings.Builder
 		observer := &fakeObserver{}

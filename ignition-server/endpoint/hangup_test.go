@@ -61,7 +61,7 @@ func TestHangUp(t *testing.T) {
 			g.Expect(answer.Code).To(Equal(http.StatusOK), "the next attempt is one like the first")
 		})
 	}
-	t.Run("When it cannot be noted that a machine got its configuration, the machine should have it all the same", func(t *testing.T) {
+	t.Run("When recording that a machine got its configuration fails, it should still serve the machine", func(t *testing.T) {
 		for path, certificate := range map[string]*tls.Certificate{"/ignition": nil, "/node-config/aaaa": today.node("node-a")} {
 			g, observer, log := NewWithT(t), &fakeObserver{err: errors.New("etcd is away")}, &bytes.Buffer{}
 			server := newServer(tokens, observer, programs, slog.New(slog.NewTextHandler(log, nil)))
@@ -85,7 +85,7 @@ func TestPlansOfNodes(t *testing.T) {
 		server.ServeHTTP(answer, asking(t, path, today.node("node-a")))
 		return observer, answer
 	}
-	t.Run("When a plan is damaged, nothing of it should be served", func(t *testing.T) {
+	t.Run("When a plan is corrupt, it should serve no part of it", func(t *testing.T) {
 		for _, plan := range []string{`{"version": 1, "pullSecret": "c2VjcmV0`, `{"version": 9}`, `{"ignition": {}}`, "null"} {
 			g := NewWithT(t)
 			observer, answer := asked(t, plan, "/node-config/aaaa", nil)
@@ -103,7 +103,7 @@ func TestPlansOfNodes(t *testing.T) {
 			g.Expect(plan.Paths()).To(Equal([]string{"/etc/kept"}))
 		})
 	}
-	t.Run("When somebody asks for a configuration of a long name, the log and the answer should not be filled with it", func(t *testing.T) {
+	t.Run("When a client requests a very long configuration name, the response should stay short", func(t *testing.T) {
 		g := NewWithT(t)
 		observer, answer := asked(t, renderedPlan, "/node-config/"+strings.Repeat("x", 5000), nil)
 		g.Expect(answer.Code).To(Equal(http.StatusNotFound))

@@ -150,27 +150,27 @@ func TestNodes(t *testing.T) {
 		status      int
 		says        string
 	}{
-		{"When a Node asks for a configuration of its pool, it should get the plan", today.node("node-a"), "/node-config/aaaa", 200, `"configHash":"aaaa"`},
-		{"When the signer rotates, a Node with a certificate of the former should get it too", old.node("node-a"), "/node-config/aaaa", 200, `"configHash":"aaaa"`},
-		{"When a Node asks for node-agent, it should get it", today.node("node-a"), "/node-agent/amd64", 200, "a program"},
-		{"When the configuration is another pool's, it should not be found", today.node("node-a"), "/node-config/bbbb", 404, "of NodePool clusters/a"},
-		{"When there is no such configuration, it should not be found", today.node("node-a"), "/node-config/", 404, "no configuration"},
-		{"When the path goes deeper, it should not be found", today.node("node-a"), "/node-config/aaaa/x", 404, "no configuration"},
-		{"When the pool replaces its machines, it should say so", today.node("node-r"), "/node-config/rrrr", 403, "upgradeType is not InPlace"},
-		{"When the configuration cannot be applied to a machine that runs, it should say why", today.node("node-a"), "/node-config/disk", 422, "MachineConfig raid: disks"},
-		{"When the Machine is gone, it should refuse", today.node("node-gone"), "/node-config/aaaa", 403, "no Machine"},
-		{"When the Machine is being deleted, it should refuse", today.node("node-leaving"), "/node-config/aaaa", 403, "being deleted"},
-		{"When the name of a node is empty, it should not be that of a Machine that has none", today.node(""), "/node-config/aaaa", 401, "not that of a node"},
-		{"When the certificate is of another cluster, it should refuse", foreign.node("node-a"), "/node-config/aaaa", 401, "not that of a node"},
-		{"When the certificate has expired, it should refuse", today.client("system:node:node-a", "system:nodes", expired), "/node-config/aaaa", 401, "expired"},
-		{"When the certificate is for serving, it should refuse", today.client("system:node:node-a", "system:nodes", serving), "/node-config/aaaa", 401, "key usage"},
-		{"When the certificate is a service account's, it should refuse", today.client("system:serviceaccount:kube-system:x", "system:serviceaccounts", nil), "/node-config/aaaa", 401, "not that of a node"},
-		{"When the certificate is an administrator's, it should refuse", today.client("system:admin", "system:masters", nil), "/node-config/aaaa", 401, "not that of a node"},
-		{"When only the name is a node's, it should refuse", today.client("system:node:node-a", "system:masters", nil), "/node-config/aaaa", 401, "not that of a node"},
-		{"When only the group is a node's, it should refuse", today.client("node-a", "system:nodes", nil), "/node-config/aaaa", 401, "not that of a node"},
-		{"When the certificate is another cluster's, it should not get node-agent either", foreign.node("node-a"), "/node-agent/amd64", 401, "not that of a node"},
-		{"When there is no certificate, it should refuse", nil, "/node-config/aaaa", 401, "certificate of this machine's kubelet"},
-		{"When a Node asks for what machines boot with, it should be told to send a token", today.node("node-a"), "/ignition", 401, "Authorization"},
+		{"When a Node requests a configuration of its pool, it should get the plan", today.node("node-a"), "/node-config/aaaa", 200, `"configHash":"aaaa"`},
+		{"When the signer rotates, a Node with a certificate of the previous signer should get the plan", old.node("node-a"), "/node-config/aaaa", 200, `"configHash":"aaaa"`},
+		{"When a Node requests node-agent, it should get the program", today.node("node-a"), "/node-agent/amd64", 200, "a program"},
+		{"When the configuration belongs to another pool, it should return 404", today.node("node-a"), "/node-config/bbbb", 404, "of NodePool clusters/a"},
+		{"When the configuration does not exist, it should return 404", today.node("node-a"), "/node-config/", 404, "no configuration"},
+		{"When the path has another segment, it should return 404", today.node("node-a"), "/node-config/aaaa/x", 404, "no configuration"},
+		{"When the upgrade type of the pool is Replace, it should reject the request", today.node("node-r"), "/node-config/rrrr", 403, "upgradeType is not InPlace"},
+		{"When the configuration cannot be applied in place, it should return the reason", today.node("node-a"), "/node-config/disk", 422, "MachineConfig raid: disks"},
+		{"When the Machine does not exist, it should reject the request", today.node("node-gone"), "/node-config/aaaa", 403, "no Machine"},
+		{"When the Machine is being deleted, it should reject the request", today.node("node-leaving"), "/node-config/aaaa", 403, "being deleted"},
+		{"When the node name is empty, it should not match a Machine without a Node", today.node(""), "/node-config/aaaa", 401, "not that of a node"},
+		{"When the certificate is from another cluster, it should reject the request", foreign.node("node-a"), "/node-config/aaaa", 401, "not that of a node"},
+		{"When the certificate has expired, it should reject the request", today.client("system:node:node-a", "system:nodes", expired), "/node-config/aaaa", 401, "expired"},
+		{"When the certificate is a server certificate, it should reject the request", today.client("system:node:node-a", "system:nodes", serving), "/node-config/aaaa", 401, "key usage"},
+		{"When the certificate belongs to a ServiceAccount, it should reject the request", today.client("system:serviceaccount:kube-system:x", "system:serviceaccounts", nil), "/node-config/aaaa", 401, "not that of a node"},
+		{"When the certificate belongs to an administrator, it should reject the request", today.client("system:admin", "system:masters", nil), "/node-config/aaaa", 401, "not that of a node"},
+		{"When only the common name is that of a node, it should reject the request", today.client("system:node:node-a", "system:masters", nil), "/node-config/aaaa", 401, "not that of a node"},
+		{"When only the organization is that of a node, it should reject the request", today.client("node-a", "system:nodes", nil), "/node-config/aaaa", 401, "not that of a node"},
+		{"When the certificate is from another cluster, it should not serve node-agent", foreign.node("node-a"), "/node-agent/amd64", 401, "not that of a node"},
+		{"When there is no certificate, it should reject the request", nil, "/node-config/aaaa", 401, "certificate of this machine's kubelet"},
+		{"When a Node requests the boot payload, it should require a token", today.node("node-a"), "/ignition", 401, "Authorization"},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			g := NewWithT(t)
@@ -193,7 +193,7 @@ func TestNodes(t *testing.T) {
 			}
 		})
 	}
-	t.Run("When a machine shows a token beside a certificate, the token should count for node-agent", func(t *testing.T) {
+	t.Run("When a request has a token and an untrusted certificate, it should accept the token for node-agent", func(t *testing.T) {
 		g := NewWithT(t)
 		server := newServer(fakeTokens{knownToken: {NodePool: "clusters/a"}}, &fakeObserver{}, programs, slog.New(slog.DiscardHandler))
 		server.Nodes = hosted(t, interceptor.Funcs{}, today)
@@ -206,7 +206,7 @@ func TestNodes(t *testing.T) {
 		server.ServeHTTP(answer, request)
 		g.Expect(answer.Body.String()).To(Equal("a program"))
 	})
-	t.Run("When a Node gets its plan, it should be told what it is and how long", func(t *testing.T) {
+	t.Run("When a Node gets its plan, the response should have the content type and length", func(t *testing.T) {
 		g := NewWithT(t)
 		server := newServer(inPlaceTokens(), &fakeObserver{}, programs, slog.New(slog.DiscardHandler))
 		server.Nodes = hosted(t, interceptor.Funcs{}, today)
@@ -220,7 +220,7 @@ func TestNodes(t *testing.T) {
 		g.Expect(answer.Header()).To(And(HaveKeyWithValue("Content-Type", []string{"application/json; charset=utf-8"}),
 			HaveKeyWithValue("Content-Length", []string{strconv.Itoa(answer.Body.Len())})))
 	})
-	t.Run("When the management cluster is away, it should ask to try again", func(t *testing.T) {
+	t.Run("When the management cluster is unreachable, it should return 503", func(t *testing.T) {
 		g := NewWithT(t)
 		away := interceptor.Funcs{List: func(context.Context, client.WithWatch, client.ObjectList, ...client.ListOption) error {
 			return errors.New("away")

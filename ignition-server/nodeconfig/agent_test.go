@@ -26,7 +26,7 @@ func TestWithProgram(t *testing.T) {
 	rendered, err := Render(fullInput())
 	NewWithT(t).Expect(err).NotTo(HaveOccurred())
 
-	t.Run("When Ignition asks, it should be told where node-agent is, with whose token, and its checksum", func(t *testing.T) {
+	t.Run("When the server renders for Ignition, it should set the URL, token and checksum of node-agent", func(t *testing.T) {
 		g := NewWithT(t)
 		with, err := WithProgram(rendered, get)
 		g.Expect(err).NotTo(HaveOccurred())
@@ -42,7 +42,7 @@ func TestWithProgram(t *testing.T) {
 		want := append(slices.DeleteFunc(before, is), file(nodeplan.ServerCA, 0o644, []byte("CA\n")), file(nodeplan.ServerEndpoint, 0o644, []byte("10.0.0.1:30443\n")))
 		g.Expect(slices.DeleteFunc(after, is)).To(Equal(want), "it knows the server afterwards, and all else stays")
 	})
-	t.Run("When the CA of the server is not known, the machine should know no server afterwards", func(t *testing.T) {
+	t.Run("When the CA of the server is unknown, it should not write the server's address to the machine", func(t *testing.T) {
 		g := NewWithT(t)
 		without := program
 		without.Server = Server{Host: "10.0.0.1:30443"}
@@ -50,13 +50,13 @@ func TestWithProgram(t *testing.T) {
 		g.Expect(err).NotTo(HaveOccurred())
 		g.Expect(string(with)).NotTo(ContainSubstring(nodeplan.ServerEndpoint))
 	})
-	t.Run("When there is no program for the machine, it should get nothing", func(t *testing.T) {
+	t.Run("When there is no program for the machine, it should return an error", func(t *testing.T) {
 		with, err := WithProgram(rendered, never)
 		g := NewWithT(t)
 		g.Expect(err).To(MatchError("there is none"))
 		g.Expect(with).To(BeEmpty())
 	})
-	t.Run("When it is a node plan, it should stay as it is: its machine has the program", func(t *testing.T) {
+	t.Run("When the payload is a node plan, it should not change the plan", func(t *testing.T) {
 		g := NewWithT(t)
 		in := fullInput()
 		in.Config += "\n---\nkind: MachineConfig\nmetadata: {name: pages}\nspec: {kernelArguments: [hugepages=4]}\n"
@@ -65,7 +65,7 @@ func TestWithProgram(t *testing.T) {
 		g.Expect(string(plan)).To(ContainSubstring("hugepages=4"))
 		g.Expect(WithProgram(plan, never)).To(Equal(plan))
 	})
-	t.Run("When the program is the first of the files, or the only one, it should be found", func(t *testing.T) {
+	t.Run("When the program is the only file, it should set the program's URL", func(t *testing.T) {
 		g := NewWithT(t)
 		only := types.Config{Ignition: types.Ignition{Version: types.MaxVersion.String()}, Storage: types.Storage{Files: []types.File{{Node: types.Node{Path: nodeplan.Program}}}}}
 		raw, err := json.Marshal(only)
@@ -74,7 +74,7 @@ func TestWithProgram(t *testing.T) {
 		g.Expect(err).NotTo(HaveOccurred())
 		g.Expect(parse(t, with).Storage.Files[0].Contents.Source).To(HaveValue(Equal(program.URL)))
 	})
-	t.Run("When a MachineConfig brings a program of its own, it should be that", func(t *testing.T) {
+	t.Run("When a MachineConfig has its own program, it should keep that program", func(t *testing.T) {
 		g := NewWithT(t)
 		in := minimalInput()
 		in.Config = machineConfig("own", nodeplan.Program, "mine")
@@ -82,7 +82,7 @@ func TestWithProgram(t *testing.T) {
 		g.Expect(err).NotTo(HaveOccurred())
 		g.Expect(WithProgram(own, never)).To(Equal(own))
 	})
-	t.Run("When the configuration is damaged, it should say so", func(t *testing.T) {
+	t.Run("When the configuration is corrupt, it should return an error", func(t *testing.T) {
 		_, err := WithProgram([]byte("{"), get)
 		NewWithT(t).Expect(err).To(MatchError(ContainSubstring("read the node configuration")))
 	})

@@ -101,8 +101,8 @@ func TestRenderGolden(t *testing.T) {
 		name, golden string
 		in           Input
 	}{
-		{"When only what must be is given it should render a plain node", "minimal.txt", minimalInput()},
-		{"When everything is given it should render all of it", "full.txt", fullInput()},
+		{"When only required inputs are set, it should render a minimal node", "minimal.txt", minimalInput()},
+		{"When all inputs are set, it should render all of them", "full.txt", fullInput()},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
@@ -231,40 +231,40 @@ func TestRenderErrors(t *testing.T) {
 		edit func(*Input)
 		says string
 	}{
-		{"When the payload has no node image it should say so", func(in *Input) { in.NodeImage = "" }, "names no node or pod image"},
-		{"When there is no bootstrap kubeconfig it should say so", func(in *Input) { in.BootstrapKubeconfig = nil }, "bootstrap kubeconfig is empty"},
-		{"When there is no client CA it should say so", func(in *Input) { in.ClientCA = nil }, "CA of the kubelet's clients is empty"},
-		{"When there is no service network it should say so", func(in *Input) { in.ServiceCIDRs = nil }, "set spec.networking.serviceNetwork"},
-		{"When the service network is malformed it should say so", func(in *Input) { in.ServiceCIDRs = []string{"x"} }, `"x" is not a CIDR`},
-		{"When the service network is too small it should say so", func(in *Input) { in.ServiceCIDRs = []string{"10.0.0.0/29"} }, "use a larger network"},
-		{"When the pull secret is malformed it should say so", func(in *Input) { in.PullSecret = []byte("x") }, "not a valid .dockerconfigjson"},
+		{"When the payload has no node image, it should return an error", func(in *Input) { in.NodeImage = "" }, "names no node or pod image"},
+		{"When the bootstrap kubeconfig is empty, it should return an error", func(in *Input) { in.BootstrapKubeconfig = nil }, "bootstrap kubeconfig is empty"},
+		{"When the client CA is empty, it should return an error", func(in *Input) { in.ClientCA = nil }, "CA of the kubelet's clients is empty"},
+		{"When the service network is missing, it should return an error that names the field", func(in *Input) { in.ServiceCIDRs = nil }, "set spec.networking.serviceNetwork"},
+		{"When the service network is malformed, it should return an error", func(in *Input) { in.ServiceCIDRs = []string{"x"} }, `"x" is not a CIDR`},
+		{"When the service network is too small, it should return an error", func(in *Input) { in.ServiceCIDRs = []string{"10.0.0.0/29"} }, "use a larger network"},
+		{"When the pull secret is malformed, it should return an error", func(in *Input) { in.PullSecret = []byte("x") }, "not a valid .dockerconfigjson"},
 		{
-			"When a mirror changes the path it should say what containerd can do",
+			"When a mirror changes the path, it should return an error that names the supported form",
 			func(in *Input) {
 				in.Mirrors = []releaseinfo.Mirror{{Source: "a.example/x", Mirrors: []string{"b.example/y"}}}
 			},
 			"must end in",
 		},
-		{"When a document is no YAML it should say so", config("{"), "not YAML"},
-		{"When a kind is unknown it should name it", config("kind: ContainerRuntimeConfig\nmetadata: {name: crio}\n"), `ContainerRuntimeConfig "crio" is not a configuration of Kubernetes nodes`},
+		{"When a document is not YAML, it should return an error", config("{"), "not YAML"},
+		{"When a kind is unknown, it should return an error that names the kind", config("kind: ContainerRuntimeConfig\nmetadata: {name: crio}\n"), `ContainerRuntimeConfig "crio" is not a configuration of Kubernetes nodes`},
 		{
-			"When a MachineConfig sets a field that cannot be honoured it should name it",
+			"When a MachineConfig sets an unsupported field, it should return an error that names the field",
 			config("kind: MachineConfig\nmetadata: {name: rt}\nspec: {kernelType: realtime}\n"), `MachineConfig "rt" sets spec.kernelType`,
 		},
 		{
-			"When a MachineConfig holds an old Ignition version it should say which are read",
+			"When a MachineConfig has an old Ignition version, it should name the supported versions",
 			config("kind: MachineConfig\nmetadata: {name: old}\nspec: {config: {ignition: {version: 2.2.0}}}\n"), "version 3.0 to 3.4.0",
 		},
 		{
-			"When a KubeletConfig takes the kubelet out of the cluster it should refuse",
+			"When a KubeletConfig overrides a cluster setting, it should return an error",
 			config("kind: KubeletConfig\nmetadata: {name: own}\nspec: {kubeletConfig: {clusterDNS: [1.1.1.1]}}\n"), "clusterDNS, which belongs to the cluster",
 		},
 		{
-			"When a KubeletConfig has an unknown field it should name it",
+			"When a KubeletConfig has an unknown field, it should return an error that names the field",
 			config("kind: KubeletConfig\nmetadata: {name: typo}\nspec: {kubeletConfig: {maxPod: 1}}\n"), `unknown field "maxPod"`,
 		},
 		{
-			"When a mirror set forbids a part of a registry it should say what it can",
+			"When a mirror set blocks part of a registry, it should suggest a registry as source",
 			config("kind: ImageDigestMirrorSet\nmetadata: {name: m}\nspec: {imageDigestMirrors: [{source: a.example/x, mirrors: [b.example/x], mirrorSourcePolicy: NeverContactSource}]}\n"),
 			"name a registry as source",
 		},

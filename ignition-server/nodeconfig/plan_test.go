@@ -43,7 +43,7 @@ func planned(t *testing.T, in Input) *nodeplan.Plan {
 
 func TestPlanGolden(t *testing.T) {
 	for golden, in := range map[string]Input{"minimal-plan.txt": minimalInput(), "full-plan.txt": fullInput()} {
-		t.Run("When it is "+golden+", it should be the golden file", func(t *testing.T) {
+		t.Run("When the plan is compared with "+golden+", it should be the golden file", func(t *testing.T) {
 			got := readablePlan(planned(t, in))
 			path := filepath.Join("testdata", golden)
 			if *update {
@@ -192,13 +192,13 @@ func TestPlanOfMachineConfigs(t *testing.T) {
 
 func TestPlanRefusals(t *testing.T) {
 	for _, tc := range []struct{ name, spec, refusal string }{
-		{"When a disk is to change", `{config: {ignition: {version: 3.4.0}, storage: {disks: [{device: /dev/sdb, wipeTable: true}]}}}`, "lay them out in MAAS"},
-		{"When a file is to be fetched", `{config: {ignition: {version: 3.4.0}, storage: {files: [{path: /etc/a, contents: {source: "https://a.example/x"}}]}}}`, "put them into the config"},
-		{"When another config is to be fetched", `{config: {ignition: {version: 3.4.0, config: {merge: [{source: "https://a.example/x"}]}}}}`, "fetches another config"},
-		{"When a kernel argument is to go", `{config: {ignition: {version: 3.4.0}, kernelArguments: {shouldNotExist: [quiet]}}}`, "removes kernel arguments"},
-		{"When a kernel argument would be a command", `{kernelArguments: ["a$(reboot)"]}`, "cannot be given to the boot loader"},
-		{"When kernel arguments are no list", `{kernelArguments: quiet}`, "not a list of strings"},
-		{"When the kernel is to be another", `{kernelType: realtime}`, "spec.kernelType"},
+		{"When a MachineConfig changes a disk", `{config: {ignition: {version: 3.4.0}, storage: {disks: [{device: /dev/sdb, wipeTable: true}]}}}`, "lay them out in MAAS"},
+		{"When a file has a remote source", `{config: {ignition: {version: 3.4.0}, storage: {files: [{path: /etc/a, contents: {source: "https://a.example/x"}}]}}}`, "put them into the config"},
+		{"When a MachineConfig merges a remote config", `{config: {ignition: {version: 3.4.0, config: {merge: [{source: "https://a.example/x"}]}}}}`, "fetches another config"},
+		{"When a MachineConfig removes a kernel argument", `{config: {ignition: {version: 3.4.0}, kernelArguments: {shouldNotExist: [quiet]}}}`, "removes kernel arguments"},
+		{"When a kernel argument contains a shell command", `{kernelArguments: ["a$(reboot)"]}`, "cannot be given to the boot loader"},
+		{"When kernelArguments is not a list", `{kernelArguments: quiet}`, "not a list of strings"},
+		{"When a MachineConfig changes the kernel type", `{kernelType: realtime}`, "spec.kernelType"},
 	} {
 		t.Run(tc.name+", it should say what to do", func(t *testing.T) {
 			in := minimalInput()
@@ -207,7 +207,7 @@ func TestPlanRefusals(t *testing.T) {
 			NewWithT(t).Expect(err).To(MatchError(ContainSubstring(tc.refusal)))
 		})
 	}
-	t.Run("When Ignition is to give kernel arguments, it should say who can", func(t *testing.T) {
+	t.Run("When Ignition payloads have kernel arguments, it should suggest an image with cloud-init", func(t *testing.T) {
 		in := minimalInput()
 		in.Config = mineOf(`{kernelArguments: [quiet]}`)
 		_, err := Render(in)
@@ -223,9 +223,9 @@ func TestProxyOfUnits(t *testing.T) {
 		proxy nodeinput.Proxy
 		want  string
 	}{
-		{"When there is no proxy, there should be no file", nodeinput.Proxy{}, ""},
-		{"When only HTTPS goes by a proxy, nothing should be said of the rest", nodeinput.Proxy{HTTPS: "http://p:3128"}, "HTTPS_PROXY=\"http://p:3128\"\n"},
-		{"When a password has what a shell would read, it should be quoted", nodeinput.Proxy{HTTP: "http://u:a$b@p:3128", NoProxy: ".svc"},
+		{"When there is no proxy, it should write no file", nodeinput.Proxy{}, ""},
+		{"When only HTTPS uses a proxy, it should set only HTTPS_PROXY", nodeinput.Proxy{HTTPS: "http://p:3128"}, "HTTPS_PROXY=\"http://p:3128\"\n"},
+		{"When a password has shell metacharacters, it should escape them", nodeinput.Proxy{HTTP: "http://u:a$b@p:3128", NoProxy: ".svc"},
 			"HTTP_PROXY=\"http://u:a\\$b@p:3128\"\nNO_PROXY=\".svc\"\n"},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
@@ -256,11 +256,11 @@ func TestContent(t *testing.T) {
 		return "data:;base64," + base64.StdEncoding.EncodeToString(b.Bytes())
 	}
 	for _, tc := range []struct{ name, source, refusal string }{
-		{"When a compressed file is as large as it may be, it should be taken", packed(maxContent), ""},
-		{"When a compressed file grows too large, it should say how large it may be", packed(maxContent + 1), "larger than 33554432 bytes"},
-		{"When contents are not compressed though they should be, it should say so", "data:,plain", "not gzip"},
-		{"When contents are cut off, it should not take a part of them", "data:;base64,H4sIAAAAAAACA0vKLA==", "unexpected EOF"},
-		{"When contents are somewhere else, it should say so", "https://a.example/x", "not a data URL"},
+		{"When a compressed file has the maximum size, it should accept it", packed(maxContent), ""},
+		{"When a compressed file exceeds the maximum size, it should return an error that names the limit", packed(maxContent + 1), "larger than 33554432 bytes"},
+		{"When contents are not gzip but should be, it should return an error", "data:,plain", "not gzip"},
+		{"When compressed contents are truncated, it should return an error", "data:;base64,H4sIAAAAAAACA0vKLA==", "unexpected EOF"},
+		{"When contents are not a data URL, it should return an error", "https://a.example/x", "not a data URL"},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			g := NewWithT(t)
@@ -286,7 +286,7 @@ func (zeroes) Read(p []byte) (int, error) {
 }
 
 func TestPlanSources(t *testing.T) {
-	t.Run("When a registry is insecure and mirrored, node-agent should ask as containerd would", func(t *testing.T) {
+	t.Run("When a registry is insecure or has its own CA, node-agent should use the same settings as containerd", func(t *testing.T) {
 		g := NewWithT(t)
 		in := fullInput()
 		in.NodeImage = "own.example:8443/a/node@sha256:1"

@@ -169,7 +169,7 @@ func environmentFile(text string) []string {
 
 func TestSystemdQuote(t *testing.T) {
 	for _, value := range []string{"plain", `two\\slashes`, `a"quote`, "a`tick", `$HOME`, `\$`, `\"`, ""} {
-		t.Run("When a variable is "+value+", programs should get it as it is", func(t *testing.T) {
+		t.Run("When a variable has the value "+value+", programs should get it as it is", func(t *testing.T) {
 			text, err := systemd.EnvironmentFile(systemd.Variable{Name: "NO_PROXY", Value: value})
 			NewWithT(t).Expect(err).NotTo(HaveOccurred())
 			NewWithT(t).Expect(environmentFile(strings.TrimSuffix(string(text), "\n"))).To(Equal([]string{"NO_PROXY=" + value}))

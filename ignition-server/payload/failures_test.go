@@ -104,7 +104,7 @@ func TestWhichConfigMaps(t *testing.T) {
 		"both":                   {control(proxy, image), []string{"proxy-ca", "registry-ca"}},
 		"a proxy without a CA":   {control(&configv1.ProxySpec{}, image), []string{"registry-ca"}},
 	} {
-		t.Run("When a control plane says "+name+", the ConfigMaps that it names should be known", func(t *testing.T) {
+		t.Run("When a control plane has "+name+", the ConfigMaps that it names should be known", func(t *testing.T) {
 			t.Parallel()
 			var got []string
 			for _, candidate := range []string{"proxy-ca", "registry-ca", "another"} {
@@ -171,7 +171,7 @@ func TestHostileConfig(t *testing.T) {
 			g.Expect(len(got)).To(Equal(tt.size))
 		})
 	}
-	t.Run("When a config is packed twice, it should be the same, so that no Secret is written for nothing", func(t *testing.T) {
+	t.Run("When a config is packed twice, the result should be identical", func(t *testing.T) {
 		g := NewWithT(t)
 		text := []byte(strings.Repeat("kind: MachineConfig\n", 1000))
 		one, err := payload.Pack(text)

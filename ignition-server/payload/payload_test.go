@@ -89,83 +89,83 @@ func TestGenerate(t *testing.T) {
 		reason  string
 		says    string
 	}{
-		{name: "When all is there it should render", request: payload.Request{Release: release}},
-		{name: "When there is no control plane it should wait", edit: drop("hcp"), reason: payload.ReasonWaiting, says: "HostedControlPlane"},
-		{name: "When the pull secret is missing it should wait", edit: drop("pull"), reason: payload.ReasonWaiting, says: "pull-secret"},
-		{name: "When the bootstrap kubeconfig is missing it should wait", edit: drop("bootstrap"), reason: payload.ReasonWaiting, says: "bootstrap-kubeconfig"},
-		{name: "When the client CA is missing it should wait", edit: drop("client-ca"), reason: payload.ReasonWaiting, says: "kubelet-client-ca"},
-		{name: "When the trust bundle is missing it should wait", edit: drop("trust"), reason: payload.ReasonWaiting, says: "user-ca-bundle"},
+		{name: "When all inputs exist, it should render the payload", request: payload.Request{Release: release}},
+		{name: "When there is no HostedControlPlane, it should wait", edit: drop("hcp"), reason: payload.ReasonWaiting, says: "HostedControlPlane"},
+		{name: "When the pull secret is missing, it should wait", edit: drop("pull"), reason: payload.ReasonWaiting, says: "pull-secret"},
+		{name: "When the bootstrap kubeconfig is missing, it should wait", edit: drop("bootstrap"), reason: payload.ReasonWaiting, says: "bootstrap-kubeconfig"},
+		{name: "When the client CA is missing, it should wait", edit: drop("client-ca"), reason: payload.ReasonWaiting, says: "kubelet-client-ca"},
+		{name: "When the trust bundle is missing, it should wait", edit: drop("trust"), reason: payload.ReasonWaiting, says: "user-ca-bundle"},
 		{
-			name: "When the trust bundle has an empty name it should go on without one", request: payload.Request{Release: release},
+			name: "When the trust bundle has an empty name, it should continue without a trust bundle", request: payload.Request{Release: release},
 			edit: func(w map[string]client.Object) {
 				w["hcp"].(*hyperv1.HostedControlPlane).Spec.AdditionalTrustBundle = &corev1.LocalObjectReference{}
 			},
 			reason: "ReleaseImageUnreachable", says: "certificate",
 		},
-		{name: "When the SSH key is missing it should wait", edit: drop("ssh"), reason: payload.ReasonWaiting, says: "ssh-key"},
+		{name: "When the SSH key is missing, it should wait", edit: drop("ssh"), reason: payload.ReasonWaiting, says: "ssh-key"},
 		{
-			name: "When a Secret is empty it should wait", reason: payload.ReasonWaiting, says: `key "kubeconfig"`,
+			name: "When a Secret is empty, it should wait", reason: payload.ReasonWaiting, says: `key "kubeconfig"`,
 			edit: func(w map[string]client.Object) { w["bootstrap"].(*corev1.Secret).Data = nil },
 		},
 		{
-			name: "When the release is of OpenShift it should say who serves that", request: payload.Request{Release: openshift},
+			name: "When the release is OpenShift, it should report an unsupported distribution", request: payload.Request{Release: openshift},
 			reason: payload.ReasonUnsupportedDistribution, says: "serves nodes of the Kubernetes distribution only",
 		},
 		{
-			name: "When the release has no pod image it should say so", request: payload.Request{Release: incomplete},
+			name: "When the release has no pod image, it should report an invalid configuration", request: payload.Request{Release: incomplete},
 			reason: payload.ReasonInvalidConfig, says: `no component "pod"`,
 		},
 		{
-			name: "When the release cannot be found it should say so", request: payload.Request{Release: registry.Host + "/none:1"},
+			name: "When the release does not exist, it should report that it was not found", request: payload.Request{Release: registry.Host + "/none:1"},
 			reason: "ReleaseImageNotFound", says: "check the repository, tag or digest",
 		},
 		{
-			name: "When the trust bundle is no PEM it should say so", reason: payload.ReasonInvalidConfig, says: "holds no PEM certificate",
+			name: "When the trust bundle is not PEM, it should report an invalid configuration", reason: payload.ReasonInvalidConfig, says: "holds no PEM certificate",
 			edit: func(w map[string]client.Object) {
 				w["trust"].(*corev1.ConfigMap).Data = map[string]string{"ca-bundle.crt": "x"}
 			},
 		},
 		{
-			name: "When the control plane has another configuration than the token was written for it should wait", reason: payload.ReasonOutdated, says: "apply the configuration of the HostedCluster",
+			name: "When the control plane's configuration differs from the token's, it should wait", reason: payload.ReasonOutdated, says: "apply the configuration of the HostedCluster",
 			request: payload.Request{Release: release, Hashes: payload.Hashes{Configuration: "0badcafe"}},
 		},
 		{
-			name: "When the control plane has another pull secret than the token was written for it should wait", reason: payload.ReasonOutdated, says: "apply the pull secret",
+			name: "When the control plane's pull secret differs from the token's, it should wait", reason: payload.ReasonOutdated, says: "apply the pull secret",
 			request: payload.Request{Release: release, Hashes: payload.Hashes{PullSecret: "0badcafe"}},
 		},
 		{
-			name: "When the control plane has another trust bundle than the token was written for it should wait", reason: payload.ReasonOutdated, says: "apply the additional trust bundle",
+			name: "When the control plane's trust bundle differs from the token's, it should wait", reason: payload.ReasonOutdated, says: "apply the additional trust bundle",
 			request: payload.Request{Release: release, Hashes: payload.Hashes{TrustBundle: "0badcafe"}},
 		},
 		{
-			name: "When the CAs of the proxy are missing it should wait", reason: payload.ReasonWaiting, says: "proxy-ca",
+			name: "When the CA of the proxy is missing, it should wait", reason: payload.ReasonWaiting, says: "proxy-ca",
 			edit: configure(&hyperv1.ClusterConfiguration{Proxy: &configv1.ProxySpec{TrustedCA: configv1.ConfigMapNameReference{Name: "proxy-ca"}}}),
 		},
 		{
-			name: "When the CAs of the proxy are no certificates it should name the field", reason: payload.ReasonInvalidConfig, says: "spec.configuration.proxy.trustedCA: the ConfigMap kubelet-client-ca",
+			name: "When the CA of the proxy is not a certificate, it should name the field", reason: payload.ReasonInvalidConfig, says: "spec.configuration.proxy.trustedCA: the ConfigMap kubelet-client-ca",
 			edit: func(w map[string]client.Object) {
 				configure(&hyperv1.ClusterConfiguration{Proxy: &configv1.ProxySpec{TrustedCA: configv1.ConfigMapNameReference{Name: "kubelet-client-ca"}}})(w)
 				w["client-ca"].(*corev1.ConfigMap).Data["ca-bundle.crt"] = "x"
 			},
 		},
 		{
-			name: "When a registry's CA is no certificate it should name the key", reason: payload.ReasonInvalidConfig, says: `the key "ca.crt" holds no PEM certificate`,
+			name: "When the CA of a registry is not a certificate, it should name the key", reason: payload.ReasonInvalidConfig, says: `the key "ca.crt" holds no PEM certificate`,
 			edit: configure(&hyperv1.ClusterConfiguration{Image: &configv1.ImageSpec{AdditionalTrustedCA: configv1.ConfigMapNameReference{Name: "kubelet-client-ca"}}}),
 		},
 		{
-			name: "When the registry of the node's own images is not allowed it should say so", reason: payload.ReasonInvalidConfig, says: "allow it",
+			name: "When the registry of the node image is not allowed, it should report an invalid configuration", reason: payload.ReasonInvalidConfig, says: "allow it",
 			edit: configure(&hyperv1.ClusterConfiguration{Image: &configv1.ImageSpec{RegistrySources: configv1.RegistrySources{AllowedRegistries: []string{"quay.io"}}}}),
 		},
 		{
-			name: "When the proxy is no URL it should name the field and not the URL", reason: payload.ReasonInvalidConfig, says: "spec.configuration.proxy.httpProxy is not a proxy URL",
+			name: "When the proxy URL is invalid, it should name the field and not the URL", reason: payload.ReasonInvalidConfig, says: "spec.configuration.proxy.httpProxy is not a proxy URL",
 			edit: configure(&hyperv1.ClusterConfiguration{Proxy: &configv1.ProxySpec{HTTPProxy: "user:secret@proxy"}}),
 		},
 		{
-			name: "When the config is not packed it should say so", request: payload.Request{Release: release, Config: []byte("kind: MachineConfig")},
+			name: "When the config is not gzip, it should report an invalid configuration", request: payload.Request{Release: release, Config: []byte("kind: MachineConfig")},
 			reason: payload.ReasonInvalidConfig, says: "not gzip",
 		},
 		{
-			name: "When the config cannot be honoured it should say which field", request: payload.Request{Release: release, Config: config},
+			name: "When the config has an unsupported field, it should name the field", request: payload.Request{Release: release, Config: config},
 			reason: payload.ReasonInvalidConfig, says: "spec.kernelType",
 		},
 	}
@@ -229,7 +229,7 @@ func TestMirrorsAreForThisProcessOnly(t *testing.T) {
 }
 
 func TestFormat(t *testing.T) {
-	t.Run("When the token is in a cloud-config, it should stand for a node plan", func(t *testing.T) {
+	t.Run("When the user data format is CloudConfig, it should render a node plan", func(t *testing.T) {
 		g := NewWithT(t)
 		registry := releasetest.Start(t)
 		release := registry.PushRelease(t, kubernetes())

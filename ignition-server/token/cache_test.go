@@ -25,12 +25,12 @@ func TestCache(t *testing.T) {
 		want map[string]string
 	}{
 		{
-			"When two tokens are put it should know both",
+			"When two tokens are stored, it should find both",
 			func(c *Cache, _ *clocktesting.FakePassiveClock) { c.Put(entry("1"), "new", "old") },
 			map[string]string{"new": "1", "old": "1"},
 		},
 		{
-			"When a token is rotated out it should forget it",
+			"When a token is rotated out, it should not find it any more",
 			func(c *Cache, _ *clocktesting.FakePassiveClock) {
 				c.Put(entry("1"), "b", "a")
 				c.Put(entry("1"), "c", "b")
@@ -38,12 +38,12 @@ func TestCache(t *testing.T) {
 			map[string]string{"c": "1", "b": "1"},
 		},
 		{
-			"When the payload changes it should give the new one under every token",
+			"When the payload changes, it should return the new payload for every token",
 			func(c *Cache, _ *clocktesting.FakePassiveClock) { c.Put(entry("1"), "a"); c.Put(entry("2"), "a") },
 			map[string]string{"a": "2"},
 		},
 		{
-			"When a payload cannot be rendered any more it should keep the last one",
+			"When a new payload cannot be rendered, it should keep the last payload",
 			func(c *Cache, _ *clocktesting.FakePassiveClock) {
 				c.Put(entry("1"), "a")
 				c.Put(Entry{Secret: secret}, "b", "a")
@@ -51,17 +51,17 @@ func TestCache(t *testing.T) {
 			map[string]string{"a": "1", "b": "1"},
 		},
 		{
-			"When a payload could never be rendered it should know no token",
+			"When no payload was ever rendered, it should find no token",
 			func(c *Cache, _ *clocktesting.FakePassiveClock) { c.Put(Entry{Secret: secret}, "a") },
 			map[string]string{},
 		},
 		{
-			"When the token is empty it should not be known",
+			"When the token is empty, it should not be stored",
 			func(c *Cache, _ *clocktesting.FakePassiveClock) { c.Put(entry("1"), "a", "") },
 			map[string]string{"a": "1"},
 		},
 		{
-			"When the Secret is dropped it should forget its tokens only",
+			"When the Secret is dropped, it should drop only the tokens of that Secret",
 			func(c *Cache, _ *clocktesting.FakePassiveClock) {
 				c.Put(entry("1"), "a")
 				c.Put(Entry{Secret: types.NamespacedName{Name: "other"}, Payload: []byte("2")}, "b")
@@ -70,7 +70,7 @@ func TestCache(t *testing.T) {
 			map[string]string{"b": "2"},
 		},
 		{
-			"When the Secret was not seen for too long it should not serve it",
+			"When the Secret was not refreshed within the TTL, it should not serve its tokens",
 			func(c *Cache, clock *clocktesting.FakePassiveClock) {
 				c.Put(entry("1"), "a")
 				clock.SetTime(start.Add(TTL + time.Second))

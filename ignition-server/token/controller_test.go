@@ -112,7 +112,7 @@ func (f *fixture) serves(tok string) bool {
 func TestReconcile(t *testing.T) {
 	c := testenv.Client(t, testenv.Start(t), scheme.Scheme)
 
-	t.Run("When a token is in a cloud-config it should be rendered for who reads that", func(t *testing.T) {
+	t.Run("When the user data format is CloudConfig, it should render the payload in that format", func(t *testing.T) {
 		f := newFixture(t, c, "token-cloud-config")
 		f.create(func(s *corev1.Secret) { s.Annotations["hypershift.openshift.io/user-data-format"] = "CloudConfig" })
 		f.mustReconcile()
@@ -120,7 +120,7 @@ func TestReconcile(t *testing.T) {
 		f.Expect(f.generator.asked[0].Format).To(BeEquivalentTo("CloudConfig"))
 	})
 
-	t.Run("When a token is new it should be served and settle", func(t *testing.T) {
+	t.Run("When a token is new, it should be served and its Secret written once", func(t *testing.T) {
 		f := newFixture(t, c, "token-new")
 		f.create(nil)
 		result := f.mustReconcile()
@@ -138,7 +138,7 @@ func TestReconcile(t *testing.T) {
 		f.Expect(f.secret().ResourceVersion).To(Equal(secret.ResourceVersion), "a settled Secret is not written")
 	})
 
-	t.Run("When a token has lived half its time it should be rotated and both be served", func(t *testing.T) {
+	t.Run("When half of a token's lifetime has passed, it should be rotated and both tokens served", func(t *testing.T) {
 		f := newFixture(t, c, "token-rotate")
 		f.create(nil)
 		f.mustReconcile()
@@ -155,7 +155,7 @@ func TestReconcile(t *testing.T) {
 		f.Expect(f.serves("first")).To(BeFalse(), "a token ends with the second rotation")
 	})
 
-	t.Run("When another replica rotates at once it should lose and serve what the other chose", func(t *testing.T) {
+	t.Run("When another replica rotates the token first, it should get a conflict and serve that token", func(t *testing.T) {
 		f := newFixture(t, c, "token-race")
 		f.create(func(s *corev1.Secret) { s.Annotations[token.GeneratedAnnotation] = "long ago" })
 		other := newFixture(t, c, "token-race")
@@ -169,7 +169,7 @@ func TestReconcile(t *testing.T) {
 		f.Expect(f.serves(string(secret.Data[token.TokenKey]))).To(BeTrue())
 	})
 
-	t.Run("When a pool is of another architecture, and says what its configuration was made of, both should be passed on", func(t *testing.T) {
+	t.Run("When a Secret has an architecture and input hashes, it should pass on both", func(t *testing.T) {
 		f := newFixture(t, c, "token-arm64")
 		f.create(func(s *corev1.Secret) {
 			s.Annotations[token.ArchitectureAnnotation] = "arm64"
@@ -182,7 +182,7 @@ func TestReconcile(t *testing.T) {
 		f.Expect(metricstest.Of(t, token.Collectors()...)).To(HaveKeyWithValue("ign_server_payload_cache_total", 1.0))
 	})
 
-	t.Run("When a Secret expires it should be served until then, not rotated, and deleted after", func(t *testing.T) {
+	t.Run("When a Secret has an expiration, it should be served until then, not rotated, and deleted after", func(t *testing.T) {
 		f := newFixture(t, c, "token-expire")
 		f.create(func(s *corev1.Secret) {
 			s.Annotations[token.ExpirationAnnotation] = start.Add(2 * time.Hour).Format(time.RFC3339)
@@ -198,14 +198,14 @@ func TestReconcile(t *testing.T) {
 		f.mustReconcile()
 	})
 
-	t.Run("When the expiration cannot be read it should count as passed", func(t *testing.T) {
+	t.Run("When the expiration is invalid, it should delete the Secret", func(t *testing.T) {
 		f := newFixture(t, c, "token-damaged")
 		f.create(func(s *corev1.Secret) { s.Annotations[token.ExpirationAnnotation] = "soon" })
 		f.mustReconcile()
 		f.Expect(apierrors.IsNotFound(c.Get(t.Context(), f.key, &corev1.Secret{}))).To(BeTrue())
 	})
 
-	t.Run("When the configuration is wrong it should say so, keep the last payload, and recover", func(t *testing.T) {
+	t.Run("When the configuration is invalid, it should report the reason, keep the last payload, and recover", func(t *testing.T) {
 		f := newFixture(t, c, "token-problem")
 		f.create(nil)
 		f.mustReconcile()
@@ -222,7 +222,7 @@ func TestReconcile(t *testing.T) {
 		f.Expect(string(f.secret().Data[token.ReasonKey])).To(Equal("AsExpected"))
 	})
 
-	t.Run("When a token was written for what the control plane does not have yet, it should wait, and never again once it was served", func(t *testing.T) {
+	t.Run("When the control plane is outdated, a token should wait, but not once it was served", func(t *testing.T) {
 		f := newFixture(t, c, "token-ahead")
 		f.create(func(s *corev1.Secret) { s.Data[token.ConfigurationHashKey] = []byte("of-tomorrow") })
 		f.generator.err = &payload.Problem{Reason: payload.ReasonOutdated, Message: "Waiting for the control plane", RetryAfter: time.Minute}
@@ -238,7 +238,7 @@ func TestReconcile(t *testing.T) {
 		f.Expect(f.generator.asked[2].Hashes).To(BeZero(), "an outdated token is rendered from what there is")
 	})
 
-	t.Run("When rendering fails it should return the error", func(t *testing.T) {
+	t.Run("When rendering fails, it should return the error", func(t *testing.T) {
 		f := newFixture(t, c, "token-error")
 		f.create(nil)
 		f.generator.err = errors.New("API server is away")
@@ -246,7 +246,7 @@ func TestReconcile(t *testing.T) {
 		f.Expect(err).To(MatchError(ContainSubstring("token-error: API server is away")))
 	})
 
-	t.Run("When the pool is upgraded in place it should write the payload too", func(t *testing.T) {
+	t.Run("When the upgrade type is InPlace, it should also write the payload to the Secret", func(t *testing.T) {
 		f := newFixture(t, c, "token-inplace")
 		f.create(func(s *corev1.Secret) { s.Annotations[token.UpgradeTypeAnnotation] = "InPlace" })
 		f.mustReconcile()
@@ -258,7 +258,7 @@ func TestReconcile(t *testing.T) {
 		f.Expect(f.secret().ResourceVersion).To(Equal(version))
 	})
 
-	t.Run("When the pool is upgraded in place, its Nodes should find the plan of the configuration by its name", func(t *testing.T) {
+	t.Run("When the upgrade type is InPlace, it should serve the plan by its configuration hash", func(t *testing.T) {
 		f := newFixture(t, c, "token-workers-0a1b")
 		f.create(func(s *corev1.Secret) { s.Annotations[token.UpgradeTypeAnnotation] = "InPlace" })
 		f.mustReconcile()
@@ -282,7 +282,7 @@ func TestReconcile(t *testing.T) {
 		f.Expect(ok).To(BeFalse())
 	})
 
-	t.Run("When the pool replaces its machines, there should be no plan for Nodes", func(t *testing.T) {
+	t.Run("When the upgrade type is Replace, it should serve no plan to Nodes", func(t *testing.T) {
 		f := newFixture(t, c, "token-workers-9f9f")
 		f.create(nil)
 		f.mustReconcile()
@@ -291,7 +291,7 @@ func TestReconcile(t *testing.T) {
 		f.Expect(found.InPlace).To(BeNil())
 	})
 
-	t.Run("When the Secret is no token it should be left alone", func(t *testing.T) {
+	t.Run("When the Secret is not a token, it should not change it", func(t *testing.T) {
 		f := newFixture(t, c, "no-token")
 		f.create(func(s *corev1.Secret) { s.Annotations = nil })
 		f.mustReconcile()
@@ -299,7 +299,7 @@ func TestReconcile(t *testing.T) {
 		f.Expect(f.secret().Data).NotTo(HaveKey(token.ReasonKey))
 	})
 
-	t.Run("When a machine fetches its configuration it should be marked once", func(t *testing.T) {
+	t.Run("When a machine fetches its configuration, the Secret should be annotated once", func(t *testing.T) {
 		f := newFixture(t, c, "token-reached")
 		f.create(nil)
 		f.mustReconcile()

@@ -111,7 +111,7 @@ func TestAwayAPIServer(t *testing.T) {
 			}}
 		}, says: "delete expired token Secret hosted/token-a-0a1b: "},
 	} {
-		t.Run("When the API server is away while a token "+name+", the token should be good for as long as it was", func(t *testing.T) {
+		t.Run("When the API server is unreachable while a token "+name+", the token should be good for as long as it was", func(t *testing.T) {
 			t.Parallel()
 			away := false
 			secret := tokenSecret(now)
@@ -146,19 +146,19 @@ func TestAwayAPIServer(t *testing.T) {
 func TestServedMarks(t *testing.T) {
 	t.Parallel()
 	entry := Entry{Secret: key, NodePool: "clusters/a"}
-	t.Run("When the Secret cannot be read, that should be said", func(t *testing.T) {
+	t.Run("When the Secret cannot be read, it should return the error", func(t *testing.T) {
 		g, r, _ := newReconciler(t, interceptor.Funcs{Get: func(context.Context, client.WithWatch, client.ObjectKey, client.Object, ...client.GetOption) error {
 			return errAway
 		}})
 		g.Expect(r.Served(t.Context(), entry)).To(MatchError(errAway))
 	})
-	t.Run("When the Secret cannot be marked, it should be said which", func(t *testing.T) {
+	t.Run("When the Secret cannot be annotated, it should return an error that names the Secret", func(t *testing.T) {
 		g, r, _ := newReconciler(t, interceptor.Funcs{Patch: func(context.Context, client.WithWatch, client.Object, client.Patch, ...client.PatchOption) error {
 			return errAway
 		}}, tokenSecret(now))
 		g.Expect(r.Served(t.Context(), entry)).To(MatchError(HavePrefix("mark token Secret hosted/token-a-0a1b as reached: ")))
 	})
-	t.Run("When somebody took the Secret's annotations away, it should be marked all the same", func(t *testing.T) {
+	t.Run("When the Secret has no annotations, it should still be annotated", func(t *testing.T) {
 		bare := tokenSecret(now)
 		bare.Annotations = nil
 		g, r, _ := newReconciler(t, interceptor.Funcs{}, bare)
@@ -200,13 +200,13 @@ func TestWhoIsRenderedAnew(t *testing.T) {
 		fails     func(client.ObjectList) bool
 		want      []reconcile.Request
 	}{
-		"the CA of kubelets' clients changes":         {hosted.KubeletClientCA, never, both},
-		"the additional trust bundle changes":         {hosted.UserCABundle, never, both},
-		"the proxy's CA changes":                      {"proxy-ca", never, both},
-		"a registry's CA changes":                     {"registry-ca", never, both},
-		"a ConfigMap changes that no node depends on": {"etcd-ca", never, nil},
-		"it is not known which ConfigMaps matter":     {"etcd-ca", func(l client.ObjectList) bool { _, ok := l.(*hyperv1.HostedControlPlaneList); return ok }, both},
-		"it is not known which tokens there are":      {hosted.KubeletClientCA, func(l client.ObjectList) bool { _, ok := l.(*rbacv1.RoleList); return ok }, nil},
+		"the kubelet client CA changes":                     {hosted.KubeletClientCA, never, both},
+		"the additional trust bundle changes":               {hosted.UserCABundle, never, both},
+		"the proxy's CA changes":                            {"proxy-ca", never, both},
+		"a registry's CA changes":                           {"registry-ca", never, both},
+		"a ConfigMap changes that is not an input of nodes": {"etcd-ca", never, nil},
+		"listing the HostedControlPlanes fails":             {"etcd-ca", func(l client.ObjectList) bool { _, ok := l.(*hyperv1.HostedControlPlaneList); return ok }, both},
+		"listing the Roles of the tokens fails":             {hosted.KubeletClientCA, func(l client.ObjectList) bool { _, ok := l.(*rbacv1.RoleList); return ok }, nil},
 	} {
 		t.Run("When "+name+", the tokens of this cluster that depend on it should be looked at, and no others", func(t *testing.T) {
 			t.Parallel()
@@ -214,13 +214,13 @@ func TestWhoIsRenderedAnew(t *testing.T) {
 			g.Expect(r.configMapChanged(t.Context(), &corev1.ConfigMap{ObjectMeta: meta(tt.configMap)})).To(ConsistOf(tt.want))
 		})
 	}
-	t.Run("When a Role is not the ignition-server's, it should stand for no token", func(t *testing.T) {
+	t.Run("When a Role does not belong to the ignition-server, it should be ignored", func(t *testing.T) {
 		g := NewWithT(t)
 		for object, want := range map[client.Object]bool{all[0]: true, all[2]: false, all[3]: false} {
 			g.Expect(granted.Generic(event.GenericEvent{Object: object})).To(Equal(want), object.GetName())
 		}
 	})
-	t.Run("When a ConfigMap of another namespace is called like one of the configuration's, it should not matter", func(t *testing.T) {
+	t.Run("When a ConfigMap of the same name changes in another namespace, it should be ignored", func(t *testing.T) {
 		g, r, _ := newReconciler(t, interceptor.Funcs{}, all...)
 		g.Expect(r.configMapChanged(t.Context(), &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: "elsewhere", Name: "proxy-ca"}})).To(BeEmpty())
 	})
@@ -228,7 +228,7 @@ func TestWhoIsRenderedAnew(t *testing.T) {
 
 func TestSecretReading(t *testing.T) {
 	t.Parallel()
-	t.Run("When a Secret's name is that of its pool's token, it should end with the configuration's", func(t *testing.T) {
+	t.Run("When a Secret is named after its pool, it should return the configuration hash at the end", func(t *testing.T) {
 		for _, tt := range []struct{ pool, name, want string }{
 			{"clusters/a", "token-a-0a1b", "0a1b"}, {"clusters/a-b", "token-a-b-0a1b", "0a1b"}, {"clusters/a", "token-b-0a1b", ""}, {"clusters/a", "token-a", ""},
 			{"clusters/a", "user-data-a-0a1b", ""}, {"a", "token-a-0a1b", ""}, {"clusters/a", "token-a-", ""},
@@ -240,7 +240,7 @@ func TestSecretReading(t *testing.T) {
 			}
 		}
 	})
-	t.Run("When a token's time is near, it should be rotated at its half and not before", func(t *testing.T) {
+	t.Run("When half of a token's lifetime has passed, it should be due for rotation and not before", func(t *testing.T) {
 		g := NewWithT(t)
 		for after, want := range map[time.Duration]time.Duration{0: TTL / 2, TTL/2 - time.Second: time.Second, TTL / 2: 0, TTL: 0, -time.Hour: TTL/2 + time.Hour} {
 			g.Expect(untilRotation(tokenSecret(now), now.Add(after))).To(Equal(want), after.String())

@@ -29,25 +29,25 @@ func TestFiles(t *testing.T) {
 		file       nodeplan.File
 		want, says string
 	}{
-		"When a file is new, it should have its content":                          {"", nodeplan.File{Content: []byte("new")}, "new", ""},
-		"When a file is there, it should have the plan's content":                 {"old", nodeplan.File{Content: []byte("new")}, "new", ""},
-		"When nothing is said of its content, it should stay":                     {"old", nodeplan.File{}, "old", ""},
-		"When nothing is said of a new file's content, it should be empty":        {"", nodeplan.File{}, "", ""},
-		"When a content is empty, the file should be emptied":                     {"old", nodeplan.File{Content: []byte{}}, "", ""},
-		"When more is appended to what is there, it should follow it":             {"old ", nodeplan.File{Append: pieces("one ", "two ")}, "old one two ", ""},
-		"When all of it was appended before, it should not be appended twice":     {"old one two ", nodeplan.File{Append: pieces("one ", "two ")}, "old one two ", ""},
-		"When an earlier plan had the first of it, only the rest should follow":   {"old one ", nodeplan.File{Append: pieces("one ", "two ")}, "old one two ", ""},
-		"When only its end is there by chance, all of it should follow":           {"old two ", nodeplan.File{Append: pieces("one ", "two ")}, "old two one two ", ""},
-		"When a piece is empty, the others should follow":                         {"old ", nodeplan.File{Append: pieces("", "one ", "")}, "old one ", ""},
-		"When more is appended to a new file, it should be all of it":             {"", nodeplan.File{Append: pieces("one ", "two ")}, "one two ", ""},
-		"When more is appended to a content of the plan, it should be both":       {"old", nodeplan.File{Content: []byte("new "), Append: pieces("one ")}, "new one ", ""},
-		"When the content ends with what is appended, it should be there twice":   {"old", nodeplan.File{Content: []byte("one "), Append: pieces("one ")}, "one one ", ""},
-		"When the image has the same content, a file to keep should be no matter": {"new", nodeplan.File{Content: []byte("new"), Keep: true}, "new", ""},
-		"When a file to keep is new, it should be made":                           {"", nodeplan.File{Content: []byte("new"), Keep: true}, "new", ""},
-		"When the image has another content, a file to keep should be refused": {"old", nodeplan.File{Content: []byte("new"), Keep: true}, "old",
+		"When a file is new, it should have the content of the plan":                          {"", nodeplan.File{Content: []byte("new")}, "new", ""},
+		"When a file exists, it should have the content of the plan":                          {"old", nodeplan.File{Content: []byte("new")}, "new", ""},
+		"When the plan has no content for an existing file, it should keep the content":       {"old", nodeplan.File{}, "old", ""},
+		"When the plan has no content for a new file, it should create an empty file":         {"", nodeplan.File{}, "", ""},
+		"When the content in the plan is empty, it should empty the file":                     {"old", nodeplan.File{Content: []byte{}}, "", ""},
+		"When content is appended to an existing file, it should follow the existing content": {"old ", nodeplan.File{Append: pieces("one ", "two ")}, "old one two ", ""},
+		"When all content was already appended, it should not be appended again":              {"old one two ", nodeplan.File{Append: pieces("one ", "two ")}, "old one two ", ""},
+		"When an earlier plan appended the first part, it should append only the rest":        {"old one ", nodeplan.File{Append: pieces("one ", "two ")}, "old one two ", ""},
+		"When only the last part is already in the file, it should append all parts":          {"old two ", nodeplan.File{Append: pieces("one ", "two ")}, "old two one two ", ""},
+		"When an appended part is empty, it should append the other parts":                    {"old ", nodeplan.File{Append: pieces("", "one ", "")}, "old one ", ""},
+		"When content is appended to a new file, it should write all of it":                   {"", nodeplan.File{Append: pieces("one ", "two ")}, "one two ", ""},
+		"When the plan has content and appended content, it should write both":                {"old", nodeplan.File{Content: []byte("new "), Append: pieces("one ")}, "new one ", ""},
+		"When the content equals the appended content, it should write both":                  {"old", nodeplan.File{Content: []byte("one "), Append: pieces("one ")}, "one one ", ""},
+		"When a file to keep has the same content, it should succeed":                         {"new", nodeplan.File{Content: []byte("new"), Keep: true}, "new", ""},
+		"When a file to keep does not exist, it should create the file":                       {"", nodeplan.File{Content: []byte("new"), Keep: true}, "new", ""},
+		"When a file to keep has other content, it should return an error": {"old", nodeplan.File{Content: []byte("new"), Keep: true}, "old",
 			"file /etc/app/f: the image has it with another content"},
-		"When its user is not known, it should say whom it misses": {"", nodeplan.File{Content: []byte("new"), Owner: nodeplan.Owner{User: "ghost"}}, "new", `there is no "ghost" in /etc/passwd`},
-		"When its group is not known, it should say what it misses": {"", nodeplan.File{Content: []byte("new"), Owner: nodeplan.Owner{User: "me", Group: "ghosts"}}, "new",
+		"When the user does not exist, it should return an error that names the user": {"", nodeplan.File{Content: []byte("new"), Owner: nodeplan.Owner{User: "ghost"}}, "new", `there is no "ghost" in /etc/passwd`},
+		"When the group does not exist, it should return an error that names the group": {"", nodeplan.File{Content: []byte("new"), Owner: nodeplan.Owner{User: "me", Group: "ghosts"}}, "new",
 			`there is no "ghosts" in /etc/group`},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -66,7 +66,7 @@ func TestFiles(t *testing.T) {
 			g.Expect(m.Text(path)).To(Equal(tt.want))
 		})
 	}
-	t.Run("When a link is where a file goes, what it leads to should stay", func(t *testing.T) {
+	t.Run("When a link is at the path of a file, it should replace the link and keep its target", func(t *testing.T) {
 		g, m := newMachine(t)
 		m.Put("/srv/theirs", "theirs")
 		m.PutLink(path, "/srv/theirs")
@@ -124,12 +124,12 @@ func TestOwners(t *testing.T) {
 		owner nodeplan.Owner
 		want  string
 	}{
-		"When the owner is named, it should be looked up":                   {nodeplan.Owner{User: "app", Group: "ops"}, "1200:1300"},
-		"When the owner is a number, it should need no entry":               {nodeplan.Owner{User: "77", Group: "78"}, "77:78"},
-		"When only a user is named, the group should be root's":             {nodeplan.Owner{User: "app"}, "1200:0"},
-		"When only a group is named, the user should be root":               {nodeplan.Owner{Group: "ops"}, "0:1300"},
-		"When nobody is named, it should be root's, who makes it":           {nodeplan.Owner{}, "0:0"},
-		"When a group has a user's name, each should have its own database": {nodeplan.Owner{User: "both", Group: "both"}, "5:6"},
+		"When the owner is a name, it should be looked up":                                         {nodeplan.Owner{User: "app", Group: "ops"}, "1200:1300"},
+		"When the owner is a number, it should not need an entry":                                  {nodeplan.Owner{User: "77", Group: "78"}, "77:78"},
+		"When only a user is set, the group should be root":                                        {nodeplan.Owner{User: "app"}, "1200:0"},
+		"When only a group is set, the user should be root":                                        {nodeplan.Owner{Group: "ops"}, "0:1300"},
+		"When no owner is set, it should be root":                                                  {nodeplan.Owner{}, "0:0"},
+		"When a user and a group have the same name, each should be looked up in its own database": {nodeplan.Owner{User: "both", Group: "both"}, "5:6"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -148,7 +148,7 @@ func TestOwners(t *testing.T) {
 			g.Expect(m.Owner("/etc/passwd")).To(Equal("0:0"), "a link is given away, and not what it leads to")
 		})
 	}
-	t.Run("When a user's keys are written, they should be the user's", func(t *testing.T) {
+	t.Run("When authorized keys are written, they should be owned by the user", func(t *testing.T) {
 		g, m := newMachine(t)
 		m.Put("/etc/passwd", "app:x:1200:1300::/home/app:/bin/sh\n")
 		g.Expect(apply.Plan(t.Context(), m.Host, &nodeplan.Plan{Users: []nodeplan.User{{Name: "app", SSHKeys: []string{"ssh-rsa A"}}}})).To(Succeed())
@@ -161,9 +161,9 @@ func TestOwners(t *testing.T) {
 func TestDamagedDatabases(t *testing.T) {
 	t.Parallel()
 	for name, tt := range map[string]struct{ passwd, says string }{
-		"When a user's line is cut short, it should be as if it were not there": {"me:x\n", `there is no "me" in /etc/passwd`},
-		"When a user's number is none, it should say so":                        {"me:x:many:0::/home/me:/bin/sh\n", "many"},
-		"When there is no list of users, it should say whom it misses":          {"", `there is no "me" in /etc/passwd`},
+		"When a user's line is truncated, it should be treated as missing":                 {"me:x\n", `there is no "me" in /etc/passwd`},
+		"When a user's ID is not a number, it should return an error":                      {"me:x:many:0::/home/me:/bin/sh\n", "many"},
+		"When the user database is missing, it should return an error that names the user": {"", `there is no "me" in /etc/passwd`},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

@@ -72,13 +72,13 @@ func TestKernelArguments(t *testing.T) {
 		ran    []string
 		want   string
 	}{
-		"When none are wanted, nothing should be done":                                          {"quiet", "", nil, nil, ""},
-		"When the kernel has them, the boot loader should be left as it is":                     {"quiet nosmt", "", []string{"nosmt"}, nil, ""},
-		"When one of two is missing, the machine should start anew with both":                   {"quiet nosmt", "", []string{"nosmt", "hugepages=8"}, both, `"$GRUB_CMDLINE_LINUX nosmt hugepages=8"`},
-		"When an argument only begins like one that is there, it should be missing":             {"quiet nosmt=force", "", []string{"nosmt"}, both, `"$GRUB_CMDLINE_LINUX nosmt"`},
-		"When the boot loader has others that never ran, it should get those wanted only":       {"quiet nosmt", "other", []string{"nosmt"}, []string{"update-grub"}, `"$GRUB_CMDLINE_LINUX nosmt"`},
-		"When the boot loader has some that never ran and none are wanted, it should have none": {"quiet", "other", nil, []string{"update-grub"}, ""},
-		"When the boot loader has them and the kernel runs with them, nothing should be done":   {"quiet nosmt", "nosmt", []string{"nosmt"}, nil, `"$GRUB_CMDLINE_LINUX nosmt"`},
+		"When no arguments are desired, it should do nothing":                                            {"quiet", "", nil, nil, ""},
+		"When the kernel already has the arguments, it should not change the boot loader":                {"quiet nosmt", "", []string{"nosmt"}, nil, ""},
+		"When one of two arguments is missing, it should reboot with both":                               {"quiet nosmt", "", []string{"nosmt", "hugepages=8"}, both, `"$GRUB_CMDLINE_LINUX nosmt hugepages=8"`},
+		"When an argument is only a prefix of an existing one, it should be missing":                     {"quiet nosmt=force", "", []string{"nosmt"}, both, `"$GRUB_CMDLINE_LINUX nosmt"`},
+		"When the boot loader has other arguments that never ran, it should write only the desired ones": {"quiet nosmt", "other", []string{"nosmt"}, []string{"update-grub"}, `"$GRUB_CMDLINE_LINUX nosmt"`},
+		"When the boot loader has arguments that never ran and none are desired, it should remove them":  {"quiet", "other", nil, []string{"update-grub"}, ""},
+		"When both the boot loader and the kernel have the arguments, it should do nothing":              {"quiet nosmt", "nosmt", []string{"nosmt"}, nil, `"$GRUB_CMDLINE_LINUX nosmt"`},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -113,12 +113,12 @@ func TestKernelArgumentsOverBoots(t *testing.T) {
 		g.Expect(arguments(t, m, "nosmt")).To(MatchError(context.Canceled))
 		return g, m
 	}
-	t.Run("When the power goes before the restart, the restart should be asked for again", func(t *testing.T) {
+	t.Run("When power is lost before the reboot, it should request the reboot again", func(t *testing.T) {
 		g, m := started(t)
 		g.Expect(arguments(t, m, "nosmt")).To(MatchError(context.Canceled))
 		g.Expect(m.Commands).To(ContainElement(restart))
 	})
-	t.Run("When systemd is about to restart the machine, nothing else should be done until it does", func(t *testing.T) {
+	t.Run("When a reboot is in progress, it should wait for the reboot", func(t *testing.T) {
 		g, m := booted(t, "quiet")
 		ctx, cancel := context.WithCancel(t.Context())
 		m.Program = func(command string, _ io.Reader) ([]byte, error) {
@@ -129,19 +129,19 @@ func TestKernelArgumentsOverBoots(t *testing.T) {
 		}
 		g.Expect(apply.KernelArguments(ctx, m.Host, &nodeplan.Plan{KernelArguments: []string{"nosmt"}})).To(MatchError(context.Canceled))
 	})
-	t.Run("When the next boot has not taken them, it should name them and the file, and not start anew for ever", func(t *testing.T) {
+	t.Run("When the next boot lacks the arguments, it should return an error and not reboot again", func(t *testing.T) {
 		g, m := started(t)
 		reboots(m, "second", "quiet")
 		g.Expect(arguments(t, m, "nosmt")).To(MatchError(And(ContainSubstring("its kernel still lacks nosmt"), ContainSubstring(dropIn))))
 		g.Expect(m.Commands).To(BeEmpty())
 	})
-	t.Run("When others are wanted then, the machine should start anew with those", func(t *testing.T) {
+	t.Run("When other arguments are desired after the reboot, it should reboot with those", func(t *testing.T) {
 		g, m := started(t)
 		reboots(m, "second", "quiet")
 		g.Expect(arguments(t, m, "hugepages=8")).To(MatchError(context.Canceled))
 		g.Expect(m.Text(dropIn)).To(ContainSubstring("LINUX hugepages=8\""))
 	})
-	t.Run("When they have run and are no longer wanted, the machine should start anew without them, once", func(t *testing.T) {
+	t.Run("When running arguments are no longer desired, it should reboot once without them", func(t *testing.T) {
 		g, m := started(t)
 		reboots(m, "second", "quiet nosmt")
 		g.Expect(arguments(t, m, "nosmt")).To(Succeed())
@@ -152,20 +152,20 @@ func TestKernelArgumentsOverBoots(t *testing.T) {
 		g.Expect(arguments(t, m)).To(Succeed())
 		g.Expect(m.Commands).To(BeEmpty())
 	})
-	t.Run("When they are wanted no more before they ever ran, the machine should not start anew", func(t *testing.T) {
+	t.Run("When arguments are removed before they ran, it should not reboot", func(t *testing.T) {
 		g, m := started(t)
 		g.Expect(arguments(t, m)).To(Succeed())
 		g.Expect(m.Commands).To(Equal([]string{"update-grub"}))
 		g.Expect(m.Exists(dropIn)).To(BeFalse())
 	})
-	t.Run("When one of two is no longer wanted, the other should stay", func(t *testing.T) {
+	t.Run("When one of two arguments is removed, it should keep the other", func(t *testing.T) {
 		g, m := booted(t, "quiet")
 		g.Expect(arguments(t, m, "nosmt", "hugepages=8")).To(MatchError(context.Canceled))
 		reboots(m, "second", "quiet nosmt hugepages=8")
 		g.Expect(arguments(t, m, "nosmt")).To(MatchError(context.Canceled))
 		g.Expect(m.Text(dropIn)).To(ContainSubstring("LINUX nosmt\""))
 	})
-	t.Run("When an argument of the image's own is wanted no more, it should stay", func(t *testing.T) {
+	t.Run("When an argument of the image is no longer desired, it should stay", func(t *testing.T) {
 		g, m := booted(t, "quiet nosmt")
 		g.Expect(arguments(t, m, "nosmt")).To(Succeed())
 		g.Expect(arguments(t, m)).To(Succeed())
@@ -208,13 +208,13 @@ func TestKernelArgumentsFail(t *testing.T) {
 			g.Expect(m.Commands).NotTo(ContainElement(restart))
 		})
 	}
-	t.Run("When what the boot loader has cannot be taken back, it should say so", func(t *testing.T) {
+	t.Run("When the boot loader configuration cannot be removed, it should return an error", func(t *testing.T) {
 		g, m := booted(t, "quiet")
 		m.Put(dropIn+"/x", "in the way")
 		g.Expect(arguments(t, m)).To(MatchError(ContainSubstring(dropIn)))
 		g.Expect(m.Commands).To(BeEmpty())
 	})
-	t.Run("When cloud-init is not through, the machine should not be taken away under it", func(t *testing.T) {
+	t.Run("When cloud-init has not finished, it should not reboot the machine", func(t *testing.T) {
 		g, m := booted(t, "quiet")
 		g.Expect(m.Remove("/var/lib/cloud/instance/boot-finished")).To(Succeed())
 		ctx, cancel := context.WithCancel(t.Context())
@@ -233,16 +233,16 @@ func TestSwapOff(t *testing.T) {
 		fstab, swaps, want string
 		ran                []string
 	}{
-		"When a swap file is in use, it should be turned off and come no more": {"/dev/sda2 / ext4 defaults 0 1\n/swap.img none swap sw 0 0\n", header + used,
+		"When a swap file is in use, it should be turned off and removed from fstab": {"/dev/sda2 / ext4 defaults 0 1\n/swap.img none swap sw 0 0\n", header + used,
 			"/dev/sda2 / ext4 defaults 0 1\n# Turned off for Kubernetes: /swap.img none swap sw 0 0\n", []string{"swapoff /swap.img"}},
-		"When none is in use, it should come no more":           {"/swap.img none swap sw 0 0\n", header, "# Turned off for Kubernetes: /swap.img none swap sw 0 0\n", nil},
-		"When the kernel knows no swap, it should come no more": {"/swap.img none swap sw 0 0\n", "", "# Turned off for Kubernetes: /swap.img none swap sw 0 0\n", nil},
-		"When there are two, both should be turned off, in their order": {"/a none swap\n# between\nUUID=1\tnone\tswap\tsw\n", header + used,
+		"When no swap is in use, it should only be removed from fstab":                {"/swap.img none swap sw 0 0\n", header, "# Turned off for Kubernetes: /swap.img none swap sw 0 0\n", nil},
+		"When the kernel does not support swap, it should only be removed from fstab": {"/swap.img none swap sw 0 0\n", "", "# Turned off for Kubernetes: /swap.img none swap sw 0 0\n", nil},
+		"When there are two swap entries, both should be turned off in order": {"/a none swap\n# between\nUUID=1\tnone\tswap\tsw\n", header + used,
 			"# Turned off for Kubernetes: /a none swap\n# between\n# Turned off for Kubernetes: UUID=1\tnone\tswap\tsw\n", []string{"swapoff /a", "swapoff UUID=1"}},
-		"When it was turned off before, nothing should be done":                  {"# Turned off for Kubernetes: /swap.img none swap sw 0 0\n", header + used, "# Turned off for Kubernetes: /swap.img none swap sw 0 0\n", nil},
-		"When a folder is called swap, it should stay mounted":                   {"/dev/sdb1 /swap ext4 defaults 0 2\nswap swap ext4\n", header + used, "/dev/sdb1 /swap ext4 defaults 0 2\nswap swap ext4\n", nil},
-		"When a line is cut short, it should stay as it is":                      {"/swap.img swap\n\n/swap.img", header + used, "/swap.img swap\n\n/swap.img", nil},
-		"When the last line has no end, it should be commented out all the same": {"/swap.img none swap", header + used, "# Turned off for Kubernetes: /swap.img none swap", []string{"swapoff /swap.img"}},
+		"When swap is already commented out, it should do nothing":            {"# Turned off for Kubernetes: /swap.img none swap sw 0 0\n", header + used, "# Turned off for Kubernetes: /swap.img none swap sw 0 0\n", nil},
+		"When a directory is named swap, it should stay mounted":              {"/dev/sdb1 /swap ext4 defaults 0 2\nswap swap ext4\n", header + used, "/dev/sdb1 /swap ext4 defaults 0 2\nswap swap ext4\n", nil},
+		"When a line is truncated, it should not be changed":                  {"/swap.img swap\n\n/swap.img", header + used, "/swap.img swap\n\n/swap.img", nil},
+		"When the last line has no newline, it should still be commented out": {"/swap.img none swap", header + used, "# Turned off for Kubernetes: /swap.img none swap", []string{"swapoff /swap.img"}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -259,12 +259,12 @@ func TestSwapOff(t *testing.T) {
 			g.Expect(strings.Count(m.Log(), "turned swap off")).To(Equal(min(1, strings.Count(tt.want, "Turned off")-strings.Count(tt.fstab, "Turned off"))))
 		})
 	}
-	t.Run("When the machine mounts nothing, no file should be made", func(t *testing.T) {
+	t.Run("When there is no fstab, it should not create one", func(t *testing.T) {
 		g, m := newMachine(t)
 		g.Expect(apply.SwapOff(t.Context(), m.Host, nil)).To(Succeed())
 		g.Expect(m.Exists("/etc/fstab")).To(BeFalse())
 	})
-	t.Run("When swap is full and cannot be turned off now, the machine should be a node all the same, and without it after its next boot", func(t *testing.T) {
+	t.Run("When swap cannot be turned off now, it should continue and disable swap for the next boot", func(t *testing.T) {
 		g, m := newMachine(t)
 		m.Put("/etc/fstab", "/swap.img none swap\n")
 		m.Put("/proc/swaps", header+used)
@@ -288,14 +288,14 @@ func TestSwapOff(t *testing.T) {
 func TestKernelSettings(t *testing.T) {
 	t.Parallel()
 	const modules, sysctl = "/etc/modules-load.d/90-hypershift-node.conf", "sysctl -e -q -p /etc/sysctl.d/90-hypershift-node.conf"
-	t.Run("When the plan has modules, each should be loaded before what they bring is set", func(t *testing.T) {
+	t.Run("When the plan has modules, it should load them before it applies the settings", func(t *testing.T) {
 		g, m := newMachine(t)
 		m.Put(modules, "overlay\n\n br_netfilter \n")
 		g.Expect(apply.KernelSettings(t.Context(), m.Host, nil)).To(Succeed())
 		g.Expect(m.Commands).To(Equal([]string{"modprobe overlay", "modprobe br_netfilter", sysctl}))
 		g.Expect(m.Log()).To(BeEmpty())
 	})
-	t.Run("When a kernel has them built in or refuses some, the others should be tried, and the machine be a node", func(t *testing.T) {
+	t.Run("When loading a module fails, it should try the others and continue", func(t *testing.T) {
 		g, m := newMachine(t)
 		m.Put(modules, "overlay\nbr_netfilter\n")
 		m.Program = func(string, io.Reader) ([]byte, error) { return nil, errors.New("not permitted") }
@@ -303,12 +303,12 @@ func TestKernelSettings(t *testing.T) {
 		g.Expect(m.Commands).To(HaveLen(3))
 		g.Expect(m.Log()).To(And(ContainSubstring("kernel module overlay is not loadable"), ContainSubstring("kernel module br_netfilter is not"), ContainSubstring("some kernel settings were refused")))
 	})
-	t.Run("When the plan has no modules, the settings should be set", func(t *testing.T) {
+	t.Run("When the plan has no modules, it should still apply the settings", func(t *testing.T) {
 		g, m := newMachine(t)
 		g.Expect(apply.KernelSettings(t.Context(), m.Host, nil)).To(Succeed())
 		g.Expect(m.Commands).To(Equal([]string{sysctl}))
 	})
-	t.Run("When the list of modules cannot be read, it should say so", func(t *testing.T) {
+	t.Run("When the list of modules cannot be read, it should return an error", func(t *testing.T) {
 		g, m := newMachine(t)
 		m.Put(modules+"/x", "")
 		g.Expect(apply.KernelSettings(t.Context(), m.Host, nil)).To(MatchError(ContainSubstring(modules)))

@@ -53,7 +53,7 @@ func TestPlan(t *testing.T) {
 	g, m := newMachine(t)
 	m.Put("/etc/motd", "Welcome\n")
 	g.Expect(apply.Plan(t.Context(), m.Host, whole())).To(Succeed())
-	t.Run("When it is applied, users should be there before what they own, and units be started last", func(t *testing.T) {
+	t.Run("When a plan is applied, it should create users before their files and start units last", func(t *testing.T) {
 		want := []string{
 			"groupadd ops", "chpasswd --encrypted", "systemctl daemon-reload", "systemctl enable own.service", "systemctl start --no-block own.service",
 			"systemctl mask --now noise.timer", "systemctl disable --now snapd.service",
@@ -62,7 +62,7 @@ func TestPlan(t *testing.T) {
 			t.Errorf("-want +got:\n%s", diff)
 		}
 	})
-	t.Run("When it is applied, files should have their contents and modes, and what was appended follow in its order", func(t *testing.T) {
+	t.Run("When a plan is applied, files should have their contents, modes and appended parts in order", func(t *testing.T) {
 		got := m.Files("/var/lib/hypershift")
 		delete(got, "/etc/passwd")
 		delete(got, "/etc/group")
@@ -76,7 +76,7 @@ func TestPlan(t *testing.T) {
 			t.Errorf("-want +got:\n%s", diff)
 		}
 	})
-	t.Run("When it is asked for again, an administrator's change should stay, and nothing be run", func(t *testing.T) {
+	t.Run("When the same plan is applied again, it should keep manual changes and run nothing", func(t *testing.T) {
 		g, m := newMachine(t)
 		g.Expect(apply.Plan(t.Context(), m.Host, whole())).To(Succeed())
 		m.Put("/etc/secret", "mine\n")
@@ -87,7 +87,7 @@ func TestPlan(t *testing.T) {
 		g.Expect(m.Commands).To(BeEmpty())
 		g.Expect(m.Files()).To(Equal(before))
 	})
-	t.Run("When another plan is wanted, all of it should be applied", func(t *testing.T) {
+	t.Run("When another plan is applied, it should apply all of it", func(t *testing.T) {
 		g, m := newMachine(t)
 		g.Expect(apply.Plan(t.Context(), m.Host, whole())).To(Succeed())
 		m.Put("/etc/secret", "mine\n")
@@ -96,7 +96,7 @@ func TestPlan(t *testing.T) {
 		g.Expect(apply.Plan(t.Context(), m.Host, other)).To(Succeed())
 		g.Expect(m.Text("/etc/secret")).To(Equal("secret\n"))
 	})
-	t.Run("When it is applied, nothing that it says should be in the log or in a command line", func(t *testing.T) {
+	t.Run("When a plan is applied, its secrets should not be in the log or in command lines", func(t *testing.T) {
 		g.Expect(m.Log() + strings.Join(m.Commands, "\n")).NotTo(Or(ContainSubstring("hash"), ContainSubstring("secret\n"), ContainSubstring("AAAA")))
 		g.Expect(m.Log()).To(ContainSubstring("2 files, 4 units, 1 users"))
 	})
@@ -180,24 +180,24 @@ func TestPlanFails(t *testing.T) {
 		// not is a command that must not run.
 		not string
 	}{
-		"a group cannot be made":                    {fails("groupadd ops"), "group ops: no space left", "chpasswd --encrypted"},
-		"a password cannot be set":                  {fails("chpasswd --encrypted"), "user me: no space left", "systemctl daemon-reload"},
-		"a file is where the keys' folder goes":     {inTheWay("/home/me/.ssh"), "user me: ", "systemctl daemon-reload"},
-		"a folder is where the keys go":             {inTheWay("/home/me/.ssh/authorized_keys/x"), "user me: ", "systemctl daemon-reload"},
-		"a file is where a folder goes":             {inTheWay("/srv/data"), "folder /srv/data: ", "systemctl daemon-reload"},
-		"a folder is where a file goes":             {inTheWay("/etc/secret/x"), "file /etc/secret: ", "systemctl daemon-reload"},
-		"a folder is where a link goes":             {inTheWay("/etc/soft/x"), "link /etc/soft: ", "systemctl daemon-reload"},
-		"a full folder is where a second name goes": {inTheWay("/etc/hard/x"), "link /etc/hard: ", "systemctl daemon-reload"},
-		"a folder is where a unit goes":             {inTheWay(unit + "/x"), "unit own.service: ", "systemctl daemon-reload"},
-		"a file is where a unit's drop-ins go":      {inTheWay(unit + ".d"), "drop-in 1.conf of unit own.service: ", "systemctl daemon-reload"},
-		"systemd does not read the units":           {fails("systemctl daemon-reload"), "no space left", "systemctl enable own.service"},
-		"a unit cannot be enabled":                  {fails("systemctl enable own.service"), "no space left", "systemctl start --no-block own.service"},
-		"a unit cannot be started":                  {fails("systemctl start --no-block own.service"), "no space left", "systemctl mask --now noise.timer"},
-		"a unit cannot be masked":                   {fails("systemctl mask --now noise.timer"), "no space left", "systemctl disable --now snapd.service"},
-		"a folder is where a mask goes":             {inTheWay(nodeplan.UnitDir + "noise.timer/x"), "unit noise.timer: ", "systemctl mask --now noise.timer"},
-		"a unit cannot be disabled":                 {fails("systemctl disable --now snapd.service"), "no space left", ""},
-		"users cannot be read":                      {func(m *hosttest.Machine) { _ = m.Remove("/etc/passwd"); m.Put("/etc/passwd/x", "") }, "user me: ", "chpasswd --encrypted"},
-		"groups cannot be read":                     {func(m *hosttest.Machine) { _ = m.Remove("/etc/group"); m.Put("/etc/group/x", "") }, "is a directory", "groupadd ops"},
+		"a group cannot be created":                           {fails("groupadd ops"), "group ops: no space left", "chpasswd --encrypted"},
+		"a password cannot be set":                            {fails("chpasswd --encrypted"), "user me: no space left", "systemctl daemon-reload"},
+		"a file is at the path of the .ssh directory":         {inTheWay("/home/me/.ssh"), "user me: ", "systemctl daemon-reload"},
+		"a directory is at the path of authorized_keys":       {inTheWay("/home/me/.ssh/authorized_keys/x"), "user me: ", "systemctl daemon-reload"},
+		"a file is at the path of a directory":                {inTheWay("/srv/data"), "folder /srv/data: ", "systemctl daemon-reload"},
+		"a directory is at the path of a file":                {inTheWay("/etc/secret/x"), "file /etc/secret: ", "systemctl daemon-reload"},
+		"a directory is at the path of a symlink":             {inTheWay("/etc/soft/x"), "link /etc/soft: ", "systemctl daemon-reload"},
+		"a non-empty directory is at the path of a hard link": {inTheWay("/etc/hard/x"), "link /etc/hard: ", "systemctl daemon-reload"},
+		"a directory is at the path of a unit":                {inTheWay(unit + "/x"), "unit own.service: ", "systemctl daemon-reload"},
+		"a file is at the path of a drop-in directory":        {inTheWay(unit + ".d"), "drop-in 1.conf of unit own.service: ", "systemctl daemon-reload"},
+		"systemd does not read the units":                     {fails("systemctl daemon-reload"), "no space left", "systemctl enable own.service"},
+		"a unit cannot be enabled":                            {fails("systemctl enable own.service"), "no space left", "systemctl start --no-block own.service"},
+		"a unit cannot be started":                            {fails("systemctl start --no-block own.service"), "no space left", "systemctl mask --now noise.timer"},
+		"a unit cannot be masked":                             {fails("systemctl mask --now noise.timer"), "no space left", "systemctl disable --now snapd.service"},
+		"a directory is at the path of a masked unit":         {inTheWay(nodeplan.UnitDir + "noise.timer/x"), "unit noise.timer: ", "systemctl mask --now noise.timer"},
+		"a unit cannot be disabled":                           {fails("systemctl disable --now snapd.service"), "no space left", ""},
+		"users cannot be read":                                {func(m *hosttest.Machine) { _ = m.Remove("/etc/passwd"); m.Put("/etc/passwd/x", "") }, "user me: ", "chpasswd --encrypted"},
+		"groups cannot be read":                               {func(m *hosttest.Machine) { _ = m.Remove("/etc/group"); m.Put("/etc/group/x", "") }, "is a directory", "groupadd ops"},
 	} {
 		t.Run("When "+name+", it should say what, stop there, and be tried again", func(t *testing.T) {
 			t.Parallel()
@@ -212,7 +212,7 @@ func TestPlanFails(t *testing.T) {
 			g.Expect(m.Exists(apply.Mark)).To(BeFalse())
 		})
 	}
-	t.Run("When it cannot be noted that the plan was applied, it should say so", func(t *testing.T) {
+	t.Run("When recording that the plan was applied fails, it should return an error", func(t *testing.T) {
 		g, m := newMachine(t)
 		m.Put("/var/lib/hypershift", "in the way")
 		g.Expect(apply.Plan(t.Context(), m.Host, whole())).NotTo(Succeed())
@@ -227,20 +227,20 @@ func TestLinks(t *testing.T) {
 		want    map[string]string
 		says    string
 	}{
-		"When a link leads elsewhere, it should lead to its target": {func(m *hosttest.Machine) { m.PutLink("/etc/l", "old") }, nodeplan.Link{Path: "/etc/l", Target: "new"},
+		"When a symlink has another target, it should be updated": {func(m *hosttest.Machine) { m.PutLink("/etc/l", "old") }, nodeplan.Link{Path: "/etc/l", Target: "new"},
 			map[string]string{"/etc/l": "-> new"}, ""},
-		"When a file is where a link goes, the link should take its place": {func(m *hosttest.Machine) { m.Put("/etc/l", "old") }, nodeplan.Link{Path: "/etc/l", Target: "new"},
+		"When a file is at the path of a symlink, it should be replaced": {func(m *hosttest.Machine) { m.Put("/etc/l", "old") }, nodeplan.Link{Path: "/etc/l", Target: "new"},
 			map[string]string{"/etc/l": "-> new"}, ""},
-		"When a link's folder is not there, it should be made": {func(*hosttest.Machine) {}, nodeplan.Link{Path: "/srv/a/l", Target: "new"},
+		"When the directory of a symlink is missing, it should be created": {func(*hosttest.Machine) {}, nodeplan.Link{Path: "/srv/a/l", Target: "new"},
 			map[string]string{"/srv/a/l": "-> new"}, ""},
-		"When a power loss left half of a link, it should be made all the same": {func(m *hosttest.Machine) { m.PutLink("/etc/l.hypershift-partial", "half") }, nodeplan.Link{Path: "/etc/l", Target: "new"},
+		"When a power loss left a partial symlink, it should still create the symlink": {func(m *hosttest.Machine) { m.PutLink("/etc/l.hypershift-partial", "half") }, nodeplan.Link{Path: "/etc/l", Target: "new"},
 			map[string]string{"/etc/l": "-> new"}, ""},
-		"When another file is where a second name goes, it should be that of the target": {func(m *hosttest.Machine) { m.Put("/etc/f", "file"); m.Put("/srv/a/h", "old") },
+		"When another file is at the path of a hard link, it should be replaced": {func(m *hosttest.Machine) { m.Put("/etc/f", "file"); m.Put("/srv/a/h", "old") },
 			nodeplan.Link{Path: "/srv/a/h", Target: "/etc/f", Hard: true}, map[string]string{"/etc/f": "-rw-r--r-- file", "/srv/a/h": "-rw-r--r-- file"}, ""},
-		"When a second name's folder is not there, it should be made": {func(m *hosttest.Machine) { m.Put("/etc/f", "file") },
+		"When the directory of a hard link is missing, it should be created": {func(m *hosttest.Machine) { m.Put("/etc/f", "file") },
 			nodeplan.Link{Path: "/srv/b/h", Target: "/etc/f", Hard: true}, map[string]string{"/etc/f": "-rw-r--r-- file", "/srv/b/h": "-rw-r--r-- file"}, ""},
-		"When the file of a second name is not there, it should say which link": {func(*hosttest.Machine) {}, nodeplan.Link{Path: "/etc/h", Target: "/etc/f", Hard: true}, nil, "link /etc/h: "},
-		"When a link belongs to nobody, it should say whom it misses": {func(*hosttest.Machine) {}, nodeplan.Link{Path: "/etc/l", Target: "new", Owner: nodeplan.Owner{Group: "ghosts"}}, nil,
+		"When the target of a hard link is missing, it should return an error that names the link": {func(*hosttest.Machine) {}, nodeplan.Link{Path: "/etc/h", Target: "/etc/f", Hard: true}, nil, "link /etc/h: "},
+		"When the group of a link does not exist, it should return an error that names the group": {func(*hosttest.Machine) {}, nodeplan.Link{Path: "/etc/l", Target: "new", Owner: nodeplan.Owner{Group: "ghosts"}}, nil,
 			`link /etc/l: there is no "ghosts" in /etc/group`},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -273,20 +273,20 @@ func TestUnits(t *testing.T) {
 		want string
 		ran  []string
 	}{
-		"When a unit of ours is masked, its file should make way for the mask": {func(m *hosttest.Machine) { m.Put(unit, "[Service]\n") }, nodeplan.Unit{Name: "own.service", Masked: true},
+		"When a unit with a file is masked, it should remove the file": {func(m *hosttest.Machine) { m.Put(unit, "[Service]\n") }, nodeplan.Unit{Name: "own.service", Masked: true},
 			"", []string{"systemctl mask --now own.service"}},
-		"When a unit of ours is a link, it should make way for the mask": {func(m *hosttest.Machine) { m.PutLink(unit, "/srv/own.service") }, nodeplan.Unit{Name: "own.service", Masked: true},
+		"When a unit with a symlink is masked, it should remove the symlink": {func(m *hosttest.Machine) { m.PutLink(unit, "/srv/own.service") }, nodeplan.Unit{Name: "own.service", Masked: true},
 			"", []string{"systemctl mask --now own.service"}},
-		"When a unit is masked already, the mask should stay": {func(m *hosttest.Machine) { m.PutLink(unit, os.DevNull) }, nodeplan.Unit{Name: "own.service", Masked: true},
+		"When a unit is already masked, it should keep the mask": {func(m *hosttest.Machine) { m.PutLink(unit, os.DevNull) }, nodeplan.Unit{Name: "own.service", Masked: true},
 			"-> /dev/null", []string{"systemctl mask --now own.service"}},
-		"When a masked unit has a content, the mask should win": {func(*hosttest.Machine) {}, nodeplan.Unit{Name: "own.service", Masked: true, Enabled: new(true), Content: "[Service]\n"},
+		"When a masked unit has content, it should only mask the unit": {func(*hosttest.Machine) {}, nodeplan.Unit{Name: "own.service", Masked: true, Enabled: new(true), Content: "[Service]\n"},
 			"", []string{"systemctl mask --now own.service"}},
-		"When a masked unit comes to life, its file should take the mask's place": {func(m *hosttest.Machine) { m.PutLink(unit, os.DevNull) },
+		"When a masked unit is enabled, it should replace the mask with the unit file": {func(m *hosttest.Machine) { m.PutLink(unit, os.DevNull) },
 			nodeplan.Unit{Name: "own.service", Content: "[Service]\n", Enabled: new(true)}, "-rw-r--r-- [Service]\n", []string{"systemctl enable own.service", "systemctl start --no-block own.service"}},
-		"When a unit of the image is enabled, no file should be written": {func(*hosttest.Machine) {}, nodeplan.Unit{Name: "own.service", Enabled: new(true)},
+		"When a unit of the image is enabled, it should not write a file": {func(*hosttest.Machine) {}, nodeplan.Unit{Name: "own.service", Enabled: new(true)},
 			"", []string{"systemctl enable own.service", "systemctl start --no-block own.service"}},
-		"When nothing is said of a unit's start, nothing should be started": {func(*hosttest.Machine) {}, nodeplan.Unit{Name: "own.service", Content: "[Service]\n"}, "-rw-r--r-- [Service]\n", nil},
-		"When a unit is not to start, it should be stopped": {func(*hosttest.Machine) {}, nodeplan.Unit{Name: "own.service", Content: "[Service]\n", Enabled: new(bool)},
+		"When a unit has no enabled field, it should start nothing": {func(*hosttest.Machine) {}, nodeplan.Unit{Name: "own.service", Content: "[Service]\n"}, "-rw-r--r-- [Service]\n", nil},
+		"When a unit is disabled, it should be stopped": {func(*hosttest.Machine) {}, nodeplan.Unit{Name: "own.service", Content: "[Service]\n", Enabled: new(bool)},
 			"-rw-r--r-- [Service]\n", []string{"systemctl disable --now own.service"}},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -35,22 +35,22 @@ func TestUsers(t *testing.T) {
 		user nodeplan.User
 		want []string
 	}{
-		"When a user is new, it should have a home and a shell": {nodeplan.User{Name: "joe"}, []string{"useradd --create-home --shell /bin/bash joe"}},
-		"When a user is new, it should get all that is said of it": {
+		"When a user is new, it should be created with a home directory and a shell": {nodeplan.User{Name: "joe"}, []string{"useradd --create-home --shell /bin/bash joe"}},
+		"When a user is new, it should be created with all fields of the plan": {
 			nodeplan.User{Name: "joe", UID: new(1200), Comment: "Joe", Home: "/srv/joe", NoHome: true, Shell: "/bin/sh", PrimaryGroup: "ops", NoUserGroup: true, System: true, Groups: []string{"a", "b"}},
 			[]string{"useradd --groups a,b --no-create-home --no-user-group --system --home-dir /srv/joe --uid 1200 --comment Joe --shell /bin/sh --gid ops joe"},
 		},
-		"When a new user is to have the number 0, it should be asked for":            {nodeplan.User{Name: "toor", UID: new(int)}, []string{"useradd --create-home --uid 0 --shell /bin/bash toor"}},
-		"When a user is there and nothing is said of it, it should be left as it is": {nodeplan.User{Name: "me"}, nil},
-		"When a user is there, its shell should be what it is, and its groups become more": {
+		"When a new user has UID 0, it should pass the UID to useradd":                   {nodeplan.User{Name: "toor", UID: new(int)}, []string{"useradd --create-home --uid 0 --shell /bin/bash toor"}},
+		"When a user exists and the plan has no fields for it, it should not be changed": {nodeplan.User{Name: "me"}, nil},
+		"When a user exists, it should keep the shell and append the groups": {
 			nodeplan.User{Name: "me", Groups: []string{"a", "b"}}, []string{"usermod --groups a,b --append me"}},
-		"When a user is there, what is said of it should change, and its home stay where it is": {
+		"When a user exists, it should change the fields of the plan but not the home directory": {
 			nodeplan.User{Name: "me", UID: new(1200), Comment: "Me", Home: "/srv/me", Shell: "/bin/sh", PrimaryGroup: "ops", System: true, NoUserGroup: true},
 			[]string{"usermod --uid 1200 --comment Me --shell /bin/sh --gid ops me"},
 		},
-		"When a user has to go, it should":                                         {nodeplan.User{Name: "me", Absent: true, PasswordHash: "x"}, []string{"userdel me"}},
-		"When a user has to go that is not there, nothing should be done":          {nodeplan.User{Name: "joe", Absent: true, PasswordHash: "x"}, nil},
-		"When another user's name begins like that of a new one, it should be new": {nodeplan.User{Name: "m"}, []string{"useradd --create-home --shell /bin/bash m"}},
+		"When a user is marked absent, it should be deleted":                            {nodeplan.User{Name: "me", Absent: true, PasswordHash: "x"}, []string{"userdel me"}},
+		"When an absent user does not exist, it should do nothing":                      {nodeplan.User{Name: "joe", Absent: true, PasswordHash: "x"}, nil},
+		"When the name of a new user is a prefix of another user, it should be created": {nodeplan.User{Name: "m"}, []string{"useradd --create-home --shell /bin/bash m"}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -71,13 +71,13 @@ func TestGroups(t *testing.T) {
 		group nodeplan.Group
 		want  []string
 	}{
-		"When a group is new, it should be made":                                   {nodeplan.Group{Name: "ops"}, []string{"groupadd ops"}},
-		"When a new group has a number, it should get it":                          {nodeplan.Group{Name: "ops", GID: new(900)}, []string{"groupadd --gid 900 ops"}},
-		"When a new group is the system's, it should be made so":                   {nodeplan.Group{Name: "ops", System: true}, []string{"groupadd --system ops"}},
-		"When a group is there, it should be left as it is":                        {nodeplan.Group{Name: "me", GID: new(900)}, nil},
-		"When a group has to go, it should":                                        {nodeplan.Group{Name: "me", Absent: true}, []string{"groupdel me"}},
-		"When a group has to go that is not there, nothing should be done":         {nodeplan.Group{Name: "ops", Absent: true}, nil},
-		"When there is no list of groups yet, a group should be made all the same": {nodeplan.Group{Name: "first"}, []string{"groupadd first"}},
+		"When a group is new, it should be created":                          {nodeplan.Group{Name: "ops"}, []string{"groupadd ops"}},
+		"When a new group has a GID, it should be created with that GID":     {nodeplan.Group{Name: "ops", GID: new(900)}, []string{"groupadd --gid 900 ops"}},
+		"When a new group is a system group, it should be created as one":    {nodeplan.Group{Name: "ops", System: true}, []string{"groupadd --system ops"}},
+		"When a group exists, it should not be changed":                      {nodeplan.Group{Name: "me", GID: new(900)}, nil},
+		"When a group is marked absent, it should be deleted":                {nodeplan.Group{Name: "me", Absent: true}, []string{"groupdel me"}},
+		"When an absent group does not exist, it should do nothing":          {nodeplan.Group{Name: "ops", Absent: true}, nil},
+		"When the group database is missing, it should still create a group": {nodeplan.Group{Name: "first"}, []string{"groupadd first"}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -90,7 +90,7 @@ func TestGroups(t *testing.T) {
 			}
 		})
 	}
-	t.Run("When a group that has to go is in use, it should say which", func(t *testing.T) {
+	t.Run("When deleting a group that is in use fails, it should return an error that names the group", func(t *testing.T) {
 		g, m := newMachine(t)
 		m.Program = func(string, io.Reader) ([]byte, error) { return nil, errors.New("it is a user's primary group") }
 		err := apply.Plan(t.Context(), m.Host, &nodeplan.Plan{Groups: []nodeplan.Group{{Name: "me", Absent: true}}})
@@ -128,14 +128,14 @@ func TestKeys(t *testing.T) {
 		keys    []string
 		want    string
 	}{
-		"When there are none, they should be those of the plan, in its order":                   {"", []string{two, one}, two + "\n" + one + "\n"},
-		"When there are others, they should stay before those of the plan":                      {"ssh-rsa theirs\n", []string{one}, "ssh-rsa theirs\n" + one + "\n"},
-		"When the last line has no end, no two keys should become one":                          {"ssh-rsa theirs", []string{one}, "ssh-rsa theirs\n" + one + "\n"},
-		"When a key is there, it should not be there twice":                                     {one + "\nssh-rsa theirs\n", []string{one}, one + "\nssh-rsa theirs\n"},
-		"When a key is there with another comment only, both should be there":                   {two + "\n", []string{one}, two + "\n" + one + "\n"},
-		"When a key is there behind a restriction only, it should be there without it too":      {"no-pty " + one + "\n", []string{one}, "no-pty " + one + "\n" + one + "\n"},
-		"When there is an empty file, it should begin with the first key":                       {"\n\n", []string{one}, one + "\n"},
-		"When the plan has none, nobody should be let in, and nobody who was there be kept out": {"ssh-rsa theirs\n", nil, "ssh-rsa theirs\n"},
+		"When there are no keys, it should write those of the plan in order":                       {"", []string{two, one}, two + "\n" + one + "\n"},
+		"When there are other keys, it should keep them before those of the plan":                  {"ssh-rsa theirs\n", []string{one}, "ssh-rsa theirs\n" + one + "\n"},
+		"When the last line has no newline, it should not join two keys":                           {"ssh-rsa theirs", []string{one}, "ssh-rsa theirs\n" + one + "\n"},
+		"When a key already exists, it should not be added again":                                  {one + "\nssh-rsa theirs\n", []string{one}, one + "\nssh-rsa theirs\n"},
+		"When a key exists with another comment, it should add the key":                            {two + "\n", []string{one}, two + "\n" + one + "\n"},
+		"When a key exists only with a restriction, it should add the key without the restriction": {"no-pty " + one + "\n", []string{one}, "no-pty " + one + "\n" + one + "\n"},
+		"When the file has only empty lines, it should start with the first key":                   {"\n\n", []string{one}, one + "\n"},
+		"When the plan has no keys, it should keep the existing keys":                              {"ssh-rsa theirs\n", nil, "ssh-rsa theirs\n"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -148,12 +148,12 @@ func TestKeys(t *testing.T) {
 			g.Expect(m.Mode(file).Perm()).To(BeEquivalentTo(0o600), "sshd refuses keys that others can write")
 		})
 	}
-	t.Run("When the folder of keys is new, nobody else should look into it", func(t *testing.T) {
+	t.Run("When the .ssh directory is new, only the user should have access", func(t *testing.T) {
 		g, m := newMachine(t)
 		g.Expect(apply.Plan(t.Context(), m.Host, &nodeplan.Plan{Users: []nodeplan.User{{Name: "me", SSHKeys: []string{one}}}})).To(Succeed())
 		g.Expect(m.Mode("/home/me/.ssh").Perm()).To(BeEquivalentTo(0o700))
 	})
-	t.Run("When the machine has the user's home elsewhere, the keys should go there", func(t *testing.T) {
+	t.Run("When the user's home is elsewhere on the machine, it should write the keys there", func(t *testing.T) {
 		g, m := newMachine(t)
 		m.Put("/etc/passwd", strings.Replace(m.Text("/etc/passwd"), "/home/me", "/srv/me", 1))
 		user := nodeplan.User{Name: "me", Home: "/home/elsewhere", SSHKeys: []string{one}}
@@ -162,24 +162,24 @@ func TestKeys(t *testing.T) {
 		g.Expect(m.Exists("/home/elsewhere")).To(BeFalse())
 		g.Expect(apply.KeysOf(m.Host, user)).To(Equal("/srv/me/.ssh/authorized_keys"))
 	})
-	t.Run("When a user was not made although it was to be, it should say so", func(t *testing.T) {
+	t.Run("When a user is still missing after useradd, it should return an error", func(t *testing.T) {
 		g, m := newMachine(t)
 		err := apply.Plan(t.Context(), m.Host, &nodeplan.Plan{Users: []nodeplan.User{{Name: "joe", SSHKeys: []string{one}}}})
 		g.Expect(err).To(MatchError("user joe: it is not in /etc/passwd, although it was just made"))
 		g.Expect(m.Exists("/home/joe")).To(BeFalse())
 	})
-	t.Run("When a user's line names no shell, its keys should be in its home", func(t *testing.T) {
+	t.Run("When a user's line has no shell, it should write the keys to the user's home", func(t *testing.T) {
 		g, m := newMachine(t)
 		m.Put("/etc/passwd", strings.Replace(m.Text("/etc/passwd"), ":/bin/bash", "", 1))
 		g.Expect(apply.Plan(t.Context(), m.Host, &nodeplan.Plan{Users: []nodeplan.User{{Name: "me", SSHKeys: []string{one}}}})).To(Succeed())
 		g.Expect(m.Text(file)).To(Equal(one + "\n"))
 	})
-	t.Run("When a user's number is none, it should say that the keys are not the user's", func(t *testing.T) {
+	t.Run("When a user's UID is not a number, it should return an error", func(t *testing.T) {
 		g, m := newMachine(t)
 		m.Put("/etc/passwd", "me:x:many:0::/home/me:/bin/sh\n")
 		g.Expect(apply.Plan(t.Context(), m.Host, &nodeplan.Plan{Users: []nodeplan.User{{Name: "me", SSHKeys: []string{one}}}})).To(MatchError(ContainSubstring(`"many"`)))
 	})
-	t.Run("When a user's line is cut short, its keys should go nowhere", func(t *testing.T) {
+	t.Run("When a user's line is truncated, it should write no keys", func(t *testing.T) {
 		g, m := newMachine(t)
 		m.Put("/etc/passwd", "me:x:0:0:\n")
 		g.Expect(apply.Plan(t.Context(), m.Host, &nodeplan.Plan{Users: []nodeplan.User{{Name: "me", SSHKeys: []string{one}}}})).NotTo(Succeed())
@@ -198,7 +198,7 @@ func TestKeysOf(t *testing.T) {
 		g, m := newMachine(t)
 		g.Expect(apply.KeysOf(m.Host, user)).To(Equal(want))
 	}
-	t.Run("When a user's line has no home, it should be where users have theirs", func(t *testing.T) {
+	t.Run("When a user's line has no home, it should use the default home directory", func(t *testing.T) {
 		g, m := newMachine(t)
 		m.Put("/etc/passwd", "me:x:0:0:\n")
 		g.Expect(apply.KeysOf(m.Host, nodeplan.User{Name: "me"})).To(Equal("/home/me/.ssh/authorized_keys"))
@@ -209,7 +209,7 @@ func TestKeysOf(t *testing.T) {
 func TestHostileHome(t *testing.T) {
 	t.Parallel()
 	users := &nodeplan.Plan{Users: []nodeplan.User{{Name: "me", SSHKeys: []string{"ssh-ed25519 AAAA"}}}}
-	t.Run("When the list of keys is a link to a file of root's, the user should not get to read it", func(t *testing.T) {
+	t.Run("When authorized_keys is a symlink to a file of root, it should return an error", func(t *testing.T) {
 		g, m := newMachine(t)
 		m.PutMode("/etc/shadow", "root:$6$hash\n", 0o600)
 		m.PutLink("/home/me/.ssh/authorized_keys", "../../../etc/shadow")
@@ -217,7 +217,7 @@ func TestHostileHome(t *testing.T) {
 		g.Expect(m.Text("/etc/shadow")).To(Equal("root:$6$hash\n"))
 		g.Expect(m.Files("/etc")).NotTo(ContainElement(ContainSubstring("$6$hash")))
 	})
-	t.Run("When the folder of keys is a link to that of root's, the user should not get to write there", func(t *testing.T) {
+	t.Run("When the .ssh directory is a symlink to that of root, it should return an error", func(t *testing.T) {
 		g, m := newMachine(t)
 		m.PutMode("/root/.ssh/authorized_keys", "ssh-rsa root\n", 0o600)
 		m.PutLink("/home/me/.ssh", "../../root/.ssh")

@@ -34,15 +34,15 @@ func TestStatus(t *testing.T) {
 	}{
 		"the Node is Ready": {`{"status": {"nodeInfo": {"kubeletVersion": "v1.36.3"}, "conditions": [{"type": "DiskPressure", "status": "False", "message": "no"}, {"type": "Ready", "status": "True", "message": "ready"}, {"type": "Other", "status": "True", "message": "x"}]}}`,
 			lease, cluster.Status{Ready: true, Reason: "ready", Version: "v1.36.3", Renewed: renewed}, ""},
-		"the Node is not Ready":       {`{"status": {"conditions": [{"type": "Ready", "status": "False", "message": "no network"}]}}`, lease, cluster.Status{Reason: "no network", Renewed: renewed}, ""},
-		"nobody knows":                {`{"status": {"conditions": [{"type": "Ready", "status": "Unknown", "message": "stopped"}]}}`, lease, cluster.Status{Reason: "stopped", Renewed: renewed}, ""},
-		"there is no condition":       {`{"status": {"conditions": [{"type": "DiskPressure", "status": "True", "message": "x"}]}}`, lease, cluster.Status{Reason: "the kubelet reports no Ready condition", Renewed: renewed}, ""},
-		"the lease was never renewed": {`{"status": {}}`, `{"spec": {}}`, cluster.Status{Reason: "the kubelet reports no Ready condition"}, ""},
-		"the answer is no object":     {`<html>`, lease, cluster.Status{}, "reading the answer of the API server"},
-		"the answer is cut off":       {`{"status": {"conditions": [`, lease, cluster.Status{}, "reading the answer of the API server"},
-		"the lease is of no time":     {`{"status": {"conditions": [{"type": "Ready", "status": "True"}]}}`, `{"spec": {"renewTime": "now"}}`, cluster.Status{}, "reading the answer of the API server"},
-		"there is no lease yet":       {`{"status": {"conditions": [{"type": "Ready", "status": "True"}]}}`, "", cluster.Status{}, "404"},
-		"there is no Node":            {"", lease, cluster.Status{}, "404"},
+		"the Node is not Ready":               {`{"status": {"conditions": [{"type": "Ready", "status": "False", "message": "no network"}]}}`, lease, cluster.Status{Reason: "no network", Renewed: renewed}, ""},
+		"nobody knows":                        {`{"status": {"conditions": [{"type": "Ready", "status": "Unknown", "message": "stopped"}]}}`, lease, cluster.Status{Reason: "stopped", Renewed: renewed}, ""},
+		"there is no condition":               {`{"status": {"conditions": [{"type": "DiskPressure", "status": "True", "message": "x"}]}}`, lease, cluster.Status{Reason: "the kubelet reports no Ready condition", Renewed: renewed}, ""},
+		"the Lease was never renewed":         {`{"status": {}}`, `{"spec": {}}`, cluster.Status{Reason: "the kubelet reports no Ready condition"}, ""},
+		"the response is not an object":       {`<html>`, lease, cluster.Status{}, "reading the answer of the API server"},
+		"the response is truncated":           {`{"status": {"conditions": [`, lease, cluster.Status{}, "reading the answer of the API server"},
+		"the Lease has an invalid renew time": {`{"status": {"conditions": [{"type": "Ready", "status": "True"}]}}`, `{"spec": {"renewTime": "now"}}`, cluster.Status{}, "reading the answer of the API server"},
+		"there is no lease yet":               {`{"status": {"conditions": [{"type": "Ready", "status": "True"}]}}`, "", cluster.Status{}, "404"},
+		"there is no Node":                    {"", lease, cluster.Status{}, "404"},
 	} {
 		t.Run("When "+name+", the status should be that and no better", func(t *testing.T) {
 			t.Parallel()
@@ -70,7 +70,7 @@ func TestStatus(t *testing.T) {
 
 func TestAnnotate(t *testing.T) {
 	t.Parallel()
-	t.Run("When annotations change, only those should be sent, and an empty one be removed", func(t *testing.T) {
+	t.Run("When annotations change, it should patch only those and remove an empty one", func(t *testing.T) {
 		var asked []string
 		m := newMember(t, func(_ http.ResponseWriter, r *http.Request) {
 			body, _ := io.ReadAll(r.Body)
@@ -95,7 +95,7 @@ func TestAnnotate(t *testing.T) {
 			m.Expect(err).To(MatchError(And(ContainSubstring(fmt.Sprint(status)), HaveSuffix(": "+strings.Repeat("x", 300)))), "a hint, and not all of it")
 		})
 	}
-	t.Run("When a Node's name has what is no part of a path, it should be asked for all the same", func(t *testing.T) {
+	t.Run("When a Node's name has special path characters, it should escape them", func(t *testing.T) {
 		var asked string
 		m := newMember(t, func(_ http.ResponseWriter, r *http.Request) { asked = r.URL.EscapedPath() })
 		m.node.Name = "a/../b"
@@ -116,15 +116,15 @@ func TestWatchEnds(t *testing.T) {
 		want         []string
 		says         string
 	}{
-		"the server ends it":            {`{"metadata": {"resourceVersion": "7"}, "items": [{"metadata": {"annotations": {"a": "0"}}}]}`, event("MODIFIED", "1") + event("ADDED", "2"), []string{"0", "1", "2"}, ""},
-		"the Node is deleted":           {`{"metadata": {"resourceVersion": "7"}, "items": [{"metadata": {"annotations": {"a": "0"}}}]}`, event("DELETED", "gone") + event("ADDED", "2"), []string{"0"}, ""},
-		"what was asked for is too old": {`{"metadata": {"resourceVersion": "7"}, "items": [{"metadata": {"annotations": {"a": "0"}}}]}`, event("ERROR", "410") + event("ADDED", "2"), []string{"0"}, ""},
-		"an event is cut off":           {`{"metadata": {"resourceVersion": "7"}, "items": [{"metadata": {"annotations": {"a": "0"}}}]}`, event("MODIFIED", "1") + `{"type": "MODI`, []string{"0", "1"}, ""},
-		"the Node has no annotations":   {`{"metadata": {"resourceVersion": "7"}, "items": [{"metadata": {}}]}`, "", []string{""}, ""},
-		"there is no Node":              {`{"metadata": {"resourceVersion": "7"}, "items": []}`, "", nil, "there is no Node worker-1 yet"},
-		"the server takes it for all":   {`{"metadata": {"resourceVersion": "7"}, "items": [{}, {}]}`, "", nil, "there is no Node worker-1 yet"},
-		"the server does not watch":     {`{"metadata": {"resourceVersion": "7"}, "items": [{"metadata": {"annotations": {"a": "0"}}}]}`, "refused", []string{"0"}, "410"},
-		"the list is no list":           {`[]`, "", nil, "reading the answer of the API server"},
+		"the server ends the watch":             {`{"metadata": {"resourceVersion": "7"}, "items": [{"metadata": {"annotations": {"a": "0"}}}]}`, event("MODIFIED", "1") + event("ADDED", "2"), []string{"0", "1", "2"}, ""},
+		"the Node is deleted":                   {`{"metadata": {"resourceVersion": "7"}, "items": [{"metadata": {"annotations": {"a": "0"}}}]}`, event("DELETED", "gone") + event("ADDED", "2"), []string{"0"}, ""},
+		"what was asked for is too old":         {`{"metadata": {"resourceVersion": "7"}, "items": [{"metadata": {"annotations": {"a": "0"}}}]}`, event("ERROR", "410") + event("ADDED", "2"), []string{"0"}, ""},
+		"an event is truncated":                 {`{"metadata": {"resourceVersion": "7"}, "items": [{"metadata": {"annotations": {"a": "0"}}}]}`, event("MODIFIED", "1") + `{"type": "MODI`, []string{"0", "1"}, ""},
+		"the Node has no annotations":           {`{"metadata": {"resourceVersion": "7"}, "items": [{"metadata": {}}]}`, "", []string{""}, ""},
+		"there is no Node":                      {`{"metadata": {"resourceVersion": "7"}, "items": []}`, "", nil, "there is no Node worker-1 yet"},
+		"the server ignores the field selector": {`{"metadata": {"resourceVersion": "7"}, "items": [{}, {}]}`, "", nil, "there is no Node worker-1 yet"},
+		"the server rejects the watch":          {`{"metadata": {"resourceVersion": "7"}, "items": [{"metadata": {"annotations": {"a": "0"}}}]}`, "refused", []string{"0"}, "410"},
+		"the list is not an object":             {`[]`, "", nil, "reading the answer of the API server"},
 	} {
 		t.Run("When "+name+", what came until then should have been seen", func(t *testing.T) {
 			t.Parallel()
@@ -153,7 +153,7 @@ func TestWatchEnds(t *testing.T) {
 			m.Expect(err).NotTo(HaveOccurred(), "a watch that ends is nothing bad")
 		})
 	}
-	t.Run("When the machine shuts down, a watch should end", func(t *testing.T) {
+	t.Run("When the machine shuts down, the watch should end", func(t *testing.T) {
 		m := newMember(t, func(w http.ResponseWriter, r *http.Request) {
 			if r.URL.Query().Get("watch") == "" {
 				fmt.Fprint(w, `{"items": [{}]}`)

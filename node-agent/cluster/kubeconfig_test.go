@@ -99,20 +99,20 @@ func nothing(http.ResponseWriter, *http.Request) {}
 
 func TestConnect(t *testing.T) {
 	t.Parallel()
-	t.Run("When the kubelet has renewed its certificate, the next request should show the new one", func(t *testing.T) {
+	t.Run("When the kubelet has renewed its certificate, the next request should use the new one", func(t *testing.T) {
 		m := newMember(t, nothing)
 		m.Expect(m.node.Reach(t.Context())).To(Succeed())
 		m.PutMode(clientPEM, pair(t, "system:node:renewed"), 0o600)
 		m.Expect(m.node.Reach(t.Context())).To(Succeed())
 		m.Expect(m.shown).To(Equal([]string{"system:node:worker-1", "system:node:renewed"}))
 	})
-	t.Run("When the CA is in a file, as in a kubeconfig that somebody wrote, it should be read from there", func(t *testing.T) {
+	t.Run("When the kubeconfig names a CA file, it should read the CA from the file", func(t *testing.T) {
 		m := newMember(t, nothing)
 		m.Put("/etc/kubernetes/ca.crt", string(m.ca()))
 		m.kubeconfig("certificate-authority: /etc/kubernetes/ca.crt", "client-certificate: "+clientPEM+", client-key: "+clientPEM)
 		m.Expect(m.node.Reach(t.Context())).To(Succeed())
 	})
-	t.Run("When another address is asked, the cluster's CA should still be the one that is trusted", func(t *testing.T) {
+	t.Run("When the server is overridden, it should still trust only the CA of the cluster", func(t *testing.T) {
 		asked := ""
 		m := newMember(t, func(_ http.ResponseWriter, r *http.Request) { asked = r.URL.Path })
 		m.node.Server = m.server.URL + "/"
@@ -154,7 +154,7 @@ func TestConnect(t *testing.T) {
 func TestServer(t *testing.T) {
 	t.Parallel()
 	const elsewhere = "https://api.example.com:6443"
-	t.Run("When the kubelet is to go elsewhere, nothing else of its kubeconfig should change, and only root should read it", func(t *testing.T) {
+	t.Run("When the server changes, it should keep the rest of the kubeconfig and its mode", func(t *testing.T) {
 		m := newMember(t, nothing)
 		m.Put(cluster.Kubeconfig, "{clusters: [{name: c, cluster: {server: \"https://old\", tls-server-name: kept}}], contexts: [{name: x, context: {user: u}}], users: [{name: u, user: {token: t}}], current-context: x}")
 		read := func() (all map[string]any) {
@@ -168,7 +168,7 @@ func TestServer(t *testing.T) {
 		m.Expect(cluster.SetServer(m.Host, "https://old")).To(Succeed())
 		m.Expect(read()).To(Equal(before))
 	})
-	t.Run("When it goes there already, its file should stay as the kubelet wrote it", func(t *testing.T) {
+	t.Run("When the server is already set, it should not rewrite the kubeconfig", func(t *testing.T) {
 		m := newMember(t, nothing)
 		m.Changed = func(string) { t.Error("it changed") }
 		before := m.Text(cluster.Kubeconfig)
@@ -191,7 +191,7 @@ func TestServer(t *testing.T) {
 			}
 		})
 	}
-	t.Run("When there is none yet, there should be no server", func(t *testing.T) {
+	t.Run("When there is no kubeconfig, it should return an error and not create one", func(t *testing.T) {
 		m := newMember(t, nothing)
 		m.Expect(m.Remove(cluster.Kubeconfig)).To(Succeed())
 		_, err := cluster.Server(m.Host)

@@ -68,7 +68,7 @@ func TestNode(t *testing.T) {
 		return nil
 	}).WithTimeout(patient).Should(Succeed(), "the namespace of leases is there soon")
 
-	t.Run("When it asks how its Node is doing, it should hear of the kubelet, and when that was heard of", func(t *testing.T) {
+	t.Run("When the status of its Node is requested, it should return readiness, version and Lease time", func(t *testing.T) {
 		g := NewWithT(t)
 		var status cluster.Status
 		g.Eventually(func() (err error) { status, err = own.Status(t.Context()); return err }).WithTimeout(patient).Should(Succeed())
@@ -76,7 +76,7 @@ func TestNode(t *testing.T) {
 		status.Renewed = time.Time{}
 		g.Expect(status).To(Equal(cluster.Status{Ready: true, Reason: "it is posting ready status", Version: "v1.36.3"}))
 	})
-	t.Run("When it follows its Node, it should see its annotations, and each change", func(t *testing.T) {
+	t.Run("When it watches its Node, it should get the annotations and each change", func(t *testing.T) {
 		g := NewWithT(t)
 		ctx, cancel := context.WithCancel(t.Context())
 		seen, ended := make(chan cluster.Annotations, 100), make(chan error, 1)
@@ -89,16 +89,16 @@ func TestNode(t *testing.T) {
 		cancel()
 		g.Eventually(ended).WithTimeout(patient).Should(Receive(BeNil()))
 	})
-	t.Run("When it is about another Node, the API server should refuse", func(t *testing.T) {
+	t.Run("When it accesses another Node, the API server should return 403", func(t *testing.T) {
 		g := NewWithT(t)
 		g.Expect(theirs.Annotate(t.Context(), cluster.Annotations{"state": "Working"})).To(MatchError(ContainSubstring("403")))
 		g.Expect(theirs.Watch(t.Context(), func(cluster.Annotations) { t.Error("it was seen") })).To(MatchError(ContainSubstring("403")))
 	})
-	t.Run("When the machine has not joined, it should say so", func(t *testing.T) {
+	t.Run("When the machine has not joined, it should return an error", func(t *testing.T) {
 		stranger := &cluster.Node{Host: &host.Host{Root: t.TempDir()}, Name: "worker-1"}
 		NewWithT(t).Expect(stranger.Annotate(t.Context(), cluster.Annotations{"a": "b"})).To(MatchError(ContainSubstring("has not joined its cluster yet")))
 	})
-	t.Run("When the server is another than the kubeconfig says, it should not be told anything", func(t *testing.T) {
+	t.Run("When the server's certificate is not trusted, it should return an error", func(t *testing.T) {
 		g := NewWithT(t)
 		other := *kubelet
 		other.CAData = kubelet.CertData

@@ -36,7 +36,7 @@ func there(g *GomegaWithT, h *host.Host, folder string) []string {
 func TestWrite(t *testing.T) {
 	t.Parallel()
 	const path = "/etc/app/f"
-	t.Run("When a file is new, it should have its content and its mode, whatever the umask is, and nothing be left beside it", func(t *testing.T) {
+	t.Run("When a file is new, it should have its content and mode and leave no temporary file", func(t *testing.T) {
 		g, h, changed := newHost(t)
 		g.Expect(h.Write(path, []byte("one"), 0o666)).To(BeTrue())
 		g.Expect(h.Read(path)).To(BeEquivalentTo("one"))
@@ -51,12 +51,12 @@ func TestWrite(t *testing.T) {
 		mode    fs.FileMode
 		want    bool
 	}{
-		"it is the same":                      {"one", 0o644, false},
+		"it is unchanged":                     {"one", 0o644, false},
 		"its content is another of that size": {"two", 0o644, true},
 		"its content is longer":               {"one more", 0o644, true},
 		"only its mode is another":            {"one", 0o600, true},
 	} {
-		t.Run("When a file is there and "+name+", it should be said whether it changed", func(t *testing.T) {
+		t.Run("When a file exists and "+name+", it should be said whether it changed", func(t *testing.T) {
 			g, h, changed := newHost(t)
 			g.Expect(h.Write(path, []byte("one"), 0o644)).To(BeTrue())
 			before, err := os.Stat(h.Path(path))
@@ -70,7 +70,7 @@ func TestWrite(t *testing.T) {
 			g.Expect(*changed).To(HaveLen(map[bool]int{false: 1, true: 2}[tt.want]))
 		})
 	}
-	t.Run("When a link leads to the same content, the file should take its place, and what it leads to stay", func(t *testing.T) {
+	t.Run("When a symlink points to the same content, it should replace the symlink and keep the target", func(t *testing.T) {
 		g, h, _ := newHost(t)
 		g.Expect(h.Write("/etc/app/other", []byte("one"), 0o644)).To(BeTrue())
 		g.Expect(h.Link(path, "other")).To(Succeed())
@@ -102,15 +102,15 @@ func TestReadAndExists(t *testing.T) {
 	g, h, _ := newHost(t)
 	g.Expect(h.Write("/etc/empty", nil, 0o644)).To(BeTrue())
 	g.Expect(h.Link("/etc/dangling", "nowhere")).To(Succeed())
-	t.Run("When there is no file, it should have no content, which an empty one has", func(*testing.T) {
+	t.Run("When a file is missing, it should return nil, unlike for an empty file", func(*testing.T) {
 		g.Expect(h.Read("/etc/none")).To(BeNil())
 		g.Expect(h.Read("/etc/empty")).To(And(BeEmpty(), Not(BeNil())))
 	})
-	t.Run("When a folder is read, it should be an error and not nothing", func(*testing.T) {
+	t.Run("When the path is a directory, it should return an error", func(*testing.T) {
 		_, err := h.Read("/etc")
 		g.Expect(err).To(HaveOccurred())
 	})
-	t.Run("When a link leads nowhere, it should be there all the same", func(*testing.T) {
+	t.Run("When a symlink is dangling, it should exist", func(*testing.T) {
 		g.Expect(h.Exists("/etc/dangling")).To(BeTrue())
 		g.Expect(h.Exists("/etc/none")).To(BeFalse())
 	})
@@ -118,7 +118,7 @@ func TestReadAndExists(t *testing.T) {
 
 func TestRemove(t *testing.T) {
 	t.Parallel()
-	t.Run("When a file is removed twice, it should be no error, and change once", func(t *testing.T) {
+	t.Run("When a file is removed twice, it should succeed and report one change", func(t *testing.T) {
 		g, h, changed := newHost(t)
 		g.Expect(h.Write("/etc/f", nil, 0o644)).To(BeTrue())
 		*changed = nil
@@ -127,20 +127,20 @@ func TestRemove(t *testing.T) {
 		g.Expect(*changed).To(Equal([]string{"/etc/f"}))
 		g.Expect(h.Remove("/none/f")).To(Succeed())
 	})
-	t.Run("When a file is where its folder would be, there should be nothing to remove", func(t *testing.T) {
+	t.Run("When the parent is a file, it should remove nothing and succeed", func(t *testing.T) {
 		g, h, _ := newHost(t)
 		g.Expect(h.Write("/etc/f", nil, 0o644)).To(BeTrue())
 		g.Expect(h.Remove("/etc/f/g")).To(Succeed())
 		g.Expect(h.Exists("/etc/f")).To(BeTrue())
 	})
-	t.Run("When a link is removed, what it leads to should stay", func(t *testing.T) {
+	t.Run("When a symlink is removed, it should keep the target", func(t *testing.T) {
 		g, h, _ := newHost(t)
 		g.Expect(h.Write("/etc/f", nil, 0o644)).To(BeTrue())
 		g.Expect(h.Link("/etc/l", "f")).To(Succeed())
 		g.Expect(h.Remove("/etc/l")).To(Succeed())
 		g.Expect(there(g, h, "/etc")).To(Equal([]string{"f"}))
 	})
-	t.Run("When a folder has something in it, it should stay, and be said to", func(t *testing.T) {
+	t.Run("When a directory is not empty, it should return an error and keep the directory", func(t *testing.T) {
 		g, h, changed := newHost(t)
 		g.Expect(h.Write("/etc/f", nil, 0o644)).To(BeTrue())
 		*changed = nil
@@ -152,7 +152,7 @@ func TestRemove(t *testing.T) {
 func TestLink(t *testing.T) {
 	t.Parallel()
 	const path = "/opt/node/current"
-	t.Run("When a link is made again, nothing should change", func(t *testing.T) {
+	t.Run("When a symlink is written again, it should change nothing", func(t *testing.T) {
 		g, h, changed := newHost(t)
 		for range 2 {
 			g.Expect(h.Link(path, "one")).To(Succeed())
@@ -160,7 +160,7 @@ func TestLink(t *testing.T) {
 		}
 		g.Expect(*changed).To(Equal([]string{path}))
 	})
-	t.Run("When it leads elsewhere then, nothing should be left beside it, of an earlier attempt neither", func(t *testing.T) {
+	t.Run("When the target changes, it should replace the symlink and leave no partial one", func(t *testing.T) {
 		g, h, changed := newHost(t)
 		g.Expect(h.Link(path, "one")).To(Succeed())
 		g.Expect(os.Symlink("half", h.Path(path+".hypershift-partial"))).To(Succeed())
@@ -170,7 +170,7 @@ func TestLink(t *testing.T) {
 		g.Expect(*changed).To(HaveLen(2))
 	})
 	for name, way := range map[string]string{
-		"a folder is at its place": path + "/x", "a file is where its folder goes": "/opt/node", "a folder is where it is made": path + ".hypershift-partial/x",
+		"a directory is at its path": path + "/x", "a file is where its folder goes": "/opt/node", "a folder is where it is made": path + ".hypershift-partial/x",
 	} {
 		t.Run("When "+name+", it should say so", func(t *testing.T) {
 			g, h, changed := newHost(t)
@@ -185,12 +185,12 @@ func TestLink(t *testing.T) {
 
 func TestExec(t *testing.T) {
 	t.Parallel()
-	t.Run("When a program ends well, it should be what it wrote, and have read what it was given", func(t *testing.T) {
+	t.Run("When a program succeeds, it should return the output for the given input", func(t *testing.T) {
 		g := NewWithT(t)
 		g.Expect(host.Exec(t.Context(), strings.NewReader("given"), "cat")).To(BeEquivalentTo("given"))
 		g.Expect(host.Exec(t.Context(), nil, "cat")).To(BeEmpty(), "who is given nothing waits for nothing")
 	})
-	t.Run("When a program fails, it should say which, and the last that it said", func(t *testing.T) {
+	t.Run("When a program fails, it should return an error with the command and the end of its output", func(t *testing.T) {
 		g := NewWithT(t)
 		missing := filepath.Join(t.TempDir(), strings.Repeat("x", 200), strings.Repeat("y", 200), strings.Repeat("z", 200), "end")
 		out, err := host.Exec(t.Context(), nil, "cat", missing)
@@ -199,11 +199,11 @@ func TestExec(t *testing.T) {
 		said := strings.TrimPrefix(err.Error(), "cat "+missing+": exit status 1: ")
 		g.Expect(said).To(HaveLen(500))
 	})
-	t.Run("When there is no such program, it should name it", func(t *testing.T) {
+	t.Run("When the program does not exist, it should return an error that names the program", func(t *testing.T) {
 		_, err := host.Exec(t.Context(), nil, "no-such-program", "--flag")
 		NewWithT(t).Expect(err).To(MatchError(And(HavePrefix("no-such-program --flag: "), ContainSubstring("not found"))))
 	})
-	t.Run("When the machine shuts down, no program should keep it", func(t *testing.T) {
+	t.Run("When the context is cancelled, it should not run the program", func(t *testing.T) {
 		ctx, cancel := context.WithCancel(t.Context())
 		cancel()
 		_, err := host.Exec(ctx, nil, "sleep", "3600")

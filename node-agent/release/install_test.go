@@ -25,27 +25,27 @@ func TestUnpack(t *testing.T) {
 		// want holds the files besides the programs; an empty text means no file.
 		want map[string]string
 	}{
-		"When files have modes, they should keep them, but not the right to be another user": {
+		"When files have modes, it should keep them but drop setuid and setgid bits": {
 			[]layer{programs(layer{"usr/bin/mount": {tar.TypeReg, 0o4755, "m"}, "usr/bin/wall": {tar.TypeReg, 0o2755, "w"}, "etc/secret": {tar.TypeReg, 0o600, "s"}, "etc/read": {tar.TypeReg, 0o444, "r"}})},
 			map[string]string{"usr/bin/mount": "-rwxr-xr-x m", "usr/bin/wall": "-rwxr-xr-x w", "etc/secret": "-rw------- s", "etc/read": "-r--r--r-- r"},
 		},
-		"When there are devices and pipes, they should be left out": {
+		"When the image has devices and pipes, it should skip them": {
 			[]layer{programs(layer{"dev/sda": {tar.TypeBlock, 0o666, ""}, "dev/null": {tar.TypeChar, 0o666, ""}, "run/pipe": {tar.TypeFifo, 0o666, ""}})},
 			map[string]string{"dev/sda": "", "dev/null": "", "run/pipe": ""},
 		},
-		"When a link is from the image's root, it should lead there and not to the machine's": {
+		"When a symlink is absolute, it should resolve within the image": {
 			[]layer{programs(layer{"etc/a": {tar.TypeSymlink, 0, "/usr/bin/runc"}, "b": {tar.TypeSymlink, 0, "/usr/bin/runc"}, "usr/bin/c": {tar.TypeSymlink, 0, "runc"}, "usr/d": {tar.TypeSymlink, 0, "/"}})},
 			map[string]string{"etc/a": "-> ../usr/bin/runc", "b": "-> usr/bin/runc", "usr/bin/c": "-> runc", "usr/d": "-> .."},
 		},
-		"When a file has two names, both should be there": {
+		"When a file has hard links, it should create all of them": {
 			[]layer{programs(layer{"usr/bin/second": {tar.TypeLink, 0, "usr/bin/runc"}, "usr/bin/third": {tar.TypeLink, 0, "/usr/bin/runc"}})},
 			map[string]string{"usr/bin/second": "-rwxr-xr-x runc", "usr/bin/third": "-rwxr-xr-x runc"},
 		},
-		"When a later layer replaces and removes, the last should be what there is": {
+		"When a later layer replaces and removes files, it should apply both": {
 			[]layer{programs(layer{"etc/gone": program("old"), "etc/new": program("old")}), {"etc/.wh.gone": program(""), "etc/new": program("new")}},
 			map[string]string{"etc/gone": "", "etc/.wh.gone": "", "etc/new": "-rwxr-xr-x new"},
 		},
-		"When names begin with a point or a slash, they should be below the folder": {
+		"When paths start with a dot or a slash, it should unpack them below the target directory": {
 			[]layer{programs(layer{"./": {tar.TypeDir, 0o700, ""}, "./etc/a": program("a"), "/etc/b": program("b")})},
 			map[string]string{"etc/a": "-rwxr-xr-x a", "etc/b": "-rwxr-xr-x b"},
 		},
@@ -116,7 +116,7 @@ func TestIncomplete(t *testing.T) {
 			})
 		}
 	}
-	t.Run("When a later release has no kubelet, the one before should stay", func(t *testing.T) {
+	t.Run("When a later release has no kubelet, it should keep the current release", func(t *testing.T) {
 		w := newWorld(t)
 		w.Expect(w.install(w.push("node", programs()))).To(Succeed())
 		w.Expect(w.install(w.push("next", layer{"usr/bin/runc": program("next")}))).NotTo(Succeed())
@@ -132,10 +132,10 @@ func TestCannotUnpack(t *testing.T) {
 	for name, entry := range map[string]layer{
 		"a file":                       {long: program("x")},
 		"a link":                       {long: {tar.TypeSymlink, 0, "/usr/bin/runc"}},
-		"a second name":                {long: {tar.TypeLink, 0, "usr/bin/runc"}},
-		"a second name of nothing":     {"usr/bin/second": {tar.TypeLink, 0, "usr/bin/nothing"}},
+		"a hard link":                  {long: {tar.TypeLink, 0, "usr/bin/runc"}},
+		"a hard link without a target": {"usr/bin/second": {tar.TypeLink, 0, "usr/bin/nothing"}},
 		"a folder":                     {long + "/": {tar.TypeDir, 0o755, ""}},
-		"a file in a folder of a file": {long + "/x": program("x")},
+		"a file below another file":    {long + "/x": program("x")},
 	} {
 		t.Run("When "+name+" of an image cannot be made, nothing of the image should be used", func(t *testing.T) {
 			t.Parallel()
@@ -149,7 +149,7 @@ func TestCannotUnpack(t *testing.T) {
 
 func TestInstallAgain(t *testing.T) {
 	t.Parallel()
-	t.Run("When it is installed, no registry should be needed", func(t *testing.T) {
+	t.Run("When the release is already installed, it should not access the registry", func(t *testing.T) {
 		w := newWorld(t)
 		image := w.push("node", programs())
 		w.Expect(w.install(image)).To(Succeed())
@@ -162,7 +162,7 @@ func TestInstallAgain(t *testing.T) {
 		w.Expect(w.Files()).To(Equal(before))
 		w.Expect(w.registry.Requests()).To(Equal(requests))
 	})
-	t.Run("When another release is fetched, the one in use should stay, and the next be there without a registry", func(t *testing.T) {
+	t.Run("When another release is fetched, it should keep the current one and later switch without a registry", func(t *testing.T) {
 		w := newWorld(t)
 		first, second := w.push("node", programs()), w.push("next", programs(layer{"usr/bin/kubelet": program("next")}))
 		w.Expect(w.install(first)).To(Succeed())
@@ -179,21 +179,21 @@ func TestInstallAgain(t *testing.T) {
 		w.Expect(w.registry.Requests()).To(Equal(requests))
 	})
 	for name, harm := range map[string]func(w *world){
-		"a program has other bytes":    func(w *world) { w.PutMode(current+"/usr/bin/runc", "rumc", 0o755) },
-		"a program is empty":           func(w *world) { w.PutMode(current+"/usr/bin/runc", "", 0o755) },
-		"a program is gone":            func(w *world) { w.Expect(w.Remove(current + "/usr/bin/runc")).To(Succeed()) },
-		"a plugin's source is damaged": func(w *world) { w.Put(current+"/opt/cni/bin/ptp", "\x00") },
-		"the list of files is gone":    func(w *world) { w.Expect(w.Remove(current + "/installed.json")).To(Succeed()) },
-		"the list of files is cut":     func(w *world) { w.Put(current+"/installed.json", `{"image":`) },
-		"the list is another image's":  func(w *world) { w.Put(current+"/installed.json", `{"image":"other"}`) },
-		"the folder is gone": func(w *world) {
+		"a program has other content":                func(w *world) { w.PutMode(current+"/usr/bin/runc", "rumc", 0o755) },
+		"a program is empty":                         func(w *world) { w.PutMode(current+"/usr/bin/runc", "", 0o755) },
+		"a program is missing":                       func(w *world) { w.Expect(w.Remove(current + "/usr/bin/runc")).To(Succeed()) },
+		"the source of a plugin is corrupt":          func(w *world) { w.Put(current+"/opt/cni/bin/ptp", "\x00") },
+		"the list of files is missing":               func(w *world) { w.Expect(w.Remove(current + "/installed.json")).To(Succeed()) },
+		"the list of files is truncated":             func(w *world) { w.Put(current+"/installed.json", `{"image":`) },
+		"the list of files belongs to another image": func(w *world) { w.Put(current+"/installed.json", `{"image":"other"}`) },
+		"the release directory is missing": func(w *world) {
 			folder, err := filepath.EvalSymlinks(w.Path(current))
 			w.Expect(err).NotTo(HaveOccurred())
 			w.Expect(os.RemoveAll(folder)).To(Succeed())
 		},
-		"nothing is current":             func(w *world) { w.Expect(w.Remove(current)).To(Succeed()) },
-		"something half of it is beside": func(w *world) { w.Put(nodeDir+"/.partial/usr/bin/kubelet", "ku") },
-		"the current one is a half":      func(w *world) { w.Put(nodeDir+"/.partial/usr/bin/kubelet", "ku"); w.PutLink(current, ".partial") },
+		"nothing is current":                           func(w *world) { w.Expect(w.Remove(current)).To(Succeed()) },
+		"something half of it is beside":               func(w *world) { w.Put(nodeDir+"/.partial/usr/bin/kubelet", "ku") },
+		"the current link points to a partial release": func(w *world) { w.Put(nodeDir+"/.partial/usr/bin/kubelet", "ku"); w.PutLink(current, ".partial") },
 	} {
 		t.Run("When "+name+", it should be whole after the next start", func(t *testing.T) {
 			t.Parallel()
@@ -209,7 +209,7 @@ func TestInstallAgain(t *testing.T) {
 			w.Expect(w.slots()).To(HaveLen(1))
 		})
 	}
-	t.Run("When the other release that is there is damaged, it should not be gone to before it is mended", func(t *testing.T) {
+	t.Run("When another installed release is corrupt, it should be repaired before it becomes current", func(t *testing.T) {
 		w := newWorld(t)
 		first, second := w.push("node", programs()), w.push("next", programs(layer{"usr/bin/kubelet": program("next")}))
 		w.Expect(w.install(second)).To(Succeed())
@@ -246,7 +246,7 @@ func TestInstallLostPower(t *testing.T) {
 
 func TestPlugins(t *testing.T) {
 	t.Parallel()
-	t.Run("When the site has plugins, they should stay beside those of the release, which all can run", func(t *testing.T) {
+	t.Run("When the site has its own CNI plugins, it should keep them and add those of the release", func(t *testing.T) {
 		w := newWorld(t)
 		w.Put("/opt/cni/bin/calico", "theirs")
 		w.Put("/opt/cni/bin/ptp", "damaged")
@@ -255,7 +255,7 @@ func TestPlugins(t *testing.T) {
 			w.Expect(w.Files()["/opt/cni/bin/"+name]).To(Equal(want))
 		}
 	})
-	t.Run("When a plugin cannot be written, it should say so, and be tried at the next start", func(t *testing.T) {
+	t.Run("When a plugin cannot be written, it should return an error and retry at the next start", func(t *testing.T) {
 		w := newWorld(t)
 		image := w.push("node", programs())
 		w.Put("/opt/cni/bin/ptp/x", "in the way")
@@ -264,7 +264,7 @@ func TestPlugins(t *testing.T) {
 		w.Expect(w.install(image)).To(Succeed())
 		w.Expect(w.Text("/opt/cni/bin/ptp")).To(Equal("ptp"))
 	})
-	t.Run("When a plugin cannot be read, it should say so", func(t *testing.T) {
+	t.Run("When a plugin cannot be read, it should return an error", func(t *testing.T) {
 		w := newWorld(t)
 		image := w.push("node", programs(layer{"opt/cni/bin/a/b": program("x")}))
 		w.Expect(w.install(image)).To(MatchError(ContainSubstring("installing the CNI plugins: ")))
@@ -273,7 +273,7 @@ func TestPlugins(t *testing.T) {
 
 func TestRemoveOthers(t *testing.T) {
 	t.Parallel()
-	t.Run("When there are other releases, and half of one, only the current one should stay", func(t *testing.T) {
+	t.Run("When there are other and partial releases, it should keep only the current one", func(t *testing.T) {
 		w := newWorld(t)
 		w.Expect(w.install(w.push("node", programs()))).To(Succeed())
 		w.Put(nodeDir+"/sha256-0/usr/bin/kubelet", "old")
@@ -283,7 +283,7 @@ func TestRemoveOthers(t *testing.T) {
 		w.Expect(w.slots()).To(ConsistOf(HavePrefix("sha256-"), "notes"))
 		w.Expect(w.installed()).To(Equal(whole()))
 	})
-	t.Run("When nothing is current, nothing should be removed", func(t *testing.T) {
+	t.Run("When no release is current, it should remove nothing", func(t *testing.T) {
 		w := newWorld(t)
 		w.Put(nodeDir+"/sha256-0/usr/bin/kubelet", "old")
 		w.Expect(release.RemoveOthers(t.Context(), w.Host, nil)).To(MatchError(os.ErrNotExist))
@@ -294,14 +294,14 @@ func TestRemoveOthers(t *testing.T) {
 // TestNoRoom covers directories and files that cannot be created.
 func TestNoRoom(t *testing.T) {
 	t.Parallel()
-	t.Run("When no folder can be made, it should say so", func(t *testing.T) {
+	t.Run("When the target directory cannot be created, it should return an error", func(t *testing.T) {
 		w := newWorld(t)
 		image := w.push("node", programs())
 		w.Put(nodeDir, "in the way")
 		w.Expect(w.install(image)).NotTo(Succeed())
 		w.Expect(w.Text(nodeDir)).To(Equal("in the way"))
 	})
-	t.Run("When the link to what is current cannot be made, it should say so", func(t *testing.T) {
+	t.Run("When the link to the current release cannot be created, it should return an error", func(t *testing.T) {
 		w := newWorld(t)
 		image := w.push("node", programs())
 		w.Put(current+"/x", "in the way")

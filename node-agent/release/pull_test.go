@@ -39,19 +39,19 @@ func TestDamagedOnTheWay(t *testing.T) {
 		answer func(http.ResponseWriter, *http.Request) bool
 		says   string
 	}{
-		"a layer has other bytes": {blobs(func(w http.ResponseWriter) { _, _ = w.Write([]byte("evil")) }), ""},
-		"a layer is empty":        {blobs(func(http.ResponseWriter) {}), ""},
-		"a layer is cut off": {blobs(func(w http.ResponseWriter) {
+		"a layer has other content": {blobs(func(w http.ResponseWriter) { _, _ = w.Write([]byte("evil")) }), ""},
+		"a layer is empty":          {blobs(func(http.ResponseWriter) {}), ""},
+		"a layer is truncated": {blobs(func(w http.ResponseWriter) {
 			w.Header().Set("Content-Length", "1000")
 			_, _ = w.Write([]byte{0x1f, 0x8b, 8, 0})
 			panic(http.ErrAbortHandler)
 		}), ""},
 		"the registry has no layers": {blobs(func(w http.ResponseWriter) { w.WriteHeader(http.StatusNotFound) }), "404"},
-		"the registry's disk is full": {func(w http.ResponseWriter, _ *http.Request) bool {
+		"the disk of the registry is full": {func(w http.ResponseWriter, _ *http.Request) bool {
 			http.Error(w, "no space left on device", http.StatusInsufficientStorage)
 			return true
 		}, "507"},
-		"the list of layers is another's": {func(w http.ResponseWriter, r *http.Request) bool {
+		"the manifest belongs to another image": {func(w http.ResponseWriter, r *http.Request) bool {
 			if !strings.Contains(r.URL.Path, "/manifests/") {
 				return false
 			}
@@ -79,7 +79,7 @@ func TestDamagedOnTheWay(t *testing.T) {
 // TestLayers covers an image with one invalid layer, whose other layers are complete.
 func TestLayers(t *testing.T) {
 	t.Parallel()
-	t.Run("When a lower layer does not come, the image should not be taken for one without it", func(t *testing.T) {
+	t.Run("When a lower layer cannot be pulled, it should not install the image without it", func(t *testing.T) {
 		w := newWorld(t)
 		layers := []layer{{"opt/cni/bin/portmap": program("portmap")}, programs()}
 		image := w.push("node", layers...)
@@ -100,7 +100,7 @@ func TestLayers(t *testing.T) {
 		w.Expect(w.install(image)).To(Succeed())
 		w.Expect(w.Text("/opt/cni/bin/portmap")).To(Equal("portmap"))
 	})
-	t.Run("When a registry has another layer than the digest says, none of its programs should be run", func(t *testing.T) {
+	t.Run("When a layer does not match its digest, it should not install the image", func(t *testing.T) {
 		w := newWorld(t)
 		image := w.push("node", programs(layer{"usr/share/doc": program(strings.Repeat("so that the other one is shorter ", 9))}))
 		evil, err := imageOf(t, programs(layer{"usr/bin/kubelet": program("evil")})).Layers()
@@ -121,13 +121,13 @@ func TestLayers(t *testing.T) {
 func TestSources(t *testing.T) {
 	t.Parallel()
 	nowhere := nodeplan.Source{Image: "127.0.0.1:1/away:1"}
-	t.Run("When the first registry is away, the next should be asked", func(t *testing.T) {
+	t.Run("When the first registry is unreachable, it should use the next one", func(t *testing.T) {
 		w := newWorld(t)
 		image := w.push("node", programs())
 		image.Sources = append([]nodeplan.Source{nowhere, {Image: "no reference of an image"}}, image.Sources...)
 		w.Expect(w.install(image)).To(Succeed())
 	})
-	t.Run("When the first registry sends half of it, the next should begin anew", func(t *testing.T) {
+	t.Run("When the first registry sends part of the image, it should start again with the next one", func(t *testing.T) {
 		w := newWorld(t)
 		image := w.push("node", programs())
 		first := true
@@ -144,7 +144,7 @@ func TestSources(t *testing.T) {
 		w.Expect(w.install(image)).To(Succeed())
 		w.Expect(w.installed()).To(Equal(whole()))
 	})
-	t.Run("When the first registry has it, no other should be asked", func(t *testing.T) {
+	t.Run("When the first registry has the image, it should not access the others", func(t *testing.T) {
 		w := newWorld(t)
 		image, other := w.push("node", programs()), newWorld(t)
 		image.Sources = append(image.Sources, other.push("node", programs()).Sources...)
@@ -152,18 +152,18 @@ func TestSources(t *testing.T) {
 		w.Expect(w.install(image)).To(Succeed())
 		w.Expect(other.registry.Requests()).To(Equal(requests))
 	})
-	t.Run("When none has it, each should be told, and why", func(t *testing.T) {
+	t.Run("When no registry has the image, it should return the error of each registry", func(t *testing.T) {
 		w := newWorld(t)
 		image := w.push("node", programs())
 		gone := nodeplan.Source{Image: w.registry.Host + "/gone:1", CAs: []string{caPath}}
 		image.Sources = []nodeplan.Source{nowhere, gone}
 		w.Expect(w.install(image)).To(MatchError(And(ContainSubstring("pulling "+nowhere.Image+": "), ContainSubstring("pulling "+gone.Image+": "), ContainSubstring("NAME_UNKNOWN"))))
 	})
-	t.Run("When there is none that may be asked, it should name the image", func(t *testing.T) {
+	t.Run("When no source is permitted, it should return an error that names the image", func(t *testing.T) {
 		w := newWorld(t)
 		w.Expect(w.install(nodeplan.Image{Name: "registry.example/node:1"})).To(MatchError("no source is permitted for image registry.example/node:1"))
 	})
-	t.Run("When the image is for other machines only, it should say for which it is wanted", func(t *testing.T) {
+	t.Run("When the image is for other architectures, it should return an error that names the requested platform", func(t *testing.T) {
 		w := newWorld(t)
 		index := mutate.AppendManifests(empty.Index, mutate.IndexAddendum{
 			Add: imageOf(t, programs()), Descriptor: v1.Descriptor{Platform: &v1.Platform{OS: "linux", Architecture: "s390x"}},
@@ -182,16 +182,16 @@ func TestTrust(t *testing.T) {
 		file func(w *world) []nodeplan.File
 		says string
 	}{
-		"When the machine has the registry's CA, it should be trusted": {[]string{caPath}, nil, ""},
-		"When the plan brings the CA, it should be trusted before it is on the machine": {[]string{planned},
+		"When the machine has the registry's CA, it should trust that CA": {[]string{caPath}, nil, ""},
+		"When the plan contains the CA, it should trust the CA before it is written to the machine": {[]string{planned},
 			func(w *world) []nodeplan.File { return []nodeplan.File{{Path: planned, Content: w.registry.CA}} }, ""},
-		"When the plan brings another CA than the machine has, it should be the plan's": {[]string{caPath},
+		"When the plan and the machine have different CAs, it should use that of the plan": {[]string{caPath},
 			func(*world) []nodeplan.File { return []nodeplan.File{{Path: caPath, Content: []byte("none")}} }, caPath + " holds no certificate"},
-		"When the plan only appends to the file, it should be as the machine has it": {[]string{caPath},
+		"When the plan only appends to the CA file, it should use the file on the machine": {[]string{caPath},
 			func(*world) []nodeplan.File { return []nodeplan.File{{Path: caPath, Append: [][]byte{[]byte("more")}}} }, ""},
-		"When the CA is nowhere, it should say which file":   {[]string{planned}, nil, planned + " holds no certificate"},
-		"When the CA cannot be read, it should say which":    {[]string{"/etc/containerd"}, nil, "/etc/containerd"},
-		"When nobody is trusted, the registry should not be": {nil, nil, "certificate"},
+		"When the CA is missing, it should return an error that names the file":     {[]string{planned}, nil, planned + " holds no certificate"},
+		"When the CA cannot be read, it should return an error that names the path": {[]string{"/etc/containerd"}, nil, "/etc/containerd"},
+		"When no CA is listed, it should not trust the registry":                    {nil, nil, "certificate"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -210,7 +210,7 @@ func TestTrust(t *testing.T) {
 			w.Expect(w.Exists(current)).To(BeFalse())
 		})
 	}
-	t.Run("When a registry is said to be insecure, its certificate should not matter, and that of another should", func(t *testing.T) {
+	t.Run("When a registry is marked insecure, it should not verify the registry's certificate", func(t *testing.T) {
 		w := newWorld(t)
 		image := w.push("node", programs())
 		image.Sources = []nodeplan.Source{{Image: image.Name, Insecure: true}}
@@ -263,21 +263,21 @@ func TestPullSecret(t *testing.T) {
 	secret := func(host, password string) []byte {
 		return []byte(`{"auths": {"` + host + `": {"auth": "` + base64.StdEncoding.EncodeToString([]byte("me:"+password)) + `"}}}`)
 	}
-	t.Run("When the registry wants to know who asks, it should be told by the pull secret", func(t *testing.T) {
+	t.Run("When the registry requires authentication, it should use the pull secret", func(t *testing.T) {
 		w := newWorld(t)
 		plan := &nodeplan.Plan{Node: w.push("node", programs()), PullSecret: secret(w.registry.Host, password)}
 		guarded(w)
 		w.Expect(release.Install(t.Context(), w.Host, plan)).To(Succeed())
 		w.Expect(w.Log()).NotTo(ContainSubstring(password))
 	})
-	t.Run("When the password is wrong, it should say so without it", func(t *testing.T) {
+	t.Run("When the password is wrong, it should return an error without the password", func(t *testing.T) {
 		w := newWorld(t)
 		plan := &nodeplan.Plan{Node: w.push("node", programs()), PullSecret: secret(w.registry.Host, "swordfish")}
 		guarded(w)
 		err := release.Install(t.Context(), w.Host, plan)
 		w.Expect(err).To(MatchError(And(ContainSubstring("401"), Not(ContainSubstring("swordfish")), Not(ContainSubstring(base64.StdEncoding.EncodeToString([]byte("me:swordfish")))))))
 	})
-	t.Run("When the secret is for another registry, this one should not be told it", func(t *testing.T) {
+	t.Run("When the pull secret is for another registry, it should not send its password", func(t *testing.T) {
 		w := newWorld(t)
 		plan := &nodeplan.Plan{Node: w.push("node", programs()), PullSecret: secret("quay.example", password)}
 		w.registry.Intercept(func(_ http.ResponseWriter, r *http.Request) bool {
@@ -288,7 +288,7 @@ func TestPullSecret(t *testing.T) {
 		})
 		w.Expect(release.Install(t.Context(), w.Host, plan)).To(Succeed())
 	})
-	t.Run("When the secret is damaged, nothing should be pulled, and nothing of it be said", func(t *testing.T) {
+	t.Run("When the pull secret is corrupt, it should pull nothing and return an error without its content", func(t *testing.T) {
 		w := newWorld(t)
 		plan := &nodeplan.Plan{Node: w.push("node", programs()), PullSecret: []byte(`{"auths": hunter2`)}
 		requests := w.registry.Requests()

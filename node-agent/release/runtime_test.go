@@ -32,11 +32,11 @@ func TestConfigure(t *testing.T) {
 		runtime, kubelet string
 		not              string
 	}{
-		"When systemd keeps cgroups of version 2, runtime and kubelet should leave them to it": {[]string{"/proc/1/comm", "/sys/fs/cgroup/cgroup.controllers"},
+		"When systemd manages cgroups v2, containerd and the kubelet should use the systemd driver": {[]string{"/proc/1/comm", "/sys/fs/cgroup/cgroup.controllers"},
 			"SystemdCgroup = true", "cgroupDriver: systemd", "failCgroupV1"},
-		"When another program is the first, runtime and kubelet should both keep cgroups": {[]string{"/sys/fs/cgroup/cgroup.controllers"}, "SystemdCgroup = false", "cgroupDriver: cgroupfs", "failCgroupV1"},
-		"When cgroups are of version 1, the kubelet should start all the same":            {[]string{"/proc/1/comm"}, "SystemdCgroup = true", "failCgroupV1: false", "resolvConf"},
-		"When name servers are behind a stub, the kubelet should know those behind it":    {[]string{"/run/systemd/resolve/resolv.conf"}, "SystemdCgroup", "resolvConf: /run/systemd/resolve/resolv.conf", "systemd\n"},
+		"When systemd is not the init process, containerd and the kubelet should both use cgroupfs": {[]string{"/sys/fs/cgroup/cgroup.controllers"}, "SystemdCgroup = false", "cgroupDriver: cgroupfs", "failCgroupV1"},
+		"When the machine has cgroups v1, the kubelet should be configured to start":                {[]string{"/proc/1/comm"}, "SystemdCgroup = true", "failCgroupV1: false", "resolvConf"},
+		"When systemd-resolved is in use, the kubelet should use the upstream name servers":         {[]string{"/run/systemd/resolve/resolv.conf"}, "SystemdCgroup", "resolvConf: /run/systemd/resolve/resolv.conf", "systemd\n"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -75,7 +75,7 @@ func TestForPeople(t *testing.T) {
 		}
 		return NewWithT(t), m, release.Configure(t.Context(), m.Host, &nodeplan.Plan{})
 	}
-	t.Run("When the release has crictl, it should find the runtime of the node", func(t *testing.T) {
+	t.Run("When the release has crictl, it should be configured for the container runtime of the node", func(t *testing.T) {
 		g, m, err := configured(t)
 		g.Expect(err).NotTo(HaveOccurred())
 		g.Expect(m.Files()[crictl]).To(Equal("-> " + current + "/usr/bin/crictl"))
@@ -90,7 +90,7 @@ func TestForPeople(t *testing.T) {
 			g.Expect(m.Exists(crictl) && m.Exists(crictlConfig)).To(BeFalse())
 		})
 	}
-	t.Run("When it cannot be put there, it should say so", func(t *testing.T) {
+	t.Run("When crictl cannot be installed, it should return an error", func(t *testing.T) {
 		g, _, err := configured(t, "/usr/local/bin")
 		g.Expect(err).To(HaveOccurred())
 	})
@@ -135,7 +135,7 @@ func TestUnits(t *testing.T) {
 			}
 		})
 	}
-	t.Run("When the plan is older than the unit that follows the pool, nothing should be started", func(t *testing.T) {
+	t.Run("When the plan has no follow unit, it should start nothing", func(t *testing.T) {
 		g, m := NewWithT(t), hosttest.New(t)
 		g.Expect(release.Follow(t.Context(), m.Host, nil)).To(Succeed())
 		g.Expect(m.Commands).To(BeEmpty())
@@ -156,7 +156,7 @@ func TestVersionAndEnds(t *testing.T) {
 		m.Program = func(string, io.Reader) ([]byte, error) { return []byte(text), err }
 		return NewWithT(t), m
 	}
-	t.Run("When the kubelet says its version, it should be that of its Node", func(t *testing.T) {
+	t.Run("When the kubelet prints its version, it should return that version", func(t *testing.T) {
 		g, m := answering(t, "Kubernetes v1.36.3\n", nil)
 		g.Expect(release.Version(t.Context(), m.Host)).To(Equal("v1.36.3"))
 		g.Expect(m.Commands).To(Equal([]string{current + "/usr/bin/kubelet --version"}), "it is the one of the release")
@@ -176,13 +176,13 @@ func TestVersionAndEnds(t *testing.T) {
 			g.Expect(err).To(MatchError(HaveSuffix(tt.says)))
 		})
 	}
-	t.Run("When systemd counts how often the kubelet ended, it should be that number", func(t *testing.T) {
+	t.Run("When systemd counts the restarts of the kubelet, it should return the count", func(t *testing.T) {
 		g, m := answering(t, "17\n", nil)
 		g.Expect(release.Ended(t.Context(), m.Host)).To(Equal(17))
 		g.Expect(m.Commands).To(Equal([]string{"systemctl show --property=NRestarts --value kubelet.service"}), "the number, and nothing else")
 	})
 	for name, err := range map[string]error{"": nil, "[not set]": nil, "3": errors.New("no bus")} {
-		t.Run("When systemd says \""+name+"\" and is of no use, nothing should be concluded", func(t *testing.T) {
+		t.Run("When systemd reports \""+name+"\" and is of no use, nothing should be concluded", func(t *testing.T) {
 			g, m := answering(t, name, err)
 			_, err := release.Ended(t.Context(), m.Host)
 			g.Expect(err).To(HaveOccurred())

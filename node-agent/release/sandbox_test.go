@@ -60,7 +60,7 @@ func TestSandbox(t *testing.T) {
 		}
 		return w, plan
 	}
-	t.Run("When the runtime lacks the image, it should get all of it under its name, and keep it", func(t *testing.T) {
+	t.Run("When the runtime lacks the image, it should import the image under its name and pin it", func(t *testing.T) {
 		var files map[string][]byte
 		w, plan := world(t, "\n", func(archive io.Reader) error { files = archived(t, archive); return nil })
 		w.Expect(release.Sandbox(t.Context(), w.Host, plan)).To(Succeed())
@@ -76,14 +76,14 @@ func TestSandbox(t *testing.T) {
 		}
 		w.Expect(files).To(HaveKey("oci-layout"))
 	})
-	t.Run("When the runtime has the image, no registry should be asked, and it should be kept from being collected", func(t *testing.T) {
+	t.Run("When the runtime has the image, it should pin the image without access to a registry", func(t *testing.T) {
 		w, plan := world(t, "registry.example/pod\n", nil)
 		requests := w.registry.Requests()
 		w.Expect(release.Sandbox(t.Context(), w.Host, plan)).To(Succeed())
 		w.Expect(w.registry.Requests()).To(Equal(requests))
 		w.Expect(w.Commands[1:]).To(Equal([]string{ctr + "label " + plan.Pod.Name + " io.cri-containerd.pinned=pinned"}))
 	})
-	t.Run("When the runtime dies before it has read the image, it should say so, and wait for nobody", func(t *testing.T) {
+	t.Run("When the runtime exits during the import, it should return an error", func(t *testing.T) {
 		died := errors.New("signal: killed")
 		w, plan := world(t, "", func(archive io.Reader) error {
 			_, err := archive.Read(make([]byte, 1))
@@ -92,7 +92,7 @@ func TestSandbox(t *testing.T) {
 		w.Expect(release.Sandbox(t.Context(), w.Host, plan)).To(MatchError(died))
 		w.Expect(w.Commands[len(w.Commands)-1]).To(HaveSuffix("import -"), "what is not there is not kept")
 	})
-	t.Run("When a layer does not come, half an image should not be imported", func(t *testing.T) {
+	t.Run("When a layer cannot be pulled, it should not import the image", func(t *testing.T) {
 		w, plan := world(t, "", func(io.Reader) error { t.Error("it was"); return nil })
 		w.registry.Intercept(blobs(func(answer http.ResponseWriter) { answer.WriteHeader(http.StatusNotFound) }))
 		w.Expect(release.Sandbox(t.Context(), w.Host, plan)).To(MatchError(ContainSubstring("pulling " + plan.Pod.Sources[0].Image)))
@@ -111,7 +111,7 @@ func TestSandbox(t *testing.T) {
 			w.Expect(release.Sandbox(t.Context(), w.Host, plan)).To(MatchError(away))
 		})
 	}
-	t.Run("When all of that is over, nothing should be left where it was made", func(t *testing.T) {
+	t.Run("When the imports are over, it should leave no temporary files", func(t *testing.T) {
 		g := NewWithT(t)
 		left, err := os.ReadDir(folder)
 		g.Expect(err).NotTo(HaveOccurred())
@@ -119,7 +119,7 @@ func TestSandbox(t *testing.T) {
 			g.Expect(entry.Name()).NotTo(ContainSubstring("pod-image"))
 		}
 	})
-	t.Run("When there is no room to make it, it should say so", func(t *testing.T) {
+	t.Run("When the archive cannot be created, it should return an error", func(t *testing.T) {
 		w, plan := world(t, "", nil)
 		t.Setenv("TMPDIR", folder+"/nowhere")
 		w.Expect(release.Sandbox(t.Context(), w.Host, plan)).To(MatchError(os.ErrNotExist))

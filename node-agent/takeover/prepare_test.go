@@ -124,7 +124,7 @@ func orders(t *testing.T, config string) map[string]string {
 }
 
 func TestArchiveOrders(t *testing.T) {
-	t.Run("When all is asked for, the installer should be told all", func(t *testing.T) {
+	t.Run("When all fields are set, it should pass all of them to the installer", func(t *testing.T) {
 		g := NewWithT(t)
 		archive, err := installation().Archive()
 		g.Expect(err).NotTo(HaveOccurred())
@@ -137,7 +137,7 @@ func TestArchiveOrders(t *testing.T) {
 			"/etc/hypershift/takeover.ign": string(pointer),
 		}))
 	})
-	t.Run("When there is no network and no argument, the installer should not be told of any", func(t *testing.T) {
+	t.Run("When there are no keyfiles and arguments, it should pass none to the installer", func(t *testing.T) {
 		g := NewWithT(t)
 		archive, err := takeover.Installation{Disk: disk, Ignition: pointer}.Archive()
 		g.Expect(err).NotTo(HaveOccurred())
@@ -150,21 +150,21 @@ func TestArchiveOrders(t *testing.T) {
 		change  func(*takeover.Installation)
 		wantErr string
 	}{
-		"When the disk is named as the kernel names it, it should be refused": {func(i *takeover.Installation) { i.Disk = "/dev/sda" }, `the disk "/dev/sda" is not named by a path below /dev/disk/by-id`},
-		"When the disk is named by a folder, it should be refused":            {func(i *takeover.Installation) { i.Disk = "/dev/disk/by-id/" }, "is not named by a path below"},
-		"When the disk leads out of its folder, it should be refused":         {func(i *takeover.Installation) { i.Disk = "/dev/disk/by-id/../../sda" }, "is not named by a path below"},
-		"When the Ignition config is no JSON, it should be refused":           {func(i *takeover.Installation) { i.Ignition = []byte("#cloud-config") }, "Ignition would not take the config: config is not valid"},
-		"When the Ignition config is an old one, it should be refused": {func(i *takeover.Installation) { i.Ignition = []byte(`{"ignition":{"version":"1.0.0"}}`) },
+		"When the disk has a kernel device name, it should return an error":  {func(i *takeover.Installation) { i.Disk = "/dev/sda" }, `the disk "/dev/sda" is not named by a path below /dev/disk/by-id`},
+		"When the disk is a directory, it should return an error":            {func(i *takeover.Installation) { i.Disk = "/dev/disk/by-id/" }, "is not named by a path below"},
+		"When the disk path leaves its directory, it should return an error": {func(i *takeover.Installation) { i.Disk = "/dev/disk/by-id/../../sda" }, "is not named by a path below"},
+		"When the Ignition config is not JSON, it should return an error":    {func(i *takeover.Installation) { i.Ignition = []byte("#cloud-config") }, "Ignition would not take the config: config is not valid"},
+		"When the version of the Ignition config is unsupported, it should return an error": {func(i *takeover.Installation) { i.Ignition = []byte(`{"ignition":{"version":"1.0.0"}}`) },
 			"Ignition would not take the config: unsupported config version"},
-		"When Ignition finds a fault in the config, it should be told": {func(i *takeover.Installation) {
+		"When Ignition rejects the config, it should return the reason": {func(i *takeover.Installation) {
 			i.Ignition = []byte(`{"ignition":{"version":"3.2.0"},"storage":{"files":[{"path":"etc/motd"}]}}`)
 		}, "path not absolute"},
-		"When a keyfile leads out of its folder, it should be refused": {func(i *takeover.Installation) {
+		"When the name of a keyfile leaves its directory, it should return an error": {func(i *takeover.Installation) {
 			i.Keyfiles = map[string][]byte{"../../config.nmconnection": nil}
 		}, "is not the name of a NetworkManager keyfile"},
-		"When a file is no keyfile, it should be refused": {func(i *takeover.Installation) { i.Keyfiles = map[string][]byte{"ifcfg-eth0": nil} }, "ends with .nmconnection"},
-		"When an argument is two, it should be refused":   {func(i *takeover.Installation) { i.KernelArguments = []string{"a b"} }, `"a b" is not one kernel argument`},
-		"When an argument is empty, it should be refused": {func(i *takeover.Installation) { i.KernelArguments = []string{""} }, `"" is not one kernel argument`},
+		"When a file is not a keyfile, it should return an error":            {func(i *takeover.Installation) { i.Keyfiles = map[string][]byte{"ifcfg-eth0": nil} }, "ends with .nmconnection"},
+		"When a kernel argument contains a space, it should return an error": {func(i *takeover.Installation) { i.KernelArguments = []string{"a b"} }, `"a b" is not one kernel argument`},
+		"When a kernel argument is empty, it should return an error":         {func(i *takeover.Installation) { i.KernelArguments = []string{""} }, `"" is not one kernel argument`},
 	} {
 		t.Run(name, func(t *testing.T) {
 			i := installation()
@@ -231,7 +231,7 @@ func (m machine) prepare(t *testing.T, mirror *mirror, live *takeover.Live, i ta
 }
 
 func TestPrepare(t *testing.T) {
-	t.Run("When the machine can be taken over, all should lie ready, and what came should not be fetched again", func(t *testing.T) {
+	t.Run("When the machine can be taken over, it should prepare all files and not download them again", func(t *testing.T) {
 		m, mirror := newMachine(t), newMirror(t)
 		i := installation()
 		i.Disk = ""
@@ -260,24 +260,24 @@ func TestPrepare(t *testing.T) {
 		change  func(*machine, *mirror, *takeover.Live)
 		wantErr string
 	}{
-		"When the machine cannot start another kernel, it should be refused before anything is fetched": {
+		"When kexec is disabled, it should return an error before anything is fetched": {
 			func(m *machine, _ *mirror, _ *takeover.Live) { m.put("/proc/sys/kernel/kexec_load_disabled", "1\n") }, "kexec_load_disabled"},
-		"When the disk is not known, it should be refused before anything is fetched": {
+		"When the disk cannot be identified, it should return an error before anything is fetched": {
 			func(m *machine, _ *mirror, _ *takeover.Live) { m.names(nil) }, "finding the disk that the machine starts from: sda has no name"},
-		"When what comes is not what was published, it should be refused": {
+		"When a file does not match its checksum, it should return an error": {
 			func(_ *machine, s *mirror, _ *takeover.Live) { s.files["/rootfs"] = []byte("evil") }, "/rootfs: SHA-256 mismatch: got"},
-		"When the server lacks a file, it should say which": {
+		"When the server lacks a file, it should return an error that names the file": {
 			func(_ *machine, s *mirror, _ *takeover.Live) { delete(s.files, "/initramfs") }, "/initramfs: the server answered 404 Not Found"},
-		"When the disk is not there, it should be refused before anything is fetched": {
+		"When the disk does not exist, it should return an error before anything is fetched": {
 			func(m *machine, _ *mirror, _ *takeover.Live) { m.chosen = "/dev/disk/by-id/wwn-0x5001" }, "there is no disk /dev/disk/by-id/wwn-0x5001"},
-		"When the disk is a partition, it should be refused before anything is fetched": {
+		"When the disk is a partition, it should return an error before anything is fetched": {
 			func(m *machine, _ *mirror, _ *takeover.Live) {
 				m.put("/sys/class/block/sda2/partition", "2\n")
 				m.chosen = "/dev/disk/by-id/wwn-0x5000-part2"
 			}, "wwn-0x5000-part2 is a partition: name the disk that it is on"},
-		"When the server sends half a file and goes, it should say which": {
+		"When the server sends a truncated file, it should return an error that names the file": {
 			func(_ *machine, s *mirror, _ *takeover.Live) { s.cut = "/rootfs" }, "/rootfs: unexpected EOF"},
-		"When the server is away, it should say which": {
+		"When the server is unreachable, it should return an error that names the file": {
 			func(_ *machine, s *mirror, l *takeover.Live) { s.Close() }, "/kernel: Get "},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -304,7 +304,7 @@ func TestPrepare(t *testing.T) {
 			}
 		})
 	}
-	t.Run("When the power went while a file came, what it left should be written over", func(t *testing.T) {
+	t.Run("When a power loss left a partial file, it should overwrite that file", func(t *testing.T) {
 		m, mirror := newMachine(t), newMirror(t)
 		m.put(folder+"/kernel.partial", "vmlinuz of another release, and longer")
 		_, err := m.prepare(t, mirror, mirror.live(), installation())

@@ -83,14 +83,14 @@ func TestDisk(t *testing.T) {
 		change        func(machine)
 		want, wantErr string
 	}{
-		"When the system is on partitions of one disk, it should be that disk, by its worldwide name": {want: "/dev/disk/by-id/wwn-0x5000"},
-		"When the disk has no worldwide name, it should be the first of the others": {
+		"When the system is on one disk, it should return the disk's WWN path": {want: "/dev/disk/by-id/wwn-0x5000"},
+		"When the disk has no WWN, it should return the first of its other names": {
 			change: func(m machine) {
 				m.names(map[string]string{"scsi-0QEMU_b": "sda", "scsi-0QEMU_a": "sda", "wwn-0x6000": "sdb"})
 			},
 			want: "/dev/disk/by-id/scsi-0QEMU_a",
 		},
-		"When it is an NVMe disk, it should be found by the controller's identity": {
+		"When the disk is NVMe, it should return its EUI path": {
 			change: func(m machine) {
 				m.disk("nvme0n1", "259:0", map[string]string{"nvme0n1p1": "259:1"})
 				m.names(map[string]string{"nvme-ACME_7": "nvme0n1", "nvme-eui.0025": "nvme0n1", "wwn-0x6000": "sdb"})
@@ -98,26 +98,26 @@ func TestDisk(t *testing.T) {
 			},
 			want: "/dev/disk/by-id/nvme-eui.0025",
 		},
-		"When the root is the whole disk, it should be that disk": {
+		"When the root file system is on a whole disk, it should return that disk": {
 			change: func(m machine) { m.put("/proc/self/mountinfo", "22 1 8:16 / / rw - ext4 /dev/sdb rw\n") },
 			want:   "/dev/disk/by-id/wwn-0x6000",
 		},
-		"When something is mounted over the root, it should be the last, which is what runs": {
+		"When another file system is mounted over the root, it should use the last mount": {
 			change: func(m machine) { m.put("/proc/self/mountinfo", flat+"40 1 8:17 / / rw - ext4 /dev/sdb1 rw\n") },
 			// /boot/efi is still on sda.
 			wantErr: "/ lies on sdb, and /boot/efi on sda: choose a storage layout with one disk in MAAS",
 		},
-		"When the disk has no name that lasts, it should be refused": {
+		"When the disk has no persistent name, it should return an error": {
 			change: func(m machine) {
 				m.names(map[string]string{"ata-ACME_1-part1": "sda1", "wwn-0x6000": "sdb", "lvm-pv-uuid-x": "sda"})
 			},
 			wantErr: "sda has no name below /dev/disk/by-id",
 		},
-		"When there are no names at all, it should be refused": {
+		"When there are no persistent names, it should return an error": {
 			change:  func(m machine) { m.names(nil) },
 			wantErr: "sda has no name below /dev/disk/by-id",
 		},
-		"When the root is on LVM, it should be refused, with what it is made of": {
+		"When the root is on LVM, it should return an error that names the devices": {
 			change: func(m machine) {
 				m.device("/sys/devices/virtual/block/dm-0", "253:0")
 				m.put("/sys/devices/virtual/block/dm-0/slaves/sda3", "")
@@ -126,7 +126,7 @@ func TestDisk(t *testing.T) {
 			},
 			wantErr: "/: it lies on dm-0, which is made of sda3, sdb1: choose the storage layout `flat` in MAAS",
 		},
-		"When the disk itself is one path of several, it should be refused": {
+		"When the disk is a multipath device, it should return an error": {
 			change: func(m machine) {
 				m.device("/sys/devices/virtual/block/dm-1", "253:1")
 				m.put("/sys/devices/virtual/block/dm-1/slaves/sda", "")
@@ -134,11 +134,11 @@ func TestDisk(t *testing.T) {
 			},
 			wantErr: "/boot: it lies on dm-1, which is made of sda",
 		},
-		"When the root is on no disk, as in memory or with btrfs and ZFS, it should be refused": {
+		"When the root file system is not on a single disk, it should return an error": {
 			change:  func(m machine) { m.put("/proc/self/mountinfo", "22 1 0:26 / / rw - overlay overlayroot rw\n") },
 			wantErr: "/: its file system is not on a single disk (device 0:26)",
 		},
-		"When the kernel shows no mounts, it should be refused": {
+		"When there are no mounts, it should return an error": {
 			change:  func(m machine) { m.put("/proc/self/mountinfo", "") },
 			wantErr: "names no root file system",
 		},
@@ -163,15 +163,15 @@ func TestDisk(t *testing.T) {
 func TestCheck(t *testing.T) {
 	const variable = "/sys/firmware/efi/efivars/SecureBoot-8be4df61-93ca-11d2-aa0d-00e098032b8c"
 	tests := map[string]struct{ path, text, wantErr string }{
-		"When nothing speaks against it, it should be said to be possible":       {},
-		"When the firmware has secure boot and it is off, it should be possible": {variable, "\x06\x00\x00\x00\x00", ""},
-		"When the machine was started by secure boot, it should be refused":      {variable, "\x06\x00\x00\x00\x01", "secure boot is on"},
-		"When the kernel is locked down, it should be refused, with the mode":    {"/sys/kernel/security/lockdown", "none [integrity] confidentiality\n", "none [integrity] confidentiality"},
-		"When the kernel knows no lockdown, it should be possible":               {"/sys/kernel/security/lockdown", "", ""},
-		"When kexec was disabled, it should be refused, with the setting":        {"/proc/sys/kernel/kexec_load_disabled", "1\n", "kernel.kexec_load_disabled is 1"},
-		"When there is too little memory, it should be refused, with the sizes":  {"/proc/meminfo", "MemTotal: 2048000 kB\n", "2000 MiB of memory, and the live system needs 4096"},
-		"When there are 4 GiB less what the kernel keeps, it should be possible": {"/proc/meminfo", "MemTotal: 3900000 kB\n", ""},
-		"When the memory is not known, it should be refused":                     {"/proc/meminfo", "", "does not say how much memory"},
+		"When all requirements are met, it should succeed":                              {},
+		"When secure boot is supported but off, it should succeed":                      {variable, "\x06\x00\x00\x00\x00", ""},
+		"When secure boot is on, it should return an error":                             {variable, "\x06\x00\x00\x00\x01", "secure boot is on"},
+		"When the kernel is locked down, it should return an error that names the mode": {"/sys/kernel/security/lockdown", "none [integrity] confidentiality\n", "none [integrity] confidentiality"},
+		"When the kernel does not support lockdown, it should succeed":                  {"/sys/kernel/security/lockdown", "", ""},
+		"When kexec is disabled, it should return an error that names the setting":      {"/proc/sys/kernel/kexec_load_disabled", "1\n", "kernel.kexec_load_disabled is 1"},
+		"When there is too little memory, it should return an error with both sizes":    {"/proc/meminfo", "MemTotal: 2048000 kB\n", "2000 MiB of memory, and the live system needs 4096"},
+		"When there are 4 GiB minus the kernel's reserve, it should succeed":            {"/proc/meminfo", "MemTotal: 3900000 kB\n", ""},
+		"When the amount of memory is unknown, it should return an error":               {"/proc/meminfo", "", "does not say how much memory"},
 	}
 	for name, tt := range tests {
 		t.Run(name, func(t *testing.T) {
@@ -199,13 +199,13 @@ func TestFromStream(t *testing.T) {
 			"kernel": ` + kernel + `, "initramfs": ` + artifact("initramfs") + `, "rootfs": ` + artifact("rootfs") + `}}}}}}}`
 	}
 	tests := map[string]struct{ stream, arch, wantErr string }{
-		"When the stream has the architecture, it should be its live system": {stream(artifact("kernel")), "amd64", ""},
-		"When the stream lacks the architecture, it should say so":           {stream(artifact("kernel")), "arm64", "has nothing for the architecture arm64"},
-		"When an artifact has no checksum, it should be refused":             {stream(`{"location": "https://mirror.example.com/k"}`), "amd64", "pxe.kernel for amd64: it has no sha256"},
-		"When a checksum is cut, it should be refused":                       {stream(`{"location": "https://mirror.example.com/k", "sha256": "e3b0"}`), "amd64", "it has no sha256"},
-		"When an artifact is missing, it should be refused":                  {stream(`{}`), "amd64", `the location "" is not an http or https URL`},
-		"When an artifact is a file of the server, it should be refused":     {stream(`{"location": "file:///etc/shadow", "sha256": "` + sum + `"}`), "amd64", "not an http or https URL"},
-		"When it is no JSON, it should say what it is not":                   {"<html>", "amd64", "reading the stream metadata"},
+		"When the stream has the architecture, it should return its live system":    {stream(artifact("kernel")), "amd64", ""},
+		"When the stream lacks the architecture, it should return an error":         {stream(artifact("kernel")), "arm64", "has nothing for the architecture arm64"},
+		"When an artifact has no checksum, it should return an error":               {stream(`{"location": "https://mirror.example.com/k"}`), "amd64", "pxe.kernel for amd64: it has no sha256"},
+		"When a checksum is truncated, it should return an error":                   {stream(`{"location": "https://mirror.example.com/k", "sha256": "e3b0"}`), "amd64", "it has no sha256"},
+		"When an artifact is missing, it should return an error":                    {stream(`{}`), "amd64", `the location "" is not an http or https URL`},
+		"When the location of an artifact is a file URL, it should return an error": {stream(`{"location": "file:///etc/shadow", "sha256": "` + sum + `"}`), "amd64", "not an http or https URL"},
+		"When the stream is not JSON, it should return an error":                    {"<html>", "amd64", "reading the stream metadata"},
 	}
 	for name, tt := range tests {
 		t.Run(name, func(t *testing.T) {

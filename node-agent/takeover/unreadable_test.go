@@ -24,7 +24,7 @@ func TestUnreadable(t *testing.T) {
 		"whether it was started by secure boot": "/sys/firmware/efi/efivars/SecureBoot-8be4df61-93ca-11d2-aa0d-00e098032b8c",
 		"whether its kernel is locked down":     "/sys/kernel/security/lockdown", "whether it may start another kernel": "/proc/sys/kernel/kexec_load_disabled", "its memory": "/proc/meminfo",
 	} {
-		t.Run("When the machine does not say "+name+", it should not count as fit", func(t *testing.T) {
+		t.Run("When the machine does not report "+name+", it should not count as fit", func(t *testing.T) {
 			t.Parallel()
 			m := newMachine(t)
 			m.unreadable(path)
@@ -32,14 +32,14 @@ func TestUnreadable(t *testing.T) {
 		})
 	}
 	for name, text := range map[string]string{"is no number": "MemTotal: much kB\n", "is cut short": "MemTotal:\n", "is of something else": "MemFree: 8130000 kB\nSwapTotal: 8130000 kB\n"} {
-		t.Run("When what is said of the memory "+name+", it should not count as enough", func(t *testing.T) {
+		t.Run("When the reported memory "+name+", it should not count as enough", func(t *testing.T) {
 			t.Parallel()
 			m := newMachine(t)
 			m.put("/proc/meminfo", text)
 			m.Expect(takeover.Check(m.host)).To(MatchError(ContainSubstring("/proc/meminfo")))
 		})
 	}
-	t.Run("When there is one KiB of memory too little, it should be refused, and taken with it", func(t *testing.T) {
+	t.Run("When memory is 1 KiB below the minimum, it should return an error, and succeed at the minimum", func(t *testing.T) {
 		m := newMachine(t)
 		m.put("/proc/meminfo", "MemTotal: 3670015 kB\n")
 		m.Expect(takeover.Check(m.host)).To(MatchError(ContainSubstring("3583 MiB of memory")))
@@ -61,7 +61,7 @@ func TestUnreadable(t *testing.T) {
 			m.Expect(os.Symlink("8:2", m.host.Path("/sys/dev/block/8:2"))).To(Succeed())
 		},
 	} {
-		t.Run("When the machine does not say "+name+", no disk should be named", func(t *testing.T) {
+		t.Run("When the machine does not report "+name+", no disk should be named", func(t *testing.T) {
 			t.Parallel()
 			m := newMachine(t)
 			harm(m)
@@ -80,12 +80,12 @@ func TestNotPrepared(t *testing.T) {
 		harm    func(machine)
 		fetched int
 	}{
-		"an initramfs that is a folder":     {func(m machine) { m.put(folder+"/initramfs/x", "") }, 0},
-		"a file where the folder goes":      {func(m machine) { m.put(folder, "") }, 0},
-		"a folder where the kernel goes":    {func(m machine) { m.put(folder+"/kernel/x", "") }, 1},
-		"a command line that is unreadable": {func(m machine) { m.unreadable("/proc/cmdline") }, 0},
-		"a disk's name that is no link":     {func(m machine) { m.Expect(os.Remove(m.host.Path(disk))).To(Succeed()); m.put(disk, "") }, 0},
-		"no room for the initramfs":         {func(m machine) { m.put(folder+"/initramfs.partial/x", "") }, 3},
+		"an initramfs that is a directory":      {func(m machine) { m.put(folder+"/initramfs/x", "") }, 0},
+		"a file at the path of the directory":   {func(m machine) { m.put(folder, "") }, 0},
+		"a directory at the path of the kernel": {func(m machine) { m.put(folder+"/kernel/x", "") }, 1},
+		"an unreadable kernel command line":     {func(m machine) { m.unreadable("/proc/cmdline") }, 0},
+		"a disk name that is not a symlink":     {func(m machine) { m.Expect(os.Remove(m.host.Path(disk))).To(Succeed()); m.put(disk, "") }, 0},
+		"a blocked path for the initramfs":      {func(m machine) { m.put(folder+"/initramfs.partial/x", "") }, 3},
 	} {
 		t.Run("When the machine has "+name+", nothing should be ready", func(t *testing.T) {
 			t.Parallel()
@@ -105,12 +105,12 @@ func TestNotPrepared(t *testing.T) {
 // TestBoundaries covers minimal inputs.
 func TestBoundaries(t *testing.T) {
 	t.Parallel()
-	t.Run("When the firmware's variable has its attributes only, it should not count as secure boot", func(t *testing.T) {
+	t.Run("When the secure boot variable has only attributes, it should not count as secure boot", func(t *testing.T) {
 		m := newMachine(t)
 		m.put("/sys/firmware/efi/efivars/SecureBoot-8be4df61-93ca-11d2-aa0d-00e098032b8c", "\x06\x00\x00\x00")
 		m.Expect(takeover.Check(m.host)).To(Succeed())
 	})
-	t.Run("When there is one kernel argument, the installer should be told it", func(t *testing.T) {
+	t.Run("When there is one kernel argument, it should pass the argument to the installer", func(t *testing.T) {
 		g := NewWithT(t)
 		archive, err := takeover.Installation{Disk: disk, Ignition: pointer, KernelArguments: []string{"nosmt"}}.Archive()
 		g.Expect(err).NotTo(HaveOccurred())
@@ -122,7 +122,7 @@ func TestBoundaries(t *testing.T) {
 		files[name] = text
 		return []byte(`{"architectures": {"aarch64": {"artifacts": {"metal": {"formats": {"pxe": {"kernel": ` + files["kernel"] + `, "initramfs": ` + files["initramfs"] + `, "rootfs": ` + files["rootfs"] + `}}}}}}}`)
 	}
-	t.Run("When a stream has no name of its release, a machine of another architecture should have its system all the same", func(t *testing.T) {
+	t.Run("When a stream has no release name, it should still return the live system", func(t *testing.T) {
 		g := NewWithT(t)
 		live, err := takeover.FromStream(stream("kernel", artifact), "arm64")
 		g.Expect(err).NotTo(HaveOccurred())

@@ -18,7 +18,7 @@ import (
 
 func TestBegin(t *testing.T) {
 	t.Parallel()
-	t.Run("When an update begins, nothing that is in use should change, and nobody else should read what is kept", func(t *testing.T) {
+	t.Run("When an update begins, it should change no files in use and store the old ones for root only", func(t *testing.T) {
 		w := newWorld(t)
 		before := w.files()
 		w.Expect(w.update.Begin(w.target)).To(Succeed())
@@ -37,7 +37,7 @@ func TestBegin(t *testing.T) {
 		w.Expect(err).NotTo(HaveOccurred())
 		w.Expect(now).To(Equal(update.State{Phase: update.Switching, Hash: "new", Restart: []string{"both.service", "new.service"}}))
 	})
-	t.Run("When an earlier beginning was cut off, nothing of it should be gone back to", func(t *testing.T) {
+	t.Run("When an earlier update was interrupted at its start, it should not restore the stale files", func(t *testing.T) {
 		w := newWorld(t)
 		before := w.files()
 		w.Put(dir+"/before/0", "stale")
@@ -47,7 +47,7 @@ func TestBegin(t *testing.T) {
 		w.Expect(w.goes().Phase).To(Equal(update.RolledBack))
 		w.Expect(w.files()).To(Equal(before))
 	})
-	t.Run("When the image has a file that the new configuration is not to replace, it should be as it was", func(t *testing.T) {
+	t.Run("When the image has a conflicting file, it should roll back and keep that file", func(t *testing.T) {
 		w := newWorld(t)
 		w.Put("/etc/app/only-new", "the image's\n")
 		before := w.files()
@@ -65,13 +65,13 @@ func TestNotBegun(t *testing.T) {
 		harm func(w *world)
 		says string
 	}{
-		"the machine's plan is gone":      {func(w *world) { w.Expect(w.Remove(nodeplan.Path)).To(Succeed()) }, "0 bytes are not a node plan"},
-		"the machine's plan is cut short": {func(w *world) { w.Put(nodeplan.Path, `{"version":1`) }, "12 bytes are not a node plan"},
-		"a folder is where the configuration has a file": {func(w *world) { w.Put("/etc/app/only-new/x", "") },
+		"the plan of the machine is missing":   {func(w *world) { w.Expect(w.Remove(nodeplan.Path)).To(Succeed()) }, "0 bytes are not a node plan"},
+		"the plan of the machine is truncated": {func(w *world) { w.Put(nodeplan.Path, `{"version":1`) }, "12 bytes are not a node plan"},
+		"a directory is at the path of a file of the configuration": {func(w *world) { w.Put("/etc/app/only-new/x", "") },
 			"saving /etc/app/only-new for a rollback: the configuration has a file there, but the path on the machine is neither a file nor a link"},
-		"a folder is where the plan is kept":       {func(w *world) { w.Put(dir+"/target.json/x", "") }, "storing the plan: "},
-		"there is no room for the way back":        {func(w *world) { w.Put(room+"/x", "") }, "reserving disk space for a rollback: "},
-		"it cannot be noted how far the update is": {func(w *world) { w.Put(state+"/x", "") }, "writing the state of the update: "},
+		"a directory is at the path of the stored plan": {func(w *world) { w.Put(dir+"/target.json/x", "") }, "storing the plan: "},
+		"there is no room for the way back":             {func(w *world) { w.Put(room+"/x", "") }, "reserving disk space for a rollback: "},
+		"the state of the update cannot be written":     {func(w *world) { w.Put(state+"/x", "") }, "writing the state of the update: "},
 	} {
 		t.Run("When "+name+", it should say so, and the machine be as it was", func(t *testing.T) {
 			t.Parallel()
@@ -85,7 +85,7 @@ func TestNotBegun(t *testing.T) {
 			}
 		})
 	}
-	t.Run("When nothing can be kept at all, it should say so", func(t *testing.T) {
+	t.Run("When the state directory cannot be created, it should return an error", func(t *testing.T) {
 		w := newWorld(t)
 		w.Put(dir, "in the way")
 		w.Expect(w.update.Begin(w.target)).NotTo(Succeed())
@@ -103,7 +103,7 @@ func TestDamaged(t *testing.T) {
 		w.Expect(w.update.Begin(w.target)).To(Succeed())
 		return w
 	}
-	t.Run("When it cannot be read how far the update is, it should say where, and change nothing", func(t *testing.T) {
+	t.Run("When the state of the update is corrupt, it should return an error and change nothing", func(t *testing.T) {
 		w := begun(t)
 		w.Put(state, `{"phase":`)
 		before := w.Files()
@@ -118,12 +118,12 @@ func TestDamaged(t *testing.T) {
 		harm func(w *world)
 		says string
 	}{
-		"the wanted plan is gone":             {func(w *world) { w.Expect(w.Remove(dir + "/target.json")).To(Succeed()) }, "0 bytes are not a node plan"},
-		"the wanted plan is cut short":        {func(w *world) { w.Put(dir+"/target.json", "{") }, "1 bytes are not a node plan"},
-		"the list of what was is gone":        {func(w *world) { w.Expect(w.Remove(dir + "/before/index.json")).To(Succeed()) }, "reading the files saved for a rollback"},
-		"the list of what was is cut short":   {func(w *world) { w.Put(dir+"/before/index.json", "[{") }, "reading the files saved for a rollback"},
-		"the list of what was lacks the plan": {func(w *world) { w.Put(dir+"/before/index.json", "[]") }, "the previous plan was not saved"},
-		"the list of what was cannot be read": {func(w *world) {
+		"the target plan is missing":              {func(w *world) { w.Expect(w.Remove(dir + "/target.json")).To(Succeed()) }, "0 bytes are not a node plan"},
+		"the target plan is truncated":            {func(w *world) { w.Put(dir+"/target.json", "{") }, "1 bytes are not a node plan"},
+		"the index of saved files is missing":     {func(w *world) { w.Expect(w.Remove(dir + "/before/index.json")).To(Succeed()) }, "reading the files saved for a rollback"},
+		"the index of saved files is truncated":   {func(w *world) { w.Put(dir+"/before/index.json", "[{") }, "reading the files saved for a rollback"},
+		"the index of saved files lacks the plan": {func(w *world) { w.Put(dir+"/before/index.json", "[]") }, "the previous plan was not saved"},
+		"the index of saved files cannot be read": {func(w *world) {
 			w.Expect(w.Remove(dir + "/before/index.json")).To(Succeed())
 			w.Put(dir+"/before/index.json/x", "")
 		}, "is a directory"},
@@ -140,7 +140,7 @@ func TestDamaged(t *testing.T) {
 			w.Expect(w.files()).To(Equal(before), "it is what it was")
 		})
 	}
-	t.Run("When a folder is where nothing was, it should say that it is in the way back", func(t *testing.T) {
+	t.Run("When a directory blocks a restore, it should return an error and continue once it is removed", func(t *testing.T) {
 		w := begun(t)
 		w.update.Healthy = func(context.Context) error {
 			w.Expect(w.Remove("/etc/app/only-new")).To(Succeed())
@@ -154,7 +154,7 @@ func TestDamaged(t *testing.T) {
 		w.update.Healthy = func(context.Context) error { return nil }
 		w.Expect(w.settles().Phase).To(Equal(update.RolledBack), "when it is out of the way, it goes on")
 	})
-	t.Run("When a file that only the old configuration had cannot be removed, the machine should not go on to the new one", func(t *testing.T) {
+	t.Run("When a file of the old configuration cannot be removed, it should not apply the new one", func(t *testing.T) {
 		w := begun(t)
 		w.healthy = nil
 		w.Expect(w.Remove("/etc/app/only-old")).To(Succeed())
@@ -167,7 +167,7 @@ func TestDamaged(t *testing.T) {
 		w.Expect(ended.Phase).To(Equal(update.RolledBack))
 		w.Expect(ended.Message).To(HavePrefix("removing /etc/app/only-old, which the configuration no longer has: "))
 	})
-	t.Run("When a kept file is gone, it should say which one cannot be brought back", func(t *testing.T) {
+	t.Run("When a saved file is missing, it should return an error that names the file", func(t *testing.T) {
 		w := begun(t)
 		w.update.Healthy = func(context.Context) error {
 			found, err := filepath.Glob(w.Path(dir + "/before/*"))
@@ -200,15 +200,15 @@ func TestChangedUnits(t *testing.T) {
 		unit nodeplan.Unit
 		want bool
 	}{
-		"When its content changes, a unit should start again":                    {nodeplan.Unit{Name: "same.service", Content: "[Service]\n#new\n", Enabled: new(true)}, true},
-		"When nothing of it changes, it should run on":                           {nodeplan.Unit{Name: "same.service", Content: "[Service]\n", Enabled: new(true)}, false},
-		"When a drop-in of it changes, it should start again":                    {nodeplan.Unit{Name: "old.service", Content: "[Service]\n", DropIns: []nodeplan.DropIn{{Name: "1.conf", Content: "y"}}, Enabled: new(true)}, true},
-		"When its drop-in stays the same, it should run on":                      {nodeplan.Unit{Name: "old.service", Content: "[Service]\n", DropIns: []nodeplan.DropIn{{Name: "1.conf", Content: "x"}}, Enabled: new(true)}, false},
-		"When the second of two drop-ins is new, it should start again":          {nodeplan.Unit{Name: "old.service", Content: "[Service]\n", DropIns: []nodeplan.DropIn{{Name: "1.conf", Content: "x"}, {Name: "2.conf", Content: "x"}}, Enabled: new(true)}, true},
-		"When nothing is said of its start, it should be left to who started it": {nodeplan.Unit{Name: "same.service", Content: "[Service]\n#new\n"}, false},
-		"When it is to be stopped, it should not start again":                    {nodeplan.Unit{Name: "same.service", Content: "[Service]\n#new\n", Enabled: new(bool)}, false},
-		"When it is masked, it should not start again":                           {nodeplan.Unit{Name: "same.service", Masked: true, Enabled: new(true)}, false},
-		"When it is the node's own, it should be left to who brings that":        {nodeplan.Unit{Name: "kubelet.service", Content: "[Service]\n#new\n", Enabled: new(true)}, false},
+		"When the content of a unit changes, it should be restarted":                      {nodeplan.Unit{Name: "same.service", Content: "[Service]\n#new\n", Enabled: new(true)}, true},
+		"When a unit does not change, it should not be restarted":                         {nodeplan.Unit{Name: "same.service", Content: "[Service]\n", Enabled: new(true)}, false},
+		"When a drop-in of a unit changes, it should be restarted":                        {nodeplan.Unit{Name: "old.service", Content: "[Service]\n", DropIns: []nodeplan.DropIn{{Name: "1.conf", Content: "y"}}, Enabled: new(true)}, true},
+		"When a drop-in of a unit does not change, it should not be restarted":            {nodeplan.Unit{Name: "old.service", Content: "[Service]\n", DropIns: []nodeplan.DropIn{{Name: "1.conf", Content: "x"}}, Enabled: new(true)}, false},
+		"When a unit gets a second drop-in, it should be restarted":                       {nodeplan.Unit{Name: "old.service", Content: "[Service]\n", DropIns: []nodeplan.DropIn{{Name: "1.conf", Content: "x"}, {Name: "2.conf", Content: "x"}}, Enabled: new(true)}, true},
+		"When a changed unit has no enabled field, it should not be restarted":            {nodeplan.Unit{Name: "same.service", Content: "[Service]\n#new\n"}, false},
+		"When a changed unit is disabled, it should not be restarted":                     {nodeplan.Unit{Name: "same.service", Content: "[Service]\n#new\n", Enabled: new(bool)}, false},
+		"When a unit is masked, it should not be restarted":                               {nodeplan.Unit{Name: "same.service", Masked: true, Enabled: new(true)}, false},
+		"When the kubelet unit changes, it should not be in the list of units to restart": {nodeplan.Unit{Name: "kubelet.service", Content: "[Service]\n#new\n", Enabled: new(true)}, false},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

@@ -38,7 +38,7 @@ func (w *world) starts() (update.State, error) {
 func TestCutOff(t *testing.T) {
 	t.Parallel()
 	for name, unhealthy := range map[string]error{"to a configuration": nil, "to a configuration and back": errUnhealthy} {
-		t.Run("When the power goes on the way "+name+", the machine should end where it would have, or where it began", func(t *testing.T) {
+		t.Run("When power is lost during an update "+name+", the machine should end where it would have, or where it began", func(t *testing.T) {
 			t.Parallel()
 			start := newWorld(t)
 			whole, old := newWorldOf(t, start.Copy(t)), start.files()
@@ -107,7 +107,7 @@ func TestStarts(t *testing.T) {
 		}
 		return died
 	}
-	t.Run("When the machine dies of a configuration three times, it should go back at the fourth, and say why", func(t *testing.T) {
+	t.Run("When a configuration crashes the machine three times, it should roll back at the fourth start", func(t *testing.T) {
 		w := newWorld(t)
 		before := w.files()
 		died := goesOut(w)
@@ -126,7 +126,7 @@ func TestStarts(t *testing.T) {
 			t.Errorf("-want +got:\n%s", diff)
 		}
 	})
-	t.Run("When the machine only restarts while its Node is waited for, it should be brought to it in each boot, and be waited for again", func(t *testing.T) {
+	t.Run("When the wait for the Node is interrupted, it should wait again without applying twice in one boot", func(t *testing.T) {
 		w := newWorld(t)
 		ctx, cancel := context.WithCancel(t.Context())
 		w.update.Healthy = func(context.Context) error { cancel(); return errUnhealthy }
@@ -140,7 +140,7 @@ func TestStarts(t *testing.T) {
 		w.Expect(w.settles()).To(Equal(update.State{}))
 		w.Expect(w.brought).To(Equal([]string{"new"}), "in the same boot it was brought to it before")
 	})
-	t.Run("When it was brought to it in an earlier boot, what is made at each boot should be made", func(t *testing.T) {
+	t.Run("When the configuration was applied in an earlier boot, it should be applied again", func(t *testing.T) {
 		w := newWorld(t)
 		w.Expect(w.update.Begin(w.target)).To(Succeed())
 		w.Expect(w.update.Resume(t.Context())).To(Succeed())
@@ -159,7 +159,7 @@ func TestStarts(t *testing.T) {
 			w.Expect(w.brought).To(Equal([]string{"new"}))
 		})
 	}
-	t.Run("When nothing is under way, a start should bring the machine to nothing, and take away what was left of a beginning", func(t *testing.T) {
+	t.Run("When no update is in progress, it should apply nothing and remove leftover files", func(t *testing.T) {
 		w := newWorld(t)
 		w.Put(dir+"/before.partial/0", "x")
 		w.Put(dir+"/before/0", "x")
@@ -178,7 +178,7 @@ func TestStarts(t *testing.T) {
 func TestBringFails(t *testing.T) {
 	t.Parallel()
 	full, worse := errors.New("no space left on device"), errors.New("the registry is away")
-	t.Run("When the machine does not come to a configuration, it should go back without asking its Node", func(t *testing.T) {
+	t.Run("When applying a configuration fails, it should roll back without a check of the Node", func(t *testing.T) {
 		w := newWorld(t)
 		before := w.files()
 		w.update.Bring = func(ctx context.Context) error {
@@ -193,7 +193,7 @@ func TestBringFails(t *testing.T) {
 		w.Expect(asked).To(Equal(1))
 		w.Expect(w.files()).To(Equal(before))
 	})
-	t.Run("When it does not come back either, it should be tried again until it does, and the first reason be told", func(t *testing.T) {
+	t.Run("When the rollback fails too, it should retry until it succeeds and report the first reason", func(t *testing.T) {
 		w := newWorld(t)
 		before, attempts := w.files(), 0
 		w.update.Bring = func(ctx context.Context) error {
@@ -216,7 +216,7 @@ func TestBringFails(t *testing.T) {
 		w.Expect(w.settles().Message).To(Equal(full.Error()))
 		w.Expect(w.files()).To(Equal(before))
 	})
-	t.Run("When the program is stopped on the way, that should be no reason to go back", func(t *testing.T) {
+	t.Run("When the context is cancelled during an update, it should not roll back", func(t *testing.T) {
 		w := newWorld(t)
 		ctx, cancel := context.WithCancel(t.Context())
 		w.update.Bring = func(ctx context.Context) error { cancel(); return ctx.Err() }
@@ -228,7 +228,7 @@ func TestBringFails(t *testing.T) {
 		w.update.Bring = w.bring
 		w.Expect(w.settles()).To(Equal(update.State{}))
 	})
-	t.Run("When the Node is not Ready with what it had either, it should be said, with both reasons, and be over", func(t *testing.T) {
+	t.Run("When the Node is not Ready after the rollback either, it should fail with both reasons", func(t *testing.T) {
 		w := newWorld(t)
 		w.healthy["new\n"], w.healthy["old\n"] = errUnhealthy, errors.New("the API server is away")
 		ended := w.goes()
@@ -237,7 +237,7 @@ func TestBringFails(t *testing.T) {
 		w.Expect(w.settles()).To(Equal(ended))
 		w.Expect(w.brought).To(Equal([]string{"new", "old"}))
 	})
-	t.Run("When the machine goes back, the room that was kept for that should be free, and not before", func(t *testing.T) {
+	t.Run("When the machine rolls back, it should free the reserved disk space, and not earlier", func(t *testing.T) {
 		w := newWorld(t)
 		w.healthy["new\n"] = errUnhealthy
 		var rooms []int

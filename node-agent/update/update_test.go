@@ -23,7 +23,7 @@ func TestForward(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	ended := w.goes()
-	t.Run("When the Node is Ready, the machine should have the whole of the new configuration, and nothing of what only the old one had", func(t *testing.T) {
+	t.Run("When the Node is Ready, it should have all of the new configuration and nothing only in the old one", func(t *testing.T) {
 		w.Expect(ended).To(Equal(update.State{}))
 		got := w.files()
 		for path, want := range map[string]string{
@@ -36,7 +36,7 @@ func TestForward(t *testing.T) {
 			w.Expect(got[path]).To(Equal(want), path)
 		}
 	})
-	t.Run("When the new configuration does not say what a Node needs to be one, that should stay", func(t *testing.T) {
+	t.Run("When the new configuration lacks files that a Node needs to join, it should keep them", func(t *testing.T) {
 		for path, want := range map[string]string{
 			nodeplan.BootstrapKubeconfig: "token", nodeplan.ServerCA: "ca", nodeplan.ServerEndpoint: "10.0.0.1", nodeplan.Program: "node-agent",
 			nodeplan.UnitDir + nodeplan.FollowUnit: "[Service]\n#old\n",
@@ -44,12 +44,12 @@ func TestForward(t *testing.T) {
 			w.Expect(w.Text(path)).To(Equal(want), path)
 		}
 	})
-	t.Run("When it is over, nothing should be kept", func(t *testing.T) {
+	t.Run("When the update is over, it should keep no rollback files", func(t *testing.T) {
 		w.Expect(w.kept()).To(BeEmpty())
 		w.Expect(w.brought).To(Equal([]string{"new"}))
 		w.Expect(w.Mode(nodeplan.Path).Perm()).To(BeEquivalentTo(0o600), "it has secrets")
 	})
-	t.Run("When units change, those that ran should start again, and no others", func(t *testing.T) {
+	t.Run("When units change, it should restart only those", func(t *testing.T) {
 		var restarted []string
 		for _, command := range w.Commands {
 			if unit, ok := strings.CutPrefix(command, "systemctl try-restart "); ok {
@@ -68,7 +68,7 @@ func TestBack(t *testing.T) {
 	w.healthy["new\n"] = errUnhealthy
 	before := w.files()
 	ended := w.goes()
-	t.Run("When the Node does not become Ready, the machine should be as it was, to the modes and links of its files", func(t *testing.T) {
+	t.Run("When the Node does not become Ready, it should restore all files, modes and links", func(t *testing.T) {
 		w.Expect(ended).To(Equal(update.State{Phase: update.RolledBack, Hash: "new", Message: errUnhealthy.Error()}))
 		if diff := cmp.Diff(before, w.files()); diff != "" {
 			t.Errorf("-want +got:\n%s", diff)
@@ -76,19 +76,19 @@ func TestBack(t *testing.T) {
 		w.Expect(w.brought).To(Equal([]string{"new", "old"}))
 		w.Expect(w.Log()).To(ContainSubstring("rolling back to the previous configuration: " + errUnhealthy.Error()))
 	})
-	t.Run("When it went back, the outcome should be all that is kept, until it is forgotten", func(t *testing.T) {
+	t.Run("When the update was rolled back, it should keep the outcome until it is cleared", func(t *testing.T) {
 		w.Expect(w.kept()).To(Equal([]string{"state.json"}))
 		w.Expect(w.settles()).To(Equal(ended))
 		w.Expect(update.Forget(w.Host)).To(Succeed())
 		w.Expect(w.settles()).To(Equal(update.State{}))
 		w.Expect(update.Forget(w.Host)).To(Succeed(), "what is forgotten may be forgotten again")
 	})
-	t.Run("When it went back, what the new configuration started should be stopped, and what the old one had be started", func(t *testing.T) {
+	t.Run("When the update was rolled back, it should stop new units and start old ones", func(t *testing.T) {
 		w.Expect(w.Commands).To(ContainElements("systemctl disable --now new.service", "systemctl start --no-block old.service", "systemctl start --no-block mask.service"))
 		w.Expect(w.Commands).NotTo(ContainElement("systemctl disable --now both.service"))
 		w.Expect(w.Commands).NotTo(ContainElement(MatchRegexp("start --no-block .*kubelet")), "the node's own units are for who brings it")
 	})
-	t.Run("When it is tried again, it should go the same way", func(t *testing.T) {
+	t.Run("When the update is tried again, it should work the same way", func(t *testing.T) {
 		w.Expect(w.goes().Phase).To(Equal(update.RolledBack))
 		w.healthy = nil
 		w.Expect(w.goes()).To(Equal(update.State{}))
@@ -147,11 +147,11 @@ func TestUsersOnTheWay(t *testing.T) {
 		groups []nodeplan.Group
 		stays  bool
 	}{
-		"the configuration makes no user": {nil, nil, true},
-		"the configuration makes a user":  {[]nodeplan.User{{Name: "joe"}}, nil, false},
-		"the configuration makes a group": {nil, []nodeplan.Group{{Name: "ops"}}, false},
+		"the configuration has no users or groups": {nil, nil, true},
+		"the configuration has a user":             {[]nodeplan.User{{Name: "joe"}}, nil, false},
+		"the configuration has a group":            {nil, []nodeplan.Group{{Name: "ops"}}, false},
 	} {
-		t.Run("When the machine goes back and "+name+", users should be as the machine had them", func(t *testing.T) {
+		t.Run("When the machine rolls back and "+name+", users should be as the machine had them", func(t *testing.T) {
 			t.Parallel()
 			w := newWorld(t)
 			w.healthy["new\n"] = errUnhealthy
@@ -193,7 +193,7 @@ func TestNewerProgram(t *testing.T) {
 func TestIgnition(t *testing.T) {
 	t.Parallel()
 	for name, unhealthy := range map[string]error{"it comes to another": nil, "it goes back": errUnhealthy} {
-		t.Run("When a machine was installed by Ignition and "+name+", its units should be known by their names", func(t *testing.T) {
+		t.Run("When Ignition installed the machine and "+name+", its units should be known by their names", func(t *testing.T) {
 			t.Parallel()
 			w := newWorld(t)
 			plan := former()
@@ -234,14 +234,14 @@ func TestDeafSystemd(t *testing.T) {
 			return answer(command, stdin)
 		}
 	}
-	t.Run("When a unit does not stop or start, the machine should come to its configuration all the same, and the log should say so", func(t *testing.T) {
+	t.Run("When units cannot be stopped or started, it should complete the update and log the errors", func(t *testing.T) {
 		w := newWorld(t)
 		deaf(w)
 		w.Expect(w.goes()).To(Equal(update.State{}))
 		w.Expect(w.Exists(nodeplan.UnitDir + "old.service")).To(BeFalse())
 		w.Expect(w.Log()).To(And(ContainSubstring("unit old.service, which the configuration no longer has, is not stopped: connection"), ContainSubstring("unit both.service does not start again")))
 	})
-	t.Run("When it goes back then, it should come to what it had", func(t *testing.T) {
+	t.Run("When the update is then rolled back, it should restore the old configuration", func(t *testing.T) {
 		w := newWorld(t)
 		before := w.files()
 		w.healthy["new\n"] = errUnhealthy

@@ -108,7 +108,7 @@ func TestReconcile(t *testing.T) {
 	own := node("a", []string{"10.0.1.0/24"}, "192.0.2.1")
 	other := node("b", []string{"10.0.2.0/24"}, "192.0.2.2")
 
-	t.Run("When nothing is there it should make all of it", func(t *testing.T) {
+	t.Run("When nothing exists, it should create routes, rules and the configuration", func(t *testing.T) {
 		g := NewWithT(t)
 		m := &machine{}
 		g.Expect(m.agent().reconcile(lister(t, own, other))).To(Succeed())
@@ -116,26 +116,26 @@ func TestReconcile(t *testing.T) {
 		g.Expect(m.pods).To(Equal([]netip.Prefix{netip.MustParsePrefix("10.0.1.0/24")}))
 		g.Expect(m.config).To(Equal(&host.CNI{PodNetworks: []netip.Prefix{netip.MustParsePrefix("10.0.1.0/24")}, MTU: 1500}))
 	})
-	t.Run("When all is there it should write no route", func(t *testing.T) {
+	t.Run("When all routes exist, it should write none", func(t *testing.T) {
 		g := NewWithT(t)
 		m := &machine{routes: []host.Route{route("10.0.2.0/24", "192.0.2.2")}}
 		g.Expect(m.agent().reconcile(lister(t, own, other))).To(Succeed())
 		g.Expect(m.writes).To(BeZero())
 	})
-	t.Run("When a node is gone it should remove the route to it", func(t *testing.T) {
+	t.Run("When a node is deleted, it should remove the route to it", func(t *testing.T) {
 		g := NewWithT(t)
 		m := &machine{routes: []host.Route{route("10.0.2.0/24", "192.0.2.2")}}
 		g.Expect(m.agent().reconcile(lister(t, own))).To(Succeed())
 		g.Expect(m.routes).To(BeEmpty())
 	})
-	t.Run("When a node has another address it should replace the route without a gap", func(t *testing.T) {
+	t.Run("When the address of a node changes, it should replace the route without a gap", func(t *testing.T) {
 		g := NewWithT(t)
 		m := &machine{routes: []host.Route{route("10.0.2.0/24", "192.0.2.9")}}
 		g.Expect(m.agent().reconcile(lister(t, own, other))).To(Succeed())
 		g.Expect(m.routes).To(Equal([]host.Route{route("10.0.2.0/24", "192.0.2.2")}))
 		g.Expect(m.writes).To(Equal(1))
 	})
-	t.Run("When a route cannot be made it should make the others and the configuration", func(t *testing.T) {
+	t.Run("When a route cannot be created, it should create the others and the configuration", func(t *testing.T) {
 		g := NewWithT(t)
 		m := &machine{failures: map[string]error{"replace 10.0.2.0/24": errors.New("unreachable")}}
 		third := node("c", []string{"10.0.3.0/24"}, "192.0.2.3")
@@ -144,7 +144,7 @@ func TestReconcile(t *testing.T) {
 		g.Expect(m.routes).To(Equal([]host.Route{route("10.0.3.0/24", "192.0.2.3")}))
 		g.Expect(m.config).NotTo(BeNil())
 	})
-	t.Run("When the node has no pod CIDR yet it should say so and write no configuration", func(t *testing.T) {
+	t.Run("When the node has no pod CIDR yet, it should return an error and write no configuration", func(t *testing.T) {
 		g := NewWithT(t)
 		m := &machine{}
 		err := m.agent().reconcile(lister(t, node("a", nil, "192.0.2.1"), other))
@@ -152,20 +152,20 @@ func TestReconcile(t *testing.T) {
 		g.Expect(m.config).To(BeNil())
 		g.Expect(m.routes).To(HaveLen(1))
 	})
-	t.Run("When the rules cannot be written it should not let pods start", func(t *testing.T) {
+	t.Run("When the masquerade rules cannot be written, it should write no CNI configuration", func(t *testing.T) {
 		g := NewWithT(t)
 		m := &machine{failures: map[string]error{"masquerade": errors.New("no nft")}}
 		g.Expect(m.agent().reconcile(lister(t, own))).To(MatchError(ContainSubstring("no nft")))
 		g.Expect(m.config).To(BeNil())
 	})
-	t.Run("When the node has two addresses it should use the smaller MTU", func(t *testing.T) {
+	t.Run("When the node has two addresses, it should use the smaller MTU", func(t *testing.T) {
 		g := NewWithT(t)
 		m := &machine{}
 		dual := node("a", []string{"10.0.1.0/24", "fd00:1::/64"}, "192.0.2.1", "2001:db8::1")
 		g.Expect(m.agent().reconcile(lister(t, dual))).To(Succeed())
 		g.Expect(m.config.MTU).To(Equal(1400))
 	})
-	t.Run("When the routes cannot be listed it should still write the configuration and return the error", func(t *testing.T) {
+	t.Run("When the routes cannot be listed, it should write the configuration and return the error", func(t *testing.T) {
 		g := NewWithT(t)
 		m := &machine{failures: map[string]error{"list": errors.New("netlink")}}
 		g.Expect(m.agent().reconcile(lister(t, own))).To(MatchError(ContainSubstring("netlink")))
@@ -174,7 +174,7 @@ func TestReconcile(t *testing.T) {
 }
 
 func TestRun(t *testing.T) {
-	t.Run("When nodes come and go it should follow, and end with the context", func(t *testing.T) {
+	t.Run("When nodes are created and deleted, it should update the routes and end with the context", func(t *testing.T) {
 		g := NewWithT(t)
 		ctx, cancel := context.WithCancel(t.Context())
 		client := fake.NewClientset(node("a", []string{"10.0.1.0/24"}, "192.0.2.1"))
@@ -206,7 +206,7 @@ func TestNotify(t *testing.T) {
 	trimmedObject, err := trim(full)
 	NewWithT(t).Expect(err).NotTo(HaveOccurred())
 
-	t.Run("When only the heartbeat of a node changed it should wake nobody", func(t *testing.T) {
+	t.Run("When only the heartbeat of a node changes, it should not trigger a reconcile", func(t *testing.T) {
 		g := NewWithT(t)
 		changed := make(chan struct{}, 1)
 		later := full.DeepCopy()
@@ -216,7 +216,7 @@ func TestNotify(t *testing.T) {
 		notify(changed).UpdateFunc(trimmedObject, after)
 		g.Expect(changed).To(BeEmpty())
 	})
-	t.Run("When the address of a node changed it should wake once, however often it is told", func(t *testing.T) {
+	t.Run("When the address of a node changes repeatedly, it should trigger one reconcile", func(t *testing.T) {
 		g := NewWithT(t)
 		changed := make(chan struct{}, 1)
 		moved, err := trim(node("b", []string{"10.0.2.0/24"}, "192.0.2.9"))
@@ -225,14 +225,14 @@ func TestNotify(t *testing.T) {
 		notify(changed).UpdateFunc(trimmedObject, moved)
 		g.Expect(changed).To(HaveLen(1))
 	})
-	t.Run("When it is not known what a node was before it should wake, as it may be another", func(t *testing.T) {
+	t.Run("When the previous state of a node is unknown, it should trigger a reconcile", func(t *testing.T) {
 		for _, update := range [][2]any{{cache.DeletedFinalStateUnknown{Key: "b"}, trimmedObject}, {trimmedObject, cache.DeletedFinalStateUnknown{Key: "b"}}} {
 			changed := make(chan struct{}, 1)
 			notify(changed).UpdateFunc(update[0], update[1])
 			NewWithT(t).Expect(changed).To(HaveLen(1))
 		}
 	})
-	t.Run("When what is cached is no node it should be left as it is", func(t *testing.T) {
+	t.Run("When a cached object is not a node, it should not change it", func(t *testing.T) {
 		g := NewWithT(t)
 		tombstone := cache.DeletedFinalStateUnknown{Key: "b"}
 		kept, err := trim(tombstone)

@@ -41,39 +41,39 @@ func TestDesire(t *testing.T) {
 		routes   []host.Route
 		problems []string
 	}{
-		{name: "When the node is alone it should need no route", nodes: []*corev1.Node{node("a", []string{"10.0.1.0/24"}, "192.0.2.1")}, own: []string{"10.0.1.0/24"}},
-		{name: "When the node is not known yet it should have no pod network", nodes: []*corev1.Node{node("b", []string{"10.0.2.0/24"}, "192.0.2.2")},
+		{name: "When the node is alone, it should need no route", nodes: []*corev1.Node{node("a", []string{"10.0.1.0/24"}, "192.0.2.1")}, own: []string{"10.0.1.0/24"}},
+		{name: "When the own node is not known yet, it should return no pod network", nodes: []*corev1.Node{node("b", []string{"10.0.2.0/24"}, "192.0.2.2")},
 			routes: []host.Route{route("10.0.2.0/24", "192.0.2.2")}},
 		{
-			name: "When there are other nodes it should have a sorted route to each",
+			name: "When there are other nodes, it should return a sorted route to each",
 			nodes: []*corev1.Node{
 				node("c", []string{"10.0.3.0/24"}, "192.0.2.3"), node("a", []string{"10.0.1.0/24"}, "192.0.2.1"), node("b", []string{"10.0.2.0/24"}, "192.0.2.2"),
 			},
 			own:    []string{"10.0.1.0/24"},
 			routes: []host.Route{route("10.0.2.0/24", "192.0.2.2"), route("10.0.3.0/24", "192.0.2.3")},
 		},
-		{name: "When only spec.podCIDR is set it should use that", nodes: []*corev1.Node{legacy}, routes: []host.Route{route("10.0.2.0/24", "192.0.2.2")}},
-		{name: "When a node has other addresses too it should use the InternalIP", nodes: []*corev1.Node{named}, routes: []host.Route{route("10.0.2.0/24", "192.0.2.2")}},
+		{name: "When only spec.podCIDR is set, it should use that field", nodes: []*corev1.Node{legacy}, routes: []host.Route{route("10.0.2.0/24", "192.0.2.2")}},
+		{name: "When a node has other addresses too, it should use the InternalIP", nodes: []*corev1.Node{named}, routes: []host.Route{route("10.0.2.0/24", "192.0.2.2")}},
 		{
-			name:  "When nodes have two address families it should match them",
+			name:  "When nodes have two address families, it should match CIDRs and addresses by family",
 			nodes: []*corev1.Node{node("b", []string{"10.0.2.0/24", "fd00:2::/64"}, "192.0.2.2", "2001:db8::2")},
 			routes: []host.Route{
 				route("10.0.2.0/24", "192.0.2.2"), route("fd00:2::/64", "2001:db8::2"),
 			},
 		},
-		{name: "When a CIDR has host bits it should mask them", nodes: []*corev1.Node{node("b", []string{"10.0.2.7/24"}, "192.0.2.2")},
+		{name: "When a CIDR has host bits, it should mask them", nodes: []*corev1.Node{node("b", []string{"10.0.2.7/24"}, "192.0.2.2")},
 			routes: []host.Route{route("10.0.2.0/24", "192.0.2.2")}},
-		{name: "When an address is IPv4 in the form of IPv6 it should be IPv4", nodes: []*corev1.Node{node("b", []string{"10.0.2.0/24"}, "::ffff:192.0.2.2")},
+		{name: "When an address is an IPv4-mapped IPv6 address, it should be treated as IPv4", nodes: []*corev1.Node{node("b", []string{"10.0.2.0/24"}, "::ffff:192.0.2.2")},
 			routes: []host.Route{route("10.0.2.0/24", "192.0.2.2")}},
-		{name: "When another node has no CIDR yet it should wait for it silently", nodes: []*corev1.Node{node("b", nil, "192.0.2.2")}},
+		{name: "When another node has no CIDR yet, it should return no route and no problem", nodes: []*corev1.Node{node("b", nil, "192.0.2.2")}},
 		{
-			name:     "When a node has no address of the family it should name the node and still serve the others",
+			name:     "When a node has no address of the family, it should name the node and still serve the others",
 			nodes:    []*corev1.Node{node("b", []string{"10.0.2.0/24"}, "2001:db8::2"), node("c", []string{"10.0.3.0/24"}, "192.0.2.3")},
 			routes:   []host.Route{route("10.0.3.0/24", "192.0.2.3")},
 			problems: []string{"10.0.2.0/24 of node b cannot be reached: the node has no InternalIP"},
 		},
 		{
-			name:     "When a CIDR cannot be read it should name the node and the CIDR",
+			name:     "When a CIDR is invalid, it should name the node and the CIDR",
 			nodes:    []*corev1.Node{node("b", []string{"nonsense"}, "192.0.2.2")},
 			problems: []string{`node b has an invalid pod CIDR "nonsense"`},
 		},

@@ -98,11 +98,11 @@ func TestLoop(t *testing.T) {
 		}
 		return durations
 	}
-	t.Run("When nothing changes it should look after the node now and each minute: somebody may have changed it", func(t *testing.T) {
+	t.Run("When nothing changes, it should reconcile at the start and every minute", func(t *testing.T) {
 		at := looped(t, false, func(*attempts, chan struct{}) { passes(130 * time.Second) })
 		NewWithT(t).Expect(at).To(Equal(seconds(0, 60, 120)))
 	})
-	t.Run("When a node changes it should look at once, and a minute after that", func(t *testing.T) {
+	t.Run("When a node changes, it should reconcile at once and a minute later", func(t *testing.T) {
 		at := looped(t, false, func(_ *attempts, changed chan struct{}) {
 			passes(10 * time.Second)
 			changed <- struct{}{}
@@ -110,11 +110,11 @@ func TestLoop(t *testing.T) {
 		})
 		NewWithT(t).Expect(at).To(Equal(seconds(0, 10, 70)))
 	})
-	t.Run("When something goes on failing it should be tried again soon, then less often, and never seldomer than each minute", func(t *testing.T) {
+	t.Run("When reconciles keep failing, it should back off up to one minute", func(t *testing.T) {
 		at := looped(t, true, func(*attempts, chan struct{}) { passes(200 * time.Second) })
 		NewWithT(t).Expect(at).To(Equal(seconds(0, 2, 6, 14, 30, 62, 122, 182)))
 	})
-	t.Run("When it works again it should be tried soon if it fails another time", func(t *testing.T) {
+	t.Run("When a reconcile succeeds, the backoff should be reset for the next failure", func(t *testing.T) {
 		at := looped(t, true, func(a *attempts, _ chan struct{}) {
 			passes(7 * time.Second) // reconciles at 0, 2 and 6 seconds
 			a.fails.Store(false)
@@ -125,7 +125,7 @@ func TestLoop(t *testing.T) {
 		})
 		NewWithT(t).Expect(at).To(Equal(seconds(0, 2, 6, 14, 74, 76, 80)))
 	})
-	t.Run("When a node changes while it fails it should be tried at once, and soon after that", func(t *testing.T) {
+	t.Run("When a node changes during the backoff, it should reconcile at once and reset the backoff", func(t *testing.T) {
 		at := looped(t, true, func(_ *attempts, changed chan struct{}) {
 			passes(15 * time.Second) // at 0, 2, 6 and 14
 			changed <- struct{}{}
@@ -138,18 +138,18 @@ func TestLoop(t *testing.T) {
 func TestReconcileInBadTimes(t *testing.T) {
 	t.Parallel()
 	own := node("a", []string{"10.0.1.0/24"}, "192.0.2.1")
-	t.Run("When the MTU is not known it should not guess, as pods would lose packets", func(t *testing.T) {
+	t.Run("When the MTU is unknown, it should return an error and write no configuration", func(t *testing.T) {
 		g := NewWithT(t)
 		m := &machine{failures: map[string]error{"mtu": errors.New("no interface has it")}}
 		g.Expect(m.agent().reconcile(lister(t, own))).To(MatchError(ContainSubstring("no interface has it")))
 		g.Expect(m.config).To(BeNil())
 		g.Expect(m.pods).NotTo(BeEmpty(), "what goes without it is done")
 	})
-	t.Run("When the configuration cannot be written it should say so", func(t *testing.T) {
+	t.Run("When the configuration cannot be written, it should return an error", func(t *testing.T) {
 		m := &machine{failures: map[string]error{"config": errors.New("no space left on device")}}
 		NewWithT(t).Expect(m.agent().reconcile(lister(t, own))).To(MatchError(ContainSubstring("no space left")))
 	})
-	t.Run("When the node's own CIDR cannot be read it should name it, and write nothing of it", func(t *testing.T) {
+	t.Run("When the node's own CIDR is invalid, it should return an error and still create the other routes", func(t *testing.T) {
 		g := NewWithT(t)
 		m := &machine{}
 		err := m.agent().reconcile(lister(t, node("a", []string{"10.0.1.0/240"}, "192.0.2.1"), node("b", []string{"10.0.2.0/24"}, "192.0.2.2")))
@@ -157,20 +157,20 @@ func TestReconcileInBadTimes(t *testing.T) {
 		g.Expect(m.config).To(BeNil())
 		g.Expect(m.routes).To(Equal([]host.Route{route("10.0.2.0/24", "192.0.2.2")}), "the others are reached all the same")
 	})
-	t.Run("When another node got the network of one that is gone, the route should lead to it and never be away", func(t *testing.T) {
+	t.Run("When another node reuses a pod CIDR, it should replace the route without a gap", func(t *testing.T) {
 		g := NewWithT(t)
 		m := &machine{routes: []host.Route{route("10.0.2.0/24", "192.0.2.2")}}
 		g.Expect(m.agent().reconcile(lister(t, own, node("c", []string{"10.0.2.0/24"}, "192.0.2.3")))).To(Succeed())
 		g.Expect(m.routes).To(Equal([]host.Route{route("10.0.2.0/24", "192.0.2.3")}))
 		g.Expect(m.writes).To(Equal(1))
 	})
-	t.Run("When another node's address is of no use now, its old route should not stay and lead astray", func(t *testing.T) {
+	t.Run("When another node has no usable address any more, it should remove the old route", func(t *testing.T) {
 		g := NewWithT(t)
 		m := &machine{routes: []host.Route{route("10.0.2.0/24", "192.0.2.2")}}
 		g.Expect(m.agent().reconcile(lister(t, own, node("b", []string{"10.0.2.0/24"}, "2001:db8::2")))).To(MatchError(ContainSubstring("node b")))
 		g.Expect(m.routes).To(BeEmpty())
 	})
-	t.Run("When the node has no address yet, its pods should be told no MTU, and start", func(t *testing.T) {
+	t.Run("When the node has no address yet, it should write the configuration without an MTU", func(t *testing.T) {
 		g := NewWithT(t)
 		m := &machine{}
 		g.Expect(m.agent().reconcile(lister(t, node("a", []string{"10.0.1.0/24"})))).To(Succeed())

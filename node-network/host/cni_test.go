@@ -22,7 +22,7 @@ func prefixes(texts ...string) []netip.Prefix {
 }
 
 func TestConfigFile(t *testing.T) {
-	t.Run("When the file is missing it should write what the CNI plugins expect", func(t *testing.T) {
+	t.Run("When the file is missing, it should write what the CNI plugins expect", func(t *testing.T) {
 		g := NewWithT(t)
 		file := ConfigFile{Path: filepath.Join(t.TempDir(), "net.d", "10-hypershift.conflist")}
 		g.Expect(file.Ensure(CNI{PodNetworks: prefixes("10.0.1.0/24", "fd00:1::/64"), MTU: 1450})).To(Succeed())
@@ -39,7 +39,7 @@ func TestConfigFile(t *testing.T) {
 				{"type": "portmap", "capabilities": {"portMappings": true}}
 			]}`))
 	})
-	t.Run("When no MTU is known it should leave it to the kernel", func(t *testing.T) {
+	t.Run("When the MTU is unknown, it should leave the MTU to the kernel", func(t *testing.T) {
 		g := NewWithT(t)
 		content, err := CNI{PodNetworks: prefixes("10.0.1.0/24")}.conflist()
 		g.Expect(err).NotTo(HaveOccurred())
@@ -47,7 +47,7 @@ func TestConfigFile(t *testing.T) {
 		g.Expect(json.Unmarshal(content, &parsed)).To(Succeed())
 		g.Expect(parsed.Plugins[0]).NotTo(HaveKey("mtu"))
 	})
-	t.Run("When the file is right it should not be written again", func(t *testing.T) {
+	t.Run("When the file is up to date, it should not be written again", func(t *testing.T) {
 		g := NewWithT(t)
 		file := ConfigFile{Path: filepath.Join(t.TempDir(), "10-hypershift.conflist")}
 		cni := CNI{PodNetworks: prefixes("10.0.1.0/24")}
@@ -59,7 +59,7 @@ func TestConfigFile(t *testing.T) {
 		g.Expect(err).NotTo(HaveOccurred())
 		g.Expect(info.ModTime()).To(BeTemporally("==", old))
 	})
-	t.Run("When the file is another it should be replaced and leave no temporary file", func(t *testing.T) {
+	t.Run("When the file has other content, it should be replaced and leave no temporary file", func(t *testing.T) {
 		g := NewWithT(t)
 		dir := t.TempDir()
 		file := ConfigFile{Path: filepath.Join(dir, "10-hypershift.conflist")}
@@ -69,7 +69,7 @@ func TestConfigFile(t *testing.T) {
 		g.Expect(err).NotTo(HaveOccurred())
 		g.Expect(entries).To(HaveLen(1))
 	})
-	t.Run("When the file cannot be written it should say which", func(t *testing.T) {
+	t.Run("When the file cannot be written, it should return an error that names the path", func(t *testing.T) {
 		g := NewWithT(t)
 		blocked := filepath.Join(t.TempDir(), "blocked")
 		g.Expect(os.WriteFile(blocked, nil, 0o600)).To(Succeed())
@@ -83,7 +83,7 @@ func TestInstallPlugins(t *testing.T) {
 		NewWithT(t).Expect(os.WriteFile(filepath.Join(dir, "ptp"), []byte(content), 0o755)).To(Succeed())
 		return dir
 	}
-	t.Run("When the host has none it should install an executable", func(t *testing.T) {
+	t.Run("When the host has no plugin, it should install an executable", func(t *testing.T) {
 		g := NewWithT(t)
 		target := filepath.Join(t.TempDir(), "opt/cni/bin")
 		g.Expect(InstallPlugins(image(t, "new"), target)).To(Succeed())
@@ -91,7 +91,7 @@ func TestInstallPlugins(t *testing.T) {
 		g.Expect(err).NotTo(HaveOccurred())
 		g.Expect(info.Mode().Perm()).To(Equal(os.FileMode(0o755)))
 	})
-	t.Run("When the host has an older one it should replace the file and not write into it", func(t *testing.T) {
+	t.Run("When the host has an older plugin, it should replace the file and not write into it", func(t *testing.T) {
 		g := NewWithT(t)
 		target := t.TempDir()
 		plugin := filepath.Join(target, "ptp")
@@ -106,7 +106,7 @@ func TestInstallPlugins(t *testing.T) {
 		g.Expect(string(seen)).To(Equal("old"))
 		g.Expect(os.ReadFile(plugin)).To(Equal([]byte("new")))
 	})
-	t.Run("When the same one lost its permission it should get it back", func(t *testing.T) {
+	t.Run("When a plugin lost its execute permission, it should be restored", func(t *testing.T) {
 		g := NewWithT(t)
 		target := t.TempDir()
 		g.Expect(os.WriteFile(filepath.Join(target, "ptp"), []byte("new"), 0o600)).To(Succeed())
@@ -115,14 +115,14 @@ func TestInstallPlugins(t *testing.T) {
 		g.Expect(err).NotTo(HaveOccurred())
 		g.Expect(info.Mode().Perm()).To(Equal(os.FileMode(0o755)))
 	})
-	t.Run("When other plugins are on the host it should leave them", func(t *testing.T) {
+	t.Run("When other plugins are on the host, it should keep them", func(t *testing.T) {
 		g := NewWithT(t)
 		target := t.TempDir()
 		g.Expect(os.WriteFile(filepath.Join(target, "calico"), []byte("theirs"), 0o755)).To(Succeed())
 		g.Expect(InstallPlugins(image(t, "new"), target)).To(Succeed())
 		g.Expect(os.ReadFile(filepath.Join(target, "calico"))).To(Equal([]byte("theirs")))
 	})
-	t.Run("When the image has no plugins it should say so", func(t *testing.T) {
+	t.Run("When the image has no plugins, it should return an error", func(t *testing.T) {
 		g := NewWithT(t)
 		g.Expect(InstallPlugins(filepath.Join(t.TempDir(), "none"), t.TempDir())).To(MatchError(ContainSubstring("reading the CNI plugins of the image")))
 	})

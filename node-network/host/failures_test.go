@@ -33,7 +33,7 @@ func names(g *GomegaWithT, folder string) []string {
 func TestConfigFileInBadTimes(t *testing.T) {
 	t.Parallel()
 	cni := CNI{PodNetworks: prefixes("10.0.1.0/24")}
-	t.Run("When the node stopped while it was written, half of it should be written over, and others be able to read it", func(t *testing.T) {
+	t.Run("When a partial file is left, it should be overwritten and the result readable by all users", func(t *testing.T) {
 		g, dir := NewWithT(t), t.TempDir()
 		file := ConfigFile{Path: filepath.Join(dir, "10-hypershift.conflist")}
 		g.Expect(os.WriteFile(filepath.Join(dir, ".10-hypershift.conflist.new"), []byte("{ half of one that is longer than the next"), 0o600)).To(Succeed())
@@ -46,7 +46,7 @@ func TestConfigFileInBadTimes(t *testing.T) {
 		g.Expect(err).NotTo(HaveOccurred())
 		g.Expect(info.Mode().Perm()).To(Equal(os.FileMode(0o644)))
 	})
-	t.Run("When its folder is new, the container runtime should be able to look into it, whichever user it has", func(t *testing.T) {
+	t.Run("When the directory is new, it should be readable by all users", func(t *testing.T) {
 		g, dir := NewWithT(t), t.TempDir()
 		g.Expect(ConfigFile{Path: filepath.Join(dir, "cni/net.d/x.conflist")}.Ensure(cni)).To(Succeed())
 		for _, folder := range []string{"cni", "cni/net.d"} {
@@ -55,13 +55,13 @@ func TestConfigFileInBadTimes(t *testing.T) {
 			g.Expect(info.Mode().Perm()).To(Equal(os.FileMode(0o755)))
 		}
 	})
-	t.Run("When a folder is at its place, it should say so and leave it", func(t *testing.T) {
+	t.Run("When a directory is at the path of the file, it should return an error and keep the directory", func(t *testing.T) {
 		g, dir := NewWithT(t), t.TempDir()
 		g.Expect(os.MkdirAll(filepath.Join(dir, "x.conflist/theirs"), 0o755)).To(Succeed())
 		g.Expect(ConfigFile{Path: filepath.Join(dir, "x.conflist")}.Ensure(cni)).To(MatchError(HavePrefix("reading the CNI configuration: ")))
 		g.Expect(filepath.Join(dir, "x.conflist/theirs")).To(BeADirectory())
 	})
-	t.Run("When there is no room for it, there should be none, and nobody start pods", func(t *testing.T) {
+	t.Run("When the file cannot be written, it should return an error and leave no file", func(t *testing.T) {
 		g, dir := NewWithT(t), t.TempDir()
 		g.Expect(os.MkdirAll(filepath.Join(dir, ".x.conflist.new/in-the-way"), 0o755)).To(Succeed())
 		g.Expect(ConfigFile{Path: filepath.Join(dir, "x.conflist")}.Ensure(cni)).To(MatchError(HavePrefix("writing the CNI configuration: ")))
@@ -79,7 +79,7 @@ func TestInstallPluginsInBadTimes(t *testing.T) {
 		}
 		return from
 	}
-	t.Run("When the node stopped while one was written, it should be whole afterwards and nothing be left", func(t *testing.T) {
+	t.Run("When a partial plugin is left, it should install the complete plugin and leave no temporary file", func(t *testing.T) {
 		g, to := NewWithT(t), t.TempDir()
 		g.Expect(os.WriteFile(filepath.Join(to, ".ptp.new"), []byte("pt"), 0o600)).To(Succeed())
 		g.Expect(os.WriteFile(filepath.Join(to, "bridge"), nil, 0o755)).To(Succeed())
@@ -93,9 +93,9 @@ func TestInstallPluginsInBadTimes(t *testing.T) {
 		}
 	})
 	for name, harm := range map[string]func(from, to string) error{
-		"one cannot be written":      func(_, to string) error { return os.MkdirAll(filepath.Join(to, ".ptp.new/x"), 0o755) },
-		"a folder is where one goes": func(_, to string) error { return os.MkdirAll(filepath.Join(to, "ptp/x"), 0o755) },
-		"one of the image is a folder": func(from, _ string) error {
+		"a plugin cannot be written":             func(_, to string) error { return os.MkdirAll(filepath.Join(to, ".ptp.new/x"), 0o755) },
+		"a directory is at the path of a plugin": func(_, to string) error { return os.MkdirAll(filepath.Join(to, "ptp/x"), 0o755) },
+		"a plugin in the image is a directory": func(from, _ string) error {
 			return errors.Join(os.Remove(filepath.Join(from, "ptp")), os.Mkdir(filepath.Join(from, "ptp"), 0o755))
 		},
 	} {
@@ -106,7 +106,7 @@ func TestInstallPluginsInBadTimes(t *testing.T) {
 			g.Expect(os.ReadFile(filepath.Join(to, "bridge"))).To(BeEquivalentTo("bridge"))
 		})
 	}
-	t.Run("When the host's folder cannot be made, it should say so", func(t *testing.T) {
+	t.Run("When the plugin directory of the host cannot be created, it should return an error", func(t *testing.T) {
 		g, blocked := NewWithT(t), filepath.Join(t.TempDir(), "blocked")
 		g.Expect(os.WriteFile(blocked, nil, 0o600)).To(Succeed())
 		g.Expect(InstallPlugins(imaged(t), filepath.Join(blocked, "bin"))).To(MatchError(HavePrefix("installing CNI plugin bridge: ")))
@@ -127,13 +127,13 @@ func TestFromKernel(t *testing.T) {
 		found netlink.Route
 		want  string
 	}{
-		"it leads to pods":                           {netlink.Route{Dst: network("10.0.2.0/24"), Gw: net.ParseIP("192.0.2.2")}, "10.0.2.0/24 192.0.2.2"},
-		"the addresses are IPv4 in the form of IPv6": {netlink.Route{Dst: &net.IPNet{IP: net.ParseIP("10.0.2.0").To16(), Mask: net.CIDRMask(24, 32)}, Gw: net.ParseIP("192.0.2.2").To16()}, "10.0.2.0/24 192.0.2.2"},
-		"it is of IPv6":                              {netlink.Route{Dst: network("fd00:2::/64"), Gw: net.ParseIP("2001:db8::2")}, "fd00:2::/64 2001:db8::2"},
-		"it is the default route":                    {netlink.Route{Gw: net.ParseIP("192.0.2.1")}, ""},
-		"it leads over no neighbour":                 {netlink.Route{Dst: network("10.0.2.0/24")}, ""},
+		"it has a gateway and a pod network":           {netlink.Route{Dst: network("10.0.2.0/24"), Gw: net.ParseIP("192.0.2.2")}, "10.0.2.0/24 192.0.2.2"},
+		"the addresses are IPv4-mapped IPv6 addresses": {netlink.Route{Dst: &net.IPNet{IP: net.ParseIP("10.0.2.0").To16(), Mask: net.CIDRMask(24, 32)}, Gw: net.ParseIP("192.0.2.2").To16()}, "10.0.2.0/24 192.0.2.2"},
+		"it is an IPv6 route":                          {netlink.Route{Dst: network("fd00:2::/64"), Gw: net.ParseIP("2001:db8::2")}, "fd00:2::/64 2001:db8::2"},
+		"it is the default route":                      {netlink.Route{Gw: net.ParseIP("192.0.2.1")}, ""},
+		"it has no gateway":                            {netlink.Route{Dst: network("10.0.2.0/24")}, ""},
 	} {
-		t.Run("When a route of the agent's number is found and "+name+", it should be its own only if it can be", func(t *testing.T) {
+		t.Run("When a route with the agent's protocol number is found and "+name+", it should be its own only if it can be", func(t *testing.T) {
 			t.Parallel()
 			g := NewWithT(t)
 			got, own := fromKernel(tt.found)

@@ -27,7 +27,7 @@ func TestParse(t *testing.T) {
 		"a region and comments": {"# mine\n; too\n[default] # x\r\n" + keys +
 			"region = eu-west-1\noutput=json\n", want},
 		"another profile that runs a program": {"[other]\ncredential_process = /bin/sh\n[default]\n" + keys, want},
-		"a comment behind a value": {
+		"a comment after a value": {
 			"[default]\naws_access_key_id = AKIDEXAMPLE # mine\nAWS_SECRET_ACCESS_KEY = hunter2/+=\n", want},
 	} {
 		t.Run("takes "+name, func(t *testing.T) {
@@ -48,18 +48,18 @@ func TestParse(t *testing.T) {
 		})
 	}
 	for name, file := range map[string]string{
-		"nothing":                         "",
-		"a file without the profile":      "[backup]\n" + keys,
-		"keys before any profile":         keys,
-		"a profile without the secret":    "[default]\naws_access_key_id = hunter2\n",
-		"a line that is none":             "[default]\nhunter2\n" + keys,
-		"a secret in the place of a key":  "[default]\n" + keys + "AKIDhunter2 = x\n",
-		"lines below another":             "[default]\n" + keys + " credential_process = hunter2\n",
-		"a value of two words":            "[default]\naws_access_key_id = hunter2 hunter2\naws_secret_access_key = x\n",
-		"a value with another line in it": "[default]\naws_access_key_id = hunter2\rcredential_process=x\naws_secret_access_key = x\n",
-		"a large file":                    "[default]\n" + keys + strings.Repeat("#", 1<<20),
+		"nothing":                          "",
+		"a file without the profile":       "[backup]\n" + keys,
+		"keys before any profile":          keys,
+		"a profile without the secret key": "[default]\naws_access_key_id = hunter2\n",
+		"a line that is not an assignment": "[default]\nhunter2\n" + keys,
+		"a secret as the name of a key":    "[default]\n" + keys + "AKIDhunter2 = x\n",
+		"lines below another":              "[default]\n" + keys + " credential_process = hunter2\n",
+		"a value with a space":             "[default]\naws_access_key_id = hunter2 hunter2\naws_secret_access_key = x\n",
+		"a value with a carriage return":   "[default]\naws_access_key_id = hunter2\rcredential_process=x\naws_secret_access_key = x\n",
+		"a large file":                     "[default]\n" + keys + strings.Repeat("#", 1<<20),
 	} {
-		t.Run("refuses "+name+" and repeats none of it", func(t *testing.T) {
+		t.Run("refuses "+name+" and prints none of its content", func(t *testing.T) {
 			_, err := awscredentials.Parse([]byte(file))
 			NewWithT(t).Expect(err).To(MatchError(Not(ContainSubstring("hunter2"))))
 		})

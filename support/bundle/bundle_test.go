@@ -148,7 +148,7 @@ func TestWhatIsWrongWithABundleIsSaid(t *testing.T) {
 		want     error
 	}{
 		{"another key", f.file, identity(t), ErrKey},
-		{"no backup at all", []byte("PK\x03\x04 some other file\n"), f.identity, ErrForeign},
+		{"a file that is not a backup", []byte("PK\x03\x04 some other file\n"), f.identity, ErrForeign},
 		{"empty", nil, f.identity, ErrForeign},
 		{"cut in its beginning", f.file[:30], f.identity, ErrDamaged},
 		{"cut in the middle", f.file[:len(f.file)/2], f.identity, ErrDamaged},
@@ -253,10 +253,10 @@ func TestKeys(t *testing.T) {
 		wrong   string
 	}{
 		{"public keys", map[string]string{RecipientsKey: fmt.Sprintf("# two people\n%s\n%s\n", mine.Recipient(), other.Recipient())}, []age.Identity{mine, other}, ""},
-		{"a private key alone", map[string]string{IdentityKey: mine.String()}, []age.Identity{mine}, ""},
-		{"a private key of the newer kind", map[string]string{IdentityKey: hybrid.String()}, []age.Identity{hybrid}, ""},
+		{"only a private key", map[string]string{IdentityKey: mine.String()}, []age.Identity{mine}, ""},
+		{"a hybrid private key", map[string]string{IdentityKey: hybrid.String()}, []age.Identity{hybrid}, ""},
 		{"nothing", nil, nil, `key "recipients" of Secret k has no public keys of age`},
-		{"a private key for a public one", map[string]string{RecipientsKey: mine.String()}, nil, `key "recipients" of Secret k has no public keys`},
+		{"a private key in place of a public key", map[string]string{RecipientsKey: mine.String()}, nil, `key "recipients" of Secret k has no public keys`},
 		{"rubbish for a private key", map[string]string{IdentityKey: "AGE-SECRET-KEY-1HELLO"}, nil, `key "identity" of Secret k has no private keys`},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
@@ -286,7 +286,7 @@ func TestKeys(t *testing.T) {
 			}
 		})
 	}
-	t.Run("to open with", func(t *testing.T) {
+	t.Run("When the Secret has a private key, it should return one identity", func(t *testing.T) {
 		ids, err := Identities(&corev1.Secret{Data: map[string][]byte{IdentityKey: []byte(mine.String())}})
 		if err != nil || len(ids) != 1 {
 			t.Errorf("got %v, %v", ids, err)

@@ -86,26 +86,26 @@ func TestArchivesOfOthers(t *testing.T) {
 		tail  string
 		want  error
 	}{
-		"it has what is needed":                   {[]part{headerOf(text, nil), secrets, snapshot}, "", nil},
-		"it has an entry that is new":             {[]part{headerOf(text, nil), {name: "new.json", text: "{"}, snapshot}, "", nil},
-		"it has no header":                        {[]part{secrets, snapshot}, "", ErrForeign},
-		"its header comes late":                   {[]part{snapshot, headerOf(text, nil)}, "", ErrForeign},
-		"its header has no format":                {[]part{headerOf(text, func(h *Header) { h.Format = 0 }), snapshot}, "", ErrForeign},
-		"its header is of another format":         {[]part{headerOf(text, func(h *Header) { h.Format = Format + 1 }), snapshot}, "", ErrNewer},
-		"its header is no JSON":                   {[]part{{name: headerEntry, text: "{"}, snapshot}, "", ErrForeign},
-		"its Secrets are no list":                 {[]part{headerOf(text, nil), {name: secretsEntry, text: `{"items": 7}`}, snapshot}, "", ErrForeign},
-		"its objects have no kind":                {[]part{headerOf(text, nil), {name: objectsEntry, text: `{"items": [{}]}`}, snapshot}, "", ErrForeign},
-		"its snapshot is shorter than it says":    {[]part{headerOf(text, func(h *Header) { h.Snapshot.Size++ }), snapshot}, "", ErrForeign},
-		"its snapshot has another checksum":       {[]part{headerOf(text, func(h *Header) { h.Snapshot.SHA256 = "00" }), snapshot}, "", ErrDamaged},
-		"its snapshot is of the same size":        {[]part{headerOf(text, nil), {name: snapshotEntry, text: "SNAPSHOT"}}, "", ErrDamaged},
-		"it has no snapshot":                      {[]part{headerOf(text, nil), secrets}, "", ErrDamaged},
-		"something follows its snapshot":          {[]part{headerOf(text, nil), snapshot, secrets}, "", ErrDamaged},
-		"an entry would fill the memory":          {[]part{headerOf(text, nil), {name: secretsEntry, size: maxEntry + 1}}, "", ErrForeign},
-		"an entry ends before it says":            {[]part{headerOf(text, nil), {name: secretsEntry, text: "{", size: 100}}, "", ErrDamaged},
-		"its snapshot ends before it says":        {[]part{headerOf("more than it has", nil), {name: snapshotEntry, text: "more", size: 16}}, "", ErrDamaged},
-		"zeros follow the archive, as tar writes": {[]part{headerOf(text, nil), snapshot}, strings.Repeat("\x00", 10240), nil},
+		"it has all required entries":                {[]part{headerOf(text, nil), secrets, snapshot}, "", nil},
+		"it has an unknown entry":                    {[]part{headerOf(text, nil), {name: "new.json", text: "{"}, snapshot}, "", nil},
+		"it has no header":                           {[]part{secrets, snapshot}, "", ErrForeign},
+		"its header comes late":                      {[]part{snapshot, headerOf(text, nil)}, "", ErrForeign},
+		"its header has no format":                   {[]part{headerOf(text, func(h *Header) { h.Format = 0 }), snapshot}, "", ErrForeign},
+		"its header is of another format":            {[]part{headerOf(text, func(h *Header) { h.Format = Format + 1 }), snapshot}, "", ErrNewer},
+		"its header is no JSON":                      {[]part{{name: headerEntry, text: "{"}, snapshot}, "", ErrForeign},
+		"its Secrets are no list":                    {[]part{headerOf(text, nil), {name: secretsEntry, text: `{"items": 7}`}, snapshot}, "", ErrForeign},
+		"its objects have no kind":                   {[]part{headerOf(text, nil), {name: objectsEntry, text: `{"items": [{}]}`}, snapshot}, "", ErrForeign},
+		"its snapshot is shorter than it says":       {[]part{headerOf(text, func(h *Header) { h.Snapshot.Size++ }), snapshot}, "", ErrForeign},
+		"its snapshot has another checksum":          {[]part{headerOf(text, func(h *Header) { h.Snapshot.SHA256 = "00" }), snapshot}, "", ErrDamaged},
+		"its snapshot is of the same size":           {[]part{headerOf(text, nil), {name: snapshotEntry, text: "SNAPSHOT"}}, "", ErrDamaged},
+		"it has no snapshot":                         {[]part{headerOf(text, nil), secrets}, "", ErrDamaged},
+		"something follows its snapshot":             {[]part{headerOf(text, nil), snapshot, secrets}, "", ErrDamaged},
+		"an entry exceeds the size limit":            {[]part{headerOf(text, nil), {name: secretsEntry, size: maxEntry + 1}}, "", ErrForeign},
+		"an entry is shorter than its declared size": {[]part{headerOf(text, nil), {name: secretsEntry, text: "{", size: 100}}, "", ErrDamaged},
+		"its snapshot ends before it says":           {[]part{headerOf("more than it has", nil), {name: snapshotEntry, text: "more", size: 16}}, "", ErrDamaged},
+		"zeros follow the archive, as tar writes":    {[]part{headerOf(text, nil), snapshot}, strings.Repeat("\x00", 10240), nil},
 	} {
-		t.Run("When "+name+", it should be told", func(t *testing.T) {
+		t.Run("When "+name+", it should be read or return the matching error", func(t *testing.T) {
 			contents, got, err := read(bytes.NewReader(archived(t, me, tc.tail, tc.parts...)), me)
 			if !errors.Is(err, tc.want) || tc.want != nil && errors.Is(err, io.EOF) {
 				t.Fatalf("got %v, want %v", err, tc.want)
@@ -115,7 +115,7 @@ func TestArchivesOfOthers(t *testing.T) {
 			}
 		})
 	}
-	t.Run("When what is encrypted is not compressed, it should be told", func(t *testing.T) {
+	t.Run("When the encrypted content is not compressed, it should return an error", func(t *testing.T) {
 		var file bytes.Buffer
 		encrypted, err := age.Encrypt(&file, me.Recipient())
 		if err != nil {
@@ -199,7 +199,7 @@ func TestKeysToOpenWith(t *testing.T) {
 	for name, text := range map[string]string{
 		"nothing": "", "a public key": "age1ql3z7hjy54pw3hyww5ayyfg7zqgvc7w3j2elw8zmrj2kg5sfn9aqmcac8p", "a key that is cut off": "AGE-SECRET-KEY-1HUSH", "a comment": "# AGE-SECRET-KEY-1HUSH",
 	} {
-		t.Run("When it is given "+name+", it should name where from and show no key", func(t *testing.T) {
+		t.Run("When it is given "+name+", it should name the source and print no key", func(t *testing.T) {
 			ids, err := ParseIdentities(text, "file key.txt")
 			if err == nil || ids != nil || !strings.HasPrefix(err.Error(), "file key.txt has no private keys") || strings.Contains(err.Error(), "HUSH") {
 				t.Errorf("got %v, %v", ids, err)

@@ -105,7 +105,7 @@ func TestVerify(t *testing.T) {
 			}
 		})
 	}
-	t.Run("covers each entry", func(t *testing.T) {
+	t.Run("covers every entry", func(t *testing.T) {
 		sums := map[string]bool{signed.Digest(): true}
 		for _, change := range []func(*fixture){
 			func(f *fixture) { f.contents.Header.InfraID = "x" },

@@ -30,7 +30,7 @@ func TestBound(t *testing.T) {
 		},
 	}
 	component.Bound(pod)
-	t.Run("gives each emptyDir a size", func(t *testing.T) {
+	t.Run("sets a size limit on each emptyDir", func(t *testing.T) {
 		g := NewWithT(t)
 		var sizes []string
 		for _, volume := range pod.Volumes[:3] {
@@ -39,7 +39,7 @@ func TestBound(t *testing.T) {
 		g.Expect(sizes).To(Equal([]string{"1Gi", "16Mi", "20Gi"}))
 		g.Expect(pod.Volumes[3].EmptyDir).To(BeNil())
 	})
-	t.Run("gives each container requests", func(t *testing.T) {
+	t.Run("sets requests on each container", func(t *testing.T) {
 		g := NewWithT(t)
 		memory := func(c corev1.Container) string { return c.Resources.Requests.Memory().String() }
 		g.Expect(memory(pod.InitContainers[0])).To(Equal("32Mi"))

@@ -155,7 +155,7 @@ func finish(t testing.TB, s *Scope) {
 }
 
 func TestReconcile(t *testing.T) {
-	t.Run("When a component is new it should be applied, owned, and reported as rolling out", func(t *testing.T) {
+	t.Run("When a component is new, it should be applied, owned by the HostedControlPlane, and rolling out", func(t *testing.T) {
 		g := NewWithT(t)
 		s, c := newScope(), web()
 		g.Expect(c.Reconcile(t.Context(), s)).To(Succeed())
@@ -168,7 +168,7 @@ func TestReconcile(t *testing.T) {
 		g.Expect(get(t, s, c.Name, &hyperv1.ControlPlaneComponent{}).Status.Version).To(BeEmpty())
 	})
 
-	t.Run("When its pods are ready it should be reported with its version and objects", func(t *testing.T) {
+	t.Run("When its Pods are ready, it should report its version and objects", func(t *testing.T) {
 		g := NewWithT(t)
 		s, c := newScope(), web()
 		g.Expect(c.Reconcile(t.Context(), s)).To(Succeed())
@@ -183,7 +183,7 @@ func TestReconcile(t *testing.T) {
 		g.Expect(cpc.Status.Resources).To(HaveLen(4))
 	})
 
-	t.Run("When something it mounts changes it should roll its pods", func(t *testing.T) {
+	t.Run("When a mounted object changes, it should roll its Pods", func(t *testing.T) {
 		g := NewWithT(t)
 		s, c := newScope(), web()
 		hash := func() string {
@@ -201,7 +201,7 @@ func TestReconcile(t *testing.T) {
 		g.Expect(hash()).NotTo(Equal(second))
 	})
 
-	t.Run("When a dependency is not done it should touch nothing and name it", func(t *testing.T) {
+	t.Run("When a dependency is not complete, it should apply nothing and name the dependency", func(t *testing.T) {
 		g := NewWithT(t)
 		s, c := newScope(), web(func(c *Component) { c.Name = "web"; c.Dependencies = []string{"etcd"} })
 		g.Expect(c.Reconcile(t.Context(), s)).To(Succeed())
@@ -214,7 +214,7 @@ func TestReconcile(t *testing.T) {
 		g.Expect(cpc.Status.Conditions).To(HaveLen(2))
 	})
 
-	t.Run("When a dependency starts over it should keep what runs and say that it was available", func(t *testing.T) {
+	t.Run("When a dependency is not complete any more, it should keep its workload and stay Available", func(t *testing.T) {
 		g := NewWithT(t)
 		s, c := newScope(), web()
 		g.Expect(c.Reconcile(t.Context(), s)).To(Succeed())
@@ -227,7 +227,7 @@ func TestReconcile(t *testing.T) {
 		g.Expect(reported(t, s, c, "RolloutComplete")).To(Equal("False/WaitingForDependencies"))
 	})
 
-	t.Run("When a component is not wanted any more it should go with all that it made, and leave what is not its own", func(t *testing.T) {
+	t.Run("When a component is disabled, it should delete the objects that it created and no others", func(t *testing.T) {
 		g := NewWithT(t)
 		foreign := &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "web"}}
 		s := newScope(foreign)
@@ -245,7 +245,7 @@ func TestReconcile(t *testing.T) {
 		g.Expect(c.Reconcile(t.Context(), s)).To(Succeed(), "again")
 	})
 
-	t.Run("When it cannot be told whether a component is wanted it should be left as it is", func(t *testing.T) {
+	t.Run("When Enabled returns an error, it should return that error and leave the component unchanged", func(t *testing.T) {
 		g := NewWithT(t)
 		c := web(func(c *Component) {
 			c.Enabled = func(context.Context, *Scope) (bool, error) { return false, errors.New("registry is down") }
@@ -253,7 +253,7 @@ func TestReconcile(t *testing.T) {
 		g.Expect(c.Reconcile(t.Context(), newScope())).To(MatchError(ContainSubstring("registry is down")))
 	})
 
-	t.Run("When the payload lacks an image it should say so in the error and the report", func(t *testing.T) {
+	t.Run("When the payload lacks an image, it should name it in the error and set RolloutComplete to False", func(t *testing.T) {
 		g := NewWithT(t)
 		s, c := newScope(), web()
 		s.Images = payload{}
@@ -264,7 +264,7 @@ func TestReconcile(t *testing.T) {
 		g.Expect(reported(t, s, c, "RolloutComplete")).To(Equal("False/" + ReasonError))
 	})
 
-	t.Run("When an adapter fails it should name the file and keep the rest back", func(t *testing.T) {
+	t.Run("When an adapter fails, it should name the file and not apply the workload", func(t *testing.T) {
 		g := NewWithT(t)
 		s := newScope()
 		c := web(func(c *Component) {
@@ -274,14 +274,14 @@ func TestReconcile(t *testing.T) {
 		g.Expect(gone(t, s, "web", &appsv1.Deployment{})).To(BeTrue())
 	})
 
-	t.Run("When an adapter is for another kind it should be an error", func(t *testing.T) {
+	t.Run("When an adapter is for another kind, it should return an error", func(t *testing.T) {
 		c := web(func(c *Component) {
 			c.Adapters = map[string]Adapter{"config.yaml": Adapt(func(context.Context, *Scope, *corev1.Secret) error { return nil })}
 		})
 		NewWithT(t).Expect(c.Reconcile(t.Context(), newScope())).To(MatchError(ContainSubstring("is a *v1.ConfigMap, not a *v1.Secret")))
 	})
 
-	t.Run("When a manifest is only for some clusters it should come and go", func(t *testing.T) {
+	t.Run("When a manifest is enabled or disabled, it should apply or delete its object", func(t *testing.T) {
 		g := NewWithT(t)
 		s, wanted := newScope(), false
 		c := web(func(c *Component) {
@@ -297,7 +297,7 @@ func TestReconcile(t *testing.T) {
 		g.Expect(gone(t, s, "web", &corev1.ServiceAccount{})).To(BeTrue())
 	})
 
-	t.Run("When a Job's manifest changes it should be replaced, since its pods cannot be changed", func(t *testing.T) {
+	t.Run("When the manifest of a Job changes, it should replace the Job, because its Pod template is immutable", func(t *testing.T) {
 		g := NewWithT(t)
 		s := newScope()
 		c := web(func(c *Component) { c.Manifests = manifests(map[string]string{"job.yaml": jobYAML}) })
@@ -323,7 +323,7 @@ func TestFiles(t *testing.T) {
 		"two workloads": {map[string]string{"deployment.yaml": deploymentYAML, "job.yaml": jobYAML}, "has two workloads"},
 	}
 	for name, tc := range cases {
-		t.Run("When a folder has "+name+" it should be an error", func(t *testing.T) {
+		t.Run("When a folder has "+name+", it should return an error", func(t *testing.T) {
 			c := web(func(c *Component) { c.Manifests = manifests(tc.files) })
 			NewWithT(t).Expect(c.Reconcile(t.Context(), newScope())).To(MatchError(ContainSubstring(tc.want)))
 		})
@@ -338,14 +338,14 @@ func TestDependencies(t *testing.T) {
 		edit            func(*hyperv1.HostedControlPlane)
 	}{
 		{name: "an ordinary component", component: "kube-scheduler", want: []string{"kube-apiserver"}},
-		{name: "one that declares the API server as well", component: "x", declared: []string{"kube-apiserver"}, want: []string{"kube-apiserver"}},
+		{name: "a component that also declares the API server", component: "x", declared: []string{"kube-apiserver"}, want: []string{"kube-apiserver"}},
 		{name: "the API server", component: "kube-apiserver", declared: []string{"etcd"}, want: []string{"etcd"}},
-		{name: "the API server with an etcd of the user's", component: "kube-apiserver", declared: []string{"etcd"}, edit: unmanaged},
-		{name: "a part of etcd", component: "etcd-events"},
+		{name: "the API server with an unmanaged etcd", component: "kube-apiserver", declared: []string{"etcd"}, edit: unmanaged},
+		{name: "a component of etcd", component: "etcd-events"},
 		{name: "the ignition-server", component: "ignition-server"},
 	}
 	for _, tc := range cases {
-		t.Run("When it is "+tc.name+" it should wait for what it needs", func(t *testing.T) {
+		t.Run("When it is "+tc.name+", it should wait only for its dependencies", func(t *testing.T) {
 			hcp := newScope().HCP
 			if tc.edit != nil {
 				tc.edit(hcp)

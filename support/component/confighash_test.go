@@ -52,32 +52,32 @@ func TestWhatRollsPods(t *testing.T) {
 		"nothing changes": {[]client.Object{settings("a", map[string]string{"k": "v"}), b}, false},
 		"what it does not mount changes": {[]client.Object{
 			settings("a", map[string]string{"k": "v"}), b, settings("c", map[string]string{"k": "w"}), credentials("a", map[string][]byte{"k": []byte("w")})}, false},
-		"a value changes":                             {[]client.Object{settings("a", map[string]string{"k": "w"}), b}, true},
-		"a value moves to another key":                {[]client.Object{settings("a", map[string]string{"l": "v"}), b}, true},
-		"a key comes":                                 {[]client.Object{settings("a", map[string]string{"k": "v", "l": ""}), b}, true},
-		"all that is in it goes":                      {[]client.Object{settings("a", nil), b}, true},
-		"the Secret goes":                             {[]client.Object{settings("a", map[string]string{"k": "v"})}, true},
-		"the Secret has another value":                {[]client.Object{settings("a", map[string]string{"k": "v"}), credentials("b", map[string][]byte{"x": []byte("z")})}, true},
-		"a value is bytes and not text any more":      {[]client.Object{binary, b}, false},
-		"a part of a value goes over into its key":    {[]client.Object{settings("a", map[string]string{"k 1 v": ""}), b}, true},
-		"a value goes from the ConfigMap to a Secret": {[]client.Object{b, credentials("a", map[string][]byte{"k": []byte("v")})}, true},
+		"a value changes":                              {[]client.Object{settings("a", map[string]string{"k": "w"}), b}, true},
+		"a value moves to another key":                 {[]client.Object{settings("a", map[string]string{"l": "v"}), b}, true},
+		"a key is added":                               {[]client.Object{settings("a", map[string]string{"k": "v", "l": ""}), b}, true},
+		"all data of the ConfigMap is removed":         {[]client.Object{settings("a", nil), b}, true},
+		"the Secret is deleted":                        {[]client.Object{settings("a", map[string]string{"k": "v"})}, true},
+		"a value of the Secret changes":                {[]client.Object{settings("a", map[string]string{"k": "v"}), credentials("b", map[string][]byte{"x": []byte("z")})}, true},
+		"a value moves from data to binaryData":        {[]client.Object{binary, b}, false},
+		"a part of a value moves into its key":         {[]client.Object{settings("a", map[string]string{"k 1 v": ""}), b}, true},
+		"a value moves from the ConfigMap to a Secret": {[]client.Object{b, credentials("a", map[string][]byte{"k": []byte("v")})}, true},
 	} {
-		t.Run("When "+name+" it should be known whether the pod rolls", func(t *testing.T) {
+		t.Run("When "+name+", it should roll the Pod only if mounted data changed", func(t *testing.T) {
 			NewWithT(t).Expect(hashOf(t, pod, tc.objects...) != before).To(Equal(tc.rolls))
 		})
 	}
-	t.Run("When a Secret has the name and content that a ConfigMap had, it should be told from it", func(t *testing.T) {
+	t.Run("When a Secret has the name and content of a former ConfigMap, it should have a different hash", func(t *testing.T) {
 		asMap := hashOf(t, corev1.PodSpec{Volumes: []corev1.Volume{mountsConfigMap("a")}}, settings("a", map[string]string{"k": "v"}))
 		asSecret := hashOf(t, corev1.PodSpec{Volumes: []corev1.Volume{mountsSecret("a")}}, credentials("a", map[string][]byte{"k": []byte("v")}))
 		NewWithT(t).Expect(asMap).NotTo(Equal(asSecret))
 	})
-	t.Run("When volumes stand in another order, or one is mounted twice, it should be the same", func(t *testing.T) {
+	t.Run("When volumes are reordered or one is mounted twice, it should return the same hash", func(t *testing.T) {
 		objects := []client.Object{settings("a", map[string]string{"k": "v"}), settings("c", map[string]string{"k": "v"}), b, credentials("d", map[string][]byte{"x": []byte("y")})}
 		one := corev1.PodSpec{Volumes: []corev1.Volume{mountsConfigMap("a"), mountsConfigMap("c"), mountsSecret("b"), mountsSecret("d")}}
 		other := corev1.PodSpec{Volumes: []corev1.Volume{mountsSecret("d"), mountsConfigMap("c"), mountsSecret("b"), mountsConfigMap("a"), mountsConfigMap("c"), mountsSecret("d")}}
 		NewWithT(t).Expect(hashOf(t, other, objects...)).To(Equal(hashOf(t, one, objects...)))
 	})
-	t.Run("When a ConfigMap is not for pods that run, they should not be restarted for it", func(t *testing.T) {
+	t.Run("When a ConfigMap is marked as reloaded, it should not restart running Pods", func(t *testing.T) {
 		marked := func(value string) *corev1.ConfigMap {
 			cm := settings("a", map[string]string{"k": value})
 			cm.Annotations = map[string]string{ReloadedAnnotation: "true"}

@@ -57,7 +57,7 @@ func TestReplicas(t *testing.T) {
 		{"being debugged", annotated(debugAnnotation, "other,web"), Options{}, 0, 1, 0},
 	}
 	for _, tc := range cases {
-		t.Run("When a component is "+tc.name+" it should have the replicas for it", func(t *testing.T) {
+		t.Run("When a component is "+tc.name+", it should have the matching replicas and rollout strategy", func(t *testing.T) {
 			g := NewWithT(t)
 			d := rendered(t, tc.edit, tc.options)
 			g.Expect(*d.Spec.Replicas).To(Equal(tc.want))
@@ -68,7 +68,7 @@ func TestReplicas(t *testing.T) {
 }
 
 func TestPodDefaults(t *testing.T) {
-	t.Run("When a pod is ordinary it should be labelled, unprivileged and without a token", func(t *testing.T) {
+	t.Run("When a Pod has no options, it should be labelled, unprivileged and without a token", func(t *testing.T) {
 		g := NewWithT(t)
 		d := rendered(t, nil, Options{})
 		pod := d.Spec.Template
@@ -90,7 +90,7 @@ func TestPodDefaults(t *testing.T) {
 		g.Expect(pod.Spec.Affinity.PodAntiAffinity).To(BeNil())
 	})
 
-	t.Run("When a manifest adds capabilities it should get the one that a restricted namespace lets pass", func(t *testing.T) {
+	t.Run("When a manifest adds capabilities, it should keep only the one that a restricted namespace allows", func(t *testing.T) {
 		g := NewWithT(t)
 		container := corev1.Container{SecurityContext: &corev1.SecurityContext{
 			Capabilities: &corev1.Capabilities{Add: []corev1.Capability{"NET_ADMIN", "NET_BIND_SERVICE"}},
@@ -101,7 +101,7 @@ func TestPodDefaults(t *testing.T) {
 		}))
 	})
 
-	t.Run("When a pod serves requests, needs the management cluster and is spread it should be marked so", func(t *testing.T) {
+	t.Run("When a Pod serves requests, needs management access and spans zones, it should get the matching settings", func(t *testing.T) {
 		g := NewWithT(t)
 		pod := rendered(t, highlyAvailable, Options{RequestServing: true, ManagementAccess: true, MultiZone: true, Priority: PriorityAPICritical}).Spec.Template
 		g.Expect(pod.Labels).To(HaveKeyWithValue(managementAccessLabel, "true"))
@@ -120,15 +120,15 @@ func TestPodDefaults(t *testing.T) {
 		singleton bool
 		want      map[string]*int64
 	}{
-		"When a highly available control plane runs a component once, it should give a dead node up after a minute": {
+		"When a highly available control plane has a singleton component, it should leave a failed node after a minute": {
 			highlyAvailable, true, map[string]*int64{corev1.TaintNodeNotReady: ptr.To[int64](60), corev1.TaintNodeUnreachable: ptr.To[int64](60)}},
-		"When somebody tolerates one of that, it should be as they say": {
+		"When the user tolerates one of these taints, it should keep the user's toleration": {
 			func(s *Scope) {
 				highlyAvailable(s)
 				s.HCP.Spec.Tolerations = []corev1.Toleration{{Key: corev1.TaintNodeUnreachable, Operator: corev1.TolerationOpExists}}
 			}, true, map[string]*int64{corev1.TaintNodeNotReady: ptr.To[int64](60), corev1.TaintNodeUnreachable: nil}},
-		"When a component has replicas, Kubernetes should decide":                        {highlyAvailable, false, map[string]*int64{}},
-		"When no component of a control plane has another one, Kubernetes should decide": {nil, true, map[string]*int64{}},
+		"When a component has several replicas, it should leave the tolerations to Kubernetes":          {highlyAvailable, false, map[string]*int64{}},
+		"When the control plane is not highly available, it should leave the tolerations to Kubernetes": {nil, true, map[string]*int64{}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			got := map[string]*int64{}
@@ -143,7 +143,7 @@ func TestPodDefaults(t *testing.T) {
 		})
 	}
 
-	t.Run("When the control plane asks for places, labels and priorities it should get them", func(t *testing.T) {
+	t.Run("When the HostedControlPlane sets placement, labels and priorities, it should apply them to the Pod", func(t *testing.T) {
 		g := NewWithT(t)
 		pod := rendered(t, func(s *Scope) {
 			s.HCP.Annotations = map[string]string{
@@ -165,7 +165,7 @@ func TestPodDefaults(t *testing.T) {
 		g.Expect(*pod.Spec.SecurityContext.FSGroup).To(Equal(int64(1042)))
 	})
 
-	t.Run("When request serving has nodes of its own it should insist on them", func(t *testing.T) {
+	t.Run("When request serving has dedicated nodes, it should require them", func(t *testing.T) {
 		g := NewWithT(t)
 		pod := rendered(t, annotated(topologyAnnotation, dedicatedTopology), Options{RequestServing: true}).Spec.Template
 		terms := pod.Spec.Affinity.NodeAffinity.RequiredDuringSchedulingIgnoredDuringExecution.NodeSelectorTerms
@@ -180,9 +180,9 @@ func TestThrift(t *testing.T) {
 		env  []corev1.EnvVar
 		want []corev1.EnvVar
 	}{
-		"When there is one replica of all, it should live on less memory":          {edit: chosen, want: []corev1.EnvVar{{Name: "GOGC", Value: "50"}}},
-		"When somebody chose, that should hold":                                    {edit: chosen, env: []corev1.EnvVar{{Name: "GOGC", Value: "200"}}, want: []corev1.EnvVar{{Name: "GOGC", Value: "200"}}},
-		"When the cluster is highly available, requests should come before memory": {edit: highlyAvailable},
+		"When the control plane has single replicas, it should lower GOGC to save memory": {edit: chosen, want: []corev1.EnvVar{{Name: "GOGC", Value: "50"}}},
+		"When the container already sets GOGC, it should keep that value":                 {edit: chosen, env: []corev1.EnvVar{{Name: "GOGC", Value: "200"}}, want: []corev1.EnvVar{{Name: "GOGC", Value: "200"}}},
+		"When the control plane is highly available, it should not set GOGC":              {edit: highlyAvailable},
 	} {
 		t.Run(name, func(t *testing.T) {
 			s := newScope()
@@ -214,7 +214,7 @@ func TestProber(t *testing.T) {
 }
 
 func TestRequestOverrides(t *testing.T) {
-	t.Run("When an annotation sets requests they should win", func(t *testing.T) {
+	t.Run("When an annotation sets requests, it should override the manifest", func(t *testing.T) {
 		g := NewWithT(t)
 		d := rendered(t, annotated(requestOverridePrefix+"web.web", "cpu=2, memory=3Gi"), Options{})
 		requests := d.Spec.Template.Spec.Containers[0].Resources.Requests
@@ -222,7 +222,7 @@ func TestRequestOverrides(t *testing.T) {
 		g.Expect(requests.Memory().String()).To(Equal("3Gi"))
 	})
 	for _, wrong := range []string{"cpu", "cpu=much", "cpu=-1", ""} {
-		t.Run("When an annotation says "+wrong+" it should be an error that says how to write it", func(t *testing.T) {
+		t.Run("When an annotation says "+wrong+", it should return an error that shows the format", func(t *testing.T) {
 			s := newScope()
 			annotated(requestOverridePrefix+"web.web", wrong)(s)
 			_, err := web(func(c *Component) { c.Name = "web" }).Render(t.Context(), s)
@@ -235,7 +235,7 @@ func TestUserCAs(t *testing.T) {
 	brought := func(s *Scope) {
 		s.HCP.Spec.AdditionalTrustBundle = &corev1.LocalObjectReference{Name: "user-ca-bundle"}
 	}
-	t.Run("When the user brought CAs every container should trust them besides the system's and its own", func(t *testing.T) {
+	t.Run("When the user provides CAs, every container should trust them, the system's and its own", func(t *testing.T) {
 		g, s := NewWithT(t), newScope()
 		brought(s)
 		pod := &corev1.PodSpec{
@@ -258,9 +258,9 @@ func TestUserCAs(t *testing.T) {
 		edit    func(*Scope)
 		trusts  bool
 	}{
-		{"When a component asks for CAs and the user brought some it should trust them", Options{UserCAs: true}, brought, true},
-		{"When a component asks for CAs and the user brought none it should be as without", Options{UserCAs: true}, nil, false},
-		{"When a component does not ask for CAs it should be as without, so that they do not roll it", Options{}, brought, false},
+		{"When a component asks for CAs and the user provides some, it should trust them", Options{UserCAs: true}, brought, true},
+		{"When a component asks for CAs and the user provides none, it should not change", Options{UserCAs: true}, nil, false},
+		{"When a component does not ask for CAs, it should not change, so that new CAs do not roll it", Options{}, brought, false},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			template := rendered(t, tc.edit, tc.options).Spec.Template

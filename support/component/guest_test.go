@@ -54,18 +54,18 @@ func TestGuestHealth(t *testing.T) {
 	}{
 		{"there is no node", set(0, 0, 0), nil, "True/AsExpected", "", "True"},
 		{"nobody has looked at it yet", unseen, nil, "False/WaitingForRolloutComplete", "0 of 0", "True"},
-		{"all nodes run it", set(2, 2, 2), []client.Object{guestNode("a", up), guestNode("b", up)}, "True/AsExpected", "", "True"},
-		{"a node does not run it yet", set(2, 1, 2), []client.Object{guestNode("a", up), guestNode("b", up)},
+		{"all nodes run its Pod", set(2, 2, 2), []client.Object{guestNode("a", up), guestNode("b", up)}, "True/AsExpected", "", "True"},
+		{"a node does not run its Pod yet", set(2, 1, 2), []client.Object{guestNode("a", up), guestNode("b", up)},
 			"False/WaitingForRolloutComplete", "1 of 2 nodes updated", "True"},
-		{"the node that does not run it is dead", set(2, 1, 1), []client.Object{guestNode("a", up), guestNode("b", down)}, "True/AsExpected", "", "True"},
-		{"a dead node stands beside one that is behind", set(3, 1, 1), []client.Object{guestNode("a", up), guestNode("b", down), guestNode("c", up)},
+		{"the node without its Pod is not Ready", set(2, 1, 1), []client.Object{guestNode("a", up), guestNode("b", down)}, "True/AsExpected", "", "True"},
+		{"one node is not Ready and another one is outdated", set(3, 1, 1), []client.Object{guestNode("a", up), guestNode("b", down), guestNode("c", up)},
 			"False/WaitingForRolloutComplete", "not Ready: b", "True"},
-		{"no pod runs", set(1, 1, 0), []client.Object{guestNode("a", up)}, "False/WaitingForRolloutComplete", "0 available", "False"},
+		{"no Pod is available", set(1, 1, 0), []client.Object{guestNode("a", up)}, "False/WaitingForRolloutComplete", "0 available", "False"},
 		{"a pod crashes", set(1, 1, 0), []client.Object{guestNode("a", up), crashing}, "False/PodsFailing", "pod x-1 on node a: CrashLoopBackOff", "False"},
-		{"a Deployment has no node to run on", pending, []client.Object{guestNode("a", down)}, "True/AsExpected", "", "True"},
-		{"a Deployment has a node and no pod", pending, []client.Object{guestNode("a", up)}, "False/WaitingForRolloutComplete", "0 of 1", "False"},
+		{"a Deployment has no Ready node to run on", pending, []client.Object{guestNode("a", down)}, "True/AsExpected", "", "True"},
+		{"a Deployment has a Ready node but no Pod", pending, []client.Object{guestNode("a", up)}, "False/WaitingForRolloutComplete", "0 of 1", "False"},
 	} {
-		t.Run("When "+tc.name+" it should say so", func(t *testing.T) {
+		t.Run("When "+tc.name+", it should report that in the conditions", func(t *testing.T) {
 			g := NewWithT(t)
 			c := fake.NewClientBuilder().WithScheme(scheme.Scheme).WithObjects(tc.guest...).Build()
 			guest := &Guest{Client: c, Live: c}
@@ -81,7 +81,7 @@ func TestGuestHealth(t *testing.T) {
 }
 
 func TestGuestWorkload(t *testing.T) {
-	t.Run("When a guest's manifest changes what pods mount it should roll them, and be kept and nothing else", func(t *testing.T) {
+	t.Run("When a mounted object of a guest component changes, it should roll the Pods and set only its guest label", func(t *testing.T) {
 		g, s := NewWithT(t), newScope()
 		s.Guest = &Guest{Client: s.Client, Live: s.Client}
 		inGuest := func(text string) string {

@@ -74,11 +74,11 @@ func TestDone(t *testing.T) {
 		{"does not serve", of("False", "True"), false},
 		{"says nothing", &hyperv1.ControlPlaneComponent{Status: hyperv1.ControlPlaneComponentStatus{Version: "1.36.3", ObservedGeneration: 3}}, false},
 	} {
-		t.Run("When a dependency "+tc.name+" it should be known whether others may go on", func(t *testing.T) {
+		t.Run("When a dependency "+tc.name+", it should let dependent components continue only if it is complete", func(t *testing.T) {
 			NewWithT(t).Expect(Done(tc.of, "1.36.3", 3)).To(Equal(tc.want))
 		})
 	}
-	t.Run("When a control plane runs another release than its guest, components should wait for the control plane's", func(t *testing.T) {
+	t.Run("When control plane and guest run different releases, components should wait for the control plane's release", func(t *testing.T) {
 		dependency := of("True", "True")
 		dependency.Namespace, dependency.Name = namespace, "etcd"
 		s := newScope(dependency)
@@ -96,11 +96,11 @@ func TestDone(t *testing.T) {
 func TestComponentsThatTheAPIServerNeeds(t *testing.T) {
 	hcp := newScope().HCP
 	for _, name := range []string{"kube-apiserver", "etcd", "control-plane-operator", "cluster-api", "capi-provider", "router", "ignition-server-proxy", "karpenter"} {
-		t.Run("When it is "+name+" it should not wait for the API server", func(t *testing.T) {
+		t.Run("When the component is "+name+", it should not wait for the API server", func(t *testing.T) {
 			NewWithT(t).Expect((&Component{Name: name}).dependencies(hcp)).To(BeEmpty())
 		})
 	}
-	t.Run("When several are declared, they should be named in order, each once, and the declaration stay as it is", func(t *testing.T) {
+	t.Run("When several dependencies are declared, it should return them sorted and unique, and not change the input", func(t *testing.T) {
 		g, declared := NewWithT(t), []string{"router", "etcd", "router"}
 		g.Expect((&Component{Name: "web", Dependencies: declared}).dependencies(hcp)).To(Equal([]string{"etcd", "kube-apiserver", "router"}))
 		g.Expect(declared).To(Equal([]string{"router", "etcd", "router"}))
@@ -127,7 +127,7 @@ func TestJobs(t *testing.T) {
 		{"is about to fail, and does", job(condition(batchv1.JobFailureTarget, corev1.ConditionTrue, "soon"), condition(batchv1.JobFailed, corev1.ConditionTrue, "now")),
 			"False/JobFailed", "Job web failed: now"},
 	} {
-		t.Run("When a Job "+tc.name+" it should be said", func(t *testing.T) {
+		t.Run("When a Job "+tc.name+", it should report that in the conditions", func(t *testing.T) {
 			g, h := NewWithT(t), healthOf(tc.job)
 			g.Expect(string(h.available.Status) + "/" + h.available.Reason).To(Equal(tc.available))
 			g.Expect(h.available.Message).To(Equal(tc.message))
@@ -172,16 +172,16 @@ func TestFailingPods(t *testing.T) {
 		"there is none":                      {nil, ""},
 		"they are about to start":            {[]client.Object{pod("a", false, "ContainerCreating"), pod("b", true, "PodInitializing")}, ""},
 		"they are another workload's":        {[]client.Object{elsewhere, other}, ""},
-		"an image cannot be had":             {[]client.Object{pod("a", false, "ErrImagePull")}, said("a", "ErrImagePull")},
-		"an image has no name":               {[]client.Object{pod("a", false, "InvalidImageName")}, said("a", "InvalidImageName")},
+		"an image pull fails":                {[]client.Object{pod("a", false, "ErrImagePull")}, said("a", "ErrImagePull")},
+		"an image name is invalid":           {[]client.Object{pod("a", false, "InvalidImageName")}, said("a", "InvalidImageName")},
 		"a Secret is missing":                {[]client.Object{pod("a", false, "CreateContainerConfigError")}, said("a", "CreateContainerConfigError")},
-		"an image is asked for too often":    {[]client.Object{pod("a", false, "ImagePullBackOff")}, said("a", "ImagePullBackOff")},
-		"an image may not be pulled":         {[]client.Object{pod("a", false, "ErrImageNeverPull")}, said("a", "ErrImageNeverPull")},
-		"a program is missing":               {[]client.Object{pod("a", false, "RunContainerError")}, said("a", "RunContainerError")},
+		"an image pull backs off":            {[]client.Object{pod("a", false, "ImagePullBackOff")}, said("a", "ImagePullBackOff")},
+		"an image may never be pulled":       {[]client.Object{pod("a", false, "ErrImageNeverPull")}, said("a", "ErrImageNeverPull")},
+		"a container cannot be started":      {[]client.Object{pod("a", false, "RunContainerError")}, said("a", "RunContainerError")},
 		"what prepares a pod crashes":        {[]client.Object{pod("a", true, "CrashLoopBackOff")}, said("a", "CrashLoopBackOff")},
 		"there are more than anybody reads,": {[]client.Object{pod("d", false, "ErrImagePull"), pod("b", false, "ErrImagePull"), pod("c", false, "ErrImagePull"), pod("a", false, "ErrImagePull")}, said("a", "ErrImagePull") + "; " + said("b", "ErrImagePull") + "; " + said("c", "ErrImagePull")},
 	} {
-		t.Run("When of pods "+name+" it should tell which fail", func(t *testing.T) {
+		t.Run("When Pods are checked and "+name+", it should name the Pods that fail", func(t *testing.T) {
 			c := fake.NewClientBuilder().WithScheme(scheme.Scheme).WithObjects(tc.pods...).Build()
 			got, err := failingPods(t.Context(), c, "kube-system", &metav1.LabelSelector{MatchLabels: map[string]string{"app": "x"}})
 			g := NewWithT(t)
@@ -189,17 +189,17 @@ func TestFailingPods(t *testing.T) {
 			g.Expect(got).To(Equal(tc.want))
 		})
 	}
-	t.Run("When pods cannot be read, it should be an error, and not that none fails", func(t *testing.T) {
+	t.Run("When Pods cannot be listed, it should return an error instead of reporting no failures", func(t *testing.T) {
 		c := (&outage{}).through(fake.NewClientBuilder().WithScheme(scheme.Scheme).Build())
 		_, err := failingPods(t.Context(), c, "kube-system", &metav1.LabelSelector{})
 		NewWithT(t).Expect(err).To(MatchError("listing Pods of namespace kube-system: the API server is away"))
 	})
-	t.Run("When nodes cannot be read, it should be an error, and not a guest without any, which would be complete", func(t *testing.T) {
+	t.Run("When nodes cannot be listed, it should return an error instead of a guest cluster without nodes", func(t *testing.T) {
 		guest := &Guest{Client: (&outage{}).through(fake.NewClientBuilder().WithScheme(scheme.Scheme).Build())}
 		_, err := guest.Nodes(t.Context())
 		NewWithT(t).Expect(err).To(MatchError("listing Nodes: the API server is away"))
 	})
-	t.Run("When a component of the guest is of a kind that nobody looks at, it should be an error", func(t *testing.T) {
+	t.Run("When a guest component has an unsupported kind, it should return an error", func(t *testing.T) {
 		_, err := guestHealth(t.Context(), &Guest{}, nil, &batchv1.Job{})
 		NewWithT(t).Expect(err).To(MatchError(ContainSubstring("*v1.Job is not a kind of workload for a guest")))
 	})

@@ -24,7 +24,7 @@ func TestHeld(t *testing.T) {
 	held.Manifests = manifests(map[string]string{"deployment.yaml": strings.ReplaceAll(deploymentYAML, "metadata: {name: web}", "metadata: {name: cluster-api}")})
 	key := client.ObjectKey{Namespace: namespace, Name: held.Name}
 
-	t.Run("When somebody deletes the Deployment it should be let go and made anew", func(t *testing.T) {
+	t.Run("When a user deletes the Deployment, it should remove its finalizer and create it again", func(t *testing.T) {
 		g, s := NewWithT(t), newScope()
 		g.Expect(held.Reconcile(t.Context(), s)).To(Succeed())
 		live := get(t, s, held.Name, &appsv1.Deployment{})
@@ -35,7 +35,7 @@ func TestHeld(t *testing.T) {
 		g.Expect(held.Reconcile(t.Context(), s)).To(Succeed())
 		g.Expect(get(t, s, held.Name, &appsv1.Deployment{}).Finalizers).To(ConsistOf(hyperv1.ControlPlaneComponentFinalizer))
 	})
-	t.Run("When it is released it should have no finalizer, and that there is none should be no error", func(t *testing.T) {
+	t.Run("When a Deployment is released, it should have no finalizer, and a missing one should not be an error", func(t *testing.T) {
 		g, s := NewWithT(t), newScope()
 		g.Expect(Release(t.Context(), s.Client, key)).To(Succeed())
 		g.Expect(held.Reconcile(t.Context(), s)).To(Succeed())
@@ -52,7 +52,7 @@ rules: [{apiGroups: [""], resources: [pods], verbs: [get]}]
 `
 
 func TestAccess(t *testing.T) {
-	t.Run("When a component has a Role it should have a service account with that Role, and both should go with it", func(t *testing.T) {
+	t.Run("When a component has a Role, it should get a bound ServiceAccount, and both are deleted with it", func(t *testing.T) {
 		g, s := NewWithT(t), newScope()
 		c := web(func(c *Component) {
 			c.Manifests = manifests(map[string]string{"deployment.yaml": deploymentYAML, "role.yaml": roleYAML})
@@ -70,7 +70,7 @@ func TestAccess(t *testing.T) {
 }
 
 func TestHeldAccess(t *testing.T) {
-	t.Run("When the control plane goes before the machines, its account and Role should stay for what still deletes them", func(t *testing.T) {
+	t.Run("When the control plane is deleted before its machines, its ServiceAccount and Role should remain", func(t *testing.T) {
 		g, s := NewWithT(t), newScope()
 		c := web(func(c *Component) {
 			c.Held = true
@@ -85,7 +85,7 @@ func TestHeldAccess(t *testing.T) {
 }
 
 func TestAccessOrder(t *testing.T) {
-	t.Run("When a component has a Role it should be bound once it is there: only an administrator may bind what does not exist", func(t *testing.T) {
+	t.Run("When a component has a Role, it should create the Role before the RoleBinding, as RBAC requires", func(t *testing.T) {
 		g, s := NewWithT(t), newScope()
 		var applied []string
 		s.Client = interceptor.NewClient(s.Client.(client.WithWatch), interceptor.Funcs{
@@ -104,7 +104,7 @@ func TestAccessOrder(t *testing.T) {
 }
 
 func TestOperator(t *testing.T) {
-	t.Run("When another operator rolls a component out it should say so, and own its fields", func(t *testing.T) {
+	t.Run("When another operator rolls out a component, it should set that operator's label and field manager", func(t *testing.T) {
 		g, s := NewWithT(t), newScope()
 		s.Operator = "some-operator"
 		g.Expect(web().Reconcile(t.Context(), s)).To(Succeed())
@@ -112,7 +112,7 @@ func TestOperator(t *testing.T) {
 		g.Expect(live.Labels).To(HaveKeyWithValue("hypershift.openshift.io/managed-by", "some-operator"))
 		g.Expect(live.ManagedFields).To(ContainElement(HaveField("Manager", "some-operator")))
 	})
-	t.Run("When a component brings an image it should win over the payload's", func(t *testing.T) {
+	t.Run("When a component sets an image, it should override the payload's image", func(t *testing.T) {
 		g := NewWithT(t)
 		c := web(func(c *Component) { c.Images = map[string]string{"web": "own:1"} })
 		obj, err := c.Render(t.Context(), newScope())

@@ -123,7 +123,7 @@ func interruptions() []interruption {
 		{"a component waits for another", 1, false, func(*testing.T, *Scope) *Component {
 			return web(func(c *Component) { c.Dependencies = []string{"etcd"} })
 		}},
-		{"a manifest is not wanted any more", 1, false, func(t *testing.T, s *Scope) *Component {
+		{"a manifest is disabled", 1, false, func(t *testing.T, s *Scope) *Component {
 			c := before(t, s, with(map[string]string{"deployment.yaml": deploymentYAML, "account.yaml": accountYAML}))
 			c.Adapters = map[string]Adapter{"account.yaml": When(func(*Scope) bool { return false })}
 			return c
@@ -144,7 +144,7 @@ func interruptions() []interruption {
 			must(t, s.Client.Delete(t.Context(), get(t, s, c.Name, &appsv1.Deployment{})))
 			return c
 		}},
-		{"a component is not wanted any more", 1, true, func(t *testing.T, s *Scope) *Component {
+		{"a component is disabled", 1, true, func(t *testing.T, s *Scope) *Component {
 			c := before(t, s, with(map[string]string{"deployment.yaml": deploymentYAML, "role.yaml": roleYAML, "config.yaml": configYAML}))
 			c.Enabled = func(context.Context, *Scope) (bool, error) { return false, nil }
 			return c
@@ -168,7 +168,7 @@ func few() *runtime.Scheme {
 func TestInterrupted(t *testing.T) {
 	scheme, scope := few(), newScope()
 	for _, way := range interruptions() {
-		t.Run("When "+way.name+" and a call fails, it should be said, and made up for", func(t *testing.T) {
+		t.Run("When "+way.name+" and a call fails, it should return the error and recover on the next reconcile", func(t *testing.T) {
 			passes := func(g Gomega, after bool, number int) (string, bool) {
 				s := &Scope{HCP: scope.HCP.DeepCopy(), Version: scope.Version, Images: scope.Images}
 				s.Client = fake.NewClientBuilder().WithScheme(scheme).WithObjects(s.HCP).WithStatusSubresource(&hyperv1.ControlPlaneComponent{}).Build()

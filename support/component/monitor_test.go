@@ -55,7 +55,7 @@ func TestMonitor(t *testing.T) {
 		g.Expect(scope.Client.Get(t.Context(), client.ObjectKey{Namespace: namespace, Name: "web"}, monitor)).To(Succeed())
 		return monitor
 	}
-	t.Run("When only telemetry is kept, a monitor should keep what its manifest says, under the cluster's ID", func(t *testing.T) {
+	t.Run("When only telemetry is kept, a ServiceMonitor should keep its manifest's metrics and add the cluster ID", func(t *testing.T) {
 		g := NewWithT(t)
 		c, scope := monitored(TelemetryMetrics)
 		g.Expect(c.Reconcile(t.Context(), scope)).To(Succeed())
@@ -63,13 +63,13 @@ func TestMonitor(t *testing.T) {
 		g.Expect(endpoint.MetricRelabelConfigs).To(HaveLen(1))
 		g.Expect(endpoint.RelabelConfigs).To(ConsistOf(HaveField("Replacement", HaveValue(Equal("an-id")))))
 	})
-	t.Run("When all metrics are kept, a monitor should drop none", func(t *testing.T) {
+	t.Run("When all metrics are kept, a ServiceMonitor should drop none", func(t *testing.T) {
 		g := NewWithT(t)
 		c, scope := monitored("All")
 		g.Expect(c.Reconcile(t.Context(), scope)).To(Succeed())
 		g.Expect(get(g, scope).Spec.Endpoints[0].MetricRelabelConfigs).To(BeEmpty())
 	})
-	t.Run("When the component is not wanted any more, its monitor should go", func(t *testing.T) {
+	t.Run("When the component is disabled, it should delete its ServiceMonitor", func(t *testing.T) {
 		g := NewWithT(t)
 		c, scope := monitored("All")
 		g.Expect(c.Reconcile(t.Context(), scope)).To(Succeed())

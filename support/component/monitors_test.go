@@ -53,7 +53,7 @@ func monitors() []client.Object {
 }
 
 func TestMonitorsOfACluster(t *testing.T) {
-	t.Run("When a cluster is watched, what watches it should see its namespace alone, and say whose it is", func(t *testing.T) {
+	t.Run("When a cluster is monitored, its monitors should select only its namespace and be labelled with it", func(t *testing.T) {
 		g := NewWithT(t)
 		c, s := watched(TelemetryMetrics)
 		g.Expect(c.Reconcile(t.Context(), s)).To(Succeed())
@@ -76,13 +76,13 @@ func TestMonitorsOfACluster(t *testing.T) {
 		}
 		g.Expect(pods.Labels).To(HaveKeyWithValue("own", "label"))
 	})
-	t.Run("When all metrics are kept, monitors of pods should drop none either", func(t *testing.T) {
+	t.Run("When all metrics are kept, a PodMonitor should drop none", func(t *testing.T) {
 		g := NewWithT(t)
 		c, s := watched("All")
 		g.Expect(c.Reconcile(t.Context(), s)).To(Succeed())
 		g.Expect(get(t, s, "web", &monitoringv1.PodMonitor{}).Spec.PodMetricsEndpoints[0].MetricRelabelConfigs).To(BeEmpty())
 	})
-	t.Run("When the user declines monitors, those that are there should go, and nothing else", func(t *testing.T) {
+	t.Run("When the user disables monitoring, it should delete its own monitors and nothing else", func(t *testing.T) {
 		g := NewWithT(t)
 		c, s := watched("All")
 		g.Expect(c.Reconcile(t.Context(), s)).To(Succeed())
@@ -95,7 +95,7 @@ func TestMonitorsOfACluster(t *testing.T) {
 		}
 		g.Expect(get(t, s, "etcd", &hyperv1.ControlPlaneComponent{}).Status.Resources).To(HaveLen(1), "the workload")
 	})
-	t.Run("When somebody else has a monitor of that name, it should be left to them", func(t *testing.T) {
+	t.Run("When another component has a monitor of that name, it should not delete it", func(t *testing.T) {
 		g := NewWithT(t)
 		c, s := watched("All")
 		foreign := &monitoringv1.PodMonitor{}
@@ -118,7 +118,7 @@ func TestClustersWithoutMonitors(t *testing.T) {
 			return r.Do()
 		})
 	}
-	t.Run("When the management cluster has no kind of monitor, components should be rolled out and removed all the same", func(t *testing.T) {
+	t.Run("When the management cluster lacks the monitor kinds, it should still roll out and remove components", func(t *testing.T) {
 		g := NewWithT(t)
 		c, s := watched("All")
 		without(s, noKind)
@@ -129,7 +129,7 @@ func TestClustersWithoutMonitors(t *testing.T) {
 		g.Expect(c.remove(t.Context(), s)).To(Succeed())
 		g.Expect(gone(t, s, "etcd", &hyperv1.ControlPlaneComponent{})).To(BeTrue())
 	})
-	t.Run("When it has the kind and refuses, it should be said", func(t *testing.T) {
+	t.Run("When the API server rejects a monitor, it should return the error", func(t *testing.T) {
 		g := NewWithT(t)
 		c, s := watched("All")
 		without(s, errAway)

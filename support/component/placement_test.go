@@ -95,19 +95,19 @@ func TestNodes(t *testing.T) {
 		want map[string]int32
 	}{
 		{"an ordinary pod", nil, Options{}, map[string]int32{"any": 0, "of control planes": 50, "of this cluster": 150}},
-		{"a pod that serves requests", nil, Options{RequestServing: true}, map[string]int32{
+		{"a request-serving pod", nil, Options{RequestServing: true}, map[string]int32{
 			"any": 0, "of control planes": 50, "of this cluster": 150, "for requests of this cluster": 100, "for requests of no one cluster": 0}},
-		{"a pod that serves requests where these have nodes of their own", annotated(topologyAnnotation, dedicatedTopology), Options{RequestServing: true},
+		{"a request-serving pod with dedicated nodes", annotated(topologyAnnotation, dedicatedTopology), Options{RequestServing: true},
 			map[string]int32{"for requests of this cluster": 100}},
-		{"a pod that serves none where requests have nodes of their own", annotated(topologyAnnotation, dedicatedTopology), Options{},
+		{"another pod where request serving has dedicated nodes", annotated(topologyAnnotation, dedicatedTopology), Options{},
 			map[string]int32{"any": 0, "of control planes": 50, "of this cluster": 150}},
-		{"a pod under another topology", annotated(topologyAnnotation, "shared"), Options{RequestServing: true}, map[string]int32{
+		{"a request-serving pod with another topology", annotated(topologyAnnotation, "shared"), Options{RequestServing: true}, map[string]int32{
 			"any": 0, "of control planes": 50, "of this cluster": 150, "for requests of this cluster": 100, "for requests of no one cluster": 0}},
-		{"a pod whose user tolerates more", func(s *Scope) {
+		{"a pod with the user's tolerations", func(s *Scope) {
 			s.HCP.Spec.Tolerations = []corev1.Toleration{{Key: "example.com/gpu", Operator: corev1.TolerationOpExists}}
 		}, Options{}, map[string]int32{"any": 0, "of control planes": 50, "of this cluster": 150, "of somebody else": 0}},
 	} {
-		t.Run("When it is "+tc.name+" it should be drawn to nodes that are set aside for it, and keep off others'", func(t *testing.T) {
+		t.Run("When it is "+tc.name+", it should prefer nodes that are reserved for it and avoid those of others", func(t *testing.T) {
 			pod := rendered(t, tc.edit, tc.options).Spec.Template.Spec
 			got := map[string]int32{}
 			for name, node := range nodes {
@@ -133,7 +133,7 @@ func TestNeighbours(t *testing.T) {
 		}
 		return labels.SelectorFromSet(term.LabelSelector.MatchLabels).Matches(pod)
 	}
-	t.Run("When a pod is placed, it should be drawn to hosts of its control plane, whatever runs there", func(t *testing.T) {
+	t.Run("When a Pod is placed, it should prefer hosts with other Pods of its control plane", func(t *testing.T) {
 		g := NewWithT(t)
 		near := rendered(t, nil, Options{}).Spec.Template.Spec.Affinity.PodAffinity.PreferredDuringSchedulingIgnoredDuringExecution
 		g.Expect(near).To(HaveLen(1))
@@ -156,7 +156,7 @@ func TestNeighbours(t *testing.T) {
 			annotated(debugAnnotation, "web")(s)
 		}, Options{MultiZone: true}, false},
 	} {
-		t.Run("When a component "+name+" it should be known whether hosts are shared", func(t *testing.T) {
+		t.Run("When a component "+name+", it should be spread over hosts only if its replicas must be apart", func(t *testing.T) {
 			g := NewWithT(t)
 			pod := rendered(t, tc.edit, tc.options).Spec.Template.Spec
 			if !tc.spread {
@@ -177,7 +177,7 @@ func TestNeighbours(t *testing.T) {
 			g.Expect(attracts(t, zones, labelsOf("etcd", namespace))).To(BeFalse())
 		})
 	}
-	t.Run("When members of a StatefulSet are apart, it should be without regard to revisions, which these do not mark", func(t *testing.T) {
+	t.Run("When a StatefulSet is spread, it should not match on revisions, because its Pods have no such label", func(t *testing.T) {
 		s := newScope()
 		highlyAvailable(s)
 		c := web(func(c *Component) {

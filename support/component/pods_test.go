@@ -64,28 +64,28 @@ func TestWhatAManifestChooses(t *testing.T) {
 	}
 	d := renderedOf(t, chosenYAML, highly)
 	pod := d.Spec.Template.Spec
-	t.Run("When a manifest gives replicas and how they roll, it should be that", func(t *testing.T) {
+	t.Run("When a manifest sets replicas and a rollout strategy, it should keep them", func(t *testing.T) {
 		g := NewWithT(t)
 		g.Expect(*d.Spec.Replicas).To(Equal(int32(5)))
 		g.Expect(d.Spec.Strategy).To(Equal(appsv1.DeploymentStrategy{Type: appsv1.RecreateDeploymentStrategyType}))
 		g.Expect(d.Spec.RevisionHistoryLimit).To(HaveValue(BeNumerically(">", 0)), "or nobody could look at the revision of before")
 	})
-	t.Run("When somebody debugs it, no replica of the manifest's should be left", func(t *testing.T) {
+	t.Run("When a component is being debugged, it should have no replicas", func(t *testing.T) {
 		debugged := renderedOf(t, chosenYAML, highly, func(s *Scope, _ *Component) { annotated(debugAnnotation, "web")(s) })
 		NewWithT(t).Expect(*debugged.Spec.Replicas).To(BeZero())
 	})
-	t.Run("When a manifest says where pods run, the cluster should add to it and not undo it", func(t *testing.T) {
+	t.Run("When a manifest sets placement, it should add the cluster's placement and keep the manifest's", func(t *testing.T) {
 		g := NewWithT(t)
 		g.Expect(pod.NodeSelector).To(Equal(map[string]string{"disk": "fast", "pool": "control-planes"}))
 		g.Expect(pod.Tolerations).To(ContainElement(corev1.Toleration{Key: "own", Operator: corev1.TolerationOpExists}))
 		g.Expect(d.Spec.Template.Annotations).To(HaveKeyWithValue("own", "annotation"))
 	})
-	t.Run("When a manifest says who runs a pod, it should be so, but never root", func(t *testing.T) {
+	t.Run("When a manifest sets the user of a Pod, it should keep that user, but never root", func(t *testing.T) {
 		g := NewWithT(t)
 		g.Expect(*pod.SecurityContext.RunAsUser).To(Equal(int64(7)))
 		g.Expect(*pod.SecurityContext.RunAsNonRoot).To(BeTrue())
 	})
-	t.Run("When a manifest says that a container writes its root, it should, and have no other rights that it asks for", func(t *testing.T) {
+	t.Run("When a manifest asks for a writable root filesystem, it should allow that and no other privileges", func(t *testing.T) {
 		g := NewWithT(t)
 		first, web, second := pod.InitContainers[0].SecurityContext, pod.Containers[0].SecurityContext, pod.Containers[1].SecurityContext
 		g.Expect(*web.ReadOnlyRootFilesystem).To(BeFalse())
@@ -97,12 +97,12 @@ func TestWhatAManifestChooses(t *testing.T) {
 			g.Expect(c.Capabilities).To(Equal(&corev1.Capabilities{Drop: []corev1.Capability{"ALL"}}))
 		}
 	})
-	t.Run("When a manifest says who may read files, it should be so", func(t *testing.T) {
+	t.Run("When a manifest sets file modes, it should keep them", func(t *testing.T) {
 		g := NewWithT(t)
 		g.Expect(*pod.Volumes[0].ConfigMap.DefaultMode).To(Equal(int32(0o555)))
 		g.Expect(*pod.Volumes[1].Secret.DefaultMode).To(Equal(int32(0o400)))
 	})
-	t.Run("When a pod has scratch of its own, it should be evicted in spite of all of it, and each container have a /tmp", func(t *testing.T) {
+	t.Run("When a Pod has its own scratch volume, it should stay evictable, and each container should have a /tmp", func(t *testing.T) {
 		g := NewWithT(t)
 		g.Expect(d.Spec.Template.Annotations).To(HaveKeyWithValue("cluster-autoscaler.kubernetes.io/safe-to-evict-local-volumes", "scratch,tmp-dir"))
 		for _, c := range append(pod.InitContainers, pod.Containers...) {
@@ -110,12 +110,12 @@ func TestWhatAManifestChooses(t *testing.T) {
 			g.Expect(c.TerminationMessagePolicy).To(Equal(corev1.TerminationMessageFallbackToLogsOnError), c.Name)
 		}
 	})
-	t.Run("When it is rendered again, it should be the same", func(t *testing.T) {
+	t.Run("When it is rendered again, it should be identical", func(t *testing.T) {
 		if diff := cmp.Diff(d, renderedOf(t, chosenYAML, highly)); diff != "" {
 			t.Error(diff)
 		}
 	})
-	t.Run("When one replica is thrifty, only what somebody chose should be as they chose", func(t *testing.T) {
+	t.Run("When there is a single replica, it should set GOGC except where the manifest sets it", func(t *testing.T) {
 		thrifty := renderedOf(t, chosenYAML).Spec.Template.Spec
 		g := NewWithT(t)
 		g.Expect(thrifty.Containers[0].Env).To(ConsistOf(HaveField("Value", "200")))
@@ -142,7 +142,7 @@ func TestPriorities(t *testing.T) {
 		{"that of all others, while the user chose etcd's", annotated(hyperv1.EtcdPriorityClass, "gold"), "", "hypershift-control-plane"},
 		{"that of all others, of which the user says nothing", annotated(hyperv1.ControlPlanePriorityClass, ""), "", "hypershift-control-plane"},
 	} {
-		t.Run("When a pod's priority is "+tc.name+" it should have it", func(t *testing.T) {
+		t.Run("When a pod's priority is "+tc.name+", it should have the matching PriorityClass", func(t *testing.T) {
 			NewWithT(t).Expect(rendered(t, tc.edit, Options{Priority: tc.priority}).Spec.Template.Spec.PriorityClassName).To(Equal(tc.want))
 		})
 	}
@@ -183,14 +183,14 @@ func TestImages(t *testing.T) {
 		}
 		return spec
 	}
-	t.Run("When a manifest names an image with its registry, it should be that one and not the payload's", func(t *testing.T) {
+	t.Run("When a manifest names an image with its registry, it should use that image and not the payload's", func(t *testing.T) {
 		g, spec := NewWithT(t), pod("brought.example/web:3", "web", "brought.example/web:latest")
 		g.Expect(web().setImages(newScope(), spec)).To(Succeed())
 		g.Expect([]string{spec.InitContainers[0].Image, spec.Containers[0].Image}).To(Equal([]string{"brought.example/web:3", "registry/web:1"}))
 		g.Expect(spec.InitContainers[0].ImagePullPolicy).To(Equal(corev1.PullIfNotPresent))
 		g.Expect(spec.Containers[1].ImagePullPolicy).To(Equal(corev1.PullAlways), "what a moving tag means changes")
 	})
-	t.Run("When several images are missing, each should be named once", func(t *testing.T) {
+	t.Run("When several images are missing, it should name each once in the error", func(t *testing.T) {
 		g := NewWithT(t)
 		err := web().setImages(newScope(), pod("zebra", "web", "ant", "zebra"))
 		missing, ok := errors.AsType[*MissingImagesError](err)
@@ -198,7 +198,7 @@ func TestImages(t *testing.T) {
 		g.Expect(missing.Tags).To(Equal([]string{"ant", "zebra"}))
 		g.Expect(err).To(MatchError("component etcd-web: the release payload has no image for ant, zebra; use a payload that has it"))
 	})
-	t.Run("When an annotation is about another container, it should change nothing of this one", func(t *testing.T) {
+	t.Run("When an annotation is for another container, it should not change this one", func(t *testing.T) {
 		s := newScope()
 		annotated(requestOverridePrefix+"web.sidecar", "cpu=2")(s)
 		obj, err := web(func(c *Component) { c.Name = "web" }).Render(t.Context(), s)
@@ -207,7 +207,7 @@ func TestImages(t *testing.T) {
 		g.Expect(obj.(*appsv1.Deployment).Spec.Template.Spec.Containers[0].Resources.Requests.Cpu().String()).To(
 			Equal("10m"), "the least of all")
 	})
-	t.Run("When an annotation gives one request, the others should be the manifest's", func(t *testing.T) {
+	t.Run("When an annotation sets one request, it should keep the manifest's other requests", func(t *testing.T) {
 		g := NewWithT(t)
 		container := renderedOf(t, `
 apiVersion: apps/v1

@@ -27,7 +27,7 @@ func member(managedBy string) *appsv1.StatefulSet {
 }
 
 func TestRenewedCertificates(t *testing.T) {
-	t.Run("When a member of etcd runs with certificates of before, it should count, and take those of now without its component", func(t *testing.T) {
+	t.Run("When an etcd member has old certificates, it should be outdated, and Refresh should update it", func(t *testing.T) {
 		g, s := NewWithT(t), newScope(member(managedByValue), credentials("web-keys", map[string][]byte{"k": []byte("v")}))
 		g.Expect(Outdated(t.Context(), s.Client, namespace, time.Now())).To(Equal([]string{"etcd"}))
 		g.Expect(Refresh(t.Context(), s.Client, namespace)).To(Succeed())
@@ -36,7 +36,7 @@ func TestRenewedCertificates(t *testing.T) {
 		g.Expect(Refresh(t.Context(), s.Client, namespace)).To(Succeed())
 		g.Expect(get(t, s, "etcd", &appsv1.StatefulSet{}).ResourceVersion).To(Equal(version), "what is fresh is not written")
 	})
-	t.Run("When a workload is another operator's, or of another control plane, its certificates should be theirs to roll", func(t *testing.T) {
+	t.Run("When a workload belongs to another operator or control plane, it should not be rolled", func(t *testing.T) {
 		elsewhere := member(managedByValue)
 		elsewhere.Namespace = "clusters-other"
 		pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "etcd-0", Labels: map[string]string{componentLabel: "etcd"}}}
@@ -55,12 +55,12 @@ func TestRenewedCertificates(t *testing.T) {
 			}
 		})
 	}
-	t.Run("When a workload cannot be written, it should be named", func(t *testing.T) {
+	t.Run("When a workload cannot be updated, it should name the workload in the error", func(t *testing.T) {
 		s := newScope(member(managedByValue), credentials("web-keys", nil))
 		NewWithT(t).Expect(Refresh(t.Context(), (&outage{number: 3}).through(s.Client), namespace)).To(
 			MatchError("updating the config hash of etcd: the API server is away"))
 	})
-	t.Run("When what a pod mounts cannot be read, it should be an error", func(t *testing.T) {
+	t.Run("When an object that a Pod mounts cannot be read, it should return an error", func(t *testing.T) {
 		pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "etcd-0", Labels: map[string]string{componentLabel: "etcd"}}}
 		pod.Spec.Volumes = []corev1.Volume{mountsSecret("web-keys")}
 		s := newScope(member(managedByValue), pod, credentials("web-keys", nil))
@@ -78,7 +78,7 @@ func TestRenewedCertificates(t *testing.T) {
 		"has just been told to go":        {corev1.PodRunning, 5 * time.Minute, true},
 		"was told to go, on a dead host,": {corev1.PodRunning, 5*time.Minute + time.Second, false},
 	} {
-		t.Run("When a pod "+name+" it should be known whether it may still serve", func(t *testing.T) {
+		t.Run("When a pod "+name+", it should count only while it may still serve", func(t *testing.T) {
 			now := time.Now()
 			pod := &corev1.Pod{Status: corev1.PodStatus{Phase: tc.phase}}
 			if tc.leaving > 0 {
@@ -114,7 +114,7 @@ func TestComponentsOfTheGuest(t *testing.T) {
 		t.Helper()
 		return s.Guest.Client.Get(t.Context(), client.ObjectKey{Namespace: "kube-system", Name: "web"}, &appsv1.Deployment{})
 	}
-	t.Run("When a component of the guest is not wanted any more, it should go there, and its report here", func(t *testing.T) {
+	t.Run("When a guest component is disabled, it should delete its guest objects and its ControlPlaneComponent", func(t *testing.T) {
 		g := NewWithT(t)
 		c, s := inGuest(map[string]string{"deployment.yaml": guestYAML})
 		g.Expect(c.Reconcile(t.Context(), s)).To(Succeed())
@@ -125,7 +125,7 @@ func TestComponentsOfTheGuest(t *testing.T) {
 		g.Expect(client.IgnoreNotFound(live(t, s))).To(Succeed())
 		g.Expect(live(t, s)).NotTo(Succeed())
 	})
-	t.Run("When a user of the guest has something of that name, it should be left to them", func(t *testing.T) {
+	t.Run("When a guest user has an object of that name, it should not delete it", func(t *testing.T) {
 		g := NewWithT(t)
 		c, s := inGuest(map[string]string{"deployment.yaml": guestYAML})
 		own := &appsv1.Deployment{ObjectMeta: metav1.ObjectMeta{Namespace: "kube-system", Name: "web"}}
@@ -134,18 +134,18 @@ func TestComponentsOfTheGuest(t *testing.T) {
 		g.Expect(c.Reconcile(t.Context(), s)).To(Succeed())
 		g.Expect(live(t, s)).To(Succeed())
 	})
-	t.Run("When the payload lacks an image of the guest's, it should be said", func(t *testing.T) {
+	t.Run("When the payload lacks an image of a guest component, it should name the image in the error", func(t *testing.T) {
 		c, s := inGuest(map[string]string{"deployment.yaml": strings.Replace(guestYAML, "image: web", "image: lost", 1)})
 		NewWithT(t).Expect(c.Reconcile(t.Context(), s)).To(MatchError(ContainSubstring("the release payload has no image for lost")))
 	})
-	t.Run("When what pods of the guest mount cannot be read, they should not be rolled", func(t *testing.T) {
+	t.Run("When objects that guest Pods mount cannot be read, it should not apply the workload", func(t *testing.T) {
 		c, s := inGuest(map[string]string{"deployment.yaml": strings.Replace(deploymentYAML, "{name: web}", "{name: web, namespace: kube-system}", 1)})
 		s.Guest.Client = (&outage{}).through(s.Guest.Client)
 		g := NewWithT(t)
 		g.Expect(c.Reconcile(t.Context(), s)).To(MatchError(errAway))
 		g.Expect(live(t, s)).NotTo(Succeed())
 	})
-	t.Run("When the guest's nodes are there and its pods cannot be read, it should be an error", func(t *testing.T) {
+	t.Run("When guest nodes exist and guest Pods cannot be read, it should return an error", func(t *testing.T) {
 		c, s := inGuest(map[string]string{"deployment.yaml": guestYAML})
 		s.GuestNodes = []corev1.Node{*guestNode("a", corev1.ConditionTrue)}
 		s.Guest.Live = (&outage{}).through(s.Guest.Client)

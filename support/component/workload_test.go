@@ -40,14 +40,14 @@ func TestHealth(t *testing.T) {
 		available, complete bool
 	}{
 		{"a finished Deployment", d(), true, true},
-		{"a Deployment that was just changed", d(func(d *appsv1.Deployment) { d.Generation = 3 }), true, false},
+		{"a Deployment whose change is not observed yet", d(func(d *appsv1.Deployment) { d.Generation = 3 }), true, false},
 		{"a Deployment with an old pod", d(func(d *appsv1.Deployment) { d.Status.Replicas = 3 }), true, false},
 		{"a Deployment with half its pods updated", d(func(d *appsv1.Deployment) { d.Status.UpdatedReplicas = 1 }), true, false},
-		{"a Deployment with a pod on a host that died", d(func(d *appsv1.Deployment) {
+		{"a Deployment with a pod on a failed host", d(func(d *appsv1.Deployment) {
 			d.Status.UnavailableReplicas, d.Status.ReadyReplicas, d.Status.AvailableReplicas = 1, 1, 1
 		}), true, true},
-		{"a Deployment of which no pod serves", d(func(d *appsv1.Deployment) { d.Status.AvailableReplicas = 0 }), true, false},
-		{"a Deployment of one that does not serve", d(func(d *appsv1.Deployment) {
+		{"a Deployment without available pods", d(func(d *appsv1.Deployment) { d.Status.AvailableReplicas = 0 }), true, false},
+		{"a Deployment with one unavailable pod", d(func(d *appsv1.Deployment) {
 			d.Spec.Replicas, d.Status = ptr.To[int32](1), appsv1.DeploymentStatus{ObservedGeneration: 2, Replicas: 1, UpdatedReplicas: 1}
 		}), false, false},
 		{"a Deployment without pods", d(func(d *appsv1.Deployment) { d.Status = appsv1.DeploymentStatus{} }), false, false},
@@ -59,32 +59,32 @@ func TestHealth(t *testing.T) {
 			Spec:   appsv1.StatefulSetSpec{Replicas: ptr.To[int32](3)},
 			Status: appsv1.StatefulSetStatus{Replicas: 3, UpdatedReplicas: 3, ReadyReplicas: 1, AvailableReplicas: 1},
 		}, true, false},
-		{"a StatefulSet with a pod on a host that died", &appsv1.StatefulSet{
+		{"a StatefulSet with a pod on a failed host", &appsv1.StatefulSet{
 			Spec:   appsv1.StatefulSetSpec{Replicas: ptr.To[int32](3)},
 			Status: appsv1.StatefulSetStatus{Replicas: 3, UpdatedReplicas: 2, ReadyReplicas: 2, AvailableReplicas: 2, CurrentRevision: "a", UpdateRevision: "b"},
 		}, true, true},
-		{"a StatefulSet with a pod of the last revision", &appsv1.StatefulSet{
+		{"a StatefulSet with a pod of the previous revision", &appsv1.StatefulSet{
 			Spec: appsv1.StatefulSetSpec{Replicas: ptr.To[int32](3)},
 			Status: appsv1.StatefulSetStatus{
 				Replicas: 3, UpdatedReplicas: 2, CurrentReplicas: 1, ReadyReplicas: 3, AvailableReplicas: 3, CurrentRevision: "a", UpdateRevision: "b",
 			},
 		}, true, false},
-		{"a StatefulSet that rolls by deletion, with pods of neither of the two revisions that it names", &appsv1.StatefulSet{
+		{"an OnDelete StatefulSet with pods of neither of its two revisions", &appsv1.StatefulSet{
 			Spec:   appsv1.StatefulSetSpec{Replicas: ptr.To[int32](3)},
 			Status: appsv1.StatefulSetStatus{Replicas: 3, UpdatedReplicas: 1, ReadyReplicas: 3, AvailableReplicas: 3, CurrentRevision: "a", UpdateRevision: "c"},
 		}, true, false},
-		{"a StatefulSet that rolls by deletion, and has", &appsv1.StatefulSet{
+		{"an OnDelete StatefulSet that has rolled out", &appsv1.StatefulSet{
 			Spec:   appsv1.StatefulSetSpec{Replicas: ptr.To[int32](3)},
 			Status: appsv1.StatefulSetStatus{Replicas: 3, UpdatedReplicas: 3, ReadyReplicas: 3, AvailableReplicas: 3, CurrentRevision: "a", UpdateRevision: "c"},
 		}, true, true},
 		{"a new StatefulSet", &appsv1.StatefulSet{}, false, false},
-		{"a Job that runs", &batchv1.Job{}, false, false},
-		{"a Job that is done", job(batchv1.JobComplete), true, true},
-		{"a Job that failed", job(batchv1.JobFailed), false, false},
+		{"a running Job", &batchv1.Job{}, false, false},
+		{"a completed Job", job(batchv1.JobComplete), true, true},
+		{"a failed Job", job(batchv1.JobFailed), false, false},
 		{"a CronJob", &batchv1.CronJob{}, true, true},
 	}
 	for _, tc := range cases {
-		t.Run("When it is "+tc.name+" it should say so", func(t *testing.T) {
+		t.Run("When it is "+tc.name+", it should set Available and RolloutComplete accordingly", func(t *testing.T) {
 			g := NewWithT(t)
 			h := healthOf(tc.obj)
 			g.Expect(h.available.Status == metav1.ConditionTrue).To(Equal(tc.available))
@@ -96,7 +96,7 @@ func TestHealth(t *testing.T) {
 
 func TestDisruptionBudget(t *testing.T) {
 	for _, policy := range []hyperv1.AvailabilityPolicy{hyperv1.SingleReplica, hyperv1.HighlyAvailable} {
-		t.Run("When the policy is "+string(policy)+" it should allow the right number to go", func(t *testing.T) {
+		t.Run("When the policy is "+string(policy)+", it should allow the matching number of disruptions", func(t *testing.T) {
 			g := NewWithT(t)
 			s := newScope()
 			s.HCP.Spec.ControllerAvailabilityPolicy = policy

@@ -20,20 +20,20 @@ func TestMerge(t *testing.T) {
 		{Type: "Available", Status: metav1.ConditionTrue, Reason: "AsExpected", LastTransitionTime: long},
 		{Type: "Foreign", Status: metav1.ConditionTrue, Reason: "Theirs", LastTransitionTime: long},
 	}
-	t.Run("When the status stays, it should keep the transition time and take the new message", func(t *testing.T) {
+	t.Run("When the status does not change, it should keep the transition time and set the new message", func(t *testing.T) {
 		g := NewWithT(t)
 		got := condition.Merge(existing, 7, condition.True("Available", "AsExpected", "All is well"))
 		g.Expect(got[0].LastTransitionTime).To(Equal(long))
 		g.Expect(got[0].Message).To(Equal("All is well"))
 		g.Expect(got[0].ObservedGeneration).To(BeEquivalentTo(7))
 	})
-	t.Run("When the status changes, it should move the transition time and leave other conditions alone", func(t *testing.T) {
+	t.Run("When the status changes, it should update the transition time and keep the other conditions", func(t *testing.T) {
 		g := NewWithT(t)
 		got := condition.Merge(existing, 7, condition.False("Available", "Broken", ""))
 		g.Expect(got[0].LastTransitionTime).NotTo(Equal(long))
 		g.Expect(got[1]).To(Equal(existing[1]))
 	})
-	t.Run("When merging, it should not change the conditions it was given", func(t *testing.T) {
+	t.Run("When it merges conditions, it should not change its input", func(t *testing.T) {
 		g := NewWithT(t)
 		condition.Merge(existing, 7, condition.False("Available", "Broken", ""))
 		g.Expect(existing[0].Status).To(Equal(metav1.ConditionTrue))
@@ -54,9 +54,9 @@ func TestShorten(t *testing.T) {
 		limit int
 		want  string
 	}{
-		"When the text fits, it should stay as it is":               {"abc", 3, "abc"},
-		"When the text is too long, it should be cut and marked":    {"abcdef", 5, "ab..."},
-		"When the cut falls inside a rune, it should drop the rune": {strings.Repeat("é", 4), 6, "é..."},
+		"When the text fits, it should not change it":                  {"abc", 3, "abc"},
+		"When the text is too long, it should truncate and mark it":    {"abcdef", 5, "ab..."},
+		"When the limit falls inside a rune, it should drop that rune": {strings.Repeat("é", 4), 6, "é..."},
 	} {
 		t.Run(name, func(t *testing.T) {
 			g := NewWithT(t)
@@ -69,7 +69,7 @@ func TestShorten(t *testing.T) {
 
 func TestCount(t *testing.T) {
 	for want, n := range map[string]int{"0 machines": 0, "1 machine": 1, "2 machines": 2} {
-		t.Run("When there are "+want+", it should say so", func(t *testing.T) {
+		t.Run("When there are "+want+", it should return that text", func(t *testing.T) {
 			NewWithT(t).Expect(condition.Count(n, "machine")).To(Equal(want))
 		})
 	}

@@ -88,7 +88,7 @@ func TestWriteLayer(t *testing.T) {
 	if diff := cmp.Diff(want, entriesOf(t, target)); diff != "" {
 		t.Errorf("-want +got:\n%s", diff)
 	}
-	t.Run("When the same files come in another order, from another machine, it should be the same layer", func(t *testing.T) {
+	t.Run("When the same files are in another order and on another machine, it should write the same layer", func(t *testing.T) {
 		g, again := NewWithT(t), filepath.Join(t.TempDir(), "again.tar")
 		turned := []File{files[7], files[6], files[5], files[4], files[3], files[2], {Path: "/usr/bin/program", Source: source(t, "program", 0o755)}, files[0]}
 		g.Expect(WriteLayer(again, turned)).To(Succeed())
@@ -98,7 +98,7 @@ func TestWriteLayer(t *testing.T) {
 		g.Expect(err).NotTo(HaveOccurred())
 		g.Expect(bytes.Equal(one, other)).To(BeTrue())
 	})
-	t.Run("When a folder is given, it should keep its own mode", func(t *testing.T) {
+	t.Run("When a directory is given, it should keep its mode", func(t *testing.T) {
 		g, own := NewWithT(t), filepath.Join(t.TempDir(), "own.tar")
 		g.Expect(WriteLayer(own, []File{{Path: "/root/.ssh/keys", Data: []byte("k")}, {Path: "/root", Mode: 0o700}})).To(Succeed())
 		g.Expect(entriesOf(t, own)[0]).To(Equal(entry{Name: "root/", Type: tar.TypeDir, Mode: 0o700}))
@@ -112,11 +112,11 @@ func TestLayersThatCannotBeWritten(t *testing.T) {
 		says   string
 	}{
 		"a program was not built":  {"layer.tar", "none", "adding /usr/bin/x: "},
-		"a program is a folder":    {"layer.tar", ".", "adding /usr/bin/x: "},
+		"a program is a directory": {"layer.tar", ".", "adding /usr/bin/x: "},
 		"its folder is not there":  {"none/layer.tar", "", "no such file"},
 		"its place is a directory": {".", "", "is a directory"},
 	} {
-		t.Run("When "+name+", it should say which", func(t *testing.T) {
+		t.Run("When "+name+", it should name it in the error", func(t *testing.T) {
 			dir := t.TempDir()
 			file := File{Path: "/usr/bin/x", Data: []byte("x")}
 			if tc.source != "" {

@@ -13,7 +13,7 @@ const mebibyte = 1 << 20
 
 func TestLoad(t *testing.T) {
 	for _, folder := range Folders {
-		t.Run("When folder "+folder+" is loaded it should hold CRDs with one storage version each", func(t *testing.T) {
+		t.Run("When folder "+folder+" is loaded, it should have CRDs with one storage version each", func(t *testing.T) {
 			g := NewWithT(t)
 			crds, err := Load(folder)
 			g.Expect(err).NotTo(HaveOccurred())
@@ -31,7 +31,7 @@ func TestLoad(t *testing.T) {
 			}
 		})
 	}
-	t.Run("When Cluster API's kinds are stored it should be in the version of our managers", func(t *testing.T) {
+	t.Run("When CRDs of Cluster API are loaded, they should store the version of our managers", func(t *testing.T) {
 		g := NewWithT(t)
 		crds, err := Load(ClusterAPI)
 		g.Expect(err).NotTo(HaveOccurred())
@@ -46,7 +46,7 @@ func TestLoad(t *testing.T) {
 			g.Expect(served).To(HaveKeyWithValue("v1beta2", true), crd.Name)
 		}
 	})
-	t.Run("When the folder does not exist it should say so", func(t *testing.T) {
+	t.Run("When the folder does not exist, it should return an error that names it", func(t *testing.T) {
 		_, err := Load("nowhere")
 		g := NewWithT(t)
 		g.Expect(err).To(MatchError(ContainSubstring(`"nowhere"`)))
@@ -55,7 +55,7 @@ func TestLoad(t *testing.T) {
 }
 
 func TestSizes(t *testing.T) {
-	t.Run("When CRDs are stored they should fit an etcd request with room to spare", func(t *testing.T) {
+	t.Run("When CRDs are stored, they should fit into an etcd request with a margin", func(t *testing.T) {
 		g := NewWithT(t)
 		err := fs.WalkDir(FS, ".", func(path string, entry fs.DirEntry, err error) error {
 			if err != nil || entry.IsDir() {
@@ -83,7 +83,7 @@ func TestContractLabels(t *testing.T) {
 		{ClusterAPI, "clusters.cluster.x-k8s.io", "cluster.x-k8s.io/v1beta2", "v1beta2"},
 	}
 	for _, test := range cases {
-		t.Run("When Cluster API looks for the contract of "+test.crd+" it should find the label", func(t *testing.T) {
+		t.Run("When Cluster API looks for the contract of "+test.crd+", it should find the label", func(t *testing.T) {
 			g := NewWithT(t)
 			crds, err := Load(test.folder)
 			g.Expect(err).NotTo(HaveOccurred())

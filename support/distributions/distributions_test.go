@@ -15,7 +15,7 @@ import (
 
 func TestTable(t *testing.T) {
 	for _, distribution := range distributions.Known() {
-		t.Run("When code asks for "+string(distribution)+", it should find a whole row", func(t *testing.T) {
+		t.Run("When code asks for "+string(distribution)+", it should return a complete row", func(t *testing.T) {
 			g := NewWithT(t)
 			traits := distributions.Of(distribution)
 			g.Expect(traits.Oldest.Major).NotTo(BeZero())
@@ -27,7 +27,7 @@ func TestTable(t *testing.T) {
 			g.Expect(traits.ReleaseByDigest).NotTo(Equal(traits.OwnOperators), "a payload's own operators compare the image that the user wrote")
 		})
 	}
-	t.Run("When nodes of a distribution are compared, it should be by the version of that distribution", func(t *testing.T) {
+	t.Run("When nodes of a distribution are compared, it should use the version of that distribution", func(t *testing.T) {
 		g := NewWithT(t)
 		node := hyperv1.NodeVersion{OCPVersion: "4.20.1", KubeletVersion: "v1.33.3"}
 		g.Expect(distributions.Of(releaseinfo.OpenShift).NodeVersion(node)).To(Equal("4.20.1"))

@@ -39,14 +39,14 @@ func textOf(t *testing.T, path string) string {
 // TestComplete checks that a file exists only if it is complete, also after a power failure or when the disk was full.
 func TestComplete(t *testing.T) {
 	full := &fs.PathError{Op: "write", Path: "file", Err: syscall.ENOSPC}
-	t.Run("When the disk is full, what was there before should stay and nothing be left over", func(t *testing.T) {
+	t.Run("When the disk is full, it should keep the previous file and leave no partial one", func(t *testing.T) {
 		g, target := NewWithT(t), filepath.Join(t.TempDir(), "file")
 		g.Expect(Complete(target, private, writes("old", nil))).To(Succeed())
 		g.Expect(Complete(target, private, writes("half of the n", full))).To(MatchError(syscall.ENOSPC))
 		g.Expect(textOf(t, target)).To(Equal("old"))
 		g.Expect(os.ReadDir(filepath.Dir(target))).To(HaveLen(1))
 	})
-	t.Run("When the disk is really full, it should be an error", func(t *testing.T) {
+	t.Run("When writing to a full device, it should return an error", func(t *testing.T) {
 		if _, err := os.Stat("/dev/full"); err != nil {
 			t.Skip("this machine has no /dev/full")
 		}
@@ -58,14 +58,14 @@ func TestComplete(t *testing.T) {
 		g.Expect(Complete(target, private, writes(content, nil))).To(MatchError(syscall.ENOSPC))
 		g.Expect(target).NotTo(BeAnExistingFile())
 	})
-	t.Run("When a part was left behind, it should be written over", func(t *testing.T) {
+	t.Run("When a partial file was left behind, it should overwrite it", func(t *testing.T) {
 		g, target := NewWithT(t), filepath.Join(t.TempDir(), "file")
 		g.Expect(os.WriteFile(target+partial, []byte("a longer part that was left"), 0o600)).To(Succeed())
 		g.Expect(Complete(target, private, writes(content, nil))).To(Succeed())
 		g.Expect(textOf(t, target)).To(Equal(content))
 		g.Expect(os.ReadDir(filepath.Dir(target))).To(HaveLen(1))
 	})
-	t.Run("When it is written, nobody should find it before its end", func(t *testing.T) {
+	t.Run("When the file is being written, it should not exist under its final name", func(t *testing.T) {
 		g, target := NewWithT(t), filepath.Join(t.TempDir(), "file")
 		g.Expect(Complete(target, private, func(w io.Writer) error {
 			g.Expect(target).NotTo(BeAnExistingFile())
@@ -73,11 +73,11 @@ func TestComplete(t *testing.T) {
 		})).To(Succeed())
 		g.Expect(textOf(t, target)).To(Equal(content))
 	})
-	t.Run("When its folder is missing, it should say so and not call who would write", func(t *testing.T) {
+	t.Run("When the directory is missing, it should return an error and not call the writer", func(t *testing.T) {
 		err := Complete(filepath.Join(t.TempDir(), "none", "file"), private, func(io.Writer) error { t.Error("it was called"); return nil })
 		NewWithT(t).Expect(err).To(MatchError(fs.ErrNotExist))
 	})
-	t.Run("When a folder is in its place, it should say so and leave nothing over", func(t *testing.T) {
+	t.Run("When the target is a directory, it should return an error and leave no partial file", func(t *testing.T) {
 		g, target := NewWithT(t), filepath.Join(t.TempDir(), "file")
 		g.Expect(os.MkdirAll(filepath.Join(target, "in it"), 0o700)).To(Succeed())
 		g.Expect(Complete(target, private, writes(content, nil))).NotTo(Succeed())
@@ -126,7 +126,7 @@ func TestWhatNobodyNeedAskAgain(t *testing.T) {
 		})
 	}
 	for _, address := range []string{"http://mirror.example/file", "HTTPS://mirror.example/file", "httpsx://mirror.example", " https://mirror.example"} {
-		t.Run("When it is to be secure, it should not fetch "+address, func(t *testing.T) {
+		t.Run("When HTTPS is required, it should not fetch "+address, func(t *testing.T) {
 			err := (&Getter{Client: http.DefaultClient, Secure: true}).Get(t.Context(), address, func(io.Reader) error { return nil })
 			NewWithT(t).Expect(err).To(MatchError(ContainSubstring("use https")))
 		})

@@ -48,13 +48,13 @@ func TestFile(t *testing.T) {
 		asked   int
 		fails   string
 	}{
-		"When it is there it should be fetched once":                         {[]int{ok}, sum(content), 2, 1, ""},
-		"When the server is busy for a moment it should be asked again":      {[]int{busy, throttled, ok}, sum(content), 2, 3, ""},
-		"When the server stays busy it should be left":                       {[]int{busy}, sum(content), 2, 3, "the server answered 503"},
-		"When there are no retries it should be left at once":                {[]int{broken, ok}, sum(content), 0, 1, "the server answered 502"},
-		"When it is not there nobody should ask again":                       {[]int{absent, ok}, sum(content), 2, 1, "the server answered 404"},
-		"When its checksum differs, it should not be downloaded again":       {[]int{ok}, sum("other"), 2, 1, "SHA-256 mismatch: got " + sum(content) + ", want " + sum("other")},
-		"When an error page has the checksum it should not be taken for all": {[]int{absent}, sum(content), 0, 1, "404"},
+		"When the file exists, it should be fetched once":                  {[]int{ok}, sum(content), 2, 1, ""},
+		"When the server is busy for a moment, it should retry":            {[]int{busy, throttled, ok}, sum(content), 2, 3, ""},
+		"When the server stays busy, it should give up after the retries":  {[]int{busy}, sum(content), 2, 3, "the server answered 503"},
+		"When there are no retries, it should fail at the first error":     {[]int{broken, ok}, sum(content), 0, 1, "the server answered 502"},
+		"When the file does not exist, it should not retry":                {[]int{absent, ok}, sum(content), 2, 1, "the server answered 404"},
+		"When the checksum does not match, it should not retry":            {[]int{ok}, sum("other"), 2, 1, "SHA-256 mismatch: got " + sum(content) + ", want " + sum("other")},
+		"When an error page matches the checksum, it should not accept it": {[]int{absent}, sum(content), 0, 1, "404"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			g := NewWithT(t)
@@ -79,7 +79,7 @@ func TestFile(t *testing.T) {
 func TestMode(t *testing.T) {
 	server, _ := mirror(t, http.StatusOK)
 	for given, want := range map[os.FileMode]os.FileMode{0: 0o600, 0o640: 0o640} {
-		t.Run("When the mode is "+given.String()+" the file's should be "+want.String(), func(t *testing.T) {
+		t.Run("When the mode is "+given.String()+", it should create the file with mode "+want.String(), func(t *testing.T) {
 			g := NewWithT(t)
 			target := filepath.Join(t.TempDir(), "file")
 			g.Expect((&Getter{Client: server.Client(), Mode: given}).File(t.Context(), server.URL, target, sum(content))).To(Succeed())
@@ -133,19 +133,19 @@ func TestEnds(t *testing.T) {
 		getter.Client = server.Client()
 		return asked, getter.Get(ctx, server.URL, func(io.Reader) error { return nil })
 	}
-	t.Run("When the time for all tries is over it should end in the pause between them", func(t *testing.T) {
+	t.Run("When the time limit of all tries expires, it should stop waiting for the next one", func(t *testing.T) {
 		g := NewWithT(t)
 		asked, err := get(t.Context(), Getter{Retries: 1, Pause: time.Hour, Limit: 100 * time.Millisecond})
 		g.Expect(err).To(MatchError(context.DeadlineExceeded))
 		g.Expect(asked.Load()).To(BeNumerically("<=", 1))
 	})
-	t.Run("When its caller has enough it should end in the pause too", func(t *testing.T) {
+	t.Run("When the caller cancels, it should stop waiting for the next try", func(t *testing.T) {
 		ctx, cancel := context.WithCancel(t.Context())
 		cancel()
 		_, err := get(ctx, Getter{Retries: 1, Pause: time.Hour})
 		NewWithT(t).Expect(err).To(MatchError(context.Canceled))
 	})
-	t.Run("When it is to be secure it should ask nobody over plain HTTP", func(t *testing.T) {
+	t.Run("When HTTPS is required, it should send no request over plain HTTP", func(t *testing.T) {
 		g := NewWithT(t)
 		asked, err := get(t.Context(), Getter{Secure: true})
 		g.Expect(err).To(MatchError(ContainSubstring("use https")))

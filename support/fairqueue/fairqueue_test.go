@@ -80,7 +80,7 @@ func TestWorkersAreShared(t *testing.T) {
 		q.Add(of("b", "only"))
 		g.Expect(q.take()).To(ConsistOf(of("b", "only")))
 	})
-	t.Run("each further namespace holds a quarter of what is left", func(t *testing.T) {
+	t.Run("each further namespace holds a quarter of the remaining workers", func(t *testing.T) {
 		g, q := NewWithT(t), newQueue(t, workers)
 		for _, c := range []struct {
 			namespace string
@@ -116,7 +116,7 @@ func TestWorkersAreShared(t *testing.T) {
 			g.Expect([]string{first.Namespace, second.Namespace}).To(Equal([]string{"a", "b"}))
 		}
 	})
-	t.Run("a controller with one worker serves all", func(t *testing.T) {
+	t.Run("a controller with one worker serves all requests", func(t *testing.T) {
 		g, q := NewWithT(t), newQueue(t, 1)
 		q.fill("a", 2)
 		g.Expect(q.take()).To(Equal([]reconcile.Request{of("a", "0")}))
@@ -169,14 +169,14 @@ func TestPriorities(t *testing.T) {
 		q.AddWithOpts(low, of("a", "3"))
 		g.Expect(q.take()).To(Equal([]reconcile.Request{of("a", "3"), of("a", "1"), of("a", "2")}))
 	})
-	t.Run("a raised request comes behind those that had the priority before", func(t *testing.T) {
+	t.Run("a raised request comes after older requests of the same priority", func(t *testing.T) {
 		g, q := NewWithT(t), newQueue(t, workers)
 		q.AddWithOpts(low, of("a", "raised"))
 		q.Add(of("a", "first"))
 		q.Add(of("a", "raised"))
 		g.Expect(q.take()).To(Equal([]reconcile.Request{of("a", "first"), of("a", "raised")}))
 	})
-	t.Run("a namespace with urgent requests leaves workers to others", func(t *testing.T) {
+	t.Run("a namespace with urgent requests leaves workers for others", func(t *testing.T) {
 		g, q := NewWithT(t), newQueue(t, workers)
 		q.AddWithOpts(low, of("b", "low"))
 		q.fill("a", 500)
@@ -186,7 +186,7 @@ func TestPriorities(t *testing.T) {
 
 func TestDelays(t *testing.T) {
 	arrives := func(q queue) { Eventually(q.Len).WithTimeout(time.Minute).Should(Equal(1)) }
-	t.Run("a delayed request comes when its time has passed, with its priority", func(t *testing.T) {
+	t.Run("a delayed request arrives after its delay, with its priority", func(t *testing.T) {
 		RegisterTestingT(t)
 		q := newQueue(t, workers)
 		q.AddWithOpts(priorityqueue.AddOpts{After: time.Hour, Priority: ptr.To(3)}, of("a", "x"))
@@ -197,7 +197,7 @@ func TestDelays(t *testing.T) {
 		_, priority, _ := q.GetWithPriority()
 		Expect(priority).To(Equal(3))
 	})
-	t.Run("a failing request waits longer each time, until it is forgotten", func(t *testing.T) {
+	t.Run("a failing request waits longer each time, until Forget", func(t *testing.T) {
 		RegisterTestingT(t)
 		q := newQueue(t, workers)
 		for i, wait := range []time.Duration{time.Second, 2 * time.Second, 4 * time.Second} {
@@ -211,14 +211,14 @@ func TestDelays(t *testing.T) {
 		q.Forget(of("a", "x"))
 		Expect(q.NumRequeues(of("a", "x"))).To(BeZero())
 	})
-	t.Run("of two delays the shorter one counts", func(t *testing.T) {
+	t.Run("the shorter of two delays applies", func(t *testing.T) {
 		RegisterTestingT(t)
 		q := newQueue(t, workers)
 		q.AddWithOpts(priorityqueue.AddOpts{After: time.Hour, RateLimited: true}, of("a", "x"))
 		q.clock.Step(time.Second)
 		arrives(q)
 	})
-	t.Run("a request that is added after a delay and at once comes at once", func(t *testing.T) {
+	t.Run("a request that is added with a delay and then without one is ready immediately", func(t *testing.T) {
 		RegisterTestingT(t)
 		q := newQueue(t, workers)
 		q.AddAfter(of("a", "x"), time.Hour)

@@ -35,17 +35,17 @@ func TestTwoWriters(t *testing.T) {
 		act                 func(context.Context, client.Object) error
 		conflict            bool
 	}{
-		{name: "When another writer has added a finalizer meanwhile, it should not drop that by adding ours",
+		{name: "When another writer adds a finalizer concurrently, it should not drop it when adding ours",
 			after: []string{theirs}, act: add, want: []string{theirs}, conflict: true},
-		{name: "When another writer has added a finalizer meanwhile, it should not drop that by removing ours",
+		{name: "When another writer adds a finalizer concurrently, it should not drop it when removing ours",
 			before: []string{ours}, after: []string{ours, theirs}, act: remove, want: []string{ours, theirs}, conflict: true},
-		{name: "When another writer has removed its finalizer meanwhile, it should not bring that back",
+		{name: "When another writer removes its finalizer concurrently, it should not restore it",
 			before: []string{theirs}, act: add, conflict: true},
-		{name: "When ours was removed meanwhile, it should not bring that back by removing it again",
+		{name: "When ours is removed concurrently, it should not restore it when removing it again",
 			before: []string{theirs, ours}, after: []string{theirs}, act: remove, want: []string{theirs}, conflict: true},
-		{name: "When nobody wrote meanwhile, it should add ours to theirs",
+		{name: "When nothing else is written concurrently, it should add ours and keep theirs",
 			before: []string{theirs}, after: []string{theirs}, act: add, want: []string{theirs, ours}},
-		{name: "When nobody wrote meanwhile, it should remove ours alone",
+		{name: "When nothing else is written concurrently, it should remove only ours",
 			before: []string{theirs, ours}, after: []string{theirs, ours}, act: remove, want: []string{theirs}},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
@@ -62,12 +62,12 @@ func TestTwoWriters(t *testing.T) {
 			g.Expect(obj.Finalizers).To(Equal(tc.want))
 		})
 	}
-	t.Run("When the finalizer is there already, it should write nothing", func(t *testing.T) {
+	t.Run("When the finalizer exists already, it should write nothing", func(t *testing.T) {
 		g := NewWithT(t)
 		obj := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: "gone", Namespace: "default", Finalizers: []string{ours}}}
 		g.Expect(add(t.Context(), obj)).To(Succeed(), "a write would fail: there is no such object")
 	})
-	t.Run("When the object is gone, it should have nothing to remove", func(t *testing.T) {
+	t.Run("When the object is gone, it should succeed without removing anything", func(t *testing.T) {
 		g := NewWithT(t)
 		obj := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: "gone", Namespace: "default", Finalizers: []string{ours}, ResourceVersion: "1"}}
 		g.Expect(remove(t.Context(), obj)).To(Succeed())

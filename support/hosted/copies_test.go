@@ -29,7 +29,7 @@ func TestCopyName(t *testing.T) {
 			g.Expect(hosted.CopyName(hosted.UseConfiguration, source+"x")).NotTo(Equal(name))
 		})
 	}
-	t.Run("names of other objects are no names of copies", func(t *testing.T) {
+	t.Run("names of other objects are not names of copies", func(t *testing.T) {
 		for _, name := range []string{
 			"", "user-ca-bundle", "user-data-pool-0123abcd", "user-data-user-x-0123456789abcdef0123-0123abcd", "root-ca",
 			"xuser-a-0123456789abcdef0123",
@@ -56,7 +56,7 @@ func TestTrusted(t *testing.T) {
 			metav1.ObjectMeta{Name: hosted.CopyName(hosted.UseConfiguration, "x")}, false},
 		"an object that version 0.1.0 may have copied is refused": {metav1.ObjectMeta{Name: "root-ca",
 			Annotations: owned}, false},
-		"an object that was copied and then taken over is refused, too": {metav1.ObjectMeta{Name: "root-ca",
+		"an object that was copied and later taken over is refused, too": {metav1.ObjectMeta{Name: "root-ca",
 			Annotations: owned, OwnerReferences: []metav1.OwnerReference{{Kind: "HostedControlPlane"}}}, false},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -64,7 +64,7 @@ func TestTrusted(t *testing.T) {
 			NewWithT(t).Expect(err == nil).To(Equal(tc.trusted), "%v", err)
 		})
 	}
-	t.Run("a copy loses the mark of the operator's own objects", func(t *testing.T) {
+	t.Run("a copy loses the label of the operator's own objects", func(t *testing.T) {
 		secret := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Name: "x", Annotations: owned}}
 		hosted.MarkOperatorObject(secret)
 		hosted.MarkCopy(secret, "source")

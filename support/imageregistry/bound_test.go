@@ -65,19 +65,19 @@ func TestLayersAreReadWithinBounds(t *testing.T) {
 		layer []byte
 		says  string
 	}{
-		"gzip":                 {zipped(t, small), ""},
-		"several gzip members": {append(zipped(t, small[:100]), zipped(t, small[100:])...), ""},
-		"a plain archive":      {small, ""},
-		"nothing":              {nil, ""},
-		"an empty archive":     {make([]byte, 1024), ""},
+		"gzip":                    {zipped(t, small), ""},
+		"several gzip members":    {append(zipped(t, small[:100]), zipped(t, small[100:])...), ""},
+		"an uncompressed archive": {small, ""},
+		"nothing":                 {nil, ""},
+		"an empty archive":        {make([]byte, 1024), ""},
 		"zstd": {[]byte("\x28\xb5\x2f\xfd\x04\x00crafted"),
 			"it is compressed with zstd: only gzip and plain tar are read"},
-		"xz":                      {[]byte("\xfd7zXZ\x00rest"), "compressed in an unknown way"},
-		"a gzip that is cut off":  {zipped(t, small)[:30], "unexpected EOF"},
-		"a gzip with no header":   {[]byte(gzipMagic), "EOF"},
-		"a gzip of zeros":         {zipped(t, make([]byte, 5000)), "unpacks to more than 4096 bytes"},
-		"a larger plain archive":  {archive(t, 5000), "unpacks to more than 4096 bytes"},
-		"as much as the bound is": {zipped(t, make([]byte, 4096)), ""},
+		"xz":                               {[]byte("\xfd7zXZ\x00rest"), "compressed in an unknown way"},
+		"a truncated gzip":                 {zipped(t, small)[:30], "unexpected EOF"},
+		"a gzip without a complete header": {[]byte(gzipMagic), "EOF"},
+		"a gzip of zeros":                  {zipped(t, make([]byte, 5000)), "unpacks to more than 4096 bytes"},
+		"a larger uncompressed archive":    {archive(t, 5000), "unpacks to more than 4096 bytes"},
+		"as much as the bound is":          {zipped(t, make([]byte, 4096)), ""},
 	} {
 		t.Run(name, func(t *testing.T) {
 			g := NewWithT(t)
@@ -99,7 +99,7 @@ func TestLayersAreReadWithinBounds(t *testing.T) {
 			}
 		})
 	}
-	t.Run("an image of very many layers is not read", func(t *testing.T) {
+	t.Run("an image with too many layers is not read", func(t *testing.T) {
 		contents := make([][]byte, MaxLayers+1)
 		for i := range contents {
 			contents[i] = []byte{byte(i), 1}
@@ -107,7 +107,7 @@ func TestLayersAreReadWithinBounds(t *testing.T) {
 		_, err := Bound(withLayers(t, contents...), "r.example/release:1").Layers()
 		NewWithT(t).Expect(err).To(MatchError(ContainSubstring("image r.example/release:1 has 128 layers")))
 	})
-	t.Run("a layer that is asked for by digest has a bound too", func(t *testing.T) {
+	t.Run("a layer that is read by digest has a limit, too", func(t *testing.T) {
 		g := NewWithT(t)
 		image := withLayers(t, []byte(zstdMagic))
 		layers, err := image.Layers()

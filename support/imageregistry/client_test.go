@@ -40,7 +40,7 @@ func plain(t *testing.T) (host string, asked *atomic.Int32) {
 func TestNoFallbackToPlainHTTP(t *testing.T) {
 	keychain := authn.NewMultiKeychain()
 	for _, as := range []string{"127.0.0.1", "localhost"} {
-		t.Run("a registry on "+as+" that speaks no TLS gets no request", func(t *testing.T) {
+		t.Run("a registry on "+as+" without TLS gets no request", func(t *testing.T) {
 			g := NewWithT(t)
 			host, asked := plain(t)
 			client := &imageregistry.Client{Keychain: keychain, Backoff: remote.Backoff{Steps: 1}}
@@ -55,7 +55,7 @@ func TestNoFallbackToPlainHTTP(t *testing.T) {
 			g.Expect(asked.Load()).To(BeZero())
 		})
 	}
-	t.Run("a registry that its user calls insecure is asked", func(t *testing.T) {
+	t.Run("a registry that the user marks as insecure is called", func(t *testing.T) {
 		g := NewWithT(t)
 		host, asked := plain(t)
 		client := &imageregistry.Client{Insecure: true, Backoff: remote.Backoff{Steps: 1}}

@@ -72,11 +72,11 @@ func TestAnswersAreBounded(t *testing.T) {
 		read  int
 		fails bool
 	}{
-		"an answer as large as the bound is read":     {"/exact", limit, limit, false},
-		"a larger one fails":                          {"/larger", limit, 0, true},
-		"a larger one of unknown length fails":        {"/stream", limit, limit, true},
-		"a watch goes on":                             {"/stream?watch=true", limit, 10 * limit, false},
-		"a caller may do without a bound":             {"/stream", -1, 10 * limit, false},
+		"an answer at the limit is read":              {"/exact", limit, limit, false},
+		"a larger answer fails":                       {"/larger", limit, 0, true},
+		"a larger answer of unknown length fails":     {"/stream", limit, limit, true},
+		"a watch has no limit":                        {"/stream?watch=true", limit, 10 * limit, false},
+		"a caller may disable the limit":              {"/stream", -1, 10 * limit, false},
 		"without options there is a bound of its own": {"/stream", 0, 10 * limit, false},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -106,12 +106,12 @@ func TestGuard(t *testing.T) {
 	var calls atomic.Int32
 	server, raw := serve(t, func(http.ResponseWriter, *http.Request) { calls.Add(1) })
 	allowed := &addressguard.Guard{Allow: []netip.Prefix{netip.MustParsePrefix("127.0.0.0/8")}}
-	t.Run("stops a call of a server", func(t *testing.T) {
+	t.Run("blocks a call to a server", func(t *testing.T) {
 		_, err := get(t, raw, kubeconfig.Options{Guard: &addressguard.Guard{}}, "/")
 		var stopped *addressguard.RefusedError
 		NewWithT(t).Expect(errors.As(err, &stopped)).To(BeTrue(), "%v", err)
 	})
-	t.Run("stops a call of a proxy", func(t *testing.T) {
+	t.Run("blocks a call to a proxy", func(t *testing.T) {
 		through := strings.Replace(string(raw), "server: "+server.URL, "server: https://203.0.113.1\n    proxy-url: "+
 			server.URL, 1)
 		_, err := get(t, []byte(through), kubeconfig.Options{Guard: &addressguard.Guard{}}, "/")
@@ -121,7 +121,7 @@ func TestGuard(t *testing.T) {
 		NewWithT(t).Expect(err).To(MatchError(ContainSubstring("proxy-url")), "without a guard no proxy is followed")
 	})
 	NewWithT(t).Expect(calls.Load()).To(BeZero())
-	t.Run("lets go what is allowed", func(t *testing.T) {
+	t.Run("allows a call to an allowed address", func(t *testing.T) {
 		_, err := get(t, raw, kubeconfig.Options{Guard: allowed}, "/")
 		NewWithT(t).Expect(err).NotTo(HaveOccurred())
 	})

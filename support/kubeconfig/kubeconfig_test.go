@@ -100,7 +100,7 @@ func TestParse(t *testing.T) {
 			g.Expect(err.Error()).NotTo(ContainSubstring("hunter2"))
 		})
 	}
-	t.Run("refuses a field of a user that no context names", func(t *testing.T) {
+	t.Run("refuses a field of a user that no context references", func(t *testing.T) {
 		raw := strings.Replace(string(written(t, refused["users[].user.tokenFile"])), "user: u\n", "user: another\n", 1)
 		_, err := kubeconfig.Parse([]byte(raw))
 		NewWithT(t).Expect(err).To(MatchError(ContainSubstring("tokenFile")))
@@ -111,7 +111,7 @@ func TestParse(t *testing.T) {
 		"a kubeconfig without a context": "apiVersion: v1\nkind: Config\nusers: [{name: u, user: {token: hunter2}}]\n",
 		"a context without its cluster":  "apiVersion: v1\nkind: Config\ncurrent-context: c\ncontexts: [{name: c, context: {cluster: x, user: u}}]\n",
 		"more than a Secret holds":       strings.Repeat("#", 2<<20),
-		"a certificate that is none": string(written(t,
+		"an invalid certificate": string(written(t,
 			func(_ *clientcmdapi.Cluster, u *clientcmdapi.AuthInfo) { u.ClientCertificateData = []byte("hunter2") })),
 		"a server with a user in its URL": string(written(t,
 			func(c *clientcmdapi.Cluster, _ *clientcmdapi.AuthInfo) { c.Server = "https://a:hunter2@host" })),
@@ -119,16 +119,16 @@ func TestParse(t *testing.T) {
 			func(c *clientcmdapi.Cluster, _ *clientcmdapi.AuthInfo) { c.Server = "https://host?hunter2" })),
 		"a server without a host": string(written(t,
 			func(c *clientcmdapi.Cluster, _ *clientcmdapi.AuthInfo) { c.Server = "https://:1" })),
-		"a proxy that is a file of a shell": string(written(t,
+		"a proxy with a file URL": string(written(t,
 			func(c *clientcmdapi.Cluster, _ *clientcmdapi.AuthInfo) { c.ProxyURL = "file:///hunter2" })),
 	} {
-		t.Run("refuses "+name+" and repeats none of it", func(t *testing.T) {
+		t.Run("refuses "+name+" and prints none of its content", func(t *testing.T) {
 			g := NewWithT(t)
 			_, err := kubeconfig.Parse([]byte(raw))
 			g.Expect(err).To(MatchError(Not(ContainSubstring("hunter2"))))
 		})
 	}
-	t.Run("reads server, token and namespace, and writes them again", func(t *testing.T) {
+	t.Run("reads server, token and namespace, and writes them back", func(t *testing.T) {
 		g := NewWithT(t)
 		want := &kubeconfig.Access{Server: "https://api.example:6443", Token: "hunter2", Namespace: "demo",
 			TLSServerName: "n"}

@@ -56,21 +56,21 @@ func TestWritesThatAreRare(t *testing.T) {
 			return c.SubResource("eviction").Create(ctx, pod, &policyv1.Eviction{})
 		},
 			map[string]any{"verb": "create", "kind": "Pod", "object": "default/demo", "subresource": "eviction"}},
-		"an apply in the way of before": {func(ctx context.Context, c client.Client) error { return c.Patch(ctx, pod, apply) },
+		"an apply through Patch": {func(ctx context.Context, c client.Client) error { return c.Patch(ctx, pod, apply) },
 			map[string]any{"verb": "apply", "kind": "Pod", "object": "default/demo"}},
-		"an apply of a status in the way of before": {func(ctx context.Context, c client.Client) error { return c.Status().Patch(ctx, pod, apply) },
+		"an apply of a status through Patch": {func(ctx context.Context, c client.Client) error { return c.Status().Patch(ctx, pod, apply) },
 			map[string]any{"verb": "apply", "kind": "Pod", "object": "default/demo", "subresource": "status"}},
-		"an apply of what has no type": {func(ctx context.Context, c client.Client) error {
+		"an apply of an unstructured object": {func(ctx context.Context, c client.Client) error {
 			return c.Apply(ctx, client.ApplyConfigurationFromUnstructured(foreign))
 		},
 			map[string]any{"verb": "apply", "kind": "DataVolume", "object": "n/disk"}},
 		"an apply of a status": {func(ctx context.Context, c client.Client) error {
 			return c.Status().Apply(ctx, corev1apply.Pod("demo", "default").WithStatus(corev1apply.PodStatus()))
 		}, map[string]any{"verb": "apply", "kind": "Pod", "object": "default/demo", "subresource": "status"}},
-		"an object that no scheme knows": {func(ctx context.Context, c client.Client) error { return c.Create(ctx, foreign) },
+		"an object whose kind is not in the scheme": {func(ctx context.Context, c client.Client) error { return c.Create(ctx, foreign) },
 			map[string]any{"verb": "create", "kind": "DataVolume", "object": "n/disk"}},
 	} {
-		t.Run("When there is "+name+", it should be logged once, and never when it failed or nobody wants to know", func(t *testing.T) {
+		t.Run("When there is "+name+", it should be logged once, and not if it failed or the level is too low", func(t *testing.T) {
 			g, refused := NewWithT(t), errors.New("refused")
 			var out bytes.Buffer
 			for _, attempt := range []struct {

@@ -74,22 +74,22 @@ func TestManager(t *testing.T) {
 		write func() error
 		want  map[string]any
 	}{
-		{"When an object is created, it should say so", func() error { return c.Create(ctx, object()) }, said("create", "Secret", "default/demo")},
-		{"When it is updated, it should say so", func() error { return c.Update(ctx, object()) }, said("update", "Secret", "default/demo")},
-		{"When it is patched, it should say so", func() error { return annotate(ctx) }, said("patch", "Secret", "default/demo")},
-		{"When it is applied, it should say so", func() error {
+		{"When an object is created, it should log the create", func() error { return c.Create(ctx, object()) }, said("create", "Secret", "default/demo")},
+		{"When an object is updated, it should log the update", func() error { return c.Update(ctx, object()) }, said("update", "Secret", "default/demo")},
+		{"When an object is patched, it should log the patch", func() error { return annotate(ctx) }, said("patch", "Secret", "default/demo")},
+		{"When an object is applied, it should log the apply", func() error {
 			return c.Apply(ctx, corev1apply.Secret("demo", "default").WithData(map[string][]byte{"more": []byte(secret)}), client.FieldOwner("test"))
 		}, said("apply", "Secret", "default/demo")},
-		{"When it is deleted, it should say so", func() error { return c.Delete(ctx, object()) }, said("delete", "Secret", "default/demo")},
-		{"When all of a kind are deleted, it should say so", func() error {
+		{"When an object is deleted, it should log the delete", func() error { return c.Delete(ctx, object()) }, said("delete", "Secret", "default/demo")},
+		{"When all objects of a kind are deleted, it should log the delete of all", func() error {
 			return c.DeleteAllOf(ctx, &corev1.Secret{}, client.InNamespace("default"))
 		}, said("delete all", "Secret", "/")},
-		{"When a Deployment is created, it should say so", func() error { return c.Create(ctx, deployment) }, said("create", "Deployment", "default/demo")},
-		{"When a status is written, it should say so", func() error {
+		{"When a Deployment is created, it should log its kind", func() error { return c.Create(ctx, deployment) }, said("create", "Deployment", "default/demo")},
+		{"When a status is updated, it should log the update of the status", func() error {
 			deployment.Status.Replicas = 1
 			return c.Status().Update(ctx, deployment)
 		}, said("update", "Deployment", "default/demo", "subresource", "status")},
-		{"When a status is patched, it should say so", func() error {
+		{"When a status is patched, it should log the patch of the status", func() error {
 			before := deployment.DeepCopy()
 			deployment.Status.Replicas = 2
 			return c.Status().Patch(ctx, deployment, client.MergeFrom(before))
@@ -103,7 +103,7 @@ func TestManager(t *testing.T) {
 			g.Expect(got).To(ConsistOf(tc.want))
 		})
 	}
-	t.Run("When a write fails, it should leave it to who handles the error", func(t *testing.T) {
+	t.Run("When a write fails, it should leave the logging to the caller", func(t *testing.T) {
 		g := NewWithT(t)
 		g.Expect(client.IgnoreNotFound(annotate(ctx))).To(Succeed())
 		g.Expect(out.String()).To(BeEmpty())

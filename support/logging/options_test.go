@@ -31,15 +31,15 @@ func TestLevel(t *testing.T) {
 		args      []string
 		want      int
 	}{
-		{name: "When nothing is said, it should log changes", want: Changes},
-		{name: "When a flag says it, it should follow", args: []string{"--log-level=1"}, want: Writes},
-		{name: "When it is spelt as klog does, it should follow", args: []string{"--v=2"}, want: Reads},
-		{name: "When it is short, it should follow", args: []string{"-v", "2"}, want: Reads},
-		{name: "When the environment says it, it should follow", env: "1", want: Writes},
-		{name: "When both say it, it should follow the flag", env: "1", args: []string{"--log-level=2"}, want: Reads},
-		{name: "When the environment holds nonsense, it should log changes", env: "much", want: Changes},
-		{name: "When it is so much that bodies would be logged, it should log less", args: []string{"--v=10"}, want: MaxLevel},
-		{name: "When it is negative, it should log changes all the same", args: []string{"--log-level=-1"}, want: Changes},
+		{name: "When no level is set, it should log changes", want: Changes},
+		{name: "When --log-level is set, it should use that level", args: []string{"--log-level=1"}, want: Writes},
+		{name: "When the klog flag --v is set, it should use that level", args: []string{"--v=2"}, want: Reads},
+		{name: "When the short flag -v is set, it should use that level", args: []string{"-v", "2"}, want: Reads},
+		{name: "When the environment sets the level, it should use that level", env: "1", want: Writes},
+		{name: "When the flag and the environment differ, it should use the flag", env: "1", args: []string{"--log-level=2"}, want: Reads},
+		{name: "When the environment has an invalid level, it should log changes", env: "much", want: Changes},
+		{name: "When the level is high enough to log bodies, it should use a lower one", args: []string{"--v=10"}, want: MaxLevel},
+		{name: "When the level is negative, it should still log changes", args: []string{"--log-level=-1"}, want: Changes},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			t.Setenv(LevelEnv, tc.env)
@@ -56,7 +56,7 @@ func TestLevel(t *testing.T) {
 }
 
 func TestFormat(t *testing.T) {
-	t.Run("When it is JSON, a line should have a level that the flag knows, UTC, and durations that people read", func(t *testing.T) {
+	t.Run("When the format is JSON, it should write a known level, UTC and readable durations", func(t *testing.T) {
 		g := NewWithT(t)
 		var out bytes.Buffer
 		logger, err := parsed(t, "--log-level=2").logger(&out)
@@ -67,7 +67,7 @@ func TestFormat(t *testing.T) {
 		g.Expect(line).To(And(HaveKeyWithValue("level", "v2"), HaveKeyWithValue("msg", "Read from MAAS"),
 			HaveKeyWithValue("duration", "1.5s"), HaveKeyWithValue("ts", MatchRegexp(`^\d{4}-\d\d-\d\dT[\d:.]+Z$`))))
 	})
-	t.Run("When it is for a console, a line should be none of JSON", func(t *testing.T) {
+	t.Run("When the format is console, it should not write JSON", func(t *testing.T) {
 		g := NewWithT(t)
 		var out bytes.Buffer
 		logger, err := parsed(t, "--log-format=console").logger(&out)
@@ -75,7 +75,7 @@ func TestFormat(t *testing.T) {
 		logger.Error(errors.New("broken"), "Cannot")
 		g.Expect(out.String()).To(And(HavePrefix("20"), ContainSubstring("\terror\tCannot\t"), Not(ContainSubstring("goroutine"))))
 	})
-	t.Run("When it is unknown, it should say what is known", func(t *testing.T) {
+	t.Run("When the format is unknown, it should name the known formats", func(t *testing.T) {
 		_, err := parsed(t, "--log-format=xml").logger(&bytes.Buffer{})
 		NewWithT(t).Expect(err).To(MatchError(`--log-format is "xml": use json or console`))
 	})

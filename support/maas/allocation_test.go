@@ -47,17 +47,17 @@ func TestAllocationOf(t *testing.T) {
 		want        maas.Allocation
 		ok          bool
 	}{
-		"When MAAS puts its user before it, it should be found": {
+		"When MAAS puts the user name before the comment, it should find the allocation": {
 			"(alice) - for MaasMachine ns/m-1 (uid u-1, cluster c-1)", maas.Allocation{UID: "u-1", ClusterUID: "c-1"}, true},
-		"When the cluster is not known, the machine should be": {
+		"When the cluster UID is empty, it should find the machine UID": {
 			"(alice) - for MaasMachine ns/m-1 (uid u-1, cluster )", maas.Allocation{UID: "u-1"}, true},
-		"When there is no UID, it should be nobody's": {"for MaasMachine ns/m-1 (uid , cluster c-1)", maas.Allocation{}, false},
-		"When a person wrote a comment, it should be nobody's": {
+		"When the UID is empty, it should find no allocation": {"for MaasMachine ns/m-1 (uid , cluster c-1)", maas.Allocation{}, false},
+		"When a user wrote the comment, it should find no allocation": {
 			"(bob) - for MaasMachine upgrades (see the wiki)", maas.Allocation{}, false},
-		"When the text is cut off, it should be nobody's": {"for MaasMachine ns/m-1 (uid u-1, cluster c-", maas.Allocation{}, false},
-		"When the name has a space, it should be nobody's": {
+		"When the text is truncated, it should find no allocation": {"for MaasMachine ns/m-1 (uid u-1, cluster c-", maas.Allocation{}, false},
+		"When the name has a space, it should find no allocation": {
 			"for MaasMachine a b (uid u-1, cluster c-1)", maas.Allocation{}, false},
-		"When there is nothing, it should be nobody's": {"", maas.Allocation{}, false},
+		"When the text is empty, it should find no allocation": {"", maas.Allocation{}, false},
 	} {
 		t.Run(name, func(t *testing.T) {
 			got, ok := maas.AllocationOf(tc.description)

@@ -25,7 +25,7 @@ func TestStringMap(t *testing.T) {
 		`{"o": {"x": null}, "l": [1]}`: {"o": `{"x": null}`, "l": "[1]"},
 		`{"a": null}`:                  {"a": ""},
 	} {
-		t.Run("When MAAS prints "+text+", it should be kept", func(t *testing.T) {
+		t.Run("When MAAS returns "+text+", it should decode each value as a string", func(t *testing.T) {
 			got := maas.StringMap{"of": "before"}
 			if err := json.Unmarshal([]byte(text), &got); err != nil {
 				t.Fatal(err)
@@ -36,7 +36,7 @@ func TestStringMap(t *testing.T) {
 		})
 	}
 	for _, text := range []string{`[]`, `"x"`, `7`} {
-		t.Run("When MAAS prints "+text+", it should be an error", func(t *testing.T) {
+		t.Run("When MAAS returns "+text+", it should return an error", func(t *testing.T) {
 			var got maas.StringMap
 			NewWithT(t).Expect(json.Unmarshal([]byte(text), &got)).NotTo(Succeed())
 		})
@@ -54,7 +54,7 @@ func TestAddressesOfNames(t *testing.T) {
 // TestEmptyAnswers checks empty answers to power calls. MAAS sends them when there is nothing to change.
 func TestEmptyAnswers(t *testing.T) {
 	for name, answer := range map[string]http.HandlerFunc{"null": body("null"), "nothing": status(204)} {
-		t.Run("When the answer is "+name+", it should be no error", func(t *testing.T) {
+		t.Run("When the answer is "+name+", it should not return an error", func(t *testing.T) {
 			g := NewWithT(t)
 			var calls atomic.Int32
 			c := newClient(t, maas.Config{Endpoint: answers(t, &calls, answer)})
@@ -81,7 +81,7 @@ func TestBoundOfAnswers(t *testing.T) {
 	}{
 		"just fits": {int64(len(answer)), true}, "is a byte too long": {int64(len(answer)) - 1, false},
 	} {
-		t.Run("When an answer "+name+", it should be told", func(t *testing.T) {
+		t.Run("When an answer "+name+", it should enforce the size limit", func(t *testing.T) {
 			g := NewWithT(t)
 			var calls atomic.Int32
 			c := newClient(t, maas.Config{Endpoint: answers(t, &calls, body(answer)), MaxBody: tc.bound, Retry: maas.RetryPolicy{Attempts: -1}})
@@ -91,7 +91,7 @@ func TestBoundOfAnswers(t *testing.T) {
 			g.Expect(maas.IsUncertain(err)).To(BeTrue(), "too long or no machine: something was allocated: %v", err)
 		})
 	}
-	t.Run("When an error is longer than that, its status should count", func(t *testing.T) {
+	t.Run("When an error is longer than the limit, it should still report its status", func(t *testing.T) {
 		var calls atomic.Int32
 		c := newClient(t, maas.Config{Endpoint: answers(t, &calls, says(409, "text/plain", answer)), MaxBody: 5})
 		_, err := c.AllocateMachine(t.Context(), maas.AllocateRequest{})
@@ -103,10 +103,10 @@ func TestBoundOfAnswers(t *testing.T) {
 // text.
 func TestBoundsOfLists(t *testing.T) {
 	for name, answer := range map[string]string{
-		"a list of very many machines": "[" + strings.TrimSuffix(strings.Repeat("{},", 60_000), ",") + "]",
-		"a machine of many megabytes":  `{"system_id": "wq4h8c", "description": "` + strings.Repeat("x", 5<<20) + `"}`,
+		"a list of too many machines":    "[" + strings.TrimSuffix(strings.Repeat("{},", 60_000), ",") + "]",
+		"a machine of several megabytes": `{"system_id": "wq4h8c", "description": "` + strings.Repeat("x", 5<<20) + `"}`,
 	} {
-		t.Run("When MAAS answers "+name+", it should be told", func(t *testing.T) {
+		t.Run("When MAAS returns "+name+", it should return an error", func(t *testing.T) {
 			var calls atomic.Int32
 			c := newClient(t, maas.Config{Endpoint: answers(t, &calls, body(answer)), Retry: maas.RetryPolicy{Attempts: -1}})
 			var err error
@@ -118,7 +118,7 @@ func TestBoundsOfLists(t *testing.T) {
 			NewWithT(t).Expect(err).To(MatchError(ContainSubstring("larger than the client allows")))
 		})
 	}
-	t.Run("When MAAS answers a list of thousands of machines, it should be read", func(t *testing.T) {
+	t.Run("When MAAS returns thousands of machines, it should read the list", func(t *testing.T) {
 		g := NewWithT(t)
 		var calls atomic.Int32
 		one := `{"system_id": "wq4h8c", "description": "` + strings.Repeat("x", 15<<10) + `"}`
@@ -129,7 +129,7 @@ func TestBoundsOfLists(t *testing.T) {
 }
 
 func TestRaw(t *testing.T) {
-	t.Run("When it asks for what has no type, it should come as it is", func(t *testing.T) {
+	t.Run("When a caller uses Raw, it should return the answer unchanged", func(t *testing.T) {
 		g := NewWithT(t)
 		server := &transport{answers: []any{`{"b": 1,  "a": [2]}`}}
 		c := newClient(t, maas.Config{Endpoint: "https://maas/MAAS", Transport: server})
@@ -139,7 +139,7 @@ func TestRaw(t *testing.T) {
 		g.Expect(server.asked[0].URL.String()).To(Equal("https://maas/MAAS/api/2.0/fabrics/7/vlans/?name=a+b&name=c%26d"))
 	})
 	for _, path := range []string{"../../accounts/", "machines/../users/", "./machines/", "machines/..", "machines/."} {
-		t.Run("When a path leads elsewhere, as "+path+" does, nothing should be sent", func(t *testing.T) {
+		t.Run("When a path has dot segments, as "+path+" does, it should send nothing", func(t *testing.T) {
 			g := NewWithT(t)
 			server := &transport{answers: []any{"{}"}}
 			_, err := newClient(t, maas.Config{Endpoint: "https://maas/MAAS", Transport: server}).Raw(t.Context(), path, nil)
@@ -148,7 +148,7 @@ func TestRaw(t *testing.T) {
 		})
 	}
 	for _, id := range []string{".", ".."} {
-		t.Run("When a machine is called "+id+", nothing should be deleted", func(t *testing.T) {
+		t.Run("When the machine ID is "+id+", it should delete nothing", func(t *testing.T) {
 			g := NewWithT(t)
 			server := &transport{answers: []any{204}}
 			c := newClient(t, maas.Config{Endpoint: "https://maas/MAAS", Transport: server})

@@ -81,15 +81,15 @@ func TestRepeatedPosts(t *testing.T) {
 		sent    bool
 		fails   bool
 	}{
-		"When no connection came about, it should be repeated":            {[]any{errDial, errDial, machine}, 3, false, false},
-		"When the name was not found, it should be repeated":              {[]any{errName, machine}, 2, false, false},
-		"When no connection comes about at all, it should be certain":     {[]any{errDial}, 3, false, true},
-		"When the connection broke, it should not be repeated":            {[]any{errReset, machine}, 1, true, true},
-		"When only the last attempt was sent, it should be uncertain":     {[]any{errDial, errReset, machine}, 2, true, true},
-		"When MAAS limits the rate of calls, it should not be repeated":   {[]any{429, machine}, 1, false, true},
-		"When a proxy has no region to ask, it should not be repeated":    {[]any{503, machine}, 1, false, true},
-		"When the caller has given up, it should not be repeated":         {[]any{&net.OpError{Op: "dial", Err: context.Canceled}, machine}, 1, false, true},
-		"When a proxy lost the answer, it should be uncertain and remain": {[]any{502, machine}, 1, true, true},
+		"When no connection is established at first, it should retry":                      {[]any{errDial, errDial, machine}, 3, false, false},
+		"When the host name does not resolve at first, it should retry":                    {[]any{errName, machine}, 2, false, false},
+		"When every connection attempt fails, it should not return an uncertain error":     {[]any{errDial}, 3, false, true},
+		"When the connection breaks, it should not retry":                                  {[]any{errReset, machine}, 1, true, true},
+		"When only the last attempt was sent, it should return an uncertain error":         {[]any{errDial, errReset, machine}, 2, true, true},
+		"When MAAS limits the rate of calls, it should not retry":                          {[]any{429, machine}, 1, false, true},
+		"When a proxy has no region to forward to, it should not retry":                    {[]any{503, machine}, 1, false, true},
+		"When the caller has cancelled, it should not retry":                               {[]any{&net.OpError{Op: "dial", Err: context.Canceled}, machine}, 1, false, true},
+		"When a proxy loses the answer, it should return an uncertain error and not retry": {[]any{502, machine}, 1, true, true},
 	} {
 		t.Run(name, func(t *testing.T) {
 			g := NewWithT(t)
@@ -116,7 +116,7 @@ func TestDelays(t *testing.T) {
 	within := func(low, high time.Duration) OmegaMatcher {
 		return And(BeNumerically(">=", low), BeNumerically("<=", high))
 	}
-	t.Run("When a call is repeated, its delays should double and have jitter about their means", func(t *testing.T) {
+	t.Run("When a call is retried, its delays should double and have jitter around the mean", func(t *testing.T) {
 		g := NewWithT(t)
 		seen := map[time.Duration]bool{}
 		for range 20 {
@@ -129,23 +129,23 @@ func TestDelays(t *testing.T) {
 		}
 		g.Expect(len(seen)).To(BeNumerically(">", 1), "many clients must not come back at the same time")
 	})
-	t.Run("When they have grown, no delay should exceed the largest", func(t *testing.T) {
+	t.Run("When the delays have grown, none should exceed the maximum delay", func(t *testing.T) {
 		waited := delays(t, maas.RetryPolicy{Attempts: 8, BaseDelay: time.Second, MaxDelay: 2 * time.Second, Budget: time.Hour})
 		g := NewWithT(t)
 		g.Expect(waited).To(HaveLen(7))
 		g.Expect(waited).To(HaveEach(within(0, 2*time.Second)))
 		g.Expect(waited[6]).To(Equal(2 * time.Second))
 	})
-	t.Run("When the next attempt would come after the budget, it should end", func(t *testing.T) {
+	t.Run("When the next attempt would exceed the budget, it should stop", func(t *testing.T) {
 		NewWithT(t).Expect(delays(t, maas.RetryPolicy{Attempts: 9, BaseDelay: time.Hour, MaxDelay: time.Hour, Budget: time.Minute})).To(BeEmpty())
 	})
-	t.Run("When the policy is silent, it should try three times within its budget", func(t *testing.T) {
+	t.Run("When the policy is empty, it should try three times within its budget", func(t *testing.T) {
 		waited := delays(t, maas.RetryPolicy{Budget: time.Hour})
 		g := NewWithT(t)
 		g.Expect(waited).To(HaveLen(2))
 		g.Expect(waited[0]).To(within(250*time.Millisecond, 750*time.Millisecond))
 	})
-	t.Run("When MAAS asks for more than the delay and less than the budget, it should be given it", func(t *testing.T) {
+	t.Run("When Retry-After exceeds the delay but not the budget, it should wait that long", func(t *testing.T) {
 		g := NewWithT(t)
 		var calls atomic.Int32
 		waits := &over{}
@@ -154,7 +154,7 @@ func TestDelays(t *testing.T) {
 		g.Expect(err).NotTo(HaveOccurred())
 		g.Expect(waits.waited).To(Equal([]time.Duration{5 * time.Second}))
 	})
-	t.Run("When the caller gives up while it waits, it should end with what MAAS said", func(t *testing.T) {
+	t.Run("When the caller cancels during a delay, it should return the last error of MAAS", func(t *testing.T) {
 		g := NewWithT(t)
 		still := clocktesting.NewFakeClock(time.Now())
 		server := &transport{answers: []any{503, "[]"}}
@@ -176,7 +176,7 @@ func TestDelays(t *testing.T) {
 
 // TestRateLimit checks that the longest delay of several rate-limit answers applies, whichever call received it.
 func TestRateLimit(t *testing.T) {
-	t.Run("When MAAS does not say how long, the next call should be sent", func(t *testing.T) {
+	t.Run("When MAAS sends no Retry-After, it should send the next call", func(t *testing.T) {
 		g := NewWithT(t)
 		server := &transport{answers: []any{429, "[]"}}
 		c := newClient(t, maas.Config{Endpoint: "https://maas/MAAS", Transport: server, Retry: maas.RetryPolicy{Attempts: -1}})
@@ -185,7 +185,7 @@ func TestRateLimit(t *testing.T) {
 		_, err = c.ListZones(t.Context())
 		g.Expect(err).NotTo(HaveOccurred())
 	})
-	t.Run("When a call that was under way is told a shorter time, the longer one should stand", func(t *testing.T) {
+	t.Run("When a concurrent call gets a shorter Retry-After, it should keep the longer one", func(t *testing.T) {
 		g := NewWithT(t)
 		var calls atomic.Int32
 		still := clocktesting.NewFakeClock(time.Now())
@@ -215,17 +215,17 @@ func TestDeadlines(t *testing.T) {
 		call func(context.Context, *maas.Client) error
 		want time.Duration
 	}{
-		"a read":                   {requests()["GET machines/w/ "], 7 * time.Second},
-		"a change":                 {requests()["PUT machines/w/ swap_size=0"], 11 * time.Second},
-		"a removal":                {requests()["DELETE machines/w/ "], 11 * time.Second},
-		"a list of machines":       {list(maas.MachineFilter{Zones: []string{"z"}}), 21 * time.Second},
-		"a list of named machines": {list(maas.MachineFilter{SystemIDs: []string{"w"}}), 7 * time.Second},
-		"a list by allocation":     {list(maas.MachineFilter{AgentNames: []string{"k"}}), 7 * time.Second},
-		"a VM that is made": {only(func(ctx context.Context, c *maas.Client) (*maas.Machine, error) {
+		"a read":               {requests()["GET machines/w/ "], 7 * time.Second},
+		"a change":             {requests()["PUT machines/w/ swap_size=0"], 11 * time.Second},
+		"a removal":            {requests()["DELETE machines/w/ "], 11 * time.Second},
+		"a list of machines":   {list(maas.MachineFilter{Zones: []string{"z"}}), 21 * time.Second},
+		"a list by system ID":  {list(maas.MachineFilter{SystemIDs: []string{"w"}}), 7 * time.Second},
+		"a list by allocation": {list(maas.MachineFilter{AgentNames: []string{"k"}}), 7 * time.Second},
+		"a VM creation": {only(func(ctx context.Context, c *maas.Client) (*maas.Machine, error) {
 			return c.ComposeMachine(ctx, 7, maas.ComposeRequest{})
 		}), 130 * time.Second},
 	} {
-		t.Run("When the call is "+name+", it should have its own time", func(t *testing.T) {
+		t.Run("When the call is "+name+", it should have the matching timeout", func(t *testing.T) {
 			server := &transport{answers: []any{409}}
 			c := newClient(t, maas.Config{Endpoint: "https://maas/MAAS", Transport: server, ReadTimeout: 7 * time.Second, WriteTimeout: 11 * time.Second})
 			start := time.Now()

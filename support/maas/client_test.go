@@ -152,9 +152,9 @@ func TestWrongKeyIsNotPrinted(t *testing.T) {
 	}
 	endpoint := simtest.Listen(t, s)
 	for name, tc := range map[string]struct{ key, want string }{
-		"When the consumer is unknown, it should say that the key is":         {"otherconsumer:tokenkey01:tokensecret", "does not know the API key"},
-		"When the token is unknown, it should say so":                         {"consumerkey:othertoken:tokensecret", "does not know the token"},
-		"When the secret is wrong, it should not repeat the one MAAS expects": {"consumerkey:tokenkey01:othersecret", "secret part of the API key is wrong"},
+		"When the consumer is unknown, it should report that the API key is unknown": {"otherconsumer:tokenkey01:tokensecret", "does not know the API key"},
+		"When the token is unknown, it should report that":                           {"consumerkey:othertoken:tokensecret", "does not know the token"},
+		"When the secret is wrong, it should not print the secret that MAAS expects": {"consumerkey:tokenkey01:othersecret", "secret part of the API key is wrong"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			g := NewWithT(t)

@@ -14,13 +14,13 @@ import (
 
 func TestEndpoint(t *testing.T) {
 	for name, tc := range map[string]struct{ endpoint, want, fails string }{
-		"When it ends in /MAAS, it should add the API":          {"http://h:5240/MAAS", "http://h:5240/MAAS/api/2.0/", ""},
-		"When it ends in a slash, it should not double it":      {"http://h:5240/MAAS/", "http://h:5240/MAAS/api/2.0/", ""},
-		"When it names the API, it should take it as it is":     {"https://h/MAAS/api/2.0/", "https://h/MAAS/api/2.0/", ""},
-		"When it is empty, it should say what one looks like":   {" ", "", "endpoint is empty"},
-		"When it has no scheme, it should refuse it":            {"maas.example.com/MAAS", "", "not an http or https URL"},
-		"When it has a user, it should refuse and not print it": {"http://admin:hunter2@h/MAAS", "", "holds a user"},
-		"When it can't be parsed, it should not repeat it":      {"http://admin:hunter2@h:port/MAAS", "", "not a URL"},
+		"When the endpoint ends in /MAAS, it should append the API path":           {"http://h:5240/MAAS", "http://h:5240/MAAS/api/2.0/", ""},
+		"When the endpoint ends in a slash, it should not double it":               {"http://h:5240/MAAS/", "http://h:5240/MAAS/api/2.0/", ""},
+		"When the endpoint has the API path, it should not change it":              {"https://h/MAAS/api/2.0/", "https://h/MAAS/api/2.0/", ""},
+		"When the endpoint is empty, it should show an example":                    {" ", "", "endpoint is empty"},
+		"When the endpoint has no scheme, it should return an error":               {"maas.example.com/MAAS", "", "not an http or https URL"},
+		"When the endpoint has a user, it should return an error and not print it": {"http://admin:hunter2@h/MAAS", "", "holds a user"},
+		"When the endpoint cannot be parsed, it should not print it":               {"http://admin:hunter2@h:port/MAAS", "", "not a URL"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			g := NewWithT(t)
@@ -42,17 +42,17 @@ func TestConfigFromSecret(t *testing.T) {
 		want  maas.Config
 		fails string
 	}{
-		"When it has our keys, it should read them": {
+		"When the Secret has our keys, it should read them": {
 			data: map[string]string{"MAAS_ENDPOINT": "http://h/MAAS\n", "MAAS_API_KEY": " a:b:c\n", "MAAS_CA_BUNDLE": "pem"},
 			want: maas.Config{Endpoint: "http://h/MAAS", APIKey: "a:b:c", CABundle: []byte("pem")},
 		},
-		"When it has the other spelling, it should read that": {
+		"When the Secret uses the other spelling of the keys, it should read them": {
 			data: map[string]string{"maas-server-url": "http://h/MAAS", "maas-api-key": "a:b:c"},
 			want: maas.Config{Endpoint: "http://h/MAAS", APIKey: "a:b:c", CABundle: []byte{}},
 		},
-		"When keys are missing, it should name them":         {data: nil, fails: "lacks MAAS_ENDPOINT and MAAS_API_KEY"},
-		"When the key is malformed, it should not repeat it": {data: map[string]string{"MAAS_ENDPOINT": "http://h/MAAS", "MAAS_API_KEY": "hunter2"}, fails: "MAAS_API_KEY: the MAAS API key has 1 parts"},
-		"When the endpoint is malformed, it should name it":  {data: map[string]string{"MAAS_ENDPOINT": "h", "MAAS_API_KEY": "a:b:c"}, fails: "MAAS_ENDPOINT: "},
+		"When keys are missing, it should name them":                           {data: nil, fails: "lacks MAAS_ENDPOINT and MAAS_API_KEY"},
+		"When the API key is malformed, it should not print it":                {data: map[string]string{"MAAS_ENDPOINT": "http://h/MAAS", "MAAS_API_KEY": "hunter2"}, fails: "MAAS_API_KEY: the MAAS API key has 1 parts"},
+		"When the endpoint is malformed, it should name its key in the Secret": {data: map[string]string{"MAAS_ENDPOINT": "h", "MAAS_API_KEY": "a:b:c"}, fails: "MAAS_ENDPOINT: "},
 	} {
 		t.Run(name, func(t *testing.T) {
 			g := NewWithT(t)

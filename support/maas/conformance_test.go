@@ -25,7 +25,7 @@ func region(t *testing.T, version, user string) *maas.Client {
 
 func TestConformance(t *testing.T) {
 	for _, version := range []string{"3.2", "3.4", "3.5", "3.6", "3.7", "main"} {
-		t.Run("When the region is "+version+" a plain user's machine should live and go", func(t *testing.T) {
+		t.Run("When the MAAS version is "+version+", it should run the complete lifecycle of a regular user's machine", func(t *testing.T) {
 			g := NewWithT(t)
 			c, ctx := region(t, version, "alice"), t.Context()
 			user, err := c.WhoAmI(ctx)

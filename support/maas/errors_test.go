@@ -56,9 +56,9 @@ func TestKindsOfErrors(t *testing.T) {
 		"504":                     {says(504, "text/plain", "no"), []string{"unavailable", "uncertain"}},
 		"a lost connection":       {drop, []string{"unreachable", "uncertain"}},
 		"a page":                  {says(404, "text/html", "<p>"), []string{"unreachable"}},
-		"a page of success":       {says(200, "text/html", "<p>"), []string{"unreachable", "uncertain"}},
+		"a page with status 200":  {says(200, "text/html", "<p>"), []string{"unreachable", "uncertain"}},
 	} {
-		t.Run("When the answer is "+name+", it should be of its kinds and no others", func(t *testing.T) {
+		t.Run("When the answer is "+name+", it should match only the expected error kinds", func(t *testing.T) {
 			err := refusal(t, tc.answer)
 			want := map[string]bool{}
 			for _, kind := range tc.want {
@@ -86,20 +86,20 @@ func TestWordsOfErrors(t *testing.T) {
 		answer http.HandlerFunc
 		want   string
 	}{
-		"When MAAS gives its reason, it should be repeated":             {says(409, text, " Machine is busy.\n"), "cannot deploy machine wq4h8c: Machine is busy. (HTTP 409)"},
-		"When MAAS forbids in silence, it should say what that means":   {says(403, text, ""), "it belongs"},
-		"When MAAS is silent, it should name the status":                {says(410, text, ""), "cannot deploy machine wq4h8c: MAAS says Gone (HTTP 410)"},
-		"When nobody knows the status, it should say so":                {says(599, text, ""), "cannot deploy machine wq4h8c: MAAS gives no reason (HTTP 599)"},
-		"When an object is empty, it should be repeated":                {says(400, text, "{}"), "cannot deploy machine wq4h8c: {} (HTTP 400)"},
-		"When a list is empty, it should be repeated":                   {says(400, text, "[]"), "cannot deploy machine wq4h8c: [] (HTTP 400)"},
-		"When a field holds what is no text, it should be repeated":     {says(400, text, `{"mem": {"least": 5}}`), `cannot deploy machine wq4h8c: mem: {"least": 5} (HTTP 400)`},
-		"When a list holds what is no text, it should be repeated":      {says(400, text, `[1]`), `cannot deploy machine wq4h8c: [1] (HTTP 400)`},
-		"When text is called a page and is none, it should be repeated": {says(500, "text/html", "database is locked"), "database is locked (HTTP 500)"},
-		"When the clocks differ, it should say by what":                 {says(401, text, "Authorization Error: 'Expired timestamp: given 1 and now 2'"), "the clocks of MAAS and of this host differ by more than five minutes (HTTP 401)"},
-		"When a nonce was used, it should say so":                       {says(401, text, "Authorization Error: 'Nonce already used: 1'"), "its nonce was used before (HTTP 401)"},
-		"When a 401 says nothing, it should be about the key":           {says(401, text, ""), "cannot deploy machine wq4h8c: MAAS refuses the API key (HTTP 401)"},
-		"When a 401 says what is not known, it should not be repeated":  {says(401, text, "Expected &word"), "cannot deploy machine wq4h8c: MAAS refuses the API key (HTTP 401)"},
-		"When a refusal breaks off, its status should count": {func(w http.ResponseWriter, _ *http.Request) {
+		"When MAAS gives a reason, it should print it":                               {says(409, text, " Machine is busy.\n"), "cannot deploy machine wq4h8c: Machine is busy. (HTTP 409)"},
+		"When MAAS returns 403 without a reason, it should explain what that means":  {says(403, text, ""), "it belongs"},
+		"When MAAS gives no reason, it should name the status":                       {says(410, text, ""), "cannot deploy machine wq4h8c: MAAS says Gone (HTTP 410)"},
+		"When the status is unknown, it should report that MAAS gives no reason":     {says(599, text, ""), "cannot deploy machine wq4h8c: MAAS gives no reason (HTTP 599)"},
+		"When the answer is an empty object, it should print it":                     {says(400, text, "{}"), "cannot deploy machine wq4h8c: {} (HTTP 400)"},
+		"When the answer is an empty list, it should print it":                       {says(400, text, "[]"), "cannot deploy machine wq4h8c: [] (HTTP 400)"},
+		"When a field is not a string, it should print it":                           {says(400, text, `{"mem": {"least": 5}}`), `cannot deploy machine wq4h8c: mem: {"least": 5} (HTTP 400)`},
+		"When a list item is not a string, it should print the list":                 {says(400, text, `[1]`), `cannot deploy machine wq4h8c: [1] (HTTP 400)`},
+		"When plain text has the media type of a page, it should print it":           {says(500, "text/html", "database is locked"), "database is locked (HTTP 500)"},
+		"When the clocks differ, it should report by how much":                       {says(401, text, "Authorization Error: 'Expired timestamp: given 1 and now 2'"), "the clocks of MAAS and of this host differ by more than five minutes (HTTP 401)"},
+		"When a nonce was used already, it should report that":                       {says(401, text, "Authorization Error: 'Nonce already used: 1'"), "its nonce was used before (HTTP 401)"},
+		"When a 401 gives no reason, it should report that MAAS refuses the API key": {says(401, text, ""), "cannot deploy machine wq4h8c: MAAS refuses the API key (HTTP 401)"},
+		"When a 401 gives an unknown reason, it should not print it":                 {says(401, text, "Expected &word"), "cannot deploy machine wq4h8c: MAAS refuses the API key (HTTP 401)"},
+		"When an error answer breaks off, it should report its status": {func(w http.ResponseWriter, _ *http.Request) {
 			w.Header().Set("Content-Length", "1000")
 			w.WriteHeader(http.StatusConflict)
 			_, _ = w.Write([]byte("half of"))
@@ -132,11 +132,11 @@ func TestFieldMessages(t *testing.T) {
 // limits.
 func TestLongErrors(t *testing.T) {
 	for name, text := range map[string]string{
-		"it is one text":           strings.Repeat("an image, ", 30_000),
-		"it is of one field":       `{"distro_series": ["` + strings.Repeat("an image, ", 1_000) + `"]}`,
-		"it is cut in a character": strings.Repeat("x", 1_999) + strings.Repeat("é", 1_000),
+		"the message is one text":            strings.Repeat("an image, ", 30_000),
+		"the message belongs to one field":   `{"distro_series": ["` + strings.Repeat("an image, ", 1_000) + `"]}`,
+		"the limit falls inside a character": strings.Repeat("x", 1_999) + strings.Repeat("é", 1_000),
 	} {
-		t.Run("When "+name+", it should be cut where a character ends", func(t *testing.T) {
+		t.Run("When "+name+", it should be truncated at the end of a character", func(t *testing.T) {
 			g := NewWithT(t)
 			err := refusal(t, says(400, "text/plain; charset=utf-8", text))
 			g.Expect(len(err.Error())).To(And(BeNumerically(">", 1_990), BeNumerically("<", 2_200)))
@@ -147,7 +147,7 @@ func TestLongErrors(t *testing.T) {
 			}
 		})
 	}
-	t.Run("When it just fits, it should be whole", func(t *testing.T) {
+	t.Run("When the message just fits, it should not be truncated", func(t *testing.T) {
 		NewWithT(t).Expect(refusal(t, says(400, "text/plain", strings.Repeat("x", 2_000)))).To(MatchError(ContainSubstring(" " + strings.Repeat("x", 2_000) + " (HTTP")))
 	})
 }
@@ -160,7 +160,7 @@ func TestRetryAfterIsRead(t *testing.T) {
 		at.Add(48 * time.Hour).Format(http.TimeFormat):   time.Hour,
 		at.Add(-time.Minute).Format(http.TimeFormat):     0,
 	} {
-		t.Run("When a proxy says "+header+", it should be "+want.String(), func(t *testing.T) {
+		t.Run("When a proxy sends Retry-After: "+header+", it should return "+want.String(), func(t *testing.T) {
 			var calls atomic.Int32
 			c := newClient(t, maas.Config{Clock: clocktesting.NewFakeClock(at), Retry: maas.RetryPolicy{Attempts: -1},
 				Endpoint: answers(t, &calls, status(503, "Retry-After", header))})

@@ -29,17 +29,17 @@ func TestChangesAreLogged(t *testing.T) {
 		answer any
 		want   []string
 	}{
-		"When a machine changes, it should be named": {"POST machines/w/?op=deploy register_vmhost=true", `{"system_id": "w", "hostname": "keen-crow"}`,
+		"When a machine changes, it should log its ID and name": {"POST machines/w/?op=deploy register_vmhost=true", `{"system_id": "w", "hostname": "keen-crow"}`,
 			[]string{`"Changed MAAS"`, `"operation"="machines.deploy"`, `"code"=200`, `"systemID"="w"`, `"hostname"="keen-crow"`}},
-		"When MAAS chooses a machine, it should be named": {"POST machines/?op=allocate ", `{"system_id": "w7", "hostname": "keen-crow"}`,
+		"When MAAS chooses a machine, it should log its ID and name": {"POST machines/?op=allocate ", `{"system_id": "w7", "hostname": "keen-crow"}`,
 			[]string{`"Changed MAAS"`, `"systemID"="w7"`, `"hostname"="keen-crow"`}},
-		"When the answer is empty, the machine of the call should be named": {"POST machines/w/?op=power_on comment=c", "null",
+		"When the answer is empty, it should log the machine in the request": {"POST machines/w/?op=power_on comment=c", "null",
 			[]string{`"Changed MAAS"`, `"systemID"="w"`}},
-		"When what changes is no machine, it should name none": {"POST dnsresources/ fqdn=a.b&address_ttl=10&ip_addresses=", "{}",
+		"When the changed object is not a machine, it should log no machine": {"POST dnsresources/ fqdn=a.b&address_ttl=10&ip_addresses=", "{}",
 			[]string{`"Changed MAAS"`, `"operation"="dnsresources.create"`}},
-		"When MAAS refuses, it should say why": {"POST machines/w/?op=abort comment=c", 409,
+		"When MAAS refuses a change, it should log the reason": {"POST machines/w/?op=abort comment=c", 409,
 			[]string{`"MAAS did not make a change"`, `"systemID"="w"`, `"code"=409`, `"error"="cannot abort machine w: MAAS says Conflict (HTTP 409)"`}},
-		"When no answer comes, it should say so": {"DELETE machines/w/ ", errReset,
+		"When MAAS does not answer, it should log that": {"DELETE machines/w/ ", errReset,
 			[]string{`"MAAS did not make a change"`, `"code"=0`, "connection reset by peer"}},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -68,7 +68,7 @@ func TestLogsNameMachines(t *testing.T) {
 		if !strings.Contains(request, " machines/w/") && !strings.Contains(request, " nodes/w/") {
 			continue
 		}
-		t.Run("When the call is "+request+", it should be named", func(t *testing.T) {
+		t.Run("When the call is "+request+", it should log the machine's system ID", func(t *testing.T) {
 			ctx, lines := logged(t, logging.MaxLevel)
 			g := NewWithT(t)
 			g.Expect(call(ctx, newClient(t, maas.Config{Endpoint: "https://maas/MAAS", Transport: &transport{answers: []any{409}}}))).NotTo(Succeed())
@@ -103,15 +103,15 @@ func TestReadsAreLoggedWhenTheyChange(t *testing.T) {
 		answers []any
 		want    []string
 	}{
-		"When all is well, it should be silent":                        {[]any{machine, machine}, nil},
-		"When MAAS is down and comes back, it should be said once":     {[]any{errReset, errReset, errReset, machine, machine}, []string{ill, well}},
-		"When it goes down again, it should be said again":             {[]any{errReset, machine, errReset}, []string{ill, well, ill}},
-		"When it fails in another way, it should be news":              {[]any{errReset, 503, 503, 500, machine}, []string{ill, ill, ill, well}},
-		"When it refuses the key, it should be news":                   {[]any{401, 401, machine}, []string{ill, well}},
-		"When it limits the rate of calls, it should be news":          {[]any{429, 429, machine}, []string{ill, well}},
-		"When the answer is of something else, it should be news":      {[]any{"<html>", "<html>", machine}, []string{ill, well}},
-		"When it lacks one object, that should be no news":             {[]any{409, 403, 404, 410}, nil},
-		"When it was down and lacks one object, it is there all right": {[]any{503, 409, 409}, []string{ill, well}},
+		"When all reads succeed, it should log nothing":                                        {[]any{machine, machine}, nil},
+		"When MAAS fails and recovers, it should log each once":                                {[]any{errReset, errReset, errReset, machine, machine}, []string{ill, well}},
+		"When MAAS fails again, it should log that again":                                      {[]any{errReset, machine, errReset}, []string{ill, well, ill}},
+		"When MAAS fails in another way, it should log that":                                   {[]any{errReset, 503, 503, 500, machine}, []string{ill, ill, ill, well}},
+		"When MAAS refuses the API key, it should log that":                                    {[]any{401, 401, machine}, []string{ill, well}},
+		"When MAAS limits the rate of calls, it should log that":                               {[]any{429, 429, machine}, []string{ill, well}},
+		"When the answer is not from MAAS, it should log that":                                 {[]any{"<html>", "<html>", machine}, []string{ill, well}},
+		"When MAAS refuses single objects, it should log nothing":                              {[]any{409, 403, 404, 410}, nil},
+		"When MAAS fails and then refuses single objects, it should log that it has recovered": {[]any{503, 409, 409}, []string{ill, well}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			g := NewWithT(t)
@@ -126,7 +126,7 @@ func TestReadsAreLoggedWhenTheyChange(t *testing.T) {
 			}
 		})
 	}
-	t.Run("When one kind of call fails and another does not, each should have its own story", func(t *testing.T) {
+	t.Run("When one kind of call fails and another succeeds, it should log each separately", func(t *testing.T) {
 		g := NewWithT(t)
 		ctx, lines := logged(t, logging.Changes)
 		server := &transport{answers: []any{503, "[]", 503}}
@@ -139,7 +139,7 @@ func TestReadsAreLoggedWhenTheyChange(t *testing.T) {
 		g.Expect(err).To(HaveOccurred())
 		g.Expect(*lines).To(ConsistOf(ContainSubstring("machines.get")))
 	})
-	t.Run("When somebody wants to see reads, each should be there, those that fail too", func(t *testing.T) {
+	t.Run("When reads are logged, it should log each attempt, including failures", func(t *testing.T) {
 		g := NewWithT(t)
 		ctx, lines := logged(t, logging.Reads)
 		c := newClient(t, maas.Config{Endpoint: "https://maas/MAAS", Transport: &transport{answers: []any{503}}})

@@ -38,7 +38,7 @@ func operationOf(request string) string {
 // TestOperations checks that metrics have the operation of each request, and that errors name the object.
 func TestOperations(t *testing.T) {
 	for request, call := range requests() {
-		t.Run("When MAAS refuses "+request+", it should be said of what", func(t *testing.T) {
+		t.Run("When MAAS refuses "+request+", it should name the operation and the object", func(t *testing.T) {
 			g := NewWithT(t)
 			var calls atomic.Int32
 			counted := maas.NewMetrics(prometheus.NewRegistry())
@@ -81,7 +81,7 @@ func TestObjectsWithoutIDAreNamed(t *testing.T) {
 		"POST machines/w/?op=mark_broken comment=fan":              "cannot mark as broken machine w: ",
 		"POST machines/w/?op=power_on comment=c":                   "cannot power on machine w: ",
 	} {
-		t.Run("When MAAS refuses "+request+", it should be named", func(t *testing.T) {
+		t.Run("When MAAS refuses "+request+", it should name the object", func(t *testing.T) {
 			var calls atomic.Int32
 			c := newClient(t, maas.Config{Endpoint: answers(t, &calls, says(409, "text/plain", "No."))})
 			NewWithT(t).Expect(requests()[request](t.Context(), c)).To(MatchError(HavePrefix(want)))

@@ -16,14 +16,14 @@ func TestProviderID(t *testing.T) {
 		want maas.ProviderID
 		ok   bool
 	}{
-		"When it is a machine's it should be read":                      {"maas:///az1/wq4h8c", maas.ProviderID{Zone: "az1", SystemID: "wq4h8c"}, true},
-		"When it is a virtual machine's it should be read":              {"maas-lxd:///az1/wq4h8c", maas.ProviderID{Zone: "az1", SystemID: "wq4h8c", LXD: true}, true},
-		"When the zone is empty it should be read":                      {"maas:////wq4h8c", maas.ProviderID{SystemID: "wq4h8c"}, true},
-		"When it is of another cloud its last part should be all":       {"aws:///eu-1a/i-1", maas.ProviderID{SystemID: "i-1"}, false},
-		"When it is a system id it should be taken as one":              {"wq4h8c", maas.ProviderID{SystemID: "wq4h8c"}, false},
-		"When there is no zone it should not pass for one of ours":      {"maas:///wq4h8c", maas.ProviderID{SystemID: "wq4h8c"}, false},
-		"When it is empty there should be nothing":                      {"", maas.ProviderID{}, false},
-		"When it ends early it should not name a machine of our making": {"maas-lxd:///az1/", maas.ProviderID{}, false},
+		"When the ID is that of a machine, it should be parsed":                             {"maas:///az1/wq4h8c", maas.ProviderID{Zone: "az1", SystemID: "wq4h8c"}, true},
+		"When the ID is that of a virtual machine, it should be parsed":                     {"maas-lxd:///az1/wq4h8c", maas.ProviderID{Zone: "az1", SystemID: "wq4h8c", LXD: true}, true},
+		"When the zone is empty, it should be parsed":                                       {"maas:////wq4h8c", maas.ProviderID{SystemID: "wq4h8c"}, true},
+		"When the ID is that of another cloud, it should return the last part as system ID": {"aws:///eu-1a/i-1", maas.ProviderID{SystemID: "i-1"}, false},
+		"When the ID is a bare system ID, it should return it":                              {"wq4h8c", maas.ProviderID{SystemID: "wq4h8c"}, false},
+		"When the ID has no zone, it should not be recognized as ours":                      {"maas:///wq4h8c", maas.ProviderID{SystemID: "wq4h8c"}, false},
+		"When the ID is empty, it should return nothing":                                    {"", maas.ProviderID{}, false},
+		"When the ID has no system ID, it should name no machine":                           {"maas-lxd:///az1/", maas.ProviderID{}, false},
 	} {
 		t.Run(name, func(t *testing.T) {
 			got, ok := maas.ParseProviderID(tc.text)

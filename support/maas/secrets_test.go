@@ -23,13 +23,13 @@ func TestEchoedKeyIsHidden(t *testing.T) {
 		code        int
 		media, text string
 	}{
-		"a text":              {400, "text/plain", "bad header: oauth_token=tokenkey01, oauth_signature=&tokensecret, consumerkey"},
-		"fields":              {400, "application/json", `{"tokenkey": ["tokenkey01"], "__all__": "tokensecret for consumerkey"}`},
-		"a list":              {409, "application/json", `["tokensecret", "tokenkey01 consumerkey"]`},
-		"a page of a proxy":   {404, "text/plain", "no route for tokensecret, tokenkey01, consumerkey"},
-		"a list that is none": {404, "text/plain", "Unknown API endpoint: tokensecret tokenkey01 consumerkey"},
+		"a text":                              {400, "text/plain", "bad header: oauth_token=tokenkey01, oauth_signature=&tokensecret, consumerkey"},
+		"fields":                              {400, "application/json", `{"tokenkey": ["tokenkey01"], "__all__": "tokensecret for consumerkey"}`},
+		"a list":                              {409, "application/json", `["tokensecret", "tokenkey01 consumerkey"]`},
+		"a page of a proxy":                   {404, "text/plain", "no route for tokensecret, tokenkey01, consumerkey"},
+		"a message about an unknown endpoint": {404, "text/plain", "Unknown API endpoint: tokensecret tokenkey01 consumerkey"},
 	} {
-		t.Run("When the key comes back in "+name+", it should not go on", func(t *testing.T) {
+		t.Run("When the server repeats the key in "+name+", it should hide it", func(t *testing.T) {
 			g := NewWithT(t)
 			var calls atomic.Int32
 			c := newClient(t, maas.Config{Endpoint: answers(t, &calls, says(tc.code, tc.media, tc.text))})
@@ -44,7 +44,7 @@ func TestEchoedKeyIsHidden(t *testing.T) {
 			}
 		})
 	}
-	t.Run("When a part of the key is a short word, the text should stay", func(t *testing.T) {
+	t.Run("When a part of the key is a short word, it should not hide that word", func(t *testing.T) {
 		var calls atomic.Int32
 		c := newClient(t, maas.Config{APIKey: "a:zone1:secret", Endpoint: answers(t, &calls, says(400, "text/plain", "a zone1 has no machine, secret"))})
 		err := requests()["GET machines/w/ "](t.Context(), c)
@@ -67,7 +67,7 @@ func TestClientPrintsNoKey(t *testing.T) {
 }
 
 func TestSignatures(t *testing.T) {
-	t.Run("When a call is repeated, each attempt should be signed anew", func(t *testing.T) {
+	t.Run("When a call is retried, it should sign each attempt again", func(t *testing.T) {
 		g := NewWithT(t)
 		server := &transport{answers: []any{503}}
 		c := newClient(t, maas.Config{Endpoint: "https://maas/MAAS", Transport: server, UserAgent: "provider/1"})
@@ -83,7 +83,7 @@ func TestSignatures(t *testing.T) {
 		}
 		g.Expect(seen).To(HaveLen(3), "MAAS refuses a nonce that it has seen")
 	})
-	t.Run("When a call is signed, it should be with the time of its sending", func(t *testing.T) {
+	t.Run("When a call is signed, it should use the current time", func(t *testing.T) {
 		g := NewWithT(t)
 		at := clocktesting.NewFakeClock(time.Unix(1_700_000_000, 0))
 		server := &transport{answers: []any{"[]"}}
@@ -95,7 +95,7 @@ func TestSignatures(t *testing.T) {
 			at.Step(time.Minute)
 		}
 	})
-	t.Run("When the key has signs of its own, they should arrive", func(t *testing.T) {
+	t.Run("When the key has special characters, it should encode them", func(t *testing.T) {
 		g := NewWithT(t)
 		server := &transport{answers: []any{"[]"}}
 		c := newClient(t, maas.Config{Endpoint: "https://maas/MAAS", Transport: server, APIKey: `co"n:to,k:s e+c/r&t`})
@@ -108,12 +108,12 @@ func TestSignatures(t *testing.T) {
 
 func TestAPIKey(t *testing.T) {
 	for name, tc := range map[string]struct{ key, fails string }{
-		"When it is empty, it should say what one looks like": {" \n", "the MAAS API key is empty"},
-		"When the consumer is missing, it should be refused":  {":hunter2:c", "has 3 parts"},
-		"When the token is missing, it should be refused":     {"hunter2::c", "has 3 parts"},
-		"When the secret is missing, it should be refused":    {"hunter2:b:", "has 3 parts"},
-		"When there is a part too many, it should be refused": {"a:b:c:hunter2", "has 4 parts"},
-		"When a line ends it, that should not count":          {" a:b:c\n", ""},
+		"When the API key is empty, it should show an example":             {" \n", "the MAAS API key is empty"},
+		"When the consumer is missing, it should return an error":          {":hunter2:c", "has 3 parts"},
+		"When the token is missing, it should return an error":             {"hunter2::c", "has 3 parts"},
+		"When the secret is missing, it should return an error":            {"hunter2:b:", "has 3 parts"},
+		"When the API key has an extra part, it should return an error":    {"a:b:c:hunter2", "has 4 parts"},
+		"When the API key ends in a newline, it should ignore the newline": {" a:b:c\n", ""},
 	} {
 		t.Run(name, func(t *testing.T) {
 			g := NewWithT(t)
@@ -134,7 +134,7 @@ func TestPlainHTTP(t *testing.T) {
 		// PlainHTTP is empty for invalid endpoints: NewClient reports them.
 		"maas": false, "": false,
 	} {
-		t.Run("When the endpoint is "+endpoint+", it should be told whether the key goes in the clear", func(t *testing.T) {
+		t.Run("When the endpoint is "+endpoint+", it should report whether the key is sent in plain text", func(t *testing.T) {
 			g := NewWithT(t)
 			g.Expect(maas.PlainHTTP(endpoint) != "").To(Equal(plain))
 			if c, err := maas.NewClient(maas.Config{Endpoint: endpoint, APIKey: key}); err == nil {

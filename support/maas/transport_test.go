@@ -71,15 +71,15 @@ func TestRetries(t *testing.T) {
 		calls    int32
 		fails    bool
 	}{
-		"When a read meets 503 and 502, it should be repeated":           {read, []http.HandlerFunc{status(503), status(502), good}, 3, false},
-		"When a read meets 429, it should be repeated":                   {read, []http.HandlerFunc{status(429, "Retry-After", "1"), good}, 2, false},
-		"When a read loses its connection, it should be repeated":        {read, []http.HandlerFunc{drop, good}, 2, false},
-		"When an answer breaks off, it should be repeated":               {read, []http.HandlerFunc{breakOff, good}, 2, false},
-		"When a read meets 503 for ever, it should end after three":      {read, []http.HandlerFunc{status(503)}, 3, true},
-		"When a read meets 500, it should not be repeated":               {read, []http.HandlerFunc{status(500), good}, 1, true},
-		"When an allocation meets 503, it should not be repeated":        {write, []http.HandlerFunc{status(503), good}, 1, true},
-		"When an allocation loses its answer, it should not be repeated": {write, []http.HandlerFunc{drop, good}, 1, true},
-		"When a delete meets 504, it should be repeated":                 {remove, []http.HandlerFunc{status(504), status(204)}, 2, false},
+		"When a read gets 503 and 502, it should retry":                    {read, []http.HandlerFunc{status(503), status(502), good}, 3, false},
+		"When a read gets 429, it should retry":                            {read, []http.HandlerFunc{status(429, "Retry-After", "1"), good}, 2, false},
+		"When a read loses its connection, it should retry":                {read, []http.HandlerFunc{drop, good}, 2, false},
+		"When an answer breaks off, it should retry":                       {read, []http.HandlerFunc{breakOff, good}, 2, false},
+		"When a read always gets 503, it should stop after three attempts": {read, []http.HandlerFunc{status(503)}, 3, true},
+		"When a read gets 500, it should not retry":                        {read, []http.HandlerFunc{status(500), good}, 1, true},
+		"When an allocation gets 503, it should not retry":                 {write, []http.HandlerFunc{status(503), good}, 1, true},
+		"When an allocation loses its answer, it should not retry":         {write, []http.HandlerFunc{drop, good}, 1, true},
+		"When a delete gets 504, it should retry":                          {remove, []http.HandlerFunc{status(504), status(204)}, 2, false},
 	} {
 		t.Run(name, func(t *testing.T) {
 			g := NewWithT(t)
@@ -97,11 +97,11 @@ func TestUncertain(t *testing.T) {
 		handler http.HandlerFunc
 		want    bool
 	}{
-		"When the connection is lost, it should be uncertain":          {drop, true},
-		"When a proxy gives up on MAAS, it should be uncertain":        {status(504), true},
-		"When MAAS crashes, it should be uncertain":                    {status(500), true},
-		"When MAAS is busy, it should be certain that nothing is done": {status(503), false},
-		"When MAAS refuses, it should be certain":                      {status(409), false},
+		"When the connection is lost, it should return an uncertain error":             {drop, true},
+		"When a proxy times out waiting for MAAS, it should return an uncertain error": {status(504), true},
+		"When MAAS crashes, it should return an uncertain error":                       {status(500), true},
+		"When MAAS is busy, it should not return an uncertain error":                   {status(503), false},
+		"When MAAS refuses, it should not return an uncertain error":                   {status(409), false},
 	} {
 		t.Run(name, func(t *testing.T) {
 			g := NewWithT(t)
@@ -150,17 +150,17 @@ func TestAnswersThatAreNotMAAS(t *testing.T) {
 		handler http.HandlerFunc
 		want    string
 	}{
-		"When a login page answers, it should tell to check the endpoint": {body("<html>sign in</html>"), "is not that of a MAAS API, check the endpoint"},
-		"When it redirects, it should not follow and tell to check":       {status(302, "Location", "https://elsewhere.example.com/"), "check the endpoint"},
-		"When the answer is too large, it should say so":                  {body(`{"version": "` + strings.Repeat("x", 5000) + `"}`), "larger than the client allows"},
-		"When a proxy sends a page with an error, it should leave it out": {func(w http.ResponseWriter, _ *http.Request) {
+		"When a login page answers, it should tell the user to check the endpoint":                       {body("<html>sign in</html>"), "is not that of a MAAS API, check the endpoint"},
+		"When the server redirects, it should not follow and should tell the user to check the endpoint": {status(302, "Location", "https://elsewhere.example.com/"), "check the endpoint"},
+		"When the answer is too large, it should report that":                                            {body(`{"version": "` + strings.Repeat("x", 5000) + `"}`), "larger than the client allows"},
+		"When a proxy sends a page with an error, it should not print the page": {func(w http.ResponseWriter, _ *http.Request) {
 			w.Header().Set("Content-Type", "text/html")
 			w.WriteHeader(500)
 			_, _ = w.Write([]byte("<h1>oops</h1>"))
 		}, "MAAS says Internal Server Error (HTTP 500)"},
-		"When a 403 answers what MAAS never refuses, it should say so": {status(403), "check the endpoint: HTTP 403: MAAS never refuses this list"},
-		"When a validation fails as a list, it should join its texts":  {func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(400); _, _ = w.Write([]byte(`["a", "b"]`)) }, "a b (HTTP 400)"},
-		"When a validation names fields, it should print them in fixed order": {func(w http.ResponseWriter, _ *http.Request) {
+		"When a list that MAAS never refuses gets a 403, it should tell the user to check the endpoint": {status(403), "check the endpoint: HTTP 403: MAAS never refuses this list"},
+		"When a validation error is a list, it should join the messages":                                {func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(400); _, _ = w.Write([]byte(`["a", "b"]`)) }, "a b (HTTP 400)"},
+		"When a validation error has fields, it should print them in a fixed order": {func(w http.ResponseWriter, _ *http.Request) {
 			w.WriteHeader(400)
 			_, _ = w.Write([]byte(`{"zone": ["no"], "__all__": ["bad", "worse"], "arch": "odd"}`))
 		}, "arch: odd; bad worse; zone: no (HTTP 400)"},
@@ -235,12 +235,12 @@ func TestConnectionsAreReused(t *testing.T) {
 		call   func(context.Context, *maas.Client) error
 		fails  bool
 	}{
-		"a proxy sends a long page with its error":        {says(503, "text/html", page), version, true},
-		"an answer goes on behind what is read of it":     {body(`{"version": "3.6.5"}` + strings.Repeat(" ", 30<<10)), version, false},
-		"an answer that nobody waits for is long":         {body(page[:30<<10]), remove, false},
-		"an answer is of another kind than what is asked": {body(`{"version": [` + strings.Repeat("1, ", 10<<10) + `1]}`), version, true},
+		"a proxy sends a long error page":    {says(503, "text/html", page), version, true},
+		"an answer has trailing data":        {body(`{"version": "3.6.5"}` + strings.Repeat(" ", 30<<10)), version, false},
+		"an answer that is not read is long": {body(page[:30<<10]), remove, false},
+		"an answer has an unexpected type":   {body(`{"version": [` + strings.Repeat("1, ", 10<<10) + `1]}`), version, true},
 	} {
-		t.Run("When "+name+", the next call should use its connection", func(t *testing.T) {
+		t.Run("When "+name+", it should reuse the connection for the next call", func(t *testing.T) {
 			g := NewWithT(t)
 			var opened atomic.Int32
 			server := httptest.NewUnstartedServer(tc.answer)

@@ -21,19 +21,19 @@ func TestVerify(t *testing.T) {
 		token, pool string
 		want        bool
 	}{
-		"it is the machine's":              {token, pool, true},
-		"it was made of another token":     {token, other, false},
-		"it names another machine":         {strings.Replace(token, "workers-a", "workers-b", 1), pool, false},
-		"its digest was changed":           {token[:len(token)-1] + "x", pool, false},
-		"its digest was cut":               {token[:len(token)-2], pool, false},
-		"it has no digest":                 {"machine:workers-a:", pool, false},
-		"it names no machine":              {Derive([]byte(pool), ""), pool, false},
-		"it is the pool's own":             {pool, pool, false},
-		"it has more to it":                {token + ":", pool, false},
-		"the pool has no token":            {Derive(nil, "workers-a"), "", false},
-		"it is another spelling of itself": {strings.ToUpper(token), pool, false},
+		"it is the machine's own token":          {token, pool, true},
+		"it was derived from another pool token": {token, other, false},
+		"it names another machine":               {strings.Replace(token, "workers-a", "workers-b", 1), pool, false},
+		"its digest was changed":                 {token[:len(token)-1] + "x", pool, false},
+		"its digest was cut":                     {token[:len(token)-2], pool, false},
+		"it has no digest":                       {"machine:workers-a:", pool, false},
+		"it names no machine":                    {Derive([]byte(pool), ""), pool, false},
+		"it is the pool token itself":            {pool, pool, false},
+		"it has an extra character":              {token + ":", pool, false},
+		"the pool has no token":                  {Derive(nil, "workers-a"), "", false},
+		"it is written in upper case":            {strings.ToUpper(token), pool, false},
 	} {
-		t.Run("When of a machine's token "+name+", it should be told", func(t *testing.T) {
+		t.Run("When a machine's token is verified and "+name+", Verify should accept only the machine's own token", func(t *testing.T) {
 			NewWithT(t).Expect(Verify(tt.token, []byte(tt.pool))).To(Equal(tt.want))
 		})
 	}

@@ -49,7 +49,7 @@ func TestDiscover(t *testing.T) {
 		"has what nobody asked for":                       {serving{kinds: []schema.GroupKind{of("example.com", "Route")}}, nil, false},
 		"is a MicroShift, with routes and without others": {serving{kinds: []schema.GroupKind{of(Routes, "Route")}}, APIs{Routes}, false},
 	} {
-		t.Run("When the management cluster "+name+", it should be known", func(t *testing.T) {
+		t.Run("When the management cluster "+name+", it should return the available API groups or an error", func(t *testing.T) {
 			g := NewWithT(t)
 			got, err := Discover(tc.cluster)
 			if tc.fails {

@@ -18,12 +18,12 @@ func TestAtLeast(t *testing.T) {
 		want    bool
 		failure string
 	}{
-		"When it runs just that version, it should be":            {answer: `{"gitVersion":"v1.35.0"}`, want: true},
-		"When it runs a later one with a vendor's suffix, so too": {answer: `{"gitVersion":"v1.36.2+rke2r1"}`, want: true},
-		"When it runs an older one, it should not be":             {answer: `{"gitVersion":"v1.34.9"}`},
-		"When it runs a vendor's build of it, it should be":       {answer: `{"gitVersion":"v1.35.0-gke.1001"}`, want: true},
-		"When it says nonsense, it should be an error":            {answer: `{"gitVersion":"latest"}`, failure: "reading the version of the management cluster"},
-		"When it does not answer, it should be an error":          {status: http.StatusServiceUnavailable, failure: "asking the management cluster for its version"},
+		"When the cluster runs exactly that version, it should return true":                 {answer: `{"gitVersion":"v1.35.0"}`, want: true},
+		"When the cluster runs a later version with a vendor suffix, it should return true": {answer: `{"gitVersion":"v1.36.2+rke2r1"}`, want: true},
+		"When the cluster runs an older version, it should return false":                    {answer: `{"gitVersion":"v1.34.9"}`},
+		"When the cluster runs a vendor build of that version, it should return true":       {answer: `{"gitVersion":"v1.35.0-gke.1001"}`, want: true},
+		"When the cluster's version cannot be parsed, it should return an error":            {answer: `{"gitVersion":"latest"}`, failure: "reading the version of the management cluster"},
+		"When the API server does not answer, it should return an error":                    {status: http.StatusServiceUnavailable, failure: "asking the management cluster for its version"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {

@@ -52,20 +52,20 @@ func TestContains(t *testing.T) {
 		at                 string
 		contained, onNodes bool
 	}{
-		"the API server behind its Service":     {"192.168.0.10:6443", true, true},
-		"the API server, mapped into IPv6":      {"[::ffff:192.168.0.10]:6443", true, true},
-		"another program beside the API server": {"192.168.0.10:5240", false, false},
-		"the API server by its Service":         {"10.96.0.1:443", true, true},
-		"a Service":                             {"10.96.7.7:80", true, true},
-		"a pod":                                 {"10.244.1.200:8080", true, true},
-		"a pod, by IPv6":                        {"[fd00:244::9]:8080", true, true},
-		"a pod of no node":                      {"10.244.2.1:8080", false, false},
-		"a kubelet":                             {"192.168.0.20:10250", true, true},
-		"etcd, by IPv6":                         {"[2001:db8::20]:2379", true, true},
-		"the port of the API on a node":         {"192.168.0.20:6443", true, true},
-		"another port of a node":                {"192.168.0.20:5240", false, true},
-		"the port of the Service on a node":     {"192.168.0.20:443", false, true},
-		"a kubelet elsewhere":                   {"192.168.0.21:10250", false, false},
+		"the endpoint of the API server":                   {"192.168.0.10:6443", true, true},
+		"the endpoint of the API server, mapped into IPv6": {"[::ffff:192.168.0.10]:6443", true, true},
+		"another program beside the API server":            {"192.168.0.10:5240", false, false},
+		"the Service of the API server":                    {"10.96.0.1:443", true, true},
+		"a Service":                                        {"10.96.7.7:80", true, true},
+		"a pod":                                            {"10.244.1.200:8080", true, true},
+		"a pod, over IPv6":                                 {"[fd00:244::9]:8080", true, true},
+		"a pod address outside of all node CIDRs":          {"10.244.2.1:8080", false, false},
+		"a kubelet":                                        {"192.168.0.20:10250", true, true},
+		"etcd, by IPv6":                                    {"[2001:db8::20]:2379", true, true},
+		"the API server's port on a node":                  {"192.168.0.20:6443", true, true},
+		"another port of a node":                           {"192.168.0.20:5240", false, true},
+		"the Service's port on a node":                     {"192.168.0.20:443", false, true},
+		"a kubelet on an unknown address":                  {"192.168.0.21:10250", false, false},
 	} {
 		t.Run(name, func(t *testing.T) {
 			g := NewWithT(t)
@@ -85,7 +85,7 @@ func TestContains(t *testing.T) {
 }
 
 func TestRefresh(t *testing.T) {
-	t.Run("a cluster that does not serve ServiceCIDRs has no known range of Services", func(t *testing.T) {
+	t.Run("a cluster that does not serve ServiceCIDRs has no known Service range", func(t *testing.T) {
 		g, known := NewWithT(t), &managementnetwork.Known{}
 		c := failing(cluster(apiServer("192.168.0.10")...), func(list client.ObjectList) error {
 			if _, ok := list.(*networkingv1.ServiceCIDRList); ok {
@@ -98,7 +98,7 @@ func TestRefresh(t *testing.T) {
 		g.Expect(known.API()).To(Equal([]netip.AddrPort{netip.MustParseAddrPort("10.96.0.1:443"),
 			netip.MustParseAddrPort("192.168.0.10:6443")}))
 	})
-	t.Run("after an error the last addresses stay", func(t *testing.T) {
+	t.Run("after an error, the last addresses remain known", func(t *testing.T) {
 		g, known := NewWithT(t), &managementnetwork.Known{}
 		g.Expect(known.API()).To(BeEmpty())
 		c := cluster(apiServer("192.168.0.10")...)

@@ -22,7 +22,7 @@ func TestLoad(t *testing.T) {
 		{"is not there", "", "file does not exist"},
 	}
 	for _, tc := range cases {
-		t.Run("When a manifest "+tc.name+" it should be an error that names it", func(t *testing.T) {
+		t.Run("When a manifest "+tc.name+", it should return an error that names it", func(t *testing.T) {
 			g := NewWithT(t)
 			files := fstest.MapFS{}
 			if tc.text != "" {

@@ -61,7 +61,7 @@ func TestServing(t *testing.T) {
 		{"somebody with a made-up token", "Bearer abc", http.StatusUnauthorized},
 		{"a service account without rights", "Bearer " + stranger, http.StatusForbidden},
 	} {
-		t.Run("When "+tt.name+" asks, it should get nothing", func(t *testing.T) {
+		t.Run("When "+tt.name+" requests metrics, it should return none", func(t *testing.T) {
 			g := NewWithT(t)
 			// A busy API server may fail to review the token within ten seconds. The status code is then a different one.
 			g.Eventually(func() int {
@@ -71,7 +71,7 @@ func TestServing(t *testing.T) {
 			}, "2m").Should(Equal(tt.code))
 		})
 	}
-	t.Run("When one who may read metrics asks, it should get them", func(t *testing.T) {
+	t.Run("When an authorized service account requests metrics, it should return them", func(t *testing.T) {
 		// The API server needs a moment to observe a binding, and caches an earlier answer for half a minute.
 		NewWithT(t).Eventually(func() string { return ask("Bearer " + prometheus).Body.String() }, "2m").Should(Equal("secret_metric 1"))
 	})

@@ -19,7 +19,7 @@ import (
 var start = time.Date(2026, 5, 1, 12, 0, 0, 500_000_000, time.UTC)
 
 func TestSnapshot(t *testing.T) {
-	t.Run("When what a gauge told is gone, it should tell it no more", func(t *testing.T) {
+	t.Run("When the object of a gauge is gone, it should no longer report it", func(t *testing.T) {
 		g := NewWithT(t)
 		s := NewSnapshot(clocktesting.NewFakePassiveClock(start))
 		gauge := s.Gauge("things", "Things.", "name")
@@ -34,7 +34,7 @@ func TestSnapshot(t *testing.T) {
 		names = []string{"b"}
 		g.Expect(metricstest.Of(t, s)).To(Equal(metricstest.Samples{`things{name="b"}`: 1}))
 	})
-	t.Run("When the cache cannot be read, it should tell nothing and let the rest of the scrape succeed", func(t *testing.T) {
+	t.Run("When the cache cannot be read, it should omit its metrics and let the rest of the scrape succeed", func(t *testing.T) {
 		g := NewWithT(t)
 		s := NewSnapshot(clocktesting.NewFakePassiveClock(start))
 		gauge := s.Gauge("things", "Things.")
@@ -58,10 +58,10 @@ func TestReached(t *testing.T) {
 		want    float64
 	}{
 		{"When a condition turned True before the process started, it should not count it", []*metav1.Condition{condition(metav1.ConditionTrue, start.Add(-time.Second))}, 0},
-		{"When it turned True in the second of the start, it should count it", []*metav1.Condition{condition(metav1.ConditionTrue, start)}, 1},
-		{"When several scrapes see it, it should count it once", []*metav1.Condition{nil, condition(metav1.ConditionTrue, start), condition(metav1.ConditionTrue, start)}, 1},
-		{"When it is not True, it should not count it", []*metav1.Condition{condition(metav1.ConditionFalse, start.Add(time.Minute))}, 0},
-		{"When it turns True again, it should count it again", []*metav1.Condition{
+		{"When a condition turns True in the second of the start, it should count it", []*metav1.Condition{condition(metav1.ConditionTrue, start)}, 1},
+		{"When several scrapes see a condition, it should count it once", []*metav1.Condition{nil, condition(metav1.ConditionTrue, start), condition(metav1.ConditionTrue, start)}, 1},
+		{"When a condition is not True, it should not count it", []*metav1.Condition{condition(metav1.ConditionFalse, start.Add(time.Minute))}, 0},
+		{"When a condition turns True again, it should count it again", []*metav1.Condition{
 			condition(metav1.ConditionTrue, start), condition(metav1.ConditionFalse, start.Add(time.Minute)), condition(metav1.ConditionTrue, start.Add(time.Hour))}, 2},
 	} {
 		t.Run(tc.name, func(t *testing.T) {

@@ -30,16 +30,16 @@ func TestGuard(t *testing.T) {
 		says                string
 	}{
 		{
-			name: "When it holds a control plane it should be refused", namespace: "clusters-demo", labels: hosted,
+			name: "When the namespace has a control plane, it should reject the deletion", namespace: "clusters-demo", labels: hosted,
 			annotations: map[string]string{hyperv1.HostedClusterAnnotation: "clusters/demo"},
 			says:        "namespace clusters-demo holds the control plane and the machines of HostedCluster clusters/demo: delete that instead",
 		},
-		{name: "When it has no annotations it should be refused", namespace: "clusters-bare", labels: hosted, says: "HostedCluster (unknown)"},
+		{name: "When the namespace has no annotations, it should reject the deletion", namespace: "clusters-bare", labels: hosted, says: "HostedCluster (unknown)"},
 		{
-			name: "When the operator released it it should go", namespace: "clusters-released", labels: hosted,
+			name: "When the operator has released the namespace, it should allow the deletion", namespace: "clusters-released", labels: hosted,
 			annotations: map[string]string{hyperv1.HostedClusterAnnotation: "clusters/released", namespaceguard.ReleasedAnnotation: "true"},
 		},
-		{name: "When it is any other namespace it should go", namespace: "somebody"},
+		{name: "When it is any other namespace, it should allow the deletion", namespace: "somebody"},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {

@@ -17,10 +17,10 @@ func TestWhole(t *testing.T) {
 		err         error
 		asked       int
 	}{
-		"When nothing changes, it should list once":                 {asked: 1},
-		"When something changes twice, it should list a third time": {interrupted: 2, asked: 3},
-		"When it is always changing, it should say so in the end":   {interrupted: tries, err: netlink.ErrDumpInterrupted, asked: tries},
-		"When the kernel refuses, it should not ask again":          {last: denied, err: denied, asked: 1},
+		"When nothing changes, it should list once":                               {asked: 1},
+		"When something changes twice, it should list a third time":               {interrupted: 2, asked: 3},
+		"When something changes every time, it should return an error in the end": {interrupted: tries, err: netlink.ErrDumpInterrupted, asked: tries},
+		"When the kernel returns an error, it should not list again":              {last: denied, err: denied, asked: 1},
 	} {
 		t.Run(name, func(t *testing.T) {
 			asked := 0

@@ -45,8 +45,8 @@ func TestFindVirtual(t *testing.T) {
 		want Virtual
 		find string
 	}{
-		{"When the nodes hold virtual IPs it should be the first", set(addresses, 2), Virtual{Host: "10.0.0.5", Fit: 2}, "10.0.0.5"},
-		{"When it says no address it should be as if there were none", set(nil, 2), Virtual{}, "1"},
+		{"When the DaemonSet has virtual IPs, it should return the first one", set(addresses, 2), Virtual{Host: "10.0.0.5", Fit: 2}, "10.0.0.5"},
+		{"When the DaemonSet has no address, it should ignore it", set(nil, 2), Virtual{}, "1"},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			g := NewWithT(t)
@@ -68,13 +68,13 @@ func TestFind(t *testing.T) {
 		nodes []*corev1.Node
 		want  string
 	}{
-		{"When a node has several addresses it should take the most public", []*corev1.Node{node("a", "True", internal("1"), external("2"), dns("3"))}, "3"},
-		{"When there are several nodes it should take the first by name", []*corev1.Node{node("b", "True", internal("2")), node("a", "True", internal("1"))}, "1"},
-		{"When a node is not ready it should take another", []*corev1.Node{node("a", "False", internal("1")), node("b", "True", internal("2"))}, "2"},
-		{"When a node's most public address is empty it should take the next", []*corev1.Node{node("a", "True", dns(""), external(""), internal("1"))}, "1"},
-		{"When a ready node has no address it should take another", []*corev1.Node{node("a", "True", corev1.NodeAddress{Type: corev1.NodeHostName, Address: "a"}), node("b", "True", internal("2"))}, "2"},
-		{"When there is no node at all it should say so", nil, ""},
-		{"When no node is ready it should say so", []*corev1.Node{node("a", "Unknown", internal("1"))}, ""},
+		{"When a node has several addresses, it should use the most public one", []*corev1.Node{node("a", "True", internal("1"), external("2"), dns("3"))}, "3"},
+		{"When there are several nodes, it should use the first by name", []*corev1.Node{node("b", "True", internal("2")), node("a", "True", internal("1"))}, "1"},
+		{"When a node is not Ready, it should use another one", []*corev1.Node{node("a", "False", internal("1")), node("b", "True", internal("2"))}, "2"},
+		{"When the most public address of a node is empty, it should use the next one", []*corev1.Node{node("a", "True", dns(""), external(""), internal("1"))}, "1"},
+		{"When a Ready node has no address, it should use another node", []*corev1.Node{node("a", "True", corev1.NodeAddress{Type: corev1.NodeHostName, Address: "a"}), node("b", "True", internal("2"))}, "2"},
+		{"When there are no nodes, it should return an error", nil, ""},
+		{"When no node is Ready, it should return an error", []*corev1.Node{node("a", "Unknown", internal("1"))}, ""},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
@@ -108,7 +108,7 @@ func TestAll(t *testing.T) {
 func TestSilentAPIServer(t *testing.T) {
 	silent := errors.New("no route to host")
 	for name, kind := range map[string]client.ObjectList{"nodes": &corev1.NodeList{}, "virtual IPs": &appsv1.DaemonSetList{}} {
-		t.Run("When the API server does not tell of "+name+", it should be an error and no address", func(t *testing.T) {
+		t.Run("When the API server fails to list "+name+", it should return an error and no address", func(t *testing.T) {
 			g := NewWithT(t)
 			c := fake.NewClientBuilder().WithObjects(node("a", "True", corev1.NodeAddress{Type: corev1.NodeInternalIP, Address: "1"})).WithInterceptorFuncs(interceptor.Funcs{
 				List: func(ctx context.Context, c client.WithWatch, list client.ObjectList, opts ...client.ListOption) error {

@@ -22,30 +22,30 @@ func machineConfig(spec string) string {
 func TestAppliers(t *testing.T) {
 	config := func(rest string) string { return machineConfig("{config: {ignition: {version: 3.4.0}" + rest + "}}") }
 	for name, tc := range map[string]struct{ text, ignition, agent string }{
-		"a file with its contents": {config(`, storage: {files: [{path: /etc/a, contents: {source: "data:,a"}, append: [{source: "data:,b"}]}]}`), "", ""},
-		"a file without contents":  {config(`, storage: {files: [{path: /etc/a}]}`), "", ""},
-		"a unit":                   {config(`, systemd: {units: [{name: a.service, enabled: true}]}`), "", ""},
-		"a file from elsewhere": {config(`, storage: {files: [{path: /etc/a, contents: {source: "https://web.example/a"}}]}`), "",
+		"a file with contents":    {config(`, storage: {files: [{path: /etc/a, contents: {source: "data:,a"}, append: [{source: "data:,b"}]}]}`), "", ""},
+		"a file without contents": {config(`, storage: {files: [{path: /etc/a}]}`), "", ""},
+		"a unit":                  {config(`, systemd: {units: [{name: a.service, enabled: true}]}`), "", ""},
+		"a file from a URL": {config(`, storage: {files: [{path: /etc/a, contents: {source: "https://web.example/a"}}]}`), "",
 			"fetches the contents of file /etc/a"},
 		"more of a file from elsewhere": {config(`, storage: {files: [{path: /etc/a, contents: {source: "data:,a"}, append: [{source: "https://web.example/a"}]}]}`), "",
 			"fetches the contents of file /etc/a"},
-		"a disk":                {config(`, storage: {disks: [{device: /dev/sda}]}`), "", "lay them out in MAAS"},
-		"a RAID":                {config(`, storage: {raid: [{name: md, level: raid1, devices: [/dev/sda, /dev/sdb]}]}`), "", "lay them out in MAAS"},
-		"a file system":         {config(`, storage: {filesystems: [{device: /dev/sda, format: ext4}]}`), "", "lay them out in MAAS"},
-		"an encrypted disk":     {config(`, storage: {luks: [{name: a, device: /dev/sda}]}`), "", "lay them out in MAAS"},
-		"another config beside": {machineConfig(`{config: {ignition: {version: 3.4.0, config: {merge: [{source: "https://web.example/a"}]}}}}`), "", "fetches another config"},
-		"another config for it": {machineConfig(`{config: {ignition: {version: 3.4.0, config: {replace: {source: "https://web.example/a"}}}}}`), "", "fetches another config"},
-		"an argument less":      {config(`, kernelArguments: {shouldNotExist: [quiet]}`), "", "removes kernel arguments"},
-		"an argument more":      {config(`, kernelArguments: {shouldExist: [quiet]}`), "", ""},
-		"an argument of two":    {config(`, kernelArguments: {shouldExist: ["a; reboot"]}`), "", "spec.config.kernelArguments: the argument"},
-		"kernel arguments":      {machineConfig(`{kernelArguments: ["quiet", "mitigations=off nosmt"]}`), "cannot honour with Ignition", ""},
-		"arguments in one text": {machineConfig(`{kernelArguments: "quiet"}`), "cannot honour with Ignition", "is not a list of strings"},
-		"a quoted argument":     {machineConfig(`{kernelArguments: ["dyndbg=\"file a\""]}`), "cannot honour with Ignition", "use letters, digits"},
-		"an argument that runs": {machineConfig(`{kernelArguments: ["a=$(reboot)"]}`), "cannot honour with Ignition", "use letters, digits"},
-		"no kernel arguments":   {machineConfig(`{kernelArguments: []}`), "", ""},
-		"Ignition of long ago":  {machineConfig(`{config: {ignition: {version: 2.2.0}}}`), "not a valid Ignition config", "not a valid Ignition config"},
+		"a disk":                           {config(`, storage: {disks: [{device: /dev/sda}]}`), "", "lay them out in MAAS"},
+		"a RAID":                           {config(`, storage: {raid: [{name: md, level: raid1, devices: [/dev/sda, /dev/sdb]}]}`), "", "lay them out in MAAS"},
+		"a file system":                    {config(`, storage: {filesystems: [{device: /dev/sda, format: ext4}]}`), "", "lay them out in MAAS"},
+		"an encrypted disk":                {config(`, storage: {luks: [{name: a, device: /dev/sda}]}`), "", "lay them out in MAAS"},
+		"another config beside":            {machineConfig(`{config: {ignition: {version: 3.4.0, config: {merge: [{source: "https://web.example/a"}]}}}}`), "", "fetches another config"},
+		"another config for it":            {machineConfig(`{config: {ignition: {version: 3.4.0, config: {replace: {source: "https://web.example/a"}}}}}`), "", "fetches another config"},
+		"an argument to remove":            {config(`, kernelArguments: {shouldNotExist: [quiet]}`), "", "removes kernel arguments"},
+		"an argument to add":               {config(`, kernelArguments: {shouldExist: [quiet]}`), "", ""},
+		"an argument with two words":       {config(`, kernelArguments: {shouldExist: ["a; reboot"]}`), "", "spec.config.kernelArguments: the argument"},
+		"kernel arguments":                 {machineConfig(`{kernelArguments: ["quiet", "mitigations=off nosmt"]}`), "cannot honour with Ignition", ""},
+		"arguments in one text":            {machineConfig(`{kernelArguments: "quiet"}`), "cannot honour with Ignition", "is not a list of strings"},
+		"a quoted argument":                {machineConfig(`{kernelArguments: ["dyndbg=\"file a\""]}`), "cannot honour with Ignition", "use letters, digits"},
+		"an argument with a shell command": {machineConfig(`{kernelArguments: ["a=$(reboot)"]}`), "cannot honour with Ignition", "use letters, digits"},
+		"no kernel arguments":              {machineConfig(`{kernelArguments: []}`), "", ""},
+		"Ignition of long ago":             {machineConfig(`{config: {ignition: {version: 2.2.0}}}`), "not a valid Ignition config", "not a valid Ignition config"},
 	} {
-		t.Run("When a MachineConfig has "+name+", each applier should say what it can", func(t *testing.T) {
+		t.Run("When a MachineConfig has "+name+", it should be accepted or rejected by each applier", func(t *testing.T) {
 			for by, refusal := range map[nodeinput.Applier]string{nodeinput.ByIgnition: tc.ignition, nodeinput.ByNodeAgent: tc.agent} {
 				g := NewWithT(t)
 				_, err := nodeinput.ReadFor(tc.text, releaseinfo.Kubernetes, by)
@@ -57,7 +57,7 @@ func TestAppliers(t *testing.T) {
 			}
 		})
 	}
-	t.Run("When arguments are asked for by several, they should be told one by one in the order of names", func(t *testing.T) {
+	t.Run("When several MachineConfigs add arguments, it should return them one by one in the order of names", func(t *testing.T) {
 		text := "kind: MachineConfig\nmetadata: {name: b}\nspec: {kernelArguments: [third]}\n---\n" +
 			"kind: MachineConfig\nmetadata: {name: a}\nspec: {kernelArguments: [\"first  second=1,2:/x@y%z+w-v\"]}\n"
 		read, err := nodeinput.ReadFor(text, releaseinfo.Kubernetes, nodeinput.ByNodeAgent)
@@ -65,7 +65,7 @@ func TestAppliers(t *testing.T) {
 		g.Expect(err).NotTo(HaveOccurred())
 		g.Expect(read.KernelArguments).To(Equal([]string{"first", "second=1,2:/x@y%z+w-v", "third"}))
 	})
-	t.Run("When the payload is OpenShift's, it should read its documents itself", func(t *testing.T) {
+	t.Run("When the payload is OpenShift's, it should leave the documents to OpenShift", func(t *testing.T) {
 		_, err := nodeinput.ReadFor(machineConfig(`{kernelType: realtime, kernelArguments: ["a b;c"]}`), releaseinfo.OpenShift, nodeinput.ByIgnition)
 		NewWithT(t).Expect(err).NotTo(HaveOccurred())
 	})
@@ -99,12 +99,12 @@ func TestReserved(t *testing.T) {
 		"apiVersion": "x", "kind": "x", "authentication": "{anonymous: {enabled: true}}", "authorization": "{mode: AlwaysAllow}", "clusterDNS": "[10.0.0.1]",
 		"clusterDomain": "other", "rotateCertificates": "false", "serverTLSBootstrap": "false", "staticPodPath": "/tmp",
 	} {
-		t.Run("When a KubeletConfig sets "+field+", it should be refused", func(t *testing.T) {
+		t.Run("When a KubeletConfig sets "+field+", it should return an error", func(t *testing.T) {
 			_, err := nodeinput.Read("kind: KubeletConfig\nmetadata: {name: mine}\nspec: {kubeletConfig: {"+field+": "+value+"}}\n", releaseinfo.Kubernetes)
 			NewWithT(t).Expect(err).To(MatchError(And(ContainSubstring("it sets "+field), ContainSubstring(`"mine"`))))
 		})
 	}
-	t.Run("When its patch is no object, it should be refused", func(t *testing.T) {
+	t.Run("When its patch is not an object, it should return an error", func(t *testing.T) {
 		_, err := nodeinput.Read("kind: KubeletConfig\nmetadata: {name: mine}\nspec: {kubeletConfig: [maxPods]}\n", releaseinfo.Kubernetes)
 		NewWithT(t).Expect(err).To(MatchError(ContainSubstring("spec.kubeletConfig is not an object")))
 	})
@@ -115,13 +115,13 @@ func TestKubeletPatches(t *testing.T) {
 		patch      string
 		have, want map[string]any
 	}{
-		"a number":                    {"{maxPods: 250}", map[string]any{"maxPods": 110}, map[string]any{"maxPods": 250.0}},
-		"a field of an object":        {"{evictionHard: {memory.available: 1Gi}}", map[string]any{"evictionHard": map[string]any{"memory.available": "1Mi", "nodefs.available": "5%"}}, map[string]any{"evictionHard": map[string]any{"memory.available": "1Gi", "nodefs.available": "5%"}}},
-		"an object that is new":       {"{systemReserved: {cpu: 500m}}", map[string]any{}, map[string]any{"systemReserved": map[string]any{"cpu": "500m"}}},
-		"an object for another thing": {"{systemReserved: {cpu: 500m}}", map[string]any{"systemReserved": "x"}, map[string]any{"systemReserved": map[string]any{"cpu": "500m"}}},
-		"null":                        {"{maxPods: null, podsPerCore: 1}", map[string]any{"maxPods": 110}, map[string]any{"podsPerCore": 1.0}},
-		"null in an object":           {"{evictionHard: {memory.available: null}}", map[string]any{"evictionHard": map[string]any{"memory.available": "1Mi"}}, map[string]any{"evictionHard": map[string]any{}}},
-		"a list":                      {"{allowedUnsafeSysctls: [a]}", map[string]any{"allowedUnsafeSysctls": []any{"b", "c"}}, map[string]any{"allowedUnsafeSysctls": []any{"a"}}},
+		"a number":                            {"{maxPods: 250}", map[string]any{"maxPods": 110}, map[string]any{"maxPods": 250.0}},
+		"a field of an object":                {"{evictionHard: {memory.available: 1Gi}}", map[string]any{"evictionHard": map[string]any{"memory.available": "1Mi", "nodefs.available": "5%"}}, map[string]any{"evictionHard": map[string]any{"memory.available": "1Gi", "nodefs.available": "5%"}}},
+		"a new object":                        {"{systemReserved: {cpu: 500m}}", map[string]any{}, map[string]any{"systemReserved": map[string]any{"cpu": "500m"}}},
+		"an object in place of another value": {"{systemReserved: {cpu: 500m}}", map[string]any{"systemReserved": "x"}, map[string]any{"systemReserved": map[string]any{"cpu": "500m"}}},
+		"null":                                {"{maxPods: null, podsPerCore: 1}", map[string]any{"maxPods": 110}, map[string]any{"podsPerCore": 1.0}},
+		"null in an object":                   {"{evictionHard: {memory.available: null}}", map[string]any{"evictionHard": map[string]any{"memory.available": "1Mi"}}, map[string]any{"evictionHard": map[string]any{}}},
+		"a list":                              {"{allowedUnsafeSysctls: [a]}", map[string]any{"allowedUnsafeSysctls": []any{"b", "c"}}, map[string]any{"allowedUnsafeSysctls": []any{"a"}}},
 	} {
 		t.Run("When a KubeletConfig patches "+name+", it should merge as RFC 7386 says", func(t *testing.T) {
 			read, err := nodeinput.Read("kind: KubeletConfig\nmetadata: {name: mine}\nspec: {kubeletConfig: "+tc.patch+"}\n", releaseinfo.Kubernetes)

@@ -22,38 +22,38 @@ func TestRead(t *testing.T) {
 		text          string
 		want, refusal string
 	}{
-		{"When it is a MachineConfig it should be for workers", openShift, "kind: MachineConfig\nmetadata: {name: a}", "machineconfiguration.openshift.io/role: worker", ""},
-		{"When it is a KubeletConfig it should select built-in pools", openShift, "kind: KubeletConfig\nmetadata: {name: a}", "machineconfiguration.openshift.io/mco-built-in: \"\"", ""},
-		{"When it is a ContainerRuntimeConfig it should select built-in pools", openShift, "kind: ContainerRuntimeConfig\nmetadata: {name: a}", "machineconfiguration.openshift.io/mco-built-in: \"\"", ""},
-		{"When sources are mirrored in the old way it should be handed on to OpenShift", openShift, "kind: ImageContentSourcePolicy\nmetadata: {name: a}", "ImageContentSourcePolicy", ""},
-		{"When digests are mirrored it should be handed on to OpenShift", openShift, "kind: ImageDigestMirrorSet\nmetadata: {name: a}", "ImageDigestMirrorSet", ""},
-		{"When it is an image policy it should get its stable version", openShift, "apiVersion: config.openshift.io/v1alpha1\nkind: ClusterImagePolicy", "apiVersion: config.openshift.io/v1\n", ""},
-		{"When it is another kind it should say which there are", openShift, "kind: Deployment", "", `Deployment "" is not a configuration of OpenShift nodes: use one of MachineConfig`},
-		{"When it has no kind it should say so", kubernetes, "metadata: {name: a}", "", "a document without kind"},
-		{"When it is no YAML it should say so", openShift, "a: [", "", "it is not YAML"},
-		{"When it is a list it should say so", openShift, "- a\n", "", "it is not YAML"},
-		{"When it is empty it should be nothing", openShift, "---\n# comment\n---\n", "", ""},
-		{"When tags are mirrored it should be honoured by Kubernetes", kubernetes,
+		{"When the document is a MachineConfig, it should get the worker role", openShift, "kind: MachineConfig\nmetadata: {name: a}", "machineconfiguration.openshift.io/role: worker", ""},
+		{"When the document is a KubeletConfig, it should select built-in pools", openShift, "kind: KubeletConfig\nmetadata: {name: a}", "machineconfiguration.openshift.io/mco-built-in: \"\"", ""},
+		{"When the document is a ContainerRuntimeConfig, it should select built-in pools", openShift, "kind: ContainerRuntimeConfig\nmetadata: {name: a}", "machineconfiguration.openshift.io/mco-built-in: \"\"", ""},
+		{"When an ImageContentSourcePolicy mirrors sources, it should be passed to OpenShift", openShift, "kind: ImageContentSourcePolicy\nmetadata: {name: a}", "ImageContentSourcePolicy", ""},
+		{"When an ImageDigestMirrorSet mirrors digests, it should be passed to OpenShift", openShift, "kind: ImageDigestMirrorSet\nmetadata: {name: a}", "ImageDigestMirrorSet", ""},
+		{"When the document is an image policy, it should get its stable version", openShift, "apiVersion: config.openshift.io/v1alpha1\nkind: ClusterImagePolicy", "apiVersion: config.openshift.io/v1\n", ""},
+		{"When the kind is not supported, it should name the supported kinds", openShift, "kind: Deployment", "", `Deployment "" is not a configuration of OpenShift nodes: use one of MachineConfig`},
+		{"When the document has no kind, it should return an error", kubernetes, "metadata: {name: a}", "", "a document without kind"},
+		{"When the document is not YAML, it should return an error", openShift, "a: [", "", "it is not YAML"},
+		{"When the document is a list, it should return an error", openShift, "- a\n", "", "it is not YAML"},
+		{"When the document is empty, it should return nothing", openShift, "---\n# comment\n---\n", "", ""},
+		{"When an ImageTagMirrorSet mirrors tags, it should be honoured for Kubernetes", kubernetes,
 			"kind: ImageTagMirrorSet\nmetadata: {name: a}\nspec: {imageTagMirrors: [{source: a.example, mirrors: [b.example]}]}", "ImageTagMirrorSet", ""},
-		{"When tags are mirrored it should be handed on to OpenShift", openShift, "kind: ImageTagMirrorSet\nmetadata: {name: a}", "ImageTagMirrorSet", ""},
-		{"When a kind is for CRI-O it should be refused for Kubernetes", kubernetes, "kind: ContainerRuntimeConfig\nmetadata: {name: crio}", "", `ContainerRuntimeConfig "crio" is not a configuration of Kubernetes nodes`},
-		{"When a kernel is asked for it should be refused for Kubernetes", kubernetes,
+		{"When an ImageTagMirrorSet mirrors tags, it should be passed to OpenShift", openShift, "kind: ImageTagMirrorSet\nmetadata: {name: a}", "ImageTagMirrorSet", ""},
+		{"When a kind is for CRI-O only, it should be rejected for Kubernetes", kubernetes, "kind: ContainerRuntimeConfig\nmetadata: {name: crio}", "", `ContainerRuntimeConfig "crio" is not a configuration of Kubernetes nodes`},
+		{"When a MachineConfig sets a kernel type, it should be rejected for Kubernetes", kubernetes,
 			"kind: MachineConfig\nmetadata: {name: rt}\nspec: {kernelType: realtime}", "", `MachineConfig "rt" sets spec.kernelType`},
-		{"When spec is misspelt, it should name the unknown field", kubernetes, "kind: MachineConfig\nmetadata: {name: a}\nspecs: {config: {}}", "", "has an unknown field specs; remove it"},
-		{"When spec is no object it should say so", kubernetes, "kind: MachineConfig\nmetadata: {name: a}\nspec: [a]", "", `the spec of MachineConfig "a" is not an object`},
-		{"When a file has no path it should say so", kubernetes, ignition("a", "{files: [{mode: 420}]}"), "", "not a valid Ignition config"},
-		{"When two configs contradict each other it should say so", kubernetes,
+		{"When spec is misspelt, it should report the unknown field", kubernetes, "kind: MachineConfig\nmetadata: {name: a}\nspecs: {config: {}}", "", "has an unknown field specs; remove it"},
+		{"When spec is not an object, it should return an error", kubernetes, "kind: MachineConfig\nmetadata: {name: a}\nspec: [a]", "", `the spec of MachineConfig "a" is not an object`},
+		{"When a file has no path, it should return an error", kubernetes, ignition("a", "{files: [{mode: 420}]}"), "", "not a valid Ignition config"},
+		{"When two configs contradict each other, it should return an error", kubernetes,
 			ignition("a", "{links: [{path: /etc/a, target: /b}]}") + "---\n" + ignition("b", "{files: [{path: /etc/a/c}]}"), "", "contradict each other"},
-		{"When a kubelet field is unknown it should name it", kubernetes, "kind: KubeletConfig\nmetadata: {name: typo}\nspec: {kubeletConfig: {maxPod: 1}}", "", `unknown field "maxPod"`},
-		{"When a kubelet field is of another type it should say so", kubernetes, "kind: KubeletConfig\nmetadata: {name: typo}\nspec: {kubeletConfig: {maxPods: many}}", "", "does not fit"},
-		{"When a kubelet field is the cluster's it should say so", kubernetes, "kind: KubeletConfig\nmetadata: {name: own}\nspec: {kubeletConfig: {clusterDNS: null}}", "", "clusterDNS, which belongs to the cluster"},
-		{"When a mirror moves the image it should say what is possible", kubernetes,
+		{"When a kubelet field is unknown, it should name the field", kubernetes, "kind: KubeletConfig\nmetadata: {name: typo}\nspec: {kubeletConfig: {maxPod: 1}}", "", `unknown field "maxPod"`},
+		{"When a kubelet field has the wrong type, it should return an error", kubernetes, "kind: KubeletConfig\nmetadata: {name: typo}\nspec: {kubeletConfig: {maxPods: many}}", "", "does not fit"},
+		{"When a kubelet field belongs to the cluster, it should return an error", kubernetes, "kind: KubeletConfig\nmetadata: {name: own}\nspec: {kubeletConfig: {clusterDNS: null}}", "", "clusterDNS, which belongs to the cluster"},
+		{"When a mirror changes the path of the image, it should show which paths are possible", kubernetes,
 			"kind: ImageDigestMirrorSet\nmetadata: {name: a}\nspec: {imageDigestMirrors: [{source: a.example/x, mirrors: [b.example/y]}]}", "", "must end in"},
-		{"When a source is never to be asked it should be honoured of a registry", kubernetes,
+		{"When NeverContactSource is set for a complete registry, it should be honoured", kubernetes,
 			"kind: ImageDigestMirrorSet\nmetadata: {name: a}\nspec: {imageDigestMirrors: [{source: a.example, mirrors: [b.example], mirrorSourcePolicy: NeverContactSource}]}", "NeverContactSource", ""},
-		{"When a source without mirrors is never to be asked it should say what is needed", kubernetes,
+		{"When NeverContactSource is set without mirrors, it should ask for at least one mirror", kubernetes,
 			"kind: ImageTagMirrorSet\nmetadata: {name: a}\nspec: {imageTagMirrors: [{source: a.example, mirrorSourcePolicy: NeverContactSource}]}", "", "at least one mirror"},
-		{"When a mirror would leave its folder it should be refused", kubernetes,
+		{"When the name of a source has dot segments, it should be rejected", kubernetes,
 			"kind: ImageDigestMirrorSet\nmetadata: {name: a}\nspec: {imageDigestMirrors: [{source: \"../../x\", mirrors: [b.example]}]}", "", `".." is not a registry`},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
@@ -74,7 +74,7 @@ func TestRead(t *testing.T) {
 }
 
 func TestReadAgain(t *testing.T) {
-	t.Run("When documents are read again as they were handed on, they should be the same", func(t *testing.T) {
+	t.Run("When its own output is read again, it should return the same documents", func(t *testing.T) {
 		g := NewWithT(t)
 		first, err := nodeinput.Read("{\"kind\":\"MachineConfig\",\"metadata\":{\"name\":\"a\"}}\n---\nkind: KubeletConfig\nmetadata: {name: b}\nspec: {kubeletConfig: {maxPods: 250}}\n", releaseinfo.Kubernetes)
 		g.Expect(err).NotTo(HaveOccurred())

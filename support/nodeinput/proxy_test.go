@@ -25,11 +25,11 @@ func TestReadProxy(t *testing.T) {
 		spec *configv1.ProxySpec
 		want string
 	}{
-		{"When nothing is said it should be empty", nil, ""},
-		{"When there is no proxy it should be empty", &configv1.ProxySpec{NoProxy: "a.example"}, ""},
-		{"When there is one it should spare what is inside, and who is direct", &configv1.ProxySpec{HTTPSProxy: "http://p", NoProxy: "b.example, a.example,"},
+		{"When the proxy is not configured, it should return an empty noProxy", nil, ""},
+		{"When only noProxy is configured, it should return an empty noProxy", &configv1.ProxySpec{NoProxy: "a.example"}, ""},
+		{"When there is a proxy, noProxy should have the internal addresses and those of the user", &configv1.ProxySpec{HTTPSProxy: "http://p", NoProxy: "b.example, a.example,"},
 			".cluster.local,.hypershift.local,.svc,10.132.0.0/14,127.0.0.1,172.31.0.0/16,192.0.2.0/24,a.example,api.example,b.example,localhost"},
-		{"When nothing shall use it it should say just that", &configv1.ProxySpec{HTTPProxy: "http://p", NoProxy: "a.example,*"}, "*"},
+		{"When noProxy has an asterisk, it should return only that", &configv1.ProxySpec{HTTPProxy: "http://p", NoProxy: "a.example,*"}, "*"},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			NewWithT(t).Expect(nodeinput.ReadProxy(tc.spec, networking, "api.example", "").NoProxy).To(Equal(tc.want))
@@ -43,10 +43,10 @@ func TestProxyCheck(t *testing.T) {
 		proxy   nodeinput.Proxy
 		refusal string
 	}{
-		{"When it is whole it should accept", nodeinput.Proxy{HTTP: "http://u:p@a.example:3128", HTTPS: "https://a.example"}, ""},
-		{"When the scheme is missing it should say how to write it", nodeinput.Proxy{HTTP: "proxy.example:3128"}, "httpProxy is not a proxy URL"},
-		{"When the scheme is another it should refuse", nodeinput.Proxy{HTTPS: "socks5://secret@proxy.example"}, "httpsProxy is not a proxy URL"},
-		{"When a line ends early it should refuse", nodeinput.Proxy{HTTP: "http://p", NoProxy: "a\nLD_PRELOAD=/x"}, "noProxy has a line break"},
+		{"When the URLs are complete, it should accept them", nodeinput.Proxy{HTTP: "http://u:p@a.example:3128", HTTPS: "https://a.example"}, ""},
+		{"When the scheme is missing, it should name the field", nodeinput.Proxy{HTTP: "proxy.example:3128"}, "httpProxy is not a proxy URL"},
+		{"When the scheme is not supported, it should return an error", nodeinput.Proxy{HTTPS: "socks5://secret@proxy.example"}, "httpsProxy is not a proxy URL"},
+		{"When noProxy has a line break, it should return an error", nodeinput.Proxy{HTTP: "http://p", NoProxy: "a\nLD_PRELOAD=/x"}, "noProxy has a line break"},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			g, err := NewWithT(t), tc.proxy.Check()
@@ -61,10 +61,10 @@ func TestProxyCheck(t *testing.T) {
 }
 
 func TestConfigurationHash(t *testing.T) {
-	t.Run("When nothing is configured it should be over null", func(t *testing.T) {
+	t.Run("When nothing is configured, it should return the hash of null", func(t *testing.T) {
 		NewWithT(t).Expect(nodeinput.ConfigurationHash(nil)).To(Equal(nodeinput.Hash("null")))
 	})
-	t.Run("When the import mode is empty it should be left out", func(t *testing.T) {
+	t.Run("When the import mode is empty, it should be omitted", func(t *testing.T) {
 		g := NewWithT(t)
 		for raw, want := range map[string]string{
 			`{"a":1,"imageStreamImportMode":""}`: `{"a":1}`, `{"imageStreamImportMode":"","a":1}`: `{"a":1}`,

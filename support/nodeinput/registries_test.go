@@ -26,28 +26,28 @@ func TestReadRegistries(t *testing.T) {
 		want    nodeinput.Registries
 		refusal string
 	}{
-		{name: "When nothing is said all should be allowed", want: nodeinput.Registries{Hosts: map[string]nodeinput.Registry{}}},
-		{name: "When a registry is insecure and another blocked it should say so",
+		{name: "When nothing is configured, it should allow all registries", want: nodeinput.Registries{Hosts: map[string]nodeinput.Registry{}}},
+		{name: "When one registry is insecure and another is blocked, it should return both",
 			image: image(configv1.RegistrySources{InsecureRegistries: []string{"lab.example:5000"}, BlockedRegistries: []string{"c.example"}}),
 			want:  nodeinput.Registries{Hosts: map[string]nodeinput.Registry{"lab.example:5000": {Insecure: true}, "c.example": {Blocked: true}}}},
-		{name: "When some are allowed others should be blocked whatever else is said of them",
+		{name: "When some registries are allowed, it should block all others, also those with other settings",
 			image:   image(configv1.RegistrySources{AllowedRegistries: []string{"a.example"}, InsecureRegistries: []string{"lab.example"}}),
 			mirrors: mirrored,
 			want: nodeinput.Registries{OnlyHosts: true, Hosts: map[string]nodeinput.Registry{
 				"a.example": {Mirrors: []string{"https://b.example/v2"}}, "lab.example": {Insecure: true, Blocked: true}}}},
-		{name: "When the node's own registry is blocked but mirrored it should accept",
+		{name: "When the registry of the node image is blocked but mirrored, it should be accepted",
 			image: image(configv1.RegistrySources{BlockedRegistries: []string{"a.example"}}), mirrors: mirrored,
 			want: nodeinput.Registries{Hosts: map[string]nodeinput.Registry{"a.example": {Mirrors: []string{"https://b.example/v2"}, Blocked: true}}}},
-		{name: "When only mirrors of a registry may be asked it should block the registry itself",
+		{name: "When only the mirrors of a registry may be used, it should block the registry itself",
 			mirrors: []releaseinfo.Mirror{{Source: "a.example", Mirrors: []string{"b.example"}, Only: true}},
 			want:    nodeinput.Registries{Hosts: map[string]nodeinput.Registry{"a.example": {Mirrors: []string{"https://b.example/v2"}, Blocked: true}}}},
-		{name: "When the node's own registry is blocked it should refuse", image: image(configv1.RegistrySources{BlockedRegistries: []string{"a.example"}}),
+		{name: "When the registry of the node image is blocked, it should return an error", image: image(configv1.RegistrySources{BlockedRegistries: []string{"a.example"}}),
 			refusal: "forbids a.example, which the image a.example/node:1"},
-		{name: "When the node's own registry is not among those allowed it should refuse",
+		{name: "When the registry of the node image is not among the allowed ones, it should return an error",
 			image: image(configv1.RegistrySources{AllowedRegistries: []string{"c.example"}}), refusal: "allow it"},
-		{name: "When a wildcard is blocked it should say that containerd knows none",
+		{name: "When a wildcard is blocked, it should report that containerd does not support wildcards",
 			image: image(configv1.RegistrySources{BlockedRegistries: []string{"*.example"}}), refusal: `blockedRegistries has the entry "*.example"`},
-		{name: "When a repository is allowed it should say that containerd knows registries",
+		{name: "When a repository is allowed, it should report that containerd supports only registries",
 			image: image(configv1.RegistrySources{AllowedRegistries: []string{"a.example/team"}}), refusal: "without wildcard and path"},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
@@ -61,7 +61,7 @@ func TestReadRegistries(t *testing.T) {
 			g.Expect(got).To(Equal(tc.want))
 		})
 	}
-	t.Run("When an image names no registry it should be Docker's", func(t *testing.T) {
+	t.Run("When an image names no registry, it should belong to Docker Hub", func(t *testing.T) {
 		_, err := nodeinput.ReadRegistries(image(configv1.RegistrySources{BlockedRegistries: []string{"docker.io"}}), nil, "library/pause:3")
 		NewWithT(t).Expect(err).To(MatchError(ContainSubstring("forbids docker.io")))
 	})
@@ -73,9 +73,9 @@ func TestReadRegistryCAs(t *testing.T) {
 		data    map[string]string
 		refusal string
 	}{
-		{"When a key names no registry it should say how to write it", map[string]string{"../x": "y"}, "write host, or host..port"},
-		{"When a value is no certificate it should name the key", map[string]string{"a.example..5000": "y"}, `"a.example..5000" holds no PEM certificate`},
-		{"When it is the CA of the update service it should be left out", map[string]string{"updateservice-registry": "y"}, ""},
+		{"When a key does not name a registry, it should show the format", map[string]string{"../x": "y"}, "write host, or host..port"},
+		{"When a value is not a certificate, it should name the key", map[string]string{"a.example..5000": "y"}, `"a.example..5000" holds no PEM certificate`},
+		{"When it is the CA of the update service, it should be ignored", map[string]string{"updateservice-registry": "y"}, ""},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			cas, err := nodeinput.ReadRegistryCAs(tc.data)
@@ -90,10 +90,10 @@ func TestReadRegistryCAs(t *testing.T) {
 
 func TestMirrorEndpoint(t *testing.T) {
 	for _, tc := range []struct{ name, source, destination, host, endpoint string }{
-		{"When both are registries it should keep the path", "a.example", "b.example:5000", "a.example", "https://b.example:5000/v2"},
-		{"When the paths are equal it should keep the path", "a.example/x/y", "b.example/x/y", "a.example", "https://b.example/v2"},
-		{"When the mirror adds a prefix it should add it", "a.example/x", "b.example/cache/x", "a.example", "https://b.example/v2/cache"},
-		{"When a whole registry goes into a folder it should add it", "a.example", "b.example/cache", "a.example", "https://b.example/v2/cache"},
+		{"When source and destination are registries, it should keep the path", "a.example", "b.example:5000", "a.example", "https://b.example:5000/v2"},
+		{"When the paths are equal, it should keep the path", "a.example/x/y", "b.example/x/y", "a.example", "https://b.example/v2"},
+		{"When the mirror has a prefix, it should add the prefix", "a.example/x", "b.example/cache/x", "a.example", "https://b.example/v2/cache"},
+		{"When a complete registry is mirrored to a path, it should add the path", "a.example", "b.example/cache", "a.example", "https://b.example/v2/cache"},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			g := NewWithT(t)

@@ -36,7 +36,7 @@ func TestSources(t *testing.T) {
 			want: []nodeinput.Source{{Image: "lab:5000/node@sha256:1", Insecure: true}}},
 		"there are mirrors": {mirrors: []releaseinfo.Mirror{mirrored("quay.io", "m.example/cache", "n.example:5000")}, image: "quay.io/okd/node:1",
 			want: []nodeinput.Source{{Image: "m.example/cache/okd/node:1"}, {Image: "n.example:5000/okd/node:1"}, {Image: "quay.io/okd/node:1"}}},
-		"a mirror is named twice": {mirrors: []releaseinfo.Mirror{mirrored("quay.io", "m.example"), mirrored("quay.io/okd", "m.example/okd")}, image: "quay.io/okd/node:1",
+		"a mirror is listed twice": {mirrors: []releaseinfo.Mirror{mirrored("quay.io", "m.example"), mirrored("quay.io/okd", "m.example/okd")}, image: "quay.io/okd/node:1",
 			want: []nodeinput.Source{{Image: "m.example/okd/node:1"}, {Image: "quay.io/okd/node:1"}}},
 		"a mirror is insecure": {sources: configv1.RegistrySources{InsecureRegistries: []string{"m.example"}}, mirrors: []releaseinfo.Mirror{mirrored("quay.io", "m.example")},
 			image: "quay.io/node:1", want: []nodeinput.Source{{Image: "m.example/node:1", Insecure: true}, {Image: "quay.io/node:1"}}},
@@ -45,12 +45,12 @@ func TestSources(t *testing.T) {
 			image: "quay.io/node:1", want: []nodeinput.Source{{Image: "m.example/node:1"}}},
 		"its registry is among those allowed": {sources: configv1.RegistrySources{AllowedRegistries: []string{"quay.io"}}, image: "quay.io/node:1",
 			want: []nodeinput.Source{{Image: "quay.io/node:1"}}},
-		"it is of Docker Hub":             {image: "busybox", want: []nodeinput.Source{{Image: "docker.io/library/busybox"}}},
-		"it is of a user of Docker Hub":   {image: "user/app:1", want: []nodeinput.Source{{Image: "docker.io/user/app:1"}}},
-		"it is of Docker Hub by its name": {image: "docker.io/busybox", want: []nodeinput.Source{{Image: "docker.io/library/busybox"}}},
-		"its registry is this host":       {image: "localhost/node:1", want: []nodeinput.Source{{Image: "localhost/node:1"}}},
+		"the image is on Docker Hub":                {image: "busybox", want: []nodeinput.Source{{Image: "docker.io/library/busybox"}}},
+		"the image belongs to a user of Docker Hub": {image: "user/app:1", want: []nodeinput.Source{{Image: "docker.io/user/app:1"}}},
+		"the image names Docker Hub":                {image: "docker.io/busybox", want: []nodeinput.Source{{Image: "docker.io/library/busybox"}}},
+		"its registry is this host":                 {image: "localhost/node:1", want: []nodeinput.Source{{Image: "localhost/node:1"}}},
 	} {
-		t.Run("When "+name+", it should be pulled as the container runtime would", func(t *testing.T) {
+		t.Run("When "+name+", it should use the same sources as the container runtime", func(t *testing.T) {
 			registries, err := nodeinput.ReadRegistries(&configv1.ImageSpec{RegistrySources: tc.sources}, tc.mirrors, tc.image)
 			if err != nil {
 				t.Fatal(err)
@@ -60,14 +60,14 @@ func TestSources(t *testing.T) {
 			}
 		})
 	}
-	t.Run("When others alone are allowed, there should be no place for it", func(t *testing.T) {
+	t.Run("When only other registries are allowed, it should return no sources", func(t *testing.T) {
 		registries, err := nodeinput.ReadRegistries(&configv1.ImageSpec{RegistrySources: configv1.RegistrySources{AllowedRegistries: []string{"a.example"}}}, nil)
 		g := NewWithT(t)
 		g.Expect(err).NotTo(HaveOccurred())
 		g.Expect(registries.Sources("quay.io/node:1")).To(BeEmpty())
 		g.Expect(registries.Sources("bad_host.example/node:1")).To(BeEmpty())
 	})
-	t.Run("When an image of every node is no pull spec, it should be said of the payload", func(t *testing.T) {
+	t.Run("When a node image is not a valid pull spec, it should return an error that names the payload", func(t *testing.T) {
 		_, err := nodeinput.ReadRegistries(nil, nil, "-x.example/node:1")
 		NewWithT(t).Expect(err).To(MatchError(ContainSubstring(`the release payload names image "-x.example/node:1"`)))
 	})
@@ -90,7 +90,7 @@ func TestMirrorsThatAreNoNames(t *testing.T) {
 		{"a.example/x", "b.example/yx", "must end in"},
 		{"a.example/x", "b.example", "must end in"},
 	} {
-		t.Run("When "+tc.source+" is mirrored to "+tc.destination+", it should be refused", func(t *testing.T) {
+		t.Run("When "+tc.source+" is mirrored to "+tc.destination+", it should return an error", func(t *testing.T) {
 			_, _, err := nodeinput.MirrorEndpoint(tc.source, tc.destination)
 			NewWithT(t).Expect(err).To(MatchError(ContainSubstring(tc.says)))
 			_, err = nodeinput.ReadRegistries(nil, []releaseinfo.Mirror{{Source: tc.source, Mirrors: []string{tc.destination}}})

@@ -16,15 +16,15 @@ func TestReadTuning(t *testing.T) {
 		tuneds, profiles int
 		fails            string
 	}{
-		"When it is a Tuned, it should be one":            {text: "apiVersion: tuned.openshift.io/v1\nkind: Tuned\nmetadata: {name: a}\n", tuneds: 1},
-		"When it is several, it should find each":         {text: "apiVersion: tuned.openshift.io/v1\nkind: Tuned\nmetadata: {name: a}\n---\napiVersion: tuned.openshift.io/v1\nkind: Tuned\nmetadata: {name: b}\n", tuneds: 2},
-		"When it is a profile, it should be one":          {text: "apiVersion: performance.openshift.io/v2\nkind: PerformanceProfile\nmetadata: {name: p}\nspec: {cpu: {isolated: 4-7, reserved: 0-3}}\n", profiles: 1},
-		"When a profile has no CPUs, it should say":       {text: "apiVersion: performance.openshift.io/v2\nkind: PerformanceProfile\nmetadata: {name: p}\nspec: {cpu: {isolated: 4-7}}\n", fails: `"p" has no spec.cpu.reserved: set it`},
-		"When a profile is of v1, it should be refused":   {text: "apiVersion: performance.openshift.io/v1\nkind: PerformanceProfile\nmetadata: {name: p}\n", fails: "PerformanceProfile of performance.openshift.io/v2"},
-		"When it is something else, it should be refused": {text: "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: c}\n", fails: `ConfigMap "c" is not for tuning`},
-		"When it has no name, it should be refused":       {text: "apiVersion: tuned.openshift.io/v1\nkind: Tuned\n", fails: "has no metadata.name"},
-		"When it is empty, it should be refused":          {text: "\n", fails: "it is empty"},
-		"When it is no YAML, it should be refused":        {text: "{", fails: "it is not YAML"},
+		"When the document is a Tuned, it should return one":              {text: "apiVersion: tuned.openshift.io/v1\nkind: Tuned\nmetadata: {name: a}\n", tuneds: 1},
+		"When there are several documents, it should return each":         {text: "apiVersion: tuned.openshift.io/v1\nkind: Tuned\nmetadata: {name: a}\n---\napiVersion: tuned.openshift.io/v1\nkind: Tuned\nmetadata: {name: b}\n", tuneds: 2},
+		"When the document is a PerformanceProfile, it should return one": {text: "apiVersion: performance.openshift.io/v2\nkind: PerformanceProfile\nmetadata: {name: p}\nspec: {cpu: {isolated: 4-7, reserved: 0-3}}\n", profiles: 1},
+		"When a profile has no reserved CPUs, it should return an error":  {text: "apiVersion: performance.openshift.io/v2\nkind: PerformanceProfile\nmetadata: {name: p}\nspec: {cpu: {isolated: 4-7}}\n", fails: `"p" has no spec.cpu.reserved: set it`},
+		"When a profile has version v1, it should return an error":        {text: "apiVersion: performance.openshift.io/v1\nkind: PerformanceProfile\nmetadata: {name: p}\n", fails: "PerformanceProfile of performance.openshift.io/v2"},
+		"When the document is of another kind, it should return an error": {text: "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: c}\n", fails: `ConfigMap "c" is not for tuning`},
+		"When the document has no name, it should return an error":        {text: "apiVersion: tuned.openshift.io/v1\nkind: Tuned\n", fails: "has no metadata.name"},
+		"When the document is empty, it should return an error":           {text: "\n", fails: "it is empty"},
+		"When the document is not YAML, it should return an error":        {text: "{", fails: "it is not YAML"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			g := NewWithT(t)
@@ -47,14 +47,14 @@ func TestOpenShiftKinds(t *testing.T) {
 		"ContainerRuntimeConfig": "machineconfiguration.openshift.io/v1", "ImageContentSourcePolicy": "operator.openshift.io/v1alpha1",
 		"ImageDigestMirrorSet": "config.openshift.io/v1", "ImageTagMirrorSet": "config.openshift.io/v1", "ClusterImagePolicy": "config.openshift.io/v1alpha1",
 	} {
-		t.Run("When a NodePool brings a "+kind+", its payload should get it", func(t *testing.T) {
+		t.Run("When a NodePool references a "+kind+", it should be passed to the payload", func(t *testing.T) {
 			g := NewWithT(t)
 			read, err := Read("apiVersion: "+apiVersion+"\nkind: "+kind+"\nmetadata: {name: mine}\nspec: {}\n", releaseinfo.OpenShift)
 			g.Expect(err).NotTo(HaveOccurred())
 			g.Expect(read.Documents).To(ConsistOf(ContainSubstring("kind: " + kind)))
 		})
 	}
-	t.Run("When it brings another kind, it should be told which there are", func(t *testing.T) {
+	t.Run("When a NodePool references another kind, it should list the supported kinds", func(t *testing.T) {
 		_, err := Read("apiVersion: v1\nkind: Secret\nmetadata: {name: mine}\n", releaseinfo.OpenShift)
 		NewWithT(t).Expect(err).To(MatchError(ContainSubstring("ImageTagMirrorSet, ClusterImagePolicy")))
 	})

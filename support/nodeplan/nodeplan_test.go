@@ -44,7 +44,7 @@ func TestParse(t *testing.T) {
 	if diff := cmp.Diff(whole(), got); diff != "" {
 		t.Errorf("-want +got:\n%s", diff)
 	}
-	t.Run("When a file is to be emptied, it should not become one that is kept as it is", func(t *testing.T) {
+	t.Run("When the content of a file is empty, it should differ from a file whose content is kept", func(t *testing.T) {
 		g := NewWithT(t)
 		raw, err := json.Marshal(nodeplan.Plan{Version: 1, Files: []nodeplan.File{{Path: "/emptied", Content: []byte{}}, {Path: "/kept"}}})
 		g.Expect(err).NotTo(HaveOccurred())
@@ -63,7 +63,7 @@ func TestParse(t *testing.T) {
 		"of a later server":  {`{"version": 2, "pullSecret": "aHVudGVyMg=="}`, "the node plan has version 2, and this node-agent knows 1"},
 		"of version -1":      {`{"version": -1}`, "has version -1"},
 	} {
-		t.Run("When what a machine gets is "+name+", it should say so and repeat nothing", func(t *testing.T) {
+		t.Run("When the response is "+name+", it should return an error that prints none of the content", func(t *testing.T) {
 			g := NewWithT(t)
 			plan, err := nodeplan.Parse([]byte(tc.raw))
 			g.Expect(err).To(MatchError(ContainSubstring(tc.says)))
@@ -71,7 +71,7 @@ func TestParse(t *testing.T) {
 			g.Expect(plan).To(BeNil())
 		})
 	}
-	t.Run("When a later server adds a field, it should be left out", func(t *testing.T) {
+	t.Run("When a later server adds a field, it should ignore the field", func(t *testing.T) {
 		_, err := nodeplan.Parse([]byte(`{"version": 1, "new": true}`))
 		NewWithT(t).Expect(err).NotTo(HaveOccurred())
 	})

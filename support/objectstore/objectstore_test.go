@@ -43,24 +43,24 @@ func TestNew(t *testing.T) {
 		url    string
 		fails  string
 	}{
-		"When nothing but a region is said, it should be AWS's own": {objectstore.Config{Region: "eu-west-1", Dir: plain},
+		"When only a region is set, it should use the endpoint of AWS": {objectstore.Config{Region: "eu-west-1", Dir: plain},
 			"https://s3.eu-west-1.amazonaws.com", ""},
-		"When an endpoint is said, it should be that": {objectstore.Config{Region: "r",
+		"When an endpoint is set, it should use that endpoint": {objectstore.Config{Region: "r",
 			Endpoint: "https://store.example:9000", Dir: plain}, "https://store.example:9000", ""},
-		"When the endpoint is plain, it should be called so": {objectstore.Config{Region: "r",
+		"When the endpoint is plain HTTP, it should use HTTP": {objectstore.Config{Region: "r",
 			Endpoint: "http://store.example", Dir: plain}, "http://store.example", ""},
-		"When the endpoint is no URL, it should say so": {objectstore.Config{Endpoint: "http://[", Dir: plain},
+		"When the endpoint is not a URL, it should return an error": {objectstore.Config{Endpoint: "http://[", Dir: plain},
 			"", "the endpoint is not a URL"},
-		"When the endpoint has no scheme, it should say so": {objectstore.Config{Endpoint: "store.example",
+		"When the endpoint has no scheme, it should return an error": {objectstore.Config{Endpoint: "store.example",
 			Dir: plain}, "", "the endpoint: "},
-		"When the Secret has no such key, it should name it": {objectstore.Config{Region: "r", Dir: plain,
+		"When the Secret lacks the key, it should name the key": {objectstore.Config{Region: "r", Dir: plain,
 			Key: "cloud"}, "", `key "cloud": it is not an AWS credentials file`},
-		"When the profile is another, it should say which":           {objectstore.Config{Region: "r", Dir: files(t, map[string]string{"credentials": "[backup]\n" + keys[10:]})}, "", "with a profile [default]"},
-		"When a key is missing, it should say which there must be":   {objectstore.Config{Region: "r", Dir: files(t, map[string]string{"credentials": "[default]\nregion = hunter2\n"})}, "", "that has aws_access_key_id"},
-		"When the file is none, it should not be repeated":           {objectstore.Config{Region: "r", Dir: files(t, map[string]string{"credentials": "hunter2"})}, "", "is not an AWS credentials file"},
-		"When the CAs are none, it should name the key":              {objectstore.Config{Region: "r", Dir: good}, "", "key ca-bundle.crt: it has no certificate"},
-		"When a file of CAs is said and is not there, it should say": {objectstore.Config{Region: "r", Dir: plain, CABundle: filepath.Join(plain, "none.crt")}, "", "reading the CAs of the endpoint"},
-		"When the caller has no credentials, it should say how":      {objectstore.Config{Region: "r"}, "", "set AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY"},
+		"When the Secret has another profile, it should name the required profile": {objectstore.Config{Region: "r", Dir: files(t, map[string]string{"credentials": "[backup]\n" + keys[10:]})}, "", "with a profile [default]"},
+		"When the credentials lack a key, it should name the required keys":        {objectstore.Config{Region: "r", Dir: files(t, map[string]string{"credentials": "[default]\nregion = hunter2\n"})}, "", "that has aws_access_key_id"},
+		"When the file is not a credentials file, it should not print it":          {objectstore.Config{Region: "r", Dir: files(t, map[string]string{"credentials": "hunter2"})}, "", "is not an AWS credentials file"},
+		"When the CA bundle has no certificate, it should name the key":            {objectstore.Config{Region: "r", Dir: good}, "", "key ca-bundle.crt: it has no certificate"},
+		"When the CA file does not exist, it should return an error":               {objectstore.Config{Region: "r", Dir: plain, CABundle: filepath.Join(plain, "none.crt")}, "", "reading the CAs of the endpoint"},
+		"When there are no credentials, it should name the variables to set":       {objectstore.Config{Region: "r"}, "", "set AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			g := NewWithT(t)
@@ -74,7 +74,7 @@ func TestNew(t *testing.T) {
 			g.Expect(client.EndpointURL().String()).To(Equal(tc.url))
 		})
 	}
-	t.Run("When the caller has credentials of his own, they should be used", func(t *testing.T) {
+	t.Run("When the environment has credentials, it should use them", func(t *testing.T) {
 		g := NewWithT(t)
 		t.Setenv("AWS_ACCESS_KEY_ID", "AKIDENV")
 		t.Setenv("AWS_SECRET_ACCESS_KEY", "hunter2")
@@ -89,7 +89,7 @@ func TestNew(t *testing.T) {
 		g.Expect(err).NotTo(HaveOccurred())
 		g.Expect(used.AccessKeyID).To(Equal("AKIDEXAMPLE"), "a Secret is not mixed with what the operator has")
 	})
-	t.Run("When the caller has a file of credentials, it should be read", func(t *testing.T) {
+	t.Run("When the environment names a credentials file, it should read that file", func(t *testing.T) {
 		g := NewWithT(t)
 		t.Setenv("AWS_SHARED_CREDENTIALS_FILE", filepath.Join(plain, "credentials"))
 		client, err := objectstore.New(objectstore.Config{Region: "r"})
@@ -118,12 +118,12 @@ func TestTrust(t *testing.T) {
 		file    string
 		trusted bool
 	}{
-		"the CA is in the Secret":   {map[string]string{"credentials": keys, "ca-bundle.crt": ca}, "", true},
-		"the CA is in a file":       {map[string]string{"credentials": keys}, beside, true},
-		"the CA is nowhere":         {map[string]string{"credentials": keys}, "", false},
-		"the CA is under other key": {map[string]string{"credentials": keys, "ca.crt": ca}, "", false},
+		"the CA is in the Secret":     {map[string]string{"credentials": keys, "ca-bundle.crt": ca}, "", true},
+		"the CA is in a file":         {map[string]string{"credentials": keys}, beside, true},
+		"there is no CA":              {map[string]string{"credentials": keys}, "", false},
+		"the CA is under another key": {map[string]string{"credentials": keys, "ca.crt": ca}, "", false},
 	} {
-		t.Run("When "+name+", the store should be trusted or not", func(t *testing.T) {
+		t.Run("When "+name+", it should trust the store only if it has the CA", func(t *testing.T) {
 			g := NewWithT(t)
 			client, err := objectstore.New(objectstore.Config{Region: "eu-west-1", Endpoint: server.URL, Dir: files(t, tc.dir), CABundle: tc.file})
 			g.Expect(err).NotTo(HaveOccurred())

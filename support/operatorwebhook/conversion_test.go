@@ -18,7 +18,7 @@ func twoVersions() *apiextensionsv1.CustomResourceDefinition {
 }
 
 func TestConversion(t *testing.T) {
-	t.Run("When the operator converts, it should be known by its namespace, and the CA be left for it to add", func(t *testing.T) {
+	t.Run("When the operator converts a CRD, it should be identified by its namespace and left to add the CA", func(t *testing.T) {
 		g, crd := NewWithT(t), twoVersions()
 		g.Expect(operatorwebhook.Converts(crd, "hypershift")).To(BeFalse())
 		operatorwebhook.Convert(crd, "hypershift")
@@ -32,7 +32,7 @@ func TestConversion(t *testing.T) {
 		g.Expect(crd.Spec.Conversion.Webhook.ConversionReviewVersions).NotTo(BeEmpty(), "an API server refuses a converter without")
 		g.Expect(crd.Spec.Versions).To(Equal(twoVersions().Spec.Versions), "both are served")
 	})
-	t.Run("When nobody converts, only what is stored should be served", func(t *testing.T) {
+	t.Run("When there is no conversion webhook, it should serve only the storage version", func(t *testing.T) {
 		g, crd := NewWithT(t), twoVersions()
 		operatorwebhook.Convert(crd, "hypershift")
 		operatorwebhook.OnlyStored(crd)
@@ -54,7 +54,7 @@ func TestConversion(t *testing.T) {
 			c.Webhook.ClientConfig.Service.Name = "capi-webhook-service"
 		},
 	} {
-		t.Run("When it is converted "+name+", the operator should not be taken for it", func(t *testing.T) {
+		t.Run("When a CRD is converted "+name+", it should not be attributed to the operator", func(t *testing.T) {
 			crd := twoVersions()
 			operatorwebhook.Convert(crd, "hypershift")
 			change(crd.Spec.Conversion)

@@ -35,12 +35,12 @@ func TestGate(t *testing.T) {
 		err   error
 		want  State
 	}{
-		"When nobody paused it, work should go on":                  {there: hcp("clusters-demo", nil)},
-		"When it is paused, work should stop":                       {there: hcp("clusters-demo", ptr.To("true")), want: State{Paused: true, Text: "spec.pausedUntil is removed"}},
-		"When it is paused for a time, it should be told how long":  {there: hcp("clusters-demo", ptr.To("2026-11-20T12:10:00Z")), want: State{Paused: true, For: 10 * time.Minute, Text: "2026-11-20T12:10:00Z"}},
-		"When the time is over, work should go on":                  {there: hcp("clusters-demo", ptr.To("2026-11-20T12:00:00Z"))},
-		"When it is gone, nothing of it should be worked on":        {there: hcp("clusters-other", nil), want: State{Paused: true}},
-		"When nobody can tell, it should be an error and no answer": {there: hcp("clusters-demo", ptr.To("true")), err: busy},
+		"When the control plane is not paused, it should report no pause":                    {there: hcp("clusters-demo", nil)},
+		"When the control plane is paused, it should report that":                            {there: hcp("clusters-demo", ptr.To("true")), want: State{Paused: true, Text: "spec.pausedUntil is removed"}},
+		"When the control plane is paused until a time, it should report the remaining time": {there: hcp("clusters-demo", ptr.To("2026-11-20T12:10:00Z")), want: State{Paused: true, For: 10 * time.Minute, Text: "2026-11-20T12:10:00Z"}},
+		"When the pause has ended, it should report no pause":                                {there: hcp("clusters-demo", ptr.To("2026-11-20T12:00:00Z"))},
+		"When the control plane is gone, it should report a pause":                           {there: hcp("clusters-other", nil), want: State{Paused: true}},
+		"When the control plane cannot be read, it should return an error and no state":      {there: hcp("clusters-demo", ptr.To("true")), err: busy},
 	} {
 		t.Run(name, func(t *testing.T) {
 			g := NewWithT(t)

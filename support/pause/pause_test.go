@@ -18,16 +18,16 @@ func TestUntil(t *testing.T) {
 		value *string
 		want  State
 	}{
-		{"When it is not set it should not pause", nil, State{}},
-		{"When it is empty it should not pause", ptr.To(""), State{}},
-		{"When it is false it should not pause", ptr.To("false"), State{Text: "spec.pausedUntil is removed"}},
-		{"When it is true it should pause without end", ptr.To("true"), State{Paused: true, Text: "spec.pausedUntil is removed"}},
-		{"When true is written large it should pause too", ptr.To("True"), State{Paused: true, Text: "spec.pausedUntil is removed"}},
-		{"When it is a later time it should pause that long", ptr.To("2026-11-20T12:30:00Z"),
+		{"When pausedUntil is not set, it should not pause", nil, State{}},
+		{"When pausedUntil is empty, it should not pause", ptr.To(""), State{}},
+		{"When pausedUntil is false, it should not pause", ptr.To("false"), State{Text: "spec.pausedUntil is removed"}},
+		{"When pausedUntil is true, it should pause indefinitely", ptr.To("true"), State{Paused: true, Text: "spec.pausedUntil is removed"}},
+		{"When pausedUntil is True with a capital, it should pause, too", ptr.To("True"), State{Paused: true, Text: "spec.pausedUntil is removed"}},
+		{"When pausedUntil is in the future, it should pause until then", ptr.To("2026-11-20T12:30:00Z"),
 			State{Paused: true, For: 30 * time.Minute, Text: "2026-11-20T12:30:00Z"}},
-		{"When it is an earlier time it should not pause", ptr.To("2026-11-20T11:30:00Z"), State{}},
-		{"When it is this moment it should not pause", ptr.To("2026-11-20T12:00:00Z"), State{}},
-		{"When it is nonsense it should be invalid and not pause", ptr.To("tomorrow"), State{Invalid: true}},
+		{"When pausedUntil is in the past, it should not pause", ptr.To("2026-11-20T11:30:00Z"), State{}},
+		{"When pausedUntil is now, it should not pause", ptr.To("2026-11-20T12:00:00Z"), State{}},
+		{"When pausedUntil cannot be parsed, it should be invalid and not pause", ptr.To("tomorrow"), State{Invalid: true}},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			NewWithT(t).Expect(Until(tc.value, now)).To(Equal(tc.want))

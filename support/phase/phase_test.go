@@ -40,31 +40,31 @@ func TestRun(t *testing.T) {
 		message string
 	}{
 		{
-			name:   "When all phases succeed, it should run them in order and come back at the soonest time",
+			name:   "When all phases succeed, it should run them in order and return the shortest delay",
 			phases: []Phase[*trace]{step("a", true, 0, nil), step("b", false, time.Minute, nil), step("c", false, time.Second, nil)},
 			ran:    []string{"a", "b", "c"}, through: true,
 			after: time.Second,
 		},
 		{
-			name:   "When the object is paused, it should run only what is meant for that",
+			name:   "When the object is paused, it should run only the phases that run while paused",
 			phases: []Phase[*trace]{step("a", true, 0, nil), whilePaused(step("b", false, 0, nil)), step("c", false, 0, nil)},
 			paused: true,
 			ran:    []string{"b"}, through: true,
 		},
 		{
-			name:    "When a phase that is not critical fails, it should run the rest and report the failure with its name",
+			name:    "When a phase that is not critical fails, it should run the rest and name the phase in the error",
 			phases:  []Phase[*trace]{step("a", false, 0, broken), step("b", false, 0, broken), step("c", false, 0, nil)},
 			ran:     []string{"a", "b", "c"},
 			message: "a: broken\nb: broken",
 		},
 		{
-			name:    "When a critical phase fails, it should leave out what follows",
+			name:    "When a critical phase fails, it should skip the phases after it",
 			phases:  []Phase[*trace]{step("a", true, 0, broken), step("b", false, 0, nil)},
 			ran:     []string{"a"},
 			message: "a: broken",
 		},
 		{
-			name:   "When a phase stops the pass, it should leave out what follows and not call that a failure",
+			name:   "When a phase stops the reconcile, it should skip the phases after it and return no error",
 			phases: []Phase[*trace]{step("a", false, time.Minute, waiting), step("b", false, 0, nil)},
 			ran:    []string{"a"},
 			after:  time.Minute,

@@ -25,13 +25,13 @@ func TestWithoutOutdated(t *testing.T) {
 		err     error
 		dropped bool
 	}{
-		{"When there is no error it should drop nothing", nil, false},
-		{"When it is a conflict it should drop it", conflict, true},
-		{"When the object exists it should drop it", exists, true},
-		{"When all joined errors are of old states it should drop them", errors.Join(conflict, exists), true},
-		{"When one joined error is real it should keep all", errors.Join(conflict, missing), false},
-		{"When it is another error of the API it should keep it", missing, false},
-		{"When it is no error of the API it should keep it", errors.New("disk full"), false},
+		{"When there is no error, it should drop nothing", nil, false},
+		{"When the error is a conflict, it should drop it", conflict, true},
+		{"When the object exists already, it should drop the error", exists, true},
+		{"When all joined errors are from outdated reads, it should drop them", errors.Join(conflict, exists), true},
+		{"When one of the joined errors is real, it should keep all", errors.Join(conflict, missing), false},
+		{"When it is another API error, it should keep it", missing, false},
+		{"When it is not an API error, it should keep it", errors.New("disk full"), false},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			g := NewWithT(t)
@@ -56,11 +56,11 @@ func TestSettle(t *testing.T) {
 		reported, err    error
 		wantRequeueAfter time.Duration
 	}{
-		{"When all is well it should keep the phases' wish", time.Minute, nil, nil, nil, nil, time.Minute},
-		{"When a phase worked on an old state it should not report that, and pass again soon", time.Minute, conflict, nil, nil, nil, retryAfter},
-		{"When a phase failed it should report and return that", 0, broken, nil, broken, broken, 0},
-		{"When only the report was on an old state it should pass again soon", 0, nil, conflict, nil, nil, retryAfter},
-		{"When both failed it should return both", 0, broken, conflict, broken, errors.Join(broken, conflict), 0},
+		{"When there are no errors, it should keep the delay of the phases", time.Minute, nil, nil, nil, nil, time.Minute},
+		{"When a phase read an outdated object, it should not report that and should retry soon", time.Minute, conflict, nil, nil, nil, retryAfter},
+		{"When a phase fails, it should report and return the error", 0, broken, nil, broken, broken, 0},
+		{"When only the report used an outdated object, it should retry soon", 0, nil, conflict, nil, nil, retryAfter},
+		{"When both the phase and the report fail, it should return both errors", 0, broken, conflict, broken, errors.Join(broken, conflict), 0},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			g := NewWithT(t)

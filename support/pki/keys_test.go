@@ -62,7 +62,7 @@ func TestKeysOfUsers(t *testing.T) {
 		"of Edwards' curve":                        {encoded(t, "PRIVATE KEY", edwards, x509.MarshalPKCS8PrivateKey), edwards.Public()},
 		"with text of people before and behind it": {append(append([]byte("mine:\n"), encoded(t, "PRIVATE KEY", curve, x509.MarshalPKCS8PrivateKey)...), "end\n"...), curve.Public()},
 	} {
-		t.Run("When the key is "+name+", it should be kept and its public half be right", func(t *testing.T) {
+		t.Run("When the key is "+name+", it should keep the key and derive its public key", func(t *testing.T) {
 			g := NewWithT(t)
 			secret := &corev1.Secret{Data: map[string][]byte{ServiceAccountPrivateKey: tc.key}}
 			g.Expect(EnsureServiceAccountKey(secret)).To(Succeed())
@@ -86,9 +86,9 @@ func TestDamagedServiceAccountKey(t *testing.T) {
 	agreed := encoded(t, "PRIVATE KEY", exchange, x509.MarshalPKCS8PrivateKey)
 	for name, key := range map[string][]byte{
 		"cut off": []byte("-----BEGIN RSA PRIVATE KEY-----\nMIIhush"), "no PEM": []byte("hush"), "of another content": pem.EncodeToMemory(&pem.Block{Type: "PRIVATE KEY", Bytes: []byte("hush")}),
-		"one that can't sign": agreed,
+		"one that cannot sign": agreed,
 	} {
-		t.Run("When the key is "+name+", it should be kept and said what to do", func(t *testing.T) {
+		t.Run("When the key is "+name+", it should keep the key and name the remedy", func(t *testing.T) {
 			g := NewWithT(t)
 			data := map[string][]byte{ServiceAccountPrivateKey: key, ServiceAccountPublicKey: []byte("public")}
 			secret := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: "clusters-demo", Name: "sa-signing-key"}, Data: maps.Clone(data)}
@@ -100,7 +100,7 @@ func TestDamagedServiceAccountKey(t *testing.T) {
 			}
 		})
 	}
-	t.Run("When the key is gone and its public half is not, both should be made anew", func(t *testing.T) {
+	t.Run("When only the private key is gone, it should create a new key pair", func(t *testing.T) {
 		g := NewWithT(t)
 		secret := &corev1.Secret{Data: map[string][]byte{ServiceAccountPublicKey: []byte("of a key that is lost")}}
 		g.Expect(EnsureServiceAccountKey(secret)).To(Succeed())
@@ -240,12 +240,12 @@ func TestAuthorities(t *testing.T) {
 func TestLeafIsRepaired(t *testing.T) {
 	root := ca(t)
 	for name, change := range map[string]func(*corev1.Secret){
-		"the key is gone":            func(s *corev1.Secret) { delete(s.Data, corev1.TLSPrivateKeyKey) },
-		"the key is another":         func(s *corev1.Secret) { s.Data[corev1.TLSPrivateKeyKey] = root.KeyPEM },
-		"the certificate is damaged": func(s *corev1.Secret) { s.Data[corev1.TLSCertKey] = []byte("x") },
-		"the mark is gone":           func(s *corev1.Secret) { s.Annotations = nil },
+		"the key is gone":                        func(s *corev1.Secret) { delete(s.Data, corev1.TLSPrivateKeyKey) },
+		"the key belongs to another certificate": func(s *corev1.Secret) { s.Data[corev1.TLSPrivateKeyKey] = root.KeyPEM },
+		"the certificate is damaged":             func(s *corev1.Secret) { s.Data[corev1.TLSCertKey] = []byte("x") },
+		"the annotations are removed":            func(s *corev1.Secret) { s.Annotations = nil },
 	} {
-		t.Run("When "+name+", it should be issued anew", func(t *testing.T) {
+		t.Run("When "+name+", it should issue the certificate again", func(t *testing.T) {
 			g := NewWithT(t)
 			secret := &corev1.Secret{Type: corev1.SecretTypeTLS}
 			first, err := EnsureLeaf(secret, TLSKeys, root, serverLeaf(), Lifetime{}, now)
@@ -259,7 +259,7 @@ func TestLeafIsRepaired(t *testing.T) {
 			g.Expect(secret.Type).To(Equal(corev1.SecretTypeTLS), "a type can't be changed")
 		})
 	}
-	t.Run("When only the bundle was changed, the certificate should stay", func(t *testing.T) {
+	t.Run("When only the CA bundle was changed, it should keep the certificate", func(t *testing.T) {
 		g := NewWithT(t)
 		secret := &corev1.Secret{}
 		first, err := EnsureLeaf(secret, TLSKeys, root, serverLeaf(), Lifetime{}, now)

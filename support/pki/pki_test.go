@@ -39,7 +39,7 @@ func serverLeaf() Leaf {
 
 func TestIssue(t *testing.T) {
 	root := ca(t)
-	t.Run("When a leaf is issued it should be valid for its hosts under its signer, and for no others", func(t *testing.T) {
+	t.Run("When a leaf certificate is issued, it should be valid only for its hosts and under its signer", func(t *testing.T) {
 		g := NewWithT(t)
 		pair, err := root.Issue(serverLeaf(), Lifetime{}, now)
 		g.Expect(err).NotTo(HaveOccurred())
@@ -54,7 +54,7 @@ func TestIssue(t *testing.T) {
 		g.Expect(pair.Cert.NotAfter).To(Equal(now.Add(DefaultValidity)))
 		g.Expect(pair.Cert.DNSNames).To(Equal([]string{"localhost", "kubernetes.default"}))
 	})
-	t.Run("When a leaf would outlive its signer it should end with it", func(t *testing.T) {
+	t.Run("When a leaf certificate would outlive its signer, it should expire with the signer", func(t *testing.T) {
 		g := NewWithT(t)
 		pair, err := root.Issue(serverLeaf(), Lifetime{Validity: 2 * CAValidity}, now)
 		g.Expect(err).NotTo(HaveOccurred())
@@ -74,24 +74,24 @@ func TestMismatch(t *testing.T) {
 	}{
 		{name: "nothing changed"},
 		{name: "hosts are only reordered", change: func(l *Leaf) { l.Hosts = []string{"127.0.0.1", "kubernetes.default", "localhost"} }},
-		{name: "a DNS name came", change: func(l *Leaf) { l.Hosts = append(l.Hosts, "api.example.com") }, want: "its DNS names changed"},
-		{name: "an address went", change: func(l *Leaf) { l.Hosts = []string{"localhost", "kubernetes.default"} }, want: "its IP addresses changed"},
+		{name: "a DNS name was added", change: func(l *Leaf) { l.Hosts = append(l.Hosts, "api.example.com") }, want: "its DNS names changed"},
+		{name: "an address was removed", change: func(l *Leaf) { l.Hosts = []string{"localhost", "kubernetes.default"} }, want: "its IP addresses changed"},
 		{name: "the user changed", change: func(l *Leaf) { l.CommonName = "other" }, want: "its common name changed"},
 		{name: "the groups changed", change: func(l *Leaf) { l.Organizations = nil }, want: "its organizations changed"},
-		{name: "it shall be for clients too", change: func(l *Leaf) { l.Client = true }, want: "its usages changed"},
-		{name: "the signer was made anew", signer: other, want: "its signer changed"},
+		{name: "it is also used for clients", change: func(l *Leaf) { l.Client = true }, want: "its usages changed"},
+		{name: "the signer was recreated", signer: other, want: "its signer changed"},
 		{name: "a month and a day are left", after: DefaultValidity - DefaultRenewBefore - 24*time.Hour},
 		{name: "less than a month is left", after: DefaultValidity - DefaultRenewBefore + time.Minute, want: "it is about to expire"},
-		{name: "half its life is over and a quarter may be", life: Lifetime{RenewAfter: 0.25}, after: DefaultValidity / 2, want: "it is about to expire"},
-		{name: "half its life is over and most may be", life: Lifetime{RenewAfter: 0.75}, after: DefaultValidity / 2},
-		{name: "the clock went back", after: -time.Hour, want: "it is not valid yet"},
+		{name: "half its lifetime is over and the limit is a quarter", life: Lifetime{RenewAfter: 0.25}, after: DefaultValidity / 2, want: "it is about to expire"},
+		{name: "half its lifetime is over and the limit is three quarters", life: Lifetime{RenewAfter: 0.75}, after: DefaultValidity / 2},
+		{name: "the clock was set back", after: -time.Hour, want: "it is not valid yet"},
 	}
 	pair, err := root.Issue(serverLeaf(), Lifetime{}, now)
 	if err != nil {
 		t.Fatal(err)
 	}
 	for _, tc := range cases {
-		t.Run("When "+tc.name+" it should be said", func(t *testing.T) {
+		t.Run("When "+tc.name+", it should return the reason for renewal, if any", func(t *testing.T) {
 			leaf := serverLeaf()
 			if tc.change != nil {
 				tc.change(&leaf)
@@ -103,7 +103,7 @@ func TestMismatch(t *testing.T) {
 			NewWithT(t).Expect(signer.Mismatch(pair, leaf, tc.life, now.Add(tc.after))).To(Equal(tc.want))
 		})
 	}
-	t.Run("When a certificate lasts an hour it should not be renewed at once", func(t *testing.T) {
+	t.Run("When a certificate is valid for an hour, it should not be renewed immediately", func(t *testing.T) {
 		g := NewWithT(t)
 		life := Lifetime{Validity: time.Hour}
 		short, err := root.Issue(serverLeaf(), life, now)
@@ -114,7 +114,7 @@ func TestMismatch(t *testing.T) {
 }
 
 func TestEnsureCA(t *testing.T) {
-	t.Run("When what is there cannot be read it should keep it and say what to do", func(t *testing.T) {
+	t.Run("When the existing CA cannot be read, it should keep it and name the remedy", func(t *testing.T) {
 		a, b := ca(t), ca(t)
 		for what, data := range map[string]map[string][]byte{
 			"the key of another": {CAKeyKey: a.KeyPEM, CACertKey: b.CertPEM},
@@ -128,7 +128,7 @@ func TestEnsureCA(t *testing.T) {
 		}
 	})
 	name := Name{CommonName: "etcd-signer"}
-	t.Run("When a Secret is empty it should get an authority under both pairs of keys", func(t *testing.T) {
+	t.Run("When a Secret is empty, it should get a CA under both pairs of keys", func(t *testing.T) {
 		g := NewWithT(t)
 		secret := &corev1.Secret{}
 		made, err := EnsureCA(secret, name, now)
@@ -143,7 +143,7 @@ func TestEnsureCA(t *testing.T) {
 		g.Expect(err).NotTo(HaveOccurred())
 		g.Expect(again.CertPEM).To(Equal(made.CertPEM), "an authority is never replaced by itself")
 	})
-	t.Run("When a Secret holds no authority the error should name it and not its content", func(t *testing.T) {
+	t.Run("When a Secret has no CA, it should name the Secret in the error and not print its content", func(t *testing.T) {
 		secret := &corev1.Secret{Data: map[string][]byte{"ca.key": []byte("hush")}}
 		secret.Namespace, secret.Name = "ns", "root-ca"
 		_, err := CAOf(secret)
@@ -155,7 +155,7 @@ func TestEnsureCA(t *testing.T) {
 
 func TestEnsureLeaf(t *testing.T) {
 	root := ca(t)
-	t.Run("When a Secret holds a fitting certificate it should keep it, and renew it when its time has come", func(t *testing.T) {
+	t.Run("When a Secret has a matching certificate, it should keep it until its renewal is due", func(t *testing.T) {
 		g := NewWithT(t)
 		secret := &corev1.Secret{}
 		first, err := EnsureLeaf(secret, TLSKeys, root, serverLeaf(), Lifetime{}, now)
@@ -171,7 +171,7 @@ func TestEnsureLeaf(t *testing.T) {
 		g.Expect(renewed.CertPEM).NotTo(Equal(first.CertPEM))
 		g.Expect(renewed.Cert.NotAfter).To(Equal(later.Add(DefaultValidity)))
 	})
-	t.Run("When a Secret has keys of its own it should use them and leave the CA out", func(t *testing.T) {
+	t.Run("When a Secret has its own key names, it should use them and not add the CA", func(t *testing.T) {
 		g := NewWithT(t)
 		secret := &corev1.Secret{}
 		_, err := EnsureLeaf(secret, Keys{Cert: "peer.crt", Key: "peer.key"}, root, serverLeaf(), Lifetime{}, now)
@@ -179,7 +179,7 @@ func TestEnsureLeaf(t *testing.T) {
 		g.Expect(secret.Data).To(HaveLen(2))
 		g.Expect(secret.Data).To(HaveKey("peer.crt"))
 	})
-	t.Run("When the signer's key changed under the same certificate it should notice by the hash", func(t *testing.T) {
+	t.Run("When the signer's key changes under the same certificate, it should detect that by the hash", func(t *testing.T) {
 		g := NewWithT(t)
 		secret := &corev1.Secret{}
 		first, err := EnsureLeaf(secret, TLSKeys, root, serverLeaf(), Lifetime{}, now)
@@ -192,7 +192,7 @@ func TestEnsureLeaf(t *testing.T) {
 }
 
 func TestEnsureServiceAccountKey(t *testing.T) {
-	t.Run("When there is none it should make a pair that belongs together, once", func(t *testing.T) {
+	t.Run("When there is no key, it should create a matching pair once", func(t *testing.T) {
 		g := NewWithT(t)
 		secret := &corev1.Secret{}
 		g.Expect(EnsureServiceAccountKey(secret)).To(Succeed())
@@ -208,7 +208,7 @@ func TestEnsureServiceAccountKey(t *testing.T) {
 		g.Expect(EnsureServiceAccountKey(secret)).To(Succeed())
 		g.Expect(secret).To(Equal(kept))
 	})
-	t.Run("When the user brought a key it should keep it to the byte and derive the public half", func(t *testing.T) {
+	t.Run("When the user provides a key, it should keep it unchanged and derive the public key", func(t *testing.T) {
 		g := NewWithT(t)
 		key, err := rsa.GenerateKey(rand.Reader, rsaBits)
 		g.Expect(err).NotTo(HaveOccurred())
@@ -220,7 +220,7 @@ func TestEnsureServiceAccountKey(t *testing.T) {
 		g.Expect(secret.Data["service-account.key"]).To(Equal(users))
 		g.Expect(secret.Data["service-account.pub"]).NotTo(BeEmpty())
 	})
-	t.Run("When the public half lists old keys it should keep them", func(t *testing.T) {
+	t.Run("When the public key lists old keys, it should keep them", func(t *testing.T) {
 		g := NewWithT(t)
 		secret := &corev1.Secret{}
 		g.Expect(EnsureServiceAccountKey(secret)).To(Succeed())
@@ -256,7 +256,7 @@ func TestBundle(t *testing.T) {
 func TestParse(t *testing.T) {
 	cases := map[string][2]string{"nothing": {"", ""}, "garbage": {"x", "y"}}
 	for name, pair := range cases {
-		t.Run("When it is given "+name+" it should be an error", func(t *testing.T) {
+		t.Run("When it is given "+name+", it should return an error", func(t *testing.T) {
 			_, err := Parse([]byte(pair[0]), []byte(pair[1]))
 			NewWithT(t).Expect(err).To(HaveOccurred())
 		})

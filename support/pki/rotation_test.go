@@ -72,7 +72,7 @@ func verify(shown, bundle []byte, at time.Time) error {
 func TestRotation(t *testing.T) {
 	const week = 7 * 24 * time.Hour
 
-	t.Run("When an authority is rotated everybody should be understood at every boundary, whatever step each has taken", func(t *testing.T) {
+	t.Run("When a CA is rotated, every certificate should be trusted at every stage", func(t *testing.T) {
 		g := NewWithT(t)
 		s := newSigner(t, Rotation{Overlap: week, KeepChain: true})
 		first, firstLeaf := s.secret.Data[CACertKey], s.leaf.Data["tls.crt"]
@@ -107,7 +107,7 @@ func TestRotation(t *testing.T) {
 		g.Expect(s.secret.Data[corev1.TLSCertKey]).To(Equal(s.secret.Data[CACertKey]))
 	})
 
-	t.Run("When it is rotated a second time, who knows only the first authority should still understand", func(t *testing.T) {
+	t.Run("When a CA is rotated twice, clients that have only the first CA should still trust the server", func(t *testing.T) {
 		g := NewWithT(t)
 		s := newSigner(t, Rotation{KeepChain: true})
 		first := s.secret.Data[CACertKey]
@@ -124,7 +124,7 @@ func TestRotation(t *testing.T) {
 		g.Expect(verify(s.leaf.Data["tls.crt"], s.trust(), s.now)).To(Succeed())
 	})
 
-	t.Run("When nobody outside needs the way from the former authority it should go with it", func(t *testing.T) {
+	t.Run("When the chain from the former CA is not kept, it should be removed with that CA", func(t *testing.T) {
 		g := NewWithT(t)
 		s := newSigner(t, Rotation{})
 		first := s.secret.Data[CACertKey]
@@ -136,7 +136,7 @@ func TestRotation(t *testing.T) {
 		g.Expect(s.secret.Data).To(HaveLen(4))
 	})
 
-	t.Run("When the same is asked for again it should change nothing, and a mark from before the first authority asks for nothing", func(t *testing.T) {
+	t.Run("When a request is repeated or older than the first CA, it should change nothing", func(t *testing.T) {
 		g := NewWithT(t)
 		s := newSigner(t, Rotation{Request: "before"})
 		for range 3 {
@@ -148,7 +148,7 @@ func TestRotation(t *testing.T) {
 		g.Expect(s.pass(true)).To(Equal(Settled))
 	})
 
-	t.Run("When an authority nears its end it should rotate by itself, trust the former one to its end and go on for years", func(t *testing.T) {
+	t.Run("When a CA is about to expire, it should rotate automatically and trust the former CA until it expires", func(t *testing.T) {
 		g := NewWithT(t)
 		s := newSigner(t, Rotation{Validity: 10 * time.Minute, Overlap: time.Hour, KeepChain: true})
 		made := map[string]bool{}
@@ -166,7 +166,7 @@ func TestRotation(t *testing.T) {
 		g.Expect(bytes.Count(s.secret.Data[chainKey], []byte("BEGIN"))).To(BeNumerically("<=", 2))
 	})
 
-	t.Run("When the next authority was damaged it should say which keys to delete", func(t *testing.T) {
+	t.Run("When the next CA is damaged, it should name the keys to delete", func(t *testing.T) {
 		g := NewWithT(t)
 		s := newSigner(t, Rotation{})
 		s.rotation.Request = "once"
@@ -180,7 +180,7 @@ func TestRotation(t *testing.T) {
 
 func TestRevocation(t *testing.T) {
 	const day = 24 * time.Hour
-	t.Run("When an authority is revoked it should be trusted no longer than its successor takes, and rotate as before afterwards", func(t *testing.T) {
+	t.Run("When a CA is revoked, it should be trusted only until its successor signs, and later rotate as usual", func(t *testing.T) {
 		g := NewWithT(t)
 		s := newSigner(t, Rotation{Overlap: day, KeepChain: true})
 		first := s.leaf.Data["tls.crt"]
@@ -206,7 +206,7 @@ func TestRevocation(t *testing.T) {
 		}
 		g.Expect(StageOf(s.secret)).To(Equal(Overlapping), "another rotation trusts the former authority for its time")
 	})
-	t.Run("When another rotation is under way, what was signed before the revocation should be refused all the same", func(t *testing.T) {
+	t.Run("When another rotation is in progress, it should still distrust certificates from before the revocation", func(t *testing.T) {
 		for steps := range 4 {
 			g := NewWithT(t)
 			s := newSigner(t, Rotation{Overlap: day})
@@ -273,18 +273,18 @@ func TestOverdue(t *testing.T) {
 		left   time.Duration
 		want   bool
 	}{
-		{"a leaf has a month and a bit", s.leaf, DefaultRenewBefore + time.Hour, false},
-		{"a leaf should have been renewed hours ago", s.leaf, DefaultRenewBefore - 2*time.Hour, true},
+		{"a leaf is valid for a little more than a month", s.leaf, DefaultRenewBefore + time.Hour, false},
+		{"a leaf is hours past its renewal", s.leaf, DefaultRenewBefore - 2*time.Hour, true},
 		{"a leaf has expired", s.leaf, -time.Hour, true},
-		{"an authority has a year", s.secret, CAValidity - 9*365*24*time.Hour, false},
-		{"an authority has a week", s.secret, 7 * 24 * time.Hour, true},
+		{"a CA is valid for a year", s.secret, CAValidity - 9*365*24*time.Hour, false},
+		{"a CA is valid for a week", s.secret, 7 * 24 * time.Hour, true},
 		{"a Secret has no certificate", &corev1.Secret{Data: map[string][]byte{"tls.crt": []byte("x"), "password": []byte("y")}}, 0, false},
 	} {
-		t.Run("When "+tc.name+" it should be told apart", func(t *testing.T) {
+		t.Run("When "+tc.name+", it should report whether the renewal is overdue", func(t *testing.T) {
 			NewWithT(t).Expect(Overdue(tc.secret, FirstToExpire(tc.secret).Add(-tc.left)).IsZero()).To(Equal(!tc.want))
 		})
 	}
-	t.Run("When machines know only a former authority, its end should count", func(t *testing.T) {
+	t.Run("When machines know only a former CA, it should report the expiry of that CA", func(t *testing.T) {
 		g := NewWithT(t)
 		end := FirstToExpire(s.secret)
 		s.rotation.Request = "once"

@@ -14,7 +14,7 @@ import (
 )
 
 func TestOf(t *testing.T) {
-	t.Run("When the platform is MAAS it should hide it from the control plane and give machines time to install", func(t *testing.T) {
+	t.Run("When the platform is MAAS, it should hide it from the control plane and give machines time to install", func(t *testing.T) {
 		g := NewWithT(t)
 		traits, known := Of(hyperv1.MAASPlatform)
 		g.Expect(known).To(BeTrue())
@@ -23,12 +23,12 @@ func TestOf(t *testing.T) {
 		g.Expect(traits.KeepsOutdatedUserData).To(BeTrue())
 		g.Expect(traits.HealthCheck.NodeStartup.Minutes()).To(BeNumerically(">=", 60))
 	})
-	t.Run("When the platform is unknown it should say so", func(t *testing.T) {
+	t.Run("When the platform is unknown, it should report that", func(t *testing.T) {
 		g := NewWithT(t)
 		_, known := Of("Mainframe")
 		g.Expect(known).To(BeFalse())
 	})
-	t.Run("When a caller changes what it got it should not change the table", func(t *testing.T) {
+	t.Run("When a caller changes the result, it should not change the table", func(t *testing.T) {
 		g := NewWithT(t)
 		traits, _ := Of(hyperv1.MAASPlatform)
 		traits.Architectures[0] = "vax"
@@ -39,7 +39,7 @@ func TestOf(t *testing.T) {
 
 func TestTableIsComplete(t *testing.T) {
 	for _, platform := range Known() {
-		t.Run("When a platform has a row it should be whole: "+string(platform), func(t *testing.T) {
+		t.Run("When a platform has a row, it should be complete: "+string(platform), func(t *testing.T) {
 			g := NewWithT(t)
 			traits, known := Of(platform)
 			g.Expect(known).To(BeTrue())
@@ -59,10 +59,10 @@ func TestSupports(t *testing.T) {
 		name, architecture string
 		want               bool
 	}{
-		{"When the architecture is amd64 it should be accepted", "amd64", true},
-		{"When the architecture is arm64 it should be accepted", "arm64", true},
-		{"When the architecture is not given it should mean amd64", "", true},
-		{"When the architecture is s390x it should be refused", "s390x", false},
+		{"When the architecture is amd64, it should be accepted", "amd64", true},
+		{"When the architecture is arm64, it should be accepted", "arm64", true},
+		{"When the architecture is not set, it should default to amd64", "", true},
+		{"When the architecture is s390x, it should be rejected", "s390x", false},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			NewWithT(t).Expect(maas.Supports(tc.architecture)).To(Equal(tc.want))
@@ -95,7 +95,7 @@ func TestNames(t *testing.T) {
 func TestProviders(t *testing.T) {
 	for _, platform := range Known() {
 		traits, _ := Of(platform)
-		t.Run("When a platform has facts that hang together, they should fit: "+traits.Name(), func(t *testing.T) {
+		t.Run("When the traits of a platform depend on each other, they should be consistent: "+traits.Name(), func(t *testing.T) {
 			g := NewWithT(t)
 			if traits.ExternalInfra || traits.KeepsOutdatedUserData || traits.ScalesFromZero {
 				g.Expect(traits.CRDs).NotTo(BeEmpty(), "without a provider there are no machines of ours")

@@ -181,7 +181,7 @@ func TestPolicies(t *testing.T) {
 			namespace(texts{hyperv1.PodSecurityAdmissionLabelOverrideAnnotation: "privileged"}, nil),
 			"pod-security-admission-label-override"},
 	} {
-		t.Run("when a tenant "+name, func(t *testing.T) {
+		t.Run("When a tenant "+name, func(t *testing.T) {
 			g := NewWithT(t)
 			told := refusals(t, tc.suffix, "tenant", tc.before, tc.after)
 			if tc.says == "" {

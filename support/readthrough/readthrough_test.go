@@ -88,7 +88,7 @@ func TestReadThrough(t *testing.T) {
 	c, r, w := start(t, config)
 	key := client.ObjectKeyFromObject(secret)
 
-	t.Run("When a Secret is read again, it should come without a call, and with all it has", func(t *testing.T) {
+	t.Run("When a Secret is read again, it should be complete and need no API call", func(t *testing.T) {
 		g, first, again := NewWithT(t), &corev1.Secret{}, &corev1.Secret{}
 		g.Expect(r.Get(t.Context(), key, first)).To(Succeed())
 		calls := w.reads.Load()
@@ -97,19 +97,19 @@ func TestReadThrough(t *testing.T) {
 		g.Expect(again.Annotations).To(HaveKey(lastApplied))
 		g.Expect(w.reads.Load()).To(Equal(calls))
 	})
-	t.Run("When a reader changes what it got, the next should not see that", func(t *testing.T) {
+	t.Run("When a reader changes its result, it should not affect the next reader", func(t *testing.T) {
 		g, mine, yours := NewWithT(t), &corev1.Secret{}, &corev1.Secret{}
 		g.Expect(r.Get(t.Context(), key, mine)).To(Succeed())
 		mine.Data["key"][0] = 'X'
 		g.Expect(r.Get(t.Context(), key, yours)).To(Succeed())
 		g.Expect(yours.Data["key"]).To(BeEquivalentTo("first"))
 	})
-	t.Run("When Secrets are listed, it should find them by label, with content", func(t *testing.T) {
+	t.Run("When Secrets are listed by label, it should return their content", func(t *testing.T) {
 		g, list := NewWithT(t), &corev1.SecretList{}
 		g.Expect(c.List(t.Context(), list, client.MatchingLabels{"of": "user"})).To(Succeed())
 		g.Expect(list.Items).To(HaveExactElements(HaveField("Data", HaveKeyWithValue("key", []byte("first")))))
 	})
-	t.Run("When others have a thousand Secrets, it should hold the content of none", func(t *testing.T) {
+	t.Run("When there are a thousand other Secrets, it should not cache their content", func(t *testing.T) {
 		g, all := NewWithT(t), &metav1.PartialObjectMetadataList{}
 		all.SetGroupVersionKind(corev1.SchemeGroupVersion.WithKind("SecretList"))
 		g.Expect(c.List(t.Context(), all)).To(Succeed())
@@ -121,7 +121,7 @@ func TestReadThrough(t *testing.T) {
 		g.Expect(r.kept).To(HaveLen(1))
 		g.Expect(w.whole.Load()).To(BeZero(), "lists and watches with content")
 	})
-	t.Run("When a user changes the Secret, it should be read anew", func(t *testing.T) {
+	t.Run("When a user changes the Secret, it should be read again", func(t *testing.T) {
 		g := NewWithT(t)
 		secret.Data["key"] = []byte("second")
 		g.Expect(direct.Update(t.Context(), secret)).To(Succeed())
@@ -131,7 +131,7 @@ func TestReadThrough(t *testing.T) {
 			g.Expect(got.Data["key"]).To(BeEquivalentTo("second"))
 		}, patience).Should(Succeed())
 	})
-	t.Run("When the Secret is deleted, it should be gone, and its content forgotten", func(t *testing.T) {
+	t.Run("When the Secret is deleted, it should not be found, and its content should be dropped", func(t *testing.T) {
 		g := NewWithT(t)
 		g.Expect(direct.Delete(t.Context(), secret)).To(Succeed())
 		g.Eventually(func() bool { return apierrors.IsNotFound(r.Get(t.Context(), key, &corev1.Secret{})) }, patience).Should(BeTrue())
@@ -141,7 +141,7 @@ func TestReadThrough(t *testing.T) {
 			return len(r.kept)
 		}, patience).Should(BeZero())
 	})
-	t.Run("When a kind is not among those, it should be cached whole", func(t *testing.T) {
+	t.Run("When a kind is not read through, it should be cached completely", func(t *testing.T) {
 		g := NewWithT(t)
 		g.Expect(c.Get(t.Context(), client.ObjectKey{Name: "default"}, &corev1.Namespace{})).To(Succeed())
 		g.Expect(r.kept).To(BeEmpty())

@@ -38,7 +38,7 @@ func TestBootImages(t *testing.T) {
 		{"arm64", "eu-central-1", "", "quay.example/disk:4.20-arm"},
 		{"s390x", "eu-central-1", "", ""},
 	} {
-		t.Run("When a payload says what machines start from, it should be found for "+tc.architecture+" in "+tc.region, func(t *testing.T) {
+		t.Run("When a payload has boot images, it should return those for "+tc.architecture+" in "+tc.region, func(t *testing.T) {
 			g := NewWithT(t)
 			ami, known := release.AMI("", tc.architecture, tc.region)
 			g.Expect(ami).To(Equal(tc.ami))
@@ -59,9 +59,9 @@ func TestAMIOfStream(t *testing.T) {
 	for _, tc := range []struct {
 		name, stream, architecture, want string
 	}{
-		{"When the stream is listed, the image should be its own", "rhel-10", "amd64", "ami-ten"},
-		{"When the stream is not listed, the image should be the one that every payload has", "rhel-9", "amd64", "ami-0123"},
-		{"When the listed stream lacks the architecture, there should be none", "rhel-10", "arm64", ""},
+		{"When the stream is listed, it should return its image", "rhel-10", "amd64", "ami-ten"},
+		{"When the stream is not listed, it should return the image of the default stream", "rhel-9", "amd64", "ami-0123"},
+		{"When the listed stream lacks the architecture, it should return no image", "rhel-10", "arm64", ""},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			g := NewWithT(t)
@@ -70,7 +70,7 @@ func TestAMIOfStream(t *testing.T) {
 			g.Expect(known).To(Equal(tc.want != ""))
 		})
 	}
-	t.Run("When Windows is wanted, its image should be found where there is one", func(t *testing.T) {
+	t.Run("When the image is for Windows, it should be returned where there is one", func(t *testing.T) {
 		g := NewWithT(t)
 		ami, known := release.WindowsAMI("amd64", "eu-central-1")
 		g.Expect(ami).To(Equal("ami-windows"))
@@ -85,16 +85,16 @@ func TestDecodeBootImages(t *testing.T) {
 		name, raw string
 		want      int
 	}{
-		{"When stream metadata holds more than is wanted, it should be left out",
+		{"When the stream metadata has unknown fields, it should ignore them",
 			"data: {stream: '{\"stream\":\"rhcos\",\"architectures\":{\"x86_64\":{\"artifacts\":{},\"images\":{\"gcp\":{\"name\":\"x\"}}}}}'}", 1},
-		{"When it is no JSON, the payload should name no images", "data: {stream: '{'}", 0},
-		{"When only the list of streams is no JSON, the stream that every payload has should count",
+		{"When the stream is not JSON, it should return no images", "data: {stream: '{'}", 0},
+		{"When only the list of streams is not JSON, it should return the default stream",
 			"data: {stream: '{\"architectures\":{\"x86_64\":{}}}', streams: '['}", 1},
-		{"When only a part can be read, none of it should count",
+		{"When only a part can be parsed, it should return no images",
 			"data: {stream: '{\"architectures\":{\"x86_64\":{},\"aarch64\":7}}'}", 0},
-		{"When it is missing, the payload should name no images", "data: {}", 0},
-		{"When the file is no YAML, the payload should name no images", "\t:", 0},
-		{"When there is no file, the payload should name no images", "", 0},
+		{"When the stream is missing, it should return no images", "data: {}", 0},
+		{"When the file is not YAML, it should return no images", "\t:", 0},
+		{"When there is no file, it should return no images", "", 0},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			NewWithT(t).Expect(decodeBootImages([]byte(tc.raw)).Architectures).To(HaveLen(tc.want))

@@ -37,18 +37,18 @@ func TestIndexes(t *testing.T) {
 		want   string
 		fails  releaseinfo.Reason
 	}{
-		"When it holds one image, it should be of its architecture": {
+		"When the index has one image, it should return the architecture of that image": {
 			images: []mutate.IndexAddendum{on("linux", "arm64", release("arm64"))}, want: "arm64"},
-		"When a builder added its attestation to one image, it should be of that one's architecture": {
+		"When the index has one image and its attestation, it should return the architecture of that image": {
 			images: []mutate.IndexAddendum{on("linux", "arm64", release("arm64")), on("unknown", "unknown", attestation)}, want: "arm64"},
-		"When what is no release comes first, it should be passed over": {
+		"When the first image is not a release, it should be skipped": {
 			images: []mutate.IndexAddendum{on("unknown", "unknown", attestation), on("linux", "amd64", release("amd64")), on("linux", "arm64", release("arm64"))},
 			want:   releaseinfo.ArchitectureMulti},
-		"When its images name no platform, they should count": {
+		"When images name no platform, it should count them": {
 			images: []mutate.IndexAddendum{{Add: release("amd64")}, {Add: release("arm64")}}, want: releaseinfo.ArchitectureMulti},
-		"When it holds nothing for Linux, it should be no release": {
+		"When the index has no Linux image, it should not be a release": {
 			images: []mutate.IndexAddendum{on("windows", "amd64", release("amd64"))}, fails: releaseinfo.ReasonNotARelease},
-		"When it is empty, it should be no release": {fails: releaseinfo.ReasonNotARelease},
+		"When the index is empty, it should not be a release": {fails: releaseinfo.ReasonNotARelease},
 	} {
 		t.Run(name, func(t *testing.T) {
 			g := NewWithT(t)

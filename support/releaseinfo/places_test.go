@@ -17,20 +17,20 @@ func TestCandidates(t *testing.T) {
 		mirrors []Mirror
 		want    []string
 	}{
-		"When there are no mirrors, it should be the image alone": {nil, []string{image}},
-		"When there are several, they should come in order and before the source": {
+		"When there are no mirrors, it should return only the image": {nil, []string{image}},
+		"When there are several mirrors, it should return them in order before the source": {
 			[]Mirror{{Source: "quay.io", Mirrors: []string{"a", "b:5000/x"}}, {Source: "quay.io/openshift", Mirrors: []string{"c"}}},
 			[]string{"a/openshift/release:4.20", "b:5000/x/openshift/release:4.20", "c/release:4.20", image}},
-		"When the source is the repository, its tag should stay": {
+		"When the source is the repository, it should keep the tag": {
 			[]Mirror{{Source: "quay.io/openshift/release", Mirrors: []string{"a/b"}}}, []string{"a/b:4.20", image}},
-		"When another source only starts alike, it should not count": {
+		"When another source only has a common prefix, it should not match": {
 			[]Mirror{{Source: "quay.io/open", Mirrors: []string{"a"}}, {Source: "quay", Mirrors: []string{"b"}}}, []string{image}},
-		"When the source is forbidden, it should not be tried": {
+		"When the source must not be contacted, it should not return it": {
 			[]Mirror{{Source: "quay.io", Mirrors: []string{"a"}, Only: true}}, []string{"a/openshift/release:4.20"}},
-		"When one of two forbids the source, it should not be tried": {
+		"When one of two mirror entries forbids the source, it should not return it": {
 			[]Mirror{{Source: "quay.io", Mirrors: []string{"a"}, Only: true}, {Source: "quay.io/openshift", Mirrors: []string{"b"}}},
 			[]string{"a/openshift/release:4.20", "b/release:4.20"}},
-		"When it is another's source that is forbidden, this one should be tried": {
+		"When another source must not be contacted, it should return this one": {
 			[]Mirror{{Source: "docker.io", Mirrors: []string{"a"}, Only: true}}, []string{image}},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -90,7 +90,7 @@ func TestKeysOfPullSecrets(t *testing.T) {
 		"":                            {"r.example/a": false},
 	} {
 		for image, found := range images {
-			t.Run("When the key is "+key+", it should be told whether "+image+" has credentials", func(t *testing.T) {
+			t.Run("When the key is "+key+", it should report whether "+image+" has credentials", func(t *testing.T) {
 				keychain, err := Keychain([]byte(`{"auths":{"` + key + `":{"username":"u","password":"p"}}}`))
 				g := NewWithT(t)
 				g.Expect(err).NotTo(HaveOccurred())
@@ -98,20 +98,20 @@ func TestKeysOfPullSecrets(t *testing.T) {
 			})
 		}
 	}
-	t.Run("When there is no secret, all should be anonymous", func(t *testing.T) {
+	t.Run("When there is no pull secret, it should be anonymous", func(t *testing.T) {
 		keychain, err := Keychain(nil)
 		g := NewWithT(t)
 		g.Expect(err).NotTo(HaveOccurred())
 		g.Expect(credentials(t, keychain, "r.example/a")).To(Equal(authn.AuthConfig{}))
 	})
-	t.Run("When the credentials are one text, they should be taken apart", func(t *testing.T) {
+	t.Run("When the credentials are in the auth field, it should decode them", func(t *testing.T) {
 		keychain, err := Keychain([]byte(`{"auths":{"r.example":{"auth":"dTpwOnE="}}}`))
 		g := NewWithT(t)
 		g.Expect(err).NotTo(HaveOccurred())
 		g.Expect(credentials(t, keychain, "r.example/a")).To(And(HaveField("Username", "u"), HaveField("Password", "p:q")))
 	})
 	for _, wrong := range []string{"hunter2", `{"auths":["hunter2"]}`, `{"auths":{"r":{"auth":"hunter2 is no base64"}}}`} {
-		t.Run("When it is malformed, it should be refused and not repeated: "+wrong[:5], func(t *testing.T) {
+		t.Run("When the pull secret is malformed, it should return an error and not print it: "+wrong[:5], func(t *testing.T) {
 			_, err := Keychain([]byte(wrong))
 			g := NewWithT(t)
 			g.Expect(err).To(MatchError(errPullSecret))
@@ -127,7 +127,7 @@ func TestOpenStackDisk(t *testing.T) {
 	for _, tc := range []struct{ architecture, want string }{
 		{"amd64", "https://images.example/disk.gz"}, {"", "https://images.example/disk.gz"}, {"arm64", ""}, {"mips", ""},
 	} {
-		t.Run("When the architecture is "+tc.architecture+", its disk should be found or not", func(t *testing.T) {
+		t.Run("When the architecture is "+tc.architecture+", it should return the disk if there is one", func(t *testing.T) {
 			g := NewWithT(t)
 			url, known := release.OpenStackDisk(tc.architecture)
 			g.Expect(url).To(Equal(tc.want))

@@ -86,29 +86,29 @@ func TestRead(t *testing.T) {
 		version string
 		is      error
 	}{
-		"When a layer has the files, those below should not be read": {
+		"When a layer has the files, it should not read the layers below": {
 			[]v1.Layer{unreadable{base}, layerWith(t, file{metadataFile, metadata}, file{referencesFile, references})}, "4.20.2", nil},
-		"When the layer on top has none, the one below should be read": {
+		"When the top layer has no files, it should read the layer below": {
 			[]v1.Layer{layerWith(t, file{referencesFile, references}), base}, "4.20.1", nil},
-		"When two layers have them, the upper one should win": {
+		"When two layers have the files, it should use the upper layer": {
 			[]v1.Layer{layerWith(t, file{referencesFile, `{"metadata":{"name":"0.0.0"}}`}), layerWith(t, file{referencesFile, references})}, "4.20.1", nil},
-		"When the layers each have one, both should count": {
+		"When two layers have one file each, it should use both": {
 			[]v1.Layer{layerWith(t, file{referencesFile, references}), layerWith(t, file{metadataFile, metadata})}, "4.20.2", nil},
-		"When one layer has a file twice, the first should count": {
+		"When a layer has a file twice, it should use the first": {
 			[]v1.Layer{layerWith(t, file{referencesFile, references}, file{referencesFile, "{"})}, "4.20.1", nil},
-		"When its names begin with a dot, it should be read": {
+		"When file names begin with a dot, it should read the files": {
 			[]v1.Layer{layerWith(t, file{"./" + referencesFile, references})}, "4.20.1", nil},
-		"When its names begin with a slash, it should be read": {
+		"When file names begin with a slash, it should read the files": {
 			[]v1.Layer{layerWith(t, file{"/" + referencesFile, references})}, "4.20.1", nil},
-		"When a name climbs out of the image, it should end at its root": {
+		"When a file name leads out of the image, it should be resolved to the root": {
 			[]v1.Layer{layerWith(t, file{"../" + referencesFile, references})}, "4.20.1", nil},
-		"When the file is in another folder, it should be no release": {
+		"When the file is in another directory, it should not be a release": {
 			[]v1.Layer{layerWith(t, file{"backup/" + referencesFile, references})}, "", errNotARelease},
-		"When there is only metadata, it should be no release": {[]v1.Layer{layerWith(t, file{metadataFile, metadata})}, "", errNotARelease},
-		"When there are no layers, it should be no release":    {nil, "", errNotARelease},
-		"When a layer that is needed is lost, it should be that error": {
+		"When there is only metadata, it should not be a release": {[]v1.Layer{layerWith(t, file{metadataFile, metadata})}, "", errNotARelease},
+		"When there are no layers, it should not be a release":    {nil, "", errNotARelease},
+		"When a required layer cannot be read, it should return that error": {
 			[]v1.Layer{unreadable{base}, layerWith(t, file{metadataFile, metadata})}, "", errLost},
-		"When a layer is cut off, it should be that error": {
+		"When a layer is truncated, it should return an error": {
 			[]v1.Layer{layerOfBytes(t, cutOff(t))}, "", io.ErrUnexpectedEOF},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -156,7 +156,7 @@ func TestBuildRoundTrip(t *testing.T) {
 		"OpenShift with boot images": {Version: "4.20.1", Distribution: OpenShift, Architecture: "amd64", Components: map[string]string{"cli": "r/cli:1"},
 			ComponentVersions: map[string]string{}, BootImages: bootImages()},
 	} {
-		t.Run("When the payload is one of "+name+", it should be read as it was built", func(t *testing.T) {
+		t.Run("When the payload is "+name+", it should be read as it was built", func(t *testing.T) {
 			g := NewWithT(t)
 			img, err := Build(want)
 			g.Expect(err).NotTo(HaveOccurred())
@@ -170,7 +170,7 @@ func TestBuildRoundTrip(t *testing.T) {
 			g.Expect(config.Architecture).To(BeElementOf("arm64", "amd64"), "an image has one architecture, also where its content is for all")
 		})
 	}
-	t.Run("When nothing says the architecture, the image should be one that most can pull", func(t *testing.T) {
+	t.Run("When the architecture is not set, it should default to amd64", func(t *testing.T) {
 		g := NewWithT(t)
 		img, err := Build(Payload{Version: "1.0.0", Components: map[string]string{"a": "b"}})
 		g.Expect(err).NotTo(HaveOccurred())
@@ -207,7 +207,7 @@ func TestFilesForOthers(t *testing.T) {
 		"boot images":    {bootImages(), []string{bootImagesFile, referencesFile, metadataFile}},
 		"one stream":     {BootImages{Architectures: bootImages().Architectures}, []string{bootImagesFile, referencesFile, metadataFile}},
 	} {
-		t.Run("When a payload has "+name+", it should hold just its files", func(t *testing.T) {
+		t.Run("When a payload has "+name+", it should have only the matching files", func(t *testing.T) {
 			g := NewWithT(t)
 			img, err := Build(Payload{Version: "4.20.1", Components: map[string]string{"cli": "r/cli"}, BootImages: tc.images})
 			g.Expect(err).NotTo(HaveOccurred())

@@ -41,15 +41,15 @@ func TestReasons(t *testing.T) {
 		intercept func(http.ResponseWriter, *http.Request) bool
 		want      releaseinfo.Reason
 	}{
-		"the registry forbids":       {t.Context(), answer(http.StatusForbidden), releaseinfo.ReasonUnauthorized},
-		"the registry has a fault":   {t.Context(), answer(http.StatusInternalServerError), releaseinfo.ReasonUnreachable},
-		"the registry has no time":   {t.Context(), answer(http.StatusTooManyRequests), releaseinfo.ReasonUnreachable},
-		"what answers is no one's":   {t.Context(), answer(http.StatusTeapot), releaseinfo.ReasonUnreachable},
-		"the caller has given up":    {cancelled, nil, releaseinfo.ReasonUnreachable},
-		"a blob of the image is not": {t.Context(), blobsAnswer(http.StatusNotFound), releaseinfo.ReasonNotFound},
-		"the blobs may not be read":  {t.Context(), blobsAnswer(http.StatusForbidden), releaseinfo.ReasonUnauthorized},
+		"the registry forbids":                     {t.Context(), answer(http.StatusForbidden), releaseinfo.ReasonUnauthorized},
+		"the registry has an internal error":       {t.Context(), answer(http.StatusInternalServerError), releaseinfo.ReasonUnreachable},
+		"the registry limits the rate of requests": {t.Context(), answer(http.StatusTooManyRequests), releaseinfo.ReasonUnreachable},
+		"what answers is no one's":                 {t.Context(), answer(http.StatusTeapot), releaseinfo.ReasonUnreachable},
+		"the caller has cancelled":                 {cancelled, nil, releaseinfo.ReasonUnreachable},
+		"a blob of the image is missing":           {t.Context(), blobsAnswer(http.StatusNotFound), releaseinfo.ReasonNotFound},
+		"access to the blobs is forbidden":         {t.Context(), blobsAnswer(http.StatusForbidden), releaseinfo.ReasonUnauthorized},
 	} {
-		t.Run("When "+name+", both lookups should give the reason", func(t *testing.T) {
+		t.Run("When "+name+", both lookups should return the matching reason", func(t *testing.T) {
 			g := NewWithT(t)
 			registry.Intercept(tc.intercept)
 			provider := registry.Provider(t)
@@ -208,7 +208,7 @@ func TestInsecureRegistries(t *testing.T) {
 		_, err = provider.Lookup(t.Context(), spec, nil)
 		g.Expect(err == nil).To(Equal(insecure), "a certificate that nobody vouches for: %v", err)
 	}
-	t.Run("When a registry speaks no TLS, an insecure lookup should reach it", func(t *testing.T) {
+	t.Run("When a registry does not use TLS, an insecure lookup should reach it", func(t *testing.T) {
 		provider, err := releaseinfo.NewRegistry(releaseinfo.Options{Insecure: true})
 		g := NewWithT(t)
 		g.Expect(err).NotTo(HaveOccurred())

@@ -37,9 +37,9 @@ func TestLookup(t *testing.T) {
 		payload releaseinfo.Payload
 		want    releaseinfo.Distribution
 	}{
-		{"When the payload says Kubernetes it should be of that distribution", kubernetesPayload(), releaseinfo.Kubernetes},
+		{"When the payload is Kubernetes, it should return that distribution", kubernetesPayload(), releaseinfo.Kubernetes},
 		{
-			"When the payload says nothing it should be of OpenShift",
+			"When the payload names no distribution, it should return OpenShift",
 			releaseinfo.Payload{Version: "4.19.0", Components: map[string]string{"hypershift": "quay.example/h@sha256:1"}},
 			releaseinfo.OpenShift,
 		},
@@ -69,7 +69,7 @@ func TestLookup(t *testing.T) {
 }
 
 func TestLookupIndex(t *testing.T) {
-	t.Run("When the payload is an index of architectures it should report multi", func(t *testing.T) {
+	t.Run("When the payload is an index of architectures, it should report multi", func(t *testing.T) {
 		g := NewWithT(t)
 		registry := releasetest.Start(t)
 		index := v1.ImageIndex(empty.Index)
@@ -93,7 +93,7 @@ func TestLookupIndex(t *testing.T) {
 }
 
 func TestLabels(t *testing.T) {
-	t.Run("When an image is no release it should have its labels read all the same, once", func(t *testing.T) {
+	t.Run("When an image is not a release, it should read its labels once", func(t *testing.T) {
 		g := NewWithT(t)
 		registry := releasetest.Start(t)
 		noise, err := random.Image(64, 1)
@@ -131,15 +131,15 @@ func TestLookupErrors(t *testing.T) {
 		says       string
 	}{
 		{
-			name: "When the tag does not exist it should say not found", image: registry.Host + "/release:nope",
+			name: "When the tag does not exist, it should report NotFound", image: registry.Host + "/release:nope",
 			reason: releaseinfo.ReasonNotFound, says: "check the repository, tag or digest",
 		},
 		{
-			name: "When the image is none of ours it should say that it is no release", image: notARelease,
+			name: "When the image is not a release, it should report NotARelease", image: notARelease,
 			reason: releaseinfo.ReasonNotARelease, says: "hypershift release build",
 		},
 		{
-			name: "When the registry refuses it should say unauthorized", image: private,
+			name: "When the registry requires credentials, it should report Unauthorized", image: private,
 			intercept: func(w http.ResponseWriter, req *http.Request) bool {
 				w.Header().Set("WWW-Authenticate", `Basic realm="x"`)
 				w.WriteHeader(http.StatusUnauthorized)
@@ -148,21 +148,21 @@ func TestLookupErrors(t *testing.T) {
 			reason: releaseinfo.ReasonUnauthorized, says: "add credentials for the registry to the pull secret",
 		},
 		{
-			name: "When the registry hangs it should say unreachable", image: registry.Host + "/release:slow",
+			name: "When the registry does not answer, it should report Unreachable", image: registry.Host + "/release:slow",
 			intercept: func(_ http.ResponseWriter, req *http.Request) bool { <-req.Context().Done(); return true },
 			timeout:   500 * time.Millisecond,
 			reason:    releaseinfo.ReasonUnreachable, says: "check that the registry is up",
 		},
 		{
-			name: "When nothing listens it should say unreachable", image: "127.0.0.1:1/release:1", timeout: 500 * time.Millisecond,
+			name: "When the registry refuses connections, it should report Unreachable", image: "127.0.0.1:1/release:1", timeout: 500 * time.Millisecond,
 			reason: releaseinfo.ReasonUnreachable, says: "check that the registry is up",
 		},
 		{
-			name: "When the pull spec is malformed it should say so", image: "Not An Image",
+			name: "When the pull spec is malformed, it should report InvalidReference", image: "Not An Image",
 			reason: releaseinfo.ReasonInvalidReference, says: "check the spelling",
 		},
 		{
-			name: "When the pull secret is malformed it should say so", image: registry.Host + "/release:1",
+			name: "When the pull secret is malformed, it should report InvalidReference", image: registry.Host + "/release:1",
 			pullSecret: `{"auths": sesame`, reason: releaseinfo.ReasonInvalidReference, says: "not a valid .dockerconfigjson",
 		},
 	}
@@ -273,13 +273,13 @@ func TestOverridesAndMirrors(t *testing.T) {
 		etcd    string
 	}{
 		{
-			name:    "When a registry is overridden it should read from the other and rename components",
+			name:    "When a registry is overridden, it should read from the override and rename the components",
 			image:   "registry.example/release:1.36.3",
 			options: releaseinfo.Options{Overrides: map[string]string{"registry.example": registry.Host}},
 			etcd:    registry.Host + "/etcd:3.6",
 		},
 		{
-			name:  "When a mirror has the image it should read it there and keep the names",
+			name:  "When a mirror has the image, it should read from the mirror and keep the names",
 			image: "nowhere.invalid/product/release:1.36.3",
 			options: releaseinfo.Options{Mirrors: []releaseinfo.Mirror{
 				{Source: "nowhere.invalid/product", Mirrors: []string{registry.Host + "/empty", registry.Host}},
@@ -287,7 +287,7 @@ func TestOverridesAndMirrors(t *testing.T) {
 			etcd: "registry.example/etcd:3.6",
 		},
 		{
-			name:    "When no mirror has the image it should read the source",
+			name:    "When no mirror has the image, it should read from the source",
 			image:   registry.Host + "/release:1.36.3",
 			options: releaseinfo.Options{Mirrors: []releaseinfo.Mirror{{Source: registry.Host, Mirrors: []string{registry.Host + "/empty"}}}},
 			etcd:    "registry.example/etcd:3.6",

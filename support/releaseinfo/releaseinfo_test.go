@@ -17,12 +17,12 @@ func TestParseOverrides(t *testing.T) {
 		want       map[string]string
 		fails      bool
 	}{
-		{name: "When the text is empty it should give none", text: "", want: map[string]string{}},
-		{name: "When the text is a lone equals sign it should give none", text: "=", want: map[string]string{}},
-		{name: "When there are two pairs it should give both", text: "a=b, c/d=e:5000/f", want: map[string]string{"a": "b", "c/d": "e:5000/f"}},
-		{name: "When a pair has no source it should fail", text: "=b", fails: true},
-		{name: "When a pair has no destination it should fail", text: "a=", fails: true},
-		{name: "When a pair has no equals sign it should fail", text: "a=b,c", fails: true},
+		{name: "When the text is empty, it should return no overrides", text: "", want: map[string]string{}},
+		{name: "When the text is a lone equals sign, it should return no overrides", text: "=", want: map[string]string{}},
+		{name: "When there are two pairs, it should return both", text: "a=b, c/d=e:5000/f", want: map[string]string{"a": "b", "c/d": "e:5000/f"}},
+		{name: "When a pair has no source, it should return an error", text: "=b", fails: true},
+		{name: "When a pair has no destination, it should return an error", text: "a=", fails: true},
+		{name: "When a pair has no equals sign, it should return an error", text: "a=b,c", fails: true},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
@@ -50,10 +50,10 @@ func TestParseMirrors(t *testing.T) {
 func TestOverride(t *testing.T) {
 	overrides := map[string]string{"quay.example": "mirror:5000", "quay.example/team": "mirror:5000/elsewhere"}
 	tests := []struct{ name, image, want string }{
-		{"When a registry matches it should be replaced", "quay.example/a:1", "mirror:5000/a:1"},
-		{"When two prefixes match it should take the longer", "quay.example/team/a@sha256:0", "mirror:5000/elsewhere/a@sha256:0"},
-		{"When only a part of a name matches it should be kept", "quay.example.org/a:1", "quay.example.org/a:1"},
-		{"When a repository's name only starts alike it should take the registry's", "quay.example/teams:1", "mirror:5000/teams:1"},
+		{"When a registry matches, it should be replaced", "quay.example/a:1", "mirror:5000/a:1"},
+		{"When two prefixes match, it should use the longer one", "quay.example/team/a@sha256:0", "mirror:5000/elsewhere/a@sha256:0"},
+		{"When only a part of the registry name matches, it should not be replaced", "quay.example.org/a:1", "quay.example.org/a:1"},
+		{"When only a part of the repository name matches, it should use the override of the registry", "quay.example/teams:1", "mirror:5000/teams:1"},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
@@ -71,11 +71,11 @@ func TestKeychain(t *testing.T) {
 		t.Fatal(err)
 	}
 	tests := []struct{ name, image, want string }{
-		{"When only the registry matches it should use its entry", "registry.example/other/a", "registry"},
-		{"When a folder matches it should use its entry", "registry.example/team/a", "team"},
-		{"When a folder only starts alike it should use the registry's", "registry.example/teams/a", "registry"},
-		{"When the image is of Docker Hub it should use the entry with the old URL", "busybox", "hub"},
-		{"When nothing matches it should be anonymous", "other.example/a", ""},
+		{"When only the registry matches, it should use the entry of the registry", "registry.example/other/a", "registry"},
+		{"When a path matches, it should use the entry of that path", "registry.example/team/a", "team"},
+		{"When only a part of the path matches, it should use the entry of the registry", "registry.example/teams/a", "registry"},
+		{"When the image is on Docker Hub, it should use the entry with the old URL", "busybox", "hub"},
+		{"When nothing matches, it should be anonymous", "other.example/a", ""},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
@@ -104,7 +104,7 @@ func TestDecode(t *testing.T) {
 		fails    bool
 	}{
 		{
-			name: "When there is no metadata it should take the stream's name as version", stream: stream,
+			name: "When there is no metadata, it should use the name of the stream as version", stream: stream,
 			want: Payload{
 				Version: "4.19.1", Distribution: OpenShift, Architecture: "arm64",
 				Components:        map[string]string{"cli": "quay.example/cli@sha256:1"},
@@ -112,7 +112,7 @@ func TestDecode(t *testing.T) {
 			},
 		},
 		{
-			name: "When the metadata says more it should win", stream: stream,
+			name: "When the metadata has these fields, it should use them instead of the stream's", stream: stream,
 			metadata: `{"kind":"cincinnati-metadata-v0","version":"4.19.2","metadata":{"io.hypershift.distribution":"kubernetes","release.openshift.io/architecture":"multi"}}`,
 			want: Payload{
 				Version: "4.19.2", Distribution: Kubernetes, Architecture: ArchitectureMulti,
@@ -120,9 +120,9 @@ func TestDecode(t *testing.T) {
 				ComponentVersions: map[string]string{"kubernetes": "1.32.5", "kubectl": "1.32.5"},
 			},
 		},
-		{name: "When the stream is no JSON it should fail", stream: "x", fails: true},
-		{name: "When the metadata is no JSON it should fail", stream: stream, metadata: "x", fails: true},
-		{name: "When no component is named it should fail", stream: `{"metadata":{"name":"1"}}`, fails: true},
+		{name: "When the stream is not JSON, it should return an error", stream: "x", fails: true},
+		{name: "When the metadata is not JSON, it should return an error", stream: stream, metadata: "x", fails: true},
+		{name: "When there are no components, it should return an error", stream: `{"metadata":{"name":"1"}}`, fails: true},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
@@ -164,10 +164,10 @@ func TestReasonOf(t *testing.T) {
 func TestPinned(t *testing.T) {
 	const digest = "sha256:0123"
 	for _, tt := range []struct{ name, spec, digest, want string }{
-		{"When the pull spec has a tag it should have the digest in its place", "registry.example:5000/release:1.36.3", digest, "registry.example:5000/release@" + digest},
-		{"When the pull spec has neither it should get the digest", "registry.example:5000/release", digest, "registry.example:5000/release@" + digest},
-		{"When the pull spec has a digest it should stay as it is written", "registry.example/release@sha256:4567", digest, "registry.example/release@sha256:4567"},
-		{"When the digest is not known it should stay as it is", "registry.example/release:1.36.3", "", "registry.example/release:1.36.3"},
+		{"When the pull spec has a tag, it should be replaced by the digest", "registry.example:5000/release:1.36.3", digest, "registry.example:5000/release@" + digest},
+		{"When the pull spec has neither tag nor digest, it should get the digest", "registry.example:5000/release", digest, "registry.example:5000/release@" + digest},
+		{"When the pull spec has a digest, it should not change", "registry.example/release@sha256:4567", digest, "registry.example/release@sha256:4567"},
+		{"When the digest is unknown, it should not change", "registry.example/release:1.36.3", "", "registry.example/release:1.36.3"},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			NewWithT(t).Expect(New(tt.spec, Payload{Digest: tt.digest}).Pinned()).To(Equal(tt.want))

@@ -26,7 +26,7 @@ func TestRightsAreNamed(t *testing.T) {
 		"operator": rights.Operator(management.Groups()), "namespace": rights.OperatorNamespace(), "tenant": rights.Tenant(), "virtual IP": rights.VirtualIP(),
 		"Prometheus": rights.Prometheus(), "reader of metrics": rights.MetricsReader(),
 	} {
-		t.Run("When rights are given to the "+name+", none should be for everything", func(t *testing.T) {
+		t.Run("When rules are granted to the "+name+", none should have a wildcard", func(t *testing.T) {
 			g := NewWithT(t)
 			g.Expect(rules).NotTo(BeEmpty())
 			for _, rule := range rules {
@@ -50,11 +50,11 @@ func TestWhatMakesAnAdministrator(t *testing.T) {
 		{"create", "apps", "deployments"}, {"patch", "apps", "deployments"}, {"create", "apps", "daemonsets"}, {"create", "", "pods"},
 		{"create", "", "serviceaccounts"}, {"create", "", "serviceaccounts/token"}, {"impersonate", "", "users"}, {"create", "", "pods/exec"},
 	} {
-		t.Run("When the operator may "+tc.verb+" "+tc.resource+", it should be of single names at most", func(t *testing.T) {
+		t.Run("When the operator may "+tc.verb+" "+tc.resource+", it should be limited to named objects", func(t *testing.T) {
 			NewWithT(t).Expect(may(operator, tc.verb, tc.group, tc.resource, "anything")).To(BeFalse())
 		})
 	}
-	t.Run("When it gives rights to what it runs, it should be by their names", func(t *testing.T) {
+	t.Run("When the operator manages its own components, it should have rights to them by name", func(t *testing.T) {
 		g := NewWithT(t)
 		for _, manager := range []string{"control-plane-operator", "cluster-api", "capi-provider"} {
 			for _, verb := range []string{"patch", "escalate", "bind"} {

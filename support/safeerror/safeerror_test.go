@@ -57,7 +57,7 @@ func TestText(t *testing.T) {
 		"no route":             {dial(os.NewSyscallError("connect", syscall.EHOSTUNREACH)), "the host cannot be reached"},
 		"no network":           {dial(os.NewSyscallError("connect", syscall.ENETUNREACH)), "the host cannot be reached"},
 		"another connection":   {dial(errors.New("10.9.8.7 has a fault")), "the connection failed"},
-		"a time-out":           {dial(timedOut{}), "there was no answer in time"},
+		"a timeout":            {dial(timedOut{}), "there was no answer in time"},
 		"a deadline":           {fmt.Errorf("asking 10.9.8.7: %w", context.DeadlineExceeded), "there was no answer in time"},
 		"a cancellation":       {fmt.Errorf("asking 10.9.8.7: %w", context.Canceled), "the request was cancelled"},
 		"an unknown name": {dial(&net.DNSError{Name: "internal.example", Server: "10.9.8.7:53", IsNotFound: true}),
@@ -76,24 +76,24 @@ func TestText(t *testing.T) {
 		"no TLS": {dial(tls.RecordHeaderError{Msg: "first record is hunter2"}), "does not speak TLS"},
 		"plain HTTP": {&url.Error{Op: "Get", URL: "https://10.9.8.7/", Err: http.ErrSchemeMismatch},
 			"does not speak TLS"},
-		"a TLS alert":  {dial(tls.AlertError(40)), "the TLS handshake failed"},
-		"a cut answer": {fmt.Errorf("reading internal.example: %w", io.ErrUnexpectedEOF), "closed before"},
-		"no answer":    {&url.Error{Op: "Get", URL: "https://10.9.8.7/v2/", Err: io.EOF}, "closed before"},
+		"a TLS alert":        {dial(tls.AlertError(40)), "the TLS handshake failed"},
+		"a truncated answer": {fmt.Errorf("reading internal.example: %w", io.ErrUnexpectedEOF), "closed before"},
+		"no answer":          {&url.Error{Op: "Get", URL: "https://10.9.8.7/v2/", Err: io.EOF}, "closed before"},
 		"another fault of a URL": {&url.Error{Op: "Get", URL: "https://10.9.8.7/v2/",
 			Err: errors.New("malformed HTTP response \"hunter2\"")},
 			safeerror.Unknown},
 		"an answer": {&transport.Error{StatusCode: 418,
 			Errors: []transport.Diagnostic{{Code: "X-Secret", Message: "hunter2"}}}, "status 418 I'm a teapot"},
-		"an answer of a code": {&transport.Error{StatusCode: 404,
+		"an answer with an error code": {&transport.Error{StatusCode: 404,
 			Errors: []transport.Diagnostic{{Code: transport.ManifestUnknownErrorCode, Message: "hunter2", Detail: "hunter2"}}},
 			"404 Not Found (manifest unknown)"},
-		"an answer of no status": {&transport.Error{StatusCode: 599}, "status 599"},
+		"an answer with an unknown status": {&transport.Error{StatusCode: 599}, "status 599"},
 		"https and http": {several(dial(errors.New("tls: hunter2")), &url.Error{Op: "Get", URL: "http://10.9.8.7/v2/",
 			Err: syscall.ECONNREFUSED}),
 			"the connection was refused"},
 		"something else": {errors.New("hunter2 of internal.example at 10.9.8.7"), safeerror.Unknown},
 	} {
-		t.Run("describes "+name+" without what was called", func(t *testing.T) {
+		t.Run("describes "+name+" without the address that was called", func(t *testing.T) {
 			g := NewWithT(t)
 			text := safeerror.Text(tc.err)
 			g.Expect(text).To(ContainSubstring(tc.want))

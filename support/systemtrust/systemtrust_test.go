@@ -52,7 +52,7 @@ func TestRead(t *testing.T) {
 	system := write("system/ca-certificates.crt", slices.Concat([]byte("# the system's\n"), root.CertPEM))
 	write("trust/ca-bundle.crt", slices.Concat(private.CertPEM, root.CertPEM, private.KeyPEM))
 	write("trust/README", []byte("no certificate"))
-	t.Run("each certificate of files and folders is there once, and nothing else", func(t *testing.T) {
+	t.Run("returns each certificate of files and directories once, and nothing else", func(t *testing.T) {
 		bundle, err := systemtrust.Store{Files: []string{filepath.Join(dir, "missing"), system},
 			Dirs: []string{filepath.Join(dir, "system"), filepath.Join(dir, "missing"), filepath.Join(dir, "trust")}}.Read()
 		g := NewWithT(t)
@@ -60,7 +60,7 @@ func TestRead(t *testing.T) {
 		g.Expect(names(t, bundle)).To(Equal([]string{"root", "private"}))
 		g.Expect(string(bundle)).NotTo(ContainSubstring("PRIVATE KEY"))
 	})
-	t.Run("the variables of Go programs say where certificates are", func(t *testing.T) {
+	t.Run("reads the locations from the environment variables of Go", func(t *testing.T) {
 		store := systemtrust.FromEnvironment(func(name string) string {
 			return map[string]string{"SSL_CERT_FILE": system, "SSL_CERT_DIR": filepath.Join(dir, "trust") + ":/missing"}[name]
 		})
@@ -69,16 +69,16 @@ func TestRead(t *testing.T) {
 		g.Expect(err).NotTo(HaveOccurred())
 		g.Expect(names(t, bundle)).To(Equal([]string{"root", "private"}))
 	})
-	t.Run("without them it is the places of the system", func(t *testing.T) {
+	t.Run("uses the locations of the system without these variables", func(t *testing.T) {
 		store := systemtrust.FromEnvironment(func(string) string { return "" })
 		NewWithT(t).Expect(store.Files).To(ContainElement("/etc/ssl/certs/ca-certificates.crt"))
 		NewWithT(t).Expect(store.Dirs).To(ContainElement("/etc/ssl/certs"))
 	})
-	t.Run("a folder that cannot be listed is an error that names it", func(t *testing.T) {
+	t.Run("returns an error that names a directory which cannot be listed", func(t *testing.T) {
 		_, err := systemtrust.Store{Dirs: []string{system}}.Read()
 		NewWithT(t).Expect(err).To(MatchError(ContainSubstring("reading the trusted certificates in " + system)))
 	})
-	t.Run("bundles are merged in their order, without broken blocks", func(t *testing.T) {
+	t.Run("merges bundles in their order, without broken blocks", func(t *testing.T) {
 		broken := pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: []byte("broken")})
 		merged := systemtrust.Merge(root.CertPEM, broken, []byte("-----BEGIN CERTIFICATE-----\n"), users.CertPEM, root.CertPEM)
 		NewWithT(t).Expect(names(t, merged)).To(Equal([]string{"root", "users"}))

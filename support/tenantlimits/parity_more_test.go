@@ -36,11 +36,11 @@ func TestRequests(t *testing.T) {
 		"cpu=1e2000000000":  false,
 		"cpu=1e-2000000000": false,
 	} {
-		t.Run("When a request is "+value+", API server and operator should say the same", func(t *testing.T) {
+		t.Run("When a request is "+value+", API server and operator should agree", func(t *testing.T) {
 			clusters.agree(t, annotated(hyperv1.ResourceRequestOverrideAnnotationPrefix+"/etcd.etcd", value), allowed)
 		})
 	}
-	t.Run("When there is no limit, all should be allowed", func(t *testing.T) {
+	t.Run("When there is no limit, it should allow every request", func(t *testing.T) {
 		l := limited()
 		l.Resources = []string{"*"}
 		newServer(t, l, "hostedclusters").agree(t, annotated(hyperv1.ResourceRequestOverrideAnnotationPrefix+"/etcd.etcd",
@@ -59,7 +59,7 @@ func TestHostNames(t *testing.T) {
 		"evilclusters.example":       false,
 		"clusters.example.evil.test": false,
 	} {
-		t.Run("When a host name is "+name+", API server and operator should say the same", func(t *testing.T) {
+		t.Run("When a host name is "+name+", API server and operator should agree", func(t *testing.T) {
 			for _, publish := range []func(*hyperv1.HostedCluster){
 				func(hc *hyperv1.HostedCluster) { hc.Spec.KubeAPIServerDNSName = name },
 				func(hc *hyperv1.HostedCluster) {
@@ -88,24 +88,24 @@ func TestVirtualMachines(t *testing.T) {
 		"nothing":                    {hyperv1.KubevirtNodePoolPlatform{}, true},
 		"an allowed disk":            {disk("a.example/disk:1"), true},
 		"a disk of another registry": {disk("evil.example/disk:1"), false},
-		"a file of a web server":     {disk("https://a.example/disk"), false},
-		"a node by an allowed label": {
+		"a file on a web server":     {disk("https://a.example/disk"), false},
+		"a node selector with an allowed label": {
 			hyperv1.KubevirtNodePoolPlatform{NodeSelector: map[string]string{"team": "red"}}, true},
-		"a node by its role": {
+		"a node selector with a node role": {
 			hyperv1.KubevirtNodePoolPlatform{NodeSelector: map[string]string{"node-role.kubernetes.io/control-plane": ""}},
 			false},
-		"a network of its own":              {network("blue"), true},
-		"a network of the tenant":           {network("tenant/blue"), true},
-		"a network of the hosted namespace": {network("tenant-c/blue"), true},
-		"a network of another tenant":       {network("tenant2/blue"), false},
-		"a network of another's control":    {network("tenant-d/blue"), false},
-		"a network that is shared":          {network("shared/blue"), true},
-		"another network beside":            {network("shared/bluer"), false},
-		"a network of a shared namespace":   {network("public/any"), true},
-		"an allowed device":                 {device("example.com/gpu"), true},
-		"another device":                    {device("example.com/disk-controller"), false},
+		"a network without a namespace":               {network("blue"), true},
+		"a network of the tenant's namespace":         {network("tenant/blue"), true},
+		"a network of the hosted namespace":           {network("tenant-c/blue"), true},
+		"a network of another tenant":                 {network("tenant2/blue"), false},
+		"a network of another tenant's control plane": {network("tenant-d/blue"), false},
+		"a shared network":                            {network("shared/blue"), true},
+		"another network beside":                      {network("shared/bluer"), false},
+		"a network in a shared namespace":             {network("public/any"), true},
+		"an allowed device":                           {device("example.com/gpu"), true},
+		"another device":                              {device("example.com/disk-controller"), false},
 	} {
-		t.Run("When a pool of virtual machines has "+name+", API server and operator should say the same",
+		t.Run("When a pool of virtual machines has "+name+", API server and operator should agree",
 			func(t *testing.T) {
 				g, pool := NewWithT(t), &hyperv1.NodePool{ObjectMeta: metav1.ObjectMeta{Namespace: "tenant", Name: "p"}}
 				pool.Spec.ClusterName, pool.Spec.Release.Image, pool.Spec.Platform.Kubevirt = "c", release, &tc.block

@@ -169,7 +169,7 @@ func TestImages(t *testing.T) {
 		"b.example:5000/team/../evil/image:1": false,
 		"a.example/release..old:1.2":          true,
 	} {
-		t.Run("When an image is "+image+", all that name one should be told alike", func(t *testing.T) {
+		t.Run("When an image is "+image+", every field with an image should be checked alike", func(t *testing.T) {
 			for _, name := range []func(*hyperv1.HostedCluster){
 				func(hc *hyperv1.HostedCluster) { hc.Spec.Release.Image = image },
 				func(hc *hyperv1.HostedCluster) { hc.Spec.ControlPlaneRelease = &hyperv1.Release{Image: image} },
@@ -198,33 +198,33 @@ func TestAnnotations(t *testing.T) {
 		key, value string
 		allowed    bool
 	}{
-		"an image that is allowed":     {domain + "cluster-autoscaler-image", "a.example/x:1", true},
+		"an allowed image":             {domain + "cluster-autoscaler-image", "a.example/x:1", true},
 		"an image of another registry": {domain + "cluster-autoscaler-image", "evil.example/x:1", false},
-		"one image of several": {domain + "cluster-autoscaler-image", "a=a.example/x:1, b=evil.example/x:1",
+		"several images of which one is forbidden": {domain + "cluster-autoscaler-image", "a=a.example/x:1, b=evil.example/x:1",
 			false},
-		"several images that are allowed": {domain + "cluster-autoscaler-image", "a=a.example/x:1, b=a.example/y:1", true},
-		"an image of another name":        {domain + "other-image", "x", false},
-		"several images":                  {domain + "other-images", "x", false},
-		"overrides of images":             {domain + "image-overrides", "x", false},
-		"overrides of registries":         {domain + "control-plane-registry-overrides", "x", false},
-		"an image that is empty":          {domain + "other-image", "", true},
-		"an image of another domain":      {"example.com/other-image", "x", true},
-		"what only begins like an image":  {domain + "image-pull-policy", "x", true},
-		"a priority class":                {hyperv1.EtcdPriorityClass, "mine", true},
-		"a priority class of a family":    {hyperv1.ControlPlanePriorityClass, "team-red", true},
-		"a foreign priority class":        {hyperv1.APICriticalPriorityClass, "system-node-critical", false},
-		"a foreign class for all":         {hyperv1.ControlPlanePriorityClass, "system-node-critical", false},
-		"a foreign class for etcd":        {hyperv1.EtcdPriorityClass, "system-node-critical", false},
-		"a class that begins like one":    {hyperv1.EtcdPriorityClass, "mine-too", false},
-		"no priority class":               {hyperv1.EtcdPriorityClass, "", true},
-		"a selector":                      {hyperv1.RequestServingNodeAdditionalSelectorAnnotation, "team=red", true},
-		"two selectors":                   {hyperv1.RequestServingNodeAdditionalSelectorAnnotation, "team=red,hypershift.openshift.io/x=y", true},
-		"a foreign selector behind one":   {hyperv1.RequestServingNodeAdditionalSelectorAnnotation, "team=red,other=", false},
-		"a foreign selector with no sign": {hyperv1.RequestServingNodeAdditionalSelectorAnnotation, "other", false},
-		"a selector that ends in a comma": {hyperv1.RequestServingNodeAdditionalSelectorAnnotation, "team=red,", true},
-		"a selector with a space":         {hyperv1.RequestServingNodeAdditionalSelectorAnnotation, "team=red, other=", false},
+		"several images that are allowed":                 {domain + "cluster-autoscaler-image", "a=a.example/x:1, b=a.example/y:1", true},
+		"an image with another name":                      {domain + "other-image", "x", false},
+		"several images":                                  {domain + "other-images", "x", false},
+		"overrides of images":                             {domain + "image-overrides", "x", false},
+		"overrides of registries":                         {domain + "control-plane-registry-overrides", "x", false},
+		"an empty image":                                  {domain + "other-image", "", true},
+		"an image in another domain":                      {"example.com/other-image", "x", true},
+		"what only begins like an image":                  {domain + "image-pull-policy", "x", true},
+		"a priority class":                                {hyperv1.EtcdPriorityClass, "mine", true},
+		"a priority class with an allowed prefix":         {hyperv1.ControlPlanePriorityClass, "team-red", true},
+		"a forbidden priority class":                      {hyperv1.APICriticalPriorityClass, "system-node-critical", false},
+		"a forbidden priority class for all":              {hyperv1.ControlPlanePriorityClass, "system-node-critical", false},
+		"a forbidden priority class for etcd":             {hyperv1.EtcdPriorityClass, "system-node-critical", false},
+		"a priority class with an allowed name as prefix": {hyperv1.EtcdPriorityClass, "mine-too", false},
+		"no priority class":                               {hyperv1.EtcdPriorityClass, "", true},
+		"a selector":                                      {hyperv1.RequestServingNodeAdditionalSelectorAnnotation, "team=red", true},
+		"two selectors":                                   {hyperv1.RequestServingNodeAdditionalSelectorAnnotation, "team=red,hypershift.openshift.io/x=y", true},
+		"a forbidden selector after an allowed one":       {hyperv1.RequestServingNodeAdditionalSelectorAnnotation, "team=red,other=", false},
+		"a forbidden selector without an equals sign":     {hyperv1.RequestServingNodeAdditionalSelectorAnnotation, "other", false},
+		"a selector that ends with a comma":               {hyperv1.RequestServingNodeAdditionalSelectorAnnotation, "team=red,", true},
+		"a selector with a space":                         {hyperv1.RequestServingNodeAdditionalSelectorAnnotation, "team=red, other=", false},
 	} {
-		t.Run("When an annotation is "+name+", API server and operator should say the same", func(t *testing.T) {
+		t.Run("When an annotation is "+name+", API server and operator should agree", func(t *testing.T) {
 			clusters.agree(t, annotated(tc.key, tc.value), tc.allowed)
 		})
 	}
@@ -245,25 +245,25 @@ func TestPlacesOfPods(t *testing.T) {
 		hc      *hyperv1.HostedCluster
 		allowed bool
 	}{
-		"a node by an allowed label":     {selects("team"), true},
-		"a node by a label of ours":      {selects("hypershift.openshift.io/control-plane"), true},
-		"a node by another label":        {selects("node-role.kubernetes.io/control-plane"), false},
-		"a node by a label like ours":    {selects("teams"), false},
-		"a taint that is allowed":        {tolerates(corev1.Toleration{Key: "team", Operator: corev1.TolerationOpExists}), true},
-		"another taint":                  {tolerates(corev1.Toleration{Key: "node-role.kubernetes.io/control-plane"}), false},
-		"every taint":                    {tolerates(corev1.Toleration{Operator: corev1.TolerationOpExists}), false},
-		"a label of one's own":           {labelled("team"), true},
-		"a label of ours for pods":       {labelled("hypershift.openshift.io/need-management-kas-access"), false},
-		"a label of a domain below ours": {labelled("x.hypershift.openshift.io/y"), false},
-		"a label whose name holds ours":  {labelled("xhypershift.openshift.io/y"), true},
-		"a label of virtual machines":    {labelled("kubevirt.io"), false},
-		"another label of these":         {labelled("vm.kubevirt.io/name"), false},
-		"a label that Services go by":    {labelled("app"), false},
-		"a label that is like that":      {labelled("app.kubernetes.io/name"), true},
-		"nothing at all":                 {cluster(nil), true},
-		"annotations that are all empty": {annotated("", ""), true},
+		"a node selector with an allowed label":                   {selects("team"), true},
+		"a node selector with one of our labels":                  {selects("hypershift.openshift.io/control-plane"), true},
+		"a node selector with a forbidden label":                  {selects("node-role.kubernetes.io/control-plane"), false},
+		"a node selector with a label that has an allowed prefix": {selects("teams"), false},
+		"an allowed taint":                                        {tolerates(corev1.Toleration{Key: "team", Operator: corev1.TolerationOpExists}), true},
+		"another taint":                                           {tolerates(corev1.Toleration{Key: "node-role.kubernetes.io/control-plane"}), false},
+		"every taint":                                             {tolerates(corev1.Toleration{Operator: corev1.TolerationOpExists}), false},
+		"an allowed label":                                        {labelled("team"), true},
+		"one of our pod labels":                                   {labelled("hypershift.openshift.io/need-management-kas-access"), false},
+		"a label in a subdomain of ours":                          {labelled("x.hypershift.openshift.io/y"), false},
+		"a label in a domain that ends with ours":                 {labelled("xhypershift.openshift.io/y"), true},
+		"a label of virtual machines":                             {labelled("kubevirt.io"), false},
+		"another label of these":                                  {labelled("vm.kubevirt.io/name"), false},
+		"a label that Services select":                            {labelled("app"), false},
+		"a label similar to one that Services select":             {labelled("app.kubernetes.io/name"), true},
+		"nothing at all":                                          {cluster(nil), true},
+		"annotations that are all empty":                          {annotated("", ""), true},
 	} {
-		t.Run("When a tenant chooses "+name+", API server and operator should say the same", func(t *testing.T) {
+		t.Run("When a tenant chooses "+name+", API server and operator should agree", func(t *testing.T) {
 			clusters.agree(t, tc.hc, tc.allowed)
 		})
 	}
@@ -278,11 +278,11 @@ func TestEverythingAndNothing(t *testing.T) {
 		hc.Spec.NodeSelector = map[string]string{"other": ""}
 		hc.Spec.Tolerations = []corev1.Toleration{{Operator: corev1.TolerationOpExists}}
 	})
-	t.Run("When all is allowed, nothing should be refused", func(t *testing.T) {
+	t.Run("When everything is allowed, it should refuse nothing", func(t *testing.T) {
 		l := &tenantlimits.Limits{Registries: all, ImageAnnotations: all, PriorityClasses: all, NodeLabels: all, Taints: all}
 		newServer(t, l, "hostedclusters").agree(t, greedy, true)
 	})
-	t.Run("When nothing is allowed, all should be refused", func(t *testing.T) {
+	t.Run("When nothing is allowed, it should refuse everything", func(t *testing.T) {
 		s := newServer(t, &tenantlimits.Limits{}, "hostedclusters")
 		s.agree(t, greedy, false)
 		g := NewWithT(t)
@@ -291,7 +291,7 @@ func TestEverythingAndNothing(t *testing.T) {
 		g.Expect(slices.IsSorted(refusals)).To(BeTrue(), "a condition must not change with the order of a map")
 		g.Expect(s.refusals(greedy, nil)).To(HaveLen(6))
 	})
-	t.Run("When there are no limits, nothing should be refused", func(t *testing.T) {
+	t.Run("When there are no limits, it should refuse nothing", func(t *testing.T) {
 		g, l := NewWithT(t), (*tenantlimits.Limits)(nil)
 		g.Expect(l.HostedCluster(greedy)).To(BeEmpty())
 		g.Expect(l.NodePool(&hyperv1.NodePool{})).To(BeEmpty())
@@ -307,15 +307,15 @@ func TestWhatWasThereBefore(t *testing.T) {
 		change  func(*hyperv1.HostedCluster)
 		refused bool
 	}{
-		"its finalizers change":   {func(hc *hyperv1.HostedCluster) { hc.Finalizers = []string{"x/y"} }, false},
-		"its labels change":       {func(hc *hyperv1.HostedCluster) { hc.Labels = map[string]string{"a": "b"} }, false},
-		"it goes":                 {func(hc *hyperv1.HostedCluster) { hc.DeletionTimestamp = &metav1.Time{}; hc.Spec.InfraID = "x" }, false},
-		"its spec changes":        {func(hc *hyperv1.HostedCluster) { hc.Spec.InfraID = "x" }, true},
-		"its annotations change":  {func(hc *hyperv1.HostedCluster) { hc.Annotations = map[string]string{"a": "b"} }, true},
-		"it becomes what it may":  {func(hc *hyperv1.HostedCluster) { hc.Spec.Release.Image = release }, false},
-		"it becomes another evil": {func(hc *hyperv1.HostedCluster) { hc.Spec.Release.Image += "2" }, true},
+		"its finalizers change":                   {func(hc *hyperv1.HostedCluster) { hc.Finalizers = []string{"x/y"} }, false},
+		"its labels change":                       {func(hc *hyperv1.HostedCluster) { hc.Labels = map[string]string{"a": "b"} }, false},
+		"it goes":                                 {func(hc *hyperv1.HostedCluster) { hc.DeletionTimestamp = &metav1.Time{}; hc.Spec.InfraID = "x" }, false},
+		"its spec changes":                        {func(hc *hyperv1.HostedCluster) { hc.Spec.InfraID = "x" }, true},
+		"its annotations change":                  {func(hc *hyperv1.HostedCluster) { hc.Annotations = map[string]string{"a": "b"} }, true},
+		"its image becomes an allowed one":        {func(hc *hyperv1.HostedCluster) { hc.Spec.Release.Image = release }, false},
+		"its image becomes another forbidden one": {func(hc *hyperv1.HostedCluster) { hc.Spec.Release.Image += "2" }, true},
 	} {
-		t.Run("When "+name+", it should pass or not", func(t *testing.T) {
+		t.Run("When "+name+", it should be refused only if spec or annotations change and violate a limit", func(t *testing.T) {
 			after := before.DeepCopy()
 			tc.change(after)
 			NewWithT(t).Expect(len(s.refusals(after, before)) > 0).To(Equal(tc.refused))

@@ -19,16 +19,16 @@ func TestFlags(t *testing.T) {
 		registries          []string
 		says                string
 	}{
-		{name: "When nothing is said, it should allow where the operator came from and the releases of OpenShift",
+		{name: "When no flag is set, it should allow the operator's registry and the OpenShift release registries",
 			operatorImage: "registry.example:5000/product/hypershift@sha256:1", registries: []string{"registry.example:5000/product", "quay.io/openshift-release-dev", "quay.io/okd"}},
-		{name: "When the operator's image names no registry, it should allow none of it", operatorImage: "hypershift-operator:development",
+		{name: "When the operator's image names no registry, it should allow only the release registries", operatorImage: "hypershift-operator:development",
 			registries: []string{"quay.io/openshift-release-dev", "quay.io/okd"}},
-		{name: "When registries are named, it should allow those alone", args: []string{"--allowed-registries", "a.example,b.example/c"}, registries: []string{"a.example", "b.example/c"}},
-		{name: "When an asterisk is in the middle, it should be refused", args: []string{"--allowed-registries", "*.example/x"}, says: "an asterisk may only be at the end"},
-		{name: "When an entry could end the text of a rule, it should be refused", args: []string{"--allowed-taints", "x'"}, says: `--allowed-taints "x'"`},
-		{name: "When a largest request has no quantity, it should be refused", args: []string{"--max-resource-request",
+		{name: "When --allowed-registries is set, it should allow only those registries", args: []string{"--allowed-registries", "a.example,b.example/c"}, registries: []string{"a.example", "b.example/c"}},
+		{name: "When an asterisk is not at the end of an entry, it should be rejected", args: []string{"--allowed-registries", "*.example/x"}, says: "an asterisk may only be at the end"},
+		{name: "When an entry has a quote that would end the string in a rule, it should be rejected", args: []string{"--allowed-taints", "x'"}, says: `--allowed-taints "x'"`},
+		{name: "When a maximum resource request has no quantity, it should be rejected", args: []string{"--max-resource-request",
 			"cpu"}, says: "such as cpu=64"},
-		{name: "When an entry is a digest, it should be refused", args: []string{"--allowed-registries", "a.example/b@sha256:1"}, says: "no scheme, tag or digest"},
+		{name: "When an allowed registry has a digest, it should be rejected", args: []string{"--allowed-registries", "a.example/b@sha256:1"}, says: "no scheme, tag or digest"},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			g, l, flags := NewWithT(t), &Limits{}, pflag.NewFlagSet("test", pflag.ContinueOnError)

@@ -41,7 +41,7 @@ func draw(t *testing.T) (numbers []uint64, log string) {
 }
 
 func TestRandom(t *testing.T) {
-	t.Run("When no seed is given, each test should make up something else and log how to do so again", func(t *testing.T) {
+	t.Run("When no seed is given, each test should draw other numbers and log how to reproduce them", func(t *testing.T) {
 		g := NewWithT(t)
 		t.Setenv(SeedEnv, "")
 		first, log := draw(t)
@@ -54,7 +54,7 @@ func TestRandom(t *testing.T) {
 		g.Expect(again).To(Equal(first))
 		g.Expect(same).To(Equal(log))
 	})
-	t.Run("When the seed is no number, it should name the variable", func(t *testing.T) {
+	t.Run("When the seed is not a number, it should fail and name the variable", func(t *testing.T) {
 		g := NewWithT(t)
 		t.Setenv(SeedEnv, "yesterday's")
 		numbers, log := draw(t)

@@ -16,7 +16,7 @@ import (
 )
 
 func TestStart(t *testing.T) {
-	t.Run("When every folder is asked for it should serve every CRD", func(t *testing.T) {
+	t.Run("When every folder is requested, it should serve every CRD", func(t *testing.T) {
 		g := NewWithT(t)
 		g.Expect(apiextensionsv1.AddToScheme(scheme.Scheme)).To(Succeed())
 		config := Start(t, crds.Folders...)
@@ -37,7 +37,7 @@ func TestStart(t *testing.T) {
 }
 
 func TestFindBinaries(t *testing.T) {
-	t.Run("When bin/kube is above the working directory it should be found", func(t *testing.T) {
+	t.Run("When bin/kube is in a parent of the working directory, it should be found", func(t *testing.T) {
 		g := NewWithT(t)
 		root := t.TempDir()
 		kube := filepath.Join(root, "bin", "kube")
@@ -51,7 +51,7 @@ func TestFindBinaries(t *testing.T) {
 		t.Chdir(below)
 		g.Expect(findBinaries()).To(Equal(kube))
 	})
-	t.Run("When there are none it should say how to get them", func(t *testing.T) {
+	t.Run("When there are no binaries, the error should say how to get them", func(t *testing.T) {
 		t.Setenv(assets, "")
 		t.Chdir(t.TempDir())
 		_, err := findBinaries()

@@ -35,14 +35,14 @@ func TestOf(t *testing.T) {
 		etcd    string
 		ciphers bool
 	}{
-		"nothing":                  {nil, "VersionTLS12", "TLS1.2", true},
-		"intermediate":             {&configv1.TLSSecurityProfile{Type: configv1.TLSProfileIntermediateType}, "VersionTLS12", "TLS1.2", true},
-		"modern":                   {&configv1.TLSSecurityProfile{Type: configv1.TLSProfileModernType}, "VersionTLS13", "TLS1.3", false},
-		"old":                      {&configv1.TLSSecurityProfile{Type: configv1.TLSProfileOldType}, "VersionTLS10", "TLS1.2", true},
-		"custom without a profile": {&configv1.TLSSecurityProfile{Type: configv1.TLSProfileCustomType}, "VersionTLS12", "TLS1.2", true},
-		"what nobody knows":        {&configv1.TLSSecurityProfile{Type: "Future"}, "VersionTLS12", "TLS1.2", true},
-		"a profile and no type":    {&configv1.TLSSecurityProfile{Custom: custom(configv1.VersionTLS13).Custom}, "VersionTLS12", "TLS1.2", true},
-		"its own with TLS 1.3":     {custom(configv1.VersionTLS13, "ECDHE-RSA-AES128-GCM-SHA256"), "VersionTLS13", "TLS1.3", false},
+		"nothing":                         {nil, "VersionTLS12", "TLS1.2", true},
+		"intermediate":                    {&configv1.TLSSecurityProfile{Type: configv1.TLSProfileIntermediateType}, "VersionTLS12", "TLS1.2", true},
+		"modern":                          {&configv1.TLSSecurityProfile{Type: configv1.TLSProfileModernType}, "VersionTLS13", "TLS1.3", false},
+		"old":                             {&configv1.TLSSecurityProfile{Type: configv1.TLSProfileOldType}, "VersionTLS10", "TLS1.2", true},
+		"custom without a profile":        {&configv1.TLSSecurityProfile{Type: configv1.TLSProfileCustomType}, "VersionTLS12", "TLS1.2", true},
+		"what nobody knows":               {&configv1.TLSSecurityProfile{Type: "Future"}, "VersionTLS12", "TLS1.2", true},
+		"a custom profile without a type": {&configv1.TLSSecurityProfile{Custom: custom(configv1.VersionTLS13).Custom}, "VersionTLS12", "TLS1.2", true},
+		"its own with TLS 1.3":            {custom(configv1.VersionTLS13, "ECDHE-RSA-AES128-GCM-SHA256"), "VersionTLS13", "TLS1.3", false},
 	} {
 		t.Run("When a cluster chooses "+name+", servers should accept that and no less", func(t *testing.T) {
 			g := NewWithT(t)
@@ -55,7 +55,7 @@ func TestOf(t *testing.T) {
 			}
 		})
 	}
-	t.Run("When a cluster has a configuration of its API server and no profile, it should be as without one", func(t *testing.T) {
+	t.Run("When the API server configuration has no TLS profile, it should return the defaults", func(t *testing.T) {
 		hcp := &hyperv1.HostedControlPlane{}
 		hcp.Spec.Configuration = &hyperv1.ClusterConfiguration{}
 		NewWithT(t).Expect(tlsprofile.Of(hcp)).To(Equal(silent))
@@ -63,11 +63,11 @@ func TestOf(t *testing.T) {
 }
 
 func TestCiphers(t *testing.T) {
-	t.Run("When a cluster names its own, servers should get those that they have, in one order", func(t *testing.T) {
+	t.Run("When a cluster lists its own ciphers, servers should get the supported ones in sorted order", func(t *testing.T) {
 		got := tlsprofile.Of(chooses(custom(configv1.VersionTLS12, "ECDHE-RSA-AES256-GCM-SHA384", "DHE-RSA-AES128-GCM-SHA256", "ECDHE-ECDSA-AES128-GCM-SHA256")))
 		NewWithT(t).Expect(got.Ciphers).To(Equal([]string{"TLS_ECDHE_ECDSA_WITH_AES_128_GCM_SHA256", "TLS_ECDHE_RSA_WITH_AES_256_GCM_SHA384"}))
 	})
-	t.Run("When an API server is given those of a profile, it should know each", func(t *testing.T) {
+	t.Run("When a cluster uses a predefined profile, the API server should know each of its ciphers", func(t *testing.T) {
 		known := map[string]bool{}
 		for _, suite := range append(tls.CipherSuites(), tls.InsecureCipherSuites()...) {
 			known[suite.Name] = true
@@ -81,7 +81,7 @@ func TestCiphers(t *testing.T) {
 			}
 		}
 	})
-	t.Run("When a cluster chooses intermediate, no server should offer what is broken", func(t *testing.T) {
+	t.Run("When a cluster uses the intermediate profile, no server should offer insecure ciphers", func(t *testing.T) {
 		got := tlsprofile.Of(&hyperv1.HostedControlPlane{})
 		for _, suite := range tls.InsecureCipherSuites() {
 			NewWithT(t).Expect(got.Ciphers).NotTo(ContainElement(suite.Name))

@@ -121,14 +121,14 @@ func TestList(t *testing.T) {
 		l.g.Expect(l.recorder.Events).To(HaveLen(1))
 		l.g.Expect(<-l.recorder.Events).To(And(HavePrefix("Warning Undecodable "), ContainSubstring("invalid duration")))
 	})
-	t.Run("replaces it with the last state that a cache has of it", func(t *testing.T) {
+	t.Run("replaces an undecodable object with its last cached state", func(t *testing.T) {
 		l := newLab(t)
 		l.cache("uid-bad")
 		read := l.get(pools, list(bad, good))
 		l.g.Expect(read).To(And(ContainSubstring("cached"), Not(ContainSubstring(tooLong)), ContainSubstring(good)))
 		l.expectReported(true)
 	})
-	t.Run("does not replace it with the state of a deleted object of its name", func(t *testing.T) {
+	t.Run("does not replace an object with the cached state of a deleted object of the same name", func(t *testing.T) {
 		l := newLab(t)
 		l.cache("another")
 		l.g.Expect(l.get(pools, list(bad, good))).To(MatchJSON(list(good)))
@@ -137,19 +137,19 @@ func TestList(t *testing.T) {
 		path, body string
 		forgets    bool
 	}{
-		"a list has it with another value": {pools, list(pool("bad", "4", "1h"), good), true},
-		"a list does not have it":          {pools, list(good), true},
-		"a list of its namespace is empty": {"/apis/hypershift.openshift.io/v1beta1/namespaces/a/nodepools", list(),
+		"a list returns the object with a valid value": {pools, list(pool("bad", "4", "1h"), good), true},
+		"a list does not contain the object":           {pools, list(good), true},
+		"a list of the object's namespace is empty": {"/apis/hypershift.openshift.io/v1beta1/namespaces/a/nodepools", list(),
 			true},
 		"a list of another namespace is empty": {"/apis/hypershift.openshift.io/v1beta1/namespaces/b/nodepools", list(),
 			false},
-		"a list of some objects is empty": {pools + "?labelSelector=a%3Db", list(), false},
-		"a page of a list is empty":       {pools + "?limit=1", list(), false},
-		"a watch tells of another value": {pools + "?watch=true", `{"type":"MODIFIED","object":` +
+		"a list with a label selector is empty": {pools + "?labelSelector=a%3Db", list(), false},
+		"a page of a list is empty":             {pools + "?limit=1", list(), false},
+		"a watch reports a valid value": {pools + "?watch=true", `{"type":"MODIFIED","object":` +
 			pool("bad", "4", "1h") + `}`, true},
-		"a watch tells that it is deleted": {pools + "?watch=true", `{"type":"DELETED","object":` + bad + `}`, true},
+		"a watch reports the deletion": {pools + "?watch=true", `{"type":"DELETED","object":` + bad + `}`, true},
 	} {
-		t.Run("stops or continues to report when "+name, func(t *testing.T) {
+		t.Run("stops or continues to report the object when "+name, func(t *testing.T) {
 			l := newLab(t)
 			l.get(pools, list(bad))
 			l.expectReported(true)
@@ -163,7 +163,7 @@ func TestList(t *testing.T) {
 		"is of another API group": {"/apis/example.com/v1/nodepools", ""},
 		"is of the core group":    {"/api/v1/namespaces/a/pods", ""},
 	} {
-		t.Run("leaves an answer as it is that "+name, func(t *testing.T) {
+		t.Run("does not change a response that "+name, func(t *testing.T) {
 			l := newLab(t)
 			l.g.Expect(l.get(tc.path, list(bad), tc.accept)).To(Equal(list(bad)))
 			l.expectReported(false)
@@ -183,14 +183,14 @@ func TestWatch(t *testing.T) {
 		l.g.Expect(read).To(Equal(event("ADDED", good) + "\n" + end + "\n"))
 		l.expectReported(true)
 	})
-	t.Run("gives a cache that starts over the last state of the object, and nothing afterwards", func(t *testing.T) {
+	t.Run("sends the last cached state when a watch asks for initial events, and drops later events", func(t *testing.T) {
 		l := newLab(t)
 		l.cache("uid-bad")
 		read := l.get(pools+"?watch=true&sendInitialEvents=true", event("ADDED", bad)+end+event("MODIFIED", bad))
 		l.g.Expect(strings.Split(read, "\n")).To(HaveExactElements(
 			And(HavePrefix(`{"type":"ADDED"`), ContainSubstring("cached")), Equal(end), BeEmpty()))
 	})
-	t.Run("tells that it is deleted", func(t *testing.T) {
+	t.Run("forwards the deletion of an object that cannot be decoded", func(t *testing.T) {
 		l := newLab(t)
 		read := l.get(pools+"?watch=true", event("DELETED", bad))
 		l.g.Expect(read).To(And(HavePrefix(`{"type":"DELETED"`), ContainSubstring(`"uid-bad"`),

@@ -58,7 +58,7 @@ func TestApply(t *testing.T) {
 		return d
 	}
 
-	t.Run("When an object is not there it should be made, and be returned as the server has it", func(t *testing.T) {
+	t.Run("When an object does not exist, it should be created and returned as the server stored it", func(t *testing.T) {
 		g := NewWithT(t)
 		d := load(t, deployment)
 		g.Expect(apply(g, d)).To(BeTrue())
@@ -66,7 +66,7 @@ func TestApply(t *testing.T) {
 		g.Expect(d.Spec.Template.Spec.RestartPolicy).To(Equal(corev1.RestartPolicyAlways))
 	})
 
-	t.Run("When an object is as wanted it should not be written, whatever the server has filled in", func(t *testing.T) {
+	t.Run("When an object matches the manifest, it should not be written, whatever the server has filled in", func(t *testing.T) {
 		g := NewWithT(t)
 		before := *writes
 		d := load(t, deployment)
@@ -75,7 +75,7 @@ func TestApply(t *testing.T) {
 		g.Expect(d.UID).NotTo(BeEmpty())
 	})
 
-	t.Run("When somebody adds what the manifest does not speak of it should stay", func(t *testing.T) {
+	t.Run("When a user adds fields that the manifest does not set, they should be kept", func(t *testing.T) {
 		g := NewWithT(t)
 		d := live(g)
 		d.Labels = map[string]string{"team": "x"}
@@ -85,7 +85,7 @@ func TestApply(t *testing.T) {
 		g.Expect(live(g).Spec.Template.Spec.Containers).To(HaveLen(2))
 	})
 
-	t.Run("When somebody changes what the manifest says it should be put right", func(t *testing.T) {
+	t.Run("When a user changes a field that the manifest sets, it should be restored", func(t *testing.T) {
 		g := NewWithT(t)
 		d := live(g)
 		d.Spec.Template.Spec.Containers[0].Image = "other"
@@ -94,7 +94,7 @@ func TestApply(t *testing.T) {
 		g.Expect(live(g).Spec.Template.Spec.Containers[0].Image).To(Equal("web:1"))
 	})
 
-	t.Run("When somebody adds labels and finalizers they should stay, beside our own", func(t *testing.T) {
+	t.Run("When a user adds labels and finalizers, they should be kept beside our own", func(t *testing.T) {
 		g := NewWithT(t)
 		held := func() *appsv1.Deployment {
 			d := load(t, deployment)
@@ -110,7 +110,7 @@ func TestApply(t *testing.T) {
 		g.Expect(live(g).Annotations).To(HaveKey("theirs"))
 	})
 
-	t.Run("When a field leaves the manifest it should leave the object", func(t *testing.T) {
+	t.Run("When a field is removed from the manifest, it should be removed from the object", func(t *testing.T) {
 		g := NewWithT(t)
 		d := load(t, deployment)
 		d.Spec.Template.Spec.NodeSelector = nil
@@ -121,14 +121,14 @@ func TestApply(t *testing.T) {
 		g.Expect(live(g).Labels).To(HaveKeyWithValue("team", "x"))
 	})
 
-	t.Run("When the server refuses an object the error should name it", func(t *testing.T) {
+	t.Run("When the server rejects an object, the error should name the object", func(t *testing.T) {
 		g := NewWithT(t)
 		bad := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: "missing", Name: "cm"}}
 		_, err := upsert.Apply(t.Context(), c, "test", bad)
 		g.Expect(err).To(MatchError(ContainSubstring("applying ConfigMap missing/cm")))
 	})
 
-	t.Run("When asked whether an object came from a manifest it should go by its content", func(t *testing.T) {
+	t.Run("When AppliedFrom compares an object with a manifest, it should compare the content", func(t *testing.T) {
 		g := NewWithT(t)
 		d := load(t, deployment)
 		g.Expect(apply(g, d.DeepCopy())).To(BeTrue())

@@ -16,19 +16,19 @@ func TestDropEmptied(t *testing.T) {
 		have   any
 		want   fields
 	}{
-		"When a structure loses its last field, it should be left out": {
+		"When a nested object loses its last field, it should be dropped": {
 			fields{"a": fields{}, "b": "x"}, fields{"a": fields{"c": "y"}, "b": "x"}, fields{"b": "x"}},
-		"When that was all that its parent had, the parent should go too": {
+		"When the parent has no other field, the parent should be dropped too": {
 			fields{"a": fields{"b": fields{}}, "c": "x"}, fields{"a": fields{"b": fields{"d": "y"}}}, fields{"c": "x"}},
-		"When its parent has something else, the parent should stay": {
+		"When the parent has another field, the parent should be kept": {
 			fields{"a": fields{"b": fields{}, "c": "x"}}, fields{"a": fields{"b": fields{"d": "y"}}}, fields{"a": fields{"c": "x"}}},
-		"When a structure was empty before, it should stay": {
+		"When a nested object was already empty, it should be kept": {
 			fields{"a": fields{}}, fields{"a": fields{}}, nil},
-		"When a structure is new, it should stay": {
+		"When an empty nested object is new, it should be kept": {
 			fields{"a": fields{}}, fields{"b": "x"}, nil},
-		"When there is no object yet, all should stay": {
+		"When the object does not exist yet, everything should be kept": {
 			fields{"a": fields{"b": fields{}}}, nil, nil},
-		"When fields go and one stays, nothing should be left out": {
+		"When fields are removed and one remains, nothing should be dropped": {
 			fields{"a": fields{"b": "x"}}, fields{"a": fields{"b": "x", "c": "y"}}, nil},
 	} {
 		t.Run(name, func(t *testing.T) {

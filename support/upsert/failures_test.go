@@ -94,8 +94,8 @@ func TestObjectThatFails(t *testing.T) {
 		says   string
 		writes int
 	}{
-		"it can't be read": {api: api{get: errBusy}, there: true, mutate: change, is: errBusy, says: "reading ConfigMap ns/demo"},
-		"it can't be shaped": {there: true, mutate: func(obj *corev1.ConfigMap) func() error {
+		"the object cannot be read": {api: api{get: errBusy}, there: true, mutate: change, is: errBusy, says: "reading ConfigMap ns/demo"},
+		"the mutation returns an error": {there: true, mutate: func(obj *corev1.ConfigMap) func() error {
 			return func() error { obj.Data = map[string]string{"half": "done"}; return errBusy }
 		}, is: errBusy, says: "building ConfigMap ns/demo"},
 		"its name is changed": {there: true, mutate: func(obj *corev1.ConfigMap) func() error {
@@ -104,9 +104,9 @@ func TestObjectThatFails(t *testing.T) {
 		"its namespace is changed": {mutate: func(obj *corev1.ConfigMap) func() error {
 			return func() error { obj.Namespace = "other"; return nil }
 		}, says: "its name changed to other/demo"},
-		"it can't be created":                 {api: api{create: errBusy}, mutate: change, is: errBusy, says: "creating ConfigMap ns/demo", writes: 1},
-		"it was created by another meanwhile": {api: api{create: apierrors.NewAlreadyExists(configMaps, "demo")}, mutate: change, says: "already exists", writes: 1},
-		"somebody wrote it meanwhile":         {api: api{update: conflict}, there: true, mutate: change, is: conflict, says: "updating ConfigMap ns/demo", writes: 1},
+		"the object cannot be created":                   {api: api{create: errBusy}, mutate: change, is: errBusy, says: "creating ConfigMap ns/demo", writes: 1},
+		"another client creates the object concurrently": {api: api{create: apierrors.NewAlreadyExists(configMaps, "demo")}, mutate: change, says: "already exists", writes: 1},
+		"somebody wrote it meanwhile":                    {api: api{update: conflict}, there: true, mutate: change, is: conflict, says: "updating ConfigMap ns/demo", writes: 1},
 	} {
 		t.Run("When "+name+", it should say of what, and have written nothing", func(t *testing.T) {
 			g, objects := NewWithT(t), []client.Object{}
@@ -145,7 +145,7 @@ func TestLatest(t *testing.T) {
 		write  func(context.Context, client.Client, client.Object, func()) error
 		fields bool
 	}{"Patch": {upsert.Patch, true}, "PatchLatest": {upsert.PatchLatest, false}} {
-		t.Run("When somebody wrote the object since it was read, "+name+" should know what to do", func(t *testing.T) {
+		t.Run("When the object was written since it was read, "+name+" should know what to do", func(t *testing.T) {
 			g, c := NewWithT(t), (&api{}).client(configMap(map[string]string{"a": "old"}))
 			mine, theirs := configMap(nil), configMap(nil)
 			g.Expect(c.Get(t.Context(), client.ObjectKeyFromObject(mine), mine)).To(Succeed())
@@ -216,11 +216,11 @@ func TestApplyThatIsRefused(t *testing.T) {
 		applies int
 		wrote   bool
 	}{
-		"it is accepted":                   {[]error{nil}, map[string]any{"x": "new"}, 1, true},
-		"it is invalid for another reason": {[]error{invalid}, map[string]any{"x": "new"}, 1, false},
-		"a structure loses its last field": {[]error{invalid, nil}, map[string]any{}, 2, true},
-		"it is invalid even without it":    {[]error{invalid, invalid, nil}, map[string]any{}, 2, false},
-		"the server is busy":               {[]error{errBusy, nil}, map[string]any{}, 1, false},
+		"the server accepts the object":                        {[]error{nil}, map[string]any{"x": "new"}, 1, true},
+		"the object is invalid for another reason":             {[]error{invalid}, map[string]any{"x": "new"}, 1, false},
+		"a nested object loses its last field":                 {[]error{invalid, nil}, map[string]any{}, 2, true},
+		"the object is invalid even without the nested object": {[]error{invalid, invalid, nil}, map[string]any{}, 2, false},
+		"the server is busy":                                   {[]error{errBusy, nil}, map[string]any{}, 1, false},
 	} {
 		t.Run("When "+name+", it should be told whether it was written", func(t *testing.T) {
 			g, server := NewWithT(t), &api{applies: tc.answers}
@@ -234,7 +234,7 @@ func TestApplyThatIsRefused(t *testing.T) {
 			}
 		})
 	}
-	t.Run("When it can't be read, it should not be written", func(t *testing.T) {
+	t.Run("When the object cannot be read, it should not be written", func(t *testing.T) {
 		g, server := NewWithT(t), &api{get: errBusy}
 		wrote, err := upsert.Apply(t.Context(), server.client(), "test", configMap(nil))
 		g.Expect(wrote).To(BeFalse())

@@ -40,7 +40,7 @@ func TestUpsert(t *testing.T) {
 		}
 	}
 
-	t.Run("When the object is not there, it should create it", func(t *testing.T) {
+	t.Run("When the object does not exist, it should create it", func(t *testing.T) {
 		g := NewWithT(t)
 		s := service()
 		result, err := upsert.Object(t.Context(), c, s, port(s, 6443))
@@ -48,7 +48,7 @@ func TestUpsert(t *testing.T) {
 		g.Expect(result).To(Equal(upsert.Created))
 		g.Expect(s.Spec.ClusterIP).NotTo(BeEmpty())
 	})
-	t.Run("When the object is so already, it should write nothing and keep what the server filled in", func(t *testing.T) {
+	t.Run("When the object is up to date, it should write nothing and keep what the server filled in", func(t *testing.T) {
 		g := NewWithT(t)
 		before, s := *writes, service()
 		result, err := upsert.Object(t.Context(), c, s, port(s, 6443))
@@ -66,13 +66,13 @@ func TestUpsert(t *testing.T) {
 		g.Expect(c.Get(t.Context(), client.ObjectKeyFromObject(s), s)).To(Succeed())
 		g.Expect(s.Spec.Ports[0].Port).To(BeEquivalentTo(443))
 	})
-	t.Run("When the mutation changes the name, it should refuse", func(t *testing.T) {
+	t.Run("When the mutation changes the name, it should return an error", func(t *testing.T) {
 		g := NewWithT(t)
 		s := service()
 		_, err := upsert.Object(t.Context(), c, s, func() error { s.Name = "other"; return nil })
 		g.Expect(err).To(MatchError(ContainSubstring("Service default/api")))
 	})
-	t.Run("When the server refuses the object, it should name the object and keep the reason", func(t *testing.T) {
+	t.Run("When the server rejects the object, the error should name the object and keep the reason", func(t *testing.T) {
 		g := NewWithT(t)
 		s := service()
 		s.Name = "no-ports"
@@ -91,7 +91,7 @@ func TestUpsert(t *testing.T) {
 		g.Expect(upsert.Patch(t.Context(), c, s, func() { s.Labels = map[string]string{"a": "b"} })).To(Succeed())
 		g.Expect(*writes).To(Equal(before + 1))
 	})
-	t.Run("When an object is to be gone, it should delete it and say so once it is", func(t *testing.T) {
+	t.Run("When an object exists, Gone should delete it and report true once the object is gone", func(t *testing.T) {
 		g := NewWithT(t)
 		s := service()
 		gone, err := upsert.Gone(t.Context(), c, s)

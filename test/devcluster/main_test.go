@@ -27,24 +27,24 @@ func TestCommands(t *testing.T) {
 		args []string
 		err  string
 	}{
-		"When nothing runs status should say how to start it":       {args: []string{"status"}, err: "devcluster up"},
-		"When nothing runs the simulator should not be started":     {args: []string{"maas", "start"}, err: "devcluster up"},
-		"When nothing is built the images should not be listed":     {args: []string{"images", "list"}, err: "make images"},
-		"When nothing is built the images should not be made of it": {args: []string{"images", "build"}, err: "make images"},
-		"When nothing runs images should not be pushed":             {args: []string{"images", "push"}, err: "devcluster up"},
-		"When an argument is too many it should be refused":         {args: []string{"up", "now"}, err: "unknown command"},
-		"When a command is not known it should be refused":          {args: []string{"dance"}, err: "unknown command"},
+		"When nothing runs, status should say how to start the cluster": {args: []string{"status"}, err: "devcluster up"},
+		"When nothing runs, starting the simulator should fail":         {args: []string{"maas", "start"}, err: "devcluster up"},
+		"When nothing is built, listing the images should fail":         {args: []string{"images", "list"}, err: "make images"},
+		"When nothing is built, building the images should fail":        {args: []string{"images", "build"}, err: "make images"},
+		"When nothing runs, pushing images should fail":                 {args: []string{"images", "push"}, err: "devcluster up"},
+		"When there is an extra argument, it should be rejected":        {args: []string{"up", "now"}, err: "unknown command"},
+		"When a command is unknown, it should be rejected":              {args: []string{"dance"}, err: "unknown command"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			_, err := execute(t, test.args...)
 			NewWithT(t).Expect(err).To(MatchError(ContainSubstring(test.err)))
 		})
 	}
-	t.Run("When the simulator was never started stopping it should be no error", func(t *testing.T) {
+	t.Run("When the simulator was never started, stopping it should succeed", func(t *testing.T) {
 		_, err := execute(t, "maas", "stop")
 		NewWithT(t).Expect(err).NotTo(HaveOccurred())
 	})
-	t.Run("When help is asked for it should list the commands of users and not those of machines", func(t *testing.T) {
+	t.Run("When help is requested, it should list the commands for users but not those for machines", func(t *testing.T) {
 		g := NewWithT(t)
 		out, err := execute(t, "help")
 		g.Expect(err).NotTo(HaveOccurred())

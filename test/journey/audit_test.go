@@ -12,7 +12,7 @@ import (
 )
 
 func TestAsked(t *testing.T) {
-	t.Run("When an API server has written what was asked, it should tell what was let and what was not, and which rights nobody used", func(t *testing.T) {
+	t.Run("When an audit log is read, it should report allowed and denied requests and unused permissions", func(t *testing.T) {
 		g := NewWithT(t)
 		w := &Walker{Dir: t.TempDir()}
 		file := filepath.Join(w.Dir, "management/root/var/log/kubernetes/audit.log")

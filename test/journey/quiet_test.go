@@ -19,14 +19,14 @@ apiserver_request_total{code="201",resource="secrets",subresource="",verb="POST"
 `
 
 func TestWrites(t *testing.T) {
-	t.Run("When requests changed objects it should count them, whatever the answer, but no reads and no pulse", func(t *testing.T) {
+	t.Run("When requests change objects, it should count them, even failed ones, but no reads and no routine writes", func(t *testing.T) {
 		got, err := writes(metricsOfAnAPIServer)
 		NewWithT(t).Expect(err).NotTo(HaveOccurred())
 		if diff := cmp.Diff(map[string]float64{"PATCH nodepools status": 4, "POST secrets ": 2}, got); diff != "" {
 			t.Error(diff)
 		}
 	})
-	t.Run("When the text is no metrics it should say so", func(t *testing.T) {
+	t.Run("When the text is not metrics, it should return an error", func(t *testing.T) {
 		_, err := writes("<html>")
 		NewWithT(t).Expect(err).To(MatchError(ContainSubstring("metrics of a kube-apiserver")))
 	})

@@ -15,18 +15,18 @@ import (
 
 func TestReach(t *testing.T) {
 	never := Quick(func() (bool, string, error) { return false, "1 of 2", nil })
-	t.Run("When the stage is reached, it should be in the time line", func(t *testing.T) {
+	t.Run("When the stage is reached, it should be in the timeline", func(t *testing.T) {
 		g := NewWithT(t)
 		w := NewWalker("", "", io.Discard)
 		g.Expect(w.Reach(t.Context(), "ready", time.Minute, Quick(func() (bool, string, error) { return true, "", nil }))).To(Succeed())
 		g.Expect(w.Timeline.stages).To(ConsistOf(HaveField("Name", "ready")))
 	})
-	t.Run("When the limit passes, it should say the limit and what it saw last", func(t *testing.T) {
+	t.Run("When the limit passes, the error should give the limit and the last state", func(t *testing.T) {
 		g := NewWithT(t)
 		err := NewWalker("", "", io.Discard).Reach(t.Context(), "ready", time.Millisecond, never)
 		g.Expect(err).To(MatchError("ready: not reached in 1ms; last seen: 1 of 2"))
 	})
-	t.Run("When the person interrupts, it should not blame the limit", func(t *testing.T) {
+	t.Run("When the user interrupts, the error should not blame the limit", func(t *testing.T) {
 		g := NewWithT(t)
 		ctx, cancel := context.WithCancel(t.Context())
 		cancel()

@@ -123,9 +123,9 @@ func TestAllStopsAtAnError(t *testing.T) {
 		looked int
 	}{
 		{"nothing is checked", nil, true, "", false, 0},
-		{"one is not done, the others should be looked at", []Check{check(false, "a waits", nil), check(true, "", nil), check(false, "c waits", nil)}, false, "a waits; c waits", false, 3},
+		{"one is not done, the others should be checked", []Check{check(false, "a waits", nil), check(true, "", nil), check(false, "c waits", nil)}, false, "a waits; c waits", false, 3},
 		{"one is done after one that is not", []Check{check(false, "", nil), check(true, "b is there", nil)}, false, "b is there", false, 2},
-		{"one fails, the others should not be looked at", []Check{check(true, "", nil), check(true, "b", errors.New("refused")), check(true, "", nil)}, false, "b", true, 2},
+		{"one fails, the others should not be checked", []Check{check(true, "", nil), check(true, "b", errors.New("refused")), check(true, "", nil)}, false, "b", true, 2},
 	} {
 		t.Run("When "+tc.name, func(t *testing.T) {
 			g := NewWithT(t)

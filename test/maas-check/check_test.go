@@ -83,33 +83,33 @@ func (w *world) writes() []string {
 func confirmed(s *settings) { s.Confirmed = true }
 
 func TestWalk(t *testing.T) {
-	t.Run("When it is not confirmed it should say what it would take, and change nothing", func(t *testing.T) {
+	t.Run("When the user does not confirm, it should say what it would use and change nothing", func(t *testing.T) {
 		w := newWorld(t)
 		w.Expect(w.walk(t.Context(), "admin", func(*settings) {})).To(Succeed())
 		w.Expect(w.writes()).To(BeEmpty())
 		w.Expect(w.out.String()).To(And(ContainSubstring("MAAS 3.4"), ContainSubstring("would take: machine small (aaaaa2)"),
 			ContainSubstring("VM host lxd"), ContainSubstring("nothing was allocated")))
 	})
-	t.Run("When it is confirmed it should use the machine and a VM, and give both back", func(t *testing.T) {
+	t.Run("When the user confirms, it should use the machine and a VM, and release both", func(t *testing.T) {
 		w := newWorld(t)
 		w.Expect(w.walk(t.Context(), "admin", confirmed)).To(Succeed(), w.out.String())
 		w.Expect(w.writes()).To(ContainElements("machines.allocate", "machine.deploy", "vm-host.compose", "machine.release", "machine.delete"))
 		w.untouched()
 	})
-	t.Run("When the user is no administrator it should leave VM hosts alone", func(t *testing.T) {
+	t.Run("When the user is not an administrator, it should leave VM hosts alone", func(t *testing.T) {
 		w := newWorld(t)
 		w.Expect(w.walk(t.Context(), "alice", confirmed)).To(Succeed(), w.out.String())
 		w.Expect(w.writes()).NotTo(ContainElement("vm-host.compose"))
 		w.Expect(w.out.String()).To(ContainSubstring("not an administrator"))
 		w.untouched()
 	})
-	t.Run("When MAAS has no VM hosts any more it should go without", func(t *testing.T) {
+	t.Run("When this version of MAAS has no VM hosts, it should continue without them", func(t *testing.T) {
 		w := newWorld(t, func(o *simulator.Options) { o.Version = "main" })
 		w.Expect(w.walk(t.Context(), "admin", confirmed)).To(Succeed(), w.out.String())
 		w.Expect(w.out.String()).To(ContainSubstring("this version has none"))
 		w.untouched()
 	})
-	t.Run("When there is nothing to take it should say so", func(t *testing.T) {
+	t.Run("When there is nothing to use, it should say so", func(t *testing.T) {
 		w := newWorld(t)
 		w.Expect(w.walk(t.Context(), "admin", func(s *settings) { s.Confirmed, s.Zone = true, "default"; s.Pool = "default"; s.Image = "" })).To(Succeed())
 		w.Expect(w.walk(t.Context(), "alice", func(s *settings) { s.Zone = "nowhere" })).To(MatchError(ContainSubstring("nowhere")))
@@ -118,10 +118,10 @@ func TestWalk(t *testing.T) {
 
 func TestWalkGivesBack(t *testing.T) {
 	for name, rule := range map[string]faults.Rule{
-		"the answer of an allocation is lost": {Kind: faults.LostAnswer, Operation: "machines.allocate", Count: 1},
-		"the deployment fails":                {Kind: faults.DeployFails, Machine: "small", Count: 1},
-		"the answer of a compose is lost":     {Kind: faults.LostAnswer, Operation: "vm-host.compose", Count: 1},
-		"commissioning fails":                 {Kind: faults.CommissionFails, Count: 1},
+		"the response to an allocation is lost": {Kind: faults.LostAnswer, Operation: "machines.allocate", Count: 1},
+		"the deployment fails":                  {Kind: faults.DeployFails, Machine: "small", Count: 1},
+		"the response to a compose is lost":     {Kind: faults.LostAnswer, Operation: "vm-host.compose", Count: 1},
+		"commissioning fails":                   {Kind: faults.CommissionFails, Count: 1},
 	} {
 		t.Run("When "+name+" it should fail, and give back what it took", func(t *testing.T) {
 			w := newWorld(t)
@@ -130,7 +130,7 @@ func TestWalkGivesBack(t *testing.T) {
 			w.untouched()
 		})
 	}
-	t.Run("When it is interrupted it should give back what it took", func(t *testing.T) {
+	t.Run("When it is interrupted, it should release what it allocated", func(t *testing.T) {
 		w := newWorld(t)
 		mend := simtest.Fault(t, w.Simulator, faults.Rule{Kind: faults.BootHangs})
 		defer mend()
@@ -142,7 +142,7 @@ func TestWalkGivesBack(t *testing.T) {
 		w.Expect(<-ended).To(MatchError(context.Canceled))
 		w.untouched()
 	})
-	t.Run("When an earlier walk was killed the next should give back what that one took", func(t *testing.T) {
+	t.Run("When an earlier run was killed, the next run should release what that run allocated", func(t *testing.T) {
 		w := newWorld(t)
 		client, err := maas.NewClient(maas.Config{Endpoint: w.url, APIKey: w.Key("admin")})
 		w.Expect(err).NotTo(HaveOccurred())
@@ -164,8 +164,8 @@ func TestSettings(t *testing.T) {
 		says        string
 	}{
 		"nothing is set":             {nil, "set MAAS_ENDPOINT"},
-		"the key's file is missing":  {map[string]string{"MAAS_ENDPOINT": "http://127.0.0.1:1/MAAS", "MAAS_API_KEY_FILE": dir + "/none"}, "MAAS_API_KEY_FILE"},
-		"the CA's file is missing":   {map[string]string{"MAAS_ENDPOINT": "http://127.0.0.1:1/MAAS", "MAAS_API_KEY_FILE": key, "MAAS_CA_BUNDLE_FILE": dir + "/none"}, "MAAS_CA_BUNDLE_FILE"},
+		"the key file is missing":    {map[string]string{"MAAS_ENDPOINT": "http://127.0.0.1:1/MAAS", "MAAS_API_KEY_FILE": dir + "/none"}, "MAAS_API_KEY_FILE"},
+		"the CA file is missing":     {map[string]string{"MAAS_ENDPOINT": "http://127.0.0.1:1/MAAS", "MAAS_API_KEY_FILE": key, "MAAS_CA_BUNDLE_FILE": dir + "/none"}, "MAAS_CA_BUNDLE_FILE"},
 		"MAAS does not answer there": {map[string]string{"MAAS_ENDPOINT": "http://127.0.0.1:1/MAAS", "MAAS_API_KEY_FILE": key}, "looking at the version"},
 	}
 	for name, test := range tests {

@@ -30,23 +30,23 @@ func TestNetnsBackend(t *testing.T) {
 		wantErr string
 	}{
 		{
-			name: "When all is there it should make a backend with absolute paths",
+			name: "When everything is present, it should return a backend with absolute paths",
 			args: []string{"--boot-dir=/machines", "--boot-os=" + built + "/os", "--boot-ignition=" + built + "/ignition", "--boot-cloud-os=" + built + "/cloud", "--boot-bridge=br7"},
 			want: &netns.Backend{Dir: "/machines", OS: built + "/os", Ignition: built + "/ignition", CloudOS: built + "/cloud", Bridge: "br7"},
 		},
-		{name: "When there is no folder for the machines it should ask for one", wantErr: "--boot-dir"},
+		{name: "When the folder for the machines is missing, the error should name the flag", wantErr: "--boot-dir"},
 		{
-			name:    "When containerd is missing it should say how to get it",
+			name:    "When containerd is missing, the error should say how to get it",
 			args:    []string{"--boot-dir=/machines", "--boot-os=" + built, "--boot-ignition=" + built + "/ignition"},
 			wantErr: "make os-binaries",
 		},
 		{
-			name:    "When Ignition is missing it should say which flag names it",
+			name:    "When Ignition is missing, the error should name the flag",
 			args:    []string{"--boot-dir=/machines", "--boot-os=" + built + "/os", "--boot-ignition=" + built + "/none"},
 			wantErr: "--boot-ignition",
 		},
 		{
-			name:    "When nothing is said it should look next to the program",
+			name:    "When only the folder is given, it should look next to the program",
 			args:    []string{"--boot-dir=/machines"},
 			wantErr: "/os/usr/bin/containerd",
 		},

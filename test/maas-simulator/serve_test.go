@@ -112,21 +112,21 @@ func TestMistakes(t *testing.T) {
 		args []string
 		says string
 	}{
-		"the version is unknown":     {[]string{"serve", "--maas-version", "2.9"}, "use 3.2 to 3.7, or main"},
-		"the backend is unknown":     {[]string{"serve", "--boot", "tape"}, "use none or netns"},
-		"the speed is no speed":      {[]string{"serve", "--speed", "0"}, "--speed=0 must be greater than 0"},
-		"the seed is missing":        {[]string{"serve", "--seed", filepath.Join(dir, "none")}, "reading --seed"},
-		"the seed is none":           {[]string{"serve", "--seed", bad}, "it must be one JSON object"},
-		"the keys are none":          {[]string{"serve", "--keys", bad}, "reading --keys"},
-		"the address is taken":       {[]string{"serve", "--listen", taken.Addr().String()}, "choose another address"},
-		"the state dir is a file":    {[]string{"serve", "--state-dir", bad}, "making --state-dir"},
-		"machines have no folder":    {[]string{"serve", "--boot", "netns"}, "--boot=netns needs"},
-		"dump is told nothing":       {[]string{"dump"}, "dump needs --url"},
-		"dump has no key":            {[]string{"dump", "--url", "http://127.0.0.1:1", "--api-key-file", filepath.Join(dir, "none")}, "no such file"},
-		"dump cannot write":          {[]string{"dump", "--url", "http://127.0.0.1:1", "--api-key-file", bad, "--output", dir}, "is a directory"},
-		"there is an argument":       {[]string{"serve", "now"}, "unknown command"},
-		"a key has not three parts":  {[]string{"serve", "--keys", shortKey(t)}, "must have the form consumer:token:secret"},
-		"the keys cannot be written": {[]string{"serve", "--keys", filepath.Join(dir, "no", "keys.json")}, "writing API keys"},
+		"the version is unknown":          {[]string{"serve", "--maas-version", "2.9"}, "use 3.2 to 3.7, or main"},
+		"the backend is unknown":          {[]string{"serve", "--boot", "tape"}, "use none or netns"},
+		"the speed is zero":               {[]string{"serve", "--speed", "0"}, "--speed=0 must be greater than 0"},
+		"the seed is missing":             {[]string{"serve", "--seed", filepath.Join(dir, "none")}, "reading --seed"},
+		"the seed is invalid":             {[]string{"serve", "--seed", bad}, "it must be one JSON object"},
+		"the keys are invalid":            {[]string{"serve", "--keys", bad}, "reading --keys"},
+		"the address is in use":           {[]string{"serve", "--listen", taken.Addr().String()}, "choose another address"},
+		"the state dir is a file":         {[]string{"serve", "--state-dir", bad}, "making --state-dir"},
+		"machines have no folder":         {[]string{"serve", "--boot", "netns"}, "--boot=netns needs"},
+		"dump is told nothing":            {[]string{"dump"}, "dump needs --url"},
+		"dump has no key":                 {[]string{"dump", "--url", "http://127.0.0.1:1", "--api-key-file", filepath.Join(dir, "none")}, "no such file"},
+		"dump cannot write":               {[]string{"dump", "--url", "http://127.0.0.1:1", "--api-key-file", bad, "--output", dir}, "is a directory"},
+		"there is an argument":            {[]string{"serve", "now"}, "unknown command"},
+		"a key does not have three parts": {[]string{"serve", "--keys", shortKey(t)}, "must have the form consumer:token:secret"},
+		"the keys cannot be written":      {[]string{"serve", "--keys", filepath.Join(dir, "no", "keys.json")}, "writing API keys"},
 	}
 	for name, test := range tests {
 		t.Run("When "+name+" it should say what to do", func(t *testing.T) {

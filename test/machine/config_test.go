@@ -44,12 +44,12 @@ func TestWithDefaults(t *testing.T) {
 		in, want Config
 	}{
 		{
-			name: "When nothing is said it should be filled in",
+			name: "When only the name is set, it should fill in the defaults",
 			in:   Config{Name: "x"},
 			want: Config{Name: "x", Hostname: "x", CgroupParent: DefaultCgroupParent, Env: []string{"PATH=" + DefaultPath}},
 		},
 		{
-			name: "When everything is said it should stay",
+			name: "When every field is set, it should change nothing",
 			in:   Config{Name: "x", Hostname: "h", CgroupParent: "c", Env: []string{"A=1", "PATH=/bin"}},
 			want: Config{Name: "x", Hostname: "h", CgroupParent: "c", Env: []string{"A=1", "PATH=/bin"}},
 		},
@@ -64,7 +64,7 @@ func TestWithDefaults(t *testing.T) {
 }
 
 func TestState(t *testing.T) {
-	t.Run("When a state is written it should be read back", func(t *testing.T) {
+	t.Run("When a state is written, it should be read back", func(t *testing.T) {
 		g := NewWithT(t)
 		want := &state{Config: Config{Name: "x", Dir: t.TempDir(), BootData: []byte("{}")}, PID: 7, StartTime: 8, Ready: true}
 		g.Expect(want.write()).To(Succeed())
@@ -77,7 +77,7 @@ func TestState(t *testing.T) {
 		g.Expect(err).NotTo(HaveOccurred())
 		g.Expect(info.Mode().Perm()).To(BeEquivalentTo(0o600), "boot data may hold keys")
 	})
-	t.Run("When a process is alive it should be known by its start time", func(t *testing.T) {
+	t.Run("When a process is alive, it should be identified by its start time", func(t *testing.T) {
 		g := NewWithT(t)
 		started, zombie, err := processStart(os.Getpid())
 		g.Expect(err).NotTo(HaveOccurred())
@@ -88,10 +88,10 @@ func TestState(t *testing.T) {
 		s.StartTime++
 		g.Expect(s.alive()).To(BeFalse())
 	})
-	t.Run("When there never was a process it should not be alive", func(t *testing.T) {
+	t.Run("When there never was a process, it should not be alive", func(t *testing.T) {
 		NewWithT(t).Expect((&state{}).alive()).To(BeFalse())
 	})
-	t.Run("When the folder is gone it should say which machine", func(t *testing.T) {
+	t.Run("When the folder is gone, the error should name the machine", func(t *testing.T) {
 		s := &state{Config: Config{Name: "x", Dir: "/does/not/exist"}}
 		NewWithT(t).Expect(s.write()).To(MatchError(ContainSubstring("machine x")))
 	})

@@ -36,7 +36,7 @@ func read(t *testing.T, path string) string {
 
 func TestPopulate(t *testing.T) {
 	config := populated(t)
-	t.Run("When the root is empty it should have what programs expect", func(t *testing.T) {
+	t.Run("When the root is empty, it should get the files that programs expect", func(t *testing.T) {
 		g := NewWithT(t)
 		for _, dir := range []string{"etc/systemd/system", "var/lib", "var/log/units", "proc", "sys", "run", "tmp", "root", "opt"} {
 			g.Expect(config.Path(dir)).To(BeADirectory())
@@ -46,13 +46,13 @@ func TestPopulate(t *testing.T) {
 		g.Expect(read(t, config.Path("/etc/passwd"))).To(ContainSubstring("root:x:0:0:"))
 		g.Expect(os.Readlink(config.Path("/var/run"))).To(Equal("../run"))
 	})
-	t.Run("When others may write to a folder it should be sticky", func(t *testing.T) {
+	t.Run("When a folder is world-writable, it should be sticky", func(t *testing.T) {
 		info, err := os.Stat(config.Path("/tmp"))
 		g := NewWithT(t)
 		g.Expect(err).NotTo(HaveOccurred())
 		g.Expect(info.Mode() & (fs.ModePerm | fs.ModeSticky)).To(Equal(0o777 | fs.ModeSticky))
 	})
-	t.Run("When a file holds passwords only root should read it", func(t *testing.T) {
+	t.Run("When a file has passwords, only root should be able to read it", func(t *testing.T) {
 		for _, name := range []string{"/etc/shadow", "/etc/gshadow"} {
 			info, err := os.Stat(config.Path(name))
 			g := NewWithT(t)
@@ -60,13 +60,13 @@ func TestPopulate(t *testing.T) {
 			g.Expect(info.Mode().Perm()).To(Equal(fs.FileMode(0o600)), name)
 		}
 	})
-	t.Run("When the user core gets keys it should own its home", func(t *testing.T) {
+	t.Run("When the user core gets keys, it should own its home folder", func(t *testing.T) {
 		info, err := os.Stat(config.Path("/home/core"))
 		g := NewWithT(t)
 		g.Expect(err).NotTo(HaveOccurred())
 		g.Expect(info.Sys().(*syscall.Stat_t).Uid).To(BeEquivalentTo(coreUser))
 	})
-	t.Run("When the host's folders are links into /usr they should be here too", func(t *testing.T) {
+	t.Run("When the host's folders are links into /usr, the machine should have the same links", func(t *testing.T) {
 		g := NewWithT(t)
 		target, err := os.Readlink("/bin")
 		if err != nil {

@@ -41,7 +41,7 @@ func TestIsolation(t *testing.T) {
 	m := begin(t, config)
 	booted(t, m)
 
-	t.Run("When it runs it should have processes, host name and environment of its own", func(t *testing.T) {
+	t.Run("When a machine runs, it should have its own processes, host name and environment", func(t *testing.T) {
 		g := NewWithT(t)
 		g.Expect(sh(t, m, "cat /proc/1/cmdline | tr -d '\\0'")).To(Equal("machine-pid1"))
 		g.Expect(sh(t, m, "ls -d /proc/[0-9]* | wc -l")).To(MatchRegexp(`^\d$`), "the host's processes are not seen")
@@ -49,13 +49,13 @@ func TestIsolation(t *testing.T) {
 		g.Expect(sh(t, m, "echo $COLOUR")).To(Equal("green"))
 		g.Expect(os.Hostname()).To(Equal(hostHostname))
 	})
-	t.Run("When it looks for programs it should find the host's, and the folders that pods mount", func(t *testing.T) {
+	t.Run("When a machine looks up programs, it should find the host's programs and the folders that Pods mount", func(t *testing.T) {
 		g := NewWithT(t)
 		g.Expect(sh(t, m, "ls -d /lib/modules /usr/bin/env /usr/local/bin")).To(Equal("/lib/modules\n/usr/bin/env\n/usr/local/bin"))
 		g.Expect(sh(t, m, "echo mine > /usr/local/bin/x && cat /var/usrlocal/bin/x")).To(Equal("mine"))
 		g.Expect("/usr/local/bin/x").NotTo(BeAnExistingFile())
 	})
-	t.Run("When it has binds it should see them and write only where it may", func(t *testing.T) {
+	t.Run("When a machine has bind mounts, it should see them and write only where allowed", func(t *testing.T) {
 		g := NewWithT(t)
 		g.Expect(sh(t, m, "cat /opt/deep/shared")).To(Equal("from the host"))
 		g.Expect(sh(t, m, "touch /data/mine && ls /data")).To(Equal("mine"))
@@ -65,7 +65,7 @@ func TestIsolation(t *testing.T) {
 		}
 		g.Expect(config.Binds[1].Source + "/mine").To(BeAnExistingFile())
 	})
-	t.Run("When it sets what is its network's it should, and the kernel's own it should not", func(t *testing.T) {
+	t.Run("When a machine sets kernel parameters, it should change only those of its own network", func(t *testing.T) {
 		g := NewWithT(t)
 		before, err := os.ReadFile("/proc/sys/vm/overcommit_memory")
 		g.Expect(err).NotTo(HaveOccurred())
@@ -76,7 +76,7 @@ func TestIsolation(t *testing.T) {
 		g.Expect(after).To(Equal(before), "a kubelet in the machine must not change the host")
 		g.Expect(console(m)).To(ContainSubstring("vm.swappiness stays as it is"))
 	})
-	t.Run("When it looks at its cgroups it should see itself at the root", func(t *testing.T) {
+	t.Run("When a machine reads its cgroups, it should see itself at the root", func(t *testing.T) {
 		g := NewWithT(t)
 		for line := range strings.Lines(sh(t, m, "cat /proc/1/cgroup")) {
 			g.Expect(strings.TrimSpace(line)).To(HaveSuffix(":/init.scope"))
@@ -87,7 +87,7 @@ func TestIsolation(t *testing.T) {
 		}).
 			WithTimeout(bootTimeout).Should(HaveLen(1))
 	})
-	t.Run("When it mounts it should not be seen on the host, and pods could pass it on", func(t *testing.T) {
+	t.Run("When a machine mounts a file system, the host should not see it and Pods can propagate it", func(t *testing.T) {
 		g := NewWithT(t)
 		sh(t, m, "mount -t tmpfs none /mnt")
 		mounts, err := os.ReadFile("/proc/self/mountinfo")
@@ -95,11 +95,11 @@ func TestIsolation(t *testing.T) {
 		g.Expect(string(mounts)).NotTo(ContainSubstring(config.Dir))
 		g.Expect(sh(t, m, "awk '$5 == \"/\" {print $7}' /proc/1/mountinfo")).To(HavePrefix("shared:"))
 	})
-	t.Run("When a command fails it should say what it printed", func(t *testing.T) {
+	t.Run("When a command fails, the error should include its output", func(t *testing.T) {
 		_, err := m.Exec(t.Context(), "sh", "-c", "echo nonsense >&2; exit 3")
 		NewWithT(t).Expect(err).To(MatchError(And(ContainSubstring("exit status 3"), ContainSubstring("nonsense"))))
 	})
-	t.Run("When processes are orphaned it should reap them", func(t *testing.T) {
+	t.Run("When processes are orphaned, the machine should reap them", func(t *testing.T) {
 		sh(t, m, "(sleep 0.01 &) ; (true &)")
 		NewWithT(t).Eventually(func() string { return sh(t, m, "grep -l '^State:.Z' /proc/[0-9]*/status || true") }).
 			WithTimeout(2 * time.Minute).Should(BeEmpty())

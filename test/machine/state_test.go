@@ -14,7 +14,7 @@ import (
 )
 
 func TestStateFile(t *testing.T) {
-	t.Run("When a crash left half of the next state, the one before should count", func(t *testing.T) {
+	t.Run("When a crash leaves half of the next state, the previous state should be used", func(t *testing.T) {
 		g, dir := NewWithT(t), t.TempDir()
 		g.Expect((&state{Config: Config{Name: "hs-a", Dir: dir}, PID: 7}).write()).To(Succeed())
 		g.Expect(os.WriteFile(statePath(dir)+".new", []byte(`{"config":`), 0o600)).To(Succeed())
@@ -22,7 +22,7 @@ func TestStateFile(t *testing.T) {
 		g.Expect(err).NotTo(HaveOccurred())
 		g.Expect(s.PID).To(Equal(7))
 	})
-	t.Run("When there is no machine it should be told from one that cannot be read", func(t *testing.T) {
+	t.Run("When there is no machine, the error should differ from that of an unreadable one", func(t *testing.T) {
 		g, dir := NewWithT(t), t.TempDir()
 		_, err := Lookup(dir)
 		g.Expect(err).To(MatchError(fs.ErrNotExist))
@@ -31,7 +31,7 @@ func TestStateFile(t *testing.T) {
 		g.Expect(err).To(MatchError(ContainSubstring("reading " + statePath(dir))))
 		g.Expect(err).NotTo(MatchError(fs.ErrNotExist))
 	})
-	t.Run("When the folder is gone the state should not be written, and the machine be named", func(t *testing.T) {
+	t.Run("When the folder is gone, writing the state should fail and name the machine", func(t *testing.T) {
 		s := &state{Config: Config{Name: "hs-a", Dir: filepath.Join(t.TempDir(), "gone")}}
 		NewWithT(t).Expect(s.write()).To(MatchError(ContainSubstring("writing the state of machine hs-a")))
 	})
@@ -40,7 +40,7 @@ func TestStateFile(t *testing.T) {
 // TestProcessStart checks a process that has not been waited for, which still has its ID, and a program with an unusual
 // name.
 func TestProcessStart(t *testing.T) {
-	t.Run("When a machine's process is a zombie it should not run", func(t *testing.T) {
+	t.Run("When the process of a machine is a zombie, the machine should not count as running", func(t *testing.T) {
 		g := NewWithT(t)
 		cmd := exec.CommandContext(t.Context(), "true")
 		g.Expect(cmd.Start()).To(Succeed())
@@ -54,7 +54,7 @@ func TestProcessStart(t *testing.T) {
 		g.Expect(err).NotTo(HaveOccurred())
 		g.Expect((&state{PID: cmd.Process.Pid, StartTime: ticks}).alive()).To(BeFalse(), "its namespaces are gone")
 	})
-	t.Run("When a program has brackets and blanks in its name its start should be found", func(t *testing.T) {
+	t.Run("When a program has parentheses and spaces in its name, its start time should be found", func(t *testing.T) {
 		g, program := NewWithT(t), filepath.Join(t.TempDir(), "a) S 1 (b")
 		sleep, err := exec.LookPath("sleep")
 		g.Expect(err).NotTo(HaveOccurred())

@@ -98,14 +98,14 @@ func TestAddressesOfATenant(t *testing.T) {
 	t.Setenv("KUBERNETES_SERVICE_PORT", "443")
 	for name, endpoint := range map[string]string{
 		"loopback":                       url,
-		"a name of loopback":             strings.Replace(url, "127.0.0.1", "localhost", 1),
+		"a loopback name":                strings.Replace(url, "127.0.0.1", "localhost", 1),
 		"loopback, mapped into IPv6":     strings.Replace(url, "127.0.0.1", "[::ffff:127.0.0.1]", 1),
 		"this host":                      strings.Replace(url, "127.0.0.1", "0.0.0.0", 1),
 		"a metadata service":             "http://169.254.169.254",
-		"a metadata service, by IPv6":    "http://[fd00:ec2::254]",
+		"a metadata service over IPv6":   "http://[fd00:ec2::254]",
 		"the API server by its Service":  "https://172.30.0.1",
 		"the API server by its endpoint": "https://198.51.100.1:6443",
-		"the port of the API on a node":  "https://198.51.100.20:6443",
+		"the API port on a node":         "https://198.51.100.20:6443",
 		"a kubelet":                      "https://198.51.100.20:10250",
 		"etcd, by IPv6":                  "https://[2001:db8::20]:2379",
 		"a pod":                          "http://10.244.0.9:8080",
@@ -117,7 +117,7 @@ func TestAddressesOfATenant(t *testing.T) {
 			})
 		}
 	}
-	t.Run("addresses that cannot be read", func(t *testing.T) {
+	t.Run("blocks every call when the addresses cannot be read", func(t *testing.T) {
 		t.Setenv(addressguard.EnvFile, file+".missing")
 		for _, call := range callers(t) {
 			NewWithT(t).Expect(call("https://203.0.113.1")).To(MatchError(ContainSubstring("blocked by the address policy")))

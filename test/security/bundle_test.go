@@ -110,7 +110,7 @@ func TestSignerOfBackups(t *testing.T) {
 	cluster := o.tenant + "/" + fixture.ClusterName
 	o.Expect(certifies.Issued(cluster, signer.Data)).To(BeTrue())
 	o.Expect(signer.Data).NotTo(HaveKey(bundle.AuthorityKey))
-	t.Run("is kept when it is the cluster's", func(t *testing.T) {
+	t.Run("is kept when it belongs to the cluster", func(t *testing.T) {
 		before := signer.DeepCopy()
 		_, _ = o.pass()
 		o.read(signer, hosted.BackupSigner)

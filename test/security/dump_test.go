@@ -45,8 +45,8 @@ func TestDump(t *testing.T) {
 		flags []string
 		holds bool
 	}{
-		"When a guest is dumped, nothing of those who use it should be in it":      {},
-		"When all its namespaces are asked for, they should be in it, but Secrets": {[]string{"--dump-all-guest-namespaces"}, true},
+		"When a guest cluster is dumped, the dump should contain nothing of its users":          {},
+		"When all guest namespaces are requested, the dump should contain them without Secrets": {[]string{"--dump-all-guest-namespaces"}, true},
 	} {
 		t.Run(name, func(t *testing.T) {
 			g := NewWithT(t)

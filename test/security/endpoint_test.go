@@ -116,7 +116,7 @@ func TestAnswersOfOthers(t *testing.T) {
 }
 
 func TestManyEndpoints(t *testing.T) {
-	t.Run("When a tenant changes the endpoint again and again, the operator should call only now and then", func(t *testing.T) {
+	t.Run("When a tenant keeps changing the endpoint, the operator should limit the rate of its calls", func(t *testing.T) {
 		url, reached := inner(t, func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusUnauthorized) })
 		o := newOperator(t, "scanner")
 		o.pointAt(url, &maasapi.Guard{Allow: []netip.Prefix{netip.MustParsePrefix("127.0.0.0/8")}})

@@ -124,19 +124,19 @@ func (g *guest) askFor(c client.Client, name, node, signer string, usage certifi
 func TestIdentityOfAJoiningNode(t *testing.T) {
 	g := newGuest(t, "joining")
 	worker := g.as(pki.NodeBootstrapper)
-	t.Run("When two ask for the identity of one joining machine, the second should be denied, and somebody told", func(t *testing.T) {
+	t.Run("When two requests claim the identity of a joining machine, the second should be denied and reported", func(t *testing.T) {
 		g.Expect(g.ask(worker, "machine")).To(Equal(certificatesv1.CertificateApproved))
 		g.Expect(g.ask(worker, "thief")).To(Equal(certificatesv1.CertificateDenied))
 		g.Expect(g.alarms).To(Receive(ContainSubstring("Warning NodeIdentityRefused")))
 	})
-	t.Run("When the machine has its node, nobody should get its identity by bootstrap credentials", func(t *testing.T) {
+	t.Run("When the machine has its Node, bootstrap credentials should not get the identity", func(t *testing.T) {
 		g.Expect(g.admin.Create(t.Context(), &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "worker-1"}})).To(Succeed())
 		g.Expect(g.client.Get(t.Context(), client.ObjectKeyFromObject(g.machine), g.machine)).To(Succeed())
 		g.machine.Status.NodeRef.Name = "worker-1"
 		g.Expect(g.client.Status().Update(t.Context(), g.machine)).To(Succeed())
 		g.Expect(g.ask(worker, "late-thief")).To(Equal(certificatesv1.CertificateDenied))
 	})
-	t.Run("When a node's machine lives, the node should renew its certificate, and when it is deleted no more", func(t *testing.T) {
+	t.Run("When a node's Machine exists, the node should renew its certificate, but not once it is deleted", func(t *testing.T) {
 		node := g.as("system:node:worker-1", "system:nodes")
 		g.Expect(g.ask(node, "renewal")).To(Equal(certificatesv1.CertificateApproved))
 		g.Expect(g.client.Delete(t.Context(), g.machine)).To(Succeed())

@@ -142,11 +142,11 @@ func TestCredentialsOfAMachine(t *testing.T) {
 	server := g.ignitionServer()
 	own := machinetoken.Derive([]byte(poolToken), "workers-a")
 
-	t.Run("When a token is changed to another machine's, nothing should be served", func(t *testing.T) {
+	t.Run("When a token is changed to that of another machine, nothing should be served", func(t *testing.T) {
 		code, _ := g.fetch(server, strings.Replace(own, "workers-a", "workers-b", 1))
 		g.Expect(code).To(Equal(http.StatusNetworkAuthenticationRequired))
 	})
-	t.Run("When the machine does not exist any more, nothing should be served", func(t *testing.T) {
+	t.Run("When the machine no longer exists, nothing should be served", func(t *testing.T) {
 		code, _ := g.fetch(server, machinetoken.Derive([]byte(poolToken), "workers-gone"))
 		g.Expect(code).To(Equal(http.StatusServiceUnavailable))
 	})
@@ -155,21 +155,21 @@ func TestCredentialsOfAMachine(t *testing.T) {
 	g.Expect(code).To(Equal(http.StatusOK))
 	g.Expect(config.CertData).To(BeEmpty(), "what all machines have in common was served")
 	worker := g.joins(config)
-	t.Run("When it asks for the identity of a machine that has yet to ask, it should be denied, and somebody told", func(t *testing.T) {
+	t.Run("When a machine requests the identity of another joining machine, it should be denied and reported", func(t *testing.T) {
 		g.Expect(g.askFor(worker, "theft", "worker-2", certificatesv1.KubeAPIServerClientKubeletSignerName, certificatesv1.UsageClientAuth)).
 			To(Equal(certificatesv1.CertificateDenied))
 		g.Expect(g.alarms).To(Receive(ContainSubstring("are those of machine workers-a")))
 	})
-	t.Run("When it asks for anything else in the guest, it should be refused", func(t *testing.T) {
+	t.Run("When a machine requests anything else in the guest cluster, it should be forbidden", func(t *testing.T) {
 		for _, list := range []client.ObjectList{&corev1.SecretList{}, &corev1.NodeList{}, &corev1.PodList{}} {
 			g.Expect(apierrors.IsForbidden(worker.List(t.Context(), list))).To(BeTrue(), "%T", list)
 		}
 	})
-	t.Run("When it asks for its own identity, it should get that once", func(t *testing.T) {
+	t.Run("When a machine requests its own identity, it should get it once", func(t *testing.T) {
 		g.Expect(g.ask(worker, "own")).To(Equal(certificatesv1.CertificateApproved))
 		g.Expect(g.ask(worker, "own-again")).To(Equal(certificatesv1.CertificateDenied))
 	})
-	t.Run("When it has joined, its credentials should be gone, and no others served", func(t *testing.T) {
+	t.Run("When a machine has joined, its credentials should be deleted and no others served", func(t *testing.T) {
 		node := g.as("system:node:worker-1", "system:nodes")
 		g.Expect(g.askFor(node, "serving", "worker-1", certificatesv1.KubeletServingSignerName, certificatesv1.UsageServerAuth)).
 			To(Equal(certificatesv1.CertificateApproved))
@@ -212,17 +212,17 @@ func TestIgnitionServerInTheGuest(t *testing.T) {
 	}
 	g.Expect(server.Create(t.Context(), named(good(), "bootstrap-token-abcdef"))).To(Succeed())
 	for name, change := range map[string]func(*corev1.Secret){
-		"a Secret of no type": func(s *corev1.Secret) { s.Type = "" },
-		"the token of a service account": func(s *corev1.Secret) {
+		"a Secret without a type": func(s *corev1.Secret) { s.Type = "" },
+		"a service account token": func(s *corev1.Secret) {
 			s.Type = corev1.SecretTypeServiceAccountToken
 			s.Annotations = map[string]string{corev1.ServiceAccountNameKey: "default"}
 		},
-		"a token that never expires":                          func(s *corev1.Secret) { delete(s.StringData, "expiration") },
-		"a token that signs what clients trust":               func(s *corev1.Secret) { s.StringData["usage-bootstrap-signing"] = "true" },
-		"a token with groups of its choice":                   func(s *corev1.Secret) { s.StringData["auth-extra-groups"] = "system:bootstrappers:admins" },
-		"a token in a namespace of somebody who is not asked": func(s *corev1.Secret) { s.Namespace = "default" },
+		"a token that never expires":    func(s *corev1.Secret) { delete(s.StringData, "expiration") },
+		"a token for bootstrap signing": func(s *corev1.Secret) { s.StringData["usage-bootstrap-signing"] = "true" },
+		"a token with extra groups":     func(s *corev1.Secret) { s.StringData["auth-extra-groups"] = "system:bootstrappers:admins" },
+		"a token in another namespace":  func(s *corev1.Secret) { s.Namespace = "default" },
 	} {
-		t.Run("When it makes "+name+", it should be refused", func(t *testing.T) {
+		t.Run("When the ignition-server creates "+name+", it should be refused", func(t *testing.T) {
 			secret := good()
 			change(secret)
 			// An API server enforces a new policy after a short delay.
@@ -230,7 +230,7 @@ func TestIgnitionServerInTheGuest(t *testing.T) {
 				Should(Or(Satisfy(apierrors.IsForbidden), Satisfy(apierrors.IsInvalid)))
 		})
 	}
-	t.Run("When it wants anything else, it should be refused", func(t *testing.T) {
+	t.Run("When the ignition-server requests anything else, it should be forbidden", func(t *testing.T) {
 		token := named(good(), "bootstrap-token-abcdef")
 		for what, err := range map[string]error{
 			"read its tokens":   server.Get(t.Context(), client.ObjectKeyFromObject(token), &corev1.Secret{}),

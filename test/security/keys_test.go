@@ -112,7 +112,7 @@ func TestKeysOfAHostedNamespace(t *testing.T) {
 	)
 	o.Expect(o.accounts()).To(ContainElements(operator, clusterAPI, provider, configOperator, ignition, "cluster-autoscaler"))
 
-	t.Run("When somebody wants the MAAS key, it should be the provider or nobody", func(t *testing.T) {
+	t.Run("When access to the MAAS key is listed, only the provider should have it", func(t *testing.T) {
 		key := fixture.CredentialsCopy(o.tenant)
 		o.eventually("get", key.Namespace, key.Name, provider)
 		for _, verb := range []string{"list", "watch", "update", "patch", "delete"} {
@@ -125,7 +125,7 @@ func TestKeysOfAHostedNamespace(t *testing.T) {
 			o.Expect(secret.Data).NotTo(HaveKey("MAAS_API_KEY"), secret.Name)
 		}
 	})
-	t.Run("When somebody wants the keys of the control plane, it should be who makes them, and Cluster API, which must list Secrets", func(t *testing.T) {
+	t.Run("When access to the control plane's keys is listed, only the operator and Cluster API should have it", func(t *testing.T) {
 		for _, name := range []string{"root-ca", "cluster-signer-ca", "etcd-client-tls", "sa-signing-key", "admin-kubeconfig", "service-network-admin-kubeconfig"} {
 			for _, verb := range []string{"get", "list", "watch"} {
 				o.eventually(verb, o.hosted(), name, operator, clusterAPI)
@@ -133,14 +133,14 @@ func TestKeysOfAHostedNamespace(t *testing.T) {
 			o.eventually("update", o.hosted(), name, operator)
 		}
 	})
-	t.Run("When the config operator runs, it should have no right to pods and Deployments", func(t *testing.T) {
+	t.Run("When the config operator runs, it should have no access to Pods and Deployments", func(t *testing.T) {
 		for _, verb := range []string{"get", "list", "create", "update", "patch", "delete"} {
 			o.Expect(o.may(configOperator, verb, "", "pods", o.hosted(), "")).To(BeFalse(), verb)
 			o.Expect(o.may(configOperator, verb, "apps", "deployments", o.hosted(), "")).To(BeFalse(), verb)
 		}
 		o.eventually("get", o.hosted(), "pull-secret", operator, clusterAPI, configOperator, ignition)
 	})
-	t.Run("When a kubeconfig is for a program, its user should be no administrator", func(t *testing.T) {
+	t.Run("When a kubeconfig is for a program, its user should not be an administrator", func(t *testing.T) {
 		masters := map[string]bool{}
 		secrets := &corev1.SecretList{}
 		o.Expect(o.client.List(t.Context(), secrets, client.InNamespace(o.hosted()), client.HasLabels{"hypershift.openshift.io/kubeconfig"})).To(Succeed())

@@ -40,27 +40,27 @@ var choices = []struct {
 	name, says string
 	choose     func(hc *hyperv1.HostedCluster)
 }{
-	{"a release of a foreign registry", "spec.release.image", func(hc *hyperv1.HostedCluster) { hc.Spec.Release.Image = "evil.example/release:1.36.3" }},
-	{"a registry that only begins like ours", "spec.release.image", func(hc *hyperv1.HostedCluster) { hc.Spec.Release.Image = "registry.example.evil.example/release:1" }},
+	{"a release from a third-party registry", "spec.release.image", func(hc *hyperv1.HostedCluster) { hc.Spec.Release.Image = "evil.example/release:1.36.3" }},
+	{"a registry that only starts like ours", "spec.release.image", func(hc *hyperv1.HostedCluster) { hc.Spec.Release.Image = "registry.example.evil.example/release:1" }},
 	{"another port of our registry", "spec.release.image", func(hc *hyperv1.HostedCluster) { hc.Spec.Release.Image = "registry.example:666/release:1" }},
-	{"a foreign release of the control plane", "spec.controlPlaneRelease.image", func(hc *hyperv1.HostedCluster) {
+	{"a third-party release of the control plane", "spec.controlPlaneRelease.image", func(hc *hyperv1.HostedCluster) {
 		hc.Spec.ControlPlaneRelease = &hyperv1.Release{Image: "evil.example/release:1.36.3"}
 	}},
-	{"a foreign mirror of our registry", "spec.imageContentSources", func(hc *hyperv1.HostedCluster) {
+	{"a third-party mirror of our registry", "spec.imageContentSources", func(hc *hyperv1.HostedCluster) {
 		hc.Spec.ImageContentSources = []hyperv1.ImageContentSource{{Source: "registry.example", Mirrors: []string{"evil.example"}}}
 	}},
-	{"a foreign plugin beside the API server", "spec.secretEncryption.kms.plugin.image", func(hc *hyperv1.HostedCluster) {
+	{"a third-party plugin beside the API server", "spec.secretEncryption.kms.plugin.image", func(hc *hyperv1.HostedCluster) {
 		hc.Spec.SecretEncryption = &hyperv1.SecretEncryptionSpec{Type: hyperv1.KMS, KMS: &hyperv1.KMSSpec{
 			Provider: hyperv1.KMSPlugin, Plugin: &hyperv1.KMSPluginSpec{Name: "vault", Image: "evil.example/plugin:1"},
 		}}
 	}},
-	{"an operator of his own", "--allowed-image-annotations", func(hc *hyperv1.HostedCluster) {
+	{"an operator image of its own", "--allowed-image-annotations", func(hc *hyperv1.HostedCluster) {
 		hc.Annotations = map[string]string{hyperv1.ControlPlaneOperatorImageAnnotation: "evil.example/operator:1"}
 	}},
 	{"an image for a component", "--allowed-image-annotations", func(hc *hyperv1.HostedCluster) {
 		hc.Annotations = map[string]string{hyperv1.ImageOverridesAnnotation: "etcd=evil.example/etcd:1"}
 	}},
-	{"the priority of the node's own pods", "--allowed-priority-classes", func(hc *hyperv1.HostedCluster) {
+	{"the priority of node-critical Pods", "--allowed-priority-classes", func(hc *hyperv1.HostedCluster) {
 		hc.Annotations = map[string]string{hyperv1.EtcdPriorityClass: "system-node-critical"}
 	}},
 	{"the nodes of the management control plane", "--allowed-node-labels", func(hc *hyperv1.HostedCluster) {
@@ -78,7 +78,7 @@ var choices = []struct {
 	{"a label that opens the management network", "spec.labels", func(hc *hyperv1.HostedCluster) {
 		hc.Spec.Labels = map[string]string{hyperv1.NeedManagementKASAccessLabel: "true"}
 	}},
-	{"an image of a foreign registry where the annotation is allowed", "--allowed-registries",
+	{"an image from a third-party registry where the annotation is allowed", "--allowed-registries",
 		func(hc *hyperv1.HostedCluster) {
 			hc.Annotations = map[string]string{"hypershift.openshift.io/cluster-autoscaler-image": "evil.example/autoscaler:1"}
 		}},
@@ -87,7 +87,7 @@ var choices = []struct {
 	}},
 	{"to be taken for etcd", "spec.labels",
 		func(hc *hyperv1.HostedCluster) { hc.Spec.Labels = map[string]string{"app": "etcd"} }},
-	{"all processors of a node", "--max-resource-request", func(hc *hyperv1.HostedCluster) {
+	{"all CPUs of a node", "--max-resource-request", func(hc *hyperv1.HostedCluster) {
 		hc.Annotations = map[string]string{hyperv1.ResourceRequestOverrideAnnotationPrefix +
 			"/kube-apiserver.kube-apiserver": "cpu=10000"}
 	}},
@@ -110,7 +110,7 @@ var choices = []struct {
 }
 
 func TestChoicesThatWereThereBefore(t *testing.T) {
-	t.Run("When a cluster is older than the policy, the operator should refuse it", func(t *testing.T) {
+	t.Run("When a cluster is older than the policy, the operator should reject it", func(t *testing.T) {
 		o, hc := newOperator(t, "before"), fixture.HostedCluster("before")
 		o.clusters.Settings.Limits = limits(t)
 		hc.Spec.Tolerations = []corev1.Toleration{{Operator: corev1.TolerationOpExists}}
@@ -121,7 +121,7 @@ func TestChoicesThatWereThereBefore(t *testing.T) {
 		o.Expect(o.client.List(t.Context(), deployments, client.InNamespace(o.hosted()))).To(Succeed())
 		o.Expect(deployments.Items).To(BeEmpty())
 	})
-	t.Run("When a pool is older than the policy, the operator should refuse it", func(t *testing.T) {
+	t.Run("When a NodePool is older than the policy, the operator should reject it", func(t *testing.T) {
 		o, pool := newOperator(t, "before-pool"), fixture.NodePool("before-pool")
 		o.pools.Limits = limits(t)
 		pool.Spec.Release.Image = "evil.example/release:1.36.3"
@@ -172,7 +172,7 @@ func TestChoicesOfATenant(t *testing.T) {
 			g.Expect(l.HostedCluster(hc)).To(ConsistOf(ContainSubstring(tt.says)))
 		})
 	}
-	t.Run("When a pool names a foreign release, it should be refused", func(t *testing.T) {
+	t.Run("When a NodePool names a third-party release, it should be rejected", func(t *testing.T) {
 		g, pool := NewWithT(t), fixture.NodePool("choices")
 		g.Expect(c.Create(t.Context(), pool.DeepCopy(), client.DryRunAll)).To(Succeed())
 		pool.Spec.Release.Image = "evil.example/release:1.36.3"
@@ -181,7 +181,7 @@ func TestChoicesOfATenant(t *testing.T) {
 		g.Expect(l.NodePool(pool)).To(ConsistOf(ContainSubstring("--allowed-registries")))
 	})
 	for _, tt := range virtualMachines {
-		t.Run("When virtual machines of a pool get "+tt.name+", it should be refused", func(t *testing.T) {
+		t.Run("When virtual machines of a NodePool get "+tt.name+", it should be refused", func(t *testing.T) {
 			g, pool := NewWithT(t), fixture.NodePool("choices")
 			pool.Spec.Platform = hyperv1.NodePoolPlatform{Type: hyperv1.KubevirtPlatform, Kubevirt: &tt.block}
 			pool.Spec.Platform.Kubevirt.RootVolume = cmp.Or(tt.block.RootVolume, &hyperv1.KubevirtRootVolume{})
@@ -198,16 +198,16 @@ var virtualMachines = []struct {
 	name, says string
 	block      hyperv1.KubevirtNodePoolPlatform
 }{
-	{"a disk of a foreign registry", "--allowed-registries",
+	{"a disk from a third-party registry", "--allowed-registries",
 		hyperv1.KubevirtNodePoolPlatform{RootVolume: &hyperv1.KubevirtRootVolume{
 			Image: &hyperv1.KubevirtDiskImage{ContainerDiskImage: ptr.To("evil.example/disk:1")}}}},
-	{"a disk of a web server", "--allowed-registries",
+	{"a disk from a web server", "--allowed-registries",
 		hyperv1.KubevirtNodePoolPlatform{RootVolume: &hyperv1.KubevirtRootVolume{
 			Image: &hyperv1.KubevirtDiskImage{ContainerDiskImage: ptr.To("https://10.9.8.7/disk")}}}},
 	{"the nodes of the management control plane", "--allowed-node-labels", hyperv1.KubevirtNodePoolPlatform{
 		NodeSelector: map[string]string{"node-role.kubernetes.io/control-plane": ""}}},
 	{"another tenant's network", "--allowed-kubevirt-networks", hyperv1.KubevirtNodePoolPlatform{
 		AdditionalNetworks: []hyperv1.KubevirtNetwork{{Name: "victim/storage"}}}},
-	{"a device of the host", "--allowed-host-devices", hyperv1.KubevirtNodePoolPlatform{
+	{"a host device", "--allowed-host-devices", hyperv1.KubevirtNodePoolPlatform{
 		KubevirtHostDevices: []hyperv1.KubevirtHostDevice{{DeviceName: "example.com/gpu"}}}},
 }

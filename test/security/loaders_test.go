@@ -100,7 +100,7 @@ func TestHostilePayloads(t *testing.T) {
 	registry := releasetest.Start(t)
 	provider, err := releaseinfo.NewRegistry(releaseinfo.Options{CABundle: registry.CA, Timeout: time.Minute})
 	NewWithT(t).Expect(err).NotTo(HaveOccurred())
-	t.Run("When a layer is compressed with zstd, it should be refused", func(t *testing.T) {
+	t.Run("When a layer is compressed with zstd, it should be rejected", func(t *testing.T) {
 		g := NewWithT(t)
 		image, err := mutate.AppendLayers(empty.Image, static.NewLayer([]byte("\x28\xb5\x2f\xfd\x04\x00crafted"),
 			types.OCILayerZStd))
@@ -109,7 +109,7 @@ func TestHostilePayloads(t *testing.T) {
 		g.Expect(err).To(MatchError(And(ContainSubstring("compressed with zstd"), ContainSubstring(registry.Host+"/release"),
 			ContainSubstring("layer sha256:"))))
 	})
-	t.Run("When a manifest is larger than any, it should not be read", func(t *testing.T) {
+	t.Run("When a manifest is larger than 4 MiB, it should not be read", func(t *testing.T) {
 		registry.Intercept(func(w http.ResponseWriter, r *http.Request) bool {
 			if r.Method != http.MethodGet || !strings.Contains(r.URL.Path, "/manifests/") {
 				return false

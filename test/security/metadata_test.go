@@ -109,7 +109,7 @@ func TestMetadataOfATenant(t *testing.T) {
 		g.Expect(user.Patch(t.Context(), hc, client.Apply, client.FieldOwner("gitops"), client.ForceOwnership)).To(Succeed()) //nolint:staticcheck // The typed object has no apply configuration.
 		g.Expect(hc.Finalizers).To(ConsistOf(hyperv1.HostedClusterFinalizer))
 	})
-	t.Run("when a tenant deletes what is his, the operator ends it", func(t *testing.T) {
+	t.Run("when a tenant deletes its own objects, the operator completes the deletion", func(t *testing.T) {
 		g := NewWithT(t)
 		for _, obj := range []client.Object{fixture.NodePool(name), fixture.HostedCluster(name)} {
 			g.Expect(user.Delete(t.Context(), obj)).To(Succeed())

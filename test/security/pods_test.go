@@ -148,7 +148,7 @@ func TestPodsOfAHostedNamespace(t *testing.T) {
 		},
 		"uses the node's network": func(spec *corev1.PodSpec) { spec.HostNetwork = true },
 	} {
-		t.Run("When a pod "+attack+", it should be refused", func(t *testing.T) {
+		t.Run("When a Pod "+attack+", it should be refused", func(t *testing.T) {
 			template := pods["control-plane-operator"]
 			evil := template.DeepCopy()
 			hurt(&evil.Spec)
@@ -164,22 +164,22 @@ func TestLevelOfAHostedNamespace(t *testing.T) {
 		scc                   bool
 		want                  string
 	}{
-		{name: "When a tenant asks for privileged, it should stay restricted", tenant: "loosen", release: fixture.ReleaseImage, want: "restricted",
+		{name: "When a tenant requests privileged, the namespace should stay restricted", tenant: "loosen", release: fixture.ReleaseImage, want: "restricted",
 			ofCluster: map[string]string{hyperv1.PodSecurityAdmissionLabelOverrideAnnotation: "privileged"}},
-		{name: "When the payload's operator says that its pods pass, it should be restricted", tenant: "labelled", release: fixture.OCPImage, scc: true, want: "restricted"},
-		{name: "When nothing adds to its pods what they lack, it should keep them off the node", tenant: "plain", release: fixture.OCPImage, want: "baseline"},
-		{name: "When a tenant asks for privileged, its OpenShift payload should get baseline at most", tenant: "loosened", release: fixture.OCPImage, scc: true, want: "baseline",
+		{name: "When the payload's operator declares restricted Pods, the namespace should be restricted", tenant: "labelled", release: fixture.OCPImage, scc: true, want: "restricted"},
+		{name: "When no admission plugin completes the Pods, the namespace should be baseline", tenant: "plain", release: fixture.OCPImage, want: "baseline"},
+		{name: "When a tenant requests privileged for an OpenShift payload, the namespace should be baseline", tenant: "loosened", release: fixture.OCPImage, scc: true, want: "baseline",
 			ofCluster: map[string]string{hyperv1.PodSecurityAdmissionLabelOverrideAnnotation: "privileged"}},
-		{name: "When the operator of an OpenShift payload says nothing, it should keep its pods off the node", tenant: "unlabelled", release: fixture.OCPImage, want: "baseline",
+		{name: "When the operator of an OpenShift payload has no label, the namespace should be baseline", tenant: "unlabelled", release: fixture.OCPImage, want: "baseline",
 			ofCluster: map[string]string{hyperv1.ControlPlaneOperatorImageAnnotation: "registry.example/old:1"}},
-		{name: "When a tenant hides the label, it should count all the same", tenant: "hidden", release: fixture.OCPImage, scc: true, want: "restricted",
+		{name: "When a tenant overrides the operator's label, the label should still count", tenant: "hidden", release: fixture.OCPImage, scc: true, want: "restricted",
 			ofCluster: map[string]string{hyperv1.ControlPlaneOperatorImageLabelsAnnotation: "io.openshift.hypershift.restricted-psa=false"}},
-		{name: "When a tenant asks for more, it should be more", tenant: "tighten", release: fixture.OCPImage, want: "restricted",
+		{name: "When a tenant requests restricted, the namespace should be restricted", tenant: "tighten", release: fixture.OCPImage, want: "restricted",
 			ofCluster: map[string]string{
 				hyperv1.ControlPlaneOperatorImageAnnotation:         "registry.example/old:1",
 				hyperv1.PodSecurityAdmissionLabelOverrideAnnotation: "restricted",
 			}},
-		{name: "When an administrator says otherwise on the namespace, it should be that", tenant: "administrator", release: fixture.OCPImage, want: "privileged",
+		{name: "When an administrator sets another level on the namespace, it should be used", tenant: "administrator", release: fixture.OCPImage, want: "privileged",
 			given: map[string]string{hyperv1.PodSecurityAdmissionLabelOverrideAnnotation: "privileged", hyperv1.HostedClusterAnnotation: "administrator/demo"}},
 	} {
 		t.Run(tt.name, func(t *testing.T) {

@@ -84,7 +84,7 @@ func (g *guest) writes(kubelet client.Client) map[string]error {
 	account := &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "default"}}
 	status := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "worker-1"}}
 	return map[string]error{
-		"a token of its successor's pod": kubelet.SubResource("token").Create(g.t.Context(), account, &authenticationv1.TokenRequest{}),
+		"a token of the successor's Pod": kubelet.SubResource("token").Create(g.t.Context(), account, &authenticationv1.TokenRequest{}),
 		"its successor's Node":           kubelet.Status().Patch(g.t.Context(), status, client.RawPatch("application/merge-patch+json", []byte(`{"status":{"phase":"`+time.Now().String()+`"}}`))),
 		"a Node of its own":              kubelet.Create(g.t.Context(), &corev1.Node{ObjectMeta: metav1.ObjectMeta{GenerateName: "worker-"}}),
 		"a lease":                        kubelet.Create(g.t.Context(), lease),
@@ -107,7 +107,7 @@ func TestCertificateOfAMachineThatIsGone(t *testing.T) {
 	thief := g.by(config)
 	g.revoking()
 
-	t.Run("When the Machine lives, its node should do its work", func(t *testing.T) {
+	t.Run("When the Machine exists, its node should be able to write", func(t *testing.T) {
 		NewWithT(t).Expect(g.records()).To(Equal(map[string]string{"node-credentials-workers-a": "held"}))
 		for what, err := range g.writes(thief) {
 			NewWithT(t).Expect(err).NotTo(HaveOccurred(), what)
@@ -119,7 +119,7 @@ func TestCertificateOfAMachineThatIsGone(t *testing.T) {
 	g.newMachine("workers-next", "worker-1")
 	g.revoking()
 	g.Expect(g.records()).To(Equal(map[string]string{"node-credentials-workers-a": "revoked"}))
-	t.Run("When another Machine got the hardware and with it the name, the old certificate should write nothing", func(t *testing.T) {
+	t.Run("When another Machine gets the hardware and the node name, the old certificate should write nothing", func(t *testing.T) {
 		// An API server learns of the record through a watch.
 		NewWithT(t).Eventually(func() []string {
 			var done []string
@@ -134,16 +134,16 @@ func TestCertificateOfAMachineThatIsGone(t *testing.T) {
 			NewWithT(t).Expect(err).To(MatchError(ContainSubstring("issued to a node whose Machine is gone")), what)
 		}
 	})
-	t.Run("When the successor does its work under the same name, it should not be kept from it", func(t *testing.T) {
+	t.Run("When the successor writes under the same node name, it should be allowed", func(t *testing.T) {
 		for what, err := range g.writes(g.by(g.users("system:node:worker-1", "system:nodes"))) {
 			NewWithT(t).Expect(err).NotTo(HaveOccurred(), what)
 		}
 	})
-	t.Run("When it wants to take itself off the record, it should be refused", func(t *testing.T) {
+	t.Run("When the old node deletes its revocation record, it should be forbidden", func(t *testing.T) {
 		record := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: "kube-system", Name: "node-credentials-workers-a"}}
 		NewWithT(t).Expect(apierrors.IsForbidden(thief.Delete(t.Context(), record))).To(BeTrue())
 	})
-	t.Run("When nothing changes any more, nothing should be written", func(t *testing.T) {
+	t.Run("When nothing changes, the record should not be written", func(t *testing.T) {
 		before := &corev1.ConfigMap{}
 		key := client.ObjectKey{Namespace: "kube-system", Name: "node-credentials-workers-a"}
 		NewWithT(t).Expect(g.admin.Get(t.Context(), key, before)).To(Succeed())

@@ -45,14 +45,14 @@ func TestOperatorEscalatesByNameOnly(t *testing.T) {
 	meta := func(name string) metav1.ObjectMeta { return metav1.ObjectMeta{Namespace: "escalation", Name: name} }
 	ref := rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: "cluster-admin"}
 	for what, obj := range map[string]client.Object{
-		"a Role of another name":          &rbacv1.Role{ObjectMeta: meta("mine"), Rules: all},
-		"a ClusterRole":                   &rbacv1.ClusterRole{ObjectMeta: metav1.ObjectMeta{Name: "mine"}, Rules: all},
-		"cluster-admin":                   &rbacv1.ClusterRoleBinding{ObjectMeta: metav1.ObjectMeta{Name: "mine"}, RoleRef: ref},
-		"cluster-admin in a namespace":    &rbacv1.RoleBinding{ObjectMeta: meta("control-plane-operator"), RoleRef: ref},
-		"a pod":                           &corev1.Pod{ObjectMeta: meta("mine"), Spec: corev1.PodSpec{Containers: []corev1.Container{{Name: "x", Image: "x"}}}},
-		"a service account of its choice": &corev1.ServiceAccount{ObjectMeta: meta("mine")},
+		"a Role with another name":     &rbacv1.Role{ObjectMeta: meta("mine"), Rules: all},
+		"a ClusterRole":                &rbacv1.ClusterRole{ObjectMeta: metav1.ObjectMeta{Name: "mine"}, Rules: all},
+		"cluster-admin":                &rbacv1.ClusterRoleBinding{ObjectMeta: metav1.ObjectMeta{Name: "mine"}, RoleRef: ref},
+		"cluster-admin in a namespace": &rbacv1.RoleBinding{ObjectMeta: meta("control-plane-operator"), RoleRef: ref},
+		"a pod":                        &corev1.Pod{ObjectMeta: meta("mine"), Spec: corev1.PodSpec{Containers: []corev1.Container{{Name: "x", Image: "x"}}}},
+		"another service account":      &corev1.ServiceAccount{ObjectMeta: meta("mine")},
 	} {
-		t.Run("When the operator wants "+what+", it should be refused", func(t *testing.T) {
+		t.Run("When the operator creates "+what+", it should be refused", func(t *testing.T) {
 			err := operator.Create(t.Context(), obj)
 			NewWithT(t).Expect(apierrors.IsForbidden(err)).To(BeTrue(), "%v", err)
 		})
@@ -76,7 +76,7 @@ func TestTenantRole(t *testing.T) {
 	objects := func(namespace string) []client.Object {
 		return append(fixture.Inputs(namespace), fixture.HostedCluster(namespace), fixture.NodePool(namespace))
 	}
-	t.Run("When a tenant makes a cluster in his namespace, he may do all that it takes, and take it back", func(t *testing.T) {
+	t.Run("When a tenant creates a cluster in its namespace, it should be able to manage and delete it", func(t *testing.T) {
 		g := NewWithT(t)
 		for _, obj := range objects("alices") {
 			if _, is := obj.(*corev1.Namespace); is {
@@ -94,7 +94,7 @@ func TestTenantRole(t *testing.T) {
 		}
 	})
 	for _, namespace := range []string{"alices-demo", "bobs", "kube-system"} {
-		t.Run("When a tenant looks at namespace "+namespace+", he should see and make nothing", func(t *testing.T) {
+		t.Run("When a tenant accesses namespace "+namespace+", he should see and make nothing", func(t *testing.T) {
 			g := NewWithT(t)
 			for _, list := range []client.ObjectList{&corev1.SecretList{}, &corev1.ConfigMapList{}, &hyperv1.HostedClusterList{}, &hyperv1.HostedControlPlaneList{}} {
 				g.Expect(apierrors.IsForbidden(alice.List(t.Context(), list, client.InNamespace(namespace)))).To(BeTrue(), "%T", list)
@@ -104,7 +104,7 @@ func TestTenantRole(t *testing.T) {
 			}
 		})
 	}
-	t.Run("When a tenant wants more in his own namespace, he should be refused", func(t *testing.T) {
+	t.Run("When a tenant creates anything else in its own namespace, it should be forbidden", func(t *testing.T) {
 		for _, obj := range []client.Object{
 			&corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "alices", Name: "x"}, Spec: corev1.PodSpec{Containers: []corev1.Container{{Name: "x", Image: "x"}}}},
 			&hyperv1.HostedControlPlane{ObjectMeta: metav1.ObjectMeta{Namespace: "alices", Name: "x"}},

@@ -76,9 +76,9 @@ func TestNamespaceOfSomebodyElse(t *testing.T) {
 		annotations  map[string]string
 		says         string
 	}{
-		{name: "When it was there before, it should not be touched", tenant: "mallory",
+		{name: "When the namespace existed before, it should not be touched", tenant: "mallory",
 			says: "have an administrator give it the namespace by the annotation hypershift.openshift.io/cluster=mallory/demo"},
-		{name: "When it is another cluster's, it should not be touched", tenant: "mallory-two",
+		{name: "When the namespace belongs to another cluster, it should not be touched", tenant: "mallory-two",
 			annotations: map[string]string{hyperv1.HostedClusterAnnotation: "mallory/two-demo"}, says: "belongs to HostedCluster mallory/two-demo already"},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
@@ -120,7 +120,7 @@ func TestNamespaceOfSomebodyElse(t *testing.T) {
 }
 
 func TestNamespaceThatAnAdministratorGave(t *testing.T) {
-	t.Run("When it is annotated for that very cluster, it should be taken, as one that an older operator made", func(t *testing.T) {
+	t.Run("When a namespace is annotated for the cluster, it should be adopted", func(t *testing.T) {
 		o := newOperator(t, "given")
 		fixture.Create(t, o.client, append(fixture.Inputs(o.tenant), fixture.HostedCluster(o.tenant))...)
 		o.Expect(o.client.Create(t.Context(), &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{
@@ -138,26 +138,26 @@ func TestNamesThatATenantChooses(t *testing.T) {
 		// refuses is the operator's error about an object of the same name in the hosted namespace that it did not create.
 		refuses string
 	}{
-		{name: "When the audit webhook's Secret is called like one of the control plane, it should not overwrite it", tenant: "audit", secret: "root-ca",
+		{name: "When the audit webhook's Secret has the name of a control plane Secret, it should not overwrite it", tenant: "audit", secret: "root-ca",
 			choose: func(hc *hyperv1.HostedCluster) {
 				hc.Spec.AuditWebhook = &corev1.LocalObjectReference{Name: "root-ca"}
 			}},
-		{name: "When the credentials' Secret is called like one of the control plane, it should not overwrite it", tenant: "identity", secret: "root-ca",
+		{name: "When the credentials Secret has the name of a control plane Secret, it should not overwrite it", tenant: "identity", secret: "root-ca",
 			choose: func(hc *hyperv1.HostedCluster) {
 				hc.Spec.Platform.MAAS.IdentityRef.Name = "root-ca"
 				// The copy of the in-tree provider is in another namespace.
 				hc.Annotations = map[string]string{hyperv1.ClusterAPIProviderMAASImage: "upstream:1"}
 			}},
-		{name: "When the credentials' Secret is called like the pull secret, it should not overwrite it", tenant: "reserved", secret: "pull-secret",
+		{name: "When the credentials Secret has the name of the pull secret, it should not overwrite it", tenant: "reserved", secret: "pull-secret",
 			choose:  func(hc *hyperv1.HostedCluster) { hc.Spec.Platform.MAAS.IdentityRef.Name = "pull-secret" },
 			refuses: "an object of that name already exists"},
-		{name: "When an encryption key is called like the pull secret, it should not overwrite it", tenant: "encryption", secret: "pull-secret",
+		{name: "When an encryption key has the name of the pull secret, it should not overwrite it", tenant: "encryption", secret: "pull-secret",
 			choose: func(hc *hyperv1.HostedCluster) {
 				hc.Spec.SecretEncryption = &hyperv1.SecretEncryptionSpec{Type: hyperv1.AESCBC,
 					AESCBC: &hyperv1.AESCBCSpec{ActiveKey: corev1.LocalObjectReference{Name: "pull-secret"}}}
 			},
 			refuses: "an object of that name already exists"},
-		{name: "When the credentials of a plugin are called like a CA, it should not overwrite it", tenant: "plugin", secret: "root-ca",
+		{name: "When the credentials of a plugin have the name of a CA, they should not overwrite it", tenant: "plugin", secret: "root-ca",
 			choose: func(hc *hyperv1.HostedCluster) {
 				hc.Spec.SecretEncryption = &hyperv1.SecretEncryptionSpec{Type: hyperv1.KMS, KMS: &hyperv1.KMSSpec{Provider: hyperv1.KMSPlugin,
 					Plugin: &hyperv1.KMSPluginSpec{Name: "vault", Image: "registry.example/vault:1", Credentials: &corev1.LocalObjectReference{Name: "root-ca"}}}}
@@ -197,7 +197,7 @@ func TestNamesThatATenantChooses(t *testing.T) {
 }
 
 func TestRightsOfSomebodyElse(t *testing.T) {
-	t.Run("When a ClusterRoleBinding has the name that the cluster's would have, it should not be taken over", func(t *testing.T) {
+	t.Run("When a ClusterRoleBinding with the name of the cluster's own exists, it should not be overwritten", func(t *testing.T) {
 		o := newOperator(t, "rights")
 		theirs := &rbacv1.ClusterRoleBinding{
 			ObjectMeta: metav1.ObjectMeta{Name: "hypershift-cluster-api-" + o.hosted()},

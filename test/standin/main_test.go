@@ -45,7 +45,7 @@ func TestInPlaceOfProviders(t *testing.T) {
 			}
 		})
 	}
-	t.Run("When it is not told its namespace, it should say so", func(t *testing.T) {
+	t.Run("When the namespace is missing, the error should say so", func(t *testing.T) {
 		_, err := parse([]string{"--leader-elect"})
 		NewWithT(t).Expect(err).To(MatchError(ContainSubstring("--namespace is missing")))
 	})

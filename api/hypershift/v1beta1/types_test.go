@@ -33,7 +33,7 @@ func TestAddToScheme(t *testing.T) {
 }
 
 func TestResource(t *testing.T) {
-	t.Run("When an error needs a resource it should be of this group", func(t *testing.T) {
+	t.Run("When Resource is called with a resource name, it should return that resource in the HyperShift API group", func(t *testing.T) {
 		want := schema.GroupResource{Group: "hypershift.openshift.io", Resource: "nodepools"}
 		if diff := cmp.Diff(want, Resource("nodepools")); diff != "" {
 			t.Error(diff)
@@ -48,9 +48,9 @@ func TestGetAPIServer(t *testing.T) {
 		in   *ClusterConfiguration
 		want *configv1.APIServerSpec
 	}{
-		{"When there is no configuration it should be nil", nil, nil},
-		{"When the API server has none it should be nil", &ClusterConfiguration{}, nil},
-		{"When the API server has one it should be that", &ClusterConfiguration{APIServer: set}, set},
+		{"When there is no configuration, it should return nil", nil, nil},
+		{"When the configuration has no API server, it should return nil", &ClusterConfiguration{}, nil},
+		{"When the configuration has an API server, it should return its spec", &ClusterConfiguration{APIServer: set}, set},
 	}
 	for _, test := range cases {
 		t.Run(test.name, func(t *testing.T) {
@@ -63,7 +63,7 @@ func TestGetAPIServer(t *testing.T) {
 
 // TestWireForm guards what a control-plane-operator of another release reads: an unset block must not be there at all.
 func TestWireForm(t *testing.T) {
-	t.Run("When optional blocks of a HostedControlPlane are unset they should not be written", func(t *testing.T) {
+	t.Run("When optional blocks of a HostedControlPlane are unset, the JSON should omit them", func(t *testing.T) {
 		written := fields(t, HostedControlPlaneSpec{ReleaseImage: "i", Networking: ClusterNetworking{
 			ClusterNetwork: []ClusterNetworkEntry{{CIDR: *ipnet.MustParseCIDR("10.132.0.0/14")}},
 		}})
@@ -77,7 +77,7 @@ func TestWireForm(t *testing.T) {
 			t.Errorf("networking: want %s, got %s", want, got)
 		}
 	})
-	t.Run("When a HostedCluster's status is empty nothing of the newer blocks should be written", func(t *testing.T) {
+	t.Run("When a HostedCluster's status is empty, the JSON should omit the newer blocks", func(t *testing.T) {
 		written := fields(t, HostedClusterStatus{})
 		for _, field := range []string{"controlPlaneVersion", "autoNode", "secretEncryption", "configuration", "version"} {
 			if _, has := written[field]; has {
@@ -85,7 +85,7 @@ func TestWireForm(t *testing.T) {
 			}
 		}
 	})
-	t.Run("When no updates could be looked up it should be written as null, which is not the same as none", func(t *testing.T) {
+	t.Run("When the available updates are unknown, the JSON should contain null, not an empty list", func(t *testing.T) {
 		if got := string(fields(t, ClusterVersionStatus{})["availableUpdates"]); got != "null" {
 			t.Errorf("want null, got %s", got)
 		}

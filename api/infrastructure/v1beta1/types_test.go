@@ -35,18 +35,18 @@ func TestFailureDomains(t *testing.T) {
 		want              FailureDomains
 	}{
 		{
-			name: "When it is a list it should be read in its order",
+			name: "When the value is a list, it should keep the order of the list",
 			in:   `[{"name":"b"},{"name":"a","controlPlane":true}]`,
 			want: FailureDomains{{Name: "b"}, {Name: "a", ControlPlane: pointer(true)}},
 		},
 		{
-			name: "When it is the map of older releases it should be read by name",
+			name: "When the value is a map from an older release, it should become a list sorted by name",
 			in:   `{"b":{"controlPlane":true},"a":{"attributes":{"rack":"1"}}}`,
 			want: FailureDomains{{Name: "a", Attributes: map[string]string{"rack": "1"}}, {Name: "b", ControlPlane: pointer(true)}},
 		},
-		{name: "When the map is empty it should be an empty list", in: `{}`, want: FailureDomains{}},
-		{name: "When it is null it should be none", in: `null`, want: nil},
-		{name: "When it is neither it should say so", in: `"rack-1"`, failure: "neither a list"},
+		{name: "When the map is empty, it should become an empty list", in: `{}`, want: FailureDomains{}},
+		{name: "When the value is null, it should become nil", in: `null`, want: nil},
+		{name: "When the value is neither a list nor a map, it should return an error", in: `"rack-1"`, failure: "neither a list"},
 	}
 	for _, test := range cases {
 		t.Run(test.name, func(t *testing.T) {
@@ -74,12 +74,12 @@ func TestIsLXD(t *testing.T) {
 		spec MaasMachineSpec
 		want bool
 	}{
-		{"When nothing is said it should be bare metal", MaasMachineSpec{}, false},
-		{"When the mode is lxd it should be a virtual machine", MaasMachineSpec{ProvisioningMode: ProvisioningModeLXD}, true},
-		{"When the mode is bare-metal it should not be one", MaasMachineSpec{ProvisioningMode: ProvisioningModeBareMetal}, false},
-		{"When only lxd.enabled is said it should be one", MaasMachineSpec{LXD: &LXDConfig{Enabled: pointer(true)}}, true},
-		{"When lxd is there without enabled it should not be one", MaasMachineSpec{LXD: &LXDConfig{}}, false},
-		{"When the mode is bare-metal it should win over lxd.enabled",
+		{"When no provisioning mode is set, it should be bare metal", MaasMachineSpec{}, false},
+		{"When the mode is lxd, it should be a virtual machine", MaasMachineSpec{ProvisioningMode: ProvisioningModeLXD}, true},
+		{"When the mode is bare-metal, it should not be a virtual machine", MaasMachineSpec{ProvisioningMode: ProvisioningModeBareMetal}, false},
+		{"When only lxd.enabled is set, it should be a virtual machine", MaasMachineSpec{LXD: &LXDConfig{Enabled: pointer(true)}}, true},
+		{"When lxd is set without enabled, it should not be a virtual machine", MaasMachineSpec{LXD: &LXDConfig{}}, false},
+		{"When the mode is bare-metal, it should override lxd.enabled",
 			MaasMachineSpec{ProvisioningMode: ProvisioningModeBareMetal, LXD: &LXDConfig{Enabled: pointer(true)}}, false},
 	}
 	for _, test := range cases {
@@ -92,7 +92,7 @@ func TestIsLXD(t *testing.T) {
 }
 
 func TestAPIEndpoint(t *testing.T) {
-	t.Run("When the endpoint is not known it should not be written, since host and port would be wrong", func(t *testing.T) {
+	t.Run("When the endpoint is unset, the JSON should omit it", func(t *testing.T) {
 		data, err := json.Marshal(MaasClusterSpec{DNSDomain: "maas"})
 		if err != nil {
 			t.Fatal(err)
@@ -101,7 +101,7 @@ func TestAPIEndpoint(t *testing.T) {
 			t.Error(got)
 		}
 	})
-	t.Run("When only the port is known it should count as known", func(t *testing.T) {
+	t.Run("When only the host or only the port is set, the endpoint should not be zero", func(t *testing.T) {
 		if (APIEndpoint{Port: 6443}).IsZero() || (APIEndpoint{Host: "h"}).IsZero() || !(APIEndpoint{}).IsZero() {
 			t.Error("only the empty endpoint is zero")
 		}

@@ -14,13 +14,13 @@ func TestJSON(t *testing.T) {
 	cases := []struct {
 		name, in, want, failure string
 	}{
-		{name: "When it is IPv4 it should stay as it is", in: `"10.132.0.0/14"`, want: `"10.132.0.0/14"`},
-		{name: "When it is IPv6 it should stay as it is", in: `"fd00::/64"`, want: `"fd00::/64"`},
-		{name: "When it has host bits it should lose them", in: `"10.0.0.7/24"`, want: `"10.0.0.0/24"`},
-		{name: "When it is empty it should be no network", in: `""`, want: `""`},
-		{name: "When it is null it should be no network", in: `null`, want: `""`},
-		{name: "When it is an address it should be refused with the text", in: `"10.0.0.7"`, failure: `"10.0.0.7" is not a network`},
-		{name: "When it is no text it should be refused", in: `7`, failure: "must be CIDR text"},
+		{name: "When the network is IPv4, it should be unchanged", in: `"10.132.0.0/14"`, want: `"10.132.0.0/14"`},
+		{name: "When the network is IPv6, it should be unchanged", in: `"fd00::/64"`, want: `"fd00::/64"`},
+		{name: "When the network has host bits, they should be cleared", in: `"10.0.0.7/24"`, want: `"10.0.0.0/24"`},
+		{name: "When the text is empty, it should become the zero network", in: `""`, want: `""`},
+		{name: "When the value is null, it should become the zero network", in: `null`, want: `""`},
+		{name: "When the text is an address without a prefix length, the error should quote the text", in: `"10.0.0.7"`, failure: `"10.0.0.7" is not a network`},
+		{name: "When the value is not a string, it should return an error", in: `7`, failure: "must be CIDR text"},
 	}
 	for _, test := range cases {
 		t.Run(test.name, func(t *testing.T) {
@@ -44,7 +44,7 @@ func TestJSON(t *testing.T) {
 }
 
 func TestDeepCopy(t *testing.T) {
-	t.Run("When a copy is changed the original should stay", func(t *testing.T) {
+	t.Run("When a copy is changed, the original should stay unchanged", func(t *testing.T) {
 		original := MustParseCIDR("10.0.0.0/8")
 		copied := original.DeepCopy()
 		copied.IP[0], copied.Mask[1] = 11, 255
@@ -52,7 +52,7 @@ func TestDeepCopy(t *testing.T) {
 			t.Errorf("original %s, copy %s", original, copied)
 		}
 	})
-	t.Run("When there is nothing to copy it should be nil", func(t *testing.T) {
+	t.Run("When the original is nil, DeepCopy should return nil", func(t *testing.T) {
 		if (*IPNet)(nil).DeepCopy() != nil {
 			t.Error("want nil")
 		}
@@ -60,7 +60,7 @@ func TestDeepCopy(t *testing.T) {
 }
 
 func TestMustParseCIDR(t *testing.T) {
-	t.Run("When the text is no network it should panic", func(t *testing.T) {
+	t.Run("When the text is not a network, it should panic", func(t *testing.T) {
 		defer func() {
 			if recover() == nil {
 				t.Error("want a panic")
@@ -72,12 +72,12 @@ func TestMustParseCIDR(t *testing.T) {
 
 func TestIPNets(t *testing.T) {
 	nets := IPNets{*MustParseCIDR("10.0.0.0/8"), *MustParseCIDR("fd00::/64")}
-	t.Run("When networks are listed it should keep their order", func(t *testing.T) {
+	t.Run("When networks are listed, they should keep their order", func(t *testing.T) {
 		if diff := cmp.Diff([]string{"10.0.0.0/8", "fd00::/64"}, nets.StringSlice()); diff != "" {
 			t.Error(diff)
 		}
 	})
-	t.Run("When networks are joined there should be commas between them", func(t *testing.T) {
+	t.Run("When networks are joined, they should be separated by commas", func(t *testing.T) {
 		if got := nets.CSVString(); got != "10.0.0.0/8,fd00::/64" {
 			t.Error(got)
 		}

@@ -56,18 +56,18 @@ func TestGiven(t *testing.T) {
 		scope *scope
 		want  bool
 	}{
-		"nobody named one":                         {endpointScope(), false},
-		"its Cluster is gone":                      {endpointScope(func(s *scope) { s.owner = nil }), false},
-		"an annotation says that others do":        {endpointScope(annotatedWith(infrav1.CustomDNSAnnotation)), true},
-		"another one says so":                      {endpointScope(annotatedWith(clusterv1.ManagedByAnnotation)), true},
-		"the Cluster names one":                    {endpointScope(ownerNames("vip.example")), true},
-		"the Cluster names what was made":          {endpointScope(ownerNames(madeName), made(madeName)), false},
-		"the Cluster names another than was made":  {endpointScope(ownerNames("vip.example"), made(madeName)), true},
-		"the spec names one":                       {endpointScope(infraNames("vip.example")), true},
-		"the spec names what was made":             {endpointScope(infraNames("old.maas"), made("old.maas")), false},
-		"the spec names what is to be made":        {endpointScope(infraNames(madeName)), false},
-		"the spec names another than was made":     {endpointScope(infraNames("vip.example"), made(madeName)), true},
-		"something was made, and nobody named one": {endpointScope(made(madeName)), false},
+		"nobody named one":    {endpointScope(), false},
+		"its Cluster is gone": {endpointScope(func(s *scope) { s.owner = nil }), false},
+		"an annotation marks the endpoint as managed externally": {endpointScope(annotatedWith(infrav1.CustomDNSAnnotation)), true},
+		"another one says so":                                            {endpointScope(annotatedWith(clusterv1.ManagedByAnnotation)), true},
+		"the Cluster sets an endpoint":                                   {endpointScope(ownerNames("vip.example")), true},
+		"the Cluster has the DNS name that the provider created":         {endpointScope(ownerNames(madeName), made(madeName)), false},
+		"the Cluster has another endpoint than the created DNS name":     {endpointScope(ownerNames("vip.example"), made(madeName)), true},
+		"the spec sets an endpoint":                                      {endpointScope(infraNames("vip.example")), true},
+		"the spec has the DNS name that the provider created":            {endpointScope(infraNames("old.maas"), made("old.maas")), false},
+		"the spec has the DNS name that the provider is about to create": {endpointScope(infraNames(madeName)), false},
+		"the spec has another endpoint than the created DNS name":        {endpointScope(infraNames("vip.example"), made(madeName)), true},
+		"something was made, and nobody named one":                       {endpointScope(made(madeName)), false},
 	} {
 		t.Run("When "+name+", it should be known who makes the endpoint", func(t *testing.T) {
 			if got := tc.scope.given(); got != tc.want {
@@ -125,19 +125,19 @@ func TestControlPlaneIPs(t *testing.T) {
 		subnets  []string
 		want     addresses
 	}{
-		"there is no machine":                     {},
-		"one runs":                                {[]infrav1.MaasMachine{controlPlaneMachine(true, "10.0.0.1")}, nil, addresses{IPs: []string{"10.0.0.1"}}},
-		"only one does not run":                   {[]infrav1.MaasMachine{controlPlaneMachine(false, "10.0.0.1")}, nil, addresses{Keep: true}},
-		"one of two runs":                         {[]infrav1.MaasMachine{controlPlaneMachine(false, "10.0.0.1"), controlPlaneMachine(true, "10.0.0.2")}, nil, addresses{IPs: []string{"10.0.0.2"}}},
-		"the only one goes":                       {[]infrav1.MaasMachine{going}, nil, addresses{}},
-		"there is a worker":                       {[]infrav1.MaasMachine{worker}, nil, addresses{}},
-		"a worker that goes is beside":            {[]infrav1.MaasMachine{worker, controlPlaneMachine(true, "10.0.0.1")}, nil, addresses{IPs: []string{"10.0.0.1"}}},
-		"it has several, and no subnet is wanted": {[]infrav1.MaasMachine{controlPlaneMachine(true, "10.0.0.1", "fd00::1")}, nil, addresses{IPs: []string{"10.0.0.1", "fd00::1"}}},
-		"the most wanted subnet has one":          {[]infrav1.MaasMachine{controlPlaneMachine(true, "10.0.0.1", "fd00::1")}, []string{"fd00::/8", "10.0.0.0/8"}, addresses{IPs: []string{"fd00::1"}}},
-		"only the less wanted subnet has one":     {[]infrav1.MaasMachine{controlPlaneMachine(true, "10.0.0.1")}, []string{"fd00::/8", "10.0.0.0/8"}, addresses{IPs: []string{"10.0.0.1"}}},
-		"what is wanted is no subnet":             {[]infrav1.MaasMachine{controlPlaneMachine(true, "10.0.0.1")}, []string{"10", "10.0.0.0/8"}, addresses{IPs: []string{"10.0.0.1"}}},
-		"no wanted subnet has one":                {[]infrav1.MaasMachine{controlPlaneMachine(true, "10.0.0.1")}, []string{"fd00::/8"}, addresses{Keep: true}},
-		"an address is none":                      {[]infrav1.MaasMachine{controlPlaneMachine(true, "ten")}, []string{"10.0.0.0/8"}, addresses{Keep: true}},
+		"there is no machine":                               {},
+		"one runs":                                          {[]infrav1.MaasMachine{controlPlaneMachine(true, "10.0.0.1")}, nil, addresses{IPs: []string{"10.0.0.1"}}},
+		"only one does not run":                             {[]infrav1.MaasMachine{controlPlaneMachine(false, "10.0.0.1")}, nil, addresses{Keep: true}},
+		"one of two machines runs":                          {[]infrav1.MaasMachine{controlPlaneMachine(false, "10.0.0.1"), controlPlaneMachine(true, "10.0.0.2")}, nil, addresses{IPs: []string{"10.0.0.2"}}},
+		"the only machine is being deleted":                 {[]infrav1.MaasMachine{going}, nil, addresses{}},
+		"there is a worker":                                 {[]infrav1.MaasMachine{worker}, nil, addresses{}},
+		"there is a worker next to a control plane machine": {[]infrav1.MaasMachine{worker, controlPlaneMachine(true, "10.0.0.1")}, nil, addresses{IPs: []string{"10.0.0.1"}}},
+		"a machine has several addresses, and no subnet is preferred": {[]infrav1.MaasMachine{controlPlaneMachine(true, "10.0.0.1", "fd00::1")}, nil, addresses{IPs: []string{"10.0.0.1", "fd00::1"}}},
+		"the most preferred subnet contains an address":               {[]infrav1.MaasMachine{controlPlaneMachine(true, "10.0.0.1", "fd00::1")}, []string{"fd00::/8", "10.0.0.0/8"}, addresses{IPs: []string{"fd00::1"}}},
+		"only the less wanted subnet has one":                         {[]infrav1.MaasMachine{controlPlaneMachine(true, "10.0.0.1")}, []string{"fd00::/8", "10.0.0.0/8"}, addresses{IPs: []string{"10.0.0.1"}}},
+		"what is wanted is no subnet":                                 {[]infrav1.MaasMachine{controlPlaneMachine(true, "10.0.0.1")}, []string{"10", "10.0.0.0/8"}, addresses{IPs: []string{"10.0.0.1"}}},
+		"no preferred subnet contains an address":                     {[]infrav1.MaasMachine{controlPlaneMachine(true, "10.0.0.1")}, []string{"fd00::/8"}, addresses{Keep: true}},
+		"an address is invalid":                                       {[]infrav1.MaasMachine{controlPlaneMachine(true, "ten")}, []string{"10.0.0.0/8"}, addresses{Keep: true}},
 	} {
 		t.Run("When "+name+", DNS should get the right addresses", func(t *testing.T) {
 			ips, keep := controlPlaneIPs(tc.machines, tc.subnets)
@@ -167,10 +167,10 @@ func TestFindDNS(t *testing.T) {
 		text string
 		want int
 	}{
-		"there is none":            {`[]`, 0},
-		"a machine is called that": {`[{"id": -1, "fqdn": "demo.maas"}]`, 0},
-		"it was made":              {`[{"id": -1, "fqdn": "demo.maas"}, {"id": 7, "fqdn": "demo.maas"}]`, 7},
-		"another was made too":     {`[{"id": 3, "fqdn": "another.maas"}, {"id": 7, "fqdn": "demo.maas"}]`, 7},
+		"there is none":                {`[]`, 0},
+		"only a machine has that name": {`[{"id": -1, "fqdn": "demo.maas"}]`, 0},
+		"the provider created it":      {`[{"id": -1, "fqdn": "demo.maas"}, {"id": 7, "fqdn": "demo.maas"}]`, 7},
+		"another was made too":         {`[{"id": 3, "fqdn": "another.maas"}, {"id": 7, "fqdn": "demo.maas"}]`, 7},
 	} {
 		t.Run("When "+name+", the right one should be found", func(t *testing.T) {
 			g := NewWithT(t)
@@ -193,11 +193,11 @@ func TestRemoveDNS(t *testing.T) {
 		scope *scope
 		want  *machine.Problem
 	}{
-		"others made the endpoint":             {endpointScope(infraNames("vip.example")), nil},
-		"others did, and MAAS is away":         {endpointScope(infraNames("vip.example"), away), nil},
-		"nothing was made, and MAAS is away":   {endpointScope(away), nil},
-		"something was made, and MAAS is away": {endpointScope(made(madeName), away), &machine.Problem{Reason: "LoadBalancerFailed", Message: "DNS name " + madeName + " can't be removed from MAAS: no answer"}},
-		"it was made before others named one":  {endpointScope(made(madeName), infraNames("vip.example"), away), &machine.Problem{Reason: "LoadBalancerFailed", Message: "DNS name " + madeName + " can't be removed from MAAS: no answer"}},
+		"others made the endpoint":                           {endpointScope(infraNames("vip.example")), nil},
+		"others did, and MAAS is away":                       {endpointScope(infraNames("vip.example"), away), nil},
+		"nothing was made, and MAAS is away":                 {endpointScope(away), nil},
+		"something was made, and MAAS is away":               {endpointScope(made(madeName), away), &machine.Problem{Reason: "LoadBalancerFailed", Message: "DNS name " + madeName + " can't be removed from MAAS: no answer"}},
+		"the provider created it before an endpoint was set": {endpointScope(made(madeName), infraNames("vip.example"), away), &machine.Problem{Reason: "LoadBalancerFailed", Message: "DNS name " + madeName + " can't be removed from MAAS: no answer"}},
 	} {
 		t.Run("When "+name+", it should be held, or let go", func(t *testing.T) {
 			result, err := (&Reconciler{}).removeDNS(t.Context(), tc.scope)
@@ -214,7 +214,7 @@ func TestRemoveDNS(t *testing.T) {
 // TestNameThatStays covers a MAAS that rejects the lookup or the removal of the DNS name.
 func TestNameThatStays(t *testing.T) {
 	for _, operation := range []string{"dnsresources.read", "dnsresource.delete"} {
-		t.Run("When MAAS refuses "+operation+", the MaasCluster should say so, and ask again soon", func(t *testing.T) {
+		t.Run("When MAAS rejects "+operation+", the MaasCluster should say so, and ask again soon", func(t *testing.T) {
 			g := NewWithT(t)
 			p := newPlace(t, "admin", func(infra *infrav1.MaasCluster) error {
 				infra.Spec.DNSDomain = "maas"

@@ -63,11 +63,11 @@ func TestTakeBack(t *testing.T) {
 		again   time.Duration
 		event   string
 	}{
-		"MAAS has it back":           {outcome: lifecycle.Outcome{Action: lifecycle.Gone, Message: "it is free"}, record: record("x"), event: "Normal MachineReleased machine host-x (mole01) of MaasMachine m-x, which is gone: it is free"},
-		"MAAS is about it":           {outcome: lifecycle.Outcome{Action: lifecycle.Wait, Message: "it is erased"}, record: record("x"), stands: true, again: 15 * time.Second},
-		"MAAS can't":                 {outcome: lifecycle.Outcome{Action: lifecycle.Stuck, Message: "its BMC is dead"}, record: record("x"), stands: true},
-		"a person broke the record":  {outcome: lifecycle.Outcome{Action: lifecycle.Gone}, stands: true},
-		"MAAS can't be asked at all": {outcome: lifecycle.Outcome{Action: lifecycle.Gone}, record: record("x"), problem: &machine.Problem{}, stands: true},
+		"MAAS has it back":            {outcome: lifecycle.Outcome{Action: lifecycle.Gone, Message: "it is free"}, record: record("x"), event: "Normal MachineReleased machine host-x (mole01) of MaasMachine m-x, which is gone: it is free"},
+		"MAAS is about it":            {outcome: lifecycle.Outcome{Action: lifecycle.Wait, Message: "it is erased"}, record: record("x"), stands: true, again: 15 * time.Second},
+		"MAAS can't":                  {outcome: lifecycle.Outcome{Action: lifecycle.Stuck, Message: "its BMC is dead"}, record: record("x"), stands: true},
+		"a user corrupted the record": {outcome: lifecycle.Outcome{Action: lifecycle.Gone}, stands: true},
+		"MAAS can't be asked at all":  {outcome: lifecycle.Outcome{Action: lifecycle.Gone}, record: record("x"), problem: &machine.Problem{}, stands: true},
 	} {
 		t.Run("When "+name+", the record should stand for as long as that", func(t *testing.T) {
 			g := NewWithT(t)
@@ -86,7 +86,7 @@ func TestTakeBack(t *testing.T) {
 			g.Expect(<-r.Recorder.(*events.FakeRecorder).Events).To(Equal(tc.event))
 		})
 	}
-	t.Run("When there is none, nothing should be said of any", func(t *testing.T) {
+	t.Run("When there are no records, no pending release should be reported", func(t *testing.T) {
 		g := NewWithT(t)
 		r, s := handedOver(t, nil, nil)
 		result, err := r.takeBack(t.Context(), s)
@@ -96,7 +96,7 @@ func TestTakeBack(t *testing.T) {
 		g.Expect(s.awaitsRecords()).To(BeFalse())
 		g.Expect(s.left).To(BeNil())
 	})
-	t.Run("When the process ends, it should not take an answer for one", func(t *testing.T) {
+	t.Run("When the context is cancelled, it should return the context's error", func(t *testing.T) {
 		ctx, cancel := context.WithCancel(t.Context())
 		cancel()
 		r, s := handedOver(t, releases{"mole01": {Action: lifecycle.Gone}}, map[string]handover.Record{"mole01": record("x")})

@@ -109,22 +109,22 @@ func TestQuarantine(t *testing.T) {
 		user        string
 		want        end
 	}{
-		"it failed as often as is borne":               {record: failed(), machines: elsewhere, want: confined},
-		"it failed less often":                         {record: failed(func(r *quarantine.Record) { r.Failures = 2 }), machines: elsewhere, want: counted},
-		"the cluster bears more":                       {record: failed(), machines: elsewhere, annotations: after("4"), want: counted},
-		"the cluster bears less":                       {record: failed(func(r *quarantine.Record) { r.Failures = 1 }), machines: elsewhere, annotations: after("1"), want: confined},
-		"the cluster bears everything":                 {record: failed(), machines: elsewhere, annotations: after("0"), want: counted},
-		"what the cluster bears is no number":          {record: failed(), machines: elsewhere, annotations: after("few"), want: confined},
-		"the image runs nowhere":                       {record: failed(), want: counted},
-		"another image runs":                           {record: failed(), machines: []infrav1.MaasMachine{runningOn("rat001", "jammy", true)}, want: counted},
-		"the image runs on the machine itself":         {record: failed(), machines: []infrav1.MaasMachine{runningOn("mole01", "noble", true)}, want: counted},
-		"the image does not run elsewhere yet":         {record: failed(), machines: []infrav1.MaasMachine{runningOn("rat001", "noble", false)}, want: counted},
-		"its last failure was a week ago":              {record: failed(ago(7 * 24 * time.Hour)), machines: elsewhere, want: counted},
-		"its last failure was longer ago":              {record: failed(ago(7*24*time.Hour + time.Second)), machines: elsewhere},
-		"the user may set no tags":                     {record: failed(), machines: elsewhere, user: "alice", want: end{Recorded: true, Quarantined: true}},
-		"it is in quarantine, however long":            {record: failed(ago(30*24*time.Hour), isShared), tagged: true, want: confined},
-		"somebody took the tag off":                    {record: failed(isShared), machines: elsewhere},
-		"another user has it, so that nobody can tell": {record: failed(isShared), owner: "bob", user: "alice", want: end{Recorded: true, Quarantined: true, Shared: true}},
+		"its failures reach the limit":                             {record: failed(), machines: elsewhere, want: confined},
+		"its failures stay below the limit":                        {record: failed(func(r *quarantine.Record) { r.Failures = 2 }), machines: elsewhere, want: counted},
+		"the cluster sets a higher limit":                          {record: failed(), machines: elsewhere, annotations: after("4"), want: counted},
+		"the cluster sets a lower limit":                           {record: failed(func(r *quarantine.Record) { r.Failures = 1 }), machines: elsewhere, annotations: after("1"), want: confined},
+		"the cluster disables the limit":                           {record: failed(), machines: elsewhere, annotations: after("0"), want: counted},
+		"what the cluster bears is no number":                      {record: failed(), machines: elsewhere, annotations: after("few"), want: confined},
+		"the image runs on no machine":                             {record: failed(), want: counted},
+		"another image runs":                                       {record: failed(), machines: []infrav1.MaasMachine{runningOn("rat001", "jammy", true)}, want: counted},
+		"the image runs only on this machine":                      {record: failed(), machines: []infrav1.MaasMachine{runningOn("mole01", "noble", true)}, want: counted},
+		"the image does not run on another machine yet":            {record: failed(), machines: []infrav1.MaasMachine{runningOn("rat001", "noble", false)}, want: counted},
+		"its last failure was a week ago":                          {record: failed(ago(7 * 24 * time.Hour)), machines: elsewhere, want: counted},
+		"its last failure was longer ago":                          {record: failed(ago(7*24*time.Hour + time.Second)), machines: elsewhere},
+		"the user may not set tags":                                {record: failed(), machines: elsewhere, user: "alice", want: end{Recorded: true, Quarantined: true}},
+		"it is in quarantine, even a month after its last failure": {record: failed(ago(30*24*time.Hour), isShared), tagged: true, want: confined},
+		"somebody took the tag off":                                {record: failed(isShared), machines: elsewhere},
+		"another user has it, so that nobody can tell":             {record: failed(isShared), owner: "bob", user: "alice", want: end{Recorded: true, Quarantined: true, Shared: true}},
 	} {
 		t.Run("When "+name+", a machine should be taken, or not", func(t *testing.T) {
 			g, user := NewWithT(t), "admin"

@@ -79,12 +79,12 @@ func quarantinesByPlainUser(t *testing.T, cfg *rest.Config) {
 
 func neverQuarantined(t *testing.T, cfg *rest.Config) {
 	for name, change := range map[string]func(*infrav1.MaasCluster, *quarantine.Record){
-		"it failed less often":   func(_ *infrav1.MaasCluster, r *quarantine.Record) { r.Failures = 2 },
-		"its image runs nowhere": func(_ *infrav1.MaasCluster, r *quarantine.Record) { r.Image = "custom/bad" },
-		"the cluster says never": func(infra *infrav1.MaasCluster, _ *quarantine.Record) {
+		"its failures stay below the limit": func(_ *infrav1.MaasCluster, r *quarantine.Record) { r.Failures = 2 },
+		"its image runs nowhere":            func(_ *infrav1.MaasCluster, r *quarantine.Record) { r.Image = "custom/bad" },
+		"the cluster disables the limit": func(infra *infrav1.MaasCluster, _ *quarantine.Record) {
 			infra.Annotations[quarantine.AfterAnnotation] = "0"
 		},
-		"the cluster says not before four": func(infra *infrav1.MaasCluster, _ *quarantine.Record) {
+		"the cluster sets a limit of four": func(infra *infrav1.MaasCluster, _ *quarantine.Record) {
 			infra.Annotations[quarantine.AfterAnnotation] = "4"
 		},
 		"its last failure was more than a week ago": func(_ *infrav1.MaasCluster, r *quarantine.Record) {

@@ -43,15 +43,15 @@ func TestEndOfReservation(t *testing.T) {
 		want     kept
 	}{
 		"just made":         {want: kept{Left: reservation.SuccessorTimeout}},
-		"some minutes on":   {age: 4 * time.Minute, want: kept{Left: reservation.SuccessorTimeout - 4*time.Minute}},
+		"some minutes old":  {age: 4 * time.Minute, want: kept{Left: reservation.SuccessorTimeout - 4*time.Minute}},
 		"no successor came": {age: reservation.SuccessorTimeout, want: kept{Why: "no successor claimed it"}},
-		"a person ends a restored one, no clock": {record: reservation.Record{Restored: true}, age: 30 * 24 * time.Hour,
+		"a restored reservation has no timeout": {record: reservation.Record{Restored: true}, age: 30 * 24 * time.Hour,
 			want: kept{Left: sweepAge}},
-		"the successor has it": {record: reservation.Record{Heir: "new"}, machines: []infrav1.MaasMachine{maasMachine("new", has("mole01"))},
+		"the successor has the machine": {record: reservation.Record{Heir: "new"}, machines: []infrav1.MaasMachine{maasMachine("new", has("mole01"))},
 			want: kept{Why: "its successor has it"}},
-		"the successor has another": {record: reservation.Record{Heir: "new"}, machines: []infrav1.MaasMachine{maasMachine("new", has("rat001"))},
+		"the successor has another machine": {record: reservation.Record{Heir: "new"}, machines: []infrav1.MaasMachine{maasMachine("new", has("rat001"))},
 			want: kept{Left: reservation.SuccessorTimeout}},
-		"the successor has none yet": {record: reservation.Record{Heir: "new"}, machines: []infrav1.MaasMachine{maasMachine("new")},
+		"the successor has no machine yet": {record: reservation.Record{Heir: "new"}, machines: []infrav1.MaasMachine{maasMachine("new")},
 			want: kept{Left: reservation.SuccessorTimeout}},
 		"another has it, and no successor signed": {machines: []infrav1.MaasMachine{maasMachine("", has("mole01"))}, want: kept{Left: reservation.SuccessorTimeout}},
 		"whose it was is about to allocate it": {age: 20 * time.Minute, machines: []infrav1.MaasMachine{maasMachine("old")},
@@ -60,7 +60,7 @@ func TestEndOfReservation(t *testing.T) {
 			maasMachine("other", func(m *infrav1.MaasMachine) { m.Annotations = map[string]string{machine.UIDAnnotation: "old"} })}},
 		"whose it was is here and the cluster goes": {deleted: true, machines: []infrav1.MaasMachine{maasMachine("old")},
 			want: kept{Left: reservation.SuccessorTimeout}},
-		"the cluster goes": {deleted: true, want: kept{Why: "the cluster is deleted"}},
+		"the cluster is deleted": {deleted: true, want: kept{Why: "the cluster is deleted"}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			test.record.UID, test.record.Since = "old", now.Add(-test.age)

@@ -152,10 +152,10 @@ func TestSameUser(t *testing.T) {
 		machine infrav1.MaasMachine
 		want    string
 	}{
-		"a machine is the user's":         {held("admin", true), ""},
-		"a machine is another's":          {held("alice", true), "machine mole01"},
-		"nobody knows whose a machine is": {held("", true), ""},
-		"another's MaasMachine has none":  {held("alice", false), ""},
+		"a machine belongs to the user":     {held("admin", true), ""},
+		"a machine belongs to another user": {held("alice", true), "machine mole01"},
+		"nobody knows whose a machine is":   {held("", true), ""},
+		"another's MaasMachine has none":    {held("alice", false), ""},
 	} {
 		t.Run("When "+name+", it should be said", func(t *testing.T) {
 			g, p := NewWithT(t), newPlace(t, "admin", unchanged, []infrav1.MaasMachine{tc.machine})

@@ -73,11 +73,11 @@ func TestFailureDomains(t *testing.T) {
 		spec, want []string
 		zones      []maas.Zone
 	}{
-		"MAAS has not told":         {},
-		"MAAS has some":             {zones: zones("b", "a"), want: []string{"a", "b"}},
-		"the spec names some":       {spec: []string{"z", "y", "z"}, zones: zones("a"), want: []string{"y", "z"}},
-		"MAAS has more than we may": {zones: zones(many...), want: many[:100]},
-		"MAAS has as many":          {zones: zones(many[:100]...), want: many[:100]},
+		"MAAS has not told":             {},
+		"MAAS has some":                 {zones: zones("b", "a"), want: []string{"a", "b"}},
+		"the spec sets failure domains": {spec: []string{"z", "y", "z"}, zones: zones("a"), want: []string{"y", "z"}},
+		"MAAS has more than we may":     {zones: zones(many...), want: many[:100]},
+		"MAAS has as many":              {zones: zones(many[:100]...), want: many[:100]},
 	} {
 		t.Run("When "+name+", these should be the failure domains", func(t *testing.T) {
 			var got []string

@@ -81,19 +81,19 @@ func TestOrphaned(t *testing.T) {
 		machines []infrav1.MaasMachine
 		want     string
 	}{
-		"its MaasMachine is gone":                            {"gone", mark("mine", "gone"), nil, "gone"},
-		"it is another cluster's":                            {"gone", mark("another", "gone"), nil, ""},
-		"its mark names a key that it does not carry":        {"carried", mark("mine", "gone"), nil, ""},
-		"its MaasMachine has it":                             {"m", mark("mine", "m"), []infrav1.MaasMachine{maasMachine("m", hour, ptr.To("mole01"))}, ""},
-		"its MaasMachine is about to write it down":          {"m", mark("mine", "m"), []infrav1.MaasMachine{maasMachine("m", hour, nil)}, ""},
-		"its MaasMachine has another one":                    {"m", mark("mine", "m"), []infrav1.MaasMachine{maasMachine("m", hour, ptr.To("rat001"))}, "m"},
-		"its young MaasMachine has another one":              {"m", mark("mine", "m"), []infrav1.MaasMachine{maasMachine("m", minutes, ptr.To("rat001"))}, ""},
-		"it has no mark, and its MaasMachine another one":    {"m", nil, []infrav1.MaasMachine{maasMachine("m", minutes+time.Second, ptr.To("rat001"))}, "m"},
-		"it has no mark, and its young MaasMachine another":  {"m", nil, []infrav1.MaasMachine{maasMachine("m", minutes, ptr.To("rat001"))}, ""},
-		"it has no mark, and its MaasMachine none yet":       {"m", nil, []infrav1.MaasMachine{maasMachine("m", hour, nil)}, ""},
-		"it has no mark, and nobody knows its key":           {"by-hand", nil, []infrav1.MaasMachine{maasMachine("m", hour, ptr.To("rat001"))}, ""},
-		"there are more MaasMachines than fit into one call": {"m60", nil, many(60, func(n int) infrav1.MaasMachine { return maasMachine(numbered(n), hour, ptr.To("rat001")) }), "m60"},
-		"there are as many as fit into one call":             {"m50", nil, many(50, func(n int) infrav1.MaasMachine { return maasMachine(numbered(n), hour, ptr.To("rat001")) }), "m50"},
+		"its MaasMachine is gone":                                            {"gone", mark("mine", "gone"), nil, "gone"},
+		"it belongs to another cluster":                                      {"gone", mark("another", "gone"), nil, ""},
+		"its mark names a key that it does not carry":                        {"carried", mark("mine", "gone"), nil, ""},
+		"its MaasMachine has it":                                             {"m", mark("mine", "m"), []infrav1.MaasMachine{maasMachine("m", hour, ptr.To("mole01"))}, ""},
+		"its MaasMachine is about to write it down":                          {"m", mark("mine", "m"), []infrav1.MaasMachine{maasMachine("m", hour, nil)}, ""},
+		"its MaasMachine has another one":                                    {"m", mark("mine", "m"), []infrav1.MaasMachine{maasMachine("m", hour, ptr.To("rat001"))}, "m"},
+		"its young MaasMachine has another one":                              {"m", mark("mine", "m"), []infrav1.MaasMachine{maasMachine("m", minutes, ptr.To("rat001"))}, ""},
+		"it has no annotations, and its MaasMachine has another machine":     {"m", nil, []infrav1.MaasMachine{maasMachine("m", minutes+time.Second, ptr.To("rat001"))}, "m"},
+		"it has no annotations, and its new MaasMachine has another machine": {"m", nil, []infrav1.MaasMachine{maasMachine("m", minutes, ptr.To("rat001"))}, ""},
+		"it has no annotations, and its MaasMachine has no machine yet":      {"m", nil, []infrav1.MaasMachine{maasMachine("m", hour, nil)}, ""},
+		"it has no annotations, and its allocation key is unknown":           {"by-hand", nil, []infrav1.MaasMachine{maasMachine("m", hour, ptr.To("rat001"))}, ""},
+		"there are more MaasMachines than fit into one call":                 {"m60", nil, many(60, func(n int) infrav1.MaasMachine { return maasMachine(numbered(n), hour, ptr.To("rat001")) }), "m60"},
+		"there are as many as fit into one call":                             {"m50", nil, many(50, func(n int) infrav1.MaasMachine { return maasMachine(numbered(n), hour, ptr.To("rat001")) }), "m50"},
 	} {
 		t.Run("When "+name+", it should be known", func(t *testing.T) {
 			g := NewWithT(t)
@@ -130,7 +130,7 @@ func TestSweepTells(t *testing.T) {
 		operation string
 		want      *machine.Problem
 	}{
-		"all is released":          {"nothing", nil},
+		"all orphans are released": {"nothing", nil},
 		"MAAS refuses the release": {"machine.release", &machine.Problem{Reason: "OrphansLeft"}},
 		"MAAS does not list them":  {"machines.read", &machine.Problem{Reason: "MAASUnavailable"}},
 	} {
@@ -151,7 +151,7 @@ func TestSweepTells(t *testing.T) {
 			g.Expect(p.told()).To(BeEmpty())
 		})
 	}
-	t.Run("When MAAS can't be asked, or machines are to be found again first, it should look at none", func(t *testing.T) {
+	t.Run("When MAAS is unavailable or a restore is pending, it should not look for orphans", func(t *testing.T) {
 		for _, change := range []func(*place){
 			func(p *place) { p.problem = &machine.Problem{} },
 			func(p *place) { p.infra.Annotations = map[string]string{infrav1.RestoredFromAnnotation: "mine"} },

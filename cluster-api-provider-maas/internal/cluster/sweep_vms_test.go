@@ -24,9 +24,9 @@ import (
 func TestStrayVirtualMachines(t *testing.T) {
 	cfg := testenv.Shared(t, crds.Infrastructure, crds.ClusterAPI)
 	for name, test := range map[string]func(*testing.T, *rest.Config){
-		"When a MaasMachine was removed by force, its virtual machine should be deleted, and no other": straysDeleted,
-		"When a stray can't be deleted, the MaasCluster should stay and say so":                        straysKeep,
-		"When MAAS does not say which strays there are, the MaasCluster should stay":                   straysUnseen,
+		"When a MaasMachine was force-deleted, only its virtual machine should be deleted":          straysDeleted,
+		"When a stray virtual machine cannot be deleted, the MaasCluster should stay and report it": straysKeep,
+		"When MAAS does not list the stray virtual machines, the MaasCluster should stay":           straysUnseen,
 	} {
 		t.Run(name, func(t *testing.T) { test(t, cfg) })
 	}

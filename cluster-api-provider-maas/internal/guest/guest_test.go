@@ -77,12 +77,12 @@ func TestSetProviderID(t *testing.T) {
 		fails error
 		says  string
 	}{
-		"When the Node has the host name, it should get the ID":  {node("mole", ""), []string{"mole", "mole.maas"}, id, nil, ""},
-		"When the Node has the full name, it should get the ID":  {node("mole.maas", ""), []string{"mole", "mole.maas"}, id, nil, ""},
-		"When the machine's name has capitals, it should match":  {node("mole", ""), []string{"Mole"}, id, nil, ""},
-		"When the Node has the ID already, it should be left":    {node("mole", id), []string{"mole"}, id, nil, ""},
-		"When the Node has another ID, it should say what to do": {node("mole", "maas:///az2/xxxxxx"), []string{"mole"}, "maas:///az2/xxxxxx", nil, "delete the Node"},
-		"When there is no such Node, it should wait":             {node("moles", ""), []string{"mole"}, "", guest.ErrNoNode, ""},
+		"When the Node has the machine's host name, it should get the provider ID": {node("mole", ""), []string{"mole", "mole.maas"}, id, nil, ""},
+		"When the Node has the machine's FQDN, it should get the provider ID":      {node("mole.maas", ""), []string{"mole", "mole.maas"}, id, nil, ""},
+		"When the machine's name has capitals, it should match the Node":           {node("mole", ""), []string{"Mole"}, id, nil, ""},
+		"When the Node already has the provider ID, it should stay unchanged":      {node("mole", id), []string{"mole"}, id, nil, ""},
+		"When the Node has another provider ID, the error should name the remedy":  {node("mole", "maas:///az2/xxxxxx"), []string{"mole"}, "maas:///az2/xxxxxx", nil, "delete the Node"},
+		"When there is no such Node, it should return ErrNoNode":                   {node("moles", ""), []string{"mole"}, "", guest.ErrNoNode, ""},
 	} {
 		t.Run(name, func(t *testing.T) {
 			g := NewWithT(t)
@@ -137,7 +137,7 @@ func TestKubeconfig(t *testing.T) {
 	g.Expect(newGuest(t, "").nodes.SetProviderID(t.Context(), key, nil, id, "az1")).To(MatchError(guest.ErrNoNode), "it is waited for")
 	err := newGuest(t, "{").nodes.SetProviderID(t.Context(), key, nil, id, "az1")
 	g.Expect(err).To(MatchError(ContainSubstring(`key "value" of Secret ns/demo-kubeconfig is unusable`)))
-	t.Run("one that names a file or a program is refused, and nothing is called", func(t *testing.T) {
+	t.Run("When a kubeconfig refers to a file or a program, it should be rejected before the guest is dialed", func(t *testing.T) {
 		for _, field := range []string{"tokenFile: /var/run/secrets/kubernetes.io/serviceaccount/token",
 			"exec: {apiVersion: client.authentication.k8s.io/v1, command: sh}"} {
 			g, w := NewWithT(t), newGuest(t, strings.Replace(kubeconfig, "users: [{name: u, user: {",
@@ -151,11 +151,11 @@ func TestKubeconfig(t *testing.T) {
 
 func TestZoneOfNode(t *testing.T) {
 	for name, tc := range map[string]struct{ have, zone, want string }{
-		"When the Node has no zone, it should get that of the machine": {"", "az1", "az1"},
-		"When the Node has one, it should be left":                     {"mine", "az1", "mine"},
-		"When the name is no label, it should be made one":             {"", "rack 7 ", "rack-7"},
-		"When the name is too long, it should be cut":                  {"", strings.Repeat("z", 80), strings.Repeat("z", 63)},
-		"When MAAS tells no zone, there should be no label":            {"", "", ""},
+		"When the Node has no zone label, it should get the machine's zone":            {"", "az1", "az1"},
+		"When the Node has a zone label, it should stay unchanged":                     {"mine", "az1", "mine"},
+		"When the zone name is not a valid label value, it should be converted to one": {"", "rack 7 ", "rack-7"},
+		"When the zone name is too long for a label value, it should be truncated":     {"", strings.Repeat("z", 80), strings.Repeat("z", 63)},
+		"When MAAS reports no zone, the Node should get no zone label":                 {"", "", ""},
 	} {
 		t.Run(name, func(t *testing.T) {
 			g := NewWithT(t)

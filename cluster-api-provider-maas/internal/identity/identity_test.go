@@ -61,10 +61,10 @@ func TestMissing(t *testing.T) {
 		options identity.Options
 		says    string
 	}{
-		"When the Secret does not exist, it should tell what to create": {nil, identity.Options{Secret: key}, "Secret ns/maas with the MAAS credentials does not exist: create it"},
-		"When the key is malformed, it should say which and hide it":    {[]client.Object{secret("hunter2")}, identity.Options{Secret: key}, "of Secret ns/maas are unusable: MAAS_API_KEY"},
-		"When there is no Secret and no environment, it should say so":  {nil, identity.Options{}, "of the environment are unusable: the Secret lacks MAAS_ENDPOINT and MAAS_API_KEY"},
-		"When the CA bundle is no PEM, it should say so":                {nil, identity.Options{Environment: map[string][]byte{"MAAS_ENDPOINT": []byte("http://h/MAAS"), "MAAS_API_KEY": []byte("a:b:c"), "MAAS_CA_BUNDLE": []byte("x")}}, "must be PEM"},
+		"When the Secret does not exist, the error should say what to create":                {nil, identity.Options{Secret: key}, "Secret ns/maas with the MAAS credentials does not exist: create it"},
+		"When the key is malformed, the error should name MAAS_API_KEY but not its value":    {[]client.Object{secret("hunter2")}, identity.Options{Secret: key}, "of Secret ns/maas are unusable: MAAS_API_KEY"},
+		"When there is no Secret and no environment, the error should list the missing keys": {nil, identity.Options{}, "of the environment are unusable: the Secret lacks MAAS_ENDPOINT and MAAS_API_KEY"},
+		"When the CA bundle is not PEM, it should return an error":                           {nil, identity.Options{Environment: map[string][]byte{"MAAS_ENDPOINT": []byte("http://h/MAAS"), "MAAS_API_KEY": []byte("a:b:c"), "MAAS_CA_BUNDLE": []byte("x")}}, "must be PEM"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			g := NewWithT(t)

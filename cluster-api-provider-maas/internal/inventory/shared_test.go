@@ -44,7 +44,7 @@ var kinds = []struct {
 // TestShared checks that data is read once for many reconciles, until it reaches its maximum age.
 func TestShared(t *testing.T) {
 	for _, kind := range kinds {
-		t.Run("When many ask for "+kind.name+", it should be read once for all until it is old", func(t *testing.T) {
+		t.Run("When many reconciles need "+kind.name+", it should be read once for all until it is old", func(t *testing.T) {
 			g := NewWithT(t)
 			f, clock := with(nil), clocktesting.NewFakePassiveClock(time.Now())
 			i := inventory.New(f, clock, inventory.Ages{})
@@ -77,7 +77,7 @@ func TestShared(t *testing.T) {
 }
 
 func TestAges(t *testing.T) {
-	t.Run("When ages are given, they should count in the place of the defaults", func(t *testing.T) {
+	t.Run("When ages are set, they should override the defaults", func(t *testing.T) {
 		g := NewWithT(t)
 		f, clock := with(nil), clocktesting.NewFakePassiveClock(time.Now())
 		i := inventory.New(f, clock, inventory.Ages{Ready: time.Second, Names: 2 * time.Second, Failure: 3 * time.Second})
@@ -101,7 +101,7 @@ func TestAges(t *testing.T) {
 		clock.SetTime(clock.Now().Add(time.Second))
 		g.Expect(of(i.Tags(t.Context()))).To(Succeed())
 	})
-	t.Run("When MAAS takes long to answer, it should be left alone for as long", func(t *testing.T) {
+	t.Run("When MAAS takes long to answer, it should not be called again for that long", func(t *testing.T) {
 		g := NewWithT(t)
 		f, clock := with(nil), clocktesting.NewFakePassiveClock(time.Now())
 		f.clock, f.takes = clock, 2*time.Minute
@@ -114,7 +114,7 @@ func TestAges(t *testing.T) {
 		g.Expect(of(i.Tags(t.Context()))).To(Succeed())
 		g.Expect(f.calls).To(Equal(map[string]int{"tags": 2}))
 	})
-	t.Run("When a machine takes long to print, what is known of it should do for three times as long", func(t *testing.T) {
+	t.Run("When a machine takes long to read, its data should be reused for three times as long", func(t *testing.T) {
 		g := NewWithT(t)
 		i, f := site(1)
 		f.each = time.Second
@@ -130,7 +130,7 @@ func TestAges(t *testing.T) {
 		ask()
 		g.Expect(f.calls).To(Equal(map[string]int{byID: 2}))
 	})
-	t.Run("When MAAS asks for patience, it should be left alone for as long", func(t *testing.T) {
+	t.Run("When MAAS sends Retry-After, it should not be called again before that time", func(t *testing.T) {
 		g := NewWithT(t)
 		f, clock := with(nil), clocktesting.NewFakePassiveClock(time.Now())
 		i := inventory.New(f, clock, inventory.Ages{})

@@ -89,13 +89,13 @@ func TestSentence(t *testing.T) {
 		machine maas.Machine
 		want    string
 	}{
-		"When a machine runs, there should be nothing to add": {
+		"When a machine runs, the message should only name its state": {
 			maas.Machine{Status: maas.StatusDeployed, StatusMessage: "Deployed"}, "machine mole (wq4h8c) is Deployed"},
-		"When MAAS has more words for it, they should follow": {
+		"When MAAS has a status message, it should follow the state": {
 			maas.Machine{Status: maas.StatusDeployed, StatusMessage: "Rebooting"}, "machine mole (wq4h8c) is Deployed (MAAS says: Rebooting)"},
-		"When MAAS has a name of its own for the state, that should be said": {
+		"When MAAS has its own name for the state, the message should use it": {
 			maas.Machine{Status: maas.StatusDeploying, StatusName: "Installing OS"}, "machine mole (wq4h8c) is Installing OS: MAAS installs it"},
-		"When MAAS says why a machine is broken, it should count more than the last event": {
+		"When MAAS says why a machine is broken, the message should use that and not the last event": {
 			maas.Machine{Status: maas.StatusBroken, ErrorDescription: "fan", StatusMessage: "Marking node broken"},
 			"machine mole (wq4h8c) is Broken: it was marked as broken in MAAS (MAAS says: fan)"},
 	} {
@@ -118,13 +118,13 @@ func TestOverdue(t *testing.T) {
 		reason string
 		help   string
 	}{
-		"When an installation lasts, another machine should be tried":              {lifecycle.Installing, maas.StatusDeploying, maas.PowerOn, lifecycle.Retry, "MachineDeployTimedOut", ""},
-		"When a node's machine is installed anew without end, it should fail":      {lifecycle.Provisioned, maas.StatusDeploying, maas.PowerOn, lifecycle.Failed, "MachineDeployTimedOut", ""},
-		"When a release lasts, it should ask somebody to look at the machine":      {lifecycle.Leaving, maas.StatusReleasing, maas.PowerOn, lifecycle.Blocked, "MachineReleaseTimedOut", console},
-		"When disks are erased without end, it should ask somebody to look":        {lifecycle.Leaving, maas.StatusDiskErasing, maas.PowerOn, lifecycle.Blocked, "MachineReleaseTimedOut", console},
-		"When a state that is new to us lasts on the way out, it should do so too": {lifecycle.Leaving, 42, maas.PowerOn, lifecycle.Blocked, "MachineReleaseTimedOut", console},
-		"When people work on a machine for too long, it should say which state":    {lifecycle.Acquired, maas.StatusRescueMode, maas.PowerOn, lifecycle.Retry, "MachineInMaintenance", ""},
-		"When a machine does not come on, it should still say that it is off":      {lifecycle.Provisioned, maas.StatusDeployed, maas.PowerOff, lifecycle.Failed, "MachinePoweredOff", ""},
+		"When an installation takes too long, it should retry on another machine":                                {lifecycle.Installing, maas.StatusDeploying, maas.PowerOn, lifecycle.Retry, "MachineDeployTimedOut", ""},
+		"When the machine of a node is reinstalled for too long, it should fail":                                 {lifecycle.Provisioned, maas.StatusDeploying, maas.PowerOn, lifecycle.Failed, "MachineDeployTimedOut", ""},
+		"When a release takes too long, it should name the remedy":                                               {lifecycle.Leaving, maas.StatusReleasing, maas.PowerOn, lifecycle.Blocked, "MachineReleaseTimedOut", console},
+		"When erasing disks takes too long, it should name the remedy":                                           {lifecycle.Leaving, maas.StatusDiskErasing, maas.PowerOn, lifecycle.Blocked, "MachineReleaseTimedOut", console},
+		"When a machine is being released and stays in an unknown state for too long, it should name the remedy": {lifecycle.Leaving, 42, maas.PowerOn, lifecycle.Blocked, "MachineReleaseTimedOut", console},
+		"When a machine is in maintenance for too long, the message should name its state":                       {lifecycle.Acquired, maas.StatusRescueMode, maas.PowerOn, lifecycle.Retry, "MachineInMaintenance", ""},
+		"When a machine does not power on, the message should still say that it is off":                          {lifecycle.Provisioned, maas.StatusDeployed, maas.PowerOff, lifecycle.Failed, "MachinePoweredOff", ""},
 	} {
 		t.Run(name, func(t *testing.T) {
 			g := NewWithT(t)
@@ -174,19 +174,19 @@ func TestOddMachines(t *testing.T) {
 		reason  string
 		says    string
 	}{
-		"When MAAS does not have it, it should be lost":           {lifecycle.Provisioned, nil, lifecycle.Lost, "MachineNotFound", "deleted there"},
-		"When MAAS does not have it and it leaves, it is gone":    {lifecycle.Leaving, nil, lifecycle.Gone, "MachineReleased", ""},
-		"When the state is new to us, it should wait":             {lifecycle.Provisioned, &maas.Machine{Status: 42, StatusName: "Levitating"}, lifecycle.Wait, "MachineStateUndefined", "is Levitating"},
-		"When the state is new and it leaves, it should wait":     {lifecycle.Leaving, &maas.Machine{Status: 42}, lifecycle.Wait, "MachineStateUndefined", "Status 42"},
-		"When it is certainly off, it should be switched on":      {lifecycle.Provisioned, &maas.Machine{Status: maas.StatusDeployed, Owner: "alice", PowerState: maas.PowerOff, PowerType: "ipmi"}, lifecycle.PowerOn, "MachinePoweredOff", "switched off"},
-		"When a deployed machine has no owner, it should be lost": {lifecycle.Provisioned, &maas.Machine{Status: maas.StatusDeployed, PowerState: maas.PowerOff, PowerType: "ipmi"}, lifecycle.Lost, "MachineTerminatedReason", "marked broken and fixed"},
-		"When nobody has it and it leaves, give it back":          {lifecycle.Leaving, &maas.Machine{Status: maas.StatusDeployed, PowerState: maas.PowerOff, PowerType: "ipmi"}, lifecycle.Release, "MachineReleasing", ""},
-		"When its power is manual, off says nothing":              {lifecycle.Provisioned, &maas.Machine{Status: maas.StatusDeployed, Owner: "alice", PowerState: maas.PowerOff, PowerType: "manual"}, lifecycle.Running, "MachineDeployed", ""},
-		"When its power is unknown, that is not off":              {lifecycle.Provisioned, &maas.Machine{Status: maas.StatusDeployed, Owner: "alice", PowerState: maas.PowerUnknown}, lifecycle.Running, "MachineDeployed", ""},
-		"When its power is in error, that is not off":             {lifecycle.Provisioned, &maas.Machine{Status: maas.StatusDeployed, Owner: "alice", PowerState: maas.PowerError}, lifecycle.Running, "MachineDeployed", ""},
-		"When MAAS has words, they should be told":                {lifecycle.Installing, &maas.Machine{Status: maas.StatusFailedDeployment, Owner: "alice", StatusMessage: "Marking node failed"}, lifecycle.Retry, "MachineDeployFailed", "MAAS says: Marking node failed"},
-		"When MAAS has a reason for broken, it should be told":    {lifecycle.Provisioned, &maas.Machine{Status: maas.StatusBroken, ErrorDescription: "fan"}, lifecycle.Lost, "MachineBroken", "MAAS says: fan"},
-		"When the words are the state, they need no repetition":   {lifecycle.Installing, &maas.Machine{Status: maas.StatusDeploying, Owner: "alice", StatusName: "Deploying", StatusMessage: "Deploying"}, lifecycle.Wait, "MachineDeploying", "MAAS installs it"},
+		"When MAAS does not have the machine, it should be Lost":                                {lifecycle.Provisioned, nil, lifecycle.Lost, "MachineNotFound", "deleted there"},
+		"When MAAS does not have a machine that is being released, it should be Gone":           {lifecycle.Leaving, nil, lifecycle.Gone, "MachineReleased", ""},
+		"When the state is unknown, it should wait":                                             {lifecycle.Provisioned, &maas.Machine{Status: 42, StatusName: "Levitating"}, lifecycle.Wait, "MachineStateUndefined", "is Levitating"},
+		"When the state is unknown during the release, it should wait":                          {lifecycle.Leaving, &maas.Machine{Status: 42}, lifecycle.Wait, "MachineStateUndefined", "Status 42"},
+		"When a deployed machine is off, it should be powered on":                               {lifecycle.Provisioned, &maas.Machine{Status: maas.StatusDeployed, Owner: "alice", PowerState: maas.PowerOff, PowerType: "ipmi"}, lifecycle.PowerOn, "MachinePoweredOff", "switched off"},
+		"When a deployed machine has no owner, it should be Lost":                               {lifecycle.Provisioned, &maas.Machine{Status: maas.StatusDeployed, PowerState: maas.PowerOff, PowerType: "ipmi"}, lifecycle.Lost, "MachineTerminatedReason", "marked broken and fixed"},
+		"When a machine without an owner is being released, MAAS should be asked to release it": {lifecycle.Leaving, &maas.Machine{Status: maas.StatusDeployed, PowerState: maas.PowerOff, PowerType: "ipmi"}, lifecycle.Release, "MachineReleasing", ""},
+		"When the power type is manual, the power state off should be ignored":                  {lifecycle.Provisioned, &maas.Machine{Status: maas.StatusDeployed, Owner: "alice", PowerState: maas.PowerOff, PowerType: "manual"}, lifecycle.Running, "MachineDeployed", ""},
+		"When the power state is unknown, it should not count as off":                           {lifecycle.Provisioned, &maas.Machine{Status: maas.StatusDeployed, Owner: "alice", PowerState: maas.PowerUnknown}, lifecycle.Running, "MachineDeployed", ""},
+		"When the power state is error, it should not count as off":                             {lifecycle.Provisioned, &maas.Machine{Status: maas.StatusDeployed, Owner: "alice", PowerState: maas.PowerError}, lifecycle.Running, "MachineDeployed", ""},
+		"When MAAS has a status message, the outcome should contain it":                         {lifecycle.Installing, &maas.Machine{Status: maas.StatusFailedDeployment, Owner: "alice", StatusMessage: "Marking node failed"}, lifecycle.Retry, "MachineDeployFailed", "MAAS says: Marking node failed"},
+		"When MAAS says why a machine is broken, the outcome should contain it":                 {lifecycle.Provisioned, &maas.Machine{Status: maas.StatusBroken, ErrorDescription: "fan"}, lifecycle.Lost, "MachineBroken", "MAAS says: fan"},
+		"When the status message equals the state, the outcome should not repeat it":            {lifecycle.Installing, &maas.Machine{Status: maas.StatusDeploying, Owner: "alice", StatusName: "Deploying", StatusMessage: "Deploying"}, lifecycle.Wait, "MachineDeploying", "MAAS installs it"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			g := NewWithT(t)
@@ -226,8 +226,8 @@ func TestSwitchedOff(t *testing.T) {
 		stage lifecycle.Stage
 		then  lifecycle.Action
 	}{
-		"When a machine is off that was never on, another one should be tried in the end": {lifecycle.Installing, lifecycle.Retry},
-		"When a machine is off whose node served, its MaasMachine should fail in the end": {lifecycle.Provisioned, lifecycle.Failed},
+		"When a machine was never on, it should be powered on and eventually replaced":   {lifecycle.Installing, lifecycle.Retry},
+		"When a machine with a node is off, it should be powered on and eventually fail": {lifecycle.Provisioned, lifecycle.Failed},
 	} {
 		t.Run(name, func(t *testing.T) {
 			g := NewWithT(t)

@@ -164,20 +164,20 @@ func TestOneHost(t *testing.T) {
 		err  error
 		want bool
 	}{
-		"When MAAS refuses a parameter, another may take it":             {&maas.Error{StatusCode: http.StatusBadRequest}, true},
-		"When the state of the host forbids it, another may take it":     {&maas.Error{StatusCode: http.StatusConflict}, true},
-		"When the host does not answer MAAS, another may":                {&maas.Error{StatusCode: http.StatusServiceUnavailable}, true},
-		"When the host is not known any more, another may be":            {&maas.Error{StatusCode: http.StatusNotFound, Message: "No Pod matches the given query."}, true},
-		"When the storage pool is full, another may have room":           {&maas.Error{StatusCode: http.StatusInternalServerError, Message: "Not enough space on the storage pool"}, true},
-		"When MAAS failed half-way, it may have composed":                {&maas.Error{StatusCode: http.StatusInternalServerError, Message: "Internal Server Error"}, false},
-		"When a proxy lost patience, MAAS may have composed":             {&maas.Error{StatusCode: http.StatusGatewayTimeout, Message: "Not enough patience"}, false},
-		"When a proxy lost MAAS, it may have composed":                   {&maas.Error{StatusCode: http.StatusBadGateway}, false},
-		"When no answer came, MAAS may have composed":                    {&maas.UnreachableError{Sent: true, Err: context.DeadlineExceeded}, false},
-		"When MAAS can't be reached, no host would do":                   {&maas.UnreachableError{Err: errors.New("connection refused")}, false},
-		"When the key may not compose, no host would do":                 {&maas.Error{StatusCode: http.StatusForbidden}, false},
-		"When the key is refused, no host would do":                      {&maas.Error{StatusCode: http.StatusUnauthorized}, false},
-		"When a 404 is not MAAS's word on the host, nothing is known":    {&maas.Error{StatusCode: http.StatusNotFound, Message: "not here"}, false},
-		"When the answer is that of another server, nothing is composed": {&maas.EndpointError{Err: errors.New("a page")}, false},
+		"When MAAS rejects a parameter, another host should be tried":              {&maas.Error{StatusCode: http.StatusBadRequest}, true},
+		"When the host's state causes a conflict, another host should be tried":    {&maas.Error{StatusCode: http.StatusConflict}, true},
+		"When the host does not answer MAAS, another host should be tried":         {&maas.Error{StatusCode: http.StatusServiceUnavailable}, true},
+		"When MAAS no longer knows the host, another host should be tried":         {&maas.Error{StatusCode: http.StatusNotFound, Message: "No Pod matches the given query."}, true},
+		"When the storage pool is full, another host should be tried":              {&maas.Error{StatusCode: http.StatusInternalServerError, Message: "Not enough space on the storage pool"}, true},
+		"When MAAS fails with an internal error, no other host should be tried":    {&maas.Error{StatusCode: http.StatusInternalServerError, Message: "Internal Server Error"}, false},
+		"When a proxy times out, no other host should be tried":                    {&maas.Error{StatusCode: http.StatusGatewayTimeout, Message: "Not enough patience"}, false},
+		"When a proxy loses its connection to MAAS, no other host should be tried": {&maas.Error{StatusCode: http.StatusBadGateway}, false},
+		"When the request gets no answer, no other host should be tried":           {&maas.UnreachableError{Sent: true, Err: context.DeadlineExceeded}, false},
+		"When MAAS is unreachable, no other host should be tried":                  {&maas.UnreachableError{Err: errors.New("connection refused")}, false},
+		"When the user may not compose, no other host should be tried":             {&maas.Error{StatusCode: http.StatusForbidden}, false},
+		"When the key is rejected, no other host should be tried":                  {&maas.Error{StatusCode: http.StatusUnauthorized}, false},
+		"When a 404 is not about the host, no other host should be tried":          {&maas.Error{StatusCode: http.StatusNotFound, Message: "not here"}, false},
+		"When another server answers, no other host should be tried":               {&maas.EndpointError{Err: errors.New("a page")}, false},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -228,11 +228,11 @@ func TestRequestLeavesToMAAS(t *testing.T) {
 		place lxd.Placement
 		want  maas.ComposeRequest
 	}{
-		"When no store is chosen, MAAS should choose it": {with(small, func(w *lxd.Wish) { w.Architecture = "amd64/generic" }), lxd.Placement{Hostname: "vm-1"},
+		"When no storage pool is selected, MAAS should select it": {with(small, func(w *lxd.Wish) { w.Architecture = "amd64/generic" }), lxd.Placement{Hostname: "vm-1"},
 			maas.ComposeRequest{Hostname: "vm-1", Cores: 2, MemoryMiB: 4096, Storage: "root:60", Architecture: "amd64/generic", Zone: ptr.To(0), Pool: ptr.To(0)}},
-		"When no architecture is asked for, it should be the host's own": {small, lxd.Placement{Hostname: "vm-1"},
+		"When no architecture is requested, the request should leave it to MAAS": {small, lxd.Placement{Hostname: "vm-1"},
 			maas.ComposeRequest{Hostname: "vm-1", Cores: 2, MemoryMiB: 4096, Storage: "root:60", Zone: ptr.To(0), Pool: ptr.To(0)}},
-		"When several kinds of an architecture will do, it should be the host's first": {with(small, func(w *lxd.Wish) { w.Architecture = "amd64" }), lxd.Placement{Hostname: "vm-1"},
+		"When several subarchitectures match, it should use the first one of the host": {with(small, func(w *lxd.Wish) { w.Architecture = "amd64" }), lxd.Placement{Hostname: "vm-1"},
 			maas.ComposeRequest{Hostname: "vm-1", Cores: 2, MemoryMiB: 4096, Storage: "root:60", Architecture: "amd64/generic", Zone: ptr.To(0), Pool: ptr.To(0)}},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -53,21 +53,21 @@ func TestExactFit(t *testing.T) {
 		store string
 		takes bool
 	}{
-		"cores":                     {small, host("a", using(14, 0)), "", true},
-		"one core less":             {small, host("a", using(15, 0)), "", false},
-		"memory":                    {small, host("a", using(0, 65536-4096)), "", true},
-		"a MiB less":                {small, host("a", using(0, 65536-4095)), "", false},
-		"disk":                      {small, host("a", disk(60e9)), "", true},
-		"a byte less":               {small, host("a", disk(60e9-1)), "", false},
-		"the store asked for":       {named, host("a", pools(60e9)), "nvme", true},
-		"a byte less in it":         {named, host("a", pools(60e9-1)), "", false},
-		"the default store":         {small, host("a", preferred(60e9)), "default", true},
-		"a byte less, but another":  {small, host("a", preferred(60e9-1)), "nvme", true},
-		"the largest other store":   {small, host("a", pools(60e9)), "nvme", true},
-		"a byte less, and no other": {small, host("a", pools(60e9-1)), "", false},
-		"a store, but not told of":  {named, host("a"), "nvme", true},
+		"cores":                      {small, host("a", using(14, 0)), "", true},
+		"one core too few":           {small, host("a", using(15, 0)), "", false},
+		"memory":                     {small, host("a", using(0, 65536-4096)), "", true},
+		"one MiB too little":         {small, host("a", using(0, 65536-4095)), "", false},
+		"disk":                       {small, host("a", disk(60e9)), "", true},
+		"one byte too little":        {small, host("a", disk(60e9-1)), "", false},
+		"the requested storage pool": {named, host("a", pools(60e9)), "nvme", true},
+		"one byte too little in the requested pool":                      {named, host("a", pools(60e9-1)), "", false},
+		"the default storage pool":                                       {small, host("a", preferred(60e9)), "default", true},
+		"one byte too little in the default pool, but enough in another": {small, host("a", preferred(60e9-1)), "nvme", true},
+		"the largest other storage pool":                                 {small, host("a", pools(60e9)), "nvme", true},
+		"one byte too little in every pool":                              {small, host("a", pools(60e9-1)), "", false},
+		"no list of storage pools":                                       {named, host("a"), "nvme", true},
 	} {
-		t.Run("When a host has left just "+name+", it should tell", func(t *testing.T) {
+		t.Run("When a host has just "+name+", it should tell", func(t *testing.T) {
 			t.Parallel()
 			choice, refusal := lxd.Select(tc.wish, lxd.Available([]maas.VMHost{tc.host}), now, nil, nil)
 			if (choice != nil) != tc.takes {
@@ -90,10 +90,10 @@ func TestMostRoom(t *testing.T) {
 		free map[string]int64
 		want string
 	}{
-		"When one has more, it should be that":       {map[string]int64{"a": 70e9, "b": 90e9, "c": 80e9}, "b"},
-		"When two are equal, the name should decide": {map[string]int64{"c": 90e9, "b": 90e9, "a": 1e9}, "b"},
+		"When one pool has the most space, it should be selected":        {map[string]int64{"a": 70e9, "b": 90e9, "c": 80e9}, "b"},
+		"When two pools have equal space, the name should break the tie": {map[string]int64{"c": 90e9, "b": 90e9, "a": 1e9}, "b"},
 		// The values exceed 32 bits, and differ by less than a gigabyte.
-		"When they differ by a byte, it should be the larger": {map[string]int64{"a": 9e12, "b": 9e12 + 1}, "b"},
+		"When the pools differ by a byte, the larger one should be selected": {map[string]int64{"a": 9e12, "b": 9e12 + 1}, "b"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -133,7 +133,7 @@ func TestReservationsCount(t *testing.T) {
 		"memory": {func(p *lxd.Peer) { p.MemoryMiB = 65536 - 4095 }, "1 lacks 4 GiB of memory"},
 		"disk":   {func(p *lxd.Peer) { p.DiskGB = 941 }, "1 lacks 60 GB of disk"},
 	} {
-		t.Run("When a peer keeps "+name+", it should be missing", func(t *testing.T) {
+		t.Run("When a peer reserves "+name+", it should be missing", func(t *testing.T) {
 			t.Parallel()
 			hosts := lxd.Available([]maas.VMHost{host("a")})
 			_, refusal := lxd.Select(small, hosts, now, []lxd.Peer{peer("1", "a", "az1", unreported, tc.keeps)}, nil)

@@ -76,7 +76,7 @@ func TestEachPartIsReserved(t *testing.T) {
 		"disk":   with(small, func(w *lxd.Wish) { w.DiskGB = 600 }),
 		"store":  with(small, func(w *lxd.Wish) { w.DiskGB, w.Store = 60, "nvme" }),
 	} {
-		t.Run("When a host has "+name+" for one, it should take one", func(t *testing.T) {
+		t.Run("When a host has enough "+name+" for one, it should take one", func(t *testing.T) {
 			t.Parallel()
 			b := newBench(t, host("a", stores(map[string]int64{"default": 1e12, "nvme": 100e9})))
 			if got := b.place("1", wish, bare("1"), bare("2")); got != "a" {
@@ -165,12 +165,12 @@ func TestNewerPlaceCounts(t *testing.T) {
 		shown lxd.Peer
 		want  string
 	}{
-		"When the cache is behind, the ledger should count":                  {shown("b", now.Add(-time.Minute)), "b"},
-		"When another provider placed it since, its annotation should":       {shown("b", now.Add(time.Minute)), "a"},
-		"When the cache shows the same place, it should be that":             {shown("a", now), "b"},
-		"When the cache shows no place yet, the ledger should count":         {bare("1"), "b"},
-		"When both are of one moment, what is written down should count":     {shown("b", now), "a"},
-		"When the annotation is broken by a person, the ledger should count": {lxd.Peer{UID: "1", Group: "p", Placement: lxd.Placement{Host: "b"}}, "b"},
+		"When the cached annotation is older, the placement cache should be used":       {shown("b", now.Add(-time.Minute)), "b"},
+		"When another provider placed the machine later, its annotation should be used": {shown("b", now.Add(time.Minute)), "a"},
+		"When the annotation shows the same host, that host should be used":             {shown("a", now), "b"},
+		"When there is no annotation yet, the placement cache should be used":           {bare("1"), "b"},
+		"When both have the same time, the annotation should be used":                   {shown("b", now), "a"},
+		"When the annotation is invalid, the placement cache should be used":            {lxd.Peer{UID: "1", Group: "p", Placement: lxd.Placement{Host: "b"}}, "b"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

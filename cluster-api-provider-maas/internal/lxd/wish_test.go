@@ -29,44 +29,44 @@ func TestWishOf(t *testing.T) {
 		cluster *infrav1.MaasCluster
 		want    lxd.Wish
 	}{
-		"When nothing is said it should be the least that MAAS makes, with upstream's disk": {infrav1.MaasMachineSpec{}, nil, least},
-		"When sizes are said they should hold": {infrav1.MaasMachineSpec{MinCPU: ptr.To(4), MinMemory: ptr.To(8192), LXDConfig: &infrav1.LXDMachineConfig{Storage: size("20")}}, nil,
+		"When no sizes are set, it should be the minimum of MAAS with the upstream default disk": {infrav1.MaasMachineSpec{}, nil, least},
+		"When sizes are set, they should be used": {infrav1.MaasMachineSpec{MinCPU: ptr.To(4), MinMemory: ptr.To(8192), LXDConfig: &infrav1.LXDMachineConfig{Storage: size("20")}}, nil,
 			lxd.Wish{Cores: 4, MemoryMiB: 8192, DiskGB: 20}},
-		"When a size has its unit it should be read":       {infrav1.MaasMachineSpec{LXDConfig: &infrav1.LXDMachineConfig{Storage: size("30GB")}}, nil, with(least, func(w *lxd.Wish) { w.DiskGB = 30 })},
-		"When minDiskSize is larger it should win":         {infrav1.MaasMachineSpec{MinDiskSize: ptr.To(100), LXDConfig: &infrav1.LXDMachineConfig{Storage: size("30GB")}}, nil, with(least, func(w *lxd.Wish) { w.DiskGB = 100 })},
-		"When upstream's spelling says it, it should hold": {infrav1.MaasMachineSpec{LXD: upstream(infrav1.VMConfig{DiskSize: ptr.To(80), StoragePool: "old"})}, nil, with(least, func(w *lxd.Wish) { w.DiskGB, w.Store = 80, "old" })},
-		"When both spellings say it, lxdConfig should win": {infrav1.MaasMachineSpec{LXD: upstream(infrav1.VMConfig{DiskSize: ptr.To(60)}), LXDConfig: &infrav1.LXDMachineConfig{Storage: size("20")}}, nil, with(least, func(w *lxd.Wish) { w.DiskGB = 20 })},
-		"When the cluster says it, it should be the default": {infrav1.MaasMachineSpec{}, clusterOf(infrav1.LXDMachineConfig{Project: "p", Profile: "maas", VMHost: "h", AntiAffinity: infrav1.AntiAffinityRequired, Storage: size("25"), Network: &infrav1.LXDNetwork{Bridge: "br0"}}),
+		"When a size has a unit, it should be parsed":                     {infrav1.MaasMachineSpec{LXDConfig: &infrav1.LXDMachineConfig{Storage: size("30GB")}}, nil, with(least, func(w *lxd.Wish) { w.DiskGB = 30 })},
+		"When minDiskSize is larger than the storage size, it should win": {infrav1.MaasMachineSpec{MinDiskSize: ptr.To(100), LXDConfig: &infrav1.LXDMachineConfig{Storage: size("30GB")}}, nil, with(least, func(w *lxd.Wish) { w.DiskGB = 100 })},
+		"When only the upstream fields are set, they should be used":      {infrav1.MaasMachineSpec{LXD: upstream(infrav1.VMConfig{DiskSize: ptr.To(80), StoragePool: "old"})}, nil, with(least, func(w *lxd.Wish) { w.DiskGB, w.Store = 80, "old" })},
+		"When both lxd and lxdConfig are set, lxdConfig should win":       {infrav1.MaasMachineSpec{LXD: upstream(infrav1.VMConfig{DiskSize: ptr.To(60)}), LXDConfig: &infrav1.LXDMachineConfig{Storage: size("20")}}, nil, with(least, func(w *lxd.Wish) { w.DiskGB = 20 })},
+		"When only the MaasCluster sets lxdConfig, it should be the default": {infrav1.MaasMachineSpec{}, clusterOf(infrav1.LXDMachineConfig{Project: "p", Profile: "maas", VMHost: "h", AntiAffinity: infrav1.AntiAffinityRequired, Storage: size("25"), Network: &infrav1.LXDNetwork{Bridge: "br0"}}),
 			with(least, func(w *lxd.Wish) {
 				w.Project, w.Profile, w.VMHost, w.Apart, w.DiskGB, w.Interfaces = "p", "maas", "h", true, 25, "eth0:name=br0"
 			})},
-		"When the machine says it too, it should win": {infrav1.MaasMachineSpec{LXDConfig: &infrav1.LXDMachineConfig{Project: "own", AntiAffinity: infrav1.AntiAffinityPreferred}},
+		"When the machine and the MaasCluster set lxdConfig, the machine should win": {infrav1.MaasMachineSpec{LXDConfig: &infrav1.LXDMachineConfig{Project: "own", AntiAffinity: infrav1.AntiAffinityPreferred}},
 			clusterOf(infrav1.LXDMachineConfig{Project: "p", AntiAffinity: infrav1.AntiAffinityRequired}), with(least, func(w *lxd.Wish) { w.Project = "own" })},
-		"When hosts are narrowed down, it should hold": {infrav1.MaasMachineSpec{ResourcePool: ptr.To("gold"), Arch: "arm64", Tags: []string{"ssd"}, NotTags: []string{"slow"}}, nil,
+		"When the spec restricts the hosts, the request should contain the restrictions": {infrav1.MaasMachineSpec{ResourcePool: ptr.To("gold"), Arch: "arm64", Tags: []string{"ssd"}, NotTags: []string{"slow"}}, nil,
 			with(least, func(w *lxd.Wish) {
 				w.ResourcePool, w.Architecture, w.Tags, w.NotTags = "gold", "arm64", []string{"ssd"}, []string{"slow"}
 			})},
-		"When less is asked for than MAAS makes, it should be the least": {infrav1.MaasMachineSpec{MinCPU: ptr.To(0), MinMemory: ptr.To(512), MinDiskSize: ptr.To(5)}, nil, least},
-		"When a size is no number, it should be as if nobody said it":    {infrav1.MaasMachineSpec{LXDConfig: &infrav1.LXDMachineConfig{Storage: size("much")}}, nil, least},
-		"When the machine names its store and the cluster the size, both should hold": {
+		"When a size is below the minimum of MAAS, it should become the minimum": {infrav1.MaasMachineSpec{MinCPU: ptr.To(0), MinMemory: ptr.To(512), MinDiskSize: ptr.To(5)}, nil, least},
+		"When a size is not a number, it should be ignored":                      {infrav1.MaasMachineSpec{LXDConfig: &infrav1.LXDMachineConfig{Storage: size("much")}}, nil, least},
+		"When the machine sets the storage pool and the MaasCluster the size, both should be used": {
 			infrav1.MaasMachineSpec{LXDConfig: &infrav1.LXDMachineConfig{Storage: &infrav1.LXDStorage{Pool: "own"}}},
 			clusterOf(infrav1.LXDMachineConfig{Storage: &infrav1.LXDStorage{Size: size("25").Size, Pool: "theirs"}}), with(least, func(w *lxd.Wish) { w.Store, w.DiskGB = "own", 25 })},
-		"When the machine says the size and the cluster the store, both should hold": {
+		"When the machine sets the size and the MaasCluster the storage pool, both should be used": {
 			infrav1.MaasMachineSpec{LXDConfig: &infrav1.LXDMachineConfig{Storage: size("40")}},
 			clusterOf(infrav1.LXDMachineConfig{Storage: &infrav1.LXDStorage{Size: size("25").Size, Pool: "theirs"}}), with(least, func(w *lxd.Wish) { w.Store, w.DiskGB = "theirs", 40 })},
-		"When both spellings name a store, lxdConfig should win": {
+		"When lxd and lxdConfig both set a storage pool, lxdConfig should win": {
 			infrav1.MaasMachineSpec{LXD: upstream(infrav1.VMConfig{StoragePool: "old"}), LXDConfig: &infrav1.LXDMachineConfig{Storage: &infrav1.LXDStorage{Pool: "new"}}}, nil, with(least, func(w *lxd.Wish) { w.Store = "new" })},
-		"When the machine has a network, the cluster's should not be mixed in": {
+		"When the machine sets a network, the MaasCluster's network should be ignored": {
 			infrav1.MaasMachineSpec{LXDConfig: &infrav1.LXDMachineConfig{Network: &infrav1.LXDNetwork{Devices: []string{"br1", "", "br2"}}}},
 			clusterOf(infrav1.LXDMachineConfig{Network: &infrav1.LXDNetwork{Bridge: "br0"}}), with(least, func(w *lxd.Wish) { w.Interfaces = "eth0:name=br1;eth1:name=br2" })},
-		"When subnets have gaps, each that is there should be an interface": {
+		"When the list of subnets has empty entries, they should be skipped": {
 			infrav1.MaasMachineSpec{LXD: upstream(infrav1.VMConfig{Network: " , net-a,,net-b "})}, nil, with(least, func(w *lxd.Wish) { w.Interfaces = "eth0:subnet=net-a;eth1:subnet=net-b" })},
-		"When the cluster has no word on LXD, the defaults should hold": {infrav1.MaasMachineSpec{}, &infrav1.MaasCluster{}, least},
-		"When the machine keeps apart and names its host, the cluster should not overrule it": {
+		"When the MaasCluster has no lxdConfig, the defaults should apply": {infrav1.MaasMachineSpec{}, &infrav1.MaasCluster{}, least},
+		"When the machine sets its host and anti-affinity, the MaasCluster should not override them": {
 			infrav1.MaasMachineSpec{LXDConfig: &infrav1.LXDMachineConfig{VMHost: "own", Profile: "default", AntiAffinity: infrav1.AntiAffinityRequired}},
 			clusterOf(infrav1.LXDMachineConfig{VMHost: "theirs", Profile: "maas", AntiAffinity: infrav1.AntiAffinityPreferred}),
 			with(least, func(w *lxd.Wish) { w.VMHost, w.Profile, w.Apart = "own", "default", true })},
-		"When subnets, a bridge and devices are said, each should be an interface": {
+		"When subnets, a bridge and devices are set, each should become an interface": {
 			infrav1.MaasMachineSpec{LXD: upstream(infrav1.VMConfig{Network: "net-a, net-b"}), LXDConfig: &infrav1.LXDMachineConfig{Network: &infrav1.LXDNetwork{Bridge: "br0", Devices: []string{"br1"}}}}, nil,
 			with(least, func(w *lxd.Wish) { w.Interfaces = "eth0:name=br0,subnet=net-a;eth1:subnet=net-b;eth2:name=br1" })},
 	} {

@@ -65,18 +65,18 @@ func TestAcquire(t *testing.T) {
 		again  time.Duration
 		asks   int
 	}{
-		"a machine is to be had":               {held: "ready1", asks: 1},
-		"it has one":                           {change: running("x"), set: refuse(""), held: "x"},
-		"the cluster takes another's place":    {set: func(k *rack) { annotateCluster(k.infra, infrav1.RestoredFromAnnotation, "old") }, reason: ReasonRestoring, again: 10 * time.Second},
-		"it is virtual":                        {change: func(m *infrav1.MaasMachine) { m.Spec.ProvisioningMode = infrav1.ProvisioningModeLXD }, reason: lxd.ReasonHostUnavailable, again: 10 * time.Second},
-		"an answer was lost, and a machine is": {change: attempted(0), set: func(k *rack) { theirs(k, "self") }, held: "ready1"},
-		"an answer was lost a moment ago":      {change: attempted(0), reason: ReasonAllocationUncertain, again: 5 * time.Second},
-		"an answer may still come":             {change: attempted(time.Minute - 1), reason: ReasonAllocationUncertain, again: 1},
-		"no answer comes any more":             {change: attempted(time.Minute), held: "ready1", asks: 1},
-		"MAAS lacks the image":                 {change: image("ubuntu/jammy"), reason: ReasonImageNotFound, again: 15 * time.Second},
-		"MAAS does not list machines":          {set: refuse("machines.read"), reason: ReasonUnavailable, again: 15 * time.Second},
-		"MAAS does not list images":            {set: refuse("boot-resources.read"), reason: ReasonUnavailable, again: 15 * time.Second},
-		"another one has the machine":          {set: func(k *rack) { theirs(k, "other") }, reason: ReasonNoCapacity, again: 10 * time.Second, asks: 1},
+		"a machine is available":                            {held: "ready1", asks: 1},
+		"it has one":                                        {change: running("x"), set: refuse(""), held: "x"},
+		"the cluster is being restored":                     {set: func(k *rack) { annotateCluster(k.infra, infrav1.RestoredFromAnnotation, "old") }, reason: ReasonRestoring, again: 10 * time.Second},
+		"a virtual machine is requested":                    {change: func(m *infrav1.MaasMachine) { m.Spec.ProvisioningMode = infrav1.ProvisioningModeLXD }, reason: lxd.ReasonHostUnavailable, again: 10 * time.Second},
+		"an answer was lost, but the machine was allocated": {change: attempted(0), set: func(k *rack) { theirs(k, "self") }, held: "ready1"},
+		"an answer was lost a moment ago":                   {change: attempted(0), reason: ReasonAllocationUncertain, again: 5 * time.Second},
+		"the answer may still arrive":                       {change: attempted(time.Minute - 1), reason: ReasonAllocationUncertain, again: 1},
+		"the answer can no longer arrive":                   {change: attempted(time.Minute), held: "ready1", asks: 1},
+		"MAAS lacks the image":                              {change: image("ubuntu/jammy"), reason: ReasonImageNotFound, again: 15 * time.Second},
+		"MAAS does not list machines":                       {set: refuse("machines.read"), reason: ReasonUnavailable, again: 15 * time.Second},
+		"MAAS does not list images":                         {set: refuse("boot-resources.read"), reason: ReasonUnavailable, again: 15 * time.Second},
+		"another one has the machine":                       {set: func(k *rack) { theirs(k, "other") }, reason: ReasonNoCapacity, again: 10 * time.Second, asks: 1},
 	} {
 		t.Run("When "+name+", it should do what is next", func(t *testing.T) {
 			t.Parallel()
@@ -116,9 +116,9 @@ func TestFurthestStays(t *testing.T) {
 	for name, tc := range map[string]struct {
 		less, more status.Status
 	}{
-		"one is installed, and one is only allocated": {status.Allocated, status.Deploying},
-		"one runs, and one is installed":              {status.Deploying, status.Deployed},
-		"one failed":                                  {status.FailedDeployment, status.Allocated},
+		"one is being deployed and one is only allocated": {status.Allocated, status.Deploying},
+		"one runs and one is being deployed":              {status.Deploying, status.Deployed},
+		"one failed":                                      {status.FailedDeployment, status.Allocated},
 	} {
 		t.Run("When "+name+", it should keep the better one", func(t *testing.T) {
 			t.Parallel()
@@ -189,11 +189,11 @@ func TestAllocated(t *testing.T) {
 		picked string
 		events []string
 	}{
-		"MAAS picks one":                   {events: []string{ReasonAllocated}},
-		"one is named":                     {picked: "aaaaa1", events: []string{ReasonAllocated}},
-		"MAAS picks one on a host of VMs":  {host: true, events: []string{"VirtualMachineAllocated", ReasonAllocated}},
-		"one is named on a host of such":   {host: true, picked: "aaaaa1", events: []string{ReasonAllocated}},
-		"the smallest one of all is named": {picked: "aaaaa1", events: []string{ReasonAllocated}},
+		"MAAS picks one":                         {events: []string{ReasonAllocated}},
+		"the request names one":                  {picked: "aaaaa1", events: []string{ReasonAllocated}},
+		"MAAS picks one on a host of VMs":        {host: true, events: []string{"VirtualMachineAllocated", ReasonAllocated}},
+		"the request names one on a VM host":     {host: true, picked: "aaaaa1", events: []string{ReasonAllocated}},
+		"the request names the smallest machine": {picked: "aaaaa1", events: []string{ReasonAllocated}},
 	} {
 		t.Run("When "+name+", it should be known", func(t *testing.T) {
 			t.Parallel()
@@ -240,8 +240,8 @@ func TestRefuse(t *testing.T) {
 		is      status.Status
 		events  []string
 	}{
-		"it lacks the subnet":   {elsewhere, nil, ReasonNoCapacity, 10 * time.Second, status.Releasing, []string{"MachineReleasing", "MachineDoesNotFit"}},
-		"a sibling is still on": {placement.Request{}, func(k *rack) { k.scope.occupied = map[string]bool{"ready1": true} }, ReasonNoCapacity, 10 * time.Second, status.Releasing, []string{"MachineReleasing", "MachineDoesNotFit"}},
+		"it is not in the subnet":    {elsewhere, nil, ReasonNoCapacity, 10 * time.Second, status.Releasing, []string{"MachineReleasing", "MachineDoesNotFit"}},
+		"a sibling still runs on it": {placement.Request{}, func(k *rack) { k.scope.occupied = map[string]bool{"ready1": true} }, ReasonNoCapacity, 10 * time.Second, status.Releasing, []string{"MachineReleasing", "MachineDoesNotFit"}},
 		"MAAS does not take it back": {elsewhere, func(k *rack) {
 			simtest.Refuse(k.t, k.site.Simulator, "machine.release", "", http.StatusServiceUnavailable, "busy")
 		}, ReasonUnavailable, 15 * time.Second, status.Allocated, nil},
@@ -286,13 +286,13 @@ func TestNotAllocated(t *testing.T) {
 		reason  string
 		stays   bool
 	}{
-		"MAAS has none":                      {cause: none, reason: ReasonNoCapacity},
-		"MAAS has not the virtual one":       {cause: none, virtual: true, reason: ReasonError},
-		"MAAS takes offence at the user":     {cause: bad, reason: ReasonForbidden},
-		"no answer came":                     {cause: &maas.UnreachableError{Sent: true, Err: errors.New("cut off")}, reason: ReasonUnreachable, stays: true},
-		"nothing was sent":                   {cause: &maas.UnreachableError{Err: errors.New("no route")}, reason: ReasonUnreachable},
-		"the process ends":                   {cause: bad, ends: true, stays: true},
-		"the process ends without an answer": {cause: &maas.UnreachableError{Sent: true, Err: context.Canceled}, ends: true, stays: true},
+		"MAAS has none":                                       {cause: none, reason: ReasonNoCapacity},
+		"MAAS has not the virtual one":                        {cause: none, virtual: true, reason: ReasonError},
+		"MAAS takes offence at the user":                      {cause: bad, reason: ReasonForbidden},
+		"the call got no answer":                              {cause: &maas.UnreachableError{Sent: true, Err: errors.New("cut off")}, reason: ReasonUnreachable, stays: true},
+		"nothing was sent":                                    {cause: &maas.UnreachableError{Err: errors.New("no route")}, reason: ReasonUnreachable},
+		"the context is cancelled":                            {cause: bad, ends: true, stays: true},
+		"the context is cancelled and the call got no answer": {cause: &maas.UnreachableError{Sent: true, Err: context.Canceled}, ends: true, stays: true},
 	} {
 		t.Run("When "+name+", it should be told", func(t *testing.T) {
 			t.Parallel()
@@ -332,9 +332,9 @@ func TestAskZones(t *testing.T) {
 		zones []string
 		want  string
 	}{
-		"one zone will do":     {[]string{"south"}, "dear01"},
-		"it does not matter":   {nil, "cheap1"},
-		"the zone has nothing": {[]string{"west"}, ""},
+		"one zone is allowed":     {[]string{"south"}, "dear01"},
+		"every zone is allowed":   {nil, "cheap1"},
+		"the zone has no machine": {[]string{"west"}, ""},
 	} {
 		k := seeker(t, "alice", sibling("self"), simtest.Machine{ID: "cheap1", Zone: "north", CPU: 1}, simtest.Machine{ID: "dear01", Zone: "south", CPU: 8})
 		got, err := k.ask(t.Context(), placement.Request{Zones: tc.zones}, nil, "")

@@ -34,14 +34,14 @@ func TestAddressCondition(t *testing.T) {
 		want     string
 		words    string
 	}{
-		"it has it":                     {chosen, carries, findings{}, "True StaticIPAssigned", staticIP + " on eth0"},
-		"it runs with it":               {chosen, carries, findings{ready: true, problem: problem}, "True StaticIPAssigned", staticIP + " on eth0"},
-		"it runs without it":            {chosen, &maas.Machine{}, findings{ready: true, problem: problem}, "False MachineDeployedBefore", ""},
-		"none was chosen, and it runs":  {nil, carries, findings{ready: true}, "False MachineDeployedBefore", ""},
-		"something is in the way":       {chosen, &maas.Machine{}, findings{problem: problem}, "False MAASUnreachable", "down"},
-		"it is to be given to one":      {chosen, nil, findings{}, "False StaticIPPending", staticIP},
-		"none was chosen":               {nil, nil, findings{}, "False StaticIPPending", "chosen"},
-		"a person broke the annotation": {annotated(AddressAnnotation, "{"), nil, findings{}, "False StaticIPPending", "chosen"},
+		"it has it":                             {chosen, carries, findings{}, "True StaticIPAssigned", staticIP + " on eth0"},
+		"the machine runs with the address":     {chosen, carries, findings{ready: true, problem: problem}, "True StaticIPAssigned", staticIP + " on eth0"},
+		"the machine runs without the address":  {chosen, &maas.Machine{}, findings{ready: true, problem: problem}, "False MachineDeployedBefore", ""},
+		"none was chosen, and it runs":          {nil, carries, findings{ready: true}, "False MachineDeployedBefore", ""},
+		"something is in the way":               {chosen, &maas.Machine{}, findings{problem: problem}, "False MAASUnreachable", "down"},
+		"no machine has the chosen address yet": {chosen, nil, findings{}, "False StaticIPPending", staticIP},
+		"none was chosen":                       {nil, nil, findings{}, "False StaticIPPending", "chosen"},
+		"the annotation is corrupt":             {annotated(AddressAnnotation, "{"), nil, findings{}, "False StaticIPPending", "chosen"},
 	} {
 		self := sibling("self")
 		maybe(tc.change, self)
@@ -64,15 +64,15 @@ func TestEnsureAddress(t *testing.T) {
 		subnet bool
 		reason string
 	}{
-		"one of a range is to be had":    {change: ranged, want: "10.0.0.50", subnet: true},
-		"one is written down":            {change: func(m *infrav1.MaasMachine) { ranged(m); annotate(m, AddressAnnotation, `{"ip":"10.0.0.51"}`) }, want: "10.0.0.51", subnet: true},
-		"none is asked for":              {set: func(k *rack) { away(k, "") }},
-		"it was seen to in this pass":    {change: ranged, set: func(k *rack) { k.subnet = &maas.Subnet{}; away(k, "") }, subnet: true},
-		"MAAS does not list subnets":     {change: ranged, set: func(k *rack) { away(k, "subnets.read") }, reason: ReasonUnavailable},
-		"MAAS does not say who has what": {change: ranged, set: func(k *rack) { away(k, "subnet.ip_addresses") }, reason: ReasonUnavailable},
-		"MAAS does not list ranges":      {change: ranged, set: func(k *rack) { away(k, "ipranges.read") }, reason: ReasonUnavailable},
-		"MAAS has no such subnet":        {change: within("192.0.2.7", "192.0.2.8"), reason: staticip.ReasonSubnetNotFound},
-		"a sibling has the only one": {change: within("10.0.0.50", "10.0.0.50"), reason: staticip.ReasonRangeExhausted, set: func(k *rack) {
+		"the range has a free address":      {change: ranged, want: "10.0.0.50", subnet: true},
+		"an address is recorded":            {change: func(m *infrav1.MaasMachine) { ranged(m); annotate(m, AddressAnnotation, `{"ip":"10.0.0.51"}`) }, want: "10.0.0.51", subnet: true},
+		"none is asked for":                 {set: func(k *rack) { away(k, "") }},
+		"this reconcile already checked it": {change: ranged, set: func(k *rack) { k.subnet = &maas.Subnet{}; away(k, "") }, subnet: true},
+		"MAAS does not list subnets":        {change: ranged, set: func(k *rack) { away(k, "subnets.read") }, reason: ReasonUnavailable},
+		"MAAS does not say who has what":    {change: ranged, set: func(k *rack) { away(k, "subnet.ip_addresses") }, reason: ReasonUnavailable},
+		"MAAS does not list ranges":         {change: ranged, set: func(k *rack) { away(k, "ipranges.read") }, reason: ReasonUnavailable},
+		"MAAS has no such subnet":           {change: within("192.0.2.7", "192.0.2.8"), reason: staticip.ReasonSubnetNotFound},
+		"a sibling has the only address": {change: within("10.0.0.50", "10.0.0.50"), reason: staticip.ReasonRangeExhausted, set: func(k *rack) {
 			if err := k.Client.Create(k.t.Context(), sibling("a", annotated(AddressAnnotation, `{"ip": "10.0.0.50"}`))); err != nil {
 				k.t.Fatal(err)
 			}
@@ -97,8 +97,8 @@ func TestEnsureAddress(t *testing.T) {
 		})
 	}
 	for name, seal := range map[string]func(*rack){
-		"the address can't be written down": unwritable[*infrav1.MaasMachine],
-		"siblings can't be seen":            func(k *rack) { deaf(k.Reconciler, errUnwritten) },
+		"the address cannot be recorded": unwritable[*infrav1.MaasMachine],
+		"siblings can't be seen":         func(k *rack) { deaf(k.Reconciler, errUnwritten) },
 	} {
 		k := seeker(t, "alice", sibling("self", ranged))
 		seal(k)

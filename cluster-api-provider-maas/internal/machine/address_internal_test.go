@@ -188,7 +188,7 @@ func TestFreeWhereNothingCanBeDone(t *testing.T) {
 	}
 	for name, change := range map[string]func(*rack){
 		"MAAS was never asked for the address": func(k *rack) { annotate(k.machine, AddressAnnotation, `{"ip": "`+staticIP+`"}`) },
-		"it is on another machine":             func(k *rack) { annotate(k.machine, AddressAnnotation, `{"ip": "`+staticIP+`", "systemID": "m2"}`) },
+		"the address is on another machine":    func(k *rack) { annotate(k.machine, AddressAnnotation, `{"ip": "`+staticIP+`", "systemID": "m2"}`) },
 		"MAAS does not have the machine":       func(k *rack) { k.observed = nil },
 		"another user has the machine":         func(k *rack) { k.observed, k.foreign = nil, true },
 	} {

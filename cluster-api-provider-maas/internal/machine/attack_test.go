@@ -22,19 +22,19 @@ import (
 func TestAttacks(t *testing.T) {
 	cfg := testenv.Shared(t, crds.Infrastructure, crds.ClusterAPI)
 	for name, rule := range map[string]faults.Rule{
-		"When MAAS hangs up for half an hour, nothing should be harmed, and all go on then":          {Kind: faults.Drop},
-		"When a proxy has no MAAS behind it for half an hour, nothing should be harmed":              {Kind: faults.Proxy, Status: http.StatusBadGateway},
-		"When a proxy refuses everything for half an hour, nothing should be harmed":                 {Kind: faults.Proxy, Status: http.StatusForbidden},
-		"When MAAS is overloaded for half an hour, nothing should be harmed":                         {Kind: faults.Error, Status: http.StatusServiceUnavailable},
-		"When MAAS takes no key for half an hour, nothing should be harmed":                          {Kind: faults.Error, Status: http.StatusUnauthorized},
-		"When MAAS does what it is told and its answers break off for half an hour, nothing is lost": {Kind: faults.DropAfter},
+		"When MAAS drops connections for half an hour, no machine should be harmed, and all should recover": {Kind: faults.Drop},
+		"When a proxy returns 502 for half an hour, no machine should be harmed":                            {Kind: faults.Proxy, Status: http.StatusBadGateway},
+		"When a proxy rejects everything for half an hour, no machine should be harmed":                     {Kind: faults.Proxy, Status: http.StatusForbidden},
+		"When MAAS is overloaded for half an hour, no machine should be harmed":                             {Kind: faults.Error, Status: http.StatusServiceUnavailable},
+		"When MAAS rejects the key for half an hour, no machine should be harmed":                           {Kind: faults.Error, Status: http.StatusUnauthorized},
+		"When MAAS acts but its answers break off for half an hour, no machine should be lost":              {Kind: faults.DropAfter},
 	} {
 		t.Run(name, func(t *testing.T) { outage(t, cfg, rule) })
 	}
 	for name, test := range map[string]func(*testing.T, *rest.Config){
-		"When a machine is deleted in MAAS while it is installed, it should be lost, and go":  deletedWhileDeploying,
-		"When a machine is released in MAAS while it is installed, it should be lost, and go": releasedWhileDeploying,
-		"When somebody marks a machine broken while it is given back, that should stay":       brokenWhileReleased,
+		"When a machine is deleted in MAAS during its deployment, the MaasMachine should report that and be deletable":  deletedWhileDeploying,
+		"When a machine is released in MAAS during its deployment, the MaasMachine should report that and be deletable": releasedWhileDeploying,
+		"When a user marks a machine broken during its release, it should stay Broken":                                  brokenWhileReleased,
 	} {
 		t.Run(name, func(t *testing.T) { test(t, cfg) })
 	}

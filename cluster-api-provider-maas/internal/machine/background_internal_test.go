@@ -47,12 +47,12 @@ func TestBackground(t *testing.T) {
 		left   []string
 		events []string
 	}{
-		"one is to be released":                  {failed: status.FailedDeployment, again: 10 * time.Second, left: []string{"failed Wait MachineReleasing"}, events: []string{lifecycle.ReasonReleasing}},
-		"MAAS has it back":                       {failed: status.Ready, events: []string{lifecycle.ReasonReleased}},
-		"MAAS refuses to take it":                {failed: status.FailedDeployment, set: refuse, again: 2 * time.Minute, left: []string{"failed Stuck MAASUnavailable"}},
-		"MAAS does not show it":                  {failed: status.FailedDeployment, set: func(k *rack) { away(k, "machines.read", "machine.read") }, again: 2 * time.Minute, left: []string{"failed Stuck MAASUnavailable"}},
-		"one is refused, and another one leaves": {failed: status.FailedDeployment, set: refuse, other: true, again: 10 * time.Second, left: []string{"failed Stuck MAASUnavailable", "other1 Wait MachineReleasing"}, events: []string{lifecycle.ReasonReleasing}},
-		"one is back, and another one leaves":    {failed: status.Ready, other: true, again: 10 * time.Second, left: []string{"other1 Wait MachineReleasing"}, events: []string{lifecycle.ReasonReleased, lifecycle.ReasonReleasing}},
+		"one is being released":                             {failed: status.FailedDeployment, again: 10 * time.Second, left: []string{"failed Wait MachineReleasing"}, events: []string{lifecycle.ReasonReleasing}},
+		"MAAS has it back":                                  {failed: status.Ready, events: []string{lifecycle.ReasonReleased}},
+		"MAAS refuses to take it":                           {failed: status.FailedDeployment, set: refuse, again: 2 * time.Minute, left: []string{"failed Stuck MAASUnavailable"}},
+		"MAAS does not show it":                             {failed: status.FailedDeployment, set: func(k *rack) { away(k, "machines.read", "machine.read") }, again: 2 * time.Minute, left: []string{"failed Stuck MAASUnavailable"}},
+		"one is rejected and another one is being released": {failed: status.FailedDeployment, set: refuse, other: true, again: 10 * time.Second, left: []string{"failed Stuck MAASUnavailable", "other1 Wait MachineReleasing"}, events: []string{lifecycle.ReasonReleasing}},
+		"one is released and another one is being released": {failed: status.Ready, other: true, again: 10 * time.Second, left: []string{"other1 Wait MachineReleasing"}, events: []string{lifecycle.ReasonReleased, lifecycle.ReasonReleasing}},
 	} {
 		t.Run("When "+name+", it should be told", func(t *testing.T) {
 			t.Parallel()
@@ -168,10 +168,10 @@ func TestOutstandingCondition(t *testing.T) {
 		want     string
 		words    string
 	}{
-		"there never was one":      {before: other},
-		"all are back":             {failures: []failure{{SystemID: "a", Released: true}}, before: before, want: "True MachineReleased"},
-		"nobody looked at it":      {failures: []failure{{SystemID: "a"}}, want: "False MachineReleasing"},
-		"two are not, for reasons": {failures: []failure{{SystemID: "a"}, {SystemID: "b"}}, found: two, want: "False B", words: "first | second"},
+		"there never was one":                         {before: other},
+		"all are released":                            {failures: []failure{{SystemID: "a", Released: true}}, before: before, want: "True MachineReleased"},
+		"nobody looked at it":                         {failures: []failure{{SystemID: "a"}}, want: "False MachineReleasing"},
+		"two are not released, for different reasons": {failures: []failure{{SystemID: "a"}, {SystemID: "b"}}, found: two, want: "False B", words: "first | second"},
 	} {
 		s := &scope{machine: sibling("self", failedOn(t, tc.failures...))}
 		s.machine.Status.Conditions, s.findings.outstanding = tc.before, tc.found

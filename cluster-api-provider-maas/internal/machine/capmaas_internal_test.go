@@ -30,12 +30,12 @@ func TestSwapOff(t *testing.T) {
 		events []string
 	}{
 		"nobody said how much":            {is: status.Allocated, kind: kubeadmBootstrap, calls: 1, off: true},
-		"it is to have some":              {is: status.Allocated, kind: kubeadmBootstrap, has: ptr.To[int64](1024), calls: 1, off: true},
-		"it has none":                     {is: status.Allocated, kind: kubeadmBootstrap, has: ptr.To[int64](0), off: true},
+		"it has swap":                     {is: status.Allocated, kind: kubeadmBootstrap, has: ptr.To[int64](1024), calls: 1, off: true},
+		"it has no swap":                  {is: status.Allocated, kind: kubeadmBootstrap, has: ptr.To[int64](0), off: true},
 		"another bootstrap provider does": {is: status.Allocated, kind: "NodePool"},
 		"it runs":                         {is: status.Deployed, kind: kubeadmBootstrap},
 		"MAAS does not show it":           {is: status.Allocated, kind: kubeadmBootstrap, set: func(k *rack) { k.observed = nil }},
-		"the user may not": {is: status.Allocated, kind: kubeadmBootstrap, events: []string{"SwapKept"}, set: func(k *rack) {
+		"the user may not turn swap off": {is: status.Allocated, kind: kubeadmBootstrap, events: []string{"SwapKept"}, set: func(k *rack) {
 			simtest.Refuse(k.t, k.site.Simulator, "machine.update", "", http.StatusForbidden, "no")
 		}},
 		"MAAS is busy": {is: status.Allocated, kind: kubeadmBootstrap, reason: ReasonUnavailable, again: 15 * time.Second, set: func(k *rack) {

@@ -24,14 +24,14 @@ const evacuation = "maas.lxd.io/host-evacuation"
 func TestFromCAPMAAS(t *testing.T) {
 	cfg := testenv.Shared(t, crds.Infrastructure, crds.ClusterAPI)
 	for name, test := range map[string]func(*testing.T, *rest.Config){
-		"When a virtual machine of CAPMAAS goes, it should be deleted in MAAS":                  vmDeleted,
-		"When a virtual machine of CAPMAAS is somebody else's by now, it should be left alone":  vmKept,
-		"When the API key may not delete a virtual machine, it should say so and keep it":       vmNeedsAdministrator,
-		"When a machine of CAPMAAS goes, it should be released, and its finalizers with it":     metalReleased,
-		"When a machine is a VM host still, nothing of it should go":                            hostKept,
-		"When only the finalizer of CAPMAAS is left, it should not hold the MaasMachine":        finalizerOnly,
-		"When kubeadm is to start the kubelet, the machine should be installed without swap":    withoutSwap,
-		"When the API key may not switch swap off, the machine should be installed and told so": swapKept,
+		"When the MaasMachine of a CAPMAAS virtual machine is deleted, the virtual machine should be deleted in MAAS":   vmDeleted,
+		"When a CAPMAAS virtual machine belongs to another user, it should not be deleted":                              vmKept,
+		"When the API key may not delete a virtual machine, it should report that and keep the MaasMachine":             vmNeedsAdministrator,
+		"When the MaasMachine of a CAPMAAS machine is deleted, it should release the machine and remove the finalizers": metalReleased,
+		"When a deleted machine is still a VM host in MAAS, it should keep the machine and the finalizers":              hostKept,
+		"When only the CAPMAAS finalizer is left, it should not block the deletion of the MaasMachine":                  finalizerOnly,
+		"When kubeadm starts the kubelet, the machine should be deployed without swap":                                  withoutSwap,
+		"When the API key may not turn swap off, the machine should be deployed and an event should report it":          swapKept,
 	} {
 		t.Run(name, func(t *testing.T) { test(t, cfg) })
 	}

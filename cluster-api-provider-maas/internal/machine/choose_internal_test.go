@@ -57,25 +57,25 @@ func TestChooseMachine(t *testing.T) {
 		lists int
 		asks  int
 	}{
-		"all will do":                     {nil, "cheap1", 0, 1},
-		"one is set aside":                {func(k *rack) { k.identity.SetAside.Add("cheap1", simtest.Start.Add(1)) }, "dear01", 1, 1},
-		"one was set aside":               {func(k *rack) { k.identity.SetAside.Add("cheap1", simtest.Start) }, "cheap1", 0, 1},
-		"one failed a while ago":          {quarantined(quarantine.Record{Last: last}), "dear01", 1, 1},
-		"one failed long ago":             {quarantined(quarantine.Record{Last: last.Add(-time.Hour)}), "cheap1", 1, 1},
-		"one is in quarantine":            {quarantined(quarantine.Record{Last: last.Add(-time.Hour), Quarantined: true}), "dear01", 1, 1},
-		"it is to have an address":        {static, "cheap1", 1, 1},
-		"MAAS has VM hosts, or may":       {func(k *rack) { away(k, "vm-hosts.read") }, "cheap1", 1, 1},
-		"it waited, and now there is one": {waits(ReasonNoCapacity), "cheap1", 1, 1},
-		"it waited for too long":          {waits(ReasonAllocationTimedOut), "cheap1", 1, 1},
-		"something else was wrong":        {waits(ReasonUnreachable), "cheap1", 0, 1},
-		"the first zone has none": {func(k *rack) {
+		"all will do":                              {nil, "cheap1", 0, 1},
+		"one machine is set aside":                 {func(k *rack) { k.identity.SetAside.Add("cheap1", simtest.Start.Add(1)) }, "dear01", 1, 1},
+		"one machine is no longer set aside":       {func(k *rack) { k.identity.SetAside.Add("cheap1", simtest.Start) }, "cheap1", 0, 1},
+		"one machine failed a minute ago":          {quarantined(quarantine.Record{Last: last}), "dear01", 1, 1},
+		"one machine failed more than an hour ago": {quarantined(quarantine.Record{Last: last.Add(-time.Hour)}), "cheap1", 1, 1},
+		"one machine is in quarantine":             {quarantined(quarantine.Record{Last: last.Add(-time.Hour), Quarantined: true}), "dear01", 1, 1},
+		"a static IP address is requested":         {static, "cheap1", 1, 1},
+		"MAAS has VM hosts, or may":                {func(k *rack) { away(k, "vm-hosts.read") }, "cheap1", 1, 1},
+		"a machine became available after a wait":  {waits(ReasonNoCapacity), "cheap1", 1, 1},
+		"the allocation timed out before":          {waits(ReasonAllocationTimedOut), "cheap1", 1, 1},
+		"something else was wrong":                 {waits(ReasonUnreachable), "cheap1", 0, 1},
+		"the first zone has no matching machine": {func(k *rack) {
 			k.machine.Spec.Tags = []string{"big"}
 		}, "dear01", 0, 2},
-		"it waited, and one zone has one": {func(k *rack) {
+		"one zone has a matching machine after a wait": {func(k *rack) {
 			waits(ReasonNoCapacity)(k)
 			k.machine.Spec.Tags = []string{"big"}
 		}, "dear01", 1, 1},
-		"a failed one of it is still there": {func(k *rack) {
+		"its failed machine is not released yet": {func(k *rack) {
 			failedOn(k.t, failure{SystemID: "cheap1", At: last.Add(-100 * time.Hour)})(k.machine)
 			k.scope.contested = true
 			away(k, "vm-hosts.read")
@@ -124,18 +124,18 @@ func TestChooseNothing(t *testing.T) {
 		reason string
 		again  time.Duration
 	}{
-		"no subnet has its address":   {func(k *rack) { k.machine.Spec.StaticIP = &infrav1.StaticIPConfig{IP: "192.0.2.7"} }, "SubnetNotFound", 15 * time.Second},
-		"MAAS does not list zones":    {func(k *rack) { away(k, "zones.read") }, ReasonUnavailable, 15 * time.Second},
-		"MAAS does not list machines": {func(k *rack) { listed(k); away(k, "machines.read") }, ReasonUnavailable, 15 * time.Second},
+		"no subnet contains its address": {func(k *rack) { k.machine.Spec.StaticIP = &infrav1.StaticIPConfig{IP: "192.0.2.7"} }, "SubnetNotFound", 15 * time.Second},
+		"MAAS does not list zones":       {func(k *rack) { away(k, "zones.read") }, ReasonUnavailable, 15 * time.Second},
+		"MAAS does not list machines":    {func(k *rack) { listed(k); away(k, "machines.read") }, ReasonUnavailable, 15 * time.Second},
 		"MAAS has no such pool": {func(k *rack) {
 			listed(k)
 			simtest.Refuse(k.t, k.site.Simulator, "machines.read", "", http.StatusBadRequest, `{"pool": ["no"]}`)
 		}, ReasonNoCapacity, 10 * time.Second},
-		"the only one is set aside":        {func(k *rack) { k.identity.SetAside.Add("ready1", simtest.Start.Add(time.Hour)) }, ReasonNoCapacity, 10 * time.Second},
-		"somebody took it a moment ago":    {func(k *rack) { listed(k); k.Reader = takesMeanwhile(k) }, ReasonNoCapacity, 10 * time.Second},
-		"there is no bootstrap data":       {func(k *rack) { k.giveData(nil) }, ReasonWaitingForBootstrapData, 15 * time.Second},
-		"MAAS does not list images":        {func(k *rack) { away(k, "boot-resources.read") }, ReasonUnavailable, 15 * time.Second},
-		"the image does not take its data": {func(k *rack) { k.machine.Spec.Image = "ubuntu/noble"; k.giveData(ignition) }, ReasonFormatNotSupported, 15 * time.Second},
+		"the only machine is set aside":                     {func(k *rack) { k.identity.SetAside.Add("ready1", simtest.Start.Add(time.Hour)) }, ReasonNoCapacity, 10 * time.Second},
+		"somebody took it a moment ago":                     {func(k *rack) { listed(k); k.Reader = takesMeanwhile(k) }, ReasonNoCapacity, 10 * time.Second},
+		"there is no bootstrap data":                        {func(k *rack) { k.giveData(nil) }, ReasonWaitingForBootstrapData, 15 * time.Second},
+		"MAAS does not list images":                         {func(k *rack) { away(k, "boot-resources.read") }, ReasonUnavailable, 15 * time.Second},
+		"the image does not support the format of the data": {func(k *rack) { k.machine.Spec.Image = "ubuntu/noble"; k.giveData(ignition) }, ReasonFormatNotSupported, 15 * time.Second},
 	} {
 		t.Run("When "+name+", it should be told", func(t *testing.T) {
 			t.Parallel()
@@ -219,13 +219,13 @@ func TestExplain(t *testing.T) {
 		away    []string
 		want    string
 	}{
-		"nothing is named":    {placement.Request{MinCPU: 65}, []string{"zones.read", "tags.read", "resourcepools.read"}, "none of 5 Ready machines has 65 cores"},
-		"names are wrong":     {named, nil, has("zone", "nozone", "default, north, south") + has("resource pool", "nopool", "blue, default") + has("tag", "notag", "fast, gpu")},
-		"zones can't be read": {named, []string{"zones.read"}, has("resource pool", "nopool", "blue, default") + has("tag", "notag", "fast, gpu")},
-		"pools can't be read": {named, []string{"resourcepools.read"}, has("zone", "nozone", "default, north, south") + has("tag", "notag", "fast, gpu")},
-		"tags can't be read":  {named, []string{"tags.read"}, has("zone", "nozone", "default, north, south") + has("resource pool", "nopool", "blue, default")},
-		"no list is made":     {placement.Request{MinCPU: 65}, []string{"machines.read"}, "no Ready machine fits"},
-		"one fits after all":  {placement.Request{}, nil, "every machine that fits was taken a moment ago"},
+		"nothing is named":           {placement.Request{MinCPU: 65}, []string{"zones.read", "tags.read", "resourcepools.read"}, "none of 5 Ready machines has 65 cores"},
+		"names are wrong":            {named, nil, has("zone", "nozone", "default, north, south") + has("resource pool", "nopool", "blue, default") + has("tag", "notag", "fast, gpu")},
+		"zones can't be read":        {named, []string{"zones.read"}, has("resource pool", "nopool", "blue, default") + has("tag", "notag", "fast, gpu")},
+		"pools can't be read":        {named, []string{"resourcepools.read"}, has("zone", "nozone", "default, north, south") + has("tag", "notag", "fast, gpu")},
+		"tags can't be read":         {named, []string{"tags.read"}, has("zone", "nozone", "default, north, south") + has("resource pool", "nopool", "blue, default")},
+		"the machines can't be read": {placement.Request{MinCPU: 65}, []string{"machines.read"}, "no Ready machine fits"},
+		"a machine fits after all":   {placement.Request{}, nil, "every machine that fits was taken a moment ago"},
 	} {
 		t.Run("When "+name+", it should be said", func(t *testing.T) {
 			t.Parallel()

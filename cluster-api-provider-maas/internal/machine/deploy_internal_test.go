@@ -53,19 +53,19 @@ func TestDeploy(t *testing.T) {
 		events []string
 		failed string
 	}{
-		"all is well":                {nil, "", 10 * time.Second, []string{lifecycle.ReasonDeploying}, ""},
-		"it is locked":               {func(k *rack) { k.observed.Locked = true }, ReasonLocked, 15 * time.Second, nil, ""},
-		"MAAS refused a moment ago":  {func(k *rack) { k.refusals.add("m1", Problem{ReasonUnavailable, "busy"}, k.site.Clock.Now()) }, ReasonUnavailable, 15 * time.Second, nil, ""},
-		"there is no Secret":         {func(k *rack) { k.Reader = fakeclient.NewClientBuilder().Build() }, ReasonWaitingForBootstrapData, 15 * time.Second, nil, ""},
-		"the Secret is empty":        {func(k *rack) { k.giveData(nil) }, ReasonWaitingForBootstrapData, 15 * time.Second, nil, ""},
-		"nobody names a Secret":      {func(k *rack) { k.owner.Spec.Bootstrap.DataSecretName = nil }, ReasonWaitingForBootstrapData, 15 * time.Second, nil, ""},
-		"no subnet has its address":  {func(k *rack) { k.machine.Spec.StaticIP = &infrav1.StaticIPConfig{IP: "192.0.2.7"} }, "SubnetNotFound", 15 * time.Second, nil, ""},
-		"MAAS is busy":               {answer(http.StatusServiceUnavailable, "busy"), ReasonUnavailable, 15 * time.Second, nil, ""},
-		"MAAS lacks the image":       {answer(http.StatusBadRequest, `{"distro_series": ["none"]}`), ReasonImageNotFound, 15 * time.Second, nil, ""},
-		"its network does not do":    {answer(http.StatusBadRequest, `{"network": ["none"]}`), "", 10 * time.Second, []string{ReasonNotDeployable, lifecycle.ReasonReleasing}, ReasonNotDeployable},
-		"its disks do not do":        {answer(http.StatusBadRequest, `{"storage": ["none"]}`), "", 10 * time.Second, []string{ReasonNotDeployable, lifecycle.ReasonReleasing}, ReasonNotDeployable},
-		"MAAS takes no such kernel":  {answer(http.StatusBadRequest, `{"hwe_kernel": ["none"]}`), ReasonInvalid, 15 * time.Second, nil, ""},
-		"MAAS does not let the user": {answer(http.StatusForbidden, "no"), ReasonForbidden, 15 * time.Second, nil, ""},
+		"all is well":                    {nil, "", 10 * time.Second, []string{lifecycle.ReasonDeploying}, ""},
+		"the machine is locked":          {func(k *rack) { k.observed.Locked = true }, ReasonLocked, 15 * time.Second, nil, ""},
+		"MAAS refused a moment ago":      {func(k *rack) { k.refusals.add("m1", Problem{ReasonUnavailable, "busy"}, k.site.Clock.Now()) }, ReasonUnavailable, 15 * time.Second, nil, ""},
+		"there is no Secret":             {func(k *rack) { k.Reader = fakeclient.NewClientBuilder().Build() }, ReasonWaitingForBootstrapData, 15 * time.Second, nil, ""},
+		"the Secret is empty":            {func(k *rack) { k.giveData(nil) }, ReasonWaitingForBootstrapData, 15 * time.Second, nil, ""},
+		"nobody names a Secret":          {func(k *rack) { k.owner.Spec.Bootstrap.DataSecretName = nil }, ReasonWaitingForBootstrapData, 15 * time.Second, nil, ""},
+		"no subnet contains its address": {func(k *rack) { k.machine.Spec.StaticIP = &infrav1.StaticIPConfig{IP: "192.0.2.7"} }, "SubnetNotFound", 15 * time.Second, nil, ""},
+		"MAAS is busy":                   {answer(http.StatusServiceUnavailable, "busy"), ReasonUnavailable, 15 * time.Second, nil, ""},
+		"MAAS lacks the image":           {answer(http.StatusBadRequest, `{"distro_series": ["none"]}`), ReasonImageNotFound, 15 * time.Second, nil, ""},
+		"its network does not do":        {answer(http.StatusBadRequest, `{"network": ["none"]}`), "", 10 * time.Second, []string{ReasonNotDeployable, lifecycle.ReasonReleasing}, ReasonNotDeployable},
+		"its disks do not do":            {answer(http.StatusBadRequest, `{"storage": ["none"]}`), "", 10 * time.Second, []string{ReasonNotDeployable, lifecycle.ReasonReleasing}, ReasonNotDeployable},
+		"MAAS takes no such kernel":      {answer(http.StatusBadRequest, `{"hwe_kernel": ["none"]}`), ReasonInvalid, 15 * time.Second, nil, ""},
+		"MAAS does not let the user":     {answer(http.StatusForbidden, "no"), ReasonForbidden, 15 * time.Second, nil, ""},
 	} {
 		t.Run("When "+name+", it should be told", func(t *testing.T) {
 			t.Parallel()
@@ -152,10 +152,10 @@ func TestGivenUpWhenRefused(t *testing.T) {
 		change func(*infrav1.MaasMachine)
 		within time.Duration
 	}{
-		"it does not take a parameter":        {invalid, func(*infrav1.MaasMachine) {}, 2 * time.Minute},
+		"it rejects a parameter":              {invalid, func(*infrav1.MaasMachine) {}, 2 * time.Minute},
 		"it lacks the image":                  {noSuchImage, func(*infrav1.MaasMachine) {}, 10 * time.Minute},
 		"it is busy":                          {busy, func(*infrav1.MaasMachine) {}, 10 * time.Minute},
-		"it is busy, and a machine is urgent": {busy, soon, 3 * time.Minute},
+		"it is busy and the timeout is short": {busy, soon, 3 * time.Minute},
 	} {
 		k := holder(t, status.Allocated, tc.change)
 		k.seen = sighting{lifecycle.StateName(k.observed), simtest.Start}

@@ -31,18 +31,18 @@ import (
 func TestEvidence(t *testing.T) {
 	cfg := testenv.Shared(t, crds.Infrastructure, crds.ClusterAPI)
 	for name, test := range map[string]func(*testing.T, *rest.Config){
-		"When the key is of another user, it should conclude and release nothing until it is restored": anotherKey,
-		"When the key is of another administrator, it should conclude nothing either":                  anotherAdministrator,
-		"When the key changes while an allocation is in doubt, it should wait for the first user":      anotherKeyInDoubt,
-		"When the user was never written down, it should write him down, and else ask":                 unrecorded,
-		"When something answers in MAAS's place, it should conclude nothing":                           hearsay,
-		"When an allocation is answered with what can't be read, it should find the machine":           garbled,
-		"When a machine carries an old mark, it should be its own and be given back":                   oldMark,
-		"When the process dies over a machine with an old mark, the next should finish":                diesOverOldMarks,
-		"When a machine was marked broken and fixed, it should be lost and given back":                 brokenAndFixed,
-		"When it was taken while its mark stayed, it should not release what is another's":             markStayed,
-		"When an address is refused without naming it, it should take the next of the range":           refusedUnnamed,
-		"When a machine has more addresses than the list takes, it should be Ready":                    manyAddresses,
+		"When the key belongs to another user, it should neither report a loss nor release until the key is restored": anotherKey,
+		"When the key belongs to another administrator, it should not report a loss either":                           anotherAdministrator,
+		"When the key changes while an allocation has an unknown outcome, it should wait for the first user":          anotherKeyInDoubt,
+		"When the MAAS user is not recorded, it should record the owner, or report that the owner is unknown":         unrecorded,
+		"When another server answers in place of MAAS, it should not report a loss":                                   hearsay,
+		"When the answer to an allocation is unreadable, it should find the allocated machine":                        garbled,
+		"When a machine has old ownership annotations, it should recognize and release it":                            oldMark,
+		"When the process dies while it updates old ownership annotations, the next process should finish":            diesOverOldMarks,
+		"When a machine was marked broken and fixed, it should report the loss and release it":                        brokenAndFixed,
+		"When another client allocated the machine and its annotations stayed, it should not release it":              markStayed,
+		"When MAAS rejects an address without naming it, it should use the next address of the range":                 refusedUnnamed,
+		"When a machine has more addresses than the status can hold, the MaasMachine should be Ready":                 manyAddresses,
 	} {
 		t.Run(name, func(t *testing.T) { test(t, cfg) })
 	}

@@ -48,12 +48,12 @@ func TestOverdue(t *testing.T) {
 		change func(*scope)
 		want   bool
 	}{
-		"it is stuck for too long":       {lifecycle.Stuck, 10*time.Minute + 1, nil, true},
-		"it is blocked for too long":     {lifecycle.Blocked, 10*time.Minute + 1, nil, true},
-		"it has a moment left":           {lifecycle.Stuck, 10 * time.Minute, nil, false},
-		"MAAS is at it":                  {lifecycle.Wait, time.Hour, nil, false},
-		"there is no cluster":            {lifecycle.Stuck, time.Hour, func(s *scope) { s.infra = nil }, false},
-		"the cluster would not be there": {lifecycle.Stuck, time.Hour, func(s *scope) { s.infra.Finalizers = nil }, false},
+		"it is stuck longer than the timeout":   {lifecycle.Stuck, 10*time.Minute + 1, nil, true},
+		"it is blocked longer than the timeout": {lifecycle.Blocked, 10*time.Minute + 1, nil, true},
+		"the timeout is not exceeded":           {lifecycle.Stuck, 10 * time.Minute, nil, false},
+		"MAAS is at it":                         {lifecycle.Wait, time.Hour, nil, false},
+		"there is no cluster":                   {lifecycle.Stuck, time.Hour, func(s *scope) { s.infra = nil }, false},
+		"the cluster has no finalizer":          {lifecycle.Stuck, time.Hour, func(s *scope) { s.infra.Finalizers = nil }, false},
 	} {
 		r, clock, _ := quiet()
 		clock.SetTime(noon.Add(tc.after))
@@ -80,9 +80,9 @@ func TestHandOverRecord(t *testing.T) {
 		change func(*rack)
 		want   handover.Record
 	}{
-		"it is metal":                   {func(*rack) {}, plain},
+		"it is a bare-metal machine":    {func(*rack) {}, plain},
 		"its disks are to be erased":    {func(k *rack) { k.machine.Spec.Erase = erase }, with(func(r *handover.Record) { r.Erase = erase })},
-		"it is virtual":                 {func(k *rack) { k.machine.Spec.ProvisioningMode = infrav1.ProvisioningModeLXD }, with(func(r *handover.Record) { r.LXD = true })},
+		"it is a virtual machine":       {func(k *rack) { k.machine.Spec.ProvisioningMode = infrav1.ProvisioningModeLXD }, with(func(r *handover.Record) { r.LXD = true })},
 		"another provider allocated it": {func(k *rack) { delete(k.machine.Annotations, UIDAnnotation) }, with(func(r *handover.Record) { r.Keyless = true })},
 		"its address is there":          {func(k *rack) { annotate(k.machine, AddressAnnotation, there) }, with(func(r *handover.Record) { r.Address = there })},
 		"its address is elsewhere":      {func(k *rack) { annotate(k.machine, AddressAnnotation, elsewhere) }, plain},
@@ -146,15 +146,15 @@ func TestGiveBackHandedOver(t *testing.T) {
 		there  bool
 		busy   bool
 	}{
-		"it carries the key":                   {record, owned(uid), lifecycle.Wait, []string{"Normal MachineReleasing"}, true, true},
-		"it carries another key":               {record, owned("other"), lifecycle.Gone, nil, true, false},
-		"it never had a key":                   {with(func(r *handover.Record) { r.Keyless = true }), owned("other"), lifecycle.Wait, []string{"Normal MachineReleasing"}, true, true},
-		"another user has it":                  {record, func(m *inventory.Machine) { m.Owner = "bob" }, lifecycle.Gone, nil, true, false},
-		"another one has it, of nobody knows":  {with(func(r *handover.Record) { r.User = "" }), func(m *inventory.Machine) { m.Owner = "bob" }, lifecycle.Stuck, nil, true, false},
-		"it was a virtual machine of its own":  {with(func(r *handover.Record) { r.LXD = true }), func(m *inventory.Machine) { owned(uid)(m); m.PowerType, m.Hostname = "lxd", "vm-"+uid }, lifecycle.Gone, nil, false, false},
-		"it was made by another provider":      {with(func(r *handover.Record) { r.LXD, r.Keyless = true, true }), func(m *inventory.Machine) { m.PowerType, m.Hostname = "lxd", "any" }, lifecycle.Gone, nil, false, false},
-		"it is a virtual machine that was had": {record, func(m *inventory.Machine) { owned(uid)(m); m.PowerType, m.Hostname = "lxd", "any" }, lifecycle.Wait, []string{"Normal MachineReleasing"}, true, true},
-		"MAAS has it back":                     {record, func(m *inventory.Machine) { m.Status, m.Owner = status.Ready, "" }, lifecycle.Gone, nil, true, false},
+		"it has the allocation key":                            {record, owned(uid), lifecycle.Wait, []string{"Normal MachineReleasing"}, true, true},
+		"it has another allocation key":                        {record, owned("other"), lifecycle.Gone, nil, true, false},
+		"the MaasMachine had no allocation key":                {with(func(r *handover.Record) { r.Keyless = true }), owned("other"), lifecycle.Wait, []string{"Normal MachineReleasing"}, true, true},
+		"another user has it":                                  {record, func(m *inventory.Machine) { m.Owner = "bob" }, lifecycle.Gone, nil, true, false},
+		"another one has it, of nobody knows":                  {with(func(r *handover.Record) { r.User = "" }), func(m *inventory.Machine) { m.Owner = "bob" }, lifecycle.Stuck, nil, true, false},
+		"it was composed for the MaasMachine":                  {with(func(r *handover.Record) { r.LXD = true }), func(m *inventory.Machine) { owned(uid)(m); m.PowerType, m.Hostname = "lxd", "vm-"+uid }, lifecycle.Gone, nil, false, false},
+		"it was composed by another provider":                  {with(func(r *handover.Record) { r.LXD, r.Keyless = true, true }), func(m *inventory.Machine) { m.PowerType, m.Hostname = "lxd", "any" }, lifecycle.Gone, nil, false, false},
+		"it is an existing virtual machine that was allocated": {record, func(m *inventory.Machine) { owned(uid)(m); m.PowerType, m.Hostname = "lxd", "any" }, lifecycle.Wait, []string{"Normal MachineReleasing"}, true, true},
+		"MAAS has it back":                                     {record, func(m *inventory.Machine) { m.Status, m.Owner = status.Ready, "" }, lifecycle.Gone, nil, true, false},
 	} {
 		t.Run("When "+name+", it should be decided", func(t *testing.T) {
 			t.Parallel()

@@ -30,21 +30,21 @@ import (
 func TestHandOver(t *testing.T) {
 	cfg := testenv.Shared(t, crds.Infrastructure, crds.ClusterAPI)
 	for name, test := range map[string]func(*testing.T, *rest.Config){
-		"When a BMC dies after the deployment, the MaasMachine should go and its machine be given back later": deadAfterDeploy,
-		"When a BMC is dead and MAAS does not notice, it should not wait for MAAS":                            deadUnnoticed,
-		"When an earlier machine is not back, the MaasMachine should go at once":                              earlierNotBack,
-		"When MAAS refuses the release, it should wait as long as a release may take, and hand over":          refusedRelease,
-		"When MAAS is at it, it should not hand over":                                                         stillErasing,
-		"When there is no MaasCluster, it should keep the MaasMachine":                                        nobodyTakesOver,
-		"When the cluster is deleted, it should not go before its machines, and say what for":                 clusterWaits,
-		"When a machine that was handed over is another's by now, it should be left alone":                    anothersByNow,
-		"When it had a static address, that should be taken off before the machine is taken again":            addressHandedOver,
-		"When the key is of another user, what was handed over should wait for the first":                     handedOverKey,
-		"When its hardware tests failed, it should say what ends that, and give it back then":                 testsFailed,
-		"When its disks are to be erased, they should be erased later":                                        erasedLater,
-		"When a person breaks a record, it should stand until a person ends it":                               brokenRecord,
-		"When the process dies between any two writes of a hand-over, the next should finish":                 diesOverHandOver,
-		"When the MaasCluster was let go of meanwhile, nothing should be handed over to it, nor be forgotten": clusterGivenUp,
+		"When a BMC dies after the deployment, the MaasMachine should be deleted and the machine released later": deadAfterDeploy,
+		"When a BMC is dead and MAAS does not notice, the deletion should not wait indefinitely":                 deadUnnoticed,
+		"When an earlier machine is not released, the MaasMachine should be deleted without a wait":              earlierNotBack,
+		"When MAAS rejects the release, it should wait for the release timeout and then delegate the release":    refusedRelease,
+		"When MAAS is still erasing disks, it should not delegate the release":                                   stillErasing,
+		"When there is no MaasCluster, it should keep the MaasMachine":                                           nobodyTakesOver,
+		"When the MaasCluster is deleted, it should wait for the pending releases and report them":               clusterWaits,
+		"When a machine with a pending release belongs to another user, it should not be released":               anothersByNow,
+		"When the machine has a static address, the address should be unassigned before the next allocation":     addressHandedOver,
+		"When the key belongs to another user, the pending release should wait for the first user":               handedOverKey,
+		"When the hardware tests failed, it should report the remedy and release the machine afterwards":         testsFailed,
+		"When the disks must be erased, the delegated release should erase them":                                 erasedLater,
+		"When a user corrupts a release record, it should stay until a user deletes it":                          brokenRecord,
+		"When the process dies between any two writes of a delegation, the next process should finish it":        diesOverHandOver,
+		"When the MaasCluster has lost its finalizer, no release should be delegated to it or forgotten":         clusterGivenUp,
 	} {
 		t.Run(name, func(t *testing.T) { test(t, cfg) })
 	}

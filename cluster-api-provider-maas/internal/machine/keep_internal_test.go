@@ -62,16 +62,16 @@ func TestKeepForSuccessor(t *testing.T) {
 		reason string
 		events []string
 	}{
-		"all is well":                            {nil, func(*rack) {}, &record, true, "", []string{ReasonKept}},
-		"it was written down before a crash":     {&older, func(*rack) {}, &older, true, "", []string{ReasonKept}},
-		"nobody wants it":                        {&record, func(k *rack) { delete(k.machine.Annotations, KeptAnnotation) }, nil, false, "", nil},
-		"MAAS does not have it":                  {&record, func(k *rack) { k.observed = nil }, nil, false, "", nil},
-		"it is not Ready":                        {&record, func(k *rack) { k.observed.Status = maas.StatusBroken }, nil, false, "", nil},
-		"its cluster would not wait for it":      {&record, func(k *rack) { k.infra.Finalizers = nil }, nil, false, "", nil},
-		"its cluster is deleted":                 {&record, func(k *rack) { k.infra.DeletionTimestamp = ptr.To(metav1.NewTime(noon)) }, nil, false, "", nil},
-		"somebody else was faster":               {nil, taken, nil, false, "", []string{ReasonNotKept}},
-		"MAAS is busy":                           {nil, func(k *rack) { away(k, "machines.allocate") }, &record, false, ReasonUnavailable, nil},
-		"it is that of another, and none is his": {&reservation.Record{UID: "other"}, func(k *rack) { k.observed = nil }, &reservation.Record{UID: "other"}, false, "", nil},
+		"all is well":                       {nil, func(*rack) {}, &record, true, "", []string{ReasonKept}},
+		"it was recorded before a crash":    {&older, func(*rack) {}, &older, true, "", []string{ReasonKept}},
+		"nobody wants it":                   {&record, func(k *rack) { delete(k.machine.Annotations, KeptAnnotation) }, nil, false, "", nil},
+		"MAAS does not have it":             {&record, func(k *rack) { k.observed = nil }, nil, false, "", nil},
+		"it is not Ready":                   {&record, func(k *rack) { k.observed.Status = maas.StatusBroken }, nil, false, "", nil},
+		"its cluster would not wait for it": {&record, func(k *rack) { k.infra.Finalizers = nil }, nil, false, "", nil},
+		"its cluster is deleted":            {&record, func(k *rack) { k.infra.DeletionTimestamp = ptr.To(metav1.NewTime(noon)) }, nil, false, "", nil},
+		"somebody else was faster":          {nil, taken, nil, false, "", []string{ReasonNotKept}},
+		"MAAS is busy":                      {nil, func(k *rack) { away(k, "machines.allocate") }, &record, false, ReasonUnavailable, nil},
+		"the record belongs to another MaasMachine and MAAS does not have the machine": {&reservation.Record{UID: "other"}, func(k *rack) { k.observed = nil }, &reservation.Record{UID: "other"}, false, "", nil},
 	} {
 		t.Run("When "+name+", it should be decided", func(t *testing.T) {
 			t.Parallel()
@@ -147,12 +147,12 @@ func TestKeepsAlready(t *testing.T) {
 		set  func(*rack)
 		want bool
 	}{
-		"it is allocated anew":      {func(*rack) {}, true},
-		"it is reserved for others": {func(k *rack) { k.reserves("m1", reservation.Record{UID: "other"}) }, false},
-		"nothing is written down":   {func(k *rack) { k.infra.Annotations = nil }, false},
-		"it runs":                   {func(k *rack) { k.observed.Status = maas.StatusDeployed }, false},
-		"MAAS does not show it":     {func(k *rack) { k.observed = nil }, false},
-		"it has another key":        {func(k *rack) { k.site.Change("m1", func(m *inventory.Machine) { m.AgentName = "x" }) }, false},
+		"it is allocated again":                 {func(*rack) {}, true},
+		"it is reserved by another MaasMachine": {func(k *rack) { k.reserves("m1", reservation.Record{UID: "other"}) }, false},
+		"nothing is written down":               {func(k *rack) { k.infra.Annotations = nil }, false},
+		"it runs":                               {func(k *rack) { k.observed.Status = maas.StatusDeployed }, false},
+		"MAAS does not show it":                 {func(k *rack) { k.observed = nil }, false},
+		"it has another allocation key":         {func(k *rack) { k.site.Change("m1", func(m *inventory.Machine) { m.AgentName = "x" }) }, false},
 	} {
 		k := holder(t, status.Allocated)
 		k.reserves("m1", reservation.Record{UID: "self"})
@@ -177,10 +177,10 @@ func TestOutdatedAt(t *testing.T) {
 		after, made time.Time
 		want        bool
 	}{
-		"the time has passed": {noon.Add(-time.Second), noon.Add(-time.Hour), true},
-		"it is that time":     {noon, noon.Add(-time.Hour), false},
-		"it was made then":    {noon.Add(-time.Second), noon.Add(-time.Second), false},
-		"nobody said a time":  {time.Time{}, noon.Add(-time.Hour), false},
+		"the time has passed":         {noon.Add(-time.Second), noon.Add(-time.Hour), true},
+		"the time is now":             {noon, noon.Add(-time.Hour), false},
+		"it was created at that time": {noon.Add(-time.Second), noon.Add(-time.Second), false},
+		"nobody said a time":          {time.Time{}, noon.Add(-time.Hour), false},
 	} {
 		md, set := &clusterv1.MachineDeployment{}, &clusterv1.MachineSet{}
 		set.CreationTimestamp = metav1.NewTime(tc.made)

@@ -30,17 +30,17 @@ import (
 func TestKeep(t *testing.T) {
 	cfg := testenv.Shared(t, crds.Infrastructure, crds.ClusterAPI)
 	for name, test := range map[string]func(*testing.T, *rest.Config){
-		"When a full rack rolls beside a pool that wants machines all the time, each machine should stay in its pool": fullRackRolls,
-		"When the process dies between any two passes, it should be the same":                                         fullRackRollsWithCrashes,
-		"When MAAS takes long to have a machine back, it should be looked at once a second":                           looksOften,
-		"When somebody outside is faster, it should say so and keep nothing":                                          somebodyWasFaster,
-		"When the answer of the second allocation is lost, the machine should be kept all the same":                   keptWithoutAnswer,
-		"When the MachineDeployment makes something else in any way, the machine should be kept":                      somethingElse,
-		"When nothing replaces a MaasMachine after it is gone, its machine should be given back":                      notSucceeded,
-		"When no successor comes, the machine should be given back in the end":                                        nobodyComes,
-		"When the cluster is deleted, nothing should be kept":                                                         keptOfDeleted,
-		"When the successor asks for more, it should get another machine":                                             asksForMore,
-		"When two may take a machine over, one should get it":                                                         twoHeirs,
+		"When a full rack rolls out next to a pool that needs machines, each machine should stay in its pool": fullRackRolls,
+		"When the process dies between any two reconciles, each machine should stay in its pool":              fullRackRollsWithCrashes,
+		"When MAAS takes long to release a machine, it should be checked once a second":                       looksOften,
+		"When another user allocates the machine first, it should report that and keep no reservation":        somebodyWasFaster,
+		"When the answer to the second allocation is lost, the machine should still be reserved":              keptWithoutAnswer,
+		"When the MachineDeployment changes in any way that rolls it out, the machine should be reserved":     somethingElse,
+		"When nothing replaces a deleted MaasMachine, its machine should be released":                         notSucceeded,
+		"When no successor is created, the machine should eventually be released":                             nobodyComes,
+		"When the cluster is deleted, no machine should be reserved":                                          keptOfDeleted,
+		"When the successor requests more resources, it should get another machine":                           asksForMore,
+		"When two MaasMachines may claim a machine, only one should get it":                                   twoHeirs,
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -237,7 +237,7 @@ func somethingElse(t *testing.T, cfg *rest.Config) {
 			md.Spec.Template.Spec.Bootstrap.DataSecretName = ptr.To("second")
 		},
 		"another bootstrap": bootstrapped,
-		"the same once more": func(md *clusterv1.MachineDeployment) {
+		"an unchanged template with a rollout time": func(md *clusterv1.MachineDeployment) {
 			// The time must be after the creation of the MachineSet, which has whole seconds, and long before the clock of the
 			// machines.
 			md.Spec.Rollout.After = metav1.NewTime(time.Now().Add(2 * time.Second))
@@ -266,12 +266,12 @@ func notSucceeded(t *testing.T, cfg *rest.Config) {
 			unchanged(md)
 			md.Spec.Rollout.After = metav1.NewTime(time.Now().Add(24 * time.Hour))
 		},
-		"no machine is wanted": func(md *clusterv1.MachineDeployment) { md.Spec.Replicas = ptr.To[int32](0) },
+		"no replicas are desired": func(md *clusterv1.MachineDeployment) { md.Spec.Replicas = ptr.To[int32](0) },
 	} {
 		t.Run(name, func(t *testing.T) { givenBack(t, fullRack(t, cfg, mutate)) })
 	}
-	t.Run("each has a Secret of its own", func(t *testing.T) { givenBack(t, fullRack(t, cfg, unchanged, bootstrapped)) })
-	t.Run("it is ill", func(t *testing.T) {
+	t.Run("each Machine has its own bootstrap Secret", func(t *testing.T) { givenBack(t, fullRack(t, cfg, unchanged, bootstrapped)) })
+	t.Run("the Machine is unhealthy", func(t *testing.T) {
 		w := fullRack(t, cfg, nil)
 		owner := &clusterv1.Machine{}
 		w.get("old-1", owner)

@@ -51,11 +51,11 @@ func TestDeletionPhases(t *testing.T) {
 		machine *infrav1.MaasMachine
 		asked   bool
 	}{
-		"MAAS was never asked":             {sibling("a"), false},
-		"a machine is held":                {sibling("a", running("x")), true},
-		"an answer was not received":       {sibling("a", annotated(AttemptAnnotation, "2026-11-22T12:00:00Z")), true},
-		"a failed machine is not back":     {sibling("a", fails), true},
-		"a virtual machine may be on host": {virtual(placed("")), true},
+		"MAAS was never asked":                  {sibling("a"), false},
+		"it has a machine":                      {sibling("a", running("x")), true},
+		"an answer was not received":            {sibling("a", annotated(AttemptAnnotation, "2026-11-22T12:00:00Z")), true},
+		"a failed machine is not released":      {sibling("a", fails), true},
+		"a virtual machine may exist on a host": {virtual(placed("")), true},
 	} {
 		got := flags(t, r.deletion(&scope{machine: tc.machine}))
 		if !tc.asked {
@@ -114,12 +114,12 @@ func TestOverdueRelease(t *testing.T) {
 		finalizer bool
 		handed    bool
 	}{
-		"it refuses":                         {http.StatusServiceUnavailable, true, true},
-		"it forbids":                         {http.StatusForbidden, true, true},
-		"nobody goes on with it":             {http.StatusServiceUnavailable, false, false},
-		"it forbids, and nobody goes on":     {http.StatusForbidden, false, false},
-		"it fails":                           {http.StatusInternalServerError, true, true},
-		"it takes offence at the credential": {http.StatusUnauthorized, true, false},
+		"it refuses":             {http.StatusServiceUnavailable, true, true},
+		"it forbids":             {http.StatusForbidden, true, true},
+		"nobody goes on with it": {http.StatusServiceUnavailable, false, false},
+		"it forbids the release, and no cluster can continue": {http.StatusForbidden, false, false},
+		"it fails":                   {http.StatusInternalServerError, true, true},
+		"it rejects the credentials": {http.StatusUnauthorized, true, false},
 	} {
 		t.Run("When "+name+", it should be decided who goes on", func(t *testing.T) {
 			t.Parallel()
@@ -158,9 +158,9 @@ func TestGiveBackNothing(t *testing.T) {
 		id      string
 		prepare func(*rack) error
 	}{
-		"it has none":                {"", nil},
-		"the cluster looks after it": {"aaaaa1", func(k *rack) error { return handover.Records.Set(k.infra, "aaaaa1", handover.Record{UID: "self"}) }},
-		"it is kept for the next one": {"aaaaa1", func(k *rack) error {
+		"it has no machine":                       {"", nil},
+		"the release is delegated to the cluster": {"aaaaa1", func(k *rack) error { return handover.Records.Set(k.infra, "aaaaa1", handover.Record{UID: "self"}) }},
+		"it is reserved for the successor": {"aaaaa1", func(k *rack) error {
 			return reservation.Records.Set(k.infra, "aaaaa1", reservation.Record{UID: "self"})
 		}},
 	} {
@@ -195,13 +195,13 @@ func TestHowOftenItIsLookedAt(t *testing.T) {
 		action  lifecycle.Action
 		want    time.Duration
 	}{
-		"MAAS takes it back":            {sibling("a"), lifecycle.Wait, 10 * time.Second},
-		"it is asked for":               {sibling("a"), lifecycle.Release, 10 * time.Second},
-		"it is to be taken again":       {sibling("a", kept), lifecycle.Wait, time.Second},
-		"that failed":                   {sibling("a", kept), lifecycle.Stuck, 2 * time.Minute},
-		"MAAS could not take it back":   {sibling("a"), lifecycle.Stuck, 2 * time.Minute},
-		"a person must end something":   {sibling("a"), lifecycle.Blocked, 2 * time.Minute},
-		"it is kept, and was not asked": {sibling("a", kept), lifecycle.Release, 10 * time.Second},
+		"MAAS takes it back":                                 {sibling("a"), lifecycle.Wait, 10 * time.Second},
+		"the release is to be requested":                     {sibling("a"), lifecycle.Release, 10 * time.Second},
+		"it is to be allocated again":                        {sibling("a", kept), lifecycle.Wait, time.Second},
+		"that failed":                                        {sibling("a", kept), lifecycle.Stuck, 2 * time.Minute},
+		"MAAS could not take it back":                        {sibling("a"), lifecycle.Stuck, 2 * time.Minute},
+		"the release needs an administrator":                 {sibling("a"), lifecycle.Blocked, 2 * time.Minute},
+		"it is reserved, and the release is to be requested": {sibling("a", kept), lifecycle.Release, 10 * time.Second},
 	} {
 		r, _, _ := quiet()
 		if got := r.leaveEvery(&scope{machine: tc.machine}, lifecycle.Outcome{Action: tc.action}); got < tc.want || got > tc.want+tc.want/5 {
@@ -222,18 +222,18 @@ func TestLeave(t *testing.T) {
 		calls   int
 		events  []string
 	}{
-		"it runs":                        {status.Deployed, "self", nil, lifecycle.Wait, 1, []string{"Normal MachineReleasing"}},
-		"somebody else has it":           {status.Deployed, "other", nil, lifecycle.Gone, 0, nil},
-		"MAAS takes it back":             {status.Releasing, "self", nil, lifecycle.Wait, 0, nil},
-		"MAAS has it back":               {status.Ready, "", nil, lifecycle.Gone, 0, nil},
-		"a person must end something":    {status.RescueMode, "self", nil, lifecycle.Blocked, 0, nil},
-		"a release failed":               {status.FailedReleasing, "self", nil, lifecycle.Stuck, 1, nil},
-		"an erasure failed":              {status.FailedDiskErasing, "self", nil, lifecycle.Stuck, 1, nil},
-		"that was repeated a moment ago": {status.FailedReleasing, "self", func(k *rack) { k.released.due("aaaaa1", noon.Add(-releaseAgainEvery+1)) }, lifecycle.Stuck, 0, nil},
-		"that was repeated a while ago":  {status.FailedReleasing, "self", func(k *rack) { k.released.due("aaaaa1", noon.Add(-releaseAgainEvery)) }, lifecycle.Stuck, 1, nil},
-		"MAAS refused it a moment ago":   {status.Deployed, "self", func(k *rack) { k.refusals.add("aaaaa1", Problem{"Refused", "words"}, noon) }, lifecycle.Stuck, 0, nil},
-		"MAAS refused it a while ago":    {status.Deployed, "self", func(k *rack) { k.refusals.add("aaaaa1", Problem{"Refused", "words"}, noon.Add(-time.Hour)) }, lifecycle.Wait, 1, []string{"Normal MachineReleasing"}},
-		"MAAS does not have it any more": {status.FailedReleasing, "self", func(k *rack) { k.site.ResetRequests(); k.observed.SystemID = "nobody" }, lifecycle.Gone, 1, nil},
+		"it runs":                            {status.Deployed, "self", nil, lifecycle.Wait, 1, []string{"Normal MachineReleasing"}},
+		"somebody else has it":               {status.Deployed, "other", nil, lifecycle.Gone, 0, nil},
+		"MAAS takes it back":                 {status.Releasing, "self", nil, lifecycle.Wait, 0, nil},
+		"MAAS has it back":                   {status.Ready, "", nil, lifecycle.Gone, 0, nil},
+		"the release needs an administrator": {status.RescueMode, "self", nil, lifecycle.Blocked, 0, nil},
+		"the release failed":                 {status.FailedReleasing, "self", nil, lifecycle.Stuck, 1, nil},
+		"the erasure failed":                 {status.FailedDiskErasing, "self", nil, lifecycle.Stuck, 1, nil},
+		"that was repeated a moment ago":     {status.FailedReleasing, "self", func(k *rack) { k.released.due("aaaaa1", noon.Add(-releaseAgainEvery+1)) }, lifecycle.Stuck, 0, nil},
+		"that was repeated a while ago":      {status.FailedReleasing, "self", func(k *rack) { k.released.due("aaaaa1", noon.Add(-releaseAgainEvery)) }, lifecycle.Stuck, 1, nil},
+		"MAAS refused it a moment ago":       {status.Deployed, "self", func(k *rack) { k.refusals.add("aaaaa1", Problem{"Refused", "words"}, noon) }, lifecycle.Stuck, 0, nil},
+		"MAAS refused it a while ago":        {status.Deployed, "self", func(k *rack) { k.refusals.add("aaaaa1", Problem{"Refused", "words"}, noon.Add(-time.Hour)) }, lifecycle.Wait, 1, []string{"Normal MachineReleasing"}},
+		"MAAS does not have it any more":     {status.FailedReleasing, "self", func(k *rack) { k.site.ResetRequests(); k.observed.SystemID = "nobody" }, lifecycle.Gone, 1, nil},
 	} {
 		t.Run("When "+name+", it should be decided", func(t *testing.T) {
 			t.Parallel()
@@ -317,14 +317,14 @@ func TestNothingIsLeft(t *testing.T) {
 		min, max time.Duration
 		events   []string
 	}{
-		"nothing is":                         {sibling("self"), status.Ready, nil, "", 0, 0, nil},
-		"nothing is, and one was released":   {sibling("self"), status.Ready, released, "", 0, 0, []string{"Normal MachineReleased"}},
-		"one carries our key":                {sibling("self"), status.Allocated, released, "MachineReleasing", 10 * time.Second, 12 * time.Second, []string{"Normal MachineReleasing"}},
-		"an answer was lost a moment ago":    {ago(0), status.Ready, released, "AllocationUncertain", 5 * time.Second, 6 * time.Second, nil},
-		"an answer was lost nearly long ago": {ago(59 * time.Second), status.Ready, released, "AllocationUncertain", time.Second, time.Second, nil},
-		"an answer was lost long ago":        {ago(time.Minute), status.Ready, nil, "", 0, 0, nil},
-		"a failed one is taken back":         {sibling("self"), status.Ready, back(lifecycle.Wait), "First", 10 * time.Second, 12 * time.Second, nil},
-		"a failed one is not taken back":     {sibling("self"), status.Ready, back(lifecycle.Stuck), "First", 2 * time.Minute, 144 * time.Second, nil},
+		"nothing is":                                     {sibling("self"), status.Ready, nil, "", 0, 0, nil},
+		"nothing is, and one was released":               {sibling("self"), status.Ready, released, "", 0, 0, []string{"Normal MachineReleased"}},
+		"a machine has our allocation key":               {sibling("self"), status.Allocated, released, "MachineReleasing", 10 * time.Second, 12 * time.Second, []string{"Normal MachineReleasing"}},
+		"an answer was lost a moment ago":                {ago(0), status.Ready, released, "AllocationUncertain", 5 * time.Second, 6 * time.Second, nil},
+		"an answer was lost just less than a minute ago": {ago(59 * time.Second), status.Ready, released, "AllocationUncertain", time.Second, time.Second, nil},
+		"an answer was lost a minute ago":                {ago(time.Minute), status.Ready, nil, "", 0, 0, nil},
+		"a failed machine is being released":             {sibling("self"), status.Ready, back(lifecycle.Wait), "First", 10 * time.Second, 12 * time.Second, nil},
+		"a failed machine can't be released":             {sibling("self"), status.Ready, back(lifecycle.Stuck), "First", 2 * time.Minute, 144 * time.Second, nil},
 	} {
 		t.Run("When "+name+", it should be decided", func(t *testing.T) {
 			t.Parallel()

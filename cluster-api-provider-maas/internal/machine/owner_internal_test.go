@@ -83,20 +83,20 @@ func TestOurs(t *testing.T) {
 		want    bool
 		asks    int
 	}{
-		"MAAS lists it by the key":                       {keyed, maas.Machine{SystemID: "ours01", Owner: "alice"}, true, 1},
-		"it has our mark, and the key of another":        {keyed, maas.Machine{SystemID: "theirs", Owner: "alice", Annotations: mark(uid)}, false, 1},
-		"it has the mark of another, and our key":        {keyed, maas.Machine{SystemID: "ours01", Owner: "alice", Annotations: mark("x")}, true, 1},
-		"nobody has it, and it has our mark":             {keyed, maas.Machine{SystemID: "theirs", Annotations: mark(uid)}, true, 0},
-		"nobody has it, and it has the mark of another":  {keyed, maas.Machine{SystemID: "ours01", Annotations: mark("x")}, false, 0},
-		"nobody has it, and it has no mark":              {keyed, maas.Machine{SystemID: "ours01"}, false, 0},
-		"another provider allocated it, without a mark":  {nil, maas.Machine{SystemID: "theirs", Owner: "alice"}, true, 0},
-		"another provider allocated it, and others came": {nil, maas.Machine{SystemID: "theirs", Owner: "alice", Annotations: mark("x")}, false, 0},
-		"another provider's was seen in other hands":     {lost, maas.Machine{SystemID: "theirs", Owner: "alice"}, false, 0},
-		"it is the virtual machine that is being made":   {keyed, maas.Machine{SystemID: "v", Hostname: "vm-" + uid, Owner: "admin", Status: maas.StatusCommissioning}, true, 0},
-		"somebody tests the virtual machine":             {keyed, maas.Machine{SystemID: "v", Hostname: "vm-" + uid, Owner: "admin", Status: maas.StatusTesting}, true, 0},
-		"the virtual machine failed its tests":           {keyed, maas.Machine{SystemID: "v", Hostname: "vm-" + uid, Owner: "admin", Status: maas.StatusFailedTesting}, true, 0},
-		"the virtual machine was marked as broken":       {keyed, maas.Machine{SystemID: "v", Hostname: "vm-" + uid, Owner: "admin", Status: maas.StatusBroken}, true, 0},
-		"somebody allocated the virtual machine":         {keyed, maas.Machine{SystemID: "v", Hostname: "vm-" + uid, Owner: "alice", Status: maas.StatusDeployed}, false, 1},
+		"MAAS lists it by the key":                                 {keyed, maas.Machine{SystemID: "ours01", Owner: "alice"}, true, 1},
+		"it has our annotation and the key of another MaasMachine": {keyed, maas.Machine{SystemID: "theirs", Owner: "alice", Annotations: mark(uid)}, false, 1},
+		"it has the annotation of another MaasMachine and our key": {keyed, maas.Machine{SystemID: "ours01", Owner: "alice", Annotations: mark("x")}, true, 1},
+		"nobody has it, and it has our mark":                       {keyed, maas.Machine{SystemID: "theirs", Annotations: mark(uid)}, true, 0},
+		"nobody has it, and it has the mark of another":            {keyed, maas.Machine{SystemID: "ours01", Annotations: mark("x")}, false, 0},
+		"nobody has it, and it has no mark":                        {keyed, maas.Machine{SystemID: "ours01"}, false, 0},
+		"another provider allocated it, without a mark":            {nil, maas.Machine{SystemID: "theirs", Owner: "alice"}, true, 0},
+		"another provider allocated it, and others came":           {nil, maas.Machine{SystemID: "theirs", Owner: "alice", Annotations: mark("x")}, false, 0},
+		"another provider's was seen in other hands":               {lost, maas.Machine{SystemID: "theirs", Owner: "alice"}, false, 0},
+		"it is the virtual machine that is being composed":         {keyed, maas.Machine{SystemID: "v", Hostname: "vm-" + uid, Owner: "admin", Status: maas.StatusCommissioning}, true, 0},
+		"somebody tests the virtual machine":                       {keyed, maas.Machine{SystemID: "v", Hostname: "vm-" + uid, Owner: "admin", Status: maas.StatusTesting}, true, 0},
+		"the virtual machine failed its tests":                     {keyed, maas.Machine{SystemID: "v", Hostname: "vm-" + uid, Owner: "admin", Status: maas.StatusFailedTesting}, true, 0},
+		"the virtual machine was marked as broken":                 {keyed, maas.Machine{SystemID: "v", Hostname: "vm-" + uid, Owner: "admin", Status: maas.StatusBroken}, true, 0},
+		"somebody allocated the virtual machine":                   {keyed, maas.Machine{SystemID: "v", Hostname: "vm-" + uid, Owner: "alice", Status: maas.StatusDeployed}, false, 1},
 	} {
 		t.Run("When "+name+", it should be decided", func(t *testing.T) {
 			t.Parallel()
@@ -205,7 +205,7 @@ func TestAsk(t *testing.T) {
 	t.Parallel()
 	seeds := []simtest.Machine{{ID: "south1", Zone: "south"}, {ID: "east01", Zone: "east"}, {ID: "north1", Zone: "north", CPU: 1}}
 	request := placement.Request{MinCPU: 4, Zones: []string{"north", "south", "east"}}
-	t.Run("When the first zone has none, it should be a machine of the second", func(t *testing.T) {
+	t.Run("When the first zone has no machine, it should allocate a machine in the second", func(t *testing.T) {
 		t.Parallel()
 		k := newRack(t, "alice", sibling("self"), seeds...)
 		k.asked("")
@@ -217,7 +217,7 @@ func TestAsk(t *testing.T) {
 			t.Errorf("it carries the key %q", m.AgentName)
 		}
 	})
-	t.Run("When a machine is named, it should be that one, once", func(t *testing.T) {
+	t.Run("When a machine is named, it should allocate that machine, and only once", func(t *testing.T) {
 		t.Parallel()
 		k := newRack(t, "alice", sibling("self"), seeds...)
 		k.asked("")
@@ -229,7 +229,7 @@ func TestAsk(t *testing.T) {
 			t.Errorf("one that is taken: %+v, %v", got, err)
 		}
 	})
-	t.Run("When no zone has one, it should be told so", func(t *testing.T) {
+	t.Run("When no zone has a machine, it should return an error that says so", func(t *testing.T) {
 		t.Parallel()
 		k := newRack(t, "alice", sibling("self"), seeds...)
 		k.asked("")
@@ -238,7 +238,7 @@ func TestAsk(t *testing.T) {
 			t.Errorf("%+v, %v", got, err)
 		}
 	})
-	t.Run("When MAAS fails, it should not be asked elsewhere", func(t *testing.T) {
+	t.Run("When MAAS fails with an error, it should not ask for another zone", func(t *testing.T) {
 		t.Parallel()
 		k := newRack(t, "alice", sibling("self"), seeds...)
 		simtest.Fault(t, k.site.Simulator, faults.Rule{Kind: faults.Error, Operation: "machines.allocate", Status: http.StatusInternalServerError, Count: 1})

@@ -28,13 +28,13 @@ import (
 func TestProgress(t *testing.T) {
 	cfg := testenv.Shared(t, crds.Infrastructure, crds.ClusterAPI)
 	for name, test := range map[string]func(*testing.T, *rest.Config){
-		"When a failed machine is never released, it should take another one and go on releasing":   deadMachine,
-		"When the power of a failed machine does not answer, it should take another one":            deadPower,
-		"When MAAS refuses the deployment, it should try some machines and then say MAAS's words":   refusedDeployment,
-		"When a conflict stands, it should not be a hot loop":                                       standingConflict,
-		"When a deployed machine can't be switched on, it should be given up":                       staysOff,
-		"When a deployed machine fails its hardware tests, it should be terminal":                   failsTests,
-		"When MAAS stays in any state, the MaasMachine should come to an end that a person can see": everyStateEnds,
+		"When a failed machine is never released, it should use another machine and continue the release": deadMachine,
+		"When the power control of a failed machine does not respond, it should use another machine":      deadPower,
+		"When MAAS rejects every deployment, it should try some machines and then report the MAAS error":  refusedDeployment,
+		"When a conflict persists, it should not retry in a hot loop":                                     standingConflict,
+		"When a deployed machine can't be powered on, the MaasMachine should fail":                        staysOff,
+		"When a deployed machine fails its hardware tests, the MaasMachine should fail":                   failsTests,
+		"When a machine stays in any state, the MaasMachine should eventually finish or report a problem": everyStateEnds,
 	} {
 		t.Run(name, func(t *testing.T) { test(t, cfg) })
 	}

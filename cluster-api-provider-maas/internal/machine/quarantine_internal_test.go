@@ -40,12 +40,12 @@ func TestSetAside(t *testing.T) {
 		failures []failure
 		want     quarantine.Record
 	}{
-		"it is the first one":          {nil, &metal, nil, first},
-		"it is counted already":        {&quarantine.Record{Failures: 7, By: "self/1"}, &metal, nil, quarantine.Record{Failures: 7, By: "self/1"}},
-		"it is the second of this one": {&first, &metal, []failure{{SystemID: "before"}}, quarantine.Record{Hostname: "mole", Failures: 2, Last: simtest.Start, By: "self/2", Image: "custom/node-image"}},
-		"it failed for another one":    {&quarantine.Record{Failures: 2, By: "other/1", Quarantined: true}, &metal, nil, quarantine.Record{Hostname: "mole", Failures: 3, Last: simtest.Start, By: "self/1", Image: "custom/node-image", Quarantined: true}},
-		"MAAS does not show it":        {&quarantine.Record{Hostname: "former", By: "other/1"}, nil, nil, quarantine.Record{Hostname: "former", Failures: 1, Last: simtest.Start, By: "self/1", Image: "custom/node-image"}},
-		"it was made for this one":     {nil, &maas.Machine{SystemID: "x", PowerType: "lxd"}, nil, quarantine.Record{}},
+		"it is the first failure":                      {nil, &metal, nil, first},
+		"the failure is already counted":               {&quarantine.Record{Failures: 7, By: "self/1"}, &metal, nil, quarantine.Record{Failures: 7, By: "self/1"}},
+		"it is the second failure of this MaasMachine": {&first, &metal, []failure{{SystemID: "before"}}, quarantine.Record{Hostname: "mole", Failures: 2, Last: simtest.Start, By: "self/2", Image: "custom/node-image"}},
+		"it already failed for another MaasMachine":    {&quarantine.Record{Failures: 2, By: "other/1", Quarantined: true}, &metal, nil, quarantine.Record{Hostname: "mole", Failures: 3, Last: simtest.Start, By: "self/1", Image: "custom/node-image", Quarantined: true}},
+		"MAAS does not show it":                        {&quarantine.Record{Hostname: "former", By: "other/1"}, nil, nil, quarantine.Record{Hostname: "former", Failures: 1, Last: simtest.Start, By: "self/1", Image: "custom/node-image"}},
+		"it was composed for this MaasMachine":         {nil, &maas.Machine{SystemID: "x", PowerType: "lxd"}, nil, quarantine.Record{}},
 	} {
 		self := sibling("self", running("x"))
 		if tc.observed != nil && tc.observed.PowerType == "lxd" {

@@ -30,11 +30,11 @@ import (
 func TestQuarantine(t *testing.T) {
 	cfg := testenv.Shared(t, crds.Infrastructure, crds.ClusterAPI)
 	for name, test := range map[string]func(*testing.T, *rest.Config){
-		"When the process ends, a machine that failed should stay set aside":                           outlives,
-		"When a machine failed and the image runs elsewhere, no cluster should take it until untagged": confined,
-		"When the key is of a plain user, the cluster should keep it and say so":                       confinedAlone,
-		"When the image runs nowhere, no machine should be blamed":                                     notToBlame,
-		"When the process dies over a failure, it should be counted once":                              countedOnce,
+		"When the process restarts, a machine that failed should stay excluded from allocation":                     outlives,
+		"When a machine fails and the image runs elsewhere, no cluster should use it until the tag is removed":      confined,
+		"When the key belongs to an unprivileged user, the quarantine should apply to this cluster and be reported": confinedAlone,
+		"When the image runs nowhere, no machine should be quarantined":                                             notToBlame,
+		"When the process dies while it records a failure, the failure should be counted once":                      countedOnce,
 	} {
 		t.Run(name, func(t *testing.T) { test(t, cfg) })
 	}

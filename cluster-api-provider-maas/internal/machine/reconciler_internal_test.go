@@ -88,17 +88,17 @@ func TestFetch(t *testing.T) {
 		stops                 bool
 		owner, cluster, infra bool
 	}{
-		"all is there":                         {nil, nil, false, true, true, true},
-		"its Machine is gone":                  {nil, &clusterv1.Machine{ObjectMeta: metav1.ObjectMeta{Name: "m"}}, true, false, false, false},
-		"it has no owner":                      {func(m *infrav1.MaasMachine) { m.OwnerReferences = nil }, nil, true, false, false, false},
-		"its Cluster is gone":                  {nil, &clusterv1.Cluster{ObjectMeta: metav1.ObjectMeta{Name: "demo"}}, true, false, false, false},
-		"its MaasCluster is gone":              {nil, &infrav1.MaasCluster{ObjectMeta: metav1.ObjectMeta{Name: "demo"}}, false, true, true, false},
-		"it is deleted, and has no owner":      {func(m *infrav1.MaasMachine) { leaving(m); m.OwnerReferences = nil }, nil, false, false, true, true},
-		"it is deleted, and names no Cluster":  {func(m *infrav1.MaasMachine) { leaving(m); m.OwnerReferences, m.Labels = nil, nil }, nil, false, false, false, false},
-		"it is deleted, and has no Cluster":    {leaving, &clusterv1.Cluster{ObjectMeta: metav1.ObjectMeta{Name: "demo"}}, false, true, false, false},
-		"it is paused, and has no owner":       {func(m *infrav1.MaasMachine) { annotate(m, clusterv1.PausedAnnotation, ""); m.OwnerReferences = nil }, nil, false, false, true, true},
-		"its label is that of another Cluster": {func(m *infrav1.MaasMachine) { m.Labels[clusterv1.ClusterNameLabel] = "other" }, nil, false, true, true, true},
-		"it is deleted, of a Cluster that is not": {func(m *infrav1.MaasMachine) {
+		"all objects exist":                     {nil, nil, false, true, true, true},
+		"its Machine is gone":                   {nil, &clusterv1.Machine{ObjectMeta: metav1.ObjectMeta{Name: "m"}}, true, false, false, false},
+		"it has no owner":                       {func(m *infrav1.MaasMachine) { m.OwnerReferences = nil }, nil, true, false, false, false},
+		"its Cluster is gone":                   {nil, &clusterv1.Cluster{ObjectMeta: metav1.ObjectMeta{Name: "demo"}}, true, false, false, false},
+		"its MaasCluster is gone":               {nil, &infrav1.MaasCluster{ObjectMeta: metav1.ObjectMeta{Name: "demo"}}, false, true, true, false},
+		"it is deleted and has no owner":        {func(m *infrav1.MaasMachine) { leaving(m); m.OwnerReferences = nil }, nil, false, false, true, true},
+		"it is deleted and names no Cluster":    {func(m *infrav1.MaasMachine) { leaving(m); m.OwnerReferences, m.Labels = nil, nil }, nil, false, false, false, false},
+		"it is deleted and its Cluster is gone": {leaving, &clusterv1.Cluster{ObjectMeta: metav1.ObjectMeta{Name: "demo"}}, false, true, false, false},
+		"it is paused and has no owner":         {func(m *infrav1.MaasMachine) { annotate(m, clusterv1.PausedAnnotation, ""); m.OwnerReferences = nil }, nil, false, false, true, true},
+		"its label is that of another Cluster":  {func(m *infrav1.MaasMachine) { m.Labels[clusterv1.ClusterNameLabel] = "other" }, nil, false, true, true, true},
+		"it is deleted and names a Cluster that does not exist": {func(m *infrav1.MaasMachine) {
 			leaving(m)
 			m.OwnerReferences, m.Labels[clusterv1.ClusterNameLabel] = nil, "other"
 		}, nil, false, false, false, false},
@@ -227,11 +227,11 @@ func TestPrerequisites(t *testing.T) {
 		data  *string
 		want  string
 	}{
-		"all is there":                            {false, ptr.To(true), ptr.To("data"), ""},
-		"the network is not there":                {false, ptr.To(false), ptr.To("data"), ReasonWaitingForInfrastructure},
-		"nobody has said that it is there":        {false, nil, nil, ReasonWaitingForInfrastructure},
-		"there is no bootstrap data":              {false, ptr.To(true), nil, ReasonWaitingForBootstrapData},
-		"a machine is held, and nothing is there": {true, nil, nil, ""},
+		"all prerequisites are met":                    {false, ptr.To(true), ptr.To("data"), ""},
+		"the infrastructure is not ready":              {false, ptr.To(false), ptr.To("data"), ReasonWaitingForInfrastructure},
+		"nobody has said that it is there":             {false, nil, nil, ReasonWaitingForInfrastructure},
+		"there is no bootstrap data":                   {false, ptr.To(true), nil, ReasonWaitingForBootstrapData},
+		"it has a machine, and no prerequisite is met": {true, nil, nil, ""},
 	} {
 		r, _, _ := quiet()
 		s := &scope{machine: holding(), owner: &clusterv1.Machine{}, cluster: &clusterv1.Cluster{}}
@@ -285,11 +285,11 @@ func TestMaxAge(t *testing.T) {
 		machine *infrav1.MaasMachine
 		want    time.Duration
 	}{
-		"it moves":                         {sibling("a"), 10 * time.Second},
-		"it is settled":                    {sibling("a", settled), 2 * time.Minute},
-		"it is settled, and deleted":       {sibling("a", settled, leaving), 10 * time.Second},
-		"it is to be taken again":          {sibling("a", settled, leaving, annotated(KeptAnnotation, "pool")), 500 * time.Millisecond},
-		"somebody annotated what is there": {sibling("a", annotated(KeptAnnotation, "pool")), 10 * time.Second},
+		"it moves":                             {sibling("a"), 10 * time.Second},
+		"it is in its final state":             {sibling("a", settled), 2 * time.Minute},
+		"it is in its final state and deleted": {sibling("a", settled, leaving), 10 * time.Second},
+		"it is to be allocated again":          {sibling("a", settled, leaving, annotated(KeptAnnotation, "pool")), 500 * time.Millisecond},
+		"somebody annotated what is there":     {sibling("a", annotated(KeptAnnotation, "pool")), 10 * time.Second},
 	} {
 		r, _, _ := quiet()
 		if got := r.maxAge(&scope{machine: tc.machine}); got != tc.want {
@@ -334,17 +334,17 @@ func TestNodePhase(t *testing.T) {
 		want   string
 		again  time.Duration
 	}{
-		"it is installed":                {func(s *scope) { s.findings.ready = false }, false, "", 0},
+		"it is being deployed":           {func(s *scope) { s.findings.ready = false }, false, "", 0},
 		"nobody reads Nodes":             {nil, true, "", 0},
 		"MAAS does not show the machine": {func(s *scope) { s.observed = nil }, false, "", 0},
 		"it runs":                        {nil, false, ReasonWaitingForNode, 10 * time.Second},
-		"it ran once": {func(s *scope) { s.machine.Status.Initialization.Provisioned, s.findings.ready = ptr.To(true), false }, false,
+		"it ran before": {func(s *scope) { s.machine.Status.Initialization.Provisioned, s.findings.ready = ptr.To(true), false }, false,
 			ReasonWaitingForNode, 10 * time.Second},
-		"the Node was found":            {found, false, ReasonNodeFound, 0},
-		"only Cluster API has found it": {func(s *scope) { found(s); s.machine.Status.Conditions = nil }, false, ReasonWaitingForNode, 10 * time.Second},
-		"Cluster API has not found it":  {func(s *scope) { found(s); s.owner.Status.NodeRef.Name = "" }, false, ReasonWaitingForNode, 10 * time.Second},
-		"it was to be there long ago":   {late, false, ReasonNodeTimedOut, 2 * time.Minute},
-		"the Node is there":             {func(s *scope) { s.cluster.Name = "demo" }, false, ReasonNodeFound, 10 * time.Second},
+		"the Node was found":                  {found, false, ReasonNodeFound, 0},
+		"only Cluster API has found it":       {func(s *scope) { found(s); s.machine.Status.Conditions = nil }, false, ReasonWaitingForNode, 10 * time.Second},
+		"Cluster API has not found it":        {func(s *scope) { found(s); s.owner.Status.NodeRef.Name = "" }, false, ReasonWaitingForNode, 10 * time.Second},
+		"the timeout for the Node has passed": {late, false, ReasonNodeTimedOut, 2 * time.Minute},
+		"the Node exists":                     {func(s *scope) { s.cluster.Name = "demo" }, false, ReasonNodeFound, 10 * time.Second},
 	} {
 		t.Run("When "+name+", it should be told", func(t *testing.T) {
 			t.Parallel()

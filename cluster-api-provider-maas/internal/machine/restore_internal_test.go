@@ -29,11 +29,11 @@ func TestAwaitsRestore(t *testing.T) {
 		want  bool
 		uid   string
 	}{
-		"there is none":                    {nil, false, ""},
-		"it is the first one":              {&infrav1.MaasCluster{ObjectMeta: metav1.ObjectMeta{UID: "own"}}, false, "own"},
-		"it takes a place":                 {&infrav1.MaasCluster{ObjectMeta: metav1.ObjectMeta{UID: "own", Annotations: from}}, true, "former"},
-		"somebody looked":                  {&infrav1.MaasCluster{ObjectMeta: metav1.ObjectMeta{UID: "own", Annotations: at}}, false, "former"},
-		"it takes a place, and is deleted": {&infrav1.MaasCluster{ObjectMeta: metav1.ObjectMeta{UID: "own", Annotations: from, DeletionTimestamp: deleted}}, false, "former"},
+		"there is none":                                   {nil, false, ""},
+		"it is not a restored cluster":                    {&infrav1.MaasCluster{ObjectMeta: metav1.ObjectMeta{UID: "own"}}, false, "own"},
+		"it is restored from another cluster":             {&infrav1.MaasCluster{ObjectMeta: metav1.ObjectMeta{UID: "own", Annotations: from}}, true, "former"},
+		"somebody looked":                                 {&infrav1.MaasCluster{ObjectMeta: metav1.ObjectMeta{UID: "own", Annotations: at}}, false, "former"},
+		"it is restored from another cluster and deleted": {&infrav1.MaasCluster{ObjectMeta: metav1.ObjectMeta{UID: "own", Annotations: from, DeletionTimestamp: deleted}}, false, "former"},
 	} {
 		if got := AwaitsRestore(tc.infra); got != tc.want {
 			t.Errorf("when %s, it is waited for: %t", name, got)
@@ -73,12 +73,12 @@ func TestFits(t *testing.T) {
 		cpu      int
 		want     bool
 	}{
-		"it runs, and was found":            {runs, true, 4, true},
-		"it runs, and more is wanted now":   {runs, true, 8, true},
-		"it does not run, and was found":    {allocated, true, 4, false},
-		"it is kept":                        {allocated, false, 4, true},
-		"it is kept, and more is wanted":    {allocated, false, 8, false},
-		"it is kept, and somebody deployed": {runs, false, 4, false},
+		"it runs and was found":                        {runs, true, 4, true},
+		"it runs, and more cores are requested now":    {runs, true, 8, true},
+		"it does not run and was found":                {allocated, true, 4, false},
+		"it is kept":                                   {allocated, false, 4, true},
+		"it is reserved, and more cores are requested": {allocated, false, 8, false},
+		"it is reserved, and another user deployed it": {runs, false, 4, false},
 	} {
 		k := seeker(t, "alice", sibling("self", func(m *infrav1.MaasMachine) { m.Spec.MinCPU = &tc.cpu }))
 		fits, result, err := k.fits(t.Context(), k.scope, &tc.machine, tc.restored)
@@ -107,10 +107,10 @@ func TestKnowAddress(t *testing.T) {
 		change func(*rack)
 		want   address
 	}{
-		"it runs with it":            {nil, known},
-		"no address is asked for":    {func(k *rack) { k.machine.Spec.StaticIP = nil }, address{}},
-		"an address is written down": {func(k *rack) { annotate(k.machine, AddressAnnotation, `{"ip": "10.0.0.99"}`) }, address{IP: "10.0.0.99"}},
-		"it runs with another one": {func(k *rack) {
+		"it runs with the address":    {nil, known},
+		"no address is requested":     {func(k *rack) { k.machine.Spec.StaticIP = nil }, address{}},
+		"another address is recorded": {func(k *rack) { annotate(k.machine, AddressAnnotation, `{"ip": "10.0.0.99"}`) }, address{IP: "10.0.0.99"}},
+		"it runs with another address": {func(k *rack) {
 			k.observed = &maas.Machine{SystemID: "m1", Status: maas.StatusDeployed}
 		}, address{}},
 	} {

@@ -126,10 +126,10 @@ func TestGaveUp(t *testing.T) {
 		reason string
 		want   bool
 	}{
-		"it gave up":             {true, ReasonAttemptsExhausted, true},
-		"it holds none any more": {false, ReasonAttemptsExhausted, false},
-		"it fails":               {true, lifecycle.ReasonDeployFailed, false},
-		"nothing is known of it": {true, "", false},
+		"it gave up":                 {true, ReasonAttemptsExhausted, true},
+		"it no longer has a machine": {false, ReasonAttemptsExhausted, false},
+		"it fails":                   {true, lifecycle.ReasonDeployFailed, false},
+		"nothing is known of it":     {true, "", false},
 	} {
 		m := holding()
 		if !tc.held {
@@ -245,9 +245,9 @@ func TestVacate(t *testing.T) {
 		left     *address
 		next     address
 	}{
-		"MAAS has it":                        {true, "aaaaa1", nil, address{IP: "10.0.0.7"}},
-		"MAAS does not have it":              {false, "aaaaa1", &address{IP: "10.0.0.7", SystemID: "aaaaa1", Replaced: "auto"}, address{}},
-		"the address never came to be there": {false, "", nil, address{IP: "10.0.0.7"}},
+		"MAAS has it":                    {true, "aaaaa1", nil, address{IP: "10.0.0.7"}},
+		"MAAS does not have it":          {false, "aaaaa1", &address{IP: "10.0.0.7", SystemID: "aaaaa1", Replaced: "auto"}, address{}},
+		"the address was never assigned": {false, "", nil, address{IP: "10.0.0.7"}},
 	} {
 		k := failing(t, 2)
 		failures := append(failuresOf(k.machine), failure{SystemID: "other"}, failure{SystemID: "aaaaa1", Reason: "Why", Words: "words"})

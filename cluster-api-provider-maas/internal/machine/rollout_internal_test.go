@@ -78,7 +78,7 @@ func TestIntend(t *testing.T) {
 		change func(*rollOut)
 		kept   bool
 	}{
-		"a roll-out replaces it": {func(*rollOut) {}, true},
+		"a rollout replaces it": {func(*rollOut) {}, true},
 		"its pool is replaced when somebody deletes": {func(o *rollOut) {
 			o.deployment.Spec.Rollout.Strategy.Type = clusterv1.OnDeleteMachineDeploymentStrategyType
 		}, true},
@@ -88,34 +88,34 @@ func TestIntend(t *testing.T) {
 		"somebody wants all to be replaced":       {func(o *rollOut) { same(o); o.deployment.Spec.Rollout.After = metav1.NewTime(noon.Add(-time.Minute)) }, true},
 		"nothing changed, and the pool shrinks":   {same, false},
 		"somebody wants all to be replaced later": {func(o *rollOut) { same(o); o.deployment.Spec.Rollout.After = metav1.NewTime(noon.Add(time.Minute)) }, false},
-		"it was made after that time":             {func(o *rollOut) { same(o); o.deployment.Spec.Rollout.After = metav1.NewTime(noon.Add(-2 * time.Hour)) }, false},
-		"the new one comes first": {func(o *rollOut) {
+		"it was created after that time":          {func(o *rollOut) { same(o); o.deployment.Spec.Rollout.After = metav1.NewTime(noon.Add(-2 * time.Hour)) }, false},
+		"the new machine is created first": {func(o *rollOut) {
 			o.deployment.Spec.Rollout.Strategy.RollingUpdate.MaxSurge = ptr.To(intstr.FromInt32(1))
 		}, false},
 		"nobody said how many come first, which is one": {func(o *rollOut) { o.deployment.Spec.Rollout.Strategy.RollingUpdate.MaxSurge = nil }, false},
-		"a part of a machine comes first, which is one": {func(o *rollOut) {
+		"maxSurge is rounded up to one machine": {func(o *rollOut) {
 			o.deployment.Spec.Rollout.Strategy.RollingUpdate.MaxSurge = ptr.To(intstr.FromString("10%"))
 		}, false},
-		"no part of the machines comes first": {func(o *rollOut) {
+		"maxSurge is zero percent": {func(o *rollOut) {
 			o.deployment.Spec.Rollout.Strategy.RollingUpdate.MaxSurge = ptr.To(intstr.FromString("0%"))
 		}, true},
 		"what comes first is no number": {func(o *rollOut) {
 			o.deployment.Spec.Rollout.Strategy.RollingUpdate.MaxSurge = ptr.To(intstr.FromString("some"))
 		}, false},
-		"no machine is wanted any more": {func(o *rollOut) { o.deployment.Spec.Replicas = ptr.To[int32](0) }, false},
-		"the pool is deleted":           {func(o *rollOut) { o.deployment.DeletionTimestamp = ptr.To(metav1.NewTime(noon)) }, false},
-		"the pool is gone":              {func(o *rollOut) { o.deployment.Name = "other" }, false},
-		"its set is gone":               {func(o *rollOut) { o.set.Name = "other" }, false},
-		"it is of no pool":              {func(o *rollOut) { delete(o.machine.Labels, clusterv1.MachineDeploymentNameLabel) }, false},
-		"its Machine is gone":           {func(o *rollOut) { o.owner = nil }, false},
-		"a health check found it ill": {func(o *rollOut) {
+		"no replicas are desired": {func(o *rollOut) { o.deployment.Spec.Replicas = ptr.To[int32](0) }, false},
+		"the pool is deleted":     {func(o *rollOut) { o.deployment.DeletionTimestamp = ptr.To(metav1.NewTime(noon)) }, false},
+		"the pool is gone":        {func(o *rollOut) { o.deployment.Name = "other" }, false},
+		"its set is gone":         {func(o *rollOut) { o.set.Name = "other" }, false},
+		"it belongs to no pool":   {func(o *rollOut) { delete(o.machine.Labels, clusterv1.MachineDeploymentNameLabel) }, false},
+		"its Machine is gone":     {func(o *rollOut) { o.owner = nil }, false},
+		"a health check found it unhealthy": {func(o *rollOut) {
 			o.owner.Status.Conditions = []metav1.Condition{{Type: clusterv1.MachineOwnerRemediatedCondition}}
 		}, false},
-		"a deployment of it failed":                   {func(o *rollOut) { annotate(o.machine, FailuresAnnotation, `[{"systemID": "y", "released": true}]`) }, false},
+		"one of its deployments failed":               {func(o *rollOut) { annotate(o.machine, FailuresAnnotation, `[{"systemID": "y", "released": true}]`) }, false},
 		"another provider allocated it":               {func(o *rollOut) { delete(o.machine.Annotations, UIDAnnotation) }, false},
 		"it does not run":                             {func(o *rollOut) { o.observed.Status = maas.StatusFailedDeployment }, false},
 		"MAAS does not show it":                       {func(o *rollOut) { o.observed = nil }, false},
-		"it is virtual":                               {func(o *rollOut) { o.machine.Spec.ProvisioningMode = infrav1.ProvisioningModeLXD }, false},
+		"it is a virtual machine":                     {func(o *rollOut) { o.machine.Spec.ProvisioningMode = infrav1.ProvisioningModeLXD }, false},
 		"there is no cluster that would give it back": {func(o *rollOut) { o.infra = nil }, false},
 		"its cluster would not wait for it":           {func(o *rollOut) { o.infra.Finalizers = nil }, false},
 		"its cluster is deleted":                      {func(o *rollOut) { o.infra.DeletionTimestamp = ptr.To(metav1.NewTime(noon)) }, false},
@@ -186,21 +186,21 @@ func TestHeritage(t *testing.T) {
 		siblings []*infrav1.MaasMachine
 		want     string
 	}{
-		"it is kept for one like this":                  {record, nil, nil, "x"},
-		"it signed the record before it died":           {with(func(r *reservation.Record) { r.Heir = "self" }), nil, nil, "x"},
-		"another one signed":                            {with(func(r *reservation.Record) { r.Heir = "a" }), nil, []*infrav1.MaasMachine{sibling("a")}, ""},
-		"another one signed, and is gone":               {with(func(r *reservation.Record) { r.Heir = "a" }), nil, nil, ""},
-		"another one signed for a restored one":         {with(func(r *reservation.Record) { r.Heir, r.Restored = "a", true }), nil, []*infrav1.MaasMachine{sibling("a")}, ""},
-		"the heir of a restored one is gone":            {with(func(r *reservation.Record) { r.Heir, r.Restored = "a", true }), nil, nil, "x"},
-		"it is of another pool":                         {with(func(r *reservation.Record) { r.Deployment = "q" }), nil, nil, ""},
-		"it is of the same set":                         {with(func(r *reservation.Record) { r.Set = "pool-2" }), nil, nil, ""},
-		"a restored one is of the same set":             {with(func(r *reservation.Record) { r.Set, r.Restored = "pool-2", true }), nil, nil, "x"},
-		"its former MaasMachine is there still":         {record, nil, []*infrav1.MaasMachine{sibling("old")}, ""},
-		"its key is that of another one, which has it":  {record, nil, []*infrav1.MaasMachine{sibling("a", annotated(UIDAnnotation, "old"))}, ""},
-		"this one asked for another already":            {record, annotated(AttemptAnnotation, noon.Format(time.RFC3339Nano)), nil, ""},
-		"a deployment of this one failed already":       {record, failed, nil, ""},
-		"this one is of no pool":                        {record, func(m *infrav1.MaasMachine) { m.Labels = nil }, nil, ""},
-		"a restored one is of a set without deployment": {with(func(r *reservation.Record) { r.Deployment, r.Restored = "pool-2", true }), func(m *infrav1.MaasMachine) { delete(m.Labels, clusterv1.MachineDeploymentNameLabel) }, nil, "x"},
+		"the machine is reserved for a successor":                                {record, nil, nil, "x"},
+		"it claimed the record before it died":                                   {with(func(r *reservation.Record) { r.Heir = "self" }), nil, nil, "x"},
+		"another one signed":                                                     {with(func(r *reservation.Record) { r.Heir = "a" }), nil, []*infrav1.MaasMachine{sibling("a")}, ""},
+		"another one signed, and is gone":                                        {with(func(r *reservation.Record) { r.Heir = "a" }), nil, nil, ""},
+		"another one signed for a restored one":                                  {with(func(r *reservation.Record) { r.Heir, r.Restored = "a", true }), nil, []*infrav1.MaasMachine{sibling("a")}, ""},
+		"the successor of a restored machine is gone":                            {with(func(r *reservation.Record) { r.Heir, r.Restored = "a", true }), nil, nil, "x"},
+		"the machine is reserved for another pool":                               {with(func(r *reservation.Record) { r.Deployment = "q" }), nil, nil, ""},
+		"the reservation is of the same MachineSet":                              {with(func(r *reservation.Record) { r.Set = "pool-2" }), nil, nil, ""},
+		"the reservation of a restored machine is of the same MachineSet":        {with(func(r *reservation.Record) { r.Set, r.Restored = "pool-2", true }), nil, nil, "x"},
+		"its former MaasMachine is there still":                                  {record, nil, []*infrav1.MaasMachine{sibling("old")}, ""},
+		"its key is that of another one, which has it":                           {record, nil, []*infrav1.MaasMachine{sibling("a", annotated(UIDAnnotation, "old"))}, ""},
+		"this one asked for another already":                                     {record, annotated(AttemptAnnotation, noon.Format(time.RFC3339Nano)), nil, ""},
+		"one of its deployments already failed":                                  {record, failed, nil, ""},
+		"this one is of no pool":                                                 {record, func(m *infrav1.MaasMachine) { m.Labels = nil }, nil, ""},
+		"a restored machine belongs to a MachineSet without a MachineDeployment": {with(func(r *reservation.Record) { r.Deployment, r.Restored = "pool-2", true }), func(m *infrav1.MaasMachine) { delete(m.Labels, clusterv1.MachineDeploymentNameLabel) }, nil, "x"},
 	} {
 		t.Run("When "+name+", it should be told", func(t *testing.T) {
 			t.Parallel()

@@ -103,20 +103,20 @@ func TestOccupied(t *testing.T) {
 		infra               *infrav1.MaasCluster
 		occupied, contested bool
 	}{
-		"nobody else is there":                      {nil, nil, false, false},
-		"a sibling asks for one":                    {sibling("a"), nil, false, false},
-		"a sibling is to have an address":           {sibling("a", annotated(AddressAnnotation, `{"ip": "10.0.0.7"}`)), nil, false, false},
-		"a sibling has its address there":           {sibling("a", annotated(AddressAnnotation, `{"ip": "10.0.0.7", "systemID": "x"}`)), nil, true, true},
-		"a deployment failed there":                 {sibling("a", failed(false)), nil, true, true},
-		"a deployment failed, and it was released":  {sibling("a", failed(true)), nil, false, false},
-		"a sibling keeps it for a successor":        {sibling("a", running("x"), annotated(KeptAnnotation, "pool"), leaving), nil, true, true},
-		"a sibling runs there":                      {sibling("a", running("x")), nil, true, false},
-		"a sibling ran there, and it was taken":     {sibling("a", lost), nil, true, true},
-		"a sibling that ran there is deleted":       {sibling("a", running("x"), leaving), nil, false, false},
-		"a sibling is only being installed there":   {sibling("a", func(m *infrav1.MaasMachine) { m.Spec.SystemID = ptr.To("x") }), nil, false, false},
-		"the cluster gives it back":                 {nil, handed(handover.Record{UID: "gone"}), true, false},
-		"the cluster gives it back with an address": {nil, handed(handover.Record{UID: "gone", Address: "{}"}), true, true},
-		"a person broke what the cluster gives back": {nil, &infrav1.MaasCluster{ObjectMeta: metav1.ObjectMeta{
+		"nobody else is there":                                          {nil, nil, false, false},
+		"a sibling has no machine yet":                                  {sibling("a"), nil, false, false},
+		"a sibling will get an address":                                 {sibling("a", annotated(AddressAnnotation, `{"ip": "10.0.0.7"}`)), nil, false, false},
+		"a sibling has its address on the machine":                      {sibling("a", annotated(AddressAnnotation, `{"ip": "10.0.0.7", "systemID": "x"}`)), nil, true, true},
+		"the deployment of a sibling failed on it":                      {sibling("a", failed(false)), nil, true, true},
+		"the deployment of a sibling failed on it, and it was released": {sibling("a", failed(true)), nil, false, false},
+		"a sibling reserves it for a successor":                         {sibling("a", running("x"), annotated(KeptAnnotation, "pool"), leaving), nil, true, true},
+		"a sibling runs on it":                                          {sibling("a", running("x")), nil, true, false},
+		"a sibling ran on it and lost it":                               {sibling("a", lost), nil, true, true},
+		"a sibling that runs on it is deleted":                          {sibling("a", running("x"), leaving), nil, false, false},
+		"a sibling is only being deployed on it":                        {sibling("a", func(m *infrav1.MaasMachine) { m.Spec.SystemID = ptr.To("x") }), nil, false, false},
+		"the cluster has its pending release":                           {nil, handed(handover.Record{UID: "gone"}), true, false},
+		"the cluster has its pending release with an address":           {nil, handed(handover.Record{UID: "gone", Address: "{}"}), true, true},
+		"its pending release is corrupt": {nil, &infrav1.MaasCluster{ObjectMeta: metav1.ObjectMeta{
 			Annotations: map[string]string{handover.Records.Key("x"): "{"}}}, true, false},
 	} {
 		t.Run("When "+name+", it should be known", func(t *testing.T) {
@@ -153,16 +153,16 @@ func TestSpreadOrder(t *testing.T) {
 		siblings []*infrav1.MaasMachine
 		want     []string
 	}{
-		"there are none":                    {nil, []string{"c", "a", "b"}},
-		"one is in the first":               {[]*infrav1.MaasMachine{sibling("1", in("c"))}, []string{"a", "b", "c"}},
-		"one is in each but the last":       {[]*infrav1.MaasMachine{sibling("1", in("c")), sibling("2", in("a"))}, []string{"b", "c", "a"}},
-		"two are in one":                    {[]*infrav1.MaasMachine{sibling("1", in("a")), sibling("2", in("a")), sibling("3", in("c"))}, []string{"b", "c", "a"}},
-		"one leaves":                        {[]*infrav1.MaasMachine{sibling("1", in("c"), leaving)}, []string{"c", "a", "b"}},
-		"one is of another pool":            {[]*infrav1.MaasMachine{sibling("1", in("c"), of("other"))}, []string{"c", "a", "b"}},
-		"one is in a zone that is none":     {[]*infrav1.MaasMachine{sibling("1", in("elsewhere"))}, []string{"c", "a", "b"}},
-		"one has a provider ID of another":  {[]*infrav1.MaasMachine{sibling("1", func(m *infrav1.MaasMachine) { m.Spec.ProviderID = ptr.To("aws:///c/1") })}, []string{"c", "a", "b"}},
-		"one has no machine, nor a zone":    {[]*infrav1.MaasMachine{sibling("1")}, []string{"c", "a", "b"}},
-		"one is virtual, and counts as any": {[]*infrav1.MaasMachine{sibling("1", func(m *infrav1.MaasMachine) { m.Spec.ProviderID = ptr.To(lxdID("c")) })}, []string{"a", "b", "c"}},
+		"there are none":                                      {nil, []string{"c", "a", "b"}},
+		"one sibling is in the first zone":                    {[]*infrav1.MaasMachine{sibling("1", in("c"))}, []string{"a", "b", "c"}},
+		"one sibling is in each zone but the last":            {[]*infrav1.MaasMachine{sibling("1", in("c")), sibling("2", in("a"))}, []string{"b", "c", "a"}},
+		"two siblings are in one zone":                        {[]*infrav1.MaasMachine{sibling("1", in("a")), sibling("2", in("a")), sibling("3", in("c"))}, []string{"b", "c", "a"}},
+		"one leaves":                                          {[]*infrav1.MaasMachine{sibling("1", in("c"), leaving)}, []string{"c", "a", "b"}},
+		"one sibling belongs to another pool":                 {[]*infrav1.MaasMachine{sibling("1", in("c"), of("other"))}, []string{"c", "a", "b"}},
+		"one sibling is in an unknown zone":                   {[]*infrav1.MaasMachine{sibling("1", in("elsewhere"))}, []string{"c", "a", "b"}},
+		"one sibling has the provider ID of another provider": {[]*infrav1.MaasMachine{sibling("1", func(m *infrav1.MaasMachine) { m.Spec.ProviderID = ptr.To("aws:///c/1") })}, []string{"c", "a", "b"}},
+		"one sibling has neither a machine nor a zone":        {[]*infrav1.MaasMachine{sibling("1")}, []string{"c", "a", "b"}},
+		"one sibling is virtual and counts like any other":    {[]*infrav1.MaasMachine{sibling("1", func(m *infrav1.MaasMachine) { m.Spec.ProviderID = ptr.To(lxdID("c")) })}, []string{"a", "b", "c"}},
 	} {
 		t.Run("When "+name+", it should be so", func(t *testing.T) {
 			t.Parallel()

@@ -35,14 +35,14 @@ func TestStage(t *testing.T) {
 		change func(*scope)
 		want   lifecycle.Stage
 	}{
-		"it was allocated a moment ago":               {func(*scope) {}, lifecycle.Acquired},
-		"it was seen being installed":                 {func(s *scope) { s.seen.state = "Deploying" }, lifecycle.Installing},
-		"it was seen when it was allocated":           {func(s *scope) { s.seen.state = "Allocated" }, lifecycle.Acquired},
-		"it ran once":                                 {func(s *scope) { s.machine.Status.Initialization.Provisioned = ptr.To(true); s.seen.state = "Deploying" }, lifecycle.Provisioned},
-		"its deployment failed":                       {failed(false), lifecycle.Leaving},
-		"its deployment failed after it ran":          {func(s *scope) { failed(false)(s); s.machine.Status.Initialization.Provisioned = ptr.To(true) }, lifecycle.Leaving},
-		"one before it failed, and MAAS has it":       {failed(true), lifecycle.Acquired},
-		"a person broke the annotation with failures": {func(s *scope) { annotate(s.machine, FailuresAnnotation, "{") }, lifecycle.Acquired},
+		"it was just allocated":                      {func(*scope) {}, lifecycle.Acquired},
+		"it was last seen being deployed":            {func(s *scope) { s.seen.state = "Deploying" }, lifecycle.Installing},
+		"it was last seen allocated":                 {func(s *scope) { s.seen.state = "Allocated" }, lifecycle.Acquired},
+		"it ran before":                              {func(s *scope) { s.machine.Status.Initialization.Provisioned = ptr.To(true); s.seen.state = "Deploying" }, lifecycle.Provisioned},
+		"its deployment failed":                      {failed(false), lifecycle.Leaving},
+		"its deployment failed after it ran":         {func(s *scope) { failed(false)(s); s.machine.Status.Initialization.Provisioned = ptr.To(true) }, lifecycle.Leaving},
+		"an earlier machine failed and was released": {failed(true), lifecycle.Acquired},
+		"the failures annotation is corrupt":         {func(s *scope) { annotate(s.machine, FailuresAnnotation, "{") }, lifecycle.Acquired},
 	} {
 		s := &scope{machine: holding()}
 		tc.change(s)
@@ -83,25 +83,25 @@ func TestInTime(t *testing.T) {
 		change  func(*scope)
 		late    bool
 	}{
-		"an installation has a moment left":    {installing, infrav1.DefaultDeployTimeout, nil, false},
-		"an installation is over its time":     {installing, infrav1.DefaultDeployTimeout + 1, nil, true},
-		"it may take longer":                   {installing, infrav1.DefaultDeployTimeout + 1, func(s *scope) { s.machine.Spec.Timeouts.Deploy = &metav1.Duration{Duration: 2 * time.Hour} }, false},
-		"it must be faster":                    {installing, time.Minute + 1, func(s *scope) { s.machine.Spec.Timeouts.Deploy = &metav1.Duration{Duration: time.Minute} }, true},
-		"it has changed its state since":       {installing, 100 * time.Hour, func(s *scope) { s.seen.state = "Allocated" }, false},
+		"an installation reaches its timeout":  {installing, infrav1.DefaultDeployTimeout, nil, false},
+		"an installation exceeds its timeout":  {installing, infrav1.DefaultDeployTimeout + 1, nil, true},
+		"the spec allows more time":            {installing, infrav1.DefaultDeployTimeout + 1, func(s *scope) { s.machine.Spec.Timeouts.Deploy = &metav1.Duration{Duration: 2 * time.Hour} }, false},
+		"the spec allows less time":            {installing, time.Minute + 1, func(s *scope) { s.machine.Spec.Timeouts.Deploy = &metav1.Duration{Duration: time.Minute} }, true},
+		"its state has changed since":          {installing, 100 * time.Hour, func(s *scope) { s.seen.state = "Allocated" }, false},
 		"nobody knows since when":              {installing, 100 * time.Hour, func(s *scope) { s.seen.since = time.Time{} }, false},
 		"MAAS does not show it":                {installing, 100 * time.Hour, func(s *scope) { s.observed = nil }, false},
-		"a state may last for ever":            {lifecycle.Outcome{Action: lifecycle.Wait}, 1000 * time.Hour, nil, false},
-		"a release has a moment left":          {lifecycle.Outcome{Action: lifecycle.Wait, Limit: lifecycle.ReleaseLimit, Then: lifecycle.Blocked}, 10 * time.Minute, nil, false},
-		"a release is over its time":           {lifecycle.Outcome{Action: lifecycle.Wait, Limit: lifecycle.ReleaseLimit, Then: lifecycle.Blocked}, 10*time.Minute + 1, nil, true},
+		"a state has no limit":                 {lifecycle.Outcome{Action: lifecycle.Wait}, 1000 * time.Hour, nil, false},
+		"a release reaches its timeout":        {lifecycle.Outcome{Action: lifecycle.Wait, Limit: lifecycle.ReleaseLimit, Then: lifecycle.Blocked}, 10 * time.Minute, nil, false},
+		"a release exceeds its timeout":        {lifecycle.Outcome{Action: lifecycle.Wait, Limit: lifecycle.ReleaseLimit, Then: lifecycle.Blocked}, 10*time.Minute + 1, nil, true},
 		"disks are erased for hours":           {lifecycle.Outcome{Action: lifecycle.Wait, Limit: lifecycle.EraseLimit, Then: lifecycle.Blocked}, 24 * time.Hour, nil, false},
 		"disks are erased for more than a day": {lifecycle.Outcome{Action: lifecycle.Wait, Limit: lifecycle.EraseLimit, Then: lifecycle.Blocked}, 24*time.Hour + 1, nil, true},
 		"people work on it for an hour":        {lifecycle.Outcome{Action: lifecycle.Wait, Limit: lifecycle.MaintenanceLimit, Then: lifecycle.Failed}, time.Hour, nil, false},
 		"people work on it for more than that": {lifecycle.Outcome{Action: lifecycle.Wait, Limit: lifecycle.MaintenanceLimit, Then: lifecycle.Failed}, time.Hour + 1, nil, true},
-		"one that ran for days was switched off": {off, 100 * time.Hour, func(s *scope) {
+		"a machine that ran for days is powered off": {off, 100 * time.Hour, func(s *scope) {
 			s.machine.Status.Conditions = []metav1.Condition{condition.True(ConditionDeployed, "R", "")}
 		}, false},
-		"one that never ran does not come on":        {off, infrav1.DefaultBootTimeout + 1, nil, true},
-		"one that never ran has a moment to come on": {off, infrav1.DefaultBootTimeout, nil, false},
+		"a machine that never ran does not power on in time":  {off, infrav1.DefaultBootTimeout + 1, nil, true},
+		"a machine that never ran still has time to power on": {off, infrav1.DefaultBootTimeout, nil, false},
 	} {
 		t.Run("When "+name+", it should be known", func(t *testing.T) {
 			t.Parallel()
@@ -155,13 +155,13 @@ func TestHeldUp(t *testing.T) {
 		reason string
 		paused bool
 	}{
-		"it is busy":                     {busy, infrav1.DefaultAllocateTimeout, ReasonUnavailable, true},
-		"it does not take a parameter":   {noKernel, 2 * time.Minute, ReasonInvalid, true},
-		"it lacks the image":             {noSuchImage, infrav1.DefaultAllocateTimeout, ReasonImageNotFound, true},
-		"it can't be reached":            {&maas.UnreachableError{Err: errors.New("down")}, 100 * time.Hour, ReasonUnreachable, false},
-		"it takes offence at the user":   {&maas.Error{StatusCode: http.StatusForbidden}, 100 * time.Hour, ReasonForbidden, false},
-		"it does not like the key":       {&maas.Error{StatusCode: http.StatusUnauthorized}, 100 * time.Hour, ReasonUnauthorized, false},
-		"a call of another has an error": {errors.New("what"), 100 * time.Hour, ReasonError, false},
+		"it is busy":             {busy, infrav1.DefaultAllocateTimeout, ReasonUnavailable, true},
+		"it rejects a parameter": {noKernel, 2 * time.Minute, ReasonInvalid, true},
+		"it lacks the image":     {noSuchImage, infrav1.DefaultAllocateTimeout, ReasonImageNotFound, true},
+		"it is unreachable":      {&maas.UnreachableError{Err: errors.New("down")}, 100 * time.Hour, ReasonUnreachable, false},
+		"it forbids the call":    {&maas.Error{StatusCode: http.StatusForbidden}, 100 * time.Hour, ReasonForbidden, false},
+		"it rejects the key":     {&maas.Error{StatusCode: http.StatusUnauthorized}, 100 * time.Hour, ReasonUnauthorized, false},
+		"another call fails":     {errors.New("what"), 100 * time.Hour, ReasonError, false},
 	} {
 		t.Run("When "+name+", it should be told", func(t *testing.T) {
 			t.Parallel()
@@ -182,7 +182,7 @@ func TestHeldUp(t *testing.T) {
 			}
 		})
 	}
-	t.Run("When it ran once, it should be kept for ever", func(t *testing.T) {
+	t.Run("When the machine ran before, it should be kept indefinitely", func(t *testing.T) {
 		t.Parallel()
 		r, clock, _ := quiet()
 		s := &scope{machine: holding(), observed: deployed(), seen: sighting{lifecycle.StateName(deployed()), noon}}
@@ -192,7 +192,7 @@ func TestHeldUp(t *testing.T) {
 			t.Errorf("it is %+v, and failed: %v", s.findings.problem, failuresOf(s.machine))
 		}
 	})
-	t.Run("When the process ends, it should conclude nothing", func(t *testing.T) {
+	t.Run("When the context is cancelled, it should report no problem", func(t *testing.T) {
 		t.Parallel()
 		r, _, _ := quiet()
 		ctx, cancel := context.WithCancel(t.Context())
@@ -212,13 +212,13 @@ func TestRefusesAddress(t *testing.T) {
 		err  error
 		want bool
 	}{
-		"it names the field":                         {&maas.Error{StatusCode: http.StatusBadRequest, Fields: map[string][]string{"ip_address": {"taken"}}}, true},
-		"it names another field":                     {&maas.Error{StatusCode: http.StatusBadRequest, Message: "10.0.0.7", Fields: map[string][]string{"subnet": {"10.0.0.7"}}}, false},
-		"it says not found, and means that somebody": {&maas.Error{StatusCode: http.StatusNotFound, Message: "IP address is already in use."}, true},
-		"it names the address":                       {&maas.Error{StatusCode: http.StatusConflict, Message: "10.0.0.7 is in use"}, true},
-		"it does not know the interface":             {&maas.Error{StatusCode: http.StatusNotFound, Message: "No Interface matches the given query."}, false},
-		"it is broken, and names the address":        {&maas.Error{StatusCode: http.StatusInternalServerError, Message: "10.0.0.7"}, false},
-		"no answer came":                             {&maas.UnreachableError{Sent: true, Err: errors.New("10.0.0.7: IP address is already in use")}, false},
+		"it names the field":     {&maas.Error{StatusCode: http.StatusBadRequest, Fields: map[string][]string{"ip_address": {"taken"}}}, true},
+		"it names another field": {&maas.Error{StatusCode: http.StatusBadRequest, Message: "10.0.0.7", Fields: map[string][]string{"subnet": {"10.0.0.7"}}}, false},
+		"it returns not found because another user has the address": {&maas.Error{StatusCode: http.StatusNotFound, Message: "IP address is already in use."}, true},
+		"it names the address":                                  {&maas.Error{StatusCode: http.StatusConflict, Message: "10.0.0.7 is in use"}, true},
+		"it does not have the interface":                        {&maas.Error{StatusCode: http.StatusNotFound, Message: "No Interface matches the given query."}, false},
+		"it fails with an internal error and names the address": {&maas.Error{StatusCode: http.StatusInternalServerError, Message: "10.0.0.7"}, false},
+		"there is no answer":                                    {&maas.UnreachableError{Sent: true, Err: errors.New("10.0.0.7: IP address is already in use")}, false},
 	} {
 		if got := refusesAddress(tc.err, "10.0.0.7"); got != tc.want {
 			t.Errorf("when %s, it is the address: %t", name, got)

@@ -51,9 +51,9 @@ func TestOutdatedPass(t *testing.T) {
 		"its machine made room": {func(m *infrav1.MaasMachine) bool {
 			return m.Annotations[machine.FailuresAnnotation] != "" && m.Spec.SystemID == nil
 		}},
-		"the next one was not written": {func(m *infrav1.MaasMachine) bool { return m.Status.Attempts == 1 && m.Spec.SystemID == nil }},
+		"the next machine was not recorded": {func(m *infrav1.MaasMachine) bool { return m.Status.Attempts == 1 && m.Spec.SystemID == nil }},
 	} {
-		t.Run("When another provider goes on from where "+name+" it should change nothing of what came since", func(t *testing.T) {
+		t.Run("When another provider continues from a state where "+name+" it should change nothing of what came since", func(t *testing.T) {
 			t.Parallel()
 			w := newWorld(t, cfg, simtest.Machine{ID: "aaa"}, simtest.Machine{ID: "bbb"})
 			mend := simtest.Fault(t, w.Simulator, faults.Rule{Kind: faults.DeployFails, Count: 1})

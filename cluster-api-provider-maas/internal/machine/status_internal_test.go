@@ -84,15 +84,15 @@ func TestReadySumsUp(t *testing.T) {
 		found func(*scope)
 		want  []string
 	}{
-		"When nothing was found yet, it should be allocating":          {false, func(*scope) {}, []string{"MachineAllocated False Allocating", "MachineDeployed False Allocating", "Ready False Allocating"}},
-		"When no machine can be had, it should say why":                {false, problem, []string{"MachineAllocated False NoCapacity", "MachineDeployed False Allocating", "Ready False NoCapacity"}},
-		"When it runs, it should be ready":                             {true, runs, []string{"MachineAllocated True MachineAllocated", "MachineDeployed True MachineDeployed", "Ready True Ready"}},
-		"When the machine held can't be deployed, it should say why":   {true, problem, []string{"MachineAllocated True MachineAllocated", "MachineDeployed False NoCapacity", "Ready False NoCapacity"}},
-		"When it is installed, it should say so":                       {true, outcome(lifecycle.Outcome{Action: lifecycle.Wait, Reason: lifecycle.ReasonDeploying}), []string{"MachineAllocated True MachineAllocated", "MachineDeployed False MachineDeploying", "Ready False MachineDeploying"}},
-		"When its state is none that we know, it should be unknown":    {true, outcome(lifecycle.Outcome{Action: lifecycle.Wait, Reason: lifecycle.ReasonUndefined}), []string{"MachineAllocated True MachineAllocated", "MachineDeployed Unknown MachineStateUndefined", "Ready Unknown MachineStateUndefined"}},
-		"When MAAS does not have it, nobody should know how it is":     {true, outcome(lifecycle.Outcome{Action: lifecycle.Lost, Reason: lifecycle.ReasonNotFound}), []string{"MachineAllocated True MachineAllocated", "MachineDeployed Unknown MachineNotFound", "Ready Unknown MachineNotFound"}},
-		"When it was marked as broken, it should be known not to run":  {true, outcome(lifecycle.Outcome{Action: lifecycle.Failed, Reason: lifecycle.ReasonBroken}), []string{"MachineAllocated True MachineAllocated", "MachineDeployed False MachineBroken", "Ready False MachineBroken"}},
-		"When the machine held was not read, it should be held anyway": {true, func(*scope) {}, []string{"MachineAllocated True MachineAllocated", "MachineDeployed False Allocating", "Ready False Allocating"}},
+		"When nothing is known yet, it should report that a machine is being allocated": {false, func(*scope) {}, []string{"MachineAllocated False Allocating", "MachineDeployed False Allocating", "Ready False Allocating"}},
+		"When no machine is available, it should report the reason":                     {false, problem, []string{"MachineAllocated False NoCapacity", "MachineDeployed False Allocating", "Ready False NoCapacity"}},
+		"When the machine runs, it should be Ready":                                     {true, runs, []string{"MachineAllocated True MachineAllocated", "MachineDeployed True MachineDeployed", "Ready True Ready"}},
+		"When the machine can't be deployed, it should report the reason":               {true, problem, []string{"MachineAllocated True MachineAllocated", "MachineDeployed False NoCapacity", "Ready False NoCapacity"}},
+		"When the machine is being deployed, it should report that":                     {true, outcome(lifecycle.Outcome{Action: lifecycle.Wait, Reason: lifecycle.ReasonDeploying}), []string{"MachineAllocated True MachineAllocated", "MachineDeployed False MachineDeploying", "Ready False MachineDeploying"}},
+		"When the state of the machine is unknown, MachineDeployed should be Unknown":   {true, outcome(lifecycle.Outcome{Action: lifecycle.Wait, Reason: lifecycle.ReasonUndefined}), []string{"MachineAllocated True MachineAllocated", "MachineDeployed Unknown MachineStateUndefined", "Ready Unknown MachineStateUndefined"}},
+		"When MAAS does not have the machine, MachineDeployed should be Unknown":        {true, outcome(lifecycle.Outcome{Action: lifecycle.Lost, Reason: lifecycle.ReasonNotFound}), []string{"MachineAllocated True MachineAllocated", "MachineDeployed Unknown MachineNotFound", "Ready Unknown MachineNotFound"}},
+		"When the machine was marked as broken, MachineDeployed should be False":        {true, outcome(lifecycle.Outcome{Action: lifecycle.Failed, Reason: lifecycle.ReasonBroken}), []string{"MachineAllocated True MachineAllocated", "MachineDeployed False MachineBroken", "Ready False MachineBroken"}},
+		"When the machine was not read, MachineAllocated should still be True":          {true, func(*scope) {}, []string{"MachineAllocated True MachineAllocated", "MachineDeployed False Allocating", "Ready False Allocating"}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -160,7 +160,7 @@ func TestStateSince(t *testing.T) {
 		do   func(*scope)
 		want time.Duration
 	}{
-		{"it is first seen", is("Deploying"), 0}, {"it is seen again", is("Deploying"), 0}, {"MAAS is away", away, 0}, {"MAAS is back", is("Deploying"), 0},
+		{"it is seen first", is("Deploying"), 0}, {"it is seen again", is("Deploying"), 0}, {"MAAS is away", away, 0}, {"MAAS is back", is("Deploying"), 0},
 		{"it changes", runs, 4 * time.Minute}, {"it stays", runs, 4 * time.Minute}, {"it changes back", is("Deploying"), 6 * time.Minute},
 	} {
 		clock.SetTime(noon.Add(time.Duration(i) * time.Minute))
@@ -285,15 +285,15 @@ func TestNodeInTime(t *testing.T) {
 		change func(*infrav1.MaasMachine)
 		want   string
 	}{
-		"it is there":                             {nil, 100 * limit, nil, ReasonNodeFound},
-		"it has a moment left":                    {guest.ErrNoNode, limit, nil, ReasonWaitingForNode},
-		"its time is over":                        {fmt.Errorf("looking: %w", guest.ErrNoNode), limit + 1, nil, ReasonNodeTimedOut},
-		"nobody could look":                       {errors.New("down"), limit + 1, nil, ReasonNodeFailed},
-		"the machine may take longer to boot":     {guest.ErrNoNode, limit + 1, func(m *infrav1.MaasMachine) { m.Spec.Timeouts.Boot = &metav1.Duration{Duration: time.Hour} }, ReasonWaitingForNode},
-		"the machine may take longer to join":     {guest.ErrNoNode, limit + 1, func(m *infrav1.MaasMachine) { m.Spec.Timeouts.Join = &metav1.Duration{Duration: time.Hour} }, ReasonWaitingForNode},
-		"the machine must be faster":              {guest.ErrNoNode, limit, func(m *infrav1.MaasMachine) { m.Spec.Timeouts.Join = &metav1.Duration{Duration: time.Minute} }, ReasonNodeTimedOut},
-		"a time-out of nothing means the default": {guest.ErrNoNode, limit, func(m *infrav1.MaasMachine) { m.Spec.Timeouts.Join = &metav1.Duration{} }, ReasonWaitingForNode},
-		"it is installed again": {guest.ErrNoNode, limit + 1, func(m *infrav1.MaasMachine) {
+		"the Node exists":                     {nil, 100 * limit, nil, ReasonNodeFound},
+		"the timeout is not exceeded":         {guest.ErrNoNode, limit, nil, ReasonWaitingForNode},
+		"its time is over":                    {fmt.Errorf("looking: %w", guest.ErrNoNode), limit + 1, nil, ReasonNodeTimedOut},
+		"nobody could look":                   {errors.New("down"), limit + 1, nil, ReasonNodeFailed},
+		"the spec allows more time to boot":   {guest.ErrNoNode, limit + 1, func(m *infrav1.MaasMachine) { m.Spec.Timeouts.Boot = &metav1.Duration{Duration: time.Hour} }, ReasonWaitingForNode},
+		"the spec allows more time to join":   {guest.ErrNoNode, limit + 1, func(m *infrav1.MaasMachine) { m.Spec.Timeouts.Join = &metav1.Duration{Duration: time.Hour} }, ReasonWaitingForNode},
+		"the spec allows less time":           {guest.ErrNoNode, limit, func(m *infrav1.MaasMachine) { m.Spec.Timeouts.Join = &metav1.Duration{Duration: time.Minute} }, ReasonNodeTimedOut},
+		"a timeout of zero means the default": {guest.ErrNoNode, limit, func(m *infrav1.MaasMachine) { m.Spec.Timeouts.Join = &metav1.Duration{} }, ReasonWaitingForNode},
+		"it is being deployed again": {guest.ErrNoNode, limit + 1, func(m *infrav1.MaasMachine) {
 			meta.FindStatusCondition(m.Status.Conditions, ConditionDeployed).Status = metav1.ConditionFalse
 		}, ReasonWaitingForNode},
 	} {

@@ -21,9 +21,9 @@ import (
 func TestSweep(t *testing.T) {
 	cfg := testenv.Shared(t, crds.Infrastructure, crds.ClusterAPI)
 	for name, test := range map[string]func(*testing.T, *rest.Config){
-		"When other clusters allocate machines, it should ask about them only when they stay":                  allocatedByOthers,
-		"When an installed machine has no MaasMachine, it should be found within the hour, and at little cost": installedOrphan,
-		"When a machine of a failed deployment is on its way back, it should be left to its MaasMachine":       onItsWayBack,
+		"When other clusters allocate machines, it should query the event log only if the machines stay":        allocatedByOthers,
+		"When a deployed machine has no MaasMachine, it should be found within an hour with few requests":       installedOrphan,
+		"When a machine of a failed deployment is being released, the sweep should leave it to its MaasMachine": onItsWayBack,
 	} {
 		t.Run(name, func(t *testing.T) { test(t, cfg) })
 	}

@@ -100,7 +100,7 @@ func TestBeforeVM(t *testing.T) {
 		"MAAS has no such image":        {func(k *rack) { k.machine.Spec.Image = "custom/other" }, ReasonImageNotFound},
 		"MAAS has no such subnet":       {func(k *rack) { k.machine.Spec.StaticIP = &infrav1.StaticIPConfig{IP: "10.77.0.1"} }, "SubnetNotFound"},
 		"MAAS does not tell its images": {refuse(http.StatusServiceUnavailable), ReasonUnavailable},
-		"the data is gone":              {func(k *rack) { k.owner.Spec.Bootstrap.DataSecretName = ptr.To("other") }, ReasonWaitingForBootstrapData},
+		"the bootstrap data is gone":    {func(k *rack) { k.owner.Spec.Bootstrap.DataSecretName = ptr.To("other") }, ReasonWaitingForBootstrapData},
 	} {
 		k := composer(t, "admin")
 		tc.change(k)
@@ -138,8 +138,8 @@ func TestWish(t *testing.T) {
 	}{
 		"nothing is said":         {func(*rack) {}, nil, ""},
 		"there is no MaasCluster": {func(k *rack) { k.infra = nil }, nil, ""},
-		"the cluster names zones": {func(k *rack) { k.infra.Spec.FailureDomains = []string{"a", "b"} }, []string{"a", "b"}, ""},
-		"the Machine names one":   {func(k *rack) { k.infra.Spec.FailureDomains, k.owner.Spec.FailureDomain = []string{"a", "b"}, "c" }, []string{"c"}, ""},
+		"the cluster sets zones":  {func(k *rack) { k.infra.Spec.FailureDomains = []string{"a", "b"} }, []string{"a", "b"}, ""},
+		"the Machine sets a zone": {func(k *rack) { k.infra.Spec.FailureDomains, k.owner.Spec.FailureDomain = []string{"a", "b"}, "c" }, []string{"c"}, ""},
 		"it has an address":       {func(k *rack) { k.subnet = &maas.Subnet{ID: 7} }, nil, "eth0:subnet=7"},
 		"its interfaces are named in it": {func(k *rack) {
 			k.subnet, k.machine.Spec.LXDConfig = &maas.Subnet{ID: 7}, &infrav1.LXDMachineConfig{Network: &infrav1.LXDNetwork{Bridge: "br9"}}
@@ -169,10 +169,10 @@ func TestHostRefuses(t *testing.T) {
 		words  []string
 		placed bool
 	}{
-		"all do":                      {"admin", []faults.Rule{rule("", 400, "no")}, ReasonVMCreationFailed, 10 * time.Second, []string{"host h1: ", " | host h2: "}, false},
-		"all lack room":               {"admin", []faults.Rule{rule("", 400, "CPU overcommit ratio is 1.0")}, lxd.ReasonInsufficientResources, 10 * time.Second, []string{"overcommit"}, false},
-		"the key is no administrator": {"alice", nil, ReasonForbidden, 15 * time.Second, []string{"API key of a MAAS administrator"}, false},
-		"the answer is lost":          {"admin", []faults.Rule{rule("", 500, "oops")}, ReasonUnavailable, 15 * time.Second, []string{"oops"}, true},
+		"all do":              {"admin", []faults.Rule{rule("", 400, "no")}, ReasonVMCreationFailed, 10 * time.Second, []string{"host h1: ", " | host h2: "}, false},
+		"all hosts lack room": {"admin", []faults.Rule{rule("", 400, "CPU overcommit ratio is 1.0")}, lxd.ReasonInsufficientResources, 10 * time.Second, []string{"overcommit"}, false},
+		"the key does not belong to an administrator": {"alice", nil, ReasonForbidden, 15 * time.Second, []string{"API key of a MAAS administrator"}, false},
+		"the answer is lost":                          {"admin", []faults.Rule{rule("", 500, "oops")}, ReasonUnavailable, 15 * time.Second, []string{"oops"}, true},
 	} {
 		k := composer(t, tc.user)
 		for _, r := range tc.rules {
@@ -277,16 +277,16 @@ func TestRaiseVM(t *testing.T) {
 		failed bool
 		former []string
 	}{
-		"it is new":                       {status.New, 0, ReasonVMCommissioning, 10 * time.Second, false, nil},
-		"it is commissioned":              {status.Commissioning, 30 * time.Minute, ReasonVMCommissioning, 10 * time.Second, false, nil},
-		"it is tested":                    {status.Testing, 30 * time.Minute, ReasonVMCommissioning, 10 * time.Second, false, nil},
-		"it is commissioned for too long": {status.Commissioning, 30*time.Minute + 1, ReasonVMCreationFailed, time.Second, true, []string{ReasonVMCreationFailed}},
-		"its commissioning failed":        {status.FailedCommissioning, 0, ReasonVMCreationFailed, time.Second, true, []string{ReasonVMCreationFailed}},
-		"its tests failed":                {status.FailedTesting, 0, ReasonVMCreationFailed, time.Second, true, []string{ReasonVMCreationFailed}},
-		"somebody marked it as broken":    {status.Broken, 0, ReasonVMCreationFailed, time.Second, true, []string{ReasonVMCreationFailed}},
-		"it is missing":                   {status.Missing, 0, ReasonVMCreationFailed, time.Second, true, []string{ReasonVMCreationFailed}},
-		"it is retired":                   {status.Retired, 0, ReasonVMCreationFailed, time.Second, true, []string{ReasonVMCreationFailed}},
-		"somebody else took it":           {status.Allocated, 0, ReasonVMCreationFailed, time.Second, true, []string{ReasonVMCreationFailed}},
+		"it is new":                             {status.New, 0, ReasonVMCommissioning, 10 * time.Second, false, nil},
+		"it is being commissioned":              {status.Commissioning, 30 * time.Minute, ReasonVMCommissioning, 10 * time.Second, false, nil},
+		"it is being tested":                    {status.Testing, 30 * time.Minute, ReasonVMCommissioning, 10 * time.Second, false, nil},
+		"it is being commissioned for too long": {status.Commissioning, 30*time.Minute + 1, ReasonVMCreationFailed, time.Second, true, []string{ReasonVMCreationFailed}},
+		"its commissioning failed":              {status.FailedCommissioning, 0, ReasonVMCreationFailed, time.Second, true, []string{ReasonVMCreationFailed}},
+		"its tests failed":                      {status.FailedTesting, 0, ReasonVMCreationFailed, time.Second, true, []string{ReasonVMCreationFailed}},
+		"somebody marked it as broken":          {status.Broken, 0, ReasonVMCreationFailed, time.Second, true, []string{ReasonVMCreationFailed}},
+		"it is missing":                         {status.Missing, 0, ReasonVMCreationFailed, time.Second, true, []string{ReasonVMCreationFailed}},
+		"it is retired":                         {status.Retired, 0, ReasonVMCreationFailed, time.Second, true, []string{ReasonVMCreationFailed}},
+		"somebody else took it":                 {status.Allocated, 0, ReasonVMCreationFailed, time.Second, true, []string{ReasonVMCreationFailed}},
 	} {
 		t.Run("When "+name+", it should be decided", func(t *testing.T) {
 			t.Parallel()

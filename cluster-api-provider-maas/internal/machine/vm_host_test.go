@@ -20,14 +20,14 @@ import (
 func TestHostsOfVirtualMachines(t *testing.T) {
 	cfg := testenv.Shared(t, crds.Infrastructure, crds.ClusterAPI)
 	for name, test := range map[string]func(*testing.T, *rest.Config){
-		"When MAAS loses the host or composes elsewhere on it, it should say what to do":              vmHostChanges,
-		"When a host does not answer any more, it should say so, and hold no machine that is to go":   vmHostDead,
-		"When a host goes from MAAS with its machines, both should be told":                           vmHostRemoved,
-		"When somebody deletes a virtual machine in LXD, MAAS should be made to find out":             vmLostInLXD,
-		"When a host that did not answer does so again, it should not be chosen last any more":        vmHostAnswersAgain,
-		"When a host restarts, its machines should be well again without being replaced":              vmHostRestarts,
-		"When a host is being drained since the list was read, nothing more should be composed there": vmHostDrained,
-		"When a host left MAAS since the list was read, another one should be asked":                  vmHostLeft,
+		"When MAAS removes the host or changes its LXD project, it should report the remedy":      vmHostChanges,
+		"When a host no longer answers, it should report that and not block deletions":            vmHostDead,
+		"When a host is removed from MAAS with its machines, both losses should be reported":      vmHostRemoved,
+		"When a virtual machine is deleted in LXD, it should make MAAS notice":                    vmLostInLXD,
+		"When an unreachable host answers again, it should no longer be selected last":            vmHostAnswersAgain,
+		"When a host restarts, its machines should recover without replacement":                   vmHostRestarts,
+		"When a host is drained after the list was read, nothing more should be composed there":   vmHostDrained,
+		"When a host was removed from MAAS after the list was read, another host should be tried": vmHostLeft,
 	} {
 		t.Run(name, func(t *testing.T) { test(t, cfg) })
 	}

@@ -53,13 +53,13 @@ func TestStepsOfVirtualMachines(t *testing.T) {
 			[]string{"LXDHostSelected False Waiting", "LXDResourcesAllocated False Waiting", "LXDVMCreated False Waiting", "LXDVMDeployed False Allocating"}},
 		"no host is in the zone": {virtual(), problem(lxd.ReasonHostUnavailable),
 			[]string{"LXDHostSelected False HostUnavailable", "LXDResourcesAllocated False Waiting", "LXDVMCreated False Waiting", "LXDVMDeployed False Allocating"}},
-		"no host has the room": {virtual(), problem(lxd.ReasonInsufficientResources),
+		"no host has enough resources": {virtual(), problem(lxd.ReasonInsufficientResources),
 			[]string{"LXDHostSelected False InsufficientResources", "LXDResourcesAllocated False InsufficientResources", "LXDVMCreated False Waiting", "LXDVMDeployed False Allocating"}},
-		"a host refused": {virtual(), problem(ReasonVMCreationFailed),
+		"a host rejected the call": {virtual(), problem(ReasonVMCreationFailed),
 			[]string{"LXDHostSelected False Waiting", "LXDResourcesAllocated False Waiting", "LXDVMCreated False VMCreationFailed", "LXDVMDeployed False Allocating"}},
-		"it is composed": {virtual(placed("")), problem(ReasonVMCommissioning),
+		"it is being composed": {virtual(placed("")), problem(ReasonVMCommissioning),
 			[]string{"LXDHostSelected True HostSelected", "LXDResourcesAllocated True HostSelected", "LXDVMCreated False VMCommissioning", "LXDVMDeployed False Allocating"}},
-		"it is installed": {virtual(placed("wq4h8c"), held), func(s *scope) {
+		"it is being deployed": {virtual(placed("wq4h8c"), held), func(s *scope) {
 			s.observed, s.findings.outcome = deployed(), lifecycle.Outcome{Action: lifecycle.Wait, Reason: lifecycle.ReasonDeploying}
 		}, []string{"LXDHostSelected True HostSelected", "LXDResourcesAllocated True HostSelected", "LXDVMCreated True VMCreated", "LXDVMDeployed False MachineDeploying"}},
 		"its installation failed": {virtual(placed("wq4h8c"), held), func(s *scope) {
@@ -67,11 +67,11 @@ func TestStepsOfVirtualMachines(t *testing.T) {
 		}, []string{"LXDHostSelected True HostSelected", "LXDResourcesAllocated True HostSelected", "LXDVMCreated True VMCreated", "LXDVMDeployed False VMDeploymentFailed"}},
 		"it runs": {virtual(placed("wq4h8c"), held), runs,
 			[]string{"LXDHostSelected True HostSelected", "LXDResourcesAllocated True HostSelected", "LXDVMCreated True VMCreated", "LXDVMDeployed True MachineDeployed"}},
-		"it runs, and its host is away": {virtual(placed("wq4h8c"), held), func(s *scope) { runs(s); s.findings.host = &Problem{lxd.ReasonHostUnavailable, "away"} },
+		"it runs, and its host is unavailable": {virtual(placed("wq4h8c"), held), func(s *scope) { runs(s); s.findings.host = &Problem{lxd.ReasonHostUnavailable, "away"} },
 			[]string{"LXDHostSelected False HostUnavailable", "LXDResourcesAllocated True HostSelected", "LXDVMCreated True VMCreated", "LXDVMDeployed True MachineDeployed"}},
 		"another provider made it": {virtual(held), runs,
 			[]string{"LXDHostSelected True HostSelected", "LXDResourcesAllocated True HostSelected", "LXDVMCreated True VMCreated", "LXDVMDeployed True MachineDeployed"}},
-		"it is metal": {holding(), runs, nil},
+		"it is a bare-metal machine": {holding(), runs, nil},
 	} {
 		t.Run("When "+name+", it should be told", func(t *testing.T) {
 			t.Parallel()
@@ -137,7 +137,7 @@ func TestWithoutEffect(t *testing.T) {
 		"nothing is said":           {nil, 0},
 		"nothing of it is said":     {&infrav1.LXDConfig{}, 0},
 		"what MAAS does is said":    {&infrav1.LXDConfig{VMConfig: &infrav1.VMConfig{AutoStart: ptr.To(true)}}, 0},
-		"it is not to start":        {&infrav1.LXDConfig{VMConfig: &infrav1.VMConfig{AutoStart: ptr.To(false)}}, 1},
+		"autoStart is false":        {&infrav1.LXDConfig{VMConfig: &infrav1.VMConfig{AutoStart: ptr.To(false)}}, 1},
 		"its links have their mode": {&infrav1.LXDConfig{VMConfig: &infrav1.VMConfig{InterfaceLinkModes: map[string]string{"eth0": "static"}}}, 1},
 		"both":                      {&infrav1.LXDConfig{VMConfig: &infrav1.VMConfig{AutoStart: ptr.To(false), InterfaceLinkModes: map[string]string{"eth0": "dhcp"}}}, 2},
 	} {
@@ -218,13 +218,13 @@ func TestComposed(t *testing.T) {
 		machine maas.Machine
 		want    bool
 	}{
-		"it is metal":                                 {infrav1.ProvisioningModeBareMetal, maas.Machine{SystemID: "wq4h8c", Hostname: "mole", PowerType: "ipmi"}, false},
-		"metal bears its name":                        {infrav1.ProvisioningModeLXD, maas.Machine{SystemID: "wq4h8c", Hostname: "vm-" + uid, PowerType: "ipmi"}, false},
-		"it bears the name of this one":               {infrav1.ProvisioningModeLXD, maas.Machine{SystemID: "a", Hostname: "vm-" + uid + "-2", PowerType: "lxd"}, true},
-		"it bears the name, and the mode was changed": {infrav1.ProvisioningModeBareMetal, maas.Machine{SystemID: "a", Hostname: "vm-" + uid, PowerType: "lxd"}, true},
-		"it bears the name of another one":            {infrav1.ProvisioningModeLXD, maas.Machine{SystemID: "a", Hostname: "vm-" + other, PowerType: "lxd"}, false},
-		"another provider made it for this one":       {infrav1.ProvisioningModeLXD, maas.Machine{SystemID: "wq4h8c", Hostname: "any", PowerType: "lxd"}, true},
-		"MAAS picked it from those that there were":   {infrav1.ProvisioningModeBareMetal, maas.Machine{SystemID: "wq4h8c", Hostname: "any", PowerType: "lxd"}, false},
+		"it is a bare-metal machine":                                     {infrav1.ProvisioningModeBareMetal, maas.Machine{SystemID: "wq4h8c", Hostname: "mole", PowerType: "ipmi"}, false},
+		"metal bears its name":                                           {infrav1.ProvisioningModeLXD, maas.Machine{SystemID: "wq4h8c", Hostname: "vm-" + uid, PowerType: "ipmi"}, false},
+		"it has the name for this MaasMachine":                           {infrav1.ProvisioningModeLXD, maas.Machine{SystemID: "a", Hostname: "vm-" + uid + "-2", PowerType: "lxd"}, true},
+		"it has the name for this MaasMachine, and the mode was changed": {infrav1.ProvisioningModeBareMetal, maas.Machine{SystemID: "a", Hostname: "vm-" + uid, PowerType: "lxd"}, true},
+		"it has the name for another MaasMachine":                        {infrav1.ProvisioningModeLXD, maas.Machine{SystemID: "a", Hostname: "vm-" + other, PowerType: "lxd"}, false},
+		"another provider made it for this one":                          {infrav1.ProvisioningModeLXD, maas.Machine{SystemID: "wq4h8c", Hostname: "any", PowerType: "lxd"}, true},
+		"MAAS picked it from those that there were":                      {infrav1.ProvisioningModeBareMetal, maas.Machine{SystemID: "wq4h8c", Hostname: "any", PowerType: "lxd"}, false},
 	} {
 		m := virtual(held, annotated(UIDAnnotation, uid))
 		m.Spec.ProvisioningMode = tc.mode

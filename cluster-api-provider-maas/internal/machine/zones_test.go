@@ -32,14 +32,14 @@ import (
 func TestZones(t *testing.T) {
 	cfg := testenv.Shared(t, crds.Infrastructure, crds.ClusterAPI)
 	for name, test := range map[string]func(*testing.T, *rest.Config){
-		"When a pool may be in several zones, it should be spread over them, and over no other": spreads,
-		"When machines are made at once, they should not all go to the emptiest zone":           spreadsAtOnce,
-		"When a zone is empty, the next one should be taken":                                    fallsThrough,
-		"When the cluster names no zones, all zones of MAAS should be used":                     allZones,
-		"When the Machine names a zone, it should win":                                          machineWins,
-		"When another MachineDeployment fills a zone, that should not count":                    ownSiblings,
-		"When machines must be picked of a list, they should be spread too":                     spreadsListed,
-		"When a machine runs, its zone should be told to Cluster API and to its Node":           tellsZone,
+		"When a pool may use several zones, it should be spread over these zones only":        spreads,
+		"When machines are created at once, they should not all be in the emptiest zone":      spreadsAtOnce,
+		"When a zone has no machines, the next one should be used":                            fallsThrough,
+		"When the cluster sets no zones, all MAAS zones should be used":                       allZones,
+		"When the Machine sets a zone, it should win":                                         machineWins,
+		"When another MachineDeployment fills a zone, it should not count":                    ownSiblings,
+		"When machines must be picked from a list, they should be spread too":                 spreadsListed,
+		"When a machine runs, its zone should be reported to Cluster API and set on its Node": tellsZone,
 	} {
 		t.Run(name, func(t *testing.T) { test(t, cfg) })
 	}

@@ -117,32 +117,32 @@ func TestCapacity(t *testing.T) {
 		spec    infrav1.MaasMachineSpec
 		want    map[string]string
 	}{
-		"When a machine fits, it should be what MAAS would give": {
+		"When a machine fits, the capacity should be that of the machine that MAAS would allocate": {
 			"demo", simtest.Rack, infrav1.MaasMachineSpec{MinCPU: ptr.To(5), MinDiskSize: ptr.To(100)}, third},
-		"When little is asked for, it should be the cheapest of the zones of the cluster": {
+		"When little is requested, the capacity should be that of the cheapest machine in the cluster's zones": {
 			"demo", simtest.Rack, infrav1.MaasMachineSpec{}, map[string]string{"cpu": "4", "memory": "8Gi", "ephemeral-storage": "80G"}},
-		"When a zone is named, it should be a machine of that": {
+		"When a zone is set, the capacity should be that of a machine in the zone": {
 			"demo", simtest.Rack, infrav1.MaasMachineSpec{FailureDomain: ptr.To("default")}, map[string]string{"cpu": "2", "memory": "4Gi", "ephemeral-storage": "40G"}},
-		"When a zone is named, it should be a machine of that, though a cheaper one is elsewhere": {
+		"When a zone is set and a cheaper machine is elsewhere, the capacity should be that of a machine in the zone": {
 			"demo", simtest.Rack, infrav1.MaasMachineSpec{FailureDomain: ptr.To("north"), MinCPU: ptr.To(1)}, map[string]string{"cpu": "4", "memory": "8Gi", "ephemeral-storage": "80G"}},
-		"When the zone that is named is empty, it should be one of the cluster's": {
+		"When the zone is set to the empty string, the capacity should be that of a machine in the cluster's zones": {
 			"demo", simtest.Rack, infrav1.MaasMachineSpec{FailureDomain: ptr.To("")}, map[string]string{"cpu": "4", "memory": "8Gi", "ephemeral-storage": "80G"}},
-		"When no machine fits, it should be what is asked for": {
+		"When no machine fits, the capacity should be the requested one": {
 			"demo", simtest.Rack, infrav1.MaasMachineSpec{MinCPU: ptr.To(200), MinMemory: ptr.To(1024)}, map[string]string{"cpu": "200", "memory": "1Gi"}},
-		"When MAAS knows no such tag, it should be what is asked for": {
+		"When MAAS does not have the tag, the capacity should be the requested one": {
 			"demo", simtest.Rack, infrav1.MaasMachineSpec{MinCPU: ptr.To(2), Tags: []string{"none"}}, map[string]string{"cpu": "2", "memory": "1Gi"}},
-		"When it belongs to no cluster, it should be what is asked for": {
+		"When the template belongs to no cluster, the capacity should be the requested one": {
 			"", simtest.Rack, infrav1.MaasMachineSpec{MinCPU: ptr.To(2), MinMemory: ptr.To(4096), MinDiskSize: ptr.To(40)},
 			map[string]string{"cpu": "2", "memory": "4Gi", "ephemeral-storage": "40G"}},
-		"When it asks for the least, that is what every machine has": {
+		"When the template requests the minimum, the capacity should be the minimum": {
 			"", simtest.Rack, infrav1.MaasMachineSpec{MinCPU: ptr.To(1), MinMemory: ptr.To(1)}, map[string]string{"cpu": "1", "memory": "1Mi"}},
-		"When its cluster is not there yet, it should be what is asked for": {
+		"When the cluster does not exist yet, the capacity should be the requested one": {
 			"other", simtest.Rack, infrav1.MaasMachineSpec{MinCPU: ptr.To(2)}, map[string]string{"cpu": "2", "memory": "1Gi"}},
-		"When MAAS could compose machines, it should be a Ready one": {
+		"When MAAS could compose machines, the capacity should be that of a Ready machine": {
 			"demo", simtest.WithVMHost, infrav1.MaasMachineSpec{MinCPU: ptr.To(8)}, third},
-		"When MAAS could compose machines, and one is Ready, it should be that": {
+		"When MAAS could compose machines and one Ready machine fits, the capacity should be that of this machine": {
 			"demo", simtest.WithVMHost, infrav1.MaasMachineSpec{MinCPU: ptr.To(64)}, map[string]string{"cpu": "64", "memory": "256Gi", "ephemeral-storage": "80G"}},
-		"When MAAS would have to compose a machine, it should be what is asked for": {
+		"When MAAS would have to compose a machine, the capacity should be the requested one": {
 			"demo", simtest.WithVMHost, infrav1.MaasMachineSpec{MinCPU: ptr.To(2), Tags: []string{"virtual"}}, map[string]string{"cpu": "2", "memory": "1Gi"}},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -155,7 +155,7 @@ func TestCapacity(t *testing.T) {
 			}
 		})
 	}
-	t.Run("When nothing changes, it should write nothing and list nothing", func(t *testing.T) {
+	t.Run("When nothing changes, it should not write anything or list machines", func(t *testing.T) {
 		w := newWorld(t, cfg, simtest.Rack)
 		template := w.template("demo", infrav1.MaasMachineSpec{MinCPU: ptr.To(5)})
 		before := template.ResourceVersion
@@ -165,7 +165,7 @@ func TestCapacity(t *testing.T) {
 		w.Expect(w.Load.Report().Of("machines.read").Calls).To(BeZero())
 		w.Expect(w.Load.Report().Of("machines.allocate").Calls).To(Equal(2), "one zone does not exist")
 	})
-	t.Run("When the last machine that fits is taken, or MAAS is away, it should stay as it was", func(t *testing.T) {
+	t.Run("When the last fitting machine is allocated or MAAS is unreachable, the capacity should stay unchanged", func(t *testing.T) {
 		w := newWorld(t, cfg, simtest.Rack)
 		template := w.template("demo", infrav1.MaasMachineSpec{MinCPU: ptr.To(5)})
 		w.Change("aaaaa3", func(m *inventory.Machine) { m.Status = status.Deployed })
@@ -176,7 +176,7 @@ func TestCapacity(t *testing.T) {
 		w.Expect(w.look(template)).To(MatchError(ContainSubstring("asking MAAS which machine fits")))
 		w.Expect(told(template)).To(Equal(third))
 	})
-	t.Run("When the template is paused, it should not be touched", func(t *testing.T) {
+	t.Run("When the template is paused, it should stay unchanged", func(t *testing.T) {
 		w := newWorld(t, cfg, simtest.Rack)
 		template := w.template("demo", infrav1.MaasMachineSpec{MinCPU: ptr.To(5)})
 		template.Annotations = map[string]string{clusterv1.PausedAnnotation: ""}
@@ -185,7 +185,7 @@ func TestCapacity(t *testing.T) {
 		w.Expect(w.look(template)).To(Succeed())
 		w.Expect(told(template)).To(Equal(third))
 	})
-	t.Run("When the template goes, it should not be touched", func(t *testing.T) {
+	t.Run("When the template is deleted, it should stay unchanged", func(t *testing.T) {
 		w := newWorld(t, cfg, simtest.Rack)
 		template := w.template("demo", infrav1.MaasMachineSpec{MinCPU: ptr.To(5)})
 		template.Finalizers = []string{"example.com/held"}
@@ -199,7 +199,7 @@ func TestCapacity(t *testing.T) {
 		template.Finalizers = nil
 		w.Expect(w.client.Update(t.Context(), template)).To(Succeed())
 	})
-	t.Run("When its owner is another Cluster than its label names, it should be the owner's", func(t *testing.T) {
+	t.Run("When the owner and the label name different Clusters, it should use the owner", func(t *testing.T) {
 		w := newWorld(t, cfg, simtest.Rack)
 		template := w.template("other", infrav1.MaasMachineSpec{MinCPU: ptr.To(5)})
 		owner := &clusterv1.Cluster{}

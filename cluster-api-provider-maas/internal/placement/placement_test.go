@@ -32,12 +32,12 @@ func TestMismatches(t *testing.T) {
 		request placement.Request
 		want    []string
 	}{
-		"When nothing is asked for, anything fits": {placement.Request{}, nil},
-		"When all is there, it should fit": {placement.Request{MinCPU: 4, MinMemoryMiB: 8192, MinDiskGB: 80, Zones: []string{"az1"}, Pool: "p",
+		"When nothing is requested, every machine should fit": {placement.Request{}, nil},
+		"When the machine has everything, it should fit": {placement.Request{MinCPU: 4, MinMemoryMiB: 8192, MinDiskGB: 80, Zones: []string{"az1"}, Pool: "p",
 			Architecture: "amd64", Tags: []string{"ssd"}, NotTags: []string{"gpu"}}, nil},
-		"When the architecture is given in full, it should fit": {placement.Request{Architecture: "amd64/generic"}, nil},
-		"When a prefix is no architecture, it should not fit":   {placement.Request{Architecture: "amd"}, []string{"is of architecture amd64/generic"}},
-		"When all is missing, it should name each": {placement.Request{MinCPU: 5, MinMemoryMiB: 9000, MinDiskGB: 81, Zones: []string{"az2"}, Pool: "q",
+		"When the full architecture is requested, it should fit":                    {placement.Request{Architecture: "amd64/generic"}, nil},
+		"When only a part of the architecture name is requested, it should not fit": {placement.Request{Architecture: "amd"}, []string{"is of architecture amd64/generic"}},
+		"When the machine lacks everything, it should list each mismatch": {placement.Request{MinCPU: 5, MinMemoryMiB: 9000, MinDiskGB: 81, Zones: []string{"az2"}, Pool: "q",
 			Tags: []string{"gpu"}, NotTags: []string{"ssd"}}, []string{`is in zone "az1" instead of "az2"`, `is in resource pool "p" instead of "q"`,
 			"has 4 instead of 5 cores", "has 8192 instead of 9000 MiB of memory", "has 80 instead of 81 GB of disk", `lacks tag "gpu"`, `has the unwanted tag "ssd"`}},
 	} {
@@ -48,7 +48,7 @@ func TestMismatches(t *testing.T) {
 }
 
 func TestLeast(t *testing.T) {
-	t.Run("When one of each is asked for, a machine of none should not fit", func(t *testing.T) {
+	t.Run("When the minimum of everything is requested, a machine without resources should not fit", func(t *testing.T) {
 		got := placement.Request{MinCPU: 1, MinMemoryMiB: 1, MinDiskGB: 1}.Mismatches(maas.Machine{})
 		NewWithT(t).Expect(got).To(Equal([]string{"has 0 instead of 1 cores", "has 0 instead of 1 MiB of memory", "has 0 instead of 1 GB of disk"}))
 	})
@@ -77,20 +77,20 @@ func TestWhoElseMayHaveIt(t *testing.T) {
 		none    string
 		some    string
 	}{
-		"When a static address is wanted, a machine without an interface there should not fit": {
+		"When a static address is requested, a machine without an interface on the subnet should not fit": {
 			placement.Request{Subnet: subnet}, nil, []string{"has no interface on subnet 10.0.7.0/24"},
 			"none of 2 Ready machines has an interface on subnet 10.0.7.0/24", "2 of 3 Ready machines have an interface on subnet 10.0.7.0/24"},
-		"When a static address is wanted, a machine on another subnet should not fit": {
+		"When a static address is requested, a machine on another subnet should not fit": {
 			placement.Request{Subnet: subnet}, onSubnet(8), []string{"has no interface on subnet 10.0.7.0/24"}, "", ""},
-		"When a static address is wanted, a machine on its subnet should fit": {placement.Request{Subnet: subnet}, onSubnet(7), nil, "", ""},
+		"When a static address is requested, a machine on its subnet should fit": {placement.Request{Subnet: subnet}, onSubnet(7), nil, "", ""},
 		"When a virtual machine was composed for another MaasMachine, it should not fit": {
 			placement.Request{}, vm(composed), []string{"was composed for another MaasMachine"},
 			"none of 2 Ready machines is not a virtual machine of another MaasMachine",
 			"2 of 3 Ready machines are not virtual machines of other MaasMachines"},
-		"When virtual machines that were composed will do, one should fit": {placement.Request{Composed: true}, vm(composed), nil, "", ""},
-		"When somebody composed a virtual machine by hand, it should fit":  {placement.Request{}, vm("vm-of-alice"), nil, "", ""},
-		"When a machine of metal has such a name, it should fit":           {placement.Request{}, func(m *maas.Machine) { m.Hostname = composed }, nil, "", ""},
-		"When a machine is set aside by its tag, it should fit nobody's wishes": {
+		"When composed virtual machines are allowed, one should fit":              {placement.Request{Composed: true}, vm(composed), nil, "", ""},
+		"When a virtual machine was composed manually, it should fit":             {placement.Request{}, vm("vm-of-alice"), nil, "", ""},
+		"When a bare-metal machine has the name of a composed one, it should fit": {placement.Request{}, func(m *maas.Machine) { m.Hostname = composed }, nil, "", ""},
+		"When a machine has the quarantine tag, it should not fit any request": {
 			placement.Request{}, func(m *maas.Machine) { m.TagNames = []string{quarantine.Tag} },
 			[]string{fmt.Sprintf("has the unwanted tag %q", quarantine.Tag)},
 			fmt.Sprintf("none of 2 Ready machines is without tag %q", quarantine.Tag), fmt.Sprintf("2 of 3 Ready machines are without tag %q", quarantine.Tag)},
@@ -155,23 +155,23 @@ func TestExplain(t *testing.T) {
 		setAside func(string) bool
 		want     string
 	}{
-		"When nothing is Ready, it should say so":              {placement.Request{}, nil, nobody, "MAAS has no Ready machine that the user of the API key may see"},
-		"When one constraint excludes all, it should name it":  {placement.Request{MinCPU: 16}, two, nobody, "none of 2 Ready machines has 16 cores"},
-		"When one of one is excluded, it should count rightly": {placement.Request{MinCPU: 16}, two[:1], nobody, "none of 1 Ready machine has 16 cores"},
-		"When constraints add up, it should tell each step": {placement.Request{Zones: []string{"az1"}, Tags: []string{"gpu"}}, two, nobody,
+		"When no machine is Ready, it should report that":                          {placement.Request{}, nil, nobody, "MAAS has no Ready machine that the user of the API key may see"},
+		"When one constraint excludes all machines, it should name the constraint": {placement.Request{MinCPU: 16}, two, nobody, "none of 2 Ready machines has 16 cores"},
+		"When the only machine is excluded, the count should be right":             {placement.Request{MinCPU: 16}, two[:1], nobody, "none of 1 Ready machine has 16 cores"},
+		"When constraints add up, it should report each step": {placement.Request{Zones: []string{"az1"}, Tags: []string{"gpu"}}, two, nobody,
 			`1 of 2 Ready machines is in zone "az1"; none of these has tag "gpu"`},
-		"When several remain, it should speak of them": {placement.Request{MinCPU: 4, Zones: []string{"az1", "az2"}, Tags: []string{"gpu"}},
+		"When several machines remain, it should use the plural": {placement.Request{MinCPU: 4, Zones: []string{"az1", "az2"}, Tags: []string{"gpu"}},
 			append(two, of("c", func(m *maas.Machine) { m.CPUCount = 2 })), nobody, `2 of 3 Ready machines have 4 cores; none of these has tag "gpu"`},
-		"When several have a tag, it should speak of them": {placement.Request{Tags: []string{"ssd", "gpu"}},
+		"When several machines have a tag, it should use the plural": {placement.Request{Tags: []string{"ssd", "gpu"}},
 			append(two, of("c", func(m *maas.Machine) { m.TagNames = nil })), nobody, `2 of 3 Ready machines have tag "ssd"; none of these has tag "gpu"`},
-		"When no machine is of the architecture, it should name it": {placement.Request{Architecture: "arm64"}, two, nobody, "none of 2 Ready machines is of architecture arm64"},
-		"When some are of the architecture, it should count them": {placement.Request{Architecture: "amd64", Tags: []string{"gpu"}},
+		"When no machine has the architecture, it should name the architecture": {placement.Request{Architecture: "arm64"}, two, nobody, "none of 2 Ready machines is of architecture arm64"},
+		"When some machines have the architecture, it should count them": {placement.Request{Architecture: "amd64", Tags: []string{"gpu"}},
 			append(two, of("c", func(m *maas.Machine) { m.Architecture = "arm64/generic" })), nobody, `2 of 3 Ready machines are of architecture amd64; none of these has tag "gpu"`},
-		"When several are in the zones, it should name all zones": {placement.Request{Zones: []string{"az2", "az1"}, Tags: []string{"gpu"}},
+		"When several machines are in the zones, it should name all zones": {placement.Request{Zones: []string{"az2", "az1"}, Tags: []string{"gpu"}},
 			append(two, of("c", func(m *maas.Machine) { m.Zone.Name = "az3" })), nobody, `2 of 3 Ready machines are in zone "az1" or "az2"; none of these has tag "gpu"`},
-		"When a machine has no disk that MAAS knows of, it should not fit a size": {placement.Request{MinDiskGB: 1},
+		"When MAAS knows no disk of a machine, it should not fit any disk size": {placement.Request{MinDiskGB: 1},
 			[]maas.Machine{of("a", func(m *maas.Machine) { m.PhysicalBlockDevices = nil })}, nobody, "none of 1 Ready machine has 1 GB of disk"},
-		"When what fits is set aside, it should say that": {placement.Request{Zones: []string{"az1"}}, two, func(string) bool { return true },
+		"When all machines that fit are set aside, it should report that": {placement.Request{Zones: []string{"az1"}}, two, func(string) bool { return true },
 			`1 of 2 Ready machines is in zone "az1"; all 1 that fit are set aside for a while, since a deployment failed on them or another MaasMachine of the namespace still names them or has its static address there`},
 	} {
 		t.Run(name, func(t *testing.T) {

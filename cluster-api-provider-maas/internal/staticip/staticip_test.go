@@ -31,29 +31,29 @@ func TestSubnet(t *testing.T) {
 		id              int
 		reason, message string
 	}{
-		"When the subnet is named, it should be that":                     {spec: infrav1.StaticIPConfig{IP: "10.9.0.7", CIDR: "10.9.0.0/24"}, id: 2},
-		"When the subnet is named by an address in it, it should be that": {spec: infrav1.StaticIPConfig{IP: "10.9.0.7", CIDR: "10.9.0.5/24"}, id: 2},
-		"When no subnet is named, it should be the smallest":              {spec: infrav1.StaticIPConfig{IP: "10.9.0.7"}, id: 2},
-		"When a larger one is named, it should be that":                   {spec: infrav1.StaticIPConfig{IP: "10.9.0.7", CIDR: "10.0.0.0/8"}, id: 1},
-		"When the range is of IPv6, its subnet should be found":           {spec: infrav1.StaticIPConfig{Range: ips("fd00::10", "fd00::20"), Gateway: "fd00:0::1"}, id: 3},
-		"When name servers are the subnet's in another order or spelling, they should do": {
+		"When a subnet is set, it should be used":                     {spec: infrav1.StaticIPConfig{IP: "10.9.0.7", CIDR: "10.9.0.0/24"}, id: 2},
+		"When a subnet is set by an address in it, it should be used": {spec: infrav1.StaticIPConfig{IP: "10.9.0.7", CIDR: "10.9.0.5/24"}, id: 2},
+		"When no subnet is set, the smallest one should be used":      {spec: infrav1.StaticIPConfig{IP: "10.9.0.7"}, id: 2},
+		"When a larger subnet is set, it should be used":              {spec: infrav1.StaticIPConfig{IP: "10.9.0.7", CIDR: "10.0.0.0/8"}, id: 1},
+		"When the range is IPv6, its subnet should be found":          {spec: infrav1.StaticIPConfig{Range: ips("fd00::10", "fd00::20"), Gateway: "fd00:0::1"}, id: 3},
+		"When the name servers match except for order and notation, the subnet should be accepted": {
 			spec: infrav1.StaticIPConfig{IP: "10.9.0.7", Nameservers: []string{"fd00:0:0::53", "10.9.0.2"}}, id: 2},
-		"When only some of the subnet's name servers are asked for, it should refuse": {
+		"When only some of the subnet's name servers are set, it should return an error": {
 			spec: infrav1.StaticIPConfig{IP: "10.9.0.7", Nameservers: []string{"10.9.0.2"}}, reason: staticip.ReasonNameserversMismatch, message: "those of 10.9.0.0/24 are 10.9.0.2, fd00::53"},
-		"When the subnet has no name servers, it should say that machines ask MAAS": {
+		"When the subnet has no name servers, the error should say that machines use MAAS as their DNS server": {
 			spec: infrav1.StaticIPConfig{IP: "10.8.0.7", Nameservers: []string{"10.9.0.2"}}, reason: staticip.ReasonNameserversMismatch, message: "none, so that machines ask MAAS"},
-		"When the subnet has one name server and another is asked for, it should name it": {
+		"When the subnet has another name server, the error should name it": {
 			spec: infrav1.StaticIPConfig{IP: "fd00::10", Nameservers: []string{"fd00::54"}}, reason: staticip.ReasonNameserversMismatch, message: "those of fd00::/64 are fd00::53:"},
-		"When a range begins with no address, it should refuse": {
+		"When the range starts with an invalid address, it should return an error": {
 			spec: infrav1.StaticIPConfig{Range: ips("?", "fd00::1")}, reason: staticip.ReasonInvalid, message: "is not an address or a range"},
-		"When the gateway is another, it should refuse":  {spec: infrav1.StaticIPConfig{IP: "10.9.0.7", Gateway: "10.9.0.9"}, reason: staticip.ReasonGatewayMismatch, message: "is 10.9.0.1"},
-		"When MAAS lacks the subnet, it should list all": {spec: infrav1.StaticIPConfig{IP: "192.0.2.7", CIDR: "192.0.2.0/24"}, reason: staticip.ReasonSubnetNotFound, message: "10.0.0.0/8, 10.9.0.0/24"},
-		"When the address is outside, it should refuse":  {spec: infrav1.StaticIPConfig{IP: "10.9.1.7", CIDR: "10.9.0.0/24"}, reason: staticip.ReasonInvalid, message: "outside of subnet 10.9.0.0/24"},
-		"When the range leaves the subnet, it should refuse": {
+		"When the gateway differs, it should return an error":               {spec: infrav1.StaticIPConfig{IP: "10.9.0.7", Gateway: "10.9.0.9"}, reason: staticip.ReasonGatewayMismatch, message: "is 10.9.0.1"},
+		"When MAAS lacks the subnet, the error should list all subnets":     {spec: infrav1.StaticIPConfig{IP: "192.0.2.7", CIDR: "192.0.2.0/24"}, reason: staticip.ReasonSubnetNotFound, message: "10.0.0.0/8, 10.9.0.0/24"},
+		"When the address is outside the subnet, it should return an error": {spec: infrav1.StaticIPConfig{IP: "10.9.1.7", CIDR: "10.9.0.0/24"}, reason: staticip.ReasonInvalid, message: "outside of subnet 10.9.0.0/24"},
+		"When the range extends past the subnet, it should return an error": {
 			spec: infrav1.StaticIPConfig{Range: ips("10.9.0.250", "10.9.1.2")}, reason: staticip.ReasonInvalid, message: "10.9.0.250 to 10.9.1.2 lies outside"},
-		"When the range is upside down, it should refuse": {spec: infrav1.StaticIPConfig{Range: ips("10.9.0.9", "10.9.0.2")}, reason: staticip.ReasonInvalid, message: "staticIP.range"},
-		"When there is no address, it should refuse":      {spec: infrav1.StaticIPConfig{CIDR: "10.9.0.0/24"}, reason: staticip.ReasonInvalid, message: `staticIP.ip "" is not an address`},
-		"When families are mixed, it should refuse":       {spec: infrav1.StaticIPConfig{Range: ips("10.9.0.9", "fd00::1")}, reason: staticip.ReasonInvalid, message: "is not an address or a range"},
+		"When the range is reversed, it should return an error":      {spec: infrav1.StaticIPConfig{Range: ips("10.9.0.9", "10.9.0.2")}, reason: staticip.ReasonInvalid, message: "staticIP.range"},
+		"When there is no address, it should return an error":        {spec: infrav1.StaticIPConfig{CIDR: "10.9.0.0/24"}, reason: staticip.ReasonInvalid, message: `staticIP.ip "" is not an address`},
+		"When address families are mixed, it should return an error": {spec: infrav1.StaticIPConfig{Range: ips("10.9.0.9", "fd00::1")}, reason: staticip.ReasonInvalid, message: "is not an address or a range"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			g := NewWithT(t)
@@ -86,26 +86,26 @@ func TestPick(t *testing.T) {
 		want          string
 		reason, words string
 	}{
-		"When the address is free, it should be that":                {spec: infrav1.StaticIPConfig{IP: "10.9.0.50"}, want: "10.9.0.50"},
-		"When it is in a reserved range, it should be free":          {spec: infrav1.StaticIPConfig{IP: "10.9.0.20"}, want: "10.9.0.20"},
-		"When the machine itself has it, it should be free":          {spec: infrav1.StaticIPConfig{IP: "10.9.0.11"}, want: "10.9.0.11"},
-		"When a machine has it, it should say which":                 {spec: infrav1.StaticIPConfig{IP: "10.9.0.10"}, reason: staticip.ReasonInUse, words: "held by node one (aaaaaa) in MAAS"},
-		"When a user has it, it should say who":                      {spec: infrav1.StaticIPConfig{IP: "10.9.0.12"}, reason: staticip.ReasonInUse, words: "held by user alice in MAAS"},
-		"When the owner of the address is unknown, it should say so": {spec: infrav1.StaticIPConfig{IP: "10.9.0.13"}, reason: staticip.ReasonInUse, words: "held by an unknown owner in MAAS"},
-		"When a sibling has it, it should name the sibling":          {spec: infrav1.StaticIPConfig{IP: "10.9.0.30"}, reason: staticip.ReasonInUse, words: "held by MaasMachine x"},
-		"When it is a name server, it should say so":                 {spec: infrav1.StaticIPConfig{IP: "10.9.0.2"}, reason: staticip.ReasonInUse, words: "a name server"},
-		"When it is left to DHCP, it should say so":                  {spec: infrav1.StaticIPConfig{IP: "10.9.0.150"}, reason: staticip.ReasonInUse, words: "the dynamic range 10.9.0.100 to 10.9.0.199"},
-		"When a range begins with taken ones, it should skip them":   {spec: infrav1.StaticIPConfig{Range: ips("10.9.0.12", "10.9.0.19")}, want: "10.9.0.14"},
-		"When a dynamic range is in the way, it should go around":    {spec: infrav1.StaticIPConfig{Range: ips("10.9.0.101", "10.9.0.210")}, want: "10.9.0.200"},
-		"When a range begins at the subnet's edge, it should not give that": {
+		"When the address is free, it should be picked":                           {spec: infrav1.StaticIPConfig{IP: "10.9.0.50"}, want: "10.9.0.50"},
+		"When the address is in a reserved range, it should be picked":            {spec: infrav1.StaticIPConfig{IP: "10.9.0.20"}, want: "10.9.0.20"},
+		"When the machine itself has the address, it should be picked":            {spec: infrav1.StaticIPConfig{IP: "10.9.0.11"}, want: "10.9.0.11"},
+		"When another machine has the address, the error should name the machine": {spec: infrav1.StaticIPConfig{IP: "10.9.0.10"}, reason: staticip.ReasonInUse, words: "held by node one (aaaaaa) in MAAS"},
+		"When a user has the address, the error should name the user":             {spec: infrav1.StaticIPConfig{IP: "10.9.0.12"}, reason: staticip.ReasonInUse, words: "held by user alice in MAAS"},
+		"When the holder of the address is unknown, the error should say so":      {spec: infrav1.StaticIPConfig{IP: "10.9.0.13"}, reason: staticip.ReasonInUse, words: "held by an unknown owner in MAAS"},
+		"When a sibling has the address, the error should name the sibling":       {spec: infrav1.StaticIPConfig{IP: "10.9.0.30"}, reason: staticip.ReasonInUse, words: "held by MaasMachine x"},
+		"When the address is a name server, the error should say so":              {spec: infrav1.StaticIPConfig{IP: "10.9.0.2"}, reason: staticip.ReasonInUse, words: "a name server"},
+		"When the address belongs to DHCP, the error should say so":               {spec: infrav1.StaticIPConfig{IP: "10.9.0.150"}, reason: staticip.ReasonInUse, words: "the dynamic range 10.9.0.100 to 10.9.0.199"},
+		"When a range starts with used addresses, it should skip them":            {spec: infrav1.StaticIPConfig{Range: ips("10.9.0.12", "10.9.0.19")}, want: "10.9.0.14"},
+		"When a dynamic range overlaps, it should skip the dynamic range":         {spec: infrav1.StaticIPConfig{Range: ips("10.9.0.101", "10.9.0.210")}, want: "10.9.0.200"},
+		"When a range starts with the network address, it should skip that address": {
 			spec: infrav1.StaticIPConfig{Range: ips("10.9.0.0", "10.9.0.5")}, want: "10.9.0.3"},
-		"When only the broadcast address is left, it should be exhausted": {
+		"When only the broadcast address is left, the range should be exhausted": {
 			spec: infrav1.StaticIPConfig{Range: ips("10.9.0.255", "10.9.0.255")}, reason: staticip.ReasonRangeExhausted, words: "10.9.0.255 to 10.9.0.255 is free"},
-		"When all are taken, it should name some": {spec: infrav1.StaticIPConfig{Range: ips("10.9.0.10", "10.9.0.10")}, reason: staticip.ReasonRangeExhausted,
+		"When all addresses are used, the error should name some": {spec: infrav1.StaticIPConfig{Range: ips("10.9.0.10", "10.9.0.10")}, reason: staticip.ReasonRangeExhausted,
 			words: "(10.9.0.10 is held by node one (aaaaaa) in MAAS): use a larger range"},
-		"When a few are taken, it should name all": {spec: infrav1.StaticIPConfig{Range: ips("10.9.0.30", "10.9.0.32")}, reason: staticip.ReasonRangeExhausted,
+		"When a few addresses are used, the error should name all": {spec: infrav1.StaticIPConfig{Range: ips("10.9.0.30", "10.9.0.32")}, reason: staticip.ReasonRangeExhausted,
 			words: "10.9.0.31 is held by MaasMachine x, 10.9.0.32 is held by MaasMachine x)"},
-		"When many are taken, it should not name all": {spec: infrav1.StaticIPConfig{Range: ips("10.9.0.30", "10.9.0.33")}, reason: staticip.ReasonRangeExhausted,
+		"When many addresses are used, the error should not name all": {spec: infrav1.StaticIPConfig{Range: ips("10.9.0.30", "10.9.0.33")}, reason: staticip.ReasonRangeExhausted,
 			words: "10.9.0.32 is held by MaasMachine x, ...)"},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -138,17 +138,17 @@ func TestInterface(t *testing.T) {
 		boot int
 		want int
 	}{
-		"When one is linked, it should be that": {nics: []maas.Interface{nic(1, true, here, nil), nic(2, true, here, linked)}, boot: 1, want: 2},
-		"When the one that boots is linked to another subnet, it should be the one of this": {
+		"When one interface is linked, it should be selected": {nics: []maas.Interface{nic(1, true, here, nil), nic(2, true, here, linked)}, boot: 1, want: 2},
+		"When the boot interface is linked to another subnet, the interface on this subnet should be selected": {
 			nics: []maas.Interface{nic(1, true, here, []maas.Link{{ID: 2, Mode: "auto", Subnet: &maas.Subnet{ID: 3}}}), nic(2, true, here, linked)}, boot: 1, want: 2},
-		"When two are linked, it should be the one that boots":              {nics: []maas.Interface{nic(1, true, here, linked), nic(2, true, here, linked)}, boot: 2, want: 2},
-		"When two are linked and none boots, it should be the first":        {nics: []maas.Interface{nic(1, true, here, linked), nic(2, true, here, linked)}, boot: 9, want: 1},
-		"When none is linked, it should be one on the VLAN":                 {nics: []maas.Interface{nic(1, true, there, nil), nic(2, true, here, nil)}, want: 2},
-		"When the only one is disabled, there should be none":               {nics: []maas.Interface{nic(1, false, here, linked)}},
-		"When none is on the VLAN, there should be none":                    {nics: []maas.Interface{nic(1, true, there, nil), nic(2, true, nil, nil)}},
-		"When the one on the VLAN is a part of a bridge, it should be that": {nics: []maas.Interface{nic(1, true, here, nil), {ID: 2, Type: "bridge", Enabled: true, VLAN: here, Parents: []string{"nic"}}}, boot: 1, want: 2},
-		"When it has a VLAN of its own above it, it should stay":            {nics: []maas.Interface{nic(1, true, here, nil), {ID: 2, Type: "vlan", Enabled: true, VLAN: there, Parents: []string{"nic"}}}, boot: 1, want: 1},
-		"When the one on the VLAN is a part of a bond, it should be that":   {nics: []maas.Interface{nic(1, true, here, nil), {ID: 2, Type: "bond", Enabled: true, VLAN: here, Parents: []string{"nic"}}}, boot: 1, want: 2},
+		"When two interfaces are linked, the boot interface should be selected":                          {nics: []maas.Interface{nic(1, true, here, linked), nic(2, true, here, linked)}, boot: 2, want: 2},
+		"When two interfaces are linked and neither is the boot interface, the first should be selected": {nics: []maas.Interface{nic(1, true, here, linked), nic(2, true, here, linked)}, boot: 9, want: 1},
+		"When no interface is linked, one on the VLAN should be selected":                                {nics: []maas.Interface{nic(1, true, there, nil), nic(2, true, here, nil)}, want: 2},
+		"When the only interface is disabled, none should be selected":                                   {nics: []maas.Interface{nic(1, false, here, linked)}},
+		"When no interface is on the VLAN, none should be selected":                                      {nics: []maas.Interface{nic(1, true, there, nil), nic(2, true, nil, nil)}},
+		"When the interface on the VLAN is part of a bridge, the bridge should be selected":              {nics: []maas.Interface{nic(1, true, here, nil), {ID: 2, Type: "bridge", Enabled: true, VLAN: here, Parents: []string{"nic"}}}, boot: 1, want: 2},
+		"When the interface has a VLAN interface on top, it should still be selected":                    {nics: []maas.Interface{nic(1, true, here, nil), {ID: 2, Type: "vlan", Enabled: true, VLAN: there, Parents: []string{"nic"}}}, boot: 1, want: 1},
+		"When the interface on the VLAN is part of a bond, the bond should be selected":                  {nics: []maas.Interface{nic(1, true, here, nil), {ID: 2, Type: "bond", Enabled: true, VLAN: here, Parents: []string{"nic"}}}, boot: 1, want: 2},
 	} {
 		t.Run(name, func(t *testing.T) {
 			m := &maas.Machine{Interfaces: tc.nics, BootInterface: &maas.Interface{ID: tc.boot}}
@@ -189,11 +189,11 @@ func TestLinks(t *testing.T) {
 // addresses has none to spare.
 func TestEdges(t *testing.T) {
 	for name, tc := range map[string]struct{ cidr, first, want string }{
-		"When it is IPv4, its first address should not be given":              {"10.9.0.0/30", "10.9.0.0", "10.9.0.1"},
-		"When it is a link of two, its first address should be given":         {"10.9.0.0/31", "10.9.0.0", "10.9.0.0"},
-		"When it is IPv6, its first address should be given":                  {"fd00::/64", "fd00::", "fd00::"},
-		"When it is all of an IPv6 site, its first address should be given":   {"fd00::/28", "fd00::", "fd00::"},
-		"When MAAS says nothing readable, the range should be taken as it is": {"?", "10.9.0.0", "10.9.0.0"},
+		"When the subnet is IPv4, its first address should not be picked":              {"10.9.0.0/30", "10.9.0.0", "10.9.0.1"},
+		"When the subnet is a point-to-point link, its first address should be picked": {"10.9.0.0/31", "10.9.0.0", "10.9.0.0"},
+		"When the subnet is IPv6, its first address should be picked":                  {"fd00::/64", "fd00::", "fd00::"},
+		"When the subnet is a large IPv6 network, its first address should be picked":  {"fd00::/28", "fd00::", "fd00::"},
+		"When the subnet's CIDR is unreadable, the range should be used as it is":      {"?", "10.9.0.0", "10.9.0.0"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			g := NewWithT(t)
@@ -241,9 +241,9 @@ func TestRangeThatIsTold(t *testing.T) {
 		spec infrav1.StaticIPConfig
 		want string
 	}{
-		"When a range is broken, it should name its field":    {infrav1.StaticIPConfig{Range: ips("10.9.0.9", "?")}, "staticIP.range 10.9.0.9 to ? is not an address or a range of addresses: make another machine or template with one"},
-		"When an address is broken, it should name its field": {infrav1.StaticIPConfig{IP: "10.9.0.300"}, `staticIP.ip "10.9.0.300" is not an address or a range of addresses: make another machine or template with one`},
-		"When no subnet has the range, it should name it": {infrav1.StaticIPConfig{Range: ips("172.16.0.1", "172.16.0.2")},
+		"When a range is invalid, the error should name its field":    {infrav1.StaticIPConfig{Range: ips("10.9.0.9", "?")}, "staticIP.range 10.9.0.9 to ? is not an address or a range of addresses: make another machine or template with one"},
+		"When an address is invalid, the error should name its field": {infrav1.StaticIPConfig{IP: "10.9.0.300"}, `staticIP.ip "10.9.0.300" is not an address or a range of addresses: make another machine or template with one`},
+		"When no subnet contains the range, the error should name the range": {infrav1.StaticIPConfig{Range: ips("172.16.0.1", "172.16.0.2")},
 			"MAAS has no subnet for 172.16.0.1 to 172.16.0.2, it has: 10.0.0.0/8, 10.9.0.0/24, fd00::/64, unreadable; add it in MAAS, or make another machine or template"},
 	} {
 		t.Run(name, func(t *testing.T) {

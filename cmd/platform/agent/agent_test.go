@@ -23,11 +23,11 @@ func TestCluster(t *testing.T) {
 		args []string
 		says string
 	}{
-		{"When nothing is given, it should want the namespace of the agents", nil, "--agent-namespace is required"},
-		{"When the namespace cannot be one, it should say so", []string{"--agent-namespace", "A_B"}, `--agent-namespace "A_B"`},
-		{"When the labels are no selector, it should say so", []string{"--agent-namespace", "agents", "--agentLabelSelector", "a in"}, "--agentLabelSelector"},
-		{"When there is no address, it should ask the cluster", []string{"--agent-namespace", "agents"}, "no cluster"},
-		{"When all is given, it should ask no cluster", []string{"--agent-namespace", "agents", "--api-server-address", "10.0.0.1", "--agentLabelSelector", "size=medium"}, ""},
+		{"When no flag is set, it should require the agent namespace", nil, "--agent-namespace is required"},
+		{"When the namespace is invalid, it should name the flag", []string{"--agent-namespace", "A_B"}, `--agent-namespace "A_B"`},
+		{"When the label selector is invalid, it should name the flag", []string{"--agent-namespace", "agents", "--agentLabelSelector", "a in"}, "--agentLabelSelector"},
+		{"When no API server address is set, it should look it up in the cluster", []string{"--agent-namespace", "agents"}, "no cluster"},
+		{"When all flags are set, it should not contact a cluster", []string{"--agent-namespace", "agents", "--api-server-address", "10.0.0.1", "--agentLabelSelector", "size=medium"}, ""},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			g := NewWithT(t)
@@ -59,8 +59,8 @@ func TestDefaultDual(t *testing.T) {
 		args           []string
 		pods, services []string
 	}{
-		{"When both kinds of addresses are wanted, networks should have both", []string{"--default-dual"}, []string{"10.132.0.0/14", "fd01::/48"}, []string{"172.31.0.0/16", "fd02::/112"}},
-		{"When they are not, networks should stay", nil, []string{"10.9.0.0/16"}, nil},
+		{"When dual-stack is enabled, the networks should have IPv4 and IPv6 CIDRs", []string{"--default-dual"}, []string{"10.132.0.0/14", "fd01::/48"}, []string{"172.31.0.0/16", "fd02::/112"}},
+		{"When dual-stack is disabled, the networks should not change", nil, []string{"10.9.0.0/16"}, nil},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			g, p, hc := NewWithT(t), &Cluster{}, &hyperv1.HostedCluster{}

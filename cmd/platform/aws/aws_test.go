@@ -60,18 +60,18 @@ func TestClusterRefuses(t *testing.T) {
 		args             []string
 		says             string
 	}{
-		{"When no file is given, it should want both", "", "", nil, "--infra-json and --iam-json are required"},
-		{"When a file is no JSON, it should name the flag", infraJSON, "nonsense", nil, "--iam-json"},
-		{"When a file is another's, it should say so", `{"region":"eu-west-1"}`, iamJSON, nil, "no infraID"},
-		{"When the files are of two clusters, it should say so", infraJSON, `{"infraID":"other-abcde"}`, nil, "different clusters"},
-		{"When the network is none, it should say so", `{"infraID":"demo-abcde","vpcID":"v","machineCIDR":"10"}`, iamJSON, nil, "machineCIDR"},
-		{"When no region is named, it should want it", `{"infraID":"demo-abcde","vpcID":"v"}`, iamJSON, nil, "--region"},
-		{"When there is no subnet, it should say so", `{"infraID":"demo-abcde","vpcID":"v","region":"r"}`, iamJSON, nil, "no zones"},
-		{"When the zone is not one of the network's, it should say which are", infraJSON, iamJSON, []string{"--zones", "eu-west-1c"}, "eu-west-1a, eu-west-1b"},
-		{"When the access is unknown, it should say which there are", infraJSON, iamJSON, []string{"--endpoint-access", "Secret"}, "PublicAndPrivate"},
-		{"When a key has no role, it should want it", infraJSON, `{"infraID":"demo-abcde"}`, []string{"--kms-key-arn", "key"}, "kmsProviderRoleARN"},
-		{"When an address is of no use, it should say so", infraJSON, iamJSON, []string{"--external-api-server-address", "10.0.0.1"}, "--service-publishing-strategy NodePort"},
-		{"When the volume is too small, it should say so", infraJSON, iamJSON, []string{"--root-volume-size", "4"}, "--root-volume-size 4"},
+		{"When no file is set, it should require both files", "", "", nil, "--infra-json and --iam-json are required"},
+		{"When a file is not JSON, it should name the flag", infraJSON, "nonsense", nil, "--iam-json"},
+		{"When the infra file has no infraID, it should say so", `{"region":"eu-west-1"}`, iamJSON, nil, "no infraID"},
+		{"When the files belong to different clusters, it should say so", infraJSON, `{"infraID":"other-abcde"}`, nil, "different clusters"},
+		{"When the machine CIDR is invalid, it should name the field", `{"infraID":"demo-abcde","vpcID":"v","machineCIDR":"10"}`, iamJSON, nil, "machineCIDR"},
+		{"When no region is set, it should require one", `{"infraID":"demo-abcde","vpcID":"v"}`, iamJSON, nil, "--region"},
+		{"When the infra file has no zones, it should say so", `{"infraID":"demo-abcde","vpcID":"v","region":"r"}`, iamJSON, nil, "no zones"},
+		{"When the zone is not in the infra file, it should list the available zones", infraJSON, iamJSON, []string{"--zones", "eu-west-1c"}, "eu-west-1a, eu-west-1b"},
+		{"When the endpoint access is unknown, it should list the valid values", infraJSON, iamJSON, []string{"--endpoint-access", "Secret"}, "PublicAndPrivate"},
+		{"When a KMS key has no role, it should require the role", infraJSON, `{"infraID":"demo-abcde"}`, []string{"--kms-key-arn", "key"}, "kmsProviderRoleARN"},
+		{"When the API server address would have no effect, it should name the flag that it needs", infraJSON, iamJSON, []string{"--external-api-server-address", "10.0.0.1"}, "--service-publishing-strategy NodePort"},
+		{"When the root volume is too small, it should name the flag", infraJSON, iamJSON, []string{"--root-volume-size", "4"}, "--root-volume-size 4"},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			_, err := complete(t, tc.infra, tc.iam, tc.args...)
@@ -122,8 +122,8 @@ func TestPublishing(t *testing.T) {
 		args []string
 		want hyperv1.PublishingStrategyType
 	}{
-		{"When nothing is said, the API should be behind a load balancer", nil, hyperv1.LoadBalancer},
-		{"When the management cluster has no Routes, ports of its nodes should do", []string{"--service-publishing-strategy", "NodePort", "--external-api-server-address", "10.0.0.1"}, hyperv1.NodePort},
+		{"When no flag is set, it should publish the API with a load balancer", nil, hyperv1.LoadBalancer},
+		{"When NodePort publishing is set, it should publish the API with NodePort", []string{"--service-publishing-strategy", "NodePort", "--external-api-server-address", "10.0.0.1"}, hyperv1.NodePort},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			g := NewWithT(t)
@@ -175,9 +175,9 @@ func TestNodePoolInherits(t *testing.T) {
 		subnet, profile string
 		err             string
 	}{
-		{"When nothing is given, it should take subnet and profile of the cluster", NodePool{}, subnet, true, "subnet-c", "demo-abcde-worker", ""},
-		{"When all is given, it should stay", NodePool{subnet: "subnet-1", profile: "mine"}, subnet, false, "subnet-1", "mine", ""},
-		{"When the cluster knows no subnet, it should want the flag", NodePool{profile: "mine"}, nil, true, "", "mine", "--subnet-id"},
+		{"When no flag is set, it should use the subnet and instance profile of the cluster", NodePool{}, subnet, true, "subnet-c", "demo-abcde-worker", ""},
+		{"When all flags are set, it should keep their values", NodePool{subnet: "subnet-1", profile: "mine"}, subnet, false, "subnet-1", "mine", ""},
+		{"When the cluster has no subnet, it should require the flag", NodePool{profile: "mine"}, nil, true, "", "mine", "--subnet-id"},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			g := NewWithT(t)

@@ -30,9 +30,9 @@ func TestInstall(t *testing.T) {
 		want  install.Addition
 		err   string
 	}{
-		{"When no flag is given it should add nothing", nil, install.Addition{}, ""},
+		{"When no flag is set, it should return an empty addition", nil, install.Addition{}, ""},
 		{
-			"When a file has the credentials it should make a Secret of it", append(bucket, "--oidc-storage-provider-s3-credentials="+file),
+			"When a file holds the S3 credentials, it should create a Secret from it", append(bucket, "--oidc-storage-provider-s3-credentials="+file),
 			install.Addition{
 				Args:    append(bucket, "--oidc-storage-provider-s3-credentials=/etc/oidc-storage-provider-s3-creds/credentials"),
 				Secrets: []install.SecretFiles{{Name: "hypershift-operator-oidc-provider-s3-credentials", Dir: "/etc/oidc-storage-provider-s3-creds"}},
@@ -43,7 +43,7 @@ func TestInstall(t *testing.T) {
 			}, "",
 		},
 		{
-			"When a Secret has them it should use that", append(bucket, "--oidc-storage-provider-s3-secret=mine", "--oidc-storage-provider-s3-secret-key=file",
+			"When a Secret holds the S3 credentials, it should use that Secret", append(bucket, "--oidc-storage-provider-s3-secret=mine", "--oidc-storage-provider-s3-secret-key=file",
 				"--oidc-storage-provider-s3-endpoint=https://store.example"),
 			install.Addition{
 				Args: append(bucket, "--oidc-storage-provider-s3-credentials=/etc/oidc-storage-provider-s3-creds/file",
@@ -52,7 +52,7 @@ func TestInstall(t *testing.T) {
 			}, "",
 		},
 		{
-			"When private clusters are wanted it should bring the operator's rights", []string{"--private-platform=AWS", "--aws-private-region=eu-west-1", "--aws-private-creds=" + file},
+			"When private clusters are enabled, it should create a Secret with the operator's AWS credentials", []string{"--private-platform=AWS", "--aws-private-region=eu-west-1", "--aws-private-creds=" + file},
 			install.Addition{
 				Args:    []string{"--private-platform=AWS", "--aws-private-region=eu-west-1", "--aws-private-creds=/etc/provider/credentials"},
 				Secrets: []install.SecretFiles{{Name: "hypershift-operator-aws-credentials", Dir: "/etc/provider"}},
@@ -63,7 +63,7 @@ func TestInstall(t *testing.T) {
 			}, "",
 		},
 		{
-			"When a Secret has the operator's rights it should use that, beside the bucket's",
+			"When a Secret holds the operator's AWS credentials, it should mount it next to the S3 Secret",
 			append(bucket, "--oidc-storage-provider-s3-secret=mine", "--private-platform=AWS", "--aws-private-region=eu-west-1", "--aws-private-secret=theirs", "--aws-private-secret-key=file",
 				"--aws-private-endpoint=https://ec2.example"),
 			install.Addition{
@@ -72,21 +72,21 @@ func TestInstall(t *testing.T) {
 				Secrets: []install.SecretFiles{{Name: "mine", Dir: "/etc/oidc-storage-provider-s3-creds"}, {Name: "theirs", Dir: "/etc/provider"}}, Objects: []client.Object{public},
 			}, "",
 		},
-		{"When nothing is private it should refuse the other flags", []string{"--aws-private-region=eu-west-1"}, install.Addition{}, "need --private-platform AWS"},
-		{"When the private platform is another it should say which there are", []string{"--private-platform=Azure"}, install.Addition{}, "use AWS or None"},
-		{"When the operator's rights are missing it should name the flags", []string{"--private-platform=AWS", "--aws-private-region=eu-west-1"}, install.Addition{}, "one of --aws-private-creds and"},
+		{"When no private platform is set, it should reject the other private flags", []string{"--aws-private-region=eu-west-1"}, install.Addition{}, "need --private-platform AWS"},
+		{"When the private platform is unknown, it should list the valid values", []string{"--private-platform=Azure"}, install.Addition{}, "use AWS or None"},
+		{"When the operator's AWS credentials are missing, it should name the flags", []string{"--private-platform=AWS", "--aws-private-region=eu-west-1"}, install.Addition{}, "one of --aws-private-creds and"},
 		{
-			"When their file is not there it should name the flag", []string{"--private-platform=AWS", "--aws-private-region=eu-west-1", "--aws-private-creds=nowhere"}, install.Addition{},
+			"When the file of the operator's AWS credentials is missing, it should name the flag", []string{"--private-platform=AWS", "--aws-private-region=eu-west-1", "--aws-private-creds=nowhere"}, install.Addition{},
 			"--aws-private-creds: open nowhere",
 		},
-		{"When there is no bucket it should refuse the other flags", bucket[1:], install.Addition{}, "need --oidc-storage-provider-s3-bucket-name"},
-		{"When there is no region it should name the flag", bucket[:1], install.Addition{}, "--oidc-storage-provider-s3-region"},
-		{"When there are no credentials it should name the flags", bucket, install.Addition{}, "one of --oidc-storage-provider-s3-credentials and"},
+		{"When no bucket is set, it should reject the other bucket flags", bucket[1:], install.Addition{}, "need --oidc-storage-provider-s3-bucket-name"},
+		{"When no region is set, it should name the flag", bucket[:1], install.Addition{}, "--oidc-storage-provider-s3-region"},
+		{"When no S3 credentials are set, it should name the flags", bucket, install.Addition{}, "one of --oidc-storage-provider-s3-credentials and"},
 		{
-			"When there are two it should name the flags", append(bucket, "--oidc-storage-provider-s3-secret=mine", "--oidc-storage-provider-s3-credentials="+file),
+			"When both S3 credentials flags are set, it should name the flags", append(bucket, "--oidc-storage-provider-s3-secret=mine", "--oidc-storage-provider-s3-credentials="+file),
 			install.Addition{}, "one of --oidc-storage-provider-s3-credentials and",
 		},
-		{"When the file is not there it should name the flag", append(bucket, "--oidc-storage-provider-s3-credentials=nowhere"), install.Addition{}, "--oidc-storage-provider-s3-credentials: open nowhere"},
+		{"When the file of the S3 credentials is missing, it should name the flag", append(bucket, "--oidc-storage-provider-s3-credentials=nowhere"), install.Addition{}, "--oidc-storage-provider-s3-credentials: open nowhere"},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {

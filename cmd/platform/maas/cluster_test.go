@@ -51,15 +51,15 @@ func TestAPIKeySources(t *testing.T) {
 		args                     []string
 		says                     string
 	}{
-		{name: "When a file is named it should be read", file: key + "\n", args: []string{"--maas-api-key-file", "DIR/key"}},
-		{name: "When standard input is named it should be read", stdin: key + "\n", args: []string{"--maas-api-key-file", "-"}},
-		{name: "When nothing is named it should be taken from the environment", environment: key},
-		{name: "When a file is named it should win over the environment", environment: "a:b:c", file: key, args: []string{"--maas-api-key-file", "DIR/key"}},
-		{name: "When it is on the command line it should be taken", args: []string{"--maas-api-key", key}},
-		{name: "When there is none it should say where it may come from", says: "--maas-api-key-file"},
-		{name: "When the file is empty it should say so", args: []string{"--maas-api-key-file", "DIR/key"}, says: "is required"},
-		{name: "When it has two parts it should say the form", environment: "sesame:token", says: "consumer:token:secret"},
-		{name: "When a part is empty it should say the form", environment: "a::sesame", says: "consumer:token:secret"},
+		{name: "When a key file is set, it should read the key from the file", file: key + "\n", args: []string{"--maas-api-key-file", "DIR/key"}},
+		{name: "When the key file is -, it should read the key from stdin", stdin: key + "\n", args: []string{"--maas-api-key-file", "-"}},
+		{name: "When no flag is set, it should read the key from the environment", environment: key},
+		{name: "When both a key file and the environment variable are set, the file should win", environment: "a:b:c", file: key, args: []string{"--maas-api-key-file", "DIR/key"}},
+		{name: "When the key is a flag, it should use the key", args: []string{"--maas-api-key", key}},
+		{name: "When there is no key, it should say how to set one", says: "--maas-api-key-file"},
+		{name: "When the key file is empty, it should return an error", args: []string{"--maas-api-key-file", "DIR/key"}, says: "is required"},
+		{name: "When the key has two parts, it should print the expected format", environment: "sesame:token", says: "consumer:token:secret"},
+		{name: "When a part of the key is empty, it should print the expected format", environment: "a::sesame", says: "consumer:token:secret"},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
@@ -84,10 +84,10 @@ func TestSpellings(t *testing.T) {
 		args    []string
 		warning string
 	}{
-		{"When the server's URL is named as MAAS names it it should be the endpoint", []string{"--maas-server-url", "https://maas:5443/MAAS"}, ""},
-		{"When the endpoint is named in short it should be the endpoint", []string{"--endpoint", "https://maas:5443/MAAS"}, ""},
-		{"When the key is on the command line it should be taken, with a warning", []string{"--endpoint", "https://maas:5443/MAAS", "--api-key", key}, "--maas-api-key-file"},
-		{"When the endpoint has no TLS it should be taken, with a warning", []string{"--endpoint", "http://maas:5240/MAAS"}, "sends the API key in the clear"},
+		{"When --maas-server-url is set, it should use it as the endpoint", []string{"--maas-server-url", "https://maas:5443/MAAS"}, ""},
+		{"When --endpoint is set, it should use it as the endpoint", []string{"--endpoint", "https://maas:5443/MAAS"}, ""},
+		{"When the key is a flag, it should use the key and print a warning", []string{"--endpoint", "https://maas:5443/MAAS", "--api-key", key}, "--maas-api-key-file"},
+		{"When the endpoint is plain HTTP, it should use the endpoint and print a warning", []string{"--endpoint", "http://maas:5240/MAAS"}, "sends the API key in the clear"},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			g := NewWithT(t)
@@ -109,7 +109,7 @@ func TestSpellings(t *testing.T) {
 }
 
 func TestCredentials(t *testing.T) {
-	t.Run("When a name is given the Secret should have it", func(t *testing.T) {
+	t.Run("When a credentials name is set, the Secret should have that name", func(t *testing.T) {
 		g := NewWithT(t)
 		p, err := complete(t, "", key, "CA\n", "--maas-endpoint", "https://maas/MAAS", "--credentials-name", "mine", "--maas-ca-bundle", "DIR/key")
 		g.Expect(err).NotTo(HaveOccurred())
@@ -120,7 +120,7 @@ func TestCredentials(t *testing.T) {
 		g.Expect(secret.Name).To(Equal("mine"))
 		g.Expect(string(secret.Data["MAAS_CA_BUNDLE"])).To(Equal("CA\n"))
 	})
-	t.Run("When a Secret is there already none should be made", func(t *testing.T) {
+	t.Run("When an existing Secret is set, it should create no Secret", func(t *testing.T) {
 		g := NewWithT(t)
 		p, err := complete(t, "", "", "", "--credentials-secret", "shared")
 		g.Expect(err).NotTo(HaveOccurred())
@@ -149,10 +149,10 @@ func TestDiskWipe(t *testing.T) {
 		args []string
 		want string
 	}{
-		{"When it is not given it should be left to the API", nil, ""},
-		{"When it is switched on it should be on", []string{"--disk-wipe"}, "true"},
-		{"When it is switched off it should be off", []string{"--disk-wipe=false"}, "false"},
-		{"When only the device is given the switch should be left to the API", []string{"--disk-wipe-device", "/dev/vda"}, "unset"},
+		{"When no flag is set, it should leave the field to the API defaults", nil, ""},
+		{"When the flag is true, it should enable the wipe", []string{"--disk-wipe"}, "true"},
+		{"When the flag is false, it should disable the wipe", []string{"--disk-wipe=false"}, "false"},
+		{"When only the device is set, it should leave the switch to the API defaults", []string{"--disk-wipe-device", "/dev/vda"}, "unset"},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {

@@ -117,7 +117,7 @@ func TestMachineFlags(t *testing.T) {
 			}
 		})
 	}
-	t.Run("When a later pool has credentials of its own, it should name them", func(t *testing.T) {
+	t.Run("When a NodePool has its own credentials, it should reference them", func(t *testing.T) {
 		got, err := pooled(t, "--identity-ref=other")
 		NewWithT(t).Expect(err).NotTo(HaveOccurred())
 		NewWithT(t).Expect(got.IdentityRef).To(Equal(&hyperv1.MAASIdentityReference{Name: "other"}))
@@ -130,17 +130,17 @@ func TestMachineRefusals(t *testing.T) {
 		says       string
 	}{
 		{"zones differ", "--zone=a --failure-domain=b", "--zone and --failure-domain name the same thing"},
-		{"the format is unknown", "--user-data-format=ignition", `--user-data-format "ignition": use Ignition or CloudConfig`},
-		{"a tag is wanted and not wanted", "--tags=a,b --not-tags=c,b", `tag "b" is in --tags and in --not-tags`},
+		{"the user data format is unknown", "--user-data-format=ignition", `--user-data-format "ignition": use Ignition or CloudConfig`},
+		{"a tag is both required and excluded", "--tags=a,b --not-tags=c,b", `tag "b" is in --tags and in --not-tags`},
 		{"disks are left alone and wiped", "--ephemeral --disk-wipe", "--ephemeral leaves the disks alone"},
 		{"LXD is not wanted but described", "--lxd-disk-size=40", "--lxd-... flags have an effect with --lxd-enabled only"},
 		{"LXD is switched off and described", "--lxd-enabled=false --lxd-devices=br1", "--lxd-... flags have an effect with --lxd-enabled only"},
-		{"one address and many are given", "--static-ip=10.0.0.9 --static-ip-range=10.0.0.9-10.0.0.12 --static-ip-cidr=10.0.0.0/24", "set one of them"},
+		{"both one address and a range are set", "--static-ip=10.0.0.9 --static-ip-range=10.0.0.9-10.0.0.12 --static-ip-cidr=10.0.0.0/24", "set one of them"},
 		{"a range has no end", "--static-ip-range=10.0.0.9 --static-ip-cidr=10.0.0.0/24", `--static-ip-range "10.0.0.9" is not of the form first-last`},
-		{"an address has no subnet", "--static-ip=10.0.0.9", "static addresses need --static-ip-cidr"},
-		{"a gateway is for nothing", "--static-ip-gateway=10.0.0.1", "static addresses need --static-ip-cidr"},
+		{"an address has no CIDR", "--static-ip=10.0.0.9", "static addresses need --static-ip-cidr"},
+		{"a gateway is set without an address", "--static-ip-gateway=10.0.0.1", "static addresses need --static-ip-cidr"},
 		{"name servers are for nothing", "--static-ip-nameservers=10.0.0.1", "static addresses need --static-ip-cidr"},
-		{"a subnet has no address", "--static-ip-cidr=10.0.0.0/24", "--static-ip-... flags need --static-ip or --static-ip-range"},
+		{"a CIDR is set without an address", "--static-ip-cidr=10.0.0.0/24", "--static-ip-... flags need --static-ip or --static-ip-range"},
 	} {
 		t.Run("When "+tt.name+" it should say so in one sentence, for either command", func(t *testing.T) {
 			g := NewWithT(t)
@@ -190,22 +190,22 @@ func TestCredentialsRefusals(t *testing.T) {
 	}{
 		{"there is no endpoint", key, nil, "--maas-endpoint is required"},
 		{"the endpoint has no scheme", key, []string{"--maas-endpoint=maas:5240/MAAS"}, "--maas-endpoint is not an http or https URL without user"},
-		{"the endpoint is a file", key, []string{"--maas-endpoint=file:///MAAS"}, "--maas-endpoint is not an http or https URL"},
+		{"the endpoint is a file URL", key, []string{"--maas-endpoint=file:///MAAS"}, "--maas-endpoint is not an http or https URL"},
 		{"the endpoint has no host", key, []string{"--maas-endpoint=https:///MAAS"}, "--maas-endpoint is not an http or https URL"},
 		{"the endpoint has a password", key, []string{"--maas-endpoint=https://u:sesame@maas/MAAS"}, "without user"},
-		{"the endpoint cannot be read", key, []string{"--maas-endpoint=https://u:sesame@%zz"}, "without user"},
-		{"two keys are given", key, []string{"--maas-endpoint", https, "--maas-api-key", key, "--maas-api-key-file=DIR/key"}, "set one of --maas-api-key-file and --maas-api-key"},
-		{"the file is missing", key, []string{"--maas-endpoint", https, "--maas-api-key-file=DIR/none"}, "--maas-api-key-file: "},
-		{"the CAs are missing", key, []string{"--maas-endpoint", https, "--maas-ca-bundle=DIR/none"}, "--maas-ca-bundle: "},
+		{"the endpoint cannot be parsed", key, []string{"--maas-endpoint=https://u:sesame@%zz"}, "without user"},
+		{"two keys are set", key, []string{"--maas-endpoint", https, "--maas-api-key", key, "--maas-api-key-file=DIR/key"}, "set one of --maas-api-key-file and --maas-api-key"},
+		{"the key file is missing", key, []string{"--maas-endpoint", https, "--maas-api-key-file=DIR/none"}, "--maas-api-key-file: "},
+		{"the CA bundle is missing", key, []string{"--maas-endpoint", https, "--maas-ca-bundle=DIR/none"}, "--maas-ca-bundle: "},
 		{"the key is blank", " \n", []string{"--maas-endpoint", https}, "the MAAS API key is required"},
 		{"the key has no consumer", ":token:sesame", []string{"--maas-endpoint", https}, "is not of the form consumer:token:secret"},
 		{"the key has no secret", "consumer:sesame:", []string{"--maas-endpoint", https}, "is not of the form consumer:token:secret"},
 		{"the key has four parts", "consumer:token:sesame:x", []string{"--maas-endpoint", https}, "is not of the form consumer:token:secret"},
-		{"a Secret and an endpoint are named", "", []string{"--credentials-secret=shared", "--maas-endpoint", https}, "leave out --maas-endpoint"},
-		{"a Secret and a key are named", "", []string{"--credentials-secret=shared", "--maas-api-key", key}, "leave out"},
-		{"a Secret and a file are named", "", []string{"--credentials-secret=shared", "--maas-api-key-file=DIR/key"}, "leave out"},
-		{"a Secret and CAs are named", "", []string{"--credentials-secret=shared", "--maas-ca-bundle=DIR/key"}, "leave out"},
-		{"a Secret and a name for one are named", "", []string{"--credentials-secret=shared", "--credentials-name=mine"}, "leave out"},
+		{"a Secret and an endpoint are set", "", []string{"--credentials-secret=shared", "--maas-endpoint", https}, "leave out --maas-endpoint"},
+		{"a Secret and a key are set", "", []string{"--credentials-secret=shared", "--maas-api-key", key}, "leave out"},
+		{"a Secret and a key file are set", "", []string{"--credentials-secret=shared", "--maas-api-key-file=DIR/key"}, "leave out"},
+		{"a Secret and a CA bundle are set", "", []string{"--credentials-secret=shared", "--maas-ca-bundle=DIR/key"}, "leave out"},
+		{"a Secret and a credentials name are set", "", []string{"--credentials-secret=shared", "--credentials-name=mine"}, "leave out"},
 	} {
 		t.Run("When "+tt.name+" it should say so", func(t *testing.T) {
 			g := NewWithT(t)
@@ -213,7 +213,7 @@ func TestCredentialsRefusals(t *testing.T) {
 			g.Expect(err).To(MatchError(And(ContainSubstring(tt.says), Not(ContainSubstring("sesame")), Not(ContainSubstring("\n")))))
 		})
 	}
-	t.Run("When all is given, what a client is made of should be that", func(t *testing.T) {
+	t.Run("When all flags are set, the client configuration should contain their values", func(t *testing.T) {
 		g, ca := NewWithT(t), filepath.Join(t.TempDir(), "ca.pem")
 		g.Expect(os.WriteFile(ca, []byte("CA\n"), 0o600)).To(Succeed())
 		c, flags := NewCredentials(), pflag.NewFlagSet("test", pflag.ContinueOnError)

@@ -24,12 +24,12 @@ func TestPlace(t *testing.T) {
 		status    infrav1.MaasMachineStatus
 		want      string
 	}{
-		{"When a virtual machine was composed, it should tell its host", "a",
+		{"When the machine is a VM, it should return the host name and the LXD host", "a",
 			infrav1.MaasMachineStatus{Hostname: ptr.To("calm-ant"), LXDHost: "lxd-1", MachineState: ptr.To("Deploying")}, "is calm-ant on lxd-1 (Deploying)"},
-		{"When it is metal, it should tell its name", "a", infrav1.MaasMachineStatus{Hostname: ptr.To("calm-ant"), MachineState: ptr.To("Deployed")}, "is calm-ant (Deployed)"},
-		{"When it has no hardware yet, it should tell nothing", "a", infrav1.MaasMachineStatus{}, ""},
-		{"When its MaasMachine is gone, it should tell nothing", "gone", infrav1.MaasMachineStatus{}, ""},
-		{"When it has none yet, it should tell nothing", "", infrav1.MaasMachineStatus{}, ""},
+		{"When the machine is bare metal, it should return the host name", "a", infrav1.MaasMachineStatus{Hostname: ptr.To("calm-ant"), MachineState: ptr.To("Deployed")}, "is calm-ant (Deployed)"},
+		{"When no machine is allocated yet, it should return nothing", "a", infrav1.MaasMachineStatus{}, ""},
+		{"When the MaasMachine is deleted, it should return nothing", "gone", infrav1.MaasMachineStatus{}, ""},
+		{"When the Machine has no MaasMachine yet, it should return nothing", "", infrav1.MaasMachineStatus{}, ""},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			g := NewWithT(t)

@@ -25,10 +25,10 @@ func TestCluster(t *testing.T) {
 		want    hyperv1.PublishingStrategyType
 		says    string
 	}{
-		{name: "When an address is given it should ask no cluster", args: []string{"--external-api-server-address", "a"}, connect: away, want: hyperv1.NodePort},
-		{name: "When load balancers are wanted it should ask no cluster", args: []string{"--expose-through-load-balancer"}, connect: away, want: hyperv1.LoadBalancer},
-		{name: "When nothing is given it should ask the cluster", connect: away, says: "no cluster"},
-		{name: "When the cluster has no nodes it should name the flag", connect: empty, says: "--external-api-server-address"},
+		{name: "When an address is set, it should not contact a cluster", args: []string{"--external-api-server-address", "a"}, connect: away, want: hyperv1.NodePort},
+		{name: "When load balancers are requested, it should not contact a cluster", args: []string{"--expose-through-load-balancer"}, connect: away, want: hyperv1.LoadBalancer},
+		{name: "When no flag is set, it should look up the address in the cluster", connect: away, says: "no cluster"},
+		{name: "When the cluster has no nodes, it should name the flag", connect: empty, says: "--external-api-server-address"},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {

@@ -59,22 +59,22 @@ func TestUnpackHostile(t *testing.T) {
 		paths   []string
 		says    string
 	}{
-		"it climbs out of its folder": {"cni-plugins", packed(t, file("../../escaped", 0o755), file("/etc/loopback", 0o755), file("./portmap", 0o755)),
+		"an entry has a path outside the folder": {"cni-plugins", packed(t, file("../../escaped", 0o755), file("/etc/loopback", 0o755), file("./portmap", 0o755)),
 			[]string{"/opt/cni/bin/escaped", "/opt/cni/bin/loopback", "/opt/cni/bin/portmap"}, ""},
-		"a link stands for the program": {"kubelet", packed(t, link("bin/kubelet", "/etc/passwd")), nil, "has no program kubelet"},
-		"a folder stands for it":        {"kubelet", packed(t, tar.Header{Name: "bin/kubelet/", Typeflag: tar.TypeDir, Mode: 0o755}), nil, "has no program kubelet"},
-		"it has more than is needed":    {"kubelet", packed(t, file("bin/kubelet", 0o644), file("bin/kubectl", 0o755)), []string{"/usr/bin/kubelet"}, ""},
-		"a plugin cannot be run":        {"cni-plugins", packed(t, file("loopback", 0o755), file("portmap", 0o755), file("LICENSE", 0o644)), []string{"/opt/cni/bin/loopback", "/opt/cni/bin/portmap"}, ""},
-		"a plugin is missing":           {"cni-plugins", packed(t, file("loopback", 0o755)), nil, "has no program portmap"},
-		"a program has a folder's name": {"cni-plugins", packed(t, file("..", 0o755)), nil, "unpacking"},
-		"it was cut":                    {"kubelet", whole[:len(whole)/2], nil, "unpacking"},
-		"it only begins like one":       {"kubelet", []byte{0x1f, 0x8b, 0}, nil, "unpacking"},
-		"it is empty":                   {"kubelet", nil, nil, "reading"},
-		"it has one byte":               {"kubelet", []byte{0x1f}, nil, "reading"},
-		"it is a text":                  {"kubelet", []byte("<html>not found</html>"), nil, "kubelet is not a Linux program"},
-		"it ends in its header":         {"kubelet", program("amd64", "")[:19], nil, "kubelet is not a Linux program"},
-		"it is for another machine":     {"kubelet", program("arm64", "x"), nil, "kubelet is for another architecture than amd64"},
-		"it is the program itself":      {"kubelet", program("amd64", ""), []string{"/usr/bin/kubelet"}, ""},
+		"the program is a symlink":                     {"kubelet", packed(t, link("bin/kubelet", "/etc/passwd")), nil, "has no program kubelet"},
+		"the program is a directory":                   {"kubelet", packed(t, tar.Header{Name: "bin/kubelet/", Typeflag: tar.TypeDir, Mode: 0o755}), nil, "has no program kubelet"},
+		"the archive has more files than needed":       {"kubelet", packed(t, file("bin/kubelet", 0o644), file("bin/kubectl", 0o755)), []string{"/usr/bin/kubelet"}, ""},
+		"a file is not executable":                     {"cni-plugins", packed(t, file("loopback", 0o755), file("portmap", 0o755), file("LICENSE", 0o644)), []string{"/opt/cni/bin/loopback", "/opt/cni/bin/portmap"}, ""},
+		"a plugin is missing":                          {"cni-plugins", packed(t, file("loopback", 0o755)), nil, "has no program portmap"},
+		"a program is named like the parent directory": {"cni-plugins", packed(t, file("..", 0o755)), nil, "unpacking"},
+		"it was cut": {"kubelet", whole[:len(whole)/2], nil, "unpacking"},
+		"the file has only the gzip magic number": {"kubelet", []byte{0x1f, 0x8b, 0}, nil, "unpacking"},
+		"the file is empty":                       {"kubelet", nil, nil, "reading"},
+		"the file has one byte":                   {"kubelet", []byte{0x1f}, nil, "reading"},
+		"the file is a text file":                 {"kubelet", []byte("<html>not found</html>"), nil, "kubelet is not a Linux program"},
+		"the program ends within its header":      {"kubelet", program("amd64", "")[:19], nil, "kubelet is not a Linux program"},
+		"the program is for another architecture": {"kubelet", program("arm64", "x"), nil, "kubelet is for another architecture than amd64"},
+		"the file is the program itself":          {"kubelet", program("amd64", ""), []string{"/usr/bin/kubelet"}, ""},
 	} {
 		t.Run("When "+name+" it should be judged so", func(t *testing.T) {
 			g, world := NewWithT(t), t.TempDir()
@@ -108,20 +108,20 @@ func TestFindChecksum(t *testing.T) {
 	for name, tt := range map[string]struct {
 		content, want string
 	}{
-		"there is a lone one":                    {one + "\n", one},
-		"there is a lone one without an end":     {one, one},
-		"it is in capitals":                      {two, strings.ToLower(two)},
-		"it is one of many":                      {one + "  other\n" + two + "  kubelet\n", strings.ToLower(two)},
-		"it is of a file read as binary":         {two + " *kubelet\n" + one + " *other\n", strings.ToLower(two)},
-		"it is in a folder":                      {one + "  ./bin/kubelet\n", one},
-		"a lone one stands beside the named one": {two + "\n" + one + "  kubelet\n", one},
-		"it is of others alone":                  {one + "  other\n", ""},
-		"another's name ends like it":            {one + "  my-kubelet\n", ""},
-		"it is too short":                        {one[1:] + "  kubelet\n", ""},
-		"it is too long":                         {one + "a  kubelet\n", ""},
-		"it is no number":                        {strings.Repeat("g", 64) + "  kubelet\n", ""},
-		"a page is served instead":               {"<html>not found</html>", ""},
-		"there is nothing":                       {"", ""},
+		"there is a lone one":                         {one + "\n", one},
+		"there is a lone one without an end":          {one, one},
+		"the checksum is in upper case":               {two, strings.ToLower(two)},
+		"the file has several checksums":              {one + "  other\n" + two + "  kubelet\n", strings.ToLower(two)},
+		"the checksum has the binary mode marker":     {two + " *kubelet\n" + one + " *other\n", strings.ToLower(two)},
+		"the file name has a path":                    {one + "  ./bin/kubelet\n", one},
+		"the file also has a checksum without a name": {two + "\n" + one + "  kubelet\n", one},
+		"all checksums are of other files":            {one + "  other\n", ""},
+		"another's name ends like it":                 {one + "  my-kubelet\n", ""},
+		"the checksum is too short":                   {one[1:] + "  kubelet\n", ""},
+		"the checksum is too long":                    {one + "a  kubelet\n", ""},
+		"the checksum is not hexadecimal":             {strings.Repeat("g", 64) + "  kubelet\n", ""},
+		"the server returns an HTML page":             {"<html>not found</html>", ""},
+		"there is nothing":                            {"", ""},
 	} {
 		t.Run("When "+name+" it should be read so", func(t *testing.T) {
 			g := NewWithT(t)

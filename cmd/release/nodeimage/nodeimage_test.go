@@ -131,7 +131,7 @@ func digestOf(t *testing.T, u *upstream, f *Fetcher) (v1.ImageIndex, string) {
 }
 
 func TestBuild(t *testing.T) {
-	t.Run("When all is published it should hold every program where nodes look for it, for each architecture", func(t *testing.T) {
+	t.Run("When all files are published, the image should hold each program at its path, per architecture", func(t *testing.T) {
 		g := NewWithT(t)
 		u := newUpstream(t)
 		index, _ := digestOf(t, u, u.fetcher(t))
@@ -147,13 +147,13 @@ func TestBuild(t *testing.T) {
 			}, programsOf(t, image, entry.Platform.Architecture))).To(BeEmpty())
 		}
 	})
-	t.Run("When it is built again elsewhere it should have the same digest", func(t *testing.T) {
+	t.Run("When the image is built again elsewhere, it should have the same digest", func(t *testing.T) {
 		u := newUpstream(t)
 		_, first := digestOf(t, u, u.fetcher(t))
 		_, second := digestOf(t, u, u.fetcher(t))
 		NewWithT(t).Expect(second).To(Equal(first))
 	})
-	t.Run("When it was downloaded before it should not be downloaded again", func(t *testing.T) {
+	t.Run("When a file is in the cache, it should not be downloaded again", func(t *testing.T) {
 		u := newUpstream(t)
 		f := u.fetcher(t)
 		digestOf(t, u, f)
@@ -192,24 +192,24 @@ func TestBuildRefuses(t *testing.T) {
 		spoil func(t *testing.T, u *upstream)
 		want  string
 	}{
-		"When a checksum differs it should name the file and both sums": {func(_ *testing.T, u *upstream) {
+		"When a checksum differs, it should name the file and both checksums": {func(_ *testing.T, u *upstream) {
 			u.files["/arm64/kubelet.sha256"] = []byte(strings.Repeat("0", 64))
 		}, "kubelet for arm64: .*/arm64/kubelet: SHA-256 mismatch: got [0-9a-f]{64}, want 0{64}"},
-		"When a file is not published for an architecture it should say so": {func(_ *testing.T, u *upstream) {
+		"When a file is not published for an architecture, it should say so": {func(_ *testing.T, u *upstream) {
 			delete(u.files, "/runc.arm64")
 		}, "runc for arm64: download .*/runc.arm64: the server answered 404"},
-		"When there are no checksums it should say so": {func(_ *testing.T, u *upstream) {
+		"When the checksum file has no checksum, it should say so": {func(_ *testing.T, u *upstream) {
 			u.files["/runc.amd64.sha256"] = []byte("<html>")
 		}, "runc for amd64: .*runc.amd64.sha256 has no SHA-256 of runc.amd64"},
-		"When an archive lacks a program it should name it": {func(t *testing.T, u *upstream) {
+		"When an archive lacks a program, it should name the program": {func(t *testing.T, u *upstream) {
 			content := archive(t, map[string][]byte{"bin/containerd": program("amd64", "c")})
 			u.publish("/containerd-amd64.tar.gz", content, sum(content))
 		}, "containerd-amd64.tar.gz has no program containerd-shim-runc-v2"},
-		"When a program is one for another architecture it should say so": {func(_ *testing.T, u *upstream) {
+		"When a program is for another architecture, it should say so": {func(_ *testing.T, u *upstream) {
 			content := program("amd64", "kubelet")
 			u.publish("/arm64/kubelet", content, sum(content))
 		}, "kubelet is for another architecture than arm64"},
-		"When a page is served instead of a program it should say so": {func(_ *testing.T, u *upstream) {
+		"When the server returns a page instead of a program, it should say so": {func(_ *testing.T, u *upstream) {
 			content := []byte("<html>please log in to the network</html>")
 			u.publish("/amd64/kubelet", content, sum(content))
 		}, "kubelet is not a Linux program"},
@@ -226,7 +226,7 @@ func TestBuildRefuses(t *testing.T) {
 
 func TestFetch(t *testing.T) {
 	content := program("amd64", "kubelet")
-	t.Run("When the server is busy for a moment it should try again", func(t *testing.T) {
+	t.Run("When the server fails temporarily, it should retry", func(t *testing.T) {
 		g := NewWithT(t)
 		u := newUpstream(t)
 		u.publish("/kubelet", content, sum(content))
@@ -235,13 +235,13 @@ func TestFetch(t *testing.T) {
 		g.Expect(err).NotTo(HaveOccurred())
 		g.Expect(os.ReadFile(path)).To(Equal(content))
 	})
-	t.Run("When the server stays busy it should give up", func(t *testing.T) {
+	t.Run("When the server keeps failing, it should return the error", func(t *testing.T) {
 		u := newUpstream(t)
 		u.failures.Store(100)
 		_, err := u.fetcher(t).Fetch(t.Context(), Source{Place: u.URL + "/kubelet", Checksum: "sha256:" + sum(content)})
 		NewWithT(t).Expect(err).To(MatchError(ContainSubstring("502")))
 	})
-	t.Run("When what is kept was damaged it should be downloaded again", func(t *testing.T) {
+	t.Run("When a cached file is corrupt, it should be downloaded again", func(t *testing.T) {
 		g := NewWithT(t)
 		u := newUpstream(t)
 		u.publish("/kubelet", content, sum(content))
@@ -254,7 +254,7 @@ func TestFetch(t *testing.T) {
 		g.Expect(err).NotTo(HaveOccurred())
 		g.Expect(os.ReadFile(path)).To(Equal(content))
 	})
-	t.Run("When a download is other than wanted it should not be kept", func(t *testing.T) {
+	t.Run("When the checksum of a download differs, it should not be cached", func(t *testing.T) {
 		g := NewWithT(t)
 		u := newUpstream(t)
 		u.publish("/kubelet", content, sum(content))
@@ -265,11 +265,11 @@ func TestFetch(t *testing.T) {
 		g.Expect(err).NotTo(HaveOccurred())
 		g.Expect(kept).To(BeEmpty())
 	})
-	t.Run("When it would go over plain HTTP it should refuse", func(t *testing.T) {
+	t.Run("When the URL is plain HTTP, it should return an error", func(t *testing.T) {
 		_, err := (&Fetcher{}).Fetch(t.Context(), Source{Place: "http://example.com/kubelet", Checksum: "http://example.com/kubelet.sha256"})
 		NewWithT(t).Expect(err).To(MatchError(ContainSubstring("use https")))
 	})
-	t.Run("When it is a file it should be verified where it is", func(t *testing.T) {
+	t.Run("When the source is a local file, it should be verified in place", func(t *testing.T) {
 		g := NewWithT(t)
 		file := filepath.Join(t.TempDir(), "kubelet")
 		g.Expect(os.WriteFile(file, content, 0o600)).To(Succeed())
@@ -287,11 +287,11 @@ func TestParseSource(t *testing.T) {
 		want Source
 		fail string
 	}{
-		"When a checksum is given it should be that":              {"/k@sha256:" + digest, Source{"kubelet", "/k", "sha256:" + digest}, ""},
-		"When a place of checksums is given it should be that":    {"https://a/k@https://a/sums", Source{"kubelet", "https://a/k", "https://a/sums"}, ""},
-		"When none is given it should be beside the file":         {"https://a/k", Source{"kubelet", "https://a/k", "https://a/k.sha256"}, ""},
-		"When the checksum is too short it should be refused":     {"/k@sha256:00", Source{}, "64 hexadecimal digits"},
-		"When nothing stands before the checksum it should be so": {"@sha256:" + digest, Source{}, "is not a source"},
+		"When a checksum is set, it should be used":                                 {"/k@sha256:" + digest, Source{"kubelet", "/k", "sha256:" + digest}, ""},
+		"When a checksum URL is set, it should be used":                             {"https://a/k@https://a/sums", Source{"kubelet", "https://a/k", "https://a/sums"}, ""},
+		"When no checksum is set, the checksum URL should be derived from the file": {"https://a/k", Source{"kubelet", "https://a/k", "https://a/k.sha256"}, ""},
+		"When the checksum is too short, it should be rejected":                     {"/k@sha256:00", Source{}, "64 hexadecimal digits"},
+		"When the file is missing before the checksum, it should be rejected":       {"@sha256:" + digest, Source{}, "is not a source"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			g := NewWithT(t)
@@ -304,7 +304,7 @@ func TestParseSource(t *testing.T) {
 			g.Expect(got).To(Equal(tc.want))
 		})
 	}
-	t.Run("When one file or one checksum is given for two architectures it should say what to do", func(t *testing.T) {
+	t.Run("When one file or checksum is set for two architectures, it should say how to fix that", func(t *testing.T) {
 		g := NewWithT(t)
 		both := []string{"amd64", "arm64"}
 		g.Expect(Source{Place: "/k", Checksum: "/s"}.Validate(both)).To(MatchError(ContainSubstring("put {arch}")))

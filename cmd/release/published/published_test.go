@@ -11,7 +11,7 @@ import (
 )
 
 func TestOf(t *testing.T) {
-	t.Run("When a minor is known it should name its images as the project does", func(t *testing.T) {
+	t.Run("When the minor version is known, it should return the published image names", func(t *testing.T) {
 		g := NewWithT(t)
 		release, err := Of("v1.36.3", nil)
 		g.Expect(err).NotTo(HaveOccurred())
@@ -26,7 +26,7 @@ func TestOf(t *testing.T) {
 			"cluster-capi-controllers": "cluster-api/cluster-api-controller:v1.13.6", "cluster-autoscaler": "autoscaling/cluster-autoscaler:v1.36.0",
 		}, got)).To(BeEmpty())
 	})
-	t.Run("When any minor of the table is asked for it should have a version of every part, and places of every program", func(t *testing.T) {
+	t.Run("When a minor version is in the table, it should return all versions and program URLs", func(t *testing.T) {
 		for _, version := range []string{"1.31.14", "v1.32.13", "1.33.13", "1.34.4", "1.35.4", "1.36.0"} {
 			g := NewWithT(t)
 			release, err := Of(version, nil)
@@ -43,7 +43,7 @@ func TestOf(t *testing.T) {
 			g.Expect(release.Version).To(Equal(strings.TrimPrefix(version, "v")))
 		}
 	})
-	t.Run("When a program is published it should be found where its project puts it", func(t *testing.T) {
+	t.Run("When a program is published, it should return the URL of its project", func(t *testing.T) {
 		g := NewWithT(t)
 		release, err := Of("v1.36.3", map[string]string{"containerd": "2.2.1", "runc": "v1.3.4"})
 		g.Expect(err).NotTo(HaveOccurred())
@@ -67,12 +67,12 @@ func TestOf(t *testing.T) {
 		chosen  map[string]string
 		want    string
 	}{
-		"When the minor is not known it should say which are":     {"v1.40.0", nil, "1.31 to 1.36"},
-		"When it is too old it should say which are known":        {"1.30.1", nil, "Kubernetes 1.30 is not known here"},
-		"When it is another major it should say so":               {"v2.36.0", nil, "Kubernetes 2.36 is not known here"},
-		"When it is no version it should show one":                {"latest", nil, "such as v1.36.3"},
-		"When a part is chosen that there is not it should list":  {"v1.36.3", map[string]string{"flannel": "1"}, `for part "flannel"`},
-		"When Kubernetes itself is chosen twice it should refuse": {"v1.36.3", map[string]string{"kubernetes": "1.35.0"}, `for part "kubernetes"`},
+		"When the minor version is unknown, it should list the known ones":            {"v1.40.0", nil, "1.31 to 1.36"},
+		"When the minor version is too old, it should be rejected as unknown":         {"1.30.1", nil, "Kubernetes 1.30 is not known here"},
+		"When the major version differs, it should be rejected as unknown":            {"v2.36.0", nil, "Kubernetes 2.36 is not known here"},
+		"When the version is malformed, it should print an example":                   {"latest", nil, "such as v1.36.3"},
+		"When a part is unknown, it should name the part":                             {"v1.36.3", map[string]string{"flannel": "1"}, `for part "flannel"`},
+		"When the version of Kubernetes is also set as a part, it should be rejected": {"v1.36.3", map[string]string{"kubernetes": "1.35.0"}, `for part "kubernetes"`},
 	} {
 		t.Run(name, func(t *testing.T) {
 			_, err := Of(tc.version, tc.chosen)

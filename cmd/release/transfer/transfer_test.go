@@ -62,7 +62,7 @@ func TestFind(t *testing.T) {
 	c := clientOf(t, registry)
 	registry.PushIndex(t, registry.Host+"/many:1", index(t, "linux/arm64", "linux/amd64", "windows/amd64", "unknown/unknown"))
 	registry.Push(t, registry.Host+"/one:1", single(t, "one", "arm64"))
-	t.Run("When an image has many architectures, it should be found by digest, with those of Linux alone", func(t *testing.T) {
+	t.Run("When an image has several platforms, it should return the digest and only the Linux images", func(t *testing.T) {
 		g := NewWithT(t)
 		image, err := c.Find(t.Context(), registry.Host+"/many:1", []string{"amd64", "arm64"})
 		g.Expect(err).NotTo(HaveOccurred())
@@ -81,7 +81,7 @@ func TestFind(t *testing.T) {
 		_, err = image.For("s390x")
 		g.Expect(err).To(MatchError(ContainSubstring("is not there for s390x")))
 	})
-	t.Run("When an image is for one architecture, it should be for that", func(t *testing.T) {
+	t.Run("When an image has one architecture, it should return that architecture", func(t *testing.T) {
 		g := NewWithT(t)
 		image, err := c.Find(t.Context(), registry.Host+"/one:1", nil)
 		g.Expect(err).NotTo(HaveOccurred())
@@ -109,10 +109,10 @@ func TestAny(t *testing.T) {
 		platforms []string
 		want      string
 	}{
-		"When another system comes first, it should be that of Linux":         {[]string{"windows/amd64", "linux/arm64"}, "arm64"},
-		"When the index does not say for what an image is, it should be that": {[]string{"/amd64"}, "amd64"},
-		"When there is none for Linux, it should say so":                      {[]string{"windows/amd64"}, ""},
-		"When there is none, it should say so":                                {nil, ""},
+		"When an image of another OS comes first, it should return the Linux image": {[]string{"windows/amd64", "linux/arm64"}, "arm64"},
+		"When an index entry has no platform, it should return its image":           {[]string{"/amd64"}, "amd64"},
+		"When the index has no Linux image, it should return an error":              {[]string{"windows/amd64"}, ""},
+		"When the index is empty, it should return an error":                        {nil, ""},
 	} {
 		t.Run(name, func(t *testing.T) {
 			g := NewWithT(t)
@@ -140,7 +140,7 @@ func TestCopy(t *testing.T) {
 	spec := from.PushIndex(t, from.Host+"/team/a:v1", index(t, "linux/amd64", "linux/arm64"))
 	target, err := c.Repository(to.Host + "/rack/team/a")
 	NewWithT(t).Expect(err).NotTo(HaveOccurred())
-	t.Run("When it was asked for by tag, the copy should have digest and tag", func(t *testing.T) {
+	t.Run("When the image was found by tag, the copy should have the digest and the tag", func(t *testing.T) {
 		g := NewWithT(t)
 		image, err := c.Find(t.Context(), from.Host+"/team/a:v1", nil)
 		g.Expect(err).NotTo(HaveOccurred())
@@ -151,7 +151,7 @@ func TestCopy(t *testing.T) {
 		g.Expect(err).NotTo(HaveOccurred())
 		g.Expect(copied.Ref.DigestStr()).To(Equal(image.Ref.DigestStr()))
 	})
-	t.Run("When it was asked for by digest, the copy should have that and no tag", func(t *testing.T) {
+	t.Run("When the image was found by digest, the copy should have the digest and no tag", func(t *testing.T) {
 		g := NewWithT(t)
 		other := from.PushIndex(t, from.Host+"/team/b:v2", index(t, "linux/arm64"))
 		image, err := c.Find(t.Context(), other, nil)
@@ -162,7 +162,7 @@ func TestCopy(t *testing.T) {
 		_, err = c.Find(t.Context(), to.Host+"/rack/team/a:v2", nil)
 		g.Expect(err).To(HaveOccurred())
 	})
-	t.Run("When it is no image, nothing should be sent", func(t *testing.T) {
+	t.Run("When the content is not an image, it should push nothing", func(t *testing.T) {
 		_, err := c.Push(t.Context(), target.Tag("v3"), content{})
 		NewWithT(t).Expect(err).To(MatchError(ContainSubstring("transfer.content is not an image")))
 	})
@@ -175,19 +175,19 @@ func TestAdvice(t *testing.T) {
 		err  error
 		want string
 	}{
-		"there is no such image":  {&transport.Error{StatusCode: http.StatusNotFound}, "check the name and the tag"},
-		"no user is let in":       {&transport.Error{StatusCode: http.StatusUnauthorized}, refused},
-		"this user is not let in": {fmt.Errorf("get: %w", &transport.Error{StatusCode: http.StatusForbidden}), refused},
-		"the registry is full": {&transport.Error{StatusCode: http.StatusInsufficientStorage},
+		"there is no such image":            {&transport.Error{StatusCode: http.StatusNotFound}, "check the name and the tag"},
+		"the registry requires credentials": {&transport.Error{StatusCode: http.StatusUnauthorized}, refused},
+		"this user is not let in":           {fmt.Errorf("get: %w", &transport.Error{StatusCode: http.StatusForbidden}), refused},
+		"the registry has no space left": {&transport.Error{StatusCode: http.StatusInsufficientStorage},
 			"the registry has a problem: try again later"},
-		"the registry is not reached": {errors.New("connection refused"),
+		"the registry is unreachable": {errors.New("connection refused"),
 			"check that the registry can be reached from here by HTTPS, and --ca-file"},
 	} {
 		t.Run("When "+name+" it should say what to do", func(t *testing.T) {
 			NewWithT(t).Expect(advice(tt.err, refused)).To(Equal(tt.want))
 		})
 	}
-	t.Run("When a registry answers at length, it should be one line", func(t *testing.T) {
+	t.Run("When the error of the registry has several lines, it should be joined into one line", func(t *testing.T) {
 		NewWithT(t).Expect(oneLine(errors.New("x509: unknown\n\tauthority"))).To(MatchError("x509: unknown authority"))
 	})
 }

@@ -165,7 +165,7 @@ func TestBreakGlass(t *testing.T) {
 	w := newWorld(t)
 	const customer, sre = hostedA + ".customer-break-glass", hostedA + ".sre-break-glass"
 
-	t.Run("When a request is approved in the hosted namespace, it should be signed for a client, for 36 hours at most", func(t *testing.T) {
+	t.Run("When a CSR is approved in the hosted namespace, it should sign a client certificate for at most 36 hours", func(t *testing.T) {
 		asked := w.asks("anna", "system:customer-break-glass:anna", customer, func(c *certificatesv1.CertificateSigningRequest) {
 			c.Spec.ExpirationSeconds = ptr.To[int32](30 * 24 * 3600)
 		})
@@ -189,7 +189,7 @@ func TestBreakGlass(t *testing.T) {
 		w.Expect(asked.ResourceVersion).To(Equal(settled))
 	})
 
-	t.Run("When a tenant approves the request for another cluster's signer, nothing should come of it", func(t *testing.T) {
+	t.Run("When a tenant approves a CSR for another cluster's signer, it should ignore the approval", func(t *testing.T) {
 		testenv.NeedsServer(t, w.config)
 		asked := w.asks("theirs", "system:customer-break-glass:eve", foreign+".customer-break-glass")
 		w.approves(hostedA, "theirs")
@@ -200,7 +200,7 @@ func TestBreakGlass(t *testing.T) {
 		w.Expect(w.signer.Client.SubResource("approval").Update(t.Context(), asked)).To(MatchError(ContainSubstring("user not permitted to approve")))
 	})
 
-	t.Run("When the approval is in another cluster's namespace, nothing should come of it", func(t *testing.T) {
+	t.Run("When the approval is in another cluster's namespace, it should ignore the approval", func(t *testing.T) {
 		asked := w.asks("elsewhere", "system:customer-break-glass:eve", customer)
 		w.approves(foreign, "elsewhere")
 		w.passes(asked)
@@ -235,7 +235,7 @@ func TestBreakGlass(t *testing.T) {
 		})
 	}
 
-	t.Run("When a signer is revoked, its certificates should be refused step by step, and the next revocation should wait", func(t *testing.T) {
+	t.Run("When a signer is revoked, it should revoke step by step, and the next revocation should wait", func(t *testing.T) {
 		own := *w
 		own.WithT, own.t = NewWithT(t), t
 		own.revokes(sre)
@@ -353,15 +353,15 @@ func TestWatches(t *testing.T) {
 		asked  client.Object
 		change func() error
 	}{
-		{"When a revocation is asked for, it should begin", revocation("new"), creates(revocation("new"))},
-		{"When a signer changes, its revocations should go on", revocation("waits"),
+		{"When a CertificateRevocationRequest is created, it should be reconciled", revocation("new"), creates(revocation("new"))},
+		{"When a signer's Secret changes, its revocations should be reconciled", revocation("waits"),
 			creates(&corev1.Secret{ObjectMeta: named(pki.CustomerBreakGlassSigner)})},
-		{"When a certificate is asked for, it should be looked at", &certificatesv1.CertificateSigningRequest{ObjectMeta: metav1.ObjectMeta{Name: "new"}},
+		{"When a CSR is created, it should be reconciled", &certificatesv1.CertificateSigningRequest{ObjectMeta: metav1.ObjectMeta{Name: "new"}},
 			func() error {
 				w.asks("new", "system:customer-break-glass:a", "default.customer-break-glass")
 				return nil
 			}},
-		{"When a certificate is approved, it should be looked at", &certificatesv1.CertificateSigningRequest{ObjectMeta: metav1.ObjectMeta{Name: "approved"}},
+		{"When a CSR is approved, it should be reconciled", &certificatesv1.CertificateSigningRequest{ObjectMeta: metav1.ObjectMeta{Name: "approved"}},
 			creates(&certificatesv1alpha1.CertificateSigningRequestApproval{ObjectMeta: named("approved")})},
 	} {
 		t.Run(tc.name, func(t *testing.T) {

@@ -52,52 +52,52 @@ func TestWholeSteps(t *testing.T) {
 		edit func(*cluster, *member)
 		want string
 	}{
-		"When one has lost its volume, the others should remove it": {func(_ *cluster, m *member) { m.status, m.note.Volume = nil, "former" }, "remove etcd-1 |  | etcd-0 etcd-2"},
-		"When it never started, it has nothing to lose": {func(_ *cluster, m *member) {
+		"When a member has lost its volume, the others should remove the member": {func(_ *cluster, m *member) { m.status, m.note.Volume = nil, "former" }, "remove etcd-1 |  | etcd-0 etcd-2"},
+		"When a member never started, a changed volume should not matter": {func(_ *cluster, m *member) {
 			m.status, m.note = nil, component.Note{Stage: component.Joining, Volume: "former"}
 		}, " |  | " + wait},
-		"When nothing is known of its claim, it should be waited for":  {func(_ *cluster, m *member) { m.status, m.claim = nil, nil }, " |  | " + wait},
-		"When one answers on another volume, that should be noted":     {func(_ *cluster, m *member) { m.note.Volume = "former" }, "note etcd-1 | Started etcd-1 | "},
-		"When it has not told where clients find it, it should not be": {func(_ *cluster, m *member) { m.note, m.listed.ClientURLs = component.Note{}, nil }, " |  | " + wait},
-		"When it has no claim, nothing should be noted":                {func(_ *cluster, m *member) { m.note, m.claim = component.Note{}, nil }, " |  | " + wait},
-		"When it does not answer, nothing should be noted":             {func(_ *cluster, m *member) { m.note, m.status = component.Note{}, nil }, " |  | " + wait},
-		"When one was added, that should be noted":                     {func(_ *cluster, m *member) { learner(m) }, "note etcd-1 | Joining | "},
-		"When that is noted and its pod waits, it should try at once":  {func(_ *cluster, m *member) { learner(m); crashed(m, 1, "Error"); m.note = joins }, "restart etcd-1 |  | "},
-		"When it has begun to copy, it should be waited for": {func(_ *cluster, m *member) {
+		"When a member's claim is unknown, it should wait":                                       {func(_ *cluster, m *member) { m.status, m.claim = nil, nil }, " |  | " + wait},
+		"When a member answers on another volume, it should note the new volume":                 {func(_ *cluster, m *member) { m.note.Volume = "former" }, "note etcd-1 | Started etcd-1 | "},
+		"When a member has no client URLs yet, it should not note it as started":                 {func(_ *cluster, m *member) { m.note, m.listed.ClientURLs = component.Note{}, nil }, " |  | " + wait},
+		"When a member has no claim, it should note nothing":                                     {func(_ *cluster, m *member) { m.note, m.claim = component.Note{}, nil }, " |  | " + wait},
+		"When a member does not answer, it should note nothing":                                  {func(_ *cluster, m *member) { m.note, m.status = component.Note{}, nil }, " |  | " + wait},
+		"When a learner was added, it should note that the member joins":                         {func(_ *cluster, m *member) { learner(m) }, "note etcd-1 | Joining | "},
+		"When the Pod of a noted learner waits after a crash, it should restart the Pod at once": {func(_ *cluster, m *member) { learner(m); crashed(m, 1, "Error"); m.note = joins }, "restart etcd-1 |  | "},
+		"When a learner has begun to copy the data, it should wait": {func(_ *cluster, m *member) {
 			learner(m)
 			crashed(m, 1, "Error")
 			m.note, m.listed.ClientURLs = joins, []string{"etcd-1"}
 		}, " etcd-1 |  | "},
-		"When its pod runs, it should be waited for":               {func(_ *cluster, m *member) { learner(m); m.note = joins }, " etcd-1 |  | "},
-		"When it has the data, the voters should give it its vote": {func(_ *cluster, m *member) { m.status.IsLearner, m.listed.IsLearner = true, true }, "promote etcd-1 |  | etcd-0 etcd-2"},
-		"When it was started before and loses its volume, it should be removed": {func(_ *cluster, m *member) {
+		"When the Pod of a learner runs, it should wait":            {func(_ *cluster, m *member) { learner(m); m.note = joins }, " etcd-1 |  | "},
+		"When a learner has the data, the voters should promote it": {func(_ *cluster, m *member) { m.status.IsLearner, m.listed.IsLearner = true, true }, "promote etcd-1 |  | etcd-0 etcd-2"},
+		"When a learner that was started before loses its volume, it should remove the member": {func(_ *cluster, m *member) {
 			m.status, m.listed.IsLearner, m.note.Volume = nil, true, "former"
 		}, "remove etcd-1 |  | etcd-0 etcd-2"},
-		"When one is forgotten on the volume that it had, it should get another": {func(_ *cluster, m *member) { forgotten(m); m.note.Volume = "etcd-1" }, "renew the volume etcd-1 |  | "},
-		"When its volume is lost, it should get another":                         {func(_ *cluster, m *member) { forgotten(m); m.claim.Status.Phase = corev1.ClaimLost }, "renew the volume etcd-1 |  | "},
-		"When it has none, it should be waited for":                              {func(_ *cluster, m *member) { forgotten(m); m.claim = nil }, " etcd-1 |  | "},
-		"When its volume goes, it should be waited for":                          {func(_ *cluster, m *member) { forgotten(m); m.claim.DeletionTimestamp = &metav1.Time{Time: noon} }, " etcd-1 |  | "},
-		"When its volume is empty, that should be noted":                         {func(_ *cluster, m *member) { forgotten(m) }, "note etcd-1 | Joining | "},
-		"When that is noted, the others should add it":                           {func(_ *cluster, m *member) { forgotten(m); m.note = joins }, "add etcd-1 |  | etcd-0 etcd-2"},
-		"When the member with other data is gone, the others should serve again": {func(c *cluster, m *member) {
+		"When a removed member still has its old volume, it should renew the volume":      {func(_ *cluster, m *member) { forgotten(m); m.note.Volume = "etcd-1" }, "renew the volume etcd-1 |  | "},
+		"When the volume of a removed member is lost, it should renew the volume":         {func(_ *cluster, m *member) { forgotten(m); m.claim.Status.Phase = corev1.ClaimLost }, "renew the volume etcd-1 |  | "},
+		"When a removed member has no claim, it should wait":                              {func(_ *cluster, m *member) { forgotten(m); m.claim = nil }, " etcd-1 |  | "},
+		"When the claim of a removed member is being deleted, it should wait":             {func(_ *cluster, m *member) { forgotten(m); m.claim.DeletionTimestamp = &metav1.Time{Time: noon} }, " etcd-1 |  | "},
+		"When a removed member has an empty volume, it should note that the member joins": {func(_ *cluster, m *member) { forgotten(m) }, "note etcd-1 | Joining | "},
+		"When it is noted that a removed member joins, the others should add it":          {func(_ *cluster, m *member) { forgotten(m); m.note = joins }, "add etcd-1 |  | etcd-0 etcd-2"},
+		"When the corrupt member is removed, the others should disarm the alarm": {func(c *cluster, m *member) {
 			c.alarms = corrupt(2)
 			hashes(c, 1, 2, 1)
 			m.listed, m.status = nil, nil
 		}, "disarm etcd-0 |  | etcd-0 etcd-2 | CORRUPT of 2"},
-		"When nobody knows whose data is right, one that the cluster has forgotten should still be on its way": {func(c *cluster, m *member) {
+		"When the corrupt member is unknown, it should still note that a removed member joins": {func(c *cluster, m *member) {
 			c.alarms = corrupt(0)
 			forgotten(m)
 		}, "note etcd-1 | Joining | "},
-		"When one of two that are left has other data, nobody should be removed": {func(c *cluster, _ *member) {
+		"When one of two remaining members is corrupt, it should remove no member": {func(c *cluster, _ *member) {
 			c.members = c.members[:2]
 			c.alarms = corrupt(2)
 			hashes(c, 1, 2)
 		}, " |  | " + wait},
-		"When one of four is lost, three should go on": {func(c *cluster, m *member) {
+		"When one of four members is lost, the other three should remove it": {func(c *cluster, m *member) {
 			c.members = append(c.members, three().members[0])
 			m.status, m.note.Volume = nil, "former"
 		}, "remove etcd-1 |  | etcd-0 etcd-2 etcd-0"},
-		"When one of two is lost, the other should be left alone": {func(c *cluster, m *member) {
+		"When one of two members is lost, it should remove no member": {func(c *cluster, m *member) {
 			c.members = c.members[:2]
 			m.status, m.note.Volume = nil, "former"
 		}, " |  | " + wait},
@@ -144,19 +144,19 @@ func TestBoundsOfRoom(t *testing.T) {
 		edit func(*cluster)
 		want string
 	}{
-		"When three tenths are free, that should not matter":                      {func(c *cluster) { sized(c, 100<<20, 70<<20) }, " |  | "},
-		"When a little more is, it should be given back":                          {func(c *cluster) { sized(c, 100<<20, 69<<20) }, "defragment etcd-1 |  | etcd-1"},
-		"When the file is just large enough, it should too":                       {func(c *cluster) { sized(c, small, 1<<20) }, "defragment etcd-1 |  | etcd-1"},
-		"When the file is smaller, it should not":                                 {func(c *cluster) { sized(c, small-1, 1<<20) }, " |  | "},
-		"When it is full and a twentieth is free, that should not matter":         {func(c *cluster) { c.alarms, c.compacted = full, 7; sized(c, 100<<20, 95<<20) }, " |  | "},
-		"When it is full and more is free, it should be given back":               {func(c *cluster) { c.alarms, c.compacted = full, 7; sized(c, 100<<20, 94<<20) }, "defragment etcd-1 |  | etcd-1"},
-		"When it has come to nine tenths of its quota, it should not take writes": {func(c *cluster) { c.alarms, c.compacted = full, 7; sized(c, 90<<20, 90<<20) }, " |  | "},
-		"When it has less, it should":                                             {func(c *cluster) { c.alarms, c.compacted = full, 7; sized(c, 90<<20-1, 90<<20-1) }, "disarm etcd-0 |  | etcd-0 etcd-1 etcd-2 | NOSPACE of 2"},
-		"When it has to forget first, the others should know":                     {func(c *cluster) { c.alarms = full }, "compact etcd-0 |  | etcd-0 etcd-1 etcd-2"},
-		"When members do not say who they are, nobody should be stopped":          {func(c *cluster) { c.listed = false; sized(c, 100<<20, 0) }, " |  | "},
-		"When somebody else is among them, nobody should be stopped":              {func(c *cluster) { c.strangers = []*etcdserverpb.Member{{ID: 9}}; sized(c, 100<<20, 0) }, " |  | "},
-		"When the cluster has forgotten one, nobody should be stopped":            {func(c *cluster) { c.members[2].listed = nil; sized(c, 100<<20, 0) }, " |  | "},
-		"When a file is empty, nothing of it is free":                             {func(c *cluster) { c.alarms, c.compacted = full, 7; sized(c, 0, 0) }, "disarm"},
+		"When 30% of the file is free, it should not defragment":                               {func(c *cluster) { sized(c, 100<<20, 70<<20) }, " |  | "},
+		"When more than 30% of the file is free, it should defragment":                         {func(c *cluster) { sized(c, 100<<20, 69<<20) }, "defragment etcd-1 |  | etcd-1"},
+		"When the file has the minimum size, it should defragment":                             {func(c *cluster) { sized(c, small, 1<<20) }, "defragment etcd-1 |  | etcd-1"},
+		"When the file is below the minimum size, it should not defragment":                    {func(c *cluster) { sized(c, small-1, 1<<20) }, " |  | "},
+		"When the database is full and 5% of the file is free, it should not defragment":       {func(c *cluster) { c.alarms, c.compacted = full, 7; sized(c, 100<<20, 95<<20) }, " |  | "},
+		"When the database is full and more than 5% of the file is free, it should defragment": {func(c *cluster) { c.alarms, c.compacted = full, 7; sized(c, 100<<20, 94<<20) }, "defragment etcd-1 |  | etcd-1"},
+		"When the file has 90% of the quota, it should keep the alarm":                         {func(c *cluster) { c.alarms, c.compacted = full, 7; sized(c, 90<<20, 90<<20) }, " |  | "},
+		"When the file has less than 90% of the quota, it should disarm the alarm":             {func(c *cluster) { c.alarms, c.compacted = full, 7; sized(c, 90<<20-1, 90<<20-1) }, "disarm etcd-0 |  | etcd-0 etcd-1 etcd-2 | NOSPACE of 2"},
+		"When the database is full and not compacted, it should compact via all members":       {func(c *cluster) { c.alarms = full }, "compact etcd-0 |  | etcd-0 etcd-1 etcd-2"},
+		"When the member list is unknown, it should not defragment":                            {func(c *cluster) { c.listed = false; sized(c, 100<<20, 0) }, " |  | "},
+		"When the cluster has an unknown member, it should not defragment":                     {func(c *cluster) { c.strangers = []*etcdserverpb.Member{{ID: 9}}; sized(c, 100<<20, 0) }, " |  | "},
+		"When a member was removed from the cluster, it should not defragment":                 {func(c *cluster) { c.members[2].listed = nil; sized(c, 100<<20, 0) }, " |  | "},
+		"When the file is empty, it should have no free space":                                 {func(c *cluster) { c.alarms, c.compacted = full, 7; sized(c, 0, 0) }, "disarm"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			c := three()
@@ -178,19 +178,19 @@ func TestBoundsOfRoom(t *testing.T) {
 func TestBoundsOfDisks(t *testing.T) {
 	const ms = time.Millisecond
 	for name, tc := range map[string]struct{ before, want disk }{
-		"When a disk is as slow as it may not be, it should be said":        {disk{p99: 10 * ms}, disk{said: 10 * ms}},
-		"When it is a little faster, it should not":                         {disk{p99: 10*ms - 1}, disk{}},
-		"When a slow one is fast for the third time, it should be fast":     {disk{said: 40 * ms, p99: 8*ms - 1, fast: 2}, disk{fast: 3}},
-		"When it is not quite, it should begin anew":                        {disk{said: 40 * ms, p99: 8 * ms, fast: 2}, disk{said: 40 * ms}},
-		"When it is half as slow again, it should not be said anew":         {disk{said: 20 * ms, p99: 30 * ms}, disk{said: 20 * ms}},
-		"When it is slower than that, it should":                            {disk{said: 20 * ms, p99: 31 * ms}, disk{said: 31 * ms}},
-		"When it is faster by as much, it should not be said anew":          {disk{said: 30 * ms, p99: 20 * ms}, disk{said: 30 * ms}},
-		"When it is faster than that, it should":                            {disk{said: 30 * ms, p99: 19 * ms}, disk{said: 19 * ms}},
-		"When it is as slow as it may not be after much more, it should":    {disk{said: 40 * ms, p99: 10 * ms}, disk{said: 10 * ms}},
-		"When it is faster than it must be, it should not be said":          {disk{said: 40 * ms, p99: 9 * ms}, disk{said: 40 * ms}},
-		"When it is read, it should be in milliseconds":                     {disk{p99: 999*ms + 400*time.Microsecond}, disk{said: 999 * ms}},
-		"When it is a second and more, tenths of it should be enough":       {disk{p99: 1249 * ms}, disk{said: 1200 * ms}},
-		"When it is a second and a little more, it should be called second": {disk{p99: time.Second + 40*ms}, disk{said: time.Second}},
+		"When the latency is at the limit, it should report the disk as slow":              {disk{p99: 10 * ms}, disk{said: 10 * ms}},
+		"When the latency is just below the limit, it should not report the disk as slow":  {disk{p99: 10*ms - 1}, disk{}},
+		"When a slow disk is fast for the third time, it should report the disk as fast":   {disk{said: 40 * ms, p99: 8*ms - 1, fast: 2}, disk{fast: 3}},
+		"When a slow disk is not clearly fast, it should start to count again":             {disk{said: 40 * ms, p99: 8 * ms, fast: 2}, disk{said: 40 * ms}},
+		"When the latency rises by half, it should not report the new value":               {disk{said: 20 * ms, p99: 30 * ms}, disk{said: 20 * ms}},
+		"When the latency rises by more than half, it should report the new value":         {disk{said: 20 * ms, p99: 31 * ms}, disk{said: 31 * ms}},
+		"When the latency falls by a third, it should not report the new value":            {disk{said: 30 * ms, p99: 20 * ms}, disk{said: 30 * ms}},
+		"When the latency falls by more than a third, it should report the new value":      {disk{said: 30 * ms, p99: 19 * ms}, disk{said: 19 * ms}},
+		"When the latency falls far but only to the limit, it should report the new value": {disk{said: 40 * ms, p99: 10 * ms}, disk{said: 10 * ms}},
+		"When the latency falls below the limit, it should not report the new value":       {disk{said: 40 * ms, p99: 9 * ms}, disk{said: 40 * ms}},
+		"When the latency is below a second, it should be rounded to milliseconds":         {disk{p99: 999*ms + 400*time.Microsecond}, disk{said: 999 * ms}},
+		"When the latency is above a second, it should be rounded to tenths of a second":   {disk{p99: 1249 * ms}, disk{said: 1200 * ms}},
+		"When the latency is just above a second, it should be rounded to one second":      {disk{p99: time.Second + 40*ms}, disk{said: time.Second}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			d := tc.before

@@ -33,7 +33,7 @@ func TestMembers(t *testing.T) {
 	api := newAPI(t, crds.HyperShift)
 	healed := []string{"remove", "add", "promote"}
 
-	t.Run("When the volume of a member is replaced, it should be removed, added, filled and promoted, whenever the operator dies", func(t *testing.T) {
+	t.Run("When a member's volume is replaced, it should remove, add and promote it, also if the operator restarts", func(t *testing.T) {
 		for _, dies := range []bool{false, true} {
 			w := formed(t, api, hyperv1.HighlyAvailable)
 			w.dies = dies
@@ -45,7 +45,7 @@ func TestMembers(t *testing.T) {
 			w.tearDown()
 		}
 	})
-	t.Run("When a volume is wiped where it is, the member should not start as another than it was, and get a new volume", func(t *testing.T) {
+	t.Run("When a volume is wiped in place, it should wait until the volume is old enough, then replace it", func(t *testing.T) {
 		g, w := NewWithT(t), formed(t, api, hyperv1.HighlyAvailable)
 		before := w.claim("etcd-2").UID
 		w.wipe("etcd-2")
@@ -61,7 +61,7 @@ func TestMembers(t *testing.T) {
 		g.Expect(w.claim("etcd-2").UID).NotTo(Equal(before))
 		g.Expect(w.read("etcd-2")).To(Equal("world"))
 	})
-	t.Run("When a second member is out, the lost one should wait until it is back", func(t *testing.T) {
+	t.Run("When a second member is down, it should replace the lost member only after the second is back", func(t *testing.T) {
 		g, w := NewWithT(t), formed(t, api, hyperv1.HighlyAvailable)
 		w.members["etcd-0"].off = true
 		w.replaceVolume("etcd-1")
@@ -75,21 +75,21 @@ func TestMembers(t *testing.T) {
 		w.members["etcd-0"].off = false
 		w.untilHealed(healed)
 	})
-	t.Run("When two volumes are lost, it should say that the quorum is, and touch nothing", func(t *testing.T) {
+	t.Run("When two volumes are lost, it should report the lost quorum and change nothing", func(t *testing.T) {
 		g, w := NewWithT(t), formed(t, api, hyperv1.HighlyAvailable)
 		w.replaceVolume("etcd-0")
 		w.replaceVolume("etcd-1")
 		w.goesOn("False/QuorumLost: The data of etcd-0, etcd-1 is lost, and the 1 of 3 members that are left have no quorum")
 		g.Expect(w.done).To(BeEmpty())
 	})
-	t.Run("When the only member loses its volume, it should not come up empty", func(t *testing.T) {
+	t.Run("When the only member loses its volume, it should not start empty", func(t *testing.T) {
 		g, w := NewWithT(t), formed(t, api, hyperv1.SingleReplica)
 		w.replaceVolume("etcd-0")
 		w.goesOn("False/QuorumLost: The data of etcd-0 is lost")
 		g.Eventually(func() int32 { w.kubelet(); w.pass(); return w.members["etcd-0"].restarts }, healing, 100*time.Millisecond).Should(BeNumerically(">=", 2))
 		g.Expect(w.done).To(BeEmpty())
 	})
-	t.Run("When a person removes a member, it should come back with a new volume", func(t *testing.T) {
+	t.Run("When a user removes a member, it should come back with a new volume", func(t *testing.T) {
 		w := formed(t, api, hyperv1.HighlyAvailable)
 		w.tell(func(ctx context.Context, c Members) error {
 			list, err := c.MemberList(ctx)
@@ -113,7 +113,7 @@ func TestMembers(t *testing.T) {
 		w.done = nil
 		w.untilHealed([]string{"add", "promote"})
 	})
-	t.Run("When the database is full, it should make room on one member after the other, the leader last, and take writes again", func(t *testing.T) {
+	t.Run("When the database is full, it should compact and defragment, the leader last, and disarm the alarm", func(t *testing.T) {
 		g := NewWithT(t)
 		w := formed(t, api, hyperv1.HighlyAvailable, func(hcp *hyperv1.HostedControlPlane) {
 			hcp.Spec.Etcd.Managed.Storage.PersistentVolume = &hyperv1.PersistentVolumeEtcdStorageSpec{Size: ptr.To(resource.MustParse("20Mi"))}
@@ -138,7 +138,7 @@ func TestMembers(t *testing.T) {
 		}
 		w.put("large", "no more")
 	})
-	t.Run("When the data of a member is corrupt, it should be replaced, and the others should serve meanwhile", func(t *testing.T) {
+	t.Run("When a member's data is corrupt, it should replace the member while the others serve", func(t *testing.T) {
 		w := formed(t, api, hyperv1.HighlyAvailable)
 		w.corrupt("etcd-1")
 		w.goesOn("False/MemberReplaced: Member etcd-1 is replaced: its data differs from that of the others")
@@ -147,14 +147,14 @@ func TestMembers(t *testing.T) {
 			t.Errorf("the member has %q of what was written before", got)
 		}
 	})
-	t.Run("When nobody knows whose data is right, it should say what to do, and touch nothing", func(t *testing.T) {
+	t.Run("When the only member is corrupt, it should report what to do and change nothing", func(t *testing.T) {
 		g, w := NewWithT(t), formed(t, api, hyperv1.SingleReplica)
 		w.corrupt("etcd-0")
 		w.goesOn("False/AlarmRaised: Alarms are raised: CORRUPT by etcd-0; not serving")
 		g.Expect(w.condition(hyperv1.EtcdMembersHealthy)).To(ContainSubstring("Restore a snapshot"))
 		g.Expect(w.done).To(BeEmpty())
 	})
-	t.Run("When the disk is slow for five minutes, it should say so, and write nothing while it stays as it is", func(t *testing.T) {
+	t.Run("When the disk is slow for five minutes, it should report it once and not rewrite the condition", func(t *testing.T) {
 		g, w := NewWithT(t), formed(t, api, hyperv1.SingleReplica)
 		w.unhurried()
 		w.pass()
@@ -178,7 +178,7 @@ func TestMembers(t *testing.T) {
 		}
 		g.Expect(w.condition(hyperv1.EtcdDiskFast)).To(Equal("False/DiskTooSlow: The disk is too slow for etcd: p99 of fsync is 40 ms on etcd-0, must be < 10 ms"))
 	})
-	t.Run("When the cluster is paused, it should say how the members are, and do nothing", func(t *testing.T) {
+	t.Run("When the control plane is paused, it should report the state of the members and change nothing", func(t *testing.T) {
 		g, w := NewWithT(t), formed(t, api, hyperv1.HighlyAvailable)
 		g.Expect(api.Get(t.Context(), client.ObjectKeyFromObject(w.hcp), w.hcp)).To(Succeed())
 		w.hcp.Spec.PausedUntil = ptr.To("true")
@@ -187,7 +187,7 @@ func TestMembers(t *testing.T) {
 		w.goesOn("False/MemberUnhealthy: No answer from etcd-1: 2 of 3 members are healthy")
 		g.Expect(w.done).To(BeEmpty())
 	})
-	t.Run("When all is well, it should write nothing", func(t *testing.T) {
+	t.Run("When all members are healthy, it should write nothing", func(t *testing.T) {
 		g, w := NewWithT(t), formed(t, api, hyperv1.SingleReplica)
 		w.unhurried()
 		counted := &testenv.Writes{}

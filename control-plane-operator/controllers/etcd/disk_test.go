@@ -38,25 +38,25 @@ func TestDisk(t *testing.T) {
 	for name, tc := range map[string]struct {
 		pages, want []string
 	}{
-		"When it was looked at once, nothing should be known": {[]string{quick}, []string{unknown}},
-		"When fsyncs are quick, it should be fast":            {[]string{page(1, 0, 0, 0, 0, 0), quick}, []string{unknown, fast}},
-		"When too little happened, it should wait for more": {
+		"When there is only one sample, the state should be unknown": {[]string{quick}, []string{unknown}},
+		"When fsyncs are fast, the disk should be fast":              {[]string{page(1, 0, 0, 0, 0, 0), quick}, []string{unknown, fast}},
+		"When there are too few fsyncs, it should wait for more": {
 			[]string{page(1, 0, 0, 0, 0, 0), page(1, 99, 0, 0, 0, 0), page(1, 100, 0, 0, 0, 0)}, []string{unknown, unknown, fast}},
-		"When two of a hundred are slow, it should be slow, with the latency between the bounds": {
+		"When 2% of the fsyncs are slow, it should report an interpolated latency": {
 			[]string{page(1, 0, 0, 0, 0, 0), page(1, 980, 0, 20, 0, 0)}, []string{unknown, "40 ms"}},
-		"When it was slow before the window, that should not count": {
+		"When fsyncs were slow before the window, they should not count": {
 			[]string{page(1, 0, 0, 500, 0, 0), page(1, 1000, 0, 500, 0, 0)}, []string{unknown, fast}},
-		"When all are beyond the last bound, it should be told as that bound": {
+		"When all fsyncs exceed the last bucket, it should report the bound of that bucket": {
 			[]string{page(1, 0, 0, 0, 0, 0), page(1, 0, 0, 0, 0, 500)}, []string{unknown, "128 ms"}},
-		"When the member restarted, it should start to count anew": {
+		"When the member restarted, it should start to count again": {
 			[]string{page(1, 0, 0, 0, 0, 0), page(2, 900, 0, 200, 0, 0), page(2, 1900, 0, 200, 0, 0)}, []string{unknown, unknown, fast}},
-		"When a slow disk is fast once, it should not be called fast yet": {
+		"When a slow disk is fast once, it should still report the disk as slow": {
 			[]string{page(1, 0, 0, 0, 0, 0), slow, page(1, 2000, 0, 200, 0, 0), page(1, 3000, 0, 200, 0, 0), page(1, 4000, 0, 200, 0, 0)},
 			[]string{unknown, "61 ms", "61 ms", "61 ms", fast}},
-		"When a slow disk wavers at the edge, it should stay slow": {
+		"When the latency of a slow disk varies around the limit, it should still report the disk as slow": {
 			[]string{page(1, 0, 0, 0, 0, 0), slow, page(1, 2000, 0, 200, 0, 0), page(1, 2900, 100, 200, 0, 0), page(1, 3900, 100, 200, 0, 0), page(1, 4900, 100, 200, 0, 0)},
 			[]string{unknown, "61 ms", "61 ms", "15 ms", "15 ms", "15 ms"}},
-		"When it becomes much slower, that should be said, and a little slower not": {
+		"When the latency rises a lot, it should report the new value, and otherwise not": {
 			[]string{page(1, 0, 0, 0, 0, 0), page(1, 980, 0, 20, 0, 0), page(1, 1950, 0, 50, 0, 0), page(1, 1950, 0, 50, 200, 0)},
 			[]string{unknown, "40 ms", "40 ms", "127 ms"}},
 	} {
@@ -73,14 +73,14 @@ func TestDisk(t *testing.T) {
 			}
 		})
 	}
-	t.Run("When a window is not over, it should not be asked", func(t *testing.T) {
+	t.Run("When the window is not over, the disk should not be due for a check", func(t *testing.T) {
 		d := &disk{}
 		d.take(time.Unix(0, 0), told(t, quick))
 		if d.due(time.Unix(299, 0)) || !d.due(time.Unix(300, 0)) {
 			t.Error("a window is not five minutes long")
 		}
 	})
-	t.Run("When one of three disks is not known, only a slow one should be told of", func(t *testing.T) {
+	t.Run("When a disk is unknown, it should report a condition only if another one is slow", func(t *testing.T) {
 		pods := []string{"etcd-0", "etcd-1"}
 		disks := map[string]*disk{"etcd-0": {p99: time.Millisecond}}
 		if _, known := diskFast(pods, disks); known {
@@ -124,8 +124,8 @@ func TestScrape(t *testing.T) {
 		text   string
 		want   string
 	}{
-		"When it answers with an error, that should be told":   {http.StatusForbidden, "", "it answers 403 Forbidden"},
-		"When it answers with no metrics, that should be told": {http.StatusOK, "<html>", "reading the metrics of"},
+		"When the server returns an error, it should report the status": {http.StatusForbidden, "", "it answers 403 Forbidden"},
+		"When the response has no metrics, it should return an error":   {http.StatusOK, "<html>", "reading the metrics of"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {

@@ -56,12 +56,12 @@ func TestShared(t *testing.T) {
 		nodes []string
 		want  string
 	}{
-		"When each member has a host of its own, it should say nothing": {nodes: []string{"a", "b", "c"}},
-		"When there are two hosts, it should name the one that must not die": {nodes: []string{"a", "b", "b"},
+		"When each member has its own node, the message should be empty": {nodes: []string{"a", "b", "c"}},
+		"When two members share a node, it should name the node whose failure breaks the quorum": {nodes: []string{"a", "b", "b"},
 			want: "etcd-1 and etcd-2 share node b, whose failure breaks the quorum; when a third node has capacity, move one of them there, as docs/how-to/etcd.md says"},
-		"When there is one host, and two members came up on it, it should name those": {nodes: []string{"a", "a", ""},
+		"When two of three members are scheduled to one node, it should name that node": {nodes: []string{"a", "a", ""},
 			want: "etcd-0 and etcd-1 share node a, whose failure breaks the quorum; when a third node has capacity, move one of them there, as docs/how-to/etcd.md says"},
-		"When there is one member, it shares with nobody": {nodes: []string{"a"}},
+		"When there is one member, the message should be empty": {nodes: []string{"a"}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			s := &scope{seen: three()}
@@ -81,12 +81,12 @@ func TestOut(t *testing.T) {
 		edit func([]*member)
 		want string
 	}{
-		"When a member is silent, it should name that one": {
+		"When a member does not answer, it should name the member": {
 			func(m []*member) { m[1].status = nil }, "No answer from etcd-1: 2 of 3 members are healthy"},
-		"When the one that is left has no leader, it should say so of it, and not that it is silent": {
+		"When the last member has no leader, it should report it as leaderless and not as silent": {
 			func(m []*member) { m[0].status, m[1].status, m[2].status.Leader = nil, nil, 0 },
 			"No answer from etcd-0, etcd-1, and no leader for etcd-2: 0 of 3 members are healthy"},
-		"When all elect, it should say that they have no leader": {
+		"When all members answer without a leader, it should report that they have no leader": {
 			func(m []*member) { m[0].status.Leader, m[1].status.Leader, m[2].status.Leader = 0, 0, 0 },
 			"No leader for etcd-0, etcd-1, etcd-2: 0 of 3 members are healthy"},
 	} {
@@ -108,26 +108,26 @@ func TestPatient(t *testing.T) {
 		after time.Duration
 		want  string
 	}{
-		"When a member ended often and its volume is young, it should say until when it waits": {
+		"When a member crashed often enough on a young volume, it should report when the volume is replaced": {
 			func(s *scope) { crashed(s.seen.members[1], 5, "Error") }, 9 * time.Minute, told + "at 12:34 UTC, when the volume is 10 minutes old"},
-		"When it ended a few times on a young volume, it should say both that it waits for": {
+		"When a member crashed a few times on a young volume, it should report both conditions": {
 			func(s *scope) { crashed(s.seen.members[1], 2, "Error") }, time.Minute, told + "once it has ended 5 times, not before 12:34 UTC"},
-		"When it ended a few times on an old volume, it should say how often it may": {
+		"When a member crashed a few times on an old volume, it should report the number of crashes": {
 			func(s *scope) { crashed(s.seen.members[1], 2, "Error") }, time.Hour, told + "once it has ended 5 times"},
-		"When it runs for a moment after it ended often enough, it should say that this is its last try": {
+		"When a member runs again after enough crashes, it should report that the next crash is the last": {
 			func(s *scope) {
 				crashed(s.seen.members[1], 5, "Error")
 				s.seen.members[1].live.Status.ContainerStatuses[0].State = corev1.ContainerState{Running: &corev1.ContainerStateRunning{}}
 			}, time.Hour, told + "the next time that it ends"},
-		"When it ended once, as with its node, it should say nothing": {
+		"When a member crashed once, it should report no replacement": {
 			func(s *scope) { crashed(s.seen.members[1], 1, "Error") }, time.Minute, ""},
-		"When it lacks memory, nothing is given up": {
+		"When a member was OOM-killed, it should report no replacement": {
 			func(s *scope) { crashed(s.seen.members[1], 9, "OOMKilled") }, time.Minute, ""},
-		"When another is out too, nothing is given up": {
+		"When another member is down too, it should report no replacement": {
 			func(s *scope) { crashed(s.seen.members[1], 5, "Error"); s.seen.members[0].status = nil }, time.Minute, ""},
-		"When the cluster is paused, nothing is given up": {
+		"When the control plane is paused, it should report no replacement": {
 			func(s *scope) { crashed(s.seen.members[1], 5, "Error"); s.paused = true }, time.Minute, ""},
-		"When it is only silent, nothing is given up": {
+		"When a member only does not answer, it should report no replacement": {
 			func(s *scope) { s.seen.members[1].status = nil }, time.Hour, ""},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -165,63 +165,63 @@ func nextNow(c *cluster) step { return c.next(time.Now()) }
 
 func TestNext(t *testing.T) {
 	expectSteps(t, three, nextNow, map[string]situation{
-		"When all are well, it should do nothing": {func(*cluster) {}, ""},
-		"When a member is silent on its own volume, it should wait for it": {
+		"When all members are healthy, it should do nothing": {func(*cluster) {}, ""},
+		"When a member does not answer but has its volume, it should wait for the member": {
 			func(c *cluster) { c.members[1].status = nil }, ""},
-		"When it ends again and again, its data should be given up": {
+		"When a member crashes repeatedly, it should remove the member": {
 			func(c *cluster) { crashed(c.members[1], 5, "Error") }, "remove etcd-1"},
-		"When it ended a few times, it should be given time": {
+		"When a member crashed a few times, it should wait": {
 			func(c *cluster) { crashed(c.members[1], 4, "Error") }, ""},
-		"When it lacks memory, a new volume would not help": {
+		"When a member is OOM-killed, it should not replace the volume": {
 			func(c *cluster) { crashed(c.members[1], 9, "OOMKilled") }, ""},
-		"When its PersistentVolume is gone, it should be removed": {
+		"When a member's PersistentVolume is lost, it should remove the member": {
 			func(c *cluster) { c.members[2].status, c.members[2].claim.Status.Phase = nil, corev1.ClaimLost }, "remove etcd-2"},
-		"When its volume is being deleted, it should wait for the next": {
+		"When a member's claim is being deleted, it should wait for the new claim": {
 			func(c *cluster) {
 				c.members[2].status, c.members[2].claim.DeletionTimestamp = nil, &metav1.Time{Time: time.Now()}
 				c.members[2].note.Volume = "former"
 			}, ""},
-		"When another is out too, it should do nothing": {
+		"When another member is down too, it should do nothing": {
 			func(c *cluster) {
 				c.members[1].status, c.members[1].note.Volume = nil, "former"
 				c.members[2].status = nil
 			}, ""},
-		"When the members do not say who they are, it should do nothing": {
+		"When the member list is unknown, it should do nothing": {
 			func(c *cluster) { c.listed, c.members[1].status, c.members[1].note.Volume = false, nil, "former" }, ""},
-		"When the cluster has a member of somebody else, it should leave all to a person": {
+		"When the cluster has an unknown member, it should leave the repair to the user": {
 			func(c *cluster) {
 				c.members[1].status, c.members[1].note.Volume = nil, "former"
 				c.strangers = []*etcdserverpb.Member{{ID: 9}}
 			}, ""},
-		"When the data of a member differs from that of the others, it should be removed": {
+		"When the data of one member differs, it should remove that member": {
 			func(c *cluster) { c.alarms = corrupt(2); hashes(c, 1, 2, 1) }, "remove etcd-1"},
-		"When the others do not agree either, nobody should be removed": {
+		"When the other members disagree too, it should remove no member": {
 			func(c *cluster) { c.alarms = corrupt(2); hashes(c, 1, 2, 3) }, ""},
-		"When another does not tell what it stores, nobody should be removed": {
+		"When the hash of another member is unknown, it should remove no member": {
 			func(c *cluster) { c.alarms = corrupt(2); hashes(c, 1, 2, 1); c.members[2].hash = nil }, ""},
-		"When another is out, nobody should be removed": {
+		"When another member is down, it should not remove the corrupt member": {
 			func(c *cluster) { c.alarms = corrupt(2); hashes(c, 1, 2, 1); c.members[2].status = nil }, ""},
-		"When nobody knows whose data is right, nobody should be removed, and the alarm should stay": {
+		"When the corrupt member is unknown, it should remove no member and keep the alarm": {
 			func(c *cluster) { c.alarms = corrupt(0); hashes(c, 1, 1, 1) }, ""},
-		"When the member with other data is gone, the others should serve again before it is back": {
+		"When the corrupt member is removed, it should disarm the alarm before the member is added again": {
 			func(c *cluster) {
 				c.alarms = corrupt(2)
 				hashes(c, 1, 2, 1)
 				c.members[1].listed, c.members[1].status = nil, nil
 			}, "disarm etcd-0"},
-		"When that one is gone and another does not tell what it stores, nobody should come in its place before the alarm goes": {
+		"When the corrupt member is removed but another's hash is unknown, it should add no member": {
 			func(c *cluster) {
 				c.alarms = corrupt(2)
 				hashes(c, 1, 2, 1)
 				c.members[1].listed, c.members[1].status, c.members[2].hash = nil, nil, nil
 			}, ""},
-		"When the only member says that its data is corrupt, it should be left to a person": {
+		"When the only member is corrupt, it should leave the repair to the user": {
 			func(c *cluster) { c.members = c.members[:1]; c.alarms = corrupt(1); hashes(c, 1) }, ""},
-		"When it was added and nothing is known of it, it should be allowed to join": {
+		"When a learner was added without a note, it should note that the member joins": {
 			func(c *cluster) {
 				c.members[1].status, c.members[1].listed = nil, &etcdserverpb.Member{ID: 4, IsLearner: true}
 			}, "note etcd-1"},
-		"When a learner has the data, it should vote": {
+		"When a learner has the data, it should promote the learner": {
 			func(c *cluster) { c.members[1].status.IsLearner, c.members[1].listed.IsLearner = true, true }, "promote etcd-1"},
 	})
 }
@@ -240,27 +240,27 @@ func TestMaintain(t *testing.T) {
 	const quota = 100 << 20
 	full := []*etcdserverpb.AlarmMember{{MemberID: 2, Alarm: etcdserverpb.AlarmType_NOSPACE}}
 	expectSteps(t, three, func(c *cluster) step { return c.maintain(quota) }, map[string]situation{
-		"When a tenth is free, it should leave the file": {func(*cluster) {}, ""},
-		"When more is free everywhere, the leader should wait for the others": {
+		"When a tenth of the file is free, it should not defragment": {func(*cluster) {}, ""},
+		"When all files have free space, it should defragment the followers before the leader": {
 			func(c *cluster) { c.members[0].status.DbSizeInUse, c.members[2].status.DbSizeInUse = 10<<20, 10<<20 }, "defragment etcd-2"},
-		"When only the leader is left, it should follow": {
+		"When only the leader is left, it should defragment the leader": {
 			func(c *cluster) { c.members[0].status.DbSizeInUse = 10 << 20 }, "defragment etcd-0"},
-		"When the file is small, it should not matter": {
+		"When the file is small, it should not defragment": {
 			func(c *cluster) { c.members[2].status.DbSize, c.members[2].status.DbSizeInUse = 10<<20, 1<<20 }, ""},
-		"When a member is out, nobody should stop for it": {
+		"When a member is down, it should not defragment": {
 			func(c *cluster) { c.members[0].status.DbSizeInUse, c.members[1].status = 10<<20, nil }, ""},
-		"When a member is full, old versions should go first": {
+		"When a member is full, it should compact first": {
 			func(c *cluster) { c.alarms = full }, "compact etcd-0"},
-		"When they have gone, what they left should be given back": {
+		"When the database is compacted, it should defragment": {
 			func(c *cluster) { c.alarms, c.compacted = full, 7 }, "defragment etcd-1"},
-		"When all is data, the alarm should stay": {
+		"When no space can be freed, it should keep the alarm": {
 			func(c *cluster) {
 				c.alarms, c.compacted = full, 7
 				for _, m := range c.members {
 					m.status.DbSizeInUse = m.status.DbSize
 				}
 			}, ""},
-		"When there is room again, writes should be taken": {
+		"When there is space again, it should disarm the alarm": {
 			func(c *cluster) {
 				c.alarms, c.compacted = full, 7
 				for _, m := range c.members {

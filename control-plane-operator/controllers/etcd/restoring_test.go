@@ -13,7 +13,7 @@ import (
 )
 
 func TestObserve(t *testing.T) {
-	t.Run("When a backup is being restored, it should take no step with members and volumes", func(t *testing.T) {
+	t.Run("When a backup is being restored, it should not change members or volumes", func(t *testing.T) {
 		hcp := &hyperv1.HostedControlPlane{ObjectMeta: metav1.ObjectMeta{Annotations: map[string]string{hyperv1.RestoringAnnotation: "true"}}}
 		_, err := (&Reconciler{}).observe(t.Context(), hcp)
 		NewWithT(t).Expect(err).To(MatchError(phase.ErrStop))

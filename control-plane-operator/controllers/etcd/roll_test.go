@@ -53,61 +53,61 @@ func silence(c *cluster) {
 
 func TestRollOut(t *testing.T) {
 	expectSteps(t, changed, nextNow, map[string]situation{
-		"When all serve, one should restart": {func(*cluster) {}, "restart etcd-1"},
-		"When the controller of the StatefulSet has not said what is new, nobody should": {
+		"When all members serve, it should restart one member": {func(*cluster) {}, "restart etcd-1"},
+		"When the StatefulSet has no update revision yet, it should restart no member": {
 			func(c *cluster) { c.revision = "" }, ""},
-		"When one is on its way, the next should wait": {
+		"When a Pod is missing, it should wait": {
 			func(c *cluster) { c.members[1].live = nil; c.members[1].status = nil }, ""},
-		"When one ends, the next should wait": {
+		"When a Pod is terminating, it should wait": {
 			func(c *cluster) { c.members[1].live.DeletionTimestamp = &metav1.Time{Time: time.Now()} }, ""},
-		"When one answers and the kubelet has not found it ready, the next should wait": {
+		"When a restarted member answers but its Pod is not ready, it should wait": {
 			func(c *cluster) { updated(c.members[1]); found(c.members[1], corev1.ConditionFalse) }, ""},
-		"When one is ready and has not answered, the next should wait": {
+		"When a restarted Pod is ready but the member does not answer, it should wait": {
 			func(c *cluster) { updated(c.members[1]); c.members[1].status = nil }, ""},
-		"When one serves again, the next should restart": {
+		"When the restarted member serves again, it should restart the next one": {
 			func(c *cluster) { updated(c.members[1]) }, "restart etcd-2"},
-		"When only the leader is left, it should restart": {
+		"When only the leader is left, it should restart the leader": {
 			func(c *cluster) { updated(c.members[1]); updated(c.members[2]) }, "restart etcd-0"},
-		"When all are done, nobody should": {
+		"When all members are updated, it should restart no member": {
 			func(c *cluster) { each(c, updated) }, ""},
-		"When the host of a member is dead, its pod should be given up, which costs nothing": {
+		"When a member's node is dead, it should restart that member first": {
 			func(c *cluster) { dead(c.members[2]) }, "restart etcd-2"},
-		"When its pod was given up, the others should wait for it": {
+		"When the Pod of a dead member is being deleted, it should wait": {
 			func(c *cluster) {
 				dead(c.members[2])
 				c.members[2].live.DeletionTimestamp = &metav1.Time{Time: time.Now()}
 			}, ""},
-		"When the kubelet finds a member ready that does not answer, it should restart": {
+		"When a Pod is ready but its member does not answer, it should restart that member first": {
 			func(c *cluster) { c.members[2].status = nil }, "restart etcd-2"},
-		"When a member that leads is not found ready, it should not wait for those that wait for it": {
+		"When the leader is not ready, it should restart the leader first": {
 			func(c *cluster) { found(c.members[0], corev1.ConditionFalse) }, "restart etcd-0"},
-		"When a member answers that is not found ready, and another is dead, it should stay: it may have the vote that counts": {
+		"When a member answers but is not ready and another is down, it should not restart that member": {
 			func(c *cluster) {
 				found(c.members[1], corev1.ConditionFalse)
 				dead(c.members[2])
 				updated(c.members[2])
 			}, ""},
-		"When no member comes up, it should be given the change": {
+		"When no member comes up, it should restart one with the new revision": {
 			func(c *cluster) { silence(c); each(c, dead) }, "restart etcd-0"},
-		"When the operator reaches nobody, the kubelet's word should be enough": {
+		"When the operator reaches no member, it should rely on the Ready conditions of the Pods": {
 			func(c *cluster) { silence(c); updated(c.members[0]) }, "restart etcd-1"},
-		"When the operator reaches nobody, and one is not ready, the others should wait": {
+		"When the operator reaches no member and a Pod is not ready, it should wait": {
 			func(c *cluster) {
 				silence(c)
 				updated(c.members[0])
 				found(c.members[0], corev1.ConditionFalse)
 			}, ""},
-		"When the cluster has a member of somebody else, nobody should restart": {
+		"When the cluster has an unknown member, it should restart no member": {
 			func(c *cluster) { c.strangers = []*etcdserverpb.Member{{ID: 9}} }, ""},
-		"When a member learns, nobody should restart": {
+		"When a member is a learner, it should restart no member": {
 			func(c *cluster) {
 				c.members[1].listed = &etcdserverpb.Member{ID: 2, IsLearner: true, ClientURLs: []string{"etcd-1"}}
 				c.members[1].status = nil
 				updated(c.members[1])
 			}, ""},
-		"When there is but one, it should restart": {
+		"When there is only one member, it should restart that member": {
 			func(c *cluster) { c.members = c.members[:1] }, "restart etcd-0"},
-		"When there is but one, and the operator does not reach it, it should restart": {
+		"When there is only one member and it is unreachable, it should restart that member": {
 			func(c *cluster) { c.members = c.members[:1]; silence(c) }, "restart etcd-0"},
 	})
 }
@@ -116,7 +116,7 @@ func TestRollOut(t *testing.T) {
 func TestRollOutOfMembers(t *testing.T) {
 	api := newAPI(t, crds.HyperShift)
 
-	t.Run("When the pods change, members should restart one by one, the leader last, whenever the operator dies", func(t *testing.T) {
+	t.Run("When the Pod template changes, it should restart one by one, leader last, also if the operator restarts", func(t *testing.T) {
 		for _, dies := range []bool{false, true} {
 			g, w := NewWithT(t), formed(t, api, hyperv1.HighlyAvailable)
 			w.dies = dies
@@ -130,7 +130,7 @@ func TestRollOutOfMembers(t *testing.T) {
 			w.tearDown()
 		}
 	})
-	t.Run("When the host of a member is dead, the others should restart once it is back", func(t *testing.T) {
+	t.Run("When a member's node is down, it should restart the others only after the member is back", func(t *testing.T) {
 		g, w := NewWithT(t), formed(t, api, hyperv1.HighlyAvailable)
 		w.members["etcd-1"].off = true
 		w.kubelet()
@@ -147,7 +147,7 @@ func TestRollOutOfMembers(t *testing.T) {
 		w.goesOn("True/AsExpected")
 		g.Expect(w.restarted).To(ConsistOf("etcd-0", "etcd-1", "etcd-2"))
 	})
-	t.Run("When the only member's pod changes, it should restart", func(t *testing.T) {
+	t.Run("When the Pod template of a single member changes, it should restart that member", func(t *testing.T) {
 		w := formed(t, api, hyperv1.SingleReplica)
 		w.changed("b")
 		NewWithT(t).Eventually(func() []string { w.kubelet(); w.pass(); return w.restarted }, healing).Should(Equal([]string{"etcd-0"}))

@@ -48,14 +48,14 @@ func TestGrow(t *testing.T) {
 		want, refused string
 		fails         bool
 	}{
-		"When it has less, it should be asked for more":                {size: "1Gi", want: "2Gi"},
-		"When it has as much, it should stay":                          {size: "2Gi", want: "2Gi"},
-		"When it has more, it should stay":                             {size: "3Gi", want: "3Gi"},
-		"When it has no volume yet, it should stay":                    {size: "1Gi", shape: func(c *corev1.PersistentVolumeClaim) { c.Status.Phase = corev1.ClaimPending }, want: "1Gi"},
-		"When it goes, it should stay":                                 {size: "1Gi", shape: func(c *corev1.PersistentVolumeClaim) { c.DeletionTimestamp = &metav1.Time{Time: noon} }, want: "1Gi"},
-		"When the class forbids it, it should be told":                 {size: "1Gi", answer: forbidden, want: "1Gi", refused: "data-etcd-1"},
-		"When the server says that it cannot be, it should be told":    {size: "1Gi", answer: invalid, want: "1Gi", refused: "data-etcd-1"},
-		"When the server fails, the pass should fail and name the one": {size: "1Gi", answer: errRefused, want: "2Gi", fails: true},
+		"When the claim is smaller, it should request the new size":                   {size: "1Gi", want: "2Gi"},
+		"When the claim has the size, it should not change the claim":                 {size: "2Gi", want: "2Gi"},
+		"When the claim is larger, it should not change the claim":                    {size: "3Gi", want: "3Gi"},
+		"When the claim is not bound yet, it should not change the claim":             {size: "1Gi", shape: func(c *corev1.PersistentVolumeClaim) { c.Status.Phase = corev1.ClaimPending }, want: "1Gi"},
+		"When the claim is being deleted, it should not change the claim":             {size: "1Gi", shape: func(c *corev1.PersistentVolumeClaim) { c.DeletionTimestamp = &metav1.Time{Time: noon} }, want: "1Gi"},
+		"When the StorageClass does not allow expansion, it should report the error":  {size: "1Gi", answer: forbidden, want: "1Gi", refused: "data-etcd-1"},
+		"When the API server rejects the size as invalid, it should report the error": {size: "1Gi", answer: invalid, want: "1Gi", refused: "data-etcd-1"},
+		"When the API server fails, it should return an error that names the claim":   {size: "1Gi", answer: errRefused, want: "2Gi", fails: true},
 	} {
 		t.Run(name, func(t *testing.T) {
 			g := NewWithT(t)
@@ -105,14 +105,14 @@ func TestResized(t *testing.T) {
 		want    string
 		facts   []string
 	}{
-		"When they never were to grow, nothing should be said":    {has: "2Gi", want: "none"},
-		"When they have grown, it should be said":                 {has: "2Gi", before: before, want: "True/AsExpected"},
-		"When one is to grow, it should be said how far it is":    {has: "1Gi", want: "False/ExpansionInProgress", facts: []string{"2Gi", "that of etcd-1 has 1Gi"}},
-		"When the storage says why it takes long, it should be":   {has: "1Gi", shape: says(corev1.ConditionTrue, "a pod must restart"), want: "False/ExpansionInProgress", facts: []string{"1Gi (a pod must restart)"}},
-		"When that is over, it should not be said any more":       {has: "1Gi", shape: says(corev1.ConditionFalse, "a pod must restart"), want: "False/ExpansionInProgress", facts: []string{"1Gi$"}},
-		"When the storage says nothing, there should be no words": {has: "1Gi", shape: says(corev1.ConditionTrue, ""), want: "False/ExpansionInProgress", facts: []string{"1Gi$"}},
-		"When the class does not allow it, it should be said":     {has: "1Gi", refused: "must support resize", want: "False/ExpansionRefused", facts: []string{"2Gi", "that of etcd-1 has 1Gi", "must support resize", "80 %", "allowVolumeExpansion"}},
-		"When nobody knows what it has, nothing should be said":   {has: "0", want: "none"},
+		"When the volumes never had to grow, it should set no condition":               {has: "2Gi", want: "none"},
+		"When the volumes have grown, it should set the condition to true":             {has: "2Gi", before: before, want: "True/AsExpected"},
+		"When a volume is growing, it should report its current size":                  {has: "1Gi", want: "False/ExpansionInProgress", facts: []string{"2Gi", "that of etcd-1 has 1Gi"}},
+		"When the claim has a message about the resize, it should report the message":  {has: "1Gi", shape: says(corev1.ConditionTrue, "a pod must restart"), want: "False/ExpansionInProgress", facts: []string{"1Gi (a pod must restart)"}},
+		"When the claim's resize condition is false, it should not report its message": {has: "1Gi", shape: says(corev1.ConditionFalse, "a pod must restart"), want: "False/ExpansionInProgress", facts: []string{"1Gi$"}},
+		"When the claim's resize condition has no message, it should add none":         {has: "1Gi", shape: says(corev1.ConditionTrue, ""), want: "False/ExpansionInProgress", facts: []string{"1Gi$"}},
+		"When the StorageClass does not allow expansion, it should report the refusal": {has: "1Gi", refused: "must support resize", want: "False/ExpansionRefused", facts: []string{"2Gi", "that of etcd-1 has 1Gi", "must support resize", "80 %", "allowVolumeExpansion"}},
+		"When a volume's capacity is unknown, it should set no condition":              {has: "0", want: "none"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			g := NewWithT(t)
@@ -147,34 +147,34 @@ func TestConditionsOfMembers(t *testing.T) {
 		facts      []string
 		recovering string
 	}{
-		"When all are well, there should be nothing to say": {func(*scope) {}, "True/AsExpected", []string{""}, "none"},
-		"When two of three are lost, the quorum should be": {func(s *scope) { lose(s.seen.members[0]); lose(s.seen.members[2]) },
+		"When all members are healthy, the message should be empty": {func(*scope) {}, "True/AsExpected", []string{""}, "none"},
+		"When two of three members are lost, it should report the lost quorum": {func(s *scope) { lose(s.seen.members[0]); lose(s.seen.members[2]) },
 			"False/QuorumLost", []string{"etcd-0, etcd-2", "the 1 of 3 members"}, "none"},
-		"When one is lost, it should be replaced": {func(s *scope) {
+		"When a member is removed, it should report the replacement": {func(s *scope) {
 			lose(s.seen.members[1])
 			s.step = step{action: remove, member: s.seen.members[1], why: "of a reason"}
 		}, "False/MemberReplaced", []string{"etcd-1", "of a reason"}, "True/MemberReplaced"},
-		"When one learns, it should be replaced":            {func(s *scope) { s.seen.members[1].listed.IsLearner = true }, "False/MemberReplaced", []string{"etcd-1"}, "True/MemberReplaced"},
-		"When the cluster has forgotten one, it should too": {func(s *scope) { s.seen.members[2].listed = nil }, "False/MemberReplaced", []string{"etcd-2"}, "True/MemberReplaced"},
-		"When one was replaced, that should be over": {func(s *scope) {
+		"When a member is a learner, it should report the replacement":                 {func(s *scope) { s.seen.members[1].listed.IsLearner = true }, "False/MemberReplaced", []string{"etcd-1"}, "True/MemberReplaced"},
+		"When a member was removed from the cluster, it should report the replacement": {func(s *scope) { s.seen.members[2].listed = nil }, "False/MemberReplaced", []string{"etcd-2"}, "True/MemberReplaced"},
+		"When a replacement is complete, it should set EtcdRecoveryActive to false": {func(s *scope) {
 			s.hcp.Status.Conditions = []metav1.Condition{condition.True(string(hyperv1.EtcdRecoveryActive), hyperv1.EtcdMemberReplacedReason, "")}
 		}, "True/AsExpected", []string{""}, "False/AsExpected"},
-		"When another step is taken, nobody should be replaced": {func(s *scope) { s.step = step{action: restart, member: s.seen.members[1], why: "of a reason"} }, "True/AsExpected", []string{""}, "none"},
-		"When one is silent and pods are to change, both should be said": {func(s *scope) {
+		"When another step runs, it should report no replacement": {func(s *scope) { s.step = step{action: restart, member: s.seen.members[1], why: "of a reason"} }, "True/AsExpected", []string{""}, "none"},
+		"When a member is down during a rollout, it should report both": {func(s *scope) {
 			s.seen = changed()
 			updated(s.seen.members[0])
 			updated(s.seen.members[1])
 			s.seen.members[1].status = nil
 		}, "False/MemberUnhealthy", []string{"etcd-1: 2 of 3", "an update of etcd waits until all members are healthy: etcd-2 still run"}, "none"},
-		"When they do not agree who they are, it should be said": {func(s *scope) { s.seen.listed = false }, "False/EtcdWaitingForQuorum", nil, "none"},
-		"When somebody else is among them, it should be said how to remove it": {func(s *scope) { s.seen.strangers = []*etcdserverpb.Member{{ID: 0xabc, Name: "guest"}} },
+		"When the member list is unknown, it should report that it waits for a quorum": {func(s *scope) { s.seen.listed = false }, "False/EtcdWaitingForQuorum", nil, "none"},
+		"When the cluster has an unknown member, it should report how to remove the member": {func(s *scope) { s.seen.strangers = []*etcdserverpb.Member{{ID: 0xabc, Name: "guest"}} },
 			"False/MemberUnhealthy", []string{`"guest" (abc)`, "etcdctl member remove abc"}, "none"},
-		"When alarms are raised, it should be said by whom, in order": {func(s *scope) {
+		"When alarms are raised, it should list them by member in order": {func(s *scope) {
 			s.seen.alarms = []*etcdserverpb.AlarmMember{{MemberID: 0xfff, Alarm: etcdserverpb.AlarmType_NOSPACE}, {MemberID: 2, Alarm: etcdserverpb.AlarmType_NOSPACE}}
 		}, "False/AlarmRaised", []string{"NOSPACE by etcd-1, NOSPACE by fff$"}, "none"},
-		"When nobody can tell whose data is right, it should be said where to read on": {func(s *scope) { s.seen.alarms = corrupt(0) },
+		"When the corrupt member is unknown, it should report where the repair is documented": {func(s *scope) { s.seen.alarms = corrupt(0) },
 			"False/AlarmRaised", []string{"CORRUPT by 0; ", "docs/how-to/etcd.md"}, "none"},
-		"When a step follows from it, nobody need read on": {func(s *scope) { s.seen.alarms, s.step.why = corrupt(2), "of a reason" }, "False/AlarmRaised", []string{"CORRUPT by etcd-1$"}, "none"},
+		"When a step follows from the alarm, it should not refer to the documentation": {func(s *scope) { s.seen.alarms, s.step.why = corrupt(2), "of a reason" }, "False/AlarmRaised", []string{"CORRUPT by etcd-1$"}, "none"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			g := NewWithT(t)
@@ -219,7 +219,7 @@ func TestReport(t *testing.T) {
 		And(HaveField("Type", string(hyperv1.EtcdDiskFast)), HaveField("Reason", hyperv1.EtcdDiskSlowReason), HaveField("ObservedGeneration", BeEquivalentTo(3)))))
 	c.refuse("patch status", errRefused)
 	g.Expect(c.r.report(t.Context(), s, nil)).To(Succeed(), "what is said already is not written")
-	t.Run("When somebody else has written conditions since, they should not be lost", func(t *testing.T) {
+	t.Run("When another controller has written conditions since, it should return a conflict", func(t *testing.T) {
 		c.r.Client = c.server
 		stored.Status.Conditions = append(stored.Status.Conditions, condition.True("Other", "Other", ""))
 		NewWithT(t).Expect(c.server.Status().Update(t.Context(), stored)).To(Succeed())

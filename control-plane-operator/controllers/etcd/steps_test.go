@@ -54,7 +54,7 @@ func TestTell(t *testing.T) {
 			g.Expect(c.r.take(t.Context(), c.hcp, next)).To(MatchError(errRefused))
 		})
 	}
-	t.Run("When there is nothing to compact, that should be done", func(t *testing.T) {
+	t.Run("When the revision is already compacted, it should succeed", func(t *testing.T) {
 		c := newCast(t)
 		c.refuses["compact 7"] = rpctypes.ErrCompacted
 		NewWithT(t).Expect(c.r.take(t.Context(), c.hcp, step{action: compact, member: c.seen.members[0]})).To(Succeed())
@@ -86,7 +86,7 @@ func TestTakeOnServer(t *testing.T) {
 		}
 		return strings.Join(names, " ")
 	}
-	t.Run("When a member gets another volume, its claim and its pod should go, and those alone", func(t *testing.T) {
+	t.Run("When a member gets a new volume, it should delete only that member's claim and Pod", func(t *testing.T) {
 		g := NewWithT(t)
 		c := newCast(t)
 		next := step{action: renew, member: member(c)}
@@ -95,7 +95,7 @@ func TestTakeOnServer(t *testing.T) {
 			g.Expect(left(c)).To(Equal("etcd-0 etcd-2 data-etcd-0 data-etcd-2"))
 		}
 	})
-	t.Run("When the claim cannot be deleted, its pod should stay, or it would come back with it", func(t *testing.T) {
+	t.Run("When the claim cannot be deleted, it should keep the Pod", func(t *testing.T) {
 		c := newCast(t)
 		c.refuse("delete v1.PersistentVolumeClaim", errRefused)
 		err := c.r.take(t.Context(), c.hcp, step{action: renew, member: member(c)})
@@ -109,7 +109,7 @@ func TestTakeOnServer(t *testing.T) {
 			NewWithT(t).Expect(c.r.take(t.Context(), c.hcp, step{action: does, member: member(c)})).To(MatchError(errRefused))
 		})
 	}
-	t.Run("When something is noted, it should be kept beside the others and go with the control plane", func(t *testing.T) {
+	t.Run("When a note is written, it should keep the other notes and be owned by the control plane", func(t *testing.T) {
 		for name, fresh := range map[string]bool{"beside others": false, "as the first": true} {
 			g := NewWithT(t)
 			c := newCast(t)
@@ -125,7 +125,7 @@ func TestTakeOnServer(t *testing.T) {
 			g.Expect(metav1.IsControlledBy(cm, c.hcp)).To(BeTrue())
 		}
 	})
-	t.Run("When the notes are somebody else's, the step should fail", func(t *testing.T) {
+	t.Run("When the notes ConfigMap has another owner, it should return an error", func(t *testing.T) {
 		c := newCast(t)
 		cm := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: component.NotesConfigMap}}
 		c.edit(cm, func() {
@@ -134,7 +134,7 @@ func TestTakeOnServer(t *testing.T) {
 		err := c.r.take(t.Context(), c.hcp, step{action: note, member: member(c), note: component.Note{Stage: component.Joining}})
 		NewWithT(t).Expect(err).To(MatchError(ContainSubstring("theirs")))
 	})
-	t.Run("When it cannot be noted, the step should fail", func(t *testing.T) {
+	t.Run("When the note cannot be written, it should return the error", func(t *testing.T) {
 		c := newCast(t)
 		c.refuse("update v1.ConfigMap", errRefused)
 		err := c.r.take(t.Context(), c.hcp, step{action: note, member: member(c), note: component.Note{Stage: component.Joining}})
@@ -144,7 +144,7 @@ func TestTakeOnServer(t *testing.T) {
 
 // TestLook checks what is observed of the members, and what cannot be observed.
 func TestLook(t *testing.T) {
-	t.Run("When all are well, all should be seen", func(t *testing.T) {
+	t.Run("When all members are healthy, it should observe all of them", func(t *testing.T) {
 		g := NewWithT(t)
 		c := newCast(t)
 		c.r.compacted = 5
@@ -171,7 +171,7 @@ func TestLook(t *testing.T) {
 		g.Expect(cmp.Diff([]string{"alarms", "hash etcd-0 6", "hash etcd-1 6", "hash etcd-2 6", "list", "status etcd-0", "status etcd-1", "status etcd-2"}, c.did)).To(BeEmpty())
 		g.Expect(c.within).To(Equal(2 * time.Minute))
 	})
-	t.Run("When one is silent and one learns, the others should be asked who belongs to the cluster", func(t *testing.T) {
+	t.Run("When a member is down and one is a learner, it should list the members via the other one", func(t *testing.T) {
 		g := NewWithT(t)
 		c := newCast(t)
 		c.seen.members[0].status, c.seen.members[1].status.IsLearner = nil, true
@@ -183,7 +183,7 @@ func TestLook(t *testing.T) {
 		g.Expect(c.did).To(ContainElement("hash etcd-2 7"))
 		g.Expect(c.did).NotTo(ContainElement(ContainSubstring("hash etcd-1")))
 	})
-	t.Run("When nobody serves, nobody should be asked who belongs to the cluster", func(t *testing.T) {
+	t.Run("When no member serves, it should not list the members", func(t *testing.T) {
 		g := NewWithT(t)
 		c := newCast(t)
 		silence(c.seen)
@@ -212,7 +212,7 @@ func TestLook(t *testing.T) {
 			NewWithT(t).Expect(err).To(MatchError(errRefused))
 		})
 	}
-	t.Run("When members cannot be dialed, the pass should fail", func(t *testing.T) {
+	t.Run("When members cannot be dialed, it should return the error", func(t *testing.T) {
 		c := newCast(t)
 		c.refuses["dial"] = errRefused
 		_, err := c.r.observe(t.Context(), c.hcp)
@@ -220,9 +220,9 @@ func TestLook(t *testing.T) {
 		NewWithT(t).Expect(c.r.list(t.Context(), namespace, three())).To(MatchError(errRefused))
 	})
 	for name, left := range map[string]func(*cast){
-		"When it is deleted, it should be left alone":           func(c *cast) { c.hcp.DeletionTimestamp = &metav1.Time{Time: noon} },
-		"When the user brings an etcd, it should be the user's": func(c *cast) { c.hcp.Spec.Etcd.ManagementType = hyperv1.Unmanaged },
-		"When there is no etcd yet, it should be waited for": func(c *cast) {
+		"When the control plane is being deleted, it should stop": func(c *cast) { c.hcp.DeletionTimestamp = &metav1.Time{Time: noon} },
+		"When etcd is unmanaged, it should stop":                  func(c *cast) { c.hcp.Spec.Etcd.ManagementType = hyperv1.Unmanaged },
+		"When there is no StatefulSet yet, it should stop": func(c *cast) {
 			c.refuse("get v1.StatefulSet", apierrors.NewNotFound(corev1.Resource("statefulsets"), "etcd"))
 		},
 	} {
@@ -257,17 +257,17 @@ func TestPassOverMembers(t *testing.T) {
 		after time.Duration
 		says  string
 	}{
-		"When all are well, they should be looked at now and then": {func(*cast) {}, "", 30 * time.Second, "EtcdMembersHealthy True/AsExpected"},
-		"When one has lost its data, it should be removed and soon be looked at again": {func(c *cast) {
+		"When all members are healthy, it should requeue after 30 seconds": {func(*cast) {}, "", 30 * time.Second, "EtcdMembersHealthy True/AsExpected"},
+		"When a member has lost its data, it should remove the member and requeue soon": {func(c *cast) {
 			c.seen.members[1].status = nil
 			c.note("etcd-1", "Started former")
 		}, "remove 2", 2 * time.Second, "EtcdMembersHealthy False/MemberReplaced, EtcdRecoveryActive True/MemberReplaced"},
-		"When one is fragmented, it should write its file anew": {func(c *cast) { c.seen.members[1].status.DbSizeInUse = 0 }, "defragment etcd-1", 2 * time.Second, "EtcdMembersHealthy True/AsExpected"},
-		"When the control plane is paused, it should be looked at and nothing be done": {func(c *cast) {
+		"When a member is fragmented, it should defragment the member": {func(c *cast) { c.seen.members[1].status.DbSizeInUse = 0 }, "defragment etcd-1", 2 * time.Second, "EtcdMembersHealthy True/AsExpected"},
+		"When the control plane is paused, it should report the conditions and take no step": {func(c *cast) {
 			c.seen.members[1].status.DbSizeInUse = 0
 			c.pause("true")
 		}, "", 0, "EtcdMembersHealthy True/AsExpected"},
-		"When a pause ends, it should come back": {func(c *cast) { c.pause(noon.Add(time.Minute).Format(time.RFC3339)) }, "", time.Minute, "EtcdMembersHealthy True/AsExpected"},
+		"When the pause has an end, it should requeue at the end": {func(c *cast) { c.pause(noon.Add(time.Minute).Format(time.RFC3339)) }, "", time.Minute, "EtcdMembersHealthy True/AsExpected"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			c := newCast(t)

@@ -30,7 +30,7 @@ func TestVolumes(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	t.Run("When more is asked for and the class allows it, it should ask for it, wait, and be done", func(t *testing.T) {
+	t.Run("When the size grows and the StorageClass allows it, it should expand the volume and report progress", func(t *testing.T) {
 		g, w := NewWithT(t), onClaim(t, api, "grows")
 		w.pass()
 		g.Expect(w.condition(hyperv1.EtcdVolumesResized)).To(Equal("none"), "nothing was to be done")
@@ -51,7 +51,7 @@ func TestVolumes(t *testing.T) {
 		w.pass()
 		g.Expect(counted.Count).To(Equal(0))
 	})
-	t.Run("When the class does not allow it, it should say so in one sentence, and keep the quota", func(t *testing.T) {
+	t.Run("When the StorageClass does not allow expansion, it should say so and keep the quota", func(t *testing.T) {
 		g, w := NewWithT(t), onClaim(t, api, "stays")
 		w.ask("2Gi")
 		w.pass()
@@ -61,7 +61,7 @@ func TestVolumes(t *testing.T) {
 			ContainSubstring("must support resize"), ContainSubstring("Set allowVolumeExpansion")))
 		g.Expect(component.Quota(w.hcp, []corev1.PersistentVolumeClaim{*w.claim("etcd-0")})).To(BeNumerically("~", (1<<30)/5*4, 8))
 	})
-	t.Run("When the cluster is paused, it should leave the volumes alone", func(t *testing.T) {
+	t.Run("When the control plane is paused, it should not resize the volumes", func(t *testing.T) {
 		g, w := NewWithT(t), onClaim(t, api, "grows")
 		w.hcp.Spec.PausedUntil = ptr.To("true")
 		w.ask("2Gi")

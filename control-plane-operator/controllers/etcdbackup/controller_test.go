@@ -205,7 +205,7 @@ func TestBackups(t *testing.T) {
 	if err := api.Create(t.Context(), fixture.HostedNamespace()[0]); err != nil {
 		t.Fatal(err)
 	}
-	t.Run("When a backup is asked for, a Job should make it, and nothing be left of what it had", func(t *testing.T) {
+	t.Run("When a backup is requested, it should create a Job and delete the Job's Secret afterwards", func(t *testing.T) {
 		g, w := NewWithT(t), newWorld(t, api)
 		asked := w.asks("mine")
 		g.Expect(w.passes(asked)).To(Equal("Unknown/BackupInProgress: The backup is being taken"))
@@ -236,7 +236,7 @@ func TestBackups(t *testing.T) {
 		w.must(api.Delete(t.Context(), asked))
 		g.Expect(w.passes(asked)).To(ContainSubstring("not found"), "what is stored stays, unless the policy says Delete")
 	})
-	t.Run("When a Job fails, the condition should have its last words, and the age of the last good backup", func(t *testing.T) {
+	t.Run("When a Job fails, the condition should have its last message and the age of the last good backup", func(t *testing.T) {
 		g, w := NewWithT(t), newWorld(t, api)
 		w.backsUp(w.asks("a-good"))
 		w.clock.SetTime(w.clock.Now().Add(26 * time.Hour))
@@ -246,7 +246,7 @@ func TestBackups(t *testing.T) {
 		g.Expect(w.passes(asked)).To(HavePrefix("False/BackupFailed: bucket backups is full"))
 		g.Expect(w.succeeded()).To(And(HavePrefix("False/BackupFailed: Backup b-bad failed, when the last good one, a-good of "), ContainSubstring("was 26h0m0s old: bucket backups is full")))
 	})
-	t.Run("When something is in the way, it should say what, and begin when that is gone", func(t *testing.T) {
+	t.Run("When a backup is blocked, it should report the cause and start when the cause is gone", func(t *testing.T) {
 		for _, tc := range []struct {
 			name           string
 			wrong, mend    func(*world)
@@ -262,7 +262,7 @@ func TestBackups(t *testing.T) {
 				func(w *world) {
 					w.must(w.client.Create(t.Context(), secret("key", "recipients", "age1ql3z7hjy54pw3hyww5ayyfg7zqgvc7w3j2elw8zmrj2kg5sfn9aqmcac8p")))
 				}, "Unknown/BackupInProgress: Waiting: spec.encryptionKey: there is no Secret clusters-demo/key: create it", "no Secret"},
-			{"the key is none", func(w *world) {
+			{"the key is invalid", func(w *world) {
 				w.must(w.client.Update(t.Context(), secret("key", "recipients", "AGE-SECRET-KEY-1")))
 			}, func(w *world) {
 				w.must(w.client.Update(t.Context(), secret("key", "recipients", "age1ql3z7hjy54pw3hyww5ayyfg7zqgvc7w3j2elw8zmrj2kg5sfn9aqmcac8p")))
@@ -286,7 +286,7 @@ func TestBackups(t *testing.T) {
 			})
 		}
 	})
-	t.Run("When another backup is being made, the second should wait", func(t *testing.T) {
+	t.Run("When another backup is in progress, the second one should wait", func(t *testing.T) {
 		g, w := NewWithT(t), newWorld(t, api)
 		first, second := w.asks("first"), w.asks("second")
 		w.passes(first)
@@ -294,7 +294,7 @@ func TestBackups(t *testing.T) {
 		w.backsUp(first)
 		g.Expect(w.passes(second)).To(HavePrefix("Unknown/BackupInProgress"))
 	})
-	t.Run("When what is asked for is not supported, it should say so at once", func(t *testing.T) {
+	t.Run("When the requested backup is not supported, it should fail at once", func(t *testing.T) {
 		g, w := NewWithT(t), newWorld(t, api)
 		g.Expect(w.passes(w.asks("clear", func(b *hyperv1.HCPEtcdBackup) { b.Spec.EncryptionKey.Name = "" }))).To(HavePrefix("False/BackupFailed: spec.encryptionKey is missing"))
 		g.Expect(w.events).To(Receive(ContainSubstring("spec.encryptionKey is missing")))
@@ -304,7 +304,7 @@ func TestBackups(t *testing.T) {
 				Container: "backups", StorageAccount: "account", KeyPrefix: "k", Credentials: hyperv1.SecretReference{Name: "s3"}}}
 		}))).To(Equal("False/BackupFailed: spec.storage.storageType AzureBlob is not supported: use S3 or PVC"))
 	})
-	t.Run("When a backup with the policy Delete is deleted, what is stored should go first, as far as that is possible", func(t *testing.T) {
+	t.Run("When a backup with policy Delete is deleted, it should first try to delete the stored file", func(t *testing.T) {
 		g, w := NewWithT(t), newWorld(t, api)
 		// What is left is reported last.
 		for _, how := range []batchv1.JobConditionType{batchv1.JobComplete, batchv1.JobFailed} {
@@ -320,7 +320,7 @@ func TestBackups(t *testing.T) {
 		}
 		g.Expect(<-w.events).To(And(ContainSubstring("BackupLeft "), ContainSubstring("s3://backups/demo/x was left where it is: bucket backups refuses")))
 	})
-	t.Run("When there is a schedule, it should ask once for each time, and let old ones go", func(t *testing.T) {
+	t.Run("When there is a schedule, it should create one backup per time and delete old ones", func(t *testing.T) {
 		g, w := NewWithT(t), newWorld(t, api)
 		w.hcp.Spec.Etcd.Managed.AutomatedBackup = &hyperv1.AutomatedEtcdBackupConfig{
 			Schedule: "0 */6 * * *", Retention: 2, EncryptionKey: hyperv1.SecretReference{Name: "key"},
@@ -354,7 +354,7 @@ func TestBackups(t *testing.T) {
 		g.Expect(live).To(ConsistOf(names[2], names[3]))
 		g.Expect(left[0].Spec.Storage.PVC.ClaimName).To(Equal("backups"))
 	})
-	t.Run("When the schedule is none, it should say so", func(t *testing.T) {
+	t.Run("When the schedule is invalid, it should say so", func(t *testing.T) {
 		g, w := NewWithT(t), newWorld(t, api)
 		w.hcp.Spec.Etcd.Managed.AutomatedBackup = &hyperv1.AutomatedEtcdBackupConfig{
 			Schedule: "0 99 * * *", EncryptionKey: hyperv1.SecretReference{Name: "key"},

@@ -38,19 +38,19 @@ func TestUnhealthy(t *testing.T) {
 		"nobody has looked at etcd":            {of(), "it has not started yet"},
 		"only its members were looked at":      {of(is(hyperv1.EtcdMembersHealthy, metav1.ConditionTrue, "")), "it has not started yet"},
 		"it serves":                            {of(up), ""},
-		"it does not":                          {of(is(hyperv1.EtcdAvailable, metav1.ConditionFalse, "")), "says EtcdAvailable"},
+		"it is not available":                  {of(is(hyperv1.EtcdAvailable, metav1.ConditionFalse, "")), "says EtcdAvailable"},
 		"nobody knows":                         {of(is(hyperv1.EtcdAvailable, metav1.ConditionUnknown, "")), "says EtcdAvailable"},
-		"one of its members is away":           {of(up, is(hyperv1.EtcdMembersHealthy, metav1.ConditionFalse, "MembersUnhealthy")), ""},
+		"one of its members is down":           {of(up, is(hyperv1.EtcdMembersHealthy, metav1.ConditionFalse, "MembersUnhealthy")), ""},
 		"it has lost its quorum":               {of(up, is(hyperv1.EtcdMembersHealthy, metav1.ConditionFalse, hyperv1.EtcdQuorumLostReason)), "says EtcdMembersHealthy"},
 		"it waits for a quorum":                {of(up, is(hyperv1.EtcdMembersHealthy, metav1.ConditionFalse, hyperv1.EtcdWaitingForQuorumReason)), "says EtcdMembersHealthy"},
-		"it had lost its quorum, and is whole": {of(up, is(hyperv1.EtcdMembersHealthy, metav1.ConditionTrue, hyperv1.EtcdQuorumLostReason)), ""},
+		"it lost its quorum and has recovered": {of(up, is(hyperv1.EtcdMembersHealthy, metav1.ConditionTrue, hyperv1.EtcdQuorumLostReason)), ""},
 	} {
 		t.Run("When "+name+" it should be known whether a snapshot can be taken", func(t *testing.T) {
 			NewWithT(t).Expect(unhealthy(tc.hcp)).To(Equal(tc.want))
 		})
 	}
 	for status, want := range map[metav1.ConditionStatus]string{metav1.ConditionFalse: "says EtcdDataEncryptionUpToDate", metav1.ConditionTrue: "", metav1.ConditionUnknown: ""} {
-		t.Run("When that all is encrypted with one key is "+string(status)+" it should be known whether keys are on the move", func(t *testing.T) {
+		t.Run("When the condition that all data is encrypted with one key is "+string(status)+" it should be known whether keys are on the move", func(t *testing.T) {
 			NewWithT(t).Expect(moving(of(is(hyperv1.EtcdDataEncryptionUpToDate, status, "")))).To(Equal(want))
 		})
 	}
@@ -80,18 +80,18 @@ func TestWhatIsInTheWay(t *testing.T) {
 		objects []client.Object
 		want    string
 	}{
-		"there is no control plane":      {nil, nil, "False/EtcdUnhealthy: The namespace has no HostedControlPlane, or it is being deleted"},
-		"the control plane is going":     {nil, []client.Object{going}, "False/EtcdUnhealthy: The namespace has no HostedControlPlane, or it is being deleted"},
-		"etcd is the user's":             {nil, []client.Object{plane(func(hcp *hyperv1.HostedControlPlane) { hcp.Spec.Etcd.ManagementType = hyperv1.Unmanaged })}, "False/BackupFailed: The etcd of this cluster is unmanaged"},
-		"the cluster is paused":          {nil, []client.Object{plane(func(hcp *hyperv1.HostedControlPlane) { hcp.Spec.PausedUntil = ptr.To("true") })}, "False/Paused: "},
-		"the cluster was paused":         {nil, []client.Object{plane(func(hcp *hyperv1.HostedControlPlane) { hcp.Spec.PausedUntil = ptr.To("2020-01-01T00:00:00Z") })}, "Unknown/BackupInProgress: The backup is being taken"},
-		"another is being made":          {nil, []client.Object{serving(), of("another", "first", false)}, "False/BackupAlreadyInProgress: Waiting for backup first"},
-		"another was made":               {nil, []client.Object{serving(), of("another", "first", true)}, "Unknown/BackupInProgress: The backup is being taken"},
-		"what was stored of it is going": {nil, []client.Object{serving(), of("asked", "mine", false)}, "Unknown/BackupInProgress: The backup is being taken"},
-		"a Job is nobody's":              {nil, []client.Object{serving(), orphan}, "Unknown/BackupInProgress: The backup is being taken"},
-		"the credentials are not there": {func(b *hyperv1.HCPEtcdBackup) { b.Spec.Storage.S3.Credentials.Name = "lost" }, []client.Object{serving()},
+		"there is no control plane":          {nil, nil, "False/EtcdUnhealthy: The namespace has no HostedControlPlane, or it is being deleted"},
+		"the control plane is being deleted": {nil, []client.Object{going}, "False/EtcdUnhealthy: The namespace has no HostedControlPlane, or it is being deleted"},
+		"etcd is the user's":                 {nil, []client.Object{plane(func(hcp *hyperv1.HostedControlPlane) { hcp.Spec.Etcd.ManagementType = hyperv1.Unmanaged })}, "False/BackupFailed: The etcd of this cluster is unmanaged"},
+		"the cluster is paused":              {nil, []client.Object{plane(func(hcp *hyperv1.HostedControlPlane) { hcp.Spec.PausedUntil = ptr.To("true") })}, "False/Paused: "},
+		"the cluster was paused":             {nil, []client.Object{plane(func(hcp *hyperv1.HostedControlPlane) { hcp.Spec.PausedUntil = ptr.To("2020-01-01T00:00:00Z") })}, "Unknown/BackupInProgress: The backup is being taken"},
+		"another is being made":              {nil, []client.Object{serving(), of("another", "first", false)}, "False/BackupAlreadyInProgress: Waiting for backup first"},
+		"another was made":                   {nil, []client.Object{serving(), of("another", "first", true)}, "Unknown/BackupInProgress: The backup is being taken"},
+		"what was stored of it is going":     {nil, []client.Object{serving(), of("asked", "mine", false)}, "Unknown/BackupInProgress: The backup is being taken"},
+		"a Job has no owner":                 {nil, []client.Object{serving(), orphan}, "Unknown/BackupInProgress: The backup is being taken"},
+		"the credentials are missing": {func(b *hyperv1.HCPEtcdBackup) { b.Spec.Storage.S3.Credentials.Name = "lost" }, []client.Object{serving()},
 			"Unknown/BackupInProgress: Waiting: spec.storage.s3.credentials: there is no Secret clusters-demo/lost: create it"},
-		"the keys are not there": {func(b *hyperv1.HCPEtcdBackup) { b.Spec.EncryptionKey.Name = "lost" }, []client.Object{serving()},
+		"the encryption keys are missing": {func(b *hyperv1.HCPEtcdBackup) { b.Spec.EncryptionKey.Name = "lost" }, []client.Object{serving()},
 			"Unknown/BackupInProgress: Waiting: spec.encryptionKey: there is no Secret clusters-demo/lost: create it"},
 	} {
 		t.Run("When "+name+" it should be said, or not matter", func(t *testing.T) {
@@ -104,7 +104,7 @@ func TestWhatIsInTheWay(t *testing.T) {
 			d.g.Expect(d.job("etcd-backup-asked") != nil).To(Equal(strings.HasSuffix(tc.want, "being taken")))
 		})
 	}
-	t.Run("When it waits for just as long as it may, it should wait on, and then be over", func(t *testing.T) {
+	t.Run("When the deadline has not passed, it should wait; after the deadline, it should fail", func(t *testing.T) {
 		d := newDesk(t, backupOf("mine"))
 		d.clock.SetTime(noon.Add(time.Hour))
 		d.g.Expect(d.pass()).To(HavePrefix("False/EtcdUnhealthy"))
@@ -168,7 +168,7 @@ func TestHeader(t *testing.T) {
 		edit(hcp)
 		return hcp
 	}
-	t.Run("When a control plane is a HostedCluster's, it should be named as users name it", func(t *testing.T) {
+	t.Run("When the control plane belongs to a HostedCluster, it should use the HostedCluster's name", func(t *testing.T) {
 		g, h := NewWithT(t), header(of(func(hcp *hyperv1.HostedControlPlane) {
 			hcp.Annotations = map[string]string{hyperv1.HostedClusterAnnotation: "clusters/prod"}
 			hcp.Status.ControlPlaneEndpoint = hyperv1.APIEndpoint{Host: "fd00::1", Port: 6443}
@@ -177,7 +177,7 @@ func TestHeader(t *testing.T) {
 		g.Expect([]string{h.Namespace, h.Name, h.HostedNamespace, h.APIServer}).To(Equal([]string{"clusters", "prod", namespace, "[fd00::1]:6443"}))
 		g.Expect(h.KubernetesVersion).To(BeEmpty())
 	})
-	t.Run("When releases followed each other, the last one should be named", func(t *testing.T) {
+	t.Run("When there are several versions, it should use the newest", func(t *testing.T) {
 		history := []configv1.UpdateHistory{{Version: "1.37.0"}, {Version: "1.36.3"}}
 		for n, want := range map[int]string{1: "1.36.3", 2: "1.37.0"} {
 			h := header(of(func(hcp *hyperv1.HostedControlPlane) {
@@ -186,7 +186,7 @@ func TestHeader(t *testing.T) {
 			NewWithT(t).Expect(h.KubernetesVersion).To(Equal(want))
 		}
 	})
-	t.Run("When nobody says whose it is, and it is nowhere yet, it should have its own name", func(t *testing.T) {
+	t.Run("When the HostedCluster is unknown, it should use the name of the control plane and no endpoint", func(t *testing.T) {
 		g, h := NewWithT(t), header(of(func(hcp *hyperv1.HostedControlPlane) {
 			hcp.Annotations = map[string]string{hyperv1.HostedClusterAnnotation: "prod"}
 		}))

@@ -31,17 +31,17 @@ func TestSlot(t *testing.T) {
 		since, now     time.Time
 		due, next      time.Time
 	}{
-		{"no time has come yet", "0 * * * *", noon.Add(-30 * time.Minute), noon.Add(-time.Second), time.Time{}, noon},
-		{"a time has just come", "0 * * * *", noon.Add(-30 * time.Minute), noon, noon, noon.Add(time.Hour)},
-		{"the time that has come was asked for", "0 * * * *", noon, noon.Add(59 * time.Minute), time.Time{}, noon.Add(time.Hour)},
-		{"two times have passed", "0 * * * *", noon.Add(-90 * time.Minute), noon.Add(time.Minute), noon, noon.Add(time.Hour)},
+		{"no time is due yet", "0 * * * *", noon.Add(-30 * time.Minute), noon.Add(-time.Second), time.Time{}, noon},
+		{"a time is due now", "0 * * * *", noon.Add(-30 * time.Minute), noon, noon, noon.Add(time.Hour)},
+		{"the backup for the due time already exists", "0 * * * *", noon, noon.Add(59 * time.Minute), time.Time{}, noon.Add(time.Hour)},
+		{"two times were missed", "0 * * * *", noon.Add(-90 * time.Minute), noon.Add(time.Minute), noon, noon.Add(time.Hour)},
 		{"hourly times of weeks have passed", "0 * * * *", noon.Add(-21 * day), noon.Add(time.Minute), noon, noon.Add(time.Hour)},
 		{"daily times of weeks have passed", "0 3 * * *", noon.Add(-21 * day), noon, noon.Add(-9 * time.Hour), noon.Add(15 * time.Hour)},
-		{"the weekly time has passed days ago", "0 12 * * 2", noon.Add(-5 * day), noon, noon.Add(-3 * day), noon.Add(4 * day)},
+		{"the weekly time was missed days ago", "0 12 * * 2", noon.Add(-5 * day), noon, noon.Add(-3 * day), noon.Add(4 * day)},
 		{"weekly times have passed, of which the last is days ago", "0 12 * * 2", noon.Add(-24 * day), noon, noon.Add(-3 * day), noon.Add(4 * day)},
 		{"monthly times have passed", "0 12 1 * *", noon.Add(-100 * day), noon, noon.Add(-19 * day), time.Date(2026, 12, 1, 12, 0, 0, 0, time.UTC)},
 		{"yearly times have passed", "0 12 1 3 *", noon.Add(-3 * 365 * day), noon, time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC), time.Date(2027, 3, 1, 12, 0, 0, 0, time.UTC)},
-		{"the time never comes", "0 0 30 2 *", noon.Add(-90 * day), noon, time.Time{}, noon.Add(day)},
+		{"the schedule never fires", "0 0 30 2 *", noon.Add(-90 * day), noon, time.Time{}, noon.Add(day)},
 		{"since when is given in another zone", "0 * * * *", noon.Add(-30 * time.Minute).In(time.FixedZone("east", 19800)), noon, noon, noon.Add(time.Hour)},
 	} {
 		t.Run("When "+tc.name+" it should be the last time, and the next one be known", func(t *testing.T) {
@@ -127,14 +127,14 @@ func (p *plane) names() []string {
 }
 
 func TestAsking(t *testing.T) {
-	t.Run("When weekly times passed while nobody was there to ask, one backup should make up for all", func(t *testing.T) {
+	t.Run("When several weekly times were missed, it should create one backup for all of them", func(t *testing.T) {
 		g, p := NewWithT(t), newPlane(t, "0 12 * * 2", 5)
 		for range 4 {
 			g.Expect(p.pass()).To(Equal(4 * day))
 		}
 		g.Expect(p.names()).To(Equal([]string{"demo-20261117-1200"}))
 	})
-	t.Run("When no schedule is given, it should be each hour, and asked for once", func(t *testing.T) {
+	t.Run("When no schedule is set, it should create one backup per hour", func(t *testing.T) {
 		g, p := NewWithT(t), newPlane(t, "", 5)
 		for range 2 {
 			g.Expect(p.pass()).To(Equal(time.Hour))
@@ -146,7 +146,7 @@ func TestAsking(t *testing.T) {
 		p.pass()
 		g.Expect(p.names()).To(Equal([]string{"demo-20261120-1200", "demo-20261120-1300"}))
 	})
-	t.Run("When a backup of a schedule is asked for, it should be as the schedule says, and go with what is stored", func(t *testing.T) {
+	t.Run("When it creates a scheduled backup, the spec should come from the schedule, with policy Delete", func(t *testing.T) {
 		g, p := NewWithT(t), newPlane(t, "", 5)
 		storage := hyperv1.HCPEtcdBackupS3{Bucket: "b", Region: "r", Credentials: hyperv1.SecretReference{Name: "s3"}}
 		p.hcp.Spec.Etcd.Managed.AutomatedBackup.Storage = hyperv1.AutomatedEtcdBackupStorage{Type: "S3", S3: &storage}
@@ -160,18 +160,18 @@ func TestAsking(t *testing.T) {
 		}))
 		g.Expect(got.Annotations).To(HaveKeyWithValue(slotAnnotation, "2026-11-20T12:00:00Z"))
 	})
-	t.Run("When a backup by hand is newer than the last one of the schedule, the schedule should go on", func(t *testing.T) {
+	t.Run("When a manual backup is newer than the last scheduled one, it should still follow the schedule", func(t *testing.T) {
 		p := newPlane(t, "", 5, ofSchedule(finished("of-eleven", noon.Add(-time.Hour), metav1.ConditionTrue, "")), finished("by-hand", noon.Add(-time.Minute), metav1.ConditionTrue, ""))
 		p.pass()
 		NewWithT(t).Expect(p.names()).To(ContainElement("demo-20261120-1200"))
 	})
-	t.Run("When the mark of a backup cannot be read, the one before it should count", func(t *testing.T) {
+	t.Run("When the annotation of a backup is invalid, it should use the previous backup", func(t *testing.T) {
 		odd := ofSchedule(finished("odd", noon.Add(-time.Minute), metav1.ConditionTrue, ""))
 		odd.Annotations[slotAnnotation] = "noon"
 		h := &history{hcp: fixture.ControlPlane(), all: []hyperv1.HCPEtcdBackup{*odd, *ofSchedule(finished("of-eleven", noon.Add(-time.Hour), metav1.ConditionTrue, ""))}}
 		NewWithT(t).Expect(h.since()).To(Equal(noon.Add(-time.Hour)))
 	})
-	t.Run("When a control plane goes, or has no schedule, nothing should be asked for", func(t *testing.T) {
+	t.Run("When a control plane is deleted or has no schedule, it should create no backup", func(t *testing.T) {
 		g, p := NewWithT(t), newPlane(t, "", 5)
 		p.hcp.Spec.Etcd.Managed.AutomatedBackup = nil
 		g.Expect(p.client.Update(t.Context(), p.hcp)).To(Succeed())
@@ -216,11 +216,11 @@ func TestRetention(t *testing.T) {
 		{"there are as many as may stay", 2, []client.Object{good(0), good(1)}, []string{"good-00", "good-01"}},
 		{"there are more", 2, []client.Object{good(0), good(1), good(2), good(3)}, []string{"good-00", "good-01"}},
 		{"nobody says how many", 0, []client.Object{good(0), good(1)}, []string{"good-00"}},
-		{"some failed, which take no good one's place", 2, []client.Object{bad(0), good(1), bad(2), good(3)}, []string{"bad-00", "bad-02", "good-01", "good-03"}},
+		{"some failed and do not count", 2, []client.Object{bad(0), good(1), bad(2), good(3)}, []string{"bad-00", "bad-02", "good-01", "good-03"}},
 		{"many failed", 1, []client.Object{bad(0), bad(1), bad(2), bad(3), bad(4), good(9)}, []string{"bad-00", "bad-01", "bad-02", "good-09"}},
-		{"one is being made", 1, []client.Object{running(0), good(1)}, []string{"good-01", "running-00"}},
+		{"one is in progress", 1, []client.Object{running(0), good(1)}, []string{"good-01", "running-00"}},
 		{"people asked for some", 1, []client.Object{good(0), byHand(1), byHand(2), good(3)}, []string{"good-00", "hand-01", "hand-02"}},
-		{"one is on its way out, which is not to be restored from", 1, []client.Object{leaving, good(5)}, []string{"good-03", "good-05"}},
+		{"one is being deleted and does not count", 1, []client.Object{leaving, good(5)}, []string{"good-03", "good-05"}},
 	} {
 		t.Run("When "+tc.name+" it should be known which stay", func(t *testing.T) {
 			p := newPlane(t, "0 0 1 1 *", tc.retention, tc.objects...)
@@ -239,17 +239,17 @@ func TestHowTheLastOneWent(t *testing.T) {
 		want    string
 	}{
 		{"there was none", nil, ""},
-		{"the first is being made", []client.Object{finished("a", noon.Add(-time.Hour), metav1.ConditionUnknown, "")}, ""},
-		{"the last was good", []client.Object{finished("a", noon.Add(-time.Hour), metav1.ConditionTrue, "")}, "True/BackupSucceeded: Backup a was made at 2026-11-20T11:10:00Z"},
-		{"the last failed, and none was good", []client.Object{finished("a", noon.Add(-time.Hour), metav1.ConditionFalse, "bucket full")},
+		{"the first is in progress", []client.Object{finished("a", noon.Add(-time.Hour), metav1.ConditionUnknown, "")}, ""},
+		{"the last one succeeded", []client.Object{finished("a", noon.Add(-time.Hour), metav1.ConditionTrue, "")}, "True/BackupSucceeded: Backup a was made at 2026-11-20T11:10:00Z"},
+		{"the last one failed and none succeeded", []client.Object{finished("a", noon.Add(-time.Hour), metav1.ConditionFalse, "bucket full")},
 			"False/BackupFailed: Backup a failed, and there is no good one: bucket full"},
-		{"the last failed after a good one", []client.Object{finished("a", noon.Add(-5*time.Hour), metav1.ConditionTrue, ""), finished("b", noon.Add(-time.Hour), metav1.ConditionFalse, "full")},
+		{"the last one failed after a successful one", []client.Object{finished("a", noon.Add(-5*time.Hour), metav1.ConditionTrue, ""), finished("b", noon.Add(-time.Hour), metav1.ConditionFalse, "full")},
 			"False/BackupFailed: Backup b failed, when the last good one, a of 2026-11-20T07:10:00Z, was 4h0m0s old: full"},
-		{"one failed before the last good one", []client.Object{finished("a", noon.Add(-5*time.Hour), metav1.ConditionFalse, "full"), finished("b", noon.Add(-time.Hour), metav1.ConditionTrue, "")},
+		{"one failed before the last successful one", []client.Object{finished("a", noon.Add(-5*time.Hour), metav1.ConditionFalse, "full"), finished("b", noon.Add(-time.Hour), metav1.ConditionTrue, "")},
 			"True/BackupSucceeded: Backup b was made at 2026-11-20T11:10:00Z"},
 		{"another is being made since", []client.Object{finished("a", noon.Add(-5*time.Hour), metav1.ConditionTrue, ""), finished("b", noon.Add(-time.Hour), metav1.ConditionUnknown, "")},
 			"True/BackupSucceeded: Backup a was made at 2026-11-20T07:10:00Z"},
-		{"two are of the same second, the later by name", []client.Object{finished("a", noon, metav1.ConditionFalse, "full"), finished("b", noon, metav1.ConditionTrue, "")},
+		{"two have the same time and the second one by name succeeded", []client.Object{finished("a", noon, metav1.ConditionFalse, "full"), finished("b", noon, metav1.ConditionTrue, "")},
 			"True/BackupSucceeded: Backup b was made at 2026-11-20T12:10:00Z"},
 	} {
 		t.Run("When "+tc.name+" the control plane should say so, once", func(t *testing.T) {

@@ -145,7 +145,7 @@ func TestPodsOfBackups(t *testing.T) {
 	placed := serving()
 	placed.Spec.NodeSelector = map[string]string{"pool": "control-planes"}
 	placed.Spec.Tolerations = []corev1.Toleration{{Key: "reserved", Operator: corev1.TolerationOpExists}}
-	t.Run("When a backup is made, its pod should have what that takes and no right more", func(t *testing.T) {
+	t.Run("When a backup is taken, its Pod should have only what the backup needs", func(t *testing.T) {
 		d := newDesk(t, backupOf("mine"), placed.DeepCopy())
 		d.taker.PodUID, d.taker.Env = ptr.To[int64](1042), []corev1.EnvVar{{Name: "HTTPS_PROXY", Value: "http://proxy"}}
 		d.pass()
@@ -175,7 +175,7 @@ func TestPodsOfBackups(t *testing.T) {
 		d.g.Expect(job.Labels).To(HaveKeyWithValue(hyperv1.ManagedByLabel, "control-plane-operator"))
 		d.g.Expect(pod.Containers[0].Name).NotTo(BeEmpty(), "an API server refuses it")
 	})
-	t.Run("When pods of backups run, they should read backups and write their status, and nothing else", func(t *testing.T) {
+	t.Run("When backup Pods run, they should only be allowed to get backups and patch their status", func(t *testing.T) {
 		d := newDesk(t, backupOf("mine"), serving())
 		d.pass()
 		key := client.ObjectKey{Namespace: namespace, Name: "etcd-backup"}
@@ -193,7 +193,7 @@ func TestPodsOfBackups(t *testing.T) {
 		d.g.Expect(d.job("etcd-backup-asked").Spec.Template.Spec.ServiceAccountName).To(Equal(account.Name))
 		d.g.Expect(account.ImagePullSecrets).To(ConsistOf(HaveField("Name", "pull-secret")))
 	})
-	t.Run("When what is stored is to go, the pod that removes it should have no access to etcd, and the time for one thing", func(t *testing.T) {
+	t.Run("When a stored backup is removed, the Pod should have no access to etcd and a short deadline", func(t *testing.T) {
 		asked := toVolume()
 		asked.Finalizers = []string{Finalizer}
 		d := newDesk(t, asked, placed.DeepCopy())
@@ -213,7 +213,7 @@ func TestPodsOfBackups(t *testing.T) {
 		d.g.Expect(task.Object).To(Equal("clusters-demo/20261120T120000Z-mine.tar.gz.age"), "where it was stored")
 		d.g.Expect(task.Contents.Secrets).To(BeEmpty(), "no key is needed for it")
 	})
-	t.Run("When the operator does not know its image, no Job should be made that could never run", func(t *testing.T) {
+	t.Run("When the operator does not know its image, it should create no Job", func(t *testing.T) {
 		d := newDesk(t, backupOf("mine"), serving())
 		d.taker.Image = ""
 		_, err := d.taker.Reconcile(t.Context(), requestOf(d.asked))
@@ -229,19 +229,19 @@ func TestEndsOfBackups(t *testing.T) {
 		d.g.Expect(d.pass()).To(HavePrefix("Unknown/BackupInProgress"))
 		return d
 	}
-	t.Run("When a Job makes it already, that should be followed, and its begin be told", func(t *testing.T) {
+	t.Run("When a Job already exists, it should adopt the Job's start time and create no Secret", func(t *testing.T) {
 		job := &batchv1.Job{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "etcd-backup-asked", CreationTimestamp: metav1.NewTime(noon.Add(time.Minute))}}
 		d := newDesk(t, backupOf("mine"), serving(), job)
 		d.g.Expect(d.pass()).To(HavePrefix("Unknown/BackupInProgress"))
 		d.g.Expect(d.asked.Status.StartTime.Time.Equal(noon.Add(time.Minute))).To(BeTrue())
 		d.g.Expect(d.client.Get(t.Context(), client.ObjectKeyFromObject(job), &corev1.Secret{})).NotTo(Succeed(), "it has its task")
 	})
-	t.Run("When the Job ended and nobody said what was stored, it should not count as good", func(t *testing.T) {
+	t.Run("When the Job completes without a recorded result, the backup should fail", func(t *testing.T) {
 		d := begun(t)
 		d.ends("etcd-backup-asked", batchv1.JobComplete, "")
 		d.g.Expect(d.pass()).To(Equal("False/BackupFailed: The Job ended without saying what it stored"))
 	})
-	t.Run("When the cache is behind the pod, it should wait and not fail", func(t *testing.T) {
+	t.Run("When the cache lags behind the status, it should wait instead of failing", func(t *testing.T) {
 		d := begun(t)
 		d.ends("etcd-backup-asked", batchv1.JobComplete, "")
 		ahead := d.asked.DeepCopy()
@@ -257,7 +257,7 @@ func TestEndsOfBackups(t *testing.T) {
 		d.g.Expect(d.client.Status().Update(t.Context(), d.asked)).To(Succeed())
 		d.g.Expect(d.pass()).To(HavePrefix("True/BackupSucceeded: Stored, read back and found complete: 7 bytes"))
 	})
-	t.Run("When a Job fails without a word of its pods, it should be what the Job says", func(t *testing.T) {
+	t.Run("When a Job fails without a message from its Pods, it should report the Job's message", func(t *testing.T) {
 		d := begun(t)
 		d.ends("etcd-backup-asked", batchv1.JobFailed, "Job was active longer than specified deadline")
 		d.g.Expect(d.pass()).To(Equal("False/BackupFailed: Job was active longer than specified deadline"))
@@ -270,7 +270,7 @@ func TestEndsOfBackups(t *testing.T) {
 		d.g.Expect(d.job("etcd-backup-asked")).To(BeNil())
 		d.g.Expect(d.events.Events).To(HaveLen(1))
 	})
-	t.Run("When the pods of a failed Job cannot be read, it should be looked at again, and not be over with nobody's words", func(t *testing.T) {
+	t.Run("When the Pods of a failed Job cannot be read, it should retry before it reports the failure", func(t *testing.T) {
 		d := begun(t)
 		d.ends("etcd-backup-asked", batchv1.JobFailed, "BackoffLimitExceeded")
 		d.taker.Live = testenv.Intercept(d.client, func(testenv.Request) error { return errAway })
@@ -280,7 +280,7 @@ func TestEndsOfBackups(t *testing.T) {
 		d.taker.Live = d.client
 		d.g.Expect(d.pass()).To(Equal("False/BackupFailed: BackoffLimitExceeded"))
 	})
-	t.Run("When pods of a Job said different things, the last one should be told of", func(t *testing.T) {
+	t.Run("When several Pods of a Job have messages, it should report the last one", func(t *testing.T) {
 		d := begun(t)
 		said := func(name, job, message string, at time.Time) {
 			pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: name, Labels: map[string]string{batchv1.JobNameLabel: job}}}
@@ -294,7 +294,7 @@ func TestEndsOfBackups(t *testing.T) {
 		d.ends("etcd-backup-asked", batchv1.JobFailed, "BackoffLimitExceeded")
 		d.g.Expect(d.pass()).To(Equal("False/BackupFailed: second"))
 	})
-	t.Run("When the user's key encrypts the bucket, the status should name it once something is stored", func(t *testing.T) {
+	t.Run("When a KMS key encrypts the bucket, the status should name the key once the backup is stored", func(t *testing.T) {
 		asked := backupOf("mine")
 		asked.Spec.Storage.S3.KMSKeyARN = "arn:aws:kms:eu:1:key/2"
 		failed := newDesk(t, asked.DeepCopy(), serving())
@@ -311,7 +311,7 @@ func TestEndsOfBackups(t *testing.T) {
 		d.pass()
 		d.g.Expect(d.asked.Status.EncryptionMetadata.AWS.KMSKeyARN).To(Equal("arn:aws:kms:eu:1:key/2"))
 	})
-	t.Run("When a message is longer than anybody reads, it should be shortened, and the status still be written", func(t *testing.T) {
+	t.Run("When a message is very long, it should truncate the message", func(t *testing.T) {
 		d := begun(t)
 		d.ends("etcd-backup-asked", batchv1.JobFailed, strings.Repeat("x", 40000))
 		d.g.Expect(len(d.pass())).To(BeNumerically("<", 1100))
@@ -331,7 +331,7 @@ func TestDeletionOfBackups(t *testing.T) {
 	job := func(name string, finalizers ...string) *batchv1.Job {
 		return &batchv1.Job{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: name, Finalizers: finalizers}}
 	}
-	t.Run("When it is still being made, that should end before what is stored is removed", func(t *testing.T) {
+	t.Run("When a backup in progress is deleted, it should stop its Job before it removes the stored file", func(t *testing.T) {
 		d := leaving(t, func(*hyperv1.HCPEtcdBackup) {}, serving(), job("etcd-backup-asked", "foregroundDeletion"))
 		for range 2 {
 			d.pass()
@@ -358,7 +358,7 @@ func TestDeletionOfBackups(t *testing.T) {
 		"is to stay": {func(b *hyperv1.HCPEtcdBackup) { b.Spec.DeletionPolicy = "" }, []client.Object{serving()}},
 		"is to go, and the control plane is gone itself": {func(*hyperv1.HCPEtcdBackup) {}, nil},
 	} {
-		t.Run("When what is stored "+name+", the object should go at once", func(t *testing.T) {
+		t.Run("When the stored backup "+name+", the object should go at once", func(t *testing.T) {
 			d := leaving(t, tc.edit, tc.plane...)
 			d.g.Expect(d.pass()).To(ContainSubstring("not found"))
 			d.g.Expect(d.job("etcd-backup-rm-asked")).To(BeNil())
@@ -386,7 +386,7 @@ func TestDeletionOfBackups(t *testing.T) {
 			d.g.Expect(d.job("etcd-backup-rm-asked")).To(BeNil())
 		})
 	}
-	t.Run("When it could not be removed, the object should go, and an event say what is left", func(t *testing.T) {
+	t.Run("When the stored file cannot be removed, it should delete the object and emit an event", func(t *testing.T) {
 		d := leaving(t, func(b *hyperv1.HCPEtcdBackup) { b.Status.SnapshotURL = "pvc://backups/x" }, serving())
 		d.pass()
 		d.ends("etcd-backup-rm-asked", batchv1.JobFailed, "DeadlineExceeded")

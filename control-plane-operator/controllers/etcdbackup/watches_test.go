@@ -60,11 +60,11 @@ func TestWatches(t *testing.T) {
 		obj      client.Object
 		asked    client.Object
 	}{
-		{"When a backup is asked for, it should be begun", takers, backupOf("new"), &hyperv1.HCPEtcdBackup{ObjectMeta: named("new")}},
-		{"When a Job changes, its backup should be followed", takers, job, &hyperv1.HCPEtcdBackup{ObjectMeta: named("of-the-job")}},
-		{"When a control plane changes, the backups that wait should be looked at", takers, controlPlane("one"), &hyperv1.HCPEtcdBackup{ObjectMeta: named("waits")}},
-		{"When a control plane changes, its schedule should be looked at", schedules, controlPlane("other"), &hyperv1.HostedControlPlane{ObjectMeta: named("other")}},
-		{"When a backup changes, the schedule of its control plane should be looked at", schedules, backupOf("second"), &hyperv1.HostedControlPlane{ObjectMeta: named("absent")}},
+		{"When a backup is created, it should be reconciled", takers, backupOf("new"), &hyperv1.HCPEtcdBackup{ObjectMeta: named("new")}},
+		{"When a Job changes, its backup should be reconciled", takers, job, &hyperv1.HCPEtcdBackup{ObjectMeta: named("of-the-job")}},
+		{"When a control plane changes, its waiting backups should be reconciled", takers, controlPlane("one"), &hyperv1.HCPEtcdBackup{ObjectMeta: named("waits")}},
+		{"When a control plane changes, its schedule should be reconciled", schedules, controlPlane("other"), &hyperv1.HostedControlPlane{ObjectMeta: named("other")}},
+		{"When a backup changes, the schedule of its control plane should be reconciled", schedules, backupOf("second"), &hyperv1.HostedControlPlane{ObjectMeta: named("absent")}},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			tc.requests.ExpectCreated(t, tc.obj, tc.asked)

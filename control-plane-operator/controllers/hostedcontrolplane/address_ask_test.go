@@ -48,15 +48,15 @@ func TestAskAddresses(t *testing.T) {
 		asked             []string
 		unnamed, unmet    string
 	}{
-		"When no other is wanted, nobody should be asked":           {"old", "old", []hyperv1.ServedAddress{old}, []client.Object{ca, apiServer("a", "10.0.0.1")}, nil, "", ""},
-		"When what is wanted is not known, nobody should be asked":  {"old", "", []hyperv1.ServedAddress{old}, []client.Object{ca, apiServer("a", "10.0.0.1")}, nil, "", ""},
-		"When another is wanted, all API servers should name it":    {"old", "new", []hyperv1.ServedAddress{old}, []client.Object{ca, apiServer("a", "10.0.0.1"), apiServer("b", "10.0.0.2")}, []string{"10.0.0.1:6443 new the CA", "10.0.0.2:6443 new the CA"}, "", ""},
-		"When one does not name it, its pod should be named":        {"old", "new", []hyperv1.ServedAddress{old}, []client.Object{ca, apiServer("a", "10.0.0.66"), apiServer("b", "10.0.0.2")}, []string{"10.0.0.66:6443 new the CA"}, "pod a: not so", ""},
-		"When the CA is not known yet, it should be said":           {"old", "new", []hyperv1.ServedAddress{old}, []client.Object{apiServer("a", "10.0.0.1")}, nil, "CA", ""},
-		"When no API server runs, it should be said":                {"old", "new", []hyperv1.ServedAddress{old}, []client.Object{ca, apiServer("a", "10.0.0.1", starting), apiServer("b", "10.0.0.1", going), apiServer("c", ""), apiServer("d", "10.0.0.1", other), apiServer("e", "10.0.0.1", elsewhere)}, nil, "no API server", ""},
-		"When nodes are to go by it, it should be asked itself":     {"old", "new", []hyperv1.ServedAddress{ported, old}, []client.Object{ca, apiServer("a", "10.0.0.1")}, []string{"new:30443 new the CA"}, "", ""},
-		"When the new address does not answer, it should be said":   {"old", "new", []hyperv1.ServedAddress{address("10.0.0.66", 0), old}, []client.Object{ca}, []string{"10.0.0.66:6443 10.0.0.66 the CA"}, "", "not so"},
-		"When all is published at it, nobody should be asked again": {"new", "new", []hyperv1.ServedAddress{fresh, old}, []client.Object{ca}, nil, "", ""},
+		"When the address does not change, it should query no API server":                      {"old", "old", []hyperv1.ServedAddress{old}, []client.Object{ca, apiServer("a", "10.0.0.1")}, nil, "", ""},
+		"When the desired address is unknown, it should query no API server":                   {"old", "", []hyperv1.ServedAddress{old}, []client.Object{ca, apiServer("a", "10.0.0.1")}, nil, "", ""},
+		"When another address is desired, it should check the certificates of all API servers": {"old", "new", []hyperv1.ServedAddress{old}, []client.Object{ca, apiServer("a", "10.0.0.1"), apiServer("b", "10.0.0.2")}, []string{"10.0.0.1:6443 new the CA", "10.0.0.2:6443 new the CA"}, "", ""},
+		"When a certificate lacks the new address, it should name the Pod":                     {"old", "new", []hyperv1.ServedAddress{old}, []client.Object{ca, apiServer("a", "10.0.0.66"), apiServer("b", "10.0.0.2")}, []string{"10.0.0.66:6443 new the CA"}, "pod a: not so", ""},
+		"When the CA is not known yet, it should say so":                                       {"old", "new", []hyperv1.ServedAddress{old}, []client.Object{apiServer("a", "10.0.0.1")}, nil, "CA", ""},
+		"When no API server is running, it should say so":                                      {"old", "new", []hyperv1.ServedAddress{old}, []client.Object{ca, apiServer("a", "10.0.0.1", starting), apiServer("b", "10.0.0.1", going), apiServer("c", ""), apiServer("d", "10.0.0.1", other), apiServer("e", "10.0.0.1", elsewhere)}, nil, "no API server", ""},
+		"When nodes are about to use the new address, it should query that address":            {"old", "new", []hyperv1.ServedAddress{ported, old}, []client.Object{ca, apiServer("a", "10.0.0.1")}, []string{"new:30443 new the CA"}, "", ""},
+		"When the new address does not answer, it should say so":                               {"old", "new", []hyperv1.ServedAddress{address("10.0.0.66", 0), old}, []client.Object{ca}, []string{"10.0.0.66:6443 10.0.0.66 the CA"}, "", "not so"},
+		"When the new address is already published, it should query nothing":                   {"new", "new", []hyperv1.ServedAddress{fresh, old}, []client.Object{ca}, nil, "", ""},
 	} {
 		t.Run(name, func(t *testing.T) {
 			g := NewWithT(t)
@@ -106,11 +106,11 @@ func TestServesOn(t *testing.T) {
 		want   *component.Infra
 		wanted *hyperv1.ServedAddress
 	}{
-		"When nothing was published, it should be made with what was found":                  {infra: found, want: found},
-		"When the Service could not be looked at, it should be left as it is":                {served: []hyperv1.ServedAddress{nodePort}, failed: errRefused},
-		"When another address is found, the published one should stay and both be named":     {served: []hyperv1.ServedAddress{balanced}, infra: found, want: both, wanted: wanted},
-		"When a load balancer is waited for, the node port should serve on":                  {served: []hyperv1.ServedAddress{nodePort}, want: of()},
-		"When another load balancer is waited for, the former may be gone, and it should be": {served: []hyperv1.ServedAddress{balanced}},
+		"When no address is published yet, it should use the found address":                                 {infra: found, want: found},
+		"When the Service cannot be read, it should set no address":                                         {served: []hyperv1.ServedAddress{nodePort}, failed: errRefused},
+		"When another address is found, it should keep the published one and name both in the certificate":  {served: []hyperv1.ServedAddress{balanced}, infra: found, want: both, wanted: wanted},
+		"When a load balancer is not ready yet, it should keep the node port":                               {served: []hyperv1.ServedAddress{nodePort}, want: of()},
+		"When another load balancer is not ready yet, it should wait, because the previous one may be gone": {served: []hyperv1.ServedAddress{balanced}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			w := fakeWorld(t)

@@ -57,23 +57,23 @@ func TestNextAddresses(t *testing.T) {
 		served   string
 		endpoint string
 	}{
-		"nothing is published yet":                      {goingOver("old", "old"), observed{}, "old", "old"},
-		"nothing changes":                               {goingOver("old", "old", address("old", day)), observed{}, "old", "old"},
-		"the wanted one is waited for":                  {goingOver("old", "", address("old", day)), observed{}, "old", "old"},
-		"a server does not name the new one":            {goingOver("old", "new", address("old", day)), observed{unnamed: errors.New("pod")}, "old", "old"},
-		"all servers name the new one":                  {goingOver("old", "new", address("old", day)), observed{}, "new old", "old"},
-		"as many are served as the status takes":        {goingOver("a", "new", several...), observed{}, "a b c d e f g h", "a"},
-		"there is room for one more":                    {goingOver("a", "new", several[1:]...), observed{}, "new b c d e f g h", "a"},
-		"the mind is changed back":                      {goingOver("old", "old", fresh, earlier), observed{}, "old new", "old"},
-		"nobody reached the new one":                    {goingOver("old", "new", fresh, earlier), observed{unreached: errors.New("no route")}, "new old", "old"},
-		"the control plane reaches the new one":         {goingOver("old", "new", fresh, earlier), observed{}, "new old", "new"},
-		"a node reached the new one":                    {goingOver("old", "new", fresh, earlier).seen(fresh, 1, 2), observed{unreached: errors.New("no route")}, "new old", "new"},
-		"no node reached the new one":                   {goingOver("old", "new", fresh, earlier).seen(fresh, 0, 2), observed{unreached: errors.New("no route")}, "new old", "old"},
-		"a node reached what was new before":            {goingOver("old", "new", fresh, earlier).seen(address("new", 2*day), 1, 2), observed{unreached: errors.New("no route")}, "new old", "old"},
-		"a node goes by the old one":                    {goingOver("new", "new", fresh, earlier).seen(fresh, 1, 1), observed{}, "new old", "new"},
-		"nobody looked who goes by the old one":         {goingOver("new", "new", fresh, earlier), observed{}, "new old", "new"},
-		"who went by the old one was seen before":       {goingOver("new", "new", fresh, earlier).seen(address("new", 2*day), 2, 0), observed{}, "new old", "new"},
-		"nobody goes by the old one, and a day is over": {goingOver("new", "new", fresh, earlier).seen(fresh, 2, 0), observed{}, "new", "new"},
+		"nothing is published yet":                                        {goingOver("old", "old"), observed{}, "old", "old"},
+		"nothing changes":                                                 {goingOver("old", "old", address("old", day)), observed{}, "old", "old"},
+		"the new address is still pending":                                {goingOver("old", "", address("old", day)), observed{}, "old", "old"},
+		"a server certificate does not name the new address":              {goingOver("old", "new", address("old", day)), observed{unnamed: errors.New("pod")}, "old", "old"},
+		"all server certificates name the new address":                    {goingOver("old", "new", address("old", day)), observed{}, "new old", "old"},
+		"as many are served as the status takes":                          {goingOver("a", "new", several...), observed{}, "a b c d e f g h", "a"},
+		"there is room for one more":                                      {goingOver("a", "new", several[1:]...), observed{}, "new b c d e f g h", "a"},
+		"the spec goes back to the old address":                           {goingOver("old", "old", fresh, earlier), observed{}, "old new", "old"},
+		"nobody reached the new one":                                      {goingOver("old", "new", fresh, earlier), observed{unreached: errors.New("no route")}, "new old", "old"},
+		"the control plane reaches the new address":                       {goingOver("old", "new", fresh, earlier), observed{}, "new old", "new"},
+		"a node has reached the new address":                              {goingOver("old", "new", fresh, earlier).seen(fresh, 1, 2), observed{unreached: errors.New("no route")}, "new old", "new"},
+		"no node has reached the new address":                             {goingOver("old", "new", fresh, earlier).seen(fresh, 0, 2), observed{unreached: errors.New("no route")}, "new old", "old"},
+		"a node has reached the new address in an earlier migration only": {goingOver("old", "new", fresh, earlier).seen(address("new", 2*day), 1, 2), observed{unreached: errors.New("no route")}, "new old", "old"},
+		"a node still uses the old address":                               {goingOver("new", "new", fresh, earlier).seen(fresh, 1, 1), observed{}, "new old", "new"},
+		"nobody looked who goes by the old one":                           {goingOver("new", "new", fresh, earlier), observed{}, "new old", "new"},
+		"who went by the old one was seen before":                         {goingOver("new", "new", fresh, earlier).seen(address("new", 2*day), 2, 0), observed{}, "new old", "new"},
+		"nobody goes by the old one, and a day is over":                   {goingOver("new", "new", fresh, earlier).seen(fresh, 2, 0), observed{}, "new", "new"},
 		"nobody goes by the old one for some hours": {goingOver("new", "new", address("new", day-time.Second), address("old", day)).seen(address("new", day-time.Second), 2, 0),
 			observed{}, "new old", "new"},
 	} {
@@ -131,19 +131,19 @@ func TestAddressUpToDate(t *testing.T) {
 		want     string
 		says     []string
 	}{
-		"all is done":                        {goingOver("old", "old", old), observed{}, "True/AsExpected", nil},
-		"the new one is waited for":          {waiting, observed{}, "False/WaitingForAddress", []string{"Service x has no address", "old:6443"}},
-		"a server does not name it":          {goingOver("old", "new", old), observed{unnamed: errors.New("pod a")}, "False/CertificateInProgress", []string{"new", "old:6443", "pod a"}},
-		"too many are served":                {full, observed{}, "False/WaitingForAddress", []string{"8 addresses", "new:6443"}},
-		"nodes are asked to go":              {goingOver("old", "new", fresh, old), observed{}, "False/NodesMoving", []string{"new:6443", "old:6443"}},
-		"nobody reaches it":                  {goingOver("old", "new", fresh, old), observed{unreached: errors.New("no route")}, "False/AddressNotReached", []string{"new:6443", "old:6443", "no route"}},
-		"nobody looked at nodes yet":         {goingOver("new", "new", fresh, old), observed{}, "False/NodesMoving", []string{"new:6443", "old:6443 is"}},
-		"two former ones are there":          {goingOver("new", "new", fresh, old, address("older", day)), observed{}, "False/NodesMoving", []string{"old:6443, older:6443 are"}},
-		"a node is missing":                  {goingOver("new", "new", fresh, old).seen(fresh, 1, 1), observed{}, "False/NodesMoving", []string{"node a", "old:6443 is"}},
-		"a day has to pass":                  {goingOver("new", "new", fresh, old).seen(fresh, 2, 0), observed{}, "True/FormerAddressServed", []string{"2026-11-21T11:00:00Z", "old:6443 is"}},
-		"the time is told of one place only": {goingOver("new", "new", elsewhere, old).seen(elsewhere, 2, 0), observed{}, "True/FormerAddressServed", []string{"2026-11-21T11:00:00Z"}},
-		"the user wants it sooner":           {shorter, observed{}, "True/FormerAddressServed", []string{"2026-11-20T13:00:00Z"}},
-		"what the user wants is no duration": {annotated, observed{}, "True/FormerAddressServed", []string{"2026-11-21T11:00:00Z", hyperv1.AddressOverlapAnnotation, "soon"}},
+		"all is done":                                        {goingOver("old", "old", old), observed{}, "True/AsExpected", nil},
+		"the new address is still pending":                   {waiting, observed{}, "False/WaitingForAddress", []string{"Service x has no address", "old:6443"}},
+		"a server certificate does not name the new address": {goingOver("old", "new", old), observed{unnamed: errors.New("pod a")}, "False/CertificateInProgress", []string{"new", "old:6443", "pod a"}},
+		"too many are served":                                {full, observed{}, "False/WaitingForAddress", []string{"8 addresses", "new:6443"}},
+		"nodes are asked to go":                              {goingOver("old", "new", fresh, old), observed{}, "False/NodesMoving", []string{"new:6443", "old:6443"}},
+		"nobody reaches it":                                  {goingOver("old", "new", fresh, old), observed{unreached: errors.New("no route")}, "False/AddressNotReached", []string{"new:6443", "old:6443", "no route"}},
+		"nobody looked at nodes yet":                         {goingOver("new", "new", fresh, old), observed{}, "False/NodesMoving", []string{"new:6443", "old:6443 is"}},
+		"two previous addresses are still served":            {goingOver("new", "new", fresh, old, address("older", day)), observed{}, "False/NodesMoving", []string{"old:6443, older:6443 are"}},
+		"a node still uses the old address":                  {goingOver("new", "new", fresh, old).seen(fresh, 1, 1), observed{}, "False/NodesMoving", []string{"node a", "old:6443 is"}},
+		"the overlap of one day is not over":                 {goingOver("new", "new", fresh, old).seen(fresh, 2, 0), observed{}, "True/FormerAddressServed", []string{"2026-11-21T11:00:00Z", "old:6443 is"}},
+		"the end of the overlap is reported in UTC":          {goingOver("new", "new", elsewhere, old).seen(elsewhere, 2, 0), observed{}, "True/FormerAddressServed", []string{"2026-11-21T11:00:00Z"}},
+		"the annotation shortens the overlap":                {shorter, observed{}, "True/FormerAddressServed", []string{"2026-11-20T13:00:00Z"}},
+		"what the user wants is no duration":                 {annotated, observed{}, "True/FormerAddressServed", []string{"2026-11-21T11:00:00Z", hyperv1.AddressOverlapAnnotation, "soon"}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			g := NewWithT(t)
@@ -158,7 +158,7 @@ func TestAddressUpToDate(t *testing.T) {
 			g.Expect(c.Message == "").To(Equal(len(test.says) == 0), c.Message)
 		})
 	}
-	t.Run("nothing is published", func(t *testing.T) {
+	t.Run("no address is published", func(t *testing.T) {
 		s := goingOver("old", "old")
 		_, known := addressUpToDate(s, observed{}, hyperv1.HostedControlPlaneStatus{})
 		NewWithT(t).Expect(known).To(BeFalse())

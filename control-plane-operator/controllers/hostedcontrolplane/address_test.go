@@ -273,11 +273,11 @@ func TestAskCertificate(t *testing.T) {
 		cas           []byte
 		want          string
 	}{
-		"When the server's certificate names the host, it should be content": {address, "127.0.0.1", own, ""},
-		"When it names a DNS name, that should do as well":                   {address, "example.com", own, ""},
-		"When it names another, it should say so":                            {address, "192.0.2.1", own, "not 192.0.2.1"},
-		"When it is of another CA, it should say so":                         {address, "127.0.0.1", nil, "unknown authority"},
-		"When there is no answer, it should say so":                          {"127.0.0.1:1", "127.0.0.1", own, "refused"},
+		"When the server's certificate names the host, it should return no error":   {address, "127.0.0.1", own, ""},
+		"When the host is a DNS name in the certificate, it should return no error": {address, "example.com", own, ""},
+		"When the certificate names another host, it should return an error":        {address, "192.0.2.1", own, "not 192.0.2.1"},
+		"When another CA signed the certificate, it should return an error":         {address, "127.0.0.1", nil, "unknown authority"},
+		"When the server does not answer, it should return an error":                {"127.0.0.1:1", "127.0.0.1", own, "refused"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			err := AskCertificate(t.Context(), tc.address, tc.host, tc.cas)
@@ -286,7 +286,7 @@ func TestAskCertificate(t *testing.T) {
 			}
 		})
 	}
-	t.Run("When the server has shown its certificate, it should hang up", func(t *testing.T) {
+	t.Run("When the server has presented its certificate, it should close the connection", func(t *testing.T) {
 		closed := make(chan struct{}, 1)
 		server := httptest.NewUnstartedServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) {}))
 		server.Config.ConnState = func(_ net.Conn, state http.ConnState) {

@@ -36,15 +36,15 @@ func TestAskHealth(t *testing.T) {
 	}
 	endpoint := component.Endpoint{Host: u.Hostname(), Port: int32(port)}
 
-	t.Run("When the API server is well it should be no error, whoever signed its certificate", func(t *testing.T) {
+	t.Run("When the API server is healthy, it should return no error, whichever CA signed the certificate", func(t *testing.T) {
 		NewWithT(t).Expect(AskHealth(t.Context(), endpoint)).To(Succeed())
 		NewWithT(t).Expect(closes).To(BeTrue(), "a connection for each question would stay")
 	})
-	t.Run("When the API server is not well it should say what it answered", func(t *testing.T) {
+	t.Run("When the API server is unhealthy, it should return the server's answer", func(t *testing.T) {
 		answer = http.StatusInternalServerError
 		NewWithT(t).Expect(AskHealth(t.Context(), endpoint)).To(MatchError(ContainSubstring("500 Internal Server Error")))
 	})
-	t.Run("When only a plugin of the API server ails it should be no fault of the server's", func(t *testing.T) {
+	t.Run("When only a KMS plugin fails, it should not report the API server as unhealthy", func(t *testing.T) {
 		g := NewWithT(t)
 		says = "[+]ping ok\n[-]kms-providers failed: reason withheld\n[+]etcd ok\nhealthz check failed\n"
 		g.Expect(AskHealth(t.Context(), endpoint)).To(Succeed())
@@ -54,7 +54,7 @@ func TestAskHealth(t *testing.T) {
 		says = "[-]etcd failed: reason withheld\n"
 		g.Expect(askPlugins(t.Context(), server.URL)).To(BeEmpty())
 	})
-	t.Run("When there is no answer, it should say so", func(t *testing.T) {
+	t.Run("When the API server does not answer, it should return an error", func(t *testing.T) {
 		server.Close()
 		NewWithT(t).Expect(AskHealth(t.Context(), endpoint)).To(MatchError(ContainSubstring("cannot be reached at its published address")))
 	})

@@ -66,7 +66,7 @@ func (w *world) rebuild(t *testing.T, version string) {
 }
 
 func TestStaleReports(t *testing.T) {
-	t.Run("When components have not looked at a new spec yet it should not be said to be done", func(t *testing.T) {
+	t.Run("When components have not observed a new spec, it should not report the rollout as completed", func(t *testing.T) {
 		g := NewWithT(t)
 		s, o := healthy()
 		s.hcp.Status = status(s, o, now)
@@ -90,10 +90,10 @@ func TestUpgradeable(t *testing.T) {
 		want    metav1.ConditionStatus
 		says    string
 	}{
-		{"When the release is rolled out and nothing fails it should be upgradeable", completed, nil, metav1.ConditionTrue, ""},
-		{"When the release is still being rolled out it should not", configv1.UpdateHistory{State: configv1.PartialUpdate, Version: "1.36.3"}, nil,
+		{"When the release is rolled out and no component fails, it should be upgradeable", completed, nil, metav1.ConditionTrue, ""},
+		{"When the rollout is in progress, it should not be upgradeable", configv1.UpdateHistory{State: configv1.PartialUpdate, Version: "1.36.3"}, nil,
 			metav1.ConditionFalse, "Release 1.36.3 is still being rolled out"},
-		{"When a component fails it should say which", completed, errors.New("kube-scheduler: quota exceeded"), metav1.ConditionFalse, "kube-scheduler: quota exceeded"},
+		{"When a component fails, it should not be upgradeable and the message should name the component", completed, errors.New("kube-scheduler: quota exceeded"), metav1.ConditionFalse, "kube-scheduler: quota exceeded"},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			g := NewWithT(t)

@@ -52,12 +52,12 @@ func TestPlugins(t *testing.T) {
 		want  string
 		asked []string
 	}{
-		"When nothing encrypts by plugin, nothing should be said":          {pods: []client.Object{plain, other}, want: "none"},
-		"When all plugins answer, it should be said":                       {pods: []client.Object{pod("a", "192.0.2.1", running), pod("b", "192.0.2.2", running)}, want: "True/AsExpected: ", asked: []string{"192.0.2.1", "192.0.2.2"}},
-		"When a pod has only begun, its API server should not be asked":    {pods: []client.Object{starting, unaddressed}, want: "True/AsExpected: "},
-		"When a pod is on its way out, nobody should hear of its plugin":   {pods: []client.Object{going, pod("a", "192.0.2.1", running)}, want: "True/AsExpected: ", asked: []string{"192.0.2.1"}},
-		"When the API server hears nothing of a plugin, its pod is named":  {pods: []client.Object{pod("b", "192.0.2.66", running), pod("a", "192.0.2.1", running)}, want: "False/PluginUnavailable: pod b: no answer" + advice, asked: []string{"192.0.2.1", "192.0.2.66"}},
-		"When a plugin cannot run, it should say why and ask nobody there": {pods: []client.Object{pod("b", "192.0.2.66", crashing), pod("a", "192.0.2.66", crashing)}, want: "False/PluginUnavailable: pod a: plugin vault cannot run: CrashLoopBackOff: back-off; pod b: plugin vault cannot run: CrashLoopBackOff: back-off" + advice},
+		"When no plugin encrypts, it should report no condition":                        {pods: []client.Object{plain, other}, want: "none"},
+		"When all plugins answer, it should set the condition to true":                  {pods: []client.Object{pod("a", "192.0.2.1", running), pod("b", "192.0.2.2", running)}, want: "True/AsExpected: ", asked: []string{"192.0.2.1", "192.0.2.2"}},
+		"When a Pod is still starting, it should not query its API server":              {pods: []client.Object{starting, unaddressed}, want: "True/AsExpected: "},
+		"When a Pod is being deleted, it should ignore its plugin":                      {pods: []client.Object{going, pod("a", "192.0.2.1", running)}, want: "True/AsExpected: ", asked: []string{"192.0.2.1"}},
+		"When the API server gets no answer from a plugin, it should name the Pod":      {pods: []client.Object{pod("b", "192.0.2.66", running), pod("a", "192.0.2.1", running)}, want: "False/PluginUnavailable: pod b: no answer" + advice, asked: []string{"192.0.2.1", "192.0.2.66"}},
+		"When a plugin cannot run, it should report the cause without querying the Pod": {pods: []client.Object{pod("b", "192.0.2.66", crashing), pod("a", "192.0.2.66", crashing)}, want: "False/PluginUnavailable: pod a: plugin vault cannot run: CrashLoopBackOff: back-off; pod b: plugin vault cannot run: CrashLoopBackOff: back-off" + advice},
 	} {
 		t.Run(name, func(t *testing.T) {
 			g := NewWithT(t)
@@ -90,12 +90,12 @@ func TestWhoIsAskedForHealth(t *testing.T) {
 		shape func(*scope, *observed)
 		asked bool
 	}{
-		"When a load balancer is before it, it should be asked there":         {by: hyperv1.LoadBalancer, asked: true},
-		"When a Route leads to it, it should be asked there":                  {by: hyperv1.Route, asked: true},
-		"When it is at a node port, which pods need not reach, it should not": {by: hyperv1.NodePort},
-		"When it is not published yet, it should not":                         {by: hyperv1.LoadBalancer, shape: func(s *scope, _ *observed) { s.infra = nil }},
-		"When it has no pods, it should not":                                  {by: hyperv1.LoadBalancer, shape: func(_ *scope, o *observed) { o.kas = nil }},
-		"When none of its pods is available, nobody should ask what is known": {by: hyperv1.LoadBalancer, shape: func(_ *scope, o *observed) { o.kas.Status.Conditions = nil }},
+		"When the API server is published by a load balancer, it should query that address":                 {by: hyperv1.LoadBalancer, asked: true},
+		"When the API server is published by a Route, it should query that address":                         {by: hyperv1.Route, asked: true},
+		"When the API server is published by a node port, which Pods may not reach, it should not query it": {by: hyperv1.NodePort},
+		"When the API server is not published, it should not query it":                                      {by: hyperv1.LoadBalancer, shape: func(s *scope, _ *observed) { s.infra = nil }},
+		"When the API server has no Deployment, it should not query it":                                     {by: hyperv1.LoadBalancer, shape: func(_ *scope, o *observed) { o.kas = nil }},
+		"When no API server Pod is available, it should not query the address":                              {by: hyperv1.LoadBalancer, shape: func(_ *scope, o *observed) { o.kas.Status.Conditions = nil }},
 	} {
 		t.Run(name, func(t *testing.T) {
 			g := NewWithT(t)
@@ -128,12 +128,12 @@ func TestAskOwnEtcd(t *testing.T) {
 		shape func(*scope, *observed)
 		want  error
 	}{
-		"When an API server is available, which has asked it, nobody should":          {shape: func(*scope, *observed) {}},
-		"When no API server is available, it should be asked":                         {shape: func(_ *scope, o *observed) { o.kas = nil }, want: errRefused},
-		"When certificates fail for another reason, it should be asked":               {shape: func(s *scope, o *observed) { o.kas, s.pkiErr = nil, errors.New("other") }, want: errRefused},
-		"When its Secret is not whole, that should be said without asking":            {shape: func(s *scope, o *observed) { o.kas, s.pkiErr = nil, errors.Join(errors.New("other"), misconfigured) }, want: misconfigured},
-		"When its Secret is not whole and an API server goes on, etcd should be fine": {shape: func(s *scope, _ *observed) { s.pkiErr = misconfigured }},
-		"When etcd is managed, its members are asked elsewhere, and here it should not be": {shape: func(s *scope, o *observed) {
+		"When an API server is available, which has reached etcd, it should not query etcd":               {shape: func(*scope, *observed) {}},
+		"When no API server is available, it should query etcd":                                           {shape: func(_ *scope, o *observed) { o.kas = nil }, want: errRefused},
+		"When certificates fail for another reason, it should query etcd":                                 {shape: func(s *scope, o *observed) { o.kas, s.pkiErr = nil, errors.New("other") }, want: errRefused},
+		"When the Secret of etcd is incomplete, it should return that error without querying etcd":        {shape: func(s *scope, o *observed) { o.kas, s.pkiErr = nil, errors.Join(errors.New("other"), misconfigured) }, want: misconfigured},
+		"When the Secret of etcd is incomplete and an API server is available, it should return no error": {shape: func(s *scope, _ *observed) { s.pkiErr = misconfigured }},
+		"When etcd is managed, it should not query it": {shape: func(s *scope, o *observed) {
 			o.kas = nil
 			s.hcp.Spec.Etcd = hyperv1.EtcdSpec{ManagementType: hyperv1.Managed}
 		}},
@@ -162,14 +162,14 @@ func TestBegin(t *testing.T) {
 		shape     func(*hyperv1.HostedControlPlane)
 		begins    bool
 	}{
-		"When any release is its business, it should begin":                      {begins: true},
-		"When the release is its business, it should begin":                      {operateOn: image, begins: true},
-		"When another release is, it should keep its hands off":                  {operateOn: "another"},
-		"When another release is and it is deleted, it should let it go":         {operateOn: "another", shape: deleted, begins: true},
-		"When the control plane has a release of its own, that should count":     {operateOn: "own", shape: func(hcp *hyperv1.HostedControlPlane) { own := "own"; hcp.Spec.ControlPlaneReleaseImage = &own }, begins: true},
-		"When that is empty, the cluster's should count":                         {operateOn: image, shape: func(hcp *hyperv1.HostedControlPlane) { none := ""; hcp.Spec.ControlPlaneReleaseImage = &none }, begins: true},
-		"When a backup is being restored, it should wait":                        {shape: restoring},
-		"When a backup is being restored and it is deleted, it should let it go": {shape: func(hcp *hyperv1.HostedControlPlane) { restoring(hcp); deleted(hcp) }, begins: true},
+		"When the operator handles any release, it should reconcile":                                      {begins: true},
+		"When the operator handles this release, it should reconcile":                                     {operateOn: image, begins: true},
+		"When the operator handles another release, it should not reconcile":                              {operateOn: "another"},
+		"When the operator handles another release and the control plane is deleted, it should reconcile": {operateOn: "another", shape: deleted, begins: true},
+		"When the control plane has its own release image, it should compare that one":                    {operateOn: "own", shape: func(hcp *hyperv1.HostedControlPlane) { own := "own"; hcp.Spec.ControlPlaneReleaseImage = &own }, begins: true},
+		"When the control plane's own release image is empty, it should compare the cluster's image":      {operateOn: image, shape: func(hcp *hyperv1.HostedControlPlane) { none := ""; hcp.Spec.ControlPlaneReleaseImage = &none }, begins: true},
+		"When a backup is being restored, it should not reconcile":                                        {shape: restoring},
+		"When the control plane is deleted during a restore, it should reconcile":                         {shape: func(hcp *hyperv1.HostedControlPlane) { restoring(hcp); deleted(hcp) }, begins: true},
 	} {
 		t.Run(name, func(t *testing.T) {
 			g := NewWithT(t)
@@ -203,11 +203,11 @@ func TestResync(t *testing.T) {
 		shape func(*scope)
 		want  time.Duration
 	}{
-		"When it is settled, it should be looked at seldom":                     {func(*scope) {}, settledRequeue},
-		"When it is not ready, it should be looked at soon":                     {func(s *scope) { s.hcp.Status.Ready = false }, waitRequeue},
-		"When pods wait for a node, it should be looked at soon":                {func(s *scope) { s.placing = true }, waitRequeue},
-		"When users go over to another address, it should be looked at soon":    {func(s *scope) { s.said(metav1.ConditionFalse) }, waitRequeue},
-		"When all have gone over to the address, it should be looked at seldom": {func(s *scope) { s.said(metav1.ConditionTrue) }, settledRequeue},
+		"When the control plane is settled, it should requeue after the long interval":        {func(*scope) {}, settledRequeue},
+		"When the control plane is not ready, it should requeue soon":                         {func(s *scope) { s.hcp.Status.Ready = false }, waitRequeue},
+		"When Pods wait for a node, it should requeue soon":                                   {func(s *scope) { s.placing = true }, waitRequeue},
+		"When nodes migrate to another address, it should requeue soon":                       {func(s *scope) { s.said(metav1.ConditionFalse) }, waitRequeue},
+		"When all nodes use the published address, it should requeue after the long interval": {func(s *scope) { s.said(metav1.ConditionTrue) }, settledRequeue},
 	} {
 		t.Run(name, func(t *testing.T) {
 			s := &scope{hcp: fixture.ControlPlane()}

@@ -43,7 +43,7 @@ func encrypted(hcp *hyperv1.HostedControlPlane) {
 }
 
 func TestObserve(t *testing.T) {
-	t.Run("When all is there, it should be found", func(t *testing.T) {
+	t.Run("When all objects exist, it should observe them", func(t *testing.T) {
 		g := NewWithT(t)
 		kas := deployment("kube-apiserver", true)
 		kas.Status.Conditions = []appsv1.DeploymentCondition{{Type: appsv1.DeploymentAvailable, Status: corev1.ConditionTrue}}
@@ -71,7 +71,7 @@ func TestObserve(t *testing.T) {
 		g.Expect(s.placing).To(BeTrue())
 		g.Expect(o.unhealthy).To(MatchError(errRefused))
 	})
-	t.Run("When nothing is there yet, that should be found", func(t *testing.T) {
+	t.Run("When no object exists, it should observe none", func(t *testing.T) {
 		g := NewWithT(t)
 		w := fakeWorld(t)
 		s := w.begin()
@@ -83,14 +83,14 @@ func TestObserve(t *testing.T) {
 		g.Expect(o.encryption).To(BeNil())
 		g.Expect(o.unhealthy).NotTo(HaveOccurred())
 	})
-	t.Run("When a pod has just begun to wait for a node, it should be looked at soon", func(t *testing.T) {
+	t.Run("When a Pod has just become unschedulable, it should observe that placement is pending", func(t *testing.T) {
 		w := fakeWorld(t, unplacedPod("etcd-0", time.Second))
 		s := w.begin()
 		o, err := w.r.observe(t.Context(), s)
 		NewWithT(t).Expect(err).NotTo(HaveOccurred())
 		NewWithT(t).Expect(s.placing && len(o.unplaced) == 0).To(BeTrue())
 	})
-	t.Run("When the user brings an etcd, what it says should be told", func(t *testing.T) {
+	t.Run("When the user brings an etcd, it should record the answer of that etcd", func(t *testing.T) {
 		w := fakeWorld(t)
 		w.r.OwnEtcd = func(ctx context.Context, _ client.Reader, hcp *hyperv1.HostedControlPlane) error {
 			if until, ok := ctx.Deadline(); !ok || time.Until(until) > healthTimeout {
@@ -127,13 +127,13 @@ func TestUnseen(t *testing.T) {
 			g.Expect(w.hcp.Status).To(Equal(hyperv1.HostedControlPlaneStatus{}))
 		})
 	}
-	t.Run("When the plugins' pods cannot be listed, nothing should be said", func(t *testing.T) {
+	t.Run("When the Pods of the plugins cannot be listed, it should return an error", func(t *testing.T) {
 		w := fakeWorld(t, secretOf(kubeapiserver.EncryptionSecret, nil))
 		w.refuse("list v1.PodList")
 		err := w.r.observeEncryption(t.Context(), w.begin(), &observed{})
 		NewWithT(t).Expect(err).To(MatchError(errRefused))
 	})
-	t.Run("When the pods cannot be listed, no API server should be said to name an address", func(t *testing.T) {
+	t.Run("When the Pods cannot be listed, it should return an error instead of a certificate status", func(t *testing.T) {
 		w := fakeWorld(t, &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "root-ca"}})
 		w.refuse("list v1.PodList")
 		s := goingOver("old", "new", address("old", time.Hour))
@@ -152,7 +152,7 @@ func TestUpdateStatus(t *testing.T) {
 	g.Expect(w.hcp.Status.ControlPlaneEndpoint).To(Equal(hyperv1.APIEndpoint{Host: "192.0.2.10", Port: 30443}))
 	g.Expect(w.hcp.Status.KubeConfig.Name).To(Equal(pki.AdminKubeconfig))
 	g.Expect(w.hcp.Status.Conditions).To(ContainElement(And(HaveField("Type", string(hyperv1.InfrastructureReady)), HaveField("ObservedGeneration", int64(3)))))
-	t.Run("When nothing is new, it should not be written", func(t *testing.T) {
+	t.Run("When nothing has changed, it should not write the status", func(t *testing.T) {
 		again := w.begin()
 		again.infra, again.served = s.infra, w.hcp.Status.ServedAddresses
 		writes := w.writes.Count
@@ -160,7 +160,7 @@ func TestUpdateStatus(t *testing.T) {
 		g.Expect(w.r.updateStatus(t.Context(), again, nil)).To(Succeed())
 		g.Expect(w.writes.Count).To(Equal(writes))
 	})
-	t.Run("When it cannot be written, the pass should fail", func(t *testing.T) {
+	t.Run("When the status cannot be written, it should return an error", func(t *testing.T) {
 		w.refuse("update status v1beta1.HostedControlPlane clusters-demo/demo")
 		NewWithT(t).Expect(w.r.updateStatus(t.Context(), w.begin(), nil)).To(MatchError(errRefused))
 	})

@@ -44,14 +44,14 @@ func TestPause(t *testing.T) {
 		paused bool
 		after  time.Duration
 	}{
-		"When nobody pauses it, it should go on":                                            {},
-		"When a pause is over, it should go on":                                             {until: at(-time.Second)},
-		"When it is paused without end, its certificates should be looked at now and then":  {until: ptr.To("true"), ready: true, paused: true, after: settledRequeue},
-		"When it is paused for long, its certificates should be looked at now and then":     {until: at(time.Hour), ready: true, paused: true, after: settledRequeue},
-		"When it is not ready and paused for long, it should be looked at as soon as else":  {until: at(time.Hour), paused: true, after: waitRequeue},
-		"When its pause ends before that, it should be looked at then":                      {until: at(50 * time.Second), ready: true, paused: true, after: 50 * time.Second},
-		"When it is not ready and its pause ends before that, it should be looked at then":  {until: at(5 * time.Second), paused: true, after: 5 * time.Second},
-		"When it is not ready and its pause ends after that, it should be looked at sooner": {until: at(50 * time.Second), paused: true, after: waitRequeue},
+		"When pausedUntil is unset, it should reconcile":                                                          {},
+		"When the pause has ended, it should reconcile":                                                           {until: at(-time.Second)},
+		"When the control plane is paused indefinitely, it should requeue to check the certificates":              {until: ptr.To("true"), ready: true, paused: true, after: settledRequeue},
+		"When the control plane is paused for an hour, it should requeue to check the certificates":               {until: at(time.Hour), ready: true, paused: true, after: settledRequeue},
+		"When the control plane is paused for an hour and not ready, it should requeue at the wait interval":      {until: at(time.Hour), paused: true, after: waitRequeue},
+		"When the pause ends before the next check, it should requeue at the end of the pause":                    {until: at(50 * time.Second), ready: true, paused: true, after: 50 * time.Second},
+		"When the control plane is not ready and the pause ends first, it should requeue at the end of the pause": {until: at(5 * time.Second), paused: true, after: 5 * time.Second},
+		"When the control plane is not ready and the pause ends later, it should requeue at the wait interval":    {until: at(50 * time.Second), paused: true, after: waitRequeue},
 	} {
 		t.Run(name, func(t *testing.T) {
 			w := fakeWorld(t)
@@ -76,16 +76,16 @@ func TestReadRelease(t *testing.T) {
 		hosting, running    string
 		err, says           string
 	}{
-		"When the cluster has one release, both sides should run it": {guest: next, secret: "pull-secret",
+		"When the cluster has one release, the control plane and the guest should run it": {guest: next, secret: "pull-secret",
 			hosting: "1.36.4", running: "1.36.4"},
-		"When the control plane has one of its own, the guest should not": {guest: "registry.example/release:1.36.3",
+		"When the control plane has its own release, the guest should keep the cluster's release": {guest: "registry.example/release:1.36.3",
 			controlPlane: next, secret: "pull-secret", hosting: "1.36.4", running: "1.36.3"},
-		"When the release is nowhere, it should be said": {guest: gone, secret: "pull-secret",
+		"When the release does not exist, it should return and report the error": {guest: gone, secret: "pull-secret",
 			err: unknown, says: unknown},
-		"When the guest's release is nowhere, it should be said": {guest: gone, controlPlane: next,
+		"When only the guest's release does not exist, it should return and report the error": {guest: gone, controlPlane: next,
 			secret: "pull-secret", hosting: "1.36.4", err: unknown, says: unknown},
-		"When the pull secret is not there, it should be named":               {guest: next, secret: "mine", err: "clusters-demo/mine", says: "clusters-demo/mine"},
-		"When it is another distribution's, it should be said what to remove": {guest: other, secret: "pull-secret", hosting: "4.20.0", running: "4.20.0", err: phase.ErrStop.Error(), says: "control-plane-operator-image"},
+		"When the pull secret is missing, it should name it":                                   {guest: next, secret: "mine", err: "clusters-demo/mine", says: "clusters-demo/mine"},
+		"When the release is of another distribution, it should name the annotation to remove": {guest: other, secret: "pull-secret", hosting: "4.20.0", running: "4.20.0", err: phase.ErrStop.Error(), says: "control-plane-operator-image"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			g := NewWithT(t)
@@ -112,7 +112,7 @@ func TestReadRelease(t *testing.T) {
 			g.Expect(versions).To(Equal([]string{tc.hosting, tc.running}))
 		})
 	}
-	t.Run("When the registry is asked, it should get the pull secret", func(t *testing.T) {
+	t.Run("When it queries the registry, it should use the pull secret", func(t *testing.T) {
 		w := fakeWorld(t)
 		asked := asking{}
 		w.r.Releases = &asked
@@ -168,7 +168,7 @@ func TestRollOut(t *testing.T) {
 		_, err := w.r.rollOut(t.Context(), s)
 		return s, err
 	}
-	t.Run("When the payload is whole, etcd should be as the operator is told, and the others should wait for it", func(t *testing.T) {
+	t.Run("When the payload is complete, it should roll out etcd first and the other components should wait", func(t *testing.T) {
 		g := NewWithT(t)
 		w := fakeWorld(t)
 		w.r.PodUID, w.r.MetricsSet = ptr.To[int64](1234), component.TelemetryMetrics
@@ -194,14 +194,14 @@ func TestRollOut(t *testing.T) {
 		w.get("etcd", reported)
 		g.Expect(reported.Status.Version).To(Equal("1.36.3"))
 	})
-	t.Run("When the payload lacks images, each should be named once, in order", func(t *testing.T) {
+	t.Run("When the payload lacks images, it should name each one once, in order", func(t *testing.T) {
 		w := fakeWorld(t)
 		delete(w.r.StaticImages, "controlplane-operator")
 		s, err := rolledOut(t, w, "etcd")
 		NewWithT(t).Expect(err).To(MatchError(And(ContainSubstring("etcd"), ContainSubstring("ignition-server"))))
 		NewWithT(t).Expect(s.missing).To(Equal([]string{"controlplane-operator", "etcd"}))
 	})
-	t.Run("When one component fails, the others should be rolled out, and it should be told", func(t *testing.T) {
+	t.Run("When one component fails, it should roll out the others and return the error", func(t *testing.T) {
 		w := fakeWorld(t)
 		w.refuse("apply StatefulSet")
 		_, err := rolledOut(t, w)
@@ -217,7 +217,7 @@ func TestPublish(t *testing.T) {
 		s.hcp.Status.ControlPlaneEndpoint = hyperv1.APIEndpoint{Host: "192.0.2.10", Port: 30443}
 		NewWithT(t).Expect(w.r.rememberSpec(t.Context(), s.hcp)).To(Succeed())
 	}
-	t.Run("When its address is known, the pass should go on", func(t *testing.T) {
+	t.Run("When the address is known, it should continue the reconcile", func(t *testing.T) {
 		g := NewWithT(t)
 		w := fakeWorld(t)
 		s := w.begin()
@@ -247,7 +247,7 @@ func TestPublish(t *testing.T) {
 			g.Expect(s.infra).To(BeNil())
 		})
 	}
-	t.Run("When its Service cannot be written, its certificates should be kept all the same", func(t *testing.T) {
+	t.Run("When the Service cannot be written, it should still reconcile the certificates", func(t *testing.T) {
 		g := NewWithT(t)
 		w := fakeWorld(t)
 		s := w.begin()

@@ -24,28 +24,28 @@ import (
 
 func TestWhyNoNode(t *testing.T) {
 	for name, tc := range map[string]struct{ message, want string }{
-		"When nodes lack memory and one has the component already, it should name both rules": {
+		"When nodes lack memory and one runs the component already, it should name both rules": {
 			"0/3 nodes are available: 1 node(s) didn't match pod anti-affinity rules, 2 Insufficient memory. preemption: 0/3 nodes are available: 3 No preemption victims found for incoming pod.",
 			"no node fits (1 of 3 nodes: the node runs a pod that it must not share a host with (didn't match pod anti-affinity rules); 2 of 3 nodes: Insufficient memory)"},
-		"When a taint has commas in it, it should stay one rule": {
+		"When a taint contains commas, it should stay one rule": {
 			"0/2 nodes are available: 2 node(s) had untolerated taint {a: b, c}. preemption: 0/2 nodes are available: 2 Preemption is not helpful for scheduling.",
 			"no node fits (2 of 2 nodes: a taint that spec.tolerations of the HostedCluster do not tolerate (had untolerated taint {a: b, c}))"},
-		"When replicas spread, it should say over what": {
+		"When the topology spread fails, it should say what the replicas spread over": {
 			"0/1 nodes are available: 1 node(s) didn't match pod topology spread constraints.",
 			"no node fits (1 of 1 nodes: replicas are spread over hosts, and this host already has its share (didn't match pod topology spread constraints))"},
-		"When the volume is elsewhere, it should say so": {
+		"When the volume is on another node, it should say so": {
 			"0/1 nodes are available: 1 node(s) had volume node affinity conflict.",
 			"no node fits (1 of 1 nodes: the pod's volume is on another node or in another zone (had volume node affinity conflict))"},
-		"When nodes do not match and one is cordoned, it should say so": {
+		"When nodes do not match and one is cordoned, it should name both causes": {
 			"0/3 nodes are available: 1 node(s) were unschedulable, 2 node(s) didn't match Pod's node affinity/selector.",
 			"no node fits (1 of 3 nodes: cordoned (were unschedulable); 2 of 3 nodes: " +
 				"it does not match spec.nodeSelector of the HostedCluster, or is not set aside for it (didn't match Pod's node affinity/selector))"},
-		"When the claim is not bound, it should tell the scheduler's words": {
+		"When the claim is unbound, it should return the scheduler's message": {
 			"0/3 nodes are available: pod has unbound immediate PersistentVolumeClaims. preemption: 0/3 nodes are available: 3 Preemption is not helpful for scheduling.",
 			"no node: pod has unbound immediate PersistentVolumeClaims"},
-		"When it is another scheduler's, it should tell its words": {"no room", "no node: no room"},
-		"When these are very many, it should tell the first":       {strings.Repeat("no room ", 100), "no node: " + strings.Repeat("no room ", 37) + "n..."},
-		"When the scheduler's reason is long, it should be told":   {"0/3 nodes are available: " + strings.Repeat("a plugin ", 100), "no node: " + strings.Repeat("a plugin ", 33) + "..."},
+		"When another scheduler writes the message, it should return that message": {"no room", "no node: no room"},
+		"When that message is very long, it should truncate it":                    {strings.Repeat("no room ", 100), "no node: " + strings.Repeat("no room ", 37) + "n..."},
+		"When the scheduler's reason is long, it should truncate it":               {"0/3 nodes are available: " + strings.Repeat("a plugin ", 100), "no node: " + strings.Repeat("a plugin ", 33) + "..."},
 	} {
 		t.Run(name, func(t *testing.T) {
 			if diff := cmp.Diff(tc.want, whyNoNode(tc.message)); diff != "" {
@@ -88,25 +88,25 @@ func TestPodsScheduled(t *testing.T) {
 		want   string
 		young  bool
 	}{
-		"When all have a node and always had, nothing should be said": {
+		"When all Pods have had a node from the start, it should report no condition": {
 			pods: []client.Object{pod("etcd-0", corev1.ConditionTrue, "", time.Hour), going}, want: "none"},
-		"When pods wait for a place, they should be named with the rule": {
+		"When Pods wait for a node, it should name them with the rule": {
 			pods: stuck("kube-scheduler-x", "kube-apiserver-x"),
 			want: "False/Unschedulable: kube-apiserver-x: no node fits (1 of 1 nodes: Insufficient cpu). kube-scheduler-x: no node fits (1 of 1 nodes: Insufficient cpu)"},
-		"When one waits for seconds only, it should be given time": {
+		"When a Pod has waited for seconds only, it should not report it yet": {
 			pods: []client.Object{pod("etcd-0", corev1.ConditionFalse, corev1.PodReasonUnschedulable, time.Second)}, want: "none", young: true},
-		"When one has waited for as long as it takes, it should be told of": {
+		"When a Pod has waited for the full timeout, it should report it": {
 			pods: []client.Object{pod("etcd-0", corev1.ConditionFalse, corev1.PodReasonUnschedulable, placing)}, want: "False/Unschedulable: etcd-0: " + noPlace},
-		"When one has found a node since, it should not be told of": {
+		"When a Pod has found a node since, it should not report it": {
 			pods: []client.Object{pod("etcd-0", corev1.ConditionTrue, corev1.PodReasonUnschedulable, time.Hour)}, want: "none"},
-		"When as many wait as are named, none should be counted": {
+		"When the waiting Pods are at the limit, it should name all of them": {
 			pods: stuck("a", "b", "c", "d", "e"), want: "False/Unschedulable: a: " + strings.Join([]string{noPlace, "b: " + noPlace, "c: " + noPlace, "d: " + noPlace, "e: " + noPlace}, ". ")},
-		"When one more waits, it should be counted": {
+		"When one Pod more than the limit waits, it should count the extra Pod": {
 			pods: stuck("a", "b", "c", "d", "e", "f"), want: "False/Unschedulable: a: " + strings.Join([]string{noPlace, "b: " + noPlace, "c: " + noPlace, "d: " + noPlace, "e: " + noPlace, "and 1 more pods"}, ". ")},
-		"When one is held back on purpose, it should not be told of": {
+		"When a Pod has a scheduling gate, it should not report it": {
 			pods: []client.Object{pod("etcd-0", corev1.ConditionFalse, corev1.PodReasonSchedulingGated, time.Hour)}, want: "none"},
-		"When they have found one, it should be said": {before: before, want: "True/AsExpected: "},
-		"When there are many, some should be counted only": {
+		"When waiting Pods have found nodes, it should set the condition to true": {before: before, want: "True/AsExpected: "},
+		"When many Pods wait, it should name some and count the rest": {
 			pods: stuck("a", "b", "c", "d", "e", "f", "g"), want: "False/Unschedulable: a: no node fits (1 of 1 nodes: Insufficient cpu). b: no node fits (1 of 1 nodes: Insufficient cpu). " +
 				"c: no node fits (1 of 1 nodes: Insufficient cpu). d: no node fits (1 of 1 nodes: Insufficient cpu). e: no node fits (1 of 1 nodes: Insufficient cpu). and 2 more pods"},
 	} {

@@ -39,29 +39,29 @@ func TestRenew(t *testing.T) {
 		w.r.PKI.Client = refusing{w.client}
 		return w, s
 	}
-	t.Run("When it was published, they should be kept as the last valid spec had it", func(t *testing.T) {
+	t.Run("When the address was published, it should renew certificates by the last valid spec", func(t *testing.T) {
 		g := NewWithT(t)
 		w, s := remembers(t)
 		g.Expect(w.r.renew(t.Context(), s)).To(And(MatchError(errNoServices), MatchError(ContainSubstring("of-the-last-valid-spec"))))
 		g.Expect(s.pkiErr).To(MatchError(errNoServices), "for the condition")
 		g.Expect(s.hcp.Spec.Etcd.Unmanaged.TLS.ClientSecret.Name).To(Equal("of-now"), "what the user wants stays")
 	})
-	t.Run("When it never was published, there should be none", func(t *testing.T) {
+	t.Run("When the address was never published, it should renew no certificates", func(t *testing.T) {
 		w, s := remembers(t)
 		s.hcp.Status.ControlPlaneEndpoint.Host = ""
 		NewWithT(t).Expect(w.r.renew(t.Context(), s)).To(Succeed())
 	})
-	t.Run("When it never had a spec that works, there should be none", func(t *testing.T) {
+	t.Run("When no spec was ever valid, it should renew no certificates", func(t *testing.T) {
 		w, s := remembers(t)
 		NewWithT(t).Expect(w.client.Delete(t.Context(), secretOf("last-valid-spec", nil))).To(Succeed())
 		NewWithT(t).Expect(w.r.renew(t.Context(), s)).To(Succeed())
 	})
-	t.Run("When the last valid spec cannot be read, the pass should fail", func(t *testing.T) {
+	t.Run("When the last valid spec cannot be read, it should return an error", func(t *testing.T) {
 		w, s := remembers(t)
 		w.refuse("get v1.Secret clusters-demo/last-valid-spec")
 		NewWithT(t).Expect(w.r.renew(t.Context(), s)).To(MatchError(errRefused))
 	})
-	t.Run("When they are renewed, pods should take them", func(t *testing.T) {
+	t.Run("When certificates are renewed, the Pods should roll out with them", func(t *testing.T) {
 		g := NewWithT(t)
 		w, s := remembers(t)
 		s.hcp.Annotations = map[string]string{pki.DisableAnnotation: "true"}
@@ -75,7 +75,7 @@ func TestRenew(t *testing.T) {
 		w.refuse("list v1.DeploymentList")
 		g.Expect(w.r.renew(t.Context(), s)).To(MatchError(errRefused))
 	})
-	t.Run("When it is paused, they should be kept, and otherwise another phase does it", func(t *testing.T) {
+	t.Run("When the control plane is paused, certifyPaused should renew certificates, and otherwise do nothing", func(t *testing.T) {
 		g := NewWithT(t)
 		w, s := remembers(t)
 		_, err := w.r.certifyPaused(t.Context(), s)
@@ -84,7 +84,7 @@ func TestRenew(t *testing.T) {
 		_, err = w.r.certifyPaused(t.Context(), s)
 		g.Expect(err).To(MatchError(ContainSubstring("of-the-last-valid-spec")))
 	})
-	t.Run("When its spec works, they should be made by that, and what keeps them be said", func(t *testing.T) {
+	t.Run("When the spec is valid, it should issue certificates by that spec and record the error", func(t *testing.T) {
 		g := NewWithT(t)
 		w, s := remembers(t)
 		s.valid = s.hcp
@@ -108,7 +108,7 @@ func TestValidate(t *testing.T) {
 		_, err := w.r.validate(t.Context(), s)
 		return s, err
 	}
-	t.Run("When a spec works, it should count, and be remembered for when one does not", func(t *testing.T) {
+	t.Run("When a spec is valid, it should use it and save it as the last valid spec", func(t *testing.T) {
 		g := NewWithT(t)
 		w := fakeWorld(t)
 		s, err := validate(w)
@@ -129,32 +129,32 @@ func TestValidate(t *testing.T) {
 		g.Expect(s.valid.Labels).To(HaveKeyWithValue("of", "now"))
 		g.Expect(s.hcp.Spec).NotTo(Equal(spec), "what the user wants stays")
 	})
-	t.Run("When a component cannot work by a spec, it should not count", func(t *testing.T) {
+	t.Run("When a component cannot work with a spec, it should treat the spec as invalid", func(t *testing.T) {
 		s, err := validate(fakeWorld(t), func(hcp *hyperv1.HostedControlPlane) {
 			hcp.Spec.Platform = hyperv1.PlatformSpec{Type: hyperv1.AWSPlatform}
 		})
 		NewWithT(t).Expect(err).To(MatchError(phase.ErrStop))
 		NewWithT(t).Expect(s.invalid).To(MatchError(ContainSubstring("platform.aws")))
 	})
-	t.Run("When there never was one that works, the pass should stop", func(t *testing.T) {
+	t.Run("When no spec was ever valid, it should stop the reconcile", func(t *testing.T) {
 		s, err := validate(fakeWorld(t), invalid)
 		NewWithT(t).Expect(err).To(MatchError(phase.ErrStop))
 		NewWithT(t).Expect(s.valid).To(BeNil())
 	})
-	t.Run("When the Secret is somebody else's, the pass should fail", func(t *testing.T) {
+	t.Run("When the Secret has another owner, it should return an error", func(t *testing.T) {
 		secret := secretOf("last-valid-spec", nil)
 		secret.OwnerReferences = []metav1.OwnerReference{{APIVersion: "v1", Kind: "ConfigMap", Name: "theirs", UID: "5678", Controller: ptr.To(true)}}
 		_, err := validate(fakeWorld(t, secret))
 		NewWithT(t).Expect(err).To(MatchError(ContainSubstring("theirs")))
 	})
-	t.Run("When a tenant's copy has the name, it should not count", func(t *testing.T) {
+	t.Run("When a tenant has created the Secret, it should reject its spec", func(t *testing.T) {
 		raw, err := json.Marshal(hyperv1.HostedControlPlaneSpec{ReleaseImage: "evil.example/release:1"})
 		NewWithT(t).Expect(err).NotTo(HaveOccurred())
 		s, err := validate(fakeWorld(t, secretOf("last-valid-spec", map[string][]byte{"spec.json": raw})), invalid)
 		NewWithT(t).Expect(err).To(MatchError(ContainSubstring("was not written by this control plane")))
 		NewWithT(t).Expect(s.valid).To(BeNil())
 	})
-	t.Run("When it cannot be remembered, the pass should fail", func(t *testing.T) {
+	t.Run("When the last valid spec cannot be saved, it should return an error", func(t *testing.T) {
 		w := fakeWorld(t)
 		w.refuse("create v1.Secret clusters-demo/last-valid-spec")
 		_, err := validate(w)

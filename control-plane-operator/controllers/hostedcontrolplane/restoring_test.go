@@ -17,7 +17,7 @@ import (
 )
 
 func TestTellRestoring(t *testing.T) {
-	t.Run("When a control plane that served waits for a backup, it should say that it serves nobody, and stay initialized", func(t *testing.T) {
+	t.Run("When a running control plane waits for a restore, it should report not ready and stay initialized", func(t *testing.T) {
 		g := NewWithT(t)
 		hcp := fixture.ControlPlane()
 		restoring(hcp)
@@ -42,7 +42,7 @@ func TestTellRestoring(t *testing.T) {
 		g.Expect(c.Get(t.Context(), client.ObjectKeyFromObject(hcp), again)).To(Succeed())
 		g.Expect(again.ResourceVersion).To(Equal(stored.ResourceVersion), "it is said once")
 	})
-	t.Run("When that cannot be said, the pass should fail, since who takes a cluster back waits for it", func(t *testing.T) {
+	t.Run("When the status cannot be written during a restore, it should return an error", func(t *testing.T) {
 		w := fakeWorld(t)
 		restoring(w.hcp)
 		w.refuse("update status")

@@ -85,7 +85,7 @@ func TestConditions(t *testing.T) {
 		available string
 	}{
 		{"all is well", func(*scope, *observed) {}, hyperv1.InfrastructureReady, "True/AsExpected", "True/AsExpected"},
-		{"the address is not known", func(s *scope, _ *observed) { s.infra, s.waiting = nil, "waiting" },
+		{"the address is unknown", func(s *scope, _ *observed) { s.infra, s.waiting = nil, "waiting" },
 			hyperv1.InfrastructureReady, "False/WaitingOnInfrastructureReady", "False/WaitingOnInfrastructureReady"},
 		{"publishing failed", func(s *scope, _ *observed) { s.infra, s.infraErr = nil, errors.New("forbidden") },
 			hyperv1.InfrastructureReady, "Unknown/InfraStatusFailure", "False/InfraStatusFailure"},
@@ -93,13 +93,13 @@ func TestConditions(t *testing.T) {
 			s.infra, s.infraErr = nil, errors.New("the object has been modified")
 			s.hcp.Status.Conditions = []metav1.Condition{{Type: string(hyperv1.HostedControlPlaneAvailable), Status: metav1.ConditionTrue}}
 		}, hyperv1.InfrastructureReady, "Unknown/InfraStatusFailure", "True/AsExpected"},
-		{"a control plane that cannot work is paused", func(s *scope, _ *observed) {
+		{"a control plane with an invalid spec is paused", func(s *scope, _ *observed) {
 			s.paused = true
 			s.hcp.Status.Conditions = []metav1.Condition{{Type: string(hyperv1.ValidHostedControlPlaneConfiguration), Status: metav1.ConditionFalse, Reason: "Before"}}
 		}, hyperv1.ValidHostedControlPlaneConfiguration, "False/Before", "False/Before"},
 		{"certificates cannot be made", func(s *scope, _ *observed) { s.pkiErr = errors.New("Secret named-cert not found") },
 			hyperv1.HostedControlPlaneDegraded, "True/CertificatesFailed", "True/AsExpected"},
-		{"the configuration cannot work", func(s *scope, _ *observed) { s.invalid = errors.New("no routes") },
+		{"the configuration is invalid", func(s *scope, _ *observed) { s.invalid = errors.New("no routes") },
 			hyperv1.ValidHostedControlPlaneConfiguration, "False/InsufficientClusterCapabilities", "False/InsufficientClusterCapabilities"},
 		{"there is no kubeconfig", func(_ *scope, o *observed) { o.hasKubeconfig = false },
 			hyperv1.HostedControlPlaneAvailable, "False/KubeconfigWaitingForCreate", "False/KubeconfigWaitingForCreate"},
@@ -121,15 +121,15 @@ func TestConditions(t *testing.T) {
 		}, hyperv1.EtcdAvailable, "False/EtcdWaitingForQuorum", "False/EtcdWaitingForQuorum"},
 		{"etcd is the user's", func(s *scope, o *observed) { s.hcp.Spec.Etcd.ManagementType = hyperv1.Unmanaged; o.etcd = nil },
 			hyperv1.EtcdAvailable, "True/EtcdRunning", "True/AsExpected"},
-		{"the user's etcd does not serve", func(s *scope, o *observed) {
+		{"the user's etcd does not answer", func(s *scope, o *observed) {
 			s.hcp.Spec.Etcd.ManagementType = hyperv1.Unmanaged
 			o.ownEtcd = errors.New("refused")
 		}, hyperv1.EtcdAvailable, "False/UnmanagedEtcdUnavailable", "False/UnmanagedEtcdUnavailable"},
-		{"the Secret of the user's etcd is not whole", func(s *scope, o *observed) {
+		{"the Secret of the user's etcd is incomplete", func(s *scope, o *observed) {
 			s.hcp.Spec.Etcd.ManagementType = hyperv1.Unmanaged
 			o.ownEtcd = &controlplanepki.OwnEtcdError{Err: errors.New("no key")}
 		}, hyperv1.EtcdAvailable, "False/UnmanagedEtcdMisconfigured", "False/UnmanagedEtcdMisconfigured"},
-		{"the API server has no pods", func(_ *scope, o *observed) { o.kas = nil },
+		{"the API server has no Deployment", func(_ *scope, o *observed) { o.kas = nil },
 			hyperv1.KubeAPIServerAvailable, "False/NotFound", "False/NotFound"},
 		{"the API server is not available", func(_ *scope, o *observed) { o.kas.Status.Conditions[0].Status = corev1.ConditionFalse },
 			hyperv1.KubeAPIServerAvailable, "False/WaitingForAvailable", "False/WaitingForAvailable"},
@@ -137,13 +137,13 @@ func TestConditions(t *testing.T) {
 			hyperv1.HostedControlPlaneAvailable, "False/KASLoadBalancerNotReachable", "False/KASLoadBalancerNotReachable"},
 		{"a component has never been available", func(_ *scope, o *observed) { o.components[1].Status.Conditions = nil },
 			hyperv1.HostedControlPlaneAvailable, "False/ControlPlaneComponentsNotAvailable", "False/ControlPlaneComponentsNotAvailable"},
-		{"a component fails after all were available once", func(s *scope, o *observed) {
+		{"a component fails after all were available", func(s *scope, o *observed) {
 			o.components[1].Status.Conditions = nil
 			s.hcp.Status.Conditions = []metav1.Condition{{Type: string(hyperv1.HostedControlPlaneAvailable), Status: metav1.ConditionTrue}}
 		}, hyperv1.HostedControlPlaneAvailable, "True/AsExpected", "True/AsExpected"},
-		{"a Deployment misses pods", func(_ *scope, o *observed) { o.deployments[0].Status.UnavailableReplicas = 1 },
+		{"a Deployment has unavailable replicas", func(_ *scope, o *observed) { o.deployments[0].Status.UnavailableReplicas = 1 },
 			hyperv1.HostedControlPlaneDegraded, "True/UnavailableReplicas", "True/AsExpected"},
-		{"a pod of the guest's network cannot start", func(_ *scope, o *observed) {
+		{"a Pod of the guest network cannot start", func(_ *scope, o *observed) {
 			o.components[2].Status.Conditions[1] = metav1.Condition{
 				Type: string(hyperv1.ControlPlaneComponentRolloutComplete), Status: metav1.ConditionFalse, Reason: "PodsFailing", Message: "pod x on node y",
 			}
@@ -155,24 +155,24 @@ func TestConditions(t *testing.T) {
 				"hypershift.openshift.io/encryption-stage": "WritePromote", "hypershift.openshift.io/encryption-move": "2",
 			}}}
 		}, hyperv1.EtcdDataEncryptionUpToDate, "False/WritePromotionInProgress", "True/AsExpected"},
-		{"all certificates are fresh", func(_ *scope, o *observed) { o.secrets = []corev1.Secret{authority("root-ca", now)} },
+		{"all certificates are valid", func(_ *scope, o *observed) { o.secrets = []corev1.Secret{authority("root-ca", now)} },
 			hyperv1.CertificatesValid, "True/AsExpected", "True/AsExpected"},
 		{"a certificate was not renewed", func(_ *scope, o *observed) {
 			o.secrets = []corev1.Secret{authority("root-ca", now.Add(29*24*time.Hour-pki.CAValidity))}
 		}, hyperv1.CertificatesValid, "False/CertificatesExpiring", "True/AsExpected"},
-		{"no signer changes", func(_ *scope, o *observed) { o.secrets = []corev1.Secret{authority("root-ca", now)} },
+		{"no signer rotates", func(_ *scope, o *observed) { o.secrets = []corev1.Secret{authority("root-ca", now)} },
 			hyperv1.SignersUpToDate, "True/AsExpected", "True/AsExpected"},
-		{"a signer is to be trusted", func(_ *scope, o *observed) { o.secrets = []corev1.Secret{authority("root-ca", now, false)} },
+		{"a new signer is not yet trusted", func(_ *scope, o *observed) { o.secrets = []corev1.Secret{authority("root-ca", now, false)} },
 			hyperv1.SignersUpToDate, "False/TrustInProgress", "True/AsExpected"},
-		{"a signer begins to sign", func(_ *scope, o *observed) { o.secrets = []corev1.Secret{authority("root-ca", now, false, true)} },
+		{"a new signer starts to sign", func(_ *scope, o *observed) { o.secrets = []corev1.Secret{authority("root-ca", now, false, true)} },
 			hyperv1.SignersUpToDate, "False/SigningInProgress", "True/AsExpected"},
-		{"a former signer is still trusted", func(_ *scope, o *observed) { o.secrets = []corev1.Secret{authority("root-ca", now, false, true, true)} },
+		{"a previous signer is still trusted", func(_ *scope, o *observed) { o.secrets = []corev1.Secret{authority("root-ca", now, false, true, true)} },
 			hyperv1.SignersUpToDate, "True/FormerTrusted", "True/AsExpected"},
 		{"somebody else's Secret is in the namespace", func(_ *scope, o *observed) { o.secrets = []corev1.Secret{authority("mine", now, false)} },
 			hyperv1.SignersUpToDate, "True/AsExpected", "True/AsExpected"},
 		{"the payload lacks images", func(s *scope, _ *observed) { s.missing = []string{"etcd"} },
 			hyperv1.ValidReleaseInfo, "False/MissingReleaseImages", "True/AsExpected"},
-		{"the registry refuses", func(s *scope, _ *observed) {
+		{"the registry denies access", func(s *scope, _ *observed) {
 			s.releaseErr = &releaseinfo.Error{Reason: releaseinfo.ReasonUnauthorized, Err: errors.New("401")}
 		}, hyperv1.ValidReleaseInfo, "False/Unauthorized", "True/AsExpected"},
 	}
@@ -195,7 +195,7 @@ func TestConditions(t *testing.T) {
 }
 
 func TestStatus(t *testing.T) {
-	t.Run("When nothing changes the status should stay to the byte, so that it is not written", func(t *testing.T) {
+	t.Run("When nothing changes, the status should stay identical, so that it is not written", func(t *testing.T) {
 		g := NewWithT(t)
 		s, o := healthy()
 		s.hcp.Status = status(s, o, now)
@@ -203,7 +203,7 @@ func TestStatus(t *testing.T) {
 		s.hcp.Status = status(s, o, now.Add(time.Minute))
 		g.Expect(status(s, o, now.Add(time.Hour))).To(Equal(s.hcp.Status))
 	})
-	t.Run("When a control plane was initialized it should stay so", func(t *testing.T) {
+	t.Run("When a control plane has been initialized, it should stay initialized", func(t *testing.T) {
 		g := NewWithT(t)
 		s, o := healthy()
 		s.hcp.Status = status(s, o, now)
@@ -213,7 +213,7 @@ func TestStatus(t *testing.T) {
 		g.Expect(next.Ready).To(BeFalse())
 		g.Expect(next.Initialized).To(BeTrue())
 	})
-	t.Run("When a field of the cluster means nothing here it should be named, once", func(t *testing.T) {
+	t.Run("When a field has no effect in this distribution, the condition should name it once", func(t *testing.T) {
 		g := NewWithT(t)
 		s, o := healthy()
 		s.hcp.Spec.FIPS = true
@@ -222,7 +222,7 @@ func TestStatus(t *testing.T) {
 		g.Expect(c.Status).To(Equal(metav1.ConditionTrue))
 		g.Expect(c.Message).To(HaveSuffix("without effect in the Kubernetes distribution: fips, configuration.oauth"))
 	})
-	t.Run("When a pass does not come as far as the release it should not take back what was wrong with it", func(t *testing.T) {
+	t.Run("When a reconcile stops before the release check, it should keep the earlier release error", func(t *testing.T) {
 		g := NewWithT(t)
 		s, o := healthy()
 		accepted := func() metav1.ConditionStatus {
@@ -235,7 +235,7 @@ func TestStatus(t *testing.T) {
 		s.release, s.releaseErr, s.pkiErr = nil, nil, errors.New("no signer")
 		g.Expect(accepted()).To(Equal(metav1.ConditionFalse))
 	})
-	t.Run("When only the other operator's managers have reported it should wait for the API server", func(t *testing.T) {
+	t.Run("When only the management components have reported, it should wait for the API server", func(t *testing.T) {
 		g := NewWithT(t)
 		s, o := healthy()
 		all := o.components
@@ -249,7 +249,7 @@ func TestStatus(t *testing.T) {
 		o.components = append(all, o.components...)
 		g.Expect(completed()).To(Equal(configv1.CompletedUpdate))
 	})
-	t.Run("When the endpoint is not known any more the last one should stay", func(t *testing.T) {
+	t.Run("When the endpoint is no longer known, it should keep the last one", func(t *testing.T) {
 		g := NewWithT(t)
 		s, o := healthy()
 		s.hcp.Status = status(s, o, now)
@@ -262,28 +262,28 @@ func TestAdvance(t *testing.T) {
 	release := func(version string) configv1.Release {
 		return configv1.Release{Version: version, Image: "release:" + version}
 	}
-	t.Run("When a version is new it should be partial, even if components still report the old one as done", func(t *testing.T) {
+	t.Run("When a version is new, it should be partial, even if components report the old one as done", func(t *testing.T) {
 		g := NewWithT(t)
 		history := advance(nil, release("1.36.3"), true, now)
 		g.Expect(history).To(HaveLen(1))
 		g.Expect(history[0].State).To(Equal(configv1.PartialUpdate))
 		g.Expect(history[0].CompletionTime.IsZero()).To(BeTrue())
 	})
-	t.Run("When a version is done it should be completed once, and stay so", func(t *testing.T) {
+	t.Run("When a version is done, it should be completed once and stay completed", func(t *testing.T) {
 		g := NewWithT(t)
 		history := advance(advance(nil, release("1.36.3"), false, now), release("1.36.3"), true, now.Add(time.Minute))
 		g.Expect(history[0].State).To(Equal(configv1.CompletedUpdate))
 		again := advance(advance(history, release("1.36.3"), false, now.Add(time.Hour)), release("1.36.3"), true, now.Add(2*time.Hour))
 		g.Expect(again).To(Equal(history))
 	})
-	t.Run("When a version is done the history that was read should stay as it was, for the status is compared with it", func(t *testing.T) {
+	t.Run("When a version is done, advance should not modify the history that it was given", func(t *testing.T) {
 		g := NewWithT(t)
 		before := advance(nil, release("1.36.3"), false, now)
 		g.Expect(advance(before, release("1.36.3"), true, now.Add(time.Minute))).NotTo(Equal(before))
 		g.Expect(before[0].State).To(Equal(configv1.PartialUpdate))
 		g.Expect(fromGuest(toGuest(before))).To(Equal(before))
 	})
-	t.Run("When a history is copied for the guest it should be the same on the way back", func(t *testing.T) {
+	t.Run("When a history is copied for the guest, it should be unchanged after the conversion back", func(t *testing.T) {
 		g := NewWithT(t)
 		history := advance(advance(nil, release("1.36.3"), false, now), release("1.36.3"), true, now.Add(time.Minute))
 		history = advance(history, release("1.36.4"), false, now.Add(time.Hour))
@@ -292,14 +292,14 @@ func TestAdvance(t *testing.T) {
 		g.Expect(guest[0].CompletionTime).To(BeNil())
 		g.Expect(guest[1].CompletionTime.Time).To(Equal(now.Add(time.Minute)))
 	})
-	t.Run("When the same version comes from another image it should be a new entry", func(t *testing.T) {
+	t.Run("When the same version comes from another image, it should be a new entry", func(t *testing.T) {
 		g := NewWithT(t)
 		history := advance(nil, release("1.36.3"), false, now)
 		other := release("1.36.3")
 		other.Image = "mirror:1.36.3"
 		g.Expect(advance(history, other, false, now)).To(HaveLen(2))
 	})
-	t.Run("When there were very many versions it should forget the oldest", func(t *testing.T) {
+	t.Run("When the history exceeds the limit, it should drop the oldest versions", func(t *testing.T) {
 		g := NewWithT(t)
 		var history []hyperv1.ControlPlaneUpdateHistory
 		for range 60 {

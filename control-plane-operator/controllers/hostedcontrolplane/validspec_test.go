@@ -135,7 +135,7 @@ func TestInvalidSpec(t *testing.T) {
 	g.Expect(w.condition(hyperv1.ValidHostedControlPlaneConfiguration)).To(Equal("True/AsExpected"))
 	g.Expect(refreshed(w).Status.VersionStatus.Desired.Version).To(Equal("1.36.4"), "once mended all of it is taken")
 
-	t.Run("When it is paused for a year, its certificates should be renewed and taken, and nothing else changed", func(t *testing.T) {
+	t.Run("When the control plane is paused for a year, it should renew and load certificates and change nothing else", func(t *testing.T) {
 		g := NewWithT(t)
 		before := &appsv1.Deployment{}
 		w.get("kube-scheduler", before)
@@ -165,7 +165,7 @@ func TestInvalidSpec(t *testing.T) {
 		})
 		g.Expect(w.pass()).To(Succeed())
 	})
-	t.Run("When the API's Service cannot be written, certificates should be renewed all the same", func(t *testing.T) {
+	t.Run("When the API Service cannot be written, it should still renew certificates", func(t *testing.T) {
 		g := NewWithT(t)
 		w.get("kas-server-crt", leaf)
 		w.r.Infra = &infra.Reconciler{Client: refusing{w.r.Client}}
@@ -230,8 +230,8 @@ func TestRefusedProvider(t *testing.T) {
 // a spec without any validation took effect.
 func TestLastValidSpecOfAUser(t *testing.T) {
 	for name, meta := range map[string]metav1.ObjectMeta{
-		"a copy":                  {Labels: map[string]string{hyperv1.UserCopyLabel: "true"}},
-		"a copy of version 0.1.0": {Annotations: map[string]string{hyperv1.HostedClusterAnnotation: "clusters/demo"}},
+		"a copy":                    {Labels: map[string]string{hyperv1.UserCopyLabel: "true"}},
+		"a copy from version 0.1.0": {Annotations: map[string]string{hyperv1.HostedClusterAnnotation: "clusters/demo"}},
 	} {
 		t.Run(name+" is refused", func(t *testing.T) {
 			w := newWorld(t)

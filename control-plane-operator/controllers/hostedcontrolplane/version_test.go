@@ -67,7 +67,7 @@ func TestCompletedNeedsTheGuest(t *testing.T) {
 		at(&o, "kube-apiserver", "1.36.4")
 		return s, o
 	}
-	t.Run("When only the control plane runs the new version the release should not be completed", func(t *testing.T) {
+	t.Run("When only the control plane runs the new version, the release should not be completed", func(t *testing.T) {
 		g := NewWithT(t)
 		s, o := upgrade()
 		next := status(s, o, now.Add(time.Minute))
@@ -78,7 +78,7 @@ func TestCompletedNeedsTheGuest(t *testing.T) {
 		g.Expect(c.Status).To(Equal(metav1.ConditionTrue))
 		g.Expect(c.Message).To(HaveSuffix("waiting for coredns, kube-proxy, node-network"))
 	})
-	t.Run("When kube-proxy cannot start the conditions should say why", func(t *testing.T) {
+	t.Run("When kube-proxy cannot start, the conditions should name the cause", func(t *testing.T) {
 		g := NewWithT(t)
 		s, o := upgrade()
 		o.components[2].Status.Conditions[1] = metav1.Condition{
@@ -91,7 +91,7 @@ func TestCompletedNeedsTheGuest(t *testing.T) {
 			g.Expect(c.Message).To(And(ContainSubstring("kube-proxy"), ContainSubstring("pod x: ErrImagePull")), string(t))
 		}
 	})
-	t.Run("When the guest runs it as well the release should be completed", func(t *testing.T) {
+	t.Run("When the guest also runs the new version, the release should be completed", func(t *testing.T) {
 		g := NewWithT(t)
 		s, o := upgrade()
 		for _, name := range []string{"kube-proxy", "node-network", "coredns"} {
@@ -102,7 +102,7 @@ func TestCompletedNeedsTheGuest(t *testing.T) {
 		g.Expect(next.VersionStatus.History).To(HaveLen(2))
 		g.Expect(next.Version).To(Equal("1.36.4"))
 	})
-	t.Run("When nobody has reported the guest's components yet the release should not be completed", func(t *testing.T) {
+	t.Run("When the guest's components have not reported, the release should not be completed", func(t *testing.T) {
 		g := NewWithT(t)
 		s, o := healthy()
 		o.components = o.components[:2]
@@ -111,7 +111,7 @@ func TestCompletedNeedsTheGuest(t *testing.T) {
 		}
 		g.Expect(s.hcp.Status.VersionStatus.History[0].State).To(Equal(configv1.PartialUpdate))
 	})
-	t.Run("When the user brings a network nobody should wait for ours", func(t *testing.T) {
+	t.Run("When the user brings a network plugin, the release should be completed without the built-in network", func(t *testing.T) {
 		g := NewWithT(t)
 		s, o := healthy()
 		s.hcp.Spec.Networking.NetworkType = hyperv1.Other
@@ -121,7 +121,7 @@ func TestCompletedNeedsTheGuest(t *testing.T) {
 		}
 		g.Expect(s.hcp.Status.VersionStatus.History[0].State).To(Equal(configv1.CompletedUpdate))
 	})
-	t.Run("When the control plane gets a release of its own the guest's should stay completed", func(t *testing.T) {
+	t.Run("When the control plane gets a release of its own, the guest's release should stay completed", func(t *testing.T) {
 		g := NewWithT(t)
 		s, o := settled()
 		s.hcp.Spec.ControlPlaneReleaseImage = ptr.To("registry.example/release:1.36.4")

@@ -28,7 +28,7 @@ func TestVersions(t *testing.T) {
 		s.release = releaseinfo.New("", kubernetes("1.36.4"))
 		return status(s, o, now)
 	}
-	t.Run("When a control plane begins, each side should have its release since now", func(t *testing.T) {
+	t.Run("When a control plane starts, each side should report its own release as started now", func(t *testing.T) {
 		next := begin(3)
 		want := hyperv1.ControlPlaneVersionStatus{
 			Desired: configv1.Release{Version: "1.36.4", Image: own}, ObservedGeneration: 3,
@@ -48,7 +48,7 @@ func TestVersions(t *testing.T) {
 		NewWithT(t).Expect(next.LastReleaseImageTransitionTime).To(Equal(ptr.To(metav1.NewTime(now))))
 		NewWithT(t).Expect(begin(0).ControlPlaneVersion.ObservedGeneration).To(BeEquivalentTo(1), "the schema takes no 0")
 	})
-	t.Run("When the release stays, the time of its last change should stay, and else be that of now", func(t *testing.T) {
+	t.Run("When the release stays, its transition time should stay, and otherwise it should be now", func(t *testing.T) {
 		g := NewWithT(t)
 		s, o := healthy()
 		s.hcp.Status = status(s, o, now)
@@ -60,9 +60,9 @@ func TestVersions(t *testing.T) {
 		g.Expect(status(s, o, now.Add(2*time.Hour)).LastReleaseImageTransitionTime.Time).To(Equal(now.Add(2*time.Hour)), "who did not know it")
 	})
 	for name, unknown := range map[string]func(*scope){
-		"When the control plane's release is not known, nothing should be told of it": func(s *scope) { s.release = nil },
-		"When the guest's release is not known, nothing should be told of it":         func(s *scope) { s.guestRelease = nil },
-		"When one that was asked for failed, nothing should be told of it":            func(s *scope) { s.releaseErr = errors.New("no such tag") },
+		"When the control plane's release is unknown, it should report no version": func(s *scope) { s.release = nil },
+		"When the guest's release is unknown, it should report no version":         func(s *scope) { s.guestRelease = nil },
+		"When the requested release failed, it should report no version":           func(s *scope) { s.releaseErr = errors.New("no such tag") },
 	} {
 		t.Run(name, func(t *testing.T) {
 			s, o := healthy()
@@ -72,7 +72,7 @@ func TestVersions(t *testing.T) {
 			NewWithT(t).Expect(next.ControlPlaneVersion.History).To(BeEmpty())
 		})
 	}
-	t.Run("When components do not run it yet, they should be named in order, and the release not be completed", func(t *testing.T) {
+	t.Run("When components lag behind, it should name them in order and not complete the release", func(t *testing.T) {
 		g := NewWithT(t)
 		s, o := healthy()
 		o.components = append(o.components, done("kube-scheduler", "1.36.2"), done("kube-controller-manager", "1.36.2"))
@@ -84,7 +84,7 @@ func TestVersions(t *testing.T) {
 		c := find(s.hcp.Status.Conditions, hyperv1.ClusterVersionProgressing)
 		g.Expect(c.Message).To(HaveSuffix("waiting for kube-controller-manager, kube-scheduler"))
 	})
-	t.Run("When nobody has looked at the release, it should be waited for", func(t *testing.T) {
+	t.Run("When the release has not been read, it should report that it waits for the release image", func(t *testing.T) {
 		s, o := healthy()
 		s.hcp.Status = status(s, o, now)
 		s.guestRelease = nil
@@ -102,10 +102,10 @@ func TestStatusNames(t *testing.T) {
 		dnsName        string
 		want           []*hyperv1.KubeconfigSecretRef
 	}{
-		"When both kubeconfigs are there, both should be named":                 {true, true, "api.example.com", []*hyperv1.KubeconfigSecretRef{admin, custom}},
-		"When the user's name has none yet, none should be named":               {true, false, "api.example.com", []*hyperv1.KubeconfigSecretRef{admin, nil}},
-		"When the user wants no name any more, its kubeconfig should be none's": {true, true, "", []*hyperv1.KubeconfigSecretRef{admin, nil}},
-		"When the administrator's is gone, it should not be named":              {false, false, "", []*hyperv1.KubeconfigSecretRef{nil, nil}},
+		"When both kubeconfigs exist, it should name both":                                                  {true, true, "api.example.com", []*hyperv1.KubeconfigSecretRef{admin, custom}},
+		"When the kubeconfig for kubeAPIServerDNSName is missing, it should name only the admin kubeconfig": {true, false, "api.example.com", []*hyperv1.KubeconfigSecretRef{admin, nil}},
+		"When kubeAPIServerDNSName is removed, it should stop naming its kubeconfig":                        {true, true, "", []*hyperv1.KubeconfigSecretRef{admin, nil}},
+		"When the admin kubeconfig is missing, it should name none":                                         {false, false, "", []*hyperv1.KubeconfigSecretRef{nil, nil}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			s, o := healthy()
@@ -126,9 +126,9 @@ func TestStatusNames(t *testing.T) {
 		key    *hyperv1.SecretEncryptionKeyStatus
 		told   bool
 	}{
-		"When Secrets are encrypted, it should tell by which key":     {&corev1.Secret{}, wanted, true},
-		"When the key is not known, it should tell nothing":           {&corev1.Secret{}, nil, false},
-		"When nothing is configured yet, it should not tell of a key": {nil, wanted, false},
+		"When Secrets are encrypted, it should report the target key":             {&corev1.Secret{}, wanted, true},
+		"When the key is unknown, it should report no target key":                 {&corev1.Secret{}, nil, false},
+		"When no encryption configuration exists, it should report no target key": {nil, wanted, false},
 	} {
 		t.Run(name, func(t *testing.T) {
 			s, o := healthy()

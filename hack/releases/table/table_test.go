@@ -32,7 +32,7 @@ func read(t *testing.T, content string) (table.Table, error) {
 }
 
 func TestRead(t *testing.T) {
-	t.Run("reads releases from old to new", func(t *testing.T) {
+	t.Run("reads releases from oldest to newest", func(t *testing.T) {
 		g := NewWithT(t)
 		got, err := read(t, valid)
 		g.Expect(err).NotTo(HaveOccurred())
@@ -44,7 +44,7 @@ func TestRead(t *testing.T) {
 			Kubernetes: []string{"1.35.0", "1.36.3"},
 		}))
 	})
-	t.Run("names the known versions when one is not in the table", func(t *testing.T) {
+	t.Run("lists the known versions when the requested one is not in the table", func(t *testing.T) {
 		g := NewWithT(t)
 		got, err := read(t, valid)
 		g.Expect(err).NotTo(HaveOccurred())
@@ -56,19 +56,19 @@ func TestRead(t *testing.T) {
 		NewWithT(t).Expect(err).NotTo(HaveOccurred())
 	})
 	for name, mutation := range map[string]struct{ from, to, message string }{
-		"a version with a leading v":           {"version: 0.1.0", "version: v0.1.0", "MAJOR.MINOR.PATCH"},
-		"a version without a patch":            {"version: 0.1.0", `version: "0.1"`, "MAJOR.MINOR.PATCH"},
-		"an abbreviated commit":                {"0c91b51ff98c5134ab622ead278d1cf2ace0016d", "0c91b51f", "not a full hash"},
-		"a day of another form":                {"2026-11-26", "26 November 2026", "YYYY-MM-DD"},
-		"no Kubernetes version":                {"[1.35.0, 1.36.3]", "[]", "names no Kubernetes version"},
-		"an incomplete Kubernetes version":     {"[1.35.0, 1.36.3]", `["1.36"]`, "Kubernetes version"},
-		"Kubernetes versions from new to old":  {"[1.35.0, 1.36.3]", "[1.36.3, 1.35.0]", "from old to new"},
-		"releases from new to old":             {"version: 0.2.0", "version: 0.0.9", "from old to new"},
-		"a release that is listed twice":       {"version: 0.2.0", "version: 0.1.0", "from old to new"},
-		"a field that the table does not know": {"day:", "date:", "unknown field"},
-		"no release":                           {valid, "releases: []", "no releases"},
+		"a version with a leading v":          {"version: 0.1.0", "version: v0.1.0", "MAJOR.MINOR.PATCH"},
+		"a version without a patch":           {"version: 0.1.0", `version: "0.1"`, "MAJOR.MINOR.PATCH"},
+		"an abbreviated commit":               {"0c91b51ff98c5134ab622ead278d1cf2ace0016d", "0c91b51f", "not a full hash"},
+		"a date in another format":            {"2026-11-26", "26 November 2026", "YYYY-MM-DD"},
+		"no Kubernetes version":               {"[1.35.0, 1.36.3]", "[]", "names no Kubernetes version"},
+		"an incomplete Kubernetes version":    {"[1.35.0, 1.36.3]", `["1.36"]`, "Kubernetes version"},
+		"Kubernetes versions from new to old": {"[1.35.0, 1.36.3]", "[1.36.3, 1.35.0]", "from old to new"},
+		"releases from new to old":            {"version: 0.2.0", "version: 0.0.9", "from old to new"},
+		"a duplicate release":                 {"version: 0.2.0", "version: 0.1.0", "from old to new"},
+		"an unknown field":                    {"day:", "date:", "unknown field"},
+		"no release":                          {valid, "releases: []", "no releases"},
 	} {
-		t.Run("refuses "+name, func(t *testing.T) {
+		t.Run("rejects "+name, func(t *testing.T) {
 			g := NewWithT(t)
 			g.Expect(valid).To(ContainSubstring(mutation.from))
 			_, err := read(t, strings.Replace(valid, mutation.from, mutation.to, 1))

@@ -38,9 +38,9 @@ func TestReconcile(t *testing.T) {
 		want   []metav1.Condition
 		writes int64
 	}{
-		"When nobody takes a backup up, it should say that none is made":            {"new", nil, refused, 1},
-		"When the control plane's operator is at it, it should leave it":            {"begun", begun, begun, 0},
-		"When another operator took the snapshot, it should leave the record of it": {"taken", taken, taken, 0},
+		"When no operator starts the backup, a condition should report that no backup is made":    {"new", nil, refused, 1},
+		"When the control-plane-operator has started the backup, it should not change the backup": {"begun", begun, begun, 0},
+		"When another operator took the snapshot, it should keep the conditions":                  {"taken", taken, taken, 0},
 	} {
 		t.Run(name, func(t *testing.T) {
 			g := NewWithT(t)
@@ -62,7 +62,7 @@ func TestReconcile(t *testing.T) {
 			g.Expect(c.Writes()-before).To(Equal(tc.writes), "what is said already is not written again: %v", c.Log)
 		})
 	}
-	t.Run("When the backup is young, it should leave it to the control plane's operator", func(t *testing.T) {
+	t.Run("When the backup is new, it should leave it to the control-plane-operator until the grace period ends", func(t *testing.T) {
 		g, backup := NewWithT(t), s3Backup("young")
 		fixture.Create(t, c, backup)
 		early := &Reconciler{Client: c, Clock: clocktesting.NewFakePassiveClock(backup.CreationTimestamp.Time)}
@@ -72,7 +72,7 @@ func TestReconcile(t *testing.T) {
 		g.Expect(c.Get(t.Context(), client.ObjectKeyFromObject(backup), backup)).To(Succeed())
 		g.Expect(backup.Status.Conditions).To(BeEmpty())
 	})
-	t.Run("When its control plane is gone, a deleted backup should be let go", func(t *testing.T) {
+	t.Run("When a backup is deleted and its control plane is gone, it should remove the finalizer", func(t *testing.T) {
 		g, backup := NewWithT(t), s3Backup("held")
 		backup.Finalizers = []string{hyperv1.EtcdBackupFinalizer}
 		fixture.Create(t, c, backup)
@@ -81,7 +81,7 @@ func TestReconcile(t *testing.T) {
 		g.Expect(err).NotTo(HaveOccurred())
 		g.Expect(c.Get(t.Context(), client.ObjectKeyFromObject(backup), backup)).To(MatchError(ContainSubstring("not found")))
 	})
-	t.Run("When the backup is gone, it should be content", func(t *testing.T) {
+	t.Run("When the backup does not exist, it should return no error", func(t *testing.T) {
 		_, err := r.Reconcile(t.Context(), ctrl.Request{NamespacedName: client.ObjectKey{Namespace: "clusters-demo", Name: "gone"}})
 		NewWithT(t).Expect(err).NotTo(HaveOccurred())
 	})
@@ -100,7 +100,7 @@ func s3Backup(name string) *hyperv1.HCPEtcdBackup {
 }
 
 func TestWatches(t *testing.T) {
-	t.Run("When an HCPEtcdBackup appears, it should be answered", func(t *testing.T) {
+	t.Run("When an HCPEtcdBackup is created, it should be reconciled", func(t *testing.T) {
 		backup := s3Backup("watched")
 		backup.Namespace = metav1.NamespaceDefault
 		requests := fixture.Manage(t, metav1.NamespaceDefault, func(mgr ctrl.Manager) error {

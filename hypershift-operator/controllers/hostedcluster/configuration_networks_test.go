@@ -25,11 +25,11 @@ func TestReconcileConfiguration(t *testing.T) {
 		mutate   func(*hyperv1.HostedCluster)
 		want     map[hyperv1.ConditionType]string
 	}{
-		"When all is well, it should go on": {hyperv1.MAASPlatform, func(*hyperv1.HostedCluster) {},
+		"When the spec is valid, it should continue": {hyperv1.MAASPlatform, func(*hyperv1.HostedCluster) {},
 			map[hyperv1.ConditionType]string{"SupportedHostedCluster": "True/AsExpected", "ValidConfiguration": "True/AsExpected"}},
-		"When nobody can serve the platform, it should stop there": {"Nowhere", func(*hyperv1.HostedCluster) {},
+		"When no plugin serves the platform, it should stop with SupportedHostedCluster False": {"Nowhere", func(*hyperv1.HostedCluster) {},
 			map[hyperv1.ConditionType]string{"SupportedHostedCluster": "False/UnsupportedHostedCluster"}},
-		"When the spec cannot be taken, it should stop there": {hyperv1.MAASPlatform, func(hc *hyperv1.HostedCluster) { hc.Spec.ClusterID = "demo" },
+		"When the spec is invalid, it should stop with ValidConfiguration False": {hyperv1.MAASPlatform, func(hc *hyperv1.HostedCluster) { hc.Spec.ClusterID = "demo" },
 			map[hyperv1.ConditionType]string{"SupportedHostedCluster": "True/AsExpected", "ValidConfiguration": "False/InvalidConfiguration"}},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -94,14 +94,14 @@ func TestValidateServices(t *testing.T) {
 		services []hyperv1.ServicePublishingStrategy
 		want     []string
 	}{
-		"When there are no Routes, it should refuse each that wants one": {meta.NewDefaultRESTMapper(nil),
+		"When the cluster has no Route API, it should reject every service that is published by Route": {meta.NewDefaultRESTMapper(nil),
 			[]hyperv1.ServicePublishingStrategy{byRoute("a"), byLoadBalancer("b"), byRoute("c")}, []string{"APIServer is published by Route", "Konnectivity is published by Route"}},
-		"When there are Routes, it should accept them":              {known, []hyperv1.ServicePublishingStrategy{byRoute("a"), byRoute("c")}, nil},
-		"When nobody knows whether there are, it should not refuse": {unsure{known}, []hyperv1.ServicePublishingStrategy{byRoute("a")}, nil},
-		"When names are left open, they should not be the same":     {known, []hyperv1.ServicePublishingStrategy{byRoute(""), byRoute(""), byLoadBalancer(""), byLoadBalancer(""), {Type: hyperv1.NodePort}}, nil},
-		"When a name is taken, it should name both, after one without a name too": {known,
+		"When the cluster has the Route API, it should accept Routes":      {known, []hyperv1.ServicePublishingStrategy{byRoute("a"), byRoute("c")}, nil},
+		"When the Route API cannot be discovered, it should accept Routes": {unsure{known}, []hyperv1.ServicePublishingStrategy{byRoute("a")}, nil},
+		"When hostnames are empty, they should not count as equal":         {known, []hyperv1.ServicePublishingStrategy{byRoute(""), byRoute(""), byLoadBalancer(""), byLoadBalancer(""), {Type: hyperv1.NodePort}}, nil},
+		"When two services have the same hostname, it should name both, even with an unnamed one in between": {known,
 			[]hyperv1.ServicePublishingStrategy{byRoute("a"), {}, byLoadBalancer("a")}, []string{"APIServer and Konnectivity have the same hostname a:"}},
-		"When a name is taken twice, it should name who had it last": {known,
+		"When three services have the same hostname, it should name each service with the previous one": {known,
 			[]hyperv1.ServicePublishingStrategy{byRoute("a"), byRoute("a"), byRoute("a")}, []string{"APIServer and OAuthServer have", "OAuthServer and Konnectivity have"}},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -131,11 +131,11 @@ func TestAllowedBlocks(t *testing.T) {
 		by      hyperv1.PublishingStrategyType
 		refused bool
 	}{
-		"nothing is said":                     {nil, hyperv1.APIServer, hyperv1.NodePort, false},
-		"no block is named":                   {&hyperv1.APIServerNetworking{}, hyperv1.APIServer, hyperv1.NodePort, false},
-		"a node port would let everybody in":  {blocks, hyperv1.APIServer, hyperv1.NodePort, true},
-		"a load balancer keeps others out":    {blocks, hyperv1.APIServer, hyperv1.LoadBalancer, false},
-		"the node port is of another service": {blocks, hyperv1.Ignition, hyperv1.NodePort, false},
+		"nothing is said":      {nil, hyperv1.APIServer, hyperv1.NodePort, false},
+		"no CIDR block is set": {&hyperv1.APIServerNetworking{}, hyperv1.APIServer, hyperv1.NodePort, false},
+		"the API server has CIDR blocks and is published by NodePort":      {blocks, hyperv1.APIServer, hyperv1.NodePort, true},
+		"the API server has CIDR blocks and is published by LoadBalancer":  {blocks, hyperv1.APIServer, hyperv1.LoadBalancer, false},
+		"CIDR blocks are set and another service is published by NodePort": {blocks, hyperv1.Ignition, hyperv1.NodePort, false},
 	} {
 		t.Run("When "+name+", it should know whether that can be enforced", func(t *testing.T) {
 			hc := fixture.HostedCluster("clusters")
@@ -159,40 +159,40 @@ func TestNetworks(t *testing.T) {
 		mutate func(*hyperv1.HostedCluster)
 		want   []string
 	}{
-		"When there are networks of both families, they should be apart": {func(hc *hyperv1.HostedCluster) {
+		"When there is a network of each IP family, they should not overlap": {func(hc *hyperv1.HostedCluster) {
 			hc.Spec.Networking.ClusterNetwork = entries("10.132.0.0/14", "fd01::/48")
 		}, nil},
-		"When two of one kind overlap, it should refuse": {func(hc *hyperv1.HostedCluster) {
+		"When two cluster networks overlap, it should reject them": {func(hc *hyperv1.HostedCluster) {
 			hc.Spec.Networking.ClusterNetwork = entries("10.132.0.7/14", "10.135.255.9/24")
 		}, []string{"the cluster network 10.132.0.0/14 and the cluster network 10.135.255.0/24 overlap"}},
-		"When one begins where the other ends, it should accept": {func(hc *hyperv1.HostedCluster) {
+		"When one network begins where the other ends, it should accept them": {func(hc *hyperv1.HostedCluster) {
 			hc.Spec.Networking.ClusterNetwork = entries("10.132.0.0/14", "10.136.0.0/14")
 		}, nil},
-		"When several overlap, it should name each": {func(hc *hyperv1.HostedCluster) {
+		"When several networks overlap, it should name each pair": {func(hc *hyperv1.HostedCluster) {
 			hc.Spec.Networking.ClusterNetwork = entries("10.0.0.0/8", "10.132.0.0/14")
 			hc.Spec.Networking.MachineNetwork = []hyperv1.MachineNetworkEntry{{CIDR: *ipnet.MustParseCIDR("10.132.0.0/24")}}
 		}, []string{"10.0.0.0/8 and the cluster network 10.132.0.0/14", "10.0.0.0/8 and the machine network 10.132.0.0/24", "10.132.0.0/14 and the machine network"}},
-		"When none is a network, it should name each": {func(hc *hyperv1.HostedCluster) {
+		"When all networks are empty, it should name each of them": {func(hc *hyperv1.HostedCluster) {
 			hc.Spec.Networking.ClusterNetwork = []hyperv1.ClusterNetworkEntry{{}}
 			hc.Spec.Networking.ServiceNetwork = []hyperv1.ServiceNetworkEntry{{}}
 			hc.Spec.Networking.MachineNetwork = []hyperv1.MachineNetworkEntry{{}}
 		}, []string{"the cluster network", "the service network", "the machine network"}},
-		"When the advertised address is in the machines' network, it should accept": {func(hc *hyperv1.HostedCluster) {
+		"When the advertise address is in the machine network, it should accept the address": {func(hc *hyperv1.HostedCluster) {
 			hc.Spec.Networking.APIServer = &hyperv1.APIServerNetworking{AdvertiseAddress: ptr.To("192.0.2.1")}
 			hc.Spec.Networking.MachineNetwork = []hyperv1.MachineNetworkEntry{{CIDR: *ipnet.MustParseCIDR("192.0.2.0/24")}}
 		}, nil},
-		"When another is advertised, the address that nobody chose should not matter": {func(hc *hyperv1.HostedCluster) {
+		"When an advertise address is set, it should not check the default address": {func(hc *hyperv1.HostedCluster) {
 			hc.Spec.Networking.ServiceNetwork[0].CIDR = *ipnet.MustParseCIDR("172.20.0.0/16")
 			hc.Spec.Networking.APIServer = &hyperv1.APIServerNetworking{AdvertiseAddress: ptr.To("192.0.2.1")}
 		}, nil},
-		"When other settings of the API server are made, the address that nobody chose should": {func(hc *hyperv1.HostedCluster) {
+		"When the API server has settings but no advertise address, it should check the default address": {func(hc *hyperv1.HostedCluster) {
 			hc.Spec.Networking.ServiceNetwork[0].CIDR = *ipnet.MustParseCIDR("172.20.0.0/16")
 			hc.Spec.Networking.APIServer = &hyperv1.APIServerNetworking{Port: ptr.To[int32](6443)}
 		}, []string{"172.20.0.1 lies inside the service network 172.20.0.0/16"}},
-		"When services are published in the cluster's network, which nodes reach, it should accept": {func(hc *hyperv1.HostedCluster) {
+		"When a service is published at an address in the cluster network, it should accept the address": {func(hc *hyperv1.HostedCluster) {
 			hc.Spec.Services[0].ServicePublishingStrategy.NodePort.Address = "10.132.0.9"
 		}, nil},
-		"When services are published in the service network, it should name each, whatever another is published by": {func(hc *hyperv1.HostedCluster) {
+		"When services are published by NodePort in the service network, it should name each of them": {func(hc *hyperv1.HostedCluster) {
 			hc.Spec.Services[0].ServicePublishingStrategy = byLoadBalancer("api.example")
 			hc.Spec.Services[1].ServicePublishingStrategy.NodePort.Address = "172.31.0.9"
 			hc.Spec.Services[3].ServicePublishingStrategy.NodePort.Address = "172.31.255.255"

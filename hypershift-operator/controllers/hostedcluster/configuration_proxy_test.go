@@ -30,14 +30,14 @@ func TestProxyIsTrusted(t *testing.T) {
 		status        metav1.ConditionStatus
 		says          string
 	}{
-		"nothing is configured":        {nil, "", ""},
-		"there is no proxy":            {&hyperv1.ClusterConfiguration{}, "", ""},
-		"the proxy names no CA":        {trusting(""), "", ""},
-		"its CA is there":              {trusting("good"), "True", ""},
-		"its CA is no certificate":     {trusting("text"), "False", "the ConfigMap clusters/text holds no PEM certificate"},
-		"its CA has another key":       {trusting("elsewhere"), "False", "the ConfigMap clusters/elsewhere has no key"},
-		"its CA is not there":          {trusting("missing"), "False", "there is no ConfigMap clusters/missing"},
-		"it cannot be read for a time": {trusting("refused"), "False", "not now"},
+		"nothing is configured":                  {nil, "", ""},
+		"there is no proxy":                      {&hyperv1.ClusterConfiguration{}, "", ""},
+		"the proxy names no CA":                  {trusting(""), "", ""},
+		"its CA is there":                        {trusting("good"), "True", ""},
+		"its CA is no certificate":               {trusting("text"), "False", "the ConfigMap clusters/text holds no PEM certificate"},
+		"its CA has another key":                 {trusting("elsewhere"), "False", "the ConfigMap clusters/elsewhere has no key"},
+		"its CA is not there":                    {trusting("missing"), "False", "there is no ConfigMap clusters/missing"},
+		"the ConfigMap of its CA cannot be read": {trusting("refused"), "False", "not now"},
 	} {
 		t.Run("When "+name+", the condition should tell it", func(t *testing.T) {
 			g, s := NewWithT(t), withScope()

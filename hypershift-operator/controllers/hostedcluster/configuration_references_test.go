@@ -67,7 +67,7 @@ func TestConfigurationIsCopied(t *testing.T) {
 	g.Expect(copied.BinaryData).To(Equal(ca.BinaryData))
 	g.Expect(copied.Annotations).To(HaveKeyWithValue(hyperv1.HostedClusterAnnotation, "clusters/demo"))
 
-	t.Run("When a Secret changes, its copy should follow, and keep its type, which cannot change", func(t *testing.T) {
+	t.Run("When a Secret changes, its copy should get the new data and keep its immutable type", func(t *testing.T) {
 		g, secret := NewWithT(t), s.secret(hosted.CopyName(hosted.UseConfiguration, "cert"))
 		g.Expect(d.has(t, secret)).To(BeTrue())
 		secret.Type = "test/other"
@@ -94,15 +94,15 @@ func TestConfigurationIsRefused(t *testing.T) {
 		hook, ca, cert string
 		want           []string
 	}{
-		"a webhook that would run a program is refused, and the others are copied": {"program", "", "missing",
+		"a webhook kubeconfig that runs a command is rejected, and the other references are copied": {"program", "", "missing",
 			[]string{"authentication.webhookTokenAuthenticator.kubeConfig: the Secret clusters/program", "there is no Secret clusters/missing"}},
-		"a webhook whose Secret lacks the key is refused": {"keyless", "", "", []string{`has no key "kubeConfig"`}},
-		"a copy of another cluster is left":               {"", "", "theirs", []string{"HostedCluster others/demo"}},
-		"a ConfigMap copy of another cluster is left":     {"", "theirs", "", []string{"HostedCluster others/demo"}},
+		"a webhook whose Secret lacks the key is rejected":       {"keyless", "", "", []string{`has no key "kubeConfig"`}},
+		"a Secret copy of another cluster is not overwritten":    {"", "", "theirs", []string{"HostedCluster others/demo"}},
+		"a ConfigMap copy of another cluster is not overwritten": {"", "theirs", "", []string{"HostedCluster others/demo"}},
 		"a missing ConfigMap is named": {"", "missing", "",
 			[]string{"spec.configuration: ", "there is no ConfigMap clusters/missing"}},
-		"the name of a Secret of the control plane is free": {"", "", naming.PullSecret, nil},
-		"the name of the trust bundle is free":              {"", naming.TrustBundle, "", nil},
+		"a reference may have the name of the pull secret":  {"", "", naming.PullSecret, nil},
+		"a reference may have the name of the trust bundle": {"", naming.TrustBundle, "", nil},
 	} {
 		t.Run(name, func(t *testing.T) {
 			g, s := NewWithT(t), withScope()
@@ -127,7 +127,7 @@ func TestConfigurationIsRefused(t *testing.T) {
 				Name: naming.TrustBundle}})).To(BeFalse())
 		})
 	}
-	t.Run("a kubeconfig that one use refuses is not found under the name of another use", func(t *testing.T) {
+	t.Run("a kubeconfig that is rejected for one use is not copied under the name of another use", func(t *testing.T) {
 		g, s := NewWithT(t), withScope()
 		program := beside("program", "webhook-kubeconfig",
 			kubeconfigOf(`{"exec":{"apiVersion":"client.authentication.k8s.io/v1","command":"sh","interactiveMode":"Never"}}`))

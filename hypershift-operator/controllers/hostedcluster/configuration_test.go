@@ -22,61 +22,61 @@ func TestValidate(t *testing.T) {
 		mutate func(*hyperv1.HostedCluster)
 		want   string
 	}{
-		{"When it is the fixture it should be accepted", func(*hyperv1.HostedCluster) {}, ""},
-		{"When cluster and service network overlap it should refuse", func(hc *hyperv1.HostedCluster) {
+		{"When the cluster is the unchanged fixture, it should be accepted", func(*hyperv1.HostedCluster) {}, ""},
+		{"When the cluster and service networks overlap, it should be rejected", func(hc *hyperv1.HostedCluster) {
 			hc.Spec.Networking.ServiceNetwork[0].CIDR = *ipnet.MustParseCIDR("10.133.0.0/16")
 		}, "cluster network 10.132.0.0/14 and the service network 10.133.0.0/16 overlap"},
-		{"When the machine network overlaps it should refuse", func(hc *hyperv1.HostedCluster) {
+		{"When the machine network overlaps another network, it should be rejected", func(hc *hyperv1.HostedCluster) {
 			hc.Spec.Networking.MachineNetwork = []hyperv1.MachineNetworkEntry{{CIDR: *ipnet.MustParseCIDR("172.31.4.0/24")}}
 		}, "overlap"},
-		{"When the advertise address lies in the service network it should refuse", func(hc *hyperv1.HostedCluster) {
+		{"When the advertise address is in the service network, it should be rejected", func(hc *hyperv1.HostedCluster) {
 			hc.Spec.Networking.APIServer = &hyperv1.APIServerNetworking{AdvertiseAddress: ptr.To("172.31.0.9")}
 		}, "advertiseAddress 172.31.0.9 lies inside the service network"},
-		{"When the advertise address lies in the cluster network it should refuse", func(hc *hyperv1.HostedCluster) {
+		{"When the advertise address is in the cluster network, it should be rejected", func(hc *hyperv1.HostedCluster) {
 			hc.Spec.Networking.APIServer = &hyperv1.APIServerNetworking{AdvertiseAddress: ptr.To("10.132.0.9")}
 		}, "advertiseAddress 10.132.0.9 lies inside the cluster network"},
-		{"When the address that nobody chose lies in the service network it should refuse too", func(hc *hyperv1.HostedCluster) {
+		{"When the default advertise address is in the service network, it should be rejected", func(hc *hyperv1.HostedCluster) {
 			hc.Spec.Networking.ServiceNetwork[0].CIDR = *ipnet.MustParseCIDR("172.20.0.0/16")
 		}, "advertiseAddress 172.20.0.1 lies inside the service network"},
-		{"When a key is to sign for nobody it should refuse", func(hc *hyperv1.HostedCluster) {
+		{"When a signing key is set without an issuer URL, it should be rejected", func(hc *hyperv1.HostedCluster) {
 			hc.Spec.ServiceAccountSigningKey = &corev1.LocalObjectReference{Name: "key"}
 		}, "spec.serviceAccountSigningKey needs spec.issuerURL"},
-		{"When a key signs for an issuer it should accept", func(hc *hyperv1.HostedCluster) {
+		{"When a signing key is set with an issuer URL, it should be accepted", func(hc *hyperv1.HostedCluster) {
 			hc.Spec.ServiceAccountSigningKey, hc.Spec.IssuerURL = &corev1.LocalObjectReference{Name: "key"}, "https://issuer.example"
 		}, ""},
-		{"When the cluster's ID is a UUID it should accept", func(hc *hyperv1.HostedCluster) {
+		{"When the cluster ID is a UUID, it should be accepted", func(hc *hyperv1.HostedCluster) {
 			hc.Spec.ClusterID = "0f8fad5b-d9cb-469f-a165-70867728950e"
 		}, ""},
-		{"When a published address lies in the service network it should refuse", func(hc *hyperv1.HostedCluster) {
+		{"When a published address is in the service network, it should be rejected", func(hc *hyperv1.HostedCluster) {
 			hc.Spec.Services[0].ServicePublishingStrategy.NodePort.Address = "172.31.0.9"
 		}, "the address 172.31.0.9 of APIServer lies inside the service network"},
-		{"When a published address is a name it should accept", func(hc *hyperv1.HostedCluster) {
+		{"When a published address is a hostname, it should be accepted", func(hc *hyperv1.HostedCluster) {
 			hc.Spec.Services[0].ServicePublishingStrategy.NodePort.Address = "api.example"
 		}, ""},
-		{"When a node port is to let in only some it should refuse, as it cannot", func(hc *hyperv1.HostedCluster) {
+		{"When a NodePort service has allowed CIDR blocks, it should be rejected", func(hc *hyperv1.HostedCluster) {
 			hc.Spec.Networking.APIServer = &hyperv1.APIServerNetworking{AllowedCIDRBlocks: []hyperv1.CIDRBlock{"203.0.113.0/24"}}
 		}, "allowedCIDRBlocks cannot be enforced while the APIServer is published by NodePort"},
-		{"When a load balancer is to let in only some it should accept", func(hc *hyperv1.HostedCluster) {
+		{"When a LoadBalancer service has allowed CIDR blocks, it should be accepted", func(hc *hyperv1.HostedCluster) {
 			hc.Spec.Networking.APIServer = &hyperv1.APIServerNetworking{AllowedCIDRBlocks: []hyperv1.CIDRBlock{"203.0.113.0/24"}}
 			hc.Spec.Services[0].ServicePublishingStrategy = hyperv1.ServicePublishingStrategy{
 				Type: hyperv1.LoadBalancer, LoadBalancer: &hyperv1.LoadBalancerPublishingStrategy{},
 			}
 		}, ""},
-		{"When Routes are wanted and there are none it should say what to use", func(hc *hyperv1.HostedCluster) {
+		{"When a service uses a Route and there is no Route API, it should suggest other strategies", func(hc *hyperv1.HostedCluster) {
 			hc.Spec.Services[1].ServicePublishingStrategy = hyperv1.ServicePublishingStrategy{Type: hyperv1.Route}
 		}, "use NodePort or LoadBalancer"},
-		{"When two services have one hostname it should refuse", func(hc *hyperv1.HostedCluster) {
+		{"When two services have the same hostname, it should be rejected", func(hc *hyperv1.HostedCluster) {
 			lb := hyperv1.ServicePublishingStrategy{Type: hyperv1.LoadBalancer, LoadBalancer: &hyperv1.LoadBalancerPublishingStrategy{Hostname: "x.example"}}
 			hc.Spec.Services[0].ServicePublishingStrategy, hc.Spec.Services[1].ServicePublishingStrategy = lb, lb
 		}, "have the same hostname x.example"},
-		{"When the control plane's namespace would be too long it should say by how much", func(hc *hyperv1.HostedCluster) {
+		{"When the name of the hosted namespace is too long, it should report by how much", func(hc *hyperv1.HostedCluster) {
 			hc.Name = strings.Repeat("a", 55)
 		}, "1 characters too long"},
-		{"When the control plane's namespace is as long as one may be it should accept", func(hc *hyperv1.HostedCluster) {
+		{"When the name of the hosted namespace has the maximum length, it should be accepted", func(hc *hyperv1.HostedCluster) {
 			hc.Name = strings.Repeat("a", 54)
 		}, ""},
-		{"When the cluster's ID is no UUID it should refuse", func(hc *hyperv1.HostedCluster) { hc.Spec.ClusterID = "demo" }, "is not a UUID"},
-		{"When the platform block is missing it should say what to set", func(hc *hyperv1.HostedCluster) { hc.Spec.Platform.MAAS = nil }, "spec.platform.maas is missing"},
+		{"When the cluster ID is not a UUID, it should be rejected", func(hc *hyperv1.HostedCluster) { hc.Spec.ClusterID = "demo" }, "is not a UUID"},
+		{"When the platform block is missing, it should report what to set", func(hc *hyperv1.HostedCluster) { hc.Spec.Platform.MAAS = nil }, "spec.platform.maas is missing"},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			g, d, hc := NewWithT(t), newDesk(), fixture.HostedCluster("clusters")
@@ -94,7 +94,7 @@ func TestValidate(t *testing.T) {
 }
 
 func TestReadBy(t *testing.T) {
-	t.Run("When a cluster names objects it should list every one of them", func(t *testing.T) {
+	t.Run("When a cluster references objects, it should list all of them", func(t *testing.T) {
 		hc := fixture.HostedCluster("clusters")
 		hc.Spec.AuditWebhook = &corev1.LocalObjectReference{Name: "audit"}
 		hc.Spec.ServiceAccountSigningKey = &corev1.LocalObjectReference{Name: "sa"}
@@ -110,7 +110,7 @@ func TestReadBy(t *testing.T) {
 }
 
 func TestEmptyReferences(t *testing.T) {
-	t.Run("When optional references have empty names the control plane should get none", func(t *testing.T) {
+	t.Run("When optional references have empty names, the control plane should get none of them", func(t *testing.T) {
 		g, hc, nothing := NewWithT(t), fixture.HostedCluster("clusters"), &corev1.LocalObjectReference{}
 		hc.Spec.AdditionalTrustBundle, hc.Spec.AuditWebhook, hc.Spec.ServiceAccountSigningKey = nothing, nothing, nothing
 		hcp := &hyperv1.HostedControlPlane{}
@@ -123,7 +123,7 @@ func TestEmptyReferences(t *testing.T) {
 }
 
 func TestPublicKey(t *testing.T) {
-	t.Run("When it is no key it should say so without quoting it", func(t *testing.T) {
+	t.Run("When the key is not PEM, it should return an error that does not contain the key", func(t *testing.T) {
 		_, err := publicKey([]byte("top secret"))
 		g := NewWithT(t)
 		g.Expect(err).To(MatchError("its key is not PEM"))

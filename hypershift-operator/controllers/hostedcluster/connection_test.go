@@ -105,7 +105,7 @@ func on(p platform.Platform, mutate ...func(*scope)) *scope {
 }
 
 func TestConnection(t *testing.T) {
-	t.Run("When the platform has a network, what is said of it should be in the conditions, with a failure too", func(t *testing.T) {
+	t.Run("When the platform has a connection, it should copy its conditions, even if it fails", func(t *testing.T) {
 		g, d := NewWithT(t), newDesk()
 		p := &plugged{err: errNotNow, connection: platform.Connection{
 			Conditions: []metav1.Condition{condition.False("A", "Why", "a"), condition.True("B", "Good", "b")},
@@ -119,7 +119,7 @@ func TestConnection(t *testing.T) {
 		g.Expect(s.cleared).To(Equal([]string{"C", "D"}))
 		g.Expect(p.seen).To(Equal([]platform.Cluster{s.cluster(operatorImage)}))
 	})
-	t.Run("When the platform has none, there should be nothing to do", func(t *testing.T) {
+	t.Run("When the platform has no connection, it should do nothing", func(t *testing.T) {
 		g, d, s := NewWithT(t), newDesk(), on(none.Platform{})
 		result, err := d.reconcileConnection(t.Context(), s)
 		g.Expect(err).NotTo(HaveOccurred())
@@ -133,9 +133,9 @@ func TestConnection(t *testing.T) {
 		waitsFor string
 		err      error
 	}{
-		"When something is left, the deletion should wait for it": {&plugged{says: "a policy"}, "a policy", nil},
-		"When it fails, the deletion should fail":                 {&plugged{says: "a policy", err: errNotNow}, "a policy", errNotNow},
-		"When its kinds are gone, there should be nothing left":   {&plugged{says: "a policy", err: gone}, "", nil},
+		"When the platform still has objects to delete, the deletion should wait": {&plugged{says: "a policy"}, "a policy", nil},
+		"When the platform returns an error, the deletion should fail":            {&plugged{says: "a policy", err: errNotNow}, "a policy", errNotNow},
+		"When the CRDs of the platform are gone, the deletion should not wait":    {&plugged{says: "a policy", err: gone}, "", nil},
 	} {
 		t.Run(name, func(t *testing.T) {
 			g, s := NewWithT(t), on(tc.p)

@@ -106,16 +106,16 @@ func TestDeletionLeavesOthers(t *testing.T) {
 	s.Expect(s.client.Delete(t.Context(), s.cluster())).To(Succeed())
 	_, err := s.pass()
 	s.Expect(err).NotTo(HaveOccurred())
-	t.Run("When a cluster is deleted, it should delete its own pools", func(t *testing.T) {
+	t.Run("When a cluster is deleted, it should delete its own NodePools", func(t *testing.T) {
 		err := s.client.Get(t.Context(), client.ObjectKeyFromObject(mine), mine)
 		NewWithT(t).Expect(client.IgnoreNotFound(err)).To(Succeed())
 		NewWithT(t).Expect(err != nil || !mine.DeletionTimestamp.IsZero()).To(BeTrue())
 	})
-	t.Run("When a cluster is deleted, it should leave the pools of another", func(t *testing.T) {
+	t.Run("When a cluster is deleted, it should keep the NodePools of another cluster", func(t *testing.T) {
 		NewWithT(t).Expect(s.client.Get(t.Context(), client.ObjectKeyFromObject(others), others)).To(Succeed())
 		NewWithT(t).Expect(others.DeletionTimestamp).To(BeNil())
 	})
-	t.Run("When a cluster is deleted, it should leave the rights of another", func(t *testing.T) {
+	t.Run("When a cluster is deleted, it should keep the ClusterRoles of another cluster", func(t *testing.T) {
 		scoped := &scope{hc: s.cluster()}
 		_, err := s.deleteClusterRoles(t.Context(), scoped)
 		NewWithT(t).Expect(err).NotTo(HaveOccurred())
@@ -137,9 +137,9 @@ func TestEmptyKeys(t *testing.T) {
 		data  map[string][]byte
 		fails bool
 	}{
-		{"When a key is missing, it should be refused", nil, true},
-		{"When a key is empty, it should be refused", map[string][]byte{"key": {}}, true},
-		{"When a key has a value, it should be taken", map[string][]byte{"key": []byte("value")}, false},
+		{"When a key is missing, it should be rejected", nil, true},
+		{"When a key is empty, it should be rejected", map[string][]byte{"key": {}}, true},
+		{"When a key has a value, it should be accepted", map[string][]byte{"key": []byte("value")}, false},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			g := NewWithT(t)

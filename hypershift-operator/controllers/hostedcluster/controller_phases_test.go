@@ -44,7 +44,7 @@ func TestPhases(t *testing.T) {
 	r := &Reconciler{}
 	theirs := withScope(func(s *scope) { s.refused = "it is theirs" })
 	for name, tc := range map[string]struct{ got, want []string }{
-		"When a cluster lives, it should go through these": {marked(r.phases(withScope())), []string{
+		"When a cluster is not deleted, it should run these phases": {marked(r.phases(withScope())), []string{
 			"pause~", "kubeconfig and password copies", "configuration*", "control plane namespace*", "failing pods", "pull secret*", "platform credentials",
 			"secret encryption*", "audit webhook", "SSH key", "additional trust bundle", "service account signing key", "etcd client certificate",
 			"etcd backup secrets", "configuration references", "proxy", "secrets of the CLI", "release image*", "hosted control plane*",
@@ -57,14 +57,14 @@ func TestPhases(t *testing.T) {
 			"Cluster API provider", "unused copies",
 			"Route of the ignition-server",
 		}},
-		"When the namespace is another's, it should be refused and no more": {marked(r.phases(theirs)), []string{"control plane namespace~"}},
-		"When a cluster goes, each step should wait for the one before it": {marked(r.deletion(withScope())), []string{
+		"When the namespace belongs to another cluster, it should only report that": {marked(r.phases(theirs)), []string{"control plane namespace~"}},
+		"When a cluster is deleted, each step should wait for the previous one": {marked(r.deletion(withScope())), []string{
 			"deleting the pause of the cluster*", "deleting the node pools*", "deleting the machines*", "deleting the machines without Cluster*",
 			"deleting the managers of machines*", "deleting the platform credentials*", "deleting the connection of nodes*",
 			"deleting the hosted control plane*", "deleting the issuer of service accounts*", "deleting the control plane namespace*",
 			"deleting the cluster-wide rights*", "grace period*",
 		}},
-		"When a cluster goes whose namespace is another's, it should leave that alone": {marked(r.deletion(theirs)),
+		"When a cluster is deleted and the namespace belongs to another cluster, it should keep the namespace": {marked(r.deletion(theirs)),
 			[]string{"deleting the node pools*", "deleting the cluster-wide rights*"}},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -76,7 +76,7 @@ func TestPhases(t *testing.T) {
 }
 
 func TestPrepare(t *testing.T) {
-	t.Run("When a cluster has no identity, it should get one of its own", func(t *testing.T) {
+	t.Run("When a cluster has no IDs, it should get unique ones", func(t *testing.T) {
 		g, one, other := NewWithT(t), on(none.Platform{}), on(none.Platform{})
 		g.Expect(prepare(one)).To(Succeed())
 		g.Expect(prepare(other)).To(Succeed())
@@ -85,7 +85,7 @@ func TestPrepare(t *testing.T) {
 		g.Expect(one.hc.Spec.InfraID).To(HavePrefix("demo-"))
 		g.Expect(one.hc.Spec.InfraID).NotTo(Equal(other.hc.Spec.InfraID))
 	})
-	t.Run("When a cluster has one, it should keep it", func(t *testing.T) {
+	t.Run("When a cluster has IDs, it should keep them", func(t *testing.T) {
 		g, s := NewWithT(t), on(&plugged{})
 		s.hc.Spec.ClusterID, s.hc.Spec.InfraID = "id", "infra"
 		g.Expect(prepare(s)).To(Succeed())
@@ -109,7 +109,7 @@ func TestObserve(t *testing.T) {
 		}
 		return names
 	}
-	t.Run("When all is there, it should be seen", func(t *testing.T) {
+	t.Run("When all objects exist, it should read them", func(t *testing.T) {
 		g, d, hc := NewWithT(t), newDesk(append(pools, hosted, hcp)...), fixture.HostedCluster("clusters")
 		s, err := d.observe(t.Context(), hc)
 		g.Expect(err).NotTo(HaveOccurred())
@@ -121,14 +121,14 @@ func TestObserve(t *testing.T) {
 		g.Expect(s.hcp.Name).To(Equal("demo"))
 		g.Expect(seen(s)).To(Equal([]string{"a", "b"}))
 	})
-	t.Run("When nothing is there, that should be no failure", func(t *testing.T) {
+	t.Run("When no objects exist, it should return no error", func(t *testing.T) {
 		g, d := NewWithT(t), newDesk()
 		s, err := d.observe(t.Context(), fixture.HostedCluster("clusters"))
 		g.Expect(err).NotTo(HaveOccurred())
 		g.Expect(s.hcp).To(BeNil())
 		g.Expect(s.pools).To(BeEmpty())
 	})
-	t.Run("When the namespace is another's, nothing in it should be looked at", func(t *testing.T) {
+	t.Run("When the namespace belongs to another cluster, it should not read the objects in it", func(t *testing.T) {
 		g, d := NewWithT(t), newDesk(append(pools, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "clusters-demo"}}, hcp)...)
 		s, err := d.observe(t.Context(), fixture.HostedCluster("clusters"))
 		g.Expect(err).NotTo(HaveOccurred())

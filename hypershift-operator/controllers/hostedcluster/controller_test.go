@@ -108,7 +108,7 @@ func (s *world) serve() {
 func TestReconcile(t *testing.T) {
 	c := fixture.Start(t)
 
-	t.Run("When a cluster is created, it should make its namespace, control plane and managers", func(t *testing.T) {
+	t.Run("When a cluster is created, it should create its namespace, control plane and managers", func(t *testing.T) {
 		s := newWorld(t, c, "create")
 		fixture.Create(t, c, append(fixture.Inputs(s.namespace), fixture.HostedCluster(s.namespace))...)
 		s.mustPass()
@@ -163,7 +163,7 @@ func TestReconcile(t *testing.T) {
 		}
 	})
 
-	t.Run("When nothing changes any more, it should write nothing", func(t *testing.T) {
+	t.Run("When nothing has changed, it should write nothing", func(t *testing.T) {
 		s := newWorld(t, c, "create")
 		counted := fixture.NewFaulty(c)
 		s.Reconciler.Client = counted
@@ -171,7 +171,7 @@ func TestReconcile(t *testing.T) {
 		s.Expect(counted.Log).To(BeEmpty())
 	})
 
-	t.Run("When the credentials change, the provider should read them without being rolled", func(t *testing.T) {
+	t.Run("When the credentials change, the provider should read them without a rollout", func(t *testing.T) {
 		s := newWorld(t, c, "create")
 		before, after := &appsv1.Deployment{}, &appsv1.Deployment{}
 		s.get(before, "capi-provider")
@@ -187,7 +187,7 @@ func TestReconcile(t *testing.T) {
 		s.Expect(copied.Data["MAAS_API_KEY"]).To(BeEquivalentTo("new:api:key"))
 	})
 
-	t.Run("When its spec cannot be taken, it should go on copying what the guest renews", func(t *testing.T) {
+	t.Run("When the spec is invalid, it should still copy the kubeconfig that the control plane renews", func(t *testing.T) {
 		s := newWorld(t, c, "create")
 		hc := s.cluster()
 		hc.Spec.Networking.APIServer = &hyperv1.APIServerNetworking{AllowedCIDRBlocks: []hyperv1.CIDRBlock{"10.0.0.0/8"}}
@@ -206,7 +206,7 @@ func TestReconcile(t *testing.T) {
 		s.Expect(c.Update(t.Context(), hc)).To(Succeed())
 	})
 
-	t.Run("When the cluster is deleted, it should take everything apart in order and let go", func(t *testing.T) {
+	t.Run("When the cluster is deleted, it should delete its objects in order and then remove the finalizer", func(t *testing.T) {
 		s := newWorld(t, c, "create")
 		fixture.Create(t, c, fixture.NodePool(s.namespace))
 		infraID := s.cluster().Spec.InfraID

@@ -41,7 +41,7 @@ func TestOtherAddress(t *testing.T) {
 		}
 		return hcp
 	}
-	t.Run("When nodes can follow, all services should be wanted there, at the ports that they have", func(t *testing.T) {
+	t.Run("When the release supports another address, all services should move there and keep their ports", func(t *testing.T) {
 		g, hcp := NewWithT(t), published(t, releaseinfo.Kubernetes)
 		s := withScope(released(releaseinfo.Kubernetes), at(wanted))
 		g.Expect(s.shapeControlPlane(hcp)).To(Succeed())
@@ -50,7 +50,7 @@ func TestOtherAddress(t *testing.T) {
 		}
 		g.Expect(s.conditions).NotTo(HaveKey(string(hyperv1.PublishedAddressUpToDate)))
 	})
-	t.Run("When nodes are of OpenShift, everything should stay, and a condition name what to set back", func(t *testing.T) {
+	t.Run("When the release is OpenShift, the services should not change, and a condition should name what to set back", func(t *testing.T) {
 		g, hcp := NewWithT(t), published(t, releaseinfo.OpenShift)
 		before := hcp.DeepCopy()
 		s := withScope(released(releaseinfo.OpenShift), at(wanted))
@@ -65,7 +65,7 @@ func TestOtherAddress(t *testing.T) {
 		g.Expect(s.conditions).NotTo(HaveKey(string(hyperv1.PublishedAddressUpToDate)))
 		g.Expect(s.cleared).To(ContainElement(string(hyperv1.PublishedAddressUpToDate)))
 	})
-	t.Run("When the ignition-server is to move, machines should be sent to where its certificate names it", func(t *testing.T) {
+	t.Run("When the ignition-server moves, machines should use the address in its certificate", func(t *testing.T) {
 		g := NewWithT(t)
 		s := withScope(at(wanted))
 		service := &corev1.Service{ObjectMeta: metav1.ObjectMeta{Namespace: s.namespace, Name: ignitionServerName}, Spec: corev1.ServiceSpec{Ports: []corev1.ServicePort{{NodePort: 31777}}}}

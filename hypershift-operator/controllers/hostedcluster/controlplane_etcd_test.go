@@ -30,13 +30,13 @@ func TestVolumesKeepTheirSize(t *testing.T) {
 		wanted, had, want string
 		said              bool
 	}{
-		"When a payload's operator cannot enlarge them, they should stay, and it be said": {openshift, "16Gi", "8Gi", "8Gi", true},
-		"When they are to be smaller, they should stay too":                               {openshift, "4Gi", "8Gi", "8Gi", true},
-		"When the size is the same in other words, nothing should be said":                {openshift, "8192Mi", "8Gi", "8192Mi", false},
-		"When the operator is ours, they should be enlarged":                              {kubernetes, "16Gi", "8Gi", "16Gi", false},
-		"When nobody knows whose operator it is, they should stay for now":                {unread, "16Gi", "8Gi", "8Gi", false},
-		"When there were none, they should be as large as wanted":                         {openshift, "16Gi", "", "16Gi", false},
-		"When no size is wanted any more, nothing should be said":                         {openshift, "", "8Gi", "", false},
+		"When the payload's operator cannot enlarge volumes, it should keep the size and report it": {openshift, "16Gi", "8Gi", "8Gi", true},
+		"When the new size is smaller, it should keep the old size":                                 {openshift, "4Gi", "8Gi", "8Gi", true},
+		"When the same size is written in another unit, it should report nothing":                   {openshift, "8192Mi", "8Gi", "8192Mi", false},
+		"When the product's operator runs the control plane, it should enlarge the volumes":         {kubernetes, "16Gi", "8Gi", "16Gi", false},
+		"When the release is not known, it should keep the size for now":                            {unread, "16Gi", "8Gi", "8Gi", false},
+		"When the volumes had no size, it should use the desired size":                              {openshift, "16Gi", "", "16Gi", false},
+		"When the size is removed from the spec, it should report nothing":                          {openshift, "", "8Gi", "", false},
 	} {
 		t.Run(name, func(t *testing.T) {
 			g, s, wanted, had := NewWithT(t), withScope(tc.release), sized(tc.wanted), sized(tc.had)
@@ -52,12 +52,12 @@ func TestVolumesKeepTheirSize(t *testing.T) {
 			}
 		})
 	}
-	t.Run("When there is no managed etcd, or no volume, it should have no size", func(t *testing.T) {
+	t.Run("When etcd is not managed or has no volume, it should return no size", func(t *testing.T) {
 		g := NewWithT(t)
 		g.Expect(volumeSize(hyperv1.EtcdSpec{})).To(BeNil())
 		g.Expect(volumeSize(hyperv1.EtcdSpec{Managed: &hyperv1.ManagedEtcdSpec{}})).To(BeNil())
 	})
-	t.Run("When a control plane is shaped again, its volumes should be what they were", func(t *testing.T) {
+	t.Run("When the control plane is updated, the volumes should keep their size", func(t *testing.T) {
 		g, s, hcp := NewWithT(t), withScope(openshift), &hyperv1.HostedControlPlane{}
 		hcp.Spec.Etcd, s.hc.Spec.Etcd = sized("8Gi"), sized("16Gi")
 		g.Expect(s.shapeControlPlane(hcp)).To(Succeed())

@@ -28,28 +28,28 @@ func TestNodePortsStay(t *testing.T) {
 	}
 	known := map[hyperv1.ServiceType]int32{hyperv1.APIServer: 30878, hyperv1.Ignition: 31777}
 
-	t.Run("When nothing is published yet it should leave the choice to the management cluster", func(t *testing.T) {
+	t.Run("When nothing is published yet, it should leave the choice of the port to the management cluster", func(t *testing.T) {
 		NewWithT(t).Expect(ports(withScope(), &hyperv1.HostedControlPlane{})).To(BeEmpty())
 	})
-	t.Run("When ports are known it should ask for them, also for a control plane that is made anew", func(t *testing.T) {
+	t.Run("When the node ports are known, it should request them, even for a recreated control plane", func(t *testing.T) {
 		NewWithT(t).Expect(ports(withScope(published), &hyperv1.HostedControlPlane{})).To(Equal(known))
 	})
-	t.Run("When a Service is gone and with it what status tells it should still know its port", func(t *testing.T) {
+	t.Run("When a Service and its port in status are gone, it should still know the port", func(t *testing.T) {
 		g, hcp := NewWithT(t), &hyperv1.HostedControlPlane{}
 		ports(withScope(published), hcp)
 		g.Expect(ports(withScope(), hcp)).To(Equal(known))
 	})
-	t.Run("When the user names a port it should be that one", func(t *testing.T) {
+	t.Run("When the user sets a port, it should use that port", func(t *testing.T) {
 		s := withScope(published)
 		s.hc.Spec.Services[0].ServicePublishingStrategy.NodePort.Port = 30443
 		NewWithT(t).Expect(ports(s, &hyperv1.HostedControlPlane{})).To(HaveKeyWithValue(hyperv1.APIServer, int32(30443)))
 	})
-	t.Run("When status tells of another address, as of a load balancer before, it should not take its port", func(t *testing.T) {
+	t.Run("When status has another address, such as a load balancer's, it should not use the port in it", func(t *testing.T) {
 		s := withScope(published)
 		s.hc.Status.ControlPlaneEndpoint = hyperv1.APIEndpoint{Host: "api.example.com", Port: 6443}
 		NewWithT(t).Expect(ports(s, &hyperv1.HostedControlPlane{})).NotTo(HaveKey(hyperv1.APIServer))
 	})
-	t.Run("When ports are kept the user's own spec should not change", func(t *testing.T) {
+	t.Run("When node ports are kept, the HostedCluster spec should not change", func(t *testing.T) {
 		s := withScope(published)
 		ports(s, &hyperv1.HostedControlPlane{})
 		NewWithT(t).Expect(s.hc.Spec.Services[0].ServicePublishingStrategy.NodePort.Port).To(BeZero())
@@ -65,14 +65,14 @@ func TestPublishedPort(t *testing.T) {
 		status  hyperv1.HostedClusterStatus
 		want    int32
 	}{
-		"the API server is at the address":       {hyperv1.APIServer, status("a", "b:1"), 30878},
-		"the API server is elsewhere":            {hyperv1.APIServer, status("b", "a:1"), 0},
-		"the ignition-server is at the address":  {hyperv1.Ignition, status("b", "a:31777"), 31777},
-		"the ignition-server is elsewhere":       {hyperv1.Ignition, status("a", "b:31777"), 0},
-		"the ignition-server has no port":        {hyperv1.Ignition, status("a", "a"), 0},
-		"the ignition-server has a port's name":  {hyperv1.Ignition, status("a", "a:https"), 0},
-		"a port is more than one can be":         {hyperv1.Ignition, status("a", "a:2147483648"), 0},
-		"status tells of others than the wanted": {hyperv1.Konnectivity, status("a", "a:31777"), 0},
+		"the API server is published at the address":          {hyperv1.APIServer, status("a", "b:1"), 30878},
+		"the API server is published at another address":      {hyperv1.APIServer, status("b", "a:1"), 0},
+		"the ignition-server is published at the address":     {hyperv1.Ignition, status("b", "a:31777"), 31777},
+		"the ignition-server is published at another address": {hyperv1.Ignition, status("a", "b:31777"), 0},
+		"the ignition-server has no port":                     {hyperv1.Ignition, status("a", "a"), 0},
+		"the port of the ignition-server is a name":           {hyperv1.Ignition, status("a", "a:https"), 0},
+		"a port is out of range":                              {hyperv1.Ignition, status("a", "a:2147483648"), 0},
+		"status tells of others than the wanted":              {hyperv1.Konnectivity, status("a", "a:31777"), 0},
 	} {
 		t.Run("When "+name+", it should know its port or none", func(t *testing.T) {
 			NewWithT(t).Expect(publishedPort(tc.service, "a", tc.status)).To(Equal(tc.want))
@@ -94,10 +94,10 @@ func TestPortOf(t *testing.T) {
 		last []hyperv1.ServicePublishingStrategyMapping
 		want int32
 	}{
-		"it has one":                   {[]hyperv1.ServicePublishingStrategyMapping{byNodePort(hyperv1.Ignition, 1), byNodePort(hyperv1.APIServer, port), byNodePort(hyperv1.OIDC, 2)}, port},
-		"the list has none of it":      {[]hyperv1.ServicePublishingStrategyMapping{byNodePort(hyperv1.Ignition, 1)}, 0},
-		"it was published another way": {[]hyperv1.ServicePublishingStrategyMapping{as(hyperv1.LoadBalancer, given)}, 0},
-		"it had nothing of its own":    {[]hyperv1.ServicePublishingStrategyMapping{as(hyperv1.NodePort, nil)}, 0},
+		"it has one":                                {[]hyperv1.ServicePublishingStrategyMapping{byNodePort(hyperv1.Ignition, 1), byNodePort(hyperv1.APIServer, port), byNodePort(hyperv1.OIDC, 2)}, port},
+		"the service is not in the list":            {[]hyperv1.ServicePublishingStrategyMapping{byNodePort(hyperv1.Ignition, 1)}, 0},
+		"the service was not published by NodePort": {[]hyperv1.ServicePublishingStrategyMapping{as(hyperv1.LoadBalancer, given)}, 0},
+		"the service had no NodePort settings":      {[]hyperv1.ServicePublishingStrategyMapping{as(hyperv1.NodePort, nil)}, 0},
 	} {
 		t.Run("When "+name+", it should know its port or none", func(t *testing.T) {
 			g := NewWithT(t)

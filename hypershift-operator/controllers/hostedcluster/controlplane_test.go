@@ -39,7 +39,7 @@ func TestControlPlaneIsWritten(t *testing.T) {
 	g.Expect(hcp.Spec.AdditionalTrustBundle.Name).To(Equal(naming.TrustBundle))
 	g.Expect(hcp.Spec.Platform).To(Equal(hyperv1.PlatformSpec{Type: hyperv1.NonePlatform}), "who makes machines is not its business")
 
-	t.Run("When a pool is scaled by the autoscaler, it should run", func(t *testing.T) {
+	t.Run("When a NodePool uses the autoscaler, the cluster autoscaler should run", func(t *testing.T) {
 		g := NewWithT(t)
 		s.pools = []hyperv1.NodePool{{}, {Spec: hyperv1.NodePoolSpec{AutoScaling: &hyperv1.NodePoolAutoScaling{Max: 3}}}}
 		_, err := d.reconcileControlPlane(t.Context(), s)
@@ -47,7 +47,7 @@ func TestControlPlaneIsWritten(t *testing.T) {
 		g.Expect(d.has(t, hcp)).To(BeTrue())
 		g.Expect(hcp.Annotations).NotTo(HaveKey(hyperv1.DisableClusterAutoscalerAnnotation))
 	})
-	t.Run("When the cluster names no key, bundle or own release any more, it should not either", func(t *testing.T) {
+	t.Run("When the cluster no longer sets a key, a bundle or a release, the control plane should have none", func(t *testing.T) {
 		g := NewWithT(t)
 		s.images = images{release: "release:2", controlPlane: "release:3", controlPlaneSource: "tag:3"}
 		_, err := d.reconcileControlPlane(t.Context(), s)
@@ -74,9 +74,9 @@ func TestControlPlaneIsNotWritten(t *testing.T) {
 		refuse string
 		want   string
 	}{
-		"When the server refuses it, it should fail":       {func(*scope) {}, "create", errNotNow.Error()},
-		"When nobody knows the platform, it should say so": {func(s *scope) { s.hc.Spec.Platform.Type = "Nowhere" }, "", "Nowhere"},
-		"When the payload cannot have the plugin that is wanted, it should say so": {func(s *scope) {
+		"When the API server rejects the create, it should return an error":     {func(*scope) {}, "create", errNotNow.Error()},
+		"When the platform is unknown, it should return an error that names it": {func(s *scope) { s.hc.Spec.Platform.Type = "Nowhere" }, "", "Nowhere"},
+		"When the payload does not support the KMS plugin, it should return an error that names the field": {func(s *scope) {
 			released(releaseinfo.OpenShift)(s)
 			s.hc.Spec.SecretEncryption = &hyperv1.SecretEncryptionSpec{Type: hyperv1.KMS, KMS: &hyperv1.KMSSpec{Provider: hyperv1.KMSPlugin, Plugin: &hyperv1.KMSPluginSpec{}}}
 		}, "", "spec.secretEncryption.kms.provider"},
@@ -117,12 +117,12 @@ func TestAddressIsOnlyKeptFor(t *testing.T) {
 		wanted, last []hyperv1.ServicePublishingStrategyMapping
 		keeps, said  string
 	}{
-		"When nothing was published yet, it should be as wanted":      {released(releaseinfo.OpenShift), list(named("A", "a")), nil, "", ""},
-		"When the release is not known, it should be as wanted":       {func(*scope) {}, list(named("A", "b")), list(named("A", "a")), "", ""},
-		"When a service comes to others, it should be as wanted":      {released(releaseinfo.OpenShift), list(named("A", "a"), named("B", "b")), list(named("A", "a")), "", "cleared"},
-		"When one of several goes elsewhere, all should stay":         {released(releaseinfo.OpenShift), list(named("A", "a"), named("B", "x")), list(named("A", "a"), named("B", "b")), "last", "for B (LoadBalancer b)"},
-		"When all go elsewhere, all should be named":                  {released(releaseinfo.OpenShift), list(named("A", "x"), named("B", "y")), list(named("A", "a"), named("B", "b")), "last", "A (LoadBalancer a), B (LoadBalancer b)"},
-		"When the nodes are of Kubernetes, it should follow the user": {released(releaseinfo.Kubernetes), list(named("A", "x")), list(named("A", "a")), "", ""},
+		"When no service was published before, it should use the new addresses":      {released(releaseinfo.OpenShift), list(named("A", "a")), nil, "", ""},
+		"When the release is not known, it should use the new addresses":             {func(*scope) {}, list(named("A", "b")), list(named("A", "a")), "", ""},
+		"When a service is added, it should use the new addresses":                   {released(releaseinfo.OpenShift), list(named("A", "a"), named("B", "b")), list(named("A", "a")), "", "cleared"},
+		"When one of several services moves, it should keep all addresses":           {released(releaseinfo.OpenShift), list(named("A", "a"), named("B", "x")), list(named("A", "a"), named("B", "b")), "last", "for B (LoadBalancer b)"},
+		"When all services move, it should keep all addresses and name all services": {released(releaseinfo.OpenShift), list(named("A", "x"), named("B", "y")), list(named("A", "a"), named("B", "b")), "last", "A (LoadBalancer a), B (LoadBalancer b)"},
+		"When the release is Kubernetes, it should use the new addresses":            {released(releaseinfo.Kubernetes), list(named("A", "x")), list(named("A", "a")), "", ""},
 	} {
 		t.Run(name, func(t *testing.T) {
 			g, s := NewWithT(t), withScope(tc.release)

@@ -28,17 +28,17 @@ func TestGraceLeft(t *testing.T) {
 		last  []metav1.Condition
 		want  time.Duration
 	}{
-		"no time is asked for":                 {"", nil, 0},
-		"what is asked for is no time":         {"soon", nil, 0},
-		"none is asked for":                    {"0s", nil, 0},
-		"less than none is":                    {"-1m", nil, 0},
-		"all is gone just now":                 {"10m", nil, 10 * time.Minute},
-		"it was not all gone":                  {"10m", since("False", time.Minute), 10 * time.Minute},
-		"all was gone a while ago":             {"10m", since("True", 4*time.Minute), 6 * time.Minute},
-		"all was gone a second less ago":       {"10m", since("True", 10*time.Minute-time.Second), time.Second},
-		"all was gone as long ago as that":     {"10m", since("True", 10*time.Minute), 0},
-		"all was gone even longer":             {"10m", since("True", 20*time.Minute), 0},
-		"the shortest that there is asked for": {"1ns", nil, 1},
+		"the cluster has no grace period":                                     {"", nil, 0},
+		"what is asked for is no time":                                        {"soon", nil, 0},
+		"none is asked for":                                                   {"0s", nil, 0},
+		"less than none is":                                                   {"-1m", nil, 0},
+		"everything was deleted just now":                                     {"10m", nil, 10 * time.Minute},
+		"the cluster was not completely deleted before":                       {"10m", since("False", time.Minute), 10 * time.Minute},
+		"everything was deleted before, and most of the grace period remains": {"10m", since("True", 4*time.Minute), 6 * time.Minute},
+		"one second of the grace period remains":                              {"10m", since("True", 10*time.Minute-time.Second), time.Second},
+		"the grace period has just ended":                                     {"10m", since("True", 10*time.Minute), 0},
+		"the grace period ended long ago":                                     {"10m", since("True", 20*time.Minute), 0},
+		"the grace period has the shortest possible length":                   {"1ns", nil, 1},
 	} {
 		t.Run("When "+name+", it should wait for what is left of it", func(t *testing.T) {
 			g, s := NewWithT(t), withScope()

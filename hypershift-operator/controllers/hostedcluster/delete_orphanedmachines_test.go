@@ -33,7 +33,7 @@ func orphans(machines ...string) []client.Object {
 }
 
 func TestOrphansGo(t *testing.T) {
-	t.Run("When the provider has machines to release, they should be asked to go, and what made them stay until then", func(t *testing.T) {
+	t.Run("When machines remain, it should delete them and their Cluster API objects, and wait for the release", func(t *testing.T) {
 		g, d, p := NewWithT(t), newDesk(orphans("a", "b", "c", "d")...), &plugged{machines: &infrav1.MaasMachineList{}, says: "MAAS is away"}
 		s := on(p)
 		waitsFor, err := d.deleteOrphanedMachines(t.Context(), s)
@@ -49,7 +49,7 @@ func TestOrphansGo(t *testing.T) {
 		g.Expect(err).NotTo(HaveOccurred())
 		g.Expect(d.wrote).To(BeEmpty(), "they were asked already")
 	})
-	t.Run("When the last machine is released, what made them should go", func(t *testing.T) {
+	t.Run("When the last machine is released, it should remove the finalizers of the Cluster API objects", func(t *testing.T) {
 		g, d, s := NewWithT(t), newDesk(orphans()...), on(&plugged{machines: &infrav1.MaasMachineList{}})
 		for range 2 {
 			waitsFor, err := d.deleteOrphanedMachines(t.Context(), s)
@@ -62,9 +62,9 @@ func TestOrphansGo(t *testing.T) {
 		g.Expect(theirs.DeletionTimestamp).To(BeNil())
 	})
 	for name, s := range map[string]*scope{
-		"the platform is off":       on(&plugged{machines: &infrav1.MaasMachineList{}}, func(s *scope) { s.platformServed = false }),
-		"the platform makes none":   on(&plugged{}),
-		"nobody knows the platform": withScope(),
+		"the platform is not served":       on(&plugged{machines: &infrav1.MaasMachineList{}}, func(s *scope) { s.platformServed = false }),
+		"the platform creates no machines": on(&plugged{}),
+		"nobody knows the platform":        withScope(),
 	} {
 		t.Run("When "+name+", its machines should not be looked at", func(t *testing.T) {
 			g, d := NewWithT(t), newDesk(orphans("a")...)
@@ -102,7 +102,7 @@ func TestOrphansThatCannotGo(t *testing.T) {
 			g.Expect(waitsFor == "").To(Equal(tc.says == ""))
 		})
 	}
-	t.Run("When one that cannot go is the last, it should fail too", func(t *testing.T) {
+	t.Run("When the Machines cannot be listed, it should return an error", func(t *testing.T) {
 		g, d := NewWithT(t), newDesk()
 		d.refuse = "list v1beta2.MachineList"
 		_, err := d.deleteOrphanedMachines(t.Context(), on(&plugged{}))

@@ -35,9 +35,9 @@ func TestStep(t *testing.T) {
 		again    time.Duration
 		says     string
 	}{
-		"When nothing is left, the next should follow":         {"", nil, false, 0, ""},
-		"When something is left, it should look again soon":    {"a pod", nil, true, 2 * time.Second, "a pod"},
-		"When it fails, it should say so and be tried as such": {"a pod", errNotNow, false, 0, "Deleting the x failed and is tried again: not now"},
+		"When nothing remains, the next step should follow":                     {"", nil, false, 0, ""},
+		"When an object remains, it should requeue soon":                        {"a pod", nil, true, 2 * time.Second, "a pod"},
+		"When the step fails, it should return an error that reports the retry": {"a pod", errNotNow, false, 0, "Deleting the x failed and is tried again: not now"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			g, s := NewWithT(t), withScope()
@@ -86,12 +86,12 @@ func going() []client.Object {
 }
 
 func TestOwnPoolsAndRightsGo(t *testing.T) {
-	t.Run("When a cluster goes, its own pools should be asked to, once", func(t *testing.T) {
+	t.Run("When a cluster is deleted, it should delete each of its NodePools once", func(t *testing.T) {
 		g, d := NewWithT(t), newDesk(going()...)
 		g.Expect(d.deleteNodePools(t.Context(), withScope())).To(BeEmpty())
 		g.Expect(d.wrote).To(ConsistOf("delete v1beta1.NodePool clusters/mine", "delete v1beta1.NodePool clusters/too"))
 	})
-	t.Run("When a cluster goes, its own rights should go", func(t *testing.T) {
+	t.Run("When a cluster is deleted, it should delete its ClusterRoles and ClusterRoleBindings", func(t *testing.T) {
 		g, d := NewWithT(t), newDesk(going()...)
 		g.Expect(d.deleteClusterRoles(t.Context(), withScope())).To(BeEmpty())
 		for _, obj := range []client.Object{&rbacv1.ClusterRole{}, &rbacv1.ClusterRoleBinding{}} {
@@ -140,7 +140,7 @@ func TestResumeForDeletion(t *testing.T) {
 		_, err := d.resumeForDeletion(t.Context(), s)
 		g.Expect(err).To(MatchError(errNotNow), refuse)
 	}
-	t.Run("When nothing is to be cleaned up, the control plane should not be told anything of it", func(t *testing.T) {
+	t.Run("When no cleanup is requested, it should set no annotation on the control plane", func(t *testing.T) {
 		g, s := NewWithT(t), withScope(func(s *scope) { s.hcp = hcp.DeepCopy() })
 		s.hcp.Annotations, s.hcp.ResourceVersion = nil, ""
 		d := newDesk(s.hcp.DeepCopy())
@@ -164,13 +164,13 @@ func TestMachinesGo(t *testing.T) {
 		err     error
 		asked   int
 	}{
-		"When the cluster never had machines, there should be none":         {"", &plugged{says: "x"}, true, "", "", nil, 0},
-		"When another cluster has some, there should be none":               {"gone", &plugged{says: "x"}, true, "", "", nil, 0},
-		"When there are some, the platform should say what they wait for":   {"infra", &plugged{says: "MAAS is away"}, true, "", waits + ". MAAS is away", nil, 1},
-		"When the platform has nothing to say, it should wait all the same": {"infra", &plugged{}, true, "", waits, nil, 1},
-		"When the platform is off, it should wait without it":               {"infra", &plugged{says: "x"}, false, "", waits, nil, 0},
-		"When the platform fails, it should too, and say what it knows":     {"infra", &plugged{err: errNotNow}, true, "", waits, errNotNow, 1},
-		"When the server refuses, it should fail":                           {"infra", &plugged{}, true, "delete v1beta2.Cluster", "", errNotNow, 0},
+		"When the cluster never had machines, it should wait for nothing":                 {"", &plugged{says: "x"}, true, "", "", nil, 0},
+		"When only another cluster has machines, it should wait for nothing":              {"gone", &plugged{says: "x"}, true, "", "", nil, 0},
+		"When machines remain, the platform should report what they wait for":             {"infra", &plugged{says: "MAAS is away"}, true, "", waits + ". MAAS is away", nil, 1},
+		"When the platform reports nothing, it should still wait for the machines":        {"infra", &plugged{}, true, "", waits, nil, 1},
+		"When the platform is not served, it should wait without calling it":              {"infra", &plugged{says: "x"}, false, "", waits, nil, 0},
+		"When the platform returns an error, it should return that and what it waits for": {"infra", &plugged{err: errNotNow}, true, "", waits, errNotNow, 1},
+		"When the API server refuses to delete the Cluster, it should return an error":    {"infra", &plugged{}, true, "delete v1beta2.Cluster", "", errNotNow, 0},
 	} {
 		t.Run(name, func(t *testing.T) {
 			g, d, s := NewWithT(t), newDesk(held()), on(tc.p)
@@ -207,7 +207,7 @@ func TestManagersAreLetGo(t *testing.T) {
 }
 
 func TestCredentialsAndControlPlaneGo(t *testing.T) {
-	t.Run("When the platform took credentials over, it should take them away", func(t *testing.T) {
+	t.Run("When the platform copied credentials, the platform should delete them", func(t *testing.T) {
 		g, p := NewWithT(t), &plugged{err: errNotNow}
 		s := on(p)
 		_, err := newDesk().deleteCredentials(t.Context(), s)
@@ -215,7 +215,7 @@ func TestCredentialsAndControlPlaneGo(t *testing.T) {
 		g.Expect(p.seen[0]).To(Equal(s.cluster(operatorImage)))
 		g.Expect(newDesk().deleteCredentials(t.Context(), withScope())).To(BeEmpty(), "nobody knows that platform")
 	})
-	t.Run("When the control plane has operators yet, it should wait for them", func(t *testing.T) {
+	t.Run("When the control plane still has finalizers, it should wait and name them", func(t *testing.T) {
 		g, s := NewWithT(t), withScope()
 		hcp := &hyperv1.HostedControlPlane{ObjectMeta: metav1.ObjectMeta{Namespace: s.namespace, Name: "demo", Finalizers: []string{"a", "b"}}}
 		d := newDesk(hcp)
@@ -251,17 +251,17 @@ func TestNamespaceGoes(t *testing.T) {
 		deleted  bool
 		released bool
 	}{
-		"When it is there, it should be let go and deleted":       {there: []client.Object{hosted()}, want: "Waiting for namespace clusters-demo to be deleted", deleted: true, released: true},
-		"When it is not there, there should be nothing to do":     {},
-		"When it is another's, it should be left":                 {there: []client.Object{hosted(theirs)}},
-		"When it is to stay, it should":                           {there: []client.Object{hosted()}, keep: "true"},
-		"When it is not to stay, it should go":                    {there: []client.Object{hosted()}, keep: "false", want: "Waiting for namespace clusters-demo", deleted: true, released: true},
-		"When pods run in it, it should wait for them":            {there: []client.Object{hosted(), pod}, want: "of-deployment"},
-		"When it goes already, it should say what that waits for": {there: []client.Object{hosted(leaving), pod}, want: "to be deleted. pods remain", deleted: true},
-		"When it cannot be read, it should fail":                  {there: []client.Object{hosted()}, refuse: "get v1.Namespace", err: errNotNow},
-		"When pods cannot be stopped, it should stay":             {there: []client.Object{hosted()}, refuse: "delete all v1.Deployment", err: errNotNow},
-		"When it cannot be let go, it should fail":                {there: []client.Object{hosted()}, refuse: "patch v1.Namespace", err: errNotNow},
-		"When it cannot be deleted, it should fail":               {there: []client.Object{hosted()}, refuse: "delete v1.Namespace", err: errNotNow, released: true},
+		"When the namespace exists, it should remove the finalizer and delete the namespace": {there: []client.Object{hosted()}, want: "Waiting for namespace clusters-demo to be deleted", deleted: true, released: true},
+		"When the namespace does not exist, it should do nothing":                            {},
+		"When the namespace belongs to another cluster, it should keep it":                   {there: []client.Object{hosted(theirs)}},
+		"When the annotation keeps the namespace, it should not delete it":                   {there: []client.Object{hosted()}, keep: "true"},
+		"When the annotation is false, it should delete the namespace":                       {there: []client.Object{hosted()}, keep: "false", want: "Waiting for namespace clusters-demo", deleted: true, released: true},
+		"When pods run in the namespace, it should wait for them":                            {there: []client.Object{hosted(), pod}, want: "of-deployment"},
+		"When the namespace is being deleted, it should report what the deletion waits for":  {there: []client.Object{hosted(leaving), pod}, want: "to be deleted. pods remain", deleted: true},
+		"When the namespace cannot be read, it should return an error":                       {there: []client.Object{hosted()}, refuse: "get v1.Namespace", err: errNotNow},
+		"When pods cannot be stopped, it should keep the namespace and return an error":      {there: []client.Object{hosted()}, refuse: "delete all v1.Deployment", err: errNotNow},
+		"When the finalizer cannot be removed, it should return an error":                    {there: []client.Object{hosted()}, refuse: "patch v1.Namespace", err: errNotNow},
+		"When the namespace cannot be deleted, it should return an error":                    {there: []client.Object{hosted()}, refuse: "delete v1.Namespace", err: errNotNow, released: true},
 	} {
 		t.Run(name, func(t *testing.T) {
 			g, d, s := NewWithT(t), newDesk(tc.there...), withScope()

@@ -85,15 +85,15 @@ func TestWorkloadsEndInOrder(t *testing.T) {
 		refuse, did, is string
 		fails           bool
 	}{
-		"When something uses etcd, etcd should stay": {pods: []*corev1.Pod{user, store}, did: deployments + hurried,
+		"When a pod uses etcd, it should keep etcd": {pods: []*corev1.Pod{user, store}, did: deployments + hurried,
 			is: `Waiting for 1 pod in namespace clusters-demo to stop: of-deployment on node "dead"`},
-		"When nothing uses etcd, it should end":              {pods: []*corev1.Pod{store, nobodys, elsewhere}, did: deployments + etcd, is: `Waiting for 1 pod in namespace clusters-demo to stop: of-etcd on node "dead"`},
-		"When nothing runs, there should be no wait":         {pods: []*corev1.Pod{nobodys}, did: deployments + etcd},
-		"When Deployments cannot be deleted, it should fail": {refuse: "delete all v1.Deployment", fails: true},
-		"When etcd cannot be deleted, it should fail":        {refuse: "delete all v1.StatefulSet", did: deployments, fails: true},
-		"When pods cannot be deleted, it should fail": {pods: []*corev1.Pod{user}, refuse: "delete v1.Pod",
+		"When no pod uses etcd, it should delete etcd":                  {pods: []*corev1.Pod{store, nobodys, elsewhere}, did: deployments + etcd, is: `Waiting for 1 pod in namespace clusters-demo to stop: of-etcd on node "dead"`},
+		"When no pods run, it should not wait":                          {pods: []*corev1.Pod{nobodys}, did: deployments + etcd},
+		"When Deployments cannot be deleted, it should return an error": {refuse: "delete all v1.Deployment", fails: true},
+		"When etcd cannot be deleted, it should return an error":        {refuse: "delete all v1.StatefulSet", did: deployments, fails: true},
+		"When pods cannot be deleted, it should return an error": {pods: []*corev1.Pod{user}, refuse: "delete v1.Pod",
 			did: deployments, fails: true},
-		"When pods cannot be listed, it should fail": {refuse: "list v1.PodList", did: deployments, fails: true},
+		"When pods cannot be listed, it should return an error": {refuse: "list v1.PodList", did: deployments, fails: true},
 	} {
 		t.Run(name, func(t *testing.T) {
 			g, d := NewWithT(t), newDesk(there(tc.pods...)...)

@@ -41,7 +41,7 @@ func (s *world) up() {
 
 // disruptions are tests of user errors, outages and colliding names.
 func disruptions(t *testing.T, c client.WithWatch) {
-	t.Run("When a pause ends while the release cannot be read, the machines should go on all the same", func(t *testing.T) {
+	t.Run("When a pause ends while the release cannot be read, the machines should still be resumed", func(t *testing.T) {
 		s := newWorld(t, c, "pause-outage")
 		s.up()
 		s.change(func(hc *hyperv1.HostedCluster) { hc.Spec.PausedUntil = ptr.To("true") })
@@ -59,7 +59,7 @@ func disruptions(t *testing.T, c client.WithWatch) {
 		s.Expect(hcp.Spec.PausedUntil).To(BeNil())
 	})
 
-	t.Run("When a paused cluster is deleted, nothing of it should stay paused", func(t *testing.T) {
+	t.Run("When a paused cluster is deleted, it should resume its Cluster and control plane", func(t *testing.T) {
 		s := newWorld(t, c, "pause-delete")
 		s.up()
 		cluster, hcp := &clusterv1.Cluster{}, &hyperv1.HostedControlPlane{}
@@ -78,7 +78,7 @@ func disruptions(t *testing.T, c client.WithWatch) {
 		s.Expect(hcp.Spec.PausedUntil).To(BeNil())
 	})
 
-	t.Run("When somebody deletes a manager's Deployment, it should be made again and kept as before", func(t *testing.T) {
+	t.Run("When a manager's Deployment is deleted, it should be created again with its finalizer", func(t *testing.T) {
 		s := newWorld(t, c, "manager-gone")
 		s.up()
 		for _, name := range []string{capiManagerName, capiProviderName, controlPlaneOperatorName} {
@@ -93,7 +93,7 @@ func disruptions(t *testing.T, c client.WithWatch) {
 		}
 	})
 
-	t.Run("When a cluster is called like another one's kubeconfig, neither should touch the other's Secret", func(t *testing.T) {
+	t.Run("When a cluster has the name of another cluster's kubeconfig Secret, neither should change the other's Secret", func(t *testing.T) {
 		s := newWorld(t, c, "alike")
 		s.up()
 		other := &corev1.Secret{
@@ -115,7 +115,7 @@ func disruptions(t *testing.T, c client.WithWatch) {
 		s.Expect(other.Data["kubeconfig"]).To(BeEquivalentTo("demo-custom's"))
 	})
 
-	t.Run("When the kubeconfig of its own name is not wanted any more, the copy should go", func(t *testing.T) {
+	t.Run("When the custom kubeconfig is no longer requested, its copy should be deleted", func(t *testing.T) {
 		s := newWorld(t, c, "own-name")
 		s.up()
 		hcp := &hyperv1.HostedControlPlane{}
@@ -135,7 +135,7 @@ func disruptions(t *testing.T, c client.WithWatch) {
 		s.Expect(s.cluster().Status.CustomKubeconfig).To(BeNil(), "the status names no Secret that is gone")
 	})
 
-	t.Run("When somebody deletes the copies of a paused cluster, the status should not name them any more", func(t *testing.T) {
+	t.Run("When the Secret copies of a paused cluster are deleted, the status should no longer name them", func(t *testing.T) {
 		s := newWorld(t, c, "paused-access")
 		s.up()
 		hcp := &hyperv1.HostedControlPlane{}
@@ -152,7 +152,7 @@ func disruptions(t *testing.T, c client.WithWatch) {
 		s.Expect(s.cluster().Status).To(And(HaveField("KubeadminPassword", BeNil()), HaveField("KubeConfig", BeNil())))
 	})
 
-	t.Run("When a refused cluster is deleted, the one that has its namespace should keep its managers and credentials", func(t *testing.T) {
+	t.Run("When a rejected cluster is deleted, the owner of its namespace should keep its managers and credentials", func(t *testing.T) {
 		s := newWorld(t, c, "refused")
 		annotations := map[string]string{hyperv1.HostedClusterAnnotation: "a/b"}
 		manager := &appsv1.Deployment{
@@ -175,7 +175,7 @@ func disruptions(t *testing.T, c client.WithWatch) {
 		s.Expect(manager.Finalizers).To(ContainElement(hyperv1.ControlPlaneComponentFinalizer))
 	})
 
-	t.Run("When somebody took the Cluster away, its machines should be released before those that can are let go", func(t *testing.T) {
+	t.Run("When a user deletes the Cluster, its machines should be released before the managers are", func(t *testing.T) {
 		s := newWorld(t, c, "orphans")
 		s.up()
 		cluster := &clusterv1.Cluster{ObjectMeta: metav1.ObjectMeta{Namespace: s.hosted(), Name: s.cluster().Spec.InfraID}}
@@ -207,7 +207,7 @@ func disruptions(t *testing.T, c client.WithWatch) {
 		s.Expect(s.condition(hyperv1.HostedClusterAvailable).Message).To(ContainSubstring("Waiting for namespace"))
 	})
 
-	t.Run("When the proxy goes from the spec, what was wrong with it should go from the status", func(t *testing.T) {
+	t.Run("When the proxy is removed from the spec, the condition about its CA should be removed", func(t *testing.T) {
 		s := newWorld(t, c, "proxy")
 		s.start(func(hc *hyperv1.HostedCluster) {
 			hc.Spec.Configuration = &hyperv1.ClusterConfiguration{Proxy: &configv1.ProxySpec{TrustedCA: configv1.ConfigMapNameReference{Name: "gone"}}}
@@ -220,7 +220,7 @@ func disruptions(t *testing.T, c client.WithWatch) {
 		s.Expect(meta.FindStatusCondition(s.cluster().Status.Conditions, string(hyperv1.ValidProxyConfiguration))).To(BeNil())
 	})
 
-	t.Run("When a part of the status cannot be read, the rest should be written, and the last of that part stay", func(t *testing.T) {
+	t.Run("When a part of the status cannot be read, it should keep its last value and write the rest", func(t *testing.T) {
 		s := newWorld(t, c, "unread")
 		s.up()
 		endpoint := s.cluster().Status.IgnitionEndpoint
@@ -239,7 +239,7 @@ func disruptions(t *testing.T, c client.WithWatch) {
 		s.Expect(s.cluster().Status.IgnitionEndpoint).To(Equal(endpoint))
 	})
 
-	t.Run("When the CA of the proxy is called as the trust bundle's copy is, each should have a copy of its own",
+	t.Run("When the CA of the proxy has the name of the trust bundle's copy, both should be copied",
 		func(t *testing.T) {
 			s := newWorld(t, c, "proxy-ca")
 			s.start(func(hc *hyperv1.HostedCluster) {
@@ -268,7 +268,7 @@ func disruptions(t *testing.T, c client.WithWatch) {
 			s.Expect(proxys.Data).To(HaveKeyWithValue(naming.TrustBundleKey, "proxy's"))
 		})
 
-	t.Run("When a Secret of the configuration is called as one of the control plane's, that one should stay", func(t *testing.T) {
+	t.Run("When a referenced Secret has the name of a control plane Secret, it should not overwrite that Secret", func(t *testing.T) {
 		s := newWorld(t, c, "pull-secret-name")
 		s.start(func(hc *hyperv1.HostedCluster) {
 			hc.Spec.Configuration = &hyperv1.ClusterConfiguration{APIServer: &configv1.APIServerSpec{ServingCerts: configv1.APIServerServingCerts{
@@ -283,7 +283,7 @@ func disruptions(t *testing.T, c client.WithWatch) {
 		s.Expect(s.copied(hosted.UseConfiguration, naming.PullSecret)).To(HaveKeyWithValue("tls.crt", "not a pull secret"))
 	})
 
-	t.Run("When many clusters are created at once, no two should run as the same user", func(t *testing.T) {
+	t.Run("When many clusters are created at once, each should get its own user ID", func(t *testing.T) {
 		s := newWorld(t, c, "crowd")
 		const clusters = 12
 		var all sync.WaitGroup
@@ -314,9 +314,9 @@ func TestWhyNamespaceStays(t *testing.T) {
 		conditions []corev1.NamespaceCondition
 		want       string
 	}{
-		{"When nothing is known it should say nothing", nil, ""},
-		{"When all is well so far it should say nothing", []corev1.NamespaceCondition{condition(corev1.NamespaceContentRemaining, corev1.ConditionFalse, "All content successfully removed")}, ""},
-		{"When something stays it should say what", []corev1.NamespaceCondition{
+		{"When there are no conditions, it should report nothing", nil, ""},
+		{"When the conditions show no problem, it should report nothing", []corev1.NamespaceCondition{condition(corev1.NamespaceContentRemaining, corev1.ConditionFalse, "All content successfully removed")}, ""},
+		{"When content remains, it should report what remains", []corev1.NamespaceCondition{
 			condition(corev1.NamespaceDeletionDiscoveryFailure, corev1.ConditionFalse, "All resources successfully discovered"),
 			condition(corev1.NamespaceContentRemaining, corev1.ConditionTrue, "maasmachines has 1 resource instances"),
 			condition(corev1.NamespaceFinalizersRemaining, corev1.ConditionTrue, "maasmachine.x in 1 resource instances"),

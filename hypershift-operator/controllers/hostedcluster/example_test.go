@@ -59,7 +59,7 @@ func TestOpenShiftExample(t *testing.T) {
 			NewWithT(t).Expect(got.Status).To(Equal(metav1.ConditionTrue), got.Message)
 		})
 	}
-	t.Run("When the example is applied, the release's operators should be given what those of its line are", func(t *testing.T) {
+	t.Run("When the example is applied, the release's operators should run with the settings of their minor version", func(t *testing.T) {
 		g := NewWithT(t)
 		hcp := &hyperv1.HostedControlPlane{}
 		s.get(hcp, fixture.ClusterName)

@@ -65,7 +65,7 @@ func (s *world) user(name string, data map[string][]byte) {
 func TestFlows(t *testing.T) {
 	c := fixture.Start(t)
 
-	t.Run("When MAAS refuses the key, it should say so and bring the control plane up all the same", func(t *testing.T) {
+	t.Run("When MAAS rejects the API key, it should report that and still create the control plane", func(t *testing.T) {
 		s := newWorld(t, c, "wrong-key")
 		s.Platforms = fixture.Platforms(func(context.Context, maas.Config) (string, error) {
 			return "", &maas.Error{Operation: "check the API key", StatusCode: 401}
@@ -78,7 +78,7 @@ func TestFlows(t *testing.T) {
 		s.get(&appsv1.Deployment{}, "control-plane-operator")
 	})
 
-	t.Run("When the release image does not exist, it should say so and try again", func(t *testing.T) {
+	t.Run("When the release image does not exist, it should report that and retry", func(t *testing.T) {
 		s := newWorld(t, c, "no-release")
 		s.start(func(hc *hyperv1.HostedCluster) { hc.Spec.Release.Image = "registry.example/none:1" })
 		result, err := s.pass()
@@ -90,7 +90,7 @@ func TestFlows(t *testing.T) {
 		s.get(&corev1.Secret{}, "pull-secret")
 	})
 
-	t.Run("When the pull secret is missing, it should say which", func(t *testing.T) {
+	t.Run("When the pull secret is missing, it should name the Secret", func(t *testing.T) {
 		s := newWorld(t, c, "no-pull-secret")
 		s.start(func(hc *hyperv1.HostedCluster) { hc.Spec.PullSecret.Name = "gone" })
 		_, err := s.pass()
@@ -99,7 +99,7 @@ func TestFlows(t *testing.T) {
 		s.Expect(s.condition(hyperv1.ReconciliationSucceeded).Reason).To(Equal("ReconciliationError"))
 	})
 
-	t.Run("When one optional input is missing, it should not starve the rest", func(t *testing.T) {
+	t.Run("When an optional input is missing, it should still reconcile the rest", func(t *testing.T) {
 		s := newWorld(t, c, "no-ssh")
 		s.start(func(hc *hyperv1.HostedCluster) { hc.Spec.SSHKey.Name = "gone" })
 		_, err := s.pass()
@@ -107,7 +107,7 @@ func TestFlows(t *testing.T) {
 		s.get(&appsv1.Deployment{}, "control-plane-operator")
 	})
 
-	t.Run("When the platform has no plugin, it should say which there are", func(t *testing.T) {
+	t.Run("When the platform has no plugin, it should name the known platforms", func(t *testing.T) {
 		s := newWorld(t, c, "no-plugin")
 		s.Platforms = registry.Of(map[hyperv1.PlatformType]platform.Platform{hyperv1.NonePlatform: &none.Platform{}})
 		s.start(func(hc *hyperv1.HostedCluster) {
@@ -133,7 +133,7 @@ func TestFlows(t *testing.T) {
 		s.Expect(s.missing(&clusterv1.Cluster{}, s.cluster().Spec.InfraID)).To(BeTrue())
 	})
 
-	t.Run("When machines become somebody else's business, their managers should stay and nobody wait for them", func(t *testing.T) {
+	t.Run("When machine management is disabled later, it should keep the managers and not wait for them", func(t *testing.T) {
 		s := newWorld(t, c, "disabled-later")
 		s.up()
 		s.change(func(hc *hyperv1.HostedCluster) {
@@ -148,7 +148,7 @@ func TestFlows(t *testing.T) {
 		}
 	})
 
-	t.Run("When the cluster is paused, it should hand that on and stop, and go on later", func(t *testing.T) {
+	t.Run("When the cluster is paused, it should pause its objects until the pause ends", func(t *testing.T) {
 		s := newWorld(t, c, "pause")
 		s.start(nil)
 		s.mustPass()
@@ -169,7 +169,7 @@ func TestFlows(t *testing.T) {
 		s.Expect(cluster.Spec.Paused).To(HaveValue(BeFalse()))
 	})
 
-	t.Run("When keys and references are given, it should copy every one of them", func(t *testing.T) {
+	t.Run("When the spec references keys and Secrets, it should copy all of them", func(t *testing.T) {
 		s := newWorld(t, c, "copies")
 		key, err := rsa.GenerateKey(rand.Reader, 2048)
 		s.Expect(err).NotTo(HaveOccurred())
@@ -197,7 +197,7 @@ func TestFlows(t *testing.T) {
 		s.Expect(s.condition(hyperv1.ValidProxyConfiguration).Message).To(ContainSubstring("holds no PEM certificate"))
 	})
 
-	t.Run("When a plugin is to encrypt, it should copy all keys of its credentials, and say which Secret is missing", func(t *testing.T) {
+	t.Run("When a KMS plugin is set, it should copy all keys of its credentials and name a missing Secret", func(t *testing.T) {
 		s := newWorld(t, c, "plugin")
 		s.start(func(hc *hyperv1.HostedCluster) {
 			hc.Spec.SecretEncryption = &hyperv1.SecretEncryptionSpec{Type: hyperv1.KMS, KMS: &hyperv1.KMSSpec{Provider: hyperv1.KMSPlugin,
@@ -213,7 +213,7 @@ func TestFlows(t *testing.T) {
 		s.Expect(hcp.Spec.SecretEncryption.KMS.Plugin.Name).To(Equal("vault"))
 	})
 
-	t.Run("When an input goes from the spec, its copy should go", func(t *testing.T) {
+	t.Run("When a reference is removed from the spec, its copy should be deleted", func(t *testing.T) {
 		s := newWorld(t, c, "copies")
 		s.change(func(hc *hyperv1.HostedCluster) {
 			hc.Spec.SSHKey = corev1.LocalObjectReference{}
@@ -224,7 +224,7 @@ func TestFlows(t *testing.T) {
 		s.Expect(s.missing(&corev1.ConfigMap{}, "user-ca-bundle")).To(BeTrue())
 	})
 
-	t.Run("When an annotation is for the control plane, it should follow it", func(t *testing.T) {
+	t.Run("When an annotation is meant for the control plane, it should be copied to the control plane", func(t *testing.T) {
 		s := newWorld(t, c, "copies")
 		s.change(func(hc *hyperv1.HostedCluster) {
 			hc.Annotations = map[string]string{
@@ -248,7 +248,7 @@ func TestFlows(t *testing.T) {
 		s.Expect(hcp.Annotations).To(And(HaveKeyWithValue(hyperv1.RestartDateAnnotation, "later"), Not(HaveKey(hyperv1.DisableProfilingAnnotation))))
 	})
 
-	t.Run("When another cluster's namespace has the same name, it should refuse to share it", func(t *testing.T) {
+	t.Run("When the namespace belongs to another cluster, it should refuse to share it", func(t *testing.T) {
 		s := newWorld(t, c, "taken")
 		fixture.Create(t, c, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: s.hosted(), Annotations: map[string]string{hyperv1.HostedClusterAnnotation: "a/b"}}})
 		s.start(nil)
@@ -262,7 +262,7 @@ func TestFlows(t *testing.T) {
 		s.Expect(namespace.DeletionTimestamp).To(BeNil(), "it is not ours to delete")
 	})
 
-	t.Run("When two clusters are hosted, each should run as a user of its own", func(t *testing.T) {
+	t.Run("When two clusters are hosted, each should get its own user ID", func(t *testing.T) {
 		s := newWorld(t, c, "uid-a")
 		uid := func(namespace string) string {
 			n := &corev1.Namespace{}
@@ -275,7 +275,7 @@ func TestFlows(t *testing.T) {
 		s.Expect(uid(s.hosted())).NotTo(Equal(uid(fixture.Hosted("copies"))))
 	})
 
-	t.Run("When a service is not published by NodePort any more, its policy should go", func(t *testing.T) {
+	t.Run("When a service is no longer published by NodePort, its NetworkPolicy should be deleted", func(t *testing.T) {
 		s := newWorld(t, c, "uid-a")
 		s.get(&networkingv1.NetworkPolicy{}, "nodeport-ignition")
 		scope := newScope(s.cluster())
@@ -286,7 +286,7 @@ func TestFlows(t *testing.T) {
 		s.Expect(s.missing(&networkingv1.NetworkPolicy{}, "nodeport-ignition")).To(BeTrue())
 	})
 
-	t.Run("When the platform is AWS and its block is missing, the operator should refuse the cluster and not the API server", func(t *testing.T) {
+	t.Run("When the platform is AWS without its block, the operator should reject the cluster, not the API server", func(t *testing.T) {
 		s := newWorld(t, c, "aws")
 		s.start(func(hc *hyperv1.HostedCluster) { hc.Spec.Platform = hyperv1.PlatformSpec{Type: hyperv1.AWSPlatform} })
 		_, err := s.pass()

@@ -31,12 +31,12 @@ func TestIssuerIsPublished(t *testing.T) {
 		err        error
 		did        []string
 	}{
-		"When there are documents, they should be published after the finalizer is there": {p: &plugged{documents: documents, again: time.Hour},
+		"When there are documents, it should add the finalizer and then publish them": {p: &plugged{documents: documents, again: time.Hour},
 			conditions: map[string]metav1.Condition{kind: condition.True(kind, "Published", "")}, finalizers: []string{pluggedFinalizer}, again: time.Hour, did: []string{"documents", "publish a"}},
-		"When the finalizer cannot be written, nothing should be published": {p: &plugged{documents: documents}, refuse: "patch", err: errNotNow, did: []string{"documents"}},
-		"When the documents cannot be read, it should fail":                 {p: &plugged{documents: documents, why: why, err: errNotNow}, err: errNotNow, did: []string{"documents"}},
-		"When there are none for a reason, it should be told":               {p: &plugged{why: why}, conditions: map[string]metav1.Condition{kind: why}, did: []string{"documents"}},
-		"When there is nothing to tell, the condition should go":            {p: &plugged{}, cleared: []string{kind}, did: []string{"documents"}},
+		"When the finalizer cannot be added, it should publish nothing":     {p: &plugged{documents: documents}, refuse: "patch", err: errNotNow, did: []string{"documents"}},
+		"When the documents cannot be read, it should return an error":      {p: &plugged{documents: documents, why: why, err: errNotNow}, err: errNotNow, did: []string{"documents"}},
+		"When there are no documents, the condition should give the reason": {p: &plugged{why: why}, conditions: map[string]metav1.Condition{kind: why}, did: []string{"documents"}},
+		"When there is nothing to report, the condition should be removed":  {p: &plugged{}, cleared: []string{kind}, did: []string{"documents"}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			g, hc := NewWithT(t), fixture.HostedCluster("clusters")
@@ -61,7 +61,7 @@ func TestIssuerIsPublished(t *testing.T) {
 			g.Expect(hc.Finalizers).To(Equal(tc.finalizers))
 		})
 	}
-	t.Run("When the platform has no such cloud, there should be nothing to do", func(t *testing.T) {
+	t.Run("When the platform publishes no issuer, it should do nothing", func(t *testing.T) {
 		g, s := NewWithT(t), on(none.Platform{})
 		_, err := newDesk().reconcileIssuer(t.Context(), s)
 		g.Expect(err).NotTo(HaveOccurred())
@@ -77,10 +77,10 @@ func TestIssuerIsWithdrawn(t *testing.T) {
 		refuse    string
 		did       []string
 	}{
-		"When something was published, it should be withdrawn, and the finalizer go": {[]string{"other", pluggedFinalizer}, []string{"other"}, &plugged{}, "", []string{"withdraw"}},
-		"When nothing was published, the cloud should not be asked":                  {[]string{"other"}, []string{"other"}, &plugged{err: errNotNow}, "", nil},
-		"When it cannot be withdrawn, the finalizer should stay":                     {[]string{pluggedFinalizer}, []string{pluggedFinalizer}, &plugged{err: errNotNow}, "", []string{"withdraw"}},
-		"When the finalizer cannot be removed, it should fail":                       {[]string{pluggedFinalizer}, []string{pluggedFinalizer}, &plugged{}, "patch", []string{"withdraw"}},
+		"When documents were published, it should withdraw them and remove the finalizer": {[]string{"other", pluggedFinalizer}, []string{"other"}, &plugged{}, "", []string{"withdraw"}},
+		"When nothing was published, it should not call the cloud":                        {[]string{"other"}, []string{"other"}, &plugged{err: errNotNow}, "", nil},
+		"When the documents cannot be withdrawn, it should keep the finalizer":            {[]string{pluggedFinalizer}, []string{pluggedFinalizer}, &plugged{err: errNotNow}, "", []string{"withdraw"}},
+		"When the finalizer cannot be removed, it should return an error":                 {[]string{pluggedFinalizer}, []string{pluggedFinalizer}, &plugged{}, "patch", []string{"withdraw"}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			g, hc := NewWithT(t), fixture.HostedCluster("clusters")

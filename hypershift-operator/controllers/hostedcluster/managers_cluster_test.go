@@ -41,7 +41,7 @@ func servedAt(p platform.Platform, host string) *scope {
 }
 
 func TestClusterIsMade(t *testing.T) {
-	t.Run("When the platform makes a cluster, Cluster API should have one that ties it to the control plane", func(t *testing.T) {
+	t.Run("When the platform has an infrastructure cluster, the Cluster should reference it and the control plane", func(t *testing.T) {
 		g, d, s := NewWithT(t), newShop(), servedAt(building(true, nil), "api.example")
 		_, err := d.reconcileCAPICluster(t.Context(), s)
 		g.Expect(err).NotTo(HaveOccurred())
@@ -58,9 +58,9 @@ func TestClusterIsMade(t *testing.T) {
 		}), "Cluster API learns the endpoint itself, and whether it is paused is not said")
 	})
 	for name, tc := range map[string]struct{ host, had, want string }{
-		"When the endpoint moves, Cluster API should follow":               {"new.example", "old.example", "new.example"},
-		"When the endpoint is not known for a time, it should stay":        {"", "old.example", "old.example"},
-		"When Cluster API has none yet, it should take it from the others": {"new.example", "", ""},
+		"When the endpoint changes, the Cluster should get the new endpoint":     {"new.example", "old.example", "new.example"},
+		"When the endpoint is temporarily unknown, the Cluster should keep it":   {"", "old.example", "old.example"},
+		"When the Cluster has no endpoint yet, it should be left to Cluster API": {"new.example", "", ""},
 	} {
 		t.Run(name, func(t *testing.T) {
 			cluster := &clusterv1.Cluster{ObjectMeta: inside("infra")}
@@ -86,7 +86,7 @@ func TestClusterIsMade(t *testing.T) {
 }
 
 func TestClusterIsNotMade(t *testing.T) {
-	t.Run("When the platform makes no cluster, there should be none", func(t *testing.T) {
+	t.Run("When the platform has no infrastructure cluster, it should create nothing", func(t *testing.T) {
 		g, d := NewWithT(t), newShop()
 		_, err := d.reconcileCAPICluster(t.Context(), servedAt(none.Platform{}, "api.example"))
 		g.Expect(err).NotTo(HaveOccurred())
@@ -106,7 +106,7 @@ func TestClusterIsNotMade(t *testing.T) {
 			g.Expect(d.has(t, &clusterv1.Cluster{ObjectMeta: inside("infra")})).To(BeFalse())
 		})
 	}
-	t.Run("When nobody knows the kind of the platform's cluster, it should say so", func(t *testing.T) {
+	t.Run("When the kind of the infrastructure cluster is unknown, it should return an error that names it", func(t *testing.T) {
 		_, err := newShop().contractRef(&strange{})
 		NewWithT(t).Expect(err).To(MatchError(HavePrefix("finding the kind of *hostedcluster.strange")))
 	})

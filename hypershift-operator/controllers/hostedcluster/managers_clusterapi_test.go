@@ -27,10 +27,10 @@ func TestWebhookCertificate(t *testing.T) {
 		keeps bool
 		is    corev1.SecretType
 	}{
-		"When there is none, it should be made":           {nil, "", false, corev1.SecretTypeTLS},
-		"When there is one, it should stay":               {map[string][]byte{"tls.crt": []byte("c"), "tls.key": []byte("k")}, corev1.SecretTypeTLS, true, corev1.SecretTypeTLS},
-		"When its key is gone, both should be made anew":  {map[string][]byte{"tls.crt": []byte("c")}, corev1.SecretTypeOpaque, false, corev1.SecretTypeOpaque},
-		"When its certificate is empty, both should, too": {map[string][]byte{"tls.crt": {}, "tls.key": []byte("k")}, corev1.SecretTypeTLS, false, corev1.SecretTypeTLS},
+		"When the Secret does not exist, it should be created":                      {nil, "", false, corev1.SecretTypeTLS},
+		"When the certificate exists, it should be kept":                            {map[string][]byte{"tls.crt": []byte("c"), "tls.key": []byte("k")}, corev1.SecretTypeTLS, true, corev1.SecretTypeTLS},
+		"When the key is missing, it should create a new certificate and key":       {map[string][]byte{"tls.crt": []byte("c")}, corev1.SecretTypeOpaque, false, corev1.SecretTypeOpaque},
+		"When the certificate is empty, it should create a new certificate and key": {map[string][]byte{"tls.crt": {}, "tls.key": []byte("k")}, corev1.SecretTypeTLS, false, corev1.SecretTypeTLS},
 	} {
 		t.Run(name, func(t *testing.T) {
 			g, s := NewWithT(t), withScope()
@@ -56,7 +56,7 @@ func TestWebhookCertificate(t *testing.T) {
 			g.Expect(certificate.NotAfter).To(BeTemporally(">", now))
 		})
 	}
-	t.Run("When the server refuses it, it should fail", func(t *testing.T) {
+	t.Run("When the API server refuses the create, it should return an error", func(t *testing.T) {
 		d := newDesk()
 		d.refuse = "create v1.Secret"
 		NewWithT(t).Expect(d.webhookCertificate(t.Context(), withScope())).To(MatchError(errNotNow))
@@ -69,12 +69,12 @@ func TestClaimClusterWide(t *testing.T) {
 		there  bool
 		fails  bool
 	}{
-		"it is new":                                {nil, false, false},
-		"it is ours":                               {map[string]string{ownerNamespace: "clusters", ownerName: "demo"}, true, false},
-		"it is nobody's":                           {nil, true, true},
-		"it is of a cluster elsewhere":             {map[string]string{ownerNamespace: "others", ownerName: "demo"}, true, true},
-		"it is of another cluster":                 {map[string]string{ownerNamespace: "clusters", ownerName: "other"}, true, true},
-		"it says so before it is there, in a copy": {map[string]string{ownerNamespace: "others", ownerName: "demo"}, false, false},
+		"it is new":       {nil, false, false},
+		"it is ours":      {map[string]string{ownerNamespace: "clusters", ownerName: "demo"}, true, false},
+		"it has no owner": {nil, true, true},
+		"it belongs to a cluster in another namespace":                {map[string]string{ownerNamespace: "others", ownerName: "demo"}, true, true},
+		"it belongs to another cluster in the same namespace":         {map[string]string{ownerNamespace: "clusters", ownerName: "other"}, true, true},
+		"it does not exist yet and has the labels of another cluster": {map[string]string{ownerNamespace: "others", ownerName: "demo"}, false, false},
 	} {
 		t.Run("When "+name+", it should be the cluster's or be left", func(t *testing.T) {
 			g, role := NewWithT(t), &rbacv1.ClusterRole{ObjectMeta: metav1.ObjectMeta{Labels: tc.labels}}

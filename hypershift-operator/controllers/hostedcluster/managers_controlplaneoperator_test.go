@@ -33,7 +33,7 @@ func TestControlPlaneOperatorIsTold(t *testing.T) {
 		}
 		return all
 	}
-	t.Run("When the cluster says nothing, nothing should be said of it", func(t *testing.T) {
+	t.Run("When the cluster has no such settings, the Deployment should have none", func(t *testing.T) {
 		g, s := NewWithT(t), managed(t, fixture.ReleaseImage)
 		s.securityUID = ""
 		deployment := operatorOf(t, &Reconciler{Client: newDesk().Client, Settings: Settings{OperatorImage: operatorImage}}, s)
@@ -43,7 +43,7 @@ func TestControlPlaneOperatorIsTold(t *testing.T) {
 		g.Expect(args).To(ContainElement("--enable-ci-debug-output=false"))
 		g.Expect(args).NotTo(ContainElement(Or(HavePrefix("--registry-overrides"), HavePrefix("--image-overrides"))))
 	})
-	t.Run("When images come from elsewhere, it should know from where", func(t *testing.T) {
+	t.Run("When images come from mirrors, it should get the mirrors and overrides", func(t *testing.T) {
 		g, s := NewWithT(t), managed(t, fixture.ReleaseImage, func(hc *hyperv1.HostedCluster) {
 			hc.Annotations = map[string]string{hyperv1.ImageOverridesAnnotation: "etcd=etcd:2"}
 			hc.Spec.ImageContentSources = []hyperv1.ImageContentSource{{Source: "a", Mirrors: []string{"b", "c"}}, {Source: "none"}, {Source: "d", Mirrors: []string{"e"}}}
@@ -66,14 +66,14 @@ func TestControlPlaneOperatorIsTold(t *testing.T) {
 			}
 		})
 	}
-	t.Run("When the release should bring an operator and does not, it should be said", func(t *testing.T) {
+	t.Run("When the release payload has no operator image, it should return an error", func(t *testing.T) {
 		g, r, s := NewWithT(t), testReconciler(), managed(t, fixture.OCPImage)
 		s.release = releaseinfo.New(fixture.OCPImage, releaseinfo.Payload{Version: "4.20.1", Distribution: releaseinfo.OpenShift})
 		g.Expect(r.controlPlaneOperatorImage(s)).To(BeEmpty())
 		_, err := r.controlPlaneOperator(s).Render(t.Context(), r.components(s))
 		g.Expect(err).To(MatchError(ContainSubstring("the release payload has no image for hypershift")))
 	})
-	t.Run("When a cluster of Kubernetes names an operator, it should run that", func(t *testing.T) {
+	t.Run("When a Kubernetes cluster names an operator image, it should run that image", func(t *testing.T) {
 		g, s := NewWithT(t), managed(t, fixture.ReleaseImage)
 		s.hc.Annotations = map[string]string{hyperv1.ControlPlaneOperatorImageAnnotation: "mine:1"}
 		deployment := operatorOf(t, testReconciler(), s)

@@ -38,10 +38,10 @@ func TestSignersOfBreakGlass(t *testing.T) {
 		image, account string
 		disabled       bool
 	}{
-		"When the payload has a PKI of its own, that should sign":           {fixture.OCPImage, "control-plane-pki-operator", false},
-		"When it is switched off, nobody should":                            {fixture.OCPImage, "", true},
-		"When the release is Kubernetes, the control-plane-operator should": {fixture.ReleaseImage, "control-plane-operator", false},
-		"When the other PKI is switched off, the operator should as well":   {fixture.ReleaseImage, "control-plane-operator", true},
+		"When the payload has its own PKI operator, that operator should sign":                                       {fixture.OCPImage, "control-plane-pki-operator", false},
+		"When PKI reconciliation is disabled, no operator should sign":                                               {fixture.OCPImage, "", true},
+		"When the release is Kubernetes, the control-plane-operator should sign":                                     {fixture.ReleaseImage, "control-plane-operator", false},
+		"When PKI reconciliation is disabled for a Kubernetes release, the control-plane-operator should still sign": {fixture.ReleaseImage, "control-plane-operator", true},
 	} {
 		t.Run(name, func(t *testing.T) {
 			g, d, s := NewWithT(t), newDesk(), runningRelease(tc.image)
@@ -71,8 +71,8 @@ func TestSignersOfBreakGlass(t *testing.T) {
 func TestSignersThatCannotBe(t *testing.T) {
 	theirs := func(name string) metav1.ObjectMeta { return metav1.ObjectMeta{Name: name} }
 	for name, there := range map[string]client.Object{
-		"a role of the name is another's":    &rbacv1.ClusterRole{ObjectMeta: theirs("clusters-demo-csr-signer")},
-		"a binding of the name is another's": &rbacv1.ClusterRoleBinding{ObjectMeta: theirs("clusters-demo-csr-approver")},
+		"the ClusterRole belongs to another cluster":        &rbacv1.ClusterRole{ObjectMeta: theirs("clusters-demo-csr-signer")},
+		"the ClusterRoleBinding belongs to another cluster": &rbacv1.ClusterRoleBinding{ObjectMeta: theirs("clusters-demo-csr-approver")},
 	} {
 		t.Run("When "+name+", it should be left, and said", func(t *testing.T) {
 			g, d := NewWithT(t), newDesk(there)
@@ -94,7 +94,7 @@ func TestSignersThatCannotBe(t *testing.T) {
 
 func TestConfigOperatorTells(t *testing.T) {
 	role, binding := &rbacv1.Role{ObjectMeta: inside("hosted-cluster-config-operator-events")}, &rbacv1.RoleBinding{ObjectMeta: inside("hosted-cluster-config-operator-events")}
-	t.Run("When the payload has a config operator, it should be let tell of events", func(t *testing.T) {
+	t.Run("When the payload has a config operator, it should be allowed to write Events", func(t *testing.T) {
 		g, d := NewWithT(t), newDesk()
 		_, err := d.reconcileConfigOperatorRights(t.Context(), runningRelease(fixture.OCPImage))
 		g.Expect(err).NotTo(HaveOccurred())
@@ -109,7 +109,7 @@ func TestConfigOperatorTells(t *testing.T) {
 			g.Expect(obj.GetAnnotations()).To(HaveKeyWithValue(hyperv1.HostedClusterAnnotation, "clusters/demo"))
 		}
 	})
-	t.Run("When it is ours, it should have them by its own Role", func(t *testing.T) {
+	t.Run("When the config operator is the product's own, it should create no Role", func(t *testing.T) {
 		g, d := NewWithT(t), newDesk()
 		_, err := d.reconcileConfigOperatorRights(t.Context(), runningRelease(fixture.ReleaseImage))
 		g.Expect(err).NotTo(HaveOccurred())

@@ -71,20 +71,20 @@ func TestControlPlaneOperatorRuns(t *testing.T) {
 			g.Expect(report.Labels).To(BeEmpty())
 		})
 	}
-	t.Run("When nobody could ask who reads metrics, it should not run", func(t *testing.T) {
+	t.Run("When the ClusterRole for metrics cannot be created, it should not create the Deployment", func(t *testing.T) {
 		g, d := NewWithT(t), newShop()
 		d.refuse = "create v1.ClusterRole"
 		_, err := d.reconcileControlPlaneOperator(t.Context(), managed(t, fixture.ReleaseImage))
 		g.Expect(err).To(MatchError(errNotNow))
 		g.Expect(d.has(t, &appsv1.Deployment{ObjectMeta: inside("control-plane-operator")})).To(BeFalse())
 	})
-	t.Run("When it cannot be made, it should fail", func(t *testing.T) {
+	t.Run("When the Deployment cannot be created, it should return an error", func(t *testing.T) {
 		g, d := NewWithT(t), newShop()
 		d.refuse = "Deployment clusters-demo/control-plane-operator"
 		_, err := d.reconcileControlPlaneOperator(t.Context(), managed(t, fixture.ReleaseImage))
 		g.Expect(err).To(MatchError(errNotNow))
 	})
-	t.Run("When managers are made, they should know this of their control plane", func(t *testing.T) {
+	t.Run("When it renders managers, it should pass the control plane's settings to them", func(t *testing.T) {
 		g, d, s := NewWithT(t), newShop(), managed(t, fixture.ReleaseImage)
 		d.Settings.PassedEnv = map[string]string{"METRICS_SET": "SRE"}
 		got := d.components(s)
@@ -106,7 +106,7 @@ func clustered(t *testing.T, p *plugged) *scope {
 }
 
 func TestClusterAPIManagerRuns(t *testing.T) {
-	t.Run("When there is a cluster, it should run, with what it needs, and be held", func(t *testing.T) {
+	t.Run("When there is a cluster, the manager should run with its finalizer and webhook certificate", func(t *testing.T) {
 		g, d, s := NewWithT(t), newShop(), clustered(t, &plugged{})
 		_, err := d.reconcileCAPIManager(t.Context(), s)
 		g.Expect(err).NotTo(HaveOccurred())
@@ -145,11 +145,11 @@ func TestProviderRuns(t *testing.T) {
 		refuse      string
 		runs, fails bool
 	}{
-		"When the platform has a provider, it should run":                      {p: &plugged{provider: aProvider()}, runs: true},
-		"When it has none, nobody should wait for one":                         {p: &plugged{}},
-		"When others look after machines, it should not run":                   {p: &plugged{provider: aProvider()}, annotations: map[string]string{hyperv1.DisableMachineManagement: "x"}},
-		"When it cannot be made, it should fail":                               {p: &plugged{provider: aProvider()}, refuse: "Deployment clusters-demo/", runs: true, fails: true},
-		"When nobody should wait for it and it cannot be said, it should fail": {p: &plugged{}, refuse: "delete v1beta1.ControlPlaneComponent", runs: true, fails: true},
+		"When the platform has a provider, it should run":                                                              {p: &plugged{provider: aProvider()}, runs: true},
+		"When the platform has no provider, it should delete the ControlPlaneComponent":                                {p: &plugged{}},
+		"When machine management is disabled, it should not run the provider":                                          {p: &plugged{provider: aProvider()}, annotations: map[string]string{hyperv1.DisableMachineManagement: "x"}},
+		"When the Deployment cannot be created, it should return an error":                                             {p: &plugged{provider: aProvider()}, refuse: "Deployment clusters-demo/", runs: true, fails: true},
+		"When the platform has no provider and the ControlPlaneComponent cannot be deleted, it should return an error": {p: &plugged{}, refuse: "delete v1beta1.ControlPlaneComponent", runs: true, fails: true},
 	} {
 		t.Run(name, func(t *testing.T) {
 			g, d, s := NewWithT(t), newShop(report()), clustered(t, tc.p)
@@ -160,21 +160,21 @@ func TestProviderRuns(t *testing.T) {
 			g.Expect(s.cleared).To(Equal([]string{string(hyperv1.PlatformProviderSupported)}))
 		})
 	}
-	t.Run("When the provider is somebody else's, it should be said what that lacks", func(t *testing.T) {
+	t.Run("When the provider is a third-party one, a condition should report what it lacks", func(t *testing.T) {
 		g, s := NewWithT(t), on(&plugged{says: "it lacks much"})
 		newShop().reportProvider(s)
 		c := s.conditions[string(hyperv1.PlatformProviderSupported)]
 		g.Expect(string(c.Status) + "/" + c.Reason + "/" + c.Message).To(Equal("False/" + hyperv1.ForeignProviderReason + "/it lacks much"))
 		g.Expect(s.platform.(*plugged).seen).To(Equal([]platform.Cluster{s.cluster(operatorImage)}))
 	})
-	t.Run("When it is the product's own, or there is no choice, nothing should be said", func(t *testing.T) {
+	t.Run("When the provider is the product's own or the platform has none, it should set no condition", func(t *testing.T) {
 		for _, p := range []platform.Platform{&plugged{}, none.Platform{}} {
 			s := on(p)
 			newShop().reportProvider(s)
 			NewWithT(t).Expect(s.conditions).To(BeEmpty())
 		}
 	})
-	t.Run("When there is no cluster yet, there should be nothing to do for managers", func(t *testing.T) {
+	t.Run("When a platform has no infrastructure cluster, it should need no managers", func(t *testing.T) {
 		g, s := NewWithT(t), on(&plugged{infra: &platform.Object{}})
 		g.Expect(newShop().wantsManagers(s)).To(BeTrue())
 		g.Expect(newShop().wantsManagers(on(none.Platform{}))).To(BeFalse())

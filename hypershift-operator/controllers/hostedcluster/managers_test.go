@@ -133,7 +133,7 @@ func TestForeignProvider(t *testing.T) {
 	s.mustPass()
 	s.serve()
 	s.mustPass()
-	t.Run("When CAPMAAS's image makes the machines, it should be started as it wants", func(t *testing.T) {
+	t.Run("When the CAPMAAS image is used, it should start with the arguments that it needs", func(t *testing.T) {
 		var documents []string
 		for _, list := range []client.ObjectList{&appsv1.DeploymentList{}, &rbacv1.RoleList{}} {
 			for _, document := range s.documents(list) {
@@ -146,7 +146,7 @@ func TestForeignProvider(t *testing.T) {
 		uid := regexp.MustCompile(`(fsGroup|runAsUser): \d+`).ReplaceAllString(text, "$1: 1001")
 		goldenText(t, "foreign-capi-provider", variable.ReplaceAllString(uid, "$1: VARIES"))
 	})
-	t.Run("When it does, its credentials should be where it reads them", func(t *testing.T) {
+	t.Run("When the CAPMAAS image is used, its credentials should be in the keys that it reads", func(t *testing.T) {
 		mirror := &corev1.Secret{}
 		s.get(mirror, hosted.CopyName(hosted.UsePlatform, fixture.Credentials))
 		NewWithT(t).Expect(mirror.Data).To(And(HaveKeyWithValue("MAAS_ENDPOINT", []byte(fixture.Endpoint)), HaveKeyWithValue("MAAS_API_KEY", []byte(fixture.APIKey))))
@@ -154,7 +154,7 @@ func TestForeignProvider(t *testing.T) {
 		s.get(tls, naming.CAPIWebhookCert)
 		NewWithT(t).Expect(tls.Data).To(And(HaveKey("tls.crt"), HaveKey("tls.key")))
 	})
-	t.Run("When it does, a condition should say what it does not heed, and go with it", func(t *testing.T) {
+	t.Run("When the CAPMAAS image is used, a condition should report what it does not honor until it is removed", func(t *testing.T) {
 		g := NewWithT(t)
 		said := s.condition(hyperv1.PlatformProviderSupported)
 		g.Expect(said.Status).To(Equal(metav1.ConditionFalse))
@@ -169,10 +169,10 @@ func TestForeignProvider(t *testing.T) {
 
 func TestControlPlaneOperatorImage(t *testing.T) {
 	for _, tc := range []struct{ name, release, annotation, setting, want string }{
-		{"When the release carries an operator it should run that", fixture.OCPImage, "", "", "registry.example/ocp-hypershift:1"},
-		{"When the release is Kubernetes it should run the product's", fixture.ReleaseImage, "", "", operatorImage},
-		{"When the operator was started with another it should run that", fixture.OCPImage, "", "setting:1", "setting:1"},
-		{"When the cluster names one it should win", fixture.OCPImage, "annotation:1", "setting:1", "annotation:1"},
+		{"When the release has an operator image, it should run that image", fixture.OCPImage, "", "", "registry.example/ocp-hypershift:1"},
+		{"When the release is Kubernetes, it should run the product's image", fixture.ReleaseImage, "", "", operatorImage},
+		{"When the operator is started with another image, it should run that image", fixture.OCPImage, "", "setting:1", "setting:1"},
+		{"When the cluster names an image, it should take precedence", fixture.OCPImage, "annotation:1", "setting:1", "annotation:1"},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			g, s := NewWithT(t), managed(t, tc.release)
@@ -186,7 +186,7 @@ func TestControlPlaneOperatorImage(t *testing.T) {
 }
 
 func TestCAPIManagerImage(t *testing.T) {
-	t.Run("When the release lacks Cluster API it should say so, and run what the cluster's annotation names", func(t *testing.T) {
+	t.Run("When the release has no Cluster API image, it should return an error unless an annotation names one", func(t *testing.T) {
 		g, r, s := NewWithT(t), testReconciler(), managed(t, fixture.ReleaseImage)
 		s.release = releaseinfo.New(fixture.ReleaseImage, releaseinfo.Payload{Version: "1.36.3", Distribution: releaseinfo.Kubernetes})
 		_, err := s.capiManager().Render(t.Context(), r.components(s))
@@ -224,7 +224,7 @@ func TestRolled(t *testing.T) {
 }
 
 func TestNoSecretsInPods(t *testing.T) {
-	t.Run("When a manager runs it should carry no credentials in its spec", func(t *testing.T) {
+	t.Run("When a manager runs, its Pod spec should contain no credentials", func(t *testing.T) {
 		raw, err := yaml.Marshal(testReconciler().managers(t, managed(t, fixture.ReleaseImage)))
 		g := NewWithT(t)
 		g.Expect(err).NotTo(HaveOccurred())
@@ -242,20 +242,20 @@ func TestPolicies(t *testing.T) {
 		}
 		return all
 	}
-	t.Run("When services are published by NodePort it should let the world reach them", func(t *testing.T) {
+	t.Run("When services are published by NodePort, the policies should allow access from everywhere", func(t *testing.T) {
 		NewWithT(t).Expect(names(fixture.HostedCluster("clusters"))).To(Equal([]string{
 			"openshift-ingress", "same-namespace", "kas", "openshift-monitoring", "nodeport-oauth",
 			"nodeport-konnectivity", "nodeport-konnectivity-kas", "nodeport-ignition", "nodeport-ignition-proxy",
 		}))
 	})
-	t.Run("When services are published by Route it should open nothing for them", func(t *testing.T) {
+	t.Run("When services are published by Route, there should be no policies for node ports", func(t *testing.T) {
 		hc := fixture.HostedCluster("clusters")
 		for i := range hc.Spec.Services {
 			hc.Spec.Services[i].ServicePublishingStrategy = hyperv1.ServicePublishingStrategy{Type: hyperv1.Route}
 		}
 		NewWithT(t).Expect(names(hc)).To(Equal([]string{"openshift-ingress", "same-namespace", "kas", "openshift-monitoring"}))
 	})
-	t.Run("When the API server has another port it should open both", func(t *testing.T) {
+	t.Run("When the API server has another port, the policies should allow both ports", func(t *testing.T) {
 		port := int32(7443)
 		hc := fixture.HostedCluster("clusters")
 		hc.Spec.Networking.APIServer = &hyperv1.APIServerNetworking{Port: &port}

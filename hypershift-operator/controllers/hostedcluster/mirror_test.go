@@ -31,11 +31,11 @@ func (m mirrored) check(t *testing.T, got texts) {
 
 func TestMirroredLabels(t *testing.T) {
 	for _, tc := range []mirrored{
-		{"When the cluster has labels of that prefix, it should carry those and no others",
+		{"When the cluster has labels with the prefix, it should copy those and no others",
 			texts{"own": "1"}, texts{"api.openshift.com/team": "a", "mine": "b"}, texts{"own": "1", "api.openshift.com/team": "a"}},
-		{"When the cluster changes a label, it should too",
+		{"When a label changes on the cluster, it should change on the control plane",
 			texts{"api.openshift.com/team": "a"}, texts{"api.openshift.com/team": "b"}, texts{"api.openshift.com/team": "b"}},
-		{"When the cluster loses a label, it should too, and keep its own",
+		{"When a label is removed from the cluster, it should be removed from the control plane, and others kept",
 			texts{"own": "1", "api.openshift.com/team": "a"}, nil, texts{"own": "1"}},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
@@ -56,19 +56,19 @@ func TestMirroredAnnotations(t *testing.T) {
 		restarts = hyperv1.PreviousRestartDateAnnotation
 	)
 	for _, tc := range []mirrored{
-		{"When annotations ask for something of the control plane, it should carry them and no others",
+		{"When the cluster has annotations for the control plane, it should copy those and no others",
 			texts{"own": "1"}, texts{override: "cpu=1", provider: "x", switched: "true", "mine": "b"}, texts{"own": "1", override: "cpu=1", provider: "x", switched: "true"}},
-		{"When the cluster asks for something else, it should carry that",
+		{"When the annotations change on the cluster, they should change on the control plane",
 			texts{override: "cpu=1", switched: "true"}, texts{override: "cpu=2", switched: "false"}, texts{override: "cpu=2", switched: "false"}},
-		{"When nothing is asked for any more, it should carry nothing of it",
+		{"When the annotations are removed from the cluster, they should be removed from the control plane",
 			texts{"own": "1", override: "cpu=1", provider: "x", switched: "true"}, nil, texts{"own": "1"}},
-		{"When a value is empty, it should be there all the same",
+		{"When an annotation has an empty value, it should still be copied",
 			nil, texts{hyperv1.DisableMachineManagement: ""}, texts{hyperv1.DisableMachineManagement: ""}},
-		{"When a restart is asked for, it should be noted as handed on",
+		{"When a restart is requested, it should be recorded as propagated",
 			nil, texts{restart: "now"}, texts{restart: "now", restarts: "now"}},
-		{"When another writer has asked for a restart since, the old request should not undo it",
+		{"When another writer has requested a restart since, the old request should not overwrite it",
 			texts{restart: "by another", restarts: "now"}, texts{restart: "now"}, texts{restart: "by another", restarts: "now"}},
-		{"When another restart is asked for, it should be handed on too",
+		{"When another restart is requested, it should be propagated too",
 			texts{restart: "by another", restarts: "now"}, texts{restart: "later"}, texts{restart: "later", restarts: "later"}},
 	} {
 		t.Run(tc.name, func(t *testing.T) {

@@ -55,23 +55,23 @@ func TestMonitors(t *testing.T) {
 	all()
 	kubernetes.serve()
 	payload.serve()
-	t.Run("When there is no Prometheus operator, clusters should come up without it", func(t *testing.T) {
+	t.Run("When there is no Prometheus operator, clusters should still become available", func(t *testing.T) {
 		all()
 		NewWithT(t).Expect(kubernetes.missing(&corev1.Service{}, "capi-provider")).To(BeFalse(), "any Prometheus may use the Services")
 	})
 	gone := fixture.Serve(t, management.Monitoring)
-	t.Run("When one has come, what the operator runs should be monitored, each as it serves its metrics", func(t *testing.T) {
+	t.Run("When the Prometheus operator is installed, the managers should get a PodMonitor or ServiceMonitor", func(t *testing.T) {
 		all()
 		NewWithT(t).Expect(kubernetes.monitors()).To(Equal([]string{"ServiceMonitor capi-provider", "ServiceMonitor control-plane-operator"}))
 		NewWithT(t).Expect(payload.monitors()).To(Equal([]string{"PodMonitor controlplane-operator", "ServiceMonitor capi-provider"}))
 	})
-	t.Run("When all is monitored, nothing should be written any more", func(t *testing.T) {
+	t.Run("When everything is monitored, it should write nothing", func(t *testing.T) {
 		counted := fixture.NewFaulty(kubernetes.Reconciler.Client.(client.WithWatch))
 		kubernetes.Reconciler.Client = counted
 		kubernetes.mustPass()
 		NewWithT(t).Expect(counted.Writes()).To(BeZero())
 	})
-	t.Run("When somebody changes a monitor, it should be put right", func(t *testing.T) {
+	t.Run("When a user changes a monitor, it should be restored", func(t *testing.T) {
 		monitor := &monitoringv1.ServiceMonitor{}
 		kubernetes.get(monitor, "capi-provider")
 		monitor.Spec.Endpoints[0].Port = "other"
@@ -80,14 +80,14 @@ func TestMonitors(t *testing.T) {
 		kubernetes.get(monitor, "capi-provider")
 		NewWithT(t).Expect(monitor.Spec.Endpoints[0].Port).To(Equal("metrics"))
 	})
-	t.Run("When the user declines monitors, they should go", func(t *testing.T) {
+	t.Run("When the user disables monitors, they should be deleted", func(t *testing.T) {
 		kubernetes.change(func(hc *hyperv1.HostedCluster) {
 			hc.Annotations = map[string]string{hyperv1.DisableMonitoringServices: "true"}
 		})
 		kubernetes.mustPass()
 		NewWithT(t).Expect(kubernetes.monitors()).To(BeEmpty())
 	})
-	t.Run("When the Prometheus operator goes again, clusters should go on without it", func(t *testing.T) {
+	t.Run("When the Prometheus operator is removed, clusters should continue without it", func(t *testing.T) {
 		gone()
 		all()
 	})
@@ -105,7 +105,7 @@ func TestPlatformMonitoring(t *testing.T) {
 		s.Expect(c.Get(t.Context(), client.ObjectKey{Name: s.hosted()}, namespace)).To(Succeed())
 		return namespace.Labels[hyperv1.ClusterMonitoringLabel]
 	}
-	t.Run("When nothing is asked for, it should not be let in, and leave what an administrator set", func(t *testing.T) {
+	t.Run("When platform monitoring is disabled, it should not set the label, and keep an administrator's", func(t *testing.T) {
 		s.mustPass()
 		NewWithT(t).Expect(label()).To(BeEmpty())
 		namespace.Labels[hyperv1.ClusterMonitoringLabel] = "true"
@@ -114,7 +114,7 @@ func TestPlatformMonitoring(t *testing.T) {
 		NewWithT(t).Expect(label()).To(Equal("true"))
 		NewWithT(t).Expect(s.missing(binding, platformMonitoringBinding)).To(BeTrue())
 	})
-	t.Run("When the platform is to monitor all, its Prometheus should be let in", func(t *testing.T) {
+	t.Run("When platform monitoring is enabled, OpenShift's Prometheus should get access", func(t *testing.T) {
 		s.Settings.PlatformMonitoring = true
 		s.mustPass()
 		NewWithT(t).Expect(label()).To(Equal("true"))
@@ -126,7 +126,7 @@ func TestPlatformMonitoring(t *testing.T) {
 		}, "1m", "100ms").Should(Succeed(), "the API server learns of rights a moment later")
 		NewWithT(t).Expect(reader.List(t.Context(), &corev1.SecretList{}, client.InNamespace(s.hosted()))).NotTo(Succeed())
 	})
-	t.Run("When that is asked for no more, both should go", func(t *testing.T) {
+	t.Run("When platform monitoring is disabled again, the label and the RoleBinding should be removed", func(t *testing.T) {
 		s.Settings.PlatformMonitoring = false
 		s.mustPass()
 		NewWithT(t).Expect(label()).To(BeEmpty())

@@ -107,7 +107,7 @@ func TestEgressMeetsRefusals(t *testing.T) {
 	for name, refuse := range map[string]string{
 		"its endpoints": "get v1.EndpointSlice default/kubernetes", "its Service": "get v1.Service default/kubernetes", "nodes": "list v1.NodeList",
 	} {
-		t.Run("When nobody can read "+name+", nothing should be written", func(t *testing.T) {
+		t.Run("When it cannot read "+name+", nothing should be written", func(t *testing.T) {
 			d := newDesk(apiServer()...)
 			d.refuse = refuse
 			_, err := d.reconcileNetworkPolicies(t.Context(), withScope(func(s *scope) { s.release = fixture.Payloads()[fixture.ReleaseImage] }))
@@ -115,14 +115,14 @@ func TestEgressMeetsRefusals(t *testing.T) {
 			NewWithT(t).Expect(d.wrote).To(BeEmpty())
 		})
 	}
-	t.Run("When nobody knows what a payload is able to do, nothing should be written", func(t *testing.T) {
+	t.Run("When the labels of the payload's image cannot be read, it should write nothing", func(t *testing.T) {
 		d := newDesk(apiServer()...)
 		d.Releases = operators{fixture.Payloads(), nil, errNotNow}
 		_, err := d.reconcileNetworkPolicies(t.Context(), withScope(func(s *scope) { s.release = fixture.Payloads()[fixture.OCPImage] }))
 		NewWithT(t).Expect(err).To(MatchError(errNotNow))
 		NewWithT(t).Expect(d.wrote).To(BeEmpty())
 	})
-	t.Run("When a payload says who is a manager, only those should reach the API", func(t *testing.T) {
+	t.Run("When a payload labels its managers, only those should reach the management API", func(t *testing.T) {
 		for label, managers := range map[string]string{"true": hyperv1.NeedManagementKASAccessLabel + "=true", "false": "<none>"} {
 			d := newDesk(apiServer()...)
 			d.Releases = operators{fixture.Payloads(), map[string]string{"io.openshift.hypershift.control-plane-operator-applies-management-kas-network-policy-label": label}, nil}
@@ -193,10 +193,10 @@ func TestWrittenPolicies(t *testing.T) {
 		want    []string
 		fails   bool
 	}{
-		"all is well":              {append(apiServer(), before), "", append(without(""), "nodeport-ignition-proxy"), false},
-		"one cannot be written":    {append(apiServer(), before), "create v1.NetworkPolicy clusters-demo/kas", append(without("kas"), "nodeport-ignition-proxy"), true},
-		"one cannot be taken away": {append(apiServer(), before), "delete v1.NetworkPolicy", append(without(""), "nodeport-ignition-proxy", "loadbalancer-oauth"), true},
-		"another's is no business": {append(apiServer(), others), "", append(without(""), "nodeport-ignition-proxy"), false},
+		"all is well":                  {append(apiServer(), before), "", append(without(""), "nodeport-ignition-proxy"), false},
+		"one policy cannot be created": {append(apiServer(), before), "create v1.NetworkPolicy clusters-demo/kas", append(without("kas"), "nodeport-ignition-proxy"), true},
+		"one policy cannot be deleted": {append(apiServer(), before), "delete v1.NetworkPolicy", append(without(""), "nodeport-ignition-proxy", "loadbalancer-oauth"), true},
+		"another's is no business":     {append(apiServer(), others), "", append(without(""), "nodeport-ignition-proxy"), false},
 	} {
 		t.Run("When "+name, func(t *testing.T) {
 			d := newDesk(test.objects...)

@@ -76,10 +76,10 @@ func TestMadeNamespace(t *testing.T) {
 		"others have user IDs":            {[]client.Object{hostedNamespace("a", "c/a", "1001"), hostedNamespace("b", "c/b", "1003")}, false, "", fresh, "1002", ""},
 		"it has one":                      {[]client.Object{hostedNamespace("clusters-demo", "clusters/demo", "1007")}, false, "", fresh, "1007", ""},
 		"its level was decided":           {[]client.Object{lenient}, false, "", with(map[string]string{"pod-security.kubernetes.io/enforce": "baseline", "pod-security.kubernetes.io/audit": "", "pod-security.kubernetes.io/warn": ""}), "1007", ""},
-		"it is another's":                 {[]client.Object{hostedNamespace("clusters-demo", "clusters/other", "")}, false, "", nil, "", "belongs to HostedCluster clusters/other"},
-		"it was there before":             {[]client.Object{hostedNamespace("clusters-demo", "", "")}, false, "", nil, "", "existed before"},
+		"it belongs to another cluster":   {[]client.Object{hostedNamespace("clusters-demo", "clusters/other", "")}, false, "", nil, "", "belongs to HostedCluster clusters/other"},
+		"it existed before":               {[]client.Object{hostedNamespace("clusters-demo", "", "")}, false, "", nil, "", "existed before"},
 		"it is being deleted":             {[]client.Object{going}, false, "", nil, "", "is being deleted without its HostedCluster"},
-		"it cannot be made now":           {nil, false, "create v1.Namespace", nil, "", errNotNow.Error()},
+		"it cannot be created now":        {nil, false, "create v1.Namespace", nil, "", errNotNow.Error()},
 		"nobody knows who has which user": {nil, false, "list v1.NamespaceList", nil, "", errNotNow.Error()},
 	} {
 		t.Run("When "+name, func(t *testing.T) {
@@ -103,7 +103,7 @@ func TestMadeNamespace(t *testing.T) {
 			g.Expect(d.identities.TryLock()).To(BeTrue(), "the next cluster has to get one too")
 		})
 	}
-	t.Run("When OpenShift assigns user IDs, none should be", func(t *testing.T) {
+	t.Run("When OpenShift assigns user IDs, it should assign none", func(t *testing.T) {
 		g, d, s := NewWithT(t), newDesk(), withScope()
 		d.Client = assigningUsers(d.Client)
 		_, err := d.reconcileNamespace(t.Context(), s)
@@ -126,11 +126,11 @@ func TestFreeSecurityUID(t *testing.T) {
 		taken []client.Object
 		want  int
 	}{
-		"When nobody has one, it should be the first":               {nil, 1001},
-		"When the first are taken, it should be the next":           {list(1001, 1004), 1005},
-		"When one in between is free, it should be that":            {append(list(1001, 1001), list(1003, 1004)...), 1002},
-		"When others than hosted ones say so, it should matter not": {[]client.Object{unlabelled}, 1001},
-		"When all but the last are taken, it should be the last":    {list(1001, 10999), 11000},
+		"When no user IDs are taken, it should return the first":                   {nil, 1001},
+		"When the first IDs are taken, it should return the next":                  {list(1001, 1004), 1005},
+		"When an ID between others is free, it should return that ID":              {append(list(1001, 1001), list(1003, 1004)...), 1002},
+		"When only namespaces that are not hosted have IDs, it should ignore them": {[]client.Object{unlabelled}, 1001},
+		"When all but the last ID are taken, it should return the last":            {list(1001, 10999), 11000},
 	} {
 		t.Run(name, func(t *testing.T) {
 			uid, err := newDesk(test.taken...).freeSecurityUID(t.Context())
@@ -138,7 +138,7 @@ func TestFreeSecurityUID(t *testing.T) {
 			NewWithT(t).Expect(uid).To(Equal(test.want))
 		})
 	}
-	t.Run("When all are taken, it should say so", func(t *testing.T) {
+	t.Run("When all IDs are taken, it should return an error", func(t *testing.T) {
 		_, err := newDesk(list(1001, 11000)...).freeSecurityUID(t.Context())
 		NewWithT(t).Expect(err).To(MatchError(ContainSubstring("10000")))
 	})
@@ -186,10 +186,10 @@ func TestPayloadsLevel(t *testing.T) {
 		"its image says it can":               {fixture.OCPImage, map[string]string{restrictedPods: "true"}, nil, nil, restricted},
 		"its image says it cannot":            {fixture.OCPImage, map[string]string{restrictedPods: "false"}, nil, nil, baseline},
 		"its image says nothing":              {fixture.OCPImage, nil, nil, nil, baseline},
-		"the cluster says it can":             {fixture.OCPImage, nil, map[string]string{said: "a=b," + restrictedPods + "=true"}, errNotNow, restricted},
-		"the cluster says it cannot":          {fixture.OCPImage, map[string]string{restrictedPods: "true"}, map[string]string{said: restrictedPods + "=false"}, nil, restricted},
-		"the cluster asks for more":           {fixture.OCPImage, nil, map[string]string{hyperv1.PodSecurityAdmissionLabelOverrideAnnotation: restricted}, nil, restricted},
-		"nobody can read the image just now":  {fixture.OCPImage, nil, nil, errNotNow, ""},
+		"an annotation of the cluster sets the capability to true":       {fixture.OCPImage, nil, map[string]string{said: "a=b," + restrictedPods + "=true"}, errNotNow, restricted},
+		"the image sets the capability to true and the cluster to false": {fixture.OCPImage, map[string]string{restrictedPods: "true"}, map[string]string{said: restrictedPods + "=false"}, nil, restricted},
+		"the cluster overrides the level with a stricter one":            {fixture.OCPImage, nil, map[string]string{hyperv1.PodSecurityAdmissionLabelOverrideAnnotation: restricted}, nil, restricted},
+		"nobody can read the image just now":                             {fixture.OCPImage, nil, nil, errNotNow, ""},
 	} {
 		t.Run("When "+name, func(t *testing.T) {
 			g, d := NewWithT(t), newDesk(hostedNamespace("clusters-demo", "clusters/demo", "1001"))
@@ -212,7 +212,7 @@ func TestPayloadsLevel(t *testing.T) {
 			g.Expect(err).NotTo(HaveOccurred())
 		})
 	}
-	t.Run("When the namespace cannot be written, that should be told", func(t *testing.T) {
+	t.Run("When the namespace cannot be written, it should return an error", func(t *testing.T) {
 		d := newDesk(hostedNamespace("clusters-demo", "clusters/demo", "1001"))
 		d.refuse = "update v1.Namespace"
 		_, err := d.reconcilePodSecurity(t.Context(), withScope(func(s *scope) { s.release = fixture.Payloads()[fixture.ReleaseImage] }))
@@ -231,14 +231,14 @@ func TestPlatformsOwnMonitoring(t *testing.T) {
 		label, stays  bool
 		fails         bool
 	}{
-		"it was let in and is no more":  {false, "clusters/demo", "", false, false, false},
-		"it was never let in by us":     {false, "", "", true, false, false},
-		"an administrator let it in":    {false, "another", "", false, true, false},
-		"nobody knows whether it was":   {false, "clusters/demo", "get v1.RoleBinding", true, true, true},
-		"the label cannot be taken off": {false, "clusters/demo", "update v1.Namespace", true, true, true},
-		"it cannot be shut out":         {false, "clusters/demo", "delete v1.RoleBinding", false, true, true},
-		"it is to be let in":            {true, "", "", true, true, false},
-		"it cannot be let in":           {true, "", "create v1.RoleBinding", true, false, true},
+		"it had access and is disabled":     {false, "clusters/demo", "", false, false, false},
+		"it has a label but no RoleBinding": {false, "", "", true, false, false},
+		"an administrator gave it access":   {false, "another", "", false, true, false},
+		"nobody knows whether it was":       {false, "clusters/demo", "get v1.RoleBinding", true, true, true},
+		"the label cannot be removed":       {false, "clusters/demo", "update v1.Namespace", true, true, true},
+		"the RoleBinding cannot be deleted": {false, "clusters/demo", "delete v1.RoleBinding", false, true, true},
+		"it is enabled":                     {true, "", "", true, true, false},
+		"the RoleBinding cannot be created": {true, "", "create v1.RoleBinding", true, false, true},
 	} {
 		t.Run("When "+name, func(t *testing.T) {
 			g, namespace := NewWithT(t), hostedNamespace("clusters-demo", "clusters/demo", "1001")

@@ -29,9 +29,9 @@ func TestAllBut(t *testing.T) {
 		except []netip.Prefix
 		v4, v6 []string
 	}{
-		"nothing":                            {nil, nil, nil},
-		"each family to its own, and sorted": {prefixes("fe80::/10", "192.0.2.0/24", "10.0.0.0/8", "fd00::/8"), []string{"10.0.0.0/8", "192.0.2.0/24"}, []string{"fd00::/8", "fe80::/10"}},
-		"once, however it is written":        {prefixes("10.1.2.3/8", "10.0.0.0/8", "fd00::1/8", "fd00::2/8"), []string{"10.0.0.0/8"}, []string{"fd00::/8"}},
+		"nothing": {nil, nil, nil},
+		"CIDRs of both families, sorted in each family": {prefixes("fe80::/10", "192.0.2.0/24", "10.0.0.0/8", "fd00::/8"), []string{"10.0.0.0/8", "192.0.2.0/24"}, []string{"fd00::/8", "fe80::/10"}},
+		"once, however it is written":                   {prefixes("10.1.2.3/8", "10.0.0.0/8", "fd00::1/8", "fd00::2/8"), []string{"10.0.0.0/8"}, []string{"fd00::/8"}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			want := networkingv1.NetworkPolicyEgressRule{To: []networkingv1.NetworkPolicyPeer{
@@ -69,13 +69,13 @@ func TestWhoGoesOut(t *testing.T) {
 		pod              labels.Set
 		managers, others bool
 	}{
-		"a manager of ours":                         {fixture.ReleaseImage, true, manager, true, false},
-		"the API server of ours":                    {fixture.ReleaseImage, true, labels.Set{"app": "kube-apiserver"}, false, true},
-		"another of ours":                           {fixture.ReleaseImage, true, labels.Set{"app": "kube-scheduler"}, false, false},
-		"a manager of a payload":                    {fixture.OCPImage, true, manager, true, false},
-		"another of a payload":                      {fixture.OCPImage, true, labels.Set{"app": "oauth-openshift"}, false, true},
-		"a payload that does not say who is one":    {fixture.OCPImage, false, labels.Set{"app": "oauth-openshift"}, true, true},
-		"a payload that does not say who is one, 2": {fixture.OCPImage, false, manager, true, true},
+		"a manager of the product's release":                        {fixture.ReleaseImage, true, manager, true, false},
+		"the API server of the product's release":                   {fixture.ReleaseImage, true, labels.Set{"app": "kube-apiserver"}, false, true},
+		"another of ours":                                           {fixture.ReleaseImage, true, labels.Set{"app": "kube-scheduler"}, false, false},
+		"a manager of a payload that labels its managers":           {fixture.OCPImage, true, manager, true, false},
+		"another of a payload":                                      {fixture.OCPImage, true, labels.Set{"app": "oauth-openshift"}, false, true},
+		"another pod of a payload that does not label its managers": {fixture.OCPImage, false, labels.Set{"app": "oauth-openshift"}, true, true},
+		"a manager of a payload that does not label its managers":   {fixture.OCPImage, false, manager, true, true},
 	} {
 		t.Run(name, func(t *testing.T) {
 			g, s := NewWithT(t), withScope(func(s *scope) { s.release = fixture.Payloads()[test.image] })
@@ -97,13 +97,13 @@ func TestPublished(t *testing.T) {
 		by      hyperv1.PublishingStrategyType
 		want    []string
 	}{
-		"ignition by node port":             {hyperv1.Ignition, hyperv1.NodePort, []string{"nodeport-ignition ignition-server 9090", "nodeport-ignition-proxy ignition-server-proxy 8443"}},
-		"konnectivity by node port":         {hyperv1.Konnectivity, hyperv1.NodePort, []string{"nodeport-konnectivity konnectivity-server 8091", "nodeport-konnectivity-kas kube-apiserver 8091"}},
-		"OAuth by node port":                {hyperv1.OAuthServer, hyperv1.NodePort, []string{"nodeport-oauth oauth-openshift 6443"}},
-		"OAuth by load balancer":            {hyperv1.OAuthServer, hyperv1.LoadBalancer, []string{"loadbalancer-oauth oauth-openshift 6443"}},
-		"OAuth by Route, that of ingress":   {hyperv1.OAuthServer, hyperv1.Route, nil},
-		"konnectivity by load balancer":     {hyperv1.Konnectivity, hyperv1.LoadBalancer, nil},
-		"the API server, open in any event": {hyperv1.APIServer, hyperv1.NodePort, nil},
+		"ignition by node port":                {hyperv1.Ignition, hyperv1.NodePort, []string{"nodeport-ignition ignition-server 9090", "nodeport-ignition-proxy ignition-server-proxy 8443"}},
+		"konnectivity by node port":            {hyperv1.Konnectivity, hyperv1.NodePort, []string{"nodeport-konnectivity konnectivity-server 8091", "nodeport-konnectivity-kas kube-apiserver 8091"}},
+		"OAuth by node port":                   {hyperv1.OAuthServer, hyperv1.NodePort, []string{"nodeport-oauth oauth-openshift 6443"}},
+		"OAuth by load balancer":               {hyperv1.OAuthServer, hyperv1.LoadBalancer, []string{"loadbalancer-oauth oauth-openshift 6443"}},
+		"OAuth by Route, that of ingress":      {hyperv1.OAuthServer, hyperv1.Route, nil},
+		"konnectivity by load balancer":        {hyperv1.Konnectivity, hyperv1.LoadBalancer, nil},
+		"the API server, which is always open": {hyperv1.APIServer, hyperv1.NodePort, nil},
 	} {
 		t.Run(name, func(t *testing.T) {
 			var got []string
@@ -128,7 +128,7 @@ func TestAPIPorts(t *testing.T) {
 	}{
 		"nothing is said":           {nil, []int32{6443}},
 		"no port is":                {&hyperv1.APIServerNetworking{}, []int32{6443}},
-		"the same port is":          {&hyperv1.APIServerNetworking{Port: ptr.To[int32](6443)}, []int32{6443}},
+		"the same port is set":      {&hyperv1.APIServerNetworking{Port: ptr.To[int32](6443)}, []int32{6443}},
 		"another port is, and both": {&hyperv1.APIServerNetworking{Port: ptr.To[int32](7443)}, []int32{6443, 7443}},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -171,19 +171,19 @@ func TestPodSecurityLevel(t *testing.T) {
 		cluster, namespace map[string]string
 		want               string
 	}{
-		"the payload's":                              {restricted, baseline, nil, nil, restricted},
-		"an older payload's":                         {baseline, baseline, nil, nil, baseline},
-		"a user cannot loosen what may not be":       {restricted, restricted, override(privileged), nil, restricted},
-		"a user loosens it":                          {restricted, baseline, override(baseline), nil, baseline},
-		"a user loosens it as far as is allowed":     {restricted, baseline, override(privileged), nil, baseline},
-		"a user loosens it all the way":              {restricted, privileged, override(privileged), nil, privileged},
-		"a bound does not tighten a payload's":       {baseline, restricted, override(privileged), nil, baseline},
-		"a user tightens it":                         {baseline, baseline, override(restricted), nil, restricted},
-		"a user tightens it within a wider bound":    {baseline, privileged, override(restricted), nil, restricted},
-		"the user's word is none":                    {restricted, privileged, override("open"), nil, restricted},
-		"an administrator decided for the namespace": {restricted, restricted, override(restricted), override(privileged), privileged},
-		"and tightened it":                           {baseline, baseline, nil, override(restricted), restricted},
-		"an administrator's word is none":            {baseline, baseline, nil, override("open"), baseline},
+		"the payload's level":                                  {restricted, baseline, nil, nil, restricted},
+		"the level of an older payload":                        {baseline, baseline, nil, nil, baseline},
+		"a user cannot loosen the level below the bound":       {restricted, restricted, override(privileged), nil, restricted},
+		"a user loosens the level":                             {restricted, baseline, override(baseline), nil, baseline},
+		"a user loosens the level only as far as the bound":    {restricted, baseline, override(privileged), nil, baseline},
+		"a user loosens the level completely":                  {restricted, privileged, override(privileged), nil, privileged},
+		"a strict bound does not tighten the payload's level":  {baseline, restricted, override(privileged), nil, baseline},
+		"a user tightens the level":                            {baseline, baseline, override(restricted), nil, restricted},
+		"a user tightens the level within a wider bound":       {baseline, privileged, override(restricted), nil, restricted},
+		"a user sets an invalid level":                         {restricted, privileged, override("open"), nil, restricted},
+		"an administrator loosened the level of the namespace": {restricted, restricted, override(restricted), override(privileged), privileged},
+		"and tightened it":                                     {baseline, baseline, nil, override(restricted), restricted},
+		"an administrator sets an invalid level":               {baseline, baseline, nil, override("open"), baseline},
 	} {
 		t.Run(name, func(t *testing.T) {
 			if got := levelOf(test.payload, test.loosest, test.cluster, test.namespace); got != test.want {

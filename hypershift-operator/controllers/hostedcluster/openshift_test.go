@@ -247,7 +247,7 @@ func TestControlPlaneStatusIsNotOurs(t *testing.T) {
 	s.mustPass()
 	payload := &hyperv1.HostedControlPlane{}
 	s.get(payload, fixture.ClusterName)
-	t.Run("When the payload's operator writes its status step by step, it should never meet a write of ours", func(t *testing.T) {
+	t.Run("When the payload's operator updates its status in steps, it should never get a conflict", func(t *testing.T) {
 		for step := range 5 {
 			payload.Status.Version = fmt.Sprintf("4.20.%d", step)
 			payload.Status.ControlPlaneEndpoint = hyperv1.APIEndpoint{Host: "api.example", Port: int32(6443 + step)}
@@ -255,7 +255,7 @@ func TestControlPlaneStatusIsNotOurs(t *testing.T) {
 			s.mustPass()
 		}
 	})
-	t.Run("When it is asked who wrote the status, it should not be us", func(t *testing.T) {
+	t.Run("When the operator tries to write the status, it should be forbidden", func(t *testing.T) {
 		operator := s.Reconciler.Client
 		for _, err := range []error{
 			operator.Status().Update(t.Context(), payload.DeepCopy()),
@@ -274,7 +274,7 @@ func TestVolumesOfOpenShift(t *testing.T) {
 		"volumes-openshift":  {fixture.OCPImage, "8Gi", "without effect: etcd.managed.storage.persistentVolume.size"},
 		"volumes-kubernetes": {"", "16Gi", hyperv1.AllIsWellMessage},
 	} {
-		t.Run("When the size of etcd's volumes is raised, it should be handed on where it has an effect, and else said to have none: "+name, func(t *testing.T) {
+		t.Run("When the volume size of etcd is increased, it should be propagated only if it has an effect: "+name, func(t *testing.T) {
 			s := newWorld(t, c, name)
 			hc := fixture.HostedCluster(s.namespace)
 			if tc.image != "" {

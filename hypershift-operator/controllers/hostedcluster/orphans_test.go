@@ -107,7 +107,7 @@ func (o *orphanage) gone() {
 }
 
 func TestJanitor(t *testing.T) {
-	t.Run("deletes what a cluster left, machines first and credentials after them", func(t *testing.T) {
+	t.Run("deletes the objects of a missing cluster, machines first and credentials last", func(t *testing.T) {
 		o := newOrphanage(t)
 		o.Expect(o.mustLook().RequeueAfter).To(Equal(time.Hour))
 		o.untouched()
@@ -128,7 +128,7 @@ func TestJanitor(t *testing.T) {
 		}
 		o.gone()
 	})
-	t.Run("deletes rights and credentials when the namespace is gone already", func(t *testing.T) {
+	t.Run("deletes ClusterRoles and credentials when the namespace is already gone", func(t *testing.T) {
 		o := newOrphanage(t)
 		o.removed(t)
 		o.Expect(o.mustLook().RequeueAfter).To(Equal(time.Hour))
@@ -138,7 +138,7 @@ func TestJanitor(t *testing.T) {
 		o.Expect(o.has(t, o.credentials())).To(BeFalse())
 		o.Expect(o.has(t, &rbacv1.ClusterRole{ObjectMeta: metav1.ObjectMeta{Name: "of-demo"}})).To(BeFalse())
 	})
-	t.Run("deletes at once what an administrator wants deleted, also without a record", func(t *testing.T) {
+	t.Run("deletes immediately when an administrator requests it, even without a record", func(t *testing.T) {
 		o := newOrphanage(t)
 		o.annotate(hyperv1.ServedClusterAnnotation, "")
 		o.annotate(hyperv1.OrphanPolicyAnnotation, hyperv1.OrphanPolicyDelete)
@@ -176,7 +176,7 @@ func (o *orphanage) annotate(key, value string) {
 func TestJanitorKeeps(t *testing.T) {
 	hc := &hyperv1.HostedCluster{ObjectMeta: metav1.ObjectMeta{Namespace: "clusters", Name: "demo"}}
 	for name, prepare := range map[string]func(o *orphanage){
-		"a cluster that exists": func(o *orphanage) {
+		"an existing cluster": func(o *orphanage) {
 			o.Expect(o.server.Create(o.t.Context(),
 				hc.DeepCopy())).To(Succeed())
 		},
@@ -184,18 +184,18 @@ func TestJanitorKeeps(t *testing.T) {
 			o.annotate(hyperv1.OrphanPolicyAnnotation,
 				hyperv1.OrphanPolicyKeep)
 		},
-		"a namespace that was restored": func(o *orphanage) {
+		"a restored namespace": func(o *orphanage) {
 			o.annotate(hyperv1.ServedClusterAnnotation, `{"namespace":"former-uid","cluster":"cluster-uid"}`)
 		},
 		"a namespace of an older operator": func(o *orphanage) { o.annotate(hyperv1.ServedClusterAnnotation, "") },
-		"a record that cannot be read":     func(o *orphanage) { o.annotate(hyperv1.ServedClusterAnnotation, "{") },
+		"an invalid record":                func(o *orphanage) { o.annotate(hyperv1.ServedClusterAnnotation, "{") },
 		"a namespace of another cluster": func(o *orphanage) {
 			o.annotate(hyperv1.HostedClusterAnnotation,
 				"clusters/other")
 		},
-		"a namespace without a cluster's name":  func(o *orphanage) { o.annotate(hyperv1.HostedClusterAnnotation, "") },
-		"a control plane that is paused":        func(o *orphanage) { o.pause("true") },
-		"a control plane that is paused longer": func(o *orphanage) { o.pause("2126-01-01T00:00:00Z") },
+		"a namespace without the name of its cluster":       func(o *orphanage) { o.annotate(hyperv1.HostedClusterAnnotation, "") },
+		"a control plane that is paused indefinitely":       func(o *orphanage) { o.pause("true") },
+		"a control plane that is paused until a later date": func(o *orphanage) { o.pause("2126-01-01T00:00:00Z") },
 		"a namespace without the label": func(o *orphanage) {
 			o.Expect(o.has(o.t, o.space)).To(BeTrue())
 			o.space.Labels = nil
@@ -228,7 +228,7 @@ func TestJanitorKeeps(t *testing.T) {
 		o.Expect(err).To(HaveOccurred())
 		o.untouched()
 	})
-	t.Run("stops when the cluster is there again, and forgets how long it was gone", func(t *testing.T) {
+	t.Run("stops when the cluster exists again, and resets the waiting time", func(t *testing.T) {
 		o := newOrphanage(t)
 		o.mustLook()
 		o.clock.Step(59 * time.Minute)
@@ -242,7 +242,7 @@ func TestJanitorKeeps(t *testing.T) {
 		o.Expect(o.mustLook().RequeueAfter).To(Equal(time.Hour))
 		o.untouched()
 	})
-	t.Run("stops between two steps when the cluster comes back", func(t *testing.T) {
+	t.Run("stops between two steps when the cluster exists again", func(t *testing.T) {
 		o := newOrphanage(t)
 		o.mustLook()
 		o.clock.Step(time.Hour)

@@ -24,11 +24,11 @@ func TestHandedPause(t *testing.T) {
 		paused bool
 		writes []string
 	}{
-		"it is paused":             {ptr.To("true"), nil, true, []string{"patch v1beta1.HostedControlPlane clusters-demo/demo", "patch v1beta2.Cluster clusters-demo/demo-1"}},
-		"it is paused for a while": {ptr.To(later), ptr.To(false), true, []string{"patch v1beta1.HostedControlPlane clusters-demo/demo", "patch v1beta2.Cluster clusters-demo/demo-1"}},
-		"the while is over":        {ptr.To(over), ptr.To(true), false, []string{"patch v1beta1.HostedControlPlane clusters-demo/demo", "patch v1beta2.Cluster clusters-demo/demo-1"}},
-		"it goes on":               {nil, ptr.To(true), false, []string{"patch v1beta2.Cluster clusters-demo/demo-1"}},
-		"it was never paused":      {nil, nil, false, nil},
+		"it is paused":                    {ptr.To("true"), nil, true, []string{"patch v1beta1.HostedControlPlane clusters-demo/demo", "patch v1beta2.Cluster clusters-demo/demo-1"}},
+		"it is paused until a later date": {ptr.To(later), ptr.To(false), true, []string{"patch v1beta1.HostedControlPlane clusters-demo/demo", "patch v1beta2.Cluster clusters-demo/demo-1"}},
+		"the pause has ended":             {ptr.To(over), ptr.To(true), false, []string{"patch v1beta1.HostedControlPlane clusters-demo/demo", "patch v1beta2.Cluster clusters-demo/demo-1"}},
+		"it goes on":                      {nil, ptr.To(true), false, []string{"patch v1beta2.Cluster clusters-demo/demo-1"}},
+		"it was never paused":             {nil, nil, false, nil},
 	} {
 		t.Run("When "+name, func(t *testing.T) {
 			g := NewWithT(t)
@@ -60,10 +60,10 @@ func TestPauseMeetsRefusals(t *testing.T) {
 		writes  []string
 		fails   bool
 	}{
-		"When both are gone, nothing should fail":                        {nil, "", []string{"patch v1beta1.HostedControlPlane clusters-demo/demo"}, false},
-		"When the control plane cannot be paused, Cluster API should be": {[]client.Object{cluster, hcp}, "patch v1beta1.HostedControlPlane", []string{"patch v1beta2.Cluster clusters-demo/demo-1"}, true},
-		"When Cluster API cannot be, the control plane should be":        {[]client.Object{cluster, hcp}, "patch v1beta2.Cluster", []string{"patch v1beta1.HostedControlPlane clusters-demo/demo"}, true},
-		"When its cluster cannot be read, that should be told":           {[]client.Object{cluster, hcp}, "get v1beta2.Cluster", []string{"patch v1beta1.HostedControlPlane clusters-demo/demo"}, true},
+		"When the control plane and the Cluster are gone, it should return no error": {nil, "", []string{"patch v1beta1.HostedControlPlane clusters-demo/demo"}, false},
+		"When the control plane cannot be paused, it should still pause the Cluster": {[]client.Object{cluster, hcp}, "patch v1beta1.HostedControlPlane", []string{"patch v1beta2.Cluster clusters-demo/demo-1"}, true},
+		"When the Cluster cannot be paused, it should still pause the control plane": {[]client.Object{cluster, hcp}, "patch v1beta2.Cluster", []string{"patch v1beta1.HostedControlPlane clusters-demo/demo"}, true},
+		"When the Cluster cannot be read, it should return an error":                 {[]client.Object{cluster, hcp}, "get v1beta2.Cluster", []string{"patch v1beta1.HostedControlPlane clusters-demo/demo"}, true},
 	} {
 		t.Run(name, func(t *testing.T) {
 			d := newDesk(test.objects...)
@@ -76,7 +76,7 @@ func TestPauseMeetsRefusals(t *testing.T) {
 			NewWithT(t).Expect(d.wrote).To(Equal(test.writes))
 		})
 	}
-	t.Run("When there is no control plane yet, nothing should fail", func(t *testing.T) {
+	t.Run("When there is no control plane yet, it should return no error", func(t *testing.T) {
 		_, err := newDesk().reconcilePause(t.Context(), withScope())
 		NewWithT(t).Expect(err).NotTo(HaveOccurred())
 	})

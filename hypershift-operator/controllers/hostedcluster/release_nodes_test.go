@@ -47,18 +47,18 @@ func TestPoolsTooOld(t *testing.T) {
 		pools []client.Object
 		want  string
 	}{
-		"there are none":       {nil, ""},
-		"all are young enough": {[]client.Object{poolAt("a", "demo", "1.33.0")}, ""},
-		"one is too old":       {[]client.Object{poolAt("a", "demo", "1.32.0"), poolAt("b", "demo", "1.35.0")}, "in the NodePools a (1.32.0): "},
-		"several are":          {[]client.Object{poolAt("b", "demo", "1.31.0"), poolAt("a", "demo", "1.32.0")}, "in the NodePools a (1.32.0), b (1.31.0): "},
-		"a node of one is":     {[]client.Object{poolAt("a", "demo", "1.35.0", "v1.35.0", "v1.32.0")}, "in the NodePools a (1.32.0): "},
-		"the nodes are young, and what comes is not": {[]client.Object{poolAt("a", "demo", "1.32.0", "v1.35.0")}, "in the NodePools a (1.32.0): "},
-		"another cluster's is":                       {[]client.Object{poolAt("a", "other", "1.31.0")}, ""},
-		"one in another namespace is":                {[]client.Object{elsewhere}, ""},
-		"the first nodes would be":                   {[]client.Object{ofImage(poolAt("a", "demo", ""), tagged("1.32.0"))}, "in the NodePools a (1.32.0): "},
-		"the first nodes would not be":               {[]client.Object{poolAt("a", "demo", "")}, ""},
-		"nobody knows what the first would be":       {[]client.Object{ofImage(poolAt("a", "demo", ""), tagged("1.30.0"))}, ""},
-		"it wants an old one, and has a young one":   {[]client.Object{ofImage(poolAt("a", "demo", "1.36.0"), tagged("1.31.0"))}, ""},
+		"there are none":              {nil, ""},
+		"all pools are new enough":    {[]client.Object{poolAt("a", "demo", "1.33.0")}, ""},
+		"one pool is too old":         {[]client.Object{poolAt("a", "demo", "1.32.0"), poolAt("b", "demo", "1.35.0")}, "in the NodePools a (1.32.0): "},
+		"several are":                 {[]client.Object{poolAt("b", "demo", "1.31.0"), poolAt("a", "demo", "1.32.0")}, "in the NodePools a (1.32.0), b (1.31.0): "},
+		"a node of a pool is too old": {[]client.Object{poolAt("a", "demo", "1.35.0", "v1.35.0", "v1.32.0")}, "in the NodePools a (1.32.0): "},
+		"the nodes are new enough, but the version of their pool is too old": {[]client.Object{poolAt("a", "demo", "1.32.0", "v1.35.0")}, "in the NodePools a (1.32.0): "},
+		"another cluster's is":                                       {[]client.Object{poolAt("a", "other", "1.31.0")}, ""},
+		"a pool in another namespace is too old":                     {[]client.Object{elsewhere}, ""},
+		"the first nodes of a pool would be too old":                 {[]client.Object{ofImage(poolAt("a", "demo", ""), tagged("1.32.0"))}, "in the NodePools a (1.32.0): "},
+		"the first nodes of a pool would be new enough":              {[]client.Object{poolAt("a", "demo", "")}, ""},
+		"nobody knows what the first would be":                       {[]client.Object{ofImage(poolAt("a", "demo", ""), tagged("1.30.0"))}, ""},
+		"the pool requests an old release but has reached a new one": {[]client.Object{ofImage(poolAt("a", "demo", "1.36.0"), tagged("1.31.0"))}, ""},
 	} {
 		t.Run("When "+name, func(t *testing.T) {
 			got, err := shop(test.pools...).tooOld(t.Context(), wanting("", ""), distributions.Of(releaseinfo.Kubernetes), "1.36.0")
@@ -96,12 +96,12 @@ func TestReportUpgradeable(t *testing.T) {
 		pool     *hyperv1.NodePool
 		said     bool
 	}{
-		"its nodes are too old":                {fixture.ReleaseImage, "True", old, true},
-		"they are not":                         {fixture.ReleaseImage, "True", poolAt("a", "demo", "1.34.0"), false},
-		"it is not upgradeable anyway":         {fixture.ReleaseImage, "False", old, false},
-		"nobody knows whether it is":           {fixture.ReleaseImage, "Unknown", old, false},
-		"it is OpenShift's to say":             {fixture.OCPImage, "True", poolAt("a", "demo", "4.15.0"), false},
-		"there is no control plane to tell of": {fixture.ReleaseImage, "", old, false},
+		"its nodes are too old": {fixture.ReleaseImage, "True", old, true},
+		"they are not":          {fixture.ReleaseImage, "True", poolAt("a", "demo", "1.34.0"), false},
+		"the control plane is not upgradeable anyway":       {fixture.ReleaseImage, "False", old, false},
+		"nobody knows whether it is":                        {fixture.ReleaseImage, "Unknown", old, false},
+		"the release is OpenShift, which reports it itself": {fixture.OCPImage, "True", poolAt("a", "demo", "4.15.0"), false},
+		"there is no control plane to tell of":              {fixture.ReleaseImage, "", old, false},
 	} {
 		t.Run("When "+name, func(t *testing.T) {
 			s := wanting("", "", func(s *scope) {
@@ -141,19 +141,19 @@ func TestVersionFaults(t *testing.T) {
 		change     func(*scope)
 		want       string
 	}{
-		"a new cluster may begin anywhere":            {tagged("1.34.0"), "", func(*scope) {}, ""},
-		"one minor is one step":                       {tagged("1.36.0"), "", at135, ""},
-		"two minors are no step":                      {tagged("1.36.0"), "", at134, "spec.release.image: a control plane is upgraded by one minor version at a time"},
-		"two minors are none by the other field":      {tagged("1.34.0"), tagged("1.36.0"), at134, "spec.controlPlaneRelease.image: a control plane is upgraded"},
-		"it does not go back":                         {tagged("1.34.0"), "", at135, "spec.release.image: going back from version 1.35.0"},
-		"it does not go back from what it began":      {tagged("1.35.0"), "", begun136, "spec.release.image: going back from version 1.36.0"},
-		"somebody wants it tried":                     {tagged("1.34.0"), "", skipped, ""},
-		"nodes may be behind":                         {tagged("1.34.0"), tagged("1.35.0"), at135, ""},
-		"nodes may be at the same":                    {tagged("1.35.0"), tagged("1.35.0"), at135, ""},
-		"nodes may not be ahead":                      {tagged("1.36.0"), tagged("1.35.0"), at135, "spec.release.image: version 1.36.0 is newer than the 1.35.0 of spec.controlPlaneRelease.image"},
-		"nodes do not go back":                        {tagged("1.34.0"), tagged("1.35.0"), func(s *scope) { at135(s); nodesAt("1.35.0")(s) }, "spec.release.image: going back from version 1.35.0"},
-		"both are of one distribution":                {fixture.OCPImage, tagged("1.35.0"), at135, "spec.controlPlaneRelease.image is a release of"},
-		"one release is the control plane's to judge": {tagged("1.35.0"), "", func(s *scope) { at135(s); nodesAt("1.36.0")(s) }, ""},
+		"a new cluster may start at any version":                              {tagged("1.34.0"), "", func(*scope) {}, ""},
+		"an upgrade by one minor version is allowed":                          {tagged("1.36.0"), "", at135, ""},
+		"an upgrade by two minor versions is rejected":                        {tagged("1.36.0"), "", at134, "spec.release.image: a control plane is upgraded by one minor version at a time"},
+		"an upgrade by two minor versions of controlPlaneRelease is rejected": {tagged("1.34.0"), tagged("1.36.0"), at134, "spec.controlPlaneRelease.image: a control plane is upgraded"},
+		"a downgrade is rejected":                                             {tagged("1.34.0"), "", at135, "spec.release.image: going back from version 1.35.0"},
+		"a downgrade from a version whose rollout has started is rejected":    {tagged("1.35.0"), "", begun136, "spec.release.image: going back from version 1.36.0"},
+		"somebody wants it tried":                                             {tagged("1.34.0"), "", skipped, ""},
+		"nodes may be behind":                                                 {tagged("1.34.0"), tagged("1.35.0"), at135, ""},
+		"nodes may be at the same":                                            {tagged("1.35.0"), tagged("1.35.0"), at135, ""},
+		"nodes may not be ahead":                                              {tagged("1.36.0"), tagged("1.35.0"), at135, "spec.release.image: version 1.36.0 is newer than the 1.35.0 of spec.controlPlaneRelease.image"},
+		"nodes do not go back":                                                {tagged("1.34.0"), tagged("1.35.0"), func(s *scope) { at135(s); nodesAt("1.35.0")(s) }, "spec.release.image: going back from version 1.35.0"},
+		"both are of one distribution":                                        {fixture.OCPImage, tagged("1.35.0"), at135, "spec.controlPlaneRelease.image is a release of"},
+		"with a single release, the nodes do not limit the version":           {tagged("1.35.0"), "", func(s *scope) { at135(s); nodesAt("1.36.0")(s) }, ""},
 	} {
 		t.Run(name, func(t *testing.T) {
 			s := wanting(test.image, test.own, test.change)
@@ -167,13 +167,13 @@ func TestVersionFaults(t *testing.T) {
 			NewWithT(t).Expect(fault).To(MatchError(HavePrefix(test.want)))
 		})
 	}
-	t.Run("When it stays where it is, how far it once came is no fault", func(t *testing.T) {
+	t.Run("When the release does not change, the version reached before should not be an error", func(t *testing.T) {
 		s := wanting(tagged("1.36.0"), "", at134, func(s *scope) { s.hcp.Spec.ReleaseImage = pinned("1.36.0") })
 		wanted, err := shop().resolve(t.Context(), s)
 		NewWithT(t).Expect(err).NotTo(HaveOccurred())
 		NewWithT(t).Expect(s.versionFault(wanted)).To(Succeed())
 	})
-	t.Run("When OpenShift has begun another version, it may go back to what it reached", func(t *testing.T) {
+	t.Run("When OpenShift has started an upgrade, it should allow going back to the completed version", func(t *testing.T) {
 		s := wanting(fixture.OCPImage, "", reporting(), func(s *scope) {
 			s.hcp.Status.VersionStatus = guestHistory(went("4.21.0", configv1.PartialUpdate), went("4.20.1", configv1.CompletedUpdate))
 		})
@@ -200,13 +200,13 @@ func TestBlockedUpgrade(t *testing.T) {
 		want       []string
 	}{
 		"nothing speaks against it":        {tagged("1.36.0"), "", []func(*scope){at135}, nil, nil},
-		"the control plane speaks":         {tagged("1.36.0"), "", []func(*scope){at135, small}, nil, []string{"from 1.35.0 to 1.36.0 now: etcd is small. Fix that", hyperv1.ForceUpgradeToAnnotation + "=" + tagged("1.36.0")}},
-		"the nodes do":                     {tagged("1.36.0"), "", []func(*scope){at135}, []client.Object{old}, []string{"a (1.32.0)"}},
+		"the control plane blocks it":      {tagged("1.36.0"), "", []func(*scope){at135, small}, nil, []string{"from 1.35.0 to 1.36.0 now: etcd is small. Fix that", hyperv1.ForceUpgradeToAnnotation + "=" + tagged("1.36.0")}},
+		"the nodes block it":               {tagged("1.36.0"), "", []func(*scope){at135}, []client.Object{old}, []string{"a (1.32.0)"}},
 		"both do, the nodes' word is told": {tagged("1.36.0"), "", []func(*scope){at135, small}, []client.Object{old}, []string{"a (1.32.0)"}},
 		"its own release is blocked":       {tagged("1.35.0"), tagged("1.36.0"), []func(*scope){at135, small}, nil, []string{hyperv1.ForceUpgradeToAnnotation + "=" + tagged("1.36.0")}},
 		"somebody forces it":               {tagged("1.36.0"), "", []func(*scope){at135, small, forced}, nil, nil},
-		"it has begun already":             {tagged("1.36.0"), "", []func(*scope){at135, small, begun}, nil, nil},
-		"it goes nowhere":                  {tagged("1.35.0"), "", []func(*scope){at135, small}, nil, nil},
+		"it has started already":           {tagged("1.36.0"), "", []func(*scope){at135, small, begun}, nil, nil},
+		"the version does not change":      {tagged("1.35.0"), "", []func(*scope){at135, small}, nil, nil},
 		"there is no control plane":        {tagged("1.36.0"), "", nil, []client.Object{old}, nil},
 		"nothing was ever reached":         {tagged("1.36.0"), "", []func(*scope){reporting(), small}, nil, nil},
 	} {

@@ -43,16 +43,16 @@ func TestCourse(t *testing.T) {
 		available bool
 		want      versions
 	}{
-		"nothing began":                              {nil, nil, false, versions{}},
-		"the first is on its way":                    {own(went("1.35.0", partial)), nil, false, versions{}},
-		"the first is on its way, and serves":        {own(went("1.35.0", partial)), nil, true, versions{"1.35.0", "1.35.0"}},
-		"the first is done":                          {own(went("1.35.0", done)), nil, false, versions{"1.35.0", "1.35.0"}},
-		"the next is on its way":                     {own(went("1.36.0", partial), went("1.35.0", done)), nil, true, versions{"1.35.0", "1.36.0"}},
-		"the next but one is":                        {own(went("1.37.0", partial), went("1.36.0", partial), went("1.35.0", done)), nil, true, versions{"1.35.0", "1.37.0"}},
-		"the next has no version yet":                {own(went("", partial), went("1.35.0", done)), nil, true, versions{"1.35.0", "1.35.0"}},
-		"it went back":                               {own(went("1.35.0", done), went("1.36.0", done)), nil, true, versions{"1.35.0", "1.35.0"}},
-		"an older operator told of the guest's only": {nil, guestHistory(went("4.21.0", partial), went("4.20.1", done)), true, versions{"4.20.1", "4.21.0"}},
-		"the control plane's own counts":             {own(went("4.21.0", done)), guestHistory(went("4.20.1", done)), true, versions{"4.21.0", "4.21.0"}},
+		"nothing began":                 {nil, nil, false, versions{}},
+		"the first rollout has started": {own(went("1.35.0", partial)), nil, false, versions{}},
+		"the first rollout has started, and the API server is available":     {own(went("1.35.0", partial)), nil, true, versions{"1.35.0", "1.35.0"}},
+		"the first rollout is complete":                                      {own(went("1.35.0", done)), nil, false, versions{"1.35.0", "1.35.0"}},
+		"the second rollout has started":                                     {own(went("1.36.0", partial), went("1.35.0", done)), nil, true, versions{"1.35.0", "1.36.0"}},
+		"a third rollout has started before the second is complete":          {own(went("1.37.0", partial), went("1.36.0", partial), went("1.35.0", done)), nil, true, versions{"1.35.0", "1.37.0"}},
+		"the next rollout has no version yet":                                {own(went("", partial), went("1.35.0", done)), nil, true, versions{"1.35.0", "1.35.0"}},
+		"the version was downgraded":                                         {own(went("1.35.0", done), went("1.36.0", done)), nil, true, versions{"1.35.0", "1.35.0"}},
+		"an older operator reports only the history of the guest":            {nil, guestHistory(went("4.21.0", partial), went("4.20.1", done)), true, versions{"4.20.1", "4.21.0"}},
+		"the history of the control plane takes precedence over the guest's": {own(went("4.21.0", done)), guestHistory(went("4.20.1", done)), true, versions{"4.21.0", "4.21.0"}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			for where, s := range map[string]*scope{
@@ -100,17 +100,17 @@ func TestPending(t *testing.T) {
 		change func(*scope)
 		want   string
 	}{
-		"all is reported":                              {running(ours, "a", at("1.36.3", "a"), at("1.36.3", "a")), ""},
-		"nothing is reported yet":                      {running(ours, "a", at("", ""), at("", "")), ""},
-		"the control plane has another version":        {running(ours, "a", at("1.35.0", "a"), at("1.36.3", "a")), "Rolling out 1.36.3 (a)"},
-		"the nodes have another version":               {running(ours, "a", at("1.36.3", "a"), at("1.35.0", "a")), "Rolling out 1.36.3 (a)"},
-		"the guest reports nothing of its own":         {func(s *scope) { running(ours, "a", at("1.36.3", "a"), at("", ""))(s); s.hcp.Status.VersionStatus = nil }, ""},
-		"ours is told apart by its image":              {running(ours, "b", at("1.36.3", "a"), at("1.36.3", "b")), "Rolling out 1.36.3 (b)"},
-		"an OpenShift payload is known by its version": {running(openshift, "b", at("4.20.1", "a"), at("4.20.1", "a")), ""},
-		"the release that is wanted is taken":          {taken(fixture.ReleaseImage, ""), ""},
-		"the release that is wanted is not taken":      {taken("registry.example/other", ""), "Release " + fixture.ReleaseImage + " is not rolled out yet"},
-		"that of the control plane is not":             {taken(fixture.ReleaseImage, "registry.example/own"), "Release registry.example/own is not rolled out yet"},
-		"it is being deleted": {func(s *scope) {
+		"the desired version is reported everywhere":        {running(ours, "a", at("1.36.3", "a"), at("1.36.3", "a")), ""},
+		"nothing is reported yet":                           {running(ours, "a", at("", ""), at("", "")), ""},
+		"the control plane reports another version":         {running(ours, "a", at("1.35.0", "a"), at("1.36.3", "a")), "Rolling out 1.36.3 (a)"},
+		"the nodes report another version":                  {running(ours, "a", at("1.36.3", "a"), at("1.35.0", "a")), "Rolling out 1.36.3 (a)"},
+		"the guest reports no version of its own":           {func(s *scope) { running(ours, "a", at("1.36.3", "a"), at("", ""))(s); s.hcp.Status.VersionStatus = nil }, ""},
+		"ours is told apart by its image":                   {running(ours, "b", at("1.36.3", "a"), at("1.36.3", "b")), "Rolling out 1.36.3 (b)"},
+		"an OpenShift payload is identified by its version": {running(openshift, "b", at("4.20.1", "a"), at("4.20.1", "a")), ""},
+		"the desired release is resolved":                   {taken(fixture.ReleaseImage, ""), ""},
+		"the desired release is not resolved":               {taken("registry.example/other", ""), "Release " + fixture.ReleaseImage + " is not rolled out yet"},
+		"that of the control plane is not":                  {taken(fixture.ReleaseImage, "registry.example/own"), "Release registry.example/own is not rolled out yet"},
+		"the cluster is being deleted": {func(s *scope) {
 			taken("registry.example/other", "")(s)
 			s.hc.DeletionTimestamp = ptr.To(metav1.NewTime(now))
 		}, ""},

@@ -63,17 +63,17 @@ func TestNamedReleases(t *testing.T) {
 		stops   bool
 		blocked bool
 	}{
-		"a new cluster wants a release": {wanting(tagged("1.36.0"), ""), images{release: pinned("1.36.0"), releaseSource: tagged("1.36.0")}, "True/AsExpected", 0, false, false},
-		"it wants two": {wanting(tagged("1.35.0"), tagged("1.36.0")),
+		"a new cluster requests one release": {wanting(tagged("1.36.0"), ""), images{release: pinned("1.36.0"), releaseSource: tagged("1.36.0")}, "True/AsExpected", 0, false, false},
+		"a new cluster requests two releases": {wanting(tagged("1.35.0"), tagged("1.36.0")),
 			images{release: pinned("1.35.0"), releaseSource: tagged("1.35.0"), controlPlane: pinned("1.36.0"), controlPlaneSource: tagged("1.36.0")}, "True/AsExpected", 0, false, false},
-		"the second is empty":            {wanting(tagged("1.36.0"), "", func(s *scope) { s.hc.Spec.ControlPlaneRelease = &hyperv1.Release{} }), images{release: pinned("1.36.0"), releaseSource: tagged("1.36.0")}, "True/AsExpected", 0, false, false},
-		"it is OpenShift":                {wanting(fixture.OCPImage, ""), images{release: fixture.OCPImage, releaseSource: fixture.OCPImage}, "True/AsExpected", 0, false, false},
-		"it does not exist":              {wanting(tagged("1.99.0"), ""), images{}, "False/InvalidImage", 20 * time.Second, true, false},
-		"the second does not exist":      {wanting(tagged("1.36.0"), tagged("1.99.0")), images{}, "False/InvalidImage", 20 * time.Second, true, false},
-		"it can never be taken":          {wanting(tagged("1.31.0"), "", at135), current, "False/InvalidImage", 0, false, false},
-		"a running one wants none there": {wanting(tagged("1.99.0"), "", at135), current, "False/InvalidImage", 20 * time.Second, false, false},
-		"a running one goes on":          {wanting(tagged("1.36.0"), "", at135), images{release: pinned("1.36.0"), releaseSource: tagged("1.36.0")}, "True/AsExpected", 0, false, false},
-		"a running one must not yet":     {wanting(tagged("1.36.0"), "", at135, notUpgradeable), current, "True/AsExpected", 0, false, true},
+		"the control plane release is empty":                       {wanting(tagged("1.36.0"), "", func(s *scope) { s.hc.Spec.ControlPlaneRelease = &hyperv1.Release{} }), images{release: pinned("1.36.0"), releaseSource: tagged("1.36.0")}, "True/AsExpected", 0, false, false},
+		"the release is OpenShift":                                 {wanting(fixture.OCPImage, ""), images{release: fixture.OCPImage, releaseSource: fixture.OCPImage}, "True/AsExpected", 0, false, false},
+		"the release does not exist":                               {wanting(tagged("1.99.0"), ""), images{}, "False/InvalidImage", 20 * time.Second, true, false},
+		"the control plane release does not exist":                 {wanting(tagged("1.36.0"), tagged("1.99.0")), images{}, "False/InvalidImage", 20 * time.Second, true, false},
+		"the release can never be used":                            {wanting(tagged("1.31.0"), "", at135), current, "False/InvalidImage", 0, false, false},
+		"a running cluster requests a release that does not exist": {wanting(tagged("1.99.0"), "", at135), current, "False/InvalidImage", 20 * time.Second, false, false},
+		"a running cluster is upgraded":                            {wanting(tagged("1.36.0"), "", at135), images{release: pinned("1.36.0"), releaseSource: tagged("1.36.0")}, "True/AsExpected", 0, false, false},
+		"the upgrade of a running cluster is blocked":              {wanting(tagged("1.36.0"), "", at135, notUpgradeable), current, "True/AsExpected", 0, false, true},
 	} {
 		t.Run("When "+name, func(t *testing.T) {
 			g, s := NewWithT(t), test.scope
@@ -89,7 +89,7 @@ func TestNamedReleases(t *testing.T) {
 			g.Expect(s.upgradeBlocked != "").To(Equal(test.blocked))
 		})
 	}
-	t.Run("When the nodes cannot be looked at, nothing should be named", func(t *testing.T) {
+	t.Run("When the NodePools cannot be listed, it should return an error and set no images", func(t *testing.T) {
 		d, s := shop(), wanting(tagged("1.36.0"), "", at135)
 		d.refuse = "list v1beta1.NodePoolList"
 		_, err := d.reconcileRelease(t.Context(), s)
@@ -106,8 +106,8 @@ func TestMovedTags(t *testing.T) {
 		scope         *scope
 		want, version string
 	}{
-		"When nothing was taken yet, it should be what the tag says": {wanting(tagged("1.35.0"), ""), pinned("moved"), "1.35.1"},
-		"When it was taken before, it should be what it said then":   {wanting(tagged("1.35.0"), "", at135), pinned("1.35.0"), "1.35.0"},
+		"When the cluster has no release yet, it should resolve the tag":  {wanting(tagged("1.35.0"), ""), pinned("moved"), "1.35.1"},
+		"When the release was resolved before, it should keep the digest": {wanting(tagged("1.35.0"), "", at135), pinned("1.35.0"), "1.35.0"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			payload, image, err := d.take(t.Context(), test.scope, tagged("1.35.0"))
@@ -116,7 +116,7 @@ func TestMovedTags(t *testing.T) {
 			NewWithT(t).Expect(payload.Version()).To(Equal(test.version))
 		})
 	}
-	t.Run("When what was taken is gone, that should be told", func(t *testing.T) {
+	t.Run("When the pinned release no longer exists, it should return an error", func(t *testing.T) {
 		delete(d.Releases.(fixture.Releases), pinned("1.35.0"))
 		_, _, err := d.take(t.Context(), wanting(tagged("1.35.0"), "", at135), tagged("1.35.0"))
 		NewWithT(t).Expect(err).To(HaveOccurred())
@@ -125,8 +125,8 @@ func TestMovedTags(t *testing.T) {
 
 func TestWantedPayloads(t *testing.T) {
 	for name, test := range map[string]struct{ own, want string }{
-		"When there is one release, it should be both": {"", "1.35.0"},
-		"When there are two, each should be its own":   {tagged("1.36.0"), "1.36.0"},
+		"When there is one release, it should be used for nodes and control plane":       {"", "1.35.0"},
+		"When there are two releases, nodes and control plane should each use their own": {tagged("1.36.0"), "1.36.0"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			s := wanting(tagged("1.35.0"), test.own)
@@ -146,10 +146,10 @@ func TestImagesOf(t *testing.T) {
 		want    images
 		running string
 	}{
-		"there is none":               {nil, nil, images{}, ""},
-		"there is one release":        {&hyperv1.HostedControlPlane{Spec: hyperv1.HostedControlPlaneSpec{ReleaseImage: "nodes@1"}}, nil, images{release: "nodes@1", releaseSource: "nodes@1"}, "nodes@1"},
-		"there are two":               {&hyperv1.HostedControlPlane{Spec: spec}, nil, images{release: "nodes@1", releaseSource: "nodes@1", controlPlane: "own@2", controlPlaneSource: "own@2"}, "own@2"},
-		"it says where they are from": {&hyperv1.HostedControlPlane{Spec: spec}, []string{"nodes:a", "own:b"}, images{release: "nodes@1", releaseSource: "nodes:a", controlPlane: "own@2", controlPlaneSource: "own:b"}, "own@2"},
+		"there is none":        {nil, nil, images{}, ""},
+		"there is one release": {&hyperv1.HostedControlPlane{Spec: hyperv1.HostedControlPlaneSpec{ReleaseImage: "nodes@1"}}, nil, images{release: "nodes@1", releaseSource: "nodes@1"}, "nodes@1"},
+		"there are two":        {&hyperv1.HostedControlPlane{Spec: spec}, nil, images{release: "nodes@1", releaseSource: "nodes@1", controlPlane: "own@2", controlPlaneSource: "own@2"}, "own@2"},
+		"annotations name the sources of both images": {&hyperv1.HostedControlPlane{Spec: spec}, []string{"nodes:a", "own:b"}, images{release: "nodes@1", releaseSource: "nodes:a", controlPlane: "own@2", controlPlaneSource: "own:b"}, "own@2"},
 	} {
 		t.Run("When "+name, func(t *testing.T) {
 			if test.sources != nil {
@@ -165,7 +165,7 @@ func TestImagesOf(t *testing.T) {
 }
 
 func TestReadPayload(t *testing.T) {
-	t.Run("When it is there, the managers should come from what the control plane runs", func(t *testing.T) {
+	t.Run("When the payload exists, it should read the release of the control plane", func(t *testing.T) {
 		s := wanting("", "", func(s *scope) { s.images = images{release: tagged("1.35.0"), controlPlane: tagged("1.36.0")} })
 		result, err := shop().readPayload(t.Context(), s)
 		NewWithT(t).Expect(err).NotTo(HaveOccurred())
@@ -173,14 +173,14 @@ func TestReadPayload(t *testing.T) {
 		NewWithT(t).Expect(s.release.Version()).To(Equal("1.36.0"))
 		NewWithT(t).Expect(s.conditions).To(BeEmpty())
 	})
-	t.Run("When it is gone, that should be told and tried again", func(t *testing.T) {
+	t.Run("When the payload does not exist, it should set the condition to false and retry", func(t *testing.T) {
 		s := wanting("", "", func(s *scope) { s.images = images{release: tagged("1.99.0")} })
 		result, err := shop().readPayload(t.Context(), s)
 		NewWithT(t).Expect(err).To(MatchError(phase.ErrStop))
 		NewWithT(t).Expect(result.RequeueAfter).To(Equal(20 * time.Second))
 		NewWithT(t).Expect(s.conditions["ValidReleaseImage"]).To(And(HaveField("Status", BeEquivalentTo("False")), HaveField("Reason", "InvalidImage")))
 	})
-	t.Run("When the nodes cannot be looked at, that should be told", func(t *testing.T) {
+	t.Run("When the NodePools cannot be listed, it should return an error", func(t *testing.T) {
 		s := wanting("", "", reporting(is("ClusterVersionUpgradeable", "True", "R", "")), func(s *scope) { s.images = images{release: tagged("1.35.0")} })
 		d := shop()
 		d.refuse = "list v1beta1.NodePoolList"

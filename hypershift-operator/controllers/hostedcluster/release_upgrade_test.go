@@ -148,11 +148,11 @@ func TestUpgradeRules(t *testing.T) {
 		name, at, image string
 		says            string
 	}{
-		{"When it goes up by a minor it should be taken", "1.31.0", tagged("1.32.0"), ""},
-		{"When it leaves out minors it should be refused", "1.31.0", tagged("1.36.0"), "spec.release.image: a control plane is upgraded by one minor version at a time, and 1.31.0 to 1.36.0 spans 5: choose a release of 1.32 first"},
-		{"When it goes back by a minor it should be refused", "1.36.0", tagged("1.35.0"), "spec.release.image: going back from version 1.36.0 to 1.35.0 is not possible"},
-		{"When it is of another distribution it should be refused", "1.31.0", fixture.OCPImage, "the distribution cannot be changed"},
-		{"When it cannot be read it should be refused", "1.36.0", "registry.example/none:1", "registry.example/none:1"},
+		{"When the release is one minor version newer, it should be accepted", "1.31.0", tagged("1.32.0"), ""},
+		{"When the release skips minor versions, it should be rejected", "1.31.0", tagged("1.36.0"), "spec.release.image: a control plane is upgraded by one minor version at a time, and 1.31.0 to 1.36.0 spans 5: choose a release of 1.32 first"},
+		{"When the release is a minor version older, it should be rejected", "1.36.0", tagged("1.35.0"), "spec.release.image: going back from version 1.36.0 to 1.35.0 is not possible"},
+		{"When the distribution differs, it should be rejected", "1.31.0", fixture.OCPImage, "the distribution cannot be changed"},
+		{"When the release cannot be read, it should be rejected", "1.36.0", "registry.example/none:1", "registry.example/none:1"},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			s := running(t, c, fmt.Sprintf("rules-%x", len(tc.name)), tc.at)

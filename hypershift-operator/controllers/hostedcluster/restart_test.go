@@ -26,11 +26,11 @@ func TestRestartWithCertificate(t *testing.T) {
 		annotations map[string]string
 		restarts    bool
 	}{
-		"the operator of 4.14 to 4.19 is told to restart pods": {namespace: "certificate-first", restarts: true},
-		"the operator from 4.20 on is not": {
+		"the operator of 4.14 to 4.19 is requested to restart Pods": {namespace: "certificate-first", restarts: true},
+		"the operator of 4.20 or later is not requested to restart Pods": {
 			namespace: "certificate-second", labels: []string{secondOperator},
 		},
-		"a cluster whose certificates are not ours is not": {namespace: "certificate-foreign",
+		"a cluster with PKI reconciliation disabled is not requested to restart Pods": {namespace: "certificate-foreign",
 			annotations: map[string]string{hyperv1.DisablePKIReconciliationAnnotation: "true"}},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -80,7 +80,7 @@ func TestOperatorFromTheBeginning(t *testing.T) {
 	})
 	s.Settings.PassedEnv = map[string]string{"CERTIFICATE_VALIDITY": "8760h", "DEFAULT_INGRESS_DOMAIN": "apps.example"}
 	s.mustPass()
-	t.Run("the managers of machines are components of the control plane before it has an address", func(t *testing.T) {
+	t.Run("the managers are components of the control plane before it has an address", func(t *testing.T) {
 		components := &hyperv1.ControlPlaneComponentList{}
 		s.Expect(c.List(t.Context(), components, client.InNamespace(s.hosted()))).To(Succeed())
 		var names []string
@@ -89,7 +89,7 @@ func TestOperatorFromTheBeginning(t *testing.T) {
 		}
 		NewWithT(t).Expect(names).To(ConsistOf("capi-provider", "cluster-api", "control-plane-operator"))
 	})
-	t.Run("the operator is told how long certificates last, and in which domain Routes are", func(t *testing.T) {
+	t.Run("the operator gets the certificate validity and the ingress domain", func(t *testing.T) {
 		deployment := &appsv1.Deployment{}
 		s.get(deployment, controlPlaneOperatorName)
 		NewWithT(t).Expect(deployment.Spec.Template.Spec.Containers[0].Env).To(And(
@@ -98,7 +98,7 @@ func TestOperatorFromTheBeginning(t *testing.T) {
 			Not(ContainElement(HaveField("Name", "CERTIFICATE_RENEWAL_PERCENTAGE"))),
 		))
 	})
-	t.Run("what it cannot read is reported as without effect", func(t *testing.T) {
+	t.Run("an invalid annotation is reported as without effect", func(t *testing.T) {
 		valid := s.condition(hyperv1.ValidHostedClusterConfiguration)
 		NewWithT(t).Expect(valid.Status).To(Equal(metav1.ConditionTrue))
 		NewWithT(t).Expect(valid.Message).To(ContainSubstring(

@@ -100,9 +100,9 @@ func TestSeenByPlugins(t *testing.T) {
 
 func TestMarks(t *testing.T) {
 	for name, before := range map[string]metav1.ObjectMeta{
-		"When nothing was there, it should be alone":      {},
-		"When others were there, they should be kept":     {Labels: map[string]string{"a": "1"}, Annotations: map[string]string{"a": "1"}},
-		"When another value was there, it should be gone": {Labels: map[string]string{"b": "1"}, Annotations: map[string]string{"b": "1"}},
+		"When the object has no marks, it should have only the new one":         {},
+		"When the object has other labels and annotations, they should be kept": {Labels: map[string]string{"a": "1"}, Annotations: map[string]string{"a": "1"}},
+		"When the object has another value, it should be replaced":              {Labels: map[string]string{"b": "1"}, Annotations: map[string]string{"b": "1"}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			want := map[string]string{"b": "2"}

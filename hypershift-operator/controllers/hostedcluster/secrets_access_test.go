@@ -43,19 +43,19 @@ func TestAccess(t *testing.T) {
 		want    map[string]string
 		fails   bool
 	}{
-		"there is no control plane":       {nil, olds, "", kept, false},
-		"it reports all":                  {&full, sources, "", all, false},
-		"it renews all":                   {&full, append(olds, sources...), "", all, false},
-		"it reports nothing":              {&hyperv1.HostedControlPlaneStatus{}, append(olds, sources...), "", map[string]string{}, false},
-		"it reports a password of nobody": {&nameless, append(olds, sources...), "", map[string]string{}, false},
-		"what it reports is not there":    {&full, olds, "", kept, false},
-		"what it reports is empty":        {&full, append([]client.Object{made("admin", nil), made("custom", map[string]string{"x": "y"}), made("password", nil)}, olds...), "", kept, false},
-		"one cannot be read":              {&full, append(olds, sources...), "get v1.Secret clusters-demo/admin", map[string]string{"demo-admin-kubeconfig/old": "o", "demo-custom-admin-kubeconfig/kubeconfig": "c", "demo-kubeadmin-password/password": "p", "demo-kubeadmin-password/hash": "h"}, true},
-		"the other cannot be read":        {&full, append(olds, sources...), "get v1.Secret clusters-demo/custom", map[string]string{"demo-admin-kubeconfig/kubeconfig": "a", "demo-custom-admin-kubeconfig/old": "o", "demo-kubeadmin-password/password": "p", "demo-kubeadmin-password/hash": "h"}, true},
-		"the password cannot be read":     {&full, append(olds, sources...), "get v1.Secret clusters-demo/password", map[string]string{"demo-admin-kubeconfig/kubeconfig": "a", "demo-custom-admin-kubeconfig/kubeconfig": "c", "demo-kubeadmin-password/old": "o"}, true},
-		"nothing can be written":          {&full, sources, "create v1.Secret", map[string]string{}, true},
-		"nothing can be deleted":          {&hyperv1.HostedControlPlaneStatus{}, olds, "delete v1.Secret", kept, true},
-		"the name is somebody else's":     {&full, append([]client.Object{others}, sources...), "", map[string]string{"demo-admin-kubeconfig/mine": "m", "demo-custom-admin-kubeconfig/kubeconfig": "c", "demo-kubeadmin-password/password": "p", "demo-kubeadmin-password/hash": "h"}, true},
+		"there is no control plane":                                  {nil, olds, "", kept, false},
+		"the control plane reports all Secrets":                      {&full, sources, "", all, false},
+		"the control plane has renewed all Secrets":                  {&full, append(olds, sources...), "", all, false},
+		"the control plane reports no Secrets":                       {&hyperv1.HostedControlPlaneStatus{}, append(olds, sources...), "", map[string]string{}, false},
+		"the control plane reports a password Secret without a name": {&nameless, append(olds, sources...), "", map[string]string{}, false},
+		"what it reports is not there":                               {&full, olds, "", kept, false},
+		"what it reports is empty":                                   {&full, append([]client.Object{made("admin", nil), made("custom", map[string]string{"x": "y"}), made("password", nil)}, olds...), "", kept, false},
+		"the admin kubeconfig cannot be read":                        {&full, append(olds, sources...), "get v1.Secret clusters-demo/admin", map[string]string{"demo-admin-kubeconfig/old": "o", "demo-custom-admin-kubeconfig/kubeconfig": "c", "demo-kubeadmin-password/password": "p", "demo-kubeadmin-password/hash": "h"}, true},
+		"the custom kubeconfig cannot be read":                       {&full, append(olds, sources...), "get v1.Secret clusters-demo/custom", map[string]string{"demo-admin-kubeconfig/kubeconfig": "a", "demo-custom-admin-kubeconfig/old": "o", "demo-kubeadmin-password/password": "p", "demo-kubeadmin-password/hash": "h"}, true},
+		"the password cannot be read":                                {&full, append(olds, sources...), "get v1.Secret clusters-demo/password", map[string]string{"demo-admin-kubeconfig/kubeconfig": "a", "demo-custom-admin-kubeconfig/kubeconfig": "c", "demo-kubeadmin-password/old": "o"}, true},
+		"nothing can be written":                                     {&full, sources, "create v1.Secret", map[string]string{}, true},
+		"nothing can be deleted":                                     {&hyperv1.HostedControlPlaneStatus{}, olds, "delete v1.Secret", kept, true},
+		"a Secret of the user has the name":                          {&full, append([]client.Object{others}, sources...), "", map[string]string{"demo-admin-kubeconfig/mine": "m", "demo-custom-admin-kubeconfig/kubeconfig": "c", "demo-kubeadmin-password/password": "p", "demo-kubeadmin-password/hash": "h"}, true},
 	} {
 		t.Run("When "+name, func(t *testing.T) {
 			d := newDesk(test.objects...)
@@ -109,10 +109,10 @@ func TestAdoptedSecrets(t *testing.T) {
 		owned  []string
 		fails  bool
 	}{
-		"When all is well, all that were made should be": {"", []string{"made", "made-too"}, false},
-		"When they cannot be listed, none should":        {"list v1.SecretList", nil, true},
-		"When one cannot be written, others should":      {"patch v1.Secret clusters/made-too", []string{"made"}, true},
-		"When another cannot be written, others should":  {"patch v1.Secret clusters/made", nil, true},
+		"When Secrets were created by the CLI, it should set their owner reference":          {"", []string{"made", "made-too"}, false},
+		"When the Secrets cannot be listed, it should set no owner reference":                {"list v1.SecretList", nil, true},
+		"When a later Secret cannot be written, it should still set the owner of the others": {"patch v1.Secret clusters/made-too", []string{"made"}, true},
+		"When the first Secret cannot be written, it should return an error":                 {"patch v1.Secret clusters/made", nil, true},
 	} {
 		t.Run(name, func(t *testing.T) {
 			d, s := newDesk(objects...), withScope(func(s *scope) { s.hc.Spec.InfraID, s.hc.UID = "demo-1", "1-2-3" })
@@ -134,7 +134,7 @@ func TestAdoptedSecrets(t *testing.T) {
 
 func TestPlatformCredentials(t *testing.T) {
 	found := is(hyperv1.PlatformCredentialsFound, "False", "Expired", "renew them")
-	t.Run("When they are found out about, it should be told, and looked at again in time", func(t *testing.T) {
+	t.Run("When the platform checks the credentials, it should set the condition and check again later", func(t *testing.T) {
 		g, s := NewWithT(t), withScope()
 		c := &cloud{credentials: platform.Credentials{Condition: found, Hash: "h", CheckAgain: time.Minute}}
 		s.platform = c
@@ -145,7 +145,7 @@ func TestPlatformCredentials(t *testing.T) {
 		g.Expect(s.conditions).To(HaveKeyWithValue("PlatformCredentialsFound", found))
 		g.Expect(c.asked[0].OperatorImage).To(Equal(operatorImage))
 	})
-	t.Run("When they cannot be found out about, the last word should stay", func(t *testing.T) {
+	t.Run("When the credentials cannot be checked, it should keep the last condition", func(t *testing.T) {
 		s := withScope()
 		s.platform = &cloud{credentials: platform.Credentials{Condition: found, Hash: "h"}, err: errNotNow}
 		_, err := newDesk().reconcileCredentials(t.Context(), s)

@@ -107,16 +107,16 @@ func TestCopiedPullSecret(t *testing.T) {
 	run, source := (*Reconciler).reconcilePullSecret, usersSecret(config, map[string]string{".dockerconfigjson": "{}", "other": "x"})
 	copied := map[string]string{"pull-secret/.dockerconfigjson": "{}"}
 	for name, test := range map[string]copying{
-		"it is there":              {run: run, objects: []client.Object{source}, want: copied},
-		"it changed":               {run: run, objects: []client.Object{source, secretOf(ours("clusters-demo", "pull-secret"), map[string]string{"old": "y"})}, want: copied},
-		"it is missing":            {run: run, fails: "spec.pullSecret: there is no Secret clusters/demo-pull-secret", finds: "ValidReleaseImage=False/SecretNotFound"},
-		"it is empty":              {run: run, objects: []client.Object{usersSecret(config, nil)}, fails: `has no key ".dockerconfigjson"`, finds: "ValidReleaseImage=False/SecretNotFound"},
-		"another's has its name":   {run: run, objects: []client.Object{source, usersSecret("x", nil), secretOf(metav1.ObjectMeta{Namespace: "clusters-demo", Name: "pull-secret"}, nil)}, fails: "an object of that name"},
-		"it cannot be written now": {run: run, objects: []client.Object{source}, refuse: "create v1.Secret", fails: errNotNow.Error()},
+		"the Secret exists":              {run: run, objects: []client.Object{source}, want: copied},
+		"it changed":                     {run: run, objects: []client.Object{source, secretOf(ours("clusters-demo", "pull-secret"), map[string]string{"old": "y"})}, want: copied},
+		"the Secret is missing":          {run: run, fails: "spec.pullSecret: there is no Secret clusters/demo-pull-secret", finds: "ValidReleaseImage=False/SecretNotFound"},
+		"the Secret is empty":            {run: run, objects: []client.Object{usersSecret(config, nil)}, fails: `has no key ".dockerconfigjson"`, finds: "ValidReleaseImage=False/SecretNotFound"},
+		"another's has its name":         {run: run, objects: []client.Object{source, usersSecret("x", nil), secretOf(metav1.ObjectMeta{Namespace: "clusters-demo", Name: "pull-secret"}, nil)}, fails: "an object of that name"},
+		"the copy cannot be written now": {run: run, objects: []client.Object{source}, refuse: "create v1.Secret", fails: errNotNow.Error()},
 	} {
 		t.Run("When "+name, test.check)
 	}
-	t.Run("When it is copied, the registry should be asked with it", func(t *testing.T) {
+	t.Run("When the pull secret is copied, it should be used to access the registry", func(t *testing.T) {
 		for _, kind := range []corev1.SecretType{"", corev1.SecretTypeOpaque} {
 			g, s, objects := NewWithT(t), withScope(), []client.Object{source.DeepCopy()}
 			want := corev1.SecretTypeDockerConfigJson
@@ -160,33 +160,33 @@ func TestCopiedEncryptionKeys(t *testing.T) {
 		"nothing is encrypted": {run: run, objects: keys},
 		"there is one key": {run: run, edit: byKey("new", nil), objects: keys,
 			want: map[string]string{"copy of new/key": "1"}},
-		"the former key has no name": {run: run, edit: byKey("new", &empty), objects: keys,
+		"the backup key has no name": {run: run, edit: byKey("new", &empty), objects: keys,
 			want: map[string]string{"copy of new/key": "1"}},
 		"there is a former key": {run: run, edit: byKey("new", &old), objects: keys,
 			want: map[string]string{"copy of new/key": "1", "copy of old/key": "2"}},
-		"the former key is missing": {run: run, edit: byKey("new", &old), objects: keys[:1],
+		"the Secret of the backup key is missing": {run: run, edit: byKey("new", &old), objects: keys[:1],
 			want:  map[string]string{"copy of new/key": "1"},
 			fails: "spec.secretEncryption.aescbc: there is no Secret clusters/old"},
-		"it names no key": {run: run, edit: encrypted(hyperv1.SecretEncryptionSpec{Type: hyperv1.AESCBC}), objects: keys,
+		"the cluster names no key": {run: run, edit: encrypted(hyperv1.SecretEncryptionSpec{Type: hyperv1.AESCBC}), objects: keys,
 			fails: "spec.secretEncryption.aescbc is empty"},
-		"a key has the name of another": {run: run, edit: byKey("ssh-key", nil), objects: keys,
+		"the key has the name of a control plane Secret": {run: run, edit: byKey("ssh-key", nil), objects: keys,
 			want: map[string]string{"copy of ssh-key/key": "3"}},
 		"a plugin needs no credentials": {run: run, edit: byPlugin(nil), objects: keys},
 		"a plugin has credentials": {run: run, edit: byPlugin(&creds), objects: keys,
 			want: map[string]string{"copy of creds/a": "1", "copy of creds/b": "2"}},
-		"a plugin's are missing": {run: run, edit: byPlugin(&old), objects: keys[:1],
+		"the credentials of a plugin are missing": {run: run, edit: byPlugin(&old), objects: keys[:1],
 			fails: "spec.secretEncryption.kms.plugin.credentials: there is no Secret"},
-		"a plugin's have another's name": {run: run, edit: byPlugin(&reserved), objects: keys,
+		"the credentials of a plugin have the name of a control plane Secret": {run: run, edit: byPlugin(&reserved), objects: keys,
 			want: map[string]string{"copy of ssh-key/key": "3"}},
-		"a cloud's keys are not ours": {run: run,
+		"a cloud's KMS is used, whose keys are not copied": {run: run,
 			edit:    encrypted(hyperv1.SecretEncryptionSpec{Type: hyperv1.KMS, KMS: &hyperv1.KMSSpec{Provider: hyperv1.AWS}}),
 			objects: keys},
-		"a plugin is there and not chosen": {run: run, edit: func(hc *hyperv1.HostedCluster) {
+		"a plugin is set but another provider is selected": {run: run, edit: func(hc *hyperv1.HostedCluster) {
 			byPlugin(&creds)(hc)
 			hc.Spec.SecretEncryption.KMS.Provider = hyperv1.AWS
 		}, objects: keys},
-		"a plugin is there and no KMS is":   {run: run, edit: func(hc *hyperv1.HostedCluster) { byPlugin(&creds)(hc); hc.Spec.SecretEncryption.Type = hyperv1.AESCBC }, objects: keys, fails: "aescbc is empty"},
-		"a KMS is chosen that nobody names": {run: run, edit: encrypted(hyperv1.SecretEncryptionSpec{Type: hyperv1.KMS}), objects: keys},
+		"a plugin is set but the type is not KMS": {run: run, edit: func(hc *hyperv1.HostedCluster) { byPlugin(&creds)(hc); hc.Spec.SecretEncryption.Type = hyperv1.AESCBC }, objects: keys, fails: "aescbc is empty"},
+		"the type is KMS without its settings":    {run: run, edit: encrypted(hyperv1.SecretEncryptionSpec{Type: hyperv1.KMS}), objects: keys},
 	} {
 		t.Run("When "+name, test.check)
 	}
@@ -245,22 +245,22 @@ func TestCopiedEtcdBackup(t *testing.T) {
 	for name, test := range map[string]copying{
 		"nothing is scheduled": {run: run, objects: with("s3", nil)},
 		"etcd is unmanaged":    {run: run, edit: func(hc *hyperv1.HostedCluster) { hc.Spec.Etcd.Managed = nil }},
-		"the key is missing": {run: run, edit: scheduled("age", ""), fails: field +
+		"the Secret of the key is missing": {run: run, edit: scheduled("age", ""), fails: field +
 			"encryptionKey: there is no Secret clusters/age"},
-		"it is kept elsewhere": {run: run, edit: scheduled("age", ""), objects: with("s3", nil), want: public},
-		"the credentials are missing": {run: run, edit: scheduled("age", "s3"), objects: []client.Object{age.DeepCopy()},
+		"the storage is not S3": {run: run, edit: scheduled("age", ""), objects: with("s3", nil), want: public},
+		"the Secret of the credentials is missing": {run: run, edit: scheduled("age", "s3"), objects: []client.Object{age.DeepCopy()},
 			want: public, fails: field + "storage.s3.credentials: there is no Secret clusters/s3"},
 		"the credentials are empty": {run: run, edit: scheduled("age", "s3"),
 			objects: with("s3", map[string]string{"credentials": ""}), want: public, fails: field +
 				`storage.s3.credentials: the Secret clusters/s3 has no key "credentials"`},
-		"the storage is known to all": {run: run, edit: scheduled("age", "s3"),
+		"the storage needs no CA": {run: run, edit: scheduled("age", "s3"),
 			objects: with("s3", map[string]string{"credentials": "c", "ca-bundle.crt": "", "x": "y"}),
 			want:    map[string]string{"copy of age/recipients": "public", "copy of s3/credentials": "c"}},
 		"the storage has a CA": {run: run, edit: scheduled("age", "s3"),
 			objects: with("s3", map[string]string{"credentials": "c", "ca-bundle.crt": "CA"}),
 			want: map[string]string{"copy of age/recipients": "public", "copy of s3/credentials": "c",
 				"copy of s3/ca-bundle.crt": "CA"}},
-		"the name is another's": {run: run, edit: scheduled("age", "ssh-key"),
+		"the credentials have the name of a control plane Secret": {run: run, edit: scheduled("age", "ssh-key"),
 			objects: with("ssh-key", map[string]string{"credentials": "c"}),
 			want:    map[string]string{"copy of age/recipients": "public", "copy of ssh-key/credentials": "c"}},
 		"the copy cannot be written now": {run: run, edit: scheduled("age", ""), objects: with("s3", nil), refuse: "create v1.Secret", fails: field + "encryptionKey"},
@@ -289,13 +289,13 @@ func TestDropped(t *testing.T) {
 		stays   bool
 		fails   bool
 	}{
-		"it is ours":                       {[]client.Object{bundle("clusters/demo")}, none, "", false, false},
-		"it is another's":                  {[]client.Object{bundle("clusters/other")}, none, "", true, false},
-		"it is not there":                  {nil, none, "", false, false},
-		"it may be the configuration's":    {[]client.Object{older("clusters/demo")}, none, "", true, false},
-		"it cannot be read now":            {[]client.Object{bundle("clusters/demo")}, none, "get v1.ConfigMap clusters-demo/user-ca-bundle", true, true},
-		"it cannot be deleted now":         {[]client.Object{bundle("clusters/demo")}, none, "delete v1.ConfigMap", true, true},
-		"it cannot be deleted, and is not": {[]client.Object{bundle("clusters/other")}, none, "delete v1.ConfigMap", true, false},
+		"it is ours":                    {[]client.Object{bundle("clusters/demo")}, none, "", false, false},
+		"it belongs to another cluster": {[]client.Object{bundle("clusters/other")}, none, "", true, false},
+		"it does not exist":             {nil, none, "", false, false},
+		"it has no label, so it may belong to the configuration": {[]client.Object{older("clusters/demo")}, none, "", true, false},
+		"it cannot be read now":                                  {[]client.Object{bundle("clusters/demo")}, none, "get v1.ConfigMap clusters-demo/user-ca-bundle", true, true},
+		"it cannot be deleted now":                               {[]client.Object{bundle("clusters/demo")}, none, "delete v1.ConfigMap", true, true},
+		"it belongs to another cluster and cannot be deleted":    {[]client.Object{bundle("clusters/other")}, none, "delete v1.ConfigMap", true, false},
 	} {
 		t.Run("When "+name, func(t *testing.T) {
 			d := newDesk(test.objects...)

@@ -31,16 +31,16 @@ func TestCopiedSSHKey(t *testing.T) {
 			want: map[string]string{"ssh-key/id_rsa.pub": "ssh"}},
 		"its Secret has the name of the copy": {run: run, edit: named("ssh-key"), objects: []client.Object{usersSecret("ssh-key", map[string]string{"id_rsa.pub": "ssh"})},
 			want: map[string]string{"ssh-key/id_rsa.pub": "ssh"}},
-		"it is missing":          {run: run, objects: []client.Object{old.DeepCopy()}, want: map[string]string{"ssh-key/id_rsa.pub": "old"}, fails: "spec.sshKey: there is no Secret clusters/demo-ssh-key"},
+		"the Secret is missing":  {run: run, objects: []client.Object{old.DeepCopy()}, want: map[string]string{"ssh-key/id_rsa.pub": "old"}, fails: "spec.sshKey: there is no Secret clusters/demo-ssh-key"},
 		"there is none":          {run: run, edit: named("")},
 		"there is none any more": {run: run, edit: named(""), objects: []client.Object{old.DeepCopy()}},
 		"the copy cannot be deleted": {run: run, edit: named(""), objects: []client.Object{old.DeepCopy()}, refuse: "delete v1.Secret", fails: errNotNow.Error(),
 			want: map[string]string{"ssh-key/id_rsa.pub": "old"}},
-		"it cannot be read now": {run: run, refuse: "get v1.Secret clusters/demo-ssh-key", fails: "spec.sshKey: reading Secret clusters/demo-ssh-key: not now"},
+		"the Secret cannot be read now": {run: run, refuse: "get v1.Secret clusters/demo-ssh-key", fails: "spec.sshKey: reading Secret clusters/demo-ssh-key: not now"},
 	} {
 		t.Run("When "+name, test.check)
 	}
-	t.Run("When the copy is there, its type should stay", func(t *testing.T) {
+	t.Run("When the copy exists, it should keep its type", func(t *testing.T) {
 		for kind, want := range map[corev1.SecretType]corev1.SecretType{"": corev1.SecretTypeOpaque, corev1.SecretTypeTLS: corev1.SecretTypeTLS} {
 			d, live := newDesk(usersSecret("demo-ssh-key", map[string]string{"id_rsa.pub": "ssh"})), old.DeepCopy()
 			if live.Type = kind; kind != "" {
@@ -68,12 +68,12 @@ func TestCopiedTrustBundle(t *testing.T) {
 		objects       []client.Object
 		refuse, fails string
 	}{
-		"When it is there":              {[]client.Object{good}, "", ""},
-		"When it is missing":            {nil, "", "spec.additionalTrustBundle: there is no ConfigMap clusters/demo-trust"},
-		"When it is empty":              {[]client.Object{source(nil)}, "", `spec.additionalTrustBundle: the ConfigMap clusters/demo-trust has no key "ca-bundle.crt"`},
-		"When it cannot be read now":    {[]client.Object{good}, "get v1.ConfigMap clusters/demo-trust", "spec.additionalTrustBundle: reading ConfigMap clusters/demo-trust"},
-		"When it cannot be written now": {[]client.Object{good}, "create v1.ConfigMap", errNotNow.Error()},
-		"When the name is another's":    {[]client.Object{good, theirs}, "", "an object of that name"},
+		"When the ConfigMap exists":                 {[]client.Object{good}, "", ""},
+		"When the ConfigMap is missing":             {nil, "", "spec.additionalTrustBundle: there is no ConfigMap clusters/demo-trust"},
+		"When the ConfigMap is empty":               {[]client.Object{source(nil)}, "", `spec.additionalTrustBundle: the ConfigMap clusters/demo-trust has no key "ca-bundle.crt"`},
+		"When the ConfigMap cannot be read now":     {[]client.Object{good}, "get v1.ConfigMap clusters/demo-trust", "spec.additionalTrustBundle: reading ConfigMap clusters/demo-trust"},
+		"When the copy cannot be written now":       {[]client.Object{good}, "create v1.ConfigMap", errNotNow.Error()},
+		"When the name is taken by another cluster": {[]client.Object{good, theirs}, "", "an object of that name"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			g, d, s := NewWithT(t), newDesk(test.objects...), withScope()
@@ -117,10 +117,10 @@ func TestCopiedSigningKey(t *testing.T) {
 			want: map[string]string{"sa-signing-key/service-account.key": private, "sa-signing-key/service-account.pub": public}},
 		"there is a former one": {run: run, edit: named, objects: with(map[string]string{"key": private, "old-key.pub": "former"}),
 			want: map[string]string{"sa-signing-key/service-account.key": private, "sa-signing-key/service-account.pub": public + "former"}},
-		"it is missing":                 {run: run, edit: named, fails: "spec.serviceAccountSigningKey: there is no Secret clusters/signing"},
-		"it is no PEM":                  {run: run, edit: named, objects: with(map[string]string{"key": "x"}), fails: "spec.serviceAccountSigningKey: Secret signing: its key is not PEM"},
-		"it cannot sign":                {run: run, edit: named, objects: with(map[string]string{"key": cannotSign}), fails: "Secret signing: its key cannot sign"},
-		"it cannot be written just now": {run: run, edit: named, objects: with(map[string]string{"key": private}), refuse: "create v1.Secret", fails: errNotNow.Error()},
+		"the Secret is missing":          {run: run, edit: named, fails: "spec.serviceAccountSigningKey: there is no Secret clusters/signing"},
+		"the key is not PEM":             {run: run, edit: named, objects: with(map[string]string{"key": "x"}), fails: "spec.serviceAccountSigningKey: Secret signing: its key is not PEM"},
+		"the key cannot sign":            {run: run, edit: named, objects: with(map[string]string{"key": cannotSign}), fails: "Secret signing: its key cannot sign"},
+		"the copy cannot be written now": {run: run, edit: named, objects: with(map[string]string{"key": private}), refuse: "create v1.Secret", fails: errNotNow.Error()},
 	} {
 		t.Run("When "+name, test.check)
 	}
@@ -146,12 +146,12 @@ func TestCopiedEtcdClient(t *testing.T) {
 	}
 	const fine, wrong = "UnmanagedEtcdAvailable=True/UnmanagedEtcdAsExpected", "UnmanagedEtcdAvailable=False/UnmanagedEtcdMisconfigured"
 	for name, test := range map[string]copying{
-		"etcd is ours":            {run: run, objects: with("etcd-tls", good)},
-		"it was somebody else's":  {run: run, edit: func(hc *hyperv1.HostedCluster) { own("etcd-tls")(hc); hc.Spec.Etcd.ManagementType = hyperv1.Managed }, objects: with("etcd-tls", good)},
-		"nobody says whose it is": {run: run, edit: func(hc *hyperv1.HostedCluster) { own("")(hc); hc.Spec.Etcd.Unmanaged = nil }},
-		"all is there":            {run: run, edit: own("etcd-tls"), objects: with("etcd-tls", good), want: copied, finds: fine},
-		"it is missing":           {run: run, edit: own("etcd-tls"), fails: "spec.etcd.unmanaged.tls: there is no Secret clusters/etcd-tls", finds: wrong},
-		"the key is of no use":    {run: run, edit: own("etcd-tls"), objects: with("etcd-tls", bad), fails: "spec.etcd.unmanaged.tls: the Secret clusters/etcd-tls: the client certificate", finds: wrong},
+		"etcd is ours":              {run: run, objects: with("etcd-tls", good)},
+		"etcd was unmanaged before": {run: run, edit: func(hc *hyperv1.HostedCluster) { own("etcd-tls")(hc); hc.Spec.Etcd.ManagementType = hyperv1.Managed }, objects: with("etcd-tls", good)},
+		"nobody says whose it is":   {run: run, edit: func(hc *hyperv1.HostedCluster) { own("")(hc); hc.Spec.Etcd.Unmanaged = nil }},
+		"the Secret is complete":    {run: run, edit: own("etcd-tls"), objects: with("etcd-tls", good), want: copied, finds: fine},
+		"the Secret is missing":     {run: run, edit: own("etcd-tls"), fails: "spec.etcd.unmanaged.tls: there is no Secret clusters/etcd-tls", finds: wrong},
+		"the key is invalid":        {run: run, edit: own("etcd-tls"), objects: with("etcd-tls", bad), fails: "spec.etcd.unmanaged.tls: the Secret clusters/etcd-tls: the client certificate", finds: wrong},
 	} {
 		t.Run("When "+name, test.check)
 	}
@@ -175,13 +175,13 @@ func TestCopiedAuditWebhook(t *testing.T) {
 		"there is none": {run: run, objects: with("audit", good)},
 		"there is one": {run: run, edit: named("audit"), objects: with("audit", good),
 			want: map[string]string{"copy of audit/webhook-kubeconfig": good["webhook-kubeconfig"]}},
-		"it is missing": {run: run, edit: named("audit"), fails: field + "there is no Secret clusters/audit"},
-		"it reads our files": {run: run, edit: named("audit"),
+		"the Secret is missing": {run: run, edit: named("audit"), fails: field + "there is no Secret clusters/audit"},
+		"the kubeconfig reads a local file": {run: run, edit: named("audit"),
 			objects: with("audit", kubeconfig("{tokenFile: /var/run/token}")), fails: field +
 				"the Secret clusters/audit, key webhook-kubeconfig: "},
-		"the name is another's": {run: run, edit: named("pull-secret"), objects: with("pull-secret", good),
+		"the Secret has the name of a control plane Secret": {run: run, edit: named("pull-secret"), objects: with("pull-secret", good),
 			want: map[string]string{"copy of pull-secret/webhook-kubeconfig": good["webhook-kubeconfig"]}},
-		"it cannot be copied now": {run: run, edit: named("audit"), objects: with("audit", good), refuse: "create v1.Secret", fails: field},
+		"the copy cannot be written now": {run: run, edit: named("audit"), objects: with("audit", good), refuse: "create v1.Secret", fails: field},
 	} {
 		t.Run("When "+name, test.check)
 	}
@@ -208,10 +208,10 @@ func TestRefusedPlugins(t *testing.T) {
 		image   string
 		refused bool
 	}{
-		"When OpenShift would have to know it, it should be refused": {byPlugin(nil), fixture.OCPImage, true},
-		"When the release is ours, it should be taken":               {byPlugin(nil), fixture.ReleaseImage, false},
-		"When no release is known, it should be taken":               {byPlugin(nil), "", false},
-		"When there is none, it should be taken":                     {func(*hyperv1.HostedCluster) {}, fixture.OCPImage, false},
+		"When the release is OpenShift, it should reject the plugin":  {byPlugin(nil), fixture.OCPImage, true},
+		"When the release is Kubernetes, it should accept the plugin": {byPlugin(nil), fixture.ReleaseImage, false},
+		"When the release is not known, it should accept the plugin":  {byPlugin(nil), "", false},
+		"When there is no plugin, it should accept the release":       {func(*hyperv1.HostedCluster) {}, fixture.OCPImage, false},
 	} {
 		t.Run(name, func(t *testing.T) {
 			s := withScope(func(s *scope) { test.edit(s.hc); s.wantedControlPlane = payloads[test.image] })

@@ -47,7 +47,7 @@ func (s *world) copied(use hosted.Use, source string) map[string]string {
 func TestSecrets(t *testing.T) {
 	c := fixture.Start(t)
 
-	t.Run("When etcd is backed up by a schedule, it should copy what backups need, and no private key that is beside it", func(t *testing.T) {
+	t.Run("When etcd has scheduled backups, it should copy the public key and credentials, but no private key", func(t *testing.T) {
 		s := newWorld(t, c, "backups")
 		s.start(func(hc *hyperv1.HostedCluster) {
 			hc.Spec.Etcd.Managed.AutomatedBackup = &hyperv1.AutomatedEtcdBackupConfig{
@@ -74,7 +74,7 @@ func TestSecrets(t *testing.T) {
 		s.Expect(s.readBy(s.cluster())).To(ContainElements("age", "s3"), "else nobody would notice when they change")
 	})
 
-	t.Run("When etcd is the user's own, it should copy its client certificate, and say so when a part of it is missing", func(t *testing.T) {
+	t.Run("When etcd is unmanaged, it should copy its client certificate and report a missing part", func(t *testing.T) {
 		s := newWorld(t, c, "own-etcd")
 		s.start(func(hc *hyperv1.HostedCluster) {
 			hc.Spec.Etcd = hyperv1.EtcdSpec{ManagementType: hyperv1.Unmanaged, Unmanaged: &hyperv1.UnmanagedEtcdSpec{
@@ -114,7 +114,7 @@ func TestSecrets(t *testing.T) {
 		s.Expect(s.readBy(s.cluster())).To(ContainElement("etcd-tls"))
 	})
 
-	t.Run("When a key is rotated, it should copy the former one too, with which Secrets can be read still", func(t *testing.T) {
+	t.Run("When a key is rotated, it should also copy the previous key, so that old Secrets stay readable", func(t *testing.T) {
 		s := newWorld(t, c, "rotated-key")
 		s.start(func(hc *hyperv1.HostedCluster) {
 			hc.Spec.SecretEncryption = &hyperv1.SecretEncryptionSpec{Type: hyperv1.AESCBC, AESCBC: &hyperv1.AESCBCSpec{
@@ -130,7 +130,7 @@ func TestSecrets(t *testing.T) {
 		s.Expect(s.copied(hosted.UseEncryptionKey, "old")).To(HaveKeyWithValue("key", "fedcba9876543210fedcba9876543210"))
 	})
 
-	t.Run("When the CLI made Secrets for the cluster, they should go with it, and no others", func(t *testing.T) {
+	t.Run("When the CLI created Secrets for the cluster, it should own those and no others", func(t *testing.T) {
 		s := newWorld(t, c, "of-the-cli")
 		s.start(func(hc *hyperv1.HostedCluster) { hc.Spec.InfraID = "demo-infra" })
 		labelled := map[string]map[string]string{
@@ -159,7 +159,7 @@ func TestSecrets(t *testing.T) {
 		s.Expect(owned).To(Equal([]string{"made"}))
 	})
 
-	t.Run("When the control plane's kubeconfig is not there or empty, nobody should be given an empty one", func(t *testing.T) {
+	t.Run("When the control plane's kubeconfig is missing or empty, it should copy no empty Secret", func(t *testing.T) {
 		s := newWorld(t, c, "no-kubeconfig")
 		s.start(nil)
 		s.mustPass()
@@ -193,8 +193,8 @@ func TestSigningKeys(t *testing.T) {
 		private []byte
 		says    string
 	}{
-		{"When it is of PKCS #8, its public half should be found", pem.EncodeToMemory(&pem.Block{Type: "PRIVATE KEY", Bytes: pkcs8}), ""},
-		{"When it is no private key, it should say which are taken", pem.EncodeToMemory(&pem.Block{Type: "PRIVATE KEY", Bytes: public}),
+		{"When the key is PKCS #8, it should return the public key", pem.EncodeToMemory(&pem.Block{Type: "PRIVATE KEY", Bytes: pkcs8}), ""},
+		{"When the key is not a private key, it should name the accepted formats", pem.EncodeToMemory(&pem.Block{Type: "PRIVATE KEY", Bytes: public}),
 			"its key is neither a PKCS #1 nor a PKCS #8 private key"},
 	} {
 		t.Run(tc.name, func(t *testing.T) {

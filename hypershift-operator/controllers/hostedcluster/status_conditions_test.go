@@ -67,7 +67,7 @@ func TestRepeatedConditions(t *testing.T) {
 			}
 		})
 	}
-	t.Run("When a phase knows better, its word should count, and be no change at each pass", func(t *testing.T) {
+	t.Run("When a phase sets the condition, it should take precedence and keep its transition time", func(t *testing.T) {
 		s := withScope(reporting(is("ClusterVersionUpgradeable", "True", "R", "m")), func(s *scope) {
 			s.hc.Status.Conditions = []metav1.Condition{is("ClusterVersionUpgradeable", "False", "NodesTooOld", "")}
 			s.hc.Status.Conditions[0].LastTransitionTime = metav1.NewTime(now.Add(-time.Hour))
@@ -132,10 +132,10 @@ func TestConditionsOfReleases(t *testing.T) {
 		"4.21 reports one":                          {[]func(*scope){version("4.21.0-rc.1")}, later[:1]},
 		"4.22 reports two":                          {[]func(*scope){version("4.22.3")}, later[:2]},
 		"5.0 reports all":                           {[]func(*scope){version("5.0.0")}, later},
-		"an operator that reports more than its release is repeated": {[]func(*scope){version("4.20.9"), one}, later[:1]},
-		"a new cluster whose release is not read has all":            {nil, later},
-		"a cluster that had none has none while it is deleted":       {[]func(*scope){settled}, nil},
-		"a cluster that had all has all while it is deleted":         {[]func(*scope){unknown}, later},
+		"an operator that reports more conditions than its release is copied": {[]func(*scope){version("4.20.9"), one}, later[:1]},
+		"a new cluster whose release is not read has all conditions":          {nil, later},
+		"a cluster without the conditions gets none during deletion":          {[]func(*scope){settled}, nil},
+		"a cluster with all conditions keeps them during deletion":            {[]func(*scope){unknown}, later},
 	} {
 		t.Run(name, func(t *testing.T) {
 			var got []string
@@ -165,14 +165,14 @@ func TestWhyNotAvailable(t *testing.T) {
 	}{
 		"a component is missing": {withScope(reporting(missing)), "StatefulSetNotFound: no etcd yet"},
 		"nothing is reported":    {withScope(reporting()), "WaitingForAvailable: Waiting for the hosted control plane to become available"},
-		"it is not known": {withScope(reporting(is("Available", "Unknown", "R", "m"))),
+		"the availability is unknown": {withScope(reporting(is("Available", "Unknown", "R", "m"))),
 			"WaitingForAvailable: Waiting for the hosted control plane to become available"},
-		"the configuration is bad":       {withScope(reporting(missing, badConfig)), "Config: bad configuration"},
-		"the release is bad":             {withScope(reporting(missing, badRelease)), "Release: bad release"},
-		"both are":                       {withScope(reporting(missing, badRelease, badConfig)), "Config: bad configuration"},
-		"neither is":                     {withScope(reporting(missing, fine(badRelease), fine(badConfig))), "StatefulSetNotFound: no etcd yet"},
-		"the cluster is being deleted":   {withScope(reporting(missing), deleted), "WaitingForAvailable: The cluster is being deleted. Waiting"},
-		"it is, though it still answers": {withScope(reporting(fine(missing)), deleted), "WaitingForAvailable: The cluster is being deleted. Waiting"},
+		"the configuration is invalid": {withScope(reporting(missing, badConfig)), "Config: bad configuration"},
+		"the release is invalid":       {withScope(reporting(missing, badRelease)), "Release: bad release"},
+		"both are":                     {withScope(reporting(missing, badRelease, badConfig)), "Config: bad configuration"},
+		"neither is":                   {withScope(reporting(missing, fine(badRelease), fine(badConfig))), "StatefulSetNotFound: no etcd yet"},
+		"the cluster is being deleted": {withScope(reporting(missing), deleted), "WaitingForAvailable: The cluster is being deleted. Waiting"},
+		"the cluster is being deleted and the API server still responds": {withScope(reporting(fine(missing)), deleted), "WaitingForAvailable: The cluster is being deleted. Waiting"},
 	} {
 		t.Run("When "+name, func(t *testing.T) {
 			c := available(reportedBy(test.scope.hcp), test.scope)
@@ -196,7 +196,7 @@ func TestObstacles(t *testing.T) {
 			NewWithT(t).Expect(progressing(s, nil).Reason).To(Equal("Progressing"))
 		})
 	}
-	t.Run("When another is false, it should keep nothing", func(t *testing.T) {
+	t.Run("When another condition is false, it should not block progress", func(t *testing.T) {
 		s := withScope(func(s *scope) { s.reject(hyperv1.PlatformCredentialsFound, "Why", "what is wrong") })
 		NewWithT(t).Expect(progressing(s, nil).Reason).To(Equal("Progressing"))
 	})

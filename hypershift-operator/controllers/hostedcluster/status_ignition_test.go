@@ -77,7 +77,7 @@ func TestIgnitionByNodePort(t *testing.T) {
 	c := fixture.Start(t)
 	s := published(t, c, "ignition-nodeport", hyperv1.ServicePublishingStrategy{
 		Type: hyperv1.NodePort, NodePort: &hyperv1.NodePortPublishingStrategy{Address: "192.0.2.7"}})
-	t.Run("When the release brings an ignition-server, the operator should run none of its own", func(t *testing.T) {
+	t.Run("When the release has an ignition-server, the operator should not run its own", func(t *testing.T) {
 		g := NewWithT(t)
 		for _, obj := range []client.Object{&appsv1.Deployment{}, &corev1.Service{}, &corev1.Secret{}, &corev1.ConfigMap{}, &corev1.ServiceAccount{}} {
 			list := &metav1.PartialObjectMetadataList{}
@@ -91,7 +91,7 @@ func TestIgnitionByNodePort(t *testing.T) {
 		}
 		g.Expect(s.condition(hyperv1.IgnitionEndpointAvailable).Reason).To(Equal("NotFound"))
 	})
-	t.Run("When it runs and has no node port yet, it should say what is missing", func(t *testing.T) {
+	t.Run("When the ignition-server has no node port yet, the condition should report what is missing", func(t *testing.T) {
 		g := NewWithT(t)
 		s.runIgnition()
 		s.service("ignition-server", corev1.ServiceTypeClusterIP)
@@ -101,7 +101,7 @@ func TestIgnitionByNodePort(t *testing.T) {
 		g.Expect(got.Status).To(Equal(metav1.ConditionFalse))
 		g.Expect(got.Message).To(ContainSubstring("neither of the Services ignition-server-proxy and ignition-server in namespace ignition-nodeport-demo has a node port"))
 	})
-	t.Run("When its proxy has a node port, machines should go there", func(t *testing.T) {
+	t.Run("When the proxy has a node port, machines should use it", func(t *testing.T) {
 		g := NewWithT(t)
 		s.service("ignition-server-proxy", corev1.ServiceTypeNodePort)
 		s.mustPass()
@@ -111,7 +111,7 @@ func TestIgnitionByNodePort(t *testing.T) {
 }
 
 func TestIgnitionByLoadBalancer(t *testing.T) {
-	t.Run("When it is published in a way that it cannot be, it should say which it can", func(t *testing.T) {
+	t.Run("When Ignition is published in an unsupported way, the condition should name the supported ways", func(t *testing.T) {
 		s := published(t, fixture.Start(t), "ignition-loadbalancer", hyperv1.ServicePublishingStrategy{Type: hyperv1.LoadBalancer})
 		s.runIgnition()
 		s.mustPass()
@@ -122,7 +122,7 @@ func TestIgnitionByLoadBalancer(t *testing.T) {
 func TestIgnitionByRoute(t *testing.T) {
 	c := fixture.Start(t)
 	byRoute := hyperv1.ServicePublishingStrategy{Type: hyperv1.Route}
-	t.Run("When the management cluster has no Routes, it should be refused in a condition, and nothing fail", func(t *testing.T) {
+	t.Run("When the management cluster has no Route API, a condition should report it without an error", func(t *testing.T) {
 		s := published(t, c, "ignition-no-routes", byRoute)
 		s.Expect(s.condition(hyperv1.ValidHostedClusterConfiguration).Message).To(ContainSubstring(
 			"spec.services: Ignition is published by Route, which this management cluster does not have"))
@@ -131,7 +131,7 @@ func TestIgnitionByRoute(t *testing.T) {
 	serveRoutes(t)
 	fresh := fixture.Start(t)
 	s := published(t, fresh, "ignition-route", byRoute)
-	t.Run("When the Route is not there yet, it should say so, and look again", func(t *testing.T) {
+	t.Run("When the Route does not exist yet, the condition should report it, and the operator should check again", func(t *testing.T) {
 		g := NewWithT(t)
 		s.runIgnition()
 		s.mustPass()
@@ -141,7 +141,7 @@ func TestIgnitionByRoute(t *testing.T) {
 		g.Expect(result.RequeueAfter).To(BeNumerically(">", 0))
 		g.Expect(result.RequeueAfter).To(BeNumerically("<=", routePoll))
 	})
-	t.Run("When the Route has a host, machines should go there", func(t *testing.T) {
+	t.Run("When the Route has a host, machines should use it", func(t *testing.T) {
 		g, route := NewWithT(t), newRoute(s)
 		g.Expect(unstructured.SetNestedField(route.Object, "ignition.apps.example", "spec", "host")).To(Succeed())
 		g.Expect(unstructured.SetNestedMap(route.Object, map[string]any{"kind": "Service", "name": "ignition-server-proxy"}, "spec", "to")).To(Succeed())
@@ -150,7 +150,7 @@ func TestIgnitionByRoute(t *testing.T) {
 		g.Expect(s.cluster().Status.IgnitionEndpoint).To(Equal("ignition.apps.example"))
 		g.Expect(s.condition(hyperv1.IgnitionEndpointAvailable).Status).To(Equal(metav1.ConditionTrue))
 	})
-	t.Run("When the user names the host, it should be that, whatever the Route says", func(t *testing.T) {
+	t.Run("When the user sets the hostname, it should take precedence over the Route", func(t *testing.T) {
 		s := published(t, fresh, "ignition-hostname", hyperv1.ServicePublishingStrategy{Type: hyperv1.Route, Route: &hyperv1.RoutePublishingStrategy{Hostname: "ign.example"}})
 		s.Expect(s.cluster().Status.IgnitionEndpoint).To(Equal("ign.example"))
 	})
@@ -184,21 +184,21 @@ func TestObservedIgnition(t *testing.T) {
 		change   func(*scope)
 		want     string
 	}{
-		"When there is nothing yet, it should be empty":                       {byPort, nil, nil, ""},
-		"When there is a server but no Service, it should be empty":           {byPort, []client.Object{server}, nil, ""},
-		"When there is a proxy, it should be the proxy's":                     {byPort, []client.Object{server, proxied, plain}, nil, "192.0.2.7:31001"},
-		"When there is none, it should be the server's":                       {byPort, []client.Object{plain}, nil, "192.0.2.7:31002"},
-		"When the proxy has no port yet, it should be the server's":           {byPort, []client.Object{nodePortService("ignition-server-proxy", 0), plain}, nil, "192.0.2.7:31002"},
-		"When the proxy has no ports, it should be the server's":              {byPort, []client.Object{nodePortService("ignition-server-proxy"), plain}, nil, "192.0.2.7:31002"},
-		"When there are several ports, it should be the first":                {byPort, []client.Object{nodePortService("ignition-server", 31003, 31004)}, nil, "192.0.2.7:31003"},
-		"When the spec gives no address, it should be empty":                  {hyperv1.ServicePublishingStrategy{Type: hyperv1.NodePort}, []client.Object{plain}, nil, ""},
-		"When the certificate names another address, it should be that":       {byPort, []client.Object{plain}, serves("192.0.2.8", "192.0.2.9"), "192.0.2.8:31002"},
-		"When the control plane serves nothing yet, it should be the wanted":  {byPort, []client.Object{plain}, serves(), "192.0.2.7:31002"},
-		"When it does not publish this, it should be the wanted":              {byPort, []client.Object{plain}, serves(""), "192.0.2.7:31002"},
-		"When it is a Route without a host, it should be empty":               {byRoute, []client.Object{plain}, nil, ""},
-		"When the user names the Route's host, it should be that":             {byName, nil, nil, "ign.example"},
-		"When it is published as it cannot be, it should be empty":            {hyperv1.ServicePublishingStrategy{Type: hyperv1.LoadBalancer}, []client.Object{plain}, nil, ""},
-		"When the user names no host for the Route, it should be the Route's": {hyperv1.ServicePublishingStrategy{Type: hyperv1.Route, Route: &hyperv1.RoutePublishingStrategy{}}, nil, nil, ""},
+		"When there is no server or Service yet, it should return no address":                   {byPort, nil, nil, ""},
+		"When there is a server but no Service, it should return no address":                    {byPort, []client.Object{server}, nil, ""},
+		"When there is a proxy Service, it should return its port":                              {byPort, []client.Object{server, proxied, plain}, nil, "192.0.2.7:31001"},
+		"When there is no proxy Service, it should return the port of the server":               {byPort, []client.Object{plain}, nil, "192.0.2.7:31002"},
+		"When the proxy has no node port yet, it should return the port of the server":          {byPort, []client.Object{nodePortService("ignition-server-proxy", 0), plain}, nil, "192.0.2.7:31002"},
+		"When the proxy has no ports, it should return the port of the server":                  {byPort, []client.Object{nodePortService("ignition-server-proxy"), plain}, nil, "192.0.2.7:31002"},
+		"When the Service has several ports, it should return the first":                        {byPort, []client.Object{nodePortService("ignition-server", 31003, 31004)}, nil, "192.0.2.7:31003"},
+		"When the spec has no address, it should return no address":                             {hyperv1.ServicePublishingStrategy{Type: hyperv1.NodePort}, []client.Object{plain}, nil, ""},
+		"When the certificate has another address, it should return that address":               {byPort, []client.Object{plain}, serves("192.0.2.8", "192.0.2.9"), "192.0.2.8:31002"},
+		"When the control plane reports no addresses yet, it should return the desired address": {byPort, []client.Object{plain}, serves(), "192.0.2.7:31002"},
+		"When the control plane reports no ignition host, it should return the desired address": {byPort, []client.Object{plain}, serves(""), "192.0.2.7:31002"},
+		"When Ignition is published by a Route without a host, it should return no address":     {byRoute, []client.Object{plain}, nil, ""},
+		"When the user sets the hostname of the Route, it should return that hostname":          {byName, nil, nil, "ign.example"},
+		"When Ignition is published in an unsupported way, it should return no address":         {hyperv1.ServicePublishingStrategy{Type: hyperv1.LoadBalancer}, []client.Object{plain}, nil, ""},
+		"When the user sets no hostname for the Route, it should return the host of the Route":  {hyperv1.ServicePublishingStrategy{Type: hyperv1.Route, Route: &hyperv1.RoutePublishingStrategy{}}, nil, nil, ""},
 	} {
 		t.Run(name, func(t *testing.T) {
 			g := NewWithT(t)
@@ -227,9 +227,9 @@ func TestRouteHost(t *testing.T) {
 		refuse, name, host string
 		fails              bool
 	}{
-		"When it has a host, it should be that":             {"", "ignition-server", "ignition.apps.example", false},
-		"When it is not there, it should be empty":          {"", "another", "", false},
-		"When it cannot be read, it should be said of whom": {"get Route clusters-demo/ignition-server", "ignition-server", "", true},
+		"When the Route has a host, it should return that host":                  {"", "ignition-server", "ignition.apps.example", false},
+		"When the Route does not exist, it should return no host":                {"", "another", "", false},
+		"When the Route cannot be read, it should return an error that names it": {"get Route clusters-demo/ignition-server", "ignition-server", "", true},
 	} {
 		t.Run(name, func(t *testing.T) {
 			d.refuse = test.refuse
@@ -242,7 +242,7 @@ func TestRouteHost(t *testing.T) {
 			NewWithT(t).Expect(err).NotTo(HaveOccurred())
 		})
 	}
-	t.Run("When the management cluster has no Routes, it should be empty", func(t *testing.T) {
+	t.Run("When the management cluster has no Route API, it should return no host", func(t *testing.T) {
 		d := newDesk()
 		d.LiveReader = interceptor.NewClient(d.server, interceptor.Funcs{Get: func(context.Context, client.WithWatch, client.ObjectKey, client.Object, ...client.GetOption) error {
 			return &meta.NoKindMatchError{GroupKind: routeKind.GroupKind()}
@@ -259,9 +259,9 @@ func TestAwaitRoute(t *testing.T) {
 		endpoint string
 		want     time.Duration
 	}{
-		"When its host is not known, it should look again":        {hyperv1.Route, "", 10 * time.Second},
-		"When its host is known, it should not":                   {hyperv1.Route, "a.example", 0},
-		"When it is a node port, which is watched, it should not": {hyperv1.NodePort, "", 0},
+		"When the host of the Route is unknown, it should requeue":                        {hyperv1.Route, "", 10 * time.Second},
+		"When the host of the Route is known, it should not requeue":                      {hyperv1.Route, "a.example", 0},
+		"When Ignition is published by NodePort, which is watched, it should not requeue": {hyperv1.NodePort, "", 0},
 	} {
 		t.Run(name, func(t *testing.T) {
 			result, err := newDesk().awaitRoute(t.Context(), withScope(func(s *scope) {
@@ -284,13 +284,13 @@ func TestIgnitionAvailable(t *testing.T) {
 		want     string
 		says     string
 	}{
-		"there is no server":             {nil, "a.example", hyperv1.NodePort, "False/NotFound", ""},
-		"its address is to come":         {having("Available", "True"), "", hyperv1.NodePort, "False/WaitingForAvailable", "ignition-server-proxy and ignition-server in namespace clusters-demo"},
-		"its Route is to come":           {having("Available", "True"), "", hyperv1.Route, "False/WaitingForAvailable", "Route ignition-server in namespace clusters-demo"},
-		"it cannot be published so":      {having("Available", "True"), "", hyperv1.S3, "False/WaitingForAvailable", `"S3"`},
-		"it is available":                {having("Available", "True"), "a.example", hyperv1.NodePort, "True/AsExpected", ""},
-		"it was available":               {having("Available", "False"), "a.example", hyperv1.NodePort, "False/WaitingForAvailable", ""},
-		"it is progressing, which is no": {having("Progressing", "True"), "a.example", hyperv1.NodePort, "False/WaitingForAvailable", ""},
+		"there is no server":                                {nil, "a.example", hyperv1.NodePort, "False/NotFound", ""},
+		"its address is to come":                            {having("Available", "True"), "", hyperv1.NodePort, "False/WaitingForAvailable", "ignition-server-proxy and ignition-server in namespace clusters-demo"},
+		"its Route is to come":                              {having("Available", "True"), "", hyperv1.Route, "False/WaitingForAvailable", "Route ignition-server in namespace clusters-demo"},
+		"it is published in an unsupported way":             {having("Available", "True"), "", hyperv1.S3, "False/WaitingForAvailable", `"S3"`},
+		"it is available":                                   {having("Available", "True"), "a.example", hyperv1.NodePort, "True/AsExpected", ""},
+		"it is no longer available":                         {having("Available", "False"), "a.example", hyperv1.NodePort, "False/WaitingForAvailable", ""},
+		"its condition is Progressing instead of Available": {having("Progressing", "True"), "a.example", hyperv1.NodePort, "False/WaitingForAvailable", ""},
 	} {
 		t.Run("When "+name, func(t *testing.T) {
 			c := ignitionAvailable(withScope(func(s *scope) {

@@ -57,7 +57,7 @@ func TestReport(t *testing.T) {
 		d.has(t, hc)
 		return hc
 	}
-	t.Run("When the cluster is not available yet, it should write the status and nothing else", func(t *testing.T) {
+	t.Run("When the cluster is not available yet, it should write only the status", func(t *testing.T) {
 		g := NewWithT(t)
 		_, err := d.reported(t, nil)
 		g.Expect(err).NotTo(HaveOccurred())
@@ -66,14 +66,14 @@ func TestReport(t *testing.T) {
 		g.Expect(stored().Annotations).NotTo(HaveKey(hyperv1.HasBeenAvailableAnnotation))
 		g.Expect(told(recorder)).To(ContainElement(HavePrefix("Normal WaitingForAvailable Available is False: ")))
 	})
-	t.Run("When nothing has changed, it should write and tell nothing", func(t *testing.T) {
+	t.Run("When nothing has changed, it should write nothing and record no events", func(t *testing.T) {
 		d.wrote = nil
 		_, err := d.reported(t, nil)
 		NewWithT(t).Expect(err).NotTo(HaveOccurred())
 		NewWithT(t).Expect(d.wrote).To(BeEmpty())
 		NewWithT(t).Expect(told(recorder)).To(BeEmpty())
 	})
-	t.Run("When the status cannot be written, it should say so and tell of no change", func(t *testing.T) {
+	t.Run("When the status cannot be written, it should return an error and record no events", func(t *testing.T) {
 		g := NewWithT(t)
 		d.refuse = "update status"
 		_, err := d.reported(t, nil, up)
@@ -82,7 +82,7 @@ func TestReport(t *testing.T) {
 		g.Expect(told(recorder)).To(BeEmpty())
 		g.Expect(d.wrote).To(BeEmpty(), "it would have been available in nobody's eyes")
 	})
-	t.Run("When its mark cannot be written, it should say so, and try again", func(t *testing.T) {
+	t.Run("When the annotation cannot be written, it should return an error and retry", func(t *testing.T) {
 		d.refuse = "patch v1beta1.HostedCluster"
 		_, err := d.reported(t, nil, up)
 		NewWithT(t).Expect(err).To(MatchError(errNotNow))
@@ -92,13 +92,13 @@ func TestReport(t *testing.T) {
 		NewWithT(t).Expect(d.wrote).To(Equal([]string{"patch v1beta1.HostedCluster clusters/demo"}))
 		NewWithT(t).Expect(stored().Annotations).To(HaveKeyWithValue(hyperv1.HasBeenAvailableAnnotation, "true"))
 	})
-	t.Run("When it was available before, it should not be marked again", func(t *testing.T) {
+	t.Run("When the cluster was available before, it should not write the annotation again", func(t *testing.T) {
 		d.wrote = nil
 		_, err := d.reported(t, nil, up)
 		NewWithT(t).Expect(err).NotTo(HaveOccurred())
 		NewWithT(t).Expect(d.wrote).To(BeEmpty())
 	})
-	t.Run("When the cluster is gone by now, it should not fail", func(t *testing.T) {
+	t.Run("When the cluster no longer exists, it should return no error", func(t *testing.T) {
 		NewWithT(t).Expect(d.server.Delete(t.Context(), stored())).To(Succeed())
 		_, err := d.reported(t, nil)
 		NewWithT(t).Expect(err).NotTo(HaveOccurred())
@@ -142,13 +142,13 @@ func TestReportOfWhatCannotBeRead(t *testing.T) {
 			})
 		}
 	}
-	t.Run("When the status cannot be written either, it should tell of both", func(t *testing.T) {
+	t.Run("When the status cannot be written either, it should return both errors", func(t *testing.T) {
 		d := newDesk(before())
 		d.refuse = "e"
 		_, err := d.reported(t, nil)
 		NewWithT(t).Expect(err).To(MatchError(And(ContainSubstring("demo-admin-kubeconfig"), ContainSubstring("writing the status"))))
 	})
-	t.Run("When the namespace is another's, nothing in there should be told of", func(t *testing.T) {
+	t.Run("When the namespace belongs to another cluster, the status should not report its objects", func(t *testing.T) {
 		d := newDesk(fixture.HostedCluster("clusters"), nodePortService("ignition-server", 31000))
 		s, err := d.reported(t, nil, func(s *scope) { s.refused = "it is another's" })
 		NewWithT(t).Expect(err).NotTo(HaveOccurred())
@@ -165,12 +165,12 @@ func TestObservedCopies(t *testing.T) {
 		secret metav1.ObjectMeta
 		want   *corev1.LocalObjectReference
 	}{
-		"When it is ours, it should be named":             {ours("clusters", "demo-admin-kubeconfig"), &corev1.LocalObjectReference{Name: "demo-admin-kubeconfig"}},
-		"When it is another's, it should not":             {others, nil},
-		"When nobody says whose it is, it should not":     {metav1.ObjectMeta{Namespace: "clusters", Name: "demo-admin-kubeconfig"}, nil},
-		"When it is on its way out, it should not":        {going, nil},
-		"When it has the name of nothing, it should not":  {ours("clusters", "demo-kubeconfig"), nil},
-		"When it is in another namespace, it should not ": {ours("elsewhere", "demo-admin-kubeconfig"), nil},
+		"When the Secret belongs to the cluster, the status should name it":         {ours("clusters", "demo-admin-kubeconfig"), &corev1.LocalObjectReference{Name: "demo-admin-kubeconfig"}},
+		"When the Secret belongs to another cluster, the status should not name it": {others, nil},
+		"When the Secret has no owner, the status should not name it":               {metav1.ObjectMeta{Namespace: "clusters", Name: "demo-admin-kubeconfig"}, nil},
+		"When the Secret is being deleted, the status should not name it":           {going, nil},
+		"When the Secret has an unrelated name, the status should not name it":      {ours("clusters", "demo-kubeconfig"), nil},
+		"When the Secret is in another namespace, the status should not name it":    {ours("elsewhere", "demo-admin-kubeconfig"), nil},
 	} {
 		t.Run(name, func(t *testing.T) {
 			s := withScope(func(s *scope) { s.hc.Status.KubeConfig = &corev1.LocalObjectReference{Name: "of before"} })
@@ -208,9 +208,9 @@ func TestStatusOfAControlPlane(t *testing.T) {
 		change func(*scope)
 		want   hyperv1.HostedClusterStatus
 	}{
-		"When it reports all, all should be repeated": {full, want},
-		"When it is gone, the last should stay":       {func(s *scope) { full(s); s.hc.Status, s.hcp, s.wanted = want, nil, nil }, want},
-		"When a new one reports nothing, only address and version should stay": {func(s *scope) {
+		"When the control plane reports everything, the cluster should report the same": {full, want},
+		"When the control plane is gone, the cluster should keep the last status":       {func(s *scope) { full(s); s.hc.Status, s.hcp, s.wanted = want, nil, nil }, want},
+		"When a new control plane reports nothing, only the address and version should be kept": {func(s *scope) {
 			full(s)
 			s.hc.Status, s.hcp, s.wanted = want, &hyperv1.HostedControlPlane{}, nil
 		}, emptied},
@@ -251,17 +251,17 @@ func TestAnnounce(t *testing.T) {
 		available     string
 		want          []string
 	}{
-		"nothing changed":        {[]metav1.Condition{is("A", "True", "R", "m")}, []metav1.Condition{is("A", "True", "R", "m")}, "", nil},
-		"its words alone did":    {[]metav1.Condition{is("A", "True", "R", "m")}, []metav1.Condition{is("A", "True", "S", "n")}, "", nil},
-		"nobody knows yet":       {nil, []metav1.Condition{is("A", "Unknown", "R", "m")}, "", nil},
-		"nobody knows any more":  {[]metav1.Condition{is("A", "True", "R", "m")}, []metav1.Condition{is("A", "Unknown", "S", "n")}, "", []string{"Normal S A is Unknown: n"}},
-		"it is new":              {nil, []metav1.Condition{is("A", "True", "R", "m"), is("B", "False", "S", "n")}, "", []string{"Normal R A is True: m", "Normal S B is False: n"}},
-		"others stay":            {[]metav1.Condition{is("A", "True", "R", "m")}, []metav1.Condition{is("A", "True", "R", "m"), is("B", "True", "S", "n")}, "", []string{"Normal S B is True: n"}},
-		"it was available once":  {nil, []metav1.Condition{is("Available", "False", "R", "m")}, "true", []string{"Warning R Available is False: m"}},
-		"that is in doubt":       {nil, []metav1.Condition{is("Available", "False", "R", "m")}, "false", []string{"Normal R Available is False: m"}},
-		"a user has to mend it":  {nil, []metav1.Condition{is("ValidReleaseImage", "False", "R", "m")}, "", []string{"Warning R ValidReleaseImage is False: m"}},
-		"there is much to tell":  {nil, []metav1.Condition{is("A", "True", "R", long)}, "", []string{"Normal R A is True: " + long[:897] + "..."}},
-		"there is just a little": {nil, []metav1.Condition{is("A", "True", "R", long[:900])}, "", []string{"Normal R A is True: " + long[:900]}},
+		"nothing changed":         {[]metav1.Condition{is("A", "True", "R", "m")}, []metav1.Condition{is("A", "True", "R", "m")}, "", nil},
+		"its words alone did":     {[]metav1.Condition{is("A", "True", "R", "m")}, []metav1.Condition{is("A", "True", "S", "n")}, "", nil},
+		"nobody knows yet":        {nil, []metav1.Condition{is("A", "Unknown", "R", "m")}, "", nil},
+		"nobody knows any more":   {[]metav1.Condition{is("A", "True", "R", "m")}, []metav1.Condition{is("A", "Unknown", "S", "n")}, "", []string{"Normal S A is Unknown: n"}},
+		"it is new":               {nil, []metav1.Condition{is("A", "True", "R", "m"), is("B", "False", "S", "n")}, "", []string{"Normal R A is True: m", "Normal S B is False: n"}},
+		"others stay":             {[]metav1.Condition{is("A", "True", "R", "m")}, []metav1.Condition{is("A", "True", "R", "m"), is("B", "True", "S", "n")}, "", []string{"Normal S B is True: n"}},
+		"it was available before": {nil, []metav1.Condition{is("Available", "False", "R", "m")}, "true", []string{"Warning R Available is False: m"}},
+		"that is in doubt":        {nil, []metav1.Condition{is("Available", "False", "R", "m")}, "false", []string{"Normal R Available is False: m"}},
+		"the user has to fix it":  {nil, []metav1.Condition{is("ValidReleaseImage", "False", "R", "m")}, "", []string{"Warning R ValidReleaseImage is False: m"}},
+		"there is much to tell":   {nil, []metav1.Condition{is("A", "True", "R", long)}, "", []string{"Normal R A is True: " + long[:897] + "..."}},
+		"there is just a little":  {nil, []metav1.Condition{is("A", "True", "R", long[:900])}, "", []string{"Normal R A is True: " + long[:900]}},
 	} {
 		t.Run("When "+name, func(t *testing.T) {
 			recorder := events.NewFakeRecorder(10)

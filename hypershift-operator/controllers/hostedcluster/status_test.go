@@ -55,52 +55,52 @@ func TestConditions(t *testing.T) {
 		reason        string
 		message       string
 	}{
-		{"When there is no control plane yet it should wait", withScope(),
+		{"When there is no control plane yet, Available should be False and wait for it", withScope(),
 			hyperv1.HostedClusterAvailable, "False", "WaitingForAvailable", "Waiting for the hosted control plane"},
-		{"When the control plane is available it should be", withScope(reporting(is("Available", "True", "AsExpected", ""))),
+		{"When the control plane is available, Available should be True", withScope(reporting(is("Available", "True", "AsExpected", ""))),
 			hyperv1.HostedClusterAvailable, "True", "AsExpected", "available"},
-		{"When the control plane says why it is not it should say that", withScope(reporting(is("Available", "False", "EtcdWaitingForQuorum", "1 of 3"))),
+		{"When the control plane reports why it is not available, Available should report the same", withScope(reporting(is("Available", "False", "EtcdWaitingForQuorum", "1 of 3"))),
 			hyperv1.HostedClusterAvailable, "False", "EtcdWaitingForQuorum", "1 of 3"},
-		{"When the release cannot be read it should say so in Available", withScope(rejected),
+		{"When the release cannot be read, Available should report it", withScope(rejected),
 			hyperv1.HostedClusterAvailable, "False", "WaitingForAvailable", "no such image"},
-		{"When an available cluster gets a bad release it should stay available", withScope(rejected, reporting(is("Available", "True", "AsExpected", ""))),
+		{"When an available cluster gets an invalid release, Available should stay True", withScope(rejected, reporting(is("Available", "True", "AsExpected", ""))),
 			hyperv1.HostedClusterAvailable, "True", "AsExpected", ""},
-		{"When the control plane cannot read its release it should say that, not what is missing for it", withScope(reporting(
+		{"When the control plane cannot read its release, Available should report that instead of a missing component", withScope(reporting(
 			is("Available", "False", "StatefulSetNotFound", "no etcd yet"), is("ValidReleaseInfo", "False", "Unreachable", "unknown authority"))),
 			hyperv1.HostedClusterAvailable, "False", "Unreachable", "unknown authority"},
-		{"When somebody deleted the control plane it should not be available, whatever was reported last", withScope(
+		{"When the control plane is being deleted, Available should be False whatever was reported last", withScope(
 			reporting(is("Available", "True", "AsExpected", "")), func(s *scope) { s.hcp.DeletionTimestamp = &metav1.Time{Time: now} }),
 			hyperv1.HostedClusterAvailable, "False", "WaitingForAvailable", "delete the HostedCluster"},
-		{"When the cluster is being deleted it should say what it waits for", withScope(func(s *scope) {
+		{"When the cluster is being deleted, Available should report what the deletion waits for", withScope(func(s *scope) {
 			s.hc.DeletionTimestamp = &metav1.Time{Time: now}
 			s.deletion = "Waiting for machines"
 		}), hyperv1.HostedClusterAvailable, "False", "WaitingForAvailable", "Waiting for machines"},
-		{"When an upgrade is refused it should be blocked", withScope(func(s *scope) { s.upgradeBlocked = "not upgradeable" }),
+		{"When an upgrade is blocked, Progressing should report Blocked", withScope(func(s *scope) { s.upgradeBlocked = "not upgradeable" }),
 			hyperv1.HostedClusterProgressing, "True", "Blocked", "not upgradeable"},
-		{"When the configuration is bad it should be blocked", withScope(func(s *scope) {
+		{"When the configuration is invalid, Progressing should report Blocked", withScope(func(s *scope) {
 			s.reject(hyperv1.ValidHostedClusterConfiguration, hyperv1.InvalidConfigurationReason, "overlap")
 		}), hyperv1.HostedClusterProgressing, "True", "Blocked", "overlap"},
-		{"When there is no history it should be progressing", withScope(), hyperv1.HostedClusterProgressing, "True", "Progressing", ""},
-		{"When the cluster version fails it should not succeed", withScope(reporting(is("Failing", "True", "X", "bad")), func(s *scope) {
+		{"When there is no version history, Progressing should be True", withScope(), hyperv1.HostedClusterProgressing, "True", "Progressing", ""},
+		{"When ClusterVersionFailing is True, ClusterVersionSucceeding should be False", withScope(reporting(is("Failing", "True", "X", "bad")), func(s *scope) {
 			s.hcp.Status.Conditions[0].Type = string(hyperv1.ClusterVersionFailing)
 		}), hyperv1.ClusterVersionSucceeding, "False", "X", "bad"},
-		{"When nobody reports the cluster version it should be unknown", withScope(),
+		{"When no component reports the cluster version, ClusterVersionSucceeding should be Unknown", withScope(),
 			hyperv1.ClusterVersionSucceeding, "Unknown", "StatusUnknown", ""},
-		{"When nobody reports etcd it should be unknown", withScope(), hyperv1.EtcdAvailable, "Unknown", "StatusUnknown", ""},
-		{"When there is no ignition-server it should say so", withScope(), hyperv1.IgnitionEndpointAvailable, "False", "NotFound", ""},
-		{"When the ignition-server starts it should wait", withScope(func(s *scope) { s.ignitionServer, s.ignitionEndpoint = &appsv1.Deployment{}, "a.example" }),
+		{"When no component reports etcd, EtcdAvailable should be Unknown", withScope(), hyperv1.EtcdAvailable, "Unknown", "StatusUnknown", ""},
+		{"When there is no ignition-server, IgnitionEndpointAvailable should report it", withScope(), hyperv1.IgnitionEndpointAvailable, "False", "NotFound", ""},
+		{"When the ignition-server is starting, IgnitionEndpointAvailable should be False", withScope(func(s *scope) { s.ignitionServer, s.ignitionEndpoint = &appsv1.Deployment{}, "a.example" }),
 			hyperv1.IgnitionEndpointAvailable, "False", "WaitingForAvailable", "not available yet"},
-		{"When the ignition-server runs it should be available", withScope(func(s *scope) {
+		{"When the ignition-server is running, IgnitionEndpointAvailable should be True", withScope(func(s *scope) {
 			s.ignitionEndpoint = "a.example"
 			s.ignitionServer = &appsv1.Deployment{Status: appsv1.DeploymentStatus{Conditions: []appsv1.DeploymentCondition{{Type: "Available", Status: "True"}}}}
 		}), hyperv1.IgnitionEndpointAvailable, "True", "AsExpected", ""},
-		{"When it is paused it should say so", withScope(func(s *scope) { s.hc.Spec.PausedUntil = ptr.To("true") }),
+		{"When the cluster is paused, ReconciliationActive should be False", withScope(func(s *scope) { s.hc.Spec.PausedUntil = ptr.To("true") }),
 			hyperv1.ReconciliationActive, "False", "ReconciliationPaused", ""},
-		{"When the pause is nonsense it should say what to write", withScope(func(s *scope) { s.hc.Spec.PausedUntil = ptr.To("soon") }),
+		{"When pausedUntil is invalid, ReconciliationActive should report the accepted format", withScope(func(s *scope) { s.hc.Spec.PausedUntil = ptr.To("soon") }),
 			hyperv1.ReconciliationActive, "False", "InvalidPausedUntilValue", "RFC 3339"},
-		{"When a pass fails it should say with what", withScope(func(s *scope) { s.failure = errors.New("disk full") }),
+		{"When a reconcile fails, ReconciliationSucceeded should report the error", withScope(func(s *scope) { s.failure = errors.New("disk full") }),
 			hyperv1.ReconciliationSucceeded, "False", "ReconciliationError", "disk full"},
-		{"When a pass succeeds it should use the known reason", withScope(),
+		{"When a reconcile succeeds, ReconciliationSucceeded should have HyperShift's reason", withScope(),
 			hyperv1.ReconciliationSucceeded, "True", "ReconciliatonSucceeded", ""},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
@@ -113,11 +113,11 @@ func TestConditions(t *testing.T) {
 			g.Expect(c.Message).To(ContainSubstring(tc.message))
 		})
 	}
-	t.Run("When the control plane says nothing of updates it should leave the condition out", func(t *testing.T) {
+	t.Run("When the control plane reports nothing about updates, it should not set the condition", func(t *testing.T) {
 		c := meta.FindStatusCondition(computeStatus(withScope()).Conditions, string(hyperv1.ClusterVersionRetrievedUpdates))
 		NewWithT(t).Expect(c).To(BeNil())
 	})
-	t.Run("When every condition is set it should be of the generation", func(t *testing.T) {
+	t.Run("When conditions are set, each should have the observed generation", func(t *testing.T) {
 		s := withScope(func(s *scope) { s.hc.Generation = 7 })
 		NewWithT(t).Expect(computeStatus(s).Conditions).To(HaveEach(HaveField("ObservedGeneration", BeEquivalentTo(7))))
 	})
@@ -125,12 +125,12 @@ func TestConditions(t *testing.T) {
 
 func TestVersionStatus(t *testing.T) {
 	running := &hyperv1.ClusterVersionStatus{History: []configv1.UpdateHistory{{State: configv1.CompletedUpdate, Version: "1.35.0", Image: "old"}}}
-	t.Run("When a cluster starts it should begin a history", func(t *testing.T) {
+	t.Run("When a cluster is created, it should start a history", func(t *testing.T) {
 		g := NewWithT(t)
 		got := followImages(nil, 1, "new", nil, now)
 		g.Expect(got.History).To(ConsistOf(configv1.UpdateHistory{State: configv1.PartialUpdate, Image: "new", StartedTime: metav1.NewTime(now)}))
 	})
-	t.Run("When the image changes it should put a new entry before the others", func(t *testing.T) {
+	t.Run("When the image changes, it should add a new entry at the front", func(t *testing.T) {
 		g := NewWithT(t)
 		got := followImages(running, 1, "new", nil, now)
 		g.Expect(got.History).To(HaveLen(2))
@@ -138,7 +138,7 @@ func TestVersionStatus(t *testing.T) {
 		g.Expect(completedVersion(got)).To(Equal("1.35.0"))
 		g.Expect(running.History).To(HaveLen(1), "the last status is not changed")
 	})
-	t.Run("When the control plane runs the image it should complete the entry", func(t *testing.T) {
+	t.Run("When the control plane runs the image, it should complete the entry", func(t *testing.T) {
 		g := NewWithT(t)
 		done := metav1.NewTime(now.Add(time.Minute))
 		hcp := &hyperv1.HostedControlPlane{Status: hyperv1.HostedControlPlaneStatus{ReleaseImage: "new", Version: "1.36.3", LastReleaseImageTransitionTime: &done}}
@@ -148,17 +148,17 @@ func TestVersionStatus(t *testing.T) {
 		g.Expect(got.Desired.Version).To(Equal("1.36.3"))
 		g.Expect(followImages(got, 1, "new", hcp, now.Add(time.Hour))).To(Equal(got), "it is settled")
 	})
-	t.Run("When the control plane keeps a history itself it should be taken as it is", func(t *testing.T) {
+	t.Run("When the control plane reports a history, it should copy that history", func(t *testing.T) {
 		s := withScope(reporting())
 		s.hcp.Status.VersionStatus = running
 		NewWithT(t).Expect(versionStatus(s)).To(Equal(running))
 	})
-	t.Run("When the payload could not be read it should keep the last history", func(t *testing.T) {
+	t.Run("When the payload cannot be read, it should keep the last history", func(t *testing.T) {
 		s := withScope()
 		s.hc.Status.Version = running
 		NewWithT(t).Expect(versionStatus(s)).To(Equal(running))
 	})
-	t.Run("When there are very many changes it should forget the oldest", func(t *testing.T) {
+	t.Run("When the history is too long, it should drop the oldest entries", func(t *testing.T) {
 		var version *hyperv1.ClusterVersionStatus
 		for i := range maxHistory + 5 {
 			version = followImages(version, 1, "image-"+string(rune('a'+i%26))+string(rune('a'+i/26)), nil, now)
@@ -182,17 +182,17 @@ func TestUpgradeBlocked(t *testing.T) {
 		mutate  func(*scope)
 		blocked bool
 	}{
-		{"When the cluster is not upgradeable it should block", func(*scope) {}, true},
-		{"When it is the image that runs it should not block", func(s *scope) { s.hcp.Spec.ReleaseImage = fixture.ReleaseImage }, false},
-		{"When it is a patch it should not block", func(s *scope) { s.hc.Status.Version.History[0].Version = "1.36.0" }, false},
-		{"When nothing was completed yet it should not block", func(s *scope) { s.hc.Status.Version = nil }, false},
-		{"When the annotation forces it it should not block", func(s *scope) {
+		{"When the cluster is not upgradeable, it should block the upgrade", func(*scope) {}, true},
+		{"When the release is the running image, it should not block the upgrade", func(s *scope) { s.hcp.Spec.ReleaseImage = fixture.ReleaseImage }, false},
+		{"When the upgrade is a patch version, it should not block the upgrade", func(s *scope) { s.hc.Status.Version.History[0].Version = "1.36.0" }, false},
+		{"When no version is completed yet, it should not block the upgrade", func(s *scope) { s.hc.Status.Version = nil }, false},
+		{"When the annotation forces the release, it should not block the upgrade", func(s *scope) {
 			s.hc.Annotations = map[string]string{hyperv1.ForceUpgradeToAnnotation: fixture.ReleaseImage}
 		}, false},
-		{"When the annotation forces another it should block", func(s *scope) {
+		{"When the annotation forces another release, it should block the upgrade", func(s *scope) {
 			s.hc.Annotations = map[string]string{hyperv1.ForceUpgradeToAnnotation: "other"}
 		}, true},
-		{"When the cluster says it is upgradeable it should not block", func(s *scope) { s.hcp.Status.Conditions[0].Status = "True" }, false},
+		{"When the cluster is upgradeable, it should not block the upgrade", func(s *scope) { s.hcp.Status.Conditions[0].Status = "True" }, false},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			g := NewWithT(t)
@@ -211,13 +211,13 @@ func TestWorse(t *testing.T) {
 		wasAvailable bool
 		want         bool
 	}{
-		{"When a new cluster is not available yet it should be no warning", condition.False(string(hyperv1.HostedClusterAvailable), "R", ""), false, false},
-		{"When a cluster stops to be available it should warn", condition.False(string(hyperv1.HostedClusterAvailable), "R", ""), true, true},
-		{"When a new cluster's spec is bad it should warn", condition.False(string(hyperv1.ValidReleaseImage), "R", ""), false, true},
-		{"When a new cluster's Deployments start it should be no warning", condition.True(string(hyperv1.HostedClusterDegraded), "R", ""), false, false},
-		{"When a cluster degrades it should warn", condition.True(string(hyperv1.HostedClusterDegraded), "R", ""), true, true},
-		{"When progress starts it should be no warning", condition.True(string(hyperv1.HostedClusterProgressing), "R", ""), true, false},
-		{"When progress ends it should be no warning", condition.False(string(hyperv1.HostedClusterProgressing), "R", ""), true, false},
+		{"When a new cluster is not available yet, it should not record a warning", condition.False(string(hyperv1.HostedClusterAvailable), "R", ""), false, false},
+		{"When a cluster becomes unavailable, it should record a warning", condition.False(string(hyperv1.HostedClusterAvailable), "R", ""), true, true},
+		{"When a new cluster has an invalid release, it should record a warning", condition.False(string(hyperv1.ValidReleaseImage), "R", ""), false, true},
+		{"When the Deployments of a new cluster are starting, it should not record a warning", condition.True(string(hyperv1.HostedClusterDegraded), "R", ""), false, false},
+		{"When an available cluster becomes degraded, it should record a warning", condition.True(string(hyperv1.HostedClusterDegraded), "R", ""), true, true},
+		{"When Progressing becomes True, it should not record a warning", condition.True(string(hyperv1.HostedClusterProgressing), "R", ""), true, false},
+		{"When Progressing becomes False, it should not record a warning", condition.False(string(hyperv1.HostedClusterProgressing), "R", ""), true, false},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			NewWithT(t).Expect(worse(tc.condition, tc.wasAvailable)).To(Equal(tc.want))

@@ -30,11 +30,11 @@ func TestFollowedImages(t *testing.T) {
 		hcp  *hyperv1.HostedControlPlane
 		want configv1.UpdateHistory
 	}{
-		"When there is no control plane, it should be on its way":           {partial, nil, partial},
-		"When the control plane runs it, it should be done, and since when": {partial, runs("new", &done), completed},
-		"When the control plane runs another, it should be on its way":      {partial, runs("old", &done), partial},
-		"When it does not say since when, it should be on its way":          {partial, runs("new", nil), partial},
-		"When it was done before, the time should stay":                     {completed, runs("new", &later), completed},
+		"When there is no control plane, the entry should stay Partial":                                        {partial, nil, partial},
+		"When the control plane runs the image, the entry should be Completed with the time of the transition": {partial, runs("new", &done), completed},
+		"When the control plane runs another image, the entry should stay Partial":                             {partial, runs("old", &done), partial},
+		"When the control plane reports no transition time, the entry should stay Partial":                     {partial, runs("new", nil), partial},
+		"When the entry was completed before, it should keep its completion time":                              {completed, runs("new", &later), completed},
 	} {
 		t.Run(name, func(t *testing.T) {
 			want := &hyperv1.ClusterVersionStatus{
@@ -45,7 +45,7 @@ func TestFollowedImages(t *testing.T) {
 			}
 		})
 	}
-	t.Run("When another image is wanted, the version of the last should not be called wanted", func(t *testing.T) {
+	t.Run("When another image is requested, the desired version should be empty until it is known", func(t *testing.T) {
 		got := followImages(guestHistory(completed), 8, "newer", runs("new", &done), now)
 		want := configv1.UpdateHistory{State: configv1.PartialUpdate, StartedTime: metav1.NewTime(now), Image: "newer"}
 		NewWithT(t).Expect(got.Desired).To(Equal(configv1.Release{Image: "newer"}))
@@ -58,10 +58,10 @@ func TestLongHistory(t *testing.T) {
 	for i := range maxHistory {
 		entries = append(entries, configv1.UpdateHistory{Image: strconv.Itoa(i), State: configv1.CompletedUpdate})
 	}
-	t.Run("When it is full, all should stay", func(t *testing.T) {
+	t.Run("When the history is full and the image is the same, it should keep all entries", func(t *testing.T) {
 		NewWithT(t).Expect(followImages(guestHistory(entries...), 1, "0", nil, now).History).To(Equal(entries))
 	})
-	t.Run("When one more comes, the oldest should go", func(t *testing.T) {
+	t.Run("When the history is full and the image changes, it should drop the oldest entry", func(t *testing.T) {
 		got := followImages(guestHistory(entries...), 1, "another", nil, now).History
 		NewWithT(t).Expect(got).To(HaveLen(100))
 		NewWithT(t).Expect(got[0].Image).To(Equal("another"))
@@ -77,14 +77,14 @@ func TestWhoseVersion(t *testing.T) {
 		change func(*scope)
 		want   string
 	}{
-		"When the control plane keeps none, ours should follow its image": {func(s *scope) { reporting()(s); named(s) }, "new"},
-		"When there is no control plane, it should follow the wanted one": {named, "new"},
-		"When the control plane keeps one, it should be that": {func(s *scope) {
+		"When the control plane reports no history, it should follow the image of the control plane": {func(s *scope) { reporting()(s); named(s) }, "new"},
+		"When there is no control plane, it should follow the desired image":                         {named, "new"},
+		"When the control plane reports a history, it should copy that history": {func(s *scope) {
 			reporting()(s)
 			named(s)
 			s.hcp.Status.VersionStatus = guestHistory(went("theirs", ""))
 		}, "theirs"},
-		"When nothing is named yet, the last should stay": {func(s *scope) { s.hc.Status.Version = last }, "1.35.0"},
+		"When no image is set yet, it should keep the last history": {func(s *scope) { s.hc.Status.Version = last }, "1.35.0"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			g, got := NewWithT(t), versionStatus(withScope(test.change))

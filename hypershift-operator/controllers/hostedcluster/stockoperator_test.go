@@ -132,7 +132,7 @@ func TestStockOperatorOnPlainKubernetes(t *testing.T) {
 	c := fixture.Start(t)
 	stock := newStockOperator(t, c, "stock", nil)
 	told := func(conditionType hyperv1.ConditionType) string { return stock.condition(conditionType).Message }
-	t.Run("the HostedCluster names the monitoring kinds that are not served, and the operator's last message", func(t *testing.T) {
+	t.Run("the HostedCluster names the missing monitoring kinds and the operator's last message", func(t *testing.T) {
 		g := NewWithT(t)
 		stock.run()
 		stock.run()
@@ -149,7 +149,7 @@ func TestStockOperatorOnPlainKubernetes(t *testing.T) {
 		}
 		g.Expect(stock.condition(hyperv1.HostedClusterDegraded).Reason).To(Equal(hyperv1.ControlPlanePodsFailingReason))
 	})
-	t.Run("the minimal CRDs let the operator work, and its pods are admitted", func(t *testing.T) {
+	t.Run("the operator works with the minimal CRDs, and its Pods are admitted", func(t *testing.T) {
 		g := NewWithT(t)
 		fixture.Install(t, monitoringcrds.Definitions()...)
 		stock.run()
@@ -160,7 +160,7 @@ func TestStockOperatorOnPlainKubernetes(t *testing.T) {
 		g.Expect(told(hyperv1.HostedClusterAvailable)).To(Equal("Waiting for the hosted control plane to become available"))
 		g.Expect(stock.deploy()).To(BeTrue())
 	})
-	t.Run("pods that admission refuses are told, with the remedy", func(t *testing.T) {
+	t.Run("Pods that Pod Security rejects are reported with the remedy", func(t *testing.T) {
 		g := NewWithT(t)
 		fixture.Install(t, monitoringcrds.Definitions()...)
 		stock.level(restricted)
@@ -253,8 +253,8 @@ func TestAuthenticationReader(t *testing.T) {
 		t.Helper()
 		NewWithT(t).Eventually(func() error { return read(payload.hosted(), pkiOperatorName) }).Should(Succeed())
 	}
-	t.Run("the PKI operator of an OpenShift payload may read it", allowed)
-	t.Run("no other service account may", func(t *testing.T) {
+	t.Run("the PKI operator of an OpenShift payload may read the ConfigMap", allowed)
+	t.Run("no other service account may read the ConfigMap", func(t *testing.T) {
 		for _, err := range []error{
 			read(payload.hosted(), controlPlaneOperatorName), read(payload.hosted(), "default"), read(product.hosted(), pkiOperatorName),
 			read(payload.namespace, pkiOperatorName),
@@ -262,14 +262,14 @@ func TestAuthenticationReader(t *testing.T) {
 			NewWithT(t).Expect(apierrors.IsForbidden(err)).To(BeTrue(), "%v", err)
 		}
 	})
-	t.Run("the right is made again when it is deleted", func(t *testing.T) {
+	t.Run("the RoleBinding is created again when it is deleted", func(t *testing.T) {
 		NewWithT(t).Expect(c.Delete(t.Context(), binding())).To(Succeed())
 		payload.mustPass()
 		allowed(t)
 		requests := payload.owner(t.Context(), found(t, c, binding()))
 		NewWithT(t).Expect(requests).To(ConsistOf(payload.request()), "its deletion asks for the cluster")
 	})
-	t.Run("the right goes when the PKI is switched off, and comes back", func(t *testing.T) {
+	t.Run("the RoleBinding is deleted while PKI reconciliation is disabled", func(t *testing.T) {
 		payload.change(func(hc *hyperv1.HostedCluster) {
 			hc.Annotations = map[string]string{hyperv1.DisablePKIReconciliationAnnotation: ""}
 		})
@@ -279,12 +279,12 @@ func TestAuthenticationReader(t *testing.T) {
 		payload.mustPass()
 		allowed(t)
 	})
-	t.Run("the right goes with the cluster", func(t *testing.T) {
+	t.Run("the RoleBinding is deleted with the cluster", func(t *testing.T) {
 		_, err := payload.deleteClusterRoles(t.Context(), newScope(payload.cluster()))
 		NewWithT(t).Expect(err).NotTo(HaveOccurred())
 		NewWithT(t).Expect(apierrors.IsNotFound(c.Get(t.Context(), client.ObjectKeyFromObject(binding()), binding()))).To(BeTrue())
 	})
-	t.Run("a RoleBinding of that name that another made is refused, and stays", func(t *testing.T) {
+	t.Run("a RoleBinding of the same name that belongs to another owner is kept and reported", func(t *testing.T) {
 		g, theirs := NewWithT(t), binding()
 		theirs.RoleRef = rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "Role", Name: authenticationReaderRole}
 		g.Expect(c.Create(t.Context(), theirs)).To(Succeed())
@@ -328,19 +328,19 @@ func TestPayloadTrust(t *testing.T) {
 		s.Expect(c.Update(t.Context(), source)).To(Succeed())
 		s.mustPass()
 	}
-	t.Run("the bundle holds the system's CAs and those of the cluster", func(t *testing.T) {
+	t.Run("the bundle contains the system's CAs and the cluster's CAs", func(t *testing.T) {
 		g := NewWithT(t)
 		users(registry.ca)
 		g.Expect(calls(public)).To(Succeed())
 		g.Expect(calls(registry)).To(Succeed())
 	})
-	t.Run("the bundle follows a change of the cluster's CAs", func(t *testing.T) {
+	t.Run("the bundle follows changes of the cluster's CAs", func(t *testing.T) {
 		g := NewWithT(t)
 		users([]byte("no certificates"))
 		g.Expect(calls(public)).To(Succeed())
 		g.Expect(calls(registry)).To(MatchError(ContainSubstring("unknown authority")))
 	})
-	t.Run("the bundle is made again when it is deleted or changed", func(t *testing.T) {
+	t.Run("the bundle is restored when it is deleted or changed", func(t *testing.T) {
 		g := NewWithT(t)
 		g.Expect(c.Delete(t.Context(), bundle)).To(Succeed())
 		s.mustPass()
@@ -350,12 +350,12 @@ func TestPayloadTrust(t *testing.T) {
 		s.mustPass()
 		g.Expect(calls(public)).To(Succeed())
 	})
-	t.Run("no CAs leave no bundle, so that operators use that of their image", func(t *testing.T) {
+	t.Run("without system CAs there is no bundle, so that operators use the bundle of their image", func(t *testing.T) {
 		s.Settings.SystemTrust = nil
 		s.mustPass()
 		NewWithT(t).Expect(s.missing(&corev1.ConfigMap{}, hosted.PayloadTrust)).To(BeTrue())
 	})
-	t.Run("a ConfigMap of that name that another made is refused, and stays", func(t *testing.T) {
+	t.Run("a ConfigMap of the same name that belongs to another owner is kept and reported", func(t *testing.T) {
 		g := NewWithT(t)
 		s.Settings.SystemTrust = func() ([]byte, error) { return public.ca, nil }
 		theirs := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: s.hosted(), Name: hosted.PayloadTrust},
@@ -365,7 +365,7 @@ func TestPayloadTrust(t *testing.T) {
 		g.Expect(err).To(MatchError(ContainSubstring("an object of that name already exists")))
 		g.Expect(found(t, c, theirs).Data).To(HaveKeyWithValue("ca-bundle.crt", "theirs"))
 	})
-	t.Run("a Kubernetes payload gets none", func(t *testing.T) {
+	t.Run("a Kubernetes payload gets no bundle", func(t *testing.T) {
 		product := newWorld(t, c, "trusts-not")
 		product.Settings.SystemTrust = s.Settings.SystemTrust
 		product.start(nil)

@@ -45,22 +45,22 @@ func TestMapped(t *testing.T) {
 		refuse string
 		want   []reconcile.Request
 	}{
-		"two clusters read it": {inside("clusters", fixture.TrustBundle, nil), "",
+		"two clusters read the object": {inside("clusters", fixture.TrustBundle, nil), "",
 			requestsOf("clusters", "demo", "second")},
-		"it points to one that reads it": {inside("clusters", fixture.TrustBundle, to("clusters/demo")), "",
+		"the object is read by two clusters and its annotation names one of them": {inside("clusters", fixture.TrustBundle, to("clusters/demo")), "",
 			requestsOf("clusters", "demo", "demo", "second")},
-		"it points to no cluster":            {inside("clusters", "x", to("demo")), "", nil},
-		"its namespace is no hosted one":     {inside("pretends", "x", nil), "", nil},
-		"its namespace is hosted":            {inside("clusters-demo", "x", nil), "", requestsOf("clusters", "demo")},
-		"its namespace is, whatever it says": {inside("clusters-demo", "x", to("a/b")), "", requestsOf("clusters", "demo")},
-		"it points to another tenant's":      {inside("a", "x", to("clusters/demo")), "", nil},
-		"it points there from the agents": {inside("agents", "x", to("clusters/second")), "",
+		"its annotation names no cluster":                    {inside("clusters", "x", to("demo")), "", nil},
+		"its namespace is no hosted one":                     {inside("pretends", "x", nil), "", nil},
+		"its namespace is hosted":                            {inside("clusters-demo", "x", nil), "", requestsOf("clusters", "demo")},
+		"its namespace is, whatever it says":                 {inside("clusters-demo", "x", to("a/b")), "", requestsOf("clusters", "demo")},
+		"its annotation names the cluster of another tenant": {inside("a", "x", to("clusters/demo")), "", nil},
+		"an object in the agent namespace names a cluster that uses it": {inside("agents", "x", to("clusters/second")), "",
 			requestsOf("clusters", "second")},
 		"other agents point there":   {inside("agents", "x", to("clusters/demo")), "", nil},
 		"agents point to no cluster": {inside("agents", "x", to("clusters/gone")), "", nil},
-		"the operator made it": {inside("hypershift", "x", to("clusters/demo")), "",
+		"it is in the operator's namespace": {inside("hypershift", "x", to("clusters/demo")), "",
 			requestsOf("clusters", "demo")},
-		"it is a namespace": {hostedNamespace("clusters-demo", "clusters/demo", ""), "",
+		"it is a hosted namespace": {hostedNamespace("clusters-demo", "clusters/demo", ""), "",
 			requestsOf("clusters", "demo")},
 		"its namespace cannot be read": {inside("clusters-demo", "x", nil), "get v1.PartialObjectMetadata", nil},
 		"clusters cannot be listed": {inside("clusters-demo", "x", nil), "list v1beta1.HostedClusterList",
@@ -78,7 +78,7 @@ func TestMapped(t *testing.T) {
 			}
 		})
 	}
-	t.Run("When a pool changes, it should be its cluster, and nothing else is a pool", func(t *testing.T) {
+	t.Run("When a NodePool changes, it should reconcile its cluster, and ignore other objects", func(t *testing.T) {
 		NewWithT(t).Expect(clusterOfPool(t.Context(), &corev1.Secret{})).To(BeNil())
 		NewWithT(t).Expect(clusterOfPool(t.Context(), poolAt("x", "other", ""))).To(Equal(requestsOf("clusters", "other")))
 	})
@@ -93,15 +93,15 @@ func TestReadObjects(t *testing.T) {
 		edit func(*hyperv1.HostedCluster)
 		want []string
 	}{
-		"nothing more":         {func(*hyperv1.HostedCluster) {}, nil},
-		"no etcd":              {without, nil},
-		"an audit webhook":     {func(hc *hyperv1.HostedCluster) { hc.Spec.AuditWebhook = ref("audit") }, []string{"audit"}},
-		"a signing key":        {func(hc *hyperv1.HostedCluster) { hc.Spec.ServiceAccountSigningKey = ref("signing") }, []string{"signing"}},
-		"keys for Secrets":     {encrypted(hyperv1.SecretEncryptionSpec{Type: hyperv1.AESCBC, AESCBC: &hyperv1.AESCBCSpec{ActiveKey: *ref("new"), BackupKey: ref("old")}}), []string{"new", "old"}},
-		"one key for Secrets":  {encrypted(hyperv1.SecretEncryptionSpec{Type: hyperv1.AESCBC, AESCBC: &hyperv1.AESCBCSpec{ActiveKey: *ref("new")}}), []string{"new"}},
-		"no key for Secrets":   {encrypted(hyperv1.SecretEncryptionSpec{Type: hyperv1.AESCBC}), nil},
-		"a plugin for Secrets": {byPlugin(ref("vault")), []string{"vault"}},
-		"an etcd of the user's": {func(hc *hyperv1.HostedCluster) {
+		"nothing more":            {func(*hyperv1.HostedCluster) {}, nil},
+		"no etcd":                 {without, nil},
+		"an audit webhook":        {func(hc *hyperv1.HostedCluster) { hc.Spec.AuditWebhook = ref("audit") }, []string{"audit"}},
+		"a signing key":           {func(hc *hyperv1.HostedCluster) { hc.Spec.ServiceAccountSigningKey = ref("signing") }, []string{"signing"}},
+		"keys for Secrets":        {encrypted(hyperv1.SecretEncryptionSpec{Type: hyperv1.AESCBC, AESCBC: &hyperv1.AESCBCSpec{ActiveKey: *ref("new"), BackupKey: ref("old")}}), []string{"new", "old"}},
+		"one key for encryption":  {encrypted(hyperv1.SecretEncryptionSpec{Type: hyperv1.AESCBC, AESCBC: &hyperv1.AESCBCSpec{ActiveKey: *ref("new")}}), []string{"new"}},
+		"no key for encryption":   {encrypted(hyperv1.SecretEncryptionSpec{Type: hyperv1.AESCBC}), nil},
+		"a plugin for encryption": {byPlugin(ref("vault")), []string{"vault"}},
+		"an unmanaged etcd": {func(hc *hyperv1.HostedCluster) {
 			hc.Spec.Etcd = hyperv1.EtcdSpec{Unmanaged: &hyperv1.UnmanagedEtcdSpec{TLS: hyperv1.EtcdTLSConfig{ClientSecret: *ref("tls")}}}
 		}, []string{"tls"}},
 		"backups": {func(hc *hyperv1.HostedCluster) {
@@ -118,7 +118,7 @@ func TestReadObjects(t *testing.T) {
 			NewWithT(t).Expect(newDesk().readBy(hc)).To(ConsistOf(append(append([]string{}, always...), test.want...)))
 		})
 	}
-	t.Run("When the platform is not known, it should have no credentials", func(t *testing.T) {
+	t.Run("When the platform is not known, it should read no credentials", func(t *testing.T) {
 		hc := fixture.HostedCluster("clusters")
 		hc.Spec.Platform.Type = "Unknown"
 		NewWithT(t).Expect(newDesk().readBy(hc)).To(ConsistOf(always[:3]))
@@ -144,10 +144,10 @@ func TestWhenMonitored(t *testing.T) {
 		crd, refuse string
 		want        []reconcile.Request
 	}{
-		"its kind comes":             {"servicemonitors.monitoring.coreos.com", "", both},
-		"another kind comes":         {"things.example.com", "", nil},
-		"a kind of such a name does": {"servicemonitors.othermonitoring.coreos.com", "", nil},
-		"clusters cannot be listed":  {"podmonitors.monitoring.coreos.com", "list v1beta1.HostedClusterList", nil},
+		"its kind comes":     {"servicemonitors.monitoring.coreos.com", "", both},
+		"another kind comes": {"things.example.com", "", nil},
+		"a CRD of another group with the same kind is created": {"servicemonitors.othermonitoring.coreos.com", "", nil},
+		"clusters cannot be listed":                            {"podmonitors.monitoring.coreos.com", "list v1beta1.HostedClusterList", nil},
 	} {
 		t.Run("When "+name, func(t *testing.T) {
 			d := newDesk(fixture.HostedCluster("clusters"), second)

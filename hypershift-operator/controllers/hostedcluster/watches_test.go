@@ -33,29 +33,29 @@ func TestOwners(t *testing.T) {
 		obj  client.Object
 		want []reconcile.Request
 	}{
-		{"When an object points to the cluster beside it it should be that", secret("clusters", "x", pointing), demo},
-		{"When an object points to another tenant's cluster it should be none", secret("elsewhere", "x", pointing), nil},
-		{"When an object lives in a hosted namespace it should be the namespace's", secret("clusters-demo", "made-by-others", nil), demo},
-		{"When the user's object is read by a cluster it should be that", secret("clusters", fixture.PullSecret, nil), demo},
-		{"When the credentials change it should be their cluster", secret("clusters", fixture.Credentials, nil), demo},
-		{"When nobody reads the user's object it should be none", secret("clusters", "unrelated", nil), nil},
-		{"When a namespace has nothing to do with us it should be none", secret("elsewhere", "x", nil), nil},
-		{"When a namespace does not exist it should be none", secret("nowhere", "x", nil), nil},
+		{"When an object names a cluster in its namespace, it should reconcile that cluster", secret("clusters", "x", pointing), demo},
+		{"When an object names the cluster of another tenant, it should reconcile no cluster", secret("elsewhere", "x", pointing), nil},
+		{"When an object is in a hosted namespace, it should reconcile the cluster of the namespace", secret("clusters-demo", "made-by-others", nil), demo},
+		{"When a cluster reads an object of the user, it should reconcile that cluster", secret("clusters", fixture.PullSecret, nil), demo},
+		{"When platform credentials change, it should reconcile the cluster that uses them", secret("clusters", fixture.Credentials, nil), demo},
+		{"When no cluster reads an object, it should reconcile no cluster", secret("clusters", "unrelated", nil), nil},
+		{"When the namespace has no cluster, it should reconcile no cluster", secret("elsewhere", "x", nil), nil},
+		{"When the namespace does not exist, it should reconcile no cluster", secret("nowhere", "x", nil), nil},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			NewWithT(t).Expect(r.ownerOrReader(t.Context(), tc.obj)).To(Equal(tc.want))
 		})
 	}
-	t.Run("When a cluster role belongs to a cluster it should be found by its labels", func(t *testing.T) {
+	t.Run("When a ClusterRole belongs to a cluster, it should find the cluster by its labels", func(t *testing.T) {
 		g := NewWithT(t)
 		role := &rbacv1.ClusterRole{ObjectMeta: metav1.ObjectMeta{Name: "x", Labels: map[string]string{ownerNamespace: "clusters", ownerName: "demo"}}}
 		g.Expect(ownerByLabels(t.Context(), role)).To(Equal(demo))
 		g.Expect(ownerByLabels(t.Context(), &rbacv1.ClusterRole{})).To(BeEmpty())
 	})
-	t.Run("When a pool changes it should be its cluster", func(t *testing.T) {
+	t.Run("When a NodePool changes, it should reconcile its cluster", func(t *testing.T) {
 		NewWithT(t).Expect(clusterOfPool(t.Context(), fixture.NodePool("clusters"))).To(Equal(demo))
 	})
-	t.Run("When the cluster itself is in a cluster-wide object it should not panic", func(t *testing.T) {
+	t.Run("When a cluster-wide object has no annotation, it should not panic", func(t *testing.T) {
 		NewWithT(t).Expect(r.owner(t.Context(), &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "x"}})).To(BeEmpty())
 	})
 }

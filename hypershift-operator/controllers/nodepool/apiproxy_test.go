@@ -40,20 +40,20 @@ func TestPublishedAPI(t *testing.T) {
 		port             int32
 		fails            string
 	}{
-		"When the server has a port, it should be that":                {kubeconfigOf("https://api.example:31443"), "api.example", 31443, ""},
-		"When the server has no port, it should be that of HTTPS":      {kubeconfigOf("https://api.example"), "api.example", 443, ""},
-		"When the server is an IPv6 address, it should have no braces": {kubeconfigOf("https://[fd00::7]:6443"), "fd00::7", 6443, ""},
-		"When there is no kubeconfig, it should name the Secret": {"", "", 0,
+		"When the server has a port, it should return that port":                   {kubeconfigOf("https://api.example:31443"), "api.example", 31443, ""},
+		"When the server has no port, it should return the HTTPS port":             {kubeconfigOf("https://api.example"), "api.example", 443, ""},
+		"When the server is an IPv6 address, it should return it without brackets": {kubeconfigOf("https://[fd00::7]:6443"), "fd00::7", 6443, ""},
+		"When the Secret has no kubeconfig, it should return an error that names the Secret": {"", "", 0,
 			"Secret clusters/admin: it holds no kubeconfig"},
-		"When the kubeconfig is none, it should name the Secret": {"{{", "", 0,
+		"When the kubeconfig is invalid, it should return an error that names the Secret": {"{{", "", 0,
 			"Secret clusters/admin: it holds no kubeconfig"},
-		"When the server has no host, it should name the Secret": {kubeconfigOf("https://:6443"), "", 0,
+		"When the server has no host, it should return an error that names the Secret": {kubeconfigOf("https://:6443"), "", 0,
 			"Secret clusters/admin: clusters[].cluster.server must be a URL"},
-		"When the server is no URL, it should name the Secret": {kubeconfigOf("https://api.example:x"), "", 0,
+		"When the server is not a URL, it should return an error that names the Secret": {kubeconfigOf("https://api.example:x"), "", 0,
 			"Secret clusters/admin: clusters[].cluster.server must be a URL"},
-		"When the port is too large, it should say which it is": {kubeconfigOf("https://api.example:2147483648"), "", 0,
+		"When the port is too large, it should return an error that names the port": {kubeconfigOf("https://api.example:2147483648"), "", 0,
 			`port "2147483648"`},
-		"When the port is as large as can be, it should be that": {kubeconfigOf("https://api.example:2147483647"),
+		"When the port is the largest possible, it should return that port": {kubeconfigOf("https://api.example:2147483647"),
 			"api.example", 2147483647, ""},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -80,11 +80,11 @@ func TestAPIProxyConfig(t *testing.T) {
 		want   apiproxy.Input
 		fails  string
 	}{
-		"When nodes reach the API server directly, it should be HAProxy":    {func(*scope) {}, whole, ""},
-		"When they go through a proxy, it should be the operator's program": {func(s *scope) { s.hc.Spec.Configuration = proxied("http://proxy.example") }, tunnel, ""},
-		"When the proxy is no URL, it should fail":                          {func(s *scope) { s.hc.Spec.Configuration = proxied("proxy") }, whole, "httpsProxy"},
-		"When the payload brings no HAProxy, it should fail":                {func(s *scope) { s.release = build("r", "4.20.1", "") }, whole, "haproxy-router"},
-		"When the kubeconfig is not there yet, it should fail":              {func(s *scope) { s.hc.Status.KubeConfig.Name = "later" }, whole, "clusters/later"},
+		"When nodes reach the API server directly, it should use HAProxy":          {func(*scope) {}, whole, ""},
+		"When nodes use a proxy, it should use the operator's program":             {func(s *scope) { s.hc.Spec.Configuration = proxied("http://proxy.example") }, tunnel, ""},
+		"When the proxy is not a URL, it should return an error":                   {func(s *scope) { s.hc.Spec.Configuration = proxied("proxy") }, whole, "httpsProxy"},
+		"When the payload has no HAProxy image, it should return an error":         {func(s *scope) { s.release = build("r", "4.20.1", "") }, whole, "haproxy-router"},
+		"When the kubeconfig Secret does not exist yet, it should return an error": {func(s *scope) { s.hc.Status.KubeConfig.Name = "later" }, whole, "clusters/later"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			g := NewWithT(t)
@@ -103,7 +103,7 @@ func TestAPIProxyConfig(t *testing.T) {
 			g.Expect(got).To(Equal(want))
 		})
 	}
-	t.Run("When the Secret cannot be read, it should fail with that and say which it is", func(t *testing.T) {
+	t.Run("When the Secret cannot be read, it should return the error and name the Secret", func(t *testing.T) {
 		g := NewWithT(t)
 		r, s := published(guestKubeconfig)
 		r.Client = testenv.NewGrudging(fake.NewClientBuilder().WithScheme(fixture.Scheme()).Build())
@@ -122,8 +122,8 @@ func TestPartOfLocalAPI(t *testing.T) {
 		address string
 		port    int32
 	}{
-		"When the user chooses the address, the port should be the known one": {hyperv1.APIServerNetworking{AdvertiseAddress: ptr.To("10.9.9.9")}, "10.9.9.9", 6443},
-		"When the user chooses the port, the address should be the known one": {hyperv1.APIServerNetworking{Port: ptr.To[int32](7443)}, "172.20.0.1", 7443},
+		"When the user sets only the address, it should use the default port": {hyperv1.APIServerNetworking{AdvertiseAddress: ptr.To("10.9.9.9")}, "10.9.9.9", 6443},
+		"When the user sets only the port, it should use the default address": {hyperv1.APIServerNetworking{Port: ptr.To[int32](7443)}, "172.20.0.1", 7443},
 	} {
 		t.Run(name, func(t *testing.T) {
 			hc := fixture.HostedCluster("clusters")
@@ -133,7 +133,7 @@ func TestPartOfLocalAPI(t *testing.T) {
 			NewWithT(t).Expect(port).To(Equal(test.port))
 		})
 	}
-	t.Run("When the cluster says nothing of its networks, the address should be the known one, also for a proxy", func(t *testing.T) {
+	t.Run("When the cluster sets no networks, it should use the default address, even with a proxy", func(t *testing.T) {
 		g, hc := NewWithT(t), fixture.HostedCluster("clusters")
 		hc.Spec.Networking = hyperv1.ClusterNetworking{}
 		address, _ := localAPI(hc)
@@ -150,12 +150,12 @@ func TestTunnelEnds(t *testing.T) {
 		want          string
 		fails         bool
 	}{
-		"When the cluster configures nothing, it should be direct":        {nil, "", false},
-		"When the cluster configures no proxy, it should be direct":       {&hyperv1.ClusterConfiguration{}, "", false},
-		"When the proxy speaks HTTP, it should be port 80":                {proxied("http://proxy.example"), "proxy.example:80", false},
-		"When the proxy is an IPv6 address, it should be in brackets":     {proxied("http://[fd00::7]:3128"), "[fd00::7]:3128", false},
-		"When the proxy has no host, there should be none":                {proxied("http://:3128"), "", true},
-		"When the proxy is no URL that can be read, there should be none": {proxied("http://proxy.example:x"), "", true},
+		"When the cluster has no configuration, it should connect directly": {nil, "", false},
+		"When the cluster has no proxy, it should connect directly":         {&hyperv1.ClusterConfiguration{}, "", false},
+		"When the proxy URL is HTTP without a port, it should use port 80":  {proxied("http://proxy.example"), "proxy.example:80", false},
+		"When the proxy is an IPv6 address, it should be in brackets":       {proxied("http://[fd00::7]:3128"), "[fd00::7]:3128", false},
+		"When the proxy has no host, it should return an error":             {proxied("http://:3128"), "", true},
+		"When the proxy URL is invalid, it should return an error":          {proxied("http://proxy.example:x"), "", true},
 	} {
 		t.Run(name, func(t *testing.T) {
 			hc := fixture.HostedCluster("clusters")

@@ -37,15 +37,15 @@ func TestReplicas(t *testing.T) {
 		want    int32
 		lowest  string
 	}{
-		{"When nothing is said it should make none", &hyperv1.NodePool{}, nil, 0, "0"},
-		{"When a number is set it should win", &hyperv1.NodePool{Spec: hyperv1.NodePoolSpec{Replicas: ptr.To[int32](3)}}, ptr.To[int32](7), 3, "0"},
-		{"When the autoscaler starts it should begin at the least", scaled(2, 5), nil, 2, "2"},
-		{"When the autoscaler has set a number it should stay", scaled(2, 5), ptr.To[int32](4), 4, "2"},
-		{"When the number is above the bounds it should come down", scaled(2, 5), ptr.To[int32](9), 5, "2"},
-		{"When the number is below the bounds it should come up", scaled(2, 5), ptr.To[int32](1), 2, "2"},
-		{"When none is needed it should make none", scaled(0, 5), nil, 0, "0"},
-		{"When none is needed any more it should keep none", scaled(0, 5), ptr.To[int32](0), 0, "0"},
-		{"When the platform cannot start from zero it should keep one", scaledOn(hyperv1.KubevirtPlatform, 0, 5), ptr.To[int32](0), 1, "1"},
+		{"When replicas is not set, it should create no machines", &hyperv1.NodePool{}, nil, 0, "0"},
+		{"When replicas is set, it should take precedence", &hyperv1.NodePool{Spec: hyperv1.NodePoolSpec{Replicas: ptr.To[int32](3)}}, ptr.To[int32](7), 3, "0"},
+		{"When autoscaling starts, it should use the minimum", scaled(2, 5), nil, 2, "2"},
+		{"When the autoscaler has set replicas, it should keep that number", scaled(2, 5), ptr.To[int32](4), 4, "2"},
+		{"When replicas is above the maximum, it should use the maximum", scaled(2, 5), ptr.To[int32](9), 5, "2"},
+		{"When replicas is below the minimum, it should use the minimum", scaled(2, 5), ptr.To[int32](1), 2, "2"},
+		{"When the minimum is zero, it should create no machines", scaled(0, 5), nil, 0, "0"},
+		{"When the autoscaler has scaled to zero, it should keep zero", scaled(0, 5), ptr.To[int32](0), 0, "0"},
+		{"When the platform cannot scale from zero, it should keep one machine", scaledOn(hyperv1.KubevirtPlatform, 0, 5), ptr.To[int32](0), 1, "1"},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			g := NewWithT(t)
@@ -112,14 +112,14 @@ func TestAutoscalerOfEmptyPool(t *testing.T) {
 	}
 	labels := "hypershift.openshift.io/nodePool=demo,kubernetes.io/arch=amd64,topology.kubernetes.io/zone=az1"
 
-	t.Run("When a pool begins at zero, it should ask for no machine, and tell of none that nobody knows", func(t *testing.T) {
+	t.Run("When a NodePool starts at zero, it should create no machine and set no capacity annotations", func(t *testing.T) {
 		s := newWorld(t, c, "from-zero")
 		s.fromZero(nil)
 		s.Expect(s.deployment().Spec.Replicas).To(HaveValue(BeZero()))
 		s.Expect(cmp.Diff(bounds, autoscalers(s.deployment()))).To(BeEmpty())
 	})
 
-	t.Run("When the provider says what MAAS would give, the autoscaler should be told what pods get of it", func(t *testing.T) {
+	t.Run("When the provider reports the capacity, the autoscaler should get what is allocatable to Pods", func(t *testing.T) {
 		s := newWorld(t, c, "from-zero")
 		s.brings("8", "16Gi", "120G")
 		s.Expect(cmp.Diff(with(map[string]string{
@@ -127,7 +127,7 @@ func TestAutoscalerOfEmptyPool(t *testing.T) {
 		}), autoscalers(s.deployment()))).To(BeEmpty())
 	})
 
-	t.Run("When all is told, it should write nothing more", func(t *testing.T) {
+	t.Run("When the annotations are up to date, it should write nothing", func(t *testing.T) {
 		s := newWorld(t, c, "from-zero")
 		counted := fixture.NewFaulty(c)
 		s.Reconciler.Client = counted
@@ -135,7 +135,7 @@ func TestAutoscalerOfEmptyPool(t *testing.T) {
 		s.Expect(counted.Log).To(BeEmpty())
 	})
 
-	t.Run("When the next machine is another one, or nodes get labels and taints, it should follow and roll nothing", func(t *testing.T) {
+	t.Run("When the capacity, labels or taints change, it should update the annotations and replace no nodes", func(t *testing.T) {
 		s := newWorld(t, c, "from-zero")
 		before := s.deployment().Spec.Template
 		s.change(func(p *hyperv1.NodePool) {
@@ -151,7 +151,7 @@ func TestAutoscalerOfEmptyPool(t *testing.T) {
 		s.Expect(s.deployment().Spec.Template).To(Equal(before))
 	})
 
-	t.Run("When the autoscaler asks for machines and gives them back, the pool should let it", func(t *testing.T) {
+	t.Run("When the autoscaler changes replicas, the NodePool should keep the autoscaler's number", func(t *testing.T) {
 		s := newWorld(t, c, "from-zero")
 		for _, wanted := range []int32{2, 0} {
 			md := s.deployment()
@@ -162,7 +162,7 @@ func TestAutoscalerOfEmptyPool(t *testing.T) {
 		}
 	})
 
-	t.Run("When the cluster says how long a node may take, that should hold", func(t *testing.T) {
+	t.Run("When the cluster sets maxNodeProvisionTime, it should take precedence", func(t *testing.T) {
 		s := newWorld(t, c, "from-zero")
 		hc := &hyperv1.HostedCluster{}
 		s.Expect(c.Get(t.Context(), ctrlKey(s.namespace, fixture.ClusterName), hc)).To(Succeed())
@@ -172,7 +172,7 @@ func TestAutoscalerOfEmptyPool(t *testing.T) {
 		s.Expect(autoscalers(s.deployment())).NotTo(HaveKey("autoscaling-options-maxnodeprovisiontime"))
 	})
 
-	t.Run("When autoscaling ends, the autoscaler should be told nothing but to stay away", func(t *testing.T) {
+	t.Run("When autoscaling is disabled, it should keep only annotations that stop the autoscaler", func(t *testing.T) {
 		s := newWorld(t, c, "from-zero")
 		s.change(func(p *hyperv1.NodePool) { p.Spec.Replicas, p.Spec.AutoScaling = ptr.To[int32](1), nil })
 		s.mustPass()
@@ -181,7 +181,7 @@ func TestAutoscalerOfEmptyPool(t *testing.T) {
 		}, autoscalers(s.deployment()))).To(BeEmpty())
 	})
 
-	t.Run("When nodes are updated in place, the autoscaler should find the same on the MachineSet", func(t *testing.T) {
+	t.Run("When nodes are updated in place, the MachineSet should have the same annotations", func(t *testing.T) {
 		s := newWorld(t, c, "from-zero-in-place")
 		s.fromZero(func(p *hyperv1.NodePool) { p.Spec.Management.UpgradeType = hyperv1.UpgradeTypeInPlace })
 		s.brings("8", "16Gi", "")
@@ -209,13 +209,13 @@ func TestAutoscalerDuringUpdateInPlace(t *testing.T) {
 	changes(func(ms *clusterv1.MachineSet) { ms.Spec.Replicas = ptr.To[int32](2) })
 	s.Expect(bounds()).To(Equal("0 to 3"), "no update is on the way")
 
-	t.Run("When an update begins, emptied nodes should neither be taken away nor make the autoscaler add one", func(*testing.T) {
+	t.Run("When an update starts, the bounds should prevent the autoscaler from adding or removing nodes", func(*testing.T) {
 		ref := s.configMap("pods", "config", "apiVersion: machineconfiguration.openshift.io/v1\nkind: KubeletConfig\nmetadata: {name: pods}\n")
 		s.change(func(p *hyperv1.NodePool) { p.Spec.Config = []corev1.LocalObjectReference{ref} })
 		s.mustPass()
 		s.Expect(bounds()).To(Equal("2 to 2"))
 	})
-	t.Run("When the pool's bounds are narrowed meanwhile, they should hold", func(*testing.T) {
+	t.Run("When the maximum is lowered during an update, it should take precedence", func(*testing.T) {
 		s.change(func(p *hyperv1.NodePool) { p.Spec.AutoScaling.Max = 1 })
 		s.mustPass()
 		s.Expect(bounds()).To(Equal("1 to 1"))
@@ -223,13 +223,13 @@ func TestAutoscalerDuringUpdateInPlace(t *testing.T) {
 		changes(func(ms *clusterv1.MachineSet) { ms.Spec.Replicas = ptr.To[int32](2) })
 		s.Expect(bounds()).To(Equal("2 to 2"))
 	})
-	t.Run("When the update stops at a node, pods that lack one should get it", func(*testing.T) {
+	t.Run("When the update stops at a node, the autoscaler should be allowed to add nodes", func(*testing.T) {
 		changes(func(ms *clusterv1.MachineSet) {
 			ms.Annotations[hyperv1.NodePoolUpgradeInProgressFalseAnnotation] = "Node a went back"
 		})
 		s.Expect(bounds()).To(Equal("2 to 3"))
 	})
-	t.Run("When all nodes have it, the pool's bounds should hold again", func(*testing.T) {
+	t.Run("When all nodes are updated, it should restore the bounds of the NodePool", func(*testing.T) {
 		changes(func(ms *clusterv1.MachineSet) {
 			delete(ms.Annotations, hyperv1.NodePoolUpgradeInProgressFalseAnnotation)
 			ms.Annotations[hyperv1.NodePoolCurrentConfigVersionAnnotation] = ms.Annotations[hyperv1.NodePoolTargetConfigVersionAnnotation]
@@ -246,16 +246,16 @@ func TestRoomOfNode(t *testing.T) {
 		}).roomOfNode()
 	}
 	small := corev1.ResourceList{corev1.ResourceCPU: resource.MustParse("4"), corev1.ResourceMemory: resource.MustParse("8Gi")}
-	t.Run("When the system of a node keeps more, pods should get less", func(t *testing.T) {
+	t.Run("When the system reserves more, less should be allocatable to Pods", func(t *testing.T) {
 		g := NewWithT(t)
 		g.Expect(room(releaseinfo.OpenShift, small)).To(And(HaveKeyWithValue(autoscalerCPU, "3500m"), HaveKeyWithValue(autoscalerMemory, "6684Mi"), HaveKeyWithValue(autoscalerPods, "250")))
 		g.Expect(room(releaseinfo.Kubernetes, small)).To(And(HaveKeyWithValue(autoscalerCPU, "4"), HaveKeyWithValue(autoscalerMemory, "7708Mi")))
 	})
-	t.Run("When a machine is smaller than what its system keeps, pods should get nothing", func(t *testing.T) {
+	t.Run("When a machine is smaller than the reserved resources, nothing should be allocatable to Pods", func(t *testing.T) {
 		tiny := corev1.ResourceList{corev1.ResourceCPU: resource.MustParse("1"), corev1.ResourceMemory: resource.MustParse("128Mi")}
 		NewWithT(t).Expect(room(releaseinfo.Kubernetes, tiny)).To(HaveKeyWithValue(autoscalerMemory, "0"))
 	})
-	t.Run("When a part of it is unknown, nothing should be told", func(t *testing.T) {
+	t.Run("When a part of the capacity is unknown, it should report no capacity", func(t *testing.T) {
 		NewWithT(t).Expect(room(releaseinfo.Kubernetes, corev1.ResourceList{corev1.ResourceCPU: resource.MustParse("4")})).To(BeNil())
 	})
 }

@@ -39,33 +39,33 @@ func TestTellAutoscaler(t *testing.T) {
 		change func(*scope)
 		differ map[string]string // an empty value means that the annotation is absent
 	}{
-		"When all is known, it should be told": {func(*scope) {}, nil},
-		"When the cluster says how long a node may take, the pool should not": {
+		"When everything is known, it should set all annotations": {func(*scope) {}, nil},
+		"When the cluster sets maxNodeProvisionTime, it should not set it on the NodePool": {
 			func(s *scope) { s.hc.Spec.Autoscaling.MaxNodeProvisionTime = "90m" }, map[string]string{"autoscaling-options-maxnodeprovisiontime": ""}},
-		"When the disk is not known, it should not be told": {
+		"When the disk size is unknown, it should not set the annotation": {
 			func(s *scope) { delete(s.capacity.Resources, corev1.ResourceEphemeralStorage) }, map[string]string{"ephemeral-disk": ""}},
-		"When the memory is not known, nothing of the machine should be told": {
+		"When the memory is unknown, it should set no capacity annotations": {
 			func(s *scope) { delete(s.capacity.Resources, corev1.ResourceMemory) }, map[string]string{"cpu": "", "memory": "", "ephemeral-disk": "", "maxPods": "", "labels": ""}},
-		"When the cores are not known, nothing of the machine should be told": {
+		"When the number of cores is unknown, it should set no capacity annotations": {
 			func(s *scope) { delete(s.capacity.Resources, corev1.ResourceCPU) }, map[string]string{"cpu": "", "memory": "", "ephemeral-disk": "", "maxPods": "", "labels": ""}},
-		"When the zone is not known, the labels should lack it": {
+		"When the zone is unknown, it should leave the zone out of the labels": {
 			func(s *scope) { s.capacity.Zone = "" }, map[string]string{"labels": "hypershift.openshift.io/nodePool=demo,kubernetes.io/arch=amd64"}},
-		"When the user labels nodes with no zone, the labels should lack it": {
+		"When the user sets an empty zone label, it should leave the zone out of the labels": {
 			func(s *scope) { s.pool.Spec.NodeLabels = map[string]string{corev1.LabelTopologyZone: ""} }, map[string]string{"labels": "hypershift.openshift.io/nodePool=demo,kubernetes.io/arch=amd64"}},
-		"When nodes get labels of the user's, an empty one too, they should be told": {
+		"When the user sets node labels, it should add them to the labels, even with an empty value": {
 			func(s *scope) { s.pool.Spec.NodeLabels = map[string]string{"a": "", "rack": "r1"} }, map[string]string{"labels": "a=,hypershift.openshift.io/nodePool=demo,kubernetes.io/arch=amd64,rack=r1,topology.kubernetes.io/zone=az1"}},
-		"When machines are of another architecture, the labels should say it": {
+		"When machines have another architecture, it should set it in the labels": {
 			func(s *scope) { s.pool.Spec.Arch = "arm64" }, map[string]string{"labels": "hypershift.openshift.io/nodePool=demo,kubernetes.io/arch=arm64,topology.kubernetes.io/zone=az1"}},
-		"When nodes have taints, they should be told in their order": {func(s *scope) {
+		"When nodes have taints, it should set them in their order": {func(s *scope) {
 			s.pool.Spec.Taints = []hyperv1.Taint{{Key: "own", Effect: corev1.TaintEffectNoExecute}, {Key: "gpu", Value: "yes", Effect: corev1.TaintEffectNoSchedule}}
 		}, map[string]string{"taints": "own:NoExecute,gpu=yes:NoSchedule"}},
-		"When the most is less than the least, the least should count": {
+		"When the maximum is below the minimum, it should use the minimum for both": {
 			func(s *scope) { s.pool.Spec.AutoScaling.Min = ptr.To[int32](4) }, map[string]string{"cluster-api-autoscaler-node-group-min-size": "4", "cluster-api-autoscaler-node-group-max-size": "4"}},
-		"When the least is not said, it should be one": {func(s *scope) { s.pool.Spec.AutoScaling.Min = nil }, nil},
-		"When the least is none on a platform that cannot start from none, it should be one": {func(s *scope) {
+		"When the minimum is not set, it should use one": {func(s *scope) { s.pool.Spec.AutoScaling.Min = nil }, nil},
+		"When the minimum is zero on a platform that cannot scale from zero, it should use one": {func(s *scope) {
 			s.pool.Spec.AutoScaling, s.pool.Spec.Platform.Type = &hyperv1.NodePoolAutoScaling{Min: ptr.To[int32](0), Max: 0}, hyperv1.KubevirtPlatform
 		}, map[string]string{"cluster-api-autoscaler-node-group-max-size": "1"}},
-		"When the user sets the number, it should be told to stay away, and nothing else": {func(s *scope) { s.pool.Spec.AutoScaling = nil }, map[string]string{
+		"When the user sets replicas, it should set only annotations that stop the autoscaler": {func(s *scope) { s.pool.Spec.AutoScaling = nil }, map[string]string{
 			"cluster-api-autoscaler-node-group-min-size": "0", "cluster-api-autoscaler-node-group-max-size": "0", "autoscaling-options-maxnodeprovisiontime": "",
 			"cpu": "", "memory": "", "ephemeral-disk": "", "maxPods": "", "labels": "",
 		}},
@@ -103,15 +103,15 @@ func TestBoundsInPlace(t *testing.T) {
 		minimum, maximum int32
 		want             string
 	}{
-		"When all nodes have the configuration, the pool's bounds should hold":     {map[string]string{target: "b", current: "b"}, ptr.To[int32](2), 0, 3, "0 to 3"},
-		"When nodes are updated, it should stay at what there is":                  {updating, ptr.To[int32](2), 0, 3, "2 to 2"},
-		"When nodes are updated and there is one, it should stay at that":          {updating, ptr.To[int32](1), 0, 3, "1 to 1"},
-		"When there are too many, it should come down all the same":                {updating, ptr.To[int32](5), 0, 3, "3 to 3"},
-		"When there are too few, it should come up all the same":                   {updating, ptr.To[int32](1), 2, 3, "2 to 2"},
-		"When there is none, pods should get one":                                  {updating, ptr.To[int32](0), 0, 3, "0 to 3"},
-		"When nobody has said how many, there should be none":                      {updating, nil, 0, 3, "0 to 3"},
-		"When the update stopped at a node, pods that lack one should get one":     {halted, ptr.To[int32](2), 0, 3, "2 to 3"},
-		"When it stopped and there are as many as may be, there should be no more": {halted, ptr.To[int32](3), 0, 3, "3 to 3"},
+		"When all nodes have the configuration, it should use the bounds of the NodePool":         {map[string]string{target: "b", current: "b"}, ptr.To[int32](2), 0, 3, "0 to 3"},
+		"When nodes are being updated, it should allow only the current number":                   {updating, ptr.To[int32](2), 0, 3, "2 to 2"},
+		"When a single node is being updated, it should allow only that node":                     {updating, ptr.To[int32](1), 0, 3, "1 to 1"},
+		"When there are more nodes than the maximum during an update, it should use the maximum":  {updating, ptr.To[int32](5), 0, 3, "3 to 3"},
+		"When there are fewer nodes than the minimum during an update, it should use the minimum": {updating, ptr.To[int32](1), 2, 3, "2 to 2"},
+		"When there are no nodes during an update, it should use the bounds of the NodePool":      {updating, ptr.To[int32](0), 0, 3, "0 to 3"},
+		"When replicas is not set during an update, it should use the bounds of the NodePool":     {updating, nil, 0, 3, "0 to 3"},
+		"When the update stopped at a node, it should allow more nodes":                           {halted, ptr.To[int32](2), 0, 3, "2 to 3"},
+		"When the update stopped and the maximum is reached, it should not allow more nodes":      {halted, ptr.To[int32](3), 0, 3, "3 to 3"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			s := scaling()

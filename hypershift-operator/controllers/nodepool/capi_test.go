@@ -83,9 +83,9 @@ func TestMarkCurrent(t *testing.T) {
 	const digest, template = hyperv1.NodePoolCurrentReleaseAnnotation, hyperv1.NodePoolPlatformMachineTemplateAnnotation
 	before := map[string]string{digest: "sha256:0", template: "before"}
 	for name, test := range map[string]struct{ digest, template, wantDigest, wantTemplate string }{
-		"When all is known, it should be remembered":                  {"sha256:1", "now", "sha256:1", "now"},
-		"When the digest is not known, the last one should stay":      {"", "now", "sha256:0", "now"},
-		"When there are no machines, their last template should stay": {"sha256:1", "", "sha256:1", "before"},
+		"When digest and template are known, it should record both":       {"sha256:1", "now", "sha256:1", "now"},
+		"When the digest is unknown, it should keep the recorded digest":  {"", "now", "sha256:0", "now"},
+		"When there is no template, it should keep the recorded template": {"sha256:1", "", "sha256:1", "before"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			s := inMemory(t)
@@ -123,12 +123,12 @@ func TestReconcileMachines(t *testing.T) {
 		reason  string
 		current bool
 	}{
-		"When the configuration is rendered, it should ask for machines":        {func(*scope) {}, objects{1, 0, 1}, "WaitingForMachines", false},
-		"When nodes are updated in place, it should be by a set":                {func(s *scope) { s.pool.Spec.Management.UpgradeType = hyperv1.UpgradeTypeInPlace }, objects{0, 1, 1}, "WaitingForMachines", false},
-		"When what machines start from is there, it should ask for machines":    {func(s *scope) { s.kept = &platform.Kept{} }, objects{1, 0, 1}, "WaitingForMachines", false},
-		"When what machines start from is missing, it should say so and wait":   {func(s *scope) { s.kept = missing }, objects{}, "Copying", false},
-		"When the configuration is not rendered, it should say so and wait":     {func(s *scope) { s.reject(rendered.Type, "InvalidConfig", "malformed") }, objects{}, "InvalidConfig", false},
-		"When the platform makes no machines, what is wanted should be current": {func(s *scope) { s.platform = &made{s.platform, nil} }, objects{}, "", true},
+		"When the configuration is rendered, it should create a MachineDeployment":               {func(*scope) {}, objects{1, 0, 1}, "WaitingForMachines", false},
+		"When nodes are updated in place, it should create a MachineSet":                         {func(s *scope) { s.pool.Spec.Management.UpgradeType = hyperv1.UpgradeTypeInPlace }, objects{0, 1, 1}, "WaitingForMachines", false},
+		"When the boot source of the machines exists, it should create a MachineDeployment":      {func(s *scope) { s.kept = &platform.Kept{} }, objects{1, 0, 1}, "WaitingForMachines", false},
+		"When the boot source of the machines is missing, it should report it and wait":          {func(s *scope) { s.kept = missing }, objects{}, "Copying", false},
+		"When the configuration is not rendered, it should report it and wait":                   {func(s *scope) { s.reject(rendered.Type, "InvalidConfig", "malformed") }, objects{}, "InvalidConfig", false},
+		"When the platform creates no machines, it should report the desired version as current": {func(s *scope) { s.platform = &made{s.platform, nil} }, objects{}, "", true},
 	} {
 		t.Run(name, func(t *testing.T) {
 			w := inMemory(t)

@@ -70,13 +70,13 @@ func TestChooseFormat(t *testing.T) {
 		waiting, told string
 		format        hyperv1.UserDataFormat
 	}{
-		"When there is nothing to choose, it should say nothing":      {platform.UserData{Format: hyperv1.UserDataIgnition}, "", "", 0, "", "", hyperv1.UserDataIgnition},
-		"When there is a reason, it should say it":                    {why, "", "", time.Hour, "", "cloud-init, as somebody says", hyperv1.UserDataCloudConfig},
-		"When the machines read Ignition for a reason, it should too": {platform.UserData{Format: hyperv1.UserDataIgnition, Why: "as I say"}, "", "", 0, "", "Ignition, as I say", hyperv1.UserDataIgnition},
-		"When the choice is to stay, it should be written down":       {keep, "", keep.Keep, 0, "", "cloud-init", hyperv1.UserDataCloudConfig},
-		"When another choice was written down, it should go":          {keep, "Ignition of b", keep.Keep, 0, "", "cloud-init", hyperv1.UserDataCloudConfig},
-		"When the choice was written down, it should look again":      {keep, keep.Keep, keep.Keep, time.Hour, "", "cloud-init", hyperv1.UserDataCloudConfig},
-		"When MAAS is waited for, it should say so":                   {platform.UserData{Waiting: "for MAAS", Again: time.Minute}, "", "", time.Minute, "for MAAS", "", ""},
+		"When there is no choice, it should set no condition":                              {platform.UserData{Format: hyperv1.UserDataIgnition}, "", "", 0, "", "", hyperv1.UserDataIgnition},
+		"When the platform gives a reason, the condition should contain it":                {why, "", "", time.Hour, "", "cloud-init, as somebody says", hyperv1.UserDataCloudConfig},
+		"When the platform chooses Ignition for a reason, the condition should contain it": {platform.UserData{Format: hyperv1.UserDataIgnition, Why: "as I say"}, "", "", 0, "", "Ignition, as I say", hyperv1.UserDataIgnition},
+		"When the choice is permanent, it should be recorded in an annotation":             {keep, "", keep.Keep, 0, "", "cloud-init", hyperv1.UserDataCloudConfig},
+		"When another choice was recorded, it should be replaced":                          {keep, "Ignition of b", keep.Keep, 0, "", "cloud-init", hyperv1.UserDataCloudConfig},
+		"When the choice is already recorded, it should check again later":                 {keep, keep.Keep, keep.Keep, time.Hour, "", "cloud-init", hyperv1.UserDataCloudConfig},
+		"When the platform waits for MAAS, it should report that":                          {platform.UserData{Waiting: "for MAAS", Again: time.Minute}, "", "", time.Minute, "for MAAS", "", ""},
 	} {
 		t.Run(name, func(t *testing.T) {
 			w, s, c := configuring(t)
@@ -100,7 +100,7 @@ func TestChooseFormat(t *testing.T) {
 			w.Expect(c.running).To(BeTrue(), "one machine is enough")
 		})
 	}
-	t.Run("When the platform cannot say, it should fail", func(t *testing.T) {
+	t.Run("When the platform returns an error, it should return that error", func(t *testing.T) {
 		w, s, c := configuring(t)
 		c.err = errors.New("no answer")
 		_, err := w.reconcileConfig(t.Context(), s)
@@ -119,27 +119,27 @@ func TestReconcileConfig(t *testing.T) {
 		want   outcome
 		told   string
 	}{
-		"When all is well, it should look again when the platform wants": {
+		"When the configuration is valid, it should requeue when the platform requests it": {
 			func(_ *world, _ *scope, c *chooser) { c.chosen.Again = time.Hour }, outcome{"AsExpected", "", time.Hour, false}, ""},
-		"When the platform waits, it should wait": {
+		"When the platform waits, it should wait too": {
 			func(_ *world, _ *scope, c *chooser) { c.chosen = platform.UserData{Waiting: "for MAAS"} }, outcome{"ValidationFailed", "WaitingForControlPlane", 5 * time.Second, true}, "for MAAS"},
-		"When a ConfigMap is not there, it should name it": {
+		"When a ConfigMap is missing, it should name the ConfigMap": {
 			func(_ *world, s *scope, _ *chooser) {
 				s.pool.Spec.Config = []corev1.LocalObjectReference{{Name: "gone"}}
 			},
 			outcome{"ValidationFailed", "ValidationFailed", 20 * time.Second, true}, "clusters/gone"},
-		"When a ConfigMap has no config, it should name the key": {func(w *world, s *scope, _ *chooser) {
+		"When a ConfigMap has no config key, it should name the key": {func(w *world, s *scope, _ *chooser) {
 			w.holds("clusters", "empty", "", nil)
 			s.pool.Spec.Config = []corev1.LocalObjectReference{{Name: "empty"}}
 		}, outcome{"ValidationFailed", "ValidationFailed", 20 * time.Second, true}, `clusters/empty has no key "config"`},
-		"When a ConfigMap holds something else, it should name it": {func(w *world, s *scope, _ *chooser) {
+		"When a ConfigMap contains another kind, it should name the ConfigMap": {func(w *world, s *scope, _ *chooser) {
 			w.holds("clusters", "bad", "kind: Deployment", nil)
 			s.pool.Spec.Config = []corev1.LocalObjectReference{{Name: "bad"}}
 		}, outcome{"ValidationFailed", "ValidationFailed", 20 * time.Second, true}, "clusters/bad"},
-		"When the cluster's proxy is none, it should name the cluster": {func(_ *world, s *scope, _ *chooser) {
+		"When the proxy of the cluster is invalid, it should name the cluster": {func(_ *world, s *scope, _ *chooser) {
 			s.hc.Spec.Configuration = &hyperv1.ClusterConfiguration{Proxy: &configv1.ProxySpec{HTTPProxy: "no URL at all\n"}}
 		}, outcome{"ValidationFailed", "ValidationFailed", 20 * time.Second, true}, "HostedCluster demo"},
-		"When the stream is none of the release's, it should say so": {func(_ *world, s *scope, _ *chooser) {
+		"When the release does not have the OS image stream, it should report an invalid configuration": {func(_ *world, s *scope, _ *chooser) {
 			s.release = releaseinfo.New("r", releaseinfo.Payload{Version: "4.20.1", Components: map[string]string{"haproxy-router": "h"}})
 			s.pool.Spec.OSImageStream = &hyperv1.OSImageStreamReference{Name: "rhel-10"}
 		}, outcome{"ValidationFailed", "ValidationFailed", 20 * time.Second, true}, ""},
@@ -223,20 +223,20 @@ func TestCheckConfig(t *testing.T) {
 		change func(*scope)
 		told   string
 	}{
-		"When nothing is said, it should be well":                                {func(s *scope) { s.config.raw = "" }, ""},
-		"When two parts do not go together, it should say that it is about both": {func(s *scope) { s.config.raw = "kind: Deployment" }, "spec.config together"},
-		"When what nodes run is blocked, it should name the cluster": {func(s *scope) {
+		"When there is no configuration, it should return no error":                       {func(s *scope) { s.config.raw = "" }, ""},
+		"When the merged configuration is invalid, it should name spec.config as a whole": {func(s *scope) { s.config.raw = "kind: Deployment" }, "spec.config together"},
+		"When the registry of a node image is blocked, it should name the cluster": {func(s *scope) {
 			blocked(s, "registry.example")
 			s.release = releaseinfo.New("r", releaseinfo.Payload{Version: "1.36.3", Distribution: releaseinfo.Kubernetes, Components: map[string]string{"node": "registry.example/node:1"}})
 		}, "HostedCluster demo"},
-		"When something else is blocked, it should be well": {func(s *scope) { blocked(s, "elsewhere.example") }, ""},
-		"When a mirror cannot be one, it should name the cluster": {func(s *scope) {
+		"When another registry is blocked, it should return no error": {func(s *scope) { blocked(s, "elsewhere.example") }, ""},
+		"When a mirror is invalid, it should name the cluster": {func(s *scope) {
 			s.hc.Spec.ImageContentSources = []hyperv1.ImageContentSource{{Source: "registry.example/a", Mirrors: []string{"no mirror"}}}
 		}, "HostedCluster demo"},
-		"When a source cannot be one, it should name the cluster": {func(s *scope) {
+		"When a source is invalid, it should name the cluster": {func(s *scope) {
 			s.hc.Spec.ImageContentSources = []hyperv1.ImageContentSource{{Source: "no source", Mirrors: []string{"mirror.example/a"}}}
 		}, "HostedCluster demo"},
-		"When there is a mirror, it should be well": {func(s *scope) {
+		"When a mirror is valid, it should return no error": {func(s *scope) {
 			s.hc.Spec.ImageContentSources = []hyperv1.ImageContentSource{{Source: "registry.example/a", Mirrors: []string{"mirror.example/a"}}}
 		}, ""},
 	} {

@@ -43,23 +43,23 @@ func TestHashConfig(t *testing.T) {
 		mutate                func(*scope)
 		rolls, changesWithout bool
 	}{
-		{"When nothing changes nothing should roll", func(*scope) {}, false, false},
-		{"When the configuration changes it should roll", func(s *scope) { s.config.raw = "other" }, true, true},
-		{"When the version changes it should roll as a version", func(s *scope) { s.release = fixture.Payloads()[fixture.OCPImage] }, true, false},
-		{"When another pull secret is named it should roll", func(s *scope) { s.hc.Spec.PullSecret.Name = "other" }, true, true},
-		{"When the trust bundle goes it should roll", func(s *scope) { s.hc.Spec.AdditionalTrustBundle = nil }, true, true},
-		{"When a proxy is set it should roll", func(s *scope) {
+		{"When nothing changes, it should not replace nodes", func(*scope) {}, false, false},
+		{"When the configuration changes, it should replace nodes", func(s *scope) { s.config.raw = "other" }, true, true},
+		{"When only the version changes, it should change only the hash that includes the version", func(s *scope) { s.release = fixture.Payloads()[fixture.OCPImage] }, true, false},
+		{"When another pull secret is set, it should replace nodes", func(s *scope) { s.hc.Spec.PullSecret.Name = "other" }, true, true},
+		{"When the trust bundle is removed, it should replace nodes", func(s *scope) { s.hc.Spec.AdditionalTrustBundle = nil }, true, true},
+		{"When a proxy is set, it should replace nodes", func(s *scope) {
 			s.hc.Spec.Configuration = &hyperv1.ClusterConfiguration{Proxy: &configv1.ProxySpec{HTTPProxy: "http://p"}}
 		}, true, false},
-		{"When machines are to read cloud-config it should roll", func(s *scope) { s.config.format = hyperv1.UserDataCloudConfig }, true, true},
-		{"When machines read Ignition nothing should roll", func(s *scope) { s.config.format = hyperv1.UserDataIgnition }, false, false},
-		{"When labels and replicas change nothing should roll", func(s *scope) {
+		{"When machines switch to cloud-config, it should replace nodes", func(s *scope) { s.config.format = hyperv1.UserDataCloudConfig }, true, true},
+		{"When machines already use Ignition, it should not replace nodes", func(s *scope) { s.config.format = hyperv1.UserDataIgnition }, false, false},
+		{"When labels and replicas change, it should not replace nodes", func(s *scope) {
 			s.pool.Spec.NodeLabels, s.pool.Spec.Replicas = map[string]string{"a": "b"}, ptr.To[int32](9)
 		}, false, false},
-		{"When the API server's configuration changes nothing should roll", func(s *scope) {
+		{"When the API server's configuration changes, it should not replace nodes", func(s *scope) {
 			s.hc.Spec.Configuration = &hyperv1.ClusterConfiguration{APIServer: &configv1.APIServerSpec{}}
 		}, false, false},
-		{"When an empty import mode is added nothing should roll", func(s *scope) {
+		{"When an empty import mode is added, it should not replace nodes", func(s *scope) {
 			s.hc.Spec.Configuration = &hyperv1.ClusterConfiguration{Image: &configv1.ImageSpec{}}
 		}, false, false},
 	} {
@@ -70,7 +70,7 @@ func TestHashConfig(t *testing.T) {
 			g.Expect(without != baseWithout).To(Equal(tc.changesWithout))
 		})
 	}
-	t.Run("When it is computed it should be the hash that is documented", func(t *testing.T) {
+	t.Run("When the hash is computed, it should be the documented hash", func(t *testing.T) {
 		g := NewWithT(t)
 		s := configured(func(*scope) {})
 		global, err := globalConfig(s.hc, s.distribution(), s.release.Version())
@@ -100,11 +100,11 @@ func TestLocalAPI(t *testing.T) {
 		address string
 		port    int32
 	}{
-		{"When nothing is said it should be the known address", func(*hyperv1.HostedCluster) {}, "172.20.0.1", 6443},
-		{"When services are IPv6 it should be too", func(hc *hyperv1.HostedCluster) {
+		{"When the address is not set, it should use the default address", func(*hyperv1.HostedCluster) {}, "172.20.0.1", 6443},
+		{"When the service network is IPv6, it should use the IPv6 default address", func(hc *hyperv1.HostedCluster) {
 			hc.Spec.Networking.ServiceNetwork[0].CIDR = *ipnet.MustParseCIDR("fd02::/112")
 		}, "fd00::1", 6443},
-		{"When the user chooses it should be that", func(hc *hyperv1.HostedCluster) {
+		{"When the user sets address and port, it should use them", func(hc *hyperv1.HostedCluster) {
 			hc.Spec.Networking.APIServer = &hyperv1.APIServerNetworking{AdvertiseAddress: ptr.To("10.9.9.9"), Port: ptr.To[int32](7443)}
 		}, "10.9.9.9", 7443},
 	} {
@@ -120,7 +120,7 @@ func TestLocalAPI(t *testing.T) {
 }
 
 func TestCoreConfigs(t *testing.T) {
-	t.Run("When images have other sources the control plane should make one more", func(t *testing.T) {
+	t.Run("When the cluster has image mirrors, it should expect one more configuration from the control plane", func(t *testing.T) {
 		hc := fixture.HostedCluster("clusters")
 		g := NewWithT(t)
 		g.Expect(coreConfigs(hc)).To(Equal(2))
@@ -132,10 +132,10 @@ func TestCoreConfigs(t *testing.T) {
 func TestParseSecretName(t *testing.T) {
 	s := scopeWith()
 	for _, tc := range []struct{ name, secret, prefix, hash string }{
-		{"When it is a token it should tell its hash", "token-demo-0a1b2c3d", "token", "0a1b2c3d"},
-		{"When it is user-data it should tell its hash", "user-data-demo-0a1b2c3d", "user-data", "0a1b2c3d"},
-		{"When it is something else it should tell nothing", "pull-secret", "", ""},
-		{"When it is of another pool it should tell nothing", "token-other-0a1b2c3d", "", ""},
+		{"When the Secret is a token, it should return the hash in its name", "token-demo-0a1b2c3d", "token", "0a1b2c3d"},
+		{"When the Secret is user-data, it should return the hash in its name", "user-data-demo-0a1b2c3d", "user-data", "0a1b2c3d"},
+		{"When the Secret is another kind of Secret, it should return no hash", "pull-secret", "", ""},
+		{"When the Secret belongs to another NodePool, it should return no hash", "token-other-0a1b2c3d", "", ""},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			prefix, hash := s.parseSecretName(tc.secret)
@@ -147,7 +147,7 @@ func TestParseSecretName(t *testing.T) {
 }
 
 func TestResourcesName(t *testing.T) {
-	t.Run("When names are long it should fit a label key that Cluster API prefixes", func(t *testing.T) {
+	t.Run("When names are long, the result should fit into a label key with the prefix of Cluster API", func(t *testing.T) {
 		s := configured(func(s *scope) {
 			s.hc.Spec.InfraID = "a-very-long-infrastruct-abcde"
 			s.pool.Name, s.pool.Spec.ClusterName = "a-pool-with-a-rather-long-name", "a-cluster-with-a-long-name"

@@ -171,14 +171,14 @@ func (s *world) machine(name, userData string) *clusterv1.Machine {
 func TestReconcile(t *testing.T) {
 	c := fixture.Start(t)
 
-	t.Run("When there is no cluster, it should say so and wait", func(t *testing.T) {
+	t.Run("When there is no cluster, it should report that and wait", func(t *testing.T) {
 		s := newWorld(t, c, "orphan")
 		fixture.Create(t, c, fixture.NodePool(s.namespace))
 		s.mustPass()
 		s.Expect(s.condition("Ready").Message).To(ContainSubstring("There is no HostedCluster demo"))
 	})
 
-	t.Run("When the cluster is ready, it should hand out a token and ask for machines", func(t *testing.T) {
+	t.Run("When the cluster is ready, it should create a token and a MachineDeployment", func(t *testing.T) {
 		s := newWorld(t, c, "create")
 		s.ready(nil)
 		fixture.Create(t, c, fixture.NodePool(s.namespace))
@@ -220,7 +220,7 @@ func TestReconcile(t *testing.T) {
 		s.Expect(s.condition("UpdatingVersion").Status).To(Equal(corev1.ConditionTrue))
 	})
 
-	t.Run("When the ignition-server takes tokens of single machines, the provider should be told of the pool's, and nothing roll", func(t *testing.T) {
+	t.Run("When the ignition-server supports tokens for single machines, the provider should get the token", func(t *testing.T) {
 		s := newWorld(t, c, "create")
 		before := s.deployment()
 		userData := *before.Spec.Template.Spec.Bootstrap.DataSecretName
@@ -232,7 +232,7 @@ func TestReconcile(t *testing.T) {
 		s.Expect(s.deployment().Spec.Template).To(Equal(before.Spec.Template))
 	})
 
-	t.Run("When nothing changes any more, it should write nothing", func(t *testing.T) {
+	t.Run("When nothing has changed, it should write nothing", func(t *testing.T) {
 		s := newWorld(t, c, "create")
 		counted := fixture.NewFaulty(c)
 		s.Reconciler.Client = counted
@@ -240,7 +240,7 @@ func TestReconcile(t *testing.T) {
 		s.Expect(counted.Log).To(BeEmpty())
 	})
 
-	t.Run("When the number of machines changes, it should scale and roll nothing", func(t *testing.T) {
+	t.Run("When replicas changes, it should scale and replace no nodes", func(t *testing.T) {
 		s := newWorld(t, c, "create")
 		before := s.deployment()
 		s.change(func(p *hyperv1.NodePool) { p.Spec.Replicas = ptr.To[int32](3) })
@@ -250,7 +250,7 @@ func TestReconcile(t *testing.T) {
 		s.Expect(after.Spec.Template).To(Equal(before.Spec.Template))
 	})
 
-	t.Run("When a time-out changes, it should change the template in place and roll nothing", func(t *testing.T) {
+	t.Run("When a timeout changes, it should update the template in place and replace no nodes", func(t *testing.T) {
 		s := newWorld(t, c, "create")
 		before := s.deployment()
 		s.change(func(p *hyperv1.NodePool) { p.Spec.Platform.MAAS.DeployTimeout = &metav1.Duration{Duration: time.Hour} })
@@ -260,7 +260,7 @@ func TestReconcile(t *testing.T) {
 		s.Expect(s.deployment().Spec.Template).To(Equal(before.Spec.Template))
 	})
 
-	t.Run("When all machines are there, it should report the version", func(t *testing.T) {
+	t.Run("When all machines are running, it should report the version", func(t *testing.T) {
 		s := newWorld(t, c, "create")
 		for _, name := range []string{"a", "b", "c"} {
 			s.born(name)
@@ -274,7 +274,7 @@ func TestReconcile(t *testing.T) {
 		s.bury("a", "b", "c")
 	})
 
-	t.Run("When the provider is in trouble with a machine, it should say so on the pool", func(t *testing.T) {
+	t.Run("When the provider reports a problem with a machine, the NodePool should report it", func(t *testing.T) {
 		s := newWorld(t, c, "create")
 		s.machine("m1", *s.deployment().Spec.Template.Spec.Bootstrap.DataSecretName)
 		infra := &infrav1.MaasMachine{ObjectMeta: metav1.ObjectMeta{Namespace: s.hosted(), Name: "m1"}, Spec: s.templates()[0].Spec.Template.Spec}
@@ -287,7 +287,7 @@ func TestReconcile(t *testing.T) {
 		s.Expect(s.condition("AllMachinesReady").Message).To(Equal("Machine m1: no machine fits: ask for less"))
 	})
 
-	t.Run("When the configuration changes, it should keep user-data that a machine still installs with", func(t *testing.T) {
+	t.Run("When the configuration changes, it should keep user-data that a machine is still using", func(t *testing.T) {
 		s := newWorld(t, c, "create")
 		old := *s.deployment().Spec.Template.Spec.Bootstrap.DataSecretName
 		fixture.Create(t, c, &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: s.namespace, Name: "extra"}, Data: map[string]string{
@@ -319,7 +319,7 @@ func TestReconcile(t *testing.T) {
 		s.Expect(s.tokenOf(old).Annotations).To(HaveKeyWithValue(hyperv1.IgnitionServerTokenExpirationTimestampAnnotation, "2026-11-20T14:00:00Z"))
 	})
 
-	t.Run("When labels and taints change, it should write them on the machines", func(t *testing.T) {
+	t.Run("When labels and taints change, it should set them on the machines", func(t *testing.T) {
 		s := newWorld(t, c, "create")
 		s.change(func(p *hyperv1.NodePool) {
 			p.Spec.NodeLabels = map[string]string{"rack": "r1"}
@@ -334,7 +334,7 @@ func TestReconcile(t *testing.T) {
 		s.Expect(taints).To(HaveLen(1))
 	})
 
-	t.Run("When the pool is deleted, it should wait for machines and then remove all it made", func(t *testing.T) {
+	t.Run("When the NodePool is deleted, it should wait for its machines and then delete its objects", func(t *testing.T) {
 		s := newWorld(t, c, "create")
 		machine := &clusterv1.Machine{}
 		s.Expect(c.Get(t.Context(), client.ObjectKey{Namespace: s.hosted(), Name: "m1"}, machine)).To(Succeed())
@@ -361,7 +361,7 @@ func TestReconcile(t *testing.T) {
 		}
 	})
 
-	t.Run("When a pool without cluster is deleted, it should go", func(t *testing.T) {
+	t.Run("When a NodePool without a cluster is deleted, it should be removed", func(t *testing.T) {
 		s := newWorld(t, c, "orphan")
 		s.Expect(c.Delete(t.Context(), s.pool())).To(Succeed())
 		_, err := s.pass()

@@ -23,9 +23,9 @@ func TestDeleteOne(t *testing.T) {
 		name, owner string
 		deleted     bool
 	}{
-		{"When it is the pool's, it should be deleted", "clusters/demo", true},
-		{"When nobody says whose it is, it should be deleted", "", true},
-		{"When it is another pool's, it should be left", "elsewhere/demo", false},
+		{"When the object belongs to the NodePool, it should be deleted", "clusters/demo", true},
+		{"When the object has no owner, it should be deleted", "", true},
+		{"When the object belongs to another NodePool, it should be kept", "elsewhere/demo", false},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			g := NewWithT(t)

@@ -113,9 +113,9 @@ func TestWhyMachinesStay(t *testing.T) {
 		served, refused bool
 		want            string
 	}{
-		"When all is known, it should tell what Cluster API and the platform say":      {true, false, drains + problem},
-		"When the platform's kinds are not there, it should tell of Cluster API's":     {false, false, drains},
-		"When the platform's machines cannot be read, it should tell of Cluster API's": {true, true, drains},
+		"When machines remain, it should report the reasons from Cluster API and the platform":            {true, false, drains + problem},
+		"When the platform is not served, it should report only the reasons from Cluster API":             {false, false, drains},
+		"When the platform's machines cannot be read, it should report only the reasons from Cluster API": {true, true, drains},
 	} {
 		t.Run(name, func(t *testing.T) {
 			w := inMemory(t)
@@ -173,9 +173,9 @@ func TestDeleteTemplates(t *testing.T) {
 		kind   hyperv1.PlatformType
 		asks   bool
 	}{
-		"When the platform has templates, it should look for them":          {true, hyperv1.MAASPlatform, true},
-		"When the platform's kinds are not there, it should look for none":  {false, hyperv1.MAASPlatform, false},
-		"When the platform makes no machines, there should be none to look": {true, hyperv1.NonePlatform, false},
+		"When the platform has templates, it should list them":                {true, hyperv1.MAASPlatform, true},
+		"When the platform is not served, it should not list templates":       {false, hyperv1.MAASPlatform, false},
+		"When the platform creates no machines, it should not list templates": {true, hyperv1.NonePlatform, false},
 	} {
 		t.Run(name, func(t *testing.T) {
 			w, s := inMemory(t), pass()

@@ -84,7 +84,7 @@ func startBuilds(s *world) (b *builds, tagged, pinned string) {
 func TestDigests(t *testing.T) {
 	c := fixture.Start(t)
 
-	t.Run("When the pool is to have another build of its version, its machines should be replaced, and told so until they are", func(t *testing.T) {
+	t.Run("When another build of the same version is requested, it should replace machines and report it until done", func(t *testing.T) {
 		b, first, pinned := startBuilds(newWorld(t, c, "builds"))
 		before := b.userData()
 		b.Expect(string(b.tokenOf(before).Data["release"])).To(Equal(pinned), "a tag may move before the configuration is rendered")
@@ -105,7 +105,7 @@ func TestDigests(t *testing.T) {
 		b.Expect(b.userData()).To(Equal(before), "a release has one name wherever it stands in the history")
 	})
 
-	t.Run("When somebody moves the tag, nothing should change until spec does, also for new machines", func(t *testing.T) {
+	t.Run("When the tag moves to another build, it should replace nothing until the spec changes", func(t *testing.T) {
 		b, _, pinned := startBuilds(newWorld(t, c, "moved"))
 		before := b.userData()
 		b.push("first", "2")
@@ -121,7 +121,7 @@ func TestDigests(t *testing.T) {
 		b.Expect(string(b.tokenOf(before).Data["release"])).To(Equal(pinned))
 	})
 
-	t.Run("When the pool is from 0.1.0, which noted the digest in an annotation, its machines should stay",
+	t.Run("When the NodePool is from 0.1.0, with the digest in an annotation, it should keep its machines",
 		func(t *testing.T) {
 			b, first, pinned := startBuilds(newWorld(t, c, "annotated"))
 			before := b.userData()
@@ -135,7 +135,7 @@ func TestDigests(t *testing.T) {
 			b.rests()
 		})
 
-	t.Run("When a tenant writes another registry into the annotation, nothing should call it", func(t *testing.T) {
+	t.Run("When a tenant sets another registry in the annotation, it should not connect to that registry", func(t *testing.T) {
 		b, first, pinned := startBuilds(newWorld(t, c, "elsewhere"))
 		before, evil := b.userData(), releasetest.Start(t)
 		_, digest, _ := strings.Cut(pinned, "@")
@@ -151,7 +151,7 @@ func TestDigests(t *testing.T) {
 		b.Expect(b.pool().Annotations).To(HaveKeyWithValue(hyperv1.NodePoolResolvedReleaseAnnotation, first+" "+pinned))
 	})
 
-	t.Run("When the pool is from before digests counted, its machines should stay", func(t *testing.T) {
+	t.Run("When the NodePool is from a release without digests, it should keep its machines", func(t *testing.T) {
 		b, _, _ := startBuilds(newWorld(t, c, "before-digests"))
 		before := b.userData()
 		b.change(func(p *hyperv1.NodePool) {
@@ -167,7 +167,7 @@ func TestDigests(t *testing.T) {
 		b.rests()
 	})
 
-	t.Run("When the control plane is on its way to that build, the nodes should follow when it is through", func(t *testing.T) {
+	t.Run("When the control plane is being updated to the build, nodes should follow after it is complete", func(t *testing.T) {
 		b, _, pinned := startBuilds(newWorld(t, c, "order"))
 		before := b.userData()
 		_, second := b.push("second", "2")
@@ -193,9 +193,9 @@ func TestDigests(t *testing.T) {
 		behind          int64
 		follows         bool
 	}{
-		{"When nobody has looked at the cluster's change yet, the nodes should wait", "at-once", metav1.ConditionFalse, 1, false},
-		{"When the control plane has not begun its history with the release, the nodes should wait", "announced", metav1.ConditionTrue, 0, false},
-		{"When the control plane says that it is through, the nodes should follow", "through", metav1.ConditionFalse, 0, true},
+		{"When the cluster's new spec is not observed yet, nodes should wait", "at-once", metav1.ConditionFalse, 1, false},
+		{"When the control plane has not started the rollout yet, nodes should wait", "announced", metav1.ConditionTrue, 0, false},
+		{"When the control plane reports that the rollout is complete, nodes should follow", "through", metav1.ConditionFalse, 0, true},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			b, _, pinned := startBuilds(newWorld(t, c, tc.namespace))
@@ -219,7 +219,7 @@ func TestDigests(t *testing.T) {
 		})
 	}
 
-	t.Run("When the tag was moved since the control plane took it, a pool that names it should get what the control plane has", func(t *testing.T) {
+	t.Run("When the tag has moved since, a NodePool with the tag should get the build of the control plane", func(t *testing.T) {
 		b, first, pinned := startBuilds(newWorld(t, c, "taken"))
 		fixture.Create(t, c, controlPlane(b.namespace, first, pinned))
 		b.push("first", "2")

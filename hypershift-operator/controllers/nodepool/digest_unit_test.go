@@ -17,10 +17,10 @@ func TestRememberRelease(t *testing.T) {
 	const first, resolved = hyperv1.NodePoolFirstReleaseAnnotation, hyperv1.NodePoolResolvedReleaseAnnotation
 	named := "registry.example/release:second"
 	for name, test := range map[string]struct{ digest, before, first, resolved string }{
-		"When the digest is not known, nothing should be noted":     {"", "", "", ""},
-		"When it is the pool's first release, it should be noted":   {"sha256:2", "", "sha256:2", named + " registry.example/release@sha256:2"},
-		"When it is another release, the first should stay noted":   {"sha256:2", "sha256:1", "sha256:1", named + " registry.example/release@sha256:2"},
-		"When it is the first one again, the first should stay too": {"sha256:1", "sha256:1", "sha256:1", named + " registry.example/release@sha256:1"},
+		"When the digest is unknown, it should record nothing":                            {"", "", "", ""},
+		"When the release is the first of the NodePool, it should record the release":     {"sha256:2", "", "sha256:2", named + " registry.example/release@sha256:2"},
+		"When another release is used, it should keep the recorded first release":         {"sha256:2", "sha256:1", "sha256:1", named + " registry.example/release@sha256:2"},
+		"When the first release is used again, it should keep the recorded first release": {"sha256:1", "sha256:1", "sha256:1", named + " registry.example/release@sha256:1"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			w := inMemory(t)
@@ -54,10 +54,10 @@ func TestRememberRefused(t *testing.T) {
 
 func TestReleaseIdentity(t *testing.T) {
 	for name, test := range map[string]struct{ digest, first, want string }{
-		"When it is the pool's first release, its version should count alone": {"sha256:1", "sha256:1", "1.36.3"},
-		"When it is another build, its digest should count too":               {"sha256:2", "sha256:1", "1.36.3sha256:2"},
-		"When the first is not known, its digest should count too":            {"sha256:2", "", "1.36.3sha256:2"},
-		"When the digest is not known, its version should count alone":        {"", "sha256:1", "1.36.3"},
+		"When the release is the first of the NodePool, its identity should be the version": {"sha256:1", "sha256:1", "1.36.3"},
+		"When the release is another build, its identity should include the digest":         {"sha256:2", "sha256:1", "1.36.3sha256:2"},
+		"When the first release is unknown, its identity should include the digest":         {"sha256:2", "", "1.36.3sha256:2"},
+		"When the digest is unknown, its identity should be the version":                    {"", "sha256:1", "1.36.3"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			_, s := gated()
@@ -73,13 +73,13 @@ func TestOtherRelease(t *testing.T) {
 		digest, current, version string
 		want                     bool
 	}{
-		"When the machines have the build, it should be no other":                          {"sha256:1", "sha256:1", "1.36.3", false},
-		"When they have it and nobody has noted the version, it should be no other":        {"sha256:1", "sha256:1", "", false},
-		"When they have another build of the version, it should be another":                {"sha256:2", "sha256:1", "1.36.3", true},
-		"When their build is not known, their version should tell that it is no other":     {"sha256:2", "", "1.36.3", false},
-		"When their build is not known, their version should tell that it is another":      {"sha256:2", "", "1.36.2", true},
-		"When the wanted build is not known, their version should tell that it is none":    {"", "sha256:1", "1.36.3", false},
-		"When the wanted build is not known, their version should tell that it is another": {"", "sha256:1", "1.36.2", true},
+		"When the machines have the build, it should report no other release":                                      {"sha256:1", "sha256:1", "1.36.3", false},
+		"When the machines have the build and the version is not recorded, it should report no other release":      {"sha256:1", "sha256:1", "", false},
+		"When the machines have another build of the version, it should report another release":                    {"sha256:2", "sha256:1", "1.36.3", true},
+		"When the build of the machines is unknown and the version is the same, it should report no other release": {"sha256:2", "", "1.36.3", false},
+		"When the build of the machines is unknown and the version differs, it should report another release":      {"sha256:2", "", "1.36.2", true},
+		"When the desired build is unknown and the version is the same, it should report no other release":         {"", "sha256:1", "1.36.3", false},
+		"When the desired build is unknown and the version differs, it should report another release":              {"", "sha256:1", "1.36.2", true},
 	} {
 		t.Run(name, func(t *testing.T) {
 			_, s := gated()

@@ -53,7 +53,7 @@ func (s *world) hold(held bool) {
 
 // deletions are the disruptions of a pool's deletion.
 func deletions(t *testing.T, c client.WithWatch) {
-	t.Run("When a paused pool is deleted, it should resume Cluster API, which deletes nothing that is paused", func(t *testing.T) {
+	t.Run("When a paused NodePool is deleted, it should resume its MachineDeployment, so that it can be deleted", func(t *testing.T) {
 		s := newWorld(t, c, "paused-deleted")
 		s.start(nil)
 		s.change(func(p *hyperv1.NodePool) { p.Spec.PausedUntil = ptr.To("true") })
@@ -67,7 +67,7 @@ func deletions(t *testing.T, c client.WithWatch) {
 		s.Expect(s.deployment().DeletionTimestamp).NotTo(BeNil())
 	})
 
-	t.Run("When a deployment may still make a machine, the pool should wait for it and keep its user-data", func(t *testing.T) {
+	t.Run("When the MachineDeployment still exists, the NodePool should wait for it and keep its user-data", func(t *testing.T) {
 		s := newWorld(t, c, "paused-deleted")
 		result, err := s.pass()
 		s.Expect(err).NotTo(HaveOccurred())
@@ -80,7 +80,7 @@ func deletions(t *testing.T, c client.WithWatch) {
 		s.Expect(s.gone(&hyperv1.NodePool{}, s.key())).To(BeTrue())
 	})
 
-	t.Run("When a set may still make a machine, a pool that is updated in place should wait for it", func(t *testing.T) {
+	t.Run("When the MachineSet still exists, a NodePool that is updated in place should wait for it", func(t *testing.T) {
 		s := newWorld(t, c, "set-deleted")
 		s.start(func(p *hyperv1.NodePool) { p.Spec.Management.UpgradeType = hyperv1.UpgradeTypeInPlace })
 		set := look(s, &clusterv1.MachineSet{}, fixture.PoolName)
@@ -99,7 +99,7 @@ func deletions(t *testing.T, c client.WithWatch) {
 		s.Expect(s.gone(&hyperv1.NodePool{}, s.key())).To(BeTrue())
 	})
 
-	t.Run("When the cluster is paused, a deleted pool should say that this is what it waits for", func(t *testing.T) {
+	t.Run("When the cluster is paused, a deleted NodePool should report that it waits for the end of the pause", func(t *testing.T) {
 		s := newWorld(t, c, "cluster-paused")
 		s.start(nil)
 		hc := &hyperv1.HostedCluster{}
@@ -113,7 +113,7 @@ func deletions(t *testing.T, c client.WithWatch) {
 		s.Expect(s.condition("Ready").Message).To(ContainSubstring("HostedCluster demo is paused"))
 	})
 
-	t.Run("When the hosted namespace is another cluster's, a refused pool should leave that one's machines alone", func(t *testing.T) {
+	t.Run("When the hosted namespace belongs to another cluster, a deleted NodePool should keep the machines there", func(t *testing.T) {
 		s := newWorld(t, c, "shared")
 		s.start(nil)
 		md := s.deployment()
@@ -129,7 +129,7 @@ func deletions(t *testing.T, c client.WithWatch) {
 
 // disruptions are what users and outages do to an existing pool.
 func disruptions(t *testing.T, c client.WithWatch) {
-	t.Run("When the release cannot be read, a pause should reach Cluster API all the same, and its end too", func(t *testing.T) {
+	t.Run("When the release cannot be read, it should still pause and resume the MachineDeployment", func(t *testing.T) {
 		s := newWorld(t, c, "pause-outage")
 		s.start(nil)
 		s.Releases = fixture.Releases{}
@@ -145,7 +145,7 @@ func disruptions(t *testing.T, c client.WithWatch) {
 		s.Expect(s.condition("ReconciliationActive")).To(And(HaveField("Status", corev1.ConditionTrue), HaveField("Reason", "ReconciliationActive")))
 	})
 
-	t.Run("When the pool is paused, a change should wait until that is over", func(t *testing.T) {
+	t.Run("When the NodePool is paused, a change should wait until the pause ends", func(t *testing.T) {
 		s := newWorld(t, c, "pause-change")
 		s.start(nil)
 		s.change(func(p *hyperv1.NodePool) { p.Spec.PausedUntil, p.Spec.Replicas = ptr.To("true"), ptr.To[int32](5) })
@@ -156,7 +156,7 @@ func disruptions(t *testing.T, c client.WithWatch) {
 		s.Expect(s.deployment().Spec.Replicas).To(HaveValue(BeEquivalentTo(5)))
 	})
 
-	t.Run("When the cluster was restored under another UID, the pool should belong to it before the garbage collector comes", func(t *testing.T) {
+	t.Run("When the cluster was restored with another UID, it should update the owner reference of the NodePool", func(t *testing.T) {
 		s := newWorld(t, c, "restored")
 		s.start(nil)
 		pool := s.pool()
@@ -167,7 +167,7 @@ func disruptions(t *testing.T, c client.WithWatch) {
 		s.Expect(s.pool().OwnerReferences).To(ConsistOf(HaveField("UID", current)))
 	})
 
-	t.Run("When somebody empties a token Secret, it should be filled again with the same token", func(t *testing.T) {
+	t.Run("When a user removes data from a token Secret, it should be restored with the same token", func(t *testing.T) {
 		s := newWorld(t, c, "token")
 		s.start(nil)
 		userData := *s.deployment().Spec.Template.Spec.Bootstrap.DataSecretName
@@ -179,7 +179,7 @@ func disruptions(t *testing.T, c client.WithWatch) {
 		s.Expect(s.tokenOf(userData).Data).To(Equal(whole.Data))
 	})
 
-	t.Run("When both Secrets of a configuration are deleted, machines should get new ones under the same names", func(t *testing.T) {
+	t.Run("When both Secrets of a configuration are deleted, they should be created again with the same names", func(t *testing.T) {
 		s := newWorld(t, c, "token")
 		userData := *s.deployment().Spec.Template.Spec.Bootstrap.DataSecretName
 		s.Expect(c.Delete(t.Context(), s.tokenOf(userData))).To(Succeed())
@@ -190,7 +190,7 @@ func disruptions(t *testing.T, c client.WithWatch) {
 		s.Expect(*s.deployment().Spec.Template.Spec.Bootstrap.DataSecretName).To(Equal(userData))
 	})
 
-	t.Run("When the API server refuses what the pool needs, the pool should say so until it does not", func(t *testing.T) {
+	t.Run("When the API server refuses to create an object, the NodePool should report it until it succeeds", func(t *testing.T) {
 		s := newWorld(t, c, "refused")
 		s.start(nil)
 		s.Expect(c.Delete(t.Context(), s.deployment())).To(Succeed())
@@ -218,10 +218,10 @@ func TestHealthChecks(t *testing.T) {
 	for _, tc := range []struct {
 		name, annotation, value, failure string
 	}{
-		{"When the share of machines is one it should be taken", hyperv1.MachineHealthCheckMaxUnhealthyAnnotation, "40%", ""},
-		{"When the number of machines is none it should say how to write it", hyperv1.MachineHealthCheckMaxUnhealthyAnnotation, "some", "a number of machines such as 2"},
-		{"When a duration is none it should say how to write it", hyperv1.MachineHealthCheckTimeoutAnnotation, "soon", "a duration such as 90m"},
-		{"When a duration is negative it should refuse it", hyperv1.MachineHealthCheckNodeStartupTimeoutAnnotation, "-1h", "a duration such as 90m"},
+		{"When maxUnhealthy is a percentage, it should be accepted", hyperv1.MachineHealthCheckMaxUnhealthyAnnotation, "40%", ""},
+		{"When maxUnhealthy is invalid, it should report the accepted format", hyperv1.MachineHealthCheckMaxUnhealthyAnnotation, "some", "a number of machines such as 2"},
+		{"When a duration is invalid, it should report the accepted format", hyperv1.MachineHealthCheckTimeoutAnnotation, "soon", "a duration such as 90m"},
+		{"When a duration is negative, it should be rejected", hyperv1.MachineHealthCheckNodeStartupTimeoutAnnotation, "-1h", "a duration such as 90m"},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			g := NewWithT(t)

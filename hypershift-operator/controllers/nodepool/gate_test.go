@@ -54,33 +54,33 @@ func TestGate(t *testing.T) {
 		plane     string
 		toldParts []string
 	}{
-		"When the control plane has completed the version, it should let nodes in": {
+		"When the control plane has completed the version, it should allow nodes": {
 			func(s *scope) { s.hc.Status.Version = ran(step(configv1.CompletedUpdate, "1.36.3", newerBuild)) }, "1.36.3", nil},
-		"When the control plane is first installed, its spec should count": {func(*scope) {}, "1.36.3", nil},
-		"When the control plane is first installed with an older release, nodes should not be newer": {
+		"When the control plane is being installed, it should compare with the cluster's spec": {func(*scope) {}, "1.36.3", nil},
+		"When the control plane is being installed with an older release, it should reject newer nodes": {
 			func(s *scope) { s.hc.Spec.Release.Image = "registry.example/release:older" }, "1.36.2", []string{"1.36.3", "1.36.2"}},
-		"When the control plane has completed an older version only, nodes should not be newer": {
+		"When the control plane has completed only an older version, it should reject newer nodes": {
 			func(s *scope) {
 				s.hc.Status.Version = ran(step(configv1.PartialUpdate, "1.36.3", newerBuild), step(configv1.CompletedUpdate, "1.36.2", "x"))
 			}, "1.36.2", []string{"1.36.3", "1.36.2"}},
-		"When the pool goes back over minors and is newer than the control plane, it should say both": {
+		"When the NodePool is downgraded and newer than the control plane, it should report both": {
 			func(s *scope) {
 				s.pool.Status.Version = "1.37.0"
 				s.hc.Status.Version = ran(step(configv1.CompletedUpdate, "1.36.2", "x"))
 			}, "1.36.2", []string{"going back", "1.36.2"}},
-		"When the control plane goes to that very build, nodes should wait": {
+		"When the control plane is being updated to the same build, nodes should wait": {
 			func(s *scope) {
 				s.hc.Status.Version = ran(step(configv1.PartialUpdate, "1.36.3", newerBuild), step(configv1.CompletedUpdate, "1.36.3", olderBuild))
 			}, "1.36.3", []string{newerBuild}},
-		"When the release of the cluster cannot be read, it should say whose it is": {
+		"When the release of the cluster cannot be read, it should name the cluster": {
 			func(s *scope) { s.hc.Spec.Release.Image = "registry.example/unknown:1" }, "", []string{"HostedCluster demo", "manifest unknown"}},
-		"When nobody wants the check, it should let everything in": {
+		"When validation is skipped, it should allow any version": {
 			func(s *scope) {
 				annotate(s.hc, hyperv1.SkipReleaseImageValidation, "true")
 				s.pool.Status.Version = "1.37.0"
 				s.hc.Status.Version = ran(step(configv1.CompletedUpdate, "1.35.0", "x"))
 			}, "1.35.0", nil},
-		"When nobody wants the check of a cluster that is first installed, its release should not be asked for": {
+		"When validation is skipped during installation, it should not read the cluster's release": {
 			func(s *scope) {
 				annotate(s.hc, hyperv1.SkipReleaseImageValidation, "true")
 				s.hc.Spec.Release.Image = "registry.example/unknown:1"
@@ -100,7 +100,7 @@ func TestGate(t *testing.T) {
 			}
 		})
 	}
-	t.Run("When the cluster's release says no version, the pool's own faults should be told all the same", func(t *testing.T) {
+	t.Run("When the cluster's release has no version, it should still report a downgrade of the NodePool", func(t *testing.T) {
 		r, s := gated()
 		s.pool.Status.Version, s.hc.Spec.Release.Image = "1.37.0", "nameless"
 		r.Releases = fixture.Releases{"nameless": build("nameless", "", "")}
@@ -113,18 +113,18 @@ func TestClusterRelease(t *testing.T) {
 		change func(*scope)
 		want   string
 	}{
-		"When the pool names the same release, it should be the pool's": {func(s *scope) { s.access = release.Access{} }, "registry.example/release:second"},
-		"When the cluster names another, it should be that": {
+		"When the NodePool uses the same release, it should return the NodePool's release": {func(s *scope) { s.access = release.Access{} }, "registry.example/release:second"},
+		"When the cluster uses another release, it should return the cluster's release": {
 			func(s *scope) { s.hc.Spec.Release.Image = "registry.example/release:older" }, "registry.example/release:older"},
-		"When the control plane has a release of its own, it should be that": {
+		"When the control plane has its own release, it should return that release": {
 			func(s *scope) {
 				s.hc.Spec.ControlPlaneRelease = &hyperv1.Release{Image: "registry.example/release:older"}
 			}, "registry.example/release:older"},
-		"When the control plane's own release is empty, it should be the cluster's": {
+		"When the control plane release is empty, it should return the cluster's release": {
 			func(s *scope) { s.hc.Spec.ControlPlaneRelease = &hyperv1.Release{} }, "registry.example/release:second"},
-		"When the control plane took the release by a digest, it should be what it took": {
+		"When the control plane has pinned the release to a digest, it should return the pinned release": {
 			func(s *scope) { s.hcp = controlPlane("clusters", s.hc.Spec.Release.Image, olderBuild) }, olderBuild},
-		"When the control plane took another release, it should count no more than none": {
+		"When the control plane has pinned another release, it should ignore that release": {
 			func(s *scope) { s.hcp = controlPlane("clusters", "elsewhere", olderBuild) }, "registry.example/release:second"},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -155,20 +155,20 @@ func TestInOrder(t *testing.T) {
 		change  func(*scope)
 		waits   bool
 	}{
-		"When the control plane is first installed, nodes should come": {nil, going(metav1.ConditionTrue, 0), false},
-		"When the control plane has the build, nodes should come":      {ran(step(configv1.CompletedUpdate, "1.36.3", newerBuild)), going(metav1.ConditionTrue, 0), false},
-		"When the control plane goes back from the build that it has, nodes should come": {
+		"When the control plane is being installed, nodes should not wait":      {nil, going(metav1.ConditionTrue, 0), false},
+		"When the control plane has completed the build, nodes should not wait": {ran(step(configv1.CompletedUpdate, "1.36.3", newerBuild)), going(metav1.ConditionTrue, 0), false},
+		"When the control plane is downgraded from the build, nodes should not wait": {
 			ran(step(configv1.PartialUpdate, "1.36.3", olderBuild), step(configv1.CompletedUpdate, "1.36.3", newerBuild)), going(metav1.ConditionTrue, 0), false},
-		"When it has begun with the build, nodes should wait": {
+		"When the control plane has started the rollout of the build, nodes should wait": {
 			ran(step(configv1.PartialUpdate, "1.36.3", newerBuild), step(configv1.CompletedUpdate, "1.36.3", olderBuild)), func(*scope) {}, true},
-		"When it has begun with a third build, nodes should come": {
+		"When the control plane has started the rollout of another build, nodes should not wait": {
 			ran(step(configv1.PartialUpdate, "1.36.3", "registry.example/release@sha256:3"), step(configv1.CompletedUpdate, "1.36.3", olderBuild)), func(*scope) {}, false},
-		"When it says that it goes on, nodes should wait":                           {onOlder, going(metav1.ConditionTrue, 0), true},
-		"When nobody has looked at its spec yet, nodes should wait":                 {onOlder, going(metav1.ConditionFalse, 1), true},
-		"When it is through with its spec, nodes should come":                       {onOlder, going(metav1.ConditionFalse, 0), false},
-		"When it has never said where it is going, nodes should come":               {onOlder, func(*scope) {}, false},
-		"When it goes to another release than the pool, nodes should come":          {onOlder, func(s *scope) { going(metav1.ConditionTrue, 0)(s); s.hc.Spec.Release.Image = olderBuild }, false},
-		"When the pool is of another version than the control plane, it should not": {onOlder, func(s *scope) { going(metav1.ConditionTrue, 0)(s); s.controlPlaneVersion = "1.36.4" }, false},
+		"When the control plane reports Progressing, nodes should wait":                                       {onOlder, going(metav1.ConditionTrue, 0), true},
+		"When the control plane's new spec is not observed yet, nodes should wait":                            {onOlder, going(metav1.ConditionFalse, 1), true},
+		"When the control plane has completed its spec, nodes should not wait":                                {onOlder, going(metav1.ConditionFalse, 0), false},
+		"When the control plane has never reported Progressing, nodes should not wait":                        {onOlder, func(*scope) {}, false},
+		"When the control plane is being updated to another release than the NodePool, nodes should not wait": {onOlder, func(s *scope) { going(metav1.ConditionTrue, 0)(s); s.hc.Spec.Release.Image = olderBuild }, false},
+		"When the NodePool has another version than the control plane, nodes should not wait":                 {onOlder, func(s *scope) { going(metav1.ConditionTrue, 0)(s); s.controlPlaneVersion = "1.36.4" }, false},
 	} {
 		t.Run(name, func(t *testing.T) {
 			r, s := gated()
@@ -182,7 +182,7 @@ func TestInOrder(t *testing.T) {
 			NewWithT(t).Expect(err).To(MatchError(ContainSubstring(newerBuild)))
 		})
 	}
-	t.Run("When the release that the control plane goes to cannot be read, nodes should wait, and say why", func(t *testing.T) {
+	t.Run("When the release of the control plane cannot be read, nodes should wait and report the reason", func(t *testing.T) {
 		r, s := gated()
 		s.controlPlaneVersion, s.hc.Status.Version = "1.36.3", onOlder
 		going(metav1.ConditionTrue, 0)(s)
@@ -196,12 +196,12 @@ func TestIsRelease(t *testing.T) {
 		digest, image string
 		want          bool
 	}{
-		"When it has the digest, it should be the pool's, whatever its repository":     {"sha256:2", "mirror.example/release@sha256:2", true},
-		"When it has another digest, it should not be, even in the words of the spec":  {"sha256:2", "registry.example/release:second@sha256:1", false},
-		"When it has no digest, the words of the spec should count":                    {"sha256:2", "registry.example/release:second", true},
-		"When it has no digest and other words, it should not be":                      {"sha256:2", "registry.example/release:first", false},
-		"When the pool's digest is not known, a digest should not count":               {"", "mirror.example/release@sha256:2", false},
-		"When the pool's digest is not known, the words of the spec should count also": {"", "registry.example/release:second", true},
+		"When the digest is the same, it should match, whatever the repository is":       {"sha256:2", "mirror.example/release@sha256:2", true},
+		"When the digest differs, it should not match, even with the tag in the spec":    {"sha256:2", "registry.example/release:second@sha256:1", false},
+		"When the image has no digest, it should match the tag in the spec":              {"sha256:2", "registry.example/release:second", true},
+		"When the image has no digest and another tag, it should not match":              {"sha256:2", "registry.example/release:first", false},
+		"When the NodePool's digest is unknown, an image with a digest should not match": {"", "mirror.example/release@sha256:2", false},
+		"When the NodePool's digest is unknown, the tag in the spec should match":        {"", "registry.example/release:second", true},
 	} {
 		t.Run(name, func(t *testing.T) {
 			_, s := gated()
@@ -209,7 +209,7 @@ func TestIsRelease(t *testing.T) {
 			NewWithT(t).Expect(s.isRelease(test.image)).To(Equal(test.want))
 		})
 	}
-	t.Run("When the pool names a digest that nobody has read, the words of the spec should count", func(t *testing.T) {
+	t.Run("When the NodePool's spec has a digest that is not read yet, the same pull spec should match", func(t *testing.T) {
 		_, s := gated()
 		s.release, s.pool.Spec.Release.Image = build(newerBuild, "1.36.3", ""), newerBuild
 		NewWithT(t).Expect(s.isRelease(newerBuild)).To(BeTrue())
@@ -221,10 +221,10 @@ func TestCompletedVersion(t *testing.T) {
 		history *hyperv1.ClusterVersionStatus
 		want    string
 	}{
-		"When nothing is known, it should be none":                            {nil, ""},
-		"When nothing was completed, it should be none":                       {ran(step(configv1.PartialUpdate, "1.36.3", "")), ""},
-		"When several were completed, it should be the newest":                {ran(step(configv1.CompletedUpdate, "1.36.3", ""), step(configv1.CompletedUpdate, "1.36.2", "")), "1.36.3"},
-		"When one was completed that names no version, the one before counts": {ran(step(configv1.CompletedUpdate, "", ""), step(configv1.CompletedUpdate, "1.36.2", "")), "1.36.2"},
+		"When there is no history, it should return no version":                    {nil, ""},
+		"When no version is completed, it should return no version":                {ran(step(configv1.PartialUpdate, "1.36.3", "")), ""},
+		"When several versions are completed, it should return the newest":         {ran(step(configv1.CompletedUpdate, "1.36.3", ""), step(configv1.CompletedUpdate, "1.36.2", "")), "1.36.3"},
+		"When the completed entry has no version, it should return the one before": {ran(step(configv1.CompletedUpdate, "", ""), step(configv1.CompletedUpdate, "1.36.2", "")), "1.36.2"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			NewWithT(t).Expect(completedVersion(&hyperv1.HostedCluster{Status: hyperv1.HostedClusterStatus{Version: test.history}})).To(Equal(test.want))

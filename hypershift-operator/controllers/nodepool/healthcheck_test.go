@@ -74,14 +74,14 @@ func TestDurationOfAnnotation(t *testing.T) {
 		want          time.Duration
 		refused       string
 	}{
-		"When nobody says anything, it should be the platform's":              {want: time.Hour},
-		"When the cluster says how long, it should be that":                   {cluster: "90m", want: 90 * time.Minute},
-		"When the pool says how long, it should win over the cluster":         {pool: "5m", cluster: "90m", want: 5 * time.Minute},
-		"When it is as short as it can be, it should be taken":                {pool: "1ns", want: 1},
-		"When it is no time at all, it should be refused":                     {pool: "0s", refused: `"0s": write a duration such as 90m`},
-		"When it is negative, it should be refused":                           {pool: "-5m", refused: `"-5m": write a duration such as 90m`},
-		"When it is a number without a unit, it should be refused":            {cluster: "90", refused: `"90": write a duration such as 90m`},
-		"When the cluster's is bad and the pool's is good, it should be good": {pool: "5m", cluster: "soon", want: 5 * time.Minute},
+		"When no annotation is set, it should use the platform's duration":                                 {want: time.Hour},
+		"When the cluster sets a duration, it should use that duration":                                    {cluster: "90m", want: 90 * time.Minute},
+		"When the NodePool sets a duration, it should take precedence over the cluster's":                  {pool: "5m", cluster: "90m", want: 5 * time.Minute},
+		"When the duration is the shortest possible, it should be accepted":                                {pool: "1ns", want: 1},
+		"When the duration is zero, it should be rejected":                                                 {pool: "0s", refused: `"0s": write a duration such as 90m`},
+		"When the duration is negative, it should be rejected":                                             {pool: "-5m", refused: `"-5m": write a duration such as 90m`},
+		"When the duration is a number without a unit, it should be rejected":                              {cluster: "90", refused: `"90": write a duration such as 90m`},
+		"When the cluster's duration is invalid and the NodePool's is valid, it should use the NodePool's": {pool: "5m", cluster: "soon", want: 5 * time.Minute},
 	} {
 		t.Run(name, func(t *testing.T) {
 			g := NewWithT(t)

@@ -42,13 +42,13 @@ func TestReconcileHealthCheck(t *testing.T) {
 		change  func(*scope)
 		want    outcome
 	}{
-		"When a machine has fetched its configuration, it should begin":     {false, metav1.ConditionTrue, func(*scope) {}, outcome{true, "True", "AsExpected"}},
-		"When none has, it should wait for the first":                       {false, metav1.ConditionFalse, func(*scope) {}, outcome{false, "False", "WaitingForFirstMachine"}},
-		"When a new configuration was fetched by none yet, it should go on": {true, metav1.ConditionFalse, func(*scope) {}, outcome{true, "True", "AsExpected"}},
-		"When a time-out is none, it should not begin":                      {false, metav1.ConditionTrue, bad, outcome{false, "False", "ValidationFailed"}},
-		"When a time-out is none any more, it should go on as it was":       {true, metav1.ConditionTrue, bad, outcome{true, "True", "ValidationFailed"}},
-		"When nobody wants repair, it should do nothing":                    {false, metav1.ConditionTrue, func(s *scope) { s.pool.Spec.Management.AutoRepair = false }, outcome{}},
-		"When the platform makes no machines, it should do nothing": {false, metav1.ConditionTrue, func(s *scope) {
+		"When a machine has fetched its configuration, it should create the health check":      {false, metav1.ConditionTrue, func(*scope) {}, outcome{true, "True", "AsExpected"}},
+		"When no machine has fetched its configuration, it should wait for the first machine":  {false, metav1.ConditionFalse, func(*scope) {}, outcome{false, "False", "WaitingForFirstMachine"}},
+		"When no machine has fetched a new configuration yet, it should keep the health check": {true, metav1.ConditionFalse, func(*scope) {}, outcome{true, "True", "AsExpected"}},
+		"When a timeout is invalid, it should not create the health check":                     {false, metav1.ConditionTrue, bad, outcome{false, "False", "ValidationFailed"}},
+		"When a timeout becomes invalid, it should keep the existing health check":             {true, metav1.ConditionTrue, bad, outcome{true, "True", "ValidationFailed"}},
+		"When autoRepair is off, it should do nothing":                                         {false, metav1.ConditionTrue, func(s *scope) { s.pool.Spec.Management.AutoRepair = false }, outcome{}},
+		"When the platform creates no machines, it should do nothing": {false, metav1.ConditionTrue, func(s *scope) {
 			s.platform, _ = fixture.Platforms(nil).For(hyperv1.NonePlatform)
 		}, outcome{}},
 	} {
@@ -131,10 +131,10 @@ func TestReportRemediation(t *testing.T) {
 		status metav1.ConditionStatus
 		told   bool
 	}{
-		"When too many fail, it should tell":                {clusterv1.MachineHealthCheckRemediationAllowedCondition, metav1.ConditionFalse, true},
-		"When machines are replaced, it should not":         {clusterv1.MachineHealthCheckRemediationAllowedCondition, metav1.ConditionTrue, false},
-		"When something else is not true, it should not":    {"Paused", metav1.ConditionFalse, false},
-		"When nobody knows whether they are, it should not": {clusterv1.MachineHealthCheckRemediationAllowedCondition, metav1.ConditionUnknown, false},
+		"When too many machines fail, it should report the reason":    {clusterv1.MachineHealthCheckRemediationAllowedCondition, metav1.ConditionFalse, true},
+		"When remediation is allowed, it should not report it":        {clusterv1.MachineHealthCheckRemediationAllowedCondition, metav1.ConditionTrue, false},
+		"When another condition is not true, it should not report it": {"Paused", metav1.ConditionFalse, false},
+		"When the condition is unknown, it should not report it":      {clusterv1.MachineHealthCheckRemediationAllowedCondition, metav1.ConditionUnknown, false},
 	} {
 		t.Run(name, func(t *testing.T) {
 			s, check := pass(), &clusterv1.MachineHealthCheck{}

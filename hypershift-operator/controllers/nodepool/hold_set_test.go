@@ -62,7 +62,7 @@ func TestHoldSet(t *testing.T) {
 		ms.Status.Conditions = []metav1.Condition{condition.False(clusterv1.MachineSetMachinesReadyCondition, "R", "the set waits")}
 		return md, ms
 	}
-	t.Run("When machines are replaced, their deployment should scale and keep its template", func(t *testing.T) {
+	t.Run("When machines are replaced, it should scale the MachineDeployment and keep its template", func(t *testing.T) {
 		g, s := NewWithT(t), holding(hyperv1.UpgradeTypeReplace)
 		md, ms := makers()
 		r := on(nil, md, ms)
@@ -79,7 +79,7 @@ func TestHoldSet(t *testing.T) {
 			g.Expect(s.says(kind)).To(And(HavePrefix("True/AsExpected: Updating. "), HaveSuffix(" no such unit")), kind)
 		}
 	})
-	t.Run("When machines are updated in place, their set should scale and keep its template", func(t *testing.T) {
+	t.Run("When machines are updated in place, it should scale the MachineSet and keep its template", func(t *testing.T) {
 		g, s := NewWithT(t), holding(hyperv1.UpgradeTypeInPlace)
 		md, ms := makers()
 		r := on(nil, md, ms)
@@ -90,14 +90,14 @@ func TestHoldSet(t *testing.T) {
 		g.Expect(s.says(ready)).To(Equal("False/WaitingForMachines: 0 of 2 machines are available. the set waits"))
 		g.Expect(read(t, r, &clusterv1.MachineDeployment{}, "demo").Spec.Replicas).To(HaveValue(BeEquivalentTo(5)), "it is not the pool's")
 	})
-	t.Run("When there is nothing that makes machines, the pool should say why", func(t *testing.T) {
+	t.Run("When the pool has no MachineDeployment or MachineSet, it should report why", func(t *testing.T) {
 		for _, kind := range []hyperv1.UpgradeType{hyperv1.UpgradeTypeInPlace, hyperv1.UpgradeTypeReplace} {
 			g, s := NewWithT(t), holding(kind)
 			g.Expect(on(nil).holdUngenerated(t.Context(), s)).To(Succeed())
 			g.Expect(s.says(ready)).To(And(HavePrefix("False/InvalidConfig: "), HaveSuffix(" no such unit")))
 		}
 	})
-	t.Run("When the user brings machines, nothing should be said of them", func(t *testing.T) {
+	t.Run("When the user brings the machines, it should not report Ready", func(t *testing.T) {
 		g, s := NewWithT(t), holding(hyperv1.UpgradeTypeReplace)
 		s.platform = none.Platform{}
 		g.Expect(on(nil).holdUngenerated(t.Context(), s)).To(Succeed())

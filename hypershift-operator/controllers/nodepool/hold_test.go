@@ -54,7 +54,7 @@ func TestHold(t *testing.T) {
 	s.mustPass()
 	untouched := s.site("m1")
 
-	t.Run("When the ignition-server refuses a configuration, every machine should stay and the pool say why", func(t *testing.T) {
+	t.Run("When the ignition-server rejects a configuration, it should keep every machine and report why", func(t *testing.T) {
 		s.refusal = "unit x.service is malformed"
 		s.configure("bad", goodConfig)
 		// The machine settings change too. No template may be created for them either.
@@ -71,7 +71,7 @@ func TestHold(t *testing.T) {
 			"machines of the last configuration may still be made")
 	})
 
-	t.Run("When machines are held, the pool should scale with the last configuration", func(t *testing.T) {
+	t.Run("When the configuration is rejected, the pool should scale with the last valid configuration", func(t *testing.T) {
 		s.change(func(p *hyperv1.NodePool) {
 			p.Spec.Replicas = ptr.To[int32](3)
 			p.Spec.Management.Replace = &hyperv1.ReplaceUpgrade{Strategy: hyperv1.UpgradeStrategyOnDelete}
@@ -82,7 +82,7 @@ func TestHold(t *testing.T) {
 		s.Expect(s.deployment().Spec.Template).To(Equal(untouched.Deployment.Template))
 	})
 
-	t.Run("When the operator itself refuses a configuration, the pool should scale all the same", func(t *testing.T) {
+	t.Run("When the operator itself rejects a configuration, the pool should still scale", func(t *testing.T) {
 		s.configure("worse", "kind: Deployment")
 		s.change(func(p *hyperv1.NodePool) { p.Spec.Replicas = ptr.To[int32](4) })
 		s.mustPass()
@@ -91,7 +91,7 @@ func TestHold(t *testing.T) {
 		s.Expect(s.deployment().Spec.Template).To(Equal(untouched.Deployment.Template))
 	})
 
-	t.Run("When the ignition-server is down, machines should wait and the pool say for whom", func(t *testing.T) {
+	t.Run("When the ignition-server is down, machines should stay unchanged and the pool should report the reason", func(t *testing.T) {
 		s.refusal = "-"
 		s.configure("unseen", goodConfig+"---\n"+goodConfig)
 		hc := &hyperv1.HostedCluster{}
@@ -107,7 +107,7 @@ func TestHold(t *testing.T) {
 		s.Expect(s.deployment().Spec.Template).To(Equal(untouched.Deployment.Template))
 	})
 
-	t.Run("When the configuration is rendered, machines should be replaced by ones that use it", func(t *testing.T) {
+	t.Run("When the configuration is rendered, it should replace machines with ones that use it", func(t *testing.T) {
 		s.refusal = ""
 		s.mustPass()
 		md := s.deployment()
@@ -119,7 +119,7 @@ func TestHold(t *testing.T) {
 }
 
 func TestHoldNewPool(t *testing.T) {
-	t.Run("When the first configuration is refused, no machine should be taken for it", func(t *testing.T) {
+	t.Run("When the first configuration is rejected, it should create no machines", func(t *testing.T) {
 		s := newWorld(t, fixture.Start(t), "hold-new")
 		s.refusal = "unit x.service is malformed"
 		s.start(nil)

@@ -41,7 +41,7 @@ func (k *keeper) DropImage(_ context.Context, _ client.Client, pool platform.Poo
 
 func TestKeepImage(t *testing.T) {
 	kind := hyperv1.NodePoolValidPlatformImageType
-	t.Run("When the platform keeps none, there should be nothing to say", func(t *testing.T) {
+	t.Run("When the platform caches no image, it should report nothing", func(t *testing.T) {
 		g, s := NewWithT(t), pass()
 		s.platform = none.Platform{}
 		result, err := on(nil).keepImage(t.Context(), s)
@@ -50,7 +50,7 @@ func TestKeepImage(t *testing.T) {
 		g.Expect(s.kept).To(BeNil())
 		g.Expect(s.conditions).To(BeEmpty())
 	})
-	t.Run("When the platform keeps one, it should be told and seen by what follows", func(t *testing.T) {
+	t.Run("When the platform caches an image, it should report it and pass it to later phases", func(t *testing.T) {
 		g, s := NewWithT(t), pass()
 		status := &hyperv1.NodePoolPlatformStatus{}
 		plugin := &keeper{kept: platform.Kept{Condition: condition.True(kind, "Kept", "it is there"), Status: status, CheckAgain: time.Minute}}
@@ -63,7 +63,7 @@ func TestKeepImage(t *testing.T) {
 		g.Expect(s.kept).To(HaveValue(Equal(plugin.kept)))
 		g.Expect(s.view().Kept).To(BeIdenticalTo(status))
 	})
-	t.Run("When that fails, no machine should be made, and what was there stay", func(t *testing.T) {
+	t.Run("When caching the image fails, it should block new machines and keep the previous status", func(t *testing.T) {
 		g, s := NewWithT(t), pass()
 		s.pool.Status.Platform = &hyperv1.NodePoolPlatformStatus{}
 		s.platform = &keeper{err: errRefused}
@@ -83,10 +83,10 @@ func TestDropImage(t *testing.T) {
 		err    error
 		says   string
 	}{
-		"nothing is kept":      {none.Platform{}, 0, nil, ""},
-		"it is gone":           {&keeper{}, 0, nil, ""},
-		"it is not gone":       {&keeper{left: "a volume is left"}, deletionPoll, phase.ErrStop, "False/Deleting: a volume is left"},
-		"it cannot be dropped": {&keeper{left: "a volume is left", err: failed}, 0, failed, ""},
+		"nothing is kept":             {none.Platform{}, 0, nil, ""},
+		"it is gone":                  {&keeper{}, 0, nil, ""},
+		"the image still exists":      {&keeper{left: "a volume is left"}, deletionPoll, phase.ErrStop, "False/Deleting: a volume is left"},
+		"the image cannot be deleted": {&keeper{left: "a volume is left", err: failed}, 0, failed, ""},
 	} {
 		t.Run("When "+name+", it should be as told", func(t *testing.T) {
 			g, s := NewWithT(t), pass()

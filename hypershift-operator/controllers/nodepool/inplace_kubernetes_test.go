@@ -43,7 +43,7 @@ func TestInPlaceKubernetes(t *testing.T) {
 		s.mustPass()
 	}
 
-	t.Run("When nothing changed, it should say which kubelet nodes run and that all have it", func(*testing.T) {
+	t.Run("When nothing changed, it should report the kubelet version and that all nodes run it", func(*testing.T) {
 		s.Expect(s.condition("UpdateManagementEnabled").Status).To(Equal(corev1.ConditionTrue))
 		s.Expect(before).To(HaveKeyWithValue(hyperv1.NodePoolKubeletVersionAnnotation, "1.36.3"))
 		s.Expect(before).To(HaveKeyWithValue(hyperv1.NodePoolCurrentConfigVersionAnnotation, was))
@@ -58,7 +58,7 @@ func TestInPlaceKubernetes(t *testing.T) {
 	s.mustPass()
 	target := g.set().Annotations[hyperv1.NodePoolTargetConfigVersionAnnotation]
 
-	t.Run("When the release changes, the set should get a target, new machines the new release, and those that there are stay", func(*testing.T) {
+	t.Run("When the release changes, it should set a target, use the release for new machines, and keep existing ones", func(*testing.T) {
 		ms := g.set()
 		s.Expect(target).NotTo(Equal(was))
 		s.Expect(ms.Annotations).To(HaveKeyWithValue(hyperv1.NodePoolCurrentConfigVersionAnnotation, was))
@@ -66,18 +66,18 @@ func TestInPlaceKubernetes(t *testing.T) {
 		s.Expect(*ms.Spec.Template.Spec.Bootstrap.DataSecretName).To(HaveSuffix(target))
 		s.Expect(g.behind()).To(Equal(machines))
 	})
-	t.Run("While nodes are updated, both configurations should be served", func(*testing.T) {
+	t.Run("While nodes are being updated, it should serve both configurations", func(*testing.T) {
 		for _, hash := range []string{was, target} {
 			s.Expect(s.secret("token-"+fixture.PoolName+"-"+hash).Annotations).NotTo(HaveKey(hyperv1.IgnitionServerTokenExpirationTimestampAnnotation), hash)
 			s.Expect(s.secret("user-data-"+fixture.PoolName+"-"+hash).Data).To(HaveKey("value"), hash)
 		}
 	})
-	t.Run("When the upgrader says how far it is, the pool should say it too", func(*testing.T) {
+	t.Run("When the upgrader reports progress, the pool should report it too", func(*testing.T) {
 		says(hyperv1.NodePoolUpgradeInProgressTrueAnnotation, "1 of 2 nodes are updated. Node a is being drained")
 		s.Expect(s.condition("UpdatingVersion").Message).To(Equal("1 of 2 nodes are updated. Node a is being drained"))
 		s.Expect(s.pool().Status.Version).To(Equal("1.36.3"))
 	})
-	t.Run("When a pass ends before it has written the set, it should say the same", func(*testing.T) {
+	t.Run("When a reconcile fails before it writes the MachineSet, it should report the same progress", func(*testing.T) {
 		s.change(func(p *hyperv1.NodePool) { p.Spec.Replicas = ptr.To[int32](3) })
 		whole := s.Client
 		s.Client = refusing(c)
@@ -87,7 +87,7 @@ func TestInPlaceKubernetes(t *testing.T) {
 		s.Expect(s.condition("UpdatingVersion").Message).To(Equal("1 of 2 nodes are updated. Node a is being drained"))
 		s.change(func(p *hyperv1.NodePool) { p.Spec.Replicas = ptr.To[int32](2) })
 	})
-	t.Run("When a node cannot be updated, the pool should say why and the way out", func(*testing.T) {
+	t.Run("When a node cannot be updated, the pool should report why and how to recover", func(*testing.T) {
 		says(hyperv1.NodePoolUpgradeInProgressFalseAnnotation, "Node a went back: it was not Ready")
 		failed := s.condition("UpdatingVersion")
 		s.Expect(failed.Reason).To(Equal(hyperv1.NodePoolInplaceUpgradeFailedReason))
@@ -95,7 +95,7 @@ func TestInPlaceKubernetes(t *testing.T) {
 		s.Expect(failed.Message).To(Equal("Node a went back: it was not Ready. " +
 			"The rollout is paused until this node recovers or its Machine is deleted; a replacement gets the desired configuration"))
 	})
-	t.Run("When all nodes have it, the pool should have the version, and the former configuration go", func(*testing.T) {
+	t.Run("When all nodes are updated, it should report the version and retire the previous configuration", func(*testing.T) {
 		says(hyperv1.NodePoolUpgradeInProgressFalseAnnotation, "")
 		says(hyperv1.NodePoolCurrentConfigVersionAnnotation, target)
 		s.Expect(g.idle()).To(BeTrue())

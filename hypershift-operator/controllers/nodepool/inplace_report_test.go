@@ -22,14 +22,14 @@ func TestFollowMachineSet(t *testing.T) {
 		wanted *int32
 		done   bool
 	}{
-		"all serve":                    {"wanted", nil, ptr.To[int32](2), true},
-		"more than wanted serve":       {"wanted", nil, ptr.To[int32](1), true},
-		"nobody says how many":         {"wanted", nil, nil, true},
-		"one is to come":               {"wanted", nil, ptr.To[int32](3), false},
-		"nodes are updated":            {"old", nil, ptr.To[int32](2), false},
-		"one comes late":               {"wanted", madeWith("c", "old", late), ptr.To[int32](2), false},
-		"one that came late goes":      {"wanted", madeWith("c", "old", late, leaving), ptr.To[int32](2), true},
-		"one is old, as all were once": {"wanted", madeWith("c", "old", joined), ptr.To[int32](3), true},
+		"all serve":                                          {"wanted", nil, ptr.To[int32](2), true},
+		"more than wanted serve":                             {"wanted", nil, ptr.To[int32](1), true},
+		"nobody says how many":                               {"wanted", nil, nil, true},
+		"a machine is still missing":                         {"wanted", nil, ptr.To[int32](3), false},
+		"nodes are updated":                                  {"old", nil, ptr.To[int32](2), false},
+		"a late machine has the old configuration":           {"wanted", madeWith("c", "old", late), ptr.To[int32](2), false},
+		"a late machine is being deleted":                    {"wanted", madeWith("c", "old", late, leaving), ptr.To[int32](2), true},
+		"a machine with an old configuration joined in time": {"wanted", madeWith("c", "old", joined), ptr.To[int32](3), true},
 	} {
 		t.Run("When "+name+", the pool should have what it wants or not", func(t *testing.T) {
 			g, machines := NewWithT(t), serving()
@@ -49,7 +49,7 @@ func TestFollowMachineSet(t *testing.T) {
 			g.Expect(s.says(hyperv1.NodePoolUpdatingConfigConditionType)).To(HavePrefix("True/AsExpected: "))
 		})
 	}
-	t.Run("When no machine is there and nobody says how many, the pool should have what it wants", func(t *testing.T) {
+	t.Run("When there are no machines and no replica count, the pool should report the desired version", func(t *testing.T) {
 		g, s := NewWithT(t), updatedInPlace()
 		g.Expect(on(nil, s.pool.DeepCopy()).followMachineSet(t.Context(), s, setOf(aims, "wanted", has, "wanted"), "demo-1")).To(Succeed())
 		g.Expect(s.version).To(Equal("1.36.3"))
@@ -75,18 +75,18 @@ func TestTellUpdating(t *testing.T) {
 		machine         *clusterv1.Machine
 		want            news
 	}{
-		"there is no set":                      {"old", "1.36.3", nil, nil, news{plain, atRest}},
-		"the upgrader says nothing":            {"old", "1.36.3", []string{aims, "wanted", has, "old"}, nil, news{plain, atRest}},
-		"the upgrader says how far it is":      {"old", "1.36.3", []string{aims, "wanted", has, "old", progress, words}, nil, news{"True/AsExpected: " + words, atRest}},
-		"it does so of a version":              {"configured", "1.36.2", []string{aims, "wanted", has, "old", progress, words}, nil, news{atRest, "True/AsExpected: " + words}},
-		"it does so of both":                   {"old", "1.36.2", []string{aims, "wanted", has, "old", progress, words}, nil, news{"True/AsExpected: " + words, "True/AsExpected: " + words}},
-		"it has not heard of the wanted":       {"old", "1.36.3", []string{aims, "old", has, "older", progress, words, failure, failed}, nil, news{plain, atRest}},
-		"it is through":                        {"old", "1.36.3", []string{aims, "wanted", has, "wanted", progress, words, failure, failed}, nil, news{plain, atRest}},
-		"a node failed":                        {"old", "1.36.3", []string{aims, "wanted", has, "old", progress, words, failure, failed}, nil, news{broken + wayOut, atRest}},
-		"a node failed to get a version":       {"configured", "1.36.2", []string{aims, "wanted", has, "old", failure, failed}, nil, news{atRest, broken + wayOut}},
-		"the pool goes back to what it had":    {"configured", "1.36.3", []string{aims, "wanted", has, "old", progress, words}, nil, news{"True/AsExpected: " + words, atRest}},
-		"it goes back, and nobody says more":   {"configured", "1.36.3", []string{aims, "wanted", has, "old"}, nil, news{plain, atRest}},
-		"a machine is on its way with the old": {"configured", "1.36.3", []string{aims, "wanted", has, "wanted"}, madeWith("late-one", "old", late), news{"Machine late-one", atRest}},
+		"there is no set":                                          {"old", "1.36.3", nil, nil, news{plain, atRest}},
+		"the upgrader reports nothing":                             {"old", "1.36.3", []string{aims, "wanted", has, "old"}, nil, news{plain, atRest}},
+		"the upgrader reports progress":                            {"old", "1.36.3", []string{aims, "wanted", has, "old", progress, words}, nil, news{"True/AsExpected: " + words, atRest}},
+		"the upgrader reports progress of a version update":        {"configured", "1.36.2", []string{aims, "wanted", has, "old", progress, words}, nil, news{atRest, "True/AsExpected: " + words}},
+		"the upgrader reports progress of both updates":            {"old", "1.36.2", []string{aims, "wanted", has, "old", progress, words}, nil, news{"True/AsExpected: " + words, "True/AsExpected: " + words}},
+		"the upgrader does not know the desired configuration yet": {"old", "1.36.3", []string{aims, "old", has, "older", progress, words, failure, failed}, nil, news{plain, atRest}},
+		"the upgrader has finished":                                {"old", "1.36.3", []string{aims, "wanted", has, "wanted", progress, words, failure, failed}, nil, news{plain, atRest}},
+		"a node failed to update":                                  {"old", "1.36.3", []string{aims, "wanted", has, "old", progress, words, failure, failed}, nil, news{broken + wayOut, atRest}},
+		"a node failed to update to a version":                     {"configured", "1.36.2", []string{aims, "wanted", has, "old", failure, failed}, nil, news{atRest, broken + wayOut}},
+		"the pool returns to its previous configuration":           {"configured", "1.36.3", []string{aims, "wanted", has, "old", progress, words}, nil, news{"True/AsExpected: " + words, atRest}},
+		"the pool returns to it without reported progress":         {"configured", "1.36.3", []string{aims, "wanted", has, "old"}, nil, news{plain, atRest}},
+		"a machine is joining with the old configuration":          {"configured", "1.36.3", []string{aims, "wanted", has, "wanted"}, madeWith("late-one", "old", late), news{"Machine late-one", atRest}},
 	} {
 		t.Run("When "+name+", the pool should say so", func(t *testing.T) {
 			g, s := NewWithT(t), updatedInPlace()
@@ -111,13 +111,13 @@ func TestTellUpdating(t *testing.T) {
 }
 
 func TestTellUpdatingElsewhere(t *testing.T) {
-	t.Run("When machines are replaced, a set of their name should say nothing", func(t *testing.T) {
+	t.Run("When machines are replaced, it should ignore a MachineSet of the same name", func(t *testing.T) {
 		g, s := NewWithT(t), pass()
 		annotate(s.pool, hyperv1.NodePoolCurrentConfigAnnotation, "old")
 		g.Expect(on(refusals{"get MachineSet"}).tellUpdating(t.Context(), s)).To(Succeed())
 		g.Expect(s.news()).To(Equal(news{"True/AsExpected: Updating nodes to configuration configured", atRest}))
 	})
-	t.Run("When the set cannot be read, it should fail", func(t *testing.T) {
+	t.Run("When the MachineSet cannot be read, it should return an error", func(t *testing.T) {
 		NewWithT(t).Expect(on(refusals{"get MachineSet"}).tellUpdating(t.Context(), updatedInPlace())).To(MatchError(errRefused))
 	})
 }

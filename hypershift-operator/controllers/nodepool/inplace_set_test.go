@@ -97,11 +97,11 @@ func TestApplyMachineSetRefused(t *testing.T) {
 		refused refusals
 		machine *clusterv1.Machine
 	}{
-		"a machine that comes late cannot be marked":  {refusals{"patch Machine"}, madeWith("c", "old", housed)},
-		"the set cannot be read":                      {refusals{"get MachineSet"}, nil},
-		"the set cannot be made":                      {refusals{"create MachineSet"}, nil},
-		"a machine that is in time keeps a mark":      {refusals{"patch Machine"}, madeWith("c", "wanted", housed, late)},
-		"the pool cannot remember what machines have": {refusals{"patch NodePool"}, nil},
+		"a late machine cannot be annotated":                               {refusals{"patch Machine"}, madeWith("c", "old", housed)},
+		"the MachineSet cannot be read":                                    {refusals{"get MachineSet"}, nil},
+		"the MachineSet cannot be created":                                 {refusals{"create MachineSet"}, nil},
+		"the annotation of a machine that is up to date cannot be removed": {refusals{"patch Machine"}, madeWith("c", "wanted", housed, late)},
+		"the current configuration cannot be recorded in the pool":         {refusals{"patch NodePool"}, nil},
 	} {
 		t.Run("When "+name+", it should fail", func(t *testing.T) {
 			g, machines, objects := NewWithT(t), serving(), []client.Object{fixture.NodePool("clusters")}
@@ -126,13 +126,13 @@ func TestLatecomers(t *testing.T) {
 		machine       *clusterv1.Machine
 		marked, again bool
 	}{
-		"one is on its way with another configuration": {"old", madeWith("a", "old", housed), true, false},
-		"one is on its way with the wanted one":        {"old", madeWith("a", "wanted", housed), false, false},
-		"one has joined in time":                       {"old", madeWith("a", "old", housed, joined), false, false},
-		"a late one has not joined":                    {"wanted", madeWith("a", "old", housed, late), true, false},
-		"a late one has joined":                        {"wanted", madeWith("a", "old", housed, late, joined), false, true},
-		"a late one joins while others are updated":    {"old", madeWith("a", "old", housed, late, joined), true, false},
-		"a late one is in time after all":              {"wanted", madeWith("a", "wanted", housed, late), false, false},
+		"a machine is joining with another configuration":         {"old", madeWith("a", "old", housed), true, false},
+		"a machine is joining with the desired configuration":     {"old", madeWith("a", "wanted", housed), false, false},
+		"a machine with another configuration has joined in time": {"old", madeWith("a", "old", housed, joined), false, false},
+		"a late machine has not joined":                           {"wanted", madeWith("a", "old", housed, late), true, false},
+		"a late machine has joined":                               {"wanted", madeWith("a", "old", housed, late, joined), false, true},
+		"a late machine joins while others are being updated":     {"old", madeWith("a", "old", housed, late, joined), true, false},
+		"a late machine has the desired configuration":            {"wanted", madeWith("a", "wanted", housed, late), false, false},
 	} {
 		t.Run("When "+name+", it should be marked or not", func(t *testing.T) {
 			g := NewWithT(t)
@@ -172,14 +172,14 @@ func TestMaxUnavailableOfNodes(t *testing.T) {
 		nodes    int
 		want     int
 	}{
-		"nothing is said":              {nil, 4, 4, 1},
-		"no limit is said":             {&hyperv1.InPlaceUpgrade{}, 4, 4, 1},
-		"a number is":                  {&hyperv1.InPlaceUpgrade{MaxUnavailable: &number}, 4, 4, 3},
-		"a number of more than joined": {&hyperv1.InPlaceUpgrade{MaxUnavailable: &number}, 4, 2, 2},
-		"a share is":                   {&hyperv1.InPlaceUpgrade{MaxUnavailable: &share}, 5, 5, 2},
-		"a share of one":               {&hyperv1.InPlaceUpgrade{MaxUnavailable: &share}, 1, 1, 1},
-		"none has joined":              {&hyperv1.InPlaceUpgrade{MaxUnavailable: &share}, 5, 0, 1},
-		"a word is":                    {&hyperv1.InPlaceUpgrade{MaxUnavailable: &word}, 5, 5, 1},
+		"nothing is said":                     {nil, 4, 4, 1},
+		"no limit is set":                     {&hyperv1.InPlaceUpgrade{}, 4, 4, 1},
+		"a number is set":                     {&hyperv1.InPlaceUpgrade{MaxUnavailable: &number}, 4, 4, 3},
+		"the number exceeds the joined nodes": {&hyperv1.InPlaceUpgrade{MaxUnavailable: &number}, 4, 2, 2},
+		"a percentage is set":                 {&hyperv1.InPlaceUpgrade{MaxUnavailable: &share}, 5, 5, 2},
+		"a percentage of one machine is set":  {&hyperv1.InPlaceUpgrade{MaxUnavailable: &share}, 1, 1, 1},
+		"none has joined":                     {&hyperv1.InPlaceUpgrade{MaxUnavailable: &share}, 5, 0, 1},
+		"a word is":                           {&hyperv1.InPlaceUpgrade{MaxUnavailable: &word}, 5, 5, 1},
 	} {
 		t.Run("When "+name+", so many should be updated at once", func(t *testing.T) {
 			pool := fixture.NodePool("clusters")
@@ -187,7 +187,7 @@ func TestMaxUnavailableOfNodes(t *testing.T) {
 			NewWithT(t).Expect(maxUnavailable(pool, test.machines, test.nodes)).To(Equal(test.want))
 		})
 	}
-	t.Run("When machines are wanted, the set should be told the share of those", func(t *testing.T) {
+	t.Run("When replicas is set, it should compute the percentage from the desired replicas", func(t *testing.T) {
 		g, s := NewWithT(t), updatedInPlace(append(serving(), madeWith("c", "wanted", housed))...)
 		s.pool.Spec.Replicas, s.pool.Spec.Management.InPlace = ptr.To[int32](6), &hyperv1.InPlaceUpgrade{MaxUnavailable: &share}
 		r := on(nil)

@@ -67,7 +67,7 @@ func (g *guest) configure(name string) {
 func TestInPlace(t *testing.T) {
 	c := fixture.Start(t)
 
-	t.Run("When the release changes, nodes should be updated one after another, and no machine of MAAS be touched", func(t *testing.T) {
+	t.Run("When the release changes, it should update nodes one at a time and replace no MAAS machine", func(t *testing.T) {
 		g := inPlace(t, c, "inplace-release", 3, nil)
 		before := g.behind()
 		g.upgradeRelease()
@@ -85,7 +85,7 @@ func TestInPlace(t *testing.T) {
 		g.Expect(g.behind()).To(Equal(before))
 	})
 
-	t.Run("When a configuration changes, it should be told apart from a release", func(t *testing.T) {
+	t.Run("When the configuration changes, it should report a configuration update, not a version update", func(t *testing.T) {
 		g := inPlace(t, c, "inplace-config", 1, nil)
 		before := g.behind()
 		g.configure("pods")
@@ -103,7 +103,7 @@ func TestInPlace(t *testing.T) {
 		g.Expect(counted.Log).To(BeEmpty(), "a settled pool writes nothing")
 	})
 
-	t.Run("When a node cannot be updated, it should say why, what to do, and touch no other; mended, it should go on", func(t *testing.T) {
+	t.Run("When a node cannot be updated, it should report why and update no other, and go on after recovery", func(t *testing.T) {
 		g := inPlace(t, c, "inplace-broken", 2, nil)
 		g.broken["inplace-broken-0"] = "unexpected on-disk state: /etc/x"
 		g.upgradeRelease()
@@ -127,7 +127,7 @@ func TestInPlace(t *testing.T) {
 		g.Expect(g.pool().Status.Version).To(Equal("4.20.2"))
 	})
 
-	t.Run("When more machines are wanted in the middle, they should be born with the new release and be counted", func(t *testing.T) {
+	t.Run("When the pool is scaled up during an update, new machines should get the new release and be counted", func(t *testing.T) {
 		g := inPlace(t, c, "inplace-scaled", 2, nil)
 		g.upgradeRelease()
 		g.until("the first node", func() bool { return g.updated() == 1 })
@@ -146,7 +146,7 @@ func TestInPlace(t *testing.T) {
 		g.Expect(g.pool().Status.Version).To(Equal("4.20.2"))
 	})
 
-	t.Run("When it changes again before it is through, all nodes should end with the last, and no more at once", func(t *testing.T) {
+	t.Run("When the configuration changes during an update, all nodes should get the last one, one at a time", func(t *testing.T) {
 		g := inPlace(t, c, "inplace-twice", 3, nil)
 		before := g.behind()
 		g.configure("first")
@@ -160,7 +160,7 @@ func TestInPlace(t *testing.T) {
 		g.Expect(g.behind()).To(Equal(before))
 	})
 
-	t.Run("When it goes back before it is through, nodes that were updated should go back too", func(t *testing.T) {
+	t.Run("When a change is reverted during an update, it should also revert nodes that were updated", func(t *testing.T) {
 		g := inPlace(t, c, "inplace-back", 2, nil)
 		was := g.set().Annotations[hyperv1.NodePoolTargetConfigVersionAnnotation]
 		g.configure("wrong")
@@ -186,12 +186,12 @@ func TestInPlaceLatecomers(t *testing.T) {
 	for range 3 {
 		g.step()
 	}
-	t.Run("When the upgrader is through before a machine has joined, the update should not be over", func(t *testing.T) {
+	t.Run("When the upgrader finishes before a machine joins, the update should stay in progress", func(t *testing.T) {
 		NewWithT(t).Expect(g.condition("UpdatingVersion").Status).To(Equal(corev1.ConditionTrue))
 		NewWithT(t).Expect(g.condition("UpdatingVersion").Message).To(Equal(
 			"Machine inplace-late-1 is joining with the previous configuration; it is updated after it has joined"))
 	})
-	t.Run("When the machine joins, it should be updated too", func(t *testing.T) {
+	t.Run("When the late machine joins, it should be updated too", func(t *testing.T) {
 		g.join()
 		g.until("the end of the update", g.idle)
 		NewWithT(t).Expect(g.updated()).To(Equal(2))
@@ -208,12 +208,12 @@ func TestMaxUnavailable(t *testing.T) {
 		nodes int
 		want  int
 	}{
-		"When nothing is said, one node should go at a time":                       {nodes: 4, want: 1},
-		"When it is a number, it should be that":                                   {said: ptr.To(intstr.FromInt32(3)), nodes: 4, want: 3},
-		"When it is a share, it should be the number that the upgrader reads":      {said: ptr.To(intstr.FromString("70%")), nodes: 4, want: 2},
-		"When the share is less than a machine, it should be one":                  {said: ptr.To(intstr.FromString("10%")), nodes: 4, want: 1},
-		"When it is more than there are nodes, it should be as many as there are":  {said: ptr.To(intstr.FromInt32(5)), nodes: 2, want: 2},
-		"When there is no node yet, it should be one, which the upgrader can read": {said: ptr.To(intstr.FromString("100%")), want: 1},
+		"When no limit is set, it should update one node at a time":                         {nodes: 4, want: 1},
+		"When the limit is a number, it should return that number":                          {said: ptr.To(intstr.FromInt32(3)), nodes: 4, want: 3},
+		"When the limit is a percentage, it should return the rounded-down number of nodes": {said: ptr.To(intstr.FromString("70%")), nodes: 4, want: 2},
+		"When the percentage is less than one node, it should return one":                   {said: ptr.To(intstr.FromString("10%")), nodes: 4, want: 1},
+		"When the limit exceeds the nodes, it should return the number of nodes":            {said: ptr.To(intstr.FromInt32(5)), nodes: 2, want: 2},
+		"When there is no node yet, it should return one":                                   {said: ptr.To(intstr.FromString("100%")), want: 1},
 	} {
 		t.Run(name, func(t *testing.T) {
 			pool := &hyperv1.NodePool{}
@@ -226,7 +226,7 @@ func TestMaxUnavailable(t *testing.T) {
 }
 
 func TestInPlaceShare(t *testing.T) {
-	t.Run("When a share of the nodes may be updated at once, it should be heeded", func(t *testing.T) {
+	t.Run("When maxUnavailable is a percentage, it should update at most that share of nodes at once", func(t *testing.T) {
 		g := inPlace(t, fixture.Start(t), "inplace-share", 3, func(p *hyperv1.NodePool) {
 			p.Spec.Management.InPlace = &hyperv1.InPlaceUpgrade{MaxUnavailable: ptr.To(intstr.FromString("70%"))}
 		})

@@ -39,11 +39,11 @@ func TestJanitor(t *testing.T) {
 		secret *corev1.Secret
 		goes   bool
 	}{
-		{"When the pool lives it should keep its token", secret("token-demo-1234", "clusters/demo"), false},
-		{"When the pool is gone it should delete its token", secret("token-old-1234", "clusters/old"), true},
-		{"When the pool is gone it should delete its user-data", secret("user-data-old-1234", "clusters/old"), true},
-		{"When a Secret is of no pool it should leave it", secret("token-of-somebody", ""), false},
-		{"When a Secret is of another kind it should leave it", secret("kubeconfig", "clusters/old"), false},
+		{"When the pool exists, it should keep the token", secret("token-demo-1234", "clusters/demo"), false},
+		{"When the pool is gone, it should delete the token", secret("token-old-1234", "clusters/old"), true},
+		{"When the pool is gone, it should delete the user-data", secret("user-data-old-1234", "clusters/old"), true},
+		{"When a Secret belongs to no pool, it should keep the Secret", secret("token-of-somebody", ""), false},
+		{"When a Secret is of another kind, it should keep the Secret", secret("kubeconfig", "clusters/old"), false},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			g := NewWithT(t)
@@ -68,7 +68,7 @@ func TestJanitorLeaves(t *testing.T) {
 		want    error
 	}{
 		"the Secret is gone":              {refusals{"delete Secret"}, nil, nil},
-		"the Secret goes already":         {refusals{"delete Secret"}, []client.Object{leaves}, nil},
+		"the Secret is being deleted":     {refusals{"delete Secret"}, []client.Object{leaves}, nil},
 		"the Secret cannot be read":       {refusals{"get Secret"}, []client.Object{orphan}, errRefused},
 		"the pool cannot be read":         {refusals{"get NodePool"}, []client.Object{orphan}, errRefused},
 		"the Secret cannot be deleted":    {refusals{"delete Secret"}, []client.Object{orphan}, errRefused},

@@ -32,12 +32,12 @@ func TestRolloutStrategy(t *testing.T) {
 		pool hyperv1.ReplaceUpgrade
 		want clusterv1.MachineDeploymentRolloutStrategy
 	}{
-		{"When a rolling update has limits, it should write both", hyperv1.ReplaceUpgrade{Strategy: hyperv1.UpgradeStrategyRollingUpdate, RollingUpdate: limits},
+		{"When a rolling update has limits, it should set both", hyperv1.ReplaceUpgrade{Strategy: hyperv1.UpgradeStrategyRollingUpdate, RollingUpdate: limits},
 			clusterv1.MachineDeploymentRolloutStrategy{Type: clusterv1.RollingUpdateMachineDeploymentStrategyType,
 				RollingUpdate: clusterv1.MachineDeploymentRolloutStrategyRollingUpdate{MaxSurge: &surge, MaxUnavailable: &unavailable}}},
-		{"When a rolling update has no limits, it should leave them to Cluster API", hyperv1.ReplaceUpgrade{Strategy: hyperv1.UpgradeStrategyRollingUpdate},
+		{"When a rolling update has no limits, it should use Cluster API's defaults", hyperv1.ReplaceUpgrade{Strategy: hyperv1.UpgradeStrategyRollingUpdate},
 			clusterv1.MachineDeploymentRolloutStrategy{Type: clusterv1.RollingUpdateMachineDeploymentStrategyType}},
-		{"When machines are replaced by hand, it should write no limits", hyperv1.ReplaceUpgrade{Strategy: hyperv1.UpgradeStrategyOnDelete, RollingUpdate: limits},
+		{"When the strategy is OnDelete, it should set no limits", hyperv1.ReplaceUpgrade{Strategy: hyperv1.UpgradeStrategyOnDelete, RollingUpdate: limits},
 			clusterv1.MachineDeploymentRolloutStrategy{Type: clusterv1.OnDeleteMachineDeploymentStrategyType}},
 	} {
 		t.Run(tc.name, func(t *testing.T) { NewWithT(t).Expect(rolloutStrategy(&tc.pool)).To(Equal(tc.want)) })
@@ -56,15 +56,15 @@ func TestMachineDeployment(t *testing.T) {
 	fixture.Create(t, s.client, pool)
 	s.mustPass()
 	md := s.deployment()
-	t.Run("When a pool limits its rolling update, its MachineDeployment should", func(t *testing.T) {
+	t.Run("When a pool limits its rolling update, it should set the limits in the MachineDeployment", func(t *testing.T) {
 		NewWithT(t).Expect(md.Spec.Rollout.Strategy.RollingUpdate.MaxSurge).To(HaveValue(Equal(surge)))
 		NewWithT(t).Expect(md.Spec.Rollout.Strategy.RollingUpdate.MaxUnavailable).To(HaveValue(Equal(unavailable)))
 	})
-	t.Run("When a pool limits how long a node may take to go, its machines should", func(t *testing.T) {
+	t.Run("When a pool limits node drain and volume detach, it should set both timeouts for its machines", func(t *testing.T) {
 		NewWithT(t).Expect(md.Spec.Template.Spec.Deletion.NodeDrainTimeoutSeconds).To(HaveValue(BeEquivalentTo(90)))
 		NewWithT(t).Expect(md.Spec.Template.Spec.Deletion.NodeVolumeDetachTimeoutSeconds).To(HaveValue(BeEquivalentTo(60)))
 	})
-	t.Run("When machines are looked for, the pool's label should find them and those of no other", func(t *testing.T) {
+	t.Run("When the MachineDeployment is created, it should carry the pool's selector and the cluster label", func(t *testing.T) {
 		name := (&scope{hc: &hyperv1.HostedCluster{Spec: hyperv1.HostedClusterSpec{InfraID: "demo-abcde"}}, pool: pool}).resourcesName()
 		NewWithT(t).Expect(md.Spec.Selector.MatchLabels).To(HaveKeyWithValue(name, name))
 		NewWithT(t).Expect(md.Labels).To(HaveKeyWithValue(clusterv1.ClusterNameLabel, "demo-abcde"))
@@ -93,10 +93,10 @@ func TestTemplatesInUse(t *testing.T) {
 		slices.Sort(names)
 		return names
 	}
-	t.Run("When a MachineSet still makes machines from a template, it should stay", func(t *testing.T) {
+	t.Run("When a MachineSet still uses a template, it should keep the template", func(t *testing.T) {
 		NewWithT(t).Expect(names()).To(And(HaveLen(3), ContainElement(first)))
 	})
-	t.Run("When no set uses a template any more, it should go, and none of another pool", func(t *testing.T) {
+	t.Run("When no MachineSet uses a template, it should delete it and keep templates of other pools", func(t *testing.T) {
 		NewWithT(t).Expect(s.client.Delete(t.Context(), old)).To(Succeed())
 		s.mustPass()
 		NewWithT(t).Expect(names()).To(And(HaveLen(2), Not(ContainElement(first)), ContainElement("strangers")))
@@ -149,7 +149,7 @@ func TestReportMachines(t *testing.T) {
 			"False/WaitingForMachines: 0 of 2 machines are available", 0, nil},
 		"all serve": {[]*clusterv1.Machine{madeWith("a", "wanted", joined, seen(isReady, isHealthy)), madeWith("c", "wanted", joined, seen(isReady, isHealthy))},
 			"True/AsExpected: " + hyperv1.AllIsWellMessage, "True/AsExpected: " + hyperv1.AllIsWellMessage, "True/AsExpected: 2 of 2 machines are available", 2, []string{"maas-a", "maas-c"}},
-		"one is in trouble": {[]*clusterv1.Machine{madeWith("a", "wanted", joined, seen(isReady, isHealthy)), madeWith("b", "wanted", seen(condition.False(clusterv1.MachineReadyCondition, "NotReady", "no")))},
+		"one is not ready": {[]*clusterv1.Machine{madeWith("a", "wanted", joined, seen(isReady, isHealthy)), madeWith("b", "wanted", seen(condition.False(clusterv1.MachineReadyCondition, "NotReady", "no")))},
 			"False/NoCapacity: Machine b: in MAAS's words", "False/WaitingForNode: Machine b: Cluster API has not looked at the machine yet",
 			"False/NoCapacity: 1 of 2 machines are available. Machine b: in MAAS's words", 1, []string{"maas-a", "maas-b"}},
 		"MAAS is content": {[]*clusterv1.Machine{madeWith("a", "wanted", seen(condition.False(clusterv1.MachineNodeHealthyCondition, "", "")))},
@@ -175,17 +175,17 @@ func TestReportMachines(t *testing.T) {
 }
 
 func TestReportMachinesElsewhere(t *testing.T) {
-	t.Run("When there are no machines, nothing should be listed", func(t *testing.T) {
+	t.Run("When there are no machines, it should list no platform machines", func(t *testing.T) {
 		_, err := on(refusals{"list MaasMachineList"}).reportMachines(t.Context(), onMAAS(pass()))
 		NewWithT(t).Expect(err).NotTo(HaveOccurred())
 	})
-	t.Run("When the platform's machines cannot be listed, it should fail and say nothing", func(t *testing.T) {
+	t.Run("When the platform's machines cannot be listed, it should return an error and set no condition", func(t *testing.T) {
 		g, s := NewWithT(t), onMAAS(pass(madeWith("a", "wanted")))
 		_, err := on(refusals{"list MaasMachineList"}).reportMachines(t.Context(), s)
 		g.Expect(err).To(MatchError(errRefused))
 		g.Expect(s.conditions).To(BeEmpty())
 	})
-	t.Run("When the user brings machines, they should not be counted", func(t *testing.T) {
+	t.Run("When the user brings the machines, it should not count them", func(t *testing.T) {
 		g, s := NewWithT(t), pass(madeWith("a", "wanted", joined))
 		s.platform = none.Platform{}
 		_, err := on(nil).reportMachines(t.Context(), s)
@@ -226,10 +226,10 @@ func TestNodesInfoCounts(t *testing.T) {
 		machine        *clusterv1.Machine
 		ready, unready int32
 	}{
-		"one is healthy":              {madeWith("a", "wanted", joined, known, healthy), 1, 0},
-		"nobody has looked":           {madeWith("a", "wanted", joined, known), 0, 1},
-		"a node is not known yet":     {madeWith("a", "wanted", joined), 0, 0},
-		"one has no node but its own": {madeWith("a", "wanted", known), 0, 0},
+		"the node is healthy":                  {madeWith("a", "wanted", joined, known, healthy), 1, 0},
+		"nobody has looked":                    {madeWith("a", "wanted", joined, known), 0, 1},
+		"the node's details are not known yet": {madeWith("a", "wanted", joined), 0, 0},
+		"the machine has no node reference":    {madeWith("a", "wanted", known), 0, 0},
 	} {
 		t.Run("When "+name+", it should be counted so", func(t *testing.T) {
 			g, info := NewWithT(t), nodesInfo([]*clusterv1.Machine{test.machine}, "")

@@ -33,7 +33,7 @@ func TestReconcileNodeMarks(t *testing.T) {
 		annotate(m, hyperv1.NodePoolTaintsAnnotation, "old")
 	}
 	labels := map[string]string{"managed.hypershift.openshift.io.rack": "1", "theirs": "1"}
-	t.Run("When a pool has labels and taints, its machines should have them", func(t *testing.T) {
+	t.Run("When a pool has labels and taints, it should set them on its machines", func(t *testing.T) {
 		g := NewWithT(t)
 		a, b, gone := madeWith("a", "wanted", housed, marked), madeWith("b", "wanted", housed, marked), madeWith("gone", "wanted", housed)
 		leaves := madeWith("leaves", "wanted", housed, marked)
@@ -52,7 +52,7 @@ func TestReconcileNodeMarks(t *testing.T) {
 		}
 		g.Expect(read(t, r, &clusterv1.Machine{}, "leaves").Annotations).To(HaveKeyWithValue(hyperv1.NodePoolTaintsAnnotation, "old"))
 	})
-	t.Run("When a machine cannot be written, it should fail", func(t *testing.T) {
+	t.Run("When a machine cannot be patched, it should return an error", func(t *testing.T) {
 		a := madeWith("a", "wanted", housed)
 		_, err := on(refusals{"patch Machine"}, a.DeepCopy()).reconcileNodeMarks(t.Context(), pass(a))
 		NewWithT(t).Expect(err).To(MatchError(errRefused))

@@ -21,10 +21,10 @@ func TestWithoutEffect(t *testing.T) {
 		spec hyperv1.NodePoolSpec
 		want []string
 	}{
-		"When a pool sets neither, it should report nothing":         {hyperv1.NodePoolSpec{TuningConfig: []corev1.LocalObjectReference{}}, nil},
-		"When a pool tunes its nodes, it should report that alone":   {hyperv1.NodePoolSpec{TuningConfig: []corev1.LocalObjectReference{{Name: "t"}}}, []string{"tuningConfig"}},
-		"When a pool picks a stream, it should report that alone":    {hyperv1.NodePoolSpec{OSImageStream: &hyperv1.OSImageStreamReference{}}, []string{"osImageStream"}},
-		"When a pool sets both, it should report both in this order": {hyperv1.NodePoolSpec{TuningConfig: []corev1.LocalObjectReference{{Name: "t"}}, OSImageStream: &hyperv1.OSImageStreamReference{}}, []string{"tuningConfig", "osImageStream"}},
+		"When a pool sets neither field, it should report nothing":          {hyperv1.NodePoolSpec{TuningConfig: []corev1.LocalObjectReference{}}, nil},
+		"When a pool sets tuningConfig, it should report only that field":   {hyperv1.NodePoolSpec{TuningConfig: []corev1.LocalObjectReference{{Name: "t"}}}, []string{"tuningConfig"}},
+		"When a pool sets osImageStream, it should report only that field":  {hyperv1.NodePoolSpec{OSImageStream: &hyperv1.OSImageStreamReference{}}, []string{"osImageStream"}},
+		"When a pool sets both fields, it should report both in this order": {hyperv1.NodePoolSpec{TuningConfig: []corev1.LocalObjectReference{{Name: "t"}}, OSImageStream: &hyperv1.OSImageStreamReference{}}, []string{"tuningConfig", "osImageStream"}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			if diff := cmp.Diff(tc.want, WithoutEffect(&hyperv1.NodePool{Spec: tc.spec}, distributions.Of(releaseinfo.Kubernetes))); diff != "" {
@@ -50,11 +50,11 @@ func TestReportFieldsWithoutEffect(t *testing.T) {
 		image  string
 		want   string
 	}{
-		"nothing is in vain":             {nil, false, fixture.ReleaseImage, ""},
-		"the platform has a field":       {[]string{"platform.x"}, false, fixture.ReleaseImage, "spec.platform.x;"},
-		"the pool has one":               {nil, true, fixture.ReleaseImage, "spec.tuningConfig;"},
-		"both have":                      {[]string{"platform.x", "platform.y"}, true, fixture.ReleaseImage, "spec.platform.x, spec.platform.y, spec.tuningConfig;"},
-		"the payload's operators use it": {nil, true, fixture.OCPImage, ""},
+		"nothing is in vain":                      {nil, false, fixture.ReleaseImage, ""},
+		"the platform has a field without effect": {[]string{"platform.x"}, false, fixture.ReleaseImage, "spec.platform.x;"},
+		"the pool has a field without effect":     {nil, true, fixture.ReleaseImage, "spec.tuningConfig;"},
+		"both have":                               {[]string{"platform.x", "platform.y"}, true, fixture.ReleaseImage, "spec.platform.x, spec.platform.y, spec.tuningConfig;"},
+		"the payload's operators use the field":   {nil, true, fixture.OCPImage, ""},
 	} {
 		t.Run("When "+name+", it should say so", func(t *testing.T) {
 			g, s := NewWithT(t), pass()

@@ -68,7 +68,7 @@ func (s *world) config(token *corev1.Secret) string {
 func TestOpenShift(t *testing.T) {
 	c := fixture.Start(t)
 
-	t.Run("When the control plane has not made its configs, it should wait and make no machines", func(t *testing.T) {
+	t.Run("When the control plane has not created its core ignition configs, it should wait and create no machines", func(t *testing.T) {
 		s := newWorld(t, c, "ocp")
 		s.openShift(hyperv1.UpgradeTypeReplace)
 		s.mustPass()
@@ -76,7 +76,7 @@ func TestOpenShift(t *testing.T) {
 		s.Expect(s.templates()).To(BeEmpty())
 	})
 
-	t.Run("When all configs are there, it should join them with the API proxy and wipe the helper partition", func(t *testing.T) {
+	t.Run("When all configs exist, it should merge them with the API proxy and wipe the helper partition", func(t *testing.T) {
 		s := newWorld(t, c, "ocp")
 		s.coreConfigs()
 		s.mustPass()
@@ -92,7 +92,7 @@ func TestOpenShift(t *testing.T) {
 		s.Expect(config.Systemd.Units).To(HaveLen(1))
 	})
 
-	t.Run("When the pull secret's content changes, it should tell the ignition-server and roll nothing", func(t *testing.T) {
+	t.Run("When the pull secret's content changes, it should update the token Secret and replace no machines", func(t *testing.T) {
 		s := newWorld(t, c, "ocp")
 		before := s.deployment()
 		secret := &corev1.Secret{}
@@ -107,7 +107,7 @@ func TestOpenShift(t *testing.T) {
 		s.Expect(token.Data["token"]).To(Equal(old.Data["token"]))
 	})
 
-	t.Run("When the ignition-server rotates the token, it should follow in the user-data", func(t *testing.T) {
+	t.Run("When the ignition-server rotates the token, it should update the user-data", func(t *testing.T) {
 		s := newWorld(t, c, "ocp")
 		userData := *s.deployment().Spec.Template.Spec.Bootstrap.DataSecretName
 		token := s.tokenOf(userData)
@@ -118,7 +118,7 @@ func TestOpenShift(t *testing.T) {
 		s.Expect(s.tokenOf(userData).Data).To(HaveKey("old_token"))
 	})
 
-	t.Run("When the ignition-server refuses the configuration, it should say why", func(t *testing.T) {
+	t.Run("When the ignition-server rejects the configuration, it should report why", func(t *testing.T) {
 		s := newWorld(t, c, "ocp")
 		token := s.tokenOf(*s.deployment().Spec.Template.Spec.Bootstrap.DataSecretName)
 		token.Data["reason"], token.Data["message"] = []byte("InvalidConfig"), []byte("unit x is malformed")
@@ -128,7 +128,7 @@ func TestOpenShift(t *testing.T) {
 		s.Expect(s.condition("ValidGeneratedPayload").Reason).To(Equal("InvalidConfig"))
 	})
 
-	t.Run("When a machine has fetched its configuration, it should watch over machines", func(t *testing.T) {
+	t.Run("When a machine has fetched its configuration, it should create the MachineHealthCheck", func(t *testing.T) {
 		s := newWorld(t, c, "ocp")
 		token := s.tokenOf(*s.deployment().Spec.Template.Spec.Bootstrap.DataSecretName)
 		token.Annotations[hyperv1.TokenSecretIgnitionReachedAnnotation] = "True"
@@ -156,15 +156,15 @@ func TestOpenShift(t *testing.T) {
 
 func TestAPITunnel(t *testing.T) {
 	for name, tc := range map[string]struct{ https, noProxy, want, fails string }{
-		"When the cluster has no proxy, nodes should reach the API server directly":     {},
-		"When the cluster has one, nodes should go through it":                          {https: "http://proxy.example:3128", noProxy: ".example.com", want: "proxy.example:3128"},
-		"When the proxy has no port, it should be that of its scheme":                   {https: "https://proxy.example", want: "proxy.example:443"},
-		"When the proxy wants a password, it should not be written into a command line": {https: "http://user:secret@proxy.example:3128", want: "proxy.example:3128"},
-		"When noProxy names the local address of the API server, it should be direct":   {https: "http://proxy.example:3128", noProxy: "172.20.0.1"},
-		"When noProxy names a name of the API server's Service, it should be direct":    {https: "http://proxy.example:3128", noProxy: "kubernetes.default.svc"},
-		"When noProxy names the network of services, it should be direct":               {https: "http://proxy.example:3128", noProxy: "10.0.0.0/8,172.31.0.0/16"},
-		"When noProxy names the network of pods, it should be direct":                   {https: "http://proxy.example:3128", noProxy: "10.132.0.0/14"},
-		"When the proxy is no URL, it should be refused by the name of the field":       {https: "proxy", fails: "spec.configuration.proxy.httpsProxy is not a URL"},
+		"When the cluster has no proxy, nodes should reach the API server directly":               {},
+		"When the cluster has a proxy, nodes should reach the API server through it":              {https: "http://proxy.example:3128", noProxy: ".example.com", want: "proxy.example:3128"},
+		"When the proxy has no port, it should use the default port of its scheme":                {https: "https://proxy.example", want: "proxy.example:443"},
+		"When the proxy needs a password, it should keep the password out of the command line":    {https: "http://user:secret@proxy.example:3128", want: "proxy.example:3128"},
+		"When noProxy contains the API server's local address, nodes should connect directly":     {https: "http://proxy.example:3128", noProxy: "172.20.0.1"},
+		"When noProxy contains a name of the API server's Service, nodes should connect directly": {https: "http://proxy.example:3128", noProxy: "kubernetes.default.svc"},
+		"When noProxy contains the service network, nodes should connect directly":                {https: "http://proxy.example:3128", noProxy: "10.0.0.0/8,172.31.0.0/16"},
+		"When noProxy contains the pod network, nodes should connect directly":                    {https: "http://proxy.example:3128", noProxy: "10.132.0.0/14"},
+		"When the proxy is not a URL, it should return an error that names the field":             {https: "proxy", fails: "spec.configuration.proxy.httpsProxy is not a URL"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			g, hc := NewWithT(t), fixture.HostedCluster("clusters")

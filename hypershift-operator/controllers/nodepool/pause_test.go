@@ -40,11 +40,11 @@ func TestReconcilePause(t *testing.T) {
 		says  string
 		is    bool
 	}{
-		"no pause":          {nil, active, "True/ReconciliationActive: ", false},
-		"a pause":           {ptr.To("true"), paused, "False/ReconciliationPaused: ", true},
-		"an end of it":      {ptr.To("2026-11-24T12:00:01Z"), paused, "False/ReconciliationPaused: ", true},
-		"an end that is":    {ptr.To("2026-11-24T12:00:00Z"), active, "True/ReconciliationActive: ", false},
-		"a word of no time": {ptr.To("tomorrow"), active, "False/InvalidPausedUntilValue: ", false},
+		"no pause":                   {nil, active, "True/ReconciliationActive: ", false},
+		"a pause":                    {ptr.To("true"), paused, "False/ReconciliationPaused: ", true},
+		"a pause that ends later":    {ptr.To("2026-11-24T12:00:01Z"), paused, "False/ReconciliationPaused: ", true},
+		"a pause that has ended":     {ptr.To("2026-11-24T12:00:00Z"), active, "True/ReconciliationActive: ", false},
+		"a value that is not a time": {ptr.To("tomorrow"), active, "False/InvalidPausedUntilValue: ", false},
 	} {
 		t.Run("When a pool says "+name+", Cluster API should hear of it", func(t *testing.T) {
 			for _, before := range [][]string{{"theirs", "1"}, {"theirs", "1", clusterv1.PausedAnnotation, "true"}} {
@@ -69,7 +69,7 @@ func TestReconcilePause(t *testing.T) {
 }
 
 func TestReconcilePauseRefused(t *testing.T) {
-	t.Run("When there is nothing to pause, it should be content", func(t *testing.T) {
+	t.Run("When there is nothing to pause, it should succeed", func(t *testing.T) {
 		s := pass()
 		s.pool.Spec.PausedUntil = ptr.To("true")
 		_, err := on(nil).reconcilePause(t.Context(), s)

@@ -189,7 +189,7 @@ func TestUserDataOfPayload(t *testing.T) {
 	NewWithT(t).Expect(err).NotTo(HaveOccurred())
 	NewWithT(t).Expect(report.IsFatal()).To(BeFalse(), report.String())
 
-	t.Run("When a machine boots, it should be pointed at the payload's server, by its token, CA and proxy", func(t *testing.T) {
+	t.Run("When a machine boots, its user-data should name the payload's server, token, CA and proxy", func(t *testing.T) {
 		header := func(name, value string) types.HTTPHeader { return types.HTTPHeader{Name: name, Value: &value} }
 		want := types.Ignition{
 			Version: "3.2.0",
@@ -211,7 +211,7 @@ func TestUserDataOfPayload(t *testing.T) {
 		}
 		NewWithT(t).Expect(cmp.Diff(want, config.Ignition)).To(BeEmpty())
 	})
-	t.Run("When Ignition merges what it has fetched, the wipe of the helper partition should be in it, beside the payload's own units", func(t *testing.T) {
+	t.Run("When Ignition merges the fetched config, the result should wipe the helper partition and keep fetched units", func(t *testing.T) {
 		fetched := types.Config{Ignition: types.Ignition{Version: "3.2.0"}, Systemd: types.Systemd{Units: []types.Unit{{Name: "kubelet.service", Enabled: ptr.To(true)}}}}
 		units := map[string]string{}
 		for _, unit := range ignition.Merge(config, fetched).Systemd.Units {
@@ -221,7 +221,7 @@ func TestUserDataOfPayload(t *testing.T) {
 		NewWithT(t).Expect(units).To(And(HaveLen(2), HaveKey("kubelet.service"),
 			HaveKeyWithValue("hypershift-disk-wipe.service", ContainSubstring("sgdisk --delete=5 /dev/sda"))))
 	})
-	t.Run("When the payload's server is given the cluster's proxy, it should be by the same configuration that the token names", func(t *testing.T) {
+	t.Run("When the token is created, it should contain the hash of the cluster configuration that sets the proxy", func(t *testing.T) {
 		hc := &hyperv1.HostedCluster{}
 		g := NewWithT(t)
 		g.Expect(c.Get(t.Context(), ctrlKey("payload-user-data", fixture.ClusterName), hc)).To(Succeed())

@@ -121,14 +121,14 @@ func booting(t *testing.T, c client.WithWatch, name string, mutate func(*hyperv1
 func TestTokensOfPayload(t *testing.T) {
 	c := fixture.Start(t)
 	p := booting(t, c, "payload-tokens", nil)
-	t.Run("When no machine has booted, it should say so; when one has, that it has", func(t *testing.T) {
+	t.Run("When the first machine boots, ReachedIgnitionEndpoint should change from false to true", func(t *testing.T) {
 		g := NewWithT(t)
 		g.Expect(p.condition("ReachedIgnitionEndpoint").Status).To(Equal(corev1.ConditionFalse))
 		g.Expect(p.fetch(p.userData())).To(Equal(http.StatusOK))
 		p.mustPass()
 		g.Expect(p.condition("ReachedIgnitionEndpoint").Status).To(Equal(corev1.ConditionTrue))
 	})
-	t.Run("When tokens are rotated, a machine should boot with the user-data of today, and with that from before one rotation", func(t *testing.T) {
+	t.Run("When tokens are rotated, a machine should boot with the current or the previous user-data", func(t *testing.T) {
 		g := NewWithT(t)
 		before := p.userData()
 		for range 3 {
@@ -142,7 +142,7 @@ func TestTokensOfPayload(t *testing.T) {
 		}
 		g.Expect(p.fetch(before)).To(Equal(http.StatusNetworkAuthenticationRequired))
 	})
-	t.Run("When the configuration changes, the token from before should end after its grace, and not before a machine with it has joined", func(t *testing.T) {
+	t.Run("When the configuration changes, the old token should expire only after its machines join and its grace ends", func(t *testing.T) {
 		g := NewWithT(t)
 		machine := p.machine("installing", *p.deployment().Spec.Template.Spec.Bootstrap.DataSecretName)
 		old := p.tokenOf(*machine.Spec.Bootstrap.DataSecretName)
@@ -162,7 +162,7 @@ func TestTokensOfPayload(t *testing.T) {
 		g.Expect(p.gone(&corev1.Secret{}, client.ObjectKeyFromObject(old))).To(BeTrue())
 		g.Expect(p.fetch(p.userData())).To(Equal(http.StatusOK))
 	})
-	t.Run("When the server has another CA, the next machine should trust that", func(t *testing.T) {
+	t.Run("When the server's CA changes, new machines should trust the new CA", func(t *testing.T) {
 		g := NewWithT(t)
 		ca := p.secret("ignition-server-ca-cert")
 		ca.Data["tls.crt"] = []byte("another CA")

@@ -59,9 +59,9 @@ func TestRequireCluster(t *testing.T) {
 		reason  string
 		message string
 	}{
-		"When the cluster is there, it should go on":            {func(*scope) {}, "", ""},
-		"When there is none, it should stop and name it":        {func(s *scope) { s.hc = nil }, hyperv1.NodePoolNotFoundReason, "HostedCluster demo in namespace clusters"},
-		"When it is being deleted, it should stop and tell why": {func(s *scope) { s.hc.DeletionTimestamp = ptr.To(metav1.Now()) }, "HostedClusterDeleting", "being deleted"},
+		"When the HostedCluster exists, it should continue":                      {func(*scope) {}, "", ""},
+		"When the HostedCluster does not exist, it should stop and name it":      {func(s *scope) { s.hc = nil }, hyperv1.NodePoolNotFoundReason, "HostedCluster demo in namespace clusters"},
+		"When the HostedCluster is being deleted, it should stop and report why": {func(s *scope) { s.hc.DeletionTimestamp = ptr.To(metav1.Now()) }, "HostedClusterDeleting", "being deleted"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			g, s := NewWithT(t), pass()

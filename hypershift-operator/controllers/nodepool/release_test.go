@@ -60,15 +60,15 @@ func TestReconcileReleaseRefuses(t *testing.T) {
 		limits  *tenantlimits.Limits
 		says    string
 	}{
-		"the image is unknown":                   {nil, func(s *scope) { s.pool.Spec.Release.Image = "registry.example/what" }, nil, "manifest unknown"},
-		"the administrator allows it not":        {nil, nil, &tenantlimits.Limits{Registries: []string{"quay.io"}}, "spec.release.image"},
-		"there is no pull secret":                {nil, func(s *scope) { s.hc.Spec.PullSecret.Name = "none" }, nil, "clusters/none is missing"},
-		"the pull secret has no credentials":     {nil, func(s *scope) { s.hc.Spec.PullSecret.Name = fixture.SSHKey }, nil, corev1.DockerConfigJsonKey},
-		"the pull secret cannot be read":         {refusals{"get Secret"}, nil, nil, errRefused.Error()},
-		"the trust bundle cannot be read":        {refusals{"get ConfigMap"}, nil, nil, errRefused.Error()},
-		"the trust bundle is not there":          {nil, func(s *scope) { s.hc.Spec.AdditionalTrustBundle.Name = "none" }, nil, "ConfigMap clusters/none"},
-		"the control plane cannot be read":       {refusals{"get HostedControlPlane"}, nil, nil, errRefused.Error()},
-		"the control plane's release is unknown": {nil, func(s *scope) { s.hc.Spec.Release.Image = "registry.example/what" }, nil, "manifest unknown"},
+		"the image is unknown":                          {nil, func(s *scope) { s.pool.Spec.Release.Image = "registry.example/what" }, nil, "manifest unknown"},
+		"the administrator does not allow the registry": {nil, nil, &tenantlimits.Limits{Registries: []string{"quay.io"}}, "spec.release.image"},
+		"there is no pull secret":                       {nil, func(s *scope) { s.hc.Spec.PullSecret.Name = "none" }, nil, "clusters/none is missing"},
+		"the pull secret has no credentials":            {nil, func(s *scope) { s.hc.Spec.PullSecret.Name = fixture.SSHKey }, nil, corev1.DockerConfigJsonKey},
+		"the pull secret cannot be read":                {refusals{"get Secret"}, nil, nil, errRefused.Error()},
+		"the trust bundle cannot be read":               {refusals{"get ConfigMap"}, nil, nil, errRefused.Error()},
+		"the trust bundle does not exist":               {nil, func(s *scope) { s.hc.Spec.AdditionalTrustBundle.Name = "none" }, nil, "ConfigMap clusters/none"},
+		"the control plane cannot be read":              {refusals{"get HostedControlPlane"}, nil, nil, errRefused.Error()},
+		"the control plane's release is unknown":        {nil, func(s *scope) { s.hc.Spec.Release.Image = "registry.example/what" }, nil, "manifest unknown"},
 	} {
 		t.Run("When "+name+", it should say so, and try again", func(t *testing.T) {
 			for _, paused := range []bool{false, true} {
@@ -94,7 +94,7 @@ func TestReconcileReleaseRefuses(t *testing.T) {
 
 // TestReleaseLooksOn: conditions that depend on the release alone are set with it.
 func TestReleaseLooksOn(t *testing.T) {
-	t.Run("When the platform waits for something, the pass should end, and the release be right", func(t *testing.T) {
+	t.Run("When the platform rejects the pool, it should stop and report the release as valid", func(t *testing.T) {
 		g := NewWithT(t)
 		s, r := released(nil, func(s *scope) { s.platform = &faulty{fault: errRefused} })
 		_, err := r.reconcileRelease(t.Context(), s)
@@ -102,7 +102,7 @@ func TestReleaseLooksOn(t *testing.T) {
 		g.Expect(s.says(hyperv1.NodePoolValidReleaseImageConditionType)).To(HavePrefix("True/"))
 		g.Expect(s.says(hyperv1.NodePoolValidPlatformConfigConditionType)).To(HavePrefix("False/ValidationFailed: "))
 	})
-	t.Run("When the release has no autoscaler, a pool that wants one should say so", func(t *testing.T) {
+	t.Run("When the release has no autoscaler, a pool with autoscaling should report it", func(t *testing.T) {
 		g := NewWithT(t)
 		s, r := released(nil, func(s *scope) { s.pool.Spec.AutoScaling = &hyperv1.NodePoolAutoScaling{Max: 3} })
 		_, err := r.reconcileRelease(t.Context(), s)
@@ -160,11 +160,11 @@ func TestRequireIgnition(t *testing.T) {
 		kubeconfig     bool
 		says, of, with string
 	}{
-		"all is there":        {ca, "ign.example", true, "", endpoint, ""},
-		"there is no address": {ca, "", true, "False/IgnitionEndpointMissing: ", endpoint, "(PodsFailing): image not found"},
-		"there is no CA":      {nil, "ign.example", true, "False/IgnitionCACertMissing: ", endpoint, ""},
-		"the CA is empty":     {empty, "ign.example", true, "False/IgnitionCACertMissing: ", endpoint, ""},
-		"no kubeconfig":       {ca, "ign.example", false, "False/KubeconfigMissing: ", config, ""},
+		"everything exists":      {ca, "ign.example", true, "", endpoint, ""},
+		"there is no address":    {ca, "", true, "False/IgnitionEndpointMissing: ", endpoint, "(PodsFailing): image not found"},
+		"there is no CA":         {nil, "ign.example", true, "False/IgnitionCACertMissing: ", endpoint, ""},
+		"the CA is empty":        {empty, "ign.example", true, "False/IgnitionCACertMissing: ", endpoint, ""},
+		"there is no kubeconfig": {ca, "ign.example", false, "False/KubeconfigMissing: ", config, ""},
 	} {
 		t.Run("When "+name+", it should say so", func(t *testing.T) {
 			g, s, r := NewWithT(t), pass(), on(nil)
@@ -190,7 +190,7 @@ func TestRequireIgnition(t *testing.T) {
 			g.Expect(result).To(Equal(ctrl.Result{RequeueAfter: 5 * time.Second}))
 		})
 	}
-	t.Run("When the CA cannot be read, it should fail", func(t *testing.T) {
+	t.Run("When the CA cannot be read, it should return an error", func(t *testing.T) {
 		g, s := NewWithT(t), pass()
 		s.hc.Status.IgnitionEndpoint = "ign.example"
 		_, err := on(refusals{"get Secret"}).requireIgnition(t.Context(), s)
@@ -201,7 +201,7 @@ func TestRequireIgnition(t *testing.T) {
 
 func TestReleaseNotRemembered(t *testing.T) {
 	for _, refused := range []string{"patch NodePool status", "patch NodePool"} {
-		t.Run("When the server refuses "+refused, func(t *testing.T) {
+		t.Run("When the server rejects "+refused, func(t *testing.T) {
 			g := NewWithT(t)
 			s, r := released(refusals{refused}, nil)
 			r.Releases = fixture.Releases{fixture.ReleaseImage: releaseinfo.New(fixture.ReleaseImage, releaseinfo.Payload{

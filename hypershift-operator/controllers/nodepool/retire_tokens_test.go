@@ -67,18 +67,18 @@ func TestRetireTokens(t *testing.T) {
 		extra    []client.Object
 		want     string
 	}{
-		"nothing uses it":               {nil, nil, nil, goes},
-		"nobody has rendered the other": {nil, func(s *scope) { s.conditions = nil }, nil, "stays"},
-		"it is the wanted one":          {nil, func(s *scope) { s.config.hash = "old" }, nil, "stays"},
-		"a machine is on its way":       {[]*clusterv1.Machine{madeWith("a", "old")}, nil, nil, "stays"},
-		"a machine of another is":       {[]*clusterv1.Machine{madeWith("a", "older")}, nil, nil, goes},
-		"the machine has joined":        {[]*clusterv1.Machine{madeWith("a", "old", joined)}, nil, nil, goes},
+		"nothing uses it":                                 {nil, nil, nil, goes},
+		"nobody has rendered the other":                   {nil, func(s *scope) { s.conditions = nil }, nil, "stays"},
+		"it is the desired configuration":                 {nil, func(s *scope) { s.config.hash = "old" }, nil, "stays"},
+		"a machine is joining with it":                    {[]*clusterv1.Machine{madeWith("a", "old")}, nil, nil, "stays"},
+		"a machine is joining with another configuration": {[]*clusterv1.Machine{madeWith("a", "older")}, nil, nil, goes},
+		"the machine with it has joined":                  {[]*clusterv1.Machine{madeWith("a", "old", joined)}, nil, nil, goes},
 		"machines come in no time": {[]*clusterv1.Machine{madeWith("a", "old")}, func(s *scope) { s.pool.Spec.Platform.Type = hyperv1.NonePlatform },
 			nil, goes},
-		"nodes are updated from it":      {nil, func(s *scope) { s.pool.Spec.Management.UpgradeType = hyperv1.UpgradeTypeInPlace }, []client.Object{set("old")}, "stays"},
-		"they have been":                 {nil, func(s *scope) { s.pool.Spec.Management.UpgradeType = hyperv1.UpgradeTypeInPlace }, []client.Object{set("wanted")}, goes},
-		"there is no set":                {nil, func(s *scope) { s.pool.Spec.Management.UpgradeType = hyperv1.UpgradeTypeInPlace }, nil, goes},
-		"a set of a former kind is left": {nil, nil, []client.Object{set("old")}, goes},
+		"nodes are updated from it":                  {nil, func(s *scope) { s.pool.Spec.Management.UpgradeType = hyperv1.UpgradeTypeInPlace }, []client.Object{set("old")}, "stays"},
+		"they have been":                             {nil, func(s *scope) { s.pool.Spec.Management.UpgradeType = hyperv1.UpgradeTypeInPlace }, []client.Object{set("wanted")}, goes},
+		"there is no set":                            {nil, func(s *scope) { s.pool.Spec.Management.UpgradeType = hyperv1.UpgradeTypeInPlace }, nil, goes},
+		"a MachineSet is left from in-place updates": {nil, nil, []client.Object{set("old")}, goes},
 	} {
 		t.Run("When "+name+", a configuration's Secrets should be as told", func(t *testing.T) {
 			g, s := NewWithT(t), drawn(test.machines...)
@@ -100,14 +100,14 @@ func TestRetireTokens(t *testing.T) {
 
 func TestRetireOnce(t *testing.T) {
 	const before = "2026-11-24T12:30:00Z"
-	t.Run("When a token goes already, it should go no later", func(t *testing.T) {
+	t.Run("When a token already expires, it should not postpone the expiration", func(t *testing.T) {
 		g, r := NewWithT(t), on(nil, pair("old", expires, before)...)
 		_, err := r.retireTokens(t.Context(), drawn())
 		g.Expect(err).NotTo(HaveOccurred())
 		g.Expect(retired(t, r, "old")).To(Equal("goes at " + before + ", no user-data"))
 		g.Expect(read(t, r, &rbacv1.Role{}, "token-demo-old")).NotTo(BeNil(), "the ignition-server must be able to delete it")
 	})
-	t.Run("When a machine needs it again, it should stay, with the token of now", func(t *testing.T) {
+	t.Run("When a machine needs an expiring token again, it should keep the token and renew the user-data", func(t *testing.T) {
 		g, r := NewWithT(t), on(nil, pair("old", expires, before)...)
 		s := drawn(madeWith("a", "old"))
 		_, err := r.retireTokens(t.Context(), s)
@@ -116,7 +116,7 @@ func TestRetireOnce(t *testing.T) {
 		g.Expect(read(t, r, &rbacv1.Role{}, "token-demo-old")).NotTo(BeNil())
 		g.Expect(read(t, r, &corev1.Secret{}, "user-data-demo-old").Data[userDataKey]).NotTo(BeEmpty())
 	})
-	t.Run("When the clock is of another zone, it should be told in UTC", func(t *testing.T) {
+	t.Run("When the clock uses another time zone, it should write the expiration in UTC", func(t *testing.T) {
 		g, r, s := NewWithT(t), on(nil, pair("old")...), drawn()
 		s.now = s.now.In(time.FixedZone("east", 3600))
 		_, err := r.retireTokens(t.Context(), s)
@@ -144,7 +144,7 @@ func TestRetireRefused(t *testing.T) {
 			NewWithT(t).Expect(err).To(MatchError(errRefused))
 		})
 	}
-	t.Run("When one of several cannot be deleted, the others should be all the same", func(t *testing.T) {
+	t.Run("When a Secret cannot be deleted, it should still retire the others", func(t *testing.T) {
 		g, r := NewWithT(t), on(refusals{"delete Secret"}, append(pair("old"), pair("older")...)...)
 		_, err := r.retireTokens(t.Context(), drawn())
 		g.Expect(err).To(MatchError(errRefused))

@@ -23,11 +23,11 @@ func TestReportUpdatingBuild(t *testing.T) {
 		version, digest string
 		want            metav1.ConditionStatus
 	}{
-		"the same build":           {"1.36.3", "sha256:2", metav1.ConditionFalse},
-		"another build":            {"1.36.3", "sha256:1", metav1.ConditionTrue},
-		"a build renamed":          {"1.36.2", "sha256:2", metav1.ConditionTrue},
-		"a build nobody noted":     {"1.36.3", "", metav1.ConditionFalse},
-		"a version no build of it": {"1.36.2", "", metav1.ConditionTrue},
+		"the same build":                        {"1.36.3", "sha256:2", metav1.ConditionFalse},
+		"another build":                         {"1.36.3", "sha256:1", metav1.ConditionTrue},
+		"a renamed build":                       {"1.36.2", "sha256:2", metav1.ConditionTrue},
+		"no recorded build":                     {"1.36.3", "", metav1.ConditionFalse},
+		"another version and no recorded build": {"1.36.2", "", metav1.ConditionTrue},
 	} {
 		t.Run("When nodes have "+name+", it should say whether they are updated", func(t *testing.T) {
 			g, s := NewWithT(t), pass()

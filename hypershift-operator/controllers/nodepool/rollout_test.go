@@ -54,7 +54,7 @@ func (s *world) rests() {
 func TestRollout(t *testing.T) {
 	c := fixture.Start(t)
 
-	t.Run("When a machine of the old release is left, the pool should not claim the new one, whatever Cluster API's totals say", func(t *testing.T) {
+	t.Run("When a machine of the old release remains, the pool should not report the new one, whatever the totals are", func(t *testing.T) {
 		s := newWorld(t, c, "roll-release")
 		s.Releases = laterPayloads()
 		s.settle()
@@ -90,7 +90,7 @@ func TestRollout(t *testing.T) {
 		s.Expect(s.pool().Annotations[hyperv1.NodePoolCurrentConfigVersionAnnotation]).NotTo(Equal(before))
 	})
 
-	t.Run("When new machines have no node yet, the pool should not claim the new release", func(t *testing.T) {
+	t.Run("When new machines have no node yet, the pool should not report the new release", func(t *testing.T) {
 		s := newWorld(t, c, "roll-nodeless")
 		s.Releases = laterPayloads()
 		s.settle()
@@ -109,7 +109,7 @@ func TestRollout(t *testing.T) {
 		s.rests()
 	})
 
-	t.Run("When a machine is of the wrong size, the pool should say that it is replaced until it is", func(t *testing.T) {
+	t.Run("When a machine has the wrong size, the pool should report the update until it is replaced", func(t *testing.T) {
 		s := newWorld(t, c, "roll-template")
 		s.settle()
 		s.change(func(p *hyperv1.NodePool) { p.Spec.Platform.MAAS.MinCPU = ptr.To[int32](8) })
@@ -124,7 +124,7 @@ func TestRollout(t *testing.T) {
 		s.rests()
 	})
 
-	t.Run("When the pool only grows, it should not say that it updates", func(t *testing.T) {
+	t.Run("When the pool is only scaled up, it should not report an update", func(t *testing.T) {
 		s := newWorld(t, c, "roll-grow")
 		s.settle()
 		s.change(func(p *hyperv1.NodePool) { p.Spec.Replicas = ptr.To[int32](3) })
@@ -135,7 +135,7 @@ func TestRollout(t *testing.T) {
 		s.Expect(s.condition("Ready").Status).To(Equal(corev1.ConditionFalse))
 	})
 
-	t.Run("When a node goes while the release cannot be read, the pool should say so all the same", func(t *testing.T) {
+	t.Run("When a node is lost while the release cannot be read, the pool should still report it", func(t *testing.T) {
 		s := newWorld(t, c, "roll-blind")
 		s.settle()
 		s.Releases = fixture.Releases{}
@@ -145,7 +145,7 @@ func TestRollout(t *testing.T) {
 		s.Expect(s.pool().Status.Replicas).To(BeEquivalentTo(1))
 	})
 
-	t.Run("When the release waits for the control plane, machines should stay as they are and be as many as wanted", func(t *testing.T) {
+	t.Run("When the release waits for the control plane, it should keep the template and still scale", func(t *testing.T) {
 		s := newWorld(t, c, "roll-early")
 		s.Releases = laterPayloads()
 		s.settle()
@@ -164,7 +164,7 @@ func TestRollout(t *testing.T) {
 		s.Expect(s.deployment().Spec.Template).NotTo(Equal(before))
 	})
 
-	t.Run("When all is settled, it should write nothing", func(t *testing.T) {
+	t.Run("When nothing changes, it should write nothing", func(t *testing.T) {
 		s := newWorld(t, c, "roll-grow")
 		s.mustPass()
 		counted := fixture.NewFaulty(c)
@@ -186,9 +186,9 @@ func TestServes(t *testing.T) {
 		machine *clusterv1.Machine
 		want    bool
 	}{
-		{"When nobody has looked yet it should not serve", machineWith("m"), false},
-		{"When an older Cluster API says ready it should serve", older(corev1.ConditionTrue), true},
-		{"When an older Cluster API says not ready it should not serve", older(corev1.ConditionFalse), false},
+		{"When Cluster API has not set conditions yet, the machine should not count as available", machineWith("m"), false},
+		{"When an older Cluster API reports ready, the machine should count as available", older(corev1.ConditionTrue), true},
+		{"When an older Cluster API reports not ready, the machine should not count as available", older(corev1.ConditionFalse), false},
 	} {
 		t.Run(tc.name, func(t *testing.T) { NewWithT(t).Expect(serves(tc.machine)).To(Equal(tc.want)) })
 	}

@@ -26,7 +26,7 @@ func TestSettings(t *testing.T) {
 	c := fixture.Start(t)
 	hour := &metav1.Duration{Duration: time.Hour}
 
-	t.Run("When erasing and time-outs change, existing machines should have them, and none be replaced", func(t *testing.T) {
+	t.Run("When erase and timeout settings change, it should update existing machines and replace none", func(t *testing.T) {
 		s := newWorld(t, c, "settings")
 		s.settle()
 		before := s.deployment().Spec.Template
@@ -46,7 +46,7 @@ func TestSettings(t *testing.T) {
 		s.rests()
 	})
 
-	t.Run("When nothing changes any more, it should write nothing", func(t *testing.T) {
+	t.Run("When nothing changes, it should write nothing", func(t *testing.T) {
 		s := newWorld(t, c, "settings")
 		counted := fixture.NewFaulty(c)
 		s.Reconciler.Client = counted
@@ -54,7 +54,7 @@ func TestSettings(t *testing.T) {
 		s.Expect(counted.Log).To(BeEmpty())
 	})
 
-	t.Run("When settings are taken back while the release cannot be read, existing machines should have the defaults", func(t *testing.T) {
+	t.Run("When settings are removed while the release cannot be read, it should reset existing machines to the defaults", func(t *testing.T) {
 		s := newWorld(t, c, "settings")
 		s.Releases = fixture.Releases{}
 		s.change(func(p *hyperv1.NodePool) { p.Spec.Platform.MAAS = &hyperv1.MAASNodePoolPlatform{} })
@@ -64,7 +64,7 @@ func TestSettings(t *testing.T) {
 		s.Expect(spec.Timeouts).To(BeZero())
 	})
 
-	t.Run("When erasing is asked for and the pool deleted at once, the disks should be erased", func(t *testing.T) {
+	t.Run("When erase is set just before the pool is deleted, it should still update the existing machines", func(t *testing.T) {
 		s := newWorld(t, c, "settings")
 		s.change(func(p *hyperv1.NodePool) { p.Spec.Platform.MAAS.Erase = "Full" })
 		s.Expect(c.Delete(t.Context(), s.pool())).To(Succeed())
@@ -110,31 +110,31 @@ func TestAdjustMachines(t *testing.T) {
 		adjusted []string
 		err      error
 	}{
-		"When the pool lives, all machines should get it": {
+		"When the pool exists, it should update all machines": {
 			run: (*Reconciler).carrySettings, adjusted: []string{"a", "b", "c"}},
-		"When nothing is known of what is behind one, the others should get it": {
+		"When a platform machine is unknown, it should update the others": {
 			run: (*Reconciler).carrySettings, before: func(_ *world, s *scope) { delete(s.infra, "a") }, adjusted: []string{"b", "c"}},
-		"When one is gone meanwhile, that is no failure, and the others should get it": {
+		"When a platform machine is deleted concurrently, it should update the others and succeed": {
 			run: (*Reconciler).carrySettings, adjusted: []string{"b", "c"}, before: func(w *world, s *scope) {
 				w.Expect(w.client.Delete(t.Context(), s.infra["a"].DeepCopyObject().(client.Object))).To(Succeed())
 			}},
-		"When one write is refused, the others should get it, and the pass should fail": {
+		"When a patch fails, it should update the others and return an error": {
 			run: (*Reconciler).carrySettings, adjusted: []string{"b", "c"}, err: testenv.ErrRefused, before: func(w *world, _ *scope) {
 				w.Reconciler.Client = answering(w.client, "patch .*MaasMachine .*/a", testenv.ErrRefused)
 			}},
-		"When the pool is deleted, it should look what is behind the machines, and they should get it": {
+		"When the pool is deleted, it should list the platform machines and update them": {
 			run: (*Reconciler).carryLastSettings, before: func(_ *world, s *scope) { s.infra = nil }, adjusted: []string{"a", "b", "c"}},
-		"When the platform is not served, machines that are deleted should be left": {
+		"When the platform is not supported and the pool is deleted, it should not update machines": {
 			run: (*Reconciler).carryLastSettings, before: func(_ *world, s *scope) { s.platformServed = false }},
-		"When the platform's kinds are gone, the deletion should go on": {
+		"When the platform's kinds are gone, the deletion should continue": {
 			run: (*Reconciler).carryLastSettings, before: func(w *world, _ *scope) {
 				w.Reconciler.Client = answering(w.client, "list .*MaasMachineList .*", &meta.NoKindMatchError{})
 			}},
-		"When what is behind the machines cannot be read, the deletion should wait": {
+		"When the platform machines cannot be listed, it should return an error and delay the deletion": {
 			run: (*Reconciler).carryLastSettings, err: testenv.ErrRefused, before: func(w *world, _ *scope) {
 				w.Reconciler.Client = answering(w.client, "list .*MaasMachineList .*", testenv.ErrRefused)
 			}},
-		"When a last write is refused, the deletion should wait": {
+		"When the last patch fails, it should return an error and delay the deletion": {
 			run: (*Reconciler).carryLastSettings, adjusted: []string{"a", "b"}, err: testenv.ErrRefused, before: func(w *world, _ *scope) {
 				w.Reconciler.Client = answering(w.client, "patch .*MaasMachine .*/c", testenv.ErrRefused)
 			}},

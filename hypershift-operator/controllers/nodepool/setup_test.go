@@ -78,7 +78,7 @@ func TestJanitorWatches(t *testing.T) {
 	c := fixture.Start(t)
 	fixture.Create(t, c, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: namespace}})
 	requests := fixture.Manage(t, namespace, func(mgr ctrl.Manager) error { return (&Janitor{Client: mgr.GetClient()}).SetupWithManager(mgr) })
-	t.Run("When a token of a pool that is gone appears, it should look at it", func(t *testing.T) {
+	t.Run("When a token of a deleted pool appears, it should reconcile the Secret", func(t *testing.T) {
 		secret := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: tokenPrefix + "-demo-1",
 			Annotations: map[string]string{hyperv1.NodePoolAnnotation: namespace + "/gone"}}}
 		requests.ExpectCreated(t, secret, secret)

@@ -47,12 +47,12 @@ func TestHeldRefused(t *testing.T) {
 		verb   string
 		change func(*scope)
 	}{
-		"When what machines start from is missing": {"get", func(s *scope) {
+		"When the platform image is missing": {"get", func(s *scope) {
 			s.kept = &platform.Kept{Missing: true, Condition: condition.False("ValidPlatformImage", "Copying", "")}
 		}},
-		"When the configuration is not rendered":  {"get", func(*scope) {}},
-		"When the platform makes no machines":     {"patch", func(s *scope) { s.platform = &made{s.platform, nil} }},
-		"When the template's set cannot be found": {"list", func(s *scope) { s.accept(hyperv1.NodePoolValidGeneratedPayloadConditionType, "") }},
+		"When the configuration is not rendered": {"get", func(*scope) {}},
+		"When the platform creates no machines":  {"patch", func(s *scope) { s.platform = &made{s.platform, nil} }},
+		"When the templates cannot be listed":    {"list", func(s *scope) { s.accept(hyperv1.NodePoolValidGeneratedPayloadConditionType, "") }},
 	} {
 		t.Run(name+", a refusal should be told", func(t *testing.T) {
 			w, s := inMemory(t), configured(func(*scope) {})

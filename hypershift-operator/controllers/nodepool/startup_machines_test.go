@@ -36,20 +36,20 @@ func TestPatience(t *testing.T) {
 		patient  bool
 		left     time.Duration
 	}{
-		"When a machine is new, it should be looked at when it has waited for long":               {age: 0, got: -1, left: shortWait + time.Second},
-		"When it has waited a while, the rest should be shorter":                                  {age: time.Minute, got: -1, left: 4*time.Minute + time.Second},
-		"When it has waited just as long as any may, its clock should run, for a second still":    {age: shortWait, got: -1, left: time.Second},
-		"When it has waited longer, its clock should stand still until a watch tells":             {age: shortWait + time.Second, got: -1, patient: true},
-		"When it had its capacity soon, its clock should run from its creation":                   {age: time.Hour, got: time.Minute},
-		"When it had its capacity just in time, its clock should run from its creation":           {age: time.Hour, got: shortWait},
-		"When it got it late, its clock should stand still as long as others may take":            {age: 11 * time.Hour, got: 10 * time.Hour, patient: true, left: startup - time.Hour},
-		"When it got it late and the last moment is left, its clock should stand still":           {age: time.Hour + startup - 1, got: time.Hour, patient: true, left: 1},
-		"When it got it late and that time is over, its clock should run":                         {age: time.Hour + startup, got: time.Hour},
-		"When it got it late and that time is long over, it should not be looked at again":        {age: time.Hour + startup + time.Minute, got: time.Hour},
-		"When it will never be a node, its clock should run although it has nothing":              {age: time.Hour, got: -1, reason: "DeployAttemptsExhausted"},
-		"When it will never be a node, its clock should run although it got its capacity late":    {age: 2 * time.Hour, got: time.Hour, reason: "DeployAttemptsExhausted"},
-		"When it has its node, nothing should keep health checks away":                            {age: 2 * time.Hour, got: time.Hour, node: "a"},
-		"When it has its node and nobody says since when, nothing should keep health checks away": {age: 2 * time.Hour, got: -1, node: "a"},
+		"When a machine is new, it should check again after the short wait":                                     {age: 0, got: -1, left: shortWait + time.Second},
+		"When a machine has waited for a minute, it should check again after the rest of the short wait":        {age: time.Minute, got: -1, left: 4*time.Minute + time.Second},
+		"When a machine has waited for exactly the short wait, the startup clock should run for another second": {age: shortWait, got: -1, left: time.Second},
+		"When a machine has waited longer than the short wait, it should stop the startup clock":                {age: shortWait + time.Second, got: -1, patient: true},
+		"When a machine got capacity soon, the startup clock should run from its creation":                      {age: time.Hour, got: time.Minute},
+		"When a machine got capacity just in time, the startup clock should run from its creation":              {age: time.Hour, got: shortWait},
+		"When a machine got capacity late, it should stop the startup clock for the full startup timeout":       {age: 11 * time.Hour, got: 10 * time.Hour, patient: true, left: startup - time.Hour},
+		"When a late machine is just within its startup timeout, the startup clock should be stopped":           {age: time.Hour + startup - 1, got: time.Hour, patient: true, left: 1},
+		"When the startup timeout of a late machine has just ended, the startup clock should run":               {age: time.Hour + startup, got: time.Hour},
+		"When the startup timeout of a late machine ended a while ago, it should not check again":               {age: time.Hour + startup + time.Minute, got: time.Hour},
+		"When a machine without capacity has failed, the startup clock should run":                              {age: time.Hour, got: -1, reason: "DeployAttemptsExhausted"},
+		"When a machine with late capacity has failed, the startup clock should run":                            {age: 2 * time.Hour, got: time.Hour, reason: "DeployAttemptsExhausted"},
+		"When a machine has its node, it should allow remediation":                                              {age: 2 * time.Hour, got: time.Hour, node: "a"},
+		"When a machine has its node but no start time, it should allow remediation":                            {age: 2 * time.Hour, got: -1, node: "a"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			g, s := NewWithT(t), pass()
@@ -74,10 +74,10 @@ func TestNodeStartupOfPool(t *testing.T) {
 		platform   platform.Platform
 		want       time.Duration
 	}{
-		"When nothing is said, it should follow from the platform's time-outs":     {"", maas, 225 * time.Minute},
-		"When an annotation says it, it should be that":                            {"90m", maas, 90 * time.Minute},
-		"When an annotation means nothing, it should be as without":                {"soon", maas, 225 * time.Minute},
-		"When the platform has no time-outs, it should be what goes for such ones": {"", none.Platform{}, 60 * time.Minute},
+		"When there is no annotation, it should derive the timeout from the platform's timeouts": {"", maas, 225 * time.Minute},
+		"When an annotation is set, it should use its value":                                     {"90m", maas, 90 * time.Minute},
+		"When the annotation is invalid, it should use the derived timeout":                      {"soon", maas, 225 * time.Minute},
+		"When the platform has no timeouts, it should use the default of 60 minutes":             {"", none.Platform{}, 60 * time.Minute},
 	} {
 		t.Run(name, func(t *testing.T) {
 			s := pass()
@@ -97,12 +97,12 @@ func TestSetPatience(t *testing.T) {
 		want    string
 		writes  int
 	}{
-		"When it is to be left alone, it should be annotated":                    {none, true, own, 1},
-		"When it is annotated already, nothing should be written":                {own, true, own, 0},
-		"When its clock runs again, the annotation should go":                    {own, false, none, 1},
-		"When there is none, nothing should be written":                          {none, false, none, 0},
-		"When a person keeps checks away, that should stay when ours would go":   {"for a while", false, "for a while", 0},
-		"When a person keeps checks away, that should stay when ours would come": {"", true, "", 0},
+		"When remediation must be skipped, it should add the annotation":          {none, true, own, 1},
+		"When the annotation is already set, it should write nothing":             {own, true, own, 0},
+		"When remediation is allowed again, it should remove the annotation":      {own, false, none, 1},
+		"When there is no annotation and none is needed, it should write nothing": {none, false, none, 0},
+		"When a user set the annotation, it should not remove it":                 {"for a while", false, "for a while", 0},
+		"When a user set the annotation, it should not overwrite it":              {"", true, "", 0},
 	} {
 		t.Run(name, func(t *testing.T) {
 			w, s := fleet(t, "a")
@@ -138,14 +138,14 @@ func TestSetFailed(t *testing.T) {
 		want   *metav1.Condition
 		writes int
 	}{
-		"When nothing is wrong, nothing should be written":                 {nil, platform.MachineStart{}, nil, 0},
-		"When the platform gives it up, it should say why":                 {nil, exhausted, &failed, 1},
-		"When its node fails too, it should say why":                       {conditions{ill}, exhausted, &failed, 1},
-		"When that is said, nothing should be written":                     {conditions{failed}, exhausted, &failed, 0},
-		"When its node is well, it should say nothing":                     {conditions{healthy}, exhausted, nil, 0},
-		"When its node is well again, it should have failed no more":       {conditions{healthy, failed}, exhausted, &wellNow, 1},
-		"When the platform takes it back, it should say so":                {conditions{failed}, platform.MachineStart{}, &wellNow, 1},
-		"When it has been said that it did not, nothing should be written": {conditions{wellNow}, platform.MachineStart{}, &wellNow, 0},
+		"When nothing is wrong, it should write nothing":                                   {nil, platform.MachineStart{}, nil, 0},
+		"When the platform reports a failure, it should set the condition with the reason": {nil, exhausted, &failed, 1},
+		"When the node is unhealthy too, it should set the condition with the reason":      {conditions{ill}, exhausted, &failed, 1},
+		"When the condition is already true, it should write nothing":                      {conditions{failed}, exhausted, &failed, 0},
+		"When the node is healthy, it should not set the condition":                        {conditions{healthy}, exhausted, nil, 0},
+		"When the node becomes healthy again, it should set the condition to false":        {conditions{healthy, failed}, exhausted, &wellNow, 1},
+		"When the platform withdraws the failure, it should set the condition to false":    {conditions{failed}, platform.MachineStart{}, &wellNow, 1},
+		"When the condition is already false, it should write nothing":                     {conditions{wellNow}, platform.MachineStart{}, &wellNow, 0},
 	} {
 		t.Run(name, func(t *testing.T) {
 			w, _ := fleet(t, "a")
@@ -168,7 +168,7 @@ func TestSetFailed(t *testing.T) {
 			w.Expect([]any{got.Status, got.Reason, got.Message}).To(Equal([]any{tc.want.Status, tc.want.Reason, tc.want.Message}))
 		})
 	}
-	t.Run("When somebody wrote the Machine since it was read, it should not write over that", func(t *testing.T) {
+	t.Run("When the Machine changed since it was read, it should return a conflict error", func(t *testing.T) {
 		w, _ := fleet(t, "a")
 		old, machine := look(w, &clusterv1.Machine{}, "a"), look(w, &clusterv1.Machine{}, "a")
 		meta.SetStatusCondition(&machine.Status.Conditions, healthy)
@@ -196,7 +196,7 @@ func TestFollowStartups(t *testing.T) {
 	}
 	soon := ctrl.Result{RequeueAfter: 4*time.Minute + time.Second}
 
-	t.Run("When machines start, Cluster API should be told of each, and the next that is due be looked at in time", func(t *testing.T) {
+	t.Run("When machines start, it should update each and requeue for the next check that is due", func(t *testing.T) {
 		w, result, err := followed(t, func(_ *world, s *scope) {
 			s.machines[2].CreationTimestamp = metav1.NewTime(s.now.Add(-2 * time.Minute))
 		})
@@ -206,13 +206,13 @@ func TestFollowStartups(t *testing.T) {
 		w.Expect(w.skipped("b")).To(BeEmpty())
 		w.Expect(w.failed("a")).To(BeNil())
 	})
-	t.Run("When machines have been made otherwise, nothing should be said of them", func(t *testing.T) {
+	t.Run("When the platform reports no machine starts, it should not annotate the machines", func(t *testing.T) {
 		w, result, err := followed(t, func(_ *world, s *scope) { s.platform = none.Platform{} })
 		w.Expect(err).NotTo(HaveOccurred())
 		w.Expect(result).To(BeZero())
 		w.Expect(w.skipped("c")).To(BeEmpty())
 	})
-	t.Run("When nothing is known of what is behind one, or it goes, the others should be told of", func(t *testing.T) {
+	t.Run("When a platform machine is unknown or a Machine is being deleted, it should update the others", func(t *testing.T) {
 		w, result, err := followed(t, func(_ *world, s *scope) {
 			delete(s.infra, "a")
 			leaving(s.machines[1])
@@ -227,10 +227,10 @@ func TestFollowStartups(t *testing.T) {
 		with    error
 		fails   bool
 	}{
-		"When one is not to be annotated, the pass should fail":             {"patch .*Machine .*/c", testenv.ErrRefused, true},
-		"When one is not to be told of its failure, the pass should fail":   {"patch status .*Machine .*/b", testenv.ErrRefused, true},
-		"When one that was to be annotated is gone, that is no failure":     {"patch .*Machine .*/c", apierrors.NewNotFound(schema.GroupResource{}, "c"), false},
-		"When one that was to be told of its end is gone, it is no failure": {"patch status .*Machine .*/b", apierrors.NewNotFound(schema.GroupResource{}, "b"), false},
+		"When an annotation cannot be patched, it should return an error":         {"patch .*Machine .*/c", testenv.ErrRefused, true},
+		"When the failure condition cannot be patched, it should return an error": {"patch status .*Machine .*/b", testenv.ErrRefused, true},
+		"When the machine to annotate is gone, it should succeed":                 {"patch .*Machine .*/c", apierrors.NewNotFound(schema.GroupResource{}, "c"), false},
+		"When the machine with a failure is gone, it should succeed":              {"patch status .*Machine .*/b", apierrors.NewNotFound(schema.GroupResource{}, "b"), false},
 	} {
 		t.Run(name, func(t *testing.T) {
 			w, result, err := followed(t, func(w *world, _ *scope) { w.Reconciler.Client = answering(w.client, tc.pattern, tc.with) })

@@ -58,7 +58,7 @@ func (s *world) failed(name string) *metav1.Condition {
 func TestStartup(t *testing.T) {
 	c := fixture.Start(t)
 
-	t.Run("When a machine waits for capacity, no health check should touch it, however long that takes", func(t *testing.T) {
+	t.Run("When a machine waits for capacity, it should skip remediation for as long as that takes", func(t *testing.T) {
 		s := newWorld(t, c, "patience")
 		s.start(nil)
 		created := s.birth("a").CreationTimestamp.Time
@@ -74,7 +74,7 @@ func TestStartup(t *testing.T) {
 		}
 	})
 
-	t.Run("When it gets its machine late, it should have as long from then as any other, and be looked at again after that", func(t *testing.T) {
+	t.Run("When a machine gets capacity late, it should skip remediation for the startup timeout and then check again", func(t *testing.T) {
 		s := newWorld(t, c, "patience")
 		late := look(s, &clusterv1.Machine{}, "a").CreationTimestamp.Add(10 * 24 * time.Hour)
 		s.provider("a", allocated(late))
@@ -88,7 +88,7 @@ func TestStartup(t *testing.T) {
 		s.Expect(s.skipped("a")).To(BeEmpty())
 	})
 
-	t.Run("When a person keeps health checks away, that should stay", func(t *testing.T) {
+	t.Run("When a user sets the skip-remediation annotation, it should keep it", func(t *testing.T) {
 		s := newWorld(t, c, "patience")
 		machine := look(s, &clusterv1.Machine{}, "a")
 		annotate(machine, clusterv1.MachineSkipRemediationAnnotation, "")
@@ -97,7 +97,7 @@ func TestStartup(t *testing.T) {
 		s.Expect(look(s, machine, "a").Annotations).To(HaveKeyWithValue(clusterv1.MachineSkipRemediationAnnotation, ""))
 	})
 
-	t.Run("When the provider gave a machine up, the Machine should say why, and the health check wait for nothing", func(t *testing.T) {
+	t.Run("When the provider reports a failure, the Machine should report why and be remediated without delay", func(t *testing.T) {
 		s := newWorld(t, c, "given-up")
 		s.start(nil)
 		s.birth("a")
@@ -118,14 +118,14 @@ func TestStartup(t *testing.T) {
 		s.Expect(counted.Log).To(BeEmpty())
 	})
 
-	t.Run("When the provider takes that back, the Machine should be well again", func(t *testing.T) {
+	t.Run("When the provider withdraws the failure, the Machine should no longer report it", func(t *testing.T) {
 		s := newWorld(t, c, "given-up")
 		s.provider("a", func(status *infrav1.MaasMachineStatus) { status.FailureReason, status.FailureMessage = nil, nil })
 		s.mustPass()
 		s.Expect(s.failed("a").Status).To(Equal(metav1.ConditionFalse))
 	})
 
-	t.Run("When the provider gives up a machine whose node is healthy, it should stay until the node is not", func(t *testing.T) {
+	t.Run("When a failed machine has a healthy node, it should set the Failed condition only once the node is unhealthy", func(t *testing.T) {
 		s := newWorld(t, c, "contradiction")
 		s.start(nil)
 		s.born("a")
@@ -160,7 +160,7 @@ func (s *world) healthCheck() *clusterv1.MachineHealthCheck {
 func TestRepair(t *testing.T) {
 	c := fixture.Start(t)
 
-	t.Run("When time-outs are set, the health check should give machines all the tries that they allow", func(t *testing.T) {
+	t.Run("When timeouts are set, the health check's startup timeout should cover all attempts that they allow", func(t *testing.T) {
 		s := newWorld(t, c, "repair-derived")
 		s.start(func(p *hyperv1.NodePool) {
 			p.Spec.Platform.MAAS.DeployTimeout = &metav1.Duration{Duration: 2 * time.Hour}
@@ -169,7 +169,7 @@ func TestRepair(t *testing.T) {
 		s.Expect(s.healthCheck().Spec.Checks.NodeStartupTimeoutSeconds).To(HaveValue(BeEquivalentTo((10 + 3*120 + 20 + 15) * 60)))
 	})
 
-	t.Run("When the configuration changes, repair should go on and be told of", func(t *testing.T) {
+	t.Run("When the configuration changes, it should keep the health check and report auto-repair as enabled", func(t *testing.T) {
 		s := newWorld(t, c, "repair-derived")
 		s.Releases = laterPayloads()
 		s.cluster(func(hc *hyperv1.HostedCluster) { hc.Status.Version = completed("1.36.4") })
@@ -180,7 +180,7 @@ func TestRepair(t *testing.T) {
 		s.Expect(s.condition("AutorepairEnabled").Status).To(Equal(corev1.ConditionTrue))
 	})
 
-	t.Run("When an annotation means nothing, repair should go on as before and say so", func(t *testing.T) {
+	t.Run("When an annotation is invalid, it should keep the health check and report the invalid value", func(t *testing.T) {
 		s := newWorld(t, c, "repair-derived")
 		s.Releases = laterPayloads()
 		s.change(func(p *hyperv1.NodePool) { annotate(p, hyperv1.MachineHealthCheckTimeoutAnnotation, "soon") })
@@ -190,7 +190,7 @@ func TestRepair(t *testing.T) {
 		s.Expect(said.Message).To(ContainSubstring("a duration such as 90m"))
 	})
 
-	t.Run("When the pool is paused, so should repair be", func(t *testing.T) {
+	t.Run("When the pool is paused, it should pause the health check", func(t *testing.T) {
 		s := newWorld(t, c, "repair-derived")
 		s.change(func(p *hyperv1.NodePool) { p.Spec.PausedUntil = ptr.To("true") })
 		s.mustPass()
@@ -200,7 +200,7 @@ func TestRepair(t *testing.T) {
 		s.Expect(s.healthCheck().Annotations).NotTo(HaveKey(clusterv1.PausedAnnotation))
 	})
 
-	t.Run("When repair is switched off while the release cannot be read, it should end all the same", func(t *testing.T) {
+	t.Run("When autoRepair is switched off while the release cannot be read, it should still delete the health check", func(t *testing.T) {
 		s := newWorld(t, c, "repair-derived")
 		s.Releases = fixture.Releases{}
 		s.change(func(p *hyperv1.NodePool) { p.Spec.Management.AutoRepair = false })

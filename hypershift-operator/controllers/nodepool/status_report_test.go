@@ -35,13 +35,13 @@ func TestReport(t *testing.T) {
 		succeeded       corev1.ConditionStatus
 		told            []string
 	}{
-		"When a pass went well, its conditions should be written and told, and no failure": {
+		"When a reconcile succeeds, it should write its conditions, emit events, and clear the failure": {
 			told: []string{"Normal AsExpected Ready is True: 2 of 2"}},
-		"When a pass failed, it should say so and warn": {
+		"When a reconcile fails, it should report the failure and emit a warning": {
 			failure: errors.New("no etcd leader"), succeeded: "False",
 			told: []string{"Normal AsExpected Ready is True: 2 of 2", "Warning ReconciliationError ReconciliationSucceeded is False: no etcd leader"}},
-		"When it cannot be written, it should be told by the pass that can": {answer: testenv.ErrRefused, err: testenv.ErrRefused},
-		"When the pool is gone, that should be no failure": {
+		"When the status cannot be written, it should return an error and emit no event": {answer: testenv.ErrRefused, err: testenv.ErrRefused},
+		"When the pool is gone, it should succeed": {
 			answer: gone, told: []string{"Normal AsExpected Ready is True: 2 of 2"}},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -93,12 +93,12 @@ func TestComputeStatus(t *testing.T) {
 		know func(*scope)
 		want func(*hyperv1.NodePoolStatus)
 	}{
-		"When nothing is known, all should stay":                     {func(*scope) {}, func(*hyperv1.NodePoolStatus) {}},
-		"When no machine serves, it should say none":                 {func(s *scope) { s.replicas = ptr.To[int32](0) }, func(n *hyperv1.NodePoolStatus) { n.Replicas = 0 }},
-		"When all have a version, it should be that":                 {func(s *scope) { s.version = "1.36.3" }, func(n *hyperv1.NodePoolStatus) { n.Version = "1.36.3" }},
-		"When it is known what machines start from, it should be it": {func(s *scope) { s.kept = &platform.Kept{Status: found} }, func(n *hyperv1.NodePoolStatus) { n.Platform = found }},
-		"When nothing is kept any more, it should say none":          {func(s *scope) { s.kept = &platform.Kept{} }, func(n *hyperv1.NodePoolStatus) { n.Platform = nil }},
-		"When there is a cluster, it should tell of the nodes, with the version that all have": {func(s *scope) {
+		"When nothing was determined, it should keep all fields":                          {func(*scope) {}, func(*hyperv1.NodePoolStatus) {}},
+		"When no machine is available, it should report zero replicas":                    {func(s *scope) { s.replicas = ptr.To[int32](0) }, func(n *hyperv1.NodePoolStatus) { n.Replicas = 0 }},
+		"When all machines have a version, it should report that version":                 {func(s *scope) { s.version = "1.36.3" }, func(n *hyperv1.NodePoolStatus) { n.Version = "1.36.3" }},
+		"When the platform status is known, it should report it":                          {func(s *scope) { s.kept = &platform.Kept{Status: found} }, func(n *hyperv1.NodePoolStatus) { n.Platform = found }},
+		"When the platform caches no image any more, it should clear the platform status": {func(s *scope) { s.kept = &platform.Kept{} }, func(n *hyperv1.NodePoolStatus) { n.Platform = nil }},
+		"When the HostedCluster exists, it should report the nodes and their version": {func(s *scope) {
 			s.hc, s.machines, s.version = fixture.HostedCluster("clusters"), []*clusterv1.Machine{node}, "1.36.3"
 		}, func(n *hyperv1.NodePoolStatus) {
 			n.Version, n.Selector = "1.36.3", "hypershift.openshift.io/nodePool=demo"
@@ -106,7 +106,7 @@ func TestComputeStatus(t *testing.T) {
 			n.NodesInfo = &hyperv1.NodePoolNodesInfo{NodeVersions: []hyperv1.NodeVersion{
 				{OCPVersion: "1.36.3", KubeletVersion: "v1.36.3", ReadyNodeCount: ptr.To[int32](0), UnreadyNodeCount: ptr.To[int32](1)}}}
 		}},
-		"When the cluster's pool has no machines, nothing of nodes should be left": {func(s *scope) { s.hc = fixture.HostedCluster("clusters") },
+		"When the pool has no machines, it should clear the node details": {func(s *scope) { s.hc = fixture.HostedCluster("clusters") },
 			func(n *hyperv1.NodePoolStatus) {
 				n.Selector, n.OSImageStream, n.NodesInfo = "hypershift.openshift.io/nodePool=demo", nil, nil
 			}},
@@ -169,16 +169,16 @@ func TestSeverityOf(t *testing.T) {
 		conditions []metav1.Condition
 		want       string
 	}{
-		"When something takes its time, it should not warn": {none, reasons("NotFound", "IgnitionEndpointMissing", "IgnitionCACertMissing", "ignitionNotReached",
+		"When a condition is only waiting, it should not warn": {none, reasons("NotFound", "IgnitionEndpointMissing", "IgnitionCACertMissing", "ignitionNotReached",
 			"KubeconfigMissing", "Deleting", "NotReady", "ReadyUnknown", "InspectionFailed", "NodeDoesNotExist", "WaitingForCapacity", "Waiting", "Deleting,NotReady"), ""},
-		"When the platform takes its time, it should not warn":    {withMAAS, reasons("MachineDeploying", "Allocating", "NotFound"), ""},
-		"When the platform is not known, its reasons should warn": {none, reasons("MachineDeploying"), "Warning"},
-		"When it is none of those, it should warn":                {withMAAS, reasons("NoCapacity", "", "Awaiting", "NotReady,NoCapacity", "NoCapacity,NotReady"), "Warning"},
-		"When it may be false while all is well, it should not warn": {withMAAS, []metav1.Condition{
+		"When the platform is only waiting, it should not warn":                           {withMAAS, reasons("MachineDeploying", "Allocating", "NotFound"), ""},
+		"When the platform is unknown, it should warn for the platform's waiting reasons": {none, reasons("MachineDeploying"), "Warning"},
+		"When a reason is not a waiting reason, it should warn":                           {withMAAS, reasons("NoCapacity", "", "Awaiting", "NotReady,NoCapacity", "NoCapacity,NotReady"), "Warning"},
+		"When a condition may be false in normal operation, it should not warn": {withMAAS, []metav1.Condition{
 			condition.False("AutoscalingEnabled", "Any", ""), condition.False("AutorepairEnabled", "Any", ""), condition.False("UpdatingConfig", "Any", ""),
 			condition.False("UpdatingVersion", "Any", ""), condition.False("UpdatingPlatformMachineTemplate", "Any", "")}, ""},
-		"When an update in place failed, it should warn": {withMAAS, []metav1.Condition{condition.False("UpdatingConfig", "InplaceUpgradeFailed", "")}, "Warning"},
-		"When it is not false, it should not warn":       {withMAAS, []metav1.Condition{condition.True("Ready", "NoCapacity", ""), condition.Unknown("Ready", "NoCapacity", "")}, ""},
+		"When an in-place update fails, it should warn":     {withMAAS, []metav1.Condition{condition.False("UpdatingConfig", "InplaceUpgradeFailed", "")}, "Warning"},
+		"When a condition is not false, it should not warn": {withMAAS, []metav1.Condition{condition.True("Ready", "NoCapacity", ""), condition.Unknown("Ready", "NoCapacity", "")}, ""},
 	} {
 		t.Run(name, func(t *testing.T) {
 			for _, c := range tc.conditions {
@@ -231,13 +231,13 @@ func TestAnnounced(t *testing.T) {
 		kind, reason  string
 		messageLength int
 	}{
-		"When it is new and well, it should be told":                          {nil, well, "Normal", "AsExpected", 6},
-		"When it fails, it should warn, in no more words than an event takes": {[]hyperv1.NodePoolCondition{well}, failing, "Warning", "NoCapacity", 900},
-		"When it only takes its time, it should be told in full":              {[]hyperv1.NodePoolCondition{well}, quiet, "Normal", "NoCapacity", 900},
-		"When it is well again, it should be told":                            {[]hyperv1.NodePoolCondition{failing}, well, "Normal", "AsExpected", 6},
-		"When it is well for another reason, nobody need know":                {before: []hyperv1.NodePoolCondition{well}, after: wellOtherwise},
-		"When another one was so, it should be told":                          {[]hyperv1.NodePoolCondition{{Type: "Other", Status: "True"}}, well, "Normal", "AsExpected", 6},
-		"When no reason is given, it should be told all the same":             {nil, unnamed, "Warning", "Unknown", 900},
+		"When a new condition is true, it should emit a normal event":                           {nil, well, "Normal", "AsExpected", 6},
+		"When a condition fails, it should emit a warning with a truncated message":             {[]hyperv1.NodePoolCondition{well}, failing, "Warning", "NoCapacity", 900},
+		"When a condition is only waiting, it should emit a normal event with the full message": {[]hyperv1.NodePoolCondition{well}, quiet, "Normal", "NoCapacity", 900},
+		"When a condition recovers, it should emit a normal event":                              {[]hyperv1.NodePoolCondition{failing}, well, "Normal", "AsExpected", 6},
+		"When only the reason of a true condition changes, it should emit no event":             {before: []hyperv1.NodePoolCondition{well}, after: wellOtherwise},
+		"When only another condition existed before, it should emit a normal event":             {[]hyperv1.NodePoolCondition{{Type: "Other", Status: "True"}}, well, "Normal", "AsExpected", 6},
+		"When a condition has no reason, it should emit an event with the reason Unknown":       {nil, unnamed, "Warning", "Unknown", 900},
 	} {
 		t.Run(name, func(t *testing.T) {
 			g, s, made := NewWithT(t), scopeWith(), recording{}
@@ -254,7 +254,7 @@ func TestAnnounced(t *testing.T) {
 			g.Expect(made[0].Args[2]).To(HaveLen(tc.messageLength))
 		})
 	}
-	t.Run("When a reason is as long as an event takes, it should be whole", func(t *testing.T) {
+	t.Run("When a reason has the maximum length of an event reason, it should not be truncated", func(t *testing.T) {
 		g := NewWithT(t)
 		g.Expect(eventReason(strings.Repeat("r", 128))).To(Equal(strings.Repeat("r", 128)))
 		g.Expect(eventReason(strings.Repeat("r", 129))).To(HaveLen(128))

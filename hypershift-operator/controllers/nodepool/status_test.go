@@ -39,25 +39,25 @@ func TestMergeConditions(t *testing.T) {
 		{Type: "Ready", Status: "True", Reason: "AsExpected", LastTransitionTime: earlier},
 		{Type: "IgnitionEndpointAvailable", Status: "False", Reason: "X", LastTransitionTime: earlier},
 	}
-	t.Run("When a status stays it should keep its time", func(t *testing.T) {
+	t.Run("When a status does not change, it should keep its transition time", func(t *testing.T) {
 		merged := mergeConditions(last, scopeWith(condition.True("Ready", "AsExpected", "still")))
 		g := NewWithT(t)
 		g.Expect(find(merged, "Ready").LastTransitionTime).To(Equal(earlier))
 		g.Expect(find(merged, "Ready").Message).To(Equal("still"))
 	})
-	t.Run("When a status changes it should take the pass's time", func(t *testing.T) {
+	t.Run("When a status changes, it should take the time of the reconcile", func(t *testing.T) {
 		s := scopeWith(condition.False("Ready", "NoCapacity", ""))
 		NewWithT(t).Expect(find(mergeConditions(last, s), "Ready").LastTransitionTime.Time).To(Equal(s.now))
 	})
-	t.Run("When a condition is cleared it should go", func(t *testing.T) {
+	t.Run("When a condition is cleared, it should be removed", func(t *testing.T) {
 		s := scopeWith()
 		s.clear("IgnitionEndpointAvailable")
 		NewWithT(t).Expect(find(mergeConditions(last, s), "IgnitionEndpointAvailable")).To(BeNil())
 	})
-	t.Run("When nobody set a condition it should stay", func(t *testing.T) {
+	t.Run("When a condition is not set in this reconcile, it should be kept", func(t *testing.T) {
 		NewWithT(t).Expect(find(mergeConditions(last, scopeWith()), "Ready")).NotTo(BeNil())
 	})
-	t.Run("When the same is merged again it should be the same, in the same order", func(t *testing.T) {
+	t.Run("When the same conditions are merged again, the result and its order should not change", func(t *testing.T) {
 		s := scopeWith(condition.True("B", "R", ""), condition.True("A", "R", ""), condition.False("C", "R", ""))
 		first := mergeConditions(nil, s)
 		for range 10 {
@@ -75,13 +75,13 @@ func TestSeverity(t *testing.T) {
 		condition metav1.Condition
 		warning   bool
 	}{
-		{"When MAAS has no machine it should warn", condition.False("AllMachinesReady", "NoCapacity", ""), true},
-		{"When a machine is being installed it should not warn", condition.False("AllMachinesReady", "MachineDeploying", ""), false},
-		{"When one of several reasons is trouble it should warn", condition.False("AllMachinesReady", "MachineDeploying,MAASUnreachable", ""), true},
-		{"When all reasons are waiting it should not warn", condition.False("AllMachinesReady", "MachineDeploying,ReadyUnknown,WaitingForNode", ""), false},
-		{"When a spec is bad it should warn", condition.False("ValidReleaseImage", "ValidationFailed", ""), true},
-		{"When autoscaling is off it should not warn", condition.False("AutoscalingEnabled", "AsExpected", ""), false},
-		{"When all is well it should not warn", condition.True("Ready", "AsExpected", ""), false},
+		{"When MAAS has no machine, it should warn", condition.False("AllMachinesReady", "NoCapacity", ""), true},
+		{"When a machine is being installed, it should not warn", condition.False("AllMachinesReady", "MachineDeploying", ""), false},
+		{"When one of several reasons is a failure, it should warn", condition.False("AllMachinesReady", "MachineDeploying,MAASUnreachable", ""), true},
+		{"When all reasons are waiting reasons, it should not warn", condition.False("AllMachinesReady", "MachineDeploying,ReadyUnknown,WaitingForNode", ""), false},
+		{"When a spec is invalid, it should warn", condition.False("ValidReleaseImage", "ValidationFailed", ""), true},
+		{"When autoscaling is off, it should not warn", condition.False("AutoscalingEnabled", "AsExpected", ""), false},
+		{"When the condition is true, it should not warn", condition.True("Ready", "AsExpected", ""), false},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			NewWithT(t).Expect(severity(tc.condition, s.underway()) != "").To(Equal(tc.warning))
@@ -104,19 +104,19 @@ func TestAnnounce(t *testing.T) {
 	}
 	ready := hyperv1.NodePoolCondition{Type: "Ready", Status: "True", Reason: "AsExpected", Message: "2 of 2"}
 	short := hyperv1.NodePoolCondition{Type: "Ready", Status: "False", Reason: "NoCapacity", Message: "none fits", Severity: "Warning"}
-	t.Run("When a condition turns bad it should warn once", func(t *testing.T) {
+	t.Run("When a condition becomes false, it should warn once", func(t *testing.T) {
 		g := NewWithT(t)
 		g.Expect(announce([]hyperv1.NodePoolCondition{ready}, []hyperv1.NodePoolCondition{short})).To(ConsistOf(HavePrefix("Warning NoCapacity Ready is False: none fits")))
 		again := short
 		again.Message = "none of 8 fits"
 		g.Expect(announce([]hyperv1.NodePoolCondition{short}, []hyperv1.NodePoolCondition{again})).To(BeEmpty())
 	})
-	t.Run("When the reason of a failure changes it should tell", func(t *testing.T) {
+	t.Run("When the reason of a failure changes, it should emit an event", func(t *testing.T) {
 		other := short
 		other.Reason = "MAASUnreachable"
 		NewWithT(t).Expect(announce([]hyperv1.NodePoolCondition{short}, []hyperv1.NodePoolCondition{other})).To(HaveLen(1))
 	})
-	t.Run("When many reasons are joined it should still fit an event", func(t *testing.T) {
+	t.Run("When many reasons are joined, the reason should still fit an event", func(t *testing.T) {
 		long := short
 		long.Reason = strings.Repeat("SomeReason,", 40)
 		made := announce(nil, []hyperv1.NodePoolCondition{long})
@@ -165,11 +165,11 @@ func TestMachineTrouble(t *testing.T) {
 		infra   client.Object
 		want    string
 	}{
-		{"When the machine is ready it should say nothing", machineWith("m", ready), infra("NoCapacity"), ""},
-		{"When the provider says why it should repeat that", machineWith("m", notReady), infra("NoCapacity"), "NoCapacity"},
-		{"When the provider is content it should say what Cluster API says", machineWith("m", notReady), infra(""), "NotReady"},
-		{"When there is no provider's machine it should say what Cluster API says", machineWith("m", notReady), nil, "NotReady"},
-		{"When Cluster API has not looked yet it should wait", machineWith("m"), nil, "WaitingForMachine"},
+		{"When the machine is ready, it should report nothing", machineWith("m", ready), infra("NoCapacity"), ""},
+		{"When the provider reports a reason, it should repeat that reason", machineWith("m", notReady), infra("NoCapacity"), "NoCapacity"},
+		{"When the provider reports no reason, it should report Cluster API's reason", machineWith("m", notReady), infra(""), "NotReady"},
+		{"When the provider's machine does not exist, it should report Cluster API's reason", machineWith("m", notReady), nil, "NotReady"},
+		{"When Cluster API has not set conditions yet, it should report that it is waiting", machineWith("m"), nil, "WaitingForMachine"},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			reason, _ := scopeWith().machineTrouble(tc.machine, tc.infra)
@@ -179,10 +179,10 @@ func TestMachineTrouble(t *testing.T) {
 }
 
 func TestBuckets(t *testing.T) {
-	t.Run("When there are none all should be well", func(t *testing.T) {
+	t.Run("When there are no problems, the condition should be true", func(t *testing.T) {
 		NewWithT(t).Expect(buckets{}.condition("AllMachinesReady").Status).To(Equal(metav1.ConditionTrue))
 	})
-	t.Run("When hundreds of machines complain the message should stay short", func(t *testing.T) {
+	t.Run("When hundreds of machines report problems, the message should stay short", func(t *testing.T) {
 		g, b := NewWithT(t), buckets{}
 		for i := range 500 {
 			for _, reason := range []string{"A", "B", "C", "D", "E"} {
@@ -193,7 +193,7 @@ func TestBuckets(t *testing.T) {
 		g.Expect(len(c.Message)).To(BeNumerically("<=", maxMessage))
 		g.Expect(c.Reason).To(Equal("A,B,C,D,E"))
 	})
-	t.Run("When machines come in another order the message should be the same", func(t *testing.T) {
+	t.Run("When machines come in another order, the message should be the same", func(t *testing.T) {
 		one, other := buckets{}, buckets{}
 		one.add("A", "m1", "x")
 		one.add("A", "m2", "x")
@@ -213,20 +213,20 @@ func TestNodesInfo(t *testing.T) {
 		m.Status.NodeInfo = &corev1.NodeSystemInfo{KubeletVersion: kubelet}
 		return m
 	}
-	t.Run("When nodes run several versions it should count each", func(t *testing.T) {
+	t.Run("When nodes run several versions, it should count each version", func(t *testing.T) {
 		info := nodesInfo([]*clusterv1.Machine{node("a", "v1.36.3", true), node("b", "v1.36.3", false), node("c", "v1.35.0", true), machineWith("none")}, "1.36.3")
 		NewWithT(t).Expect(info.NodeVersions).To(Equal([]hyperv1.NodeVersion{
 			{OCPVersion: "1.36.3", KubeletVersion: "v1.35.0", ReadyNodeCount: ptr.To[int32](1), UnreadyNodeCount: ptr.To[int32](0)},
 			{OCPVersion: "1.36.3", KubeletVersion: "v1.36.3", ReadyNodeCount: ptr.To[int32](1), UnreadyNodeCount: ptr.To[int32](1)},
 		}))
 	})
-	t.Run("When there are no nodes it should say nothing", func(t *testing.T) {
+	t.Run("When there are no nodes, it should return nothing", func(t *testing.T) {
 		NewWithT(t).Expect(nodesInfo([]*clusterv1.Machine{machineWith("none")}, "1.36.3")).To(BeNil())
 	})
 }
 
 func TestWithNodeLabels(t *testing.T) {
-	t.Run("When a label goes from the pool it should go from the machine, and others stay", func(t *testing.T) {
+	t.Run("When a label is removed from the pool, it should remove it from the machine and keep others", func(t *testing.T) {
 		got := withNodeLabels(map[string]string{"managed.hypershift.openshift.io.old": "1", "theirs": "1"}, map[string]string{"new": "1"})
 		NewWithT(t).Expect(got).To(Equal(map[string]string{"managed.hypershift.openshift.io.new": "1", "theirs": "1"}))
 	})
@@ -237,9 +237,9 @@ func TestWithNodeLabels(t *testing.T) {
 		upgrade  hyperv1.UpgradeType
 		want     map[string]string
 	}{
-		{"When nodes of AWS are replaced, they should take the pull secrets of the guest's users", hyperv1.AWSPlatform, hyperv1.UpgradeTypeReplace, map[string]string{"rack": "1", global: "true"}},
-		{"When nodes are changed in place, the pool's labels should be all", hyperv1.AWSPlatform, hyperv1.UpgradeTypeInPlace, map[string]string{"rack": "1"}},
-		{"When the platform has no labels of its own, the pool's should be all", hyperv1.MAASPlatform, hyperv1.UpgradeTypeReplace, map[string]string{"rack": "1"}},
+		{"When AWS nodes are replaced, it should add the label that enables the guest's global pull secret", hyperv1.AWSPlatform, hyperv1.UpgradeTypeReplace, map[string]string{"rack": "1", global: "true"}},
+		{"When nodes are updated in place, it should set only the pool's labels", hyperv1.AWSPlatform, hyperv1.UpgradeTypeInPlace, map[string]string{"rack": "1"}},
+		{"When the platform has no labels of its own, it should set only the pool's labels", hyperv1.MAASPlatform, hyperv1.UpgradeTypeReplace, map[string]string{"rack": "1"}},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			pool := &hyperv1.NodePool{}

@@ -61,13 +61,13 @@ func TestOutdated(t *testing.T) {
 		scope *scope
 		want  counts
 	}{
-		"no machine":                               {pass(), counts{}},
-		"all have the configuration":               {pass(madeWith("a", "wanted"), madeWith("b", "wanted")), counts{}},
-		"one has another configuration":            {pass(madeWith("a", "wanted"), madeWith("b", "old")), counts{Config: 1}},
-		"one is of another version":                {pass(madeWith("a", "old", ofVersion("1.36.2")), madeWith("b", "old")), counts{Release: 1, Config: 1}},
-		"the annotation counts, not what it is of": {pass(madeWith("a", "old", func(m *clusterv1.Machine) { m.Spec.Version = "1.0.0" }, ofVersion("1.36.3"))), counts{Config: 1}},
-		"without one the Machine's version does":   {pass(madeWith("a", "old", func(m *clusterv1.Machine) { m.Spec.Version = "1.36.2" })), counts{Release: 1}},
-		"one names no configuration":               {pass(madeWith("a", "old", func(m *clusterv1.Machine) { m.Spec.Bootstrap.DataSecretName = nil })), counts{Config: 1}},
+		"no machine":                                                 {pass(), counts{}},
+		"all machines have the configuration":                        {pass(madeWith("a", "wanted"), madeWith("b", "wanted")), counts{}},
+		"one machine has another configuration":                      {pass(madeWith("a", "wanted"), madeWith("b", "old")), counts{Config: 1}},
+		"one machine has another version":                            {pass(madeWith("a", "old", ofVersion("1.36.2")), madeWith("b", "old")), counts{Release: 1, Config: 1}},
+		"the annotation takes precedence over the Machine's version": {pass(madeWith("a", "old", func(m *clusterv1.Machine) { m.Spec.Version = "1.0.0" }, ofVersion("1.36.3"))), counts{Config: 1}},
+		"without one the Machine's version does":                     {pass(madeWith("a", "old", func(m *clusterv1.Machine) { m.Spec.Version = "1.36.2" })), counts{Release: 1}},
+		"one machine has no bootstrap Secret":                        {pass(madeWith("a", "old", func(m *clusterv1.Machine) { m.Spec.Bootstrap.DataSecretName = nil })), counts{Config: 1}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			release, config := test.scope.outdated()
@@ -90,11 +90,11 @@ func TestReportUpdating(t *testing.T) {
 		version, config         string
 		updatesVersion, updates string
 	}{
-		"all have everything":                   {[]*clusterv1.Machine{madeWith("a", "wanted")}, "1.36.3", "wanted", "", ""},
-		"one has another configuration":         {[]*clusterv1.Machine{madeWith("a", "wanted"), madeWith("b", "old")}, "1.36.3", "wanted", "", "1 of 2 machines are to be replaced"},
-		"one is of another version":             {[]*clusterv1.Machine{madeWith("a", "old", ofVersion("1.36.2"))}, "1.36.3", "wanted", "1 of 1 machines are to be replaced", ""},
-		"the configuration is another now":      {nil, "1.36.3", "old", "", "configuration wanted"},
-		"the version is another now":            {nil, "1.36.2", "wanted", "version 1.36.3", ""},
+		"all machines are up to date":           {[]*clusterv1.Machine{madeWith("a", "wanted")}, "1.36.3", "wanted", "", ""},
+		"one machine has another configuration": {[]*clusterv1.Machine{madeWith("a", "wanted"), madeWith("b", "old")}, "1.36.3", "wanted", "", "1 of 2 machines are to be replaced"},
+		"one machine has another version":       {[]*clusterv1.Machine{madeWith("a", "old", ofVersion("1.36.2"))}, "1.36.3", "wanted", "1 of 1 machines are to be replaced", ""},
+		"the configuration has changed":         {nil, "1.36.3", "old", "", "configuration wanted"},
+		"the version has changed":               {nil, "1.36.2", "wanted", "version 1.36.3", ""},
 		"neither is what all machines once had": {nil, "", "", "version 1.36.3", "configuration wanted"},
 	} {
 		t.Run("When "+name+", the conditions should say so", func(t *testing.T) {
@@ -127,18 +127,18 @@ func TestRolledOut(t *testing.T) {
 		wanted   *int32
 		want     bool
 	}{
-		"none is wanted":                   {wanted: ptr.To[int32](0), want: true},
-		"none is wanted, and nobody said":  {want: true},
-		"one is wanted":                    {wanted: ptr.To[int32](1)},
-		"it serves":                        {[]*clusterv1.Machine{madeWith("a", "wanted", joined)}, map[string]client.Object{"a": from("t")}, ptr.To[int32](1), true},
-		"more than wanted serve":           {[]*clusterv1.Machine{madeWith("a", "wanted", joined), madeWith("b", "wanted", joined)}, map[string]client.Object{}, ptr.To[int32](1), true},
-		"it does not serve":                {[]*clusterv1.Machine{madeWith("a", "wanted")}, map[string]client.Object{"a": from("t")}, ptr.To[int32](1), false},
-		"it serves and goes":               {[]*clusterv1.Machine{madeWith("a", "wanted", joined, leaving)}, map[string]client.Object{"a": from("t")}, ptr.To[int32](1), false},
-		"it has another configuration":     {[]*clusterv1.Machine{madeWith("a", "old", joined)}, map[string]client.Object{"a": from("t")}, ptr.To[int32](1), false},
-		"it is of another template":        {[]*clusterv1.Machine{madeWith("a", "wanted", joined)}, map[string]client.Object{"a": from("old")}, ptr.To[int32](1), false},
-		"it does not say of which":         {[]*clusterv1.Machine{madeWith("a", "wanted", joined)}, map[string]client.Object{"a": &infrav1.MaasMachine{}}, ptr.To[int32](1), true},
-		"the platform could not be looked": {[]*clusterv1.Machine{madeWith("a", "wanted", joined)}, nil, ptr.To[int32](1), false},
-		"an old one is left beside": {[]*clusterv1.Machine{madeWith("a", "wanted", joined), madeWith("b", "old", joined, leaving)},
+		"none is wanted":                                {wanted: ptr.To[int32](0), want: true},
+		"none is wanted, and nobody said":               {want: true},
+		"one machine is missing":                        {wanted: ptr.To[int32](1)},
+		"it serves":                                     {[]*clusterv1.Machine{madeWith("a", "wanted", joined)}, map[string]client.Object{"a": from("t")}, ptr.To[int32](1), true},
+		"more than wanted serve":                        {[]*clusterv1.Machine{madeWith("a", "wanted", joined), madeWith("b", "wanted", joined)}, map[string]client.Object{}, ptr.To[int32](1), true},
+		"the machine is not available":                  {[]*clusterv1.Machine{madeWith("a", "wanted")}, map[string]client.Object{"a": from("t")}, ptr.To[int32](1), false},
+		"the machine is available but being deleted":    {[]*clusterv1.Machine{madeWith("a", "wanted", joined, leaving)}, map[string]client.Object{"a": from("t")}, ptr.To[int32](1), false},
+		"the machine has another configuration":         {[]*clusterv1.Machine{madeWith("a", "old", joined)}, map[string]client.Object{"a": from("t")}, ptr.To[int32](1), false},
+		"the machine was created from another template": {[]*clusterv1.Machine{madeWith("a", "wanted", joined)}, map[string]client.Object{"a": from("old")}, ptr.To[int32](1), false},
+		"the machine's template is unknown":             {[]*clusterv1.Machine{madeWith("a", "wanted", joined)}, map[string]client.Object{"a": &infrav1.MaasMachine{}}, ptr.To[int32](1), true},
+		"the platform machines could not be listed":     {[]*clusterv1.Machine{madeWith("a", "wanted", joined)}, nil, ptr.To[int32](1), false},
+		"an old machine is still being deleted": {[]*clusterv1.Machine{madeWith("a", "wanted", joined), madeWith("b", "old", joined, leaving)},
 			map[string]client.Object{}, ptr.To[int32](1), false},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -156,12 +156,12 @@ func TestReportTemplate(t *testing.T) {
 		last, of string
 		want     metav1.ConditionStatus
 	}{
-		"the first one":                       {"", "t", metav1.ConditionFalse},
-		"the last one":                        {"t", "t", metav1.ConditionFalse},
-		"another one, not seen at a machine":  {"old", "t", metav1.ConditionTrue},
-		"a machine is of another one":         {"t", "old", metav1.ConditionTrue},
-		"the first one, and machines differ":  {"", "old", metav1.ConditionTrue},
-		"another one, and machines are of it": {"old", "old", metav1.ConditionTrue},
+		"the first template":                              {"", "t", metav1.ConditionFalse},
+		"the same template":                               {"t", "t", metav1.ConditionFalse},
+		"another one, not seen at a machine":              {"old", "t", metav1.ConditionTrue},
+		"a machine from another template":                 {"t", "old", metav1.ConditionTrue},
+		"the first template, with a machine from another": {"", "old", metav1.ConditionTrue},
+		"another one, and machines are of it":             {"old", "old", metav1.ConditionTrue},
 	} {
 		t.Run(name, func(t *testing.T) {
 			g, s := NewWithT(t), pass(madeWith("a", "wanted"))
@@ -188,17 +188,17 @@ func TestAim(t *testing.T) {
 		machines        []*clusterv1.Machine
 		want            aims
 	}{
-		"a new set":                            {"", "", nil, aims{"wanted", "wanted", false}},
-		"nothing changes":                      {"wanted", "wanted", nil, aims{"wanted", "wanted", false}},
-		"another configuration is wanted":      {"old", "old", nil, aims{"wanted", "old", false}},
-		"nodes are on their way":               {"wanted", "old", nil, aims{"wanted", "old", false}},
-		"it goes back in the middle":           {"other", "wanted", nil, aims{"wanted", "other", false}},
-		"a machine joined late":                {"wanted", "wanted", []*clusterv1.Machine{madeWith("a", "old", late, joined)}, aims{"wanted", "old", true}},
-		"a machine will":                       {"wanted", "wanted", []*clusterv1.Machine{madeWith("a", "old", late)}, aims{"wanted", "wanted", false}},
-		"a machine that joined late goes":      {"wanted", "wanted", []*clusterv1.Machine{madeWith("a", "old", late, joined, leaving)}, aims{"wanted", "wanted", false}},
-		"one that joined late was updated":     {"wanted", "wanted", []*clusterv1.Machine{madeWith("a", "wanted", late, joined)}, aims{"wanted", "wanted", false}},
-		"an old one is none that joined late":  {"wanted", "wanted", []*clusterv1.Machine{madeWith("a", "old", joined)}, aims{"wanted", "wanted", false}},
-		"one joined late while others are old": {"wanted", "old", []*clusterv1.Machine{madeWith("a", "older", late, joined)}, aims{"wanted", "old", false}},
+		"a new set":                                            {"", "", nil, aims{"wanted", "wanted", false}},
+		"nothing changes":                                      {"wanted", "wanted", nil, aims{"wanted", "wanted", false}},
+		"another configuration is wanted":                      {"old", "old", nil, aims{"wanted", "old", false}},
+		"nodes are on their way":                               {"wanted", "old", nil, aims{"wanted", "old", false}},
+		"the change is reverted during an update":              {"other", "wanted", nil, aims{"wanted", "other", false}},
+		"a machine joined late":                                {"wanted", "wanted", []*clusterv1.Machine{madeWith("a", "old", late, joined)}, aims{"wanted", "old", true}},
+		"a late machine has not joined yet":                    {"wanted", "wanted", []*clusterv1.Machine{madeWith("a", "old", late)}, aims{"wanted", "wanted", false}},
+		"a machine that joined late is being deleted":          {"wanted", "wanted", []*clusterv1.Machine{madeWith("a", "old", late, joined, leaving)}, aims{"wanted", "wanted", false}},
+		"a machine that joined late was updated":               {"wanted", "wanted", []*clusterv1.Machine{madeWith("a", "wanted", late, joined)}, aims{"wanted", "wanted", false}},
+		"an old machine that joined in time":                   {"wanted", "wanted", []*clusterv1.Machine{madeWith("a", "old", joined)}, aims{"wanted", "wanted", false}},
+		"a machine joined late while others are being updated": {"wanted", "old", []*clusterv1.Machine{madeWith("a", "older", late, joined)}, aims{"wanted", "old", false}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			set := &clusterv1.MachineSet{}
@@ -225,12 +225,12 @@ func TestReportReady(t *testing.T) {
 		reported     []metav1.Condition
 		want         string
 	}{
-		"all are there":                     {ptr.To[int32](2), ptr.To[int32](2), trouble("DeadBMC"), reported, "True/AsExpected: 2 of 2 machines are available"},
+		"all are available":                 {ptr.To[int32](2), ptr.To[int32](2), trouble("DeadBMC"), reported, "True/AsExpected: 2 of 2 machines are available"},
 		"more than all are there":           {ptr.To[int32](1), ptr.To[int32](2), nil, nil, "True/AsExpected: 2 of 1 machines are available"},
 		"none is wanted":                    {nil, nil, nil, nil, "True/AsExpected: 0 of 0 machines are available"},
 		"Cluster API says why":              {ptr.To[int32](2), ptr.To[int32](1), map[string]metav1.Condition{}, reported, "False/WaitingForMachines: 1 of 2 machines are available. two are on their way"},
 		"Cluster API says nothing":          {ptr.To[int32](2), nil, map[string]metav1.Condition{}, nil, "False/WaitingForMachines: 0 of 2 machines are available"},
-		"a machine says why":                {ptr.To[int32](2), ptr.To[int32](1), trouble("DeadBMC"), reported, "False/DeadBMC: 1 of 2 machines are available. Machine a: its BMC is dead"},
+		"a machine reports the reason":      {ptr.To[int32](2), ptr.To[int32](1), trouble("DeadBMC"), reported, "False/DeadBMC: 1 of 2 machines are available. Machine a: its BMC is dead"},
 		"that there is none is no why":      {ptr.To[int32](2), nil, trouble(hyperv1.NodePoolNotFoundReason), reported, "False/WaitingForMachines: 0 of 2 machines are available. two are on their way"},
 		"what is well is no why":            {ptr.To[int32](2), nil, map[string]metav1.Condition{hyperv1.NodePoolAllMachinesReadyConditionType: {Status: metav1.ConditionTrue, Reason: "X"}}, reported, "False/WaitingForMachines: 0 of 2 machines are available. two are on their way"},
 		"Cluster API does not know of more": {ptr.To[int32](2), nil, map[string]metav1.Condition{}, []metav1.Condition{{Type: clusterv1.MachineDeploymentAvailableCondition, Status: metav1.ConditionTrue, Message: "well"}}, "False/WaitingForMachines: 0 of 2 machines are available"},
@@ -256,15 +256,15 @@ func TestForwarderImage(t *testing.T) {
 		release       *releaseinfo.ReleaseImage
 		want, fails   string
 	}{
-		"of the payload":                          {false, "", "", payload, "registry.example/ocp-haproxy:1", ""},
-		"the pool names another":                  {false, "mine", "", payload, "mine", ""},
-		"the cluster's operator is not asked":     {false, "", "mine", payload, "registry.example/ocp-haproxy:1", ""},
-		"through a proxy, of the payload":         {true, "", "", payload, fixture.OCPOperator, ""},
-		"through a proxy, the cluster's own":      {true, "", "mine", payload, "mine", ""},
-		"through a proxy, HAProxy is not asked":   {true, "mine", "", payload, fixture.OCPOperator, ""},
-		"the payload has none":                    {false, "", "", releaseinfo.New("r", releaseinfo.Payload{Version: "4.20.1"}), "", "4.20.1 has no image haproxy-router"},
-		"the payload has none for a proxy":        {true, "", "", releaseinfo.New("r", releaseinfo.Payload{Version: "4.20.1"}), "", "4.20.1 has no image hypershift"},
-		"the payload has none, the pool names it": {false, "mine", "", releaseinfo.New("r", releaseinfo.Payload{Version: "4.20.1"}), "mine", ""},
+		"of the payload": {false, "", "", payload, "registry.example/ocp-haproxy:1", ""},
+		"the pool's annotation sets another image":        {false, "mine", "", payload, "mine", ""},
+		"the cluster's operator image is ignored":         {false, "", "mine", payload, "registry.example/ocp-haproxy:1", ""},
+		"through a proxy, of the payload":                 {true, "", "", payload, fixture.OCPOperator, ""},
+		"through a proxy, the cluster's own":              {true, "", "mine", payload, "mine", ""},
+		"through a proxy, HAProxy is not asked":           {true, "mine", "", payload, fixture.OCPOperator, ""},
+		"the payload has no image":                        {false, "", "", releaseinfo.New("r", releaseinfo.Payload{Version: "4.20.1"}), "", "4.20.1 has no image haproxy-router"},
+		"the payload has no image for a proxy":            {true, "", "", releaseinfo.New("r", releaseinfo.Payload{Version: "4.20.1"}), "", "4.20.1 has no image hypershift"},
+		"the payload has no image, but the pool sets one": {false, "mine", "", releaseinfo.New("r", releaseinfo.Payload{Version: "4.20.1"}), "mine", ""},
 	} {
 		t.Run(name, func(t *testing.T) {
 			g, s := NewWithT(t), pass()
@@ -288,12 +288,12 @@ func TestWhyNothingGoes(t *testing.T) {
 		change func(*scope)
 		told   bool
 	}{
-		"the cluster is paused":              {func(s *scope) { s.hc.Spec.PausedUntil = ptr.To("true") }, true},
-		"the cluster is paused for an hour":  {func(s *scope) { s.hc.Spec.PausedUntil = &later }, true},
-		"the cluster was paused":             {func(s *scope) { s.hc.Spec.PausedUntil = &earlier }, false},
-		"the cluster is not paused":          {func(*scope) {}, false},
-		"the cluster is gone":                {func(s *scope) { s.hc = nil }, false},
-		"a paused cluster is deleted itself": {func(s *scope) { s.hc.Spec.PausedUntil, s.hc.DeletionTimestamp = ptr.To("true"), ptr.To(metav1.Now()) }, false},
+		"the cluster is paused":             {func(s *scope) { s.hc.Spec.PausedUntil = ptr.To("true") }, true},
+		"the cluster is paused for an hour": {func(s *scope) { s.hc.Spec.PausedUntil = &later }, true},
+		"the cluster's pause has ended":     {func(s *scope) { s.hc.Spec.PausedUntil = &earlier }, false},
+		"the cluster is not paused":         {func(*scope) {}, false},
+		"the cluster is gone":               {func(s *scope) { s.hc = nil }, false},
+		"a paused cluster is being deleted": {func(s *scope) { s.hc.Spec.PausedUntil, s.hc.DeletionTimestamp = ptr.To("true"), ptr.To(metav1.Now()) }, false},
 	} {
 		t.Run(name, func(t *testing.T) {
 			s := pass()

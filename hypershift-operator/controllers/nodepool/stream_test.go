@@ -26,14 +26,14 @@ func TestStreamOfMostNodes(t *testing.T) {
 		images []string
 		want   string
 	}{
-		"When there is no node, it should say nothing":                     {nil, ""},
-		"When no node says what it runs, it should say nothing":            {[]string{"", ""}, ""},
-		"When nodes run something else, it should say nothing":             {[]string{"Ubuntu 24.04", strange}, ""},
-		"When all run RHEL 9, it should be that":                           {[]string{nine, older}, "rhel-9"},
-		"When one runs RHEL 10 and others something else, it should be it": {[]string{"", "Ubuntu 24.04", ten}, "rhel-10"},
-		"When most run RHEL 10, it should be that":                         {[]string{ten, nine, ten}, "rhel-10"},
-		"When as many run the one as the other, it should be the older":    {[]string{ten, nine}, "rhel-9"},
-		"When most run RHEL 9 in two spellings, it should be that":         {[]string{ten, older, nine}, "rhel-9"},
+		"When there are no nodes, it should return no stream":                             {nil, ""},
+		"When no node reports its OS image, it should return no stream":                   {[]string{"", ""}, ""},
+		"When nodes run another OS, it should return no stream":                           {[]string{"Ubuntu 24.04", strange}, ""},
+		"When all nodes run RHEL 9, it should return RHEL 9":                              {[]string{nine, older}, "rhel-9"},
+		"When one node runs RHEL 10 and the others another OS, it should return RHEL 10":  {[]string{"", "Ubuntu 24.04", ten}, "rhel-10"},
+		"When most nodes run RHEL 10, it should return RHEL 10":                           {[]string{ten, nine, ten}, "rhel-10"},
+		"When equally many nodes run each stream, it should return the older one":         {[]string{ten, nine}, "rhel-9"},
+		"When most nodes run RHEL 9 in two image naming schemes, it should return RHEL 9": {[]string{ten, older, nine}, "rhel-9"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			var machines []*clusterv1.Machine
@@ -93,22 +93,22 @@ func TestFirstStream(t *testing.T) {
 		want      string
 		fails     string
 	}{
-		"a new pool has RHEL 9":                                 {want: "rhel-9"},
-		"a new pool has RHEL 10 where the operators install it": {with: preps{preview}, want: "rhel-10"},
-		"a gate of its own counts": {
+		"a new pool gets RHEL 9":                           {want: "rhel-9"},
+		"a new pool gets RHEL 10 in a TechPreview cluster": {with: preps{preview}, want: "rhel-10"},
+		"a custom OSStreams feature gate selects RHEL 10": {
 			with: preps{gates(configv1.CustomNoUpgrade, "OSStreams")}, want: "rhel-10",
 		},
 		"other gates of its own do not": {
 			with: preps{gates(configv1.CustomNoUpgrade, "Other")}, want: "rhel-9",
 		},
-		"a new pool with runc has RHEL 9":             {documents: runc, with: preps{preview}, want: "rhel-9"},
-		"a pool whose nodes run RHEL 9 keeps it":      {with: preps{preview, runs(nine, nine)}, want: "rhel-9"},
-		"a pool whose nodes run RHEL 10 keeps it":     {with: preps{runs(ten, ten)}, want: "rhel-10"},
-		"a rollout to RHEL 10 that has begun goes on": {with: preps{runs(nine, nine, ten)}, want: "rhel-10"},
-		"a pool without nodes keeps what they ran":    {with: preps{preview, ran}, want: "rhel-9"},
-		"a pool scaled to none before keeps RHEL 9":   {with: preps{preview, older}, want: "rhel-9"},
-		"what was decided stays, whatever nodes run":  {with: preps{runs(ten), kept("rhel-9")}, want: "rhel-9"},
-		"the field wins": {
+		"a new pool with runc gets RHEL 9":                    {documents: runc, with: preps{preview}, want: "rhel-9"},
+		"a pool whose nodes run RHEL 9 keeps it":              {with: preps{preview, runs(nine, nine)}, want: "rhel-9"},
+		"a pool whose nodes run RHEL 10 keeps it":             {with: preps{runs(ten, ten)}, want: "rhel-10"},
+		"a rollout to RHEL 10 in progress continues":          {with: preps{runs(nine, nine, ten)}, want: "rhel-10"},
+		"a pool without nodes keeps the stream of its status": {with: preps{preview, ran}, want: "rhel-9"},
+		"an existing pool without nodes keeps RHEL 9":         {with: preps{preview, older}, want: "rhel-9"},
+		"what was decided stays, whatever nodes run":          {with: preps{runs(ten), kept("rhel-9")}, want: "rhel-9"},
+		"spec.osImageStream takes precedence": {
 			with: preps{runs(nine), kept("rhel-9"), asks("rhel-10")}, want: "rhel-10",
 		},
 		"another value of the annotation is ignored": {with: preps{kept("rhel-8")}, want: "rhel-9"},
@@ -151,10 +151,10 @@ func TestStreamOfEarlierOperator(t *testing.T) {
 	before.config.stream = "rhel-10"
 	NewWithT(t).Expect(before.hashConfig()).To(Succeed())
 	for name, had := range map[string]func(*scope){
-		"the pool has its configuration": func(s *scope) {
+		"the pool has the old operator's configuration": func(s *scope) {
 			annotate(s.pool, hyperv1.NodePoolCurrentConfigVersionAnnotation, before.config.hash)
 		},
-		"a machine is being installed with its configuration": func(s *scope) {
+		"a machine is being installed with the old operator's configuration": func(s *scope) {
 			s.machines = []*clusterv1.Machine{{Spec: clusterv1.MachineSpec{Bootstrap: clusterv1.Bootstrap{
 				DataSecretName: ptr.To(userDataPrefix + "-" + s.pool.Name + "-" + before.config.hash)}}}}
 		},

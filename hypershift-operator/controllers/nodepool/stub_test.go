@@ -31,7 +31,7 @@ func TestFirstBoot(t *testing.T) {
 		return "Authorization: Bearer " + base64.StdEncoding.EncodeToString(s.tokenOf(userData).Data["token"])
 	}
 
-	t.Run("When the image is Ubuntu as MAAS has it, machines should get a cloud-config with the token", func(t *testing.T) {
+	t.Run("When the image is a MAAS Ubuntu image, machines should get a cloud-config with the token", func(t *testing.T) {
 		s := newWorld(t, c, "ubuntu")
 		s.ready(nil)
 		pool := fixture.NodePool(s.namespace)
@@ -45,7 +45,7 @@ func TestFirstBoot(t *testing.T) {
 		s.Expect(s.condition("ValidPlatformConfig").Status).To(Equal(corev1.ConditionTrue))
 	})
 
-	t.Run("When nothing changes any more, it should write nothing", func(t *testing.T) {
+	t.Run("When nothing changes, it should write nothing", func(t *testing.T) {
 		s := newWorld(t, c, "ubuntu")
 		counted := fixture.NewFaulty(c)
 		s.Reconciler.Client = counted
@@ -53,7 +53,7 @@ func TestFirstBoot(t *testing.T) {
 		s.Expect(counted.Log).To(BeEmpty())
 	})
 
-	t.Run("When the pool goes over to Ignition while a machine installs with cloud-config, both should keep their own format", func(t *testing.T) {
+	t.Run("When the pool changes to Ignition during a cloud-config install, both should keep their format", func(t *testing.T) {
 		s := newWorld(t, c, "ubuntu")
 		before, _ := userDataOf(s)
 		s.machine("old", before)
@@ -66,7 +66,7 @@ func TestFirstBoot(t *testing.T) {
 		s.Expect(string(s.secret(before).Data["value"])).To(And(HavePrefix("#cloud-config\n"), ContainSubstring(bearer(s, before))))
 	})
 
-	t.Run("When the machines are not of the usual architecture, the ignition-server should be told which node-agent is theirs", func(t *testing.T) {
+	t.Run("When the pool's architecture is not amd64, the token should name the architecture for the node-agent", func(t *testing.T) {
 		for arch, want := range map[string]string{"amd64": "", "arm64": "arm64"} {
 			s := newWorld(t, c, "arch-"+arch)
 			s.ready(nil)
@@ -103,7 +103,7 @@ func TestChosenFormat(t *testing.T) {
 		return string(s.secret(*s.deployment().Spec.Template.Spec.Bootstrap.DataSecretName).Data["value"])
 	}
 
-	t.Run("When MAAS says that a custom image is made of Ubuntu, it should get a cloud-config, and a condition say why", func(t *testing.T) {
+	t.Run("When MAAS reports Ubuntu as base image, it should create a cloud-config and a condition should report why", func(t *testing.T) {
 		_, err := s.pass()
 		s.Expect(err).NotTo(HaveOccurred())
 		s.Expect(s.condition(hyperv1.NodePoolValidMachineConfigConditionType).Status).To(Equal(corev1.ConditionTrue), "writing the choice down holds nothing up")
@@ -112,14 +112,14 @@ func TestChosenFormat(t *testing.T) {
 		s.Expect(s.condition("ValidPlatformConfig")).To(And(HaveField("Status", corev1.ConditionTrue),
 			HaveField("Message", "Machines get user-data for cloud-init, since MAAS says that custom/golden is made of ubuntu/jammy")))
 	})
-	t.Run("When nothing changes any more, it should write nothing", func(t *testing.T) {
+	t.Run("When nothing changes, it should write nothing", func(t *testing.T) {
 		counted := fixture.NewFaulty(c)
 		s.Reconciler.Client = counted
 		defer func() { s.Reconciler.Client = c }()
 		s.mustPass()
 		s.Expect(counted.Log).To(BeEmpty())
 	})
-	t.Run("When MAAS changes its mind, or is away, the machines should stay", func(t *testing.T) {
+	t.Run("When MAAS reports another base image or is unavailable, the user-data format should not change", func(t *testing.T) {
 		base = ""
 		clock.Step(time.Hour)
 		s.mustPass()
@@ -130,7 +130,7 @@ func TestChosenFormat(t *testing.T) {
 		s.Expect(userData()).To(HavePrefix("#cloud-config\n"))
 		s.Expect(s.condition("ValidPlatformConfig").Message).To(ContainSubstring("is made of ubuntu/jammy"))
 	})
-	t.Run("When the pool says what its image reads, it should count", func(t *testing.T) {
+	t.Run("When the pool sets userDataFormat, it should use that format", func(t *testing.T) {
 		s.change(func(p *hyperv1.NodePool) { p.Spec.Platform.MAAS.UserDataFormat = hyperv1.UserDataIgnition })
 		s.mustPass()
 		s.Expect(userData()).To(HavePrefix(`{"ignition"`))

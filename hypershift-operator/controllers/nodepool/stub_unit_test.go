@@ -81,12 +81,12 @@ func TestIgnitionProxy(t *testing.T) {
 		proxy   *configv1.ProxySpec
 		want    types.Proxy
 	}{
-		"When nothing is configured, it should be directly":                   {fixture.ReleaseImage, nil, types.Proxy{}},
-		"When no proxy is named, it should be directly":                       {fixture.ReleaseImage, &configv1.ProxySpec{NoProxy: "a.example"}, types.Proxy{}},
-		"When one is for https alone, it should be that":                      {fixture.OCPImage, &configv1.ProxySpec{HTTPSProxy: "http://s"}, types.Proxy{HTTPSProxy: ptr.To("http://s"), NoProxy: usual}},
-		"When one is for http alone, it should be that":                       {fixture.OCPImage, &configv1.ProxySpec{HTTPProxy: "http://p"}, types.Proxy{HTTPProxy: ptr.To("http://p"), NoProxy: usual}},
-		"When there is one for each, it should be both":                       {fixture.OCPImage, &configv1.ProxySpec{HTTPProxy: "http://p", HTTPSProxy: "http://s"}, types.Proxy{HTTPProxy: ptr.To("http://p"), HTTPSProxy: ptr.To("http://s"), NoProxy: usual}},
-		"When nodes are Kubernetes', their server should be reached directly": {fixture.ReleaseImage, &configv1.ProxySpec{HTTPProxy: "http://p"}, types.Proxy{HTTPProxy: ptr.To("http://p"), NoProxy: direct}},
+		"When no proxy is configured, it should connect directly":                      {fixture.ReleaseImage, nil, types.Proxy{}},
+		"When only noProxy is set, it should connect directly":                         {fixture.ReleaseImage, &configv1.ProxySpec{NoProxy: "a.example"}, types.Proxy{}},
+		"When only an HTTPS proxy is set, it should use that one":                      {fixture.OCPImage, &configv1.ProxySpec{HTTPSProxy: "http://s"}, types.Proxy{HTTPSProxy: ptr.To("http://s"), NoProxy: usual}},
+		"When only an HTTP proxy is set, it should use that one":                       {fixture.OCPImage, &configv1.ProxySpec{HTTPProxy: "http://p"}, types.Proxy{HTTPProxy: ptr.To("http://p"), NoProxy: usual}},
+		"When both proxies are set, it should use both":                                {fixture.OCPImage, &configv1.ProxySpec{HTTPProxy: "http://p", HTTPSProxy: "http://s"}, types.Proxy{HTTPProxy: ptr.To("http://p"), HTTPSProxy: ptr.To("http://s"), NoProxy: usual}},
+		"When the release is Kubernetes, it should add the ignition-server to noProxy": {fixture.ReleaseImage, &configv1.ProxySpec{HTTPProxy: "http://p"}, types.Proxy{HTTPProxy: ptr.To("http://p"), NoProxy: direct}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			s, _ := booted(tc.payload, tc.proxy)
@@ -95,7 +95,7 @@ func TestIgnitionProxy(t *testing.T) {
 			}
 		})
 	}
-	t.Run("When a cluster is configured without a proxy, it should be directly", func(t *testing.T) {
+	t.Run("When the cluster configuration has no proxy, it should connect directly", func(t *testing.T) {
 		s, _ := booted(fixture.ReleaseImage, nil)
 		s.hc.Spec.Configuration = &hyperv1.ClusterConfiguration{}
 		NewWithT(t).Expect(s.ignitionProxy()).To(BeZero())

@@ -38,7 +38,7 @@ func tokenPass(t *testing.T) (*world, *scope) {
 
 // TestReconcileToken checks the two Secrets and the rights of their readers.
 func TestReconcileToken(t *testing.T) {
-	t.Run("When a pool has a configuration, it should be there by a token, and machines have their user-data", func(t *testing.T) {
+	t.Run("When a pool has a configuration, it should create the token and user-data Secrets and their Roles", func(t *testing.T) {
 		w, s := tokenPass(t)
 		result, err := w.reconcileToken(t.Context(), s)
 		w.Expect(err).NotTo(HaveOccurred())
@@ -75,7 +75,7 @@ func TestReconcileToken(t *testing.T) {
 			w.Expect(s.userData).To(BeEmpty())
 		})
 	}
-	t.Run("When user-data would be larger than machines take, the pass should fail", func(t *testing.T) {
+	t.Run("When the user-data is too large for machines, it should return an error", func(t *testing.T) {
 		w, s := tokenPass(t)
 		s.config.format, s.ignitionCA = hyperv1.UserDataCloudConfig, bytes.Repeat([]byte("C"), 16<<10)
 		_, err := w.reconcileToken(t.Context(), s)
@@ -106,26 +106,26 @@ func TestShapeToken(t *testing.T) {
 		annotations map[string]string
 		kind        corev1.SecretType
 	}{
-		"When it is new, it should have everything": {data: fresh, annotations: annotations(madeAt, now), kind: "Opaque"},
-		"When it is there, it should keep what it is of, and its token": {
+		"When the Secret is new, it should set all data": {data: fresh, annotations: annotations(madeAt, now), kind: "Opaque"},
+		"When the Secret exists, it should keep its token and the data that identifies the configuration": {
 			token: corev1.Secret{Type: "own", Data: map[string][]byte{"token": []byte("t"), "release": []byte("old"), "pull-secret-hash": []byte("old"),
 				"additional-trust-bundle-hash": []byte("old"), "hc-configuration-hash": []byte("old"), "reason": []byte("AsExpected")}},
 			data: map[string]string{"token": "t", "release": "old", "config": "new", "pull-secret-hash": "new",
 				"additional-trust-bundle-hash": "new", "hc-configuration-hash": "new", "reason": "AsExpected"},
 			annotations: annotations(), kind: "own"},
-		"When somebody emptied the token, it should get another, and stay of its type": {
+		"When the token is empty, it should create another token and keep the Secret's type": {
 			token: corev1.Secret{Type: "own", Data: map[string][]byte{"token": {}}}, data: fresh, annotations: annotations(madeAt, now), kind: "own"},
-		"When the pool comes back to it, it should not expire": {
+		"When the pool uses the configuration again, it should remove the expiration": {
 			token: corev1.Secret{ObjectMeta: metav1.ObjectMeta{Annotations: map[string]string{"hypershift.openshift.io/ignition-token-expiration-timestamp": "soon", "their": "own"}}},
 			data:  fresh, annotations: annotations(madeAt, now, "their", "own"), kind: "Opaque"},
-		"When the cluster came back from a backup, its machines should count as started": {
+		"When the cluster was restored from a backup, it should mark its machines as having reached ignition": {
 			scope: func(s *scope) { annotate(s.hc, hyperv1.HostedClusterRestoredFromBackupAnnotation, "") },
 			data:  fresh, annotations: annotations(madeAt, now, reached, "True"), kind: "Opaque"},
-		"When machines read cloud-config, it should say so": {scope: func(s *scope) { s.config.format = hyperv1.UserDataCloudConfig },
+		"When machines use cloud-config, it should set the user-data format": {scope: func(s *scope) { s.config.format = hyperv1.UserDataCloudConfig },
 			data: fresh, annotations: annotations(madeAt, now, "hypershift.openshift.io/user-data-format", "CloudConfig"), kind: "Opaque"},
-		"When machines are of another architecture, it should say so": {scope: func(s *scope) { s.pool.Spec.Arch = "arm64" },
+		"When the architecture is not amd64, it should set the architecture": {scope: func(s *scope) { s.pool.Spec.Arch = "arm64" },
 			data: fresh, annotations: annotations(madeAt, now, "hypershift.openshift.io/node-architecture", "arm64"), kind: "Opaque"},
-		"When machines are of the usual architecture, it should not": {scope: func(s *scope) { s.pool.Spec.Arch = "amd64" },
+		"When the architecture is amd64, it should not set the architecture": {scope: func(s *scope) { s.pool.Spec.Arch = "amd64" },
 			data: fresh, annotations: annotations(madeAt, now), kind: "Opaque"},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -159,16 +159,16 @@ func TestReportReached(t *testing.T) {
 		before     []hyperv1.NodePoolCondition
 		want       metav1.Condition
 	}{
-		"When no machine has asked, it should say so":       {"", "Replace", nil, metav1.Condition{Status: "False", Reason: "ignitionNotReached"}},
-		"When one has asked, it should say so":              {"True", "Replace", nil, metav1.Condition{Status: "True", Reason: "AsExpected"}},
-		"When something else is noted, it should not count": {"False", "Replace", nil, metav1.Condition{Status: "False", Reason: "ignitionNotReached"}},
-		"When one has asked for the former configuration, that should not count for machines that are replaced": {"", "Replace",
+		"When no machine has fetched the configuration, it should report false": {"", "Replace", nil, metav1.Condition{Status: "False", Reason: "ignitionNotReached"}},
+		"When a machine has fetched the configuration, it should report true":   {"True", "Replace", nil, metav1.Condition{Status: "True", Reason: "AsExpected"}},
+		"When the annotation is not True, it should report false":               {"False", "Replace", nil, metav1.Condition{Status: "False", Reason: "ignitionNotReached"}},
+		"When a machine fetched only the previous configuration and machines are replaced, it should report false": {"", "Replace",
 			[]hyperv1.NodePoolCondition{{Type: "ReachedIgnitionEndpoint", Status: "True"}}, metav1.Condition{Status: "False", Reason: "ignitionNotReached"}},
-		"When one has asked for the former configuration, that should count for machines that are updated in place": {"", "InPlace",
+		"When a machine fetched only the previous configuration in an InPlace pool, it should report true": {"", "InPlace",
 			[]hyperv1.NodePoolCondition{{Type: "Other", Status: "False"}, {Type: "ReachedIgnitionEndpoint", Status: "True"}}, metav1.Condition{Status: "True", Reason: "AsExpected"}},
-		"When none has ever asked, machines that are updated in place should be waited for": {"", "InPlace",
+		"When no machine has ever fetched the configuration in an InPlace pool, it should report false": {"", "InPlace",
 			[]hyperv1.NodePoolCondition{{Type: "Other", Status: "True"}, {Type: "ReachedIgnitionEndpoint", Status: "False"}}, metav1.Condition{Status: "False", Reason: "ignitionNotReached"}},
-		"When nothing was said before, machines that are updated in place should be waited for": {"", "InPlace",
+		"When an InPlace pool has no earlier condition, it should report false": {"", "InPlace",
 			[]hyperv1.NodePoolCondition{{Type: "Other", Status: "True"}}, metav1.Condition{Status: "False", Reason: "ignitionNotReached"}},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -192,10 +192,10 @@ func TestWriteUserData(t *testing.T) {
 		more   map[string]string
 		kind   corev1.SecretType
 	}{
-		"When there is none, it should be made":                                                {kind: "Opaque"},
-		"When the ignition-server takes tokens of machines, it should hold the one to replace": {tokens: "true", more: map[string]string{"token": "bearer"}, kind: "Opaque"},
-		"When it takes none, it should hold none":                                              {tokens: "false", kind: "Opaque"},
-		"When it is there, it should be written anew, and stay of its type": {
+		"When the user-data Secret does not exist, it should create it":                    {kind: "Opaque"},
+		"When the ignition-server supports machine tokens, it should add the bearer token": {tokens: "true", more: map[string]string{"token": "bearer"}, kind: "Opaque"},
+		"When the ignition-server does not support machine tokens, it should add no token": {tokens: "false", kind: "Opaque"},
+		"When the user-data Secret exists, it should replace its data and keep its type": {
 			before: &corev1.Secret{Type: "own", Data: map[string][]byte{"token": []byte("old"), "value": []byte("old")}}, kind: "own"},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -227,11 +227,11 @@ func TestWriteUserData(t *testing.T) {
 // TestUserDataFails: a failed write returns no name with which machines could be created.
 func TestUserDataFails(t *testing.T) {
 	for name, fail := range map[string]func(*world, *scope, *corev1.Secret){
-		"When it cannot be made, it should name none": func(_ *world, s *scope, token *corev1.Secret) {
+		"When the user-data cannot be generated, it should return no Secret name": func(_ *world, s *scope, token *corev1.Secret) {
 			s.ignitionCA = bytes.Repeat([]byte("C"), 16<<10)
 			annotate(token, hyperv1.TokenSecretUserDataFormatAnnotation, "CloudConfig")
 		},
-		"When it cannot be written, it should name none": func(w *world, _ *scope, _ *corev1.Secret) {
+		"When the Secret cannot be written, it should return no Secret name": func(w *world, _ *scope, _ *corev1.Secret) {
 			w.Reconciler.Client = answering(w.client, "create v1.Secret .*", testenv.ErrRefused)
 		},
 	} {

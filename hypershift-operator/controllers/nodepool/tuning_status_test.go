@@ -39,18 +39,18 @@ func TestReportPerformance(t *testing.T) {
 		want   map[string]metav1.Condition
 		err    string
 	}{
-		"When the operator says something of the profile, it should be repeated": {there: []*corev1.ConfigMap{reported("own", "demo", status)}, want: all},
-		"When it speaks of another pool, or of something else, it should be silent": {there: []*corev1.ConfigMap{reported("another", "another", status), func() *corev1.ConfigMap {
+		"When the node tuning operator reports conditions of the profile, it should copy them": {there: []*corev1.ConfigMap{reported("own", "demo", status)}, want: all},
+		"When the ConfigMap is another pool's or not a status, it should copy nothing": {there: []*corev1.ConfigMap{reported("another", "another", status), func() *corev1.ConfigMap {
 			c := reported("own", "demo", status)
 			delete(c.Labels, performanceStatusLabel)
 			return c
 		}()}},
-		"When the pool is not tuned any more, it should be silent": {before: func(_ *world, s *scope) { s.pool.Spec.TuningConfig = nil },
+		"When the pool has no tuning any more, it should copy nothing": {before: func(_ *world, s *scope) { s.pool.Spec.TuningConfig = nil },
 			there: []*corev1.ConfigMap{reported("own", "demo", status)}},
-		"When the release is of Kubernetes, it should be silent": {before: func(_ *world, s *scope) { s.release = fixture.Payloads()[fixture.ReleaseImage] },
+		"When the release is Kubernetes, it should copy nothing": {before: func(_ *world, s *scope) { s.release = fixture.Payloads()[fixture.ReleaseImage] },
 			there: []*corev1.ConfigMap{reported("own", "demo", status)}},
-		"When what it says cannot be read, the pass should fail": {there: []*corev1.ConfigMap{reported("own", "demo", "conditions: none")}, err: "clusters-demo/own"},
-		"When nobody can be asked, the pass should fail": {before: func(w *world, _ *scope) {
+		"When the reported status is invalid, it should return an error": {there: []*corev1.ConfigMap{reported("own", "demo", "conditions: none")}, err: "clusters-demo/own"},
+		"When the ConfigMaps cannot be listed, it should return an error": {before: func(w *world, _ *scope) {
 			w.Reconciler.Client = answering(w.client, "list .*", testenv.ErrRefused)
 		}, err: testenv.ErrRefused.Error()},
 	} {
@@ -77,7 +77,7 @@ func TestReportPerformance(t *testing.T) {
 			w.Expect(s.cleared).To(ConsistOf(prefix+"Available", prefix+"Progressing", prefix+"Upgradeable", prefix+"Degraded"), "what was said last goes")
 		})
 	}
-	t.Run("When it says the same again, its time should stay, so that nothing is written", func(t *testing.T) {
+	t.Run("When the same conditions are reported again, it should keep their transition times", func(t *testing.T) {
 		w, s := tuningPass(t, [][2]string{{"fast", profileDocument}}, nil)
 		fixture.Create(t, w.client, reported("own", "demo", status))
 		_, err := w.reportPerformance(t.Context(), s)

@@ -47,7 +47,7 @@ func TestTuning(t *testing.T) {
 		s.configMap("a", "tuning", "apiVersion: tuned.openshift.io/v1\nkind: Tuned\nmetadata: {name: a}\n"),
 		s.configMap("fast", "tuning", profileDocument),
 	}
-	t.Run("When a pool is tuned, the payload's node tuning operator should find it all", func(t *testing.T) {
+	t.Run("When a pool has tuning, it should create all ConfigMaps for the payload's node tuning operator", func(t *testing.T) {
 		g := NewWithT(t)
 		s.change(func(p *hyperv1.NodePool) {
 			p.Spec.TuningConfig = refs
@@ -69,7 +69,7 @@ func TestTuning(t *testing.T) {
 		g.Expect(mirrored[0].Labels).To(HaveKeyWithValue(kubeletConfigLabel, "true"))
 		g.Expect(mirrored[0].Data).To(Equal(map[string]string{"config": kubeletDocument}))
 	})
-	t.Run("When nothing changes any more, it should write nothing", func(t *testing.T) {
+	t.Run("When nothing changes, it should write nothing", func(t *testing.T) {
 		counted := fixture.NewFaulty(c)
 		was := s.Reconciler.Client
 		s.Reconciler.Client = counted
@@ -77,7 +77,7 @@ func TestTuning(t *testing.T) {
 		s.Reconciler.Client = was
 		NewWithT(t).Expect(counted.Log).To(BeEmpty())
 	})
-	t.Run("When the operator reports of the profile, the pool should repeat it", func(t *testing.T) {
+	t.Run("When the operator reports conditions of the profile, the pool should copy them", func(t *testing.T) {
 		fixture.Create(t, c, &corev1.ConfigMap{
 			ObjectMeta: metav1.ObjectMeta{Namespace: s.hosted(), Name: "status", Labels: map[string]string{performanceStatusLabel: "true", "hypershift.openshift.io/nodePool": fixture.PoolName}},
 			Data:       map[string]string{"status": "conditions:\n- {type: Degraded, status: \"True\", reason: GettingTunedStatusFailed, message: no profile}\n- {type: Other, status: \"True\"}\n"},
@@ -87,7 +87,7 @@ func TestTuning(t *testing.T) {
 		g.Expect(got.Status).To(Equal(corev1.ConditionTrue))
 		g.Expect(got.Message).To(Equal("no profile"))
 	})
-	t.Run("When a profile makes a KubeletConfig beside the user's, it should be refused: a pool takes one", func(t *testing.T) {
+	t.Run("When a profile generates a second KubeletConfig, it should report that a pool takes only one", func(t *testing.T) {
 		generated := &corev1.ConfigMap{
 			ObjectMeta: metav1.ObjectMeta{Namespace: s.hosted(), Name: "kc-fast", Labels: map[string]string{tunedGeneratedLabel: "true", kubeletConfigLabel: "true", "hypershift.openshift.io/nodePool": fixture.PoolName}},
 			Data:       map[string]string{"config": kubeletDocument},
@@ -97,7 +97,7 @@ func TestTuning(t *testing.T) {
 		NewWithT(t).Expect(s.condition("ValidMachineConfig").Message).To(ContainSubstring("more than one KubeletConfig, in the ConfigMaps kubelet, kc-fast: keep one"))
 		s.Expect(c.Delete(t.Context(), generated)).To(Succeed())
 	})
-	t.Run("When two profiles are named, it should say that a pool takes one, and keep what there is", func(t *testing.T) {
+	t.Run("When two profiles are set, it should report that a pool takes only one and keep the ConfigMaps", func(t *testing.T) {
 		second := s.configMap("second", "tuning", profileDocument)
 		s.change(func(p *hyperv1.NodePool) { p.Spec.TuningConfig = append(p.Spec.TuningConfig, second) })
 		s.mustPass()
@@ -106,12 +106,12 @@ func TestTuning(t *testing.T) {
 		g.Expect(s.condition("ValidTuningConfig").Message).To(ContainSubstring("the ConfigMap second holds a PerformanceProfile, and a NodePool takes one only"))
 		g.Expect(s.handedTo(tunedLabel)).To(HaveLen(1))
 	})
-	t.Run("When the ConfigMap of a name is not there, it should say so", func(t *testing.T) {
+	t.Run("When a ConfigMap in tuningConfig does not exist, it should report it", func(t *testing.T) {
 		s.change(func(p *hyperv1.NodePool) { p.Spec.TuningConfig = []corev1.LocalObjectReference{{Name: "nowhere"}} })
 		s.mustPass()
 		NewWithT(t).Expect(s.condition("ValidTuningConfig").Message).To(Equal("spec.tuningConfig: there is no ConfigMap tuning/nowhere: create it"))
 	})
-	t.Run("When tuning is taken back, the operator should find nothing more", func(t *testing.T) {
+	t.Run("When tuning is removed, it should delete the operator's ConfigMaps and the conditions", func(t *testing.T) {
 		s.change(func(p *hyperv1.NodePool) { p.Spec.TuningConfig, p.Spec.Config = nil, nil })
 		s.mustPass()
 		g := NewWithT(t)
@@ -125,13 +125,13 @@ func TestTuning(t *testing.T) {
 func TestStream(t *testing.T) {
 	const runc = "apiVersion: machineconfiguration.openshift.io/v1\nkind: ContainerRuntimeConfig\nspec: {containerRuntimeConfig: {defaultRuntime: runc}}\n"
 	for name, tc := range map[string]struct{ version, wanted, document, want, fails string }{
-		"When the release has one stream, it should name none, so that no node is replaced": {version: "4.22.1"},
-		"When RHEL 9 is asked of such a release, it should be what it has":                  {version: "4.22.1", wanted: "rhel-9"},
-		"When RHEL 10 is asked of such a release, it should be refused":                     {version: "4.22.1", wanted: "rhel-10", fails: "needs OpenShift 5.0.0 or newer, and the release is 4.22.1"},
-		"a new pool of a release with both has RHEL 9":                                      {version: "5.0.0", want: "rhel-9"},
-		"When RHEL 9 is asked of it, it should be that":                                     {version: "5.1.0", wanted: "rhel-9", want: "rhel-9"},
-		"When the pool runs runc, it should stay with RHEL 9":                               {version: "5.1.0", document: runc, want: "rhel-9"},
-		"When the pool runs runc and asks for RHEL 10, it should be refused":                {version: "5.1.0", document: runc, wanted: "rhel-10", fails: "has no runc"},
+		"When the release has only one stream, it should set no stream, so that no node is replaced": {version: "4.22.1"},
+		"When RHEL 9 is set and the release has only one stream, it should accept it":                {version: "4.22.1", wanted: "rhel-9"},
+		"When RHEL 10 is set and the release has only one stream, it should reject it":               {version: "4.22.1", wanted: "rhel-10", fails: "needs OpenShift 5.0.0 or newer, and the release is 4.22.1"},
+		"When a new pool's release has both streams, it should use RHEL 9":                           {version: "5.0.0", want: "rhel-9"},
+		"When RHEL 9 is set and the release has both streams, it should use RHEL 9":                  {version: "5.1.0", wanted: "rhel-9", want: "rhel-9"},
+		"When the pool uses runc, it should use RHEL 9":                                              {version: "5.1.0", document: runc, want: "rhel-9"},
+		"When the pool uses runc and sets RHEL 10, it should reject it":                              {version: "5.1.0", document: runc, wanted: "rhel-10", fails: "has no runc"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			g, pool := NewWithT(t), fixture.NodePool("clusters")

@@ -62,20 +62,20 @@ func TestTuningOfPool(t *testing.T) {
 		want    []*corev1.ConfigMap
 		err     string
 	}{
-		"When nothing is asked, it should be nothing": {},
-		"When Tuneds are named in any order, they should be one, in the order of their text": {
+		"When no tuning is set, it should return nothing": {},
+		"When several Tuneds are set, it should merge them into one ConfigMap, sorted by their content": {
 			[][2]string{{"b", tuned("b")}, {"a", tuned("a")}},
 			[]*corev1.ConfigMap{handed("tuned-demo", of(tuned("a")+"\n---\n"+tuned("b")), "hypershift.openshift.io/tuned-config")}, ""},
-		"When a profile is named alone, it should be that": {[][2]string{{"fast", profileDocument}},
+		"When only a profile is set, it should return only the profile's ConfigMap": {[][2]string{{"fast", profileDocument}},
 			[]*corev1.ConfigMap{handed("fast-demo", of(profile), "hypershift.openshift.io/performanceprofile-config")}, ""},
-		"When both are in one ConfigMap, it should be both": {[][2]string{{"all", profileDocument + "---\n" + tuned("a")}},
+		"When one ConfigMap has a Tuned and a profile, it should return both": {[][2]string{{"all", profileDocument + "---\n" + tuned("a")}},
 			[]*corev1.ConfigMap{handed("tuned-demo", of(tuned("a")), "hypershift.openshift.io/tuned-config"),
 				handed("all-demo", of(profile), "hypershift.openshift.io/performanceprofile-config")}, ""},
-		"When a name is long, the pool's should fit a label": {[][2]string{{long, profileDocument}},
+		"When a ConfigMap's name is long, it should shorten the pool's copy to fit a label": {[][2]string{{long, profileDocument}},
 			[]*corev1.ConfigMap{handed(strings.Repeat("n", 49)+"-820f61f5-demo", of(profile), "hypershift.openshift.io/performanceprofile-config")}, ""},
-		"When there are two profiles, it should be refused":          {[][2]string{{"one", profileDocument}, {"two", profileDocument}}, nil, "the ConfigMap two holds a PerformanceProfile"},
-		"When it is something else, it should be refused":            {[][2]string{{"wrong", kubeletDocument}}, nil, "spec.tuningConfig: the ConfigMap clusters/wrong cannot be used"},
-		"When the ConfigMap is of another use, it should be refused": {[][2]string{{"empty", ""}}, nil, "spec.tuningConfig: the ConfigMap clusters/empty has no key \"tuning\""},
+		"When two profiles are set, it should return an error":             {[][2]string{{"one", profileDocument}, {"two", profileDocument}}, nil, "the ConfigMap two holds a PerformanceProfile"},
+		"When the ConfigMap holds another kind, it should return an error": {[][2]string{{"wrong", kubeletDocument}}, nil, "spec.tuningConfig: the ConfigMap clusters/wrong cannot be used"},
+		"When the ConfigMap has no tuning key, it should return an error":  {[][2]string{{"empty", ""}}, nil, "spec.tuningConfig: the ConfigMap clusters/empty has no key \"tuning\""},
 	} {
 		t.Run(name, func(t *testing.T) {
 			w, s := tuningPass(t, tc.sources, nil)
@@ -106,23 +106,23 @@ func TestMirroredConfigs(t *testing.T) {
 		want    []*corev1.ConfigMap
 		err     string
 	}{
-		"When nothing is configured, it should be nothing":  {},
-		"When the machines alone are, it should be nothing": {sources: [][2]string{{"motd", machineConfig}}},
-		"When kubelet and runtime are, it should be both": {sources: [][2]string{{"pods", kubeletDocument}, {"motd", machineConfig}, {"logs", runtimeDocument}},
+		"When no configuration is set, it should return nothing":     {},
+		"When only a MachineConfig is set, it should return nothing": {sources: [][2]string{{"motd", machineConfig}}},
+		"When kubelet and runtime configurations are set, it should return both": {sources: [][2]string{{"pods", kubeletDocument}, {"motd", machineConfig}, {"logs", runtimeDocument}},
 			want: []*corev1.ConfigMap{handed("pods-demo", of(kubeletDocument), kubelet, mirrored), handed("logs-demo", of(runtimeDocument), runtime, mirrored)}},
-		"When one ConfigMap has both, it should say both": {sources: [][2]string{{"both", kubeletDocument + "---\n" + runtimeDocument}},
+		"When one ConfigMap has both, it should add both labels": {sources: [][2]string{{"both", kubeletDocument + "---\n" + runtimeDocument}},
 			want: []*corev1.ConfigMap{handed("both-demo", of(kubeletDocument+"---\n"+runtimeDocument), kubelet, runtime, mirrored)}},
-		"When a name is long, it should fit a label": {sources: [][2]string{{strings.Repeat("n", 60), runtimeDocument}},
+		"When a ConfigMap's name is long, it should shorten the copy's name to fit a label": {sources: [][2]string{{strings.Repeat("n", 60), runtimeDocument}},
 			want: []*corev1.ConfigMap{handed(strings.Repeat("n", 49)+"-820f61f5-demo", of(runtimeDocument), runtime, mirrored)}},
-		"When there are two for the kubelet, it should refuse": {sources: [][2]string{{"one", kubeletDocument}, {"two", kubeletDocument}}, err: "in the ConfigMaps one, two:"},
-		"When tuning made one too, it should refuse": {sources: [][2]string{{"one", kubeletDocument}},
+		"When two KubeletConfigs are set, it should return an error": {sources: [][2]string{{"one", kubeletDocument}, {"two", kubeletDocument}}, err: "in the ConfigMaps one, two:"},
+		"When tuning generated another KubeletConfig, it should return an error": {sources: [][2]string{{"one", kubeletDocument}},
 			there: []*corev1.ConfigMap{generated("made", "demo", tunedGeneratedLabel, kubelet)}, err: "in the ConfigMaps one, made:"},
-		"When tuning alone made one, it should be nothing": {there: []*corev1.ConfigMap{generated("made", "demo", tunedGeneratedLabel, kubelet)}},
-		"When what is there is another pool's, or of something else, it should not count": {sources: [][2]string{{"one", kubeletDocument}},
+		"When only tuning generated a KubeletConfig, it should return nothing": {there: []*corev1.ConfigMap{generated("made", "demo", tunedGeneratedLabel, kubelet)}},
+		"When ConfigMaps are another pool's or not generated KubeletConfigs, it should ignore them": {sources: [][2]string{{"one", kubeletDocument}},
 			there: []*corev1.ConfigMap{generated("of-another", "other", tunedGeneratedLabel, kubelet), generated("of-tuned", "demo", tunedGeneratedLabel), generated("own", "demo", kubelet)},
 			want:  []*corev1.ConfigMap{handed("one-demo", of(kubeletDocument), kubelet, mirrored)}},
-		"When it cannot be read, it should refuse":      {sources: [][2]string{{"broken", ": no yaml"}}, err: "the ConfigMap clusters/broken holds a configuration"},
-		"When the ConfigMap is empty, it should refuse": {sources: [][2]string{{"empty", ""}}, err: "spec.config: the ConfigMap clusters/empty has no key \"config\""},
+		"When the configuration cannot be parsed, it should return an error": {sources: [][2]string{{"broken", ": no yaml"}}, err: "the ConfigMap clusters/broken holds a configuration"},
+		"When the ConfigMap has no config key, it should return an error":    {sources: [][2]string{{"empty", ""}}, err: "spec.config: the ConfigMap clusters/empty has no key \"config\""},
 	} {
 		t.Run(name, func(t *testing.T) {
 			w, s := tuningPass(t, nil, tc.sources)
@@ -138,7 +138,7 @@ func TestMirroredConfigs(t *testing.T) {
 			w.Expect(cmp.Diff(tc.want, got)).To(BeEmpty(), "-want +got")
 		})
 	}
-	t.Run("When what tuning made cannot be listed, it should fail", func(t *testing.T) {
+	t.Run("When the generated ConfigMaps cannot be listed, it should return an error", func(t *testing.T) {
 		w, s := tuningPass(t, nil, nil)
 		w.Reconciler.Client = answering(w.client, "list v1.ConfigMapList .*", testenv.ErrRefused)
 		_, err := w.mirroredConfigs(t.Context(), s)
@@ -160,14 +160,14 @@ func TestHandOver(t *testing.T) {
 		fails   bool
 		stays   []string
 	}{
-		"When all goes well, what is wanted should be there, and what is not be gone": {},
-		"When one is not to be written, the others should be, and the pass fail": {
+		"When all requests succeed, it should write the desired ConfigMaps and delete the others": {},
+		"When one ConfigMap cannot be written, it should write the others and return an error": {
 			answers: "(create|update) v1.ConfigMap .*/tuned-demo", with: testenv.ErrRefused, fails: true},
-		"When one is not to be deleted, the others should be, and the pass fail": {
+		"When one ConfigMap cannot be deleted, it should delete the others and return an error": {
 			answers: "delete v1.ConfigMap .*/old-tuned", with: testenv.ErrRefused, fails: true, stays: []string{"old-tuned"}},
-		"When one is gone already, that should be no failure": {
+		"When a ConfigMap is already gone, it should succeed": {
 			answers: "delete v1.ConfigMap .*/old-tuned", with: apierrors.NewNotFound(schema.GroupResource{}, "old-tuned"), stays: []string{"old-tuned"}},
-		"When what there is cannot be listed, the pass should fail": {
+		"When the existing ConfigMaps cannot be listed, it should return an error": {
 			answers: "list v1.ConfigMapList .*", with: testenv.ErrRefused, fails: true, stays: []string{"old-tuned", "old-profile", "old-mirrored"}},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -215,21 +215,21 @@ func TestReconcileTuning(t *testing.T) {
 		err       error
 		found     []string
 	}{
-		"When all can be used, it should be handed over": {condition: valid, want: metav1.Condition{Status: "True", Reason: "AsExpected"}, found: []string{"pods-demo", "tuned-demo"}},
-		"When the release is of Kubernetes, nothing should be said or done": {
+		"When the tuning is valid, it should write the ConfigMaps": {condition: valid, want: metav1.Condition{Status: "True", Reason: "AsExpected"}, found: []string{"pods-demo", "tuned-demo"}},
+		"When the release is Kubernetes, it should set no condition and write nothing": {
 			before: func(_ *world, s *scope) { s.release = fixture.Payloads()[fixture.ReleaseImage] }, condition: valid},
-		"When tuning cannot be used, it should say so and come back": {
+		"When the tuning is invalid, it should report why and retry": {
 			before: func(_ *world, s *scope) { s.pool.Spec.TuningConfig[0].Name = "nowhere" }, condition: valid,
 			want: metav1.Condition{Status: "False", Reason: "ValidationFailed"}, result: ctrl.Result{RequeueAfter: releaseRetry}, err: phase.ErrStop},
-		"When configuration cannot be used, it should say so and come back": {
+		"When the configuration is invalid, it should report why and retry": {
 			before: func(_ *world, s *scope) { s.pool.Spec.Config[0].Name = "nowhere" }, condition: config,
 			want: metav1.Condition{Status: "False", Reason: "ValidationFailed"}, result: ctrl.Result{RequeueAfter: releaseRetry}, err: phase.ErrStop},
-		"When the machines cannot be kept as they are, it should fail": {
+		"When the MachineDeployment cannot be read, it should return an error": {
 			before: func(w *world, s *scope) {
 				s.pool.Spec.TuningConfig[0].Name = "nowhere"
 				w.Reconciler.Client = answering(w.client, "get .*MachineDeployment .*", testenv.ErrRefused)
 			}, condition: valid, want: metav1.Condition{Status: "False", Reason: "ValidationFailed"}, result: ctrl.Result{RequeueAfter: releaseRetry}, err: testenv.ErrRefused},
-		"When it cannot be handed over, it should fail": {
+		"When a ConfigMap cannot be written, it should return an error": {
 			before: func(w *world, _ *scope) {
 				w.Reconciler.Client = answering(w.client, "create v1.ConfigMap .*/tuned-demo", testenv.ErrRefused)
 			},

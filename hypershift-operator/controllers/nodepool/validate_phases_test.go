@@ -39,13 +39,13 @@ func TestAutoscalingSaid(t *testing.T) {
 		// phase is the report of the phase, and payload the report once the payload is known.
 		phase, message, payload string
 	}{
-		"When a number is set, it should be that":                                    {"MAAS", nil, "", nil, "False AsExpected", "spec.replicas", "False AsExpected"},
-		"When a payload brings the autoscaler, it should be it":                      {"MAAS", scaled(ptr.To[int32](1)), "", []string{"cluster-autoscaler"}, "True AsExpected", "between 1 and 3", "True AsExpected"},
-		"When an annotation names one, it should be it":                              {"MAAS", scaled(ptr.To[int32](2)), "registry.example/a", nil, "True AsExpected", "between 2 and 3", "True AsExpected"},
-		"When nobody brings one, it should say so":                                   {"MAAS", scaled(ptr.To[int32](1)), "", []string{"other"}, "True AsExpected", "between 1 and 3", "False ValidationFailed"},
-		"When a pool may be empty, it should be so":                                  {"MAAS", scaled(ptr.To[int32](0)), "", []string{"cluster-autoscaler"}, "True AsExpected", "between 0 and 3", "True AsExpected"},
-		"When a pool may not be empty, it should say so":                             {"KubeVirt", scaled(ptr.To[int32](0)), "", []string{"cluster-autoscaler"}, "False ValidationFailed", "KubeVirt", "False ValidationFailed"},
-		"When a pool that may not be empty need not be, it should be the autoscaler": {"KubeVirt", scaled(ptr.To[int32](1)), "", []string{"cluster-autoscaler"}, "True AsExpected", "between 1 and 3", "True AsExpected"},
+		"When replicas is set, it should report the fixed number":                          {"MAAS", nil, "", nil, "False AsExpected", "spec.replicas", "False AsExpected"},
+		"When the payload has the autoscaler, it should report autoscaling":                {"MAAS", scaled(ptr.To[int32](1)), "", []string{"cluster-autoscaler"}, "True AsExpected", "between 1 and 3", "True AsExpected"},
+		"When an annotation sets the autoscaler's image, it should report autoscaling":     {"MAAS", scaled(ptr.To[int32](2)), "registry.example/a", nil, "True AsExpected", "between 2 and 3", "True AsExpected"},
+		"When the payload has no autoscaler, it should report a validation failure":        {"MAAS", scaled(ptr.To[int32](1)), "", []string{"other"}, "True AsExpected", "between 1 and 3", "False ValidationFailed"},
+		"When the platform allows empty pools, it should accept a minimum of zero":         {"MAAS", scaled(ptr.To[int32](0)), "", []string{"cluster-autoscaler"}, "True AsExpected", "between 0 and 3", "True AsExpected"},
+		"When the platform does not allow empty pools, it should reject a minimum of zero": {"KubeVirt", scaled(ptr.To[int32](0)), "", []string{"cluster-autoscaler"}, "False ValidationFailed", "KubeVirt", "False ValidationFailed"},
+		"When the platform does not allow empty pools, it should accept a minimum of one":  {"KubeVirt", scaled(ptr.To[int32](1)), "", []string{"cluster-autoscaler"}, "True AsExpected", "between 1 and 3", "True AsExpected"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			g, s := NewWithT(t), pass()
@@ -94,19 +94,19 @@ func TestPlatformSaid(t *testing.T) {
 		// says is part of the message of the false condition.
 		says string
 	}{
-		"When all goes together, it should say so": {want: map[string]string{valid: "True AsExpected", arch: "True AsExpected"}},
-		"When the platform is not served, it should say which are": {change: func(s *scope) { s.platformServed, s.pool.Spec.Platform.Type = false, "AWS" },
+		"When all settings are valid, it should report true": {want: map[string]string{valid: "True AsExpected", arch: "True AsExpected"}},
+		"When the platform is not supported, it should report the supported ones": {change: func(s *scope) { s.platformServed, s.pool.Spec.Platform.Type = false, "AWS" },
 			err: phase.ErrStop, want: map[string]string{valid: "False ValidationFailed"}, says: "AWS: use one of [None]"},
-		"When the cluster is of another platform, it should say so": {change: func(s *scope) { s.hc.Spec.Platform.Type = "AWS" },
+		"When the cluster has another platform, it should report it": {change: func(s *scope) { s.hc.Spec.Platform.Type = "AWS" },
 			err: phase.ErrStop, want: map[string]string{valid: "False ValidationFailed"}, says: "the HostedCluster's is AWS"},
-		"When the platform refuses the pool, it should say why": {change: func(s *scope) { s.platform = &faulty{fault: errors.New("no such zone")} },
+		"When the platform rejects the pool, it should report why": {change: func(s *scope) { s.platform = &faulty{fault: errors.New("no such zone")} },
 			err: phase.ErrStop, want: map[string]string{valid: "False ValidationFailed"}, says: "no such zone"},
-		"When the platform waits for something, it should say for what": {
+		"When the platform waits for a resource, it should report which one": {
 			change: func(s *scope) {
 				s.platform = &faulty{fault: &platform.Fault{Condition: "ValidPlatformImage", Reason: "NoImage", Message: "none yet"}}
 			},
 			err: phase.ErrStop, want: map[string]string{valid: "True AsExpected", "ValidPlatformImage": "False NoImage"}, says: "none yet"},
-		"When there are no such machines, it should say so": {change: func(s *scope) { s.pool.Spec.Arch = "s390x" },
+		"When the platform does not support the architecture, it should report it": {change: func(s *scope) { s.pool.Spec.Arch = "s390x" },
 			err: phase.ErrStop, want: map[string]string{valid: "True AsExpected", arch: "False InvalidArchPlatform"}, says: "s390x is not supported on platform None"},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -170,12 +170,12 @@ func TestReportFault(t *testing.T) {
 		cleared  []string
 		want     map[string]string
 	}{
-		"When the payload is not known, all should stay":            {platform: &faulty{}, unknown: true, want: map[string]string{}},
-		"When nothing is waited for, both should go":                {platform: &faulty{}, cleared: []string{image, group}, want: map[string]string{}},
-		"When an image is waited for, the other should go":          {platform: &faulty{}, fault: waits(image), cleared: []string{group}, want: map[string]string{image: "False NotReady"}},
-		"When a group is waited for, the other should go":           {platform: &faulty{}, fault: waits(group), cleared: []string{image}, want: map[string]string{group: "False NotReady"}},
-		"When the platform keeps images, it should be left to that": {platform: &keeping{}, cleared: []string{group}, want: map[string]string{}},
-		"When an image is found, it should say so, and no group":    {platform: &finding{}, cleared: []string{group}, want: map[string]string{image: "True AsExpected"}},
+		"When the payload is unknown, it should keep all conditions":                         {platform: &faulty{}, unknown: true, want: map[string]string{}},
+		"When there is no fault, it should clear both conditions":                            {platform: &faulty{}, cleared: []string{image, group}, want: map[string]string{}},
+		"When the pool waits for an image, it should clear the security group condition":     {platform: &faulty{}, fault: waits(image), cleared: []string{group}, want: map[string]string{image: "False NotReady"}},
+		"When the pool waits for a security group, it should clear the image condition":      {platform: &faulty{}, fault: waits(group), cleared: []string{image}, want: map[string]string{group: "False NotReady"}},
+		"When the platform manages images, it should leave the image condition to it":        {platform: &keeping{}, cleared: []string{group}, want: map[string]string{}},
+		"When an image is found, it should report it and clear the security group condition": {platform: &finding{}, cleared: []string{group}, want: map[string]string{image: "True AsExpected"}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			g, s := NewWithT(t), pass()

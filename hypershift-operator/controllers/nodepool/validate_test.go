@@ -29,12 +29,12 @@ func TestManagementFault(t *testing.T) {
 		management hyperv1.NodePoolManagement
 		want       string
 	}{
-		{"When machines are updated in place it should accept", hyperv1.NodePoolManagement{UpgradeType: hyperv1.UpgradeTypeInPlace}, ""},
-		{"When machines are replaced by rolling it should accept", hyperv1.NodePoolManagement{UpgradeType: hyperv1.UpgradeTypeReplace, Replace: rolling}, ""},
-		{"When the replace block is missing it should say so", hyperv1.NodePoolManagement{UpgradeType: hyperv1.UpgradeTypeReplace}, "replace is missing"},
-		{"When the strategy is unknown it should name those there are", hyperv1.NodePoolManagement{UpgradeType: hyperv1.UpgradeTypeReplace,
+		{"When machines are updated in place, it should accept the settings", hyperv1.NodePoolManagement{UpgradeType: hyperv1.UpgradeTypeInPlace}, ""},
+		{"When machines are replaced by a rolling update, it should accept the settings", hyperv1.NodePoolManagement{UpgradeType: hyperv1.UpgradeTypeReplace, Replace: rolling}, ""},
+		{"When the replace block is missing, it should report it", hyperv1.NodePoolManagement{UpgradeType: hyperv1.UpgradeTypeReplace}, "replace is missing"},
+		{"When the strategy is unknown, it should name the valid ones", hyperv1.NodePoolManagement{UpgradeType: hyperv1.UpgradeTypeReplace,
 			Replace: &hyperv1.ReplaceUpgrade{Strategy: "Magic"}}, "use RollingUpdate or OnDelete"},
-		{"When rolling has no numbers it should ask for them", hyperv1.NodePoolManagement{UpgradeType: hyperv1.UpgradeTypeReplace,
+		{"When the rolling update has no limits, it should ask for them", hyperv1.NodePoolManagement{UpgradeType: hyperv1.UpgradeTypeReplace,
 			Replace: &hyperv1.ReplaceUpgrade{Strategy: hyperv1.UpgradeStrategyRollingUpdate}}, "set maxSurge and maxUnavailable"},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
@@ -55,12 +55,12 @@ func TestArchitectureFault(t *testing.T) {
 		payload    hyperv1.PayloadArchType
 		faulty     bool
 	}{
-		{"When nothing is said it should accept", "", hyperv1.AMD64, false},
-		{"When pool and payload agree it should accept", "amd64", hyperv1.AMD64, false},
-		{"When the payload serves all it should accept", "arm64", hyperv1.Multi, false},
-		{"When the payload is not known yet it should accept", "arm64", "", false},
-		{"When the payload is for another architecture it should refuse", "arm64", hyperv1.AMD64, true},
-		{"When the platform has no such machines it should refuse", "s390x", hyperv1.Multi, true},
+		{"When the pool sets no architecture, it should accept the pool", "", hyperv1.AMD64, false},
+		{"When pool and payload have the same architecture, it should accept the pool", "amd64", hyperv1.AMD64, false},
+		{"When the payload is multi-arch, it should accept the pool", "arm64", hyperv1.Multi, false},
+		{"When the payload is not known yet, it should accept the pool", "arm64", "", false},
+		{"When the payload is for another architecture, it should reject the pool", "arm64", hyperv1.AMD64, true},
+		{"When the platform does not support the architecture, it should reject the pool", "s390x", hyperv1.Multi, true},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			hc := &hyperv1.HostedCluster{Status: hyperv1.HostedClusterStatus{PayloadArch: tc.payload}}
@@ -82,75 +82,75 @@ func TestValidate(t *testing.T) {
 		conditionType string
 		reason, want  string
 	}{
-		{name: "When the release image is unknown it should say which", namespace: "no-image",
+		{name: "When the release image is unknown, it should name the image", namespace: "no-image",
 			pool:          func(p *hyperv1.NodePool) { p.Spec.Release.Image = "registry.example/none:1" },
 			conditionType: "ValidReleaseImage", reason: "ValidationFailed", want: "registry.example/none:1"},
-		{name: "When the pool is newer than the cluster it should refuse", namespace: "newer",
+		{name: "When the pool is newer than the cluster, it should reject the release", namespace: "newer",
 			cluster:       func(hc *hyperv1.HostedCluster) { hc.Status.Version = completed("1.35.0") },
 			conditionType: "ValidReleaseImage", reason: "ValidationFailed", want: "upgrade the cluster first"},
-		{name: "When the pool is far behind it should only tell", namespace: "older",
+		{name: "When the pool is too many minor versions behind, it should report the skew", namespace: "older",
 			cluster:       func(hc *hyperv1.HostedCluster) { hc.Status.Version = completed("1.40.0") },
 			conditionType: "SupportedVersionSkew", reason: "UnsupportedSkew", want: "more than 3 minor versions behind"},
-		{name: "When the platforms differ it should refuse", namespace: "platform",
+		{name: "When pool and cluster have different platforms, it should reject the pool", namespace: "platform",
 			pool:          func(p *hyperv1.NodePool) { p.Spec.Platform = hyperv1.NodePoolPlatform{Type: hyperv1.NonePlatform} },
 			conditionType: "ValidPlatformConfig", reason: "ValidationFailed", want: "they must be the same"},
-		{name: "When there is no plugin it should say which there are", namespace: "plugin",
+		{name: "When the platform has no plugin, it should name the supported platforms", namespace: "plugin",
 			pool: func(p *hyperv1.NodePool) {
 				p.Spec.Platform = hyperv1.NodePoolPlatform{Type: hyperv1.AWSPlatform}
 			},
 			plugins:       map[hyperv1.PlatformType]platform.Platform{hyperv1.NonePlatform: &none.Platform{}},
 			conditionType: "ValidPlatformConfig", reason: "ValidationFailed", want: "use one of [None]"},
-		{name: "When the control plane hangs on its way to the pool's version it should refuse: its API server may be the old one", namespace: "hanging",
+		{name: "When the control plane's update to the pool's version is incomplete, it should reject the release", namespace: "hanging",
 			cluster:       func(hc *hyperv1.HostedCluster) { hc.Status.Version = onTheWay("1.36.3", "1.35.0") },
 			conditionType: "ValidReleaseImage", reason: "ValidationFailed", want: "newer than the cluster's 1.35.0"},
-		{name: "When the control plane is first installed its spec should count", namespace: "installing",
+		{name: "When the control plane is being installed, it should use the version of its spec", namespace: "installing",
 			cluster:       func(hc *hyperv1.HostedCluster) { hc.Status.Version = onTheWay("1.36.3", "") },
 			conditionType: "ValidReleaseImage", reason: "AsExpected", want: "1.36.3"},
-		{name: "When a first installation is of an older release it should refuse", namespace: "installing-older",
+		{name: "When a control plane is being installed with an older release, it should reject the pool's release", namespace: "installing-older",
 			cluster:       func(hc *hyperv1.HostedCluster) { hc.Status.Version = onTheWay("1.36.3", "") },
 			pool:          func(p *hyperv1.NodePool) { p.Spec.Release.Image = laterImage },
 			conditionType: "ValidReleaseImage", reason: "ValidationFailed", want: "newer than the cluster's 1.36.3"},
-		{name: "When the control plane only goes too far ahead it should not be told as skew yet", namespace: "skew-coming",
+		{name: "When a control plane update would exceed the skew, it should not report the skew until it completes", namespace: "skew-coming",
 			cluster:       func(hc *hyperv1.HostedCluster) { hc.Status.Version = onTheWay("1.40.0", "1.36.3") },
 			conditionType: "SupportedVersionSkew", reason: "AsExpected", want: "All is well"},
-		{name: "When an OpenShift pool names no image it should refuse", namespace: "ocp-imageless",
+		{name: "When an OpenShift pool sets no image, it should report it", namespace: "ocp-imageless",
 			annotations:   map[string]string{hyperv1.SkipReleaseImageValidation: "true"},
 			pool:          func(p *hyperv1.NodePool) { p.Spec.Release.Image = fixture.OCPImage },
 			conditionType: "ValidPlatformConfig", reason: "ValidationFailed", want: "spec.platform.maas.image is empty"},
-		{name: "When the ignition endpoint is not there it should wait", namespace: "endpoint",
+		{name: "When the ignition endpoint is missing, it should wait", namespace: "endpoint",
 			cluster:       func(hc *hyperv1.HostedCluster) { hc.Status.IgnitionEndpoint = "" },
 			conditionType: "IgnitionEndpointAvailable", reason: "IgnitionEndpointMissing", want: "Waiting"},
-		{name: "When a configuration is missing it should name it", namespace: "config",
+		{name: "When a configuration is missing, it should name the ConfigMap", namespace: "config",
 			pool:          func(p *hyperv1.NodePool) { p.Spec.Config = []corev1.LocalObjectReference{{Name: "gone"}} },
 			conditionType: "ValidMachineConfig", reason: "ValidationFailed", want: "there is no ConfigMap config/gone"},
-		{name: "When fields are set that nobody reads it should say that they have no effect", namespace: "in-vain",
+		{name: "When fields have no effect for the release, it should report them", namespace: "in-vain",
 			pool: func(p *hyperv1.NodePool) {
 				p.Spec.TuningConfig = []corev1.LocalObjectReference{{Name: "tuned"}}
 				p.Spec.OSImageStream = &hyperv1.OSImageStreamReference{Name: "rhel-10"}
 			},
 			conditionType: "AllFieldsHonored", reason: "FieldsWithoutEffect", want: "spec.tuningConfig, spec.osImageStream; remove"},
-		{name: "When the pool is paused it should say until when", namespace: "paused",
+		{name: "When the pool is paused, it should report until when", namespace: "paused",
 			pool:          func(p *hyperv1.NodePool) { p.Spec.PausedUntil = ptr.To("2030-01-01T00:00:00Z") },
 			conditionType: "ReconciliationActive", reason: "ReconciliationPaused", want: "2030-01-01T00:00:00Z"},
-		{name: "When an autoscaler is named it should say what it keeps", namespace: "scale",
+		{name: "When an autoscaler image is set, it should report the limits", namespace: "scale",
 			annotations: map[string]string{hyperv1.ClusterAutoscalerImage: "registry.example/autoscaler:1"},
 			pool: func(p *hyperv1.NodePool) {
 				p.Spec.Replicas = nil
 				p.Spec.AutoScaling = &hyperv1.NodePoolAutoScaling{Min: ptr.To[int32](1), Max: 3}
 			},
 			conditionType: "AutoscalingEnabled", reason: "AsExpected", want: "between 1 and 3 machines"},
-		{name: "When nobody runs the autoscaler it should say so and how to have one", namespace: "scale-none",
+		{name: "When the release has no autoscaler, it should report it and how to set an image", namespace: "scale-none",
 			pool: func(p *hyperv1.NodePool) {
 				p.Spec.Replicas = nil
 				p.Spec.AutoScaling = &hyperv1.NodePoolAutoScaling{Min: ptr.To[int32](1), Max: 3}
 			},
 			conditionType: "AutoscalingEnabled", reason: "ValidationFailed", want: "brings no cluster-autoscaler"},
-		{name: "When machines of a Kubernetes release are updated in place it should accept", namespace: "in-place",
+		{name: "When machines of a Kubernetes release are updated in place, it should accept the settings", namespace: "in-place",
 			pool: func(p *hyperv1.NodePool) {
 				p.Spec.Management = hyperv1.NodePoolManagement{UpgradeType: hyperv1.UpgradeTypeInPlace}
 			},
 			conditionType: "UpdateManagementEnabled", reason: "AsExpected", want: "updated by InPlace"},
-		{name: "When no machine has asked yet it should wait with repairs", namespace: "repair",
+		{name: "When no machine has fetched its configuration, it should not start auto-repair", namespace: "repair",
 			conditionType: "AutorepairEnabled", reason: "WaitingForFirstMachine", want: "as soon as one has fetched"},
 	} {
 		t.Run(tc.name, func(t *testing.T) {

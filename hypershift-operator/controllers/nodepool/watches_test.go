@@ -39,26 +39,26 @@ func TestPools(t *testing.T) {
 		obj  client.Object
 		want []reconcile.Request
 	}{
-		{"When a pool names the ConfigMap it should be that pool", config("clusters", "extra", nil), demo},
-		{"When nobody names it it should be none", config("clusters", "other", nil), nil},
-		{"When the control plane made it it should be the cluster's pools", config("clusters-demo", "ignition-config-fips", map[string]string{coreConfigLabel: "true"}), demo},
-		{"When it is another one of the control plane it should be none", config("clusters-demo", "kas-config", nil), nil},
+		{"When a pool references the ConfigMap, it should reconcile that pool", config("clusters", "extra", nil), demo},
+		{"When no pool references the ConfigMap, it should reconcile none", config("clusters", "other", nil), nil},
+		{"When the control plane created the ConfigMap, it should reconcile the cluster's pools", config("clusters-demo", "ignition-config-fips", map[string]string{coreConfigLabel: "true"}), demo},
+		{"When the control plane's ConfigMap is of another kind, it should reconcile none", config("clusters-demo", "kas-config", nil), nil},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			NewWithT(t).Expect(r.poolsOfConfig(t.Context(), tc.obj)).To(Equal(tc.want))
 		})
 	}
-	t.Run("When the CA of the ignition-server changes it should be the cluster's pools, whose user-data holds it", func(t *testing.T) {
+	t.Run("When the ignition-server's CA changes, it should reconcile the cluster's pools", func(t *testing.T) {
 		g := NewWithT(t)
 		ca := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: "clusters-demo", Name: "ignition-server-ca-cert"}}
 		g.Expect(r.poolsOfSecret(t.Context(), ca)).To(Equal(demo))
 		ca.Namespace = "elsewhere"
 		g.Expect(r.poolsOfSecret(t.Context(), ca)).To(BeEmpty())
 	})
-	t.Run("When a cluster changes it should be its pools and no other", func(t *testing.T) {
+	t.Run("When a cluster changes, it should reconcile only its pools", func(t *testing.T) {
 		NewWithT(t).Expect(r.poolsOfCluster(t.Context(), fixture.HostedCluster("clusters"))).To(Equal(demo))
 	})
-	t.Run("When an object carries a pool's annotation it should be that pool", func(t *testing.T) {
+	t.Run("When an object has a pool's annotation, it should reconcile that pool", func(t *testing.T) {
 		g := NewWithT(t)
 		secret := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Annotations: map[string]string{hyperv1.NodePoolAnnotation: "clusters/demo"}}}
 		for _, namespace := range []string{"clusters", "clusters-demo"} {
@@ -68,7 +68,7 @@ func TestPools(t *testing.T) {
 		}
 		g.Expect(r.poolByAnnotation(t.Context(), &corev1.Secret{})).To(BeEmpty())
 	})
-	t.Run("When another tenant's object carries a pool's annotation it should be none", func(t *testing.T) {
+	t.Run("When another tenant's object has a pool's annotation, it should reconcile none", func(t *testing.T) {
 		g := NewWithT(t)
 		for _, namespace := range []string{"elsewhere", "elsewhere-demo", "gone"} {
 			secret := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: namespace,
@@ -116,24 +116,24 @@ func TestPoolsOf(t *testing.T) {
 		obj  client.Object
 		want []reconcile.Request
 	}{
-		"When pools name a ConfigMap for either use, it should be those": {r.poolsOfConfig, config("clusters", "read", nil), asked("a", "b")},
-		"When one is the first of two, it should be that pool":           {r.poolsOfConfig, config("clusters", "first", nil), asked("a")},
-		"When it is in another namespace, it should be none":             {r.poolsOfConfig, config("elsewhere", "read", nil), nil},
-		"When tuning made it, it should be the cluster's pools":          {r.poolsOfConfig, config("clusters-demo", "x", map[string]string{tunedGeneratedLabel: "true"}), asked("a", "b")},
-		"When it tells of a profile, it should be the cluster's pools":   {r.poolsOfConfig, config("clusters-demo", "x", map[string]string{performanceStatusLabel: "true"}), asked("a", "b")},
-		"When it is of the core, it should be the cluster's pools":       {r.poolsOfConfig, config("clusters-demo", "x", map[string]string{coreConfigLabel: "true"}), asked("a", "b")},
-		"When it is none of these, it should be none": {r.poolsOfConfig, config("clusters-demo", "x",
+		"When pools reference a ConfigMap as config or tuningConfig, it should reconcile them":    {r.poolsOfConfig, config("clusters", "read", nil), asked("a", "b")},
+		"When a pool references the ConfigMap as the first of two, it should reconcile that pool": {r.poolsOfConfig, config("clusters", "first", nil), asked("a")},
+		"When the ConfigMap is in another namespace, it should reconcile none":                    {r.poolsOfConfig, config("elsewhere", "read", nil), nil},
+		"When tuning generated the ConfigMap, it should reconcile the cluster's pools":            {r.poolsOfConfig, config("clusters-demo", "x", map[string]string{tunedGeneratedLabel: "true"}), asked("a", "b")},
+		"When the ConfigMap is the status of a profile, it should reconcile the cluster's pools":  {r.poolsOfConfig, config("clusters-demo", "x", map[string]string{performanceStatusLabel: "true"}), asked("a", "b")},
+		"When the ConfigMap is a core ignition config, it should reconcile the cluster's pools":   {r.poolsOfConfig, config("clusters-demo", "x", map[string]string{coreConfigLabel: "true"}), asked("a", "b")},
+		"When the ConfigMap's labels are false, it should reconcile none": {r.poolsOfConfig, config("clusters-demo", "x",
 			map[string]string{coreConfigLabel: "false", tunedGeneratedLabel: "false", performanceStatusLabel: "false"}), nil},
-		"When a pool names it and the namespace is hosted too, it should be both": {r.poolsOfConfig, config("clusters", "first", map[string]string{coreConfigLabel: "true"}), asked("a")},
-		"When the namespace names no cluster, it should be none":                  {r.poolsOfConfig, config("of-nobody", "x", map[string]string{coreConfigLabel: "true"}), nil},
-		"When the CA is another cluster's, it should be that one's pools":         {r.poolsOfSecret, secret("clusters-other", "ignition-server-ca-cert"), asked("c")},
-		"When a Secret is a pool's, it should be that pool":                       {r.poolsOfSecret, secret("clusters-demo", "token-a-1"), asked("a")},
-		"When a cluster changes, it should be its pools":                          {r.poolsOfCluster, fixture.HostedCluster("clusters"), asked("a", "b")},
-		"When an annotation names no pool, it should be none": {r.poolByAnnotation,
+		"When a pool references a ConfigMap with the core label, it should reconcile the pool": {r.poolsOfConfig, config("clusters", "first", map[string]string{coreConfigLabel: "true"}), asked("a")},
+		"When the namespace's annotation names no cluster, it should reconcile none":           {r.poolsOfConfig, config("of-nobody", "x", map[string]string{coreConfigLabel: "true"}), nil},
+		"When the CA belongs to another cluster, it should reconcile that cluster's pools":     {r.poolsOfSecret, secret("clusters-other", "ignition-server-ca-cert"), asked("c")},
+		"When a Secret belongs to a pool, it should reconcile that pool":                       {r.poolsOfSecret, secret("clusters-demo", "token-a-1"), asked("a")},
+		"When a cluster changes, it should reconcile its pools":                                {r.poolsOfCluster, fixture.HostedCluster("clusters"), asked("a", "b")},
+		"When an annotation names no pool, it should reconcile none": {r.poolByAnnotation,
 			&corev1.Secret{ObjectMeta: metav1.ObjectMeta{
 				Annotations: map[string]string{hyperv1.NodePoolAnnotation: "nothing"}}}, nil},
-		"When pools cannot be listed, it should be none": {(&Reconciler{Client: answering(c, "list .*", testenv.ErrRefused)}).poolsOfCluster, fixture.HostedCluster("clusters"), nil},
-		"When the namespace cannot be read, it should be none": {(&Reconciler{Client: answering(c, "get .*", testenv.ErrRefused)}).poolsOfConfig,
+		"When pools cannot be listed, it should reconcile none": {(&Reconciler{Client: answering(c, "list .*", testenv.ErrRefused)}).poolsOfCluster, fixture.HostedCluster("clusters"), nil},
+		"When the namespace cannot be read, it should reconcile none": {(&Reconciler{Client: answering(c, "get .*", testenv.ErrRefused)}).poolsOfConfig,
 			config("clusters-demo", "x", map[string]string{coreConfigLabel: "true"}), nil},
 	} {
 		t.Run(name, func(t *testing.T) {

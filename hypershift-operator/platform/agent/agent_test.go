@@ -70,7 +70,7 @@ func TestInfraCluster(t *testing.T) {
 
 func TestAccess(t *testing.T) {
 	p, cluster := &Platform{}, testCluster()
-	t.Run("When the namespace of the agents is missing, it should say so and look again", func(t *testing.T) {
+	t.Run("When the agents' namespace is missing, it should report it and check again", func(t *testing.T) {
 		g := NewWithT(t)
 		credentials, err := p.ReconcileCredentials(t.Context(), testClient(t), cluster)
 		g.Expect(err).NotTo(HaveOccurred())
@@ -78,14 +78,14 @@ func TestAccess(t *testing.T) {
 		g.Expect(credentials.Condition.Message).To(ContainSubstring("no namespace agents"))
 		g.Expect(credentials.CheckAgain).To(BeNumerically(">", 0))
 	})
-	t.Run("When the namespace of the agents goes, it should be as good as missing", func(t *testing.T) {
+	t.Run("When the agents' namespace is being deleted, it should report it as missing", func(t *testing.T) {
 		g, going := NewWithT(t), agents("agents", "clusters")
 		going.Finalizers, going.DeletionTimestamp = []string{"kubernetes"}, ptr.To(metav1.Now())
 		credentials, err := p.ReconcileCredentials(t.Context(), testClient(t, going), cluster)
 		g.Expect(err).NotTo(HaveOccurred())
 		g.Expect(credentials.Condition.Message).To(ContainSubstring("no namespace agents"))
 	})
-	t.Run("When it is there, the provider should get the agents and nothing else, until the cluster goes", func(t *testing.T) {
+	t.Run("When the agents' namespace exists, it should grant the provider access to agents until deletion", func(t *testing.T) {
 		g := NewWithT(t)
 		c := testClient(t, agents("agents", "others, clusters"))
 		credentials, err := p.ReconcileCredentials(t.Context(), c, cluster)
@@ -102,7 +102,7 @@ func TestAccess(t *testing.T) {
 		g.Expect(c.Get(t.Context(), client.ObjectKeyFromObject(binding), binding)).NotTo(Succeed())
 	})
 	for _, args := range [][]string{{"--leader-elect", "--agent-namespace=agents"}, {"--agent-namespace", "agents", "--leader-elect"}} {
-		t.Run("When the cluster names another namespace, the right to the former one should go", func(t *testing.T) {
+		t.Run("When the cluster sets another namespace, it should revoke access to the previous one", func(t *testing.T) {
 			g := NewWithT(t)
 			running := &appsv1.Deployment{ObjectMeta: metav1.ObjectMeta{Namespace: cluster.Namespace, Name: platform.ProviderName}}
 			running.Spec.Template.Spec.Containers = []corev1.Container{{Args: args}}
@@ -118,7 +118,7 @@ func TestAccess(t *testing.T) {
 			g.Expect(c.Get(t.Context(), client.ObjectKeyFromObject(now), now)).To(Succeed())
 		})
 	}
-	t.Run("When the agents are not for the cluster's namespace, its provider should get none, and lose those that it had", func(t *testing.T) {
+	t.Run("When the agents are not for the cluster's namespace, it should revoke the provider's access", func(t *testing.T) {
 		g := NewWithT(t)
 		namespace := agents("agents", "clusters")
 		c := testClient(t, namespace)
@@ -135,14 +135,14 @@ func TestAccess(t *testing.T) {
 			g.Expect(c.Get(t.Context(), client.ObjectKey{Namespace: "agents", Name: bindingName(cluster, "agents").Name}, &rbacv1.RoleBinding{})).NotTo(Succeed())
 		}
 	})
-	t.Run("When the agents are beside the cluster, nobody needs to be asked", func(t *testing.T) {
+	t.Run("When the agents are in the cluster's namespace, it should not need the agents-for annotation", func(t *testing.T) {
 		g, beside := NewWithT(t), testCluster()
 		beside.HostedCluster.Spec.Platform.Agent.AgentNamespace = beside.HostedCluster.Namespace
 		credentials, err := p.ReconcileCredentials(t.Context(), testClient(t, agents(beside.HostedCluster.Namespace, "")), beside)
 		g.Expect(err).NotTo(HaveOccurred())
 		g.Expect(credentials.Condition.Status).To(Equal(metav1.ConditionTrue))
 	})
-	t.Run("When somebody else has a Role of that name, it should leave it alone", func(t *testing.T) {
+	t.Run("When a Role of that name belongs to another cluster, it should not change it", func(t *testing.T) {
 		g := NewWithT(t)
 		theirs := &rbacv1.Role{ObjectMeta: roleName(cluster, "agents")}
 		theirs.Annotations = map[string]string{hyperv1.HostedClusterAnnotation: "other/cluster"}
@@ -165,11 +165,11 @@ func TestAccessIsCertain(t *testing.T) {
 		name, verb, object string
 		wanted             platform.Cluster
 	}{
-		{"When the Role is not written, it should say so", "create", "capi-provider-role-clusters-demo", cluster},
-		{"When the RoleBinding is not written, it should say so", "create", "cluster-api-agent-clusters-demo", cluster},
-		{"When the right to the former agents does not go, it should say so", "delete", "cluster-api-agent-clusters-demo", moved},
-		{"When nobody knows which agents were used before, it should say so", "get", platform.ProviderName, moved},
-		{"When the namespace of the agents cannot be read, it should not be called missing", "get", "others", moved},
+		{"When the Role cannot be created, it should return an error", "create", "capi-provider-role-clusters-demo", cluster},
+		{"When the RoleBinding cannot be created, it should return an error", "create", "cluster-api-agent-clusters-demo", cluster},
+		{"When access to the previous agents cannot be revoked, it should return an error", "delete", "cluster-api-agent-clusters-demo", moved},
+		{"When the previous namespace cannot be determined, it should return an error", "get", platform.ProviderName, moved},
+		{"When the agents' namespace cannot be read, it should return an error and not report it as missing", "get", "others", moved},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			g := NewWithT(t)
@@ -230,9 +230,9 @@ func TestValidate(t *testing.T) {
 
 func TestImage(t *testing.T) {
 	for _, tc := range []struct{ name, annotation, chosen, want string }{
-		{"When nobody chose a provider, it should be the published one", "", "", publishedImage},
-		{"When the installer chose one, it should be that", "", "mine:1", "mine:1"},
-		{"When the cluster names one, it should win", "its:1", "mine:1", "its:1"},
+		{"When no provider image is set, it should use the published one", "", "", publishedImage},
+		{"When the installer sets a provider image, it should use that one", "", "mine:1", "mine:1"},
+		{"When the cluster sets a provider image, it should take precedence", "its:1", "mine:1", "its:1"},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			g := NewWithT(t)
@@ -257,14 +257,14 @@ func TestMachines(t *testing.T) {
 		begun   bool
 		failed  string
 	}{
-		{"When nothing is known yet, it should say nothing", agentv1.AgentMachineStatus{}, "", false, ""},
-		{"When no agent fits, it should say so, and another machine would not help",
+		{"When the status is empty, it should report nothing", agentv1.AgentMachineStatus{}, "", false, ""},
+		{"When no agent is suitable, it should report it and not fail the machine",
 			agentv1.AgentMachineStatus{Conditions: []contract.Condition{is("AgentReserved", "False", "NoSuitableAgents"), is("Installed", "False", "InstallationNotStarted")}},
 			"NoSuitableAgents", false, ""},
-		{"When the host is being installed, it should have begun",
+		{"When the host is being installed, it should report the start",
 			agentv1.AgentMachineStatus{Conditions: []contract.Condition{is("AgentReserved", "True", ""), is("Installed", "False", "InstallationInProgress")}},
 			"InstallationInProgress", true, ""},
-		{"When the provider gave the machine up, only another one should help",
+		{"When the provider reports a failure, it should report the machine as failed",
 			agentv1.AgentMachineStatus{FailureReason: ptr.To("CreateError"), Conditions: []contract.Condition{is("AgentReserved", "True", "")}}, "CreateError", true, "CreateError"},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
@@ -278,7 +278,7 @@ func TestMachines(t *testing.T) {
 		})
 	}
 	for i, stage := range []string{"AgentReserved", "AgentSpecSynced", "AgentValidated", "AgentRequirementsMet", "Installed"} {
-		t.Run("When a machine has got as far as before "+stage+", it should say what is in the way", func(t *testing.T) {
+		t.Run("When a machine has passed all stages before "+stage+", it should say what is in the way", func(t *testing.T) {
 			machine := &agentv1.AgentMachine{}
 			for j, condition := range stages {
 				status := metav1.ConditionTrue
@@ -291,7 +291,7 @@ func TestMachines(t *testing.T) {
 			NewWithT(t).Expect([]string{reason, message}).To(HaveEach("Waiting" + stage))
 		})
 	}
-	t.Run("When a deletion waits for hosts, it should name one", func(t *testing.T) {
+	t.Run("When a deletion waits for hosts, it should name one of them", func(t *testing.T) {
 		g := NewWithT(t)
 		cluster := testCluster()
 		c := testClient(t, &agentv1.AgentMachine{ObjectMeta: metav1.ObjectMeta{Namespace: cluster.Namespace, Name: "host-1"}})

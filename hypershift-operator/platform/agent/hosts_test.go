@@ -53,10 +53,10 @@ func TestHostsThatGo(t *testing.T) {
 		objects []client.Object
 		want    string
 	}{
-		{"When there is none, it should wait for nothing", nil, ""},
-		{"When another cluster has one, it should wait for nothing", []client.Object{host("a", "clusters-other")}, ""},
-		{"When there is one, it should name it", []client.Object{host("a", "clusters-demo")}, "Waiting for the assisted service to release 1 host; AgentMachine a"},
-		{"When there are several, it should count them and say what keeps one", []client.Object{host("a", "clusters-demo", stuck), host("b", "clusters-demo")},
+		{"When there are no hosts, it should wait for nothing", nil, ""},
+		{"When only another cluster has a host, it should wait for nothing", []client.Object{host("a", "clusters-other")}, ""},
+		{"When there is one host, it should name it", []client.Object{host("a", "clusters-demo")}, "Waiting for the assisted service to release 1 host; AgentMachine a"},
+		{"When there are several hosts, it should count them and report what blocks one", []client.Object{host("a", "clusters-demo", stuck), host("b", "clusters-demo")},
 			"Waiting for the assisted service to release 2 hosts; AgentMachine a: the host does not answer"},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
@@ -92,15 +92,15 @@ func TestFormerNamespace(t *testing.T) {
 		args []string
 		want string
 	}{
-		{"When it is a word of its own, it should be that", []string{"--leader-elect", "--agent-namespace", "agents"}, "agents"},
-		{"When it is in one word, it should be that", []string{"--agent-namespace=agents", "--v=4"}, "agents"},
-		{"When nothing follows the flag, it should be none", []string{"--agent-namespace"}, ""},
-		{"When another flag begins the same, it should be none", []string{"--agent-namespaces=agents"}, ""},
-		{"When there are no arguments, it should be none", nil, ""},
+		{"When the value is a separate argument, it should return it", []string{"--leader-elect", "--agent-namespace", "agents"}, "agents"},
+		{"When the value follows an equals sign, it should return it", []string{"--agent-namespace=agents", "--v=4"}, "agents"},
+		{"When the flag has no value, it should return nothing", []string{"--agent-namespace"}, ""},
+		{"When another flag has the same prefix, it should return nothing", []string{"--agent-namespaces=agents"}, ""},
+		{"When there are no arguments, it should return nothing", nil, ""},
 	} {
 		t.Run(tc.name, func(t *testing.T) { NewWithT(t).Expect(namespaceIn(tc.args)).To(Equal(tc.want)) })
 	}
-	t.Run("When a provider was started for none, no right should be taken away", func(t *testing.T) {
+	t.Run("When the running provider has no agent namespace, it should revoke no access", func(t *testing.T) {
 		g, cluster := NewWithT(t), testCluster()
 		running := &appsv1.Deployment{ObjectMeta: metav1.ObjectMeta{Namespace: cluster.Namespace, Name: platform.ProviderName}}
 		running.Spec.Template.Spec.Containers = []corev1.Container{{Args: []string{"--leader-elect"}}}
@@ -109,7 +109,7 @@ func TestFormerNamespace(t *testing.T) {
 		g.Expect(err).NotTo(HaveOccurred())
 		g.Expect(credentials.Condition.Status).To(Equal(metav1.ConditionTrue))
 	})
-	t.Run("When the cluster names no namespace, there should be nothing to take away", func(t *testing.T) {
+	t.Run("When the cluster sets no agent namespace, it should have nothing to delete", func(t *testing.T) {
 		cluster := testCluster()
 		cluster.HostedCluster.Spec.Platform.Agent = nil
 		NewWithT(t).Expect((&Platform{}).DeleteCredentials(t.Context(), testClient(t), cluster)).To(Succeed())

@@ -79,7 +79,7 @@ func TestInfraCluster(t *testing.T) {
 	if diff := cmp.Diff(want, infra); diff != "" {
 		t.Errorf("-want +got:\n%s", diff)
 	}
-	t.Run("When machines get public addresses, the subnets of pools should be public", func(t *testing.T) {
+	t.Run("When machines get public addresses, it should mark the pools' subnets as public", func(t *testing.T) {
 		g := NewWithT(t)
 		cluster.HostedCluster.Annotations = map[string]string{"hypershift.openshift.io/aws-machine-public-ips": "true"}
 		cluster.NodePools = poolsIn("subnet-2", "subnet-1", "subnet-2", "")
@@ -105,7 +105,7 @@ func TestValidateHostedCluster(t *testing.T) {
 }
 
 func TestCredentials(t *testing.T) {
-	t.Run("When the roles are named, each component should get the file of its own", func(t *testing.T) {
+	t.Run("When the roles are set, it should create a credentials file for each component", func(t *testing.T) {
 		g := NewWithT(t)
 		cluster, c := testCluster(), testClient(t)
 		cluster.HostedCluster.Spec.SecretEncryption = &hyperv1.SecretEncryptionSpec{Type: hyperv1.KMS,
@@ -131,7 +131,7 @@ func TestCredentials(t *testing.T) {
 			t.Errorf("-want +got:\n%s", diff)
 		}
 	})
-	t.Run("When a role is missing, it should say which, and write nothing", func(t *testing.T) {
+	t.Run("When a role is missing, it should name the role and write nothing", func(t *testing.T) {
 		g := NewWithT(t)
 		cluster, c := testCluster(), testClient(t)
 		cluster.HostedCluster.Spec.Platform.AWS.RolesRef.StorageARN = ""
@@ -143,7 +143,7 @@ func TestCredentials(t *testing.T) {
 		g.Expect(c.List(t.Context(), secrets)).To(Succeed())
 		g.Expect(secrets.Items).To(BeEmpty())
 	})
-	t.Run("When somebody else has a Secret of that name, it should leave it alone", func(t *testing.T) {
+	t.Run("When a Secret of that name belongs to another owner, it should not change it", func(t *testing.T) {
 		g := NewWithT(t)
 		cluster := testCluster()
 		theirs := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: cluster.Namespace, Name: "node-management-creds"}, Data: map[string][]byte{"credentials": []byte("theirs")}}
@@ -168,15 +168,15 @@ func TestMachines(t *testing.T) {
 		begun    bool
 		failed   string
 	}{
-		{"When nothing is known yet, it should say nothing", nil, awsv1.AWSMachineStatus{}, "", false, ""},
-		{"When EC2 gives no instance, it should say so, and another machine would not help", nil,
+		{"When the status is empty, it should report nothing", nil, awsv1.AWSMachineStatus{}, "", false, ""},
+		{"When EC2 provides no instance, it should report it and not fail the machine", nil,
 			awsv1.AWSMachineStatus{Conditions: []contract.Condition{is("InstanceReady", "False", "InstanceProvisionFailed")}}, "InstanceProvisionFailed", false, ""},
-		{"When the instance starts, it should have begun", ptr.To("i-1"),
+		{"When the instance is starting, it should report the start", ptr.To("i-1"),
 			awsv1.AWSMachineStatus{Conditions: []contract.Condition{is("InstanceReady", "False", "InstanceNotReady")}}, "InstanceNotReady", true, ""},
-		{"When it runs and its security groups are not there, it should say so", ptr.To("i-1"),
+		{"When the instance runs without its security groups, it should report it", ptr.To("i-1"),
 			awsv1.AWSMachineStatus{Ready: true, Conditions: []contract.Condition{is("InstanceReady", "True", ""), is("SecurityGroupsReady", "False", "SecurityGroupsSyncFailed")}},
 			"SecurityGroupsSyncFailed", true, ""},
-		{"When somebody terminated the instance, only another machine should help", ptr.To("i-1"),
+		{"When the instance was terminated externally, it should report the machine as failed", ptr.To("i-1"),
 			awsv1.AWSMachineStatus{FailureReason: ptr.To("UpdateError"), Conditions: []contract.Condition{is("InstanceReady", "False", "InstanceTerminated")}},
 			"UpdateError", true, "UpdateError"},
 	} {
@@ -191,7 +191,7 @@ func TestMachines(t *testing.T) {
 			g.Expect(start.Reason).To(Equal(tc.failed))
 		})
 	}
-	t.Run("When the provider knows an instance type, the pool should too", func(t *testing.T) {
+	t.Run("When the provider reports an instance type's capacity, it should return it", func(t *testing.T) {
 		capacity := corev1.ResourceList{corev1.ResourceCPU: resource.MustParse("2")}
 		template := &awsv1.AWSMachineTemplate{Status: awsv1.AWSMachineTemplateStatus{Capacity: capacity}}
 		NewWithT(t).Expect((&Platform{}).MachineCapacity(template).Resources).To(Equal(capacity))
@@ -214,10 +214,10 @@ func TestOrphanedMachines(t *testing.T) {
 		left      int
 		says      string
 	}{
-		{"When AWS knows the cluster, it should wait for the provider", hyperv1.ValidAWSIdentityProvider, metav1.ConditionTrue, 2, "Waiting for AWS to terminate 2 instances;"},
-		{"When nobody has found out, it should wait for the provider", hyperv1.ValidAWSIdentityProvider, metav1.ConditionUnknown, 2, "Waiting for AWS to terminate 2 instances;"},
-		{"When AWS does not let the cluster in, it should let go of what is deleted, and name it", hyperv1.ValidAWSIdentityProvider, metav1.ConditionFalse, 1, "by hand: i-gone"},
-		{"When the issuer's documents are not there, it should do the same", hyperv1.ValidOIDCConfiguration, metav1.ConditionFalse, 1, "by hand: i-gone"},
+		{"When the identity provider is valid, it should wait for the provider", hyperv1.ValidAWSIdentityProvider, metav1.ConditionTrue, 2, "Waiting for AWS to terminate 2 instances;"},
+		{"When it is unknown whether the identity provider is valid, it should wait for the provider", hyperv1.ValidAWSIdentityProvider, metav1.ConditionUnknown, 2, "Waiting for AWS to terminate 2 instances;"},
+		{"When AWS rejects the cluster's identity, it should release deleted machines and name their instances", hyperv1.ValidAWSIdentityProvider, metav1.ConditionFalse, 1, "by hand: i-gone"},
+		{"When the issuer's documents are not published, it should release deleted machines in the same way", hyperv1.ValidOIDCConfiguration, metav1.ConditionFalse, 1, "by hand: i-gone"},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			g := NewWithT(t)
@@ -231,7 +231,7 @@ func TestOrphanedMachines(t *testing.T) {
 			g.Expect(machines.Items).To(HaveLen(tc.left))
 		})
 	}
-	t.Run("When the bucket refuses documents and AWS still knows the cluster, it should wait for the provider", func(t *testing.T) {
+	t.Run("When the bucket rejects documents but the identity is still valid, it should wait for the provider", func(t *testing.T) {
 		g := NewWithT(t)
 		cluster, c := testCluster(), testClient(t, machine("gone", true))
 		cluster.HostedCluster.Status.Conditions = []metav1.Condition{
@@ -241,7 +241,7 @@ func TestOrphanedMachines(t *testing.T) {
 		g.Expect(err).NotTo(HaveOccurred())
 		g.Expect(why).To(ContainSubstring("Waiting for AWS to terminate 1 instance"))
 	})
-	t.Run("When there are none, it should say nothing", func(t *testing.T) {
+	t.Run("When there are no machines, it should report nothing", func(t *testing.T) {
 		g := NewWithT(t)
 		why, err := (&Platform{}).OrphanedMachines(t.Context(), testClient(t), testCluster())
 		g.Expect(err).NotTo(HaveOccurred())
@@ -267,9 +267,9 @@ func TestImages(t *testing.T) {
 	for _, tc := range []struct {
 		name, annotation, chosen, want string
 	}{
-		{"When nobody chose a provider, it should be the payload's", "", "", ""},
-		{"When the installer chose one, it should be that", "", "mine:1", "mine:1"},
-		{"When the cluster names one, it should win", "its:1", "mine:1", "its:1"},
+		{"When no provider image is set, it should use the payload's image", "", "", ""},
+		{"When the installer sets a provider image, it should use that one", "", "mine:1", "mine:1"},
+		{"When the cluster sets a provider image, it should take precedence", "its:1", "mine:1", "its:1"},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			g := NewWithT(t)

@@ -100,10 +100,10 @@ func TestWhatIsInTheBucket(t *testing.T) {
 		status               metav1.ConditionStatus
 		left                 string
 	}{
-		{"When it is another cluster's, it should refuse and leave it", `{"issuer":"mine"}`, "others/demo", metav1.ConditionFalse, `{"issuer":"mine"}`},
-		{"When nobody says whose it is and it says something else, it should refuse", `{"issuer":"theirs"}`, "", metav1.ConditionFalse, `{"issuer":"theirs"}`},
-		{"When the compatible product wrote the same, it should take it over", `{ "issuer": "mine" }`, "", metav1.ConditionTrue, ""},
-		{"When it is the cluster's own of before, it should replace it", `{"issuer":"former"}`, "clusters/demo", metav1.ConditionTrue, ""},
+		{"When a document belongs to another cluster, it should report it and keep the document", `{"issuer":"mine"}`, "others/demo", metav1.ConditionFalse, `{"issuer":"mine"}`},
+		{"When a document has no owner and other content, it should report it and keep the document", `{"issuer":"theirs"}`, "", metav1.ConditionFalse, `{"issuer":"theirs"}`},
+		{"When a document has no owner and the same content, it should adopt the document", `{ "issuer": "mine" }`, "", metav1.ConditionTrue, ""},
+		{"When a document is an earlier one of the cluster, it should replace it", `{"issuer":"former"}`, "clusters/demo", metav1.ConditionTrue, ""},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			g := NewWithT(t)
@@ -124,7 +124,7 @@ func TestWhatIsInTheBucket(t *testing.T) {
 			g.Expect(store.Marks[discoveryKey]).To(Equal(mark("clusters/demo")))
 		})
 	}
-	t.Run("When a cluster goes, it should leave what is another's", func(t *testing.T) {
+	t.Run("When a cluster is deleted, it should keep another cluster's documents", func(t *testing.T) {
 		g := NewWithT(t)
 		store := storetest.New(t)
 		store.Objects[keysKey], store.Marks[keysKey] = []byte("{}"), mark("others/demo")
@@ -143,9 +143,9 @@ func TestBucketsThatRefuse(t *testing.T) {
 		// withdrawn reports that a deletion continues.
 		withdrawn bool
 	}{
-		{"When the bucket is gone, it should say so, and let clusters go", func(s *storetest.Store) { delete(s.Buckets, storetest.Bucket) }, metav1.ConditionFalse, "does not exist", true},
-		{"When the credentials were rotated, it should say so", func(s *storetest.Store) { s.Key = "ANOTHER" }, metav1.ConditionFalse, "refuses the operator's credentials", false},
-		{"When there is no answer, it should not say that the issuer is invalid", func(s *storetest.Store) { s.Close() }, metav1.ConditionUnknown, "connect", false},
+		{"When the bucket is gone, it should report it and let cluster deletions continue", func(s *storetest.Store) { delete(s.Buckets, storetest.Bucket) }, metav1.ConditionFalse, "does not exist", true},
+		{"When the credentials were rotated, it should report that they are rejected", func(s *storetest.Store) { s.Key = "ANOTHER" }, metav1.ConditionFalse, "refuses the operator's credentials", false},
+		{"When the server does not answer, it should report the status as unknown", func(s *storetest.Store) { s.Close() }, metav1.ConditionUnknown, "connect", false},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			g := NewWithT(t)
@@ -170,7 +170,7 @@ func TestBucketsThatRefuse(t *testing.T) {
 			g.Expect(err).To(MatchError(ContainSubstring(tc.says)))
 		})
 	}
-	t.Run("When the credentials file changes, it should use the new one", func(t *testing.T) {
+	t.Run("When the credentials file changes, it should use the new credentials", func(t *testing.T) {
 		g := NewWithT(t)
 		store := storetest.New(t)
 		p, clock := withBucket(t, store)
@@ -182,12 +182,12 @@ func TestBucketsThatRefuse(t *testing.T) {
 		told, _ = p.PublishIssuer(t.Context(), testCluster(), documents("mine"))
 		g.Expect(told.Status).To(Equal(metav1.ConditionTrue), told.Message)
 	})
-	t.Run("When the operator has no bucket any more, it should say how the cluster can go", func(t *testing.T) {
+	t.Run("When the operator no longer has a bucket, it should report how to delete the cluster", func(t *testing.T) {
 		p, err := (&Options{}).New(platform.Environment{})
 		NewWithT(t).Expect(err).NotTo(HaveOccurred())
 		NewWithT(t).Expect(p.(*Platform).WithdrawIssuer(t.Context(), testCluster())).To(MatchError(ContainSubstring("hypershift.io/aws-oidc-discovery")))
 	})
-	t.Run("When a flag is missing, it should name all", func(t *testing.T) {
+	t.Run("When a flag is missing, it should name all required flags", func(t *testing.T) {
 		_, err := (&Options{bucket: bucket{name: "b", region: "r"}}).New(platform.Environment{})
 		NewWithT(t).Expect(err).To(MatchError(ContainSubstring("--oidc-storage-provider-s3-credentials")))
 	})

@@ -59,9 +59,9 @@ func TestSubnetsOfEndpoints(t *testing.T) {
 		want    []string
 		err     string
 	}{
-		{"When pools share subnets, it should name each once", []string{"subnet-2", "subnet-1", "subnet-2", ""}, []string{"subnet-1", "subnet-2"}, ""},
-		{"When there is no pool, it should name none", nil, nil, ""},
-		{"When there are more than AWS takes, it should say so", many, nil, "use fewer subnets"},
+		{"When pools share subnets, it should list each subnet once", []string{"subnet-2", "subnet-1", "subnet-2", ""}, []string{"subnet-1", "subnet-2"}, ""},
+		{"When there are no pools, it should list no subnets", nil, nil, ""},
+		{"When there are more subnets than AWS allows, it should return an error", many, nil, "use fewer subnets"},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			g := NewWithT(t)
@@ -92,14 +92,14 @@ func TestConnectionTells(t *testing.T) {
 		status   metav1.ConditionStatus
 		says     string
 	}{
-		{"When nobody asked for an endpoint, it should not know", nil, metav1.ConditionUnknown, "not asked"},
-		{"When one is told nothing of, it should not know", []client.Object{
+		{"When no endpoint was requested, it should report Unknown", nil, metav1.ConditionUnknown, "not asked"},
+		{"When one endpoint has no condition, it should report Unknown", []client.Object{
 			endpointService("kube-apiserver-private", told(available, metav1.ConditionTrue, "")), endpointService("private-router"),
 		}, metav1.ConditionUnknown, "private-router"},
-		{"When one is wrong, it should repeat what", []client.Object{
+		{"When one endpoint fails, it should repeat its message", []client.Object{
 			endpointService("kube-apiserver-private"), endpointService("private-router", told(available, metav1.ConditionFalse, "InvalidSubnet")),
 		}, metav1.ConditionFalse, "private-router: InvalidSubnet"},
-		{"When all are there, it should be True", []client.Object{endpointService("private-router", told(available, metav1.ConditionTrue, ""))}, metav1.ConditionTrue, ""},
+		{"When all endpoints are available, it should report True", []client.Object{endpointService("private-router", told(available, metav1.ConditionTrue, ""))}, metav1.ConditionTrue, ""},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			g := NewWithT(t)
@@ -117,7 +117,7 @@ func TestConnectionTells(t *testing.T) {
 			g.Expect(found[0].Message).To(ContainSubstring(tc.says))
 		})
 	}
-	t.Run("When the API is public, there should be nothing to tell", func(t *testing.T) {
+	t.Run("When the API is public, it should remove the endpoint conditions", func(t *testing.T) {
 		g := NewWithT(t)
 		connection, err := (&Platform{}).Connect(t.Context(), testClient(t), testCluster())
 		g.Expect(err).NotTo(HaveOccurred())
@@ -156,9 +156,9 @@ func TestDisconnect(t *testing.T) {
 		gone       bool
 		left       bool
 	}{
-		{"When the control plane's operator can remove the endpoint, it should wait for it", nil, false, true},
-		{"When AWS does not let it in, it should let go", refused, false, false},
-		{"When there is no control plane any more, it should let go", nil, true, false},
+		{"When the control-plane-operator can remove the endpoint, it should wait for it", nil, false, true},
+		{"When AWS rejects the cluster's identity, it should not wait for the endpoint", refused, false, false},
+		{"When there is no control plane, it should not wait for the endpoint", nil, true, false},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			g := NewWithT(t)

@@ -94,10 +94,10 @@ func TestIssuersThatAreNotPublished(t *testing.T) {
 		secret       *corev1.Secret
 		says, err    string
 	}{
-		{"When the operator has no bucket, it should say nothing", "https://oidc.example/demo-abcde", &Platform{bucket: &bucket{}}, key(""), "", ""},
-		{"When the issuer is served by somebody else, it should say who is to publish", "https://kubernetes.default.svc", p, key(""), "ends with /demo-abcde", ""},
-		{"When there is no key yet, it should wait", "https://oidc.example/demo-abcde", p, nil, "Waiting for the control plane", ""},
-		{"When the key is none, it should name the Secret", "https://oidc.example/demo-abcde", p, key("nonsense"), "", "Secret clusters-demo/sa-signing-key"},
+		{"When the operator has no bucket, it should report nothing", "https://oidc.example/demo-abcde", &Platform{bucket: &bucket{}}, key(""), "", ""},
+		{"When the issuer is not served from the bucket, it should report which URL is expected", "https://kubernetes.default.svc", p, key(""), "ends with /demo-abcde", ""},
+		{"When there is no signing key yet, it should wait", "https://oidc.example/demo-abcde", p, nil, "Waiting for the control plane", ""},
+		{"When the signing key is invalid, it should name the Secret", "https://oidc.example/demo-abcde", p, key("nonsense"), "", "Secret clusters-demo/sa-signing-key"},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			g := NewWithT(t)

@@ -46,11 +46,11 @@ func TestKeysOfIssuers(t *testing.T) {
 		bytes     int // length of a coordinate
 		says      string
 	}{
-		{"When it is on P-256, tokens should be signed by ES256", elliptical(elliptic.P256()), "ES256", 32, ""},
-		{"When it is on P-384, tokens should be signed by ES384", elliptical(elliptic.P384()), "ES384", 48, ""},
-		{"When it is on P-521, tokens should be signed by ES512", elliptical(elliptic.P521()), "ES512", 66, ""},
-		{"When it is on a small curve, it should be refused", elliptical(elliptic.P224()), "", 0, "public key 2: the API server does not sign with a key on curve P-224"},
-		{"When it is of another type, it should be refused", edwards, "", 0, "public key 2: the API server does not sign with a key of type ed25519.PublicKey"},
+		{"When the key uses P-256, it should publish the algorithm ES256", elliptical(elliptic.P256()), "ES256", 32, ""},
+		{"When the key uses P-384, it should publish the algorithm ES384", elliptical(elliptic.P384()), "ES384", 48, ""},
+		{"When the key uses P-521, it should publish the algorithm ES512", elliptical(elliptic.P521()), "ES512", 66, ""},
+		{"When the key's curve is not supported, it should return an error", elliptical(elliptic.P224()), "", 0, "public key 2: the API server does not sign with a key on curve P-224"},
+		{"When the key's type is not supported, it should return an error", edwards, "", 0, "public key 2: the API server does not sign with a key of type ed25519.PublicKey"},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			g := NewWithT(t)

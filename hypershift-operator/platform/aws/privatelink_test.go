@@ -103,14 +103,14 @@ func TestEndpointServiceOfOthers(t *testing.T) {
 		}
 		return &fakeAWS{balancers: map[string]string{"lb-private-router": "active"}, services: []*fakeService{s}}
 	}
-	t.Run("When somebody made it by hand, it should be taken over", func(t *testing.T) {
+	t.Run("When an endpoint service was created by hand, it should adopt it", func(t *testing.T) {
 		aws := there("")
 		l := link(t, aws)
 		l.Expect(l.look().Status).To(Equal(metav1.ConditionTrue))
 		l.Expect(aws.services[0].tags).To(HaveKeyWithValue(tag, clusterID+"/clusters-demo/private-router"))
 		l.Expect(aws.asked).NotTo(ContainElement("CreateVpcEndpointServiceConfiguration"))
 	})
-	t.Run("When it is another cluster's, nobody should be let in", func(t *testing.T) {
+	t.Run("When an endpoint service belongs to another cluster, it should allow no principals", func(t *testing.T) {
 		aws := there("another")
 		l := link(t, aws)
 		told := l.look()
@@ -118,7 +118,7 @@ func TestEndpointServiceOfOthers(t *testing.T) {
 		l.Expect(told.Message).To(ContainSubstring("marked as another's"))
 		l.Expect(aws.services[0].admitted).To(BeEmpty())
 	})
-	t.Run("When the load balancer is of no Service of the cluster, AWS should not be asked", func(t *testing.T) {
+	t.Run("When the load balancer belongs to no Service of the cluster, it should not call AWS", func(t *testing.T) {
 		aws := there("")
 		l := link(t, aws)
 		l.service.Spec.NetworkLoadBalancerName = "lb"
@@ -136,9 +136,9 @@ func TestEndpointServiceWaits(t *testing.T) {
 		aws  *fakeAWS
 		says string
 	}{
-		{"When the load balancer is being made, it should wait", &fakeAWS{balancers: map[string]string{"lb-private-router": "provisioning"}}, "waiting for load balancer lb-private-router"},
-		{"When there is no load balancer, it should repeat what AWS says", &fakeAWS{}, "AWS says LoadBalancerNotFound"},
-		{"When the credentials lack a right, it should repeat what AWS says", &fakeAWS{
+		{"When the load balancer is being provisioned, it should wait", &fakeAWS{balancers: map[string]string{"lb-private-router": "provisioning"}}, "waiting for load balancer lb-private-router"},
+		{"When the load balancer does not exist, it should repeat AWS's error", &fakeAWS{}, "AWS says LoadBalancerNotFound"},
+		{"When a permission is missing, it should repeat AWS's error", &fakeAWS{
 			balancers: map[string]string{"lb-private-router": "active"}, refuses: map[string]string{"CreateVpcEndpointServiceConfiguration": "UnauthorizedOperation"},
 		}, "AWS says UnauthorizedOperation"},
 	} {
@@ -191,7 +191,7 @@ func TestEndpointServiceGoes(t *testing.T) {
 	l.Expect(aws.services).To(HaveLen(1), "what is others' stays")
 	l.Expect(disconnect()).To(BeEmpty(), "nothing is left")
 
-	t.Run("When the operator has lost its rights, it should say what to do", func(t *testing.T) {
+	t.Run("When the operator's private platform flags are gone, it should report what to do", func(t *testing.T) {
 		aws := &fakeAWS{balancers: map[string]string{"lb-private-router": "active"}}
 		l := link(t, aws)
 		l.look()
@@ -200,7 +200,7 @@ func TestEndpointServiceGoes(t *testing.T) {
 		l.Expect(err).NotTo(HaveOccurred())
 		l.Expect(waitsFor).To(And(ContainSubstring("--private-platform AWS"), ContainSubstring(clusterID+"/clusters-demo/private-router")))
 	})
-	t.Run("When a cluster is private no more, what its control-plane-operator deletes should go", func(t *testing.T) {
+	t.Run("When a cluster becomes public, it should delete the endpoint service of the deleted AWSEndpointService", func(t *testing.T) {
 		aws := &fakeAWS{balancers: map[string]string{"lb-private-router": "active"}}
 		l := link(t, aws)
 		l.look()
@@ -220,10 +220,10 @@ func TestPrivateLinkFlags(t *testing.T) {
 		link *privateLink
 		says string
 	}{
-		{"When nothing is said, it should make none", &privateLink{platform: "None"}, ""},
-		{"When all is said, it should be accepted", &privateLink{platform: "AWS", region: "r", credentials: "f"}, ""},
-		{"When the region is missing, it should want it", &privateLink{platform: "AWS", credentials: "f"}, "--aws-private-region"},
-		{"When the platform is another, it should say which there are", &privateLink{platform: "Azure"}, "use AWS or None"},
+		{"When nothing is set, it should accept the flags", &privateLink{platform: "None"}, ""},
+		{"When all flags are set, it should accept them", &privateLink{platform: "AWS", region: "r", credentials: "f"}, ""},
+		{"When the region is missing, it should name the region's flag", &privateLink{platform: "AWS", credentials: "f"}, "--aws-private-region"},
+		{"When the platform is unknown, it should name the valid ones", &privateLink{platform: "Azure"}, "use AWS or None"},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			err := tc.link.check()

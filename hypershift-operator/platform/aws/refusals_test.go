@@ -23,12 +23,12 @@ func TestStepsThatAWSRefuses(t *testing.T) {
 		byHand       bool
 		says         string
 	}{
-		{"When load balancers may not be looked for", "DescribeLoadBalancers", false, "looking for load balancer lb-private-router: AWS says UnauthorizedOperation"},
-		{"When endpoint services may not be listed", "DescribeVpcEndpointServiceConfigurations", false, "listing endpoint services: AWS says UnauthorizedOperation"},
-		{"When it may not be made", "CreateVpcEndpointServiceConfiguration", false, "making an endpoint service for load balancer lb-private-router: AWS says UnauthorizedOperation"},
-		{"When one that was made by hand may not be marked", "CreateTags", true, "marking endpoint service vpce-svc-1 as the cluster's: AWS says UnauthorizedOperation"},
-		{"When it may not be read who connects", "DescribeVpcEndpointServicePermissions", false, "reading the allowed principals of endpoint service vpce-svc-1: AWS says UnauthorizedOperation"},
-		{"When it may not be said who connects", "ModifyVpcEndpointServicePermissions", false, "setting the allowed principals of endpoint service vpce-svc-1: AWS says UnauthorizedOperation"},
+		{"When it may not describe load balancers", "DescribeLoadBalancers", false, "looking for load balancer lb-private-router: AWS says UnauthorizedOperation"},
+		{"When it may not list endpoint services", "DescribeVpcEndpointServiceConfigurations", false, "listing endpoint services: AWS says UnauthorizedOperation"},
+		{"When it may not create the endpoint service", "CreateVpcEndpointServiceConfiguration", false, "making an endpoint service for load balancer lb-private-router: AWS says UnauthorizedOperation"},
+		{"When it may not tag an endpoint service that was created by hand", "CreateTags", true, "marking endpoint service vpce-svc-1 as the cluster's: AWS says UnauthorizedOperation"},
+		{"When it may not read the allowed principals", "DescribeVpcEndpointServicePermissions", false, "reading the allowed principals of endpoint service vpce-svc-1: AWS says UnauthorizedOperation"},
+		{"When it may not set the allowed principals", "ModifyVpcEndpointServicePermissions", false, "setting the allowed principals of endpoint service vpce-svc-1: AWS says UnauthorizedOperation"},
 	} {
 		t.Run(tc.name+", it should say so and make one in the end", func(t *testing.T) {
 			aws := &fakeAWS{balancers: working(), refuses: map[string]string{tc.action: "UnauthorizedOperation"}}
@@ -55,9 +55,9 @@ func TestStepsThatAWSRefuses(t *testing.T) {
 func TestRotatedCredentials(t *testing.T) {
 	const good = "[default]\naws_access_key_id = key\naws_secret_access_key = secret\n"
 	for _, tc := range []struct{ name, content, says string }{
-		{"When AWS does not know the key, it should repeat what AWS says", "[default]\naws_access_key_id = former\naws_secret_access_key = hunter2\n", "AWS says"},
-		{"When the file has another profile only, it should say what it is asked for", "[other]\naws_access_key_id = key\naws_secret_access_key = hunter2\n", "--aws-private-creds"},
-		{"When the file is none, it should say what it is asked for", "hunter2", "--aws-private-creds"},
+		{"When AWS rejects the key, it should repeat AWS's error", "[default]\naws_access_key_id = former\naws_secret_access_key = hunter2\n", "AWS says"},
+		{"When the file has only another profile, it should name the flag", "[other]\naws_access_key_id = key\naws_secret_access_key = hunter2\n", "--aws-private-creds"},
+		{"When the file is invalid, it should name the flag", "hunter2", "--aws-private-creds"},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			// No setting of the machine that runs the test may replace the file.
@@ -86,11 +86,11 @@ func TestRemovalsThatAWSRefuses(t *testing.T) {
 		connected                  []string
 		says                       string
 	}{
-		{"When endpoint services may not be listed", "DescribeVpcEndpointServiceConfigurations", "", nil, ": listing endpoint services: AWS says UnauthorizedOperation"},
-		{"When it may not be deleted", "DeleteVpcEndpointServiceConfigurations", "", nil, ": deleting endpoint service vpce-svc-1: AWS says UnauthorizedOperation"},
-		{"When EC2 deletes others and not this one", "", "InternalError", nil, ": deleting endpoint service vpce-svc-1: AWS says InternalError"},
-		{"When its connections may not be listed", "DescribeVpcEndpointConnections", "", []string{"vpce-1"}, ": listing connections of endpoint service vpce-svc-1: AWS says UnauthorizedOperation"},
-		{"When its connections may not be cut off", "RejectVpcEndpointConnections", "", []string{"vpce-1"}, ": cutting off connections of endpoint service vpce-svc-1: AWS says UnauthorizedOperation"},
+		{"When it may not list endpoint services", "DescribeVpcEndpointServiceConfigurations", "", nil, ": listing endpoint services: AWS says UnauthorizedOperation"},
+		{"When it may not delete the endpoint service", "DeleteVpcEndpointServiceConfigurations", "", nil, ": deleting endpoint service vpce-svc-1: AWS says UnauthorizedOperation"},
+		{"When EC2 reports the deletion as unsuccessful", "", "InternalError", nil, ": deleting endpoint service vpce-svc-1: AWS says InternalError"},
+		{"When it may not list the connections", "DescribeVpcEndpointConnections", "", []string{"vpce-1"}, ": listing connections of endpoint service vpce-svc-1: AWS says UnauthorizedOperation"},
+		{"When it may not reject the connections", "RejectVpcEndpointConnections", "", []string{"vpce-1"}, ": cutting off connections of endpoint service vpce-svc-1: AWS says UnauthorizedOperation"},
 	} {
 		t.Run(tc.name+", it should wait and say why", func(t *testing.T) {
 			aws := &fakeAWS{balancers: working()}
@@ -121,7 +121,7 @@ func TestRemovalsThatAWSRefuses(t *testing.T) {
 			l.Expect(l.service.Finalizers).To(ConsistOf(payloadFinalizer))
 		})
 	}
-	t.Run("When somebody removed it at the same time, it should not be waited for", func(t *testing.T) {
+	t.Run("When the endpoint service is deleted concurrently, it should not wait for it", func(t *testing.T) {
 		aws := &fakeAWS{balancers: working()}
 		l := link(t, aws)
 		l.look()
@@ -170,10 +170,10 @@ func TestSameLoadBalancerPrefix(t *testing.T) {
 		name, balancer string
 		ours           bool
 	}{
-		{"When it is the Service's, it should be offered", "lb-private-router", true},
-		{"When its name is a part of the Service's, it should not be", "lb-private", false},
-		{"When the Service's name is a part of its name, it should not be", "lb-private-router-2", false},
-		{"When it has no name, it should not be", "", false},
+		{"When the load balancer belongs to the Service, it should create an endpoint service", "lb-private-router", true},
+		{"When the load balancer's name is a prefix of the Service's, it should reject it", "lb-private", false},
+		{"When the Service's load balancer name is a prefix of the name, it should reject it", "lb-private-router-2", false},
+		{"When the load balancer has no name, it should reject it", "", false},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			aws := &fakeAWS{balancers: map[string]string{tc.balancer: "active"}}

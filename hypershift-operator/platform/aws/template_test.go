@@ -66,41 +66,41 @@ func TestMachineTemplate(t *testing.T) {
 		set  func(np *hyperv1.NodePool, aws *hyperv1.AWSNodePoolPlatform, hc *hyperv1.HostedCluster)
 		want func(machine *awsv1.AWSMachineSpec)
 	}{
-		{"When the pool says the least, the rest should be the payload's and the cluster's",
+		{"When the pool sets only the minimum, it should use the payload's and the cluster's values",
 			func(*hyperv1.NodePool, *hyperv1.AWSNodePoolPlatform, *hyperv1.HostedCluster) {}, func(*awsv1.AWSMachineSpec) {}},
-		{"When the architecture is arm64, the AMI should be",
+		{"When the architecture is arm64, it should use the arm64 AMI",
 			func(np *hyperv1.NodePool, _ *hyperv1.AWSNodePoolPlatform, _ *hyperv1.HostedCluster) {
 				np.Spec.Arch = "arm64"
 			},
 			func(m *awsv1.AWSMachineSpec) { m.AMI.ID = ptr.To("ami-arm64") }},
-		{"When the pool is of Windows, the AMI should be",
+		{"When the image type is Windows, it should use the Windows AMI",
 			func(_ *hyperv1.NodePool, aws *hyperv1.AWSNodePoolPlatform, _ *hyperv1.HostedCluster) {
 				aws.ImageType = hyperv1.ImageTypeWindows
 			},
 			func(m *awsv1.AWSMachineSpec) { m.AMI.ID = ptr.To("ami-windows") }},
-		{"When instances are only to be treated as if EC2 took them back, they should have the mark and be no spot instances",
+		{"When the enable-spot annotation is set, it should add the termination handler's tag without spot options",
 			func(np *hyperv1.NodePool, _ *hyperv1.AWSNodePoolPlatform, _ *hyperv1.HostedCluster) {
 				np.Annotations = map[string]string{"hypershift.openshift.io/enable-spot": ""}
 			},
 			func(m *awsv1.AWSMachineSpec) { m.AdditionalTags["aws-node-termination-handler/managed"] = "" }},
-		{"When an AMI is given, it should win",
+		{"When an AMI is set, it should take precedence",
 			func(_ *hyperv1.NodePool, aws *hyperv1.AWSNodePoolPlatform, _ *hyperv1.HostedCluster) {
 				aws.AMI = givenAMI
 			},
 			func(m *awsv1.AWSMachineSpec) { m.AMI.ID = ptr.To(givenAMI) }},
-		{"When an instance profile is given, it should win",
+		{"When an instance profile is set, it should take precedence",
 			func(_ *hyperv1.NodePool, aws *hyperv1.AWSNodePoolPlatform, _ *hyperv1.HostedCluster) {
 				aws.InstanceProfile = "mine"
 			},
 			func(m *awsv1.AWSMachineSpec) { m.IAMInstanceProfile = "mine" }},
-		{"When the subnet is found by filters, they should be the provider's",
+		{"When the subnet is selected by filters, it should pass them to the provider",
 			func(_ *hyperv1.NodePool, aws *hyperv1.AWSNodePoolPlatform, _ *hyperv1.HostedCluster) {
 				aws.Subnet = hyperv1.AWSResourceReference{Filters: filters}
 			},
 			func(m *awsv1.AWSMachineSpec) {
 				m.Subnet = &awsv1.AWSResourceReference{Filters: []awsv1.Filter{{Name: "tag:Name", Values: []string{"a", "b"}}}}
 			}},
-		{"When there are security groups, they should come before the cluster's",
+		{"When security groups are set, it should list them before the cluster's group",
 			func(_ *hyperv1.NodePool, aws *hyperv1.AWSNodePoolPlatform, _ *hyperv1.HostedCluster) {
 				aws.SecurityGroups = []hyperv1.AWSResourceReference{{ID: ptr.To("sg-1")}, {Filters: filters}}
 			},
@@ -108,14 +108,14 @@ func TestMachineTemplate(t *testing.T) {
 				m.AdditionalSecurityGroups = []awsv1.AWSResourceReference{
 					{ID: ptr.To("sg-1")}, {Filters: []awsv1.Filter{{Name: "tag:Name", Values: []string{"a", "b"}}}}, {ID: ptr.To("sg-default")}}
 			}},
-		{"When the root volume is described, it should be so",
+		{"When the root volume is set, it should use its settings",
 			func(_ *hyperv1.NodePool, aws *hyperv1.AWSNodePoolPlatform, _ *hyperv1.HostedCluster) {
 				aws.RootVolume = &hyperv1.Volume{Size: 200, Type: "io1", IOPS: 3000, Encrypted: ptr.To(true), EncryptionKey: "key"}
 			},
 			func(m *awsv1.AWSMachineSpec) {
 				m.RootVolume = &awsv1.Volume{Size: 200, Type: "io1", IOPS: 3000, Encrypted: ptr.To(true), EncryptionKey: "key"}
 			}},
-		{"When pool and cluster have tags, the cluster's should win but for those that it lets be overridden",
+		{"When pool and cluster set the same tag, the cluster's should win unless its override policy is Allow",
 			func(_ *hyperv1.NodePool, aws *hyperv1.AWSNodePoolPlatform, hc *hyperv1.HostedCluster) {
 				aws.ResourceTags = []hyperv1.AWSNodePoolResourceTag{{Key: "pool", Value: "p"}, {Key: "fixed", Value: "p"}, {Key: "open", Value: "p"}}
 				hc.Spec.Platform.AWS.ResourceTags = []hyperv1.AWSResourceTag{
@@ -124,22 +124,22 @@ func TestMachineTemplate(t *testing.T) {
 			func(m *awsv1.AWSMachineSpec) {
 				m.AdditionalTags = map[string]string{"pool": "p", "fixed": "c", "open": "p", "kubernetes.io/cluster/demo-abcde": "shared"}
 			}},
-		{"When metadata needs a session token, the instance should want it",
+		{"When the metadata token annotation is set, it should require session tokens",
 			func(np *hyperv1.NodePool, _ *hyperv1.AWSNodePoolPlatform, _ *hyperv1.HostedCluster) {
 				np.Annotations = map[string]string{"hypershift.openshift.io/ec2-instance-metadata-http-tokens": "required"}
 			},
 			func(m *awsv1.AWSMachineSpec) { m.InstanceMetadataOptions.HTTPTokens = "required" }},
-		{"When machines are to be public, they should be",
+		{"When machines get public addresses, it should set PublicIP",
 			func(_ *hyperv1.NodePool, _ *hyperv1.AWSNodePoolPlatform, hc *hyperv1.HostedCluster) {
 				hc.Annotations = map[string]string{"hypershift.openshift.io/aws-machine-public-ips": "true"}
 			},
 			func(m *awsv1.AWSMachineSpec) { m.PublicIP = ptr.To(true) }},
-		{"When the hardware is for one tenant, it should be so",
+		{"When tenancy is dedicated, it should set the tenancy",
 			func(_ *hyperv1.NodePool, aws *hyperv1.AWSNodePoolPlatform, _ *hyperv1.HostedCluster) {
 				aws.Placement = &hyperv1.PlacementOptions{Tenancy: "dedicated", MarketType: hyperv1.MarketTypeOnDemand}
 			},
 			func(m *awsv1.AWSMachineSpec) { m.Tenancy, m.MarketType = "dedicated", "OnDemand" }},
-		{"When instances are of the spot market, they should have the price and the mark for who drains them",
+		{"When the market type is Spot, it should set the maximum price and the termination handler's tag",
 			func(_ *hyperv1.NodePool, aws *hyperv1.AWSNodePoolPlatform, _ *hyperv1.HostedCluster) {
 				aws.Placement = &hyperv1.PlacementOptions{MarketType: hyperv1.MarketTypeSpot, Spot: hyperv1.SpotOptions{MaxPrice: "0.5"}}
 			},
@@ -147,19 +147,19 @@ func TestMachineTemplate(t *testing.T) {
 				m.SpotMarketOptions = &awsv1.SpotMarketOptions{MaxPrice: ptr.To("0.5")}
 				m.AdditionalTags["aws-node-termination-handler/managed"] = ""
 			}},
-		{"When capacity is reserved, the instance should use it as a block",
+		{"When a capacity reservation is set, it should use the market type CapacityBlock",
 			func(_ *hyperv1.NodePool, aws *hyperv1.AWSNodePoolPlatform, _ *hyperv1.HostedCluster) {
 				aws.Placement = &hyperv1.PlacementOptions{CapacityReservation: &hyperv1.CapacityReservationOptions{ID: ptr.To("cr-1"), Preference: "CapacityReservationsOnly"}}
 			},
 			func(m *awsv1.AWSMachineSpec) {
 				m.CapacityReservationID, m.CapacityReservationPreference, m.MarketType = ptr.To("cr-1"), "CapacityReservationsOnly", "CapacityBlock"
 			}},
-		{"When a reservation says how it is bought, that should count",
+		{"When a capacity reservation sets a market type, it should use that one",
 			func(_ *hyperv1.NodePool, aws *hyperv1.AWSNodePoolPlatform, _ *hyperv1.HostedCluster) {
 				aws.Placement = &hyperv1.PlacementOptions{CapacityReservation: &hyperv1.CapacityReservationOptions{ID: ptr.To("cr-1"), MarketType: hyperv1.MarketTypeOnDemand}}
 			},
 			func(m *awsv1.AWSMachineSpec) { m.CapacityReservationID, m.MarketType = ptr.To("cr-1"), "OnDemand" }},
-		{"When any open reservation will do, there should be no block",
+		{"When any open capacity reservation may be used, it should set no market type",
 			func(_ *hyperv1.NodePool, aws *hyperv1.AWSNodePoolPlatform, _ *hyperv1.HostedCluster) {
 				aws.Placement = &hyperv1.PlacementOptions{CapacityReservation: &hyperv1.CapacityReservationOptions{Preference: "Open"}}
 			},
@@ -184,13 +184,13 @@ func TestFindings(t *testing.T) {
 		set  func(p *platform.Pool)
 		want map[string]string
 	}{
-		{"When image and security group are there, it should name both", func(*platform.Pool) {},
+		{"When an AMI and a security group are found, it should report both", func(*platform.Pool) {},
 			map[string]string{"ValidPlatformImage": "ami-amd64", "AWSSecurityGroupAvailable": "sg-default"}},
-		{"When the stream is chosen, the image should be its own", func(p *platform.Pool) { p.Stream = "rhel-10" },
+		{"When a stream is selected, it should report the stream's AMI", func(p *platform.Pool) { p.Stream = "rhel-10" },
 			map[string]string{"ValidPlatformImage": "ami-ten", "AWSSecurityGroupAvailable": "sg-default"}},
-		{"When the user names the image, nobody has found it out", func(p *platform.Pool) { p.NodePool.Spec.Platform.AWS.AMI = givenAMI },
+		{"When the pool sets an AMI, it should not report one", func(p *platform.Pool) { p.NodePool.Spec.Platform.AWS.AMI = givenAMI },
 			map[string]string{"AWSSecurityGroupAvailable": "sg-default"}},
-		{"When nobody makes a security group, it should tell nothing of it", func(p *platform.Pool) { p.HostedCluster.Status.Platform = nil },
+		{"When there is no default security group, it should report only the AMI", func(p *platform.Pool) { p.HostedCluster.Status.Platform = nil },
 			map[string]string{"ValidPlatformImage": "ami-amd64"}},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
@@ -231,34 +231,34 @@ func TestValidateNodePool(t *testing.T) {
 		condition string
 		says      string
 	}{
-		{"When all is there, it should be accepted", func(*platform.Pool) {}, "", ""},
-		{"When there is no block, it should say so", func(p *platform.Pool) { p.NodePool.Spec.Platform.AWS = nil }, "", "spec.platform.aws is missing"},
-		{"When the cluster has no block, it should say so", func(p *platform.Pool) { p.HostedCluster.Spec.Platform.AWS = nil }, "", "HostedCluster"},
-		{"When the subnet names nothing, it should say so",
+		{"When all settings are valid, it should accept the pool", func(*platform.Pool) {}, "", ""},
+		{"When the pool's AWS block is missing, it should return an error", func(p *platform.Pool) { p.NodePool.Spec.Platform.AWS = nil }, "", "spec.platform.aws is missing"},
+		{"When the cluster's AWS block is missing, it should return an error", func(p *platform.Pool) { p.HostedCluster.Spec.Platform.AWS = nil }, "", "HostedCluster"},
+		{"When the subnet is empty, it should return an error",
 			func(p *platform.Pool) { p.NodePool.Spec.Platform.AWS.Subnet = hyperv1.AWSResourceReference{} }, "", "spec.platform.aws.subnet"},
-		{"When the payload is not known yet, it should wait for it", func(p *platform.Pool) { p.Release, p.HostedCluster.Status.Platform = nil, nil }, "", ""},
-		{"When the payload has no AMI for the region, it should say so",
+		{"When the payload is not known yet, it should accept the pool", func(p *platform.Pool) { p.Release, p.HostedCluster.Status.Platform = nil, nil }, "", ""},
+		{"When the payload has no AMI for the region, it should ask for one",
 			func(p *platform.Pool) { p.HostedCluster.Spec.Platform.AWS.Region = "mars-1" }, "ValidPlatformImage", "amd64 in region mars-1: set spec.platform.aws.ami"},
-		{"When Windows is wanted, it should want an AMI of Windows", func(p *platform.Pool) {
+		{"When the payload has no Windows AMI for the architecture, it should return an error", func(p *platform.Pool) {
 			p.NodePool.Spec.Platform.AWS.ImageType, p.NodePool.Spec.Arch = hyperv1.ImageTypeWindows, "arm64"
 		}, "ValidPlatformImage", "no AMI of Windows for architecture arm64 in region eu-west-1"},
-		{"When the stream of the operating system is listed without the architecture, it should say so", func(p *platform.Pool) {
+		{"When the stream has no AMI for the architecture, it should return an error", func(p *platform.Pool) {
 			p.Stream, p.NodePool.Spec.Arch = "rhel-10", "arm64"
 		}, "ValidPlatformImage", "no AMI of rhel-10 for architecture arm64"},
-		{"When Windows comes with an AMI, it should be accepted", func(p *platform.Pool) {
+		{"When a Windows pool sets an AMI, it should accept the pool", func(p *platform.Pool) {
 			p.NodePool.Spec.Platform.AWS.ImageType, p.NodePool.Spec.Platform.AWS.AMI = hyperv1.ImageTypeWindows, givenAMI
 		}, "", ""},
-		{"When capacity is reserved and the cluster's provider does not know that, it should say so", func(p *platform.Pool) {
+		{"When the cluster's provider does not support capacity reservations, it should reject them", func(p *platform.Pool) {
 			p.NodePool.Spec.Platform.AWS.Placement = &hyperv1.PlacementOptions{CapacityReservation: &hyperv1.CapacityReservationOptions{Preference: "Open"}}
 			p.HostedCluster.Status.Version = &hyperv1.ClusterVersionStatus{History: []configv1.UpdateHistory{{Version: "4.18.30"}}}
 		}, "", "needs a cluster of OpenShift 4.19.0 or newer, and this one is of 4.18.30"},
-		{"When capacity is reserved and the cluster's provider knows that, it should be accepted", func(p *platform.Pool) {
+		{"When the cluster's provider supports capacity reservations, it should accept them", func(p *platform.Pool) {
 			p.NodePool.Spec.Platform.AWS.Placement = &hyperv1.PlacementOptions{CapacityReservation: &hyperv1.CapacityReservationOptions{Preference: "Open"}}
 			p.HostedCluster.Status.Version = &hyperv1.ClusterVersionStatus{History: []configv1.UpdateHistory{{Version: "4.19.0-rc.1"}}}
 		}, "", ""},
-		{"When the cluster's security group is not made yet, it should wait",
+		{"When the cluster's security group does not exist yet, it should wait",
 			func(p *platform.Pool) { p.HostedCluster.Status.Platform = nil }, "AWSSecurityGroupAvailable", "security group"},
-		{"When nobody makes a security group, it should not wait for it", func(p *platform.Pool) {
+		{"When the release creates no security group, it should not wait for one", func(p *platform.Pool) {
 			p.HostedCluster.Status.Platform = nil
 			p.Release = payload(t, releaseinfo.Kubernetes)
 		}, "", ""},

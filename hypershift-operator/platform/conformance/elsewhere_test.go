@@ -124,16 +124,16 @@ func TestVirtualMachinesElsewhere(t *testing.T) {
 		name string
 		run  func(*elsewhere)
 	}{
-		{"When a pool keeps its disk image, the image should be beside the virtual machines, and its name in the status", imageKept},
-		{"When nothing changes, nothing should be written, and the other cluster be left alone", leftAlone},
-		{"When the kubeconfig may read the cluster's networks, virtual machines should be kept off them", networksBlocked},
-		{"When the release has another disk, it should take the first one's place", imageReplaced},
-		{"When somebody deletes the disk, another should come without new machines", imageComesBack},
-		{"When the other cluster runs an old KubeVirt, it should say so", oldKubeVirt},
-		{"When the kubeconfig is not accepted, it should say so and keep the machines", unauthorized},
-		{"When the kubeconfig lacks rights, it should name what is missing", forbidden},
-		{"When the other cluster is down, it should say so, and not ask again at once", unreachable},
-		{"When all goes while it is down, it should wait with a sentence, and leave nothing after", goneInTheEnd},
+		{"When a pool caches its disk image, it should create a DataVolume in the external cluster and report its name", imageKept},
+		{"When nothing changes, it should write nothing and make no calls to the external cluster", leftAlone},
+		{"When the kubeconfig may read the cluster's networks, the policy should block virtual machines from them", networksBlocked},
+		{"When the release has another disk image, it should replace the cached one", imageReplaced},
+		{"When a cached disk is deleted, it should create another one and no new machine template", imageComesBack},
+		{"When the external cluster runs an old KubeVirt version, it should report it", oldKubeVirt},
+		{"When the kubeconfig is rejected, it should report it and keep the machines", unauthorized},
+		{"When the kubeconfig lacks permissions, it should report which are missing", forbidden},
+		{"When the external cluster is down, it should report it and not retry immediately", unreachable},
+		{"When objects are deleted while the external cluster is down, it should report the wait and clean up later", goneInTheEnd},
 	} {
 		if !t.Run(scenario.name, func(t *testing.T) { scenario.run(e.in(t)) }) {
 			return // The following scenarios depend on this one.

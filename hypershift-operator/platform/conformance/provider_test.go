@@ -79,13 +79,13 @@ func TestProviders(t *testing.T) {
 			name string
 			run  func(*provider)
 		}{
-			{"When the cluster is not ready, its machines should wait", (*provider).waits},
-			{"When the cluster is paused, nothing should be made", (*provider).paused},
-			{"When a machine starts, the plugin should say that it takes its time", (*provider).starts},
-			{"When a machine runs, the plugin should have nothing to say, and know since when", (*provider).runs},
-			{"When nothing changes any more, nothing should be written", (*provider).rests},
-			{"When the provider gives a machine up, the plugin should say why", (*provider).fails},
-			{"When a machine is deleted, the deletion of its cluster should wait for it by name", (*provider).deletes},
+			{"When the cluster is not ready, the machine should wait", (*provider).waits},
+			{"When the cluster is paused, the provider should create nothing", (*provider).paused},
+			{"When a machine starts, the plugin should report a waiting reason", (*provider).starts},
+			{"When a machine runs, the plugin should report no problem and the start time", (*provider).runs},
+			{"When nothing changes, the provider should write nothing", (*provider).rests},
+			{"When the provider reports a failure, the plugin should report the message", (*provider).fails},
+			{"When a machine is deleted, the plugin should report that the cluster's deletion waits for it", (*provider).deletes},
 		} {
 			ok := t.Run("When the platform is "+string(s.Type)+"/"+scenario.name, func(t *testing.T) {
 				view := *p

@@ -33,8 +33,8 @@ func TestCacheVolume(t *testing.T) {
 		volume *hyperv1.KubevirtPersistentVolume
 		want   map[string]any
 	}{
-		{"When nothing is said of its storage, it should be left to the cluster", nil, map[string]any{"preallocation": true, "source": source}},
-		{"When the storage is shaped, it should be shaped so", &hyperv1.KubevirtPersistentVolume{StorageClass: ptr.To("fast"), VolumeMode: ptr.To("Block"),
+		{"When the storage is not set, it should use the cluster's defaults", nil, map[string]any{"preallocation": true, "source": source}},
+		{"When the storage is set, it should use its settings", &hyperv1.KubevirtPersistentVolume{StorageClass: ptr.To("fast"), VolumeMode: ptr.To("Block"),
 			AccessModes: []hyperv1.PersistentVolumeAccessMode{"ReadWriteMany", "ReadOnlyMany"}}, map[string]any{"preallocation": true, "source": source,
 			"storage": map[string]any{"storageClassName": "fast", "volumeMode": "Block", "accessModes": []any{"ReadWriteMany", "ReadOnlyMany"},
 				"resources": map[string]any{"requests": map[string]any{"storage": "32Gi"}}}}},
@@ -84,11 +84,11 @@ func TestWithoutEffect(t *testing.T) {
 		block *hyperv1.KubevirtNodePoolPlatform
 		want  []string
 	}{
-		{"When the pool has no block, there should be nothing in vain", nil, nil},
-		{"When it has no root volume, there should be nothing in vain", &hyperv1.KubevirtNodePoolPlatform{}, nil},
-		{"When it names a disk and no cache, there should be nothing in vain", named(nil), nil},
-		{"When it names a disk and wants no cache, there should be nothing in vain", named(&hyperv1.KubevirtCachingStrategy{Type: hyperv1.KubevirtCachingStrategyNone}), nil},
-		{"When it names a disk and wants a cache, the cache should be in vain", named(&hyperv1.KubevirtCachingStrategy{Type: hyperv1.KubevirtCachingStrategyPVC}),
+		{"When the pool has no KubeVirt block, it should report no field without effect", nil, nil},
+		{"When the pool has no root volume, it should report no field without effect", &hyperv1.KubevirtNodePoolPlatform{}, nil},
+		{"When the pool sets a disk and no cache strategy, it should report no field without effect", named(nil), nil},
+		{"When the pool sets a disk and the cache strategy None, it should report no field without effect", named(&hyperv1.KubevirtCachingStrategy{Type: hyperv1.KubevirtCachingStrategyNone}), nil},
+		{"When the pool sets a disk and a cache strategy, it should report the strategy as without effect", named(&hyperv1.KubevirtCachingStrategy{Type: hyperv1.KubevirtCachingStrategyPVC}),
 			[]string{"platform.kubevirt.rootVolume.cacheStrategy"}},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
@@ -116,12 +116,12 @@ func TestMovable(t *testing.T) {
 		reason   string
 		message  string
 	}{
-		{"When several cannot for one reason, it should be told once", []client.Object{machine("b", "False", "Disk"), machine("a", "False", "Disk")}, "False", "Disk",
+		{"When several machines are not migratable for one reason, it should report that reason once", []client.Object{machine("b", "False", "Disk"), machine("a", "False", "Disk")}, "False", "Disk",
 			"2 of 2 machines cannot be moved while they run\nMachine a: Disk: why a\nMachine b: Disk: why b"},
-		{"When they cannot for several reasons, all should be told in their order", []client.Object{machine("a", "False", "Network"), machine("b", "False", "Disk"), machine("c", "True", "")},
+		{"When machines are not migratable for several reasons, it should report the reasons in order", []client.Object{machine("a", "False", "Network"), machine("b", "False", "Disk"), machine("c", "True", "")},
 			"False", "Disk,Network", "2 of 3 machines cannot be moved while they run\nMachine a: Network: why a\nMachine b: Disk: why b"},
-		{"When the provider does not know yet, it should not be told that they cannot", []client.Object{machine("a", "Unknown", "New"), &kubevirtv1.KubevirtMachine{}}, "True", "AsExpected", "All is well"},
-		{"When an object is no machine of KubeVirt, it should not count", []client.Object{&corev1.Pod{}}, "True", "AsExpected", "All is well"},
+		{"When migratability is unknown, it should not report the machine", []client.Object{machine("a", "Unknown", "New"), &kubevirtv1.KubevirtMachine{}}, "True", "AsExpected", "All is well"},
+		{"When an object is not a KubevirtMachine, it should ignore the object", []client.Object{&corev1.Pod{}}, "True", "AsExpected", "All is well"},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			g := NewWithT(t)
@@ -143,13 +143,13 @@ func TestOrphans(t *testing.T) {
 		objects []client.Object
 		want    string
 	}{
-		{"When there is none, it should wait for nothing", testCluster(nil), nil, ""},
-		{"When another cluster has one, it should wait for nothing", testCluster(nil), []client.Object{machine("a", "clusters-other")}, ""},
-		{"When there is one, it should name it", testCluster(nil), []client.Object{machine("a", "clusters-demo")}, "Waiting for 1 virtual machine to be deleted; KubevirtMachine a"},
-		{"When there are several, it should count them and repeat what the provider says of one", testCluster(nil),
+		{"When there are no machines, it should wait for nothing", testCluster(nil), nil, ""},
+		{"When only another cluster has a machine, it should wait for nothing", testCluster(nil), []client.Object{machine("a", "clusters-other")}, ""},
+		{"When there is one machine, it should name the machine", testCluster(nil), []client.Object{machine("a", "clusters-demo")}, "Waiting for 1 virtual machine to be deleted; KubevirtMachine a"},
+		{"When there are several machines, it should count them and repeat the provider's message for one", testCluster(nil),
 			[]client.Object{machine("a", "clusters-demo", stuck), machine("b", "clusters-demo")},
 			"Waiting for 2 virtual machines to be deleted; KubevirtMachine a: the volume is in use"},
-		{"When they are in another cluster, it should name whose kubeconfig deletes them", testCluster(elsewhere()), []client.Object{machine("a", "clusters-demo", stuck)},
+		{"When the machines are in an external cluster, it should name the kubeconfig that deletes them", testCluster(elsewhere()), []client.Object{machine("a", "clusters-demo", stuck)},
 			"Waiting for 1 virtual machine to be deleted; KubevirtMachine a by the kubeconfig of Secret clusters/infra: the volume is in use"},
 	} {
 		t.Run(tc.name, func(t *testing.T) {

@@ -48,8 +48,8 @@ func TestKeepWithoutCache(t *testing.T) {
 		name        string
 		credentials *hyperv1.KubevirtPlatformCredentials
 	}{
-		{"When virtual machines are in the hosted namespace, the pool should have no status of them", nil},
-		{"When they are in another cluster, the pool should remember the way there", elsewhere()},
+		{"When virtual machines are in the hosted namespace, it should set no platform status", nil},
+		{"When virtual machines are in an external cluster, it should record its credentials in the status", elsewhere()},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			g, a := NewWithT(t), newAbroad(t)
@@ -87,17 +87,17 @@ func TestKeepImage(t *testing.T) {
 		stays  []string
 		writes map[string]int
 	}{
-		{"When there is none, one should be made", "", nil, "", nil, map[string]int{"create": 1}},
-		{"When it was made and the status was not written, it should be found again", "", []client.Object{volume("vms", "first", "pool-1", payloadDigest)}, "first", []string{"vms/first"}, nil},
-		{"When two passes made one each, the first by name should stay", "", []client.Object{volume("vms", "b", "pool-1", payloadDigest), volume("vms", "a", "pool-1", payloadDigest)},
+		{"When there is no volume, it should create one", "", nil, "", nil, map[string]int{"create": 1}},
+		{"When a volume exists but is not in the status, it should use that volume", "", []client.Object{volume("vms", "first", "pool-1", payloadDigest)}, "first", []string{"vms/first"}, nil},
+		{"When two reconciles created one each, it should keep the first by name", "", []client.Object{volume("vms", "b", "pool-1", payloadDigest), volume("vms", "a", "pool-1", payloadDigest)},
 			"a", []string{"vms/a"}, map[string]int{"delete": 1}},
-		{"When the disk is another, the old one should go", "old", []client.Object{volume("vms", "old", "pool-1", "sha256:00")}, "", nil, map[string]int{"create": 1, "delete": 1}},
-		{"When the new one is there and the old one too, only the old one should go", "old",
+		{"When the disk image changes, it should delete the old volume", "old", []client.Object{volume("vms", "old", "pool-1", "sha256:00")}, "", nil, map[string]int{"create": 1, "delete": 1}},
+		{"When both the new and the old volume exist, it should delete only the old one", "old",
 			[]client.Object{volume("vms", "old", "pool-1", "sha256:00"), volume("vms", "new", "pool-1", payloadDigest)}, "new", []string{"vms/new"}, map[string]int{"delete": 1}},
-		{"When it is being deleted, another should take its place", "going", []client.Object{going}, "", []string{"vms/going"}, map[string]int{"create": 1}},
-		{"When another pool has one of the same disk, it should be left to that pool", "", []client.Object{other}, "", []string{"vms/others"}, map[string]int{"create": 1}},
-		{"When a volume is of the pool and no cache, it should be left alone", "", []client.Object{stranger}, "", []string{"vms/stranger"}, map[string]int{"create": 1}},
-		{"When one of the name is in another namespace, it should not count", "first", []client.Object{volume("elsewhere", "first", "pool-1", payloadDigest)}, "",
+		{"When the volume is being deleted, it should create another one", "going", []client.Object{going}, "", []string{"vms/going"}, map[string]int{"create": 1}},
+		{"When another pool has a volume of the same disk, it should not use that volume", "", []client.Object{other}, "", []string{"vms/others"}, map[string]int{"create": 1}},
+		{"When a volume of the pool is not a cache, it should keep that volume", "", []client.Object{stranger}, "", []string{"vms/stranger"}, map[string]int{"create": 1}},
+		{"When a volume of the same name is in another namespace, it should create its own", "first", []client.Object{volume("elsewhere", "first", "pool-1", payloadDigest)}, "",
 			[]string{"elsewhere/first"}, map[string]int{"create": 1}},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
@@ -206,14 +206,14 @@ func TestUnkept(t *testing.T) {
 		says   string
 		again  time.Duration
 	}{
-		{"When the kubeconfig may not list, it should say which right is missing", only("list", forbidden), "InfraClusterForbidden", "user vms cannot", firstWait},
-		{"When it may not create, it should say so too", only("create", forbidden), "InfraClusterForbidden", "lacks a right", firstWait},
-		{"When it is not accepted, it should wait as long as no call is made", only("", unauthorized), "InfraClusterUnauthorized", "does not accept", firstWait},
-		{"When there is no answer, it should say so", only("", unanswered), "InfraClusterUnreachable", "does not answer", firstWait},
-		{"When it is not available, its words should not be repeated", only("", unavailable), "InfraClusterUnreachable", "not available", firstWait},
-		{"When it has no data importer, it should say what to install, and look again after a while", only("list", absent), "ValidationFailed", "Containerized Data Importer", lastWait},
-		{"When it does not know the kind, it should say the same", only("list", &meta.NoKindMatchError{}), "ValidationFailed", "cacheStrategy.type to None", lastWait},
-		{"When it has not the namespace, it should say so", only("create", absent), "ValidationFailed", "lacks the namespace", lastWait},
+		{"When the kubeconfig may not list volumes, it should report the missing permission", only("list", forbidden), "InfraClusterForbidden", "user vms cannot", firstWait},
+		{"When the kubeconfig may not create volumes, it should report the missing permission", only("create", forbidden), "InfraClusterForbidden", "lacks a right", firstWait},
+		{"When the kubeconfig is rejected, it should report it and wait", only("", unauthorized), "InfraClusterUnauthorized", "does not accept", firstWait},
+		{"When the external cluster does not answer, it should report it", only("", unanswered), "InfraClusterUnreachable", "does not answer", firstWait},
+		{"When the external cluster is unavailable, it should report it without the server's message", only("", unavailable), "InfraClusterUnreachable", "not available", firstWait},
+		{"When the DataVolume API is not found, it should report what to install and check again later", only("list", absent), "ValidationFailed", "Containerized Data Importer", lastWait},
+		{"When the DataVolume kind is unknown, it should report that the cache can be disabled", only("list", &meta.NoKindMatchError{}), "ValidationFailed", "cacheStrategy.type to None", lastWait},
+		{"When the namespace is missing, it should report it", only("create", absent), "ValidationFailed", "lacks the namespace", lastWait},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			g, a := NewWithT(t), newAbroad(t)
@@ -234,7 +234,7 @@ func TestUnkept(t *testing.T) {
 			g.Expect(kept.Missing).To(BeFalse(), "it comes by itself")
 		})
 	}
-	t.Run("When too many clusters are asked, it should come again soon", func(t *testing.T) {
+	t.Run("When too many external clusters are being called, it should retry soon", func(t *testing.T) {
 		g, a := NewWithT(t), newAbroad(t)
 		a.infra.calls = callsOfOthers(parallelCalls)
 		kept, err := a.KeepImage(t.Context(), a.here, keepingPool(elsewhere(), ""))
@@ -243,7 +243,7 @@ func TestUnkept(t *testing.T) {
 		g.Expect(kept.CheckAgain).To(Equal(busyWait))
 		g.Expect(a.calls).To(BeEmpty())
 	})
-	t.Run("When the old disk cannot be deleted, the new one should not be made beside it", func(t *testing.T) {
+	t.Run("When the old volume cannot be deleted, it should not create the new one", func(t *testing.T) {
 		g, a := NewWithT(t), newAbroad(t, volume("vms", "old", "pool-1", "sha256:00"))
 		a.fails = only("delete", forbidden)
 		kept, err := a.KeepImage(t.Context(), a.here, keepingPool(elsewhere(), "old"))
@@ -256,13 +256,13 @@ func TestUnkept(t *testing.T) {
 		g.Expect(err).NotTo(HaveOccurred())
 		g.Expect(kept.Missing).To(BeFalse(), "somebody else deleted it meanwhile")
 	})
-	t.Run("When the management cluster fails, it should be an error for the next pass", func(t *testing.T) {
+	t.Run("When the management cluster fails, it should return an error", func(t *testing.T) {
 		g := NewWithT(t)
 		c := failingClient(otherCluster(t), "list", errors.New("etcd is slow"))
 		_, err := (&Platform{}).KeepImage(t.Context(), c, keepingPool(nil, ""))
 		g.Expect(err).To(MatchError(And(ContainSubstring("namespace clusters-demo"), ContainSubstring("etcd is slow"))))
 	})
-	t.Run("When the management cluster runs no data importer, it should say what to install", func(t *testing.T) {
+	t.Run("When the management cluster has no Containerized Data Importer, it should report it", func(t *testing.T) {
 		g := NewWithT(t)
 		c := failingClient(fake.NewClientBuilder().WithScheme(runtime.NewScheme()).Build(), "list", &meta.NoKindMatchError{GroupKind: dataVolumes.GroupKind()})
 		kept, err := (&Platform{}).KeepImage(t.Context(), c, keepingPool(nil, "last"))
@@ -275,7 +275,7 @@ func TestUnkept(t *testing.T) {
 // TestNoLongerKept: a pool that disables its cache leaves nothing behind, and keeps the volume recorded until it is
 // deleted.
 func TestNoLongerKept(t *testing.T) {
-	t.Run("When nothing stands in the way, all of its volumes should go", func(t *testing.T) {
+	t.Run("When all requests succeed, it should delete all of the pool's volumes", func(t *testing.T) {
 		g, a := NewWithT(t), newAbroad(t, volume("vms", "a", "pool-1", payloadDigest), volume("vms", "b", "pool-1", "sha256:00"), volume("vms", "c", "pool-2", payloadDigest))
 		kept, err := a.KeepImage(t.Context(), a.here, unkeeping(keepingPool(elsewhere(), "a")))
 		g.Expect(err).NotTo(HaveOccurred())
@@ -283,7 +283,7 @@ func TestNoLongerKept(t *testing.T) {
 		g.Expect(kept.Status.KubeVirt.CacheName).To(BeEmpty())
 		g.Expect(volumesOf(t, a.there)).To(ConsistOf("vms/c"))
 	})
-	t.Run("When the other cluster does not answer, the volume should stay in the status", func(t *testing.T) {
+	t.Run("When the external cluster does not answer, it should keep the volume in the status", func(t *testing.T) {
 		g, a := NewWithT(t), newAbroad(t, volume("vms", "a", "pool-1", payloadDigest))
 		a.fails = only("", unanswered)
 		kept, err := a.KeepImage(t.Context(), a.here, unkeeping(keepingPool(elsewhere(), "a")))
@@ -291,7 +291,7 @@ func TestNoLongerKept(t *testing.T) {
 		g.Expect(kept.Condition.Reason).To(Equal("InfraClusterUnreachable"))
 		g.Expect(kept.Status.KubeVirt.CacheName).To(Equal("a"))
 	})
-	t.Run("When the data importer is gone, so are its volumes", func(t *testing.T) {
+	t.Run("When the Containerized Data Importer is gone, it should remove the volume from the status", func(t *testing.T) {
 		g, a := NewWithT(t), newAbroad(t)
 		a.fails = only("list", &meta.NoKindMatchError{})
 		kept, err := a.KeepImage(t.Context(), a.here, unkeeping(keepingPool(elsewhere(), "a")))
@@ -299,7 +299,7 @@ func TestNoLongerKept(t *testing.T) {
 		g.Expect(kept.Missing).To(BeFalse())
 		g.Expect(kept.Status.KubeVirt.CacheName).To(BeEmpty())
 	})
-	t.Run("When it is in the hosted namespace, the status should go with it", func(t *testing.T) {
+	t.Run("When the volume is in the hosted namespace, it should remove the volume and the status", func(t *testing.T) {
 		g, c := NewWithT(t), otherCluster(t, volume("clusters-demo", "a", "pool-1", payloadDigest))
 		kept, err := (&Platform{}).KeepImage(t.Context(), c, unkeeping(keepingPool(nil, "a")))
 		g.Expect(err).NotTo(HaveOccurred())
@@ -319,13 +319,13 @@ func TestDropImage(t *testing.T) {
 		waits   string
 		stays   []string
 	}{
-		{"When the other cluster answers, nothing should stay", nil, false, "", nil},
-		{"When somebody else deletes at the same time, nothing should be waited for", only("delete", absent), false, "", []string{"vms/a"}},
-		{"When the other cluster does not answer, it should say what it waits for and how to give up", only("", unanswered), false,
+		{"When the external cluster answers, it should delete all volumes", nil, false, "", nil},
+		{"When a volume is deleted concurrently, it should not wait for it", only("delete", absent), false, "", []string{"vms/a"}},
+		{"When the external cluster does not answer, it should report the wait and how to skip it", only("", unanswered), false,
 			"Waiting to delete the DataVolumes with label hypershift.openshift.io/nodepool-uid=pool-1 of namespace vms: the cluster for virtual machines cannot be used: " +
 				"it does not answer: check the server in its kubeconfig, and that the management cluster reaches it; delete Secret clusters/infra to leave them behind", []string{"vms/a"}},
-		{"When the right is missing, it should name it", only("delete", forbidden), false, "user vms cannot", []string{"vms/a"}},
-		{"When the user took the kubeconfig away, it should let go", only("", unanswered), true, "", []string{"vms/a"}},
+		{"When a permission is missing, it should report which one", only("delete", forbidden), false, "user vms cannot", []string{"vms/a"}},
+		{"When the user deleted the kubeconfig, it should not wait", only("", unanswered), true, "", []string{"vms/a"}},
 	} {
 		for what, hc := range map[string]*hyperv1.HostedCluster{"there": testCluster(elsewhere()).HostedCluster, "gone": nil} {
 			t.Run(tc.name+", with the cluster "+what, func(t *testing.T) {
@@ -344,35 +344,35 @@ func TestDropImage(t *testing.T) {
 			})
 		}
 	}
-	t.Run("When the pool never kept one, nobody should be called", func(t *testing.T) {
+	t.Run("When the pool never had a cache, it should make no calls", func(t *testing.T) {
 		g, a := NewWithT(t), newAbroad(t)
 		g.Expect(a.DropImage(t.Context(), a.here, unkeeping(keepingPool(elsewhere(), "")))).To(BeEmpty())
 		g.Expect(a.calls).To(BeEmpty())
 	})
-	t.Run("When it was made and the status was not written, it should be found all the same", func(t *testing.T) {
+	t.Run("When a volume exists but is not in the status, it should delete that volume", func(t *testing.T) {
 		g, a := NewWithT(t), newAbroad(t, volume("vms", "a", "pool-1", payloadDigest))
 		g.Expect(a.DropImage(t.Context(), a.here, keepingPool(elsewhere(), ""))).To(BeEmpty())
 		g.Expect(volumesOf(t, a.there)).To(BeEmpty())
 	})
-	t.Run("When the pool wants none any more and one is left, it should go too", func(t *testing.T) {
+	t.Run("When the cache was disabled and a volume is left, it should delete that volume", func(t *testing.T) {
 		g, a := NewWithT(t), newAbroad(t, volume("vms", "a", "pool-1", payloadDigest))
 		g.Expect(a.DropImage(t.Context(), a.here, unkeeping(keepingPool(elsewhere(), "a")))).To(BeEmpty())
 		g.Expect(volumesOf(t, a.there)).To(BeEmpty())
 	})
-	t.Run("When cluster and status say nothing of another cluster, it should be the hosted namespace", func(t *testing.T) {
+	t.Run("When the cluster is gone and the status has no credentials, it should use the hosted namespace", func(t *testing.T) {
 		g, c := NewWithT(t), otherCluster(t, volume("clusters-demo", "a", "pool-1", payloadDigest), volume("clusters", "b", "pool-1", payloadDigest))
 		pool := keepingPool(nil, "a")
 		pool.HostedCluster = nil
 		g.Expect((&Platform{}).DropImage(t.Context(), c, pool)).To(BeEmpty())
 		g.Expect(volumesOf(t, c)).To(ConsistOf("clusters/b"))
 	})
-	t.Run("When it cannot be told whether the user took the kubeconfig away, it should not let go", func(t *testing.T) {
+	t.Run("When the user's Secret cannot be read, it should return an error and keep waiting", func(t *testing.T) {
 		g, a := NewWithT(t), newAbroad(t, volume("vms", "a", "pool-1", payloadDigest))
 		a.fails = only("", unanswered)
 		_, err := a.DropImage(t.Context(), failingGet(a.here, "infra"), keepingPool(elsewhere(), "a"))
 		g.Expect(err).To(MatchError(ContainSubstring("timed out")))
 	})
-	t.Run("When the management cluster fails, it should be an error for the next pass", func(t *testing.T) {
+	t.Run("When the management cluster fails to delete a volume, it should return an error", func(t *testing.T) {
 		g := NewWithT(t)
 		c := failingClient(otherCluster(t, volume("clusters-demo", "a", "pool-1", payloadDigest)), "delete", errors.New("etcd is slow"))
 		_, err := (&Platform{}).DropImage(t.Context(), c, keepingPool(nil, "a"))

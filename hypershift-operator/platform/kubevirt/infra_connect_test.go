@@ -133,15 +133,15 @@ func TestAnswers(t *testing.T) {
 		want, says string
 		again      time.Duration
 	}{
-		{"When the token is not accepted, it should ask for one that is, and wait", http.StatusUnauthorized, metav1.StatusReasonUnauthorized, private,
+		{"When the token is rejected, it should ask for a valid kubeconfig and wait", http.StatusUnauthorized, metav1.StatusReasonUnauthorized, private,
 			"InfraClusterUnauthorized", "replace it with a valid one", firstWait},
-		{"When a right is missing, it should say which", http.StatusForbidden, metav1.StatusReasonForbidden, `User "vms" cannot get path "/version"`,
+		{"When a permission is missing, it should report which one", http.StatusForbidden, metav1.StatusReasonForbidden, `User "vms" cannot get path "/version"`,
 			"InfraClusterForbidden", `its kubeconfig lacks a right: User "vms" cannot get path "/version"`, lastWait},
-		{"When it is not available, it should say no more than that, and wait", http.StatusServiceUnavailable, metav1.StatusReasonServiceUnavailable, private,
+		{"When the server is unavailable, it should report it without the server's message and wait", http.StatusServiceUnavailable, metav1.StatusReasonServiceUnavailable, private,
 			"InfraClusterUnreachable", "it is not available", firstWait},
-		{"When it has an error of its own, it should repeat it", http.StatusInternalServerError, metav1.StatusReasonInternalError, "etcdserver: no space",
+		{"When the server returns an internal error, it should repeat its message", http.StatusInternalServerError, metav1.StatusReasonInternalError, "etcdserver: no space",
 			"InfraClusterRequestFailed", "etcdserver: no space", lastWait},
-		{"When it talks too much, it should be cut short", http.StatusForbidden, metav1.StatusReasonForbidden, strings.Repeat("x", 5*mostWords),
+		{"When the server's message is too long, it should truncate the message", http.StatusForbidden, metav1.StatusReasonForbidden, strings.Repeat("x", 5*mostWords),
 			"InfraClusterForbidden", strings.Repeat("x", mostWords-3) + "...", lastWait},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
@@ -240,11 +240,11 @@ func TestOptions(t *testing.T) {
 		reason string
 		says   string
 	}{
-		{"When nothing is allowed, a server on this host should not be called", nil, "InfraClusterAddressRefused", ""},
-		{"When its range is allowed, it should be called", []string{"--kubevirt-allow-cidrs=127.0.0.0/8"}, "AsExpected", ""},
-		{"When its range is allowed and refused, it should be called", []string{"--kubevirt-allow-cidrs=127.0.0.0/8", "--kubevirt-refuse-cidrs=127.0.0.0/8"}, "AsExpected", ""},
-		{"When an allowed range is none, it should name the flags", []string{"--kubevirt-allow-cidrs=nonsense"}, "", "--kubevirt-allow-cidrs or --kubevirt-refuse-cidrs"},
-		{"When a refused range is none, it should name the flags", []string{"--kubevirt-refuse-cidrs=nonsense"}, "", "--kubevirt-allow-cidrs or --kubevirt-refuse-cidrs"},
+		{"When no range is allowed, it should not call a server on the loopback address", nil, "InfraClusterAddressRefused", ""},
+		{"When the server's range is allowed, it should call the server", []string{"--kubevirt-allow-cidrs=127.0.0.0/8"}, "AsExpected", ""},
+		{"When the server's range is both allowed and refused, it should call the server", []string{"--kubevirt-allow-cidrs=127.0.0.0/8", "--kubevirt-refuse-cidrs=127.0.0.0/8"}, "AsExpected", ""},
+		{"When an allowed range is invalid, it should name the flags", []string{"--kubevirt-allow-cidrs=nonsense"}, "", "--kubevirt-allow-cidrs or --kubevirt-refuse-cidrs"},
+		{"When a refused range is invalid, it should name the flags", []string{"--kubevirt-refuse-cidrs=nonsense"}, "", "--kubevirt-allow-cidrs or --kubevirt-refuse-cidrs"},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			g, clock := NewWithT(t), clocktesting.NewFakePassiveClock(time.Now())
@@ -282,13 +282,13 @@ func TestManagementClusterFails(t *testing.T) {
 		c    func(t *testing.T) client.Client
 		says string
 	}{
-		{"When the user's Secret cannot be read, it should name it", func(t *testing.T) client.Client {
+		{"When the user's Secret cannot be read, it should name the Secret", func(t *testing.T) client.Client {
 			return failingGet(testClient(t).(client.WithWatch), "infra")
 		}, "the kubeconfig in Secret clusters/infra"},
-		{"When the last copy cannot be read, it should name it", func(t *testing.T) client.Client {
+		{"When the last copy cannot be read, it should name the Secret", func(t *testing.T) client.Client {
 			return failingGet(testClient(t).(client.WithWatch), infraCredentials)
 		}, "Secret clusters-demo/kubevirt-infra-credentials"},
-		{"When the copy cannot be written, it should say so", func(t *testing.T) client.Client {
+		{"When the copy cannot be written, it should name the Secret", func(t *testing.T) client.Client {
 			return failingClient(testClient(t, userSecret("config", goodKubeconfig)).(client.WithWatch), "create", slow)
 		}, "kubevirt-infra-credentials"},
 	} {
@@ -297,7 +297,7 @@ func TestManagementClusterFails(t *testing.T) {
 			NewWithT(t).Expect(err).To(MatchError(ContainSubstring(tc.says)))
 		})
 	}
-	t.Run("When it fails while another cluster is asked for, it should be an error and no condition of that cluster", func(t *testing.T) {
+	t.Run("When the management cluster fails, Connect should return an error and report Unknown", func(t *testing.T) {
 		g, p := NewWithT(t), calling()
 		c := failingClient(testClient(t, userSecret("config", goodKubeconfig)).(client.WithWatch), "get", slow)
 		connection, err := p.Connect(t.Context(), c, testCluster(elsewhere()))

@@ -73,13 +73,13 @@ func TestClusterElsewhere(t *testing.T) {
 		reason  string
 		says    string
 	}{
-		{"When all is new enough, it should be accepted", versions("v1.27.0-rc.1+abc", "v1.0.0-alpha.0"), "AsExpected", ""},
-		{"When Kubernetes is older, it should say so", versions("v1.26.9", "v1.2.0"), "InfraClusterVersionUnsupported", "Kubernetes 1.26.9: it must be 1.27.0 or newer"},
-		{"When KubeVirt is older, it should say so", versions("v1.31.0", "v0.59.0"), "InfraClusterVersionUnsupported", "KubeVirt 0.59.0: it must be 1.0.0 or newer"},
-		{"When it has no version, it should be no cluster for virtual machines", versions("v1.31.0", "?"), "InfraClusterVersionUnsupported", "KubeVirt"},
-		{"When KubeVirt does not say which version it serves, it should say so", map[string]string{"/version": `{"gitVersion":"v1.31.0"}`, "/apis/subresources.kubevirt.io": `{}`},
+		{"When all versions are new enough, it should accept the cluster", versions("v1.27.0-rc.1+abc", "v1.0.0-alpha.0"), "AsExpected", ""},
+		{"When Kubernetes is too old, it should report the required version", versions("v1.26.9", "v1.2.0"), "InfraClusterVersionUnsupported", "Kubernetes 1.26.9: it must be 1.27.0 or newer"},
+		{"When KubeVirt is too old, it should report the required version", versions("v1.31.0", "v0.59.0"), "InfraClusterVersionUnsupported", "KubeVirt 0.59.0: it must be 1.0.0 or newer"},
+		{"When KubeVirt's version is invalid, it should reject the cluster", versions("v1.31.0", "?"), "InfraClusterVersionUnsupported", "KubeVirt"},
+		{"When KubeVirt's API group has no preferred version, it should report it", map[string]string{"/version": `{"gitVersion":"v1.31.0"}`, "/apis/subresources.kubevirt.io": `{}`},
 			"InfraClusterVersionUnsupported", "does not say which version"},
-		{"When KubeVirt is not there, it should say what to install", map[string]string{"/version": `{"gitVersion":"v1.31.0"}`}, "InfraClusterVersionUnsupported", "install KubeVirt"},
+		{"When KubeVirt is missing, it should report what to install", map[string]string{"/version": `{"gitVersion":"v1.31.0"}`}, "InfraClusterVersionUnsupported", "install KubeVirt"},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			g, server := NewWithT(t), infraServer(t, tc.answers)
@@ -140,11 +140,11 @@ func TestClusterThatCannotBeUsed(t *testing.T) {
 		guard            *maas.Guard
 		reason, says     string
 	}{
-		{"When it is at an address that only the operator reaches, it should not be called", kubeconfigOf(server), nil, "InfraClusterAddressRefused", "--kubevirt-allow-cidrs"},
-		{"When there is no answer, it should say so without the address", kubeconfigOf(gone), local(), "InfraClusterUnreachable", "does not answer"},
-		{"When somebody else answers, it should say so", fmt.Sprintf(`{"apiVersion":"v1","kind":"Config","current-context":"a","contexts":[{"name":"a","context":{"cluster":"a","user":"a"}}],
+		{"When the address is not allowed, it should not call the server", kubeconfigOf(server), nil, "InfraClusterAddressRefused", "--kubevirt-allow-cidrs"},
+		{"When the server does not answer, it should report it without the address", kubeconfigOf(gone), local(), "InfraClusterUnreachable", "does not answer"},
+		{"When the server's certificate is not valid, it should report it", fmt.Sprintf(`{"apiVersion":"v1","kind":"Config","current-context":"a","contexts":[{"name":"a","context":{"cluster":"a","user":"a"}}],
 			"clusters":[{"name":"a","cluster":{"server":%q}}],"users":[{"name":"a","user":{"token":"SECRET"}}]}`, server.URL), local(), "InfraClusterUnreachable", "its certificate is not valid"},
-		{"When it does not end, it should be cut off", kubeconfigOf(unending), local(), "InfraClusterRequestFailed",
+		{"When the answer is too large, it should report it", kubeconfigOf(unending), local(), "InfraClusterRequestFailed",
 			"its answer is larger than"},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
@@ -165,7 +165,7 @@ func TestParallelCalls(t *testing.T) {
 		var failure *infraError
 		return errors.As(err, &failure) && failure.reason == reasonBusy
 	}
-	t.Run("a namespace has one call in flight", func(t *testing.T) {
+	t.Run("a namespace has only one call in flight", func(t *testing.T) {
 		g, clusters := NewWithT(t), &infraClusters{}
 		g.Expect(clusters.begin(of("a"), "x")).To(Succeed())
 		g.Expect(busy(clusters.begin(of("a"), "y"))).To(BeTrue())
@@ -173,7 +173,7 @@ func TestParallelCalls(t *testing.T) {
 		g.Expect(clusters.end(of("a"), "x", nil)).To(Succeed())
 		g.Expect(clusters.begin(of("a"), "y")).To(Succeed())
 	})
-	t.Run("all namespaces together leave workers to clusters elsewhere", func(t *testing.T) {
+	t.Run("parallel calls of all namespaces are limited", func(t *testing.T) {
 		g, clusters := NewWithT(t), &infraClusters{}
 		for user := range callsOfOthers(parallelCalls) {
 			g.Expect(clusters.begin(of(user), "x")).To(Succeed())
@@ -231,12 +231,12 @@ func TestNotYet(t *testing.T) {
 				errors.New("not yet"))
 		},
 		"an error of the server": func(n int) error { return apierrors.NewInternalError(fmt.Errorf("not yet, try %d", n)) },
-		"a missing right": func(n int) error {
+		"a missing permission": func(n int) error {
 			return apierrors.NewForbidden(anyKind, "it",
 				fmt.Errorf("not yet, try %d", n))
 		},
-		"a name that is taken": func(n int) error { return apierrors.NewAlreadyExists(anyKind, fmt.Sprint(n)) },
-		"a missing kind":       func(n int) error { return apierrors.NewNotFound(anyKind, fmt.Sprint(n)) },
+		"a name that already exists": func(n int) error { return apierrors.NewAlreadyExists(anyKind, fmt.Sprint(n)) },
+		"a missing kind":             func(n int) error { return apierrors.NewNotFound(anyKind, fmt.Sprint(n)) },
 	} {
 		t.Run(name, func(t *testing.T) {
 			g, a := NewWithT(t), newAbroad(t)
@@ -263,7 +263,7 @@ func TestNotYet(t *testing.T) {
 			g.Expect(kept.Missing).To(BeFalse())
 		})
 	}
-	t.Run("a name that no object of Kubernetes has", func(t *testing.T) {
+	t.Run("a name that is not valid in Kubernetes", func(t *testing.T) {
 		g, a := NewWithT(t), newAbroad(t)
 		a.there = otherCluster(t)
 		cluster, err := a.infra.cluster(infraTarget(testCluster(elsewhere())), []byte(goodKubeconfig))
@@ -282,7 +282,7 @@ func TestNotYet(t *testing.T) {
 		}
 		g.Expect(a.calls["create"]).To(Equal(1))
 	})
-	t.Run("a kubeconfig that changes each time", func(t *testing.T) {
+	t.Run("a kubeconfig that changes on every reconcile", func(t *testing.T) {
 		g, a := NewWithT(t), newAbroad(t)
 		at := infraTarget(testCluster(elsewhere()))
 		_, err := a.infra.cluster(at, []byte(strings.Replace(goodKubeconfig, "SECRET", "first", 1)))
@@ -353,16 +353,16 @@ func TestKubeconfig(t *testing.T) {
 		objects     []client.Object
 		want, says  string
 	}{
-		{"When the provider has a copy, it should be that", elsewhere(), []client.Object{copied("the copy"), userSecret("config", goodKubeconfig)}, "the copy", ""},
-		{"When there is no copy yet, it should be the user's", elsewhere(), []client.Object{userSecret("config", goodKubeconfig)}, "infra.example.com", ""},
-		{"When the copy is empty, it should be the user's", elsewhere(), []client.Object{copied(""), userSecret("config", goodKubeconfig)}, "infra.example.com", ""},
-		{"When none is named, it should say so", unnamed, nil, "", "no kubeconfig is named"},
-		{"When the user's Secret is not there, it should name it", elsewhere(), nil, "", "Secret clusters/infra has no kubeconfig under config"},
-		{"When it is under another key, it should name that which is asked for", elsewhere(), []client.Object{userSecret("kubeconfig", goodKubeconfig)}, "", "under config"},
-		{"When it would run a program, it should not be used", elsewhere(), []client.Object{
+		{"When the provider has a copy, it should use the copy", elsewhere(), []client.Object{copied("the copy"), userSecret("config", goodKubeconfig)}, "the copy", ""},
+		{"When there is no copy yet, it should use the user's kubeconfig", elsewhere(), []client.Object{userSecret("config", goodKubeconfig)}, "infra.example.com", ""},
+		{"When the copy is empty, it should use the user's kubeconfig", elsewhere(), []client.Object{copied(""), userSecret("config", goodKubeconfig)}, "infra.example.com", ""},
+		{"When the cluster references no kubeconfig, it should report it", unnamed, nil, "", "no kubeconfig is named"},
+		{"When the user's Secret does not exist, it should name the Secret", elsewhere(), nil, "", "Secret clusters/infra has no kubeconfig under config"},
+		{"When the Secret has another key, it should name the expected key", elsewhere(), []client.Object{userSecret("kubeconfig", goodKubeconfig)}, "", "under config"},
+		{"When the kubeconfig runs a program, it should reject the kubeconfig", elsewhere(), []client.Object{
 			userSecret("config", strings.Replace(goodKubeconfig, "{token: SECRET}",
 				"{exec: {apiVersion: client.authentication.k8s.io/v1, command: sh}}", 1))}, "", "users[].user.exec runs a program"},
-		{"When anybody on the way could answer, it should not be used", elsewhere(), []client.Object{
+		{"When the server's URL is not HTTPS, it should reject the kubeconfig", elsewhere(), []client.Object{
 			userSecret("config", strings.Replace(goodKubeconfig, "https://", "http://", 1))}, "",
 			"clusters[].cluster.server must be a URL of https://"},
 	} {
@@ -382,7 +382,7 @@ func TestKubeconfig(t *testing.T) {
 		})
 	}
 	for _, secret := range []string{infraCredentials, "infra"} {
-		t.Run("When the management cluster does not say what is in Secret "+secret+", it should not be taken for absent", func(t *testing.T) {
+		t.Run("When the management cluster cannot read Secret "+secret+", it should not be taken for absent", func(t *testing.T) {
 			g := NewWithT(t)
 			_, err := target{hosted: "clusters-demo", user: "clusters", credentials: elsewhere()}.kubeconfig(t.Context(), failingGet(testClient(t).(client.WithWatch), secret))
 			g.Expect(err).To(MatchError(And(ContainSubstring("/"+secret), ContainSubstring("timed out"))))

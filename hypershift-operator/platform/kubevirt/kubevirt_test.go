@@ -64,8 +64,8 @@ func TestInfraCluster(t *testing.T) {
 		credentials *hyperv1.KubevirtPlatformCredentials
 		want        *corev1.ObjectReference
 	}{
-		{"When virtual machines are in the hosted namespace, it should name no kubeconfig", nil, nil},
-		{"When they are in another cluster, it should name the copy of its kubeconfig", elsewhere(),
+		{"When virtual machines are in the hosted namespace, it should reference no kubeconfig", nil, nil},
+		{"When virtual machines are in an external cluster, it should reference the copy of its kubeconfig", elsewhere(),
 			&corev1.ObjectReference{Kind: "Secret", Namespace: "clusters-demo", Name: "kubevirt-infra-credentials"}},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
@@ -93,13 +93,13 @@ func TestValidateHostedCluster(t *testing.T) {
 		credentials *hyperv1.KubevirtPlatformCredentials
 		says        string
 	}{
-		{"When nothing is said, virtual machines should be in the hosted namespace", nil, ""},
-		{"When a kubeconfig and a namespace are named, it should take them", elsewhere(), ""},
-		{"When a namespace is only named, it should be nobody's to take", &hyperv1.KubevirtPlatformCredentials{InfraNamespace: "others"},
+		{"When no credentials are set, it should accept the cluster", nil, ""},
+		{"When a kubeconfig and a namespace are set, it should accept the cluster", elsewhere(), ""},
+		{"When only a namespace is set, it should ask for a kubeconfig", &hyperv1.KubevirtPlatformCredentials{InfraNamespace: "others"},
 			"spec.platform.kubevirt.credentials.infraKubeConfigSecret is missing"},
-		{"When the kubeconfig has no key, it should ask for it",
+		{"When the kubeconfig reference has no key, it should ask for the key",
 			&hyperv1.KubevirtPlatformCredentials{InfraNamespace: "vms", InfraKubeConfigSecret: &hyperv1.KubeconfigSecretRef{Name: "infra"}}, "and its key"},
-		{"When the namespace cannot be one, it should say so",
+		{"When the namespace is invalid, it should report it",
 			&hyperv1.KubevirtPlatformCredentials{InfraNamespace: "A_B", InfraKubeConfigSecret: elsewhere().InfraKubeConfigSecret}, `infraNamespace "A_B"`},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
@@ -133,7 +133,7 @@ func TestPassthrough(t *testing.T) {
 
 func TestCredentials(t *testing.T) {
 	p, copied := &Platform{}, client.ObjectKey{Namespace: "clusters-demo", Name: "kubevirt-infra-credentials"}
-	t.Run("When virtual machines are in the hosted namespace, it should need none", func(t *testing.T) {
+	t.Run("When virtual machines are in the hosted namespace, it should need no credentials", func(t *testing.T) {
 		g, c := NewWithT(t), testClient(t)
 		credentials, err := p.ReconcileCredentials(t.Context(), c, testCluster(nil))
 		g.Expect(err).NotTo(HaveOccurred())
@@ -147,10 +147,10 @@ func TestCredentials(t *testing.T) {
 		secret *corev1.Secret
 		says   string
 	}{
-		{"When the Secret is missing, it should say so", nil, "There is no Secret clusters/infra"},
-		{"When the Secret lacks the key, it should say so", userSecret("other", goodKubeconfig), "no key config"},
-		{"When it is no kubeconfig, it should say so and repeat nothing", userSecret("config", "SECRET"), "holds no kubeconfig"},
-		{"When it would run a program, it should refuse", userSecret("config", `{"apiVersion":"v1","kind":"Config","current-context":"a",
+		{"When the Secret is missing, it should report it", nil, "There is no Secret clusters/infra"},
+		{"When the Secret lacks the key, it should report it", userSecret("other", goodKubeconfig), "no key config"},
+		{"When the content is not a kubeconfig, it should report it without repeating the content", userSecret("config", "SECRET"), "holds no kubeconfig"},
+		{"When the kubeconfig runs a program, it should reject the kubeconfig", userSecret("config", `{"apiVersion":"v1","kind":"Config","current-context":"a",
 			"contexts":[{"name":"a","context":{"cluster":"a","user":"a"}}],"clusters":[{"name":"a","cluster":{"server":"https://a"}}],
 			"users":[{"name":"a","user":{"exec":{"apiVersion":"client.authentication.k8s.io/v1","command":"SECRET","interactiveMode":"Never"}}}]}`), "users[].user.exec runs a program"},
 	} {
@@ -168,7 +168,7 @@ func TestCredentials(t *testing.T) {
 			g.Expect(p.Provider(cluster)).To(BeNil(), "it could only fail")
 		})
 	}
-	t.Run("When the kubeconfig is good, the provider should get it with the namespace, and go on with it when it is bad later", func(t *testing.T) {
+	t.Run("When the kubeconfig is valid, it should copy it and keep the copy if the kubeconfig becomes invalid", func(t *testing.T) {
 		server := infraServer(t, versions("v1.31.0", "v1.2.0"))
 		g, cluster, source := NewWithT(t), testCluster(elsewhere()), userSecret("config", kubeconfigOf(server))
 		p := &Platform{infra: infraClusters{guard: local(), timeout: patient}}
@@ -191,7 +191,7 @@ func TestCredentials(t *testing.T) {
 		g.Expect(c.Get(t.Context(), copied, handed)).To(Succeed())
 		g.Expect(handed.Data["kubeconfig"]).To(ContainSubstring(server.URL))
 	})
-	t.Run("When somebody else has a Secret of that name, it should leave it alone", func(t *testing.T) {
+	t.Run("When a Secret of that name belongs to another cluster, it should return an error", func(t *testing.T) {
 		g := NewWithT(t)
 		theirs := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: copied.Namespace, Name: copied.Name,
 			Annotations: map[string]string{hyperv1.HostedClusterAnnotation: "other/cluster"}}}
@@ -202,9 +202,9 @@ func TestCredentials(t *testing.T) {
 
 func TestImage(t *testing.T) {
 	for _, tc := range []struct{ name, annotation, chosen, want string }{
-		{"When nobody chose a provider, it should be that of the payload", "", "", ""},
-		{"When the installer chose one, it should be that", "", "mine:1", "mine:1"},
-		{"When the cluster names one, it should win", "its:1", "mine:1", "its:1"},
+		{"When no provider image is set, it should use the payload's image", "", "", ""},
+		{"When the installer sets a provider image, it should use that one", "", "mine:1", "mine:1"},
+		{"When the cluster sets a provider image, it should take precedence", "its:1", "mine:1", "its:1"},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			g := NewWithT(t)
@@ -229,13 +229,13 @@ func TestMachines(t *testing.T) {
 		begun   bool
 		failed  string
 	}{
-		{"When nothing is known yet, it should say nothing", kubevirtv1.KubevirtMachineStatus{}, "", false, ""},
-		{"When no host has room, it should say so, and another machine would not help",
+		{"When the status is empty, it should report nothing", kubevirtv1.KubevirtMachineStatus{}, "", false, ""},
+		{"When the virtual machine is unschedulable, it should report it and not fail the machine",
 			kubevirtv1.KubevirtMachineStatus{Conditions: []contract.Condition{is("VMProvisioned", "False", "Unschedulable")}}, "Unschedulable", false, ""},
-		{"When the virtual machine runs, it should have begun",
+		{"When the virtual machine runs, it should report the start",
 			kubevirtv1.KubevirtMachineStatus{Conditions: []contract.Condition{is("VMProvisioned", "True", ""), is("BootstrapExecSucceeded", "False", "Bootstrapping")}},
 			"Bootstrapping", true, ""},
-		{"When the provider gave the machine up, only another one should help",
+		{"When the provider reports a failure, it should report the machine as failed",
 			kubevirtv1.KubevirtMachineStatus{FailureReason: ptr.To("CreateError"), Conditions: []contract.Condition{is("VMProvisioned", "True", "")}},
 			"CreateError", true, "CreateError"},
 	} {
@@ -249,7 +249,7 @@ func TestMachines(t *testing.T) {
 			g.Expect(start.Reason).To(Equal(tc.failed))
 		})
 	}
-	t.Run("When a deletion waits for virtual machines, it should name one and whose kubeconfig deletes it", func(t *testing.T) {
+	t.Run("When a deletion waits for virtual machines, it should name one and the kubeconfig that deletes it", func(t *testing.T) {
 		g, cluster := NewWithT(t), testCluster(elsewhere())
 		c := testClient(t, &kubevirtv1.KubevirtMachine{ObjectMeta: metav1.ObjectMeta{Namespace: cluster.Namespace, Name: "vm-1"}})
 		why, err := (&Platform{}).OrphanedMachines(t.Context(), c, cluster)

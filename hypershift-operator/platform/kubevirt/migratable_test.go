@@ -33,8 +33,8 @@ func TestLiveMigratable(t *testing.T) {
 		status   metav1.ConditionStatus
 		reason   string
 	}{
-		{"When all machines can move, pool and cluster should say so", []client.Object{machine("a", "True"), machine("b", "True")}, metav1.ConditionTrue, ""},
-		{"When one cannot, pool and cluster should name it", []client.Object{machine("a", "True"), machine("b", "False")}, metav1.ConditionFalse, "DisksNotLiveMigratable"},
+		{"When all machines are migratable, it should set the pool's and the cluster's condition to true", []client.Object{machine("a", "True"), machine("b", "True")}, metav1.ConditionTrue, ""},
+		{"When one machine is not migratable, it should name it in the pool's and the cluster's condition", []client.Object{machine("a", "True"), machine("b", "False")}, metav1.ConditionFalse, "DisksNotLiveMigratable"},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			g := NewWithT(t)
@@ -52,7 +52,7 @@ func TestLiveMigratable(t *testing.T) {
 			}
 		})
 	}
-	t.Run("When no pool says anything, the cluster should not either", func(t *testing.T) {
+	t.Run("When no pool has the condition, it should remove the cluster's condition", func(t *testing.T) {
 		g := NewWithT(t)
 		connection, err := migratable(t.Context(), testClient(t, pool("new")), testCluster(nil).HostedCluster)
 		g.Expect(err).NotTo(HaveOccurred())

@@ -166,12 +166,12 @@ func TestPolicyRights(t *testing.T) {
 		made         bool
 		again        time.Duration
 	}{
-		{"When the cluster tells no networks, the policy should be made without them", nil, false, "InfraClusterNetworkReadFailed", "grant the user of the kubeconfig get", true, goodFor},
-		{"When policies may not be made, it should name the right", only("create", forbidden), true, "InfraClusterNetworkPolicyCreateFailed", "user vms cannot", false, lastWait},
-		{"When there is no such namespace, it should ask for it", only("create", absent), true, "InfraClusterNetworkPolicyCreateFailed", "has no namespace vms: create it", false, lastWait},
-		{"When the kubeconfig is not accepted, it should say that", only("", unauthorized), true, "InfraClusterUnauthorized", "does not accept", false, firstWait},
-		{"When there is no answer, it should say that", only("", unanswered), true, "InfraClusterUnreachable", "does not answer", false, firstWait},
-		{"When the networks cannot be read now, the policy should wait for them", only("get", unavailable), true, "InfraClusterUnreachable", "not available", false, firstWait},
+		{"When the cluster's networks cannot be found, it should create the policy without them", nil, false, "InfraClusterNetworkReadFailed", "grant the user of the kubeconfig get", true, goodFor},
+		{"When the kubeconfig may not create policies, it should report the missing permission", only("create", forbidden), true, "InfraClusterNetworkPolicyCreateFailed", "user vms cannot", false, lastWait},
+		{"When the namespace does not exist, it should ask for it", only("create", absent), true, "InfraClusterNetworkPolicyCreateFailed", "has no namespace vms: create it", false, lastWait},
+		{"When the kubeconfig is rejected, it should report it", only("", unauthorized), true, "InfraClusterUnauthorized", "does not accept", false, firstWait},
+		{"When the external cluster does not answer, it should report it", only("", unanswered), true, "InfraClusterUnreachable", "does not answer", false, firstWait},
+		{"When the networks are temporarily unavailable, it should wait before it creates the policy", only("get", unavailable), true, "InfraClusterUnreachable", "not available", false, firstWait},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			g, a := NewWithT(t), newAbroad(t)
@@ -198,7 +198,7 @@ func TestPolicyRights(t *testing.T) {
 			g.Expect(keptPolicy(t, a.there).Spec.Egress[0].To[0].IPBlock.Except).To(HaveLen(2))
 		})
 	}
-	t.Run("When only the networks are forbidden, the policy should be made all the same", func(t *testing.T) {
+	t.Run("When only reading the networks is forbidden, it should still create the policy", func(t *testing.T) {
 		g, a := NewWithT(t), newAbroad(t)
 		first := true
 		a.fails = func(string) error {
@@ -213,7 +213,7 @@ func TestPolicyRights(t *testing.T) {
 		g.Expect(said.Reason).To(Equal("InfraClusterNetworkReadFailed"))
 		g.Expect(keptPolicy(t, a.there)).NotTo(BeNil())
 	})
-	t.Run("When somebody else has a policy of that name, it should be left alone", func(t *testing.T) {
+	t.Run("When a policy of that name belongs to another owner, it should not change or delete it", func(t *testing.T) {
 		g := NewWithT(t)
 		theirs := &networkingv1.NetworkPolicy{ObjectMeta: metav1.ObjectMeta{Namespace: "vms", Name: "virt-launcher-demo-abcde"}}
 		a := newAbroad(t, theirs, usualNetwork())
@@ -237,13 +237,13 @@ func TestDisconnect(t *testing.T) {
 		waits   string
 		stays   bool
 	}{
-		{"When the other cluster answers, nothing should stay", nil, false, "", false},
-		{"When the right was taken away, nothing should be waited for", only("", forbidden), false, "", true},
-		{"When the other cluster does not answer, it should say what it waits for and how to give up", only("", unanswered), false,
+		{"When the external cluster answers, it should delete the policy", nil, false, "", false},
+		{"When the permission was revoked, it should not wait", only("", forbidden), false, "", true},
+		{"When the external cluster does not answer, it should report the wait and how to skip it", only("", unanswered), false,
 			"Waiting to delete NetworkPolicy vms/virt-launcher-demo-abcde of virtual machines: the cluster for virtual machines cannot be used: it does not answer: " +
 				"check the server in its kubeconfig, and that the management cluster reaches it; delete Secret clusters/infra to leave it behind", true},
-		{"When the kubeconfig is not accepted any more, it should wait for one that is", only("", unauthorized), false, "replace it with a valid one", true},
-		{"When the user took the kubeconfig away, it should let go", only("", unanswered), true, "", true},
+		{"When the kubeconfig is rejected, it should wait for a valid one", only("", unauthorized), false, "replace it with a valid one", true},
+		{"When the user deleted the kubeconfig, it should not wait", only("", unanswered), true, "", true},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			g, a := NewWithT(t), newAbroad(t, usualNetwork())
@@ -263,14 +263,14 @@ func TestDisconnect(t *testing.T) {
 			g.Expect(keptPolicy(t, a.there) != nil).To(Equal(tc.stays))
 		})
 	}
-	t.Run("a cluster whose policy is gone is not called while the rest of it goes", func(t *testing.T) {
+	t.Run("When the policy is already gone, it should not call the cluster again during the deletion", func(t *testing.T) {
 		g, a := NewWithT(t), newAbroad(t)
 		for range 3 {
 			g.Expect(a.Disconnect(t.Context(), a.here, publishedAt())).To(BeEmpty())
 		}
 		g.Expect(a.calls).To(Equal(map[string]int{"get": 1}))
 	})
-	t.Run("a cluster of the same name that is made again gets its policy", func(t *testing.T) {
+	t.Run("When a cluster is created again with the same name, it should get its policy again", func(t *testing.T) {
 		g, a := NewWithT(t), newAbroad(t, usualNetwork())
 		for range 2 {
 			_, _, err := a.connect(t, publishedAt())
@@ -280,19 +280,19 @@ func TestDisconnect(t *testing.T) {
 			g.Expect(keptPolicy(t, a.there)).To(BeNil())
 		}
 	})
-	t.Run("When it is not gone, the way should stay open", func(t *testing.T) {
+	t.Run("When the policy is not deleted yet, it should keep the connection", func(t *testing.T) {
 		g, a := NewWithT(t), newAbroad(t)
 		a.fails = only("", unanswered)
 		g.Expect(a.Disconnect(t.Context(), a.here, publishedAt())).NotTo(BeEmpty())
 		g.Expect(a.infra.known).To(HaveLen(1))
 	})
-	t.Run("When it cannot be told whether the user took the kubeconfig away, it should not let go", func(t *testing.T) {
+	t.Run("When the user's Secret cannot be read, it should return an error and keep waiting", func(t *testing.T) {
 		g, a := NewWithT(t), newAbroad(t)
 		a.fails = only("", unanswered)
 		_, err := a.Disconnect(t.Context(), failingGet(a.here, "infra"), publishedAt())
 		g.Expect(err).To(MatchError(ContainSubstring("timed out")))
 	})
-	t.Run("When no Secret is named that could come, it should let go", func(t *testing.T) {
+	t.Run("When the cluster references no Secret, it should not wait", func(t *testing.T) {
 		g, cluster := NewWithT(t), publishedAt()
 		cluster.HostedCluster.Spec.Platform.Kubevirt.Credentials.InfraKubeConfigSecret = nil
 		g.Expect((&Platform{}).Disconnect(t.Context(), testClient(t), cluster)).To(BeEmpty())
@@ -312,14 +312,14 @@ func TestPoolsSumUp(t *testing.T) {
 		want  metav1.ConditionStatus // empty if there is no condition
 		says  string
 	}{
-		{"When another cluster's pool cannot move, it should not matter", []client.Object{pool("clusters", "a", "other", "False", migratableType)}, "", ""},
-		{"When a pool of the name in another namespace cannot move, it should not matter", []client.Object{pool("others", "a", "demo", "False", migratableType)}, "", ""},
-		{"When something else is wrong with a pool, it should not matter", []client.Object{pool("clusters", "a", "demo", "False", hyperv1.NodePoolReadyConditionType)}, "", ""},
-		{"When one pool can move and another cannot, it should name that", []client.Object{
+		{"When another cluster's pool is not migratable, it should ignore that pool", []client.Object{pool("clusters", "a", "other", "False", migratableType)}, "", ""},
+		{"When a pool in another namespace is not migratable, it should ignore that pool", []client.Object{pool("others", "a", "demo", "False", migratableType)}, "", ""},
+		{"When another condition of a pool is false, it should ignore that condition", []client.Object{pool("clusters", "a", "demo", "False", hyperv1.NodePoolReadyConditionType)}, "", ""},
+		{"When one of two pools is not migratable, it should name only that pool", []client.Object{
 			pool("clusters", "a", "demo", "True", migratableType), pool("clusters", "b", "demo", "False", migratableType)}, "False", "NodePool b: of b"},
-		{"When several cannot move, it should name each once", []client.Object{
+		{"When several pools are not migratable, it should name each once", []client.Object{
 			pool("clusters", "b", "demo", "False", migratableType), pool("clusters", "a", "demo", "False", migratableType)}, "False", "NodePool a: of a\nNodePool b: of b"},
-		{"When a pool does not know, it should not be taken for one that cannot", []client.Object{pool("clusters", "a", "demo", "Unknown", migratableType)}, "True", ""},
+		{"When a pool's condition is unknown, it should not report it as not migratable", []client.Object{pool("clusters", "a", "demo", "Unknown", migratableType)}, "True", ""},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			g := NewWithT(t)

@@ -136,55 +136,55 @@ func TestTemplate(t *testing.T) {
 		path   []any
 		want   any
 	}{
-		{"When nothing is chosen, the volume should be filled from the payload's disk", nil, volumePath, object(map[string]any{
+		{"When nothing is set, it should create the volume from the payload's disk image", nil, volumePath, object(map[string]any{
 			"metadata": object(map[string]any{"name": "rhcos", "labels": object(map[string]any{"hypershift.openshift.io/is-kubevirt-rhcos": "true"})}),
 			"spec": object(map[string]any{
 				"source":  object(map[string]any{"registry": object(map[string]any{"url": "docker://" + payloadDisk, "pullMethod": "node"})}),
 				"storage": object(map[string]any{"resources": object(map[string]any{"requests": object(map[string]any{"storage": "32Gi"})})}),
 			}),
 		})},
-		{"When a disk is named, it should win", func(k *hyperv1.KubevirtNodePoolPlatform) {
+		{"When a disk image is set, it should take precedence", func(k *hyperv1.KubevirtNodePoolPlatform) {
 			k.RootVolume.Image = &hyperv1.KubevirtDiskImage{ContainerDiskImage: ptr.To("mine:1")}
 		}, registryPath, "docker://mine:1"},
-		{"When the volume is shaped, it should be so", func(k *hyperv1.KubevirtNodePoolPlatform) {
+		{"When the volume settings are set, it should use them", func(k *hyperv1.KubevirtNodePoolPlatform) {
 			k.RootVolume.Persistent = &hyperv1.KubevirtPersistentVolume{Size: ptr.To(resource.MustParse("100Gi")), StorageClass: ptr.To("fast"),
 				AccessModes: []hyperv1.PersistentVolumeAccessMode{"ReadWriteMany"}, VolumeMode: ptr.To("Block")}
 		}, storagePath, object(map[string]any{"storageClassName": "fast", "accessModes": list("ReadWriteMany"), "volumeMode": "Block",
 			"resources": object(map[string]any{"requests": object(map[string]any{"storage": "100Gi"})})})},
-		{"When the pod is burstable, the guest should get cores and memory", nil, append(domainPath[:5:5], "memory"), object(map[string]any{"guest": "8Gi"})},
-		{"When the pod is burstable, there should be no limits", nil, append(domainPath[:5:5], "resources"), nil},
-		{"When cores are asked for, there should be as many", func(k *hyperv1.KubevirtNodePoolPlatform) { k.Compute.Cores = ptr.To[uint32](6) },
+		{"When the pod is burstable, it should set the guest's memory", nil, append(domainPath[:5:5], "memory"), object(map[string]any{"guest": "8Gi"})},
+		{"When the pod is burstable, it should set no resources", nil, append(domainPath[:5:5], "resources"), nil},
+		{"When cores is set, it should set the number of cores", func(k *hyperv1.KubevirtNodePoolPlatform) { k.Compute.Cores = ptr.To[uint32](6) },
 			append(domainPath[:5:5], "cpu"), object(map[string]any{"cores": float64(6)})},
-		{"When the pod is guaranteed, requests should be limits", func(k *hyperv1.KubevirtNodePoolPlatform) { k.Compute.QosClass = ptr.To(hyperv1.QoSClassGuaranteed) },
+		{"When the pod is guaranteed, it should set requests equal to limits", func(k *hyperv1.KubevirtNodePoolPlatform) { k.Compute.QosClass = ptr.To(hyperv1.QoSClassGuaranteed) },
 			append(domainPath[:5:5], "resources"), object(map[string]any{
 				"requests": object(map[string]any{"cpu": "2", "memory": "8Gi"}), "limits": object(map[string]any{"cpu": "2", "memory": "8Gi"})})},
-		{"When the pod is guaranteed, it should not ask twice", func(k *hyperv1.KubevirtNodePoolPlatform) { k.Compute.QosClass = ptr.To(hyperv1.QoSClassGuaranteed) },
+		{"When the pod is guaranteed, it should not set the guest's memory", func(k *hyperv1.KubevirtNodePoolPlatform) { k.Compute.QosClass = ptr.To(hyperv1.QoSClassGuaranteed) },
 			append(domainPath[:5:5], "memory"), nil},
-		{"When queues are on, they should be", nil, append(devicesPath[:6:6], "networkInterfaceMultiqueue"), true},
-		{"When queues are off, they should not be mentioned",
+		{"When multiqueue is not set, it should enable it", nil, append(devicesPath[:6:6], "networkInterfaceMultiqueue"), true},
+		{"When multiqueue is disabled, it should omit the field",
 			func(k *hyperv1.KubevirtNodePoolPlatform) {
 				k.NetworkInterfaceMultiQueue = ptr.To(hyperv1.MultiQueueDisable)
 			},
 			append(devicesPath[:6:6], "networkInterfaceMultiqueue"), nil},
-		{"When nothing is said of networks, it should be the pods'", nil, append(machinePath[:4:4], "networks"),
+		{"When no networks are set, it should attach only the pod network", nil, append(machinePath[:4:4], "networks"),
 			list(object(map[string]any{"name": "default", "pod": object(map[string]any{})}))},
-		{"When a network is added, it should come second", func(k *hyperv1.KubevirtNodePoolPlatform) {
+		{"When an additional network is set, it should attach it second", func(k *hyperv1.KubevirtNodePoolPlatform) {
 			k.AdditionalNetworks = []hyperv1.KubevirtNetwork{{Name: "lab/storage"}}
 		}, append(machinePath[:4:4], "networks", 1), object(map[string]any{"name": "iface1_lab-storage", "multus": object(map[string]any{"networkName": "lab/storage"})})},
-		{"When the pods' network is not wanted, only the other should be attached", func(k *hyperv1.KubevirtNodePoolPlatform) {
+		{"When the default network is not attached, it should attach only the additional one", func(k *hyperv1.KubevirtNodePoolPlatform) {
 			k.AdditionalNetworks, k.AttachDefaultNetwork = []hyperv1.KubevirtNetwork{{Name: "lab/storage"}}, ptr.To(false)
 		}, append(devicesPath[:6:6], "interfaces"), list(object(map[string]any{"name": "iface1_lab-storage", "bridge": object(map[string]any{})}))},
-		{"When hosts are selected, it should be by their labels", func(k *hyperv1.KubevirtNodePoolPlatform) { k.NodeSelector = map[string]string{"gpu": "yes"} },
+		{"When a node selector is set, it should use it", func(k *hyperv1.KubevirtNodePoolPlatform) { k.NodeSelector = map[string]string{"gpu": "yes"} },
 			append(machinePath[:4:4], "nodeSelector"), object(map[string]any{"gpu": "yes"})},
-		{"When devices are passed through, each should have a name of its own", func(k *hyperv1.KubevirtNodePoolPlatform) {
+		{"When host devices are set, it should give each a distinct name", func(k *hyperv1.KubevirtNodePoolPlatform) {
 			k.KubevirtHostDevices = []hyperv1.KubevirtHostDevice{{DeviceName: "example.com/a", Count: 2}, {DeviceName: "example.com/b"}}
 		}, append(devicesPath[:6:6], "hostDevices"), list(object(map[string]any{"name": "hostdevice-1", "deviceName": "example.com/a"}),
 			object(map[string]any{"name": "hostdevice-2", "deviceName": "example.com/a"}), object(map[string]any{"name": "hostdevice-3", "deviceName": "example.com/b"}))},
-		{"When one device is passed through, it should be there", func(k *hyperv1.KubevirtNodePoolPlatform) {
+		{"When one host device is set, it should attach it", func(k *hyperv1.KubevirtNodePoolPlatform) {
 			k.KubevirtHostDevices = []hyperv1.KubevirtHostDevice{{DeviceName: "example.com/a", Count: 1}}
 		}, append(devicesPath[:6:6], "hostDevices"), list(object(map[string]any{"name": "hostdevice-1", "deviceName": "example.com/a"}))},
-		{"When nothing else is said, the provider should not log in", nil, []any{"virtualMachineBootstrapCheck"}, object(map[string]any{"checkStrategy": "none"})},
-		{"When virtual machines are made, they should be found by pool and cluster", nil, []any{"virtualMachineTemplate", "metadata"}, object(map[string]any{
+		{"When nothing is set, it should disable the provider's bootstrap check", nil, []any{"virtualMachineBootstrapCheck"}, object(map[string]any{"checkStrategy": "none"})},
+		{"When nothing is set, it should label virtual machines with the pool and the infra ID", nil, []any{"virtualMachineTemplate", "metadata"}, object(map[string]any{
 			"labels": object(map[string]any{"hypershift.openshift.io/nodepool-name": "workers", "hypershift.openshift.io/infra-id": "demo-abcde"})})},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
@@ -193,18 +193,18 @@ func TestTemplate(t *testing.T) {
 			}
 		})
 	}
-	t.Run("When virtual machines are in another cluster, they should be in its namespace", func(t *testing.T) {
+	t.Run("When virtual machines are in an external cluster, it should set its namespace", func(t *testing.T) {
 		pool := testPool(nil)
 		pool.HostedCluster = testCluster(elsewhere()).HostedCluster
 		NewWithT(t).Expect(at(vm(t, pool), "virtualMachineTemplate", "metadata", "namespace")).To(Equal("vms"))
 	})
-	t.Run("When the architecture is another, it should be said", func(t *testing.T) {
+	t.Run("When the architecture is not amd64, it should set the architecture", func(t *testing.T) {
 		g, pool := NewWithT(t), testPool(nil)
 		g.Expect(at(vm(t, pool), append(machinePath[:4:4], "architecture")...)).To(BeNil())
 		pool.NodePool.Spec.Arch = "s390x"
 		g.Expect(at(vm(t, pool), append(machinePath[:4:4], "architecture")...)).To(Equal("s390x"))
 	})
-	t.Run("When a pool is looked at twice, its template should be the same text", func(t *testing.T) {
+	t.Run("When the template is generated twice, it should be the same", func(t *testing.T) {
 		g, p := NewWithT(t), &Platform{}
 		g.Expect(p.RollingTemplate(p.MachineTemplate(testPool(nil)))).To(Equal(p.MachineTemplate(testPool(nil))))
 	})
@@ -245,12 +245,12 @@ func TestPatches(t *testing.T) {
 	const patch = `[{"op":"add","path":"/spec/template/spec/domain/cpu/dedicatedCpuPlacement","value":true},{"op":"add","path":"/metadata/annotations","value":{"a":"b"}}]`
 	pool := testPool(nil)
 	pool.NodePool.Annotations = map[string]string{hyperv1.JSONPatchAnnotation: patch}
-	t.Run("When virtual machines are beside the control plane, a patch should be refused and not followed", func(t *testing.T) {
+	t.Run("When virtual machines are in the management cluster, it should reject a JSON patch", func(t *testing.T) {
 		g := NewWithT(t)
 		g.Expect((&Platform{}).ValidateNodePool(pool)).To(MatchError(ContainSubstring(hyperv1.JSONPatchAnnotation)))
 	})
 	pool.HostedCluster = testCluster(elsewhere()).HostedCluster
-	t.Run("When they are in another cluster, it should be followed, the cluster's first", func(t *testing.T) {
+	t.Run("When virtual machines are in an external cluster, it should apply the cluster's patch before the pool's", func(t *testing.T) {
 		g := NewWithT(t)
 		pool := pool
 		pool.HostedCluster = pool.HostedCluster.DeepCopy()
@@ -260,9 +260,9 @@ func TestPatches(t *testing.T) {
 		g.Expect(at(vm(t, pool), "virtualMachineTemplate", "metadata", "annotations", "a")).To(Equal("b"))
 	})
 	for name, patch := range map[string]string{
-		"When it is no patch, it should say so":                      `{"op":"add"}`,
-		"When its path leads nowhere, it should say so":              `[{"op":"replace","path":"/spec/none/there","value":1}]`,
-		"When what it makes is no virtual machine, it should say so": `[{"op":"replace","path":"/spec","value":1}]`,
+		"When the annotation is not a JSON patch, it should return an error":          `{"op":"add"}`,
+		"When the patch's path does not exist, it should return an error":             `[{"op":"replace","path":"/spec/none/there","value":1}]`,
+		"When the patched result is not a virtual machine, it should return an error": `[{"op":"replace","path":"/spec","value":1}]`,
 	} {
 		t.Run(name, func(t *testing.T) {
 			pool := pool
@@ -293,14 +293,14 @@ func TestValidateNodePool(t *testing.T) {
 		says   string
 		format hyperv1.UserDataFormat
 	}{
-		{"When the payload brings a disk, it should be taken", testPool(nil), "", hyperv1.UserDataIgnition},
-		{"When the payload was not read yet, nothing should be said of its disk", unread, "", hyperv1.UserDataIgnition},
-		{"When the payload has no disk for the architecture, it should ask for one", arm, "architecture s390x", hyperv1.UserDataIgnition},
-		{"When a Kubernetes release names none, it should ask for one", kubernetes(""), "containerDiskImage is empty", hyperv1.UserDataCloudConfig},
-		{"When it is Ubuntu's, it should read cloud-config", kubernetes("quay.io/containerdisks/ubuntu:24.04"), "", hyperv1.UserDataCloudConfig},
-		{"When it is Flatcar's, it should read Ignition", kubernetes("ghcr.io/example/flatcar:stable"), "", hyperv1.UserDataIgnition},
-		{"When it is Fedora CoreOS', it should read Ignition", kubernetes("quay.io/containerdisks/fedora-coreos:stable"), "", hyperv1.UserDataIgnition},
-		{"When there would be no network, it should refuse", testPool(func(k *hyperv1.KubevirtNodePoolPlatform) { k.AttachDefaultNetwork = ptr.To(false) }),
+		{"When the payload has a disk image, it should accept the pool", testPool(nil), "", hyperv1.UserDataIgnition},
+		{"When the payload is not known yet, it should accept the pool", unread, "", hyperv1.UserDataIgnition},
+		{"When the payload has no disk image for the architecture, it should ask for one", arm, "architecture s390x", hyperv1.UserDataIgnition},
+		{"When a Kubernetes pool sets no disk image, it should ask for one", kubernetes(""), "containerDiskImage is empty", hyperv1.UserDataCloudConfig},
+		{"When the disk image is Ubuntu, it should use cloud-config", kubernetes("quay.io/containerdisks/ubuntu:24.04"), "", hyperv1.UserDataCloudConfig},
+		{"When the disk image is Flatcar, it should use Ignition", kubernetes("ghcr.io/example/flatcar:stable"), "", hyperv1.UserDataIgnition},
+		{"When the disk image is Fedora CoreOS, it should use Ignition", kubernetes("quay.io/containerdisks/fedora-coreos:stable"), "", hyperv1.UserDataIgnition},
+		{"When no network would be attached, it should return an error", testPool(func(k *hyperv1.KubevirtNodePoolPlatform) { k.AttachDefaultNetwork = ptr.To(false) }),
 			"attachDefaultNetwork is false", hyperv1.UserDataIgnition},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
@@ -314,7 +314,7 @@ func TestValidateNodePool(t *testing.T) {
 			g.Expect((&Platform{}).UserDataFormat(t.Context(), nil, tc.pool, false)).To(Equal(platform.UserData{Format: tc.format}))
 		})
 	}
-	t.Run("When the pool has no block, the least should be assumed", func(t *testing.T) {
+	t.Run("When the pool has no KubeVirt block, it should use the default number of cores", func(t *testing.T) {
 		pool := testPool(nil)
 		pool.NodePool.Spec.Platform.Kubevirt = nil
 		NewWithT(t).Expect(at(vm(t, pool), append(domainPath[:5:5], "cpu", "cores")...)).To(Equal(float64(2)))

@@ -39,7 +39,7 @@ func TestCredentialsThatAUserPlanted(t *testing.T) {
 	g.Expect(err).To(HaveOccurred())
 	g.Expect(calls.Load()).To(BeZero())
 
-	t.Run("the user's own kubeconfig takes its place", func(t *testing.T) {
+	t.Run("the user's own kubeconfig takes precedence", func(t *testing.T) {
 		g := NewWithT(t)
 		c := testClient(t, planted.DeepCopy(), userSecret("config", goodKubeconfig))
 		raw, err := infraTarget(cluster).kubeconfig(t.Context(), c)

@@ -39,7 +39,7 @@ func TestAsk(t *testing.T) {
 	clock := testingclock.NewFakeClock(time.Now())
 	unreachable := &maas.UnreachableError{Operation: "check the API key", Endpoint: "maas.example", Err: errors.New("refused")}
 
-	t.Run("When the answer is good it should ask again after minutes only", func(t *testing.T) {
+	t.Run("When a check succeeds, it should check again only after minutes", func(t *testing.T) {
 		g, s := NewWithT(t), &server{}
 		c := newChecks(Options{Clock: clock}, s.whoAmI)
 		for range 3 {
@@ -53,7 +53,7 @@ func TestAsk(t *testing.T) {
 		g.Expect(s.asked).To(Equal(2))
 	})
 
-	t.Run("When the answer is bad it should ask at growing distances", func(t *testing.T) {
+	t.Run("When checks fail, it should wait longer before each retry", func(t *testing.T) {
 		g, s := NewWithT(t), &server{err: unreachable}
 		c := newChecks(Options{Clock: clock}, s.whoAmI)
 		var waits []time.Duration
@@ -65,7 +65,7 @@ func TestAsk(t *testing.T) {
 		g.Expect(waits).To(Equal([]time.Duration{10 * time.Second, 20 * time.Second, 40 * time.Second, 80 * time.Second, 2 * time.Minute, 2 * time.Minute}))
 	})
 
-	t.Run("When the key changes it should ask at once", func(t *testing.T) {
+	t.Run("When the key changes, it should check immediately", func(t *testing.T) {
 		g, s := NewWithT(t), &server{err: unreachable}
 		c := newChecks(Options{Clock: clock}, s.whoAmI)
 		c.ask(t.Context(), "team", testConfig)
@@ -76,7 +76,7 @@ func TestAsk(t *testing.T) {
 		g.Expect(s.asked).To(Equal(2))
 	})
 
-	t.Run("a namespace has one question in flight, and others are asked beside it", func(t *testing.T) {
+	t.Run("a namespace has only one check in flight, and other namespaces are checked concurrently", func(t *testing.T) {
 		g := NewWithT(t)
 		started, release := make(chan struct{}), make(chan struct{})
 		c := newChecks(Options{Clock: clock}, func(context.Context, maas.Config) (string, error) {
@@ -103,7 +103,7 @@ func TestAsk(t *testing.T) {
 		}
 	})
 
-	t.Run("When servers hang it should hold few workers and let the others go", func(t *testing.T) {
+	t.Run("When servers hang, it should block few workers and return immediately for the others", func(t *testing.T) {
 		g := NewWithT(t)
 		started, release := make(chan struct{}), make(chan struct{})
 		c := newChecks(Options{Clock: clock}, func(context.Context, maas.Config) (string, error) {
@@ -128,7 +128,7 @@ func TestAsk(t *testing.T) {
 		}
 	})
 
-	t.Run("When a server takes too long it should give up", func(t *testing.T) {
+	t.Run("When a server takes too long, it should time out", func(t *testing.T) {
 		g := NewWithT(t)
 		c := newChecks(Options{Clock: clock, CheckTimeout: time.Millisecond}, func(ctx context.Context, _ maas.Config) (string, error) {
 			<-ctx.Done()
@@ -137,7 +137,7 @@ func TestAsk(t *testing.T) {
 		g.Expect(c.ask(t.Context(), "team", testConfig).err).To(MatchError(context.DeadlineExceeded))
 	})
 
-	t.Run("When an answer is old it should be forgotten", func(t *testing.T) {
+	t.Run("When a cached result is old, it should remove the result", func(t *testing.T) {
 		g, s := NewWithT(t), &server{}
 		c := newChecks(Options{Clock: clock}, s.whoAmI)
 		c.ask(t.Context(), "team", testConfig)
@@ -155,12 +155,12 @@ func TestCheckResultCondition(t *testing.T) {
 		err            error
 		reason, advice string
 	}{
-		{"When the key is wrong it should name the Secret's key", &maas.Error{Operation: "check the API key", StatusCode: 401},
+		{"When the key is wrong, it should name the Secret's key", &maas.Error{Operation: "check the API key", StatusCode: 401},
 			"MAASUnauthorized", "Put a valid API key into MAAS_API_KEY of Secret clusters/creds"},
-		{"When MAAS does not answer it should name the endpoint's key",
+		{"When MAAS does not answer, it should name the endpoint's key",
 			&maas.UnreachableError{Operation: "check the API key", Endpoint: "maas.example", Err: errors.New("connection refused")},
 			"MAASUnreachable", "Check MAAS_ENDPOINT in Secret clusters/creds"},
-		{"When something else answers it should count as unreachable", &maas.Error{Operation: "check the API key", StatusCode: 502},
+		{"When MAAS returns a gateway error, it should report MAASUnreachable", &maas.Error{Operation: "check the API key", StatusCode: 502},
 			"MAASUnreachable", "Check MAAS_ENDPOINT"},
 	} {
 		t.Run(tc.name, func(t *testing.T) {

@@ -24,7 +24,7 @@ func TestInfraCluster(t *testing.T) {
 		}
 		return c
 	}
-	t.Run("When nobody knows the address of the API yet, there should be none", func(t *testing.T) {
+	t.Run("When the API address is not known yet, it should create no MaasCluster", func(t *testing.T) {
 		g, unknown := NewWithT(t), cluster(nil)
 		unknown.ControlPlane.Status.ControlPlaneEndpoint = hyperv1.APIEndpoint{}
 		g.Expect((&Platform{}).InfraCluster(unknown)).To(BeNil())
@@ -47,11 +47,11 @@ func TestInfraCluster(t *testing.T) {
 		live     infrav1.MaasClusterSpec
 		want     infrav1.MaasClusterSpec
 	}{
-		{"When the cluster says nothing, it should be MAAS's own domain", "", nil, infrav1.MaasClusterSpec{}, plain},
-		{"When the cluster says more, it should be that", "", lab, infrav1.MaasClusterSpec{}, chosen},
-		{"When it exists, its domain should stay and the rest follow", "", lab, infrav1.MaasClusterSpec{DNSDomain: "first",
+		{"When the cluster sets no DNS domain, it should use MAAS's default domain", "", nil, infrav1.MaasClusterSpec{}, plain},
+		{"When the cluster sets a DNS domain and failure domains, it should use them", "", lab, infrav1.MaasClusterSpec{}, chosen},
+		{"When the MaasCluster exists, it should keep its DNS domain and update the rest", "", lab, infrav1.MaasClusterSpec{DNSDomain: "first",
 			ControlPlaneEndpoint: infrav1.APIEndpoint{Host: "10.0.0.9", Port: 1}, FailureDomains: []string{"az9"}, IdentityRef: &infrav1.IdentityReference{Name: "old"}}, kept},
-		{"When another provider runs, it should be told whose credentials to take", "upstream:1", nil, infrav1.MaasClusterSpec{}, foreign},
+		{"When another provider runs, it should reference the credentials in identityRef", "upstream:1", nil, infrav1.MaasClusterSpec{}, foreign},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			g := NewWithT(t)
@@ -78,10 +78,10 @@ func TestRestoredInfrastructure(t *testing.T) {
 		live        metav1.ObjectMeta
 		want        string
 	}{
-		{"When a restored cluster gets its MaasCluster, that should take the place of the lost one", restored, metav1.ObjectMeta{}, "lost-uid"},
-		{"When nothing is restored, it should have its own", nil, metav1.ObjectMeta{}, ""},
-		{"When the MaasCluster has lived before, it should keep the machines that it has", restored, metav1.ObjectMeta{UID: "own"}, ""},
-		{"When the annotation goes later, it should still know its machines", nil,
+		{"When a restored cluster gets a new MaasCluster, it should record the UID of the lost one", restored, metav1.ObjectMeta{}, "lost-uid"},
+		{"When the cluster is not restored, it should set no annotation", nil, metav1.ObjectMeta{}, ""},
+		{"When the MaasCluster already exists, it should not record the UID of a lost one", restored, metav1.ObjectMeta{UID: "own"}, ""},
+		{"When the HostedCluster's annotation is removed, it should keep the MaasCluster's annotation", nil,
 			metav1.ObjectMeta{UID: "own", Annotations: map[string]string{infrav1.RestoredFromAnnotation: "lost-uid"}}, "lost-uid"},
 	} {
 		t.Run(tc.name, func(t *testing.T) {

@@ -61,7 +61,7 @@ func testPlatform(s *server) *Platform { return New(Options{WhoAmI: s.whoAmI}) }
 func TestReconcileCredentials(t *testing.T) {
 	good := map[string]string{"MAAS_ENDPOINT": "http://maas.example:5240/MAAS", "MAAS_API_KEY": "a:b:c"}
 
-	t.Run("When the Secret has the other spelling it should copy it in the first", func(t *testing.T) {
+	t.Run("When the Secret uses the alternative keys, it should copy them to the standard keys", func(t *testing.T) {
 		g := NewWithT(t)
 		c := testClient(t, credentials(map[string]string{"maas-server-url": good["MAAS_ENDPOINT"], "maas-api-key": "a:b:c", "MAAS_CA_BUNDLE": "PEM"}))
 		found, err := testPlatform(&server{}).ReconcileCredentials(t.Context(), c, testCluster())
@@ -80,10 +80,10 @@ func TestReconcileCredentials(t *testing.T) {
 		objects []client.Object
 		want    string
 	}{
-		{"When there is no Secret it should say which to create", nil, "There is no Secret clusters/creds"},
-		{"When a key is missing it should name it", []client.Object{credentials(map[string]string{"MAAS_ENDPOINT": good["MAAS_ENDPOINT"]})}, "lacks MAAS_API_KEY"},
-		{"When a key is empty it should name it", []client.Object{credentials(map[string]string{"MAAS_ENDPOINT": "", "MAAS_API_KEY": "a:b:c"})}, "lacks MAAS_ENDPOINT"},
-		{"When the key is malformed it should say how it looks", []client.Object{credentials(map[string]string{"MAAS_ENDPOINT": good["MAAS_ENDPOINT"], "MAAS_API_KEY": "secret-without-colons"})}, "consumer:token:secret"},
+		{"When there is no Secret, it should report which one to create", nil, "There is no Secret clusters/creds"},
+		{"When a key is missing, it should name the key", []client.Object{credentials(map[string]string{"MAAS_ENDPOINT": good["MAAS_ENDPOINT"]})}, "lacks MAAS_API_KEY"},
+		{"When a key is empty, it should name the key", []client.Object{credentials(map[string]string{"MAAS_ENDPOINT": "", "MAAS_API_KEY": "a:b:c"})}, "lacks MAAS_ENDPOINT"},
+		{"When the API key is malformed, it should report the expected format", []client.Object{credentials(map[string]string{"MAAS_ENDPOINT": good["MAAS_ENDPOINT"], "MAAS_API_KEY": "secret-without-colons"})}, "consumer:token:secret"},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			g, s := NewWithT(t), &server{}
@@ -97,7 +97,7 @@ func TestReconcileCredentials(t *testing.T) {
 		})
 	}
 
-	t.Run("When MAAS is away though nothing was changed, it should not speak of other credentials", func(t *testing.T) {
+	t.Run("When MAAS is unreachable and the credentials did not change, it should not mention the last valid ones", func(t *testing.T) {
 		g, s, c := NewWithT(t), &server{}, testClient(t, credentials(good))
 		_, err := testPlatform(s).ReconcileCredentials(t.Context(), c, testCluster())
 		g.Expect(err).NotTo(HaveOccurred())
@@ -108,7 +108,7 @@ func TestReconcileCredentials(t *testing.T) {
 		g.Expect(found.Condition.Message).NotTo(ContainSubstring("last valid"))
 	})
 
-	t.Run("When the Secret goes it should keep the copy so that machines can be released", func(t *testing.T) {
+	t.Run("When the Secret is deleted, it should keep the copy so that machines can be released", func(t *testing.T) {
 		g := NewWithT(t)
 		source := credentials(good)
 		c := testClient(t, source)
@@ -153,17 +153,17 @@ func TestOrphanedMachines(t *testing.T) {
 		return len(list.Items)
 	}
 
-	t.Run("When there are no machines it should say nothing", func(t *testing.T) {
+	t.Run("When there are no machines, it should report nothing", func(t *testing.T) {
 		why, _ := run(t, &server{})
 		NewWithT(t).Expect(why).To(BeEmpty())
 	})
-	t.Run("When the credentials work it should say how the release goes", func(t *testing.T) {
+	t.Run("When the credentials work, it should report the progress of the release", func(t *testing.T) {
 		g := NewWithT(t)
 		why, c := run(t, &server{}, credentials(map[string]string{"MAAS_ENDPOINT": "http://m/MAAS", "MAAS_API_KEY": "a:b:c"}), machine("m1", waiting))
 		g.Expect(why).To(Equal("MaasMachine m1: MAAS is releasing abc"))
 		g.Expect(held(t, c)).To(Equal(1))
 	})
-	t.Run("When only a machine is left whose MaasMachine is gone it should say what the MaasCluster says", func(t *testing.T) {
+	t.Run("When only the MaasCluster is left, it should report its message and keep the copied credentials", func(t *testing.T) {
 		now := metav1.Now()
 		infra := &infrav1.MaasCluster{ObjectMeta: metav1.ObjectMeta{Namespace: "clusters-demo", Name: "demo", Finalizers: []string{infrav1.ClusterFinalizer}, DeletionTimestamp: &now}}
 		infra.Status.Conditions = []metav1.Condition{{Type: "Deleting", Status: metav1.ConditionTrue, Reason: "MachinesNotReleased", Message: "MAAS has not taken back machine one (abc)"}}
@@ -174,14 +174,14 @@ func TestOrphanedMachines(t *testing.T) {
 		g.Expect(c.List(t.Context(), copies, client.InNamespace(theCopy.Namespace))).To(Succeed())
 		g.Expect(copies.Items).To(HaveLen(1), "a key that is mended reaches the provider")
 	})
-	t.Run("When the credentials are gone it should never let go of an allocated machine", func(t *testing.T) {
+	t.Run("When the credentials are gone, it should keep the finalizer of an allocated machine", func(t *testing.T) {
 		g := NewWithT(t)
 		why, c := run(t, &server{}, machine("m1", allocated), machine("m2", nil))
 		g.Expect(why).To(ContainSubstring("1 machine cannot be released in MAAS"))
 		g.Expect(why).To(ContainSubstring("There is no Secret clusters/creds"))
 		g.Expect(held(t, c)).To(Equal(1))
 	})
-	t.Run("When somebody deleted the namespace it should name the machines to release by hand", func(t *testing.T) {
+	t.Run("When the namespace was deleted, it should name the machines to release by hand", func(t *testing.T) {
 		g := NewWithT(t)
 		now := metav1.Now()
 		c := testClient(t, credentials(map[string]string{"MAAS_ENDPOINT": "http://m/MAAS", "MAAS_API_KEY": "a:b:c"}), machine("m1", allocated), machine("m2", nil),
@@ -191,11 +191,11 @@ func TestOrphanedMachines(t *testing.T) {
 		g.Expect(why).To(ContainSubstring("in MAAS by hand: abc; then"))
 		g.Expect(held(t, c)).To(Equal(2))
 	})
-	t.Run("When the provider has begun with a machine it should not let go of it", func(t *testing.T) {
+	t.Run("When the provider already handles a machine, it should keep the machine's finalizer", func(t *testing.T) {
 		_, c := run(t, &server{}, machine("m1", waiting))
 		NewWithT(t).Expect(held(t, c)).To(Equal(1))
 	})
-	t.Run("When no machine was ever allocated it should let go of all", func(t *testing.T) {
+	t.Run("When no machine was ever allocated, it should remove all finalizers", func(t *testing.T) {
 		g := NewWithT(t)
 		why, c := run(t, &server{}, machine("m1", nil), machine("m2", nil))
 		g.Expect(why).To(BeEmpty())
@@ -226,13 +226,13 @@ func provider(t *testing.T, p *Platform, cluster platform.Cluster) corev1.Contai
 }
 
 func TestProvider(t *testing.T) {
-	t.Run("When there are no credentials it should run no provider that could only crash", func(t *testing.T) {
+	t.Run("When there are no credentials, it should run no provider", func(t *testing.T) {
 		NewWithT(t).Expect(testPlatform(&server{}).Provider(testCluster())).To(BeNil())
 	})
 	for _, tc := range []struct{ name, annotation, setting, want string }{
-		{"When nothing is said it should run the in-tree provider", "", "", "registry.example/hypershift:1"},
-		{"When the operator names an image it should run that", "", "setting:1", "setting:1"},
-		{"When the cluster names an image it should win", "annotation:1", "setting:1", "annotation:1"},
+		{"When no image is set, it should run the in-tree provider", "", "", "registry.example/hypershift:1"},
+		{"When the operator's image is set, it should run that image", "", "setting:1", "setting:1"},
+		{"When the cluster's image is set, it should take precedence", "annotation:1", "setting:1", "annotation:1"},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			g := NewWithT(t)
@@ -245,18 +245,18 @@ func TestProvider(t *testing.T) {
 			g.Expect(container.Command).To(Equal([]string{"/manager"}))
 		})
 	}
-	t.Run("When the pod starts it should know where the key is, and not have it in its environment", func(t *testing.T) {
+	t.Run("When the pod starts, its environment should name the Secret but not contain the key", func(t *testing.T) {
 		g := NewWithT(t)
 		env := provider(t, testPlatform(&server{}), testCluster()).Env
 		g.Expect(env).To(ContainElements(
 			corev1.EnvVar{Name: "MAAS_CREDENTIALS_NAMESPACE", Value: theCopy.Namespace}, corev1.EnvVar{Name: "MAAS_CREDENTIALS_SECRET", Value: theCopy.Name}))
 		g.Expect(env).NotTo(ContainElement(HaveField("Name", maas.SecretKeyAPIKey)))
 	})
-	t.Run("When the operator logs in another way, so should the provider", func(t *testing.T) {
+	t.Run("When the operator sets logging variables, it should pass them to the provider", func(t *testing.T) {
 		level := corev1.EnvVar{Name: "HYPERSHIFT_LOG_LEVEL", Value: "debug"}
 		NewWithT(t).Expect(provider(t, New(Options{LogEnv: []corev1.EnvVar{level}}), testCluster()).Env).To(ContainElement(level))
 	})
-	t.Run("When another image runs it should get the key as upstream's provider wants it", func(t *testing.T) {
+	t.Run("When another image runs, it should pass the key in upstream's environment variable", func(t *testing.T) {
 		g := NewWithT(t)
 		g.Expect(provider(t, New(Options{ProviderImage: "upstream:1"}), testCluster()).Env).To(ContainElement(And(
 			HaveField("Name", maas.SecretKeyAPIKey), HaveField("ValueFrom.SecretKeyRef.Name",
@@ -265,7 +265,7 @@ func TestProvider(t *testing.T) {
 }
 
 func TestNewDefaults(t *testing.T) {
-	t.Run("When a MAAS cannot be reached it should say so and not hang", func(t *testing.T) {
+	t.Run("When MAAS is unreachable, it should return an error and not hang", func(t *testing.T) {
 		_, err := withClient(Options{}, whoAmI)(t.Context(), maas.Config{Endpoint: "http://127.0.0.1:1/MAAS", APIKey: "a:b:c"})
 		NewWithT(t).Expect(maas.IsUnreachable(err)).To(BeTrue())
 	})

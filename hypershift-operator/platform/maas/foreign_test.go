@@ -44,9 +44,9 @@ func TestRole(t *testing.T) {
 		image string
 		want  []rbacv1.PolicyRule
 	}{
-		"When our provider runs, it should read the kubeconfigs for it and no other Secret": {"", []rbacv1.PolicyRule{
+		"When the in-tree provider runs, its Role should allow reading its kubeconfigs and no other Secret": {"", []rbacv1.PolicyRule{
 			{APIGroups: []string{""}, Resources: []string{"secrets"}, Verbs: []string{"get"}, ResourceNames: []string{"demo-abcde-provider-kubeconfig", "demo-abcde-kubeconfig"}}}},
-		"When another provider runs, it should have what any of them may work with": {"upstream:1", []rbacv1.PolicyRule{
+		"When another provider runs, its Role should allow all kinds that upstream's provider may use": {"upstream:1", []rbacv1.PolicyRule{
 			{APIGroups: []string{""}, Resources: []string{"secrets", "configmaps", "events"}, Verbs: []string{"*"}},
 			{APIGroups: []string{"cluster.x-k8s.io", "addons.cluster.x-k8s.io", "bootstrap.cluster.x-k8s.io", "controlplane.cluster.x-k8s.io",
 				"exp.cluster.x-k8s.io", "exp.infrastructure.cluster.x-k8s.io", "infrastructure.cluster.x-k8s.io", "machines.cluster.x-k8s.io", "hypershift.openshift.io"},

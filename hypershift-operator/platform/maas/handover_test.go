@@ -31,7 +31,7 @@ func TestUpgrade(t *testing.T) {
 	provider := &appsv1.Deployment{ObjectMeta: metav1.ObjectMeta{Namespace: mirror.Namespace, Name: "capi-provider"}}
 	provider.Spec.Template.Spec.Volumes = []corev1.Volume{{Name: "maas-ca", VolumeSource: corev1.VolumeSource{Secret: &corev1.SecretVolumeSource{SecretName: mirror.Name}}}}
 
-	t.Run("When the user's Secret is gone, the last copy should move, and stay where it was while the old provider reads it", func(t *testing.T) {
+	t.Run("When the user's Secret is gone, it should move the last copy but keep the old one while it is in use", func(t *testing.T) {
 		g, p := NewWithT(t), testPlatform(&server{})
 		c := testClient(t, old(), provider.DeepCopy())
 		credentials, err := p.ReconcileCredentials(t.Context(), c, testCluster())
@@ -47,7 +47,7 @@ func TestUpgrade(t *testing.T) {
 		g.Expect(err).NotTo(HaveOccurred())
 		g.Expect(apierrors.IsNotFound(c.Get(t.Context(), mirror, &corev1.Secret{}))).To(BeTrue())
 	})
-	t.Run("When a Secret of that name is somebody else's, it should be left alone", func(t *testing.T) {
+	t.Run("When a Secret of that name belongs to another owner, it should not change it", func(t *testing.T) {
 		g, p := NewWithT(t), testPlatform(&server{})
 		theirs := old()
 		theirs.Annotations = nil
@@ -57,7 +57,7 @@ func TestUpgrade(t *testing.T) {
 		g.Expect(c.Get(t.Context(), mirror, theirs)).To(Succeed())
 		g.Expect(theirs.Data).To(Equal(old().Data))
 	})
-	t.Run("When the cluster goes, the copy and the right to it should go", func(t *testing.T) {
+	t.Run("When the cluster is deleted, it should delete the copy and its Role and RoleBinding", func(t *testing.T) {
 		g, p := NewWithT(t), testPlatform(&server{})
 		c := testClient(t, credentials(map[string]string{"MAAS_ENDPOINT": "http://m/MAAS", "MAAS_API_KEY": "d:e:f"}))
 		_, err := p.ReconcileCredentials(t.Context(), c, testCluster())

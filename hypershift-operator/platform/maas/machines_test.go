@@ -23,10 +23,10 @@ func TestMachineProblem(t *testing.T) {
 		conditions []metav1.Condition
 		want       string
 	}{
-		"When all is well, it should be silent":                                   {[]metav1.Condition{ready, deployed, condition.True("LXDHostSelected", "HostSelected", "h1")}, ""},
-		"When the host of a virtual machine is dead, it should be told":           {[]metav1.Condition{ready, deployed, host}, "HostUnavailable LXD host h1 does not answer MAAS"},
-		"When the machine itself complains, that should be told and not the host": {[]metav1.Condition{host, condition.False(clusterv1.ReadyCondition, "MachineNotFound", "gone")}, "MachineNotFound gone"},
-		"When there is nothing yet, it should be silent":                          {nil, ""},
+		"When all conditions are true, it should report nothing":                       {[]metav1.Condition{ready, deployed, condition.True("LXDHostSelected", "HostSelected", "h1")}, ""},
+		"When the host of a virtual machine is unavailable, it should report the host": {[]metav1.Condition{ready, deployed, host}, "HostUnavailable LXD host h1 does not answer MAAS"},
+		"When the machine itself is not ready, it should report that and not the host": {[]metav1.Condition{host, condition.False(clusterv1.ReadyCondition, "MachineNotFound", "gone")}, "MachineNotFound gone"},
+		"When there are no conditions, it should report nothing":                       {nil, ""},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

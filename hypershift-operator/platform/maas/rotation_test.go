@@ -34,17 +34,17 @@ func TestNewCredentials(t *testing.T) {
 		reason   string
 		says     string
 	}{
-		"When MAAS knows them, the provider should get them": {user: "alice", machines: []client.Object{held}, gets: after, reason: "AsExpected"},
-		"When MAAS refuses them, it should keep those that were good": {err: &maas.Error{Operation: "check the API key", StatusCode: 401}, gets: before, reason: "MAASUnauthorized",
+		"When MAAS accepts the new key, it should pass the key to the provider": {user: "alice", machines: []client.Object{held}, gets: after, reason: "AsExpected"},
+		"When MAAS rejects the new key, it should keep the last valid key": {err: &maas.Error{Operation: "check the API key", StatusCode: 401}, gets: before, reason: "MAASUnauthorized",
 			says: "The machines keep using the last valid credentials"},
-		"When there is no answer, it should keep those that were good": {err: &maas.UnreachableError{Operation: "check the API key", Endpoint: "h", Err: errors.New("refused")}, gets: before,
+		"When MAAS is unreachable, it should keep the last valid key": {err: &maas.UnreachableError{Operation: "check the API key", Endpoint: "h", Err: errors.New("refused")}, gets: before,
 			reason: "MAASUnreachable", says: "keep using the last valid credentials"},
-		"When they are of another user, it should keep those of the machines": {user: "bob", machines: []client.Object{held}, gets: before, reason: "CredentialsOfAnotherUser",
+		"When the key belongs to another user, it should keep the key of the machines' owner": {user: "bob", machines: []client.Object{held}, gets: before, reason: "CredentialsOfAnotherUser",
 			says: "belongs to the MAAS user bob, but machine wq4h8c of MaasMachine m1 belongs to the user alice; use a key of that user"},
-		"When they may be of another MAAS, it should keep those of the machines": {user: "alice", endpoint: "http://other/MAAS", machines: []client.Object{held}, gets: before,
+		"When endpoint and key change together, it should keep the key of the machines' owner": {user: "alice", endpoint: "http://other/MAAS", machines: []client.Object{held}, gets: before,
 			reason: "CredentialsOfAnotherUser", says: "endpoint and API key changed at once"},
-		"When they may be of another MAAS and no machine is held, the provider should get them": {user: "alice", endpoint: "http://other/MAAS", machines: []client.Object{never}, gets: after, reason: "AsExpected"},
-		"When they are of another user and no machine is held, the provider should get them":    {user: "bob", machines: []client.Object{never}, gets: after, reason: "AsExpected"},
+		"When endpoint and key change and no machine is allocated, it should pass the key to the provider": {user: "alice", endpoint: "http://other/MAAS", machines: []client.Object{never}, gets: after, reason: "AsExpected"},
+		"When the key's user changes and no machine is allocated, it should pass the key to the provider":  {user: "bob", machines: []client.Object{never}, gets: after, reason: "AsExpected"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			g, clock := NewWithT(t), testingclock.NewFakeClock(time.Now())

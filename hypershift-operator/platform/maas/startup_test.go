@@ -24,12 +24,12 @@ func TestNodeStartup(t *testing.T) {
 		block hyperv1.MAASNodePoolPlatform
 		want  time.Duration
 	}{
-		{"When nothing is said it should be the provider's defaults", hyperv1.MAASNodePoolPlatform{}, 225 * time.Minute},
-		{"When a deployment may take longer it should be so for each try", hyperv1.MAASNodePoolPlatform{DeployTimeout: d(2 * time.Hour)}, 405 * time.Minute},
-		{"When all is set it should be all of that", hyperv1.MAASNodePoolPlatform{
+		{"When no timeouts are set, it should use the provider's defaults", hyperv1.MAASNodePoolPlatform{}, 225 * time.Minute},
+		{"When the deploy timeout is set, it should count it for each attempt", hyperv1.MAASNodePoolPlatform{DeployTimeout: d(2 * time.Hour)}, 405 * time.Minute},
+		{"When all timeouts are set, it should use all of them", hyperv1.MAASNodePoolPlatform{
 			AllocateTimeout: d(time.Minute), DeployTimeout: d(time.Minute), BootTimeout: d(time.Minute), JoinTimeout: d(time.Minute)}, 6 * time.Minute},
-		{"When virtual machines are made it should be their commissioning too", hyperv1.MAASNodePoolPlatform{LXD: &hyperv1.MAASLXDNodePool{Enabled: true}}, 315 * time.Minute},
-		{"When one is zero it should be its default, as for the provider", hyperv1.MAASNodePoolPlatform{BootTimeout: d(0)}, 225 * time.Minute},
+		{"When virtual machines are created, it should add the time for their commissioning", hyperv1.MAASNodePoolPlatform{LXD: &hyperv1.MAASLXDNodePool{Enabled: true}}, 315 * time.Minute},
+		{"When a timeout is zero, it should use the provider's default", hyperv1.MAASNodePoolPlatform{BootTimeout: d(0)}, 225 * time.Minute},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			NewWithT(t).Expect((&Platform{}).NodeStartup(testPool(releaseinfo.Kubernetes, tc.block))).To(Equal(tc.want))
@@ -47,21 +47,21 @@ func TestMachineStart(t *testing.T) {
 		status infrav1.MaasMachineStatus
 		want   platform.MachineStart
 	}{
-		{"When nobody has looked yet it should not have begun", infrav1.MaasMachineStatus{}, platform.MachineStart{}},
-		{"When no machine of MAAS fits it should not have begun", infrav1.MaasMachineStatus{
+		{"When there are no conditions yet, it should report no start", infrav1.MaasMachineStatus{}, platform.MachineStart{}},
+		{"When no MAAS machine matches, it should report no start", infrav1.MaasMachineStatus{
 			Conditions: []metav1.Condition{is("MachineAllocated", metav1.ConditionFalse, "NoCapacity")}}, platform.MachineStart{}},
-		{"When it has one it should have begun then", infrav1.MaasMachineStatus{
+		{"When a machine is allocated, it should report the time of the allocation", infrav1.MaasMachineStatus{
 			Conditions: []metav1.Condition{is("MachineAllocated", metav1.ConditionTrue, "MachineAllocated")}}, platform.MachineStart{Begun: at}},
-		{"When its node is only on its way it should go on", infrav1.MaasMachineStatus{
+		{"When the node is still joining, it should report no failure", infrav1.MaasMachineStatus{
 			Conditions: []metav1.Condition{is("NodeProviderIDSet", metav1.ConditionFalse, "WaitingForNode")}}, platform.MachineStart{}},
-		{"When its node has not come in time it should be beyond repair", infrav1.MaasMachineStatus{
+		{"When the node has not joined in time, it should report a failure", infrav1.MaasMachineStatus{
 			Conditions: []metav1.Condition{is("NodeProviderIDSet", metav1.ConditionFalse, "NodeTimedOut")}},
 			platform.MachineStart{Reason: "NodeTimedOut", Message: "in its words"}},
-		{"When the provider gave it up it should say why", infrav1.MaasMachineStatus{
+		{"When the provider reports a failure, it should report the reason", infrav1.MaasMachineStatus{
 			FailureReason: ptr.To("CreateError"), FailureMessage: ptr.To("3 machines failed"),
 			Conditions: []metav1.Condition{is("Ready", metav1.ConditionFalse, "DeployAttemptsExhausted")}},
 			platform.MachineStart{Reason: "DeployAttemptsExhausted", Message: "3 machines failed"}},
-		{"When another provider says as much it should do", infrav1.MaasMachineStatus{FailureReason: ptr.To("CreateError")},
+		{"When another provider reports only a failure reason, it should report the failure", infrav1.MaasMachineStatus{FailureReason: ptr.To("CreateError")},
 			platform.MachineStart{Reason: "CreateError", Message: "the provider reported a terminal failure"}},
 	} {
 		t.Run(tc.name, func(t *testing.T) {

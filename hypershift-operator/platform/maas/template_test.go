@@ -40,7 +40,7 @@ func machineSpec(t *testing.T, pool platform.Pool) infrav1.MaasMachineSpec {
 }
 
 func TestMachineTemplate(t *testing.T) {
-	t.Run("When nothing is asked for it should ask for what the distribution needs", func(t *testing.T) {
+	t.Run("When nothing is set, it should use the distribution's minimum requirements", func(t *testing.T) {
 		g := NewWithT(t)
 		kubernetes := machineSpec(t, testPool(releaseinfo.Kubernetes, hyperv1.MAASNodePoolPlatform{}))
 		g.Expect(kubernetes.MinCPU).To(HaveValue(Equal(2)))
@@ -50,7 +50,7 @@ func TestMachineTemplate(t *testing.T) {
 		g.Expect(openshift.MinCPU).To(HaveValue(Equal(4)))
 		g.Expect(openshift.MinMemory).To(HaveValue(Equal(8192)))
 	})
-	t.Run("When everything is asked for it should honour every field", func(t *testing.T) {
+	t.Run("When every field is set, it should use every field", func(t *testing.T) {
 		g := NewWithT(t)
 		minute := &metav1.Duration{Duration: time.Minute}
 		got := machineSpec(t, testPool(releaseinfo.Kubernetes, hyperv1.MAASNodePoolPlatform{
@@ -80,14 +80,14 @@ func TestMachineTemplate(t *testing.T) {
 		storage *infrav1.LXDStorage
 		network *infrav1.LXDNetwork
 	}{
-		"When a virtual machine is asked for, MAAS should choose the rest": {},
-		"When only the size of its disk is asked for, the pool for it should be MAAS's choice": {hyperv1.MAASLXDNodePool{DiskSize: ptr.To[int32](80)},
+		"When only virtual machines are enabled, it should leave the rest to MAAS": {},
+		"When only the disk size is set, it should leave the storage pool to MAAS": {hyperv1.MAASLXDNodePool{DiskSize: ptr.To[int32](80)},
 			&infrav1.VMConfig{DiskSize: ptr.To(80)}, &infrav1.LXDStorage{Size: ptr.To(intstr.FromInt32(80))}, nil},
-		"When only the pool for its disk is asked for, the size should be MAAS's choice": {hyperv1.MAASLXDNodePool{StoragePool: "nvme"},
+		"When only the storage pool is set, it should leave the disk size to MAAS": {hyperv1.MAASLXDNodePool{StoragePool: "nvme"},
 			&infrav1.VMConfig{StoragePool: "nvme"}, &infrav1.LXDStorage{Pool: "nvme"}, nil},
-		"When only a network is asked for, the disk should be MAAS's choice": {hyperv1.MAASLXDNodePool{Network: "net"}, &infrav1.VMConfig{Network: "net"}, nil, nil},
-		"When only a bridge is asked for, it should be that":                 {hyperv1.MAASLXDNodePool{Bridge: "br0"}, nil, nil, &infrav1.LXDNetwork{Bridge: "br0"}},
-		"When only devices are asked for, it should be these":                {hyperv1.MAASLXDNodePool{Devices: []string{"br1"}}, nil, nil, &infrav1.LXDNetwork{Devices: []string{"br1"}}},
+		"When only a network is set, it should leave the disk to MAAS": {hyperv1.MAASLXDNodePool{Network: "net"}, &infrav1.VMConfig{Network: "net"}, nil, nil},
+		"When only a bridge is set, it should use that bridge":         {hyperv1.MAASLXDNodePool{Bridge: "br0"}, nil, nil, &infrav1.LXDNetwork{Bridge: "br0"}},
+		"When only devices are set, it should use those devices":       {hyperv1.MAASLXDNodePool{Devices: []string{"br1"}}, nil, nil, &infrav1.LXDNetwork{Devices: []string{"br1"}}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			g, lxd := NewWithT(t), tc.lxd
@@ -100,7 +100,7 @@ func TestMachineTemplate(t *testing.T) {
 			g.Expect(got.LXDConfig).To(Equal(&infrav1.LXDMachineConfig{Storage: tc.storage, Network: tc.network}))
 		})
 	}
-	t.Run("When the pool names no zone it should take the cluster's", func(t *testing.T) {
+	t.Run("When the pool sets no zone, it should use the cluster's zone", func(t *testing.T) {
 		pool := testPool(releaseinfo.Kubernetes, hyperv1.MAASNodePoolPlatform{})
 		pool.HostedCluster = pool.HostedCluster.DeepCopy()
 		pool.HostedCluster.Spec.Platform.MAAS.Zone, pool.HostedCluster.Spec.Platform.MAAS.ResourcePool = "az9", "shared"
@@ -108,7 +108,7 @@ func TestMachineTemplate(t *testing.T) {
 		g.Expect(got.FailureDomain).To(HaveValue(Equal("az9")))
 		g.Expect(got.ResourcePool).To(HaveValue(Equal("shared")))
 	})
-	t.Run("When the MAAS block is missing it should not panic", func(t *testing.T) {
+	t.Run("When the MAAS block is missing, it should not panic", func(t *testing.T) {
 		pool := testPool(releaseinfo.Kubernetes, hyperv1.MAASNodePoolPlatform{})
 		pool.NodePool.Spec.Platform.MAAS = nil
 		NewWithT(t).Expect(machineSpec(t, pool).Image).To(Equal("custom/kubernetes-node"))
@@ -116,7 +116,7 @@ func TestMachineTemplate(t *testing.T) {
 }
 
 func TestRollingTemplate(t *testing.T) {
-	t.Run("When only time-outs and erasing differ it should be the same", func(t *testing.T) {
+	t.Run("When only timeouts and the erase mode differ, it should not roll out machines", func(t *testing.T) {
 		p := &Platform{}
 		plain := p.MachineTemplate(testPool(releaseinfo.Kubernetes, hyperv1.MAASNodePoolPlatform{}))
 		changed := p.MachineTemplate(testPool(releaseinfo.Kubernetes, hyperv1.MAASNodePoolPlatform{
@@ -132,10 +132,10 @@ func TestEraseMode(t *testing.T) {
 		block hyperv1.MAASNodePoolPlatform
 		want  *infrav1.EraseConfig
 	}{
-		"When the pool says nothing it should erase quickly":              {hyperv1.MAASNodePoolPlatform{}, &infrav1.EraseConfig{Mode: "Quick"}},
-		"When the pool leaves it to MAAS it should not erase":             {hyperv1.MAASNodePoolPlatform{Erase: "None"}, &infrav1.EraseConfig{Mode: "None"}},
-		"When machines leave their disks alone it should not erase them":  {hyperv1.MAASNodePoolPlatform{Ephemeral: ptr.To(true)}, nil},
-		"When a virtual machine takes its disks along it should not wait": {hyperv1.MAASNodePoolPlatform{LXD: &hyperv1.MAASLXDNodePool{Enabled: true}}, nil},
+		"When the pool sets no erase mode, it should use Quick":      {hyperv1.MAASNodePoolPlatform{}, &infrav1.EraseConfig{Mode: "Quick"}},
+		"When the pool's erase mode is None, it should use None":     {hyperv1.MAASNodePoolPlatform{Erase: "None"}, &infrav1.EraseConfig{Mode: "None"}},
+		"When machines run from memory, it should set no erase mode": {hyperv1.MAASNodePoolPlatform{Ephemeral: ptr.To(true)}, nil},
+		"When machines are virtual, it should set no erase mode":     {hyperv1.MAASNodePoolPlatform{LXD: &hyperv1.MAASLXDNodePool{Enabled: true}}, nil},
 	} {
 		t.Run(name, func(t *testing.T) {
 			g, p := NewWithT(t), &Platform{}
@@ -172,18 +172,18 @@ func TestValidateNodePool(t *testing.T) {
 		block        hyperv1.MAASNodePoolPlatform
 		want         string
 	}{
-		{"When nothing is said with Kubernetes it should be accepted", releaseinfo.Kubernetes, hyperv1.MAASNodePoolPlatform{}, ""},
-		{"When no image is named with OpenShift it should be refused", releaseinfo.OpenShift, hyperv1.MAASNodePoolPlatform{}, "spec.platform.maas.image is empty"},
-		{"When OpenShift shall run on Ubuntu it should be refused", releaseinfo.OpenShift, hyperv1.MAASNodePoolPlatform{Image: "ubuntu/noble"}, "run CoreOS: name the MAAS image"},
-		{"When OpenShift shall run on its own image it should be accepted", releaseinfo.OpenShift, hyperv1.MAASNodePoolPlatform{Image: "custom/rhcos-4.20"}, ""},
-		{"When the payload is not known yet it should not refuse Ubuntu", "", hyperv1.MAASNodePoolPlatform{Image: "ubuntu/noble"}, ""},
-		{"When the payload is not known yet it should not refuse the image", "", hyperv1.MAASNodePoolPlatform{}, ""},
-		{"When it names the cluster's identity it should be accepted", releaseinfo.Kubernetes, hyperv1.MAASNodePoolPlatform{IdentityRef: same}, ""},
-		{"When it names another identity it should be refused", releaseinfo.Kubernetes, hyperv1.MAASNodePoolPlatform{IdentityRef: other}, "names Secret other"},
-		{"When one address shall serve two machines it should be refused", releaseinfo.Kubernetes, hyperv1.MAASNodePoolPlatform{StaticIP: one}, "use staticIP.range"},
-		{"When a range has an address for each machine it should be accepted", releaseinfo.Kubernetes, ranged("10.0.0.8", "10.0.0.9"), ""},
-		{"When a range has more addresses than can be counted it should be accepted", releaseinfo.Kubernetes, ranged("fd00::", "fd00::ffff:ffff:ffff:ffff"), ""},
-		{"When a range has less addresses than the pool machines it should be refused", releaseinfo.Kubernetes, ranged("10.0.0.8", "10.0.0.8"),
+		{"When a Kubernetes pool sets nothing, it should accept the pool", releaseinfo.Kubernetes, hyperv1.MAASNodePoolPlatform{}, ""},
+		{"When an OpenShift pool sets no image, it should return an error", releaseinfo.OpenShift, hyperv1.MAASNodePoolPlatform{}, "spec.platform.maas.image is empty"},
+		{"When an OpenShift pool uses Ubuntu, it should return an error", releaseinfo.OpenShift, hyperv1.MAASNodePoolPlatform{Image: "ubuntu/noble"}, "run CoreOS: name the MAAS image"},
+		{"When an OpenShift pool uses a CoreOS image, it should accept the pool", releaseinfo.OpenShift, hyperv1.MAASNodePoolPlatform{Image: "custom/rhcos-4.20"}, ""},
+		{"When the payload is not known yet, it should accept Ubuntu", "", hyperv1.MAASNodePoolPlatform{Image: "ubuntu/noble"}, ""},
+		{"When the payload is not known yet, it should accept an empty image", "", hyperv1.MAASNodePoolPlatform{}, ""},
+		{"When the pool references the cluster's identity, it should accept the pool", releaseinfo.Kubernetes, hyperv1.MAASNodePoolPlatform{IdentityRef: same}, ""},
+		{"When the pool references another identity, it should return an error", releaseinfo.Kubernetes, hyperv1.MAASNodePoolPlatform{IdentityRef: other}, "names Secret other"},
+		{"When two machines would share one static IP, it should return an error", releaseinfo.Kubernetes, hyperv1.MAASNodePoolPlatform{StaticIP: one}, "use staticIP.range"},
+		{"When the range has an address for each machine, it should accept the pool", releaseinfo.Kubernetes, ranged("10.0.0.8", "10.0.0.9"), ""},
+		{"When the range has more addresses than can be counted, it should accept the pool", releaseinfo.Kubernetes, ranged("fd00::", "fd00::ffff:ffff:ffff:ffff"), ""},
+		{"When the range has fewer addresses than the pool has machines, it should return an error", releaseinfo.Kubernetes, ranged("10.0.0.8", "10.0.0.8"),
 			"staticIP.range has 1 addresses, but the pool may have 2 machines"},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
@@ -205,11 +205,11 @@ func TestValidateZone(t *testing.T) {
 		block   hyperv1.MAASNodePoolPlatform
 		want    string
 	}{
-		{"When the cluster names no failure domains every zone should be accepted", hyperv1.MAASPlatformSpec{}, hyperv1.MAASNodePoolPlatform{Zone: "az9"}, ""},
-		{"When the pool names none it should be accepted", hyperv1.MAASPlatformSpec{FailureDomains: []hyperv1.MAASName{"az1", "az2"}}, hyperv1.MAASNodePoolPlatform{}, ""},
-		{"When the pool names one of them it should be accepted", hyperv1.MAASPlatformSpec{FailureDomains: []hyperv1.MAASName{"az1", "az2"}}, hyperv1.MAASNodePoolPlatform{FailureDomain: "az2"}, ""},
-		{"When the pool names another it should be refused", hyperv1.MAASPlatformSpec{FailureDomains: []hyperv1.MAASName{"az1", "az2"}}, hyperv1.MAASNodePoolPlatform{Zone: "az9"}, `zone "az9" of the pool is not one of the HostedCluster's spec.platform.maas.failureDomains, az1, az2`},
-		{"When the cluster's own zone is another it should be refused", hyperv1.MAASPlatformSpec{Zone: "az9", FailureDomains: []hyperv1.MAASName{"az1"}}, hyperv1.MAASNodePoolPlatform{}, "is not one of"},
+		{"When the cluster sets no failure domains, it should accept every zone", hyperv1.MAASPlatformSpec{}, hyperv1.MAASNodePoolPlatform{Zone: "az9"}, ""},
+		{"When the pool sets no zone, it should accept the pool", hyperv1.MAASPlatformSpec{FailureDomains: []hyperv1.MAASName{"az1", "az2"}}, hyperv1.MAASNodePoolPlatform{}, ""},
+		{"When the pool's zone is a failure domain, it should accept the pool", hyperv1.MAASPlatformSpec{FailureDomains: []hyperv1.MAASName{"az1", "az2"}}, hyperv1.MAASNodePoolPlatform{FailureDomain: "az2"}, ""},
+		{"When the pool's zone is not a failure domain, it should return an error", hyperv1.MAASPlatformSpec{FailureDomains: []hyperv1.MAASName{"az1", "az2"}}, hyperv1.MAASNodePoolPlatform{Zone: "az9"}, `zone "az9" of the pool is not one of the HostedCluster's spec.platform.maas.failureDomains, az1, az2`},
+		{"When the cluster's own zone is not a failure domain, it should return an error", hyperv1.MAASPlatformSpec{Zone: "az9", FailureDomains: []hyperv1.MAASName{"az1"}}, hyperv1.MAASNodePoolPlatform{}, "is not one of"},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			g, pool := NewWithT(t), testPool(releaseinfo.Kubernetes, tc.block)
@@ -233,12 +233,12 @@ func TestCustomizeIgnition(t *testing.T) {
 		block        hyperv1.MAASNodePoolPlatform
 		want         string
 	}{
-		{"When nothing is said with Kubernetes it should not wipe", releaseinfo.Kubernetes, hyperv1.MAASNodePoolPlatform{}, ""},
-		{"When nothing is said with OpenShift it should wipe partition 5 of sda", releaseinfo.OpenShift, hyperv1.MAASNodePoolPlatform{}, "sgdisk --delete=5 /dev/sda"},
-		{"When it is switched off it should not wipe", releaseinfo.OpenShift, hyperv1.MAASNodePoolPlatform{DiskWipe: &hyperv1.MAASDiskWipe{Enabled: ptr.To(false)}}, ""},
-		{"When it is switched on it should wipe what is named", releaseinfo.Kubernetes, hyperv1.MAASNodePoolPlatform{
+		{"When a Kubernetes pool sets nothing, it should not wipe", releaseinfo.Kubernetes, hyperv1.MAASNodePoolPlatform{}, ""},
+		{"When an OpenShift pool sets nothing, it should wipe partition 5 of sda", releaseinfo.OpenShift, hyperv1.MAASNodePoolPlatform{}, "sgdisk --delete=5 /dev/sda"},
+		{"When diskWipe is disabled, it should not wipe", releaseinfo.OpenShift, hyperv1.MAASNodePoolPlatform{DiskWipe: &hyperv1.MAASDiskWipe{Enabled: ptr.To(false)}}, ""},
+		{"When diskWipe is enabled, it should wipe the configured partition", releaseinfo.Kubernetes, hyperv1.MAASNodePoolPlatform{
 			DiskWipe: &hyperv1.MAASDiskWipe{Enabled: ptr.To(true), Device: "/dev/nvme0n1", Partition: 7}}, "sgdisk --delete=7 /dev/nvme0n1"},
-		{"When the machine runs from memory it should not wipe", releaseinfo.OpenShift, hyperv1.MAASNodePoolPlatform{Ephemeral: ptr.To(true)}, ""},
+		{"When the machine runs from memory, it should not wipe", releaseinfo.OpenShift, hyperv1.MAASNodePoolPlatform{Ephemeral: ptr.To(true)}, ""},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			g := NewWithT(t)

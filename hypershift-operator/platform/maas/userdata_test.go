@@ -102,13 +102,13 @@ func TestUserDataFormat(t *testing.T) {
 			g.Expect(chosen.Why).To(ContainSubstring(tc.why))
 		})
 	}
-	t.Run("When many pools ask, MAAS should have been asked once", func(t *testing.T) {
+	t.Run("When several pools need the list of images, it should call MAAS once", func(t *testing.T) {
 		for _, image := range []string{"custom/golden", "custom/kubernetes-node"} {
 			s.choose(t, testPool(releaseinfo.Kubernetes, hyperv1.MAASNodePoolPlatform{Image: image}), false)
 		}
 		NewWithT(t).Expect(s.asked.Load()).To(BeEquivalentTo(1))
 	})
-	t.Run("When a partition is to be wiped, the image is one of Ignition whatever it is made of", func(t *testing.T) {
+	t.Run("When a partition is to be wiped, it should choose Ignition for any base image", func(t *testing.T) {
 		pool := testPool(releaseinfo.Kubernetes, hyperv1.MAASNodePoolPlatform{Image: "custom/golden", DiskWipe: &hyperv1.MAASDiskWipe{Enabled: ptr.To(true)}})
 		NewWithT(t).Expect(s.choose(t, pool, false).Format).To(Equal(ignition))
 	})
@@ -157,7 +157,7 @@ func TestUserDataFormatStays(t *testing.T) {
 		pool.NodePool.Annotations = map[string]string{hyperv1.NodePoolUserDataFormatAnnotation: chosen.Keep}
 		return pool
 	}
-	t.Run("When MAAS has spoken, its answer should stay with the image, and MAAS not be asked again", func(t *testing.T) {
+	t.Run("When MAAS has answered, it should keep the format for the image and not call MAAS again", func(t *testing.T) {
 		g, s := NewWithT(t), newSite(t)
 		first := s.choose(t, golden(), false)
 		g.Expect(first.Keep).NotTo(BeEmpty())
@@ -168,14 +168,14 @@ func TestUserDataFormatStays(t *testing.T) {
 		other := keep(testPool(releaseinfo.Kubernetes, hyperv1.MAASNodePoolPlatform{Image: "custom/golden-2"}), first)
 		g.Expect(s.choose(t, other, false).Why).To(ContainSubstring("could not be asked"), "another image is another question")
 	})
-	t.Run("When a pool has machines of before MAAS was asked, they should stay as they are", func(t *testing.T) {
+	t.Run("When a pool already has machines and no stored format, it should keep Ignition", func(t *testing.T) {
 		g, s := NewWithT(t), newSite(t)
 		chosen := s.choose(t, golden(), true)
 		g.Expect(chosen.Format).To(Equal(hyperv1.UserDataIgnition))
 		g.Expect(s.choose(t, keep(golden(), chosen), false)).To(Equal(chosen), "also when they are all gone")
 		g.Expect(s.asked.Load()).To(BeZero())
 	})
-	t.Run("When MAAS is away, the name should do for now, and MAAS be asked again", func(t *testing.T) {
+	t.Run("When MAAS is unreachable, it should go by the name of the image and ask MAAS again later", func(t *testing.T) {
 		g, s := NewWithT(t), newSite(t)
 		s.server.Close()
 		chosen := s.choose(t, golden(), false)
@@ -184,7 +184,7 @@ func TestUserDataFormatStays(t *testing.T) {
 		g.Expect(chosen.Keep).To(BeEmpty())
 		g.Expect(chosen.Again).To(Equal(firstWait))
 	})
-	t.Run("When MAAS has not been asked since many ask it, the pool should wait", func(t *testing.T) {
+	t.Run("When too many other MAAS requests are in progress, the pool should wait", func(t *testing.T) {
 		g, s := NewWithT(t), newSite(t)
 		for i := range parallelChecks {
 			s.plugin.images.open[fmt.Sprint("others-", i)] = true
@@ -193,13 +193,13 @@ func TestUserDataFormatStays(t *testing.T) {
 		g.Expect(chosen.Waiting).To(ContainSubstring("Waiting for MAAS to say what the image custom/golden is made of"))
 		g.Expect(chosen.Again).To(Equal(busyWait))
 	})
-	t.Run("When there are no credentials, the name should do until there are", func(t *testing.T) {
+	t.Run("When the credentials are missing, it should go by the name of the image", func(t *testing.T) {
 		g, s := NewWithT(t), newSite(t)
 		s.secret.Name = "another"
 		g.Expect(s.choose(t, golden(), false)).To(Equal(platform.UserData{Format: hyperv1.UserDataIgnition, Why: "as the name of the image custom/golden says"}))
 	})
 	for _, nonsense := range []string{"CloudConfig", "CloudConfig of custom/golden", "Shell of custom/golden, x", " of custom/golden, x"} {
-		t.Run("When somebody wrote \""+nonsense+"\" into the annotation, MAAS should be asked", func(t *testing.T) {
+		t.Run("When a user writes \""+nonsense+"\" into the annotation, MAAS should be asked", func(t *testing.T) {
 			NewWithT(t).Expect(newSite(t).choose(t, keep(golden(), platform.UserData{Keep: nonsense}), false).Why).To(ContainSubstring("since MAAS says"))
 		})
 	}
@@ -213,16 +213,16 @@ func TestValidateUserData(t *testing.T) {
 		block        hyperv1.MAASNodePoolPlatform
 		refusal      string
 	}{
-		{"When OpenShift is to read cloud-config, it should say what it reads", releaseinfo.OpenShift,
+		{"When an OpenShift pool sets userDataFormat to CloudConfig, it should return an error", releaseinfo.OpenShift,
 			hyperv1.MAASNodePoolPlatform{Image: "custom/rhcos", UserDataFormat: hyperv1.UserDataCloudConfig}, "userDataFormat is CloudConfig, but the nodes of an OpenShift release"},
-		{"When the payload is not known yet, it should wait with its answer", "",
+		{"When the payload is not known yet, it should accept CloudConfig", "",
 			hyperv1.MAASNodePoolPlatform{Image: "custom/rhcos", UserDataFormat: hyperv1.UserDataCloudConfig}, ""},
-		{"When Ubuntu is to wipe a partition, it should say that there is none", releaseinfo.Kubernetes,
+		{"When diskWipe is enabled for an Ubuntu image, it should return an error", releaseinfo.Kubernetes,
 			hyperv1.MAASNodePoolPlatform{Image: "ubuntu/noble", DiskWipe: wipe(ptr.To(true))}, "diskWipe.enabled goes with userDataFormat Ignition only"},
-		{"When the wipe is off, it should be fine", releaseinfo.Kubernetes,
+		{"When diskWipe is disabled for an Ubuntu image, it should accept the pool", releaseinfo.Kubernetes,
 			hyperv1.MAASNodePoolPlatform{Image: "ubuntu/noble", DiskWipe: wipe(ptr.To(false))}, ""},
-		{"When it is stock Ubuntu, it should be fine", releaseinfo.Kubernetes, hyperv1.MAASNodePoolPlatform{Image: "ubuntu/noble"}, ""},
-		{"When an image of Ignition is to wipe a partition, it should be fine", releaseinfo.Kubernetes,
+		{"When the image is stock Ubuntu, it should accept the pool", releaseinfo.Kubernetes, hyperv1.MAASNodePoolPlatform{Image: "ubuntu/noble"}, ""},
+		{"When diskWipe is enabled for an Ignition image, it should accept the pool", releaseinfo.Kubernetes,
 			hyperv1.MAASNodePoolPlatform{Image: "custom/a", DiskWipe: wipe(ptr.To(true))}, ""},
 	} {
 		t.Run(tc.name, func(t *testing.T) {

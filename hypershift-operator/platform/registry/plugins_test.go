@@ -70,13 +70,13 @@ func TestServed(t *testing.T) {
 		crds    []string
 		why     string
 	}{
-		{"When all kinds are there, all should be served", []client.Object{served("a.example"), served("b.example"), served("c.example")},
+		{"When all CRDs exist, it should serve all platforms", []client.Object{served("a.example"), served("b.example"), served("c.example")},
 			[]hyperv1.PlatformType{hyperv1.AgentPlatform, hyperv1.MAASPlatform}, []client.Object{&corev1.Secret{}, &corev1.Service{}, &corev1.Pod{}}, []string{"b.example", "c.example", "a.example"}, ""},
-		{"When one kind of several lacks, its platform should be off and name it", []client.Object{served("a.example"), served("b.example")},
+		{"When one of several CRDs is missing, it should disable the platform and name the CRD", []client.Object{served("a.example"), served("b.example")},
 			[]hyperv1.PlatformType{hyperv1.MAASPlatform}, []client.Object{&corev1.Pod{}}, []string{"a.example"}, "does not serve c.example: run `hypershift install` again, with agent in --limit-crd-install"},
-		{"When the only kind of another lacks, the first should be served", []client.Object{served("b.example"), served("c.example")},
+		{"When the only CRD of a platform is missing, it should serve the other platform", []client.Object{served("b.example"), served("c.example")},
 			[]hyperv1.PlatformType{hyperv1.AgentPlatform}, []client.Object{&corev1.Secret{}, &corev1.Service{}}, []string{"b.example", "c.example"}, ""},
-		{"When no kind is there, none should be served", nil, []hyperv1.PlatformType{}, nil, nil, "does not serve b.example, c.example:"},
+		{"When no CRD exists, it should serve no platform", nil, []hyperv1.PlatformType{}, nil, nil, "does not serve b.example, c.example:"},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			g, r, c := NewWithT(t), two(), cluster(t, tc.there...)

@@ -42,20 +42,20 @@ func all(t *testing.T) Registry {
 
 func TestRegistry(t *testing.T) {
 	r := all(t)
-	t.Run("When nothing is left out, there should be all platforms that the documents name", func(t *testing.T) {
+	t.Run("When no platform is excluded, it should support all documented platforms", func(t *testing.T) {
 		NewWithT(t).Expect(r.Supported()).To(ConsistOf(hyperv1.NonePlatform, hyperv1.MAASPlatform, hyperv1.AgentPlatform, hyperv1.KubevirtPlatform, hyperv1.AWSPlatform))
 	})
 	for _, platformType := range r.Supported() {
 		plugin, _ := r.For(platformType)
 		traits, known := platforms.Of(platformType)
-		t.Run("When a platform has a plugin it should have traits that go with it: "+string(platformType), func(t *testing.T) {
+		t.Run("When a platform has a plugin, its traits should match the plugin: "+string(platformType), func(t *testing.T) {
 			g := NewWithT(t)
 			g.Expect(known).To(BeTrue())
 			provider := slices.DeleteFunc(slices.Clone(plugin.CRDs()), func(name string) bool { return slices.Contains(crds.Names(crds.HyperShift), name) })
 			g.Expect(provider).To(ConsistOf(crds.Names(traits.CRDs)), "what install installs besides ours and what the plugin asks for")
 			g.Expect(plugin.MachineTemplates() != nil).To(Equal(plugin.Machines() != nil), "who makes machines has templates for them")
 		})
-		t.Run("When a plugin watches a kind its scheme should know it, and its CRDs too: "+string(platformType), func(t *testing.T) {
+		t.Run("When a plugin watches a kind, its scheme and CRD list should include the kind: "+string(platformType), func(t *testing.T) {
 			g := NewWithT(t)
 			scheme := runtime.NewScheme()
 			g.Expect(hyperv1.AddToScheme(scheme)).To(Succeed(), "the operator has it whatever the platforms")
@@ -67,18 +67,18 @@ func TestRegistry(t *testing.T) {
 			}
 		})
 	}
-	t.Run("When there is no plugin it should say so", func(t *testing.T) {
+	t.Run("When a platform has no plugin, it should report the supported platforms", func(t *testing.T) {
 		_, served := r.For("Mainframe")
 		NewWithT(t).Expect(served).To(BeFalse())
 		NewWithT(t).Expect(r.Why("Mainframe")).To(ContainSubstring("MAAS"))
 	})
-	t.Run("When a flag is wrong it should name it", func(t *testing.T) {
+	t.Run("When a flag is invalid, it should return an error that names the flag", func(t *testing.T) {
 		options := All()
 		options[hyperv1.MAASPlatform] = &maas.Options{AllowCIDRs: "nonsense"}
 		_, err := options.New(platform.Environment{})
 		NewWithT(t).Expect(err).To(MatchError(ContainSubstring("--maas-allow-cidrs")))
 	})
-	t.Run("When the installer chose a provider the platform's plugin should run that", func(t *testing.T) {
+	t.Run("When the installer sets a provider image, the plugin should use it", func(t *testing.T) {
 		t.Setenv("IMAGE_MAAS_CAPI_PROVIDER", "registry.example/mine:1")
 		plugin, _ := all(t).For(hyperv1.MAASPlatform)
 		provider := plugin.Provider(platform.Cluster{HostedCluster: &hyperv1.HostedCluster{}, CredentialsHash: "x"})
@@ -91,7 +91,7 @@ func TestLimit(t *testing.T) {
 		installed string
 		maas      bool
 	}{{"", true}, {"maas", true}, {"AWS, MAAS", true}, {"none", false}, {"agent,kubevirt", false}} {
-		t.Run("When the kinds of \""+tc.installed+"\" are installed it should serve those platforms, and what needs no kinds", func(t *testing.T) {
+		t.Run("When the CRDs of \""+tc.installed+"\" are installed it should serve those platforms, and what needs no kinds", func(t *testing.T) {
 			g := NewWithT(t)
 			r := all(t).Limit(tc.installed)
 			plugin, served := r.For(hyperv1.MAASPlatform)
@@ -139,10 +139,10 @@ func TestMissing(t *testing.T) {
 		conditions []apiextensionsv1.CustomResourceDefinitionCondition
 		missing    bool
 	}{
-		{"When it is served, it should not be missing", []apiextensionsv1.CustomResourceDefinitionCondition{is(apiextensionsv1.NamesAccepted, "True"), is(apiextensionsv1.Established, "True")}, false},
-		{"When nobody has looked at it yet, it should be missing", nil, true},
-		{"When its names are taken, it should be missing", []apiextensionsv1.CustomResourceDefinitionCondition{is(apiextensionsv1.NamesAccepted, "False"), is(apiextensionsv1.Established, "False")}, true},
-		{"When only its names are accepted, it should be missing", []apiextensionsv1.CustomResourceDefinitionCondition{is(apiextensionsv1.NamesAccepted, "True")}, true},
+		{"When the CRD is established, it should not be missing", []apiextensionsv1.CustomResourceDefinitionCondition{is(apiextensionsv1.NamesAccepted, "True"), is(apiextensionsv1.Established, "True")}, false},
+		{"When the CRD has no conditions yet, it should be missing", nil, true},
+		{"When the names of the CRD conflict, it should be missing", []apiextensionsv1.CustomResourceDefinitionCondition{is(apiextensionsv1.NamesAccepted, "False"), is(apiextensionsv1.Established, "False")}, true},
+		{"When only the names of the CRD are accepted, it should be missing", []apiextensionsv1.CustomResourceDefinitionCondition{is(apiextensionsv1.NamesAccepted, "True")}, true},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			g := NewWithT(t)
@@ -157,7 +157,7 @@ func TestMissing(t *testing.T) {
 			g.Expect(missing).To(Equal(want))
 		})
 	}
-	t.Run("When the management cluster does not say, nothing should be switched off or on", func(t *testing.T) {
+	t.Run("When the management cluster cannot be read, it should neither enable nor disable platforms", func(t *testing.T) {
 		g, down := NewWithT(t), false
 		c := fake.NewClientBuilder().WithScheme(scheme).WithInterceptorFuncs(interceptor.Funcs{
 			Get: func(ctx context.Context, c client.WithWatch, key client.ObjectKey, obj client.Object, opts ...client.GetOption) error {

@@ -19,7 +19,7 @@ func TestAnnouncements(t *testing.T) {
 		want          []string
 	}{
 		{
-			"When the address is IPv4, it should be announced by ARP, asked and answered", "10.0.0.5",
+			"When the address is IPv4, it should announce it by an ARP request and an ARP reply", "10.0.0.5",
 			[]string{
 				"ffffffffffff 020000000005 0806 0001 0800 06 04 0001 020000000005 0a000005 ffffffffffff 0a000005",
 				"ffffffffffff 020000000005 0806 0001 0800 06 04 0002 020000000005 0a000005 ffffffffffff 0a000005",
@@ -27,7 +27,7 @@ func TestAnnouncements(t *testing.T) {
 		},
 		{
 			// Another program computed the checksum: with it, all words sum up to ffff.
-			"When the address is IPv6, it should be announced by an advertisement that overrides", "2001:db8::5",
+			"When the address is IPv6, it should announce it by a neighbor advertisement with the override flag", "2001:db8::5",
 			[]string{
 				"333300000001 020000000005 86dd 60000000 0020 3a ff 20010db8000000000000000000000005 ff020000000000000000000000000001" +
 					" 88 00 f91e 20000000 20010db8000000000000000000000005 02 01 020000000005",

@@ -76,7 +76,7 @@ func TestBusyNode(t *testing.T) {
 	link, err := node.Handle.LinkByName(segment.Interface)
 	NewWithT(t).Expect(err).NotTo(HaveOccurred())
 	churn.Start(t, node.Handle, link)
-	t.Run("When addresses of others come and go, it should hold its own all the same", func(t *testing.T) {
+	t.Run("When other addresses are added and removed, it should still assign its own", func(t *testing.T) {
 		g := NewWithT(t)
 		for range 200 {
 			_, err := network.Hold(four, time.Minute)
@@ -143,23 +143,23 @@ func TestNetworkRefuses(t *testing.T) {
 		address netip.Addr
 		says    string
 	}{
-		{name: "When the address is the node's own, it should be left alone", node: node, address: own, says: "192.0.2.1 is this node's own address"},
-		{name: "When no interface is in its network, it should say what to choose", node: node, address: netip.MustParseAddr("198.51.100.1"), says: "choose an address of the nodes' subnet"},
-		{name: "When the named interface is missing, it should name it", node: node, link: "eth7", address: four, says: "network interface eth7"},
-		{name: "When the interface is no Ethernet, it should say so", node: node, link: "lo", address: four, says: "network interface lo"},
-		{name: "When the interface is down, it should say so", node: down, link: segment.Interface, address: four, says: "node0 for 192.0.2.100 is down"},
+		{name: "When the address is the node's own, it should return an error", node: node, address: own, says: "192.0.2.1 is this node's own address"},
+		{name: "When no interface is in the subnet of the address, it should return an error with the remedy", node: node, address: netip.MustParseAddr("198.51.100.1"), says: "choose an address of the nodes' subnet"},
+		{name: "When the named interface is missing, it should return an error that names it", node: node, link: "eth7", address: four, says: "network interface eth7"},
+		{name: "When the interface is not Ethernet, it should return an error that names it", node: node, link: "lo", address: four, says: "network interface lo"},
+		{name: "When the interface is down, it should return an error", node: down, link: segment.Interface, address: four, says: "node0 for 192.0.2.100 is down"},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			network := open(t, tt.node, tt.link)
 			NewWithT(t).Eventually(func() error { return network.Check(tt.address) }, time.Minute, 50*time.Millisecond).Should(MatchError(ContainSubstring(tt.says)))
 		})
 	}
-	t.Run("When the node's own address is dropped, it should stay", func(t *testing.T) {
+	t.Run("When the node's own address is dropped, it should stay assigned", func(t *testing.T) {
 		g := NewWithT(t)
 		g.Expect(open(t, node, "").Drop(own)).To(Succeed())
 		g.Expect(node.Has(own)).To(BeTrue())
 	})
-	t.Run("When an address is named for an interface of another network, it should be there", func(t *testing.T) {
+	t.Run("When the interface is named and in another subnet, it should assign the address", func(t *testing.T) {
 		g, elsewhere := NewWithT(t), netip.MustParseAddr("198.51.100.1")
 		network := open(t, node, segment.Interface)
 		g.Expect(network.Check(elsewhere)).To(Succeed())

@@ -35,7 +35,7 @@ func built(t *testing.T) env.Env {
 }
 
 func TestApply(t *testing.T) {
-	t.Run("When the objects are applied there should be DNS and a default StorageClass, also a second time", func(t *testing.T) {
+	t.Run("When the objects are applied twice, there should be DNS and a default StorageClass", func(t *testing.T) {
 		g := NewWithT(t)
 		e := built(t)
 		c := fake.NewClientBuilder().Build()
@@ -53,7 +53,7 @@ func TestApply(t *testing.T) {
 		g.Expect(class.Annotations).To(HaveKeyWithValue("storageclass.kubernetes.io/is-default-class", "true"))
 		g.Expect(class.Provisioner).To(Equal(Provisioner))
 	})
-	t.Run("When the images are not built it should say how to", func(t *testing.T) {
+	t.Run("When the images are not built, the error should say how to build them", func(t *testing.T) {
 		err := Apply(t.Context(), env.Env{Bin: t.TempDir()}, fake.NewClientBuilder().Build())
 		NewWithT(t).Expect(err).To(MatchError(ContainSubstring("make images")))
 	})

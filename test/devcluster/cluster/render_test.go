@@ -28,7 +28,7 @@ func rendered(t *testing.T) string {
 }
 
 func TestRenderRoot(t *testing.T) {
-	t.Run("When the files are written every service should be a unit that the machine understands and starts", func(t *testing.T) {
+	t.Run("When the files are written, every service should be a valid unit that the machine starts", func(t *testing.T) {
 		g := NewWithT(t)
 		root := rendered(t)
 		dirs := []string{filepath.Join(root, "etc/systemd/system")}
@@ -41,7 +41,7 @@ func TestRenderRoot(t *testing.T) {
 			g.Expect(err).NotTo(HaveOccurred())
 		}
 	})
-	t.Run("When a file refers to a file of the machine it should be one that is made", func(t *testing.T) {
+	t.Run("When a file refers to another file of the machine, that file should be written too", func(t *testing.T) {
 		g := NewWithT(t)
 		root := rendered(t)
 		g.Expect(writeCertificates(env.Env{Dir: t.TempDir()}, root)).To(Succeed())
@@ -56,7 +56,7 @@ func TestRenderRoot(t *testing.T) {
 		}
 		g.Expect(seen).To(BeNumerically(">", 20))
 	})
-	t.Run("When configurations are written they should be well formed and without templates left", func(t *testing.T) {
+	t.Run("When configurations are written, they should be well formed and have no templates left", func(t *testing.T) {
 		g := NewWithT(t)
 		root := rendered(t)
 		g.Expect(everything(g, root)).NotTo(ContainSubstring("{{"))
@@ -70,7 +70,7 @@ func TestRenderRoot(t *testing.T) {
 		g.Expect(err).NotTo(HaveOccurred())
 		g.Expect(json.Valid(cni)).To(BeTrue())
 	})
-	t.Run("When a node is not the first one it should run pods and nothing of the control plane, in its zone", func(t *testing.T) {
+	t.Run("When a node is not the first, it should run pods in its zone and no control plane", func(t *testing.T) {
 		g := NewWithT(t)
 		first, root, node := rendered(t), t.TempDir(), env.Nodes(3)[2]
 		g.Expect(writeCertificates(env.Env{Dir: t.TempDir()}, first)).To(Succeed())
@@ -88,10 +88,10 @@ func TestRenderRoot(t *testing.T) {
 		}
 		g.Expect(filepath.Join(root, "etc/kubernetes/pki/ca.key")).NotTo(BeAnExistingFile())
 	})
-	t.Run("When the registry has a port its folder should be named with it", func(t *testing.T) {
+	t.Run("When the registry has a port, the name of its folder should include the port", func(t *testing.T) {
 		NewWithT(t).Expect(filepath.Join(rendered(t), "etc/containerd/certs.d", env.Registry, "hosts.toml")).To(BeARegularFile())
 	})
-	t.Run("When it is done twice it should change nothing", func(t *testing.T) {
+	t.Run("When the files are written twice, the second time should change nothing", func(t *testing.T) {
 		g := NewWithT(t)
 		root := rendered(t)
 		before := everything(g, root)

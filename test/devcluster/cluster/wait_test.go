@@ -17,7 +17,7 @@ import (
 )
 
 func TestUntil(t *testing.T) {
-	t.Run("When the condition comes true it should return", func(t *testing.T) {
+	t.Run("When the condition becomes true, it should return", func(t *testing.T) {
 		g := NewWithT(t)
 		calls := 0
 		g.Expect(Until(t.Context(), func(context.Context) error {
@@ -28,7 +28,7 @@ func TestUntil(t *testing.T) {
 		})).To(Succeed())
 		g.Expect(calls).To(Equal(3))
 	})
-	t.Run("When the time is up it should say why and what was missing", func(t *testing.T) {
+	t.Run("When the context ends, the error should say why and what was missing", func(t *testing.T) {
 		ctx, cancel := context.WithCancelCause(t.Context())
 		cancel(errors.New("gave up"))
 		err := Until(ctx, func(context.Context) error { return errors.New("no node") })
@@ -55,17 +55,17 @@ func TestWaitNode(t *testing.T) {
 	withReady := func(conditions ...corev1.NodeCondition) *corev1.Node {
 		return &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "management"}, Status: corev1.NodeStatus{Conditions: conditions}}
 	}
-	t.Run("When the node is Ready it should return", func(t *testing.T) {
+	t.Run("When the node is Ready, it should return", func(t *testing.T) {
 		NewWithT(t).Expect(wait(t, withReady(corev1.NodeCondition{Type: corev1.NodeReady, Status: corev1.ConditionTrue}))).To(Succeed())
 	})
-	t.Run("When it is not Ready it should say what the kubelet says", func(t *testing.T) {
+	t.Run("When the node is not Ready, the error should include the kubelet's message", func(t *testing.T) {
 		err := wait(t, withReady(corev1.NodeCondition{Type: corev1.NodeReady, Status: corev1.ConditionFalse, Message: "no network"}))
 		NewWithT(t).Expect(err).To(MatchError(ContainSubstring("no network")))
 	})
-	t.Run("When the kubelet has said nothing it should say that", func(t *testing.T) {
+	t.Run("When the kubelet has not reported yet, the error should say so", func(t *testing.T) {
 		NewWithT(t).Expect(wait(t, withReady())).To(MatchError(ContainSubstring("has not reported yet")))
 	})
-	t.Run("When there is no node it should say that", func(t *testing.T) {
+	t.Run("When the node does not exist, the error should say so", func(t *testing.T) {
 		NewWithT(t).Expect(wait(t)).To(MatchError(ContainSubstring("not found")))
 	})
 }

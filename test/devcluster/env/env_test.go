@@ -11,7 +11,7 @@ import (
 )
 
 func TestNew(t *testing.T) {
-	t.Run("When nothing is given it should use the default folder and that of the program", func(t *testing.T) {
+	t.Run("When nothing is set, it should use the default folder and the program's own folder", func(t *testing.T) {
 		g := NewWithT(t)
 		t.Setenv(DirVariable, "")
 		e, err := New("", "")
@@ -19,7 +19,7 @@ func TestNew(t *testing.T) {
 		g.Expect(e.Dir).To(Equal(DefaultDir))
 		g.Expect(e.Bin).To(BeADirectory())
 	})
-	t.Run("When the variable is set it should win over the default, and a flag over both", func(t *testing.T) {
+	t.Run("When the variable is set, it should override the default, and a flag should override both", func(t *testing.T) {
 		g := NewWithT(t)
 		t.Setenv(DirVariable, "/from/variable")
 		e, err := New("", "")
@@ -29,7 +29,7 @@ func TestNew(t *testing.T) {
 		g.Expect(err).NotTo(HaveOccurred())
 		g.Expect(e.Dir).To(Equal("/from/flag"))
 	})
-	t.Run("When a path is relative it should be made absolute", func(t *testing.T) {
+	t.Run("When a path is relative, it should be made absolute", func(t *testing.T) {
 		g := NewWithT(t)
 		e, err := New("dir", "bin")
 		g.Expect(err).NotTo(HaveOccurred())

@@ -10,13 +10,13 @@ import (
 )
 
 func TestNodes(t *testing.T) {
-	t.Run("When there is one node it should be in no zone", func(t *testing.T) {
+	t.Run("When there is one node, it should have no zone", func(t *testing.T) {
 		g := NewWithT(t)
 		nodes := Nodes(1)
 		g.Expect(nodes).To(HaveLen(1))
 		g.Expect(nodes[0]).To(Equal(Node{Number: 1, Name: "management", Namespace: Namespace, Address: Gateway}))
 	})
-	t.Run("When there are as many as can be they should share no name, address, pod network or zone, and lie in the networks of all", func(t *testing.T) {
+	t.Run("When there are MaxNodes nodes, their names, addresses, pod networks and zones should be unique and in range", func(t *testing.T) {
 		g := NewWithT(t)
 		seen := map[string]int{}
 		for _, n := range Nodes(MaxNodes) {

@@ -57,7 +57,7 @@ func build(t *testing.T, images []containerimage.Image) string {
 }
 
 func TestBuild(t *testing.T) {
-	t.Run("When the same files are built twice it should give the same images", func(t *testing.T) {
+	t.Run("When the same files are built twice, the images should be identical", func(t *testing.T) {
 		g := NewWithT(t)
 		images := sample(t)
 		first, err := List(build(t, images))
@@ -68,7 +68,7 @@ func TestBuild(t *testing.T) {
 		g.Expect(first).To(HaveLen(2))
 		g.Expect(second).To(Equal(first))
 	})
-	t.Run("When a file changed it should give another image", func(t *testing.T) {
+	t.Run("When a file changes, the digest of the image should change", func(t *testing.T) {
 		g := NewWithT(t)
 		images := sample(t)
 		first, err := List(build(t, images))
@@ -78,7 +78,7 @@ func TestBuild(t *testing.T) {
 		g.Expect(err).NotTo(HaveOccurred())
 		g.Expect(second[1].Digest).NotTo(Equal(first[1].Digest))
 	})
-	t.Run("When an image is built it should be valid, and say what it runs", func(t *testing.T) {
+	t.Run("When an image is built, it should be valid and its config should name the program", func(t *testing.T) {
 		g := NewWithT(t)
 		target := build(t, sample(t))
 		built, err := List(target)
@@ -93,7 +93,7 @@ func TestBuild(t *testing.T) {
 		g.Expect(config.Config.Entrypoint).To(Equal([]string{"/usr/bin/program"}))
 		g.Expect(config.Config.Env).To(ConsistOf(ContainSubstring("/usr/local/bin:"), "A=b"))
 	})
-	t.Run("When it is built again it should replace the old images", func(t *testing.T) {
+	t.Run("When the images are built again, they should replace the old ones", func(t *testing.T) {
 		g := NewWithT(t)
 		images := sample(t)
 		target := build(t, images)
@@ -102,14 +102,14 @@ func TestBuild(t *testing.T) {
 		g.Expect(err).NotTo(HaveOccurred())
 		g.Expect(built).To(HaveLen(1))
 	})
-	t.Run("When a program is missing it should say of which image, and keep the old images", func(t *testing.T) {
+	t.Run("When a program is missing, the error should name the image and the old images should stay", func(t *testing.T) {
 		g := NewWithT(t)
 		target := build(t, sample(t))
 		broken := []containerimage.Image{{Name: "broken", Files: []containerimage.File{{Path: "/x", Source: filepath.Join(t.TempDir(), "none")}}}}
 		g.Expect(Build(target, broken)).To(MatchError(ContainSubstring("building image broken")))
 		g.Expect(List(target)).To(HaveLen(2))
 	})
-	t.Run("When nothing was built it should say how to", func(t *testing.T) {
+	t.Run("When nothing was built, the error should say how to build the images", func(t *testing.T) {
 		_, err := List(filepath.Join(t.TempDir(), "none"))
 		NewWithT(t).Expect(err).To(MatchError(ContainSubstring("make images")))
 	})
@@ -177,7 +177,7 @@ func TestPush(t *testing.T) {
 		defer content.Close()
 		g.Expect(io.Copy(io.Discard, content)).To(BeNumerically(">", 0), "the layers can be read and have their digests")
 	}
-	t.Run("When the registry is empty it should get every image, by digest and by tag", func(t *testing.T) {
+	t.Run("When the registry is empty, every image should be pushed by digest and by tag", func(t *testing.T) {
 		g := NewWithT(t)
 		target := build(t, sample(t))
 		address, ca, uploads := served(t, ggcr.New(ggcr.Logger(log.New(io.Discard, "", 0))))
@@ -189,7 +189,7 @@ func TestPush(t *testing.T) {
 			pull(g, image, address, ca)
 		}
 	})
-	t.Run("When all is there already it should send no data", func(t *testing.T) {
+	t.Run("When the registry has every image already, no data should be uploaded", func(t *testing.T) {
 		g := NewWithT(t)
 		target := build(t, sample(t))
 		address, ca, uploads := served(t, ggcr.New(ggcr.Logger(log.New(io.Discard, "", 0))))
@@ -198,7 +198,7 @@ func TestPush(t *testing.T) {
 		g.Expect(Push(t.Context(), target, address, ca)).To(Succeed())
 		g.Expect(uploads.Load()).To(BeZero())
 	})
-	t.Run("When the registry was seeded it should need only the manifests", func(t *testing.T) {
+	t.Run("When the registry was seeded, only the manifests should be uploaded", func(t *testing.T) {
 		g := NewWithT(t)
 		target := build(t, sample(t))
 		dir := t.TempDir()
@@ -213,14 +213,14 @@ func TestPush(t *testing.T) {
 		g.Expect(err).NotTo(HaveOccurred())
 		pull(g, built[0], address, ca)
 	})
-	t.Run("When the registry is another than the CA's it should not be trusted", func(t *testing.T) {
+	t.Run("When another CA signed the registry's certificate, the push should fail", func(t *testing.T) {
 		g := NewWithT(t)
 		target := build(t, sample(t))
 		address, _, _ := served(t, ggcr.New(ggcr.Logger(log.New(io.Discard, "", 0))))
 		other := pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: selfSigned(g)})
 		g.Expect(Push(t.Context(), target, address, other)).To(MatchError(ContainSubstring("certificate")))
 	})
-	t.Run("When the CA is no certificate it should say so", func(t *testing.T) {
+	t.Run("When the CA is not a certificate, the error should say so", func(t *testing.T) {
 		g := NewWithT(t)
 		g.Expect(Push(t.Context(), build(t, sample(t)), "127.0.0.1:1", []byte("x"))).To(MatchError(ContainSubstring("not a PEM certificate")))
 	})
@@ -235,7 +235,7 @@ func TestPullspecs(t *testing.T) {
 }
 
 func TestNeededLibraries(t *testing.T) {
-	t.Run("When a program loads libraries it should find all of them and the loader", func(t *testing.T) {
+	t.Run("When a program loads libraries, it should find all of them and the loader", func(t *testing.T) {
 		g := NewWithT(t)
 		program, err := findProgram("mount")
 		g.Expect(err).NotTo(HaveOccurred())
@@ -246,11 +246,11 @@ func TestNeededLibraries(t *testing.T) {
 			g.Expect(library).To(BeARegularFile())
 		}
 	})
-	t.Run("When the file is no program it should name it", func(t *testing.T) {
+	t.Run("When the file is not a program, the error should name it", func(t *testing.T) {
 		_, err := libraryClosure([]string{"/etc/passwd"})
 		NewWithT(t).Expect(err).To(MatchError(ContainSubstring("/etc/passwd")))
 	})
-	t.Run("When a program is not there it should say what brings it", func(t *testing.T) {
+	t.Run("When a program is missing, the error should say how to get it", func(t *testing.T) {
 		_, err := findProgram("no-such-program")
 		NewWithT(t).Expect(err).To(MatchError(ContainSubstring("make os-commands")))
 	})

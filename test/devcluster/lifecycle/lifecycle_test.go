@@ -25,7 +25,7 @@ func sandbox(t *testing.T) *Environment {
 }
 
 func TestClaim(t *testing.T) {
-	t.Run("When the folder is not there it should be made and known again", func(t *testing.T) {
+	t.Run("When the folder does not exist, it should be created and recognized later", func(t *testing.T) {
 		g := NewWithT(t)
 		e := sandbox(t)
 		g.Expect(e.claimed()).To(BeFalse())
@@ -34,13 +34,13 @@ func TestClaim(t *testing.T) {
 		g.Expect(owner()).To(Equal(e.Dir))
 		g.Expect(e.claim()).To(Succeed())
 	})
-	t.Run("When the folder is empty it should be taken", func(t *testing.T) {
+	t.Run("When the folder is empty, it should be claimed", func(t *testing.T) {
 		g := NewWithT(t)
 		e := sandbox(t)
 		g.Expect(os.Mkdir(e.Dir, 0o755)).To(Succeed())
 		g.Expect(e.claim()).To(Succeed())
 	})
-	t.Run("When the folder is somebody else's it should be neither used nor removed", func(t *testing.T) {
+	t.Run("When the folder has other files, it should be neither used nor removed", func(t *testing.T) {
 		g := NewWithT(t)
 		e := sandbox(t)
 		precious := filepath.Join(e.Dir, "precious")
@@ -49,7 +49,7 @@ func TestClaim(t *testing.T) {
 		g.Expect(e.Down(t.Context())).To(MatchError(ContainSubstring("nothing was removed")))
 		g.Expect(precious).To(BeADirectory())
 	})
-	t.Run("When somebody deleted the marker it should still be known as the one that ran", func(t *testing.T) {
+	t.Run("When the marker was deleted, the folder should still be recognized as the one in use", func(t *testing.T) {
 		g := NewWithT(t)
 		e := sandbox(t)
 		g.Expect(e.claim()).To(Succeed())
@@ -59,13 +59,13 @@ func TestClaim(t *testing.T) {
 }
 
 func TestCheckOwner(t *testing.T) {
-	t.Run("When the environment in another folder does not run any more it should be no obstacle", func(t *testing.T) {
+	t.Run("When the environment in another folder no longer runs, it should not block this one", func(t *testing.T) {
 		g := NewWithT(t)
 		e := sandbox(t)
 		g.Expect(os.WriteFile(ownerFile, []byte(t.TempDir()+"\n"), 0o600)).To(Succeed())
 		g.Expect(e.checkOwner()).To(Succeed())
 	})
-	t.Run("When one runs in another folder it should name that folder and what to do", func(t *testing.T) {
+	t.Run("When an environment runs in another folder, the error should name the folder and the remedy", func(t *testing.T) {
 		g := NewWithT(t)
 		e := sandbox(t)
 		other := t.TempDir()
@@ -105,7 +105,7 @@ func TestLock(t *testing.T) {
 }
 
 func TestRemoveFiles(t *testing.T) {
-	t.Run("When nothing is mounted it should delete everything", func(t *testing.T) {
+	t.Run("When nothing is mounted, it should delete everything", func(t *testing.T) {
 		g := NewWithT(t)
 		e := sandbox(t)
 		g.Expect(e.claim()).To(Succeed())
@@ -114,7 +114,7 @@ func TestRemoveFiles(t *testing.T) {
 		g.Expect(e.Dir).NotTo(BeADirectory())
 		g.Expect(e.removeFiles()).To(Succeed(), "a second time there is nothing to do")
 	})
-	t.Run("When something is mounted it should be unmounted, and not be deleted through the mount", func(t *testing.T) {
+	t.Run("When something is mounted, it should be unmounted and its files should be kept", func(t *testing.T) {
 		if os.Geteuid() != 0 {
 			t.Skip("needs root to mount")
 		}
@@ -138,7 +138,7 @@ func TestBlame(t *testing.T) {
 	}
 	cause := errors.New("no node")
 
-	t.Run("When the part has a log it should show its end", func(t *testing.T) {
+	t.Run("When the component has a log, the error should include its last lines", func(t *testing.T) {
 		g := NewWithT(t)
 		e := sandbox(t)
 		write(g, e, strings.Repeat("old\n", 100)+"the reason\n")
@@ -147,13 +147,13 @@ func TestBlame(t *testing.T) {
 		g.Expect(err.Error()).To(And(HaveSuffix("the reason"), ContainSubstring(e.UnitLog("kubelet"))))
 		g.Expect(strings.Count(err.Error(), "old")).To(Equal(tailLines - 1))
 	})
-	t.Run("When the log is huge it should read only its end", func(t *testing.T) {
+	t.Run("When the log is huge, it should read only the end", func(t *testing.T) {
 		g := NewWithT(t)
 		e := sandbox(t)
 		write(g, e, strings.Repeat("x", 2*tailBytes))
 		g.Expect(len(e.blame(cause, "kubelet").Error())).To(BeNumerically("<", tailBytes+1000))
 	})
-	t.Run("When there is no log it should be the error as it is", func(t *testing.T) {
+	t.Run("When there is no log, it should return the original error", func(t *testing.T) {
 		NewWithT(t).Expect(sandbox(t).blame(cause, "kubelet")).To(Equal(cause))
 	})
 }
@@ -164,8 +164,8 @@ func TestUnescapeMount(t *testing.T) {
 
 func TestKubernetesVersion(t *testing.T) {
 	for name, test := range map[string]struct{ says, want, err string }{
-		"When the kubelet has a version it should be that":        {says: "Kubernetes v1.36.3", want: "1.36.3"},
-		"When the kubelet was built without it should say how to": {says: "nonsense", err: "make images"},
+		"When the kubelet has a version, it should return that version":                      {says: "Kubernetes v1.36.3", want: "1.36.3"},
+		"When the kubelet was built without a version, the error should say how to build it": {says: "nonsense", err: "make images"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			g := NewWithT(t)

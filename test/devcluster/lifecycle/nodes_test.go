@@ -30,12 +30,12 @@ func TestNodes(t *testing.T) {
 		wrong         string
 	}{
 		"none is there and none is asked for":       {0, 0, 1, ""},
-		"one is asked for":                          {0, 1, 1, ""},
+		"one is requested":                          {0, 1, 1, ""},
 		"as many as can be are asked for":           {0, env.MaxNodes, env.MaxNodes, ""},
 		"more than can be are asked for":            {0, env.MaxNodes + 1, 0, "--nodes 10: the management cluster has 1 to 9 nodes"},
 		"fewer than none are asked for":             {0, -1, 0, "--nodes -1"},
-		"one is there and nothing is said":          {1, 0, 1, ""},
-		"one is there and more are asked for":       {1, 3, 0, "has one node: take it down first"},
+		"one exists and none is requested":          {1, 0, 1, ""},
+		"one exists and more are requested":         {1, 3, 0, "has one node: take it down first"},
 		"three are there and nothing is said":       {3, 0, 3, ""},
 		"three are there and fewer are asked for":   {3, 2, 3, ""},
 		"three are there and one more is asked for": {3, 4, 4, ""},
@@ -53,13 +53,13 @@ func TestNodes(t *testing.T) {
 			g.Expect(nodes).To(HaveLen(tc.want))
 		})
 	}
-	t.Run("When a machine in the middle is gone, those after it should still be the cluster's", func(t *testing.T) {
+	t.Run("When a machine in the middle is gone, the later ones should still belong to the cluster", func(t *testing.T) {
 		g, e := NewWithT(t), sandbox(t)
 		e.stopped(g, 3)
 		g.Expect(os.RemoveAll(e.Node(env.Nodes(3)[1]))).To(Succeed())
 		g.Expect(e.nodesThere()).To(Equal(3))
 	})
-	t.Run("When the state of a machine cannot be read, it should be said and not be taken for none", func(t *testing.T) {
+	t.Run("When the state of a machine cannot be read, it should return an error instead of ignoring the machine", func(t *testing.T) {
 		g, e := NewWithT(t), sandbox(t)
 		e.stopped(g, 2)
 		g.Expect(os.WriteFile(filepath.Join(e.Node(env.Nodes(2)[1]), "machine.json"), []byte("{"), 0o600)).To(Succeed())
@@ -127,11 +127,11 @@ func TestRemoveDirBegunAnew(t *testing.T) {
 func TestLinesOfALog(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "log")
 	for name, tc := range map[string]struct{ text, want string }{
-		"nothing":              {"", ""},
-		"blank lines":          {"\n\n", ""},
-		"a line without end":   {"one", "one"},
-		"as many as are shown": {"1\n2\n3\n4\n5\n6\n7\n8\n9\n10\n11\n12\n", "1\n2\n3\n4\n5\n6\n7\n8\n9\n10\n11\n12"},
-		"one more than that":   {"1\n2\n3\n4\n5\n6\n7\n8\n9\n10\n11\n12\n13\n", "2\n3\n4\n5\n6\n7\n8\n9\n10\n11\n12\n13"},
+		"nothing":                      {"", ""},
+		"blank lines":                  {"\n\n", ""},
+		"a line without a newline":     {"one", "one"},
+		"as many as are shown":         {"1\n2\n3\n4\n5\n6\n7\n8\n9\n10\n11\n12\n", "1\n2\n3\n4\n5\n6\n7\n8\n9\n10\n11\n12"},
+		"one line more than are shown": {"1\n2\n3\n4\n5\n6\n7\n8\n9\n10\n11\n12\n13\n", "2\n3\n4\n5\n6\n7\n8\n9\n10\n11\n12\n13"},
 	} {
 		t.Run("When a log has "+name+" its end should be shown", func(t *testing.T) {
 			g := NewWithT(t)

@@ -39,8 +39,8 @@ func script(g Gomega, path, body string) {
 
 func TestBuildPayloads(t *testing.T) {
 	for name, tc := range map[string]struct{ version, kubelet string }{
-		"When the payload is built it should be of what the registry has under the public names": {"1.36.3", "kubelet"},
-		"When the payload of the minor before is built it should have its kubelet":               {"1.35.0", "kubelet-previous"},
+		"When the payload is built, it should use the registry's images for the public names": {"1.36.3", "kubelet"},
+		"When the payload of the previous minor version is built, it should have its kubelet": {"1.35.0", "kubelet-previous"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			g := NewWithT(t)
@@ -59,7 +59,7 @@ func TestBuildPayloads(t *testing.T) {
 			))
 		})
 	}
-	t.Run("When that of the patch is built it should have its kubelet and the other images of the release before it, and be named", func(t *testing.T) {
+	t.Run("When the patch payload is built, it should have its own kubelet, the previous release's images and a name", func(t *testing.T) {
 		g := NewWithT(t)
 		e := sandbox(t)
 		withImages(g, e)
@@ -75,7 +75,7 @@ func TestBuildPayloads(t *testing.T) {
 			g.Expect(pair).To(HaveExactElements(Equal("--component"), MatchRegexp("^"+component+"=172.30.240.1:5000/hypershift/"+component+"-previous@sha256:")))
 		}
 	})
-	t.Run("When the command fails it should show what it said", func(t *testing.T) {
+	t.Run("When the command fails, the error should include its output", func(t *testing.T) {
 		g := NewWithT(t)
 		e := sandbox(t)
 		withImages(g, e)
@@ -93,20 +93,20 @@ func TestListImages(t *testing.T) {
 		err := e.ListImages(t.Context(), args)
 		return out.String(), err
 	}
-	t.Run("When no image is named it should list all, and the payload", func(t *testing.T) {
+	t.Run("When no image is named, it should list all images and the payload", func(t *testing.T) {
 		g := NewWithT(t)
 		out, err := list(t)
 		g.Expect(err).NotTo(HaveOccurred())
 		g.Expect(strings.Count(out, "\n")).To(Equal(16))
 		g.Expect(out).To(MatchRegexp("(?m)^release +172.30.240.1:5000/hypershift/release:1.36.3"))
 	})
-	t.Run("When one is named it should print only its pull specification, for scripts", func(t *testing.T) {
+	t.Run("When an image is named, it should print only the pull spec, for scripts", func(t *testing.T) {
 		g := NewWithT(t)
 		out, err := list(t, "web")
 		g.Expect(err).NotTo(HaveOccurred())
 		g.Expect(out).To(MatchRegexp(`^172\.30\.240\.1:5000/hypershift/web@sha256:[0-9a-f]{64}\n$`))
 	})
-	t.Run("When there is none of that name it should name those that there are", func(t *testing.T) {
+	t.Run("When no image has that name, the error should list the known names", func(t *testing.T) {
 		_, err := list(t, "nginx")
 		NewWithT(t).Expect(err).To(MatchError(And(ContainSubstring(`"nginx"`), ContainSubstring("coredns"))))
 	})

@@ -76,27 +76,27 @@ func TestScript(t *testing.T) {
 		policies        []networkingv1.NetworkPolicySpec
 		ingress, egress []string
 	}{
-		{name: "When no policy is about a pod, it should be open"},
-		{name: "When a policy has no rules, it should let nothing in", policies: []networkingv1.NetworkPolicySpec{in()}, ingress: []string{refuse}},
-		{name: "When there are two policies, what either allows should pass",
+		{name: "When no policy selects a Pod, all traffic should be allowed"},
+		{name: "When a policy has no rules, it should deny all ingress", policies: []networkingv1.NetworkPolicySpec{in()}, ingress: []string{refuse}},
+		{name: "When two policies select a Pod, traffic that either one allows should pass",
 			policies: []networkingv1.NetworkPolicySpec{
 				in(networkingv1.NetworkPolicyIngressRule{Ports: []networkingv1.NetworkPolicyPort{port(intstr.FromInt32(1))}}),
 				in(networkingv1.NetworkPolicyIngressRule{Ports: []networkingv1.NetworkPolicyPort{port(intstr.FromInt32(2))}}),
 			},
 			ingress: []string{"tcp dport 1 return", "tcp dport 2 return", refuse}},
-		{name: "When neighbours may come, it should be those of the policy's namespace",
+		{name: "When a peer selects Pods, only Pods of the policy's namespace should be allowed",
 			policies: []networkingv1.NetworkPolicySpec{in(from(networkingv1.NetworkPolicyPeer{PodSelector: &metav1.LabelSelector{}}))},
 			ingress:  []string{"ip saddr 10.0.0.1 return", "ip saddr 10.0.0.2 return", refuse}},
-		{name: "When another namespace may come, it should be all its pods",
+		{name: "When a peer selects another namespace, all of its Pods should be allowed",
 			policies: []networkingv1.NetworkPolicySpec{in(from(networkingv1.NetworkPolicyPeer{NamespaceSelector: labelled("tenant", "b")}))},
 			ingress:  []string{"ip saddr 10.0.0.3 return", refuse}},
-		{name: "When pods of any namespace may come, it should be those with the labels",
+		{name: "When a peer selects Pods in any namespace, only Pods with the labels should be allowed",
 			policies: []networkingv1.NetworkPolicySpec{in(from(networkingv1.NetworkPolicyPeer{NamespaceSelector: &metav1.LabelSelector{}, PodSelector: labelled("app", "two")}))},
 			ingress:  []string{"ip saddr 10.0.0.2 return", refuse}},
-		{name: "When a port is named, it should be the pod's own",
+		{name: "When an ingress port is named, it should be the port of the selected Pod",
 			policies: []networkingv1.NetworkPolicySpec{in(networkingv1.NetworkPolicyIngressRule{Ports: []networkingv1.NetworkPolicyPort{port(intstr.FromString("web")), port(intstr.FromString("none"))}})},
 			ingress:  []string{"tcp dport 8080 return", refuse}},
-		{name: "When a range is allowed but for another, it should be left out",
+		{name: "When an IP block has exceptions, they should be excluded",
 			policies: []networkingv1.NetworkPolicySpec{out(networkingv1.NetworkPolicyEgressRule{
 				To: []networkingv1.NetworkPolicyPeer{
 					{IPBlock: &networkingv1.IPBlock{CIDR: "0.0.0.0/0", Except: []string{"10.0.0.0/8", "169.254.0.0/16"}}}, {IPBlock: &networkingv1.IPBlock{CIDR: "::/0"}},
@@ -107,7 +107,7 @@ func TestScript(t *testing.T) {
 				"ip daddr 0.0.0.0/0 ip daddr != { 10.0.0.0/8, 169.254.0.0/16 } udp dport 53 return", "ip daddr 0.0.0.0/0 ip daddr != { 10.0.0.0/8, 169.254.0.0/16 } tcp dport 80-90 return",
 				"ip daddr 0.0.0.0/0 ip daddr != { 10.0.0.0/8, 169.254.0.0/16 } meta l4proto tcp return", refuse,
 			}},
-		{name: "When a named port goes out, it should be that of the pod it goes to",
+		{name: "When an egress port is named, it should be the port of the destination Pod",
 			policies: []networkingv1.NetworkPolicySpec{out(networkingv1.NetworkPolicyEgressRule{
 				To: []networkingv1.NetworkPolicyPeer{{PodSelector: labelled("app", "two")}}, Ports: []networkingv1.NetworkPolicyPort{port(intstr.FromString("web"))}})},
 			egress: []string{"ip daddr 10.0.0.2 tcp dport 8080 return", refuse}},
@@ -128,7 +128,7 @@ func TestScript(t *testing.T) {
 			understood(t, script)
 		})
 	}
-	t.Run("When a pod has ended or shares the node's network, its address should mean nothing", func(t *testing.T) {
+	t.Run("When a Pod has ended or uses the host network, no rule should have its address", func(t *testing.T) {
 		c := cluster(in())
 		c.Pods[0].Status.Phase, c.Pods[2].Spec.HostNetwork = corev1.PodSucceeded, true
 		if script := c.Script(); strings.Contains(script, "10.0.0.1") || strings.Contains(script, "10.0.0.3") {

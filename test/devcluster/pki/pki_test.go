@@ -24,7 +24,7 @@ func parse(g Gomega, data []byte) *x509.Certificate {
 var leaf = Leaf{Name: "server", User: "alice", Groups: []string{"admins"}, Hosts: []string{"192.0.2.1", "example.test"}}
 
 func TestIssue(t *testing.T) {
-	t.Run("When a certificate is issued it should be trusted for its hosts and carry user and groups", func(t *testing.T) {
+	t.Run("When a certificate is issued, it should be trusted for its hosts and have the user and groups", func(t *testing.T) {
 		g := NewWithT(t)
 		authority, err := Ensure(t.TempDir(), "ca")
 		g.Expect(err).NotTo(HaveOccurred())
@@ -42,7 +42,7 @@ func TestIssue(t *testing.T) {
 		_, err = certificate.Verify(x509.VerifyOptions{Roots: roots, DNSName: "other.test"})
 		g.Expect(err).To(HaveOccurred())
 	})
-	t.Run("When it is asked for again it should be the same", func(t *testing.T) {
+	t.Run("When a certificate is requested again, it should be the same", func(t *testing.T) {
 		g := NewWithT(t)
 		dir := t.TempDir()
 		authority, err := Ensure(dir, "ca")
@@ -61,7 +61,7 @@ func TestIssue(t *testing.T) {
 		"another user": func(l *Leaf) { l.User = "bob" },
 		"other groups": func(l *Leaf) { l.Groups = nil },
 	} {
-		t.Run("When it must be for "+name+" it should be issued anew", func(t *testing.T) {
+		t.Run("When the certificate must be for "+name+" it should be issued anew", func(t *testing.T) {
 			g := NewWithT(t)
 			authority, err := Ensure(t.TempDir(), "ca")
 			g.Expect(err).NotTo(HaveOccurred())
@@ -74,7 +74,7 @@ func TestIssue(t *testing.T) {
 			g.Expect(second.Certificate).NotTo(Equal(first.Certificate))
 		})
 	}
-	t.Run("When another authority has taken over it should be issued anew", func(t *testing.T) {
+	t.Run("When another CA replaces the issuer, the certificate should be issued again", func(t *testing.T) {
 		g := NewWithT(t)
 		dir := t.TempDir()
 		authority, err := Ensure(dir, "ca")
@@ -89,7 +89,7 @@ func TestIssue(t *testing.T) {
 		g.Expect(second.Certificate).NotTo(Equal(first.Certificate))
 		g.Expect(parse(g, second.Certificate).CheckSignatureFrom(other.certificate)).To(Succeed())
 	})
-	t.Run("When only half of a pair was written it should be made again", func(t *testing.T) {
+	t.Run("When only half of a key pair was written, the pair should be created again", func(t *testing.T) {
 		for _, name := range []string{"server.crt", "server.key"} {
 			g := NewWithT(t)
 			dir := t.TempDir()
@@ -103,7 +103,7 @@ func TestIssue(t *testing.T) {
 			g.Expect(filepath.Join(dir, name)).To(BeARegularFile())
 		}
 	})
-	t.Run("When a key is written only its owner should be able to read it", func(t *testing.T) {
+	t.Run("When a key is written, only its owner should be able to read it", func(t *testing.T) {
 		g := NewWithT(t)
 		dir := t.TempDir()
 		_, err := Ensure(dir, "ca")
@@ -119,8 +119,8 @@ func TestUsable(t *testing.T) {
 		left time.Duration
 		want bool
 	}{
-		"When it ends within a month it should be replaced": {left: 29 * 24 * time.Hour},
-		"When it has longer it should be kept":              {left: 31 * 24 * time.Hour, want: true},
+		"When a certificate expires within a month, it should be replaced":     {left: 29 * 24 * time.Hour},
+		"When a certificate does not expire within a month, it should be kept": {left: 31 * 24 * time.Hour, want: true},
 	} {
 		t.Run(name, func(t *testing.T) {
 			NewWithT(t).Expect(usable(&x509.Certificate{NotAfter: time.Now().Add(test.left)}, nil)).To(Equal(test.want))

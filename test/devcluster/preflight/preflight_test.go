@@ -20,12 +20,12 @@ import (
 )
 
 func TestCommands(t *testing.T) {
-	t.Run("When programs are missing it should name the packages", func(t *testing.T) {
+	t.Run("When programs are missing, the error should name the packages", func(t *testing.T) {
 		t.Setenv("PATH", t.TempDir())
 		NewWithT(t).Expect(commands(t.Context(), env.Env{})).To(ConsistOf(MatchError(
 			ContainSubstring("apt-get install iproute2 nftables iptables util-linux mount"))))
 	})
-	t.Run("When all are there it should say nothing", func(t *testing.T) {
+	t.Run("When all programs are installed, it should report nothing", func(t *testing.T) {
 		g := NewWithT(t)
 		dir := t.TempDir()
 		for _, needed := range hostCommands {
@@ -55,7 +55,7 @@ func TestMachine(t *testing.T) {
 	if os.Geteuid() != 0 {
 		t.Skip("who is not root is told nothing else")
 	}
-	t.Run("When nothing is built yet it should not ask for it, since it is there to spare the build", func(t *testing.T) {
+	t.Run("When nothing is built yet, the machine checks should not complain, since they run before the build", func(t *testing.T) {
 		e := env.Env{Dir: t.TempDir(), Bin: t.TempDir()}
 		g := NewWithT(t)
 		g.Expect(errors.Join(Run(t.Context(), e)...)).To(MatchError(ContainSubstring("is not built")))
@@ -64,27 +64,27 @@ func TestMachine(t *testing.T) {
 }
 
 func TestControllersOf(t *testing.T) {
-	t.Run("When the hierarchy is of version 2 it should read what the kernel offers there", func(t *testing.T) {
+	t.Run("When cgroup version 2 is mounted, it should read the controllers that the kernel offers", func(t *testing.T) {
 		g := NewWithT(t)
 		dir := t.TempDir()
 		g.Expect(os.WriteFile(filepath.Join(dir, "cgroup.controllers"), []byte("cpuset cpu memory pids\n"), 0o600)).To(Succeed())
 		g.Expect(controllersOf(cgroup.Hierarchy{MountPoint: dir, V2: true})).To(Equal([]string{"cpuset", "cpu", "memory", "pids"}))
 	})
-	t.Run("When it is of version 1 it should be what it was mounted with", func(t *testing.T) {
+	t.Run("When cgroup version 1 is mounted, it should return the mounted controllers", func(t *testing.T) {
 		NewWithT(t).Expect(controllersOf(cgroup.Hierarchy{Controllers: []string{"cpu"}})).To(Equal([]string{"cpu"}))
 	})
-	t.Run("When it cannot be read it should offer nothing", func(t *testing.T) {
+	t.Run("When the hierarchy cannot be read, it should return no controllers", func(t *testing.T) {
 		NewWithT(t).Expect(controllersOf(cgroup.Hierarchy{MountPoint: t.TempDir(), V2: true})).To(BeEmpty())
 	})
 }
 
 func TestDisk(t *testing.T) {
-	t.Run("When the folder is not there yet it should look at the one that it will be in", func(t *testing.T) {
+	t.Run("When the folder does not exist yet, it should check the parent folder", func(t *testing.T) {
 		g := NewWithT(t)
 		dir := t.TempDir()
 		g.Expect(disk(t.Context(), env.Env{Dir: filepath.Join(dir, "a", "b")})).To(Equal(disk(t.Context(), env.Env{Dir: dir})))
 	})
-	t.Run("When the file system is in memory it should ask for another folder", func(t *testing.T) {
+	t.Run("When the file system is in memory, the error should ask for another folder", func(t *testing.T) {
 		var stat unix.Statfs_t
 		if err := unix.Statfs("/dev/shm", &stat); err != nil || stat.Type != unix.TMPFS_MAGIC {
 			t.Skip("there is no tmpfs on /dev/shm")
@@ -122,17 +122,17 @@ func addInterface(t *testing.T, name, address string) {
 }
 
 func TestAddress(t *testing.T) {
-	t.Run("When nothing overlaps it should say nothing", func(t *testing.T) {
+	t.Run("When no network overlaps, it should report nothing", func(t *testing.T) {
 		ownNetwork(t)
 		addInterface(t, "lan0", "192.0.2.1/24")
 		NewWithT(t).Expect(address(t.Context(), env.Env{})).To(BeEmpty())
 	})
-	t.Run("When an interface has the network it should name the interface", func(t *testing.T) {
+	t.Run("When an interface has the network, the error should name the interface", func(t *testing.T) {
 		ownNetwork(t)
 		addInterface(t, "lan0", "172.30.0.1/16")
 		NewWithT(t).Expect(address(t.Context(), env.Env{})).To(ConsistOf(MatchError(And(ContainSubstring("lan0"), ContainSubstring(env.Network)))))
 	})
-	t.Run("When a route leads there it should name the route", func(t *testing.T) {
+	t.Run("When a route leads to the network, the error should name the route", func(t *testing.T) {
 		ownNetwork(t)
 		g := NewWithT(t)
 		addInterface(t, "lan0", "192.0.2.1/24")
@@ -143,7 +143,7 @@ func TestAddress(t *testing.T) {
 		g.Expect(netlink.RouteAdd(&netlink.Route{Dst: dst, LinkIndex: link.Attrs().Index})).To(Succeed())
 		g.Expect(address(t.Context(), env.Env{})).To(ConsistOf(MatchError(ContainSubstring("172.30.240.128/25"))))
 	})
-	t.Run("When it is the environment's own interface it should say nothing", func(t *testing.T) {
+	t.Run("When the interface is the environment's own, it should report nothing", func(t *testing.T) {
 		ownNetwork(t)
 		addInterface(t, env.HostLink, env.Host+"/24")
 		NewWithT(t).Expect(address(t.Context(), env.Env{})).To(BeEmpty())

@@ -51,7 +51,7 @@ func digest(g Gomega, image interface{ Digest() (v1.Hash, error) }) v1.Hash {
 }
 
 func TestRestart(t *testing.T) {
-	t.Run("When the registry is opened again it should still have the images, by tag and by digest", func(t *testing.T) {
+	t.Run("When the registry is reopened, it should still serve the images by tag and by digest", func(t *testing.T) {
 		g := NewWithT(t)
 		dir := t.TempDir()
 		image, err := random.Image(512, 2)
@@ -68,7 +68,7 @@ func TestRestart(t *testing.T) {
 			g.Expect(layers).To(HaveLen(2))
 		}
 	})
-	t.Run("When a tag was moved it should name the newer image after a restart", func(t *testing.T) {
+	t.Run("When a tag was moved, it should name the newer image after a restart", func(t *testing.T) {
 		g := NewWithT(t)
 		dir := t.TempDir()
 		address := serve(t, dir)
@@ -82,7 +82,7 @@ func TestRestart(t *testing.T) {
 		g.Expect(err).NotTo(HaveOccurred())
 		g.Expect(digest(g, found)).To(Equal(digest(g, newer)))
 	})
-	t.Run("When there is an index it should be put again after the images that it lists", func(t *testing.T) {
+	t.Run("When there is an index, it should be restored after the images that it lists", func(t *testing.T) {
 		g := NewWithT(t)
 		dir := t.TempDir()
 		image, err := random.Image(64, 1)
@@ -93,7 +93,7 @@ func TestRestart(t *testing.T) {
 		g.Expect(err).NotTo(HaveOccurred())
 		g.Expect(digest(g, found)).To(Equal(digest(g, index)))
 	})
-	t.Run("When a file of the folder is damaged it should name the file instead of starting without the image", func(t *testing.T) {
+	t.Run("When a stored file is damaged, the registry should name the file instead of starting without the image", func(t *testing.T) {
 		g := NewWithT(t)
 		dir := t.TempDir()
 		image, err := random.Image(64, 1)

@@ -61,7 +61,7 @@ func alive(pid int) func() bool {
 const sleeper = `echo $$ > $1/child.new; mv $1/child.new $1/child; exec sleep 600`
 
 func TestProcess(t *testing.T) {
-	t.Run("When it is started it should run until it is stopped, and leave nothing", func(t *testing.T) {
+	t.Run("When a process is started, it should run until it is stopped and leave nothing behind", func(t *testing.T) {
 		g := NewWithT(t)
 		p := process(t, sleeper)
 		g.Expect(p.Running()).To(BeFalse())
@@ -74,7 +74,7 @@ func TestProcess(t *testing.T) {
 		g.Expect(p.Running()).To(BeFalse())
 		g.Eventually(alive(child)).Should(BeFalse())
 	})
-	t.Run("When it is started twice there should be one", func(t *testing.T) {
+	t.Run("When a process is started twice, only one should run", func(t *testing.T) {
 		g := NewWithT(t)
 		p := process(t, sleeper)
 		g.Expect(p.Start()).To(Succeed())
@@ -82,7 +82,7 @@ func TestProcess(t *testing.T) {
 		g.Expect(p.Start()).To(Succeed())
 		g.Expect(p.PID()).To(Equal(first))
 	})
-	t.Run("When the program dies it should be started again, and the log should say so", func(t *testing.T) {
+	t.Run("When the program dies, it should be restarted and the log should say so", func(t *testing.T) {
 		g := NewWithT(t)
 		p := process(t, `echo run >> $1/runs; exit 3`)
 		g.Expect(p.Start()).To(Succeed())
@@ -92,7 +92,7 @@ func TestProcess(t *testing.T) {
 		}, time.Minute).Should(BeNumerically(">=", 2))
 		g.Expect(os.ReadFile(p.Log())).To(ContainSubstring("test ended (exit status 3)"))
 	})
-	t.Run("When the supervisor is killed its program should die with it, and both can be started again", func(t *testing.T) {
+	t.Run("When the supervisor is killed, its program should die too, and both should start again", func(t *testing.T) {
 		g := NewWithT(t)
 		p := process(t, sleeper)
 		g.Expect(p.Start()).To(Succeed())
@@ -105,17 +105,17 @@ func TestProcess(t *testing.T) {
 		g.Expect(p.Start()).To(Succeed())
 		g.Expect(p.Running()).To(BeTrue())
 	})
-	t.Run("When it never ran stopping it should be no error", func(t *testing.T) {
+	t.Run("When a process never ran, stopping it should succeed", func(t *testing.T) {
 		NewWithT(t).Expect(process(t, sleeper).Stop(t.Context())).To(Succeed())
 	})
-	t.Run("When its folder cannot be made it should say so", func(t *testing.T) {
+	t.Run("When the folder cannot be created, the error should name the process", func(t *testing.T) {
 		g := NewWithT(t)
 		file := filepath.Join(t.TempDir(), "file")
 		g.Expect(os.WriteFile(file, nil, 0o600)).To(Succeed())
 		p := Process{Name: "test", Dir: filepath.Join(file, "x")}
 		g.Expect(p.Start()).To(MatchError(ContainSubstring("starting test")))
 	})
-	t.Run("When its network namespace does not exist it should not be started", func(t *testing.T) {
+	t.Run("When the network namespace does not exist, the process should not be started", func(t *testing.T) {
 		g := NewWithT(t)
 		p := process(t, sleeper)
 		p.Namespace = "no-such-namespace"

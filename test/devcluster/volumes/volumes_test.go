@@ -73,7 +73,7 @@ func claim(name, class string) *corev1.PersistentVolumeClaim {
 }
 
 func TestProvision(t *testing.T) {
-	t.Run("When a claim asks for the class it should get a volume of its size and a folder that anyone can write", func(t *testing.T) {
+	t.Run("When a claim names the class, it should get a volume of its size and a world-writable folder", func(t *testing.T) {
 		g := NewWithT(t)
 		r := run(t)
 		// The fake API server sends no events for changes between the list and the watch.
@@ -91,11 +91,11 @@ func TestProvision(t *testing.T) {
 		g.Expect(err).NotTo(HaveOccurred())
 		g.Expect(info.Mode().Perm()).To(Equal(os.FileMode(0o777)))
 	})
-	t.Run("When the claim was there before the provisioner it should get its volume too", func(t *testing.T) {
+	t.Run("When the claim is older than the provisioner, it should get its volume too", func(t *testing.T) {
 		r := run(t, claim("data", "local"))
 		NewWithT(t).Eventually(r.volumes(t.Context())).Should(HaveLen(1))
 	})
-	t.Run("When the first attempt fails it should report it and try again", func(t *testing.T) {
+	t.Run("When the first attempt fails, the provisioner should report the failure and retry", func(t *testing.T) {
 		g := NewWithT(t)
 		r := &running{client: fake.NewClientset(claim("data", "local")), dir: t.TempDir()}
 		var once sync.Once
@@ -124,13 +124,13 @@ func TestWaits(t *testing.T) {
 		claim *corev1.PersistentVolumeClaim
 		want  bool
 	}{
-		"When a claim of the class has no volume it should wait": {claim: claim("x", "local"), want: true},
-		"When it has a volume it should not":                     {claim: bound},
-		"When it is being deleted it should not":                 {claim: leaving},
-		"When it is of another class it should not":              {claim: claim("x", "other")},
-		"When it names no class it should not":                   {claim: classless},
-		"When its pod goes to another node it should not":        {claim: elsewhere},
-		"When no node was chosen yet it should not":              {claim: unplaced},
+		"When a claim of the class has no volume, it should be provisioned":        {claim: claim("x", "local"), want: true},
+		"When a claim has a volume, it should not be provisioned":                  {claim: bound},
+		"When a claim is being deleted, it should not be provisioned":              {claim: leaving},
+		"When a claim has another class, it should not be provisioned":             {claim: claim("x", "other")},
+		"When a claim names no class, it should not be provisioned":                {claim: classless},
+		"When the Pod of a claim is on another node, it should not be provisioned": {claim: elsewhere},
+		"When no node is selected yet, it should not be provisioned":               {claim: unplaced},
 	} {
 		t.Run(name, func(t *testing.T) { NewWithT(t).Expect(p.waits(test.claim)).To(Equal(test.want)) })
 	}
@@ -144,7 +144,7 @@ func TestRemove(t *testing.T) {
 			Status:     corev1.PersistentVolumeStatus{Phase: phase},
 		}
 	}
-	t.Run("When the claim of a volume is gone it should delete the data and the volume", func(t *testing.T) {
+	t.Run("When the claim of a volume is gone, it should delete the data and the volume", func(t *testing.T) {
 		g := NewWithT(t)
 		r := &running{client: fake.NewClientset(released("test/local", corev1.VolumeReleased)), dir: t.TempDir()}
 		data := filepath.Join(r.dir, "pvc-1", "file")
@@ -153,7 +153,7 @@ func TestRemove(t *testing.T) {
 		g.Eventually(r.volumes(t.Context())).Should(BeEmpty())
 		g.Expect(filepath.Dir(data)).NotTo(BeADirectory())
 	})
-	t.Run("When a volume is in use, kept, or somebody else's it should be left alone", func(t *testing.T) {
+	t.Run("When a volume is in use, retained or from another provisioner, it should be left alone", func(t *testing.T) {
 		g := NewWithT(t)
 		p := &Provisioner{Name: "test/local", Node: "here"}
 		kept := released("test/local", corev1.VolumeReleased)

@@ -31,17 +31,17 @@ func TestRun(t *testing.T) {
 		args      []string
 		want, err string
 	}{
-		"When it is called hostname it should print the pod's name":   {args: []string{"/usr/bin/hostname"}, want: host + "\n"},
-		"When a tool is its first argument it should be that tool":    {args: []string{"web", "hostname"}, want: host + "\n"},
-		"When it is called cat it should print files":                 {args: []string{"cat", file, file}, want: "contentcontent"},
-		"When a file is missing it should name it":                    {args: []string{"cat", "/no/such/file"}, err: "/no/such/file"},
-		"When it fetches a page it should print it":                   {args: []string{"fetch", server.URL}, want: "Hello from pod-1\n"},
-		"When a page is missing it should fail":                       {args: []string{"fetch", gone.URL}, err: "404"},
-		"When fetch has no address it should say how it is used":      {args: []string{"fetch"}, err: "usage: fetch URL"},
-		"When it looks a name up it should print the addresses":       {args: []string{"lookup", "127.0.0.1"}, want: "127.0.0.1\n"},
-		"When lookup has no name it should say how it is used":        {args: []string{"lookup"}, err: "usage: lookup NAME"},
-		"When the command is not known it should name those that are": {args: []string{"web", "dance"}, err: "use serve, cat"},
-		"When the address to serve on is not one it should quote it":  {args: []string{"web", "serve", "nonsense"}, err: "nonsense"},
+		"When the program is called hostname, it should print the Pod's name": {args: []string{"/usr/bin/hostname"}, want: host + "\n"},
+		"When the first argument is a tool, it should run that tool":          {args: []string{"web", "hostname"}, want: host + "\n"},
+		"When the program is called cat, it should print files":               {args: []string{"cat", file, file}, want: "contentcontent"},
+		"When a file is missing, the error should name it":                    {args: []string{"cat", "/no/such/file"}, err: "/no/such/file"},
+		"When it fetches a page, it should print the page":                    {args: []string{"fetch", server.URL}, want: "Hello from pod-1\n"},
+		"When a page is missing, it should fail":                              {args: []string{"fetch", gone.URL}, err: "404"},
+		"When fetch has no URL, the error should show the usage":              {args: []string{"fetch"}, err: "usage: fetch URL"},
+		"When it looks up a name, it should print the addresses":              {args: []string{"lookup", "127.0.0.1"}, want: "127.0.0.1\n"},
+		"When lookup has no name, the error should show the usage":            {args: []string{"lookup"}, err: "usage: lookup NAME"},
+		"When the command is unknown, the error should list the known ones":   {args: []string{"web", "dance"}, err: "use serve, cat"},
+		"When the listen address is invalid, the error should quote it":       {args: []string{"web", "serve", "nonsense"}, err: "nonsense"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			g := NewWithT(t)

@@ -64,7 +64,7 @@ func setIndex(at any, index string, value any, last bool) (any, error) {
 }
 
 func TestSet(t *testing.T) {
-	t.Run("When the path goes through lists and missing mappings it should reach the field", func(t *testing.T) {
+	t.Run("When the path goes through lists and missing maps, it should set the field", func(t *testing.T) {
 		g := NewWithT(t)
 		object := map[string]any{"a": []any{map[string]any{"b": 1, "c": 2}}}
 		g.Expect(set(object, "a[0].b", 3)).To(Succeed())
@@ -75,7 +75,7 @@ func TestSet(t *testing.T) {
 			"x": map[string]any{"y": "new"},
 		}))
 	})
-	t.Run("When the path leads nowhere it should fail", func(t *testing.T) {
+	t.Run("When the path leads nowhere, it should return an error", func(t *testing.T) {
 		g := NewWithT(t)
 		g.Expect(set(map[string]any{"a": []any{}}, "a[0].b", 3)).To(MatchError(ContainSubstring("a[0].b")))
 		g.Expect(set(map[string]any{"a": "text"}, "a.b", 3)).To(MatchError(ContainSubstring("a.b")))

@@ -93,7 +93,7 @@ func TestDefaults(t *testing.T) {
 // TestNoImageByDefault guards against a wrong default that would go unnoticed: the image that MAAS deploys depends on
 // the release payload.
 func TestNoImageByDefault(t *testing.T) {
-	t.Run("When a NodePool names no image the schema should not name one for it", func(t *testing.T) {
+	t.Run("When a NodePool names no image, the schema should not set a default", func(t *testing.T) {
 		g := NewWithT(t)
 		loaded, err := crds.Load(crds.HyperShift)
 		g.Expect(err).NotTo(HaveOccurred())

@@ -44,7 +44,7 @@ func TestRatcheting(t *testing.T) {
 
 	g.Expect(len(stored)).To(BeNumerically(">", 150), "most rules can be broken at creation")
 	for _, s := range stored {
-		t.Run("When the stored object breaks a rule it should still be changed elsewhere: "+s.what, func(t *testing.T) {
+		t.Run("When the stored object violates a rule, its other fields should still be mutable: "+s.what, func(t *testing.T) {
 			if _, has := s.object.Object["spec"]; has {
 				edited := s.base.edited(t, s.object, elsewhere[s.object.GetKind()])
 				if err := c.Update(t.Context(), edited, client.DryRunAll); err != nil {

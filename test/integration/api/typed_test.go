@@ -35,7 +35,7 @@ func TestControllersCanWrite(t *testing.T) {
 				}
 				written := object.edited(t, object.read(t), test.Given, test.Accept)
 				written.SetName(fmt.Sprintf("%s-%s-%d", object.File, strings.ToLower(name), i))
-				t.Run("When a controller writes what was accepted it should be accepted: "+object.File+"/"+test.Rule, func(t *testing.T) {
+				t.Run("When a controller updates an accepted object, the update should be accepted: "+object.File+"/"+test.Rule, func(t *testing.T) {
 					g := NewWithT(t)
 					g.Expect(c.Create(t.Context(), written)).To(Succeed())
 					empty, err := known.New(written.GroupVersionKind())

@@ -26,7 +26,7 @@ func TestInputs(t *testing.T) {
 		if in.Effect == nodeinput.Fixed || i > 0 && in.Field == nodeinput.Inputs[i-1].Field {
 			continue
 		}
-		t.Run("When it is changed: "+in.Field, func(t *testing.T) {
+		t.Run("When the input changes: "+in.Field, func(t *testing.T) {
 			c, known := cases[in.Field]
 			if !known {
 				t.Fatal("no case changes this input")
@@ -73,16 +73,16 @@ func TestOneReader(t *testing.T) {
 		name, text string
 		accepted   bool
 	}{
-		{"When an operating system is configured both should accept", "kind: MachineConfig\nmetadata: {name: a}\nspec: {config: {ignition: {version: 3.2.0}}}", true},
-		{"When a kernel is asked for both should refuse", "kind: MachineConfig\nmetadata: {name: a}\nspec: {kernelType: realtime}", false},
-		{"When Ignition is too old both should refuse", "kind: MachineConfig\nmetadata: {name: a}\nspec: {config: {ignition: {version: 2.2.0}}}", false},
-		{"When a kubelet field is misspelt both should refuse", "kind: KubeletConfig\nmetadata: {name: a}\nspec: {kubeletConfig: {maxPod: 1}}", false},
-		{"When CRI-O is configured both should refuse", "kind: ContainerRuntimeConfig\nmetadata: {name: a}\nspec: {containerRuntimeConfig: {pidsLimit: 1}}", false},
-		{"When signatures are asked for both should refuse", "kind: ClusterImagePolicy\nmetadata: {name: a}", false},
-		{"When tags are mirrored both should accept", "kind: ImageTagMirrorSet\nmetadata: {name: a}\nspec: {imageTagMirrors: [{source: a.example, mirrors: [b.example]}]}", true},
-		{"When a mirror moves images both should refuse", "kind: ImageDigestMirrorSet\nmetadata: {name: a}\nspec: {imageDigestMirrors: [{source: a.example/x, mirrors: [b.example/y]}]}", false},
-		{"When it is something else both should refuse", "kind: Deployment\nmetadata: {name: a}", false},
-		{"When it is no YAML both should refuse", "a: [", false},
+		{"When a MachineConfig has an Ignition config, both should accept it", "kind: MachineConfig\nmetadata: {name: a}\nspec: {config: {ignition: {version: 3.2.0}}}", true},
+		{"When a MachineConfig selects a kernel, both should reject it", "kind: MachineConfig\nmetadata: {name: a}\nspec: {kernelType: realtime}", false},
+		{"When the Ignition version is too old, both should reject it", "kind: MachineConfig\nmetadata: {name: a}\nspec: {config: {ignition: {version: 2.2.0}}}", false},
+		{"When a kubelet field is misspelled, both should reject it", "kind: KubeletConfig\nmetadata: {name: a}\nspec: {kubeletConfig: {maxPod: 1}}", false},
+		{"When CRI-O is configured, both should reject it", "kind: ContainerRuntimeConfig\nmetadata: {name: a}\nspec: {containerRuntimeConfig: {pidsLimit: 1}}", false},
+		{"When image signatures are required, both should reject it", "kind: ClusterImagePolicy\nmetadata: {name: a}", false},
+		{"When tags are mirrored, both should accept it", "kind: ImageTagMirrorSet\nmetadata: {name: a}\nspec: {imageTagMirrors: [{source: a.example, mirrors: [b.example]}]}", true},
+		{"When a mirror has another repository path, both should reject it", "kind: ImageDigestMirrorSet\nmetadata: {name: a}\nspec: {imageDigestMirrors: [{source: a.example/x, mirrors: [b.example/y]}]}", false},
+		{"When the object has another kind, both should reject it", "kind: Deployment\nmetadata: {name: a}", false},
+		{"When the config is not YAML, both should reject it", "a: [", false},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			g := NewWithT(t)

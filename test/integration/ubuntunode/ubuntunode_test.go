@@ -92,7 +92,7 @@ func TestStockUbuntuBecomesANode(t *testing.T) {
 	s.Eventually(s.status).WithTimeout(timeout).Should(Equal(status.Deployed), s.explain)
 	s.Eventually(asked.Load).WithTimeout(timeout).Should(BeNumerically(">", 0), s.explain)
 
-	t.Run("When the kubelet asks for its certificate, the machine should have been started anew with its kernel arguments", func(t *testing.T) {
+	t.Run("When the kubelet requests its certificate, the machine should have rebooted with its kernel arguments", func(t *testing.T) {
 		g := NewWithT(t)
 		g.Expect(s.read("/etc/default/grub.d/90-hypershift.cfg")).To(ContainSubstring("hugepages=4"))
 		m, err := machine.Lookup(filepath.Join(s.backend.Dir, systemID))
@@ -101,7 +101,7 @@ func TestStockUbuntuBecomesANode(t *testing.T) {
 		g.Expect(m.Exec(t.Context(), "/opt/hypershift/node/current/usr/bin/ctr", "--address", "/run/hypershift/containerd/containerd.sock", "-n", "k8s.io", "images", "list", "-q")).
 			To(ContainSubstring(s.registry + "/pod:1"))
 	})
-	t.Run("When its journal is read, it should say each step and no secret", func(t *testing.T) {
+	t.Run("When node-agent has run, its journal should show each step and no secret", func(t *testing.T) {
 		g := NewWithT(t)
 		read := func() string { return s.read(journal("hypershift-node-agent")) }
 		g.Eventually(read).WithTimeout(timeout).Should(And(ContainSubstring("applied the node plan"), ContainSubstring("restarting the machine"), ContainSubstring("this machine runs the kubelet of")))
@@ -126,7 +126,7 @@ func TestIgnitionBecomesANode(t *testing.T) {
 	s.Eventually(s.status).WithTimeout(timeout).Should(Equal(status.Deployed), s.explain)
 	s.Eventually(asked.Load).WithTimeout(timeout).Should(BeNumerically(">", 0), s.explain)
 
-	t.Run("When the kubelet asks for its certificate, it should be that of the release, with the release's container runtime", func(t *testing.T) {
+	t.Run("When the kubelet requests its certificate, kubelet and container runtime should be the release's", func(t *testing.T) {
 		g := NewWithT(t)
 		m, err := machine.Lookup(filepath.Join(s.backend.Dir, systemID))
 		g.Expect(err).NotTo(HaveOccurred())
@@ -138,7 +138,7 @@ func TestIgnitionBecomesANode(t *testing.T) {
 		g.Expect(err).NotTo(HaveOccurred())
 		g.Expect(ctr("tasks", "list")).To(MatchRegexp(`pause\s+\d+\s+RUNNING`), "runc and the shim are the release's too")
 	})
-	t.Run("When the machine is looked at, there should be node-agent, and no script of ours", func(t *testing.T) {
+	t.Run("When the machine is inspected, it should have node-agent and none of our scripts", func(t *testing.T) {
 		g := NewWithT(t)
 		m, err := machine.Lookup(filepath.Join(s.backend.Dir, systemID))
 		g.Expect(err).NotTo(HaveOccurred())
@@ -147,7 +147,7 @@ func TestIgnitionBecomesANode(t *testing.T) {
 		g.Expect(programs).To(HaveExactElements(HaveField("Name()", "node-agent")))
 		g.Expect(m.Path("/opt/kubernetes")).NotTo(BeADirectory())
 	})
-	t.Run("When a program was damaged and the machine starts again, node-agent should mend it before the kubelet starts", func(t *testing.T) {
+	t.Run("When a program is damaged and the machine restarts, node-agent should fix it before the kubelet starts", func(t *testing.T) {
 		g := NewWithT(t)
 		m, err := machine.Lookup(filepath.Join(s.backend.Dir, systemID))
 		g.Expect(err).NotTo(HaveOccurred())

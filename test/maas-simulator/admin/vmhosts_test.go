@@ -22,14 +22,14 @@ func TestVMHostLevers(t *testing.T) {
 		code    int
 		compose int
 	}{
-		"a host goes away":              {"vm-hosts/lxd-1/away", 204, 503},
-		"a host that was there is back": {"vm-hosts/lxd-1/back", 204, 200},
-		"a storage pool is full":        {"vm-hosts/lxd-1/fill?text=default", 204, 500},
-		"no such pool is full":          {"vm-hosts/lxd-1/fill?text=fast", 409, 200},
-		"there is no such host":         {"vm-hosts/lxd-9/away", 404, 200},
-		"there is no such lever":        {"vm-hosts/lxd-1/paint", 404, 200},
-		"a VM is deleted in LXD":        {"machines/vm/lose", 204, 200},
-		"bare metal is deleted in LXD":  {"machines/one/lose", 409, 200},
+		"a host goes offline":              {"vm-hosts/lxd-1/away", 204, 503},
+		"a host that is online comes back": {"vm-hosts/lxd-1/back", 204, 200},
+		"a storage pool is full":           {"vm-hosts/lxd-1/fill?text=default", 204, 500},
+		"a missing storage pool is full":   {"vm-hosts/lxd-1/fill?text=fast", 409, 200},
+		"there is no such host":            {"vm-hosts/lxd-9/away", 404, 200},
+		"there is no such lever":           {"vm-hosts/lxd-1/paint", 404, 200},
+		"a VM is deleted in LXD":           {"machines/vm/lose", 204, 200},
+		"bare metal is deleted in LXD":     {"machines/one/lose", 409, 200},
 	}
 	for name, test := range tests {
 		t.Run("When "+name+" it should show in MAAS", func(t *testing.T) {

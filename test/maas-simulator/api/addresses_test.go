@@ -19,24 +19,24 @@ func TestReserve(t *testing.T) {
 		code int
 		says string
 	}{
-		"what is no address":                {[]string{"ip", "ten"}, 400, `{"ip_address": ["Enter a valid IPv4 or IPv6 address."]}`},
-		"an address by its other name":      {[]string{"ip_address", "10.9.0.50"}, 200, ""},
-		"an address of another subnet":      {[]string{"ip", "10.9.0.50", "subnet", "storage-net"}, 400, "No known subnet for IP 10.9.0.50."},
-		"the one before a dynamic range":    {[]string{"ip", "10.9.0.199"}, 200, ""},
-		"the first of a dynamic range":      {[]string{"ip", "10.9.0.200"}, 403, "IP address 10.9.0.200" + dynamic},
-		"the last of a dynamic range":       {[]string{"ip", "10.9.0.250"}, 403, "IP address 10.9.0.250" + dynamic},
-		"the one after a dynamic range":     {[]string{"ip", "10.9.0.251"}, 200, ""},
-		"a dynamic one for a MAC address":   {[]string{"ip", "10.9.0.200", "mac", "52:54:00:00:00:99"}, 200, ""},
-		"one of a reserved range":           {[]string{"ip", "10.9.0.5"}, 200, ""},
-		"a name without a domain":           {[]string{"ip", "10.9.0.50", "hostname", "vip"}, 200, ""},
-		"a name in a domain":                {[]string{"ip", "10.9.0.50", "hostname", "vip", "domain", "lab.example"}, 200, ""},
-		"a name in a domain by number":      {[]string{"ip", "10.9.0.50", "hostname", "vip", "domain", "1"}, 200, ""},
-		"a name in a domain that is none":   {[]string{"ip", "10.9.0.50", "hostname", "vip", "domain", "nowhere"}, 404, noDomain},
-		"a full name in a domain":           {[]string{"ip", "10.9.0.50", "hostname", "vip.lab.example"}, 200, ""},
-		"a full name in a domain of nobody": {[]string{"ip", "10.9.0.50", "hostname", "vip.nowhere"}, 404, noDomain},
+		"what is no address":                          {[]string{"ip", "ten"}, 400, `{"ip_address": ["Enter a valid IPv4 or IPv6 address."]}`},
+		"an address in the ip_address parameter":      {[]string{"ip_address", "10.9.0.50"}, 200, ""},
+		"an address of another subnet":                {[]string{"ip", "10.9.0.50", "subnet", "storage-net"}, 400, "No known subnet for IP 10.9.0.50."},
+		"the address before a dynamic range":          {[]string{"ip", "10.9.0.199"}, 200, ""},
+		"the first address of a dynamic range":        {[]string{"ip", "10.9.0.200"}, 403, "IP address 10.9.0.200" + dynamic},
+		"the last address of a dynamic range":         {[]string{"ip", "10.9.0.250"}, 403, "IP address 10.9.0.250" + dynamic},
+		"the address after a dynamic range":           {[]string{"ip", "10.9.0.251"}, 200, ""},
+		"a dynamic address for a MAC address":         {[]string{"ip", "10.9.0.200", "mac", "52:54:00:00:00:99"}, 200, ""},
+		"an address of a reserved range":              {[]string{"ip", "10.9.0.5"}, 200, ""},
+		"a name without a domain":                     {[]string{"ip", "10.9.0.50", "hostname", "vip"}, 200, ""},
+		"a name in a domain":                          {[]string{"ip", "10.9.0.50", "hostname", "vip", "domain", "lab.example"}, 200, ""},
+		"a name in a domain by ID":                    {[]string{"ip", "10.9.0.50", "hostname", "vip", "domain", "1"}, 200, ""},
+		"a name in an unknown domain":                 {[]string{"ip", "10.9.0.50", "hostname", "vip", "domain", "nowhere"}, 404, noDomain},
+		"a fully qualified name":                      {[]string{"ip", "10.9.0.50", "hostname", "vip.lab.example"}, 200, ""},
+		"a fully qualified name in an unknown domain": {[]string{"ip", "10.9.0.50", "hostname", "vip.nowhere"}, 404, noDomain},
 	}
 	for name, test := range tests {
-		t.Run("When it is "+name+" it should be as on the server", func(t *testing.T) {
+		t.Run("When the request names "+name+" it should be as on the server", func(t *testing.T) {
 			g := NewWithT(t)
 			site := simtest.New(t, simtest.Rack)
 			story(t, site, ask("alice", reserve, test.form...).is(test.code, test.says))

@@ -30,7 +30,7 @@ func TestBridges(t *testing.T) {
 	const three = "machines/aaaaa3/"
 	plain := []string{"eth0 physical 1 <", "eth1 physical 1 <"}
 	bridged := []string{"eth0 physical 0 <br-eth0", "eth1 physical 0 <br-eth1", "br-eth0 bridge 1 eth0<", "br-eth1 bridge 1 eth1<"}
-	t.Run("When an allocation asks for them they should go with its release", func(t *testing.T) {
+	t.Run("When an allocation requests bridges, its release should remove them", func(t *testing.T) {
 		g := NewWithT(t)
 		site := simtest.New(t, simtest.Rack)
 		story(t, site, ask("alice", "POST machines/?op=allocate", "name", "three", "bridge_all", "true", "bridge_type", "ovs", "bridge_stp", "true").with("hostname=three"))
@@ -40,7 +40,7 @@ func TestBridges(t *testing.T) {
 		story(t, site, ask("alice", "POST "+three+"?op=release").with("status_name=Ready"))
 		g.Expect(nics(site.Has("three"))).To(Equal(plain))
 	})
-	t.Run("When a deployment asks for them they should have its addresses", func(t *testing.T) {
+	t.Run("When a deployment requests bridges, they should have the machine's addresses", func(t *testing.T) {
 		g := NewWithT(t)
 		site := simtest.New(t, simtest.Rack)
 		story(t, site,
@@ -55,7 +55,7 @@ func TestBridges(t *testing.T) {
 		g.Expect(nics(site.Has("three"))).To(Equal(plain))
 		g.Expect(site.Has("three").IPs()).To(BeEmpty())
 	})
-	t.Run("When there is one already, or no address, it should be left alone", func(t *testing.T) {
+	t.Run("When a bridge exists or an interface has no address, it should be left alone", func(t *testing.T) {
 		g := NewWithT(t)
 		site := simtest.New(t, simtest.Rack)
 		id := fmt.Sprint(site.Has("three").Interfaces[0].ID)
@@ -69,7 +69,7 @@ func TestBridges(t *testing.T) {
 		story(t, site, ask("alice", "POST "+three+"?op=release"))
 		g.Expect(nics(site.Has("three"))).To(Equal(own), "what an administrator made stays")
 	})
-	t.Run("When an administrator makes one on an allocated machine it should go with the allocation", func(t *testing.T) {
+	t.Run("When an administrator creates a bridge on an allocated machine, the release should remove it", func(t *testing.T) {
 		g := NewWithT(t)
 		site := simtest.New(t, simtest.Rack)
 		id := fmt.Sprint(site.Has("three").Interfaces[0].ID)
@@ -121,22 +121,22 @@ func TestLinkForms(t *testing.T) {
 		code int
 		says string
 	}{
-		"no mode":                       {nil, 400, `{"mode": ["Select a valid choice.  is not one of the available choices."]}`},
-		"a subnet that is none":         {[]string{"mode", "AUTO", "subnet", "nowhere"}, 400, wrongNetwork},
-		"a subnet of another VLAN":      {[]string{"mode", "AUTO", "subnet", "2"}, 400, wrongNetwork},
-		"that, forced":                  {[]string{"mode", "auto", "subnet", "storage-net", "force", "true"}, 200, ""},
-		"a static link without a net":   {[]string{"mode", "STATIC"}, 400, `{"subnet": ["This field is required."]}`},
-		"what is no address":            {[]string{"mode", "STATIC", "subnet", "1", "ip_address", "ten"}, 400, `{"ip_address": ["Enter a valid IPv4 or IPv6 address."]}`},
-		"an address of nowhere":         {[]string{"mode", "STATIC", "subnet", "1", "ip_address", "10.9.1.1"}, 400, `{"ip_address": ["IP address is not in the given subnet '10.9.0.0/24'."]}`},
-		"the first that machines share": {[]string{"mode", "STATIC", "subnet", "1", "ip_address", "10.9.0.200"}, 400, `{"ip_address": ["IP address is within the dynamic range 10.9.0.200 to 10.9.0.250."]}`},
-		"the one before":                {[]string{"mode", "STATIC", "subnet", "1", "ip_address", "10.9.0.199"}, 200, ""},
-		"a static link without address": {[]string{"mode", "STATIC", "subnet", "1"}, 200, ""},
-		"DHCP without a net":            {[]string{"mode", "DHCP"}, 200, ""},
+		"no mode":                              {nil, 400, `{"mode": ["Select a valid choice.  is not one of the available choices."]}`},
+		"an unknown subnet":                    {[]string{"mode", "AUTO", "subnet", "nowhere"}, 400, wrongNetwork},
+		"a subnet of another VLAN":             {[]string{"mode", "AUTO", "subnet", "2"}, 400, wrongNetwork},
+		"that, forced":                         {[]string{"mode", "auto", "subnet", "storage-net", "force", "true"}, 200, ""},
+		"a static link without a subnet":       {[]string{"mode", "STATIC"}, 400, `{"subnet": ["This field is required."]}`},
+		"what is no address":                   {[]string{"mode", "STATIC", "subnet", "1", "ip_address", "ten"}, 400, `{"ip_address": ["Enter a valid IPv4 or IPv6 address."]}`},
+		"an address outside the subnet":        {[]string{"mode", "STATIC", "subnet", "1", "ip_address", "10.9.1.1"}, 400, `{"ip_address": ["IP address is not in the given subnet '10.9.0.0/24'."]}`},
+		"the first address of a dynamic range": {[]string{"mode", "STATIC", "subnet", "1", "ip_address", "10.9.0.200"}, 400, `{"ip_address": ["IP address is within the dynamic range 10.9.0.200 to 10.9.0.250."]}`},
+		"the address before a dynamic range":   {[]string{"mode", "STATIC", "subnet", "1", "ip_address", "10.9.0.199"}, 200, ""},
+		"a static link without an address":     {[]string{"mode", "STATIC", "subnet", "1"}, 200, ""},
+		"DHCP without a net":                   {[]string{"mode", "DHCP"}, 200, ""},
 		"nothing beside an address": {[]string{"mode", "LINK_UP"}, 400, `{"mode": ["Cannot configure interface to link up (with no IP address) while other links are ` +
 			`already configured. Specify force=True to override this behavior and unlink all other subnets."]}`},
-		"nothing, forced":               {[]string{"mode", "LINK_UP", "force", "true"}, 200, ""},
-		"a gateway of a net without it": {[]string{"mode", "AUTO", "subnet", "2", "force", "true", "default_gateway", "true"}, 400, `{"default_gateway": ["Cannot set as default gateway because subnet has no gateway IP."]}`},
-		"a gateway without a net":       {[]string{"mode", "DHCP", "default_gateway", "true"}, 200, ""},
+		"nothing, forced":                   {[]string{"mode", "LINK_UP", "force", "true"}, 200, ""},
+		"a gateway of a subnet without one": {[]string{"mode", "AUTO", "subnet", "2", "force", "true", "default_gateway", "true"}, 400, `{"default_gateway": ["Cannot set as default gateway because subnet has no gateway IP."]}`},
+		"a gateway without a subnet":        {[]string{"mode", "DHCP", "default_gateway", "true"}, 200, ""},
 	}
 	for name, test := range tests {
 		t.Run("When a link has "+name+" it should be as on the server", func(t *testing.T) {
@@ -156,7 +156,7 @@ func TestLinkForms(t *testing.T) {
 			}
 		})
 	}
-	t.Run("When an interface is only up a real link should take that one's place", func(t *testing.T) {
+	t.Run("When an interface is only up, a real link should replace that link", func(t *testing.T) {
 		g := NewWithT(t)
 		site := simtest.New(t, simtest.Rack)
 		story(t, site,

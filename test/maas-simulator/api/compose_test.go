@@ -51,30 +51,30 @@ func TestComposeForms(t *testing.T) {
 		says string // empty if the VM is composed
 		cpus int
 	}{
-		"all cores":                   {[]string{"cores", "14"}, "", 14},
-		"a number with a point":       {[]string{"cores", " 4.00 "}, "", 4},
-		"half a core":                 {[]string{"cores", "4.5"}, `{"cores": ["` + whole + `"]}`, 0},
-		"no cores":                    {[]string{"cores", "0"}, `{"cores": ["` + less + `1."]}`, 0},
-		"fewer than none":             {[]string{"cores", "-4"}, `{"cores": ["` + less + `1."]}`, 0},
-		"more than any":               {[]string{"cores", "99999999999999999999"}, `{"cores": ["` + more + `16."]}`, 0},
-		"the least memory":            {[]string{"memory", "1024"}, "", 1},
-		"less than that":              {[]string{"memory", "1023"}, `{"memory": ["` + less + `1024."]}`, 0},
-		"a slow processor":            {[]string{"cpu_speed", "299"}, `{"cpu_speed": ["` + less + `300."]}`, 0},
-		"the slowest":                 {[]string{"cpu_speed", "300"}, "", 1},
-		"one core twice":              {[]string{"pinned_cores", "3", "pinned_cores", "3"}, "", 1},
-		"three cores, in disorder":    {[]string{"pinned_cores", "9", "pinned_cores", "0", "pinned_cores", "15"}, "", 3},
-		"a core that is not there":    {[]string{"pinned_cores", "0", "pinned_cores", "-1"}, `{"pinned_cores": ["Select a valid choice. -1 is not one of the available choices."]}`, 0},
-		"cores by name":               {[]string{"pinned_cores", "all"}, `{"pinned_cores": ["Select a valid choice. all is not one of the available choices."]}`, 0},
-		"a name of a machine":         {[]string{"hostname", "one"}, `{"hostname": ["Node with hostname \"one\" already exists"]}`, 0},
-		"a name of a controller":      {[]string{"hostname", "region"}, `{"hostname": ["Node with hostname \"region\" already exists"]}`, 0},
-		"a zone by name":              {[]string{"zone", "north"}, `{"zone": [` + noChoice + `]}`, 0},
-		"places by number":            {[]string{"zone", "2", "pool", "0", "domain", "1"}, "", 1},
-		"a domain that is none":       {[]string{"domain", "9"}, `{"domain": [` + noChoice + `]}`, 0},
-		"an architecture of the host": {[]string{"architecture", "amd64/generic"}, "", 1},
-		"half of one":                 {[]string{"architecture", "amd64"}, `{"architecture": ["Select a valid choice. amd64 is not one of the available choices."]}`, 0},
+		"all cores":                    {[]string{"cores", "14"}, "", 14},
+		"a whole number with decimals": {[]string{"cores", " 4.00 "}, "", 4},
+		"half a core":                  {[]string{"cores", "4.5"}, `{"cores": ["` + whole + `"]}`, 0},
+		"no cores":                     {[]string{"cores", "0"}, `{"cores": ["` + less + `1."]}`, 0},
+		"fewer than none":              {[]string{"cores", "-4"}, `{"cores": ["` + less + `1."]}`, 0},
+		"more than any":                {[]string{"cores", "99999999999999999999"}, `{"cores": ["` + more + `16."]}`, 0},
+		"the minimum memory":           {[]string{"memory", "1024"}, "", 1},
+		"less than that":               {[]string{"memory", "1023"}, `{"memory": ["` + less + `1024."]}`, 0},
+		"a slow processor":             {[]string{"cpu_speed", "299"}, `{"cpu_speed": ["` + less + `300."]}`, 0},
+		"the slowest":                  {[]string{"cpu_speed", "300"}, "", 1},
+		"one core twice":               {[]string{"pinned_cores", "3", "pinned_cores", "3"}, "", 1},
+		"three cores, in disorder":     {[]string{"pinned_cores", "9", "pinned_cores", "0", "pinned_cores", "15"}, "", 3},
+		"a core that does not exist":   {[]string{"pinned_cores", "0", "pinned_cores", "-1"}, `{"pinned_cores": ["Select a valid choice. -1 is not one of the available choices."]}`, 0},
+		"cores by name":                {[]string{"pinned_cores", "all"}, `{"pinned_cores": ["Select a valid choice. all is not one of the available choices."]}`, 0},
+		"the name of a machine":        {[]string{"hostname", "one"}, `{"hostname": ["Node with hostname \"one\" already exists"]}`, 0},
+		"the name of a controller":     {[]string{"hostname", "region"}, `{"hostname": ["Node with hostname \"region\" already exists"]}`, 0},
+		"a zone by name":               {[]string{"zone", "north"}, `{"zone": [` + noChoice + `]}`, 0},
+		"places by number":             {[]string{"zone", "2", "pool", "0", "domain", "1"}, "", 1},
+		"an unknown domain":            {[]string{"domain", "9"}, `{"domain": [` + noChoice + `]}`, 0},
+		"an architecture of the host":  {[]string{"architecture", "amd64/generic"}, "", 1},
+		"half of one":                  {[]string{"architecture", "amd64"}, `{"architecture": ["Select a valid choice. amd64 is not one of the available choices."]}`, 0},
 	}
 	for name, test := range tests {
-		t.Run("When a VM is to have "+name+" it should be as on the server", func(t *testing.T) {
+		t.Run("When a VM requests "+name+" it should be as on the server", func(t *testing.T) {
 			g := NewWithT(t)
 			site := simtest.New(t, simtest.WithVMHost)
 			if test.says != "" {
@@ -119,10 +119,10 @@ func TestPoolsOfDisks(t *testing.T) {
 		"no pool is named":              {pools(small, standard, large), "8,8", "3 3"},
 		"a pool is named":               {pools(small, standard, large), "8(large),8", "2 3"},
 		"several are named":             {pools(small, standard, large), "8(large,small),60(small,large)", "1 2"},
-		"a pool that is none is named":  {pools(small, standard), "8(gold)", "3"},
+		"an unknown pool is named":      {pools(small, standard), "8(gold)", "3"},
 		"the disks fill the pool":       {pools(small, standard), "20(small),50", "1 3"},
-		"the second has no room":        {pools(small, standard), "30,30", "500 Not enough space in default storage pool: std"},
-		"a named one has no room":       {pools(small, standard), "15(small),15(small)", "500 Not enough storage space on storage pools: small"},
+		"the second disk has no room":   {pools(small, standard), "30,30", "500 Not enough space in default storage pool: std"},
+		"a named pool has no room":      {pools(small, standard), "15(small),15(small)", "500 Not enough storage space on storage pools: small"},
 		"none is the default":           {pools(small, large), "8,15", "1 2"},
 		"none is, and none has room":    {pools(small, large), "200", "500 Not enough storage space on any storage pools: small, large"},
 		"there is no pool":              {pools(), "8", "500 Not enough storage space on any storage pools: "},
@@ -163,16 +163,16 @@ func TestNetworksOfVMs(t *testing.T) {
 		return site
 	}
 	tests := map[string]struct{ interfaces, want string }{
-		"anything":                     {"a:tag=any", "a 1 auto"},
-		"what is not a bridge":         {"a:tag=any,not_type=bridge;b:type=bridge", "a 2 auto, b 1 auto"},
-		"what carries no network":      {"a:tag=loose", "400 This pod does not match the specified networks."},
-		"what is not there":            {"a:tag=none", "400 This pod does not match the specified networks."},
-		"a network without an address": {"a:type=bridge,mode=unconfigured", "a 1 link_up"},
-		"two addresses":                {"a:ip=10.9.0.60,ip=10.9.0.61", "a 1 static static"},
-		"one network twice":            {"a:ip=10.9.0.60;b:ip=10.9.0.60", "a 1 static, b 1 static"},
+		"anything":                        {"a:tag=any", "a 1 auto"},
+		"what is not a bridge":            {"a:tag=any,not_type=bridge;b:type=bridge", "a 2 auto, b 1 auto"},
+		"what carries no network":         {"a:tag=loose", "400 This pod does not match the specified networks."},
+		"what is not there":               {"a:tag=none", "400 This pod does not match the specified networks."},
+		"an interface without an address": {"a:type=bridge,mode=unconfigured", "a 1 link_up"},
+		"two addresses":                   {"a:ip=10.9.0.60,ip=10.9.0.61", "a 1 static static"},
+		"one address on two interfaces":   {"a:ip=10.9.0.60;b:ip=10.9.0.60", "a 1 static, b 1 static"},
 	}
 	for name, test := range tests {
-		t.Run("When it is to have "+name+" it should be wired so", func(t *testing.T) {
+		t.Run("When a VM requests "+name+" it should be wired so", func(t *testing.T) {
 			g := NewWithT(t)
 			site := bridged(t)
 			answer := site.Do("admin", "POST", "vm-hosts/7/?op=compose", "hostname", "vm", "interfaces", test.interfaces, "skip_commissioning", "true")
@@ -192,7 +192,7 @@ func TestNetworksOfVMs(t *testing.T) {
 			g.Expect(strings.Join(got, ", ")).To(Equal(test.want))
 		})
 	}
-	t.Run("When no network has DHCP a VM should have no interface", func(t *testing.T) {
+	t.Run("When no network has DHCP, a VM should have no interface", func(t *testing.T) {
 		g := NewWithT(t)
 		site := simtest.New(t, strings.Replace(simtest.WithVMHost, `"name": "untagged",`, `"name": "untagged", "dhcp_on": false,`, 1))
 		story(t, site, composeOn(7, "hostname", "vm"))
@@ -218,20 +218,20 @@ func TestWhichHost(t *testing.T) {
 		form []string
 		host string // empty if there is none
 	}{
-		"nothing is asked":            {nil, "rigid"},
-		"a zone is asked":             {[]string{"zone", "az1"}, "elastic"},
-		"tags are asked":              {[]string{"tags", "big"}, "elastic"},
-		"tags are not wanted":         {[]string{"not_tags", "big"}, "rigid"},
-		"a host is asked":             {[]string{"pod", "elastic"}, "elastic"},
-		"a host is not wanted":        {[]string{"not_pod", "rigid"}, "elastic"},
-		"one that composes nothing":   {[]string{"pod", "asleep"}, ""},
-		"more than a host has":        {[]string{"cpu_count", "17"}, ""},
-		"less memory than a VM has":   {[]string{"mem", "512"}, ""},
-		"disks that have no room":     {[]string{"storage", "2000"}, ""},
-		"cores with a fraction":       {[]string{"cpu_count", "2.5"}, "rigid"},
-		"another kind of host":        {[]string{"pod_type", "virsh"}, ""},
-		"an architecture in full":     {[]string{"arch", "amd64/generic"}, "rigid"},
-		"an identity that is nowhere": {[]string{"system_id", "zzzzzz"}, ""},
+		"nothing is asked":                        {nil, "rigid"},
+		"a zone is requested":                     {[]string{"zone", "az1"}, "elastic"},
+		"tags are asked":                          {[]string{"tags", "big"}, "elastic"},
+		"tags are not wanted":                     {[]string{"not_tags", "big"}, "rigid"},
+		"a host is requested":                     {[]string{"pod", "elastic"}, "elastic"},
+		"a host is excluded":                      {[]string{"not_pod", "rigid"}, "elastic"},
+		"a host that cannot compose is requested": {[]string{"pod", "asleep"}, ""},
+		"more than a host has":                    {[]string{"cpu_count", "17"}, ""},
+		"less memory than a VM has":               {[]string{"mem", "512"}, ""},
+		"disks that have no room":                 {[]string{"storage", "2000"}, ""},
+		"cores with a fraction":                   {[]string{"cpu_count", "2.5"}, "rigid"},
+		"another kind of host":                    {[]string{"pod_type", "virsh"}, ""},
+		"an architecture with a subarchitecture":  {[]string{"arch", "amd64/generic"}, "rigid"},
+		"an unknown system ID":                    {[]string{"system_id", "zzzzzz"}, ""},
 	}
 	for name, test := range tests {
 		t.Run("When "+name+" it should be composed there", func(t *testing.T) {
@@ -251,7 +251,7 @@ func TestWhichHost(t *testing.T) {
 			g.Expect(site.Machines()).To(HaveExactElements(And(HaveField("Dynamic", true), HaveField("Owner", "alice"), HaveField("Status", status.Allocated))))
 		})
 	}
-	t.Run("When the first host is full the next one should have it", func(t *testing.T) {
+	t.Run("When the first host is full, the next host should compose the machine", func(t *testing.T) {
 		g := NewWithT(t)
 		site := hosts(t)
 		for _, host := range []string{"rigid", "elastic"} {

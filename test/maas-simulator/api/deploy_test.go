@@ -23,7 +23,7 @@ import (
 )
 
 func TestDeploy(t *testing.T) {
-	t.Run("When a machine is deployed it should walk through what an installation shows", func(t *testing.T) {
+	t.Run("When a machine is deployed, it should go through the states of an installation", func(t *testing.T) {
 		g := NewWithT(t)
 		site := simtest.New(t, simtest.Rack)
 		story(t, site,
@@ -69,17 +69,17 @@ func TestDeploy(t *testing.T) {
 		"there is no network": {func(s *simtest.Site) {
 			s.Change("aaaaa1", func(m *inventory.Machine) { m.Interfaces = nil })
 		}, nil, 400, `{"network": ["Node must be configured to use a network"]}`},
-		"it is somebody else's": {func(s *simtest.Site) {
+		"the machine belongs to another user": {func(s *simtest.Site) {
 			s.Change("aaaaa1", func(m *inventory.Machine) { m.Status, m.Owner = status.Allocated, "bob" })
 		}, nil, 403, ""},
-		"the image has no architecture for it": {func(s *simtest.Site) {
+		"the image has no build for the architecture": {func(s *simtest.Site) {
 			s.Change("aaaaa1", func(m *inventory.Machine) { m.Architecture = "arm64/generic" })
 		}, []string{"distro_series", "jammy"}, 400, "Deployment operating system ubuntu jammy is unavailable for architecture arm64."},
-		"memory cannot hold the image": {nil, []string{"distro_series", "custom/node", "ephemeral_deploy", "true"}, 400, "Deployment to memory not supported for custom/node on amd64/generic"},
-		"a VM host would be lost":      {nil, []string{"ephemeral_deploy", "true", "install_kvm", "true"}, 403, ""},
-		"a rack controller is asked for": {nil, []string{"install_rackd", "true"}, 400,
+		"memory cannot hold the image":  {nil, []string{"distro_series", "custom/node", "ephemeral_deploy", "true"}, 400, "Deployment to memory not supported for custom/node on amd64/generic"},
+		"a VM host would run in memory": {nil, []string{"ephemeral_deploy", "true", "install_kvm", "true"}, 403, ""},
+		"a rack controller is requested": {nil, []string{"install_rackd", "true"}, 400,
 			"Installing rackd on a deployed machine is not supported."},
-		"a switch is none": {nil, []string{"ephemeral_deploy", "banana"}, 400, "Invalid ephemeral_deploy: Value should be 'true' or 'false'"},
+		"a Boolean parameter is invalid": {nil, []string{"ephemeral_deploy", "banana"}, 400, "Invalid ephemeral_deploy: Value should be 'true' or 'false'"},
 	}
 	for name, test := range refusals {
 		t.Run("When "+name+" it should refuse and leave the machine alone", func(t *testing.T) {
@@ -107,7 +107,7 @@ func TestDeploy(t *testing.T) {
 			g.Expect(fmt.Sprint(answer.Object()["osystem"], "/", answer.Object()["distro_series"])).To(Equal(want))
 		})
 	}
-	t.Run("When the version is 3.6 it should know release numbers and deploy custom images to memory", func(t *testing.T) {
+	t.Run("When the version is 3.6, it should accept release numbers and deploy custom images to memory", func(t *testing.T) {
 		site := simtest.New(t, simtest.Rack, func(o *simulator.Options) { o.Version = "3.6" })
 		story(t, site,
 			ask("alice", "POST machines/aaaaa1/?op=deploy", "distro_series", "24.04").with("distro_series=noble"),
@@ -118,7 +118,7 @@ func TestDeploy(t *testing.T) {
 				is(400, "A machine can not be a VM host if it is deployed to memory."),
 		)
 	})
-	t.Run("When there are no disks it should deploy to memory", func(t *testing.T) {
+	t.Run("When a machine has no disks, it should be deployed to memory", func(t *testing.T) {
 		site := simtest.New(t, simtest.Rack)
 		site.Change("aaaaa1", func(m *inventory.Machine) { m.Disks = nil })
 		story(t, site,
@@ -126,7 +126,7 @@ func TestDeploy(t *testing.T) {
 			ask("alice", "GET machines/aaaaa1/").with("ephemeral_deploy=true"),
 		)
 	})
-	t.Run("When no address is left it should fall back to Allocated", func(t *testing.T) {
+	t.Run("When no address is free, the machine should go back to Allocated", func(t *testing.T) {
 		site := simtest.New(t, simtest.Rack)
 		story(t, site, ask("admin", "POST machines/aaaaa3/?op=deploy").with("status_name=Deploying"))
 		for range 13 {
@@ -140,7 +140,7 @@ func TestDeploy(t *testing.T) {
 			ask("admin", "GET machines/aaaaa2/").with("status_name=Allocated", "owner=admin", "ip_addresses=[]"),
 		)
 	})
-	t.Run("When the base64 is none it should keep the user-data as it came", func(t *testing.T) {
+	t.Run("When the user-data is not base64, it should be kept as it came", func(t *testing.T) {
 		g := NewWithT(t)
 		site := simtest.New(t, simtest.Rack)
 		site.Do("alice", "POST", "machines/aaaaa1/?op=deploy", "user_data", "#!not base64")
@@ -196,7 +196,7 @@ func TestMachineFaults(t *testing.T) {
 			faults.Rule{Kind: faults.DeployFails, Machine: "one", Message: "disk on fire"},
 			[]step{ask("alice", "POST machines/aaaaa1/?op=deploy")}, status.FailedDeployment, "Marking node failed - disk on fire",
 		},
-		"the power controller fails at a deployment": {
+		"the power controller fails during a deployment": {
 			faults.Rule{Kind: faults.PowerError, Machine: "aaaaa1"},
 			[]step{ask("alice", "POST machines/aaaaa1/?op=deploy")}, status.FailedDeployment,
 			"Marking node failed - Failed to power on node - Power controller did not answer",
@@ -238,7 +238,7 @@ func TestMachineFaults(t *testing.T) {
 			}
 		})
 	}
-	t.Run("When releases fail or are slow it should show", func(t *testing.T) {
+	t.Run("When releases fail or are slow, the machine should show it", func(t *testing.T) {
 		g := NewWithT(t)
 		site := simtest.New(t, simtest.Rack)
 		add := func(r faults.Rule) {
@@ -336,7 +336,7 @@ func onMetal(t *testing.T) (*simtest.Site, *metal) {
 }
 
 func TestMetal(t *testing.T) {
-	t.Run("When machines really boot it should install, start, wait for the system and take all back", func(t *testing.T) {
+	t.Run("When machines really boot, they should install, start, wait for the system and release everything", func(t *testing.T) {
 		g := NewWithT(t)
 		site, m := onMetal(t)
 		story(t, site, ask("alice", "POST machines/aaaaa3/?op=deploy", "distro_series", "custom/node", "user_data", "eHg="))
@@ -359,7 +359,7 @@ func TestMetal(t *testing.T) {
 		g.Expect(site.Has("three").Status).To(Equal(status.Ready))
 		g.Expect(m.calls[3:]).To(Equal([]string{"off", "erase"}))
 	})
-	t.Run("When the installation fails it should tell why", func(t *testing.T) {
+	t.Run("When the installation fails, the status message should give the reason", func(t *testing.T) {
 		g := NewWithT(t)
 		site, m := onMetal(t)
 		m.fails = errors.New("no space left")
@@ -368,7 +368,7 @@ func TestMetal(t *testing.T) {
 		g.Expect(site.Has("one").Status).To(Equal(status.FailedDeployment))
 		g.Expect(*site.Has("one").StatusMessage).To(ContainSubstring("installing ubuntu/jammy failed: no space left"))
 	})
-	t.Run("When the disk of a deployed machine is made empty it should start without a system, and a deployment should mend that", func(t *testing.T) {
+	t.Run("When the disk of a deployed machine is wiped, it should boot without a system until it is redeployed", func(t *testing.T) {
 		g := NewWithT(t)
 		site, m := onMetal(t)
 		simtest.Fault(t, site.Simulator, faults.Rule{Kind: faults.DiskEmpty, Machine: "one"})
@@ -382,7 +382,7 @@ func TestMetal(t *testing.T) {
 		g.Expect(m.spec.Blank).To(BeTrue())
 		story(t, site, ask("alice", "GET machines/aaaaa1/").with("power_state=on", "status_name=Deployed"))
 	})
-	t.Run("When an idle machine was switched off by hand a query should tell", func(t *testing.T) {
+	t.Run("When a machine was switched off manually, a power query should report it", func(t *testing.T) {
 		site, _ := onMetal(t)
 		site.Change("aaaaa1", func(m *inventory.Machine) { m.Status, m.Owner, m.PowerState = status.Deployed, "alice", "on" })
 		story(t, site,

@@ -82,15 +82,15 @@ func TestImageForms(t *testing.T) {
 		says string // empty if the image is created
 		name string
 	}{
-		"content":           {[]string{"name", "custom/mine", "architecture", "amd64/generic", "content", "data"}, "", "mine"},
-		"no prefix":         {[]string{"name", "mine", "architecture", "amd64/generic", "content", "data"}, "", "mine"},
-		"another system":    {[]string{"name", "rhel/8", "architecture", "amd64/generic", "content", "data"}, "", "rhel/8"},
-		"nothing":           {nil, `{"architecture": ["This field is required."], "name": ["This field is required."]}`, ""},
-		"a system's name":   {[]string{"name", "ubuntu", "architecture", "amd64/generic"}, `{"name": ["ubuntu is a reserved name"]}`, ""},
-		"a system's, after": {[]string{"name", "custom/centos", "architecture", "amd64/generic"}, `{"name": ["centos is a reserved name"]}`, ""},
-		"an unknown system": {[]string{"name", "plan9/mine", "architecture", "amd64/generic"},
+		"content":                         {[]string{"name", "custom/mine", "architecture", "amd64/generic", "content", "data"}, "", "mine"},
+		"no prefix":                       {[]string{"name", "mine", "architecture", "amd64/generic", "content", "data"}, "", "mine"},
+		"another system":                  {[]string{"name", "rhel/8", "architecture", "amd64/generic", "content", "data"}, "", "rhel/8"},
+		"nothing":                         {nil, `{"architecture": ["This field is required."], "name": ["This field is required."]}`, ""},
+		"the name of an operating system": {[]string{"name", "ubuntu", "architecture", "amd64/generic"}, `{"name": ["ubuntu is a reserved name"]}`, ""},
+		"the name of an operating system after a slash": {[]string{"name", "custom/centos", "architecture", "amd64/generic"}, `{"name": ["centos is a reserved name"]}`, ""},
+		"an unknown operating system": {[]string{"name", "plan9/mine", "architecture", "amd64/generic"},
 			`{"name": ["Unsupported operating system plan9, supported operating systems: ` + systems + `"]}`, ""},
-		"an unknown kind": {[]string{"name", "custom/mine", "architecture", "amd64/generic", "filetype", "iso"},
+		"an unknown file type": {[]string{"name", "custom/mine", "architecture", "amd64/generic", "filetype", "iso"},
 			`{"filetype": ["Select a valid choice. iso is not one of the available choices."]}`, ""},
 	}
 	for name, test := range tests {

@@ -73,45 +73,45 @@ func TestAllocate(t *testing.T) {
 		code int
 		says string
 	}{
-		"nothing is asked":           {nil, "one", 200, ""},
-		"CPUs are asked":             {[]string{"cpu_count", "3"}, "two", 200, ""},
-		"memory is asked":            {[]string{"mem", "9000"}, "three", 200, ""},
-		"a negative memory":          {[]string{"mem", "-5"}, "one", 200, ""},
-		"tags as a list":             {[]string{"tags", "fast,gpu"}, "three", 200, ""},
-		"tags repeated":              {[]string{"tags", "fast", "tags", "gpu"}, "three", 200, ""},
-		"a tag is not wanted":        {[]string{"tags", "gpu", "not_tags", "fast"}, "five", 200, ""},
-		"one of two zones":           {[]string{"zone", "north", "zone", "south"}, "two", 200, ""},
-		"not in a zone":              {[]string{"not_in_zone", "default", "not_in_zone", "north"}, "four", 200, ""},
-		"a pool":                     {[]string{"pool", "blue"}, "two", 200, ""},
-		"not in a pool":              {[]string{"not_in_pool", "default"}, "two", 200, ""},
-		"a name":                     {[]string{"name", "four"}, "four", 200, ""},
-		"a name with its domain":     {[]string{"name", "four.maas"}, "four", 200, ""},
-		"an id":                      {[]string{"system_id", "aaaaa3"}, "three", 200, ""},
-		"a root disk":                {[]string{"storage", "root:100"}, "three", 200, ""},
-		"a second disk":              {[]string{"storage", "root:10(ssd),data:900(rotary)"}, "three", 200, ""},
-		"the root disk is too small": {[]string{"storage", "500"}, "", 409, `No available machine matches constraints: [('storage', ['500'])] (resolved to "storage=500")`},
-		"an interface":               {[]string{"interfaces", "a:subnet=storage-net"}, "three", 200, ""},
-		"no interface may":           {[]string{"interfaces", "a:not_tag=sriov", "cpu_count", "8"}, "three", 200, ""},
-		"a space":                    {[]string{"subnets", "space:prod", "cpu_count", "8"}, "three", 200, ""},
-		"too much memory":            {[]string{"mem", "999999"}, "", 409, `No available machine matches constraints: [('mem', ['999999'])] (resolved to "mem=999999.0")`},
-		"several that do not fit":    {[]string{"zone", "south", "tags", "fast", "agent_name", "me"}, "", 409, `No available machine matches constraints: [('zone', ['south']), ('tags', ['fast']), ('agent_name', ['me'])] (resolved to "tags=fast zone=south")`},
-		"an unknown name":            {[]string{"name", "it's"}, "", 409, `No available machine matches constraints: [('name', ["it's"])] (resolved to "name=it's")`},
-		"an unknown id":              {[]string{"system_id", "zzzzzz"}, "", 409, "No machine with system ID zzzzzz available."},
-		"an unknown zone":            {[]string{"zone", "x"}, "", 400, `{"zone": ["No such zone(s): x."]}`},
-		"an unknown tag to avoid":    {[]string{"not_tags", "x"}, "", 400, `{"not_tags": ["No such tag(s): 'x'."]}`},
-		"no number of CPUs":          {[]string{"cpu_count", "many"}, "", 400, `{"cpu_count": ["Invalid CPU count: number required."]}`},
-		"no number of MiB":           {[]string{"mem", "8G"}, "", 400, `{"mem": ["Invalid memory: number of MiB required."]}`},
-		"an unknown architecture":    {[]string{"arch", "arm64"}, "", 400, `{"arch": ["Architecture not recognised."]}`},
-		"a constraint that is none":  {[]string{"colour", "red"}, "", 400, `{"colour": ["No such constraint."]}`},
-		"a bad disk":                 {[]string{"storage", "big"}, "", 400, `{"storage": ["Malformed storage constraint, \"big\"."]}`},
-		"a bad interface":            {[]string{"interfaces", "x"}, "", 400, `{"interfaces": ["Malformed constraint: 'x' (required format: '<label>:<key>=<value>[,<key2>=<value2>[,...]]')"]}`},
-		"an unknown space":           {[]string{"interfaces", "a:space=x"}, "", 404, "No Space matches the given query."},
-		"an unknown subnet":          {[]string{"subnets", "nosuch"}, "", 400, `{"subnets": ["No matching subnets found."]}`},
-		"an interface on no subnet": {[]string{"interfaces", "a:subnet=nosuch"}, "", 409,
+		"nothing is asked":                 {nil, "one", 200, ""},
+		"CPUs are asked":                   {[]string{"cpu_count", "3"}, "two", 200, ""},
+		"memory is asked":                  {[]string{"mem", "9000"}, "three", 200, ""},
+		"a negative amount of memory":      {[]string{"mem", "-5"}, "one", 200, ""},
+		"tags as a list":                   {[]string{"tags", "fast,gpu"}, "three", 200, ""},
+		"tags repeated":                    {[]string{"tags", "fast", "tags", "gpu"}, "three", 200, ""},
+		"a tag is excluded":                {[]string{"tags", "gpu", "not_tags", "fast"}, "five", 200, ""},
+		"one of two zones":                 {[]string{"zone", "north", "zone", "south"}, "two", 200, ""},
+		"not in a zone":                    {[]string{"not_in_zone", "default", "not_in_zone", "north"}, "four", 200, ""},
+		"a pool":                           {[]string{"pool", "blue"}, "two", 200, ""},
+		"not in a pool":                    {[]string{"not_in_pool", "default"}, "two", 200, ""},
+		"a name":                           {[]string{"name", "four"}, "four", 200, ""},
+		"a name with its domain":           {[]string{"name", "four.maas"}, "four", 200, ""},
+		"an id":                            {[]string{"system_id", "aaaaa3"}, "three", 200, ""},
+		"a root disk":                      {[]string{"storage", "root:100"}, "three", 200, ""},
+		"a second disk":                    {[]string{"storage", "root:10(ssd),data:900(rotary)"}, "three", 200, ""},
+		"the root disk is too small":       {[]string{"storage", "500"}, "", 409, `No available machine matches constraints: [('storage', ['500'])] (resolved to "storage=500")`},
+		"an interface":                     {[]string{"interfaces", "a:subnet=storage-net"}, "three", 200, ""},
+		"an interface tag is excluded":     {[]string{"interfaces", "a:not_tag=sriov", "cpu_count", "8"}, "three", 200, ""},
+		"a space":                          {[]string{"subnets", "space:prod", "cpu_count", "8"}, "three", 200, ""},
+		"too much memory":                  {[]string{"mem", "999999"}, "", 409, `No available machine matches constraints: [('mem', ['999999'])] (resolved to "mem=999999.0")`},
+		"several that do not fit":          {[]string{"zone", "south", "tags", "fast", "agent_name", "me"}, "", 409, `No available machine matches constraints: [('zone', ['south']), ('tags', ['fast']), ('agent_name', ['me'])] (resolved to "tags=fast zone=south")`},
+		"an unknown name":                  {[]string{"name", "it's"}, "", 409, `No available machine matches constraints: [('name', ["it's"])] (resolved to "name=it's")`},
+		"an unknown id":                    {[]string{"system_id", "zzzzzz"}, "", 409, "No machine with system ID zzzzzz available."},
+		"an unknown zone":                  {[]string{"zone", "x"}, "", 400, `{"zone": ["No such zone(s): x."]}`},
+		"an unknown excluded tag":          {[]string{"not_tags", "x"}, "", 400, `{"not_tags": ["No such tag(s): 'x'."]}`},
+		"an invalid number of CPUs":        {[]string{"cpu_count", "many"}, "", 400, `{"cpu_count": ["Invalid CPU count: number required."]}`},
+		"an invalid number of MiB":         {[]string{"mem", "8G"}, "", 400, `{"mem": ["Invalid memory: number of MiB required."]}`},
+		"an unknown architecture":          {[]string{"arch", "arm64"}, "", 400, `{"arch": ["Architecture not recognised."]}`},
+		"an unknown constraint":            {[]string{"colour", "red"}, "", 400, `{"colour": ["No such constraint."]}`},
+		"a malformed disk constraint":      {[]string{"storage", "big"}, "", 400, `{"storage": ["Malformed storage constraint, \"big\"."]}`},
+		"a malformed interface constraint": {[]string{"interfaces", "x"}, "", 400, `{"interfaces": ["Malformed constraint: 'x' (required format: '<label>:<key>=<value>[,<key2>=<value2>[,...]]')"]}`},
+		"an unknown space":                 {[]string{"interfaces", "a:space=x"}, "", 404, "No Space matches the given query."},
+		"an unknown subnet":                {[]string{"subnets", "nosuch"}, "", 400, `{"subnets": ["No matching subnets found."]}`},
+		"an interface on an unknown subnet": {[]string{"interfaces", "a:subnet=nosuch"}, "", 409,
 			`No available machine matches constraints: [('interfaces', ['a:subnet=nosuch'])] (resolved to "interfaces=a:subnet=nosuch")`},
 		"an unknown fabric":             {[]string{"fabrics", "x"}, "", 400, `{"fabrics": ["No matching fabrics found."]}`},
 		"an unknown VLAN":               {[]string{"vlans", "x"}, "", 400, `{"vlans": ["No matching VLANs found."]}`},
-		"a switch that is none":         {[]string{"dry_run", "banana"}, "", 400, "Invalid dry_run: Value should be 'true' or 'false'"},
+		"an invalid Boolean":            {[]string{"dry_run", "banana"}, "", 400, "Invalid dry_run: Value should be 'true' or 'false'"},
 		"an unknown interface property": {[]string{"interfaces", "a:colour=red"}, "", 400, `{"interfaces": ["Unknown interfaces constraint: 'colour"]}`},
 	}
 	for name, test := range tests {
@@ -130,14 +130,14 @@ func TestAllocate(t *testing.T) {
 }
 
 func TestAllocateDetails(t *testing.T) {
-	t.Run("When nothing is left and nothing was asked it should say just that", func(t *testing.T) {
+	t.Run("When no machine is left and there are no constraints, it should say just that", func(t *testing.T) {
 		site := simtest.New(t, simtest.Rack)
 		for range 5 {
 			NewWithT(t).Expect(site.Do("alice", "POST", "machines/?op=allocate").Code).To(Equal(200))
 		}
 		story(t, site, ask("alice", "POST machines/?op=allocate").is(409, "No machine available."))
 	})
-	t.Run("When labels are given it should map them to what was chosen", func(t *testing.T) {
+	t.Run("When labels are given, it should map them to the chosen disks and interfaces", func(t *testing.T) {
 		g := NewWithT(t)
 		site := simtest.New(t, simtest.Rack)
 		answer := site.Do("alice", "POST", "machines/?op=allocate", "storage", "root:10,data:900", "interfaces", "fast:tag=sriov", "verbose", "true")
@@ -148,14 +148,14 @@ func TestAllocateDetails(t *testing.T) {
 			HaveKey("verbose_storage"),
 		))
 	})
-	t.Run("When it is a dry run it should leave the machine alone", func(t *testing.T) {
+	t.Run("When the request is a dry run, the machine should be left alone", func(t *testing.T) {
 		site := simtest.New(t, simtest.Rack)
 		story(t, site,
 			ask("alice", "POST machines/?op=allocate", "dry_run", "true").with("hostname=one", "status_name=Ready", "owner=<nil>"),
 			ask("alice", "GET machines/aaaaa1/").with("status_name=Ready"),
 		)
 	})
-	t.Run("When an agent name is given it should be stored, found and not printed, and go with the release", func(t *testing.T) {
+	t.Run("When an agent name is given, it should be stored and found but not printed, until the release", func(t *testing.T) {
 		g := NewWithT(t)
 		site := simtest.New(t, simtest.Rack)
 		answer := site.Do("alice", "POST", "machines/?op=allocate", "agent_name", "mine-1")
@@ -168,7 +168,7 @@ func TestAllocateDetails(t *testing.T) {
 			ask("alice", "GET machines/?agent_name=mine-1").is(200, "[]"),
 		)
 	})
-	t.Run("When a bridge is asked for it should vanish with the allocation", func(t *testing.T) {
+	t.Run("When a bridge is requested, it should be removed with the allocation", func(t *testing.T) {
 		g := NewWithT(t)
 		site := simtest.New(t, simtest.Rack)
 		site.Do("alice", "POST", "machines/?op=allocate", "bridge_all", "true")
@@ -178,7 +178,7 @@ func TestAllocateDetails(t *testing.T) {
 		g.Expect(site.Has("one").Interfaces).To(HaveLen(1))
 		g.Expect(site.Has("one").Interfaces[0].Links).To(HaveLen(1))
 	})
-	t.Run("When many allocate at once each should get a machine of its own", func(t *testing.T) {
+	t.Run("When many clients allocate at once, each should get its own machine", func(t *testing.T) {
 		g := NewWithT(t)
 		site := simtest.New(t, simtest.Rack)
 		var mu sync.Mutex
@@ -200,7 +200,7 @@ func TestAllocateDetails(t *testing.T) {
 			g.Expect(n).To(Equal(1), id)
 		}
 	})
-	t.Run("When the same seed is used twice the same ids should come out", func(t *testing.T) {
+	t.Run("When the same seed is used twice, it should generate the same IDs", func(t *testing.T) {
 		g := NewWithT(t)
 		var ids []string
 		for range 2 {

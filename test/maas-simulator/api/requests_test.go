@@ -36,11 +36,11 @@ func TestForeignFaults(t *testing.T) {
 		"messages by field":       {faults.Rule{Kind: faults.Error, Status: 400, Message: `{"a": ["b"]}`}, 400, asJSON, `{"a": ["b"]}`, "", true},
 		"what only looks like it": {faults.Rule{Kind: faults.Error, Status: 400, Message: `{"a": `}, 400, plain, `{"a": `, "", true},
 		"a list":                  {faults.Rule{Kind: faults.Error, Status: 400, Message: `["a"]`}, 400, plain, `["a"]`, "", true},
-		"a proxy's page":          {faults.Rule{Kind: faults.Proxy, Status: 502, Message: "<p>down</p>"}, 502, html, "<p>down</p>", "", false},
-		"a lost answer":           {faults.Rule{Kind: faults.LostAnswer, Status: 504}, 504, plain, "Gateway Timeout", "", true},
+		"a proxy's error page":    {faults.Rule{Kind: faults.Proxy, Status: 502, Message: "<p>down</p>"}, 502, html, "<p>down</p>", "", false},
+		"a lost response":         {faults.Rule{Kind: faults.LostAnswer, Status: 504}, 504, plain, "Gateway Timeout", "", true},
 	}
 	for name, test := range tests {
-		t.Run("When it is "+name+" it should look so", func(t *testing.T) {
+		t.Run("When the fault is "+name+" it should look so", func(t *testing.T) {
 			g := NewWithT(t)
 			site := simtest.New(t, simtest.Rack)
 			simtest.Fault(t, site.Simulator, test.rule)
@@ -86,7 +86,7 @@ func TestWhomAFaultHits(t *testing.T) {
 // client disconnects.
 func TestConnectionsThatEnd(t *testing.T) {
 	for _, kind := range []faults.Kind{faults.Drop, faults.DropAfter} {
-		t.Run("When it is "+string(kind)+" it should abort", func(t *testing.T) {
+		t.Run("When the fault is "+string(kind)+" it should abort", func(t *testing.T) {
 			g := NewWithT(t)
 			site := simtest.New(t, simtest.Rack)
 			simtest.Fault(t, site.Simulator, faults.Rule{Kind: kind, Count: 1})
@@ -95,7 +95,7 @@ func TestConnectionsThatEnd(t *testing.T) {
 			g.Expect(site.Requests()).To(BeEmpty())
 		})
 	}
-	t.Run("When a caller goes while an answer is late it should have happened", func(t *testing.T) {
+	t.Run("When a client disconnects before a late response, the operation should still happen", func(t *testing.T) {
 		g := NewWithT(t)
 		site := simtest.New(t, simtest.Rack)
 		simtest.Fault(t, site.Simulator, faults.Rule{Kind: faults.Latency, Delay: faults.Duration(time.Hour)})

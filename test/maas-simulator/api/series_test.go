@@ -48,17 +48,17 @@ func TestKernels(t *testing.T) {
 		says           string // the kernel, or the error
 	}{
 		"none is asked for":            {[]string{hwe, jammy}, "jammy", "", 200, "ga-22.04"},
-		"the newer one is asked for":   {[]string{jammy, hwe}, "jammy", "hwe-22.04", 200, "hwe-22.04"},
+		"the newer kernel":             {[]string{jammy, hwe}, "jammy", "hwe-22.04", 200, "hwe-22.04"},
 		"that of another release":      {[]string{jammy, noble}, "jammy", "ga-24.04", 400, `{"hwe_kernel": ["ga-24.04 is not available for ubuntu/jammy on amd64/generic."]}`},
 		"that of another architecture": {[]string{jammy, "ubuntu/jammy arm64/hwe-22.04"}, "jammy", "hwe-22.04", 400, `{"hwe_kernel": ["hwe-22.04 is not available for ubuntu/jammy on amd64/generic."]}`},
 		"an image that names its base": {[]string{jammy, noble, `mine amd64/generic , "base_image": "ubuntu/noble"`}, "mine", "", 200, "ga-24.04"},
-		"an image that names none":     {[]string{jammy, noble, "mine amd64/generic"}, "mine", "", 200, "ga-22.04"},
-		"the base's other kernel":      {[]string{jammy, hwe, `mine amd64/generic , "base_image": "ubuntu/jammy"`}, "mine", "hwe-22.04", 200, "hwe-22.04"},
-		"a base that is not there":     {[]string{jammy, `mine amd64/generic , "base_image": "ubuntu/focal"`}, "mine", "", 200, "<nil>"},
-		"a kernel of such a base":      {[]string{jammy, `mine amd64/generic , "base_image": "ubuntu/focal"`}, "mine", "ga-20.04", 400, `{"hwe_kernel": ["ga-20.04 is not available for custom/mine on amd64/generic."]}`},
+		"an image without a base":      {[]string{jammy, noble, "mine amd64/generic"}, "mine", "", 200, "ga-22.04"},
+		"the other kernel of the base": {[]string{jammy, hwe, `mine amd64/generic , "base_image": "ubuntu/jammy"`}, "mine", "hwe-22.04", 200, "hwe-22.04"},
+		"an image with a missing base": {[]string{jammy, `mine amd64/generic , "base_image": "ubuntu/focal"`}, "mine", "", 200, "<nil>"},
+		"a kernel of a missing base":   {[]string{jammy, `mine amd64/generic , "base_image": "ubuntu/focal"`}, "mine", "ga-20.04", 400, `{"hwe_kernel": ["ga-20.04 is not available for custom/mine on amd64/generic."]}`},
 	}
 	for name, test := range tests {
-		t.Run("When it is "+name+" it should be installed with the kernel that the server takes", func(t *testing.T) {
+		t.Run("When the request is for "+name+" it should be installed with the kernel that the server takes", func(t *testing.T) {
 			site := simtest.New(t, images(test.images...))
 			deploy := ask("alice", "POST machines/aaaaa1/?op=deploy", "distro_series", test.series, "hwe_kernel", test.kernel)
 			if test.code != 200 {
@@ -79,19 +79,19 @@ func TestSeriesByVersion(t *testing.T) {
 		images         []string
 		want           string
 	}{
-		"jammy is there":                    {"3.4", "", all, "ubuntu/jammy"},
-		"jammy is not there":                {"3.4", "", []string{all[0], all[2], all[3]}, "ubuntu/noble"},
-		"a number in 3.6":                   {"3.6", "20.04", all, "ubuntu/focal"},
-		"a number with its system in 3.7":   {"3.7", "ubuntu/24.04", all, "ubuntu/noble"},
-		"a number in 3.5":                   {"3.5", "20.04", all, ""},
-		"a system alone":                    {"3.4", "centos", all, "centos/centos70"},
-		"the beginning of a name":           {"3.4", "rock", all, "custom/rocky9"},
-		"the beginning of an Ubuntu's name": {"3.4", "foc", all, ""},
-		"a system and another's release":    {"3.4", "centos/jammy", all, ""},
-		"a release without its system":      {"3.4", "centos70", all, "centos/centos70"},
+		"jammy is there":                                  {"3.4", "", all, "ubuntu/jammy"},
+		"jammy is not there":                              {"3.4", "", []string{all[0], all[2], all[3]}, "ubuntu/noble"},
+		"a release number in 3.6":                         {"3.6", "20.04", all, "ubuntu/focal"},
+		"a release number with its system in 3.7":         {"3.7", "ubuntu/24.04", all, "ubuntu/noble"},
+		"a release number in 3.5":                         {"3.5", "20.04", all, ""},
+		"an operating system alone":                       {"3.4", "centos", all, "centos/centos70"},
+		"a prefix of a name":                              {"3.4", "rock", all, "custom/rocky9"},
+		"a prefix of an Ubuntu name":                      {"3.4", "foc", all, ""},
+		"an operating system with the release of another": {"3.4", "centos/jammy", all, ""},
+		"a release without its operating system":          {"3.4", "centos70", all, "centos/centos70"},
 	}
 	for name, test := range tests {
-		t.Run("When it is "+name+" it should be found, or not", func(t *testing.T) {
+		t.Run("When the series is "+name+" it should be found, or not", func(t *testing.T) {
 			site := simtest.New(t, images(test.images...), ofVersion(test.version))
 			answer := site.Do("alice", "POST", "machines/aaaaa1/?op=deploy", "distro_series", test.given)
 			g := NewWithT(t)
@@ -104,7 +104,7 @@ func TestSeriesByVersion(t *testing.T) {
 			g.Expect(fmt.Sprint(answer.Object()["osystem"], "/", answer.Object()["distro_series"])).To(Equal(test.want))
 		})
 	}
-	t.Run("When a site says what its default is it should be that", func(t *testing.T) {
+	t.Run("When a site configures its default series, it should be used", func(t *testing.T) {
 		site := simtest.New(t, images(all...))
 		story(t, site,
 			ask("admin", "POST maas/?op=set_config", "name", "default_distro_series", "value", "rocky9").is(400,
@@ -125,27 +125,27 @@ func TestWithdrawnByVersion(t *testing.T) {
 		code          int
 		says          string
 	}{
-		"rackd in 3.2":                 {"3.2", "alice", []string{"install_rackd", "true"}, 200, ""},
-		"rackd in 3.4":                 {"3.4", "admin", []string{"install_rackd", "true"}, 400, rackd},
-		"rackd in 3.5":                 {"3.5", "alice", []string{"install_rackd", "true"}, 200, ""},
-		"rackd in 3.6":                 {"3.6", "admin", []string{"install_rackd", "true"}, 400, rackd},
-		"no rackd in 3.6":              {"3.6", "alice", []string{"install_rackd", "false"}, 200, ""},
-		"rackd in main":                {"main", "admin", []string{"install_rackd", "false"}, 400, "install_rackd is no longer supported."},
-		"a VM host in main":            {"main", "admin", []string{"register_vmhost", "true"}, 400, "register_vmhost is no longer supported."},
-		"a VM host of a user's":        {"3.6", "alice", []string{"register_vmhost", "true"}, 403, ""},
-		"a VM host that is refused":    {"3.4", "alice", []string{"install_kvm", "false"}, 200, ""},
-		"a VM host in memory":          {"3.4", "admin", []string{"install_kvm", "true", "ephemeral_deploy", "true"}, 400, "Cannot deploy as a VM host for ephemeral deployments."},
-		"an own image in memory":       {"3.5", "alice", []string{"distro_series", "custom/node", "ephemeral_deploy", "true"}, 200, ""},
-		"one of disks in memory":       {"3.5", "alice", []string{"distro_series", "custom/disk", "ephemeral_deploy", "true"}, 400, toMemory + "custom/disk on amd64/generic"},
-		"Ubuntu in memory":             {"3.2", "alice", []string{"distro_series", "jammy", "ephemeral_deploy", "true"}, 200, ""},
-		"a word that is none in 3.5":   {"3.5", "alice", []string{"distro_series", "custom/disk", "ephemeral_deploy", "perhaps"}, 400, toMemory + "custom/disk on amd64/generic"},
-		"a word that is none in 3.4":   {"3.4", "alice", []string{"enable_hw_sync", "perhaps"}, 400, "Invalid enable_hw_sync: Value should be 'true' or 'false'"},
-		"another that is none in 3.4":  {"3.4", "alice", []string{"bridge_stp", "perhaps"}, 400, "Invalid bridge_stp: Value should be 'true' or 'false'"},
-		"a switch that is off in 3.5":  {"3.5", "alice", []string{"distro_series", "custom/disk", "ephemeral_deploy", "no"}, 200, ""},
-		"a switch that is set to none": {"3.5", "alice", []string{"distro_series", "custom/disk", "ephemeral_deploy", ""}, 200, ""},
+		"rackd in 3.2":                   {"3.2", "alice", []string{"install_rackd", "true"}, 200, ""},
+		"rackd in 3.4":                   {"3.4", "admin", []string{"install_rackd", "true"}, 400, rackd},
+		"rackd in 3.5":                   {"3.5", "alice", []string{"install_rackd", "true"}, 200, ""},
+		"rackd in 3.6":                   {"3.6", "admin", []string{"install_rackd", "true"}, 400, rackd},
+		"no rackd in 3.6":                {"3.6", "alice", []string{"install_rackd", "false"}, 200, ""},
+		"rackd in main":                  {"main", "admin", []string{"install_rackd", "false"}, 400, "install_rackd is no longer supported."},
+		"a VM host in main":              {"main", "admin", []string{"register_vmhost", "true"}, 400, "register_vmhost is no longer supported."},
+		"a VM host for a user":           {"3.6", "alice", []string{"register_vmhost", "true"}, 403, ""},
+		"a VM host turned off":           {"3.4", "alice", []string{"install_kvm", "false"}, 200, ""},
+		"a VM host in memory":            {"3.4", "admin", []string{"install_kvm", "true", "ephemeral_deploy", "true"}, 400, "Cannot deploy as a VM host for ephemeral deployments."},
+		"a custom image in memory":       {"3.5", "alice", []string{"distro_series", "custom/node", "ephemeral_deploy", "true"}, 200, ""},
+		"a custom disk image in memory":  {"3.5", "alice", []string{"distro_series", "custom/disk", "ephemeral_deploy", "true"}, 400, toMemory + "custom/disk on amd64/generic"},
+		"Ubuntu in memory":               {"3.2", "alice", []string{"distro_series", "jammy", "ephemeral_deploy", "true"}, 200, ""},
+		"an invalid Boolean in 3.5":      {"3.5", "alice", []string{"distro_series", "custom/disk", "ephemeral_deploy", "perhaps"}, 400, toMemory + "custom/disk on amd64/generic"},
+		"an invalid Boolean in 3.4":      {"3.4", "alice", []string{"enable_hw_sync", "perhaps"}, 400, "Invalid enable_hw_sync: Value should be 'true' or 'false'"},
+		"another that is none in 3.4":    {"3.4", "alice", []string{"bridge_stp", "perhaps"}, 400, "Invalid bridge_stp: Value should be 'true' or 'false'"},
+		"a Boolean that is false in 3.5": {"3.5", "alice", []string{"distro_series", "custom/disk", "ephemeral_deploy", "no"}, 200, ""},
+		"an empty Boolean in 3.5":        {"3.5", "alice", []string{"distro_series", "custom/disk", "ephemeral_deploy", ""}, 200, ""},
 	}
 	for name, test := range tests {
-		t.Run("When it is "+name+" it should be as in that version", func(t *testing.T) {
+		t.Run("When the deployment has "+name+" it should be as in that version", func(t *testing.T) {
 			site := simtest.New(t, simtest.Rack, ofVersion(test.version))
 			story(t, site, ask(test.user, "POST machines/aaaaa1/?op=deploy", test.form...).is(test.code, test.says))
 			want := status.Deploying
@@ -167,17 +167,17 @@ func TestEraseByVersion(t *testing.T) {
 		code    int
 		shows   string
 	}{
-		"quick in 3.4":          {"3.4", []string{"quick_erase", "true"}, 200, "Releasing"},
-		"secure in 3.4":         {"3.4", []string{"secure_erase", "true"}, 200, "Releasing"},
-		"both in 3.4":           {"3.4", []string{"erase", "true", "quick_erase", "true"}, 200, "Disk erasing"},
-		"quick in 3.5":          {"3.5", []string{"quick_erase", "true"}, 200, "Disk erasing"},
-		"secure in 3.6":         {"3.6", []string{"secure_erase", "1"}, 200, "Disk erasing"},
-		"nothing in 3.6":        {"3.6", []string{"erase", "false", "quick_erase", "0"}, 200, "Releasing"},
-		"no word for it in 3.4": {"3.4", []string{"quick_erase", "perhaps"}, 400, bad},
-		"no word for it in 3.5": {"3.5", []string{"quick_erase", "perhaps"}, 200, "Disk erasing"},
+		"quick in 3.4":            {"3.4", []string{"quick_erase", "true"}, 200, "Releasing"},
+		"secure in 3.4":           {"3.4", []string{"secure_erase", "true"}, 200, "Releasing"},
+		"both in 3.4":             {"3.4", []string{"erase", "true", "quick_erase", "true"}, 200, "Disk erasing"},
+		"quick in 3.5":            {"3.5", []string{"quick_erase", "true"}, 200, "Disk erasing"},
+		"secure in 3.6":           {"3.6", []string{"secure_erase", "1"}, 200, "Disk erasing"},
+		"nothing in 3.6":          {"3.6", []string{"erase", "false", "quick_erase", "0"}, 200, "Releasing"},
+		"an invalid value in 3.4": {"3.4", []string{"quick_erase", "perhaps"}, 400, bad},
+		"an invalid value in 3.5": {"3.5", []string{"quick_erase", "perhaps"}, 200, "Disk erasing"},
 	}
 	for name, test := range tests {
-		t.Run("When it is "+name+" it should be as in that version", func(t *testing.T) {
+		t.Run("When the release has "+name+" it should be as in that version", func(t *testing.T) {
 			site := simtest.New(t, simtest.Rack, ofVersion(test.version))
 			site.Change("aaaaa1", func(m *inventory.Machine) { m.Status, m.Owner, m.PowerState = status.Deployed, "alice", "on" })
 			release := ask("alice", "POST machines/aaaaa1/?op=release", test.form...)

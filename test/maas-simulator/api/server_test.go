@@ -58,7 +58,7 @@ func TestBodies(t *testing.T) {
 		r.Header.Set("Authorization", site.Authorization(site.Key("admin")))
 		return site.Send(r)
 	}
-	t.Run("When the body is multipart it should read every value of a parameter", func(t *testing.T) {
+	t.Run("When the body is multipart, it should read every value of a parameter", func(t *testing.T) {
 		g := NewWithT(t)
 		site := simtest.New(t, simtest.Rack)
 		var body bytes.Buffer
@@ -70,7 +70,7 @@ func TestBodies(t *testing.T) {
 		answer := send(site, w.FormDataContentType(), &body)
 		g.Expect(answer.Object()).To(HaveKeyWithValue("hostname", "three"))
 	})
-	t.Run("When the body is JSON it should fail as the server does and change nothing", func(t *testing.T) {
+	t.Run("When the body is JSON, it should fail as the server does and change nothing", func(t *testing.T) {
 		g := NewWithT(t)
 		site := simtest.New(t, simtest.Rack)
 		answer := send(site, "application/json", strings.NewReader(`{"name": "one"}`))
@@ -78,7 +78,7 @@ func TestBodies(t *testing.T) {
 		g.Expect(answer.Body).To(Equal("'dict' object has no attribute 'lists'"))
 		g.Expect(site.Has("one").Owner).To(BeEmpty())
 	})
-	t.Run("When the body is torn it should refuse it", func(t *testing.T) {
+	t.Run("When the body is truncated, it should be rejected", func(t *testing.T) {
 		g := NewWithT(t)
 		site := simtest.New(t, simtest.Rack)
 		g.Expect(send(site, "multipart/form-data; boundary=x", strings.NewReader("--x\r\nnothing")).Code).To(Equal(500))
@@ -162,7 +162,7 @@ func TestRequestFaults(t *testing.T) {
 		}
 		return site, over(t, site)
 	}
-	t.Run("When an operation fails it should not have happened, and others should work", func(t *testing.T) {
+	t.Run("When an operation fails, it should have no effect and other operations should work", func(t *testing.T) {
 		g := NewWithT(t)
 		site, send := setup(t, faults.Rule{Kind: faults.Error, Operation: "machines.allocate", Count: 1})
 		code, body, err := send("POST machines/?op=allocate")
@@ -175,7 +175,7 @@ func TestRequestFaults(t *testing.T) {
 		code, _, _ = send("POST machines/?op=allocate")
 		g.Expect(code).To(Equal(200), "the rule counts")
 	})
-	t.Run("When the answer is lost it should have happened", func(t *testing.T) {
+	t.Run("When the response is lost, the operation should have happened", func(t *testing.T) {
 		g := NewWithT(t)
 		site, send := setup(t, faults.Rule{Kind: faults.LostAnswer, Operation: "machines.*", Status: 500, Message: "oops"})
 		code, body, _ := send("POST machines/?op=allocate")
@@ -183,21 +183,21 @@ func TestRequestFaults(t *testing.T) {
 		g.Expect(body).To(Equal("oops"))
 		g.Expect(site.Has("one").Owner).To(Equal("alice"))
 	})
-	t.Run("When the connection drops before, it should not have happened", func(t *testing.T) {
+	t.Run("When the connection drops before the operation, it should not have happened", func(t *testing.T) {
 		g := NewWithT(t)
 		site, send := setup(t, faults.Rule{Kind: faults.Drop})
 		_, _, err := send("POST machines/?op=allocate")
 		g.Expect(err).To(HaveOccurred())
 		g.Expect(site.Has("one").Owner).To(BeEmpty())
 	})
-	t.Run("When the connection drops in the middle of the answer it should have happened", func(t *testing.T) {
+	t.Run("When the connection drops during the response, the operation should have happened", func(t *testing.T) {
 		g := NewWithT(t)
 		site, send := setup(t, faults.Rule{Kind: faults.DropAfter})
 		_, _, err := send("POST machines/?op=allocate")
 		g.Expect(err).To(HaveOccurred())
 		g.Expect(site.Has("one").Owner).To(Equal("alice"))
 	})
-	t.Run("When there is latency it should wait on the clock", func(t *testing.T) {
+	t.Run("When there is latency, it should wait on the simulated clock", func(t *testing.T) {
 		g := NewWithT(t)
 		site, send := setup(t, faults.Rule{Kind: faults.Latency, Delay: faults.Duration(time.Minute)})
 		done := make(chan int, 1)

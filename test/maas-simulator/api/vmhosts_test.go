@@ -69,28 +69,28 @@ func TestVMHostForms(t *testing.T) {
 		code    int
 		says    string
 	}{
-		"no type":                {"POST vm-hosts/", []string{"power_address", "a"}, 400, `{"type": ["This field is required."]}`},
-		"an unknown type":        {"POST vm-hosts/", []string{"type", "xen"}, 400, `{"type": ["Select a valid choice. xen is not one of the available choices."]}`},
-		"no address":             {"POST vm-hosts/", []string{"type", "lxd"}, 400, `{"power_address": ["This field is required."]}`},
-		"the name of another":    {"POST vm-hosts/", []string{"type", "lxd", "power_address", "b", "name", "lxd-1"}, 400, `{"name": ["Pod with this Name already exists."]}`},
-		"the address of another": {"POST vm-hosts/", []string{"type", "lxd", "power_address", "lxd-1.lxd:8443"}, 400, "Pod lxd-1 with type and parameters already exist."},
-		"an unknown zone":        {"POST vm-hosts/", []string{"type", "lxd", "power_address", "b", "zone", "2"}, 400, `{"zone": [` + noChoice + `]}`},
-		"an unknown pool":        {"PUT vm-hosts/7/", []string{"pool", "green"}, 400, `{"pool": [` + noChoice + `]}`},
-		"a pool before a look":   {"POST vm-hosts/", []string{"type", "lxd", "power_address", "b", "default_storage_pool", "fast"}, 400, `{"default_storage_pool": [` + noChoice + `]}`},
-		"an unknown disk pool":   {"PUT vm-hosts/7/", []string{"default_storage_pool", "fast"}, 400, `{"default_storage_pool": [` + noChoice + `]}`},
-		"a ratio above ten":      {"PUT vm-hosts/7/", []string{"cpu_over_commit_ratio", "20"}, 400, `{"cpu_over_commit_ratio": ["Ensure this value is less than or equal to 10."]}`},
-		"a ratio below zero":     {"PUT vm-hosts/7/", []string{"memory_over_commit_ratio", "-1"}, 400, `{"memory_over_commit_ratio": ["Ensure this value is greater than or equal to 0."]}`},
-		"a ratio in words":       {"PUT vm-hosts/7/", []string{"memory_over_commit_ratio", "two"}, 400, `{"memory_over_commit_ratio": ["Enter a number."]}`},
-		"an unknown mode":        {"PUT vm-hosts/7/", []string{"default_macvlan_mode", "x"}, 400, `{"default_macvlan_mode": ["Select a valid choice. x is not one of the available choices."]}`},
-		"another type":           {"PUT vm-hosts/7/", []string{"type", "virsh"}, 400, `{"type": ["Cannot change the type of a pod. Delete and re-create the pod with a different type."]}`},
-		"an unknown host":        {"PUT vm-hosts/8/", nil, 404, noPod},
+		"no type":                     {"POST vm-hosts/", []string{"power_address", "a"}, 400, `{"type": ["This field is required."]}`},
+		"an unknown type":             {"POST vm-hosts/", []string{"type", "xen"}, 400, `{"type": ["Select a valid choice. xen is not one of the available choices."]}`},
+		"no address":                  {"POST vm-hosts/", []string{"type", "lxd"}, 400, `{"power_address": ["This field is required."]}`},
+		"the name of another host":    {"POST vm-hosts/", []string{"type", "lxd", "power_address", "b", "name", "lxd-1"}, 400, `{"name": ["Pod with this Name already exists."]}`},
+		"the address of another host": {"POST vm-hosts/", []string{"type", "lxd", "power_address", "lxd-1.lxd:8443"}, 400, "Pod lxd-1 with type and parameters already exist."},
+		"an unknown zone":             {"POST vm-hosts/", []string{"type", "lxd", "power_address", "b", "zone", "2"}, 400, `{"zone": [` + noChoice + `]}`},
+		"an unknown pool":             {"PUT vm-hosts/7/", []string{"pool", "green"}, 400, `{"pool": [` + noChoice + `]}`},
+		"a storage pool before the host is refreshed": {"POST vm-hosts/", []string{"type", "lxd", "power_address", "b", "default_storage_pool", "fast"}, 400, `{"default_storage_pool": [` + noChoice + `]}`},
+		"an unknown storage pool":                     {"PUT vm-hosts/7/", []string{"default_storage_pool", "fast"}, 400, `{"default_storage_pool": [` + noChoice + `]}`},
+		"a ratio above ten":                           {"PUT vm-hosts/7/", []string{"cpu_over_commit_ratio", "20"}, 400, `{"cpu_over_commit_ratio": ["Ensure this value is less than or equal to 10."]}`},
+		"a ratio below zero":                          {"PUT vm-hosts/7/", []string{"memory_over_commit_ratio", "-1"}, 400, `{"memory_over_commit_ratio": ["Ensure this value is greater than or equal to 0."]}`},
+		"a ratio that is not a number":                {"PUT vm-hosts/7/", []string{"memory_over_commit_ratio", "two"}, 400, `{"memory_over_commit_ratio": ["Enter a number."]}`},
+		"an unknown macvlan mode":                     {"PUT vm-hosts/7/", []string{"default_macvlan_mode", "x"}, 400, `{"default_macvlan_mode": ["Select a valid choice. x is not one of the available choices."]}`},
+		"another type":                                {"PUT vm-hosts/7/", []string{"type", "virsh"}, 400, `{"type": ["Cannot change the type of a pod. Delete and re-create the pod with a different type."]}`},
+		"an unknown host":                             {"PUT vm-hosts/8/", nil, 404, noPod},
 	}
 	for name, test := range tests {
 		t.Run("When a form has "+name+" it should be refused", func(t *testing.T) {
 			story(t, simtest.New(t, simtest.WithVMHost), ask("admin", test.request, test.form...).is(test.code, test.says))
 		})
 	}
-	t.Run("When forms are in order they should change what they name", func(t *testing.T) {
+	t.Run("When the forms are valid, they should change what they name", func(t *testing.T) {
 		story(t, simtest.New(t, simtest.WithVMHost),
 			ask("admin", "PUT vm-hosts/7/", "cpu_over_commit_ratio", "1.25", "zone", "south", "tags", "a, b").
 				with("cpu_over_commit_ratio=1.25", "zone.name=south", "tags=[a b pod-console-logging]", "memory_over_commit_ratio=1"),
@@ -177,7 +177,7 @@ func TestComposeOnKnownHost(t *testing.T) {
 		"one network with DHCP among several": {"eth0:subnet=storage-net;eth1:subnet=prod-net", 200, ""},
 		"an unknown space":                    {"eth0:space=none", 404, "No Space matches the given query."},
 		"what is no address":                  {"eth0:ip=ten", 500, "failed to detect a valid IP address from 'ten'"},
-		"an address of no subnet":             {"eth0:ip=192.0.2.1", 500, ""},
+		"an address outside every subnet":     {"eth0:ip=192.0.2.1", 500, ""},
 		"an address in use":                   {"eth0:ip=10.9.0.77", 404, "The IP address 10.9.0.77 is already in use."},
 	}
 	for name, test := range tests {
@@ -195,7 +195,7 @@ func TestComposeOnKnownHost(t *testing.T) {
 			}
 		})
 	}
-	t.Run("When an address is asked for the VM should have it, and its parent", func(t *testing.T) {
+	t.Run("When an address is requested, the VM should have it, and the host should be its parent", func(t *testing.T) {
 		g := NewWithT(t)
 		site := onHost(t)
 		story(t, site,
@@ -208,7 +208,7 @@ func TestComposeOnKnownHost(t *testing.T) {
 		pools := site.Do("admin", "GET", "vm-hosts/7/").Object()["storage_pools"].([]any)
 		g.Expect(pools[1]).To(HaveKeyWithValue("used", 45e9))
 	})
-	t.Run("When a host composes nothing it should say so", func(t *testing.T) {
+	t.Run("When a host cannot compose, it should return an error", func(t *testing.T) {
 		site := simtest.New(t, simtest.WithVMHost)
 		site.ChangeVMHost("lxd-1", func(h *inventory.VMHost) { h.Capabilities = nil })
 		story(t, site, compose().is(400, "VM host does not support composability."))
@@ -225,7 +225,7 @@ func TestVMHostTrouble(t *testing.T) {
 		NewWithT(t).Expect(site.Has("vm").PowerState).To(Equal("on"))
 		return site
 	}
-	t.Run("When a host is away it should compose nothing, and its VMs have no power until it is back", func(t *testing.T) {
+	t.Run("When a host is offline, it should not compose, and its VMs should have no power until it is back", func(t *testing.T) {
 		site := composed(t)
 		vm := "machines/" + site.Has("vm").SystemID + "/"
 		site.ChangeVMHost("lxd-1", site.Life.LeaveVMHost)
@@ -241,14 +241,14 @@ func TestVMHostTrouble(t *testing.T) {
 		site.Settle(time.Minute)
 		story(t, site, ask("admin", "GET "+vm+"?op=query_power_state").with("state=on"))
 	})
-	t.Run("When a VM is being commissioned as its host goes it should fail in time", func(t *testing.T) {
+	t.Run("When the host goes offline while a VM is commissioned, the VM should fail commissioning", func(t *testing.T) {
 		site := simtest.New(t, simtest.WithVMHost)
 		story(t, site, ask("admin", "POST vm-hosts/7/?op=compose", "hostname", "vm"))
 		site.ChangeVMHost("lxd-1", site.Life.LeaveVMHost)
 		site.Settle(time.Hour)
 		story(t, site, ask("admin", "GET machines/?hostname=vm").with("status_name=Failed commissioning"))
 	})
-	t.Run("When a VM is deleted in LXD MAAS should list it until the host is refreshed", func(t *testing.T) {
+	t.Run("When a VM is deleted in LXD, MAAS should list it until the host is refreshed", func(t *testing.T) {
 		site := composed(t)
 		vm := "machines/" + site.Has("vm").SystemID + "/"
 		site.Change(site.Has("vm").SystemID, site.Life.LoseVM)
@@ -259,7 +259,7 @@ func TestVMHostTrouble(t *testing.T) {
 			ask("admin", "GET "+vm).is(404, "No Machine matches the given query."),
 		)
 	})
-	t.Run("When the host fails to compose it should be a driver's failure, once", func(t *testing.T) {
+	t.Run("When the host fails to compose, it should return a driver error once", func(t *testing.T) {
 		g := NewWithT(t)
 		site := simtest.New(t, simtest.WithVMHost)
 		simtest.Fault(t, site.Simulator, faults.Rule{Kind: faults.ComposeFails, Machine: "lxd-1", Count: 1, Message: "no KVM"})
@@ -306,7 +306,7 @@ func TestRegisterVMHost(t *testing.T) {
 			)
 		})
 	}
-	t.Run("When a VM host of that name exists the deployment should fail", func(t *testing.T) {
+	t.Run("When a VM host of that name exists, the deployment should fail", func(t *testing.T) {
 		site := simtest.New(t, simtest.WithVMHost)
 		site.ChangeVMHost("lxd-1", func(h *inventory.VMHost) { h.Name = "three" })
 		story(t, site, ask("admin", "POST machines/aaaaa3/?op=deploy", "register_vmhost", "true"))
@@ -316,7 +316,7 @@ func TestRegisterVMHost(t *testing.T) {
 }
 
 func TestComposeOnAllocate(t *testing.T) {
-	t.Run("When nothing fits a VM host should compose a machine that is gone with its release", func(t *testing.T) {
+	t.Run("When no machine fits, a VM host should compose one that is deleted on release", func(t *testing.T) {
 		g := NewWithT(t)
 		site := simtest.New(t, simtest.WithVMHost)
 		answer := site.Do("alice", "POST", "machines/?op=allocate", "name", "wanted", "pool", "default", "cpu_count", "3", "mem", "3000")
@@ -334,32 +334,32 @@ func TestComposeOnAllocate(t *testing.T) {
 		)
 	})
 	refused := map[string][]string{
-		"an id is asked for":                    {"system_id", "zzzzzz"},
-		"tags that the host lacks":              {"tags", "gpu", "zone", "default"},
-		"tags in one text, which no host has":   {"tags", "fast,gpu", "mem", "999999"},
-		"more memory than a host has":           {"mem", "999999"},
-		"less memory than a VM has":             {"mem", "512", "name", "x"},
-		"a zone without a host":                 {"zone", "south", "mem", "300000"},
-		"another host's name":                   {"pod", "lxd-9", "name", "x"},
-		"any host but this one":                 {"not_pod", "lxd-1", "name", "x"},
-		"no LXD host":                           {"not_pod_type", "lxd", "name", "x"},
-		"an architecture without what is after": {"arch", "amd64", "name", "x"},
-		"networks of a host of unknown machine": {"interfaces", "a:subnet=1", "name", "x"},
+		"a system ID":                               {"system_id", "zzzzzz"},
+		"tags that the host lacks":                  {"tags", "gpu", "zone", "default"},
+		"tags in one text, which no host has":       {"tags", "fast,gpu", "mem", "999999"},
+		"more memory than a host has":               {"mem", "999999"},
+		"less memory than a VM has":                 {"mem", "512", "name", "x"},
+		"a zone without a host":                     {"zone", "south", "mem", "300000"},
+		"another host's name":                       {"pod", "lxd-9", "name", "x"},
+		"any host but this one":                     {"not_pod", "lxd-1", "name", "x"},
+		"no LXD host":                               {"not_pod_type", "lxd", "name", "x"},
+		"an architecture without a subarchitecture": {"arch", "amd64", "name", "x"},
+		"networks of a host of unknown machine":     {"interfaces", "a:subnet=1", "name", "x"},
 	}
 	for name, form := range refused {
-		t.Run("When it is "+name+" it should not compose", func(t *testing.T) {
+		t.Run("When the request has "+name+" it should not compose", func(t *testing.T) {
 			site := simtest.New(t, simtest.WithVMHost)
 			story(t, site, ask("alice", "POST machines/?op=allocate", form...).is(409, ""))
 			NewWithT(t).Expect(site.Machines()).To(HaveLen(5))
 		})
 	}
-	t.Run("When it is a dry run it should leave a Ready VM, as the server does", func(t *testing.T) {
+	t.Run("When the request is a dry run, it should leave a Ready VM, as the server does", func(t *testing.T) {
 		g := NewWithT(t)
 		site := simtest.New(t, simtest.WithVMHost)
 		story(t, site, ask("alice", "POST machines/?op=allocate", "name", "x", "dry_run", "1").with("status_name=Ready"))
 		g.Expect(site.Machines()).To(HaveLen(6))
 	})
-	t.Run("When the version is main there should be no VM hosts to compose on", func(t *testing.T) {
+	t.Run("When the version is main, there should be no VM hosts to compose on", func(t *testing.T) {
 		site := simtest.New(t, simtest.WithVMHost, func(o *simulator.Options) { o.Version = "main" })
 		story(t, site,
 			ask("alice", "POST machines/?op=allocate", "name", "x").is(409, ""),

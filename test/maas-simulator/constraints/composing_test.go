@@ -63,18 +63,18 @@ func TestFitsVMHost(t *testing.T) {
 // which must be on the VLAN of the address.
 func TestInterfaceOrders(t *testing.T) {
 	tests := map[string]struct{ text, want string }{
-		"a network of the host":       {"net0:subnet=n1", "net0 [] : eth0@a"},
-		"an address":                  {"net0:ip=10.2.0.9", "net0 [10.2.0.9] : eth0@b bond0@d"},
-		"two addresses of a VLAN":     {"net0:ip=10.2.0.9,ip=10.2.0.8", "net0 [10.2.0.9 10.2.0.8] : eth0@b bond0@d"},
-		"addresses of two VLANs":      {"net0:ip=10.2.0.9,ip=10.1.0.8", "net0 [10.2.0.9 10.1.0.8] : "},
-		"an address and a type":       {"net0:ip=10.2.0.9,type=bond", "net0 [10.2.0.9] : bond0@d"},
-		"no address":                  {"net0:subnet=n2,mode=unconfigured", "net0 [] unconfigured: eth0@b"},
-		"two interfaces":              {"a:vlan=v1;b:vlan=v2", "a [] : eth0@a\nb [] : eth0@b bond0@d"},
-		"a space that is not there":   {"net0:space=q", "404 No Space matches the given query."},
-		"what is no address":          {"net0:ip=ten", "500 failed to detect a valid IP address from 'ten'"},
-		"an address of no subnet":     {"net0:ip=192.0.2.1", "500 'NoneType' object has no attribute 'vlan'"},
-		"a subnet that is not there":  {"net0:subnet=q", "net0 [] : "},
-		"an address with another key": {"net0:ip=10.1.0.9,tag=x", "net0 [10.1.0.9] : eth0@a"},
+		"a network of the host":           {"net0:subnet=n1", "net0 [] : eth0@a"},
+		"an address":                      {"net0:ip=10.2.0.9", "net0 [10.2.0.9] : eth0@b bond0@d"},
+		"two addresses of a VLAN":         {"net0:ip=10.2.0.9,ip=10.2.0.8", "net0 [10.2.0.9 10.2.0.8] : eth0@b bond0@d"},
+		"addresses of two VLANs":          {"net0:ip=10.2.0.9,ip=10.1.0.8", "net0 [10.2.0.9 10.1.0.8] : "},
+		"an address and a type":           {"net0:ip=10.2.0.9,type=bond", "net0 [10.2.0.9] : bond0@d"},
+		"no address":                      {"net0:subnet=n2,mode=unconfigured", "net0 [] unconfigured: eth0@b"},
+		"two interfaces":                  {"a:vlan=v1;b:vlan=v2", "a [] : eth0@a\nb [] : eth0@b bond0@d"},
+		"an unknown space":                {"net0:space=q", "404 No Space matches the given query."},
+		"what is no address":              {"net0:ip=ten", "500 failed to detect a valid IP address from 'ten'"},
+		"an address outside every subnet": {"net0:ip=192.0.2.1", "500 'NoneType' object has no attribute 'vlan'"},
+		"an unknown subnet":               {"net0:subnet=q", "net0 [] : "},
+		"an address with another key":     {"net0:ip=10.1.0.9,tag=x", "net0 [10.1.0.9] : eth0@a"},
 	}
 	for name, test := range tests {
 		t.Run("When "+name+" is ordered it should choose the host's interfaces", func(t *testing.T) {

@@ -172,13 +172,13 @@ func TestWhatWasChosen(t *testing.T) {
 			"storage": labels{"r": {1}, "d": {2}}, "verbose_storage": of(labels{"r": {1}, "d": {2}}), "verbose_interfaces": none}},
 		"two alike": {"storage=5,a:40,b:40", map[string]any{
 			"storage": labels{"a": {2}, "b": {4}}, "verbose_storage": of(labels{"a": {2}, "b": {4}}), "verbose_interfaces": none}},
-		"one with a tag": {"storage=r:5,d:40(ssd)", map[string]any{
+		"a disk with a tag": {"storage=r:5,d:40(ssd)", map[string]any{
 			"storage": labels{"r": {1}, "d": {4}}, "verbose_storage": of(labels{"r": {1}, "d": {4}}), "verbose_interfaces": none}},
 		"the root disk alone": {"storage=r:1", map[string]any{
 			"storage": labels{"r": {1}}, "verbose_storage": of(labels{"r": {1}}), "verbose_interfaces": none}},
-		"two of one label": {"storage=d:5,d:60", map[string]any{
+		"two disks with one label": {"storage=d:5,d:60", map[string]any{
 			"storage": labels{"d": {1, 3}}, "verbose_storage": of(labels{"d": {1, 3}}), "verbose_interfaces": none}},
-		"every interface, by number": {"interfaces=l:tag=x", map[string]any{
+		"every interface by number": {"interfaces=l:tag=x", map[string]any{
 			"interfaces": labels{"l": {11, 12}}, "verbose_storage": none, "verbose_interfaces": of(labels{"l": {11, 12}})}},
 		"nothing with a label": {"storage=5", map[string]any{"verbose_storage": none, "verbose_interfaces": none}},
 	}

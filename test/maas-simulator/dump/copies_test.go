@@ -95,16 +95,16 @@ func TestListsThatFail(t *testing.T) {
 		warns   string
 		fails   string
 	}{
-		"a list that is no JSON":          {"zones/", broken, "left out zones: decoding zones/: invalid character '<'", ""},
-		"a refusal that breaks off":       {"tags/", short, "left out tags: reading tags/: unexpected EOF", ""},
-		"a long refusal":                  {"users/", long, "left out users: reading users/: MAAS says 500 Internal Server Error: " + strings.Repeat("x", 199) + "\n", ""},
-		"a setting":                       {"maas/?op=get_config&name=node_timeout", broken, "left out setting node_timeout: decoding maas/?op=get_config&name=node_timeout", ""},
-		"the list of machines":            {"machines/", broken, "", "decoding machines/: invalid character '<'"},
-		"the list of machines, in words":  {"machines/", long, "", "reading machines/: MAAS says 500 Internal Server Error: x"},
-		"the list of machines, in halves": {"machines/", short, "", "reading machines/: unexpected EOF"},
+		"a list that is not JSON":                {"zones/", broken, "left out zones: decoding zones/: invalid character '<'", ""},
+		"an error response that is cut off":      {"tags/", short, "left out tags: reading tags/: unexpected EOF", ""},
+		"a long error response":                  {"users/", long, "left out users: reading users/: MAAS says 500 Internal Server Error: " + strings.Repeat("x", 199) + "\n", ""},
+		"a setting":                              {"maas/?op=get_config&name=node_timeout", broken, "left out setting node_timeout: decoding maas/?op=get_config&name=node_timeout", ""},
+		"the list of machines":                   {"machines/", broken, "", "decoding machines/: invalid character '<'"},
+		"the list of machines with a long error": {"machines/", long, "", "reading machines/: MAAS says 500 Internal Server Error: x"},
+		"the list of machines cut off":           {"machines/", short, "", "reading machines/: unexpected EOF"},
 	}
 	for name, test := range tests {
-		t.Run("When it is "+name+" it should say so", func(t *testing.T) {
+		t.Run("When the broken response is "+name+" it should say so", func(t *testing.T) {
 			g := NewWithT(t)
 			site := simtest.New(t, staffed)
 			site.Clock.SetTime(time.Now())

@@ -85,7 +85,7 @@ func drop(v any) {
 }
 
 func TestDumpTrouble(t *testing.T) {
-	t.Run("When something may not be read it should be left out with a warning", func(t *testing.T) {
+	t.Run("When the user may not read something, it should be omitted with a warning", func(t *testing.T) {
 		g := NewWithT(t)
 		site := simtest.New(t, simtest.Rack, func(o *simulator.Options) { o.Version = "main" })
 		site.Clock.SetTime(time.Now())
@@ -97,7 +97,7 @@ func TestDumpTrouble(t *testing.T) {
 		g.Expect(warnings.String()).To(And(ContainSubstring("left out vm_hosts: reading vm-hosts/: MAAS says 410"), ContainSubstring("left out ipaddresses")))
 		g.Expect(seed.String()).To(ContainSubstring(`"machines"`))
 	})
-	t.Run("When the key is wrong it should say so", func(t *testing.T) {
+	t.Run("When the key is wrong, the error should say so", func(t *testing.T) {
 		g := NewWithT(t)
 		_, source := live(t)
 		source.APIKey = "a:b:c"
@@ -105,7 +105,7 @@ func TestDumpTrouble(t *testing.T) {
 		source.APIKey = "a"
 		g.Expect(dump.Dump(t.Context(), source, &bytes.Buffer{})).To(MatchError(ContainSubstring("consumer:token:secret")))
 	})
-	t.Run("When there is no answer, it should say so", func(t *testing.T) {
+	t.Run("When the server does not answer, it should return an error", func(t *testing.T) {
 		err := dump.Dump(t.Context(), dump.Source{URL: "http://127.0.0.1:1/MAAS", APIKey: "a:b:c", Timeout: time.Second, Warn: &bytes.Buffer{}}, &bytes.Buffer{})
 		NewWithT(t).Expect(err).To(MatchError(ContainSubstring("reading machines/")))
 	})

@@ -28,10 +28,10 @@ func TestRequest(t *testing.T) {
 		rule faults.Rule
 		hits map[string]bool
 	}{
-		"no operation is named":  {faults.Rule{Kind: faults.Error}, map[string]bool{"machine.deploy": true, "zones.read": true}},
-		"one operation is named": {faults.Rule{Kind: faults.Error, Operation: "machine.deploy"}, map[string]bool{"machine.deploy": true, "machine.release": false}},
-		"a pattern is named":     {faults.Rule{Kind: faults.Error, Operation: "machine*.*"}, map[string]bool{"machine.deploy": true, "machines.read": true, "zones.read": false}},
-		"it is about machines":   {faults.Rule{Kind: faults.DeployFails}, map[string]bool{"machine.deploy": false}},
+		"no operation is named":     {faults.Rule{Kind: faults.Error}, map[string]bool{"machine.deploy": true, "zones.read": true}},
+		"one operation is named":    {faults.Rule{Kind: faults.Error, Operation: "machine.deploy"}, map[string]bool{"machine.deploy": true, "machine.release": false}},
+		"a pattern is named":        {faults.Rule{Kind: faults.Error, Operation: "machine*.*"}, map[string]bool{"machine.deploy": true, "machines.read": true, "zones.read": false}},
+		"the fault is for machines": {faults.Rule{Kind: faults.DeployFails}, map[string]bool{"machine.deploy": false}},
 	}
 	for name, test := range tests {
 		t.Run("When "+name+" it should hit just that", func(t *testing.T) {
@@ -101,13 +101,13 @@ func TestTargets(t *testing.T) {
 		target  faults.Target
 		hit     bool
 	}{
-		"nothing is named":                          {"", faults.Target{}, true},
-		"a machine is named and there is none":      {"*", faults.Target{}, false},
-		"the hostname is named":                     {"one", one, true},
-		"the system id is named":                    {"aaa", one, true},
-		"a pattern takes the hostname":              {"o*", one, true},
-		"a pattern takes another machine's name":    {"t*", one, false},
-		"half of a name is given and is no pattern": {"on", one, false},
+		"nothing is named": {"", faults.Target{}, true},
+		"a machine is named and the request has none":   {"*", faults.Target{}, false},
+		"the hostname is named":                         {"one", one, true},
+		"the system id is named":                        {"aaa", one, true},
+		"a pattern matches the hostname":                {"o*", one, true},
+		"a pattern matches the name of another machine": {"t*", one, false},
+		"half of a name is given and is no pattern":     {"on", one, false},
 	}
 	for name, test := range tests {
 		t.Run("When "+name+" requests and machines should be hit alike", func(t *testing.T) {
@@ -121,14 +121,14 @@ func TestTargets(t *testing.T) {
 }
 
 func TestLimits(t *testing.T) {
-	t.Run("When a count is given it should stop after it", func(t *testing.T) {
+	t.Run("When a rule has a count, it should stop after that many hits", func(t *testing.T) {
 		g := NewWithT(t)
 		s, _ := newSet(faults.Rule{Kind: faults.Drop, Count: 2})
 		got := []int{len(s.Request("a.b", faults.Target{})), len(s.Request("a.b", faults.Target{})), len(s.Request("a.b", faults.Target{}))}
 		g.Expect(got).To(Equal([]int{1, 1, 0}))
 		g.Expect(s.List()).To(BeEmpty())
 	})
-	t.Run("When a time is given it should stop after it", func(t *testing.T) {
+	t.Run("When a rule has a duration, it should stop after that time", func(t *testing.T) {
 		g := NewWithT(t)
 		s, clock := newSet(faults.Rule{Kind: faults.Drop, For: faults.Duration(time.Minute)})
 		clock.Step(time.Minute)
@@ -136,7 +136,7 @@ func TestLimits(t *testing.T) {
 		clock.Step(time.Second)
 		g.Expect(s.Request("a.b", faults.Target{})).To(BeEmpty())
 	})
-	t.Run("When a rate is given it should hit about that share, and the same ones with the same seed", func(t *testing.T) {
+	t.Run("When a rule has a rate, it should hit about that share, and the same requests with the same seed", func(t *testing.T) {
 		g := NewWithT(t)
 		run := func() (pattern []bool, hits int) {
 			s, _ := newSet(faults.Rule{Kind: faults.Error, Rate: 0.2})
@@ -154,7 +154,7 @@ func TestLimits(t *testing.T) {
 		g.Expect(hits).To(BeNumerically("~", 200, 50))
 		g.Expect(first).To(Equal(second))
 	})
-	t.Run("When several rules of a kind apply one should hit, and others wait for their turn", func(t *testing.T) {
+	t.Run("When several rules of a kind apply, one should hit and the others should wait for their turn", func(t *testing.T) {
 		g := NewWithT(t)
 		s, _ := newSet(faults.Rule{Kind: faults.Error, Count: 1, Status: 500}, faults.Rule{Kind: faults.Error, Count: 1, Status: 502}, faults.Rule{Kind: faults.Latency})
 		first, second := s.Request("a.b", faults.Target{}), s.Request("a.b", faults.Target{})

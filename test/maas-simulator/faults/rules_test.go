@@ -21,13 +21,13 @@ func TestRefusedRules(t *testing.T) {
 	}{
 		"an unknown kind":          {faults.Rule{Kind: "rain"}, `fault kind "rain" is not known`},
 		"no kind":                  {faults.Rule{}, `fault kind "" is not known`},
-		"a rate below none":        {faults.Rule{Kind: faults.Error, Rate: -0.1}, "rate -0.1 of a fault must be between 0 and 1"},
-		"a rate above all":         {faults.Rule{Kind: faults.Error, Rate: 1.1}, "rate 1.1 of a fault"},
-		"a rate of all":            {faults.Rule{Kind: faults.Error, Rate: 1}, ""},
-		"a status of success":      {faults.Rule{Kind: faults.Error, Status: 399}, "status 399 of a fault must be between 400 and 599"},
-		"the first of refusals":    {faults.Rule{Kind: faults.Error, Status: 400}, ""},
-		"the last of refusals":     {faults.Rule{Kind: faults.Error, Status: 599}, ""},
-		"no status that there is":  {faults.Rule{Kind: faults.Error, Status: 600}, "status 600 of a fault"},
+		"a rate below zero":        {faults.Rule{Kind: faults.Error, Rate: -0.1}, "rate -0.1 of a fault must be between 0 and 1"},
+		"a rate above one":         {faults.Rule{Kind: faults.Error, Rate: 1.1}, "rate 1.1 of a fault"},
+		"a rate of one":            {faults.Rule{Kind: faults.Error, Rate: 1}, ""},
+		"a status below 400":       {faults.Rule{Kind: faults.Error, Status: 399}, "status 399 of a fault must be between 400 and 599"},
+		"the lowest error status":  {faults.Rule{Kind: faults.Error, Status: 400}, ""},
+		"the highest error status": {faults.Rule{Kind: faults.Error, Status: 599}, ""},
+		"a status above 599":       {faults.Rule{Kind: faults.Error, Status: 600}, "status 600 of a fault"},
 		"operations of no pattern": {faults.Rule{Kind: faults.Error, Operation: "["}, `operation "[" of a fault is not a pattern`},
 		"machines of no pattern":   {faults.Rule{Kind: faults.DeadBMC, Machine: "["}, `machine "[" of a fault is not a pattern`},
 		"fewer machines than none": {faults.Rule{Kind: faults.DeadBMC, Machines: -1}, "machines -1 of a fault"},
@@ -142,13 +142,13 @@ func TestRulesOfAUser(t *testing.T) {
 			Machines: 1})
 		return s
 	}
-	t.Run("the requests of other users and without a user are spared", func(t *testing.T) {
+	t.Run("does not hit the requests of other users or without a user", func(t *testing.T) {
 		g, s := NewWithT(t), set()
 		g.Expect(s.Request("zones.read", faults.Target{User: "alice"})).To(HaveKey(faults.Error))
 		g.Expect(s.Request("zones.read", faults.Target{User: "bob"})).To(BeEmpty())
 		g.Expect(s.Request("zones.read", faults.Target{})).To(BeEmpty())
 	})
-	t.Run("the machines of other owners are spared", func(t *testing.T) {
+	t.Run("does not hit the machines of other owners", func(t *testing.T) {
 		g, s := NewWithT(t), set()
 		_, hit := s.Machine(faults.PowerError, faults.Target{SystemID: "a", User: "bob"})
 		g.Expect(hit).To(BeFalse())
@@ -157,7 +157,7 @@ func TestRulesOfAUser(t *testing.T) {
 		_, hit = s.Machine(faults.PowerError, faults.Target{SystemID: "c", User: "alice"})
 		g.Expect(hit).To(BeFalse(), "one machine was hit")
 	})
-	t.Run("a pattern that is none is refused", func(t *testing.T) {
+	t.Run("rejects an invalid pattern", func(t *testing.T) {
 		_, err := set().Add(faults.Rule{Kind: faults.Error, User: "["})
 		NewWithT(t).Expect(err).To(MatchError(ContainSubstring(`user "[" of a fault is not a pattern`)))
 	})

@@ -39,19 +39,19 @@ func TestBodies(t *testing.T) {
 		want  form.Values
 		says  string
 	}{
-		"an urlencoded form": {"application/x-www-form-urlencoded; charset=utf-8", strings.NewReader("a=1&b=%26&a=2"),
+		"a URL-encoded form": {"application/x-www-form-urlencoded; charset=utf-8", strings.NewReader("a=1&b=%26&a=2"),
 			form.Values{{Key: "a", Value: "1"}, {Key: "b", Value: "&"}, {Key: "a", Value: "2"}}, ""},
 		"a multipart form": {multipart, strings.NewReader(part("a", "1") + part("b", "x\r\ny") + part("a", "") + "--x--\r\n"),
 			form.Values{{Key: "a", Value: "1"}, {Key: "b", Value: "x\r\ny"}, {Key: "a", Value: ""}}, ""},
-		"no part at all":            {multipart, strings.NewReader("--x--\r\n"), nil, ""},
-		"no end":                    {multipart, strings.NewReader(part("a", "1")), nil, `reading multipart parameter "a"`},
-		"no boundary":               {"multipart/form-data", strings.NewReader(part("a", "1")), nil, "reading a multipart body"},
-		"a part that breaks off":    {multipart, failing{strings.NewReader("--x\r\nContent-Disposition: form-data; name=\"a\"\r\n\r\nhal")}, nil, `reading multipart parameter "a"`},
-		"a form that breaks off":    {"application/x-www-form-urlencoded", failing{strings.NewReader("a=1&b")}, nil, "reading the body: connection reset by peer"},
-		"a media type that is none": {"a/b; c", strings.NewReader("a=1"), nil, "reading the media type"},
-		"a bad escape":              {"application/x-www-form-urlencoded", strings.NewReader("a=1&b=%g"), nil, `reading parameter "b"`},
-		"a bad escape in a name":    {"application/x-www-form-urlencoded", strings.NewReader("%g=1"), nil, `reading parameter "%g"`},
-		"JSON":                      {"application/json", strings.NewReader("{}"), nil, form.ErrJSON.Error()},
+		"a multipart form without parts":      {multipart, strings.NewReader("--x--\r\n"), nil, ""},
+		"no end":                              {multipart, strings.NewReader(part("a", "1")), nil, `reading multipart parameter "a"`},
+		"a multipart form without a boundary": {"multipart/form-data", strings.NewReader(part("a", "1")), nil, "reading a multipart body"},
+		"a part that is cut off":              {multipart, failing{strings.NewReader("--x\r\nContent-Disposition: form-data; name=\"a\"\r\n\r\nhal")}, nil, `reading multipart parameter "a"`},
+		"a form that is cut off":              {"application/x-www-form-urlencoded", failing{strings.NewReader("a=1&b")}, nil, "reading the body: connection reset by peer"},
+		"an invalid media type":               {"a/b; c", strings.NewReader("a=1"), nil, "reading the media type"},
+		"an invalid escape":                   {"application/x-www-form-urlencoded", strings.NewReader("a=1&b=%g"), nil, `reading parameter "b"`},
+		"an invalid escape in a name":         {"application/x-www-form-urlencoded", strings.NewReader("%g=1"), nil, `reading parameter "%g"`},
+		"JSON":                                {"application/json", strings.NewReader("{}"), nil, form.ErrJSON.Error()},
 	}
 	for name, test := range tests {
 		t.Run("When a body is "+name+" it should be read or refused", func(t *testing.T) {

@@ -35,7 +35,7 @@ func spans(list []inventory.Span) string {
 func TestFree(t *testing.T) {
 	tests := map[string]struct{ seed, free string }{
 		"nothing is taken": {`{"subnets": [{"id": 1, "cidr": "10.0.0.0/29"}]}`, "10.0.0.1-10.0.0.6"},
-		"a gateway, a name server and a machine take some": {
+		"a gateway, a name server and a machine have addresses": {
 			`{"subnets": [{"id": 1, "cidr": "10.0.0.0/28", "gateway_ip": "10.0.0.1", "dns_servers": ["10.0.0.2", "192.0.2.1"]}],
 			  "machines": [{"interface_set": [{"links": [{"mode": "auto", "subnet": 1, "ip_address": "10.0.0.5"}]}]}]}`,
 			"10.0.0.3-10.0.0.4 10.0.0.6-10.0.0.14",
@@ -79,7 +79,7 @@ func TestMerge(t *testing.T) {
 }
 
 func TestLoad(t *testing.T) {
-	t.Run("When a seed says little it should be completed", func(t *testing.T) {
+	t.Run("When a seed has few fields, the others should be filled in", func(t *testing.T) {
 		g := NewWithT(t)
 		db := load(t, `{"machines": [{"zone": "az9", "pool": {"name": "p9"}, "domain": "d9", "tag_names": ["t9"]}]}`)
 		m := db.Machines.All()[0]
@@ -94,18 +94,18 @@ func TestLoad(t *testing.T) {
 		g.Expect(db.Pools.Get(0).Name).To(Equal("default"))
 		g.Expect(db.Domains.Get(0).Name).To(Equal("maas"))
 	})
-	t.Run("When a seed is empty it should still be a site", func(t *testing.T) {
+	t.Run("When a seed is empty, there should still be a zone", func(t *testing.T) {
 		g := NewWithT(t)
 		g.Expect(load(t, "").Zones.All()).To(HaveLen(1))
 	})
-	t.Run("When lists have other names they should be read too", func(t *testing.T) {
+	t.Run("When lists have alternative names, they should be read too", func(t *testing.T) {
 		g := NewWithT(t)
 		db := load(t, `{"boot-resources": [{"name": "ubuntu/jammy"}], "pods": [{"name": "h"}], "pools": [{"name": "p"}]}`)
 		g.Expect(db.BootResources.All()).To(HaveLen(1))
 		g.Expect(db.VMHosts.All()).To(HaveLen(1))
 		g.Expect(db.PoolByName("p")).NotTo(BeNil())
 	})
-	t.Run("When a VM host lists what it uses its machines should not count twice", func(t *testing.T) {
+	t.Run("When a VM host lists its usage, its machines should not count twice", func(t *testing.T) {
 		g := NewWithT(t)
 		db := load(t, `{"vm_hosts": [{"id": 3, "used": {"cores": 6, "memory": 9000, "local_storage": 50}}],
 			"machines": [{"pod": {"id": 3}, "cpu_count": 4, "memory": 8000, "physicalblockdevice_set": [{"size": 40}]}]}`)
@@ -113,7 +113,7 @@ func TestLoad(t *testing.T) {
 		g.Expect([]int64{int64(h.OtherCores), h.OtherMemory, h.OtherStorage}).To(Equal([]int64{2, 1000, 10}))
 		g.Expect(db.MachinesOf(3)).To(HaveLen(1))
 	})
-	t.Run("When ids are given new ones should come after them", func(t *testing.T) {
+	t.Run("When a seed has IDs, new IDs should be higher", func(t *testing.T) {
 		g := NewWithT(t)
 		db := load(t, `{"zones": [{"id": 1, "name": "default"}, {"id": 9, "name": "z"}]}`)
 		g.Expect(db.Update(func() error {

@@ -18,12 +18,12 @@ import (
 func TestTaskNext(t *testing.T) {
 	early, late := time.Unix(10, 0), time.Unix(20, 0)
 	for name, test := range map[string]struct{ due, deadline, next time.Time }{
-		"it waits for something from outside, for ever": {},
-		"it waits, and has a time-out":                  {deadline: late, next: late},
-		"a step is due and there is no time-out":        {due: early, next: early},
-		"a step is due before its time-out":             {due: early, deadline: late, next: early},
-		"its time-out is before the step":               {due: late, deadline: early, next: early},
-		"both are at once":                              {due: early, deadline: early, next: early},
+		"it waits for an external event without a timeout": {},
+		"it waits with a timeout":                          {deadline: late, next: late},
+		"a step is due and there is no timeout":            {due: early, next: early},
+		"a step is due before the timeout":                 {due: early, deadline: late, next: early},
+		"its time-out is before the step":                  {due: late, deadline: early, next: early},
+		"both are at once":                                 {due: early, deadline: early, next: early},
 	} {
 		t.Run("When "+name+" it should be woken then", func(t *testing.T) {
 			NewWithT(t).Expect((&inventory.Task{Due: test.due, Deadline: test.deadline}).Next()).To(Equal(test.next))
@@ -79,19 +79,19 @@ func TestNumber(t *testing.T) {
 		n     int
 		ok    bool
 	}{
-		"a number":           {4.0, 4, true},
-		"one near a number":  {3.9999999, 4, true},
-		"Go's own":           {4, 4, true},
-		"a large one":        {int64(4), 4, true},
-		"one kept as text":   {json.Number("4.2"), 4, true},
-		"no number at all":   {json.Number("four"), 0, false},
-		"an object":          {map[string]any{"id": 4.0}, 4, true},
-		"one without an id":  {map[string]any{"name": "x"}, 0, false},
-		"a text":             {"4", 0, false},
-		"nothing":            {nil, 0, false},
-		"an id in an object": {map[string]any{"id": map[string]any{"id": 4.0}}, 4, true},
+		"a number":                        {4.0, 4, true},
+		"a value close to a number":       {3.9999999, 4, true},
+		"Go's own":                        {4, 4, true},
+		"an int64":                        {int64(4), 4, true},
+		"a JSON number":                   {json.Number("4.2"), 4, true},
+		"an invalid JSON number":          {json.Number("four"), 0, false},
+		"an object":                       {map[string]any{"id": 4.0}, 4, true},
+		"an object without an ID":         {map[string]any{"name": "x"}, 0, false},
+		"a text":                          {"4", 0, false},
+		"nothing":                         {nil, 0, false},
+		"an object whose ID is an object": {map[string]any{"id": map[string]any{"id": 4.0}}, 4, true},
 	} {
-		t.Run("When it is "+name+" it should be read as that", func(t *testing.T) {
+		t.Run("When the value is "+name+" it should be read as that", func(t *testing.T) {
 			n, ok := inventory.Number(test.value)
 			NewWithT(t).Expect([]any{n, ok}).To(Equal([]any{test.n, test.ok}))
 		})

@@ -52,7 +52,7 @@ func TestMadeUp(t *testing.T) {
 		  "physicalblockdevice_set": [{"size": 5}]}]}`), now); err != nil {
 		t.Fatal(err)
 	}
-	t.Run("When it is a machine it should be a small one that is off", func(t *testing.T) {
+	t.Run("When a machine has no other fields, it should be small and off", func(t *testing.T) {
 		g := NewWithT(t)
 		m := db.Machines.Get("a")
 		g.Expect(m).To(And(HaveField("CPUCount", 1), HaveField("CPUSpeed", 0), HaveField("Memory", int64(1024)), HaveField("Status", status.Ready),
@@ -65,7 +65,7 @@ func TestMadeUp(t *testing.T) {
 		g.Expect(m.Disks[0]).To(And(HaveField("Type", "physical"), HaveField("Size", int64(5)), HaveField("Pool", "")))
 		g.Expect(m.Token).To(And(HaveField("Consumer", HaveLen(18)), HaveField("Key", HaveLen(18)), HaveField("Secret", HaveLen(32))))
 	})
-	t.Run("When it is a network it should be managed, untagged and with DHCP", func(t *testing.T) {
+	t.Run("When a network has no other fields, it should be managed, untagged and have DHCP", func(t *testing.T) {
 		g := NewWithT(t)
 		g.Expect(db.Subnets.Get(4)).To(And(HaveField("Name", "10.0.0.0/24"), HaveField("Managed", true), HaveField("VLANID", 6), HaveField("Gateway", "")))
 		g.Expect(db.VLANs.Get(6)).To(And(HaveField("Name", "untagged"), HaveField("VID", 0), HaveField("MTU", 1500), HaveField("DHCPOn", true),
@@ -78,7 +78,7 @@ func TestMadeUp(t *testing.T) {
 		g.Expect(db.Addresses.All()).To(HaveExactElements(And(HaveField("IP", "10.0.0.9"), HaveField("Type", 4), HaveField("Owner", ""))),
 			"a machine holds the other one")
 	})
-	t.Run("When it is a VM host it should be able to compose with what it has left", func(t *testing.T) {
+	t.Run("When a VM host has no other fields, it should be able to compose with its free resources", func(t *testing.T) {
 		g := NewWithT(t)
 		h := db.VMHostByName("h")
 		g.Expect(h).To(And(HaveField("Type", "lxd"), HaveField("Architectures", ConsistOf("amd64/generic")), HaveField("CPUOverCommit", 1.0),

@@ -38,10 +38,10 @@ func TestMeanwhile(t *testing.T) {
 		"the machine reports a failure": {func(site *simtest.Site) {
 			site.Change("aaaaa1", func(m *inventory.Machine) { site.Life.Fail(m, "no disk") })
 		}, status.FailedDeployment},
-		"its owner gives up": {func(site *simtest.Site) { site.Do("alice", "POST", "machines/aaaaa1/?op=abort") }, status.Allocated},
-		"its system is up":   {func(site *simtest.Site) { _ = on(site, "aaaaa1", site.Life.OSReady) }, status.Deployed},
-		"it is deleted":      {func(site *simtest.Site) { site.Do("admin", "DELETE", "machines/aaaaa1/") }, -1},
-		"it is tested anew": {func(site *simtest.Site) {
+		"its owner gives up":     {func(site *simtest.Site) { site.Do("alice", "POST", "machines/aaaaa1/?op=abort") }, status.Allocated},
+		"its system is up":       {func(site *simtest.Site) { _ = on(site, "aaaaa1", site.Life.OSReady) }, status.Deployed},
+		"the machine is deleted": {func(site *simtest.Site) { site.Do("admin", "DELETE", "machines/aaaaa1/") }, -1},
+		"the machine is tested again": {func(site *simtest.Site) {
 			site.Change("aaaaa1", func(m *inventory.Machine) {
 				site.Life.Fail(m, "x")
 				_ = site.Life.Test(m, "admin", "")

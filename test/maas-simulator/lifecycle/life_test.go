@@ -92,7 +92,7 @@ func statusOf(site *simtest.Site, name string) func() status.Status {
 }
 
 func TestWorkInProgress(t *testing.T) {
-	t.Run("When a deployment is aborted its installation should be cancelled", func(t *testing.T) {
+	t.Run("When a deployment is aborted, its installation should be cancelled", func(t *testing.T) {
 		g := NewWithT(t)
 		backend := &slow{let: make(chan struct{})}
 		site, _ := running(t, backend, "")
@@ -103,7 +103,7 @@ func TestWorkInProgress(t *testing.T) {
 		g.Eventually(func() *inventory.Task { return site.Machine("one").Task }).Should(BeNil())
 		g.Expect(statusOf(site, "one")()).To(Equal(status.Allocated))
 	})
-	t.Run("When it is released and deployed anew the old installation should not end the new one", func(t *testing.T) {
+	t.Run("When a machine is released and deployed again, the old installation should not end the new one", func(t *testing.T) {
 		g := NewWithT(t)
 		backend := &slow{let: make(chan struct{})}
 		site, _ := running(t, backend, "")
@@ -118,7 +118,7 @@ func TestWorkInProgress(t *testing.T) {
 		close(backend.let)
 		g.Eventually(func() string { return site.Machine("one").PowerState }).Should(Equal("on"))
 	})
-	t.Run("When the process ends in the middle the next one should do the step again", func(t *testing.T) {
+	t.Run("When the process ends during a step, the next process should repeat the step", func(t *testing.T) {
 		g := NewWithT(t)
 		state := t.TempDir() + "/state"
 		first := &slow{let: make(chan struct{})}
@@ -135,7 +135,7 @@ func TestWorkInProgress(t *testing.T) {
 		close(second.let)
 		g.Eventually(func() string { return *again.Machine("one").StatusMessage }).Should(Equal("Loading deployed OS"))
 	})
-	t.Run("When many deploy at once they should not wait for each other", func(t *testing.T) {
+	t.Run("When many machines deploy at once, they should not wait for each other", func(t *testing.T) {
 		g := NewWithT(t)
 		backend := &slow{let: make(chan struct{})}
 		site, _ := running(t, backend, "")
@@ -145,7 +145,7 @@ func TestWorkInProgress(t *testing.T) {
 		g.Eventually(backend.get(&backend.most)).Should(Equal(4))
 		close(backend.let)
 	})
-	t.Run("When a machine is deleted while it installs it should be gone and its work cancelled", func(t *testing.T) {
+	t.Run("When a machine is deleted while it installs, it should be gone and its installation cancelled", func(t *testing.T) {
 		g := NewWithT(t)
 		backend := &slow{let: make(chan struct{})}
 		site, _ := running(t, backend, "")
@@ -173,7 +173,7 @@ func TestBrokenMetal(t *testing.T) {
 	metal := func(t *testing.T) *simtest.Site {
 		return simtest.New(t, simtest.Rack, func(o *simulator.Options) { o.Backend = &broken{} })
 	}
-	t.Run("When the deployed system cannot be started the deployment should fail", func(t *testing.T) {
+	t.Run("When the deployed system cannot be started, the deployment should fail", func(t *testing.T) {
 		g := NewWithT(t)
 		site := metal(t)
 		site.Do("alice", "POST", "machines/aaaaa1/?op=deploy")
@@ -181,7 +181,7 @@ func TestBrokenMetal(t *testing.T) {
 		g.Expect(statusOf(site, "one")()).To(Equal(status.FailedDeployment))
 		g.Expect(*site.Has("one").StatusMessage).To(ContainSubstring("no such device"))
 	})
-	t.Run("When the power cannot be taken the release should fail, and can be tried again", func(t *testing.T) {
+	t.Run("When a machine cannot be powered off, its release should fail and can be retried", func(t *testing.T) {
 		g := NewWithT(t)
 		site := metal(t)
 		site.Change("aaaaa1", func(m *inventory.Machine) { m.Status, m.Owner, m.PowerState = status.Deployed, "alice", "on" })
@@ -191,7 +191,7 @@ func TestBrokenMetal(t *testing.T) {
 			g.Expect(statusOf(site, "one")()).To(Equal(status.FailedReleasing))
 		}
 	})
-	t.Run("When the power cannot be asked for it should say so", func(t *testing.T) {
+	t.Run("When the power state cannot be queried, it should return an error", func(t *testing.T) {
 		g := NewWithT(t)
 		site := metal(t)
 		answer := site.Do("alice", "GET", "machines/aaaaa1/?op=query_power_state")
@@ -200,7 +200,7 @@ func TestBrokenMetal(t *testing.T) {
 		g.Expect(answer.Header.Get("Retry-After")).To(Equal("10"))
 		g.Expect(site.Do("alice", "GET", "machines/zzzzzz/?op=query_power_state").Code).To(Equal(404))
 	})
-	t.Run("When a Deployed machine cannot be started it should keep its status and tell in its log", func(t *testing.T) {
+	t.Run("When a Deployed machine cannot be started, it should keep its status and report the error", func(t *testing.T) {
 		g := NewWithT(t)
 		site := metal(t)
 		site.Change("aaaaa1", func(m *inventory.Machine) { m.Status, m.Owner, m.PowerState = status.Deployed, "alice", "off" })

@@ -122,16 +122,16 @@ func TestMetalThatFails(t *testing.T) {
 		to      status.Status
 		says    string
 	}{
-		"the installation":      {status.Allocated, "install", []string{"?op=deploy"}, status.FailedDeployment, "curtin: installing ubuntu/jammy failed: EIO"},
-		"the reboot":            {status.Allocated, "off", []string{"?op=deploy"}, status.FailedDeployment, "rebooting: EIO"},
-		"the start":             {status.Allocated, "on", []string{"?op=deploy"}, status.FailedDeployment, "Failed to power on node - EIO"},
-		"the end of the power":  {status.Deployed, "off", []string{"?op=release"}, status.FailedReleasing, "Failed to power off node - EIO"},
-		"the wipe of a release": {status.Deployed, "erase", []string{"?op=release"}, status.FailedReleasing, "EIO"},
-		"the wipe of the disks": {status.Deployed, "erase", []string{"?op=release", "erase", "true"}, status.FailedDiskErasing, "EIO"},
-		"the power for a wipe":  {status.Deployed, "off", []string{"?op=release", "erase", "true"}, status.FailedDiskErasing, "EIO"},
+		"the installation":             {status.Allocated, "install", []string{"?op=deploy"}, status.FailedDeployment, "curtin: installing ubuntu/jammy failed: EIO"},
+		"the reboot":                   {status.Allocated, "off", []string{"?op=deploy"}, status.FailedDeployment, "rebooting: EIO"},
+		"the start":                    {status.Allocated, "on", []string{"?op=deploy"}, status.FailedDeployment, "Failed to power on node - EIO"},
+		"the power-off":                {status.Deployed, "off", []string{"?op=release"}, status.FailedReleasing, "Failed to power off node - EIO"},
+		"the wipe on release":          {status.Deployed, "erase", []string{"?op=release"}, status.FailedReleasing, "EIO"},
+		"the erasing of the disks":     {status.Deployed, "erase", []string{"?op=release", "erase", "true"}, status.FailedDiskErasing, "EIO"},
+		"the power-off before erasing": {status.Deployed, "off", []string{"?op=release", "erase", "true"}, status.FailedDiskErasing, "EIO"},
 	}
 	for name, test := range tests {
-		t.Run("When it is "+name+" it should say so", func(t *testing.T) {
+		t.Run("When the failure is in "+name+" it should say so", func(t *testing.T) {
 			g := NewWithT(t)
 			site, metal := onMetal(t)
 			metal.fails[test.call] = errors.New("EIO")
@@ -144,7 +144,7 @@ func TestMetalThatFails(t *testing.T) {
 			g.Expect(m.Owner).To(Equal("alice"))
 		})
 	}
-	t.Run("When it is what is left of a deleted machine it should go to the log", func(t *testing.T) {
+	t.Run("When the cleanup of a deleted machine fails, the error should be logged", func(t *testing.T) {
 		g := NewWithT(t)
 		var log []string
 		site, metal := onMetal(t, func(o *simulator.Options) {
@@ -224,7 +224,7 @@ func TestSpec(t *testing.T) {
 // TestGoneInTheMiddle verifies that the step of a deleted machine ends and does not restore the machine.
 func TestGoneInTheMiddle(t *testing.T) {
 	for name, kind := range map[string]faults.Kind{"a broken one": faults.BrokenOnDeploy, "a sound one": faults.SlowRelease} {
-		t.Run("When it is "+name+" it should stay deleted", func(t *testing.T) {
+		t.Run("When the machine is "+name+" it should stay deleted", func(t *testing.T) {
 			g := NewWithT(t)
 			site, metal := onMetal(t)
 			simtest.Fault(t, site.Simulator, faults.Rule{Kind: kind})

@@ -69,7 +69,7 @@ func TestAborts(t *testing.T) {
 		"an erasure":    {status.Deployed, []string{"?op=release", "erase", "true"}, status.FailedDiskErasing, "alice"},
 	}
 	for name, test := range tests {
-		t.Run("When it is "+name+" it should end there", func(t *testing.T) {
+		t.Run("When the aborted operation is "+name+" it should end there", func(t *testing.T) {
 			g := NewWithT(t)
 			site := simtest.New(t, simtest.Rack)
 			put(site, "aaaaa1", test.from, "on")
@@ -82,7 +82,7 @@ func TestAborts(t *testing.T) {
 			g.Expect(site.Has("one").IPs()).To(BeEmpty())
 		})
 	}
-	t.Run("When it ended by itself before the abort did it should stay ended", func(t *testing.T) {
+	t.Run("When the operation ends before the abort does, it should stay ended", func(t *testing.T) {
 		g := NewWithT(t)
 		site := simtest.New(t, simtest.Rack)
 		put(site, "aaaaa1", status.Deploying, "on")
@@ -111,7 +111,7 @@ func TestStartAfterAbort(t *testing.T) {
 // its image is recorded.
 func TestReady(t *testing.T) {
 	for _, s := range status.All() {
-		t.Run("When it is "+s.String()+" it should be so after its system reported", func(t *testing.T) {
+		t.Run("When the machine is "+s.String()+" it should be so after its system reported", func(t *testing.T) {
 			g := NewWithT(t)
 			site := simtest.New(t, simtest.Rack)
 			put(site, "aaaaa1", s, "on")
@@ -151,7 +151,7 @@ func TestResume(t *testing.T) {
 		status.Deploying: status.Deployed, status.EnteringRescueMode: status.RescueMode, status.ExitingRescueMode: status.ExitingRescueMode,
 	}
 	for _, s := range status.All() {
-		t.Run("When it is "+s.String()+" it should go on only where something is done", func(t *testing.T) {
+		t.Run("When the machine is "+s.String()+" it should go on only where something is done", func(t *testing.T) {
 			g := NewWithT(t)
 			site := simtest.New(t, simtest.Rack)
 			put(site, "aaaaa1", s, "on")

@@ -85,10 +85,10 @@ func TestTimelines(t *testing.T) {
 			"Deploying, on: Installing OS", "Deploying, on: Configuring OS", "Deploying, on: Loading deployed OS", "Deployed, on: Deployed"}},
 		"a Deployed machine is released": {status.Deployed, "on", "alice", "?op=release", 2, []string{
 			"Releasing, on: Releasing", "Ready, off: Released"}},
-		"one that is off is released": {status.Deployed, "off", "alice", "?op=release", 0, []string{"Ready, off: Released"}},
+		"a machine that is off is released": {status.Deployed, "off", "alice", "?op=release", 0, []string{"Ready, off: Released"}},
 		"its disks are erased": {status.Deployed, "on", "alice", "?op=release&erase=true", 104, []string{
 			"Disk erasing, on: Erasing disks", "Releasing, on: Releasing", "Ready, off: Released"}},
-		"the disks of one that is off are erased": {status.Deployed, "off", "alice", "?op=release&erase=true", 104, []string{
+		"the disks of a machine that is off are erased": {status.Deployed, "off", "alice", "?op=release&erase=true", 104, []string{
 			"Disk erasing, off: Erasing disks", "Disk erasing, on: Erasing disks", "Releasing, on: Releasing", "Ready, off: Released"}},
 		"a machine is switched on":  {status.Deployed, "off", "alice", "?op=power_on", 2, []string{"Deployed, off: ", "Deployed, on: "}},
 		"a machine is switched off": {status.Deployed, "on", "alice", "?op=power_off", 2, []string{"Deployed, on: ", "Deployed, off: "}},
@@ -115,7 +115,7 @@ func TestTimelines(t *testing.T) {
 // Deployed.
 func TestLeavingRescueMode(t *testing.T) {
 	for from, power := range map[status.Status]string{status.Deployed: "on", status.Ready: "off", status.Allocated: "off", status.Broken: "off"} {
-		t.Run("When it was "+from.String()+" it should be that again", func(t *testing.T) {
+		t.Run("When a machine in rescue mode was "+from.String()+" it should be that again", func(t *testing.T) {
 			g := NewWithT(t)
 			site := simtest.New(t, simtest.Rack)
 			put(site, "aaaaa1", from, power)
@@ -220,7 +220,7 @@ func TestPowerErrors(t *testing.T) {
 		"the erasing of a disk": {status.Deployed, []string{"?op=release", "erase", "true"}, status.FailedDiskErasing},
 	}
 	for name, test := range tests {
-		t.Run("When it is "+name+" it should fail", func(t *testing.T) {
+		t.Run("When the operation is "+name+" it should fail", func(t *testing.T) {
 			g := NewWithT(t)
 			site := simtest.New(t, simtest.Rack)
 			put(site, "aaaaa1", test.from, "on")

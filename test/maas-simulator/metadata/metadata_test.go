@@ -56,16 +56,16 @@ func TestMetaData(t *testing.T) {
 		code          int
 		says          string
 	}{
-		"the versions are asked for":      {"", "", 200, "latest\n2012-03-01\n2009-04-04"},
+		"the versions are requested":      {"", "", 200, "latest\n2012-03-01\n2009-04-04"},
 		"there are no credentials":        {"", "2012-03-01/meta-data/instance-id", 401, "Not authenticated."},
 		"the version is unknown":          {"one", "1999-01-01/meta-data/", 404, "Unknown metadata version 1999-01-01."},
-		"the top is asked for":            {"one", "latest/", 200, "meta-data/\nuser-data\nmaas-commissioning-scripts\nmaas-scripts"},
-		"the items are asked for":         {"one", "2012-03-01/meta-data/", 200, "instance-id\nlocal-hostname\nlocal-ipv4\nplacement/availability-zone\npublic-keys\nvendor-data\nx509"},
-		"the id is asked for":             {"one", "2012-03-01/meta-data/instance-id", 200, "aaaaa1"},
-		"the name is asked for":           {"one", "2012-03-01/meta-data/local-hostname", 200, "one.maas"},
-		"the address is asked for":        {"one", "2012-03-01/meta-data/local-ipv4", 200, "10.9.0.251"},
-		"the zone is asked for":           {"one", "2012-03-01/meta-data/placement/availability-zone", 200, "default"},
-		"the owner's keys are asked":      {"one", "2012-03-01/meta-data/public-keys", 200, "ssh-ed25519 AAAA me"},
+		"the top level is requested":      {"one", "latest/", 200, "meta-data/\nuser-data\nmaas-commissioning-scripts\nmaas-scripts"},
+		"the items are requested":         {"one", "2012-03-01/meta-data/", 200, "instance-id\nlocal-hostname\nlocal-ipv4\nplacement/availability-zone\npublic-keys\nvendor-data\nx509"},
+		"the ID is requested":             {"one", "2012-03-01/meta-data/instance-id", 200, "aaaaa1"},
+		"the name is requested":           {"one", "2012-03-01/meta-data/local-hostname", 200, "one.maas"},
+		"the address is requested":        {"one", "2012-03-01/meta-data/local-ipv4", 200, "10.9.0.251"},
+		"the zone is requested":           {"one", "2012-03-01/meta-data/placement/availability-zone", 200, "default"},
+		"the owner's keys are requested":  {"one", "2012-03-01/meta-data/public-keys", 200, "ssh-ed25519 AAAA me"},
 		"cloud-init asks what MAAS wants": {"one", "2012-03-01/meta-data/vendor-data", 200, "cloud-init: |\n  #cloud-config\n  ntp:\n    pools: []\n    servers:\n    - 192.0.2.1\n"},
 		"curtin asks":                     {"one", "curtin/2012-03-01/meta-data/instance-id", 200, "aaaaa1"},
 		"something unknown is asked":      {"one", "2012-03-01/meta-data/colour", 404, "Unknown metadata attribute: colour"},
@@ -86,7 +86,7 @@ func TestMetaData(t *testing.T) {
 }
 
 func TestUserData(t *testing.T) {
-	t.Run("When the deployed system fetches its user-data it should be Deployed", func(t *testing.T) {
+	t.Run("When the deployed system fetches its user-data, the machine should be Deployed", func(t *testing.T) {
 		g := NewWithT(t)
 		site := rack(t)
 		g.Expect(as(site, "one", "GET", "2012-03-01/user-data", "").Body).To(Equal("hello"))
@@ -96,14 +96,14 @@ func TestUserData(t *testing.T) {
 		g.Expect(*m.StatusMessage).To(Equal("Deployed"))
 		g.Expect(as(site, "one", "GET", "2012-03-01/user-data", "").Code).To(Equal(200), "it may fetch it again")
 	})
-	t.Run("When it becomes a VM host fetching should not be enough", func(t *testing.T) {
+	t.Run("When the machine becomes a VM host, fetching its user-data should not be enough", func(t *testing.T) {
 		g := NewWithT(t)
 		site := rack(t)
 		site.Change("aaaaa1", func(m *inventory.Machine) { m.VMHost = true })
 		as(site, "one", "GET", "2012-03-01/user-data", "")
 		g.Expect(site.Has("one").Status).To(Equal(status.Deploying))
 	})
-	t.Run("When the system is made to hang it should not get it, and fail in the end", func(t *testing.T) {
+	t.Run("When the boot is made to hang, no user-data should be served and the deployment should fail", func(t *testing.T) {
 		g := NewWithT(t)
 		site := rack(t)
 		_, err := site.Faults.Add(faults.Rule{Kind: faults.BootHangs, Machine: "one"})
@@ -112,7 +112,7 @@ func TestUserData(t *testing.T) {
 		site.Pass(2 * time.Hour)
 		g.Expect(site.Has("one").Status).To(Equal(status.FailedDeployment))
 	})
-	t.Run("When the system is made to go silent it should be deployed, with nothing to do", func(t *testing.T) {
+	t.Run("When the system is made to go silent, the machine should be Deployed with empty user-data", func(t *testing.T) {
 		g := NewWithT(t)
 		site := rack(t)
 		_, err := site.Faults.Add(faults.Rule{Kind: faults.GoesSilent, Machine: "one"})
@@ -122,7 +122,7 @@ func TestUserData(t *testing.T) {
 		g.Expect(answer.Body).To(BeEmpty())
 		g.Expect(site.Has("one").Status).To(Equal(status.Deployed))
 	})
-	t.Run("When a machine is released its old credentials should be worth nothing", func(t *testing.T) {
+	t.Run("When a machine is released, its old credentials should be invalid", func(t *testing.T) {
 		g := NewWithT(t)
 		site := rack(t)
 		token := site.Has("one").Token
@@ -140,14 +140,14 @@ func TestSignal(t *testing.T) {
 		code       int
 		leads      status.Status
 	}{
-		"all is well":         {"2012-03-01/?op=signal", "status=OK", 200, status.Deploying},
-		"op is in the body":   {"2012-03-01/", "op=signal&status=WORKING", 200, status.Deploying},
-		"it failed":           {"2012-03-01/?op=signal", "status=FAILED&error=no+disk", 200, status.FailedDeployment},
-		"it took too long":    {"2012-03-01/?op=signal", "status=TIMEDOUT", 200, status.FailedDeployment},
-		"the word is unknown": {"2012-03-01/?op=signal", "status=MAYBE", 400, status.Deploying},
-		"the word is missing": {"2012-03-01/?op=signal", "a=b", 400, status.Deploying},
-		"netboot goes off":    {"2012-03-01/?op=netboot_off", "", 200, status.Deploying},
-		"the op is unknown":   {"2012-03-01/?op=sing", "", 400, status.Deploying},
+		"all is well":              {"2012-03-01/?op=signal", "status=OK", 200, status.Deploying},
+		"op is in the body":        {"2012-03-01/", "op=signal&status=WORKING", 200, status.Deploying},
+		"it failed":                {"2012-03-01/?op=signal", "status=FAILED&error=no+disk", 200, status.FailedDeployment},
+		"it timed out":             {"2012-03-01/?op=signal", "status=TIMEDOUT", 200, status.FailedDeployment},
+		"the status is unknown":    {"2012-03-01/?op=signal", "status=MAYBE", 400, status.Deploying},
+		"the status is missing":    {"2012-03-01/?op=signal", "a=b", 400, status.Deploying},
+		"netboot goes off":         {"2012-03-01/?op=netboot_off", "", 200, status.Deploying},
+		"the operation is unknown": {"2012-03-01/?op=sing", "", 400, status.Deploying},
 	}
 	for name, test := range tests {
 		t.Run("When "+name+" it should be noted", func(t *testing.T) {
@@ -157,7 +157,7 @@ func TestSignal(t *testing.T) {
 			g.Expect(site.Has("one").Status).To(Equal(test.leads))
 		})
 	}
-	t.Run("When an idle machine signals a failure nothing should happen", func(t *testing.T) {
+	t.Run("When an idle machine signals a failure, its status should not change", func(t *testing.T) {
 		g := NewWithT(t)
 		site := rack(t)
 		g.Expect(as(site, "two", "POST", "2012-03-01/?op=signal", "status=FAILED").Code).To(Equal(200))
@@ -172,16 +172,16 @@ func TestReport(t *testing.T) {
 		code              int
 		leads             status.Status
 	}{
-		"a step begins":               {"one", "aaaaa1", head + `"event_type": "start", "name": "cmd-install"}`, 204, status.Deploying},
-		"a step ends well":            {"one", "aaaaa1", head + `"event_type": "finish", "name": "cmd-install", "result": "SUCCESS"}`, 204, status.Deploying},
-		"a step within a step fails":  {"one", "aaaaa1", head + `"event_type": "finish", "name": "cmd-install/stage-x", "result": "FAIL"}`, 204, status.Deploying},
-		"a top-level step fails":      {"one", "aaaaa1", head + `"event_type": "finish", "name": "cmd-install", "result": "FAIL"}`, 204, status.FailedDeployment},
-		"it is no JSON":               {"one", "aaaaa1", "{", 400, status.Deploying},
-		"something is missing":        {"one", "aaaaa1", `{"event_type": "start"}`, 400, status.Deploying},
-		"there are no credentials":    {"", "aaaaa1", head + `"event_type": "start", "name": "x"}`, 401, status.Deploying},
-		"it speaks for another":       {"two", "aaaaa1", head + `"event_type": "finish", "name": "cmd-install", "result": "FAIL"}`, 401, status.Deploying},
-		"the path ends with a slash":  {"one", "aaaaa1/", head + `"event_type": "start", "name": "x"}`, 204, status.Deploying},
-		"an idle machine has trouble": {"two", "aaaaa2", head + `"event_type": "finish", "name": "modules-final", "result": "FAIL"}`, 204, status.Deploying},
+		"a step begins":                     {"one", "aaaaa1", head + `"event_type": "start", "name": "cmd-install"}`, 204, status.Deploying},
+		"a step succeeds":                   {"one", "aaaaa1", head + `"event_type": "finish", "name": "cmd-install", "result": "SUCCESS"}`, 204, status.Deploying},
+		"a nested step fails":               {"one", "aaaaa1", head + `"event_type": "finish", "name": "cmd-install/stage-x", "result": "FAIL"}`, 204, status.Deploying},
+		"a top-level step fails":            {"one", "aaaaa1", head + `"event_type": "finish", "name": "cmd-install", "result": "FAIL"}`, 204, status.FailedDeployment},
+		"the report is not JSON":            {"one", "aaaaa1", "{", 400, status.Deploying},
+		"something is missing":              {"one", "aaaaa1", `{"event_type": "start"}`, 400, status.Deploying},
+		"there are no credentials":          {"", "aaaaa1", head + `"event_type": "start", "name": "x"}`, 401, status.Deploying},
+		"the report is for another machine": {"two", "aaaaa1", head + `"event_type": "finish", "name": "cmd-install", "result": "FAIL"}`, 401, status.Deploying},
+		"the path ends with a slash":        {"one", "aaaaa1/", head + `"event_type": "start", "name": "x"}`, 204, status.Deploying},
+		"an idle machine reports a failure": {"two", "aaaaa2", head + `"event_type": "finish", "name": "modules-final", "result": "FAIL"}`, 204, status.Deploying},
 	}
 	for name, test := range tests {
 		t.Run("When "+name+" it should be taken as the server does", func(t *testing.T) {

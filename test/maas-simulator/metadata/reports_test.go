@@ -59,7 +59,7 @@ func TestFailedSteps(t *testing.T) {
 		status.Deploying: status.FailedDeployment, status.Commissioning: status.FailedCommissioning, status.DiskErasing: status.FailedDiskErasing,
 		status.Testing: status.Testing, status.Deployed: status.Deployed, status.Ready: status.Ready,
 	} {
-		t.Run("When it is "+s.String()+" it should fail or go on", func(t *testing.T) {
+		t.Run("When the machine is "+s.String()+" it should fail or go on", func(t *testing.T) {
 			g := NewWithT(t)
 			site := rack(t)
 			site.Change("aaaaa1", func(m *inventory.Machine) { m.Status = s })
@@ -84,7 +84,7 @@ func TestWhatIsLogged(t *testing.T) {
 		status.Deployed:      {"ERROR Node post-installation failure 'curtin' d", "DEBUG Node status event 'curtin' d"},
 		status.Testing:       {"DEBUG Node status event 'curtin' d", "DEBUG Node status event 'curtin' d"},
 	} {
-		t.Run("When it is "+s.String()+" it should be so", func(t *testing.T) {
+		t.Run("When the machine is "+s.String()+" it should be so", func(t *testing.T) {
 			g := NewWithT(t)
 			site := rack(t)
 			site.Change("aaaaa1", func(m *inventory.Machine) { m.Status = s })

@@ -63,7 +63,7 @@ func plaintext(nonce string) oauth.Params {
 
 func TestVerify(t *testing.T) {
 	r := httptest.NewRequest("GET", "http://MAAS.example:5240/MAAS/api/2.0/users/?op=whoami&b=x%20y", nil)
-	t.Run("When the signature is HMAC-SHA1 it should be worked out from the request", func(t *testing.T) {
+	t.Run("When the signature is HMAC-SHA1, it should be computed from the request", func(t *testing.T) {
 		g := NewWithT(t)
 		p := plaintext("h")
 		p["oauth_signature_method"], p["oauth_version"] = "HMAC-SHA1", "1.0"
@@ -78,7 +78,7 @@ func TestVerify(t *testing.T) {
 		p["oauth_nonce"] = "other"
 		g.Expect(v.Verify(r, nil, p, find)).To(MatchError(ContainSubstring("Invalid signature")))
 	})
-	t.Run("When there is a form its parameters should be signed, as in the example of RFC 5849, section 3.4.1.1", func(t *testing.T) {
+	t.Run("When there is a form, its parameters should be signed as in the example of RFC 5849, section 3.4.1.1", func(t *testing.T) {
 		g := NewWithT(t)
 		post := httptest.NewRequest("POST", "http://EXAMPLE.com:80/request?b5=%3D%253D&a3=a&c%40=&a2=r%20b", nil)
 		fields := form.Values{{Key: "c2"}, {Key: "a3", Value: "2 q"}}
@@ -99,7 +99,7 @@ func TestVerify(t *testing.T) {
 		g.Expect(oauth.NewVerifier(clock).Verify(post, fields, p, known)).To(Succeed())
 		g.Expect(oauth.NewVerifier(clock).Verify(post, fields[:1], p, known)).To(MatchError(ContainSubstring("Invalid signature")))
 	})
-	t.Run("When an update leaves its form out of the signature it should be taken, and a POST should not", func(t *testing.T) {
+	t.Run("When a signature omits the form, it should be accepted for a PUT and rejected for a POST", func(t *testing.T) {
 		g := NewWithT(t)
 		fields := form.Values{{Key: "swap_size", Value: "0"}}
 		for method, taken := range map[string]bool{"PUT": true, "POST": false} {
@@ -114,7 +114,7 @@ func TestVerify(t *testing.T) {
 			g.Expect(err == nil).To(Equal(taken), "%s: %v", method, err)
 		}
 	})
-	t.Run("When one name begins with another it should be sorted by name", func(t *testing.T) {
+	t.Run("When one name is a prefix of another, parameters should be sorted by name", func(t *testing.T) {
 		g := NewWithT(t)
 		post := httptest.NewRequest("POST", "http://maas/x", nil)
 		fields := form.Values{{Key: "machine-uid", Value: "2"}, {Key: "machine", Value: "1"}}
@@ -123,7 +123,7 @@ func TestVerify(t *testing.T) {
 		g.Expect(oauth.NewVerifier(testclock.NewFakeClock(now)).Verify(post, fields, p, find)).
 			To(MatchError(ContainSubstring("x&machine%3D1%26machine-uid%3D2%26oauth_consumer_key%3Dc%26")))
 	})
-	t.Run("When a nonce comes again it should be refused while its timestamp counts", func(t *testing.T) {
+	t.Run("When a nonce is repeated, it should be rejected while its timestamp is valid", func(t *testing.T) {
 		g := NewWithT(t)
 		clock := testclock.NewFakeClock(now)
 		v := oauth.NewVerifier(clock)
@@ -135,7 +135,7 @@ func TestVerify(t *testing.T) {
 		clock.Step(time.Hour)
 		g.Expect(v.Verify(r, nil, plaintext("a"), find)).To(MatchError(ContainSubstring("Expired timestamp")))
 	})
-	t.Run("When the timestamp is of the future it should be refused too", func(t *testing.T) {
+	t.Run("When the timestamp is in the future, it should be rejected too", func(t *testing.T) {
 		v := oauth.NewVerifier(testclock.NewFakeClock(now.Add(-time.Hour)))
 		NewWithT(t).Expect(v.Verify(r, nil, plaintext("a"), find)).To(MatchError(ContainSubstring("Expired timestamp")))
 	})

@@ -78,7 +78,7 @@ func TestDeadBMC(t *testing.T) {
 			site.Pass(time.Minute)
 		}
 	}
-	t.Run("When a deployment is asked for it should stay Deploying until the time-out", func(t *testing.T) {
+	t.Run("When a machine is deployed, it should stay in Deploying until the timeout", func(t *testing.T) {
 		g := NewWithT(t)
 		site := simtest.New(t, simtest.Rack)
 		simtest.KillBMC(t, site.Simulator, "one")
@@ -90,7 +90,7 @@ func TestDeadBMC(t *testing.T) {
 		g.Expect(site.Has("one").Status).To(Equal(status.FailedDeployment))
 		g.Expect(*site.Has("one").StatusMessage).To(ContainSubstring("Machine operation 'Deploying' timed out after 1h0m0s."))
 	})
-	t.Run("When a release is asked for it should never end, however often", func(t *testing.T) {
+	t.Run("When a machine is released, every attempt should fail until the BMC is replaced", func(t *testing.T) {
 		g := NewWithT(t)
 		site := deployed(t)
 		mend := simtest.KillBMC(t, site.Simulator, "one")
@@ -107,7 +107,7 @@ func TestDeadBMC(t *testing.T) {
 		site.Settle(time.Minute)
 		g.Expect(site.Has("one").Status).To(Equal(status.Ready), "once somebody has replaced the BMC")
 	})
-	t.Run("When disks are to be erased it should stay so for ever", func(t *testing.T) {
+	t.Run("When disks are erased, the machine should stay in Disk erasing indefinitely", func(t *testing.T) {
 		g := NewWithT(t)
 		site := deployed(t)
 		simtest.KillBMC(t, site.Simulator, "one")
@@ -115,7 +115,7 @@ func TestDeadBMC(t *testing.T) {
 		pass(site, 24*60)
 		g.Expect(site.Has("one").Status).To(Equal(status.DiskErasing))
 	})
-	t.Run("When the power is asked for MAAS should say that it does not know", func(t *testing.T) {
+	t.Run("When the power state is queried, MAAS should report that it is unknown", func(t *testing.T) {
 		g := NewWithT(t)
 		site := deployed(t)
 		simtest.KillBMC(t, site.Simulator, "one")

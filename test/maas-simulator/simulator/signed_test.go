@@ -85,13 +85,13 @@ func TestForeignSigners(t *testing.T) {
 		hmac, plain   int
 	}{
 		"there is no body":                {"alice", "GET machines/?hostname=one&status=ready", nothing, sent, 200, 200},
-		"the form is urlencoded":          {"alice", allocate, urlencoded("name", "one", "agent_name", "mine"), sent, 200, 200},
-		"the op is in the form":           {"alice", "POST machines/", urlencoded("op", "allocate", "name", "one"), sent, 200, 200},
+		"the form is URL-encoded":         {"alice", allocate, urlencoded("name", "one", "agent_name", "mine"), sent, 200, 200},
+		"the operation is in the form":    {"alice", "POST machines/", urlencoded("op", "allocate", "name", "one"), sent, 200, 200},
 		"the values need escaping":        {"alice", allocate, urlencoded("name", "one", "comment", "a b+c&d=e~f*g(ü)%20"), sent, 200, 200},
-		"a name begins with another":      {"alice", allocate, urlencoded("mem", "1", "comment", "x", "comment-2", "y"), sent, 400, 400},
-		"it is an update":                 {"admin", "PUT machines/aaaaa1/", urlencoded("description", "a b"), sent, 200, 200},
-		"the body has several parts":      {"alice", allocate, parts("name", "one", "comment", "a b"), sent, 200, 200},
-		"the form was changed on the way": {"alice", allocate, urlencoded("name", "one"), another, 401, 200},
+		"a name is a prefix of another":   {"alice", allocate, urlencoded("mem", "1", "comment", "x", "comment-2", "y"), sent, 400, 400},
+		"the request is an update":        {"admin", "PUT machines/aaaaa1/", urlencoded("description", "a b"), sent, 200, 200},
+		"the body is multipart":           {"alice", allocate, parts("name", "one", "comment", "a b"), sent, 200, 200},
+		"the form was changed in transit": {"alice", allocate, urlencoded("name", "one"), another, 401, 200},
 	}
 	for name, test := range tests {
 		for _, signer := range []oauth1.Signer{&oauth1.HMACSigner{}, plaintext{}} {

@@ -23,7 +23,7 @@ func TestRestart(t *testing.T) {
 	site := func(seed string) *simtest.Site {
 		return simtest.New(t, seed, func(o *simulator.Options) { o.StateFile = state })
 	}
-	t.Run("When the process restarts it should know everything and go on with what it did", func(t *testing.T) {
+	t.Run("When the process restarts, it should keep its state and continue its operations", func(t *testing.T) {
 		g := NewWithT(t)
 		first := site(simtest.Rack)
 		g.Expect(first.Do("alice", "POST", "machines/?op=allocate", "name", "two", "agent_name", "mine").Code).To(Equal(200))
@@ -44,7 +44,7 @@ func TestRestart(t *testing.T) {
 		g.Expect(second.Has("one")).To(And(HaveField("Status", status.Deployed), HaveField("UserData", []byte("xx"))))
 		g.Expect(second.Do("admin", "POST", "zones/", "name", "east").Object()).To(HaveKeyWithValue("id", 5.0))
 	})
-	t.Run("When a key is given it should work beside the old one", func(t *testing.T) {
+	t.Run("When a key is configured, it should work beside the old one", func(t *testing.T) {
 		g := NewWithT(t)
 		third := simtest.New(t, "", func(o *simulator.Options) {
 			o.StateFile = state
@@ -54,18 +54,18 @@ func TestRestart(t *testing.T) {
 		g.Expect(third.Do("alice", "GET", "users/?op=whoami").Object()).To(HaveKeyWithValue("username", "alice"))
 		g.Expect(third.Keys()).To(HaveLen(3))
 	})
-	t.Run("When the key has no three parts it should say so", func(t *testing.T) {
+	t.Run("When the key does not have three parts, it should return an error", func(t *testing.T) {
 		_, err := simulator.New(simulator.Options{Users: []simulator.User{{Name: "eve", Key: "abc"}}})
 		NewWithT(t).Expect(err).To(MatchError("the key of user eve must have the form consumer:token:secret"))
 	})
-	t.Run("When the state file is a folder it should say so", func(t *testing.T) {
+	t.Run("When the state file is a folder, it should return an error", func(t *testing.T) {
 		_, err := simulator.New(simulator.Options{StateFile: t.TempDir()})
 		NewWithT(t).Expect(err).To(MatchError(ContainSubstring("opening the state file")))
 	})
 }
 
 func TestRun(t *testing.T) {
-	t.Run("When nothing takes time a machine should be Deployed and Ready again at once", func(t *testing.T) {
+	t.Run("When nothing takes time, a machine should be Deployed and Ready again at once", func(t *testing.T) {
 		g := NewWithT(t)
 		s, err := simulator.New(simulator.Options{Seed: seeds.Demo})
 		g.Expect(err).NotTo(HaveOccurred())
@@ -93,7 +93,7 @@ func TestRun(t *testing.T) {
 		stop()
 		g.Eventually(ended).Should(BeClosed())
 	})
-	t.Run("When a machine is changed behind MAAS's back it should show", func(t *testing.T) {
+	t.Run("When a machine is changed outside MAAS, the change should be visible", func(t *testing.T) {
 		g := NewWithT(t)
 		s, err := simulator.New(simulator.Options{Seed: seeds.Demo})
 		g.Expect(err).NotTo(HaveOccurred())

@@ -60,14 +60,14 @@ func (d *db) put(t *testing.T, rows ...row) {
 }
 
 func TestUpdate(t *testing.T) {
-	t.Run("When rows are added out of order it should list them in order", func(t *testing.T) {
+	t.Run("When rows are added out of order, it should list them in order", func(t *testing.T) {
 		g := NewWithT(t)
 		d := newDB()
 		d.put(t, row{3, "c", ""}, row{1, "a", ""})
 		d.put(t, row{2, "b", ""})
 		g.Expect(d.names()).To(Equal("a b c"))
 	})
-	t.Run("When an update fails it should leave nothing behind", func(t *testing.T) {
+	t.Run("When an update fails, it should be rolled back", func(t *testing.T) {
 		g := NewWithT(t)
 		d := newDB()
 		d.put(t, row{1, "a", ""}, row{2, "b", ""})
@@ -83,7 +83,7 @@ func TestUpdate(t *testing.T) {
 		g.Expect(err).To(MatchError(failure))
 		g.Expect(d.names()).To(Equal("a b"))
 	})
-	t.Run("When an update panics it should leave nothing behind", func(t *testing.T) {
+	t.Run("When an update panics, it should be rolled back", func(t *testing.T) {
 		g := NewWithT(t)
 		d := newDB()
 		d.put(t, row{1, "a", ""})
@@ -92,7 +92,7 @@ func TestUpdate(t *testing.T) {
 		}).To(Panic())
 		g.Expect(d.names()).To(Equal("a"))
 	})
-	t.Run("When a row is edited it should not change under those who hold it", func(t *testing.T) {
+	t.Run("When a row is edited, earlier readers should keep the old row", func(t *testing.T) {
 		g := NewWithT(t)
 		d := newDB()
 		d.put(t, row{1, "a", "x"})
@@ -101,7 +101,7 @@ func TestUpdate(t *testing.T) {
 		g.Expect(held.Text).To(Equal("x"))
 		g.Expect(d.names()).To(Equal("ay"))
 	})
-	t.Run("When a row is deleted and put again it should be listed once", func(t *testing.T) {
+	t.Run("When a row is deleted and added again, it should be listed once", func(t *testing.T) {
 		g := NewWithT(t)
 		d := newDB()
 		d.put(t, row{1, "a", ""}, row{2, "b", ""})
@@ -116,7 +116,7 @@ func TestUpdate(t *testing.T) {
 		g.Expect(d.rows.Find(func(r *row) bool { return r.Rank == 2 }).Name).To(Equal("b"))
 		g.Expect(d.rows.Find(func(r *row) bool { return r.Rank == 9 })).To(BeNil())
 	})
-	t.Run("When many update at once it should lose nothing", func(t *testing.T) {
+	t.Run("When many clients update at once, no update should be lost", func(t *testing.T) {
 		g := NewWithT(t)
 		d := newDB()
 		d.put(t, row{0, "counter", ""})
@@ -147,7 +147,7 @@ func open(t *testing.T, path string) (*db, bool) {
 }
 
 func TestOpen(t *testing.T) {
-	t.Run("When a process was killed in the middle of a write it should come back with every whole update", func(t *testing.T) {
+	t.Run("When a process is killed during a write, every complete update should be recovered", func(t *testing.T) {
 		g := NewWithT(t)
 		path := filepath.Join(t.TempDir(), "state")
 		first, found := open(t, path)
@@ -166,7 +166,7 @@ func TestOpen(t *testing.T) {
 		third, _ := open(t, path)
 		g.Expect(third.names()).To(Equal("a! c"))
 	})
-	t.Run("When the journal grows it should be compacted and still hold everything", func(t *testing.T) {
+	t.Run("When the journal grows, it should be compacted and keep everything", func(t *testing.T) {
 		g := NewWithT(t)
 		path := filepath.Join(t.TempDir(), "state")
 		d, _ := open(t, path)
@@ -180,7 +180,7 @@ func TestOpen(t *testing.T) {
 		again, _ := open(t, path)
 		g.Expect(again.rows.Get("a").Text).To(HavePrefix("11x"))
 	})
-	t.Run("When the file holds something else it should say so", func(t *testing.T) {
+	t.Run("When the file has other content, the error should say so", func(t *testing.T) {
 		g := NewWithT(t)
 		for name, content := range map[string]string{
 			"no JSON":       "hello\n",
@@ -196,7 +196,7 @@ func TestOpen(t *testing.T) {
 		_, err := newDB().Open(t.TempDir())
 		g.Expect(err).To(HaveOccurred(), "a folder is no state file")
 	})
-	t.Run("When the file cannot be written it should refuse the update", func(t *testing.T) {
+	t.Run("When the file cannot be written, it should reject the update", func(t *testing.T) {
 		g := NewWithT(t)
 		d, _ := open(t, filepath.Join(t.TempDir(), "state"))
 		g.Expect(d.Close()).To(Succeed())

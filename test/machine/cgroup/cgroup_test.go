@@ -19,12 +19,12 @@ func TestParseMountinfo(t *testing.T) {
 		want            []Hierarchy
 	}{
 		{
-			name:      "When only version 2 is mounted it should be the one hierarchy",
+			name:      "When only version 2 is mounted, it should be the only hierarchy",
 			mountinfo: "30 23 0:26 / /sys/fs/cgroup rw,nosuid shared:4 - cgroup2 cgroup2 rw,nsdelegate\n",
 			want:      []Hierarchy{{MountPoint: "/sys/fs/cgroup", V2: true}},
 		},
 		{
-			name: "When both versions are mounted it should list each hierarchy once",
+			name: "When both versions are mounted, it should list each hierarchy once",
 			mountinfo: "30 23 0:25 / /sys/fs/cgroup rw shared:4 - tmpfs tmpfs rw,mode=755\n" +
 				"31 30 0:26 / /sys/fs/cgroup/cpu,cpuacct rw - cgroup cgroup rw,cpu,cpuacct\n" +
 				"32 30 0:27 / /sys/fs/cgroup/systemd rw - cgroup systemd rw,xattr,release_agent=/lib/x,name=systemd\n" +
@@ -36,7 +36,7 @@ func TestParseMountinfo(t *testing.T) {
 				{MountPoint: "/sys/fs/cgroup/unified", V2: true},
 			},
 		},
-		{name: "When there is none it should be empty", mountinfo: "30 23 0:25 / / rw - ext4 /dev/sda rw\n\nshort\n"},
+		{name: "When no hierarchy is mounted, it should return none", mountinfo: "30 23 0:25 / / rw - ext4 /dev/sda rw\n\nshort\n"},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {

@@ -46,7 +46,7 @@ func names(partitions []gpt.Partition) map[int]string {
 }
 
 func TestLayout(t *testing.T) {
-	t.Run("When one part has no size it should get what the others leave", func(t *testing.T) {
+	t.Run("When a partition has no size, it should get the remaining space", func(t *testing.T) {
 		partitions := layout(t)
 		var sizes []int64
 		for _, p := range partitions {
@@ -61,14 +61,14 @@ func TestLayout(t *testing.T) {
 			}
 		}
 	})
-	t.Run("When the disk is too small it should say by how much", func(t *testing.T) {
+	t.Run("When the disk is too small, the error should say by how much", func(t *testing.T) {
 		_, err := gpt.Layout(4<<20, []gpt.Part{{Name: "a", MiB: 8}})
 		NewWithT(t).Expect(err).To(MatchError(ContainSubstring("7 MiB more are needed")))
 	})
 }
 
 func TestWriteAndRead(t *testing.T) {
-	t.Run("When a table was written it should be read back", func(t *testing.T) {
+	t.Run("When a table is written, it should be read back", func(t *testing.T) {
 		g := NewWithT(t)
 		disk := newDisk(t)
 		want := layout(t)
@@ -83,11 +83,11 @@ func TestWriteAndRead(t *testing.T) {
 			t.Errorf("table (-want +got):\n%s", diff)
 		}
 	})
-	t.Run("When a disk is empty it should say that it has no table", func(t *testing.T) {
+	t.Run("When a disk is empty, it should return ErrNoTable", func(t *testing.T) {
 		_, err := gpt.Read(newDisk(t))
 		NewWithT(t).Expect(err).To(MatchError(gpt.ErrNoTable))
 	})
-	t.Run("When an entry is damaged it should not be believed", func(t *testing.T) {
+	t.Run("When an entry is damaged, it should return ErrNoTable", func(t *testing.T) {
 		g := NewWithT(t)
 		disk := newDisk(t)
 		g.Expect(gpt.Write(disk, layout(t))).To(Succeed())

@@ -168,11 +168,11 @@ func TestEnsureErrors(t *testing.T) {
 		change func(*network.Config)
 		want   string
 	}{
-		{"When the other namespace is missing it should say so", func(c *network.Config) { c.Links[0].Outside.Namespace = "machine-test-none" }, "start the machine it belongs to first"},
-		{"When the bridge is missing it should name it", func(c *network.Config) { c.Links[0].Inside.Bridge = "br9" }, "bridge br9"},
-		{"When an address is wrong it should name it", func(c *network.Config) { c.Links[0].Outside.Address = "nonsense" }, "nonsense"},
-		{"When a gateway is wrong it should name it", func(c *network.Config) { c.Links[0].Outside.Gateway = "nonsense" }, "nonsense"},
-		{"When a MAC address is wrong it should name it", func(c *network.Config) { c.Links[0].Outside.MAC = "nonsense" }, "nonsense"},
+		{"When the other namespace is missing, the error should say so", func(c *network.Config) { c.Links[0].Outside.Namespace = "machine-test-none" }, "start the machine it belongs to first"},
+		{"When the bridge is missing, the error should name it", func(c *network.Config) { c.Links[0].Inside.Bridge = "br9" }, "bridge br9"},
+		{"When an address is invalid, the error should name it", func(c *network.Config) { c.Links[0].Outside.Address = "nonsense" }, "nonsense"},
+		{"When a gateway is invalid, the error should name it", func(c *network.Config) { c.Links[0].Outside.Gateway = "nonsense" }, "nonsense"},
+		{"When a MAC address is invalid, the error should name it", func(c *network.Config) { c.Links[0].Outside.MAC = "nonsense" }, "nonsense"},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
@@ -181,7 +181,7 @@ func TestEnsureErrors(t *testing.T) {
 			NewWithT(t).Expect(network.Ensure(left, config)).To(MatchError(ContainSubstring(tt.want)))
 		})
 	}
-	t.Run("When the machine's own namespace is missing it should say so", func(t *testing.T) {
+	t.Run("When the machine's own namespace is missing, the error should say so", func(t *testing.T) {
 		NewWithT(t).Expect(network.Ensure("machine-test-none", cable())).To(MatchError(ContainSubstring("machine-test-none")))
 	})
 }

@@ -35,7 +35,7 @@ func TestStart(t *testing.T) {
 	w.eventually(t, "boot.service", Active)
 	ctx := t.Context()
 
-	t.Run("When a unit is started it should come up with what it requires, and be started once", func(t *testing.T) {
+	t.Run("When a unit is started, it should start once, with the units that it requires", func(t *testing.T) {
 		g := NewWithT(t)
 		g.Expect(w.Start(ctx, true, "late.service")).To(Succeed())
 		g.Expect(w.state("late.service")()).To(Equal(Active))
@@ -44,14 +44,14 @@ func TestStart(t *testing.T) {
 		g.Eventually(w.starts("late")).WithTimeout(settleTimeout).Should(Equal(1))
 		g.Eventually(w.starts("boot")).WithTimeout(settleTimeout).Should(Equal(1))
 	})
-	t.Run("When it fails it should say so, also when it is to be tried again", func(t *testing.T) {
+	t.Run("When a unit fails to start, it should return the error, even if the unit is retried", func(t *testing.T) {
 		g := NewWithT(t)
 		g.Expect(w.Start(ctx, true, "bad.service")).To(MatchError(ContainSubstring("starting bad.service: ExecStart: /bin/false: exit status 1")))
 		g.Expect(w.Start(ctx, true, "patient.service")).To(MatchError(ContainSubstring("exit status 1")))
 		g.Expect(w.state("patient.service")()).To(Equal(Activating))
 		g.Expect(w.Start(ctx, true, "missing.service")).To(MatchError(ErrNotFound))
 	})
-	t.Run("When it is not waited for it should start all the same", func(t *testing.T) {
+	t.Run("When the caller does not wait, the unit should start all the same", func(t *testing.T) {
 		g := NewWithT(t)
 		g.Expect(w.Start(ctx, false, "later.service")).To(Succeed())
 		g.Eventually(w.state("later.service")).WithTimeout(settleTimeout).Should(Equal(Activating))
@@ -61,7 +61,7 @@ func TestStart(t *testing.T) {
 		g.Expect(os.WriteFile(filepath.Join(w.out, "go"), nil, 0o600)).To(Succeed())
 		g.Expect(w.Start(ctx, true, "later.service")).To(Succeed())
 	})
-	t.Run("When the manager does not run it should say so", func(t *testing.T) {
+	t.Run("When the manager does not run, it should return an error", func(t *testing.T) {
 		NewWithT(t).Expect((&Manager{}).Start(ctx, true, "x.service")).To(MatchError(errOff))
 		w.stop(t)
 		NewWithT(t).Expect(w.Start(ctx, true, "boot.service")).To(MatchError(errOff))
@@ -81,14 +81,14 @@ func TestStopAndRestart(t *testing.T) {
 	}
 	ctx := t.Context()
 
-	t.Run("When a unit is restarted those that cannot do without it should be too, and no other", func(t *testing.T) {
+	t.Run("When a unit is restarted, only units that require it or are part of it should restart too", func(t *testing.T) {
 		g := NewWithT(t)
 		g.Expect(w.Restart(ctx, true, "base.service")).To(Succeed())
 		for name, want := range map[string]int{"base": 2, "user": 2, "part": 2, "apart": 1} {
 			g.Eventually(w.starts(name)).WithTimeout(settleTimeout).Should(Equal(want), name)
 		}
 	})
-	t.Run("When a file changes it should count once the files are read anew", func(t *testing.T) {
+	t.Run("When a unit file changes, it should take effect after a reload", func(t *testing.T) {
 		g := NewWithT(t)
 		file := filepath.Join(w.Dirs[0], "apart.service")
 		g.Expect(os.WriteFile(file, []byte("[Service]\nExecStart=/bin/sh -c 'echo x >> "+w.out+"/changed; exec sleep infinity'\n"), 0o600)).To(Succeed())
@@ -99,7 +99,7 @@ func TestStopAndRestart(t *testing.T) {
 		g.Eventually(w.starts("changed")).WithTimeout(settleTimeout).Should(Equal(1))
 		g.Expect(w.starts("apart")()).To(Equal(2))
 	})
-	t.Run("When a unit is stopped it should be down with those that require it, and can be started again", func(t *testing.T) {
+	t.Run("When a unit is stopped, units that require it should stop too, and all can be started again", func(t *testing.T) {
 		g := NewWithT(t)
 		g.Expect(w.Stop(ctx, "base.service", "missing.service")).To(Succeed())
 		for _, name := range []string{"base.service", "user.service", "part.service"} {
@@ -109,7 +109,7 @@ func TestStopAndRestart(t *testing.T) {
 		g.Expect(w.Start(ctx, true, "user.service")).To(Succeed())
 		g.Eventually(w.starts("base")).WithTimeout(settleTimeout).Should(Equal(3))
 	})
-	t.Run("When a signal is sent it should reach the unit's processes", func(t *testing.T) {
+	t.Run("When a signal is sent, it should reach the processes of the unit", func(t *testing.T) {
 		g := NewWithT(t)
 		g.Expect(w.Kill(syscall.SIGKILL, "apart.service")).To(Succeed())
 		w.eventually(t, "apart.service", Failed)

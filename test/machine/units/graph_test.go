@@ -37,25 +37,25 @@ func TestGraph(t *testing.T) {
 		want  map[string][]string
 	}{
 		{
-			name:  "When a unit pulls others in it should start them, and what they pull in",
+			name:  "When a unit pulls in others, it should start them and what they pull in",
 			files: map[string]string{"a.service": "[Unit]\nWants=b.service\n" + service1, "b.service": "[Unit]\nRequires=c.service\n" + service1, "c.service": service1, "d.service": service1},
 			start: []string{"a.service"},
 			want:  map[string][]string{"a.service": {}, "b.service": {}, "c.service": {}},
 		},
 		{
-			name:  "When units are ordered from either side it should be the same",
+			name:  "When units are ordered by Before or by After, the result should be the same",
 			files: map[string]string{"a.service": "[Unit]\nBefore=c.service\n" + service1, "b.service": service1, "c.service": "[Unit]\nAfter=b.service\n" + service1},
 			start: []string{"a.service", "b.service", "c.service"},
 			want:  map[string][]string{"a.service": {}, "b.service": {}, "c.service": {"a.service", "b.service"}},
 		},
 		{
-			name:  "When it is ordered after what does not start it should not wait",
+			name:  "When a unit is ordered after one that does not start, it should not wait",
 			files: map[string]string{"a.service": "[Unit]\nAfter=b.service network-online.target system.slice missing.service\nWants=network-online.target\n" + service1, "b.service": service1},
 			start: []string{"a.service"},
 			want:  map[string][]string{"a.service": {"network-online.target"}, "network-online.target": {}},
 		},
 		{
-			name: "When a target is pulled in it should wait for what its folders name, but for those that wait for it",
+			name: "When a target is pulled in, it should wait for the units in its folders, except those that wait for it",
 			files: map[string]string{
 				"a.service": service1, "multi-user.target.wants/a.service": "-> ../a.service",
 				"late.service": "[Unit]\nAfter=multi-user.target\n" + service1, "multi-user.target.wants/late.service": "-> ../late.service",
@@ -70,19 +70,19 @@ func TestGraph(t *testing.T) {
 			},
 		},
 		{
-			name:  "When what it wants is missing or masked it should do without",
+			name:  "When a wanted unit is missing or masked, it should be ignored",
 			files: map[string]string{"a.service": "[Unit]\nWants=missing.service masked.service\n" + service1, "masked.service": "-> /dev/null"},
 			start: []string{"a.service"},
 			want:  map[string][]string{"a.service": {}},
 		},
 		{
-			name:  "When it is ordered after itself it should not wait for itself",
+			name:  "When a unit is ordered after itself, it should not wait for itself",
 			files: map[string]string{"a.service": "[Unit]\nAfter=a.service\nBefore=a.service\n" + service1},
 			start: []string{"a.service"},
 			want:  map[string][]string{"a.service": {}},
 		},
 		{
-			name:  "When a unit is bound to another it should pull it in",
+			name:  "When a unit is bound to another, it should pull in that unit",
 			files: map[string]string{"a.service": "[Unit]\nBindsTo=b.service\nAfter=b.service\n" + service1, "b.service": service1},
 			start: []string{"a.service"},
 			want:  map[string][]string{"a.service": {"b.service"}, "b.service": {}},

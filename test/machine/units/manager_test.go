@@ -127,59 +127,59 @@ func TestLife(t *testing.T) {
 		check   func(*WithT, *world)
 	}{
 		{
-			name:  "When a simple service runs it should be active, with pre and post commands run",
+			name:  "When a simple service runs, it should be active and its pre and post commands should have run",
 			files: map[string]string{"x.service": "[Service]\nExecStartPre=/bin/sh -c 'echo pre >> OUT/order'\nExecStart=sleep infinity\nExecStartPost=/bin/sh -c 'echo post >> OUT/order'\n"},
 			state: Active,
 			check: func(g *WithT, w *world) { g.Expect(w.read("order")).To(Equal("pre\npost\n")) },
 		},
 		{
-			name:    "When a pre command fails it should fail and say which",
+			name:    "When a pre command fails, the service should fail and name the command",
 			files:   map[string]string{"x.service": "[Service]\nExecStartPre=/bin/false\nExecStart=sleep infinity\n"},
 			state:   Failed,
 			message: "ExecStartPre: /bin/false: exit status 1",
 		},
 		{
-			name:  "When a pre command may fail it should go on",
+			name:  "When a pre command may fail, the service should start all the same",
 			files: map[string]string{"x.service": "[Service]\nExecStartPre=-/bin/false\nExecStartPre=-/does/not/exist\nExecStart=sleep infinity\n"},
 			state: Active,
 		},
 		{
-			name:    "When the program does not exist it should fail",
+			name:    "When the program does not exist, the service should fail",
 			files:   map[string]string{"x.service": "[Service]\nExecStart=no-such-program\n"},
 			state:   Failed,
 			message: "no-such-program",
 		},
 		{
-			name:    "When a required unit fails it should fail too",
+			name:    "When a required unit fails, the service should fail too",
 			files:   map[string]string{"x.service": "[Unit]\nRequires=y.service\nAfter=y.service\n[Service]\nExecStart=sleep infinity\n", "y.service": "[Service]\nType=oneshot\nExecStart=/bin/false\n"},
 			state:   Failed,
 			message: "y.service, which it requires, did not start",
 		},
 		{
-			name:    "When a required unit is missing it should fail",
+			name:    "When a required unit is missing, the service should fail",
 			files:   map[string]string{"x.service": "[Unit]\nRequires=y.service\n[Service]\nExecStart=sleep infinity\n"},
 			state:   Failed,
 			message: "y.service, which it requires, did not start",
 		},
 		{
-			name:    "When a condition does not hold it should not start",
+			name:    "When a condition is not met, the service should not start",
 			files:   map[string]string{"x.service": "[Unit]\nConditionPathExists=/does/not/exist\n[Service]\nExecStart=sleep infinity\n"},
 			state:   Inactive,
 			message: "ConditionPathExists=/does/not/exist does not hold",
 		},
 		{
-			name:  "When a negated condition holds it should start",
+			name:  "When a negated condition is met, the service should start",
 			files: map[string]string{"x.service": "[Unit]\nConditionPathExists=!/does/not/exist\n[Service]\nExecStart=sleep infinity\n"},
 			state: Active,
 		},
 		{
-			name:    "When the type is not supported it should say which are",
+			name:    "When the type is not supported, the error should list the supported types",
 			files:   map[string]string{"x.service": "[Service]\nType=forking\nExecStart=sleep infinity\n"},
 			state:   Failed,
 			message: "use simple",
 		},
 		{
-			name:    "When units wait for each other it should start them all the same",
+			name:    "When units wait for each other, they should start all the same",
 			files:   map[string]string{"x.service": "[Unit]\nWants=y.service\nAfter=y.service\n[Service]\nExecStart=sleep infinity\n", "y.service": "[Unit]\nAfter=x.service\n[Service]\nExecStart=sleep infinity\n"},
 			state:   Active,
 			message: "",
@@ -188,13 +188,13 @@ func TestLife(t *testing.T) {
 			},
 		},
 		{
-			name:    "When a notify service is silent it should fail after its time",
+			name:    "When a notify service is silent, it should fail after its timeout",
 			files:   map[string]string{"x.service": "[Service]\nType=notify\nTimeoutStartSec=100ms\nExecStart=sleep infinity\n"},
 			state:   Failed,
 			message: "did not start within 100ms",
 		},
 		{
-			name:  "When a service leaves processes behind it should kill them",
+			name:  "When a service leaves processes behind, they should be killed",
 			files: map[string]string{"x.service": "[Service]\nType=oneshot\nExecStart=/bin/sh -c 'sleep 1000 & echo $$$$ > OUT/session'\n"},
 			state: Inactive,
 			check: func(g *WithT, w *world) {
@@ -202,7 +202,7 @@ func TestLife(t *testing.T) {
 			},
 		},
 		{
-			name:  "When a service logs it should be in its log",
+			name:  "When a service prints something, it should be in the log of the unit",
 			files: map[string]string{"x.service": "[Service]\nType=oneshot\nEnvironment=WHO=%H\nExecStart=/bin/sh -c 'echo out $WHO; echo err >&2'\n"},
 			state: Inactive,
 			check: func(g *WithT, w *world) { g.Expect(w.read("log/x.service.log")).To(Equal("out node-1\nerr\n")) },
@@ -265,14 +265,14 @@ func TestNotifier(t *testing.T) {
 }
 
 func TestRestart(t *testing.T) {
-	t.Run("When a service fails it should be started again until it stays up", func(t *testing.T) {
+	t.Run("When a service fails, it should be restarted until it stays up", func(t *testing.T) {
 		w := start(t, map[string]string{
 			"x.service": "[Service]\nRestart=on-failure\nRestartSec=10ms\nExecStart=/bin/sh -c 'echo try >> OUT/tries; [ $(wc -l < OUT/tries) -ge 3 ] || exit 1; exec sleep infinity'\n",
 		}, "x.service")
 		NewWithT(t).Eventually(func() int { return w.Status()["x.service"].Restarts }).WithTimeout(settleTimeout).Should(Equal(2))
 		w.eventually(t, "x.service", Active)
 	})
-	t.Run("When a oneshot fails and is tried again it should keep others waiting until it succeeds", func(t *testing.T) {
+	t.Run("When a oneshot service fails and is retried, other units should wait until it succeeds", func(t *testing.T) {
 		w := start(t, map[string]string{
 			"x.service": "[Service]\nType=oneshot\nRestart=on-failure\nRestartSec=10ms\nExecStart=/bin/sh -c 'echo try >> OUT/tries; [ $(wc -l < OUT/tries) -ge 3 ]'\n",
 			"y.service": "[Unit]\nRequires=x.service\nAfter=x.service\n[Service]\nType=oneshot\nRemainAfterExit=yes\nExecStart=/bin/sh -c 'cp OUT/tries OUT/seen'\n",
@@ -310,7 +310,7 @@ func TestStop(t *testing.T) {
 	trap := func(name string) string {
 		return "TimeoutStopSec=50s\nExecStart=/bin/sh -c 'trap \"echo " + name + " >> OUT/stopped; exit\" TERM; echo up >> OUT/" + name + "; while :; do sleep 0.02; done'\n"
 	}
-	t.Run("When the manager stops it should stop units in the reverse of their order", func(t *testing.T) {
+	t.Run("When the manager stops, it should stop units in reverse order", func(t *testing.T) {
 		w := start(t, map[string]string{
 			"first.service":  "[Service]\nExecStop=/bin/sh -c 'echo asked >> OUT/stopped'\n" + trap("first"),
 			"second.service": "[Unit]\nAfter=first.service\n[Service]\n" + trap("second"),
@@ -321,7 +321,7 @@ func TestStop(t *testing.T) {
 		w.stop(t)
 		NewWithT(t).Expect(w.read("stopped")).To(Equal("second\nasked\nfirst\n"))
 	})
-	t.Run("When a service does not heed it should be killed", func(t *testing.T) {
+	t.Run("When a service ignores the stop signal, it should be killed", func(t *testing.T) {
 		w := start(t, map[string]string{
 			"x.service": "[Service]\nTimeoutStopSec=50ms\nExecStart=/bin/sh -c 'trap \"\" TERM; echo up > OUT/up; while :; do sleep 0.02; done'\n",
 		}, "x.service")
@@ -329,13 +329,13 @@ func TestStop(t *testing.T) {
 		w.stop(t)
 		NewWithT(t).Expect(w.Status()["x.service"].State).To(Equal(Inactive))
 	})
-	t.Run("When KillMode is process it should leave the others of the unit alone", func(t *testing.T) {
+	t.Run("When KillMode is process, the other processes of the unit should be left alone", func(t *testing.T) {
 		w := start(t, map[string]string{"x.service": "[Service]\nKillMode=process\nExecStart=sleep infinity\n"}, "x.service")
 		w.eventually(t, "x.service", Active)
 		w.stop(t)
 		NewWithT(t).Expect(w.Group.(*sessions).signals).To(BeEmpty())
 	})
-	t.Run("When units still wait it should stop them too", func(t *testing.T) {
+	t.Run("When units are still waiting, the manager should stop them too", func(t *testing.T) {
 		w := start(t, map[string]string{
 			"x.service": "[Service]\nType=oneshot\nExecStart=sleep infinity\n",
 			"y.service": "[Unit]\nAfter=x.service\n[Service]\nExecStart=sleep infinity\n",

@@ -29,27 +29,27 @@ func TestParse(t *testing.T) {
 		wantErr       string
 	}{
 		{
-			name:    "When a setting is repeated it should keep every value in order",
+			name:    "When a setting is repeated, it should keep every value in order",
 			content: "[Unit]\nAfter=a.service\nAfter=b.service c.service\n",
 			want:    map[string][]string{"Unit.After": {"a.service", "b.service c.service"}},
 		},
 		{
-			name:    "When a value is empty it should forget the ones before it",
+			name:    "When a value is empty, it should clear the values before it",
 			content: "[Service]\nExecStart=/bin/a\nExecStart=\nExecStart=/bin/b\n",
 			want:    map[string][]string{"Service.ExecStart": {"/bin/b"}},
 		},
 		{
-			name:    "When a line ends in a backslash it should go on, past comments",
+			name:    "When a line ends in a backslash, it should continue past comments",
 			content: "[Service]\nExecStart=/bin/a \\\n  # not part of it\n  --flag \\\n  last\n",
 			want:    map[string][]string{"Service.ExecStart": {"/bin/a  --flag  last"}},
 		},
 		{
-			name:    "When there are comments and blank lines it should skip them",
+			name:    "When there are comments and blank lines, it should skip them",
 			content: "# a\n; b\n\n[Unit]\n Description = spaced out \n",
 			want:    map[string][]string{"Unit.Description": {"spaced out"}},
 		},
 		{
-			name:    "When a setting stands before any section it should say on which line",
+			name:    "When a setting is before any section, the error should give the line",
 			content: "\nAfter=a.service\n",
 			wantErr: "line 2",
 		},
@@ -95,20 +95,20 @@ func TestParseCommand(t *testing.T) {
 		want       command
 		wantErr    bool
 	}{
-		{name: "When words are quoted it should keep them together", line: `/bin/sh -c "echo 'a b' \"c\""`,
+		{name: "When words are quoted, it should keep them together", line: `/bin/sh -c "echo 'a b' \"c\""`,
 			want: command{argv: []string{"/bin/sh", "-c", `echo 'a b' "c"`}}},
-		{name: "When a variable is in braces it should be one word", line: `/bin/x --f=${FLAGS} ${NAME}s`,
+		{name: "When a variable is in braces, it should expand to one word", line: `/bin/x --f=${FLAGS} ${NAME}s`,
 			want: command{argv: []string{"/bin/x", "--f=--a --b", "worlds"}}},
-		{name: "When a variable is a word it should become its words", line: `/bin/x $FLAGS $EMPTY end`,
+		{name: "When a variable is a word, it should expand to several words", line: `/bin/x $FLAGS $EMPTY end`,
 			want: command{argv: []string{"/bin/x", "--a", "--b", "end"}}},
-		{name: "When a dollar is doubled it should be left for the shell", line: `/bin/sh -c 'for i in 1; do echo $$i; done'`,
+		{name: "When a dollar sign is doubled, it should be left for the shell", line: `/bin/sh -c 'for i in 1; do echo $$i; done'`,
 			want: command{argv: []string{"/bin/sh", "-c", "for i in 1; do echo $i; done"}}},
-		{name: "When the prefix is a dash it should ignore failure", line: `-/bin/false`,
+		{name: "When the prefix is a dash, failures should be ignored", line: `-/bin/false`,
 			want: command{argv: []string{"/bin/false"}, ignoreFailure: true}},
-		{name: "When other prefixes are given it should drop them", line: `+!/bin/true`,
+		{name: "When there are other prefixes, they should be dropped", line: `+!/bin/true`,
 			want: command{argv: []string{"/bin/true"}}},
-		{name: "When a quote is not closed it should refuse", line: `/bin/sh -c "oops`, wantErr: true},
-		{name: "When nothing is left it should refuse", line: `-`, wantErr: true},
+		{name: "When a quote is not closed, it should return an error", line: `/bin/sh -c "oops`, wantErr: true},
+		{name: "When the command is empty, it should return an error", line: `-`, wantErr: true},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
@@ -187,14 +187,14 @@ func TestLoad(t *testing.T) {
 	})
 	dirs := []string{filepath.Join(root, "etc"), filepath.Join(root, "run")}
 
-	t.Run("When there are drop-ins it should apply them by name, the first folder's winning", func(t *testing.T) {
+	t.Run("When there are drop-ins, they should apply by name, and the first folder should win", func(t *testing.T) {
 		g := NewWithT(t)
 		u, err := Load("a.service", dirs)
 		g.Expect(err).NotTo(HaveOccurred())
 		g.Expect(u.list("Service.ExecStart")).To(Equal([]string{"/bin/b"}))
 		g.Expect(u.list("Service.Environment")).To(Equal([]string{"X=1", "X=etc"}))
 	})
-	t.Run("When an instance has no file of its own it should load the template", func(t *testing.T) {
+	t.Run("When an instance has no file of its own, it should load the template", func(t *testing.T) {
 		g := NewWithT(t)
 		u, err := Load("getty@tty1.service", dirs)
 		g.Expect(err).NotTo(HaveOccurred())

@@ -21,12 +21,12 @@ func TestScript(t *testing.T) {
 }
 
 func TestMachineConfigPrograms(t *testing.T) {
-	t.Run("create the folder that the ignition-server reads", func(t *testing.T) {
+	t.Run("creates the folder that the ignition-server reads", func(t *testing.T) {
 		g, dir := NewWithT(t), t.TempDir()
 		g.Expect(run("machine-config-operator.rhel9", []string{"bootstrap", "--dest-dir", dir})).To(Succeed())
 		g.Expect(filepath.Join(dir, "bootstrap", "manifests")).To(BeADirectory())
 	})
-	t.Run("report a server that has no port", func(t *testing.T) {
+	t.Run("reports a server without a port", func(t *testing.T) {
 		NewWithT(t).Expect(run("machine-config-server", []string{"bootstrap"})).To(MatchError(ContainSubstring("no port")))
 	})
 }
@@ -43,7 +43,7 @@ func TestHyperkube(t *testing.T) {
 			"--service-cluster-ip-range=172.31.0.0/16", "--secure-port=6443",
 		}))
 	})
-	t.Run("leaves out flags that Kubernetes does not have or would refuse", func(t *testing.T) {
+	t.Run("omits flags that Kubernetes does not have or would reject", func(t *testing.T) {
 		g := NewWithT(t)
 		help := "Flags:\n      --config string   file\n      --feature-gates mapStringBool\n  -h, --help   help\n"
 		gates, file := "--feature-gates=OpenShiftOnly=true", "--openshift-config=y"

@@ -118,7 +118,7 @@ func (w *world) pass() (ctrl.Result, error) {
 }
 
 func TestProvide(t *testing.T) {
-	t.Run("When a machine is wanted it should be safe from being forgotten before it is ordered, and be told of as it gets on", func(t *testing.T) {
+	t.Run("When a machine is requested, it should be finalized before it is ordered and report its progress", func(t *testing.T) {
 		w := newWorld(t)
 		w.Expect(w.pass()).To(Equal(ctrl.Result{RequeueAfter: Poll}))
 		w.Expect(w.cloud.safe).To(BeTrue())
@@ -143,15 +143,15 @@ func TestProvide(t *testing.T) {
 		edit func(*world)
 		why  string
 	}{
-		"the cluster is not ready":    {func(w *world) { w.group.Status.Initialization.InfrastructureProvisioned = nil }, "the infrastructure of the cluster is not ready"},
-		"there is no bootstrap data":  {func(w *world) { w.owner.Spec.Bootstrap.DataSecretName = nil }, "there is no bootstrap data"},
-		"a file is not mounted":       {func(w *world) { w.Expect(os.RemoveAll(filepath.Join(w.Root, "tmp"))).To(Succeed()) }, "no such file or directory"},
-		"a file holds something else": {func(w *world) { w.Files = map[string]string{webhookCertificate: "KEY"} }, `tls.crt has no "KEY"`},
-		"the cluster is paused":       {func(w *world) { w.group.Spec.Paused = ptr.To(true) }, ""},
-		"the machine is paused":       {func(w *world) { w.object.Annotations = map[string]string{clusterv1.PausedAnnotation: ""} }, ""},
-		"it is not known whose it is": {func(w *world) { w.object.OwnerReferences = w.object.OwnerReferences[:1] }, ""},
-		"its Machine is gone":         {func(w *world) { w.object.OwnerReferences[1].Name = "gone" }, ""},
-		"its Cluster is not there":    {func(w *world) { w.object.Labels = nil }, ""},
+		"the cluster is not ready":   {func(w *world) { w.group.Status.Initialization.InfrastructureProvisioned = nil }, "the infrastructure of the cluster is not ready"},
+		"there is no bootstrap data": {func(w *world) { w.owner.Spec.Bootstrap.DataSecretName = nil }, "there is no bootstrap data"},
+		"a file is not mounted":      {func(w *world) { w.Expect(os.RemoveAll(filepath.Join(w.Root, "tmp"))).To(Succeed()) }, "no such file or directory"},
+		"a file has other content":   {func(w *world) { w.Files = map[string]string{webhookCertificate: "KEY"} }, `tls.crt has no "KEY"`},
+		"the cluster is paused":      {func(w *world) { w.group.Spec.Paused = ptr.To(true) }, ""},
+		"the machine is paused":      {func(w *world) { w.object.Annotations = map[string]string{clusterv1.PausedAnnotation: ""} }, ""},
+		"the owner is unknown":       {func(w *world) { w.object.OwnerReferences = w.object.OwnerReferences[:1] }, ""},
+		"its Machine is gone":        {func(w *world) { w.object.OwnerReferences[1].Name = "gone" }, ""},
+		"its Cluster is not there":   {func(w *world) { w.object.Labels = nil }, ""},
 	} {
 		t.Run("When "+name+" nothing should be ordered, and it be said where somebody reads it", func(t *testing.T) {
 			w := newWorld(t, tc.edit)
@@ -166,7 +166,7 @@ func TestProvide(t *testing.T) {
 		})
 	}
 
-	t.Run("When the cloud gives none it should be said, and tried again", func(t *testing.T) {
+	t.Run("When the cloud returns an error, it should be reported and retried", func(t *testing.T) {
 		w := newWorld(t, func(w *world) { w.cloud.fails = errCloud })
 		_, err := w.pass()
 		w.Expect(err).To(MatchError(errCloud))
@@ -174,7 +174,7 @@ func TestProvide(t *testing.T) {
 		w.Expect(w.object.Spec.ProviderID).To(BeNil())
 	})
 
-	t.Run("When a machine will never run it should be told as such", func(t *testing.T) {
+	t.Run("When a machine fails permanently, it should set the failure message", func(t *testing.T) {
 		w := newWorld(t, func(w *world) { w.cloud.machine.Failure = "its disk is broken" })
 		_, err := w.pass()
 		w.Expect(err).NotTo(HaveOccurred())
@@ -198,7 +198,7 @@ func TestRelease(t *testing.T) {
 		w.object.DeletionTimestamp = ptr.To(noon)
 		w.cloud.kept = 1
 	}
-	t.Run("When a machine is deleted it should stay until there is none any more, though its Machine is gone", func(t *testing.T) {
+	t.Run("When a machine is deleted, it should stay until the cloud released it, even without its Machine", func(t *testing.T) {
 		w := newWorld(t, leaving, func(w *world) { w.object.OwnerReferences = nil })
 		w.Expect(w.pass()).To(Equal(ctrl.Result{RequeueAfter: Poll}))
 		w.Expect(w.read()).To(BeTrue())
@@ -207,12 +207,12 @@ func TestRelease(t *testing.T) {
 		w.Expect(w.cloud.released).To(Equal([]string{"standin-uid-1", "standin-uid-1"}))
 		w.Expect(w.pass()).To(Equal(ctrl.Result{}), "what is gone needs nothing")
 	})
-	t.Run("When the cluster is paused it should not be given back", func(t *testing.T) {
+	t.Run("When the cluster is paused, the machine should not be released", func(t *testing.T) {
 		w := newWorld(t, leaving, func(w *world) { w.group.Spec.Paused = ptr.To(true) })
 		w.Expect(w.pass()).To(Equal(ctrl.Result{RequeueAfter: Poll}))
 		w.Expect(w.cloud.released).To(BeEmpty())
 	})
-	t.Run("When the cloud does not take it back it should stay", func(t *testing.T) {
+	t.Run("When the cloud fails to release the machine, the object should stay", func(t *testing.T) {
 		w := newWorld(t, leaving, func(w *world) { w.cloud.fails, w.cloud.kept = errCloud, 0 })
 		_, err := w.pass()
 		w.Expect(err).To(MatchError(ContainSubstring("releasing the machine of vm")))
@@ -237,9 +237,9 @@ func TestTellNode(t *testing.T) {
 		names []string
 		want  map[string]string
 	}{
-		"one of its names, in other letters": {[]string{"Host-A", "host-a.maas"}, map[string]string{"host-a": "id", "host-b": ""}},
-		"none of its names":                  {[]string{"host"}, map[string]string{"host-a": "", "host-b": ""}},
-		"no name":                            {nil, map[string]string{"host-a": "", "host-b": ""}},
+		"one of its names in another case": {[]string{"Host-A", "host-a.maas"}, map[string]string{"host-a": "id", "host-b": ""}},
+		"none of its names":                {[]string{"host"}, map[string]string{"host-a": "", "host-b": ""}},
+		"no name":                          {nil, map[string]string{"host-a": "", "host-b": ""}},
 	} {
 		t.Run("When a Node has "+name+" it should get the provider ID, and no other", func(t *testing.T) {
 			g := NewWithT(t)

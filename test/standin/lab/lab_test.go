@@ -32,14 +32,14 @@ func TestLab(t *testing.T) {
 		return machine
 	}
 	first := contract.Order{Key: "standin-1", Image: "docker://" + Disk, UserData: []byte("#cloud-config\n")}
-	t.Run("When a machine is ordered twice, as by a process that died, it should be the same one", func(t *testing.T) {
+	t.Run("When a machine is ordered twice, as after a crash, it should be the same machine", func(t *testing.T) {
 		g := NewWithT(t)
 		one := provide(g, first)
 		g.Expect(provide(g, first).ID).To(Equal(one.ID))
 		g.Expect(provide(g, contract.Order{Key: "standin-2", UserData: []byte("{}")}).ID).NotTo(Equal(one.ID))
 		g.Expect(s.Machine(one.ID).OSystem + "/" + s.Machine(one.ID).Series).To(Equal(withCloudInit))
 	})
-	t.Run("When it is deployed, it should run, and have names and addresses", func(t *testing.T) {
+	t.Run("When a machine is deployed, it should run and have names and addresses", func(t *testing.T) {
 		NewWithT(t).Eventually(func(g Gomega) {
 			machine := provide(g, first)
 			g.Expect(machine.Running).To(BeTrue())
@@ -47,7 +47,7 @@ func TestLab(t *testing.T) {
 			g.Expect(machine.Addresses).NotTo(BeEmpty())
 		}, time.Minute, 10*time.Millisecond).Should(Succeed())
 	})
-	t.Run("When it is given back, it should be gone, and another's stay", func(t *testing.T) {
+	t.Run("When a machine is released, it should be gone, and the machine of another user should stay", func(t *testing.T) {
 		NewWithT(t).Eventually(func() (bool, error) { return lab.Release(t.Context(), first.Key) }, time.Minute, 10*time.Millisecond).Should(BeTrue())
 		held := 0
 		for _, m := range s.Machines() {
@@ -57,11 +57,11 @@ func TestLab(t *testing.T) {
 		}
 		NewWithT(t).Expect(held).To(Equal(1))
 	})
-	t.Run("When the image is another cloud's, nothing should be taken", func(t *testing.T) {
+	t.Run("When the image is for another cloud, no machine should be allocated", func(t *testing.T) {
 		_, err := lab.Provide(t.Context(), contract.Order{Key: "standin-3", Image: "ami-1"})
 		NewWithT(t).Expect(err).To(MatchError(ContainSubstring(`no image "ami-1"`)))
 	})
-	t.Run("When nobody said where the machines are, it should name the Secret", func(t *testing.T) {
+	t.Run("When the Secret of the cloud is missing, the error should name it", func(t *testing.T) {
 		_, err := (&Lab{Reader: fake.NewClientBuilder().Build(), Namespace: "hosted"}).Provide(t.Context(), first)
 		NewWithT(t).Expect(err).To(MatchError(ContainSubstring(SecretName)))
 	})

@@ -32,18 +32,18 @@ func TestServed(t *testing.T) {
 		served   []hyperv1.ServedAddress
 		want     []hyperv1.ServedAddress
 	}{
-		{name: "nothing is published it should be none"},
-		{name: "the status tells of them it should be those", endpoint: hyperv1.APIEndpoint{Host: "192.0.2.10", Port: 31234}, served: said, want: said},
+		{name: "nothing is published, it should return no addresses"},
+		{name: "the status has served addresses, it should return them", endpoint: hyperv1.APIEndpoint{Host: "192.0.2.10", Port: 31234}, served: said, want: said},
 		{
-			name: "an older status has a node port it should be that", endpoint: hyperv1.APIEndpoint{Host: "192.0.2.10", Port: 31234},
+			name: "an older status has only a node port endpoint, it should return that address", endpoint: hyperv1.APIEndpoint{Host: "192.0.2.10", Port: 31234},
 			want: since(address(hyperv1.NodePort, "192.0.2.10", 31234, "192.0.2.11")),
 		},
 		{
-			name: "an older status has a load balancer it should be that", endpoint: hyperv1.APIEndpoint{Host: "203.0.113.7", Port: 6443},
+			name: "an older status has only a load balancer endpoint, it should return that address", endpoint: hyperv1.APIEndpoint{Host: "203.0.113.7", Port: 6443},
 			want: since(address(hyperv1.LoadBalancer, "203.0.113.7", 6443, "192.0.2.11")),
 		},
 		{
-			name: "an older status has a route it should be that", endpoint: hyperv1.APIEndpoint{Host: "api.example.com", Port: 443},
+			name: "an older status has only a Route endpoint, it should return that address", endpoint: hyperv1.APIEndpoint{Host: "api.example.com", Port: 443},
 			want: since(address(hyperv1.Route, "api.example.com", 443, "192.0.2.11")),
 		},
 	}
@@ -84,9 +84,9 @@ func TestSame(t *testing.T) {
 		b    hyperv1.ServedAddress
 		want bool
 	}{
-		"When only the time differs it should be the same": {later, true},
-		"When its port differs it should be another":       {address(hyperv1.NodePort, "192.0.2.10", 31235, "192.0.2.11"), false},
-		"When ignition's differs it should be another":     {address(hyperv1.NodePort, "192.0.2.10", 31234, "192.0.2.12"), false},
+		"When only the time differs, it should report the same address":        {later, true},
+		"When the API server's port differs, it should report another address": {address(hyperv1.NodePort, "192.0.2.10", 31235, "192.0.2.11"), false},
+		"When the Ignition host differs, it should report another address":     {address(hyperv1.NodePort, "192.0.2.10", 31234, "192.0.2.12"), false},
 	} {
 		t.Run(name, func(t *testing.T) {
 			g := NewWithT(t)
@@ -107,11 +107,11 @@ func TestDuring(t *testing.T) {
 		want   *component.Infra
 	}{
 		{
-			name: "nothing changes the names should be the first's alone", served: []hyperv1.ServedAddress{former}, wanted: []hyperv1.ServedAddress{former},
+			name: "nothing changes, it should name only the current address", served: []hyperv1.ServedAddress{former}, wanted: []hyperv1.ServedAddress{former},
 			want: &component.Infra{API: component.Endpoint{Host: "192.0.2.10", Port: 31234}, Ignition: component.Endpoint{Host: "192.0.2.10"}},
 		},
 		{
-			name:   "another is wanted certificates should name it before anybody is sent there, each name once",
+			name:   "another address is desired, certificates should name each host once before clients use it",
 			served: []hyperv1.ServedAddress{former, moved}, wanted: []hyperv1.ServedAddress{route, route},
 			want: &component.Infra{
 				API: component.Endpoint{Host: "192.0.2.10", Port: 31234}, Ignition: component.Endpoint{Host: "192.0.2.10"},
@@ -119,7 +119,7 @@ func TestDuring(t *testing.T) {
 			},
 		},
 		{
-			name: "ignition has no host no name should be made of that", served: []hyperv1.ServedAddress{former, address(hyperv1.NodePort, "192.0.2.10", 31235, "")},
+			name: "Ignition has no host, it should add no name for it", served: []hyperv1.ServedAddress{former, address(hyperv1.NodePort, "192.0.2.10", 31235, "")},
 			want: &component.Infra{API: component.Endpoint{Host: "192.0.2.10", Port: 31234}, Ignition: component.Endpoint{Host: "192.0.2.10"}},
 		},
 	}
@@ -140,15 +140,15 @@ func TestOverlap(t *testing.T) {
 		want        time.Duration
 		wantErr     string
 	}{
-		{name: "nothing is said it should be a day", want: 24 * time.Hour},
-		{name: "it is said it should be that", annotations: map[string]string{hyperv1.AddressOverlapAnnotation: "90m"}, want: 90 * time.Minute},
-		{name: "none is wanted it should be none", annotations: map[string]string{hyperv1.AddressOverlapAnnotation: "0s"}},
+		{name: "the annotation is missing, it should be one day", want: 24 * time.Hour},
+		{name: "the annotation has a duration, it should be that duration", annotations: map[string]string{hyperv1.AddressOverlapAnnotation: "90m"}, want: 90 * time.Minute},
+		{name: "the annotation is 0s, it should be zero", annotations: map[string]string{hyperv1.AddressOverlapAnnotation: "0s"}},
 		{
-			name: "it is no duration it should stay a day and say so", annotations: map[string]string{hyperv1.AddressOverlapAnnotation: "a day"},
+			name: "the annotation is not a duration, it should be one day and return an error", annotations: map[string]string{hyperv1.AddressOverlapAnnotation: "a day"},
 			want: 24 * time.Hour, wantErr: `"a day" is not a duration; write it as in 24h`,
 		},
 		{
-			name: "it is below zero it should stay a day and say so", annotations: map[string]string{hyperv1.AddressOverlapAnnotation: "-1h"},
+			name: "the annotation is negative, it should be one day and return an error", annotations: map[string]string{hyperv1.AddressOverlapAnnotation: "-1h"},
 			want: 24 * time.Hour, wantErr: `"-1h" is not a duration`,
 		},
 	}

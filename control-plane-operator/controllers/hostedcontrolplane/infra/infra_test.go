@@ -53,9 +53,9 @@ func TestValidate(t *testing.T) {
 	}{
 		{name: "node ports", api: good, ignition: good},
 		{name: "a load balancer and a node port", api: loadBalancer(""), ignition: good},
-		{name: "routes where there are routes", api: route("api.example.com"), ignition: route(""), routes: true},
-		{name: "routes where there are none", api: route("api.example.com"), ignition: good, want: "which this management cluster does not have"},
-		{name: "a route without a host", api: route(""), ignition: good, routes: true, want: "set route.hostname"},
+		{name: "Routes in a cluster that has Routes", api: route("api.example.com"), ignition: route(""), routes: true},
+		{name: "Routes in a cluster without Routes", api: route("api.example.com"), ignition: good, want: "which this management cluster does not have"},
+		{name: "a Route without a host", api: route(""), ignition: good, routes: true, want: "set route.hostname"},
 		{name: "a node port without an address", api: nodePort("", 0), ignition: good, want: "set nodePort.address"},
 		{name: "a load balancer for ignition", api: good, ignition: loadBalancer(""), want: "service Ignition cannot be published by \"LoadBalancer\""},
 		{name: "nothing", api: hyperv1.ServicePublishingStrategy{Type: hyperv1.None}, ignition: good, want: "use one of [NodePort LoadBalancer Route]"},
@@ -71,7 +71,7 @@ func TestValidate(t *testing.T) {
 			}
 		})
 	}
-	t.Run("When the API server is not published at all it should say what to add", func(t *testing.T) {
+	t.Run("When the API server has no publishing strategy, it should name the missing entry", func(t *testing.T) {
 		err := (&Reconciler{}).Validate(&hyperv1.HostedControlPlane{})
 		NewWithT(t).Expect(err).To(MatchError(ContainSubstring("no entry for APIServer")))
 	})
@@ -93,7 +93,7 @@ func service(t *testing.T, r *Reconciler) *corev1.Service {
 }
 
 func TestReconcile(t *testing.T) {
-	t.Run("When the API is published by a node port it should be known once a port is allocated", func(t *testing.T) {
+	t.Run("When the API is published by a node port, it should wait until a port is allocated", func(t *testing.T) {
 		g := NewWithT(t)
 		hcp := controlPlane(nodePort("192.0.2.10", 0), nodePort("192.0.2.11", 0))
 		r := world(hcp)
@@ -115,7 +115,7 @@ func TestReconcile(t *testing.T) {
 		g.Expect(service(t, r).Spec.Ports[0].NodePort).To(Equal(int32(31234)), "the allocated port stays")
 	})
 
-	t.Run("When the user fixes a node port it should be that one", func(t *testing.T) {
+	t.Run("When the user sets a node port, it should publish that port", func(t *testing.T) {
 		g := NewWithT(t)
 		hcp := controlPlane(nodePort("192.0.2.10", 30443), nodePort("192.0.2.10", 0))
 		result, err := world(hcp).Reconcile(t.Context(), hcp)
@@ -123,7 +123,7 @@ func TestReconcile(t *testing.T) {
 		g.Expect(result.Infra.API.Port).To(Equal(int32(30443)))
 	})
 
-	t.Run("When its Service is made anew it should ask for the port that was published before", func(t *testing.T) {
+	t.Run("When the Service is recreated, it should request the previously published node port", func(t *testing.T) {
 		g := NewWithT(t)
 		hcp := controlPlane(nodePort("192.0.2.10", 0), nodePort("192.0.2.10", 0))
 		hcp.Status.ControlPlaneEndpoint = hyperv1.APIEndpoint{Host: "192.0.2.10", Port: 30878}
@@ -138,7 +138,7 @@ func TestReconcile(t *testing.T) {
 		g.Expect(service(t, r).Spec.Ports[0].NodePort).To(BeZero(), "what another kind of publishing had is no node port")
 	})
 
-	t.Run("When the API is published by a load balancer it should wait for it, and prefer the user's name for it", func(t *testing.T) {
+	t.Run("When the API is published by a load balancer, it should wait for it and prefer the user's host name", func(t *testing.T) {
 		g := NewWithT(t)
 		hcp := controlPlane(loadBalancer(""), nodePort("192.0.2.10", 0))
 		hcp.Spec.Networking.APIServer = &hyperv1.APIServerNetworking{AllowedCIDRBlocks: []hyperv1.CIDRBlock{"198.51.100.0/24"}}
@@ -161,7 +161,7 @@ func TestReconcile(t *testing.T) {
 		g.Expect(service(t, r).Annotations).To(HaveKeyWithValue(externalDNSAnnotation, "api.example.com"))
 	})
 
-	t.Run("When the API is published by a route it should pass TLS through, and go when it is not wanted any more", func(t *testing.T) {
+	t.Run("When the API is published by a Route, it should pass TLS through, and delete the Route with the strategy", func(t *testing.T) {
 		g := NewWithT(t)
 		hcp := controlPlane(route("api.example.com"), route(""))
 		r := world(hcp)
@@ -189,9 +189,9 @@ func TestDistribute(t *testing.T) {
 		sameNode bool
 		want     *string
 	}{
-		"When there are API servers on several nodes, that of the client's node should serve it": {policy: hyperv1.HighlyAvailable, sameNode: true, want: &same},
-		"When the management cluster knows no such Services, it should ask for none":             {policy: hyperv1.HighlyAvailable},
-		"When there is one API server, it should ask for none":                                   {policy: hyperv1.SingleReplica, sameNode: true},
+		"When API servers run on several nodes, the Service should prefer the client's node":      {policy: hyperv1.HighlyAvailable, sameNode: true, want: &same},
+		"When the management cluster lacks PreferSameNode, it should set no traffic distribution": {policy: hyperv1.HighlyAvailable},
+		"When there is one API server, it should set no traffic distribution":                     {policy: hyperv1.SingleReplica, sameNode: true},
 	} {
 		t.Run(name, func(t *testing.T) {
 			hcp := controlPlane(nodePort("192.0.2.10", 30443), nodePort("192.0.2.10", 0))
@@ -214,9 +214,9 @@ func TestIgnitionHost(t *testing.T) {
 		want     string
 	}{
 		{"a node port", nodePort("192.0.2.10", 0), "", "192.0.2.10"},
-		{"a route with a host", route("ignition.example.com"), "apps.example.com", "ignition.example.com"},
-		{"a route without one", route(""), "apps.example.com", "ignition-server-clusters-demo.apps.example.com"},
-		{"a route without one and no domain", route(""), "", ""},
+		{"a Route with a host", route("ignition.example.com"), "apps.example.com", "ignition.example.com"},
+		{"a Route without a host", route(""), "apps.example.com", "ignition-server-clusters-demo.apps.example.com"},
+		{"a Route without a host and no ingress domain", route(""), "", ""},
 	}
 	for _, tc := range cases {
 		t.Run("When ignition is published by "+tc.name+" it should have its host", func(t *testing.T) {
@@ -224,7 +224,7 @@ func TestIgnitionHost(t *testing.T) {
 			NewWithT(t).Expect(r.ignitionHost(controlPlane(nodePort("x", 0), tc.strategy))).To(Equal(tc.want))
 		})
 	}
-	t.Run("When a namespace is long the host's label should still be one of DNS", func(t *testing.T) {
+	t.Run("When a namespace is long, the host should still have a valid DNS label", func(t *testing.T) {
 		g := NewWithT(t)
 		r := &Reconciler{IngressDomain: "apps.example.com"}
 		label, _, _ := strings.Cut(r.defaultHost(strings.Repeat("n", 46)+"-"+strings.Repeat("m", 30)), ".")

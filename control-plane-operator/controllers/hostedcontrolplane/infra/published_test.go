@@ -42,7 +42,7 @@ func owners() []metav1.OwnerReference {
 var unversioned = cmpopts.IgnoreFields(metav1.ObjectMeta{}, "ResourceVersion")
 
 func TestService(t *testing.T) {
-	t.Run("When the API is published its Service should be the cluster's, and lead to its pods", func(t *testing.T) {
+	t.Run("When the API is published, the Service should be owned by the control plane and select its Pods", func(t *testing.T) {
 		hcp := controlPlane(nodePort("192.0.2.10", 30443), nodePort("192.0.2.10", 0))
 		want := &corev1.Service{
 			ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "kube-apiserver", Labels: map[string]string{"app": "kube-apiserver"}, OwnerReferences: owners()},
@@ -56,7 +56,7 @@ func TestService(t *testing.T) {
 		}
 	})
 
-	t.Run("When somebody chose its families or added a port, the families should stay and the port go", func(t *testing.T) {
+	t.Run("When a user sets the IP families and adds a port, it should keep the families and remove the port", func(t *testing.T) {
 		g := NewWithT(t)
 		hcp := controlPlane(nodePort("192.0.2.10", 30443), nodePort("192.0.2.10", 0))
 		r := world(hcp)
@@ -69,7 +69,7 @@ func TestService(t *testing.T) {
 		g.Expect(s.Spec.Ports).To(HaveLen(1))
 	})
 
-	t.Run("When it goes from a node port to a route its Service should be inside the cluster alone", func(t *testing.T) {
+	t.Run("When publishing changes from a node port to a Route, the Service should become a ClusterIP Service", func(t *testing.T) {
 		g := NewWithT(t)
 		hcp := controlPlane(nodePort("192.0.2.10", 30443), nodePort("192.0.2.10", 0))
 		r := world(hcp)
@@ -80,7 +80,7 @@ func TestService(t *testing.T) {
 		g.Expect(s.Spec.Ports[0].NodePort).To(BeZero())
 	})
 
-	t.Run("When a node port is still served beside a load balancer the balancer's Service should ask for it", func(t *testing.T) {
+	t.Run("When a node port is still served, the load balancer Service should keep that port", func(t *testing.T) {
 		g := NewWithT(t)
 		hcp := controlPlane(loadBalancer(""), nodePort("192.0.2.10", 0))
 		hcp.Status.ServedAddresses = []hyperv1.ServedAddress{address(hyperv1.Route, "api.example.com", 443, ""), address(hyperv1.NodePort, "192.0.2.10", 31234, "")}
@@ -89,7 +89,7 @@ func TestService(t *testing.T) {
 		g.Expect(s.Spec.Ports[0].NodePort).To(Equal(int32(31234)))
 	})
 
-	t.Run("When a load balancer is still served beside a node port it should stay", func(t *testing.T) {
+	t.Run("When a load balancer is still served beside a node port, the Service should stay a load balancer", func(t *testing.T) {
 		g := NewWithT(t)
 		hcp := controlPlane(nodePort("192.0.2.10", 30443), nodePort("192.0.2.10", 0))
 		hcp.Status.ServedAddresses = []hyperv1.ServedAddress{address(hyperv1.LoadBalancer, "203.0.113.7", 6443, "")}
@@ -98,7 +98,7 @@ func TestService(t *testing.T) {
 }
 
 func TestLoadBalancer(t *testing.T) {
-	t.Run("When it has a name of its own that should be the address", func(t *testing.T) {
+	t.Run("When the load balancer has a host name, it should publish the host name", func(t *testing.T) {
 		g := NewWithT(t)
 		hcp := controlPlane(loadBalancer(""), nodePort("192.0.2.10", 0))
 		r := world(hcp)
@@ -111,7 +111,7 @@ func TestLoadBalancer(t *testing.T) {
 		g.Expect(result.Infra.API).To(Equal(component.Endpoint{Host: "lb.example.com", Port: 6443}))
 	})
 
-	t.Run("When whom it lets in is not said any more it should let in all", func(t *testing.T) {
+	t.Run("When allowedCIDRBlocks are removed, it should remove the source ranges", func(t *testing.T) {
 		g := NewWithT(t)
 		hcp := controlPlane(loadBalancer(""), nodePort("192.0.2.10", 0))
 		hcp.Spec.Networking.APIServer = &hyperv1.APIServerNetworking{AllowedCIDRBlocks: []hyperv1.CIDRBlock{"198.51.100.0/24", "192.0.2.0/24"}}
@@ -122,7 +122,7 @@ func TestLoadBalancer(t *testing.T) {
 		g.Expect(published(t, r, hcp).Spec.LoadBalancerSourceRanges).To(BeEmpty())
 	})
 
-	t.Run("When its name changes DNS should have the former one as long as it is served", func(t *testing.T) {
+	t.Run("When the host name changes, it should keep the previous name in DNS while that is served", func(t *testing.T) {
 		g := NewWithT(t)
 		hcp := controlPlane(loadBalancer("old.example.com"), nodePort("192.0.2.10", 0))
 		r := world(hcp)
@@ -138,7 +138,7 @@ func TestLoadBalancer(t *testing.T) {
 func TestRoute(t *testing.T) {
 	hcp := controlPlane(route("api.example.com"), route(""))
 	key := client.ObjectKey{Namespace: namespace, Name: APIService}
-	t.Run("When there are Routes it should be the cluster's, and lead to the API server with TLS as it comes", func(t *testing.T) {
+	t.Run("When the cluster has Routes, the Route should be owned by the control plane and pass TLS through", func(t *testing.T) {
 		r := world(hcp)
 		published(t, r, hcp)
 		got := &routev1.Route{}
@@ -156,7 +156,7 @@ func TestRoute(t *testing.T) {
 			t.Error(diff)
 		}
 	})
-	t.Run("When the management cluster has none it should not ask for any", func(t *testing.T) {
+	t.Run("When the management cluster has no Routes, it should create none", func(t *testing.T) {
 		r := world(hcp)
 		r.HasRoutes = false
 		published(t, r, hcp)

@@ -102,7 +102,7 @@ func TestReconcile(t *testing.T) {
 		t.Fatal(err)
 	}
 
-	t.Run("When a server's certificate is verified it should be trusted by who is given the bundle, under every name in use", func(t *testing.T) {
+	t.Run("When a client verifies a server certificate with its CA bundle, every name in use should be trusted", func(t *testing.T) {
 		cases := []struct{ secret, key, bundle, host string }{
 			{KASServer, "tls.crt", RootBundle, "192.0.2.10"},
 			{KASServer, "tls.crt", RootBundle, "172.31.0.1"},
@@ -122,14 +122,14 @@ func TestReconcile(t *testing.T) {
 		}
 	})
 
-	t.Run("When a member of etcd calls another, its certificate should name it, since a wildcard takes a name server that finds names of addresses", func(t *testing.T) {
+	t.Run("When an etcd member calls another, the certificate should name it without a wildcard", func(t *testing.T) {
 		peer := parsed(t, w.secret(EtcdPeer).Data["peer.crt"])
 		for _, pod := range []string{"etcd-0", "etcd-1", "etcd-2"} {
 			NewWithT(t).Expect(peer.DNSNames).To(ContainElement(pod + ".etcd-discovery.clusters-demo.svc"))
 		}
 	})
 
-	t.Run("When a client shows its certificate the API server should know its user and groups", func(t *testing.T) {
+	t.Run("When a client presents its certificate, the API server should know its user and groups", func(t *testing.T) {
 		cases := []struct {
 			secret, user string
 			groups       []string
@@ -152,7 +152,7 @@ func TestReconcile(t *testing.T) {
 		}
 	})
 
-	t.Run("When a machine fetches its configuration it should trust the ignition-server under its published host", func(t *testing.T) {
+	t.Run("When a machine fetches its configuration, it should trust the ignition-server under its published host", func(t *testing.T) {
 		g := NewWithT(t)
 		roots := x509.NewCertPool()
 		roots.AddCert(parsed(t, w.secret(IgnitionCA).Data["tls.crt"]))
@@ -160,7 +160,7 @@ func TestReconcile(t *testing.T) {
 		g.Expect(err).NotTo(HaveOccurred())
 	})
 
-	t.Run("When a kubeconfig is read it should lead to the right address", func(t *testing.T) {
+	t.Run("When a client reads a kubeconfig, it should contain the right address", func(t *testing.T) {
 		cases := []struct{ secret, key, server, scope string }{
 			{AdminKubeconfig, "kubeconfig", "https://192.0.2.10:30443", "external"},
 			{BootstrapKubeconfig, "kubeconfig", "https://192.0.2.10:30443", "bootstrap"},
@@ -180,14 +180,14 @@ func TestReconcile(t *testing.T) {
 		NewWithT(t).Expect(w.secret("demo-abcde-kubeconfig").Labels).To(HaveKeyWithValue("cluster.x-k8s.io/cluster-name", "demo-abcde"))
 	})
 
-	t.Run("When nothing changes it should write nothing", func(t *testing.T) {
+	t.Run("When nothing changes, it should write nothing", func(t *testing.T) {
 		g := NewWithT(t)
 		before := w.versions()
 		g.Expect(w.pass()).To(Succeed())
 		g.Expect(w.versions()).To(Equal(before))
 	})
 
-	t.Run("When the published address changes it should make new certificates for it and no new authorities", func(t *testing.T) {
+	t.Run("When the published address changes, it should issue new certificates and keep the CAs", func(t *testing.T) {
 		g := NewWithT(t)
 		ca, scheduler := w.secret(RootCA), w.secret(SchedulerClient)
 		w.infra.API.Host = "api.example.com"
@@ -198,7 +198,7 @@ func TestReconcile(t *testing.T) {
 		g.Expect(w.secret(SchedulerClient).ResourceVersion).To(Equal(scheduler.ResourceVersion))
 	})
 
-	t.Run("When certificates are about to expire it should renew them and all kubeconfigs that hold them", func(t *testing.T) {
+	t.Run("When certificates are about to expire, it should renew them and all kubeconfigs that contain them", func(t *testing.T) {
 		g := NewWithT(t)
 		authority, admin := w.secret(SystemAdminSigner), string(w.secret(AdminKubeconfig).Data["kubeconfig"])
 		w.clock.SetTime(w.clock.Now().Add(pki.DefaultValidity - 24*time.Hour))
@@ -210,7 +210,7 @@ func TestReconcile(t *testing.T) {
 		}
 	})
 
-	t.Run("When the user names the API server it should get a kubeconfig for it, as long as it does", func(t *testing.T) {
+	t.Run("When kubeAPIServerDNSName is set, it should write a kubeconfig for it, and delete it with the name", func(t *testing.T) {
 		g := NewWithT(t)
 		w.hcp.Spec.KubeAPIServerDNSName = "kube.example.com"
 		g.Expect(w.pass()).To(Succeed())
@@ -253,7 +253,7 @@ func TestUnmanagedEtcd(t *testing.T) {
 	mine := func(data map[string][]byte) *corev1.Secret {
 		return &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "mine"}, Data: data}
 	}
-	t.Run("When the user brings an etcd the API server should get the user's certificate and CA", func(t *testing.T) {
+	t.Run("When the user brings an etcd, the API server should get the user's certificate and CA", func(t *testing.T) {
 		g := NewWithT(t)
 		w := newWorld(t, mine(map[string][]byte{"etcd-client.crt": []byte("C"), "etcd-client.key": []byte("K"), "etcd-client-ca.crt": []byte("CA")}))
 		unmanaged(w)
@@ -300,7 +300,7 @@ func TestNamedCertificates(t *testing.T) {
 			}}},
 		}}
 	}
-	t.Run("When the user brings a serving certificate the admin's kubeconfig should trust it", func(t *testing.T) {
+	t.Run("When the user brings a serving certificate, the admin kubeconfig should trust it", func(t *testing.T) {
 		g := NewWithT(t)
 		other, err := pki.NewCA(pki.Name{CommonName: "corporate"}, time.Now())
 		g.Expect(err).NotTo(HaveOccurred())
@@ -319,7 +319,7 @@ func TestNamedCertificates(t *testing.T) {
 		g.Expect(string(trust(ServiceNetworkKubeconfig))).To(ContainSubstring(root))
 		g.Expect(string(trust(ServiceNetworkKubeconfig))).NotTo(ContainSubstring(string(other.CertPEM)))
 	})
-	t.Run("When that certificate is missing it should be named", func(t *testing.T) {
+	t.Run("When the user's serving certificate is missing, it should name the Secret", func(t *testing.T) {
 		w := newWorld(t)
 		named(w)
 		NewWithT(t).Expect(w.pass()).To(MatchError(ContainSubstring("serving certificate Secret api-cert")))
@@ -338,10 +338,10 @@ func TestLifetimeOf(t *testing.T) {
 		{name: "a fraction", annotations: map[string]string{RenewalAnnotation: "0.7"}, want: pki.Lifetime{Validity: time.Hour, RenewAfter: 0.7}},
 		{name: "a percentage", annotations: map[string]string{RenewalAnnotation: "70"}, want: pki.Lifetime{Validity: time.Hour, RenewAfter: 0.7}},
 		{name: "a validity in days", annotations: map[string]string{ValidityAnnotation: "30d"}, wrong: "is not a duration"},
-		{name: "a validity of nothing", annotations: map[string]string{ValidityAnnotation: "0s"}, wrong: "is not a duration"},
+		{name: "a zero validity", annotations: map[string]string{ValidityAnnotation: "0s"}, wrong: "is not a duration"},
 		{name: "a negative validity", annotations: map[string]string{ValidityAnnotation: "-1h"}, wrong: "is not a duration"},
-		{name: "a renewal of all", annotations: map[string]string{RenewalAnnotation: "100"}, wrong: "is not a fraction"},
-		{name: "a renewal that is no number", annotations: map[string]string{RenewalAnnotation: "soon"}, wrong: "is not a fraction"},
+		{name: "a renewal of 100 percent", annotations: map[string]string{RenewalAnnotation: "100"}, wrong: "is not a fraction"},
+		{name: "a renewal that is not a number", annotations: map[string]string{RenewalAnnotation: "soon"}, wrong: "is not a fraction"},
 	}
 	for _, tc := range cases {
 		t.Run("When annotations give "+tc.name+" it should be understood", func(t *testing.T) {
@@ -359,7 +359,7 @@ func TestLifetimeOf(t *testing.T) {
 }
 
 func TestWrongLifetime(t *testing.T) {
-	t.Run("When an annotation means nothing it should be said, and certificates renewed as without it", func(t *testing.T) {
+	t.Run("When an annotation is invalid, it should return an error and renew certificates with the default", func(t *testing.T) {
 		g, w := NewWithT(t), newWorld(t)
 		w.r.Lifetime = pki.Lifetime{Validity: time.Hour}
 		w.hcp.Annotations = map[string]string{ValidityAnnotation: "30d"}

@@ -18,7 +18,7 @@ import (
 // TestRefusals: a failed write of a certificate must be an error, since its clients cannot report that it is missing.
 func TestRefusals(t *testing.T) {
 	for name, edit := range map[string]func(*world){
-		"a cluster with its own etcd and name is made": func(w *world) {
+		"a cluster with its own etcd and DNS name is created": func(w *world) {
 			w.hcp.Spec.KubeAPIServerDNSName = "kube.example.com"
 			w.hcp.Spec.Etcd = hyperv1.EtcdSpec{ManagementType: hyperv1.Unmanaged, Unmanaged: &hyperv1.UnmanagedEtcdSpec{
 				TLS: hyperv1.EtcdTLSConfig{ClientSecret: corev1.LocalObjectReference{Name: "mine"}},

@@ -95,7 +95,7 @@ func TestRotate(t *testing.T) {
 		return all
 	}
 
-	t.Run("When all signers are to rotate, they should wait at each step until the pods have taken it", func(t *testing.T) {
+	t.Run("When all signers rotate, each step should wait until the Pods have loaded the previous one", func(t *testing.T) {
 		g := NewWithT(t)
 		w.annotate(map[string]string{RotationAnnotation: "all=1," + SREBreakGlassSigner + "=1"})
 		for _, stage := range []pki.Stage{pki.Trusting, pki.Signing} {
@@ -112,7 +112,7 @@ func TestRotate(t *testing.T) {
 		g.Expect(w.stages()).To(Equal(every(pki.Overlapping)))
 	})
 
-	t.Run("When a step has come, all kubeconfigs should trust what it trusts and certificates lead there from the first authority", func(t *testing.T) {
+	t.Run("When a signer has been replaced, kubeconfigs and certificates should still trust the old CA", func(t *testing.T) {
 		g := NewWithT(t)
 		config, err := clientcmd.RESTConfigFromKubeConfig(w.secret(BootstrapKubeconfig).Data["kubeconfig"])
 		g.Expect(err).NotTo(HaveOccurred())
@@ -121,7 +121,7 @@ func TestRotate(t *testing.T) {
 		g.Expect(string(w.secret(KASServer).Data["ca.crt"])).To(ContainSubstring(string(old)))
 	})
 
-	t.Run("When the overlap of some is over, those should be dropped that nobody carried away, and those of nodes a week later", func(t *testing.T) {
+	t.Run("When the overlap ends, it should drop old signers, and those of kubelets a week later", func(t *testing.T) {
 		g := NewWithT(t)
 		settle()
 		g.Expect(slices.Sorted(maps.Keys(w.stages()))).To(Equal([]string{
@@ -137,7 +137,7 @@ func TestRotate(t *testing.T) {
 		g.Expect(err).NotTo(HaveOccurred(), "a copy of the admin's kubeconfig goes on")
 	})
 
-	t.Run("When the cluster wants no overlap, a copy of the admin's kubeconfig should be refused", func(t *testing.T) {
+	t.Run("When the overlap is 0s, the API server should reject an old copy of the admin kubeconfig", func(t *testing.T) {
 		g := NewWithT(t)
 		w.annotate(map[string]string{RotationAnnotation: "all=1," + SREBreakGlassSigner + "=1", OverlapAnnotation: "0s"})
 		settle()
@@ -148,7 +148,7 @@ func TestRotate(t *testing.T) {
 		g.Expect(err).NotTo(HaveOccurred())
 	})
 
-	t.Run("When one signer alone is named, no other should change", func(t *testing.T) {
+	t.Run("When one signer is named, it should rotate no other", func(t *testing.T) {
 		g := NewWithT(t)
 		w.roll()
 		root := w.secret(RootCA)
@@ -185,7 +185,7 @@ func verifyOptions(w *world) x509.VerifyOptions {
 
 // TestOneStepAtATime checks that a rotation waits until pods can have loaded what was just written.
 func TestOneStepAtATime(t *testing.T) {
-	t.Run("When a pass has written anything it should take no step", func(t *testing.T) {
+	t.Run("When a reconcile has written any object, it should not take the next rotation step", func(t *testing.T) {
 		g, w := NewWithT(t), newWorld(t)
 		g.Expect(w.pass()).To(Succeed())
 		w.deploy()
@@ -205,7 +205,7 @@ func TestOneStepAtATime(t *testing.T) {
 		g.Expect(w.pass()).To(Succeed())
 		g.Expect(w.stages()).To(Equal(map[string]pki.Stage{RootCA: pki.Signing}))
 	})
-	t.Run("When a cluster is new it should take what is asked for as done", func(t *testing.T) {
+	t.Run("When a cluster is new, it should treat the requested rotation as done", func(t *testing.T) {
 		g, w := NewWithT(t), newWorld(t)
 		w.annotate(map[string]string{RotationAnnotation: "all=1"})
 		for range 3 {
@@ -273,7 +273,7 @@ func TestWrongRotation(t *testing.T) {
 			g.Expect(w.stages()).To(BeEmpty())
 		})
 	}
-	t.Run("When the key of service account tokens is the user's it should be left alone and the way said", func(t *testing.T) {
+	t.Run("When the user brings the service account key, it should leave the key and return how to rotate it", func(t *testing.T) {
 		g := NewWithT(t)
 		w.annotate(nil)
 		g.Expect(w.pass()).To(Succeed())

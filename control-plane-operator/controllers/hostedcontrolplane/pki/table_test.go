@@ -51,13 +51,13 @@ func TestNamesOfTheAPIServer(t *testing.T) {
 		{"services have addresses of both families", func(hcp *hyperv1.HostedControlPlane, _ *component.Infra) {
 			hcp.Spec.Networking.ServiceNetwork = []hyperv1.ServiceNetworkEntry{{CIDR: *ipnet.MustParseCIDR("10.0.0.0/24")}, {CIDR: *ipnet.MustParseCIDR("fd02::/112")}}
 		}, []string{"10.0.0.1", "fd02::1"}},
-		{"the user names it", func(hcp *hyperv1.HostedControlPlane, _ *component.Infra) {
+		{"kubeAPIServerDNSName is set", func(hcp *hyperv1.HostedControlPlane, _ *component.Infra) {
 			hcp.Spec.KubeAPIServerDNSName = "kube.example.com"
 		}, []string{"kube.example.com", "192.0.2.10"}},
 		{"its address changes", func(_ *hyperv1.HostedControlPlane, infra *component.Infra) {
 			infra.API.Host, infra.APINames = "new.example.com", []string{"192.0.2.10", "next.example.com"}
 		}, []string{"new.example.com", "192.0.2.10", "next.example.com"}},
-		{"it is advertised at an address", func(hcp *hyperv1.HostedControlPlane, _ *component.Infra) {
+		{"an advertise address is set", func(hcp *hyperv1.HostedControlPlane, _ *component.Infra) {
 			hcp.Spec.Networking.APIServer = &hyperv1.APIServerNetworking{AdvertiseAddress: ptr.To("172.20.0.1")}
 		}, []string{"172.20.0.1"}},
 		{"its network is configured without an address", func(hcp *hyperv1.HostedControlPlane, _ *component.Infra) {
@@ -68,7 +68,7 @@ func TestNamesOfTheAPIServer(t *testing.T) {
 			NewWithT(t).Expect(listed(t, tc.edit)[KASServer].leaf.Hosts).To(ContainElements(tc.want))
 		})
 	}
-	t.Run("When the network of services has room for none, it should be said", func(t *testing.T) {
+	t.Run("When the service network is too small for the API server's address, it should return an error", func(t *testing.T) {
 		hcp := fixture.ControlPlane()
 		hcp.Spec.Networking.ServiceNetwork[0].CIDR = *ipnet.MustParseCIDR("10.0.0.0/32")
 		_, err := certificates(hcp, &component.Infra{})
@@ -77,10 +77,10 @@ func TestNamesOfTheAPIServer(t *testing.T) {
 }
 
 func TestIgnitionCertificate(t *testing.T) {
-	t.Run("When nobody knows yet where machines find it, there should be no certificate for it", func(t *testing.T) {
+	t.Run("When the Ignition host is unknown, it should list no certificate for it", func(t *testing.T) {
 		NewWithT(t).Expect(listed(t, func(_ *hyperv1.HostedControlPlane, infra *component.Infra) { infra.Ignition.Host = "" })).NotTo(HaveKey(IgnitionServing))
 	})
-	t.Run("When its host changes, machines that know the former one should still trust it", func(t *testing.T) {
+	t.Run("When the Ignition host changes, the certificate should still name the previous host", func(t *testing.T) {
 		got := listed(t, func(_ *hyperv1.HostedControlPlane, infra *component.Infra) {
 			infra.Ignition.Host, infra.IgnitionNames = "new.example.com", []string{"old.example.com"}
 		})
@@ -123,7 +123,7 @@ func TestWhoIsTrusted(t *testing.T) {
 
 // TestAuthorities: certificates contain these names, which are not those of the Secrets.
 func TestAuthorities(t *testing.T) {
-	t.Run("When authorities are made they should say what they are", func(t *testing.T) {
+	t.Run("When it creates the CAs, their subjects should say what they sign", func(t *testing.T) {
 		w, names := newWorld(t), map[string]string{}
 		if err := w.pass(); err != nil {
 			t.Fatal(err)
@@ -141,7 +141,7 @@ func TestAuthorities(t *testing.T) {
 			"hcco-signer": "hcco-signer", "ignition-server-ca-cert": "ignition-root-ca",
 		}))
 	})
-	t.Run("When machines learned of an authority as they were installed, the way from there should be kept", func(t *testing.T) {
+	t.Run("When machines learned a CA at installation, it should keep the chain from that CA", func(t *testing.T) {
 		var kept []string
 		for _, a := range authorities {
 			if (turnover{}).of(a).KeepChain {
@@ -150,7 +150,7 @@ func TestAuthorities(t *testing.T) {
 		}
 		NewWithT(t).Expect(kept).To(ConsistOf(RootCA, ClusterSignerCA, KubeletClientSigner, IgnitionCA))
 	})
-	t.Run("When somebody is given a bundle, they should trust these and no others", func(t *testing.T) {
+	t.Run("When a component gets a CA bundle, the bundle should contain exactly these signers", func(t *testing.T) {
 		trusts := map[string][]string{}
 		for _, b := range bundles {
 			trusts[b.configMap] = b.signers
@@ -177,13 +177,13 @@ func TestKubeconfigs(t *testing.T) {
 		}
 		return found
 	}
-	t.Run("When the API server has an address of IPv6, clients outside should find it", func(t *testing.T) {
+	t.Run("When the API server has an IPv6 address, external kubeconfigs should contain it in brackets", func(t *testing.T) {
 		g, got := NewWithT(t), byName(func(*hyperv1.HostedControlPlane) {})
 		g.Expect(got[AdminKubeconfig].server).To(Equal("https://[fd00::1]:6443"))
 		g.Expect(got[BootstrapKubeconfig].server).To(Equal("https://[fd00::1]:6443"))
 		g.Expect(got).NotTo(HaveKey(CustomAdminKubeconfig))
 	})
-	t.Run("When the user says where the administrator's is, it should be there, and not under its usual name", func(t *testing.T) {
+	t.Run("When spec.kubeconfig names a Secret, it should write the admin kubeconfig there only", func(t *testing.T) {
 		g, got := NewWithT(t), byName(func(hcp *hyperv1.HostedControlPlane) {
 			hcp.Spec.KubeConfig = &hyperv1.KubeconfigSecretRef{Name: "mine", Key: "value"}
 		})
@@ -191,7 +191,7 @@ func TestKubeconfigs(t *testing.T) {
 		g.Expect(got["mine"].key).To(Equal("value"))
 		g.Expect(got["mine"].client).To(Equal(SystemAdminClient))
 	})
-	t.Run("When somebody works in the guest from the hosted namespace, it should be as who they are", func(t *testing.T) {
+	t.Run("When a component uses a kubeconfig, it should authenticate with its own client certificate", func(t *testing.T) {
 		users := map[string]string{}
 		for name, k := range byName(func(*hyperv1.HostedControlPlane) {}) {
 			users[name] = k.client
@@ -236,12 +236,12 @@ func TestOverlaps(t *testing.T) {
 		{"certificates live a day, which administrators carry away,", "", 24 * time.Hour, SystemAdminSigner, 24 * time.Hour},
 		{"certificates live a day, and break glass by its own time,", "", 24 * time.Hour, CustomerBreakGlassSigner, BreakGlassCertificateLife},
 		{"nothing is said, whose tokens nobody counts,", "", 24 * time.Hour, ServiceAccountKeys, year},
-		{"no overlap is wanted, but nodes would be cut off,", "0s", 0, ClusterSignerCA, week},
-		{"no overlap is wanted", "0s", 0, SystemAdminSigner, 0},
-		{"no overlap is wanted, of tokens,", "0s", 0, ServiceAccountKeys, 0},
-		{"a month is wanted", "720h", 0, RootCA, 720 * time.Hour},
-		{"a month is wanted, which is longer than nodes need,", "720h", 0, ClusterSignerCA, 720 * time.Hour},
-		{"a month is wanted, of tokens,", "720h", 0, ServiceAccountKeys, 720 * time.Hour},
+		{"the overlap is 0s, but nodes would be cut off", "0s", 0, ClusterSignerCA, week},
+		{"the overlap is 0s", "0s", 0, SystemAdminSigner, 0},
+		{"the overlap is 0s, for tokens", "0s", 0, ServiceAccountKeys, 0},
+		{"the overlap is a month", "720h", 0, RootCA, 720 * time.Hour},
+		{"the overlap is a month, which is longer than nodes need", "720h", 0, ClusterSignerCA, 720 * time.Hour},
+		{"the overlap is a month, for tokens", "720h", 0, ServiceAccountKeys, 720 * time.Hour},
 	} {
 		t.Run("When "+tc.name+" the former "+tc.signer+" should be trusted for as long as it must", func(t *testing.T) {
 			NewWithT(t).Expect(overlaps(t, tc.text, tc.life)[tc.signer]).To(Equal(tc.want))
@@ -257,14 +257,14 @@ func TestOwnEtcd(t *testing.T) {
 	}{
 		{"managed", hyperv1.EtcdSpec{ManagementType: hyperv1.Managed}, false},
 		{"managed, with a block that is left over", hyperv1.EtcdSpec{ManagementType: hyperv1.Managed, Unmanaged: &hyperv1.UnmanagedEtcdSpec{}}, false},
-		{"the user's, without a block", hyperv1.EtcdSpec{ManagementType: hyperv1.Unmanaged}, false},
+		{"unmanaged without an unmanaged block", hyperv1.EtcdSpec{ManagementType: hyperv1.Unmanaged}, false},
 		{"the user's", hyperv1.EtcdSpec{ManagementType: hyperv1.Unmanaged, Unmanaged: &hyperv1.UnmanagedEtcdSpec{}}, true},
 	} {
 		t.Run("When etcd is "+tc.name+" it should be known who makes its certificates", func(t *testing.T) {
 			NewWithT(t).Expect(BringsEtcd(&hyperv1.HostedControlPlane{Spec: hyperv1.HostedControlPlaneSpec{Etcd: tc.spec}})).To(Equal(tc.want))
 		})
 	}
-	t.Run("When something is wrong with it, who looks should see what", func(t *testing.T) {
+	t.Run("When etcd's credentials are invalid, the error should wrap the cause", func(t *testing.T) {
 		err := error(&OwnEtcdError{Err: fs.ErrNotExist})
 		NewWithT(t).Expect(errors.Is(err, fs.ErrNotExist)).To(BeTrue())
 		NewWithT(t).Expect(err.Error()).To(Equal(fs.ErrNotExist.Error()))

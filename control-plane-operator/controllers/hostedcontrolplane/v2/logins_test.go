@@ -58,16 +58,16 @@ func TestLogins(t *testing.T) {
 		token string
 		want  *authenticationv1.UserInfo
 	}{
-		"all that is asked for": {with("sub", "ann"), &authenticationv1.UserInfo{
+		"every required claim": {with("sub", "ann"), &authenticationv1.UserInfo{
 			Username: "sso:ann", UID: "77", Groups: []string{"sso:dev", "system:authenticated"},
 			Extra: map[string]authenticationv1.ExtraValue{"example.com/team": {"metal"}},
 		}},
-		"a claim that a CEL rule forbids":    {with("hd", "elsewhere.example"), nil},
-		"a user that a CEL rule forbids":     {with("sub", "root"), nil},
-		"another audience":                   {with("aud", "other"), nil},
-		"a signature of somebody else":       {newIssuer(t).token(t, good), nil},
-		"a name that the expression lacks":   {with("sub", nil), nil},
-		"a rule's claim of the wrong domain": {with("hd", ""), nil},
+		"a claim that a CEL rule rejects":      {with("hd", "elsewhere.example"), nil},
+		"a user that a CEL rule rejects":       {with("sub", "root"), nil},
+		"another audience":                     {with("aud", "other"), nil},
+		"a signature of another issuer":        {newIssuer(t).token(t, good), nil},
+		"no claim for the username expression": {with("sub", nil), nil},
+		"an empty value for a required claim":  {with("hd", ""), nil},
 	}
 	for name, tc := range tokens {
 		t.Run("When a token has "+name+" it should be known whether it lets in", func(t *testing.T) {
@@ -80,8 +80,8 @@ func TestLogins(t *testing.T) {
 		signer *pki.KeyPair
 		want   *authenticationv1.UserInfo
 	}{
-		"the user's own signer": {signer, &authenticationv1.UserInfo{Username: "bob", Groups: []string{"ops", "system:authenticated"}}},
-		"a signer of that name": {fixture.CA(t, "house"), nil},
+		"the user's own signer":           {signer, &authenticationv1.UserInfo{Username: "bob", Groups: []string{"ops", "system:authenticated"}}},
+		"another signer of the same name": {fixture.CA(t, "house"), nil},
 	} {
 		t.Run("When a client certificate is of "+name+" it should be known whether it lets in", func(t *testing.T) {
 			leaf, err := tc.signer.Issue(pki.Leaf{Name: pki.Name{CommonName: "bob", Organizations: []string{"ops"}}, Client: true}, pki.Lifetime{}, time.Now())

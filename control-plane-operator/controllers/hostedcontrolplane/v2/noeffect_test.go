@@ -31,7 +31,7 @@ func TestValidate(t *testing.T) {
 		{"encryption without a key", func(hcp *hyperv1.HostedControlPlane) {
 			hcp.Spec.SecretEncryption = &hyperv1.SecretEncryptionSpec{Type: hyperv1.AESCBC}
 		}, "use type aescbc"},
-		{"a snapshot", func(hcp *hyperv1.HostedControlPlane) {
+		{"a restore from an etcd snapshot", func(hcp *hyperv1.HostedControlPlane) {
 			hcp.Spec.Etcd.Managed.Storage.RestoreSnapshotURL = []string{"https://backup.example.com/1"}
 		}, "restoreSnapshotURL is set"},
 		{"AWS", func(hcp *hyperv1.HostedControlPlane) {
@@ -100,7 +100,7 @@ func TestTLSProfile(t *testing.T) {
 			hcp.Spec.Configuration = &hyperv1.ClusterConfiguration{APIServer: &configv1.APIServerSpec{TLSSecurityProfile: p}}
 		}))
 	}
-	t.Run("When nothing is chosen it should be TLS 1.2 with modern suites only", func(t *testing.T) {
+	t.Run("When no TLS profile is set, it should be TLS 1.2 with modern suites only", func(t *testing.T) {
 		g := NewWithT(t)
 		p := profile(nil)
 		g.Expect(p.MinVersion).To(Equal("VersionTLS12"))
@@ -108,14 +108,14 @@ func TestTLSProfile(t *testing.T) {
 		g.Expect(p.Ciphers).To(HaveLen(6))
 		g.Expect(p.Ciphers).To(ContainElement("TLS_ECDHE_ECDSA_WITH_AES_128_GCM_SHA256"))
 	})
-	t.Run("When Modern is chosen it should be TLS 1.3, whose suites cannot be chosen", func(t *testing.T) {
+	t.Run("When the TLS profile is Modern, it should be TLS 1.3 without a choice of suites", func(t *testing.T) {
 		g := NewWithT(t)
 		p := profile(&configv1.TLSSecurityProfile{Type: configv1.TLSProfileModernType})
 		g.Expect(p.MinVersion).To(Equal("VersionTLS13"))
 		g.Expect(p.EtcdMinVersion()).To(Equal("TLS1.3"))
 		g.Expect(p.Ciphers).To(BeEmpty())
 	})
-	t.Run("When a profile is custom it should be that, without suites that Go has not", func(t *testing.T) {
+	t.Run("When the TLS profile is Custom, it should skip suites that Go does not have", func(t *testing.T) {
 		g := NewWithT(t)
 		p := profile(&configv1.TLSSecurityProfile{Type: configv1.TLSProfileCustomType, Custom: &configv1.CustomTLSProfile{TLSProfileSpec: configv1.TLSProfileSpec{
 			Ciphers: []string{"ECDHE-RSA-AES128-GCM-SHA256", "NONE-SUCH"}, MinTLSVersion: configv1.VersionTLS12,

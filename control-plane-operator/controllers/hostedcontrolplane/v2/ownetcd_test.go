@@ -31,7 +31,7 @@ func TestOwnEtcd(t *testing.T) {
 	ca := userCA(t)
 	url := startOwnEtcd(t, ca)
 
-	t.Run("When the user's etcd takes the certificate it should hold what the API server is told", func(t *testing.T) {
+	t.Run("When the user's etcd accepts the certificate, the API server should store its objects there", func(t *testing.T) {
 		m := newOwnMachine(t, url, ca, ca)
 		m.run(kubeapiserver.New())
 		m.write("kept")
@@ -42,7 +42,7 @@ func TestOwnEtcd(t *testing.T) {
 			t.Errorf("an etcd that serves is told to be away: %v", err)
 		}
 	})
-	t.Run("When the user names several URLs and gives another certificate the API server should roll and go on with a member that answers", func(t *testing.T) {
+	t.Run("When the user names several URLs and a new certificate, the API server should roll out and use a live member", func(t *testing.T) {
 		m := newOwnMachine(t, "https://"+strings.Replace(testenv.FreeAddress(t), "127.0.0.1", "localhost", 1)+","+url, ca, ca)
 		before, user := m.template().Annotations[configHash], &corev1.Secret{}
 		m.get(ownSecret, user)

@@ -80,7 +80,7 @@ func TestWhatWakes(t *testing.T) {
 			NewWithT(t).Expect(annotated().Update(event.UpdateEvent{ObjectOld: node(tc.before), ObjectNew: node(tc.after)})).To(Equal(tc.want))
 		})
 	}
-	t.Run("When a Machine gets its Node it should be looked at, and else not", func(t *testing.T) {
+	t.Run("When a Machine gets its Node, it should reconcile, and on other updates it should not", func(t *testing.T) {
 		g, before, after := NewWithT(t), &clusterv1.Machine{}, &clusterv1.Machine{}
 		after.Status.Phase = "Running"
 		g.Expect(joining().Update(event.UpdateEvent{ObjectOld: before, ObjectNew: after})).To(BeFalse())

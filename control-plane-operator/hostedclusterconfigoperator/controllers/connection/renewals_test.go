@@ -49,21 +49,21 @@ func TestSilence(t *testing.T) {
 		status metav1.ConditionStatus
 		said   string
 	}{
-		"the first look":                      {[]look{{0, leases("a 1")}}, nodes("a"), "", ""},
-		"a look before it can be known":       {[]look{{0, leases("a 1")}, {staleAfter - second, leases("a 1")}}, nodes("a"), "", ""},
-		"no renewal for as long as it takes":  {[]look{{0, leases("a 1")}, {staleAfter, leases("a 1")}}, nodes("a"), metav1.ConditionFalse, "for 2m0s: do machines reach the address in status.controlPlaneEndpoint? Nodes: a"},
-		"a renewal":                           {[]look{{0, leases("a 1")}, {20 * second, leases("a 2")}}, nodes("a"), metav1.ConditionTrue, "Nodes reach the API server"},
-		"a renewal that is a moment from old": {[]look{{0, leases("a 1")}, {second, leases("a 2")}, {staleAfter, leases("a 2")}}, nodes("a"), metav1.ConditionTrue, "Nodes reach the API server"},
-		"a renewal that is old":               {[]look{{0, leases("a 1")}, {second, leases("a 2")}, {staleAfter + second, leases("a 2")}}, nodes("a"), metav1.ConditionFalse, "Nodes: a"},
-		"a Lease that is new":                 {[]look{{0, leases()}, {20 * second, leases("a 7")}}, nodes("a"), metav1.ConditionTrue, "Nodes reach the API server"},
-		"a Lease that came again":             {[]look{{0, leases("a 1")}, {second, leases()}, {2 * second, leases("a 1")}}, nodes("a"), metav1.ConditionTrue, "Nodes reach the API server"},
-		"a Lease that went":                   {[]look{{0, leases("a 1")}, {second, leases("a 2")}, {staleAfter, leases()}}, nodes("a"), metav1.ConditionFalse, "Nodes: a"},
-		"one silent node, too early to tell":  {[]look{{0, leases("a 1", "b 1")}, {20 * second, leases("a 2", "b 1")}}, nodes("a", "b"), metav1.ConditionTrue, "Nodes reach the API server"},
-		"one silent node":                     {[]look{{0, leases("a 1", "b 1")}, {staleAfter, leases("a 2", "b 1")}}, nodes("b", "a"), metav1.ConditionTrue, "1 of 2 nodes have not renewed their leases for 2m0s: b"},
-		"a node that has no Lease":            {[]look{{0, leases("a 1")}, {staleAfter, leases("a 2")}}, nodes("a", "b"), metav1.ConditionTrue, "1 of 2 nodes have not renewed their leases for 2m0s: b"},
-		"many silent nodes":                   {[]look{{0, nil}, {staleAfter, nil}}, nodes("e", "d", "c", "b", "a"), metav1.ConditionFalse, "Nodes: a, b, c"},
-		"a Lease of no node":                  {[]look{{0, leases("z 1")}, {staleAfter, leases("z 2")}}, nodes("a"), metav1.ConditionFalse, "Nodes: a"},
-		"no node":                             {[]look{{0, nil}}, nil, metav1.ConditionUnknown, "There is no node yet"},
+		"the first observation":              {[]look{{0, leases("a 1")}}, nodes("a"), "", ""},
+		"an observation before the timeout":  {[]look{{0, leases("a 1")}, {staleAfter - second, leases("a 1")}}, nodes("a"), "", ""},
+		"no renewal within the timeout":      {[]look{{0, leases("a 1")}, {staleAfter, leases("a 1")}}, nodes("a"), metav1.ConditionFalse, "for 2m0s: do machines reach the address in status.controlPlaneEndpoint? Nodes: a"},
+		"a renewal":                          {[]look{{0, leases("a 1")}, {20 * second, leases("a 2")}}, nodes("a"), metav1.ConditionTrue, "Nodes reach the API server"},
+		"a renewal just before the timeout":  {[]look{{0, leases("a 1")}, {second, leases("a 2")}, {staleAfter, leases("a 2")}}, nodes("a"), metav1.ConditionTrue, "Nodes reach the API server"},
+		"a renewal that is too old":          {[]look{{0, leases("a 1")}, {second, leases("a 2")}, {staleAfter + second, leases("a 2")}}, nodes("a"), metav1.ConditionFalse, "Nodes: a"},
+		"a new Lease":                        {[]look{{0, leases()}, {20 * second, leases("a 7")}}, nodes("a"), metav1.ConditionTrue, "Nodes reach the API server"},
+		"a Lease that is recreated":          {[]look{{0, leases("a 1")}, {second, leases()}, {2 * second, leases("a 1")}}, nodes("a"), metav1.ConditionTrue, "Nodes reach the API server"},
+		"a deleted Lease":                    {[]look{{0, leases("a 1")}, {second, leases("a 2")}, {staleAfter, leases()}}, nodes("a"), metav1.ConditionFalse, "Nodes: a"},
+		"one silent node before the timeout": {[]look{{0, leases("a 1", "b 1")}, {20 * second, leases("a 2", "b 1")}}, nodes("a", "b"), metav1.ConditionTrue, "Nodes reach the API server"},
+		"one silent node":                    {[]look{{0, leases("a 1", "b 1")}, {staleAfter, leases("a 2", "b 1")}}, nodes("b", "a"), metav1.ConditionTrue, "1 of 2 nodes have not renewed their leases for 2m0s: b"},
+		"a node without a Lease":             {[]look{{0, leases("a 1")}, {staleAfter, leases("a 2")}}, nodes("a", "b"), metav1.ConditionTrue, "1 of 2 nodes have not renewed their leases for 2m0s: b"},
+		"many silent nodes":                  {[]look{{0, nil}, {staleAfter, nil}}, nodes("e", "d", "c", "b", "a"), metav1.ConditionFalse, "Nodes: a, b, c"},
+		"a Lease without a node":             {[]look{{0, leases("z 1")}, {staleAfter, leases("z 2")}}, nodes("a"), metav1.ConditionFalse, "Nodes: a"},
+		"no node":                            {[]look{{0, nil}}, nil, metav1.ConditionUnknown, "There is no node yet"},
 	} {
 		t.Run("When there is "+name+" it should be told what is known, and no more", func(t *testing.T) {
 			g, r, at := NewWithT(t), &renewals{}, now
@@ -117,11 +117,11 @@ func TestDataPlane(t *testing.T) {
 		reason string
 		said   string
 	}{
-		"none is there":            {"", nil, metav1.ConditionUnknown, hyperv1.NoWorkerNodesAvailableReason, "There is no Ready node to ask"},
-		"all answer":               {"", nodes("a", "b"), metav1.ConditionTrue, hyperv1.AsExpectedReason, "The API server reaches kubelets"},
-		"some do not":              {"ca", nodes("a", "b", "c"), metav1.ConditionTrue, hyperv1.AsExpectedReason, "Some kubelets do not answer: a: deaf; c: deaf"},
-		"none of those asked does": {"abc", nodes("a", "b", "c", "d"), metav1.ConditionFalse, hyperv1.LogsAccessFailedReason, "let the pods of the management cluster open TCP 10250 of the nodes: a: deaf; b: deaf; c: deaf"},
-		"the only one does not":    {"a", nodes("a"), metav1.ConditionFalse, hyperv1.LogsAccessFailedReason, ": a: deaf"},
+		"none is there":                {"", nil, metav1.ConditionUnknown, hyperv1.NoWorkerNodesAvailableReason, "There is no Ready node to ask"},
+		"all answer":                   {"", nodes("a", "b"), metav1.ConditionTrue, hyperv1.AsExpectedReason, "The API server reaches kubelets"},
+		"some do not":                  {"ca", nodes("a", "b", "c"), metav1.ConditionTrue, hyperv1.AsExpectedReason, "Some kubelets do not answer: a: deaf; c: deaf"},
+		"none of those asked does":     {"abc", nodes("a", "b", "c", "d"), metav1.ConditionFalse, hyperv1.LogsAccessFailedReason, "let the pods of the management cluster open TCP 10250 of the nodes: a: deaf; b: deaf; c: deaf"},
+		"the only one does not answer": {"a", nodes("a"), metav1.ConditionFalse, hyperv1.LogsAccessFailedReason, ": a: deaf"},
 	} {
 		t.Run("When of the kubelets "+name+" it should be told", func(t *testing.T) {
 			r := &Reconciler{Kubelet: func(_ context.Context, node string) error {

@@ -115,80 +115,80 @@ func TestAuthorizeClient(t *testing.T) {
 		waits  bool
 		denied bool
 	}{
-		{name: "its machine has the name", facts: world()},
-		{name: "the name is the machine's name in DNS", facts: world(), csr: func(t testing.TB) *certificatesv1.CertificateSigningRequest {
+		{name: "the node name is a host name of its Machine", facts: world()},
+		{name: "the node name is a DNS name of its Machine", facts: world(), csr: func(t testing.TB) *certificatesv1.CertificateSigningRequest {
 			return bootstrap(t, func(r *x509.CertificateRequest) { r.Subject = nodeSubject("worker-1.maas") })
 		}},
-		{name: "its credentials are that machine's", facts: world(func(f *facts) { f.bootstrap.machine = "pool-a" })},
-		{name: "its credentials are another machine's", reason: "are those of machine pool-b, not of machine pool-a", denied: true,
+		{name: "the bootstrap token is that of the Machine", facts: world(func(f *facts) { f.bootstrap.machine = "pool-a" })},
+		{name: "the bootstrap token is that of another Machine", reason: "are those of machine pool-b, not of machine pool-a", denied: true,
 			facts: world(func(f *facts) { f.bootstrap.machine = "pool-b" })},
-		{name: "its credentials are what older machines had in common", reason: "has bootstrap credentials of its own", denied: true,
+		{name: "a newer Machine uses the shared credentials of older Machines", reason: "has bootstrap credentials of its own", denied: true,
 			facts: world(func(f *facts) {
 				f.bootstrap.until = time.Date(2026, time.November, 20, 12, 0, 0, 0, time.UTC)
 				f.machines[0].CreationTimestamp = metav1.NewTime(f.bootstrap.until.Add(time.Second))
 			})},
-		{name: "its credentials are what machines as old as it had in common", facts: world(func(f *facts) {
+		{name: "a Machine as old as the shared credentials uses them", facts: world(func(f *facts) {
 			f.bootstrap.until = time.Date(2026, time.November, 20, 12, 0, 0, 0, time.UTC)
 			f.machines[0].CreationTimestamp = metav1.NewTime(f.bootstrap.until)
 		})},
-		{name: "the machine has a certificate for another key", reason: "has a certificate for another key", denied: true,
+		{name: "the Machine has a certificate for another key", reason: "has a certificate for another key", denied: true,
 			facts: world(func(f *facts) {
 				f.machines[0].Annotations = map[string]string{hyperv1.NodeIdentityAnnotation: "worker-1 abc"}
 			})},
-		{name: "the machine is made of other hardware than it was", facts: world(func(f *facts) {
+		{name: "the Machine was recorded with another node name", facts: world(func(f *facts) {
 			f.machines[0].Annotations = map[string]string{hyperv1.NodeIdentityAnnotation: "worker-9 abc"}
 		})},
-		{name: "no machine has the name yet", facts: facts{bootstrap: &bootstrapper{}}, reason: "no machine has the name worker-1", waits: true},
-		{name: "the machine is going away", reason: "no machine has the name", waits: true, facts: world(func(f *facts) {
+		{name: "no Machine has the name yet", facts: facts{bootstrap: &bootstrapper{}}, reason: "no machine has the name worker-1", waits: true},
+		{name: "the Machine is being deleted", reason: "no machine has the name", waits: true, facts: world(func(f *facts) {
 			f.machines[0].DeletionTimestamp = &metav1.Time{Time: time.Now()}
 		})},
-		{name: "two machines have the name", reason: "both have the name", facts: world(func(f *facts) {
+		{name: "two Machines have the name", reason: "both have the name", facts: world(func(f *facts) {
 			f.machines[1].Status.Addresses[0].Address = "worker-1"
 		})},
-		{name: "the machine is another node", reason: "is node other already", facts: world(func(f *facts) {
+		{name: "the Machine has another node", reason: "is node other already", facts: world(func(f *facts) {
 			f.machines[0].Status.NodeRef.Name = "other"
 		})},
-		{name: "the machine is that node already", reason: "which renews its certificate", denied: true, facts: world(registered)},
-		{name: "a node of the name is there yet", reason: "node worker-1 exists", waits: true, facts: world(func(f *facts) {
+		{name: "the Machine already has that node", reason: "which renews its certificate", denied: true, facts: world(registered)},
+		{name: "an old Node of that name still exists", reason: "node worker-1 exists", waits: true, facts: world(func(f *facts) {
 			f.nodes = []corev1.Node{{ObjectMeta: metav1.ObjectMeta{Name: "worker-1"}}}
 		})},
-		{name: "a stranger asks", facts: world(func(f *facts) { f.bootstrap = nil }), reason: "may not ask", csr: func(t testing.TB) *certificatesv1.CertificateSigningRequest {
+		{name: "an unknown user sends the request", facts: world(func(f *facts) { f.bootstrap = nil }), reason: "may not ask", csr: func(t testing.TB) *certificatesv1.CertificateSigningRequest {
 			csr := bootstrap(t)
 			csr.Spec.Username = "system:serviceaccount:default:default"
 			return csr
 		}},
-		{name: "another node asks for it", facts: world(func(f *facts) { f.bootstrap = nil }), reason: "may not ask", csr: func(t testing.TB) *certificatesv1.CertificateSigningRequest {
+		{name: "another node sends the request", facts: world(func(f *facts) { f.bootstrap = nil }), reason: "may not ask", csr: func(t testing.TB) *certificatesv1.CertificateSigningRequest {
 			csr := bootstrap(t)
 			csr.Spec.Username, csr.Spec.Groups = "system:node:worker-2", []string{"system:nodes"}
 			return csr
 		}},
-		{name: "it is not about a node", facts: world(), reason: "not that of a node", csr: func(t testing.TB) *certificatesv1.CertificateSigningRequest {
+		{name: "the request is not for a node", facts: world(), reason: "not that of a node", csr: func(t testing.TB) *certificatesv1.CertificateSigningRequest {
 			return bootstrap(t, func(r *x509.CertificateRequest) { r.Subject.CommonName = "system:admin" })
 		}},
-		{name: "it asks for administrators' rights", facts: world(), reason: "organizations", csr: func(t testing.TB) *certificatesv1.CertificateSigningRequest {
+		{name: "the request contains the group system:masters", facts: world(), reason: "organizations", csr: func(t testing.TB) *certificatesv1.CertificateSigningRequest {
 			return bootstrap(t, func(r *x509.CertificateRequest) {
 				r.Subject.Organization = append(r.Subject.Organization, "system:masters")
 			})
 		}},
-		{name: "it wants to serve as well", facts: world(), reason: `usage "server auth"`, csr: func(t testing.TB) *certificatesv1.CertificateSigningRequest {
+		{name: "the request also contains the usage server auth", facts: world(), reason: `usage "server auth"`, csr: func(t testing.TB) *certificatesv1.CertificateSigningRequest {
 			csr := bootstrap(t)
 			csr.Spec.Usages = append(csr.Spec.Usages, certificatesv1.UsageServerAuth)
 			return csr
 		}},
-		{name: "it does not say what for", facts: world(), reason: `usage "client auth" is missing`, csr: func(t testing.TB) *certificatesv1.CertificateSigningRequest {
+		{name: "the request lacks the usage client auth", facts: world(), reason: `usage "client auth" is missing`, csr: func(t testing.TB) *certificatesv1.CertificateSigningRequest {
 			csr := bootstrap(t)
 			csr.Spec.Usages = csr.Spec.Usages[:1]
 			return csr
 		}},
-		{name: "it brings names", facts: world(), reason: "no alternative names", csr: func(t testing.TB) *certificatesv1.CertificateSigningRequest {
+		{name: "the request contains DNS names", facts: world(), reason: "no alternative names", csr: func(t testing.TB) *certificatesv1.CertificateSigningRequest {
 			return bootstrap(t, func(r *x509.CertificateRequest) { r.DNSNames = []string{"kubernetes.default.svc"} })
 		}},
-		{name: "it is no request at all", facts: world(), reason: "not one PEM block", csr: func(t testing.TB) *certificatesv1.CertificateSigningRequest {
+		{name: "the request is not a certificate request", facts: world(), reason: "not one PEM block", csr: func(t testing.TB) *certificatesv1.CertificateSigningRequest {
 			csr := bootstrap(t)
 			csr.Spec.Request = []byte("hello")
 			return csr
 		}},
-		{name: "it brings two requests", facts: world(), reason: "not one PEM block", csr: func(t testing.TB) *certificatesv1.CertificateSigningRequest {
+		{name: "the request contains two PEM blocks", facts: world(), reason: "not one PEM block", csr: func(t testing.TB) *certificatesv1.CertificateSigningRequest {
 			csr := bootstrap(t)
 			csr.Spec.Request = append(csr.Spec.Request, csr.Spec.Request...)
 			return csr
@@ -217,12 +217,12 @@ func TestAuthorizeRenewal(t *testing.T) {
 		reason string
 		waits  bool
 	}{
-		{name: "its machine lives", facts: world(registered)},
-		{name: "its machine is being deleted", facts: world(registered, deleting), reason: "machine pool-a of node worker-1 is being deleted"},
-		{name: "its machine is gone", facts: world(registered, func(f *facts) { f.machines = f.machines[1:] }), reason: "no machine has the name", waits: true},
-		{name: "its node is gone", facts: world(), reason: "node worker-1 is gone"},
-		{name: "there is no machine at all", facts: world(registered, func(f *facts) { f.machines = nil }), reason: "no Machine at all", waits: true},
-		{name: "nodes are not made of machines", facts: world(registered, func(f *facts) { f.machines, f.made = nil, false })},
+		{name: "its Machine exists", facts: world(registered)},
+		{name: "its Machine is being deleted", facts: world(registered, deleting), reason: "machine pool-a of node worker-1 is being deleted"},
+		{name: "its Machine does not exist", facts: world(registered, func(f *facts) { f.machines = f.machines[1:] }), reason: "no machine has the name", waits: true},
+		{name: "its Node does not exist", facts: world(), reason: "node worker-1 is gone"},
+		{name: "there is no Machine in the cluster", facts: world(registered, func(f *facts) { f.machines = nil }), reason: "no Machine at all", waits: true},
+		{name: "nodes have no Machines", facts: world(registered, func(f *facts) { f.machines, f.made = nil, false })},
 	} {
 		t.Run("When "+tc.name+" a renewal should "+outcome(tc.reason), func(t *testing.T) {
 			csr := bootstrap(t)
@@ -243,39 +243,39 @@ func TestAuthorizeServing(t *testing.T) {
 		reason string
 		waits  bool
 	}{
-		{name: "all names are its machine's", facts: world(registered)},
-		{name: "the machine does not know its node yet", facts: world()},
-		{name: "the machine is being deleted but runs", facts: world(registered, func(f *facts) {
+		{name: "all names belong to its Machine", facts: world(registered)},
+		{name: "the Machine does not reference its Node yet", facts: world()},
+		{name: "the Machine is being deleted but still runs", facts: world(registered, func(f *facts) {
 			f.machines[0].DeletionTimestamp = &metav1.Time{Time: time.Now()}
 		})},
-		{name: "an address is another machine's", facts: world(registered), reason: "192.0.2.22 does not belong to machine pool-a", waits: true,
+		{name: "an address belongs to another Machine", facts: world(registered), reason: "192.0.2.22 does not belong to machine pool-a", waits: true,
 			edit: func(r *x509.CertificateRequest) { r.IPAddresses = append(r.IPAddresses, net.ParseIP("192.0.2.22")) }},
-		{name: "a name is not its own", facts: world(registered), reason: `"kubernetes" does not belong to machine pool-a`, waits: true,
+		{name: "a name does not belong to the Machine", facts: world(registered), reason: `"kubernetes" does not belong to machine pool-a`, waits: true,
 			edit: func(r *x509.CertificateRequest) { r.DNSNames = append(r.DNSNames, "kubernetes") }},
-		{name: "a name is the machine's in DNS, in whatever letters", facts: world(registered),
+		{name: "a name is the Machine's DNS name in another case", facts: world(registered),
 			edit: func(r *x509.CertificateRequest) { r.DNSNames = []string{"WORKER-1.maas"} }},
-		{name: "a name is the machine's for those outside", facts: world(registered, func(f *facts) {
+		{name: "a name is an external name of the Machine", facts: world(registered, func(f *facts) {
 			f.machines[0].Status.Addresses = append(f.machines[0].Status.Addresses, clusterv1.MachineAddress{Type: clusterv1.MachineExternalDNS, Address: "web.example.com"},
 				clusterv1.MachineAddress{Type: clusterv1.MachineExternalIP, Address: "198.51.100.7"})
 		}), edit: func(r *x509.CertificateRequest) {
 			r.DNSNames, r.IPAddresses = []string{"web.example.com"}, []net.IP{net.ParseIP("198.51.100.7")}
 		}},
-		{name: "a name is the machine's address, which is no name", facts: world(registered), reason: `"192.0.2.21" does not belong to machine pool-a`, waits: true,
+		{name: "an IP address of the Machine is given as a DNS name", facts: world(registered), reason: `"192.0.2.21" does not belong to machine pool-a`, waits: true,
 			edit: func(r *x509.CertificateRequest) { r.DNSNames = []string{"192.0.2.21"} }},
-		{name: "a name is the node's and none of the machine's", facts: world(registered, func(f *facts) { f.machines[0].Status.Addresses = f.machines[0].Status.Addresses[2:] })},
-		{name: "it has no name", facts: world(registered), reason: "needs a DNS name or an IP address",
+		{name: "a name is only that of the node", facts: world(registered, func(f *facts) { f.machines[0].Status.Addresses = f.machines[0].Status.Addresses[2:] })},
+		{name: "the request has no name", facts: world(registered), reason: "needs a DNS name or an IP address",
 			edit: func(r *x509.CertificateRequest) { r.DNSNames, r.IPAddresses = nil, nil }},
-		{name: "it has a URI", facts: world(registered), reason: "DNS names and IP addresses only",
+		{name: "the request has a URI", facts: world(registered), reason: "DNS names and IP addresses only",
 			edit: func(r *x509.CertificateRequest) { r.URIs = []*url.URL{{Scheme: "spiffe", Host: "x"}} }},
-		{name: "another node asks for it", facts: world(registered), reason: "is not node worker-1",
+		{name: "another node sends the request", facts: world(registered), reason: "is not node worker-1",
 			change: func(c *certificatesv1.CertificateSigningRequest) { c.Spec.Username = "system:node:worker-2" }},
-		{name: "the bootstrapper asks for it", facts: world(registered), reason: "is not node worker-1",
+		{name: "the bootstrap user sends the request", facts: world(registered), reason: "is not node worker-1",
 			change: func(c *certificatesv1.CertificateSigningRequest) { c.Spec.Username = pki.NodeBootstrapper }},
-		{name: "it wants to be a client as well", facts: world(registered), reason: `usage "client auth"`,
+		{name: "the request also contains the usage client auth", facts: world(registered), reason: `usage "client auth"`,
 			change: func(c *certificatesv1.CertificateSigningRequest) {
 				c.Spec.Usages = append(c.Spec.Usages, certificatesv1.UsageClientAuth)
 			}},
-		{name: "its machine is gone", facts: facts{}, reason: "no machine has the name", waits: true},
+		{name: "its Machine does not exist", facts: facts{}, reason: "no machine has the name", waits: true},
 	}
 	for _, tc := range cases {
 		t.Run("When "+tc.name+" it should "+outcome(tc.reason), func(t *testing.T) {

@@ -61,7 +61,7 @@ func TestReconcile(t *testing.T) {
 	g.Expect(bootstrapper.Create(t.Context(), csr)).To(Succeed())
 	request := ctrl.Request{NamespacedName: client.ObjectKeyFromObject(csr)}
 
-	t.Run("When no machine vouches for a request it should wait", func(t *testing.T) {
+	t.Run("When no Machine matches a request, it should requeue the request", func(t *testing.T) {
 		g := NewWithT(t)
 		result, err := r.Reconcile(t.Context(), request)
 		g.Expect(err).NotTo(HaveOccurred())
@@ -70,11 +70,11 @@ func TestReconcile(t *testing.T) {
 		g.Expect(csr.Status.Conditions).To(BeEmpty())
 	})
 
-	t.Run("When a machine learns its name it should be asked about the requests that wait", func(t *testing.T) {
+	t.Run("When a Machine gets its name, it should reconcile the pending requests", func(t *testing.T) {
 		NewWithT(t).Expect(r.pending(t.Context())).To(ConsistOf(request))
 	})
 
-	t.Run("When a machine vouches for a request of a paused cluster it should wait until the pause is over", func(t *testing.T) {
+	t.Run("When a Machine matches a request of a paused cluster, it should wait until the pause ends", func(t *testing.T) {
 		g := NewWithT(t)
 		status := m.Status
 		g.Expect(management.Create(t.Context(), &m)).To(Succeed())
@@ -90,7 +90,7 @@ func TestReconcile(t *testing.T) {
 		now.SetTime(now.Now().Add(30 * time.Minute))
 	})
 
-	t.Run("When a machine vouches for a request it should be approved", func(t *testing.T) {
+	t.Run("When a Machine matches a request, it should approve the request", func(t *testing.T) {
 		g := NewWithT(t)
 		_, err := r.Reconcile(t.Context(), request)
 		g.Expect(err).NotTo(HaveOccurred())
@@ -99,7 +99,7 @@ func TestReconcile(t *testing.T) {
 		g.Expect(r.pending(t.Context())).To(BeEmpty())
 	})
 
-	t.Run("When another worker asks for the identity that a machine has, it should be denied, and somebody told", func(t *testing.T) {
+	t.Run("When another worker requests the identity of a Machine, it should deny it and emit an event", func(t *testing.T) {
 		g := NewWithT(t)
 		theft := bootstrap(t)
 		theft.Name, theft.Spec.Username, theft.Spec.Groups = "theft", "", nil
@@ -111,7 +111,7 @@ func TestReconcile(t *testing.T) {
 		g.Expect(recorder.Events).To(Receive(ContainSubstring("Warning NodeIdentityRefused")))
 	})
 
-	t.Run("When the guest has tokens for single machines, what all had in common should be good for machines of before only", func(t *testing.T) {
+	t.Run("When the guest has a token for each Machine, shared credentials should be valid for older Machines only", func(t *testing.T) {
 		g := NewWithT(t)
 		right := &rbacv1.RoleBinding{ObjectMeta: metav1.ObjectMeta{Namespace: "kube-system", Name: "hypershift:ignition-server"},
 			RoleRef: rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "Role", Name: "hypershift:ignition-server"}}
@@ -140,7 +140,7 @@ func TestReconcile(t *testing.T) {
 		}
 	})
 
-	t.Run("When a request is gone or decided it should be left alone", func(t *testing.T) {
+	t.Run("When a request is deleted or decided, it should do nothing", func(t *testing.T) {
 		g := NewWithT(t)
 		_, err := r.Reconcile(t.Context(), request)
 		g.Expect(err).NotTo(HaveOccurred())

@@ -120,11 +120,11 @@ func TestTokenOf(t *testing.T) {
 		groups []string
 		want   string
 	}{
-		"a token":                                {"system:bootstrap:abcdef", []string{"system:authenticated", pki.BootstrapGroup}, "kube-system/bootstrap-token-abcdef"},
-		"a token that may not be used for nodes": {"system:bootstrap:abcdef", []string{"system:authenticated", "system:bootstrappers:others"}, ""},
-		"what all machines had in common":        {pki.NodeBootstrapper, []string{pki.BootstrapGroup}, ""},
-		"a node's certificate":                   {"system:node:worker-1", []string{"system:nodes"}, ""},
-		"a name that only looks so":              {"my-system:bootstrap:abcdef", []string{pki.BootstrapGroup}, ""},
+		"a token": {"system:bootstrap:abcdef", []string{"system:authenticated", pki.BootstrapGroup}, "kube-system/bootstrap-token-abcdef"},
+		"a token without the bootstrap group of nodes": {"system:bootstrap:abcdef", []string{"system:authenticated", "system:bootstrappers:others"}, ""},
+		"what all machines had in common":              {pki.NodeBootstrapper, []string{pki.BootstrapGroup}, ""},
+		"a node's certificate":                         {"system:node:worker-1", []string{"system:nodes"}, ""},
+		"a name that only contains the token prefix":   {"my-system:bootstrap:abcdef", []string{pki.BootstrapGroup}, ""},
 	} {
 		t.Run("When a request is made with "+name+" its token should be found, or none", func(t *testing.T) {
 			g, secret := NewWithT(t), tokenOf(&certificatesv1.CertificateSigningRequest{Spec: certificatesv1.CertificateSigningRequestSpec{Username: tc.user, Groups: tc.groups}})
@@ -148,10 +148,10 @@ func TestBootstrapper(t *testing.T) {
 		dead    string
 		want    *bootstrapper
 	}{
-		"a token that no machine used yet":                    {byToken(t, "abcdef"), []client.Object{token("abcdef", "")}, "", &bootstrapper{}},
-		"a token that a machine used":                         {byToken(t, "abcdef"), []client.Object{token("abcdef", "pool-b")}, "", &bootstrapper{machine: "pool-b"}},
-		"a token that is used up":                             {byToken(t, "abcdef"), []client.Object{token("another", "pool-a")}, "", nil},
-		"a token that nobody can read":                        {byToken(t, "abcdef"), nil, "get bootstrap-token-abcdef", nil},
+		"a token that no Machine has used":                    {byToken(t, "abcdef"), []client.Object{token("abcdef", "")}, "", &bootstrapper{}},
+		"a token that a Machine has used":                     {byToken(t, "abcdef"), []client.Object{token("abcdef", "pool-b")}, "", &bootstrapper{machine: "pool-b"}},
+		"a token that is already deleted":                     {byToken(t, "abcdef"), []client.Object{token("another", "pool-a")}, "", nil},
+		"a token that cannot be read":                         {byToken(t, "abcdef"), nil, "get bootstrap-token-abcdef", nil},
 		"what all had in common, and there are no tokens":     {bootstrap(t), nil, "", &bootstrapper{}},
 		"what all had in common before there were tokens":     {bootstrap(t), []client.Object{right}, "", &bootstrapper{until: made.Add(time.Hour)}},
 		"what all had in common, and nobody knows until when": {bootstrap(t), []client.Object{right}, "get " + pki.IgnitionUser, nil},
@@ -181,7 +181,7 @@ func TestBootstrapper(t *testing.T) {
 func TestFirstCertificate(t *testing.T) {
 	settled := []string{"patch pool-a", "patch bootstrap-token-abcdef", "approval csr-1"}
 
-	t.Run("When a machine joins it should be written down on Machine and token before it is approved", func(t *testing.T) {
+	t.Run("When a machine joins, it should record the identity on Machine and token before it approves", func(t *testing.T) {
 		b := newBench(t, worker(), token("abcdef", ""))
 		b.Expect(b.decide(t.Context(), byToken(t, "abcdef"))).To(Equal(ctrl.Result{}))
 		b.Expect(b.writes).To(Equal(settled))
@@ -206,7 +206,7 @@ func TestFirstCertificate(t *testing.T) {
 		})
 	}
 
-	t.Run("When two requests are looked at together the later should lose", func(t *testing.T) {
+	t.Run("When two requests are decided concurrently, the second write should fail", func(t *testing.T) {
 		b, first := newBench(t, worker()), worker()
 		b.Expect(b.Management.Get(t.Context(), client.ObjectKeyFromObject(first), first)).To(Succeed())
 		b.Expect(b.decide(t.Context(), bootstrap(t))).To(Equal(ctrl.Result{}))
@@ -214,7 +214,7 @@ func TestFirstCertificate(t *testing.T) {
 		b.Expect(err).To(MatchError(ContainSubstring("writing down the key of Machine pool-a")))
 	})
 
-	t.Run("When the token is gone before it is written down it should not be approved", func(t *testing.T) {
+	t.Run("When the token is deleted before it is recorded, it should not approve the request", func(t *testing.T) {
 		b, m := newBench(t, worker()), worker()
 		b.Expect(b.Management.Get(t.Context(), client.ObjectKeyFromObject(m), m)).To(Succeed())
 		err := b.remember(t.Context(), byToken(t, "abcdef"), &claim{machine: m, node: "worker-1", key: "key"})
@@ -237,7 +237,7 @@ func TestTheft(t *testing.T) {
 		t.Helper()
 		return newBench(t, worker(), token("abcdef", "pool-b")), byToken(t, "abcdef")
 	}
-	t.Run("When somebody asks with the credentials of another machine it should be denied, counted, and told of the Machine", func(t *testing.T) {
+	t.Run("When a request uses the credentials of another Machine, it should be denied, counted and reported", func(t *testing.T) {
 		b, csr := thief(t)
 		before := counted(t)
 		b.Expect(b.decide(t.Context(), csr)).To(Equal(ctrl.Result{}))
@@ -246,7 +246,7 @@ func TestTheft(t *testing.T) {
 		b.Expect(counted(t)).To(Equal(before + 1))
 		b.Expect(b.events.Events).To(Receive(And(HavePrefix("Warning NodeIdentityRefused"), ContainSubstring("csr-1"), ContainSubstring("system:bootstrap:abcdef"))))
 	})
-	t.Run("When it cannot be denied it should be tried again before anybody is told", func(t *testing.T) {
+	t.Run("When the denial cannot be written, it should retry before it emits an event", func(t *testing.T) {
 		b, csr := thief(t)
 		b.refuse["approval csr-1"] = true
 		before := counted(t)
@@ -255,13 +255,13 @@ func TestTheft(t *testing.T) {
 		b.Expect(counted(t)).To(Equal(before))
 		b.Expect(b.events.Events).NotTo(Receive())
 	})
-	t.Run("When a request is merely wrong it should neither be denied nor looked at again", func(t *testing.T) {
+	t.Run("When a request is invalid, it should neither deny nor requeue it", func(t *testing.T) {
 		b := newBench(t, worker())
 		csr := bootstrap(t, func(r *x509.CertificateRequest) { r.Subject.Organization = []string{"system:masters"} })
 		b.Expect(b.decide(t.Context(), csr)).To(Equal(ctrl.Result{}))
 		b.Expect(b.writes).To(BeEmpty())
 	})
-	t.Run("When no machine has the name yet it should be looked at again", func(t *testing.T) {
+	t.Run("When no Machine has the name yet, it should requeue the request", func(t *testing.T) {
 		b := newBench(t)
 		b.Expect(b.decide(t.Context(), bootstrap(t))).To(Equal(ctrl.Result{RequeueAfter: retryAfter}))
 		b.Expect(b.writes).To(BeEmpty())
@@ -276,24 +276,24 @@ func TestTokensAreUsedUp(t *testing.T) {
 	objects := func() []client.Object {
 		return []client.Object{worker(), token("abcdef", "pool-a"), token("mnopqr", "pool-b"), token("stuvwx", ""), other.DeepCopy(), &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "worker-1"}}}
 	}
-	t.Run("When a node serves, the tokens of its machine should go and no others", func(t *testing.T) {
+	t.Run("When a node gets its serving certificate, it should delete only the tokens of its Machine", func(t *testing.T) {
 		b := newBench(t, objects()...)
 		b.Expect(b.decide(t.Context(), serving(t))).To(Equal(ctrl.Result{}))
 		b.Expect(b.writes).To(Equal([]string{"approval csr-2", "delete bootstrap-token-abcdef"}))
 	})
-	t.Run("When a token cannot be deleted it should be said", func(t *testing.T) {
+	t.Run("When a token cannot be deleted, it should return an error", func(t *testing.T) {
 		b := newBench(t, objects()...)
 		b.refuse["delete bootstrap-token-abcdef"] = true
 		_, err := b.decide(t.Context(), serving(t))
 		b.Expect(err).To(MatchError(errServer))
 	})
-	t.Run("When tokens cannot be listed it should be said", func(t *testing.T) {
+	t.Run("When tokens cannot be listed, it should return an error", func(t *testing.T) {
 		b := newBench(t, objects()...)
 		b.deadList = "SecretList"
 		_, err := b.decide(t.Context(), serving(t))
 		b.Expect(err).To(MatchError(ContainSubstring("listing bootstrap tokens")))
 	})
-	t.Run("When a node only renews its client certificate, no token should be looked for", func(t *testing.T) {
+	t.Run("When a node renews its client certificate, it should not list tokens", func(t *testing.T) {
 		b := newBench(t, objects()...)
 		b.deadList = "SecretList"
 		csr := bootstrap(t)

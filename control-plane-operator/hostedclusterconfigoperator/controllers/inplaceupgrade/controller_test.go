@@ -34,7 +34,7 @@ func TestInPlaceUpgrade(t *testing.T) {
 func updates(t *testing.T, s servers) {
 	t.Helper()
 
-	t.Run("When the target changes, nodes should be emptied and updated one after another", func(t *testing.T) {
+	t.Run("When the target changes, it should drain and update one node after another", func(t *testing.T) {
 		w := newWorld(t, s, "release", 3)
 		for i := range 3 {
 			w.pod(w.name(i), fmt.Sprintf("app-%d", i), nil)
@@ -56,7 +56,7 @@ func updates(t *testing.T, s servers) {
 		w.Expect(*writes).To(BeZero(), "a settled pool is left alone")
 	})
 
-	t.Run("When more nodes may be out of service, as many should be updated at once, those that are not Ready first", func(t *testing.T) {
+	t.Run("When maxUnavailable is two, it should update two nodes at once, those that are not Ready first", func(t *testing.T) {
 		w := newWorld(t, s, "share", 4)
 		w.limit(2)
 		w.kubelet(w.name(3), false, beforeKubelet)
@@ -69,7 +69,7 @@ func updates(t *testing.T, s servers) {
 		w.tidy()
 	})
 
-	t.Run("When an administrator has cordoned a node, it should be updated and stay cordoned", func(t *testing.T) {
+	t.Run("When an administrator has cordoned a node, it should update the node and keep it cordoned", func(t *testing.T) {
 		w := newWorld(t, s, "cordoned", 1)
 		node := w.node(w.name(0))
 		node.Spec.Unschedulable = true
@@ -80,7 +80,7 @@ func updates(t *testing.T, s servers) {
 		w.Expect(w.node(w.name(0)).Spec.Unschedulable).To(BeTrue())
 	})
 
-	t.Run("When the pool or the cluster is paused, nothing should be begun", func(t *testing.T) {
+	t.Run("When the pool or the cluster is paused, it should start no update", func(t *testing.T) {
 		w := newWorld(t, s, "paused", 1)
 		w.aim(after, afterKubelet)
 		ms := w.set()
@@ -107,7 +107,7 @@ func updates(t *testing.T, s servers) {
 		w.until("the end of the update", w.through)
 	})
 
-	t.Run("When a node cannot be uncordoned, the update should not be over", func(t *testing.T) {
+	t.Run("When a node cannot be uncordoned, the update should not be complete", func(t *testing.T) {
 		w := newWorld(t, s, "stuck", 1)
 		w.aim(after, afterKubelet)
 		w.until("the node", func() bool { return w.have(after) == 1 })
@@ -121,7 +121,7 @@ func updates(t *testing.T, s servers) {
 		w.tidy()
 	})
 
-	t.Run("When the operator is killed before any of its writes, the next one should bring the update to the same end", func(t *testing.T) {
+	t.Run("When the operator is killed before any write, its successor should complete the update", func(t *testing.T) {
 		for nth := 1; ; nth++ {
 			w := newWorld(t, s, fmt.Sprintf("killed-%d", nth), 2)
 			for i := range 2 {
@@ -154,7 +154,7 @@ func updates(t *testing.T, s servers) {
 func draining(t *testing.T, s servers) {
 	t.Helper()
 
-	t.Run("When pods come back or have ended, they should be left alone", func(t *testing.T) {
+	t.Run("When a Pod is not evictable or has completed, the drain should skip it", func(t *testing.T) {
 		w := newWorld(t, s, "stay", 1)
 		w.pod(w.name(0), "daemon", func(p *corev1.Pod) {
 			p.OwnerReferences = []metav1.OwnerReference{{APIVersion: "apps/v1", Kind: "DaemonSet", Name: "d", UID: "1", Controller: ptr.To(true)}}
@@ -170,7 +170,7 @@ func draining(t *testing.T, s servers) {
 		w.Expect(w.pods(w.name(0))).To(ConsistOf("stay-daemon", "stay-mirror", "stay-skipped", "stay-ended"))
 	})
 
-	t.Run("When a budget forbids the eviction of a pod, it should say which and wait; then go on", func(t *testing.T) {
+	t.Run("When a PodDisruptionBudget blocks an eviction, it should report the Pod, wait and then continue", func(t *testing.T) {
 		w := newWorld(t, s, "budget", 2)
 		w.pod(w.name(0), "app", nil)
 		budget := &policyv1.PodDisruptionBudget{ObjectMeta: metav1.ObjectMeta{Namespace: metav1.NamespaceDefault, Name: "budget"},
@@ -193,7 +193,7 @@ func draining(t *testing.T, s servers) {
 		w.tidy()
 	})
 
-	t.Run("When the pool's time for a drain is over, the node should be updated with the pods that are left", func(t *testing.T) {
+	t.Run("When the drain timeout expires, it should update the node with the remaining Pods", func(t *testing.T) {
 		w := newWorld(t, s, "timeout", 1)
 		ms := w.set()
 		ms.Spec.Template.Spec.Deletion.NodeDrainTimeoutSeconds = ptr.To[int32](600)
@@ -210,7 +210,7 @@ func draining(t *testing.T, s servers) {
 		w.Expect(w.pods(w.name(0))).To(HaveLen(1))
 	})
 
-	t.Run("When a node that does not answer holds a pod that is being deleted, it should not be waited for", func(t *testing.T) {
+	t.Run("When an unreachable node has a terminating Pod, the drain should not wait for the Pod", func(t *testing.T) {
 		w := newWorld(t, s, "dead", 1)
 		pod := w.pod(w.name(0), "app", func(p *corev1.Pod) { p.Spec.TerminationGracePeriodSeconds = ptr.To[int64](3600) })
 		w.aim(after, afterKubelet)
@@ -226,7 +226,7 @@ func draining(t *testing.T, s servers) {
 func failures(t *testing.T, s servers) {
 	t.Helper()
 
-	t.Run("When a node goes back, it should serve again, be told of, and no other be begun; another target should begin anew", func(t *testing.T) {
+	t.Run("When a node rolls back, it should be uncordoned and reported and block others until the target changes", func(t *testing.T) {
 		w := newWorld(t, s, "back", 3)
 		w.limit(2)
 		w.pod(w.name(1), "app", func(p *corev1.Pod) { p.Labels[clusterv1.PodDrainLabel] = "wait-completed" })
@@ -254,7 +254,7 @@ func failures(t *testing.T, s servers) {
 		w.tidy()
 	})
 
-	t.Run("When the request is taken off a node that went back, it should be emptied and asked again", func(t *testing.T) {
+	t.Run("When the request is removed from a node that rolled back, it should drain it and request again", func(t *testing.T) {
 		w := newWorld(t, s, "again", 1)
 		w.refuses[w.name(0)] = [2]string{hyperv1.NodeConfigRolledBack, "not Ready"}
 		w.aim(after, afterKubelet)
@@ -269,7 +269,7 @@ func failures(t *testing.T, s servers) {
 		w.tidy()
 	})
 
-	t.Run("When a node fails and tries again, it should stay empty, and be told of when that takes long", func(t *testing.T) {
+	t.Run("When a node fails and retries, it should stay drained and be reported after a timeout", func(t *testing.T) {
 		w := newWorld(t, s, "tries", 2)
 		w.refuses[w.name(0)] = [2]string{hyperv1.NodeConfigFailed, "no space left on device"}
 		w.aim(after, afterKubelet)
@@ -289,7 +289,7 @@ func failures(t *testing.T, s servers) {
 		w.tidy()
 	})
 
-	t.Run("When the target goes back to what a failed node has, nothing should be done there but forget", func(t *testing.T) {
+	t.Run("When the target returns to what a failed node runs, it should only clear the request on that node", func(t *testing.T) {
 		w := newWorld(t, s, "home", 2)
 		w.refuses[w.name(1)] = [2]string{hyperv1.NodeConfigRolledBack, "not Ready"}
 		w.aim(after, afterKubelet)
@@ -304,7 +304,7 @@ func failures(t *testing.T, s servers) {
 		w.tidy()
 	})
 
-	t.Run("When a node says that it is done and is not Ready, or has another kubelet, it should not be let in", func(t *testing.T) {
+	t.Run("When an updated node is not Ready or runs another kubelet, it should stay cordoned", func(t *testing.T) {
 		w := newWorld(t, s, "unwell", 2)
 		w.kubelets[w.name(0)] = beforeKubelet
 		w.aim(after, afterKubelet)
@@ -324,7 +324,7 @@ func failures(t *testing.T, s servers) {
 		w.tidy()
 	})
 
-	t.Run("When a node-agent does not answer, it should be said, and no other node be begun; an answer should still count", func(t *testing.T) {
+	t.Run("When a node-agent does not answer, it should be reported and block others until it answers", func(t *testing.T) {
 		w := newWorld(t, s, "silent", 2)
 		w.refuses[w.name(0)] = [2]string{"silent"}
 		w.aim(after, afterKubelet)
@@ -342,7 +342,7 @@ func failures(t *testing.T, s servers) {
 		w.tidy()
 	})
 
-	t.Run("When a node has never said what it runs, it should not be emptied, and be said to need another installation", func(t *testing.T) {
+	t.Run("When a node never reported its configuration, it should not drain it and should report the cause", func(t *testing.T) {
 		w := newWorld(t, s, "mute", 1)
 		w.pod(w.name(0), "app", nil)
 		w.annotates(w.name(0), map[string]string{hyperv1.CurrentNodeConfigAnnotation: "", hyperv1.NodeConfigStateAnnotation: ""})
@@ -361,7 +361,7 @@ func failures(t *testing.T, s servers) {
 func disruptions(t *testing.T, s servers) {
 	t.Helper()
 
-	t.Run("When the pool goes back in the middle, the nodes that were updated should go back too", func(t *testing.T) {
+	t.Run("When the target is reverted during the update, it should also revert the updated nodes", func(t *testing.T) {
 		w := newWorld(t, s, "return", 3)
 		w.aim(after, afterKubelet)
 		w.until("the first node", func() bool { return w.have(after) == 1 })
@@ -373,7 +373,7 @@ func disruptions(t *testing.T, s servers) {
 		w.tidy()
 	})
 
-	t.Run("When the target changes while a node is at work, it should be told when it has ended", func(t *testing.T) {
+	t.Run("When the target changes during a node's update, it should request the new target afterwards", func(t *testing.T) {
 		w := newWorld(t, s, "twice", 2)
 		w.aim(after, afterKubelet)
 		w.until("work", func() bool {
@@ -391,7 +391,7 @@ func disruptions(t *testing.T, s servers) {
 		w.tidy()
 	})
 
-	t.Run("When a node is deleted in the middle, it should be said until it is back or its Machine is gone", func(t *testing.T) {
+	t.Run("When a node is deleted during the update, it should be reported until it is back or its Machine is gone", func(t *testing.T) {
 		w := newWorld(t, s, "deleted", 3)
 		w.aim(after, afterKubelet)
 		w.step()
@@ -407,7 +407,7 @@ func disruptions(t *testing.T, s servers) {
 		w.tidy()
 	})
 
-	t.Run("When the pool is scaled in the middle, machines that are born with the target should be left alone, others updated", func(t *testing.T) {
+	t.Run("When the pool scales during the update, it should update only new nodes without the target", func(t *testing.T) {
 		w := newWorld(t, s, "scaled", 2)
 		w.aim(after, afterKubelet)
 		w.step()
@@ -422,7 +422,7 @@ func disruptions(t *testing.T, s servers) {
 		w.tidy()
 	})
 
-	t.Run("When a node that runs the target is not Ready, it should take the place of one that could be updated", func(t *testing.T) {
+	t.Run("When a node that runs the target is not Ready, it should count as unavailable", func(t *testing.T) {
 		w := newWorld(t, s, "fallen", 2)
 		w.annotates(w.name(0), map[string]string{hyperv1.CurrentNodeConfigAnnotation: after})
 		w.kubelet(w.name(0), false, afterKubelet)
@@ -435,7 +435,7 @@ func disruptions(t *testing.T, s servers) {
 		w.until("the end of the update", w.through)
 	})
 
-	t.Run("When two Machines name one node, neither should be touched", func(t *testing.T) {
+	t.Run("When two Machines reference one node, it should update neither of them", func(t *testing.T) {
 		w := newWorld(t, s, "double", 2)
 		machine := w.machine(w.name(1))
 		machine.Status.NodeRef.Name = w.name(0)
@@ -471,7 +471,7 @@ func hostileNodes(t *testing.T, s servers) {
 			w.Expect(w.have(after)).To(Equal(3))
 		})
 	}
-	t.Run("When a node claims to have the target, the others should be updated no sooner and no less carefully", func(t *testing.T) {
+	t.Run("When a node falsely reports the target, it should still update the others one at a time", func(t *testing.T) {
 		w := newWorld(t, s, "claims", 3)
 		w.aim(after, afterKubelet)
 		w.annotates(w.name(0), map[string]string{hyperv1.CurrentNodeConfigAnnotation: after})

@@ -187,7 +187,7 @@ func TestExcuse(t *testing.T) {
 			NewWithT(t).Expect(newMember("worker-1", says(hyperv1.NodeConfigFailed, tc.message)).excuse()).To(Equal(tc.want))
 		})
 	}
-	t.Run("When a node says a great deal it should be cut between letters", func(t *testing.T) {
+	t.Run("When a node's message is too long, it should truncate it between characters", func(t *testing.T) {
 		g := NewWithT(t)
 		text := newMember("worker-1", says(hyperv1.NodeConfigRolledBack, "x"+strings.Repeat("ä", maxSentence))).excuse()
 		g.Expect(len(text)).To(BeNumerically("<=", maxSentence+len("Node worker-1 rolled back: ")))

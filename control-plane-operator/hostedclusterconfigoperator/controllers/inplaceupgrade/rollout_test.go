@@ -49,7 +49,7 @@ func TestHasTarget(t *testing.T) {
 	}{
 		"another one than it has":       {func(*clusterv1.MachineSet) {}, true},
 		"one, and has none":             {func(ms *clusterv1.MachineSet) { delete(ms.Annotations, hyperv1.NodePoolCurrentConfigVersionAnnotation) }, true},
-		"the one that it has":           {func(ms *clusterv1.MachineSet) { ms.Annotations[hyperv1.NodePoolCurrentConfigVersionAnnotation] = after }, false},
+		"the version that it has":       {func(ms *clusterv1.MachineSet) { ms.Annotations[hyperv1.NodePoolCurrentConfigVersionAnnotation] = after }, false},
 		"none":                          {func(ms *clusterv1.MachineSet) { ms.Annotations = nil }, false},
 		"another one and is going away": {func(ms *clusterv1.MachineSet) { ms.DeletionTimestamp = &metav1.Time{Time: noon} }, false},
 	} {
@@ -116,14 +116,14 @@ func TestProgress(t *testing.T) {
 		members []*member
 		want    string
 	}{
-		"no node is there":            {nil, "0 of 0 nodes are updated"},
-		"nothing is under way":        {[]*member{newMember("a", at(arrived, "x")), newMember("b", at(waits, "y"))}, "1 of 2 nodes are updated"},
-		"one is under way":            {several(1), "0 of 1 nodes are updated. a works"},
-		"three are under way":         {several(3), "0 of 3 nodes are updated. a works; b works; c works"},
-		"four are under way":          {several(4), "0 of 4 nodes are updated. a works; b works; c works; and 1 more"},
-		"five are under way":          {several(5), "0 of 5 nodes are updated. a works; b works; c works; and 2 more"},
-		"one is gone and one drained": {[]*member{newMember("a", at(absent, "a is gone")), newMember("b", at(drains, "b is drained"))}, "0 of 2 nodes are updated. a is gone; b is drained"},
-		"one failed, told elsewhere":  {[]*member{newMember("a", at(failed, "a failed"))}, "0 of 1 nodes are updated"},
+		"no node exists":                          {nil, "0 of 0 nodes are updated"},
+		"nothing is under way":                    {[]*member{newMember("a", at(arrived, "x")), newMember("b", at(waits, "y"))}, "1 of 2 nodes are updated"},
+		"one update is in progress":               {several(1), "0 of 1 nodes are updated. a works"},
+		"three are under way":                     {several(3), "0 of 3 nodes are updated. a works; b works; c works"},
+		"four are under way":                      {several(4), "0 of 4 nodes are updated. a works; b works; c works; and 1 more"},
+		"five are under way":                      {several(5), "0 of 5 nodes are updated. a works; b works; c works; and 2 more"},
+		"one node is gone and one is draining":    {[]*member{newMember("a", at(absent, "a is gone")), newMember("b", at(drains, "b is drained"))}, "0 of 2 nodes are updated. a is gone; b is drained"},
+		"one failed, which another field reports": {[]*member{newMember("a", at(failed, "a failed"))}, "0 of 1 nodes are updated"},
 	} {
 		t.Run("When "+name+" it should be told", func(t *testing.T) {
 			NewWithT(t).Expect((&rollout{members: tc.members}).progress()).To(Equal(tc.want))
@@ -136,12 +136,12 @@ func TestMark(t *testing.T) {
 		text string
 		want mark
 	}{
-		"nothing":                {"", mark{}},
-		"one of ours":            {"ask bbbb2222 2026-11-20T12:00:00Z", mark{step: stepAsk, config: after, since: noon}},
-		"more white than ours":   {"  ask\tbbbb2222  2026-11-20T12:00:00Z\n", mark{step: stepAsk, config: after, since: noon}},
-		"a word too little":      {"ask 2026-11-20T12:00:00Z", mark{}},
-		"a word too much":        {"ask bbbb2222 2026-11-20T12:00:00Z now", mark{}},
-		"a time that is no time": {"ask bbbb2222 noon", mark{}},
+		"nothing":              {"", mark{}},
+		"one of ours":          {"ask bbbb2222 2026-11-20T12:00:00Z", mark{step: stepAsk, config: after, since: noon}},
+		"more white than ours": {"  ask\tbbbb2222  2026-11-20T12:00:00Z\n", mark{step: stepAsk, config: after, since: noon}},
+		"one field too few":    {"ask 2026-11-20T12:00:00Z", mark{}},
+		"one field too many":   {"ask bbbb2222 2026-11-20T12:00:00Z now", mark{}},
+		"an invalid time":      {"ask bbbb2222 noon", mark{}},
 	} {
 		t.Run("When a Machine is marked with "+name+" it should be read, or be none", func(t *testing.T) {
 			machine := &clusterv1.Machine{ObjectMeta: metav1.ObjectMeta{Annotations: map[string]string{markAnnotation: tc.text}}}
@@ -150,7 +150,7 @@ func TestMark(t *testing.T) {
 			NewWithT(t).Expect(got.since.Equal(tc.want.since)).To(BeTrue())
 		})
 	}
-	t.Run("When a mark is written it should be read as it was, in whatever zone the clock is", func(t *testing.T) {
+	t.Run("When a mark is written, it should be read back unchanged, in any time zone", func(t *testing.T) {
 		written := mark{step: stepDrain, config: after, since: noon.In(time.FixedZone("somewhere", 5*3600))}
 		read := readMark(&clusterv1.Machine{ObjectMeta: metav1.ObjectMeta{Annotations: map[string]string{markAnnotation: written.String()}}})
 		g := NewWithT(t)

@@ -118,7 +118,7 @@ func podOn(node, name string, edits ...func(*corev1.Pod)) *corev1.Pod {
 }
 
 func TestStart(t *testing.T) {
-	t.Run("When a node is begun, it should be written down before it is cordoned, emptied and asked, in that order", func(t *testing.T) {
+	t.Run("When an update starts, it should mark the Machine, cordon the node, drain it and request the update in order", func(t *testing.T) {
 		m := newMember("a", at(waits, ""), says(hyperv1.NodeConfigFailed, "of the time before"))
 		b := newBench(t, []*member{m}, podOn("a", "app"), podOn("b", "other"))
 		b.Expect(b.start(t.Context(), newRollout(newSet()), m)).To(Succeed())
@@ -144,7 +144,7 @@ func TestStart(t *testing.T) {
 		b.Expect(b.writes).To(BeEmpty(), "it is asked once")
 	})
 
-	t.Run("When a node runs the target and wants another one, it should be asked again and not be emptied", func(t *testing.T) {
+	t.Run("When a node runs the target but requests another, it should request again without a drain", func(t *testing.T) {
 		m := newMember("a", at(waits, ""), runs(after, afterKubelet), wants(former))
 		b := newBench(t, []*member{m}, podOn("a", "app"))
 		b.Expect(b.start(t.Context(), newRollout(newSet()), m)).To(Succeed())
@@ -155,7 +155,7 @@ func TestStart(t *testing.T) {
 		b.Expect(m.why).To(Equal("Node a keeps the configuration"))
 	})
 
-	t.Run("When it cannot be written down, the node should not be touched", func(t *testing.T) {
+	t.Run("When the mark cannot be written, it should not change the node", func(t *testing.T) {
 		m := newMember("a", at(waits, ""))
 		b := newBench(t, []*member{m}, podOn("a", "app"))
 		b.refuse = "Machine"
@@ -163,7 +163,7 @@ func TestStart(t *testing.T) {
 		b.Expect(b.writes).To(Equal([]string{"Machine a"}))
 	})
 
-	t.Run("When a node cannot be cordoned, its pods should be left alone and it should not be asked", func(t *testing.T) {
+	t.Run("When a node cannot be cordoned, it should neither drain it nor request the update", func(t *testing.T) {
 		m := newMember("a", at(waits, ""))
 		b := newBench(t, []*member{m}, podOn("a", "app"))
 		b.refuse = "Node"
@@ -171,7 +171,7 @@ func TestStart(t *testing.T) {
 		b.Expect(b.writes).To(Equal([]string{"Machine a", "Node a"}))
 	})
 
-	t.Run("When a node was cordoned by somebody else, it should stay so to the end", func(t *testing.T) {
+	t.Run("When another user has cordoned a node, it should keep the node cordoned", func(t *testing.T) {
 		m := newMember("a", at(waits, ""), func(m *member) { m.node.Spec.Unschedulable = true })
 		b := newBench(t, []*member{m})
 		b.Expect(b.cordon(t.Context(), newRollout(newSet()), m)).To(Succeed())
@@ -188,11 +188,11 @@ func TestDrainTimeout(t *testing.T) {
 		ago   time.Duration
 		asked bool
 	}{
-		"not given":           {nil, 100 * time.Hour, false},
-		"zero":                {ptr.To[int32](0), 100 * time.Hour, false},
-		"negative":            {ptr.To[int32](-1), 100 * time.Hour, false},
-		"a second from over":  {ptr.To[int32](600), 599 * time.Second, false},
-		"over at this second": {ptr.To[int32](600), 600 * time.Second, true},
+		"not given":            {nil, 100 * time.Hour, false},
+		"zero":                 {ptr.To[int32](0), 100 * time.Hour, false},
+		"negative":             {ptr.To[int32](-1), 100 * time.Hour, false},
+		"a second from expiry": {ptr.To[int32](600), 599 * time.Second, false},
+		"over at this second":  {ptr.To[int32](600), 600 * time.Second, true},
 	} {
 		t.Run("When the time for a drain is "+name+" a node should be asked with its pods, or wait", func(t *testing.T) {
 			m := newMember("a", at(drains, ""), marked(stepDrain, after, tc.ago), cordoned)
@@ -220,7 +220,7 @@ func TestMarkKeepsItsTime(t *testing.T) {
 // TestEnd covers what is reverted when a node has reached the target, or does not reach it.
 func TestEnd(t *testing.T) {
 	ask := marked(stepAsk, after, time.Hour)
-	t.Run("When a node has arrived, it should serve again before its mark goes, and its Machine say its release", func(t *testing.T) {
+	t.Run("When a node runs the target, it should be uncordoned before its mark is removed and its release recorded", func(t *testing.T) {
 		m := newMember("a", at(arrived, ""), ask, cordoned, runs(after, afterKubelet))
 		b := newBench(t, []*member{m})
 		b.Expect(b.finish(t.Context(), newRollout(newSet()), m)).To(Succeed())
@@ -235,7 +235,7 @@ func TestEnd(t *testing.T) {
 		b.Expect(b.writes).To(BeEmpty())
 	})
 
-	t.Run("When a node that has arrived cannot be uncordoned, its mark should stay", func(t *testing.T) {
+	t.Run("When an updated node cannot be uncordoned, its mark should stay", func(t *testing.T) {
 		m := newMember("a", at(arrived, ""), ask, cordoned, runs(after, afterKubelet))
 		b := newBench(t, []*member{m})
 		b.refuse = "Node"
@@ -243,7 +243,7 @@ func TestEnd(t *testing.T) {
 		b.Expect(b.marked("a").step).To(Equal(stepAsk))
 	})
 
-	t.Run("When a cordon of ours is left without a mark, it should be taken back", func(t *testing.T) {
+	t.Run("When a node has the update's cordon but no mark, it should be uncordoned", func(t *testing.T) {
 		m := newMember("a", at(arrived, ""), cordoned, runs(after, afterKubelet))
 		b := newBench(t, []*member{m})
 		b.Expect(b.finish(t.Context(), newRollout(newSet()), m)).To(Succeed())
@@ -271,7 +271,7 @@ func TestEnd(t *testing.T) {
 		})
 	}
 
-	t.Run("When a node is given up it should be written down before it serves again", func(t *testing.T) {
+	t.Run("When an update fails, it should record the failure before it uncordons the node", func(t *testing.T) {
 		m := newMember("a", ask, says(hyperv1.NodeConfigRolledBack, ""), at(failed, ""), cordoned)
 		b := newBench(t, []*member{m})
 		b.refuse = "Machine"

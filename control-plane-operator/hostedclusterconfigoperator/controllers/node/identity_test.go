@@ -27,7 +27,7 @@ func TestImpersonated(t *testing.T) {
 		"that of a Machine that provisions": {"worker-1", "maas:///az1/bbb", "b"},
 		"that of a Machine that runs":       {"worker-3", "maas:///az1/aaa", "a"},
 		"that of no Machine":                {"worker-1", "maas:///az1/zzz", ""},
-		"a name of no Machine":              {"other", "maas:///az1/aaa", ""},
+		"a name without a Machine":          {"other", "maas:///az1/aaa", ""},
 	} {
 		t.Run("when a node has "+name, func(t *testing.T) {
 			node := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: tc.node}, Spec: corev1.NodeSpec{ProviderID: tc.id}}

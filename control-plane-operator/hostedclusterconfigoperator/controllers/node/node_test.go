@@ -85,7 +85,7 @@ func newNode() *corev1.Node {
 }
 
 func TestReconcile(t *testing.T) {
-	t.Run("When a node belongs to a machine it should get the labels and taints of its pool, and keep its own", func(t *testing.T) {
+	t.Run("When a node belongs to a Machine, it should get the pool's labels and taints and keep its own", func(t *testing.T) {
 		g := NewWithT(t)
 		node, err := pass(t, newNode(), machine())
 		g.Expect(err).NotTo(HaveOccurred())
@@ -95,7 +95,7 @@ func TestReconcile(t *testing.T) {
 		g.Expect(node.Spec.Taints).To(HaveLen(2))
 		g.Expect(node.Annotations).To(HaveKeyWithValue("hypershift.openshift.io/labelsSynced", "true"))
 	})
-	t.Run("When a node got its labels before it should leave them to the user", func(t *testing.T) {
+	t.Run("When a node already got its labels, it should not set them again", func(t *testing.T) {
 		g := NewWithT(t)
 		done := newNode()
 		done.Annotations = map[string]string{"hypershift.openshift.io/labelsSynced": "true"}
@@ -103,7 +103,7 @@ func TestReconcile(t *testing.T) {
 		g.Expect(err).NotTo(HaveOccurred())
 		g.Expect(node.Labels).NotTo(HaveKey("disk"))
 	})
-	t.Run("When a taint is there already it should not come twice", func(t *testing.T) {
+	t.Run("When a node already has a taint, it should not add the taint again", func(t *testing.T) {
 		g := NewWithT(t)
 		tainted := newNode()
 		tainted.Spec.Taints = append(tainted.Spec.Taints, corev1.Taint{Key: "gpu", Value: "other", Effect: corev1.TaintEffectNoSchedule})
@@ -111,13 +111,13 @@ func TestReconcile(t *testing.T) {
 		g.Expect(err).NotTo(HaveOccurred())
 		g.Expect(node.Spec.Taints).To(HaveLen(2))
 	})
-	t.Run("When no machine knows the node it should wait", func(t *testing.T) {
+	t.Run("When no Machine matches the node, it should not change the node", func(t *testing.T) {
 		g := NewWithT(t)
 		node, err := pass(t, newNode())
 		g.Expect(err).NotTo(HaveOccurred())
 		g.Expect(node.Annotations).To(BeEmpty())
 	})
-	t.Run("When the taints cannot be read it should name the machine and touch nothing", func(t *testing.T) {
+	t.Run("When the taints annotation is invalid, it should name the Machine and not change the node", func(t *testing.T) {
 		g := NewWithT(t)
 		wrong := machine()
 		wrong.Annotations["hypershift.openshift.io/nodePoolTaints"] = "gpu"

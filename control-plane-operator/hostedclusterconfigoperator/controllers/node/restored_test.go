@@ -29,17 +29,17 @@ func TestRestoredNode(t *testing.T) {
 		machine  string
 		gone     bool
 	}{
-		{name: "When another Machine has the hardware of one that is not Ready it should be that one's, and not go",
+		{name: "When another Machine has the hardware of a node that is not Ready, the node should stay for that Machine",
 			node: joined("worker-1", "pool-lost", corev1.ConditionUnknown, time.Hour), age: 24 * time.Hour, machines: []client.Object{renamed(successor("worker-1"))}, machine: "pool-a"},
-		{name: "When its machine was being deleted at the time of the snapshot, and is taken over, it should stay",
+		{name: "When the node's Machine was being deleted in the snapshot and has a successor, the node should stay",
 			node: leaving(joined("worker-1", "pool-lost", corev1.ConditionTrue, time.Hour), "pool-lost"), age: 24 * time.Hour, machines: []client.Object{successor("worker-1")}, machine: "pool-a"},
-		{name: "When other pools are back already it should stay while its own may come",
+		{name: "When other pools are restored first, the node should stay while its own Machine may still come",
 			node: joined("worker-1", "pool-lost", corev1.ConditionUnknown, time.Hour), age: 50 * time.Minute, machines: []client.Object{sibling()}, machine: "pool-lost"},
-		{name: "When a Machine still looks for its node it should stay",
+		{name: "When a Machine still waits for its node, the node should stay",
 			node: joined("worker-1", "pool-lost", corev1.ConditionUnknown, time.Hour), age: 24 * time.Hour, machines: []client.Object{waiting}, machine: "pool-lost"},
-		{name: "When all Machines have their nodes and nobody came for long it should go",
+		{name: "When all Machines have nodes and the node stays not Ready without one, it should be deleted",
 			node: joined("worker-1", "pool-lost", corev1.ConditionUnknown, time.Hour), age: 24 * time.Hour, machines: []client.Object{sibling()}, gone: true},
-		{name: "When all Machines have their nodes and it runs it should stay",
+		{name: "When all Machines have nodes and the node is Ready, it should stay",
 			node: joined("worker-1", "pool-lost", corev1.ConditionTrue, time.Hour), age: 24 * time.Hour, machines: []client.Object{sibling()}, machine: "pool-lost"},
 	} {
 		t.Run(tc.name, func(t *testing.T) {

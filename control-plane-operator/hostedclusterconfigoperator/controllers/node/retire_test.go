@@ -73,35 +73,35 @@ func TestNodeOfAMachineThatIsGone(t *testing.T) {
 		machines []client.Object
 		gone     bool
 	}{
-		{"When a Ready node has no machine it should stay: somebody runs it",
+		{"When a Ready node has no Machine, it should stay",
 			joined("worker-1", "pool-a", corev1.ConditionTrue, time.Hour), []client.Object{sibling()}, false},
-		{"When the node has not been Ready for a moment only it should stay",
+		{"When the node has been not Ready for a minute, it should stay",
 			joined("worker-1", "pool-a", corev1.ConditionUnknown, time.Minute), []client.Object{sibling()}, false},
-		{"When the node has not been Ready for long it should go",
+		{"When the node has been not Ready for an hour, it should be deleted",
 			joined("worker-1", "pool-a", corev1.ConditionUnknown, time.Hour), []client.Object{sibling()}, true},
-		{"When there is no machine at all, as after a restore, it should stay however long it is not Ready",
+		{"When no Machine exists at all, as after a restore, the node should stay even if it is not Ready",
 			joined("worker-1", "pool-a", corev1.ConditionUnknown, time.Hour), nil, false},
-		{"When the machine was restored without its status it should stay",
+		{"When the Machine was restored without its status, the node should stay",
 			joined("worker-1", "pool-a", corev1.ConditionUnknown, time.Hour), []client.Object{restored}, false},
-		{"When MAAS gave its hardware to another machine it should go at once, so that this one can join",
+		{"When another Machine has the hardware and the node is not Ready, it should be deleted at once",
 			joined("worker-1", "pool-old", corev1.ConditionUnknown, time.Second), []client.Object{successor("worker-1")}, true},
-		{"When another machine only has the same name it should wait",
+		{"When another Machine only has the same host name, the node should stay",
 			joined("worker-1", "pool-old", corev1.ConditionUnknown, time.Second), []client.Object{successor("other")}, false},
-		{"When another machine has the hardware and the node is Ready it should stay",
+		{"When another Machine has the hardware and the node is Ready, it should stay",
 			joined("worker-1", "pool-old", corev1.ConditionTrue, time.Hour), []client.Object{successor("worker-1")}, false},
-		{"When its machine was seen being deleted and is gone it should go at once, Ready or not",
+		{"When its Machine was deleted, the node should be deleted at once, Ready or not",
 			leaving(joined("worker-1", "pool-a", corev1.ConditionTrue, time.Hour), "pool-a"), []client.Object{sibling()}, true},
-		{"When the last machine was seen being deleted and is gone it should go at once",
+		{"When the last Machine was deleted, the node should be deleted at once",
 			leaving(joined("worker-1", "pool-a", corev1.ConditionTrue, time.Hour), "pool-a"), nil, true},
-		{"When its machine is being deleted it should stay until that is gone",
+		{"When its Machine is being deleted, the node should stay until the Machine is gone",
 			joined("worker-1", "pool-a", corev1.ConditionTrue, time.Hour), []client.Object{deleted(machine())}, false},
-		{"When another machine has joined under the name of a deleted one it should stay",
+		{"When another Machine has joined under the name of a deleted one, the node should stay",
 			leaving(joined("worker-1", "pool-old", corev1.ConditionTrue, time.Hour), "pool-old"), []client.Object{successor("other")}, false},
-		{"When another machine runs on the hardware of a deleted one it should stay while it is Ready",
+		{"When another Machine runs on the hardware of a deleted one, the node should stay while it is Ready",
 			leaving(joined("worker-1", "pool-old", corev1.ConditionTrue, time.Hour), "pool-old"), []client.Object{renamed(successor("worker-1"))}, false},
-		{"When an earlier machine of the node was deleted it should stay: that says nothing of this one",
+		{"When only an earlier Machine of the node was deleted, the node should stay",
 			leaving(joined("worker-1", "pool-a", corev1.ConditionTrue, time.Hour), "pool-old"), []client.Object{sibling()}, false},
-		{"When the node never had a machine it should stay", never, []client.Object{sibling()}, false},
+		{"When the node never had a Machine, it should stay", never, []client.Object{sibling()}, false},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			g := NewWithT(t)
@@ -110,13 +110,13 @@ func TestNodeOfAMachineThatIsGone(t *testing.T) {
 			g.Expect(node == nil).To(Equal(tc.gone))
 		})
 	}
-	t.Run("When Cluster API has not learnt of the node yet it should know its machine by the host name", func(t *testing.T) {
+	t.Run("When Cluster API has not set the node reference, it should find the Machine by host name", func(t *testing.T) {
 		g := NewWithT(t)
 		node, err := pass(t, newNode(), successor("worker-1"))
 		g.Expect(err).NotTo(HaveOccurred())
 		g.Expect(node.Annotations).To(HaveKeyWithValue("hypershift.openshift.io/machine", "pool-a"))
 	})
-	t.Run("When a machine is deleted, and goes, its Node should remember the one and follow with the other", func(t *testing.T) {
+	t.Run("When a Machine is being deleted, its Node should be annotated first and deleted after the Machine", func(t *testing.T) {
 		g := NewWithT(t)
 		gone := deleted(machine())
 		r := newReconciler(fixture.ControlPlane(), []client.Object{joined("worker-1", "pool-a", corev1.ConditionTrue, time.Hour)}, []client.Object{gone})
@@ -128,7 +128,7 @@ func TestNodeOfAMachineThatIsGone(t *testing.T) {
 		r.Live = r.Management
 		g.Expect(left(t, r)).To(Equal(0))
 	})
-	t.Run("When two machines are there under one name it should follow the one that Cluster API says has the node", func(t *testing.T) {
+	t.Run("When two Machines have one name, it should use the one whose node reference names the node", func(t *testing.T) {
 		g := NewWithT(t)
 		old := machine()
 		old.Name, old.Status = "pool-old", clusterv1.MachineStatus{}
@@ -170,14 +170,14 @@ func left(t *testing.T, r *Reconciler) int {
 }
 
 func TestFleet(t *testing.T) {
-	t.Run("When a management cluster is restored and has no Machine yet no Node should go", func(t *testing.T) {
+	t.Run("When a restored management cluster has no Machine yet, it should delete no Node", func(t *testing.T) {
 		r, clock := fleet(5, corev1.ConditionTrue)
 		g := NewWithT(t)
 		g.Expect(left(t, r)).To(Equal(5))
 		clock.SetTime(now.Add(24 * time.Hour))
 		g.Expect(left(t, r)).To(Equal(5))
 	})
-	t.Run("When many Machines vanish at once their Nodes should go one a minute", func(t *testing.T) {
+	t.Run("When many Machines vanish at once, it should delete one of their Nodes per minute", func(t *testing.T) {
 		r, clock := fleet(5, corev1.ConditionUnknown, sibling())
 		g := NewWithT(t)
 		g.Expect(left(t, r)).To(Equal(4))
@@ -185,7 +185,7 @@ func TestFleet(t *testing.T) {
 		clock.SetTime(now.Add(time.Minute))
 		g.Expect(left(t, r)).To(Equal(3))
 	})
-	t.Run("When the cluster is paused no Node should go nor be labelled", func(t *testing.T) {
+	t.Run("When the cluster is paused, it should neither delete nor label any Node", func(t *testing.T) {
 		r, _ := fleet(5, corev1.ConditionUnknown, sibling(), machine())
 		g := NewWithT(t)
 		g.Expect(r.Guest.Create(t.Context(), newNode())).To(Succeed())

@@ -135,7 +135,7 @@ func moving(stage hyperv1.EncryptionMigrationState, migrated string) map[string]
 func TestMigrate(t *testing.T) {
 	migrating := moving(hyperv1.EncryptionMigrationMigrating, "3")
 
-	t.Run("When a move waits for it, all Secrets should be written anew, page by page, and then it be said", func(t *testing.T) {
+	t.Run("When a migration is pending, it should rewrite all Secrets page by page and then record the migration", func(t *testing.T) {
 		w := newWorld(t, byKey, migrating)
 		w.pages = [][]string{{"a", "b"}, {"c"}, {"d"}}
 		w.Expect(w.pass()).To(Equal(ctrl.Result{}))
@@ -162,7 +162,7 @@ func TestMigrate(t *testing.T) {
 		})
 	}
 
-	t.Run("When a Secret cannot be written it should be named, and the move not be over; the next pass should begin anew", func(t *testing.T) {
+	t.Run("When a Secret cannot be written, it should name the Secret, and the next reconcile should start over", func(t *testing.T) {
 		w := newWorld(t, byKey, migrating)
 		w.refuses["b"] = apierrors.NewForbidden(secretKind, "b", errServer)
 		_, err := w.pass()
@@ -173,7 +173,7 @@ func TestMigrate(t *testing.T) {
 		w.Expect(w.annotation(kubeapiserver.EncryptionMigrated)).To(Equal("4"))
 	})
 
-	t.Run("When the Secrets cannot be listed the move should not be over", func(t *testing.T) {
+	t.Run("When the Secrets cannot be listed, it should return an error and not record the migration", func(t *testing.T) {
 		w := newWorld(t, byKey, migrating)
 		w.pages = nil
 		_, err := w.pass()
@@ -182,11 +182,11 @@ func TestMigrate(t *testing.T) {
 	})
 
 	for name, annotations := range map[string]map[string]string{
-		"none":                                nil,
-		"one that API servers learn to read":  moving(hyperv1.EncryptionMigrationReadOnlyDeploy, "3"),
-		"one that API servers learn to write": moving(hyperv1.EncryptionMigrationWritePromote, "3"),
-		"one that is written already":         moving(hyperv1.EncryptionMigrationMigrating, "4"),
-		"one that is over":                    moving(hyperv1.EncryptionMigrationCompleted, "4"),
+		"none":                         nil,
+		"at the stage ReadOnlyDeploy":  moving(hyperv1.EncryptionMigrationReadOnlyDeploy, "3"),
+		"at the stage WritePromote":    moving(hyperv1.EncryptionMigrationWritePromote, "3"),
+		"one that is already recorded": moving(hyperv1.EncryptionMigrationMigrating, "4"),
+		"completed":                    moving(hyperv1.EncryptionMigrationCompleted, "4"),
 	} {
 		t.Run("When the move is "+name+" no Secret should be written", func(t *testing.T) {
 			w := newWorld(t, byKey, annotations)
@@ -213,18 +213,18 @@ func TestManagementIsDead(t *testing.T) {
 		}
 		return c.Get(ctx, key, obj, opts...)
 	}}
-	t.Run("When the end of a move cannot be written down it should be tried again", func(t *testing.T) {
+	t.Run("When the end of a migration cannot be recorded, it should return an error", func(t *testing.T) {
 		w := newWorld(t, byKey, moving(hyperv1.EncryptionMigrationMigrating, "3"))
 		w.Expect(fails(w, noPatch)).To(MatchError(errServer))
 	})
-	t.Run("When the plugin's key cannot be written down it should be tried again", func(t *testing.T) {
+	t.Run("When the plugin's key cannot be recorded, it should return an error", func(t *testing.T) {
 		w := newWorld(t, byPlugin, moving(hyperv1.EncryptionMigrationCompleted, "4"))
 		w.metrics = keyLine("vault", "new", 2)
 		w.Expect(w.pass()).To(Equal(ctrl.Result{RequeueAfter: keySettles}))
 		w.clock.SetTime(noon.Add(keySettles))
 		w.Expect(fails(w, noPatch)).To(MatchError(errServer))
 	})
-	t.Run("When nobody knows whether the cluster is paused no Secret should be written", func(t *testing.T) {
+	t.Run("When the HostedControlPlane cannot be read, it should not write any Secret", func(t *testing.T) {
 		w := newWorld(t, byKey, moving(hyperv1.EncryptionMigrationMigrating, "3"))
 		w.Expect(fails(w, noControlPlane)).To(MatchError(errServer))
 		w.Expect(w.lists).To(BeEmpty())
@@ -259,7 +259,7 @@ func TestFollow(t *testing.T) {
 	}
 	again := ctrl.Result{RequeueAfter: keyPoll}
 
-	t.Run("When the plugin takes another key, Secrets should be written anew when all API servers have it, once", func(t *testing.T) {
+	t.Run("When the plugin switches keys, it should rewrite Secrets once after all API servers use the new key", func(t *testing.T) {
 		w := newWorld(t, byPlugin, over("old"))
 		w.metrics = keyLine("vault", "old", 1)
 		w.Expect(w.pass()).To(Equal(again))
@@ -277,7 +277,7 @@ func TestFollow(t *testing.T) {
 		w.Expect(w.written).To(HaveLen(2))
 	})
 
-	t.Run("When the plugin takes a third key meanwhile, the time should begin anew", func(t *testing.T) {
+	t.Run("When the plugin switches to a third key before that, it should restart the wait", func(t *testing.T) {
 		w := newWorld(t, byPlugin, over("old"))
 		w.metrics = keyLine("vault", "new", 2)
 		w.Expect(w.pass()).To(Equal(ctrl.Result{RequeueAfter: keySettles}))
@@ -287,7 +287,7 @@ func TestFollow(t *testing.T) {
 		w.Expect(w.written).To(BeEmpty())
 	})
 
-	t.Run("When the plugin goes back to the key before, nothing should be written", func(t *testing.T) {
+	t.Run("When the plugin switches back to the previous key, it should rewrite nothing", func(t *testing.T) {
 		w := newWorld(t, byPlugin, over("old"))
 		w.metrics = keyLine("vault", "new", 2)
 		w.Expect(w.pass()).To(Equal(ctrl.Result{RequeueAfter: keySettles}))
@@ -297,7 +297,7 @@ func TestFollow(t *testing.T) {
 		w.Expect(w.written).To(BeEmpty())
 	})
 
-	t.Run("When a Secret cannot be written, the key before should still count", func(t *testing.T) {
+	t.Run("When a Secret cannot be written, the recorded key should stay the previous one", func(t *testing.T) {
 		w := newWorld(t, byPlugin, over("old"))
 		w.metrics = keyLine("vault", "new", 2)
 		w.Expect(w.pass()).To(Equal(ctrl.Result{RequeueAfter: keySettles}))
@@ -308,20 +308,20 @@ func TestFollow(t *testing.T) {
 		w.Expect(w.annotation(kubeapiserver.EncryptionKeyID)).To(Equal("old"))
 	})
 
-	t.Run("When the API server does not tell, it should be said and tried again", func(t *testing.T) {
+	t.Run("When the API server's metrics cannot be read, it should return an error", func(t *testing.T) {
 		w := newWorld(t, byPlugin, over("old"))
 		_, err := w.pass()
 		w.Expect(err).To(MatchError(ContainSubstring("asking the API server for the key of its plugin")))
 	})
 
-	t.Run("When the API server knows no key of the plugin, it should be asked again", func(t *testing.T) {
+	t.Run("When the API server reports no key of the plugin, it should requeue", func(t *testing.T) {
 		w := newWorld(t, byPlugin, over("old"))
 		w.metrics = keyLine("another", "new", 2)
 		w.Expect(w.pass()).To(Equal(again))
 		w.Expect(w.lists).To(BeEmpty())
 	})
 
-	t.Run("When a key of our own encrypts, no API server should be asked", func(t *testing.T) {
+	t.Run("When the key is in a Secret, it should not query any API server", func(t *testing.T) {
 		for _, config := range []string{byKey, "no: yaml: at all", ""} {
 			w := newWorld(t, config, over("old"))
 			w.Expect(w.pass()).To(Equal(ctrl.Result{}))
@@ -332,16 +332,16 @@ func TestFollow(t *testing.T) {
 
 func TestCurrentKey(t *testing.T) {
 	for name, tc := range map[string]struct{ metrics, want string }{
-		"nothing":                    {"", ""},
-		"the keys of two plugins":    {keyLine("other", "b", 9) + keyLine("vault", "a", 1), "a"},
-		"the last key first":         {keyLine("vault", "a", 1.7e9) + keyLine("vault", "b", 1.6e9), "a"},
-		"the last key last":          {keyLine("vault", "a", 1.6e9) + keyLine("vault", "b", 1.7e9), "b"},
-		"comments and other metrics": {"# HELP " + keyMetric + " text\n" + keyMetric + "_total{provider_name=\"vault\",key_id_hash=\"x\"} 5\n" + keyLine("vault", "a", 1), "a"},
-		"a time that is no number":   {keyMetric + "{key_id_hash=\"x\",provider_name=\"vault\"} soon\n" + keyLine("vault", "a", 1), "a"},
-		"a line that is cut":         {keyLine("vault", "a", 1) + keyMetric + "{key_id_hash=\"x\",provider_na", "a"},
-		"no time":                    {keyMetric + "{key_id_hash=\"x\",provider_name=\"vault\"}", ""},
-		"a line of 128 KiB":          {"# " + strings.Repeat("x", 1<<17) + "\n" + keyLine("vault", "a", 1), "a"},
-		"labels in another order":    {keyMetric + "{provider_name=\"vault\",key_id_hash=\"x\"} 1", "x"},
+		"nothing":                     {"", ""},
+		"the keys of two plugins":     {keyLine("other", "b", 9) + keyLine("vault", "a", 1), "a"},
+		"the latest key first":        {keyLine("vault", "a", 1.7e9) + keyLine("vault", "b", 1.6e9), "a"},
+		"the latest key last":         {keyLine("vault", "a", 1.6e9) + keyLine("vault", "b", 1.7e9), "b"},
+		"comments and other metrics":  {"# HELP " + keyMetric + " text\n" + keyMetric + "_total{provider_name=\"vault\",key_id_hash=\"x\"} 5\n" + keyLine("vault", "a", 1), "a"},
+		"a time that is not a number": {keyMetric + "{key_id_hash=\"x\",provider_name=\"vault\"} soon\n" + keyLine("vault", "a", 1), "a"},
+		"a truncated line":            {keyLine("vault", "a", 1) + keyMetric + "{key_id_hash=\"x\",provider_na", "a"},
+		"no time":                     {keyMetric + "{key_id_hash=\"x\",provider_name=\"vault\"}", ""},
+		"a line of 128 KiB":           {"# " + strings.Repeat("x", 1<<17) + "\n" + keyLine("vault", "a", 1), "a"},
+		"labels in another order":     {keyMetric + "{provider_name=\"vault\",key_id_hash=\"x\"} 1", "x"},
 	} {
 		t.Run("When metrics hold "+name+" the last key of the plugin should be found", func(t *testing.T) {
 			NewWithT(t).Expect(currentKey([]byte(tc.metrics), "vault")).To(Equal(tc.want))

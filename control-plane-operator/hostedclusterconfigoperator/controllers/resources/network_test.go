@@ -26,9 +26,9 @@ func TestResolve(t *testing.T) {
 	}{
 		{name: "an address", host: "192.0.2.10", want: []string{"192.0.2.10"}},
 		{name: "a name with several addresses", host: "api", found: []string{"192.0.2.2", "192.0.2.1", "192.0.2.2"}, want: []string{"192.0.2.1", "192.0.2.2"}},
-		{name: "a name of both families", host: "api", found: []string{"2001:db8::1", "192.0.2.1"}, want: []string{"192.0.2.1"}},
-		{name: "a name of IPv6 only", host: "api", found: []string{"2001:db8::1"}, want: []string{"2001:db8::1"}},
-		{name: "a name without address", host: "api", wrong: "has no address"},
+		{name: "a name with addresses of both families", host: "api", found: []string{"2001:db8::1", "192.0.2.1"}, want: []string{"192.0.2.1"}},
+		{name: "a name with IPv6 addresses only", host: "api", found: []string{"2001:db8::1"}, want: []string{"2001:db8::1"}},
+		{name: "a name without an address", host: "api", wrong: "has no address"},
 		{name: "a name that does not resolve", host: "api", err: errors.New("no such host"), wrong: "resolving the published name of the API: no such host"},
 	}
 	for _, tc := range cases {

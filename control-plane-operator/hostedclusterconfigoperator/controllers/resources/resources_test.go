@@ -77,7 +77,7 @@ func TestResources(t *testing.T) {
 	g := NewWithT(t)
 	ctx := t.Context()
 
-	t.Run("When a guest is empty it should get all that nodes need", func(t *testing.T) {
+	t.Run("When a guest is empty, it should create all that nodes need", func(t *testing.T) {
 		g := NewWithT(t)
 		g.Eventually(func() error { return w.pass(ctx) }).WithTimeout(timeout).Should(Succeed())
 
@@ -96,7 +96,7 @@ func TestResources(t *testing.T) {
 		g.Expect(binding.Subjects).To(ContainElement(HaveField("Name", "system:bootstrappers")))
 	})
 
-	t.Run("When the guest asks what it runs on it should say platform None and where its API is", func(t *testing.T) {
+	t.Run("When the guest reads its Infrastructure, it should find platform None and the API address", func(t *testing.T) {
 		g := NewWithT(t)
 		infrastructure := &configv1.Infrastructure{}
 		w.get(t, "", "cluster", infrastructure)
@@ -123,7 +123,7 @@ func TestResources(t *testing.T) {
 			NoProxy: ".cluster.local,.hypershift.local,.svc,10.0.0.0/24,10.132.0.0/14,127.0.0.1,192.0.2.10,corp.example.com,localhost"}))
 	})
 
-	t.Run("When nothing changes it should write nothing", func(t *testing.T) {
+	t.Run("When nothing changes, it should write nothing", func(t *testing.T) {
 		g := NewWithT(t)
 		// More than one reconcile, for the same reason as above; an object that is written every time fails all of them.
 		g.Eventually(func(g Gomega) {
@@ -135,7 +135,7 @@ func TestResources(t *testing.T) {
 		}).WithTimeout(timeout).Should(Succeed())
 	})
 
-	t.Run("When somebody changes what it keeps it should put it right", func(t *testing.T) {
+	t.Run("When a user changes a managed object, it should restore the object", func(t *testing.T) {
 		g := NewWithT(t)
 		binding := &rbacv1.ClusterRoleBinding{}
 		w.get(t, "", "create-csrs-for-bootstrapping", binding)
@@ -149,7 +149,7 @@ func TestResources(t *testing.T) {
 		w.get(t, "default", "kubernetes", &discoveryv1.EndpointSlice{})
 	})
 
-	t.Run("When the control plane is paused it should leave the guest to its user until that is over", func(t *testing.T) {
+	t.Run("When the control plane is paused, it should not change the guest until the pause ends", func(t *testing.T) {
 		g := NewWithT(t)
 		hcp := &hyperv1.HostedControlPlane{}
 		w.get(t, namespace, "demo", hcp)
@@ -169,7 +169,7 @@ func TestResources(t *testing.T) {
 		w.get(t, "", "create-csrs-for-bootstrapping", joining)
 	})
 
-	t.Run("When a pass succeeded it should say so in the HostedControlPlane and keep the conditions of others", func(t *testing.T) {
+	t.Run("When a reconcile succeeds, it should set its own condition and keep all others", func(t *testing.T) {
 		g := NewWithT(t)
 		hcp := &hyperv1.HostedControlPlane{}
 		w.get(t, namespace, "demo", hcp)

@@ -33,10 +33,10 @@ func TestResolveOddAnswers(t *testing.T) {
 	for name, tc := range map[string]struct {
 		found, want []string
 	}{
-		"an IPv4 address in IPv6's form, and the same": {[]string{"::ffff:192.0.2.1", "192.0.2.1"}, []string{"192.0.2.1"}},
-		"something that is no address":                 {[]string{"localhost", "", "192.0.2.2"}, []string{"192.0.2.2"}},
-		"several of IPv6, in any order":                {[]string{"2001:db8::2", "2001:db8::1", "2001:db8::2"}, []string{"2001:db8::1", "2001:db8::2"}},
-		"nothing but nonsense":                         {[]string{"localhost", "192.0.2"}, nil},
+		"an IPv4-mapped IPv6 address and its IPv4 address": {[]string{"::ffff:192.0.2.1", "192.0.2.1"}, []string{"192.0.2.1"}},
+		"something that is no address":                     {[]string{"localhost", "", "192.0.2.2"}, []string{"192.0.2.2"}},
+		"several of IPv6, in any order":                    {[]string{"2001:db8::2", "2001:db8::1", "2001:db8::2"}, []string{"2001:db8::1", "2001:db8::2"}},
+		"nothing but nonsense":                             {[]string{"localhost", "192.0.2"}, nil},
 	} {
 		t.Run("When a resolver says "+name+" the guest should get addresses that it can use", func(t *testing.T) {
 			g := NewWithT(t)
@@ -47,7 +47,7 @@ func TestResolveOddAnswers(t *testing.T) {
 			}
 		})
 	}
-	t.Run("When the API is published under an address, no resolver should be asked", func(t *testing.T) {
+	t.Run("When the API is published under an IP address, it should not query a resolver", func(t *testing.T) {
 		g := NewWithT(t)
 		got, err := (&Reconciler{}).resolve(t.Context(), "2001:db8::1")
 		g.Expect(err).NotTo(HaveOccurred())

@@ -32,16 +32,16 @@ func TestAll(t *testing.T) {
 		secret("shop", "a", corev1.SecretTypeOpaque), secret("shop", "b", corev1.SecretTypeTLS), secret("till", "a", corev1.SecretTypeOpaque)).Build()
 	opaque := func(s *corev1.Secret) bool { return s.Type == corev1.SecretTypeOpaque }
 
-	t.Run("When objects are listed, those that are kept should be asked for, each by its own name", func(t *testing.T) {
+	t.Run("When objects are listed, it should return a request for each matching object", func(t *testing.T) {
 		NewWithT(t).Expect(All(t.Context(), c, &corev1.SecretList{}, opaque)).To(ConsistOf(request("shop", "a"), request("till", "a")))
 	})
-	t.Run("When a namespace is given, no other should be looked into", func(t *testing.T) {
+	t.Run("When a namespace is given, it should list only that namespace", func(t *testing.T) {
 		NewWithT(t).Expect(All(t.Context(), c, &corev1.SecretList{}, opaque, client.InNamespace("till"))).To(ConsistOf(request("till", "a")))
 	})
-	t.Run("When none is kept, none should be asked for", func(t *testing.T) {
+	t.Run("When no object matches, it should return no request", func(t *testing.T) {
 		NewWithT(t).Expect(All(t.Context(), c, &corev1.SecretList{}, func(*corev1.Secret) bool { return false })).To(BeEmpty())
 	})
-	t.Run("When objects cannot be listed, none should be asked for", func(t *testing.T) {
+	t.Run("When objects cannot be listed, it should return no request", func(t *testing.T) {
 		dead := interceptor.NewClient(c, interceptor.Funcs{List: func(context.Context, client.WithWatch, client.ObjectList, ...client.ListOption) error {
 			return errors.New("the server is dead")
 		}})

@@ -62,7 +62,7 @@ func TestUsability(t *testing.T) {
 			NewWithT(t).Expect(usability().Update(event.UpdateEvent{ObjectOld: tc.before, ObjectNew: tc.after})).To(Equal(tc.want))
 		})
 	}
-	t.Run("When something else than a node changes it should not fail", func(t *testing.T) {
+	t.Run("When an object other than a Node changes, it should ignore the update without a panic", func(t *testing.T) {
 		NewWithT(t).Expect(usability().Update(event.UpdateEvent{ObjectOld: &corev1.Pod{}, ObjectNew: &corev1.Pod{}})).To(BeFalse())
 	})
 }
@@ -72,9 +72,9 @@ func TestControlPlaneVersion(t *testing.T) {
 		image *string
 		want  string
 	}{
-		"no release of its own": {nil, ""},
-		"an empty release":      {ptr.To(""), ""},
-		"a release of its own":  {ptr.To("registry.example/release:1.36.4"), "1.36.4"},
+		"no release image of its own": {nil, ""},
+		"an empty release image":      {ptr.To(""), ""},
+		"a release image of its own":  {ptr.To("registry.example/release:1.36.4"), "1.36.4"},
 	} {
 		t.Run("When a control plane has "+name+" it should be known which version the nodes may have", func(t *testing.T) {
 			hcp := fixture.ControlPlane()

@@ -47,7 +47,7 @@ func files(t *testing.T, in Input) map[string]string {
 }
 
 func TestMachineConfig(t *testing.T) {
-	t.Run("When it is rendered it should give nodes the address and a way to the API server", func(t *testing.T) {
+	t.Run("When the MachineConfig is rendered, nodes should get the address and a proxy to the API server", func(t *testing.T) {
 		g, got := NewWithT(t), files(t, input)
 		g.Expect(got).To(HaveLen(4))
 		g.Expect(got["/usr/local/bin/setup-apiserver-ip.sh"]).To(ContainSubstring("ip address replace 172.20.0.1/32 dev lo"))
@@ -60,17 +60,17 @@ func TestMachineConfig(t *testing.T) {
 		g.Expect(pod.Spec.Containers[0].Image).To(Equal("haproxy:1"))
 		g.Expect(pod.Spec.Containers[0].LivenessProbe.HTTPGet.Host).To(Equal("172.20.0.1"))
 	})
-	t.Run("When the cluster is IPv6 it should write addresses as IPv6 has them", func(t *testing.T) {
+	t.Run("When the cluster is IPv6, it should write addresses in IPv6 notation", func(t *testing.T) {
 		in := input
 		in.InternalAddress, in.ExternalHost = "fd00::1", "2001:db8::1"
 		g, got := NewWithT(t), files(t, in)
 		g.Expect(got["/usr/local/bin/setup-apiserver-ip.sh"]).To(ContainSubstring("fd00::1/128"))
 		g.Expect(got["/etc/kubernetes/apiserver-proxy-config/haproxy.cfg"]).To(And(ContainSubstring("bind [fd00::1]:6443"), ContainSubstring("[2001:db8::1]:31443")))
 	})
-	t.Run("When the API server is behind a Route, it should not look at it in its own name, which a router refuses without SNI", func(t *testing.T) {
+	t.Run("When the API server is behind a Route, it should use no health check, since the router needs SNI", func(t *testing.T) {
 		NewWithT(t).Expect(files(t, input)["/etc/kubernetes/apiserver-proxy-config/haproxy.cfg"]).NotTo(ContainSubstring("check"))
 	})
-	t.Run("When nodes reach the API server through a proxy, it should forward with the payload's own program", func(t *testing.T) {
+	t.Run("When nodes reach the API server through a proxy, it should run the payload's own program", func(t *testing.T) {
 		in := input
 		in.Image, in.Proxy = "ocp-hypershift:1", "proxy.example:3128"
 		g, got := NewWithT(t), files(t, in)
@@ -83,7 +83,7 @@ func TestMachineConfig(t *testing.T) {
 		g.Expect(pod.Spec.Containers[0].Command).To(Equal([]string{"control-plane-operator", "kubernetes-default-proxy",
 			"--listen-addr=172.20.0.1:6443", "--proxy-addr=proxy.example:3128", "--apiserver-addr=api.example:31443"}))
 	})
-	t.Run("When the same is rendered twice it should be the same, since it rolls nodes", func(t *testing.T) {
+	t.Run("When the input is the same, it should render the same MachineConfig, since a change replaces nodes", func(t *testing.T) {
 		g := NewWithT(t)
 		first, err := MachineConfig(input)
 		g.Expect(err).NotTo(HaveOccurred())

@@ -28,7 +28,7 @@ func TestRender(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	t.Run("When it is rendered, it should be the golden file", func(t *testing.T) {
+	t.Run("When the user-data is rendered, it should match the golden file", func(t *testing.T) {
 		golden := "testdata/user-data.yaml"
 		if *update {
 			if err := os.WriteFile(golden, rendered, 0o644); err != nil {
@@ -43,7 +43,7 @@ func TestRender(t *testing.T) {
 			t.Error(diff)
 		}
 	})
-	t.Run("When cloud-init reads it, it should find a cloud-config of files and commands", func(t *testing.T) {
+	t.Run("When cloud-init parses the user-data, it should find files and commands", func(t *testing.T) {
 		g := NewWithT(t)
 		g.Expect(string(rendered)).To(HavePrefix("#cloud-config\n"))
 		read := config{}
@@ -52,7 +52,7 @@ func TestRender(t *testing.T) {
 		g.Expect(read.WriteFiles[3].Content).To(Equal(firstStage), "YAML gives back what was written")
 		g.Expect(read.RunCmd).To(ContainElement([]string{"systemctl", "start", "--no-block", UnitName}), "cloud-init's final stage goes on")
 	})
-	t.Run("When the token is looked for, it should be there once, as the provider replaces it, for root only", func(t *testing.T) {
+	t.Run("When the token is rendered, it should occur once, in a file that only root can read", func(t *testing.T) {
 		g := NewWithT(t)
 		bearer := "Authorization: Bearer NWYwYzZkM2UtMWIxYS00YzU3LWExZjUtMGQ4ZjdhM2M5ZTIx\n"
 		g.Expect(strings.Count(string(rendered), bearer)).To(Equal(1))
@@ -65,7 +65,7 @@ func TestRender(t *testing.T) {
 			}
 		}
 	})
-	t.Run("When the CA is a whole bundle, it should say that this does not fit", func(t *testing.T) {
+	t.Run("When the CA bundle is too large, it should return an error", func(t *testing.T) {
 		in := input()
 		in.CA = []byte(strings.Repeat("x", maxSize))
 		_, err := Render(in)

@@ -115,7 +115,7 @@ func strangersCA(t *testing.T) []byte {
 }
 
 func TestFirstStage(t *testing.T) {
-	t.Run("When the server has node-agent, it should become it, and not ask again", func(t *testing.T) {
+	t.Run("When the server has node-agent, the first stage should download it once and start it", func(t *testing.T) {
 		b := newFirstBoot(t)
 		b.Expect(b.run()).To(HaveSuffix("started with run\n"))
 		b.Expect(b.run()).To(HaveSuffix("started with run\n"))
@@ -140,7 +140,7 @@ func TestFirstStage(t *testing.T) {
 			b.Expect(strings.Count(out, "cannot fetch node-agent, trying again")).To(Equal(3))
 		})
 	}
-	t.Run("When somebody else answers, it should not run what that one sends", func(t *testing.T) {
+	t.Run("When another server responds, it should not run the program from that server", func(t *testing.T) {
 		b := newFirstBoot(t)
 		ca := filepath.Join(b.root, serverDir, "ca.crt")
 		good, err := os.ReadFile(ca)

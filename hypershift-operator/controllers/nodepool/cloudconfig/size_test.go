@@ -28,7 +28,7 @@ func authorities(tb testing.TB, count int) []byte {
 }
 
 func TestSize(t *testing.T) {
-	t.Run("When the CA rotates, the user-data should have room for the old and the new one", func(t *testing.T) {
+	t.Run("When the CA is rotated, the user-data should have room for the old and the new CA", func(t *testing.T) {
 		g := NewWithT(t)
 		in := input()
 		in.CA = authorities(t, 3)

@@ -195,9 +195,9 @@ func TestInstall(t *testing.T) {
 		want          []int
 		wantErr       string
 	}{
-		{name: "When the image is custom it should have the helper partition", osystem: "custom", bytes: 8 << 30, want: []int{1, 2, 3, 4, 5}},
-		{name: "When the image is MAAS's own it should not", osystem: "ubuntu", bytes: 8 << 30, want: []int{1, 2}},
-		{name: "When the disk is too small it should say so", osystem: "custom", bytes: 100 << 20, wantErr: "disk sda: a disk of 104857600 bytes is too small"},
+		{name: "When the image is custom, the disk should have the helper partition", osystem: "custom", bytes: 8 << 30, want: []int{1, 2, 3, 4, 5}},
+		{name: "When the image is MAAS's own, the disk should not have the helper partition", osystem: "ubuntu", bytes: 8 << 30, want: []int{1, 2}},
+		{name: "When the disk is too small, the error should say so", osystem: "custom", bytes: 100 << 20, wantErr: "disk sda: a disk of 104857600 bytes is too small"},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			g := NewWithT(t)

@@ -238,7 +238,7 @@ func TestCloudInit(t *testing.T) {
 	g.Eventually(site.status).WithTimeout(cloudTimeout).Should(Equal(status.Deployed), site.explain)
 	site.finished(g)
 
-	t.Run("When it boots first, each stage should run in its order and do as the user-data says", func(t *testing.T) {
+	t.Run("When the machine boots first, the stages should run in order and apply the user-data", func(t *testing.T) {
 		g := NewWithT(t)
 		g.Expect(site.read("/var/lib/ran")).To(Equal("active\n"), site.explain())
 		g.Eventually(site.lines("/var/lib/naps")).WithTimeout(cloudTimeout).Should(Equal(1), "it is active before its shell has written")
@@ -255,19 +255,19 @@ func TestCloudInit(t *testing.T) {
 			at = next
 		}
 	})
-	t.Run("When MAAS gives it a network and a clock, it should have them from its own programs", func(t *testing.T) {
+	t.Run("When MAAS provides network and time settings, the image's own programs should apply them", func(t *testing.T) {
 		g := NewWithT(t)
 		g.Expect(site.read("/etc/network/interfaces.d/50-cloud-init")).To(ContainSubstring("address 172.31.98."))
 		g.Expect(site.sh(t, "ip -4 -o address show eth0; ip route")).To(And(ContainSubstring("172.31.98."), ContainSubstring("default via 172.31.98.1")))
 		g.Expect(site.read("/etc/systemd/timesyncd.conf.d/cloud-init.conf")).To(ContainSubstring("172.31.98.1"))
 	})
-	t.Run("When it is looked into, it should be a stock image: no container runtime, no kubelet, no Ignition", func(t *testing.T) {
+	t.Run("When the image is inspected, it should have no container runtime, kubelet or Ignition", func(t *testing.T) {
 		g := NewWithT(t)
 		g.Expect(site.sh(t, "for p in containerd runc kubelet ignition ctr crictl; do command -v $p; done; ls /opt; ls /run/machine | grep ignition || true")).
 			To(Equal("nap"), "which the user-data brought")
 		g.Expect(site.sh(t, "cat /proc/swaps | wc -l; modprobe overlay && swapoff -a && echo fine")).To(Equal("1\nfine"))
 	})
-	t.Run("When cloud-init reports, MAAS should log it as its own", func(t *testing.T) {
+	t.Run("When cloud-init reports, MAAS should log the reports as its own events", func(t *testing.T) {
 		g := NewWithT(t)
 		g.Expect(site.events("Node installation")).To(ContainElement(HavePrefix("DEBUG 'cloudinit' ")))
 		g.Expect(site.events("Node status event")).To(ContainElement("DEBUG 'cloudinit' running config-runcmd with frequency once-per-instance"))
@@ -275,7 +275,7 @@ func TestCloudInit(t *testing.T) {
 		g.Expect(site.seen()).To(ContainSubstring("GET /MAAS/metadata/2012-03-01/meta-data/vendor-data"))
 		g.Expect(site.notServed()).To(BeEmpty(), "what cloud-init asks for is served")
 	})
-	t.Run("When its power is cycled while MAAS is away, it should come up as it was, and do once what is to be done once", func(t *testing.T) {
+	t.Run("When the machine is power-cycled while MAAS is away, it should boot as before and repeat no one-time step", func(t *testing.T) {
 		g := NewWithT(t)
 		site.set(true)
 		defer site.set(false)
@@ -286,7 +286,7 @@ func TestCloudInit(t *testing.T) {
 		site.finished(g)
 		g.Expect(site.lines("/var/lib/ran")()).To(Equal(1), "commands run once an instance")
 	})
-	t.Run("When it reboots itself, it should have the kernel arguments that its boot loader was told, and nothing of before", func(t *testing.T) {
+	t.Run("When the machine reboots itself, it should have its new kernel arguments and no runtime state from before", func(t *testing.T) {
 		g := NewWithT(t)
 		before := site.sh(t, "cat /proc/sys/kernel/random/boot_id")
 		pid := site.machine().PID()
@@ -338,10 +338,10 @@ func TestCloudInitWithBadUserData(t *testing.T) {
 		userData, log string
 		failures      []string
 	}{
-		"it is no YAML": {
+		"the user-data is not YAML": {
 			userData: "#cloud-config\nruncmd: [: : {\n", log: "Failed loading yaml blob",
 		},
-		"a command of it fails": {
+		"a command in the user-data fails": {
 			userData: "#cloud-config\nruncmd:\n- [sh, -c, exit 3]\n", log: "Failed to run module scripts-user",
 			failures: []string{"ERROR 'cloudinit' running config-scripts-user with frequency once-per-instance", "ERROR 'cloudinit' running modules for final"},
 		},

@@ -46,7 +46,7 @@ func TestMetadata(t *testing.T) {
 		MetadataURL: server.URL + "/MAAS/metadata", SystemID: "abc123", ConsumerKey: "con sumer", TokenKey: "token", TokenSecret: "se&cret",
 	})
 
-	t.Run("When it asks it should sign with PLAINTEXT, each time anew", func(t *testing.T) {
+	t.Run("When it sends a request, it should sign it with PLAINTEXT and a new nonce", func(t *testing.T) {
 		g := NewWithT(t)
 		for range 2 {
 			data, err := m.userData(t.Context())
@@ -58,7 +58,7 @@ func TestMetadata(t *testing.T) {
 		}
 		g.Expect(authorizations[0]).NotTo(Equal(authorizations[1]), "a nonce is used once")
 	})
-	t.Run("When MAAS has no user-data it should be empty", func(t *testing.T) {
+	t.Run("When MAAS has no user-data, it should return nothing", func(t *testing.T) {
 		g := NewWithT(t)
 		code = http.StatusNotFound
 		data, err := m.userData(t.Context())
@@ -67,7 +67,7 @@ func TestMetadata(t *testing.T) {
 		_, err = m.get(t.Context(), "meta-data/local-hostname")
 		g.Expect(err).To(MatchError(errNotFound))
 	})
-	t.Run("When MAAS refuses it should say how, without the secret", func(t *testing.T) {
+	t.Run("When MAAS rejects a request, the error should give the reason without the secret", func(t *testing.T) {
 		g := NewWithT(t)
 		code, body = http.StatusUnauthorized, "go away"
 		err := m.report(t.Context(), "modules-final", errors.New("x"))
@@ -105,34 +105,34 @@ func TestChangeDisks(t *testing.T) {
 		wantErr      string
 	}{
 		{
-			name:   "When a partition must not exist it should remove it, and only it",
+			name:   "When a partition must not exist, only that partition should be removed",
 			config: `{"storage":{"disks":[{"device":"DISK","partitions":[{"number":5,"shouldExist":false,"wipePartitionEntry":true}]}]}}`,
 			want:   []int{1, 2, 3, 4},
 		},
 		{
-			name:   "When a partition that must not exist does not it should do nothing",
+			name:   "When a partition that must not exist is already missing, it should do nothing",
 			config: `{"storage":{"disks":[{"device":"DISK","partitions":[{"number":9,"shouldExist":false}]}]}}`,
 			want:   []int{1, 2, 3, 4, 5},
 		},
 		{
-			name:    "When it may not wipe it should refuse, as Ignition does",
+			name:    "When wiping is not allowed, it should return an error, as Ignition does",
 			config:  `{"storage":{"disks":[{"device":"DISK","partitions":[{"number":5,"shouldExist":false}]}]}}`,
 			want:    []int{1, 2, 3, 4, 5},
 			wantErr: "wipePartitionEntry is not set",
 		},
 		{
-			name:   "When it asks for what the image cannot make it should leave the disk alone",
+			name:   "When the config needs something that the image does not support, the disk should be left alone",
 			config: `{"storage":{"disks":[{"device":"DISK","partitions":[{"number":6,"label":"data"}]}],"filesystems":[{}]}}`,
 			want:   []int{1, 2, 3, 4, 5},
 		},
 		{
-			name:    "When the device does not exist it should name it",
+			name:    "When the device does not exist, the error should name it",
 			config:  `{"storage":{"disks":[{"device":"/dev/none","partitions":[{"number":5,"shouldExist":false,"wipePartitionEntry":true}]}]}}`,
 			want:    []int{1, 2, 3, 4, 5},
 			wantErr: "/dev/none",
 		},
-		{name: "When there are no disks it should do nothing", config: `{}`, want: []int{1, 2, 3, 4, 5}},
-		{name: "When the config cannot be read it should say so", config: `{`, want: []int{1, 2, 3, 4, 5}, wantErr: "merged Ignition config"},
+		{name: "When there are no disks, it should do nothing", config: `{}`, want: []int{1, 2, 3, 4, 5}},
+		{name: "When the config cannot be read, the error should say so", config: `{`, want: []int{1, 2, 3, 4, 5}, wantErr: "merged Ignition config"},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {

@@ -36,10 +36,10 @@ func TestWanted(t *testing.T) {
 		payload     images
 		want        bool
 	}{
-		{"the payload brings it", nil, full, true},
-		{"the payload does not bring it", nil, images{"availability-prober": "p:1"}, false},
+		{"the payload has the image", nil, full, true},
+		{"the payload lacks the image", nil, images{"availability-prober": "p:1"}, false},
 		{"nobody manages machines, by whatever value", map[string]string{hyperv1.DisableMachineManagement: ""}, full, false},
-		{"it is stopped, and its objects stay", map[string]string{hyperv1.DisableClusterAutoscalerAnnotation: "true"}, full, true},
+		{"an annotation scales it to zero and keeps its objects", map[string]string{hyperv1.DisableClusterAutoscalerAnnotation: "true"}, full, true},
 	} {
 		t.Run("When "+tc.name+" it should be known whether it is wanted", func(t *testing.T) {
 			got, err := enabled(t.Context(), scopeWith(tc.annotations, tc.payload))
@@ -56,7 +56,7 @@ func TestWanted(t *testing.T) {
 			g.Expect(*obj.(*appsv1.Deployment).Spec.Replicas).To(Equal(want), "two would each scale")
 		})
 	}
-	t.Run("When the cluster bounds it, its pod should be told, and find its pools in its own namespace", func(t *testing.T) {
+	t.Run("When the cluster limits scaling, the Pod should get the flags and discover only its own namespace", func(t *testing.T) {
 		scope := scopeWith(nil, full)
 		scope.HCP.Spec.Autoscaling.Scaling = hyperv1.ScaleUpOnly
 		obj, err := New().Render(t.Context(), scope)

@@ -99,13 +99,13 @@ func TestNotes(t *testing.T) {
 			g.Expect(got).To(Equal(map[string]Note{"etcd-0": note}))
 		})
 	}
-	t.Run("When nothing is noted yet, all should be members of a cluster that forms", func(t *testing.T) {
+	t.Run("When no notes exist, all members should start a new cluster", func(t *testing.T) {
 		got, err := ReadNotes(t.Context(), reader(), fixture.Namespace)
 		g := NewWithT(t)
 		g.Expect(err).NotTo(HaveOccurred())
 		g.Expect(got["etcd-0"]).To(BeZero())
 	})
-	t.Run("When notes or volumes cannot be read, it should be an error, and no member be taken for a new one", func(t *testing.T) {
+	t.Run("When notes or volumes cannot be read, it should return an error and write no configuration", func(t *testing.T) {
 		g, cm := NewWithT(t), &corev1.ConfigMap{}
 		err := adaptConfig(t.Context(), &component.Scope{HCP: threeMembers(), Client: away()}, cm)
 		g.Expect(err).To(MatchError("reading ConfigMap clusters-demo/etcd-members: the API server is away"))
@@ -147,24 +147,24 @@ func TestWhatRollsMembers(t *testing.T) {
 		objects []client.Object
 		rolls   bool
 	}{
-		"nothing changes":              {threeMembers(), nil, false},
-		"members have started":         {threeMembers(), []client.Object{&corev1.ConfigMap{ObjectMeta: named(NotesConfigMap), Data: map[string]string{"etcd-0": "Started 1"}}}, false},
-		"a volume has the size asked":  {threeMembers(), []client.Object{claim("8Gi")}, false},
-		"a volume is smaller":          {threeMembers(), []client.Object{claim("4Gi")}, true},
-		"the cluster wants modern TLS": {modern, nil, true},
+		"nothing changes":                    {threeMembers(), nil, false},
+		"members have started":               {threeMembers(), []client.Object{&corev1.ConfigMap{ObjectMeta: named(NotesConfigMap), Data: map[string]string{"etcd-0": "Started 1"}}}, false},
+		"a volume has the requested size":    {threeMembers(), []client.Object{claim("8Gi")}, false},
+		"a volume is smaller than requested": {threeMembers(), []client.Object{claim("4Gi")}, true},
+		"the cluster requires modern TLS":    {modern, nil, true},
 	} {
 		t.Run("When "+name+" it should be known whether members restart", func(t *testing.T) {
 			NewWithT(t).Expect(mark(tc.hcp, tc.objects...) != before).To(Equal(tc.rolls))
 		})
 	}
-	t.Run("When TLS is modern, etcd should be told in its own words", func(t *testing.T) {
+	t.Run("When the TLS profile is Modern, it should use etcd's own names for TLS versions", func(t *testing.T) {
 		g := NewWithT(t)
 		got := Settings(modern, "etcd-0", "", 1).(settings)
 		g.Expect(got.TLSMinVersion).To(Equal("TLS1.3"))
 		g.Expect(got.CipherSuites).To(BeEmpty())
 		g.Expect(Settings(threeMembers(), "etcd-0", "", 1).(settings).CipherSuites).NotTo(BeEmpty())
 	})
-	t.Run("When quotas cannot be read, no member should be rolled", func(t *testing.T) {
+	t.Run("When quotas cannot be read, it should not restart any member", func(t *testing.T) {
 		_, err := New().Render(t.Context(), &component.Scope{HCP: threeMembers(), Client: away(), Images: anyImage{}})
 		NewWithT(t).Expect(err).To(MatchError(errAway))
 	})
@@ -180,10 +180,10 @@ func TestVolumes(t *testing.T) {
 		hcp         *hyperv1.HostedControlPlane
 		size, class string
 	}{
-		"nothing is said of volumes":  {storage(nil), "8Gi", ""},
-		"a size is named":             {storage(&hyperv1.PersistentVolumeEtcdStorageSpec{Size: ptr.To(resource.MustParse("20Gi"))}), "20Gi", ""},
-		"a class is named":            {storage(&hyperv1.PersistentVolumeEtcdStorageSpec{StorageClassName: ptr.To("fast")}), "8Gi", "fast"},
-		"a managed etcd has no block": {&hyperv1.HostedControlPlane{ObjectMeta: named("demo")}, "8Gi", ""},
+		"nothing is said of volumes":          {storage(nil), "8Gi", ""},
+		"a size is set":                       {storage(&hyperv1.PersistentVolumeEtcdStorageSpec{Size: ptr.To(resource.MustParse("20Gi"))}), "20Gi", ""},
+		"a storage class is set":              {storage(&hyperv1.PersistentVolumeEtcdStorageSpec{StorageClassName: ptr.To("fast")}), "8Gi", "fast"},
+		"a managed etcd has no managed block": {&hyperv1.HostedControlPlane{ObjectMeta: named("demo")}, "8Gi", ""},
 	} {
 		t.Run("When "+name+" each member should have such a volume, by which its pod finds it", func(t *testing.T) {
 			g, s := NewWithT(t), set(t, tc.hcp)
@@ -196,7 +196,7 @@ func TestVolumes(t *testing.T) {
 			g.Expect(s.Spec.Template.Spec.Containers[0].VolumeMounts).To(ContainElement(corev1.VolumeMount{Name: claim.Name, MountPath: DataDir}))
 		})
 	}
-	t.Run("When volumes have grown, the database may grow with the smallest", func(t *testing.T) {
+	t.Run("When volumes have grown, the quota should follow the smallest volume", func(t *testing.T) {
 		g, cm := NewWithT(t), &corev1.ConfigMap{}
 		claims := []client.Object{}
 		for pod, size := range map[string]string{"etcd-0": "4Gi", "etcd-1": "8Gi"} {
@@ -240,16 +240,16 @@ func TestAskOwn(t *testing.T) {
 		hcp.Namespace = fixture.Namespace
 		return AskOwn(ctx, c, hcp, nil)
 	}
-	t.Run("When the certificate is not there yet, it should be said as something that will come", func(t *testing.T) {
+	t.Run("When the client certificate does not exist yet, it should report that it is not issued yet", func(t *testing.T) {
 		NewWithT(t).Expect(asks(t.Context(), reader(), "https://a.example:2379")).To(MatchError("the client certificate for etcd has not been copied yet"))
 	})
-	t.Run("When the certificate cannot be read, it should not be said that it is not there", func(t *testing.T) {
+	t.Run("When the client certificate cannot be read, it should return the read error", func(t *testing.T) {
 		NewWithT(t).Expect(asks(t.Context(), away(), "https://a.example:2379")).To(MatchError("reading what etcd's clients authenticate with: the API server is away"))
 	})
 	for name, c := range map[string]client.Reader{
-		"the certificate is none":   clientOf(t, []byte("none"), pair.KeyPEM, ca.CertPEM),
-		"the key is another's":      clientOf(t, pair.CertPEM, ca.KeyPEM, ca.CertPEM),
-		"the CA has no certificate": clientOf(t, pair.CertPEM, pair.KeyPEM, nil),
+		"the certificate is invalid":             clientOf(t, []byte("none"), pair.KeyPEM, ca.CertPEM),
+		"the key belongs to another certificate": clientOf(t, pair.CertPEM, ca.KeyPEM, ca.CertPEM),
+		"the CA contains no certificate":         clientOf(t, pair.CertPEM, pair.KeyPEM, nil),
 	} {
 		t.Run("When "+name+" it should name the Secret and the ConfigMap, and show nothing of them", func(t *testing.T) {
 			_, err := ClientTLS(t.Context(), c, fixture.Namespace)
@@ -258,13 +258,13 @@ func TestAskOwn(t *testing.T) {
 			g.Expect(apierrors.IsNotFound(err)).To(BeFalse())
 		})
 	}
-	t.Run("an endpoint that the address policy blocks is not called", func(t *testing.T) {
+	t.Run("When the address policy blocks an endpoint, it should not connect to it", func(t *testing.T) {
 		hcp := own("https://127.0.0.1:2379")
 		hcp.Namespace = fixture.Namespace
 		err := AskOwn(t.Context(), clientOf(t, pair.CertPEM, pair.KeyPEM, ca.CertPEM), hcp, &addressguard.Guard{})
 		NewWithT(t).Expect(err).To(MatchError(And(ContainSubstring("is not called"), ContainSubstring("blocked by the address policy"))))
 	})
-	t.Run("When somebody takes the call and says nothing, it should be said that etcd does not answer", func(t *testing.T) {
+	t.Run("When the server accepts the connection and stays silent, it should report that etcd does not answer", func(t *testing.T) {
 		silent, err := (&net.ListenConfig{}).Listen(t.Context(), "tcp", "127.0.0.1:0")
 		if err != nil {
 			t.Fatal(err)

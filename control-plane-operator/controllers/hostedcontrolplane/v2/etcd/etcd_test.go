@@ -20,14 +20,14 @@ func TestURLs(t *testing.T) {
 		unmanaged string
 		want      []string
 	}{
-		"When there are three members, the API server should know each by its name": {policy: hyperv1.HighlyAvailable, want: []string{
+		"When there are three members, the API server should connect to each by its name": {policy: hyperv1.HighlyAvailable, want: []string{
 			"https://etcd-0.etcd-discovery.clusters-demo.svc:2379",
 			"https://etcd-1.etcd-discovery.clusters-demo.svc:2379",
 			"https://etcd-2.etcd-discovery.clusters-demo.svc:2379",
 		}},
-		"When there is one, it should go on by the Service, so that nothing rolls":   {policy: hyperv1.SingleReplica, want: []string{"https://etcd-client.clusters-demo.svc:2379"}},
-		"When etcd is the user's, it should be each of the URLs that the user names": {policy: hyperv1.SingleReplica, unmanaged: "https://a:2379,https://b:2379", want: []string{"https://a:2379", "https://b:2379"}},
-		"When etcd is the user's, it should be where the user says":                  {policy: hyperv1.HighlyAvailable, unmanaged: "https://etcd.example:2379", want: []string{"https://etcd.example:2379"}},
+		"When there is one member, the API server should connect through the Service": {policy: hyperv1.SingleReplica, want: []string{"https://etcd-client.clusters-demo.svc:2379"}},
+		"When the user's etcd has several URLs, it should return each of them":        {policy: hyperv1.SingleReplica, unmanaged: "https://a:2379,https://b:2379", want: []string{"https://a:2379", "https://b:2379"}},
+		"When the user's etcd has one URL, it should return that URL":                 {policy: hyperv1.HighlyAvailable, unmanaged: "https://etcd.example:2379", want: []string{"https://etcd.example:2379"}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			hcp := &hyperv1.HostedControlPlane{}
@@ -87,10 +87,10 @@ func TestQuota(t *testing.T) {
 		hcp  *hyperv1.HostedControlPlane
 		want string
 	}{
-		{"When the user says nothing it should be of the default volume", managed(nil), "6.4Gi"},
-		{"When the volume has a class only it should be of the default volume", managed(&hyperv1.PersistentVolumeEtcdStorageSpec{StorageClassName: ptr.To("fast")}), "6.4Gi"},
-		{"When the volume is small it should leave a fifth of it", managed(size("4Gi")), "3.2Gi"},
-		{"When the volume is large it should grow with it", managed(size("20Gi")), "16Gi"},
+		{"When no storage is set, it should use the size of the default volume", managed(nil), "6.4Gi"},
+		{"When only the storage class is set, it should use the size of the default volume", managed(&hyperv1.PersistentVolumeEtcdStorageSpec{StorageClassName: ptr.To("fast")}), "6.4Gi"},
+		{"When the volume is small, it should leave a fifth of it free", managed(size("4Gi")), "3.2Gi"},
+		{"When the volume is large, the quota should grow with it", managed(size("20Gi")), "16Gi"},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
@@ -117,10 +117,10 @@ func TestQuotaOfVolumes(t *testing.T) {
 		claims []corev1.PersistentVolumeClaim
 		want   string
 	}{
-		"When one volume has not grown yet, it should be of that one":             {claims("16Gi", "8Gi"), "6.4Gi"},
-		"When all have, it should follow":                                         {claims("16Gi", "16Gi"), "12.8Gi"},
-		"When the storage gave more than was asked for, it should not be counted": {claims("20Gi"), "12.8Gi"},
-		"When no volume is there yet, it should be of what is asked for":          {claims(), "12.8Gi"},
+		"When one volume has not grown yet, it should use the size of that volume": {claims("16Gi", "8Gi"), "6.4Gi"},
+		"When all volumes have grown, it should use the new size":                  {claims("16Gi", "16Gi"), "12.8Gi"},
+		"When a volume is larger than requested, it should use the requested size": {claims("20Gi"), "12.8Gi"},
+		"When no volume exists yet, it should use the requested size":              {claims(), "12.8Gi"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			want := resource.MustParse(tc.want)

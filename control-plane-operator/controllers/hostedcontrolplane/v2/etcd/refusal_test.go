@@ -49,10 +49,10 @@ func TestRefusal(t *testing.T) {
 		endpoints []string
 		says      string
 	}{
-		"it refuses the client":                     {other, []string{server.URL}, "remote error: tls: "},
-		"another member does":                       {other, []string{nobody, ":", server.URL}, "remote error: tls: "},
-		"it takes the client, and waits for a word": {ca, []string{server.URL}, "write: broken pipe"},
-		"it does not run":                           {ca, []string{nobody}, "write: broken pipe"},
+		"the server rejects the client":                    {other, []string{server.URL}, "remote error: tls: "},
+		"another member does":                              {other, []string{nobody, ":", server.URL}, "remote error: tls: "},
+		"the server accepts the client and waits for data": {ca, []string{server.URL}, "write: broken pipe"},
+		"the server does not run":                          {ca, []string{nobody}, "write: broken pipe"},
 	} {
 		t.Run("When "+name+", that should be what is said", func(t *testing.T) {
 			t.Parallel()

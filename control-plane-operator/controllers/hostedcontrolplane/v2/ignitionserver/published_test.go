@@ -53,8 +53,8 @@ func TestPublishing(t *testing.T) {
 		port     int32
 		route    string
 	}{
-		{"a port of nodes that the user chose", nodePort(31000), corev1.ServiceTypeNodePort, 31000, ""},
-		{"a port of nodes that Kubernetes chooses", nodePort(0), corev1.ServiceTypeNodePort, 0, ""},
+		{"a node port that the user sets", nodePort(31000), corev1.ServiceTypeNodePort, 31000, ""},
+		{"a node port that Kubernetes allocates", nodePort(0), corev1.ServiceTypeNodePort, 0, ""},
 		{"a route", route(), corev1.ServiceTypeClusterIP, 0, "ignition.example.com"},
 	} {
 		t.Run("When machines reach it by "+tc.name+" there should be that and nothing else", func(t *testing.T) {
@@ -76,7 +76,7 @@ func TestPublishing(t *testing.T) {
 			g.Expect(published.Spec.TLS.Termination).To(Equal(routev1.TLSTerminationPassthrough), "machines trust the server's own certificate")
 		})
 	}
-	t.Run("When it goes over from a route to a port, the route should go", func(t *testing.T) {
+	t.Run("When publishing changes from a Route to a node port, it should delete the Route", func(t *testing.T) {
 		g, scope := NewWithT(t), scopeOf(route())
 		g.Expect(New(Config{}).Reconcile(t.Context(), scope)).To(Succeed())
 		scope.HCP.Spec.Services[0].ServicePublishingStrategy = *nodePort(31000)
@@ -95,7 +95,7 @@ func TestEnabled(t *testing.T) {
 	}{
 		{"it is published", nodePort(0), nil, true},
 		{"nobody can reach it", nil, nil, false},
-		{"it is declined, by whatever value", nodePort(0), map[string]string{hyperv1.DisableIgnitionServerAnnotation: ""}, false},
+		{"an annotation with any value disables it", nodePort(0), map[string]string{hyperv1.DisableIgnitionServerAnnotation: ""}, false},
 	} {
 		t.Run("When "+tc.name+" it should be known whether it is wanted", func(t *testing.T) {
 			scope := scopeOf(tc.strategy)

@@ -74,14 +74,14 @@ func TestFlagsOfAnnotations(t *testing.T) {
 	checkFlags(t, []flagCase{
 		{"there is one API server", same, 1, "goaway-chance", []string{"0"}},
 		{"there are several API servers", same, 3, "goaway-chance", []string{"0.001"}},
-		{"the user says how often clients move on", annotatedWith(prefix+"goaway-chance", "0.01"), 3, "goaway-chance", []string{"0.01"}},
-		{"the user says so of a single one", annotatedWith(prefix+"goaway-chance", "0.02"), 1, "goaway-chance", []string{"0.02"}},
-		{"the user bounds requests", annotatedWith(prefix+"max-requests-inflight", "70"), 1, "max-requests-inflight", []string{"70"}},
-		{"the user bounds writes", annotatedWith(prefix+"max-mutating-requests-inflight", "7"), 1, "max-mutating-requests-inflight", []string{"7"}},
-		{"the user bounds writes, reads", annotatedWith(prefix+"max-mutating-requests-inflight", "7"), 1, "max-requests-inflight", []string{"3000"}},
+		{"an annotation sets the GOAWAY chance", annotatedWith(prefix+"goaway-chance", "0.01"), 3, "goaway-chance", []string{"0.01"}},
+		{"an annotation sets the GOAWAY chance of a single API server", annotatedWith(prefix+"goaway-chance", "0.02"), 1, "goaway-chance", []string{"0.02"}},
+		{"an annotation limits requests in flight", annotatedWith(prefix+"max-requests-inflight", "70"), 1, "max-requests-inflight", []string{"70"}},
+		{"an annotation limits mutating requests in flight", annotatedWith(prefix+"max-mutating-requests-inflight", "7"), 1, "max-mutating-requests-inflight", []string{"7"}},
+		{"an annotation limits mutating requests only, the limit of the others", annotatedWith(prefix+"max-mutating-requests-inflight", "7"), 1, "max-requests-inflight", []string{"3000"}},
 		{"an annotation is empty", annotatedWith(prefix+"max-requests-inflight", ""), 1, "max-requests-inflight", []string{"3000"}},
-		{"the user wants more of its log", annotatedWith(prefix+"verbosity-level", "6"), 1, "v", []string{"6"}},
-		{"the user bounds the life of tokens", annotatedWith(prefix+"service-account-token-max-expiration", "24h"), 1,
+		{"an annotation sets the log verbosity", annotatedWith(prefix+"verbosity-level", "6"), 1, "v", []string{"6"}},
+		{"an annotation limits the lifetime of tokens", annotatedWith(prefix+"service-account-token-max-expiration", "24h"), 1,
 			"service-account-max-token-expiration", []string{"24h"}},
 		{"nobody bounds the life of tokens", same, 1, "service-account-max-token-expiration", nil},
 	})
@@ -92,16 +92,16 @@ func TestFlagsOfTheSpec(t *testing.T) {
 		return func(hcp *hyperv1.HostedControlPlane) { hcp.Spec.IssuerURL = url }
 	}
 	checkFlags(t, []flagCase{
-		{"no issuer is named", issuer(""), 1, "service-account-issuer", []string{"https://kubernetes.default.svc"}},
-		{"an issuer is named", issuer("https://oidc.example.com/demo"), 1, "service-account-issuer", []string{"https://oidc.example.com/demo"}},
-		{"an issuer is named, whose tokens are for itself,", issuer("https://oidc.example.com/demo"), 1, "api-audiences", []string{"https://oidc.example.com/demo"}},
-		{"an issuer ends with a slash, whose keys are below it once,", issuer("https://oidc.example.com/demo/"), 1,
+		{"no issuer is set", issuer(""), 1, "service-account-issuer", []string{"https://kubernetes.default.svc"}},
+		{"an issuer is set", issuer("https://oidc.example.com/demo"), 1, "service-account-issuer", []string{"https://oidc.example.com/demo"}},
+		{"an issuer is set, the API audience", issuer("https://oidc.example.com/demo"), 1, "api-audiences", []string{"https://oidc.example.com/demo"}},
+		{"an issuer ends with a slash, the JWKS URI", issuer("https://oidc.example.com/demo/"), 1,
 			"service-account-jwks-uri", []string{"https://oidc.example.com/demo/openid/v1/jwks"}},
 		{"services have addresses of both families", func(hcp *hyperv1.HostedControlPlane) {
 			hcp.Spec.Networking.ServiceNetwork = []hyperv1.ServiceNetworkEntry{
 				{CIDR: *ipnet.MustParseCIDR("172.31.0.0/16")}, {CIDR: *ipnet.MustParseCIDR("fd00::/108")}}
 		}, 1, "service-cluster-ip-range", []string{"172.31.0.0/16,fd00::/108"}},
-		{"a cluster is highly available, each member of etcd", highlyAvailable, 3, "etcd-servers", []string{
+		{"a cluster is highly available, each etcd member", highlyAvailable, 3, "etcd-servers", []string{
 			"https://etcd-0.etcd-discovery.clusters-demo.svc:2379,https://etcd-1.etcd-discovery.clusters-demo.svc:2379,https://etcd-2.etcd-discovery.clusters-demo.svc:2379"}},
 		{"the user brings an etcd", func(hcp *hyperv1.HostedControlPlane) {
 			hcp.Spec.Etcd = hyperv1.EtcdSpec{ManagementType: hyperv1.Unmanaged, Unmanaged: &hyperv1.UnmanagedEtcdSpec{Endpoint: "https://a.example:2379"}}
@@ -109,7 +109,7 @@ func TestFlagsOfTheSpec(t *testing.T) {
 		{"nothing is encrypted", func(*hyperv1.HostedControlPlane) {}, 1, "encryption-provider-config", nil},
 		{"Secrets are encrypted", encryptedWith("a-key"), 1, "encryption-provider-config", []string{"/etc/kubernetes/secret-encryption/config.yaml"}},
 		{"Secrets are encrypted, that nobody reads the keys anew", encryptedWith("a-key"), 1, "encryption-provider-config-automatic-reload", []string{"false"}},
-		{"one API server has nobody to hand over to", func(*hyperv1.HostedControlPlane) {}, 1, "shutdown-delay-duration", []string{"0s"}},
+		{"one API server has no replica to take over", func(*hyperv1.HostedControlPlane) {}, 1, "shutdown-delay-duration", []string{"0s"}},
 		{"load balancers have to notice that one goes", highlyAvailable, 3, "shutdown-delay-duration", []string{"70s"}},
 	})
 }
@@ -138,21 +138,21 @@ func TestFlagsOfTheConfiguration(t *testing.T) {
 		{"gates are only turned off", gates(configv1.FeatureGateSelection{FeatureSet: configv1.CustomNoUpgrade, CustomNoUpgrade: &configv1.CustomFeatureGates{
 			Disabled: []configv1.FeatureGateName{"C"},
 		}}), 1, "feature-gates", []string{"C=false"}},
-		{"a set of gates is OpenShift's", gates(configv1.FeatureGateSelection{FeatureSet: configv1.TechPreviewNoUpgrade}), 1, "feature-gates", nil},
-		{"a custom set names no gate", gates(configv1.FeatureGateSelection{
+		{"an OpenShift feature set is selected", gates(configv1.FeatureGateSelection{FeatureSet: configv1.TechPreviewNoUpgrade}), 1, "feature-gates", nil},
+		{"a custom feature set names no gate", gates(configv1.FeatureGateSelection{
 			FeatureSet: configv1.CustomNoUpgrade, CustomNoUpgrade: &configv1.CustomFeatureGates{}}), 1, "feature-gates", nil},
 		{"there is a configuration without gates", configured(hyperv1.ClusterConfiguration{}), 1, "feature-gates", nil},
-		{"the ports of nodes are given", configured(hyperv1.ClusterConfiguration{Network: &configv1.NetworkSpec{ServiceNodePortRange: "31000-31100"}}), 1,
+		{"a node port range is set", configured(hyperv1.ClusterConfiguration{Network: &configv1.NetworkSpec{ServiceNodePortRange: "31000-31100"}}), 1,
 			"service-node-port-range", []string{"31000-31100"}},
-		{"a network says nothing of ports", configured(hyperv1.ClusterConfiguration{Network: &configv1.NetworkSpec{}}), 1,
+		{"the network sets no node port range", configured(hyperv1.ClusterConfiguration{Network: &configv1.NetworkSpec{}}), 1,
 			"service-node-port-range", []string{"30000-32767"}},
 		{"other origins are allowed", served(configv1.APIServerSpec{AdditionalCORSAllowedOrigins: []string{`//a\.example(:|$)`, `//b\.example(:|$)`}}), 1,
 			"cors-allowed-origins", []string{`//a\.example(:|$),//b\.example(:|$)`}},
-		{"no other origin is allowed", served(configv1.APIServerSpec{}), 1, "cors-allowed-origins", nil},
+		{"no additional CORS origin is allowed", served(configv1.APIServerSpec{}), 1, "cors-allowed-origins", nil},
 		{"TLS is modern", served(configv1.APIServerSpec{TLSSecurityProfile: modern}), 1, "tls-min-version", []string{"VersionTLS13"}},
 		{"TLS is modern, whose suites are not to be chosen,", served(configv1.APIServerSpec{TLSSecurityProfile: modern}), 1, "tls-cipher-suites", nil},
 		{"there is no certificate of the user's", served(of()), 1, "tls-sni-cert-key", []string{own}},
-		{"a certificate of the user's is for names", served(of(configv1.APIServerNamedServingCert{Names: []string{"a.example", "*.b.example"}})), 1,
+		{"a named serving certificate has names", served(of(configv1.APIServerNamedServingCert{Names: []string{"a.example", "*.b.example"}})), 1,
 			"tls-sni-cert-key", []string{"/etc/kubernetes/certs/named-0/tls.crt,/etc/kubernetes/certs/named-0/tls.key:a.example,*.b.example", own}},
 		{"certificates of the user's say their names themselves", served(of(configv1.APIServerNamedServingCert{}, configv1.APIServerNamedServingCert{})), 1,
 			"tls-sni-cert-key", []string{
@@ -172,9 +172,9 @@ func TestFlagsOfAuthentication(t *testing.T) {
 	}
 	provider := []configv1.OIDCProvider{byClaims()}
 	checkFlags(t, []flagCase{
-		{"a provider logs in", logins(configv1.AuthenticationSpec{Type: configv1.AuthenticationTypeOIDC, OIDCProviders: provider}), 1, "authentication-config", file},
-		{"no provider is named", logins(configv1.AuthenticationSpec{Type: configv1.AuthenticationTypeOIDC}), 1, "authentication-config", nil},
-		{"a provider is named under another type", logins(configv1.AuthenticationSpec{Type: configv1.AuthenticationTypeIntegratedOAuth, OIDCProviders: provider}), 1,
+		{"an OIDC provider is set", logins(configv1.AuthenticationSpec{Type: configv1.AuthenticationTypeOIDC, OIDCProviders: provider}), 1, "authentication-config", file},
+		{"type OIDC has no provider", logins(configv1.AuthenticationSpec{Type: configv1.AuthenticationTypeOIDC}), 1, "authentication-config", nil},
+		{"a provider is set with another type", logins(configv1.AuthenticationSpec{Type: configv1.AuthenticationTypeIntegratedOAuth, OIDCProviders: provider}), 1,
 			"authentication-config", nil},
 		{"there is a configuration that says nothing of logins", configured(hyperv1.ClusterConfiguration{}), 1, "authentication-config", nil},
 	})

@@ -85,14 +85,14 @@ func TestAuditProfiles(t *testing.T) {
 		{"who tells of an event by its own group", request("create", "events.k8s.io", "events", ""), all(nothing)},
 		{"who renews a lease", request("update", "coordination.k8s.io", "leases", ""), all(nothing)},
 		{"who stands for a lease", request("update", "coordination.k8s.io", "leasecandidates", ""), levels{metadata, metadata, whole, whole, nothing}},
-		{"a node that watches", request("watch", "", "pods", "", user.NodesGroup), all(nothing)},
-		{"a node that reads", request("get", "", "pods", "", user.NodesGroup), levels{metadata, metadata, metadata, whole, nothing}},
+		{"a watch by a node", request("watch", "", "pods", "", user.NodesGroup), all(nothing)},
+		{"a read by a node", request("get", "", "pods", "", user.NodesGroup), levels{metadata, metadata, metadata, whole, nothing}},
 		{"somebody else who watches", request("watch", "", "pods", "", "auditors"), levels{metadata, metadata, metadata, whole, nothing}},
 		{"a probe", visit("/readyz"), all(nothing)},
-		{"a probe of one check", visit("/livez/etcd"), all(nothing)},
-		{"an old probe", visit("/healthz"), all(nothing)},
-		{"a client that asks what there is", visit("/openapi/v3"), all(nothing)},
-		{"a client that asks for the version", visit("/version"), all(nothing)},
+		{"a probe of a single check", visit("/livez/etcd"), all(nothing)},
+		{"a probe of the old path", visit("/healthz"), all(nothing)},
+		{"API discovery", visit("/openapi/v3"), all(nothing)},
+		{"a request for the version", visit("/version"), all(nothing)},
 		{"who reads metrics", visit("/metrics"), levels{metadata, metadata, metadata, whole, nothing}},
 	} {
 		for i, profile := range profiles {
@@ -117,23 +117,23 @@ func TestAuditGroups(t *testing.T) {
 		want  auditinternal.Level
 	}{
 		{"nobody has rules of a group", configv1.Audit{}, read("robots"), metadata},
-		{"a member of a quiet group reads", configv1.Audit{CustomRules: []configv1.AuditCustomRule{quietRobots}}, read("robots"), nothing},
+		{"a member of a group with profile None reads", configv1.Audit{CustomRules: []configv1.AuditCustomRule{quietRobots}}, read("robots"), nothing},
 		{"somebody else reads", configv1.Audit{CustomRules: []configv1.AuditCustomRule{quietRobots}}, read("people"), metadata},
-		{"a member of a watched group reads", configv1.Audit{CustomRules: []configv1.AuditCustomRule{watchedAuditors}}, read("auditors"), whole},
-		{"a member of a watched group reads where all else is quiet",
+		{"a member of a group with profile AllRequestBodies reads", configv1.Audit{CustomRules: []configv1.AuditCustomRule{watchedAuditors}}, read("auditors"), whole},
+		{"a member of a group with profile AllRequestBodies reads under the default profile None",
 			configv1.Audit{Profile: configv1.NoneAuditProfileType, CustomRules: []configv1.AuditCustomRule{watchedAuditors}}, read("auditors"), whole},
 		{"somebody else reads where all else is quiet",
 			configv1.Audit{Profile: configv1.NoneAuditProfileType, CustomRules: []configv1.AuditCustomRule{watchedAuditors}}, read("people"), nothing},
-		{"a member of a watched group reads a Secret", configv1.Audit{CustomRules: []configv1.AuditCustomRule{watchedAuditors}},
+		{"a member of a group with profile AllRequestBodies reads a Secret", configv1.Audit{CustomRules: []configv1.AuditCustomRule{watchedAuditors}},
 			request("get", "", "secrets", "", "auditors"), metadata},
-		{"a member of a watched group tells of an event", configv1.Audit{CustomRules: []configv1.AuditCustomRule{watchedAuditors}},
+		{"a member of a group with profile AllRequestBodies creates an Event", configv1.Audit{CustomRules: []configv1.AuditCustomRule{watchedAuditors}},
 			request("create", "", "events", "", "auditors"), nothing},
-		{"the group's profile is not given", configv1.Audit{Profile: configv1.NoneAuditProfileType, CustomRules: []configv1.AuditCustomRule{ordinaryStaff}}, read("staff"), metadata},
+		{"a group's rule has no profile", configv1.Audit{Profile: configv1.NoneAuditProfileType, CustomRules: []configv1.AuditCustomRule{ordinaryStaff}}, read("staff"), metadata},
 		{"who reads is of two groups, the first of which is quiet",
 			configv1.Audit{CustomRules: []configv1.AuditCustomRule{quietRobots, watchedAuditors}}, read("auditors", "robots"), nothing},
 		{"who reads is of two groups, the first of which is watched",
 			configv1.Audit{CustomRules: []configv1.AuditCustomRule{watchedAuditors, quietRobots}}, read("auditors", "robots"), whole},
-		{"a node watches while a group has rules", configv1.Audit{CustomRules: []configv1.AuditCustomRule{watchedAuditors}},
+		{"a node watches while a group has a rule", configv1.Audit{CustomRules: []configv1.AuditCustomRule{watchedAuditors}},
 			request("watch", "", "pods", "", user.NodesGroup), nothing},
 	} {
 		t.Run("When "+tc.name+" it should be logged as the first rule of theirs says", func(t *testing.T) {
@@ -144,14 +144,14 @@ func TestAuditGroups(t *testing.T) {
 }
 
 func TestAuditFile(t *testing.T) {
-	t.Run("When a request is received and not answered yet it should not be logged, so that each is logged once", func(t *testing.T) {
+	t.Run("When a request is received, it should not be logged until it is answered", func(t *testing.T) {
 		got := evaluator(t, auditing(configv1.Audit{})).EvaluatePolicyRule(request("get", "", "pods", ""))
 		NewWithT(t).Expect(got.OmitStages).To(ContainElement(auditinternal.StageRequestReceived))
 	})
 	for name, hcp := range map[string]*hyperv1.HostedControlPlane{
-		"nothing is configured":         {},
-		"the API server has no section": {Spec: hyperv1.HostedControlPlaneSpec{Configuration: &hyperv1.ClusterConfiguration{}}},
-		"auditing is not mentioned":     auditing(configv1.Audit{}),
+		"nothing is configured":               {},
+		"the API server has no configuration": {Spec: hyperv1.HostedControlPlaneSpec{Configuration: &hyperv1.ClusterConfiguration{}}},
+		"auditing is not mentioned":           auditing(configv1.Audit{}),
 	} {
 		t.Run("When "+name+" it should be the profile Default, and say so", func(t *testing.T) {
 			g, file := NewWithT(t), &corev1.ConfigMap{}

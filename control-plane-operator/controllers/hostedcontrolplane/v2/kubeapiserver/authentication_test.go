@@ -79,44 +79,44 @@ func TestProvidersAreHonouredWholeOrNot(t *testing.T) {
 		edit func(*configv1.OIDCProvider)
 		want string
 	}{
-		{"all by expressions", func(*configv1.OIDCProvider) {}, ""},
-		{"all by claims", func(p *configv1.OIDCProvider) { *p = byClaims() }, ""},
+		{"only CEL expressions", func(*configv1.OIDCProvider) {}, ""},
+		{"only claims", func(p *configv1.OIDCProvider) { *p = byClaims() }, ""},
 		{"claims from elsewhere", func(p *configv1.OIDCProvider) {
 			p.ExternalClaimsSources = []configv1.ExternalClaimsSource{{}}
 		}, "configuration.authentication.oidcProviders[0].externalClaimsSources: Forbidden: kube-apiserver knows only"},
-		{"a rule that is no CEL", func(p *configv1.OIDCProvider) {
+		{"a rule that is not valid CEL", func(p *configv1.OIDCProvider) {
 			p.ClaimValidationRules[0].CEL.Expression = "claims.hd =="
 		}, "configuration.authentication.oidcProviders[0].claimValidationRules[0].cel.expression: Invalid value"},
-		{"a rule that says no yes or no", func(p *configv1.OIDCProvider) {
+		{"a rule that does not return a bool", func(p *configv1.OIDCProvider) {
 			p.UserValidationRules[0].Expression = "user.username"
 		}, "configuration.authentication.oidcProviders[0].userValidationRules[0].expression: Invalid value"},
 		{"a rule of an unknown type", func(p *configv1.OIDCProvider) {
 			p.ClaimValidationRules[0].Type = "Rego"
 		}, "oidcProviders[0].claimValidationRules[0].type: Unsupported value"},
-		{"a rule of CEL without any", func(p *configv1.OIDCProvider) {
+		{"a CEL rule without an expression", func(p *configv1.OIDCProvider) {
 			p.ClaimValidationRules[0].CEL = configv1.TokenClaimValidationCELRule{}
 		}, "oidcProviders[0].claimValidationRules[0].cel.expression: Required value"},
-		{"a rule of two types", func(p *configv1.OIDCProvider) {
+		{"a rule with fields of two types", func(p *configv1.OIDCProvider) {
 			p.ClaimValidationRules[0].RequiredClaim = &configv1.TokenRequiredClaim{Claim: "hd", RequiredValue: "x"}
 		}, "oidcProviders[0].claimValidationRules[0].requiredClaim: Forbidden"},
 		{"a required claim without a name", func(p *configv1.OIDCProvider) {
 			p.ClaimValidationRules[0] = configv1.TokenClaimValidationRule{Type: configv1.TokenValidationRuleTypeRequiredClaim}
 		}, "oidcProviders[0].claimValidationRules[0].requiredClaim.claim: Required value"},
-		{"a claim that is required twice", func(p *configv1.OIDCProvider) {
+		{"a claim that two rules require", func(p *configv1.OIDCProvider) {
 			*p = byClaims()
 			p.ClaimValidationRules = append(p.ClaimValidationRules, p.ClaimValidationRules[0])
 		}, "oidcProviders[0].claimValidationRules[1].requiredClaim.claim: Duplicate value"},
-		{"a prefix policy without prefix", func(p *configv1.OIDCProvider) {
+		{"the prefix policy Prefix without a prefix", func(p *configv1.OIDCProvider) {
 			*p = byClaims()
 			p.ClaimMappings.Username.Prefix = nil
 		}, "oidcProviders[0].claimMappings.username.prefix.prefixString: Required value"},
-		{"a name that is claim and expression", func(p *configv1.OIDCProvider) {
+		{"a username with both a claim and an expression", func(p *configv1.OIDCProvider) {
 			p.ClaimMappings.Username.Claim = "sub"
 		}, "oidcProviders[0].claimMappings.username: Invalid value"},
-		{"a prefix of groups that come by expression", func(p *configv1.OIDCProvider) {
+		{"a prefix for groups from an expression", func(p *configv1.OIDCProvider) {
 			p.ClaimMappings.Groups.Prefix = "sso:"
 		}, "oidcProviders[0].claimMappings.groups.prefix: Forbidden"},
-		{"an unverified e-mail address as name", func(p *configv1.OIDCProvider) {
+		{"an unverified email address as username", func(p *configv1.OIDCProvider) {
 			p.ClaimMappings.Username.Expression = "claims.email"
 		}, "claims.email_verified must be used"},
 		{"the issuer of service accounts", func(p *configv1.OIDCProvider) {
@@ -138,12 +138,12 @@ func TestProvidersAreHonouredWholeOrNot(t *testing.T) {
 			g.Expect(issuersOf(t, hcp)).To(BeEmpty(), "a provider is not served by halves")
 		})
 	}
-	t.Run("When the type is another it should refuse providers, which would not be asked", func(t *testing.T) {
+	t.Run("When the type is not OIDC, it should reject the providers", func(t *testing.T) {
 		hcp := oidcCluster(byClaims())
 		hcp.Spec.Configuration.Authentication.Type = configv1.AuthenticationTypeNone
 		NewWithT(t).Expect(refusals(t, hcp)).To(MatchError(ContainSubstring("oidcProviders: Forbidden")))
 	})
-	t.Run("When one of several providers cannot be honoured it should serve the others, and name the right one", func(t *testing.T) {
+	t.Run("When one of several providers is invalid, it should use the others and name the invalid one", func(t *testing.T) {
 		g, bad, last := NewWithT(t), byExpressions(), byClaims()
 		bad.Name, bad.Issuer.URL = "bad", "https://bad.example.com"
 		bad.UserValidationRules[0].Expression = "user.username"

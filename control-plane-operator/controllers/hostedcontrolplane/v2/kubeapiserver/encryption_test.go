@@ -123,12 +123,12 @@ func TestAdaptEncryption(t *testing.T) {
 			p.g.Expect(p.step()).To(Equal("Completed, secretbox a, identity"))
 		}
 	})
-	t.Run("When only pods are left of a control plane, it should not be taken for a new one, which nobody could read", func(t *testing.T) {
+	t.Run("When only the Pods of a control plane are left, it should still start with ReadOnlyDeploy", func(t *testing.T) {
 		p := newPlane(t)
 		p.pod("kube-apiserver-1", "")
 		p.g.Expect(p.step()).To(Equal("ReadOnlyDeploy, identity, secretbox a"))
 	})
-	t.Run("When all that is left are pods that ended, or are another's, it should be taken for a new one", func(t *testing.T) {
+	t.Run("When only completed or unrelated Pods are left, it should treat the control plane as new", func(t *testing.T) {
 		p := newPlane(t)
 		p.pod("done", "", func(pod *corev1.Pod) { pod.Status.Phase = corev1.PodSucceeded })
 		p.pod("failed", "", func(pod *corev1.Pod) { pod.Status.Phase = corev1.PodFailed })
@@ -136,7 +136,7 @@ func TestAdaptEncryption(t *testing.T) {
 		p.pod("elsewhere", "", func(pod *corev1.Pod) { pod.Namespace = "clusters-other" })
 		p.g.Expect(p.step()).To(Equal("Completed, secretbox a, identity"))
 	})
-	t.Run("When a cluster that runs is given a key, each step should wait for the last API server of the one before", func(t *testing.T) {
+	t.Run("When a running cluster gets a key, each step should wait until all API servers run the previous one", func(t *testing.T) {
 		p := newPlane(t, deployed())
 		p.pod("plain", "")
 		p.g.Expect(p.step()).To(Equal("ReadOnlyDeploy, identity, secretbox a"))
@@ -155,7 +155,7 @@ func TestAdaptEncryption(t *testing.T) {
 		p.migrated(p.live().Annotations[EncryptionMove])
 		p.g.Expect(p.step()).To(Equal("Completed, secretbox a, identity"))
 	})
-	t.Run("When the user deletes the former key in the middle of a move, it should still read", func(t *testing.T) {
+	t.Run("When the user deletes the old key during a migration, it should still decrypt with it", func(t *testing.T) {
 		p := newPlane(t)
 		p.step()
 		p.asks("b-key")
@@ -168,21 +168,21 @@ func TestAdaptEncryption(t *testing.T) {
 		former.Kind = secretbox
 		p.g.Expect(providers[0]).To(Equal(former))
 	})
-	t.Run("When what API servers encrypt with is lost, it should read all that the keys of now may have written", func(t *testing.T) {
+	t.Run("When the encryption configuration is lost, it should decrypt with every form of the current key", func(t *testing.T) {
 		p := newPlane(t, deployed(encrypting))
 		p.g.Expect(p.step()).To(Equal("WritePromote, secretbox a, aescbc a, identity"))
 	})
-	t.Run("When a former key may be needed, it should read what either way of encryption wrote with it", func(t *testing.T) {
+	t.Run("When a backup key is set, it should decrypt with it as secretbox and as AES-CBC", func(t *testing.T) {
 		p := newPlane(t)
 		p.scope.HCP.Spec.SecretEncryption.AESCBC.BackupKey = &corev1.LocalObjectReference{Name: "b-key"}
 		p.g.Expect(p.step()).To(Equal("Completed, secretbox a, secretbox b, aescbc b, identity"))
 	})
-	t.Run("When the former key is the one that writes, it should be there once", func(t *testing.T) {
+	t.Run("When the backup key is also the active key, it should list the key once", func(t *testing.T) {
 		p := newPlane(t)
 		p.scope.HCP.Spec.SecretEncryption.AESCBC.BackupKey = &corev1.LocalObjectReference{Name: "a-key"}
 		p.g.Expect(p.step()).To(Equal("Completed, secretbox a, identity"))
 	})
-	t.Run("When a plugin is asked for, it should encrypt, and be written down for when no spec names it any more", func(t *testing.T) {
+	t.Run("When a plugin encrypts, it should store the plugin's spec for when the cluster no longer names it", func(t *testing.T) {
 		p := newPlane(t)
 		p.scope.HCP.Spec.SecretEncryption = &hyperv1.SecretEncryptionSpec{Type: hyperv1.KMS, KMS: &hyperv1.KMSSpec{Provider: hyperv1.KMSPlugin, Plugin: vault("v:1")}}
 		p.g.Expect(p.step()).To(Equal("Completed, kms, identity"))

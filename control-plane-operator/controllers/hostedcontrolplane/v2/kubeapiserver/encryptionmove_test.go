@@ -69,14 +69,14 @@ func TestMove(t *testing.T) {
 		{"the key changes", stored(t, move{stage: completed, providers: []provider{box("a")}}), box("b"), nil, [][]provider{
 			{box("a"), box("b"), plain}, {box("b"), box("a"), plain}, {box("b"), box("a"), plain}, {box("b"), plain}, {box("b"), plain},
 		}},
-		{"an operator before this one encrypted by AES-CBC", legacy, box("a"), nil, [][]provider{
+		{"an older operator encrypted with AES-CBC", legacy, box("a"), nil, [][]provider{
 			{cbc("a"), box("a"), plain}, {box("a"), cbc("a"), plain}, {box("a"), cbc("a"), plain}, {box("a"), plain}, {box("a"), plain},
 		}},
-		{"the user changes the key again in the middle",
+		{"the user changes the key again during a migration",
 			stored(t, move{number: 1, stage: hyperv1.EncryptionMigrationMigrating, providers: []provider{box("b"), box("a")}}), box("c"), nil, [][]provider{
 				{box("b"), box("c"), box("a"), plain}, {box("c"), box("b"), box("a"), plain}, {box("c"), box("b"), box("a"), plain}, {box("c"), plain}, {box("c"), plain},
 			}},
-		{"the user goes back before the new key writes",
+		{"the user goes back before the new key encrypts",
 			stored(t, move{number: 1, stage: hyperv1.EncryptionMigrationReadOnlyDeploy, providers: []provider{box("a"), box("b")}}), box("a"), nil, [][]provider{
 				{box("a"), box("b"), plain}, {box("a"), box("b"), plain}, {box("a"), plain}, {box("a"), plain},
 			}},
@@ -112,21 +112,21 @@ func TestMoveWaits(t *testing.T) {
 	readOnly := at(hyperv1.EncryptionMigrationReadOnlyDeploy, box("a"), box("b"))
 	promoted := at(hyperv1.EncryptionMigrationWritePromote, box("b"), box("a"))
 	migrating := at(hyperv1.EncryptionMigrationMigrating, box("b"), box("a"))
-	t.Run("When an API server lacks a step it should not take the next", func(t *testing.T) {
+	t.Run("When an API server lacks a step, it should not take the next step", func(t *testing.T) {
 		g := NewWithT(t)
 		g.Expect(readOnly.advance(box("b"), false, -1)).To(Equal(readOnly))
 		g.Expect(promoted.advance(box("b"), false, -1)).To(Equal(promoted))
 	})
-	t.Run("When only an earlier move was migrated it should keep the old key", func(t *testing.T) {
+	t.Run("When only an earlier migration is completed, it should keep the old key", func(t *testing.T) {
 		NewWithT(t).Expect(migrating.advance(box("b"), true, 2)).To(Equal(migrating))
 	})
-	t.Run("When a control plane is new it should begin with the key", func(t *testing.T) {
+	t.Run("When a control plane is new, it should start with the key", func(t *testing.T) {
 		g := NewWithT(t)
 		m, err := currentMove(&corev1.Secret{}, box("a"), fleet{})
 		g.Expect(err).NotTo(HaveOccurred())
 		g.Expect(m.advance(box("a"), false, -1)).To(Equal(move{stage: hyperv1.EncryptionMigrationCompleted, providers: []provider{box("a")}}))
 	})
-	t.Run("When an API server that leaves still runs the step before it should wait for its end", func(t *testing.T) {
+	t.Run("When a terminating API server still runs the previous step, it should wait until it stops", func(t *testing.T) {
 		g := NewWithT(t)
 		live := stored(t, readOnly)
 		now := encryptionHash(live)

@@ -23,16 +23,16 @@ func TestValidateEncryption(t *testing.T) {
 		spec *hyperv1.SecretEncryptionSpec
 		can  bool
 	}{
-		"no encryption":                     {nil, true},
-		"a key":                             {&hyperv1.SecretEncryptionSpec{Type: hyperv1.AESCBC, AESCBC: &hyperv1.AESCBCSpec{}}, true},
-		"keys without saying which":         {&hyperv1.SecretEncryptionSpec{Type: hyperv1.AESCBC}, false},
-		"a service with the block of a key": {&hyperv1.SecretEncryptionSpec{Type: hyperv1.KMS, AESCBC: &hyperv1.AESCBCSpec{}}, false},
-		"a service without its block":       {&hyperv1.SecretEncryptionSpec{Type: hyperv1.KMS}, false},
-		"the service of a cloud": {&hyperv1.SecretEncryptionSpec{
+		"no encryption":                 {nil, true},
+		"a key":                         {&hyperv1.SecretEncryptionSpec{Type: hyperv1.AESCBC, AESCBC: &hyperv1.AESCBCSpec{}}, true},
+		"keys without saying which":     {&hyperv1.SecretEncryptionSpec{Type: hyperv1.AESCBC}, false},
+		"type kms with an aescbc block": {&hyperv1.SecretEncryptionSpec{Type: hyperv1.KMS, AESCBC: &hyperv1.AESCBCSpec{}}, false},
+		"type kms without a kms block":  {&hyperv1.SecretEncryptionSpec{Type: hyperv1.KMS}, false},
+		"the KMS of a cloud provider": {&hyperv1.SecretEncryptionSpec{
 			Type: hyperv1.KMS, KMS: &hyperv1.KMSSpec{Provider: hyperv1.AZURE, Plugin: vault("v:1")}}, false},
-		"a plugin":                       {byPlugin(vault("v:1")), true},
-		"a plugin without saying which":  {byPlugin(nil), false},
-		"a plugin where a key is wanted": {&hyperv1.SecretEncryptionSpec{Type: hyperv1.AESCBC, KMS: byPlugin(vault("v:1")).KMS}, false},
+		"a plugin":                            {byPlugin(vault("v:1")), true},
+		"a KMS plugin without a plugin block": {byPlugin(nil), false},
+		"type aescbc with a kms block":        {&hyperv1.SecretEncryptionSpec{Type: hyperv1.AESCBC, KMS: byPlugin(vault("v:1")).KMS}, false},
 	} {
 		t.Run("When a cluster asks for "+name+" it should be known whether it can be had", func(t *testing.T) {
 			g, hcp := NewWithT(t), clusterWith()
@@ -59,14 +59,14 @@ func TestWantedKey(t *testing.T) {
 	of := func(name string) *hyperv1.SecretEncryptionSpec {
 		return &hyperv1.SecretEncryptionSpec{Type: hyperv1.AESCBC, AESCBC: &hyperv1.AESCBCSpec{ActiveKey: corev1.LocalObjectReference{Name: name}}}
 	}
-	t.Run("When a key is in a Secret, its name and a fingerprint should be told, by which keys differ", func(t *testing.T) {
+	t.Run("When the key is in a Secret, it should return the Secret's name and a hash of the key", func(t *testing.T) {
 		g, a := NewWithT(t), wanted(of("a-key"))
 		g.Expect(a.Provider).To(Equal(hyperv1.SecretEncryptionProviderAESCBC))
 		g.Expect(a.AESCBC.Secret.Name).To(Equal("a-key"))
 		g.Expect(a.AESCBC.DataHash).NotTo(Equal(wanted(of("b-key")).AESCBC.DataHash))
 		g.Expect(a.AESCBC.DataHash).NotTo(ContainSubstring("aaaa"), "nothing of the key itself")
 	})
-	t.Run("When a plugin has the key, its name should be told", func(t *testing.T) {
+	t.Run("When the key is in a plugin, it should return the plugin's name", func(t *testing.T) {
 		g, key := NewWithT(t), wanted(byPlugin(vault("v:1")))
 		g.Expect(key.Provider).To(Equal(hyperv1.SecretEncryptionProviderPlugin))
 		g.Expect(key.Plugin.Name).To(Equal("vault"))
@@ -93,8 +93,8 @@ func TestEncryptionStageOf(t *testing.T) {
 		{"API servers learn to read", at(hyperv1.EncryptionMigrationReadOnlyDeploy), "ReadOnlyRolloutInProgress", "Migration 7: ", false},
 		{"API servers go over to writing", at(hyperv1.EncryptionMigrationWritePromote), "WritePromotionInProgress", "Migration 7: ", false},
 		{"what is stored is written anew", at(hyperv1.EncryptionMigrationMigrating), "ReEncryptionInProgress", "Migration 7: ", false},
-		{"it is done with a plugin", byVault, "ReEncryptionCompleted", "by plugin vault", true},
-		{"it is done with a key", byKey, "ReEncryptionCompleted", "by secretbox", true},
+		{"a migration to a plugin is completed", byVault, "ReEncryptionCompleted", "by plugin vault", true},
+		{"a migration to a key is completed", byKey, "ReEncryptionCompleted", "by secretbox", true},
 	} {
 		t.Run("When "+tc.name+" it should be said", func(t *testing.T) {
 			g := NewWithT(t)
@@ -108,10 +108,10 @@ func TestEncryptionStageOf(t *testing.T) {
 		live *corev1.Secret
 		want string
 	}{
-		"a plugin":                  {byVault, "vault"},
-		"a key, and a plugin reads": {byKey, ""},
-		"nobody knows what":         {&corev1.Secret{Data: map[string][]byte{encryptionKey: []byte("{")}}, ""},
-		"nothing":                   {&corev1.Secret{}, ""},
+		"a plugin":                           {byVault, "vault"},
+		"a key while a plugin only decrypts": {byKey, ""},
+		"nobody knows what":                  {&corev1.Secret{Data: map[string][]byte{encryptionKey: []byte("{")}}, ""},
+		"nothing":                            {&corev1.Secret{}, ""},
 	} {
 		t.Run("When what encrypts is "+name+" it should be known whether that is a plugin", func(t *testing.T) {
 			NewWithT(t).Expect(WritingPlugin(tc.live)).To(Equal(tc.want))
@@ -162,7 +162,7 @@ func TestRunPlugins(t *testing.T) {
 		NewWithT(t).Expect(known.write(live)).To(Succeed())
 		return live
 	}
-	t.Run("When two plugins are needed, both should run, in the same order always", func(t *testing.T) {
+	t.Run("When two plugins are needed, both should run, always in the same order", func(t *testing.T) {
 		g := NewWithT(t)
 		known := plugins{"vault": {Name: "vault", Image: "v.example/v:1"}, "hsm": {Name: "hsm", Image: "h.example/h:1"}}
 		spec := rendered(t, scopeOf(clusterWith(encryptedWith("a-key")), config(known))).Spec.Template.Spec
@@ -174,21 +174,21 @@ func TestRunPlugins(t *testing.T) {
 		g.Expect(spec.Containers[0].ReadinessProbe.HTTPGet.Path).To(Equal("/readyz?exclude=kms-providers"))
 		g.Expect(HasPlugins(&spec)).To(BeTrue())
 	})
-	t.Run("When no plugin is needed, the probes should be as ever", func(t *testing.T) {
+	t.Run("When no plugin is needed, the probes should not exclude KMS", func(t *testing.T) {
 		g := NewWithT(t)
 		spec := rendered(t, scopeOf(clusterWith(encryptedWith("a-key")), config(plugins{}))).Spec.Template.Spec
 		g.Expect(spec.InitContainers).To(BeEmpty())
 		g.Expect(spec.Containers[0].ReadinessProbe.HTTPGet.Path).To(Equal("/readyz"))
 		g.Expect(HasPlugins(&spec)).To(BeFalse())
 	})
-	t.Run("When a plugin asks for keys of the control plane, nothing should be rolled out", func(t *testing.T) {
+	t.Run("When a plugin names a Secret of the control plane, it should roll out nothing", func(t *testing.T) {
 		own := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: fixture.Namespace, Name: "root-ca", OwnerReferences: []metav1.OwnerReference{
 			{APIVersion: "v1", Kind: "ConfigMap", Name: "demo", UID: "1"}}}}
 		known := plugins{"vault": {Name: "vault", Credentials: &corev1.LocalObjectReference{Name: "root-ca"}}}
 		_, err := New().Render(t.Context(), scopeOf(clusterWith(encryptedWith("a-key")), own, config(known)))
 		NewWithT(t).Expect(err).To(MatchError(ContainSubstring("Secret root-ca is one of the control plane's own")))
 	})
-	t.Run("When the configuration changes, pods should be marked with another one, which shows nothing of it", func(t *testing.T) {
+	t.Run("When the encryption configuration changes, the Pod annotation should change without revealing it", func(t *testing.T) {
 		g := NewWithT(t)
 		mark := func(known plugins) string {
 			return rendered(t, scopeOf(clusterWith(encryptedWith("a-key")), config(known))).Spec.Template.Annotations[encryptionAnnotation]

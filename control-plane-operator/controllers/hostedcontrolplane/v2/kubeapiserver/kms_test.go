@@ -42,12 +42,12 @@ func TestNeededPlugins(t *testing.T) {
 		want      plugins
 		says      string
 	}{
-		{name: "nothing is encrypted by a plugin any more it should need none", providers: []provider{box("a")}, want: plugins{}},
-		{name: "the cluster asks for another image it should be that", providers: []provider{{Kind: kms, Name: "vault"}}, wanted: vault("a.example/vault:2"),
+		{name: "no plugin encrypts any more, it should need none", providers: []provider{box("a")}, want: plugins{}},
+		{name: "the cluster names another image, it should use that image", providers: []provider{{Kind: kms, Name: "vault"}}, wanted: vault("a.example/vault:2"),
 			want: plugins{"vault": *vault("a.example/vault:2")}},
-		{name: "the cluster moves away it should keep the plugin as it was", providers: []provider{box("a"), {Kind: kms, Name: "vault"}},
+		{name: "the cluster moves to another key, it should keep the plugin as it was", providers: []provider{box("a"), {Kind: kms, Name: "vault"}},
 			want: plugins{"vault": *vault("a.example/vault:1")}},
-		{name: "nobody knows the plugin it should say what to name", providers: []provider{{Kind: kms, Name: "lost"}}, says: "name it in secretEncryption.kms.plugin"},
+		{name: "the plugin is unknown, it should say which field must name it", providers: []provider{{Kind: kms, Name: "lost"}}, says: "name it in secretEncryption.kms.plugin"},
 	} {
 		t.Run("When "+tt.name, func(t *testing.T) {
 			g := NewWithT(t)

@@ -72,8 +72,8 @@ func TestEachFileIsMounted(t *testing.T) {
 		edit    func(*hyperv1.HostedControlPlane)
 		objects []client.Object
 	}{
-		"nothing special":     {func(*hyperv1.HostedControlPlane) {}, nil},
-		"all that adds files": {everyOption, []client.Object{auditSecret()}},
+		"nothing special":              {func(*hyperv1.HostedControlPlane) {}, nil},
+		"every option that adds files": {everyOption, []client.Object{auditSecret()}},
 	} {
 		t.Run("When a cluster asks for "+name+" it should find each file that its flags name", func(t *testing.T) {
 			g := NewWithT(t)
@@ -163,8 +163,8 @@ func TestTuning(t *testing.T) {
 		edit func(*hyperv1.HostedControlPlane)
 		want string
 	}{
-		{"the user says how memory is collected", annotatedWith(hyperv1.KubeAPIServerGOGCAnnotation, "75"), "GOGC=75"},
-		{"the user bounds memory", annotatedWith(hyperv1.KubeAPIServerGOMemoryLimitAnnotation, "2GiB"), "GOMEMLIMIT=2GiB GOGC=50"},
+		{"an annotation sets GOGC", annotatedWith(hyperv1.KubeAPIServerGOGCAnnotation, "75"), "GOGC=75"},
+		{"an annotation sets the memory limit", annotatedWith(hyperv1.KubeAPIServerGOMemoryLimitAnnotation, "2GiB"), "GOMEMLIMIT=2GiB GOGC=50"},
 		{"an annotation is empty", annotatedWith(hyperv1.KubeAPIServerGOMemoryLimitAnnotation, ""), "GOGC=50"},
 	} {
 		t.Run("When "+tc.name+" it should be in the environment", func(t *testing.T) {

@@ -58,18 +58,18 @@ func TestNothingIsDecidedBlindly(t *testing.T) {
 		want   string
 	}{
 		{"the key", &corev1.Secret{}, "a-key", encryption, "encryption key Secret a-key"},
-		{"the configuration of now", &corev1.Secret{}, EncryptionSecret, encryption, "reading Secret kas-secret-encryption-config"},
+		{"the current encryption configuration", &corev1.Secret{}, EncryptionSecret, encryption, "reading Secret kas-secret-encryption-config"},
 		{"the Deployment", &appsv1.Deployment{}, "", encryption, "reading Deployment kube-apiserver"},
 		{"the pods", &corev1.Pod{}, "", encryption, "listing the pods of kube-apiserver"},
-		{"the configuration that pods are made for", &corev1.Secret{}, EncryptionSecret, deployment, "reading Secret kas-secret-encryption-config"},
+		{"the encryption configuration for new Pods", &corev1.Secret{}, EncryptionSecret, deployment, "reading Secret kas-secret-encryption-config"},
 		{"the Secret of a webhook", &corev1.Secret{}, "audit", deployment, "auditWebhook: reading Secret audit"},
-		{"the Secret of a webhook of which it is to be told", &corev1.Secret{}, "audit", refused, "auditWebhook: reading Secret audit"},
-		{"the signers of clients of which it is to be told", &corev1.ConfigMap{}, "house-ca", refused, "ConfigMap house-ca"},
-		{"the CA of an issuer of which it is to be told", &corev1.ConfigMap{}, "issuer-ca", refused, "ConfigMap issuer-ca"},
-		{"the signers of clients", &corev1.ConfigMap{}, "house-ca", func(ctx context.Context, s *component.Scope) error {
+		{"the Secret of a webhook during validation", &corev1.Secret{}, "audit", refused, "auditWebhook: reading Secret audit"},
+		{"the CA of client certificates during validation", &corev1.ConfigMap{}, "house-ca", refused, "ConfigMap house-ca"},
+		{"the CA of an issuer during validation", &corev1.ConfigMap{}, "issuer-ca", refused, "ConfigMap issuer-ca"},
+		{"the CA of client certificates", &corev1.ConfigMap{}, "house-ca", func(ctx context.Context, s *component.Scope) error {
 			return adaptClientSigners(ctx, s, &corev1.ConfigMap{})
 		}, "ConfigMap house-ca"},
-		{"the cluster's own signers of clients", &corev1.ConfigMap{}, "client-ca", func(ctx context.Context, s *component.Scope) error {
+		{"the cluster's own CA of client certificates", &corev1.ConfigMap{}, "client-ca", func(ctx context.Context, s *component.Scope) error {
 			return adaptClientSigners(ctx, s, &corev1.ConfigMap{})
 		}, "ConfigMap client-ca"},
 		{"the CA of an issuer", &corev1.ConfigMap{}, "issuer-ca", func(ctx context.Context, s *component.Scope) error {

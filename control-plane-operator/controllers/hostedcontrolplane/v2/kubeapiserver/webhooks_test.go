@@ -48,13 +48,13 @@ func TestWebhooks(t *testing.T) {
 		{"a token", kubeconfig(plainServer, "{token: t0p}"), both, ""},
 		{"no user", kubeconfig(plainServer, "{}"), both, ""},
 		{"a program", kubeconfig(plainServer, "{exec: {apiVersion: client.authentication.k8s.io/v1, command: /usr/bin/id, interactiveMode: Never}}"), nil, "exec would run a program"},
-		{"a file of the pod as token", kubeconfig(plainServer, "{tokenFile: /etc/kubernetes/secrets/svcacct-key/service-account.key}"), nil, "tokenFile would hand out a file"},
-		{"a file of the pod as key", kubeconfig(plainServer, "{client-certificate: /a, client-key: /b}"), nil, "use client-certificate-data"},
-		{"a file of the pod as CA", kubeconfig("{server: 'https://hook.example.com/', certificate-authority: /etc/passwd}", "{}"), nil, "use certificate-authority-data"},
+		{"a token file", kubeconfig(plainServer, "{tokenFile: /etc/kubernetes/secrets/svcacct-key/service-account.key}"), nil, "tokenFile would hand out a file"},
+		{"a client key file", kubeconfig(plainServer, "{client-certificate: /a, client-key: /b}"), nil, "use client-certificate-data"},
+		{"a CA file", kubeconfig("{server: 'https://hook.example.com/', certificate-authority: /etc/passwd}", "{}"), nil, "use certificate-authority-data"},
 		{"a plug-in", kubeconfig(plainServer, "{auth-provider: {name: gcp}}"), nil, "auth-provider is gone"},
-		{"a bad user that no context names", strings.Replace(kubeconfig(plainServer, "{}"), "users: [", "users: [{name: other, user: {tokenFile: /x}}, ", 1), nil, "tokenFile would"},
+		{"an invalid user that no context names", strings.Replace(kubeconfig(plainServer, "{}"), "users: [", "users: [{name: other, user: {tokenFile: /x}}, ", 1), nil, "tokenFile would"},
 		{"a server without TLS", kubeconfig("{server: 'http://hook.example.com/'}", "{}"), []string{auditWebhook}, "over an unprotected connection"},
-		{"a server that proves nothing", kubeconfig("{server: 'https://hook.example.com/', insecure-skip-tls-verify: true}", "{}"), []string{auditWebhook}, "over an unprotected connection"},
+		{"a server whose certificate is not verified", kubeconfig("{server: 'https://hook.example.com/', insecure-skip-tls-verify: true}", "{}"), []string{auditWebhook}, "over an unprotected connection"},
 		{"certificates that are none", kubeconfig("{server: 'https://hook.example.com/', certificate-authority-data: bm9uZQ==}", "{}"), nil, "certificates that cannot be read"},
 		{"no context", "apiVersion: v1\nkind: Config\n", nil, "it holds no kubeconfig"},
 		{"nothing", "", nil, "it holds no kubeconfig"},
@@ -82,12 +82,12 @@ func TestWebhooks(t *testing.T) {
 			g.Expect(refusals(t, hcp, audit, tokens)).To(MatchError(And(ContainSubstring(tc.says), Not(ContainSubstring("t0p")))))
 		})
 	}
-	t.Run("When tokens are OpenID's affair it should refuse a webhook that decides too", func(t *testing.T) {
+	t.Run("When the authentication type is OIDC, it should reject a token webhook", func(t *testing.T) {
 		hcp, audit, tokens := callers(kubeconfig(plainServer, "{}"))
 		hcp.Spec.Configuration.Authentication.Type = configv1.AuthenticationTypeOIDC
 		NewWithT(t).Expect(refusals(t, hcp, audit, tokens)).To(MatchError(ContainSubstring("it needs configuration.authentication.type None")))
 	})
-	t.Run("When the Secret is not there it should name it", func(t *testing.T) {
+	t.Run("When the Secret is missing, it should name the Secret", func(t *testing.T) {
 		hcp, audit, _ := callers(kubeconfig(plainServer, "{}"))
 		NewWithT(t).Expect(refusals(t, hcp, audit)).To(MatchError(ContainSubstring("webhookTokenAuthenticator.kubeConfig: Secret tokens, key kubeConfig: it holds no kubeconfig")))
 	})

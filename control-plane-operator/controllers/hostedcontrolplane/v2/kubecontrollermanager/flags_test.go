@@ -80,12 +80,12 @@ func TestOtherFlags(t *testing.T) {
 		}
 		return hcp
 	}
-	t.Run("When services have addresses, nodes' should keep clear of all of them", func(t *testing.T) {
+	t.Run("When there are several service networks, it should exclude all of them from node networks", func(t *testing.T) {
 		g := NewWithT(t)
 		g.Expect(flagsAbout(services("172.31.0.0/16", "fd02::/112"), "service-cluster-ip-range")).To(Equal([]string{"--service-cluster-ip-range=172.31.0.0/16,fd02::/112"}))
 		g.Expect(flagsAbout(services(), "service-cluster-ip-range")).To(BeEmpty())
 	})
-	t.Run("When TLS is modern, no suites should be given, which cannot be chosen", func(t *testing.T) {
+	t.Run("When the TLS profile is Modern, it should set no cipher suites", func(t *testing.T) {
 		hcp := fixture.ControlPlane()
 		g := NewWithT(t)
 		g.Expect(flagsAbout(hcp, "tls-cipher-suites")).To(HaveLen(1))
@@ -93,7 +93,7 @@ func TestOtherFlags(t *testing.T) {
 			TLSSecurityProfile: &configv1.TLSSecurityProfile{Type: configv1.TLSProfileModernType, Modern: &configv1.ModernTLSProfile{}}}}
 		g.Expect(flagsAbout(hcp, "tls-cipher-suites", "tls-min-version")).To(Equal([]string{"--tls-min-version=VersionTLS13"}))
 	})
-	t.Run("When a kubelet asks for a certificate, it should live as long as signers are trusted for it", func(t *testing.T) {
+	t.Run("When a kubelet requests a certificate, its lifetime should match the overlap of signers", func(t *testing.T) {
 		NewWithT(t).Expect(flagsAbout(fixture.ControlPlane(), "cluster-signing-duration")).To(Equal([]string{"--cluster-signing-duration=168h"}))
 	})
 }

@@ -83,16 +83,16 @@ func TestLeadership(t *testing.T) {
 
 func TestProfiles(t *testing.T) {
 	for name, hcp := range map[string]*hyperv1.HostedControlPlane{
-		"nothing is configured":         fixture.ControlPlane(),
-		"nothing is said of scheduling": scheduledBy(nil),
-		"no profile is named":           scheduledBy(&configv1.SchedulerSpec{}),
-		"the profile is the usual one":  scheduledBy(&configv1.SchedulerSpec{Profile: configv1.LowNodeUtilization}),
+		"nothing is configured":             fixture.ControlPlane(),
+		"nothing is said of scheduling":     scheduledBy(nil),
+		"no profile is set":                 scheduledBy(&configv1.SchedulerSpec{}),
+		"the profile is LowNodeUtilization": scheduledBy(&configv1.SchedulerSpec{Profile: configv1.LowNodeUtilization}),
 	} {
 		t.Run("When "+name+" it should schedule as Kubernetes does", func(t *testing.T) {
 			NewWithT(t).Expect(configOf(t, hcp).Profiles).To(BeEmpty())
 		})
 	}
-	t.Run("When nodes are to be full, it should like those that are", func(t *testing.T) {
+	t.Run("When the profile is HighNodeUtilization, it should prefer the most allocated nodes", func(t *testing.T) {
 		g, got := NewWithT(t), configOf(t, scheduledBy(&configv1.SchedulerSpec{Profile: configv1.HighNodeUtilization})).Profiles
 		g.Expect(got).To(HaveLen(1))
 		g.Expect(got[0].SchedulerName).To(Equal("default-scheduler"), "or pods, which ask for that one, would wait for ever")
@@ -101,7 +101,7 @@ func TestProfiles(t *testing.T) {
 		g.Expect(got[0].Plugins["score"].Disabled).To(ConsistOf(HaveField("Name", "NodeResourcesBalancedAllocation")))
 		g.Expect(got[0].Plugins["score"].Enabled).To(ConsistOf(HaveField("Name", "NodeResourcesFit")))
 	})
-	t.Run("When nodes are not to be compared, it should weigh by nothing", func(t *testing.T) {
+	t.Run("When the profile is NoScoring, it should disable all score plugins", func(t *testing.T) {
 		g, got := NewWithT(t), configOf(t, scheduledBy(&configv1.SchedulerSpec{Profile: configv1.NoScoring})).Profiles
 		g.Expect(got).To(HaveLen(1))
 		g.Expect(got[0].SchedulerName).To(Equal("default-scheduler"))
