@@ -79,18 +79,18 @@ verify: verify-generate verify-api verify-modules verify-suites verify-constants
 .PHONY: test
 test: ## Run lint and every short test: unit, integration, and the core scenarios of test-e2e
 	@# The scenarios come first, beside lint alone: two processors that also run unit tests do not answer them in time.
-	go run ./hack/test build environment,e2e-short+lint,verify,compile plain,unit,api,integration
+	go run ./hack/test build environment,e2e-short+lint,verify,compile packages,api
 
 .PHONY: test-all
 test-all: ## Run every suite one after another, as before a release: more than ten hours
 	for suite in $(SUITES); do $(MAKE) --no-print-directory $$suite || failed="$$failed $$suite"; done; \
 	[ -z "$$failed" ] || { echo "failed:$$failed" >&2; exit 1; }
 # Each suite is a job of the nightly workflow.
-SUITES := test test-crash test-e2e test-upgrade test-ha test-rotation test-race test-takeover test-cluster-api test-kube-versions test-alone fuzz test-mutation test-openshift
+SUITES := test test-long test-e2e test-upgrade test-ha test-rotation test-race test-takeover test-cluster-api test-kube-versions test-alone fuzz test-mutation test-openshift
 
 .PHONY: test-unit
 test-unit: kube-binaries ## Run the tests of every package
-	go run ./hack/test environment,plain,unit,api
+	go run ./hack/test environment,unit,api
 
 .PHONY: test-integration
 test-integration: kube-binaries ## Run the tests that need a kube-apiserver and cross packages
@@ -100,9 +100,9 @@ test-integration: kube-binaries ## Run the tests that need a kube-apiserver and 
 test-repeat: kube-binaries ## Run the tests of changed packages 20 times under load (REPEAT_BASE names the commit to compare with)
 	go run ./hack/test repeat
 
-.PHONY: test-crash
-test-crash: kube-binaries ## Kill the operator, the provider and installations at each of their writes
-	go run ./hack/test crash
+.PHONY: test-long
+test-long: kube-binaries ## Run what make test leaves out of packages: all kills, rotations, real API servers
+	go run ./hack/test long
 
 .PHONY: test-e2e
 test-e2e: preflight test-environment ## Run all scenarios in the embedded environment, as root

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -77,7 +78,7 @@ func TestEnvironmentOfAStage(t *testing.T) {
 		t.Fatal(r.failures)
 	}
 	said, err := os.ReadFile(filepath.Join(dir, "said"))
-	if err != nil || string(said) != "1m word\n" {
+	if err != nil || string(said) != "5m word\n" {
 		t.Errorf("the command saw %q (%v)", said, err)
 	}
 	s = command(`test "$GOMEGA_DEFAULT_EVENTUALLY_TIMEOUT" = 5m`)
@@ -221,8 +222,8 @@ func TestHasOwnStage(t *testing.T) {
 
 func TestStagesNameExistingFolders(t *testing.T) {
 	for name, s := range stages {
-		// go list provides the packages of unit and plain; those of repeat depend on the changes.
-		if s.command != nil || name == "unit" || name == "plain" || name == "repeat" {
+		// go list provides the packages of unit and packages; those of repeat depend on the changes.
+		if s.command != nil || name == "unit" || name == "packages" || name == "repeat" {
 			continue
 		}
 		packages, err := s.packages()
@@ -238,5 +239,21 @@ func TestStagesNameExistingFolders(t *testing.T) {
 				t.Errorf("stage %s names a folder that is not there: %s", name, folder)
 			}
 		}
+	}
+}
+
+func TestLongestPackagesComeFirst(t *testing.T) {
+	t.Chdir("../..")
+	all, err := packages()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for i, want := range longest {
+		if got := strings.TrimPrefix(all[i], module+"/"); got != want {
+			t.Errorf("package %d is %s, want %s", i, got, want)
+		}
+	}
+	if !slices.Contains(all, module+"/hack/test") {
+		t.Error("other packages are missing")
 	}
 }

@@ -37,24 +37,20 @@ var stages = map[string]stage{
 	// This stage compiles the dependencies of the tests while the scenarios wait for machines.
 	"compile": {command: []string{"go", "list", "-test", "-export", "-f", "{{with .Error}}{{.}}{{end}}", "./..."},
 		nice: true},
-	// Each test has its own timeouts. The timeouts here end a run that hangs. With -short, tests that kill a program at
-	// each of its writes skip most of the writes: stage crash runs all.
-	"unit": {args: []string{"-vet=off", "-timeout=40m", "-short"}, packages: unit, nice: true},
-	// While the scenarios run, a process may wait long for CPU time.
-	"plain": {
-		env:  []string{"GOMEGA_DEFAULT_EVENTUALLY_TIMEOUT=5m"},
-		args: []string{"-vet=off", "-timeout=40m", "-short"}, packages: plain, nice: true,
-	},
-	"crash": {args: []string{"-vet=off", "-timeout=60m"}, packages: only(crash...)},
-	"api":   {dir: "api", args: []string{"-vet=off", "-timeout=10m"}, packages: only("./..."), nice: true},
+	// Each test has its own timeouts. The timeouts here end a run that hangs. With -short, packages leave out what takes
+	// minutes: stage long runs all of it.
+	"packages":    {args: []string{"-vet=off", "-timeout=40m", "-short"}, packages: packages, nice: true},
+	"unit":        {args: []string{"-vet=off", "-timeout=40m", "-short"}, packages: unit, nice: true},
+	"integration": {args: []string{"-vet=off", "-timeout=20m"}, packages: only(integration...), nice: true},
+	"long":        {args: []string{"-vet=off", "-timeout=60m"}, packages: only(long...)},
+	"api":         {dir: "api", args: []string{"-vet=off", "-timeout=10m"}, packages: only("./..."), nice: true},
 	"race": {
 		env:  []string{"CGO_ENABLED=1", "GOMEGA_DEFAULT_EVENTUALLY_TIMEOUT=3m"},
 		args: []string{"-race", "-vet=off", "-timeout=60m"}, packages: withoutEnvironment,
 	},
 	// A test that fails once in twenty runs under load is not acceptable.
-	"repeat":      {args: []string{"-vet=off", "-timeout=3h", "-short", "-count=20"}, packages: changed, load: true},
-	"integration": {args: []string{"-vet=off", "-timeout=20m"}, packages: only(integration...), nice: true},
-	"management":  {args: []string{"-vet=off", "-timeout=20m"}, packages: only(management...)},
+	"repeat":     {args: []string{"-vet=off", "-timeout=3h", "-short", "-count=20"}, packages: changed, load: true},
+	"management": {args: []string{"-vet=off", "-timeout=20m"}, packages: only(management...)},
 	// One embedded environment exists per host: a stage that brings one up runs in the same chain as the others.
 	"environment": verbose("./test/devcluster", "-timeout=20m"),
 	"ha":          verbose("./test/ha", "-timeout=90m", "-run=TestHighlyAvailable|TestTwoNodes"),
@@ -78,7 +74,7 @@ func verbose(pkg string, args ...string) stage {
 
 // eventually sets how long Gomega's Eventually waits by default. Gomega's own default of one second is too short for a
 // process to start on a busy machine.
-const eventually = "GOMEGA_DEFAULT_EVENTUALLY_TIMEOUT=1m"
+const eventually = "GOMEGA_DEFAULT_EVENTUALLY_TIMEOUT=5m"
 
 // management depends on the version of the management cluster's kube-apiserver: the CRDs and their rules, the webhook,
 // server-side apply, and the installation.
@@ -87,8 +83,21 @@ var management = []string{
 	"./test/integration/...", "./test/security/...",
 }
 
-// crash lists the packages whose tests -short reduces.
-var crash = []string{"./cluster-api-provider-maas", "./hypershift-operator/controllers/hostedcluster", "./cmd/root"}
+// long lists the packages whose tests -short reduces.
+var long = []string{
+	"./cluster-api-provider-maas/...", "./hypershift-operator/controllers/hostedcluster", "./cmd/root",
+	"./hypershift-operator/controllers/nodepool", "./control-plane-operator/controllers/etcd",
+	"./control-plane-operator/controllers/hostedcontrolplane/v2",
+}
+
+// longest lists packages whose tests take more than a minute. They start first, so that no processor is idle at the end.
+var longest = []string{
+	"control-plane-operator/controllers/etcd", "hypershift-operator/controllers/hostedcluster", "cmd/root",
+	"cluster-api-provider-maas", "control-plane-operator/controllers/hostedcontrolplane/v2", "test/clusterapi",
+	"test/integration/nodeinputs", "hypershift-operator/platform/conformance", "test/integration/api", "test/security",
+	"hypershift-operator/controllers/nodepool", "cluster-api-provider-maas/internal/machine",
+	"control-plane-operator/controllers/hostedcontrolplane",
+}
 
 // integration lists packages with tests across packages, with a kube-apiserver.
 var integration = []string{"./test/integration/...", "./test/security/...", "./test/clusterapi/..."}
@@ -98,35 +107,25 @@ func only(patterns ...string) func() ([]string, error) {
 	return func() ([]string, error) { return patterns, nil }
 }
 
-// unit lists the packages whose tests start a kube-apiserver, except those with a separate stage.
+// unit lists all packages with tests, except those with a separate stage.
 func unit() ([]string, error) {
-	packages, servers, err := split()
-	return slices.DeleteFunc(packages, func(pkg string) bool { return !servers[pkg] }), err
+	packages, err := tested()
+	return slices.DeleteFunc(packages, hasOwnStage), err
 }
 
-// plain lists the packages whose tests start no kube-apiserver, except those with a separate stage.
-func plain() ([]string, error) {
-	packages, servers, err := split()
-	return slices.DeleteFunc(packages, func(pkg string) bool { return servers[pkg] }), err
+// packages lists the packages of stages unit and integration. One run of all of them keeps the processors busy.
+func packages() ([]string, error) {
+	all, err := withoutEnvironment()
+	slices.SortStableFunc(all, func(a, b string) int { return rank(a) - rank(b) })
+	return all, err
 }
 
-// split lists all packages with tests, except those with a separate stage, and which of them start a kube-apiserver.
-func split() (packages []string, servers map[string]bool, err error) {
-	if packages, err = tested(); err != nil {
-		return nil, nil, err
+// rank returns the position of a package in longest; those that are not listed come after it.
+func rank(pkg string) int {
+	if i := slices.Index(longest, strings.TrimPrefix(pkg, module+"/")); i >= 0 {
+		return i
 	}
-	// With -test, go list also lists the program of each package's tests, which is called PACKAGE.test.
-	format := `{{if eq .Name "main"}}{{$path := .ImportPath}}{{range .Deps}}` +
-		`{{if eq . "` + module + `/support/testenv"}}{{println $path}}{{end}}{{end}}{{end}}`
-	out, err := exec.Command("go", "list", "-test", "-f", format, "./...").Output()
-	if err != nil {
-		return nil, nil, err
-	}
-	servers = map[string]bool{}
-	for program := range strings.FieldsSeq(string(out)) {
-		servers[strings.TrimSuffix(program, ".test")] = true
-	}
-	return slices.DeleteFunc(packages, hasOwnStage), servers, nil
+	return len(longest)
 }
 
 // withoutEnvironment lists all packages with tests that need no embedded environment. Those that do run binaries

@@ -30,14 +30,17 @@ import (
 )
 
 // serverVariable, set to "memory", makes tests use controller-runtime's in-memory client instead of a kube-apiserver.
-// It is for mutation testing, which runs the tests thousands of times. The client sets the defaults of CRDs but
+// Mutation testing sets it, because it runs the tests thousands of times. The client sets the defaults of CRDs but
 // validates nothing: only results with a real server count.
 const serverVariable = "HYPERSHIFT_TEST_SERVER"
+
+// memory is the value of serverVariable for in-memory servers.
+const memory = "memory"
 
 // memoryHost is the prefix of the address of an in-memory server, which does not listen.
 const memoryHost = "memory:"
 
-func inMemory() bool { return os.Getenv(serverVariable) == "memory" }
+func inMemory() bool { return os.Getenv(serverVariable) == memory }
 
 // NeedsServer skips a test that cannot use an in-memory server.
 func NeedsServer(t testing.TB, config *rest.Config) {

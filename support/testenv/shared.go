@@ -3,6 +3,7 @@
 package testenv
 
 import (
+	"flag"
 	"fmt"
 	"os"
 	"strings"
@@ -27,6 +28,27 @@ func Main(m *testing.M) {
 		stop()
 	}
 	os.Exit(code)
+}
+
+// MainInMemory is Main for packages whose tests send so many requests that a kube-apiserver takes most of their time.
+// With -short, these tests use an in-memory server, unless serverVariable names one. `make test-long` runs them without
+// -short.
+func MainInMemory(m *testing.M) {
+	flag.Parse()
+	if testing.Short() && os.Getenv(serverVariable) == "" {
+		if err := os.Setenv(serverVariable, memory); err != nil {
+			panic(err)
+		}
+	}
+	Main(m)
+}
+
+// Long skips a test that takes minutes if -short is set.
+func Long(t testing.TB) {
+	t.Helper()
+	if testing.Short() {
+		t.Skip("it takes minutes: make test-long runs it")
+	}
 }
 
 // Shared is like Start, but all tests of the package that ask for the same folders get the same server, because each

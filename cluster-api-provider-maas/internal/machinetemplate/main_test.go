@@ -8,4 +8,4 @@ import (
 	"github.com/openshift/hypershift/support/testenv"
 )
 
-func TestMain(m *testing.M) { testenv.Main(m) }
+func TestMain(m *testing.M) { testenv.MainInMemory(m) }

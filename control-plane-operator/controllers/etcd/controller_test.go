@@ -46,6 +46,7 @@ func TestMembers(t *testing.T) {
 		}
 	})
 	t.Run("When a volume is wiped in place, it should wait until the volume is old enough, then replace it", func(t *testing.T) {
+		testenv.Long(t)
 		g, w := NewWithT(t), formed(t, api, hyperv1.HighlyAvailable)
 		before := w.claim("etcd-2").UID
 		w.wipe("etcd-2")
@@ -62,6 +63,7 @@ func TestMembers(t *testing.T) {
 		g.Expect(w.read("etcd-2")).To(Equal("world"))
 	})
 	t.Run("When a second member is down, it should replace the lost member only after the second is back", func(t *testing.T) {
+		testenv.Long(t)
 		g, w := NewWithT(t), formed(t, api, hyperv1.HighlyAvailable)
 		w.members["etcd-0"].off = true
 		w.replaceVolume("etcd-1")
@@ -90,6 +92,7 @@ func TestMembers(t *testing.T) {
 		g.Expect(w.done).To(BeEmpty())
 	})
 	t.Run("When a user removes a member, it should come back with a new volume", func(t *testing.T) {
+		testenv.Long(t)
 		w := formed(t, api, hyperv1.HighlyAvailable)
 		w.tell(func(ctx context.Context, c Members) error {
 			list, err := c.MemberList(ctx)

@@ -5,7 +5,7 @@ package nodepool
 import (
 	"testing"
 
-	"github.com/openshift/hypershift/hypershift-operator/fixture"
+	"github.com/openshift/hypershift/support/testenv"
 )
 
-func TestMain(m *testing.M) { fixture.Main(m) }
+func TestMain(m *testing.M) { testenv.MainInMemory(m) }

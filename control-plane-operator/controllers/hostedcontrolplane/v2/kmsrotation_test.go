@@ -22,11 +22,13 @@ import (
 	hyperv1 "github.com/openshift/hypershift/api/hypershift/v1beta1"
 	"github.com/openshift/hypershift/control-plane-operator/controllers/hostedcontrolplane/v2/etcd"
 	"github.com/openshift/hypershift/control-plane-operator/controllers/hostedcontrolplane/v2/kubeapiserver"
+	"github.com/openshift/hypershift/support/testenv"
 )
 
 // TestKMSPlugin makes a real API server encrypt with a plugin: from a key in a Secret to the plugin, to another key of
 // the plugin, without the plugin, and back. Secrets are read and written at every boundary.
 func TestKMSPlugin(t *testing.T) {
+	testenv.Long(t)
 	r := newRotation(t, 1)
 	// Paths of sockets must be short, and a test's directories are not.
 	sockets, err := os.MkdirTemp("", "kms")

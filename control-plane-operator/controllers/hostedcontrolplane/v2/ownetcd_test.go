@@ -27,6 +27,7 @@ const ownSecret = "own-etcd"
 
 // TestOwnEtcd lets real API servers store data in an etcd that the user runs, which accepts clients of the user's CA.
 func TestOwnEtcd(t *testing.T) {
+	testenv.Long(t)
 	findBinaries(t)
 	ca := userCA(t)
 	url := startOwnEtcd(t, ca)

@@ -36,11 +36,13 @@ import (
 	"github.com/openshift/hypershift/control-plane-operator/controllers/hostedcontrolplane/pki"
 	"github.com/openshift/hypershift/support/component"
 	supportpki "github.com/openshift/hypershift/support/pki"
+	"github.com/openshift/hypershift/support/testenv"
 )
 
 // TestSignerRotation rotates all signers of a control plane with real etcd, API server and controller manager. At each
 // step, all existing clients must keep working: with the old and the new certificates, tokens and authorities.
 func TestSignerRotation(t *testing.T) {
+	testenv.Long(t)
 	r := newTurn(t)
 	before := r.clients("before")
 	kubelet := r.kubelet()
