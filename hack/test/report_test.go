@@ -81,8 +81,8 @@ func TestEnvironmentOfAStage(t *testing.T) {
 	if err != nil || string(said) != "5m word\n" {
 		t.Errorf("the command saw %q (%v)", said, err)
 	}
-	s = command(`test "$GOMEGA_DEFAULT_EVENTUALLY_TIMEOUT" = 5m`)
-	s.env = []string{"GOMEGA_DEFAULT_EVENTUALLY_TIMEOUT=5m"}
+	s = command(`test "$GOMEGA_DEFAULT_EVENTUALLY_TIMEOUT" = 7m`)
+	s.env = []string{"GOMEGA_DEFAULT_EVENTUALLY_TIMEOUT=7m"}
 	if r := s.run("unit"); len(r.failures) > 0 {
 		t.Errorf("the stage's own timeout has no effect: %v", r.failures)
 	}
