@@ -49,7 +49,7 @@ replace (
 `
 
 func TestRun(t *testing.T) {
-	t.Run("When Kubernetes replaces libraries with its folders, it should replace them with published versions", func(t *testing.T) {
+	t.Run("replaces the folders of Kubernetes with published versions", func(t *testing.T) {
 		g := NewWithT(t)
 		publish(t, "v1.35.4", theirGoMod)
 		var out bytes.Buffer
