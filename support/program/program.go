@@ -7,8 +7,10 @@ package program
 import (
 	"errors"
 	"fmt"
+	"net/http"
 
 	"github.com/prometheus/client_golang/prometheus"
+	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/client-go/kubernetes/scheme"
@@ -17,12 +19,14 @@ import (
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/client/apiutil"
 	"sigs.k8s.io/controller-runtime/pkg/cluster"
 	ctrlmetrics "sigs.k8s.io/controller-runtime/pkg/metrics"
 
 	hyperv1 "github.com/openshift/hypershift/api/hypershift/v1beta1"
 	"github.com/openshift/hypershift/support/informers"
 	"github.com/openshift/hypershift/support/logging"
+	"github.com/openshift/hypershift/support/management"
 	"github.com/openshift/hypershift/support/undecodable"
 )
 
@@ -53,6 +57,7 @@ func NewManager(of string, config *rest.Config, options ctrl.Options, conditions
 	if err != nil {
 		return nil, err
 	}
+	options.MapperProvider = mapper
 	mgr, err := logging.NewManager(w.config, options)
 	if err != nil {
 		return nil, err
@@ -64,6 +69,15 @@ func NewManager(of string, config *rest.Config, options ctrl.Options, conditions
 		}
 	}
 	return mgr, mgr.AddReadyzCheck("caches-"+of, w.informers.Check)
+}
+
+// mapper returns the RESTMapper of a manager.
+func mapper(config *rest.Config, c *http.Client) (meta.RESTMapper, error) {
+	inner, err := apiutil.NewDynamicRESTMapper(config, c)
+	if err != nil {
+		return nil, err
+	}
+	return management.Remembering(inner, clock.RealClock{}), nil
 }
 
 // AddCluster adds to a manager the caches and the client of another cluster.
