@@ -49,7 +49,7 @@ Another MAAS provider than the one of this product, and the operators of an Open
 
 Where their kinds are served (group monitoring.coreos.com, by a Prometheus operator or by [minimal CRDs](../how-to/openshift.md#monitoring-kinds)), ServiceMonitors, PodMonitors and recording rules are made under HyperShift's names: by ` + "`hypershift install`" + ` for the
 operator, and in each hosted namespace for control-plane-operator, provider and, with a Kubernetes payload, etcd, kube-apiserver, kube-controller-manager, kube-scheduler,
-hosted-cluster-config-operator, ignition-server and cluster-autoscaler. They look at no other namespace, and set the label ` + "`_id`" + ` to the cluster's ID. Those of control planes come by themselves when a
+hosted-cluster-config-operator, ignition-server and cluster-autoscaler. They select no other namespace, and set the label ` + "`_id`" + ` to the cluster's ID. Those of control planes come by themselves when a
 Prometheus operator comes later; for the operator's own run ` + "`hypershift install`" + ` again. ` + "`--metrics-set Telemetry`" + `, the default, keeps what the rules and the examples read of etcd and of the three programs of
 Kubernetes; ` + "`SRE`" + ` and ` + "`All`" + ` keep everything with a Kubernetes payload. The annotation ` + "`hypershift.openshift.io/disable-monitoring-services`" + ` of a HostedCluster leaves its monitors out.
 

@@ -88,7 +88,7 @@ func (w *Walker) fromDeployedToReady(ctx context.Context, guest client.Client, m
 			return condition.LastTransitionTime.Sub(deployed), nil
 		}
 	}
-	return 0, fmt.Errorf("node %s does not say whether it is Ready", node.Name)
+	return 0, fmt.Errorf("node %s has no Ready condition", node.Name)
 }
 
 // deployed returns when MAAS last set a machine to Deployed.

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package v1alpha1 holds the kinds by which an administrator lets somebody in with a client certificate when all else
+// Package v1alpha1 holds the kinds by which an administrator grants a person access with a client certificate when all else
 // fails ("break glass"), and takes that back.
 //
 // +kubebuilder:object:generate=true

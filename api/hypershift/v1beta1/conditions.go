@@ -33,15 +33,15 @@ const (
 	IgnitionEndpointAvailable ConditionType = "IgnitionEndpointAvailable"
 	// IgnitionServerValidReleaseInfo tells that the payload has all that node configurations need.
 	IgnitionServerValidReleaseInfo ConditionType = "IgnitionServerValidReleaseInfo"
-	// UnmanagedEtcdAvailable tells that the etcd that somebody else runs can be used.
+	// UnmanagedEtcdAvailable reports whether the etcd that the user provides can be used.
 	UnmanagedEtcdAvailable ConditionType = "UnmanagedEtcdAvailable"
 	// PlatformProviderSupported is only there, and False, while the machines of a cluster are made by another provider than the product's own.
 	PlatformProviderSupported ConditionType = "PlatformProviderSupported"
 	// PlatformCredentialsFound tells that the credentials of the platform are there and accepted.
 	PlatformCredentialsFound ConditionType = "PlatformCredentialsFound"
-	// ReconciliationActive tells that nobody has paused the HostedCluster.
+	// ReconciliationActive reports whether the HostedCluster is not paused.
 	ReconciliationActive ConditionType = "ReconciliationActive"
-	// ReconciliationSucceeded tells whether the last pass of the operator failed.
+	// ReconciliationSucceeded reports whether the operator's last reconcile succeeded.
 	ReconciliationSucceeded ConditionType = "ReconciliationSucceeded"
 	// ValidOIDCConfiguration tells that the OIDC documents are published.
 	ValidOIDCConfiguration ConditionType = "ValidOIDCConfiguration"
@@ -59,7 +59,7 @@ const (
 	ClusterSizeComputed           ConditionType = "ClusterSizeComputed"
 	ClusterSizeTransitionPending  ConditionType = "ClusterSizeTransitionPending"
 	ClusterSizeTransitionRequired ConditionType = "ClusterSizeTransitionRequired"
-	// ValidKubeVirtInfraNetworkMTU and KubeVirtNodesLiveMigratable tell of clusters on KubeVirt. ValidKubeVirtInfraNetworkPolicyRBAC tells whether
+	// ValidKubeVirtInfraNetworkMTU and KubeVirtNodesLiveMigratable tell of clusters on KubeVirt. ValidKubeVirtInfraNetworkPolicyRBAC reports whether
 	// their virtual machines in another cluster have a NetworkPolicy there which keeps them off that cluster's own networks.
 	ValidKubeVirtInfraNetworkMTU        ConditionType = "ValidKubeVirtInfraNetworkMTU"
 	ValidKubeVirtInfraNetworkPolicyRBAC ConditionType = "ValidKubeVirtInfraNetworkPolicyRBAC"
@@ -103,7 +103,7 @@ const (
 	CertificatesValid ConditionType = "CertificatesValid"
 	// SignersUpToDate is False while an authority, or the key of service account tokens, gives way to another.
 	SignersUpToDate ConditionType = "SignersUpToDate"
-	// PublishedAddressUpToDate is False while nodes go over to another address of the control plane, or cannot.
+	// PublishedAddressUpToDate is False while nodes migrate to another address of the control plane, or cannot.
 	PublishedAddressUpToDate ConditionType = "PublishedAddressUpToDate"
 	// ValidHostedControlPlaneConfiguration tells that the parts of the spec fit together.
 	ValidHostedControlPlaneConfiguration ConditionType = "ValidHostedControlPlaneConfiguration"
@@ -115,7 +115,7 @@ const (
 	ExternalDNSReachable ConditionType = "ExternalDNSReachable"
 	// CloudResourcesDestroyed tells that what the hosted cluster made outside is gone.
 	CloudResourcesDestroyed ConditionType = "CloudResourcesDestroyed"
-	// ConfigOperatorReconciliationSucceeded tells of the last pass of the config operator.
+	// ConfigOperatorReconciliationSucceeded reports whether the config operator's last reconcile succeeded.
 	ConfigOperatorReconciliationSucceeded ConditionType = "ConfigOperatorReconciliationSucceeded"
 	// DataPlaneConnectionAvailable tells that the control plane reaches the nodes.
 	DataPlaneConnectionAvailable ConditionType = "DataPlaneConnectionAvailable"
@@ -135,7 +135,7 @@ const (
 const (
 	// ControlPlaneComponentAvailable tells that the component serves.
 	ControlPlaneComponentAvailable ConditionType = "Available"
-	// ControlPlaneComponentRolloutComplete tells that all of the component runs the wanted version.
+	// ControlPlaneComponentRolloutComplete reports whether all pods of the component run the desired version.
 	ControlPlaneComponentRolloutComplete ConditionType = "RolloutComplete"
 )
 

@@ -41,7 +41,7 @@ const (
 	NodePoolUpdatingConfigConditionType = "UpdatingConfig"
 	// NodePoolUpdatingPlatformMachineTemplateConditionType tells that nodes come to a new machine template.
 	NodePoolUpdatingPlatformMachineTemplateConditionType = "UpdatingPlatformMachineTemplate"
-	// NodePoolReconciliationActiveConditionType tells that nobody has paused the pool.
+	// NodePoolReconciliationActiveConditionType reports whether the pool is not paused.
 	NodePoolReconciliationActiveConditionType = "ReconciliationActive"
 	// NodePoolReachedIgnitionEndpoint tells that a machine of this configuration has fetched it.
 	NodePoolReachedIgnitionEndpoint = "ReachedIgnitionEndpoint"

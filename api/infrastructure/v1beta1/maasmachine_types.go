@@ -27,7 +27,7 @@ const (
 	ProvisioningModeLXD ProvisioningMode = "lxd"
 )
 
-// MaasMachineSpec says which machine of MAAS is wanted and how it is deployed.
+// MaasMachineSpec describes the desired machine of MAAS and its deployment.
 //
 // +kubebuilder:validation:XValidation:rule=`self.image == oldSelf.image`,message=`image is immutable: create another machine or template with the new value`
 // +kubebuilder:validation:XValidation:rule=`self.minCPU == oldSelf.minCPU`,message=`minCPU is immutable: create another machine or template with the new value`

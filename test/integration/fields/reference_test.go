@@ -80,7 +80,7 @@ func (s *source) reader(t *testing.T, kind string, field field) string {
 		if err != nil {
 			t.Error(err)
 		}
-		return "nobody: " + excuse
+		return "no component: " + excuse
 	}
 	var readers []string
 	for _, reader := range field.readers {
