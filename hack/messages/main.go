@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 
 // Command messages reads names of Go files from its standard input, each terminated by a NUL as `git ls-files -z`
-// prints them. It writes the string literals of these files that are prose into the folder that its argument names, for
-// a linter that reads text: errors, messages of conditions and events, log lines and help of commands. Each Go file
+// prints them. It writes the prose in the string literals of these files into the folder that its argument names, for
+// a linter that reads text. Prose is errors, messages of conditions and events, log lines and help. Each Go file
 // becomes a text file in which a literal has the line number that it has in the source.
 //
 // Tests are left out: their literals name cases and explain assertions.
