@@ -114,9 +114,9 @@ const (
 	DedicatedRequestServingComponentsTopology = "dedicated-request-serving-components"
 	// RequestServingNodeAdditionalSelectorAnnotation narrows those nodes down.
 	RequestServingNodeAdditionalSelectorAnnotation = "hypershift.openshift.io/request-serving-node-additional-selector"
-	// HostedClusterScheduledAnnotation tells that nodes were chosen.
+	// HostedClusterScheduledAnnotation reports that nodes were chosen.
 	HostedClusterScheduledAnnotation = "hypershift.openshift.io/cluster-scheduled"
-	// HostedClusterRestoredFromBackupAnnotation tells that the cluster came back from a backup.
+	// HostedClusterRestoredFromBackupAnnotation reports that the cluster came back from a backup.
 	HostedClusterRestoredFromBackupAnnotation = "hypershift.openshift.io/restored-from-backup"
 	// RestoringAnnotation is set on a HostedCluster that is restored from a backup. The control-plane-operator of a Kubernetes release creates nothing,
 	// in particular no key, until `hypershift restore cluster` has restored keys and data and removes it. Its value does not matter.
@@ -276,7 +276,7 @@ const (
 	IgnitionServerTokenExpirationTimestampAnnotation = "hypershift.openshift.io/ignition-token-expiration-timestamp"
 	// APIVirtualIPAnnotation is on the DaemonSet that holds virtual IPs of the management cluster's nodes: their addresses, separated by commas.
 	APIVirtualIPAnnotation = "hypershift.openshift.io/api-virtual-ip"
-	// TokenSecretIgnitionReachedAnnotation tells that a machine has fetched the configuration of a token.
+	// TokenSecretIgnitionReachedAnnotation reports that a machine has fetched the configuration of a token.
 	TokenSecretIgnitionReachedAnnotation = "hypershift.openshift.io/ignition-reached"
 )
 

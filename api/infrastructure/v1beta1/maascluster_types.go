@@ -99,7 +99,7 @@ type APIEndpoint struct {
 	Port int `json:"port"`
 }
 
-// IsZero tells that the endpoint is not known yet.
+// IsZero reports whether the endpoint is not known yet.
 func (e APIEndpoint) IsZero() bool { return e.Host == "" && e.Port == 0 }
 
 // LXDHostConfig says how the machines of a cluster serve as LXD hosts for virtual machines of others. It also holds the defaults of the lxdConfig of the cluster's own virtual
@@ -169,7 +169,7 @@ type LXDHostConfig struct {
 
 // MaasClusterStatus is what the provider saw and made of a MaasCluster.
 type MaasClusterStatus struct {
-	// ready tells that machines can be made for this cluster.
+	// ready reports whether machines can be made for this cluster.
 	//
 	// +kubebuilder:default=false
 	// +required
@@ -232,7 +232,7 @@ type FailureDomain struct {
 	// +required
 	Name string `json:"name"`
 
-	// controlPlane tells that control plane machines may be placed there.
+	// controlPlane reports whether control plane machines may be placed there.
 	//
 	// +optional
 	ControlPlane *bool `json:"controlPlane,omitempty"`
