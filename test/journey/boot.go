@@ -77,7 +77,7 @@ func (w *Walker) MeasureBoot(ctx context.Context, cluster string) (Boot, error) 
 func (w *Walker) fromDeployedToReady(ctx context.Context, guest client.Client, m infrav1.MaasMachine) (time.Duration, error) {
 	node := &corev1.Node{}
 	if err := guest.Get(ctx, client.ObjectKey{Name: *m.Status.Hostname}, node); err != nil {
-		return 0, fmt.Errorf("looking at the node of machine %s: %w", m.Name, err)
+		return 0, fmt.Errorf("checking the node of machine %s: %w", m.Name, err)
 	}
 	deployed, err := w.deployed(ctx, *m.Spec.SystemID)
 	if err != nil {
