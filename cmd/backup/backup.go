@@ -85,7 +85,7 @@ func (o *options) validate() error {
 	case o.name == "":
 		return errors.New("--name is required")
 	case o.encryptionKey == "":
-		return errors.New("--encryption-key is required: a backup has the keys of the whole cluster in it, and is never stored in clear")
+		return errors.New("--encryption-key is required: a backup has all keys of the cluster in it, and is never stored in clear")
 	case (o.claim == "") == (o.s3.Bucket == ""):
 		return errors.New("name where the backup goes: either --pvc or --s3-bucket")
 	case o.s3.Bucket != "" && o.s3.Credentials.Name == "":

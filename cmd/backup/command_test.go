@@ -119,6 +119,6 @@ func TestFollow(t *testing.T) {
 		})
 		var said strings.Builder
 		g.Expect(parsed(t).follow(ctx, c, progress.New(&said, clock.RealClock{}), key)).To(MatchError(context.Canceled))
-		g.Expect(said.String()).To(ContainSubstring("cannot look at HCPEtcdBackup clusters-demo/b"))
+		g.Expect(said.String()).To(ContainSubstring("cannot read HCPEtcdBackup clusters-demo/b"))
 	})
 }

@@ -32,7 +32,7 @@ func NewDrainCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "lxd-host NAME",
 		Short: "Drain an LXD host: replace its VMs one by one on other hosts",
-		Long: "Tag the VM host so that no new VM is composed there, and delete the Machines of its VMs one after the other: Cluster API drains each " +
+		Long: "Tag the VM host so that no new VM is composed there, and delete the Machines of its VMs one after the other. Cluster API drains each " +
 			"node, with regard to PodDisruptionBudgets, and its owner creates a Machine elsewhere, which the command waits for. " +
 			"Run the command again to continue after an interruption.",
 		Args: cobra.ExactArgs(1),

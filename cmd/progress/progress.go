@@ -65,7 +65,7 @@ func (r *Reporter) Wait(ctx context.Context, what string, timeout, interval time
 		switch {
 		case err != nil && ctx.Err() == nil:
 			blocking = terminal.Line(err.Error())
-			r.Printf("cannot look at %s: %v", what, err)
+			r.Printf("cannot read %s: %v", what, err)
 		case err == nil:
 			r.Printf("%s", state.Message)
 			if state.Done {

@@ -49,7 +49,7 @@ func TestWait(t *testing.T) {
 		},
 		{
 			name: "When a check fails, it should print the error and retry", errs: []error{errors.New("connection refused")}, states: []State{{}, {Message: "there", Done: true}},
-			prints: []string{"cannot look at the cluster: connection refused", "there"},
+			prints: []string{"cannot read the cluster: connection refused", "there"},
 		},
 	}
 	for _, tt := range tests {

@@ -27,7 +27,7 @@ type Address struct {
 
 // AddFlags adds the flag.
 func (a *Address) AddFlags(flags *pflag.FlagSet) {
-	flags.StringVar(&a.Host, addressFlag, "", "address under which machines and users reach the management cluster's nodes, for the cluster's whole life: "+
+	flags.StringVar(&a.Host, addressFlag, "", "address under which machines and users reach the management cluster's nodes, for the lifetime of the cluster: "+
 		"rather a DNS name or a virtual IP than one node's (default: the virtual IP that install set up, or the address of the first Ready node)")
 }
 

@@ -56,7 +56,7 @@ func newBuildCommand() *cobra.Command {
 		Short: "Make a release payload, push it, and print its pull spec by digest",
 		Long: `Make a release payload, push it, and print its pull spec by digest.
 
-With --kubernetes it is made of what the Kubernetes project publishes: the images that belong to that version, and an image for nodes that is
+With --kubernetes it is made of what the Kubernetes project publishes. These are the images that belong to that version, and an image for nodes that is
 built here from the published kubelet, containerd, runc, CNI plugins and crictl. With --version it names the images that you give.
 The payload is pushed last, when everything that it names is there. What was downloaded or pushed once is not sent again.`,
 		Example: `  hypershift release build --kubernetes v1.36.3 --to registry.example.com/release:1.36.3

@@ -49,8 +49,8 @@ func TestHalfInstall(t *testing.T) {
 	}
 }
 
-// samples returns the numbers of the writes after which to kill a command with count more of them: all of them, or with
-// -short the first, the last and one between.
+// samples returns the numbers of the writes after which to kill a command with count more of them. These are all of
+// them, or with -short the first, the last and one between.
 func samples(count int) []int {
 	step := 1
 	if testing.Short() {

@@ -102,7 +102,7 @@ func (o *options) addFlags(flags *pflag.FlagSet) {
 	flags.StringVar(&o.tokenMinterImage, "token-minter-image", o.tokenMinterImage, "Image of the token minter; the operator's own if empty")
 	flags.StringToStringVar(&o.imageOverrides, "image-overrides", nil, "Images by payload tag that win over those of the payload: tag=image,...")
 	flags.StringVar(&o.registryOverrides, "registry-overrides", "", "Prefixes of images and what replaces them: source=destination,...")
-	flags.BoolVar(&o.inCluster, "in-cluster", true, "Accepted for compatibility; the operator finds its cluster by itself")
+	flags.BoolVar(&o.inCluster, "in-cluster", true, "Accepted for compatibility; the operator finds its cluster automatically")
 	flags.BoolVar(&o.ciDebugOutput, "enable-ci-debug-output", false, "Accepted for compatibility; it has no effect")
 	o.log.AddFlags(flags)
 }

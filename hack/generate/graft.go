@@ -33,7 +33,7 @@ func (m manifests) crd(resource string) (object, error) {
 	return nil, fmt.Errorf("%s has no CRD of %s for the Default feature set", m.folder, resource)
 }
 
-// graft replaces a part of our schema with that of an OpenShift CRD. controller-gen ignores feature gates: its output
+// graft replaces a part of our schema with that of an OpenShift CRD. controller-gen ignores feature gates. Its output
 // for OpenShift's types lacks enums and rules, and has fields that no release serves.
 type graft struct {
 	// into is a path in our CRD's schema. from is the source path in the CRD of a resource of pkg, a package of

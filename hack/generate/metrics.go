@@ -29,13 +29,13 @@ const metricsHeader = `<!-- Made by ` + "`make generate`" + ` from what the prog
 
 The metrics of each program, besides those of controller-runtime, the Kubernetes client and Go (` + "`controller_runtime_*`, `workqueue_*`, `rest_client_*`, `go_*`" + `).
 The metrics ` + "`hypershift_*`" + ` of the operator have the names and labels of HyperShift, so that its dashboards and alerts work here: 24 of its 30.
-The other six do not apply here: ` + "`hypershift_cluster_invalid_aws_creds`, `hypershift_cluster_invalid_gcp_creds` and `hypershift_cluster_acr_pull_identity_configured`" + `
-are of other clouds, ` + "`hypershift_cluster_size_override_instances`" + ` counts an annotation that has no effect, ` + "`hypershift_etcd_manual_intervention_required`" + ` reports a
-recovery job that does not run here, and ` + "`hypershift_cluster_proxy_ca_expiry_timestamp`" + ` would have each scrape read ConfigMaps. ` + "`hypershift_cluster_available`" + ` is ours. All are computed from the
+The other six do not apply here. ` + "`hypershift_cluster_invalid_aws_creds`, `hypershift_cluster_invalid_gcp_creds` and `hypershift_cluster_acr_pull_identity_configured`" + `
+are of other clouds. ` + "`hypershift_cluster_size_override_instances`" + ` counts an annotation that has no effect. ` + "`hypershift_etcd_manual_intervention_required`" + ` reports a
+recovery job that does not run here. ` + "`hypershift_cluster_proxy_ca_expiry_timestamp`" + ` would have each scrape read ConfigMaps. ` + "`hypershift_cluster_available`" + ` is ours. All are computed from the
 cache at each scrape; a scrape makes no API call. Histograms count what happens since the process started.
 An example of a [dashboard](../examples/monitoring/dashboard.json) and of [alerts](../examples/monitoring/alerts.yaml) uses them.
 
-All of them serve by TLS, with a certificate that they sign themselves, and only to service accounts that may ` + "`get /metrics`" + ` in the management cluster: bind the
+All of them serve by TLS, with a certificate that they sign themselves, and only to service accounts that may ` + "`get /metrics`" + ` in the management cluster. Bind the
 ClusterRole ` + "`hypershift-metrics-reader`" + `, which ` + "`hypershift install`" + ` makes, to your Prometheus. NetworkPolicies let in namespaces with the label
 ` + "`network.openshift.io/policy-group=monitoring`" + `. A scrape is configured as
 
@@ -47,9 +47,9 @@ tls_config: {insecure_skip_verify: true} # a certificate that a program signed i
 
 Another MAAS provider than the one of this product, and the operators of an OpenShift payload, serve as they do upstream.
 
-Where their kinds are served (group monitoring.coreos.com, by a Prometheus operator or by [minimal CRDs](../how-to/openshift.md#monitoring-kinds)), ServiceMonitors, PodMonitors and recording rules are made under HyperShift's names: by ` + "`hypershift install`" + ` for the
-operator, and in each hosted namespace for control-plane-operator, provider and, with a Kubernetes payload, etcd, kube-apiserver, kube-controller-manager, kube-scheduler,
-hosted-cluster-config-operator, ignition-server and cluster-autoscaler. They look at no other namespace, and set the label ` + "`_id`" + ` to the cluster's ID. Those of control planes come by themselves when a
+ServiceMonitors, PodMonitors and recording rules are made under HyperShift's names where their kinds are served (group monitoring.coreos.com, by a Prometheus operator or by [minimal CRDs](../how-to/openshift.md#monitoring-kinds)). ` + "`hypershift install`" + ` makes those of the
+operator. Each hosted namespace has those of control-plane-operator and provider and, with a Kubernetes payload, of etcd, kube-apiserver, kube-controller-manager, kube-scheduler,
+hosted-cluster-config-operator, ignition-server and cluster-autoscaler. They select no other namespace, and set the label ` + "`_id`" + ` to the cluster's ID. Those of control planes come by themselves when a
 Prometheus operator comes later; for the operator's own run ` + "`hypershift install`" + ` again. ` + "`--metrics-set Telemetry`" + `, the default, keeps what the rules and the examples read of etcd and of the three programs of
 Kubernetes; ` + "`SRE`" + ` and ` + "`All`" + ` keep everything with a Kubernetes payload. The annotation ` + "`hypershift.openshift.io/disable-monitoring-services`" + ` of a HostedCluster leaves its monitors out.
 

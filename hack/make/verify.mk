@@ -29,6 +29,17 @@ verify-versions: ## Check that nothing below the table of lowest versions is shi
 verify-scripts: $(BIN)/shellcheck ## Check shell scripts, those of nodes too
 	$< --exclude=SC1083,SC1091 $(SCRIPTS)
 
+# The prose linter. The parsers of languages that it links are C.
+$(BIN)/vale: $(addprefix hack/style/,go.mod go.sum)
+	CGO_ENABLED=1 hack/cached $@ static $^ -- go -C hack/style build $(STATIC_FLAGS) -o $@ github.com/vale-cli/vale/v3/cmd/vale
+
+# The string literals of Go files are linted as texts, in which they have the lines of their files.
+.PHONY: verify-prose
+verify-prose: $(BIN)/vale ## Check the words of comments, messages and pages with the rules of hack/style
+	git ls-files -z '*.go' | go run ./hack/messages $(BIN)/messages
+	$< --config hack/style/vale.ini --output line $$(git ls-files '*.go' '*.md') $(BIN)/messages \
+		| sed -e 's|^$(BIN)/messages/\(.*\)\.txt:|\1:|'
+
 GOVULNCHECK_VERSION := v1.9.0
 VULNERABILITIES := https://vuln.go.dev
 

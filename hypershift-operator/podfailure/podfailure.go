@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package podfailure finds out what keeps the pods of a control plane from running: admission that rejects them, objects
-// and images that they wait for, and containers that exit and restart.
+// Package podfailure finds out what keeps the pods of a control plane from running. Causes are admission that rejects
+// them, objects and images that they wait for, and containers that exit and restart.
 package podfailure
 
 import (

@@ -23,7 +23,7 @@ const minorsOf5 = 23
 const MaxSkew = 3
 
 // Supported returns an error for users if a control plane may not run a version, or may not change to it from the
-// running one; running is empty for a new cluster.
+// running one. running is empty for a new cluster.
 func Supported(payload *releaseinfo.ReleaseImage, running string) error {
 	wanted, err := semver.Parse(payload.Version())
 	if err != nil {

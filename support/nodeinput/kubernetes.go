@@ -125,7 +125,7 @@ func readMirrors(c *Config, _ string, raw json.RawMessage) error {
 	for _, entry := range entries {
 		only := entry.SourcePolicy == string(configv1.NeverContactSource)
 		if only && (len(entry.Mirrors) == 0 || strings.Contains(entry.Source, "/")) {
-			return fmt.Errorf("mirrorSourcePolicy NeverContactSource of %s cannot be honoured: containerd forbids whole registries only, and "+
+			return fmt.Errorf("mirrorSourcePolicy NeverContactSource of %s cannot be honoured: containerd forbids complete registries only, and "+
 				"only mirrored ones make sense; name a registry as source, without a path, and at least one mirror", entry.Source)
 		}
 		for _, mirror := range entry.Mirrors {

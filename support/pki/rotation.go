@@ -50,7 +50,7 @@ func RotationRecord(annotations map[string]string) map[string]string {
 //	Settled      one key signs and is trusted        -- requested, or the authority nears its end -->
 //	Trusting     the next key is trusted as well     -- by all that verify -->
 //	Signing      the next key signs                  -- everything that it signed is in use -->
-//	Overlapping  the former key is still trusted     -- for as long as its signatures may be valid --> Settled
+//	Overlapping  the previous key is still trusted     -- for as long as its signatures may be valid --> Settled
 type Stage string
 
 // The stages, in order.

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
 // Package tenantlimits limits what writers of HostedClusters and NodePools may choose where it affects the management
-// cluster: the sources of images, the priority of pods, and the nodes on which they run.
+// cluster. These are the sources of images, the priority of pods, and the nodes on which they run.
 //
 // An administrator sets the limits at installation. The API server enforces them by the policy that Objects returns, so
 // that users see a message at once. The operator enforces them too, by HostedCluster and NodePool: for older objects,
@@ -243,7 +243,7 @@ func allowsImage(registries []string, image string) bool {
 }
 
 // hiddenFolder never occurs in a valid image name. A name with "/../" could begin like an allowed one and lead to
-// another image: a registry, or a proxy in front of it, may normalize the path of the request.
+// another image. A registry, or a proxy in front of it, may normalize the path of the request.
 const hiddenFolder = "/."
 
 func hasPrefix(value string, prefixes []string) bool {

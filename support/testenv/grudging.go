@@ -49,21 +49,21 @@ func (g *Grudging) Exhaust(t testing.TB, pass func() (ctrl.Result, error), condi
 		result, err := pass()
 		switch refused := g.refused; {
 		case refused == "" && err != nil:
-			t.Fatalf("nothing was refused, and the pass failed: %v", err)
+			t.Fatalf("nothing was refused, but the reconcile failed: %v", err)
 		case refused == "":
 			if quiet++; quiet == 3 {
 				return
 			}
 		case err == nil && !g.admits(result.RequeueAfter, conditions):
-			t.Fatalf("the server refused %s, and the pass ended well, to look again in %s", refused, result.RequeueAfter)
+			t.Fatalf("the server refused %s, but the reconcile succeeded, and asks for another one in %s", refused, result.RequeueAfter)
 		case err != nil && !g.failsOf(err, conditions):
 			// An error that comes from a later request hides that the refusal was lost.
-			t.Fatalf("the server refused %s, and the pass failed with something else: %v", refused, err)
+			t.Fatalf("the server refused %s, and the reconcile failed with another error: %v", refused, err)
 		default:
 			quiet = 0
 		}
 	}
-	t.Fatal("each pass asked the server for something new")
+	t.Fatal("each reconcile sent the server a new request")
 }
 
 // admits reports whether a reconcile that succeeded has handled the refusal: it requeues soon, or reports the refusal

@@ -70,7 +70,7 @@ func command() *cobra.Command {
 func preflightCommand(o *options) *cobra.Command {
 	return &cobra.Command{
 		Use:   "preflight",
-		Short: "Say whether this machine can carry the environment",
+		Short: "Check whether this machine can run the environment",
 		Args:  cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			environment, err := o.environment(cmd)

@@ -57,7 +57,7 @@ func parts() []part {
 		{"When a node dies, the API should stay", (*suite).nodeDies},
 	}
 	if testing.Short() {
-		// The cluster is removed with its environment: three API servers take long to stop, and the journey test already
+		// The cluster is removed with its environment: three API servers take long to stop, and `test/journey` already
 		// destroys clusters.
 		return all
 	}

@@ -77,7 +77,7 @@ func (w *Walker) MeasureBoot(ctx context.Context, cluster string) (Boot, error) 
 func (w *Walker) fromDeployedToReady(ctx context.Context, guest client.Client, m infrav1.MaasMachine) (time.Duration, error) {
 	node := &corev1.Node{}
 	if err := guest.Get(ctx, client.ObjectKey{Name: *m.Status.Hostname}, node); err != nil {
-		return 0, fmt.Errorf("looking at the node of machine %s: %w", m.Name, err)
+		return 0, fmt.Errorf("checking the node of machine %s: %w", m.Name, err)
 	}
 	deployed, err := w.deployed(ctx, *m.Spec.SystemID)
 	if err != nil {
@@ -88,7 +88,7 @@ func (w *Walker) fromDeployedToReady(ctx context.Context, guest client.Client, m
 			return condition.LastTransitionTime.Sub(deployed), nil
 		}
 	}
-	return 0, fmt.Errorf("node %s does not say whether it is Ready", node.Name)
+	return 0, fmt.Errorf("node %s has no Ready condition", node.Name)
 }
 
 // deployed returns when MAAS last set a machine to Deployed.

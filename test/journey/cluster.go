@@ -262,7 +262,7 @@ func ClusterCondition(c client.Client, cluster, conditionType, status string, re
 	}
 }
 
-// oneOf reports whether reason contains one of the wanted ones; an empty list matches any.
+// oneOf reports whether reason contains one of the expected ones; an empty list matches any.
 func oneOf(reason string, wanted []string) bool {
 	for _, want := range wanted {
 		if strings.Contains(reason, want) {

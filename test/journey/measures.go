@@ -34,7 +34,7 @@ func (w *Walker) PrintMeasures(ctx context.Context) {
 	w.measure("nodes Ready after their machines were Deployed", w.Timeline.Took(StageNodes), goalNode)
 	w.measure("destroyed", w.Timeline.Took(StageDestroyed), goalDestroyed)
 	w.sayBoots()
-	w.sayMemory("memory of the whole environment", w.Memory(), fmt.Sprintf(" (goal %d GiB)", goalMemory>>30))
+	w.sayMemory("memory of the environment", w.Memory(), fmt.Sprintf(" (goal %d GiB)", goalMemory>>30))
 	w.sayMemory("memory of one more cluster with one node", w.Another, "")
 }
 

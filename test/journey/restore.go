@@ -64,8 +64,9 @@ func (w *Walker) StoreVariable() (name, value string) {
 	return "AWS_SHARED_CREDENTIALS_FILE", w.environment().StoreCredentials()
 }
 
-// Running returns what a restore must not change: machines in MAAS by their allocation, Nodes and pods of the workload
-// by their UIDs, and the restart counts of containers. owners are the MAAS users whose machines count; none means all.
+// Running returns what a restore must not change. These are machines in MAAS by their allocation, Nodes and pods of the
+// workload by their UIDs, and the restart counts of containers. owners are the MAAS users whose machines count; none
+// means all.
 func Running(ctx context.Context, m *maas.Client, guest client.Client, owners ...string) (map[string]string, error) {
 	given, err := Allocated(ctx, m, owners...)
 	if err != nil {

@@ -166,7 +166,7 @@ func TestSettings(t *testing.T) {
 		"nothing is set":             {nil, "set MAAS_ENDPOINT"},
 		"the key file is missing":    {map[string]string{"MAAS_ENDPOINT": "http://127.0.0.1:1/MAAS", "MAAS_API_KEY_FILE": dir + "/none"}, "MAAS_API_KEY_FILE"},
 		"the CA file is missing":     {map[string]string{"MAAS_ENDPOINT": "http://127.0.0.1:1/MAAS", "MAAS_API_KEY_FILE": key, "MAAS_CA_BUNDLE_FILE": dir + "/none"}, "MAAS_CA_BUNDLE_FILE"},
-		"MAAS does not answer there": {map[string]string{"MAAS_ENDPOINT": "http://127.0.0.1:1/MAAS", "MAAS_API_KEY_FILE": key}, "looking at the version"},
+		"MAAS does not answer there": {map[string]string{"MAAS_ENDPOINT": "http://127.0.0.1:1/MAAS", "MAAS_API_KEY_FILE": key}, "checking the version"},
 	}
 	for name, test := range tests {
 		t.Run("When "+name+" it should say so", func(t *testing.T) {

@@ -20,7 +20,7 @@ func (c *check) look(ctx context.Context) error {
 	} {
 		found, err := step.do(ctx)
 		if err != nil {
-			return fmt.Errorf("looking at the %s: %w", step.what, err)
+			return fmt.Errorf("checking the %s: %w", step.what, err)
 		}
 		c.report.Printf("%s: %s", step.what, found)
 	}

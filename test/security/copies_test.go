@@ -63,7 +63,7 @@ func TestOperatorTokenByKubevirtCredentials(t *testing.T) {
 	o.read(&corev1.Secret{}, hcp.Spec.Configuration.OAuth.IdentityProviders[0].HTPasswd.FileData.Name)
 }
 
-// TestObjectsOfTheControlPlaneByIdentityProviders covers an attack on version 0.1.0. A tenant could choose the
+// TestObjectsOfTheControlPlaneByIdentityProviders covers an attack that 0.1.0 allowed. A tenant could choose the
 // kubeconfig of Cluster API, the encryption of Secrets with the images that it runs, and the spec of the control plane.
 func TestObjectsOfTheControlPlaneByIdentityProviders(t *testing.T) {
 	for tenant, name := range map[string]string{

@@ -77,8 +77,8 @@ func TestKubeconfigSendsNoFile(t *testing.T) {
 	g.Expect(got.Load()).To(BeZero())
 }
 
-// TestRegistryWithoutTLS checks that plain HTTP is not used: 0.1.0 sent the pull secret in clear text to a private
-// address, and trusted responses that anyone on the path could forge.
+// TestRegistryWithoutTLS checks that plain HTTP is not used. Version 0.1.0 sent the pull secret in clear text to a
+// private address, and trusted responses that anyone on the path could forge.
 func TestRegistryWithoutTLS(t *testing.T) {
 	g := NewWithT(t)
 	url, reached := inner(t, func(w http.ResponseWriter, _ *http.Request) {

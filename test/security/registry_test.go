@@ -16,7 +16,7 @@ import (
 )
 
 // TestRegistryOfATenant checks that the operator does not call an address that a tenant names in an annotation or as a
-// mirror, and does not report to the tenant what responds there.
+// mirror. The operator also does not report to the tenant what responds there.
 func TestRegistryOfATenant(t *testing.T) {
 	digest := "sha256:" + strings.Repeat("0", 64)
 	for _, tt := range []struct {

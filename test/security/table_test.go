@@ -44,8 +44,8 @@ func testsIn(t *testing.T, folder string) sets.Set[string] {
 	return found
 }
 
-// TestPageOfSecurity checks docs/security.md against the tests: each test that the page names exists, the page names
-// each test of this package, and each row of the table of attacks names a test or says what is left.
+// TestPageOfSecurity checks docs/security.md against the tests. Each test that the page names exists. The page names
+// each test of this package. Each row of the table of attacks names a test or says what is left.
 func TestPageOfSecurity(t *testing.T) {
 	g := NewWithT(t)
 	page, err := os.ReadFile(repository + "/docs/security.md")

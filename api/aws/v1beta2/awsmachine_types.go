@@ -18,7 +18,7 @@ type AWSMachineSpec struct {
 	ProviderID *string `json:"providerID,omitempty"`
 	// InstanceID is the instance as EC2 names it.
 	InstanceID *string `json:"instanceID,omitempty"`
-	// InstanceMetadataOptions say who may read the instance's metadata; nil leaves it to AWS.
+	// InstanceMetadataOptions restrict who may read the instance's metadata; nil leaves it to AWS.
 	InstanceMetadataOptions *InstanceMetadataOptions `json:"instanceMetadataOptions,omitempty"`
 	// AMI that the instance starts from.
 	AMI AMIReference `json:"ami,omitempty"`
@@ -28,7 +28,7 @@ type AWSMachineSpec struct {
 	AdditionalTags map[string]string `json:"additionalTags,omitempty"`
 	// IAMInstanceProfile is what the instance may do in AWS.
 	IAMInstanceProfile string `json:"iamInstanceProfile,omitempty"`
-	// PublicIP says whether the instance gets a public address; nil leaves it to the subnet.
+	// PublicIP specifies whether the instance gets a public address; nil leaves it to the subnet.
 	PublicIP *bool `json:"publicIP,omitempty"`
 	// AdditionalSecurityGroups of the instance.
 	AdditionalSecurityGroups []AWSResourceReference `json:"additionalSecurityGroups,omitempty"`
@@ -52,7 +52,7 @@ type AWSMachineSpec struct {
 	CapacityReservationPreference string `json:"capacityReservationPreference,omitempty"`
 }
 
-// InstanceMetadataOptions say who may read the instance's metadata. All fields that the API server gives defaults are here, so that
+// InstanceMetadataOptions restrict who may read the instance's metadata. All fields that the API server gives defaults are here, so that
 // what is written is what is read.
 type InstanceMetadataOptions struct {
 	// HTTPEndpoint is enabled or disabled.
@@ -97,7 +97,7 @@ type Volume struct {
 	Type string `json:"type,omitempty"`
 	// IOPS of types that are asked for them.
 	IOPS int64 `json:"iops,omitempty"`
-	// Encrypted says whether the volume is encrypted; nil leaves it to the account.
+	// Encrypted specifies whether the volume is encrypted; nil leaves it to the account.
 	Encrypted *bool `json:"encrypted,omitempty"`
 	// EncryptionKey is the ID or ARN of a KMS key; empty is AWS's own.
 	EncryptionKey string `json:"encryptionKey,omitempty"`

@@ -52,7 +52,7 @@ const (
 	// EC2InstanceMetadataHTTPTokens on a NodePool is "required" where instances give their metadata to clients with a session token only;
 	// it is "optional" otherwise.
 	EC2InstanceMetadataHTTPTokens = "hypershift.openshift.io/ec2-instance-metadata-http-tokens"
-	// EnableSpotAnnotation on a NodePool, with any value, marks its instances of EC2 as those that EC2 may take back at short notice.
+	// EnableSpotAnnotation on a NodePool, with any value, marks its instances of EC2 as those that EC2 may reclaim at short notice.
 	EnableSpotAnnotation = "hypershift.openshift.io/enable-spot"
 	// DisablePKIReconciliationAnnotation leaves certificates alone.
 	DisablePKIReconciliationAnnotation = "hypershift.openshift.io/disable-pki-reconciliation"
@@ -65,7 +65,7 @@ const (
 	RotateSignersAnnotation = "hypershift.openshift.io/rotate-signers"
 	// SignerOverlapAnnotation is a Go duration: how long a rotated signer stays trusted when its successor signs everywhere.
 	SignerOverlapAnnotation = "hypershift.openshift.io/former-signer-overlap"
-	// AddressOverlapAnnotation is a Go duration: how long a former address of the API is served at least, for kubeconfigs that were handed out.
+	// AddressOverlapAnnotation is a Go duration: how long a previous address of the API is served at least, for kubeconfigs that were handed out.
 	AddressOverlapAnnotation = "hypershift.openshift.io/former-address-overlap"
 	// ReleaseImageSourceAnnotation is on a HostedControlPlane: the pull spec of the HostedCluster that its spec.releaseImage
 	// was resolved from. As long as that stays, the release stays, wherever a tag points to later.
@@ -90,7 +90,7 @@ const (
 	DisableMachineManagement = "hypershift.openshift.io/disable-machine-management"
 	// DisableIgnitionServerAnnotation leaves the ignition-server out.
 	DisableIgnitionServerAnnotation = "hypershift.openshift.io/disable-ignition-server"
-	// DisableClusterAutoscalerAnnotation stops the autoscaler; the operator sets it when no pool scales by itself.
+	// DisableClusterAutoscalerAnnotation stops the autoscaler; the operator sets it when no pool scales automatically.
 	DisableClusterAutoscalerAnnotation = "hypershift.openshift.io/disable-cluster-autoscaler"
 	// DisableProfilingAnnotation lists components without profiling. A Kubernetes payload profiles none.
 	DisableProfilingAnnotation = "hypershift.openshift.io/disable-profiling"
@@ -114,12 +114,12 @@ const (
 	DedicatedRequestServingComponentsTopology = "dedicated-request-serving-components"
 	// RequestServingNodeAdditionalSelectorAnnotation narrows those nodes down.
 	RequestServingNodeAdditionalSelectorAnnotation = "hypershift.openshift.io/request-serving-node-additional-selector"
-	// HostedClusterScheduledAnnotation tells that nodes were chosen.
+	// HostedClusterScheduledAnnotation reports that nodes were chosen.
 	HostedClusterScheduledAnnotation = "hypershift.openshift.io/cluster-scheduled"
-	// HostedClusterRestoredFromBackupAnnotation tells that the cluster came back from a backup.
+	// HostedClusterRestoredFromBackupAnnotation reports that the cluster came back from a backup.
 	HostedClusterRestoredFromBackupAnnotation = "hypershift.openshift.io/restored-from-backup"
-	// RestoringAnnotation, set when a HostedCluster is made that comes back from a backup, has the control-plane-operator of a Kubernetes release make nothing,
-	// no key above all, until `hypershift restore cluster` has put keys and data in place and takes it away. Its value does not matter.
+	// RestoringAnnotation is set on a HostedCluster that is restored from a backup. The control-plane-operator of a Kubernetes release creates nothing,
+	// in particular no key, until `hypershift restore cluster` has restored keys and data and removes it. Its value does not matter.
 	RestoringAnnotation = "hypershift.openshift.io/restoring"
 	// RestoredInfrastructureAnnotation holds the UID of the infrastructure cluster (MaasCluster) that was lost with the hosted namespace. The new one
 	// takes its place: machines that still run for the lost one become those of the pools that had them. It counts when the new one is made.
@@ -187,8 +187,8 @@ const (
 	OrphanPolicyDelete = "delete"
 )
 
-// Labels and annotations of Secrets and ConfigMaps in a hosted namespace. They say where an object comes from: only the
-// programs of the product write there, and they never keep a label or an annotation of an object that a user wrote.
+// Labels and annotations of Secrets and ConfigMaps in a hosted namespace. They name the origin of an object. Only the
+// programs of the product write there. They never keep a label or an annotation of an object that a user wrote.
 const (
 	// UserCopyLabel is "true" on a copy of an object that a user wrote. The programs never read a copy as an object of
 	// their own.
@@ -234,8 +234,8 @@ const (
 	// NodePoolPlatformMachineTemplateAnnotation is the machine template that the pool has come to.
 	NodePoolPlatformMachineTemplateAnnotation = "hypershift.openshift.io/nodePoolPlatformMachineTemplate"
 	// NodePoolResolvedReleaseAnnotation on a NodePool repeats status.resolvedRelease: spec.release.image and, after a
-	// space, the pull spec by digest. It is read only while status has none, as after an upgrade from 0.1.0 or a restore,
-	// and only where it names a digest of the repository that spec names.
+	// space, the pull spec by digest. It is read only while status has none, as after an upgrade from 0.1.0 or a restore.
+	// It must name a digest of the repository that spec names.
 	NodePoolResolvedReleaseAnnotation = "hypershift.openshift.io/nodePoolResolvedRelease"
 	// NodePoolFirstReleaseAnnotation on a NodePool is the digest of the first release that it was seen with. The hash that replaces
 	// machines holds the digest of every other one, so that pools from before digests counted keep the hash that they had.
@@ -276,7 +276,7 @@ const (
 	IgnitionServerTokenExpirationTimestampAnnotation = "hypershift.openshift.io/ignition-token-expiration-timestamp"
 	// APIVirtualIPAnnotation is on the DaemonSet that holds virtual IPs of the management cluster's nodes: their addresses, separated by commas.
 	APIVirtualIPAnnotation = "hypershift.openshift.io/api-virtual-ip"
-	// TokenSecretIgnitionReachedAnnotation tells that a machine has fetched the configuration of a token.
+	// TokenSecretIgnitionReachedAnnotation reports that a machine has fetched the configuration of a token.
 	TokenSecretIgnitionReachedAnnotation = "hypershift.openshift.io/ignition-reached"
 )
 
@@ -288,7 +288,7 @@ const (
 	ControlPlaneNamespaceLabel = "hypershift.openshift.io/hosted-control-plane"
 	// ClusterMonitoringLabel has OpenShift's own Prometheus scrape a namespace of the management cluster.
 	ClusterMonitoringLabel = "openshift.io/cluster-monitoring"
-	// ManagedByLabel tells who manages a workload.
+	// ManagedByLabel names the manager of a workload.
 	ManagedByLabel = "hypershift.openshift.io/managed-by"
 	// NeedManagementKASAccessLabel marks pods that talk to the management cluster.
 	NeedManagementKASAccessLabel = "hypershift.openshift.io/need-management-kas-access"

@@ -47,7 +47,7 @@ type AWSPlatformSpec struct {
 	// +optional
 	AdditionalAllowedPrincipals []string `json:"additionalAllowedPrincipals,omitempty"`
 
-	// multiArch says that pools of other architectures are wanted.
+	// multiArch says that pools of other architectures are allowed.
 	//
 	// +kubebuilder:default=false
 	// +optional
@@ -175,7 +175,7 @@ type AWSResourceTag struct {
 	// +required
 	Value string `json:"value"`
 
-	// overridePolicy says whether a pool may give the tag another value.
+	// overridePolicy specifies whether a pool may give the tag another value.
 	//
 	// +kubebuilder:validation:Enum=Allow;Deny
 	// +optional

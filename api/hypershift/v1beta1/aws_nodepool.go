@@ -102,7 +102,7 @@ type Volume struct {
 	// +optional
 	IOPS int64 `json:"iops,omitempty"`
 
-	// encrypted says whether the volume is encrypted.
+	// encrypted specifies whether the volume is encrypted.
 	//
 	// +optional
 	Encrypted *bool `json:"encrypted,omitempty"`

@@ -6,9 +6,9 @@ import metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 // Conditions of an AWSEndpointService, which its HostedCluster sums up.
 const (
-	// AWSEndpointServiceAvailable tells that the load balancer of the control plane is offered to other networks.
+	// AWSEndpointServiceAvailable reports whether the load balancer of the control plane is offered to other networks.
 	AWSEndpointServiceAvailable ConditionType = "AWSEndpointServiceAvailable"
-	// AWSEndpointAvailable tells that the network of the nodes has an endpoint that leads to it.
+	// AWSEndpointAvailable reports whether the network of the nodes has an endpoint that leads to it.
 	AWSEndpointAvailable ConditionType = "AWSEndpointAvailable"
 )
 

@@ -10,56 +10,56 @@ const AllIsWellMessage = "All is well"
 
 // Conditions of a HostedCluster.
 const (
-	// HostedClusterAvailable tells that the API of the hosted cluster serves.
+	// HostedClusterAvailable reports whether the API of the hosted cluster serves.
 	HostedClusterAvailable ConditionType = "Available"
-	// HostedClusterProgressing tells that a version is being rolled out.
+	// HostedClusterProgressing reports whether a version is being rolled out.
 	HostedClusterProgressing ConditionType = "Progressing"
-	// HostedClusterDegraded tells that a part of the control plane is not well.
+	// HostedClusterDegraded reports whether a part of the control plane is not well.
 	HostedClusterDegraded ConditionType = "Degraded"
-	// HostedClusterDestroyed tells that only a grace period keeps the HostedCluster.
+	// HostedClusterDestroyed reports whether only a grace period keeps the HostedCluster.
 	HostedClusterDestroyed ConditionType = "HostedClusterDestroyed"
-	// HostedClusterRestoredFromBackup tells that the cluster came back from a backup.
+	// HostedClusterRestoredFromBackup reports whether the cluster came back from a backup.
 	HostedClusterRestoredFromBackup ConditionType = "HostedClusterRestoredFromBackup"
 
-	// ValidHostedClusterConfiguration tells that the parts of the spec fit together.
+	// ValidHostedClusterConfiguration reports whether the parts of the spec fit together.
 	ValidHostedClusterConfiguration ConditionType = "ValidConfiguration"
-	// SupportedHostedCluster tells that this management cluster can host the cluster.
+	// SupportedHostedCluster reports whether this management cluster can host the cluster.
 	SupportedHostedCluster ConditionType = "SupportedHostedCluster"
-	// ValidProxyConfiguration tells that the trust bundle of the proxy can be read.
+	// ValidProxyConfiguration reports whether the trust bundle of the proxy can be read.
 	ValidProxyConfiguration ConditionType = "ValidProxyConfiguration"
-	// ValidReleaseImage tells that the release image is there and a release payload.
+	// ValidReleaseImage reports whether the release image is there and a release payload.
 	ValidReleaseImage ConditionType = "ValidReleaseImage"
-	// IgnitionEndpointAvailable tells that machines can fetch their configuration.
+	// IgnitionEndpointAvailable reports whether machines can fetch their configuration.
 	IgnitionEndpointAvailable ConditionType = "IgnitionEndpointAvailable"
-	// IgnitionServerValidReleaseInfo tells that the payload has all that node configurations need.
+	// IgnitionServerValidReleaseInfo reports whether the payload has all that node configurations need.
 	IgnitionServerValidReleaseInfo ConditionType = "IgnitionServerValidReleaseInfo"
-	// UnmanagedEtcdAvailable tells that the etcd that somebody else runs can be used.
+	// UnmanagedEtcdAvailable reports whether the etcd that the user provides can be used.
 	UnmanagedEtcdAvailable ConditionType = "UnmanagedEtcdAvailable"
 	// PlatformProviderSupported is only there, and False, while the machines of a cluster are made by another provider than the product's own.
 	PlatformProviderSupported ConditionType = "PlatformProviderSupported"
-	// PlatformCredentialsFound tells that the credentials of the platform are there and accepted.
+	// PlatformCredentialsFound reports whether the credentials of the platform are there and accepted.
 	PlatformCredentialsFound ConditionType = "PlatformCredentialsFound"
-	// ReconciliationActive tells that nobody has paused the HostedCluster.
+	// ReconciliationActive reports whether the HostedCluster is not paused.
 	ReconciliationActive ConditionType = "ReconciliationActive"
-	// ReconciliationSucceeded tells whether the last pass of the operator failed.
+	// ReconciliationSucceeded reports whether the operator's last reconcile succeeded.
 	ReconciliationSucceeded ConditionType = "ReconciliationSucceeded"
-	// ValidOIDCConfiguration tells that the OIDC documents are published.
+	// ValidOIDCConfiguration reports whether the OIDC documents are published.
 	ValidOIDCConfiguration ConditionType = "ValidOIDCConfiguration"
-	// EtcdRecoveryActive tells that a member of etcd is being replaced.
+	// EtcdRecoveryActive reports whether a member of etcd is being replaced.
 	EtcdRecoveryActive ConditionType = "EtcdRecoveryActive"
 	// ClusterVersionSucceeding is the negation of ClusterVersionFailing.
 	ClusterVersionSucceeding ConditionType = "ClusterVersionSucceeding"
-	// ClusterVersionUpgradeable tells that the hosted cluster may come to the next minor version.
+	// ClusterVersionUpgradeable reports whether the hosted cluster may come to the next minor version.
 	ClusterVersionUpgradeable ConditionType = "ClusterVersionUpgradeable"
-	// AutoNodeEnabled tells that nodes are made on demand.
+	// AutoNodeEnabled reports whether nodes are made on demand.
 	AutoNodeEnabled ConditionType = "AutoNodeEnabled"
-	// PublicEndpointExposed tells that the API is reached from the internet.
+	// PublicEndpointExposed reports whether the API is reached from the internet.
 	PublicEndpointExposed ConditionType = "PublicEndpointExposed"
 	// ClusterSizeComputed, ClusterSizeTransitionPending and ClusterSizeTransitionRequired tell of the size class.
 	ClusterSizeComputed           ConditionType = "ClusterSizeComputed"
 	ClusterSizeTransitionPending  ConditionType = "ClusterSizeTransitionPending"
 	ClusterSizeTransitionRequired ConditionType = "ClusterSizeTransitionRequired"
-	// ValidKubeVirtInfraNetworkMTU and KubeVirtNodesLiveMigratable tell of clusters on KubeVirt. ValidKubeVirtInfraNetworkPolicyRBAC tells whether
+	// ValidKubeVirtInfraNetworkMTU and KubeVirtNodesLiveMigratable tell of clusters on KubeVirt. ValidKubeVirtInfraNetworkPolicyRBAC reports whether
 	// their virtual machines in another cluster have a NetworkPolicy there which keeps them off that cluster's own networks.
 	ValidKubeVirtInfraNetworkMTU        ConditionType = "ValidKubeVirtInfraNetworkMTU"
 	ValidKubeVirtInfraNetworkPolicyRBAC ConditionType = "ValidKubeVirtInfraNetworkPolicyRBAC"
@@ -73,17 +73,17 @@ const (
 
 // Conditions of a HostedControlPlane; most are copied to its HostedCluster.
 const (
-	// HostedControlPlaneAvailable tells that the API of the hosted cluster serves.
+	// HostedControlPlaneAvailable reports whether the API of the hosted cluster serves.
 	HostedControlPlaneAvailable ConditionType = "Available"
-	// HostedControlPlaneDegraded tells that a part of the control plane is not well.
+	// HostedControlPlaneDegraded reports whether a part of the control plane is not well.
 	HostedControlPlaneDegraded ConditionType = "Degraded"
-	// InfrastructureReady tells that the addresses of the control plane are known.
+	// InfrastructureReady reports whether the addresses of the control plane are known.
 	InfrastructureReady ConditionType = "InfrastructureReady"
-	// KubeAPIServerAvailable tells that the kube-apiserver runs.
+	// KubeAPIServerAvailable reports whether the kube-apiserver runs.
 	KubeAPIServerAvailable ConditionType = "KubeAPIServerAvailable"
-	// EtcdAvailable tells that etcd has its quorum.
+	// EtcdAvailable reports whether etcd has its quorum.
 	EtcdAvailable ConditionType = "EtcdAvailable"
-	// EtcdMembersHealthy tells that all members of a managed etcd answer and vote.
+	// EtcdMembersHealthy reports whether all members of a managed etcd answer and vote.
 	EtcdMembersHealthy ConditionType = "EtcdMembersHealthy"
 	// EtcdDiskFast is False while the disk of a member is too slow for etcd.
 	EtcdDiskFast ConditionType = "EtcdDiskFast"
@@ -91,37 +91,37 @@ const (
 	EtcdVolumesResized ConditionType = "EtcdVolumesResized"
 	// ControlPlanePodsScheduled is False while the scheduler finds no node for pods of the control plane. It is only there once it did not.
 	ControlPlanePodsScheduled ConditionType = "ControlPlanePodsScheduled"
-	// EtcdSnapshotRestored tells that etcd was filled from a snapshot.
+	// EtcdSnapshotRestored reports whether etcd was filled from a snapshot.
 	EtcdSnapshotRestored ConditionType = "EtcdSnapshotRestored"
 	// EtcdBackupSucceeded tells of the last backup of etcd.
 	EtcdBackupSucceeded ConditionType = "EtcdBackupSucceeded"
-	// KMSPluginAvailable tells that the plugins which encrypt Secrets run beside all API servers and answer.
+	// KMSPluginAvailable reports whether the plugins which encrypt Secrets run beside all API servers and answer.
 	KMSPluginAvailable ConditionType = "KMSPluginAvailable"
-	// EtcdDataEncryptionUpToDate tells that all Secrets are encrypted with the active key.
+	// EtcdDataEncryptionUpToDate reports whether all Secrets are encrypted with the active key.
 	EtcdDataEncryptionUpToDate ConditionType = "EtcdDataEncryptionUpToDate"
 	// CertificatesValid is False when a certificate or an authority of the control plane has expired or will within 30 days.
 	CertificatesValid ConditionType = "CertificatesValid"
 	// SignersUpToDate is False while an authority, or the key of service account tokens, gives way to another.
 	SignersUpToDate ConditionType = "SignersUpToDate"
-	// PublishedAddressUpToDate is False while nodes go over to another address of the control plane, or cannot.
+	// PublishedAddressUpToDate is False while nodes migrate to another address of the control plane, or cannot.
 	PublishedAddressUpToDate ConditionType = "PublishedAddressUpToDate"
-	// ValidHostedControlPlaneConfiguration tells that the parts of the spec fit together.
+	// ValidHostedControlPlaneConfiguration reports whether the parts of the spec fit together.
 	ValidHostedControlPlaneConfiguration ConditionType = "ValidHostedControlPlaneConfiguration"
-	// ValidReleaseInfo tells that the payload has every image that the control plane needs.
+	// ValidReleaseInfo reports whether the payload has every image that the control plane needs.
 	ValidReleaseInfo ConditionType = "ValidReleaseInfo"
-	// ValidIDPConfiguration tells that the identity providers can be used.
+	// ValidIDPConfiguration reports whether the identity providers can be used.
 	ValidIDPConfiguration ConditionType = "ValidIDPConfiguration"
-	// ExternalDNSReachable tells that the published names resolve.
+	// ExternalDNSReachable reports whether the published names resolve.
 	ExternalDNSReachable ConditionType = "ExternalDNSReachable"
-	// CloudResourcesDestroyed tells that what the hosted cluster made outside is gone.
+	// CloudResourcesDestroyed reports whether what the hosted cluster made outside is gone.
 	CloudResourcesDestroyed ConditionType = "CloudResourcesDestroyed"
-	// ConfigOperatorReconciliationSucceeded tells of the last pass of the config operator.
+	// ConfigOperatorReconciliationSucceeded reports whether the config operator's last reconcile succeeded.
 	ConfigOperatorReconciliationSucceeded ConditionType = "ConfigOperatorReconciliationSucceeded"
-	// DataPlaneConnectionAvailable tells that the control plane reaches the nodes.
+	// DataPlaneConnectionAvailable reports whether the control plane reaches the nodes.
 	DataPlaneConnectionAvailable ConditionType = "DataPlaneConnectionAvailable"
-	// ControlPlaneConnectionAvailable tells that the nodes reach the control plane.
+	// ControlPlaneConnectionAvailable reports whether the nodes reach the control plane.
 	ControlPlaneConnectionAvailable ConditionType = "ControlPlaneConnectionAvailable"
-	// CVOScaledDown tells that the version operator was stopped for the teardown.
+	// CVOScaledDown reports whether the version operator was stopped for the teardown.
 	CVOScaledDown ConditionType = "CVOScaledDown"
 	// ClusterVersionFailing and its like mirror the hosted cluster's ClusterVersion.
 	ClusterVersionFailing          ConditionType = "ClusterVersionFailing"
@@ -133,9 +133,9 @@ const (
 
 // Conditions of a ControlPlaneComponent.
 const (
-	// ControlPlaneComponentAvailable tells that the component serves.
+	// ControlPlaneComponentAvailable reports whether the component serves.
 	ControlPlaneComponentAvailable ConditionType = "Available"
-	// ControlPlaneComponentRolloutComplete tells that all of the component runs the wanted version.
+	// ControlPlaneComponentRolloutComplete reports whether all pods of the component run the desired version.
 	ControlPlaneComponentRolloutComplete ConditionType = "RolloutComplete"
 )
 

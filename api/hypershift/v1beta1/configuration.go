@@ -14,7 +14,7 @@ type ClusterConfiguration struct {
 	// +optional
 	APIServer *configv1.APIServerSpec `json:"apiServer,omitempty"`
 
-	// authentication says who may log in, and how.
+	// authentication configures which users may log in, and how.
 	// +optional
 	Authentication *configv1.AuthenticationSpec `json:"authentication,omitempty"`
 

@@ -13,7 +13,7 @@ const (
 
 // KMSPluginSpec is a plugin of the KMS v2 protocol, which runs beside each API server and listens at /var/run/kms/kms.sock.
 type KMSPluginSpec struct {
-	// name is written before all that the plugin encrypts. Another name is another key: everything is moved over to it, and the former
+	// name is written before all that the plugin encrypts. Another name is another key: everything is moved over to it, and the previous
 	// plugin runs until that is done. A plugin of the same name must decrypt what it encrypted before, also when its image or args change.
 	// +kubebuilder:validation:Pattern=`^[a-z0-9]([-a-z0-9]*[a-z0-9])?$`
 	// +kubebuilder:validation:MaxLength=40
@@ -35,7 +35,7 @@ type KMSPluginSpec struct {
 	// +optional
 	Args []string `json:"args,omitempty"`
 
-	// credentials names a Secret beside the HostedCluster whose keys are files below /etc/kms for the plugin, and for nobody else.
+	// credentials names a Secret beside the HostedCluster whose keys are files below /etc/kms for the plugin only.
 	// +optional
 	Credentials *corev1.LocalObjectReference `json:"credentials,omitempty"`
 }

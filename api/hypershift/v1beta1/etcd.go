@@ -7,7 +7,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/resource"
 )
 
-// EtcdManagementType says who runs etcd.
+// EtcdManagementType specifies whether the operator or the user runs etcd.
 //
 // +kubebuilder:validation:Enum=Managed;Unmanaged
 type EtcdManagementType string
@@ -24,7 +24,7 @@ const (
 // +kubebuilder:validation:XValidation:rule=`(self.managementType == 'Managed') == has(self.managed)`,message=`etcd.managed is required when etcd.managementType is Managed, and forbidden otherwise`
 // +kubebuilder:validation:XValidation:rule=`(self.managementType == 'Unmanaged') == has(self.unmanaged)`,message=`etcd.unmanaged is required when etcd.managementType is Unmanaged, and forbidden otherwise`
 type EtcdSpec struct {
-	// managementType says who runs etcd. It cannot be changed.
+	// managementType specifies whether the operator or the user runs etcd. It cannot be changed.
 	// +unionDiscriminator
 	// +required
 	// +kubebuilder:validation:XValidation:rule=`self == oldSelf`,message=`etcd.managementType is immutable: create a new HostedCluster to change it`

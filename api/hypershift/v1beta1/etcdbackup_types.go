@@ -4,7 +4,7 @@ package v1beta1
 
 import metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-// HCPEtcdBackupCompleted is the condition that tells whether the snapshot of an HCPEtcdBackup was taken.
+// HCPEtcdBackupCompleted is the condition that reports whether the snapshot of an HCPEtcdBackup was taken.
 const HCPEtcdBackupCompleted = "BackupCompleted"
 
 // Reasons of HCPEtcdBackupCompleted. With BackupSucceeded and BackupFailed an HCPEtcdBackup is over; the others go by.
@@ -55,8 +55,8 @@ type HCPEtcdBackupSpec struct {
 	// +required
 	Storage HCPEtcdBackupStorage `json:"storage"`
 
-	// encryptionKey names a Secret of the same namespace with the key that the backup is encrypted with: in "recipients" public keys
-	// of age, one a line, or in "identity" the private one. A backup has the keys of the whole cluster in it and is never stored in clear: it
+	// encryptionKey names a Secret of the same namespace with the key that the backup is encrypted with. "recipients" has public keys
+	// of age, one a line, or "identity" has the private one. A backup has all keys of the cluster in it and is never stored in clear: it
 	// is required with the releases of Kubernetes.
 	// +optional
 	EncryptionKey SecretReference `json:"encryptionKey,omitzero"`

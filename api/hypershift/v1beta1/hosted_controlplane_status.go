@@ -29,7 +29,7 @@ type HostedControlPlaneStatus struct {
 	ControlPlaneEndpoint APIEndpoint `json:"controlPlaneEndpoint,omitempty"`
 
 	// servedAddresses are those that the control plane of a Kubernetes payload answers to, the one that nodes are to go by first. There are
-	// several after spec.services has changed, until nobody goes by the former ones.
+	// several after spec.services has changed, until no node uses the previous ones.
 	// +kubebuilder:validation:MaxItems=8
 	// +listType=atomic
 	// +optional
@@ -128,7 +128,7 @@ type ServedAddress struct {
 	// +optional
 	IgnitionHost string `json:"ignitionHost,omitempty"`
 
-	// since is when it became what it is: one that nodes are to go by, one that kubeconfigs name, or a former one.
+	// since is when it became what it is: one that nodes are to go by, one that kubeconfigs name, or a previous one.
 	// +required
 	Since metav1.Time `json:"since"`
 }

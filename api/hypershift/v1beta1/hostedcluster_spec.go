@@ -65,13 +65,13 @@ type HostedClusterSpec struct {
 	// +kubebuilder:validation:XValidation:rule=`size(self) == 0 || self.matches(r'^[a-zA-Z0-9]([-a-zA-Z0-9]*[a-zA-Z0-9])?(\.[a-zA-Z0-9]([-a-zA-Z0-9]*[a-zA-Z0-9])?)*$')`,message=`kubeAPIServerDNSName must be a domain name such as api.example.com`
 	KubeAPIServerDNSName string `json:"kubeAPIServerDNSName,omitempty"`
 
-	// controllerAvailabilityPolicy says whether control-plane components run once or three times.
+	// controllerAvailabilityPolicy specifies whether control-plane components run once or three times.
 	// +kubebuilder:default:="HighlyAvailable"
 	// +optional
 	// +kubebuilder:validation:XValidation:rule=`self == oldSelf`,message=`controllerAvailabilityPolicy is immutable: create a new HostedCluster to change it`
 	ControllerAvailabilityPolicy AvailabilityPolicy `json:"controllerAvailabilityPolicy,omitempty"`
 
-	// infrastructureAvailabilityPolicy says whether the components that run on the nodes of the cluster, such as its
+	// infrastructureAvailabilityPolicy specifies whether the components that run on the nodes of the cluster, such as its
 	// ingress, run once or several times.
 	// +kubebuilder:default:="SingleReplica"
 	// +optional
@@ -170,7 +170,7 @@ type HostedClusterSpec struct {
 	// +kubebuilder:validation:XValidation:rule=`self in ['true', 'True', 'TRUE', 'false', 'False', 'FALSE'] || self.matches(r'^[0-9]{4}-[0-9]{2}-[0-9]{2}T[0-9]{2}:[0-9]{2}:[0-9]{2}(\.[0-9]+)?(Z|[+-][0-9]{2}:[0-9]{2})$')`,message=`pausedUntil must be true, false or an RFC 3339 time such as 2026-01-31T12:00:00Z`
 	PausedUntil *string `json:"pausedUntil,omitempty"`
 
-	// olmCatalogPlacement says whether the default operator catalogs run on the management cluster or in the guest.
+	// olmCatalogPlacement specifies whether the default operator catalogs run on the management cluster or in the guest.
 	// +kubebuilder:default=management
 	// +optional
 	// +kubebuilder:validation:XValidation:rule=`self == oldSelf`,message=`olmCatalogPlacement is immutable: create a new HostedCluster to change it`

@@ -196,7 +196,7 @@ type KubevirtRootVolume struct {
 	// +optional
 	Image *KubevirtDiskImage `json:"diskImage,omitempty"`
 
-	// cacheStrategy says whether the image is kept in the cluster.
+	// cacheStrategy specifies whether the image is kept in the cluster.
 	//
 	// +optional
 	CacheStrategy *KubevirtCachingStrategy `json:"cacheStrategy,omitempty"`
@@ -224,7 +224,7 @@ const (
 	KubevirtCachingStrategyPVC  KubevirtCachingStrategyType = "PVC"
 )
 
-// KubevirtCachingStrategy says whether a disk image is kept in the cluster.
+// KubevirtCachingStrategy specifies whether a disk image is kept in the cluster.
 type KubevirtCachingStrategy struct {
 	// type of the cache.
 	//

@@ -150,9 +150,9 @@ type MAASNodePoolPlatform struct {
 	MinDiskSize *int32 `json:"minDiskSize,omitempty"`
 
 	// image is what MAAS installs: "<osystem>/<series>", or the name of a custom image with or without "custom/" before it.
-	// With an OpenShift payload it is the RHCOS image made after docs/how-to/rhcos-image.md and must be named; with a
-	// Kubernetes payload it is Ubuntu as MAAS provides it, such as "ubuntu/noble", or an image as
-	// docs/reference/node-configuration.md describes it, by default "custom/kubernetes-node".
+	// With an OpenShift payload it is the RHCOS image made after docs/how-to/rhcos-image.md and must be named. With a
+	// Kubernetes payload it is Ubuntu as MAAS provides it, such as "ubuntu/noble", or an image that
+	// docs/reference/node-configuration.md describes. The default is "custom/kubernetes-node".
 	//
 	// +kubebuilder:validation:MaxLength=255
 	// +kubebuilder:validation:XValidation:rule="size(self) == 0 || self.matches('^[A-Za-z0-9][A-Za-z0-9._-]*(/[A-Za-z0-9][A-Za-z0-9._-]*)?$')",message="image must be \"<osystem>/<series>\" or the name of a custom image, such as \"custom/rhcos-4.20\""
@@ -160,7 +160,7 @@ type MAASNodePoolPlatform struct {
 	Image string `json:"image,omitempty"`
 
 	// userDataFormat is what the image reads its first-boot configuration as. Absent means, with a Kubernetes payload, what MAAS
-	// says of the image: CloudConfig for those that it brings itself and for custom ones whose base image is Ubuntu or Debian,
+	// reports about the image. It is CloudConfig for those that it brings itself and for custom ones whose base image is Ubuntu or Debian,
 	// else Ignition. While MAAS cannot be asked, the name of the image decides. The choice stays with the image; condition
 	// ValidPlatformConfig says it, and why. An OpenShift payload has Ignition only.
 	//
@@ -188,7 +188,7 @@ type MAASNodePoolPlatform struct {
 	// +optional
 	Ephemeral *bool `json:"ephemeral,omitempty"`
 
-	// erase says what is done to the disks of a machine that is given back. None leaves it to MAAS's settings. Absent means Quick,
+	// erase specifies how the disks of a released machine are erased. None leaves it to MAAS's settings. Absent means Quick,
 	// which wipes the beginning and the end of each disk, but for an ephemeral pool and one on LXD. Secure asks the disks
 	// themselves to erase all. A change does not roll the pool.
 	//
@@ -211,7 +211,7 @@ type MAASNodePoolPlatform struct {
 	DeployTimeout *metav1.Duration `json:"deployTimeout,omitempty"`
 
 	// bootTimeout is the part for booting and fetching the configuration of the time that a machine may take from Deployed until its
-	// Node is there: with joinTimeout it makes the whole. It also bounds how long a machine that is switched off may take to come on.
+	// Node is there; joinTimeout is the rest. It also bounds how long a machine that is switched off may take to come on.
 	// Absent means 20m.
 	//
 	// +optional
@@ -247,7 +247,7 @@ type MAASLXDNodePool struct {
 	// +optional
 	Network string `json:"network,omitempty"`
 
-	// profile of LXD that the virtual machines are made with. MAAS chooses it by itself: "maas" where the project of the host has one of
+	// profile of LXD that the virtual machines are made with. By default, MAAS chooses it: "maas" where the project of the host has one of
 	// that name, else "default". Any other is reported as not found.
 	//
 	// +kubebuilder:validation:MaxLength=255
@@ -281,7 +281,7 @@ type MAASLXDNodePool struct {
 	// +optional
 	Devices []string `json:"devices,omitempty"`
 
-	// antiAffinity says whether two machines of the pool may share a host: with Required they never do, with Preferred only where no other
+	// antiAffinity specifies whether two machines of the pool may share a host: with Required they never do, with Preferred only where no other
 	// host fits. Empty means Preferred.
 	//
 	// +kubebuilder:validation:Enum=Preferred;Required

@@ -16,7 +16,7 @@ const (
 	MetricsSetAll MetricsSet = "All"
 )
 
-// MetricsForwardingMode says whether the guest cluster gets metrics of its control plane.
+// MetricsForwardingMode specifies whether the guest cluster gets metrics of its control plane.
 //
 // +kubebuilder:validation:Enum=Forward;None
 type MetricsForwardingMode string
@@ -36,14 +36,14 @@ type MonitoringSpec struct {
 	// +optional
 	MetricsSet MetricsSet `json:"metricsSet,omitempty"`
 
-	// metricsForwarding says whether the guest cluster gets metrics of its control plane.
+	// metricsForwarding specifies whether the guest cluster gets metrics of its control plane.
 	// +optional
 	MetricsForwarding MetricsForwardingSpec `json:"metricsForwarding,omitzero"`
 }
 
-// MetricsForwardingSpec says whether the guest cluster gets metrics of its control plane, and which.
+// MetricsForwardingSpec specifies whether the guest cluster gets metrics of its control plane, and which.
 type MetricsForwardingSpec struct {
-	// mode says whether.
+	// mode specifies whether metrics are forwarded.
 	// +required
 	Mode MetricsForwardingMode `json:"mode"`
 

@@ -57,7 +57,7 @@ const (
 	Other NetworkType = "Other"
 )
 
-// AllocateNodeCIDRsMode says whether each node gets a range of clusterNetwork as its spec.podCIDR.
+// AllocateNodeCIDRsMode specifies whether each node gets a range of clusterNetwork as its spec.podCIDR.
 //
 // +kubebuilder:validation:Enum=Enabled;Disabled
 type AllocateNodeCIDRsMode string
@@ -69,8 +69,8 @@ const (
 	AllocateNodeCIDRsDisabled AllocateNodeCIDRsMode = "Disabled"
 )
 
-// The rules on networks ask only whether one holds the address of another: kube-apiserver 1.31 takes 10.133.0.0/16 for
-// outside of 10.132.0.0/14 in containsCIDR, and knows no bound for the cost of comparing two networks by ==.
+// The rules on networks ask only whether one holds the address of another. kube-apiserver 1.31 takes 10.133.0.0/16 for
+// outside of 10.132.0.0/14 in containsCIDR. It has no bound for the cost of comparing two networks by ==.
 
 // ClusterNetworking is the networks of a cluster. No network may be listed twice or overlap another.
 //
@@ -116,7 +116,7 @@ type ClusterNetworking struct {
 	// +optional
 	APIServer *APIServerNetworking `json:"apiServer,omitempty"`
 
-	// allocateNodeCIDRs says whether each node gets a range of clusterNetwork. Enabled needs networkType Other.
+	// allocateNodeCIDRs specifies whether each node gets a range of clusterNetwork. Enabled needs networkType Other.
 	// Unset means Disabled.
 	// +optional
 	// +kubebuilder:validation:XValidation:rule=`self == oldSelf`,message=`networking.allocateNodeCIDRs is immutable: create a new HostedCluster to change it`

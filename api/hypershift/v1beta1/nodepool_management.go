@@ -75,13 +75,13 @@ type ReplaceUpgrade struct {
 
 // RollingUpdate bounds how many machines are replaced at once.
 type RollingUpdate struct {
-	// maxUnavailable is how many nodes may be missing meanwhile, a number or a percentage.
+	// maxUnavailable is how many nodes may be missing during an update, a number or a percentage.
 	//
 	// +optional
 	// +kubebuilder:validation:XValidation:rule=`type(self) == int ? self >= 0 : self.matches(r'^(100|[1-9]?[0-9])%$')`,message=`maxUnavailable must be a number of at least 0 or a percentage from 0% to 100%`
 	MaxUnavailable *intstr.IntOrString `json:"maxUnavailable,omitempty"`
 
-	// maxSurge is how many nodes there may be too many meanwhile, a number or a percentage.
+	// maxSurge is how many additional nodes there may be during an update, a number or a percentage.
 	//
 	// +optional
 	// +kubebuilder:validation:XValidation:rule=`type(self) == int ? self >= 0 : self.matches(r'^(100|[1-9]?[0-9])%$')`,message=`maxSurge must be a number of at least 0 or a percentage from 0% to 100%`

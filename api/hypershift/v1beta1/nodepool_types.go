@@ -42,7 +42,7 @@ type NodePoolSpec struct {
 	// +required
 	Platform NodePoolPlatform `json:"platform"`
 
-	// replicas is the wanted number of nodes. Absent with autoScaling, and else means 0.
+	// replicas is the desired number of nodes. Absent with autoScaling, and else means 0.
 	//
 	// +optional
 	// +kubebuilder:validation:XValidation:rule=`self >= 0`,message=`replicas must be at least 0`
@@ -164,7 +164,7 @@ type NodePoolPlatform struct {
 //
 // +kubebuilder:validation:XValidation:rule="self.max >= self.min",message="autoScaling.max must not be less than autoScaling.min"
 type NodePoolAutoScaling struct {
-	// min is the least number of nodes. 0 gives every machine back while no pod needs one; the platform must tell what a machine
+	// min is the least number of nodes. With 0, all machines are released while no pod needs one. The platform must then report what a machine
 	// brings before there is one, as AWS, Azure and MAAS do.
 	//
 	// +kubebuilder:validation:Minimum=0
@@ -365,7 +365,7 @@ type NodePoolCondition struct {
 // +kubebuilder:subresource:status
 // +kubebuilder:subresource:scale:specpath=.spec.replicas,statuspath=.status.replicas,selectorpath=.status.selector
 // +kubebuilder:printcolumn:name="Cluster",type="string",JSONPath=".spec.clusterName",description="The HostedCluster of the pool"
-// +kubebuilder:printcolumn:name="Desired Nodes",type="integer",JSONPath=".spec.replicas",description="Nodes that are wanted"
+// +kubebuilder:printcolumn:name="Desired Nodes",type="integer",JSONPath=".spec.replicas",description="Desired number of nodes"
 // +kubebuilder:printcolumn:name="Current Nodes",type="integer",JSONPath=".status.replicas",description="Nodes that are available"
 // +kubebuilder:printcolumn:name="Autoscaling",type="string",JSONPath=".status.conditions[?(@.type==\"AutoscalingEnabled\")].status",description="Whether the autoscaler chooses the number of nodes"
 // +kubebuilder:printcolumn:name="Autorepair",type="string",JSONPath=".status.conditions[?(@.type==\"AutorepairEnabled\")].status",description="Whether machines that are not well are replaced"

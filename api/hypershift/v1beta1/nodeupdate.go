@@ -16,8 +16,8 @@ const (
 	NodeConfigStateAnnotation = nodeupdate.State
 	// NodeConfigMessageAnnotation is a sentence for people that goes with NodeConfigRolledBack and NodeConfigFailed.
 	NodeConfigMessageAnnotation = nodeupdate.Message
-	// NodeUpdateCordonedAnnotation is on a Node that was cordoned for an update, with the hash that it was cordoned for: who finds it knows that no
-	// administrator did it, and that the Node takes pods again when the update is over.
+	// NodeUpdateCordonedAnnotation is on a Node that was cordoned for an update, with the hash that it was cordoned for. No
+	// administrator cordoned it, and the Node takes pods again when the update is over.
 	NodeUpdateCordonedAnnotation = "hypershift.openshift.io/cordoned-for-node-config"
 )
 

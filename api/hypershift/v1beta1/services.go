@@ -82,7 +82,7 @@ type ServicePublishingStrategy struct {
 type NodePortPublishingStrategy struct {
 	// address is a DNS name or IP address under which the nodes of the management cluster are reached. A DNS name or a
 	// virtual address serves better than the address of one node. With a Kubernetes release it can be changed while the cluster
-	// runs, and nodes go over to the new one.
+	// runs, and nodes migrate to the new one.
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=253
 	// +required

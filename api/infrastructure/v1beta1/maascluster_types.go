@@ -20,7 +20,7 @@ const (
 
 	// RestoredFromAnnotation on a MaasCluster holds the UID of one that was lost, whose place this one takes. Machines that are still
 	// installed for that one are kept for the MaasMachines of the pools that had them: nothing is released, and nothing is installed
-	// anew. The lost one must not come back: both would look after the same machines. It is set when the MaasCluster is made, and never changes.
+	// again. The lost one must not come back: both would manage the same machines. It is set when the MaasCluster is made, and never changes.
 	RestoredFromAnnotation = "infrastructure.cluster.x-k8s.io/restored-from"
 	// RestoredAtAnnotation on a MaasCluster is the time (RFC 3339) at which the machines of the lost one were looked for in MAAS. Until it
 	// is there, nothing is allocated for the cluster and nothing is swept.
@@ -53,7 +53,7 @@ type MaasClusterSpec struct {
 	// +optional
 	FailureDomains []string `json:"failureDomains,omitempty"`
 
-	// preferredSubnets are the subnets (CIDRs) whose addresses of a control plane machine go into DNS, most wanted first.
+	// preferredSubnets are the subnets (CIDRs) whose addresses of a control plane machine go into DNS, in the order of preference.
 	// Empty means every address.
 	//
 	// +kubebuilder:validation:MaxItems=20
@@ -99,11 +99,11 @@ type APIEndpoint struct {
 	Port int `json:"port"`
 }
 
-// IsZero tells that the endpoint is not known yet.
+// IsZero reports whether the endpoint is not known yet.
 func (e APIEndpoint) IsZero() bool { return e.Host == "" && e.Port == 0 }
 
-// LXDHostConfig says how the machines of a cluster serve as LXD hosts for virtual machines of others, and what the cluster's own virtual
-// machines are like where their lxdConfig does not say it.
+// LXDHostConfig says how the machines of a cluster serve as LXD hosts for virtual machines of others. It also holds the defaults of the lxdConfig of the cluster's own virtual
+// machines.
 //
 // +kubebuilder:validation:XValidation:rule=`!has(self.nicParent) || !has(self.networkBridge) || self.nicParent == self.networkBridge`,message=`lxdConfig.nicParent and lxdConfig.networkBridge are two spellings of one thing: set one of them`
 type LXDHostConfig struct {
@@ -169,7 +169,7 @@ type LXDHostConfig struct {
 
 // MaasClusterStatus is what the provider saw and made of a MaasCluster.
 type MaasClusterStatus struct {
-	// ready tells that machines can be made for this cluster.
+	// ready reports whether machines can be made for this cluster.
 	//
 	// +kubebuilder:default=false
 	// +required
@@ -232,7 +232,7 @@ type FailureDomain struct {
 	// +required
 	Name string `json:"name"`
 
-	// controlPlane tells that control plane machines may be placed there.
+	// controlPlane reports whether control plane machines may be placed there.
 	//
 	// +optional
 	ControlPlane *bool `json:"controlPlane,omitempty"`

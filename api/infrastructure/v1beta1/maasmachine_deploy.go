@@ -35,7 +35,7 @@ type MachineTimeouts struct {
 	Deploy *metav1.Duration `json:"deploy,omitempty"`
 
 	// boot is the part for booting and fetching the configuration of the time that a machine may take from Deployed until its Node is
-	// there: with join it makes the whole. It also bounds how long a machine that is switched off may take to come on. Default 20m.
+	// there; join is the rest. It also bounds how long a machine that is switched off may take to come on. Default 20m.
 	//
 	// +optional
 	// +kubebuilder:validation:XValidation:rule=`self != '' && self.matches(r'^([0-9]{1,5}(\.[0-9]+)?h)?([0-9]{1,6}(\.[0-9]+)?m)?([0-9]{1,8}(\.[0-9]+)?s)?([0-9]{1,9}(\.[0-9]+)?(ms|us|µs|ns)){0,3}$')`,message=`timeouts.boot must be a duration of at most 99999h, such as 30m or 1h30m`

@@ -56,7 +56,7 @@ type VMConfig struct {
 
 // LXDMachineConfig shapes the virtual machine of provisioningMode lxd.
 type LXDMachineConfig struct {
-	// profile of LXD that the virtual machine is made with. MAAS chooses it by itself: "maas" where the project of the host has one of that
+	// profile of LXD that the virtual machine is made with. By default, MAAS chooses it: "maas" where the project of the host has one of that
 	// name, else "default". Any other is reported as not found.
 	//
 	// +kubebuilder:validation:MaxLength=255
@@ -85,7 +85,7 @@ type LXDMachineConfig struct {
 	// +optional
 	Project string `json:"project,omitempty"`
 
-	// antiAffinity says whether two machines of one pool may share a host: with Required they never do, with Preferred only where no other
+	// antiAffinity specifies whether two machines of one pool may share a host: with Required they never do, with Preferred only where no other
 	// host fits. Empty means Preferred.
 	//
 	// +optional
@@ -139,7 +139,7 @@ type LXDNetwork struct {
 	Devices []string `json:"devices,omitempty"`
 }
 
-// IsLXD tells whether the machine is a virtual machine to compose: provisioningMode decides, and lxd.enabled where that
+// IsLXD reports whether the machine is a virtual machine to compose: provisioningMode decides, and lxd.enabled where that
 // is empty.
 func (s *MaasMachineSpec) IsLXD() bool {
 	if s.ProvisioningMode != "" {

@@ -27,7 +27,7 @@ const (
 	ProvisioningModeLXD ProvisioningMode = "lxd"
 )
 
-// MaasMachineSpec says which machine of MAAS is wanted and how it is deployed.
+// MaasMachineSpec describes the desired machine of MAAS and its deployment.
 //
 // +kubebuilder:validation:XValidation:rule=`self.image == oldSelf.image`,message=`image is immutable: create another machine or template with the new value`
 // +kubebuilder:validation:XValidation:rule=`self.minCPU == oldSelf.minCPU`,message=`minCPU is immutable: create another machine or template with the new value`
@@ -206,7 +206,7 @@ type VMResourceUsage struct {
 
 // MaasMachineStatus is what the provider saw of the machine in MAAS.
 type MaasMachineStatus struct {
-	// ready tells that the machine runs the image that it was deployed with.
+	// ready reports whether the machine runs the image that it was deployed with.
 	//
 	// +kubebuilder:default=false
 	// +required
@@ -222,7 +222,7 @@ type MaasMachineStatus struct {
 	// +optional
 	MachineState *string `json:"machineState,omitempty"`
 
-	// machinePowered tells that MAAS sees the power on.
+	// machinePowered reports whether MAAS sees the power on.
 	//
 	// +optional
 	MachinePowered bool `json:"machinePowered,omitempty"`
@@ -243,7 +243,7 @@ type MaasMachineStatus struct {
 	// +optional
 	FailureDomain *string `json:"failureDomain,omitempty"`
 
-	// dnsAttached tells that the addresses of a control plane machine are in the cluster's DNS resource.
+	// dnsAttached reports whether the addresses of a control plane machine are in the cluster's DNS resource.
 	//
 	// +optional
 	DNSAttached bool `json:"dnsAttached,omitempty"`

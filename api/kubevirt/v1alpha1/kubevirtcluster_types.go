@@ -48,7 +48,7 @@ type KubevirtClusterStatus struct {
 	Conditions []contract.Condition `json:"conditions,omitempty"`
 }
 
-// KubevirtCluster is a hosted cluster as the provider sees it. The provider leaves one alone that somebody else manages, its status too.
+// KubevirtCluster is a hosted cluster as the provider sees it. The provider does not change an externally managed one, nor its status.
 //
 // +kubebuilder:object:root=true
 // +kubebuilder:subresource:status

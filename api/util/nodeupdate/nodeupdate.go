@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package nodeupdate names the annotations of a Node by which it is updated in place and goes over to another address, for programs on machines, which leave the kinds of the API out.
-// Package v1beta1 says what they mean.
+// Package nodeupdate names the annotations of a Node by which it is updated in place and migrates to another address.
+// Programs on machines import it instead of the kinds of the API. Package v1beta1 describes the annotations.
 package nodeupdate
 
 // Annotations of a Node.
@@ -13,7 +13,7 @@ const (
 	State   = "hypershift.openshift.io/node-config-state"
 	Message = "hypershift.openshift.io/node-config-message"
 
-	// DesiredAddress is where the machine is to find its control plane, and CurrentAddress where it does: the URL of the API server, and after a
+	// DesiredAddress is the desired address of the machine's control plane, and CurrentAddress the one in use. Each is the URL of the API server, and after a
 	// blank the host of the ignition-server where that is published. AddressMessage says why it does not yet.
 	DesiredAddress = "hypershift.openshift.io/desired-control-plane-address"
 	CurrentAddress = "hypershift.openshift.io/current-control-plane-address"

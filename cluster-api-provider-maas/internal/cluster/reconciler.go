@@ -106,7 +106,7 @@ func (r *Reconciler) phases(*scope) []phase.Phase[*scope] {
 	return []phase.Phase[*scope]{
 		{Name: "MAAS", Run: r.connect},
 		{Name: "endpoint", Run: r.ensureEndpoint},
-		{Name: "machines handed over", Run: r.takeBack},
+		{Name: "delegated releases", Run: r.takeBack},
 		{Name: "machines restored", Run: r.restore},
 		{Name: "machines kept", Run: r.endReservations},
 		{Name: "sweep", Run: r.sweep},
@@ -230,7 +230,7 @@ func (r *Reconciler) deletion(*scope) []phase.Phase[*scope] {
 	return []phase.Phase[*scope]{
 		{Name: "machines", Critical: true, Run: r.awaitMachines},
 		{Name: "MAAS", Run: r.connect},
-		{Name: "machines handed over", Run: r.takeBack},
+		{Name: "delegated releases", Run: r.takeBack},
 		{Name: "machines kept", Run: r.endReservations},
 		{Name: "sweep", Run: r.sweep},
 		{Name: "endpoint", Run: r.removeDNS},

@@ -13,7 +13,7 @@ import (
 )
 
 const (
-	// dearRest and readyRest limit how often a list is read: it is not read again for that multiple of its duration.
+	// dearRest and readyRest limit how often a list is read. It is not read again for that multiple of its duration.
 	// dearRest is for lists that may include all machines of a site, readyRest for lists of matching Ready machines.
 	dearRest, readyRest = 100, 4
 	// composeAge is the maximum age of the data about VM hosts.

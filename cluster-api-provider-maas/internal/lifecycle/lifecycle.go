@@ -98,7 +98,7 @@ func (o Outcome) Overdue(limit time.Duration) Outcome {
 		late.Reason = ReasonDeployTimedOut
 	case ReleaseLimit, EraseLimit:
 		late.Reason = ReasonReleaseTimedOut
-		late.Message += "; look at its power and its console in MAAS"
+		late.Message += "; check its power and its console in MAAS"
 	}
 	return late
 }

@@ -109,7 +109,7 @@ func TestSentence(t *testing.T) {
 
 // TestOverdue checks the message and the next action for a machine that stayed in a state for too long.
 func TestOverdue(t *testing.T) {
-	const console = "look at its power and its console in MAAS"
+	const console = "check its power and its console in MAAS"
 	for name, tc := range map[string]struct {
 		stage  lifecycle.Stage
 		status maas.Status

@@ -20,7 +20,7 @@ type API interface {
 	DeleteMachine(ctx context.Context, systemID string) error
 }
 
-// Request converts a wish and its placement to MAAS parameters. The zone must be explicit: otherwise MAAS uses the
+// Request converts a Wish and its placement to MAAS parameters. The zone must be explicit: otherwise MAAS uses the
 // default zone instead of that of the host.
 func Request(w Wish, p Placement, host Host) maas.ComposeRequest {
 	request := maas.ComposeRequest{Hostname: p.Hostname, Cores: w.Cores, MemoryMiB: w.MemoryMiB, Storage: fmt.Sprintf("root:%d", w.DiskGB),

@@ -12,7 +12,7 @@ import (
 	"github.com/openshift/hypershift/support/maas"
 )
 
-// bench is a ledger with the parameters that are the same for all reservations.
+// bench is a Ledger with the parameters that are the same for all reservations.
 type bench struct {
 	*lxd.Ledger
 	t     *testing.T
@@ -115,7 +115,7 @@ func TestRefusedGivesUp(t *testing.T) {
 	}
 }
 
-// TestGoneIsForgotten: the reservation of a MaasMachine that is not in the cache is dropped, so the ledger does not
+// TestGoneIsForgotten: the reservation of a MaasMachine that is not in the cache is dropped, so the cache does not
 // grow indefinitely.
 func TestGoneIsForgotten(t *testing.T) {
 	t.Parallel()
@@ -154,7 +154,7 @@ func TestLeavingMeanwhile(t *testing.T) {
 	}
 }
 
-// TestNewerPlaceCounts: the later of the ledger entry and the annotation is used.
+// TestNewerPlaceCounts: the later of the cached entry and the annotation is used.
 func TestNewerPlaceCounts(t *testing.T) {
 	t.Parallel()
 	apart := func(w *lxd.Wish) { w.Apart = true }
@@ -204,7 +204,7 @@ func TestComposedBeforeTheCacheKnows(t *testing.T) {
 	}
 }
 
-// TestComposedAsWrittenDown checks that the recorded compose time takes precedence over the time in the ledger.
+// TestComposedAsWrittenDown checks that the recorded compose time takes precedence over the cached time.
 func TestComposedAsWrittenDown(t *testing.T) {
 	t.Parallel()
 	b := newBench(t, host("a"))

@@ -210,7 +210,7 @@ func TestReserveMeanwhile(t *testing.T) {
 	}
 }
 
-// TestReserveAfterRestart covers a new ledger: the reservations are read from the MaasMachines.
+// TestReserveAfterRestart covers an empty cache: the reservations are read from the MaasMachines.
 func TestReserveAfterRestart(t *testing.T) {
 	hosts := lxd.Available([]maas.VMHost{host("a"), host("b")})
 	written := []lxd.Peer{peer("1", "a", "az1", unreported), {UID: "2", Group: "p"}}

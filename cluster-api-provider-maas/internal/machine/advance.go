@@ -16,7 +16,7 @@ import (
 )
 
 // mark writes the ownership annotations to the machine in MAAS. Administrators, the sweep and a restored cluster read
-// them. It overwrites the annotations of an earlier allocation: MAAS clears them only at the end of a release, and a
+// them. It overwrites the annotations of an earlier allocation. MAAS clears them only at the end of a release, and a
 // machine that was marked broken and then fixed still has them.
 func (r *Reconciler) mark(ctx context.Context, s *scope) (ctrl.Result, error) {
 	m := s.observed

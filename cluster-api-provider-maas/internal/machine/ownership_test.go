@@ -169,7 +169,7 @@ func joins(t *testing.T, cfg *rest.Config) {
 	w.passes("m", 1)
 	w.expect("m", "NodeProviderIDSet False WaitingForNode", "no Node named mole")
 	w.reconcile("m", 36*time.Minute)
-	w.expect("m", "NodeProviderIDSet False NodeTimedOut", "has registered within 35m0s of the deployment: look at the machine's console")
+	w.expect("m", "NodeProviderIDSet False NodeTimedOut", "has registered within 35m0s of the deployment: check the machine's console")
 	w.Expect(inside.Create(t.Context(), &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "mole"}})).To(Succeed())
 	w.passes("m", 1)
 	w.expect("m", "NodeProviderIDSet True NodeFound", "")

@@ -48,7 +48,7 @@ func lostSystem(t *testing.T, cfg *rest.Config) {
 	w.reconcile("m", 40*time.Minute)
 	w.expect("m", "NodeProviderIDSet False WaitingForNode", "no Node named")
 	w.reconcile("m", 15*time.Minute)
-	w.expect("m", "NodeProviderIDSet False NodeTimedOut", "within 55m0s of the deployment: look at the machine's console")
+	w.expect("m", "NodeProviderIDSet False NodeTimedOut", "within 55m0s of the deployment: check the machine's console")
 	w.Expect(w.count("power_on")).To(Equal(1), "it is not switched off and on for ever")
 
 	w.remove("m") // The health check of a pool with autoRepair does the same.

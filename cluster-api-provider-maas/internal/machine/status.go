@@ -312,7 +312,7 @@ func (r *Reconciler) nodeCondition(s *scope, err error) *metav1.Condition {
 		return nodeFound()
 	case errors.Is(err, guest.ErrNoNode) && late:
 		c = condition.False(ConditionNode, ReasonNodeTimedOut, fmt.Sprintf(
-			"no Node named %s has registered within %s of the deployment: look at the machine's console, and whether it reaches the ignition-server and the API", name, limit))
+			"no Node named %s has registered within %s of the deployment: check the machine's console, and whether it reaches the ignition-server and the API", name, limit))
 	case errors.Is(err, guest.ErrNoNode):
 		c = condition.False(ConditionNode, ReasonWaitingForNode, fmt.Sprintf("no Node named %s has registered yet", name))
 	default:

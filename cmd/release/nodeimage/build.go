@@ -22,7 +22,7 @@ import (
 	"github.com/openshift/hypershift/support/containerimage"
 )
 
-// Build builds the image for the architectures, with one layer for each source: if a release changes one source, nodes
+// Build builds the image for the architectures, with one layer for each source. If a release changes one source, nodes
 // pull only that layer. dir holds the layers until the image is pushed. The same files give the same digest. Build
 // calls done for each file that it has added.
 func Build(ctx context.Context, f *Fetcher, sources []Source, architectures []string, dir string, done func(Source)) (v1.ImageIndex, error) {

@@ -42,8 +42,8 @@ var minors = map[uint64]map[string]string{
 	36: {etcd: "3.6.8-0", coreDNS: "v1.14.2", pause: "3.10.2", autoscaler: "v1.36.0", crictl: "1.35.0"},
 }
 
-// anyMinor holds the versions that suit all minors of the table: the Cluster API whose API is installed with the
-// operator, and the container runtime's releases that contain each other's tested versions.
+// anyMinor holds the versions that suit all minors of the table. These are the Cluster API whose API is installed with
+// the operator, and the container runtime's releases that contain each other's tested versions.
 var anyMinor = map[string]string{clusterAPI: "v1.13.6", containerd: "2.2.10", runc: "1.3.6", cniPlugins: "1.9.0"}
 
 // Image is a component with a published image.

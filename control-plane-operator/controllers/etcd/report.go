@@ -71,7 +71,7 @@ func (s *scope) healthy(now time.Time) metav1.Condition {
 	c := s.seen
 	if lost := c.lost(now); len(c.members)-len(lost) <= len(c.members)/2 {
 		return condition.False(t, hyperv1.EtcdQuorumLostReason, fmt.Sprintf(
-			"The data of %s is lost, and the %d of %d members that are left have no quorum: etcd cannot come back by itself. Restore a backup: "+
+			"The data of %s is lost, and the %d of %d members that are left have no quorum: etcd cannot recover automatically. Restore a backup: "+
 				"`hypershift restore cluster --discard-data --from FILE --key-file FILE`; docs/how-to/restore.md and docs/how-to/etcd.md say more", strings.Join(lost, ", "), len(c.members)-len(lost), len(c.members)))
 	}
 	if replaced := s.replaced(); replaced != "" {

@@ -23,8 +23,8 @@ func address(host string, age time.Duration) hyperv1.ServedAddress {
 	return hyperv1.ServedAddress{Type: hyperv1.LoadBalancer, Host: host, Port: 6443, Since: metav1.NewTime(now.Add(-age))}
 }
 
-// goingOver returns the state of a reconcile for a control plane that migrates from the published to the wanted address
-// and serves the others.
+// goingOver returns the state of a reconcile for a control plane that migrates from the published to the desired
+// address and serves the others.
 func goingOver(published, wanted string, served ...hyperv1.ServedAddress) *scope {
 	s, _ := healthy()
 	s.infra.API = component.Endpoint{Host: published, Port: 6443}

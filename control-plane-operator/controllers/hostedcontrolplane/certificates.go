@@ -69,7 +69,7 @@ func certificatesValid(secrets []corev1.Secret, now time.Time) metav1.Condition 
 var stageReasons = map[supportpki.Stage]struct{ reason, does string }{
 	supportpki.Trusting:    {"TrustInProgress", "all pods learn to trust the next signer"},
 	supportpki.Signing:     {"SigningInProgress", "all pods switch to certificates of the next signer"},
-	supportpki.Overlapping: {"FormerTrusted", "the former signer is still trusted"},
+	supportpki.Overlapping: {"FormerTrusted", "the previous signer is still trusted"},
 }
 
 // signersUpToDate reports the progress of rotations. A previous signer that is still trusted needs no action.

@@ -24,7 +24,7 @@ import (
 	"github.com/openshift/hypershift/support/pki"
 )
 
-// TestConditionsNameTheCause checks that each condition names what the user has to look at: an object, a number, a
+// TestConditionsNameTheCause checks that each condition names what the user has to check: an object, a number, a
 // field. "" stands for no message, and $ for its end.
 func TestConditionsNameTheCause(t *testing.T) {
 	conflict := apierrors.NewConflict(schema.GroupResource{Resource: "secrets"}, "root-ca", errors.New("changed"))

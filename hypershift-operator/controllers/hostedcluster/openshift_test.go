@@ -39,10 +39,10 @@ import (
 // oldest line is in testdata/contract/4.14.yaml and that of the newest in 5.1.yaml. In between, each table row lists
 // what its line adds (+) and removes (-).
 //
-// The flags that a control-plane-operator is started with exist in all lines: --namespace, --deployment-name,
-// --metrics-addr, --enable-ci-debug-output, --registry-overrides, --image-overrides (openshift/hypershift
+// The flags that a control-plane-operator is started with exist in all lines. They are --namespace, --deployment-name,
+// --metrics-addr, --enable-ci-debug-output, --registry-overrides, --image-overrides. The source is openshift/hypershift
 // control-plane-operator/main.go, in 4.14's form of 21,628 bytes, spectrocloud's release-4.19 at b7721ef and main at
-// 00ad1b6). None of them is required. The operators read the images from the environment.
+// 00ad1b6. None of them is required. The operators read the images from the environment.
 var payloadLines = []struct {
 	version string
 	// labels are the labels of the operator's image that this operator evaluates.

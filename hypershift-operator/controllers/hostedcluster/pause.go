@@ -64,7 +64,7 @@ func reconciliationActive(pausedUntil *string, now time.Time) metav1.Condition {
 	p := pause.Until(pausedUntil, now)
 	if p.Invalid {
 		return condition.False(conditionType, hyperv1.InvalidPausedUntilValueReason, fmt.Sprintf(
-			"spec.pausedUntil is %s: set an RFC 3339 time or true, or remove it; the cluster is reconciled meanwhile",
+			"spec.pausedUntil is %s: set an RFC 3339 time or true, or remove it; until then, the cluster is reconciled",
 			strconv.Quote(*pausedUntil)))
 	}
 	if p.Paused {

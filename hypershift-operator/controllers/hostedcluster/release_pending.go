@@ -14,7 +14,7 @@ import (
 )
 
 // pending describes a rollout that the control plane does not report yet, so that a change of the release is visible in
-// the same reconcile; empty if the control plane reports it completely.
+// the same reconcile. It is empty if the control plane reports it completely.
 func (s *scope) pending() string {
 	switch {
 	case s.hcp == nil, !s.hc.DeletionTimestamp.IsZero():

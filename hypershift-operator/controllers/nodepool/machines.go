@@ -139,7 +139,7 @@ func (s *scope) machineTrouble(machine *clusterv1.Machine, infra client.Object) 
 func notTrue(machine *clusterv1.Machine, conditionType, otherwise string) (reason, message string) {
 	c := meta.FindStatusCondition(machine.Status.Conditions, conditionType)
 	if c == nil {
-		return otherwise, "Cluster API has not looked at the machine yet"
+		return otherwise, "Cluster API has not checked the machine yet"
 	}
 	if c.Status == metav1.ConditionTrue {
 		return "", ""

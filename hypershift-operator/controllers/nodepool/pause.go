@@ -33,7 +33,7 @@ func (r *Reconciler) reconcilePause(ctx context.Context, s *scope) (ctrl.Result,
 	switch {
 	case state.Invalid:
 		s.reject(conditionType, hyperv1.InvalidPausedUntilValueReason, fmt.Sprintf(
-			"spec.pausedUntil is %s: set an RFC 3339 time or true, or remove it; the pool is reconciled meanwhile", strconv.Quote(*s.pool.Spec.PausedUntil)))
+			"spec.pausedUntil is %s: set an RFC 3339 time or true, or remove it; until then, the pool is reconciled", strconv.Quote(*s.pool.Spec.PausedUntil)))
 	case state.Paused:
 		s.reject(conditionType, hyperv1.ReconciliationPausedReason, "Reconciliation is paused until "+state.Text)
 	default:

@@ -19,7 +19,7 @@ import (
 // reportUpdating reports whether nodes still need an update of the release or configuration. It uses the annotations
 // that record what all nodes last had, and the existing machines. It does not use Cluster API's totals, because they
 // lag behind a change of its objects. set is the MachineSet of machines that are updated in place, whose annotations
-// say more; nil if there is none.
+// say more. It is nil if there is none.
 func (s *scope) reportUpdating(set *clusterv1.MachineSet) {
 	release, config := s.outdated()
 	s.updating(hyperv1.NodePoolUpdatingConfigConditionType,

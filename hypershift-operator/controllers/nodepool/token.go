@@ -111,7 +111,7 @@ func (s *scope) tokenData() (map[string][]byte, error) {
 var following = []string{hyperv1.TokenSecretPullSecretHashKey, hyperv1.TokenSecretAdditionalTrustBundleHashKey, hyperv1.TokenSecretHCConfigurationHashKey}
 
 // shapeToken fills a new token Secret, and restores missing keys of an existing one. The ignition-server also writes to
-// an existing Secret: it rotates the token, and stores the rendered configuration and the result of rendering.
+// an existing Secret. It rotates the token, and stores the rendered configuration and the result of rendering.
 // shapeToken therefore updates only the hashes of inputs that may change without replacing machines.
 func (s *scope) shapeToken(token *corev1.Secret, data map[string][]byte) {
 	annotate(token, hyperv1.NodePoolAnnotation, s.key())

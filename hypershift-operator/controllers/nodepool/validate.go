@@ -24,7 +24,7 @@ func (r *Reconciler) validateAutoscaling(_ context.Context, s *scope) (ctrl.Resu
 		s.reject(conditionType, hyperv1.AsExpectedReason, "Autoscaling is off: spec.replicas sets the number of machines")
 	case scalingMin(s.pool) == 0 && !s.traits().ScalesFromZero:
 		s.reject(conditionType, hyperv1.NodePoolValidationFailedReason, fmt.Sprintf(
-			"spec.autoScaling.min is 0, but platform %s cannot scale from zero: set it to 1 or more; 1 is used meanwhile", s.pool.Spec.Platform.Type))
+			"spec.autoScaling.min is 0, but platform %s cannot scale from zero: set it to 1 or more; until then, 1 is used", s.pool.Spec.Platform.Type))
 	default:
 		s.accept(conditionType, fmt.Sprintf("The autoscaler keeps between %d and %d machines", scalingMin(s.pool), scaling.Max))
 	}

@@ -47,7 +47,7 @@ func (l look) validFor() time.Duration {
 	return seenFor
 }
 
-// once returns the last answer about a resource if it is fresh and the desired state is the same; otherwise it calls
+// once returns the last answer about a resource if it is fresh and the desired state is the same. Otherwise it calls
 // ask. again is the time until the answer expires.
 func (l *looks) once(thing string, wanted any, ask func() (string, error)) (answer string, again time.Duration, failure error) {
 	raw, err := json.Marshal(wanted)

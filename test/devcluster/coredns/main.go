@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Command coredns is CoreDNS with only the plugins that a cluster's DNS needs: the cloud providers' plugins of the
+// Command coredns is CoreDNS with only the plugins that a cluster's DNS needs. The cloud providers' plugins of the
 // stock build would add minutes to its build and 40 MB to the image.
 package main
 

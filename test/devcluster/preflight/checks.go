@@ -188,7 +188,7 @@ func disk(_ context.Context, e env.Env) []error {
 	}
 	var fsStat unix.Statfs_t
 	if err := unix.Statfs(dir, &fsStat); err != nil {
-		return []error{fmt.Errorf("looking at the disk of %s: %w", dir, err)}
+		return []error{fmt.Errorf("checking the disk of %s: %w", dir, err)}
 	}
 	if fsStat.Type == unix.OVERLAYFS_SUPER_MAGIC || fsStat.Type == unix.TMPFS_MAGIC {
 		return []error{fmt.Errorf("%s is on a file system that cannot carry container images (overlay or tmpfs): name a folder on a disk with --dir or %s", e.Dir, env.DirVariable)}

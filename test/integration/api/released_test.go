@@ -31,8 +31,8 @@ const elsewhereNamespace = "elsewhere"
 const marker = "marker-of-this-schema"
 
 // TestReleased stores what the last release accepts under its CRDs, and reads, rewrites and creates it again under
-// those of today: the examples of the documentation, and all that the release's own tests store. It also sends what the
-// command lines of both versions create.
+// those of today. These are the examples of the documentation, and all that the release's own tests store. It also
+// sends what the command lines of both versions create.
 func TestReleased(t *testing.T) {
 	g := NewWithT(t)
 	g.Expect(apiextensionsv1.AddToScheme(scheme.Scheme)).To(Succeed())

@@ -49,7 +49,7 @@ func TestEveryFieldHasAnEffectOrSaysThatItHasNone(t *testing.T) {
 			if excuse, err := s.excuse(spec.kind, field.path); err != nil {
 				t.Errorf("%s %s: %v", spec.kind, field.path, err)
 			} else if excuse == "" {
-				t.Errorf("%s %s does nothing, and nobody says so: make some code read it, refuse it, or report it in a %s", spec.kind, field.path, reporter)
+				t.Errorf("%s %s does nothing, and no component reports it: make some code read it, refuse it, or report it in a %s", spec.kind, field.path, reporter)
 			}
 		}
 	}
@@ -103,7 +103,7 @@ func TestReportsAreTrue(t *testing.T) {
 			if said, err := reportedIneffective(spec.kind, field.path); err != nil {
 				t.Errorf("%s %s: %v", spec.kind, field.path, err)
 			} else if said {
-				t.Errorf("%s %s is read by %v, and reported without effect: mend the %s", spec.kind, field.path, field.readers, reporter)
+				t.Errorf("%s %s is read by %v, and reported without effect: fix the %s", spec.kind, field.path, field.readers, reporter)
 			}
 		}
 	}

@@ -17,9 +17,9 @@ var reference = filepath.Join("..", "..", "..", "docs", "reference", "fields.md"
 
 const introduction = `# Fields, and who reads them
 
-Every field that a user can set does something, or the operators say that it does not: refused, or named as "without effect" in
+Every field that a user can set does something, or the operators say that it does not. It is refused, or named as "without effect" in
 ` + "`ValidHostedControlPlaneConfiguration` (HostedCluster, with a Kubernetes payload), `AllFieldsHonored` (NodePool) or a condition of the Maas kinds." + `
-An OpenShift payload's own operators read the HostedControlPlane, which gets a HostedCluster's fields whole.
+An OpenShift payload's own operators read the HostedControlPlane, which gets all fields of a HostedCluster.
 
 This page is written by ` + "`UPDATE=1 go test ./test/integration/fields`" + `, which looks for the code that reads each field.
 `
@@ -80,7 +80,7 @@ func (s *source) reader(t *testing.T, kind string, field field) string {
 		if err != nil {
 			t.Error(err)
 		}
-		return "nobody: " + excuse
+		return "no component: " + excuse
 	}
 	var readers []string
 	for _, reader := range field.readers {

@@ -149,7 +149,7 @@ func (s *source) readFile(file *ast.File, info *types.Info, user string) {
 }
 
 // movedIn returns the selectors by which a field is only written, or only copied to the field of the same name in
-// another API object: such code does not use its value.
+// another API object. Such code does not use its value.
 func movedIn(file *ast.File, info *types.Info) map[*ast.SelectorExpr]bool {
 	moved := map[*ast.SelectorExpr]bool{}
 	ast.Inspect(file, func(node ast.Node) bool {

@@ -54,7 +54,7 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 	w.Header().Set("Content-Type", "text/plain; charset=utf-8")
 	w.WriteHeader(code)
-	_, _ = w.Write(body) //nolint:gosec // Plain text. The machine may be gone; there is nobody to tell.
+	_, _ = w.Write(body) //nolint:gosec // Plain text. The machine may be gone; no client reads the error.
 }
 
 func (s *Server) serve(r *http.Request) (int, []byte, error) {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
 // Package cgroup creates, joins, empties and removes a control group of the same name in every hierarchy of the host
-// (version 1, version 2 or both), and mounts the hierarchies in a machine.
+// (version 1, version 2 or both). It also mounts the hierarchies in a machine.
 package cgroup
 
 import (

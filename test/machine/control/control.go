@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package control is the protocol between the programs of a machine, mainly systemctl, and its PID 1: one JSON request
-// and one answer for each connection, on a socket that only root can access.
+// Package control is the protocol between the programs of a machine, mainly systemctl, and its PID 1. It has one JSON
+// request and one answer for each connection, on a socket that only root can access.
 package control
 
 import (

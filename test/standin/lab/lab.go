@@ -67,7 +67,7 @@ func (l *Lab) Provide(ctx context.Context, order contract.Order) (contract.Machi
 	defer c.CloseIdleConnections()
 	m, err := held(ctx, c, order.Key)
 	if err == nil && m == nil {
-		m, err = c.AllocateMachine(ctx, maas.AllocateRequest{AgentName: order.Key, Comment: "for a stand-in provider", NotPodTypes: []string{"lxd"}})
+		m, err = c.AllocateMachine(ctx, maas.AllocateRequest{AgentName: order.Key, Comment: "for a fake provider", NotPodTypes: []string{"lxd"}})
 	}
 	if err == nil && m.Status == maas.StatusAllocated {
 		m, err = c.DeployMachine(ctx, m.SystemID, maas.DeployRequest{DistroSeries: image, UserData: order.UserData})
@@ -111,6 +111,6 @@ func (l *Lab) Release(ctx context.Context, key string) (gone bool, err error) {
 	if err != nil || m == nil {
 		return err == nil, err
 	}
-	_, err = c.ReleaseMachine(ctx, m.SystemID, maas.ReleaseRequest{Comment: "for a stand-in provider"})
+	_, err = c.ReleaseMachine(ctx, m.SystemID, maas.ReleaseRequest{Comment: "for a fake provider"})
 	return false, err
 }

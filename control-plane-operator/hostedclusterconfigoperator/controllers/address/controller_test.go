@@ -33,8 +33,8 @@ const (
 	next   = "https://192.0.2.99:30443 192.0.2.99"
 )
 
-// world is a real API server that is both management cluster and guest, with a control plane that migrates from former
-// to next.
+// world is a real API server that is both management cluster and guest, with a control plane that migrates from
+// `former` to `next`.
 type world struct {
 	*GomegaWithT
 	t      *testing.T

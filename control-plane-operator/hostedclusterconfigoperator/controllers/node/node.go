@@ -48,7 +48,7 @@ const (
 )
 
 // Reconciler sets labels and taints on the guest's nodes, once each. It also deletes the node of a Machine that was
-// deleted before Cluster API knew its node: no other controller would, and the machine could not join again under its
+// deleted before Cluster API knew its node. No other controller would, and the machine could not join again under its
 // name.
 type Reconciler struct {
 	// Guest reads, patches and deletes Nodes.

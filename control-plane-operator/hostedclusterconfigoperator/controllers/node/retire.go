@@ -49,7 +49,7 @@ func (r *Reconciler) markLeaving(ctx context.Context, node *corev1.Node, machine
 }
 
 // retire deletes a node whose Machine is gone, once it is certain that the node no longer runs. A Machine that is
-// missing from the list proves nothing by itself: a restored management cluster has none at first, while all nodes run.
+// missing from the list proves nothing alone: a restored management cluster has none at first, while all nodes run.
 func (r *Reconciler) retire(ctx context.Context, node *corev1.Node) (ctrl.Result, error) {
 	machines, err := r.machines(ctx, r.Live)
 	if err != nil {

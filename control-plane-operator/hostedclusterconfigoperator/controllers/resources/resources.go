@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package resources applies what the guest cluster needs so that nodes can join and workloads can run: the API kinds
-// and objects of config.openshift.io, the address of the API, and permissions. The workloads controller manages what
-// runs there.
+// Package resources applies what the guest cluster needs so that nodes can join and workloads can run. These are the
+// API kinds and objects of config.openshift.io, the address of the API, and permissions. The workloads controller
+// manages what runs there.
 package resources
 
 import (

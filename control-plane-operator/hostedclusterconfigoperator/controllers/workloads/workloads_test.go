@@ -125,7 +125,7 @@ func (w *world) node(name string) {
 	w.must(w.client.Status().Update(w.t.Context(), node))
 }
 
-// observe acts as the guest's controllers for all DaemonSets: of the wanted nodes, updated ones have the new pod and
+// observe acts as the guest's controllers for all DaemonSets: of the desired nodes, updated ones have the new pod and
 // available ones an available pod.
 func (w *world) observe(wanted, updated, available int32) {
 	w.t.Helper()

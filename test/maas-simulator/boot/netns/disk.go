@@ -29,7 +29,7 @@ func unpackImage(root string) error {
 func diskPath(dir, name string) string { return filepath.Join(dir, name+".img") }
 
 // helperContent is written to the fifth partition, so that a test can verify that the content is deleted too.
-const helperContent = "helper root file system: makes MAAS see the machine as deployed, then hands over to Ignition\n"
+const helperContent = "helper root file system: makes MAAS see the machine as deployed, then starts Ignition\n"
 
 // customParts is the layout of a CoreOS disk image that is adapted for MAAS. Its fifth partition has a helper root file
 // system, which the node's configuration removes.

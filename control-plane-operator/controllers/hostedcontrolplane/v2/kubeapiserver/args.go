@@ -159,7 +159,7 @@ type shutdown struct {
 
 // shutdownOf returns the shutdown times. With several replicas, a terminating one keeps serving until load balancers
 // have removed it. With a single replica there is no other to take the traffic, so waiting would only delay an update
-// or a deletion: without its etcd the API server does not exit before it is killed.
+// or a deletion. Without its etcd the API server does not exit before it is killed.
 func shutdownOf(hcp *hyperv1.HostedControlPlane) shutdown {
 	if hcp.Spec.ControllerAvailabilityPolicy == hyperv1.HighlyAvailable {
 		return shutdown{delay: 70, grace: 135}
