@@ -22,7 +22,7 @@ import (
 	"github.com/openshift/hypershift/cmd/exit"
 	"github.com/openshift/hypershift/cmd/kube"
 	"github.com/openshift/hypershift/cmd/progress"
-	"github.com/openshift/hypershift/cmd/terminal"
+	"github.com/openshift/hypershift/support/terminal"
 )
 
 const pollInterval = 2 * time.Second

@@ -21,7 +21,7 @@ import (
 	"k8s.io/client-go/rest"
 	"sigs.k8s.io/yaml"
 
-	"github.com/openshift/hypershift/cmd/terminal"
+	"github.com/openshift/hypershift/support/terminal"
 )
 
 // managementKinds and guestKinds are the cluster-scoped resources that are collected.

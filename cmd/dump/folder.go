@@ -10,7 +10,7 @@ import (
 	"regexp"
 	"strings"
 
-	"github.com/openshift/hypershift/cmd/terminal"
+	"github.com/openshift/hypershift/support/terminal"
 )
 
 // index is the file of the dump that lists what was not collected.

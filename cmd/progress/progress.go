@@ -13,7 +13,7 @@ import (
 
 	"k8s.io/utils/clock"
 
-	"github.com/openshift/hypershift/cmd/terminal"
+	"github.com/openshift/hypershift/support/terminal"
 )
 
 // Reporter prints one line for each event, with the time of day and the time since the start.

@@ -30,8 +30,8 @@ import (
 	"github.com/openshift/hypershift/cmd/platform"
 	"github.com/openshift/hypershift/cmd/release"
 	"github.com/openshift/hypershift/cmd/restore"
-	"github.com/openshift/hypershift/cmd/terminal"
 	"github.com/openshift/hypershift/cmd/version"
+	"github.com/openshift/hypershift/support/terminal"
 )
 
 // Hypershift returns the program for administrators and developers of a management cluster.

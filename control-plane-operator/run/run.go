@@ -24,7 +24,6 @@ import (
 	"k8s.io/utils/ptr"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/cache"
-	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/healthz"
 	"sigs.k8s.io/controller-runtime/pkg/manager"
 	ctrlmetrics "sigs.k8s.io/controller-runtime/pkg/metrics"
@@ -40,10 +39,8 @@ import (
 	v2 "github.com/openshift/hypershift/control-plane-operator/controllers/hostedcontrolplane/v2"
 	etcdcomponent "github.com/openshift/hypershift/control-plane-operator/controllers/hostedcontrolplane/v2/etcd"
 	"github.com/openshift/hypershift/control-plane-operator/metrics"
-	"github.com/openshift/hypershift/support/addressguard"
 	"github.com/openshift/hypershift/support/logging"
 	"github.com/openshift/hypershift/support/management"
-	"github.com/openshift/hypershift/support/managementnetwork"
 	serving "github.com/openshift/hypershift/support/metrics"
 	"github.com/openshift/hypershift/support/objectstore"
 	"github.com/openshift/hypershift/support/program"
@@ -215,6 +212,7 @@ func (o *options) reconciler(mgr manager.Manager) (*hostedcontrolplane.Reconcile
 	if err != nil {
 		return nil, err
 	}
+	published := published{reader: mgr.GetClient(), namespace: o.namespace}
 	return &hostedcontrolplane.Reconciler{
 		Client:                mgr.GetClient(),
 		Clock:                 clock.RealClock{},
@@ -229,26 +227,10 @@ func (o *options) reconciler(mgr manager.Manager) (*hostedcontrolplane.Reconcile
 		},
 		Infra:  &infra.Reconciler{Client: mgr.GetClient(), HasRoutes: hasRoutes, IngressDomain: o.ingressDomain, SameNode: sameNode},
 		PKI:    &pki.Reconciler{Client: mgr.GetClient(), Clock: clock.RealClock{}, Lifetime: o.lifetime},
-		Health: hostedcontrolplane.AskHealth, Plugins: hostedcontrolplane.AskPlugins, Shows: hostedcontrolplane.AskCertificate,
+		Health: published.askHealth, Plugins: hostedcontrolplane.AskPlugins, Shows: published.askCertificate,
 		OwnEtcd: askOwnEtcd,
 		PodUID:  o.podUID, MetricsSet: o.metricsSet,
 	}, nil
-}
-
-// askOwnEtcd checks the etcd of a tenant, unless its address belongs to the management cluster. NetworkPolicies block
-// pods and Services of other namespaces, so an etcd in the hosted namespace is allowed.
-func askOwnEtcd(ctx context.Context, reader client.Reader, hcp *hyperv1.HostedControlPlane) error {
-	guard, err := addressguard.New("", "")
-	if err != nil {
-		return err
-	}
-	network, err := managementnetwork.Stored(ctx, reader, hcp.Namespace)
-	if err != nil {
-		return err
-	}
-	network.Pods, network.Services = nil, nil
-	guard.Own = network
-	return etcdcomponent.AskOwn(ctx, reader, hcp, guard)
 }
 
 // sameNodeSince is the first Kubernetes version whose Services can prefer pods on the same node.

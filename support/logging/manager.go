@@ -4,15 +4,12 @@ package logging
 
 import (
 	"context"
-	"fmt"
 
 	"github.com/go-logr/logr"
-	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/events"
 	ctrl "sigs.k8s.io/controller-runtime"
-	"sigs.k8s.io/controller-runtime/pkg/client"
-	"sigs.k8s.io/controller-runtime/pkg/client/apiutil"
+	"sigs.k8s.io/controller-runtime/pkg/cluster"
 	"sigs.k8s.io/controller-runtime/pkg/log"
 )
 
@@ -33,27 +30,27 @@ type manager struct{ ctrl.Manager }
 
 // GetEventRecorder returns a recorder that also logs its events.
 func (m *manager) GetEventRecorder(name string) events.EventRecorder {
-	return &recorder{EventRecorder: m.Manager.GetEventRecorder(name), scheme: m.GetScheme(), log: m.GetLogger().WithValues("controller", name)}
+	return newRecorder(m.Manager, m.GetLogger(), name)
 }
 
-// recorder logs events: each change of state that matters to users is an event.
-type recorder struct {
-	events.EventRecorder
-	scheme *runtime.Scheme
-	log    logr.Logger
+// NewCluster returns the caches and the client of another cluster. It logs changes as a manager of NewManager does.
+func NewCluster(config *rest.Config, logger logr.Logger, options ...cluster.Option) (cluster.Cluster, error) {
+	logs := func(o *cluster.Options) { o.Logger, o.NewClient = logger, NewClient }
+	inner, err := cluster.New(config, append(options, logs)...)
+	if err != nil {
+		return nil, err
+	}
+	return &otherCluster{Cluster: inner, log: logger}, nil
 }
 
-// Eventf records an event and logs it.
-func (r *recorder) Eventf(regarding, related runtime.Object, eventtype, reason, action, note string, args ...any) {
-	r.EventRecorder.Eventf(regarding, related, eventtype, reason, action, note, args...)
-	details := []any{"type", eventtype, "reason", reason}
-	if obj, ok := regarding.(client.Object); ok {
-		details = append(details, "namespace", obj.GetNamespace(), "name", obj.GetName())
-	}
-	if gvk, err := apiutil.GVKForObject(regarding, r.scheme); err == nil {
-		details = append(details, "kind", gvk.Kind)
-	}
-	r.log.V(Changes).Info(fmt.Sprintf(note, args...), details...)
+type otherCluster struct {
+	cluster.Cluster
+	log logr.Logger
+}
+
+// GetEventRecorder returns a recorder that also logs its events.
+func (c *otherCluster) GetEventRecorder(name string) events.EventRecorder {
+	return newRecorder(c.Cluster, c.log, name)
 }
 
 // InPhase returns a context whose logger adds the phase of a reconcile to each line.

@@ -15,8 +15,6 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	corev1apply "k8s.io/client-go/applyconfigurations/core/v1"
-	"k8s.io/client-go/kubernetes/scheme"
-	"k8s.io/client-go/tools/events"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/log"
@@ -108,18 +106,4 @@ func TestManager(t *testing.T) {
 		g.Expect(client.IgnoreNotFound(annotate(ctx))).To(Succeed())
 		g.Expect(out.String()).To(BeEmpty())
 	})
-}
-
-func TestEvents(t *testing.T) {
-	g := NewWithT(t)
-	var out bytes.Buffer
-	logger, err := parsed(t).logger(&out)
-	g.Expect(err).NotTo(HaveOccurred())
-	inner := events.NewFakeRecorder(1)
-	r := &recorder{EventRecorder: inner, scheme: scheme.Scheme, log: logger.WithValues("controller", "demo-controller")}
-	pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "demo"}}
-	r.Eventf(pod, nil, corev1.EventTypeWarning, "Broken", "Look", "it is %s", "broken")
-	g.Expect(inner.Events).To(Receive(Equal("Warning Broken it is broken")))
-	g.Expect(lines(t, &out)).To(ConsistOf(map[string]any{"level": "info", "msg": "it is broken", "controller": "demo-controller",
-		"type": "Warning", "reason": "Broken", "namespace": "default", "name": "demo", "kind": "Pod"}))
 }

@@ -100,7 +100,7 @@ func (o *Options) logger(w io.Writer) (logr.Logger, error) {
 		return logr.Logger{}, fmt.Errorf("--log-format is %q: use %s or %s", o.format, formatJSON, formatConsole)
 	}
 	level := zapcore.Level(-o.clamped()) //nolint:gosec // -MaxLevel to 0
-	return zap.New(zap.WriteTo(w), zap.Level(level), zap.StacktraceLevel(zapcore.PanicLevel), encode(readable)), nil
+	return zap.New(zap.WriteTo(lineWriter{w}), zap.Level(level), zap.StacktraceLevel(zapcore.PanicLevel), encode(readable)), nil
 }
 
 func (o *Options) clamped() int { return min(max(o.level, Changes), MaxLevel) }

@@ -81,22 +81,6 @@ func TestFormat(t *testing.T) {
 	})
 }
 
-// TestLogLines checks that text of a tenant, such as an error of its server, cannot forge a line of the log.
-func TestLogLines(t *testing.T) {
-	const forged = "x\n{\"level\":\"info\",\"msg\":\"forged\"}\r\u2028\x1b[2J"
-	for _, format := range []string{"json", "console"} {
-		t.Run(format, func(t *testing.T) {
-			g := NewWithT(t)
-			var out bytes.Buffer
-			logger, err := parsed(t, "--log-format="+format).logger(&out)
-			g.Expect(err).NotTo(HaveOccurred())
-			logger.WithValues("name", forged).Error(errors.New(forged), "Cannot reconcile", "message", forged)
-			g.Expect(bytes.Count(out.Bytes(), []byte("\n"))).To(Equal(1), out.String())
-			g.Expect(out.String()).NotTo(ContainSubstring("\x1b"))
-		})
-	}
-}
-
 func TestEnvironment(t *testing.T) {
 	t.Setenv(LevelEnv, "2")
 	t.Setenv(FormatEnv, "")

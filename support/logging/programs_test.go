@@ -3,9 +3,11 @@
 package logging_test
 
 import (
+	"io/fs"
 	"os"
 	"os/exec"
 	"path/filepath"
+	"regexp"
 	"strings"
 	"testing"
 )
@@ -58,4 +60,40 @@ func anySource(t *testing.T, root string, packages []string, module, text string
 		}
 	}
 	return false
+}
+
+// TestEventsHaveOneWriter checks that no program creates a recorder of events other than that of this package, which
+// writes text of tenants in one line.
+func TestEventsHaveOneWriter(t *testing.T) {
+	others := regexp.MustCompile(`\b(ctrl\.NewManager|manager\.New|cluster\.New)\(|\bGetEventRecorderFor\(|\bNewBroadcaster\(|` +
+		`\b(corev1|eventsv1)\.Event\{`)
+	root := filepath.Join("..", "..")
+	ours := filepath.Join(root, "support", "logging")
+	tests := filepath.Join(root, "test")
+	read := 0
+	err := filepath.WalkDir(root, func(path string, entry fs.DirEntry, err error) error {
+		switch {
+		case err != nil:
+			return err
+		case entry.IsDir() && (path == ours || path == tests || path != root && strings.HasPrefix(entry.Name(), ".")):
+			return filepath.SkipDir
+		case !strings.HasSuffix(path, ".go") || strings.HasSuffix(path, "_test.go"):
+			return nil
+		}
+		source, err := os.ReadFile(path)
+		if err != nil {
+			return err
+		}
+		read++
+		if found := others.Find(source); found != nil && !strings.Contains(path, filepath.Join("support", "testenv")) {
+			t.Errorf("%s uses %s; create managers and clusters with support/program", path, found)
+		}
+		return nil
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if read < 500 {
+		t.Errorf("only %d files were read", read)
+	}
 }

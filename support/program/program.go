@@ -88,8 +88,8 @@ func AddCluster(
 	if err != nil {
 		return nil, err
 	}
-	other, err := cluster.New(w.config, func(o *cluster.Options) {
-		o.Scheme, o.Cache, o.Client, o.NewClient = scheme, options, c, logging.NewClient
+	other, err := logging.NewCluster(w.config, mgr.GetLogger(), func(o *cluster.Options) {
+		o.Scheme, o.Cache, o.Client = scheme, options, c
 	})
 	if err != nil {
 		return nil, err

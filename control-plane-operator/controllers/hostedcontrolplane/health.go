@@ -6,6 +6,7 @@ import (
 	"context"
 	"crypto/tls"
 	"crypto/x509"
+	"errors"
 	"fmt"
 	"io"
 	"net"
@@ -18,7 +19,9 @@ import (
 	"github.com/openshift/hypershift/control-plane-operator/controllers/hostedcontrolplane/infra"
 	"github.com/openshift/hypershift/control-plane-operator/controllers/hostedcontrolplane/pki"
 	"github.com/openshift/hypershift/control-plane-operator/controllers/hostedcontrolplane/v2/kubeapiserver"
+	"github.com/openshift/hypershift/support/addressguard"
 	"github.com/openshift/hypershift/support/component"
+	"github.com/openshift/hypershift/support/safeerror"
 )
 
 const (
@@ -29,12 +32,13 @@ const (
 
 // AskHealth checks the health of an API server at its published address. It does not verify the certificate: the
 // question is whether the address is reachable, and the request carries no secret. A failing plugin does not make the
-// server unhealthy.
-func AskHealth(ctx context.Context, e component.Endpoint) error {
+// server unhealthy. A tenant may choose the address: the guard is the address policy for it, nil allows every address.
+// The error does not contain what the connection revealed.
+func AskHealth(ctx context.Context, e component.Endpoint, guard *addressguard.Guard) error {
 	url := pki.URL(e)
-	status, failed, err := askHealth(ctx, url)
+	status, failed, err := askHealth(ctx, url, guard)
 	if err != nil {
-		return fmt.Errorf("the API server cannot be reached at its published address: %w", err)
+		return fmt.Errorf("the API server cannot be reached at its published address %s: %w", url, safely(err))
 	}
 	if status != http.StatusOK && !slices.Equal(failed, []string{kubeapiserver.PluginsCheck}) {
 		return fmt.Errorf("the API server at %s/healthz answers %d %s", url, status, http.StatusText(status))
@@ -49,15 +53,15 @@ func AskPlugins(ctx context.Context, address string) string {
 }
 
 func askPlugins(ctx context.Context, server string) string {
-	_, failed, err := askHealth(ctx, server)
+	_, failed, err := askHealth(ctx, server, nil)
 	if err == nil && slices.Contains(failed, kubeapiserver.PluginsCheck) {
 		return "the plugin does not answer the API server, or reports that it is unhealthy"
 	}
 	return ""
 }
 
-// askHealth returns the status of the answer and the failed checks that the API server lists.
-func askHealth(ctx context.Context, server string) (status int, failed []string, err error) {
+// askHealth returns the status of the answer and the failed checks that the API server lists. It follows no redirect.
+func askHealth(ctx context.Context, server string, guard *addressguard.Guard) (status int, failed []string, err error) {
 	ctx, cancel := context.WithTimeout(ctx, healthTimeout)
 	defer cancel()
 	url := server + "/healthz"
@@ -65,8 +69,13 @@ func askHealth(ctx context.Context, server string) (status int, failed []string,
 	if err != nil {
 		return 0, nil, fmt.Errorf("asking %s: %w", url, err)
 	}
-	//nolint:gosec // Only whether it answers counts, and no secret is sent. The certificate may be one that the user brought.
-	client := &http.Client{Transport: &http.Transport{TLSClientConfig: &tls.Config{InsecureSkipVerify: true}, DisableKeepAlives: true}}
+	dialer := &net.Dialer{Control: guard.Control}
+	client := &http.Client{
+		//nolint:gosec // Only whether it answers counts, and no secret is sent. The user may have brought the certificate.
+		Transport: &http.Transport{TLSClientConfig: &tls.Config{InsecureSkipVerify: true}, DisableKeepAlives: true,
+			DialContext: dialer.DialContext},
+		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
+	}
 	response, err := client.Do(request)
 	if err != nil {
 		return 0, nil, err
@@ -85,17 +94,29 @@ func askHealth(ctx context.Context, server string) (status int, failed []string,
 	return response.StatusCode, failed, nil
 }
 
+// safely returns an error for conditions, which tenants read. It keeps the refusal of an address policy.
+func safely(err error) error {
+	if refused, ok := errors.AsType[*addressguard.RefusedError](err); ok {
+		return refused
+	}
+	return errors.New(safeerror.Text(err))
+}
+
 // AskCertificate checks that the certificate of the server at host:port names a host and is signed by one of these CAs
-// (PEM).
-func AskCertificate(ctx context.Context, address, host string, cas []byte) error {
+// (PEM). A tenant may choose the address: the guard is the address policy for it, nil allows every address. The error
+// does not contain what the connection revealed.
+func AskCertificate(ctx context.Context, address, host string, cas []byte, guard *addressguard.Guard) error {
 	ctx, cancel := context.WithTimeout(ctx, healthTimeout)
 	defer cancel()
 	roots := x509.NewCertPool()
 	roots.AppendCertsFromPEM(cas)
-	dialer := &tls.Dialer{Config: &tls.Config{MinVersion: tls.VersionTLS12, RootCAs: roots, ServerName: host}}
+	dialer := &tls.Dialer{
+		NetDialer: &net.Dialer{Control: guard.Control},
+		Config:    &tls.Config{MinVersion: tls.VersionTLS12, RootCAs: roots, ServerName: host},
+	}
 	connection, err := dialer.DialContext(ctx, "tcp", address)
 	if err != nil {
-		return err
+		return fmt.Errorf("asking %s for its certificate: %w", address, safely(err))
 	}
 	return connection.Close()
 }

@@ -4,11 +4,8 @@ package nodepool
 
 import (
 	"cmp"
-	"fmt"
 	"maps"
-	"slices"
 	"strconv"
-	"strings"
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
@@ -18,6 +15,7 @@ import (
 
 	hyperv1 "github.com/openshift/hypershift/api/hypershift/v1beta1"
 	"github.com/openshift/hypershift/support/platforms"
+	"github.com/openshift/hypershift/support/syntax/autoscaler"
 )
 
 // Annotations that the cluster autoscaler reads from a MachineDeployment or MachineSet.
@@ -82,9 +80,9 @@ func (s *scope) roomOfNode() map[string]string {
 		autoscalerCPU:    cores.String(),
 		autoscalerMemory: mebibytes(memory),
 		autoscalerPods:   strconv.Itoa(int(s.distribution().MaxPods)),
-		autoscalerLabels: pairs(s.nodeLabels()),
-		autoscalerTaints: taintsText(s.pool.Spec.Taints),
 	}
+	// On an error they stay empty, and the phase of autoscaling reports it.
+	room[autoscalerLabels], room[autoscalerTaints], _ = s.marksOfNode()
 	if disk := have.StorageEphemeral().Value(); disk > 0 {
 		room[autoscalerDisk] = mebibytes(disk / 100 * diskPercent)
 	}
@@ -96,36 +94,32 @@ func mebibytes(bytes int64) string {
 	return resource.NewQuantity(max(0, bytes)&^(1<<20-1), resource.BinarySI).String()
 }
 
-// nodeLabels returns the labels that the pool's nodes are known to get.
+// marksOfNode returns the labels and taints of the pool's next node, as the autoscaler reads them. On an error, both are
+// empty.
+func (s *scope) marksOfNode() (labels, taints string, err error) {
+	labels, err = autoscaler.Labels("spec.nodeLabels", s.nodeLabels())
+	if err == nil {
+		taints, err = autoscaler.Taints("spec.taints", s.pool.Spec.Taints)
+	}
+	if err != nil {
+		return "", "", err
+	}
+	return labels, taints, nil
+}
+
+// nodeLabels returns the labels that the pool's nodes are known to get. A zone whose name cannot be a label is left
+// out, because the node does not get it either.
 func (s *scope) nodeLabels() map[string]string {
 	labels := map[string]string{
-		hyperv1.NodePoolLabel:    s.pool.Name,
-		corev1.LabelArchStable:   cmp.Or(s.pool.Spec.Arch, hyperv1.ArchitectureAMD64),
-		corev1.LabelTopologyZone: s.capacity.Zone,
+		hyperv1.NodePoolLabel:  s.pool.Name,
+		corev1.LabelArchStable: cmp.Or(s.pool.Spec.Arch, hyperv1.ArchitectureAMD64),
+	}
+	if autoscaler.ValidValue(s.capacity.Zone) {
+		labels[corev1.LabelTopologyZone] = s.capacity.Zone
 	}
 	maps.Copy(labels, s.pool.Spec.NodeLabels)
 	maps.DeleteFunc(labels, func(key, value string) bool { return key == corev1.LabelTopologyZone && value == "" })
 	return labels
-}
-
-func pairs(labels map[string]string) string {
-	var all []string
-	for _, key := range slices.Sorted(maps.Keys(labels)) {
-		all = append(all, key+"="+labels[key])
-	}
-	return strings.Join(all, ",")
-}
-
-func taintsText(taints []hyperv1.Taint) string {
-	var all []string
-	for _, taint := range taints {
-		key := taint.Key
-		if taint.Value != "" {
-			key += "=" + taint.Value
-		}
-		all = append(all, fmt.Sprintf("%s:%s", key, taint.Effect))
-	}
-	return strings.Join(all, ",")
 }
 
 // replicas returns the number of machines of a pool. With autoscaling, the autoscaler sets the number within the

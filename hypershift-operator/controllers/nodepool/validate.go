@@ -19,12 +19,16 @@ import (
 func (r *Reconciler) validateAutoscaling(_ context.Context, s *scope) (ctrl.Result, error) {
 	scaling := s.pool.Spec.AutoScaling
 	conditionType := hyperv1.NodePoolAutoscalingEnabledConditionType
+	_, _, err := s.marksOfNode()
 	switch {
 	case scaling == nil:
 		s.reject(conditionType, hyperv1.AsExpectedReason, "Autoscaling is off: spec.replicas sets the number of machines")
 	case scalingMin(s.pool) == 0 && !s.traits().ScalesFromZero:
 		s.reject(conditionType, hyperv1.NodePoolValidationFailedReason, fmt.Sprintf(
 			"spec.autoScaling.min is 0, but platform %s cannot scale from zero: set it to 1 or more; until then, 1 is used", s.pool.Spec.Platform.Type))
+	case err != nil:
+		s.reject(conditionType, hyperv1.NodePoolValidationFailedReason, fmt.Sprintf(
+			"The autoscaler gets no labels and taints of this pool's nodes: %v", err))
 	default:
 		s.accept(conditionType, fmt.Sprintf("The autoscaler keeps between %d and %d machines", scalingMin(s.pool), scaling.Max))
 	}

@@ -7,7 +7,7 @@ import (
 	"testing"
 	"unicode"
 
-	"github.com/openshift/hypershift/cmd/terminal"
+	"github.com/openshift/hypershift/support/terminal"
 )
 
 func TestClean(t *testing.T) {

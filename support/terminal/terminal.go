@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package terminal makes text from a cluster safe to print. Names, conditions and logs may contain text that a tenant
-// or a guest wrote; a terminal would execute the escape sequences in it.
+// Package terminal makes text from a cluster safe to print. Names, conditions, events and logs may contain text that a
+// tenant, a guest or a MAAS wrote; a terminal would execute the escape sequences in it.
 package terminal
 
 import (
@@ -39,11 +39,11 @@ func clean(text, keep string) string {
 	return out.String()
 }
 
-// harmless reports whether a terminal only displays a character. Format characters (Cf) are not harmless: they reverse
+func harmless(r rune, keep string) bool { return strings.ContainsRune(keep, r) || Harmless(r) }
+
+// Harmless reports whether a terminal only displays a character. Format characters (Cf) are not harmless: they reverse
 // or hide the text around them.
-func harmless(r rune, keep string) bool {
-	return strings.ContainsRune(keep, r) || unicode.IsGraphic(r) && !unicode.In(r, unicode.Zl, unicode.Zp)
-}
+func Harmless(r rune) bool { return unicode.IsGraphic(r) && !unicode.In(r, unicode.Zl, unicode.Zp) }
 
 func escape(r rune) string {
 	switch {
