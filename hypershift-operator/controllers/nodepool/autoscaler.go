@@ -14,6 +14,7 @@ import (
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 
 	hyperv1 "github.com/openshift/hypershift/api/hypershift/v1beta1"
+	"github.com/openshift/hypershift/support/nodelabels"
 	"github.com/openshift/hypershift/support/platforms"
 	"github.com/openshift/hypershift/support/syntax/autoscaler"
 )
@@ -117,7 +118,7 @@ func (s *scope) nodeLabels() map[string]string {
 	if autoscaler.ValidValue(s.capacity.Zone) {
 		labels[corev1.LabelTopologyZone] = s.capacity.Zone
 	}
-	maps.Copy(labels, s.pool.Spec.NodeLabels)
+	maps.Copy(labels, nodelabels.Valid(s.pool.Spec.NodeLabels))
 	maps.DeleteFunc(labels, func(key, value string) bool { return key == corev1.LabelTopologyZone && value == "" })
 	return labels
 }
