@@ -43,7 +43,8 @@ verify-prose: $(BIN)/vale ## Check the words of comments, messages and pages wit
 GOVULNCHECK_VERSION := v1.9.0
 VULNERABILITIES := https://vuln.go.dev
 
-# A network that does not lead there is no reason to fail: it is said, and what was found elsewhere stays found.
+# A network that does not lead there is no reason to fail: it is said, and what was found elsewhere stays found. A copy of
+# the database is used with VULNERABILITIES=file:///folder.
 .PHONY: verify-vulnerabilities
 verify-vulnerabilities: ## Look for known holes in what we call, where the database of Go's is reached
 	@if ! timeout 15 curl -fsSo /dev/null $(VULNERABILITIES)/index/db.json 2>/dev/null; then \
