@@ -33,6 +33,9 @@ const (
 	NodePoolAutoscalingEnabledConditionType = "AutoscalingEnabled"
 	// NodePoolAutorepairEnabledConditionType tells that machines that are not well are replaced.
 	NodePoolAutorepairEnabledConditionType = "AutorepairEnabled"
+	// NodePoolRepairAllowedConditionType is only there while a machine of a pool with autoRepair fails. It is True while the machine is replaced,
+	// and False, with what holds the repair back, while it is not.
+	NodePoolRepairAllowedConditionType = "RepairAllowed"
 	// NodePoolUpdateManagementEnabledConditionType tells that the upgrade settings can be used.
 	NodePoolUpdateManagementEnabledConditionType = "UpdateManagementEnabled"
 	// NodePoolUpdatingVersionConditionType tells that nodes come to a new version.
@@ -76,6 +79,11 @@ const (
 	InvalidKubevirtMachineTemplate        = "InvalidKubevirtMachineTemplate"
 	DefaultAWSSecurityGroupNotReadyReason = "DefaultSGNotReady"
 	CIDRConflictReason                    = "CIDRConflict"
+	NodePoolSharedCauseReason             = "SharedCause"
+	NodePoolTooManyUnhealthyReason        = "TooManyUnhealthy"
+	NodePoolNoHealthyNodeReason           = "NoHealthyNode"
+	NodePoolRepairedRecentlyReason        = "RepairedRecently"
+	NodePoolWaitingForRepairReason        = "WaitingForRepair"
 	NodePoolReconciliationPausedReason    = "ReconciliationPaused"
 	NodePoolReconciliationActiveReason    = "ReconciliationActive"
 	NodePoolInvalidPausedUntilValueReason = "InvalidPausedUntilValue"
