@@ -210,6 +210,13 @@ type MachineReporter interface {
 	MachineConditions(machines []client.Object) []metav1.Condition
 }
 
+// RepairAdviser is a Platform that knows more about a failing machine than its Node shows.
+type RepairAdviser interface {
+	// RepairAdvice reports whether the platform has lost the host on which an infrastructure machine runs. shared is the
+	// reason of a problem that a replacement would have too; empty if there is none.
+	RepairAdvice(machine client.Object) (hostLost bool, shared string)
+}
+
 // Connection is the state of the network path from nodes to their control plane.
 type Connection struct {
 	// Conditions are conditions of the HostedCluster. Gone are the types of conditions that no longer apply.

@@ -178,6 +178,7 @@ func programs() []Row {
 		hyperv1.NodePoolReleaseVersionAnnotation, hyperv1.NodePoolUpgradeInProgressTrueAnnotation,
 		hyperv1.NodePoolUpgradeInProgressFalseAnnotation,
 		hyperv1.NodePoolMaxUnavailableAnnotation, hyperv1.NodePoolKubeletVersionAnnotation, hyperv1.NodePoolTaintsAnnotation,
+		hyperv1.RepairHistoryAnnotation,
 		hyperv1.NodeLabelPrefix+"*",
 		hyperv1.IgnitionConfigAnnotation, hyperv1.TokenSecretNodePoolUpgradeTypeAnnotation,
 		hyperv1.TokenSecretUserDataFormatAnnotation,
@@ -201,7 +202,7 @@ func programs() []Row {
 		hyperv1.SecretGrantLabel, hyperv1.NodeCredentialsLabel, hyperv1.ControlPlaneComponentLabel,
 		hyperv1.ClusterMonitoringLabel, hyperv1.ManagedByLabel,
 		hyperv1.NeedManagementKASAccessLabel, hyperv1.OperatorComponentLabel, hyperv1.InfraIDLabel,
-		hyperv1.NodePoolNameLabel, hyperv1.HostedClusterLabel,
+		hyperv1.NodePoolNameLabel, hyperv1.HostedClusterLabel, hyperv1.RepairAdmittedLabel,
 		hyperv1.RequestServingComponentLabel, hyperv1.NodeSizeLabel, hyperv1.RouteVisibilityLabel,
 		hyperv1.AllowGuestWebhooksServiceLabel))...)
 }

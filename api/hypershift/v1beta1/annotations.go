@@ -251,6 +251,10 @@ const (
 	NodePoolKubeletVersionAnnotation = "hypershift.openshift.io/nodePoolKubeletVersion"
 	// NodePoolTaintsAnnotation is a JSON list of the taints of a Machine's node.
 	NodePoolTaintsAnnotation = "hypershift.openshift.io/nodePoolTaints"
+	// RepairAdmittedLabel is on a Machine that the MachineHealthCheck of its pool may replace, with the value true. No other machine is checked.
+	RepairAdmittedLabel = "hypershift.openshift.io/repair-admitted"
+	// RepairHistoryAnnotation is, on a MachineHealthCheck, a JSON list of the recent repairs of the pool.
+	RepairHistoryAnnotation = "hypershift.openshift.io/repair-history"
 	// NodeLabelPrefix marks labels of a Machine that belong on its node; the prefix is taken off there.
 	NodeLabelPrefix = "managed.hypershift.openshift.io"
 	// IgnitionConfigAnnotation marks token Secrets for the ignition-server.

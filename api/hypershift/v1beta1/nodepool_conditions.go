@@ -33,6 +33,9 @@ const (
 	NodePoolAutoscalingEnabledConditionType = "AutoscalingEnabled"
 	// NodePoolAutorepairEnabledConditionType reports whether machines that are not well are replaced.
 	NodePoolAutorepairEnabledConditionType = "AutorepairEnabled"
+	// NodePoolRepairAllowedConditionType is only there while a machine of a pool with autoRepair fails. It is True while
+	// the machine is replaced. It is False, with what holds the repair back, while it is not.
+	NodePoolRepairAllowedConditionType = "RepairAllowed"
 	// NodePoolUpdateManagementEnabledConditionType reports whether the upgrade settings can be used.
 	NodePoolUpdateManagementEnabledConditionType = "UpdateManagementEnabled"
 	// NodePoolUpdatingVersionConditionType reports whether nodes come to a new version.
@@ -80,6 +83,11 @@ const (
 	DefaultAWSSecurityGroupNotReadyReason = "DefaultSGNotReady"
 	CIDRConflictReason                    = "CIDRConflict"
 	PodRangesExhaustedReason              = "PodRangesExhausted"
+	NodePoolSharedCauseReason             = "SharedCause"
+	NodePoolTooManyUnhealthyReason        = "TooManyUnhealthy"
+	NodePoolNoHealthyNodeReason           = "NoHealthyNode"
+	NodePoolRepairedRecentlyReason        = "RepairedRecently"
+	NodePoolWaitingForRepairReason        = "WaitingForRepair"
 	NodePoolReconciliationPausedReason    = "ReconciliationPaused"
 	NodePoolReconciliationActiveReason    = "ReconciliationActive"
 	NodePoolInvalidPausedUntilValueReason = "InvalidPausedUntilValue"

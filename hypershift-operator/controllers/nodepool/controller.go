@@ -104,6 +104,7 @@ func (r *Reconciler) phases(s *scope) []phase.Phase[*scope] {
 		{Name: "update management", WhilePaused: true, Critical: true, Run: r.validateManagement},
 		{Name: "platform", WhilePaused: true, Critical: true, Run: r.reconcilePlatform},
 		{Name: "machines", WhilePaused: true, Run: r.reportMachines},
+		{Name: "hold of repair", WhilePaused: true, Run: r.holdRepair},
 		{Name: "settings of machines", Run: r.carrySettings},
 		{Name: "start of machines", Run: r.followStartups},
 		{Name: "release image", WhilePaused: true, Critical: true, Run: r.reconcileRelease},
@@ -144,7 +145,7 @@ func (r *Reconciler) refuseNamespace(_ context.Context, s *scope) (ctrl.Result, 
 	return ctrl.Result{}, errors.New(s.refused)
 }
 
-// observeMachines lists the machines of the pool.
+// observeMachines lists the machines of the pool, and those of the cluster's other pools.
 func (r *Reconciler) observeMachines(ctx context.Context, s *scope) error {
 	machines := &clusterv1.MachineList{}
 	if err := r.Client.List(ctx, machines, client.InNamespace(s.namespace())); err != nil {
@@ -153,7 +154,9 @@ func (r *Reconciler) observeMachines(ctx context.Context, s *scope) error {
 	for i := range machines.Items {
 		if machines.Items[i].Annotations[hyperv1.NodePoolAnnotation] == s.key() {
 			s.machines = append(s.machines, &machines.Items[i])
+			continue
 		}
+		s.neighbors = append(s.neighbors, &machines.Items[i])
 	}
 	return nil
 }

@@ -59,25 +59,31 @@ func (r *Reconciler) reconcileHealthCheck(ctx context.Context, s *scope) (ctrl.R
 		s.reject(conditionType, "WaitingForFirstMachine", "Machines are replaced when they fail as soon as one has fetched its configuration")
 		return ctrl.Result{}, nil
 	}
-	checks, maximum, err := s.healthChecks()
-	if err != nil {
-		s.reportBadHealthCheck(existed, err)
+	checks, invalid := s.healthChecks()
+	if invalid != nil && !existed {
+		s.reject(conditionType, hyperv1.NodePoolValidationFailedReason, invalid.Error())
 		return ctrl.Result{}, nil
 	}
 	_, err = upsert.Object(ctx, r.Client, mhc, func() error {
 		annotate(mhc, hyperv1.NodePoolAnnotation, s.key())
 		mhc.Spec.ClusterName = s.hc.Spec.InfraID
-		mhc.Spec.Selector = metav1.LabelSelector{MatchLabels: map[string]string{s.resourcesName(): s.resourcesName()}}
-		mhc.Spec.Checks = checks
-		mhc.Spec.Remediation.TriggerIf.UnhealthyLessThanOrEqualTo = maximum
+		// The health check sees only the machine that admitRepair labels. The limit of the annotation is checked there.
+		mhc.Spec.Selector = metav1.LabelSelector{MatchLabels: map[string]string{
+			s.resourcesName(): s.resourcesName(), hyperv1.RepairAdmittedLabel: admitted}}
+		mhc.Spec.Remediation.TriggerIf.UnhealthyLessThanOrEqualTo = ptr.To(intstr.FromString("100%"))
+		if invalid == nil {
+			mhc.Spec.Checks = checks
+		}
 		return nil
 	})
 	if err != nil {
 		return ctrl.Result{}, err
 	}
 	s.accept(conditionType, "Machines that fail are replaced")
-	s.reportRemediation(mhc)
-	return ctrl.Result{}, nil
+	if invalid != nil {
+		s.setCondition(condition.True(conditionType, hyperv1.NodePoolValidationFailedReason, "Machines that fail are replaced as before: "+invalid.Error()))
+	}
+	return r.admitRepair(ctx, s, mhc)
 }
 
 // exists reads an object and reports whether it exists.
@@ -90,38 +96,19 @@ func (r *Reconciler) exists(ctx context.Context, obj client.Object) (bool, error
 	return err == nil, nil
 }
 
-// reportBadHealthCheck reports an invalid annotation. An existing health check remains unchanged.
-func (s *scope) reportBadHealthCheck(existed bool, err error) {
-	conditionType := hyperv1.NodePoolAutorepairEnabledConditionType
-	if existed {
-		s.setCondition(condition.True(conditionType, hyperv1.NodePoolValidationFailedReason, "Machines that fail are replaced as before: "+err.Error()))
-		return
-	}
-	s.reject(conditionType, hyperv1.NodePoolValidationFailedReason, err.Error())
-}
-
-// reportRemediation reports that so many machines fail that replacing them would make things worse.
-func (s *scope) reportRemediation(mhc *clusterv1.MachineHealthCheck) {
-	for _, c := range mhc.Status.Conditions {
-		if c.Type == clusterv1.MachineHealthCheckRemediationAllowedCondition && c.Status == metav1.ConditionFalse {
-			s.reject(hyperv1.NodePoolReadyConditionType, c.Reason, "Failing machines are no longer replaced: "+c.Message)
-		}
-	}
-}
-
 // healthChecks returns the platform's timeouts unless an annotation on the pool, or else on the cluster, overrides
-// them. A machine that the platform reports as failed is replaced without delay.
-func (s *scope) healthChecks() (clusterv1.MachineHealthCheckChecks, *intstr.IntOrString, error) {
+// them. A machine that the platform reports as failed is unhealthy without delay.
+func (s *scope) healthChecks() (clusterv1.MachineHealthCheckChecks, error) {
 	unready, err := s.duration(hyperv1.MachineHealthCheckTimeoutAnnotation, s.traits().HealthCheck.NodeUnready)
 	if err != nil {
-		return clusterv1.MachineHealthCheckChecks{}, nil, err
+		return clusterv1.MachineHealthCheckChecks{}, err
 	}
 	if _, err := s.nodeStartupOverride(); err != nil {
-		return clusterv1.MachineHealthCheckChecks{}, nil, err
+		return clusterv1.MachineHealthCheckChecks{}, err
 	}
 	maximum := intstr.Parse(cmp.Or(s.override(hyperv1.MachineHealthCheckMaxUnhealthyAnnotation), defaultMaxUnhealthy))
 	if _, err := intstr.GetScaledValueFromIntOrPercent(&maximum, 100, false); err != nil {
-		return clusterv1.MachineHealthCheckChecks{}, nil, fmt.Errorf("annotation %s is %q: write a number of machines such as 2, or a share such as 40%%",
+		return clusterv1.MachineHealthCheckChecks{}, fmt.Errorf("annotation %s is %q: write a number of machines such as 2, or a share such as 40%%",
 			hyperv1.MachineHealthCheckMaxUnhealthyAnnotation, maximum.String())
 	}
 	unhealthy := func(status corev1.ConditionStatus) clusterv1.UnhealthyNodeCondition {
@@ -133,7 +120,7 @@ func (s *scope) healthChecks() (clusterv1.MachineHealthCheckChecks, *intstr.IntO
 		UnhealthyMachineConditions: []clusterv1.UnhealthyMachineCondition{
 			{Type: failedCondition, Status: metav1.ConditionTrue, TimeoutSeconds: ptr.To[int32](0)},
 		},
-	}, &maximum, nil
+	}, nil
 }
 
 // wholeSeconds returns a duration in seconds, limited to the maximum of the API type, which is 68 years.

@@ -10,7 +10,6 @@ import (
 	"github.com/google/go-cmp/cmp"
 	. "github.com/onsi/gomega"
 	corev1 "k8s.io/api/core/v1"
-	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/intstr"
 	"k8s.io/utils/ptr"
@@ -33,7 +32,7 @@ func TestMachineHealthCheck(t *testing.T) {
 	}
 	want := clusterv1.MachineHealthCheckSpec{
 		ClusterName: "demo-abcde",
-		Selector:    metav1.LabelSelector{MatchLabels: map[string]string{"demo-abcde-demo-demo": "demo-abcde-demo-demo"}},
+		Selector:    metav1.LabelSelector{MatchLabels: map[string]string{"demo-abcde-demo-demo": "demo-abcde-demo-demo", hyperv1.RepairAdmittedLabel: "true"}},
 		Checks: clusterv1.MachineHealthCheckChecks{
 			NodeStartupTimeoutSeconds: wholeSeconds((10 + 3*60 + 20 + 15) * time.Minute),
 			UnhealthyNodeConditions:   []clusterv1.UnhealthyNodeCondition{unready(corev1.ConditionFalse, 16*time.Minute), unready(corev1.ConditionUnknown, 16*time.Minute)},
@@ -42,7 +41,7 @@ func TestMachineHealthCheck(t *testing.T) {
 			},
 		},
 		Remediation: clusterv1.MachineHealthCheckRemediation{TriggerIf: clusterv1.MachineHealthCheckRemediationTriggerIf{
-			UnhealthyLessThanOrEqualTo: ptr.To(intstr.FromInt32(2))}},
+			UnhealthyLessThanOrEqualTo: ptr.To(intstr.FromString("100%"))}},
 	}
 	s.Expect(cmp.Diff(want, s.healthCheck().Spec)).To(BeEmpty(), "-want +got")
 	s.Expect(s.deployment().Spec.Template.Labels).To(HaveKeyWithValue("demo-abcde-demo-demo", "demo-abcde-demo-demo"), "it is about the machines of the pool")
@@ -53,18 +52,7 @@ func TestMachineHealthCheck(t *testing.T) {
 	})
 	s.mustPass()
 	want.Checks.UnhealthyNodeConditions = []clusterv1.UnhealthyNodeCondition{unready(corev1.ConditionFalse, 5*time.Minute), unready(corev1.ConditionUnknown, 5*time.Minute)}
-	want.Remediation.TriggerIf.UnhealthyLessThanOrEqualTo = ptr.To(intstr.FromString("40%"))
 	s.Expect(cmp.Diff(want, s.healthCheck().Spec)).To(BeEmpty(), "-want +got")
-
-	check := s.healthCheck()
-	meta.SetStatusCondition(&check.Status.Conditions, metav1.Condition{Type: clusterv1.MachineHealthCheckRemediationAllowedCondition,
-		Status: metav1.ConditionFalse, Reason: "TooManyUnhealthy", Message: "3 of 4 machines fail"})
-	s.Expect(s.client.Status().Update(t.Context(), check)).To(Succeed())
-	s.mustPass()
-	said := s.condition("Ready")
-	s.Expect(said.Status).To(Equal(corev1.ConditionFalse))
-	s.Expect(said.Reason).To(Equal("TooManyUnhealthy"))
-	s.Expect(said.Message).To(Equal("Failing machines are no longer replaced: 3 of 4 machines fail"))
 }
 
 func TestDurationOfAnnotation(t *testing.T) {

@@ -19,7 +19,7 @@ import (
 	"github.com/openshift/hypershift/support/testenv"
 )
 
-const repair = hyperv1.NodePoolAutorepairEnabledConditionType
+const enabled = hyperv1.NodePoolAutorepairEnabledConditionType
 
 // repairing returns a scope of a pool with autoRepair.
 func repairing(reached metav1.ConditionStatus) *scope {
@@ -61,7 +61,7 @@ func TestReconcileHealthCheck(t *testing.T) {
 			result, err := w.reconcileHealthCheck(t.Context(), s)
 			w.Expect(err).NotTo(HaveOccurred())
 			w.Expect(result.IsZero()).To(BeTrue())
-			told := s.conditions[repair]
+			told := s.conditions[enabled]
 			w.Expect(outcome{!w.gone(&clusterv1.MachineHealthCheck{}, ctrlKey(w.hosted(), fixture.PoolName)), told.Status, told.Reason}).To(Equal(test.want))
 		})
 	}
@@ -80,7 +80,7 @@ func TestHealthCheckRefused(t *testing.T) {
 			})
 			_, err := w.reconcileHealthCheck(t.Context(), s)
 			w.Expect(err).To(MatchError(testenv.ErrRefused))
-			w.Expect(s.conditions).NotTo(HaveKey(repair))
+			w.Expect(s.conditions).NotTo(HaveKey(enabled))
 		})
 	}
 	w := inMemory(t)
@@ -100,7 +100,7 @@ func TestHealthCheckSpec(t *testing.T) {
 	}
 	want := clusterv1.MachineHealthCheckSpec{
 		ClusterName: "demo-abcde",
-		Selector:    metav1.LabelSelector{MatchLabels: map[string]string{"demo-abcde-demo-demo": "demo-abcde-demo-demo"}},
+		Selector:    metav1.LabelSelector{MatchLabels: map[string]string{"demo-abcde-demo-demo": "demo-abcde-demo-demo", hyperv1.RepairAdmittedLabel: "true"}},
 		Checks: clusterv1.MachineHealthCheckChecks{
 			NodeStartupTimeoutSeconds: ptr.To[int32]((10 + 3*60 + 20 + 15) * 60),
 			UnhealthyNodeConditions:   []clusterv1.UnhealthyNodeCondition{unready(corev1.ConditionFalse), unready(corev1.ConditionUnknown)},
@@ -109,40 +109,10 @@ func TestHealthCheckSpec(t *testing.T) {
 			},
 		},
 		Remediation: clusterv1.MachineHealthCheckRemediation{TriggerIf: clusterv1.MachineHealthCheckRemediationTriggerIf{
-			UnhealthyLessThanOrEqualTo: ptr.To(intstr.FromInt32(2))}},
+			UnhealthyLessThanOrEqualTo: ptr.To(intstr.FromString("100%"))}},
 	}
 	w.Expect(cmp.Diff(want, w.healthCheck().Spec)).To(BeEmpty(), "-want +got")
 	w.Expect(w.healthCheck().Annotations).To(Equal(map[string]string{hyperv1.NodePoolAnnotation: "clusters/demo"}))
-	w.Expect(s.conditions).NotTo(HaveKey(hyperv1.NodePoolReadyConditionType), "as many fail as may be")
-
-	check := w.healthCheck()
-	check.Status.Conditions = []metav1.Condition{{Type: clusterv1.MachineHealthCheckRemediationAllowedCondition, Status: metav1.ConditionFalse,
-		Reason: "TooManyUnhealthy", Message: "3 of 4 machines fail", LastTransitionTime: metav1.Now()}}
-	w.Expect(w.client.Status().Update(t.Context(), check)).To(Succeed())
-	_, err = w.reconcileHealthCheck(t.Context(), s)
-	w.Expect(err).NotTo(HaveOccurred())
-	w.Expect(s.conditions[hyperv1.NodePoolReadyConditionType]).To(And(HaveField("Status", metav1.ConditionFalse),
-		HaveField("Reason", "TooManyUnhealthy"), HaveField("Message", ContainSubstring("3 of 4 machines fail"))))
-}
-
-func TestReportRemediation(t *testing.T) {
-	for name, test := range map[string]struct {
-		kind   string
-		status metav1.ConditionStatus
-		told   bool
-	}{
-		"When too many machines fail, it should report the reason":    {clusterv1.MachineHealthCheckRemediationAllowedCondition, metav1.ConditionFalse, true},
-		"When remediation is allowed, it should not report it":        {clusterv1.MachineHealthCheckRemediationAllowedCondition, metav1.ConditionTrue, false},
-		"When another condition is not true, it should not report it": {"Paused", metav1.ConditionFalse, false},
-		"When the condition is unknown, it should not report it":      {clusterv1.MachineHealthCheckRemediationAllowedCondition, metav1.ConditionUnknown, false},
-	} {
-		t.Run(name, func(t *testing.T) {
-			s, check := pass(), &clusterv1.MachineHealthCheck{}
-			check.Status.Conditions = []metav1.Condition{{Type: test.kind, Status: test.status, Reason: "Because"}}
-			s.reportRemediation(check)
-			NewWithT(t).Expect(s.conditions[hyperv1.NodePoolReadyConditionType].Reason == "Because").To(Equal(test.told))
-		})
-	}
 }
 
 func TestStopHealthCheck(t *testing.T) {
@@ -154,7 +124,7 @@ func TestStopHealthCheck(t *testing.T) {
 	result, err := w.stopHealthCheck(t.Context(), s)
 	w.Expect(err).NotTo(HaveOccurred())
 	w.Expect(result.IsZero()).To(BeTrue())
-	w.Expect(s.conditions).NotTo(HaveKey(repair))
+	w.Expect(s.conditions).NotTo(HaveKey(enabled))
 	w.Expect(w.healthCheck().DeletionTimestamp).To(BeNil())
 
 	s.pool.Spec.Management.AutoRepair = false
@@ -162,7 +132,7 @@ func TestStopHealthCheck(t *testing.T) {
 		result, err = w.stopHealthCheck(t.Context(), s)
 		w.Expect(err).NotTo(HaveOccurred())
 		w.Expect(result.RequeueAfter).To(Equal(5 * time.Second))
-		w.Expect(s.conditions[repair]).To(And(HaveField("Status", metav1.ConditionTrue), HaveField("Reason", "AsExpected")), "as long as it is there, machines are replaced")
+		w.Expect(s.conditions[enabled]).To(And(HaveField("Status", metav1.ConditionTrue), HaveField("Reason", "AsExpected")), "as long as it is there, machines are replaced")
 	}
 	going := w.healthCheck()
 	going.Finalizers = nil
@@ -170,7 +140,7 @@ func TestStopHealthCheck(t *testing.T) {
 	result, err = w.stopHealthCheck(t.Context(), s)
 	w.Expect(err).NotTo(HaveOccurred())
 	w.Expect(result.IsZero()).To(BeTrue())
-	w.Expect(s.conditions[repair]).To(And(HaveField("Status", metav1.ConditionFalse), HaveField("Reason", "AsExpected")))
+	w.Expect(s.conditions[enabled]).To(And(HaveField("Status", metav1.ConditionFalse), HaveField("Reason", "AsExpected")))
 }
 
 // TestMaxUnhealthy: a percentage is relative to all machines, in whole percents.
@@ -178,7 +148,7 @@ func TestMaxUnhealthy(t *testing.T) {
 	for text, ok := range map[string]bool{"0": true, "1": true, "100%": true, "33%": true, "a%": false, "%": false, "two": false} {
 		s := repairing(metav1.ConditionTrue)
 		annotate(s.hc, hyperv1.MachineHealthCheckMaxUnhealthyAnnotation, text)
-		_, _, err := s.healthChecks()
+		_, err := s.healthChecks()
 		NewWithT(t).Expect(err == nil).To(Equal(ok), text)
 	}
 }

@@ -38,7 +38,7 @@ func TestPhases(t *testing.T) {
 	g, r := NewWithT(t), &Reconciler{}
 	g.Expect(flags(r.phases(pass()))).To(Equal(map[string]string{
 		"pause": "paused", "end of repair": "paused", "hosted cluster": "paused critical", "autoscaling": "paused", "update management": "paused critical",
-		"platform": "paused critical", "machines": "paused", "settings of machines": "", "start of machines": "", "release image": "paused critical",
+		"platform": "paused critical", "machines": "paused", "hold of repair": "paused", "settings of machines": "", "start of machines": "", "release image": "paused critical",
 		"fields without effect": "paused", "ranges of pods": "paused", "machine image": "", "tuning": "critical", "performance profile": "", "ignition endpoint": "critical",
 		"node configuration": "critical", "token and user-data": "critical", "outdated tokens": "", "machines of Cluster API": "critical",
 		"machine health check": "", "labels and taints": "",
@@ -94,6 +94,7 @@ func TestObserve(t *testing.T) {
 	w.Expect(s.platformServed).To(BeTrue())
 	w.Expect(s.refused).To(BeEmpty())
 	w.Expect(s.machines).To(ConsistOf(HaveField("Name", "own")))
+	w.Expect(s.neighbors).To(ConsistOf(HaveField("Name", "others")))
 
 	orphan := w.pool()
 	orphan.Spec.ClusterName = "nobody"

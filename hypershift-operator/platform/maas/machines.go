@@ -42,6 +42,19 @@ func (*Platform) MachineProblem(obj client.Object) (reason, message string) {
 	return "", ""
 }
 
+// RepairAdvice implements platform.RepairAdviser with the provider's reasons. A problem with MAAS, with the credentials
+// or with the image hits every machine.
+func (p *Platform) RepairAdvice(obj client.Object) (hostLost bool, shared string) {
+	switch reason, _ := p.MachineProblem(obj); reason {
+	case "HostUnavailable":
+		return true, ""
+	case "MAASUnreachable", "MAASUnavailable", "MAASError", "MAASInvalidParameter", "MAASCredentialsMissing",
+		"MAASUnauthorized", "MAASForbidden", "CredentialsOfAnotherUser", "ImageNotFound":
+		return false, reason
+	}
+	return false, ""
+}
+
 // OrphanedMachines removes machines that have no resources in MAAS, if there are no credentials for MAAS. It never
 // removes a machine that has a system ID, or that may have just been allocated, because it would stay allocated
 // unnoticed. The returned sentence says what the user can do.

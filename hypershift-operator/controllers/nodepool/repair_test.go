@@ -1,0 +1,232 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package nodepool
+
+import (
+	"testing"
+	"time"
+
+	. "github.com/onsi/gomega"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/intstr"
+	"k8s.io/utils/ptr"
+	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	hyperv1 "github.com/openshift/hypershift/api/hypershift/v1beta1"
+	infrav1 "github.com/openshift/hypershift/api/infrastructure/v1beta1"
+	"github.com/openshift/hypershift/hypershift-operator/fixture"
+	"github.com/openshift/hypershift/support/condition"
+)
+
+// node sets the condition of a machine's Node since some time ago.
+func (s *world) node(name string, status metav1.ConditionStatus, since time.Duration) {
+	s.t.Helper()
+	m := look(s, &clusterv1.Machine{}, name)
+	meta.RemoveStatusCondition(&m.Status.Conditions, clusterv1.MachineNodeReadyCondition)
+	m.Status.Conditions = append(m.Status.Conditions, metav1.Condition{Type: clusterv1.MachineNodeReadyCondition, Status: status, Reason: "NodeNotReady",
+		LastTransitionTime: metav1.NewTime(s.clock.Now().Add(-since))})
+	s.Expect(s.client.Status().Update(s.t.Context(), m)).To(Succeed())
+}
+
+// reports sets a condition of the HostedCluster.
+func (s *world) reports(conditionType string, status metav1.ConditionStatus) {
+	s.t.Helper()
+	s.cluster(func(hc *hyperv1.HostedCluster) {
+		meta.SetStatusCondition(&hc.Status.Conditions, metav1.Condition{Type: conditionType, Status: status, Reason: "Told"})
+	})
+}
+
+// permitted reconciles, and returns the machines that the health check may replace.
+func (s *world) permitted() (names []string) {
+	s.t.Helper()
+	s.mustPass()
+	check, machines := s.healthCheck(), &clusterv1.MachineList{}
+	s.Expect(s.client.List(s.t.Context(), machines, client.InNamespace(s.hosted()), client.MatchingLabels(check.Spec.Selector.MatchLabels))).To(Succeed())
+	for i := range machines.Items {
+		names = append(names, machines.Items[i].Name)
+	}
+	return names
+}
+
+// says returns the reason of the condition that reports a repair; empty without one.
+func (s *world) saysOfRepair() string {
+	s.t.Helper()
+	if c := find(s.pool().Status.Conditions, hyperv1.NodePoolRepairAllowedConditionType); c != nil {
+		return string(c.Status) + " " + c.Reason
+	}
+	return ""
+}
+
+// TestRepairIsHeldBack: the health check of Cluster API sees a machine only if its failure is its own.
+func TestRepairIsHeldBack(t *testing.T) {
+	s := newWorld(t, fixture.Start(t), "repair-gate")
+	s.start(nil)
+	s.reports("Available", metav1.ConditionTrue)
+	for _, name := range []string{"a", "b", "c"} {
+		s.born(name)
+	}
+	s.reach()
+	s.Expect(s.permitted()).To(BeEmpty())
+	s.Expect(s.saysOfRepair()).To(BeEmpty())
+
+	s.node("a", metav1.ConditionFalse, time.Hour)
+	s.Expect(s.permitted()).To(Equal([]string{"a"}), "it fails alone")
+	s.Expect(s.saysOfRepair()).To(Equal("True AsExpected"))
+	s.Expect(s.healthCheck().Annotations[hyperv1.RepairHistoryAnnotation]).To(MatchJSON(`[{"machine": "a", "cause": "NodeNotReady", "at": "2026-11-20T12:00:00Z"}]`))
+
+	s.node("b", metav1.ConditionUnknown, 3*time.Minute)
+	s.Expect(s.permitted()).To(BeEmpty(), "two of three fail")
+	s.Expect(s.saysOfRepair()).To(Equal("False TooManyUnhealthy"))
+	s.Expect(s.condition("RepairAllowed").Message).To(ContainSubstring("2 of 3 machines of the pool fail at once"))
+	s.Expect(s.condition("RepairAllowed").Severity).To(Equal("Warning"))
+
+	s.node("b", metav1.ConditionTrue, 0)
+	s.Expect(s.permitted()).To(Equal([]string{"a"}))
+	s.reports("ControlPlaneConnectionAvailable", metav1.ConditionFalse)
+	s.Expect(s.permitted()).To(BeEmpty(), "nodes do not reach the API server")
+	s.Expect(s.saysOfRepair()).To(Equal("False SharedCause"))
+
+	s.reports("ControlPlaneConnectionAvailable", metav1.ConditionTrue)
+	s.Expect(s.permitted()).To(Equal([]string{"a"}))
+	s.Releases = fixture.Releases{}
+	s.Expect(s.permitted()).To(BeEmpty(), "a replacement could not be installed")
+	s.Expect(s.condition("RepairAllowed").Message).To(ContainSubstring("ValidReleaseImage"))
+
+	s.Releases = fixture.Payloads()
+	infra := look(s, &infrav1.MaasMachine{}, "b")
+	infra.Status.Conditions = []metav1.Condition{{Type: "Ready", Status: metav1.ConditionFalse, Reason: "MAASUnreachable", LastTransitionTime: metav1.Now()}}
+	s.Expect(s.client.Status().Update(t.Context(), infra)).To(Succeed())
+	s.Expect(s.permitted()).To(BeEmpty(), "MAAS is away")
+	s.Expect(s.condition("RepairAllowed").Message).To(ContainSubstring("MAASUnreachable"))
+	infra.Status.Conditions[0].Status = metav1.ConditionTrue
+	s.Expect(s.client.Status().Update(t.Context(), infra)).To(Succeed())
+	s.Expect(s.permitted()).To(Equal([]string{"a"}))
+
+	s.change(func(p *hyperv1.NodePool) { p.Spec.PausedUntil = ptr.To("true") })
+	s.Expect(s.permitted()).To(BeEmpty())
+	s.Expect(s.saysOfRepair()).To(Equal("False ReconciliationPaused"))
+	s.change(func(p *hyperv1.NodePool) { p.Spec.PausedUntil = nil })
+	s.Expect(s.permitted()).To(Equal([]string{"a"}))
+
+	s.bury("a")
+	s.born("d")
+	s.clock.Step(5 * time.Minute)
+	s.node("d", metav1.ConditionFalse, 20*time.Minute)
+	s.Expect(s.permitted()).To(BeEmpty(), "the repair did not help")
+	s.Expect(s.saysOfRepair()).To(Equal("False RepairedRecently"))
+	s.clock.Step(30 * time.Minute)
+	s.Expect(s.permitted()).To(Equal([]string{"d"}))
+
+	s.change(func(p *hyperv1.NodePool) { p.Spec.Management.AutoRepair = false })
+	s.mustPass()
+	s.Expect(look(s, &clusterv1.Machine{}, "d").Labels).NotTo(HaveKey(hyperv1.RepairAdmittedLabel))
+	s.Expect(s.saysOfRepair()).To(BeEmpty())
+}
+
+// TestRepairAfterUpgrade: a MachineHealthCheck of version 0.1.0 sees all machines. The operator takes it over, and no
+// machine is replaced for that.
+func TestRepairAfterUpgrade(t *testing.T) {
+	s := startInMemory(t, nil)
+	s.reach()
+	s.born("a")
+	check := s.healthCheck()
+	delete(check.Spec.Selector.MatchLabels, hyperv1.RepairAdmittedLabel)
+	check.Spec.Remediation.TriggerIf.UnhealthyLessThanOrEqualTo = ptr.To(intstr.FromInt32(2))
+	s.Expect(s.client.Update(t.Context(), check)).To(Succeed())
+	before := s.deployment().Spec
+	s.Expect(s.permitted()).To(BeEmpty())
+	s.Expect(s.healthCheck().UID).To(Equal(check.UID))
+	s.Expect(s.deployment().Spec).To(Equal(before))
+}
+
+func TestOfRepair(t *testing.T) {
+	const unready = 16 * time.Minute
+	is := func(conditionType string, status metav1.ConditionStatus, reason, message string) metav1.Condition {
+		c := condition.True(conditionType, reason, message)
+		c.Status, c.LastTransitionTime = status, metav1.NewTime(pass().now.Add(-time.Hour))
+		return c
+	}
+	ready := func(status metav1.ConditionStatus, reason string) metav1.Condition {
+		return is(clusterv1.MachineNodeReadyCondition, status, reason, "")
+	}
+	type outcome struct {
+		healthy, starting, gone, hostLost, withoutNetwork, due bool
+		cause                                                  string
+	}
+	for name, test := range map[string]struct {
+		change func(*clusterv1.Machine, *infrav1.MaasMachine)
+		want   outcome
+	}{
+		"a Ready Node": {func(m *clusterv1.Machine, _ *infrav1.MaasMachine) {
+			m.Status.Conditions = []metav1.Condition{ready("True", "NodeReady")}
+		}, outcome{healthy: true}},
+		"a Node that is not Ready": {func(m *clusterv1.Machine, _ *infrav1.MaasMachine) {
+			m.Status.Conditions = []metav1.Condition{ready("False", "NodeNotReady")}
+		}, outcome{cause: "NodeNotReady", due: true}},
+		"a Node that health checks skip": {func(m *clusterv1.Machine, _ *infrav1.MaasMachine) {
+			annotate(m, clusterv1.MachineSkipRemediationAnnotation, "")
+			m.Status.Conditions = []metav1.Condition{ready("False", "NodeNotReady")}
+		}, outcome{cause: "NodeNotReady"}},
+		"a Node that Cluster API does not reach": {func(m *clusterv1.Machine, _ *infrav1.MaasMachine) {
+			m.Status.Conditions = []metav1.Condition{ready("Unknown", "ConnectionDown")}
+		}, outcome{cause: "ConnectionDown"}},
+		"a Node without a network": {func(m *clusterv1.Machine, _ *infrav1.MaasMachine) {
+			m.Status.Conditions = []metav1.Condition{is(clusterv1.MachineNodeReadyCondition, "False", "NodeNotReady",
+				"* Node.Ready: container runtime network not ready: NetworkReady=false reason:NetworkPluginNotReady message:cni plugin not initialized")}
+		}, outcome{cause: "NodeNotReady", due: true, withoutNetwork: true}},
+		"a Node on a lost host": {func(m *clusterv1.Machine, infra *infrav1.MaasMachine) {
+			m.Status.Conditions = []metav1.Condition{ready("Unknown", "NodeReadyUnknown")}
+			infra.Status.Conditions = []metav1.Condition{is("LXDHostSelected", "False", "HostUnavailable", "")}
+		}, outcome{cause: "NodeReadyUnknown", due: true, hostLost: true}},
+		"a Node whose machine is gone": {func(m *clusterv1.Machine, _ *infrav1.MaasMachine) {
+			m.Status.Conditions = []metav1.Condition{ready("Unknown", "NodeReadyUnknown"), is(failedCondition, "True", "MachineNotFound", "")}
+		}, outcome{cause: "MachineNotFound", due: true, gone: true}},
+		"a machine that the provider gave up": {func(m *clusterv1.Machine, _ *infrav1.MaasMachine) {
+			m.Status.NodeRef.Name = ""
+			m.Status.Conditions = []metav1.Condition{is(failedCondition, "True", "DeployAttemptsExhausted", "")}
+		}, outcome{cause: "DeployAttemptsExhausted", due: true}},
+		"a machine that an administrator wants to be replaced": {func(m *clusterv1.Machine, _ *infrav1.MaasMachine) {
+			annotate(m, clusterv1.RemediateMachineAnnotation, "")
+			m.Status.Conditions = []metav1.Condition{ready("True", "NodeReady")}
+		}, outcome{cause: "HasRemediateAnnotation", due: true, gone: true}},
+		"a machine that is being installed": {func(m *clusterv1.Machine, infra *infrav1.MaasMachine) {
+			m.Status.NodeRef.Name = ""
+			infra.Status.Conditions = []metav1.Condition{is("MachineAllocated", "True", "MachineAllocated", "")}
+		}, outcome{starting: true}},
+		"a machine that waits for capacity": {func(m *clusterv1.Machine, _ *infrav1.MaasMachine) { m.Status.NodeRef.Name = "" }, outcome{}},
+		"a machine that is not a Node in time": {func(m *clusterv1.Machine, infra *infrav1.MaasMachine) {
+			m.Status.NodeRef.Name, m.CreationTimestamp = "", metav1.NewTime(pass().now.Add(-5*time.Hour))
+			infra.Status.Conditions = []metav1.Condition{is("MachineAllocated", "True", "MachineAllocated", "")}
+		}, outcome{cause: "NodeStartupTimeout", due: true}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			g, s := NewWithT(t), pass()
+			s.platform, _ = fixture.Platforms(nil).For(hyperv1.MAASPlatform)
+			m, infra := madeWith("a", "wanted"), &infrav1.MaasMachine{}
+			m.CreationTimestamp, m.Status.NodeRef.Name = metav1.NewTime(s.now.Add(-time.Hour)), "a"
+			test.change(m, infra)
+			s.infra = map[string]client.Object{m.Spec.InfrastructureRef.Name: infra}
+			got := s.ofRepair(m, unready)
+			g.Expect(outcome{got.Healthy, got.Starting, got.Gone, got.HostLost, got.WithoutNetwork, !got.Due.IsZero() && !s.now.Before(got.Due), got.Cause}).To(Equal(test.want))
+		})
+	}
+}
+
+func TestPermitRefused(t *testing.T) {
+	s := startInMemory(t, nil)
+	s.reach()
+	check := s.healthCheck()
+	annotate(check, hyperv1.RepairHistoryAnnotation, "[")
+	s.Expect(s.client.Update(t.Context(), check)).To(Succeed())
+	s.born("a")
+	machine := look(s, &clusterv1.Machine{}, "a")
+	metav1.SetMetaDataLabel(&machine.ObjectMeta, hyperv1.RepairAdmittedLabel, admitted)
+	s.Expect(s.client.Update(t.Context(), machine)).To(Succeed())
+	_, err := s.pass()
+	s.Expect(err).To(MatchError(ContainSubstring("remove its annotation " + hyperv1.RepairHistoryAnnotation)))
+	s.Expect(look(s, &clusterv1.Machine{}, "a").Labels).NotTo(HaveKey(hyperv1.RepairAdmittedLabel))
+	s.Expect(s.condition("ReconciliationSucceeded").Status).To(Equal(corev1.ConditionFalse))
+}
