@@ -31,10 +31,9 @@ func TestFleetUpgrade(t *testing.T) {
 	s.Hypershift = published.Command
 	s.must(t, s.InstallImage(t.Context(), published.Product))
 	f := s.newFleet(t, published)
-	for _, one := range f.all() {
+	for _, one := range []*suite{s, f.steady, f.available, f.paused, f.failing, f.leaving} {
 		one.Hypershift = ""
 	}
-	s.Hypershift = ""
 	f.upgrade(t, s)
 	f.finish(t, published)
 	s.wayBack(t, published)
@@ -66,7 +65,6 @@ func (f *fleet) upgrade(t *testing.T, s *suite) {
 	s.reach(t, "in-place pool without changes", soon, journey.All(
 		journey.PoolCondition(s.c, steadyPool, hyperv1.NodePoolUpdatingConfigConditionType, "False"),
 		journey.PoolCondition(s.c, steadyPool, hyperv1.NodePoolUpdatingVersionConditionType, "False")))
-	f.none.reach(t, "control plane available", soon, journey.ClusterAvailable(s.c, f.none.cluster))
 }
 
 // unharmed checks what a user of a cluster noticed. The test itself changes the spec of a cluster that it resumes.
@@ -89,25 +87,23 @@ func (s *suite) unharmed(t *testing.T, resumed bool, before *look, seen watched)
 	})
 }
 
-// finish ends the faults of MAAS, and waits for what was under way. It then uses the release's own command with this
-// build's operator.
+// finish ends the faults of MAAS, and waits for what was under way. It uses the release's own command with this build's
+// operator.
 func (f *fleet) finish(t *testing.T, published lifecycle.Published) {
 	t.Helper()
 	f.healLeaving()
+	f.leaving.Hypershift, f.steady.Hypershift = published.Command, published.Command
 	f.leaving.destroy(t)
 	f.healFailing()
 	// The provider gives up after some machines. The user then replaces the Machine.
-	f.failing.scale(t, f.failing.cluster, 0)
+	f.failing.scale(t, failingPool, 0)
 	f.failing.reach(t, "machines released", long, func(ctx context.Context) (bool, string, error) {
 		held, err := f.failing.allocated(ctx)
 		return len(held) == 0, fmt.Sprintf("%d machines are allocated", len(held)), err
 	})
-	f.failing.scale(t, f.failing.cluster, 1)
-	f.failing.reach(t, "node ready", long, f.failing.NodesReady(f.failing.cluster, 1))
-	f.failing.Hypershift = published.Command
-	f.failing.must(t, f.failing.SaveKubeconfig(t.Context(), f.failing.cluster))
-	f.failing.reach(t, "node read with the older command's kubeconfig", soon, f.failing.NodesReady(f.failing.cluster, 1))
-	f.failing.destroy(t)
+	f.failing.scale(t, failingPool, 1)
+	f.steady.must(t, f.steady.SaveKubeconfig(t.Context(), f.steady.cluster))
+	f.steady.reach(t, "node of pool failing ready", long, f.steady.PoolNodesReady(f.steady.cluster, failingPool, 1))
 }
 
 // hasEvent checks that the cluster's machines have an event.
