@@ -17,6 +17,7 @@ import (
 
 	"github.com/openshift/hypershift/support/distributions"
 	"github.com/openshift/hypershift/support/releaseinfo"
+	"github.com/openshift/hypershift/support/skew"
 	"github.com/openshift/hypershift/support/upsert"
 	"github.com/openshift/hypershift/support/version"
 )
@@ -28,6 +29,8 @@ const (
 	supportedVersions           = "supported-versions"
 	supportedKubernetesVersions = "supported-kubernetes-versions"
 	supportedVersionsLabel      = "hypershift.openshift.io/supported-versions"
+	// releaseVersion is the key with the operator's version number. `hypershift version` compares it with its own.
+	releaseVersion = "release-version"
 	// versionsRetry is the delay after a failed write; versionsEvery is the interval between checks for changes by others.
 	versionsRetry, versionsEvery = 10 * time.Second, 5 * time.Minute
 )
@@ -57,7 +60,7 @@ func tellVersions(ctx context.Context, c client.Client, namespace string, retry,
 }
 
 func publishVersions(ctx context.Context, c client.Client, namespace string) error {
-	data := map[string]string{"server-version": version.Commit()}
+	data := map[string]string{"server-version": version.Commit(), releaseVersion: skew.Version}
 	for key, distribution := range map[string]releaseinfo.Distribution{
 		supportedVersions: releaseinfo.OpenShift, supportedKubernetesVersions: releaseinfo.Kubernetes,
 	} {

@@ -18,6 +18,7 @@ import (
 	"github.com/openshift/hypershift/hypershift-operator/release"
 	"github.com/openshift/hypershift/support/distributions"
 	"github.com/openshift/hypershift/support/releaseinfo"
+	"github.com/openshift/hypershift/support/skew"
 	"github.com/openshift/hypershift/support/testenv"
 	"github.com/openshift/hypershift/support/version"
 )
@@ -38,6 +39,7 @@ func TestPublishVersions(t *testing.T) {
 			cm := &corev1.ConfigMap{}
 			g.Expect(c.Get(t.Context(), client.ObjectKey{Namespace: "hypershift", Name: "supported-versions"}, cm)).To(Succeed())
 			g.Expect(cm.Data).To(HaveKeyWithValue("server-version", version.Commit()))
+			g.Expect(cm.Data).To(HaveKeyWithValue("release-version", skew.Version))
 			g.Expect(cm.Labels).To(HaveKeyWithValue("hypershift.openshift.io/supported-versions", "true"))
 			for key, oldest := range map[string]string{"supported-versions": "4.14", "supported-kubernetes-versions": "1.31"} {
 				var told struct{ Versions []string }

@@ -10,6 +10,7 @@ import (
 	"reflect"
 	"slices"
 	"strings"
+	"time"
 
 	appsv1 "k8s.io/api/apps/v1"
 	schedulingv1 "k8s.io/api/scheduling/v1"
@@ -20,6 +21,7 @@ import (
 
 	hyperv1 "github.com/openshift/hypershift/api/hypershift/v1beta1"
 	"github.com/openshift/hypershift/cmd/objects"
+	"github.com/openshift/hypershift/support/pause"
 )
 
 // plan is what an installation would change.
@@ -202,7 +204,11 @@ func printControlPlanes(ctx context.Context, c client.Client, out io.Writer) err
 	fmt.Fprint(out, "\nThe control planes of these HostedClusters take the image, "+
 		"unless an OpenShift payload brings their operators:\n")
 	for i := range clusters.Items {
-		fmt.Fprintf(out, "  %s\n", client.ObjectKeyFromObject(&clusters.Items[i]))
+		hc, when := &clusters.Items[i], ""
+		if pause.Until(hc.Spec.PausedUntil, time.Now()).Paused {
+			when = " (when spec.pausedUntil is over)"
+		}
+		fmt.Fprintf(out, "  %s%s\n", client.ObjectKeyFromObject(hc), when)
 	}
 	_, err := fmt.Fprintln(out, "An upgrade of the operator rolls no NodePool and calls MAAS for no machine that is well.")
 	return err

@@ -9,6 +9,7 @@ import (
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/utils/ptr"
 	"sigs.k8s.io/yaml"
 
 	hyperv1 "github.com/openshift/hypershift/api/hypershift/v1beta1"
@@ -55,6 +56,10 @@ spec:
 	u.Expect(shown).To(ContainSubstring("change  Deployment hypershift/operator: spec.template.spec."))
 	u.Expect(shown).To(ContainSubstring("changes\n  from registry.example/hypershift:1\n  to   registry.example/hypershift:2\n"))
 	u.Expect(shown).To(ContainSubstring("unless an OpenShift payload brings their operators:\n  default/demo\n"))
+	cluster.Spec.PausedUntil = ptr.To("true")
+	u.Expect(u.client.Update(t.Context(), cluster)).To(Succeed())
+	shown = preview("install", "--hypershift-image", "registry.example/hypershift:2")
+	u.Expect(shown).To(ContainSubstring("\n  default/demo (when spec.pausedUntil is over)\n"))
 	after := &appsv1.Deployment{}
 	u.Expect(u.gets(after, "hypershift", "operator")).To(Succeed())
 	u.Expect(after.ResourceVersion).To(Equal(before.ResourceVersion))

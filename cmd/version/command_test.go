@@ -14,6 +14,7 @@ import (
 
 	"github.com/openshift/hypershift/cmd/exit"
 	"github.com/openshift/hypershift/cmd/kube/kubetest"
+	"github.com/openshift/hypershift/support/skew"
 )
 
 func prints(t *testing.T, args ...string) (string, error) {
@@ -50,8 +51,20 @@ func TestServer(t *testing.T) {
 		want string
 	}{
 		{
-			"When the operator supports OpenShift and Kubernetes, it should print the versions of both", map[string]string{"server-version": "abc", supportedVersions: both, supportedKubernetesVersions: one},
-			"Server Version: abc\nServer Supports OCP Versions: 4.20, 4.19\nServer Supports Kubernetes Versions: 1.36\n",
+			"When the operator supports OpenShift and Kubernetes, it should print the versions of both", map[string]string{"server-version": "abc", supportedVersions: both, supportedKubernetesVersions: one, releaseVersion: skew.Version},
+			"Server Version: abc\nClient Release: " + skew.Version + "\nServer Release: " + skew.Version + "\nServer Supports OCP Versions: 4.20, 4.19\nServer Supports Kubernetes Versions: 1.36\n",
+		},
+		{
+			"When the operator publishes no version number, it should be the first release", map[string]string{"server-version": "abc", supportedVersions: both, supportedKubernetesVersions: one},
+			"Server Release: 0.1.0\n",
+		},
+		{
+			"When the operator is older and works with the program, it should say how to upgrade it", map[string]string{"server-version": "abc", supportedVersions: both, supportedKubernetesVersions: one},
+			"Note: version " + skew.Version + " of the command line works with version 0.1.0 of the operator; run hypershift install of the newer version to have one version\n",
+		},
+		{
+			"When the operator does not work with the program, it should say what to use", map[string]string{"server-version": "abc", supportedVersions: both, supportedKubernetesVersions: one, releaseVersion: "99.0.0"},
+			"Note: version " + skew.Version + " of the command line does not work with version 99.0.0 of the operator; use the command line of the operator's version\n",
 		},
 		{
 			"When the operator supports only OpenShift, it should print only those versions", map[string]string{"server-version": "abc", supportedVersions: both},
@@ -71,6 +84,12 @@ func TestServer(t *testing.T) {
 			g.Expect(out).To(ContainSubstring(tt.want))
 		})
 	}
+	t.Run("When the operator has this version, it should print no note", func(t *testing.T) {
+		g, s := NewWithT(t), kubetest.Start(t, configMap(map[string]string{supportedVersions: both, supportedKubernetesVersions: one, releaseVersion: skew.Version}))
+		out, err := prints(t, "--kubeconfig", s.Kubeconfig)
+		g.Expect(err).NotTo(HaveOccurred())
+		g.Expect(out).NotTo(ContainSubstring("Note:"))
+	})
 	t.Run("When another namespace is set, it should read the ConfigMap there", func(t *testing.T) {
 		g, s := NewWithT(t), kubetest.Start(t, configMap(map[string]string{"server-version": "abc", supportedVersions: both}))
 		out, err := prints(t, "--kubeconfig", s.Kubeconfig, "--namespace=other")

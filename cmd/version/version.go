@@ -4,6 +4,7 @@
 package version
 
 import (
+	"cmp"
 	"encoding/json"
 	"fmt"
 	"io"
@@ -16,6 +17,7 @@ import (
 
 	"github.com/openshift/hypershift/cmd/exit"
 	"github.com/openshift/hypershift/cmd/kube"
+	"github.com/openshift/hypershift/support/skew"
 	"github.com/openshift/hypershift/support/version"
 )
 
@@ -23,6 +25,7 @@ import (
 const (
 	supportedVersions           = "supported-versions"
 	supportedKubernetesVersions = "supported-kubernetes-versions"
+	releaseVersion              = "release-version"
 )
 
 // Info is what the command prints.
@@ -35,6 +38,10 @@ type Info struct {
 	Supported []string `json:"supportedVersions,omitempty"`
 	// SupportedKubernetes lists the minor versions of Kubernetes that the operator can host.
 	SupportedKubernetes []string `json:"supportedKubernetesVersions,omitempty"`
+	// ServerRelease is the version number of the installed operator.
+	ServerRelease string `json:"serverRelease,omitempty"`
+	// Skew says what to do if this program and the operator have different version numbers.
+	Skew string `json:"skew,omitempty"`
 	// ServerError is the reason why the operator's data is missing.
 	ServerError string `json:"serverError,omitempty"`
 }
@@ -85,8 +92,25 @@ func readServer(cmd *cobra.Command, connection *kube.Connection, namespace strin
 	if err != nil {
 		return err
 	}
-	info.SupportedKubernetes, err = minors(cm, supportedKubernetesVersions)
-	return err
+	if info.SupportedKubernetes, err = minors(cm, supportedKubernetesVersions); err != nil {
+		return err
+	}
+	// The upstream operator supports no release of Kubernetes, and has other version numbers.
+	if info.SupportedKubernetes != nil {
+		info.compare(cmp.Or(cm.Data[releaseVersion], skew.First))
+	}
+	return nil
+}
+
+// compare records the operator's version number, and what to do if this program has another one.
+func (i *Info) compare(operator string) {
+	i.ServerRelease = operator
+	if err := skew.Check(skew.CLI, skew.Version, operator); err != nil {
+		i.Skew = err.Error()
+	} else if operator != skew.Version {
+		i.Skew = fmt.Sprintf("version %s of the command line works with version %s of the operator; "+
+			"run hypershift install of the newer version to have one version", skew.Version, operator)
+	}
 }
 
 // minors parses one of the lists. The ConfigMap of the upstream operator has the first list only.
@@ -136,10 +160,16 @@ func text(info Info) string {
 	}
 	if info.Server != "" {
 		fmt.Fprintf(&b, "Server Version: %s\n", info.Server)
+		if info.ServerRelease != "" {
+			fmt.Fprintf(&b, "Client Release: %s\nServer Release: %s\n", skew.Version, info.ServerRelease)
+		}
 		fmt.Fprintf(&b, "Server Supports OCP Versions: %s\n", strings.Join(info.Supported, ", "))
 		if len(info.SupportedKubernetes) > 0 {
 			fmt.Fprintf(&b, "Server Supports Kubernetes Versions: %s\n", strings.Join(info.SupportedKubernetes, ", "))
 		}
+	}
+	if info.Skew != "" {
+		fmt.Fprintf(&b, "Note: %s\n", info.Skew)
 	}
 	return b.String()
 }

@@ -44,7 +44,7 @@ func newFixture(t *testing.T) fixture {
 	}
 	f.git("init", "-q")
 	f.write("Makefile", makefile)
-	f.write("CHANGELOG.md", "# Changelog\n\n## [0.1.0] - 2026-11-26\n")
+	f.write("CHANGELOG.md", "# Changelog\n\n## [0.1.0] - 2026-11-26\n\n### Upgrading\n\n- Nothing.\n")
 	f.git("add", ".")
 	f.git("commit", "-qm", "released")
 	commit := strings.TrimSpace(f.git("rev-parse", "HEAD"))
@@ -118,6 +118,11 @@ func TestVerify(t *testing.T) {
 		f := newFixture(t)
 		f.release.Day = "2026-11-27"
 		f.g.Expect(verifyOf(t, f)).To(MatchError(ContainSubstring("CHANGELOG.md has no heading")))
+	})
+	t.Run("rejects a release whose part of the changelog does not say how to upgrade", func(t *testing.T) {
+		f := newFixture(t)
+		f.write("CHANGELOG.md", "# Changelog\n\n## [0.1.0] - 2026-11-26\n\n## [0.0.9] - 2026-11-25\n\n### Upgrading\n")
+		f.g.Expect(verifyOf(t, f)).To(MatchError(ContainSubstring(`has no heading "### Upgrading" below "## [0.1.0]`)))
 	})
 	t.Run("rejects a commit that is not in the repository", func(t *testing.T) {
 		f := newFixture(t)

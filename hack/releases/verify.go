@@ -13,8 +13,8 @@ import (
 	"github.com/openshift/hypershift/hack/releases/table"
 )
 
-// verify checks that the changelog lists each release with its date, and that the repository has each commit. It skips
-// the commits in a shallow clone.
+// verify checks that the changelog lists each release with its date and what to do for an upgrade, and that the
+// repository has each commit. It skips the commits in a shallow clone.
 func verify(ctx context.Context, repository string, releases table.Table) error {
 	changelog, err := os.ReadFile(filepath.Join(repository, "CHANGELOG.md"))
 	if err != nil {
@@ -27,8 +27,13 @@ func verify(ctx context.Context, repository string, releases table.Table) error 
 	var failures []error
 	for _, release := range releases.Releases {
 		heading := fmt.Sprintf("## [%s] - %s", release.Version, release.Day)
-		if !strings.Contains(string(changelog), "\n"+heading+"\n") {
+		_, section, found := strings.Cut(string(changelog), "\n"+heading+"\n")
+		section, _, _ = strings.Cut(section, "\n## ")
+		if !found {
 			failures = append(failures, fmt.Errorf("release %s of %s: CHANGELOG.md has no heading %q",
+				release.Version, table.Path, heading))
+		} else if !strings.Contains(section, "\n### Upgrading\n") {
+			failures = append(failures, fmt.Errorf("release %s of %s: CHANGELOG.md has no heading \"### Upgrading\" below %q",
 				release.Version, table.Path, heading))
 		}
 		if !shallow {

@@ -30,6 +30,14 @@ import (
 // destroyed, so that the other scenarios have resources.
 func (s *suite) of(t *testing.T, sc scenario, running *sync.RWMutex) *suite {
 	t.Helper()
+	own := s.withUser(t, sc, running)
+	t.Cleanup(func() { own.removeAfterFailure(t, "maas", own.cluster) })
+	return own
+}
+
+// withUser returns the suite of a scenario, with its own MAAS user.
+func (s *suite) withUser(t *testing.T, sc scenario, running *sync.RWMutex) *suite {
+	t.Helper()
 	out := &lines{out: s.Out, prefix: "[" + sc.name + "] "}
 	t.Cleanup(out.end)
 	own := &suite{
@@ -43,7 +51,6 @@ func (s *suite) of(t *testing.T, sc scenario, running *sync.RWMutex) *suite {
 	own.must(t, os.WriteFile(own.keyFile, []byte(user.Key+"\n"), 0o600))
 	own.maas, err = maas.NewClient(maas.Config{Endpoint: env.MAASURL, APIKey: user.Key})
 	own.must(t, err)
-	t.Cleanup(func() { own.removeAfterFailure(t, "maas", own.cluster) })
 	return own
 }
 

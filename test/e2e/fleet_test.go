@@ -4,8 +4,6 @@ package e2e
 
 import (
 	"bytes"
-	"crypto/rand"
-	"fmt"
 	"os"
 	"sync"
 	"testing"
@@ -20,121 +18,98 @@ import (
 	"github.com/openshift/hypershift/test/maas-simulator/faults"
 )
 
-// steadyPool is the pool of cluster steady that is updated in place.
-const steadyPool = "inplace"
+// steadyPool is the pool of cluster steady that is updated in place. failingPool is its pool whose machines fail.
+const steadyPool, failingPool = "inplace", "failing"
 
-// fleet holds hosted clusters in the states in which an upgrade of the operator may find them.
+// fleet holds hosted clusters in the states in which an upgrade of the operator may find them. The command of 0.1.0
+// encrypts the Secrets of each of them.
 type fleet struct {
-	// steady has one replica, a pool that is replaced, one that is updated in place, and encrypted Secrets.
+	// steady has one replica, a pool that is replaced and one that is updated in place.
 	steady *suite
 	// available is highly available. Its credentials are spelled as CAPMAAS's users spell them.
 	available *suite
 	// paused is paused.
 	paused *suite
-	// failing has a machine whose deployment fails; leaving is being deleted, and MAAS cannot release its machine.
-	failing, leaving *suite
+	// failing has the MAAS user of failingPool, a pool of cluster steady. Deployments of this user fail.
+	failing *suite
+	// leaving is being deleted, and MAAS cannot release its machine.
+	leaving *suite
 	// healFailing and healLeaving end the faults of MAAS.
 	healFailing, healLeaving func()
-	// none is a cluster of platform None without nodes.
-	none *suite
 }
 
 // running returns the clusters that must not notice the upgrade.
 func (f *fleet) running() []*suite { return []*suite{f.steady, f.available, f.paused} }
 
-// all returns all clusters.
-func (f *fleet) all() []*suite {
-	return append(f.running(), f.failing, f.leaving, f.none)
-}
-
-// newFleet creates the clusters with a release's own command and payload.
+// newFleet creates the clusters with a release's own command and payload. The end of the test removes them with the
+// environment.
 func (s *suite) newFleet(t *testing.T, published lifecycle.Published) *fleet {
 	t.Helper()
 	own := func(name string) *suite {
-		one := s.of(t, scenario{name: name}, &sync.RWMutex{})
+		one := s.withUser(t, scenario{name: name}, &sync.RWMutex{})
 		one.Hypershift = published.Command
 		return one
 	}
 	f := &fleet{steady: own("steady"), available: own("available"), paused: own("paused"), failing: own("failing"),
-		leaving: own("leaving"), none: own("none")}
-	flags := []string{"--image", ignitionImage, "--release-image", published.Payload}
+		leaving: own("leaving")}
+	f.failing.cluster = f.steady.cluster
+	// Two processors start one control plane after another in less time than all at once.
 	f.available.createAsOfCAPMAAS(t, published.Payload)
-	for _, one := range []*suite{f.steady, f.paused, f.leaving, f.failing} {
-		replicas := map[*suite]int{f.steady: 2, f.paused: 1, f.leaving: 1}[one]
-		own := append([]string{"--maas-api-key-file", one.keyFile, "--maas-resource-pool", workers}, flags...)
-		s.must(t, one.CreateCluster(t.Context(), one.cluster, replicas, own...))
-	}
-	f.steady.encrypt(t)
-	s.must(t, s.createNone(t, f.none, published.Payload))
-	for one, replicas := range map[*suite]int{f.available: 1, f.steady: 2, f.paused: 1, f.leaving: 1, f.failing: 0} {
-		s.must(t, one.FollowCluster(t.Context(), one.cluster, replicas))
-	}
-	f.steady.createPool(t, steadyPool, "--image", ignitionImage, "--node-upgrade-type", "InPlace", "--resource-pool", workers)
-	s.must(t, f.steady.FollowMachines(t.Context(), s.c, f.steady.cluster, steadyPool, 1))
-	s.reach(t, "three nodes of cluster steady ready", long, f.steady.NodesReady(f.steady.cluster, 3))
-	s.reach(t, "control plane of cluster none available", long, journey.ClusterAvailable(s.c, f.none.cluster))
+	f.available.must(t, f.available.FollowCluster(t.Context(), f.available.cluster, 1))
+	flags := []string{"--image", ignitionImage, "--release-image", published.Payload}
+	f.steady.createCluster(t, 1, flags...)
+	f.steady.createPool(t, steadyPool, "--image", ignitionImage, "--node-upgrade-type", "InPlace",
+		"--resource-pool", workers)
+	f.paused.createCluster(t, 1, flags...)
+	f.leaving.createCluster(t, 1, flags...)
+	f.steady.reach(t, "two nodes ready", long, f.steady.NodesReady(f.steady.cluster, 2))
+	f.available.reach(t, "all replicas of the control plane available", long, f.available.complete)
+	f.steady.must(t, f.steady.RunWorkload(t.Context(), f.steady.cluster))
 	f.disturb(t)
 	return f
 }
 
-// disturb pauses a cluster, lets deployments of another one fail, and begins a deletion that MAAS cannot complete.
+// disturb pauses a cluster, lets deployments of a pool fail, and begins a deletion that MAAS cannot complete.
 func (f *fleet) disturb(t *testing.T) {
 	t.Helper()
-	s := f.steady
-	s.must(t, s.RunWorkload(t.Context(), s.cluster))
-	s.must(t, s.Type(t.Context(), "kubectl", "patch", "hostedcluster", f.paused.cluster, "-n", journey.Namespace,
-		"--type=merge", "-p", `{"spec":{"pausedUntil":"true"}}`))
+	f.paused.patch(t, `{"spec":{"pausedUntil":"true"}}`)
 	_, f.healFailing = f.failing.fault(t, faults.Rule{Kind: faults.DeployFails})
-	f.failing.scale(t, f.failing.cluster, 1)
-	s.reach(t, "a deployment of cluster failing failed", long, f.failing.hasEvent("DeployFailed"))
+	f.failing.createPool(t, failingPool, "--image", ignitionImage, "--resource-pool", workers,
+		"--identity-ref", f.failing.credentials(t, "of-failing", hyperv1.MAASEndpointKey, hyperv1.MAASAPIKeyKey))
+	f.failing.reach(t, "a deployment failed", long, f.failing.hasEvent("DeployFailed"))
 	_, f.healLeaving = f.leaving.fault(t, faults.Rule{Kind: faults.Error, Operation: "machine.release"})
-	s.must(t, s.Type(t.Context(), "kubectl", "delete", "hostedcluster", f.leaving.cluster, "-n", journey.Namespace,
-		"--wait=false"))
-	s.reach(t, "machines of cluster leaving are being deleted", long, f.leaving.machinesLeave)
+	f.leaving.must(t, f.leaving.Type(t.Context(), "kubectl", "delete", "hostedcluster", f.leaving.cluster,
+		"-n", journey.Namespace, "--wait=false"))
+	f.leaving.reach(t, "machines are being deleted", long, f.leaving.machinesLeave)
 }
 
-// encrypt makes the cluster encrypt the Secrets of its users.
-func (s *suite) encrypt(t *testing.T) {
+// patch changes the HostedCluster with a command of a user.
+func (s *suite) patch(t *testing.T, change string) {
 	t.Helper()
-	key := make([]byte, 32)
-	_, err := rand.Read(key)
+	s.must(t, s.Type(t.Context(), "kubectl", "patch", "hostedcluster", s.cluster, "-n", journey.Namespace,
+		"--type=merge", "-p", change))
+}
+
+// credentials creates a Secret with the credentials of the suite's MAAS user under these keys, and returns its name.
+func (s *suite) credentials(t *testing.T, name, endpoint, apiKey string) string {
+	t.Helper()
+	key, err := os.ReadFile(s.keyFile)
 	s.must(t, err)
-	secret := &corev1.Secret{
-		ObjectMeta: metav1.ObjectMeta{Namespace: journey.Namespace, Name: s.cluster + "-encryption"},
-		Data:       map[string][]byte{hyperv1.AESCBCKeySecretKey: key},
-	}
-	s.must(t, s.c.Create(t.Context(), secret))
-	s.must(t, s.Type(t.Context(), "kubectl", "patch", "hostedcluster", s.cluster, "-n", journey.Namespace, "--type=merge",
-		"-p", fmt.Sprintf(`{"spec":{"secretEncryption":{"type":"aescbc","aescbc":{"activeKey":{"name":%q}}}}}`, secret.Name)))
+	s.must(t, s.c.Create(t.Context(), &corev1.Secret{
+		ObjectMeta: metav1.ObjectMeta{Namespace: journey.Namespace, Name: name},
+		Data:       map[string][]byte{endpoint: []byte(env.MAASURL), apiKey: bytes.TrimSpace(key)},
+	}))
+	return name
 }
 
 // createAsOfCAPMAAS creates a highly available cluster whose Secret has the keys of CAPMAAS's Secrets.
 func (s *suite) createAsOfCAPMAAS(t *testing.T, payload string) {
 	t.Helper()
-	key, err := os.ReadFile(s.keyFile)
-	s.must(t, err)
-	secret := &corev1.Secret{
-		ObjectMeta: metav1.ObjectMeta{Namespace: journey.Namespace, Name: s.cluster + "-capmaas"},
-		Data: map[string][]byte{
-			hyperv1.MAASServerURLKey: []byte(env.MAASURL), hyperv1.MAASAPIKeyAltKey: bytes.TrimSpace(key),
-		},
-	}
-	err = s.Type(t.Context(), "kubectl", "create", "namespace", journey.Namespace)
-	if err != nil {
-		s.Say("the namespace exists: %v", err)
-	}
-	s.must(t, s.c.Create(t.Context(), secret))
+	s.must(t, s.c.Create(t.Context(), &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: journey.Namespace}}))
 	s.must(t, s.Type(t.Context(), "hypershift", "create", "cluster", "maas", "--name", s.cluster,
 		"--control-plane-availability-policy", "HighlyAvailable", "--node-pool-replicas", "1", "--erase", "None",
-		"--credentials-secret", secret.Name, "--maas-resource-pool", workers, "--image", ignitionImage,
+		"--credentials-secret", s.credentials(t, "of-capmaas", hyperv1.MAASServerURLKey, hyperv1.MAASAPIKeyAltKey),
+		"--maas-resource-pool", workers, "--image", ignitionImage,
 		"--release-image", payload, "--pull-secret", s.Path("pull-secret.json"),
 		"--additional-trust-bundle", env.Env{Dir: s.Dir, Bin: s.Bin}.RegistryCA()))
-}
-
-// createNone creates a cluster of platform None without nodes.
-func (s *suite) createNone(t *testing.T, one *suite, payload string) error {
-	t.Helper()
-	return one.Type(t.Context(), "hypershift", "create", "cluster", "none", "--name", one.cluster,
-		"--node-pool-replicas=-1", "--release-image", payload, "--pull-secret", s.Path("pull-secret.json"),
-		"--additional-trust-bundle", env.Env{Dir: s.Dir, Bin: s.Bin}.RegistryCA())
 }
