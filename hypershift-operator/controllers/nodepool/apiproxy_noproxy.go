@@ -19,7 +19,9 @@ import (
 
 // apiServiceNames are the names of the API server's Service. A domain such as .svc does not count: clusters list it for
 // their own Services, and it says nothing about the path of nodes.
-var apiServiceNames = []string{"kubernetes", "kubernetes.default", "kubernetes.default.svc", "kubernetes.default.svc.cluster.local"}
+var apiServiceNames = []string{
+	"kubernetes", "kubernetes.default", "kubernetes.default.svc", "kubernetes.default.svc.cluster.local",
+}
 
 // httpsProxyOf returns the proxy of a cluster if it has one for HTTPS, or else nil.
 func httpsProxyOf(hc *hyperv1.HostedCluster) *configv1.ProxySpec {
