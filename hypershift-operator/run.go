@@ -87,7 +87,7 @@ type runFlags struct {
 	validatingWebhook, enableUWMTelemetry bool
 	defaultingWebhook                     bool
 	webhookPort                           int
-	egressBlocks, storeAllow              string
+	egressBlocks, storeAllow, dnsServers  string
 	loosestLevel                          string
 	limits                                tenantlimits.Limits
 	log                                   logging.Options
@@ -95,6 +95,8 @@ type runFlags struct {
 	platforms registry.Options
 	// own are the addresses of the management cluster, which must not be called on behalf of tenants.
 	own managementnetwork.Known
+	// dns is what hosted pods query for names.
+	dns managementnetwork.DNS
 }
 
 func newRunCommand() *cobra.Command {
@@ -118,6 +120,8 @@ func newRunCommand() *cobra.Command {
 	flags.IntVar(&f.webhookPort, "webhook-port", operatorwebhook.Port, "port of the webhooks, which convert objects of Cluster API; 0 serves none")
 	flags.BoolVar(&f.ciDebugOutput, "enable-ci-debug-output", false, "make control planes log more")
 	flags.StringVar(&f.egressBlocks, "hcp-egress-block-cidrs", "", "ranges that hosted pods which act for a guest must never reach")
+	flags.StringVar(&f.dnsServers, "hcp-egress-dns-cidrs", "",
+		"ranges of DNS servers that hosted pods query, besides those of the operator's own pod")
 	flags.StringVar(&f.storeAllow, "object-store-allow-cidrs", "",
 		"ranges that object stores of tenants may be in although the address policy refuses them")
 	flags.BoolVar(&f.ocpMonitoring, "enable-ocp-cluster-monitoring", false, "have OpenShift's own Prometheus scrape control planes")
@@ -165,6 +169,9 @@ func run(ctx context.Context, f *runFlags) error {
 		return err
 	}
 	if err := f.own.Refresh(ctx, mgr.GetAPIReader(), mgr.GetAPIReader()); err != nil {
+		return err
+	}
+	if err := f.readDNS(ctx, mgr.GetAPIReader(), managementnetwork.ResolvConf); err != nil {
 		return err
 	}
 	image, imageID, err := ownImage(ctx, mgr.GetAPIReader(), f)
@@ -301,7 +308,7 @@ func addControllers(mgr ctrl.Manager, f *runFlags, platforms registry.Registry, 
 		Recorder: mgr.GetEventRecorder("hostedcluster"), Releases: releases, Platforms: platforms,
 		Settings: hostedcluster.Settings{
 			OperatorNamespace: f.namespace, OperatorImage: image, ControlPlaneOperatorImage: f.cpoImage,
-			Limits: &f.limits, EgressBlocks: blocks, RefuseNodes: f.own.WholeNodes, RegistryOverrides: overrides,
+			Limits: &f.limits, EgressBlocks: blocks, DNS: f.dns, RefuseNodes: f.own.WholeNodes, RegistryOverrides: overrides,
 			PassedEnv:           passed,
 			LoosestPodSecurity:  f.loosestLevel,
 			SystemTrust:         systemtrust.FromEnvironment(os.Getenv).Read,

@@ -15,7 +15,7 @@ var monitoringNamespaces = metav1.LabelSelector{MatchLabels: map[string]string{"
 
 // networkPolicy returns the operator's NetworkPolicy. Any source may call the webhook, since the source of an API
 // server's requests is not known. The monitoring namespaces may read the metrics. The operator may call any address
-// that tenants name, except link-local addresses of its node.
+// that tenants name, except link-local addresses of its node, of which it may query DNS only.
 func (o *Options) networkPolicy() *networkingv1.NetworkPolicy {
 	port := func(name string) []networkingv1.NetworkPolicyPort {
 		return []networkingv1.NetworkPolicyPort{{Protocol: ptr.To(corev1.ProtocolTCP), Port: ptr.To(intstr.FromString(name))}}
@@ -33,10 +33,20 @@ func (o *Options) networkPolicy() *networkingv1.NetworkPolicy {
 				{To: []networkingv1.NetworkPolicyPeer{
 					{NamespaceSelector: &metav1.LabelSelector{}},
 					{IPBlock: &networkingv1.IPBlock{CIDR: "0.0.0.0/0", Except: []string{"169.254.0.0/16"}}},
-					{IPBlock: &networkingv1.IPBlock{CIDR: "169.254.20.10/32"}},
 					{IPBlock: &networkingv1.IPBlock{CIDR: "::/0", Except: []string{"fe80::/10"}}},
+				}},
+				{Ports: dnsPorts(), To: []networkingv1.NetworkPolicyPeer{
+					{IPBlock: &networkingv1.IPBlock{CIDR: "169.254.0.0/16"}},
+					{IPBlock: &networkingv1.IPBlock{CIDR: "fe80::/10"}},
 				}},
 			},
 		},
+	}
+}
+
+func dnsPorts() []networkingv1.NetworkPolicyPort {
+	return []networkingv1.NetworkPolicyPort{
+		{Protocol: ptr.To(corev1.ProtocolUDP), Port: ptr.To(intstr.FromInt32(53))},
+		{Protocol: ptr.To(corev1.ProtocolTCP), Port: ptr.To(intstr.FromInt32(53))},
 	}
 }

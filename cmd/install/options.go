@@ -95,6 +95,7 @@ type Options struct {
 	cpoImage          string
 	egressBlocks      string
 	storeAllow        string
+	dnsServers        string
 	refuseNodes       bool
 	limits            tenantlimits.Limits
 	virtualIP         virtualIP
@@ -154,6 +155,8 @@ func (o *Options) addFlags(flags *pflag.FlagSet) {
 	}
 	flags.StringVar(&o.egressBlocks, "hcp-egress-block-cidrs", "",
 		"ranges, separated by commas, that hosted pods which act for a guest must never reach, such as the nodes and pods of this management cluster and MAAS")
+	flags.StringVar(&o.dnsServers, "hcp-egress-dns-cidrs", "",
+		"ranges, separated by commas, of DNS servers that hosted pods query, besides those that the operator's own pod uses")
 	flags.StringVar(&o.storeAllow, strings.TrimPrefix(objectstore.AllowFlag, "--"), "",
 		"ranges, separated by commas, that object stores of tenants may be in although they would be refused, such as those of --hcp-egress-block-cidrs")
 	flags.BoolVar(&o.refuseNodes, "refuse-node-addresses", false,
@@ -230,6 +233,9 @@ func (o *Options) complete(flags *pflag.FlagSet) error {
 func (o *Options) checkRanges() error {
 	if _, err := maas.ParsePrefixes(o.egressBlocks); err != nil {
 		return fmt.Errorf("--hcp-egress-block-cidrs: %w", err)
+	}
+	if _, err := maas.ParsePrefixes(o.dnsServers); err != nil {
+		return fmt.Errorf("--hcp-egress-dns-cidrs: %w", err)
 	}
 	if _, err := maas.ParsePrefixes(o.storeAllow); err != nil {
 		return fmt.Errorf("%s: %w", objectstore.AllowFlag, err)

@@ -146,14 +146,17 @@ func TestNetworkPolicy(t *testing.T) {
 	g.Expect(policy.Namespace).To(Equal("other"))
 	g.Expect(matches(t, &policy.Spec.PodSelector, pod.Labels)).To(BeTrue())
 	g.Expect(policy.Spec.PolicyTypes).To(ConsistOf(networkingv1.PolicyTypeIngress, networkingv1.PolicyTypeEgress))
-	g.Expect(policy.Spec.Egress).To(HaveLen(1))
+	g.Expect(policy.Spec.Egress).To(HaveLen(2))
 	for address, want := range map[string]bool{
 		"192.0.2.1": true, "10.0.0.1": true, "2001:db8::1": true,
 		// The metadata service of a cloud, and link-local addresses of the node.
 		"169.254.169.254": false, "169.254.0.1": false, "fe80::1": false,
-		"169.254.20.10": true, // The DNS cache of the node (NodeLocal DNSCache).
 	} {
 		g.Expect(reaches(policy.Spec.Egress[0], address)).To(Equal(want), address)
+		g.Expect(reaches(policy.Spec.Egress[1], address)).NotTo(Equal(want), address)
+	}
+	for _, dns := range policy.Spec.Egress[1].Ports {
+		g.Expect(dns.Port.IntValue()).To(Equal(53), "a DNS cache of the node has any link-local address")
 	}
 	from := map[string]bool{} // The value is true if only some sources may call the port.
 	for _, rule := range policy.Spec.Ingress {

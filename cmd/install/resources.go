@@ -209,6 +209,9 @@ func (o *Options) operatorContainer() corev1.Container {
 	if o.egressBlocks != "" {
 		args = append(args, "--hcp-egress-block-cidrs="+o.egressBlocks)
 	}
+	if o.dnsServers != "" {
+		args = append(args, "--hcp-egress-dns-cidrs="+o.dnsServers)
+	}
 	if o.storeAllow != "" {
 		args = append(args, objectstore.AllowFlag+"="+o.storeAllow)
 	}

@@ -37,17 +37,17 @@ func build(conditionType string, status metav1.ConditionStatus, reason, message 
 		Type:    conditionType,
 		Status:  status,
 		Reason:  Shorten(reason, MaxReason),
-		Message: Shorten(message, MaxMessage),
+		Message: Shorten(Stable(message), MaxMessage),
 	}
 }
 
 // Merge returns a copy of existing with each condition of wanted set to the observed generation. A condition that keeps
-// its status keeps its transition time. Conditions that are not in wanted do not change. Merge does not change
+// its status keeps its transition time. Messages are made Stable. Conditions that are not in wanted do not change. Merge does not change
 // existing.
 func Merge(existing []metav1.Condition, generation int64, wanted ...metav1.Condition) []metav1.Condition {
 	merged := append([]metav1.Condition(nil), existing...)
 	for _, c := range wanted {
-		c.ObservedGeneration = generation
+		c.ObservedGeneration, c.Message = generation, Stable(c.Message)
 		meta.SetStatusCondition(&merged, c)
 	}
 	return merged

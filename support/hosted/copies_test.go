@@ -93,6 +93,9 @@ func configuration() *hyperv1.ClusterConfiguration {
 					CA: configv1.ConfigMapNameReference{Name: "oidc-ca"}},
 			}}}},
 		Image: &configv1.ImageSpec{AdditionalTrustedCA: configv1.ConfigMapNameReference{}},
+		// The Secret of a component route is in the guest.
+		Ingress: &configv1.IngressSpec{ComponentRoutes: []configv1.ComponentRouteSpec{
+			{ServingCertKeyPairSecret: configv1.SecretNameReference{Name: "console-cert"}}}},
 	}
 }
 
@@ -118,6 +121,7 @@ func TestConfigurationReferences(t *testing.T) {
 	g.Expect(copied.Authentication.WebhookTokenAuthenticator.KubeConfig.Name).To(
 		Equal(hosted.CopyName(hosted.UseTokenWebhook, "hook")))
 	g.Expect(copied.Image.AdditionalTrustedCA.Name).To(BeEmpty())
+	g.Expect(copied.Ingress).To(Equal(before.Ingress))
 	g.Expect(hosted.Configuration(nil)).To(BeNil())
 }
 

@@ -8,6 +8,8 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 
+	configv1 "github.com/openshift/api/config/v1"
+
 	hyperv1 "github.com/openshift/hypershift/api/hypershift/v1beta1"
 )
 
@@ -128,13 +130,16 @@ func inConfiguration(configuration *hyperv1.ClusterConfiguration) []Reference {
 
 // visit calls found for each reference to a Secret or ConfigMap below a pointer. It identifies references by the names
 // of their Go types, of which OpenShift's API has several: SecretNameReference, ConfigMapNameReference,
-// ClientSecretSecretReference and others.
+// ClientSecretSecretReference and others. It skips component routes, whose Secrets users create in the guest.
 func visit(value reflect.Value, found func(name *string, configMap bool)) {
 	if kind := value.Type().Name(); value.Kind() == reflect.Struct && value.CanAddr() && isReference(kind) {
 		if name := value.FieldByName("Name"); name.IsValid() && name.Kind() == reflect.String {
 			found(name.Addr().Interface().(*string), strings.Contains(kind, "ConfigMap"))
 			return
 		}
+	}
+	if value.Type() == reflect.TypeFor[configv1.ComponentRouteSpec]() {
+		return
 	}
 	switch value.Kind() {
 	case reflect.Pointer:

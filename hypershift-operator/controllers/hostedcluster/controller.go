@@ -30,6 +30,7 @@ import (
 	"github.com/openshift/hypershift/hypershift-operator/platform/registry"
 	"github.com/openshift/hypershift/hypershift-operator/release"
 	"github.com/openshift/hypershift/hypershift-operator/tenancy"
+	"github.com/openshift/hypershift/support/managementnetwork"
 	"github.com/openshift/hypershift/support/phase"
 	"github.com/openshift/hypershift/support/tenantlimits"
 )
@@ -59,6 +60,8 @@ type Settings struct {
 	// EgressBlocks are ranges that pods which act for a guest must not reach, in addition to the detected ranges of the
 	// management cluster.
 	EgressBlocks []netip.Prefix
+	// DNS is what pods of the management cluster query for names, besides the DNS of well-known namespaces.
+	DNS managementnetwork.DNS
 	// RefuseNodes blocks tenants' servers on all ports of the management cluster's nodes, not just those of Kubernetes.
 	RefuseNodes bool
 	// LoosestPodSecurity is how far the annotation of a HostedCluster may loosen the Pod Security level of a payload

@@ -26,7 +26,8 @@ const labelsManagers = "io.openshift.hypershift.control-plane-operator-applies-m
 // linkLocal holds the link-local networks, which include cloud metadata services.
 var linkLocal = []netip.Prefix{netip.MustParsePrefix("169.254.0.0/16"), netip.MustParsePrefix("fe80::/10")}
 
-// nodeLocalDNS is the conventional address of a DNS cache on every node.
+// nodeLocalDNS is the conventional address of a DNS cache on every node. It is allowed also where the operator's pod does not
+// use it.
 const nodeLocalDNS = "169.254.20.10/32"
 
 // egressPolicies returns what pods may reach. Managers belong to this product and have rights in the management
@@ -41,11 +42,11 @@ func (r *Reconciler) egressPolicies(ctx context.Context, s *scope, network *mana
 	guarded := slices.Concat(everybody, hosts(network.API), r.Settings.EgressBlocks)
 	managers, others := s.inside(managerPods(labelled)), s.inside(s.outgoingPods(labelled))
 	all := []policy{
-		{name: "egress-own", pods: s.inside(metav1.LabelSelector{}), egress: []networkingv1.NetworkPolicyEgressRule{{To: []networkingv1.NetworkPolicyPeer{{PodSelector: &metav1.LabelSelector{}}}}, dns()}},
+		{name: "egress-own", pods: s.inside(metav1.LabelSelector{}), egress: []networkingv1.NetworkPolicyEgressRule{{To: []networkingv1.NetworkPolicyPeer{{PodSelector: &metav1.LabelSelector{}}}}, r.dns()}},
 		{name: "egress-outside", pods: others, egress: []networkingv1.NetworkPolicyEgressRule{allBut(guarded)}},
 		{name: "egress-managers", pods: managers, egress: append([]networkingv1.NetworkPolicyEgressRule{allBut(everybody)}, managementAPI(network.API)...)},
 	}
-	return append(all, s.machinePolicies(allBut(guarded))...), nil
+	return append(all, s.machinePolicies(r.dns(), allBut(guarded))...), nil
 }
 
 // managerPods selects the managers. It selects all pods if an older control-plane-operator does not label them: a pod
@@ -71,19 +72,31 @@ func (s *scope) outgoingPods(labelled bool) metav1.LabelSelector {
 }
 
 // dns lets pods query the cluster's DNS. On OpenShift it listens on another port behind its Service.
-func dns() networkingv1.NetworkPolicyEgressRule {
+func (r *Reconciler) dns() networkingv1.NetworkPolicyEgressRule {
 	var ports []networkingv1.NetworkPolicyPort
 	for _, protocol := range []corev1.Protocol{corev1.ProtocolUDP, corev1.ProtocolTCP} {
 		for _, port := range []int32{53, 5353} {
 			ports = append(ports, networkingv1.NetworkPolicyPort{Protocol: ptr.To(protocol), Port: ptr.To(intstr.FromInt32(port))})
 		}
 	}
-	return networkingv1.NetworkPolicyEgressRule{Ports: ports, To: []networkingv1.NetworkPolicyPeer{
+	namespaces := []string{"kube-system", "openshift-dns"}
+	for _, namespace := range r.Settings.DNS.Namespaces {
+		if !slices.Contains(namespaces, namespace) {
+			namespaces = append(namespaces, namespace)
+		}
+	}
+	to := []networkingv1.NetworkPolicyPeer{
 		{NamespaceSelector: &metav1.LabelSelector{MatchExpressions: []metav1.LabelSelectorRequirement{{
-			Key: corev1.LabelMetadataName, Operator: metav1.LabelSelectorOpIn, Values: []string{"kube-system", "openshift-dns"},
+			Key: corev1.LabelMetadataName, Operator: metav1.LabelSelectorOpIn, Values: namespaces,
 		}}}},
 		{IPBlock: &networkingv1.IPBlock{CIDR: nodeLocalDNS}},
-	}}
+	}
+	for _, server := range r.Settings.DNS.Servers {
+		if cidr := server.String(); cidr != nodeLocalDNS {
+			to = append(to, networkingv1.NetworkPolicyPeer{IPBlock: &networkingv1.IPBlock{CIDR: cidr}})
+		}
+	}
+	return networkingv1.NetworkPolicyEgressRule{Ports: ports, To: to}
 }
 
 // allBut allows all addresses except some ranges.

@@ -33,7 +33,7 @@ func (s *scope) inside(pods metav1.LabelSelector) metav1.LabelSelector {
 
 // machinePolicies give machine pods the network access of any machine. They reach the internet, each other and
 // published services, and accept all incoming traffic. The name is that of the compatible product.
-func (s *scope) machinePolicies(outside networkingv1.NetworkPolicyEgressRule) []policy {
+func (s *scope) machinePolicies(dns, outside networkingv1.NetworkPolicyEgressRule) []policy {
 	labels := s.machinePods()
 	if len(labels) == 0 {
 		return nil
@@ -41,5 +41,5 @@ func (s *scope) machinePolicies(outside networkingv1.NetworkPolicyEgressRule) []
 	machines := metav1.LabelSelector{MatchLabels: labels}
 	published := metav1.LabelSelector{MatchExpressions: []metav1.LabelSelectorRequirement{{Key: "app", Operator: metav1.LabelSelectorOpIn, Values: served}}}
 	peers := append(namespacesOf("ingress"), networkingv1.NetworkPolicyPeer{PodSelector: &machines}, networkingv1.NetworkPolicyPeer{PodSelector: &published})
-	return []policy{{name: "virt-launcher", pods: machines, open: true, egress: []networkingv1.NetworkPolicyEgressRule{{To: peers}, dns(), outside}}}
+	return []policy{{name: "virt-launcher", pods: machines, open: true, egress: []networkingv1.NetworkPolicyEgressRule{{To: peers}, dns, outside}}}
 }

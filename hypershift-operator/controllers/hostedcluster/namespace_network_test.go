@@ -103,6 +103,38 @@ func TestEgress(t *testing.T) {
 	}
 }
 
+// TestDNS has management clusters whose pods query other DNS servers than the conventional ones.
+func TestDNS(t *testing.T) {
+	const ports = " UDP/53,UDP/5353,TCP/53,TCP/5353"
+	for name, tc := range map[string]struct {
+		dns  managementnetwork.DNS
+		want []string
+	}{
+		"a cache on another link-local address": {
+			managementnetwork.DNS{Servers: []netip.Prefix{netip.MustParsePrefix("169.254.25.10/32")}},
+			[]string{"namespaces kubernetes.io/metadata.name in (kube-system,openshift-dns)", "169.254.20.10/32", "169.254.25.10/32"}},
+		"a cache on the address of the DNS Service": {
+			managementnetwork.DNS{Servers: []netip.Prefix{netip.MustParsePrefix("10.96.0.10/32")}, Namespaces: []string{"kube-system"}},
+			[]string{"namespaces kubernetes.io/metadata.name in (kube-system,openshift-dns)", "169.254.20.10/32", "10.96.0.10/32"}},
+		"a DNS Service in another namespace": {
+			managementnetwork.DNS{Servers: []netip.Prefix{netip.MustParsePrefix("169.254.20.10/32")}, Namespaces: []string{"names"}},
+			[]string{"namespaces kubernetes.io/metadata.name in (kube-system,names,openshift-dns)", "169.254.20.10/32"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			d := newDesk(apiServer()...)
+			d.Settings.DNS = tc.dns
+			s := withScope(func(s *scope) { s.release = fixture.Payloads()[fixture.ReleaseImage] })
+			policies, err := d.egressPolicies(t.Context(), s, d.network(t))
+			NewWithT(t).Expect(err).NotTo(HaveOccurred())
+			want := []string{"pods <none> "}
+			for _, peer := range tc.want {
+				want = append(want, peer+ports)
+			}
+			NewWithT(t).Expect(peers(policies[0].egress)).To(Equal(want))
+		})
+	}
+}
+
 func TestEgressMeetsRefusals(t *testing.T) {
 	for name, refuse := range map[string]string{
 		"its endpoints": "get v1.EndpointSlice default/kubernetes", "its Service": "get v1.Service default/kubernetes", "nodes": "list v1.NodeList",

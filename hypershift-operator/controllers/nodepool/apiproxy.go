@@ -9,9 +9,7 @@ import (
 	"fmt"
 	"net"
 	"net/url"
-	"slices"
 	"strconv"
-	"strings"
 
 	"k8s.io/utils/ptr"
 
@@ -29,13 +27,22 @@ const (
 )
 
 // apiProxyConfig returns the MachineConfig that gives the nodes of an OpenShift cluster a local address of the API
-// server.
-func (r *Reconciler) apiProxyConfig(ctx context.Context, s *scope) (string, error) {
+// server. former is the one that 0.1.0 would have made; it is empty if that one is the same.
+func (r *Reconciler) apiProxyConfig(ctx context.Context, s *scope) (config, former string, err error) {
 	host, port, err := r.publishedAPI(ctx, s)
 	if err != nil {
-		return "", err
+		return "", "", err
 	}
-	proxy, err := s.apiTunnel()
+	direct := s.reachesAPIDirectly(host, port)
+	if config, err = s.apiProxyFor(direct, host, port); err != nil || direct == s.reachedAPIDirectly() {
+		return config, "", err
+	}
+	former, err = s.apiProxyFor(!direct, host, port)
+	return config, former, err
+}
+
+func (s *scope) apiProxyFor(direct bool, host string, port int32) (string, error) {
+	proxy, err := s.apiTunnel(direct)
 	if err != nil {
 		return "", err
 	}
@@ -49,26 +56,12 @@ func (r *Reconciler) apiProxyConfig(ctx context.Context, s *scope) (string, erro
 	})
 }
 
-// apiTunnel returns host:port of the cluster's HTTPS proxy if nodes reach the API server through it. It returns an
-// empty string if nodes connect directly. They do so if noProxy names the server's local address, a name of its
-// Service, or a network of the cluster.
-func (s *scope) apiTunnel() (string, error) {
-	if s.hc.Spec.Configuration == nil || s.hc.Spec.Configuration.Proxy == nil || s.hc.Spec.Configuration.Proxy.HTTPSProxy == "" {
+// apiTunnel returns host:port of the cluster's HTTPS proxy, or an empty string if nodes connect directly.
+func (s *scope) apiTunnel(direct bool) (string, error) {
+	if direct {
 		return "", nil
 	}
-	proxy, networks := s.hc.Spec.Configuration.Proxy, s.hc.Spec.Networking
-	address, _ := localAPI(s.hc)
-	local := []string{address, "kubernetes"}
-	if len(networks.ServiceNetwork) > 0 {
-		local = append(local, networks.ServiceNetwork[0].CIDR.String())
-	}
-	if len(networks.ClusterNetwork) > 0 {
-		local = append(local, networks.ClusterNetwork[0].CIDR.String())
-	}
-	if slices.ContainsFunc(local, func(text string) bool { return strings.Contains(proxy.NoProxy, text) }) {
-		return "", nil
-	}
-	to, err := url.Parse(proxy.HTTPSProxy)
+	to, err := url.Parse(s.hc.Spec.Configuration.Proxy.HTTPSProxy)
 	if err != nil || to.Hostname() == "" {
 		return "", errors.New("HostedCluster: spec.configuration.proxy.httpsProxy is not a URL with a host; use http://HOST:PORT")
 	}

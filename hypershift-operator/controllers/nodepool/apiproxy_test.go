@@ -91,7 +91,8 @@ func TestAPIProxyConfig(t *testing.T) {
 			r, s := published(guestKubeconfig)
 			s.hc.Spec.Networking.APIServer = &hyperv1.APIServerNetworking{AdvertiseAddress: ptr.To("10.9.9.9"), Port: ptr.To[int32](7443)}
 			test.change(s)
-			got, err := r.apiProxyConfig(t.Context(), s)
+			got, former, err := r.apiProxyConfig(t.Context(), s)
+			g.Expect(former).To(BeEmpty())
 			if test.fails != "" {
 				g.Expect(err).To(MatchError(ContainSubstring(test.fails)))
 				g.Expect(got).To(BeEmpty())
@@ -139,7 +140,7 @@ func TestPartOfLocalAPI(t *testing.T) {
 		address, _ := localAPI(hc)
 		g.Expect(address).To(Equal("172.20.0.1"))
 		hc.Spec.Configuration = proxied("https://proxy.example:3128")
-		g.Expect((&scope{hc: hc}).apiTunnel()).To(Equal("proxy.example:3128"))
+		g.Expect((&scope{hc: hc}).tunnelTo("api.example", 6443)).To(Equal("proxy.example:3128"))
 	})
 }
 
@@ -160,7 +161,7 @@ func TestTunnelEnds(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			hc := fixture.HostedCluster("clusters")
 			hc.Spec.Configuration = test.configuration
-			got, err := (&scope{hc: hc}).apiTunnel()
+			got, err := (&scope{hc: hc}).tunnelTo("api.example", 6443)
 			NewWithT(t).Expect(got).To(Equal(test.want))
 			NewWithT(t).Expect(err != nil).To(Equal(test.fails))
 		})
@@ -169,4 +170,9 @@ func TestTunnelEnds(t *testing.T) {
 
 func proxied(https string) *hyperv1.ClusterConfiguration {
 	return &hyperv1.ClusterConfiguration{Proxy: &configv1.ProxySpec{HTTPSProxy: https}}
+}
+
+// tunnelTo returns the proxy through which nodes reach an API server.
+func (s *scope) tunnelTo(host string, port int32) (string, error) {
+	return s.apiTunnel(s.reachesAPIDirectly(host, port))
 }

@@ -45,6 +45,8 @@ type config struct {
 	stream string
 	// trustBundle is an input of the hashes that the token Secret needs too.
 	trustBundle string
+	// formerAPIProxy replaces the first document for machines that 0.1.0 configured; empty if both are the same.
+	formerAPIProxy string
 }
 
 // reconcileConfig gathers and validates the configuration of the pool's nodes.
@@ -59,10 +61,7 @@ func (r *Reconciler) reconcileConfig(ctx context.Context, s *scope) (ctrl.Result
 		documents, waiting, err = r.documents(ctx, s)
 	}
 	if err == nil && waiting == "" {
-		slices.Sort(documents)
-		s.config.raw = strings.Join(documents, documentSeparator)
-		s.config.stream, err = s.chooseStream(documents)
-		err = errors.Join(err, s.checkConfig())
+		err = s.render(documents)
 	}
 	if err != nil {
 		s.reject(conditionType, hyperv1.NodePoolValidationFailedReason, err.Error())
@@ -87,6 +86,29 @@ func (r *Reconciler) reconcileConfig(ctx context.Context, s *scope) (ctrl.Result
 	return ctrl.Result{RequeueAfter: again}, r.tellUpdating(ctx, s)
 }
 
+// render sets the configuration. A pool that 0.1.0 configured keeps that version's path to the API server, because
+// another one would replace its machines.
+func (s *scope) render(documents []string) error {
+	if s.config.formerAPIProxy != "" {
+		former := append([]string{s.config.formerAPIProxy}, documents[1:]...)
+		if err := s.join(former); err == nil {
+			hash, _, err := s.hashes(s.config.stream)
+			if err != nil || s.hasConfig(hash) {
+				return err
+			}
+		}
+	}
+	return s.join(documents)
+}
+
+// join sets the configuration and the operating system stream from the documents.
+func (s *scope) join(documents []string) (err error) {
+	slices.Sort(documents)
+	s.config.raw = strings.Join(documents, documentSeparator)
+	s.config.stream, err = s.chooseStream(documents)
+	return errors.Join(err, s.checkConfig())
+}
+
 // chooseFormat asks the platform for the format of the pool's first-boot configuration, and reports it in a condition.
 func (r *Reconciler) chooseFormat(ctx context.Context, s *scope) (waiting string, again time.Duration, err error) {
 	chosen, err := s.platform.UserDataFormat(ctx, r.Client, s.view(), len(s.machines) > 0)
@@ -106,14 +128,16 @@ func (r *Reconciler) chooseFormat(ctx context.Context, s *scope) (waiting string
 // readers names the program that reads user-data of each format.
 var readers = map[hyperv1.UserDataFormat]string{hyperv1.UserDataIgnition: "Ignition", hyperv1.UserDataCloudConfig: "cloud-init"}
 
-// documents returns all parts of the configuration. waiting says which part the control plane has not created yet.
+// documents returns all parts of the configuration; the API proxy of an OpenShift cluster is the first one. waiting says
+// which part the control plane has not created yet.
 func (r *Reconciler) documents(ctx context.Context, s *scope) (documents []string, waiting string, err error) {
 	var sources []corev1.ConfigMap
 	if s.distribution().OwnOperators {
-		proxy, err := r.apiProxyConfig(ctx, s)
+		proxy, former, err := r.apiProxyConfig(ctx, s)
 		if err != nil {
 			return nil, "", err
 		}
+		s.config.formerAPIProxy = former
 		documents = append(documents, proxy)
 		core, err := r.listConfigs(ctx, s.namespace(), client.MatchingLabels{coreConfigLabel: "true"})
 		if err != nil {

@@ -17,8 +17,6 @@ import (
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	configv1 "github.com/openshift/api/config/v1"
-
 	hyperv1 "github.com/openshift/hypershift/api/hypershift/v1beta1"
 	"github.com/openshift/hypershift/hypershift-operator/fixture"
 	"github.com/openshift/hypershift/hypershift-operator/naming"
@@ -152,30 +150,4 @@ func TestOpenShift(t *testing.T) {
 		s.Expect(client.IgnoreNotFound(c.Get(t.Context(), client.ObjectKeyFromObject(mhc), mhc))).To(Succeed())
 		s.Expect(s.condition("AutorepairEnabled").Status).To(Equal(corev1.ConditionFalse))
 	})
-}
-
-func TestAPITunnel(t *testing.T) {
-	for name, tc := range map[string]struct{ https, noProxy, want, fails string }{
-		"When the cluster has no proxy, nodes should reach the API server directly":               {},
-		"When the cluster has a proxy, nodes should reach the API server through it":              {https: "http://proxy.example:3128", noProxy: ".example.com", want: "proxy.example:3128"},
-		"When the proxy has no port, it should use the default port of its scheme":                {https: "https://proxy.example", want: "proxy.example:443"},
-		"When the proxy needs a password, it should keep the password out of the command line":    {https: "http://user:secret@proxy.example:3128", want: "proxy.example:3128"},
-		"When noProxy contains the API server's local address, nodes should connect directly":     {https: "http://proxy.example:3128", noProxy: "172.20.0.1"},
-		"When noProxy contains a name of the API server's Service, nodes should connect directly": {https: "http://proxy.example:3128", noProxy: "kubernetes.default.svc"},
-		"When noProxy contains the service network, nodes should connect directly":                {https: "http://proxy.example:3128", noProxy: "10.0.0.0/8,172.31.0.0/16"},
-		"When noProxy contains the pod network, nodes should connect directly":                    {https: "http://proxy.example:3128", noProxy: "10.132.0.0/14"},
-		"When the proxy is not a URL, it should return an error that names the field":             {https: "proxy", fails: "spec.configuration.proxy.httpsProxy is not a URL"},
-	} {
-		t.Run(name, func(t *testing.T) {
-			g, hc := NewWithT(t), fixture.HostedCluster("clusters")
-			hc.Spec.Configuration = &hyperv1.ClusterConfiguration{Proxy: &configv1.ProxySpec{HTTPSProxy: tc.https, NoProxy: tc.noProxy}}
-			got, err := (&scope{hc: hc}).apiTunnel()
-			if tc.fails != "" {
-				g.Expect(err).To(MatchError(ContainSubstring(tc.fails)))
-				return
-			}
-			g.Expect(err).NotTo(HaveOccurred())
-			g.Expect(got).To(Equal(tc.want))
-		})
-	}
 }

@@ -100,13 +100,18 @@ func (s *scope) configuredFor(stream string) (bool, error) {
 	if err != nil {
 		return false, err
 	}
+	return s.hasConfig(hash), nil
+}
+
+// hasConfig reports whether the pool, or one of its machines, has the configuration with a hash.
+func (s *scope) hasConfig(hash string) bool {
 	if s.pool.Annotations[hyperv1.NodePoolCurrentConfigVersionAnnotation] == hash {
-		return true, nil
+		return true
 	}
 	return slices.ContainsFunc(s.machines, func(machine *clusterv1.Machine) bool {
 		_, of := s.parseSecretName(ptr.Deref(machine.Spec.Bootstrap.DataSecretName, ""))
 		return of == hash
-	}), nil
+	})
 }
 
 // installsStreams reports whether the release's machine-config operator installs the configured stream. If not, it
