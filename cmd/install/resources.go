@@ -18,8 +18,10 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	hyperv1 "github.com/openshift/hypershift/api/hypershift/v1beta1"
+	"github.com/openshift/hypershift/support/dataguard"
 	"github.com/openshift/hypershift/support/management"
 	"github.com/openshift/hypershift/support/namespaceguard"
+	"github.com/openshift/hypershift/support/nodelabels"
 	"github.com/openshift/hypershift/support/objectstore"
 	"github.com/openshift/hypershift/support/operatorwebhook"
 	"github.com/openshift/hypershift/support/protected"
@@ -75,6 +77,11 @@ func (o *Options) resources() []client.Object {
 	}
 	objs = append(objs, namespaceguard.Objects()...)
 	objs = append(objs, protected.Objects()...)
+	objs = append(objs, nodelabels.Objects()...)
+	if !o.development {
+		// An operator on a developer's machine has no service account by which the policy could know it.
+		objs = append(objs, dataguard.Objects(o.namespace)...)
+	}
 	objs = append(objs, o.limits.Objects()...)
 	objs = append(objs, o.addition.Objects...)
 	objs = append(objs, o.serviceAccount())

@@ -15,6 +15,7 @@ import (
 
 	hyperv1 "github.com/openshift/hypershift/api/hypershift/v1beta1"
 	"github.com/openshift/hypershift/cmd/progress"
+	"github.com/openshift/hypershift/support/dataguard"
 )
 
 // notesName is the ConfigMap in which the control-plane-operator records the progress of each etcd member.
@@ -63,6 +64,9 @@ func (r *restoring) deleteData(ctx context.Context, namespace string) (string, e
 	left := ""
 	for _, obj := range objects {
 		obj.SetNamespace(namespace)
+		if err := release(ctx, r.client, obj); err != nil {
+			return "", err
+		}
 		err := r.client.Delete(ctx, obj, client.PropagationPolicy(metav1.DeletePropagationForeground))
 		if apierrors.IsNotFound(err) {
 			continue
@@ -75,6 +79,14 @@ func (r *restoring) deleteData(ctx context.Context, namespace string) (string, e
 		}
 	}
 	return left, nil
+}
+
+// release lets the volumes of etcd be deleted, which the API server refuses otherwise.
+func release(ctx context.Context, c client.Client, obj client.Object) error {
+	if _, ok := obj.(*corev1.PersistentVolumeClaim); !ok {
+		return nil
+	}
+	return dataguard.Release(ctx, c, obj)
 }
 
 // data returns the volumes of all members and the pods that use them, unless an earlier run of this command has filled

@@ -23,6 +23,7 @@ var (
 			hyperv1.ClusterVersionAvailable, hyperv1.ClusterVersionReleaseAccepted, hyperv1.ClusterVersionUpgradeable,
 			hyperv1.ExternalDNSReachable, hyperv1.DataPlaneConnectionAvailable, hyperv1.ControlPlaneConnectionAvailable,
 			hyperv1.EtcdDataEncryptionUpToDate, hyperv1.KMSPluginAvailable, hyperv1.EtcdBackupSucceeded, hyperv1.CertificatesValid,
+			hyperv1.ControlPlaneDataRetained,
 		},
 		hyperv1.HostedClusterProgressing, hyperv1.HostedClusterDegraded, hyperv1.ClusterVersionFailing, hyperv1.ClusterVersionProgressing)
 	poolFailures = failures(
@@ -33,6 +34,7 @@ var (
 			hyperv1.NodePoolValidGeneratedPayloadConditionType, hyperv1.NodePoolUpdateManagementEnabledConditionType,
 			hyperv1.NodePoolAllFieldsHonoredConditionType, hyperv1.NodePoolReconciliationActiveConditionType,
 			hyperv1.NodePoolReachedIgnitionEndpoint, hyperv1.NodePoolIgnitionEndpointAvailableConditionType,
+			hyperv1.NodePoolPodRangesSufficientConditionType,
 		},
 		hyperv1.NodePoolUpdatingConfigConditionType, hyperv1.NodePoolUpdatingVersionConditionType,
 		hyperv1.NodePoolUpdatingPlatformMachineTemplateConditionType)

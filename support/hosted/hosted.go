@@ -35,6 +35,9 @@ const (
 	KubevirtCredentials = "kubevirt-infra-credentials"
 )
 
+// EncryptionConfig is the Secret with the keys with which API servers read and write Secrets of the guest.
+const EncryptionConfig = "kas-secret-encryption-config"
+
 // Secrets of the certificate authorities of a control plane.
 const (
 	RootCA              = "root-ca"

@@ -192,6 +192,8 @@ func programs() []Row {
 		hyperv1.NodeUpdateCordonedAnnotation)...)
 	all = append(all, on(hosted, Programs, "Virtual IPs of management nodes.", hyperv1.APIVirtualIPAnnotation)...)
 	all = append(all, on(hosted, Programs, "The version that `install` installed.", hyperv1.InstalledVersionAnnotation)...)
+	all = append(all, on(hosted, Programs, "Lets a volume of etcd, the root CA or an encryption key be deleted; administrators set it.",
+		hyperv1.AllowDataLossAnnotation)...)
 	all = append(all, on(hosted, Programs, "Copies of users' objects.",
 		hyperv1.UserCopySourceAnnotation, hyperv1.UserCopyUnusedSinceAnnotation)...)
 	return append(all, as(Label, on(hosted, Programs, "Pods, nodes and objects of control planes.",

@@ -68,6 +68,8 @@ func core() []rbacv1.PolicyRule {
 		reads("", "secrets", "create", "update", "patch", "delete"),
 		reads("", "configmaps", "create", "update", "delete"),
 		reads("", "serviceaccounts"),
+		// The operator reports a volume of etcd that is being deleted.
+		reads("", "persistentvolumeclaims"),
 		reads("", "services"),
 		// Deletes the pods of a deleted control plane without waiting for their grace periods.
 		of("", "pods", "list", "delete"),

@@ -337,6 +337,9 @@ const (
 	ControlPlaneComponentFinalizer = "hypershift.openshift.io/component-finalizer"
 	// AuditWebhookKubeconfigKey is the key of an audit webhook's Secret.
 	AuditWebhookKubeconfigKey = "webhook-kubeconfig"
+	// AllowDataLossAnnotation, with any value, lets a volume of etcd, the root CA or an encryption key in the namespace of a
+	// control plane be deleted.
+	AllowDataLossAnnotation = "hypershift.openshift.io/allow-data-loss"
 	// AESCBCKeySecretKey is the key of an encryption key's Secret; its value is 32 bytes.
 	AESCBCKeySecretKey = "key"
 	// ServiceAccountSigningKeySecretKey is the key of a signing key's Secret, a private key in PEM.

@@ -45,6 +45,9 @@ const (
 	ReconciliationSucceeded ConditionType = "ReconciliationSucceeded"
 	// ValidOIDCConfiguration tells that the OIDC documents are published.
 	ValidOIDCConfiguration ConditionType = "ValidOIDCConfiguration"
+	// ControlPlaneDataRetained is only there, and False, while an object of the control plane that cannot be made again is
+	// being deleted.
+	ControlPlaneDataRetained ConditionType = "ControlPlaneDataRetained"
 	// EtcdRecoveryActive tells that a member of etcd is being replaced.
 	EtcdRecoveryActive ConditionType = "EtcdRecoveryActive"
 	// ClusterVersionSucceeding is the negation of ClusterVersionFailing.
@@ -153,6 +156,7 @@ const (
 	ConfigMapNotFoundReason               = "ConfigMapNotFound"
 	WaitingForGracePeriodReason           = "WaitingForGracePeriod"
 	WaitingForBackupReason                = "WaitingForBackup"
+	DataTerminatingReason                 = "DataTerminating"
 	BlockedReason                         = "Blocked"
 	InfraStatusFailureReason              = "InfraStatusFailure"
 	WaitingOnInfrastructureReadyReason    = "WaitingOnInfrastructureReady"

@@ -46,7 +46,8 @@ type SecretEncryptionStatus struct {
 // +kubebuilder:validation:XValidation:rule=`(self.provider == 'AESCBC') == has(self.aescbc)`,message=`aescbc is required when provider is AESCBC, and forbidden otherwise`
 // +kubebuilder:validation:XValidation:rule=`(self.provider == 'Plugin') == has(self.plugin)`,message=`plugin is required when provider is Plugin, and forbidden otherwise`
 type SecretEncryptionKeyStatus struct {
-	// provider is where the key comes from.
+	// provider is where the key comes from. AESCBC is a key in a Secret, named by the type in the spec; the control planes
+	// of Kubernetes releases encrypt with it by secretbox.
 	// +unionDiscriminator
 	// +required
 	Provider SecretEncryptionProvider `json:"provider"`
@@ -146,7 +147,8 @@ type EncryptionMigrationHistory struct {
 
 // EncryptionKeyReference tells keys apart without naming them.
 type EncryptionKeyReference struct {
-	// provider is where the key comes from.
+	// provider is where the key comes from. AESCBC is a key in a Secret, named by the type in the spec; the control planes
+	// of Kubernetes releases encrypt with it by secretbox.
 	// +required
 	Provider SecretEncryptionProvider `json:"provider"`
 

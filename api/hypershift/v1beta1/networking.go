@@ -81,6 +81,8 @@ const (
 // +kubebuilder:validation:XValidation:rule=`!has(self.clusterNetwork) || size(self.clusterNetwork) < 2 || !isCIDR(self.clusterNetwork[0].cidr) || !isCIDR(self.clusterNetwork[1].cidr) || !(cidr(self.clusterNetwork[0].cidr).containsIP(cidr(self.clusterNetwork[1].cidr).ip()) || cidr(self.clusterNetwork[1].cidr).containsIP(cidr(self.clusterNetwork[0].cidr).ip()))`,message=`the two entries of networking.clusterNetwork must not overlap`
 // +kubebuilder:validation:XValidation:rule=`!has(self.serviceNetwork) || size(self.serviceNetwork) < 2 || !isCIDR(self.serviceNetwork[0].cidr) || !isCIDR(self.serviceNetwork[1].cidr) || !(cidr(self.serviceNetwork[0].cidr).containsIP(cidr(self.serviceNetwork[1].cidr).ip()) || cidr(self.serviceNetwork[1].cidr).containsIP(cidr(self.serviceNetwork[0].cidr).ip()))`,message=`the two entries of networking.serviceNetwork must not overlap`
 // +kubebuilder:validation:XValidation:rule=`!has(self.allocateNodeCIDRs) || self.allocateNodeCIDRs != 'Enabled' || (has(self.networkType) && self.networkType == 'Other')`,message=`networking.allocateNodeCIDRs Enabled needs networking.networkType Other: other network plugins give out ranges themselves`
+// +kubebuilder:validation:XValidation:rule=`oldSelf.hasValue() || (has(self.networkType) && self.networkType in ['Calico', 'Other'] && !(has(self.allocateNodeCIDRs) && self.allocateNodeCIDRs == 'Enabled')) || !has(self.clusterNetwork) || self.clusterNetwork.all(c, !isCIDR(c.cidr) || (has(c.hostPrefix) && c.hostPrefix != 0) || cidr(c.cidr).prefixLength() <= (cidr(c.cidr).ip().family() == 4 ? 23 : 64))`,message=`networking.clusterNetwork.cidr is smaller than the range that each node gets, /23 or /64 by default: set hostPrefix, such as 26 for 10.132.0.0/24`,optionalOldSelf=true
+// +kubebuilder:validation:XValidation:rule=`oldSelf.hasValue() || (has(self.networkType) && self.networkType in ['Calico', 'Other'] && !(has(self.allocateNodeCIDRs) && self.allocateNodeCIDRs == 'Enabled')) || !has(self.clusterNetwork) || self.clusterNetwork.all(c, !isCIDR(c.cidr) || cidr(c.cidr).ip().family() == 4 || (has(c.hostPrefix) && c.hostPrefix != 0 ? c.hostPrefix : 64) - cidr(c.cidr).prefixLength() <= 16 || ((has(c.hostPrefix) && c.hostPrefix != 0 ? c.hostPrefix : 64) == 64 && !(has(self.allocateNodeCIDRs) && self.allocateNodeCIDRs == 'Enabled')))`,message=`networking.clusterNetwork.hostPrefix must be at most 16 longer than the prefix of an IPv6 cidr, such as 64 for fd01::/48`,optionalOldSelf=true
 // +kubebuilder:validation:XValidation:rule=`!has(oldSelf.machineNetwork) || has(self.machineNetwork)`,message=`networking.machineNetwork must not be removed once it is set`
 // +kubebuilder:validation:XValidation:rule=`!has(oldSelf.allocateNodeCIDRs) || has(self.allocateNodeCIDRs)`,message=`networking.allocateNodeCIDRs must not be removed once it is set`
 type ClusterNetworking struct {
@@ -145,7 +147,7 @@ type ClusterNetworkEntry struct {
 	CIDR ipnet.IPNet `json:"cidr"`
 
 	// hostPrefix is the prefix length of the range that each node gets, e.g. 23. Zero means the network plugin's
-	// own default: 23 for IPv4, 64 for IPv6.
+	// own default: 23 for IPv4, 64 for IPv6. A network that is smaller than one such range needs a hostPrefix.
 	// +optional
 	HostPrefix int32 `json:"hostPrefix,omitempty"`
 }

@@ -53,6 +53,9 @@ const (
 	NodePoolAllNodesHealthyConditionType = "AllNodesHealthy"
 	// NodePoolClusterNetworkCIDRConflictType tells that machines have addresses of the cluster network.
 	NodePoolClusterNetworkCIDRConflictType = "ClusterNetworkCIDRConflict"
+	// NodePoolPodRangesSufficientConditionType is only there, and False, while the cluster's pools ask for more nodes than the
+	// cluster networks have ranges for.
+	NodePoolPodRangesSufficientConditionType = "PodRangesSufficient"
 	// NodePoolKubeVirtLiveMigratableType tells that the virtual machines of a pool can move.
 	NodePoolKubeVirtLiveMigratableType = "KubeVirtNodesLiveMigratable"
 	// NodePoolAWSSecurityGroupAvailableConditionType and the next tell of pools on AWS.
@@ -76,6 +79,7 @@ const (
 	InvalidKubevirtMachineTemplate        = "InvalidKubevirtMachineTemplate"
 	DefaultAWSSecurityGroupNotReadyReason = "DefaultSGNotReady"
 	CIDRConflictReason                    = "CIDRConflict"
+	PodRangesExhaustedReason              = "PodRangesExhausted"
 	NodePoolReconciliationPausedReason    = "ReconciliationPaused"
 	NodePoolReconciliationActiveReason    = "ReconciliationActive"
 	NodePoolInvalidPausedUntilValueReason = "InvalidPausedUntilValue"

@@ -137,6 +137,7 @@ func (r *Reconciler) phases(s *scope) []phase.Phase[*scope] {
 		{Name: "proxy", Run: r.validateProxy},
 		{Name: "secrets of the CLI", Run: r.adoptCLISecrets},
 		{Name: "release image", Critical: true, Run: r.reconcileRelease},
+		{Name: "pod networks", Critical: true, Run: r.validatePodNetworks},
 		{Name: "hosted control plane", Critical: true, Run: r.reconcileControlPlane},
 		{Name: "issuer of service accounts", Run: r.reconcileIssuer},
 		{Name: "connection of nodes", Run: r.reconcileConnection},

@@ -47,7 +47,7 @@ func TestPhases(t *testing.T) {
 		"When a cluster is not deleted, it should run these phases": {marked(r.phases(withScope())), []string{
 			"pause~", "kubeconfig and password copies", "configuration*", "control plane namespace*", "failing pods", "pull secret*", "platform credentials",
 			"secret encryption*", "audit webhook", "SSH key", "additional trust bundle", "service account signing key", "etcd client certificate",
-			"etcd backup secrets", "configuration references", "proxy", "secrets of the CLI", "release image*", "hosted control plane*",
+			"etcd backup secrets", "configuration references", "proxy", "secrets of the CLI", "release image*", "pod networks*", "hosted control plane*",
 			"issuer of service accounts", "connection of nodes", "release payload*", "pod security", "default requests",
 			"network policies",
 			"platform monitoring", "rights to sign break-glass certificates",

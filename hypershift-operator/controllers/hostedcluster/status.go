@@ -3,6 +3,7 @@
 package hostedcluster
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -26,7 +27,7 @@ import (
 func (r *Reconciler) report(ctx context.Context, s *scope, failure error) error {
 	unread := r.observeAccess(ctx, s)
 	if s.refused == "" {
-		unread = errors.Join(r.observeIgnition(ctx, s), r.observeFailures(ctx, s), unread)
+		unread = errors.Join(r.observeIgnition(ctx, s), r.observeFailures(ctx, s), r.observeTerminating(ctx, s), unread)
 	}
 	s.failure = errors.Join(failure, unread)
 	before := s.hc.Status.DeepCopy()
@@ -95,22 +96,35 @@ func payloadArch(payload *releaseinfo.ReleaseImage) hyperv1.PayloadArchType {
 
 // announce emits an event with the condition's message for each condition whose status changed.
 func (r *Reconciler) announce(hc *hyperv1.HostedCluster, before []metav1.Condition) {
+	wasAvailable := hc.Annotations[hyperv1.HasBeenAvailableAnnotation] == "true"
 	last := map[string]metav1.ConditionStatus{}
 	for _, c := range before {
 		last[c.Type] = c.Status
 	}
 	for _, c := range hc.Status.Conditions {
 		known, seen := last[c.Type]
-		if known == c.Status || (!seen && c.Status == metav1.ConditionUnknown) {
+		if known == c.Status || (!seen && c.Status == metav1.ConditionUnknown) || routine(c, known, wasAvailable) {
 			continue
 		}
 		kind := corev1.EventTypeNormal
-		if worse(c, hc.Annotations[hyperv1.HasBeenAvailableAnnotation] == "true") {
+		if worse(c, wasAvailable) {
 			kind = corev1.EventTypeWarning
 		}
 		// The event uses the type as its action, because events that differ only in their message are merged.
-		r.Recorder.Eventf(hc, nil, kind, c.Reason, c.Type, "%s is %s: %s", c.Type, c.Status, condition.Shorten(c.Message, 900))
+		r.Recorder.Eventf(hc, nil, kind, c.Reason, c.Type, "%s is %s: %s", c.Type, c.Status,
+			condition.Shorten(cmp.Or(c.Message, c.Reason), 900))
 	}
+}
+
+// routine reports whether a change deserves no event: a condition without a message that becomes good for the first
+// time. Each new cluster has some 40 of them. That a cluster becomes available is always an event.
+func routine(c metav1.Condition, before metav1.ConditionStatus, wasAvailable bool) bool {
+	good := metav1.ConditionTrue
+	if abnormal[c.Type] {
+		good = metav1.ConditionFalse
+	}
+	first := before == "" || before == metav1.ConditionUnknown || !wasAvailable
+	return c.Status == good && c.Message == "" && first && c.Type != string(hyperv1.HostedClusterAvailable)
 }
 
 // abnormal are the conditions whose normal status is false.
@@ -125,7 +139,7 @@ var actionable = map[string]bool{
 	string(hyperv1.ValidReleaseImage): true, string(hyperv1.PlatformCredentialsFound): true,
 	string(hyperv1.UnmanagedEtcdAvailable): true, string(hyperv1.ReconciliationSucceeded): true,
 	string(hyperv1.ValidHostedControlPlaneConfiguration): true, string(hyperv1.ValidReleaseInfo): true,
-	string(hyperv1.ValidIDPConfiguration): true,
+	string(hyperv1.ValidIDPConfiguration): true, string(hyperv1.ControlPlaneDataRetained): true,
 }
 
 // worse reports whether a change deserves a warning. For a cluster that was never available, only actionable conditions

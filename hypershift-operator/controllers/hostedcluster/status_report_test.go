@@ -261,7 +261,12 @@ func TestAnnounce(t *testing.T) {
 		"that is in doubt":        {nil, []metav1.Condition{is("Available", "False", "R", "m")}, "false", []string{"Normal R Available is False: m"}},
 		"the user has to fix it":  {nil, []metav1.Condition{is("ValidReleaseImage", "False", "R", "m")}, "", []string{"Warning R ValidReleaseImage is False: m"}},
 		"there is much to tell":   {nil, []metav1.Condition{is("A", "True", "R", long)}, "", []string{"Normal R A is True: " + long[:897] + "..."}},
-		"there is just a little":  {nil, []metav1.Condition{is("A", "True", "R", long[:900])}, "", []string{"Normal R A is True: " + long[:900]}},
+		"new conditions without a message are good": {[]metav1.Condition{is("C", "Unknown", "R", "m"), is("D", "False", "R", "m")},
+			[]metav1.Condition{is("A", "True", "R", ""), is("Degraded", "False", "R", ""), is("C", "True", "R", ""), is("D", "True", "R", "")}, "", nil},
+		"a new condition without a message is bad": {nil, []metav1.Condition{is("A", "False", "R", "")}, "", []string{"Normal R A is False: R"}},
+		"it recovers without a message":            {[]metav1.Condition{is("D", "False", "R", "m")}, []metav1.Condition{is("D", "True", "R", "")}, "true", []string{"Normal R D is True: R"}},
+		"it is available for the first time":       {nil, []metav1.Condition{is("Available", "True", "R", "")}, "", []string{"Normal R Available is True: R"}},
+		"there is just a little":                   {nil, []metav1.Condition{is("A", "True", "R", long[:900])}, "", []string{"Normal R A is True: " + long[:900]}},
 	} {
 		t.Run("When "+name, func(t *testing.T) {
 			recorder := events.NewFakeRecorder(10)
@@ -281,6 +286,7 @@ func TestUsersMend(t *testing.T) {
 	for _, conditionType := range []string{
 		"ValidConfiguration", "SupportedHostedCluster", "ValidReleaseImage", "PlatformCredentialsFound", "UnmanagedEtcdAvailable",
 		"ReconciliationSucceeded", "ValidHostedControlPlaneConfiguration", "ValidReleaseInfo", "ValidIDPConfiguration",
+		"ControlPlaneDataRetained",
 	} {
 		g.Expect(worse(is(hyperv1.ConditionType(conditionType), "False", "R", ""), false)).To(BeTrue(), conditionType)
 		g.Expect(worse(is(hyperv1.ConditionType(conditionType), "Unknown", "R", ""), true)).To(BeFalse(), conditionType)

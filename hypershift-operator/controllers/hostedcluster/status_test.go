@@ -234,7 +234,7 @@ func (a *actions) Eventf(_, _ runtime.Object, _, _, action, _ string, _ ...any) 
 
 func TestAnnounceKeepsConditionsApart(t *testing.T) {
 	s := withScope(func(s *scope) {
-		s.hc.Status.Conditions = []metav1.Condition{is("Degraded", "False", "AsExpected", ""), is("Available", "True", "AsExpected", "")}
+		s.hc.Status.Conditions = []metav1.Condition{is("Degraded", "True", "AsExpected", ""), is("Available", "True", "AsExpected", "")}
 	})
 	var made actions
 	(&Reconciler{Recorder: &made}).announce(s.hc, nil)

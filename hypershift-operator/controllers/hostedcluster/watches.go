@@ -34,7 +34,7 @@ func (r *Reconciler) SetupWithManager(mgr ctrl.Manager) error {
 		WithOptions(pace.Options())
 	for _, child := range []client.Object{
 		&corev1.Namespace{}, &appsv1.Deployment{}, &corev1.ServiceAccount{}, &corev1.Service{}, &rbacv1.Role{}, &rbacv1.RoleBinding{},
-		&networkingv1.NetworkPolicy{},
+		&networkingv1.NetworkPolicy{}, &corev1.PersistentVolumeClaim{},
 	} {
 		b = b.WatchesMetadata(child, handler.EnqueueRequestsFromMapFunc(r.owner))
 	}

@@ -17,6 +17,7 @@ import (
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 
 	hyperv1 "github.com/openshift/hypershift/api/hypershift/v1beta1"
+	"github.com/openshift/hypershift/support/nodelabels"
 	"github.com/openshift/hypershift/support/platforms"
 )
 
@@ -103,7 +104,7 @@ func (s *scope) nodeLabels() map[string]string {
 		corev1.LabelArchStable:   cmp.Or(s.pool.Spec.Arch, hyperv1.ArchitectureAMD64),
 		corev1.LabelTopologyZone: s.capacity.Zone,
 	}
-	maps.Copy(labels, s.pool.Spec.NodeLabels)
+	maps.Copy(labels, nodelabels.Valid(s.pool.Spec.NodeLabels))
 	maps.DeleteFunc(labels, func(key, value string) bool { return key == corev1.LabelTopologyZone && value == "" })
 	return labels
 }

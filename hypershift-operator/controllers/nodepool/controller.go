@@ -108,6 +108,7 @@ func (r *Reconciler) phases(s *scope) []phase.Phase[*scope] {
 		{Name: "start of machines", Run: r.followStartups},
 		{Name: "release image", WhilePaused: true, Critical: true, Run: r.reconcileRelease},
 		{Name: "fields without effect", WhilePaused: true, Run: r.reportFieldsWithoutEffect},
+		{Name: "ranges of pods", WhilePaused: true, Run: r.reportPodRanges},
 		{Name: "machine image", Run: r.keepImage},
 		{Name: "tuning", Critical: true, Run: r.reconcileTuning},
 		{Name: "performance profile", Run: r.reportPerformance},

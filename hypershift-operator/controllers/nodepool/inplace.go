@@ -17,6 +17,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	hyperv1 "github.com/openshift/hypershift/api/hypershift/v1beta1"
+	"github.com/openshift/hypershift/support/nodelabels"
 	"github.com/openshift/hypershift/support/upsert"
 )
 
@@ -35,7 +36,7 @@ func (r *Reconciler) applyMachineSet(ctx context.Context, s *scope, ref clusterv
 	_, err := upsert.Object(ctx, r.Client, ms, func() error {
 		reopened = s.aim(ms)
 		template := s.machineTemplate(ref)
-		for key, value := range s.pool.Spec.NodeLabels {
+		for key, value := range nodelabels.Valid(s.pool.Spec.NodeLabels) {
 			template.Labels[hyperv1.NodeLabelPrefix+"."+key] = value
 		}
 		template.Annotations[hyperv1.NodePoolTaintsAnnotation] = taintsJSON(s.pool)

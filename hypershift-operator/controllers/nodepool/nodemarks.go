@@ -13,6 +13,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	hyperv1 "github.com/openshift/hypershift/api/hypershift/v1beta1"
+	"github.com/openshift/hypershift/support/nodelabels"
 	"github.com/openshift/hypershift/support/upsert"
 )
 
@@ -34,13 +35,13 @@ func (r *Reconciler) reconcileNodeMarks(ctx context.Context, s *scope) (ctrl.Res
 	return ctrl.Result{}, errors.Join(failures...)
 }
 
-// carriedLabels returns the node labels of the pool and of its platform.
+// carriedLabels returns the node labels of the pool and of its platform. It leaves out those that no Machine can carry.
 func (s *scope) carriedLabels() map[string]string {
 	labels := map[string]string{}
 	if !s.inPlace() {
 		maps.Copy(labels, s.traits().NodeLabels)
 	}
-	maps.Copy(labels, s.pool.Spec.NodeLabels)
+	maps.Copy(labels, nodelabels.Valid(s.pool.Spec.NodeLabels))
 	return labels
 }
 

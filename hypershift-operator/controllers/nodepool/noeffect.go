@@ -12,6 +12,7 @@ import (
 	hyperv1 "github.com/openshift/hypershift/api/hypershift/v1beta1"
 	"github.com/openshift/hypershift/hypershift-operator/platform"
 	"github.com/openshift/hypershift/support/distributions"
+	"github.com/openshift/hypershift/support/nodelabels"
 )
 
 // This file is the only one that reads NodePool fields which have no effect. A test in test/integration/fields walks
@@ -43,11 +44,16 @@ func (r *Reconciler) reportFieldsWithoutEffect(_ context.Context, s *scope) (ctr
 	if reporter, ok := s.platform.(platform.EffectReporter); ok {
 		fields = append(reporter.WithoutEffect(s.pool), fields...)
 	}
-	if len(fields) == 0 {
+	// The API server refuses such labels; pools that are older than its policy may have some.
+	faults := nodelabels.Faults(s.pool.Spec.NodeLabels)
+	if len(fields) > 0 {
+		faults = append(faults, fmt.Sprintf("Without effect for a release of %s: spec.%s; remove it",
+			s.release.Distribution(), strings.Join(fields, ", spec.")))
+	}
+	if len(faults) == 0 {
 		s.clear(conditionType)
 		return ctrl.Result{}, nil
 	}
-	s.reject(conditionType, reasonWithoutEffect, fmt.Sprintf("Without effect for a release of %s: spec.%s; remove it",
-		s.release.Distribution(), strings.Join(fields, ", spec.")))
+	s.reject(conditionType, reasonWithoutEffect, strings.Join(faults, ". "))
 	return ctrl.Result{}, nil
 }

@@ -75,3 +75,14 @@ func TestReportFieldsWithoutEffect(t *testing.T) {
 		})
 	}
 }
+
+func TestNodeLabelsWithoutEffect(t *testing.T) {
+	g, s := NewWithT(t), pass()
+	s.release = fixture.Payloads()[fixture.ReleaseImage]
+	s.pool.Spec.NodeLabels = map[string]string{"rack": "1", "bad key!": "1", "row": "a/b"}
+	_, err := (&Reconciler{}).reportFieldsWithoutEffect(t.Context(), s)
+	g.Expect(err).NotTo(HaveOccurred())
+	g.Expect(s.says(hyperv1.NodePoolAllFieldsHonoredConditionType)).To(And(HavePrefix("False/FieldsWithoutEffect: "),
+		ContainSubstring("keys \"bad key!\";"), ContainSubstring("values of \"row\";")))
+	g.Expect(s.carriedLabels()).To(Equal(map[string]string{"rack": "1"}), "the other labels reach machines")
+}

@@ -39,7 +39,7 @@ func TestPhases(t *testing.T) {
 	g.Expect(flags(r.phases(pass()))).To(Equal(map[string]string{
 		"pause": "paused", "end of repair": "paused", "hosted cluster": "paused critical", "autoscaling": "paused", "update management": "paused critical",
 		"platform": "paused critical", "machines": "paused", "settings of machines": "", "start of machines": "", "release image": "paused critical",
-		"fields without effect": "paused", "machine image": "", "tuning": "critical", "performance profile": "", "ignition endpoint": "critical",
+		"fields without effect": "paused", "ranges of pods": "paused", "machine image": "", "tuning": "critical", "performance profile": "", "ignition endpoint": "critical",
 		"node configuration": "critical", "token and user-data": "critical", "outdated tokens": "", "machines of Cluster API": "critical",
 		"machine health check": "", "labels and taints": "",
 	}))

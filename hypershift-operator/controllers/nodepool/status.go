@@ -147,12 +147,16 @@ func (r *Reconciler) announce(s *scope, before []hyperv1.NodePoolCondition) {
 		if last != nil && last.Status == c.Status && (c.Status == corev1.ConditionTrue || last.Reason == c.Reason) {
 			continue
 		}
+		if last == nil && c.Status == corev1.ConditionTrue && c.Message == "" {
+			continue // A new pool has many conditions that are good from the start.
+		}
 		kind := corev1.EventTypeNormal
 		if c.Severity != "" {
 			kind = corev1.EventTypeWarning
 		}
 		// The condition type is the action of the event, because events that differ only in their message are shown as one.
-		r.Recorder.Eventf(s.pool, nil, kind, eventReason(c.Reason), c.Type, "%s is %s: %s", c.Type, c.Status, condition.Shorten(c.Message, 900))
+		r.Recorder.Eventf(s.pool, nil, kind, eventReason(c.Reason), c.Type, "%s is %s: %s", c.Type, c.Status,
+			condition.Shorten(cmp.Or(c.Message, c.Reason), 900))
 	}
 }
 

@@ -134,7 +134,8 @@ func (a *actions) Eventf(_, _ runtime.Object, _, _, action, _ string, _ ...any) 
 func TestAnnounceKeepsConditionsApart(t *testing.T) {
 	s := scopeWith()
 	s.pool.Status.Conditions = []hyperv1.NodePoolCondition{
-		{Type: "AutorepairEnabled", Status: "False", Reason: "AsExpected"}, {Type: "AllMachinesReady", Status: "True", Reason: "AsExpected"},
+		{Type: "AutorepairEnabled", Status: "False", Reason: "AsExpected"}, {Type: "AllMachinesReady", Status: "True", Reason: "AsExpected", Message: "all"},
+		{Type: "ValidReleaseImage", Status: "True", Reason: "AsExpected"},
 	}
 	var made actions
 	(&Reconciler{Recorder: &made}).announce(s, nil)

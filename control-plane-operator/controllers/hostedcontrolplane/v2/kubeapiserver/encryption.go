@@ -20,7 +20,7 @@ import (
 const (
 	// EncryptionSecret holds the encryption configuration of the API servers, and the progress of a migration to another
 	// key.
-	EncryptionSecret = "kas-secret-encryption-config"
+	EncryptionSecret = hosted.EncryptionConfig
 
 	encryptionVolume = "secret-encryption"
 

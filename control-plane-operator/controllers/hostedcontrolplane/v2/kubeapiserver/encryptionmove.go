@@ -156,12 +156,12 @@ func encryptionHash(live *corev1.Secret) string {
 	return hex.EncodeToString(sum[:])[:16]
 }
 
-// writerOf returns for messages what encrypts.
+// writerOf returns for messages what encrypts. The type of a key is that of the spec and of the status.
 func writerOf(live *corev1.Secret) string {
 	if plugin := WritingPlugin(live); plugin != "" {
 		return "plugin " + plugin
 	}
-	return string(secretbox)
+	return string(secretbox) + ", with a key of type aescbc"
 }
 
 // WritingPlugin returns the name of the plugin that encrypts; empty if no plugin does.

@@ -94,7 +94,7 @@ func TestEncryptionStageOf(t *testing.T) {
 		{"API servers go over to writing", at(hyperv1.EncryptionMigrationWritePromote), "WritePromotionInProgress", "Migration 7: ", false},
 		{"what is stored is written anew", at(hyperv1.EncryptionMigrationMigrating), "ReEncryptionInProgress", "Migration 7: ", false},
 		{"a migration to a plugin is completed", byVault, "ReEncryptionCompleted", "by plugin vault", true},
-		{"a migration to a key is completed", byKey, "ReEncryptionCompleted", "by secretbox", true},
+		{"a migration to a key is completed", byKey, "ReEncryptionCompleted", "by secretbox, with a key of type aescbc", true},
 	} {
 		t.Run("When "+tc.name+" it should be said", func(t *testing.T) {
 			g := NewWithT(t)

@@ -18,6 +18,7 @@ import (
 	hyperv1 "github.com/openshift/hypershift/api/hypershift/v1beta1"
 	"github.com/openshift/hypershift/control-plane-operator/controllers/hostedcontrolplane/pki"
 	"github.com/openshift/hypershift/support/component"
+	"github.com/openshift/hypershift/support/podranges"
 	"github.com/openshift/hypershift/support/tlsprofile"
 )
 
@@ -27,9 +28,6 @@ const Name = "kube-controller-manager"
 const (
 	certDir    = "/etc/kubernetes/certs"
 	kubeconfig = "/etc/kubernetes/secrets/svc-kubeconfig/kubeconfig"
-	// Defaults of the API when a network has no hostPrefix.
-	defaultHostPrefix   = 23
-	defaultHostPrefixV6 = 64
 )
 
 //go:embed manifests
@@ -115,26 +113,18 @@ func network(f *component.Flags, hcp *hyperv1.HostedControlPlane) {
 // Network type Other alone means that the user installs a network plugin. With allocateNodeCIDRs it means the default
 // network: the API rejects that field with any other type.
 func AllocatesNodeCIDRs(hcp *hyperv1.HostedControlPlane) bool {
-	mode := hcp.Spec.Networking.AllocateNodeCIDRs
-	return hcp.Spec.Networking.NetworkType != hyperv1.Other || (mode != nil && *mode == hyperv1.AllocateNodeCIDRsEnabled)
+	return podranges.FromControlPlane(&hcp.Spec.Networking)
 }
 
 // maskFlag returns the flag for the size of a node's share of a network, and its default. Dual stack has a flag for
 // each IP family.
 func maskFlag(entry hyperv1.ClusterNetworkEntry, dualStack bool) (string, int) {
-	flag, prefix := "node-cidr-mask-size", defaultHostPrefix
-	address, err := netip.ParsePrefix(entry.CIDR.String())
-	v6 := err == nil && address.Addr().Is6()
-	if v6 {
-		prefix = defaultHostPrefixV6
-	}
-	if entry.HostPrefix != 0 {
-		prefix = int(entry.HostPrefix)
-	}
+	const flag = "node-cidr-mask-size"
+	prefix := podranges.HostPrefix(entry)
 	if !dualStack {
 		return flag, prefix
 	}
-	if v6 {
+	if address, err := netip.ParsePrefix(entry.CIDR.String()); err == nil && address.Addr().Is6() {
 		return flag + "-ipv6", prefix
 	}
 	return flag + "-ipv4", prefix
