@@ -199,12 +199,12 @@ func rehearse(ctx context.Context, cl client.Client, objs []client.Object) error
 func createOrApply(ctx context.Context, cl client.Client, obj client.Object) error {
 	switch obj.(type) {
 	case *hyperv1.HostedCluster:
-		if err := cl.Create(ctx, obj); err != nil {
+		if err := objects.Create(ctx, cl, obj); err != nil {
 			return fmt.Errorf("create %s: %w", objects.Describe(obj), err)
 		}
 		return nil
 	case *corev1.Namespace:
-		if err := cl.Create(ctx, obj); err != nil && !apierrors.IsAlreadyExists(err) {
+		if err := objects.Create(ctx, cl, obj); err != nil && !apierrors.IsAlreadyExists(err) {
 			return fmt.Errorf("create %s: %w", objects.Describe(obj), err)
 		}
 		return nil

@@ -50,7 +50,7 @@ func (w *written) applyResource(ctx context.Context, c client.Client, obj client
 		return w.apply(ctx, c, obj)
 	}
 	w.started = true
-	switch err := c.Create(ctx, obj); {
+	switch err := objects.Create(ctx, c, obj); {
 	case apierrors.IsAlreadyExists(err):
 		w.same++
 	case err != nil:

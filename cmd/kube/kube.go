@@ -6,6 +6,7 @@ package kube
 import (
 	"errors"
 	"fmt"
+	"net/http"
 
 	monitoringv1 "github.com/prometheus-operator/prometheus-operator/pkg/apis/monitoring/v1"
 	"github.com/spf13/pflag"
@@ -66,6 +67,7 @@ func (c *Connection) Config() (*rest.Config, error) {
 	}
 	config.UserAgent = "hypershift-cli"
 	config.QPS, config.Burst = 50, 100
+	config.Wrap(func(next http.RoundTripper) http.RoundTripper { return &retrying{next: next, pause: Pause} })
 	return config, nil
 }
 

@@ -98,7 +98,7 @@ func (c *create) run(cmd *cobra.Command, _ []string) error {
 	if c.render {
 		return objects.Write(cmd.OutOrStdout(), []client.Object{pool}, false)
 	}
-	if err := cl.Create(cmd.Context(), pool); err != nil {
+	if err := objects.Create(cmd.Context(), cl, pool); err != nil {
 		if apierrors.IsAlreadyExists(err) {
 			return fmt.Errorf("NodePool %s/%s exists already; choose another --name, or scale it with kubectl scale", c.namespace, c.name)
 		}
