@@ -136,7 +136,7 @@ func TestOpenShift(t *testing.T) {
 		mhc := &clusterv1.MachineHealthCheck{}
 		s.Expect(c.Get(t.Context(), client.ObjectKey{Namespace: s.hosted(), Name: fixture.PoolName}, mhc)).To(Succeed())
 		s.Expect(mhc.Spec.Checks.NodeStartupTimeoutSeconds).To(HaveValue(BeEquivalentTo((10 + 3*60 + 20 + 15) * 60)))
-		s.Expect(mhc.Spec.Selector.MatchLabels).To(HaveLen(1))
+		s.Expect(mhc.Spec.Selector.MatchLabels).To(HaveKey(hyperv1.RepairAdmittedLabel))
 
 		s.change(func(p *hyperv1.NodePool) {
 			p.Annotations = map[string]string{hyperv1.MachineHealthCheckNodeStartupTimeoutAnnotation: "90m"}
