@@ -35,6 +35,7 @@ import (
 	"github.com/openshift/hypershift/hypershift-operator/platform/registry"
 	"github.com/openshift/hypershift/hypershift-operator/release"
 	"github.com/openshift/hypershift/hypershift-operator/webhook"
+	"github.com/openshift/hypershift/support/addressguard"
 	"github.com/openshift/hypershift/support/distributions"
 	"github.com/openshift/hypershift/support/logging"
 	maasapi "github.com/openshift/hypershift/support/maas"
@@ -187,8 +188,13 @@ func run(ctx context.Context, f *runFlags) error {
 	if err := addMetrics(mgr, image, imageID); err != nil {
 		return err
 	}
+	guard, err := addressguard.New("", "")
+	if err != nil {
+		return err
+	}
+	guard.Own = f.own.Kubernetes()
 	if err := addControllers(mgr, f, platforms, image, overrides,
-		release.NewReader(overrides).Limited(f.limits.Image)); err != nil {
+		release.NewReader(overrides).Limited(f.limits.Image).Guarded(guard)); err != nil {
 		return err
 	}
 	ctrl.Log.Info("Starting the operator", "namespace", f.namespace, "image", image, "commit", version.Commit())

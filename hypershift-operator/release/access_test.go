@@ -10,6 +10,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	hyperv1 "github.com/openshift/hypershift/api/hypershift/v1beta1"
+	"github.com/openshift/hypershift/support/addressguard"
 	"github.com/openshift/hypershift/support/releaseinfo"
 	"github.com/openshift/hypershift/support/releaseinfo/releasetest"
 )
@@ -45,6 +46,19 @@ func TestWays(t *testing.T) {
 			g.Expect(registry.Requests() > before).To(Equal(tc.want == releaseinfo.ReasonNotFound), "%v", err)
 		})
 	}
+}
+
+// TestGuardedReader checks that a blocked registry is not called, and that the error does not contain its address.
+func TestGuardedReader(t *testing.T) {
+	g, registry := NewWithT(t), releasetest.Start(t)
+	guard, err := addressguard.New("", "")
+	g.Expect(err).NotTo(HaveOccurred())
+	reader := NewReader(nil).Guarded(guard)
+	_, err = reader.Lookup(t.Context(), registry.Host+"/payloads/release:1", Access{TrustBundle: registry.CA})
+	g.Expect(releaseinfo.ReasonOf(err)).To(Equal(releaseinfo.ReasonNotAllowed))
+	g.Expect(err).To(MatchError(ContainSubstring("its address is blocked by the address policy")))
+	g.Expect(err).NotTo(MatchError(ContainSubstring("dial tcp")))
+	g.Expect(registry.Requests()).To(BeZero())
 }
 
 // TestReadersAreKept checks that only clusters with the same access to registries share a cache.

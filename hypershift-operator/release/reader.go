@@ -14,6 +14,7 @@ import (
 
 	hyperv1 "github.com/openshift/hypershift/api/hypershift/v1beta1"
 	"github.com/openshift/hypershift/hypershift-operator/pace"
+	"github.com/openshift/hypershift/support/addressguard"
 	"github.com/openshift/hypershift/support/releaseinfo"
 )
 
@@ -47,6 +48,7 @@ type Lookup interface {
 type Reader struct {
 	overrides map[string]string
 	allow     func(image string) error
+	guard     *addressguard.Guard
 	// byNamespace has an lru.Cache with the clients of each namespace.
 	byNamespace *lru.Cache
 }
@@ -59,6 +61,12 @@ func NewReader(overrides map[string]string) *Reader {
 // Limited makes the reader reject all releases and mirrors for which allow returns an error, and returns the reader.
 func (r *Reader) Limited(allow func(image string) error) *Reader {
 	r.allow = allow
+	return r
+}
+
+// Guarded makes the reader refuse registries with the addresses that a guard blocks, and returns the reader.
+func (r *Reader) Guarded(guard *addressguard.Guard) *Reader {
+	r.guard = guard
 	return r
 }
 
@@ -88,7 +96,7 @@ func (r *Reader) registry(namespace string, access Access) (*releaseinfo.Registr
 	}
 	registry, err := releaseinfo.NewRegistry(releaseinfo.Options{
 		CABundle: access.TrustBundle, Overrides: r.overrides, Mirrors: mirrors(access.Mirrors), Timeout: lookupTimeout,
-		Allow: r.allow,
+		Allow: r.allow, Guard: r.guard,
 	})
 	if err != nil {
 		return nil, fmt.Errorf("spec.additionalTrustBundle: %w", err)

@@ -11,6 +11,7 @@ import (
 	"crypto/x509"
 	"errors"
 	"fmt"
+	"net"
 	"net/http"
 	"strings"
 	"time"
@@ -20,7 +21,12 @@ import (
 	v1 "github.com/google/go-containerregistry/pkg/v1"
 	"github.com/google/go-containerregistry/pkg/v1/remote"
 	"github.com/google/go-containerregistry/pkg/v1/remote/transport"
+
+	"github.com/openshift/hypershift/support/addressguard"
 )
+
+// dialTimeout is the timeout of a connection, as in the library's own transport.
+const dialTimeout = 30 * time.Second
 
 // Client reads and writes images in registries. It is safe for concurrent use.
 type Client struct {
@@ -57,6 +63,15 @@ func NewTransport(caBundle []byte, insecure bool) (*http.Transport, error) {
 	}
 	t.TLSClientConfig.RootCAs = pool
 	return t, nil
+}
+
+// Restrict makes a transport refuse the addresses that a guard blocks; nil blocks none.
+func Restrict(t *http.Transport, guard *addressguard.Guard) {
+	if guard == nil {
+		return
+	}
+	dialer := &net.Dialer{Timeout: dialTimeout, KeepAlive: dialTimeout, Control: guard.Control}
+	t.DialContext = dialer.DialContext
 }
 
 // Parse validates and parses a pull spec.

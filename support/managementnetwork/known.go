@@ -11,6 +11,8 @@ import (
 	"k8s.io/klog/v2"
 	"k8s.io/utils/clock"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/openshift/hypershift/support/addressguard"
 )
 
 // every is the interval between two refreshes of the addresses.
@@ -28,6 +30,22 @@ type Known struct {
 func (k *Known) Contains(at netip.AddrPort) bool {
 	known := k.addresses.Load()
 	return known != nil && known.Contains(at)
+}
+
+// Kubernetes returns the part of the addresses where only Kubernetes serves: its API, and its ports on nodes. A registry
+// may be a Service, or another port of a node.
+func (k *Known) Kubernetes() addressguard.Own { return ofKubernetes{k} }
+
+type ofKubernetes struct{ known *Known }
+
+// Contains implements addressguard.Own.
+func (o ofKubernetes) Contains(at netip.AddrPort) bool {
+	known := o.known.addresses.Load()
+	if known == nil {
+		return false
+	}
+	part := &Addresses{API: known.API, APIPorts: known.APIPorts, Nodes: known.Nodes}
+	return part.Contains(at)
 }
 
 // API returns the addresses of the management cluster's API server.

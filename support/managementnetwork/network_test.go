@@ -49,23 +49,23 @@ func cluster(objects ...client.Object) client.WithWatch {
 
 func TestContains(t *testing.T) {
 	for name, tc := range map[string]struct {
-		at                 string
-		contained, onNodes bool
+		at                             string
+		contained, onNodes, kubernetes bool
 	}{
-		"the endpoint of the API server":                   {"192.168.0.10:6443", true, true},
-		"the endpoint of the API server, mapped into IPv6": {"[::ffff:192.168.0.10]:6443", true, true},
-		"another program beside the API server":            {"192.168.0.10:5240", false, false},
-		"the Service of the API server":                    {"10.96.0.1:443", true, true},
-		"a Service":                                        {"10.96.7.7:80", true, true},
-		"a pod":                                            {"10.244.1.200:8080", true, true},
-		"a pod, over IPv6":                                 {"[fd00:244::9]:8080", true, true},
-		"a pod address outside of all node CIDRs":          {"10.244.2.1:8080", false, false},
-		"a kubelet":                                        {"192.168.0.20:10250", true, true},
-		"etcd, by IPv6":                                    {"[2001:db8::20]:2379", true, true},
-		"the API server's port on a node":                  {"192.168.0.20:6443", true, true},
-		"another port of a node":                           {"192.168.0.20:5240", false, true},
-		"the Service's port on a node":                     {"192.168.0.20:443", false, true},
-		"a kubelet on an unknown address":                  {"192.168.0.21:10250", false, false},
+		"the endpoint of the API server":                   {"192.168.0.10:6443", true, true, true},
+		"the endpoint of the API server, mapped into IPv6": {"[::ffff:192.168.0.10]:6443", true, true, true},
+		"another program beside the API server":            {"192.168.0.10:5240", false, false, false},
+		"the Service of the API server":                    {"10.96.0.1:443", true, true, true},
+		"a Service":                                        {"10.96.7.7:80", true, true, false},
+		"a pod":                                            {"10.244.1.200:8080", true, true, false},
+		"a pod, over IPv6":                                 {"[fd00:244::9]:8080", true, true, false},
+		"a pod address outside of all node CIDRs":          {"10.244.2.1:8080", false, false, false},
+		"a kubelet":                                        {"192.168.0.20:10250", true, true, true},
+		"etcd, by IPv6":                                    {"[2001:db8::20]:2379", true, true, true},
+		"the API server's port on a node":                  {"192.168.0.20:6443", true, true, true},
+		"another port of a node":                           {"192.168.0.20:5240", false, true, false},
+		"the Service's port on a node":                     {"192.168.0.20:443", false, true, false},
+		"a kubelet on an unknown address":                  {"192.168.0.21:10250", false, false, false},
 	} {
 		t.Run(name, func(t *testing.T) {
 			g := NewWithT(t)
@@ -75,6 +75,7 @@ func TestContains(t *testing.T) {
 				c := cluster(apiServer("192.168.0.10")...)
 				g.Expect(known.Refresh(t.Context(), c, c)).To(Succeed())
 				g.Expect(known.Contains(netip.MustParseAddrPort(tc.at))).To(Equal(want))
+				g.Expect(known.Kubernetes().Contains(netip.MustParseAddrPort(tc.at))).To(Equal(tc.kubernetes))
 				guard := &maas.Guard{Own: known}
 				g.Expect(guard.Control("tcp", tc.at, nil) != nil).To(Equal(want))
 				guard.Allow = []netip.Prefix{netip.MustParsePrefix("0.0.0.0/0"), netip.MustParsePrefix("::/0")}

@@ -11,6 +11,7 @@ import (
 
 	"github.com/google/go-containerregistry/pkg/v1/remote/transport"
 
+	"github.com/openshift/hypershift/support/addressguard"
 	"github.com/openshift/hypershift/support/condition"
 	"github.com/openshift/hypershift/support/imageregistry"
 	"github.com/openshift/hypershift/support/safeerror"
@@ -30,7 +31,7 @@ const (
 	ReasonNotARelease Reason = "NotARelease"
 	// ReasonUnreachable means that the registry did not answer in time, or that its answer was invalid.
 	ReasonUnreachable Reason = "Unreachable"
-	// ReasonNotAllowed means that Options.Allow refuses the image or its mirror.
+	// ReasonNotAllowed means that Options.Allow refuses the image or its mirror, or Options.Guard the registry's address.
 	ReasonNotAllowed Reason = "NotAllowed"
 )
 
@@ -99,6 +100,9 @@ func classify(image string, err error) *Error {
 func reasonOfRegistryError(err error) Reason {
 	if errors.Is(err, errNotARelease) || refusedImage(err) {
 		return ReasonNotARelease
+	}
+	if _, refused := errors.AsType[*addressguard.RefusedError](err); refused {
+		return ReasonNotAllowed
 	}
 	te, ok := errors.AsType[*transport.Error](err)
 	if !ok || errors.Is(err, context.DeadlineExceeded) {

@@ -18,6 +18,7 @@ import (
 	"k8s.io/utils/clock"
 	"k8s.io/utils/lru"
 
+	"github.com/openshift/hypershift/support/addressguard"
 	"github.com/openshift/hypershift/support/imageregistry"
 )
 
@@ -43,6 +44,8 @@ type Options struct {
 	// name them, and the mirrors that are tried for any image. It does not check the images that a release names, and the
 	// results of Overrides for an allowed image. Nil allows everything.
 	Allow func(image string) error
+	// Guard refuses addresses of registries, which tenants name; nil allows every address.
+	Guard *addressguard.Guard
 	// Timeout limits the time for one registry; 0 means 30 seconds. A mirror that does not answer does not reduce the time
 	// for the next one.
 	Timeout time.Duration
@@ -88,6 +91,7 @@ func NewRegistry(o Options) (*Registry, error) {
 		if err != nil {
 			return nil, err
 		}
+		imageregistry.Restrict(t, o.Guard)
 		transport = t
 	}
 	return &Registry{

@@ -20,6 +20,8 @@ import (
 	"syscall"
 
 	"github.com/google/go-containerregistry/pkg/v1/remote/transport"
+
+	"github.com/openshift/hypershift/support/addressguard"
 )
 
 // Unknown is the description of an error of no known class.
@@ -33,6 +35,7 @@ type class struct {
 
 // classes are tried in order: the more specific ones come first.
 var classes = []class{
+	{as[*addressguard.RefusedError], (&addressguard.RefusedError{}).Error()},
 	{is(context.Canceled), "the request was cancelled"},
 	{is(context.DeadlineExceeded, os.ErrDeadlineExceeded), "there was no answer in time"},
 	{as[x509.UnknownAuthorityError], "the certificate is signed by an authority that is not trusted"},
