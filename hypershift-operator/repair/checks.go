@@ -75,8 +75,8 @@ func (s State) sharedByProvider(Machine) (reason, why string) {
 		"which hits another machine too; the condition AllMachinesReady says what to do", s.Provider)
 }
 
-// sharedByNetwork holds the repair back for a cause that lies outside of the machine, such as a cluster network without
-// a pod range for another node, or an image of the network that cannot be pulled.
+// sharedByNetwork holds the repair back for a cause that lies outside of the machine. The cluster network may lack a pod
+// range for another node, or an image of the network cannot be pulled.
 func (s State) sharedByNetwork(candidate Machine) (reason, why string) {
 	if !candidate.WithoutNetwork {
 		return "", ""

@@ -119,8 +119,8 @@ func Decide(state State) Decision {
 	return decision
 }
 
-// candidate returns the failing machine that is repaired first: the one that was allowed before, then one whose cause
-// is proven, then the one that has failed for the longest time.
+// candidate returns the failing machine that is repaired first. The one that was allowed before comes first, then one
+// whose cause is proven, then the one that has failed for the longest time.
 func (s State) candidate() (Machine, bool) {
 	var all []Machine
 	for _, m := range s.Machines {

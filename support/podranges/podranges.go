@@ -88,7 +88,7 @@ func families(n *hyperv1.ClusterNetworking) []error {
 	for _, entry := range n.ClusterNetwork {
 		pods, err := netip.ParsePrefix(entry.CIDR.String())
 		if err != nil || pods.Addr().Is6() == services.Addr().Is6() {
-			return nil //nolint:nilerr // Reported elsewhere.
+			return nil // An invalid network is reported elsewhere.
 		}
 	}
 	return []error{fmt.Errorf("spec.networking: Services have addresses of %s, and no pod has an address of that IP family; "+

@@ -32,7 +32,7 @@ func httpsProxyOf(hc *hyperv1.HostedCluster) *configv1.ProxySpec {
 }
 
 // reachesAPIDirectly reports whether nodes reach the API server without a proxy. They do so if noProxy covers the
-// published address, the local address, a name of the Service, or a whole network of the cluster.
+// published address, the local address, a name of the Service, or an entire network of the cluster.
 func (s *scope) reachesAPIDirectly(host string, port int32) bool {
 	proxy := httpsProxyOf(s.hc)
 	if proxy == nil {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
 // Package autoscaler writes the annotations by which the cluster autoscaler knows the labels and taints of a node that
-// does not exist yet: "key=value,key=value" and "key=value:effect,key:effect". The formats have no escapes.
+// does not exist yet. Their formats are "key=value,key=value" and "key=value:effect,key:effect", without escapes.
 package autoscaler
 
 import (
