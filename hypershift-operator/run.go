@@ -179,22 +179,17 @@ func run(ctx context.Context, f *runFlags) error {
 	if err != nil {
 		return err
 	}
-	if err := f.limits.Complete(image); err != nil {
-		return err
-	}
 	if err := platforms.SwitchOff(ctx, mgr.GetAPIReader()); err != nil {
 		return err
 	}
 	if err := addMetrics(mgr, image, imageID); err != nil {
 		return err
 	}
-	guard, err := addressguard.New("", "")
+	releases, err := f.releases(image, overrides)
 	if err != nil {
 		return err
 	}
-	guard.Own = f.own.Kubernetes()
-	if err := addControllers(mgr, f, platforms, image, overrides,
-		release.NewReader(overrides).Limited(f.limits.Image).Guarded(guard)); err != nil {
+	if err := addControllers(mgr, f, platforms, image, overrides, releases); err != nil {
 		return err
 	}
 	ctrl.Log.Info("Starting the operator", "namespace", f.namespace, "image", image, "commit", version.Commit())
@@ -202,6 +197,20 @@ func run(ctx context.Context, f *runFlags) error {
 		return fmt.Errorf("running the controllers: %w", err)
 	}
 	return nil
+}
+
+// releases completes the limits of tenants by the operator's image. It returns the reader of releases, which calls only
+// registries that the limits and the address policy allow.
+func (f *runFlags) releases(image string, overrides map[string]string) (*release.Reader, error) {
+	if err := f.limits.Complete(image); err != nil {
+		return nil, err
+	}
+	guard, err := addressguard.New("", "")
+	if err != nil {
+		return nil, err
+	}
+	guard.Own = f.own.Kubernetes()
+	return release.NewReader(overrides).Limited(f.limits.Image).Guarded(guard), nil
 }
 
 // plugins creates the plugins of the platforms whose kinds the installer has installed in the management cluster.

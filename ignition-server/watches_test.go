@@ -47,7 +47,7 @@ func TestWatches(t *testing.T) {
 			&corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "user-ca-bundle"}}},
 		{"HostedControlPlane", "each-token", controlPlane(namespace, "registry.example/release:1")},
 	} {
-		t.Run("When a "+tc.kind+" appears, it should look at the token", func(t *testing.T) {
+		t.Run("When a "+tc.kind+" appears, it should reconcile the token", func(t *testing.T) {
 			requests.ExpectCreated(t, tc.obj, &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: tc.token}})
 		})
 	}

@@ -110,7 +110,7 @@ func TestServerFiles(t *testing.T) {
 		"the server address cannot be read": {serverDir + "endpoint/x", "", "is a directory"},
 		"the headers cannot be read":        {serverDir + "headers/x", "", "ca.crt holds no certificate"},
 	} {
-		t.Run("When "+name+", the machine should ask nobody, and say why", func(t *testing.T) {
+		t.Run("When "+name+", the machine should send no request, and log the reason", func(t *testing.T) {
 			g, m := NewWithT(t), hosttest.New(t)
 			if tt.path != "" {
 				m.Put(tt.path, tt.text)

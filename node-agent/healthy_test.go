@@ -144,7 +144,7 @@ func TestAsk(t *testing.T) {
 		"has lost its certificate":       {func(m *machine) { m.put("/var/lib/kubelet/pki/kubelet-client-current.pem", "hunter2") }, "reading the kubelet's certificate"},
 		"has an address that is none":    {func(m *machine) { m.put(nodeplan.ServerEndpoint, "10.0.0.1:port\n") }, "invalid port"},
 	} {
-		t.Run("When the machine "+name+", it should say so, and ask nobody", func(t *testing.T) {
+		t.Run("When the machine "+name+", it should report it, and send no request", func(t *testing.T) {
 			t.Parallel()
 			m, f := member(t)
 			tt.harm(m)

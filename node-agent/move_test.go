@@ -125,7 +125,7 @@ func TestMove(t *testing.T) {
 		})
 	}
 	for _, changed := range []string{nodeplan.ServerEndpoint, cluster.Kubeconfig} {
-		t.Run("When the machine stops right after the change of "+changed+", it should start the kubelet anew before it says that it goes by the address", func(t *testing.T) {
+		t.Run("When the machine stops right after the change of "+changed+", it should restart the kubelet before it reports the address", func(t *testing.T) {
 			m, f := newNode(t)
 			to := m.otherAddress()
 			m.moveTo(to)

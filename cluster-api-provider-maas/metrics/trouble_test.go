@@ -87,9 +87,9 @@ func TestTimesThatCannotBe(t *testing.T) {
 	}{
 		"the deployment time is before the allocation time": {[]metav1.Condition{is(machine.ConditionAllocated, time.Minute), is(machine.ConditionDeployed, 0)},
 			metricstest.Samples{"capmaas_machine_deploy_duration_seconds_count": 1, "capmaas_machine_deploy_duration_seconds_sum": 0}},
-		"nobody knows when it was allocated": {[]metav1.Condition{is(machine.ConditionDeployed, time.Minute)}, metricstest.Samples{}},
-		"nobody knows when it was deployed":  {[]metav1.Condition{is(machine.ConditionNode, time.Minute)}, metricstest.Samples{}},
-		"it is not deployed":                 {[]metav1.Condition{is(machine.ConditionAllocated, time.Minute), isNot(machine.ConditionDeployed, "MachineDeploying")}, metricstest.Samples{}},
+		"the time of allocation is unknown": {[]metav1.Condition{is(machine.ConditionDeployed, time.Minute)}, metricstest.Samples{}},
+		"the time of deployment is unknown": {[]metav1.Condition{is(machine.ConditionNode, time.Minute)}, metricstest.Samples{}},
+		"it is not deployed":                {[]metav1.Condition{is(machine.ConditionAllocated, time.Minute), isNot(machine.ConditionDeployed, "MachineDeploying")}, metricstest.Samples{}},
 	} {
 		tc.want[`capmaas_machines{`+of+`,state="Deployed"}`] = 1
 		got := metricstest.Of(t, New(site(t, answers, maasMachine("a", "Deployed", tc.conditions...)), clocktesting.NewFakePassiveClock(start)))

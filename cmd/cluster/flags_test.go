@@ -205,7 +205,7 @@ func TestRefusals(t *testing.T) {
 		{"the name has a dot", "--name=a.b", `--name "a.b": `},
 		{"the release is missing", "--release-image=", "--release-image is required"},
 		{"no NodePool is requested", "--node-pool-replicas=-1", ""},
-		{"fewer than none are wanted", "--node-pool-replicas=-2", "--node-pool-replicas -2"},
+		{"the number is negative", "--node-pool-replicas=-2", "--node-pool-replicas -2"},
 		{"the DNS name of the API server is invalid", "--kas-dns-name=a_b", `--kas-dns-name "a_b" is not a DNS name`},
 		{"two SSH keys are set", "--ssh-key=a --generate-ssh", "set one of --ssh-key and --generate-ssh"},
 		{"node networks need another network", "--allocate-node-cidrs", "--allocate-node-cidrs needs --network-type Other"},
@@ -245,7 +245,7 @@ func TestRefusals(t *testing.T) {
 	for name, args := range map[string]string{
 		"--etcd-storage-size": "--etcd-storage-size=big", "--service-cidr": "--service-cidr=x", "--cluster-cidr": "--cluster-cidr=x", "--machine-cidr": "--machine-cidr=x",
 	} {
-		t.Run("When "+args+" was not looked at before, it should be refused all the same", func(t *testing.T) {
+		t.Run("When "+args+" was not checked before, it should be refused all the same", func(t *testing.T) {
 			_, err := parse(t, args).objects(plain{})
 			NewWithT(t).Expect(err).To(MatchError(HavePrefix(name)))
 		})

@@ -199,7 +199,7 @@ func TestRender(t *testing.T) {
 			return all
 		},
 	} {
-		t.Run("When "+format+" is wanted, it should be what is applied, in that order, without Secrets unless they are asked for", func(t *testing.T) {
+		t.Run("When "+format+" is requested, it should print what would be applied, in that order, and Secrets only on request", func(t *testing.T) {
 			g := NewWithT(t)
 			args := []string{"--outputs", "resources", "--pull-secret", pull, "--format", format}
 			out, _, err := rendered(t, args...)
@@ -215,7 +215,7 @@ func TestRender(t *testing.T) {
 		})
 	}
 	for outputs, crds := range map[string]bool{scopeCRDs: true, scopeResources: false} {
-		t.Run("When "+outputs+" are wanted, nothing else should be printed, whatever is installed", func(t *testing.T) {
+		t.Run("When "+outputs+" are requested, nothing else should be printed, whatever is installed", func(t *testing.T) {
 			g := NewWithT(t)
 			out, _, err := rendered(t, "--outputs", outputs, "--install-scope", "all", "--format", "json")
 			g.Expect(err).NotTo(HaveOccurred())

@@ -100,7 +100,7 @@ func TestPartsFitTogether(t *testing.T) {
 // TestPodsAskForLittle checks that no pod has more permissions than its work needs.
 func TestPodsAskForLittle(t *testing.T) {
 	for name, user := range map[string]*int64{"": ptrTo(1000), management.Security: nil} {
-		t.Run("When the management cluster has "+name+" the operator should be who it may be", func(t *testing.T) {
+		t.Run("When the management cluster has "+name+" the operator should run as the expected user", func(t *testing.T) {
 			g := NewWithT(t)
 			pod := the[*appsv1.Deployment](t, installation(t, "--management-apis="+name), operatorName).Spec.Template.Spec
 			g.Expect(pod.SecurityContext.RunAsUser).To(Equal(user), "OpenShift chooses the user of each namespace itself")

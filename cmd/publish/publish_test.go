@@ -42,8 +42,8 @@ func TestStrategy(t *testing.T) {
 		says       string
 	}{
 		{"nothing is said", "", hyperv1.LoadBalancer, ""},
-		{"ports of nodes are wanted", "--service-publishing-strategy=NodePort --external-api-server-address=a.example", hyperv1.NodePort, ""},
-		{"ports of nodes are wanted and nobody knows their address", "--service-publishing-strategy=NodePort", "", "no such host"},
+		{"node ports are requested", "--service-publishing-strategy=NodePort --external-api-server-address=a.example", hyperv1.NodePort, ""},
+		{"node ports are requested and the host does not resolve", "--service-publishing-strategy=NodePort", "", "no such host"},
 		{"an address is set without NodePort", "--external-api-server-address=a.example", "", "--external-api-server-address goes with --service-publishing-strategy NodePort only"},
 		{"the strategy is unknown", "--service-publishing-strategy=nodeport", "", `--service-publishing-strategy "nodeport": use Ingress or NodePort`},
 	} {

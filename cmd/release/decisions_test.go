@@ -91,7 +91,7 @@ func TestPlan(t *testing.T) {
 		says string
 	}{
 		"another distribution is named":              {[]string{"--distribution=openshift"}, "--kubernetes is not for use with --version or another --distribution"},
-		"nobody says where it goes":                  {[]string{"--to="}, "--to is required, e.g. registry.example.com/release:1.36.3"},
+		"the target is empty":                        {[]string{"--to="}, "--to is required, e.g. registry.example.com/release:1.36.3"},
 		"the target is not a valid reference":        {[]string{"--to=R R"}, "--to: "},
 		"a component image is not a valid reference": {[]string{"--component=etcd=A B"}, "image of etcd: "},
 		"the image repository is invalid":            {[]string{"--image-repository=A B"}, "image of "},

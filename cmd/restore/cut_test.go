@@ -164,7 +164,7 @@ func TestUnreadable(t *testing.T) {
 			w.Expect(os.WriteFile(w.options.from, text, 0o600)).To(Succeed())
 		}, "--from "},
 	} {
-		t.Run("When "+name+" it should say so and ask nobody", func(t *testing.T) {
+		t.Run("When "+name+" it should return an error and send no request", func(t *testing.T) {
 			w := newWorld(t, hostedCluster())
 			tt.spoil(w)
 			asked := false

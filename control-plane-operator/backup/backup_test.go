@@ -251,7 +251,7 @@ func TestLeftoversAreSwept(t *testing.T) {
 
 // A store need not support listing uploads to store backups.
 func TestAStoreWithoutAListOfUploads(t *testing.T) {
-	for name, status := range map[string]int{"nobody ever uploaded in parts": http.StatusNotFound, "it does not keep them": http.StatusNotImplemented} {
+	for name, status := range map[string]int{"there are no multipart uploads": http.StatusNotFound, "it does not keep them": http.StatusNotImplemented} {
 		t.Run(name, func(t *testing.T) {
 			s := storetest.New(t)
 			s.Unlisted = status

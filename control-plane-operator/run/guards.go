@@ -27,8 +27,7 @@ func askOwnEtcd(ctx context.Context, reader client.Reader, hcp *hyperv1.HostedCo
 	if err != nil {
 		return err
 	}
-	network.Pods, network.Services = nil, nil
-	guard.Own = network
+	guard.Own = network.WithoutWorkloads()
 	return etcdcomponent.AskOwn(ctx, reader, hcp, guard)
 }
 
@@ -70,7 +69,8 @@ func (p published) guard(ctx context.Context) (*addressguard.Guard, error) {
 	if err != nil {
 		return nil, err
 	}
-	network.Pods, network.Services, network.APIPorts, network.WholeNodes = nil, nil, nil, false
+	network = network.WithoutWorkloads()
+	network.APIPorts, network.WholeNodes = nil, false
 	guard.Own = network
 	return guard, nil
 }

@@ -3,9 +3,8 @@
 // Command messages reads names of Go files from its standard input, each terminated by a NUL as `git ls-files -z`
 // prints them. It writes the prose in the string literals of these files into the folder that its argument names, for
 // a linter that reads text. Prose is errors, messages of conditions and events, log lines and help. Each Go file
-// becomes a text file in which a literal has the line number that it has in the source.
-//
-// Tests are left out: their literals name cases and explain assertions.
+// becomes a text file in which a literal has the line number that it has in the source. Of tests it writes only the
+// names of cases.
 package main
 
 import (
@@ -42,7 +41,7 @@ func run(args []string, names io.Reader) error {
 		return err
 	}
 	for name := range strings.SplitSeq(strings.TrimSuffix(string(raw), "\x00"), "\x00") {
-		if !strings.HasSuffix(name, ".go") || strings.HasSuffix(name, "_test.go") {
+		if !strings.HasSuffix(name, ".go") {
 			continue
 		}
 		source, err := os.ReadFile(name)
@@ -81,6 +80,11 @@ func messages(name string, source []byte) (string, error) {
 	if ast.IsGenerated(file) {
 		return "", nil
 	}
+	wanted := func(*ast.BasicLit) bool { return true }
+	if strings.HasSuffix(name, "_test.go") {
+		cases := caseNames(file)
+		wanted = func(literal *ast.BasicLit) bool { return cases[literal] }
+	}
 	lines := map[int]string{}
 	last := 0
 	ast.Inspect(file, func(node ast.Node) bool {
@@ -92,7 +96,7 @@ func messages(name string, source []byte) (string, error) {
 			n.Tag = nil
 		case *ast.BasicLit:
 			value, err := strconv.Unquote(n.Value)
-			if n.Kind != token.STRING || err != nil {
+			if n.Kind != token.STRING || err != nil || !wanted(n) {
 				break
 			}
 			first := files.Position(n.Pos()).Line
@@ -110,6 +114,40 @@ func messages(name string, source []byte) (string, error) {
 		text.WriteString(lines[i] + "\n")
 	}
 	return text.String(), nil
+}
+
+// caseNames returns the literals that name the cases of tests: the keys of a map, the field name or the first field of
+// a case, and the name in a call of Run.
+func caseNames(file *ast.File) map[*ast.BasicLit]bool {
+	names := map[*ast.BasicLit]bool{}
+	add := func(expr ast.Expr) {
+		ast.Inspect(expr, func(node ast.Node) bool {
+			if literal, ok := node.(*ast.BasicLit); ok {
+				names[literal] = true
+			}
+			_, operation := node.(*ast.BinaryExpr)
+			return operation
+		})
+	}
+	ast.Inspect(file, func(node ast.Node) bool {
+		switch n := node.(type) {
+		case *ast.KeyValueExpr:
+			add(n.Key)
+			if field, ok := n.Key.(*ast.Ident); ok && field.Name == "name" {
+				add(n.Value)
+			}
+		case *ast.CompositeLit:
+			if n.Type == nil && len(n.Elts) > 1 {
+				add(n.Elts[0])
+			}
+		case *ast.CallExpr:
+			if method, ok := n.Fun.(*ast.SelectorExpr); ok && method.Sel.Name == "Run" && len(n.Args) == 2 {
+				add(n.Args[0])
+			}
+		}
+		return true
+	})
+	return names
 }
 
 // literalLines splits the value of a raw literal at the lines of the source. An interpreted literal is on one line,

@@ -37,6 +37,17 @@ func TestMessages(t *testing.T) {
 		g.Expect(err).NotTo(HaveOccurred())
 		g.Expect(text).To(BeEmpty())
 	})
+	t.Run("writes only the names of cases of a test", func(t *testing.T) {
+		g := NewWithT(t)
+		text, err := messages("p_test.go", []byte("package p\n"+
+			"var a = map[string]int{\"a key of cases\": len(\"not a name here\")}\n"+
+			"var b = []c{{name: \"the field of cases\", text: \"not a name here\"}, {\"the first of fields\", 1}}\n"+
+			"func f() { t.Run(\"the name of \"+x+\" in a call\", g(\"not a name here\")) }\n"))
+		g.Expect(err).NotTo(HaveOccurred())
+		g.Expect(strings.Split(text, "\n")).To(Equal([]string{
+			"", "a key of cases ", "the field of cases the first of fields ", "the name of   in a call ", "",
+		}))
+	})
 	t.Run("names a file that does not parse", func(t *testing.T) {
 		_, err := messages("p.go", []byte("package"))
 		NewWithT(t).Expect(err).To(MatchError(ContainSubstring("p.go")))
@@ -54,7 +65,7 @@ func TestRun(t *testing.T) {
 	g.Expect(os.WriteFile("out/deleted.go.txt", nil, 0o600)).To(Succeed())
 
 	g.Expect(run([]string{"out"}, strings.NewReader("p.go\x00p_test.go\x00README.md\x00empty.go\x00"))).To(Succeed())
-	g.Expect(filepath.Glob("out/*")).To(Equal([]string{"out/p.go.txt"}), "tests, other files and earlier results are left out")
+	g.Expect(filepath.Glob("out/*")).To(Equal([]string{"out/p.go.txt"}), "files without prose, other files and earlier results are left out")
 
 	g.Expect(run(nil, strings.NewReader(""))).To(MatchError(ContainSubstring("one argument is required")))
 }

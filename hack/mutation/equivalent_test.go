@@ -21,9 +21,9 @@ func TestReadEquivalents(t *testing.T) {
 		wrong string
 	}{
 		"nothing":         {"", nil, ""},
-		"an entry":        {"- {file: a/b.go, change: drop x, reason: nobody sees it}", []equivalent{{"a/b.go", "drop x", "nobody sees it"}}, ""},
-		"no reason":       {"- {file: a/b.go, change: drop x, reason: nobody}\n- {file: a/c.go, change: drop y}", nil, `a/c.go: "drop y" has no reason`},
-		"another word":    {"- {file: a/b.go, change: drop x, reason: nobody, because: x}", nil, "because"},
+		"an entry":        {"- {file: a/b.go, change: drop x, reason: no user sees it}", []equivalent{{"a/b.go", "drop x", "no user sees it"}}, ""},
+		"no reason":       {"- {file: a/b.go, change: drop x, reason: equal}\n- {file: a/c.go, change: drop y}", nil, `a/c.go: "drop y" has no reason`},
+		"another word":    {"- {file: a/b.go, change: drop x, reason: equal, because: x}", nil, "because"},
 		"what is no list": {"file: a/b.go", nil, "equivalent.yaml"},
 	} {
 		t.Run("When the list has "+name+" it should be read or refused", func(t *testing.T) {

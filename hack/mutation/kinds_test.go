@@ -80,7 +80,7 @@ func TestConditions(t *testing.T) {
 		{"an equality comparison", `func f(a, b int) bool { return a == b }`, []string{"a == b -> not so"}},
 		{"an inequality comparison", `func f(a, b int) bool { return a != b }`, []string{"a != b -> not so"}},
 		{"a check for an error", `func f(err error) { if err != nil { } }`, []string{}},
-		{"another look at an error", `func f(err error) { if err == nil { } }`, []string{"err == nil -> not so"}},
+		{"another check of an error", `func f(err error) { if err == nil { } }`, []string{"err == nil -> not so"}},
 		{"comparisons", `func f(a, b int) (bool, bool, bool, bool) { return a < b, a <= b, a > b, a >= b }`, []string{
 			"a < b -> not so", "< -> <= in a < b", "a <= b -> not so", "<= -> < in a <= b", "a > b -> not so", "> -> >= in a > b", "a >= b -> not so", ">= -> > in a >= b"}},
 		{"two conditions", `func f(a, b bool) { if a && b { } }`, []string{"a -> not so", "b -> not so", "&& -> || in a && b"}},

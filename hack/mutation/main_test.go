@@ -54,10 +54,10 @@ func TestToy(t *testing.T) {
 		{"function", `Discount does nothing`},
 		{"function beside a change that does not compile", `Deposit does nothing`},
 		{"number of which a test outside of the package tells", `20 -> 20+1`},
-		{"number of which a test tells that runs beside others", `5 -> 5+1`},
+		{"number that a parallel test checks", `5 -> 5+1`},
 		{"link of a chain", `drop .With("apple")`},
 	} {
-		t.Run("When a "+tc.kind+" is wrong and a test looks at it, the change should be caught", func(t *testing.T) {
+		t.Run("When a "+tc.kind+" is wrong and a test checks it, the change should be caught", func(t *testing.T) {
 			NewWithT(t).Expect(lines).To(MatchRegexp(`caught toy.go:\d+: ` + regexp.QuoteMeta(tc.line)))
 		})
 	}

@@ -208,7 +208,7 @@ func TestWhoIsRenderedAnew(t *testing.T) {
 		"listing the HostedControlPlanes fails":             {"etcd-ca", func(l client.ObjectList) bool { _, ok := l.(*hyperv1.HostedControlPlaneList); return ok }, both},
 		"listing the Roles of the tokens fails":             {hosted.KubeletClientCA, func(l client.ObjectList) bool { _, ok := l.(*rbacv1.RoleList); return ok }, nil},
 	} {
-		t.Run("When "+name+", the tokens of this cluster that depend on it should be looked at, and no others", func(t *testing.T) {
+		t.Run("When "+name+", the tokens of this cluster that depend on it should be reconciled, and no others", func(t *testing.T) {
 			t.Parallel()
 			g, r, _ := newReconciler(t, failing(tt.fails), all...)
 			g.Expect(r.configMapChanged(t.Context(), &corev1.ConfigMap{ObjectMeta: meta(tt.configMap)})).To(ConsistOf(tt.want))

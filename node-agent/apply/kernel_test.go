@@ -199,7 +199,7 @@ func TestKernelArgumentsFail(t *testing.T) {
 		cmdline: "what the kernel was started with is not known", bootID: "this boot cannot be told from the next", rebootedFor: "what was asked for is not known",
 		dropIn: "the boot loader cannot be told",
 	} {
-		t.Run("When "+why+", the machine should not start anew", func(t *testing.T) {
+		t.Run("When "+why+", the machine should not restart", func(t *testing.T) {
 			t.Parallel()
 			g, m := booted(t, "quiet")
 			g.Expect(m.Remove(path)).To(Succeed())

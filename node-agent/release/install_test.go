@@ -195,7 +195,7 @@ func TestInstallAgain(t *testing.T) {
 		"something half of it is beside":               func(w *world) { w.Put(nodeDir+"/.partial/usr/bin/kubelet", "ku") },
 		"the current link points to a partial release": func(w *world) { w.Put(nodeDir+"/.partial/usr/bin/kubelet", "ku"); w.PutLink(current, ".partial") },
 	} {
-		t.Run("When "+name+", it should be whole after the next start", func(t *testing.T) {
+		t.Run("When "+name+", it should be complete after the next start", func(t *testing.T) {
 			t.Parallel()
 			w := newWorld(t)
 			image := w.push("node", programs())

@@ -60,7 +60,7 @@ func TestDamagedOnTheWay(t *testing.T) {
 			return true
 		}, "does not match"},
 	} {
-		t.Run("When "+name+", nothing of it should be used, and the next attempt should be a whole one", func(t *testing.T) {
+		t.Run("When "+name+", nothing of it should be used, and the next attempt should start from the beginning", func(t *testing.T) {
 			t.Parallel()
 			w := newWorld(t)
 			image := w.push("node", programs())

@@ -98,7 +98,7 @@ func TestDisk(t *testing.T) {
 			},
 			want: "/dev/disk/by-id/nvme-eui.0025",
 		},
-		"When the root file system is on a whole disk, it should return that disk": {
+		"When the root file system is on a disk without partitions, it should return that disk": {
 			change: func(m machine) { m.put("/proc/self/mountinfo", "22 1 8:16 / / rw - ext4 /dev/sdb rw\n") },
 			want:   "/dev/disk/by-id/wwn-0x6000",
 		},

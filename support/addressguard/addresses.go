@@ -52,6 +52,14 @@ func (a *Addresses) Contains(at netip.AddrPort) bool {
 	return a.WholeNodes || slices.Contains(nodePorts, at.Port()) || slices.Contains(a.APIPorts, at.Port())
 }
 
+// WithoutWorkloads returns the addresses without those of pods and Services. A registry, an etcd or a load balancer of a
+// tenant may have these.
+func (a *Addresses) WithoutWorkloads() *Addresses {
+	left := *a
+	left.Pods, left.Services = nil, nil
+	return &left
+}
+
 // ParseAddresses decodes addresses from JSON.
 func ParseAddresses(text []byte) (*Addresses, error) {
 	a := &Addresses{}

@@ -66,7 +66,7 @@ func TestWhatRollsPods(t *testing.T) {
 			NewWithT(t).Expect(hashOf(t, pod, tc.objects...) != before).To(Equal(tc.rolls))
 		})
 	}
-	t.Run("When a Secret has the name and content of a former ConfigMap, it should have a different hash", func(t *testing.T) {
+	t.Run("When a Secret has the name and content of a previous ConfigMap, it should have a different hash", func(t *testing.T) {
 		asMap := hashOf(t, corev1.PodSpec{Volumes: []corev1.Volume{mountsConfigMap("a")}}, settings("a", map[string]string{"k": "v"}))
 		asSecret := hashOf(t, corev1.PodSpec{Volumes: []corev1.Volume{mountsSecret("a")}}, credentials("a", map[string][]byte{"k": []byte("v")}))
 		NewWithT(t).Expect(asMap).NotTo(Equal(asSecret))

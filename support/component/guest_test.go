@@ -53,7 +53,7 @@ func TestGuestHealth(t *testing.T) {
 		availableState metav1.ConditionStatus
 	}{
 		{"there is no node", set(0, 0, 0), nil, "True/AsExpected", "", "True"},
-		{"nobody has looked at it yet", unseen, nil, "False/WaitingForRolloutComplete", "0 of 0", "True"},
+		{"it was not checked yet", unseen, nil, "False/WaitingForRolloutComplete", "0 of 0", "True"},
 		{"all nodes run its Pod", set(2, 2, 2), []client.Object{guestNode("a", up), guestNode("b", up)}, "True/AsExpected", "", "True"},
 		{"a node does not run its Pod yet", set(2, 1, 2), []client.Object{guestNode("a", up), guestNode("b", up)},
 			"False/WaitingForRolloutComplete", "1 of 2 nodes updated", "True"},

@@ -169,17 +169,17 @@ func TestFailingPods(t *testing.T) {
 		pods []client.Object
 		want string
 	}{
-		"there is none":                      {nil, ""},
-		"they are about to start":            {[]client.Object{pod("a", false, "ContainerCreating"), pod("b", true, "PodInitializing")}, ""},
-		"they are another workload's":        {[]client.Object{elsewhere, other}, ""},
-		"an image pull fails":                {[]client.Object{pod("a", false, "ErrImagePull")}, said("a", "ErrImagePull")},
-		"an image name is invalid":           {[]client.Object{pod("a", false, "InvalidImageName")}, said("a", "InvalidImageName")},
-		"a Secret is missing":                {[]client.Object{pod("a", false, "CreateContainerConfigError")}, said("a", "CreateContainerConfigError")},
-		"an image pull backs off":            {[]client.Object{pod("a", false, "ImagePullBackOff")}, said("a", "ImagePullBackOff")},
-		"an image may never be pulled":       {[]client.Object{pod("a", false, "ErrImageNeverPull")}, said("a", "ErrImageNeverPull")},
-		"a container cannot be started":      {[]client.Object{pod("a", false, "RunContainerError")}, said("a", "RunContainerError")},
-		"what prepares a pod crashes":        {[]client.Object{pod("a", true, "CrashLoopBackOff")}, said("a", "CrashLoopBackOff")},
-		"there are more than anybody reads,": {[]client.Object{pod("d", false, "ErrImagePull"), pod("b", false, "ErrImagePull"), pod("c", false, "ErrImagePull"), pod("a", false, "ErrImagePull")}, said("a", "ErrImagePull") + "; " + said("b", "ErrImagePull") + "; " + said("c", "ErrImagePull")},
+		"there is none":                 {nil, ""},
+		"they are about to start":       {[]client.Object{pod("a", false, "ContainerCreating"), pod("b", true, "PodInitializing")}, ""},
+		"they are another workload's":   {[]client.Object{elsewhere, other}, ""},
+		"an image pull fails":           {[]client.Object{pod("a", false, "ErrImagePull")}, said("a", "ErrImagePull")},
+		"an image name is invalid":      {[]client.Object{pod("a", false, "InvalidImageName")}, said("a", "InvalidImageName")},
+		"a Secret is missing":           {[]client.Object{pod("a", false, "CreateContainerConfigError")}, said("a", "CreateContainerConfigError")},
+		"an image pull backs off":       {[]client.Object{pod("a", false, "ImagePullBackOff")}, said("a", "ImagePullBackOff")},
+		"an image may never be pulled":  {[]client.Object{pod("a", false, "ErrImageNeverPull")}, said("a", "ErrImageNeverPull")},
+		"a container cannot be started": {[]client.Object{pod("a", false, "RunContainerError")}, said("a", "RunContainerError")},
+		"what prepares a pod crashes":   {[]client.Object{pod("a", true, "CrashLoopBackOff")}, said("a", "CrashLoopBackOff")},
+		"there are too many to list,":   {[]client.Object{pod("d", false, "ErrImagePull"), pod("b", false, "ErrImagePull"), pod("c", false, "ErrImagePull"), pod("a", false, "ErrImagePull")}, said("a", "ErrImagePull") + "; " + said("b", "ErrImagePull") + "; " + said("c", "ErrImagePull")},
 	} {
 		t.Run("When Pods are checked and "+name+", it should name the Pods that fail", func(t *testing.T) {
 			c := fake.NewClientBuilder().WithScheme(scheme.Scheme).WithObjects(tc.pods...).Build()

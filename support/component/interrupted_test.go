@@ -137,7 +137,7 @@ func interruptions() []interruption {
 			before(t, s, with(map[string]string{"statefulset.yaml": setYAML("8Gi")}))
 			return with(map[string]string{"statefulset.yaml": setYAML("16Gi")})
 		}},
-		{"somebody deleted a held Deployment", 2, true, func(t *testing.T, s *Scope) *Component {
+		{"a user deleted a held Deployment", 2, true, func(t *testing.T, s *Scope) *Component {
 			c := with(map[string]string{"deployment.yaml": strings.Replace(deploymentYAML, "{name: web}", "{name: etcd-web}", 1)})
 			c.Held = true
 			before(t, s, c)

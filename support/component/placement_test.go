@@ -83,7 +83,7 @@ func TestNodes(t *testing.T) {
 		"of another cluster":             reserved(map[string]string{controlPlane: "true", cluster: "clusters-other"}),
 		"for requests of this cluster":   reserved(map[string]string{serving: "true", cluster: namespace}),
 		"for requests of another":        reserved(map[string]string{serving: "true", cluster: "clusters-other"}),
-		"of somebody else":               reserved(map[string]string{"example.com/gpu": "true"}),
+		"of another owner":               reserved(map[string]string{"example.com/gpu": "true"}),
 		"no more of control planes":      reserved(map[string]string{controlPlane: "false"}),
 		"for requests of no one cluster": reserved(map[string]string{serving: "true"}),
 	}
@@ -105,7 +105,7 @@ func TestNodes(t *testing.T) {
 			"any": 0, "of control planes": 50, "of this cluster": 150, "for requests of this cluster": 100, "for requests of no one cluster": 0}},
 		{"a pod with the user's tolerations", func(s *Scope) {
 			s.HCP.Spec.Tolerations = []corev1.Toleration{{Key: "example.com/gpu", Operator: corev1.TolerationOpExists}}
-		}, Options{}, map[string]int32{"any": 0, "of control planes": 50, "of this cluster": 150, "of somebody else": 0}},
+		}, Options{}, map[string]int32{"any": 0, "of control planes": 50, "of this cluster": 150, "of another owner": 0}},
 	} {
 		t.Run("When it is "+tc.name+", it should prefer nodes that are reserved for it and avoid those of others", func(t *testing.T) {
 			pod := rendered(t, tc.edit, tc.options).Spec.Template.Spec

@@ -44,9 +44,9 @@ func TestDiscover(t *testing.T) {
 			Groups(), false},
 		"has a Prometheus operator":                       {serving{kinds: []schema.GroupKind{of(Monitoring, "ServiceMonitor")}}, APIs{Monitoring}, false},
 		"has a group of the name with other kinds":        {serving{kinds: []schema.GroupKind{of(Monitoring, "Prometheus")}}, nil, false},
-		"does not say whether it has one of them":         {serving{kinds: []schema.GroupKind{of(Routes, "Route")}, broken: Security}, nil, true},
-		"does not say whether it has the first of them":   {serving{broken: Configuration}, nil, true},
-		"has what nobody asked for":                       {serving{kinds: []schema.GroupKind{of("example.com", "Route")}}, nil, false},
+		"does not report one of them":                     {serving{kinds: []schema.GroupKind{of(Routes, "Route")}, broken: Security}, nil, true},
+		"does not report the first of them":               {serving{broken: Configuration}, nil, true},
+		"has an unrelated group":                          {serving{kinds: []schema.GroupKind{of("example.com", "Route")}}, nil, false},
 		"is a MicroShift, with routes and without others": {serving{kinds: []schema.GroupKind{of(Routes, "Route")}}, APIs{Routes}, false},
 	} {
 		t.Run("When the management cluster "+name+", it should return the available API groups or an error", func(t *testing.T) {

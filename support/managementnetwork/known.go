@@ -44,7 +44,8 @@ func (o ofKubernetes) Contains(at netip.AddrPort) bool {
 	if known == nil {
 		return false
 	}
-	part := &Addresses{API: known.API, APIPorts: known.APIPorts, Nodes: known.Nodes}
+	part := known.WithoutWorkloads()
+	part.WholeNodes = false
 	return part.Contains(at)
 }
 

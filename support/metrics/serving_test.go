@@ -56,9 +56,9 @@ func TestServing(t *testing.T) {
 		code                int
 	}{
 		{"nobody", "", http.StatusUnauthorized},
-		{"somebody with an empty token", "Bearer ", http.StatusUnauthorized},
-		{"somebody with a password", "Basic " + prometheus, http.StatusUnauthorized},
-		{"somebody with a made-up token", "Bearer abc", http.StatusUnauthorized},
+		{"a client with an empty token", "Bearer ", http.StatusUnauthorized},
+		{"a client with a password", "Basic " + prometheus, http.StatusUnauthorized},
+		{"a client with an invalid token", "Bearer abc", http.StatusUnauthorized},
 		{"a service account without rights", "Bearer " + stranger, http.StatusForbidden},
 	} {
 		t.Run("When "+tt.name+" requests metrics, it should return none", func(t *testing.T) {

@@ -124,7 +124,7 @@ func TestRotation(t *testing.T) {
 		g.Expect(verify(s.leaf.Data["tls.crt"], s.trust(), s.now)).To(Succeed())
 	})
 
-	t.Run("When the chain from the former CA is not kept, it should be removed with that CA", func(t *testing.T) {
+	t.Run("When the chain from the previous CA is not kept, it should be removed with that CA", func(t *testing.T) {
 		g := NewWithT(t)
 		s := newSigner(t, Rotation{})
 		first := s.secret.Data[CACertKey]
@@ -148,7 +148,7 @@ func TestRotation(t *testing.T) {
 		g.Expect(s.pass(true)).To(Equal(Settled))
 	})
 
-	t.Run("When a CA is about to expire, it should rotate automatically and trust the former CA until it expires", func(t *testing.T) {
+	t.Run("When a CA is about to expire, it should rotate automatically and trust the previous CA until it expires", func(t *testing.T) {
 		g := NewWithT(t)
 		s := newSigner(t, Rotation{Validity: 10 * time.Minute, Overlap: time.Hour, KeepChain: true})
 		made := map[string]bool{}
@@ -284,7 +284,7 @@ func TestOverdue(t *testing.T) {
 			NewWithT(t).Expect(Overdue(tc.secret, FirstToExpire(tc.secret).Add(-tc.left)).IsZero()).To(Equal(!tc.want))
 		})
 	}
-	t.Run("When machines know only a former CA, it should report the expiry of that CA", func(t *testing.T) {
+	t.Run("When machines know only a previous CA, it should report the expiry of that CA", func(t *testing.T) {
 		g := NewWithT(t)
 		end := FirstToExpire(s.secret)
 		s.rotation.Request = "once"

@@ -40,7 +40,7 @@ func TestOf(t *testing.T) {
 		"modern":                          {&configv1.TLSSecurityProfile{Type: configv1.TLSProfileModernType}, "VersionTLS13", "TLS1.3", false},
 		"old":                             {&configv1.TLSSecurityProfile{Type: configv1.TLSProfileOldType}, "VersionTLS10", "TLS1.2", true},
 		"custom without a profile":        {&configv1.TLSSecurityProfile{Type: configv1.TLSProfileCustomType}, "VersionTLS12", "TLS1.2", true},
-		"what nobody knows":               {&configv1.TLSSecurityProfile{Type: "Future"}, "VersionTLS12", "TLS1.2", true},
+		"an unknown profile":              {&configv1.TLSSecurityProfile{Type: "Future"}, "VersionTLS12", "TLS1.2", true},
 		"a custom profile without a type": {&configv1.TLSSecurityProfile{Custom: custom(configv1.VersionTLS13).Custom}, "VersionTLS12", "TLS1.2", true},
 		"its own with TLS 1.3":            {custom(configv1.VersionTLS13, "ECDHE-RSA-AES128-GCM-SHA256"), "VersionTLS13", "TLS1.3", false},
 	} {

@@ -37,17 +37,17 @@ func TestCovers(t *testing.T) {
 		{"a list is longer", object{"a": list{"x", "y"}}, object{"a": list{"x"}}, false},
 		{"a list is missing", object{}, object{"a": list{"x"}}, false},
 		{"an empty list is omitted", object{}, object{"a": list{}}, true},
-		{"somebody added a named item", object{"a": list{object{"name": "y"}, object{"name": "x"}}}, object{"a": list{object{"name": "x"}}}, true},
+		{"a user added a named item", object{"a": list{object{"name": "y"}, object{"name": "x"}}}, object{"a": list{object{"name": "x"}}}, true},
 		{"a named item differs", object{"a": list{object{"name": "x", "v": "1"}}}, object{"a": list{object{"name": "x", "v": "2"}}}, false},
 		{"a named item is missing", object{"a": list{object{"name": "y"}}}, object{"a": list{object{"name": "x"}}}, false},
-		{"somebody added a finalizer", object{"finalizers": list{"theirs", "ours"}}, object{"finalizers": list{"ours"}}, true},
+		{"a user added a finalizer", object{"finalizers": list{"theirs", "ours"}}, object{"finalizers": list{"ours"}}, true},
 		{"a finalizer is missing", object{"finalizers": list{"theirs"}}, object{"finalizers": list{"ours"}}, false},
 		{"items have no name and one was filled in", object{"a": list{object{"p": int64(1), "d": "x"}}}, object{"a": list{object{"p": int64(1)}}}, true},
 		{"names repeat and items are the same", object{"a": list{object{"name": "x", "v": "1"}, object{"name": "x", "v": "2"}}},
 			object{"a": list{object{"name": "x", "v": "1"}, object{"name": "x", "v": "2"}}}, true},
 	}
 	for _, tc := range cases {
-		t.Run("When "+tc.name+" it should say whether the live object says all that is wanted", func(t *testing.T) {
+		t.Run("When "+tc.name+" it should report if the live object has all desired fields", func(t *testing.T) {
 			NewWithT(t).Expect(covers(tc.live, tc.wanted)).To(Equal(tc.want))
 		})
 	}

@@ -106,7 +106,7 @@ func TestObjectThatFails(t *testing.T) {
 		}, says: "its name changed to other/demo"},
 		"the object cannot be created":                   {api: api{create: errBusy}, mutate: change, is: errBusy, says: "creating ConfigMap ns/demo", writes: 1},
 		"another client creates the object concurrently": {api: api{create: apierrors.NewAlreadyExists(configMaps, "demo")}, mutate: change, says: "already exists", writes: 1},
-		"somebody wrote it meanwhile":                    {api: api{update: conflict}, there: true, mutate: change, is: conflict, says: "updating ConfigMap ns/demo", writes: 1},
+		"another writer changed it concurrently":         {api: api{update: conflict}, there: true, mutate: change, is: conflict, says: "updating ConfigMap ns/demo", writes: 1},
 	} {
 		t.Run("When "+name+", it should say of what, and have written nothing", func(t *testing.T) {
 			g, objects := NewWithT(t), []client.Object{}

@@ -25,7 +25,7 @@ func TestAccept(t *testing.T) {
 	}{
 		"a token":                     {user("token: hunter2"), "", ""},
 		"a user name and a password":  {user("username: u, password: hunter2"), "", ""},
-		"nobody to be":                {server("server: 'https://h'"), "", ""},
+		"no user":                     {server("server: 'https://h'"), "", ""},
 		"a program":                   {user("exec: {command: /bin/hunter2, apiVersion: client.authentication.k8s.io/v1}"), "exec would run a program", "exec would run a program"},
 		"a removed auth provider":     {user("auth-provider: {name: gcp}"), "auth-provider is gone", "auth-provider is gone"},
 		"a token file":                {user("tokenFile: /var/hunter2"), "tokenFile would hand out", "tokenFile would hand out"},

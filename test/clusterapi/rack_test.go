@@ -150,7 +150,7 @@ func TestFullRack(t *testing.T) {
 	site := newRack(w, machines...)
 	images := []string{image, "ubuntu/noble"}
 	for i, binary := range managers {
-		t.Run("When the manager of "+versionOf(binary)+" rolls a full rack it should have each machine installed anew, and nobody else get it", func(t *testing.T) {
+		t.Run("When the manager of "+versionOf(binary)+" rolls a full rack it should have each machine installed again, and give it to no other pool", func(t *testing.T) {
 			stage := site.in(t)
 			stop := stage.manager(binary)
 			before := stage.awaitMachines(ctx, size)

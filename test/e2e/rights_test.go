@@ -14,12 +14,12 @@ import (
 // unusedRights lists the permissions of the operator that no scenario uses, by the reason for each. The tests of the
 // controllers, which run with the operator's permissions, do use them, except those for OpenShift management clusters.
 var unusedRights = map[string][]string{
-	"operators of the clusters sign certificates, and who gives rights away has them": {
+	"operators of the clusters sign certificates, and granting a right requires having it": {
 		"get certificates.k8s.io/certificatesigningrequests", "list certificates.k8s.io/certificatesigningrequests",
 		"watch certificates.k8s.io/certificatesigningrequests", "update certificates.k8s.io/certificatesigningrequests/approval",
 		"patch certificates.k8s.io/certificatesigningrequests/status", "approve certificates.k8s.io/signers", "sign certificates.k8s.io/signers",
 	},
-	"Cluster API and the provider read CRDs, and who gives rights away has them": {
+	"Cluster API and the provider read CRDs, and granting a right requires having it": {
 		"list apiextensions.k8s.io/customresourcedefinitions", "watch apiextensions.k8s.io/customresourcedefinitions",
 	},
 	"asked by the API server itself when a Role is written or bound, which leaves no line": {
@@ -29,7 +29,7 @@ var unusedRights = map[string][]string{
 	"asked by the API server itself when server-side apply creates": {
 		"create /serviceaccounts", "create /services", "create apps/deployments", "create rbac.authorization.k8s.io/roles", "create rbac.authorization.k8s.io/rolebindings",
 	},
-	"metrics that somebody reads, and who gives rights away has them": {
+	"metrics with readers, and granting a right requires having it": {
 		"create authentication.k8s.io/tokenreviews", "create authorization.k8s.io/subjectaccessreviews",
 	},
 	"management clusters of OpenShift only": {
@@ -40,7 +40,7 @@ var unusedRights = map[string][]string{
 		"delete monitoring.coreos.com/servicemonitors", "get monitoring.coreos.com/podmonitors", "create monitoring.coreos.com/podmonitors",
 		"patch monitoring.coreos.com/podmonitors", "delete monitoring.coreos.com/podmonitors", "bind rbac.authorization.k8s.io/clusterroles",
 	},
-	"what a user changes is written anew": {
+	"what a user changes is restored": {
 		"update /configmaps", "update /namespaces", "update /secrets", "update networking.k8s.io/networkpolicies", "update cluster.x-k8s.io/clusters",
 		"update infrastructure.cluster.x-k8s.io/maasclusters", "update infrastructure.cluster.x-k8s.io/maasmachinetemplates",
 		"patch infrastructure.cluster.x-k8s.io/maasmachines", "update hypershift.openshift.io/controlplanecomponents",
@@ -60,7 +60,7 @@ var unusedRights = map[string][]string{
 		"patch cluster.x-k8s.io/clusters", "patch cluster.x-k8s.io/machinedeployments", "patch cluster.x-k8s.io/machinesets",
 		"patch cluster.x-k8s.io/machinehealthchecks", "patch hypershift.openshift.io/hostedcontrolplanes",
 	},
-	"a deletion that somebody began by hand, in another order": {
+	"a deletion that a user started, in another order": {
 		"delete cluster.x-k8s.io/machines", "delete cluster.x-k8s.io/machinesets", "delete infrastructure.cluster.x-k8s.io/maasmachines",
 		"delete hypershift.openshift.io/hostedcontrolplanes",
 	},
@@ -85,11 +85,11 @@ var unusedRights = map[string][]string{
 		"get hypershift.openshift.io/awsendpointservices", "patch hypershift.openshift.io/awsendpointservices", "delete hypershift.openshift.io/awsendpointservices",
 		"patch hypershift.openshift.io/awsendpointservices/status",
 	},
-	"the provider of agents takes agents, and who gives rights away has them": {
+	"the provider of agents takes agents, and granting a right requires having it": {
 		"get agent-install.openshift.io/agents", "list agent-install.openshift.io/agents", "watch agent-install.openshift.io/agents",
 		"patch agent-install.openshift.io/agents", "update agent-install.openshift.io/agents",
 	},
-	"a backup that nobody takes up is refused in its status, and let go when its control plane is gone": {
+	"a backup without a controller is refused in its status, and released when its control plane is gone": {
 		"patch hypershift.openshift.io/hcpetcdbackups/status", "patch hypershift.openshift.io/hcpetcdbackups",
 	},
 	"the same leader twice is one event that counts to two": {"patch /events"},

@@ -123,7 +123,7 @@ func TestWalkGivesBack(t *testing.T) {
 		"the response to a compose is lost":     {Kind: faults.LostAnswer, Operation: "vm-host.compose", Count: 1},
 		"commissioning fails":                   {Kind: faults.CommissionFails, Count: 1},
 	} {
-		t.Run("When "+name+" it should fail, and give back what it took", func(t *testing.T) {
+		t.Run("When "+name+" it should fail, and release what it allocated", func(t *testing.T) {
 			w := newWorld(t)
 			simtest.Fault(t, w.Simulator, rule)
 			w.Expect(w.walk(t.Context(), "admin", confirmed)).NotTo(Succeed())

@@ -94,7 +94,7 @@ func TestTenantRole(t *testing.T) {
 		}
 	})
 	for _, namespace := range []string{"alices-demo", "bobs", "kube-system"} {
-		t.Run("When a tenant accesses namespace "+namespace+", he should see and make nothing", func(t *testing.T) {
+		t.Run("When a tenant accesses namespace "+namespace+", it should see and create nothing", func(t *testing.T) {
 			g := NewWithT(t)
 			for _, list := range []client.ObjectList{&corev1.SecretList{}, &corev1.ConfigMapList{}, &hyperv1.HostedClusterList{}, &hyperv1.HostedControlPlaneList{}} {
 				g.Expect(apierrors.IsForbidden(alice.List(t.Context(), list, client.InNamespace(namespace)))).To(BeTrue(), "%T", list)

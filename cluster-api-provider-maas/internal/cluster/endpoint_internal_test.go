@@ -56,7 +56,7 @@ func TestGiven(t *testing.T) {
 		scope *scope
 		want  bool
 	}{
-		"nobody named one":    {endpointScope(), false},
+		"no endpoint is set":  {endpointScope(), false},
 		"its Cluster is gone": {endpointScope(func(s *scope) { s.owner = nil }), false},
 		"an annotation marks the endpoint as managed externally": {endpointScope(annotatedWith(infrav1.CustomDNSAnnotation)), true},
 		"another one says so":                                            {endpointScope(annotatedWith(clusterv1.ManagedByAnnotation)), true},
@@ -67,9 +67,9 @@ func TestGiven(t *testing.T) {
 		"the spec has the DNS name that the provider created":            {endpointScope(infraNames("old.maas"), made("old.maas")), false},
 		"the spec has the DNS name that the provider is about to create": {endpointScope(infraNames(madeName)), false},
 		"the spec has another endpoint than the created DNS name":        {endpointScope(infraNames("vip.example"), made(madeName)), true},
-		"something was made, and nobody named one":                       {endpointScope(made(madeName)), false},
+		"DNS was created, and no endpoint is set":                        {endpointScope(made(madeName)), false},
 	} {
-		t.Run("When "+name+", it should be known who makes the endpoint", func(t *testing.T) {
+		t.Run("When "+name+", it should report whether the provider creates the endpoint", func(t *testing.T) {
 			if got := tc.scope.given(); got != tc.want {
 				t.Errorf("given by others: %t", got)
 			}
@@ -135,7 +135,7 @@ func TestControlPlaneIPs(t *testing.T) {
 		"a machine has several addresses, and no subnet is preferred": {[]infrav1.MaasMachine{controlPlaneMachine(true, "10.0.0.1", "fd00::1")}, nil, addresses{IPs: []string{"10.0.0.1", "fd00::1"}}},
 		"the most preferred subnet contains an address":               {[]infrav1.MaasMachine{controlPlaneMachine(true, "10.0.0.1", "fd00::1")}, []string{"fd00::/8", "10.0.0.0/8"}, addresses{IPs: []string{"fd00::1"}}},
 		"only the less wanted subnet has one":                         {[]infrav1.MaasMachine{controlPlaneMachine(true, "10.0.0.1")}, []string{"fd00::/8", "10.0.0.0/8"}, addresses{IPs: []string{"10.0.0.1"}}},
-		"what is wanted is no subnet":                                 {[]infrav1.MaasMachine{controlPlaneMachine(true, "10.0.0.1")}, []string{"10", "10.0.0.0/8"}, addresses{IPs: []string{"10.0.0.1"}}},
+		"the desired value is no subnet":                              {[]infrav1.MaasMachine{controlPlaneMachine(true, "10.0.0.1")}, []string{"10", "10.0.0.0/8"}, addresses{IPs: []string{"10.0.0.1"}}},
 		"no preferred subnet contains an address":                     {[]infrav1.MaasMachine{controlPlaneMachine(true, "10.0.0.1")}, []string{"fd00::/8"}, addresses{Keep: true}},
 		"an address is invalid":                                       {[]infrav1.MaasMachine{controlPlaneMachine(true, "ten")}, []string{"10.0.0.0/8"}, addresses{Keep: true}},
 	} {
@@ -199,7 +199,7 @@ func TestRemoveDNS(t *testing.T) {
 		"something was made, and MAAS is away":               {endpointScope(made(madeName), away), &machine.Problem{Reason: "LoadBalancerFailed", Message: "DNS name " + madeName + " can't be removed from MAAS: no answer"}},
 		"the provider created it before an endpoint was set": {endpointScope(made(madeName), infraNames("vip.example"), away), &machine.Problem{Reason: "LoadBalancerFailed", Message: "DNS name " + madeName + " can't be removed from MAAS: no answer"}},
 	} {
-		t.Run("When "+name+", it should be held, or let go", func(t *testing.T) {
+		t.Run("When "+name+", the DNS name should be kept or removed", func(t *testing.T) {
 			result, err := (&Reconciler{}).removeDNS(t.Context(), tc.scope)
 			if err != nil || !result.IsZero() {
 				t.Errorf("result %v, error %v", result, err)

@@ -123,8 +123,8 @@ func TestQuarantine(t *testing.T) {
 		"its last failure was longer ago":                          {record: failed(ago(7*24*time.Hour + time.Second)), machines: elsewhere},
 		"the user may not set tags":                                {record: failed(), machines: elsewhere, user: "alice", want: end{Recorded: true, Quarantined: true}},
 		"it is in quarantine, even a month after its last failure": {record: failed(ago(30*24*time.Hour), isShared), tagged: true, want: confined},
-		"somebody took the tag off":                                {record: failed(isShared), machines: elsewhere},
-		"another user has it, so that nobody can tell":             {record: failed(isShared), owner: "bob", user: "alice", want: end{Recorded: true, Quarantined: true, Shared: true}},
+		"a user removed the tag":                                   {record: failed(isShared), machines: elsewhere},
+		"another user has it, so its state is unknown":             {record: failed(isShared), owner: "bob", user: "alice", want: end{Recorded: true, Quarantined: true, Shared: true}},
 	} {
 		t.Run("When "+name+", a machine should be taken, or not", func(t *testing.T) {
 			g, user := NewWithT(t), "admin"

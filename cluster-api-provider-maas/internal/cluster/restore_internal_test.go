@@ -111,7 +111,7 @@ func TestMayLeak(t *testing.T) {
 		"MAAS can't be asked":                {problem: away, want: true, words: "machines may be left in MAAS: no answer. To delete the MaasCluster without this check, remove the annotation"},
 		"something is left":                  {left: left, want: true, words: "machines may be left in MAAS: mole01 stays."},
 		"something is left, and MAAS went":   {left: left, problem: away, want: true, words: "machines may be left in MAAS: mole01 stays."},
-		"nobody ever asked for a machine":    {never: true, problem: away, left: left},
+		"no machine was ever requested":      {never: true, problem: away, left: left},
 		"there are no credentials any more":  {problem: missing, event: "Warning OrphansNotLookedFor the MaasCluster is deleted without checking MAAS for leftover machines: no Secret"},
 		"there are none, and something left": {problem: missing, left: left, event: "Warning OrphansNotLookedFor the MaasCluster is deleted without checking MAAS for leftover machines: no Secret"},
 	} {
@@ -154,7 +154,7 @@ func TestSameUser(t *testing.T) {
 	}{
 		"a machine belongs to the user":     {held("admin", true), ""},
 		"a machine belongs to another user": {held("alice", true), "machine mole01"},
-		"nobody knows whose a machine is":   {held("", true), ""},
+		"the owner of a machine is unknown": {held("", true), ""},
 		"another's MaasMachine has none":    {held("alice", false), ""},
 	} {
 		t.Run("When "+name+", it should be said", func(t *testing.T) {

@@ -36,7 +36,7 @@ func TestConditions(t *testing.T) {
 			"LoadBalancerReady False WaitForEndpoint waiting for the Cluster to set it|MAASAvailable True AsExpected |Ready False WaitForEndpoint waiting for the Cluster to set it|" + idle},
 		"MAAS is away": {endpointScope(infraNames("h"), func(s *scope) { s.problem = problem }),
 			"LoadBalancerReady True LoadBalancerReady h|MAASAvailable False MAASUnreachable no answer|Ready False MAASUnreachable no answer|" + idle},
-		"both, and MAAS is what to mend first": {endpointScope(func(s *scope) { s.endpoint, s.problem = noName, problem }),
+		"both, and MAAS comes first": {endpointScope(func(s *scope) { s.endpoint, s.problem = noName, problem }),
 			"LoadBalancerReady False WaitForEndpoint waiting for the Cluster to set it|MAASAvailable False MAASUnreachable no answer|Ready False MAASUnreachable no answer|" + idle},
 		"something is left of what is not deleted": {endpointScope(infraNames("h"), func(s *scope) { s.left = problem }),
 			"LoadBalancerReady True LoadBalancerReady h|MAASAvailable True AsExpected |Ready True Ready |" + idle},

@@ -203,7 +203,7 @@ func TestOddMachines(t *testing.T) {
 func TestOwnerless(t *testing.T) {
 	owned := []string{"Allocated", "Deploying", "Deployed", "Failed deployment"}
 	for _, status := range maas.Statuses() {
-		t.Run("When a machine is "+status.String()+" and nobody's, it should tell what that means", func(t *testing.T) {
+		t.Run("When a machine is "+status.String()+" and without an owner, it should report what that means", func(t *testing.T) {
 			g := NewWithT(t)
 			for stage := lifecycle.Acquired; stage <= lifecycle.Leaving; stage++ {
 				m := maas.Machine{SystemID: "wq4h8c", Hostname: "mole", Status: status, PowerState: maas.PowerOn, Owner: "alice"}

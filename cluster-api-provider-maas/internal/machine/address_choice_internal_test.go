@@ -69,7 +69,7 @@ func TestEnsureAddress(t *testing.T) {
 		"none is asked for":                 {set: func(k *rack) { away(k, "") }},
 		"this reconcile already checked it": {change: ranged, set: func(k *rack) { k.subnet = &maas.Subnet{}; away(k, "") }, subnet: true},
 		"MAAS does not list subnets":        {change: ranged, set: func(k *rack) { away(k, "subnets.read") }, reason: ReasonUnavailable},
-		"MAAS does not say who has what":    {change: ranged, set: func(k *rack) { away(k, "subnet.ip_addresses") }, reason: ReasonUnavailable},
+		"MAAS reports no owners":            {change: ranged, set: func(k *rack) { away(k, "subnet.ip_addresses") }, reason: ReasonUnavailable},
 		"MAAS does not list ranges":         {change: ranged, set: func(k *rack) { away(k, "ipranges.read") }, reason: ReasonUnavailable},
 		"MAAS has no such subnet":           {change: within("192.0.2.7", "192.0.2.8"), reason: staticip.ReasonSubnetNotFound},
 		"a sibling has the only address": {change: within("10.0.0.50", "10.0.0.50"), reason: staticip.ReasonRangeExhausted, set: func(k *rack) {

@@ -66,8 +66,8 @@ func TestMark(t *testing.T) {
 		"it is being tested":         {status.Testing, nil, nil, false},
 		"it leaves":                  {status.Deployed, failed, nil, false},
 		"all attempts are exhausted": {status.Deployed, exhausted, nil, false},
-		"somebody else has it":       {status.Deployed, running("m1"), func(k *rack) { k.lost = true }, false},
-		"nobody has it":              {status.Deployed, running("m1"), func(k *rack) { k.observed.Owner = "" }, false},
+		"another user has it":        {status.Deployed, running("m1"), func(k *rack) { k.lost = true }, false},
+		"it has no owner":            {status.Deployed, running("m1"), func(k *rack) { k.observed.Owner = "" }, false},
 		"MAAS does not show it":      {status.Deployed, running("m1"), func(k *rack) { k.observed = nil }, false},
 		"MAAS refused a moment ago":  {status.Deployed, running("m1"), func(k *rack) { k.refusals.add("m1", Problem{ReasonInvalid, "no"}, k.site.Clock.Now()) }, false},
 		"it has an old annotation":   {status.Allocated, nil, func(k *rack) { remark(k, map[string]string{maas.AnnotationMachineUID: "former"}) }, true},
@@ -131,8 +131,8 @@ func TestAdvance(t *testing.T) {
 		"it runs":                                     {is: status.Deployed, action: lifecycle.Running, reason: lifecycle.ReasonDeployed, again: 2 * time.Minute, then: status.Deployed},
 		"it is off":                                   {is: status.Deployed, set: off, action: lifecycle.PowerOn, reason: lifecycle.ReasonPoweredOff, again: 10 * time.Second, then: status.Deployed},
 		"its tests failed":                            {is: status.FailedTesting, change: running("m1"), action: lifecycle.Failed, reason: lifecycle.ReasonTestsFailed, again: 2 * time.Minute, then: status.FailedTesting},
-		"somebody took it":                            {is: status.Deployed, change: running("m1"), set: func(k *rack) { k.lost = true }, action: lifecycle.Lost, reason: lifecycle.ReasonTakenOver, again: 2 * time.Minute, then: status.Deployed},
-		"somebody works on it":                        {is: status.Testing, change: running("m1"), action: lifecycle.Wait, reason: lifecycle.ReasonMaintenance, again: 10 * time.Second, then: status.Testing},
+		"another user took it":                        {is: status.Deployed, change: running("m1"), set: func(k *rack) { k.lost = true }, action: lifecycle.Lost, reason: lifecycle.ReasonTakenOver, again: 2 * time.Minute, then: status.Deployed},
+		"an administrator works on it":                {is: status.Testing, change: running("m1"), action: lifecycle.Wait, reason: lifecycle.ReasonMaintenance, again: 10 * time.Second, then: status.Testing},
 		"all attempts are exhausted":                  {is: status.FailedDeployment, change: exhausted, action: lifecycle.Failed, reason: ReasonAttemptsExhausted, again: 2 * time.Minute, then: status.FailedDeployment},
 		"all attempts are exhausted, but it runs":     {is: status.Deployed, change: exhausted, action: lifecycle.Running, reason: lifecycle.ReasonDeployed, again: 2 * time.Minute, then: status.Deployed},
 		"all attempts are exhausted, and it was lost": {is: status.Deployed, change: exhausted, set: func(k *rack) { k.lost = true }, action: lifecycle.Lost, reason: lifecycle.ReasonTakenOver, again: 2 * time.Minute, then: status.Deployed},
@@ -271,9 +271,9 @@ func TestNotRunningSince(t *testing.T) {
 		condition metav1.Condition
 		want      time.Duration
 	}{
-		"it runs":         {condition.True(ConditionDeployed, "R", ""), 0},
-		"it does not run": {condition.False(ConditionDeployed, "R", ""), time.Minute},
-		"nobody is sure":  {condition.Unknown(ConditionDeployed, "R", ""), time.Minute},
+		"it runs":              {condition.True(ConditionDeployed, "R", ""), 0},
+		"it does not run":      {condition.False(ConditionDeployed, "R", ""), time.Minute},
+		"the state is unknown": {condition.Unknown(ConditionDeployed, "R", ""), time.Minute},
 	} {
 		k := holder(t, status.Deployed, deployCondition(tc.condition, time.Minute))
 		if got := k.notRunning(k.scope); got != tc.want {

@@ -170,7 +170,7 @@ func TestOutstandingCondition(t *testing.T) {
 	}{
 		"there never was one":                         {before: other},
 		"all are released":                            {failures: []failure{{SystemID: "a", Released: true}}, before: before, want: "True MachineReleased"},
-		"nobody looked at it":                         {failures: []failure{{SystemID: "a"}}, want: "False MachineReleasing"},
+		"it was not checked":                          {failures: []failure{{SystemID: "a"}}, want: "False MachineReleasing"},
 		"two are not released, for different reasons": {failures: []failure{{SystemID: "a"}, {SystemID: "b"}}, found: two, want: "False B", words: "first | second"},
 	} {
 		s := &scope{machine: sibling("self", failedOn(t, tc.failures...))}

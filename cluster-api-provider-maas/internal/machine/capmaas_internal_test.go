@@ -29,7 +29,7 @@ func TestSwapOff(t *testing.T) {
 		again  time.Duration
 		events []string
 	}{
-		"nobody said how much":            {is: status.Allocated, kind: kubeadmBootstrap, calls: 1, off: true},
+		"no amount is set":                {is: status.Allocated, kind: kubeadmBootstrap, calls: 1, off: true},
 		"it has swap":                     {is: status.Allocated, kind: kubeadmBootstrap, has: ptr.To[int64](1024), calls: 1, off: true},
 		"it has no swap":                  {is: status.Allocated, kind: kubeadmBootstrap, has: ptr.To[int64](0), off: true},
 		"another bootstrap provider does": {is: status.Allocated, kind: "NodePool"},

@@ -132,7 +132,7 @@ func TestChooseNothing(t *testing.T) {
 			simtest.Refuse(k.t, k.site.Simulator, "machines.read", "", http.StatusBadRequest, `{"pool": ["no"]}`)
 		}, ReasonNoCapacity, 10 * time.Second},
 		"the only machine is set aside":                     {func(k *rack) { k.identity.SetAside.Add("ready1", simtest.Start.Add(time.Hour)) }, ReasonNoCapacity, 10 * time.Second},
-		"somebody took it a moment ago":                     {func(k *rack) { listed(k); k.Reader = takesMeanwhile(k) }, ReasonNoCapacity, 10 * time.Second},
+		"another user took it a moment ago":                 {func(k *rack) { listed(k); k.Reader = takesMeanwhile(k) }, ReasonNoCapacity, 10 * time.Second},
 		"there is no bootstrap data":                        {func(k *rack) { k.giveData(nil) }, ReasonWaitingForBootstrapData, 15 * time.Second},
 		"MAAS does not list images":                         {func(k *rack) { away(k, "boot-resources.read") }, ReasonUnavailable, 15 * time.Second},
 		"the image does not support the format of the data": {func(k *rack) { k.machine.Spec.Image = "ubuntu/noble"; k.giveData(ignition) }, ReasonFormatNotSupported, 15 * time.Second},

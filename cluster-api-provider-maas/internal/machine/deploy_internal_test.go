@@ -58,7 +58,7 @@ func TestDeploy(t *testing.T) {
 		"MAAS refused a moment ago":      {func(k *rack) { k.refusals.add("m1", Problem{ReasonUnavailable, "busy"}, k.site.Clock.Now()) }, ReasonUnavailable, 15 * time.Second, nil, ""},
 		"there is no Secret":             {func(k *rack) { k.Reader = fakeclient.NewClientBuilder().Build() }, ReasonWaitingForBootstrapData, 15 * time.Second, nil, ""},
 		"the Secret is empty":            {func(k *rack) { k.giveData(nil) }, ReasonWaitingForBootstrapData, 15 * time.Second, nil, ""},
-		"nobody names a Secret":          {func(k *rack) { k.owner.Spec.Bootstrap.DataSecretName = nil }, ReasonWaitingForBootstrapData, 15 * time.Second, nil, ""},
+		"no Secret is named":             {func(k *rack) { k.owner.Spec.Bootstrap.DataSecretName = nil }, ReasonWaitingForBootstrapData, 15 * time.Second, nil, ""},
 		"no subnet contains its address": {func(k *rack) { k.machine.Spec.StaticIP = &infrav1.StaticIPConfig{IP: "192.0.2.7"} }, "SubnetNotFound", 15 * time.Second, nil, ""},
 		"MAAS is busy":                   {answer(http.StatusServiceUnavailable, "busy"), ReasonUnavailable, 15 * time.Second, nil, ""},
 		"MAAS lacks the image":           {answer(http.StatusBadRequest, `{"distro_series": ["none"]}`), ReasonImageNotFound, 15 * time.Second, nil, ""},

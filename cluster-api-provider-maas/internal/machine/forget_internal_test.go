@@ -29,7 +29,7 @@ func TestLooksAnewAfterFailure(t *testing.T) {
 			}
 		}},
 	} {
-		t.Run("When "+name+" fails, the machine should be read anew", func(t *testing.T) {
+		t.Run("When "+name+" fails, the machine should be read again", func(t *testing.T) {
 			t.Parallel()
 			k := addressed(t, "admin")
 			k.scope.owner, k.scope.cluster = &clusterv1.Machine{}, &clusterv1.Cluster{}

@@ -150,7 +150,7 @@ func TestGiveBackHandedOver(t *testing.T) {
 		"it has another allocation key":                        {record, owned("other"), lifecycle.Gone, nil, true, false},
 		"the MaasMachine had no allocation key":                {with(func(r *handover.Record) { r.Keyless = true }), owned("other"), lifecycle.Wait, []string{"Normal MachineReleasing"}, true, true},
 		"another user has it":                                  {record, func(m *inventory.Machine) { m.Owner = "bob" }, lifecycle.Gone, nil, true, false},
-		"another one has it, of nobody knows":                  {with(func(r *handover.Record) { r.User = "" }), func(m *inventory.Machine) { m.Owner = "bob" }, lifecycle.Stuck, nil, true, false},
+		"another machine has it, and its user is unknown":      {with(func(r *handover.Record) { r.User = "" }), func(m *inventory.Machine) { m.Owner = "bob" }, lifecycle.Stuck, nil, true, false},
 		"it was composed for the MaasMachine":                  {with(func(r *handover.Record) { r.LXD = true }), func(m *inventory.Machine) { owned(uid)(m); m.PowerType, m.Hostname = "lxd", "vm-"+uid }, lifecycle.Gone, nil, false, false},
 		"it was composed by another provider":                  {with(func(r *handover.Record) { r.LXD, r.Keyless = true, true }), func(m *inventory.Machine) { m.PowerType, m.Hostname = "lxd", "any" }, lifecycle.Gone, nil, false, false},
 		"it is an existing virtual machine that was allocated": {record, func(m *inventory.Machine) { owned(uid)(m); m.PowerType, m.Hostname = "lxd", "any" }, lifecycle.Wait, []string{"Normal MachineReleasing"}, true, true},

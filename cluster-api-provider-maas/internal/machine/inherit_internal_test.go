@@ -34,7 +34,7 @@ func TestInherit(t *testing.T) {
 	}{
 		"the machine is available":                 {func(*rack) {}, "m1", "", 0},
 		"the machine is reserved for another pool": {func(k *rack) { k.reserves("m1", reservation.Record{UID: "old", Deployment: "q"}) }, "ready1", "", 0},
-		"somebody else has it":                     {func(k *rack) { k.site.Change("m1", func(m *inventory.Machine) { m.AgentName = "x" }) }, "ready1", "", 0},
+		"another user has it":                      {func(k *rack) { k.site.Change("m1", func(m *inventory.Machine) { m.AgentName = "x" }) }, "ready1", "", 0},
 		"the machine no longer fits":               {func(k *rack) { k.owner.Spec.FailureDomain = "north"; k.site.Change("ready1", inNorth) }, "", ReasonNoCapacity, 10 * time.Second},
 		"MAAS does not list it":                    {func(k *rack) { away(k, "machines.read") }, "", ReasonUnavailable, 15 * time.Second},
 		"no subnet contains its address":           {func(k *rack) { k.machine.Spec.StaticIP = &infrav1.StaticIPConfig{IP: "192.0.2.7"} }, "", "SubnetNotFound", 15 * time.Second},
@@ -79,7 +79,7 @@ func TestInheritIsSignedFirst(t *testing.T) {
 		"the allocation key can't be recorded": {unwritable[*infrav1.MaasMachine], "self", "", ""},
 		"the machine can't be recorded":        {func(k *rack) { writable[*infrav1.MaasMachine](k, 1) }, "self", "", "old"},
 		"the record can't be removed":          {func(k *rack) { writable[*infrav1.MaasCluster](k, 1) }, "self", "m1", "old"},
-		"nobody can tell who else there is ":   {func(k *rack) { deaf(k.Reconciler, errUnwritten) }, "", "", ""},
+		"the siblings cannot be listed":        {func(k *rack) { deaf(k.Reconciler, errUnwritten) }, "", "", ""},
 	} {
 		t.Run("When "+name+", it should be told", func(t *testing.T) {
 			t.Parallel()

@@ -64,12 +64,12 @@ func TestKeepForSuccessor(t *testing.T) {
 	}{
 		"all is well":                       {nil, func(*rack) {}, &record, true, "", []string{ReasonKept}},
 		"it was recorded before a crash":    {&older, func(*rack) {}, &older, true, "", []string{ReasonKept}},
-		"nobody wants it":                   {&record, func(k *rack) { delete(k.machine.Annotations, KeptAnnotation) }, nil, false, "", nil},
+		"no one asked for it to be kept":    {&record, func(k *rack) { delete(k.machine.Annotations, KeptAnnotation) }, nil, false, "", nil},
 		"MAAS does not have it":             {&record, func(k *rack) { k.observed = nil }, nil, false, "", nil},
 		"it is not Ready":                   {&record, func(k *rack) { k.observed.Status = maas.StatusBroken }, nil, false, "", nil},
 		"its cluster would not wait for it": {&record, func(k *rack) { k.infra.Finalizers = nil }, nil, false, "", nil},
 		"its cluster is deleted":            {&record, func(k *rack) { k.infra.DeletionTimestamp = ptr.To(metav1.NewTime(noon)) }, nil, false, "", nil},
-		"somebody else was faster":          {nil, taken, nil, false, "", []string{ReasonNotKept}},
+		"another user was faster":           {nil, taken, nil, false, "", []string{ReasonNotKept}},
 		"MAAS is busy":                      {nil, func(k *rack) { away(k, "machines.allocate") }, &record, false, ReasonUnavailable, nil},
 		"the record belongs to another MaasMachine and MAAS does not have the machine": {&reservation.Record{UID: "other"}, func(k *rack) { k.observed = nil }, &reservation.Record{UID: "other"}, false, "", nil},
 	} {
@@ -180,7 +180,7 @@ func TestOutdatedAt(t *testing.T) {
 		"the time has passed":         {noon.Add(-time.Second), noon.Add(-time.Hour), true},
 		"the time is now":             {noon, noon.Add(-time.Hour), false},
 		"it was created at that time": {noon.Add(-time.Second), noon.Add(-time.Second), false},
-		"nobody said a time":          {time.Time{}, noon.Add(-time.Hour), false},
+		"no time is set":              {time.Time{}, noon.Add(-time.Hour), false},
 	} {
 		md, set := &clusterv1.MachineDeployment{}, &clusterv1.MachineSet{}
 		set.CreationTimestamp = metav1.NewTime(tc.made)

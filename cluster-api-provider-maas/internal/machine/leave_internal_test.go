@@ -114,14 +114,14 @@ func TestOverdueRelease(t *testing.T) {
 		finalizer bool
 		handed    bool
 	}{
-		"it refuses":             {http.StatusServiceUnavailable, true, true},
-		"it forbids":             {http.StatusForbidden, true, true},
-		"nobody goes on with it": {http.StatusServiceUnavailable, false, false},
+		"it refuses":                 {http.StatusServiceUnavailable, true, true},
+		"it forbids":                 {http.StatusForbidden, true, true},
+		"no controller continues it": {http.StatusServiceUnavailable, false, false},
 		"it forbids the release, and no cluster can continue": {http.StatusForbidden, false, false},
 		"it fails":                   {http.StatusInternalServerError, true, true},
 		"it rejects the credentials": {http.StatusUnauthorized, true, false},
 	} {
-		t.Run("When "+name+", it should be decided who goes on", func(t *testing.T) {
+		t.Run("When "+name+", it should decide which controller continues", func(t *testing.T) {
 			t.Parallel()
 			l := newLife(t, "alice", simtest.Seed(simtest.Machine{ID: "aaaaa1"})).runs()
 			if tc.finalizer {
@@ -223,7 +223,7 @@ func TestLeave(t *testing.T) {
 		events  []string
 	}{
 		"it runs":                            {status.Deployed, "self", nil, lifecycle.Wait, 1, []string{"Normal MachineReleasing"}},
-		"somebody else has it":               {status.Deployed, "other", nil, lifecycle.Gone, 0, nil},
+		"another user has it":                {status.Deployed, "other", nil, lifecycle.Gone, 0, nil},
 		"MAAS takes it back":                 {status.Releasing, "self", nil, lifecycle.Wait, 0, nil},
 		"MAAS has it back":                   {status.Ready, "", nil, lifecycle.Gone, 0, nil},
 		"the release needs an administrator": {status.RescueMode, "self", nil, lifecycle.Blocked, 0, nil},

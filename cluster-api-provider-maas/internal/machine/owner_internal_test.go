@@ -86,17 +86,17 @@ func TestOurs(t *testing.T) {
 		"MAAS lists it by the key":                                 {keyed, maas.Machine{SystemID: "ours01", Owner: "alice"}, true, 1},
 		"it has our annotation and the key of another MaasMachine": {keyed, maas.Machine{SystemID: "theirs", Owner: "alice", Annotations: mark(uid)}, false, 1},
 		"it has the annotation of another MaasMachine and our key": {keyed, maas.Machine{SystemID: "ours01", Owner: "alice", Annotations: mark("x")}, true, 1},
-		"nobody has it, and it has our mark":                       {keyed, maas.Machine{SystemID: "theirs", Annotations: mark(uid)}, true, 0},
-		"nobody has it, and it has the mark of another":            {keyed, maas.Machine{SystemID: "ours01", Annotations: mark("x")}, false, 0},
-		"nobody has it, and it has no mark":                        {keyed, maas.Machine{SystemID: "ours01"}, false, 0},
+		"it has no owner, and our annotation":                      {keyed, maas.Machine{SystemID: "theirs", Annotations: mark(uid)}, true, 0},
+		"it has no owner, and the annotation of another":           {keyed, maas.Machine{SystemID: "ours01", Annotations: mark("x")}, false, 0},
+		"it has no owner and no annotation":                        {keyed, maas.Machine{SystemID: "ours01"}, false, 0},
 		"another provider allocated it, without a mark":            {nil, maas.Machine{SystemID: "theirs", Owner: "alice"}, true, 0},
 		"another provider allocated it, and others came":           {nil, maas.Machine{SystemID: "theirs", Owner: "alice", Annotations: mark("x")}, false, 0},
 		"another provider's was seen in other hands":               {lost, maas.Machine{SystemID: "theirs", Owner: "alice"}, false, 0},
 		"it is the virtual machine that is being composed":         {keyed, maas.Machine{SystemID: "v", Hostname: "vm-" + uid, Owner: "admin", Status: maas.StatusCommissioning}, true, 0},
-		"somebody tests the virtual machine":                       {keyed, maas.Machine{SystemID: "v", Hostname: "vm-" + uid, Owner: "admin", Status: maas.StatusTesting}, true, 0},
+		"an administrator tests the virtual machine":               {keyed, maas.Machine{SystemID: "v", Hostname: "vm-" + uid, Owner: "admin", Status: maas.StatusTesting}, true, 0},
 		"the virtual machine failed its tests":                     {keyed, maas.Machine{SystemID: "v", Hostname: "vm-" + uid, Owner: "admin", Status: maas.StatusFailedTesting}, true, 0},
 		"the virtual machine was marked as broken":                 {keyed, maas.Machine{SystemID: "v", Hostname: "vm-" + uid, Owner: "admin", Status: maas.StatusBroken}, true, 0},
-		"somebody allocated the virtual machine":                   {keyed, maas.Machine{SystemID: "v", Hostname: "vm-" + uid, Owner: "alice", Status: maas.StatusDeployed}, false, 1},
+		"another user allocated the virtual machine":               {keyed, maas.Machine{SystemID: "v", Hostname: "vm-" + uid, Owner: "alice", Status: maas.StatusDeployed}, false, 1},
 	} {
 		t.Run("When "+name+", it should be decided", func(t *testing.T) {
 			t.Parallel()

@@ -160,10 +160,10 @@ func TestSeen(t *testing.T) {
 		change func(*infrav1.MaasMachine)
 		want   sighting
 	}{
-		"it is held":                 {func(*infrav1.MaasMachine) {}, sighting{"Deploying", noon}},
-		"none is held":               {func(m *infrav1.MaasMachine) { m.Spec.SystemID = nil }, sighting{}},
-		"nobody knows since when":    {func(m *infrav1.MaasMachine) { m.Status.StateSince = nil }, sighting{}},
-		"nobody knows in what state": {func(m *infrav1.MaasMachine) { m.Status.MachineState = nil }, sighting{since: noon}},
+		"it is held":           {func(*infrav1.MaasMachine) {}, sighting{"Deploying", noon}},
+		"none is held":         {func(m *infrav1.MaasMachine) { m.Spec.SystemID = nil }, sighting{}},
+		"its start is unknown": {func(m *infrav1.MaasMachine) { m.Status.StateSince = nil }, sighting{}},
+		"its state is unknown": {func(m *infrav1.MaasMachine) { m.Status.MachineState = nil }, sighting{since: noon}},
 	} {
 		l := newLife(t, "alice", simtest.Seed())
 		m := l.now()
@@ -229,7 +229,7 @@ func TestPrerequisites(t *testing.T) {
 	}{
 		"all prerequisites are met":                    {false, ptr.To(true), ptr.To("data"), ""},
 		"the infrastructure is not ready":              {false, ptr.To(false), ptr.To("data"), ReasonWaitingForInfrastructure},
-		"nobody has said that it is there":             {false, nil, nil, ReasonWaitingForInfrastructure},
+		"it is not reported as ready":                  {false, nil, nil, ReasonWaitingForInfrastructure},
 		"there is no bootstrap data":                   {false, ptr.To(true), nil, ReasonWaitingForBootstrapData},
 		"it has a machine, and no prerequisite is met": {true, nil, nil, ""},
 	} {
@@ -289,7 +289,7 @@ func TestMaxAge(t *testing.T) {
 		"it is in its final state":             {sibling("a", settled), 2 * time.Minute},
 		"it is in its final state and deleted": {sibling("a", settled, leaving), 10 * time.Second},
 		"it is to be allocated again":          {sibling("a", settled, leaving, annotated(KeptAnnotation, "pool")), 500 * time.Millisecond},
-		"somebody annotated what is there":     {sibling("a", annotated(KeptAnnotation, "pool")), 10 * time.Second},
+		"a user annotated it":                  {sibling("a", annotated(KeptAnnotation, "pool")), 10 * time.Second},
 	} {
 		r, _, _ := quiet()
 		if got := r.maxAge(&scope{machine: tc.machine}); got != tc.want {

@@ -73,7 +73,7 @@ func TestRefusedRequests(t *testing.T) {
 			func(w *world) { w.addVM("m") },
 		},
 	} {
-		t.Run("When requests for "+name+" are refused, each pass should fail or tell it, and the next go on", func(t *testing.T) {
+		t.Run("When requests for "+name+" are refused, each reconcile should fail or report it, and the next one should continue", func(t *testing.T) {
 			w := tc.world(t, cfg)
 			server := w.between()
 			tc.add(w)

@@ -79,20 +79,20 @@ func TestIntend(t *testing.T) {
 		kept   bool
 	}{
 		"a rollout replaces it": {func(*rollOut) {}, true},
-		"its pool is replaced when somebody deletes": {func(o *rollOut) {
+		"its pool is replaced when a user deletes machines": {func(o *rollOut) {
 			o.deployment.Spec.Rollout.Strategy.Type = clusterv1.OnDeleteMachineDeploymentStrategyType
 		}, true},
-		"its bootstrap configuration changed":     {func(o *rollOut) { same(o); o.deployment.Spec.Template.Spec.Bootstrap.ConfigRef.Name = "new" }, true},
-		"its template changed":                    {func(o *rollOut) { same(o); o.deployment.Spec.Template.Spec.InfrastructureRef.Name = "new" }, true},
-		"its zone changed":                        {func(o *rollOut) { same(o); o.deployment.Spec.Template.Spec.FailureDomain = "az2" }, true},
-		"somebody wants all to be replaced":       {func(o *rollOut) { same(o); o.deployment.Spec.Rollout.After = metav1.NewTime(noon.Add(-time.Minute)) }, true},
-		"nothing changed, and the pool shrinks":   {same, false},
-		"somebody wants all to be replaced later": {func(o *rollOut) { same(o); o.deployment.Spec.Rollout.After = metav1.NewTime(noon.Add(time.Minute)) }, false},
-		"it was created after that time":          {func(o *rollOut) { same(o); o.deployment.Spec.Rollout.After = metav1.NewTime(noon.Add(-2 * time.Hour)) }, false},
+		"its bootstrap configuration changed":       {func(o *rollOut) { same(o); o.deployment.Spec.Template.Spec.Bootstrap.ConfigRef.Name = "new" }, true},
+		"its template changed":                      {func(o *rollOut) { same(o); o.deployment.Spec.Template.Spec.InfrastructureRef.Name = "new" }, true},
+		"its zone changed":                          {func(o *rollOut) { same(o); o.deployment.Spec.Template.Spec.FailureDomain = "az2" }, true},
+		"a user asks to replace all machines":       {func(o *rollOut) { same(o); o.deployment.Spec.Rollout.After = metav1.NewTime(noon.Add(-time.Minute)) }, true},
+		"nothing changed, and the pool shrinks":     {same, false},
+		"a user asks to replace all machines later": {func(o *rollOut) { same(o); o.deployment.Spec.Rollout.After = metav1.NewTime(noon.Add(time.Minute)) }, false},
+		"it was created after that time":            {func(o *rollOut) { same(o); o.deployment.Spec.Rollout.After = metav1.NewTime(noon.Add(-2 * time.Hour)) }, false},
 		"the new machine is created first": {func(o *rollOut) {
 			o.deployment.Spec.Rollout.Strategy.RollingUpdate.MaxSurge = ptr.To(intstr.FromInt32(1))
 		}, false},
-		"nobody said how many come first, which is one": {func(o *rollOut) { o.deployment.Spec.Rollout.Strategy.RollingUpdate.MaxSurge = nil }, false},
+		"maxSurge is not set, which means one": {func(o *rollOut) { o.deployment.Spec.Rollout.Strategy.RollingUpdate.MaxSurge = nil }, false},
 		"maxSurge is rounded up to one machine": {func(o *rollOut) {
 			o.deployment.Spec.Rollout.Strategy.RollingUpdate.MaxSurge = ptr.To(intstr.FromString("10%"))
 		}, false},
@@ -195,7 +195,7 @@ func TestHeritage(t *testing.T) {
 		"the machine is reserved for another pool":                               {with(func(r *reservation.Record) { r.Deployment = "q" }), nil, nil, ""},
 		"the reservation is of the same MachineSet":                              {with(func(r *reservation.Record) { r.Set = "pool-2" }), nil, nil, ""},
 		"the reservation of a restored machine is of the same MachineSet":        {with(func(r *reservation.Record) { r.Set, r.Restored = "pool-2", true }), nil, nil, "x"},
-		"its former MaasMachine is there still":                                  {record, nil, []*infrav1.MaasMachine{sibling("old")}, ""},
+		"its previous MaasMachine still exists":                                  {record, nil, []*infrav1.MaasMachine{sibling("old")}, ""},
 		"its key is that of another one, which has it":                           {record, nil, []*infrav1.MaasMachine{sibling("a", annotated(UIDAnnotation, "old"))}, ""},
 		"this one asked for another already":                                     {record, annotated(AttemptAnnotation, noon.Format(time.RFC3339Nano)), nil, ""},
 		"one of its deployments already failed":                                  {record, failed, nil, ""},

@@ -103,7 +103,7 @@ func TestOccupied(t *testing.T) {
 		infra               *infrav1.MaasCluster
 		occupied, contested bool
 	}{
-		"nobody else is there":                                          {nil, nil, false, false},
+		"there is no sibling":                                           {nil, nil, false, false},
 		"a sibling has no machine yet":                                  {sibling("a"), nil, false, false},
 		"a sibling will get an address":                                 {sibling("a", annotated(AddressAnnotation, `{"ip": "10.0.0.7"}`)), nil, false, false},
 		"a sibling has its address on the machine":                      {sibling("a", annotated(AddressAnnotation, `{"ip": "10.0.0.7", "systemID": "x"}`)), nil, true, true},

@@ -88,7 +88,7 @@ func TestInTime(t *testing.T) {
 		"the spec allows more time":            {installing, infrav1.DefaultDeployTimeout + 1, func(s *scope) { s.machine.Spec.Timeouts.Deploy = &metav1.Duration{Duration: 2 * time.Hour} }, false},
 		"the spec allows less time":            {installing, time.Minute + 1, func(s *scope) { s.machine.Spec.Timeouts.Deploy = &metav1.Duration{Duration: time.Minute} }, true},
 		"its state has changed since":          {installing, 100 * time.Hour, func(s *scope) { s.seen.state = "Allocated" }, false},
-		"nobody knows since when":              {installing, 100 * time.Hour, func(s *scope) { s.seen.since = time.Time{} }, false},
+		"its start is unknown":                 {installing, 100 * time.Hour, func(s *scope) { s.seen.since = time.Time{} }, false},
 		"MAAS does not show it":                {installing, 100 * time.Hour, func(s *scope) { s.observed = nil }, false},
 		"a state has no limit":                 {lifecycle.Outcome{Action: lifecycle.Wait}, 1000 * time.Hour, nil, false},
 		"a release reaches its timeout":        {lifecycle.Outcome{Action: lifecycle.Wait, Limit: lifecycle.ReleaseLimit, Then: lifecycle.Blocked}, 10 * time.Minute, nil, false},

@@ -45,9 +45,9 @@ func TestOutdatedPass(t *testing.T) {
 		// at reports whether the second provider has this version of the MaasMachine.
 		at func(m *infrav1.MaasMachine) bool
 	}{
-		"nothing was allocated yet":  {func(m *infrav1.MaasMachine) bool { return m.Annotations[machine.AttemptAnnotation] == "" }},
-		"its machine was deployed":   {func(m *infrav1.MaasMachine) bool { return ptr.Deref(m.Status.MachineState, "") == "Deploying" }},
-		"its machine was given back": {func(m *infrav1.MaasMachine) bool { return m.Annotations[machine.FailuresAnnotation] != "" }},
+		"nothing was allocated yet": {func(m *infrav1.MaasMachine) bool { return m.Annotations[machine.AttemptAnnotation] == "" }},
+		"its machine was deployed":  {func(m *infrav1.MaasMachine) bool { return ptr.Deref(m.Status.MachineState, "") == "Deploying" }},
+		"its machine was released":  {func(m *infrav1.MaasMachine) bool { return m.Annotations[machine.FailuresAnnotation] != "" }},
 		"its machine made room": {func(m *infrav1.MaasMachine) bool {
 			return m.Annotations[machine.FailuresAnnotation] != "" && m.Spec.SystemID == nil
 		}},

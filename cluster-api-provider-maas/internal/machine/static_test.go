@@ -29,7 +29,7 @@ func TestStaticIP(t *testing.T) {
 		"When only the VLAN shows where the subnet is, the interface on it should get the address":       byVLAN,
 		"When machines share a range, each should get its own address and keep it":                       sharedRange,
 		"When many addresses are chosen at once and the cache is stale, no two should be the same":       crowd,
-		"When a range is exhausted, it should report who uses it and allocate no machine":                usedUp,
+		"When a range is exhausted, it should report the users of its addresses and allocate no machine": usedUp,
 		"When the request is invalid in MAAS, it should report that and allocate no machine":             refusals,
 		"When another user assigns an address of the range first, it should use the next one":            faster,
 		"When another user assigns the only address first, it should keep its machine and wait":          fasterWithTheOne,

@@ -288,7 +288,7 @@ func TestNodeInTime(t *testing.T) {
 		"the Node exists":                     {nil, 100 * limit, nil, ReasonNodeFound},
 		"the timeout is not exceeded":         {guest.ErrNoNode, limit, nil, ReasonWaitingForNode},
 		"its time is over":                    {fmt.Errorf("looking: %w", guest.ErrNoNode), limit + 1, nil, ReasonNodeTimedOut},
-		"nobody could look":                   {errors.New("down"), limit + 1, nil, ReasonNodeFailed},
+		"the state could not be read":         {errors.New("down"), limit + 1, nil, ReasonNodeFailed},
 		"the spec allows more time to boot":   {guest.ErrNoNode, limit + 1, func(m *infrav1.MaasMachine) { m.Spec.Timeouts.Boot = &metav1.Duration{Duration: time.Hour} }, ReasonWaitingForNode},
 		"the spec allows more time to join":   {guest.ErrNoNode, limit + 1, func(m *infrav1.MaasMachine) { m.Spec.Timeouts.Join = &metav1.Duration{Duration: time.Hour} }, ReasonWaitingForNode},
 		"the spec allows less time":           {guest.ErrNoNode, limit, func(m *infrav1.MaasMachine) { m.Spec.Timeouts.Join = &metav1.Duration{Duration: time.Minute} }, ReasonNodeTimedOut},

@@ -283,10 +283,10 @@ func TestRaiseVM(t *testing.T) {
 		"it is being commissioned for too long": {status.Commissioning, 30*time.Minute + 1, ReasonVMCreationFailed, time.Second, true, []string{ReasonVMCreationFailed}},
 		"its commissioning failed":              {status.FailedCommissioning, 0, ReasonVMCreationFailed, time.Second, true, []string{ReasonVMCreationFailed}},
 		"its tests failed":                      {status.FailedTesting, 0, ReasonVMCreationFailed, time.Second, true, []string{ReasonVMCreationFailed}},
-		"somebody marked it as broken":          {status.Broken, 0, ReasonVMCreationFailed, time.Second, true, []string{ReasonVMCreationFailed}},
+		"an administrator marked it as broken":  {status.Broken, 0, ReasonVMCreationFailed, time.Second, true, []string{ReasonVMCreationFailed}},
 		"it is missing":                         {status.Missing, 0, ReasonVMCreationFailed, time.Second, true, []string{ReasonVMCreationFailed}},
 		"it is retired":                         {status.Retired, 0, ReasonVMCreationFailed, time.Second, true, []string{ReasonVMCreationFailed}},
-		"somebody else took it":                 {status.Allocated, 0, ReasonVMCreationFailed, time.Second, true, []string{ReasonVMCreationFailed}},
+		"another user took it":                  {status.Allocated, 0, ReasonVMCreationFailed, time.Second, true, []string{ReasonVMCreationFailed}},
 	} {
 		t.Run("When "+name+", it should be decided", func(t *testing.T) {
 			t.Parallel()

@@ -216,7 +216,7 @@ func TestCapacity(t *testing.T) {
 func TestRefusals(t *testing.T) {
 	cfg := testenv.Shared(t, crds.Infrastructure, crds.ClusterAPI)
 	for name, seed := range map[string]string{"chooses": simtest.Rack, "composes": simtest.WithVMHost} {
-		t.Run("When a MAAS that "+name+" or the API server refuses a request, the pass should fail", func(t *testing.T) {
+		t.Run("When a MAAS that "+name+" or the API server refuses a request, the reconcile should fail", func(t *testing.T) {
 			w := newWorld(t, cfg, seed)
 			server := testenv.NewGrudging(testenv.Client(t, cfg, w.client.Scheme()))
 			refusing := server.Transport(http.DefaultTransport)

@@ -205,7 +205,7 @@ func TestLook(t *testing.T) {
 		})
 	}
 	for _, what := range []string{"get v1.StatefulSet", "get v1.ConfigMap", "get v1.Pod clusters-demo/etcd-1", "get v1.PersistentVolumeClaim clusters-demo/data-etcd-1"} {
-		t.Run("When the server refuses to "+what+", the pass should fail", func(t *testing.T) {
+		t.Run("When the server refuses to "+what+", the reconcile should fail", func(t *testing.T) {
 			c := newCast(t)
 			c.refuse(what, errRefused)
 			_, err := c.r.observe(t.Context(), c.hcp)

@@ -43,7 +43,7 @@ func TestWatches(t *testing.T) {
 				Template: corev1.PodTemplateSpec{ObjectMeta: metav1.ObjectMeta{Labels: labels}, Spec: podSpec()}},
 		}},
 	} {
-		t.Run("When a "+tc.kind+" appears, it should look at the members", func(t *testing.T) {
+		t.Run("When a "+tc.kind+" appears, it should check the members", func(t *testing.T) {
 			requests.ExpectCreated(t, tc.obj, &hyperv1.HostedControlPlane{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: tc.controlPlane}})
 		})
 	}

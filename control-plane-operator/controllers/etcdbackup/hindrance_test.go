@@ -35,8 +35,8 @@ func TestUnhealthy(t *testing.T) {
 		hcp  *hyperv1.HostedControlPlane
 		want string
 	}{
-		"nobody has looked at etcd":            {of(), "it has not started yet"},
-		"only its members were looked at":      {of(is(hyperv1.EtcdMembersHealthy, metav1.ConditionTrue, "")), "it has not started yet"},
+		"etcd was not checked":                 {of(), "it has not started yet"},
+		"only its members were checked":        {of(is(hyperv1.EtcdMembersHealthy, metav1.ConditionTrue, "")), "it has not started yet"},
 		"it serves":                            {of(up), ""},
 		"it is not available":                  {of(is(hyperv1.EtcdAvailable, metav1.ConditionFalse, "")), "says EtcdAvailable"},
 		"nobody knows":                         {of(is(hyperv1.EtcdAvailable, metav1.ConditionUnknown, "")), "says EtcdAvailable"},

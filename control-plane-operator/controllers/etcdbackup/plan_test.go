@@ -215,7 +215,7 @@ func TestRetention(t *testing.T) {
 	}{
 		{"there are as many as may stay", 2, []client.Object{good(0), good(1)}, []string{"good-00", "good-01"}},
 		{"there are more", 2, []client.Object{good(0), good(1), good(2), good(3)}, []string{"good-00", "good-01"}},
-		{"nobody says how many", 0, []client.Object{good(0), good(1)}, []string{"good-00"}},
+		{"no number is set", 0, []client.Object{good(0), good(1)}, []string{"good-00"}},
 		{"some failed and do not count", 2, []client.Object{bad(0), good(1), bad(2), good(3)}, []string{"bad-00", "bad-02", "good-01", "good-03"}},
 		{"many failed", 1, []client.Object{bad(0), bad(1), bad(2), bad(3), bad(4), good(9)}, []string{"bad-00", "bad-01", "bad-02", "good-09"}},
 		{"one is in progress", 1, []client.Object{running(0), good(1)}, []string{"good-01", "running-00"}},

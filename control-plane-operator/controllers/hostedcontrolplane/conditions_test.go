@@ -61,7 +61,7 @@ func TestConditionsNameTheCause(t *testing.T) {
 			s.infra, s.paused, s.hcp.Status.ControlPlaneEndpoint.Host = nil, true, "api"
 			s.hcp.Status.Conditions = []metav1.Condition{condition.True(string(hyperv1.InfrastructureReady), "Before", "")}
 		}, hyperv1.InfrastructureReady, "True/Before", nil},
-		"etcd of the user's is not whole": {func(s *scope, o *observed) {
+		"the user's etcd is incomplete": {func(s *scope, o *observed) {
 			s.hcp.Spec.Etcd.ManagementType, o.ownEtcd = hyperv1.Unmanaged, &controlplanepki.OwnEtcdError{Err: errors.New("Secret x has no key")}
 		}, hyperv1.EtcdAvailable, "False/UnmanagedEtcdMisconfigured", []string{"Secret x has no key"}},
 		"etcd of the user's does not serve": {func(s *scope, o *observed) {
@@ -125,10 +125,10 @@ func TestConditionsNameTheCause(t *testing.T) {
 		"no release has been rolled out":                    {func(_ *scope, o *observed) { o.components = nil }, hyperv1.ClusterVersionAvailable, "False/AsExpected", nil},
 		"a release has been rolled out":                     {func(s *scope, o *observed) { s.hcp.Status = status(s, *o, now) }, hyperv1.ClusterVersionAvailable, "True/AsExpected", nil},
 		"all is well, and the control plane is upgradeable": {func(s *scope, o *observed) { s.hcp.Status = status(s, *o, now) }, hyperv1.ClusterVersionUpgradeable, "True/AsExpected", []string{""}},
-		"all is well":                    {func(*scope, *observed) {}, hyperv1.HostedControlPlaneAvailable, "True/AsExpected", []string{""}},
-		"nobody publishes names":         {func(*scope, *observed) {}, hyperv1.ExternalDNSReachable, "Unknown/StatusUnknown", nil},
-		"nobody goes to another address": {func(*scope, *observed) {}, hyperv1.PublishedAddressUpToDate, "True/AsExpected", []string{""}},
-		"certificates are fresh":         {func(*scope, *observed) {}, hyperv1.CertificatesValid, "True/AsExpected", []string{""}},
+		"all is well":                      {func(*scope, *observed) {}, hyperv1.HostedControlPlaneAvailable, "True/AsExpected", []string{""}},
+		"no names are published":           {func(*scope, *observed) {}, hyperv1.ExternalDNSReachable, "Unknown/StatusUnknown", nil},
+		"no node moves to another address": {func(*scope, *observed) {}, hyperv1.PublishedAddressUpToDate, "True/AsExpected", []string{""}},
+		"certificates are fresh":           {func(*scope, *observed) {}, hyperv1.CertificatesValid, "True/AsExpected", []string{""}},
 		"signers are as far as they are": {func(_ *scope, o *observed) {
 			o.secrets = []corev1.Secret{authority("root-ca", now, false), authority("etcd-signer", now, false, true, true), authority("cluster-signer-ca", now, false)}
 		}, hyperv1.SignersUpToDate, "False/TrustInProgress", []string{"etcd-signer: ", "; cluster-signer-ca, root-ca: "}},

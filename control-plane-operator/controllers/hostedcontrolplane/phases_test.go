@@ -229,7 +229,7 @@ func TestPublish(t *testing.T) {
 		g.Expect(s.infra.APINames).To(ContainElement("192.0.2.10"))
 		w.get("kube-apiserver", &corev1.Service{})
 	})
-	for name, begun := range map[string]bool{"When a new one waits for its address, the pass should stop": false, "When one that runs does, its certificates should be kept first": true} {
+	for name, begun := range map[string]bool{"When a new one waits for its address, the reconcile should stop": false, "When one that runs does, its certificates should be kept first": true} {
 		t.Run(name, func(t *testing.T) {
 			g := NewWithT(t)
 			w := fakeWorld(t)

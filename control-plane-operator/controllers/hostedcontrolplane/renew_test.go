@@ -160,7 +160,7 @@ func TestValidate(t *testing.T) {
 		_, err := validate(w)
 		NewWithT(t).Expect(err).To(MatchError(errRefused))
 	})
-	for name, what := range map[string]string{"When the last one cannot be read, the pass should fail": "", "When the last one is none, the pass should fail and name its Secret": "clusters-demo/last-valid-spec"} {
+	for name, what := range map[string]string{"When the last one cannot be read, the reconcile should fail": "", "When there is no last one, the reconcile should fail and name its Secret": "clusters-demo/last-valid-spec"} {
 		t.Run(name, func(t *testing.T) {
 			secret := secretOf("last-valid-spec", map[string][]byte{"spec.json": []byte("{")})
 			secret.OwnerReferences = []metav1.OwnerReference{*metav1.NewControllerRef(fakeWorld(t).begin().hcp,

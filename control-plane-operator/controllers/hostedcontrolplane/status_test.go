@@ -168,7 +168,7 @@ func TestConditions(t *testing.T) {
 			hyperv1.SignersUpToDate, "False/SigningInProgress", "True/AsExpected"},
 		{"a previous signer is still trusted", func(_ *scope, o *observed) { o.secrets = []corev1.Secret{authority("root-ca", now, false, true, true)} },
 			hyperv1.SignersUpToDate, "True/FormerTrusted", "True/AsExpected"},
-		{"somebody else's Secret is in the namespace", func(_ *scope, o *observed) { o.secrets = []corev1.Secret{authority("mine", now, false)} },
+		{"another owner's Secret is in the namespace", func(_ *scope, o *observed) { o.secrets = []corev1.Secret{authority("mine", now, false)} },
 			hyperv1.SignersUpToDate, "True/AsExpected", "True/AsExpected"},
 		{"the payload lacks images", func(s *scope, _ *observed) { s.missing = []string{"etcd"} },
 			hyperv1.ValidReleaseInfo, "False/MissingReleaseImages", "True/AsExpected"},

@@ -72,7 +72,7 @@ func TestPublishedPort(t *testing.T) {
 		"the ignition-server has no port":                     {hyperv1.Ignition, status("a", "a"), 0},
 		"the port of the ignition-server is a name":           {hyperv1.Ignition, status("a", "a:https"), 0},
 		"a port is out of range":                              {hyperv1.Ignition, status("a", "a:2147483648"), 0},
-		"status tells of others than the wanted":              {hyperv1.Konnectivity, status("a", "a:31777"), 0},
+		"status names other ports than the desired ones":      {hyperv1.Konnectivity, status("a", "a:31777"), 0},
 	} {
 		t.Run("When "+name+", it should know its port or none", func(t *testing.T) {
 			NewWithT(t).Expect(publishedPort(tc.service, "a", tc.status)).To(Equal(tc.want))

@@ -64,9 +64,9 @@ func TestOrphansGo(t *testing.T) {
 	for name, s := range map[string]*scope{
 		"the platform is not served":       on(&plugged{machines: &infrav1.MaasMachineList{}}, func(s *scope) { s.platformServed = false }),
 		"the platform creates no machines": on(&plugged{}),
-		"nobody knows the platform":        withScope(),
+		"the platform is unknown":          withScope(),
 	} {
-		t.Run("When "+name+", its machines should not be looked at", func(t *testing.T) {
+		t.Run("When "+name+", its machines should not be checked", func(t *testing.T) {
 			g, d := NewWithT(t), newDesk(orphans("a")...)
 			g.Expect(d.deleteOrphanedMachines(t.Context(), s)).NotTo(ContainSubstring("outlived their Cluster to be released"))
 			g.Expect(d.has(t, &infrav1.MaasMachine{ObjectMeta: metav1.ObjectMeta{Namespace: "clusters-demo", Name: "a"}})).To(BeTrue())

@@ -57,7 +57,7 @@ func aProvider() *component.Component {
 
 func TestControlPlaneOperatorRuns(t *testing.T) {
 	for image, theirs := range map[string]bool{fixture.ReleaseImage: false, fixture.OCPImage: true} {
-		t.Run("When the release is "+image+", who may read metrics should be as its operator has it", func(t *testing.T) {
+		t.Run("When the release is "+image+", the right to read metrics should be that of its operator", func(t *testing.T) {
 			g, d, s := NewWithT(t), newShop(), managed(t, image)
 			_, err := d.reconcileControlPlaneOperator(t.Context(), s)
 			g.Expect(err).NotTo(HaveOccurred())

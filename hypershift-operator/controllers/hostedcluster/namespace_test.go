@@ -71,16 +71,16 @@ func TestMadeNamespace(t *testing.T) {
 		uid       string
 		fails     string
 	}{
-		"it is new":                       {nil, false, "", fresh, "1001", ""},
-		"OpenShift is to monitor it":      {nil, true, "", with(map[string]string{hyperv1.ClusterMonitoringLabel: "true"}), "1001", ""},
-		"others have user IDs":            {[]client.Object{hostedNamespace("a", "c/a", "1001"), hostedNamespace("b", "c/b", "1003")}, false, "", fresh, "1002", ""},
-		"it has one":                      {[]client.Object{hostedNamespace("clusters-demo", "clusters/demo", "1007")}, false, "", fresh, "1007", ""},
-		"its level was decided":           {[]client.Object{lenient}, false, "", with(map[string]string{"pod-security.kubernetes.io/enforce": "baseline", "pod-security.kubernetes.io/audit": "", "pod-security.kubernetes.io/warn": ""}), "1007", ""},
-		"it belongs to another cluster":   {[]client.Object{hostedNamespace("clusters-demo", "clusters/other", "")}, false, "", nil, "", "belongs to HostedCluster clusters/other"},
-		"it existed before":               {[]client.Object{hostedNamespace("clusters-demo", "", "")}, false, "", nil, "", "existed before"},
-		"it is being deleted":             {[]client.Object{going}, false, "", nil, "", "is being deleted without its HostedCluster"},
-		"it cannot be created now":        {nil, false, "create v1.Namespace", nil, "", errNotNow.Error()},
-		"nobody knows who has which user": {nil, false, "list v1.NamespaceList", nil, "", errNotNow.Error()},
+		"it is new":                                {nil, false, "", fresh, "1001", ""},
+		"OpenShift is to monitor it":               {nil, true, "", with(map[string]string{hyperv1.ClusterMonitoringLabel: "true"}), "1001", ""},
+		"others have user IDs":                     {[]client.Object{hostedNamespace("a", "c/a", "1001"), hostedNamespace("b", "c/b", "1003")}, false, "", fresh, "1002", ""},
+		"it has one":                               {[]client.Object{hostedNamespace("clusters-demo", "clusters/demo", "1007")}, false, "", fresh, "1007", ""},
+		"its level was decided":                    {[]client.Object{lenient}, false, "", with(map[string]string{"pod-security.kubernetes.io/enforce": "baseline", "pod-security.kubernetes.io/audit": "", "pod-security.kubernetes.io/warn": ""}), "1007", ""},
+		"it belongs to another cluster":            {[]client.Object{hostedNamespace("clusters-demo", "clusters/other", "")}, false, "", nil, "", "belongs to HostedCluster clusters/other"},
+		"it existed before":                        {[]client.Object{hostedNamespace("clusters-demo", "", "")}, false, "", nil, "", "existed before"},
+		"it is being deleted":                      {[]client.Object{going}, false, "", nil, "", "is being deleted without its HostedCluster"},
+		"it cannot be created now":                 {nil, false, "create v1.Namespace", nil, "", errNotNow.Error()},
+		"the users of namespaces cannot be listed": {nil, false, "list v1.NamespaceList", nil, "", errNotNow.Error()},
 	} {
 		t.Run("When "+name, func(t *testing.T) {
 			g, d, s := NewWithT(t), newDesk(test.objects...), withScope()
@@ -189,7 +189,7 @@ func TestPayloadsLevel(t *testing.T) {
 		"an annotation of the cluster sets the capability to true":       {fixture.OCPImage, nil, map[string]string{said: "a=b," + restrictedPods + "=true"}, errNotNow, restricted},
 		"the image sets the capability to true and the cluster to false": {fixture.OCPImage, map[string]string{restrictedPods: "true"}, map[string]string{said: restrictedPods + "=false"}, nil, restricted},
 		"the cluster overrides the level with a stricter one":            {fixture.OCPImage, nil, map[string]string{hyperv1.PodSecurityAdmissionLabelOverrideAnnotation: restricted}, nil, restricted},
-		"nobody can read the image just now":                             {fixture.OCPImage, nil, nil, errNotNow, ""},
+		"the image cannot be read now":                                   {fixture.OCPImage, nil, nil, errNotNow, ""},
 	} {
 		t.Run("When "+name, func(t *testing.T) {
 			g, d := NewWithT(t), newDesk(hostedNamespace("clusters-demo", "clusters/demo", "1001"))
@@ -234,7 +234,7 @@ func TestPlatformsOwnMonitoring(t *testing.T) {
 		"it had access and is disabled":     {false, "clusters/demo", "", false, false, false},
 		"it has a label but no RoleBinding": {false, "", "", true, false, false},
 		"an administrator gave it access":   {false, "another", "", false, true, false},
-		"nobody knows whether it was":       {false, "clusters/demo", "get v1.RoleBinding", true, true, true},
+		"its outcome is unknown":            {false, "clusters/demo", "get v1.RoleBinding", true, true, true},
 		"the label cannot be removed":       {false, "clusters/demo", "update v1.Namespace", true, true, true},
 		"the RoleBinding cannot be deleted": {false, "clusters/demo", "delete v1.RoleBinding", false, true, true},
 		"it is enabled":                     {true, "", "", true, true, false},

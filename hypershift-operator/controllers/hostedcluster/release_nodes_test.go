@@ -57,7 +57,7 @@ func TestPoolsTooOld(t *testing.T) {
 		"a pool in another namespace is too old":                     {[]client.Object{elsewhere}, ""},
 		"the first nodes of a pool would be too old":                 {[]client.Object{ofImage(poolAt("a", "demo", ""), tagged("1.32.0"))}, "in the NodePools a (1.32.0): "},
 		"the first nodes of a pool would be new enough":              {[]client.Object{poolAt("a", "demo", "")}, ""},
-		"nobody knows what the first would be":                       {[]client.Object{ofImage(poolAt("a", "demo", ""), tagged("1.30.0"))}, ""},
+		"the first release is unknown":                               {[]client.Object{ofImage(poolAt("a", "demo", ""), tagged("1.30.0"))}, ""},
 		"the pool requests an old release but has reached a new one": {[]client.Object{ofImage(poolAt("a", "demo", "1.36.0"), tagged("1.31.0"))}, ""},
 	} {
 		t.Run("When "+name, func(t *testing.T) {
@@ -99,7 +99,7 @@ func TestReportUpgradeable(t *testing.T) {
 		"its nodes are too old": {fixture.ReleaseImage, "True", old, true},
 		"they are not":          {fixture.ReleaseImage, "True", poolAt("a", "demo", "1.34.0"), false},
 		"the control plane is not upgradeable anyway":       {fixture.ReleaseImage, "False", old, false},
-		"nobody knows whether it is":                        {fixture.ReleaseImage, "Unknown", old, false},
+		"its state is unknown":                              {fixture.ReleaseImage, "Unknown", old, false},
 		"the release is OpenShift, which reports it itself": {fixture.OCPImage, "True", poolAt("a", "demo", "4.15.0"), false},
 		"there is no control plane to tell of":              {fixture.ReleaseImage, "", old, false},
 	} {
@@ -147,7 +147,7 @@ func TestVersionFaults(t *testing.T) {
 		"an upgrade by two minor versions of controlPlaneRelease is rejected": {tagged("1.34.0"), tagged("1.36.0"), at134, "spec.controlPlaneRelease.image: a control plane is upgraded"},
 		"a downgrade is rejected":                                             {tagged("1.34.0"), "", at135, "spec.release.image: going back from version 1.35.0"},
 		"a downgrade from a version whose rollout has started is rejected":    {tagged("1.35.0"), "", begun136, "spec.release.image: going back from version 1.36.0"},
-		"somebody wants it tried":                                             {tagged("1.34.0"), "", skipped, ""},
+		"a user asks to try it":                                               {tagged("1.34.0"), "", skipped, ""},
 		"nodes may be behind":                                                 {tagged("1.34.0"), tagged("1.35.0"), at135, ""},
 		"nodes may be at the same":                                            {tagged("1.35.0"), tagged("1.35.0"), at135, ""},
 		"nodes may not be ahead":                                              {tagged("1.36.0"), tagged("1.35.0"), at135, "spec.release.image: version 1.36.0 is newer than the 1.35.0 of spec.controlPlaneRelease.image"},
@@ -204,7 +204,7 @@ func TestBlockedUpgrade(t *testing.T) {
 		"the nodes block it":               {tagged("1.36.0"), "", []func(*scope){at135}, []client.Object{old}, []string{"a (1.32.0)"}},
 		"both do, the nodes' word is told": {tagged("1.36.0"), "", []func(*scope){at135, small}, []client.Object{old}, []string{"a (1.32.0)"}},
 		"its own release is blocked":       {tagged("1.35.0"), tagged("1.36.0"), []func(*scope){at135, small}, nil, []string{hyperv1.ForceUpgradeToAnnotation + "=" + tagged("1.36.0")}},
-		"somebody forces it":               {tagged("1.36.0"), "", []func(*scope){at135, small, forced}, nil, nil},
+		"a user forces it":                 {tagged("1.36.0"), "", []func(*scope){at135, small, forced}, nil, nil},
 		"it has started already":           {tagged("1.36.0"), "", []func(*scope){at135, small, begun}, nil, nil},
 		"the version does not change":      {tagged("1.35.0"), "", []func(*scope){at135, small}, nil, nil},
 		"there is no control plane":        {tagged("1.36.0"), "", nil, []client.Object{old}, nil},

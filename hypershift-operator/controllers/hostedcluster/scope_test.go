@@ -100,7 +100,7 @@ func TestSeenByPlugins(t *testing.T) {
 
 func TestMarks(t *testing.T) {
 	for name, before := range map[string]metav1.ObjectMeta{
-		"When the object has no marks, it should have only the new one":         {},
+		"When the object has no annotations, it should have only the new one":   {},
 		"When the object has other labels and annotations, they should be kept": {Labels: map[string]string{"a": "1"}, Annotations: map[string]string{"a": "1"}},
 		"When the object has another value, it should be replaced":              {Labels: map[string]string{"b": "1"}, Annotations: map[string]string{"b": "1"}},
 	} {

@@ -162,7 +162,7 @@ func TestCopiedEncryptionKeys(t *testing.T) {
 			want: map[string]string{"copy of new/key": "1"}},
 		"the backup key has no name": {run: run, edit: byKey("new", &empty), objects: keys,
 			want: map[string]string{"copy of new/key": "1"}},
-		"there is a former key": {run: run, edit: byKey("new", &old), objects: keys,
+		"there is a previous key": {run: run, edit: byKey("new", &old), objects: keys,
 			want: map[string]string{"copy of new/key": "1", "copy of old/key": "2"}},
 		"the Secret of the backup key is missing": {run: run, edit: byKey("new", &old), objects: keys[:1],
 			want:  map[string]string{"copy of new/key": "1"},

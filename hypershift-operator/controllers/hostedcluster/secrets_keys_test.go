@@ -115,7 +115,7 @@ func TestCopiedSigningKey(t *testing.T) {
 		"there is none": {run: run, objects: with(map[string]string{"key": private})},
 		"there is one": {run: run, edit: named, objects: with(map[string]string{"key": private}),
 			want: map[string]string{"sa-signing-key/service-account.key": private, "sa-signing-key/service-account.pub": public}},
-		"there is a former one": {run: run, edit: named, objects: with(map[string]string{"key": private, "old-key.pub": "former"}),
+		"there is a previous one": {run: run, edit: named, objects: with(map[string]string{"key": private, "old-key.pub": "former"}),
 			want: map[string]string{"sa-signing-key/service-account.key": private, "sa-signing-key/service-account.pub": public + "former"}},
 		"the Secret is missing":          {run: run, edit: named, fails: "spec.serviceAccountSigningKey: there is no Secret clusters/signing"},
 		"the key is not PEM":             {run: run, edit: named, objects: with(map[string]string{"key": "x"}), fails: "spec.serviceAccountSigningKey: Secret signing: its key is not PEM"},
@@ -148,7 +148,7 @@ func TestCopiedEtcdClient(t *testing.T) {
 	for name, test := range map[string]copying{
 		"etcd is ours":              {run: run, objects: with("etcd-tls", good)},
 		"etcd was unmanaged before": {run: run, edit: func(hc *hyperv1.HostedCluster) { own("etcd-tls")(hc); hc.Spec.Etcd.ManagementType = hyperv1.Managed }, objects: with("etcd-tls", good)},
-		"nobody says whose it is":   {run: run, edit: func(hc *hyperv1.HostedCluster) { own("")(hc); hc.Spec.Etcd.Unmanaged = nil }},
+		"its owner is not set":      {run: run, edit: func(hc *hyperv1.HostedCluster) { own("")(hc); hc.Spec.Etcd.Unmanaged = nil }},
 		"the Secret is complete":    {run: run, edit: own("etcd-tls"), objects: with("etcd-tls", good), want: copied, finds: fine},
 		"the Secret is missing":     {run: run, edit: own("etcd-tls"), fails: "spec.etcd.unmanaged.tls: there is no Secret clusters/etcd-tls", finds: wrong},
 		"the key is invalid":        {run: run, edit: own("etcd-tls"), objects: with("etcd-tls", bad), fails: "spec.etcd.unmanaged.tls: the Secret clusters/etcd-tls: the client certificate", finds: wrong},

@@ -24,7 +24,7 @@ func TestFollowMachineSet(t *testing.T) {
 	}{
 		"all serve":                                          {"wanted", nil, ptr.To[int32](2), true},
 		"more than wanted serve":                             {"wanted", nil, ptr.To[int32](1), true},
-		"nobody says how many":                               {"wanted", nil, nil, true},
+		"no number is set":                                   {"wanted", nil, nil, true},
 		"a machine is still missing":                         {"wanted", nil, ptr.To[int32](3), false},
 		"nodes are updated":                                  {"old", nil, ptr.To[int32](2), false},
 		"a late machine has the old configuration":           {"wanted", madeWith("c", "old", late), ptr.To[int32](2), false},

@@ -227,7 +227,7 @@ func TestNodesInfoCounts(t *testing.T) {
 		ready, unready int32
 	}{
 		"the node is healthy":                  {madeWith("a", "wanted", joined, known, healthy), 1, 0},
-		"nobody has looked":                    {madeWith("a", "wanted", joined, known), 0, 1},
+		"it was not checked":                   {madeWith("a", "wanted", joined, known), 0, 1},
 		"the node's details are not known yet": {madeWith("a", "wanted", joined), 0, 0},
 		"the machine has no node reference":    {madeWith("a", "wanted", known), 0, 0},
 	} {

@@ -50,7 +50,7 @@ func TestReportFieldsWithoutEffect(t *testing.T) {
 		image  string
 		want   string
 	}{
-		"nothing is in vain":                      {nil, false, fixture.ReleaseImage, ""},
+		"every field has an effect":               {nil, false, fixture.ReleaseImage, ""},
 		"the platform has a field without effect": {[]string{"platform.x"}, false, fixture.ReleaseImage, "spec.platform.x;"},
 		"the pool has a field without effect":     {nil, true, fixture.ReleaseImage, "spec.tuningConfig;"},
 		"both have":                               {[]string{"platform.x", "platform.y"}, true, fixture.ReleaseImage, "spec.platform.x, spec.platform.y, spec.tuningConfig;"},

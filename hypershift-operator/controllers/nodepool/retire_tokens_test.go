@@ -68,7 +68,7 @@ func TestRetireTokens(t *testing.T) {
 		want     string
 	}{
 		"nothing uses it":                                 {nil, nil, nil, goes},
-		"nobody has rendered the other":                   {nil, func(s *scope) { s.conditions = nil }, nil, "stays"},
+		"the other configuration is not rendered":         {nil, func(s *scope) { s.conditions = nil }, nil, "stays"},
 		"it is the desired configuration":                 {nil, func(s *scope) { s.config.hash = "old" }, nil, "stays"},
 		"a machine is joining with it":                    {[]*clusterv1.Machine{madeWith("a", "old")}, nil, nil, "stays"},
 		"a machine is joining with another configuration": {[]*clusterv1.Machine{madeWith("a", "older")}, nil, nil, goes},

@@ -29,7 +29,7 @@ func TestReportUpdatingBuild(t *testing.T) {
 		"no recorded build":                     {"1.36.3", "", metav1.ConditionFalse},
 		"another version and no recorded build": {"1.36.2", "", metav1.ConditionTrue},
 	} {
-		t.Run("When nodes have "+name+", it should say whether they are updated", func(t *testing.T) {
+		t.Run("When nodes have "+name+", it should report if they are updated", func(t *testing.T) {
 			g, s := NewWithT(t), pass()
 			s.release = releaseinfo.New("r", releaseinfo.Payload{Version: "1.36.3", Digest: "sha256:2"})
 			s.pool.Status.Version = test.version

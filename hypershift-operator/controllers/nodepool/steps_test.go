@@ -127,8 +127,8 @@ func TestRolledOut(t *testing.T) {
 		wanted   *int32
 		want     bool
 	}{
-		"none is wanted":                                {wanted: ptr.To[int32](0), want: true},
-		"none is wanted, and nobody said":               {want: true},
+		"no machine is desired":                         {wanted: ptr.To[int32](0), want: true},
+		"no machine is desired, and no number is set":   {want: true},
 		"one machine is missing":                        {wanted: ptr.To[int32](1)},
 		"it serves":                                     {[]*clusterv1.Machine{madeWith("a", "wanted", joined)}, map[string]client.Object{"a": from("t")}, ptr.To[int32](1), true},
 		"more than wanted serve":                        {[]*clusterv1.Machine{madeWith("a", "wanted", joined), madeWith("b", "wanted", joined)}, map[string]client.Object{}, ptr.To[int32](1), true},
@@ -190,7 +190,7 @@ func TestAim(t *testing.T) {
 	}{
 		"a new set":                                            {"", "", nil, aims{"wanted", "wanted", false}},
 		"nothing changes":                                      {"wanted", "wanted", nil, aims{"wanted", "wanted", false}},
-		"another configuration is wanted":                      {"old", "old", nil, aims{"wanted", "old", false}},
+		"another configuration is desired":                     {"old", "old", nil, aims{"wanted", "old", false}},
 		"nodes are on their way":                               {"wanted", "old", nil, aims{"wanted", "old", false}},
 		"the change is reverted during an update":              {"other", "wanted", nil, aims{"wanted", "other", false}},
 		"a machine joined late":                                {"wanted", "wanted", []*clusterv1.Machine{madeWith("a", "old", late, joined)}, aims{"wanted", "old", true}},
@@ -227,7 +227,7 @@ func TestReportReady(t *testing.T) {
 	}{
 		"all are available":                 {ptr.To[int32](2), ptr.To[int32](2), trouble("DeadBMC"), reported, "True/AsExpected: 2 of 2 machines are available"},
 		"more than all are there":           {ptr.To[int32](1), ptr.To[int32](2), nil, nil, "True/AsExpected: 2 of 1 machines are available"},
-		"none is wanted":                    {nil, nil, nil, nil, "True/AsExpected: 0 of 0 machines are available"},
+		"no machine is desired":             {nil, nil, nil, nil, "True/AsExpected: 0 of 0 machines are available"},
 		"Cluster API says why":              {ptr.To[int32](2), ptr.To[int32](1), map[string]metav1.Condition{}, reported, "False/WaitingForMachines: 1 of 2 machines are available. two are on their way"},
 		"Cluster API says nothing":          {ptr.To[int32](2), nil, map[string]metav1.Condition{}, nil, "False/WaitingForMachines: 0 of 2 machines are available"},
 		"a machine reports the reason":      {ptr.To[int32](2), ptr.To[int32](1), trouble("DeadBMC"), reported, "False/DeadBMC: 1 of 2 machines are available. Machine a: its BMC is dead"},

@@ -67,7 +67,7 @@ func TestReconcileToken(t *testing.T) {
 		"create v1.Secret .*/token-demo-wanted", "create v1.Role .*/token-demo-wanted",
 		"create v1.Secret .*/user-data-demo-wanted", "create v1.RoleBinding .*/user-data-demo-wanted",
 	} {
-		t.Run("When the server refuses to "+refused+", the pass should fail, and name no user-data", func(t *testing.T) {
+		t.Run("When the server refuses to "+refused+", the reconcile should fail, and name no user-data", func(t *testing.T) {
 			w, s := tokenPass(t)
 			w.Reconciler.Client = answering(w.client, refused, testenv.ErrRefused)
 			_, err := w.reconcileToken(t.Context(), s)

@@ -204,7 +204,7 @@ func TestUntold(t *testing.T) {
 	odd := errors.New("odd")
 	told := &infraError{reason: reasonBusy}
 	for name, err := range map[string]error{
-		"nothing": nil, "what was told before": told, "absence": fmt.Errorf("reading: %w", absent), "presence": apierrors.NewAlreadyExists(anyKind, "it"), "what nobody expected": odd,
+		"nothing": nil, "what was told before": told, "absence": fmt.Errorf("reading: %w", absent), "presence": apierrors.NewAlreadyExists(anyKind, "it"), "an unexpected error": odd,
 	} {
 		t.Run(name, func(t *testing.T) {
 			if got := tell(err); !errors.Is(got, err) || fmt.Sprint(got) != fmt.Sprint(err) {

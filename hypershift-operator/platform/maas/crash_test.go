@@ -154,7 +154,7 @@ func TestReadsThatFail(t *testing.T) {
 		{"When the Role cannot be read", role, false, "Role"},
 		{"When the RoleBinding cannot be read", binding, false, "RoleBinding"},
 	} {
-		t.Run(tc.name+", it should be an error for the next pass", func(t *testing.T) {
+		t.Run(tc.name+", the next reconcile should return an error", func(t *testing.T) {
 			g, c := NewWithT(t), testClient(t, credentials(good))
 			_, err := testPlatform(&server{}).ReconcileCredentials(t.Context(), failing(c, tc.fails, tc.lists), testCluster())
 			g.Expect(err).To(MatchError(And(ContainSubstring(tc.says), ContainSubstring("etcd is slow"))))
@@ -171,7 +171,7 @@ func TestReadsThatFail(t *testing.T) {
 		{"When the namespace cannot be read", is("", "clusters-demo"), false},
 		{"When the credentials cannot be read", is("clusters", "creds"), false},
 	} {
-		t.Run(tc.name+", no machine should be let go of", func(t *testing.T) {
+		t.Run(tc.name+", no machine should be lost", func(t *testing.T) {
 			g := NewWithT(t)
 			c := testClient(t, machine("m1", nil), machine("m2", func(m *infrav1.MaasMachine) { m.Spec.SystemID = ptr.To("abc") }))
 			why, err := testPlatform(&server{}).OrphanedMachines(t.Context(), failing(c, tc.fails, tc.lists), testCluster())

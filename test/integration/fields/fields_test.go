@@ -118,7 +118,7 @@ func TestReported(t *testing.T) {
 		"configuration.apiServer.clientCA":                  false,
 		"configuration.apiServer.audit.customRules[].group": false,
 	} {
-		t.Run("When "+path+" is set it should be known whether that is said to be in vain", func(t *testing.T) {
+		t.Run("When "+path+" is set it should be decided if it is reported as without effect", func(t *testing.T) {
 			g := NewWithT(t)
 			got, err := reported("HostedCluster", path)
 			g.Expect(err).NotTo(HaveOccurred())

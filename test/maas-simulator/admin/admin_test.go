@@ -63,7 +63,7 @@ func TestLevers(t *testing.T) {
 		"it breaks":                     {status.Deployed, "broken?text=smoke", 204, status.Broken},
 		"it is repaired":                {status.Broken, "fixed", 204, status.Ready},
 		"a healthy machine is repaired": {status.Ready, "fixed", 409, status.Ready},
-		"somebody releases it":          {status.Deployed, "release", 204, status.Releasing},
+		"a user releases it":            {status.Deployed, "release", 204, status.Releasing},
 		"it fails":                      {status.Deploying, "fail?text=why", 204, status.FailedDeployment},
 		"an idle machine fails":         {status.Ready, "fail", 409, status.Ready},
 		"its status is set":             {status.Ready, "status?text=missing", 204, status.Missing},

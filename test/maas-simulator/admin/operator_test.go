@@ -17,7 +17,7 @@ import (
 // reason.
 func TestWhatALeverSays(t *testing.T) {
 	for lever, from := range map[string]status.Status{"broken": status.Deployed, "fixed": status.Broken, "release": status.Deployed, "test": status.Ready} {
-		t.Run("When the action is "+lever+" it should be told who it was and why", func(t *testing.T) {
+		t.Run("When the action is "+lever+" the event should name the user and the reason", func(t *testing.T) {
 			g := NewWithT(t)
 			site := simtest.New(t, simtest.Rack)
 			site.Change("aaaaa1", func(m *inventory.Machine) { m.Status, m.Owner, m.PowerState = from, "alice", "on" })

@@ -60,7 +60,7 @@ func TestEventFilters(t *testing.T) {
 		"&mac_address=52:54:00:00:00:99": "", "&hostname=gone&zone=default": "",
 		"&limit=2": "19 11", "&limit=2&before=9": "8 5", "&limit=2&after=3": "5 4", "&after=9&before=12": "11 10", "&limit=0": "", "&after=19": "", "&before=1": "",
 	} {
-		t.Run("When alice asks for "+query+" she should see what is hers to see", func(t *testing.T) {
+		t.Run("When alice asks for "+query+" the answer should contain only her machines", func(t *testing.T) {
 			NewWithT(t).Expect(ids(site.Do("alice", "GET", "events/?op=query"+query))).To(Equal(want))
 		})
 	}

@@ -62,7 +62,7 @@ func TestCreateForms(t *testing.T) {
 			`{"mac_addresses": ["MAC address 52:54:00:00:00:13 already in use on three."]}`, nil},
 		"no MAC address":                   {[]string{"mac_addresses", ""}, `{"mac_addresses": ["This field is required."]}`, nil},
 		"a BMC that knows the MAC address": {[]string{"mac_addresses", "", "power_type", "redfish"}, "", []string{"interface_set=[]", "status_name=Commissioning"}},
-		"power that nobody switches":       {[]string{"power_type", "manual"}, "", []string{"status_name=New", "power_state=unknown"}},
+		"manual power":                     {[]string{"power_type", "manual"}, "", []string{"status_name=New", "power_state=unknown"}},
 		"no power type":                    {[]string{"power_type", ""}, "", []string{"status_name=New", "owner=<nil>"}},
 		"commissioning turned off":         {[]string{"power_type", "ipmi", "commission", "false"}, "", []string{"status_name=New"}},
 		"a system that already runs":       {[]string{"deployed", "true", "commission", "true"}, "", []string{"status_name=Deployed", "owner=admin"}},

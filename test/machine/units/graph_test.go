@@ -70,7 +70,7 @@ func TestGraph(t *testing.T) {
 			},
 		},
 		{
-			name:  "When a wanted unit is missing or masked, it should be ignored",
+			name:  "When a required unit is missing or masked, it should be ignored",
 			files: map[string]string{"a.service": "[Unit]\nWants=missing.service masked.service\n" + service1, "masked.service": "-> /dev/null"},
 			start: []string{"a.service"},
 			want:  map[string][]string{"a.service": {}},

@@ -153,7 +153,7 @@ func TestProvide(t *testing.T) {
 		"its Machine is gone":        {func(w *world) { w.object.OwnerReferences[1].Name = "gone" }, ""},
 		"its Cluster is not there":   {func(w *world) { w.object.Labels = nil }, ""},
 	} {
-		t.Run("When "+name+" nothing should be ordered, and it be said where somebody reads it", func(t *testing.T) {
+		t.Run("When "+name+" nothing should be ordered, and a condition should report it", func(t *testing.T) {
 			w := newWorld(t, tc.edit)
 			w.Expect(w.pass()).To(Equal(ctrl.Result{RequeueAfter: Poll}))
 			w.Expect(w.cloud.orders).To(BeEmpty())

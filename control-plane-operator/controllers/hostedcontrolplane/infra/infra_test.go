@@ -61,7 +61,7 @@ func TestValidate(t *testing.T) {
 		{name: "nothing", api: hyperv1.ServicePublishingStrategy{Type: hyperv1.None}, ignition: good, want: "use one of [NodePort LoadBalancer Route]"},
 	}
 	for _, tc := range cases {
-		t.Run("When services are published by "+tc.name+" it should say whether that works", func(t *testing.T) {
+		t.Run("When services are published by "+tc.name+" it should report if that works", func(t *testing.T) {
 			g := NewWithT(t)
 			err := (&Reconciler{HasRoutes: tc.routes}).Validate(controlPlane(tc.api, tc.ignition))
 			if tc.want == "" {

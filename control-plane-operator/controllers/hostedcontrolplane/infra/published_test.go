@@ -172,7 +172,7 @@ func TestRefusals(t *testing.T) {
 		"a route":                             {wanted: route("api.example.com")},
 		"what was a route and is a node port": {former: route("api.example.com"), wanted: nodePort("192.0.2.10", 30443)},
 	} {
-		t.Run("When a request for "+name+" is refused the pass should fail of it", func(t *testing.T) {
+		t.Run("When a request for "+name+" is refused the reconcile should fail", func(t *testing.T) {
 			hcp := controlPlane(tc.former, nodePort("192.0.2.10", 0))
 			r := world(hcp)
 			if tc.former.Type != "" {

@@ -31,7 +31,7 @@ func TestRefusals(t *testing.T) {
 			w.annotate(map[string]string{RotationAnnotation: "all=1"})
 		},
 	} {
-		t.Run("When a request is refused as "+name+" the pass should fail of it", func(t *testing.T) {
+		t.Run("When a request is refused as "+name+" the reconcile should fail", func(t *testing.T) {
 			w := newWorld(t, &corev1.Secret{
 				ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "mine"},
 				Data:       map[string][]byte{"etcd-client.crt": []byte("C"), "etcd-client.key": []byte("K"), "etcd-client-ca.crt": []byte("CA")},

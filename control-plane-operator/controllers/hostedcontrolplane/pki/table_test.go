@@ -235,7 +235,7 @@ func TestOverlaps(t *testing.T) {
 		{"nothing is said, whose certificates administrators carry away,", "", 0, SystemAdminSigner, year},
 		{"certificates live a day, which administrators carry away,", "", 24 * time.Hour, SystemAdminSigner, 24 * time.Hour},
 		{"certificates live a day, and break glass by its own time,", "", 24 * time.Hour, CustomerBreakGlassSigner, BreakGlassCertificateLife},
-		{"nothing is said, whose tokens nobody counts,", "", 24 * time.Hour, ServiceAccountKeys, year},
+		{"no lifetime is set, and tokens are not counted,", "", 24 * time.Hour, ServiceAccountKeys, year},
 		{"the overlap is 0s, but nodes would be cut off", "0s", 0, ClusterSignerCA, week},
 		{"the overlap is 0s", "0s", 0, SystemAdminSigner, 0},
 		{"the overlap is 0s, for tokens", "0s", 0, ServiceAccountKeys, 0},
@@ -260,7 +260,7 @@ func TestOwnEtcd(t *testing.T) {
 		{"unmanaged without an unmanaged block", hyperv1.EtcdSpec{ManagementType: hyperv1.Unmanaged}, false},
 		{"the user's", hyperv1.EtcdSpec{ManagementType: hyperv1.Unmanaged, Unmanaged: &hyperv1.UnmanagedEtcdSpec{}}, true},
 	} {
-		t.Run("When etcd is "+tc.name+" it should be known who makes its certificates", func(t *testing.T) {
+		t.Run("When etcd is "+tc.name+" it should decide which program creates its certificates", func(t *testing.T) {
 			NewWithT(t).Expect(BringsEtcd(&hyperv1.HostedControlPlane{Spec: hyperv1.HostedControlPlaneSpec{Etcd: tc.spec}})).To(Equal(tc.want))
 		})
 	}

@@ -42,7 +42,7 @@ func TestValidate(t *testing.T) {
 		}, "platform.aws is missing"},
 	}
 	for _, tc := range cases {
-		t.Run("When a cluster asks for "+tc.name+" it should say whether it can be had", func(t *testing.T) {
+		t.Run("When a cluster asks for "+tc.name+" it should report if that is supported", func(t *testing.T) {
 			g := NewWithT(t)
 			err := Validate(controlPlane(tc.edit))
 			if tc.want == "" {
@@ -85,7 +85,7 @@ func TestAllocatesNodeCIDRs(t *testing.T) {
 		{hyperv1.Other, ptr.To(hyperv1.AllocateNodeCIDRsEnabled), true},
 	}
 	for _, tc := range cases {
-		t.Run("When the network is "+string(tc.network)+" it should be known who gives out addresses", func(t *testing.T) {
+		t.Run("When the network is "+string(tc.network)+" it should decide which program allocates addresses", func(t *testing.T) {
 			hcp := controlPlane(func(hcp *hyperv1.HostedControlPlane) {
 				hcp.Spec.Networking.NetworkType, hcp.Spec.Networking.AllocateNodeCIDRs = tc.network, tc.allocate
 			})

@@ -76,7 +76,7 @@ func TestWhatWakes(t *testing.T) {
 		"what is wrong":          {map[string]string{nodeupdate.AddressMessage: "x"}, map[string]string{nodeupdate.AddressMessage: "y"}, true},
 		"nothing of it any more": {map[string]string{nodeupdate.DesiredAddress: "x"}, nil, true},
 	} {
-		t.Run("When a node says "+name+" it should be looked at, or not", func(t *testing.T) {
+		t.Run("When a node says "+name+" it should be reconciled or ignored", func(t *testing.T) {
 			NewWithT(t).Expect(annotated().Update(event.UpdateEvent{ObjectOld: node(tc.before), ObjectNew: node(tc.after)})).To(Equal(tc.want))
 		})
 	}

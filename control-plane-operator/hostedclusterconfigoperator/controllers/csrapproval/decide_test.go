@@ -148,14 +148,14 @@ func TestBootstrapper(t *testing.T) {
 		dead    string
 		want    *bootstrapper
 	}{
-		"a token that no Machine has used":                    {byToken(t, "abcdef"), []client.Object{token("abcdef", "")}, "", &bootstrapper{}},
-		"a token that a Machine has used":                     {byToken(t, "abcdef"), []client.Object{token("abcdef", "pool-b")}, "", &bootstrapper{machine: "pool-b"}},
-		"a token that is already deleted":                     {byToken(t, "abcdef"), []client.Object{token("another", "pool-a")}, "", nil},
-		"a token that cannot be read":                         {byToken(t, "abcdef"), nil, "get bootstrap-token-abcdef", nil},
-		"what all had in common, and there are no tokens":     {bootstrap(t), nil, "", &bootstrapper{}},
-		"what all had in common before there were tokens":     {bootstrap(t), []client.Object{right}, "", &bootstrapper{until: made.Add(time.Hour)}},
-		"what all had in common, and nobody knows until when": {bootstrap(t), []client.Object{right}, "get " + pki.IgnitionUser, nil},
-		"what nobody gave it":                                 {stranger, []client.Object{right}, "", nil},
+		"a token that no Machine has used":                 {byToken(t, "abcdef"), []client.Object{token("abcdef", "")}, "", &bootstrapper{}},
+		"a token that a Machine has used":                  {byToken(t, "abcdef"), []client.Object{token("abcdef", "pool-b")}, "", &bootstrapper{machine: "pool-b"}},
+		"a token that is already deleted":                  {byToken(t, "abcdef"), []client.Object{token("another", "pool-a")}, "", nil},
+		"a token that cannot be read":                      {byToken(t, "abcdef"), nil, "get bootstrap-token-abcdef", nil},
+		"what all had in common, and there are no tokens":  {bootstrap(t), nil, "", &bootstrapper{}},
+		"what all had in common before there were tokens":  {bootstrap(t), []client.Object{right}, "", &bootstrapper{until: made.Add(time.Hour)}},
+		"the shared credentials, and their end is unknown": {bootstrap(t), []client.Object{right}, "get " + pki.IgnitionUser, nil},
+		"credentials of unknown origin":                    {stranger, []client.Object{right}, "", nil},
 	} {
 		t.Run("When a machine asks with "+name+" it should be known whom that is for", func(t *testing.T) {
 			b := newBench(t, tc.objects...)
@@ -194,7 +194,7 @@ func TestFirstCertificate(t *testing.T) {
 	})
 
 	for i, dead := range settled {
-		t.Run("When "+dead+" fails nothing after it should be done, and the next pass should end it", func(t *testing.T) {
+		t.Run("When "+dead+" fails nothing after it should be done, and the next reconcile should end it", func(t *testing.T) {
 			b, csr := newBench(t, worker(), token("abcdef", "")), byToken(t, "abcdef")
 			b.refuse[dead] = true
 			_, err := b.decide(t.Context(), csr)

@@ -46,7 +46,7 @@ func TestStays(t *testing.T) {
 	}{
 		"runs":                           {inPhase(corev1.PodRunning), false},
 		"is to be run":                   {inPhase(corev1.PodPending), false},
-		"nobody knows anything of":       {inPhase(corev1.PodUnknown), false},
+		"has an unknown state":           {inPhase(corev1.PodUnknown), false},
 		"has ended well":                 {inPhase(corev1.PodSucceeded), true},
 		"has ended badly":                {inPhase(corev1.PodFailed), true},
 		"is of a DaemonSet":              {ownedBy("DaemonSet", true), true},

@@ -125,7 +125,7 @@ func TestWhatWakes(t *testing.T) {
 		"its kind has no generation":          {0, 0, true, true},
 		"its spec changes and it is not ours": {1, 2, false, false},
 	} {
-		t.Run("When of an object "+name+" it should be looked at, or not", func(t *testing.T) {
+		t.Run("When of an object "+name+" it should be reconciled or ignored", func(t *testing.T) {
 			ours := predicate.NewPredicateFuncs(func(client.Object) bool { return tc.ours })
 			NewWithT(t).Expect(spec(ours).Update(event.UpdateEvent{ObjectOld: slice(tc.before), ObjectNew: slice(tc.after)})).To(Equal(tc.want))
 		})

@@ -37,16 +37,16 @@ func TestStateOf(t *testing.T) {
 		machines []clusterv1.Machine
 		want     string
 	}{
-		"its Machine is there":                                  {"", []clusterv1.Machine{machine("a", "worker-1", start)}, held},
-		"its Machine is being deleted":                          {held, []clusterv1.Machine{going(machine("a", "worker-1", start)), other}, leaving},
-		"its Machine was being deleted and is gone":             {leaving, []clusterv1.Machine{other}, revoked},
-		"its Machine was the last and was deleted":              {leaving, nil, revoked},
-		"another Machine has its node's name":                   {held, []clusterv1.Machine{machine("next", "worker-1", start)}, revoked},
-		"nobody saw its Machine go":                             {held, []clusterv1.Machine{other}, held},
-		"there is no Machine at all, as in a restore":           {held, nil, held},
-		"the record is revoked":                                 {revoked, []clusterv1.Machine{other}, revoked},
-		"its Machine is back, as after a restore":               {revoked, []clusterv1.Machine{machine("a", "worker-1", start)}, held},
-		"who has its node's name is being deleted, and no node": {held, []clusterv1.Machine{going(machine("next", "worker-1", start))}, held},
+		"its Machine is there":                                              {"", []clusterv1.Machine{machine("a", "worker-1", start)}, held},
+		"its Machine is being deleted":                                      {held, []clusterv1.Machine{going(machine("a", "worker-1", start)), other}, leaving},
+		"its Machine was being deleted and is gone":                         {leaving, []clusterv1.Machine{other}, revoked},
+		"its Machine was the last and was deleted":                          {leaving, nil, revoked},
+		"another Machine has its node's name":                               {held, []clusterv1.Machine{machine("next", "worker-1", start)}, revoked},
+		"the deletion of its Machine was not observed":                      {held, []clusterv1.Machine{other}, held},
+		"there is no Machine at all, as in a restore":                       {held, nil, held},
+		"the record is revoked":                                             {revoked, []clusterv1.Machine{other}, revoked},
+		"its Machine is back, as after a restore":                           {revoked, []clusterv1.Machine{machine("a", "worker-1", start)}, held},
+		"the Machine with its node's name is being deleted and has no node": {held, []clusterv1.Machine{going(machine("next", "worker-1", start))}, held},
 	} {
 		t.Run("When of a node's certificates "+name+", they should be "+tt.want, func(t *testing.T) {
 			cm := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Labels: map[string]string{stateLabel: tt.known}}, Data: map[string]string{nodeKey: "worker-1"}}
@@ -66,17 +66,17 @@ func TestHeir(t *testing.T) {
 		machines []clusterv1.Machine
 		want     string
 	}{
-		"another Machine took the node over":                             {start, held, "", []clusterv1.Machine{taker}, held},
-		"the record was leaving, and another Machine took the node over": {start, leaving, "", []clusterv1.Machine{taker}, held},
-		"nobody took the node over yet":                                  {start, held, "", nil, held},
-		"who took the node over goes":                                    {start, held, "plane/taker", []clusterv1.Machine{going(taker)}, leaving},
-		"who took the node over is gone, and another has the name":       {start, leaving, "plane/taker", []clusterv1.Machine{another}, revoked},
-		"who took the node over was lost too, in another restore":        {start, held, "lost/taker", []clusterv1.Machine{another}, held},
-		"it was revoked in the snapshot":                                 {start, revoked, "", []clusterv1.Machine{taker}, revoked},
-		"it was created here, and another Machine has its node's name":   {start.Add(2 * time.Hour), held, "", []clusterv1.Machine{another}, revoked},
-		"it is not created yet, and another Machine has the name":        {time.Time{}, "", "", []clusterv1.Machine{another}, revoked},
-		"its own Machine is there, as where the cluster was moved":       {start, held, "", []clusterv1.Machine{machine("a", "worker-1", start)}, held},
-		"its own Machine is there and going, and another has the name":   {start, held, "", []clusterv1.Machine{going(machine("a", "worker-1", start)), another}, leaving},
+		"another Machine took the node over":                                    {start, held, "", []clusterv1.Machine{taker}, held},
+		"the record was leaving, and another Machine took the node over":        {start, leaving, "", []clusterv1.Machine{taker}, held},
+		"no Machine took the node over yet":                                     {start, held, "", nil, held},
+		"the Machine that took the node over is being deleted":                  {start, held, "plane/taker", []clusterv1.Machine{going(taker)}, leaving},
+		"the Machine that took the node over is gone, and another has the name": {start, leaving, "plane/taker", []clusterv1.Machine{another}, revoked},
+		"the Machine that took the node over was lost in another restore":       {start, held, "lost/taker", []clusterv1.Machine{another}, held},
+		"it was revoked in the snapshot":                                        {start, revoked, "", []clusterv1.Machine{taker}, revoked},
+		"it was created here, and another Machine has its node's name":          {start.Add(2 * time.Hour), held, "", []clusterv1.Machine{another}, revoked},
+		"it is not created yet, and another Machine has the name":               {time.Time{}, "", "", []clusterv1.Machine{another}, revoked},
+		"its own Machine is there, as where the cluster was moved":              {start, held, "", []clusterv1.Machine{machine("a", "worker-1", start)}, held},
+		"its own Machine is there and going, and another has the name":          {start, held, "", []clusterv1.Machine{going(machine("a", "worker-1", start)), another}, leaving},
 	} {
 		t.Run("When of a restored record "+name+", it should be "+tt.want, func(t *testing.T) {
 			hcp := &hyperv1.HostedControlPlane{ObjectMeta: metav1.ObjectMeta{UID: "plane", CreationTimestamp: metav1.NewTime(start.Add(time.Hour))}}
@@ -119,7 +119,7 @@ func TestHolder(t *testing.T) {
 		want string
 	}{
 		"its Machine asked":                      {"worker-1", start.Add(time.Minute), "a"},
-		"who had the name before asked":          {"worker-1", start.Add(-time.Minute), ""},
+		"the previous owner of the name asked":   {"worker-1", start.Add(-time.Minute), ""},
 		"a node without a Machine requested one": {"worker-9", start.Add(time.Minute), ""},
 	} {
 		t.Run("When a certificate was issued since "+name+", it should be remembered of the right one", func(t *testing.T) {

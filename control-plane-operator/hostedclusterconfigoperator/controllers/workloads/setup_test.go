@@ -58,7 +58,7 @@ func TestUsability(t *testing.T) {
 		"is free of its taint":  {node(tainted("a")), node(), true},
 		"has none of no taints": {node(func(n *corev1.Node) { n.Spec.Taints = []corev1.Taint{} }), node(), false},
 	} {
-		t.Run("When a node "+name+" it should be looked at, or not", func(t *testing.T) {
+		t.Run("When a node "+name+" it should be reconciled or ignored", func(t *testing.T) {
 			NewWithT(t).Expect(usability().Update(event.UpdateEvent{ObjectOld: tc.before, ObjectNew: tc.after})).To(Equal(tc.want))
 		})
 	}

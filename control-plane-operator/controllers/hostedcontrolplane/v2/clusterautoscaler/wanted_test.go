@@ -38,10 +38,10 @@ func TestWanted(t *testing.T) {
 	}{
 		{"the payload has the image", nil, full, true},
 		{"the payload lacks the image", nil, images{"availability-prober": "p:1"}, false},
-		{"nobody manages machines, by whatever value", map[string]string{hyperv1.DisableMachineManagement: ""}, full, false},
+		{"machine management is disabled, with any value", map[string]string{hyperv1.DisableMachineManagement: ""}, full, false},
 		{"an annotation scales it to zero and keeps its objects", map[string]string{hyperv1.DisableClusterAutoscalerAnnotation: "true"}, full, true},
 	} {
-		t.Run("When "+tc.name+" it should be known whether it is wanted", func(t *testing.T) {
+		t.Run("When "+tc.name+" it should decide if the component runs", func(t *testing.T) {
 			got, err := enabled(t.Context(), scopeWith(tc.annotations, tc.payload))
 			g := NewWithT(t)
 			g.Expect(err).NotTo(HaveOccurred())

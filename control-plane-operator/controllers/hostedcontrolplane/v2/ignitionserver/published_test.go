@@ -94,10 +94,10 @@ func TestEnabled(t *testing.T) {
 		want        bool
 	}{
 		{"it is published", nodePort(0), nil, true},
-		{"nobody can reach it", nil, nil, false},
+		{"it cannot be reached", nil, nil, false},
 		{"an annotation with any value disables it", nodePort(0), map[string]string{hyperv1.DisableIgnitionServerAnnotation: ""}, false},
 	} {
-		t.Run("When "+tc.name+" it should be known whether it is wanted", func(t *testing.T) {
+		t.Run("When "+tc.name+" it should decide if the component runs", func(t *testing.T) {
 			scope := scopeOf(tc.strategy)
 			scope.HCP.Annotations = tc.annotations
 			got, err := enabled(t.Context(), scope)

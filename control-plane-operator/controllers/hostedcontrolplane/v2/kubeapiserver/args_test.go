@@ -83,7 +83,7 @@ func TestFlagsOfAnnotations(t *testing.T) {
 		{"an annotation sets the log verbosity", annotatedWith(prefix+"verbosity-level", "6"), 1, "v", []string{"6"}},
 		{"an annotation limits the lifetime of tokens", annotatedWith(prefix+"service-account-token-max-expiration", "24h"), 1,
 			"service-account-max-token-expiration", []string{"24h"}},
-		{"nobody bounds the life of tokens", same, 1, "service-account-max-token-expiration", nil},
+		{"the lifetime of tokens has no limit", same, 1, "service-account-max-token-expiration", nil},
 	})
 }
 
@@ -108,7 +108,7 @@ func TestFlagsOfTheSpec(t *testing.T) {
 		}, 1, "etcd-servers", []string{"https://a.example:2379"}},
 		{"nothing is encrypted", func(*hyperv1.HostedControlPlane) {}, 1, "encryption-provider-config", nil},
 		{"Secrets are encrypted", encryptedWith("a-key"), 1, "encryption-provider-config", []string{"/etc/kubernetes/secret-encryption/config.yaml"}},
-		{"Secrets are encrypted, that nobody reads the keys anew", encryptedWith("a-key"), 1, "encryption-provider-config-automatic-reload", []string{"false"}},
+		{"Secrets are encrypted, the reload of keys is off", encryptedWith("a-key"), 1, "encryption-provider-config-automatic-reload", []string{"false"}},
 		{"one API server has no replica to take over", func(*hyperv1.HostedControlPlane) {}, 1, "shutdown-delay-duration", []string{"0s"}},
 		{"load balancers have to notice that one goes", highlyAvailable, 3, "shutdown-delay-duration", []string{"70s"}},
 	})

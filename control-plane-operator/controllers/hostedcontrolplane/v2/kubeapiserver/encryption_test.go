@@ -213,7 +213,7 @@ func TestSettled(t *testing.T) {
 		"has no pod of its template":        {func(d *appsv1.Deployment) { d.Status.UpdatedReplicas = 0 }, false},
 		"has a pod that does not serve":     {func(d *appsv1.Deployment) { d.Status.AvailableReplicas = 0 }, false},
 		"leaves its replicas to Kubernetes": {func(d *appsv1.Deployment) { d.Spec.Replicas = nil }, true},
-		"is scaled to nothing to look at it": {func(d *appsv1.Deployment) {
+		"is scaled to zero for an inspection": {func(d *appsv1.Deployment) {
 			d.Spec.Replicas, d.Status = ptr.To[int32](0), appsv1.DeploymentStatus{ObservedGeneration: 2}
 		}, false},
 	} {
@@ -260,7 +260,7 @@ func TestWrongKeys(t *testing.T) {
 			"names no key"},
 		{"stands beside plugins that cannot be read", func(*hyperv1.HostedControlPlane) {}, []client.Object{corrupt(pluginsKey, "{")},
 			"reading the plugins in Secret kas-secret-encryption-config"},
-		{"is one of a service that nobody runs", func(hcp *hyperv1.HostedControlPlane) {
+		{"belongs to a service that does not run", func(hcp *hyperv1.HostedControlPlane) {
 			hcp.Spec.SecretEncryption = &hyperv1.SecretEncryptionSpec{Type: hyperv1.KMS, KMS: &hyperv1.KMSSpec{Provider: hyperv1.AWS}}
 		}, nil, `secretEncryption of type "kms" needs a key service`},
 	} {

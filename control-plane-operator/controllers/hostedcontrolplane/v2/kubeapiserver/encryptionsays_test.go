@@ -91,8 +91,8 @@ func TestEncryptionStageOf(t *testing.T) {
 		done            bool
 	}{
 		{"API servers learn to read", at(hyperv1.EncryptionMigrationReadOnlyDeploy), "ReadOnlyRolloutInProgress", "Migration 7: ", false},
-		{"API servers go over to writing", at(hyperv1.EncryptionMigrationWritePromote), "WritePromotionInProgress", "Migration 7: ", false},
-		{"what is stored is written anew", at(hyperv1.EncryptionMigrationMigrating), "ReEncryptionInProgress", "Migration 7: ", false},
+		{"API servers start to write with the new key", at(hyperv1.EncryptionMigrationWritePromote), "WritePromotionInProgress", "Migration 7: ", false},
+		{"stored objects are rewritten", at(hyperv1.EncryptionMigrationMigrating), "ReEncryptionInProgress", "Migration 7: ", false},
 		{"a migration to a plugin is completed", byVault, "ReEncryptionCompleted", "by plugin vault", true},
 		{"a migration to a key is completed", byKey, "ReEncryptionCompleted", "by secretbox, with a key of type aescbc", true},
 	} {
@@ -110,7 +110,7 @@ func TestEncryptionStageOf(t *testing.T) {
 	}{
 		"a plugin":                           {byVault, "vault"},
 		"a key while a plugin only decrypts": {byKey, ""},
-		"nobody knows what":                  {&corev1.Secret{Data: map[string][]byte{encryptionKey: []byte("{")}}, ""},
+		"its content is unknown":             {&corev1.Secret{Data: map[string][]byte{encryptionKey: []byte("{")}}, ""},
 		"nothing":                            {&corev1.Secret{}, ""},
 	} {
 		t.Run("When what encrypts is "+name+" it should be known whether that is a plugin", func(t *testing.T) {

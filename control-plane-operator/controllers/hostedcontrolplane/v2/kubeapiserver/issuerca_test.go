@@ -25,7 +25,7 @@ func TestIssuerCA(t *testing.T) {
 		"nothing to be had": {nil, "issuer.issuerCertificateAuthority.name: Invalid value: \"issuer-ca\""},
 	}
 	for name, tc := range cases {
-		t.Run("When the issuer's CA holds "+name+" it should be trusted or nobody be", func(t *testing.T) {
+		t.Run("When the issuer's CA holds "+name+" it should be trusted or refused", func(t *testing.T) {
 			g := NewWithT(t)
 			provider := byClaims()
 			provider.Issuer.CertificateAuthority.Name = "issuer-ca"
