@@ -116,8 +116,8 @@ func messages(name string, source []byte) (string, error) {
 	return text.String(), nil
 }
 
-// caseNames returns the literals that name the cases of tests: the keys of a map, the field name or the first field of
-// a case, and the name in a call of Run.
+// caseNames returns the literals that name the cases of tests. A name is the key of a map, the field name or the first
+// field of a case, or the name in a call of Run.
 func caseNames(file *ast.File) map[*ast.BasicLit]bool {
 	names := map[*ast.BasicLit]bool{}
 	add := func(expr ast.Expr) {
