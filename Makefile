@@ -79,7 +79,7 @@ verify: verify-generate verify-api verify-modules verify-suites verify-constants
 .PHONY: test
 test: ## Run lint and every short test: unit, integration, and the core scenarios of test-e2e
 	@# The scenarios come first, beside lint alone: two processors that also run unit tests do not answer them in time.
-	go run ./hack/test build environment,e2e-short+lint,verify,compile packages,api
+	go run ./hack/test build environment,e2e-short+verify,lint,compile packages,api
 
 .PHONY: test-all
 test-all: ## Run every suite one after another, as before a release: more than ten hours
