@@ -2,7 +2,7 @@ module github.com/openshift/hypershift/api
 
 go 1.26.0
 
-toolchain go1.26.9
+toolchain go1.26.10
 
 require (
 	github.com/google/go-cmp v0.7.0

@@ -35,6 +35,7 @@ import (
 	"github.com/openshift/hypershift/ignition-server/identity"
 	"github.com/openshift/hypershift/ignition-server/payload"
 	"github.com/openshift/hypershift/ignition-server/token"
+	"github.com/openshift/hypershift/support/addressguard"
 	"github.com/openshift/hypershift/support/kubeconfig"
 	"github.com/openshift/hypershift/support/logging"
 	"github.com/openshift/hypershift/support/metrics"
@@ -111,6 +112,10 @@ func (o *options) manager(config *rest.Config, log *slog.Logger) (ctrl.Manager, 
 	if err != nil {
 		return nil, err
 	}
+	guard, err := addressguard.ForRegistries()
+	if err != nil {
+		return nil, err
+	}
 	scheme := runtime.NewScheme()
 	if err := errors.Join(clientgoscheme.AddToScheme(scheme), hyperv1.AddToScheme(scheme), clusterv1.AddToScheme(scheme)); err != nil {
 		return nil, fmt.Errorf("register kinds: %w", err)
@@ -130,7 +135,7 @@ func (o *options) manager(config *rest.Config, log *slog.Logger) (ctrl.Manager, 
 	reconciler := &token.Reconciler{
 		Client:    mgr.GetClient(),
 		Cache:     tokens,
-		Generator: &payload.Generator{Client: mgr.GetClient(), Namespace: o.namespace, Mirrors: mirrors},
+		Generator: &payload.Generator{Client: mgr.GetClient(), Namespace: o.namespace, Mirrors: mirrors, Guard: guard},
 		Clock:     clock.RealClock{},
 		Recorder:  mgr.GetEventRecorder("ignition-server"),
 		Look:      o.look,

@@ -13,6 +13,7 @@ import (
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
+	"github.com/openshift/hypershift/support/addressguard"
 	"github.com/openshift/hypershift/support/logging"
 	"github.com/openshift/hypershift/support/releaseinfo"
 )
@@ -111,7 +112,11 @@ func (o *options) run(ctx context.Context) error {
 	if err != nil {
 		return fmt.Errorf("OPENSHIFT_IMG_OVERRIDES: %w", err)
 	}
-	releases, err := releaseinfo.NewRegistry(releaseinfo.Options{Overrides: overrides, Mirrors: mirrors})
+	guard, err := addressguard.ForRegistries()
+	if err != nil {
+		return err
+	}
+	releases, err := releaseinfo.NewRegistry(releaseinfo.Options{Overrides: overrides, Mirrors: mirrors, Guard: guard})
 	if err != nil {
 		return err
 	}

@@ -49,8 +49,10 @@ func TestOptions(t *testing.T) {
 			corev1.EnvVar{Name: "HTTPS_PROXY", Value: "http://proxy:3128"},
 			corev1.EnvVar{Name: "NO_PROXY", Value: ".svc,kube-apiserver"},
 		))
-		_, err = o.releases()
+		releases, err := o.releases()
 		g.Expect(err).NotTo(HaveOccurred())
+		_, err = releases.Lookup(t.Context(), "127.0.0.1:1/release:1", nil)
+		g.Expect(err).To(MatchError(ContainSubstring("its address is blocked by the address policy")))
 	})
 
 	t.Run("When no images are set, or only empty ones, it should use its own image", func(t *testing.T) {

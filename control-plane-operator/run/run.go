@@ -39,6 +39,7 @@ import (
 	v2 "github.com/openshift/hypershift/control-plane-operator/controllers/hostedcontrolplane/v2"
 	etcdcomponent "github.com/openshift/hypershift/control-plane-operator/controllers/hostedcontrolplane/v2/etcd"
 	"github.com/openshift/hypershift/control-plane-operator/metrics"
+	"github.com/openshift/hypershift/support/addressguard"
 	"github.com/openshift/hypershift/support/logging"
 	"github.com/openshift/hypershift/support/management"
 	serving "github.com/openshift/hypershift/support/metrics"
@@ -257,7 +258,11 @@ func (o *options) releases() (releaseinfo.Provider, error) {
 	if err != nil {
 		return nil, fmt.Errorf("OPENSHIFT_IMG_OVERRIDES: %w", err)
 	}
-	return releaseinfo.NewRegistry(releaseinfo.Options{Overrides: overrides, Mirrors: mirrors})
+	guard, err := addressguard.ForRegistries()
+	if err != nil {
+		return nil, err
+	}
+	return releaseinfo.NewRegistry(releaseinfo.Options{Overrides: overrides, Mirrors: mirrors, Guard: guard})
 }
 
 // inheritedVariables are passed on to components that run the operator's own image.

@@ -12,9 +12,9 @@ import (
 func TestCheck(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "go.mod")
 	for name, tt := range map[string]struct{ content, says string }{
-		"accepts modules without known holes": {"module m\ntoolchain go1.26.9\nrequire golang.org/x/net v0.61.0\n", ""},
+		"accepts modules without known holes": {"module m\ntoolchain go1.26.10\nrequire golang.org/x/net v0.61.0\n", ""},
 		"refuses a module": {
-			"module m\ngo 1.26.9\nrequire golang.org/x/net v0.60.0 // indirect\n", "golang.org/x/net v0.60.0",
+			"module m\ngo 1.26.10\nrequire golang.org/x/net v0.60.0 // indirect\n", "golang.org/x/net v0.60.0",
 		},
 		"refuses a toolchain":       {"module m\ngo 1.26.0\ntoolchain go1.26.8\n", "go 1.26.8"},
 		"refuses what is no go.mod": {"{", "go.mod"},

@@ -19,6 +19,7 @@ import (
 
 	hyperv1 "github.com/openshift/hypershift/api/hypershift/v1beta1"
 	"github.com/openshift/hypershift/ignition-server/nodeconfig"
+	"github.com/openshift/hypershift/support/addressguard"
 	"github.com/openshift/hypershift/support/distributions"
 	"github.com/openshift/hypershift/support/hosted"
 	"github.com/openshift/hypershift/support/reference"
@@ -80,6 +81,8 @@ type Generator struct {
 	// Mirrors are the mirrors from which this process reads release images. Nodes get the original image names, and their
 	// own mirrors.
 	Mirrors []releaseinfo.Mirror
+	// Guard restricts the addresses of registries; nil allows all.
+	Guard *addressguard.Guard
 
 	mu       sync.Mutex
 	options  releaseinfo.Options
@@ -244,7 +247,7 @@ func missingComponent(release, tag string) *Problem {
 func (g *Generator) releases(trustBundle []byte, mirrors []releaseinfo.Mirror) (releaseinfo.Provider, error) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	options := releaseinfo.Options{CABundle: trustBundle, Mirrors: slices.Concat(g.Mirrors, mirrors)}
+	options := releaseinfo.Options{CABundle: trustBundle, Mirrors: slices.Concat(g.Mirrors, mirrors), Guard: g.Guard}
 	if g.provider != nil && reflect.DeepEqual(options, g.options) {
 		return g.provider, nil
 	}

@@ -23,6 +23,7 @@ import (
 	hyperv1 "github.com/openshift/hypershift/api/hypershift/v1beta1"
 	"github.com/openshift/hypershift/api/util/ipnet"
 	"github.com/openshift/hypershift/ignition-server/payload"
+	"github.com/openshift/hypershift/support/addressguard"
 	"github.com/openshift/hypershift/support/nodeplan"
 	"github.com/openshift/hypershift/support/releaseinfo"
 	"github.com/openshift/hypershift/support/releaseinfo/releasetest"
@@ -246,6 +247,24 @@ func TestFormat(t *testing.T) {
 		g.Expect(plan.PullSecret).NotTo(BeEmpty())
 		g.Expect(plan.ConfigHash).To(Equal("0a1b2c3d"), "the machine tells by it what it runs")
 	})
+}
+
+// TestGuardedRegistry checks that a registry at a blocked address is not called.
+func TestGuardedRegistry(t *testing.T) {
+	g := NewWithT(t)
+	registry := releasetest.Start(t)
+	release := registry.PushRelease(t, kubernetes())
+	builder := fake.NewClientBuilder().WithScheme(scheme(t))
+	for _, obj := range world(registry) {
+		builder = builder.WithObjects(obj)
+	}
+	guard, err := addressguard.ForRegistries()
+	g.Expect(err).NotTo(HaveOccurred())
+	before := registry.Requests()
+	generator := &payload.Generator{Client: builder.Build(), Namespace: hosted, Guard: guard}
+	_, err = generator.Generate(t.Context(), payload.Request{NodePool: "clusters/workers", Release: release})
+	g.Expect(err).To(MatchError(ContainSubstring("its address is blocked by the address policy")))
+	g.Expect(registry.Requests()).To(Equal(before))
 }
 
 func TestAPIServerIsReachedDirectly(t *testing.T) {

@@ -125,6 +125,18 @@ func New(allow, refuse string) (*Guard, error) {
 	return guard, nil
 }
 
+// ForRegistries returns the Guard for the registries of a program in a hosted namespace. A registry may be a Service, a
+// pod or a port of a node, so addresses of the management cluster are allowed, except its API. NetworkPolicies block
+// pods and Services of other namespaces.
+func ForRegistries() (*Guard, error) {
+	guard, err := New("", "")
+	if err != nil {
+		return nil, err
+	}
+	guard.Own = nil
+	return guard, nil
+}
+
 // ParsePrefixes parses comma-separated ranges; an empty text has none.
 func ParsePrefixes(text string) ([]netip.Prefix, error) {
 	var prefixes []netip.Prefix

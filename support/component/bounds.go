@@ -3,6 +3,8 @@
 package component
 
 import (
+	"strings"
+
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
 	"k8s.io/utils/ptr"
@@ -21,10 +23,16 @@ var leastRequests = corev1.ResourceList{
 	corev1.ResourceMemory: resource.MustParse("32Mi"),
 }
 
-// Bound limits the resources of a pod's containers. Each emptyDir gets a size, and each container gets requests. CPU
-// has no limit: a busy node divides CPU time according to the requests, and a limit would only slow down programs.
-// Memory has a limit only if the manifest sets the maximum that its program needs. The memory of a hosted API server or
-// etcd grows with the data that its users store.
+// defaultLimits are the default limits of containers. They are far above what a program needs: they only keep a program
+// that a tenant's cluster drives without end from taking a whole node. The manifests of the API server and etcd have
+// higher ones, because their memory grows with the data that users store.
+var defaultLimits = corev1.ResourceList{
+	corev1.ResourceCPU:    resource.MustParse("16"),
+	corev1.ResourceMemory: resource.MustParse("16Gi"),
+}
+
+// Bound limits the resources of a pod's containers. Each emptyDir gets a size, and each container gets requests and
+// limits, unless its manifest sets them. A limit is at least twice the request.
 func Bound(pod *corev1.PodSpec) {
 	for i := range pod.Volumes {
 		volume := pod.Volumes[i].EmptyDir
@@ -40,6 +48,7 @@ func Bound(pod *corev1.PodSpec) {
 	for _, containers := range [][]corev1.Container{pod.InitContainers, pod.Containers} {
 		for i := range containers {
 			bindRequests(&containers[i])
+			bindLimits(&containers[i].Resources)
 		}
 	}
 }
@@ -56,4 +65,47 @@ func bindRequests(container *corev1.Container) {
 		}
 		container.Resources.Requests[name] = least
 	}
+}
+
+func bindLimits(resources *corev1.ResourceRequirements) {
+	if resources.Limits == nil {
+		resources.Limits = corev1.ResourceList{}
+	}
+	for name, limit := range defaultLimits {
+		if set, ok := resources.Limits[name]; ok {
+			limit = set
+		}
+		resources.Limits[name] = raised(limit, resources.Requests[name])
+	}
+}
+
+// raised returns a limit, or twice the request if that is more.
+func raised(limit, request resource.Quantity) resource.Quantity {
+	twice := request.DeepCopy()
+	twice.Add(request)
+	if twice.Cmp(limit) > 0 {
+		return twice
+	}
+	return limit
+}
+
+// NamespaceLimits returns the default limits of a hosted namespace. They apply to containers that a payload's operator
+// or a third-party provider runs without limits, and have room for the requests that annotations set.
+func NamespaceLimits(annotations map[string]string) corev1.ResourceList {
+	limits := corev1.ResourceList{
+		corev1.ResourceCPU: resource.MustParse("32"), corev1.ResourceMemory: resource.MustParse("64Gi"),
+	}
+	for key, value := range annotations {
+		if !strings.HasPrefix(key, requestOverridePrefix) {
+			continue
+		}
+		requests, err := parseRequests(value)
+		if err != nil {
+			continue // The component that the annotation names reports it.
+		}
+		for name := range limits {
+			limits[name] = raised(limits[name], requests[name])
+		}
+	}
+	return limits
 }

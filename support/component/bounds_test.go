@@ -27,6 +27,9 @@ func TestBound(t *testing.T) {
 		Containers: []corev1.Container{
 			{Name: "asks", Resources: corev1.ResourceRequirements{Requests: few.DeepCopy()}},
 			{Name: "limited", Resources: corev1.ResourceRequirements{Limits: few.DeepCopy()}},
+			{Name: "large", Resources: corev1.ResourceRequirements{Requests: corev1.ResourceList{
+				corev1.ResourceCPU: resource.MustParse("1"), corev1.ResourceMemory: resource.MustParse("40Gi"),
+			}}},
 		},
 	}
 	component.Bound(pod)
@@ -47,7 +50,28 @@ func TestBound(t *testing.T) {
 		g.Expect(pod.Containers[1].Resources.Requests).NotTo(HaveKey(corev1.ResourceMemory), "the API server takes the limit")
 		for _, c := range append(pod.InitContainers, pod.Containers...) {
 			g.Expect(c.Resources.Requests.Cpu().String()).To(Equal("10m"), c.Name)
-			g.Expect(c.Resources.Limits).NotTo(HaveKey(corev1.ResourceCPU), c.Name)
 		}
 	})
+	t.Run("sets limits on each container, with room for its requests", func(t *testing.T) {
+		g := NewWithT(t)
+		limits := map[string][2]string{}
+		for _, c := range append(pod.InitContainers, pod.Containers...) {
+			limits[c.Name] = [2]string{c.Resources.Limits.Cpu().String(), c.Resources.Limits.Memory().String()}
+		}
+		g.Expect(limits).To(Equal(map[string][2]string{
+			"silent": {"16", "16Gi"}, "asks": {"16", "16Gi"}, "limited": {"16", "8Mi"}, "large": {"16", "80Gi"},
+		}))
+	})
+}
+
+func TestNamespaceLimits(t *testing.T) {
+	g := NewWithT(t)
+	usual := component.NamespaceLimits(map[string]string{"other": "memory=1Ti"})
+	g.Expect(usual.Memory().String()).To(Equal("64Gi"))
+	raised := component.NamespaceLimits(map[string]string{
+		"resource-request-override.hypershift.openshift.io/kube-apiserver.kube-apiserver": "memory=100Gi",
+		"resource-request-override.hypershift.openshift.io/etcd.etcd":                     "memory=much",
+	})
+	g.Expect(raised.Memory().String()).To(Equal("200Gi"))
+	g.Expect(raised.Cpu().String()).To(Equal("32"))
 }

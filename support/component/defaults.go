@@ -64,13 +64,13 @@ func (c *Component) setDefaults(ctx context.Context, scope *Scope, w *workload) 
 	setThrift(scope.HCP, &w.template.Spec)
 	c.injectProber(&w.template.Spec)
 	addTmp(w.template)
-	Bound(&w.template.Spec)
 	if err := c.setImages(scope, &w.template.Spec); err != nil {
 		return err
 	}
 	if err := c.overrideRequests(scope.HCP, &w.template.Spec); err != nil {
 		return err
 	}
+	Bound(&w.template.Spec)
 	return c.stamp(ctx, scope, w)
 }
 

@@ -4,6 +4,7 @@ package component
 
 import (
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 
@@ -63,7 +64,7 @@ func pullPolicy(image string) corev1.PullPolicy {
 	return corev1.PullIfNotPresent
 }
 
-const requestOverridePrefix = "resource-request-override.hypershift.openshift.io/"
+const requestOverridePrefix = hyperv1.ResourceRequestOverrideAnnotationPrefix + "/"
 
 // overrideRequests applies the annotations resource-request-override.../<workload>.<container>: cpu=1,memory=2Gi.
 func (c *Component) overrideRequests(hcp *hyperv1.HostedControlPlane, pod *corev1.PodSpec) error {
@@ -83,16 +84,27 @@ func (c *Component) overrideRequests(hcp *hyperv1.HostedControlPlane, pod *corev
 }
 
 func setRequests(container *corev1.Container, value string) error {
+	requests, err := parseRequests(value)
+	if err != nil {
+		return err
+	}
 	if container.Resources.Requests == nil {
 		container.Resources.Requests = corev1.ResourceList{}
 	}
+	maps.Copy(container.Resources.Requests, requests)
+	return nil
+}
+
+// parseRequests parses the value of an annotation that overrides requests, such as cpu=1,memory=2Gi.
+func parseRequests(value string) (corev1.ResourceList, error) {
+	requests := corev1.ResourceList{}
 	for pair := range strings.SplitSeq(value, ",") {
 		name, amount, ok := strings.Cut(strings.TrimSpace(pair), "=")
 		request, err := quantity.Parse(amount)
 		if !ok || err != nil || request.Sign() < 0 {
-			return fmt.Errorf("%q is not a request; write it as in cpu=500m,memory=1Gi", pair)
+			return nil, fmt.Errorf("%q is not a request; write it as in cpu=500m,memory=1Gi", pair)
 		}
-		container.Resources.Requests[corev1.ResourceName(name)] = request
+		requests[corev1.ResourceName(name)] = request
 	}
-	return nil
+	return requests, nil
 }

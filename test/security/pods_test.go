@@ -130,7 +130,8 @@ func TestPodsOfAHostedNamespace(t *testing.T) {
 				for _, resource := range []corev1.ResourceName{corev1.ResourceCPU, corev1.ResourceMemory} {
 					_, requested := c.Resources.Requests[resource]
 					_, limited := c.Resources.Limits[resource]
-					g.Expect(requested || limited).To(BeTrue(), "%s of container %s", resource, c.Name)
+					g.Expect(requested).To(BeTrue(), "request for %s of container %s", resource, c.Name)
+					g.Expect(limited).To(BeTrue(), "limit for %s of container %s", resource, c.Name)
 				}
 			}
 		})

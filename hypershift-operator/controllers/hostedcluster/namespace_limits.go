@@ -10,25 +10,31 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	ctrl "sigs.k8s.io/controller-runtime"
 
+	hyperv1 "github.com/openshift/hypershift/api/hypershift/v1beta1"
+	"github.com/openshift/hypershift/support/component"
 	"github.com/openshift/hypershift/support/upsert"
 )
 
 // limitRangeName is the LimitRange of a hosted namespace.
 const limitRangeName = "hypershift-defaults"
 
-// reconcileLimitRange sets default requests for containers that a release payload's operator or a third-party provider
-// runs without any, so that the scheduler counts them. It sets no default limits, because they would also apply to the
-// pods of virtual machines.
+// reconcileLimitRange sets default requests and limits for containers that a release payload's operator or a third-party
+// provider runs without any. The scheduler then counts them, and none takes a whole node. A cluster on KubeVirt gets no
+// default limits, because they would also apply to the pods of its virtual machines.
 func (r *Reconciler) reconcileLimitRange(ctx context.Context, s *scope) (ctrl.Result, error) {
 	live := &corev1.LimitRange{ObjectMeta: metav1.ObjectMeta{Namespace: s.namespace, Name: limitRangeName}}
 	_, err := upsert.Object(ctx, r.Client, live, func() error {
 		s.own(live)
-		live.Spec.Limits = []corev1.LimitRangeItem{{
+		item := corev1.LimitRangeItem{
 			Type: corev1.LimitTypeContainer,
 			DefaultRequest: corev1.ResourceList{
 				corev1.ResourceCPU: resource.MustParse("10m"), corev1.ResourceMemory: resource.MustParse("32Mi"),
 			},
-		}}
+		}
+		if s.hc.Spec.Platform.Type != hyperv1.KubevirtPlatform {
+			item.Default = component.NamespaceLimits(s.hc.Annotations)
+		}
+		live.Spec.Limits = []corev1.LimitRangeItem{item}
 		return nil
 	})
 	return ctrl.Result{}, err
