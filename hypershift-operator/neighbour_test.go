@@ -47,8 +47,8 @@ func (b blackHole) Lookup(ctx context.Context, image string, access release.Acce
 	return nil, &releaseinfo.Error{Reason: releaseinfo.ReasonNotFound, Image: image, Err: ctx.Err()}
 }
 
-// BenchmarkOperatorBesideNeighbour measures, on a real API server, how long the complete operator needs to act on a
-// change of a NodePool: alone, and beside a tenant with 500 NodePools whose registry does not answer and whose
+// BenchmarkOperatorBesideNeighbour measures how long the complete operator needs to act on a change of a NodePool, on a
+// real API server. It measures alone, and beside a tenant with 500 NodePools whose registry does not answer and whose
 // annotations change all the time.
 func BenchmarkOperatorBesideNeighbour(b *testing.B) {
 	config := testenv.Start(b, crds.Folders...)

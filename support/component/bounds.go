@@ -24,7 +24,7 @@ var leastRequests = corev1.ResourceList{
 }
 
 // defaultLimits are the default limits of containers. They are far above what a program needs: they only keep a program
-// that a tenant's cluster drives without end from taking a whole node. The manifests of the API server and etcd have
+// that a tenant's cluster drives without end from taking all of a node. The manifests of the API server and etcd have
 // higher ones, because their memory grows with the data that users store.
 var defaultLimits = corev1.ResourceList{
 	corev1.ResourceCPU:    resource.MustParse("16"),

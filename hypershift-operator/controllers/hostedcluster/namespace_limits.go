@@ -19,7 +19,7 @@ import (
 const limitRangeName = "hypershift-defaults"
 
 // reconcileLimitRange sets default requests and limits for containers that a release payload's operator or a third-party
-// provider runs without any. The scheduler then counts them, and none takes a whole node. A cluster on KubeVirt gets no
+// provider runs without any. The scheduler then counts them, and none takes all of a node. A cluster on KubeVirt gets no
 // default limits, because they would also apply to the pods of its virtual machines.
 func (r *Reconciler) reconcileLimitRange(ctx context.Context, s *scope) (ctrl.Result, error) {
 	live := &corev1.LimitRange{ObjectMeta: metav1.ObjectMeta{Namespace: s.namespace, Name: limitRangeName}}
