@@ -31,53 +31,78 @@ func TestFleetUpgrade(t *testing.T) {
 	s.Hypershift = published.Command
 	s.must(t, s.InstallImage(t.Context(), published.Product))
 	f := s.newFleet(t, published)
-	for _, one := range []*suite{s, f.steady, f.available, f.paused, f.failing, f.leaving} {
+	s.Hypershift = ""
+	for _, one := range f.all() {
 		one.Hypershift = ""
 	}
-	f.upgrade(t, s)
+	release := f.changing.beginRelease(t, published.Payload)
+	f.upgrade(t, s, release)
+	release.complete(t)
 	f.finish(t, published)
 	s.wayBack(t, published)
 }
 
 // upgrade installs this build while it watches the clusters that run.
-func (f *fleet) upgrade(t *testing.T, s *suite) {
+func (f *fleet) upgrade(t *testing.T, s *suite, release *rollout) {
 	t.Helper()
+	flags := s.standIns(t)
+	s.must(t, s.Install(t.Context(), append(flags, "--dry-run")...))
 	began, old := time.Now(), map[*suite]*controlPlane{}
 	before, watchers := map[*suite]*look{}, map[*suite]*watcher{}
 	for _, one := range f.running() {
 		old[one], before[one] = one.controlPlane(t), one.look(t)
 		watchers[one] = one.watch(t, before[one])
 	}
-	s.must(t, s.Install(t.Context(), s.standIns(t)...))
+	NewWithT(t).Expect(release.underWay()).To(BeTrue(), "the release changes when the operator does")
+	s.must(t, s.Install(t.Context(), flags...))
+	f.available.rotatePullSecret(t)
 	s.reach(t, "the operator has taken over", soon, s.operatorRuns)
 	s.reach(t, "control planes have this build's operators", 2*long, journey.All(
 		f.steady.rolledOut(old[f.steady]), f.available.rolledOut(old[f.available])))
+	f.stillWaiting(t, old[f.paused])
 	f.paused.patch(t, `{"spec":{"pausedUntil":null}}`)
 	f.paused.reach(t, "control plane has this build's operators", long, f.paused.rolledOut(old[f.paused]))
+	seen := fleetSeen{took: time.Since(began)}
 	for _, one := range f.running() {
-		seen := watchers[one].stop()
-		one.Say("%s", seen)
+		watched := watchers[one].stop(t.Context())
+		seen.add(one, watched, old[one], one.controlPlane(t))
+		one.Say("%s", watched)
 		old[one].printChanges(one.Out, one.controlPlane(t))
-		one.unharmed(t, one == f.paused, before[one], seen)
+	}
+	seen.print(s.Out)
+	for i, one := range f.running() {
+		one.unharmed(t, one == f.paused, before[one], seen.rows[i].watched)
 		one.uncontested(t, began)
 	}
 	NewWithT(t).Expect(watchers[f.available].seen.failed).To(BeZero(), "a write to the highly available cluster failed")
-	s.reach(t, "in-place pool without changes", soon, journey.All(
-		journey.PoolCondition(s.c, steadyPool, hyperv1.NodePoolUpdatingConfigConditionType, "False"),
-		journey.PoolCondition(s.c, steadyPool, hyperv1.NodePoolUpdatingVersionConditionType, "False")))
+	f.available.reach(t, "the user's certificate served", soon, f.available.servesUserCertificate())
+}
+
+// stillWaiting checks that the paused cluster has its old control plane, and that the cluster whose machine MAAS does
+// not release is not deleted.
+func (f *fleet) stillWaiting(t *testing.T, paused *controlPlane) {
+	t.Helper()
+	g := NewWithT(t)
+	now := f.paused.controlPlane(t)
+	g.Expect(image(now)).To(Equal(image(paused)), "the control plane of a paused cluster was changed")
+	g.Expect(now.uids()).To(Equal(paused.uids()), "pods of a paused cluster were replaced")
+	g.Expect(f.leaving.allocations(t)).To(HaveLen(1))
+	hc := &hyperv1.HostedCluster{}
+	key := client.ObjectKey{Namespace: journey.Namespace, Name: f.leaving.cluster}
+	f.leaving.must(t, f.leaving.c.Get(t.Context(), key, hc))
+	g.Expect(hc.DeletionTimestamp).NotTo(BeNil())
 }
 
 // unharmed checks what a user of a cluster noticed. The test itself changes the spec of a cluster that it resumes.
 func (s *suite) unharmed(t *testing.T, resumed bool, before *look, seen watched) {
 	t.Helper()
-	const ownChange = "spec of the HostedCluster or the NodePool was changed"
 	if resumed {
-		seen.noticed.Delete(ownChange)
+		seen.noticed.Delete(clusterChanged)
 	}
 	g := NewWithT(t)
 	g.Expect(seen.looks).To(BeNumerically(">", 0))
 	g.Expect(seen.noticed).To(BeEmpty(), "a user of cluster %s notices the change of the operator", s.cluster)
-	s.reach(t, "conditions as good as before", soon, func(ctx context.Context) (bool, string, error) {
+	s.reach(t, "conditions as good as before", 2*time.Minute, func(ctx context.Context) (bool, string, error) {
 		now, err := s.lookOnce(ctx)
 		if err != nil {
 			return false, "", err
