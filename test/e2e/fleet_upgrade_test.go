@@ -6,6 +6,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"os"
 	"testing"
 	"time"
 
@@ -35,6 +36,7 @@ func TestFleetUpgrade(t *testing.T) {
 	for _, one := range f.all() {
 		one.Hypershift = ""
 	}
+	f.steady.commands(t)
 	release := f.changing.beginRelease(t, published.Payload)
 	f.upgrade(t, s, release)
 	release.complete(t)
@@ -118,6 +120,7 @@ func (f *fleet) finish(t *testing.T, published lifecycle.Published) {
 	t.Helper()
 	f.healLeaving()
 	f.leaving.Hypershift, f.steady.Hypershift = published.Command, published.Command
+	f.steady.commands(t)
 	f.leaving.destroy(t)
 	f.healFailing()
 	// The provider gives up after some machines. The user then replaces the Machine.
@@ -127,8 +130,26 @@ func (f *fleet) finish(t *testing.T, published lifecycle.Published) {
 		return len(held) == 0, fmt.Sprintf("%d machines are allocated", len(held)), err
 	})
 	f.failing.scale(t, failingPool, 1)
-	f.steady.must(t, f.steady.SaveKubeconfig(t.Context(), f.steady.cluster))
 	f.steady.reach(t, "node of pool failing ready", long, f.steady.PoolNodesReady(f.steady.cluster, failingPool, 1))
+}
+
+// commands runs the suite's hypershift command against the operator of another version. It creates a pool without
+// machines, removes it, dumps the cluster and gets its kubeconfig.
+func (s *suite) commands(t *testing.T) {
+	t.Helper()
+	const empty = "empty"
+	s.createPool(t, empty, "--replicas", "0", "--image", ignitionImage)
+	s.destroyPool(t, empty)
+	folder := t.TempDir()
+	s.must(t, s.Type(t.Context(), "hypershift", "dump", "cluster", "--name", s.cluster, "--artifact-dir", folder))
+	dumped, err := os.ReadDir(folder)
+	s.must(t, err)
+	NewWithT(t).Expect(dumped).NotTo(BeEmpty())
+	s.must(t, s.SaveKubeconfig(t.Context(), s.cluster))
+	s.reach(t, "nodes seen with the new kubeconfig", soon, func(ctx context.Context) (bool, string, error) {
+		nodes, err := s.nodes(ctx)
+		return err == nil && len(nodes.Items) > 0, "no nodes", err
+	})
 }
 
 // hasEvent checks that the cluster's machines have an event.
