@@ -71,7 +71,7 @@ func (s *suite) userCertificate(t *testing.T) string {
 	s.must(t, err)
 	leaf, err := ca.Issue(pki.Leaf{Server: true, Hosts: []string{userDomain}}, pki.Lifetime{}, now)
 	s.must(t, err)
-	s.must(t, os.WriteFile(s.Path("users-ca.crt"), ca.CertPEM, 0o644))
+	s.must(t, os.WriteFile(s.Path("users-ca.crt"), ca.CertPEM, 0o600))
 	const name = "users-certificate"
 	s.must(t, s.c.Create(t.Context(), &corev1.Secret{
 		ObjectMeta: metav1.ObjectMeta{Namespace: journey.Namespace, Name: name},
