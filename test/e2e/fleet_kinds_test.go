@@ -50,10 +50,19 @@ func (s *suite) serves(t *testing.T) {
 func (s *suite) createAsOfCAPMAAS(t *testing.T, payload string) {
 	t.Helper()
 	s.must(t, s.c.Create(t.Context(), &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: journey.Namespace}}))
+	const credentials = "of-capmaas"
+	key, err := os.ReadFile(s.keyFile)
+	s.must(t, err)
+	s.must(t, s.c.Create(t.Context(), &corev1.Secret{
+		ObjectMeta: metav1.ObjectMeta{Namespace: journey.Namespace, Name: credentials},
+		Data: map[string][]byte{
+			hyperv1.MAASServerURLKey: []byte(env.MAASURL), hyperv1.MAASAPIKeyAltKey: bytes.TrimSpace(key),
+		},
+	}))
 	s.must(t, s.Type(t.Context(), "hypershift", "create", "cluster", "maas", "--name", s.cluster,
 		"--control-plane-availability-policy", "HighlyAvailable", "--node-pool-replicas", "1", "--erase", "None",
-		"--credentials-secret", s.credentials(t, "of-capmaas", hyperv1.MAASServerURLKey, hyperv1.MAASAPIKeyAltKey),
-		"--resource-pool", workers, "--failure-domain", "az1", "--image", ignitionImage,
+		"--credentials-secret", credentials,
+		"--resource-pool", workers, "--failure-domain", firstZone, "--image", ignitionImage,
 		"--release-image", payload, "--pull-secret", s.Path("pull-secret.json"),
 		"--additional-trust-bundle", env.Env{Dir: s.Dir, Bin: s.Bin}.RegistryCA()))
 	name := s.userCertificate(t)
@@ -140,16 +149,4 @@ func (s *suite) patch(t *testing.T, change string) {
 	t.Helper()
 	s.must(t, s.Type(t.Context(), "kubectl", "patch", "hostedcluster", s.cluster, "-n", journey.Namespace,
 		"--type=merge", "-p", change))
-}
-
-// credentials creates a Secret with the credentials of the suite's MAAS user under these keys, and returns its name.
-func (s *suite) credentials(t *testing.T, name, endpoint, apiKey string) string {
-	t.Helper()
-	key, err := os.ReadFile(s.keyFile)
-	s.must(t, err)
-	s.must(t, s.c.Create(t.Context(), &corev1.Secret{
-		ObjectMeta: metav1.ObjectMeta{Namespace: journey.Namespace, Name: name},
-		Data:       map[string][]byte{endpoint: []byte(env.MAASURL), apiKey: bytes.TrimSpace(key)},
-	}))
-	return name
 }

@@ -4,16 +4,20 @@ package e2e
 
 import (
 	"context"
+	"fmt"
 	"sync"
 	"testing"
 	"time"
 
 	. "github.com/onsi/gomega"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	hyperv1 "github.com/openshift/hypershift/api/hypershift/v1beta1"
 	"github.com/openshift/hypershift/test/journey"
 )
 
-// rollout samples the status of a cluster that changes its release, once per second until it is done.
+// rollout samples the status of a cluster that changes its release, once per second until it is done. Its failingPool
+// keeps its release.
 type rollout struct {
 	cluster *suite
 	history *record
@@ -52,7 +56,22 @@ func (r *rollout) run(ctx context.Context) {
 			r.mu.Lock()
 			r.last = now
 			r.mu.Unlock()
+			r.checkFailing(ctx)
 		}
+	}
+}
+
+// checkFailing records a status of failingPool that reports machines which do not exist.
+func (r *rollout) checkFailing(ctx context.Context) {
+	pool := &hyperv1.NodePool{}
+	key := client.ObjectKey{Namespace: journey.Namespace, Name: failingPool}
+	if err := r.cluster.c.Get(ctx, key, pool); err != nil {
+		return
+	}
+	for _, condition := range trueOf(pool, hyperv1.NodePoolReadyConditionType,
+		hyperv1.NodePoolAllMachinesReadyConditionType) {
+		r.history.lies = append(r.history.lies, fmt.Sprintf("pool %s reports %s, and its machines fail", failingPool,
+			condition))
 	}
 }
 

@@ -12,8 +12,15 @@ import (
 	"github.com/openshift/hypershift/test/maas-simulator/faults"
 )
 
-// steadyPool is the pool of cluster steady that is updated in place. failingPool is its pool whose machines fail.
+// steadyPool is the pool of cluster steady that is updated in place. failingPool is the pool of cluster changing whose
+// machines fail.
 const steadyPool, failingPool = "inplace", "failing"
+
+// Zones of the simulated MAAS. inSecondZone matches the names of the machines in the second one.
+const (
+	firstZone, secondZone = "az1", "az2"
+	inSecondZone          = "[bdfh]*"
+)
 
 // fleet holds hosted clusters in the states in which an upgrade of the operator may find them. The command of 0.1.0
 // encrypts the Secrets of each of them.
@@ -25,10 +32,9 @@ type fleet struct {
 	available *suite
 	// paused is a paused cluster of platform None.
 	paused *suite
-	// changing is in the middle of a change of release.
+	// changing is in the middle of a change of release. Its failingPool has the machines of another zone, in which
+	// deployments fail.
 	changing *suite
-	// failing has the MAAS user of failingPool, a pool of cluster steady. Deployments of this user fail.
-	failing *suite
 	// leaving is being deleted, and MAAS cannot release its machine.
 	leaving *suite
 	// healFailing and healLeaving end the faults of MAAS.
@@ -40,7 +46,7 @@ func (f *fleet) running() []*suite { return []*suite{f.steady, f.available, f.pa
 
 // all returns all clusters.
 func (f *fleet) all() []*suite {
-	return append(f.running(), f.changing, f.failing, f.leaving)
+	return append(f.running(), f.changing, f.leaving)
 }
 
 // newFleet creates the clusters with a release's own command and payloads. The end of the test removes them with the
@@ -53,8 +59,7 @@ func (s *suite) newFleet(t *testing.T, published lifecycle.Published) *fleet {
 		return one
 	}
 	f := &fleet{steady: own("steady"), available: own("available"), paused: own("paused"), changing: own("changing"),
-		failing: own("failing"), leaving: own("leaving")}
-	f.failing.cluster = f.steady.cluster
+		leaving: own("leaving")}
 	previous, err := s.PublishPrevious(t.Context(), published)
 	s.must(t, err)
 	// Two processors start one control plane after another in less time than all at once.
@@ -62,7 +67,7 @@ func (s *suite) newFleet(t *testing.T, published lifecycle.Published) *fleet {
 	f.steady.createMetal(t, published.Payload)
 	f.steady.createPools(t)
 	f.paused.createNone(t, published.Payload)
-	f.changing.createMetal(t, previous)
+	f.changing.createMetal(t, previous, "--zone", firstZone)
 	f.leaving.createMetal(t, published.Payload)
 	f.settle(t)
 	f.disturb(t)
@@ -97,10 +102,9 @@ func (f *fleet) settle(t *testing.T) {
 func (f *fleet) disturb(t *testing.T) {
 	t.Helper()
 	f.paused.patch(t, `{"spec":{"pausedUntil":"true"}}`)
-	_, f.healFailing = f.failing.fault(t, faults.Rule{Kind: faults.DeployFails})
-	f.failing.createPool(t, failingPool, "--image", ignitionImage, "--resource-pool", workers,
-		"--identity-ref", f.failing.credentials(t, "of-failing", hyperv1.MAASEndpointKey, hyperv1.MAASAPIKeyKey))
-	f.failing.reach(t, "a deployment failed", long, f.failing.hasEvent("DeployFailed"))
+	_, f.healFailing = f.changing.fault(t, faults.Rule{Kind: faults.DeployFails, Machine: inSecondZone})
+	f.changing.createPool(t, failingPool, "--image", ignitionImage, "--resource-pool", workers, "--zone", secondZone)
+	f.changing.reach(t, "a deployment failed", long, f.changing.hasEvent("DeployFailed"))
 	_, f.healLeaving = f.leaving.fault(t, faults.Rule{Kind: faults.Error, Operation: "machine.release"})
 	f.leaving.must(t, f.leaving.Type(t.Context(), "kubectl", "delete", "hostedcluster", f.leaving.cluster,
 		"-n", journey.Namespace, "--wait=false"))

@@ -124,13 +124,14 @@ func (f *fleet) finish(t *testing.T, published lifecycle.Published) {
 	f.leaving.destroy(t)
 	f.healFailing()
 	// The provider gives up after some machines. The user then replaces the Machine.
-	f.failing.scale(t, failingPool, 0)
-	f.failing.reach(t, "machines released", long, func(ctx context.Context) (bool, string, error) {
-		held, err := f.failing.allocated(ctx)
-		return len(held) == 0, fmt.Sprintf("%d machines are allocated", len(held)), err
+	f.changing.scale(t, failingPool, 0)
+	f.changing.reach(t, "failed machines released", long, func(ctx context.Context) (bool, string, error) {
+		held, err := f.changing.allocated(ctx)
+		return len(held) == 1, fmt.Sprintf("%d machines are allocated", len(held)), err
 	})
-	f.failing.scale(t, failingPool, 1)
-	f.steady.reach(t, "node of pool failing ready", long, f.steady.PoolNodesReady(f.steady.cluster, failingPool, 1))
+	f.changing.scale(t, failingPool, 1)
+	f.changing.reach(t, "node of pool failing ready", long,
+		f.changing.PoolNodesReady(f.changing.cluster, failingPool, 1))
 }
 
 // commands runs the suite's hypershift command against the operator of another version. It creates a pool without

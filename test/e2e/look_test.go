@@ -28,10 +28,8 @@ const rest = 15 * time.Second
 // look is a snapshot of what the users of a cluster have.
 type look struct {
 	sample
-	// pools are the NodePools of the cluster, by name. failing is its failingPool, which is not in pools; nil if it has
-	// none.
-	pools   map[string]hyperv1.NodePool
-	failing *hyperv1.NodePool
+	// pools are the NodePools of the cluster, by name.
+	pools map[string]hyperv1.NodePool
 	// pods are the pods in the default namespace of the hosted cluster.
 	pods corev1.PodList
 	// changes counts the calls of the scenario's user that changed something in MAAS, by operation.
@@ -71,11 +69,7 @@ func (l *look) listPools(ctx context.Context, s *suite) error {
 	}
 	l.pools = map[string]hyperv1.NodePool{}
 	for _, pool := range all.Items {
-		switch {
-		case pool.Spec.ClusterName != s.cluster:
-		case pool.Name == failingPool:
-			l.failing = &pool
-		default:
+		if pool.Spec.ClusterName == s.cluster {
 			l.pools[pool.Name] = pool
 		}
 	}
@@ -139,26 +133,13 @@ func (l *look) differences(now *look) []string {
 			add("NodePool %s reports %s", name, condition)
 		}
 	}
-	return append(all, l.falselyGood(now)...)
+	return all
 }
 
 // updating are the conditions of a pool whose nodes are replaced or updated.
 var updating = []string{
 	hyperv1.NodePoolUpdatingVersionConditionType, hyperv1.NodePoolUpdatingConfigConditionType,
 	hyperv1.NodePoolUpdatingPlatformMachineTemplateConditionType,
-}
-
-// falselyGood lists the conditions of the pool whose machines fail that report nodes which do not exist.
-func (l *look) falselyGood(now *look) []string {
-	if l.failing == nil || now.failing == nil {
-		return nil
-	}
-	var all []string
-	for _, condition := range trueOf(now.failing, hyperv1.NodePoolReadyConditionType,
-		hyperv1.NodePoolAllMachinesReadyConditionType) {
-		all = append(all, fmt.Sprintf("NodePool %s reports %s while its machines fail", failingPool, condition))
-	}
-	return all
 }
 
 // trueOf returns those conditions of a pool that are True.
