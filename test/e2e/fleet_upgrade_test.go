@@ -6,6 +6,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"os"
 	"testing"
 	"time"
 
@@ -31,53 +32,79 @@ func TestFleetUpgrade(t *testing.T) {
 	s.Hypershift = published.Command
 	s.must(t, s.InstallImage(t.Context(), published.Product))
 	f := s.newFleet(t, published)
-	for _, one := range []*suite{s, f.steady, f.available, f.paused, f.failing, f.leaving} {
+	s.Hypershift = ""
+	for _, one := range f.all() {
 		one.Hypershift = ""
 	}
-	f.upgrade(t, s)
+	f.steady.commands(t)
+	release := f.changing.beginRelease(t, published.Payload)
+	f.upgrade(t, s, release)
+	release.complete(t)
 	f.finish(t, published)
 	s.wayBack(t, published)
 }
 
 // upgrade installs this build while it watches the clusters that run.
-func (f *fleet) upgrade(t *testing.T, s *suite) {
+func (f *fleet) upgrade(t *testing.T, s *suite, release *rollout) {
 	t.Helper()
+	flags := s.standIns(t)
+	s.must(t, s.Install(t.Context(), append(flags, "--dry-run")...))
 	began, old := time.Now(), map[*suite]*controlPlane{}
 	before, watchers := map[*suite]*look{}, map[*suite]*watcher{}
 	for _, one := range f.running() {
 		old[one], before[one] = one.controlPlane(t), one.look(t)
 		watchers[one] = one.watch(t, before[one])
 	}
-	s.must(t, s.Install(t.Context(), s.standIns(t)...))
+	NewWithT(t).Expect(release.underWay()).To(BeTrue(), "the release changes when the operator does")
+	s.must(t, s.Install(t.Context(), flags...))
+	f.available.rotatePullSecret(t)
 	s.reach(t, "the operator has taken over", soon, s.operatorRuns)
 	s.reach(t, "control planes have this build's operators", 2*long, journey.All(
 		f.steady.rolledOut(old[f.steady]), f.available.rolledOut(old[f.available])))
+	f.stillWaiting(t, old[f.paused])
 	f.paused.patch(t, `{"spec":{"pausedUntil":null}}`)
 	f.paused.reach(t, "control plane has this build's operators", long, f.paused.rolledOut(old[f.paused]))
+	seen := fleetSeen{took: time.Since(began)}
 	for _, one := range f.running() {
-		seen := watchers[one].stop()
-		one.Say("%s", seen)
+		watched := watchers[one].stop(t.Context())
+		seen.add(one, watched, old[one], one.controlPlane(t))
+		one.Say("%s", watched)
 		old[one].printChanges(one.Out, one.controlPlane(t))
-		one.unharmed(t, one == f.paused, before[one], seen)
+	}
+	seen.print(s.Out)
+	for i, one := range f.running() {
+		one.unharmed(t, one == f.paused, before[one], seen.rows[i].watched)
 		one.uncontested(t, began)
 	}
 	NewWithT(t).Expect(watchers[f.available].seen.failed).To(BeZero(), "a write to the highly available cluster failed")
-	s.reach(t, "in-place pool without changes", soon, journey.All(
-		journey.PoolCondition(s.c, steadyPool, hyperv1.NodePoolUpdatingConfigConditionType, "False"),
-		journey.PoolCondition(s.c, steadyPool, hyperv1.NodePoolUpdatingVersionConditionType, "False")))
+	f.available.reach(t, "the user's certificate served", soon, f.available.servesUserCertificate())
+}
+
+// stillWaiting checks that the paused cluster has its old control plane, and that the cluster whose machine MAAS does
+// not release is not deleted.
+func (f *fleet) stillWaiting(t *testing.T, paused *controlPlane) {
+	t.Helper()
+	g := NewWithT(t)
+	now := f.paused.controlPlane(t)
+	g.Expect(image(now)).To(Equal(image(paused)), "the control plane of a paused cluster was changed")
+	g.Expect(now.uids()).To(Equal(paused.uids()), "pods of a paused cluster were replaced")
+	g.Expect(f.leaving.allocations(t)).To(HaveLen(1))
+	hc := &hyperv1.HostedCluster{}
+	key := client.ObjectKey{Namespace: journey.Namespace, Name: f.leaving.cluster}
+	f.leaving.must(t, f.leaving.c.Get(t.Context(), key, hc))
+	g.Expect(hc.DeletionTimestamp).NotTo(BeNil())
 }
 
 // unharmed checks what a user of a cluster noticed. The test itself changes the spec of a cluster that it resumes.
 func (s *suite) unharmed(t *testing.T, resumed bool, before *look, seen watched) {
 	t.Helper()
-	const ownChange = "spec of the HostedCluster or the NodePool was changed"
 	if resumed {
-		seen.noticed.Delete(ownChange)
+		seen.noticed.Delete(clusterChanged)
 	}
 	g := NewWithT(t)
 	g.Expect(seen.looks).To(BeNumerically(">", 0))
 	g.Expect(seen.noticed).To(BeEmpty(), "a user of cluster %s notices the change of the operator", s.cluster)
-	s.reach(t, "conditions as good as before", soon, func(ctx context.Context) (bool, string, error) {
+	s.reach(t, "conditions as good as before", 2*time.Minute, func(ctx context.Context) (bool, string, error) {
 		now, err := s.lookOnce(ctx)
 		if err != nil {
 			return false, "", err
@@ -93,17 +120,37 @@ func (f *fleet) finish(t *testing.T, published lifecycle.Published) {
 	t.Helper()
 	f.healLeaving()
 	f.leaving.Hypershift, f.steady.Hypershift = published.Command, published.Command
+	f.steady.commands(t)
 	f.leaving.destroy(t)
 	f.healFailing()
 	// The provider gives up after some machines. The user then replaces the Machine.
-	f.failing.scale(t, failingPool, 0)
-	f.failing.reach(t, "machines released", long, func(ctx context.Context) (bool, string, error) {
-		held, err := f.failing.allocated(ctx)
-		return len(held) == 0, fmt.Sprintf("%d machines are allocated", len(held)), err
+	f.changing.scale(t, failingPool, 0)
+	f.changing.reach(t, "failed machines released", long, func(ctx context.Context) (bool, string, error) {
+		held, err := f.changing.allocated(ctx)
+		return len(held) == 1, fmt.Sprintf("%d machines are allocated", len(held)), err
 	})
-	f.failing.scale(t, failingPool, 1)
-	f.steady.must(t, f.steady.SaveKubeconfig(t.Context(), f.steady.cluster))
-	f.steady.reach(t, "node of pool failing ready", long, f.steady.PoolNodesReady(f.steady.cluster, failingPool, 1))
+	f.changing.scale(t, failingPool, 1)
+	f.changing.reach(t, "node of pool failing ready", long,
+		f.changing.PoolNodesReady(f.changing.cluster, failingPool, 1))
+}
+
+// commands runs the suite's hypershift command against the operator of another version. It creates a pool without
+// machines, removes it, dumps the cluster and gets its kubeconfig.
+func (s *suite) commands(t *testing.T) {
+	t.Helper()
+	const empty = "empty"
+	s.createPool(t, empty, "--replicas", "0", "--image", ignitionImage)
+	s.destroyPool(t, empty)
+	folder := t.TempDir()
+	s.must(t, s.Type(t.Context(), "hypershift", "dump", "cluster", "--name", s.cluster, "--artifact-dir", folder))
+	dumped, err := os.ReadDir(folder)
+	s.must(t, err)
+	NewWithT(t).Expect(dumped).NotTo(BeEmpty())
+	s.must(t, s.SaveKubeconfig(t.Context(), s.cluster))
+	s.reach(t, "nodes seen with the new kubeconfig", soon, func(ctx context.Context) (bool, string, error) {
+		nodes, err := s.nodes(ctx)
+		return err == nil && len(nodes.Items) > 0, "no nodes", err
+	})
 }
 
 // hasEvent checks that the cluster's machines have an event.

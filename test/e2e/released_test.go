@@ -84,7 +84,7 @@ func (s *suite) unnoticed(t *testing.T, install func() error) {
 	s.reach(t, "the operator has taken over", soon, s.operatorRuns)
 	// Components restart one after another, with pauses for leader elections.
 	s.atRest(t, 2*rest)
-	seen := watch.stop()
+	seen := watch.stop(t.Context())
 	s.Say("%s", seen)
 	g := NewWithT(t)
 	g.Expect(seen.noticed).To(BeEmpty(), "a user notices the change of the operator")

@@ -5,6 +5,7 @@ package e2e
 import (
 	"context"
 	"fmt"
+	"slices"
 
 	"github.com/blang/semver/v4"
 	configv1 "github.com/openshift/api/config/v1"
@@ -20,7 +21,7 @@ import (
 )
 
 // sample is a snapshot of the cluster and its pool. The status is read before the actual state, so that a status is
-// never older than the state that it is compared with.
+// never older than the state that it is compared with. It leaves out the machines of failingPool.
 type sample struct {
 	cluster  hyperv1.HostedCluster
 	pool     hyperv1.NodePool
@@ -37,6 +38,9 @@ func (s *suite) sample(ctx context.Context) (*sample, error) {
 	if err := s.c.List(ctx, &now.machines, client.InNamespace(journey.HostedNamespace(s.cluster))); err != nil {
 		return nil, err
 	}
+	now.machines.Items = slices.DeleteFunc(now.machines.Items, func(m clusterv1.Machine) bool {
+		return m.Labels[clusterv1.MachineDeploymentNameLabel] == failingPool
+	})
 	nodes, err := s.nodes(ctx)
 	if err != nil {
 		return nil, err

@@ -32,9 +32,7 @@ func (s *suite) wake(t *testing.T) {
 	guest, err := s.GuestClient(s.cluster)
 	s.must(t, err)
 	given := s.allocations(t)
-	s.createPool(t, sleeper, "--replicas", "0", "--image", ignitionImage)
-	s.patchPool(t, sleeper, `{"spec":{"replicas":null,"autoScaling":{"min":0,"max":1},"nodeLabels":{"wakes":"late"},"taints":[{"key":"sleeper","value":"yes","effect":"NoSchedule"}]}}`)
-	told := s.told(t)
+	told := s.autoscaledPool(t)
 	g.Expect(s.allocations(t)).To(HaveLen(len(given)), "nothing was taken to know that")
 
 	s.ask(t, 1)
@@ -66,6 +64,15 @@ func (s *suite) wake(t *testing.T) {
 	s.reach(t, "the other nodes left", soon, s.NodesReady(s.cluster, len(nodes.Items)))
 	s.destroyPool(t, sleeper)
 	s.destroy(t)
+}
+
+// autoscaledPool creates a pool without machines that the autoscaler scales, and returns its capacity annotations.
+func (s *suite) autoscaledPool(t *testing.T, flags ...string) map[string]string {
+	t.Helper()
+	s.createPool(t, sleeper, append([]string{"--replicas", "0", "--image", ignitionImage}, flags...)...)
+	s.patchPool(t, sleeper, `{"spec":{"replicas":null,"autoScaling":{"min":0,"max":1},"nodeLabels":{"wakes":"late"},`+
+		`"taints":[{"key":"sleeper","value":"yes","effect":"NoSchedule"}]}}`)
+	return s.told(t)
 }
 
 // told returns the capacity annotations that the autoscaler reads for the pool's next machine.

@@ -52,10 +52,7 @@ func (s *suite) upgradeDigest(t *testing.T) {
 func (s *suite) upgrade(t *testing.T, release string) {
 	g := NewWithT(t)
 	history := s.record(t)
-	for _, kind := range []string{"hostedcluster", "nodepool"} {
-		s.must(t, s.Type(t.Context(), "kubectl", "patch", kind, s.cluster, "-n", journey.Namespace, "--type=merge",
-			"-p", fmt.Sprintf(`{"spec":{"release":{"image":%q}}}`, release)))
-	}
+	s.setRelease(t, release)
 	s.reach(t, "control plane and pool upgraded", 2*long, func(ctx context.Context) (bool, string, error) {
 		now, err := history.sample(ctx, s)
 		if err != nil {
@@ -67,6 +64,15 @@ func (s *suite) upgrade(t *testing.T, release string) {
 	g.Expect(history.sawUpdating).To(BeTrue(), "the pool never said that it was updating")
 	g.Expect(history.sawProgressing).To(BeTrue(), "the cluster never said that it was progressing")
 	s.reach(t, "nodes of the new release ready", soon, s.NodesReady(s.cluster, 2))
+}
+
+// setRelease sets a release for the cluster and its pool.
+func (s *suite) setRelease(t *testing.T, release string) {
+	t.Helper()
+	for _, kind := range []string{"hostedcluster", "nodepool"} {
+		s.must(t, s.Type(t.Context(), "kubectl", "patch", kind, s.cluster, "-n", journey.Namespace, "--type=merge",
+			"-p", fmt.Sprintf(`{"spec":{"release":{"image":%q}}}`, release)))
+	}
 }
 
 // record holds what was observed of an upgrade so far.

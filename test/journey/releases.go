@@ -45,6 +45,12 @@ func (w *Walker) Publish(ctx context.Context, version string) (lifecycle.Publish
 	return environment.Publish(ctx, version)
 }
 
+// PublishPrevious pushes the payload of the previous minor of Kubernetes that a published version makes.
+func (w *Walker) PublishPrevious(ctx context.Context, p lifecycle.Published) (string, error) {
+	environment := lifecycle.Environment{Env: w.environment(), Out: w.Out}
+	return environment.PublishPrevious(ctx, p)
+}
+
 // RebuiltReleaseImage builds a copy of a release payload of the same version, whose Kubernetes images have other
 // digests, as after a rebuild. It returns its pull spec by digest.
 func (w *Walker) RebuiltReleaseImage(ctx context.Context, release string) (string, error) {

@@ -52,6 +52,24 @@ func (e *Environment) Publish(ctx context.Context, version string) (Published, e
 	return p, e.buildPayload(ctx, payload{releases[0], p.Command, p.Product, p.Payload, specs})
 }
 
+// PublishPrevious pushes the release payload that the command of a published version makes of the previous minor of
+// Kubernetes. It returns its pull specification.
+func (e *Environment) PublishPrevious(ctx context.Context, p Published) (string, error) {
+	specs, err := images.Pullspecs(e.Images(), env.Registry)
+	if err != nil {
+		return "", err
+	}
+	releases, err := images.Releases(ctx, e.Bin)
+	if err != nil {
+		return "", err
+	}
+	if len(releases) < 2 {
+		return "", errors.New("the previous minor of Kubernetes is not built: run make images")
+	}
+	target := p.Payload + "-previous"
+	return target, e.buildPayload(ctx, payload{releases[1], p.Command, p.Product, target, specs})
+}
+
 // pushProduct builds and pushes the product image of programs, and returns its pull specification.
 func (e *Environment) pushProduct(ctx context.Context, programs, version string) (string, error) {
 	base, err := containerimage.Base()

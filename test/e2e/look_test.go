@@ -6,10 +6,10 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"maps"
 	"net/http"
 	"slices"
 	"strings"
-	"sync"
 	"testing"
 	"time"
 
@@ -28,6 +28,8 @@ const rest = 15 * time.Second
 // look is a snapshot of what the users of a cluster have.
 type look struct {
 	sample
+	// pools are the NodePools of the cluster, by name.
+	pools map[string]hyperv1.NodePool
 	// pods are the pods in the default namespace of the hosted cluster.
 	pods corev1.PodList
 	// changes counts the calls of the scenario's user that changed something in MAAS, by operation.
@@ -50,12 +52,33 @@ func (s *suite) lookOnce(ctx context.Context) (*look, error) {
 	if l.changes, err = s.maasChanges(ctx); err != nil {
 		return nil, err
 	}
+	if err := l.listPools(ctx, s); err != nil {
+		return nil, err
+	}
 	guest, err := s.GuestClient(s.cluster)
 	if err != nil {
 		return nil, err
 	}
 	return l, guest.List(ctx, &l.pods, client.InNamespace(metav1.NamespaceDefault))
 }
+
+func (l *look) listPools(ctx context.Context, s *suite) error {
+	all := &hyperv1.NodePoolList{}
+	if err := s.c.List(ctx, all, client.InNamespace(journey.Namespace)); err != nil {
+		return err
+	}
+	l.pools = map[string]hyperv1.NodePool{}
+	for _, pool := range all.Items {
+		if pool.Spec.ClusterName == s.cluster {
+			l.pools[pool.Name] = pool
+		}
+	}
+	return nil
+}
+
+// reads are the verbs of operations that change nothing. All other operations count as changes, so that a new operation
+// is noticed.
+var reads = []string{"read", "whoami", "parameters", "power_parameters", "query_power_state", "refresh"}
 
 // maasChanges returns the changing calls of the scenario's user, as counted by the simulated MAAS.
 func (s *suite) maasChanges(ctx context.Context) (map[string]int, error) {
@@ -72,22 +95,22 @@ func (s *suite) maasChanges(ctx context.Context) (map[string]int, error) {
 	}
 	changes := map[string]int{}
 	for _, call := range calls {
-		// All other operations count as changes, so that a new operation is noticed.
-		if _, verb, _ := strings.Cut(call.Operation, "."); !slices.Contains([]string{"read", "whoami"}, verb) {
+		if _, verb, _ := strings.Cut(call.Operation, "."); !slices.Contains(reads, verb) {
 			changes[call.Operation] += call.Count
 		}
 	}
 	return changes, nil
 }
 
+// clusterChanged is the difference of a HostedCluster whose spec was changed.
+const clusterChanged = "spec of the HostedCluster was changed"
+
 // differences lists what a user of the cluster notices between two snapshots.
 func (l *look) differences(now *look) []string {
 	var all []string
 	add := func(format string, args ...any) { all = append(all, fmt.Sprintf(format, args...)) }
-	for operation, count := range now.changes {
-		if more := count - l.changes[operation]; more > 0 {
-			add("MAAS was asked for %s", operation)
-		}
+	for operation := range now.calls(l) {
+		add("MAAS was asked for %s", operation)
 	}
 	if !now.machineUIDs().Equal(l.machineUIDs()) {
 		add("Machines were replaced")
@@ -98,18 +121,46 @@ func (l *look) differences(now *look) []string {
 	if !now.userPods().Equal(l.userPods()) {
 		add("pods of users changed: %v", l.userPods().Difference(now.userPods()).UnsortedList())
 	}
-	if now.cluster.Generation != l.cluster.Generation || now.pool.Generation != l.pool.Generation {
-		add("spec of the HostedCluster or the NodePool was changed")
+	if now.cluster.Generation != l.cluster.Generation {
+		add(clusterChanged)
 	}
-	for _, condition := range []string{
-		hyperv1.NodePoolUpdatingVersionConditionType, hyperv1.NodePoolUpdatingConfigConditionType,
-		hyperv1.NodePoolUpdatingPlatformMachineTemplateConditionType,
-	} {
-		if now.poolTrue(condition) {
-			add("the NodePool reports %s", condition)
+	for name, before := range l.pools {
+		pool, ok := now.pools[name]
+		if !ok || pool.Generation != before.Generation {
+			add("spec of NodePool %s was changed", name)
+		}
+		for _, condition := range trueOf(&pool, updating...) {
+			add("NodePool %s reports %s", name, condition)
 		}
 	}
 	return all
+}
+
+// updating are the conditions of a pool whose nodes are replaced or updated.
+var updating = []string{
+	hyperv1.NodePoolUpdatingVersionConditionType, hyperv1.NodePoolUpdatingConfigConditionType,
+	hyperv1.NodePoolUpdatingPlatformMachineTemplateConditionType,
+}
+
+// trueOf returns those conditions of a pool that are True.
+func trueOf(pool *hyperv1.NodePool, types ...string) []string {
+	var all []string
+	for _, c := range pool.Status.Conditions {
+		if c.Status == corev1.ConditionTrue && slices.Contains(types, c.Type) {
+			all = append(all, c.Type)
+		}
+	}
+	return all
+}
+
+// calls counts the calls since another snapshot that changed something in MAAS, by operation.
+func (l *look) calls(before *look) map[string]int {
+	more := maps.Clone(l.changes)
+	for operation := range more {
+		more[operation] -= before.changes[operation]
+	}
+	maps.DeleteFunc(more, func(_ string, count int) bool { return count <= 0 })
+	return more
 }
 
 // readyNodes returns an ID for each Ready Node, with its boot.
@@ -139,7 +190,7 @@ func (l *look) userPods() sets.Set[string] {
 	return ids
 }
 
-// worse lists the conditions of HostedCluster and NodePool that were normal and no longer are, or are gone.
+// worse lists the conditions of the HostedCluster and its NodePools that were normal and no longer are, or are gone.
 func (l *look) worse(now *look) []string {
 	var all []string
 	well := now.well()
@@ -157,85 +208,12 @@ func (l *look) well() sets.Set[string] {
 			names.Insert("HostedCluster " + c.Type)
 		}
 	}
-	for _, c := range l.pool.Status.Conditions {
-		if journey.Well(c.Type, string(c.Status)) {
-			names.Insert("NodePool " + c.Type)
+	for name, pool := range l.pools {
+		for _, c := range pool.Status.Conditions {
+			if journey.Well(c.Type, string(c.Status)) {
+				names.Insert("NodePool " + name + " " + c.Type)
+			}
 		}
 	}
 	return names
-}
-
-// watcher takes a snapshot of a cluster once per second and writes to its API server.
-type watcher struct {
-	cancel context.CancelFunc
-	ended  sync.WaitGroup
-	seen   watched
-}
-
-// watched holds the observations of a watcher.
-type watched struct {
-	noticed sets.Set[string]
-	looks   int
-	// away is the longest time between two successful writes to the hosted cluster's API server.
-	away time.Duration
-	// failed counts the failed writes.
-	failed int
-}
-
-func (w watched) String() string {
-	return fmt.Sprintf("looks: %d; failed writes to the hosted API: %d, longest time without a write: %s; noticed: %v",
-		w.looks, w.failed, w.away.Round(100*time.Millisecond), sets.List(w.noticed))
-}
-
-// watch starts a watcher that compares each snapshot with the first one.
-func (s *suite) watch(t *testing.T, before *look) *watcher {
-	t.Helper()
-	ctx, cancel := context.WithCancel(t.Context())
-	w := &watcher{cancel: cancel, seen: watched{noticed: sets.New[string]()}}
-	guest, err := s.GuestClient(s.cluster)
-	s.must(t, err)
-	w.ended.Go(func() {
-		ticker := time.NewTicker(time.Second)
-		defer ticker.Stop()
-		for last := time.Now(); ; {
-			select {
-			case <-ctx.Done():
-				return
-			case <-ticker.C:
-			}
-			if err := w.write(ctx, guest); err == nil {
-				w.seen.away, last = max(w.seen.away, time.Since(last)), time.Now()
-			} else if ctx.Err() == nil {
-				w.seen.failed++
-				continue
-			}
-			if now, err := s.lookOnce(ctx); err == nil {
-				w.seen.looks++
-				w.seen.noticed.Insert(before.differences(now)...)
-			}
-		}
-	})
-	t.Cleanup(cancel)
-	return w
-}
-
-// write replaces a ConfigMap, as a user's program does.
-func (w *watcher) write(ctx context.Context, guest client.Client) error {
-	ctx, cancel := context.WithTimeout(ctx, 5*time.Second)
-	defer cancel()
-	cm := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: metav1.NamespaceDefault, Name: "written"}}
-	cm.Data = map[string]string{"at": time.Now().Format(time.RFC3339Nano)}
-	if err := guest.Update(ctx, cm); client.IgnoreNotFound(err) != nil {
-		return err
-	} else if err == nil {
-		return nil
-	}
-	return guest.Create(ctx, cm)
-}
-
-// stop stops the watcher and returns its observations.
-func (w *watcher) stop() watched {
-	w.cancel()
-	w.ended.Wait()
-	return w.seen
 }
