@@ -61,7 +61,9 @@ type options struct {
 	nodeAgentDir      string
 	namespace         string
 	look              time.Duration
-	log               logging.Options
+	// guard restricts the addresses of registries; nil allows all.
+	guard *addressguard.Guard
+	log   logging.Options
 }
 
 func command() *cobra.Command {
@@ -99,6 +101,9 @@ func (o *options) run(ctx context.Context) error {
 	if err != nil {
 		return fmt.Errorf("find the management cluster: %w", err)
 	}
+	if o.guard, err = addressguard.ForRegistries(); err != nil {
+		return err
+	}
 	log.Info("starting", "namespace", o.namespace, "platform", o.platform)
 	mgr, err := o.manager(config, log)
 	if err != nil {
@@ -109,10 +114,6 @@ func (o *options) run(ctx context.Context) error {
 
 func (o *options) manager(config *rest.Config, log *slog.Logger) (ctrl.Manager, error) {
 	mirrors, err := o.mirrors()
-	if err != nil {
-		return nil, err
-	}
-	guard, err := addressguard.ForRegistries()
 	if err != nil {
 		return nil, err
 	}
@@ -135,7 +136,7 @@ func (o *options) manager(config *rest.Config, log *slog.Logger) (ctrl.Manager, 
 	reconciler := &token.Reconciler{
 		Client:    mgr.GetClient(),
 		Cache:     tokens,
-		Generator: &payload.Generator{Client: mgr.GetClient(), Namespace: o.namespace, Mirrors: mirrors, Guard: guard},
+		Generator: &payload.Generator{Client: mgr.GetClient(), Namespace: o.namespace, Mirrors: mirrors, Guard: o.guard},
 		Clock:     clock.RealClock{},
 		Recorder:  mgr.GetEventRecorder("ignition-server"),
 		Look:      o.look,
