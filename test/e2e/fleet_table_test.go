@@ -3,50 +3,63 @@
 package e2e
 
 import (
+	"context"
 	"fmt"
 	"io"
+	"testing"
 	"text/tabwriter"
 	"time"
 )
 
-// fleetSeen is the table of an upgrade: what the users of each cluster noticed.
-type fleetSeen struct {
-	took time.Duration
-	rows []fleetRow
+// fleetWatch watches a cluster and compares the pods of its control plane with those at the start.
+type fleetWatch struct {
+	*watcher
+	of   *suite
+	pods *controlPlane
 }
 
-type fleetRow struct {
-	cluster string
-	watched watched
-	// replaced counts the pods of the control plane that are new, restarts the restarts of containers.
-	pods, replaced, restarts int
+func (s *suite) watchFleet(t *testing.T) *fleetWatch {
+	t.Helper()
+	return &fleetWatch{of: s, pods: s.controlPlane(t), watcher: s.watch(t, s.look(t))}
 }
 
-func (f *fleetSeen) add(s *suite, seen watched, before, now *controlPlane) {
-	row := fleetRow{cluster: s.cluster, watched: seen, pods: len(now.pods)}
+// printFleet stops the watchers and prints what the users of each cluster noticed since the installation of this build.
+func printFleet(out io.Writer, began time.Time, watches []*fleetWatch) {
+	// The context of a test that failed may have ended.
+	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
+	defer cancel()
+	w := tabwriter.NewWriter(out, 0, 0, 3, ' ', 0)
+	defer func() { _ = w.Flush() }()
+	fmt.Fprintf(w, "%s after the installation of this build:\n", time.Since(began).Round(time.Second))
+	fmt.Fprintln(w, "CLUSTER\tCALLS TO MAAS\tNODES NOT READY\tUSERS' PODS CHANGED\tWRITES\tTRIED AGAIN\tFAILED\t"+
+		"LONGEST TIME WITHOUT ONE\tPODS REPLACED\tCONTAINERS RESTARTED")
+	for _, one := range watches {
+		seen := one.stop(ctx)
+		fmt.Fprintf(one.of.Out, "%s\n", seen)
+		now, err := one.of.controlPlaneOnce(ctx)
+		if err != nil {
+			fmt.Fprintf(one.of.Out, "reading the control plane of %s: %v\n", one.of.cluster, err)
+			continue
+		}
+		one.pods.printChanges(one.of.Out, now)
+		replaced, restarts := one.pods.compare(now)
+		fmt.Fprintf(w, "%s\t%d\t%d\t%d\t%d\t%d\t%d\t%s\t%d of %d\t%d\n", one.of.cluster, seen.calls,
+			seen.notReady.Len(), seen.pods.Len(), seen.writes, seen.again, seen.failed,
+			seen.away.Round(100*time.Millisecond), replaced, len(now.pods), restarts)
+	}
+}
+
+// compare counts the new pods of the workloads and the restarts of their containers since a snapshot.
+func (c *controlPlane) compare(now *controlPlane) (replaced, restarts int) {
 	for name := range now.workloads {
-		old := before.podsOf(name)
+		before := c.podsOf(name)
 		for uid, pod := range now.podsOf(name) {
-			earlier, kept := old[uid]
+			earlier, kept := before[uid]
 			if !kept {
-				row.replaced++
+				replaced++
 			}
-			row.restarts += len(newRestarts(earlier, pod))
+			restarts += len(newRestarts(earlier, pod))
 		}
 	}
-	f.rows = append(f.rows, row)
-}
-
-func (f *fleetSeen) print(out io.Writer) {
-	w := tabwriter.NewWriter(out, 0, 0, 3, ' ', 0)
-	fmt.Fprintf(w, "Upgrade of the operator until all control planes were current: %s\n", f.took.Round(time.Second))
-	fmt.Fprintln(w, "CLUSTER\tCALLS TO MAAS\tNODES NOT READY\tUSERS' PODS CHANGED\tWRITES\tFAILED\tLONGEST TIME WITHOUT\t"+
-		"PODS REPLACED\tCONTAINERS RESTARTED")
-	for _, row := range f.rows {
-		seen := row.watched
-		fmt.Fprintf(w, "%s\t%d\t%d\t%d\t%d\t%d\t%s\t%d of %d\t%d\n", row.cluster, seen.calls, seen.notReady.Len(),
-			seen.pods.Len(), seen.writes, seen.failed, seen.away.Round(100*time.Millisecond), row.replaced, row.pods,
-			row.restarts)
-	}
-	_ = w.Flush()
+	return replaced, restarts
 }

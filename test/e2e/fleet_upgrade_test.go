@@ -49,34 +49,29 @@ func (f *fleet) upgrade(t *testing.T, s *suite, release *rollout) {
 	t.Helper()
 	flags := s.standIns(t)
 	s.must(t, s.Install(t.Context(), append(flags, "--dry-run")...))
-	began, old := time.Now(), map[*suite]*controlPlane{}
-	before, watchers := map[*suite]*look{}, map[*suite]*watcher{}
+	began := time.Now()
+	var watches []*fleetWatch
 	for _, one := range f.running() {
-		old[one], before[one] = one.controlPlane(t), one.look(t)
-		watchers[one] = one.watch(t, before[one])
+		watches = append(watches, one.watchFleet(t))
 	}
+	// A failed test prints what was seen too.
+	defer printFleet(s.Out, began, watches)
+	steady, available, paused := watches[0].pods, watches[1].pods, watches[2].pods
 	NewWithT(t).Expect(release.underWay()).To(BeTrue(), "the release changes when the operator does")
 	s.must(t, s.Install(t.Context(), flags...))
 	f.available.rotatePullSecret(t)
 	s.reach(t, "the operator has taken over", soon, s.operatorRuns)
 	s.reach(t, "control planes have this build's operators", 2*long, journey.All(
-		f.steady.rolledOut(old[f.steady]), f.available.rolledOut(old[f.available])))
-	f.stillWaiting(t, old[f.paused])
+		f.steady.rolledOut(steady), f.available.rolledOut(available)))
+	f.stillWaiting(t, paused)
 	f.paused.patch(t, `{"spec":{"pausedUntil":null}}`)
-	f.paused.reach(t, "control plane has this build's operators", long, f.paused.rolledOut(old[f.paused]))
-	seen := fleetSeen{took: time.Since(began)}
-	for _, one := range f.running() {
-		watched := watchers[one].stop(t.Context())
-		seen.add(one, watched, old[one], one.controlPlane(t))
-		one.Say("%s", watched)
-		old[one].printChanges(one.Out, one.controlPlane(t))
+	f.paused.reach(t, "control plane has this build's operators", long, f.paused.rolledOut(paused))
+	for _, w := range watches {
+		seen := w.stop(t.Context())
+		w.of.unharmed(t, w.of == f.paused, w.before, seen)
+		w.of.uncontested(t, began)
 	}
-	seen.print(s.Out)
-	for i, one := range f.running() {
-		one.unharmed(t, one == f.paused, before[one], seen.rows[i].watched)
-		one.uncontested(t, began)
-	}
-	NewWithT(t).Expect(watchers[f.available].seen.failed).To(BeZero(), "a write to the highly available cluster failed")
+	NewWithT(t).Expect(watches[1].seen.failed).To(BeZero(), "a write to the highly available cluster failed")
 	f.available.reach(t, "the user's certificate served", soon, f.available.servesUserCertificate())
 }
 

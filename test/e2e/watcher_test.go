@@ -11,6 +11,7 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/sets"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -33,8 +34,8 @@ type watched struct {
 	looks   int
 	// away is the longest time between two successful writes to the hosted cluster's API server.
 	away time.Duration
-	// writes counts the writes, and failed those that failed.
-	writes, failed int
+	// writes counts the writes, again the further tries of them, and failed those whose tries all failed.
+	writes, again, failed int
 	// calls counts the calls that changed something in MAAS.
 	calls int
 	// notReady are the names of Nodes that were not Ready, replaced or rebooted. pods are the pods of users that were
@@ -43,8 +44,8 @@ type watched struct {
 }
 
 func (w watched) String() string {
-	return fmt.Sprintf("looks: %d; writes to the hosted API: %d, failed: %d, longest time without a write: %s; noticed: %v",
-		w.looks, w.writes, w.failed, w.away.Round(100*time.Millisecond), sets.List(w.noticed))
+	return fmt.Sprintf("looks: %d; writes to the hosted API: %d, tried again: %d, failed: %d, longest time without one: %s; "+
+		"noticed: %v", w.looks, w.writes, w.again, w.failed, w.away.Round(100*time.Millisecond), sets.List(w.noticed))
 }
 
 // watch starts a watcher that compares each snapshot with the first one.
@@ -106,20 +107,37 @@ func written() *corev1.ConfigMap {
 
 const numberKey = "number"
 
-// write replaces a ConfigMap, as a user's program does.
+// write replaces a ConfigMap, as a user's program does. It tries again for half a minute.
 func (w *watcher) write(ctx context.Context) error {
-	ctx, cancel := context.WithTimeout(ctx, 5*time.Second)
+	ctx, cancel := context.WithTimeout(ctx, 30*time.Second)
 	defer cancel()
 	w.seen.writes++
 	number := w.seen.writes
+	pause := time.NewTicker(200 * time.Millisecond)
+	defer pause.Stop()
+	for {
+		err := w.try(ctx, number)
+		if err == nil {
+			w.acknowledged = number
+			return nil
+		}
+		select {
+		case <-ctx.Done():
+			return err
+		case <-pause.C:
+			w.seen.again++
+		}
+	}
+}
+
+func (w *watcher) try(ctx context.Context, number int) error {
+	ctx, cancel := context.WithTimeout(ctx, 5*time.Second)
+	defer cancel()
 	cm := written()
 	cm.Data = map[string]string{numberKey: strconv.Itoa(number)}
 	err := w.guest.Update(ctx, cm)
-	if client.IgnoreNotFound(err) == nil && err != nil {
+	if apierrors.IsNotFound(err) {
 		err = w.guest.Create(ctx, cm)
-	}
-	if err == nil {
-		w.acknowledged = number
 	}
 	return err
 }
