@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package hostedcluster
+package namespace
 
 import (
 	"testing"
@@ -13,6 +13,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
 
 	hyperv1 "github.com/openshift/hypershift/api/hypershift/v1beta1"
+	"github.com/openshift/hypershift/hypershift-operator/controllers/hostedcluster/cluster"
 	"github.com/openshift/hypershift/hypershift-operator/fixture"
 	"github.com/openshift/hypershift/support/managementnetwork"
 )
@@ -41,9 +42,9 @@ func TestMachinePods(t *testing.T) {
 			g := NewWithT(t)
 			hc := fixture.HostedCluster("clusters")
 			hc.Spec.Platform.Type = tc.platform
-			s := &scope{hc: hc, release: fixture.Payloads()[fixture.ReleaseImage]}
+			s := &cluster.Scope{HC: hc, Release: fixture.Payloads()[fixture.ReleaseImage]}
 			c := fake.NewClientBuilder().WithScheme(clientgoscheme.Scheme).Build()
-			policies, err := (&Reconciler{Client: c, LiveReader: c}).egressPolicies(t.Context(), s, &managementnetwork.Addresses{})
+			policies, err := NetworkPolicies{Client: c, LiveReader: c, Able: able(true)}.egressPolicies(t.Context(), s, &managementnetwork.Addresses{})
 			g.Expect(err).NotTo(HaveOccurred())
 			var about []string
 			for _, p := range policies {
@@ -58,7 +59,7 @@ func TestMachinePods(t *testing.T) {
 				}
 			}
 			g.Expect(about).To(Equal(tc.egress))
-			for _, p := range s.ingressPolicies() {
+			for _, p := range ingressPolicies(s) {
 				if p.name == "same-namespace" {
 					g.Expect(selects(t, *p.from[0].PodSelector, virtualMachine)).To(Equal(tc.lets))
 					g.Expect(selects(t, *p.from[0].PodSelector, etcd)).To(BeTrue())
