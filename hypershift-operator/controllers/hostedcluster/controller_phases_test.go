@@ -15,6 +15,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
 
 	hyperv1 "github.com/openshift/hypershift/api/hypershift/v1beta1"
+	"github.com/openshift/hypershift/hypershift-operator/controllers/hostedcluster/deletion"
 	"github.com/openshift/hypershift/hypershift-operator/fixture"
 	"github.com/openshift/hypershift/hypershift-operator/platform"
 	"github.com/openshift/hypershift/hypershift-operator/platform/none"
@@ -41,7 +42,7 @@ func marked(phases []phase.Phase[*scope]) (all []string) {
 // users come before validation, and phases that need a registry come late.
 func TestPhases(t *testing.T) {
 	r := &Reconciler{}
-	theirs := withScope(func(s *scope) { s.refused = "it is theirs" })
+	theirs := withScope(func(s *scope) { s.Refused = "it is theirs" })
 	for name, tc := range map[string]struct{ got, want []string }{
 		"When a cluster is not deleted, it should run these phases": {marked(r.phases(withScope())), []string{
 			"pause~", "kubeconfig and password copies", "configuration*", "control plane namespace*", "failing pods", "pull secret*", "platform credentials",
@@ -116,7 +117,7 @@ func TestObserve(t *testing.T) {
 		g.Expect(s.Now).To(BeTemporally("==", now))
 		g.Expect(s.Platform).NotTo(BeNil())
 		g.Expect(s.PlatformServed).To(BeTrue())
-		g.Expect(s.refused).To(BeEmpty())
+		g.Expect(s.Refused).To(BeEmpty())
 		g.Expect(s.HCP.Name).To(Equal("demo"))
 		g.Expect(seen(s)).To(Equal([]string{"a", "b"}))
 	})
@@ -131,7 +132,7 @@ func TestObserve(t *testing.T) {
 		g, d := NewWithT(t), newDesk(append(pools, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "clusters-demo"}}, hcp)...)
 		s, err := d.observe(t.Context(), fixture.HostedCluster("clusters"))
 		g.Expect(err).NotTo(HaveOccurred())
-		g.Expect(s.refused).To(ContainSubstring("namespace clusters-demo"))
+		g.Expect(s.Refused).To(ContainSubstring("namespace clusters-demo"))
 		g.Expect(s.HCP).To(BeNil())
 	})
 	for refuse, says := range map[string]string{
@@ -183,7 +184,7 @@ func TestPassInMemory(t *testing.T) {
 	hcp.Finalizers = []string{"test/operators"}
 	g.Expect(d.Direct.Update(t.Context(), hcp)).To(Succeed())
 	g.Expect(d.Direct.Delete(t.Context(), hc)).To(Succeed())
-	g.Expect(pass().RequeueAfter).To(Equal(deletionPoll))
+	g.Expect(pass().RequeueAfter).To(Equal(deletion.Poll))
 	g.Expect(d.Has(t, hc)).To(BeTrue(), "it waits for its control plane")
 	g.Expect(d.Has(t, hcp)).To(BeTrue())
 	hcp.Finalizers = nil

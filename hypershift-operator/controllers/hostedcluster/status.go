@@ -27,7 +27,7 @@ import (
 // report computes the status from the scope, writes it once, and emits events for changes.
 func (r *Reconciler) report(ctx context.Context, s *scope, failure error) error {
 	unread := r.observeAccess(ctx, s)
-	if s.refused == "" {
+	if s.Refused == "" {
 		unread = errors.Join(r.observeIgnition(ctx, s), r.observeFailures(ctx, s), r.observeTerminating(ctx, s), unread)
 	}
 	s.failure = errors.Join(failure, unread)
