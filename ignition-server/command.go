@@ -136,7 +136,9 @@ func (o *options) manager(config *rest.Config, log *slog.Logger) (ctrl.Manager, 
 	reconciler := &token.Reconciler{
 		Client:    mgr.GetClient(),
 		Cache:     tokens,
-		Generator: &payload.Generator{Client: mgr.GetClient(), Namespace: o.namespace, Mirrors: mirrors, Guard: o.guard},
+		Generator: &payload.Generator{
+			Client: mgr.GetClient(), Namespace: o.namespace, Mirrors: mirrors, Guard: o.guard,
+		},
 		Clock:     clock.RealClock{},
 		Recorder:  mgr.GetEventRecorder("ignition-server"),
 		Look:      o.look,

@@ -125,7 +125,7 @@ func report(out io.Writer, found map[string][]vulnerability, accepted map[string
 				}
 			case !explained:
 				failures = append(failures, fmt.Errorf(
-					"%s: %s in %s %s, fixed in %s: raise the module, or accept the vulnerability with a reason",
+					"%s: %s in %s %s, fixed in %s: raise the module and build again, or accept it with a reason",
 					program, v.id, v.module, v.found, v.fixed))
 			}
 		}

@@ -4,6 +4,7 @@ package payload_test
 
 import (
 	"errors"
+	"maps"
 	"slices"
 	"strings"
 	"testing"
@@ -177,15 +178,12 @@ func TestGenerate(t *testing.T) {
 			if tt.edit != nil {
 				tt.edit(objs)
 			}
-			builder := fake.NewClientBuilder().WithScheme(scheme(t))
-			for _, obj := range objs {
-				builder = builder.WithObjects(obj)
-			}
+			reader := readerOf(t, objs)
 			if tt.request.Release == "" {
 				tt.request.Release = release
 			}
 			tt.request.NodePool = "clusters/workers"
-			generator := &payload.Generator{Client: builder.Build(), Namespace: hosted}
+			generator := &payload.Generator{Client: reader, Namespace: hosted}
 
 			rendered, err := generator.Generate(t.Context(), tt.request)
 
@@ -212,11 +210,8 @@ func TestMirrorsAreForThisProcessOnly(t *testing.T) {
 	registry := releasetest.Start(t)
 	registry.PushRelease(t, kubernetes())
 	objs := world(registry)
-	builder := fake.NewClientBuilder().WithScheme(scheme(t))
-	for _, obj := range objs {
-		builder = builder.WithObjects(obj)
-	}
-	generator := &payload.Generator{Client: builder.Build(), Namespace: hosted, Mirrors: []releaseinfo.Mirror{{Source: "registry.example", Mirrors: []string{registry.Host}}}}
+	reader := readerOf(t, objs)
+	generator := &payload.Generator{Client: reader, Namespace: hosted, Mirrors: []releaseinfo.Mirror{{Source: "registry.example", Mirrors: []string{registry.Host}}}}
 	request := payload.Request{NodePool: "clusters/workers", Release: "registry.example/release:1.36.3"}
 
 	rendered, err := generator.Generate(t.Context(), request)
@@ -229,16 +224,19 @@ func TestMirrorsAreForThisProcessOnly(t *testing.T) {
 	g.Expect(registry.Requests()).To(Equal(requests), "the release image is read once")
 }
 
+// readerOf returns a reader of the hosted namespace with these objects.
+func readerOf(t *testing.T, objects map[string]client.Object) client.Reader {
+	t.Helper()
+	return fake.NewClientBuilder().WithScheme(scheme(t)).WithObjects(slices.Collect(maps.Values(objects))...).Build()
+}
+
 func TestFormat(t *testing.T) {
 	t.Run("When the user data format is CloudConfig, it should render a node plan", func(t *testing.T) {
 		g := NewWithT(t)
 		registry := releasetest.Start(t)
 		release := registry.PushRelease(t, kubernetes())
-		builder := fake.NewClientBuilder().WithScheme(scheme(t))
-		for _, obj := range world(registry) {
-			builder = builder.WithObjects(obj)
-		}
-		generator := &payload.Generator{Client: builder.Build(), Namespace: hosted}
+		reader := readerOf(t, world(registry))
+		generator := &payload.Generator{Client: reader, Namespace: hosted}
 		rendered, err := generator.Generate(t.Context(), payload.Request{NodePool: "clusters/workers", ConfigHash: "0a1b2c3d", Release: release, Format: hyperv1.UserDataCloudConfig})
 		g.Expect(err).NotTo(HaveOccurred())
 		plan, err := nodeplan.Parse(rendered)
@@ -254,14 +252,11 @@ func TestGuardedRegistry(t *testing.T) {
 	g := NewWithT(t)
 	registry := releasetest.Start(t)
 	release := registry.PushRelease(t, kubernetes())
-	builder := fake.NewClientBuilder().WithScheme(scheme(t))
-	for _, obj := range world(registry) {
-		builder = builder.WithObjects(obj)
-	}
+	reader := readerOf(t, world(registry))
 	guard, err := addressguard.ForRegistries()
 	g.Expect(err).NotTo(HaveOccurred())
 	before := registry.Requests()
-	generator := &payload.Generator{Client: builder.Build(), Namespace: hosted, Guard: guard}
+	generator := &payload.Generator{Client: reader, Namespace: hosted, Guard: guard}
 	_, err = generator.Generate(t.Context(), payload.Request{NodePool: "clusters/workers", Release: release})
 	g.Expect(err).To(MatchError(ContainSubstring("its address is blocked by the address policy")))
 	g.Expect(registry.Requests()).To(Equal(before))
@@ -275,11 +270,8 @@ func TestAPIServerIsReachedDirectly(t *testing.T) {
 	configure(&hyperv1.ClusterConfiguration{Proxy: &configv1.ProxySpec{HTTPSProxy: "http://proxy.example:3128"}})(objs)
 	objs["bootstrap"].(*corev1.Secret).Data["kubeconfig"] = []byte(`{"apiVersion":"v1","kind":"Config","current-context":"c",
 "clusters":[{"name":"c","cluster":{"server":"https://api.example:31443"}}],"contexts":[{"name":"c","context":{"cluster":"c"}}]}`)
-	builder := fake.NewClientBuilder().WithScheme(scheme(t))
-	for _, obj := range objs {
-		builder = builder.WithObjects(obj)
-	}
-	rendered, err := (&payload.Generator{Client: builder.Build(), Namespace: hosted}).Generate(t.Context(), payload.Request{NodePool: "clusters/workers", Release: release})
+	reader := readerOf(t, objs)
+	rendered, err := (&payload.Generator{Client: reader, Namespace: hosted}).Generate(t.Context(), payload.Request{NodePool: "clusters/workers", Release: release})
 	g.Expect(err).NotTo(HaveOccurred())
 	cfg, _, err := igncfg.Parse(rendered)
 	g.Expect(err).NotTo(HaveOccurred())

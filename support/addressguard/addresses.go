@@ -52,8 +52,8 @@ func (a *Addresses) Contains(at netip.AddrPort) bool {
 	return a.WholeNodes || slices.Contains(nodePorts, at.Port()) || slices.Contains(a.APIPorts, at.Port())
 }
 
-// WithoutWorkloads returns the addresses without those of pods and Services. A registry, an etcd or a load balancer of a
-// tenant may have these.
+// WithoutWorkloads returns the addresses without those of pods and Services. A registry, an etcd or a load balancer of
+// a tenant may have these.
 func (a *Addresses) WithoutWorkloads() *Addresses {
 	left := *a
 	left.Pods, left.Services = nil, nil

@@ -47,7 +47,7 @@ func TestFleetUpgrade(t *testing.T) {
 // upgrade installs this build while it watches the clusters that run.
 func (f *fleet) upgrade(t *testing.T, s *suite, release *rollout) {
 	t.Helper()
-	flags := s.standIns(t)
+	flags := s.installFlags(t)
 	s.must(t, s.Install(t.Context(), append(flags, "--dry-run")...))
 	began := time.Now()
 	var watches []*fleetWatch

@@ -69,8 +69,8 @@ func (s *suite) awsFiles(t *testing.T) (infra, iam string) {
 	return s.Path("infra.json"), s.Path("iam.json")
 }
 
-// standIns returns the flags of an installation with fake providers.
-func (s *suite) standIns(t *testing.T) []string {
+// installFlags returns the flags of an installation with fake providers.
+func (s *suite) installFlags(t *testing.T) []string {
 	t.Helper()
 	specs, err := images.Pullspecs(env.Env{Dir: s.Dir, Bin: s.Bin}.Images(), env.Registry)
 	s.must(t, err)

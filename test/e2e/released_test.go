@@ -43,7 +43,7 @@ func (s *suite) released(t *testing.T, upgraded func()) {
 
 	this := func() error {
 		own.Hypershift = ""
-		return own.Install(t.Context(), s.standIns(t)...)
+		return own.Install(t.Context(), s.installFlags(t)...)
 	}
 	calls, err := own.maasChanges(t.Context())
 	s.must(t, err)

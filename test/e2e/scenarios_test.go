@@ -65,7 +65,7 @@ func TestE2E(t *testing.T) {
 		t.Run("released", func(t *testing.T) { s.released(t, signal) })
 	}()
 	<-upgraded
-	s.must(t, s.Install(t.Context(), s.standIns(t)...))
+	s.must(t, s.Install(t.Context(), s.installFlags(t)...))
 	available, err := s.capacity(t.Context())
 	s.must(t, err)
 	var chosen []scenario

@@ -10,7 +10,6 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	ctrl "sigs.k8s.io/controller-runtime"
 
-	hyperv1 "github.com/openshift/hypershift/api/hypershift/v1beta1"
 	"github.com/openshift/hypershift/support/component"
 	"github.com/openshift/hypershift/support/upsert"
 )
@@ -18,9 +17,9 @@ import (
 // limitRangeName is the LimitRange of a hosted namespace.
 const limitRangeName = "hypershift-defaults"
 
-// reconcileLimitRange sets default requests and limits for containers that a release payload's operator or a third-party
-// provider runs without any. The scheduler then counts them, and none takes all of a node. A cluster on KubeVirt gets no
-// default limits, because they would also apply to the pods of its virtual machines.
+// reconcileLimitRange sets default requests and limits for containers that a release payload's operator or a
+// third-party provider runs without any. The scheduler then counts them, and none takes all of a node. A platform whose
+// machines run as pods gets no default limits, because they would also apply to the machines.
 func (r *Reconciler) reconcileLimitRange(ctx context.Context, s *scope) (ctrl.Result, error) {
 	live := &corev1.LimitRange{ObjectMeta: metav1.ObjectMeta{Namespace: s.namespace, Name: limitRangeName}}
 	_, err := upsert.Object(ctx, r.Client, live, func() error {
@@ -31,7 +30,7 @@ func (r *Reconciler) reconcileLimitRange(ctx context.Context, s *scope) (ctrl.Re
 				corev1.ResourceCPU: resource.MustParse("10m"), corev1.ResourceMemory: resource.MustParse("32Mi"),
 			},
 		}
-		if s.hc.Spec.Platform.Type != hyperv1.KubevirtPlatform {
+		if len(s.machinePods()) == 0 {
 			item.Default = component.NamespaceLimits(s.hc.Annotations)
 		}
 		live.Spec.Limits = []corev1.LimitRangeItem{item}

@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	. "github.com/onsi/gomega"
+	corev1 "k8s.io/api/core/v1"
 	networkingv1 "k8s.io/api/networking/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/labels"
@@ -64,6 +65,29 @@ func TestMachinePods(t *testing.T) {
 					g.Expect(selects(t, *p.from[0].PodSelector, etcd)).To(BeTrue())
 				}
 			}
+		})
+	}
+}
+
+// TestDefaultLimits checks that the namespace limits containers, but not virtual machines that run as pods in it.
+func TestDefaultLimits(t *testing.T) {
+	for platform, limited := range map[hyperv1.PlatformType]bool{
+		hyperv1.MAASPlatform: true, hyperv1.KubevirtPlatform: false,
+	} {
+		t.Run(string(platform), func(t *testing.T) {
+			g := NewWithT(t)
+			hc := fixture.HostedCluster("clusters")
+			hc.Spec.Platform.Type = platform
+			s := &scope{hc: hc, namespace: "clusters-demo"}
+			c := fake.NewClientBuilder().WithScheme(clientgoscheme.Scheme).Build()
+			_, err := (&Reconciler{Client: c}).reconcileLimitRange(t.Context(), s)
+			g.Expect(err).NotTo(HaveOccurred())
+			ranges := &corev1.LimitRangeList{}
+			g.Expect(c.List(t.Context(), ranges)).To(Succeed())
+			g.Expect(ranges.Items).To(HaveLen(1))
+			item := ranges.Items[0].Spec.Limits[0]
+			g.Expect(item.DefaultRequest).NotTo(BeEmpty())
+			g.Expect(len(item.Default) > 0).To(Equal(limited))
 		})
 	}
 }

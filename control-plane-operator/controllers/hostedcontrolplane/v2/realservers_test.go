@@ -12,6 +12,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"regexp"
 	"strconv"
 	"strings"
 	"sync"
@@ -254,6 +255,9 @@ func (m *machine) localizeEtcd(text string) string {
 	return strings.ReplaceAll(text, "/var/lib/data", filepath.Join(m.root, "etcd", "data"))
 }
 
+// portNumber matches a port after a host name, and in a flag of its own.
+var portNumber = regexp.MustCompile(`:\d+\b|^--secure-port=\d+$`)
+
 // localize changes paths, names and ports of the pod to those of the local machine.
 func (m *machine) localize(text string, dirs map[string]string) string {
 	if strings.HasPrefix(text, "--listen-") {
@@ -267,12 +271,13 @@ func (m *machine) localize(text string, dirs map[string]string) string {
 			text = strings.TrimSuffix(text, path) + dir
 		}
 	}
-	for port, local := range m.ports {
-		text = strings.ReplaceAll(text, ":"+port, ":"+local)
-		if text == "--secure-port="+port {
-			text = "--secure-port=" + local
+	// All ports change in one pass: a local port may contain the number of another port of the pod.
+	text = portNumber.ReplaceAllStringFunc(text, func(found string) string {
+		if local, ok := m.ports[found[strings.IndexAny(found, ":=")+1:]]; ok {
+			return strings.TrimRight(found, "0123456789") + local
 		}
-	}
+		return found
+	})
 	text = strings.ReplaceAll(text, "$(POD_NAME)", "etcd-0")
 	text = strings.ReplaceAll(text, "https://kube-apiserver:", "https://localhost:")
 	return strings.ReplaceAll(text, "https://etcd-client."+namespace+".svc:", "https://localhost:")
