@@ -134,14 +134,14 @@ func (o *options) manager(config *rest.Config, log *slog.Logger) (ctrl.Manager, 
 	}
 	tokens := token.NewCache(clock.RealClock{})
 	reconciler := &token.Reconciler{
-		Client:    mgr.GetClient(),
-		Cache:     tokens,
+		Client: mgr.GetClient(),
+		Cache:  tokens,
 		Generator: &payload.Generator{
 			Client: mgr.GetClient(), Namespace: o.namespace, Mirrors: mirrors, Guard: o.guard,
 		},
-		Clock:     clock.RealClock{},
-		Recorder:  mgr.GetEventRecorder("ignition-server"),
-		Look:      o.look,
+		Clock:    clock.RealClock{},
+		Recorder: mgr.GetEventRecorder("ignition-server"),
+		Look:     o.look,
 	}
 	if err := reconciler.SetupWithManager(mgr); err != nil {
 		return nil, fmt.Errorf("set up the token controller: %w", err)

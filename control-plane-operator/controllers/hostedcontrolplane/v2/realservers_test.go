@@ -271,7 +271,7 @@ func (m *machine) localize(text string, dirs map[string]string) string {
 			text = strings.TrimSuffix(text, path) + dir
 		}
 	}
-	// All ports change in one pass: a local port may contain the number of another port of the pod.
+	// All ports change at once: a local port may contain the number of another port of the pod.
 	text = portNumber.ReplaceAllStringFunc(text, func(found string) string {
 		if local, ok := m.ports[found[strings.IndexAny(found, ":=")+1:]]; ok {
 			return strings.TrimRight(found, "0123456789") + local
