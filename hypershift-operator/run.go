@@ -34,6 +34,7 @@ import (
 	"github.com/openshift/hypershift/hypershift-operator/platform"
 	"github.com/openshift/hypershift/hypershift-operator/platform/registry"
 	"github.com/openshift/hypershift/hypershift-operator/release"
+	"github.com/openshift/hypershift/hypershift-operator/turns"
 	"github.com/openshift/hypershift/hypershift-operator/webhook"
 	"github.com/openshift/hypershift/support/addressguard"
 	"github.com/openshift/hypershift/support/distributions"
@@ -58,6 +59,7 @@ const (
 	operatorContainer = "operator"
 
 	loosestLevelFlag = "loosest-pod-security-level"
+	rolloutsFlag     = "max-control-plane-rollouts"
 )
 
 // passedEnv are environment variables that control-plane-operators get unchanged if they are set.
@@ -90,6 +92,7 @@ type runFlags struct {
 	webhookPort                           int
 	egressBlocks, storeAllow, dnsServers  string
 	loosestLevel                          string
+	rollouts                              int
 	limits                                tenantlimits.Limits
 	log                                   logging.Options
 	// platforms are the flags of each platform.
@@ -128,6 +131,8 @@ func newRunCommand() *cobra.Command {
 	flags.BoolVar(&f.ocpMonitoring, "enable-ocp-cluster-monitoring", false, "have OpenShift's own Prometheus scrape control planes")
 	flags.StringVar(&f.loosestLevel, loosestLevelFlag, "baseline", "how far the annotation of a HostedCluster with an OpenShift release may "+
 		"loosen the Pod Security level of its control plane: privileged, baseline or restricted")
+	flags.IntVar(&f.rollouts, rolloutsFlag, turns.Default,
+		"how many control planes change at the same time after an upgrade of the operator; 0 for no limit")
 	f.platforms.AddFlags(flags)
 	flags.BoolVar(&f.own.WholeNodes, "refuse-node-addresses", false,
 		"refuse tenants' addresses on any port of the management cluster's nodes; without it, only on ports of Kubernetes")
@@ -310,6 +315,9 @@ func addControllers(mgr ctrl.Manager, f *runFlags, platforms registry.Registry, 
 	if f.loosestLevel != "" && !slices.Contains(hostedcluster.PodSecurityLevels(), f.loosestLevel) {
 		return fmt.Errorf("--%s %q: use one of %s", loosestLevelFlag, f.loosestLevel, strings.Join(hostedcluster.PodSecurityLevels(), ", "))
 	}
+	if f.rollouts < 0 {
+		return fmt.Errorf("--%s %d: use 0 for no limit, or more", rolloutsFlag, f.rollouts)
+	}
 	passed := environment()
 	for name, ranges := range map[string]string{
 		objectstore.EnvAllowCIDRs: f.storeAllow, objectstore.EnvRefuseCIDRs: f.egressBlocks,
@@ -324,8 +332,7 @@ func addControllers(mgr ctrl.Manager, f *runFlags, platforms registry.Registry, 
 		Settings: hostedcluster.Settings{
 			OperatorNamespace: f.namespace, OperatorImage: image, ControlPlaneOperatorImage: f.cpoImage,
 			Limits: &f.limits, EgressBlocks: blocks, DNS: f.dns, RefuseNodes: f.own.WholeNodes, RegistryOverrides: overrides,
-			PassedEnv:           passed,
-			LoosestPodSecurity:  f.loosestLevel,
+			PassedEnv: passed, LoosestPodSecurity: f.loosestLevel, ControlPlaneRollouts: f.rollouts,
 			SystemTrust:         systemtrust.FromEnvironment(os.Getenv).Read,
 			PlatformMonitoring:  f.ocpMonitoring,
 			EnableCIDebugOutput: f.ciDebugOutput,

@@ -81,6 +81,7 @@ func TestOperatorFlags(t *testing.T) {
 		{name: "When one control-plane-operator image is set for all clusters, it should pass the image to the operator", args: []string{"--control-plane-operator-image=r/cpo:1"}, adds: []string{"--control-plane-operator-image=r/cpo:1"}},
 		{name: "When debug output is enabled for control planes, it should pass the flag to the operator", args: []string{"--enable-ci-debug-output"}, adds: []string{"--enable-ci-debug-output"}},
 		{name: "When the loosest Pod Security level is set, it should pass the level to the operator", args: []string{"--loosest-pod-security-level=privileged"}, adds: []string{"--loosest-pod-security-level=privileged"}},
+		{name: "When fewer control planes may change at the same time, it should pass the number to the operator", args: []string{"--max-control-plane-rollouts=2"}, adds: []string{"--max-control-plane-rollouts=2"}},
 		{name: "When the monitoring CRDs are left out, it should not change the operator", args: []string{"--install-monitoring-crds=false"}},
 		{name: "When OpenShift scrapes control planes, it should enable cluster monitoring in the operator", args: []string{"--platform-monitoring=All"}, adds: []string{"--enable-ocp-cluster-monitoring"}},
 		{name: "When OpenShift scrapes only the operator, it should not enable cluster monitoring of control planes", args: []string{"--platform-monitoring=OperatorOnly"}},

@@ -42,6 +42,8 @@ const (
 
 	loosestLevelFlag = "loosest-pod-security-level"
 	baselineLevel    = "baseline"
+	rolloutsFlag     = "max-control-plane-rollouts"
+	defaultRollouts  = 10
 )
 
 // imageVariables maps the tags of --image-refs to the operator's environment variables.
@@ -107,6 +109,7 @@ type Options struct {
 	monitoring        string
 	monitoringKinds   monitoringKinds
 	loosestLevel      string
+	rollouts          int
 	certRotationScale time.Duration
 	extraEnv          map[string]string
 	excludeEtcd       bool
@@ -177,6 +180,8 @@ func (o *Options) addFlags(flags *pflag.FlagSet) {
 	flags.StringVar(&o.loosestLevel, loosestLevelFlag, baselineLevel,
 		"how far the annotation "+hyperv1.PodSecurityAdmissionLabelOverrideAnnotation+" of a HostedCluster with an "+
 			"OpenShift release may loosen the Pod Security level of its control plane: privileged, baseline or restricted")
+	flags.IntVar(&o.rollouts, rolloutsFlag, defaultRollouts,
+		"how many control planes change at the same time after an upgrade of the operator; 0 for no limit")
 	flags.StringSliceVar((*[]string)(&o.apis), apisFlag, nil,
 		"optional APIs of the management cluster that are used: "+strings.Join(management.Groups(), ", ")+" (default: for install those that the cluster serves, for render none)")
 	flags.DurationVar(&o.certRotationScale, "cert-rotation-scale", maxCertScale, "what counts as a day when operators of OpenShift releases rotate certificates; for tests, at most 24h. Clusters of Kubernetes releases use the annotation hypershift.openshift.io/certificate-validity instead")
@@ -268,6 +273,9 @@ func (o *Options) checkChoices() error {
 		if err := oneOf(c.flag, c.value, c.of...); err != nil {
 			return err
 		}
+	}
+	if o.rollouts < 0 {
+		return fmt.Errorf("--%s %d: use 0 for no limit, or more", rolloutsFlag, o.rollouts)
 	}
 	return nil
 }

@@ -3,6 +3,7 @@
 package install
 
 import (
+	"fmt"
 	"maps"
 	"slices"
 	"strings"
@@ -230,6 +231,9 @@ func (o *Options) operatorContainer() corev1.Container {
 	}
 	if o.loosestLevel != baselineLevel {
 		args = append(args, "--"+loosestLevelFlag+"="+o.loosestLevel)
+	}
+	if o.rollouts != defaultRollouts {
+		args = append(args, fmt.Sprintf("--%s=%d", rolloutsFlag, o.rollouts))
 	}
 	if o.defaultingWebhook {
 		args = append(args, "--enable-defaulting-webhook")

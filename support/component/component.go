@@ -33,7 +33,7 @@ type Images interface {
 	ComponentImage(tag string) (string, bool)
 }
 
-// Scope holds the state of the hosted control plane in one reconcile. Components only read it.
+// Scope holds the state of the hosted control plane in one reconcile. Components read its exported fields only.
 type Scope struct {
 	// Client reads and writes the management cluster.
 	Client client.Client
@@ -59,6 +59,10 @@ type Scope struct {
 	MetricsSet string
 	// PodUID is the user ID of pods if the management cluster does not choose one; nil means the user of the image.
 	PodUID *int64
+
+	// reported has the ControlPlaneComponents as this reconcile wrote them, by name. Client may read older ones from a
+	// cache.
+	reported map[string]*hyperv1.ControlPlaneComponent
 }
 
 // Endpoint is an address that clients outside the management cluster use.

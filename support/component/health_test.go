@@ -5,6 +5,7 @@ package component
 import (
 	"context"
 	"fmt"
+	"strings"
 	"testing"
 
 	. "github.com/onsi/gomega"
@@ -16,6 +17,7 @@ import (
 	"k8s.io/client-go/kubernetes/scheme"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
+	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 
 	hyperv1 "github.com/openshift/hypershift/api/hypershift/v1beta1"
 )
@@ -89,6 +91,47 @@ func TestDone(t *testing.T) {
 		s.ControlPlaneVersion = "1.36.3"
 		g.Expect(c.unmet(t.Context(), s)).To(BeEmpty())
 	})
+}
+
+// TestDependencyThatStartsToRollOut checks that the dependents of a component wait although a cache still has the status
+// from before its rollout.
+func TestDependencyThatStartsToRollOut(t *testing.T) {
+	g := NewWithT(t)
+	before := newScope()
+	first := web()
+	second := web(func(c *Component) {
+		c.Name, c.Dependencies = "etcd-second", []string{first.Name}
+		second := strings.ReplaceAll(deploymentYAML, "metadata: {name: web}", "metadata: {name: second}")
+		c.Manifests = manifests(map[string]string{"deployment.yaml": second})
+	})
+	g.Expect(first.Reconcile(t.Context(), before)).To(Succeed())
+	finish(t, before)
+	g.Expect(first.Reconcile(t.Context(), before)).To(Succeed())
+	g.Expect(second.Reconcile(t.Context(), before)).To(Succeed())
+	image := func() string {
+		return get(t, before, "second", &appsv1.Deployment{}).Spec.Template.Spec.Containers[0].Image
+	}
+	g.Expect(image()).To(Equal("registry/web:1"))
+
+	cached := get(t, before, first.Name, &hyperv1.ControlPlaneComponent{})
+	rolling := get(t, before, "web", &appsv1.Deployment{})
+	rolling.Status.UpdatedReplicas = 0
+	g.Expect(before.Client.Status().Update(t.Context(), rolling)).To(Succeed())
+	behind := interceptor.NewClient(before.Client.(client.WithWatch), interceptor.Funcs{
+		Get: func(ctx context.Context, c client.WithWatch, key client.ObjectKey, obj client.Object,
+			opts ...client.GetOption) error {
+			if cpc, ok := obj.(*hyperv1.ControlPlaneComponent); ok && key.Name == first.Name {
+				cached.DeepCopyInto(cpc)
+				return nil
+			}
+			return c.Get(ctx, key, obj, opts...)
+		},
+	})
+	after := &Scope{Client: behind, HCP: before.HCP, Version: before.Version, Images: payload{"web": "registry/web:2"}}
+	g.Expect(first.Reconcile(t.Context(), after)).To(Succeed())
+	g.Expect(second.Reconcile(t.Context(), after)).To(Succeed())
+	g.Expect(image()).To(Equal("registry/web:1"))
+	g.Expect(reported(t, before, second, "RolloutComplete")).To(Equal("False/WaitingForDependencies"))
 }
 
 // TestComponentsThatTheAPIServerNeeds checks that these components do not wait for the API server: otherwise no control

@@ -86,16 +86,32 @@ func (c *Component) roll(ctx context.Context, scope *Scope) outcome {
 func (c *Component) unmet(ctx context.Context, scope *Scope) ([]string, error) {
 	var unmet []string
 	for _, name := range c.dependencies(scope.HCP) {
-		dependency := &hyperv1.ControlPlaneComponent{}
-		err := scope.Client.Get(ctx, client.ObjectKey{Namespace: scope.HCP.Namespace, Name: name}, dependency)
-		if client.IgnoreNotFound(err) != nil {
-			return nil, fmt.Errorf("reading ControlPlaneComponent %s: %w", name, err)
+		dependency, err := scope.dependency(ctx, name)
+		if err != nil {
+			return nil, err
 		}
-		if err != nil || !Done(dependency, cmp.Or(scope.ControlPlaneVersion, scope.Version), scope.HCP.Generation) {
+		if dependency == nil || !Done(dependency, cmp.Or(scope.ControlPlaneVersion, scope.Version), scope.HCP.Generation) {
 			unmet = append(unmet, name)
 		}
 	}
 	return unmet, nil
+}
+
+// dependency returns the ControlPlaneComponent of a component, nil if there is none. A status that this reconcile has
+// written counts more than one in a cache: it is the first that says that the component rolls out.
+func (s *Scope) dependency(ctx context.Context, name string) (*hyperv1.ControlPlaneComponent, error) {
+	if written, ok := s.reported[name]; ok {
+		return written, nil
+	}
+	found := &hyperv1.ControlPlaneComponent{}
+	err := s.Client.Get(ctx, client.ObjectKey{Namespace: s.HCP.Namespace, Name: name}, found)
+	if apierrors.IsNotFound(err) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, fmt.Errorf("reading ControlPlaneComponent %s: %w", name, err)
+	}
+	return found, nil
 }
 
 // Done reports whether a component is available and has rolled out version for the HostedControlPlane's generation. The

@@ -28,6 +28,10 @@ func (c *Component) report(ctx context.Context, scope *Scope, result outcome) er
 	}
 	before := cpc.DeepCopy()
 	cpc.Status = c.status(cpc.Status, scope, result)
+	if scope.reported == nil {
+		scope.reported = map[string]*hyperv1.ControlPlaneComponent{}
+	}
+	scope.reported[c.Name] = cpc
 	if equality.Semantic.DeepEqual(before.Status, cpc.Status) {
 		return nil
 	}

@@ -30,6 +30,7 @@ import (
 	"github.com/openshift/hypershift/hypershift-operator/platform/registry"
 	"github.com/openshift/hypershift/hypershift-operator/release"
 	"github.com/openshift/hypershift/hypershift-operator/tenancy"
+	"github.com/openshift/hypershift/hypershift-operator/turns"
 	"github.com/openshift/hypershift/support/managementnetwork"
 	"github.com/openshift/hypershift/support/phase"
 	"github.com/openshift/hypershift/support/tenantlimits"
@@ -71,6 +72,9 @@ type Settings struct {
 	SystemTrust func() ([]byte, error)
 	// PlatformMonitoring lets OpenShift's own Prometheus scrape control planes.
 	PlatformMonitoring bool
+	// ControlPlaneRollouts is how many control planes change at the same time after an upgrade of the operator; 0 means
+	// no limit.
+	ControlPlaneRollouts int
 	// EnableCIDebugOutput makes control planes log more.
 	EnableCIDebugOutput bool
 }
@@ -88,6 +92,8 @@ type Reconciler struct {
 
 	// identities is locked while a hosted namespace gets its user ID, so that two clusters do not get the same one.
 	identities sync.Mutex
+	// turns limits how many control planes change at the same time; nil means no limit.
+	turns *turns.Turns
 }
 
 // Reconcile brings one HostedCluster a step closer to its spec.
@@ -153,6 +159,7 @@ func (r *Reconciler) phases(s *scope) []phase.Phase[*scope] {
 		{Name: "right to read how extension API servers authenticate", Run: r.reconcileAuthenticationReader},
 		{Name: "CAs that the payload's operators trust", Run: r.reconcilePayloadTrust},
 		{Name: "signer of backups", Run: r.reconcileBackupSigner},
+		{Name: "turn after an upgrade of the operator", Critical: true, Run: r.awaitTurn},
 		{Name: "control-plane-operator", Run: r.reconcileControlPlaneOperator},
 		{Name: "config operator rights", Run: r.reconcileConfigOperatorRights},
 		{Name: "restart with a new certificate", Run: r.restartWithCertificate},
@@ -168,6 +175,9 @@ func (r *Reconciler) phases(s *scope) []phase.Phase[*scope] {
 func (r *Reconciler) observe(ctx context.Context, hc *hyperv1.HostedCluster) (*scope, error) {
 	s := newScope(hc)
 	s.now = r.Clock.Now()
+	if !hc.DeletionTimestamp.IsZero() {
+		r.turns.Leave(s.key())
+	}
 	s.platform, s.platformServed = r.Platforms.For(s.hc.Spec.Platform.Type)
 	why, err := tenancy.Namespace(ctx, r.Client, s.namespace, s.key())
 	if s.refused = why; err != nil || why != "" {

@@ -58,8 +58,8 @@ func (r *Reconciler) pauseCluster(ctx context.Context, s *scope, paused bool) er
 	return client.IgnoreNotFound(upsert.Patch(ctx, r.Client, cluster, func() { cluster.Spec.Paused = ptr.To(paused) }))
 }
 
-// reconciliationActive reports whether the cluster is paused.
-func reconciliationActive(pausedUntil *string, now time.Time) metav1.Condition {
+// reconciliationActive reports whether the cluster is paused. Its message says that the control plane waits for others.
+func reconciliationActive(pausedUntil *string, now time.Time, waitsForTurn int) metav1.Condition {
 	conditionType := string(hyperv1.ReconciliationActive)
 	p := pause.Until(pausedUntil, now)
 	if p.Invalid {
@@ -70,5 +70,10 @@ func reconciliationActive(pausedUntil *string, now time.Time) metav1.Condition {
 	if p.Paused {
 		return condition.False(conditionType, hyperv1.ReconciliationPausedReason, "Reconciliation is paused until "+p.Text)
 	}
-	return condition.True(conditionType, string(hyperv1.ReconciliationActive), "Reconciliation is active")
+	message := "Reconciliation is active"
+	if waitsForTurn > 0 {
+		message += fmt.Sprintf(". The control plane still has the control-plane-operator of an earlier version and waits: "+
+			"the operator changes at most %d control planes at the same time", waitsForTurn)
+	}
+	return condition.True(conditionType, string(hyperv1.ReconciliationActive), message)
 }

@@ -94,7 +94,7 @@ func TestReconciliationActive(t *testing.T) {
 		if until != "" {
 			value = &until
 		}
-		c := reconciliationActive(value, now)
+		c := reconciliationActive(value, now, 0)
 		NewWithT(t).Expect(c.Type+": "+string(c.Status)+"/"+c.Reason).To(Equal("ReconciliationActive: "+want), until)
 	}
 }

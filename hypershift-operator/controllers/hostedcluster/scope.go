@@ -59,6 +59,9 @@ type scope struct {
 	// release is the payload that the control plane runs. It differs from the desired one while an upgrade is blocked; set
 	// by the release payload phase.
 	release *releaseinfo.ReleaseImage
+	// waitsForTurn is the number of control planes that change at the same time while this one has to wait for them; 0 if
+	// it does not wait. Set before the control-plane-operator changes.
+	waitsForTurn int
 	// upgradeBlocked is the reason why the desired release is not rolled out now; empty if it is. Set by the release image
 	// phase.
 	upgradeBlocked string

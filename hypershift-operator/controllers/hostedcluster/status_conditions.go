@@ -62,7 +62,7 @@ func conditions(s *scope, status hyperv1.HostedClusterStatus) []metav1.Condition
 		degraded(reported, s),
 		progressing(s, status.Version),
 		ignitionAvailable(s),
-		reconciliationActive(s.hc.Spec.PausedUntil, s.now),
+		reconciliationActive(s.hc.Spec.PausedUntil, s.now, s.waitsForTurn),
 		reconciliationSucceeded(s.failure),
 	)
 }

@@ -49,6 +49,7 @@ func (r *Reconciler) SetupWithManager(mgr ctrl.Manager) error {
 	for _, kind := range append([]client.Object{&hyperv1.HostedControlPlane{}, &clusterv1.Cluster{}}, r.Platforms.Watched()...) {
 		b = b.Watches(kind, handler.EnqueueRequestsFromMapFunc(r.owner))
 	}
+	b = b.WatchesRawSource(r.limitTurns())
 	if err := b.Complete(pace.ByNamespace(r)); err != nil {
 		return fmt.Errorf("setting up the HostedCluster controller: %w", err)
 	}
