@@ -50,8 +50,8 @@ type killPoint struct {
 	when moment
 	// nth counts these calls from the start of the process; zero means never.
 	nth int64
-	// late is the fraction, from 0 to 1, of the maximum delay. The delay is that of the call after the process, or that of
-	// the process after its answer.
+	// late sets the delay, as a fraction from 0 to 1 of its maximum. Either the call arrives that long after its
+	// process died, or the process dies that long after it has the answer.
 	late float64
 }
 

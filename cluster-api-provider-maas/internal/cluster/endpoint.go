@@ -174,8 +174,8 @@ func controlPlaneIPs(machines []infrav1.MaasMachine, subnets []string) (ips []st
 	return ips, living > 0 && len(ips) == 0
 }
 
-// preferred returns the addresses in the first preferred subnet in which the machine has one; all addresses without
-// preferred subnets.
+// preferred returns the addresses of a machine in the first preferred subnet that contains any of them. Without
+// preferred subnets, it returns all addresses.
 func preferred(addresses []infrav1.MachineAddress, subnets []string) []string {
 	var all []string
 	for _, a := range addresses {

@@ -94,8 +94,8 @@ func held(machines []infrav1.MaasMachine, systemID string) bool {
 	return slices.ContainsFunc(machines, func(m infrav1.MaasMachine) bool { return m.Spec.SystemID != nil && *m.Spec.SystemID == systemID })
 }
 
-// poolOf returns the pool in the annotations of a machine. Older annotations have only the name of the Machine: that of
-// the pool with two random suffixes.
+// poolOf returns the pool in the annotations of a machine. Older annotations have only the name of the Machine, which
+// is the name of the pool with two random suffixes.
 func poolOf(m maas.Machine) string {
 	if pool := m.Annotations[maas.AnnotationPool]; pool != "" {
 		return pool

@@ -13,8 +13,9 @@ import (
 )
 
 const (
-	// dearRest and readyRest limit how often a list is read. It is not read again for that multiple of its duration.
-	// dearRest is for lists that may include all machines of a site, readyRest for lists of matching Ready machines.
+	// dearRest and readyRest limit how often a list is read. After a read, the list is used for at least this
+	// multiple of the duration of the read. dearRest is for lists that may include all machines of a site, readyRest
+	// for lists of matching Ready machines.
 	dearRest, readyRest = 100, 4
 	// composeAge is the maximum age of the data about VM hosts.
 	composeAge = 10 * time.Minute

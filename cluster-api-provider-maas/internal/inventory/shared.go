@@ -64,8 +64,8 @@ func (g *gate) note(began time.Time, err error) {
 type shared[T any] struct {
 	gate
 	load func(context.Context) (T, error)
-	// rest limits how often the value is loaded: it is cached for at least that multiple of the duration of the load, up
-	// to longestRest.
+	// rest limits how often the value is loaded. The value is cached for at least this multiple of the duration of
+	// the load, up to longestRest.
 	rest int
 
 	value     T

@@ -102,7 +102,7 @@ func (r *Reconciler) siblings(ctx context.Context, s *scope) ([]infrav1.MaasMach
 	return others, nil
 }
 
-// ensureAddress records an address for the MaasMachine and finds the subnet of it in MAAS. It reports problems before a
+// ensureAddress records an address for the MaasMachine and finds its subnet in MAAS. It reports problems before a
 // machine is allocated, since another machine would not fix them.
 func (r *Reconciler) ensureAddress(ctx context.Context, s *scope) (ctrl.Result, error) {
 	spec := s.machine.Spec.StaticIP

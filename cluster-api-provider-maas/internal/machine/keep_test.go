@@ -238,8 +238,8 @@ func somethingElse(t *testing.T, cfg *rest.Config) {
 		},
 		"another bootstrap": bootstrapped,
 		"an unchanged template with a rollout time": func(md *clusterv1.MachineDeployment) {
-			// The time must be after the creation of the MachineSet, which has whole seconds, and long before the clock of the
-			// machines.
+			// The time must be after the creation of the MachineSet, which has whole seconds, and long before the
+			// time of the simulated clock.
 			md.Spec.Rollout.After = metav1.NewTime(time.Now().Add(2 * time.Second))
 		},
 	} {

@@ -180,7 +180,8 @@ func TestExplain(t *testing.T) {
 	}
 }
 
-// TestExplainNeverContradictsCandidates: for any request, there is an explanation if and only if there is no candidate.
+// TestExplainNeverContradictsCandidates checks that for any request, there is an explanation if and only if there is
+// no candidate.
 func TestExplainNeverContradictsCandidates(t *testing.T) {
 	var ready []maas.Machine
 	for i := range 20 {
