@@ -20,11 +20,11 @@ func TestReadEquivalents(t *testing.T) {
 		want  []equivalent
 		wrong string
 	}{
-		"nothing":         {"", nil, ""},
-		"an entry":        {"- {file: a/b.go, change: drop x, reason: no user sees it}", []equivalent{{"a/b.go", "drop x", "no user sees it"}}, ""},
-		"no reason":       {"- {file: a/b.go, change: drop x, reason: equal}\n- {file: a/c.go, change: drop y}", nil, `a/c.go: "drop y" has no reason`},
-		"another word":    {"- {file: a/b.go, change: drop x, reason: equal, because: x}", nil, "because"},
-		"what is no list": {"file: a/b.go", nil, "equivalent.yaml"},
+		"nothing":                    {"", nil, ""},
+		"an entry":                   {"- {file: a/b.go, change: drop x, reason: no user sees it}", []equivalent{{"a/b.go", "drop x", "no user sees it"}}, ""},
+		"no reason":                  {"- {file: a/b.go, change: drop x, reason: equal}\n- {file: a/c.go, change: drop y}", nil, `a/c.go: "drop y" has no reason`},
+		"another word":               {"- {file: a/b.go, change: drop x, reason: equal, because: x}", nil, "because"},
+		"content that is not a list": {"file: a/b.go", nil, "equivalent.yaml"},
 	} {
 		t.Run("When the list has "+name+" it should be read or refused", func(t *testing.T) {
 			g, path := NewWithT(t), filepath.Join(t.TempDir(), "equivalent.yaml")

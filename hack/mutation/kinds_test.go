@@ -60,7 +60,7 @@ type kind struct {
 func checkKinds(t *testing.T, kinds []kind) {
 	t.Helper()
 	for _, tc := range kinds {
-		t.Run("When code has "+tc.name+", it should be changed so and not otherwise", func(t *testing.T) {
+		t.Run("When code has "+tc.name+", it should get exactly the expected changes", func(t *testing.T) {
 			p := inMemory(t, tc.code)
 			if err := p.mutate(); err != nil {
 				t.Fatal(err)

@@ -217,7 +217,7 @@ touch again; printf 'TestA 1\nTestB 1\n' > $MUTANT_TRACE; echo '--- PASS: TestA 
 	})
 
 	for _, tc := range []struct{ flag, run, skip string }{{"--run", "(", ""}, {"--skip", "", "["}} {
-		t.Run("When "+tc.flag+" is no pattern, it should say so before anything runs", func(t *testing.T) {
+		t.Run("When "+tc.flag+" is not a pattern, it should return an error before anything runs", func(t *testing.T) {
 			s := newStage(t)
 			s.program("one", reports, &test{name: "TestA"})
 			s.Expect(s.trace(t.Context(), tc.run, tc.skip)).To(MatchError(HavePrefix(tc.flag + ": ")))

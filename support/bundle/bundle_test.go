@@ -107,7 +107,7 @@ func TestABundleIsReadAsItWasWritten(t *testing.T) {
 	}
 }
 
-// The test reads a bundle with age, gzip and tar, without this package.
+// TestABundleIsReadByOtherPrograms reads a bundle with age, gzip and tar, without this package.
 func TestABundleIsReadByOtherPrograms(t *testing.T) {
 	f := newFixture(t)
 	plain, err := age.Decrypt(bytes.NewReader(f.file), f.identity)
@@ -177,7 +177,7 @@ func TestStorageThatBreaksOffIsNoDamage(t *testing.T) {
 	}
 }
 
-// Open refuses a truncated file, wherever it is cut.
+// TestNoPrefixOfABundleIsOne checks that Open refuses a truncated file, wherever it was truncated.
 func TestNoPrefixOfABundleIsOne(t *testing.T) {
 	f := newFixture(t)
 	f.snapshot = []byte("small")

@@ -32,8 +32,8 @@ func Add(ctx context.Context, c client.Client, obj client.Object, name string, a
 	return patch(ctx, c, before, obj, "adding", name)
 }
 
-// Remove removes finalizers of obj, which must be an object read from the API. A deleted object is no error. Remove
-// writes nothing if obj has none of the finalizers.
+// Remove removes finalizers of obj, which must be an object read from the API. A deleted object is not an error.
+// Remove writes nothing if obj has none of the finalizers.
 func Remove(ctx context.Context, c client.Client, obj client.Object, names ...string) error {
 	before := obj.DeepCopyObject().(client.Object)
 	for _, name := range names {
