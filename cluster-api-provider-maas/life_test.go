@@ -96,7 +96,7 @@ func (w *words) Bytes() []byte {
 func (w *words) String() string { return string(w.Bytes()) }
 
 // hurried holds flags that shorten minutes to fractions of a second. The timeouts for unknown outcomes are seconds
-// longer than a call may take (lateness, latest): the time before the call counts too, and may be long on a busy
+// longer than a call may take (lateness, latest). They include the time before the call, which may be long on a busy
 // machine.
 var hurried = []string{
 	"--metrics-bind-addr=0", "--health-addr=0", "--kube-api-qps=-1", "--machine-concurrency=5",

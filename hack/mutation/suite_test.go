@@ -108,8 +108,8 @@ func TestCatches(t *testing.T) {
 	})
 }
 
-// TestCatchesNothing checks that an error before the tests run is not counted as a failed test, which would make a
-// package look better than it is.
+// TestCatchesNothing checks that an error before the tests run does not count as a failed test. Otherwise a package
+// would look better than it is.
 func TestCatchesNothing(t *testing.T) {
 	t.Run("When the temporary folder cannot be created, it should return an error and not count a catch", func(t *testing.T) {
 		s, a := newStage(t), &test{name: "TestA"}

@@ -60,9 +60,9 @@ func Release(ctx context.Context, c client.Client, obj client.Object) error {
 	return nil
 }
 
-// Objects returns the admission policy and its binding. operatorNamespace is the namespace of the operator. Programs of
-// the operator and of the hosted namespace itself may delete guarded objects, and so may all users once the namespace
-// is released or terminating.
+// Objects returns the admission policy and its binding. operatorNamespace is the namespace of the operator. Programs
+// of the operator and of the hosted namespace itself may delete guarded objects. All users may delete them once the
+// namespace is released or terminating.
 func Objects(operatorNamespace string) []client.Object {
 	return []client.Object{policy(operatorNamespace), &admissionv1.ValidatingAdmissionPolicyBinding{
 		ObjectMeta: metav1.ObjectMeta{Name: Name},

@@ -19,8 +19,8 @@ func TestAccept(t *testing.T) {
 	}
 	for name, tc := range map[string]struct {
 		rest string
-		// told is the result for a webhook that only receives data. decides is the result for one whose answers decide about
-		// users.
+		// told is the result for a webhook that only receives data. decides is the result for a webhook that
+		// authenticates or authorizes users.
 		told, decides string
 	}{
 		"a token":                       {user("token: hunter2"), "", ""},

@@ -158,7 +158,7 @@ func (s *scope) findDNS(ctx context.Context, name string) (*maas.DNSResource, er
 }
 
 // controlPlaneIPs returns the addresses of the running control plane machines. If there are machines but none is
-// running, keep is true and the DNS entries stay: a short power failure must not make the cluster unreachable.
+// running, keep is true and the DNS entries stay. A short power failure must not make the cluster unreachable.
 func controlPlaneIPs(machines []infrav1.MaasMachine, subnets []string) (ips []string, keep bool) {
 	living := 0
 	for i := range machines {

@@ -107,7 +107,7 @@ func TestOrphaned(t *testing.T) {
 				g.Expect(got).To(BeEmpty())
 				return
 			}
-			// When several keys are looked up in one call, the first key stands for all of them.
+			// When several keys are looked up in one call, the result is the first of these keys.
 			g.Expect(got).To(Or(Equal(maas.AllocationKey(tc.want)), Equal(maas.AllocationKey("m01")), Equal(maas.AllocationKey("m51"))))
 		})
 	}

@@ -159,8 +159,8 @@ func (n *Nodes) connect(ctx context.Context, key client.ObjectKey, c *cluster) e
 	return nil
 }
 
-// kubeconfig returns the Secret with the kubeconfig of the provider, which has minimal permissions. If it does not
-// exist, it returns that of Cluster API.
+// kubeconfig returns the Secret with the kubeconfig of the provider, which has minimal permissions. If that Secret
+// does not exist, it returns the Secret with the kubeconfig of Cluster API.
 func (n *Nodes) kubeconfig(ctx context.Context, key client.ObjectKey) (*corev1.Secret, error) {
 	for _, suffix := range []string{ownKubeconfig, sharedKubeconfig} {
 		secret := &corev1.Secret{}

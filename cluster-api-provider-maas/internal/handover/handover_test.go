@@ -62,8 +62,8 @@ func TestDescribe(t *testing.T) {
 	}
 }
 
-// TestEndOfQuarantine checks that a quarantine ends by removing the tag if all providers honor it, and by removing
-// the annotation if it is limited to this cluster.
+// TestEndOfQuarantine checks how a quarantine ends. If all providers honor it, a user removes the tag. If it is
+// limited to this cluster, a user removes the annotation.
 func TestEndOfQuarantine(t *testing.T) {
 	t.Parallel()
 	if got := quarantine.Release(demo(), "wq4h8c", true); !strings.Contains(got, quarantine.Tag) || !strings.HasSuffix(got, "remove=wq4h8c") {

@@ -104,8 +104,8 @@ func TestIdentityWithCertificates(t *testing.T) {
 	}
 }
 
-// TestSecretIsReadAgain checks that a Secret is read again after exactly ten seconds. That also applies after an
-// error, since all machines ask for it.
+// TestSecretIsReadAgain checks that a Secret is read again after exactly ten seconds. An error is repeated for ten
+// seconds too, since all machines need the Secret.
 func TestSecretIsReadAgain(t *testing.T) {
 	for name, trouble := range map[string]error{"When it can be read": nil, "When it cannot be read": errors.New("etcd has no leader")} {
 		t.Run(name+", it should be read once in ten seconds", func(t *testing.T) {
@@ -160,8 +160,8 @@ func TestSecretThatComesBack(t *testing.T) {
 	g.Expect(again).To(BeIdenticalTo(first), "what is known of MAAS is known still")
 }
 
-// TestWhichSecret checks that the Secret of a cluster takes precedence over that of the process, and that over the
-// environment. A missing Secret has no fallback: machines would be allocated for the wrong user.
+// TestWhichSecret checks that the Secret of a cluster takes precedence over the Secret of the process, and that
+// Secret over the environment. A missing Secret has no fallback: machines would be allocated for the wrong user.
 func TestWhichSecret(t *testing.T) {
 	g := NewWithT(t)
 	environment := map[string][]byte{maas.SecretKeyEndpoint: []byte("http://environment/MAAS"), maas.SecretKeyAPIKey: []byte("a:b:c")}

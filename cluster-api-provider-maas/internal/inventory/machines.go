@@ -99,7 +99,8 @@ func (i *Inventory) entry(systemID string) *entry {
 	return e
 }
 
-// due returns the machine and the others that are due, the oldest first, at most as many as one call may read.
+// due returns this machine and all other machines that are due, the oldest data first, at most as many as one call
+// may read.
 func (i *Inventory) due(systemID string) []string {
 	i.mu.Lock()
 	defer i.mu.Unlock()

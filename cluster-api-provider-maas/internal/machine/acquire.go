@@ -71,8 +71,8 @@ func (r *Reconciler) adopt(ctx context.Context, s *scope) (bool, error) {
 	}
 	// Of several machines, keep the one with the most progress.
 	slices.SortStableFunc(held, func(a, b maas.Machine) int { return cmp.Compare(progress(b), progress(a)) })
-	// Record it before the others are released: another provider instance may have recorded one of them for this
-	// MaasMachine.
+	// Record it before the others are released: another provider instance may have recorded one of the others for
+	// this MaasMachine.
 	if err := r.record(ctx, s, &held[0]); err != nil {
 		return false, err
 	}

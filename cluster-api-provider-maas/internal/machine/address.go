@@ -126,8 +126,8 @@ func (r *Reconciler) ensureAddress(ctx context.Context, s *scope) (ctrl.Result, 
 	return ctrl.Result{}, nil
 }
 
-// pick chooses an address that neither MAAS nor a sibling uses, and records it. It reads MAAS before it takes the lock:
-// a slow MAAS must not block MaasMachines that use another one.
+// pick chooses an address that neither MAAS nor a sibling uses, and records it. It reads MAAS before it takes the
+// lock: a slow MAAS must not block MaasMachines that use another MAAS.
 func (r *Reconciler) pick(ctx context.Context, s *scope, subnet *maas.Subnet) (ctrl.Result, error) {
 	held, err := s.identity.Inventory.HeldAddresses(ctx, subnet.ID)
 	if err != nil {

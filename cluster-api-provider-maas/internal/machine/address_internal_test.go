@@ -82,7 +82,7 @@ func (k *rack) expectEvents(want ...string) {
 	}
 }
 
-// TestPlaceThatIsCutOff checks that whatever MAAS call fails, the machine has a network, and the next reconcile
+// TestPlaceThatIsCutOff checks that the machine has a network whatever MAAS call fails, and that the next reconcile
 // continues.
 func TestPlaceThatIsCutOff(t *testing.T) {
 	t.Parallel()

@@ -22,8 +22,8 @@ func heir(t *testing.T, change ...func(*infrav1.MaasMachine)) *rack {
 	return k
 }
 
-// TestInherit checks that a MaasMachine takes the machine that is reserved for it, with its key, before any other. If
-// that is not possible, it takes any other.
+// TestInherit checks that a MaasMachine takes the machine that is reserved for it, with its key. If that is not
+// possible, it takes any other machine.
 func TestInherit(t *testing.T) {
 	t.Parallel()
 	for name, tc := range map[string]struct {

@@ -63,8 +63,8 @@ func (r *Reconciler) intend(ctx context.Context, s *scope) error {
 	})
 }
 
-// succeeded reports whether a rollout of the MachineDeployment replaces this MaasMachine, and creates the new one after
-// this one is deleted.
+// succeeded reports whether a rollout of the MachineDeployment replaces this MaasMachine, and creates the replacement
+// only after the deletion.
 func (r *Reconciler) succeeded(ctx context.Context, s *scope) (bool, error) {
 	name := s.machine.Labels[clusterv1.MachineDeploymentNameLabel]
 	if s.owner == nil || meta.FindStatusCondition(s.owner.Status.Conditions, clusterv1.MachineOwnerRemediatedCondition) != nil {

@@ -22,7 +22,7 @@ import (
 	"github.com/openshift/hypershift/support/maas"
 )
 
-// rollOut is a MachineDeployment of two machines. It replaces those of an older MachineSet one by one.
+// rollOut is a MachineDeployment of two machines that replaces the machines of an older MachineSet one by one.
 type rollOut struct {
 	deployment *clusterv1.MachineDeployment
 	set        *clusterv1.MachineSet
@@ -70,8 +70,8 @@ func (o *rollOut) among(t *testing.T) (*Reconciler, *scope) {
 	return r, &scope{machine: o.machine, owner: o.owner, infra: o.infra, observed: o.observed}
 }
 
-// TestIntend checks that a healthy machine is reserved if its successor is created after it is gone. Every other
-// machine becomes available to all.
+// TestIntend checks that a healthy machine is reserved if its successor is created after it is gone. Any MaasMachine
+// may allocate every other machine.
 func TestIntend(t *testing.T) {
 	t.Parallel()
 	for name, tc := range map[string]struct {

@@ -225,8 +225,8 @@ func TestSpreadAtOnce(t *testing.T) {
 	}
 }
 
-// TestZoneThatIsSaid checks that a configured zone takes precedence over zone spreading, and that of the Machine over
-// that of the MaasMachine.
+// TestZoneThatIsSaid checks that a configured zone takes precedence over zone spreading, and the zone of the Machine
+// over the zone of the MaasMachine.
 func TestZoneThatIsSaid(t *testing.T) {
 	t.Parallel()
 	r := among(t)

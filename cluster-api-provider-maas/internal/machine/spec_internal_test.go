@@ -226,8 +226,8 @@ func TestRefusesAddress(t *testing.T) {
 	}
 }
 
-// TestIdentitySecret checks that a cluster's own credentials are in its own namespace, wherever the reference comes
-// from.
+// TestIdentitySecret checks that a reference to credentials names a Secret in the namespace of the MaasCluster.
+// Without a reference, the default credentials apply.
 func TestIdentitySecret(t *testing.T) {
 	t.Parallel()
 	infra := &infrav1.MaasCluster{ObjectMeta: metav1.ObjectMeta{Namespace: "ns"}}

@@ -24,7 +24,7 @@ import (
 
 // Condition types.
 const (
-	// ConditionReady summarises the others; Cluster API mirrors it into InfrastructureReady of the Machine.
+	// ConditionReady summarises the other conditions; Cluster API mirrors it into InfrastructureReady of the Machine.
 	ConditionReady = clusterv1.ReadyCondition
 	// ConditionAllocated reports whether a machine is allocated to the MaasMachine.
 	ConditionAllocated = "MachineAllocated"

@@ -369,8 +369,8 @@ func TestNote(t *testing.T) {
 	}
 }
 
-// TestNoticedLoss checks that after a noticed loss the MaasMachine does not take the machine back, even if it looks
-// like its own again.
+// TestNoticedLoss checks that a MaasMachine that noticed the loss of its machine does not reclaim it, even if the
+// machine seems to be its own again.
 func TestNoticedLoss(t *testing.T) {
 	t.Parallel()
 	for reason, want := range map[string]bool{

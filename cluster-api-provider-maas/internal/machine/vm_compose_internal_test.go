@@ -127,8 +127,8 @@ func TestBeforeVM(t *testing.T) {
 	k.expectEvents()
 }
 
-// TestWish checks that a virtual machine is requested in the zone of the Machine, else in those of the cluster, and
-// on the subnet of its address.
+// TestWish checks the zones and the subnet of a request for a virtual machine. The zone of the Machine takes
+// precedence over those of the cluster. The subnet is that of the address.
 func TestWish(t *testing.T) {
 	t.Parallel()
 	for name, tc := range map[string]struct {

@@ -37,8 +37,8 @@ func placed(systemID string) func(*infrav1.MaasMachine) {
 
 func held(m *infrav1.MaasMachine) { m.Spec.SystemID = ptr.To("wq4h8c") }
 
-// TestStepsOfVirtualMachines checks that of host, resources, creation and deployment, the current step has the
-// reason, and the later ones are waiting.
+// TestStepsOfVirtualMachines checks the conditions for the steps host, resources, creation and deployment. The
+// condition of the current step has the reason, and the later conditions say that they wait.
 func TestStepsOfVirtualMachines(t *testing.T) {
 	t.Parallel()
 	problem := func(reason string) func(*scope) {
@@ -208,8 +208,8 @@ func TestAvoided(t *testing.T) {
 	}
 }
 
-// TestComposed checks that only a virtual machine that was composed for this MaasMachine is deleted. Any other one is
-// released and stays on its host.
+// TestComposed checks that only a virtual machine that was composed for this MaasMachine is deleted. Any other
+// virtual machine is released and stays on its host.
 func TestComposed(t *testing.T) {
 	t.Parallel()
 	const uid, other = "0f3c61f2-3f43-4f0b-8c55-1f0a5a6d9f10", "1f3c61f2-3f43-4f0b-8c55-1f0a5a6d9f10"
