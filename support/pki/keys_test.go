@@ -85,7 +85,7 @@ func TestDamagedServiceAccountKey(t *testing.T) {
 	}
 	agreed := encoded(t, "PRIVATE KEY", exchange, x509.MarshalPKCS8PrivateKey)
 	for name, key := range map[string][]byte{
-		"cut off": []byte("-----BEGIN RSA PRIVATE KEY-----\nMIIhush"), "no PEM": []byte("hush"), "of another content": pem.EncodeToMemory(&pem.Block{Type: "PRIVATE KEY", Bytes: []byte("hush")}),
+		"truncated": []byte("-----BEGIN RSA PRIVATE KEY-----\nMIIhush"), "not PEM": []byte("hush"), "of another content": pem.EncodeToMemory(&pem.Block{Type: "PRIVATE KEY", Bytes: []byte("hush")}),
 		"one that cannot sign": agreed,
 	} {
 		t.Run("When the key is "+name+", it should keep the key and name the remedy", func(t *testing.T) {

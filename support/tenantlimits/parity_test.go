@@ -309,7 +309,7 @@ func TestWhatWasThereBefore(t *testing.T) {
 	}{
 		"its finalizers change":                   {func(hc *hyperv1.HostedCluster) { hc.Finalizers = []string{"x/y"} }, false},
 		"its labels change":                       {func(hc *hyperv1.HostedCluster) { hc.Labels = map[string]string{"a": "b"} }, false},
-		"it goes":                                 {func(hc *hyperv1.HostedCluster) { hc.DeletionTimestamp = &metav1.Time{}; hc.Spec.InfraID = "x" }, false},
+		"it is being deleted":                     {func(hc *hyperv1.HostedCluster) { hc.DeletionTimestamp = &metav1.Time{}; hc.Spec.InfraID = "x" }, false},
 		"its spec changes":                        {func(hc *hyperv1.HostedCluster) { hc.Spec.InfraID = "x" }, true},
 		"its annotations change":                  {func(hc *hyperv1.HostedCluster) { hc.Annotations = map[string]string{"a": "b"} }, true},
 		"its image becomes an allowed one":        {func(hc *hyperv1.HostedCluster) { hc.Spec.Release.Image = release }, false},

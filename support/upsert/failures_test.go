@@ -179,7 +179,7 @@ func TestGoneThatIsNot(t *testing.T) {
 		writes []string
 	}{
 		"does not exist":          {gone: true},
-		"is there":                {there: []client.Object{configMap(nil)}, writes: []string{"delete"}},
+		"exists":                  {there: []client.Object{configMap(nil)}, writes: []string{"delete"}},
 		"is being deleted":        {there: []client.Object{going}},
 		"can't be read":           {api: api{get: errBusy}, fails: errBusy},
 		"can't be deleted":        {api: api{remove: errBusy}, there: []client.Object{configMap(nil)}, fails: errBusy, writes: []string{"delete"}},

@@ -64,7 +64,7 @@ func TestMark(t *testing.T) {
 		"it runs":                         {status.Deployed, running("m1"), nil, true},
 		"it failed":                       {status.FailedDeployment, nil, nil, false},
 		"it is being tested":              {status.Testing, nil, nil, false},
-		"it leaves":                       {status.Deployed, failed, nil, false},
+		"it is being released":            {status.Deployed, failed, nil, false},
 		"all attempts are exhausted":      {status.Deployed, exhausted, nil, false},
 		"another user has it":             {status.Deployed, running("m1"), func(k *rack) { k.lost = true }, false},
 		"it has no owner":                 {status.Deployed, running("m1"), func(k *rack) { k.observed.Owner = "" }, false},

@@ -198,7 +198,7 @@ func TestHowOftenItIsLookedAt(t *testing.T) {
 		"MAAS is releasing it":                               {sibling("a"), lifecycle.Wait, 10 * time.Second},
 		"the release is to be requested":                     {sibling("a"), lifecycle.Release, 10 * time.Second},
 		"it is to be allocated again":                        {sibling("a", kept), lifecycle.Wait, time.Second},
-		"that failed":                                        {sibling("a", kept), lifecycle.Stuck, 2 * time.Minute},
+		"it is reserved, and the release failed":             {sibling("a", kept), lifecycle.Stuck, 2 * time.Minute},
 		"the release failed":                                 {sibling("a"), lifecycle.Stuck, 2 * time.Minute},
 		"the release needs an administrator":                 {sibling("a"), lifecycle.Blocked, 2 * time.Minute},
 		"it is reserved, and the release is to be requested": {sibling("a", kept), lifecycle.Release, 10 * time.Second},
@@ -318,7 +318,7 @@ func TestNothingIsLeft(t *testing.T) {
 		min, max time.Duration
 		events   []string
 	}{
-		"nothing is": {sibling("self"), status.Ready, nil, "", 0, 0, nil},
+		"no machine has our key":                         {sibling("self"), status.Ready, nil, "", 0, 0, nil},
 		"no machine has our key, and one was released":   {sibling("self"), status.Ready, released, "", 0, 0, []string{"Normal MachineReleased"}},
 		"a machine has our allocation key":               {sibling("self"), status.Allocated, released, "MachineReleasing", 10 * time.Second, 12 * time.Second, []string{"Normal MachineReleasing"}},
 		"an answer was lost a moment ago":                {ago(0), status.Ready, released, "AllocationUncertain", 5 * time.Second, 6 * time.Second, nil},

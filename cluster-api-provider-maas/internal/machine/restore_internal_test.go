@@ -33,7 +33,7 @@ func TestAwaitsRestore(t *testing.T) {
 		"there is no MaasCluster":                         {nil, false, ""},
 		"it is not a restored cluster":                    {&infrav1.MaasCluster{ObjectMeta: metav1.ObjectMeta{UID: "own"}}, false, "own"},
 		"it is restored from another cluster":             {&infrav1.MaasCluster{ObjectMeta: metav1.ObjectMeta{UID: "own", Annotations: from}}, true, "former"},
-		"somebody looked":                                 {&infrav1.MaasCluster{ObjectMeta: metav1.ObjectMeta{UID: "own", Annotations: at}}, false, "former"},
+		"its machines are known":                          {&infrav1.MaasCluster{ObjectMeta: metav1.ObjectMeta{UID: "own", Annotations: at}}, false, "former"},
 		"it is restored from another cluster and deleted": {&infrav1.MaasCluster{ObjectMeta: metav1.ObjectMeta{UID: "own", Annotations: from, DeletionTimestamp: deleted}}, false, "former"},
 	} {
 		if got := AwaitsRestore(tc.infra); got != tc.want {

@@ -157,7 +157,7 @@ func TestSpreadOrder(t *testing.T) {
 		"one sibling is in the first zone":                    {[]*infrav1.MaasMachine{sibling("1", in("c"))}, []string{"a", "b", "c"}},
 		"one sibling is in each zone but the last":            {[]*infrav1.MaasMachine{sibling("1", in("c")), sibling("2", in("a"))}, []string{"b", "c", "a"}},
 		"two siblings are in one zone":                        {[]*infrav1.MaasMachine{sibling("1", in("a")), sibling("2", in("a")), sibling("3", in("c"))}, []string{"b", "c", "a"}},
-		"one leaves":                                          {[]*infrav1.MaasMachine{sibling("1", in("c"), leaving)}, []string{"c", "a", "b"}},
+		"the only sibling is being deleted":                   {[]*infrav1.MaasMachine{sibling("1", in("c"), leaving)}, []string{"c", "a", "b"}},
 		"one sibling belongs to another pool":                 {[]*infrav1.MaasMachine{sibling("1", in("c"), of("other"))}, []string{"c", "a", "b"}},
 		"one sibling is in an unknown zone":                   {[]*infrav1.MaasMachine{sibling("1", in("elsewhere"))}, []string{"c", "a", "b"}},
 		"one sibling has the provider ID of another provider": {[]*infrav1.MaasMachine{sibling("1", func(m *infrav1.MaasMachine) { m.Spec.ProviderID = ptr.To("aws:///c/1") })}, []string{"c", "a", "b"}},

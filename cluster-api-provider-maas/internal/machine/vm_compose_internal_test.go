@@ -169,8 +169,8 @@ func TestHostRefuses(t *testing.T) {
 		words  []string
 		placed bool
 	}{
-		"all do":              {"admin", []faults.Rule{rule("", 400, "no")}, ReasonVMCreationFailed, 10 * time.Second, []string{"host h1: ", " | host h2: "}, false},
-		"all hosts lack room": {"admin", []faults.Rule{rule("", 400, "CPU overcommit ratio is 1.0")}, lxd.ReasonInsufficientResources, 10 * time.Second, []string{"overcommit"}, false},
+		"all hosts reject the call":                   {"admin", []faults.Rule{rule("", 400, "no")}, ReasonVMCreationFailed, 10 * time.Second, []string{"host h1: ", " | host h2: "}, false},
+		"all hosts lack room":                         {"admin", []faults.Rule{rule("", 400, "CPU overcommit ratio is 1.0")}, lxd.ReasonInsufficientResources, 10 * time.Second, []string{"overcommit"}, false},
 		"the key does not belong to an administrator": {"alice", nil, ReasonForbidden, 15 * time.Second, []string{"API key of a MAAS administrator"}, false},
 		"the answer is lost":                          {"admin", []faults.Rule{rule("", 500, "oops")}, ReasonUnavailable, 15 * time.Second, []string{"oops"}, true},
 	} {
