@@ -128,8 +128,8 @@ func rank(pkg string) int {
 	return len(longest)
 }
 
-// withoutEnvironment lists all packages with tests that need no embedded environment. Those that do run binaries
-// without the race detector.
+// withoutEnvironment lists all packages with tests that need no embedded environment. Tests that need one run
+// binaries without the race detector.
 func withoutEnvironment() ([]string, error) {
 	packages, err := tested()
 	return slices.DeleteFunc(packages, needsEnvironment), err

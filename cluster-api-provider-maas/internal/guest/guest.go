@@ -27,7 +27,7 @@ import (
 const (
 	// callTimeout limits a call. An unreachable API of a guest cluster thus blocks a worker for seconds and not minutes.
 	callTimeout = 5 * time.Second
-	// listAge is how long a list of nodes is used for all machines of a cluster, and how long an error is.
+	// listAge is how long a list of nodes, or the error of a failed list, is used for all machines of a cluster.
 	listAge = 10 * time.Second
 	// ownKubeconfig and sharedKubeconfig are suffixes of Secret names, after the name of the cluster. The Secrets hold the
 	// kubeconfigs of the provider and of Cluster API, under kubeconfigKey.

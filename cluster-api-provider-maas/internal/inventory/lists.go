@@ -63,7 +63,8 @@ func (i *Inventory) Allocated(ctx context.Context, maxAge time.Duration) ([]maas
 	return i.current(ctx, i.allocated, maxAge)
 }
 
-// current returns a list of the machines of the user, with machines that were read more recently replaced.
+// current returns a list of the machines of the user. It replaces each machine that was read more recently by its
+// newer data.
 func (i *Inventory) current(ctx context.Context, list *shared[listed], maxAge time.Duration) ([]maas.Machine, error) {
 	user, err := i.user.get(ctx, time.Hour)
 	if err != nil {

@@ -21,7 +21,7 @@ type asks func(ctx context.Context, i *inventory.Inventory) error
 // of drops the result and returns the error.
 func of[T any](_ T, err error) error { return err }
 
-// kinds lists all shared data except machines: its name in the fake, and the age at which it is read again.
+// kinds lists all shared data except machines, each with its name in the fake and the age at which it is read again.
 var kinds = []struct {
 	name string
 	age  time.Duration
