@@ -23,7 +23,7 @@ import (
 	"github.com/openshift/hypershift/test/maas-simulator/simulator/simtest"
 )
 
-// Variables for the size of the benchmark, and for how long it observes a settled provider.
+// These environment variables set the number of machines, and how long the benchmark observes the settled provider.
 const (
 	benchMachinesEnv = "BENCH_MACHINES"
 	benchSettledEnv  = "BENCH_SETTLED"
@@ -33,7 +33,7 @@ const (
 type counter struct {
 	next http.RoundTripper
 	mu   sync.Mutex
-	// reads and writes are by method; lists counts the polls that all machines share.
+	// reads and writes count the calls by HTTP method; lists counts the polls that all machines share.
 	reads, writes, lists int
 	// seen is the number of writes that pause has reported.
 	seen int
@@ -97,7 +97,7 @@ func seed(n int) []byte {
 	return text
 }
 
-// region runs a simulated MAAS in which all operations are immediate.
+// region runs a simulated MAAS in which every operation completes immediately.
 func region(t testing.TB, machines int, rules ...faults.Rule) (endpoint, key string) {
 	t.Helper()
 	s := simulated(t, machines, rules...)
@@ -156,7 +156,8 @@ func TestSimulator(t *testing.T) {
 }
 
 // BenchmarkMachines runs machines from Pending to Deployed to deleted, with the timing of production. BENCH_MACHINES
-// (1000) is their number. BENCH_SETTLED (1m) is how long the settled provider is observed.
+// (default 1000) sets their number. BENCH_SETTLED (default 1m) sets how long the benchmark observes the settled
+// provider.
 func BenchmarkMachines(b *testing.B) {
 	n := setting(b, benchMachinesEnv, 1000, strconv.Atoi)
 	watched := setting(b, benchSettledEnv, time.Minute, time.ParseDuration)

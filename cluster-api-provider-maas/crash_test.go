@@ -30,7 +30,8 @@ type driver struct {
 	kube   http.RoundTripper
 	region *maas.Client
 	random *rand.Rand
-	// crest is the number of MaasMachines at which a wave turns. ebb is true from then on; turned is set at that moment.
+	// The driver creates MaasMachines until there are crest of them, then it deletes them all. ebb is true while it
+	// deletes. turned is set when the deletion starts.
 	crest       int
 	ebb, turned bool
 	// kills counts the kills by moment.
@@ -80,8 +81,8 @@ func newDriverAt(t *testing.T, cfg *rest.Config, namespace, endpoint, key string
 	return d
 }
 
-// waves kills the provider the given number of times. It calls settle whenever a wave turns, and at the end, when no
-// machine is desired.
+// waves kills the provider the given number of times. It calls settle each time the driver starts to delete machines,
+// and at the end, when no machine is desired.
 func (d *driver) waves(kube bool, kills int, settle func()) {
 	d.t.Helper()
 	for n := range kills {
@@ -112,13 +113,13 @@ func (d *driver) crash(at killPoint) {
 			d.kills[at.when]++
 			return
 		case <-time.After(time.Second):
-			// The process has nothing or too little to do.
+			// The process makes too few calls to reach the kill point.
 		}
 	}
 }
 
-// stir creates some machines and sometimes deletes one, until there are enough. Then it deletes machines until there is
-// none.
+// stir creates MaasMachines and sometimes deletes one, until their number reaches crest. Then it deletes them until
+// none is left.
 func (d *driver) stir() {
 	d.t.Helper()
 	living := d.living()

@@ -16,7 +16,7 @@ import (
 	"github.com/openshift/hypershift/test/maas-simulator/simulator/simtest"
 )
 
-// unwell makes a fifth of all calls fail: the call is rejected, or it is done and its answer is lost or truncated.
+// unwell makes a fifth of all calls fail: MAAS rejects the call, or executes it and loses or truncates the answer.
 var unwell = []faults.Rule{
 	{Kind: faults.Error, Rate: 0.05, Status: http.StatusInternalServerError},
 	{Kind: faults.Error, Rate: 0.05, Status: http.StatusServiceUnavailable},

@@ -35,7 +35,8 @@ import (
 
 const testNamespace = "clusters-demo"
 
-// patience is the timeout for machines to reach their desired state, on a computer that is also busy otherwise.
+// patience is the timeout for machines to reach their desired state. It is long because other tests may keep the
+// computer busy.
 const patience = 5 * time.Minute
 
 // world is a management cluster with a Cluster whose machines are created and deleted, and a MAAS.

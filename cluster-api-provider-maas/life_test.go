@@ -48,10 +48,10 @@ type killPoint struct {
 	// kube distinguishes a write to the management cluster from a call to MAAS.
 	kube bool
 	when moment
-	// nth counts these calls from the start of the process; zero means never.
+	// nth is the number of the call at which the process is killed, counted from its start; zero means never.
 	nth int64
-	// late is the fraction, from 0 to 1, of the maximum delay. The delay is that of the call after the process, or that of
-	// the process after its answer.
+	// late sets the delay, as a fraction from 0 to 1 of its maximum. Either the call arrives that long after its
+	// process died, or the process dies that long after it has the answer.
 	late float64
 }
 
@@ -96,7 +96,7 @@ func (w *words) Bytes() []byte {
 func (w *words) String() string { return string(w.Bytes()) }
 
 // hurried holds flags that shorten minutes to fractions of a second. The timeouts for unknown outcomes are seconds
-// longer than a call may take (lateness, latest): the time before the call counts too, and may be long on a busy
+// longer than a call may take (lateness, latest). They include the time before the call, which may be long on a busy
 // machine.
 var hurried = []string{
 	"--metrics-bind-addr=0", "--health-addr=0", "--kube-api-qps=-1", "--machine-concurrency=5",
@@ -131,8 +131,8 @@ func (d *driver) live(at killPoint, flags ...string) *life {
 	return l
 }
 
-// between starts a proxy to a server. It forwards all calls except the one at which the process is killed, among those
-// that count. It returns the address of the proxy.
+// between starts a proxy to a server and returns its address. The proxy forwards all calls except the one at which
+// the process is killed. Only calls for which counts is true are counted.
 func (l *life) between(b *world, server string, transport http.RoundTripper, counts func(*http.Request) bool) string {
 	target, err := url.Parse(server)
 	b.Expect(err).NotTo(HaveOccurred())

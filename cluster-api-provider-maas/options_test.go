@@ -68,7 +68,7 @@ func TestManifestsUseFlagsThatExist(t *testing.T) {
 	parse(t, args...)
 }
 
-// TestCredentialsNamespace: the Secret may be in its own namespace; the default is that of the process.
+// TestCredentialsNamespace checks that the Secret may be in its own namespace; the default is that of the process.
 func TestCredentialsNamespace(t *testing.T) {
 	g := NewWithT(t)
 	t.Setenv("NAMESPACE", "home")
@@ -79,7 +79,7 @@ func TestCredentialsNamespace(t *testing.T) {
 	g.Expect(parse(t, "--credentials-secret=s", "--credentials-namespace=").secret()).To(Equal(client.ObjectKey{Namespace: "home", Name: "s"}))
 }
 
-// TestHome: the lease is in the namespace that the process watches, else in that of its pod.
+// TestHome checks that the lease is in the namespace that the process watches, else in that of its pod.
 func TestHome(t *testing.T) {
 	g := NewWithT(t)
 	t.Setenv("NAMESPACE", "home")
@@ -87,7 +87,8 @@ func TestHome(t *testing.T) {
 	g.Expect(managerOptions(parse(t, "--namespace=ns"), &rest.Config{}).LeaderElectionNamespace).To(Equal("ns"))
 }
 
-// TestSecretsAreNotCached: reading one Secret must not require permission to list Secrets, nor keep them in memory.
+// TestSecretsAreNotCached checks that reading a Secret neither requires permission to list Secrets nor keeps them in
+// memory.
 func TestSecretsAreNotCached(t *testing.T) {
 	g := NewWithT(t)
 	options := managerOptions(parse(t), &rest.Config{})
@@ -100,7 +101,7 @@ func TestSecretsAreNotCached(t *testing.T) {
 	g.Expect(options.HealthProbeBindAddress).To(Equal(":1"))
 }
 
-// TestTenantGuard: an unreadable address policy of the operator is an error, without a fallback.
+// TestTenantGuard checks that an unreadable address policy of the operator is an error, without a fallback.
 func TestTenantGuard(t *testing.T) {
 	g := NewWithT(t)
 	guard, err := tenantGuard()

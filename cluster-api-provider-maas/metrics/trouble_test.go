@@ -39,7 +39,8 @@ func site(t *testing.T, refuse func(client.ObjectList) error, objects ...client.
 
 func answers(client.ObjectList) error { return nil }
 
-// TestCacheThatFails: partial metrics would look like machines that disappear.
+// TestCacheThatFails checks that a scrape returns no values if a list fails. Partial metrics would look like machines
+// that disappear.
 func TestCacheThatFails(t *testing.T) {
 	down := errors.New("the cache is not synced")
 	for name, refuse := range map[string]func(client.ObjectList) error{
@@ -64,8 +65,8 @@ func TestCacheThatFails(t *testing.T) {
 	}
 }
 
-// TestWhoseTheyAre: the cluster label of a metric is the Cluster in the label of the object, or else the name of the
-// MaasCluster.
+// TestWhoseTheyAre checks that the cluster label of a metric is the Cluster in the label of the object, or else the
+// name of the MaasCluster.
 func TestWhoseTheyAre(t *testing.T) {
 	g := NewWithT(t)
 	labelled := maasCluster(t, quarantine.Record{Hostname: "a", Failures: 4}, quarantine.Record{Hostname: "b", Failures: 1, Quarantined: true}, quarantine.Record{Hostname: "c", Failures: 1})
@@ -77,8 +78,8 @@ func TestWhoseTheyAre(t *testing.T) {
 		`capmaas_machine_deploy_failures{` + of + `}`:                             6, `capmaas_machines_quarantined{` + of + `}`: 1, `capmaas_machines_unreleased{` + of + `}`: 0}))
 }
 
-// TestTimesThatCannotBe: a clock that was set back does not yield a negative duration. Without one of the two
-// conditions there is no duration.
+// TestTimesThatCannotBe checks that a clock that was set back does not yield a negative duration. Without one of the
+// two conditions there is no duration.
 func TestTimesThatCannotBe(t *testing.T) {
 	g := NewWithT(t)
 	for name, tc := range map[string]struct {
@@ -97,8 +98,8 @@ func TestTimesThatCannotBe(t *testing.T) {
 	}
 }
 
-// TestDeadlinesAreBuckets: the default timeouts are bucket boundaries, so that durations beyond a timeout are
-// distinguishable.
+// TestDeadlinesAreBuckets checks that the default timeouts are bucket boundaries, so that durations beyond a timeout
+// are distinguishable.
 func TestDeadlinesAreBuckets(t *testing.T) {
 	g := NewWithT(t)
 	g.Expect(deployBuckets).To(ContainElement(infrav1.DefaultDeployTimeout.Seconds()))

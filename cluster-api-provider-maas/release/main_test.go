@@ -26,7 +26,7 @@ func TestWrite(t *testing.T) {
 	g.Expect(write(manifests.Release{Image: "i"}, folder)).NotTo(Succeed())
 }
 
-// TestWriteAgain: a new release replaces existing files.
+// TestWriteAgain checks that a new release replaces existing files.
 func TestWriteAgain(t *testing.T) {
 	g := NewWithT(t)
 	folder := t.TempDir()
@@ -37,7 +37,8 @@ func TestWriteAgain(t *testing.T) {
 	g.Expect(string(text)).To(And(ContainSubstring("new/image:2"), Not(ContainSubstring("image: old"))))
 }
 
-// TestNothingIsWrittenOfABadRelease: clusterctl would use an incomplete release.
+// TestNothingIsWrittenOfABadRelease checks that an invalid version writes no file: clusterctl would use an incomplete
+// release.
 func TestNothingIsWrittenOfABadRelease(t *testing.T) {
 	g := NewWithT(t)
 	folder := filepath.Join(t.TempDir(), "dist")
@@ -45,7 +46,7 @@ func TestNothingIsWrittenOfABadRelease(t *testing.T) {
 	g.Expect(folder).NotTo(BeAnExistingFile())
 }
 
-// TestFolderThatCannotBe: the error names the file and the folder.
+// TestFolderThatCannotBe checks that the error names the file and the folder.
 func TestFolderThatCannotBe(t *testing.T) {
 	g := NewWithT(t)
 	file := filepath.Join(t.TempDir(), "file")

@@ -22,7 +22,7 @@ func TestSubtests(t *testing.T) {
 		"a paused and resumed subtest":               {"=== RUN   TestA/one\n=== PAUSE TestA/one\n=== CONT  TestA/one\n    --- PASS: TestA/one (0.00s)\n", []string{"TestA/one"}},
 		"a test that only logs such a line":          {"a_test.go:1: said === RUN   TestA/one\n", nil},
 	} {
-		t.Run("When a program ran "+name+", those without any below them should be found", func(t *testing.T) {
+		t.Run("When a program ran "+name+", it should find the subtests that have no subtests", func(t *testing.T) {
 			if diff := cmp.Diff(tc.want, subtests(tc.said)); diff != "" {
 				t.Errorf("subtests (-want +got):\n%s", diff)
 			}

@@ -15,7 +15,7 @@ import (
 	. "github.com/onsi/gomega"
 )
 
-// withoutEffect are the condition types of api that no program sets or reads, with the reason. The reference of
+// withoutEffect lists the condition types of api that no program sets or reads, with the reason. The reference of
 // conditions lists them too.
 var withoutEffect = map[string]string{
 	"AutoNodeEnabled":                             "spec.autoNode has no effect",
@@ -28,7 +28,7 @@ var withoutEffect = map[string]string{
 	"NodePoolAWSResourceTagConflictConditionType": "the provider of AWS reports tags that conflict on the AWSMachine",
 }
 
-// TestConditionsAreUsed wants each condition type of api to be set or read by a program, or to be in the table.
+// TestConditionsAreUsed checks that a program sets or reads each condition type of api, or that the table lists it.
 func TestConditionsAreUsed(t *testing.T) {
 	g := NewWithT(t)
 	types, used := map[string]bool{}, map[string]bool{}

@@ -44,7 +44,7 @@ func TestCheck(t *testing.T) {
 		{"another name is longer", "cmd/a.go", `var a = "example.io/restart-date"`, ""},
 		{"the literal is an import path", "cmd/a.go", `import _ "example.io/restart"`, ""},
 		{"the file is a test", "cmd/a_test.go", `var a = "example.io/restart"`, ""},
-		{"it is api", "api/a.go", `var a = "example.io/restart"`, ""},
+		{"the file is in api", "api/a.go", `var a = "example.io/restart"`, ""},
 	} {
 		t.Run("When "+tc.name+", it should "+map[bool]string{true: "pass", false: "name file, line and constant"}[tc.want == ""], func(t *testing.T) {
 			g := NewWithT(t)

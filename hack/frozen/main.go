@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Command frozen compares values that machines and nodes of running clusters depend on with the last release. These are
-// what causes a rollout of a NodePool, user-data, what node-agent reads, subjects of certificates, names and ports of
-// Services. The values come from golden files, which tests compare with the programs. A value that differs needs an
-// entry in hack/releases/VERSION/frozen-changes.yaml, with the reason and how running pools migrate.
+// Command frozen compares values that machines and nodes of running clusters depend on with the last release. Such
+// values cause a rollout of a NodePool, or are user-data, what node-agent reads, subjects of certificates, or names
+// and ports of Services. The values come from golden files, which tests compare with the programs. A value that
+// differs needs an entry in hack/releases/VERSION/frozen-changes.yaml, with the reason and how running pools migrate.
 //
 // Usage, in the root of the repository:
 //

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Command fuzz runs the fuzz targets of all modules in the given folders, one after the other, since `go test -fuzz`
-// runs only one at a time. Usage: go run ./hack/fuzz [-time 10m] [-only PATTERN] [-workers N] [-json] FOLDER...
+// Command fuzz runs the fuzz targets of all modules in the given folders one by one, since `go test -fuzz` runs only
+// one. Usage: go run ./hack/fuzz [-time 10m] [-only PATTERN] [-workers N] [-json] FOLDER...
 //
-// An interrupt ends a target, not -fuzztime: until Go 1.27, a deadline on a busy machine is itself reported as a
-// failure (https://go.dev/issue/75804). `go test -exec` runs the test program under this one, as fuzz -interrupt-after
-// 10m PROGRAM ARGUMENT...
+// An interrupt, not -fuzztime, ends each target. Until Go 1.27, go test reports a deadline on a busy machine as a
+// failure (https://go.dev/issue/75804). `go test -exec` runs the test program under this one, as fuzz
+// -interrupt-after 10m PROGRAM ARGUMENT...
 package main
 
 import (

@@ -61,8 +61,8 @@ func trimToServed(crd object) error {
 	return nil
 }
 
-// download returns the folder of a module at a version, and verifies its sum. It runs outside our module, which does
-// not require the other.
+// download returns the folder of a module at a version, and verifies its sum. It runs outside our module, whose
+// go.mod does not require the downloaded module.
 func (g generator) download(module, sum string) (string, error) {
 	command := exec.Command("go", "mod", "download", "-json", module)
 	command.Dir = g.scratch

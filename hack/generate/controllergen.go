@@ -38,7 +38,7 @@ func deepCopies(g generator) ([]file, error) {
 	return files, nil
 }
 
-// crdsOf generates the CRDs of some packages, as seen from the Go module in folder dir, and returns them by name.
+// crdsOf generates the CRDs of some packages and returns them by name. It runs in the Go module in folder dir.
 func (g generator) crdsOf(dir string, generatorOption string, packages ...string) (map[string]object, error) {
 	out, err := os.MkdirTemp(g.scratch, "crds-")
 	if err != nil {

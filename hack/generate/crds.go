@@ -71,8 +71,8 @@ func ownCRDs(g generator) ([]file, error) {
 	return files, nil
 }
 
-// clusterAPICRDs generates the CRDs with two versions. Our managers use the first, which is the stored one. The
-// managers of OpenShift payloads up to 4.22, and the watches of all managers, use the previous one.
+// clusterAPICRDs generates the CRDs with two versions. Our managers use v1beta2, which is the stored version. The
+// managers of OpenShift payloads up to 4.22, and the watches of all managers, use v1beta1.
 func clusterAPICRDs(g generator) ([]file, error) {
 	packages := []string{
 		"core/v1beta1", "core/v1beta2", "addons/v1beta1", "addons/v1beta2", "ipam/v1beta1", "ipam/v1beta2", "runtime/v1alpha1", "runtime/v1beta2",

@@ -79,16 +79,16 @@ func TestManifests(t *testing.T) {
 		files []string
 		want  string
 	}{
-		"one for all":                                {[]string{"0000_10_config_apiservers.crd.yaml"}, "0000_10_config_apiservers.crd.yaml"},
-		"one for each feature set":                   {[]string{"0_apiservers-CustomNoUpgrade.crd.yaml", "0_apiservers-Default.crd.yaml", "0_apiservers-TechPreviewNoUpgrade.crd.yaml"}, "0_apiservers-Default.crd.yaml"},
-		"one for each topology":                      {[]string{"0_apiservers-SelfManagedHA.crd.yaml", "0_apiservers-Hypershift.crd.yaml"}, "0_apiservers-Hypershift.crd.yaml"},
-		"one for each topology and feature set":      {[]string{"0_apiservers-Hypershift-Default.crd.yaml", "0_apiservers-Hypershift-CustomNoUpgrade.crd.yaml"}, "0_apiservers-Hypershift-Default.crd.yaml"},
-		"one for a custom feature set only":          {[]string{"0_apiservers-CustomNoUpgrade.crd.yaml"}, ""},
-		"one of a resource whose name ends the same": {[]string{"0_myapiservers.crd.yaml"}, ""},
-		"two that are ambiguous":                     {[]string{"0_apiservers.crd.yaml", "1_apiservers.crd.yaml"}, ""},
-		"none":                                       {nil, ""},
+		"one CRD for all feature sets":                   {[]string{"0000_10_config_apiservers.crd.yaml"}, "0000_10_config_apiservers.crd.yaml"},
+		"one CRD for each feature set":                   {[]string{"0_apiservers-CustomNoUpgrade.crd.yaml", "0_apiservers-Default.crd.yaml", "0_apiservers-TechPreviewNoUpgrade.crd.yaml"}, "0_apiservers-Default.crd.yaml"},
+		"one CRD for each topology":                      {[]string{"0_apiservers-SelfManagedHA.crd.yaml", "0_apiservers-Hypershift.crd.yaml"}, "0_apiservers-Hypershift.crd.yaml"},
+		"one CRD for each topology and feature set":      {[]string{"0_apiservers-Hypershift-Default.crd.yaml", "0_apiservers-Hypershift-CustomNoUpgrade.crd.yaml"}, "0_apiservers-Hypershift-Default.crd.yaml"},
+		"one CRD for a custom feature set only":          {[]string{"0_apiservers-CustomNoUpgrade.crd.yaml"}, ""},
+		"one CRD of a resource whose name ends the same": {[]string{"0_myapiservers.crd.yaml"}, ""},
+		"two ambiguous CRDs":                             {[]string{"0_apiservers.crd.yaml", "1_apiservers.crd.yaml"}, ""},
+		"none":                                           {nil, ""},
 	} {
-		t.Run("When there is "+name+" it should be found, or missed", func(t *testing.T) {
+		t.Run("When there is "+name+" it should use the one for the Default feature set, if any", func(t *testing.T) {
 			g, m := NewWithT(t), manifests{folder: t.TempDir()}
 			for _, file := range tc.files {
 				g.Expect(os.WriteFile(filepath.Join(m.folder, file), []byte("metadata: {name: "+file+"}\n"), 0o600)).To(Succeed())

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Command image builds the product's image for several architectures from programs that are already built, with a bill
-// of materials and a provenance statement, and pushes it. It needs no container engine. The same programs, certificates
-// and version give the same digests.
+// Command image builds the product's image for several architectures from programs that are already built, and pushes
+// it. It adds a bill of materials and a provenance statement. It needs no container engine. The same programs,
+// certificates and version give the same digests.
 package main
 
 import (

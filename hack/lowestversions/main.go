@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Command lowestversions fails if a go.mod in its arguments, or a default of `hypershift release build`, has a version
-// with a known vulnerability: one below the table of support/lowestversions.
+// Command lowestversions fails if a version is below the table of support/lowestversions and thus has a known
+// vulnerability. It checks each go.mod in its arguments, and the defaults of `hypershift release build`.
 package main
 
 import (

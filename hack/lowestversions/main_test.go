@@ -16,8 +16,8 @@ func TestCheck(t *testing.T) {
 		"refuses a module": {
 			"module m\ngo 1.26.10\nrequire golang.org/x/net v0.60.0 // indirect\n", "golang.org/x/net v0.60.0",
 		},
-		"refuses a toolchain":       {"module m\ngo 1.26.0\ntoolchain go1.26.8\n", "go 1.26.8"},
-		"refuses what is no go.mod": {"{", "go.mod"},
+		"refuses a toolchain":                 {"module m\ngo 1.26.0\ntoolchain go1.26.8\n", "go 1.26.8"},
+		"refuses a file that is not a go.mod": {"{", "go.mod"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			if err := os.WriteFile(file, []byte(tt.content), 0o600); err != nil {

@@ -20,13 +20,13 @@ func TestReadEquivalents(t *testing.T) {
 		want  []equivalent
 		wrong string
 	}{
-		"nothing":         {"", nil, ""},
-		"an entry":        {"- {file: a/b.go, change: drop x, reason: no user sees it}", []equivalent{{"a/b.go", "drop x", "no user sees it"}}, ""},
-		"no reason":       {"- {file: a/b.go, change: drop x, reason: equal}\n- {file: a/c.go, change: drop y}", nil, `a/c.go: "drop y" has no reason`},
-		"another word":    {"- {file: a/b.go, change: drop x, reason: equal, because: x}", nil, "because"},
-		"what is no list": {"file: a/b.go", nil, "equivalent.yaml"},
+		"nothing":                    {"", nil, ""},
+		"an entry":                   {"- {file: a/b.go, change: drop x, reason: no user sees it}", []equivalent{{"a/b.go", "drop x", "no user sees it"}}, ""},
+		"no reason":                  {"- {file: a/b.go, change: drop x, reason: equal}\n- {file: a/c.go, change: drop y}", nil, `a/c.go: "drop y" has no reason`},
+		"another word":               {"- {file: a/b.go, change: drop x, reason: equal, because: x}", nil, "because"},
+		"content that is not a list": {"file: a/b.go", nil, "equivalent.yaml"},
 	} {
-		t.Run("When the list has "+name+" it should be read or refused", func(t *testing.T) {
+		t.Run("When the list has "+name+" it should be read, or return an error", func(t *testing.T) {
 			g, path := NewWithT(t), filepath.Join(t.TempDir(), "equivalent.yaml")
 			g.Expect(os.WriteFile(path, []byte(tc.text), 0o600)).To(Succeed())
 			got, err := readEquivalents(path)
@@ -63,12 +63,12 @@ func TestMatching(t *testing.T) {
 		want  map[int]bool
 		wrong string
 	}{
-		"of a file":              {[]equivalent{{File: "shop/a.go", Change: "drop x"}}, map[int]bool{1: true, 2: true}, ""},
-		"of another package":     {[]equivalent{{File: "a.go", Change: "gone"}, {File: "shop/till/a.go", Change: "gone"}, {File: "till/a.go", Change: "gone"}}, map[int]bool{}, ""},
-		"that is gone":           {[]equivalent{{File: "shop/a.go", Change: "drop x"}, {File: "shop/a.go", Change: "drop y"}}, nil, `shop/a.go: "drop y"`},
-		"of a file that is gone": {[]equivalent{{File: "shop/c.go", Change: "drop x"}}, nil, `shop/c.go: "drop x"`},
+		"of a file":                       {[]equivalent{{File: "shop/a.go", Change: "drop x"}}, map[int]bool{1: true, 2: true}, ""},
+		"of another package":              {[]equivalent{{File: "a.go", Change: "gone"}, {File: "shop/till/a.go", Change: "gone"}, {File: "till/a.go", Change: "gone"}}, map[int]bool{}, ""},
+		"that no longer exists":           {[]equivalent{{File: "shop/a.go", Change: "drop x"}, {File: "shop/a.go", Change: "drop y"}}, nil, `shop/a.go: "drop y"`},
+		"of a file that no longer exists": {[]equivalent{{File: "shop/c.go", Change: "drop x"}}, nil, `shop/c.go: "drop x"`},
 	} {
-		t.Run("When the list names a change "+name+" it should be found or refused", func(t *testing.T) {
+		t.Run("When the list names a change "+name+" it should match the change or return an error", func(t *testing.T) {
 			g := NewWithT(t)
 			got, err := matching(tc.known, p)
 			if tc.wrong != "" {

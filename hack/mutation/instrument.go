@@ -115,7 +115,7 @@ func (p *sourcePackage) blame(problem types.Error, changed map[string][]byte, ba
 		bad[id] = true
 		return
 	}
-	// The call that contains the error begins before it, or at it.
+	// The call that contains the error begins before the error, or at the same place.
 	id := 0
 	for _, match := range mentions.FindAllSubmatchIndex(text, -1) {
 		if match[0] > at.Offset && id != 0 {

@@ -60,7 +60,7 @@ type kind struct {
 func checkKinds(t *testing.T, kinds []kind) {
 	t.Helper()
 	for _, tc := range kinds {
-		t.Run("When code has "+tc.name+", it should be changed so and not otherwise", func(t *testing.T) {
+		t.Run("When code has "+tc.name+", it should get exactly the expected changes", func(t *testing.T) {
 			p := inMemory(t, tc.code)
 			if err := p.mutate(); err != nil {
 				t.Fatal(err)
@@ -87,7 +87,7 @@ func TestConditions(t *testing.T) {
 		{"a negated operand of two", `func f(a, b bool) bool { return a || !b }`, []string{"a -> not so", "!b -> not so", "|| -> && in a || !b"}},
 		{"three conditions", `func f(a, b bool, err error) bool { return err != nil && (a || b) }`, []string{
 			"&& -> || in err != nil && (a || b)", "a -> not so", "b -> not so", "|| -> && in a || b"}},
-		{"sums, which are no conditions", `func f(a, b int) int { return a + b - a*b }`, []string{}},
+		{"sums, which are not conditions", `func f(a, b int) int { return a + b - a*b }`, []string{}},
 	})
 }
 
@@ -98,8 +98,8 @@ func TestStatements(t *testing.T) {
 		{"an assignment", `func f(n, m *int) { *n = *m }`, []string{"drop *n = *m"}},
 		{"an addition", `func f(n, m *int) { *n += *m }`, []string{"drop *n += *m"}},
 		{"a declaration", `func f(m int) int { n := m; return n }`, []string{}},
-		{"what is thrown away", `func f(m int) { _ = m; _, _ = m, m }`, []string{}},
-		{"half of what is thrown away", `func f(n *int, do func() (int, int)) { *n, _ = do() }`, []string{"drop *n, _ = do()"}},
+		{"discarded values", `func f(m int) { _ = m; _, _ = m, m }`, []string{}},
+		{"a discarded value beside a used one", `func f(n *int, do func() (int, int)) { *n, _ = do() }`, []string{"drop *n, _ = do()"}},
 		{"a panic", `func f(why string) { panic(why) }`, []string{}},
 		{"a break out of a loop", `func f() { for { break } }`, []string{"drop break"}},
 		{"cases", `func f(n int, do func()) { switch n { case n: do(); fallthrough; default: do() } }`, []string{"drop do()", "drop do()"}},
@@ -107,7 +107,7 @@ func TestStatements(t *testing.T) {
 		{"an error", `func f(err error) (int, error) { return 0, err }`, []string{"err -> nil", "0 -> 0+1"}},
 		{"an error that a call returns", `func f(do func() error) error { return do() }`, []string{"do() -> nil"}},
 		{"ninety letters", "func f(" + strings.Repeat("x", 88) + " func()) { " + strings.Repeat("x", 88) + "() }", []string{"drop " + strings.Repeat("x", 88) + "()"}},
-		{"something long", `func f(aVeryLongNameOfSomethingThatIsCalled func(...string), anotherVeryLongName string) { aVeryLongNameOfSomethingThatIsCalled(anotherVeryLongName, anotherVeryLongName,
+		{"a long call", `func f(aVeryLongNameOfSomethingThatIsCalled func(...string), anotherVeryLongName string) { aVeryLongNameOfSomethingThatIsCalled(anotherVeryLongName, anotherVeryLongName,
 			anotherVeryLongName) }`, []string{"drop aVeryLongNameOfSomethingThatIsCalled(anotherVeryLongName, anotherVeryLongName, anotherVery..."}},
 	})
 }
@@ -116,11 +116,11 @@ func TestLiterals(t *testing.T) {
 	checkKinds(t, []kind{
 		{"a number", `func f() int { return 7 }`, []string{"7 -> 7+1"}},
 		{"a name", `func f() string { return "name" }`, []string{`"name" -> another`}},
-		{"nothing as a name", `func f() string { return "" }`, []string{`"" -> another`}},
+		{"an empty string", `func f() string { return "" }`, []string{`"" -> another`}},
 		{"a message for users", `func f() string { return "no such thing" }`, []string{}},
 		{"a format", `func f() string { return "%d" }`, []string{}},
 		{"lines", "func f() string { return \"one\\ntwo\" + `three\nfour` }", []string{}},
-		{"a truth", `func f() (bool, bool) { return true, false }`, []string{"true -> !true", "false -> !false"}},
+		{"boolean literals", `func f() (bool, bool) { return true, false }`, []string{"true -> !true", "false -> !false"}},
 		{"a variable", `var limit = 3`, []string{"3 -> 3+1"}},
 		{"a constant, which other constants may use", `const limit = 3`, []string{}},
 		{"a type", "type T struct { N [4]int `json:\"n\"` }", []string{}},

@@ -53,7 +53,7 @@ func TestToy(t *testing.T) {
 		{"error", `errEmpty() -> nil`},
 		{"function", `Discount does nothing`},
 		{"function beside a change that does not compile", `Deposit does nothing`},
-		{"number of which a test outside of the package tells", `20 -> 20+1`},
+		{"number that only a test of another package checks", `20 -> 20+1`},
 		{"number that a parallel test checks", `5 -> 5+1`},
 		{"link of a chain", `drop .With("apple")`},
 	} {

@@ -42,8 +42,8 @@ type test struct {
 	parallel bool
 }
 
-// slowest is the factor by which a test may become slower before it counts as hanging. leeway is added to that: a
-// kube-apiserver starts.
+// slowest is the factor by which a test may become slower before it counts as hanging. leeway is added for the start
+// of a kube-apiserver.
 const (
 	slowest = 6
 	leeway  = 2 * time.Minute

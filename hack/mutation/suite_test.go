@@ -108,8 +108,8 @@ func TestCatches(t *testing.T) {
 	})
 }
 
-// TestCatchesNothing checks that an error before the tests run is not counted as a failed test, which would make a
-// package look better than it is.
+// TestCatchesNothing checks that an error before the tests run does not count as a failed test. Otherwise a package
+// would look better than it is.
 func TestCatchesNothing(t *testing.T) {
 	t.Run("When the temporary folder cannot be created, it should return an error and not count a catch", func(t *testing.T) {
 		s, a := newStage(t), &test{name: "TestA"}
@@ -217,7 +217,7 @@ touch again; printf 'TestA 1\nTestB 1\n' > $MUTANT_TRACE; echo '--- PASS: TestA 
 	})
 
 	for _, tc := range []struct{ flag, run, skip string }{{"--run", "(", ""}, {"--skip", "", "["}} {
-		t.Run("When "+tc.flag+" is no pattern, it should say so before anything runs", func(t *testing.T) {
+		t.Run("When "+tc.flag+" is not a pattern, it should return an error before anything runs", func(t *testing.T) {
 			s := newStage(t)
 			s.program("one", reports, &test{name: "TestA"})
 			s.Expect(s.trace(t.Context(), tc.run, tc.skip)).To(MatchError(HavePrefix(tc.flag + ": ")))

@@ -39,7 +39,7 @@ func TestAnnounce(t *testing.T) {
 		"a method":                    {"type s struct{}\nfunc (s) TestA(t *testing.T) {}", nil, false},
 		"a benchmark and a fuzz test": {"func BenchmarkA(b *testing.B) {}\nfunc FuzzA(f *testing.F) {}", nil, false},
 	} {
-		t.Run("When a file has "+name+" it should be changed where a test begins, or not at all", func(t *testing.T) {
+		t.Run("When a file has "+name+" only the beginnings of its tests should be changed", func(t *testing.T) {
 			g, path := NewWithT(t), filepath.Join(t.TempDir(), "a_test.go")
 			g.Expect(os.WriteFile(path, []byte("package a\n\nimport \"testing\"\n\n"+tc.code+"\n"), 0o600)).To(Succeed())
 			s := &testSources{announced: map[string][]byte{}, parallel: map[string]bool{}}

@@ -103,7 +103,7 @@ func announced(changelog, since string) map[string]bool {
 	return words
 }
 
-// unannounced returns the names that are gone and that the changelog does not contain. The changelog may contain the
+// unannounced returns the names that are gone and that the changelog does not mention. The changelog may contain the
 // complete name, or its words, such as the command and the flag in `hypershift install` and `--image`.
 func unannounced(before, now []name, words map[string]bool) []name {
 	return slices.DeleteFunc(slices.Clone(before), func(n name) bool {

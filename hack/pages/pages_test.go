@@ -45,7 +45,7 @@ func TestLinks(t *testing.T) {
 	}
 }
 
-// generatedPages are written by programs, from what has no next step.
+// generatedPages are reference pages that programs write. They do not list next steps.
 var generatedPages = []string{"api.md", "fields.md", "metrics.md", "names.md"}
 
 // TestNextSteps checks that readers who reach the end of a page learn where to go from there.

@@ -37,8 +37,8 @@ var stages = map[string]stage{
 	// This stage compiles the dependencies of the tests while the scenarios wait for machines.
 	"compile": {command: []string{"go", "list", "-test", "-export", "-f", "{{with .Error}}{{.}}{{end}}", "./..."},
 		nice: true},
-	// Each test has its own timeouts. The timeouts here end a run that hangs. With -short, packages leave out what takes
-	// minutes: stage long runs all of it.
+	// Each test has its own timeouts. The timeouts here end a run that hangs. With -short, packages skip tests that
+	// take minutes; stage long runs all tests.
 	"packages":    {args: []string{"-vet=off", "-timeout=40m", "-short"}, packages: packages, nice: true},
 	"unit":        {args: []string{"-vet=off", "-timeout=40m", "-short"}, packages: unit, nice: true},
 	"integration": {args: []string{"-vet=off", "-timeout=20m"}, packages: only(integration...), nice: true},
@@ -76,8 +76,8 @@ func verbose(pkg string, args ...string) stage {
 // process to start on a busy machine.
 const eventually = "GOMEGA_DEFAULT_EVENTUALLY_TIMEOUT=5m"
 
-// management depends on the version of the management cluster's kube-apiserver: the CRDs and their rules, the webhook,
-// server-side apply, and the installation.
+// management lists the packages whose tests depend on the version of the management cluster's kube-apiserver. They
+// cover the CRDs and their rules, the webhook, server-side apply, and the installation.
 var management = []string{
 	"./support/testenv/...", "./support/manifest/...", "./hypershift-operator/webhook/...", "./cmd/install/...", "./cmd/root/...",
 	"./test/integration/...", "./test/security/...",
@@ -128,8 +128,8 @@ func rank(pkg string) int {
 	return len(longest)
 }
 
-// withoutEnvironment lists all packages with tests that need no embedded environment. Those that do run binaries
-// without the race detector.
+// withoutEnvironment lists all packages with tests that need no embedded environment. Tests that need one run
+// binaries without the race detector.
 func withoutEnvironment() ([]string, error) {
 	packages, err := tested()
 	return slices.DeleteFunc(packages, needsEnvironment), err

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 
 // Command vulnerabilities looks for known vulnerabilities in the modules that are linked into programs. It runs
-// govulncheck with a copy of Go's vulnerability database. It fails for a vulnerability that no accepted entry explains.
-// It only prints those of the Go toolchain, because the machine's own toolchain may build the programs.
+// govulncheck with a copy of Go's vulnerability database. It fails for a vulnerability that no accepted entry
+// explains. For the Go toolchain it only prints the vulnerabilities, because the machine's own toolchain may build
+// the programs.
 package main
 
 import (
@@ -107,8 +108,8 @@ func scan(tool, database, program string) ([]vulnerability, error) {
 	}
 }
 
-// report prints what the toolchain brings. It returns an error for vulnerabilities without an accepted entry, and for
-// entries without a vulnerability.
+// report prints the vulnerabilities of the toolchain. It returns an error for vulnerabilities without an accepted
+// entry, and for entries without a vulnerability.
 func report(out io.Writer, found map[string][]vulnerability, accepted map[string]string) error {
 	var failures []error
 	used := map[string]bool{}

@@ -33,8 +33,8 @@ type Addresses struct {
 // scheduler.
 var nodePorts = []uint16{2379, 2380, 2381, 10249, 10250, 10255, 10256, 10257, 10259}
 
-// Contains reports whether an address belongs to the management cluster. Of a node, only the ports of Kubernetes do: a
-// MAAS or another cluster may share a host with it.
+// Contains reports whether an address belongs to the management cluster. Of a node's ports, only those of Kubernetes
+// belong to it unless WholeNodes is set: a MAAS or another cluster may share the host.
 func (a *Addresses) Contains(at netip.AddrPort) bool {
 	host := at.Addr().Unmap()
 	for _, prefix := range slices.Concat(a.Pods, a.Services) {

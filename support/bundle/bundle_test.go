@@ -107,7 +107,7 @@ func TestABundleIsReadAsItWasWritten(t *testing.T) {
 	}
 }
 
-// The test reads a bundle with age, gzip and tar, without this package.
+// TestABundleIsReadByOtherPrograms reads a bundle with age, gzip and tar, without this package.
 func TestABundleIsReadByOtherPrograms(t *testing.T) {
 	f := newFixture(t)
 	plain, err := age.Decrypt(bytes.NewReader(f.file), f.identity)
@@ -150,13 +150,13 @@ func TestWhatIsWrongWithABundleIsSaid(t *testing.T) {
 		{"another key", f.file, identity(t), ErrKey},
 		{"a file that is not a backup", []byte("PK\x03\x04 some other file\n"), f.identity, ErrForeign},
 		{"empty", nil, f.identity, ErrForeign},
-		{"cut in its beginning", f.file[:30], f.identity, ErrDamaged},
-		{"cut in the middle", f.file[:len(f.file)/2], f.identity, ErrDamaged},
-		{"cut at a chunk of the encryption", f.file[:len(f.file)/65536*65536], f.identity, ErrDamaged},
+		{"truncated in its beginning", f.file[:30], f.identity, ErrDamaged},
+		{"truncated in the middle", f.file[:len(f.file)/2], f.identity, ErrDamaged},
+		{"truncated between two encrypted chunks", f.file[:len(f.file)/65536*65536], f.identity, ErrDamaged},
 		{"without its last byte", f.file[:len(f.file)-1], f.identity, ErrDamaged},
 		{"altered in the middle", flipped(len(f.file) / 2), f.identity, ErrDamaged},
 		{"altered at its end", flipped(len(f.file) - 1), f.identity, ErrDamaged},
-		{"with something behind it", append(bytes.Clone(f.file), 'x'), f.identity, ErrDamaged},
+		{"with trailing data", append(bytes.Clone(f.file), 'x'), f.identity, ErrDamaged},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			if _, _, err := read(bytes.NewReader(tc.file), tc.identity); !errors.Is(err, tc.want) {
@@ -177,7 +177,7 @@ func TestStorageThatBreaksOffIsNoDamage(t *testing.T) {
 	}
 }
 
-// Open refuses a truncated file, wherever it is cut.
+// TestNoPrefixOfABundleIsOne checks that Open refuses a truncated file, wherever it was truncated.
 func TestNoPrefixOfABundleIsOne(t *testing.T) {
 	f := newFixture(t)
 	f.snapshot = []byte("small")
@@ -257,7 +257,7 @@ func TestKeys(t *testing.T) {
 		{"a hybrid private key", map[string]string{IdentityKey: hybrid.String()}, []age.Identity{hybrid}, ""},
 		{"nothing", nil, nil, `key "recipients" of Secret k has no public keys of age`},
 		{"a private key in place of a public key", map[string]string{RecipientsKey: mine.String()}, nil, `key "recipients" of Secret k has no public keys`},
-		{"rubbish for a private key", map[string]string{IdentityKey: "AGE-SECRET-KEY-1HELLO"}, nil, `key "identity" of Secret k has no private keys`},
+		{"an invalid private key", map[string]string{IdentityKey: "AGE-SECRET-KEY-1HELLO"}, nil, `key "identity" of Secret k has no private keys`},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			secret := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Name: "k"}, Data: map[string][]byte{}}

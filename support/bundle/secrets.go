@@ -47,7 +47,7 @@ func Of(secret *corev1.Secret) corev1.Secret {
 	}
 }
 
-// unexpectedError reports a bundle with something that no bundle of this product has.
+// unexpectedError reports a bundle with an item that no bundle of this product has.
 type unexpectedError struct{ what string }
 
 // Error names the unexpected item.

@@ -23,9 +23,9 @@ var leastRequests = corev1.ResourceList{
 	corev1.ResourceMemory: resource.MustParse("32Mi"),
 }
 
-// defaultLimits are the default limits of containers. They are far above what a program needs: they only keep a program
-// that a tenant's cluster drives without end from taking all of a node. The manifests of the API server and etcd have
-// higher ones, because their memory grows with the data that users store.
+// defaultLimits are the default limits of containers. They are far above what a program needs. They only keep a
+// program that serves a tenant's cluster from using all resources of a node. The manifests of the API server and etcd
+// have higher limits, because their memory grows with the data that users store.
 var defaultLimits = corev1.ResourceList{
 	corev1.ResourceCPU:    resource.MustParse("16"),
 	corev1.ResourceMemory: resource.MustParse("16Gi"),

@@ -50,7 +50,7 @@ func TestWhatRollsPods(t *testing.T) {
 		rolls   bool
 	}{
 		"nothing changes": {[]client.Object{settings("a", map[string]string{"k": "v"}), b}, false},
-		"what it does not mount changes": {[]client.Object{
+		"an object that it does not mount changes": {[]client.Object{
 			settings("a", map[string]string{"k": "v"}), b, settings("c", map[string]string{"k": "w"}), credentials("a", map[string][]byte{"k": []byte("w")})}, false},
 		"a value changes":                              {[]client.Object{settings("a", map[string]string{"k": "w"}), b}, true},
 		"a value moves to another key":                 {[]client.Object{settings("a", map[string]string{"l": "v"}), b}, true},

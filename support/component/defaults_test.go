@@ -51,7 +51,7 @@ func TestReplicas(t *testing.T) {
 		{"highly available", highlyAvailable, Options{}, 2, 1, 0},
 		{"highly available and serves requests", highlyAvailable, Options{RequestServing: true}, 2, 1, 1},
 		{"highly available with three", highlyAvailable, Options{HighlyAvailableReplicas: 3}, 3, 0, 1},
-		{"highly available, of which one is enough", highlyAvailable, Options{HighlyAvailableReplicas: 1}, 1, 1, 0},
+		{"highly available with one", highlyAvailable, Options{HighlyAvailableReplicas: 1}, 1, 1, 0},
 		{"highly available but runs once", highlyAvailable, Options{Singleton: true}, 1, 1, 0},
 		{"on dedicated nodes", dedicated, Options{RequestServing: true, HighlyAvailableReplicas: 3}, 2, 1, 1},
 		{"being debugged", annotated(debugAnnotation, "other,web"), Options{}, 0, 1, 0},

@@ -136,11 +136,11 @@ func TestPriorities(t *testing.T) {
 		want     string
 	}{
 		{"etcd's", nil, PriorityEtcd, "hypershift-etcd"},
-		{"etcd's, which the user chose", annotated(hyperv1.EtcdPriorityClass, "gold"), PriorityEtcd, "gold"},
-		{"etcd's, while the user chose that of API servers", annotated(hyperv1.APICriticalPriorityClass, "gold"), PriorityEtcd, "hypershift-etcd"},
-		{"the API server's, which the user chose", annotated(hyperv1.APICriticalPriorityClass, "gold"), PriorityAPICritical, "gold"},
-		{"that of all others, while the user chose etcd's", annotated(hyperv1.EtcdPriorityClass, "gold"), "", "hypershift-control-plane"},
-		{"that of all others, of which the user says nothing", annotated(hyperv1.ControlPlanePriorityClass, ""), "", "hypershift-control-plane"},
+		{"etcd's, which the user changed", annotated(hyperv1.EtcdPriorityClass, "gold"), PriorityEtcd, "gold"},
+		{"etcd's, while the user changed the API server's", annotated(hyperv1.APICriticalPriorityClass, "gold"), PriorityEtcd, "hypershift-etcd"},
+		{"the API server's, which the user changed", annotated(hyperv1.APICriticalPriorityClass, "gold"), PriorityAPICritical, "gold"},
+		{"the default, while the user changed etcd's", annotated(hyperv1.EtcdPriorityClass, "gold"), "", "hypershift-control-plane"},
+		{"the default, and the annotation for it is empty", annotated(hyperv1.ControlPlanePriorityClass, ""), "", "hypershift-control-plane"},
 	} {
 		t.Run("When a pod's priority is "+tc.name+", it should have the matching PriorityClass", func(t *testing.T) {
 			NewWithT(t).Expect(rendered(t, tc.edit, Options{Priority: tc.priority}).Spec.Template.Spec.PriorityClassName).To(Equal(tc.want))

@@ -46,7 +46,7 @@ func TestRenewedCertificates(t *testing.T) {
 		g.Expect(get(t, s, "etcd", &appsv1.StatefulSet{}).Spec.Template.Annotations).To(BeEmpty())
 	})
 	for number, name := range []string{"the Deployments", "the StatefulSets", "what a workload mounts", "the pods"} {
-		t.Run("When "+name+" cannot be read, it should be an error, and not that all is fresh", func(t *testing.T) {
+		t.Run("When "+name+" cannot be read, it should return an error and not report all as current", func(t *testing.T) {
 			g, s := NewWithT(t), newScope(member(managedByValue), credentials("web-keys", nil))
 			_, err := Outdated(t.Context(), (&outage{number: number}).through(s.Client), namespace, time.Now())
 			g.Expect(err).To(MatchError(errAway))
@@ -72,11 +72,11 @@ func TestRenewedCertificates(t *testing.T) {
 		leaving time.Duration
 		counts  bool
 	}{
-		"runs":                            {corev1.PodRunning, 0, true},
-		"has ended well":                  {corev1.PodSucceeded, 0, false},
-		"has failed":                      {corev1.PodFailed, 0, false},
-		"has just been told to go":        {corev1.PodRunning, 5 * time.Minute, true},
-		"was told to go, on a dead host,": {corev1.PodRunning, 5*time.Minute + time.Second, false},
+		"runs":                                  {corev1.PodRunning, 0, true},
+		"has succeeded":                         {corev1.PodSucceeded, 0, false},
+		"has failed":                            {corev1.PodFailed, 0, false},
+		"has been terminating for five minutes": {corev1.PodRunning, 5 * time.Minute, true},
+		"has been terminating for longer, on a dead host,": {corev1.PodRunning, 5*time.Minute + time.Second, false},
 	} {
 		t.Run("When a pod "+name+", it should count only while it may still serve", func(t *testing.T) {
 			now := time.Now()

@@ -104,8 +104,8 @@ func deploymentHealth(d *appsv1.Deployment) health {
 	return h
 }
 
-// enough returns how many replicas must serve. One dead host does not block a rollout. Of three members, the result is
-// the quorum.
+// enough returns how many replicas must serve, so that one dead host does not block a rollout. For three members, the
+// result is the quorum.
 func enough(wanted int32) int32 {
 	if wanted < 2 {
 		return wanted

@@ -8,7 +8,7 @@ import (
 )
 
 var (
-	// ephemeral matches the local end of a connection in an error of Go's net package: its port is another one each time.
+	// ephemeral matches the local end of a connection in an error of Go's net package. Its port differs each time.
 	ephemeral = regexp.MustCompile(`\b(tcp|udp)([46]?) [^ ]+:\d+->`)
 	// requestID matches the identifier that a server gave a request, as clients of clouds print it.
 	requestID = regexp.MustCompile(`(?i),? ?\brequest[ -]?id:? ?"?[0-9a-f][0-9a-f-]{7,}"?`)

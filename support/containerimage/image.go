@@ -26,8 +26,8 @@ type Image struct {
 	// Reference is the repository, without a registry, and the tag under which the image is published. It is empty if the
 	// pusher chooses it.
 	Reference string
-	// Below are the files of a separate layer below Files, for images that share that layer or consist only of it; may be
-	// nil.
+	// Below are the files of a separate layer below Files, for images that share that layer or have only that layer;
+	// may be nil.
 	Below []File
 	// Files are the files of the image's upper layer.
 	Files []File

@@ -111,12 +111,12 @@ func TestLayersThatCannotBeWritten(t *testing.T) {
 		source string
 		says   string
 	}{
-		"a program was not built":  {"layer.tar", "none", "adding /usr/bin/x: "},
-		"a program is a directory": {"layer.tar", ".", "adding /usr/bin/x: "},
-		"its folder is not there":  {"none/layer.tar", "", "no such file"},
-		"its place is a directory": {".", "", "is a directory"},
+		"a program was not built":                 {"layer.tar", "none", "adding /usr/bin/x: "},
+		"a program is a directory":                {"layer.tar", ".", "adding /usr/bin/x: "},
+		"the folder of the target does not exist": {"none/layer.tar", "", "no such file"},
+		"the target is a directory":               {".", "", "is a directory"},
 	} {
-		t.Run("When "+name+", it should name it in the error", func(t *testing.T) {
+		t.Run("When "+name+", the error should name the path", func(t *testing.T) {
 			dir := t.TempDir()
 			file := File{Path: "/usr/bin/x", Data: []byte("x")}
 			if tc.source != "" {

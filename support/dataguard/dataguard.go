@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package dataguard prevents the deletion of what a control plane cannot make again: the volumes of etcd, the root CA,
-// and the keys that encrypt Secrets of the guest.
+// Package dataguard prevents the deletion of objects that a control plane cannot recreate: the volumes of etcd, the
+// root CA, and the keys that encrypt Secrets of the guest.
 package dataguard
 
 import (
@@ -49,7 +49,7 @@ func GuardsSecret(secret client.Object) bool {
 	return slices.Contains(secrets, secret.GetName()) || secret.GetLabels()[hyperv1.UserCopyLabel] == "true"
 }
 
-// Release lets an object be deleted. It is no error if there is no such object.
+// Release lets an object be deleted. A missing object is not an error.
 func Release(ctx context.Context, c client.Client, obj client.Object) error {
 	patch := fmt.Sprintf(`{"metadata":{"annotations":{"%s":"true"}}}`, hyperv1.AllowDataLossAnnotation)
 	err := c.Patch(ctx, obj, client.RawPatch(types.MergePatchType, []byte(patch)))
@@ -60,9 +60,9 @@ func Release(ctx context.Context, c client.Client, obj client.Object) error {
 	return nil
 }
 
-// Objects returns the admission policy and its binding. operatorNamespace is the namespace of the operator. Programs of
-// the operator and of the hosted namespace itself may delete guarded objects, and so may all users once the namespace
-// is released or terminating.
+// Objects returns the admission policy and its binding. operatorNamespace is the namespace of the operator. Programs
+// of the operator and of the hosted namespace itself may delete guarded objects. All users may delete them once the
+// namespace is released or terminating.
 func Objects(operatorNamespace string) []client.Object {
 	return []client.Object{policy(operatorNamespace), &admissionv1.ValidatingAdmissionPolicyBinding{
 		ObjectMeta: metav1.ObjectMeta{Name: Name},

@@ -105,7 +105,7 @@ func (t *tries) RoundTrip(request *http.Request) (*http.Response, error) {
 // TestStalledServer uses a server that stops before or during its answer, and sends nothing until the client
 // disconnects.
 func TestStalledServer(t *testing.T) {
-	for name, begin := range map[string]string{"When a server takes the request and says nothing, it should be left": "", "When a server stops in the middle, it should be left": "half"} {
+	for name, begin := range map[string]string{"When a server takes the request and says nothing, it should stop waiting": "", "When a server stops in the middle, it should stop waiting": "half"} {
 		t.Run(name, func(t *testing.T) {
 			g := NewWithT(t)
 			server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {

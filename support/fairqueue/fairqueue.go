@@ -3,9 +3,9 @@
 // Package fairqueue is a work queue that shares a controller's workers among namespaces.
 //
 // Deduplication, delays, rate limits and metrics are those of client-go's work queue. This package decides only which
-// request is next. The namespaces take turns, and a namespace gets a worker only while it uses less than a third of the
-// number of workers that are free. One namespace thus uses at most a quarter of the workers, a second one a quarter of
-// the rest, and so on; the numbers are rounded up.
+// request is next. The namespaces take turns. A namespace gets a worker only while it uses less than a third of the
+// number of free workers. One namespace thus uses at most a quarter of the workers, a second one a quarter of the
+// rest, and so on. The numbers are rounded up.
 package fairqueue
 
 import (

@@ -3,8 +3,8 @@
 // Package finalizer adds and removes finalizers of objects.
 //
 // A patch has the complete list of finalizers. A patch made from an outdated object would remove finalizers that
-// another writer has added since, or restore finalizers that it has removed. Each write here therefore applies only to
-// the version of the object from which it was made; on an outdated one it fails with a conflict.
+// another writer has added since, or restore finalizers that it has removed. Each write here therefore applies only
+// to the version of the object from which it was made. If the object is outdated, the write fails with a conflict.
 package finalizer
 
 import (
@@ -32,8 +32,8 @@ func Add(ctx context.Context, c client.Client, obj client.Object, name string, a
 	return patch(ctx, c, before, obj, "adding", name)
 }
 
-// Remove removes finalizers of obj, which must be an object read from the API. A deleted object is no error. Remove
-// writes nothing if obj has none of the finalizers.
+// Remove removes finalizers of obj, which must be an object read from the API. A deleted object is not an error.
+// Remove writes nothing if obj has none of the finalizers.
 func Remove(ctx context.Context, c client.Client, obj client.Object, names ...string) error {
 	before := obj.DeepCopyObject().(client.Object)
 	for _, name := range names {

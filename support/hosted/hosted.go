@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
 // Package hosted names the objects of a hosted namespace that more than one program reads or writes. The names are an
-// interface between programs: an OpenShift payload's own operators use the same.
+// interface between programs: an OpenShift payload's own operators use them too.
 package hosted
 
 // Secrets and ConfigMaps of a hosted namespace.

@@ -72,12 +72,12 @@ func TestLayersAreReadWithinBounds(t *testing.T) {
 		"an empty archive":        {make([]byte, 1024), ""},
 		"zstd": {[]byte("\x28\xb5\x2f\xfd\x04\x00crafted"),
 			"it is compressed with zstd: only gzip and plain tar are read"},
-		"xz":                               {[]byte("\xfd7zXZ\x00rest"), "compressed in an unknown way"},
-		"a truncated gzip":                 {zipped(t, small)[:30], "unexpected EOF"},
-		"a gzip without a complete header": {[]byte(gzipMagic), "EOF"},
-		"a gzip of zeros":                  {zipped(t, make([]byte, 5000)), "unpacks to more than 4096 bytes"},
-		"a larger uncompressed archive":    {archive(t, 5000), "unpacks to more than 4096 bytes"},
-		"as much as the bound is":          {zipped(t, make([]byte, 4096)), ""},
+		"xz":                                   {[]byte("\xfd7zXZ\x00rest"), "compressed in an unknown way"},
+		"a truncated gzip":                     {zipped(t, small)[:30], "unexpected EOF"},
+		"a gzip without a complete header":     {[]byte(gzipMagic), "EOF"},
+		"a gzip of zeros":                      {zipped(t, make([]byte, 5000)), "unpacks to more than 4096 bytes"},
+		"a larger uncompressed archive":        {archive(t, 5000), "unpacks to more than 4096 bytes"},
+		"exactly as much content as the limit": {zipped(t, make([]byte, 4096)), ""},
 	} {
 		t.Run(name, func(t *testing.T) {
 			g := NewWithT(t)

@@ -175,7 +175,7 @@ func (e *primaryError) Error() string { return e.text }
 func (e *primaryError) Is(target error) bool { return errors.Is(e.all, target) }
 
 // As checks the causes of all attempts. If the attempt without TLS was sent, a registry's answer may belong to that
-// attempt. As ignores it then.
+// attempt, so As ignores answers.
 func (e *primaryError) As(target any) bool {
 	if _, answer := target.(**transport.Error); answer && !errors.Is(e.all, ErrPlainHTTP) {
 		return false

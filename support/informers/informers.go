@@ -44,8 +44,8 @@ type informer struct {
 	created time.Time
 
 	mu sync.Mutex
-	// since is the time of the first consecutive failure, and last that of the latest one. Both are zero before the first
-	// failure.
+	// since is the time of the first consecutive failure, and last the time of the latest failure. Both are zero
+	// before the first failure.
 	since, last time.Time
 	// version is the resource version that the informer had at the latest failure.
 	version string

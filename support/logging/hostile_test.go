@@ -118,7 +118,8 @@ func TestRecordersOfManagers(t *testing.T) {
 	}
 }
 
-// TestLogLines checks that text of others cannot forge a line of the log, or control the terminal of a reader.
+// TestLogLines checks that text of a tenant, a guest or a MAAS cannot forge a line of the log, or control the
+// terminal of a reader.
 func TestLogLines(t *testing.T) {
 	for _, format := range []string{"json", "console"} {
 		for name, text := range hostile {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package lowestversions lists the lowest versions without a known vulnerability of what the product ships and depends
-// on.
+// Package lowestversions lists, for each component that the product ships or depends on, the lowest version without a
+// known vulnerability.
 package lowestversions
 
 import (
@@ -31,7 +31,7 @@ type Entry struct {
 type Lines struct {
 	// Lowest are semantic versions without a leading v, one for each line, in rising order.
 	Lowest []string `json:"lowest"`
-	// Reason says what is wrong with lower ones.
+	// Reason describes the problem of lower versions.
 	Reason string `json:"reason"`
 	// Advisories is a URL with details.
 	Advisories string `json:"advisories"`
@@ -82,7 +82,8 @@ func Below(entries map[string]Entry, versions map[string]string) ([]string, erro
 }
 
 // BelowLines describes a version of a server that is lower than the lowest one of its line, or than all lines. It
-// returns "" for others, also for a server without an entry. A version that is no semantic version is an error.
+// returns "" for other versions, and for a server without an entry. It returns an error for a version that is not a
+// semantic version.
 func (t Table) BelowLines(server, text string) (string, error) {
 	entry, ok := t.Servers[server]
 	if !ok {

@@ -17,10 +17,10 @@ func TestBelow(t *testing.T) {
 		version string
 		want    []string
 	}{
-		"tells a lower version":            {"1.3.5", []string{low}},
+		"reports a lower version":          {"1.3.5", []string{low}},
 		"accepts the lowest version":       {"1.3.6", nil},
 		"accepts a later version with a v": {"v1.10.0", nil},
-		"tells a prerelease of the lowest version": {"1.3.6-rc.1",
+		"reports a prerelease of the lowest version": {"1.3.6-rc.1",
 			[]string{"runc 1.3.6-rc.1: holes; use 1.3.6 or later, see https://example.com"}},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -58,14 +58,14 @@ func TestBelowLines(t *testing.T) {
 		return "version " + version + " has a known vulnerability: a hole; upgrade to " + better + " or later, see https://example.com"
 	}
 	for name, tt := range map[string]struct{ version, want string }{
-		"names the version that repairs the line":     {"3.4.3", low("3.4.3", "3.4.4")},
-		"accepts the version that repairs the line":   {"3.4.4", ""},
-		"accepts a later version of the line":         {"3.2.12", ""},
-		"names the next line for one between":         {"3.3.9", low("3.3.9", "3.4.4")},
-		"names the oldest line for an older one":      {"2.9.2", low("2.9.2", "3.2.11")},
-		"accepts a newer line":                        {"3.7.0", ""},
-		"accepts a newer major version":               {"4.0.0", ""},
-		"tells a prerelease of the version that does": {"3.4.4-rc1", low("3.4.4-rc1", "3.4.4")},
+		"names the version that repairs the line":                   {"3.4.3", low("3.4.3", "3.4.4")},
+		"accepts the version that repairs the line":                 {"3.4.4", ""},
+		"accepts a later version of the line":                       {"3.2.12", ""},
+		"names the next line for a version between two lines":       {"3.3.9", low("3.3.9", "3.4.4")},
+		"names the oldest line for an older version":                {"2.9.2", low("2.9.2", "3.2.11")},
+		"accepts a newer line":                                      {"3.7.0", ""},
+		"accepts a newer major version":                             {"4.0.0", ""},
+		"reports a prerelease of the version that repairs the line": {"3.4.4-rc1", low("3.4.4-rc1", "3.4.4")},
 	} {
 		t.Run(name, func(t *testing.T) {
 			got, err := table.BelowLines("maas", tt.version)

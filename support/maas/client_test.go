@@ -58,7 +58,7 @@ func TestWhatIsSentArrives(t *testing.T) {
 	g.Expect(m.Status).To(Equal(maas.StatusDiskErasing), "before MAAS 3.5 only erase itself erases")
 }
 
-// TestDecoding decodes a machine as a real MAAS prints it, which this repository's code did not write.
+// TestDecoding decodes a machine as a real MAAS prints it. The simulator of this repository did not produce the text.
 func TestDecoding(t *testing.T) {
 	g := NewWithT(t)
 	var calls atomic.Int32

@@ -40,8 +40,8 @@ type Config struct {
 	WriteTimeout time.Duration
 	// DialTimeout is the time limit of the connection and of the TLS handshake. Zero means 5 s.
 	DialTimeout time.Duration
-	// MaxBody is the maximum size of any answer, in bytes. Zero means 128 MiB for a list of machines, 16 MiB for another
-	// list, and 4 MiB for anything else.
+	// MaxBody is the maximum size of any answer, in bytes. Zero means 128 MiB for a list of machines, 16 MiB for any
+	// other list, and 4 MiB for anything else.
 	MaxBody int64
 	// Retry configures the retries of calls; the zero value means its defaults.
 	Retry RetryPolicy

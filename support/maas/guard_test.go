@@ -171,7 +171,7 @@ func TestNewGuard(t *testing.T) {
 		g.Expect(guard.Control("tcp", "11.0.0.1:80", nil)).To(Succeed())
 	})
 	for name, lists := range map[string][2]string{
-		"what is allowed is no range": {"10.0.0.1", ""}, "what is refused is no range": {"10.0.0.0/8", "10.0.0.0/8,ten"},
+		"the allowed range is invalid": {"10.0.0.1", ""}, "the refused range is invalid": {"10.0.0.0/8", "10.0.0.0/8,ten"},
 	} {
 		t.Run("When "+name+", it should return an error and no guard", func(t *testing.T) {
 			g := NewWithT(t)

@@ -68,14 +68,14 @@ func TestPublicHelps(t *testing.T) {
 		cfg  maas.Config
 		want string
 	}{
-		"nobody listens":                       {t.Context(), maas.Config{Endpoint: "http://127.0.0.1:1/MAAS"}, "connection refused"},
+		"no server listens":                    {t.Context(), maas.Config{Endpoint: "http://127.0.0.1:1/MAAS"}, "connection refused"},
 		"the address is blocked":               {t.Context(), maas.Config{Endpoint: open, Guard: &maas.Guard{}}, "--maas-allow-cidrs"},
 		"the certificate authority is unknown": {t.Context(), maas.Config{Endpoint: secured.URL}, "put the CA into " + maas.SecretKeyCABundle},
 		"the deadline has passed":              {deadline, maas.Config{Endpoint: open}, "the call timed out"},
 		"the server does not use TLS":          {t.Context(), maas.Config{Endpoint: strings.Replace(open, "http:", "https:", 1)}, "it does not speak HTTP as MAAS does"},
 		"the server requires TLS":              {t.Context(), maas.Config{Endpoint: strings.Replace(secured.URL, "https:", "http:", 1)}, "(HTTP 400)"},
 	} {
-		t.Run("When "+name+", it should report that", func(t *testing.T) {
+		t.Run("When "+name+", the message should name the cause", func(t *testing.T) {
 			g := NewWithT(t)
 			_, err := newClient(t, tc.cfg).GetVersion(tc.ctx)
 			g.Expect(err).To(HaveOccurred())
@@ -93,7 +93,7 @@ func TestPublicHelps(t *testing.T) {
 		"the certificate has expired":         {x509.CertificateInvalidError{Reason: x509.Expired}, "its certificate is not valid"},
 		"the connection times out":            {&net.OpError{Op: "read", Err: os.ErrDeadlineExceeded}, "the call timed out"},
 	} {
-		t.Run("When "+name+", it should report that", func(t *testing.T) {
+		t.Run("When "+name+", the message should name the cause", func(t *testing.T) {
 			err := &maas.UnreachableError{Operation: "read the version", Endpoint: "maas:443", Err: fmt.Errorf("wrapped: %w", tc.cause)}
 			NewWithT(t).Expect(maas.Public(err)).To(Equal("cannot read the version: MAAS at maas:443 does not answer: " + tc.want))
 		})

@@ -23,7 +23,7 @@ const (
 	purpose = "hypershift.openshift.io/machine-token\n"
 )
 
-// Derive returns the token of a Machine, which it identifies by the name in Cluster API.
+// Derive returns the token of a Machine. machine is its name in Cluster API.
 func Derive(pool []byte, machine string) string {
 	mac := hmac.New(sha256.New, pool)
 	mac.Write([]byte(purpose + machine))

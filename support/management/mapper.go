@@ -13,12 +13,13 @@ import (
 	"k8s.io/utils/clock"
 )
 
-// unservedFor is how long a mapper repeats that a kind is not served. A kind that is installed later is found after it.
+// unservedFor is how long a mapper repeats that a kind is not served. A kind that is installed in that time is found
+// afterwards.
 const unservedFor = 15 * time.Second
 
 // Remembering returns a mapper that repeats a negative answer of another mapper for 15 seconds. The mapper of
-// controller-runtime remembers positive answers only. Each negative one costs it two discovery requests, and all other
-// users of the mapper wait for them. The returned mapper may be used by several goroutines.
+// controller-runtime remembers positive answers only. It sends two discovery requests for each negative answer, and
+// all its other callers wait for them. The returned mapper may be used by several goroutines.
 func Remembering(mapper meta.RESTMapper, clock clock.PassiveClock) meta.RESTMapper {
 	return &rememberingMapper{RESTMapper: mapper, clock: clock, unserved: map[string]negative{}}
 }

@@ -16,7 +16,7 @@ import (
 // ResolvConf is the file in which the kubelet names the DNS servers of a pod.
 const ResolvConf = "/etc/resolv.conf"
 
-// DNS holds what pods of a management cluster query for names.
+// DNS holds the DNS servers that pods of a management cluster query.
 type DNS struct {
 	// Servers are the addresses of DNS servers, sorted.
 	Servers []netip.Prefix

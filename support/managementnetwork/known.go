@@ -20,7 +20,7 @@ const every = time.Minute
 
 // Known holds the addresses of the last refresh. The zero value has none; call Refresh before using it.
 type Known struct {
-	// WholeNodes is that of Addresses.
+	// WholeNodes is the field of the same name in Addresses.
 	WholeNodes bool
 
 	addresses atomic.Pointer[Addresses]

@@ -13,13 +13,13 @@ import (
 
 func TestLoad(t *testing.T) {
 	cases := []struct{ name, text, want string }{
-		{"has a field that its kind has not", "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: a}\nspec: {}\n", "unknown field"},
+		{"has a field that its kind lacks", "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: a}\nspec: {}\n", "unknown field"},
 		{"is of an unknown kind", "apiVersion: v1\nkind: Nothing\n", "no kind"},
 		{"is of another kind than expected", "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: a}\n", "it is a *v1.ConfigMap"},
 		{"is a list", "apiVersion: v1\nkind: ConfigMapList\nitems: []\n", "is not an object with metadata"},
 		{"has a field twice", "apiVersion: apps/v1\nkind: Deployment\nmetadata: {name: a, name: b}\n", "already set"},
 		{"is empty", " ", "Object 'Kind' is missing"},
-		{"is not there", "", "file does not exist"},
+		{"does not exist", "", "file does not exist"},
 	}
 	for _, tc := range cases {
 		t.Run("When a manifest "+tc.name+", it should return an error that names it", func(t *testing.T) {

@@ -85,7 +85,7 @@ func parse(desc *prometheus.Desc) (Family, error) {
 	return family, nil
 }
 
-// typeOf checks the specific types first: each prometheus.Counter also implements prometheus.Gauge's methods in Go.
+// typeOf checks prometheus.Gauge before prometheus.Counter: a gauge also has all methods of a counter.
 func typeOf(c prometheus.Collector) string {
 	switch c.(type) {
 	case *prometheus.CounterVec:

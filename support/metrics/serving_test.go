@@ -55,7 +55,7 @@ func TestServing(t *testing.T) {
 		name, authorization string
 		code                int
 	}{
-		{"nobody", "", http.StatusUnauthorized},
+		{"a client without credentials", "", http.StatusUnauthorized},
 		{"a client with an empty token", "Bearer ", http.StatusUnauthorized},
 		{"a client with a password", "Basic " + prometheus, http.StatusUnauthorized},
 		{"a client with an invalid token", "Bearer abc", http.StatusUnauthorized},

@@ -61,8 +61,9 @@ func Names() []string {
 	return names
 }
 
-// Minimal reports whether a CRD of the cluster is still one of these. The label alone does not show it: if a Prometheus
-// operator's definition is applied over one of these, the label stays. That definition's schema has properties.
+// Minimal reports whether a CRD of the cluster is still a minimal definition of this package. The label alone does
+// not show it: if a Prometheus operator's definition is applied over a minimal one, the label stays. That
+// definition's schema has properties.
 func Minimal(crd *apiextensionsv1.CustomResourceDefinition) bool {
 	if !Labeled(crd) || len(crd.Spec.Versions) != 1 || crd.Spec.Versions[0].Schema == nil {
 		return false

@@ -31,7 +31,7 @@ func TestSources(t *testing.T) {
 		image   string
 		want    []nodeinput.Source
 	}{
-		"nothing is said": {image: "quay.io/okd/node:1", want: []nodeinput.Source{{Image: "quay.io/okd/node:1"}}},
+		"nothing is configured": {image: "quay.io/okd/node:1", want: []nodeinput.Source{{Image: "quay.io/okd/node:1"}}},
 		"its registry is insecure": {sources: configv1.RegistrySources{InsecureRegistries: []string{"lab:5000"}}, image: "lab:5000/node@sha256:1",
 			want: []nodeinput.Source{{Image: "lab:5000/node@sha256:1", Insecure: true}}},
 		"there are mirrors": {mirrors: []releaseinfo.Mirror{mirrored("quay.io", "m.example/cache", "n.example:5000")}, image: "quay.io/okd/node:1",
@@ -40,7 +40,7 @@ func TestSources(t *testing.T) {
 			want: []nodeinput.Source{{Image: "m.example/okd/node:1"}, {Image: "quay.io/okd/node:1"}}},
 		"a mirror is insecure": {sources: configv1.RegistrySources{InsecureRegistries: []string{"m.example"}}, mirrors: []releaseinfo.Mirror{mirrored("quay.io", "m.example")},
 			image: "quay.io/node:1", want: []nodeinput.Source{{Image: "m.example/node:1", Insecure: true}, {Image: "quay.io/node:1"}}},
-		"only mirrors may be asked": {mirrors: []releaseinfo.Mirror{only}, image: "quay.io/node:1", want: []nodeinput.Source{{Image: "m.example/node:1"}}},
+		"only mirrors may be used": {mirrors: []releaseinfo.Mirror{only}, image: "quay.io/node:1", want: []nodeinput.Source{{Image: "m.example/node:1"}}},
 		"its registry is blocked and mirrored": {sources: configv1.RegistrySources{BlockedRegistries: []string{"quay.io"}}, mirrors: []releaseinfo.Mirror{mirrored("quay.io", "m.example")},
 			image: "quay.io/node:1", want: []nodeinput.Source{{Image: "m.example/node:1"}}},
 		"its registry is among those allowed": {sources: configv1.RegistrySources{AllowedRegistries: []string{"quay.io"}}, image: "quay.io/node:1",

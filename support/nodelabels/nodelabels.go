@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package nodelabels checks the labels that NodePools give their nodes. Machines carry the labels with a longer key, so
-// a key has to be shorter than Kubernetes allows. The API server refuses labels that no node can have.
+// Package nodelabels checks the labels that NodePools give their nodes. Machines have the same labels under longer
+// keys, so a key must be shorter than Kubernetes allows. The API server refuses labels that no node can have.
 package nodelabels
 
 import (
@@ -28,7 +28,7 @@ const (
 	valuePattern = `^([A-Za-z0-9]([-A-Za-z0-9_.]*[A-Za-z0-9])?)?$`
 	// Kubernetes' limits of the two parts of a key.
 	maxPrefix, maxName = 253, 63
-	// longer is how much longer the key of the label of a Machine is, in the first part of the key.
+	// longer is the number of characters that the key on a Machine adds to the first part of a label's key.
 	longer = len(hyperv1.NodeLabelPrefix + ".")
 
 	keyRemedy = "use a key of at most 31 characters, or a domain of at most 221 characters, \"/\" and a name of at most 63 " +
@@ -81,8 +81,8 @@ func validValue(value string) bool {
 	return len(value) <= maxName && valueExpression.MatchString(value)
 }
 
-// Objects returns the admission policy and its binding. It checks the labels that a request adds or changes, so a pool
-// that has a wrong one can still be changed and deleted.
+// Objects returns the admission policy and its binding. The policy checks only labels that a request adds or changes,
+// so a pool with a wrong label can still be changed and deleted.
 func Objects() []client.Object {
 	return []client.Object{policy(), &admissionv1.ValidatingAdmissionPolicyBinding{
 		ObjectMeta: metav1.ObjectMeta{Name: Name},

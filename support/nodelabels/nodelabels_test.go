@@ -28,23 +28,23 @@ var cases = map[string]struct {
 	labels labels
 	says   string
 }{
-	"an empty value":                  {labels{"rack": ""}, ""},
-	"a domain and a name":             {labels{"example.com/Rack_1.a": "r-1_a.B"}, ""},
-	"a key of 31 characters":          {labels{strings.Repeat("k", 31): "1"}, ""},
-	"a key of 32 characters":          {labels{strings.Repeat("k", 32): "1"}, "keys \"kkkk"},
-	"a name of 63 after a domain":     {labels{"a.b/" + strings.Repeat("k", 63): "1"}, ""},
-	"a name of 64 after a domain":     {labels{"a.b/" + strings.Repeat("k", 64): "1"}, "keys \"a.b/kkk"},
-	"a long domain":                   {labels{strings.Repeat("a.", 110) + "a/k": "1"}, ""},
-	"a domain that is too long":       {labels{strings.Repeat("a.", 111) + "a/k": "1"}, "keys \"a.a.a."},
-	"a key with a space":              {labels{"bad key!": "1", "rack": "1"}, "keys \"bad key!\"; use a key of at most 31"},
-	"a domain with capitals":          {labels{"Example.com/rack": "1"}, "keys \"Example.com/rack\""},
-	"two slashes":                     {labels{"a/b/c": "1"}, "keys \"a/b/c\""},
-	"an empty key":                    {labels{"": "1"}, "keys \"\""},
-	"a value of 63 characters":        {labels{"rack": strings.Repeat("v", 63)}, ""},
-	"a value of 64 characters":        {labels{"rack": strings.Repeat("v", 64)}, "values of \"rack\"; use at most 63"},
-	"a value with a slash":            {labels{"rack": "a/b"}, "values of \"rack\""},
-	"a value that ends in a dash":     {labels{"rack": "a-"}, "values of \"rack\""},
-	"several wrong labels beside one": {labels{"b c": "1", "a b": "1", "d": "1"}, "keys \"a b\", \"b c\";"},
+	"an empty value":                          {labels{"rack": ""}, ""},
+	"a domain and a name":                     {labels{"example.com/Rack_1.a": "r-1_a.B"}, ""},
+	"a key of 31 characters":                  {labels{strings.Repeat("k", 31): "1"}, ""},
+	"a key of 32 characters":                  {labels{strings.Repeat("k", 32): "1"}, "keys \"kkkk"},
+	"a name of 63 after a domain":             {labels{"a.b/" + strings.Repeat("k", 63): "1"}, ""},
+	"a name of 64 after a domain":             {labels{"a.b/" + strings.Repeat("k", 64): "1"}, "keys \"a.b/kkk"},
+	"a long domain":                           {labels{strings.Repeat("a.", 110) + "a/k": "1"}, ""},
+	"a domain that is too long":               {labels{strings.Repeat("a.", 111) + "a/k": "1"}, "keys \"a.a.a."},
+	"a key with a space":                      {labels{"bad key!": "1", "rack": "1"}, "keys \"bad key!\"; use a key of at most 31"},
+	"a domain with capitals":                  {labels{"Example.com/rack": "1"}, "keys \"Example.com/rack\""},
+	"two slashes":                             {labels{"a/b/c": "1"}, "keys \"a/b/c\""},
+	"an empty key":                            {labels{"": "1"}, "keys \"\""},
+	"a value of 63 characters":                {labels{"rack": strings.Repeat("v", 63)}, ""},
+	"a value of 64 characters":                {labels{"rack": strings.Repeat("v", 64)}, "values of \"rack\"; use at most 63"},
+	"a value with a slash":                    {labels{"rack": "a/b"}, "values of \"rack\""},
+	"a value that ends in a dash":             {labels{"rack": "a-"}, "values of \"rack\""},
+	"several wrong labels beside a valid one": {labels{"b c": "1", "a b": "1", "d": "1"}, "keys \"a b\", \"b c\";"},
 }
 
 func TestLabels(t *testing.T) {
@@ -67,7 +67,7 @@ func TestLabels(t *testing.T) {
 	}
 }
 
-// TestPolicy expects the API server to refuse what Faults refuses.
+// TestPolicy checks that the API server refuses the labels that Faults refuses.
 func TestPolicy(t *testing.T) {
 	g := NewWithT(t)
 	kinds := runtime.NewScheme()

@@ -59,7 +59,7 @@ func TestParse(t *testing.T) {
 		"nothing":            {"", "0 bytes are not a node plan"},
 		"null":               {"null", "are not a node plan"},
 		"of another shape":   {`{"version": 1, "files": "hunter2"}`, "are not a node plan"},
-		"cut off":            {string(raw[:len(raw)-1]), "are not a node plan"},
+		"truncated":          {string(raw[:len(raw)-1]), "are not a node plan"},
 		"of a later server":  {`{"version": 2, "pullSecret": "aHVudGVyMg=="}`, "the node plan has version 2, and this node-agent knows 1"},
 		"of version -1":      {`{"version": -1}`, "has version -1"},
 	} {

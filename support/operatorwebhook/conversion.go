@@ -10,8 +10,8 @@ import (
 // ConversionPath is the path to which the API server sends Cluster API objects for conversion to another version.
 const ConversionPath = "/convert"
 
-// Convert makes the API server call the operator in namespace whenever an object of this kind is read or written in
-// another version than the stored one. The operator adds the certificate authority.
+// Convert makes the API server call the operator in namespace to convert objects of this kind between the stored
+// version and other versions. The operator adds the certificate authority.
 func Convert(crd *apiextensionsv1.CustomResourceDefinition, namespace string) {
 	crd.Spec.Conversion = &apiextensionsv1.CustomResourceConversion{
 		Strategy: apiextensionsv1.WebhookConverter,

@@ -47,9 +47,9 @@ func TestConversion(t *testing.T) {
 		g.Expect(crd.Spec.Versions[1].Served).To(BeTrue(), "what is stored can be read")
 	})
 	for name, change := range map[string]func(*apiextensionsv1.CustomResourceConversion){
-		"by nobody":       func(c *apiextensionsv1.CustomResourceConversion) { *c = apiextensionsv1.CustomResourceConversion{} },
-		"by no one in it": func(c *apiextensionsv1.CustomResourceConversion) { c.Webhook.ClientConfig = nil },
-		"by a URL":        func(c *apiextensionsv1.CustomResourceConversion) { c.Webhook.ClientConfig.Service = nil },
+		"without a webhook":               func(c *apiextensionsv1.CustomResourceConversion) { *c = apiextensionsv1.CustomResourceConversion{} },
+		"by a webhook without an address": func(c *apiextensionsv1.CustomResourceConversion) { c.Webhook.ClientConfig = nil },
+		"by a URL":                        func(c *apiextensionsv1.CustomResourceConversion) { c.Webhook.ClientConfig.Service = nil },
 		"by another server": func(c *apiextensionsv1.CustomResourceConversion) {
 			c.Webhook.ClientConfig.Service.Name = "capi-webhook-service"
 		},

@@ -2,9 +2,9 @@
 
 // Package phase provides the driver that all reconcilers share.
 //
-// A reconcile is a list of named phases that share a scope. The phases after a failed one still run, unless the failed
-// phase is critical: then the others are skipped until the next reconcile, because their results would have no meaning.
-// The Driver does the remaining work, from reading the object to writing its status.
+// A reconcile is a list of named phases that share a scope. The phases after a failed one still run. If the failed
+// phase is critical, they are skipped until the next reconcile, because their results would have no meaning. The
+// Driver does the remaining work, from reading the object to writing its status.
 package phase
 
 import (

@@ -57,10 +57,10 @@ func TestKeysOfUsers(t *testing.T) {
 		key    []byte
 		public crypto.PublicKey
 	}{
-		"of a curve, as openssl ecparam writes it": {encoded(t, "EC PRIVATE KEY", curve, sec1), curve.Public()},
-		"of a curve, as openssl genpkey writes it": {encoded(t, "PRIVATE KEY", curve, x509.MarshalPKCS8PrivateKey), curve.Public()},
-		"of Edwards' curve":                        {encoded(t, "PRIVATE KEY", edwards, x509.MarshalPKCS8PrivateKey), edwards.Public()},
-		"with text of people before and behind it": {append(append([]byte("mine:\n"), encoded(t, "PRIVATE KEY", curve, x509.MarshalPKCS8PrivateKey)...), "end\n"...), curve.Public()},
+		"an EC key as openssl ecparam writes it": {encoded(t, "EC PRIVATE KEY", curve, sec1), curve.Public()},
+		"an EC key as openssl genpkey writes it": {encoded(t, "PRIVATE KEY", curve, x509.MarshalPKCS8PrivateKey), curve.Public()},
+		"an Ed25519 key":                         {encoded(t, "PRIVATE KEY", edwards, x509.MarshalPKCS8PrivateKey), edwards.Public()},
+		"surrounded by other text":               {append(append([]byte("mine:\n"), encoded(t, "PRIVATE KEY", curve, x509.MarshalPKCS8PrivateKey)...), "end\n"...), curve.Public()},
 	} {
 		t.Run("When the key is "+name+", it should keep the key and derive its public key", func(t *testing.T) {
 			g := NewWithT(t)
@@ -85,7 +85,7 @@ func TestDamagedServiceAccountKey(t *testing.T) {
 	}
 	agreed := encoded(t, "PRIVATE KEY", exchange, x509.MarshalPKCS8PrivateKey)
 	for name, key := range map[string][]byte{
-		"cut off": []byte("-----BEGIN RSA PRIVATE KEY-----\nMIIhush"), "no PEM": []byte("hush"), "of another content": pem.EncodeToMemory(&pem.Block{Type: "PRIVATE KEY", Bytes: []byte("hush")}),
+		"truncated": []byte("-----BEGIN RSA PRIVATE KEY-----\nMIIhush"), "not PEM": []byte("hush"), "of another content": pem.EncodeToMemory(&pem.Block{Type: "PRIVATE KEY", Bytes: []byte("hush")}),
 		"one that cannot sign": agreed,
 	} {
 		t.Run("When the key is "+name+", it should keep the key and name the remedy", func(t *testing.T) {

@@ -61,9 +61,10 @@ type Traits struct {
 	MachinePods map[string]string
 	// Conditions are the conditions of a HostedControlPlane that apply only to clusters of this platform.
 	Conditions []hyperv1.ConditionType
-	// Beside are rights to third-party kinds in hosted namespaces that the operator needs.
+	// Beside are the operator's rights to third-party kinds in hosted namespaces.
 	Beside []rbacv1.PolicyRule
-	// Passes are rights that the operator has only to grant them to the provider outside of hosted namespaces.
+	// Passes are rights outside of hosted namespaces that the operator has only in order to grant them to the
+	// provider.
 	Passes []rbacv1.PolicyRule
 }
 

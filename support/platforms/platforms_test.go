@@ -70,8 +70,8 @@ func TestSupports(t *testing.T) {
 	}
 }
 
-// TestNames checks that the flags, images and environment variables of a platform derive from one name. Other programs
-// find them by it.
+// TestNames checks that the flags, images and environment variables of a platform derive from one name. Other
+// programs find them by that name.
 func TestNames(t *testing.T) {
 	g := NewWithT(t)
 	seen := map[string]bool{}

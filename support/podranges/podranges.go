@@ -18,7 +18,7 @@ const (
 	// widestV6 is how many bits longer than the IPv6 network the range of a node may be. kube-controller-manager exits
 	// beyond that.
 	widestV6 = 16
-	// most bounds the number of nodes, so that it fits an int.
+	// most is the maximum number of bits that Nodes counts with, so that the result fits an int.
 	most = 30
 )
 
@@ -27,7 +27,7 @@ func FromControlPlane(n *hyperv1.ClusterNetworking) bool {
 	return n.NetworkType != hyperv1.Other || enabled(n)
 }
 
-// PerNode reports whether each node gets a range of a cluster network, whatever the release is.
+// PerNode reports whether each node gets a range of a cluster network in any release.
 func PerNode(n *hyperv1.ClusterNetworking) bool {
 	return enabled(n) || n.NetworkType != hyperv1.Other && n.NetworkType != hyperv1.Calico
 }
@@ -49,8 +49,8 @@ func HostPrefix(entry hyperv1.ClusterNetworkEntry) int {
 	}
 }
 
-// Faults returns why nodes of a cluster cannot get ranges, or pods cannot reach Services. kubernetes is whether the
-// release is one of Kubernetes. Networks of plugins that use no ranges have no faults.
+// Faults returns why nodes of a cluster cannot get ranges, or pods cannot reach Services. kubernetes is true for a
+// release of upstream Kubernetes. Networks of plugins that use no ranges have no faults.
 func Faults(n *hyperv1.ClusterNetworking, kubernetes bool) []error {
 	fromControlPlane := enabled(n) || kubernetes && FromControlPlane(n)
 	if !fromControlPlane && !PerNode(n) {

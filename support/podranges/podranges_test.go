@@ -38,20 +38,20 @@ func TestFaults(t *testing.T) {
 		networks              *hyperv1.ClusterNetworking
 		kubernetes, openshift string
 	}{
-		"the default network":                     {networks(ovn, v4, pods("10.132.0.0/14", 0)), "", ""},
-		"a network for one node":                  {networks(ovn, v4, pods("10.132.0.0/23", 0)), "", ""},
-		"a network smaller than the range":        {networks(ovn, v4, pods("10.132.0.0/24", 0)), "set hostPrefix to more than 24", "set hostPrefix to more than 24"},
-		"a small network with a host prefix":      {networks(ovn, v4, pods("10.132.0.0/24", 26)), "", ""},
-		"a small network of Calico":               {networks(hyperv1.Calico, v4, pods("10.132.0.0/24", 0)), "set hostPrefix to more than 24", ""},
-		"a small network of another plugin":       {networks(hyperv1.Other, v4, pods("10.132.0.0/24", 0)), "", ""},
-		"a small network that is allocated":       {allocated(networks(hyperv1.Other, v4, pods("10.132.0.0/24", 0))), "set hostPrefix to more than 24", "set hostPrefix to more than 24"},
-		"an IPv6 network with 65536 ranges":       {networks(ovn, v6, pods("fd01::/48", 0)), "", ""},
-		"an IPv6 network with more ranges":        {networks(ovn, v6, pods("fd01::/40", 0)), "set hostPrefix to at most 56, or choose a network of /48 to /64", ""},
-		"an IPv6 network with small ranges":       {networks(ovn, v6, pods("fd01::/48", 120)), "set hostPrefix to at most 64, or choose a network of /104 to /120", ""},
-		"an IPv6 network beside IPv4 Services":    {networks(ovn, v4, pods("fd01::/48", 0)), "Services have addresses of 172.31.0.0/16", "Services have addresses of 172.31.0.0/16"},
-		"two families beside IPv4 Services":       {networks(ovn, v4, pods("fd01::/48", 0), pods("10.132.0.0/14", 0)), "", ""},
-		"another family, with the user's plugin":  {networks(hyperv1.Other, v4, pods("fd01::/48", 0)), "", ""},
-		"no cluster network, which is no mistake": {networks(ovn, v4), "", ""},
+		"the default network":                    {networks(ovn, v4, pods("10.132.0.0/14", 0)), "", ""},
+		"a network for one node":                 {networks(ovn, v4, pods("10.132.0.0/23", 0)), "", ""},
+		"a network smaller than the range":       {networks(ovn, v4, pods("10.132.0.0/24", 0)), "set hostPrefix to more than 24", "set hostPrefix to more than 24"},
+		"a small network with a host prefix":     {networks(ovn, v4, pods("10.132.0.0/24", 26)), "", ""},
+		"a small network of Calico":              {networks(hyperv1.Calico, v4, pods("10.132.0.0/24", 0)), "set hostPrefix to more than 24", ""},
+		"a small network of another plugin":      {networks(hyperv1.Other, v4, pods("10.132.0.0/24", 0)), "", ""},
+		"a small network that is allocated":      {allocated(networks(hyperv1.Other, v4, pods("10.132.0.0/24", 0))), "set hostPrefix to more than 24", "set hostPrefix to more than 24"},
+		"an IPv6 network with 65536 ranges":      {networks(ovn, v6, pods("fd01::/48", 0)), "", ""},
+		"an IPv6 network with more ranges":       {networks(ovn, v6, pods("fd01::/40", 0)), "set hostPrefix to at most 56, or choose a network of /48 to /64", ""},
+		"an IPv6 network with small ranges":      {networks(ovn, v6, pods("fd01::/48", 120)), "set hostPrefix to at most 64, or choose a network of /104 to /120", ""},
+		"an IPv6 network beside IPv4 Services":   {networks(ovn, v4, pods("fd01::/48", 0)), "Services have addresses of 172.31.0.0/16", "Services have addresses of 172.31.0.0/16"},
+		"two families beside IPv4 Services":      {networks(ovn, v4, pods("fd01::/48", 0), pods("10.132.0.0/14", 0)), "", ""},
+		"another family, with the user's plugin": {networks(hyperv1.Other, v4, pods("fd01::/48", 0)), "", ""},
+		"no cluster network, which is valid":     {networks(ovn, v4), "", ""},
 	} {
 		for release, want := range map[string]string{"Kubernetes": tc.kubernetes, "OpenShift": tc.openshift} {
 			t.Run(name+" with a release of "+release, func(t *testing.T) {

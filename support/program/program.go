@@ -30,7 +30,7 @@ import (
 	"github.com/openshift/hypershift/support/undecodable"
 )
 
-// The clusters of the caches, as a metrics label.
+// The values of the metrics label that names the cluster of a cache.
 const (
 	Management = "management"
 	Guest      = "guest"
@@ -129,8 +129,8 @@ func watchOver(of string, config *rest.Config, known *runtime.Scheme, options *c
 	return w, nil
 }
 
-// registered registers a metric of the process. If another manager of the process has registered it before, registered
-// returns that one.
+// registered registers a metric of the process. If another manager of the process has already registered it,
+// registered returns the existing metric.
 func registered[C prometheus.Collector](metric C) (C, error) {
 	err := ctrlmetrics.Registry.Register(metric)
 	var before prometheus.AlreadyRegisteredError

@@ -3,10 +3,10 @@
 // Package readthrough gives a manager a client that caches the content of only those objects that were read.
 //
 // For a kind that is common in a management cluster, such as Secrets, a normal cache would hold all objects. This
-// client watches the metadata of all objects. It keeps the content of an object from its first read for as long as the
-// metadata is unchanged. So a settled system reads nothing, and a change is visible as soon as with a cache.
-// Controllers must watch such kinds by metadata (builder.OnlyMetadata); otherwise a second cache with all content
-// starts.
+// client watches the metadata of all objects. It keeps the content of an object from its first read for as long as
+// the metadata is unchanged. So the client sends no read while nothing changes, and a change is visible as soon as
+// with a cache. Controllers must watch such kinds by metadata (builder.OnlyMetadata); otherwise a second cache with
+// all content starts.
 package readthrough
 
 import (

@@ -41,13 +41,13 @@ func TestReasons(t *testing.T) {
 		intercept func(http.ResponseWriter, *http.Request) bool
 		want      releaseinfo.Reason
 	}{
-		"the registry forbids":                     {t.Context(), answer(http.StatusForbidden), releaseinfo.ReasonUnauthorized},
-		"the registry has an internal error":       {t.Context(), answer(http.StatusInternalServerError), releaseinfo.ReasonUnreachable},
-		"the registry limits the rate of requests": {t.Context(), answer(http.StatusTooManyRequests), releaseinfo.ReasonUnreachable},
-		"what answers is no one's":                 {t.Context(), answer(http.StatusTeapot), releaseinfo.ReasonUnreachable},
-		"the caller has cancelled":                 {cancelled, nil, releaseinfo.ReasonUnreachable},
-		"a blob of the image is missing":           {t.Context(), blobsAnswer(http.StatusNotFound), releaseinfo.ReasonNotFound},
-		"access to the blobs is forbidden":         {t.Context(), blobsAnswer(http.StatusForbidden), releaseinfo.ReasonUnauthorized},
+		"the registry forbids":                           {t.Context(), answer(http.StatusForbidden), releaseinfo.ReasonUnauthorized},
+		"the registry has an internal error":             {t.Context(), answer(http.StatusInternalServerError), releaseinfo.ReasonUnreachable},
+		"the registry limits the rate of requests":       {t.Context(), answer(http.StatusTooManyRequests), releaseinfo.ReasonUnreachable},
+		"the registry answers with an unexpected status": {t.Context(), answer(http.StatusTeapot), releaseinfo.ReasonUnreachable},
+		"the caller has cancelled":                       {cancelled, nil, releaseinfo.ReasonUnreachable},
+		"a blob of the image is missing":                 {t.Context(), blobsAnswer(http.StatusNotFound), releaseinfo.ReasonNotFound},
+		"access to the blobs is forbidden":               {t.Context(), blobsAnswer(http.StatusForbidden), releaseinfo.ReasonUnauthorized},
 	} {
 		t.Run("When "+name+", both lookups should return the matching reason", func(t *testing.T) {
 			g := NewWithT(t)

@@ -40,9 +40,9 @@ type Options struct {
 	// Mirrors are tried before the registry that a pull spec names. Components keep their names, because the container
 	// runtime has its own mirrors.
 	Mirrors []Mirror
-	// Allow returns an error for users if a pull spec is refused. It checks the releases that are looked up, as callers
-	// name them, and the mirrors that are tried for any image. It does not check the images that a release names, and the
-	// results of Overrides for an allowed image. Nil allows everything.
+	// Allow returns an error for users if a pull spec is refused. It checks the releases that are looked up, as
+	// callers name them, and the mirrors that are tried for any image. It does not check the images that a release
+	// names, or the results of Overrides for an allowed image. Nil allows everything.
 	Allow func(image string) error
 	// Guard refuses addresses of registries, which tenants name; nil allows every address.
 	Guard *addressguard.Guard

@@ -90,7 +90,7 @@ func core() []rbacv1.PolicyRule {
 		of("apps", "statefulsets", "list", "deletecollection"),
 		rule("", []string{"serviceaccounts"}, []string{"create", "patch"}, managers...),
 		rule("apps", []string{"deployments"}, []string{"create", "patch", "delete"}, managers...),
-		// One of the DaemonSets has the virtual IP that the nodes hold.
+		// One of the DaemonSets runs the pods that hold the virtual IP of the nodes.
 		of("apps", "daemonsets", "list"),
 		reads("networking.k8s.io", "networkpolicies", "create", "update", "delete"),
 		reads("", "limitranges", "create", "update"),

@@ -91,7 +91,7 @@ func TestText(t *testing.T) {
 		"https and http": {several(dial(errors.New("tls: hunter2")), &url.Error{Op: "Get", URL: "http://10.9.8.7/v2/",
 			Err: syscall.ECONNREFUSED}),
 			"the connection was refused"},
-		"something else": {errors.New("hunter2 of internal.example at 10.9.8.7"), safeerror.Unknown},
+		"an error of no known class": {errors.New("hunter2 of internal.example at 10.9.8.7"), safeerror.Unknown},
 	} {
 		t.Run("describes "+name+" without the address that was called", func(t *testing.T) {
 			g := NewWithT(t)

@@ -16,8 +16,8 @@ import (
 const (
 	// Version is the version that this source becomes when it is released.
 	Version = "0.2.0"
-	// First is the first released version. It does not record its version in a management cluster, so that an installation
-	// without a version is of this one.
+	// First is the first released version. It does not record its version in a management cluster, so an installation
+	// without a recorded version has this version.
 	First = "0.1.0"
 	// Annotation is the annotation of the operator's Deployment and of HyperShift's CRDs with the version that installed
 	// them.
@@ -46,9 +46,9 @@ type Rule struct {
 	Part Part
 	// Behind and Ahead are the numbers of minor versions that the part may be older and newer than the operator.
 	Behind, Ahead int
-	// When says when the versions differ.
+	// When describes when the versions differ.
 	When string
-	// Remedy says what to do if the versions do not work with each other.
+	// Remedy describes what to do if the versions do not work with each other.
 	Remedy string
 }
 

@@ -51,7 +51,7 @@ func allowsHostName(domains []string, name string) bool {
 	})
 }
 
-// trimmed returns a domain without dots around it, which ExternalDNS's --domain-filter accepts too.
+// trimmed returns a domain without leading and trailing dots, which ExternalDNS's --domain-filter accepts too.
 func trimmed(domain string) string { return strings.Trim(domain, ".") }
 
 // celHostName returns a CEL expression that is true if a host name is empty or allowed.

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package tenantlimits limits what writers of HostedClusters and NodePools may choose where it affects the management
-// cluster. These are the sources of images, the priority of pods, and the nodes on which they run.
+// Package tenantlimits limits the choices in HostedClusters and NodePools that affect the management cluster. These
+// are the sources of images, the priority of pods, and the nodes on which they run.
 //
-// An administrator sets the limits at installation. The API server enforces them by the policy that Objects returns, so
-// that users see a message at once. The operator enforces them too, by HostedCluster and NodePool: for older objects,
-// and for management clusters where the policy was removed.
+// An administrator sets the limits at installation. The API server enforces them by the policy that Objects returns,
+// so that users see a message at once. The operator enforces them too, with the methods HostedCluster and NodePool.
+// This covers older objects, and management clusters where the policy was removed.
 package tenantlimits
 
 import (

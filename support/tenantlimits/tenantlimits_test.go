@@ -65,7 +65,7 @@ func TestEachFlagIsItsOwn(t *testing.T) {
 		"allowed-domains":           func(l *Limits) *[]string { return &l.Domains },
 		"max-resource-request":      func(l *Limits) *[]string { return &l.Resources },
 	} {
-		t.Run("When --"+name+" is given, it should be read, handed on and no other changed", func(t *testing.T) {
+		t.Run("When --"+name+" is given, it should be read and passed on, and no other flag should change", func(t *testing.T) {
 			g, before, l := NewWithT(t), &Limits{}, &Limits{}
 			flags, silent := pflag.NewFlagSet("test", pflag.ContinueOnError), pflag.NewFlagSet("test", pflag.ContinueOnError)
 			l.AddFlags(flags)

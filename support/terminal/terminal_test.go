@@ -12,17 +12,17 @@ import (
 
 func TestClean(t *testing.T) {
 	for name, tt := range map[string]struct{ in, clean, line string }{
-		"keeps plain text":              {"Node é 漢 ✓", "Node é 漢 ✓", "Node é 漢 ✓"},
-		"keeps lines apart only in it":  {"a\n\tb", "a\n\tb", `a\n\tb`},
-		"escapes a colour":              {"\x1b[31mred", `\x1b[31mred`, `\x1b[31mred`},
-		"escapes the title of a window": {"\x1b]0;x\x07", `\x1b]0;x\x07`, `\x1b]0;x\x07`},
-		"escapes a carriage return":     {"failed\rok", `failed\rok`, `failed\rok`},
-		"escapes C1 characters":         {"\u009b31m", `\u009b31m`, `\u009b31m`},
-		"escapes invalid UTF-8":         {"\x9b31m", `\x9b31m`, `\x9b31m`},
-		"escapes reversed text":         {"\u202egpj", `\u202egpj`, `\u202egpj`},
-		"escapes hidden characters":     {"a\u200bb", `a\u200bb`, `a\u200bb`},
-		"escapes tags":                  {"\U000e0041", `\U000e0041`, `\U000e0041`},
-		"escapes line separators":       {"a\u2028b", `a\u2028b`, `a\u2028b`},
+		"keeps plain text":                        {"Node é 漢 ✓", "Node é 漢 ✓", "Node é 漢 ✓"},
+		"keeps line feeds and tabs in Clean only": {"a\n\tb", "a\n\tb", `a\n\tb`},
+		"escapes a colour":                        {"\x1b[31mred", `\x1b[31mred`, `\x1b[31mred`},
+		"escapes the title of a window":           {"\x1b]0;x\x07", `\x1b]0;x\x07`, `\x1b]0;x\x07`},
+		"escapes a carriage return":               {"failed\rok", `failed\rok`, `failed\rok`},
+		"escapes C1 characters":                   {"\u009b31m", `\u009b31m`, `\u009b31m`},
+		"escapes invalid UTF-8":                   {"\x9b31m", `\x9b31m`, `\x9b31m`},
+		"escapes reversed text":                   {"\u202egpj", `\u202egpj`, `\u202egpj`},
+		"escapes hidden characters":               {"a\u200bb", `a\u200bb`, `a\u200bb`},
+		"escapes tags":                            {"\U000e0041", `\U000e0041`, `\U000e0041`},
+		"escapes line separators":                 {"a\u2028b", `a\u2028b`, `a\u2028b`},
 	} {
 		t.Run(name, func(t *testing.T) {
 			if got := terminal.Clean(tt.in); got != tt.clean {

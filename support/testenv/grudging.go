@@ -57,7 +57,7 @@ func (g *Grudging) Exhaust(t testing.TB, pass func() (ctrl.Result, error), condi
 		case err == nil && !g.admits(result.RequeueAfter, conditions):
 			t.Fatalf("the server refused %s, but the reconcile succeeded, and asks for another one in %s", refused, result.RequeueAfter)
 		case err != nil && !g.failsOf(err, conditions):
-			// An error that comes from a later request hides that the refusal was lost.
+			// The error of a later request hides that the refusal was ignored.
 			t.Fatalf("the server refused %s, and the reconcile failed with another error: %v", refused, err)
 		default:
 			quiet = 0
@@ -100,7 +100,7 @@ func (g *Grudging) answer(request Request) error {
 }
 
 // refuse refuses requests that are new. After the first refusal of a reconcile, other new requests fail too, but they
-// are not recorded: a later reconcile tests the refusal of each one on its own.
+// are not recorded. A later reconcile tests the refusal of each of them on its own.
 func (g *Grudging) refuse(asked string) error {
 	if g.known[asked] {
 		return nil

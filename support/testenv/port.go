@@ -11,7 +11,7 @@ import (
 	"testing"
 )
 
-// ports is the counter of the ports of this process. Processes with consecutive IDs start far apart.
+// ports counts the ports that this process has tried. Processes with consecutive IDs start far apart.
 var ports atomic.Int64
 
 func init() { ports.Store(int64(os.Getpid()) * 97) }

@@ -9,8 +9,8 @@ import (
 	"testing"
 )
 
-// SeedEnv names the environment variable that repeats the random values of another run. The log of that run contains
-// the number.
+// SeedEnv is the environment variable with the seed of the random values. A test logs its seed; a run with that seed
+// gets the same values.
 const SeedEnv = "HYPERSHIFT_TEST_SEED"
 
 // Random returns a source of random numbers. Each call returns a new one, so a subtest that runs alone gets the same

@@ -41,7 +41,7 @@ func draw(t *testing.T) (numbers []uint64, log string) {
 }
 
 func TestRandom(t *testing.T) {
-	t.Run("When no seed is given, each test should draw other numbers and log how to reproduce them", func(t *testing.T) {
+	t.Run("When no seed is given, each test should draw different numbers and log how to reproduce them", func(t *testing.T) {
 		g := NewWithT(t)
 		t.Setenv(SeedEnv, "")
 		first, log := draw(t)

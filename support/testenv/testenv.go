@@ -141,8 +141,8 @@ func run(t testing.TB, plane *envtest.ControlPlane) (err error) {
 	return err
 }
 
-// untilReady waits for what a kube-apiserver creates shortly after it reports itself healthy: namespaces, and the range
-// of Services' addresses, which its allocator learns by a watch.
+// untilReady waits for objects that a kube-apiserver creates shortly after it reports itself healthy: namespaces, and
+// the range of Services' addresses. The allocator of addresses learns that range by a watch.
 func untilReady(t testing.TB, config *rest.Config) {
 	t.Helper()
 	c, err := client.New(config, client.Options{})

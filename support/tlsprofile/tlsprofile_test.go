@@ -116,7 +116,7 @@ func TestNamesAreThoseOfTheSuites(t *testing.T) {
 	}
 	for _, profile := range configv1.TLSProfiles {
 		for _, name := range profile.Ciphers {
-			t.Run("When a cluster names "+name+", servers should get just that, where they have it", func(t *testing.T) {
+			t.Run("When a cluster names "+name+", servers should get only that cipher, if they support it", func(t *testing.T) {
 				got := tlsprofile.Of(chooses(custom(configv1.VersionTLS12, name))).Ciphers
 				g := NewWithT(t)
 				if !served[ianaName(name)] || strings.HasPrefix(name, "TLS_") {

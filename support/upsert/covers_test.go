@@ -18,7 +18,7 @@ func TestCovers(t *testing.T) {
 		live, wanted any
 		want         bool
 	}{
-		{"both say the same", object{"a": "b"}, object{"a": "b"}, true},
+		{"both are equal", object{"a": "b"}, object{"a": "b"}, true},
 		{"the server has added fields", object{"a": "b", "uid": "1"}, object{"a": "b"}, true},
 		{"a field differs", object{"a": "c"}, object{"a": "b"}, false},
 		{"a field is missing", object{}, object{"a": "b"}, false},

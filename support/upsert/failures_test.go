@@ -108,7 +108,7 @@ func TestObjectThatFails(t *testing.T) {
 		"another client creates the object concurrently": {api: api{create: apierrors.NewAlreadyExists(configMaps, "demo")}, mutate: change, says: "already exists", writes: 1},
 		"another writer changed it concurrently":         {api: api{update: conflict}, there: true, mutate: change, is: conflict, says: "updating ConfigMap ns/demo", writes: 1},
 	} {
-		t.Run("When "+name+", it should say of what, and have written nothing", func(t *testing.T) {
+		t.Run("When "+name+", the error should name the object and nothing should be written", func(t *testing.T) {
 			g, objects := NewWithT(t), []client.Object{}
 			if tc.there {
 				objects = append(objects, configMap(map[string]string{"a": "old"}))
@@ -145,7 +145,7 @@ func TestLatest(t *testing.T) {
 		write  func(context.Context, client.Client, client.Object, func()) error
 		fields bool
 	}{"Patch": {upsert.Patch, true}, "PatchLatest": {upsert.PatchLatest, false}} {
-		t.Run("When the object was written since it was read, "+name+" should know what to do", func(t *testing.T) {
+		t.Run("When the object was written since it was read, "+name+" should lose no field of another writer", func(t *testing.T) {
 			g, c := NewWithT(t), (&api{}).client(configMap(map[string]string{"a": "old"}))
 			mine, theirs := configMap(nil), configMap(nil)
 			g.Expect(c.Get(t.Context(), client.ObjectKeyFromObject(mine), mine)).To(Succeed())
@@ -178,15 +178,15 @@ func TestGoneThatIsNot(t *testing.T) {
 		fails  error
 		writes []string
 	}{
-		"is not there":         {gone: true},
-		"is there":             {there: []client.Object{configMap(nil)}, writes: []string{"delete"}},
-		"is being deleted":     {there: []client.Object{going}},
-		"can't be read":        {api: api{get: errBusy}, fails: errBusy},
-		"can't be deleted":     {api: api{remove: errBusy}, there: []client.Object{configMap(nil)}, fails: errBusy, writes: []string{"delete"}},
-		"goes at that moment":  {api: api{remove: apierrors.NewNotFound(configMaps, "demo")}, there: []client.Object{configMap(nil)}, writes: []string{"delete"}},
-		"is kept by a webhook": {api: api{remove: apierrors.NewForbidden(configMaps, "demo", errBusy)}, there: []client.Object{configMap(nil)}, fails: errors.ErrUnsupported, writes: []string{"delete"}},
+		"does not exist":          {gone: true},
+		"exists":                  {there: []client.Object{configMap(nil)}, writes: []string{"delete"}},
+		"is being deleted":        {there: []client.Object{going}},
+		"can't be read":           {api: api{get: errBusy}, fails: errBusy},
+		"can't be deleted":        {api: api{remove: errBusy}, there: []client.Object{configMap(nil)}, fails: errBusy, writes: []string{"delete"}},
+		"is deleted concurrently": {api: api{remove: apierrors.NewNotFound(configMaps, "demo")}, there: []client.Object{configMap(nil)}, writes: []string{"delete"}},
+		"is kept by a webhook":    {api: api{remove: apierrors.NewForbidden(configMaps, "demo", errBusy)}, there: []client.Object{configMap(nil)}, fails: errors.ErrUnsupported, writes: []string{"delete"}},
 	} {
-		t.Run("When an object "+name+", it should be told whether it is gone", func(t *testing.T) {
+		t.Run("When an object "+name+", Gone should report whether it is gone", func(t *testing.T) {
 			g := NewWithT(t)
 			gone, err := upsert.Gone(t.Context(), tc.api.client(tc.there...), configMap(nil))
 			g.Expect(gone).To(Equal(tc.gone))
@@ -222,7 +222,7 @@ func TestApplyThatIsRefused(t *testing.T) {
 		"the object is invalid even without the nested object": {[]error{invalid, invalid, nil}, map[string]any{}, 2, false},
 		"the server is busy":                                   {[]error{errBusy, nil}, map[string]any{}, 1, false},
 	} {
-		t.Run("When "+name+", it should be told whether it was written", func(t *testing.T) {
+		t.Run("When "+name+", Apply should report whether it was written", func(t *testing.T) {
 			g, server := NewWithT(t), &api{applies: tc.answers}
 			wrote, err := upsert.Apply(t.Context(), server.client(there.DeepCopy()), "test", wanted(tc.data))
 			g.Expect(wrote).To(Equal(tc.wrote))

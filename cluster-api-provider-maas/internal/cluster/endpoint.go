@@ -158,7 +158,7 @@ func (s *scope) findDNS(ctx context.Context, name string) (*maas.DNSResource, er
 }
 
 // controlPlaneIPs returns the addresses of the running control plane machines. If there are machines but none is
-// running, keep is true and the DNS entries stay: a short power failure must not make the cluster unreachable.
+// running, keep is true and the DNS entries stay. A short power failure must not make the cluster unreachable.
 func controlPlaneIPs(machines []infrav1.MaasMachine, subnets []string) (ips []string, keep bool) {
 	living := 0
 	for i := range machines {
@@ -174,8 +174,8 @@ func controlPlaneIPs(machines []infrav1.MaasMachine, subnets []string) (ips []st
 	return ips, living > 0 && len(ips) == 0
 }
 
-// preferred returns the addresses in the first preferred subnet in which the machine has one; all addresses without
-// preferred subnets.
+// preferred returns the addresses of a machine in the first preferred subnet that contains any of them. Without
+// preferred subnets, it returns all addresses.
 func preferred(addresses []infrav1.MachineAddress, subnets []string) []string {
 	var all []string
 	for _, a := range addresses {

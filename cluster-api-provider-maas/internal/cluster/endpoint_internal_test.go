@@ -58,8 +58,8 @@ func TestGiven(t *testing.T) {
 	}{
 		"no endpoint is set":  {endpointScope(), false},
 		"its Cluster is gone": {endpointScope(func(s *scope) { s.owner = nil }), false},
-		"an annotation marks the endpoint as managed externally": {endpointScope(annotatedWith(infrav1.CustomDNSAnnotation)), true},
-		"another one says so":                                            {endpointScope(annotatedWith(clusterv1.ManagedByAnnotation)), true},
+		"an annotation marks the endpoint as managed externally":         {endpointScope(annotatedWith(infrav1.CustomDNSAnnotation)), true},
+		"the managed-by annotation marks it as managed externally":       {endpointScope(annotatedWith(clusterv1.ManagedByAnnotation)), true},
 		"the Cluster sets an endpoint":                                   {endpointScope(ownerNames("vip.example")), true},
 		"the Cluster has the DNS name that the provider created":         {endpointScope(ownerNames(madeName), made(madeName)), false},
 		"the Cluster has another endpoint than the created DNS name":     {endpointScope(ownerNames("vip.example"), made(madeName)), true},
@@ -125,21 +125,21 @@ func TestControlPlaneIPs(t *testing.T) {
 		subnets  []string
 		want     addresses
 	}{
-		"there is no machine":                               {},
-		"one runs":                                          {[]infrav1.MaasMachine{controlPlaneMachine(true, "10.0.0.1")}, nil, addresses{IPs: []string{"10.0.0.1"}}},
-		"only one does not run":                             {[]infrav1.MaasMachine{controlPlaneMachine(false, "10.0.0.1")}, nil, addresses{Keep: true}},
-		"one of two machines runs":                          {[]infrav1.MaasMachine{controlPlaneMachine(false, "10.0.0.1"), controlPlaneMachine(true, "10.0.0.2")}, nil, addresses{IPs: []string{"10.0.0.2"}}},
-		"the only machine is being deleted":                 {[]infrav1.MaasMachine{going}, nil, addresses{}},
-		"there is a worker":                                 {[]infrav1.MaasMachine{worker}, nil, addresses{}},
-		"there is a worker next to a control plane machine": {[]infrav1.MaasMachine{worker, controlPlaneMachine(true, "10.0.0.1")}, nil, addresses{IPs: []string{"10.0.0.1"}}},
+		"there is no machine":                                         {},
+		"one runs":                                                    {[]infrav1.MaasMachine{controlPlaneMachine(true, "10.0.0.1")}, nil, addresses{IPs: []string{"10.0.0.1"}}},
+		"the only machine does not run":                               {[]infrav1.MaasMachine{controlPlaneMachine(false, "10.0.0.1")}, nil, addresses{Keep: true}},
+		"one of two machines runs":                                    {[]infrav1.MaasMachine{controlPlaneMachine(false, "10.0.0.1"), controlPlaneMachine(true, "10.0.0.2")}, nil, addresses{IPs: []string{"10.0.0.2"}}},
+		"the only machine is being deleted":                           {[]infrav1.MaasMachine{going}, nil, addresses{}},
+		"there is a worker":                                           {[]infrav1.MaasMachine{worker}, nil, addresses{}},
+		"there is a worker next to a control plane machine":           {[]infrav1.MaasMachine{worker, controlPlaneMachine(true, "10.0.0.1")}, nil, addresses{IPs: []string{"10.0.0.1"}}},
 		"a machine has several addresses, and no subnet is preferred": {[]infrav1.MaasMachine{controlPlaneMachine(true, "10.0.0.1", "fd00::1")}, nil, addresses{IPs: []string{"10.0.0.1", "fd00::1"}}},
 		"the most preferred subnet contains an address":               {[]infrav1.MaasMachine{controlPlaneMachine(true, "10.0.0.1", "fd00::1")}, []string{"fd00::/8", "10.0.0.0/8"}, addresses{IPs: []string{"fd00::1"}}},
-		"only the less wanted subnet has one":                         {[]infrav1.MaasMachine{controlPlaneMachine(true, "10.0.0.1")}, []string{"fd00::/8", "10.0.0.0/8"}, addresses{IPs: []string{"10.0.0.1"}}},
+		"only the second preferred subnet contains an address":        {[]infrav1.MaasMachine{controlPlaneMachine(true, "10.0.0.1")}, []string{"fd00::/8", "10.0.0.0/8"}, addresses{IPs: []string{"10.0.0.1"}}},
 		"the desired value is no subnet":                              {[]infrav1.MaasMachine{controlPlaneMachine(true, "10.0.0.1")}, []string{"10", "10.0.0.0/8"}, addresses{IPs: []string{"10.0.0.1"}}},
 		"no preferred subnet contains an address":                     {[]infrav1.MaasMachine{controlPlaneMachine(true, "10.0.0.1")}, []string{"fd00::/8"}, addresses{Keep: true}},
 		"an address is invalid":                                       {[]infrav1.MaasMachine{controlPlaneMachine(true, "ten")}, []string{"10.0.0.0/8"}, addresses{Keep: true}},
 	} {
-		t.Run("When "+name+", DNS should get the right addresses", func(t *testing.T) {
+		t.Run("When "+name+", it should return the addresses to publish in DNS", func(t *testing.T) {
 			ips, keep := controlPlaneIPs(tc.machines, tc.subnets)
 			if diff := cmp.Diff(tc.want, addresses{ips, keep}); diff != "" {
 				t.Errorf("-want +got\n%s", diff)
@@ -167,12 +167,12 @@ func TestFindDNS(t *testing.T) {
 		text string
 		want int
 	}{
-		"there is none":                {`[]`, 0},
-		"only a machine has that name": {`[{"id": -1, "fqdn": "demo.maas"}]`, 0},
-		"the provider created it":      {`[{"id": -1, "fqdn": "demo.maas"}, {"id": 7, "fqdn": "demo.maas"}]`, 7},
-		"another was made too":         {`[{"id": 3, "fqdn": "another.maas"}, {"id": 7, "fqdn": "demo.maas"}]`, 7},
+		"MAAS has no DNS name":           {`[]`, 0},
+		"only a machine has that name":   {`[{"id": -1, "fqdn": "demo.maas"}]`, 0},
+		"the provider created it":        {`[{"id": -1, "fqdn": "demo.maas"}, {"id": 7, "fqdn": "demo.maas"}]`, 7},
+		"MAAS also has another DNS name": {`[{"id": 3, "fqdn": "another.maas"}, {"id": 7, "fqdn": "demo.maas"}]`, 7},
 	} {
-		t.Run("When "+name+", the right one should be found", func(t *testing.T) {
+		t.Run("When "+name+", it should return the ID of the DNS name", func(t *testing.T) {
 			g := NewWithT(t)
 			found, err := (&scope{identity: answering(t, tc.text)}).findDNS(t.Context(), "demo.maas")
 			g.Expect(err).NotTo(HaveOccurred())
@@ -193,13 +193,13 @@ func TestRemoveDNS(t *testing.T) {
 		scope *scope
 		want  *machine.Problem
 	}{
-		"others made the endpoint":                           {endpointScope(infraNames("vip.example")), nil},
-		"others did, and MAAS is away":                       {endpointScope(infraNames("vip.example"), away), nil},
-		"nothing was made, and MAAS is away":                 {endpointScope(away), nil},
-		"something was made, and MAAS is away":               {endpointScope(made(madeName), away), &machine.Problem{Reason: "LoadBalancerFailed", Message: "DNS name " + madeName + " can't be removed from MAAS: no answer"}},
-		"the provider created it before an endpoint was set": {endpointScope(made(madeName), infraNames("vip.example"), away), &machine.Problem{Reason: "LoadBalancerFailed", Message: "DNS name " + madeName + " can't be removed from MAAS: no answer"}},
+		"another component created the endpoint":                {endpointScope(infraNames("vip.example")), nil},
+		"another component created it, and MAAS is unreachable": {endpointScope(infraNames("vip.example"), away), nil},
+		"no name was created, and MAAS is unreachable":          {endpointScope(away), nil},
+		"a name was created, and MAAS is unreachable":           {endpointScope(made(madeName), away), &machine.Problem{Reason: "LoadBalancerFailed", Message: "DNS name " + madeName + " can't be removed from MAAS: no answer"}},
+		"the provider created it before an endpoint was set":    {endpointScope(made(madeName), infraNames("vip.example"), away), &machine.Problem{Reason: "LoadBalancerFailed", Message: "DNS name " + madeName + " can't be removed from MAAS: no answer"}},
 	} {
-		t.Run("When "+name+", the DNS name should be kept or removed", func(t *testing.T) {
+		t.Run("When "+name+", it should report a DNS name that may remain", func(t *testing.T) {
 			result, err := (&Reconciler{}).removeDNS(t.Context(), tc.scope)
 			if err != nil || !result.IsZero() {
 				t.Errorf("result %v, error %v", result, err)
@@ -214,7 +214,7 @@ func TestRemoveDNS(t *testing.T) {
 // TestNameThatStays covers a MAAS that rejects the lookup or the removal of the DNS name.
 func TestNameThatStays(t *testing.T) {
 	for _, operation := range []string{"dnsresources.read", "dnsresource.delete"} {
-		t.Run("When MAAS rejects "+operation+", the MaasCluster should say so, and ask again soon", func(t *testing.T) {
+		t.Run("When MAAS rejects "+operation+", the MaasCluster should report it and retry soon", func(t *testing.T) {
 			g := NewWithT(t)
 			p := newPlace(t, "admin", func(infra *infrav1.MaasCluster) error {
 				infra.Spec.DNSDomain = "maas"

@@ -63,13 +63,13 @@ func TestTakeBack(t *testing.T) {
 		again   time.Duration
 		event   string
 	}{
-		"MAAS has it back":            {outcome: lifecycle.Outcome{Action: lifecycle.Gone, Message: "it is free"}, record: record("x"), event: "Normal MachineReleased machine host-x (mole01) of MaasMachine m-x, which is gone: it is free"},
-		"MAAS is about it":            {outcome: lifecycle.Outcome{Action: lifecycle.Wait, Message: "it is erased"}, record: record("x"), stands: true, again: 15 * time.Second},
-		"MAAS can't":                  {outcome: lifecycle.Outcome{Action: lifecycle.Stuck, Message: "its BMC is dead"}, record: record("x"), stands: true},
-		"a user corrupted the record": {outcome: lifecycle.Outcome{Action: lifecycle.Gone}, stands: true},
-		"MAAS can't be asked at all":  {outcome: lifecycle.Outcome{Action: lifecycle.Gone}, record: record("x"), problem: &machine.Problem{}, stands: true},
+		"MAAS has released the machine": {outcome: lifecycle.Outcome{Action: lifecycle.Gone, Message: "it is free"}, record: record("x"), event: "Normal MachineReleased machine host-x (mole01) of MaasMachine m-x, which is gone: it is free"},
+		"MAAS is still releasing it":    {outcome: lifecycle.Outcome{Action: lifecycle.Wait, Message: "it is erased"}, record: record("x"), stands: true, again: 15 * time.Second},
+		"MAAS fails to release it":      {outcome: lifecycle.Outcome{Action: lifecycle.Stuck, Message: "its BMC is dead"}, record: record("x"), stands: true},
+		"a user corrupted the record":   {outcome: lifecycle.Outcome{Action: lifecycle.Gone}, stands: true},
+		"MAAS is unreachable":           {outcome: lifecycle.Outcome{Action: lifecycle.Gone}, record: record("x"), problem: &machine.Problem{}, stands: true},
 	} {
-		t.Run("When "+name+", the record should stand for as long as that", func(t *testing.T) {
+		t.Run("When "+name+", the record should stay only while the release is pending", func(t *testing.T) {
 			g := NewWithT(t)
 			r, s := handedOver(t, releases{"mole01": tc.outcome}, map[string]handover.Record{"mole01": tc.record})
 			s.problem = tc.problem

@@ -28,7 +28,7 @@ import (
 const (
 	// forgetFailures is the time after the last failure when the failures of a machine are removed.
 	forgetFailures = 7 * 24 * time.Hour
-	// toldAtMost limits the length of the condition message, which the API server limits.
+	// toldAtMost is the maximum number of machines in a condition message, since the API server limits its length.
 	toldAtMost = 20
 	tagComment = "Deployments failed: no HyperShift cluster takes the machine until the tag is removed from it."
 )

@@ -114,7 +114,7 @@ func TestQuarantine(t *testing.T) {
 		"the cluster sets a higher limit":                          {record: failed(), machines: elsewhere, annotations: after("4"), want: counted},
 		"the cluster sets a lower limit":                           {record: failed(func(r *quarantine.Record) { r.Failures = 1 }), machines: elsewhere, annotations: after("1"), want: confined},
 		"the cluster disables the limit":                           {record: failed(), machines: elsewhere, annotations: after("0"), want: counted},
-		"what the cluster bears is no number":                      {record: failed(), machines: elsewhere, annotations: after("few"), want: confined},
+		"the limit of the cluster is not a number":                 {record: failed(), machines: elsewhere, annotations: after("few"), want: confined},
 		"the image runs on no machine":                             {record: failed(), want: counted},
 		"another image runs":                                       {record: failed(), machines: []infrav1.MaasMachine{runningOn("rat001", "jammy", true)}, want: counted},
 		"the image runs only on this machine":                      {record: failed(), machines: []infrav1.MaasMachine{runningOn("mole01", "noble", true)}, want: counted},
@@ -126,7 +126,7 @@ func TestQuarantine(t *testing.T) {
 		"a user removed the tag":                                   {record: failed(isShared), machines: elsewhere},
 		"another user has it, so its state is unknown":             {record: failed(isShared), owner: "bob", user: "alice", want: end{Recorded: true, Quarantined: true, Shared: true}},
 	} {
-		t.Run("When "+name+", a machine should be taken, or not", func(t *testing.T) {
+		t.Run("When "+name+", it should decide whether to quarantine the machine", func(t *testing.T) {
 			g, user := NewWithT(t), "admin"
 			if tc.user != "" {
 				user = tc.user

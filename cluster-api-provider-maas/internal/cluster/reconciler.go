@@ -155,7 +155,7 @@ func (r *Reconciler) connect(ctx context.Context, s *scope) (ctrl.Result, error)
 		s.zones, err = id.Inventory.Zones(ctx, pollEvery)
 	}
 	if err == nil {
-		// The version serves a warning only: without an answer there is none.
+		// The version is used only for a warning. If it cannot be read, there is no warning.
 		s.version, _ = id.Inventory.Version(ctx, versionEvery)
 	}
 	if err == nil {
@@ -246,7 +246,7 @@ func (r *Reconciler) awaitMachines(ctx context.Context, s *scope) (ctrl.Result, 
 	return ctrl.Result{RequeueAfter: deletePollEvery}, phase.ErrStop
 }
 
-// leaveNothing keeps the finalizer while something of the MaasCluster may remain in MAAS.
+// leaveNothing keeps the finalizer while MAAS may still have something that was created for the MaasCluster.
 func (r *Reconciler) leaveNothing(_ context.Context, s *scope) (ctrl.Result, error) {
 	if s.awaitsRecords() || s.endpoint != nil || r.mayLeak(s) {
 		return ctrl.Result{}, phase.ErrStop

@@ -13,8 +13,8 @@ import (
 	infrav1 "github.com/openshift/hypershift/api/infrastructure/v1beta1"
 )
 
-// TestMemory checks that the reconciler drops its data about a deleted MaasCluster and keeps that of the others.
-// Otherwise its memory would grow without limit.
+// TestMemory checks that the reconciler drops its data about a deleted MaasCluster, and keeps its data about other
+// MaasClusters. Otherwise its memory would grow without limit.
 func TestMemory(t *testing.T) {
 	g := NewWithT(t)
 	r := &Reconciler{

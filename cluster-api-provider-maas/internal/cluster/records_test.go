@@ -166,8 +166,8 @@ func restores(t *testing.T, cfg *rest.Config) {
 	w.expect(cluster.ConditionRestored, "True AsExpected", "")
 }
 
-// keptForNobody has machines that are reserved for successors. The reservation of one that runs for a lost cluster has
-// no timeout. It ends with the deletion of the cluster.
+// keptForNobody has machines that are reserved for successors. The reservation of a machine that runs for a lost
+// cluster has no timeout. It ends with the deletion of the cluster.
 func keptForNobody(t *testing.T, cfg *rest.Config) {
 	w := newWorld(t, cfg)
 	w.add(infrav1.MaasClusterSpec{ControlPlaneEndpoint: infrav1.APIEndpoint{Host: "h", Port: 1}}, map[string]string{infrav1.OwnerAnnotation: provider})

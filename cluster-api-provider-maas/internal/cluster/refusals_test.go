@@ -31,7 +31,7 @@ import (
 func (w *world) between() *testenv.Grudging {
 	w.t.Helper()
 	server := testenv.NewGrudging(testenv.Client(w.t, w.cfg, w.client.Scheme()))
-	// Most phases report a MAAS error in a condition. All of them retry as after any other problem.
+	// Most phases report a MAAS error in a condition, and retry after 15 seconds as for any other problem.
 	server.Soon = 15 * time.Second
 	machines := &machine.Reconciler{Client: server, Reader: server, Recorder: w.recorder, Clock: w.clock}
 	machines.Default()

@@ -42,9 +42,9 @@ func TestEndOfReservation(t *testing.T) {
 		deleted  bool
 		want     kept
 	}{
-		"just made":         {want: kept{Left: reservation.SuccessorTimeout}},
-		"some minutes old":  {age: 4 * time.Minute, want: kept{Left: reservation.SuccessorTimeout - 4*time.Minute}},
-		"no successor came": {age: reservation.SuccessorTimeout, want: kept{Why: "no successor claimed it"}},
+		"just made":                       {want: kept{Left: reservation.SuccessorTimeout}},
+		"some minutes old":                {age: 4 * time.Minute, want: kept{Left: reservation.SuccessorTimeout - 4*time.Minute}},
+		"no successor claimed it in time": {age: reservation.SuccessorTimeout, want: kept{Why: "no successor claimed it"}},
 		"a restored reservation has no timeout": {record: reservation.Record{Restored: true}, age: 30 * 24 * time.Hour,
 			want: kept{Left: sweepAge}},
 		"the successor has the machine": {record: reservation.Record{Heir: "new"}, machines: []infrav1.MaasMachine{maasMachine("new", has("mole01"))},
@@ -53,12 +53,12 @@ func TestEndOfReservation(t *testing.T) {
 			want: kept{Left: reservation.SuccessorTimeout}},
 		"the successor has no machine yet": {record: reservation.Record{Heir: "new"}, machines: []infrav1.MaasMachine{maasMachine("new")},
 			want: kept{Left: reservation.SuccessorTimeout}},
-		"another has it, and no successor signed": {machines: []infrav1.MaasMachine{maasMachine("", has("mole01"))}, want: kept{Left: reservation.SuccessorTimeout}},
-		"whose it was is about to allocate it": {age: 20 * time.Minute, machines: []infrav1.MaasMachine{maasMachine("old")},
+		"another MaasMachine has it, and no successor claimed it": {machines: []infrav1.MaasMachine{maasMachine("", has("mole01"))}, want: kept{Left: reservation.SuccessorTimeout}},
+		"the previous MaasMachine is about to allocate it": {age: 20 * time.Minute, machines: []infrav1.MaasMachine{maasMachine("old")},
 			want: kept{Left: time.Second}},
-		"whose it was goes by an older key": {age: 20 * time.Minute, want: kept{Left: time.Second}, machines: []infrav1.MaasMachine{
+		"the previous MaasMachine uses an older key": {age: 20 * time.Minute, want: kept{Left: time.Second}, machines: []infrav1.MaasMachine{
 			maasMachine("other", func(m *infrav1.MaasMachine) { m.Annotations = map[string]string{machine.UIDAnnotation: "old"} })}},
-		"whose it was is here and the cluster goes": {deleted: true, machines: []infrav1.MaasMachine{maasMachine("old")},
+		"the previous MaasMachine exists and the cluster is deleted": {deleted: true, machines: []infrav1.MaasMachine{maasMachine("old")},
 			want: kept{Left: reservation.SuccessorTimeout}},
 		"the cluster is deleted": {deleted: true, want: kept{Why: "the cluster is deleted"}},
 	} {

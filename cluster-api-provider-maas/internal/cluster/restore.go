@@ -51,8 +51,8 @@ func (r *Reconciler) restore(ctx context.Context, s *scope) (ctrl.Result, error)
 		}
 	}
 	s.infra.Annotations[infrav1.RestoredAtAnnotation] = now.Format(time.RFC3339)
-	// Set the owner as if this user had allocated the machines: the MaasCluster is then not deleted before the sweep has
-	// looked for leftovers.
+	// Set the owner as if this user had allocated the machines. The MaasCluster is then not deleted before the sweep
+	// has checked whether machines remain in MAAS.
 	s.infra.Annotations[infrav1.OwnerAnnotation] = s.user.Username
 	if err := r.Client.Patch(ctx, s.infra, client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{})); err != nil {
 		return ctrl.Result{}, fmt.Errorf("keeping the machines of the lost cluster on MaasCluster %s: %w", client.ObjectKeyFromObject(before), err)
@@ -94,8 +94,8 @@ func held(machines []infrav1.MaasMachine, systemID string) bool {
 	return slices.ContainsFunc(machines, func(m infrav1.MaasMachine) bool { return m.Spec.SystemID != nil && *m.Spec.SystemID == systemID })
 }
 
-// poolOf returns the pool in the annotations of a machine. Older annotations have only the name of the Machine: that of
-// the pool with two random suffixes.
+// poolOf returns the pool in the annotations of a machine. Older annotations have only the name of the Machine, which
+// is the name of the pool with two random suffixes.
 func poolOf(m maas.Machine) string {
 	if pool := m.Annotations[maas.AnnotationPool]; pool != "" {
 		return pool

@@ -97,7 +97,8 @@ func TestRestoreWithoutMAAS(t *testing.T) {
 	g.Expect(p.infra.Annotations).To(HaveKey(infrav1.RestoredAtAnnotation))
 }
 
-// TestMayLeak: a MaasCluster is not deleted while something of it may remain in MAAS, and its status has the remedy.
+// TestMayLeak checks that a MaasCluster is not deleted while its machines may remain in MAAS, and that its status
+// names the remedy.
 func TestMayLeak(t *testing.T) {
 	away, missing := &machine.Problem{Reason: "MAASUnreachable", Message: "no answer"}, &machine.Problem{Reason: "MAASCredentialsMissing", Message: "no Secret"}
 	left := &machine.Problem{Reason: "OrphansLeft", Message: "mole01 stays"}
@@ -107,15 +108,15 @@ func TestMayLeak(t *testing.T) {
 		want          bool
 		words, event  string
 	}{
-		"nothing is left":                    {},
-		"MAAS can't be asked":                {problem: away, want: true, words: "machines may be left in MAAS: no answer. To delete the MaasCluster without this check, remove the annotation"},
-		"something is left":                  {left: left, want: true, words: "machines may be left in MAAS: mole01 stays."},
-		"something is left, and MAAS went":   {left: left, problem: away, want: true, words: "machines may be left in MAAS: mole01 stays."},
-		"no machine was ever requested":      {never: true, problem: away, left: left},
-		"there are no credentials any more":  {problem: missing, event: "Warning OrphansNotLookedFor the MaasCluster is deleted without checking MAAS for leftover machines: no Secret"},
-		"there are none, and something left": {problem: missing, left: left, event: "Warning OrphansNotLookedFor the MaasCluster is deleted without checking MAAS for leftover machines: no Secret"},
+		"no machine is left":                                 {},
+		"MAAS is unreachable":                                {problem: away, want: true, words: "machines may be left in MAAS: no answer. To delete the MaasCluster without this check, remove the annotation"},
+		"a machine is left":                                  {left: left, want: true, words: "machines may be left in MAAS: mole01 stays."},
+		"a machine is left, and MAAS is unreachable":         {left: left, problem: away, want: true, words: "machines may be left in MAAS: mole01 stays."},
+		"no machine was ever requested":                      {never: true, problem: away, left: left},
+		"the credentials are missing":                        {problem: missing, event: "Warning OrphansNotLookedFor the MaasCluster is deleted without checking MAAS for leftover machines: no Secret"},
+		"the credentials are missing, and a machine is left": {problem: missing, left: left, event: "Warning OrphansNotLookedFor the MaasCluster is deleted without checking MAAS for leftover machines: no Secret"},
 	} {
-		t.Run("When "+name+", it should stay or go", func(t *testing.T) {
+		t.Run("When "+name+", the MaasCluster should be kept if machines may remain", func(t *testing.T) {
 			g := NewWithT(t)
 			p := newPlace(t, "admin", func(infra *infrav1.MaasCluster) error {
 				if !tc.never {
@@ -152,12 +153,12 @@ func TestSameUser(t *testing.T) {
 		machine infrav1.MaasMachine
 		want    string
 	}{
-		"a machine belongs to the user":     {held("admin", true), ""},
-		"a machine belongs to another user": {held("alice", true), "machine mole01"},
-		"the owner of a machine is unknown": {held("", true), ""},
-		"another's MaasMachine has none":    {held("alice", false), ""},
+		"a machine belongs to the user":                  {held("admin", true), ""},
+		"a machine belongs to another user":              {held("alice", true), "machine mole01"},
+		"the owner of a machine is unknown":              {held("", true), ""},
+		"the MaasMachine of another user has no machine": {held("alice", false), ""},
 	} {
-		t.Run("When "+name+", it should be said", func(t *testing.T) {
+		t.Run("When "+name+", only machines of another user should be a problem", func(t *testing.T) {
 			g, p := NewWithT(t), newPlace(t, "admin", unchanged, []infrav1.MaasMachine{tc.machine})
 			g.Expect(p.sameUser(t.Context(), p.scope)).To(Succeed())
 			if tc.want == "" {
@@ -169,8 +170,8 @@ func TestSameUser(t *testing.T) {
 	}
 }
 
-// TestUserOfRecords: machines whose release was delegated under another MAAS user are not visible with these
-// credentials either.
+// TestUserOfRecords checks that machines whose release was delegated under another MAAS user are not visible with
+// these credentials either.
 func TestUserOfRecords(t *testing.T) {
 	for user, reason := range map[string]string{"": "", "admin": "", "alice": "CredentialsOfAnotherUser"} {
 		g := NewWithT(t)

@@ -119,8 +119,8 @@ func (s *scope) warning() string {
 	return strings.Join(slices.DeleteFunc(warnings, func(w string) bool { return w == "" }), ". ")
 }
 
-// knownHole describes a version of MAAS with a known hole. It returns "" for others, and for a version that cannot be
-// compared, such as one of a developer.
+// knownHole describes the known vulnerability of a MAAS version. It returns "" for other versions, and for a version
+// that cannot be compared, such as a development build.
 func knownHole(version string) string {
 	table, err := lowestversions.Read()
 	if err != nil {

@@ -34,19 +34,19 @@ func TestConditions(t *testing.T) {
 		"its Cluster is gone": {endpointScope(infraNames("h"), func(s *scope) { s.owner = nil }), "LoadBalancerReady True LoadBalancerReady h|MAASAvailable True AsExpected |Ready True Ready |" + idle},
 		"there is no endpoint": {endpointScope(func(s *scope) { s.endpoint = noName }),
 			"LoadBalancerReady False WaitForEndpoint waiting for the Cluster to set it|MAASAvailable True AsExpected |Ready False WaitForEndpoint waiting for the Cluster to set it|" + idle},
-		"MAAS is away": {endpointScope(infraNames("h"), func(s *scope) { s.problem = problem }),
+		"MAAS is unreachable": {endpointScope(infraNames("h"), func(s *scope) { s.problem = problem }),
 			"LoadBalancerReady True LoadBalancerReady h|MAASAvailable False MAASUnreachable no answer|Ready False MAASUnreachable no answer|" + idle},
-		"both, and MAAS comes first": {endpointScope(func(s *scope) { s.endpoint, s.problem = noName, problem }),
+		"there is no endpoint, and MAAS is unreachable": {endpointScope(func(s *scope) { s.endpoint, s.problem = noName, problem }),
 			"LoadBalancerReady False WaitForEndpoint waiting for the Cluster to set it|MAASAvailable False MAASUnreachable no answer|Ready False MAASUnreachable no answer|" + idle},
-		"something is left of what is not deleted": {endpointScope(infraNames("h"), func(s *scope) { s.left = problem }),
+		"machines are left, and the MaasCluster is not deleted": {endpointScope(infraNames("h"), func(s *scope) { s.left = problem }),
 			"LoadBalancerReady True LoadBalancerReady h|MAASAvailable True AsExpected |Ready True Ready |" + idle},
-		"something is left of what is deleted": {endpointScope(infraNames("h"), deleted, func(s *scope) { s.left = problem }),
+		"machines are left, and the MaasCluster is deleted": {endpointScope(infraNames("h"), deleted, func(s *scope) { s.left = problem }),
 			"LoadBalancerReady True LoadBalancerReady h|MAASAvailable True AsExpected |Ready True Ready |" + idle + "|Deleting True MAASUnreachable no answer"},
-		"nothing is left of what is deleted": {endpointScope(infraNames("h"), deleted), "LoadBalancerReady True LoadBalancerReady h|MAASAvailable True AsExpected |Ready True Ready |" + idle},
-		"lxdConfig is there and off": {endpointScope(infraNames("h"), func(s *scope) { s.infra.Spec.LXDConfig = &infrav1.LXDHostConfig{Enabled: ptr.To(false)} }),
+		"no machine is left, and the MaasCluster is deleted": {endpointScope(infraNames("h"), deleted), "LoadBalancerReady True LoadBalancerReady h|MAASAvailable True AsExpected |Ready True Ready |" + idle},
+		"lxdConfig is set but disabled": {endpointScope(infraNames("h"), func(s *scope) { s.infra.Spec.LXDConfig = &infrav1.LXDHostConfig{Enabled: ptr.To(false)} }),
 			"LoadBalancerReady True LoadBalancerReady h|MAASAvailable True AsExpected |Ready True Ready |" + idle},
 	} {
-		t.Run("When "+name+", the conditions should say so", func(t *testing.T) {
+		t.Run("When "+name+", the conditions should report it", func(t *testing.T) {
 			var told []string
 			for _, c := range tc.scope.conditions() {
 				told = append(told, fmt.Sprintf("%s %s %s %s", c.Type, c.Status, c.Reason, c.Message))
@@ -73,11 +73,11 @@ func TestFailureDomains(t *testing.T) {
 		spec, want []string
 		zones      []maas.Zone
 	}{
-		"MAAS has not told":             {},
-		"MAAS has some":                 {zones: zones("b", "a"), want: []string{"a", "b"}},
-		"the spec sets failure domains": {spec: []string{"z", "y", "z"}, zones: zones("a"), want: []string{"y", "z"}},
-		"MAAS has more than we may":     {zones: zones(many...), want: many[:100]},
-		"MAAS has as many":              {zones: zones(many[:100]...), want: many[:100]},
+		"the zones were not read":                       {},
+		"MAAS has some":                                 {zones: zones("b", "a"), want: []string{"a", "b"}},
+		"the spec sets failure domains":                 {spec: []string{"z", "y", "z"}, zones: zones("a"), want: []string{"y", "z"}},
+		"MAAS has more zones than the status may list":  {zones: zones(many...), want: many[:100]},
+		"MAAS has as many zones as the status may list": {zones: zones(many[:100]...), want: many[:100]},
 	} {
 		t.Run("When "+name+", these should be the failure domains", func(t *testing.T) {
 			var got []string

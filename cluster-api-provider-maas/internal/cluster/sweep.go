@@ -182,7 +182,7 @@ func (r *Reconciler) orphaned(ctx context.Context, s *scope, m maas.Machine, mac
 	return maas.AllocationKey(made.UID), nil
 }
 
-// hasAnother reports whether a MaasMachine has its machine, and not only since a moment ago.
+// hasAnother reports whether a MaasMachine has a machine and is older than sweepAfter.
 func (r *Reconciler) hasAnother(m *infrav1.MaasMachine) bool {
 	return m.Spec.SystemID != nil && r.Clock.Since(m.CreationTimestamp.Time) > sweepAfter
 }
@@ -219,8 +219,8 @@ func (s *scope) proves(ctx context.Context, m maas.Machine, made maas.Allocation
 	return key != "", err
 }
 
-// second returns the key if a MaasMachine has another machine and this machine has its key too, without an event in the
-// log.
+// second returns the allocation key of a machine if a MaasMachine with this key already has another machine. It is
+// for machines whose event log does not show the allocation.
 func (r *Reconciler) second(ctx context.Context, s *scope, m maas.Machine, machines []infrav1.MaasMachine) (string, error) {
 	var keys []string
 	for i := range machines {

@@ -26,8 +26,8 @@ import (
 
 func unchanged(*infrav1.MaasCluster) error { return nil }
 
-// TestSuspects: which machines of the user may be orphans of this cluster. A machine without annotations is ignored for
-// five minutes.
+// TestSuspects checks which machines of the user may be orphans of this cluster. A machine without annotations is
+// ignored for five minutes.
 func TestSuspects(t *testing.T) {
 	mark := func(uid string) map[string]string { return map[string]string{maas.AnnotationClusterUID: uid} }
 	owned := func() []maas.Machine {
@@ -65,7 +65,8 @@ func TestSuspects(t *testing.T) {
 	expect("who goes looks at all", "marked", "unmarked", "old-mark")
 }
 
-// TestOrphaned checks of which allocation the machine mole01 is an orphan, given its key and its ownership annotations.
+// TestOrphaned checks for which allocation the machine mole01 is an orphan, given its key and its ownership
+// annotations.
 func TestOrphaned(t *testing.T) {
 	maasMachine := func(uid string, age time.Duration, systemID *string) infrav1.MaasMachine {
 		return infrav1.MaasMachine{ObjectMeta: metav1.ObjectMeta{UID: "uid-" + "of-" + "m", Name: uid, CreationTimestamp: metav1.NewTime(simtest.Start.Add(-age)),
@@ -83,11 +84,11 @@ func TestOrphaned(t *testing.T) {
 	}{
 		"its MaasMachine is gone":                                            {"gone", mark("mine", "gone"), nil, "gone"},
 		"it belongs to another cluster":                                      {"gone", mark("another", "gone"), nil, ""},
-		"its mark names a key that it does not carry":                        {"carried", mark("mine", "gone"), nil, ""},
+		"its annotations do not match its allocation key":                    {"carried", mark("mine", "gone"), nil, ""},
 		"its MaasMachine has it":                                             {"m", mark("mine", "m"), []infrav1.MaasMachine{maasMachine("m", hour, ptr.To("mole01"))}, ""},
-		"its MaasMachine is about to write it down":                          {"m", mark("mine", "m"), []infrav1.MaasMachine{maasMachine("m", hour, nil)}, ""},
-		"its MaasMachine has another one":                                    {"m", mark("mine", "m"), []infrav1.MaasMachine{maasMachine("m", hour, ptr.To("rat001"))}, "m"},
-		"its young MaasMachine has another one":                              {"m", mark("mine", "m"), []infrav1.MaasMachine{maasMachine("m", minutes, ptr.To("rat001"))}, ""},
+		"its MaasMachine is about to record it":                              {"m", mark("mine", "m"), []infrav1.MaasMachine{maasMachine("m", hour, nil)}, ""},
+		"its MaasMachine has another machine":                                {"m", mark("mine", "m"), []infrav1.MaasMachine{maasMachine("m", hour, ptr.To("rat001"))}, "m"},
+		"its young MaasMachine has another machine":                          {"m", mark("mine", "m"), []infrav1.MaasMachine{maasMachine("m", minutes, ptr.To("rat001"))}, ""},
 		"it has no annotations, and its MaasMachine has another machine":     {"m", nil, []infrav1.MaasMachine{maasMachine("m", minutes+time.Second, ptr.To("rat001"))}, "m"},
 		"it has no annotations, and its new MaasMachine has another machine": {"m", nil, []infrav1.MaasMachine{maasMachine("m", minutes, ptr.To("rat001"))}, ""},
 		"it has no annotations, and its MaasMachine has no machine yet":      {"m", nil, []infrav1.MaasMachine{maasMachine("m", hour, nil)}, ""},
@@ -95,7 +96,7 @@ func TestOrphaned(t *testing.T) {
 		"there are more MaasMachines than fit into one call":                 {"m60", nil, many(60, func(n int) infrav1.MaasMachine { return maasMachine(numbered(n), hour, ptr.To("rat001")) }), "m60"},
 		"there are as many as fit into one call":                             {"m50", nil, many(50, func(n int) infrav1.MaasMachine { return maasMachine(numbered(n), hour, ptr.To("rat001")) }), "m50"},
 	} {
-		t.Run("When "+name+", it should be known", func(t *testing.T) {
+		t.Run("When "+name+", it should return the key only of an orphan", func(t *testing.T) {
 			g := NewWithT(t)
 			p := newPlace(t, "admin", unchanged, nil, simtest.Machine{ID: "mole01", Status: status.Allocated, Owner: "admin", AgentName: maas.AllocationKey(tc.key), Annotations: tc.marks})
 			m, err := p.identity.Client.GetMachine(t.Context(), "mole01")
@@ -106,7 +107,7 @@ func TestOrphaned(t *testing.T) {
 				g.Expect(got).To(BeEmpty())
 				return
 			}
-			// When several keys are looked up in one call, the first key stands for all of them.
+			// When several keys are looked up in one call, the result is the first of these keys.
 			g.Expect(got).To(Or(Equal(maas.AllocationKey(tc.want)), Equal(maas.AllocationKey("m01")), Equal(maas.AllocationKey("m51"))))
 		})
 	}
@@ -134,7 +135,7 @@ func TestSweepTells(t *testing.T) {
 		"MAAS refuses the release": {"machine.release", &machine.Problem{Reason: "OrphansLeft"}},
 		"MAAS does not list them":  {"machines.read", &machine.Problem{Reason: "MAASUnavailable"}},
 	} {
-		t.Run("When "+name+", the sweep should say so", func(t *testing.T) {
+		t.Run("When "+name+", the sweep should report only a failure", func(t *testing.T) {
 			g, p := NewWithT(t), newPlace(t, "admin", unchanged, nil, orphan)
 			simtest.Refuse(t, p.site.Simulator, tc.operation, "", http.StatusServiceUnavailable, "busy")
 			result, err := p.sweep(t.Context(), p.scope)
@@ -180,8 +181,8 @@ func TestSurveyDue(t *testing.T) {
 	g.Expect(p.surveyDue(p.scope)).To(BeTrue())
 }
 
-// TestMachinesOfCluster: the machines with the label of Cluster API, by the name of the Cluster or, without a Cluster,
-// by the label of the MaasCluster.
+// TestMachinesOfCluster checks that machines are listed by the label of Cluster API. Its value is the name of the
+// Cluster or, without a Cluster, that in the label of the MaasCluster.
 func TestMachinesOfCluster(t *testing.T) {
 	g, p := NewWithT(t), newPlace(t, "admin", unchanged, []infrav1.MaasMachine{{}, {}})
 	names := func() (all []string) {

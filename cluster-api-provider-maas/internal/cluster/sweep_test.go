@@ -81,8 +81,8 @@ func sweepsUnmarked(t *testing.T, cfg *rest.Config) {
 	w.Expect(w.recorder.Events).To(HaveLen(3))
 }
 
-// sweepsSecond covers a second machine that a lost answer left allocated. While the first one is being recorded, the
-// sweep must not release either.
+// sweepsSecond covers a second machine that was allocated for a MaasMachine because an answer was lost. The sweep
+// releases the second one, but none while the MaasMachine is younger than five minutes.
 func sweepsSecond(t *testing.T, cfg *rest.Config) {
 	w := newWorld(t, cfg)
 	mine := w.addAsked("provider")

@@ -27,7 +27,7 @@ import (
 const (
 	// callTimeout limits a call. An unreachable API of a guest cluster thus blocks a worker for seconds and not minutes.
 	callTimeout = 5 * time.Second
-	// listAge is how long a list of nodes is used for all machines of a cluster, and how long an error is.
+	// listAge is how long a list of nodes, or the error of a failed list, is used for all machines of a cluster.
 	listAge = 10 * time.Second
 	// ownKubeconfig and sharedKubeconfig are suffixes of Secret names, after the name of the cluster. The Secrets hold the
 	// kubeconfigs of the provider and of Cluster API, under kubeconfigKey.
@@ -159,8 +159,8 @@ func (n *Nodes) connect(ctx context.Context, key client.ObjectKey, c *cluster) e
 	return nil
 }
 
-// kubeconfig returns the Secret with the kubeconfig of the provider, which has minimal permissions. If it does not
-// exist, it returns that of Cluster API.
+// kubeconfig returns the Secret with the kubeconfig of the provider, which has minimal permissions. If that Secret
+// does not exist, it returns the Secret with the kubeconfig of Cluster API.
 func (n *Nodes) kubeconfig(ctx context.Context, key client.ObjectKey) (*corev1.Secret, error) {
 	for _, suffix := range []string{ownKubeconfig, sharedKubeconfig} {
 		secret := &corev1.Secret{}

@@ -46,12 +46,12 @@ func kubeconfigSecret(name, text string) *corev1.Secret {
 	return &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: name}, Data: map[string][]byte{"value": []byte(text)}}
 }
 
-// servers returns a kubeconfig for another server.
+// servers returns the kubeconfig with the URL of this server.
 func servers(host string) string {
 	return strings.ReplaceAll(kubeconfig, "https://guest.example.com:6443", host)
 }
 
-// many is a fixture with several guests. It connects to the server in the kubeconfig.
+// many is a fixture with several guest clusters. It connects to the server in the kubeconfig.
 type many struct {
 	*guest.Nodes
 	management client.Client
@@ -94,8 +94,8 @@ func TestWriteThatFails(t *testing.T) {
 	g.Expect(w2.SetProviderID(t.Context(), key, []string{"mole"}, "maas:///az1/other", "az1")).To(MatchError(ContainSubstring("delete the Node")), "two machines of one name")
 }
 
-// TestKubeconfigThatIsRenewed: certificates are renewed while the provider runs, and a cluster may be recreated with
-// the same name.
+// TestKubeconfigThatIsRenewed checks that a changed kubeconfig takes effect. Certificates are renewed while the
+// provider runs, and a cluster may be recreated with the same name.
 func TestKubeconfigThatIsRenewed(t *testing.T) {
 	g := NewWithT(t)
 	guests := map[string]client.Client{}
@@ -122,8 +122,8 @@ func TestKubeconfigThatIsRenewed(t *testing.T) {
 	g.Expect(m.dialed).To(Equal([]string{"https://a", "https://b", "https://c"}))
 }
 
-// TestOwnKubeconfigFirst: the kubeconfig of the provider has fewer permissions than that of Cluster API, which is the
-// administrator of the cluster.
+// TestOwnKubeconfigFirst checks that the kubeconfig of the provider takes precedence. It has fewer permissions than
+// that of Cluster API, which belongs to an administrator of the cluster.
 func TestOwnKubeconfigFirst(t *testing.T) {
 	g := NewWithT(t)
 	guests := map[string]client.Client{"https://own": fakeclient.NewClientBuilder().WithObjects(node("mole", "")).Build()}
@@ -132,8 +132,8 @@ func TestOwnKubeconfigFirst(t *testing.T) {
 	g.Expect(m.dialed).To(Equal([]string{"https://own"}))
 }
 
-// TestKubeconfigThatCannotBeRead: if the API server does not answer, the provider must not fall back to the
-// administrator kubeconfig.
+// TestKubeconfigThatCannotBeRead checks that the provider does not fall back to the administrator kubeconfig if the
+// API server does not answer.
 func TestKubeconfigThatCannotBeRead(t *testing.T) {
 	g := NewWithT(t)
 	down := errors.New("etcd has no leader")
@@ -181,7 +181,7 @@ func TestForget(t *testing.T) {
 	g.Expect(m.dialed).To(Equal([]string{"https://a", "https://b", "https://a"}), "of one that was made anew, nothing old is believed; the other one stays")
 }
 
-// TestGuestsDoNotWaitForEachOther: a guest cluster that hangs delays only the machines of that cluster.
+// TestGuestsDoNotWaitForEachOther checks that a guest cluster that hangs delays only the machines of that cluster.
 func TestGuestsDoNotWaitForEachOther(t *testing.T) {
 	g := NewWithT(t)
 	asked, answer := make(chan struct{}), make(chan struct{})

@@ -18,7 +18,7 @@ import (
 	"github.com/openshift/hypershift/cluster-api-provider-maas/internal/record"
 )
 
-// Records accesses the records of a MaasCluster. An invalid record stays too, since its content is unknown.
+// Records accesses the records of a MaasCluster. It keeps an invalid record, since its content is unknown.
 var Records = record.Kind[Record]{
 	Prefix: "handed-over-machine.infrastructure.cluster.x-k8s.io/",
 	Broken: func(cause error) Record { return Record{Words: fmt.Sprintf("its annotation can't be read: %v", cause)} },
@@ -45,7 +45,7 @@ type Record struct {
 	Address string `json:"address,omitempty"`
 }
 
-// Describe returns a message that names the machine and the remedies; words is the cause.
+// Describe returns a message that names the machine and the remedies; words states the cause.
 func (r Record) Describe(infra *infrav1.MaasCluster, systemID, words string) string {
 	return fmt.Sprintf("MAAS has not released machine %s (%s) of the deleted MaasMachine %s since %s: %s. Fix its power, or mark it as broken or release it in "+
 		"MAAS by hand; to forget it: %s",

@@ -19,8 +19,8 @@ func demo() *infrav1.MaasCluster {
 	return &infrav1.MaasCluster{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "demo"}}
 }
 
-// TestRecordsSurvive: a record is read as it was written, with everything needed for the release, including the disk
-// erasure.
+// TestRecordsSurvive checks that a record is read as it was written, with everything needed for the release,
+// including the disk erasure.
 func TestRecordsSurvive(t *testing.T) {
 	t.Parallel()
 	infra := demo()
@@ -34,8 +34,8 @@ func TestRecordsSurvive(t *testing.T) {
 	}
 }
 
-// TestBrokenRecordStands: an invalid record must not make the controller forget a machine. The message has the command
-// that removes the record.
+// TestBrokenRecordStands checks that an invalid record does not make the controller forget a machine. The message has
+// the command that removes the record.
 func TestBrokenRecordStands(t *testing.T) {
 	t.Parallel()
 	infra := demo()
@@ -52,7 +52,7 @@ func TestBrokenRecordStands(t *testing.T) {
 	}
 }
 
-// TestDescribe: the message names the machine, its MaasMachine, the time in UTC, and the cause.
+// TestDescribe checks that the message names the machine, its MaasMachine, the time in UTC, and the cause.
 func TestDescribe(t *testing.T) {
 	t.Parallel()
 	record := handover.Record{Machine: "m", Hostname: "mole", Since: time.Date(2026, 1, 2, 3, 4, 5, 0, time.FixedZone("", 7200))}
@@ -62,8 +62,8 @@ func TestDescribe(t *testing.T) {
 	}
 }
 
-// TestEndOfQuarantine: a quarantine ends by removing the tag if all providers honor it, and by removing the annotation
-// if it is limited to this cluster.
+// TestEndOfQuarantine checks how a quarantine ends. If all providers honor it, a user removes the tag. If it is
+// limited to this cluster, a user removes the annotation.
 func TestEndOfQuarantine(t *testing.T) {
 	t.Parallel()
 	if got := quarantine.Release(demo(), "wq4h8c", true); !strings.Contains(got, quarantine.Tag) || !strings.HasSuffix(got, "remove=wq4h8c") {

@@ -82,8 +82,8 @@ func NewResolver(options Options) *Resolver {
 	return &Resolver{options: options, reads: map[client.ObjectKey]read{}, identities: map[string]*Identity{}}
 }
 
-// For returns the identity of a Secret; an empty name means the default credentials of the process. A changed Secret
-// yields another identity.
+// For returns the identity of a Secret; an empty name means the default credentials of the process. After a change of
+// the Secret, it returns a new identity.
 func (r *Resolver) For(ctx context.Context, secret client.ObjectKey) (*Identity, error) {
 	data, source, err := r.credentials(ctx, secret)
 	if err != nil {

@@ -61,8 +61,8 @@ func credentials(name, endpoint, apiKey string, more ...string) *corev1.Secret {
 
 func named(name string) client.ObjectKey { return client.ObjectKey{Namespace: "ns", Name: name} }
 
-// TestIdentityOfEach: a different MAAS, key or CA bundle yields a separate identity. Equal credentials share one,
-// wherever they are stored.
+// TestIdentityOfEach checks that a different MAAS, key or CA bundle yields a separate identity. Equal credentials
+// share one, wherever they are stored.
 func TestIdentityOfEach(t *testing.T) {
 	g := NewWithT(t)
 	b := newBank(identity.Options{},
@@ -84,7 +84,7 @@ func TestIdentityOfEach(t *testing.T) {
 	}
 }
 
-// TestIdentityWithCertificates: another CA bundle yields another client, with another set of trusted CAs.
+// TestIdentityWithCertificates checks that each CA bundle gets its own client.
 func TestIdentityWithCertificates(t *testing.T) {
 	g := NewWithT(t)
 	bundles := map[string]string{}
@@ -104,8 +104,8 @@ func TestIdentityWithCertificates(t *testing.T) {
 	}
 }
 
-// TestSecretIsReadAgain: a Secret is read again after exactly ten seconds. That also applies after an error, since all
-// machines ask for it.
+// TestSecretIsReadAgain checks that a Secret is read again after exactly ten seconds. An error is repeated for ten
+// seconds too, since all machines need the Secret.
 func TestSecretIsReadAgain(t *testing.T) {
 	for name, trouble := range map[string]error{"When it can be read": nil, "When it cannot be read": errors.New("etcd has no leader")} {
 		t.Run(name+", it should be read once in ten seconds", func(t *testing.T) {
@@ -136,7 +136,7 @@ func TestSecretIsReadAgain(t *testing.T) {
 	}
 }
 
-// TestSecretThatComesBack: a created Secret takes effect, and a deleted one no longer does.
+// TestSecretThatComesBack checks that a created Secret takes effect, and a deleted one no longer does.
 func TestSecretThatComesBack(t *testing.T) {
 	g := NewWithT(t)
 	b := newBank(identity.Options{Secret: named("a")})
@@ -160,8 +160,8 @@ func TestSecretThatComesBack(t *testing.T) {
 	g.Expect(again).To(BeIdenticalTo(first), "what is known of MAAS is known still")
 }
 
-// TestWhichSecret: the Secret of a cluster takes precedence over that of the process, and that over the environment. A
-// missing Secret has no fallback: machines would be allocated for the wrong user.
+// TestWhichSecret checks that the Secret of a cluster takes precedence over the Secret of the process, and that
+// Secret over the environment. A missing Secret has no fallback: machines would be allocated for the wrong user.
 func TestWhichSecret(t *testing.T) {
 	g := NewWithT(t)
 	environment := map[string][]byte{maas.SecretKeyEndpoint: []byte("http://environment/MAAS"), maas.SecretKeyAPIKey: []byte("a:b:c")}
@@ -176,7 +176,7 @@ func TestWhichSecret(t *testing.T) {
 	g.Expect(identity.IsMissing(err)).To(BeTrue())
 }
 
-// TestIsMissing: IsMissing also recognizes a wrapped error.
+// TestIsMissing checks that IsMissing also recognizes a wrapped error.
 func TestIsMissing(t *testing.T) {
 	g := NewWithT(t)
 	_, err := newBank(identity.Options{}).For(t.Context(), client.ObjectKey{})
@@ -185,7 +185,8 @@ func TestIsMissing(t *testing.T) {
 	g.Expect(identity.IsMissing(nil)).To(BeFalse())
 }
 
-// TestManyAtOnce: a hundred concurrent reconciles get one identity, whose inventory calls MAAS once for all.
+// TestManyAtOnce checks that a hundred concurrent reconciles get one identity, whose inventory calls MAAS once for
+// all.
 func TestManyAtOnce(t *testing.T) {
 	g := NewWithT(t)
 	s := simtest.New(t, simtest.Rack)

@@ -26,8 +26,8 @@ type fake struct {
 	err      error
 	during   func()
 	calls    map[string]int
-	// each is the simulated duration per machine of a list by IDs, `patience` the longest simulated call. printed counts
-	// the rendered machines.
+	// each is the simulated duration per machine of a list by IDs; patience is the longest simulated call. printed
+	// counts the rendered machines.
 	clock    *clocktesting.FakePassiveClock
 	each     time.Duration
 	patience time.Duration

@@ -13,8 +13,9 @@ import (
 )
 
 const (
-	// dearRest and readyRest limit how often a list is read. It is not read again for that multiple of its duration.
-	// dearRest is for lists that may include all machines of a site, readyRest for lists of matching Ready machines.
+	// dearRest and readyRest limit how often a list is read. After a read, the list is used for at least this
+	// multiple of the duration of the read. dearRest is for lists that may include all machines of a site, readyRest
+	// for lists of matching Ready machines.
 	dearRest, readyRest = 100, 4
 	// composeAge is the maximum age of the data about VM hosts.
 	composeAge = 10 * time.Minute
@@ -62,7 +63,8 @@ func (i *Inventory) Allocated(ctx context.Context, maxAge time.Duration) ([]maas
 	return i.current(ctx, i.allocated, maxAge)
 }
 
-// current returns a list of the machines of the user, with machines that were read more recently replaced.
+// current returns a list of the machines of the user. It replaces each machine that was read more recently by its
+// newer data.
 func (i *Inventory) current(ctx context.Context, list *shared[listed], maxAge time.Duration) ([]maas.Machine, error) {
 	user, err := i.user.get(ctx, time.Hour)
 	if err != nil {

@@ -15,8 +15,9 @@ import (
 const (
 	// mostAtOnce is the maximum number of machines in one call. MAAS takes about 25 ms to render one.
 	mostAtOnce = 50
-	// pollRest limits how often known machines are read: there is a pause after a read for that multiple of its duration.
-	// Polling thus occupies at most a quarter of one MAAS worker. It slows down when MAAS is slow or busy.
+	// pollRest limits how often known machines are read. After a read, there is a pause of this multiple of the
+	// duration of the read. Polling thus occupies at most a quarter of one MAAS worker. It slows down when MAAS is
+	// slow or busy.
 	pollRest = 3
 	// forgetAfter is how long an unused machine stays in the cache.
 	forgetAfter = time.Hour
@@ -98,7 +99,8 @@ func (i *Inventory) entry(systemID string) *entry {
 	return e
 }
 
-// due returns the machine and the others that are due, the oldest first, at most as many as one call may read.
+// due returns this machine and all other machines that are due, the oldest data first, at most as many as one call
+// may read.
 func (i *Inventory) due(systemID string) []string {
 	i.mu.Lock()
 	defer i.mu.Unlock()

@@ -64,8 +64,8 @@ func (g *gate) note(began time.Time, err error) {
 type shared[T any] struct {
 	gate
 	load func(context.Context) (T, error)
-	// rest limits how often the value is loaded: it is cached for at least that multiple of the duration of the load, up
-	// to longestRest.
+	// rest limits how often the value is loaded. The value is cached for at least this multiple of the duration of
+	// the load, up to longestRest.
 	rest int
 
 	value     T
@@ -81,8 +81,8 @@ func newShared[T any](c clock.PassiveClock, failureAge time.Duration, load func(
 	return &shared[T]{gate: newGate(c, failureAge), load: load, rest: 1}
 }
 
-// get returns the value, at most maxAge old, or older if the load is slow: a list of thousands of machines is as
-// expensive for MAAS as for the controller.
+// get returns the value, at most maxAge old. If the load is slow, the value may be older: a list of thousands of
+// machines is expensive for MAAS and for the controller.
 func (s *shared[T]) get(ctx context.Context, maxAge time.Duration) (T, error) {
 	var none T
 	if err := s.enter(ctx); err != nil {

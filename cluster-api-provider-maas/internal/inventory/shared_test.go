@@ -21,7 +21,7 @@ type asks func(ctx context.Context, i *inventory.Inventory) error
 // of drops the result and returns the error.
 func of[T any](_ T, err error) error { return err }
 
-// kinds lists all shared data except machines: its name in the fake, and the age at which it is read again.
+// kinds lists all shared data except machines, each with its name in the fake and the age at which it is read again.
 var kinds = []struct {
 	name string
 	age  time.Duration
@@ -58,7 +58,7 @@ func TestShared(t *testing.T) {
 			g.Expect(kind.ask(t.Context(), i)).To(Succeed())
 			g.Expect(f.calls).To(Equal(map[string]int{kind.name: 2}))
 		})
-		t.Run("When "+kind.name+" cannot be read, all should hear of it, and MAAS be asked again some seconds later", func(t *testing.T) {
+		t.Run("When "+kind.name+" cannot be read, all reconciles should get the error, and MAAS should be called again seconds later", func(t *testing.T) {
 			g := NewWithT(t)
 			f, clock := with(nil), clocktesting.NewFakePassiveClock(time.Now())
 			i := inventory.New(f, clock, inventory.Ages{})

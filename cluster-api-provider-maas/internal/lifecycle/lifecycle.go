@@ -103,7 +103,7 @@ func (o Outcome) Overdue(limit time.Duration) Outcome {
 	return late
 }
 
-// Condition reasons. They are those of the upstream provider where it has one.
+// Condition reasons. Where the upstream provider has a reason, it is the same.
 const (
 	ReasonDeployed       = "MachineDeployed"
 	ReasonDeploying      = "MachineDeploying"

@@ -140,7 +140,7 @@ func TestOverdue(t *testing.T) {
 	}
 }
 
-// TestWhatHelps: the message of a state that MAAS never ends itself contains the remedy.
+// TestWhatHelps checks that the message of a state that MAAS never ends itself contains the remedy.
 func TestWhatHelps(t *testing.T) {
 	for status, help := range map[maas.Status]string{
 		maas.StatusFailedTesting:     "override the failed tests in MAAS",
@@ -199,11 +199,12 @@ func TestOddMachines(t *testing.T) {
 	}
 }
 
-// TestOwnerless: in some states an allocated machine has an owner, so one without an owner has been lost.
+// TestOwnerless checks that a machine without an owner counts as lost in the states in which an allocated machine
+// always has an owner.
 func TestOwnerless(t *testing.T) {
 	owned := []string{"Allocated", "Deploying", "Deployed", "Failed deployment"}
 	for _, status := range maas.Statuses() {
-		t.Run("When a machine is "+status.String()+" and without an owner, it should report what that means", func(t *testing.T) {
+		t.Run("When a machine is "+status.String()+" and without an owner, it should count as lost only if the state needs an owner", func(t *testing.T) {
 			g := NewWithT(t)
 			for stage := lifecycle.Acquired; stage <= lifecycle.Leaving; stage++ {
 				m := maas.Machine{SystemID: "wq4h8c", Hostname: "mole", Status: status, PowerState: maas.PowerOn, Owner: "alice"}

@@ -86,7 +86,8 @@ func TestComposeFindDelete(t *testing.T) {
 	}
 }
 
-// TestFindLeavesMetal: a machine with the name but another power type was not composed, and must not be deleted.
+// TestFindLeavesMetal checks that Find ignores a machine with the name but another power type. It was not composed,
+// so it must not be deleted.
 func TestFindLeavesMetal(t *testing.T) {
 	t.Parallel()
 	_, c := region(t)
@@ -119,11 +120,11 @@ func TestFindAmongOthers(t *testing.T) {
 	}
 }
 
-// TestDeleteRefused: a rejected deletion must not count as done.
+// TestDeleteRefused checks that a rejected deletion does not count as done.
 func TestDeleteRefused(t *testing.T) {
 	t.Parallel()
-	for name, status := range map[string]int{"When the user may not": http.StatusForbidden, "When the host does not answer": http.StatusServiceUnavailable, "When MAAS is broken": http.StatusInternalServerError} {
-		t.Run(name+", it should be told", func(t *testing.T) {
+	for name, status := range map[string]int{"When the user lacks the permission": http.StatusForbidden, "When the host does not answer": http.StatusServiceUnavailable, "When MAAS fails with an internal error": http.StatusInternalServerError} {
+		t.Run(name+", Delete should return the error", func(t *testing.T) {
 			t.Parallel()
 			s, c := region(t)
 			made, err := composed(t, c, "vm-1")
@@ -146,7 +147,7 @@ func TestDeleteRefused(t *testing.T) {
 	}
 }
 
-// TestDeleteElsewhere: an answer from an address without MAAS is not evidence about a machine.
+// TestDeleteElsewhere checks that an answer from an address without MAAS is not evidence about a machine.
 func TestDeleteElsewhere(t *testing.T) {
 	t.Parallel()
 	s, c := region(t)
@@ -156,8 +157,8 @@ func TestDeleteElsewhere(t *testing.T) {
 	}
 }
 
-// TestOneHost: another host is tried only if the rejected call certainly composed nothing. Otherwise there could be two
-// machines.
+// TestOneHost checks that another host is tried only if the rejected call certainly composed nothing. Otherwise there
+// could be two machines.
 func TestOneHost(t *testing.T) {
 	t.Parallel()
 	for name, tc := range map[string]struct {
@@ -244,8 +245,8 @@ func TestRequestLeavesToMAAS(t *testing.T) {
 	}
 }
 
-// TestReasonAmongSeveral: the errors of several hosts are one text. Lack of resources takes precedence over an unknown
-// name, since an administrator can fix it.
+// TestReasonAmongSeveral checks the reason if several hosts report errors. Lack of resources takes precedence over an
+// unknown name, since an administrator can fix it.
 func TestReasonAmongSeveral(t *testing.T) {
 	t.Parallel()
 	for words, want := range map[string]string{

@@ -12,7 +12,7 @@ import (
 	"github.com/openshift/hypershift/support/maas"
 )
 
-// told returns the message after "asked for ...; ".
+// told returns the reason, and the part of the message after "asked for ...; ".
 func told(t *testing.T, wish lxd.Wish, hosts []lxd.Host, peers ...lxd.Peer) (reason, text string) {
 	t.Helper()
 	choice, refusal := lxd.Select(wish, hosts, now, peers, nil)
@@ -26,7 +26,8 @@ func told(t *testing.T, wish lxd.Wish, hosts []lxd.Host, peers ...lxd.Peer) (rea
 	return refusal.Reason, text
 }
 
-// TestWhatIsWrongWithHosts: each missing requirement has its own text, in the singular and the plural, and its reason.
+// TestWhatIsWrongWithHosts checks that each missing requirement has its own text, in the singular and the plural, and
+// its reason.
 func TestWhatIsWrongWithHosts(t *testing.T) {
 	t.Parallel()
 	projected := func(hosts []lxd.Host) {
@@ -67,7 +68,7 @@ func TestWhatIsWrongWithHosts(t *testing.T) {
 			"lacks 1001 GB of disk in storage pool hdd", "lack 1001 GB of disk in storage pool hdd"},
 	} {
 		for names, want := range map[string]string{"a": "1 host: 1 " + tc.one, "a b": "2 hosts: 2 " + tc.many} {
-			t.Run("When hosts "+names+" have "+name+", it should say so", func(t *testing.T) {
+			t.Run("When hosts "+names+" have "+name+", the message should name the problem", func(t *testing.T) {
 				t.Parallel()
 				var listed []maas.VMHost
 				for _, name := range strings.Fields(names) {
@@ -95,20 +96,20 @@ func TestWhatIsWrongWithHosts(t *testing.T) {
 func TestSuits(t *testing.T) {
 	t.Parallel()
 	for name, wish := range map[string]func(*lxd.Wish){
-		"the request names the host":                     func(w *lxd.Wish) { w.VMHost = "good" },
-		"the request names the project":                  func(w *lxd.Wish) { w.Project = "p" },
-		"the request names the project and profile maas": func(w *lxd.Wish) { w.Project, w.Profile = "p", "maas" },
-		"the request names the host and profile default": func(w *lxd.Wish) { w.VMHost, w.Profile = "good", "default" },
-		"its tag is asked for":                           func(w *lxd.Wish) { w.Tags = []string{"ssd"} },
-		"another's tag is unwanted":                      func(w *lxd.Wish) { w.NotTags = []string{"slow", "nobody's"} },
-		"the request has all its tags":                   func(w *lxd.Wish) { w.Tags = []string{"ssd", "rack7"} },
-		"its store is asked for":                         func(w *lxd.Wish) { w.Store = "nvme" },
-		"its kind of architecture is asked for":          func(w *lxd.Wish) { w.Architecture = "arm64/generic" },
-		"siblings must be apart":                         func(w *lxd.Wish) { w.Apart = true },
-		"its zone is the last of those that do":          func(w *lxd.Wish) { w.Zones = []string{"az7", "az2"} },
-		"another's tag and its own are told apart":       func(w *lxd.Wish) { w.Tags, w.NotTags = []string{"rack7"}, []string{"slow"} },
+		"the request names the host":                        func(w *lxd.Wish) { w.VMHost = "good" },
+		"the request names the project":                     func(w *lxd.Wish) { w.Project = "p" },
+		"the request names the project and profile maas":    func(w *lxd.Wish) { w.Project, w.Profile = "p", "maas" },
+		"the request names the host and profile default":    func(w *lxd.Wish) { w.VMHost, w.Profile = "good", "default" },
+		"the request requires a tag of the host":            func(w *lxd.Wish) { w.Tags = []string{"ssd"} },
+		"the request excludes a tag of another host":        func(w *lxd.Wish) { w.NotTags = []string{"slow", "nobody's"} },
+		"the request requires all tags of the host":         func(w *lxd.Wish) { w.Tags = []string{"ssd", "rack7"} },
+		"the request names a storage pool of the host":      func(w *lxd.Wish) { w.Store = "nvme" },
+		"the request names an architecture of the host":     func(w *lxd.Wish) { w.Architecture = "arm64/generic" },
+		"siblings must be apart":                            func(w *lxd.Wish) { w.Apart = true },
+		"the last of the allowed zones is that of the host": func(w *lxd.Wish) { w.Zones = []string{"az7", "az2"} },
+		"the request requires and excludes tags":            func(w *lxd.Wish) { w.Tags, w.NotTags = []string{"rack7"}, []string{"slow"} },
 	} {
-		t.Run("When "+name+", it should be that host", func(t *testing.T) {
+		t.Run("When "+name+", that host should be selected", func(t *testing.T) {
 			t.Parallel()
 			good := host("good", in("az2"), using(12, 0), stores(map[string]int64{"nvme": 1e12}))
 			good.Tags, good.Architectures = []string{"rack7", "ssd"}, []string{"amd64/generic", "arm64/generic"}
@@ -124,8 +125,8 @@ func TestSuits(t *testing.T) {
 	}
 }
 
-// TestLeftAfter: the free share after placing the machine decides, not the share before. A large host may have more
-// left than an emptier small one.
+// TestLeftAfter checks that the free share after placing the machine decides, not the share before. A large host may
+// have more left than an emptier small one.
 func TestLeftAfter(t *testing.T) {
 	t.Parallel()
 	large := host("large", func(h *maas.VMHost) { h.Total.Cores, h.Available.Cores = 100, 50 })
@@ -142,7 +143,8 @@ func TestLeftAfter(t *testing.T) {
 	}
 }
 
-// TestReasonOfTheClosest: the reason is that of the host that lacks least, since that is the easiest to fix.
+// TestReasonOfTheClosest checks that the reason is that of the host that lacks least, since that is the easiest to
+// fix.
 func TestReasonOfTheClosest(t *testing.T) {
 	t.Parallel()
 	hosts := lxd.Available([]maas.VMHost{host("d", in("az8")), host("c", in("az9")), host("a", using(15, 0)), host("b", in("az9"))})
@@ -156,7 +158,7 @@ func TestReasonOfTheClosest(t *testing.T) {
 	}
 }
 
-// TestNamedHostThatIsThere: the existing hosts are listed only if the requested name does not exist.
+// TestNamedHostThatIsThere checks that the existing hosts are listed only if the requested name does not exist.
 func TestNamedHostThatIsThere(t *testing.T) {
 	t.Parallel()
 	hosts := lxd.Available([]maas.VMHost{host("a"), host("b")})
@@ -191,7 +193,7 @@ func TestApart(t *testing.T) {
 	}
 }
 
-// TestWishInWords: the message names each requirement that narrows the choice.
+// TestWishInWords checks that the message names each requirement that narrows the choice.
 func TestWishInWords(t *testing.T) {
 	t.Parallel()
 	wish := lxd.Wish{Cores: 1, MemoryMiB: 1024, DiskGB: 8, VMHost: "h", Project: "p", Zones: []string{"az1", "az2"}, ResourcePool: "gold", Tags: []string{"ssd", "rack7"}}

@@ -67,7 +67,7 @@ func TestExactFit(t *testing.T) {
 		"one byte too little in every pool":                              {small, host("a", pools(60e9-1)), "", false},
 		"no list of storage pools":                                       {named, host("a"), "nvme", true},
 	} {
-		t.Run("When a host has just "+name+", it should tell", func(t *testing.T) {
+		t.Run("When a host has just "+name+", it should report whether the disk fits", func(t *testing.T) {
 			t.Parallel()
 			choice, refusal := lxd.Select(tc.wish, lxd.Available([]maas.VMHost{tc.host}), now, nil, nil)
 			if (choice != nil) != tc.takes {
@@ -83,7 +83,8 @@ func TestExactFit(t *testing.T) {
 	}
 }
 
-// TestMostRoom: without a default storage pool, the one with the most free space gets the disk. The name breaks ties.
+// TestMostRoom checks that without a default storage pool, the one with the most free space gets the disk. The name
+// breaks ties.
 func TestMostRoom(t *testing.T) {
 	t.Parallel()
 	for name, tc := range map[string]struct {
@@ -105,8 +106,8 @@ func TestMostRoom(t *testing.T) {
 	}
 }
 
-// TestSelectChangesNothing: Select is called repeatedly with one list of hosts, and reservations of peers must be
-// subtracted once each time.
+// TestSelectChangesNothing checks that Select does not change the list of hosts. It is called repeatedly with one
+// list, and must subtract the reservations of peers once each time.
 func TestSelectChangesNothing(t *testing.T) {
 	t.Parallel()
 	hosts := lxd.Available([]maas.VMHost{host("a", stores(map[string]int64{"default": 130e9}))})
@@ -122,7 +123,8 @@ func TestSelectChangesNothing(t *testing.T) {
 	}
 }
 
-// TestReservationsCount: each resource that a peer reserves is unavailable to later machines until MAAS reports it.
+// TestReservationsCount checks that each resource that a peer reserves is unavailable to later machines until MAAS
+// reports it.
 func TestReservationsCount(t *testing.T) {
 	t.Parallel()
 	for name, tc := range map[string]struct {
@@ -133,7 +135,7 @@ func TestReservationsCount(t *testing.T) {
 		"memory": {func(p *lxd.Peer) { p.MemoryMiB = 65536 - 4095 }, "1 lacks 4 GiB of memory"},
 		"disk":   {func(p *lxd.Peer) { p.DiskGB = 941 }, "1 lacks 60 GB of disk"},
 	} {
-		t.Run("When a peer reserves "+name+", it should be missing", func(t *testing.T) {
+		t.Run("When a peer reserves "+name+", that resource should be unavailable", func(t *testing.T) {
 			t.Parallel()
 			hosts := lxd.Available([]maas.VMHost{host("a")})
 			_, refusal := lxd.Select(small, hosts, now, []lxd.Peer{peer("1", "a", "az1", unreported, tc.keeps)}, nil)
@@ -150,7 +152,8 @@ func TestReservationsCount(t *testing.T) {
 	}
 }
 
-// TestReportedAt: a list from the moment of the compose call may lack the machine, so its reservation still counts.
+// TestReportedAt checks that a list from the moment of the compose call may lack the machine, so its reservation
+// still counts.
 func TestReportedAt(t *testing.T) {
 	t.Parallel()
 	big := with(small, func(w *lxd.Wish) { w.Cores = 15 })

@@ -8,7 +8,7 @@ import (
 )
 
 // Ledger is the placement cache: it holds the placements of this process that the object cache may not show yet.
-// Concurrent placements thus see each other. A restart loses it, but the MaasMachines hold all that matters.
+// Concurrent placements thus see each other. A restart loses the ledger, but the MaasMachines hold all placements.
 type Ledger struct {
 	mu     sync.Mutex
 	places map[string]Peer
@@ -18,8 +18,8 @@ type Ledger struct {
 func NewLedger() *Ledger { return &Ledger{places: map[string]Peer{}} }
 
 // Reserve selects a host for a machine UID and reserves its placement. The function read returns the peers in the
-// object cache; it runs under the lock. It must return every MaasMachine that has a placement: one that is missing
-// counts as deleted. The error is that of read.
+// object cache; it runs under the lock. It must return every MaasMachine that has a placement: a missing MaasMachine
+// counts as deleted. Reserve returns the error of read.
 func (l *Ledger) Reserve(uid, hostname string, now time.Time, wish Wish, hosts []Host, asOf time.Time, read func() ([]Peer, error), avoid map[string]bool) (*Placement, *Choice, Refusal, error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()

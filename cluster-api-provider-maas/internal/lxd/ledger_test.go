@@ -66,8 +66,8 @@ func TestPlaceIsWrittenDown(t *testing.T) {
 	}
 }
 
-// TestEachPartIsReserved: resources reserved for one machine are unavailable to the next, before the cache or MAAS
-// shows them.
+// TestEachPartIsReserved checks that resources reserved for one machine are unavailable to the next, before the cache
+// or MAAS shows them.
 func TestEachPartIsReserved(t *testing.T) {
 	t.Parallel()
 	for name, wish := range map[string]lxd.Wish{
@@ -76,7 +76,7 @@ func TestEachPartIsReserved(t *testing.T) {
 		"disk":   with(small, func(w *lxd.Wish) { w.DiskGB = 600 }),
 		"store":  with(small, func(w *lxd.Wish) { w.DiskGB, w.Store = 60, "nvme" }),
 	} {
-		t.Run("When a host has enough "+name+" for one, it should take one", func(t *testing.T) {
+		t.Run("When a host has enough "+name+" for one machine, it should get only one", func(t *testing.T) {
 			t.Parallel()
 			b := newBench(t, host("a", stores(map[string]int64{"default": 1e12, "nvme": 100e9})))
 			if got := b.place("1", wish, bare("1"), bare("2")); got != "a" {
@@ -89,7 +89,8 @@ func TestEachPartIsReserved(t *testing.T) {
 	}
 }
 
-// TestReserveAgain: the reservation of a machine does not count against itself, whether the cache shows it or not.
+// TestReserveAgain checks that the reservation of a machine does not count against itself, whether the cache shows it
+// or not.
 func TestReserveAgain(t *testing.T) {
 	t.Parallel()
 	b := newBench(t, host("a"))
@@ -100,7 +101,7 @@ func TestReserveAgain(t *testing.T) {
 	}
 }
 
-// TestRefusedGivesUp: a machine without a host loses its reservation.
+// TestRefusedGivesUp checks that a machine without a host loses its reservation.
 func TestRefusedGivesUp(t *testing.T) {
 	t.Parallel()
 	b := newBench(t, host("a"))
@@ -115,8 +116,8 @@ func TestRefusedGivesUp(t *testing.T) {
 	}
 }
 
-// TestGoneIsForgotten: the reservation of a MaasMachine that is not in the cache is dropped, so the cache does not
-// grow indefinitely.
+// TestGoneIsForgotten checks that the reservation of a MaasMachine that is not in the cache is dropped, so the cache
+// does not grow indefinitely.
 func TestGoneIsForgotten(t *testing.T) {
 	t.Parallel()
 	b := newBench(t, host("a"))
@@ -133,8 +134,8 @@ func TestGoneIsForgotten(t *testing.T) {
 	}
 }
 
-// TestLeavingMeanwhile: a machine that was placed a moment ago and is now deleted uses resources, but does not count
-// for anti-affinity.
+// TestLeavingMeanwhile checks that a machine that was placed a moment ago and is now deleted uses resources, but does
+// not count for anti-affinity.
 func TestLeavingMeanwhile(t *testing.T) {
 	t.Parallel()
 	leaving := bare("1")
@@ -154,7 +155,7 @@ func TestLeavingMeanwhile(t *testing.T) {
 	}
 }
 
-// TestNewerPlaceCounts: the later of the cached entry and the annotation is used.
+// TestNewerPlaceCounts checks that the later of the cached entry and the annotation is used.
 func TestNewerPlaceCounts(t *testing.T) {
 	t.Parallel()
 	apart := func(w *lxd.Wish) { w.Apart = true }
@@ -185,7 +186,8 @@ func TestNewerPlaceCounts(t *testing.T) {
 	}
 }
 
-// TestComposedBeforeTheCacheKnows: MAAS reports the machine, while the annotation in the cache only has the request.
+// TestComposedBeforeTheCacheKnows checks that a machine is not counted twice if MAAS already reports it, while the
+// cached annotation has only the request.
 func TestComposedBeforeTheCacheKnows(t *testing.T) {
 	t.Parallel()
 	asked := peer("1", "a", "az1", unreported, func(p *lxd.Peer) { p.Cores, p.At = 8, now })

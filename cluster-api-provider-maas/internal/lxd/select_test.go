@@ -220,8 +220,8 @@ func TestReserveAfterRestart(t *testing.T) {
 	}
 }
 
-// TestComposedMeanwhile: MAAS includes a machine in a list that was read after it was composed, but not in an earlier
-// one.
+// TestComposedMeanwhile checks that a list read after a machine was composed includes the machine. For an earlier
+// list, the reservation of the machine still counts.
 func TestComposedMeanwhile(t *testing.T) {
 	ledger, big := lxd.NewLedger(), with(small, func(w *lxd.Wish) { w.Cores = 8 })
 	peers := []lxd.Peer{{UID: "1"}, {UID: "2"}}

@@ -127,7 +127,7 @@ func diskGB(spec infrav1.MaasMachineSpec, config infrav1.LXDMachineConfig, older
 }
 
 // interfaces returns one interface for each subnet, the first of them on the bridge, and one for each device. MAAS
-// creates only the requested interfaces. If none is requested, it creates one of its choice.
+// creates only the requested interfaces. If none is requested, it creates one and chooses its network.
 func interfaces(network *infrav1.LXDNetwork, subnets string) string {
 	var all []string
 	add := func(keys ...string) {

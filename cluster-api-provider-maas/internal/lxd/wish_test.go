@@ -161,8 +161,8 @@ func TestHostnameOfCluster(t *testing.T) {
 	}
 }
 
-// TestBrokenPlacement: an incomplete placement counts as none. Otherwise it would reserve resources on no host, or be
-// taken for a machine without a name.
+// TestBrokenPlacement checks that an incomplete placement counts as none. Otherwise it would reserve resources on no
+// host, or be taken for a machine without a name.
 func TestBrokenPlacement(t *testing.T) {
 	for name, text := range map[string]string{
 		"has no host name":                   `{"host": "a", "cores": 2}`,

@@ -71,8 +71,8 @@ func (r *Reconciler) adopt(ctx context.Context, s *scope) (bool, error) {
 	}
 	// Of several machines, keep the one with the most progress.
 	slices.SortStableFunc(held, func(a, b maas.Machine) int { return cmp.Compare(progress(b), progress(a)) })
-	// Record it before the others are released: another provider instance may have recorded one of them for this
-	// MaasMachine.
+	// Record it before the others are released: another provider instance may have recorded one of the others for
+	// this MaasMachine.
 	if err := r.record(ctx, s, &held[0]); err != nil {
 		return false, err
 	}
@@ -158,8 +158,8 @@ func (r *Reconciler) allocate(ctx context.Context, s *scope, request placement.R
 		return r.refuse(ctx, s, got, wrong)
 	}
 	if picked == "" && got.Pod != nil {
-		// A machine is picked by name whenever MAAS is known to have VM hosts. Here the VM host may have been added a moment
-		// ago.
+		// If MAAS is known to have VM hosts, machines are requested by name. Here the VM host may have been added a
+		// moment ago.
 		r.warn(s, "VirtualMachineAllocated", fmt.Sprintf("%s and a virtual machine on VM host %s, which MAAS may have composed because no physical machine matched; delete the Machine to replace it",
 			lifecycle.Describe(got), got.Pod.Name))
 	}

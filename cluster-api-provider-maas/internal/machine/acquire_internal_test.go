@@ -66,7 +66,7 @@ func TestAcquire(t *testing.T) {
 		asks   int
 	}{
 		"a machine is available":                            {held: "ready1", asks: 1},
-		"it has one":                                        {change: running("x"), set: refuse(""), held: "x"},
+		"the MaasMachine has a machine":                     {change: running("x"), set: refuse(""), held: "x"},
 		"the cluster is being restored":                     {set: func(k *rack) { annotateCluster(k.infra, infrav1.RestoredFromAnnotation, "old") }, reason: ReasonRestoring, again: 10 * time.Second},
 		"a virtual machine is requested":                    {change: func(m *infrav1.MaasMachine) { m.Spec.ProvisioningMode = infrav1.ProvisioningModeLXD }, reason: lxd.ReasonHostUnavailable, again: 10 * time.Second},
 		"an answer was lost, but the machine was allocated": {change: attempted(0), set: func(k *rack) { theirs(k, "self") }, held: "ready1"},
@@ -76,9 +76,9 @@ func TestAcquire(t *testing.T) {
 		"MAAS lacks the image":                              {change: image("ubuntu/jammy"), reason: ReasonImageNotFound, again: 15 * time.Second},
 		"MAAS does not list machines":                       {set: refuse("machines.read"), reason: ReasonUnavailable, again: 15 * time.Second},
 		"MAAS does not list images":                         {set: refuse("boot-resources.read"), reason: ReasonUnavailable, again: 15 * time.Second},
-		"another one has the machine":                       {set: func(k *rack) { theirs(k, "other") }, reason: ReasonNoCapacity, again: 10 * time.Second, asks: 1},
+		"another MaasMachine has the machine":               {set: func(k *rack) { theirs(k, "other") }, reason: ReasonNoCapacity, again: 10 * time.Second, asks: 1},
 	} {
-		t.Run("When "+name+", it should do what is next", func(t *testing.T) {
+		t.Run("When "+name+", it should allocate, adopt or wait", func(t *testing.T) {
 			t.Parallel()
 			self := sibling("self")
 			maybe(tc.change, self)
@@ -110,7 +110,7 @@ func theirs(k *rack, uid string) {
 	})
 }
 
-// TestFurthestStays: of several allocations with lost answers, the one with the most progress stays.
+// TestFurthestStays checks that of several allocations with lost answers, the one with the most progress stays.
 func TestFurthestStays(t *testing.T) {
 	t.Parallel()
 	for name, tc := range map[string]struct {
@@ -120,7 +120,7 @@ func TestFurthestStays(t *testing.T) {
 		"one runs and one is being deployed":              {status.Deploying, status.Deployed},
 		"one failed":                                      {status.FailedDeployment, status.Allocated},
 	} {
-		t.Run("When "+name+", it should keep the better one", func(t *testing.T) {
+		t.Run("When "+name+", it should keep the one with the most progress", func(t *testing.T) {
 			t.Parallel()
 			k := seeker(t, "alice", sibling("self"), allocated("a", "self", tc.less), allocated("b", "self", tc.more))
 			if ok, err := k.adopt(t.Context(), k.scope); !ok || err != nil {
@@ -141,8 +141,8 @@ func TestFurthestStays(t *testing.T) {
 	}
 }
 
-// TestAllocationIsNotedFirst: the attempt, the MAAS user and the key are recorded before the call, for the reconcile
-// after a crash.
+// TestAllocationIsNotedFirst checks that the attempt, the MAAS user and the key are recorded before the call, for the
+// reconcile after a crash.
 func TestAllocationIsNotedFirst(t *testing.T) {
 	t.Parallel()
 	k := seeker(t, "alice", sibling("self"), simtest.Machine{ID: "ready1"})
@@ -180,8 +180,8 @@ func TestAllocationIsNotedFirst(t *testing.T) {
 	k.expectReason(result, err, ReasonUnavailable, 15*time.Second)
 }
 
-// TestAllocated: the allocated machine is recorded, reported, and not picked again. A virtual machine that was not
-// requested is reported.
+// TestAllocated checks that the allocated machine is recorded, reported, and not picked again. A virtual machine that
+// was not requested is reported.
 func TestAllocated(t *testing.T) {
 	t.Parallel()
 	for name, tc := range map[string]struct {
@@ -189,13 +189,13 @@ func TestAllocated(t *testing.T) {
 		picked string
 		events []string
 	}{
-		"MAAS picks one":                         {events: []string{ReasonAllocated}},
-		"the request names one":                  {picked: "aaaaa1", events: []string{ReasonAllocated}},
-		"MAAS picks one on a host of VMs":        {host: true, events: []string{"VirtualMachineAllocated", ReasonAllocated}},
-		"the request names one on a VM host":     {host: true, picked: "aaaaa1", events: []string{ReasonAllocated}},
-		"the request names the smallest machine": {picked: "aaaaa1", events: []string{ReasonAllocated}},
+		"MAAS picks the machine":                   {events: []string{ReasonAllocated}},
+		"the request names the machine":            {picked: "aaaaa1", events: []string{ReasonAllocated}},
+		"MAAS picks a machine on a VM host":        {host: true, events: []string{"VirtualMachineAllocated", ReasonAllocated}},
+		"the request names a machine on a VM host": {host: true, picked: "aaaaa1", events: []string{ReasonAllocated}},
+		"the request names the smallest machine":   {picked: "aaaaa1", events: []string{ReasonAllocated}},
 	} {
-		t.Run("When "+name+", it should be known", func(t *testing.T) {
+		t.Run("When "+name+", the machine should be recorded and reported", func(t *testing.T) {
 			t.Parallel()
 			k := seekerOf(t, "alice", sibling("self", attempted(time.Hour)), simtest.WithVMHost)
 			if tc.host {
@@ -228,7 +228,7 @@ func TestAllocated(t *testing.T) {
 	}
 }
 
-// TestRefuse: a machine that does not match is released, and is set aside for a while.
+// TestRefuse checks that a machine that does not match is released, and is set aside for a while.
 func TestRefuse(t *testing.T) {
 	t.Parallel()
 	elsewhere := placement.Request{Subnet: &maas.Subnet{ID: 9, CIDR: "10.9.0.0/24"}}
@@ -242,11 +242,11 @@ func TestRefuse(t *testing.T) {
 	}{
 		"it is not in the subnet":    {elsewhere, nil, ReasonNoCapacity, 10 * time.Second, status.Releasing, []string{"MachineReleasing", "MachineDoesNotFit"}},
 		"a sibling still runs on it": {placement.Request{}, func(k *rack) { k.scope.occupied = map[string]bool{"ready1": true} }, ReasonNoCapacity, 10 * time.Second, status.Releasing, []string{"MachineReleasing", "MachineDoesNotFit"}},
-		"MAAS does not take it back": {elsewhere, func(k *rack) {
+		"MAAS rejects the release": {elsewhere, func(k *rack) {
 			simtest.Refuse(k.t, k.site.Simulator, "machine.release", "", http.StatusServiceUnavailable, "busy")
 		}, ReasonUnavailable, 15 * time.Second, status.Allocated, nil},
 	} {
-		t.Run("When "+name+", it should go back", func(t *testing.T) {
+		t.Run("When "+name+", the machine should be released and set aside", func(t *testing.T) {
 			t.Parallel()
 			k := seeker(t, "alice", sibling("self"), simtest.Machine{ID: "ready1"})
 			maybe(tc.set, k)
@@ -286,15 +286,15 @@ func TestNotAllocated(t *testing.T) {
 		reason  string
 		stays   bool
 	}{
-		"MAAS has none":                                       {cause: none, reason: ReasonNoCapacity},
-		"MAAS has not the virtual one":                        {cause: none, virtual: true, reason: ReasonError},
-		"MAAS takes offence at the user":                      {cause: bad, reason: ReasonForbidden},
+		"no machine matches":                                  {cause: none, reason: ReasonNoCapacity},
+		"MAAS does not have the virtual machine":              {cause: none, virtual: true, reason: ReasonError},
+		"the user lacks the permission":                       {cause: bad, reason: ReasonForbidden},
 		"the call got no answer":                              {cause: &maas.UnreachableError{Sent: true, Err: errors.New("cut off")}, reason: ReasonUnreachable, stays: true},
-		"nothing was sent":                                    {cause: &maas.UnreachableError{Err: errors.New("no route")}, reason: ReasonUnreachable},
+		"the request was not sent":                            {cause: &maas.UnreachableError{Err: errors.New("no route")}, reason: ReasonUnreachable},
 		"the context is cancelled":                            {cause: bad, ends: true, stays: true},
 		"the context is cancelled and the call got no answer": {cause: &maas.UnreachableError{Sent: true, Err: context.Canceled}, ends: true, stays: true},
 	} {
-		t.Run("When "+name+", it should be told", func(t *testing.T) {
+		t.Run("When "+name+", it should report the reason, and keep an attempt with an unknown outcome", func(t *testing.T) {
 			t.Parallel()
 			self := sibling("self", attempted(0))
 			if tc.virtual {
@@ -325,7 +325,7 @@ func TestNotAllocated(t *testing.T) {
 	}
 }
 
-// TestAskZones checks that MAAS is asked for a machine of the given zone only, and without a zone once for any.
+// TestAskZones checks that one call asks MAAS for a machine in the allowed zone, or in any zone if no zone is given.
 func TestAskZones(t *testing.T) {
 	t.Parallel()
 	for name, tc := range map[string]struct {

@@ -102,7 +102,7 @@ func (r *Reconciler) siblings(ctx context.Context, s *scope) ([]infrav1.MaasMach
 	return others, nil
 }
 
-// ensureAddress records an address for the MaasMachine and finds the subnet of it in MAAS. It reports problems before a
+// ensureAddress records an address for the MaasMachine and finds its subnet in MAAS. It reports problems before a
 // machine is allocated, since another machine would not fix them.
 func (r *Reconciler) ensureAddress(ctx context.Context, s *scope) (ctrl.Result, error) {
 	spec := s.machine.Spec.StaticIP
@@ -126,8 +126,8 @@ func (r *Reconciler) ensureAddress(ctx context.Context, s *scope) (ctrl.Result, 
 	return ctrl.Result{}, nil
 }
 
-// pick chooses an address that neither MAAS nor a sibling uses, and records it. It reads MAAS before it takes the lock:
-// a slow MAAS must not block MaasMachines that use another one.
+// pick chooses an address that neither MAAS nor a sibling uses, and records it. It reads MAAS before it takes the
+// lock: a slow MAAS must not block MaasMachines that use another MAAS.
 func (r *Reconciler) pick(ctx context.Context, s *scope, subnet *maas.Subnet) (ctrl.Result, error) {
 	held, err := s.identity.Inventory.HeldAddresses(ctx, subnet.ID)
 	if err != nil {

@@ -34,14 +34,14 @@ func TestAddressCondition(t *testing.T) {
 		want     string
 		words    string
 	}{
-		"it has it":                             {chosen, carries, findings{}, "True StaticIPAssigned", staticIP + " on eth0"},
-		"the machine runs with the address":     {chosen, carries, findings{ready: true, problem: problem}, "True StaticIPAssigned", staticIP + " on eth0"},
-		"the machine runs without the address":  {chosen, &maas.Machine{}, findings{ready: true, problem: problem}, "False MachineDeployedBefore", ""},
-		"none was chosen, and it runs":          {nil, carries, findings{ready: true}, "False MachineDeployedBefore", ""},
-		"something is in the way":               {chosen, &maas.Machine{}, findings{problem: problem}, "False MAASUnreachable", "down"},
-		"no machine has the chosen address yet": {chosen, nil, findings{}, "False StaticIPPending", staticIP},
-		"none was chosen":                       {nil, nil, findings{}, "False StaticIPPending", "chosen"},
-		"the annotation is corrupt":             {annotated(AddressAnnotation, "{"), nil, findings{}, "False StaticIPPending", "chosen"},
+		"the machine has the address":                {chosen, carries, findings{}, "True StaticIPAssigned", staticIP + " on eth0"},
+		"the machine runs with the address":          {chosen, carries, findings{ready: true, problem: problem}, "True StaticIPAssigned", staticIP + " on eth0"},
+		"the machine runs without the address":       {chosen, &maas.Machine{}, findings{ready: true, problem: problem}, "False MachineDeployedBefore", ""},
+		"the machine runs and no address was chosen": {nil, carries, findings{ready: true}, "False MachineDeployedBefore", ""},
+		"MAAS is unreachable":                        {chosen, &maas.Machine{}, findings{problem: problem}, "False MAASUnreachable", "down"},
+		"no machine has the chosen address yet":      {chosen, nil, findings{}, "False StaticIPPending", staticIP},
+		"no address was chosen":                      {nil, nil, findings{}, "False StaticIPPending", "chosen"},
+		"the annotation is corrupt":                  {annotated(AddressAnnotation, "{"), nil, findings{}, "False StaticIPPending", "chosen"},
 	} {
 		self := sibling("self")
 		maybe(tc.change, self)
@@ -52,8 +52,8 @@ func TestAddressCondition(t *testing.T) {
 	}
 }
 
-// TestEnsureAddress: an address is chosen once, and recorded before a machine is allocated. A problem with it is
-// reported.
+// TestEnsureAddress checks that an address is chosen once, and recorded before a machine is allocated. A problem with
+// it is reported.
 func TestEnsureAddress(t *testing.T) {
 	t.Parallel()
 	ranged := within("10.0.0.50", "10.0.0.51")
@@ -66,7 +66,7 @@ func TestEnsureAddress(t *testing.T) {
 	}{
 		"the range has a free address":      {change: ranged, want: "10.0.0.50", subnet: true},
 		"an address is recorded":            {change: func(m *infrav1.MaasMachine) { ranged(m); annotate(m, AddressAnnotation, `{"ip":"10.0.0.51"}`) }, want: "10.0.0.51", subnet: true},
-		"none is asked for":                 {set: func(k *rack) { away(k, "") }},
+		"no static address is requested":    {set: func(k *rack) { away(k, "") }},
 		"this reconcile already checked it": {change: ranged, set: func(k *rack) { k.subnet = &maas.Subnet{}; away(k, "") }, subnet: true},
 		"MAAS does not list subnets":        {change: ranged, set: func(k *rack) { away(k, "subnets.read") }, reason: ReasonUnavailable},
 		"MAAS reports no owners":            {change: ranged, set: func(k *rack) { away(k, "subnet.ip_addresses") }, reason: ReasonUnavailable},
@@ -77,9 +77,9 @@ func TestEnsureAddress(t *testing.T) {
 				k.t.Fatal(err)
 			}
 		}},
-		"MAAS refused the only one": {change: within("10.0.0.50", "10.0.0.50"), reason: staticip.ReasonRangeExhausted, set: func(k *rack) { k.claims.refuse("ns", "10.0.0.50", simtest.Start) }},
+		"MAAS rejected the only address": {change: within("10.0.0.50", "10.0.0.50"), reason: staticip.ReasonRangeExhausted, set: func(k *rack) { k.claims.refuse("ns", "10.0.0.50", simtest.Start) }},
 	} {
-		t.Run("When "+name+", it should be told", func(t *testing.T) {
+		t.Run("When "+name+", it should record an address or report why not", func(t *testing.T) {
 			t.Parallel()
 			self := sibling("self")
 			maybe(tc.change, self)
@@ -108,7 +108,8 @@ func TestEnsureAddress(t *testing.T) {
 	}
 }
 
-// TestOwnAddressIsClaimed: a machine keeps its address, and no sibling chooses it, even if it is not recorded yet.
+// TestOwnAddressIsClaimed checks that a machine keeps its address, and no sibling chooses it, even if it is not
+// recorded yet.
 func TestOwnAddressIsClaimed(t *testing.T) {
 	t.Parallel()
 	subnet := &maas.Subnet{ID: 1, CIDR: "10.0.0.0/24"}

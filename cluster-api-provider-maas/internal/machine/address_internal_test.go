@@ -82,7 +82,8 @@ func (k *rack) expectEvents(want ...string) {
 	}
 }
 
-// TestPlaceThatIsCutOff: whatever MAAS call fails, the machine has a network, and the next reconcile continues.
+// TestPlaceThatIsCutOff checks that the machine has a network whatever MAAS call fails, and that the next reconcile
+// continues.
 func TestPlaceThatIsCutOff(t *testing.T) {
 	t.Parallel()
 	k := addressed(t, "admin")
@@ -137,8 +138,8 @@ func TestPlaceForbidden(t *testing.T) {
 	k.expectLinks("of a user who may not", "auto")
 }
 
-// TestFreeThatIsCutOff: a released machine gets its previous link before it loses the address. After an interruption it
-// does not get a second link.
+// TestFreeThatIsCutOff checks that a released machine gets its previous link before it loses the address. After an
+// interruption it does not get a second link.
 func TestFreeThatIsCutOff(t *testing.T) {
 	t.Parallel()
 	k := addressed(t, "admin")
@@ -165,8 +166,8 @@ func TestFreeThatIsCutOff(t *testing.T) {
 	k.expectEvents("StaticIPAssigned", "StaticIPReleased")
 }
 
-// TestFreeWhereNothingCanBeDone: a machine that is now allocated to another user keeps the address. An event reports
-// it, and the controller does not wait indefinitely.
+// TestFreeWhereNothingCanBeDone checks that a machine that is now allocated to another user keeps the address. An
+// event reports it, and the controller does not wait indefinitely.
 func TestFreeWhereNothingCanBeDone(t *testing.T) {
 	t.Parallel()
 	for is, changes := range map[status.Status]bool{status.Ready: true, status.Broken: true, status.FailedTesting: true, status.New: true, status.Deployed: false, status.Deploying: false, status.Commissioning: false} {
@@ -204,7 +205,7 @@ func TestFreeWhereNothingCanBeDone(t *testing.T) {
 	}
 }
 
-// TestFreeWithoutOldLink: the address is unassigned even if the network was changed since.
+// TestFreeWithoutOldLink checks that the address is unassigned even if the network was changed since.
 func TestFreeWithoutOldLink(t *testing.T) {
 	t.Parallel()
 	k := addressed(t, "admin")
@@ -224,7 +225,7 @@ func TestFreeWithoutOldLink(t *testing.T) {
 	}
 }
 
-// TestDiscard: a virtual machine counts as deleted when MAAS no longer has it, not when the call succeeds.
+// TestDiscard checks that a virtual machine counts as deleted when MAAS no longer has it, not when the call succeeds.
 func TestDiscard(t *testing.T) {
 	t.Parallel()
 	vm := func(user string) (*rack, *maas.Machine) {
@@ -257,8 +258,8 @@ func TestDiscard(t *testing.T) {
 	}
 }
 
-// TestUnallocatedVM: a virtual machine that was composed and never allocated is deleted with its MaasMachine. While the
-// outcome of the compose call is unknown, the deletion waits.
+// TestUnallocatedVM checks that a virtual machine that was composed and never allocated is deleted with its
+// MaasMachine. While the outcome of the compose call is unknown, the deletion waits.
 func TestUnallocatedVM(t *testing.T) {
 	t.Parallel()
 	self := virtual(placed(""), leaving)

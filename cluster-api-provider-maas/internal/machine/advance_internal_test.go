@@ -47,8 +47,8 @@ var marksOfSelf = map[string]string{
 	maas.AnnotationClusterUID: "cluster", maas.AnnotationPool: "pool",
 }
 
-// TestMark: the ownership annotations of a machine replace older ones, as long as the machine belongs to this
-// MaasMachine.
+// TestMark checks that the ownership annotations of a machine replace older ones, as long as the machine belongs to
+// this MaasMachine.
 func TestMark(t *testing.T) {
 	t.Parallel()
 	failed := annotated(FailuresAnnotation, `[{"systemID": "m1"}]`)
@@ -59,18 +59,18 @@ func TestMark(t *testing.T) {
 		set    func(*rack)
 		marks  bool
 	}{
-		"it is allocated":            {status.Allocated, nil, nil, true},
-		"it is being deployed":       {status.Deploying, nil, nil, true},
-		"it runs":                    {status.Deployed, running("m1"), nil, true},
-		"it failed":                  {status.FailedDeployment, nil, nil, false},
-		"it is being tested":         {status.Testing, nil, nil, false},
-		"it leaves":                  {status.Deployed, failed, nil, false},
-		"all attempts are exhausted": {status.Deployed, exhausted, nil, false},
-		"another user has it":        {status.Deployed, running("m1"), func(k *rack) { k.lost = true }, false},
-		"it has no owner":            {status.Deployed, running("m1"), func(k *rack) { k.observed.Owner = "" }, false},
-		"MAAS does not show it":      {status.Deployed, running("m1"), func(k *rack) { k.observed = nil }, false},
-		"MAAS refused a moment ago":  {status.Deployed, running("m1"), func(k *rack) { k.refusals.add("m1", Problem{ReasonInvalid, "no"}, k.site.Clock.Now()) }, false},
-		"it has an old annotation":   {status.Allocated, nil, func(k *rack) { remark(k, map[string]string{maas.AnnotationMachineUID: "former"}) }, true},
+		"it is allocated":                 {status.Allocated, nil, nil, true},
+		"it is being deployed":            {status.Deploying, nil, nil, true},
+		"it runs":                         {status.Deployed, running("m1"), nil, true},
+		"it failed":                       {status.FailedDeployment, nil, nil, false},
+		"it is being tested":              {status.Testing, nil, nil, false},
+		"it is being released":            {status.Deployed, failed, nil, false},
+		"all attempts are exhausted":      {status.Deployed, exhausted, nil, false},
+		"another user has it":             {status.Deployed, running("m1"), func(k *rack) { k.lost = true }, false},
+		"it has no owner":                 {status.Deployed, running("m1"), func(k *rack) { k.observed.Owner = "" }, false},
+		"MAAS does not show it":           {status.Deployed, running("m1"), func(k *rack) { k.observed = nil }, false},
+		"MAAS rejected them a moment ago": {status.Deployed, running("m1"), func(k *rack) { k.refusals.add("m1", Problem{ReasonInvalid, "no"}, k.site.Clock.Now()) }, false},
+		"it has an old annotation":        {status.Allocated, nil, func(k *rack) { remark(k, map[string]string{maas.AnnotationMachineUID: "former"}) }, true},
 		"one of its annotations is missing": {status.Allocated, nil, func(k *rack) {
 			k.infra.UID = "new"
 			remark(k, marksOfSelf)
@@ -78,7 +78,7 @@ func TestMark(t *testing.T) {
 			remark(k, map[string]string{maas.AnnotationPool: ""})
 		}, true},
 	} {
-		t.Run("When "+name+", it should be marked where it is ours", func(t *testing.T) {
+		t.Run("When "+name+", it should get the annotations only if this MaasMachine owns it", func(t *testing.T) {
 			t.Parallel()
 			k := holder(t, tc.is, func(m *infrav1.MaasMachine) { maybe(tc.change, m) })
 			maybe(tc.set, k)
@@ -131,13 +131,13 @@ func TestAdvance(t *testing.T) {
 		"it runs":                                     {is: status.Deployed, action: lifecycle.Running, reason: lifecycle.ReasonDeployed, again: 2 * time.Minute, then: status.Deployed},
 		"it is off":                                   {is: status.Deployed, set: off, action: lifecycle.PowerOn, reason: lifecycle.ReasonPoweredOff, again: 10 * time.Second, then: status.Deployed},
 		"its tests failed":                            {is: status.FailedTesting, change: running("m1"), action: lifecycle.Failed, reason: lifecycle.ReasonTestsFailed, again: 2 * time.Minute, then: status.FailedTesting},
-		"another user took it":                        {is: status.Deployed, change: running("m1"), set: func(k *rack) { k.lost = true }, action: lifecycle.Lost, reason: lifecycle.ReasonTakenOver, again: 2 * time.Minute, then: status.Deployed},
+		"another user allocated it":                   {is: status.Deployed, change: running("m1"), set: func(k *rack) { k.lost = true }, action: lifecycle.Lost, reason: lifecycle.ReasonTakenOver, again: 2 * time.Minute, then: status.Deployed},
 		"an administrator works on it":                {is: status.Testing, change: running("m1"), action: lifecycle.Wait, reason: lifecycle.ReasonMaintenance, again: 10 * time.Second, then: status.Testing},
 		"all attempts are exhausted":                  {is: status.FailedDeployment, change: exhausted, action: lifecycle.Failed, reason: ReasonAttemptsExhausted, again: 2 * time.Minute, then: status.FailedDeployment},
 		"all attempts are exhausted, but it runs":     {is: status.Deployed, change: exhausted, action: lifecycle.Running, reason: lifecycle.ReasonDeployed, again: 2 * time.Minute, then: status.Deployed},
 		"all attempts are exhausted, and it was lost": {is: status.Deployed, change: exhausted, set: func(k *rack) { k.lost = true }, action: lifecycle.Lost, reason: lifecycle.ReasonTakenOver, again: 2 * time.Minute, then: status.Deployed},
 	} {
-		t.Run("When "+name+", it should do what is next", func(t *testing.T) {
+		t.Run("When "+name+", it should do the next step for that state", func(t *testing.T) {
 			t.Parallel()
 			k := holder(t, tc.is, func(m *infrav1.MaasMachine) { maybe(tc.change, m) })
 			maybe(tc.set, k)
@@ -153,8 +153,8 @@ func TestAdvance(t *testing.T) {
 	}
 }
 
-// TestAdvanceFailed: a failed machine is replaced after the failure was recorded, and a machine that is being released
-// stays so.
+// TestAdvanceFailed checks that a failed machine is replaced after the failure was recorded, and a machine that is
+// being released stays so.
 func TestAdvanceFailed(t *testing.T) {
 	t.Parallel()
 	k := holder(t, status.FailedDeployment)
@@ -171,7 +171,7 @@ func TestAdvanceFailed(t *testing.T) {
 	}
 }
 
-// TestAdvanceWellAgain: a running machine no longer counts as failed; a failed write of that is an error.
+// TestAdvanceWellAgain checks that a running machine no longer counts as failed; a failed write of that is an error.
 func TestAdvanceWellAgain(t *testing.T) {
 	t.Parallel()
 	k := holder(t, status.Deployed)
@@ -192,8 +192,8 @@ func TestAdvanceWellAgain(t *testing.T) {
 	}
 }
 
-// TestEvaluateVirtual: a virtual machine composed for the MaasMachine is deleted at the end, and evaluated like any
-// other machine before.
+// TestEvaluateVirtual checks that a virtual machine composed for the MaasMachine is deleted with it, and until then
+// evaluated like any other machine.
 func TestEvaluateVirtual(t *testing.T) {
 	t.Parallel()
 	vm := &maas.Machine{SystemID: "v1", Hostname: "vm-1", PowerType: "lxd", Status: maas.StatusCommissioning, Owner: "alice"}
@@ -264,7 +264,7 @@ func TestPowerOnIsKnown(t *testing.T) {
 	}
 }
 
-// TestNotRunningSince checks that the Deployed condition provides the time since when a machine has not been running.
+// TestNotRunningSince checks that the Deployed condition shows since when a machine does not run.
 func TestNotRunningSince(t *testing.T) {
 	t.Parallel()
 	for name, tc := range map[string]struct {

@@ -34,7 +34,8 @@ func (s *scope) isOutstanding(systemID string) bool {
 	return slices.ContainsFunc(s.outstanding(), func(f failure) bool { return f.SystemID == systemID })
 }
 
-// unreleased holds the progress of a pending release, and the scope of the MaasMachine from when it had the machine.
+// unreleased holds the progress of a pending release, and the scope of the MaasMachine while it still had the
+// machine.
 type unreleased struct {
 	lifecycle.Outcome
 	former *scope

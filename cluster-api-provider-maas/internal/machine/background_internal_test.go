@@ -31,8 +31,8 @@ func failedOn(t *testing.T, failures ...failure) func(*infrav1.MaasMachine) {
 	}
 }
 
-// TestBackground: failed machines are released concurrently with the other phases, each in its own time. Completed
-// releases are recorded.
+// TestBackground checks that each failed machine is released independently of the others and of the other phases.
+// Completed releases are recorded.
 func TestBackground(t *testing.T) {
 	t.Parallel()
 	refuse := func(k *rack) {
@@ -47,14 +47,14 @@ func TestBackground(t *testing.T) {
 		left   []string
 		events []string
 	}{
-		"one is being released":                             {failed: status.FailedDeployment, again: 10 * time.Second, left: []string{"failed Wait MachineReleasing"}, events: []string{lifecycle.ReasonReleasing}},
-		"MAAS has it back":                                  {failed: status.Ready, events: []string{lifecycle.ReasonReleased}},
-		"MAAS refuses to take it":                           {failed: status.FailedDeployment, set: refuse, again: 2 * time.Minute, left: []string{"failed Stuck MAASUnavailable"}},
-		"MAAS does not show it":                             {failed: status.FailedDeployment, set: func(k *rack) { away(k, "machines.read", "machine.read") }, again: 2 * time.Minute, left: []string{"failed Stuck MAASUnavailable"}},
-		"one is rejected and another one is being released": {failed: status.FailedDeployment, set: refuse, other: true, again: 10 * time.Second, left: []string{"failed Stuck MAASUnavailable", "other1 Wait MachineReleasing"}, events: []string{lifecycle.ReasonReleasing}},
-		"one is released and another one is being released": {failed: status.Ready, other: true, again: 10 * time.Second, left: []string{"other1 Wait MachineReleasing"}, events: []string{lifecycle.ReasonReleased, lifecycle.ReasonReleasing}},
+		"one is being released":                                  {failed: status.FailedDeployment, again: 10 * time.Second, left: []string{"failed Wait MachineReleasing"}, events: []string{lifecycle.ReasonReleasing}},
+		"MAAS has released the machine":                          {failed: status.Ready, events: []string{lifecycle.ReasonReleased}},
+		"MAAS rejects the release":                               {failed: status.FailedDeployment, set: refuse, again: 2 * time.Minute, left: []string{"failed Stuck MAASUnavailable"}},
+		"MAAS cannot list machines":                              {failed: status.FailedDeployment, set: func(k *rack) { away(k, "machines.read", "machine.read") }, again: 2 * time.Minute, left: []string{"failed Stuck MAASUnavailable"}},
+		"one release is rejected and another one is in progress": {failed: status.FailedDeployment, set: refuse, other: true, again: 10 * time.Second, left: []string{"failed Stuck MAASUnavailable", "other1 Wait MachineReleasing"}, events: []string{lifecycle.ReasonReleasing}},
+		"one is released and another one is being released":      {failed: status.Ready, other: true, again: 10 * time.Second, left: []string{"other1 Wait MachineReleasing"}, events: []string{lifecycle.ReasonReleased, lifecycle.ReasonReleasing}},
 	} {
-		t.Run("When "+name+", it should be told", func(t *testing.T) {
+		t.Run("When "+name+", it should report the pending releases", func(t *testing.T) {
 			t.Parallel()
 			failures := []failure{{SystemID: "failed", Address: &address{IP: staticIP, SystemID: "gone"}}, {SystemID: "before", Released: true}}
 			if tc.other {
@@ -91,7 +91,7 @@ func TestBackground(t *testing.T) {
 	}
 }
 
-// TestBackgroundIsCutOff: a cancelled reconcile reports nothing, and a failed write is an error.
+// TestBackgroundIsCutOff checks that a cancelled reconcile reports nothing, and a failed write is an error.
 func TestBackgroundIsCutOff(t *testing.T) {
 	t.Parallel()
 	self := func() *infrav1.MaasMachine { return sibling("self", failedOn(t, failure{SystemID: "failed"})) }
@@ -108,8 +108,8 @@ func TestBackgroundIsCutOff(t *testing.T) {
 	}
 }
 
-// TestFormerly: a machine is released in the background as if it were still allocated, by the same user and with its
-// address.
+// TestFormerly checks that a machine is released in the background as if it were still allocated, by the same user
+// and with its address.
 func TestFormerly(t *testing.T) {
 	t.Parallel()
 	k := holder(t, status.Deployed, annotated(AddressAnnotation, `{"ip": "10.0.0.9", "systemID": "m1"}`))
@@ -129,8 +129,8 @@ func TestFormerly(t *testing.T) {
 	}
 }
 
-// TestBackgroundTakesAddressOff: a failed machine keeps the address until it is unassigned, and does not count as
-// released before.
+// TestBackgroundTakesAddressOff checks that a failed machine keeps the address until it is unassigned, and does not
+// count as released before.
 func TestBackgroundTakesAddressOff(t *testing.T) {
 	t.Parallel()
 	k := addressed(t, "admin")

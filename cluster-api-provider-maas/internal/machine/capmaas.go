@@ -12,9 +12,9 @@ import (
 	"github.com/openshift/hypershift/support/phase"
 )
 
-// evacuationFinalizer is set by CAPMAAS on the machines of a cluster with LXD hosts. A controller of CAPMAAS removes it
-// after moving the virtual machines away. Without CAPMAAS nothing does so, so this provider removes it. This is safe:
-// MAAS refuses to release a machine while it is a VM host.
+// CAPMAAS sets evacuationFinalizer on the machines of a cluster with LXD hosts. A controller of CAPMAAS removes it
+// after moving the virtual machines away. That controller does not run here, so this provider removes the finalizer.
+// This is safe: MAAS refuses to release a machine while it is a VM host.
 const evacuationFinalizer = "maas.lxd.io/host-evacuation"
 
 // kubeadmBootstrap is the bootstrap kind whose kubelet does not start on a machine with swap.

@@ -29,12 +29,12 @@ func TestSwapOff(t *testing.T) {
 		again  time.Duration
 		events []string
 	}{
-		"no amount is set":                {is: status.Allocated, kind: kubeadmBootstrap, calls: 1, off: true},
-		"it has swap":                     {is: status.Allocated, kind: kubeadmBootstrap, has: ptr.To[int64](1024), calls: 1, off: true},
-		"it has no swap":                  {is: status.Allocated, kind: kubeadmBootstrap, has: ptr.To[int64](0), off: true},
-		"another bootstrap provider does": {is: status.Allocated, kind: "NodePool"},
-		"it runs":                         {is: status.Deployed, kind: kubeadmBootstrap},
-		"MAAS does not show it":           {is: status.Allocated, kind: kubeadmBootstrap, set: func(k *rack) { k.observed = nil }},
+		"no amount is set":                   {is: status.Allocated, kind: kubeadmBootstrap, calls: 1, off: true},
+		"it has swap":                        {is: status.Allocated, kind: kubeadmBootstrap, has: ptr.To[int64](1024), calls: 1, off: true},
+		"it has no swap":                     {is: status.Allocated, kind: kubeadmBootstrap, has: ptr.To[int64](0), off: true},
+		"another bootstrap provider is used": {is: status.Allocated, kind: "NodePool"},
+		"it runs":                            {is: status.Deployed, kind: kubeadmBootstrap},
+		"the machine was not read":           {is: status.Allocated, kind: kubeadmBootstrap, set: func(k *rack) { k.observed = nil }},
 		"the user may not turn swap off": {is: status.Allocated, kind: kubeadmBootstrap, events: []string{"SwapKept"}, set: func(k *rack) {
 			simtest.Refuse(k.t, k.site.Simulator, "machine.update", "", http.StatusForbidden, "no")
 		}},
@@ -42,7 +42,7 @@ func TestSwapOff(t *testing.T) {
 			simtest.Refuse(k.t, k.site.Simulator, "machine.update", "", http.StatusServiceUnavailable, "busy")
 		}},
 	} {
-		t.Run("When "+name+", it should be so", func(t *testing.T) {
+		t.Run("When "+name+", swap should be turned off only if it is on", func(t *testing.T) {
 			t.Parallel()
 			k := seeker(t, "admin", sibling("self", holds("m1")), simtest.Machine{ID: "m1", Status: tc.is, Owner: "admin"})
 			k.site.Change("m1", func(m *inventory.Machine) { m.SwapSize = tc.has })

@@ -32,7 +32,8 @@ func (r *Reconciler) choose(ctx context.Context, s *scope) (ctrl.Result, error) 
 	if err := r.occupied(ctx, s); err != nil {
 		return ctrl.Result{}, err
 	}
-	// A machine is named, so MAAS does not compose a virtual machine if it is no longer available.
+	// Request a machine by name, so that MAAS does not compose a virtual machine if that machine is no longer
+	// available.
 	mustPick := s.identity.SetAside.Any() || len(s.quarantined) > 0 || s.contested || s.subnet != nil || s.identity.Inventory.MayCompose(ctx)
 	var candidates []maas.Machine
 	if mustPick || s.waitsForCapacity() {

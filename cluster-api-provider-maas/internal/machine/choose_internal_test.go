@@ -32,8 +32,8 @@ func away(k *rack, operations ...string) {
 	}
 }
 
-// TestChooseMachine: MAAS picks and no list is read, unless some of the machines that it might pick must not be
-// allocated.
+// TestChooseMachine checks that MAAS picks and no list is read, unless some of the machines that it might pick must
+// not be allocated.
 func TestChooseMachine(t *testing.T) {
 	t.Parallel()
 	quarantined := func(r quarantine.Record) func(*rack) {
@@ -57,17 +57,17 @@ func TestChooseMachine(t *testing.T) {
 		lists int
 		asks  int
 	}{
-		"all will do":                              {nil, "cheap1", 0, 1},
+		"every machine may be allocated":           {nil, "cheap1", 0, 1},
 		"one machine is set aside":                 {func(k *rack) { k.identity.SetAside.Add("cheap1", simtest.Start.Add(1)) }, "dear01", 1, 1},
 		"one machine is no longer set aside":       {func(k *rack) { k.identity.SetAside.Add("cheap1", simtest.Start) }, "cheap1", 0, 1},
 		"one machine failed a minute ago":          {quarantined(quarantine.Record{Last: last}), "dear01", 1, 1},
 		"one machine failed more than an hour ago": {quarantined(quarantine.Record{Last: last.Add(-time.Hour)}), "cheap1", 1, 1},
 		"one machine is in quarantine":             {quarantined(quarantine.Record{Last: last.Add(-time.Hour), Quarantined: true}), "dear01", 1, 1},
 		"a static IP address is requested":         {static, "cheap1", 1, 1},
-		"MAAS has VM hosts, or may":                {func(k *rack) { away(k, "vm-hosts.read") }, "cheap1", 1, 1},
+		"MAAS does not list VM hosts":              {func(k *rack) { away(k, "vm-hosts.read") }, "cheap1", 1, 1},
 		"a machine became available after a wait":  {waits(ReasonNoCapacity), "cheap1", 1, 1},
 		"the allocation timed out before":          {waits(ReasonAllocationTimedOut), "cheap1", 1, 1},
-		"something else was wrong":                 {waits(ReasonUnreachable), "cheap1", 0, 1},
+		"MAAS was unreachable before":              {waits(ReasonUnreachable), "cheap1", 0, 1},
 		"the first zone has no matching machine": {func(k *rack) {
 			k.machine.Spec.Tags = []string{"big"}
 		}, "dear01", 0, 2},
@@ -81,7 +81,7 @@ func TestChooseMachine(t *testing.T) {
 			away(k, "vm-hosts.read")
 		}, "dear01", 1, 1},
 	} {
-		t.Run("When "+name+", it should be the right one", func(t *testing.T) {
+		t.Run("When "+name+", it should allocate the right machine and read no needless list", func(t *testing.T) {
 			t.Parallel()
 			k := seeker(t, "alice", sibling("self"), simtest.Machine{ID: "cheap1", Zone: "north", CPU: 1}, simtest.Machine{ID: "dear01", Zone: "south", CPU: 64, Tags: []string{"big"}})
 			k.infra.Spec.FailureDomains = []string{"north", "south"}
@@ -132,12 +132,12 @@ func TestChooseNothing(t *testing.T) {
 			simtest.Refuse(k.t, k.site.Simulator, "machines.read", "", http.StatusBadRequest, `{"pool": ["no"]}`)
 		}, ReasonNoCapacity, 10 * time.Second},
 		"the only machine is set aside":                     {func(k *rack) { k.identity.SetAside.Add("ready1", simtest.Start.Add(time.Hour)) }, ReasonNoCapacity, 10 * time.Second},
-		"another user took it a moment ago":                 {func(k *rack) { listed(k); k.Reader = takesMeanwhile(k) }, ReasonNoCapacity, 10 * time.Second},
+		"another user allocated it a moment ago":            {func(k *rack) { listed(k); k.Reader = takesMeanwhile(k) }, ReasonNoCapacity, 10 * time.Second},
 		"there is no bootstrap data":                        {func(k *rack) { k.giveData(nil) }, ReasonWaitingForBootstrapData, 15 * time.Second},
 		"MAAS does not list images":                         {func(k *rack) { away(k, "boot-resources.read") }, ReasonUnavailable, 15 * time.Second},
 		"the image does not support the format of the data": {func(k *rack) { k.machine.Spec.Image = "ubuntu/noble"; k.giveData(ignition) }, ReasonFormatNotSupported, 15 * time.Second},
 	} {
-		t.Run("When "+name+", it should be told", func(t *testing.T) {
+		t.Run("When "+name+", it should report why no machine is allocated", func(t *testing.T) {
 			t.Parallel()
 			k := seeker(t, "alice", sibling("self"), simtest.Machine{ID: "ready1"})
 			tc.set(k)
@@ -169,7 +169,7 @@ func takesMeanwhile(k *rack) client.Reader {
 		}})
 }
 
-// TestNoCapacity: the delay grows with the time waited, and after a while the condition reports a timeout.
+// TestNoCapacity checks that the delay grows with the time waited, and after a while the condition reports a timeout.
 func TestNoCapacity(t *testing.T) {
 	t.Parallel()
 	for waited, tc := range map[time.Duration]struct {
@@ -206,8 +206,8 @@ func TestNoCapacity(t *testing.T) {
 	}
 }
 
-// TestExplain: the message reports a name that MAAS does not have, with a sorted list of the existing ones. A list that
-// cannot be read is omitted.
+// TestExplain checks that the message reports a name that MAAS does not have, with a sorted list of the existing
+// ones. A list that cannot be read is omitted.
 func TestExplain(t *testing.T) {
 	t.Parallel()
 	has := func(kind, name, names string) string {
@@ -219,15 +219,15 @@ func TestExplain(t *testing.T) {
 		away    []string
 		want    string
 	}{
-		"nothing is named":           {placement.Request{MinCPU: 65}, []string{"zones.read", "tags.read", "resourcepools.read"}, "none of 5 Ready machines has 65 cores"},
-		"names are wrong":            {named, nil, has("zone", "nozone", "default, north, south") + has("resource pool", "nopool", "blue, default") + has("tag", "notag", "fast, gpu")},
-		"zones can't be read":        {named, []string{"zones.read"}, has("resource pool", "nopool", "blue, default") + has("tag", "notag", "fast, gpu")},
-		"pools can't be read":        {named, []string{"resourcepools.read"}, has("zone", "nozone", "default, north, south") + has("tag", "notag", "fast, gpu")},
-		"tags can't be read":         {named, []string{"tags.read"}, has("zone", "nozone", "default, north, south") + has("resource pool", "nopool", "blue, default")},
-		"the machines can't be read": {placement.Request{MinCPU: 65}, []string{"machines.read"}, "no Ready machine fits"},
-		"a machine fits after all":   {placement.Request{}, nil, "every machine that fits was taken a moment ago"},
+		"the request names nothing":   {placement.Request{MinCPU: 65}, []string{"zones.read", "tags.read", "resourcepools.read"}, "none of 5 Ready machines has 65 cores"},
+		"MAAS has none of the names":  {named, nil, has("zone", "nozone", "default, north, south") + has("resource pool", "nopool", "blue, default") + has("tag", "notag", "fast, gpu")},
+		"zones can't be read":         {named, []string{"zones.read"}, has("resource pool", "nopool", "blue, default") + has("tag", "notag", "fast, gpu")},
+		"pools can't be read":         {named, []string{"resourcepools.read"}, has("zone", "nozone", "default, north, south") + has("tag", "notag", "fast, gpu")},
+		"tags can't be read":          {named, []string{"tags.read"}, has("zone", "nozone", "default, north, south") + has("resource pool", "nopool", "blue, default")},
+		"the machines can't be read":  {placement.Request{MinCPU: 65}, []string{"machines.read"}, "no Ready machine fits"},
+		"a machine matches after all": {placement.Request{}, nil, "every machine that fits was taken a moment ago"},
 	} {
-		t.Run("When "+name+", it should be said", func(t *testing.T) {
+		t.Run("When "+name+", the message should say so", func(t *testing.T) {
 			t.Parallel()
 			k := seekerOf(t, "alice", sibling("self"), simtest.Rack)
 			away(k, tc.away...)

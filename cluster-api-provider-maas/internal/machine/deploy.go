@@ -73,8 +73,8 @@ func (r *Reconciler) notDeployed(ctx context.Context, s *scope, err error) (ctrl
 	return r.heldUp(ctx, s, err)
 }
 
-// heldUp backs off each time in a row that MAAS rejects a change of the machine. When that lasts, another machine is
-// tried. The number of attempts is limited, so a problem that no machine fixes is reported too.
+// heldUp retries with a growing delay while MAAS rejects a change of the machine. If that lasts too long, another
+// machine is tried. The number of attempts is limited, so a problem that no machine fixes is reported too.
 func (r *Reconciler) heldUp(ctx context.Context, s *scope, err error) (ctrl.Result, error) {
 	if !refused(err) || ctx.Err() != nil {
 		return r.problem(ctx, s, err)

@@ -55,19 +55,19 @@ func TestDeploy(t *testing.T) {
 	}{
 		"all is well":                    {nil, "", 10 * time.Second, []string{lifecycle.ReasonDeploying}, ""},
 		"the machine is locked":          {func(k *rack) { k.observed.Locked = true }, ReasonLocked, 15 * time.Second, nil, ""},
-		"MAAS refused a moment ago":      {func(k *rack) { k.refusals.add("m1", Problem{ReasonUnavailable, "busy"}, k.site.Clock.Now()) }, ReasonUnavailable, 15 * time.Second, nil, ""},
+		"MAAS rejected it a moment ago":  {func(k *rack) { k.refusals.add("m1", Problem{ReasonUnavailable, "busy"}, k.site.Clock.Now()) }, ReasonUnavailable, 15 * time.Second, nil, ""},
 		"there is no Secret":             {func(k *rack) { k.Reader = fakeclient.NewClientBuilder().Build() }, ReasonWaitingForBootstrapData, 15 * time.Second, nil, ""},
 		"the Secret is empty":            {func(k *rack) { k.giveData(nil) }, ReasonWaitingForBootstrapData, 15 * time.Second, nil, ""},
-		"no Secret is named":             {func(k *rack) { k.owner.Spec.Bootstrap.DataSecretName = nil }, ReasonWaitingForBootstrapData, 15 * time.Second, nil, ""},
+		"the Machine names no Secret":    {func(k *rack) { k.owner.Spec.Bootstrap.DataSecretName = nil }, ReasonWaitingForBootstrapData, 15 * time.Second, nil, ""},
 		"no subnet contains its address": {func(k *rack) { k.machine.Spec.StaticIP = &infrav1.StaticIPConfig{IP: "192.0.2.7"} }, "SubnetNotFound", 15 * time.Second, nil, ""},
 		"MAAS is busy":                   {answer(http.StatusServiceUnavailable, "busy"), ReasonUnavailable, 15 * time.Second, nil, ""},
 		"MAAS lacks the image":           {answer(http.StatusBadRequest, `{"distro_series": ["none"]}`), ReasonImageNotFound, 15 * time.Second, nil, ""},
-		"its network does not do":        {answer(http.StatusBadRequest, `{"network": ["none"]}`), "", 10 * time.Second, []string{ReasonNotDeployable, lifecycle.ReasonReleasing}, ReasonNotDeployable},
-		"its disks do not do":            {answer(http.StatusBadRequest, `{"storage": ["none"]}`), "", 10 * time.Second, []string{ReasonNotDeployable, lifecycle.ReasonReleasing}, ReasonNotDeployable},
-		"MAAS takes no such kernel":      {answer(http.StatusBadRequest, `{"hwe_kernel": ["none"]}`), ReasonInvalid, 15 * time.Second, nil, ""},
-		"MAAS does not let the user":     {answer(http.StatusForbidden, "no"), ReasonForbidden, 15 * time.Second, nil, ""},
+		"MAAS rejects its network":       {answer(http.StatusBadRequest, `{"network": ["none"]}`), "", 10 * time.Second, []string{ReasonNotDeployable, lifecycle.ReasonReleasing}, ReasonNotDeployable},
+		"MAAS rejects its storage":       {answer(http.StatusBadRequest, `{"storage": ["none"]}`), "", 10 * time.Second, []string{ReasonNotDeployable, lifecycle.ReasonReleasing}, ReasonNotDeployable},
+		"MAAS rejects the kernel":        {answer(http.StatusBadRequest, `{"hwe_kernel": ["none"]}`), ReasonInvalid, 15 * time.Second, nil, ""},
+		"the user lacks the permission":  {answer(http.StatusForbidden, "no"), ReasonForbidden, 15 * time.Second, nil, ""},
 	} {
-		t.Run("When "+name+", it should be told", func(t *testing.T) {
+		t.Run("When "+name+", it should deploy or report why not", func(t *testing.T) {
 			t.Parallel()
 			k := holder(t, status.Allocated)
 			maybe(tc.set, k)
@@ -90,8 +90,8 @@ func TestDeploy(t *testing.T) {
 	}
 }
 
-// TestDeployRequest: the request has the image, the user data with a token for this Machine only, and the requested
-// place of the system.
+// TestDeployRequest checks the deploy request: the image, the user data with a token for this Machine only, and
+// whether the system runs in memory.
 func TestDeployRequest(t *testing.T) {
 	t.Parallel()
 	bearer := func(token string) string { return "Bearer " + base64.StdEncoding.EncodeToString([]byte(token)) }

@@ -13,8 +13,8 @@ import (
 	"github.com/openshift/hypershift/test/maas-simulator/simulator/simtest"
 )
 
-// TestLooksAnewAfterFailure: after an error, MAAS may have done the action, or the machine may be in an unexpected
-// state. Cached data about the machine must not be used.
+// TestLooksAnewAfterFailure checks that cached data about the machine is not used after an error. MAAS may have done
+// the action, or the machine may be in an unexpected state.
 func TestLooksAnewAfterFailure(t *testing.T) {
 	t.Parallel()
 	for name, tc := range map[string]struct {

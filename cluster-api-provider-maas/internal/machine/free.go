@@ -39,8 +39,8 @@ func (r *Reconciler) free(ctx context.Context, s *scope) (ctrl.Result, error) {
 		return ctrl.Result{}, nil
 	}
 	if !linksChange[m.Status] {
-		// Another user allocated the machine first, or took it out of service. Waiting for the end of that might take
-		// indefinitely.
+		// Another user allocated the machine first, or took it out of service. That state may last indefinitely, so
+		// do not wait for its end.
 		r.warnKept(s, a, fmt.Sprintf("MAAS cannot change links of a machine that is %s", m.StatusName))
 		return ctrl.Result{}, nil
 	}

@@ -47,19 +47,19 @@ func TestFreeTells(t *testing.T) {
 		links  []string
 		events []string
 	}{
-		"the link was automatic before":     {func(*rack) {}, "", 0, []string{"auto"}, []string{"StaticIPReleased"}},
-		"the link used DHCP before":         {func(k *rack) { dhcp(k, "dhcp") }, "", 0, []string{"dhcp"}, []string{"StaticIPReleased"}},
-		"there was no link before":          {func(k *rack) { dhcp(k, "") }, "", 0, nil, []string{"StaticIPReleased"}},
-		"a user changed the network":        {refuse("interface.link_subnet", http.StatusBadRequest, `{"mode": ["no"]}`), "", 0, nil, []string{"LinkNotRestored", "StaticIPReleased"}},
-		"MAAS is busy with the old link":    {refuse("interface.link_subnet", http.StatusServiceUnavailable, "busy"), ReasonUnavailable, 15 * time.Second, []string{"static " + staticIP}, nil},
-		"MAAS is busy with the address":     {refuse("interface.unlink_subnet", http.StatusServiceUnavailable, "busy"), ReasonUnavailable, 15 * time.Second, []string{"auto", "static " + staticIP}, nil},
-		"the user may not change links":     {refuse("interface.unlink_subnet", http.StatusForbidden, "no"), ReasonForbidden, 15 * time.Second, []string{"auto", "static " + staticIP}, nil},
-		"MAAS does not have the machine":    {func(k *rack) { k.observed = nil }, "", 0, []string{"static " + staticIP}, nil},
-		"another user has the machine":      {func(k *rack) { k.observed, k.foreign = nil, true }, "", 0, []string{"static " + staticIP}, []string{"StaticIPKept"}},
-		"another user runs on it":           {func(k *rack) { k.observed.Status = maas.StatusDeployed }, "", 0, []string{"static " + staticIP}, []string{"StaticIPKept"}},
-		"the address is already unassigned": {func(k *rack) { dhcp(k, "auto"); k.observed.Interfaces = nil }, "", 0, []string{"static " + staticIP}, nil},
+		"the link was automatic before":            {func(*rack) {}, "", 0, []string{"auto"}, []string{"StaticIPReleased"}},
+		"the link used DHCP before":                {func(k *rack) { dhcp(k, "dhcp") }, "", 0, []string{"dhcp"}, []string{"StaticIPReleased"}},
+		"there was no link before":                 {func(k *rack) { dhcp(k, "") }, "", 0, nil, []string{"StaticIPReleased"}},
+		"a user changed the network":               {refuse("interface.link_subnet", http.StatusBadRequest, `{"mode": ["no"]}`), "", 0, nil, []string{"LinkNotRestored", "StaticIPReleased"}},
+		"MAAS is too busy to restore the old link": {refuse("interface.link_subnet", http.StatusServiceUnavailable, "busy"), ReasonUnavailable, 15 * time.Second, []string{"static " + staticIP}, nil},
+		"MAAS is too busy to unassign the address": {refuse("interface.unlink_subnet", http.StatusServiceUnavailable, "busy"), ReasonUnavailable, 15 * time.Second, []string{"auto", "static " + staticIP}, nil},
+		"the user may not change links":            {refuse("interface.unlink_subnet", http.StatusForbidden, "no"), ReasonForbidden, 15 * time.Second, []string{"auto", "static " + staticIP}, nil},
+		"MAAS does not have the machine":           {func(k *rack) { k.observed = nil }, "", 0, []string{"static " + staticIP}, nil},
+		"another user has the machine":             {func(k *rack) { k.observed, k.foreign = nil, true }, "", 0, []string{"static " + staticIP}, []string{"StaticIPKept"}},
+		"another user deployed the machine":        {func(k *rack) { k.observed.Status = maas.StatusDeployed }, "", 0, []string{"static " + staticIP}, []string{"StaticIPKept"}},
+		"the address is already unassigned":        {func(k *rack) { dhcp(k, "auto"); k.observed.Interfaces = nil }, "", 0, []string{"static " + staticIP}, nil},
 	} {
-		t.Run("When "+name+", it should be told", func(t *testing.T) {
+		t.Run("When "+name+", it should report what happened to the address", func(t *testing.T) {
 			t.Parallel()
 			k := givenBack(t)
 			tc.set(k)

@@ -30,7 +30,7 @@ var nothingLeft = map[status.Status]bool{
 func TestNoStateHolds(t *testing.T) {
 	cfg := testenv.Shared(t, crds.Infrastructure, crds.ClusterAPI)
 	for _, stays := range status.All() {
-		t.Run(fmt.Sprintf("When MAAS stays at %s", stays), func(t *testing.T) {
+		t.Run(fmt.Sprintf("When MAAS stays at %s, the MaasMachine should be deleted", stays), func(t *testing.T) {
 			k, id := newRun(t, cfg, "m")
 			simtest.Refuse(t, k.Simulator, "machine.release", id, http.StatusConflict, "no")
 			k.Change(id, func(m *inventory.Machine) { m.Status, m.Task = stays, nil })

@@ -39,7 +39,7 @@ func (k *rack) witness() *witness {
 	return w
 }
 
-// TestOverdue: a machine that MAAS does not release blocks its MaasMachine only until the release timeout.
+// TestOverdue checks that a machine that MAAS does not release blocks its MaasMachine only until the release timeout.
 func TestOverdue(t *testing.T) {
 	t.Parallel()
 	for name, tc := range map[string]struct {
@@ -51,9 +51,9 @@ func TestOverdue(t *testing.T) {
 		"it is stuck longer than the timeout":   {lifecycle.Stuck, 10*time.Minute + 1, nil, true},
 		"it is blocked longer than the timeout": {lifecycle.Blocked, 10*time.Minute + 1, nil, true},
 		"the timeout is not exceeded":           {lifecycle.Stuck, 10 * time.Minute, nil, false},
-		"MAAS is at it":                         {lifecycle.Wait, time.Hour, nil, false},
-		"there is no cluster":                   {lifecycle.Stuck, time.Hour, func(s *scope) { s.infra = nil }, false},
-		"the cluster has no finalizer":          {lifecycle.Stuck, time.Hour, func(s *scope) { s.infra.Finalizers = nil }, false},
+		"MAAS is releasing it":                  {lifecycle.Wait, time.Hour, nil, false},
+		"there is no MaasCluster":               {lifecycle.Stuck, time.Hour, func(s *scope) { s.infra = nil }, false},
+		"the MaasCluster has no finalizer":      {lifecycle.Stuck, time.Hour, func(s *scope) { s.infra.Finalizers = nil }, false},
 	} {
 		r, clock, _ := quiet()
 		clock.SetTime(noon.Add(tc.after))
@@ -65,7 +65,8 @@ func TestOverdue(t *testing.T) {
 	}
 }
 
-// TestHandOverRecord: everything needed to release the machine is on the MaasCluster before the MaasMachine is deleted.
+// TestHandOverRecord checks that everything needed to release the machine is on the MaasCluster before the
+// MaasMachine is deleted.
 func TestHandOverRecord(t *testing.T) {
 	t.Parallel()
 	erase := &infrav1.EraseConfig{Mode: "Secure"}
@@ -80,20 +81,20 @@ func TestHandOverRecord(t *testing.T) {
 		change func(*rack)
 		want   handover.Record
 	}{
-		"it is a bare-metal machine":    {func(*rack) {}, plain},
-		"its disks are to be erased":    {func(k *rack) { k.machine.Spec.Erase = erase }, with(func(r *handover.Record) { r.Erase = erase })},
-		"it is a virtual machine":       {func(k *rack) { k.machine.Spec.ProvisioningMode = infrav1.ProvisioningModeLXD }, with(func(r *handover.Record) { r.LXD = true })},
-		"another provider allocated it": {func(k *rack) { delete(k.machine.Annotations, UIDAnnotation) }, with(func(r *handover.Record) { r.Keyless = true })},
-		"its address is there":          {func(k *rack) { annotate(k.machine, AddressAnnotation, there) }, with(func(r *handover.Record) { r.Address = there })},
-		"its address is elsewhere":      {func(k *rack) { annotate(k.machine, AddressAnnotation, elsewhere) }, plain},
-		"MAAS does not show it":         {func(k *rack) { k.observed = nil }, with(func(r *handover.Record) { r.Hostname = "" })},
-		"another one left a machine": {func(k *rack) {
+		"it is a bare-metal machine":        {func(*rack) {}, plain},
+		"its disks are to be erased":        {func(k *rack) { k.machine.Spec.Erase = erase }, with(func(r *handover.Record) { r.Erase = erase })},
+		"it is a virtual machine":           {func(k *rack) { k.machine.Spec.ProvisioningMode = infrav1.ProvisioningModeLXD }, with(func(r *handover.Record) { r.LXD = true })},
+		"another provider allocated it":     {func(k *rack) { delete(k.machine.Annotations, UIDAnnotation) }, with(func(r *handover.Record) { r.Keyless = true })},
+		"its address is on this machine":    {func(k *rack) { annotate(k.machine, AddressAnnotation, there) }, with(func(r *handover.Record) { r.Address = there })},
+		"its address is on another machine": {func(k *rack) { annotate(k.machine, AddressAnnotation, elsewhere) }, plain},
+		"it was not read":                   {func(k *rack) { k.observed = nil }, with(func(r *handover.Record) { r.Hostname = "" })},
+		"another MaasMachine delegated its release": {func(k *rack) {
 			if err := handover.Records.Set(k.infra, "m1", handover.Record{UID: "other"}); err != nil {
 				k.t.Fatal(err)
 			}
 		}, plain},
 	} {
-		t.Run("When "+name+", it should be written down", func(t *testing.T) {
+		t.Run("When "+name+", the record should have what the release needs", func(t *testing.T) {
 			t.Parallel()
 			k := holder(t, status.FailedReleasing)
 			k.site.Clock.SetTime(simtest.Start.In(time.FixedZone("", 7200)))
@@ -124,8 +125,8 @@ func TestHandOverRecord(t *testing.T) {
 	k.expectEvents()
 }
 
-// TestGiveBackHandedOver: the MaasCluster releases only what certainly belongs to the deleted MaasMachine, as the
-// MaasMachine would have done.
+// TestGiveBackHandedOver checks that the MaasCluster releases only what certainly belongs to the deleted MaasMachine,
+// as the MaasMachine would have done.
 func TestGiveBackHandedOver(t *testing.T) {
 	t.Parallel()
 	const uid = "0f3c61f2-3f43-4f0b-8c55-1f0a5a6d9f10"
@@ -146,17 +147,17 @@ func TestGiveBackHandedOver(t *testing.T) {
 		there  bool
 		busy   bool
 	}{
-		"it has the allocation key":                            {record, owned(uid), lifecycle.Wait, []string{"Normal MachineReleasing"}, true, true},
-		"it has another allocation key":                        {record, owned("other"), lifecycle.Gone, nil, true, false},
-		"the MaasMachine had no allocation key":                {with(func(r *handover.Record) { r.Keyless = true }), owned("other"), lifecycle.Wait, []string{"Normal MachineReleasing"}, true, true},
-		"another user has it":                                  {record, func(m *inventory.Machine) { m.Owner = "bob" }, lifecycle.Gone, nil, true, false},
-		"another machine has it, and its user is unknown":      {with(func(r *handover.Record) { r.User = "" }), func(m *inventory.Machine) { m.Owner = "bob" }, lifecycle.Stuck, nil, true, false},
-		"it was composed for the MaasMachine":                  {with(func(r *handover.Record) { r.LXD = true }), func(m *inventory.Machine) { owned(uid)(m); m.PowerType, m.Hostname = "lxd", "vm-"+uid }, lifecycle.Gone, nil, false, false},
-		"it was composed by another provider":                  {with(func(r *handover.Record) { r.LXD, r.Keyless = true, true }), func(m *inventory.Machine) { m.PowerType, m.Hostname = "lxd", "any" }, lifecycle.Gone, nil, false, false},
-		"it is an existing virtual machine that was allocated": {record, func(m *inventory.Machine) { owned(uid)(m); m.PowerType, m.Hostname = "lxd", "any" }, lifecycle.Wait, []string{"Normal MachineReleasing"}, true, true},
-		"MAAS has it back":                                     {record, func(m *inventory.Machine) { m.Status, m.Owner = status.Ready, "" }, lifecycle.Gone, nil, true, false},
+		"it has the allocation key":                             {record, owned(uid), lifecycle.Wait, []string{"Normal MachineReleasing"}, true, true},
+		"it has another allocation key":                         {record, owned("other"), lifecycle.Gone, nil, true, false},
+		"the MaasMachine had no allocation key":                 {with(func(r *handover.Record) { r.Keyless = true }), owned("other"), lifecycle.Wait, []string{"Normal MachineReleasing"}, true, true},
+		"another user has it":                                   {record, func(m *inventory.Machine) { m.Owner = "bob" }, lifecycle.Gone, nil, true, false},
+		"another user has it, and the recorded user is unknown": {with(func(r *handover.Record) { r.User = "" }), func(m *inventory.Machine) { m.Owner = "bob" }, lifecycle.Stuck, nil, true, false},
+		"it was composed for the MaasMachine":                   {with(func(r *handover.Record) { r.LXD = true }), func(m *inventory.Machine) { owned(uid)(m); m.PowerType, m.Hostname = "lxd", "vm-"+uid }, lifecycle.Gone, nil, false, false},
+		"it was composed by another provider":                   {with(func(r *handover.Record) { r.LXD, r.Keyless = true, true }), func(m *inventory.Machine) { m.PowerType, m.Hostname = "lxd", "any" }, lifecycle.Gone, nil, false, false},
+		"it is an existing virtual machine that was allocated":  {record, func(m *inventory.Machine) { owned(uid)(m); m.PowerType, m.Hostname = "lxd", "any" }, lifecycle.Wait, []string{"Normal MachineReleasing"}, true, true},
+		"MAAS has released it":                                  {record, func(m *inventory.Machine) { m.Status, m.Owner = status.Ready, "" }, lifecycle.Gone, nil, true, false},
 	} {
-		t.Run("When "+name+", it should be decided", func(t *testing.T) {
+		t.Run("When "+name+", it should be released only if it is the recorded allocation", func(t *testing.T) {
 			t.Parallel()
 			user := "admin"
 			if strings.HasPrefix(name, "another ") {

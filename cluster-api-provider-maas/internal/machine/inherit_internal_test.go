@@ -22,8 +22,8 @@ func heir(t *testing.T, change ...func(*infrav1.MaasMachine)) *rack {
 	return k
 }
 
-// TestInherit: a MaasMachine takes the machine that is reserved for it, with its key, before any other. If that is not
-// possible, it takes any other.
+// TestInherit checks that a MaasMachine takes the machine that is reserved for it, with its key. If that is not
+// possible, it takes any other machine.
 func TestInherit(t *testing.T) {
 	t.Parallel()
 	for name, tc := range map[string]struct {
@@ -40,7 +40,7 @@ func TestInherit(t *testing.T) {
 		"no subnet contains its address":           {func(k *rack) { k.machine.Spec.StaticIP = &infrav1.StaticIPConfig{IP: "192.0.2.7"} }, "", "SubnetNotFound", 15 * time.Second},
 		"the machine was deployed since":           {func(k *rack) { k.site.Change("m1", func(m *inventory.Machine) { m.Status = status.Deployed }) }, "ready1", "", 0},
 	} {
-		t.Run("When "+name+", it should have what it can", func(t *testing.T) {
+		t.Run("When "+name+", it should claim that machine only if possible", func(t *testing.T) {
 			t.Parallel()
 			k := heir(t)
 			tc.set(k)
@@ -66,7 +66,8 @@ func TestInherit(t *testing.T) {
 
 func inNorth(m *inventory.Machine) { m.ZoneID = 99 }
 
-// TestInheritIsSignedFirst: only one of several MaasMachines claims the machine, wherever it is interrupted.
+// TestInheritIsSignedFirst checks that only one of several MaasMachines claims the machine, wherever it is
+// interrupted.
 func TestInheritIsSignedFirst(t *testing.T) {
 	t.Parallel()
 	for name, tc := range map[string]struct {
@@ -81,7 +82,7 @@ func TestInheritIsSignedFirst(t *testing.T) {
 		"the record can't be removed":          {func(k *rack) { writable[*infrav1.MaasCluster](k, 1) }, "self", "m1", "old"},
 		"the siblings cannot be listed":        {func(k *rack) { deaf(k.Reconciler, errUnwritten) }, "", "", ""},
 	} {
-		t.Run("When "+name+", it should be told", func(t *testing.T) {
+		t.Run("When "+name+", it should return the error", func(t *testing.T) {
 			t.Parallel()
 			k := heir(t)
 			tc.seal(k)

@@ -33,8 +33,8 @@ const (
 	ReasonNotKept = "MachineNotKept"
 )
 
-// keepEvery is how often the release of a machine is checked that will be allocated again. It is short, since another
-// user may allocate the machine first.
+// keepEvery is how often the release of a reserved machine is checked. It is short, since another user may allocate
+// the machine first.
 const keepEvery = time.Second
 
 // kept reports whether the machine of the scope is reserved for its pool.
@@ -63,8 +63,8 @@ func (r *Reconciler) intend(ctx context.Context, s *scope) error {
 	})
 }
 
-// succeeded reports whether a rollout of the MachineDeployment replaces this MaasMachine, and creates the new one after
-// this one is deleted.
+// succeeded reports whether a rollout of the MachineDeployment replaces this MaasMachine, and creates the replacement
+// only after the deletion.
 func (r *Reconciler) succeeded(ctx context.Context, s *scope) (bool, error) {
 	name := s.machine.Labels[clusterv1.MachineDeploymentNameLabel]
 	if s.owner == nil || meta.FindStatusCondition(s.owner.Status.Conditions, clusterv1.MachineOwnerRemediatedCondition) != nil {
@@ -119,8 +119,8 @@ func (r *Reconciler) outdated(set *clusterv1.MachineSet, md *clusterv1.MachineDe
 		!equality.Semantic.DeepEqual(was.Bootstrap, is.Bootstrap)
 }
 
-// keep allocates a released machine again with the same key, and leaves it to the successor. The record is written
-// first. From then on the sweep does not release the machine for lack of an owner.
+// keep allocates a released machine again with the same key, for the successor. It writes the record first, so that
+// the sweep does not release the machine as an orphan.
 func (r *Reconciler) keep(ctx context.Context, s *scope) (ctrl.Result, error) {
 	id, m := s.systemID(), s.observed
 	if !s.kept() || m == nil || m.Status != maas.StatusReady || !s.takesOver() || !s.infra.DeletionTimestamp.IsZero() {

@@ -44,8 +44,8 @@ func (k *rack) reserves(id string, record reservation.Record) {
 	}
 }
 
-// TestKeepForSuccessor: a released machine is allocated again immediately, after the reservation was recorded. A failed
-// reservation is removed.
+// TestKeepForSuccessor checks that a released machine is allocated again immediately, after the reservation was
+// recorded. A failed reservation is removed.
 func TestKeepForSuccessor(t *testing.T) {
 	t.Parallel()
 	record := reservation.Record{UID: "self", Deployment: "pool", Set: "pool-1", Hostname: "mole", Since: simtest.Start}
@@ -62,18 +62,18 @@ func TestKeepForSuccessor(t *testing.T) {
 		reason string
 		events []string
 	}{
-		"all is well":                       {nil, func(*rack) {}, &record, true, "", []string{ReasonKept}},
-		"it was recorded before a crash":    {&older, func(*rack) {}, &older, true, "", []string{ReasonKept}},
-		"no one asked for it to be kept":    {&record, func(k *rack) { delete(k.machine.Annotations, KeptAnnotation) }, nil, false, "", nil},
-		"MAAS does not have it":             {&record, func(k *rack) { k.observed = nil }, nil, false, "", nil},
-		"it is not Ready":                   {&record, func(k *rack) { k.observed.Status = maas.StatusBroken }, nil, false, "", nil},
-		"its cluster would not wait for it": {&record, func(k *rack) { k.infra.Finalizers = nil }, nil, false, "", nil},
-		"its cluster is deleted":            {&record, func(k *rack) { k.infra.DeletionTimestamp = ptr.To(metav1.NewTime(noon)) }, nil, false, "", nil},
-		"another user was faster":           {nil, taken, nil, false, "", []string{ReasonNotKept}},
-		"MAAS is busy":                      {nil, func(k *rack) { away(k, "machines.allocate") }, &record, false, ReasonUnavailable, nil},
+		"all is well":                      {nil, func(*rack) {}, &record, true, "", []string{ReasonKept}},
+		"it was recorded before a crash":   {&older, func(*rack) {}, &older, true, "", []string{ReasonKept}},
+		"it is no longer to be reserved":   {&record, func(k *rack) { delete(k.machine.Annotations, KeptAnnotation) }, nil, false, "", nil},
+		"MAAS does not have it":            {&record, func(k *rack) { k.observed = nil }, nil, false, "", nil},
+		"it is not Ready":                  {&record, func(k *rack) { k.observed.Status = maas.StatusBroken }, nil, false, "", nil},
+		"its MaasCluster has no finalizer": {&record, func(k *rack) { k.infra.Finalizers = nil }, nil, false, "", nil},
+		"its MaasCluster is deleted":       {&record, func(k *rack) { k.infra.DeletionTimestamp = ptr.To(metav1.NewTime(noon)) }, nil, false, "", nil},
+		"another user allocated it first":  {nil, taken, nil, false, "", []string{ReasonNotKept}},
+		"MAAS is busy":                     {nil, func(k *rack) { away(k, "machines.allocate") }, &record, false, ReasonUnavailable, nil},
 		"the record belongs to another MaasMachine and MAAS does not have the machine": {&reservation.Record{UID: "other"}, func(k *rack) { k.observed = nil }, &reservation.Record{UID: "other"}, false, "", nil},
 	} {
-		t.Run("When "+name+", it should be decided", func(t *testing.T) {
+		t.Run("When "+name+", it should be reserved only for a successor", func(t *testing.T) {
 			t.Parallel()
 			k := keeper(t)
 			k.site.Clock.SetTime(simtest.Start.In(time.FixedZone("", 7200)))
@@ -103,7 +103,8 @@ func TestKeepForSuccessor(t *testing.T) {
 	}
 }
 
-// TestKeepIsWrittenFirst: without a record MAAS is not called, and cached data is dropped when MAAS rejects the call.
+// TestKeepIsWrittenFirst checks that without a record MAAS is not called, and cached data is dropped when MAAS
+// rejects the call.
 func TestKeepIsWrittenFirst(t *testing.T) {
 	t.Parallel()
 	k := keeper(t)
@@ -140,7 +141,7 @@ func newKept(t *testing.T) *rack {
 	return &rack{Reconciler: r, scope: s, t: t}
 }
 
-// TestKeepsAlready: a machine that an interrupted reconcile allocated again must not be released.
+// TestKeepsAlready checks that a machine is not released if an interrupted reconcile has allocated it again.
 func TestKeepsAlready(t *testing.T) {
 	t.Parallel()
 	for name, tc := range map[string]struct {
@@ -149,9 +150,9 @@ func TestKeepsAlready(t *testing.T) {
 	}{
 		"it is allocated again":                 {func(*rack) {}, true},
 		"it is reserved by another MaasMachine": {func(k *rack) { k.reserves("m1", reservation.Record{UID: "other"}) }, false},
-		"nothing is written down":               {func(k *rack) { k.infra.Annotations = nil }, false},
+		"there is no record":                    {func(k *rack) { k.infra.Annotations = nil }, false},
 		"it runs":                               {func(k *rack) { k.observed.Status = maas.StatusDeployed }, false},
-		"MAAS does not show it":                 {func(k *rack) { k.observed = nil }, false},
+		"the machine was not read":              {func(k *rack) { k.observed = nil }, false},
 		"it has another allocation key":         {func(k *rack) { k.site.Change("m1", func(m *inventory.Machine) { m.AgentName = "x" }) }, false},
 	} {
 		k := holder(t, status.Allocated)
@@ -169,7 +170,8 @@ func TestKeepsAlready(t *testing.T) {
 	}
 }
 
-// TestOutdatedAt: a rollout scheduled for a time begins after it, and affects the machines that existed then.
+// TestOutdatedAt checks that a rollout scheduled for a time begins after it, and affects the machines that existed
+// then.
 func TestOutdatedAt(t *testing.T) {
 	t.Parallel()
 	r, _, _ := quiet()

@@ -62,8 +62,9 @@ func (w *world) join(deployment, set, name string, spec infrav1.MaasMachineSpec)
 
 func (w *world) holds(name string) string { return ptr.Deref(w.machine(name).Spec.SystemID, "") }
 
-// rolls creates the MachineDeployment "workers", whose machines are now those of the second set. The functions in was
-// edit the template of the first set.
+// rolls creates the MachineDeployment "workers" and its MachineSet "first". The functions in was edit the template of
+// both. mutate then edits the template of the MachineDeployment, whose machines are now those of the template
+// "second".
 func (w *world) rolls(mutate func(*clusterv1.MachineDeployment), was ...func(*clusterv1.MachineDeployment)) {
 	w.t.Helper()
 	md := &clusterv1.MachineDeployment{ObjectMeta: metav1.ObjectMeta{Name: "workers"}, Spec: clusterv1.MachineDeploymentSpec{
@@ -238,8 +239,8 @@ func somethingElse(t *testing.T, cfg *rest.Config) {
 		},
 		"another bootstrap": bootstrapped,
 		"an unchanged template with a rollout time": func(md *clusterv1.MachineDeployment) {
-			// The time must be after the creation of the MachineSet, which has whole seconds, and long before the clock of the
-			// machines.
+			// The time must be after the creation of the MachineSet, which has whole seconds, and long before the
+			// time of the simulated clock.
 			md.Spec.Rollout.After = metav1.NewTime(time.Now().Add(2 * time.Second))
 		},
 	} {

@@ -36,8 +36,8 @@ func flags(t *testing.T, phases []phase.Phase[*scope]) []string {
 	return all
 }
 
-// TestDeletionPhases: a MaasMachine that never asked MAAS for a machine is deleted even if MAAS is unreachable; any
-// other is not.
+// TestDeletionPhases checks that a MaasMachine that never asked MAAS for a machine is deleted even if MAAS is
+// unreachable; any other is not.
 func TestDeletionPhases(t *testing.T) {
 	t.Parallel()
 	r, _, _ := quiet()
@@ -105,8 +105,8 @@ func TestReleaseRefused(t *testing.T) {
 	l.expect(time.Minute, 0, "", "Normal MachineReleased")
 }
 
-// TestOverdueRelease: after the timeout the release is delegated to the MaasCluster, if that has its finalizer. An
-// unreachable MAAS has not rejected anything.
+// TestOverdueRelease checks that after the timeout the release is delegated to the MaasCluster, if that has its
+// finalizer. An unreachable MAAS has not rejected anything.
 func TestOverdueRelease(t *testing.T) {
 	t.Parallel()
 	for name, tc := range map[string]struct {
@@ -150,8 +150,8 @@ func TestOverdueRelease(t *testing.T) {
 	}
 }
 
-// TestGiveBackNothing: a machine is not released if it is missing, if its release is delegated, or if it is already
-// reserved.
+// TestGiveBackNothing checks that a machine is not released if it is missing, if its release is delegated, or if it
+// is already reserved.
 func TestGiveBackNothing(t *testing.T) {
 	t.Parallel()
 	for name, tc := range map[string]struct {
@@ -185,8 +185,8 @@ func TestGiveBackNothing(t *testing.T) {
 	}
 }
 
-// TestHowOftenItIsLookedAt: a release in progress is checked often, a machine that will be allocated again most often.
-// A state that only an administrator ends is checked seldom.
+// TestHowOftenItIsLookedAt checks that a release in progress is checked often, a machine that will be allocated again
+// most often. A state that only an administrator ends is checked seldom.
 func TestHowOftenItIsLookedAt(t *testing.T) {
 	t.Parallel()
 	kept := annotated(KeptAnnotation, "pool")
@@ -195,11 +195,11 @@ func TestHowOftenItIsLookedAt(t *testing.T) {
 		action  lifecycle.Action
 		want    time.Duration
 	}{
-		"MAAS takes it back":                                 {sibling("a"), lifecycle.Wait, 10 * time.Second},
+		"MAAS is releasing it":                               {sibling("a"), lifecycle.Wait, 10 * time.Second},
 		"the release is to be requested":                     {sibling("a"), lifecycle.Release, 10 * time.Second},
 		"it is to be allocated again":                        {sibling("a", kept), lifecycle.Wait, time.Second},
-		"that failed":                                        {sibling("a", kept), lifecycle.Stuck, 2 * time.Minute},
-		"MAAS could not take it back":                        {sibling("a"), lifecycle.Stuck, 2 * time.Minute},
+		"it is reserved, and the release failed":             {sibling("a", kept), lifecycle.Stuck, 2 * time.Minute},
+		"the release failed":                                 {sibling("a"), lifecycle.Stuck, 2 * time.Minute},
 		"the release needs an administrator":                 {sibling("a"), lifecycle.Blocked, 2 * time.Minute},
 		"it is reserved, and the release is to be requested": {sibling("a", kept), lifecycle.Release, 10 * time.Second},
 	} {
@@ -210,8 +210,8 @@ func TestHowOftenItIsLookedAt(t *testing.T) {
 	}
 }
 
-// TestLeave: a machine is released once, and only if it belongs to this MaasMachine. A failed release is repeated from
-// time to time.
+// TestLeave checks that a machine is released once, and only if it belongs to this MaasMachine. A failed release is
+// repeated from time to time.
 func TestLeave(t *testing.T) {
 	t.Parallel()
 	for name, tc := range map[string]struct {
@@ -222,20 +222,20 @@ func TestLeave(t *testing.T) {
 		calls   int
 		events  []string
 	}{
-		"it runs":                            {status.Deployed, "self", nil, lifecycle.Wait, 1, []string{"Normal MachineReleasing"}},
-		"another user has it":                {status.Deployed, "other", nil, lifecycle.Gone, 0, nil},
-		"MAAS takes it back":                 {status.Releasing, "self", nil, lifecycle.Wait, 0, nil},
-		"MAAS has it back":                   {status.Ready, "", nil, lifecycle.Gone, 0, nil},
-		"the release needs an administrator": {status.RescueMode, "self", nil, lifecycle.Blocked, 0, nil},
-		"the release failed":                 {status.FailedReleasing, "self", nil, lifecycle.Stuck, 1, nil},
-		"the erasure failed":                 {status.FailedDiskErasing, "self", nil, lifecycle.Stuck, 1, nil},
-		"that was repeated a moment ago":     {status.FailedReleasing, "self", func(k *rack) { k.released.due("aaaaa1", noon.Add(-releaseAgainEvery+1)) }, lifecycle.Stuck, 0, nil},
-		"that was repeated a while ago":      {status.FailedReleasing, "self", func(k *rack) { k.released.due("aaaaa1", noon.Add(-releaseAgainEvery)) }, lifecycle.Stuck, 1, nil},
-		"MAAS refused it a moment ago":       {status.Deployed, "self", func(k *rack) { k.refusals.add("aaaaa1", Problem{"Refused", "words"}, noon) }, lifecycle.Stuck, 0, nil},
-		"MAAS refused it a while ago":        {status.Deployed, "self", func(k *rack) { k.refusals.add("aaaaa1", Problem{"Refused", "words"}, noon.Add(-time.Hour)) }, lifecycle.Wait, 1, []string{"Normal MachineReleasing"}},
-		"MAAS does not have it any more":     {status.FailedReleasing, "self", func(k *rack) { k.site.ResetRequests(); k.observed.SystemID = "nobody" }, lifecycle.Gone, 1, nil},
+		"it runs":                                     {status.Deployed, "self", nil, lifecycle.Wait, 1, []string{"Normal MachineReleasing"}},
+		"another user has it":                         {status.Deployed, "other", nil, lifecycle.Gone, 0, nil},
+		"MAAS is releasing it":                        {status.Releasing, "self", nil, lifecycle.Wait, 0, nil},
+		"MAAS has released it":                        {status.Ready, "", nil, lifecycle.Gone, 0, nil},
+		"the release needs an administrator":          {status.RescueMode, "self", nil, lifecycle.Blocked, 0, nil},
+		"the release failed":                          {status.FailedReleasing, "self", nil, lifecycle.Stuck, 1, nil},
+		"the erasure failed":                          {status.FailedDiskErasing, "self", nil, lifecycle.Stuck, 1, nil},
+		"the failed release was retried a moment ago": {status.FailedReleasing, "self", func(k *rack) { k.released.due("aaaaa1", noon.Add(-releaseAgainEvery+1)) }, lifecycle.Stuck, 0, nil},
+		"the failed release was retried a while ago":  {status.FailedReleasing, "self", func(k *rack) { k.released.due("aaaaa1", noon.Add(-releaseAgainEvery)) }, lifecycle.Stuck, 1, nil},
+		"MAAS rejected the release a moment ago":      {status.Deployed, "self", func(k *rack) { k.refusals.add("aaaaa1", Problem{"Refused", "words"}, noon) }, lifecycle.Stuck, 0, nil},
+		"MAAS rejected the release a while ago":       {status.Deployed, "self", func(k *rack) { k.refusals.add("aaaaa1", Problem{"Refused", "words"}, noon.Add(-time.Hour)) }, lifecycle.Wait, 1, []string{"Normal MachineReleasing"}},
+		"MAAS does not have it any more":              {status.FailedReleasing, "self", func(k *rack) { k.site.ResetRequests(); k.observed.SystemID = "nobody" }, lifecycle.Gone, 1, nil},
 	} {
-		t.Run("When "+name+", it should be decided", func(t *testing.T) {
+		t.Run("When "+name+", it should be released only if that is due", func(t *testing.T) {
 			t.Parallel()
 			seed := allocated("aaaaa1", tc.uid, tc.is)
 			seed.Power = "on"
@@ -260,7 +260,8 @@ func TestLeave(t *testing.T) {
 	}
 }
 
-// TestReleaseFails: a rejected release is not repeated immediately. An unreachable MAAS has not rejected anything.
+// TestReleaseFails checks that a rejected release is not repeated immediately. An unreachable MAAS has not rejected
+// anything.
 func TestReleaseFails(t *testing.T) {
 	t.Parallel()
 	for code, remembered := range map[int]bool{http.StatusServiceUnavailable: true, http.StatusConflict: true, http.StatusForbidden: false, http.StatusInternalServerError: true} {
@@ -317,8 +318,8 @@ func TestNothingIsLeft(t *testing.T) {
 		min, max time.Duration
 		events   []string
 	}{
-		"nothing is":                                     {sibling("self"), status.Ready, nil, "", 0, 0, nil},
-		"nothing is, and one was released":               {sibling("self"), status.Ready, released, "", 0, 0, []string{"Normal MachineReleased"}},
+		"no machine has our key":                         {sibling("self"), status.Ready, nil, "", 0, 0, nil},
+		"no machine has our key, and one was released":   {sibling("self"), status.Ready, released, "", 0, 0, []string{"Normal MachineReleased"}},
 		"a machine has our allocation key":               {sibling("self"), status.Allocated, released, "MachineReleasing", 10 * time.Second, 12 * time.Second, []string{"Normal MachineReleasing"}},
 		"an answer was lost a moment ago":                {ago(0), status.Ready, released, "AllocationUncertain", 5 * time.Second, 6 * time.Second, nil},
 		"an answer was lost just less than a minute ago": {ago(59 * time.Second), status.Ready, released, "AllocationUncertain", time.Second, time.Second, nil},
@@ -326,7 +327,7 @@ func TestNothingIsLeft(t *testing.T) {
 		"a failed machine is being released":             {sibling("self"), status.Ready, back(lifecycle.Wait), "First", 10 * time.Second, 12 * time.Second, nil},
 		"a failed machine can't be released":             {sibling("self"), status.Ready, back(lifecycle.Stuck), "First", 2 * time.Minute, 144 * time.Second, nil},
 	} {
-		t.Run("When "+name+", it should be decided", func(t *testing.T) {
+		t.Run("When "+name+", it should wait for what may remain", func(t *testing.T) {
 			t.Parallel()
 			seed := allocated("aaaaa1", "self", tc.is)
 			if tc.is == status.Ready {

@@ -28,8 +28,8 @@ import (
 	"github.com/openshift/hypershift/test/maas-simulator/simulator/simtest"
 )
 
-// life is the MaasMachine "m" with the objects that Cluster API creates for it, in a fake client, and a simulated MAAS
-// with the same clock.
+// life is a fixture with the MaasMachine "m". It has the objects that Cluster API creates for m, in a fake client,
+// and a simulated MAAS with the same clock.
 type life struct {
 	*Reconciler
 	site *simtest.Site

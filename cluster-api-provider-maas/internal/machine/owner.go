@@ -73,8 +73,8 @@ func (s *scope) allocation() maas.Allocation {
 	return made
 }
 
-// noteUser records on the MaasCluster the MAAS user that allocates machines. The MaasCluster is then not deleted before
-// the sweep has looked for leftovers.
+// noteUser records on the MaasCluster the MAAS user that allocates machines. The MaasCluster is then not deleted
+// before the sweep has checked whether machines remain in MAAS.
 func (r *Reconciler) noteUser(ctx context.Context, s *scope) error {
 	if s.infra == nil || s.infra.Annotations[infrav1.OwnerAnnotation] == s.user {
 		return nil
@@ -136,12 +136,12 @@ func (s *scope) presumed(m *maas.Machine) bool {
 }
 
 // ours reports whether a machine is still allocated for this MaasMachine, that is, whether MAAS lists it by its key.
-// The ownership annotations are not sufficient: they outlive an allocation, and those of the next one are written after
-// it.
+// The ownership annotations are not sufficient. They outlive an allocation, and the annotations of the next
+// allocation are written after it.
 //
 // A machine that this provider did not allocate has no key. It counts as allocated for this MaasMachine if it has no
-// annotation of another one and no loss was noticed. A machine without an owner counts if its last annotation is that
-// of this MaasMachine.
+// annotation of another MaasMachine and no loss was noticed. A machine without an owner counts if its last annotation
+// is that of this MaasMachine.
 func (r *Reconciler) ours(ctx context.Context, s *scope, m *maas.Machine) (bool, error) {
 	mark := m.Annotations[maas.AnnotationMachineUID]
 	switch {

@@ -83,22 +83,22 @@ func TestOurs(t *testing.T) {
 		want    bool
 		asks    int
 	}{
-		"MAAS lists it by the key":                                 {keyed, maas.Machine{SystemID: "ours01", Owner: "alice"}, true, 1},
-		"it has our annotation and the key of another MaasMachine": {keyed, maas.Machine{SystemID: "theirs", Owner: "alice", Annotations: mark(uid)}, false, 1},
-		"it has the annotation of another MaasMachine and our key": {keyed, maas.Machine{SystemID: "ours01", Owner: "alice", Annotations: mark("x")}, true, 1},
-		"it has no owner, and our annotation":                      {keyed, maas.Machine{SystemID: "theirs", Annotations: mark(uid)}, true, 0},
-		"it has no owner, and the annotation of another":           {keyed, maas.Machine{SystemID: "ours01", Annotations: mark("x")}, false, 0},
-		"it has no owner and no annotation":                        {keyed, maas.Machine{SystemID: "ours01"}, false, 0},
-		"another provider allocated it, without a mark":            {nil, maas.Machine{SystemID: "theirs", Owner: "alice"}, true, 0},
-		"another provider allocated it, and others came":           {nil, maas.Machine{SystemID: "theirs", Owner: "alice", Annotations: mark("x")}, false, 0},
-		"another provider's was seen in other hands":               {lost, maas.Machine{SystemID: "theirs", Owner: "alice"}, false, 0},
-		"it is the virtual machine that is being composed":         {keyed, maas.Machine{SystemID: "v", Hostname: "vm-" + uid, Owner: "admin", Status: maas.StatusCommissioning}, true, 0},
-		"an administrator tests the virtual machine":               {keyed, maas.Machine{SystemID: "v", Hostname: "vm-" + uid, Owner: "admin", Status: maas.StatusTesting}, true, 0},
-		"the virtual machine failed its tests":                     {keyed, maas.Machine{SystemID: "v", Hostname: "vm-" + uid, Owner: "admin", Status: maas.StatusFailedTesting}, true, 0},
-		"the virtual machine was marked as broken":                 {keyed, maas.Machine{SystemID: "v", Hostname: "vm-" + uid, Owner: "admin", Status: maas.StatusBroken}, true, 0},
-		"another user allocated the virtual machine":               {keyed, maas.Machine{SystemID: "v", Hostname: "vm-" + uid, Owner: "alice", Status: maas.StatusDeployed}, false, 1},
+		"MAAS lists it by the key":                                      {keyed, maas.Machine{SystemID: "ours01", Owner: "alice"}, true, 1},
+		"it has our annotation and the key of another MaasMachine":      {keyed, maas.Machine{SystemID: "theirs", Owner: "alice", Annotations: mark(uid)}, false, 1},
+		"it has the annotation of another MaasMachine and our key":      {keyed, maas.Machine{SystemID: "ours01", Owner: "alice", Annotations: mark("x")}, true, 1},
+		"it has no owner, and our annotation":                           {keyed, maas.Machine{SystemID: "theirs", Annotations: mark(uid)}, true, 0},
+		"it has no owner, and the annotation of another MaasMachine":    {keyed, maas.Machine{SystemID: "ours01", Annotations: mark("x")}, false, 0},
+		"it has no owner and no annotation":                             {keyed, maas.Machine{SystemID: "ours01"}, false, 0},
+		"another provider allocated it, without annotations":            {nil, maas.Machine{SystemID: "theirs", Owner: "alice"}, true, 0},
+		"another provider allocated it, and another MaasMachine has it": {nil, maas.Machine{SystemID: "theirs", Owner: "alice", Annotations: mark("x")}, false, 0},
+		"another provider allocated it, and its loss was noticed":       {lost, maas.Machine{SystemID: "theirs", Owner: "alice"}, false, 0},
+		"it is the virtual machine that is being composed":              {keyed, maas.Machine{SystemID: "v", Hostname: "vm-" + uid, Owner: "admin", Status: maas.StatusCommissioning}, true, 0},
+		"an administrator tests the virtual machine":                    {keyed, maas.Machine{SystemID: "v", Hostname: "vm-" + uid, Owner: "admin", Status: maas.StatusTesting}, true, 0},
+		"the virtual machine failed its tests":                          {keyed, maas.Machine{SystemID: "v", Hostname: "vm-" + uid, Owner: "admin", Status: maas.StatusFailedTesting}, true, 0},
+		"the virtual machine was marked as broken":                      {keyed, maas.Machine{SystemID: "v", Hostname: "vm-" + uid, Owner: "admin", Status: maas.StatusBroken}, true, 0},
+		"another user allocated the virtual machine":                    {keyed, maas.Machine{SystemID: "v", Hostname: "vm-" + uid, Owner: "alice", Status: maas.StatusDeployed}, false, 1},
 	} {
-		t.Run("When "+name+", it should be decided", func(t *testing.T) {
+		t.Run("When "+name+", it should be ours only if MAAS proves it", func(t *testing.T) {
 			t.Parallel()
 			self := sibling("self")
 			maybe(tc.self, self)
@@ -124,7 +124,8 @@ func TestOurs(t *testing.T) {
 	}
 }
 
-// TestHolding: machines with the key are not adopted if they are released by another component, or by MAAS.
+// TestHolding checks that machines with the key are not adopted if they are released by another component, or by
+// MAAS.
 func TestHolding(t *testing.T) {
 	t.Parallel()
 	self := sibling("self")
@@ -153,8 +154,9 @@ func TestHolding(t *testing.T) {
 	}
 }
 
-// TestAdopt: of several allocations with lost answers, the one with the most progress stays. It is recorded before the
-// others are released. A process that is interrupted in between, or is too late, has released nothing.
+// TestAdopt checks that of several allocations with lost answers, the one with the most progress stays. It is
+// recorded before the others are released. A process that is interrupted in between, or is too late, has released
+// nothing.
 func TestAdopt(t *testing.T) {
 	t.Parallel()
 	seeds := []simtest.Machine{allocated("aaaaa1", "self", status.Allocated), allocated("aaaaa2", "self", status.Deployed), allocated("aaaaa3", "self", status.Allocated)}
@@ -275,8 +277,8 @@ func TestCredentialsAreTold(t *testing.T) {
 	}
 }
 
-// TestOutstandingIsTold: the condition reports pending releases while there are any, and that there are none
-// afterwards.
+// TestOutstandingIsTold checks that the condition reports pending releases while there are any, and that there are
+// none afterwards.
 func TestOutstandingIsTold(t *testing.T) {
 	t.Parallel()
 	r, _, _ := quiet()

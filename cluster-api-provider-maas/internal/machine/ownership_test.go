@@ -50,8 +50,8 @@ func allocatedAnew(t *testing.T, cfg *rest.Config) {
 	}
 }
 
-// setAside covers a second race that killing the provider revealed: a failed machine is not Ready when the list is
-// read, but Ready when MAAS picks the cheapest.
+// setAside covers a second race that killing the provider revealed. A failed machine is not Ready when the list is
+// read, but Ready when MAAS picks the cheapest machine.
 func setAside(t *testing.T, cfg *rest.Config) {
 	w := newWorld(t, cfg, simtest.Machine{ID: "aaaaaa", CPU: 2}, simtest.Machine{ID: "bbbbbb", CPU: 8})
 	simtest.FailDeployments(t, w.Simulator, "aaaaaa", 9)
@@ -98,7 +98,8 @@ func moved(t *testing.T, cfg *rest.Config) {
 	w.Expect(w.held()).To(BeEmpty())
 }
 
-// foreign covers a machine that upstream's provider allocated: it has no allocation key and no ownership annotations.
+// foreign covers a machine that the upstream provider allocated: it has no allocation key and no ownership
+// annotations.
 func foreign(t *testing.T, cfg *rest.Config) {
 	w := newWorld(t, cfg, simtest.Machine{ID: "aaaaaa", Status: status.Deployed, Owner: "provider", Power: "on"})
 	w.add("m", infrav1.MaasMachineSpec{ProviderID: ptr.To("maas:///default/aaaaaa")})

@@ -58,9 +58,9 @@ func (p *pace) due(systemID string, now time.Time) bool {
 	return true
 }
 
-// refusals holds the backoff for changes that MAAS rejected, by machine. The first delay is that of any problem; each
-// further one in a row is twice as long, up to most. During the delay, the last rejection is reported again and no call
-// is made. A restart loses the state, which costs one extra call.
+// refusals holds the backoff for changes that MAAS rejected, by machine. The delay starts at first and doubles with
+// each further rejection in a row, up to most. During the delay, the last rejection is reported again and no call is
+// made. A restart loses the state, which costs one extra call.
 type refusals struct {
 	first, most time.Duration
 	mu          sync.Mutex

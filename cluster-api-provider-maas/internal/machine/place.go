@@ -35,7 +35,7 @@ func (r *Reconciler) place(ctx context.Context, s *scope) (placed bool, result c
 		nic = staticip.Interface(s.observed, s.subnet)
 	}
 	if nic == nil {
-		// Release this machine: another one may have such an interface.
+		// Release this machine: another machine may have such an interface.
 		result, err := r.giveUp(ctx, s, lifecycle.Outcome{Action: lifecycle.Retry, Reason: ReasonInterfaceNotFound, Message: fmt.Sprintf(
 			"machine %s (%s) has no enabled interface on subnet %s or its VLAN", s.observed.Hostname, s.observed.SystemID, s.subnet.CIDR)})
 		return false, result, err

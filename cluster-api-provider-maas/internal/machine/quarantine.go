@@ -35,8 +35,8 @@ func (r *Reconciler) setAside(ctx context.Context, s *scope) error {
 	return errors.Join(err, encodeErr)
 }
 
-// heed sets aside the machines that failed recently, for this MaasMachine or another one of the cluster. It also
-// records the quarantined machines.
+// heed sets aside the machines that failed recently, for this MaasMachine or another MaasMachine of the cluster. It
+// also records the quarantined machines.
 func (r *Reconciler) heed(s *scope) {
 	for _, f := range failuresOf(s.machine) {
 		s.identity.SetAside.Add(f.SystemID, f.At.Add(r.Timing.SetAside))

@@ -28,8 +28,8 @@ func recordFailure(t *testing.T, k *rack, id string, record quarantine.Record) {
 	}
 }
 
-// TestSetAside: each failure of a machine is counted once, even if the process dies afterwards. That of a virtual
-// machine is not counted.
+// TestSetAside checks that each failure of a machine is counted once, even if the process dies afterwards. That of a
+// virtual machine is not counted.
 func TestSetAside(t *testing.T) {
 	t.Parallel()
 	metal := maas.Machine{SystemID: "x", Hostname: "mole", PowerType: "ipmi"}
@@ -44,7 +44,7 @@ func TestSetAside(t *testing.T) {
 		"the failure is already counted":               {&quarantine.Record{Failures: 7, By: "self/1"}, &metal, nil, quarantine.Record{Failures: 7, By: "self/1"}},
 		"it is the second failure of this MaasMachine": {&first, &metal, []failure{{SystemID: "before"}}, quarantine.Record{Hostname: "mole", Failures: 2, Last: simtest.Start, By: "self/2", Image: "custom/node-image"}},
 		"it already failed for another MaasMachine":    {&quarantine.Record{Failures: 2, By: "other/1", Quarantined: true}, &metal, nil, quarantine.Record{Hostname: "mole", Failures: 3, Last: simtest.Start, By: "self/1", Image: "custom/node-image", Quarantined: true}},
-		"MAAS does not show it":                        {&quarantine.Record{Hostname: "former", By: "other/1"}, nil, nil, quarantine.Record{Hostname: "former", Failures: 1, Last: simtest.Start, By: "self/1", Image: "custom/node-image"}},
+		"MAAS does not return it":                      {&quarantine.Record{Hostname: "former", By: "other/1"}, nil, nil, quarantine.Record{Hostname: "former", Failures: 1, Last: simtest.Start, By: "self/1", Image: "custom/node-image"}},
 		"it was composed for this MaasMachine":         {nil, &maas.Machine{SystemID: "x", PowerType: "lxd"}, nil, quarantine.Record{}},
 	} {
 		self := sibling("self", running("x"))
@@ -79,8 +79,8 @@ func TestSetAside(t *testing.T) {
 	}
 }
 
-// TestHeed: a machine that failed for any MaasMachine of the cluster is set aside for an hour. Machines that only this
-// cluster has quarantined are known.
+// TestHeed checks that a machine that failed for any MaasMachine of the cluster is set aside for an hour. It also
+// checks that machines in the quarantine of this cluster are recorded.
 func TestHeed(t *testing.T) {
 	t.Parallel()
 	self := sibling("self")
@@ -102,7 +102,7 @@ func TestHeed(t *testing.T) {
 	}
 }
 
-// TestWellAgain: a running machine loses its failures, but only an administrator ends a quarantine.
+// TestWellAgain checks that a running machine loses its failures, but only an administrator ends a quarantine.
 func TestWellAgain(t *testing.T) {
 	t.Parallel()
 	for quarantined, stays := range map[bool]bool{false: false, true: true} {
@@ -137,9 +137,9 @@ func TestUntagged(t *testing.T) {
 		tags []string
 		want []string
 	}{
-		"MAAS has none of them":          {[]string{"fast"}, []string{}},
-		"MAAS has the quarantine's":      {[]string{quarantine.Tag, "fast"}, []string{quarantine.Tag}},
-		"MAAS has those of the spec too": {[]string{quarantine.Tag, "gpu", "fast"}, []string{"gpu", quarantine.Tag}},
+		"MAAS has none of them":           {[]string{"fast"}, []string{}},
+		"MAAS has the quarantine tag":     {[]string{quarantine.Tag, "fast"}, []string{quarantine.Tag}},
+		"MAAS also has a tag of the spec": {[]string{quarantine.Tag, "gpu", "fast"}, []string{"gpu", quarantine.Tag}},
 	} {
 		k := seeker(t, "alice", sibling("self"), simtest.Machine{ID: "aaaaa1", Tags: tc.tags})
 		unwanted := []string{"gpu", "slow"}

@@ -192,7 +192,7 @@ func (r *Reconciler) fetch(ctx context.Context, machine *infrav1.MaasMachine) (*
 	return s, nil
 }
 
-// sighting is a machine state in MAAS, and the time since which the machine is in it.
+// sighting is the state of a machine in MAAS, and when that state began.
 type sighting struct {
 	state string
 	since time.Time

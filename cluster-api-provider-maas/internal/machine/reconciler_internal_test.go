@@ -35,7 +35,7 @@ import (
 	"github.com/openshift/hypershift/test/maas-simulator/status"
 )
 
-// TestDefaults: unset fields have the documented defaults, and set fields keep their values.
+// TestDefaults checks that unset fields have the documented defaults, and set fields keep their values.
 func TestDefaults(t *testing.T) {
 	t.Parallel()
 	r := &Reconciler{}
@@ -67,8 +67,8 @@ func TestDefaults(t *testing.T) {
 	}
 }
 
-// TestPhases: which phases stop the reconcile when they fail. No phase acts on a machine that was not read, and the
-// Node phase blocks no other.
+// TestPhases checks which phases stop the reconcile when they fail. No phase acts on a machine that was not read, and
+// the Node phase blocks no other phase.
 func TestPhases(t *testing.T) {
 	t.Parallel()
 	r, _, _ := quiet()
@@ -79,7 +79,8 @@ func TestPhases(t *testing.T) {
 	}
 }
 
-// TestFetch: fetch reads the related objects. It waits for missing ones, and an unreadable one is an error.
+// TestFetch checks that fetch reads the related objects. It waits for missing ones, and an unreadable one is an
+// error.
 func TestFetch(t *testing.T) {
 	t.Parallel()
 	for name, tc := range map[string]struct {
@@ -103,7 +104,7 @@ func TestFetch(t *testing.T) {
 			m.OwnerReferences, m.Labels[clusterv1.ClusterNameLabel] = nil, "other"
 		}, nil, false, false, false, false},
 	} {
-		t.Run("When "+name+", it should be known", func(t *testing.T) {
+		t.Run("When "+name+", it should read the existing objects and wait for the others", func(t *testing.T) {
 			t.Parallel()
 			var changes []func(*infrav1.MaasMachine)
 			if tc.change != nil {
@@ -160,10 +161,10 @@ func TestSeen(t *testing.T) {
 		change func(*infrav1.MaasMachine)
 		want   sighting
 	}{
-		"it is held":           {func(*infrav1.MaasMachine) {}, sighting{"Deploying", noon}},
-		"none is held":         {func(m *infrav1.MaasMachine) { m.Spec.SystemID = nil }, sighting{}},
-		"its start is unknown": {func(m *infrav1.MaasMachine) { m.Status.StateSince = nil }, sighting{}},
-		"its state is unknown": {func(m *infrav1.MaasMachine) { m.Status.MachineState = nil }, sighting{since: noon}},
+		"a machine is allocated":  {func(*infrav1.MaasMachine) {}, sighting{"Deploying", noon}},
+		"no machine is allocated": {func(m *infrav1.MaasMachine) { m.Spec.SystemID = nil }, sighting{}},
+		"its start is unknown":    {func(m *infrav1.MaasMachine) { m.Status.StateSince = nil }, sighting{}},
+		"its state is unknown":    {func(m *infrav1.MaasMachine) { m.Status.MachineState = nil }, sighting{since: noon}},
 	} {
 		l := newLife(t, "alice", simtest.Seed())
 		m := l.now()
@@ -195,7 +196,7 @@ func TestPaused(t *testing.T) {
 			}
 		},
 	} {
-		t.Run("When it is "+name+", it should be left alone", func(t *testing.T) {
+		t.Run("When it is "+name+", it should not be changed", func(t *testing.T) {
 			t.Parallel()
 			l := newLife(t, "alice", simtest.Seed(simtest.Machine{ID: "aaaaa1"}))
 			pauses(l)
@@ -227,11 +228,11 @@ func TestPrerequisites(t *testing.T) {
 		data  *string
 		want  string
 	}{
-		"all prerequisites are met":                    {false, ptr.To(true), ptr.To("data"), ""},
-		"the infrastructure is not ready":              {false, ptr.To(false), ptr.To("data"), ReasonWaitingForInfrastructure},
-		"it is not reported as ready":                  {false, nil, nil, ReasonWaitingForInfrastructure},
-		"there is no bootstrap data":                   {false, ptr.To(true), nil, ReasonWaitingForBootstrapData},
-		"it has a machine, and no prerequisite is met": {true, nil, nil, ""},
+		"all prerequisites are met":                              {false, ptr.To(true), ptr.To("data"), ""},
+		"the infrastructure is not ready":                        {false, ptr.To(false), ptr.To("data"), ReasonWaitingForInfrastructure},
+		"the infrastructure does not report whether it is ready": {false, nil, nil, ReasonWaitingForInfrastructure},
+		"there is no bootstrap data":                             {false, ptr.To(true), nil, ReasonWaitingForBootstrapData},
+		"it has a machine, and no prerequisite is met":           {true, nil, nil, ""},
 	} {
 		r, _, _ := quiet()
 		s := &scope{machine: holding(), owner: &clusterv1.Machine{}, cluster: &clusterv1.Cluster{}}
@@ -249,8 +250,8 @@ func TestPrerequisites(t *testing.T) {
 	}
 }
 
-// TestProblem: a failed call is retried soon, or when MAAS permits. A cancelled reconcile or a conflict reports
-// nothing.
+// TestProblem checks that a failed call is retried soon, or when MAAS permits. A cancelled reconcile or a conflict
+// reports nothing.
 func TestProblem(t *testing.T) {
 	t.Parallel()
 	r, _, _ := quiet()
@@ -289,7 +290,7 @@ func TestMaxAge(t *testing.T) {
 		"it is in its final state":             {sibling("a", settled), 2 * time.Minute},
 		"it is in its final state and deleted": {sibling("a", settled, leaving), 10 * time.Second},
 		"it is to be allocated again":          {sibling("a", settled, leaving, annotated(KeptAnnotation, "pool")), 500 * time.Millisecond},
-		"a user annotated it":                  {sibling("a", annotated(KeptAnnotation, "pool")), 10 * time.Second},
+		"a user set the annotation":            {sibling("a", annotated(KeptAnnotation, "pool")), 10 * time.Second},
 	} {
 		r, _, _ := quiet()
 		if got := r.maxAge(&scope{machine: tc.machine}); got != tc.want {
@@ -335,7 +336,7 @@ func TestNodePhase(t *testing.T) {
 		again  time.Duration
 	}{
 		"it is being deployed":           {func(s *scope) { s.findings.ready = false }, false, "", 0},
-		"nobody reads Nodes":             {nil, true, "", 0},
+		"Nodes are not managed":          {nil, true, "", 0},
 		"MAAS does not show the machine": {func(s *scope) { s.observed = nil }, false, "", 0},
 		"it runs":                        {nil, false, ReasonWaitingForNode, 10 * time.Second},
 		"it ran before": {func(s *scope) { s.machine.Status.Initialization.Provisioned, s.findings.ready = ptr.To(true), false }, false,
@@ -346,7 +347,7 @@ func TestNodePhase(t *testing.T) {
 		"the timeout for the Node has passed": {late, false, ReasonNodeTimedOut, 2 * time.Minute},
 		"the Node exists":                     {func(s *scope) { s.cluster.Name = "demo" }, false, ReasonNodeFound, 10 * time.Second},
 	} {
-		t.Run("When "+name+", it should be told", func(t *testing.T) {
+		t.Run("When "+name+", the Node condition should report it", func(t *testing.T) {
 			t.Parallel()
 			r, _, _ := quiet()
 			nodes := fakeclient.NewClientBuilder().WithObjects(&corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "mole.maas"}}).Build()

@@ -19,7 +19,8 @@ import (
 	"github.com/openshift/hypershift/test/maas-simulator/simulator/simtest"
 )
 
-// TestAwaitsRestore: a restored MaasCluster allocates nothing until the machines of the lost one are known.
+// TestAwaitsRestore checks that a restored MaasCluster allocates nothing until the machines of the lost one are
+// known.
 func TestAwaitsRestore(t *testing.T) {
 	t.Parallel()
 	from, at := map[string]string{infrav1.RestoredFromAnnotation: "former"}, map[string]string{infrav1.RestoredFromAnnotation: "former", infrav1.RestoredAtAnnotation: "now"}
@@ -29,10 +30,10 @@ func TestAwaitsRestore(t *testing.T) {
 		want  bool
 		uid   string
 	}{
-		"there is none":                                   {nil, false, ""},
+		"there is no MaasCluster":                         {nil, false, ""},
 		"it is not a restored cluster":                    {&infrav1.MaasCluster{ObjectMeta: metav1.ObjectMeta{UID: "own"}}, false, "own"},
 		"it is restored from another cluster":             {&infrav1.MaasCluster{ObjectMeta: metav1.ObjectMeta{UID: "own", Annotations: from}}, true, "former"},
-		"somebody looked":                                 {&infrav1.MaasCluster{ObjectMeta: metav1.ObjectMeta{UID: "own", Annotations: at}}, false, "former"},
+		"its machines are known":                          {&infrav1.MaasCluster{ObjectMeta: metav1.ObjectMeta{UID: "own", Annotations: at}}, false, "former"},
 		"it is restored from another cluster and deleted": {&infrav1.MaasCluster{ObjectMeta: metav1.ObjectMeta{UID: "own", Annotations: from, DeletionTimestamp: deleted}}, false, "former"},
 	} {
 		if got := AwaitsRestore(tc.infra); got != tc.want {
@@ -76,7 +77,7 @@ func TestFits(t *testing.T) {
 		"it runs and was found":                        {runs, true, 4, true},
 		"it runs, and more cores are requested now":    {runs, true, 8, true},
 		"it does not run and was found":                {allocated, true, 4, false},
-		"it is kept":                                   {allocated, false, 4, true},
+		"it is reserved":                               {allocated, false, 4, true},
 		"it is reserved, and more cores are requested": {allocated, false, 8, false},
 		"it is reserved, and another user deployed it": {runs, false, 4, false},
 	} {

@@ -76,8 +76,8 @@ func running(t *testing.T, cfg *rest.Config) *world {
 	return w
 }
 
-// lose removes by force everything that the management cluster has of the cluster, and creates a MaasCluster that
-// replaces the lost one.
+// lose deletes all objects of the cluster from the management cluster without their finalizers, and creates a
+// MaasCluster that replaces the lost one.
 func (w *world) lose(restoredFrom string) {
 	w.t.Helper()
 	for _, list := range []client.ObjectList{&infrav1.MaasMachineList{}, &clusterv1.MachineList{}, &infrav1.MaasClusterList{}} {

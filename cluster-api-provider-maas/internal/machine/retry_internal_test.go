@@ -94,7 +94,7 @@ func TestGiveUp(t *testing.T) {
 }
 
 // TestExhausted checks that the last machine stays allocated so that users can inspect it. Its failure is reported
-// once, in MAAS's words.
+// once, with the message from MAAS.
 func TestExhausted(t *testing.T) {
 	t.Parallel()
 	k := failing(t, 3)
@@ -126,10 +126,10 @@ func TestGaveUp(t *testing.T) {
 		reason string
 		want   bool
 	}{
-		"it gave up":                 {true, ReasonAttemptsExhausted, true},
+		"its attempts are exhausted": {true, ReasonAttemptsExhausted, true},
 		"it no longer has a machine": {false, ReasonAttemptsExhausted, false},
 		"it fails":                   {true, lifecycle.ReasonDeployFailed, false},
-		"nothing is known of it":     {true, "", false},
+		"it has no condition":        {true, "", false},
 	} {
 		m := holding()
 		if !tc.held {
@@ -197,13 +197,13 @@ func TestRetry(t *testing.T) {
 		again   time.Duration
 		events  []string
 	}{
-		"MAAS takes it back":    {nil, 10*time.Minute - 1, true, 10 * time.Second, []string{"Normal MachineReleasing"}},
-		"MAAS takes too long":   {nil, 10 * time.Minute, false, time.Second, []string{"Normal MachineReleasing", "Warning MachineReleaseFailed"}},
-		"MAAS does not take it": {refuse(http.StatusServiceUnavailable), 0, false, time.Second, []string{"Warning MachineReleaseFailed"}},
-		"MAAS can't be asked":   {refuse(http.StatusForbidden), 0, true, 15 * time.Second, nil},
-		"MAAS has it":           {gone, 0, false, time.Second, []string{"Normal MachineReleased"}},
+		"MAAS is releasing it":     {nil, 10*time.Minute - 1, true, 10 * time.Second, []string{"Normal MachineReleasing"}},
+		"MAAS takes too long":      {nil, 10 * time.Minute, false, time.Second, []string{"Normal MachineReleasing", "Warning MachineReleaseFailed"}},
+		"MAAS rejects the release": {refuse(http.StatusServiceUnavailable), 0, false, time.Second, []string{"Warning MachineReleaseFailed"}},
+		"MAAS forbids the release": {refuse(http.StatusForbidden), 0, true, 15 * time.Second, nil},
+		"MAAS has released it":     {gone, 0, false, time.Second, []string{"Normal MachineReleased"}},
 	} {
-		t.Run("When "+name+", it should be decided", func(t *testing.T) {
+		t.Run("When "+name+", it should try another machine or wait", func(t *testing.T) {
 			t.Parallel()
 			k := failing(t, 2)
 			failures := append(failuresOf(k.machine), failure{SystemID: "aaaaa1", At: noon.Add(-tc.ago), Reason: "Why", Words: "words"})
@@ -245,8 +245,8 @@ func TestVacate(t *testing.T) {
 		left     *address
 		next     address
 	}{
-		"MAAS has it":                    {true, "aaaaa1", nil, address{IP: "10.0.0.7"}},
-		"MAAS does not have it":          {false, "aaaaa1", &address{IP: "10.0.0.7", SystemID: "aaaaa1", Replaced: "auto"}, address{}},
+		"MAAS has released it":           {true, "aaaaa1", nil, address{IP: "10.0.0.7"}},
+		"MAAS has not released it":       {false, "aaaaa1", &address{IP: "10.0.0.7", SystemID: "aaaaa1", Replaced: "auto"}, address{}},
 		"the address was never assigned": {false, "", nil, address{IP: "10.0.0.7"}},
 	} {
 		k := failing(t, 2)

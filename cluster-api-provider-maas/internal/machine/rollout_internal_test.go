@@ -22,7 +22,7 @@ import (
 	"github.com/openshift/hypershift/support/maas"
 )
 
-// rollOut is a MachineDeployment of two machines. It replaces those of an older MachineSet one by one.
+// rollOut is a MachineDeployment of two machines that replaces the machines of an older MachineSet one by one.
 type rollOut struct {
 	deployment *clusterv1.MachineDeployment
 	set        *clusterv1.MachineSet
@@ -70,8 +70,8 @@ func (o *rollOut) among(t *testing.T) (*Reconciler, *scope) {
 	return r, &scope{machine: o.machine, owner: o.owner, infra: o.infra, observed: o.observed}
 }
 
-// TestIntend: a healthy machine is reserved if its successor is created after it is gone. Every other machine becomes
-// available to all.
+// TestIntend checks that a healthy machine is reserved if its successor is created after it is gone. Any MaasMachine
+// may allocate every other machine.
 func TestIntend(t *testing.T) {
 	t.Parallel()
 	for name, tc := range map[string]struct {
@@ -99,7 +99,7 @@ func TestIntend(t *testing.T) {
 		"maxSurge is zero percent": {func(o *rollOut) {
 			o.deployment.Spec.Rollout.Strategy.RollingUpdate.MaxSurge = ptr.To(intstr.FromString("0%"))
 		}, true},
-		"what comes first is no number": {func(o *rollOut) {
+		"maxSurge is not a number": {func(o *rollOut) {
 			o.deployment.Spec.Rollout.Strategy.RollingUpdate.MaxSurge = ptr.To(intstr.FromString("some"))
 		}, false},
 		"no replicas are desired": {func(o *rollOut) { o.deployment.Spec.Replicas = ptr.To[int32](0) }, false},
@@ -111,16 +111,16 @@ func TestIntend(t *testing.T) {
 		"a health check found it unhealthy": {func(o *rollOut) {
 			o.owner.Status.Conditions = []metav1.Condition{{Type: clusterv1.MachineOwnerRemediatedCondition}}
 		}, false},
-		"one of its deployments failed":               {func(o *rollOut) { annotate(o.machine, FailuresAnnotation, `[{"systemID": "y", "released": true}]`) }, false},
-		"another provider allocated it":               {func(o *rollOut) { delete(o.machine.Annotations, UIDAnnotation) }, false},
-		"it does not run":                             {func(o *rollOut) { o.observed.Status = maas.StatusFailedDeployment }, false},
-		"MAAS does not show it":                       {func(o *rollOut) { o.observed = nil }, false},
-		"it is a virtual machine":                     {func(o *rollOut) { o.machine.Spec.ProvisioningMode = infrav1.ProvisioningModeLXD }, false},
-		"there is no cluster that would give it back": {func(o *rollOut) { o.infra = nil }, false},
-		"its cluster would not wait for it":           {func(o *rollOut) { o.infra.Finalizers = nil }, false},
-		"its cluster is deleted":                      {func(o *rollOut) { o.infra.DeletionTimestamp = ptr.To(metav1.NewTime(noon)) }, false},
+		"one of its deployments failed":    {func(o *rollOut) { annotate(o.machine, FailuresAnnotation, `[{"systemID": "y", "released": true}]`) }, false},
+		"another provider allocated it":    {func(o *rollOut) { delete(o.machine.Annotations, UIDAnnotation) }, false},
+		"it does not run":                  {func(o *rollOut) { o.observed.Status = maas.StatusFailedDeployment }, false},
+		"MAAS does not show it":            {func(o *rollOut) { o.observed = nil }, false},
+		"it is a virtual machine":          {func(o *rollOut) { o.machine.Spec.ProvisioningMode = infrav1.ProvisioningModeLXD }, false},
+		"there is no MaasCluster":          {func(o *rollOut) { o.infra = nil }, false},
+		"its MaasCluster has no finalizer": {func(o *rollOut) { o.infra.Finalizers = nil }, false},
+		"its MaasCluster is deleted":       {func(o *rollOut) { o.infra.DeletionTimestamp = ptr.To(metav1.NewTime(noon)) }, false},
 	} {
-		t.Run("When "+name+", it should be decided", func(t *testing.T) {
+		t.Run("When "+name+", it should be reserved only for a successor", func(t *testing.T) {
 			t.Parallel()
 			o := newRollOut()
 			tc.change(o)
@@ -142,7 +142,7 @@ func TestIntend(t *testing.T) {
 // same makes the template of the MachineDeployment equal to that of the MachineSet.
 func same(o *rollOut) { o.deployment.Spec.Template.Spec = o.set.Spec.Template.Spec }
 
-// TestIntendLost: a lost machine is not reserved.
+// TestIntendLost checks that a lost machine is not reserved.
 func TestIntendLost(t *testing.T) {
 	t.Parallel()
 	r, s := newRollOut().among(t)
@@ -152,8 +152,8 @@ func TestIntendLost(t *testing.T) {
 	}
 }
 
-// TestIntendWithoutSight: an older Role does not permit reading MachineDeployments, so machines are not reserved, as
-// before. An API server that does not answer is asked again.
+// TestIntendWithoutSight checks that no machine is reserved if an older Role does not permit reading
+// MachineDeployments. If the API server does not answer, the call is retried.
 func TestIntendWithoutSight(t *testing.T) {
 	t.Parallel()
 	forbidden := apierrors.NewForbidden(schema.GroupResource{Resource: "machinedeployments"}, "pool", errors.New("no"))
@@ -169,8 +169,8 @@ func TestIntendWithoutSight(t *testing.T) {
 	}
 }
 
-// TestHeritage: a reserved machine goes to one successor of its pool, and not to a MaasMachine that has already tried
-// another machine.
+// TestHeritage checks that a reserved machine goes to one successor of its pool, and not to a MaasMachine that has
+// already tried another machine.
 func TestHeritage(t *testing.T) {
 	t.Parallel()
 	record := reservation.Record{UID: "old", Deployment: "pool", Set: "pool-1", Since: noon}
@@ -187,22 +187,22 @@ func TestHeritage(t *testing.T) {
 		want     string
 	}{
 		"the machine is reserved for a successor":                                {record, nil, nil, "x"},
-		"it claimed the record before it died":                                   {with(func(r *reservation.Record) { r.Heir = "self" }), nil, nil, "x"},
-		"another one signed":                                                     {with(func(r *reservation.Record) { r.Heir = "a" }), nil, []*infrav1.MaasMachine{sibling("a")}, ""},
-		"another one signed, and is gone":                                        {with(func(r *reservation.Record) { r.Heir = "a" }), nil, nil, ""},
-		"another one signed for a restored one":                                  {with(func(r *reservation.Record) { r.Heir, r.Restored = "a", true }), nil, []*infrav1.MaasMachine{sibling("a")}, ""},
+		"it claimed the record before a crash":                                   {with(func(r *reservation.Record) { r.Heir = "self" }), nil, nil, "x"},
+		"another MaasMachine claimed the record":                                 {with(func(r *reservation.Record) { r.Heir = "a" }), nil, []*infrav1.MaasMachine{sibling("a")}, ""},
+		"a MaasMachine that is gone claimed the record":                          {with(func(r *reservation.Record) { r.Heir = "a" }), nil, nil, ""},
+		"another MaasMachine claimed a restored machine":                         {with(func(r *reservation.Record) { r.Heir, r.Restored = "a", true }), nil, []*infrav1.MaasMachine{sibling("a")}, ""},
 		"the successor of a restored machine is gone":                            {with(func(r *reservation.Record) { r.Heir, r.Restored = "a", true }), nil, nil, "x"},
 		"the machine is reserved for another pool":                               {with(func(r *reservation.Record) { r.Deployment = "q" }), nil, nil, ""},
 		"the reservation is of the same MachineSet":                              {with(func(r *reservation.Record) { r.Set = "pool-2" }), nil, nil, ""},
 		"the reservation of a restored machine is of the same MachineSet":        {with(func(r *reservation.Record) { r.Set, r.Restored = "pool-2", true }), nil, nil, "x"},
 		"its previous MaasMachine still exists":                                  {record, nil, []*infrav1.MaasMachine{sibling("old")}, ""},
-		"its key is that of another one, which has it":                           {record, nil, []*infrav1.MaasMachine{sibling("a", annotated(UIDAnnotation, "old"))}, ""},
-		"this one asked for another already":                                     {record, annotated(AttemptAnnotation, noon.Format(time.RFC3339Nano)), nil, ""},
+		"another MaasMachine has the key":                                        {record, nil, []*infrav1.MaasMachine{sibling("a", annotated(UIDAnnotation, "old"))}, ""},
+		"this MaasMachine already requested another machine":                     {record, annotated(AttemptAnnotation, noon.Format(time.RFC3339Nano)), nil, ""},
 		"one of its deployments already failed":                                  {record, failed, nil, ""},
-		"this one is of no pool":                                                 {record, func(m *infrav1.MaasMachine) { m.Labels = nil }, nil, ""},
+		"this MaasMachine belongs to no pool":                                    {record, func(m *infrav1.MaasMachine) { m.Labels = nil }, nil, ""},
 		"a restored machine belongs to a MachineSet without a MachineDeployment": {with(func(r *reservation.Record) { r.Deployment, r.Restored = "pool-2", true }), func(m *infrav1.MaasMachine) { delete(m.Labels, clusterv1.MachineDeploymentNameLabel) }, nil, "x"},
 	} {
-		t.Run("When "+name+", it should be told", func(t *testing.T) {
+		t.Run("When "+name+", it should get the machine only as its successor", func(t *testing.T) {
 			t.Parallel()
 			self := sibling("self", func(m *infrav1.MaasMachine) { m.Labels[clusterv1.MachineSetNameLabel] = "pool-2" })
 			maybe(tc.self, self)

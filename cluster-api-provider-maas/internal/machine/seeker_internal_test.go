@@ -21,7 +21,7 @@ import (
 	"github.com/openshift/hypershift/test/maas-simulator/simulator/simtest"
 )
 
-// seeker returns a fixture with everything that a MaasMachine needs to be allocated and deployed: a Machine, a
+// seeker returns a fixture with everything that a MaasMachine needs to be allocated and deployed. It has a Machine, a
 // MaasCluster, bootstrap data, and a clock shared with MAAS.
 func seeker(t *testing.T, user string, self *infrav1.MaasMachine, machines ...simtest.Machine) *rack {
 	t.Helper()

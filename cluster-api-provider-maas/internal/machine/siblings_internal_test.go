@@ -76,8 +76,8 @@ func deaf(r *Reconciler, cause error) {
 	r.Client = interceptor.NewClient(r.Client.(client.WithWatch), interceptor.Funcs{List: func(context.Context, client.WithWatch, client.ObjectList, ...client.ListOption) error { return cause }})
 }
 
-// TestOccupied: a machine that a sibling still uses is not allocated, even if MAAS reports it as Ready. If one may be
-// Ready, the provider picks the machine itself.
+// TestOccupied checks that a machine that a sibling still uses is not allocated, even if MAAS reports it as Ready. If
+// one may be Ready, the provider picks the machine itself.
 func TestOccupied(t *testing.T) {
 	t.Parallel()
 	failed := func(released bool) func(*infrav1.MaasMachine) {
@@ -119,7 +119,7 @@ func TestOccupied(t *testing.T) {
 		"its pending release is corrupt": {nil, &infrav1.MaasCluster{ObjectMeta: metav1.ObjectMeta{
 			Annotations: map[string]string{handover.Records.Key("x"): "{"}}}, true, false},
 	} {
-		t.Run("When "+name+", it should be known", func(t *testing.T) {
+		t.Run("When "+name+", the machine should be excluded only if it is in use", func(t *testing.T) {
 			t.Parallel()
 			self := sibling("self", running("x"), annotated(AddressAnnotation, `{"ip": "10.0.0.9", "systemID": "x"}`))
 			all := []*infrav1.MaasMachine{self, sibling("elsewhere", running("x"), func(m *infrav1.MaasMachine) { m.Namespace = "other" })}
@@ -143,7 +143,7 @@ func TestOccupied(t *testing.T) {
 	}
 }
 
-// TestSpreadOrder: the zone with the fewest siblings comes first.
+// TestSpreadOrder checks that the zone with the fewest siblings comes first.
 func TestSpreadOrder(t *testing.T) {
 	t.Parallel()
 	of := func(group string) func(*infrav1.MaasMachine) {
@@ -153,18 +153,18 @@ func TestSpreadOrder(t *testing.T) {
 		siblings []*infrav1.MaasMachine
 		want     []string
 	}{
-		"there are none":                                      {nil, []string{"c", "a", "b"}},
+		"there are no siblings":                               {nil, []string{"c", "a", "b"}},
 		"one sibling is in the first zone":                    {[]*infrav1.MaasMachine{sibling("1", in("c"))}, []string{"a", "b", "c"}},
 		"one sibling is in each zone but the last":            {[]*infrav1.MaasMachine{sibling("1", in("c")), sibling("2", in("a"))}, []string{"b", "c", "a"}},
 		"two siblings are in one zone":                        {[]*infrav1.MaasMachine{sibling("1", in("a")), sibling("2", in("a")), sibling("3", in("c"))}, []string{"b", "c", "a"}},
-		"one leaves":                                          {[]*infrav1.MaasMachine{sibling("1", in("c"), leaving)}, []string{"c", "a", "b"}},
+		"the only sibling is being deleted":                   {[]*infrav1.MaasMachine{sibling("1", in("c"), leaving)}, []string{"c", "a", "b"}},
 		"one sibling belongs to another pool":                 {[]*infrav1.MaasMachine{sibling("1", in("c"), of("other"))}, []string{"c", "a", "b"}},
 		"one sibling is in an unknown zone":                   {[]*infrav1.MaasMachine{sibling("1", in("elsewhere"))}, []string{"c", "a", "b"}},
 		"one sibling has the provider ID of another provider": {[]*infrav1.MaasMachine{sibling("1", func(m *infrav1.MaasMachine) { m.Spec.ProviderID = ptr.To("aws:///c/1") })}, []string{"c", "a", "b"}},
 		"one sibling has neither a machine nor a zone":        {[]*infrav1.MaasMachine{sibling("1")}, []string{"c", "a", "b"}},
 		"one sibling is virtual and counts like any other":    {[]*infrav1.MaasMachine{sibling("1", func(m *infrav1.MaasMachine) { m.Spec.ProviderID = ptr.To(lxdID("c")) })}, []string{"a", "b", "c"}},
 	} {
-		t.Run("When "+name+", it should be so", func(t *testing.T) {
+		t.Run("When "+name+", the emptiest zone should come first", func(t *testing.T) {
 			t.Parallel()
 			r := among(t, append(tc.siblings, sibling("self", in("c")))...)
 			allowed := []string{"c", "a", "b"}
@@ -225,8 +225,8 @@ func TestSpreadAtOnce(t *testing.T) {
 	}
 }
 
-// TestZoneThatIsSaid checks that a configured zone takes precedence over zone spreading, and that of the Machine over
-// that of the MaasMachine.
+// TestZoneThatIsSaid checks that a configured zone takes precedence over zone spreading, and the zone of the Machine
+// over the zone of the MaasMachine.
 func TestZoneThatIsSaid(t *testing.T) {
 	t.Parallel()
 	r := among(t)
@@ -336,8 +336,8 @@ func TestRefusedElsewhere(t *testing.T) {
 	}
 }
 
-// TestPeers: siblings count for the placement of virtual machines by the UID of their allocation, and keep their
-// reservation until they are gone.
+// TestPeers checks that siblings count for the placement of virtual machines by the UID of their allocation, and keep
+// their reservation until they are gone.
 func TestPeers(t *testing.T) {
 	t.Parallel()
 	place := lxd.Placement{Host: "h", Hostname: "vm-1", Cores: 2, At: noon}

@@ -52,7 +52,7 @@ func TestStage(t *testing.T) {
 	}
 }
 
-// TestErase: without an erase mode, the settings of MAAS apply.
+// TestErase checks that without an erase mode, the settings of MAAS apply.
 func TestErase(t *testing.T) {
 	t.Parallel()
 	for mode, want := range map[string]maas.ReleaseRequest{
@@ -72,7 +72,7 @@ func TestErase(t *testing.T) {
 	}
 }
 
-// TestInTime: a state with a limit may last exactly that long; one without a limit may last indefinitely.
+// TestInTime checks that a state with a limit may last exactly that long; one without a limit may last indefinitely.
 func TestInTime(t *testing.T) {
 	t.Parallel()
 	installing := lifecycle.Outcome{Action: lifecycle.Wait, Reason: lifecycle.ReasonDeploying, Limit: lifecycle.DeployLimit, Then: lifecycle.Retry}
@@ -83,27 +83,27 @@ func TestInTime(t *testing.T) {
 		change  func(*scope)
 		late    bool
 	}{
-		"an installation reaches its timeout":  {installing, infrav1.DefaultDeployTimeout, nil, false},
-		"an installation exceeds its timeout":  {installing, infrav1.DefaultDeployTimeout + 1, nil, true},
-		"the spec allows more time":            {installing, infrav1.DefaultDeployTimeout + 1, func(s *scope) { s.machine.Spec.Timeouts.Deploy = &metav1.Duration{Duration: 2 * time.Hour} }, false},
-		"the spec allows less time":            {installing, time.Minute + 1, func(s *scope) { s.machine.Spec.Timeouts.Deploy = &metav1.Duration{Duration: time.Minute} }, true},
-		"its state has changed since":          {installing, 100 * time.Hour, func(s *scope) { s.seen.state = "Allocated" }, false},
-		"its start is unknown":                 {installing, 100 * time.Hour, func(s *scope) { s.seen.since = time.Time{} }, false},
-		"MAAS does not show it":                {installing, 100 * time.Hour, func(s *scope) { s.observed = nil }, false},
-		"a state has no limit":                 {lifecycle.Outcome{Action: lifecycle.Wait}, 1000 * time.Hour, nil, false},
-		"a release reaches its timeout":        {lifecycle.Outcome{Action: lifecycle.Wait, Limit: lifecycle.ReleaseLimit, Then: lifecycle.Blocked}, 10 * time.Minute, nil, false},
-		"a release exceeds its timeout":        {lifecycle.Outcome{Action: lifecycle.Wait, Limit: lifecycle.ReleaseLimit, Then: lifecycle.Blocked}, 10*time.Minute + 1, nil, true},
-		"disks are erased for hours":           {lifecycle.Outcome{Action: lifecycle.Wait, Limit: lifecycle.EraseLimit, Then: lifecycle.Blocked}, 24 * time.Hour, nil, false},
-		"disks are erased for more than a day": {lifecycle.Outcome{Action: lifecycle.Wait, Limit: lifecycle.EraseLimit, Then: lifecycle.Blocked}, 24*time.Hour + 1, nil, true},
-		"people work on it for an hour":        {lifecycle.Outcome{Action: lifecycle.Wait, Limit: lifecycle.MaintenanceLimit, Then: lifecycle.Failed}, time.Hour, nil, false},
-		"people work on it for more than that": {lifecycle.Outcome{Action: lifecycle.Wait, Limit: lifecycle.MaintenanceLimit, Then: lifecycle.Failed}, time.Hour + 1, nil, true},
+		"an installation reaches its timeout":                {installing, infrav1.DefaultDeployTimeout, nil, false},
+		"an installation exceeds its timeout":                {installing, infrav1.DefaultDeployTimeout + 1, nil, true},
+		"the spec allows more time":                          {installing, infrav1.DefaultDeployTimeout + 1, func(s *scope) { s.machine.Spec.Timeouts.Deploy = &metav1.Duration{Duration: 2 * time.Hour} }, false},
+		"the spec allows less time":                          {installing, time.Minute + 1, func(s *scope) { s.machine.Spec.Timeouts.Deploy = &metav1.Duration{Duration: time.Minute} }, true},
+		"its state has changed since":                        {installing, 100 * time.Hour, func(s *scope) { s.seen.state = "Allocated" }, false},
+		"its start is unknown":                               {installing, 100 * time.Hour, func(s *scope) { s.seen.since = time.Time{} }, false},
+		"MAAS does not show it":                              {installing, 100 * time.Hour, func(s *scope) { s.observed = nil }, false},
+		"a state has no limit":                               {lifecycle.Outcome{Action: lifecycle.Wait}, 1000 * time.Hour, nil, false},
+		"a release reaches its timeout":                      {lifecycle.Outcome{Action: lifecycle.Wait, Limit: lifecycle.ReleaseLimit, Then: lifecycle.Blocked}, 10 * time.Minute, nil, false},
+		"a release exceeds its timeout":                      {lifecycle.Outcome{Action: lifecycle.Wait, Limit: lifecycle.ReleaseLimit, Then: lifecycle.Blocked}, 10*time.Minute + 1, nil, true},
+		"disks are erased for hours":                         {lifecycle.Outcome{Action: lifecycle.Wait, Limit: lifecycle.EraseLimit, Then: lifecycle.Blocked}, 24 * time.Hour, nil, false},
+		"disks are erased for more than a day":               {lifecycle.Outcome{Action: lifecycle.Wait, Limit: lifecycle.EraseLimit, Then: lifecycle.Blocked}, 24*time.Hour + 1, nil, true},
+		"an administrator works on it for an hour":           {lifecycle.Outcome{Action: lifecycle.Wait, Limit: lifecycle.MaintenanceLimit, Then: lifecycle.Failed}, time.Hour, nil, false},
+		"an administrator works on it for more than an hour": {lifecycle.Outcome{Action: lifecycle.Wait, Limit: lifecycle.MaintenanceLimit, Then: lifecycle.Failed}, time.Hour + 1, nil, true},
 		"a machine that ran for days is powered off": {off, 100 * time.Hour, func(s *scope) {
 			s.machine.Status.Conditions = []metav1.Condition{condition.True(ConditionDeployed, "R", "")}
 		}, false},
 		"a machine that never ran does not power on in time":  {off, infrav1.DefaultBootTimeout + 1, nil, true},
 		"a machine that never ran still has time to power on": {off, infrav1.DefaultBootTimeout, nil, false},
 	} {
-		t.Run("When "+name+", it should be known", func(t *testing.T) {
+		t.Run("When "+name+", it should be overdue only after its timeout", func(t *testing.T) {
 			t.Parallel()
 			r, clock, _ := quiet()
 			s := &scope{machine: holding(), observed: deployed(), seen: sighting{lifecycle.StateName(deployed()), noon}}
@@ -120,8 +120,8 @@ func TestInTime(t *testing.T) {
 	}
 }
 
-// TestDoubt: an allocation with an unknown outcome may yield a machine for a minute, and nothing else is allocated
-// until then.
+// TestDoubt checks that an allocation with an unknown outcome may yield a machine for a minute, and nothing else is
+// allocated until then.
 func TestDoubt(t *testing.T) {
 	t.Parallel()
 	r, _, _ := quiet()
@@ -142,8 +142,8 @@ func TestDoubt(t *testing.T) {
 	}
 }
 
-// TestHeldUp: a rejected change is retried with a backoff, and after a while another machine is tried. A provisioned
-// machine is never released for that, and an unreachable MAAS is not evidence.
+// TestHeldUp checks that a rejected change is retried with a backoff, and after a while another machine is tried. A
+// provisioned machine is never released for that, and an unreachable MAAS is not evidence.
 func TestHeldUp(t *testing.T) {
 	t.Parallel()
 	busy := &maas.Error{StatusCode: http.StatusServiceUnavailable}
@@ -155,15 +155,15 @@ func TestHeldUp(t *testing.T) {
 		reason string
 		paused bool
 	}{
-		"it is busy":             {busy, infrav1.DefaultAllocateTimeout, ReasonUnavailable, true},
-		"it rejects a parameter": {noKernel, 2 * time.Minute, ReasonInvalid, true},
-		"it lacks the image":     {noSuchImage, infrav1.DefaultAllocateTimeout, ReasonImageNotFound, true},
-		"it is unreachable":      {&maas.UnreachableError{Err: errors.New("down")}, 100 * time.Hour, ReasonUnreachable, false},
-		"it forbids the call":    {&maas.Error{StatusCode: http.StatusForbidden}, 100 * time.Hour, ReasonForbidden, false},
-		"it rejects the key":     {&maas.Error{StatusCode: http.StatusUnauthorized}, 100 * time.Hour, ReasonUnauthorized, false},
-		"another call fails":     {errors.New("what"), 100 * time.Hour, ReasonError, false},
+		"MAAS is busy":             {busy, infrav1.DefaultAllocateTimeout, ReasonUnavailable, true},
+		"MAAS rejects a parameter": {noKernel, 2 * time.Minute, ReasonInvalid, true},
+		"MAAS lacks the image":     {noSuchImage, infrav1.DefaultAllocateTimeout, ReasonImageNotFound, true},
+		"MAAS is unreachable":      {&maas.UnreachableError{Err: errors.New("down")}, 100 * time.Hour, ReasonUnreachable, false},
+		"MAAS forbids the call":    {&maas.Error{StatusCode: http.StatusForbidden}, 100 * time.Hour, ReasonForbidden, false},
+		"MAAS rejects the key":     {&maas.Error{StatusCode: http.StatusUnauthorized}, 100 * time.Hour, ReasonUnauthorized, false},
+		"another call fails":       {errors.New("what"), 100 * time.Hour, ReasonError, false},
 	} {
-		t.Run("When "+name+", it should be told", func(t *testing.T) {
+		t.Run("When "+name+", it should retry, and try another machine if MAAS rejects this one", func(t *testing.T) {
 			t.Parallel()
 			r, clock, _ := quiet()
 			s := &scope{machine: holding(), observed: deployed(), seen: sighting{lifecycle.StateName(deployed()), noon}}
@@ -204,8 +204,8 @@ func TestHeldUp(t *testing.T) {
 	})
 }
 
-// TestRefusesAddress: only if MAAS rejects the address itself is another address picked, or does the machine stay
-// allocated.
+// TestRefusesAddress checks that only a rejection of the address itself has an effect: another address is picked, or
+// the machine stays allocated.
 func TestRefusesAddress(t *testing.T) {
 	t.Parallel()
 	for name, tc := range map[string]struct {
@@ -226,7 +226,8 @@ func TestRefusesAddress(t *testing.T) {
 	}
 }
 
-// TestIdentitySecret: a cluster's own credentials are in its own namespace, wherever the reference comes from.
+// TestIdentitySecret checks that a reference to credentials names a Secret in the namespace of the MaasCluster.
+// Without a reference, the default credentials apply.
 func TestIdentitySecret(t *testing.T) {
 	t.Parallel()
 	infra := &infrav1.MaasCluster{ObjectMeta: metav1.ObjectMeta{Namespace: "ns"}}
@@ -241,8 +242,8 @@ func TestIdentitySecret(t *testing.T) {
 	}
 }
 
-// TestRestoredCluster: allocations for the lost cluster belong to the restored one, and nothing is allocated before
-// they are known.
+// TestRestoredCluster checks that allocations for the lost cluster belong to the restored one, and nothing is
+// allocated before they are known.
 func TestRestoredCluster(t *testing.T) {
 	t.Parallel()
 	infra := &infrav1.MaasCluster{ObjectMeta: metav1.ObjectMeta{UID: "new"}}

@@ -30,9 +30,9 @@ func newSpread() *spread {
 	return &spread{chosen: map[string]map[types.UID]string{}}
 }
 
-// zones returns the zones in which the machine may be, in order of preference. A zone of the Machine or the MaasMachine
-// is the only one. Otherwise they are the zones of the cluster, the one with the fewest siblings first. An empty result
-// means any zone.
+// zones returns the zones in which the machine may be, in order of preference. If the Machine or the MaasMachine
+// names a zone, that is the only one. Otherwise they are the zones of the cluster, the one with the fewest siblings
+// first. An empty result means any zone.
 func (r *Reconciler) zones(ctx context.Context, s *scope) ([]string, error) {
 	if zone := s.zone(); zone != "" {
 		return []string{zone}, nil

@@ -48,12 +48,12 @@ func TestOutdatedPass(t *testing.T) {
 		"nothing was allocated yet": {func(m *infrav1.MaasMachine) bool { return m.Annotations[machine.AttemptAnnotation] == "" }},
 		"its machine was deployed":  {func(m *infrav1.MaasMachine) bool { return ptr.Deref(m.Status.MachineState, "") == "Deploying" }},
 		"its machine was released":  {func(m *infrav1.MaasMachine) bool { return m.Annotations[machine.FailuresAnnotation] != "" }},
-		"its machine made room": {func(m *infrav1.MaasMachine) bool {
+		"its machine was removed from the spec": {func(m *infrav1.MaasMachine) bool {
 			return m.Annotations[machine.FailuresAnnotation] != "" && m.Spec.SystemID == nil
 		}},
 		"the next machine was not recorded": {func(m *infrav1.MaasMachine) bool { return m.Status.Attempts == 1 && m.Spec.SystemID == nil }},
 	} {
-		t.Run("When another provider continues from a state where "+name+" it should change nothing of what came since", func(t *testing.T) {
+		t.Run("When another provider continues from a state where "+name+" it should not change later results", func(t *testing.T) {
 			t.Parallel()
 			w := newWorld(t, cfg, simtest.Machine{ID: "aaa"}, simtest.Machine{ID: "bbb"})
 			mend := simtest.Fault(t, w.Simulator, faults.Rule{Kind: faults.DeployFails, Count: 1})

@@ -48,7 +48,7 @@ func (f *fuse) done() error {
 	return nil
 }
 
-// fused returns a client of the API server that fails writes once the fuse burns.
+// fused returns a client of the API server whose writes fail as the fuse says.
 func (w *world) fused(f *fuse) client.Client {
 	c := testenv.Client(w.t, w.cfg, scheme())
 	guard := func(write func() error) error {
@@ -70,7 +70,7 @@ func (w *world) fused(f *fuse) client.Client {
 	})
 }
 
-// die runs one provider process until its fuse burns or its work is done.
+// die runs one provider process until the fuse fails its writes or its work is done.
 func (w *world) die(name string, f *fuse) {
 	w.kube = w.fused(f)
 	w.before, w.after = func(string) error { return f.before() }, func(string) error { return f.done() }

@@ -24,7 +24,7 @@ import (
 
 // Condition types.
 const (
-	// ConditionReady summarises the others; Cluster API mirrors it into InfrastructureReady of the Machine.
+	// ConditionReady summarises the other conditions; Cluster API mirrors it into InfrastructureReady of the Machine.
 	ConditionReady = clusterv1.ReadyCondition
 	// ConditionAllocated reports whether a machine is allocated to the MaasMachine.
 	ConditionAllocated = "MachineAllocated"
@@ -245,7 +245,7 @@ func (s *scope) since(conditionType string) time.Time {
 	return s.machine.CreationTimestamp.Time
 }
 
-// tell emits an event when the reason of Ready changes, and not each time the same reason is found.
+// tell emits an event when the reason of Ready changes, and none while the reason stays the same.
 func (r *Reconciler) tell(s *scope, before *infrav1.MaasMachineStatus) {
 	was, is := meta.FindStatusCondition(before.Conditions, ConditionReady), meta.FindStatusCondition(s.machine.Status.Conditions, ConditionReady)
 	if is == nil || was != nil && was.Reason == is.Reason {

@@ -112,8 +112,8 @@ func TestReadySumsUp(t *testing.T) {
 	}
 }
 
-// TestMAASAwayLeavesWhatRuns: an unreachable MAAS changes no condition of a running machine, except that of the
-// credentials.
+// TestMAASAwayLeavesWhatRuns checks that an unreachable MAAS changes no condition of a running machine, except that
+// of the credentials.
 func TestMAASAwayLeavesWhatRuns(t *testing.T) {
 	t.Parallel()
 	r, clock, recorder := quiet()
@@ -141,8 +141,8 @@ func TestMAASAwayLeavesWhatRuns(t *testing.T) {
 	}
 }
 
-// TestStateSince: the time that a machine is in a state decides when it fails. Neither a restart nor an unreachable
-// MAAS may reset it.
+// TestStateSince checks that the time that a machine is in a state decides when it fails. Neither a restart nor an
+// unreachable MAAS may reset it.
 func TestStateSince(t *testing.T) {
 	t.Parallel()
 	r, clock, _ := quiet()
@@ -181,8 +181,8 @@ func TestStateSince(t *testing.T) {
 	}
 }
 
-// TestFailureFields: only a problem that needs a replacement is terminal for Cluster API, and it is cleared if it was
-// wrong.
+// TestFailureFields checks that only a problem that needs a replacement is terminal for Cluster API, and it is
+// cleared if it was wrong.
 func TestFailureFields(t *testing.T) {
 	t.Parallel()
 	r, _, _ := quiet()
@@ -249,8 +249,8 @@ func TestEventsOnChange(t *testing.T) {
 	}
 }
 
-// TestDeletingTellsWhy: a deleted MaasMachine is not ready, and reports what it waits for. A problem takes precedence
-// over the state of the machine.
+// TestDeletingTellsWhy checks that a deleted MaasMachine is not ready, and reports what it waits for. A problem takes
+// precedence over the state of the machine.
 func TestDeletingTellsWhy(t *testing.T) {
 	t.Parallel()
 	stuck := lifecycle.Outcome{Action: lifecycle.Stuck, Reason: lifecycle.ReasonReleaseFailed, Message: "the BMC is dead"}
@@ -274,8 +274,8 @@ func TestDeletingTellsWhy(t *testing.T) {
 	}
 }
 
-// TestNodeInTime: the timeout for a Node is the sum of the boot and join timeouts, to the second, and starts at the
-// deployment.
+// TestNodeInTime checks that the timeout for a Node is the sum of the boot and join timeouts, to the second, and
+// starts at the deployment.
 func TestNodeInTime(t *testing.T) {
 	t.Parallel()
 	limit := infrav1.DefaultBootTimeout + infrav1.DefaultJoinTimeout
@@ -287,7 +287,7 @@ func TestNodeInTime(t *testing.T) {
 	}{
 		"the Node exists":                     {nil, 100 * limit, nil, ReasonNodeFound},
 		"the timeout is not exceeded":         {guest.ErrNoNode, limit, nil, ReasonWaitingForNode},
-		"its time is over":                    {fmt.Errorf("looking: %w", guest.ErrNoNode), limit + 1, nil, ReasonNodeTimedOut},
+		"the timeout is exceeded":             {fmt.Errorf("looking: %w", guest.ErrNoNode), limit + 1, nil, ReasonNodeTimedOut},
 		"the state could not be read":         {errors.New("down"), limit + 1, nil, ReasonNodeFailed},
 		"the spec allows more time to boot":   {guest.ErrNoNode, limit + 1, func(m *infrav1.MaasMachine) { m.Spec.Timeouts.Boot = &metav1.Duration{Duration: time.Hour} }, ReasonWaitingForNode},
 		"the spec allows more time to join":   {guest.ErrNoNode, limit + 1, func(m *infrav1.MaasMachine) { m.Spec.Timeouts.Join = &metav1.Duration{Duration: time.Hour} }, ReasonWaitingForNode},
@@ -297,7 +297,7 @@ func TestNodeInTime(t *testing.T) {
 			meta.FindStatusCondition(m.Status.Conditions, ConditionDeployed).Status = metav1.ConditionFalse
 		}, ReasonWaitingForNode},
 	} {
-		t.Run("When "+name+", it should say so", func(t *testing.T) {
+		t.Run("When "+name+", the Node condition should report it", func(t *testing.T) {
 			t.Parallel()
 			r, clock, _ := quiet()
 			m := holding()
@@ -315,8 +315,8 @@ func TestNodeInTime(t *testing.T) {
 	}
 }
 
-// TestExcluded: recently failed machines are listed once each, at most as many as the API accepts. A longer list would
-// prevent writing the status.
+// TestExcluded checks that recently failed machines are listed once each, at most as many as the API accepts. A
+// longer list would prevent writing the status.
 func TestExcluded(t *testing.T) {
 	t.Parallel()
 	r, _, _ := quiet()
@@ -334,7 +334,8 @@ func TestExcluded(t *testing.T) {
 	}
 }
 
-// TestAddressesAreBounded: a machine with hundreds of addresses must not prevent writing the status. Names come first.
+// TestAddressesAreBounded checks that the status can be written for a machine with hundreds of addresses. Names come
+// first.
 func TestAddressesAreBounded(t *testing.T) {
 	t.Parallel()
 	m := &maas.Machine{Hostname: "mole", FQDN: "mole"}
@@ -368,8 +369,8 @@ func TestNote(t *testing.T) {
 	}
 }
 
-// TestNoticedLoss: after a noticed loss the MaasMachine does not take the machine back, even if it looks like its own
-// again.
+// TestNoticedLoss checks that a MaasMachine that noticed the loss of its machine does not reclaim it, even if the
+// machine seems to be its own again.
 func TestNoticedLoss(t *testing.T) {
 	t.Parallel()
 	for reason, want := range map[string]bool{

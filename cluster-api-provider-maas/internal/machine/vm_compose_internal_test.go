@@ -52,8 +52,8 @@ func composing(t *testing.T, is status.Status) (*rack, *maas.Machine) {
 	return k, m
 }
 
-// TestComposeVM: a virtual machine is composed on the best host, recorded before and after the call, and allocated when
-// MAAS has commissioned it.
+// TestComposeVM checks that a virtual machine is composed on the best host, recorded before and after the call, and
+// allocated when MAAS has commissioned it.
 func TestComposeVM(t *testing.T) {
 	t.Parallel()
 	k := composer(t, "admin")
@@ -99,7 +99,7 @@ func TestBeforeVM(t *testing.T) {
 	}{
 		"MAAS has no such image":        {func(k *rack) { k.machine.Spec.Image = "custom/other" }, ReasonImageNotFound},
 		"MAAS has no such subnet":       {func(k *rack) { k.machine.Spec.StaticIP = &infrav1.StaticIPConfig{IP: "10.77.0.1"} }, "SubnetNotFound"},
-		"MAAS does not tell its images": {refuse(http.StatusServiceUnavailable), ReasonUnavailable},
+		"MAAS does not list its images": {refuse(http.StatusServiceUnavailable), ReasonUnavailable},
 		"the bootstrap data is gone":    {func(k *rack) { k.owner.Spec.Bootstrap.DataSecretName = ptr.To("other") }, ReasonWaitingForBootstrapData},
 	} {
 		k := composer(t, "admin")
@@ -127,8 +127,8 @@ func TestBeforeVM(t *testing.T) {
 	k.expectEvents()
 }
 
-// TestWish: a virtual machine is requested in the zone of the Machine, else in those of the cluster, and on the subnet
-// of its address.
+// TestWish checks the zones and the subnet of a request for a virtual machine. The zone of the Machine takes
+// precedence over those of the cluster. The subnet is that of the address.
 func TestWish(t *testing.T) {
 	t.Parallel()
 	for name, tc := range map[string]struct {
@@ -136,12 +136,12 @@ func TestWish(t *testing.T) {
 		zones      []string
 		interfaces string
 	}{
-		"nothing is said":         {func(*rack) {}, nil, ""},
+		"no zone is set":          {func(*rack) {}, nil, ""},
 		"there is no MaasCluster": {func(k *rack) { k.infra = nil }, nil, ""},
 		"the cluster sets zones":  {func(k *rack) { k.infra.Spec.FailureDomains = []string{"a", "b"} }, []string{"a", "b"}, ""},
 		"the Machine sets a zone": {func(k *rack) { k.infra.Spec.FailureDomains, k.owner.Spec.FailureDomain = []string{"a", "b"}, "c" }, []string{"c"}, ""},
 		"it has an address":       {func(k *rack) { k.subnet = &maas.Subnet{ID: 7} }, nil, "eth0:subnet=7"},
-		"its interfaces are named in it": {func(k *rack) {
+		"lxdConfig sets the network": {func(k *rack) {
 			k.subnet, k.machine.Spec.LXDConfig = &maas.Subnet{ID: 7}, &infrav1.LXDMachineConfig{Network: &infrav1.LXDNetwork{Bridge: "br9"}}
 		}, nil, "eth0:name=br9"},
 	} {
@@ -154,8 +154,8 @@ func TestWish(t *testing.T) {
 	}
 }
 
-// TestHostRefuses: if a host rejects the call, the next one is tried, and the MAAS errors are reported if all do. A
-// problem that another host would not fix is reported immediately.
+// TestHostRefuses checks that if a host rejects the call, the next one is tried, and the MAAS errors are reported if
+// all do. A problem that another host would not fix is reported immediately.
 func TestHostRefuses(t *testing.T) {
 	t.Parallel()
 	rule := func(host string, code int, words string) faults.Rule {
@@ -169,8 +169,8 @@ func TestHostRefuses(t *testing.T) {
 		words  []string
 		placed bool
 	}{
-		"all do":              {"admin", []faults.Rule{rule("", 400, "no")}, ReasonVMCreationFailed, 10 * time.Second, []string{"host h1: ", " | host h2: "}, false},
-		"all hosts lack room": {"admin", []faults.Rule{rule("", 400, "CPU overcommit ratio is 1.0")}, lxd.ReasonInsufficientResources, 10 * time.Second, []string{"overcommit"}, false},
+		"all hosts reject the call":                   {"admin", []faults.Rule{rule("", 400, "no")}, ReasonVMCreationFailed, 10 * time.Second, []string{"host h1: ", " | host h2: "}, false},
+		"all hosts lack room":                         {"admin", []faults.Rule{rule("", 400, "CPU overcommit ratio is 1.0")}, lxd.ReasonInsufficientResources, 10 * time.Second, []string{"overcommit"}, false},
 		"the key does not belong to an administrator": {"alice", nil, ReasonForbidden, 15 * time.Second, []string{"API key of a MAAS administrator"}, false},
 		"the answer is lost":                          {"admin", []faults.Rule{rule("", 500, "oops")}, ReasonUnavailable, 15 * time.Second, []string{"oops"}, true},
 	} {
@@ -233,11 +233,11 @@ func TestHostsAsListed(t *testing.T) {
 		n       int
 		fails   bool
 	}{
-		"MAAS has two":                      {faults.Rule{Kind: faults.Error, Operation: "nothing", Status: 500}, "", 2, false},
-		"MAAS has none any more":            {faults.Rule{Kind: faults.Error, Status: http.StatusGone}, "", 0, false},
-		"MAAS does not answer":              {faults.Rule{Kind: faults.Error, Status: http.StatusServiceUnavailable}, "", 0, true},
-		"MAAS does not tell of projects":    {faults.Rule{Kind: faults.Error, Operation: "vm-host.parameters", Status: http.StatusForbidden}, "", 2, false},
-		"MAAS does not tell of the project": {faults.Rule{Kind: faults.Error, Operation: "vm-host.parameters", Status: http.StatusForbidden}, "p", 0, true},
+		"MAAS has two":                         {faults.Rule{Kind: faults.Error, Operation: "nothing", Status: 500}, "", 2, false},
+		"MAAS no longer has VM hosts":          {faults.Rule{Kind: faults.Error, Status: http.StatusGone}, "", 0, false},
+		"MAAS does not answer":                 {faults.Rule{Kind: faults.Error, Status: http.StatusServiceUnavailable}, "", 0, true},
+		"the projects cannot be read":          {faults.Rule{Kind: faults.Error, Operation: "vm-host.parameters", Status: http.StatusForbidden}, "", 2, false},
+		"the requested project cannot be read": {faults.Rule{Kind: faults.Error, Operation: "vm-host.parameters", Status: http.StatusForbidden}, "p", 0, true},
 	} {
 		k := composer(t, "admin")
 		simtest.Fault(t, k.site.Simulator, tc.rule)
@@ -286,9 +286,9 @@ func TestRaiseVM(t *testing.T) {
 		"an administrator marked it as broken":  {status.Broken, 0, ReasonVMCreationFailed, time.Second, true, []string{ReasonVMCreationFailed}},
 		"it is missing":                         {status.Missing, 0, ReasonVMCreationFailed, time.Second, true, []string{ReasonVMCreationFailed}},
 		"it is retired":                         {status.Retired, 0, ReasonVMCreationFailed, time.Second, true, []string{ReasonVMCreationFailed}},
-		"another user took it":                  {status.Allocated, 0, ReasonVMCreationFailed, time.Second, true, []string{ReasonVMCreationFailed}},
+		"another user allocated it":             {status.Allocated, 0, ReasonVMCreationFailed, time.Second, true, []string{ReasonVMCreationFailed}},
 	} {
-		t.Run("When "+name+", it should be decided", func(t *testing.T) {
+		t.Run("When "+name+", it should wait, or record a failure", func(t *testing.T) {
 			t.Parallel()
 			k, vm := composing(t, tc.is)
 			place := *lxd.PlacementOf(k.machine)
@@ -311,7 +311,7 @@ func TestRaiseVM(t *testing.T) {
 	}
 }
 
-// TestTakeVM: a virtual machine that an earlier reconcile allocated is adopted.
+// TestTakeVM checks that a virtual machine that an earlier reconcile allocated is adopted.
 func TestTakeVM(t *testing.T) {
 	t.Parallel()
 	k, _ := composing(t, status.Allocated)

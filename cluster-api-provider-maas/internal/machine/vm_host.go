@@ -47,7 +47,8 @@ func (r *Reconciler) lookAfterHost(ctx context.Context, s *scope) (ctrl.Result, 
 	return phase.Done()
 }
 
-// movedProject reports whether MAAS now composes in another project of the host than that of the virtual machine.
+// movedProject reports whether MAAS now composes in a project of the host other than the project of the virtual
+// machine.
 func (r *Reconciler) movedProject(ctx context.Context, s *scope, place *lxd.Placement) bool {
 	project, err := s.identity.Inventory.Project(ctx, place.HostID)
 	if err != nil || place.Project == "" || project == place.Project {

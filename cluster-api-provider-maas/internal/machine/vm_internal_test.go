@@ -37,8 +37,8 @@ func placed(systemID string) func(*infrav1.MaasMachine) {
 
 func held(m *infrav1.MaasMachine) { m.Spec.SystemID = ptr.To("wq4h8c") }
 
-// TestStepsOfVirtualMachines: of host, resources, creation and deployment, the current step has the reason, and the
-// later ones are waiting.
+// TestStepsOfVirtualMachines checks the conditions for the steps host, resources, creation and deployment. The
+// condition of the current step has the reason, and the later conditions say that they wait.
 func TestStepsOfVirtualMachines(t *testing.T) {
 	t.Parallel()
 	problem := func(reason string) func(*scope) {
@@ -69,11 +69,11 @@ func TestStepsOfVirtualMachines(t *testing.T) {
 			[]string{"LXDHostSelected True HostSelected", "LXDResourcesAllocated True HostSelected", "LXDVMCreated True VMCreated", "LXDVMDeployed True MachineDeployed"}},
 		"it runs, and its host is unavailable": {virtual(placed("wq4h8c"), held), func(s *scope) { runs(s); s.findings.host = &Problem{lxd.ReasonHostUnavailable, "away"} },
 			[]string{"LXDHostSelected False HostUnavailable", "LXDResourcesAllocated True HostSelected", "LXDVMCreated True VMCreated", "LXDVMDeployed True MachineDeployed"}},
-		"another provider made it": {virtual(held), runs,
+		"another provider composed it": {virtual(held), runs,
 			[]string{"LXDHostSelected True HostSelected", "LXDResourcesAllocated True HostSelected", "LXDVMCreated True VMCreated", "LXDVMDeployed True MachineDeployed"}},
 		"it is a bare-metal machine": {holding(), runs, nil},
 	} {
-		t.Run("When "+name+", it should be told", func(t *testing.T) {
+		t.Run("When "+name+", the conditions should show the current step", func(t *testing.T) {
 			t.Parallel()
 			r, _, _ := quiet()
 			pass(r, tc.machine, tc.found)
@@ -84,8 +84,8 @@ func TestStepsOfVirtualMachines(t *testing.T) {
 	}
 }
 
-// TestWhereItIs: the status has the host and the resources of the virtual machine, first as requested, then as MAAS
-// reports them.
+// TestWhereItIs checks that the status has the host and the resources of the virtual machine, first as requested,
+// then as MAAS reports them.
 func TestWhereItIs(t *testing.T) {
 	t.Parallel()
 	r, _, _ := quiet()
@@ -134,12 +134,12 @@ func TestWithoutEffect(t *testing.T) {
 		spec *infrav1.LXDConfig
 		n    int
 	}{
-		"nothing is said":           {nil, 0},
-		"nothing of it is said":     {&infrav1.LXDConfig{}, 0},
-		"what MAAS does is said":    {&infrav1.LXDConfig{VMConfig: &infrav1.VMConfig{AutoStart: ptr.To(true)}}, 0},
-		"autoStart is false":        {&infrav1.LXDConfig{VMConfig: &infrav1.VMConfig{AutoStart: ptr.To(false)}}, 1},
-		"its links have their mode": {&infrav1.LXDConfig{VMConfig: &infrav1.VMConfig{InterfaceLinkModes: map[string]string{"eth0": "static"}}}, 1},
-		"both":                      {&infrav1.LXDConfig{VMConfig: &infrav1.VMConfig{AutoStart: ptr.To(false), InterfaceLinkModes: map[string]string{"eth0": "dhcp"}}}, 2},
+		"lxd is not set":                         {nil, 0},
+		"lxd is empty":                           {&infrav1.LXDConfig{}, 0},
+		"only fields that MAAS supports are set": {&infrav1.LXDConfig{VMConfig: &infrav1.VMConfig{AutoStart: ptr.To(true)}}, 0},
+		"autoStart is false":                     {&infrav1.LXDConfig{VMConfig: &infrav1.VMConfig{AutoStart: ptr.To(false)}}, 1},
+		"its links have their mode":              {&infrav1.LXDConfig{VMConfig: &infrav1.VMConfig{InterfaceLinkModes: map[string]string{"eth0": "static"}}}, 1},
+		"both":                                   {&infrav1.LXDConfig{VMConfig: &infrav1.VMConfig{AutoStart: ptr.To(false), InterfaceLinkModes: map[string]string{"eth0": "dhcp"}}}, 2},
 	} {
 		told := withoutEffect(tc.spec)
 		got := 0
@@ -154,7 +154,7 @@ func TestWithoutEffect(t *testing.T) {
 	}
 }
 
-// TestLooks: MAAS refreshes a host once for all its machines, and the result is used for a while.
+// TestLooks checks that MAAS refreshes a host once for all its machines, and the result is used for a while.
 func TestLooks(t *testing.T) {
 	t.Parallel()
 	l := newLooks()
@@ -208,8 +208,8 @@ func TestAvoided(t *testing.T) {
 	}
 }
 
-// TestComposed: only a virtual machine that was composed for this MaasMachine is deleted. Any other one is released and
-// stays on its host.
+// TestComposed checks that only a virtual machine that was composed for this MaasMachine is deleted. Any other
+// virtual machine is released and stays on its host.
 func TestComposed(t *testing.T) {
 	t.Parallel()
 	const uid, other = "0f3c61f2-3f43-4f0b-8c55-1f0a5a6d9f10", "1f3c61f2-3f43-4f0b-8c55-1f0a5a6d9f10"
@@ -219,12 +219,12 @@ func TestComposed(t *testing.T) {
 		want    bool
 	}{
 		"it is a bare-metal machine":                                     {infrav1.ProvisioningModeBareMetal, maas.Machine{SystemID: "wq4h8c", Hostname: "mole", PowerType: "ipmi"}, false},
-		"metal bears its name":                                           {infrav1.ProvisioningModeLXD, maas.Machine{SystemID: "wq4h8c", Hostname: "vm-" + uid, PowerType: "ipmi"}, false},
+		"a bare-metal machine has the name":                              {infrav1.ProvisioningModeLXD, maas.Machine{SystemID: "wq4h8c", Hostname: "vm-" + uid, PowerType: "ipmi"}, false},
 		"it has the name for this MaasMachine":                           {infrav1.ProvisioningModeLXD, maas.Machine{SystemID: "a", Hostname: "vm-" + uid + "-2", PowerType: "lxd"}, true},
 		"it has the name for this MaasMachine, and the mode was changed": {infrav1.ProvisioningModeBareMetal, maas.Machine{SystemID: "a", Hostname: "vm-" + uid, PowerType: "lxd"}, true},
 		"it has the name for another MaasMachine":                        {infrav1.ProvisioningModeLXD, maas.Machine{SystemID: "a", Hostname: "vm-" + other, PowerType: "lxd"}, false},
-		"another provider made it for this one":                          {infrav1.ProvisioningModeLXD, maas.Machine{SystemID: "wq4h8c", Hostname: "any", PowerType: "lxd"}, true},
-		"MAAS picked it from those that there were":                      {infrav1.ProvisioningModeBareMetal, maas.Machine{SystemID: "wq4h8c", Hostname: "any", PowerType: "lxd"}, false},
+		"another provider composed it for this MaasMachine":              {infrav1.ProvisioningModeLXD, maas.Machine{SystemID: "wq4h8c", Hostname: "any", PowerType: "lxd"}, true},
+		"MAAS picked an existing virtual machine":                        {infrav1.ProvisioningModeBareMetal, maas.Machine{SystemID: "wq4h8c", Hostname: "any", PowerType: "lxd"}, false},
 	} {
 		m := virtual(held, annotated(UIDAnnotation, uid))
 		m.Spec.ProvisioningMode = tc.mode

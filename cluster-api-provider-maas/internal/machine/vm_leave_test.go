@@ -36,7 +36,7 @@ func vmDeletedInDoubt(t *testing.T, cfg *rest.Config) {
 	w.remove("m")
 	w.reconcile("m", 20*time.Second)
 	w.expect("m", "Deleting True AllocationUncertain", "whether it turns up")
-	// The virtual machine turns up late.
+	// The virtual machine appears in MAAS late.
 	place := lxd.PlacementOf(w.machine("m"))
 	w.Expect(w.DB.Update(func() error {
 		w.DB.Machines.Put(&inventory.Machine{ID: 999, SystemID: "late01", Hostname: place.Hostname, PowerType: "lxd", Status: status.Commissioning, ZoneID: 1, PodID: &place.HostID,

@@ -45,7 +45,7 @@ func scheme() *runtime.Scheme {
 	return s
 }
 
-// patience is the timeout for reconciles on a computer that is also busy otherwise.
+// patience is the timeout for reconciles. It is long because other tests may keep the computer busy.
 const patience = 2 * time.Minute
 
 // world is a namespace of a real API server, a simulated MAAS, and a reconciler between the two.

@@ -211,8 +211,8 @@ func TestCapacity(t *testing.T) {
 	})
 }
 
-// TestRefusals: with an API server and a MAAS that fail each request once, each reconcile fails, and the next one
-// continues.
+// TestRefusals checks that with an API server and a MAAS that fail each request once, each reconcile fails, and the
+// next one continues.
 func TestRefusals(t *testing.T) {
 	cfg := testenv.Shared(t, crds.Infrastructure, crds.ClusterAPI)
 	for name, seed := range map[string]string{"chooses": simtest.Rack, "composes": simtest.WithVMHost} {

@@ -157,7 +157,7 @@ func TestExplain(t *testing.T) {
 	}{
 		"When no machine is Ready, it should report that":                          {placement.Request{}, nil, nobody, "MAAS has no Ready machine that the user of the API key may see"},
 		"When one constraint excludes all machines, it should name the constraint": {placement.Request{MinCPU: 16}, two, nobody, "none of 2 Ready machines has 16 cores"},
-		"When the only machine is excluded, the count should be right":             {placement.Request{MinCPU: 16}, two[:1], nobody, "none of 1 Ready machine has 16 cores"},
+		"When the only machine is excluded, the count should be 1":                 {placement.Request{MinCPU: 16}, two[:1], nobody, "none of 1 Ready machine has 16 cores"},
 		"When constraints add up, it should report each step": {placement.Request{Zones: []string{"az1"}, Tags: []string{"gpu"}}, two, nobody,
 			`1 of 2 Ready machines is in zone "az1"; none of these has tag "gpu"`},
 		"When several machines remain, it should use the plural": {placement.Request{MinCPU: 4, Zones: []string{"az1", "az2"}, Tags: []string{"gpu"}},
@@ -180,7 +180,8 @@ func TestExplain(t *testing.T) {
 	}
 }
 
-// TestExplainNeverContradictsCandidates: for any request, there is an explanation if and only if there is no candidate.
+// TestExplainNeverContradictsCandidates checks that for any request, there is an explanation if and only if there is
+// no candidate.
 func TestExplainNeverContradictsCandidates(t *testing.T) {
 	var ready []maas.Machine
 	for i := range 20 {

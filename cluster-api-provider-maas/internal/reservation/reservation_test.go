@@ -22,16 +22,16 @@ func TestFor(t *testing.T) {
 		deployment, set string
 		want            bool
 	}{
-		"the next MachineSet of the pool":                     {kept, "p", "p-2", true},
-		"the same MachineSet":                                 {kept, "p", "p-1", false},
-		"another pool":                                        {kept, "q", "p-2", false},
-		"no pool, and a MachineSet with the name of the pool": {kept, "", "p", false},
-		"no pool, and a record without a pool":                {reservation.Record{}, "", "s", false},
-		"restored, the next set":                              {restored, "p", "p-2", true},
-		"restored, the same set":                              {restored, "p", "p-1", true},
-		"restored, a set that is a pool":                      {restored, "", "p", true},
-		"restored, another pool of sets so named":             {restored, "q", "p", false},
-		"restored, of no pool":                                {reservation.Record{Restored: true}, "", "", false},
+		"the next MachineSet of the pool":                       {kept, "p", "p-2", true},
+		"the same MachineSet":                                   {kept, "p", "p-1", false},
+		"another pool":                                          {kept, "q", "p-2", false},
+		"no pool, and a MachineSet with the name of the pool":   {kept, "", "p", false},
+		"no pool, and a record without a pool":                  {reservation.Record{}, "", "s", false},
+		"restored, the next set":                                {restored, "p", "p-2", true},
+		"restored, the same set":                                {restored, "p", "p-1", true},
+		"restored, a set that is a pool":                        {restored, "", "p", true},
+		"restored, another pool with a MachineSet of that name": {restored, "q", "p", false},
+		"restored, of no pool":                                  {reservation.Record{Restored: true}, "", "", false},
 	} {
 		if got := tc.record.For(tc.deployment, tc.set); got != tc.want {
 			t.Errorf("%s: it may take the machine: %t", name, got)
@@ -39,8 +39,8 @@ func TestFor(t *testing.T) {
 	}
 }
 
-// TestRecordsSurvive: a process reads the records of an earlier one. An invalid record is no reservation, so its
-// machine is released.
+// TestRecordsSurvive checks that a process reads the records of an earlier one. An invalid record is no reservation,
+// so its machine is released.
 func TestRecordsSurvive(t *testing.T) {
 	t.Parallel()
 	infra := &infrav1.MaasCluster{}

@@ -185,8 +185,8 @@ func TestLinks(t *testing.T) {
 	g.Expect(staticip.Own(m, &infrav1.StaticIPConfig{IP: "?"})).To(BeEmpty())
 }
 
-// TestEdges: the addresses of a subnet that no machine can have. IPv6 has no broadcast address, and a subnet with two
-// addresses has none to spare.
+// TestEdges checks which addresses of a subnet no machine can have. IPv6 has no broadcast address, and a subnet of
+// two addresses reserves none.
 func TestEdges(t *testing.T) {
 	for name, tc := range map[string]struct{ cidr, first, want string }{
 		"When the subnet is IPv4, its first address should not be picked":              {"10.9.0.0/30", "10.9.0.0", "10.9.0.1"},
@@ -261,8 +261,8 @@ func TestRangeThatIsTold(t *testing.T) {
 	}
 }
 
-// TestWholeSubnetTaken: Pick rejects a large taken range immediately. It skips each range of taken addresses in one
-// step.
+// TestWholeSubnetTaken checks that Pick rejects a large taken range immediately. It skips each range of taken
+// addresses in one step.
 func TestWholeSubnetTaken(t *testing.T) {
 	g := NewWithT(t)
 	subnet := &maas.Subnet{ID: 9, CIDR: "fd00::/64"}
@@ -275,7 +275,7 @@ func TestWholeSubnetTaken(t *testing.T) {
 	g.Expect(ip).To(Equal("fd00::ffff:ffff:ffff:fffe"), "the last one is free")
 }
 
-// TestEndOfAddresses: the search ends after the last possible address.
+// TestEndOfAddresses checks that the search ends after the last possible address.
 func TestEndOfAddresses(t *testing.T) {
 	g := NewWithT(t)
 	subnet := &maas.Subnet{ID: 9, CIDR: "255.255.255.0/24"}
@@ -284,8 +284,8 @@ func TestEndOfAddresses(t *testing.T) {
 	g.Expect(refusal.Reason).To(Equal(staticip.ReasonRangeExhausted))
 }
 
-// TestSubnetThatIsNotAligned: MAAS may return a subnet with host bits set. Its edges and its name are those of the
-// masked subnet.
+// TestSubnetThatIsNotAligned checks a subnet that MAAS returns with host bits set. Its edges and its name are those
+// of the masked subnet.
 func TestSubnetThatIsNotAligned(t *testing.T) {
 	g := NewWithT(t)
 	subnets := []maas.Subnet{{ID: 5, CIDR: "10.9.0.7/24"}}
@@ -296,7 +296,7 @@ func TestSubnetThatIsNotAligned(t *testing.T) {
 	g.Expect(ip).To(Equal("10.9.0.1"), "the first address of the subnet is nobody's")
 }
 
-// TestLaterHolderCounts: a later owner of an address replaces an earlier one.
+// TestLaterHolderCounts checks that a later owner of an address replaces an earlier one.
 func TestLaterHolderCounts(t *testing.T) {
 	g := NewWithT(t)
 	subnet := &site()[1]

@@ -75,7 +75,7 @@ func boundKind(scheme *runtime.Scheme, gvk schema.GroupVersionKind, root object)
 // decoder bounds the values of a Go type with a custom decoder, in the schema of the field at a path.
 type decoder func(schema object, path string)
 
-// decoders maps the types with custom decoders. One that accepts all JSON needs no bound.
+// decoders maps the types with custom decoders. A decoder that accepts all JSON needs no bound.
 var decoders = map[reflect.Type]decoder{
 	reflect.TypeFor[metav1.Duration]():      boundDuration,
 	reflect.TypeFor[metav1.Time]():          boundPattern(dateTimePattern),

@@ -41,10 +41,10 @@ func TestApply(t *testing.T) {
 		"keeps tighter limits": {
 			"NodePool", "{replicas: {minimum: 1, maximum: 9}}", "{replicas: {minimum: 1, maximum: 9}}",
 		},
-		"leaves a field as it is that the Go type does not have": {
+		"does not change a field that the Go type lacks": {
 			"NodePool", "{another: {type: integer}}", "{another: {type: integer}}",
 		},
-		"leaves a kind as it is that has no Go type": {
+		"does not change a kind without a Go type": {
 			"Another", "{replicas: {type: integer}}", "{replicas: {type: integer}}",
 		},
 		"bounds a duration by a rule, whose message has an example": {
@@ -52,11 +52,11 @@ func TestApply(t *testing.T) {
 			"{nodeDrainTimeout: {type: string, maxLength: 64, x-kubernetes-validations: [" +
 				"{message: 'nodeDrainTimeout must be a duration of at most 999999h, such as 30m or 1h30m', rule: 'self.matches(r''" + durations + "'')'}]}}",
 		},
-		"keeps the rule of a field that bounds its text itself": {
+		"keeps the rule of a field that already bounds its text": {
 			"NodePool", "{nodeDrainTimeout: {type: string, x-kubernetes-validations: [{rule: 'self.matches(r''^[0-9]h$'')'}]}}",
 			"{nodeDrainTimeout: {type: string, maxLength: 64, x-kubernetes-validations: [{rule: 'self.matches(r''^[0-9]h$'')'}]}}",
 		},
-		"does not rely on a rule that only compares with the value before": {
+		"does not rely on a rule that only compares with the old value": {
 			"NodePool", "{nodeDrainTimeout: {type: string, maxLength: 9, x-kubernetes-validations: [{rule: 'oldSelf.matches(r''^0'')'}]}}",
 			"{nodeDrainTimeout: {type: string, maxLength: 9, x-kubernetes-validations: [{rule: 'oldSelf.matches(r''^0'')'}, " +
 				"{message: 'nodeDrainTimeout must be a duration of at most 999999h, such as 30m or 1h30m', rule: 'self.matches(r''" + durations + "'')'}]}}",
@@ -67,7 +67,7 @@ func TestApply(t *testing.T) {
 				"{message: 'memory must be a quantity such as 8Gi', rule: 'type(self) == int || self.matches(r''" +
 				quantity.Pattern + "'')'}]}}}}}}}}",
 		},
-		"refuses arrays in the place of text that has a format": {
+		"refuses arrays for text that has a format": {
 			"NodePool", "{clusterName: {type: string, format: uri}}",
 			"{clusterName: {type: string, format: uri, minItems: 1, maxItems: 0}}",
 		},

@@ -18,10 +18,10 @@ const (
 	// offsets that do not exist.
 	dateTimePattern = `^[0-9]{4}-[0-9]{2}-[0-9]{2}T[0-9]{2}:[0-9]{2}:[0-9]{2}([.,][0-9]+)?` +
 		`(Z|[+-]([01][0-9]|2[0-4]):([0-5][0-9]|60))$`
-	// durationPattern accepts up to nine parts with so few digits that no sum of them exceeds a time.Duration. It accepts
-	// up to 999999 hours as the first part, and the longest duration as Go writes it. CEL's duration() would accept each
-	// duration, but it fails for other values. The API server then rejects each update of an object that was stored with
-	// one, also of its finalizers.
+	// durationPattern accepts up to nine parts with so few digits that no sum of them exceeds a time.Duration. It
+	// accepts up to 999999 hours as the first part, and the longest duration as Go writes it. CEL's duration()
+	// accepts every duration, but a rule with it fails for invalid text. The API server would then reject each update
+	// of an object that was stored with such text, even an update of its finalizers.
 	durationPattern = `^[+-]?(0|(0*[0-9]{1,5}(\.[0-9]*)?h|0*[0-9]{1,7}(\.[0-9]*)?m|0*[0-9]{1,9}(\.[0-9]*)?s` +
 		`|0*[0-9]{1,12}(\.[0-9]*)?ms|0*[0-9]{1,15}(\.[0-9]*)?(us|µs|μs)|0*[0-9]{1,18}(\.[0-9]*)?ns` +
 		`|\.[0-9]+(h|m|s|ms|us|µs|μs|ns)){1,9}` +
