@@ -63,8 +63,8 @@ type world struct {
 	certDir    string
 	// port is the port of the conversion webhook.
 	port int
-	// infrastructure runs before each check of the machines. By default it provides them; it does not if a real provider
-	// runs.
+	// infrastructure runs before each check of the machines. The default is provide; tests with a real provider
+	// replace it.
 	infrastructure func(context.Context, Gomega)
 }
 

@@ -103,7 +103,7 @@ func linkNames() ([]string, error) {
 	return names, nil
 }
 
-// unlink deletes the links that were added later, and addresses and rules of the others.
+// unlink deletes the links that were added later, and the addresses and rules of the other links.
 func (s snapshot) unlink(ctx context.Context) error {
 	now, err := linkNames()
 	if err != nil {

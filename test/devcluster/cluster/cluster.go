@@ -80,8 +80,8 @@ func Machine(e env.Env, n env.Node) machine.Config {
 	return config
 }
 
-// plugged returns a node's network: the first one has the bridge, with a link to the host, and each other one has a
-// link to the bridge.
+// plugged returns a node's network. The first node has the bridge and a link to the host; every other node has a link
+// to the bridge.
 func plugged(n env.Node) network.Config {
 	if !n.First() {
 		return network.Config{Links: []network.Link{{

@@ -21,7 +21,7 @@ import (
 // tag is the tag under which users find our images in the registry; programs use the digest.
 const tag = "dev"
 
-// Built is a built image.
+// Built describes an image in the OCI layout.
 type Built struct {
 	// Name is the image's name, such as "kube".
 	Name string

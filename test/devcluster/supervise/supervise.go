@@ -145,7 +145,7 @@ func (p Process) PID() int {
 	if err != nil {
 		return 0
 	}
-	pid, _ := strconv.Atoi(strings.TrimSpace(string(data))) // An incomplete line means that there is none yet.
+	pid, _ := strconv.Atoi(strings.TrimSpace(string(data))) // An incomplete file means that there is no ID yet.
 	return pid
 }
 

@@ -41,7 +41,7 @@ func (c *call) machine(r right) (*inventory.Machine, error) {
 	return m, nil
 }
 
-// edit returns the machine in the path for a change.
+// edit returns the machine in the path, to be changed by the caller.
 func (c *call) edit(r right) (*inventory.Machine, error) {
 	m, err := c.machine(r)
 	if err != nil {

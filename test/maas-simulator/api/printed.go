@@ -23,7 +23,7 @@ type encoded struct {
 	json json.RawMessage
 }
 
-// epoch changes when a table changes that responses of machines depend on, other than the machines.
+// epoch changes with every change of a table on which the JSON of machines depends, except the table of machines.
 func epoch(db *inventory.DB) uint64 {
 	return db.Zones.Commits() + db.Pools.Commits() + db.Domains.Commits() + db.DNSResources.Commits() + db.DNSRecords.Commits() +
 		db.VLANs.Commits() + db.Fabrics.Commits() + db.Spaces.Commits() + db.Subnets.Commits() + db.VMHosts.Commits()

@@ -50,7 +50,7 @@ const (
 	SlowRelease Kind = "slow-release"
 	// CommissionFails fails commissioning.
 	CommissionFails Kind = "commission-fails"
-	// ComposeFails fails the host when a VM is composed. The rule's machine is the name or ID of the VM host.
+	// ComposeFails makes a VM host fail to compose VMs. The rule's machine is the name or ID of the VM host.
 	ComposeFails Kind = "compose-fails"
 	// EraseFails fails disk erasing.
 	EraseFails Kind = "erase-fails"

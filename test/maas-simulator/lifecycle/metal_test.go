@@ -48,7 +48,7 @@ func (n *noted) PowerOn(_ context.Context, spec boot.Spec) error { return n.note
 func (n *noted) PowerOff(context.Context, string) error          { return n.note("off", boot.Spec{}) }
 func (n *noted) Erase(context.Context, string) error             { return n.note("erase", boot.Spec{}) }
 
-// asked returns the calls since the last asked.
+// asked returns the calls of the backend since the previous call of asked.
 func (n *noted) asked() string {
 	n.mu.Lock()
 	defer n.mu.Unlock()
@@ -131,7 +131,7 @@ func TestMetalThatFails(t *testing.T) {
 		"the power-off before erasing": {status.Deployed, "off", []string{"?op=release", "erase", "true"}, status.FailedDiskErasing, "EIO"},
 	}
 	for name, test := range tests {
-		t.Run("When the failure is in "+name+" it should say so", func(t *testing.T) {
+		t.Run("When the failure is in "+name+", the machine should have its message and status", func(t *testing.T) {
 			g := NewWithT(t)
 			site, metal := onMetal(t)
 			metal.fails[test.call] = errors.New("EIO")
@@ -223,8 +223,8 @@ func TestSpec(t *testing.T) {
 
 // TestGoneInTheMiddle verifies that the step of a deleted machine ends and does not restore the machine.
 func TestGoneInTheMiddle(t *testing.T) {
-	for name, kind := range map[string]faults.Kind{"a broken one": faults.BrokenOnDeploy, "a sound one": faults.SlowRelease} {
-		t.Run("When the machine is "+name+" it should stay deleted", func(t *testing.T) {
+	for name, kind := range map[string]faults.Kind{"breaking": faults.BrokenOnDeploy, "deploying": faults.SlowRelease} {
+		t.Run("When a deleted machine was "+name+", it should stay deleted", func(t *testing.T) {
 			g := NewWithT(t)
 			site, metal := onMetal(t)
 			simtest.Fault(t, site.Simulator, faults.Rule{Kind: kind})
