@@ -45,8 +45,8 @@ func (s *suite) serves(t *testing.T) {
 	s.must(t, s.SaveKubeconfig(t.Context(), s.cluster))
 }
 
-// createAsOfCAPMAAS creates a highly available cluster with the spelling of CAPMAAS's users: the keys of its Secret,
-// and the failure domain. Its API server has a certificate of the user's.
+// createAsOfCAPMAAS creates a highly available cluster as users of CAPMAAS write it, with its keys in the Secret and
+// a failure domain. Its API server has a certificate of the user.
 func (s *suite) createAsOfCAPMAAS(t *testing.T, payload string) {
 	t.Helper()
 	s.must(t, s.c.Create(t.Context(), &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: journey.Namespace}}))

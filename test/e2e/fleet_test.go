@@ -27,12 +27,12 @@ const (
 type fleet struct {
 	// steady has one replica and pools of all kinds: replaced, updated in place, autoscaled and virtual.
 	steady *suite
-	// available is highly available and uses the spelling of CAPMAAS. It has a certificate of the user's, and its
-	// pull secret rotates.
+	// available is a highly available cluster that is written as for CAPMAAS. It has a certificate of the user, and
+	// its pull secret rotates.
 	available *suite
 	// paused is a paused cluster of platform None.
 	paused *suite
-	// changing is in the middle of a change of release. Its failingPool has the machines of another zone, in which
+	// changing is in the middle of a change of release. Its failingPool has the machines of the second zone, in which
 	// deployments fail.
 	changing *suite
 	// leaving is being deleted, and MAAS cannot release its machine.

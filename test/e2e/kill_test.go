@@ -72,8 +72,8 @@ func program(pid int) string {
 	return filepath.Base(file)
 }
 
-// bystander starts a process with the name of one of our programs, in its own network namespace, as another cluster
-// on this host would run it.
+// bystander starts a process with the name of one of our programs in its own network namespace, as another cluster on
+// this host would do.
 func bystander(t *testing.T, name string) *os.Process {
 	t.Helper()
 	g := NewWithT(t)

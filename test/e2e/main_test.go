@@ -33,7 +33,7 @@ const ignitionImage = "custom/kubernetes-node"
 // workers is the MAAS resource pool of the scenarios' machines. Special machines are in other pools.
 const workers = "workers"
 
-// Timeouts of waits. They are many times what an idle computer needs, so that only a hang exceeds them on a computer
+// Timeouts of waits. They are many times what an idle computer needs. Only a hang exceeds them, even on a computer
 // that runs all other tests in parallel.
 const (
 	// soon is for steps that take seconds, such as a condition that reports a mistake.

@@ -81,7 +81,7 @@ func (s *suite) installFlags(t *testing.T) []string {
 	return flags
 }
 
-// platforms creates and deletes a cluster of each platform except MAAS, two in parallel: four control planes would
+// platforms creates and deletes a cluster of each platform except MAAS, two in parallel. Four control planes would
 // request more than the two CPUs of the management cluster's node.
 func (s *suite) platforms(t *testing.T) {
 	s.Say("The providers of AWS, KubeVirt and the assisted service are stand-ins, with machines of the simulated MAAS: there is no cloud here.")

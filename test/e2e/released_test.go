@@ -23,10 +23,10 @@ import (
 	"github.com/openshift/hypershift/test/journey"
 )
 
-// released creates a cluster with the last released version, upgrades the operator to this build, and checks that
-// neither the machines nor the users of the cluster notice it. It also checks that the release refuses to be
-// installed again. Without -short, it then installs this build again and adds a node. It calls upgraded once this
-// build's operator runs.
+// released creates a cluster with the last released version and upgrades the operator to this build. It checks that
+// neither the machines nor the users of the cluster notice the upgrade, and that the release refuses to be installed
+// again. Without -short, it then installs this build again and adds a node. It calls upgraded once this build's
+// operator runs.
 func (s *suite) released(t *testing.T, upgraded func()) {
 	version := s.lastRelease(t)
 	published, err := s.Publish(t.Context(), version)

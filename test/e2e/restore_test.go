@@ -84,8 +84,8 @@ func (s *suite) settled(t *testing.T, guest client.Client) (found map[string]str
 }
 
 // lose removes the management side of the cluster without any cleanup, as a disaster would. It returns the objects
-// that a user has in a repository, ready to be created again: Secrets, ConfigMaps, pools, and the HostedCluster with
-// the ports that nodes use.
+// that a user has in a repository, ready to be created again. These are Secrets, ConfigMaps, pools, and the
+// HostedCluster with the ports that nodes use.
 func (s *suite) lose(t *testing.T) []client.Object {
 	t.Helper()
 	kept := s.repository(t)

@@ -21,8 +21,8 @@ import (
 )
 
 // sample is a snapshot of the cluster and its pool. The pool's status is read before the machines and nodes, and the
-// cluster's status after them, so that a concurrent change does not look like a false status. It leaves out the
-// machines of failingPool.
+// cluster's status after them. In this order, a concurrent change does not look like a false status. The snapshot
+// leaves out the machines of failingPool.
 type sample struct {
 	cluster  hyperv1.HostedCluster
 	pool     hyperv1.NodePool

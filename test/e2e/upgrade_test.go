@@ -48,8 +48,8 @@ func (s *suite) upgradeDigest(t *testing.T) {
 	s.destroy(t)
 }
 
-// upgrade sets a release for the cluster and its pool, samples their status once per second until both have it, and
-// checks that no sample has a false status.
+// upgrade sets a release for the cluster and its pool, and samples their status once per second until both have it.
+// It checks that no sample has a false status.
 func (s *suite) upgrade(t *testing.T, release string) {
 	g := NewWithT(t)
 	history := s.record(t)

@@ -160,7 +160,7 @@ func (s *suite) create(t *testing.T) {
 	s.spread(t, map[string]int{"etcd": 3, "kube-apiserver": 3, "kube-controller-manager": 2, "kube-scheduler": 2})
 }
 
-// spread waits until the pods of each component are on this number of nodes. Terminating pods count too.
+// spread waits until the pods of each component are on the given number of nodes. Terminating pods count too.
 func (s *suite) spread(t *testing.T, components map[string]int) {
 	t.Helper()
 	for app, want := range components {

@@ -64,9 +64,9 @@ func (w *Walker) StoreVariable() (name, value string) {
 	return "AWS_SHARED_CREDENTIALS_FILE", w.environment().StoreCredentials()
 }
 
-// Running returns the state that a restore must not change: machines in MAAS by their allocation, Nodes and the
-// workload's pods by their UIDs, and restart counts of containers. It includes only the machines of the owners, which
-// are MAAS users; without owners, it includes all machines.
+// Running returns the state that a restore must not change. It has machines in MAAS by their allocation, Nodes and
+// the workload's pods by their UIDs, and restart counts of containers. It includes only the machines of the owners,
+// which are MAAS users; without owners, it includes all machines.
 func Running(ctx context.Context, m *maas.Client, guest client.Client, owners ...string) (map[string]string, error) {
 	given, err := Allocated(ctx, m, owners...)
 	if err != nil {

@@ -308,7 +308,7 @@ func (s *suite) upgradeNodes(t *testing.T) {
 	}
 }
 
-// rights checks that the management cluster has denied the release's operators no request.
+// rights checks that the management cluster has not denied any request of the release's operators.
 func (s *suite) rights(t *testing.T) {
 	for _, account := range []string{
 		"control-plane-operator", "hosted-cluster-config-operator", "control-plane-pki-operator", "ignition-server",

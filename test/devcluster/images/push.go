@@ -121,8 +121,8 @@ func trusting(ca []byte) (*http.Transport, error) {
 	return transport, nil
 }
 
-// Seed adds the blobs of the OCI layout to a registry's blob folder, as hard links if the file system supports them:
-// Push then has no data to send.
+// Seed adds the blobs of the OCI layout to a registry's blob folder, so that Push has no data to send. It creates
+// hard links if the file system supports them.
 func Seed(from, blobs string) error {
 	source := layout.Path(from)
 	built, err := List(from)

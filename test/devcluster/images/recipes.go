@@ -25,7 +25,8 @@ const (
 var sharedPrograms = []string{"kube-controller-manager", "kube-scheduler", "kube-proxy", "etcd"}
 
 // Recipes returns the images of the environment, made from the programs in bin and the host's certificates and packet
-// filter tools. Images that other projects publish have their names, paths, users and entrypoints.
+// filter tools. An image that another project publishes has the name, paths, user and entrypoint of the published
+// image.
 func Recipes(bin string, releases []Release) ([]containerimage.Image, error) {
 	base, err := containerimage.Base()
 	if err != nil {

@@ -83,7 +83,7 @@ func TestNodeByName(t *testing.T) {
 	g.Expect(e.StopNode(t.Context(), "management")).To(MatchError(ContainSubstring("is the control plane of the management cluster: stop another one")))
 }
 
-// TestWipeNode checks that only the content of volumes is deleted, and not for a running node.
+// TestWipeNode checks that only the content of volumes is deleted, and that a running node is not wiped.
 func TestWipeNode(t *testing.T) {
 	g, e := NewWithT(t), sandbox(t)
 	e.stopped(g, 2)

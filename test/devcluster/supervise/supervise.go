@@ -78,8 +78,8 @@ func (p Process) Start() error {
 // errRunning reports that the supervisor holds its lock.
 var errRunning = errors.New("it is running")
 
-// lock acquires the process's lock. The lock belongs to the open file: the supervisor inherits it, and it ends with the
-// supervisor in every case, so there is no stale state.
+// lock acquires the process's lock. The lock belongs to the open file, which the supervisor inherits. It always ends
+// with the supervisor, so there is no stale state.
 func (p Process) lock(how int) (*os.File, error) {
 	file, err := os.OpenFile(p.lockFile(), os.O_CREATE|os.O_RDWR, 0o644)
 	if err != nil {

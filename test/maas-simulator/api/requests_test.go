@@ -55,8 +55,8 @@ func TestForeignFaults(t *testing.T) {
 	}
 }
 
-// TestWhomAFaultHits verifies that a rule that names a machine or VM host, by ID or by name, applies to the requests
-// whose path has its ID.
+// TestWhomAFaultHits verifies that a rule for a machine or VM host applies to the requests whose path has its ID. The
+// rule may name the ID or the name.
 func TestWhomAFaultHits(t *testing.T) {
 	hits := func(rule faults.Rule, requests map[string]bool) {
 		t.Helper()

@@ -89,8 +89,8 @@ func TestChoices(t *testing.T) {
 	}
 }
 
-// TestParametersThatChooseNothing verifies that parameters of allocate that are no constraints are neither rejected nor
-// listed as constraints.
+// TestParametersThatChooseNothing verifies that parameters of allocate that are not constraints are neither rejected
+// nor listed as constraints.
 func TestParametersThatChooseNothing(t *testing.T) {
 	const query = "op=allocate&agent_name=x&comment=y&bridge_all=1&bridge_type=ovs&bridge_stp=1&bridge_fd=3&dry_run=1&verbose=1&" +
 		"install_kvm=1&install_rackd=1&register_vmhost=1&ephemeral_deploy=1&enable_hw_sync=1"

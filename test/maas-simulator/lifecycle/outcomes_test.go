@@ -107,8 +107,8 @@ func TestStartAfterAbort(t *testing.T) {
 	g.Expect(site.Has("one").IPs()).To(BeEmpty())
 }
 
-// TestReady verifies that only a deploying machine becomes Deployed when its system reports, and that only the images
-// of its series get the time of the deployment.
+// TestReady verifies that only a deploying machine becomes Deployed when its system reports. Only the images of its
+// series get the time of the deployment.
 func TestReady(t *testing.T) {
 	for _, s := range status.All() {
 		t.Run("When the machine is "+s.String()+", only Deploying should change when the system reports", func(t *testing.T) {
