@@ -109,8 +109,8 @@ func (w *world) writeKubeconfig() {
 	w.Expect(clientcmd.WriteToFile(*config, w.kubeconfig)).To(Succeed())
 }
 
-// writeCertificate writes the certificate without which the managers' webhook servers do not start. The API server does
-// not call those servers.
+// writeCertificate writes a certificate, because the managers' webhook servers do not start without one. The API
+// server does not call those servers.
 func (w *world) writeCertificate() {
 	ca, err := pki.NewCA(pki.Name{CommonName: "test"}, time.Now())
 	w.Expect(err).NotTo(HaveOccurred())

@@ -75,7 +75,7 @@ func (r *rollout) checkFailing(ctx context.Context) {
 	}
 }
 
-// check returns a Check that applies is to the last sample.
+// check returns a Check that is done when the function is returns true for the last sample.
 func (r *rollout) check(is func(*sample) bool) journey.Check {
 	return journey.Quick(func() (bool, string, error) {
 		r.mu.Lock()

@@ -121,7 +121,7 @@ func findNode(ctx context.Context, guest client.Client, pool string) (*corev1.No
 	return &nodes.Items[0], nil
 }
 
-// inPlaceNode checks that a pool's Node is Ready and satisfies is.
+// inPlaceNode checks that a pool's Node is Ready, and that the function is returns true for it.
 func inPlaceNode(guest client.Client, pool string, is func(*corev1.Node) bool) journey.Check {
 	return func(ctx context.Context) (bool, string, error) {
 		node, err := findNode(ctx, guest, pool)

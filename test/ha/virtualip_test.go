@@ -62,7 +62,7 @@ func (s *suite) published(t *testing.T) string {
 	return hc.Status.ControlPlaneEndpoint.Host
 }
 
-// heldBy checks that a node other than not has the address.
+// heldBy checks that a node has the address, and that its name is not the given one.
 func (s *suite) heldBy(not string) journey.Check {
 	return func(ctx context.Context) (bool, string, error) {
 		holder, err := s.holder(ctx)

@@ -128,7 +128,7 @@ func setVersions(t *testing.T, c client.Client, crd *apiextensionsv1.CustomResou
 	}).WithTimeout(patience).Should(Succeed(), crd.Name)
 }
 
-// waitForRules creates an invalid object of each kind until the server rejects or accepts it as with says.
+// waitForRules sends an invalid object of each kind until the server's response shows whether it applies the rules.
 func waitForRules(t *testing.T, c client.Client, with bool) {
 	t.Helper()
 	for _, s := range readSuites(t) {

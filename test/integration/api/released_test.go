@@ -127,7 +127,7 @@ func (r *released) check(t *testing.T, c client.Client) {
 		"the user's manifest under the CRDs of today")
 }
 
-// releasedCRDs reads the CRDs of a release that users have objects of.
+// releasedCRDs reads the CRDs of a release from the folders that ours lists.
 func releasedCRDs(t *testing.T, folder string) []*apiextensionsv1.CustomResourceDefinition {
 	t.Helper()
 	var kinds []*apiextensionsv1.CustomResourceDefinition

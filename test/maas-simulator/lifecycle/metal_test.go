@@ -112,8 +112,7 @@ func TestMemory(t *testing.T) {
 	g.Expect(site.Has("one").Status).To(Equal(status.Releasing), "there is no disk to erase")
 }
 
-// TestMetalThatFails verifies that a machine whose backend fails shows the backend's message, and has the status that
-// it has in MAAS.
+// TestMetalThatFails verifies that a machine whose backend fails gets the backend's message and the status of MAAS.
 func TestMetalThatFails(t *testing.T) {
 	tests := map[string]struct {
 		from    status.Status
@@ -158,7 +157,7 @@ func TestMetalThatFails(t *testing.T) {
 	})
 }
 
-// TestUnseenPower verifies that a release powers off a machine even if MAAS has it as off.
+// TestUnseenPower verifies that a release powers off a machine even if it is already off according to MAAS.
 func TestUnseenPower(t *testing.T) {
 	g := NewWithT(t)
 	site, metal := onMetal(t)
@@ -200,8 +199,8 @@ func TestRestart(t *testing.T) {
 	g.Expect(again.Has("one")).To(And(HaveField("Status", status.Deployed), HaveField("PowerState", "on")))
 }
 
-// TestSpec verifies that the backend gets all data of a machine. The gateway is that of the link that is the default
-// gateway.
+// TestSpec verifies that the backend gets all data of a machine. The gateway is that of the link that is set as the
+// default gateway.
 func TestSpec(t *testing.T) {
 	g := NewWithT(t)
 	seed := strings.Replace(simtest.Rack, `"cidr": "10.8.0.0/28"`, `"cidr": "10.8.0.0/28", "gateway_ip": "10.8.0.14", "dns_servers": ["10.9.0.2", "10.8.0.13", "none"]`, 1)
